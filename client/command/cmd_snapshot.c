@@ -28,6 +28,8 @@ static void print_state(const struct ps_slot *slot, uint64_t time)
 	printf("epoch %" PRIu64 ", transaction %" PRIu64, slot->epoch, slot->seq);
 	if (time)
 		printf(" of %s", ps_time_text(text, time));
+	else if (slot->seq)
+		printf(" (time unknown: its record is not in the log)");
 }
 
 static void state_json(struct ps_json *json, const struct ps_slot *slot, uint64_t time)

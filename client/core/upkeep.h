@@ -52,8 +52,10 @@ struct ps_resync {
 	uint64_t answer_by;           /* its own answer must be there by then */
 	struct ps_question question;  /* ASKING, RECORDING and from READING on */
 	uint32_t last, took;          /* RECORDING: to be asked after the others; asked before */
-	Perseas__Reply *reply;        /* ATTACHING: the grant; VOUCHING: the chunk */
-	uint32_t tried;               /* the mirrors that the chunk was asked of */
+	Perseas__Reply *reply;        /* ATTACHING: the grant; VOUCHING: what was read */
+	uint32_t region;              /* that is read: the log until the newest record was sought */
+	uint64_t length;              /* READING: bytes that were asked for */
+	uint32_t tried;               /* the mirrors that were asked for them */
 	uint64_t left;                /* READING: when its segment was unmapped */
 	bool confirmed;               /* enough others were asked since it was claimed */
 

@@ -8,6 +8,7 @@
 
 #include "copy.h"
 #include "due.h"
+#include "newest_record.h"
 #include "../core/broken_copy.h"
 #include "../core/mirror.h"
 #include "../core/nowait.h"
@@ -36,7 +37,7 @@ enum {
 
 static_assert(SLOT_AT + sizeof(struct ps_slot) <= PS_BOUNCE, "a chunk and a slot fit");
 
-static void forget_reply(struct ps_resync *r)
+void ps_resync_forget_reply(struct ps_resync *r)
 {
 	perseas__reply__free_unpacked(r->reply, NULL);
 	r->reply = NULL;
@@ -50,7 +51,7 @@ static void end(struct perseas *p)
 	const bool observes = r->state >= PS_RESYNC_COPYING;
 
 	ps_question_forget(&r->question);
-	forget_reply(r);
+	ps_resync_forget_reply(r);
 	pthread_mutex_lock(&p->lock);
 	if (r->state == PS_RESYNC_NONE)
 		memset(r, 0, sizeof(*r));
@@ -163,12 +164,20 @@ static struct ps_segment *next_segment(struct perseas *p)
 	return NULL;
 }
 
+struct ps_write ps_resync_slot(const struct perseas *p, uint8_t *to)
+{
+	struct ps_slot *slot = (struct ps_slot *)(void *)to;
+
+	ps_slot_encode(slot, p->epoch, p->commit.seq, p->commit.next, p->commit.last);
+	return (struct ps_write){ slot, ps_slot_offset(!p->upkeep.resync.mirror->slot),
+		                  PS_REGION_LOG, sizeof(*slot) };
+}
+
 static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint64_t length)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->mirror;
 	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
-	struct ps_slot *slot = (struct ps_slot *)(bounce + SLOT_AT);
 	struct ps_write writes[2];
 	const unsigned first = r->begun || p->commit.seq != r->seq ? 0
 	                                                           : ps_copy_terminator(p, writes);
@@ -185,11 +194,8 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 	}
 	/* The image gets a slot of this owner's, unless a transaction brings one; nobody takes it
 	 * for whole before the end. */
-	if (!r->begun && p->commit.seq == r->seq) {
-		ps_slot_encode(slot, p->epoch, p->commit.seq, p->commit.next, p->commit.last);
-		chain.slot = (struct ps_write){ slot, ps_slot_offset(!m->slot), PS_REGION_LOG,
-			                        sizeof(*slot) };
-	}
+	if (!r->begun && p->commit.seq == r->seq)
+		chain.slot = ps_resync_slot(p, bounce + SLOT_AT);
 	if (ps_mirror_bulk(p, m, &chain))
 		return;
 	r->begun = true;
@@ -235,11 +241,10 @@ static void copy_chunk(struct perseas *p, const struct ps_segment *segment)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* --- what is not mapped here --- */
+/* --- what is read from other mirrors --- */
 
-/* What this process has not mapped is the same on every whole mirror that holds the last
- * transaction from when it was: the first that was not asked yet is. */
-static void ask_chunk(struct perseas *p, const struct ps_segment *segment)
+bool ps_resync_ask_bytes(struct perseas *p, uint32_t region, uint64_t offset, uint64_t length,
+                         uint64_t seq)
 {
 	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(read, READ, &read);
@@ -247,14 +252,13 @@ static void ask_chunk(struct perseas *p, const struct ps_segment *segment)
 	uint32_t from;
 
 	pthread_mutex_lock(&p->lock);
-	from = ps_mirrors_whole(p) & ps_mirrors_holding(p, segment->left) & ~r->tried;
+	from = ps_mirrors_whole(p) & ps_mirrors_holding(p, seq) & ~r->tried;
 	pthread_mutex_unlock(&p->lock);
 	read.store = p->store;
-	read.region = PS_REGION_SEGMENT + segment->id;
-	read.offset = r->offset;
-	read.length = chunk_length(p, segment);
-	r->left = segment->left;
-	forget_reply(r);
+	read.region = r->region = region;
+	read.offset = offset;
+	read.length = r->length = length;
+	ps_resync_forget_reply(r);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		if (!(from >> i & 1))
 			continue;
@@ -263,23 +267,42 @@ static void ask_chunk(struct perseas *p, const struct ps_segment *segment)
 		if (!r->question.due)
 			continue;
 		ps_resync_move(p, PS_RESYNC_READING);
-		return;
+		return true;
 	}
-	give_up(p, "no other mirror could be read to copy it");
+	return false;
+}
+
+/* What this process has not mapped is the same on every whole mirror that holds the last
+ * transaction from when it was. */
+static void ask_chunk(struct perseas *p, const struct ps_segment *segment)
+{
+	struct ps_resync *r = &p->upkeep.resync;
+
+	r->left = segment->left;
+	if (!ps_resync_ask_bytes(p, PS_REGION_SEGMENT + segment->id, r->offset,
+	                         chunk_length(p, segment), segment->left))
+		give_up(p, "no other mirror could be read to copy it");
+}
+
+/* One mirror did not give what was asked for: the next one may. */
+static void ask_another(struct perseas *p)
+{
+	if (ps_newest_record_is_next(&p->upkeep.resync))
+		ps_newest_record_ask(p);
+	else
+		ask_chunk(p, next_segment(p));
 }
 
 /* Anybody may read: the next owner's transactions can be there, unless the claim still stands. */
 static bool step_reading(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	const struct ps_segment *segment = next_segment(p);
 
 	ps_dues_take(p, ps_now(p));
 	if (!ps_question_over(p, &r->question))
 		return false;
-	if (!r->question.granted ||
-	    r->question.reply->read->bytes.len != chunk_length(p, segment)) {
-		ask_chunk(p, segment);
+	if (!r->question.granted || r->question.reply->read->bytes.len != r->length) {
+		ask_another(p);
 		return true;
 	}
 	r->reply = r->question.reply;
@@ -296,24 +319,33 @@ static bool is_unchanged(const struct perseas *p, const struct ps_segment *segme
 	return !segment->base && segment->left == p->upkeep.resync.left;
 }
 
-static bool step_vouching(struct perseas *p)
+/* What was read is of this owner's own time: it is sent. */
+static void copy_read_chunk(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	const struct ps_segment *segment = next_segment(p);
 
-	ps_dues_take(p, ps_now(p));
-	if (!ps_question_over(p, &r->question))
-		return false;
-	if (!r->question.granted) {
-		ask_chunk(p, segment);
-		return true;
-	}
 	if (is_unchanged(p, segment))
 		copy_chunk(p, segment);
 	r->tried = 0;
 	ps_question_forget(&r->question);
-	forget_reply(r);
+	ps_resync_forget_reply(r);
 	ps_resync_move(p, PS_RESYNC_COPYING);
+}
+
+static bool step_vouching(struct perseas *p)
+{
+	const struct ps_resync *r = &p->upkeep.resync;
+
+	ps_dues_take(p, ps_now(p));
+	if (!ps_question_over(p, &r->question))
+		return false;
+	if (!r->question.granted)
+		ask_another(p);
+	else if (ps_newest_record_is_next(r))
+		ps_newest_record_take(p);
+	else
+		copy_read_chunk(p);
 	return true;
 }
 
@@ -421,6 +453,8 @@ static bool step_copying(struct perseas *p)
 
 	if (stage(p, last) != READY || ps_now(p) < r->next_at)
 		return false;
+	if (ps_newest_record_is_next(r) && ps_newest_record_ask(p))
+		return true;
 	/* Under the lock it must not be touched before it is here. */
 	r->fetching = segment && segment->base &&
 	              !ps_demand_want(p, segment, r->offset, chunk_length(p, segment));

@@ -12,7 +12,7 @@
  *      | LIVE                                                    v
  *    FINISHING <--- CONFIRMING <------- COPYING <----------- ADDING, what is not published
  *                                        |   ^
- *                                        v   | its owner is still this one
+ *                                        v   | its owner is still this one, or none has the record
  *                                   READING -> VOUCHING
  *
  * Up to ADDING the mirror is made ready for the copy, and its session is PREPARING (session.h): it
@@ -22,7 +22,7 @@
  * just those transactions that are younger than it, and after one pass over the segments the image
  * is whole: nothing has to be copied twice, however fast transactions come. Commits do not wait for
  * it, but for the copying of one chunk's bytes in memory. What is not mapped here is READ from
- * another mirror.
+ * another mirror, and so is the newest undo record, with which the copy begins (newest_record.h).
  *
  * Until it is whole the image is `joining`, in place where that harms nobody (I8), else beside
  * what the mirror has; it holds nothing and has no vote.

@@ -17,6 +17,18 @@ bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m);
 /* The mirror is ready. Transactions, and the copy, go to it from now on. */
 void ps_resync_copy(struct perseas *p);
 
+/* Asks the next whole mirror that holds transaction seq, and was not asked before, for bytes of a
+ * region: the copy is READING then. Returns false if none is left. */
+bool ps_resync_ask_bytes(struct perseas *p, uint32_t region, uint64_t offset, uint64_t length,
+                         uint64_t seq);
+
+/* Frees the reply that a copy keeps. */
+void ps_resync_forget_reply(struct ps_resync *r);
+
+/* Returns the write of this owner's slot to the mirror that is copied to; the slot is made at `to`.
+ * Locked. */
+struct ps_write ps_resync_slot(const struct perseas *p, uint8_t *to);
+
 /* The others that are connected and whole. Takes the lock. */
 uint32_t ps_resync_others(struct perseas *p);
 

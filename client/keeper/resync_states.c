@@ -24,6 +24,7 @@ static const struct ps_state states[] = {
 	                                           PS_TO(PS_RESYNC_FINISHING) |
 	                                           PS_TO(PS_RESYNC_NONE) },
 	[PS_RESYNC_READING] = { "reading", PS_TO(PS_RESYNC_READING) | PS_TO(PS_RESYNC_VOUCHING) |
+	                                           PS_TO(PS_RESYNC_COPYING) |
 	                                           PS_TO(PS_RESYNC_NONE) },
 	[PS_RESYNC_VOUCHING] = { "vouching", PS_TO(PS_RESYNC_READING) | PS_TO(PS_RESYNC_COPYING) |
 	                                             PS_TO(PS_RESYNC_NONE) },

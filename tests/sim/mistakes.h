@@ -30,7 +30,7 @@ struct perseas_tx;
  * made anew: in "confirmed-joining" one is enough for that, which does no harm alone, either.
  */
 #define SIM_MISTAKES(X)                                                                            \
-	X(WHOLE, "whole", 2000, 138, "an image that is not whole is taken for the state")          \
+	X(WHOLE, "whole", 2000, 200, "an image that is not whole is taken for the state")          \
 	X(FEW, "few", 2000, 126, "fewer than R are claimed")                                       \
 	X(IN_PLACE, "in-place", 2000, 37, "a needed copy is overwritten in place")                 \
 	X(FORGETS, "forgets", 4000, 23, "a mirror that lost its promises serves a fenced owner")   \
@@ -40,7 +40,7 @@ struct perseas_tx;
 	X(CHANGED, "changed", 8000, 2, "the choice changes after the first adoption")              \
 	X(KEPT, "kept", 8000, 222, "a candidate from a session that broke is kept")                \
 	X(JUMP, "jump", 100, 18, "a mirror grants an epoch that owners cannot follow")             \
-	X(BY_KIND, "by-kind", 8000, 1108, "a late answer is taken for that to a newer request")    \
+	X(BY_KIND, "by-kind", 8000, 1393, "a late answer is taken for that to a newer request")    \
 	X(SIGN, "sign", 2000, 100, "a sign of progress is taken for the answer")                   \
 	X(NO_ROOM, "no-room", 1000, 172, "a full mirror has no room for a header")                 \
 	X(OTHER_BOOT, "other-boot", 4000, 59, "an image of another boot is taken for memory")      \
@@ -58,7 +58,7 @@ struct perseas_tx;
 	X(AGAIN, "again", 1000, 14, "replayed from what had completed")                            \
 	X(REUSED, "reused", 2000, 18, "the ring is overwritten where a mirror needs it")           \
 	X(DROPPED, "dropped", 4000, 986, "a link that was dropped still sends from the ring")      \
-	X(FOREIGN, "foreign", 2000, 138, "another owner's image is replayed onto")                 \
+	X(FOREIGN, "foreign", 2000, 325, "another owner's image is replayed onto")                 \
 	X(REDONE, "redone", 2000, 2, "what timed out is taken for not applied")                    \
 	X(LAPPED, "lapped", 2000, 18, "replayed from what the ring no longer holds")               \
 	X(TURN, "turn", 2000, 13, "a turn passes on before the transaction is posted")             \
@@ -72,32 +72,32 @@ struct perseas_tx;
 	X(CONNECTED, "connected", 8000, 275,                                                       \
 	  "overwritten in place: others are connected, no more")                                   \
 	X(UNJOINED, "unjoined", 2000, 647, "a delta without joining first")                        \
-	X(BETWEEN, "between", 1000, 95, "what is posted between two chunks is not sent")           \
+	X(BETWEEN, "between", 1000, 200, "what is posted between two chunks is not sent")          \
 	X(TOGETHER, "together", 1000, 24, "a missed transaction is sent with what came later")     \
 	X(PARTED, "parted", 1000, 49, "what another owner did is sent as missed")                  \
 	X(MISLED, "misled", 2000, 5, "a mirror is the member that is listed at its address")       \
 	X(OWN, "own", 8000, 222, "the state's own mirror need not confirm")                        \
 	X(UNASKED, "unasked", 8000, 2808, "made anew by an owner that does not ask the others")    \
-	X(ALONE, "alone", 8000, 10, "a roster counts alone before mirrors record it")              \
+	X(ALONE, "alone", 8000, 8, "a roster counts alone before mirrors record it")               \
 	X(OLD_CLAIMS, "old-claims", 8000, 59, "R of the old roster only, while it is joint")       \
-	X(OLD_ACKS, "old-acks", 2000, 3, "W of the old roster only, while it is joint")            \
-	X(LATE, "late-roster", 8000, 10, "a newer roster that a claim shows is ignored")           \
+	X(OLD_ACKS, "old-acks", 2000, 5, "W of the old roster only, while it is joint")            \
+	X(LATE, "late-roster", 8000, 247, "a newer roster that a claim shows is ignored")          \
 	X(UNMARKED, "unmarked", 8000, 6539, "what has the mark is taken back")                     \
-	X(VERSIONS, "versions", 8000, 1166, "rosters are compared by version only")                \
-	X(FEW_SEE, "few-see", 8000, 15, "a change is settled when one of the old roster has it")   \
-	X(BEHIND, "behind", 8000, 20, "a change is settled, and W do not hold everything")         \
-	X(UNTOUCHED, "untouched", 32000, 597, "adopted by an open that touches fewer than T")      \
-	X(JOINT_ANEW, "joint-anew", 4000, 11, "made anew, and the joint roster does not list it")  \
+	X(VERSIONS, "versions", 8000, 2712, "rosters are compared by version only")                \
+	X(FEW_SEE, "few-see", 8000, 1, "a change is settled when one of the old roster has it")    \
+	X(BEHIND, "behind", 8000, 21, "a change is settled, and W do not hold everything")         \
+	X(UNTOUCHED, "untouched", 32000, 3603, "adopted by an open that touches fewer than T")     \
+	X(JOINT_ANEW, "joint-anew", 4000, 52, "made anew, and the joint roster does not list it")  \
 	X(JOINT_UNASKED, "joint-unasked", 100, 2, ".. listed, and nobody is asked before")         \
 	X(PARENT_BACK, "parent-back", 8000, 4901, "a copy gets its parent's id back")              \
-	X(GONE, "gone", 8000, 31, "a member that is called gone comes back")                       \
+	X(GONE, "gone", 8000, 20, "a member that is called gone comes back")                       \
 	X(FORKED, "forked", 100, 5, "an image of a fork is copied over")                           \
 	X(PAST, "past", 200, 2, "an owner copies its past over what it has forgotten")             \
 	X(MADE_UP, "made-up", 100, 5, "a mirror takes any roster from who creates a store")        \
 	X(MARKED, "marked", 1000, 159, "a store whose image has a filler's mark is removed")       \
 	X(VOTES, "votes", 1000, 8, "a new mirror votes before it is whole")                        \
 	X(UNFINISHED, "unfinished", 1000, 9, "a resync is finished before its chunks are there")   \
-	X(UNAWAITED, "unawaited", 2000, 91, ".. before the transactions of its last chunk are")    \
+	X(UNAWAITED, "unawaited", 2000, 633, ".. before the transactions of its last chunk are")   \
 	X(UNCOMMITTED, "uncommitted", 2000, 17, "a chunk holds bytes that are not committed")      \
 	X(OLD_SPILL, "old-spill", 8000, 125, "an old spill comes back as new")                     \
 	X(TWO_LOADS, "two-loads", 8000, 3, "two loads of one spill both count")                    \
@@ -140,7 +140,7 @@ struct perseas_tx;
 	X(UNDECIDED, "undecided", 4000, 12, "settled elsewhere before the first mirror has")       \
 	X(UNANSWERED, "unanswered", 4000, 2889, "abandoned elsewhere after a Settle unanswered")   \
 	X(LATER, "later", 2000, 140, "memory on demand: another owner's state is taken")           \
-	X(LAGS, "lags", 8000, 18, ".. of a mirror that lags behind the map")                       \
+	X(LAGS, "lags", 8000, 70, ".. of a mirror that lags behind the map")                       \
 	X(HALF, "half", 4000, 597, ".. of an image that is not whole")                             \
 	X(OUTLIVES, "outlives", 4000, 11, ".. that was asked for an earlier mapping")              \
 	X(UNFETCHED, "unfetched", 2000, 164, "a chunk is copied from memory that is missing")      \

@@ -269,6 +269,18 @@ static inline void reach(struct owner *o, enum ps_resync_state state)
 	}
 }
 
+/* The same until a chunk of a segment is read from another mirror. */
+static inline void reach_chunk_read(struct owner *o)
+{
+	const struct ps_resync *r = &o->p->upkeep.resync;
+
+	for (unsigned rounds = 0; r->state != PS_RESYNC_READING || r->region == PS_REGION_LOG;
+	     rounds++) {
+		assert_true(rounds < ROUNDS);
+		round_of(o);
+	}
+}
+
 /* Rounds that wait for nobody until the mirror is live. */
 static inline void reach_live(struct owner *o, unsigned mirror)
 {

@@ -280,7 +280,7 @@ TEST(a_chunk_that_was_read_is_of_nothing, struct owner *o)
 		o->d->mirrors[i].slow_ns = ps_ms(50);
 	}
 	owner_lose(o, 2);
-	OWNER_KEEP_UNTIL(o, r->state == PS_RESYNC_READING);
+	OWNER_KEEP_UNTIL(o, r->state == PS_RESYNC_READING && r->region != PS_REGION_LOG);
 	assert_int_equal(perseas_segment_destroy(o->p, "more"), 0);
 	assert_int_not_equal(owner_state(o, 2), PERSEAS_MIRROR_RESYNCING);
 	make_unmapped(o, "less", 3000, 5);

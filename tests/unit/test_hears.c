@@ -117,7 +117,7 @@ TEST(test_signs_go_to_a_mirror_that_is_read, struct fixture *f)
 	assert_int_equal(perseas_unmap(o->p, f->big), 0);
 	answer_slowly(o, 0, PERSEAS__REQUEST__BODY_READ);
 	o->d->mirrors[0].slow_ns = 990 * MS;
-	reach_both(o, PS_SESSION_UP, PS_RESYNC_READING);
+	reach_chunk_read(o);
 	o->d->tap = &tap;
 	signs = 0;
 	start = o->d->now;

@@ -115,7 +115,7 @@ TEST_WITH(test_nothing_waits_for_what_is_read_elsewhere, setup, teardown, struct
 	make_stale(f, 1);
 	assert_int_equal(perseas_unmap(o->p, f->big), 0);
 	answer_slowly(o, 0, PERSEAS__REQUEST__BODY_READ);
-	reach(o, PS_RESYNC_READING);
+	reach_chunk_read(o);
 	for (unsigned i = 0; i < 10; i++) {
 		round_of(o);
 		assert_int_equal(owner_put(o, 0, 100, (uint8_t)i), 0);
@@ -138,7 +138,7 @@ TEST_WITH(test_what_was_read_is_not_newer_than_what_was_committed, setup, teardo
 		make_stale(f, 1);
 		assert_int_equal(perseas_unmap(o->p, f->big), 0);
 		answer_slowly(o, 0, PERSEAS__REQUEST__BODY_READ);
-		reach(o, PS_RESYNC_READING);
+		reach_chunk_read(o);
 		map_big(f);
 		assert_int_equal(put_big(f, 100, 3000, (uint8_t)(0xa5 + again)), 0);
 		if (again)

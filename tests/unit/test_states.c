@@ -40,7 +40,8 @@ static const struct drawn drawn[] = {
 	    "attaching, then adding", "attaching, then copying", "attaching, then none",
 	    "adding, then copying", "adding, then none", "copying, then reading",
 	    "copying, then confirming", "copying, then finishing", "copying, then none",
-	    "reading, then reading", "reading, then vouching", "reading, then none",
+	    "reading, then reading", "reading, then vouching", "reading, then copying",
+	    "reading, then none",
 	    "vouching, then reading", "vouching, then copying", "vouching, then none",
 	    "confirming, then finishing", "confirming, then copying", "confirming, then none",
 	    "finishing, then none" } },
@@ -185,7 +186,8 @@ TEST(the_states_of_a_copy_are_traced, struct owner *o)
 {
 	static const char *const moves[] = {
 		"none, then asking",          "asking, then recording",  "recording, then making",
-		"making, then attaching",     "attaching, then copying", "copying, then confirming",
+		"making, then attaching",     "attaching, then copying", "copying, then reading",
+		"reading, then vouching",     "vouching, then copying",  "copying, then confirming",
 		"confirming, then finishing", "finishing, then none",    NULL
 	};
 	struct traced t = { .of = "copy to sim://1: " };
