@@ -14,6 +14,10 @@ and takes a command a line on standard input, answers each with "ok", and ends w
                             the connections that send them
     caught                  "ok" and how many connections are caught
     go                      nothing is held or delayed any more
+    meter                   data connections pass to the mirror only what is allowed: OPENING bytes
+                            at their beginning, and then
+    allow COUNT             so many bytes more; "ok" and how many bytes are allowed, and were not
+                            passed or read by the mirror yet
     drop                    every connection is reset
     passed                  "ok" and how many bytes went there and came back
 """
@@ -31,6 +35,8 @@ THERE, BACK = "there", "back"
 PIECE = 256 << 10                       # bytes received at once
 ROOM = 16 << 20                         # bytes that a direction keeps: the network's own
 SOCKET_ROOM = 128 << 10                 # small, so that one that is held is full soon
+MAGIC = struct.pack("<I", 0x44535350)   # a data connection begins with this
+OPENING = 64 << 10
 RESET = struct.pack("ii", 1, 0)         # struct linger: close() resets
 
 
@@ -42,6 +48,7 @@ class Way:
         self.parts = collections.deque()    # (when it is due, bytes)
         self.size, self.passed = 0, 0
         self.ended, self.told, self.full, self.caught = False, False, False, False
+        self.metered, self.begun = False, False
 
     def has(self, text):
         return any(text in bytes(data) for _, data in self.parts)
@@ -61,22 +68,25 @@ class Way:
             self.ended = True
             self.finish()
 
-    def send(self, now):
-        """Passes on what is due, as far as the socket takes it."""
-        while self.due(now):
+    def send(self, now, most=None):
+        """Passes on what is due, and no more than `most` bytes, as far as the socket takes it.
+        Returns how many bytes were passed."""
+        before = self.passed
+        self.full = False
+        while self.due(now) and not self.full and self.passed - before != most:
             due, data = self.parts.popleft()
+            part = data if most is None else data[:most - (self.passed - before)]
             try:
-                count = self.sink.send(data)
+                count = self.sink.send(part)
             except BlockingIOError:
                 count = 0
             self.size -= count
             self.passed += count
+            self.full = count < len(part)
             if count < len(data):
                 self.parts.appendleft((due, data[count:]))
-                self.full = True
-                return
-        self.full = False
         self.finish()
+        return self.passed - before
 
     def finish(self):
         """The end is passed on like the bytes before it."""
@@ -112,6 +122,7 @@ class Program:
         self.target = target
         self.delay, self.held, self.pairs = 0, set(), []
         self.text, self.catches = b"", 0
+        self.meters, self.allowed = False, 0
         self.passed = {THERE: 0, BACK: 0}
         self.buffer = b""
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -142,10 +153,15 @@ class Program:
             self.text, self.catches = words[0].encode(), int(words[1])
         elif verb == "caught":
             return "ok %d" % sum(way.caught for way in self.ways())
+        elif verb == "meter":
+            self.meters = True
+        elif verb == "allow":
+            self.allowed += int(words[0])
+            return "ok %d" % (self.allowed + self.unread())
         elif verb == "go":
-            self.held, self.delay, self.catches = set(), 0, 0
+            self.held, self.delay, self.catches, self.meters = set(), 0, 0, False
             for way in self.ways():
-                way.caught = False
+                way.caught = way.metered = False
         elif verb == "drop":
             for pair in list(self.pairs):
                 self.end(pair, reset=True)
@@ -168,6 +184,36 @@ class Program:
         if self.catches and way.name == THERE and way.has(self.text):
             self.catches -= 1
             way.caught = True
+
+    def meter(self, way):
+        """A data connection is known by its first bytes. What was allowed before it is over."""
+        if not way.begun and way.name == THERE and way.size >= len(MAGIC):
+            way.begun = True
+            way.metered = self.meters and bytes(way.parts[0][1][:len(MAGIC)]) == MAGIC
+            if way.metered:
+                self.allowed = OPENING
+
+    def unread(self):
+        """Bytes that were passed on data connections, and that the mirror has not read yet."""
+        ours = {way.sink.getsockname()[1] for way in self.ways() if way.metered}
+        count = 0
+        for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            _, near, far, _, queues, *_ = line.split()
+            ports = [int(end.rpartition(":")[2], 16) for end in (near, far)]
+            to_send, to_read = (int(queue, 16) for queue in queues.split(":"))
+            if ports[0] in ours and ports[1] == int(self.target[1]):
+                count += to_send
+            if ports[1] in ours and ports[0] == int(self.target[1]):
+                count += to_read
+        return count
+
+    def pass_on(self, way, now):
+        if way.metered and way.ended:
+            raise ConnectionAbortedError("the rest is lost with its sender")
+        if way.metered:
+            self.allowed -= way.send(now, self.allowed)
+        else:
+            way.send(now)
 
     def commands(self):
         """False at the end of input."""
@@ -192,10 +238,11 @@ class Program:
             if way.source in readable and way.hungry():
                 way.receive(now + self.delay)
                 self.catch(way)
+                self.meter(way)
             if way.caught:
                 continue
             if way.sink in writable or not way.full:
-                way.send(now)
+                self.pass_on(way, now)
 
     def watched(self, now):
         """What to wait for: sockets to read, sockets to write, and how long at most."""
@@ -205,6 +252,8 @@ class Program:
                 continue
             if way.hungry():
                 readers.append(way.source)
+            if way.metered and not self.allowed:
+                continue
             if way.due(now) and way.full:
                 writers.append(way.sink)
             elif way.parts:
@@ -276,6 +325,13 @@ class Relay:
 
     def drop(self):
         self.ask("drop")
+
+    def meter(self):
+        self.ask("meter")
+
+    def allow(self, count=0):
+        """Returns how many bytes are allowed, and were not passed or read by the mirror yet."""
+        return int(self.ask("allow", count)[0])
 
     def passed(self):
         """Bytes, there and back."""
