@@ -5,6 +5,7 @@
 
 #include "../core/mirror.h"
 #include "../keeper/attempt.h"
+#include "../keeper/session.h"
 #include "examine.h"
 
 #include <string.h>

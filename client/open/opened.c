@@ -6,6 +6,7 @@
 #include "examine.h"
 #include "../keeper/change.h"
 #include "../keeper/copy.h"
+#include "../keeper/exclusive.h"
 
 #include <string.h>
 

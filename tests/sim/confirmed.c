@@ -119,7 +119,7 @@ uint32_t __wrap_ps_mirrors_confirmed(const struct perseas *p, uint64_t call)
 	uint32_t confirmed = __real_ps_mirrors_confirmed(p, call);
 
 	for (unsigned i = 0; counts_joining(p) && i < p->mirror_count; i++)
-		confirmed |= (uint32_t)(p->mirrors[i].confirmed >= call) << i & joining(p);
+		confirmed |= (uint32_t)(p->mirrors[i].confirm.confirmed >= call) << i & joining(p);
 	return confirmed;
 }
 
