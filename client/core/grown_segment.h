@@ -1,7 +1,7 @@
 /*
- * grown_segment.h - segments that have grown: a segment and its parts (proto/control/segment_parts.h) are
- * mapped one behind another, come and go together, and are one segment for the application. A
- * segment that never grew has no parts.
+ * grown_segment.h - segments that have grown: a segment and its parts
+ * (proto/control/segment_parts.h) are mapped one behind another, come and go together, and are one
+ * segment for the application. A segment that never grew has no parts.
  */
 #ifndef PERSEAS_CLIENT_GROWN_SEGMENT_H
 #define PERSEAS_CLIENT_GROWN_SEGMENT_H

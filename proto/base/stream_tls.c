@@ -1,9 +1,7 @@
 /*
- * stream_tls.c - TLS 1.3 over non-blocking sockets.
- *
- * Sent bytes are gathered into full records, and the records of one send into few system calls.
+ * stream_tls.c - TLS 1.3 over non-blocking sockets. Sent bytes are gathered into full records.
  * Encrypted bytes that the socket does not take stay in wire_tls.c. The caller sends the same plain
- * bytes again, and `owed` counts those that must not be encrypted a second time.
+ * bytes again, and `owed` counts those that are encrypted already.
  */
 #include "tls_private.h"
 #include "wire_tls.h"
@@ -48,12 +46,11 @@ struct ps_tls_stream {
 /* --- failures --- */
 
 static const char renew_certificate[] = "renew it, if the clocks of both ends are right";
-/* The peer sends the same alert for a certificate and for a revocation list that has expired there. */
+/* The peer sends the same alert if its own revocation list has expired. */
 static const char renew_either[] = "renew it, or the revocation list at the other end if that has "
 				   "expired; the clocks of both ends must be right";
 static const char check_ca_files[] = "the CA files of both ends must have the CA that signed it";
-static const char check_host_names[] =
-	"the host that was dialled must be among its alternative names";
+static const char check_host[] = "the host that was dialled must be among its alternative names";
 static const char check_key_usage[] = "its extended key usage must be serverAuth for a mirror, "
 				      "clientAuth for a peer that connects to one, or both";
 static const char renew_list[] = "this end needs a newer list: --tls-crl, or PERSEAS_TLS_CRL";
@@ -72,7 +69,7 @@ static const char *advice_for_verdict(long verdict)
 		return renew_certificate;
 	case X509_V_ERR_HOSTNAME_MISMATCH:
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
-		return check_host_names;
+		return check_host;
 	case X509_V_ERR_INVALID_PURPOSE:
 		return check_key_usage;
 	case X509_V_ERR_CERT_REVOKED:

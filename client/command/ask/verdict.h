@@ -29,8 +29,8 @@ struct ps_verdict {
 void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_images *images);
 
 /* Returns how many mirrors, whichever they are, can be lost before a commit or an open fails, or 0
- * if one of these fails now. Counts images that a restart would lose, and those that the owner calls
- * lost, as lost. */
+ * if one of these fails now. Counts images that a restart would lose as lost, and those that the
+ * owner calls lost. */
 unsigned ps_verdict_bears(const struct ps_images *images);
 /* Returns how many could be lost if every member of the rosters in force were up to date. */
 unsigned ps_verdict_promise(const struct ps_images *images);

@@ -25,7 +25,7 @@ struct ps_outcome {
 	uint64_t in_doubt;             /* that some had, and not W, when the owner ended */
 	uint64_t epoch;                /* the highest that was promised */
 	bool planned;                  /* the owner that lives is the standby's */
-	const char *address;           /* of the next owner, as the images have it; NULL: none lives */
+	const char *address; /* of the next owner, as the images have it; NULL: none lives */
 };
 
 /* Fills in the outcome by what the mirrors noted. */
