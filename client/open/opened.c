@@ -4,10 +4,12 @@
 #include "opened.h"
 
 #include "examine.h"
+#include "../core/segment.h"
 #include "../keeper/change.h"
 #include "../keeper/copy.h"
 #include "../keeper/exclusive.h"
 
+#include <assert.h>
 #include <string.h>
 
 void ps_opened_read(perseas_t *p, struct ps_opened *opened)
@@ -25,6 +27,19 @@ void ps_opened_read(perseas_t *p, struct ps_opened *opened)
 	};
 	memcpy(opened->store_id, p->store_id, PS_ID_SIZE);
 	ps_admin_leave(p);
+}
+
+uint32_t ps_opened_segment(perseas_t *p, const char *name)
+{
+	const struct ps_segment *segment;
+	uint32_t id;
+
+	ps_admin_enter(p);
+	segment = ps_segment_find(p, name);
+	assert(segment);
+	id = segment->id;
+	ps_admin_leave(p);
+	return id;
 }
 
 int ps_opened_publish(perseas_t *p, bool (*stop)(void))

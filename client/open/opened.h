@@ -21,6 +21,9 @@ struct ps_opened {
 /* Fills in *opened with what the handle has now. */
 void ps_opened_read(perseas_t *p, struct ps_opened *opened);
 
+/* Returns the number under which mirrors keep the segment of this name, which must be mapped. */
+uint32_t ps_opened_segment(perseas_t *p, const char *name);
+
 /* Makes a store that its first transaction fills, and opens it. At level 1 nobody else can open it
  * before that transaction (PROTOCOL.md, "Filling a store"). Sets store_id to the store's id once it
  * was made, also on an error; else to zeros. */

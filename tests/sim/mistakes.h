@@ -71,7 +71,7 @@ struct perseas_tx;
 	X(HALVES, "halves", 1000, 104, "what a heap gives back ends by two transactions")          \
 	X(CONNECTED, "connected", 8000, 275,                                                       \
 	  "overwritten in place: others are connected, no more")                                   \
-	X(UNJOINED, "unjoined", 2000, 647, "a delta without joining first")                        \
+	X(UNJOINED, "unjoined", 2000, 139, "a delta without joining first")                        \
 	X(BETWEEN, "between", 1000, 200, "what is posted between two chunks is not sent")          \
 	X(TOGETHER, "together", 1000, 24, "a missed transaction is sent with what came later")     \
 	X(PARTED, "parted", 1000, 49, "what another owner did is sent as missed")                  \
@@ -79,27 +79,27 @@ struct perseas_tx;
 	X(OWN, "own", 8000, 222, "the state's own mirror need not confirm")                        \
 	X(UNASKED, "unasked", 8000, 2808, "made anew by an owner that does not ask the others")    \
 	X(ALONE, "alone", 8000, 8, "a roster counts alone before mirrors record it")               \
-	X(OLD_CLAIMS, "old-claims", 8000, 59, "R of the old roster only, while it is joint")       \
+	X(OLD_CLAIMS, "old-claims", 8000, 247, "R of the old roster only, while it is joint")      \
 	X(OLD_ACKS, "old-acks", 2000, 5, "W of the old roster only, while it is joint")            \
 	X(LATE, "late-roster", 8000, 247, "a newer roster that a claim shows is ignored")          \
 	X(UNMARKED, "unmarked", 8000, 6539, "what has the mark is taken back")                     \
 	X(VERSIONS, "versions", 8000, 2712, "rosters are compared by version only")                \
-	X(FEW_SEE, "few-see", 8000, 1, "a change is settled when one of the old roster has it")    \
+	X(FEW_SEE, "few-see", 8000, 6, "a change is settled when one of the old roster has it")    \
 	X(BEHIND, "behind", 8000, 21, "a change is settled, and W do not hold everything")         \
 	X(UNTOUCHED, "untouched", 32000, 3603, "adopted by an open that touches fewer than T")     \
 	X(JOINT_ANEW, "joint-anew", 4000, 52, "made anew, and the joint roster does not list it")  \
 	X(JOINT_UNASKED, "joint-unasked", 100, 2, ".. listed, and nobody is asked before")         \
 	X(PARENT_BACK, "parent-back", 8000, 4901, "a copy gets its parent's id back")              \
-	X(GONE, "gone", 8000, 20, "a member that is called gone comes back")                       \
+	X(GONE, "gone", 8000, 34, "a member that is called gone comes back")                       \
 	X(FORKED, "forked", 100, 5, "an image of a fork is copied over")                           \
 	X(PAST, "past", 200, 2, "an owner copies its past over what it has forgotten")             \
 	X(MADE_UP, "made-up", 100, 5, "a mirror takes any roster from who creates a store")        \
 	X(MARKED, "marked", 1000, 159, "a store whose image has a filler's mark is removed")       \
 	X(VOTES, "votes", 1000, 8, "a new mirror votes before it is whole")                        \
 	X(UNFINISHED, "unfinished", 1000, 9, "a resync is finished before its chunks are there")   \
-	X(UNAWAITED, "unawaited", 2000, 633, ".. before the transactions of its last chunk are")   \
+	X(UNAWAITED, "unawaited", 2000, 594, ".. before the transactions of its last chunk are")   \
 	X(UNCOMMITTED, "uncommitted", 2000, 17, "a chunk holds bytes that are not committed")      \
-	X(OLD_SPILL, "old-spill", 8000, 125, "an old spill comes back as new")                     \
+	X(OLD_SPILL, "old-spill", 8000, 20, "an old spill comes back as new")                      \
 	X(TWO_LOADS, "two-loads", 8000, 3, "two loads of one spill both count")                    \
 	X(SPILLED_EARLY, "spilled-early", 2000, 9, "spilled before the sessions are cut")          \
 	X(SPILL_WINS, "spill-wins", 8000, 2, "an old spill wins over the memory")                  \
@@ -107,7 +107,7 @@ struct perseas_tx;
 	X(INSISTS, "insists", 100, 5, "a fabric that does not work is the only one tried")         \
 	X(WORN, "worn", 200, 6, "a fabric whose links all break is taken again and again")         \
 	X(RESTARTS, "restarts", 200, 6, "an open begins again since a copy breaks")                \
-	X(TOLD_EARLY, "told-early", 200, 8, "what is posted is said to be held by W")              \
+	X(TOLD_EARLY, "told-early", 200, 3, "what is posted is said to be held by W")              \
 	X(ANY_EPOCH, "any-epoch", 1000, 2, "a token of the owner before is taken for one's own")   \
 	X(UNBOUNDED, "unbounded", 1000, 41, "flush_within_ms is not kept")                         \
 	X(CLOSES, "closes", 2000, 27, "close does not wait for what nobody waited for")            \
@@ -121,7 +121,7 @@ struct perseas_tx;
 	X(UNDECLARED, "undeclared", 2000, 3, "a chunk holds what a tracked transaction changed")   \
 	X(DEATH_KEPT, "death-kept", 4000, 21, "a claim leaves a death above its slot to others")   \
 	X(BURIED, "buried", 1000, 2, "what is to die is gone before the slot says so")             \
-	X(SAME_ID, "same-id", 8000, 1779, "an id given again is taken for the segment before")     \
+	X(SAME_ID, "same-id", 8000, 3143, "an id given again is taken for the segment before")     \
 	X(ANY_NAME, "any-name", 2000, 109, "segments are compared by id, birth and size only")     \
 	X(ANY_PUBLISH, "any-publish", 2000, 54, "segments are compared without their random ids")  \
 	X(GROWN_EARLY, "grown-early", 2000, 294, "a growth is told before W hold it")              \

@@ -1,8 +1,8 @@
 /*
  * written_sim.c - the means of client/core/written.h in a schedule. A page was written if it
- * differs from a copy of before, or if the copy differs from what was committed since: the kernel's
- * own means would do, but not on every host, and a seed must repeat its schedule everywhere.
- * process.c gives it to owners.
+ * differs from a copy of before, or if other contents were committed since: the kernel's own means
+ * would do, but not on every host, and a seed must repeat its schedule everywhere. process.c gives it
+ * to owners.
  */
 #include "written_sim.h"
 
@@ -16,7 +16,7 @@ struct ps_written {
 	struct range {
 		const uint8_t *base;
 		uint64_t size;
-		uint8_t before[SIM_PAGE];
+		uint8_t before[SIM_PAGE], committed[SIM_PAGE];
 	} ranges[WATCHED];
 	unsigned next; /* to be used again */
 };
@@ -57,24 +57,34 @@ static int written_watch(struct ps_written *written, const uint8_t *base, uint64
 	range->base = base;
 	range->size = size;
 	memcpy(range->before, base, size);
+	memcpy(range->committed, base, size);
 	return 0;
 }
 
-/* Returns true if the bytes were committed with other contents since the copy was made: they may be
- * as in the copy again. */
-static bool was_committed(const struct ps_written *written, const struct range *range,
-                          uint64_t offset, uint64_t length)
+/* What was committed of the range; NULL: the owner keeps no copy of that. */
+static const uint8_t *committed_of(const struct ps_written *written, const struct range *range)
 {
 	const struct perseas *p = written->owner->handle;
 
-	for (unsigned i = 0; p && i < p->segment_count; i++) {
-		const struct ps_segment *segment = &p->segments[i];
+	for (unsigned i = 0; p && i < p->segment_count; i++)
+		if (p->segments[i].base == range->base)
+			return p->segments[i].shadow;
+	return NULL;
+}
 
-		if (segment->base == range->base && segment->shadow)
-			return memcmp(range->before + offset, segment->shadow + offset, length) !=
-			       0;
-	}
-	return false;
+/* Returns true if other contents were committed since the copies were made: the bytes were written,
+ * even if they are as in the copy again. Brings the copy of what was committed up to date. */
+static bool was_committed(const struct ps_written *written, struct range *range, uint64_t offset,
+                          uint64_t length)
+{
+	const uint8_t *committed = committed_of(written, range);
+	bool was;
+
+	if (!committed)
+		return false;
+	was = memcmp(range->committed + offset, committed + offset, length) != 0;
+	memcpy(range->committed + offset, committed + offset, length);
+	return was;
 }
 
 /* -1: it was forgotten, since others came. */
@@ -86,8 +96,8 @@ static int written_take(struct ps_written *written, const uint8_t *base, uint64_
 	static_assert((int)SIM_PAGE <= (int)PS_PAGE, "a segment is a page");
 	if (!range || range->base != base || offset + length > range->size)
 		return -1;
-	if (memcmp(range->before + offset, base + offset, length) != 0 ||
-	    was_committed(written, range, offset, length))
+	if (was_committed(written, range, offset, length) ||
+	    memcmp(range->before + offset, base + offset, length) != 0)
 		set[0] |= 1;
 	memcpy(range->before + offset, base + offset, length);
 	return 0;
@@ -102,8 +112,10 @@ void sim_written_came(struct sim_owner *o, const uint8_t *at, uint64_t length)
 {
 	struct range *range = find(o->written, at);
 
-	if (range)
-		memcpy(range->before + (at - range->base), at, length);
+	if (!range)
+		return;
+	memcpy(range->before + (at - range->base), at, length);
+	memcpy(range->committed + (at - range->base), at, length);
 }
 
 static const struct ps_written_ops ops = {

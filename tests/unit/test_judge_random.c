@@ -272,15 +272,21 @@ static bool is_free(const struct scene *s, const Perseas__Header *header)
 	       meets(two, s->j.next);
 }
 
+/* The mirror that stands for a member whose image nobody shows: test_judge.c says which. */
+static const struct ps_told *find_substitute(const struct scene *s, const Perseas__Member *member)
+{
+	for (unsigned i = 0; i < s->count; i++)
+		if (!(s->j.member_set >> i & 1) && s->j.member_ids[i] &&
+		    same_id(member->image_id.data, s->j.member_ids[i]))
+			return &s->told[i];
+	return NULL;
+}
+
 static enum worth worth_of(const struct scene *s, const Perseas__Member *member)
 {
 	const struct ps_told *told = find_image(s, member);
-	const struct ps_told *by = NULL;
+	const struct ps_told *by = told ? NULL : find_substitute(s, member);
 
-	for (unsigned i = 0; i < s->count && !told; i++)
-		if (s->told[i].address && !strcmp(s->told[i].address, member->address) &&
-		    !(s->j.member_set >> i & 1))
-			by = &s->told[i];
 	if (!told)
 		return by && !by->is_excluded &&
 		                       (by->empty ||

@@ -243,17 +243,9 @@ static void compare_segment(struct comparison *c, const char *store,
 static void compare_segments(struct comparison *c, const struct ps_remake *remake)
 {
 	struct perseas_segment_info info;
-	struct ps_images images;
 
-	ps_images_take(&images, &c->peers, remake->store);
-	for (unsigned i = 0; !perseas_segment_at(remake->p, i, &info); i++) {
-		const Perseas__Segment *segment = images.newest ? ps_images_segment(images.newest,
-		                                                                    info.name)
-		                                                : NULL;
-
-		compare_segment(c, remake->store, &info, segment ? segment->id : 0);
-	}
-	ps_images_free(&images);
+	for (unsigned i = 0; !perseas_segment_at(remake->p, i, &info); i++)
+		compare_segment(c, remake->store, &info, ps_opened_segment(remake->p, info.name));
 }
 
 enum ps_exit ps_remake_compare(struct ps_remake *remake)
