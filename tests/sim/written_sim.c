@@ -1,8 +1,8 @@
 /*
  * written_sim.c - the means of client/core/written.h in a schedule. A page was written if it
- * differs from a copy of before, or if other contents were committed since: the kernel's own means
- * would do, but not on every host, and a seed must repeat its schedule everywhere. process.c gives it
- * to owners.
+ * differs from a copy of before, or if other contents were committed since. The kernel's own means
+ * are not on every host, and a seed must repeat its schedule everywhere. process.c gives it to
+ * owners.
  */
 #include "written_sim.h"
 
