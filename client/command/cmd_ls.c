@@ -3,9 +3,11 @@
  */
 #include "command.h"
 #include "ask/ask.h"
+#include "ask/next_loss.h"
 #include "../../proto/base/json.h"
 #include "../../proto/control/envelope.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const Perseas__StoreStatus *find_image(const struct ps_peers *peers, unsigned i,
@@ -21,41 +23,70 @@ static const Perseas__StoreStatus *find_image(const struct ps_peers *peers, unsi
 }
 
 /* Judges by what all mirrors told: an image without transactions may only be behind. */
-static const char *filling_text(const struct ps_peers *peers, const Perseas__StoreStatus *status)
+static const char *filling_text(const struct ps_images *images, const Perseas__StoreStatus *status)
 {
-	struct ps_images images = { .peers = peers };
-
 	if (!status->header->roster->filling || (status->slot && status->slot->seq))
 		return "";
-	for (unsigned i = 0; i < peers->count; i++)
-		images.told[i] = find_image(peers, i, status->header);
-	ps_images_judge(&images);
-	if (images.judged.outlook == PS_OUTLOOK_UNFILLED)
+	if (images->judged.outlook == PS_OUTLOOK_UNFILLED)
 		return "restore unfinished";
-	return images.judged.outlook == PS_OUTLOOK_UNKNOWN
+	return images->judged.outlook == PS_OUTLOOK_UNKNOWN
 	               ? "restore unfinished, unless other mirrors have more"
 	               : "";
 }
 
-static const char *note_of(const struct ps_peers *peers, const Perseas__StoreStatus *status)
+/* Names the host that mirror i shares with other mirrors of the store, if it shares one. */
+static void print_shared_host(FILE *out, const struct ps_images *images, unsigned i)
 {
-	const char *filling = filling_text(peers, status);
+	const unsigned count = images->peers->count;
+	struct ps_spot spots[PS_MIRRORS_MAX];
 
-	if (*filling)
-		return filling;
-	return status->header->state == PERSEAS__STATE__STATE_CREATING
-	               ? "its making was not finished"
-	               : "";
+	ps_images_spots(images, spots);
+	for (;;) {
+		const struct ps_loss loss = ps_spots_together(spots, count);
+
+		if (loss.spots >> i & 1) {
+			ps_loss_print(out, &loss, images);
+			fputs(" would be lost together", out);
+		}
+		if (!loss.spots || loss.spots >> i & 1)
+			return;
+		for (unsigned k = 0; k < count; k++)
+			spots[k].closed = spots[k].closed || loss.spots >> k & 1;
+	}
 }
 
-static void print_stores(const struct ps_peers *peers, const Perseas__ListReply *list)
+/* Returns what is to be said of the image that mirror i shows, "" if nothing is. The caller frees
+ * the text. */
+static char *note_of(const struct ps_peers *peers, unsigned i, const Perseas__StoreStatus *status)
 {
+	struct ps_images images = { .peers = peers };
+	size_t size;
+	char *text;
+	FILE *out = ps_or_end(open_memstream(&text, &size));
+
+	for (unsigned k = 0; k < peers->count; k++)
+		images.told[k] = find_image(peers, k, status->header);
+	ps_images_judge(&images);
+	fputs(filling_text(&images, status), out);
+	if (status->header->state == PERSEAS__STATE__STATE_CREATING)
+		fputs("its making was not finished", out);
+	fflush(out);
+	if (!size)
+		print_shared_host(out, &images, i);
+	fclose(out);
+	return ps_or_end(text);
+}
+
+static void print_stores(const struct ps_peers *peers, unsigned mirror)
+{
+	const Perseas__ListReply *list = peers->replies[mirror]->list;
 	struct ps_table table = { 0 };
 	char size[PS_SIZE_TEXT];
 
 	ps_table_heads(&table, "  STORE|STATE|EPOCH:SEQ|BYTES|OWNER|");
 	for (size_t i = 0; i < list->n_stores; i++) {
 		const Perseas__StoreStatus *status = list->stores[i];
+		char *note = note_of(peers, mirror, status);
 
 		ps_table_cell(&table, 0, "  %s", status->header->store);
 		ps_table_cell(&table, 1, "%s", ps_state_text(status->header->state));
@@ -67,7 +98,8 @@ static void print_stores(const struct ps_peers *peers, const Perseas__ListReply 
 			ps_table_cell(&table, 5, "would not survive a restart: %s",
 			              status->files_missing);
 		else
-			ps_table_cell(&table, 5, "%s", note_of(peers, status));
+			ps_table_cell(&table, 5, "%s", note);
+		free(note);
 	}
 	ps_table_print(&table, stdout);
 }
@@ -105,15 +137,15 @@ static void print_mirror(const struct ps_peers *peers, unsigned i)
 	print_labels(list);
 	printf("\n");
 	if (list->n_stores > 0)
-		print_stores(peers, list);
+		print_stores(peers, i);
 	for (size_t k = 0; k < list->n_set_aside; k++)
 		printf("  set aside, since it may be old: %s\n", list->set_aside[k]->folder);
 }
 
-static void store_json(struct ps_json *json, const struct ps_peers *peers,
+static void store_json(struct ps_json *json, const struct ps_peers *peers, unsigned mirror,
                        const Perseas__StoreStatus *status)
 {
-	const char *note = note_of(peers, status);
+	char *note = note_of(peers, mirror, status);
 
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "store", status->header->store);
@@ -129,6 +161,7 @@ static void store_json(struct ps_json *json, const struct ps_peers *peers,
 	ps_json_text(json, "files_missing", *status->files_missing ? status->files_missing : NULL);
 	ps_json_text(json, "note", *note ? note : NULL);
 	ps_json_end(json, '}');
+	free(note);
 }
 
 static void mirror_json(struct ps_json *json, const struct ps_peers *peers, unsigned i)
@@ -147,7 +180,7 @@ static void mirror_json(struct ps_json *json, const struct ps_peers *peers, unsi
 		ps_json_number(json, "memory_limit", list->memory_limit);
 		ps_json_begin(json, "stores", '[');
 		for (size_t k = 0; k < list->n_stores; k++)
-			store_json(json, peers, list->stores[k]);
+			store_json(json, peers, i, list->stores[k]);
 		ps_json_end(json, ']');
 		ps_json_begin(json, "set_aside", '[');
 		for (size_t k = 0; k < list->n_set_aside; k++)

@@ -58,6 +58,19 @@ def test_mirrors_are_listed_with_their_labels(mirrors):
     assert [shown["stores"][0][name] for name in ("host", "rack", "zone")] == ["h1", None, "z1"]
 
 
+def test_mirrors_of_a_store_on_one_host_are_listed_as_such(mirrors):
+    a, b, c = at_hosts(mirrors, "h1", "h2", "h1")
+    fill("s", [a, b, c], {"accounts": b"contents"})
+    fill("apart", [a, b], {"accounts": b"contents"})
+    note = "host h1: mirrors %s and %s would be lost together" % (a.address, c.address)
+    lines = run_command("ls", mirrors=[a, b, c]).out.splitlines()
+    assert [line.endswith(note) for line in lines if line.startswith("  s ")] == [True, False, True]
+    assert not [line for line in lines if line.startswith("  apart ") and "lost" in line]
+    shown = run_command("ls", "--json", mirrors=[a, b, c]).json()["mirrors"]
+    assert [store["note"] for mirror in shown for store in mirror["stores"]
+            if store["store"] == "s"] == [note, None, note]
+
+
 def test_a_store_that_is_restored_to_one_host_is_warned_of(mirrors, tmp_path):
     a, b = at_hosts(mirrors, "h1", "h1")
     fill("s", [a, b], {"accounts": b"contents"})
