@@ -20,6 +20,7 @@ static void say(const perseas_t *p, const char *what, int rc)
 	       rc ? perseas_message(p) : "");
 }
 
+/* begin mistakes */
 /* Declares one field, and changes two. */
 static void forgets_a_field(perseas_t *p, struct order *order)
 {
@@ -49,6 +50,7 @@ static void overlaps(perseas_t *p, struct order *order)
 	perseas_abort(other);
 	perseas_abort(one);
 }
+/* end mistakes */
 
 int main(int argc, char **argv)
 {

@@ -103,7 +103,6 @@ static struct entry **find(const struct part *part, uint64_t hash, struct hash_b
 	return at;
 }
 
-/* begin split */
 static int set_link(perseas_tx_t *tx, struct entry **at, struct entry *to)
 {
 	int rc = perseas_set_range(tx, at, sizeof(*at));
@@ -160,7 +159,6 @@ static int add_bucket(perseas_tx_t *tx, perseas_heap_t *heap, struct part *part)
 		part->buckets++;
 	return rc;
 }
-/* end split */
 
 /* --- what may be done --- */
 

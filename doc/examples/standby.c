@@ -91,6 +91,7 @@ static int serve(const char *name, perseas_t *p)
 	}
 	return rc;
 }
+/* end serve */
 
 int main(int argc, char **argv)
 {
@@ -106,6 +107,7 @@ int main(int argc, char **argv)
 		printf("%s: %s: %s\n", argv[1], perseas_error_name(rc), perseas_message(NULL));
 		return 1;
 	}
+	/* begin turns */
 	while (rc == 0) {
 		rc = become_owner(argv[1], s, &p);
 		if (rc)
@@ -116,7 +118,7 @@ int main(int argc, char **argv)
 			rc = 0;   /* another one works: it waits for its turn */
 		perseas_close(p); /* unmaps the memory, which is not the store's any more */
 	}
+	/* end turns */
 	perseas_standby_close(s);
 	return 1;
 }
-/* end serve */

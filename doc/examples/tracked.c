@@ -28,6 +28,7 @@ static void print(const char *what, const int *numbers)
 	printf("\n");
 }
 
+/* begin sort */
 /* qsort stores where it pleases. */
 static int sort(perseas_t *p, int *numbers)
 {
@@ -43,6 +44,7 @@ static int sort(perseas_t *p, int *numbers)
 		perseas_abort(tx);
 	return rc;
 }
+/* end sort */
 
 static int change_my_mind(perseas_t *p, int *numbers)
 {

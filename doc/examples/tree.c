@@ -69,7 +69,6 @@ static struct node **find(struct node **at, struct tree_bytes key)
 	return at;
 }
 
-/* begin links */
 /* Has a pointer of the tree lead to another node. */
 static int set_link(perseas_tx_t *tx, struct node **at, struct node *to)
 {
@@ -127,7 +126,6 @@ static int unlink_node(perseas_tx_t *tx, struct node **at, const struct node *no
 	}
 	return rc ? rc : set_link(tx, at, left ? left : right);
 }
-/* end links */
 
 /* No two things have the same address: so no other container's lock has this number. */
 static int lock(perseas_tx_t *tx, const struct tree *tree, int mode)

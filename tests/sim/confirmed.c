@@ -98,7 +98,8 @@ static uint32_t joining(const struct perseas *p)
 	uint32_t set = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		set |= (uint32_t)(p->mirrors[i].state == PERSEAS_MIRROR_RESYNCING) << i;
+		if (p->mirrors[i].state == PERSEAS_MIRROR_RESYNCING)
+			set |= (uint32_t)1 << i;
 	return set;
 }
 
@@ -116,10 +117,12 @@ uint32_t __wrap_ps_mirrors_whole(const struct perseas *p)
 
 uint32_t __wrap_ps_mirrors_confirmed(const struct perseas *p, uint64_t call)
 {
+	const uint32_t joins = counts_joining(p) ? joining(p) : 0;
 	uint32_t confirmed = __real_ps_mirrors_confirmed(p, call);
 
-	for (unsigned i = 0; counts_joining(p) && i < p->mirror_count; i++)
-		confirmed |= (uint32_t)(p->mirrors[i].confirm.confirmed >= call) << i & joining(p);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (joins >> i & 1 && p->mirrors[i].confirm.confirmed >= call)
+			confirmed |= (uint32_t)1 << i;
 	return confirmed;
 }
 
