@@ -153,7 +153,7 @@ static void name_store(char name[PS_NAME_MAX + 1])
 	snprintf(name, PS_NAME_MAX + 1, "bench-%016" PRIx64, number);
 }
 
-/* Nobody else has a store of this name. */
+/* Drops the store that bench made. Its name is random, so it can be no other client's. */
 static enum ps_exit drop_store(const char *store, const struct ps_args *args)
 {
 	if (!ps_drop_all(store, args->mirrors, &args->options))

@@ -55,8 +55,8 @@ static void print_shared_host(FILE *out, const struct ps_images *images, unsigne
 	}
 }
 
-/* Returns what is to be said of the image that mirror i shows, "" if nothing is. The caller frees
- * the text. */
+/* Returns a note on the image that mirror i shows, or "" if there is nothing to note. The caller
+ * frees the text. */
 static char *note_of(const struct ps_peers *peers, unsigned i, const Perseas__StoreStatus *status)
 {
 	struct ps_images images = { .peers = peers };

@@ -65,7 +65,7 @@ static void print_look(const struct watch *watch)
 		printf("%s: %u of %u mirrors answer\n", ps_time_text(time, clock),
 		       count_answering(peers), peers->count);
 		ps_top_print(&watch->top, peers, stdout);
-		/* One table is followed by another. */
+		/* Separates this table from the next one. */
 		if (!watch->args->once)
 			putchar('\n');
 	}
@@ -82,7 +82,7 @@ static void show_look(const struct watch *watch)
 
 /* --- looking --- */
 
-/* One answer is enough to be shown: then the command waits half a second for the others. */
+/* Returns true once a mirror has answered: the command then waits half a second for the others. */
 static bool is_enough(void *arg, const struct ps_peers *peers)
 {
 	(void)arg;

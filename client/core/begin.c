@@ -20,7 +20,8 @@ static int begin_tracked(struct perseas *p, struct perseas_tx **tx)
 	return rc;
 }
 
-/* What few ask for. */
+/* Begins a transaction with flags, or says what is wrong with the arguments. Kept apart from
+ * perseas_begin, so that begin without flags stays short. */
 static int begin_more(struct perseas *p, unsigned flags, perseas_tx_t **tx)
 {
 	const unsigned known = PERSEAS_SERIAL | PERSEAS_TRACK;

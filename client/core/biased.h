@@ -30,7 +30,7 @@ enum {
 	PS_BIASED_MANY = 1 << 14, /* the same at most: it doubles each time that another comes */
 };
 
-/* Of a thread that is the favourite, or was. It exists until the lock is destroyed. */
+/* Belongs to a thread that is, or was, the favourite. Exists until the lock is destroyed. */
 struct ps_seat {
 	struct ps_seat *next;
 	uintptr_t thread;

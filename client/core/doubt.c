@@ -10,7 +10,7 @@
 
 void ps_doubt(struct perseas *p, uint64_t seq, uint64_t now)
 {
-	/* What is held would be posted behind a doubt, or never. */
+	/* Commits that are gathered would otherwise wait until the doubt is over, or for ever. */
 	ps_gather_post(p);
 	if (!p->commit.in_doubt) {
 		p->commit.doubt_at = now;

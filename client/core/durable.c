@@ -57,7 +57,7 @@ uint64_t ps_durable(struct perseas *p)
 
 void ps_pace_forget(struct perseas *p, struct ps_mirror *m)
 {
-	/* Whoever was refused room for it may look again. */
+	/* Commits that were refused because of this mirror may find room now. */
 	if (m->stuck_at)
 		ps_unwaited_tell(p);
 	m->stuck_at = 0;

@@ -181,9 +181,9 @@ struct ps_env_ops {
 int ps_env_list(struct ps_env *env, const char *text, uint32_t timeout_ms,
                 struct ps_address *addresses, unsigned *count, struct ps_error *error);
 
-/* As ps_env_list, for a caller that goes by the lookup later if the mirrors do not do. If the name
- * is not looked up within 0.2 s, and `perseas run` told what it stood for, the function returns
- * these mirrors, with the lookup that goes on. Otherwise *lookup is NULL. */
+/* Does what ps_env_list does, unless the lookup of a name takes more than 0.2 s and `perseas run`
+ * told which mirrors the name stood for. Then the function returns these mirrors, and *lookup is
+ * the lookup that goes on, which the caller must drop. Otherwise *lookup is NULL. */
 int ps_env_list_known(struct ps_env *env, const char *text, uint32_t timeout_ms,
                       struct ps_address *addresses, unsigned *count, struct ps_list_lookup **lookup,
                       struct ps_error *error);

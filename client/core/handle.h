@@ -122,7 +122,7 @@ struct ps_mirror_confirm {
 	uint64_t confirmed; /* the last call that its answers count for; with the lock */
 };
 
-/* What this owner wrote to a mirror. */
+/* Which of a mirror's images this owner has written to. */
 struct ps_own_image {
 	uint64_t live_epoch; /* under which an image of the mirror was LIVE last, and its id: */
 	uint8_t live_id[PS_ID_SIZE];

@@ -111,10 +111,11 @@ static inline bool ps_session_under_way(const struct ps_mirror *m)
 	       m->session.state == PS_SESSION_ATTACHING || m->session.state == PS_SESSION_PREPARING;
 }
 
-/* Posts what the ring holds and the mirror has not been sent. Locked. */
+/* Posts the transactions in the ring that the mirror has not been sent. Caller holds p->lock. */
 void ps_mirror_pump(struct perseas *p, struct ps_mirror *m);
 
-/* The same for all, but what is to go with more (wait_line.h) stays in the ring for now. Locked. */
+/* Pumps all mirrors, except for transactions that wait in the ring to be sent together with later
+ * ones (wait_line.h). Caller holds p->lock. */
 void ps_mirrors_send(struct perseas *p);
 
 /* Collects completions of all links, and pumps. Never blocks. Locked. */

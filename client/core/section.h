@@ -26,7 +26,7 @@
 
 struct ps_env;
 
-/* One for each thread, or for each object that one thread at a time uses. */
+/* The flag of a section. Each thread has its own, or each object that one thread at a time uses. */
 struct ps_section {
 	atomic_bool inside;
 };

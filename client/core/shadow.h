@@ -52,9 +52,9 @@ static inline int ps_shadow_settle(struct perseas *p)
 /* Notes which pages of the segment were written, of those that are here. Locked. */
 void ps_shadow_look(struct perseas *p, struct ps_segment *segment);
 
-/* The first page, from *offset on, that is not like its shadow, or what is here of it: *offset
- * becomes where that begins, and *length its bytes. False: there is none. Since ps_shadow_look;
- * locked. */
+/* Finds the next bytes, from *offset on, of a written page that differs from its shadow: sets
+ * *offset and *length to the part of the page that is here. Returns false if no page differs. Call
+ * ps_shadow_look first; the caller holds p->lock. */
 bool ps_shadow_next(struct perseas *p, struct ps_segment *segment, uint64_t *offset,
                     uint64_t *length);
 

@@ -27,7 +27,7 @@ struct ps_srv_server {
  * each, of a second or two. Returns 0 with the list: the mirrors by priority, weight (the greater
  * first), host and port, each once. After an error the list is "":
  * PERSEAS_EINVAL       DOMAIN is no name, or the DNS has no such records
- * PERSEAS_EUNREACHABLE no server answered, for now
+ * PERSEAS_EUNREACHABLE no server answered
  * PERSEAS_EPROTOCOL    the answer is malformed
  * PERSEAS_ELIMIT       the answer has more mirrors than a store may have
  */

@@ -17,7 +17,8 @@ enum { RECORD_MAX = 128 << 10 };
 
 static_assert(RECORD_MAX + sizeof(struct ps_slot) <= PS_BOUNCE, "a record and a slot fit");
 
-/* Returns how many bytes the record and its padding have, or 0 if it is not to be sent. */
+/* Returns the bytes of the newest record and its padding, or 0 if the copy goes without it: it is
+ * too long, or a transaction was sent since the copy began. */
 static uint64_t length_wanted(struct perseas *p)
 {
 	const uint64_t length = p->commit.next - p->commit.last;

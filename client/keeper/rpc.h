@@ -60,7 +60,7 @@ uint32_t ps_ask_set(struct perseas *p, uint32_t set, const Perseas__Request *req
 /* Asks each mirror of `set` whether this owner's claim stands. Returns the mirrors that say so. */
 uint32_t ps_confirmed(struct perseas *p, uint32_t set);
 
-/* Returns the deadline of an answer that is asked for now. */
+/* Returns the deadline of the answer to a request that is sent at this moment. */
 static inline uint64_t ps_answer_by(struct perseas *p)
 {
 	return ps_now(p) + ps_ms(p->options.connect_timeout_ms);

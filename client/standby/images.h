@@ -35,8 +35,8 @@ void ps_images_free(struct ps_images *images);
  * that asked mirrors for all their stores at once. */
 void ps_images_judge(struct ps_images *images);
 
-/* Returns the planned handover of the store's present or last owner, or NULL if there is none. Of
- * two that were asked for at the same time, at different mirrors, every caller gets the same. */
+/* Returns the planned handover of the store's present or last owner, or NULL. If two were
+ * ordered at the same time at different mirrors, every caller gets the same one. */
 const Perseas__Handover *ps_images_handover(const struct ps_images *images);
 
 /* Adds a peer at the address. Returns false if the address was asked already or is none, or if
@@ -59,9 +59,8 @@ bool ps_owner_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *
 /* Returns the peer that knows best who the live owner is, or -1 if no peer sees one. */
 int ps_owner_at(const struct ps_images *images);
 
-/* Returns the mirror that a change of the roster, which the live owner makes now, will bring. NULL:
- * there is none, or a roster lists it already: a member is known by its image, wherever that was
- * seen. */
+/* Returns the address of the mirror that the live owner's change of the roster will add, or NULL if
+ * it adds none or a roster lists that mirror already. */
 const char *ps_owner_newcomer(const struct ps_images *images);
 
 /* Fills in what the mirrors told, as ps_judge takes it. It points into the images. */

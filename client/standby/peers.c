@@ -72,7 +72,7 @@ static void peers_disconnect(struct ps_peers *peers, unsigned i)
 	peers->controls[i] = NULL;
 }
 
-/* Takes one answer; *error is set when there is none of use. */
+/* Receives one reply. Returns NULL with *error if the peer did not answer, or refused. */
 static Perseas__Reply *peers_receive_until(struct ps_peers *peers, unsigned i, uint64_t until_ns,
                                            struct ps_error *error)
 {

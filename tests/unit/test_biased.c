@@ -5,13 +5,8 @@
  * look, and a barrier, whose lack only the latter shows.
  */
 #include "../../client/core/biased.h"
-#include "../../client/core/env.h"
-#include "../support/unit.h"
 
-#include <linux/membarrier.h>
-#include <sched.h>
-#include <sys/syscall.h>
-
+#include "barrier_env.h"
 #include "stepping.h"
 #include "two_processors.h"
 
@@ -23,47 +18,11 @@ enum {
 };
 
 static struct ps_biased lock;
-static unsigned barriers, failures; /* that were asked for; that are still to fail */
-static atomic_uint pauses;
-
-/* --- an env with what the lock needs --- */
-
-static bool barrier(struct ps_env *env)
-{
-	(void)env;
-	barriers++;
-	if (failures) {
-		failures--;
-		return false;
-	}
-	return syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
-	       syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
-}
-
-static uint64_t now(struct ps_env *env)
-{
-	(void)env;
-	return 0;
-}
-
-static void rest(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,
-                 uint64_t until_ns)
-{
-	(void)env, (void)fds, (void)until_ns;
-	assert_int_equal(who, PS_UNWOKEN);
-	assert_int_equal(count, 0);
-	atomic_fetch_add(&pauses, 1);
-	sched_yield();
-}
-
-static const struct ps_env_ops ops = { .barrier = barrier, .now = now, .pause = rest };
-static struct ps_env env = { .ops = &ops };
 
 static int setup(void **state)
 {
 	(void)state;
-	barriers = failures = 0;
-	atomic_store(&pauses, 0);
+	barrier_env_reset();
 	ps_biased_init(&lock, &env);
 	return 0;
 }

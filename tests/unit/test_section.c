@@ -3,16 +3,11 @@
  * processors at once, a thread that closes one never meets the thread inside. What makes that sure
  * is the barrier between the closer's store and its look.
  */
-#include "../../client/core/env.h"
 #include "../../client/core/section.h"
-#include "../support/unit.h"
 
-#include <linux/membarrier.h>
 #include <pthread.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "barrier_env.h"
 #include "two_processors.h"
 
 enum {
@@ -21,46 +16,10 @@ enum {
 	STAY = 500, /* turns of a loop */
 };
 
-static unsigned barriers, failures; /* that were asked for; that are still to fail */
-static unsigned pauses;
-
-/* --- an env with what sections need --- */
-
-static bool barrier(struct ps_env *env)
-{
-	(void)env;
-	barriers++;
-	if (failures) {
-		failures--;
-		return false;
-	}
-	return syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
-	       syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
-}
-
-static uint64_t now(struct ps_env *env)
-{
-	(void)env;
-	return 0;
-}
-
-static void rest(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,
-                 uint64_t until_ns)
-{
-	(void)env, (void)fds, (void)until_ns;
-	assert_int_equal(who, PS_UNWOKEN);
-	assert_int_equal(count, 0);
-	pauses++;
-	sched_yield();
-}
-
-static const struct ps_env_ops ops = { .barrier = barrier, .now = now, .pause = rest };
-static struct ps_env env = { .ops = &ops };
-
 static int setup(void **state)
 {
 	(void)state;
-	barriers = failures = pauses = 0;
+	barrier_env_reset();
 	return 0;
 }
 
@@ -87,7 +46,7 @@ TEST(a_barrier_that_fails_is_tried_again)
 	failures = 3;
 	ps_section_fence(&env);
 	assert_int_equal(barriers, 4);
-	assert_int_equal(pauses, 3);
+	assert_int_equal(atomic_load(&pauses), 3);
 }
 
 static struct {

@@ -51,7 +51,7 @@ bool ps_images_is_remainder(const struct ps_images *images);
  * and what is left is such a remainder. */
 bool ps_images_is_unfinished(const struct ps_images *images);
 
-/* What texts call a member whose image no mirror shows. */
+/* Printed for a member whose image no mirror shows. */
 #define PS_NOT_SEEN "not seen"
 
 /* Returns the header's entry of that number, or NULL if it has none. */

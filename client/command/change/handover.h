@@ -7,7 +7,7 @@
 
 #include "../ask/ask.h"
 
-/* What identifies a handover. */
+/* Identifies a handover. */
 struct ps_handover {
 	uint8_t id[PS_ID_SIZE];
 	uint8_t to[PS_OWNER_MARK]; /* of the standby */

@@ -79,8 +79,8 @@ static void add_software(const struct ps_host *host, struct ps_finding *finding,
 		               device, device);
 }
 
-/* Adds what is to be said of a device. Returns the number of its Ethernet ports at which no owner
- * can reach it. */
+/* Adds the findings on a device. Returns the number of its Ethernet ports at which no owner can
+ * reach it. */
 static unsigned add_device(const struct ps_host *host, struct ps_finding *finding,
                            const char *device)
 {

@@ -22,7 +22,7 @@ enum ps_fleet_rank {
 };
 
 struct ps_fleet_daemon {
-	struct ps_peers *peers; /* of which it is the mirror `at` */
+	struct ps_peers *peers; /* the daemon is number `at` of these peers */
 	unsigned at;
 	bool added;            /* by a roster, not by the list */
 	Perseas__Reply *reply; /* NULL: peers->errors[at] says why */

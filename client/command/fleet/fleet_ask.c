@@ -137,7 +137,7 @@ static void find_unseen(const struct ps_fleet *fleet, struct names *names)
 	free(entries);
 }
 
-/* As many at a time as fit into one set of peers. The list is cut up. */
+/* Asks the mirrors of the list in parts that fit into one set of peers. Cuts the list up. */
 static enum ps_exit ask_list(struct ps_fleet *fleet, char *list, bool added,
                              const struct perseas_options *options)
 {

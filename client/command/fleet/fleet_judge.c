@@ -1,7 +1,6 @@
 /*
- * fleet_judge.c - what daemons told of a store, as images of it, and what is to be said of it in
- * a line. fleet_ask.c and fleet_show.c call it. Its judgement is that of ask/verdict.h and none of
- * its own.
+ * fleet_judge.c - judges each store of a fleet by the images that daemons told of, as ask/verdict.h
+ * does, and writes its line. fleet_ask.c and fleet_show.c call it.
  */
 #include "fleet.h"
 #include "../ask/owner_report.h"

@@ -19,7 +19,7 @@ enum ps_domain { PS_DOMAIN_MACHINE, PS_DOMAIN_HOST, PS_DOMAIN_RACK, PS_DOMAIN_ZO
 
 /* Returns "machine", "host", "rack" or "zone". */
 const char *ps_domain_name(enum ps_domain domain);
-/* Returns the domain of that name, or PS_DOMAINS if there is none. */
+/* Returns the domain of that name, or PS_DOMAINS if no domain has it. */
 enum ps_domain ps_domain_named(const char *name);
 
 /* A daemon, as it told. */

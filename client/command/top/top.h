@@ -9,7 +9,7 @@
 #include "../fleet/fleet.h"
 #include "../../../proto/base/latency.h"
 
-/* What changed of a store since the look before. */
+/* Figures of a store for the interval since the previous look. */
 struct ps_top_change {
 	double rate; /* transactions a second; negative: not known */
 	/* How long commits took. Owners tell of them twice a second, so that shorter intervals
