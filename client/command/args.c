@@ -31,7 +31,7 @@ static enum ps_exit word_complain_surplus(const struct ps_args *args, const char
 	                   word, args->verb->name);
 }
 
-/* The first word is the verb. */
+/* Takes the first word for the verb, and keeps the others. */
 static int take_word(struct ps_reader *reader, const char *word)
 {
 	struct ps_args *args = reader->into;
@@ -54,7 +54,7 @@ static int take_word(struct ps_reader *reader, const char *word)
 	return 0;
 }
 
-/* What run is to start has options of its own. */
+/* Ends the reading of options at the program that run starts: its options are its own. */
 static bool take_rest(struct ps_reader *reader, char *const *rest)
 {
 	struct ps_args *args = reader->into;
@@ -99,7 +99,8 @@ static enum ps_exit set_heap(struct ps_args *args, const char *word)
 	return PS_EXIT_OK;
 }
 
-/* What the word at the next place of verb->words is. *taken: it was that. */
+/* Stores the word where `place`, a letter of verb->words, says. Clears *taken if the word belongs
+ * to the next letter. */
 static enum ps_exit set_word(struct ps_args *args, char place, const char *word, bool *taken)
 {
 	struct ps_error error;
@@ -135,8 +136,8 @@ static enum ps_exit set_word(struct ps_args *args, char place, const char *word,
 	}
 }
 
-/* May the list be missing before the words from there on? In a change of the roster, and before the
- * name of a standby, where the environment has it. */
+/* Returns true if the list of mirrors may be left out before word i because the environment has it:
+ * in a change of the roster, and before a standby's name. */
 static bool is_left_out(const struct ps_args *args, unsigned i)
 {
 	const unsigned words = args->word_count - i;
@@ -149,7 +150,8 @@ static bool is_left_out(const struct ps_args *args, unsigned i)
 	return args->action && words == args->action->members;
 }
 
-/* Options may stand anywhere, so words get their meaning when all of the line was seen. */
+/* Gives the words their meaning after the whole line was read, because options may stand anywhere.
+ */
 static enum ps_exit place_words(struct ps_args *args)
 {
 	const char *place = args->verb->words;
@@ -169,7 +171,8 @@ static enum ps_exit place_words(struct ps_args *args)
 	return i < args->word_count ? word_complain_surplus(args, args->words[i]) : PS_EXIT_OK;
 }
 
-/* What nothing was said of. A verb that must be told its mirror takes no other. */
+/* Fills in what the command line left out. A verb that must be given its mirror takes it from the
+ * command line only. */
 static void fill_in(struct ps_args *args)
 {
 	const char *named = args->mirrors;
@@ -184,7 +187,7 @@ static void fill_in(struct ps_args *args)
 		args->from = args->mirrors;
 }
 
-/* What all of it must be together. */
+/* Returns PS_EXIT_USAGE, with a complaint, if an option or a missing word does not fit the verb. */
 static enum ps_exit args_check(const struct ps_args *args, uint64_t given)
 {
 	const struct ps_verb *verb = args->verb;

@@ -147,7 +147,7 @@ static void name_store(char name[PS_NAME_MAX + 1])
 {
 	uint64_t number;
 
-	/* A name that is taken after all is refused. */
+	/* Without random bytes the name may exist already, and then the store is not created. */
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		number = 0;
 	snprintf(name, PS_NAME_MAX + 1, "bench-%016" PRIx64, number);

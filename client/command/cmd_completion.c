@@ -25,7 +25,7 @@ static bool is_plain(const struct ps_option *option)
 	return option->value && !is_path(option) && !is_folder(option);
 }
 
-/* The names of those that are wanted. */
+/* Prints the names of the options of these verbs that `wanted` accepts. */
 static void print_options(const char *name, unsigned verbs,
                           bool (*wanted)(const struct ps_option *option))
 {

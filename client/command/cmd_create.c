@@ -10,7 +10,7 @@ enum ps_exit ps_verb_create(const struct ps_args *args)
 {
 	int rc;
 
-	/* A signal between two mirrors would leave a making that is not finished. */
+	/* Catches signals, so that the creation is not left between two mirrors. */
 	ps_stop_catch();
 	rc = perseas_create(args->store, args->mirrors, &args->options);
 	if (rc)

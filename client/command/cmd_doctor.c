@@ -16,7 +16,7 @@
 enum { FOUND_COLUMN = 9 };
 
 struct report {
-	struct ps_json *json; /* NULL: text */
+	struct ps_json *json; /* NULL: print text */
 	unsigned counts[PS_HEALTH_SKIPPED + 1];
 };
 
@@ -63,7 +63,7 @@ static const char *error_remedy(int code)
 	}
 }
 
-/* Are there images that the daemon has in memory only? */
+/* Finds images whose files were removed, so that the daemon has them in memory only. */
 static void look_at_files(const Perseas__ListReply *list, struct ps_finding *finding)
 {
 	for (size_t i = 0; i < list->n_stores; i++) {
@@ -78,7 +78,7 @@ static void look_at_files(const Perseas__ListReply *list, struct ps_finding *fin
 	}
 }
 
-/* Has the daemon found images that may be older than what they acknowledged? */
+/* Finds images that the daemon set aside because they may be older than what they acknowledged. */
 static void look_at_set_aside(const Perseas__ListReply *list, struct ps_finding *finding)
 {
 	for (size_t i = 0; i < list->n_set_aside; i++)
@@ -89,7 +89,7 @@ static void look_at_set_aside(const Perseas__ListReply *list, struct ps_finding 
 		                 "PerseasImageSetAside in the runbook.");
 }
 
-/* Which stores can lose acknowledged commits with one mirror? */
+/* Finds stores that can lose acknowledged commits with one mirror. */
 static void look_at_acks(const Perseas__ListReply *list, struct ps_finding *finding)
 {
 	char text[PS_WEAK_ACKS_TEXT];
@@ -136,7 +136,7 @@ static void look_at_mirror(struct ps_peers *peers, unsigned i, struct ps_finding
 	ps_finding_expiries(finding, &expiries, ps_env_seconds(peers->env));
 }
 
-/* To the doctor a mirror that does not answer is a finding, and no reason for PS_EXIT_PARTLY. */
+/* Looks at each mirror. A mirror that does not answer is a finding, not PS_EXIT_PARTLY. */
 static enum ps_exit look_at_mirrors(struct report *report, const struct ps_args *args)
 {
 	struct ps_peers peers;
@@ -187,7 +187,7 @@ static void look_at_certificates(struct report *report, const struct ps_args *ar
 
 /* --- the verb --- */
 
-/* Before anything is looked at. */
+/* Refuses a wrong list of mirrors before any check runs. */
 enum ps_exit ps_verb_doctor_check(const struct ps_args *args)
 {
 	struct ps_address addresses[PS_MIRRORS_MAX];

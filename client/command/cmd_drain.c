@@ -28,7 +28,7 @@ static void add_members(struct ps_drain_image *image, const Perseas__Roster *ros
 		const char *address = roster->members[k]->address;
 		struct ps_address parsed;
 
-		/* In both rosters, as all but one or two are. */
+		/* Adds each address once: most members are in both rosters. */
 		if (!ps_survey_address(address, &parsed) ||
 		    ps_address_in_list(image->mirrors, address) ||
 		    used + strlen(address) + 2 > sizeof(image->mirrors))
@@ -38,7 +38,7 @@ static void add_members(struct ps_drain_image *image, const Perseas__Roster *ros
 	}
 }
 
-/* Only whoever says that a silent mirror is gone may give its place away. */
+/* Complains about a silent mirror. Only --gone may give its place away. */
 static enum ps_exit complain_of_mirror(const struct ps_drain *drain)
 {
 	const enum ps_exit status = ps_peers_failed(&drain->mirror, 0);
@@ -61,7 +61,8 @@ static enum ps_exit ask_list(struct ps_drain *drain, Perseas__Reply **list)
 	return PS_EXIT_OK;
 }
 
-/* It must not answer: what it has would come back, and knows nothing of what was changed. */
+/* Refuses --gone while the mirror answers: its images would return, without the changes made since.
+ */
 static enum ps_exit check_gone(struct ps_drain *drain)
 {
 	ps_peers_connect(&drain->mirror, 0);
@@ -87,7 +88,7 @@ static void add_store(struct ps_drain *drain, const struct ps_images *images,
 	add_members(image, images->judged.next);
 }
 
-/* What it had is known by the rosters of all others. */
+/* Finds the stores of a mirror that is gone in the rosters of all other mirrors. */
 static enum ps_exit take_stores(struct ps_drain *drain)
 {
 	enum ps_exit status = check_gone(drain);
@@ -140,7 +141,7 @@ static enum ps_exit take_survey(struct ps_drain *drain)
 	return PS_EXIT_OK;
 }
 
-/* --- what is said --- */
+/* --- what is printed --- */
 
 static const char *end_text(const struct ps_drain_image *image)
 {
@@ -216,7 +217,7 @@ static void print_json(const struct ps_drain *drain, unsigned left, unsigned nam
 
 /* --- the end --- */
 
-/* What the mirror has now, also images that came meanwhile. */
+/* Counts the images that the mirror has now, including images made since the drain began. */
 static enum ps_exit count_left(struct ps_drain *drain, unsigned *left)
 {
 	Perseas__Reply *list = NULL;
@@ -242,7 +243,8 @@ static enum ps_exit count_left(struct ps_drain *drain, unsigned *left)
 	return status;
 }
 
-/* NO is said where anything cannot be done; PARTLY where another run may do it. */
+/* Returns the worse of two results: NO if anything cannot be done, PARTLY if another run may do
+ * it. */
 static enum ps_exit worse_of(enum ps_exit one, enum ps_exit other)
 {
 	if (one == PS_EXIT_OK || other == PS_EXIT_OK)

@@ -15,9 +15,9 @@ static bool is_damaged(const struct ps_images *images, unsigned i)
 	return !images->told[i] && images->errors[i].code == PERSEAS_EDAMAGED;
 }
 
-/* How many mirrors of the roster remain when this image is gone. To change the roster is to open
- * the store as this mirror knows it: where it went on without this mirror, that makes a fork, or
- * lets one go on. */
+/* Warns how many mirrors of the roster remain without this image. A change of the roster opens the
+ * store as this mirror knows it: if the store went on without this mirror, that would start or
+ * continue a fork. */
 static void warn_of_listed(const struct ps_images *images, const char *store)
 {
 	const Perseas__Roster *roster = images->roster;
@@ -35,7 +35,8 @@ static void warn_of_listed(const struct ps_images *images, const char *store)
 	       store, mirror, store, mirror);
 }
 
-/* Who names all that have an image may mean to delete one of the two. */
+/* Warns if this image is one side of a fork: a command with the whole list may mean the other one.
+ */
 static void warn_of_fork(const struct ps_images *images, unsigned i, const char *store)
 {
 	if (!ps_images_belongs(images, i) || ps_images_listed(images, i) ||
@@ -99,8 +100,8 @@ static void image_json(struct ps_json *json, const struct ps_images *images, uns
 	ps_json_bool(json, "deleted", deleted);
 }
 
-/* What was deleted, or would be, of those in `chosen`: bits. Of one mirror the object has it
- * itself, of a list there is an array. */
+/* Prints the images of `chosen`, a bit for each mirror, that were deleted or would be. JSON has one
+ * object for a single mirror, and an array for a list. */
 static void print_images(const struct ps_images *images, uint32_t chosen,
                          const struct ps_args *args)
 {
@@ -132,8 +133,8 @@ static void print_images(const struct ps_images *images, uint32_t chosen,
 		ps_json_end(&json, '}');
 }
 
-/* Asks those that are chosen, and takes out of them who did not do it. A damaged image goes by the
- * store's name: nobody can read its ids. */
+/* Asks the chosen mirrors to delete their image, and clears the bits of those that did not. A
+ * damaged image is named by its store only, since its ids cannot be read. */
 static enum ps_exit drop_chosen(struct ps_peers *peers, const struct ps_images *images,
                                 uint32_t *chosen, const char *store)
 {
@@ -151,8 +152,8 @@ static enum ps_exit drop_chosen(struct ps_peers *peers, const struct ps_images *
 	return status;
 }
 
-/* Who has an image, whole or damaged. Who has none is complained about: that is a failure where it
- * did not answer. */
+/* Returns the mirrors that have an image, whole or damaged. Complains about the others; a mirror
+ * that did not answer makes the command fail. */
 static uint32_t choose_images(const struct ps_images *images, enum ps_exit *status)
 {
 	uint32_t chosen = 0;
@@ -217,7 +218,7 @@ static void print_unfinished(const struct ps_args *args)
 	ps_json_end(&json, '}');
 }
 
-/* An unfinished store holds nothing that was acknowledged. */
+/* Removes an unfinished store without asking: it holds nothing that was acknowledged. */
 static bool drop_unfinished(const struct ps_args *args)
 {
 	if (args->yes || !ps_unfinished_is(args->store, args->mirrors, &args->options) ||

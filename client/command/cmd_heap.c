@@ -15,7 +15,7 @@ struct heaps {
 	struct ps_copy_wish wish; /* first */
 	const struct ps_args *args;
 	struct ps_copy copy;
-	struct ps_json *json; /* NULL: text */
+	struct ps_json *json; /* NULL: print text */
 	unsigned shown;
 };
 
@@ -23,8 +23,8 @@ struct heaps {
 
 static const char META[] = ".meta.";
 
-/* Is it the metadata of a heap's extent? The length of the heap's name, and *index; 0: it is
- * not. */
+/* Returns the length of the heap's name and sets *index if the segment is the metadata of an
+ * extent, else returns 0. */
 static size_t meta_of(const char *segment, unsigned *index)
 {
 	char name[PS_NAME_MAX + 1];
@@ -63,8 +63,8 @@ static bool find_name(const struct ps_args *args, const char *segment, char name
 	return length && (!args->heap || !strcmp(args->heap, name));
 }
 
-/* Other segments may have such a name, too, and any size: only what is as large as the metadata of
- * its objects is read. */
+/* Accepts a metadata segment only if its size fits its extent: an application's segment may have
+ * such a name, and any size. */
 static bool is_wanted(const struct ps_copy_wish *wish, const Perseas__Header *header,
                       const Perseas__Segment *segment)
 {
@@ -79,7 +79,8 @@ static bool is_wanted(const struct ps_copy_wish *wish, const Perseas__Header *he
 	       segment->size == ps_heap_meta_size(data->size / PS_CHUNK);
 }
 
-/* As many as there are, up to the first that is not. NULL, or a fault of the last one. */
+/* Finds the extents 0, 1, … up to the first that is missing. Returns NULL, or what is wrong with
+ * the last one. */
 static const char *find_extents(const struct ps_copy *copy, const char *heap,
                                 struct ps_use_extent extents[PS_HEAP_EXTENTS], unsigned *count)
 {
@@ -99,7 +100,7 @@ static const char *find_extents(const struct ps_copy *copy, const char *heap,
 	return NULL;
 }
 
-/* --- what is shown --- */
+/* --- what is printed --- */
 
 static uint64_t gaps_of(const struct ps_use_row *row)
 {
@@ -218,7 +219,8 @@ static enum ps_exit show_heap(struct heaps *heaps, const char *name)
 	unsigned count;
 	const char *fault = find_extents(&heaps->copy, name, extents, &count);
 
-	/* Nobody said that it is a heap's. */
+	/* Without a heap's name on the command line, a segment with such a name need not be a
+	 * heap's. */
 	if (fault && !count && !heaps->args->heap)
 		return PS_EXIT_OK;
 	heaps->shown++;
@@ -229,7 +231,7 @@ static enum ps_exit show_heap(struct heaps *heaps, const char *name)
 		(heaps->json ? heap_json : print_heap)(heaps, name, &use);
 	else if (!use.fault[0])
 		status = ps_complain(PS_EXIT_FAILURE, "out of memory");
-	/* Of figures that are shown, too: of a root that leads nowhere. */
+	/* A heap can be printed and still be damaged: a root may point to no object. */
 	if (use.fault[0])
 		status = complain_of_damage(heaps, use.fault);
 	ps_heap_use_free(&use);

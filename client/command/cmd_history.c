@@ -51,7 +51,7 @@ static char *hex_of(const uint8_t *bytes, uint32_t length)
 }
 
 struct output {
-	struct ps_json *json; /* NULL: text */
+	struct ps_json *json; /* NULL: print text */
 	bool bytes;
 };
 
@@ -67,7 +67,7 @@ static void print_bytes(const struct output *out, const char *key, const char *l
 	free(text);
 }
 
-/* What became of the bytes of a segment that is gone is known to nobody. */
+/* Prints the bytes after the transaction, unless the segment is gone: then nobody knows them. */
 static void print_after(const struct ps_history *history, const struct output *out,
                         const struct ps_record *record, const struct ps_range *range)
 {
@@ -217,7 +217,8 @@ static enum ps_log_step history_read(struct ps_peers *peers, const Perseas__Stor
 	return step;
 }
 
-/* One try, from the mirror's status on. An image that no roster lists has a history, too. */
+/* Reads the history once, beginning with the mirror's status. An image that no roster lists has a
+ * history, too. */
 static enum ps_log_step try_once(struct ps_peers *peers, const struct ps_args *args, unsigned try,
                                  enum ps_exit *status)
 {

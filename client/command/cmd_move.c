@@ -20,8 +20,8 @@
 enum {
 	LOOK_MS = 20,     /* between two looks at what became of it */
 	REST_MS = 200,    /* for mirrors beyond W to see the end, too: they are in the report */
-	KEPT_MS = 10000,  /* for which mirrors keep it, beside the time that it may take */
-	NAMES_TEXT = 512, /* of those that are told; more are cut off */
+	KEPT_MS = 10000,  /* time for which mirrors keep the request beyond the move's own limit */
+	NAMES_TEXT = 512, /* size of a list of names; longer lists are cut off */
 };
 
 struct move {
@@ -70,7 +70,7 @@ static enum ps_exit complain_nobody(const struct move *move, const struct ps_sta
 	                   one ? "this is not" : "none of these is", move->args->store, names);
 }
 
-/* The owner would end, and nobody could be the next one. */
+/* Refuses the move: the owner would end, and this standby could not open the store. */
 static enum ps_exit complain_reach(const struct move *move, const struct ps_images *images,
                                    const Perseas__Standby *standby)
 {
@@ -116,8 +116,8 @@ static enum ps_exit choose_standby(struct move *move, const struct ps_images *im
 	return PS_EXIT_OK;
 }
 
-/* It would end with a transaction of which nobody knows whether the next one finds it, and mirrors
- * that do not answer it may not answer that one. */
+/* Refuses the move while a commit is in doubt: nobody knows whether the next owner finds it, and
+ * the mirrors that do not answer this owner may not answer the next one. */
 static enum ps_exit check_doubt(const struct move *move, const Perseas__StoreStatus *owner)
 {
 	const uint64_t ms = ps_owner_doubt_ms(owner);
@@ -131,7 +131,8 @@ static enum ps_exit check_doubt(const struct move *move, const Perseas__StoreSta
 	                   move->args->store, (double)ms / 1000);
 }
 
-/* Everybody takes them in the same order: of two that ask at once, one comes second. */
+/* Lists the mirrors in the roster's order, so that of two moves at once one is second everywhere.
+ */
 static void list_mirrors(struct move *move, const struct ps_images *images)
 {
 	const Perseas__Roster *roster = images->judged.settled;
@@ -163,7 +164,7 @@ static void print_json(const struct move *move, const struct ps_outcome *outcome
 	ps_json_end(&json, '}');
 }
 
-/* The standby has the store, so that nobody is asked. */
+/* Reports that the standby owns the store already, so nobody has to be asked. */
 static enum ps_exit report_done(const struct move *move)
 {
 	const struct ps_outcome nothing = { .planned = true,
@@ -176,7 +177,7 @@ static enum ps_exit report_done(const struct move *move)
 	                   move->args->store, move->name);
 }
 
-/* Whom it goes from and to. */
+/* Finds the present owner and the standby that takes over. */
 static enum ps_exit plan_move(struct move *move, const struct ps_images *images)
 {
 	const int owner = ps_owner_at(images);
@@ -215,7 +216,7 @@ static enum ps_exit plan_move(struct move *move, const struct ps_images *images)
 
 /* --- asking --- */
 
-/* All mirrors of the set, at the same time. */
+/* Sends the request to all mirrors of the set at once. */
 static void tell_mirrors(struct move *move, uint32_t set, bool withdraw)
 {
 	const Perseas__Request *requests[PS_MIRRORS_MAX] = { NULL };
@@ -236,17 +237,18 @@ static void tell_mirrors(struct move *move, uint32_t set, bool withdraw)
 	ps_peers_ask(&move->peers, requests);
 }
 
-/* True: it has taken the request. */
+/* Asks mirror i to pass the request on. Returns true if it took the request. */
 static bool ask_mirror(struct move *move, unsigned i)
 {
 	tell_mirrors(move, 1u << i, false);
-	/* One that refused has not; one that did not answer may have, or will. */
+	/* A mirror that did not answer may have taken the request, or may still get it. */
 	if (move->peers.replies[i] || !ps_peers_answered(&move->peers, i))
 		move->doubtful |= 1u << i;
 	return move->peers.replies[i] != NULL;
 }
 
-/* A mirror that did not answer is asked by another connection. False: one may still have it. */
+/* Withdraws the request from each mirror that may have it; one that did not answer is asked over a
+ * new connection. Returns false if a mirror may still have it. */
 static bool withdraw_move(struct move *move)
 {
 	for (unsigned i = 0; i < move->peers.count; i++)
@@ -339,7 +341,8 @@ static enum ps_exit report_outcome(const struct move *move, const struct ps_outc
 	return PS_EXIT_OK;
 }
 
-/* Its time is over. What was told cannot be untold, but nobody leaves the store to anybody now. */
+/* Ends the move after its time limit. Withdraws the request, so that no later owner leaves the
+ * store because of it; an owner that already obeyed cannot be stopped. */
 static enum ps_exit give_up(struct move *move, const struct ps_outcome *outcome)
 {
 	const char *store = move->args->store;
@@ -364,7 +367,7 @@ static enum ps_exit give_up(struct move *move, const struct ps_outcome *outcome)
 		store, s);
 }
 
-/* Is there nobody left to wait for? */
+/* Returns true if nothing is left to wait for. */
 static bool move_is_over(struct move *move, const struct ps_outcome *outcome,
                          const struct ps_images *images)
 {
@@ -377,7 +380,7 @@ static bool move_is_over(struct move *move, const struct ps_outcome *outcome,
 	return outcome->opened == outcome->known || now_ns >= move->over_ns + REST_MS * MS_NS;
 }
 
-/* One look. True: it is over. */
+/* Looks at the store once. Returns true if the move has ended. */
 static bool look_at_move(struct move *move, struct ps_outcome *outcome, enum ps_exit *status)
 {
 	struct ps_images images;

@@ -39,7 +39,7 @@ static void print_json(const struct ps_survey *survey, const struct ps_wish *wis
 	ps_json_end(&json, '}');
 }
 
-/* As --mirrors takes it. */
+/* Prints the chosen addresses as --mirrors takes them. */
 static void print_list(const struct ps_survey *survey, const struct ps_wish *wish,
                        const unsigned *chosen)
 {

@@ -22,7 +22,8 @@ enum ps_exit ps_verb_recover_check(const struct ps_args *args)
 	return PS_EXIT_OK;
 }
 
-/* Is what is there the newest state, or the one that is accepted? Then it can be saved. */
+/* Returns true if the mirrors show the newest state, or the state that --accept-state names: such a
+ * state can be saved. */
 static bool state_is_known(const struct ps_args *args, const struct ps_images *images)
 {
 	return images->judged.outlook >= PS_OUTLOOK_UNSEEN ||
@@ -30,7 +31,8 @@ static bool state_is_known(const struct ps_args *args, const struct ps_images *i
 	        args->options.accept_seq == images->newest->slot->seq);
 }
 
-/* The command that saves what cannot be recovered in place, on those mirrors that answer. */
+/* Prints the command that saves the state on the mirrors that answer, when it cannot be recovered
+ * in place. */
 static void advise_saving(const struct ps_args *args)
 {
 	char onto[PS_MIRRORS_MAX * sizeof(struct ps_address)] = "", accept[60] = "";

@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-/* A segment and its parts become one, with the memory of all. */
+/* Makes one segment of a segment and the parts by which it grew, with memory for all of them. */
 static enum ps_exit segment_make(struct ps_snapshot *snapshot, struct ps_remake *remake,
                                  const Perseas__Segment *segment)
 {

@@ -138,7 +138,8 @@ static enum ps_exit show_roster(const struct ps_images *images, const struct ps_
 
 /* --- the verb --- */
 
-/* Does what can be done without owning the store. `owner` is the mirror that shows a live owner. */
+/* Does the parts of a change that need no ownership of the store. `owner` is the mirror that shows
+ * a live owner, or -1. */
 static enum ps_exit roster_by_images(struct ps_peers *peers, const struct ps_images *images,
                                      const struct ps_args *args, int owner)
 {

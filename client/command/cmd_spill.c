@@ -41,7 +41,8 @@ static void print_spilled(const struct ps_peers *peers, bool ended, bool as_json
 	ps_json_end(&json, '}');
 }
 
-/* One that is not there is not waited for as long as the disk of one that is. */
+/* Returns true if the mirror answers. Asked first, so that an absent mirror is not waited for as
+ * long as a disk may take. */
 static bool is_there(struct ps_peers *peers)
 {
 	ps_peers_ask_all(peers, ps_peers_list_request());

@@ -18,8 +18,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Transactions behind the newest seen. False: not to be said, as there is no slot, or it belongs
- * to another history. */
+/* Sets *lag to the transactions by which the image is behind the newest one. Returns false if it
+ * has no slot, or one of another history. */
 static bool lag_of(const struct ps_images *images, unsigned i, uint64_t *lag)
 {
 	const Perseas__Slot *newest = images->newest ? images->newest->slot : NULL;
@@ -32,7 +32,7 @@ static bool lag_of(const struct ps_images *images, unsigned i, uint64_t *lag)
 	return true;
 }
 
-/* What is to be said of an image beside its state, "" when it counts. */
+/* Returns what to print about an image besides its state, or "" if the image counts. */
 static const char *note_of(const struct ps_images *images, unsigned i)
 {
 	if (!ps_images_belongs(images, i))
@@ -72,7 +72,7 @@ static unsigned roster_claimers(const Perseas__Roster *roster)
 
 /* --- for people --- */
 
-/* Nothing where it keeps no copy. */
+/* Prints how far the standby's copy is; nothing if it keeps none. */
 static void print_warmth(const Perseas__Standby *standby)
 {
 	char warm[PS_SIZE_TEXT], memory[PS_SIZE_TEXT];
@@ -83,7 +83,7 @@ static void print_warmth(const Perseas__Standby *standby)
 		       ps_size_text(warm, standby->warm), ps_size_text(memory, standby->memory));
 }
 
-/* Nothing where there is none. */
+/* Prints the standbys; nothing if there are none. */
 static void print_standbys(const struct ps_images *images, int live)
 {
 	const Perseas__Standby *owner = NULL;
@@ -169,7 +169,7 @@ static void print_mirrors(const struct ps_images *images)
 	ps_table_print(&table, stdout);
 }
 
-/* Members of the roster whose images nobody showed. */
+/* Prints the members of the roster whose images no mirror showed. */
 static void print_missing(const struct ps_images *images)
 {
 	for (size_t k = 0; k < images->roster->n_members; k++)
@@ -204,7 +204,7 @@ static const Perseas__Segment *next_part(const Perseas__StoreStatus *status,
 	return next && ps_images_lives(next, status) ? next : NULL;
 }
 
-/* Which transactions made a segment that exists what it is. */
+/* Lists the transactions that created a segment and made it grow. */
 static void born_text(char *text, size_t size, const Perseas__StoreStatus *status,
                       const Perseas__Segment *segment)
 {
@@ -231,7 +231,7 @@ static uint64_t whole_bytes(const Perseas__StoreStatus *status, const Perseas__S
 	return bytes;
 }
 
-/* A part that exists is shown with its segment. */
+/* Returns true if the segment is an existing part of another one, and so is printed with it. */
 static bool is_shown_with(const Perseas__StoreStatus *status, const Perseas__Segment *segment)
 {
 	return ps_images_lives(segment, status) && ps_part_before(status->header, segment);

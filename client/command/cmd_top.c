@@ -117,7 +117,7 @@ static bool is_over(void)
 	return ps_stopped() || ps_screen_has_quit() || ferror(stdout);
 }
 
-/* Waits until the next look is due, and redraws what is shown where keys ask for it. */
+/* Waits until the next look is due. Redraws the screen meanwhile if keys ask for it. */
 static void await_next(const struct watch *watch)
 {
 	uint64_t now_ns;
@@ -125,7 +125,8 @@ static void await_next(const struct watch *watch)
 	while (!is_over() && (now_ns = watch_now(watch)) < watch->next_ns) {
 		const uint64_t ms = (watch->next_ns - now_ns) / MS_NS + 1;
 
-		/* A signal may come before the wait begins, which does not end for it then. */
+		/* The wait is cut into slices, because a signal that arrives just before a wait
+		 * does not end it. */
 		if (!watch->on_screen)
 			ps_stop_pause((uint32_t)ms);
 		else if (ps_screen_wait(ms < SLICE_MS ? (uint32_t)ms : SLICE_MS))
@@ -161,7 +162,7 @@ enum ps_exit ps_verb_top(const struct ps_args *args)
 	if (!args->once)
 		ps_stop_catch();
 	take_look(&watch);
-	/* A table needs two looks to compare; the screen begins with what is known. */
+	/* A table compares two looks, so it needs both; the screen shows the first at once. */
 	if (watch.on_screen)
 		draw_look(&watch);
 	do {

@@ -44,7 +44,7 @@ struct verify {
 	struct ps_json *json; /* its findings are elements of an array; NULL: text */
 };
 
-/* What differs in one segment on one mirror. */
+/* Counts the differences in one segment on one mirror. */
 struct tally {
 	uint64_t pieces; /* of PS_COMPARE_PIECE */
 	uint64_t last;   /* number of the last of these */
@@ -63,7 +63,7 @@ static bool same_slot(const Perseas__Slot *a, const Perseas__Slot *b)
 	return a && b && a->epoch == b->epoch && a->seq == b->seq;
 }
 
-/* A line, or an element of the array. `what` is for programs. */
+/* Prints a fault as a line, or as an element of the array, where `what` is a word for programs. */
 static void find_fault(const struct verify *v, unsigned i, const char *segment, const char *what,
                        const char *how)
 {
@@ -214,8 +214,8 @@ static void match_entries(struct verify *v, const Perseas__Segment *segment, str
 	}
 }
 
-/* Are the sums alike, and did nothing move? What answered and is not alike is looked at closely;
- * so is what did not answer. */
+/* Returns true if all sums are equal and no image changed in between. Mirrors whose sum differs, or
+ * that did not answer, are compared byte by byte. */
 static bool sums_agree(struct verify *v, struct ps_piece *piece)
 {
 	const Perseas__DigestReply *first = NULL;
@@ -255,7 +255,8 @@ static void tally_piece(struct verify *v, const struct ps_piece *piece, struct t
 	}
 }
 
-/* A piece that is shorter is read before as much of the log has gone by. */
+/* Compares at most a stride. Halves the stride when the log was overwritten before the bytes were
+ * read, and lengthens it by an eighth while mirrors agree. */
 static enum ps_verdict compare_shorter(struct verify *v, struct ps_piece *piece)
 {
 	uint64_t whole = piece->length;
@@ -323,7 +324,7 @@ static void compare_segment(struct verify *v, const Perseas__Segment *segment)
 	struct tally tallies[PS_MIRRORS_MAX] = { { 0 } };
 	struct ps_piece piece = { .size = segment->size };
 
-	/* An id that no segment has marks those that never took part. */
+	/* An id that no segment has marks mirrors that never took part. */
 	memset(piece.ids, 0xff, sizeof(piece.ids));
 	match_entries(v, segment, &piece);
 	while (piece.offset < segment->size && !v->changed && !v->too_fast && !ps_stopped()) {
@@ -354,7 +355,7 @@ static unsigned count_compared(const struct verify *v)
 	return count;
 }
 
-/* Where nobody commits, a mirror that is behind stays so. */
+/* Reports the mirrors that are behind in an idle store: they stay behind. */
 static void print_behind(const struct verify *v)
 {
 	const Perseas__Slot *newest = v->images.newest->slot;
@@ -497,7 +498,7 @@ static enum ps_exit verify_peers(struct verify *v)
 	return status;
 }
 
-/* Of a round that is begun anew nothing is printed. */
+/* Prints the round's text, unless the round begins again. */
 static void print_json(struct ps_json *json, char **text, bool print)
 {
 	if (fclose(json->out) == 0 && print)
@@ -505,7 +506,8 @@ static void print_json(struct ps_json *json, char **text, bool print)
 	free(*text);
 }
 
-/* All segments once; *changed: images did meanwhile, and nothing was concluded. */
+/* Compares all segments once. Sets *changed if images changed meanwhile, so that nothing is
+ * concluded. */
 static enum ps_exit verify_once(const struct ps_args *args, bool *changed)
 {
 	struct verify v = { .store = args->store, .stride = STRIDE_FIRST };
@@ -567,7 +569,7 @@ static enum ps_exit verify_repeatedly(const struct ps_args *args)
 
 		if (status == PS_EXIT_USAGE)
 			return status;
-		/* A round that a signal cut short says nothing. */
+		/* A round that a signal cut short decides nothing. */
 		if (status != PS_EXIT_PARTLY || !ps_stopped())
 			worst = worse_of(worst, status);
 		ps_stop_pause(args->repeat_ms);

@@ -1,6 +1,6 @@
 /*
- * command.h - the verbs of the command `perseas`. commands.c has the table of them, main.c runs
- * one; each cmd_NAME.c is one. No room below may include it.
+ * command.h - the verbs of the command `perseas`. commands.c has their table, main.c runs one, and
+ * each cmd_NAME.c implements one. No folder below may include it.
  */
 #ifndef PERSEAS_COMMAND_COMMAND_H
 #define PERSEAS_COMMAND_COMMAND_H
@@ -30,31 +30,32 @@ enum ps_verb_bit {
 	PS_PLACE = 524288,
 	PS_DRAIN = 1048576,
 	PS_EVERY_VERB = 2097151,
-	/* Those that speak with mirrors. */
+	/* the verbs that speak with mirrors */
 	PS_ASKING_VERBS = PS_EVERY_VERB & ~(PS_HELP | PS_COMPLETION),
 };
 
 struct ps_verb {
 	const char *name;
 	enum ps_verb_bit bit;
-	/* What its words are, in their order: s a store, m mirrors (unless --mirrors has them), f a
-	 * file, c a change of the roster (may be left out), a an address (of roster, or the mirror
+	/* What each word is, in order: s a store, m mirrors (unless --mirrors has them), f a file,
+	 * c a change of the roster (may be left out), a an address (of a member, or of the mirror
 	 * that drain empties), h a standby's name, n a heap's name, t a topic, S a shell. */
 	const char *words;
-	/* Of s, m, f: what must have been given. M: mirrors, which are PERSEAS_MIRRORS or the
-	 * daemon of this host unless they were. */
+	/* Which of s, m, f must be given. M: mirrors, which default to PERSEAS_MIRRORS and then to
+	 * the daemon of this host. */
 	const char *needs;
-	const char *usage;   /* its command line behind its name */
-	const char *summary; /* half a sentence; NULL: --help does not list it */
+	const char *usage;   /* the command line after the verb's name */
+	const char *summary; /* half a sentence, or NULL if --help does not list the verb */
 	const char *details; /* paragraphs for --help */
-	/* What its options must be together; 0, or PS_EXIT_USAGE with a complaint. May be NULL. */
+	/* Checks the options together. Returns 0, or PS_EXIT_USAGE with a complaint. May be NULL.
+	 */
 	enum ps_exit (*check)(const struct ps_args *args);
 	enum ps_exit (*run)(const struct ps_args *args);
 };
 
 extern const struct ps_verb ps_verbs[]; /* ends with a name of NULL */
 
-/* completion.bash and completion.zsh, as texts. */
+/* the texts of completion.bash and completion.zsh */
 extern const char ps_completion_bash[], ps_completion_zsh[];
 
 enum ps_exit ps_verb_create(const struct ps_args *args);
@@ -87,14 +88,14 @@ enum ps_exit ps_verb_doctor_check(const struct ps_args *args);
 enum ps_exit ps_verb_run_check(const struct ps_args *args);
 enum ps_exit ps_verb_roster_check(const struct ps_args *args);
 
-/* cmd_roster.c: add, remove or replace; NULL: the word is none of these. */
+/* Returns the action add, remove, replace, …, or NULL if the word names none. (cmd_roster.c) */
 const struct ps_roster_action *ps_roster_action(const char *word);
 
-/* args.c: 0, or PS_EXIT_USAGE with a complaint. verb may be NULL where help or version is asked
- * for. */
+/* Reads the command line. Returns 0, or PS_EXIT_USAGE with a complaint. args->verb may be NULL if
+ * help or the version is asked for. (args.c) */
 enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args);
 
-/* cmd_help.c: what --help prints, without a verb and with one. */
+/* Print the text of --help without and with a verb. (cmd_help.c) */
 void ps_help_print(void);
 void ps_help_print_verb(const struct ps_verb *verb);
 

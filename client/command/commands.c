@@ -1,5 +1,5 @@
 /*
- * commands.c - what the command can do, and what --help says of it.
+ * commands.c - the table of the verbs, with what --help prints about each.
  */
 #include "command.h"
 

@@ -22,7 +22,7 @@ static bool has_answered(const struct ps_images *images, const Perseas__Member *
 	return false;
 }
 
-/* Does a mirror show the image of this member, which its owner does not call lost? */
+/* Returns true if a mirror shows the member's image and the owner does not call it lost. */
 static bool has_image(const struct ps_images *images, const Perseas__Member *member)
 {
 	const uint32_t lost = ps_owner_lost(images);
@@ -46,7 +46,8 @@ static struct members sort_members(const struct ps_images *images, const Perseas
 	return found;
 }
 
-/* Returns true if I9 does not let the members in `set` make some lost image anew. */
+/* Returns true if some lost image cannot be made anew because I9 finds the members in `set` too
+ * few. */
 static bool are_too_few(const Perseas__Roster *roster, const struct members *found, uint32_t set)
 {
 	const struct ps_quorum quorum = {

@@ -1,7 +1,7 @@
 /*
  * advice.h - tells the operator what to do about mirrors that lost their memory, where the owner
- * cannot make their images anew. cmd_status.c calls it. It must never ask a mirror: it reads a
- * images.
+ * cannot make their images anew. cmd_status.c calls it. It must never ask a mirror: it reads images
+ * that were fetched before.
  */
 #ifndef PERSEAS_COMMAND_ADVICE_H
 #define PERSEAS_COMMAND_ADVICE_H

@@ -17,7 +17,7 @@ enum ps_exit ps_peers_open(struct ps_peers *peers, const char *mirrors,
 	struct ps_error error = { 0 };
 	struct ps_env *env;
 
-	/* A wrong list is told before what the system lacks. */
+	/* A list that cannot be read is reported before anything that the system lacks. */
 	if (!ps_list_is_named(mirrors) &&
 	    ps_address_list(mirrors, peers->addresses, &peers->count, &error))
 		return ps_complain(PS_EXIT_USAGE, "%s", error.text);
@@ -115,7 +115,8 @@ const Perseas__Segment *ps_images_segment(const Perseas__StoreStatus *status, co
 	return NULL;
 }
 
-/* Has the one a segment that the other has not? One that is made anew is another one. */
+/* Returns true if `one` has a segment that `other` lacks. A segment that was destroyed and made
+ * again is another segment. */
 static bool has_more(const Perseas__StoreStatus *one, const Perseas__StoreStatus *other)
 {
 	for (size_t k = 0; k < one->header->n_segments; k++) {

@@ -9,12 +9,12 @@
 #include "../ui/ui.h"
 #include "../../standby/images.h"
 
-/* Does what ps_peers_begin does, with the options' certificates and their connect_timeout_ms. After
- * an error, which is complained about, there is nothing to close. */
+/* Opens peers as ps_peers_begin does, with the options' certificates and connect_timeout_ms.
+ * Complains about an error; then there is nothing to close. */
 enum ps_exit ps_peers_open(struct ps_peers *peers, const char *mirrors,
                            const struct perseas_options *options);
 
-/* Does the same for one mirror, and refuses a list of several. */
+/* Opens the peers of a list with exactly one mirror, and refuses a longer list. */
 enum ps_exit ps_peers_open_one(struct ps_peers *peers, const char *mirror,
                                const struct perseas_options *options);
 
@@ -30,8 +30,8 @@ enum ps_exit ps_peers_failed(const struct ps_peers *peers, unsigned i);
 /* Returns why there is no reply, in a word or two for a table; errors[i] has the sentence. */
 const char *ps_peers_absence(const struct ps_peers *peers, unsigned i);
 
-/* Images with peers that are opened for it, and closed with it. After an error, which is
- * complained about, there is nothing to close. */
+/* Opens peers and fetches the images of a store from them; ps_images_close ends both. Complains
+ * about an error; then there is nothing to close. */
 enum ps_exit ps_images_open(struct ps_images *images, struct ps_peers *peers, const char *store,
                             const char *mirrors, const struct perseas_options *options);
 void ps_images_close(struct ps_images *images, struct ps_peers *peers);
@@ -39,16 +39,16 @@ void ps_images_close(struct ps_images *images, struct ps_peers *peers);
 /* Complains that no mirror has the store, with each mirror's own sentence. */
 enum ps_exit ps_images_nobody(const struct ps_images *images, const char *store);
 
-/* Returns PS_EXIT_NO, with a complaint, if the mirrors show two stores of the name and either may
- * be the one that is meant. Any client that may create stores can make the second one. */
+/* Returns PS_EXIT_NO, with a complaint, if the mirrors show two stores of this name and either may
+ * be the right one. Any client that may create stores can make the second one. */
 enum ps_exit ps_images_ambiguous(const struct ps_images *images, const char *store);
 
-/* Returns true if fewer than R images of a store are left that a command was to fill, and none of
- * them is filled: a removal that ended in between leaves this. */
+/* Returns true if fewer than R images of a store that a restore began are left, and none of them is
+ * filled. A removal that was interrupted leaves this. */
 bool ps_images_is_remainder(const struct ps_images *images);
 
-/* Returns true if the store is an unfinished restore: R images show it, or every member answered,
- * and what is left is such a remainder. */
+/* Returns true if the store is an unfinished restore: R images show it, or every member answered
+ * and ps_images_is_remainder is true. */
 bool ps_images_is_unfinished(const struct ps_images *images);
 
 /* Printed for a member whose image no mirror shows. */
@@ -66,8 +66,8 @@ bool ps_images_lives(const Perseas__Segment *segment, const Perseas__StoreStatus
 /* Returns the segment of this name that exists then, or NULL. */
 const Perseas__Segment *ps_images_segment(const Perseas__StoreStatus *status, const char *name);
 
-/* Returns true if the store runs, and a mirror is a moment behind the creation of a segment, or its
- * end. */
+/* Returns true if the store runs and a mirror has not heard yet that a segment was created or
+ * destroyed. */
 bool ps_images_moves(const struct ps_images *images);
 
 const char *ps_state_text(Perseas__State state);

@@ -5,7 +5,7 @@
 
 #include "../../../proto/base/json.h"
 
-/* What a store of level 0 is not protected from, and a store of level 1 is. */
+/* Faults that a store of level 0 still has, and that level 1 ended. */
 static const char *const risks[] = {
 	"a client that may create stores on any daemon can make images that pass for this store's",
 	"a restore that ends in between leaves a store that opens, without its contents",

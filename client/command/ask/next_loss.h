@@ -13,13 +13,14 @@
  * memory. */
 void ps_images_spots(const struct ps_images *images, struct ps_spot spots[PS_MIRRORS_MAX]);
 
-/* Returns the mirrors of which the live owner is known to run on the machine. */
+/* Returns the mirrors that are known to run on the live owner's machine. */
 uint32_t ps_images_beside_owner(const struct ps_images *images);
 
-/* Prints ", on host h1 with mirrors a and b", for such mirrors of a live owner. */
+/* Prints ", on host h1 with mirrors a and b" if mirrors run on the live owner's machine. */
 void ps_beside_owner_print(const struct ps_images *images);
 
-/* Prints what is lost: "host h1: mirrors a and b", or which mirrors do not tell where they run. */
+/* Prints the loss, such as "host h1: mirrors a and b", or names the mirrors whose host is not
+ * known. */
 void ps_loss_print(FILE *out, const struct ps_loss *loss, const struct ps_images *images);
 
 /* Adds the member `key`; null if loss is NULL. */

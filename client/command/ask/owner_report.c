@@ -69,7 +69,7 @@ uint64_t ps_owner_missing(const Perseas__StoreStatus *status)
 	return status->figures ? status->figures->missing : 0;
 }
 
-/* A copy that did not end leaves an image that is joining: that one is not older than it was. */
+/* An image in state joining is not lost: an interrupted copy left it. */
 static bool is_called_lost(const Perseas__StoreStatus *owner, const Perseas__Header *header)
 {
 	if (header->state != PERSEAS__STATE__STATE_CONSISTENT)

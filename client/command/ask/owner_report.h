@@ -16,8 +16,8 @@ uint64_t ps_owner_doubt_ms(const Perseas__StoreStatus *status);
 /* Returns about how many bytes of its memory the live owner still has to read from mirrors. */
 uint64_t ps_owner_missing(const Perseas__StoreStatus *status);
 
-/* Returns the mirrors that show an image which the live owner calls lost: it does not hold what it
- * acknowledged, since somebody put an older copy of its memory back. */
+/* Returns the mirrors whose image the live owner calls lost: an older copy of it was put back, so
+ * it lacks commits that it acknowledged. */
 uint32_t ps_owner_lost(const struct ps_images *images);
 
 /* Print what the owner told the mirror that has this status. */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* NULL: it is not there. */
+/* Returns the list's entry with the standby's mark, or NULL if it has none. */
 static const Perseas__Standby **find_mark(struct ps_standbys *standbys,
                                           const Perseas__Standby *standby)
 {
@@ -27,7 +27,7 @@ static void add_standby(struct ps_standbys *standbys, const Perseas__Standby *st
 	unsigned at = standbys->count;
 	const Perseas__Standby **twin = find_mark(standbys, standby);
 
-	/* A mirror may not have been told of its copy yet. */
+	/* Prefers the entry with a copy's size: some mirrors may not know it yet. */
 	if (twin && !(*twin)->memory)
 		*twin = standby;
 	if (twin || at == PS_STANDBYS_MAX)

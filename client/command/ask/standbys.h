@@ -7,7 +7,7 @@
 
 #include "ask.h"
 
-/* Each standby once, those of a lower order first. They belong to the images. */
+/* Has each standby once, sorted by its order. The entries belong to the images. */
 struct ps_standbys {
 	unsigned count;
 	const Perseas__Standby *list[PS_STANDBYS_MAX];
@@ -15,12 +15,12 @@ struct ps_standbys {
 
 void ps_standbys_find(struct ps_standbys *standbys, const struct ps_images *images);
 
-/* Returns how many members of the roster tell of the standby with that mark. */
+/* Returns how many members of the roster know the standby with that mark. */
 unsigned ps_standby_reach(const struct ps_images *images, const uint8_t *mark);
-/* Returns true if R members do: as many as an open needs. */
+/* Returns true if at least R members know the standby: as many as its open needs. */
 bool ps_standby_opens(const struct ps_images *images, const uint8_t *mark);
 
-/* Returns the first standby of that name, but `last` only if no other has the name, or NULL. */
+/* Returns a standby of that name, or NULL. Returns `last` only if no other standby has the name. */
 const Perseas__Standby *ps_standby_named(const struct ps_standbys *standbys, const char *name,
                                          const Perseas__Standby *last);
 

@@ -19,7 +19,7 @@ static void take_host(struct ps_spot *spot, const Perseas__HostReply *host)
 	spot->closed = false;
 }
 
-/* The spot before this one whose address leads to the same daemon; NULL: there is none. */
+/* Returns an earlier spot of the same daemon, reached by another address, or NULL. */
 static const struct ps_spot *find_same(const struct ps_survey *survey, const struct ps_spot *spot)
 {
 	for (const struct ps_spot *other = survey->spots; other < spot; other++)
@@ -46,8 +46,8 @@ static void take_spot(const struct ps_survey *survey, struct ps_spot *spot,
 	            same->address);
 }
 
-/* A daemon that speaks no common version must not be left out silently: it may have all the
- * room. */
+/* Refuses a daemon that speaks no common version: it may have all the free memory, so it must not
+ * be left out silently. */
 static enum ps_exit take_peers(struct ps_survey *survey, const struct ps_peers *peers)
 {
 	for (unsigned i = 0; i < peers->count; i++) {
@@ -66,7 +66,7 @@ static enum ps_exit take_peers(struct ps_survey *survey, const struct ps_peers *
 	return PS_EXIT_OK;
 }
 
-/* Room for so many more, of which nothing is known: a name can stand for several. */
+/* Adds `more` spots of unknown daemons: one name can stand for several. */
 static void add_room(struct ps_survey *survey, unsigned more)
 {
 	const size_t size = sizeof(*survey->spots);

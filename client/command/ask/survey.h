@@ -1,6 +1,6 @@
 /*
- * survey.h - what the daemons of a list tell of where they run and of what they have left. perseas
- * place and perseas drain call it. It claims nothing.
+ * survey.h - where the daemons of a list run, and what they have left. perseas place and perseas
+ * drain call it. It claims nothing.
  */
 #ifndef PERSEAS_COMMAND_SURVEY_H
 #define PERSEAS_COMMAND_SURVEY_H
@@ -13,13 +13,13 @@ enum { PS_SURVEY_MAX = 1024 }; /* daemons of one list */
 
 /* Returns PS_EXIT_USAGE, with a complaint, if the list has more than PS_SURVEY_MAX addresses. */
 enum ps_exit ps_list_fits(const char *list);
-/* Ends the list behind `most` addresses. Returns what is left of it, or NULL. */
+/* Cuts the list after `most` addresses. Returns the rest of it, or NULL. */
 char *ps_list_cut(char *list, unsigned most);
 
 struct ps_survey {
-	struct ps_spot *spots; /* those that do not answer are closed */
+	struct ps_spot *spots; /* daemons that do not answer have closed spots */
 	unsigned count;
-	char *words; /* the list that addresses point into */
+	char *words; /* the text of the list; addresses point into it */
 	unsigned silent;
 };
 
@@ -32,15 +32,15 @@ enum ps_exit ps_survey_take(struct ps_survey *survey, const char *mirrors,
                             const struct perseas_options *options);
 void ps_survey_free(struct ps_survey *survey);
 
-/* Returns true if the text is the address of one mirror. What a roster has was sent by a peer: it
+/* Returns true if the text is the address of one mirror. A peer's roster is not trusted: its text
  * may be a list, or the name of one. */
 bool ps_survey_address(const char *text, struct ps_address *address);
 
 /* Returns the spot of that address, or -1 if none has it. */
 int ps_survey_find(const struct ps_survey *survey, const char *address);
 
-/* Sets *spot to that of the address. A daemon that was not asked yet is asked now, and its spot is
- * closed, but says where the daemon runs. After an error, as above, *spot may be none. */
+/* Sets *spot to the number of the address's spot. A daemon that was not asked before is asked now;
+ * its spot is closed, but says where the daemon runs. After an error *spot may be unset. */
 enum ps_exit ps_survey_add(struct ps_survey *survey, const char *address,
                            const struct perseas_options *options, unsigned *spot);
 

@@ -9,18 +9,18 @@
 
 struct ps_json;
 
-/* Seconds since 1970, by the env's clock. */
+/* Returns the time in seconds since 1970, by the env's clock. */
 uint64_t ps_env_seconds(struct ps_env *env);
 
-/* Lists what expires of the command's own files: none without TLS. */
+/* Lists when the command's own TLS files expire; an empty list without TLS. */
 void ps_env_expiries(struct ps_env *env, struct ps_expiries *expiries);
 
-/* Lists what expires of mirror i: its daemon's files, if its last reply was that to a List, and the
- * certificates that it showed. */
+/* Lists when the certificates expire that mirror i showed, and, if its last reply answered a List,
+ * its daemon's files. */
 void ps_peers_expiries(const struct ps_peers *peers, unsigned i, struct ps_expiries *expiries);
 
-/* Prints the most urgent of the command's own files and of all that mirrors told and showed: as a
- * line of text, or as the object "tls_expires", which is null without TLS. */
+/* Prints the first end among the command's own files and all that mirrors reported or showed: a
+ * line of text, or the JSON object "tls_expires" (null without TLS). */
 void ps_tls_expiry_print(const struct ps_peers *peers);
 void ps_tls_expiry_json(struct ps_json *json, const struct ps_peers *peers);
 

@@ -11,7 +11,7 @@
 
 enum { NOBODY = 0 };
 
-/* Could the store be opened if these mirrors did not answer? */
+/* Returns true if the store could be opened without the mirrors in `lost`. */
 static bool opens_without(const struct ps_images *images, uint32_t lost)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
@@ -42,7 +42,7 @@ static bool is_lost(const struct ps_images *images, uint32_t lost, const Perseas
 	return false;
 }
 
-/* Is the report of an image that a roster lists? */
+/* Returns true if the report is about an image that a roster lists. */
 static bool names_member(const struct ps_images *images, const Perseas__MirrorReport *report)
 {
 	return report->image_id.len &&
@@ -91,7 +91,7 @@ static uint32_t mirrors_silent(const struct ps_images *images)
 	return silent;
 }
 
-/* Are W members of the roster live for the owner, but for those that are lost? */
+/* Tells whether W members of the roster are live for the owner, without the mirrors in `lost`. */
 static enum ps_can has_acks(const struct ps_images *images, const Perseas__Roster *roster,
                             const Perseas__StoreStatus *owner, uint32_t lost)
 {
@@ -116,8 +116,8 @@ static enum ps_can least_of(enum ps_can one, enum ps_can other)
 	return one < other ? one : other;
 }
 
-/* As its owner sees it. Where there is none, or it has told nothing yet, whoever opens the store
- * can commit: an open ends well only with W. */
+/* Tells whether the store's owner could commit without the mirrors in `lost`. Without an owner, or
+ * before its first report, an open decides, and it succeeds only with W. */
 static enum ps_can commits_without(const struct ps_images *images, uint32_t lost)
 {
 	const int at = ps_owner_at(images);
@@ -183,7 +183,7 @@ static bool open_works(const void *images, uint32_t lost)
 	return opens_without(images, lost);
 }
 
-/* Returns the mirrors of which the loss of any one alone hurts. */
+/* Returns the mirrors whose loss alone hurts. */
 static uint32_t alone_in(const struct ps_loss *loss)
 {
 	return loss->domain == PS_DOMAINS ? loss->spots : 0;
@@ -224,7 +224,8 @@ static bool works_without(const struct ps_images *images, uint32_t lost)
 	return commits_without(images, lost) == PS_CAN && opens_without(images, lost);
 }
 
-/* Is there a set of so many of the mirrors from `from` on that may not be lost, with `lost`? */
+/* Returns true if the loss of `more` mirrors out of those from `from` on, together with `lost`,
+ * would hurt. */
 static bool hurts_with(const struct ps_images *images, uint32_t lost, unsigned from, unsigned more)
 {
 	if (!more)
@@ -249,7 +250,8 @@ unsigned ps_verdict_bears(const struct ps_images *images)
 	return bears;
 }
 
-/* An open touches T of the members, and R of them must tell it what they hold. */
+/* Returns how many members a complete roster can lose: an open touches T of them, and R must
+ * answer. */
 static unsigned roster_promise(const Perseas__Roster *roster)
 {
 	const struct ps_quorum quorum = { .members = (unsigned)roster->n_members,
@@ -273,7 +275,7 @@ unsigned ps_verdict_promise(const struct ps_images *images)
 	return promise;
 }
 
-/* Does its owner, where it has one, call every member live? */
+/* Returns true if the member's image is whole and the owner, if any, calls it live. */
 static bool is_kept_up(const struct ps_images *images, const Perseas__Member *member)
 {
 	const int at = ps_owner_at(images);
@@ -342,8 +344,9 @@ const char *ps_verdict_why(const struct ps_images *images)
 	return "";
 }
 
-/* Each live mirror has all that is missing, so a loss hurts where it would hurt without that: but
- * those that are left must be read from, and a lost copy is not made anew before. */
+/* Prints how much the owner still has to read. Every live mirror has those bytes, so the loss that
+ * hurts is the same; but until they are read, mirrors are needed and lost images are not made anew.
+ */
 static void print_missing(const struct ps_images *images)
 {
 	const int at = ps_owner_at(images);

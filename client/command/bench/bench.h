@@ -9,7 +9,7 @@
 #include "histogram.h"
 #include "../../perseas.h"
 
-/* Of one size. */
+/* The results of one size. */
 struct ps_bench_size {
 	uint32_t bytes;
 	double seconds;

@@ -72,7 +72,7 @@ static void *worker_run(void *arg)
 			atomic_store_explicit(&w->run->measured, true, memory_order_relaxed);
 		}
 	}
-	/* One says why, for all of them. */
+	/* Only the first thread that fails says why. */
 	if (w->code && atomic_fetch_add(&w->run->failed, 1) == 0)
 		ps_complain(PS_EXIT_OK, "%s", perseas_message(w->run->p));
 	return NULL;
@@ -106,7 +106,7 @@ static unsigned workers_start(struct run *run, struct worker *workers, uint8_t *
 	return count;
 }
 
-/* One size. What was measured when it was stopped counts all the same. */
+/* Measures one size. A run that is stopped reports what it measured so far. */
 static enum ps_exit size_measure(struct ps_bench *bench, struct ps_bench_size *size,
                                  struct worker *workers)
 {

@@ -46,7 +46,8 @@ static void note_handover(struct ps_outcome *outcome, struct lasts *lasts,
 		outcome->seq = handover->first->seq;
 }
 
-/* What W mirrors held was acknowledged, or may have been; what fewer held was not. */
+/* Sorts the last transactions by who held them: with W mirrors they were, or may have been,
+ * acknowledged; with fewer they were not. */
 static void count_losses(struct ps_outcome *outcome, const struct lasts *lasts, unsigned acks)
 {
 	uint64_t held;

@@ -14,7 +14,8 @@ enum ps_exit ps_recover_onto_check(const struct ps_args *args);
 /* Writes each segment, and then the manifest, to files in args->to: all of them or none. */
 enum ps_exit ps_recover_to(const struct ps_args *args, perseas_t *p);
 
-/* Makes the store again on args->onto, and compares. Unmaps what it mapped of p. */
+/* Makes the store again on the mirrors of args->onto and compares them. Unmaps the segments of p
+ * that it mapped. */
 enum ps_exit ps_recover_onto(const struct ps_args *args, perseas_t *p);
 
 struct ps_json;

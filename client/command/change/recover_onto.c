@@ -22,7 +22,7 @@ static const char *new_name(const struct ps_args *args)
 
 /* --- before --- */
 
-/* The store that is to be made. */
+/* Describes the new store. */
 static struct ps_remake remake_of(const struct ps_args *args, uint64_t log_size)
 {
 	struct ps_remake remake = {

@@ -40,7 +40,8 @@ struct export
 	struct file files[PS_SEGMENTS_MAX];
 };
 
-/* A segment may be called like the manifest; no segment's name has a plus. */
+/* A segment's file has the segment's name; one that is called like the manifest gets a plus sign,
+ * which no segment's name has. */
 static void name_file(char name[FILE_NAME], const char *segment)
 {
 	snprintf(name, FILE_NAME, "%s%s", segment, strcmp(segment, MANIFEST) ? "" : "+");
@@ -146,7 +147,7 @@ static enum ps_exit write_partial(struct export *export, struct file *file, cons
 	return status;
 }
 
-/* One segment is mapped at a time, so that no more memory than its is needed. */
+/* Maps one segment at a time, so that memory for the largest is enough. */
 static enum ps_exit read_out(struct export *export, perseas_t *p)
 {
 	for (unsigned i = 0; i < export->count; i++) {
@@ -218,7 +219,7 @@ static enum ps_exit write_manifest(const struct export *export, const struct ps_
 		return export_failed(export, partial, "cannot be made");
 	out = ps_or_end(fdopen(fd, "w"));
 	manifest_json(out, export, args, p);
-	/* Of what could not be written before, nothing is left to be flushed. */
+	/* Checks each step: fflush reports nothing for bytes whose write failed before. */
 	if (fflush(out) || ferror(out) || fsync(fd))
 		status = export_failed(export, partial, "cannot be written");
 	if (fclose(out) && !status)
@@ -264,7 +265,7 @@ static enum ps_exit export_name_files(struct export *export)
 	return PS_EXIT_OK;
 }
 
-/* Nothing is left of what did not come to its end. */
+/* Removes the files of an export that failed. */
 static void export_take_back(const struct export *export)
 {
 	for (unsigned i = 0; i < export->written; i++)

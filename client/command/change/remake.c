@@ -19,7 +19,8 @@ static enum ps_exit complain_taken(const struct ps_remake *remake, const char *a
 	if (header->n_segments)
 		return ps_complain(PS_EXIT_NO, "%s has a store '%s' already: %s", address,
 		                   remake->store, remake->hint);
-	/* A store has no segment until all of its segments are published together. */
+	/* A restore publishes all segments in one transaction, so a store without segments may be a
+	 * restore in progress. */
 	return ps_complain(PS_EXIT_NO,
 	                   "%s has a store '%s' already, without any segment: %s; or, if that was "
 	                   "begun by a command that was killed, delete it with perseas drop",
@@ -59,9 +60,9 @@ static enum ps_exit check_free(const struct ps_images *images, const struct ps_r
 	return PS_EXIT_OK;
 }
 
-/* An identity that may make a store but not own it could neither fill nor remove it. A claim finds
- * out, because rights are judged first. It names a creation that does not exist, so that it cannot
- * claim anything. */
+/* Checks that this identity may own the new store: one that may only create it could neither fill
+ * nor remove it. The claim is refused for its rights first, and names a creation that does not
+ * exist, so it cannot claim anything. */
 static enum ps_exit check_own(struct ps_peers *peers, const struct ps_remake *remake)
 {
 	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
@@ -137,7 +138,7 @@ void ps_remake_take_back(struct ps_remake *remake)
 
 /* --- making --- */
 
-/* Without a segment no transaction fills the store: it is finished as it is made. */
+/* A store without segments is finished when it is created: no transaction fills it. */
 static enum ps_exit make_empty(struct ps_remake *remake)
 {
 	int rc = perseas_create(remake->store, remake->mirrors, &remake->options);

@@ -14,11 +14,12 @@ struct ps_remake {
 	const char *mirrors;
 	struct perseas_options options; /* by which it is made, and opened */
 	bool quiet;                     /* says nothing on stdout */
-	unsigned alike;                 /* mirrors that hold what is mapped here, when compared */
-	const char *hint;               /* what to do where the name is taken */
-	size_t segments;                /* that it will have, with parts of these */
-	uint8_t store_id[PS_ID_SIZE];   /* once it is made to be filled; else zeros */
-	perseas_t *p;                   /* the new store, open; NULL before, and after its end */
+	/* mirrors that hold the same bytes as the mapped segments */
+	unsigned alike;
+	const char *hint;             /* what to do where the name is taken */
+	size_t segments;              /* that it will have, with parts of these */
+	uint8_t store_id[PS_ID_SIZE]; /* once it is made to be filled; else zeros */
+	perseas_t *p;                 /* the new store, open; NULL before, and after its end */
 };
 
 /* Checks, before anything is made, that all mirrors answer, that the name is free on each, and that
@@ -35,8 +36,8 @@ enum ps_exit ps_remake_map(struct ps_remake *remake, const char *segment, uint64
 /* Publishes the segments, on all mirrors that take part; publishes none if ps_stopped(). */
 enum ps_exit ps_remake_publish(struct ps_remake *remake);
 
-/* Compares what the mirrors hold with what is mapped here. Returns PS_EXIT_PARTLY if a mirror did
- * not answer. */
+/* Compares the mirrors' bytes with the mapped segments. Returns PS_EXIT_PARTLY if a mirror did not
+ * answer. */
 enum ps_exit ps_remake_compare(struct ps_remake *remake);
 
 /* Closes the store, which stays. Does nothing if ->p is NULL. */

@@ -18,7 +18,7 @@ struct ps_roster_action {
 /* Returns true if the command line asks to take a change back. */
 bool ps_roster_is_cancel(const struct ps_args *args);
 
-/* Return the mirror that leaves, and the one that joins, or NULL if none does. */
+/* Return the address of the mirror that leaves or joins, or NULL if none does. */
 const char *ps_roster_old(const struct ps_args *args);
 const char *ps_roster_new(const struct ps_args *args);
 
@@ -48,12 +48,12 @@ void ps_roster_sizes_print(const struct ps_roster_sizes *sizes);
 void ps_roster_change_json(const struct ps_args *args, const char *told,
                            const struct ps_roster_sizes *sizes);
 
-/* --dry-run: says what the sizes would be, by the rule of this version, or why the change would be
- * refused. */
+/* Implements --dry-run: prints the sizes (W, R) that the change would give by this version's rule,
+ * or why it would be refused. */
 enum ps_exit ps_roster_preview(const struct ps_images *images, const struct ps_args *args);
 
-/* Has the live owner that the images show change the roster, and follows it: for args->wait_ms at
- * most, or until a signal says to stop, which is PS_EXIT_PARTLY. */
+/* Sends the change to the live owner and follows it for at most args->wait_ms. Returns
+ * PS_EXIT_PARTLY if a signal stopped it first. */
 enum ps_exit ps_roster_by_owner(struct ps_peers *peers, const struct ps_images *images,
                                 const struct ps_args *args);
 

@@ -1,6 +1,6 @@
 /*
- * roster_here.c - a change of the roster: what the command line says of it, what is printed when it
- * is made, and the change of a store that has no owner.
+ * roster_here.c - a change of the roster: what the command line asks for, what is printed about its
+ * result, and the change of a store that has no owner.
  */
 #include "roster.h"
 #include "../../open/opened.h"
@@ -100,7 +100,7 @@ enum ps_exit ps_roster_here(const struct ps_args *args)
 
 	ps_roster_announce(args);
 	ps_stop_catch();
-	/* What an owner left is taken back by the open itself. */
+	/* The open itself withdraws a change that an owner left unfinished. */
 	if (ps_roster_is_cancel(args))
 		options.flags |= PERSEAS_CANCEL;
 	rc = perseas_open(args->store, args->mirrors, &options, &p);

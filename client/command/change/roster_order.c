@@ -13,7 +13,7 @@ enum { LOOK_MS = 100 }; /* between two looks at how far an order is */
 
 static const struct ps_roster_sizes untold;
 
-/* Is it the mirror that the change takes out of the roster? */
+/* Returns true if the change removes mirror i from the roster. */
 static bool mirror_leaves(const struct ps_images *images, unsigned i, const struct ps_args *args)
 {
 	const Perseas__Roster *roster = images->roster;
@@ -25,15 +25,15 @@ static bool mirror_leaves(const struct ps_images *images, unsigned i, const stru
 	return false;
 }
 
-/* Has the mirror a live session of this owner, or, for NULL, of any? */
+/* Returns true if mirror i has a live session of this owner, or of any owner if `owner` is NULL. */
 static bool is_live(const struct ps_images *images, unsigned i, const uint8_t *owner)
 {
 	return ps_images_belongs(images, i) && images->told[i]->live &&
 	       (!owner || ps_owner_is(images->told[i]->header->promised_owner, owner));
 }
 
-/* A mirror that may pass the order on to this owner: one that does not leave by the change, where
- * there is one, so that the mirror hears the end. -1: none. */
+/* Returns a mirror that can pass the order to this owner, or -1. Prefers one that stays in the
+ * roster, because a mirror that leaves does not hear the result. */
 static int find_messenger(const struct ps_images *images, const struct ps_args *args,
                           const uint8_t *owner)
 {
@@ -139,15 +139,15 @@ static const Perseas__OrderResult *result_of(const struct ps_images *images,
 	return result && ps_id_equal(result->id, wait->id) ? result : NULL;
 }
 
-/* Does the mirror still have the order, and a session of the owner that it is for? */
+/* Returns true if the mirror still has the order, and a session of the owner that it is for. */
 static bool is_pending(const struct ps_images *images, const struct wait *wait)
 {
 	return is_live(images, wait->at, wait->owner) && images->told[wait->at]->order &&
 	       ps_id_equal(images->told[wait->at]->order->id, wait->id);
 }
 
-/* Is the roster as the order wants it, and settled? Those that pass orders on may all have left by
- * it: then the roster is what they were told last, and its owner is not to be seen there. */
+/* Returns true if the settled roster is what the order asks for. When all mirrors that pass orders
+ * leave by it, their last roster shows this, and the owner is no longer seen there. */
 static bool is_made(const struct ps_images *images, const struct ps_args *args)
 {
 	const char *old = ps_roster_old(args), *new = ps_roster_new(args);
@@ -160,7 +160,7 @@ static bool is_made(const struct ps_images *images, const struct ps_args *args)
 	       (!args->options.acks || args->options.acks == roster->acks);
 }
 
-/* No mirror has a session of the owner that took the order. */
+/* Ends the wait when no mirror has a session of the owner that took the order. */
 static void owner_is_gone(const struct ps_images *images, const struct ps_args *args,
                           struct wait *wait)
 {
@@ -178,8 +178,8 @@ static void owner_is_gone(const struct ps_images *images, const struct ps_args *
 			: ", and another owner that knows nothing of it has taken over");
 }
 
-/* One look. Where the owner has lost the mirror that passes the order on, another gets it: the same
- * order, which an owner carries out once. */
+/* Asks once. If the owner lost the mirror that passes the order, another mirror gets the same
+ * order; an owner carries it out once. */
 static void wait_look(struct ps_peers *peers, const struct ps_args *args, struct wait *wait)
 {
 	const Perseas__OrderResult *result;

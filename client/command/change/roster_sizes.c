@@ -93,7 +93,7 @@ static const Perseas__Member *member_on(const struct ps_images *images, const ui
 	return NULL;
 }
 
-/* Does the change give this member another address, and nothing else? */
+/* Returns true if the change only gives this member another address. */
 static bool is_moved(const struct ps_images *images, const struct ps_args *args,
                      const Perseas__Member *member)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each is one that a guide or a message sends its reader to. */
+/* The checks. A guide or a message names each of them. */
 const struct ps_check ps_checks[] = {
 	{ "core dumps", ps_check_core_dumps }, { "recovery on demand", ps_check_demand },
 	{ "written pages", ps_check_written }, { "RDMA addresses", ps_check_rdma_addresses },

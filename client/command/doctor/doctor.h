@@ -19,9 +19,11 @@ struct ps_host {
 	const char *root;       /* "" is this host, else a path without a slash at its end */
 	const char *memory_dir; /* absolute */
 	bool has_rdma;          /* this build has RDMA, and the environment allows it */
-	/* Can this process recover on demand? Returns what ps_demand_probe returns. */
+	/* Tests whether this process can recover on demand. Returns what ps_demand_probe returns.
+	 */
 	int (*demand)(const char **limit, struct ps_error *error);
-	/* Does this process learn which pages it wrote? Returns what ps_written_probe returns. */
+	/* Tests whether this process can learn which pages it wrote. Returns what ps_written_probe
+	 * returns. */
 	int (*written)(struct ps_error *error);
 };
 
@@ -72,8 +74,8 @@ bool ps_host_read(const struct ps_host *host, char *text, size_t size, const cha
 bool ps_host_exists(const struct ps_host *host, const char *path, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Lists the names in a folder, sorted, without those that begin with a dot. Returns how many there
- * are, or 0 if the folder cannot be read. The caller frees them with ps_host_names_free. */
+/* Lists the names in a folder, sorted, without those that begin with a dot. Returns their number,
+ * or 0 if the folder cannot be read. The caller frees them with ps_host_names_free. */
 unsigned ps_host_names(const struct ps_host *host, const char *path, char ***names);
 void ps_host_names_free(char **names, unsigned count);
 

@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-/* A program gets the dump whatever the limit on the size of core files says, unless that is 1. */
+/* A core pattern that starts a program ignores the limit on the size of core files, unless the
+ * limit is 1. */
 void ps_check_core_dumps(const struct ps_host *host, struct ps_finding *finding)
 {
 	char pattern[128];
@@ -37,8 +38,7 @@ static bool is_linux_6_6(const struct ps_host *host)
 	       (major > 6 || (major == 6 && minor >= 6));
 }
 
-/* An owner that cannot recover on demand reads all memory first, which costs time and nothing
- * else. */
+/* Finds a host that cannot recover on demand: owners there read all memory before they open. */
 void ps_check_demand(const struct ps_host *host, struct ps_finding *finding)
 {
 	struct ps_error error = { 0 };
@@ -68,7 +68,8 @@ void ps_check_demand(const struct ps_host *host, struct ps_finding *finding)
 	}
 }
 
-/* Only owners that ask for it are slower without. */
+/* Finds a host that cannot tell which pages were written. Only owners that ask for this are slower.
+ */
 void ps_check_written(const struct ps_host *host, struct ps_finding *finding)
 {
 	struct ps_error error = { 0 };

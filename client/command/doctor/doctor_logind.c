@@ -42,7 +42,7 @@ static bool take_uid(void *user, const char *line)
 	return true;
 }
 
-/* Takes the user perseas, and those of the daemons that run. */
+/* Returns the user of the running daemons, or the user perseas. */
 static struct daemon_user find_user(const struct ps_host *host)
 {
 	struct daemon_user user = { .known = false };
@@ -81,8 +81,8 @@ static void read_settings(const struct ps_host *host, const char *folder, bool *
 	ps_host_names_free(names, count);
 }
 
-/* Reads logind's settings. The administrator's files win over those of the distribution, and files
- * of a folder over the one next to it. */
+/* Reads logind's settings. The administrator's files win over the distribution's, and the files of
+ * a folder win over the single file next to it. */
 static bool logind_removes(const struct ps_host *host)
 {
 	bool removes = true;

@@ -20,8 +20,8 @@ enum ps_drain_end {
 	PS_DRAIN_LEFT,    /* why was complained about */
 };
 
-/* An image of the mirror, as the mirror told of it; of one that is gone, as another member told of
- * its own. */
+/* One image of the drained mirror: as that mirror showed it, or, with --gone, as another member
+ * showed its own. */
 struct ps_drain_image {
 	const Perseas__StoreStatus *status; /* of a list that ps_drain has */
 	char mirrors[PS_LIST_TEXT];         /* members of its rosters, as these list them */
@@ -31,9 +31,9 @@ struct ps_drain_image {
 
 struct ps_drain {
 	const struct ps_args *args;
-	const char *gone;       /* the address of the one that is drained, where it is; or NULL */
-	struct ps_peers mirror; /* the one that is drained */
-	Perseas__Reply *list;   /* what it had at the beginning; NULL: it is gone */
+	const char *gone;       /* with --gone, the drained mirror's address; else NULL */
+	struct ps_peers mirror; /* the drained mirror */
+	Perseas__Reply *list;   /* its stores at the beginning; NULL with --gone */
 	struct ps_fleet fleet;  /* what all daemons had then */
 	struct ps_fleet_entry *entries;
 	unsigned entry_count;
@@ -43,8 +43,8 @@ struct ps_drain {
 	unsigned count;
 };
 
-/* Moves one image, or says what would be done, and sets image->end. If the image is left, returns
- * PS_EXIT_PARTLY if another run may get further, else another status than PS_EXIT_OK. */
+/* Moves one image, or with --dry-run says what it would do, and sets image->end. If the image
+ * stays, returns PS_EXIT_PARTLY if another run may get further, else an error. */
 enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image);
 
 /* --- drain_judge.c --- */
@@ -63,11 +63,11 @@ bool ps_drain_same_image(const Perseas__Header *here, const Perseas__Header *the
 const char *ps_drain_trouble(const struct ps_images *images, const Perseas__Header *header,
                              const char *gone);
 
-/* Returns true if the store's owner calls the mirror at that address live. */
+/* Returns true if the store's owner calls the mirror at this address live. */
 bool ps_drain_lives(const struct ps_images *images, const char *address);
 
-/* A mirror that took a place, and may have died since. It may just be starting again, so it is
- * replaced only when it was silent for so long. */
+/* How long a mirror that took a place, and may have died since, must be silent before it is
+ * replaced: it may just be restarting. */
 enum { PS_DRAIN_SILENT_MS = 3000 };
 
 struct ps_drain_silence {
@@ -79,8 +79,8 @@ struct ps_drain_silence {
  * PS_DRAIN_SILENT_MS did. */
 bool ps_drain_silent(struct ps_drain_silence *silence, const char *address, uint64_t now_ns);
 
-/* Why a daemon that shows `theirs` (NULL: no image of that name) gets no image of a store of which
- * `mine` is one, and of which the images were taken. */
+/* Why a daemon does not get an image of a store. `mine` is an image of that store; `theirs` is the
+ * daemon's image of the store's name, or NULL. */
 enum ps_drain_refusal {
 	PS_DRAIN_TAKES,
 	PS_DRAIN_HAS_ANOTHER, /* store of that name */
@@ -92,16 +92,16 @@ enum ps_drain_refusal {
 enum ps_drain_refusal ps_drain_refuses(const Perseas__Header *theirs, const Perseas__Header *mine,
                                        const struct ps_images *images);
 
-/* The address of a daemon that knows a newer settled roster of the store than the mirrors that the
- * images were asked for. NULL: none of these does. */
+/* Returns the address of a daemon that knows a newer settled roster than the mirrors whose images
+ * were fetched, or NULL. */
 const char *ps_drain_newer(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
                            unsigned count, const struct ps_images *images);
 
 /*
- * drain_target.c: which daemon takes the place of `old` in the store of the images: the one
- * that perseas place would choose, as far apart from the members that stay as --apart says, else as
- * far as there is one and no less than the members are now. It answers, has room, no other store of
- * that name, and no newer roster nor a fork of this one. NULL, with a complaint: there is none.
+ * Chooses the daemon that takes the place of `old`, as perseas place would: as far from the members
+ * that stay as --apart says, else as far as possible and no nearer than the members are now. It
+ * answers, has room, no other store of that name, no fork of this one and no newer roster. Returns
+ * NULL, with a complaint, if no daemon fits. (drain_target.c)
  */
 struct ps_spot *ps_drain_target(struct ps_drain *drain, const struct ps_drain_image *image,
                                 const struct ps_images *images, const Perseas__Member *old);

@@ -34,7 +34,7 @@ static const char *store_of(const struct step *s)
 	return s->image->status->header->store;
 }
 
-/* --- what it is --- */
+/* --- questions about the image --- */
 
 /* The image's header as it is now, where the mirrors that were asked tell it. */
 static const Perseas__Header *header_of(const struct step *s)
@@ -48,7 +48,7 @@ static const Perseas__Header *header_of(const struct step *s)
 	return header;
 }
 
-/* A change that was made, and brought a mirror that does not answer now. */
+/* Returns the member that an earlier change brought and that does not answer now, or NULL. */
 static const Perseas__Member *silent_of(const struct step *s)
 {
 	const Perseas__Roster *roster = s->images.judged.settled;
@@ -67,7 +67,7 @@ static const Perseas__Member *silent_of(const struct step *s)
 	return NULL;
 }
 
-/* An order stands at the mirror that passes it on, and is over when its owner has told that one. */
+/* Returns true if mirror i still has an order of the owner. Its result clears it. */
 static bool has_order(const struct step *s, unsigned i)
 {
 	const Perseas__StoreStatus *status = s->images.told[i];
@@ -84,9 +84,9 @@ static bool is_changing(const struct step *s)
 	return s->images.judged.next != NULL;
 }
 
-/* --- what is done --- */
+/* --- steps --- */
 
-/* It is over, for better or worse. */
+/* Ends the work on this image. Returns true. */
 static bool end_with(struct step *s, enum ps_drain_end end, enum ps_exit status)
 {
 	s->image->end = end;
@@ -107,7 +107,7 @@ static bool wait_more(struct step *s, const char *what)
 	return end_with(s, PS_DRAIN_LEFT, PS_EXIT_PARTLY);
 }
 
-/* Who opens the store completes what an owner left undone. */
+/* Opens the store, which completes a change that its owner left unfinished, and closes it. */
 static bool finish_here(struct step *s)
 {
 	struct perseas_options options = s->drain->args->options;
@@ -136,10 +136,10 @@ static bool delete_image(struct step *s)
 	ps_drop_ask(mirror, store_of(s), 0, s->image->status->header);
 	if (mirror->replies[0] || error->code == PERSEAS_ENOSTORE)
 		return end_with(s, *s->image->to ? PS_DRAIN_MOVED : PS_DRAIN_DELETED, PS_EXIT_OK);
-	/* Its owner is about to end its session there. */
+	/* The owner is about to end its session with this mirror. */
 	if (error->code == PERSEAS_EBUSY)
 		return wait_more(s, "an owner that is no longer to be there still uses its image");
-	/* Its connection may be an old one, from before the mirror was started again. */
+	/* The connection may date from before the mirror's restart, so it is tried once more. */
 	if (error->code == PERSEAS_EUNREACHABLE && s->tries++ == 0)
 		return false;
 	return end_with(s, PS_DRAIN_LEFT, ps_peers_failed(mirror, 0));
@@ -213,15 +213,15 @@ static bool replace_member(struct step *s, const Perseas__Member *old)
 	}
 	if (status == PS_EXIT_PARTLY)
 		return wait_more(s, "its change is not over");
-	/* A target that died is left out from now on. What failed otherwise fails again, unless an
-	 * owner came or went meanwhile: that is tried once more. */
+	/* A target that died is not chosen again. Another failure repeats itself, unless an owner
+	 * came or went meanwhile, so it gets one more try. */
 	s->tries++;
 	if (s->tries >= TRIES || (s->tries > 1 && target_answers(s, address)))
 		return end_with(s, PS_DRAIN_LEFT, status);
 	return false;
 }
 
-/* It may be starting again: it is waited for, and then replaced once more. */
+/* Waits for a silent mirror, which may be restarting, and then replaces it. */
 static bool replace_silent(struct step *s, const Perseas__Member *silent)
 {
 	const bool known = !strcmp(s->silence.address, silent->address);
@@ -239,12 +239,12 @@ static bool replace_silent(struct step *s, const Perseas__Member *silent)
 	                    "the roster is kept");
 }
 
-/* No roster lists the image. */
+/* Leaves an image that no roster lists. */
 static bool leave_behind(struct step *s)
 {
 	const Perseas__Member *silent = silent_of(s);
 
-	/* Of others that are silent nobody said that they are gone. */
+	/* --gone was said of the drained mirror only, not of other silent ones. */
 	if (s->drain->gone && !(silent && !strcmp(silent->address, s->image->to)))
 		return end_with(s, PS_DRAIN_MOVED, PS_EXIT_OK);
 	if (silent)
@@ -272,8 +272,8 @@ static bool await_owner(struct step *s)
 	return wait_more(s, "its owner calls the mirror live, so it is not gone");
 }
 
-/* Is the drained mirror that member's? It is at the member's address, or shows the image that is
- * told of there. */
+/* Returns true if the drained mirror is this member: it is at the member's address, or shows the
+ * image that is expected there. */
 static bool is_members_mirror(const struct step *s, const Perseas__Member *member)
 {
 	const struct ps_drain *drain = s->drain;
@@ -292,7 +292,7 @@ static bool is_members_mirror(const struct step *s, const Perseas__Member *membe
 	return same;
 }
 
-/* An owner may have claimed the image between the two looks: one more decides. */
+/* An owner may have claimed the image between the two looks, so a third one decides. */
 static bool leave_strange(struct step *s, const Perseas__Member *member)
 {
 	if (s->tries++ == 0)
@@ -306,7 +306,7 @@ static bool leave_strange(struct step *s, const Perseas__Member *member)
 	                            store_of(s), member->address));
 }
 
-/* One step. True: it was the last one. */
+/* Takes one step. Returns true if it was the last one. */
 static bool take_step(struct step *s)
 {
 	const struct ps_drain *drain = s->drain;
@@ -325,7 +325,7 @@ static bool take_step(struct step *s)
 		                                   : wait_more(s, "another change of its roster is "
 		                                                  "not over");
 	}
-	/* While a change goes on, some are told of the new roster before others are. */
+	/* During a change some mirrors get the new roster earlier than others. */
 	newer = ps_drain_newer(&drain->fleet, drain->entries, drain->entry_count, &s->images);
 	if (newer)
 		return end_with(s, PS_DRAIN_LEFT,

@@ -37,8 +37,8 @@ bool ps_drain_same_image(const Perseas__Header *here, const Perseas__Header *the
 	       !strcmp(here->creator, there->creator);
 }
 
-/* Has its owner a say? It changes the roster as long as its mirrors let it, also where nobody could
- * open the store now. */
+/* Returns true if the store can be opened, or has an owner: an owner can change the roster even
+ * where nobody could open the store. */
 static bool may_open(const struct ps_images *images, const char *gone)
 {
 	const struct ps_judgement *judged = &images->judged;
@@ -58,7 +58,7 @@ bool ps_drain_lives(const struct ps_images *images, const char *address)
 	return false;
 }
 
-/* Why a store that nobody could open now keeps its image on the drained mirror. */
+/* Returns why a store that nobody can open keeps its image on the drained mirror. */
 static const char *why_closed(const struct ps_judgement *judged)
 {
 	if (judged->outlook == PS_OUTLOOK_UNFILLED)
@@ -99,7 +99,7 @@ bool ps_drain_silent(struct ps_drain_silence *silence, const char *address, uint
 	return now_ns - silence->since_ns >= (uint64_t)PS_DRAIN_SILENT_MS * 1000000;
 }
 
-/* Are they of one member of the roster, or one image? */
+/* Returns true if the two images belong to one member of the roster, or are one image. */
 static bool is_seen_twice(const Perseas__Header *theirs, const Perseas__Header *mine,
                           const Perseas__Roster *roster)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What becomes of one that was listed was said already. */
+/* Returns true if the drain has dealt with this store already. */
 static bool was_listed(const struct ps_drain *drain, const Perseas__Header *header)
 {
 	for (unsigned i = 0; i < drain->count; i++)
@@ -19,8 +19,8 @@ static bool was_listed(const struct ps_drain *drain, const Perseas__Header *head
 	return false;
 }
 
-/* Is there a member of which nobody shows an image? One that came meanwhile is shown, since
- * ps_fleet_ask asks members that are not seen. */
+/* Returns true if the mirror is a member whose image nobody shows. An image that arrived meanwhile
+ * is shown, since ps_fleet_ask asks members that were not seen. */
 static bool is_named(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
                      unsigned count, const char *mirror)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the members that stay are, and the widest domain in which all are apart now. */
+/* The members that stay, and the widest domain in which all of them are apart now. */
 struct others {
 	unsigned spots[PS_MIRRORS_MAX + 1]; /* that of `old` comes last */
 	unsigned count;
@@ -44,8 +44,8 @@ static bool find_others(struct ps_drain *drain, const struct ps_drain_image *ima
 		}
 		others->spots[others->count++] = spot;
 	}
-	/* Who leaves may be what is together with another one. Where it does not tell, nobody knows
-	 * how far apart all of them were. */
+	/* The member that leaves may be the one that shares a host. If it does not say where it
+	 * runs, how far apart the members were is not known. */
 	others->apart = PS_DOMAIN_HOST;
 	if (!ps_survey_add(&drain->survey, old->address, options, &spot) &&
 	    is_known(&drain->survey.spots[spot])) {
@@ -114,8 +114,8 @@ static void complain_of(enum ps_drain_refusal refusal, const char *address, cons
 	}
 }
 
-/* May it take the image? It is asked, since much may have happened after the survey. *gone: it may
- * take no other one, either. */
+/* Returns true if the daemon may take the image. It is asked again, since much may have changed
+ * after the survey. Sets *gone if it can take no other image either. */
 static bool spot_accepts(const struct ps_drain *drain, const struct ps_drain_image *image,
                          const struct ps_images *seen, const struct ps_spot *spot, bool *gone)
 {
@@ -141,7 +141,7 @@ static bool spot_accepts(const struct ps_drain *drain, const struct ps_drain_ima
 	return answers && refusal == PS_DRAIN_TAKES;
 }
 
-/* Those that do not accept are left out, in `spots` or for good. */
+/* Asks the best spot first. Spots that refuse are left out of `spots`, or of all later choices. */
 static struct ps_spot *choose_target(struct ps_drain *drain, const struct ps_drain_image *image,
                                      const struct ps_images *seen, const struct others *others,
                                      struct ps_spot *spots)

@@ -11,11 +11,11 @@
 #include "../ask/survey.h"
 #include "../ui/args.h"
 
-/* How a store does, the worst first. */
+/* The condition of a store, the worst first. */
 enum ps_fleet_rank {
 	PS_FLEET_STUCK, /* it cannot commit, or cannot be opened, or has a commit in doubt */
 	PS_FLEET_BARE,  /* it bears fewer losses than its roster promises */
-	PS_FLEET_NOTED, /* it can be used, and its line says what is wrong */
+	PS_FLEET_NOTED, /* usable; its line says what is wrong */
 	PS_FLEET_FREE,  /* it has no owner */
 	PS_FLEET_GOOD,
 	PS_FLEET_RANKS,
@@ -25,7 +25,7 @@ struct ps_fleet_daemon {
 	struct ps_peers *peers; /* the daemon is number `at` of these peers */
 	unsigned at;
 	bool added;            /* by a roster, not by the list */
-	Perseas__Reply *reply; /* NULL: peers->errors[at] says why */
+	Perseas__Reply *reply; /* NULL: peers->errors[at] has the reason */
 };
 
 struct ps_fleet_store {
@@ -43,7 +43,7 @@ struct ps_fleet_store {
 	uint64_t epoch, seq; /* with has_slot: of the newest state seen */
 	bool has_lag;
 	uint64_t lag;         /* transactions that the last member is behind the newest seen */
-	uint64_t done, total; /* bytes of all resyncs; total 0: none is under way */
+	uint64_t done, total; /* bytes of all resyncs in progress; total is 0 if there are none */
 	char *next_loss;      /* in the words of perseas status; "": it cannot be used already */
 	char *trouble;        /* "": none */
 };
@@ -51,7 +51,7 @@ struct ps_fleet_store {
 struct ps_fleet {
 	struct ps_peers **peer_sets;
 	unsigned peer_set_count;
-	struct ps_fleet_daemon *daemons; /* those of the list first */
+	struct ps_fleet_daemon *daemons; /* the daemons of the list come first */
 	unsigned count, silent;
 	struct ps_fleet_store *stores; /* by rank, then by name */
 	unsigned store_count;
@@ -68,13 +68,13 @@ void ps_fleet_free(struct ps_fleet *fleet);
 /* Frees what ps_fleet_judge filled in. ps_fleet_free does so, too. */
 void ps_fleet_free_stores(struct ps_fleet *fleet);
 
-/* Returns a list of the daemons that rosters in force name and that the fleet has not asked, with
- * commas between them, or NULL if there are none. The caller frees it. */
+/* Returns a comma-separated list of the daemons that rosters in force name and that the fleet has
+ * not asked, or NULL. The caller frees it. */
 char *ps_fleet_unasked(const struct ps_fleet *fleet);
 
 const char *ps_fleet_address(const struct ps_fleet_daemon *daemon);
 
-/* An image in the reply of a daemon. */
+/* One image in the reply of a daemon. */
 struct ps_fleet_entry {
 	unsigned daemon;
 	const Perseas__StoreStatus *status;
@@ -85,13 +85,13 @@ struct ps_fleet_entry *ps_fleet_entries(const struct ps_fleet *fleet, unsigned *
 /* Returns how many entries, from the first on, are of the first one's store. */
 unsigned ps_fleet_run(const struct ps_fleet_entry *entries, unsigned count);
 
-/* fleet_judge.c: returns true if a roster in force has a member at this address of which no image
- * was seen. */
+/* Returns true if a roster in force has a member at this address whose image was not seen.
+ * (fleet_judge.c) */
 bool ps_fleet_misses(const struct ps_images *images, const char *address);
 
-/* fleet_judge.c: fills in the images of one store, and judges them as perseas status does. The
- * peers have no connections. With `fully`, the daemons of members whose images were not seen are
- * among them. */
+/* Fills in the images of one store and judges them as perseas status does. The peers have no
+ * connections. With `fully`, the daemons of members whose images were not seen are included.
+ * (fleet_judge.c) */
 void ps_fleet_images(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
                      unsigned count, bool fully, struct ps_peers *peers, struct ps_images *images);
 /* Fills in and counts the stores. */

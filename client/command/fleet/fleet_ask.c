@@ -89,7 +89,7 @@ unsigned ps_fleet_run(const struct ps_fleet_entry *entries, unsigned count)
 	return run;
 }
 
-/* --- who else is to be asked --- */
+/* --- daemons that rosters name --- */
 
 /* Addresses with commas between them. */
 struct names {

@@ -22,8 +22,8 @@ static const Perseas__StoreStatus *image_at(const struct ps_fleet_entry *entries
 	return NULL;
 }
 
-/* One that does not list an image may have one that is damaged: it is asked, on the connection that
- * it has already. */
+/* Asks why a daemon does not list the image, over the connection that it has: the image may be
+ * damaged. */
 static void ask_why(const struct ps_fleet_daemon *daemon, const char *store, struct ps_error *error)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
@@ -264,7 +264,8 @@ static void take_slot(struct ps_fleet_store *store, const struct ps_images *imag
 	store->seq = slot->seq;
 }
 
-/* An owner tells all mirrors the same, one after the other: the highest count is the newest. */
+/* Takes the owner's newest report: it reports to one mirror after the other, and counts its
+ * reports. */
 static void take_owner(struct ps_fleet_store *store, const struct ps_images *images)
 {
 	const Perseas__StoreStatus *owner = owner_of(images);

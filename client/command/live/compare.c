@@ -51,7 +51,7 @@ void ps_compare_close(struct ps_compare *compare)
 
 /* --- reading --- */
 
-/* A mirror failed. Whether that is worth a complaint is decided when all have answered. */
+/* Leaves out mirror i, which failed. leavers_are_the_same decides later whether to complain. */
 static void piece_leave(struct ps_compare *compare, struct ps_piece *piece, unsigned i)
 {
 	if (piece->ask[i]) {
@@ -86,7 +86,7 @@ static void ask_bytes(struct ps_compare *compare, struct ps_piece *piece)
 	}
 }
 
-/* False: begin again. */
+/* Reads the piece from all mirrors. Returns false if reading must begin again. */
 static bool piece_read(struct ps_compare *compare, struct ps_piece *piece)
 {
 	bool good = true;
@@ -99,7 +99,7 @@ static bool piece_read(struct ps_compare *compare, struct ps_piece *piece)
 		if (!piece->ask[i])
 			continue;
 		step = ps_log_take_tail(&compare->of[i].live.log);
-		/* Nothing may be under way when it begins again. */
+		/* No request may be in flight when reading begins again. */
 		ps_fetch_drain(&compare->of[i].live.fetch);
 		if (step == PS_LOG_FAILED)
 			piece_leave(compare, piece, i);
@@ -122,7 +122,8 @@ static unsigned piece_lowest(const struct ps_compare *compare, const struct ps_p
 	return best;
 }
 
-/* Has it gone on since the try before? Then it is not behind for long. */
+/* Returns true if the mirror received transactions since the last try: then it is not behind for
+ * long. */
 static bool mirror_goes_on(const struct ps_compare *compare, unsigned i)
 {
 	return compare->of[i].live.log.from.seq != compare->of[i].before.seq;
@@ -141,8 +142,8 @@ static enum reach walk_to(struct ps_log_reader *log, uint64_t seq)
 	return rc < 0 ? REACH_FAILED : rc ? TOO_SHORT : REACHED;
 }
 
-/* Were both at the transaction where `low` stands, in the same history? An epoch has one owner,
- * so a record of the same epoch and seq is the same. */
+/* Returns true if the log holds the transaction at which `low` stands, with the same content. Each
+ * epoch has one owner, so records with the same epoch and seq are equal. */
 static bool same_history(struct ps_log_reader *log, const struct ps_log_reader *low)
 {
 	struct ps_log_reader own = *low;
@@ -234,7 +235,8 @@ static unsigned votes_for(const struct ps_compare *compare, const struct ps_piec
 	return votes;
 }
 
-/* One that most agree with; where there is no most, the base, or the first. */
+/* Returns the mirror with the bytes that most mirrors have; without a majority, the base or the
+ * first mirror. */
 static unsigned right_one(const struct ps_compare *compare, const struct ps_piece *piece,
                           unsigned base)
 {
@@ -277,7 +279,7 @@ static void find_differences(const struct ps_compare *compare, struct ps_piece *
 	}
 }
 
-/* An image that was mended or replaced meanwhile proves nothing. */
+/* Returns false if an image was repaired or replaced meanwhile: then it proves nothing. */
 static bool images_are_the_same(const struct ps_compare *compare, const struct ps_piece *piece)
 {
 	struct ps_images now;
@@ -291,7 +293,8 @@ static bool images_are_the_same(const struct ps_compare *compare, const struct p
 	return same;
 }
 
-/* Is its image another one than it was, or without a segment that it had when all began? */
+/* Returns true if the mirror has another image now, or lacks a segment that it had at the
+ * beginning. */
 static bool leaver_changed(const struct ps_compare *compare, const struct ps_images *now,
                            unsigned i)
 {
@@ -301,8 +304,8 @@ static bool leaver_changed(const struct ps_compare *compare, const struct ps_ima
 	       !ps_copy_same(before, now->told[i], before->slot ? before->slot->seq : 0);
 }
 
-/* Those that failed may have been asked for what is gone by now, as a segment that was destroyed.
- * False: so it is, and nothing is wrong with them. Otherwise it complains about each. */
+/* Returns false if a failure is explained by a change, such as a destroyed segment. Otherwise
+ * complains about each mirror that failed. */
 static bool leavers_are_the_same(struct ps_compare *compare)
 {
 	struct ps_images now;

@@ -38,7 +38,7 @@ struct ps_piece {
 enum ps_verdict {
 	PS_SAME,
 	PS_DIFFERENT,
-	PS_CHANGED,  /* an image was mended or replaced, or lost segments: begin anew */
+	PS_CHANGED,  /* an image was repaired or replaced, or lost segments: begin again */
 	PS_TOO_FAST, /* try a shorter piece: it is read, and its log, in less time */
 };
 

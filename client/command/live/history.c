@@ -142,15 +142,15 @@ void ps_history_after(const struct ps_history *history, const struct ps_range *r
 	}
 }
 
-/* --- what is asked for --- */
+/* --- which records were asked for --- */
 
 const Perseas__Segment *ps_history_segment(const struct ps_history *history,
                                            const struct ps_record *record, uint32_t id)
 {
 	const Perseas__Segment *segment = ps_header_segment(history->status->header, id);
 
-	/* One that is not published yet, or is dead, may have an id that records know as another's,
-	 * or memory that goes at any moment. */
+	/* A segment that is not published yet or is destroyed is left out: records may know its id
+	 * as another segment's, and its memory may vanish at any moment. */
 	return segment && record->seq >= segment->born &&
 	                       ps_segment_lives(segment, history->live.log.from.seq)
 	               ? segment
@@ -159,7 +159,7 @@ const Perseas__Segment *ps_history_segment(const struct ps_history *history,
 
 bool ps_history_wants(const struct ps_history *history, const struct ps_range *range)
 {
-	/* In a publish, a range has no bytes: it stands for all of the segment. */
+	/* In a publish, a range without bytes stands for the whole segment. */
 	uint64_t end = range->length ? range->offset + range->length : UINT64_MAX;
 
 	return history->segment < 0 || (range->segment == (uint32_t)history->segment &&
@@ -184,7 +184,8 @@ static bool record_is_wanted(const struct ps_history *history, const struct ps_r
 	return false;
 }
 
-/* Every range lies inside its segment; those of segments that are gone are not shown. */
+/* Adds the record's ranges. Each lies inside its segment; ranges of destroyed segments are not
+ * shown. */
 static bool track_record(struct ps_history *history, const struct ps_record *record)
 {
 	const struct ps_range *range;

@@ -22,7 +22,7 @@ struct ps_history {
 	uint64_t limit;       /* transactions to show */
 	const char *ends;     /* why it goes back no further */
 	uint64_t *positions;  /* of the records, newest first */
-	bool *shown;          /* by the same index: is that record asked for? */
+	bool *shown;          /* by the same index: whether the record was asked for */
 	size_t count, room;
 	struct ps_block **blocks; /* by hash: present data, then that before each record */
 };
@@ -32,8 +32,8 @@ enum ps_exit ps_history_init(struct ps_history *history, struct ps_peers *peers,
                              const Perseas__StoreStatus *status, const struct ps_args *args);
 void ps_history_free(struct ps_history *history);
 
-/* Walks back, and with args->bytes reads what is needed to tell what became of the bytes: while the
- * store runs, the further back at the first try than at later ones. */
+/* Reads the log backwards, and with args->bytes the segments too. While the store runs, the first
+ * try reads further back than later ones. */
 enum ps_log_step ps_history_walk(struct ps_history *history, const struct ps_args *args,
                                  unsigned try);
 
@@ -45,8 +45,8 @@ const Perseas__Segment *ps_history_segment(const struct ps_history *history,
 const struct ps_record *ps_history_record(const struct ps_history *history, size_t i);
 bool ps_history_wants(const struct ps_history *history, const struct ps_range *range);
 
-/* With args->bytes, for records from the first on: what a range's bytes became by the record that
- * is next to be undone; then undoes it. */
+/* With args->bytes, for records from the first on: sets `bytes` to the range's bytes after its
+ * record, and then undoes the record. */
 void ps_history_after(const struct ps_history *history, const struct ps_range *range,
                       uint8_t *bytes);
 void ps_history_undo(const struct ps_history *history, const struct ps_record *record);

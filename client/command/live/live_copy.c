@@ -17,7 +17,7 @@ enum {
 	HURRY_MAX = 3, /* each try that failed halves a piece, so often */
 };
 
-/* --- what is there --- */
+/* --- segments that exist --- */
 
 /* The one mirror's answer, which the images holds. NULL with a complaint: it has no such store that
  * can be read, or one that is not whole. */
@@ -49,7 +49,7 @@ static const Perseas__StoreStatus *find_source(const struct ps_images *images, c
 	return NULL;
 }
 
-/* All segments of `a` that exist are in `b`, and alike. */
+/* Returns true if every existing segment of `a` is in `b` and equal. */
 static bool has_segments_of(const Perseas__Header *a, const Perseas__Header *b, uint64_t seq)
 {
 	for (size_t k = 0; k < a->n_segments; k++) {
@@ -100,7 +100,7 @@ static void free_segments(struct ps_copy *copy)
 	copy->bytes = 0;
 }
 
-/* A header that names nothing else than what exists. */
+/* Makes a header that lists existing segments only. */
 static bool make_header(struct ps_copy *copy, const Perseas__Header *from)
 {
 	size_t kept = 0;
@@ -116,7 +116,7 @@ static bool make_header(struct ps_copy *copy, const Perseas__Header *from)
 			continue;
 		}
 		copy->header->segments[kept++] = segment;
-		/* What is to destroy it later is no part of this state. */
+		/* A later destroy is no part of this state. */
 		segment->died = segment->died_epoch = 0;
 	}
 	copy->header->n_segments = kept;
@@ -159,8 +159,8 @@ static void copy_forget(struct ps_copy *copy)
 	copy->record = NULL;
 }
 
-/* The pieces of one segment, with the log followed beside them: its answer is taken when the next
- * pieces are already under way. */
+/* Reads the pieces of one segment and follows the log at the same time: the log's answer is taken
+ * when the next pieces are in flight. */
 static enum ps_log_step read_segment(struct ps_live *live, const struct ps_copy *copy,
                                      const Perseas__Segment *segment, uint64_t done)
 {
@@ -279,7 +279,7 @@ enum ps_log_step ps_copy_check_same(struct ps_peers *peers, const char *store, u
 	return PS_LOG_FAILED;
 }
 
-/* One try, from the mirror's status to the check that it is still the same. */
+/* Tries once, from the mirror's status to the check that the image is still the same. */
 static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_peers *peers, const char *store,
                                  const struct ps_copy_wish *wish, enum ps_exit *failed)
 {

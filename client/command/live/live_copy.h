@@ -11,7 +11,7 @@ struct ps_copy {
 	struct ps_slot slot;      /* the transaction that it is the state after */
 	struct ps_record *record; /* that transaction's own, whole; NULL: no more in the log */
 	uint8_t *segments[PS_SEGMENTS_MAX]; /* by id; NULL: none, or not wanted */
-	uint64_t sizes[PS_SEGMENTS_MAX];    /* of those */
+	uint64_t sizes[PS_SEGMENTS_MAX];    /* of these segments */
 	uint64_t bytes;                     /* of them all */
 	bool live;                          /* an owner was there */
 	unsigned tries;
@@ -37,11 +37,10 @@ void ps_copy_free(struct ps_copy *copy);
  * and only transactions changed it. A resync, or another image, changes bytes without a record. */
 bool ps_copy_same(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b, uint64_t seq);
 
-/* Asks the only peer once more, after all was read, which came to `step`: is its image
- * the same as before? AGAIN: it is not, and what was read may be of no state at all; so may what
- * failed, as bytes that are refused since their segment was destroyed, and records of another
- * segment with its id. FAILED: the error says why, and the image does not explain it. Nothing may
- * be under way on the connection. */
+/* Asks the only peer after everything was read, with the result `step`, whether its image is still
+ * the same. Returns PS_LOG_AGAIN if it is not: then the bytes may belong to no state, and a failure
+ * may come from a destroyed segment or a reused id. Returns PS_LOG_FAILED, with the peer's error,
+ * if the image does not explain the failure. No request may be in flight on the connection. */
 enum ps_log_step ps_copy_check_same(struct ps_peers *peers, const char *store, uint64_t seq,
                                     const Perseas__StoreStatus *before, enum ps_log_step step);
 

@@ -90,7 +90,7 @@ static const struct ps_window *window_of(const struct ps_windows *windows,
 	return &windows->of[range->segment];
 }
 
-/* Does it name bytes of segments alone, as far as these are known? */
+/* Returns true if all ranges of the record lie inside segments, as far as their sizes are known. */
 static bool record_fits(const struct ps_record *record, const struct ps_windows *windows)
 {
 	const struct ps_range *range;

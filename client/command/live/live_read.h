@@ -15,14 +15,15 @@
 
 enum { PS_LIVE_TRIES = 16 }; /* before a store changes too fast */
 
-/* Where a step of the log fails, peers->errors[mirror] says why. */
+/* Follows an image's log while its segments are read. If a step fails, peers->errors[mirror] has
+ * the reason. */
 struct ps_live {
 	struct ps_fetch fetch;
 	struct ps_log_reader log;
 };
 
-/* Bytes of segments that records are undone in, by the segment's id; without bytes, none are
- * held. */
+/* The bytes of segments, by segment id, in which records are undone. An entry without bytes is
+ * unused. */
 struct ps_windows {
 	struct ps_window of[PS_SEGMENTS_MAX];
 	uint64_t sizes[PS_SEGMENTS_MAX]; /* of the segments themselves */
@@ -37,8 +38,7 @@ bool ps_live_init(struct ps_live *live, struct ps_peers *peers, unsigned mirror,
                   uint64_t log_size);
 void ps_live_close(struct ps_live *live);
 
-/* Do what ps_log_ask_state and ps_log_begin do: for the first state, and whenever reading begins
- * again. */
+/* Call ps_log_ask_state and ps_log_begin, for the first state and whenever reading begins again. */
 bool ps_live_ask_state(struct ps_live *live);
 enum ps_log_step ps_live_begin(struct ps_live *live);
 

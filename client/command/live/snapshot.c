@@ -34,7 +34,7 @@ static int add_segments(struct ps_archive_writer *writer, const struct ps_copy *
 {
 	uint64_t done = 0;
 
-	/* By rising number, as the format has it; the header's order may be another. */
+	/* The format wants ascending ids; the header may have another order. */
 	for (unsigned id = 0; id < PS_SEGMENTS_MAX; id++) {
 		for (uint64_t at = 0; at < copy->sizes[id]; at += PS_ARCHIVE_PIECE_MAX) {
 			uint64_t rest = copy->sizes[id] - at;
@@ -134,9 +134,8 @@ static const char *head_fault(const struct ps_snapshot *snapshot)
 	return NULL;
 }
 
-/* A segment is destroyed with all that it grew by, at once: a part that lives where what it is
- * behind does not comes of a table that is damaged. It would be left out of what is made, and who
- * knows what else is missing. */
+/* Refuses a part that lives without the segment that it extends: a destroy ends both at once, so
+ * the table is damaged. The part would be left out, and more may be missing. */
 static enum ps_exit check_parts(const struct ps_snapshot *snapshot)
 {
 	const Perseas__Header *header = snapshot->reader.header;
@@ -188,7 +187,8 @@ static void piece_put(const struct ps_image *image, const struct ps_archive_piec
 		memcpy(base + piece->offset, piece->bytes, piece->length);
 }
 
-/* The slot of the head must be the one of the log: what is unfinished is found by it. */
+/* Returns what is wrong with the log, or NULL. Its slot must equal the head's, since the unfinished
+ * record is found by it. */
 static const char *log_fault(struct ps_snapshot *snapshot)
 {
 	const struct ps_slot *slot = &snapshot->reader.slot;

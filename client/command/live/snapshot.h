@@ -7,16 +7,17 @@
 #include "live_copy.h"
 #include "../../../proto/control/archive.h"
 
-/* Writes the copy to a new file; *length is what it takes. */
+/* Writes the copy to a new file. Sets *length to the file's size. */
 enum ps_exit ps_snapshot_write(const struct ps_copy *copy, const char *path, uint64_t *length);
 
-/* A file that is read. */
+/* A snapshot file that is open for reading. */
 struct ps_snapshot {
 	const char *path;
 	int fd;
 	struct ps_archive_file file;
 	struct ps_archive_reader reader; /* its header and slot are good once it is open */
-	/* Where it is read to: the log is mapped here, the caller may bring memory for segments. */
+	/* Where the file's contents go: the log is mapped here; the caller may map memory for
+	 * segments. */
 	struct ps_image image;
 	uint64_t bytes; /* of all pieces that were read */
 	uint64_t time;  /* of the slot's transaction, ns; 0: not told */
@@ -30,7 +31,7 @@ enum ps_exit ps_snapshot_open(struct ps_snapshot *snapshot, const char *path);
 /* Reads all of it into snapshot->image; what has no memory there is checked and left out. */
 enum ps_exit ps_snapshot_read(struct ps_snapshot *snapshot);
 
-/* Does the segment exist in the state that the file holds? */
+/* Returns true if the segment exists in the state that the file holds. */
 bool ps_snapshot_has(const struct ps_snapshot *snapshot, const Perseas__Segment *segment);
 
 void ps_snapshot_close(struct ps_snapshot *snapshot);

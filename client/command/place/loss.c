@@ -38,7 +38,7 @@ static uint32_t domain_spots(const struct fleet *fleet, unsigned i, enum ps_doma
 	return set;
 }
 
-/* Returns the spots of which any one alone may not be lost. */
+/* Returns the spots whose single loss hurts. */
 static uint32_t find_alone(const struct fleet *fleet)
 {
 	uint32_t alone = 0;

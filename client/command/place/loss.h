@@ -9,11 +9,12 @@
 #include "place.h"
 
 struct ps_loss {
-	/* False: no loss of a known domain hurts, but one of the spots does not tell where it is,
-	 * and could share a host with others. */
+	/* False if no loss of a known domain hurts, but a spot whose host is not known could share
+	 * it with others. */
 	bool known;
-	enum ps_domain domain; /* what is lost, with all its spots; PS_DOMAINS: one spot alone */
-	uint32_t spots;        /* of one spot alone: any of these; 0: no such loss hurts */
+	/* the domain that is lost with all its spots; PS_DOMAINS: a single spot */
+	enum ps_domain domain;
+	uint32_t spots; /* of one spot alone: any of these; 0: no such loss hurts */
 };
 
 /* Returns true if the thing in question still works without the spots in the set `lost`. */

@@ -54,7 +54,7 @@ bool ps_spots_share(const struct ps_spot *one, const struct ps_spot *other, enum
 	return *one->labels[domain] && !strcmp(one->labels[domain], other->labels[domain]);
 }
 
-/* Do they share a domain, up to that one? */
+/* Returns true if the two spots share a domain no wider than `widest`. */
 static bool is_together(const struct ps_spot *one, const struct ps_spot *other,
                         enum ps_domain widest)
 {
@@ -81,13 +81,13 @@ enum ps_domain ps_spots_apart(const struct ps_spot *spots, const unsigned *set, 
 	return PS_DOMAINS;
 }
 
-/* Could it have an image of the store, if no other spot had one? */
+/* Returns true if the spot could have an image of the store, if no other spot had one. */
 static bool is_open(const struct ps_spot *spot, const struct ps_wish *wish)
 {
 	return !spot->closed && *spot->labels[wish->apart] && spot->room >= wish->bytes;
 }
 
-/* How full it would be, in thousandths. */
+/* Returns how full the spot would be, in thousandths. */
 static uint64_t spot_fullness(const struct ps_spot *spot, uint64_t bytes)
 {
 	const uint64_t used = spot->used + bytes;
@@ -110,7 +110,7 @@ static bool is_better(const struct ps_spot *one, const struct ps_spot *other, ui
 	return one->load < other->load;
 }
 
-/* Is it apart from all that have an image, and from those that are chosen already? */
+/* Returns true if the spot is apart from all that have an image, and from those chosen so far. */
 static bool is_apart(const struct ps_spot *spots, unsigned i, const struct ps_wish *wish,
                      const unsigned *chosen, unsigned chosen_count)
 {

@@ -1,7 +1,7 @@
 /*
- * place.h - which daemons are to hold the images of a store, by where they run and what they have
- * left. perseas place and perseas drain call it with what daemons told; tests, with whole fleets on
- * paper. It asks nobody, and changes nothing.
+ * place.h - chooses the daemons that hold the images of a store, by where they run and what they
+ * have left. perseas place and perseas drain call it with what daemons reported; tests call it with
+ * invented fleets. It asks no mirror, and changes nothing.
  */
 #ifndef PERSEAS_COMMAND_PLACE_H
 #define PERSEAS_COMMAND_PLACE_H
@@ -22,7 +22,7 @@ const char *ps_domain_name(enum ps_domain domain);
 /* Returns the domain of that name, or PS_DOMAINS if no domain has it. */
 enum ps_domain ps_domain_named(const char *name);
 
-/* A daemon, as it told. */
+/* A daemon, as it reported itself. */
 struct ps_spot {
 	uint8_t daemon[PS_ID_SIZE]; /* the daemon's identity; all zero: not told */
 	const char *address;
@@ -43,7 +43,7 @@ struct ps_wish {
 
 enum { PS_PLACE_WHY = 400 };
 
-/* Sets the labels of a spot, of which each may be "". The machine is the host's boot, which may be
+/* Sets the labels of a spot; each may be "". The machine is the boot id of the host, which may be
  * empty. */
 void ps_spot_locate(struct ps_spot *spot, const char *host, const char *rack, const char *zone,
                     const ProtobufCBinaryData *boot);
@@ -51,8 +51,8 @@ void ps_spot_locate(struct ps_spot *spot, const char *host, const char *rack, co
 /* Returns true if both spots are known to be in the same domain of that kind. */
 bool ps_spots_share(const struct ps_spot *one, const struct ps_spot *other, enum ps_domain domain);
 
-/* Returns the widest domain of which these spots are all in different ones, or PS_DOMAINS if two
- * are on one host or machine, or if it is not known where one runs. */
+/* Returns the widest domain in which all of these spots are apart, or PS_DOMAINS if two share a
+ * host or machine, or if the place of one is not known. */
 enum ps_domain ps_spots_apart(const struct ps_spot *spots, const unsigned *set, unsigned count);
 
 /* Returns the widest domain that all open spots name, or PS_DOMAINS if they do not even name
@@ -60,12 +60,12 @@ enum ps_domain ps_spots_apart(const struct ps_spot *spots, const unsigned *set, 
 enum ps_domain ps_domain_usual(const struct ps_spot *spots, unsigned count);
 
 /*
- * Chooses wish->copies spots, the best first, into `chosen`: of each domain the one that would be
+ * Chooses wish->copies spots into `chosen`, the best first: in each domain the spot that would be
  * the least full, then the one with the fewest stores, then the one with the least load. Returns
- * false if there are not so many that are apart; `why` says what is missing and what to do.
+ * false if fewer are apart; `why` then says what is missing and what to do.
  *
- * Where domains lie within each other (a host in one rack, a rack in one zone) it finds a choice
- * whenever there is one.
+ * Where domains are nested (a host in one rack, a rack in one zone) it finds a choice if one
+ * exists.
  */
 bool ps_spots_choose(const struct ps_spot *spots, unsigned count, const struct ps_wish *wish,
                      unsigned *chosen, char why[PS_PLACE_WHY]);

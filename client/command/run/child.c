@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In the new process. It ends, or becomes COMMAND. */
+/* Runs in the new process: becomes COMMAND, or exits. */
 static void become_command(char *const *command, const sigset_t *blocked, int kept, pid_t parent,
                            int told)
 {
@@ -26,7 +26,7 @@ static void become_command(char *const *command, const sigset_t *blocked, int ke
 	sigprocmask(SIG_UNBLOCK, blocked, NULL);
 	if (kept >= 0)
 		fcntl(kept, F_SETFD, 0);
-	/* It is not the service, which tells the manager of itself. */
+	/* COMMAND is not the service: the runner itself reports to the service manager. */
 	unsetenv("NOTIFY_SOCKET");
 	execvp(command[0], command);
 	error = errno;
@@ -34,7 +34,8 @@ static void become_command(char *const *command, const sigset_t *blocked, int ke
 	_exit(error == ENOENT ? PS_CHILD_NOT_FOUND : PS_CHILD_CANNOT);
 }
 
-/* Nothing is told where it became COMMAND: the descriptor is closed then. */
+/* Returns the errno of a failed exec, or 0: a successful exec closes the descriptor without a byte.
+ */
 static int hear_fault(int told)
 {
 	int error = 0;
@@ -78,12 +79,12 @@ int ps_child_start(struct ps_child *child, char *const *command, const sigset_t 
 
 void ps_child_signal(const struct ps_child *child, int signal)
 {
-	/* Nobody but ps_child_ended() takes its end, so the number is still its own. */
+	/* Only ps_child_ended() reaps the child, so the number still belongs to it. */
 	if (child->pid > 0)
 		kill(child->pid, signal);
 }
 
-/* As the first process of a container it also gets those that others left. */
+/* Reaps all children: as the first process of a container it inherits orphans. */
 bool ps_child_ended(struct ps_child *child, int *status)
 {
 	bool ended = false;

@@ -13,7 +13,7 @@
 enum { PS_CHILD_CANNOT = 126, PS_CHILD_NOT_FOUND = 127, PS_CHILD_SIGNALLED = 128 };
 
 struct ps_child {
-	pid_t pid; /* 0: none runs */
+	pid_t pid; /* 0: not running */
 };
 
 /* Starts COMMAND, with the `blocked` signals unblocked. It gets SIGTERM when this process dies, and

@@ -10,7 +10,7 @@
 
 struct ps_warmth;
 
-/* All zeros at first. */
+/* What was reported last. Starts as zeros. */
 struct ps_copy_told {
 	uint64_t next_ns;  /* not before */
 	uint64_t quiet_ns; /* people are told of no loss before */
@@ -19,12 +19,12 @@ struct ps_copy_told {
 	bool most;         /* people were told that most of it is here */
 };
 
-/* What else is said of the state has taken the place of what the service manager was told. */
+/* Notes that another text took the place of the copy's in the service manager's status. */
 void ps_copy_told_again(struct ps_copy_told *told);
 
-/* Tells the service manager, behind `standing`, at most once a second and where it changed. Tells
- * people when the copy has nine tenths for the first time, and when such a copy was given up.
- * Returns when it is to be called again. */
+/* Reports the copy's progress to the service manager, after `standing`, when it changed and at most
+ * once a second. Logs when the copy first has nine tenths, and when such a copy is given up.
+ * Returns the time of the next call. */
 uint64_t ps_copy_tell(struct ps_copy_told *told, struct ps_warmth *warmth, const char *store,
                       const char *standing, uint64_t now_ns);
 

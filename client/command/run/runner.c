@@ -38,7 +38,8 @@
 enum {
 	REST_MS = 100,       /* before the first restart; twice as long before each further one */
 	REST_MAX_MS = 10000, /* but no longer than this */
-	SOUND_MS = 60000,    /* COMMAND ran for so long: its restarts are counted anew */
+	/* after running this long, COMMAND's restarts are counted from zero again */
+	SOUND_MS = 60000,
 	STATUS_TEXT = PS_SENTENCE + 128,
 	GOES_ON = -1, /* instead of an exit status */
 };
@@ -47,7 +48,7 @@ enum state { SEEKING, STANDBY, RUNNING, ENDING, RESTING, STATES };
 
 #define TO(state) (1u << (state))
 
-/* Where each may go. */
+/* The states that may follow each state. */
 static const unsigned moves[STATES] = {
 	[SEEKING] = TO(STANDBY),
 	[STANDBY] = TO(RUNNING),
@@ -63,9 +64,8 @@ struct runner {
 	struct ps_standing_now now; /* as the last look found it */
 	struct ps_turn turn;
 	struct ps_child child;
-	struct ps_warmth
-		*warmth; /* keeps a copy for COMMAND; it may be ending; NULL: nobody does */
-	bool handed;     /* the copy was taken from it */
+	struct ps_warmth *warmth; /* keeps a copy for COMMAND, or is ending; NULL: none */
+	bool handed;              /* the copy was taken from it */
 	struct ps_copy_told copy_told;
 	enum state state;
 	uint64_t since_ns;   /* in this state */
@@ -73,7 +73,7 @@ struct runner {
 	bool told;           /* by a signal, to end */
 	bool owned;          /* COMMAND has been seen to own the store, since it was started */
 	bool killed;         /* ENDING: SIGKILL was sent */
-	bool heir_opens;     /* R mirrors tell of the standby that is to be next */
+	bool heir_opens;     /* at least R mirrors know the standby that is to be next */
 	uint32_t failures;   /* in succession */
 	uint64_t own_epoch;  /* of its last owner */
 	uint64_t open_epoch; /* of the last one that had the store open */
@@ -81,10 +81,10 @@ struct runner {
 	char name[PS_NAME_MAX + 1]; /* as a standby */
 	sigset_t signals;
 	int signal_fd;
-	char last[STATUS_TEXT]; /* that was said */
+	char last[STATUS_TEXT]; /* the last text that was reported */
 };
 
-/* To people and to the service manager, once. */
+/* Reports the text to people and to the service manager, once. */
 static void say_state(struct runner *r, const char *text)
 {
 	char status[STATUS_TEXT + 16];
@@ -128,14 +128,14 @@ static uint64_t rest_ms(const struct runner *r)
 	return ms < REST_MAX_MS ? ms : REST_MAX_MS;
 }
 
-/* It ended although nothing took the store from it. */
+/* Counts an end of COMMAND that no other owner caused. */
 static int count_failure(struct runner *r, int status)
 {
 	char text[STATUS_TEXT];
 
 	if (ps_follow_now(&r->follow) - r->since_ns >= SOUND_MS * MS_NS)
 		r->failures = 0;
-	/* Without its mirrors no COMMAND can work. */
+	/* COMMAND cannot work without its mirrors, so this is no failure of its own. */
 	if (r->now.ownership == PS_OWNER_UNKNOWN) {
 		move_to(r, RESTING, rest_ms(r));
 		return GOES_ON;
@@ -178,7 +178,8 @@ static bool is_to_end(int signal)
 	return signal == SIGTERM || signal == SIGINT || signal == SIGQUIT;
 }
 
-/* A terminal has sent it to COMMAND, too. When it hangs up it tells only who leads the session. */
+/* Returns true if the terminal sent the signal, which COMMAND then got as well. A hang-up goes to
+ * the session's leader only. */
 static bool is_of_terminal(const struct signalfd_siginfo *info)
 {
 	return info->ssi_code == SI_KERNEL && info->ssi_signo != SIGHUP;
@@ -220,7 +221,7 @@ static bool catch_signals(struct runner *r)
 	sigemptyset(&r->signals);
 	for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
 		sigaddset(&r->signals, caught[i]);
-	/* Who ignores the ends of its children hears of none. */
+	/* A process that ignores SIGCHLD is not told that its children end. */
 	signal(SIGCHLD, SIG_DFL);
 	if (sigprocmask(SIG_BLOCK, &r->signals, NULL) == 0)
 		r->signal_fd = signalfd(-1, &r->signals, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -279,7 +280,7 @@ static int start_child(struct runner *r)
 
 static int start_command(struct runner *r)
 {
-	/* A look can take seconds, in which it may have been told to end. */
+	/* A look can take seconds, so signals that came meanwhile are taken first. */
 	int status = take_signals(r);
 
 	if (status != GOES_ON)
@@ -298,7 +299,8 @@ static bool is_heir(const struct runner *r)
 	return r->now.handing.asked && !memcmp(r->now.handing.to, r->mark, PS_OWNER_MARK);
 }
 
-/* The one that is to be next goes at once, else those of a lower order go first. */
+/* Returns true if this standby may take over now. The one that was named next goes at once; among
+ * the others, lower orders go first. */
 static bool is_turn(struct runner *r)
 {
 	const uint64_t now_ns = ps_follow_now(&r->follow);
@@ -317,7 +319,7 @@ static int stand_by(struct runner *r)
 	/* Another owner came: what COMMAND ended with before says nothing of the next one. */
 	if (r->now.ownership == PS_OWNER_LIVES && !r->now.ours)
 		r->failures = 0;
-	/* An owner that lives can be its own, of which a mirror has not seen the end, or one that
+	/* A live owner may be this runner's own, whose end a mirror has not seen, or one that
 	 * claims and never opens. */
 	if (r->open_epoch > r->own_epoch)
 		r->turn.order = r->run->order;
@@ -327,7 +329,7 @@ static int stand_by(struct runner *r)
 	return start_command(r);
 }
 
-/* It comes last from then on, until another owner has come. */
+/* Leaves the store to the named standby; this one comes last until another owner has come. */
 static void hand_over(struct runner *r)
 {
 	char text[STATUS_TEXT];
@@ -345,12 +347,12 @@ static void watch_command(struct runner *r)
 	if (r->now.ours)
 		say_state(r, "COMMAND runs, and owns the store");
 	r->owned |= r->now.ours;
-	/* For nobody it would end for nothing, as for who cannot open the store. */
+	/* COMMAND ends only for a standby that can open the store. */
 	if (r->now.ours && !r->now.fenced && r->heir_opens && !is_heir(r)) {
 		hand_over(r);
 		return;
 	}
-	/* One that never was the owner, as far as is known, finds out by its open. */
+	/* A COMMAND that was never seen as the owner finds out by its open. */
 	if (!r->owned || !r->now.fenced)
 		return;
 	say_standing(r, "COMMAND was fenced, and is ended");
@@ -392,7 +394,7 @@ static int consider_look(struct runner *r)
 	return GOES_ON;
 }
 
-/* For mirrors to tell, as long as the copy is not COMMAND's. */
+/* Reports the size of the copy to the mirrors, until COMMAND has the copy. */
 static void tell_mirrors_of_copy(struct runner *r)
 {
 	struct ps_warmth_figures figures = { 0 };
@@ -411,7 +413,7 @@ static int look_around(struct runner *r)
 
 	tell_mirrors_of_copy(r);
 	ps_follow_look(&r->follow, &r->now);
-	/* What was found is news to the next state, too. */
+	/* Steps until the state stays, since the same look may matter to the next state. */
 	do {
 		before = r->state;
 		status = consider_look(r);
@@ -421,7 +423,7 @@ static int look_around(struct runner *r)
 
 /* --- all of it --- */
 
-/* COMMAND is told what the command line said. */
+/* Hands the command line's options to COMMAND. */
 static void set_environment(const struct runner *r)
 {
 	const struct perseas_options *options = r->run->options;
@@ -438,7 +440,7 @@ static void set_environment(const struct runner *r)
 		setenv("PERSEAS_TLS_CRL", options->tls_crl, 1);
 }
 
-/* When there is more to tell. */
+/* Reports the copy, and returns the time of the next report. */
 static uint64_t tell_of_copy(struct runner *r)
 {
 	if (r->state != STANDBY || !r->warmth || r->handed)
@@ -447,7 +449,7 @@ static uint64_t tell_of_copy(struct runner *r)
 	                    ps_follow_now(&r->follow));
 }
 
-/* Until a signal, news of the store, or the time comes. */
+/* Waits for a signal, news of the store, or the time. */
 static int await_something(struct runner *r)
 {
 	struct pollfd fds[PS_FOLLOW_FDS + 1] = { { .fd = r->signal_fd, .events = POLLIN } };
@@ -497,7 +499,7 @@ static void note_epochs(struct runner *r, const struct ps_images *images)
 	}
 }
 
-/* While another owner lives, a copy follows it. Without one the rest is as it is with --warm. */
+/* Keeps a copy while another owner lives, if --warm asks for one. */
 static void keep_copy(struct runner *r, const struct ps_images *images,
                       const struct ps_standing_now *now)
 {
@@ -532,7 +534,8 @@ static void note_images(void *arg, const struct ps_images *images,
 		ps_images_nobody(images, r->run->store);
 }
 
-/* As it was named, or by the host, of which the name may have what a standby's may not. */
+/* Sets the standby's name: the given one, or the host's, with characters replaced that a standby's
+ * name may not have. */
 static void name_standby(char name[PS_NAME_MAX + 1], const char *given)
 {
 	snprintf(name, PS_NAME_MAX + 1, "%s", given ? given : "");
@@ -546,7 +549,7 @@ static void name_standby(char name[PS_NAME_MAX + 1], const char *given)
 		name[0] = '-';
 }
 
-/* 0, or the exit status. */
+/* Follows the store. Returns 0, or the exit status. */
 static int follow_store(struct runner *r)
 {
 	const struct ps_run *run = r->run;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How it ends by itself; 126, 127 and above are child.h's. */
+/* The statuses with which perseas run ends by itself; child.h has 126, 127 and above. */
 enum ps_run_exit {
 	PS_RUN_STOPPED = 0,     /* it was told to, as a standby */
 	PS_RUN_NO_STORE = 123,  /* the mirrors have no such store */

@@ -57,7 +57,7 @@ void ps_tell_command(const struct ps_follow *follow, int warm_fd)
 		memcpy(told.mark, follow->mark, sizeof(told.mark));
 	ps_resolver_tell(told.addresses, sizeof(told.addresses));
 	ps_text_format(told.store, sizeof(told.store), "%s", follow->store);
-	/* A list that does not fit names no mirrors: the open will refuse it. */
+	/* A list that does not fit is left out: then the open refuses to run without mirrors. */
 	if (strlen(follow->list) < sizeof(told.list))
 		strcpy(told.list, follow->list);
 	fill_named(&told, &follow->looks);

@@ -67,7 +67,7 @@ void ps_screen_draw(const char *text)
 	}
 	screen.first_line = max_of(0, screen.first_line < lines - LINES ? screen.first_line
 	                                                                : lines - LINES);
-	/* At least as large as the screen, so that it covers what was drawn before. */
+	/* The pad is at least as large as the screen, so that it covers the text drawn before. */
 	pad = newpad(max_of(lines + 1, screen.first_line + LINES), max_of(width + 1, COLS));
 	if (!pad)
 		return;

@@ -12,7 +12,7 @@ enum { FORGET_LOOKS = 60 }; /* a store that so many looks did not see is forgott
 
 #define REPEAT_NS ((uint64_t)1200000000) /* latencies that are older than this are not repeated */
 
-/* What is kept of a store until the next look. */
+/* What is remembered about a store until the next look. */
 struct ps_top_past {
 	uint8_t store_id[PS_ID_SIZE];
 	unsigned unseen; /* looks since a mirror told of it */
@@ -22,7 +22,7 @@ struct ps_top_past {
 	uint64_t epoch;            /* of that owner */
 	struct ps_latency latency; /* that it had counted */
 	uint64_t told_ns;          /* when it last told of commits */
-	struct ps_latency since;   /* what it had counted in the interval before that */
+	struct ps_latency since;   /* the latencies of the interval before that */
 };
 
 /* Sets *is_new if no earlier look saw the store. */
@@ -42,7 +42,7 @@ static struct ps_top_past *past_of(struct ps_top *top, const uint8_t *store_id, 
 	return past;
 }
 
-/* A seq that fell is that of a mirror that is behind, while the others do not answer. */
+/* A seq that fell belongs to a mirror that is behind, while the others do not answer. */
 static void compare_seq(struct ps_top_change *change, const struct ps_fleet_store *store,
                         struct ps_top_past *past, uint64_t now_ns)
 {
@@ -69,8 +69,8 @@ static bool latency_subtract(struct ps_latency *counted, const struct ps_latency
 	return true;
 }
 
-/* Notes what the owner has counted since the look before. Returns false if its figures are older
- * than those of that look. */
+/* Remembers the owner's counts since the last look. Returns false if they are older than those of
+ * the last look. */
 static bool take_figures(const struct ps_fleet_store *store, struct ps_top_past *past, bool is_new,
                          uint64_t now_ns)
 {
@@ -79,7 +79,7 @@ static bool take_figures(const struct ps_fleet_store *store, struct ps_top_past 
 
 	ps_latency_load(&counted, store->figures->commit);
 	since = counted;
-	/* An owner that came since the look before has counted nothing before it. */
+	/* An owner that came since the last look counted nothing before it. */
 	if (past->has_owner && past->epoch == epoch) {
 		if (!latency_subtract(&since, &past->latency))
 			return false;

@@ -12,8 +12,8 @@
 /* Figures of a store for the interval since the previous look. */
 struct ps_top_change {
 	double rate; /* transactions a second; negative: not known */
-	/* How long commits took. Owners tell of them twice a second, so that shorter intervals
-	 * repeat what was told last. */
+	/* Latencies of commits. Owners report them twice a second, so shorter intervals repeat the
+	 * last report. */
 	bool has_latency;
 	uint64_t p50_ns, p99_ns, p999_ns;
 };
@@ -24,7 +24,7 @@ struct ps_top_past;
 struct ps_top {
 	struct ps_fleet fleet;         /* the stores, those with problems first */
 	struct ps_top_change *changes; /* of fleet.stores */
-	struct ps_top_past *past;      /* what is kept of earlier looks */
+	struct ps_top_past *past;      /* what is remembered of earlier looks */
 	unsigned past_count;
 };
 

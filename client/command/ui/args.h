@@ -18,7 +18,7 @@ struct ps_args {
 	const struct ps_verb *verb;
 	const char *store;
 	const char *mirrors;
-	bool unnamed; /* mirrors: nobody named these, they are the variable's or the default */
+	bool unnamed;                    /* `mirrors` came from the environment or is the default */
 	const char *words[PS_WORDS_MAX]; /* behind the verb, as they stand */
 	const char *topic;               /* help: of what; completion: for which shell */
 	uint32_t sizes[PS_SIZES_MAX];    /* bench: bytes of a transaction */
@@ -34,7 +34,7 @@ struct ps_args {
 	const struct ps_roster_action *action; /* roster: NULL: shows it */
 	struct ps_address members[2];          /* roster: that come or go; drain: the mirror */
 	unsigned member_count;
-	char *const *command; /* run: what is behind `--`, ends with NULL; NULL: nothing is */
+	char *const *command; /* run: the words after `--`, up to a NULL; NULL: none */
 	uint32_t order, restarts, stop_ms, patience_ms; /* run */
 	const char *name;                               /* run: as a standby; NULL: the host's */
 	const char *hosts[PS_HOSTS_MAX];                /* move: names of standbys */
@@ -50,14 +50,14 @@ struct ps_args {
 	const char *to;          /* directory or file */
 	const char *onto;        /* list of mirrors */
 	const char *as;
-	struct perseas_options options; /* what the library is told */
+	struct perseas_options options; /* options for the library */
 	uint32_t wait_ms;               /* never 0 once it is parsed */
 	uint32_t repeat_ms;             /* 0: once */
 	uint32_t interval_ms;           /* never 0 once it is parsed */
 	bool warm;
 	bool once;
 	bool json;
-	bool quiet; /* says nothing on stdout: of what is done on behalf of another verb */
+	bool quiet; /* prints nothing on stdout, since another verb asked for it */
 	bool dry_run;
 	bool all; /* status: of a fleet, and no store is named */
 	bool bytes;

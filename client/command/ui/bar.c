@@ -9,7 +9,7 @@
 
 enum {
 	BAR_WIDTH = 30,
-	PATIENCE_MS = 500, /* what is done sooner is not shown at all */
+	PATIENCE_MS = 500, /* work that ends sooner shows no bar */
 	REDRAW_MS = 100,
 	LINE_MS = 30000, /* between two lines where there is no terminal */
 };

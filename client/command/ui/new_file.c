@@ -62,7 +62,7 @@ enum ps_exit ps_file_name_partial(int dir, const char *path, const char *partial
 {
 	int rc = renameat2(dir, partial, dir, name, RENAME_NOREPLACE);
 
-	/* Not all file systems can do that. */
+	/* Some file systems do not support RENAME_NOREPLACE. */
 	if (rc && errno == EINVAL) {
 		enum ps_exit status = ps_file_check_free(dir, path, name);
 

@@ -7,8 +7,8 @@
 
 #include "ui.h"
 
-/* From now on neither SIGINT, SIGTERM nor a limit on the size of files ends the process, which
- * would leave half a file: ps_file_write() fails instead. */
+/* Makes SIGINT, SIGTERM and the limit on the size of files end a write with an error, and not the
+ * process with half a file. */
 void ps_file_begin(void);
 
 /* Writes all bytes. Returns false with errno set; ECANCELED: a signal asks the command to stop. */
@@ -25,7 +25,7 @@ enum ps_exit ps_file_failed(const char *path, const char *name, const char *what
 
 enum { PS_FILE_NAME = 256 };
 
-/* One new file, by its path. */
+/* One new file. */
 struct ps_new_file {
 	char path[4096]; /* of its directory */
 	char name[PS_FILE_NAME];

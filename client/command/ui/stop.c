@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 
-/* A signal can come just before the sleep, which does not end for it then. */
+/* A signal that arrives just before the sleep does not end it, so sleeps are cut into slices. */
 enum { SLICE_MS = 100 };
 
 static volatile sig_atomic_t stopped;

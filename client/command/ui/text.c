@@ -93,7 +93,8 @@ enum ps_exit ps_exit_of(int code)
 	return PS_EXIT_FAILURE;
 }
 
-/* In the first unit that needs fewer than `step` of it, also when rounded; the last is NULL. */
+/* Prints the number in the first unit in which it is below `step` after rounding; the last unit is
+ * followed by NULL. */
 static void scale_text(char *text, size_t size, double scaled, double step,
                        const char *const *units)
 {

@@ -70,7 +70,7 @@ enum { PS_TIME_TEXT = 40 };
 /* "2026-03-01T12:00:00.123456789Z", of nanoseconds since 1970. Returns text. */
 const char *ps_time_text(char text[PS_TIME_TEXT], uint64_t time_ns);
 
-/* A table, printed in columns that fit their cells. */
+/* A table whose columns are as wide as their cells. */
 enum { PS_COLUMNS_MAX = 9 };
 
 struct ps_table {
@@ -99,7 +99,7 @@ void ps_table_print(struct ps_table *table, FILE *out);
 /* Shows the library's copies from now on. */
 void ps_bar_start(void);
 void ps_bar_show(const char *what, uint64_t done, uint64_t total);
-/* Does what ps_bar_show does, at the given time of ps_monotonic. */
+/* Does what ps_bar_show does, with the time given (by ps_monotonic). */
 void ps_bar_show_at(const char *what, uint64_t done, uint64_t total, uint64_t now_ns);
 /* Clears the bar, so that the next output begins on a line of its own. */
 void ps_bar_clear(void);
@@ -108,7 +108,7 @@ void ps_bar_clear(void);
 void ps_stop_catch(void);
 bool ps_stopped(void);
 
-/* Sleeps for `ms`, or until a caught signal comes. */
+/* Sleeps for `ms`, or until a caught signal arrives. */
 void ps_stop_pause(uint32_t ms);
 
 #endif
