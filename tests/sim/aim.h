@@ -16,15 +16,16 @@ struct ps_mirror;
 /* Seeds with the same remainder by this may be of a kind. */
 enum { SIM_AIM_TURNS = 32, SIM_AIM_MISTAKES = 4 };
 
-/* A kind of schedules. */
+/* A kind of schedules that aims at one situation. */
 struct sim_aim {
 	unsigned turn; /* the remainder of its seeds */
 	unsigned rare; /* only one in so many of these; 0: all, for they take little time */
-	/* Those of enum sim_mistake that all schedules of the kind look for, and 0 for the rest. */
+	/* The mistakes of enum sim_mistake that every schedule of this kind looks for; 0 for unused
+	 * entries. */
 	int mistakes[SIM_AIM_MISTAKES];
 	/* Gives the schedule its sizes, its mirrors and its spare mirrors. */
 	void (*shape)(struct sim_world *w, unsigned *mirrors, unsigned *spares);
-	/* Plans the first events, once there are mirrors. NULL: there are none. */
+	/* Plans the first events after the mirrors were made. NULL: no events. */
 	void (*begin)(struct sim_world *w);
 };
 
@@ -43,7 +44,7 @@ bool sim_aim_is(const struct sim_world *w, const struct sim_aim *aim);
  * wrong. */
 void sim_aim_quiet(struct sim_schedule *schedule);
 
-/* May transactions begin at this owner? */
+/* Returns true if transactions may begin at this owner. */
 bool sim_aim_is_open(const struct sim_owner *o);
 
 /* The first owner that is open and for which just so many mirrors are live (0: however many), or
@@ -53,11 +54,11 @@ struct sim_owner *sim_aim_owner(const struct sim_world *w, unsigned live);
 /* The mirror as its owner's handle has it; the seed fails where it has not. */
 struct ps_mirror *sim_aim_mirror(const struct sim_owner *o, const struct sim_mirror *mirror);
 
-/* Does the owner share the memory of a mirror? */
+/* Returns true if the owner shares the memory of a mirror. */
 bool sim_aim_shares(const struct sim_owner *o);
 
-/* A mirror hangs, or goes on: nothing that is sent to it or by it arrives, at most until everything
- * heals. */
+/* Makes a mirror hang, or go on. While it hangs, nothing that it sends or is sent arrives, until
+ * everything heals at the latest. */
 void sim_aim_hang(struct sim_world *w, const struct sim_mirror *mirror, bool hangs);
 
 /* Takes the store over, as an owner that is no application of the schedule. Returns what

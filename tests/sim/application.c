@@ -54,7 +54,7 @@ static void take_change_back(struct sim_application *a, unsigned percent)
 		sim_unexpected(a, "cancel", rc);
 }
 
-/* Waits for what is in doubt; some owners lose patience. */
+/* Waits for commits in doubt; some owners lose patience. */
 static int settle(struct sim_application *a)
 {
 	struct sim_world *w = a->world;
@@ -117,7 +117,7 @@ static int step(struct sim_application *a)
 	return sim_work_one(a);
 }
 
-/* What each thread of the application does. */
+/* The loop of each thread of the application. */
 static void loop(void *arg)
 {
 	struct sim_application *a = arg;
@@ -175,7 +175,7 @@ static void leave(struct sim_application *a)
 	if (!a->owner->dead && sim_chance(a->world, 30))
 		perseas_flush(a->p);
 	sim_count_figures(a->world, a->p);
-	/* Its keeper may be renewing the claims, and finishes that first. */
+	/* The close waits for a keeper that is renewing its claims. */
 	sim_work_closed(a, perseas_close(a->p));
 	a->owner->handle = a->p = NULL;
 	/* The process ends, too. */
@@ -221,7 +221,7 @@ static void check_all_equal(struct sim_application *a)
 	}
 }
 
-/* All that was acknowledged can be had. */
+/* Checks that all acknowledged data can be read. */
 static void wait_whole(struct sim_application *a)
 {
 	const int rc = perseas_wait_whole(a->p, 20000);

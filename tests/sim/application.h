@@ -7,7 +7,8 @@
 
 #include "process.h"
 
-/* A new process that does so. last: it comes when all is healed, and expects all to be well. */
+/* Starts a new process that runs the application. With `last` it starts after everything healed,
+ * and expects every call to succeed. */
 struct sim_owner *sim_application_start(struct sim_world *w, uint32_t flags, bool last);
 
 #endif

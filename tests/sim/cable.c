@@ -13,7 +13,7 @@ static struct sim_cable *cable_of(const struct sim_mirror *m)
 	return &m->world->schedule->cables[m->index];
 }
 
-/* Is the link lost with this chain, or read? */
+/* Breaks the link with a chain or read, as often as its cable loses them. */
 static void wear(struct ps_link *link)
 {
 	if (sim_chance(link->owner->world, cable_of(link->mirror)->loss))
@@ -33,7 +33,7 @@ static struct ps_link *direct_attach_begin(struct ps_env *env, const struct ps_a
 	return link;
 }
 
-/* Where nobody answers, another fabric may be tried. */
+/* Fails where no cable answers, so that another fabric may be tried. */
 static int direct_attach_step(struct ps_link *link, uint64_t until_ns, struct ps_error *error)
 {
 	int rc = sim_fabric_stream.attach_step(link, until_ns, error);
@@ -61,7 +61,7 @@ static struct ps_link *direct_attach(struct ps_env *env, const struct ps_address
 	return NULL;
 }
 
-/* A hello that nobody knows is answered, too. */
+/* Answers an unknown hello, too. */
 static struct ps_link *direct_leads_begin(struct ps_env *env, const struct ps_address *address,
                                           const Perseas__Grant *grant, struct ps_error *error)
 {

@@ -11,10 +11,11 @@
 /* The fabric to try first with this mirror; NULL: there is no cable. */
 const struct ps_fabric *sim_cable_fabric(struct sim_mirror *m);
 
-/* What the mirror says of it in a grant. */
+/* Adds the mirror's cable to a grant. */
 void sim_cable_grant(const struct sim_mirror *m, Perseas__Grant *grant);
 
-/* It is out; or so many percent of the chains and reads break their link; or (0) it works. */
+/* Takes the cable out; or makes a percentage of chains and reads break their link; or, with 0,
+ * repairs it. */
 void sim_cable_out(struct sim_mirror *m);
 void sim_cable_lose(struct sim_mirror *m, unsigned percent);
 

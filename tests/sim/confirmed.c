@@ -127,7 +127,8 @@ uint32_t __wrap_ps_mirrors_confirmed(const struct perseas *p, uint64_t call)
 	return confirmed;
 }
 
-/* A mirror that lost its memory is made anew as soon as one other confirms, and not max(W, R). */
+/* The mistake: a mirror that lost its memory is made anew after one confirmation instead of max(W,
+ * R). */
 bool __wrap_ps_resync_is_confirmed(struct perseas *p)
 {
 	return (counts_joining(p) && p->upkeep.resync.question.granted) ||

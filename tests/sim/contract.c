@@ -116,7 +116,7 @@ void sim_contract_end(struct sim_world *w)
 		;
 	if (!sim_owner_ended(o) && !clause_broken[0])
 		snprintf(clause_broken, sizeof(clause_broken), "it does not end");
-	/* A clause that did not hold may have left links. */
+	/* A clause that failed may have left links. */
 	for (struct ps_link *link = o->links; link; link = link->next)
 		free(link->queue);
 	sim_rosters_forget(w);

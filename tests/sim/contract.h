@@ -40,11 +40,11 @@
 /* Runs a clause, in a world of its own; clause_broken says what did not hold. */
 void sim_contract(unsigned clause);
 
-/* The same of a fabric, `stream` or `shared`, that makes a mistake (enum sim_mistake; 0: none);
- * clause_broken says it. */
+/* Runs the clause on the fabric `stream` or `shared`, which makes the mistake (of enum sim_mistake;
+ * 0: none). clause_broken has the result. */
 void sim_contract_fabric(unsigned clause, bool shared, int mistake);
 
-/* The same of recovery on demand; clause_broken says it. */
+/* Runs the clause of recovery on demand; clause_broken has the result. */
 void sim_contract_demand(unsigned clause);
 
 /* The world of one clause, with so many mirrors. The caller adds one owner, whose application runs

@@ -14,7 +14,7 @@ struct sim_stage {
 	const struct demand_clause *clause;
 };
 
-/* Nobody is held up by touching it: so it is asked for first. */
+/* Asks whether the byte is there before it is touched, so that the touch never blocks. */
 static int look(struct perseas *p, const uint8_t *at)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)at;

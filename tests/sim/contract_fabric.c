@@ -55,7 +55,7 @@ static struct ps_control *dial(struct sim_stage *s)
 	return control;
 }
 
-/* A store with a segment, whose image is being changed. */
+/* Makes a store with one segment and an image in state joining. */
 static void make_store(struct sim_stage *s)
 {
 	struct mirror logic = { .memory = s->mirror->memory, .stores = s->mirror->stores };
@@ -66,7 +66,7 @@ static void make_store(struct sim_stage *s)
 	joining.whole = true;
 	if (store_joining(&peer.session, &joining, &logic.why))
 		sim_fail(s->owner->world, "it is not joining: %s", logic.why.text);
-	/* What made the segment's birth good is no chain of the clauses. */
+	/* No chain of the clauses wrote the segment's birth, so its terminator is written here. */
 	memset(session_memory(&peer.session, PS_REGION_LOG, PS_RING_OFFSET, PS_LOG_MIN, true), 0,
 	       PS_LOG_MIN);
 	store_session_ended(&peer.session);
@@ -185,7 +185,7 @@ static void watch(struct fabric_stage *stage, void (*look)(void *arg), void *arg
 	sim_at(s->owner->world, s->owner->world->now + LOOKS, look_now, s, 0);
 }
 
-/* In the memory that was given last. */
+/* Sets the promise in the memory that was given last. */
 static void promise(struct fabric_stage *stage, uint64_t epoch)
 {
 	struct piece *pieces = of(stage)->mirror->given->pieces;

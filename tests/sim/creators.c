@@ -56,7 +56,7 @@ static struct sim_owner *some_creator(struct sim_world *w)
 	return o->creates && !o->dead && !o->opened ? o : NULL;
 }
 
-/* One that is lost while the store is made, where what W hold survives that. */
+/* Loses one mirror while the store is created, if W others keep what they hold. */
 static void lose_one(struct sim_world *w)
 {
 	struct sim_mirror *m = w->mirrors[sim_chance(w, 60) ? 0 : sim_below(w, w->members)];
@@ -68,7 +68,7 @@ static void lose_one(struct sim_world *w)
 	sim_at(w, w->now + sim_below(w, 20 * SIM_MS), sim_mirror_start_again, m, 0);
 }
 
-/* What is sent meanwhile comes late: also after its time is over. */
+/* Delays messages to one mirror, some beyond their timeout. */
 static void delay(struct sim_world *w, struct sim_owner *o)
 {
 	struct sim_path *path = &o->paths[sim_below(w, w->members)];
@@ -150,7 +150,7 @@ void sim_creators_settled(struct sim_mirror *m)
 	const Perseas__Header *made = sim_rosters_header(m);
 	struct sim_world *w = m->world;
 
-	/* An image that is made without the store's key is none of the making's. */
+	/* An image without the store's key belongs to no creation. */
 	if (!made)
 		return;
 	for (unsigned i = 0; i < w->mirror_count; i++)

@@ -11,14 +11,14 @@
 struct sim_mirror;
 struct sim_owner;
 
-/* How many come beside the first one. Drawn from the seed alone: other schedules stay as they are.
- * */
+/* Returns how many creators join the first one. Drawn from the seed alone, so that other schedules
+ * keep their course. */
 unsigned sim_creators_count(const struct sim_world *w);
 
 /* Plans when they start, and what goes wrong meanwhile. */
 void sim_creators_begin(struct sim_world *w);
 
-/* Is there one that may still make the store? */
+/* Returns true if a creator may still make the store. */
 bool sim_creators_at_work(const struct sim_world *w);
 
 /* The mirrors that this creator names; some name them in the other order. */

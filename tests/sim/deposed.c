@@ -36,12 +36,12 @@ static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	sim_aim_quiet(s);
 	s->confirms = s->cancels = s->nowait = s->gather_us = s->threads = 0;
 	s->takeover = 100;
-	/* Neither owner gives up what it waits for meanwhile. */
+	/* Timeouts are so long that neither owner gives up meanwhile. */
 	s->commit_timeout_ms = s->open_timeout_ms = 4000;
 	s->mirror_timeout_ms = UINT32_MAX;
 }
 
-/* Is the owner awake, and does it know that a mirror lost its memory? */
+/* Looks whether the owner is awake and knows that a mirror lost its memory. */
 static void look(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	const struct deposed *d = arg;
@@ -56,7 +56,7 @@ static void look(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_at(w, w->now + LOOKS, look, arg, 0);
 }
 
-/* Once the other owner has committed, one of its mirrors loses its memory. */
+/* Loses the memory of one of the other owner's mirrors after that owner committed. */
 static void await_commit(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	const struct deposed *d = arg;
@@ -77,7 +77,7 @@ static void await_commit(struct sim_world *w, void *arg, uint64_t ticket)
 	look(w, arg, 0);
 }
 
-/* Is all that the owner sent on W mirrors, and acknowledged? */
+/* Returns true if every mirror acknowledged all that the owner sent. */
 static bool is_idle(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)

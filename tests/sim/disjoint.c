@@ -24,7 +24,8 @@ enum { BEFORE_ONLY = 1 << 1 | 1 << 2, OTHER_ONLY = 1 << 0 | 1 << LEAVES };
 #define LOOKS (20 * SIM_US)
 #define DELAY (50 * SIM_US)    /* of all messages: more than between two looks */
 #define WITHIN (1000 * SIM_MS) /* the other owner has adopted */
-#define APART (1500 * SIM_MS)  /* enough to make the new mirror anew, to settle and to commit */
+/* enough to make the new mirror's image, to settle the roster and to commit */
+#define APART (1500 * SIM_MS)
 
 struct disjoint {
 	struct sim_owner *before, *other;
@@ -40,7 +41,7 @@ static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	w->acks = 3;
 	sim_aim_quiet(s);
 	s->cancels = s->nowait = s->gather_us = 0;
-	/* Neither owner gives up what it waits for meanwhile. */
+	/* Timeouts are so long that neither owner gives up meanwhile. */
 	s->commit_timeout_ms = s->open_timeout_ms = 4000;
 	s->mirror_timeout_ms = UINT32_MAX;
 }
@@ -67,7 +68,7 @@ static void end(struct sim_world *w, void *arg, uint64_t ticket)
 		block(w->owners[i], BEFORE_ONLY | OTHER_ONLY | 1 << NEW, false);
 }
 
-/* The new mirror forgets what it promised to the other owner, which is gone. */
+/* Lets the new mirror lose the promise that it made to the other owner, which is gone. */
 static void lose(struct sim_world *w, struct disjoint *d)
 {
 	sim_trace(w, "mirrors 0 and %u are adopted on, and the new mirror loses its memory",
@@ -122,7 +123,7 @@ static void start_other(struct sim_world *w, struct disjoint *d)
 	await_adoption(w, d, 0);
 }
 
-/* Only the new mirror hears that both rosters count. */
+/* Waits until both rosters count; only the new mirror hears that. */
 static void await_joint(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct disjoint *d = arg;

@@ -32,7 +32,7 @@ static uint64_t env_clock(struct ps_env *env)
 	struct sim_owner *o = of(env);
 	struct sim_task *task = o->running;
 
-	/* What is held back was committed before, whoever posts something. */
+	/* A commit that is held back comes before anything that is posted later. */
 	if (o->held) {
 		o->held = NULL;
 		return o->world->now;
@@ -82,7 +82,7 @@ static void env_wait(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_t *
 	pthread_mutex_unlock(lock);
 	locked = sim_task_wait(of(env), &wait);
 	pthread_mutex_lock(lock);
-	/* Who holds the lock is in the middle of something, and waits for who never dies first. */
+	/* The thread that holds the lock may depend on the thread that dies. */
 	if (of(env)->dead && of(env)->last_wait && !locked)
 		of(env)->last_wait(of(env)->last_wait_arg);
 }
@@ -132,7 +132,7 @@ static uint64_t oldest_due(const struct ps_control *control)
 	return control->due.last - control->due.due + 1;
 }
 
-/* Would receive not wait? */
+/* Returns true if receive would not block. */
 static bool has_reply(const struct ps_control *control)
 {
 	return control->first || control->ended ||
@@ -185,7 +185,7 @@ static void control_arrived(void *arg, struct sim_message *message)
 {
 	struct ps_control *control = arg;
 
-	/* Whoever gave up waiting takes no answer that comes too late. */
+	/* A client that gave up drops a late answer. */
 	if (control->ended)
 		return;
 	if (message->kind == SIM_END) {
@@ -202,7 +202,7 @@ static void control_arrived(void *arg, struct sim_message *message)
 	sim_owner_poke(control->owner);
 }
 
-/* With what it ended. */
+/* Returns the error with which the connection ended. */
 static int unreachable(const struct ps_control *control, const char *why, struct ps_error *error)
 {
 	if (control->strange)
@@ -245,9 +245,9 @@ static void shift(Perseas__Segment *const *segments, size_t count, uint64_t by)
 }
 
 /*
- * Owners of one store would map its segments at the same addresses of this one process. So each
- * of them sees the store at addresses of its own; the differences between any two of them are
- * all different, so that no two owners' mappings meet, whoever chose the address.
+ * Each owner sees the store at addresses of its own, because all owners share this process and
+ * would map its segments at equal addresses. Any two owners differ by another distance, so no two
+ * mappings meet, whoever chose the address.
  */
 static uint64_t shift_of(const struct sim_owner *o)
 {
@@ -312,7 +312,7 @@ static int env_send(struct ps_control *control, const Perseas__Request *request,
 
 	if (o->dead || control->ended)
 		return unreachable(control, "the connection is broken", error);
-	/* Every mirror is unix://; only those on the owner's own host share their memory. */
+	/* Every mirror is unix://, but only mirrors on the owner's host share their memory. */
 	set_shared(request, o->local[control->mirror->index]);
 	shift_request(request, -shift_of(o));
 	numbered.id = control->due.last + 1;
@@ -341,7 +341,7 @@ static int env_send(struct ps_control *control, const Perseas__Request *request,
 	return 0;
 }
 
-/* No answer came: the connection is over, or, with a mistake, one is made up. */
+/* Returns an error because no answer came; a mistake makes one up. */
 static int no_reply(struct ps_control *control, Perseas__Reply **reply, struct ps_error *error)
 {
 	const bool ended = control->ended;
@@ -358,7 +358,7 @@ static int no_reply(struct ps_control *control, Perseas__Reply **reply, struct p
 	return unreachable(control, ended ? "the connection broke" : "no answer in time", error);
 }
 
-/* The oldest reply that has come, unpacked; NULL: there is none. */
+/* Unpacks the oldest reply that has arrived. Returns NULL if there is none. */
 static Perseas__Reply *next_reply(struct ps_control *control, const struct sim_message **message)
 {
 	struct sim_world *w = control->owner->world;
@@ -376,7 +376,7 @@ static Perseas__Reply *next_reply(struct ps_control *control, const struct sim_m
 	return NULL;
 }
 
-/* Is it the answer that is due? If not, the connection is over. */
+/* Ends the connection unless the reply is the answer that is due. */
 static int match(struct ps_control *control, Perseas__Reply **reply, struct ps_error *error)
 {
 	if (sim_mistake_by_kind(control) ? sim_mistake_matches(control, *reply)
@@ -434,7 +434,7 @@ static bool env_answered(struct ps_control *control)
 
 static bool env_ended(struct ps_control *control)
 {
-	/* Bytes that nobody asked for end it, too. */
+	/* Bytes that nobody asked for end the connection, too. */
 	return control->first
 	               ? !control->due.due && !sim_mistake_by_kind(control) && !control->forged
 	               : control->ended;

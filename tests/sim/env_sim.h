@@ -39,13 +39,13 @@ struct ps_control {
 	uint64_t signed_at;  /* when the last sign of progress came */
 	uint64_t worked_at;  /* the same, or when an answer was waited for last */
 	uint64_t hear_ns;    /* how long it may be silent; 0: as long as it likes */
-	uint64_t hearings;   /* how often that was said */
+	uint64_t hearings;   /* number of calls of sim_hear */
 	bool cut;            /* the last look found it so */
 	bool silent;         /* it ended by that */
 	bool forged;         /* a reply was, so that an answer may come that is no longer due */
 	struct sim_session server;
-	/* Of the mirror: the request that takes long (or NULL), those behind it, and how many signs
-	 * of progress it has given, and will give. */
+	/* The mirror's side: the slow request (or NULL), the requests behind it, and the signs of
+	 * progress given so far and to be given. */
 	struct sim_message *job, *waiting;
 	uint64_t signs, signs_due;
 };
@@ -64,10 +64,10 @@ enum sim_kind {
 	SIM_READ_ANSWER,  /* bytes; a: there were any */
 };
 
-/* What mirrors have recorded as the address that this owner sees. */
+/* Returns the address that mirrors recorded for one that this owner sees. */
 uint64_t sim_recorded(const struct sim_owner *o, uint64_t address);
 
-/* The connection breaks: what is under way is lost; each end learns of it in its own time. */
+/* Breaks the connection: messages in flight are lost, and each end learns of it in its own time. */
 void sim_control_reset(struct ps_control *control);
 
 /* The mirror's host is gone: this end learns of it late. */

@@ -143,7 +143,7 @@ static void enqueue(struct ps_link *link, const struct ps_write *write, bool las
 		                   write->offset, last };
 }
 
-/* Within a group any order will do. */
+/* Sends the chain's groups in order, and the writes within a group in any order. */
 static void enqueue_data(struct ps_link *link, const struct ps_chain *chain, unsigned from,
                          unsigned to, bool last)
 {
@@ -182,7 +182,7 @@ static int stream_post(struct ps_link *link, const struct ps_chain *chain)
 	return PS_LINK_OK;
 }
 
-/* What is posted leaves at once all the same, which makes no difference to anybody. */
+/* Sends posted writes at once even while corked: nobody can see the difference. */
 static void stream_cork(struct ps_link *link, bool corked)
 {
 	(void)link;
@@ -210,7 +210,7 @@ static bool stream_waits(struct ps_link *link, struct pollfd *fd)
 	return link->broken || !link->up || link->due > 0;
 }
 
-/* What was posted before goes first. */
+/* Sends the writes that were posted earlier. */
 static void send_queued(struct ps_link *link, uint64_t until_ns)
 {
 	struct sim_owner *o = link->owner;
@@ -324,7 +324,7 @@ static void stream_detach(struct ps_link *link)
 	link->count = 0;
 	if (link->owner->dead || link->broken)
 		return;
-	/* With something under way the connection is reset: some of it may have left. */
+	/* A reset with writes in flight lets some of them arrive. */
 	if (link->due > 0 && sim_chance(w, 50))
 		sim_pipe_break(&link->out);
 	else
@@ -374,7 +374,7 @@ void sim_link_lost(struct ps_link *link)
 	sim_at(w, w->now + sim_between(w, 300 * SIM_MS, 5000 * SIM_MS), learns, link, 0);
 }
 
-/* What the kernel has been given still arrives, unless the host is gone. */
+/* Writes that the kernel accepted still arrive, unless the whole host died. */
 void sim_links_died(struct sim_owner *o, bool silent)
 {
 	for (struct ps_link *link = o->links; link; link = link->next) {
@@ -419,13 +419,13 @@ static bool fenced(const struct ps_link *link)
 	return promised(link) != link->epoch;
 }
 
-/* As client/fabric/fabric_shm.c does. */
+/* Ends the link as client/fabric/fabric_shm.c does. */
 static int lose(struct ps_link *link)
 {
 	return link->code = promised(link) == PS_PROMISE_RETIRED ? PS_LINK_BROKEN : PS_LINK_FENCED;
 }
 
-/* False: the process died meanwhile. */
+/* Copies one write. Returns false if the process died meanwhile. */
 static bool put(struct ps_link *link, const struct ps_write *write)
 {
 	struct piece *piece = &link->memory->pieces[write->region];
@@ -500,7 +500,7 @@ static int shared_read(struct ps_link *link, uint32_t region, uint64_t offset, v
 	if (!piece->base || length > piece->size || offset > piece->size - length)
 		return link->code = PS_LINK_BROKEN;
 	memcpy(bytes, piece->base + offset, length);
-	/* What was read after a fence may be another owner's. */
+	/* Bytes that were read after a fence may be another owner's. */
 	if (fenced(link) && !sim_mistake_blind(link))
 		return lose(link);
 	return PS_LINK_OK;

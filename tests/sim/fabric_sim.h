@@ -26,7 +26,7 @@ struct sim_memory {
 unsigned sim_memory_numbers(const struct sim_memory *memory, int *fds);
 void sim_memory_close(struct sim_memory *memory);
 
-/* A write that is queued: its bytes are read when they are sent. */
+/* A queued write; its bytes are read when it is sent. */
 struct sim_queued {
 	const uint8_t *src;
 	uint32_t region, length;
@@ -34,7 +34,7 @@ struct sim_queued {
 	bool last; /* of its chain */
 };
 
-/* What the bytes of a SIM_DATA message are made of, and of a SIM_READ. */
+/* The header of a SIM_DATA or SIM_READ message. */
 struct sim_extent {
 	uint32_t region, length;
 	uint64_t offset;

@@ -20,7 +20,7 @@
 enum { MEMBERS = 3, FILLERS = 4, TROUBLES = 3 };
 
 #define BEGUN_WITHIN (2000 * SIM_MS)
-/* An open that makes a store, and its first transaction, take less than that. */
+/* longer than an open that creates a store takes, with its first transaction */
 #define TROUBLE_WITHIN (10 * SIM_MS)
 
 static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
@@ -36,7 +36,7 @@ static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 
 /* --- filling --- */
 
-/* Has any mirror the transaction that fills the store? */
+/* Returns true if a mirror has the transaction that fills the store. */
 static bool is_filled(const struct sim_world *w)
 {
 	for (unsigned i = 0; i < w->mirror_count; i++)

@@ -19,7 +19,7 @@ int sim_fillers_open(struct sim_application *a, const char *list,
 /* Returns true if the store was removed while its filler opened it. */
 bool sim_fillers_came_late(const struct sim_application *a);
 
-/* Everything works again. Returns true if the store is not filled, and was removed. */
+/* Runs after everything healed. Returns true if the store is unfinished and was removed. */
 bool sim_fillers_end(struct sim_owner *o);
 
 /* The mirror deleted its image of the store with this id. */

@@ -23,7 +23,7 @@ enum {
 
 static_assert(sizeof(((struct sim_forger *)0)->bytes) == LARGE, "it holds the bytes");
 
-/* What it does, in this order. */
+/* The stages, in order. */
 enum { STORES, OVERWRITES, FOLLOWS };
 
 static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)

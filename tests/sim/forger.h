@@ -9,7 +9,7 @@
 
 #include "work.h"
 
-/* A step of its application: GO_ON or LEAVE. */
+/* Takes one step of the forging application. Returns GO_ON or LEAVE. */
 int sim_forger_step(struct sim_application *a);
 
 #endif

@@ -63,7 +63,8 @@ static void close_fork(struct fork *f)
 	f->p = NULL;
 }
 
-/* Its next owner makes the other mirror anew, and that makes its roster newer. */
+/* Opens the store again, so that the next owner makes the other mirror's image anew and its roster
+ * becomes newer. */
 static void raise(struct fork *f)
 {
 	if (f->other->stores)
@@ -74,7 +75,8 @@ static void raise(struct fork *f)
 	sim_owner_sleep(f->stray, sim_below(f->stray->world, 20 * SIM_MS));
 }
 
-/* The mirror that has the store is to take the other one's place, or to join both. */
+/* Orders a change that adds the mirror with the forked store, or puts it in the other mirror's
+ * place. */
 static int change(struct fork *f)
 {
 	const bool adds = sim_chance(f->stray->world, 50);
@@ -128,7 +130,7 @@ static bool is_over(const struct sim_world *w, const struct fork *f)
 	return w->schedule->ending || !sim_aim_is_open(f->owner);
 }
 
-/* Is nobody at the mirrors, so that a change may be begun? */
+/* Returns true if no client is at the mirrors, so that a change may begin. */
 static bool is_free(const struct fork *f)
 {
 	const struct perseas *p = f->owner->handle;

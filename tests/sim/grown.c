@@ -28,7 +28,8 @@ void sim_grown_forget(struct sim_application *a, unsigned segment)
 		a->mapped[sim_part(segment, k)] = (struct mapped){ NULL, 0 };
 }
 
-/* perseas_unmap may wait for what is being filled: other threads look at `unmaps` meanwhile. */
+/* Unmaps the segment. perseas_unmap may wait for a fetch, and other threads look at `unmaps` in the
+ * meantime. */
 int sim_grown_unmap(struct sim_application *a, unsigned segment)
 {
 	int rc;
@@ -66,7 +67,8 @@ bool sim_grown_can(const struct sim_application *a, unsigned segment)
 	       !a->at->segments[sim_part(segment, SIM_PARTS - 1)].present;
 }
 
-/* Of one segment of images, whose first byte is at `at` in the application's. */
+/* Copies bytes from the application's memory into one segment of images; the segment begins at
+ * `at`. */
 static void edit_part(const struct sim_application *a, struct sim_node *node, unsigned part,
                       uint32_t at, uint32_t start, uint32_t end)
 {

@@ -17,21 +17,22 @@ int sim_grown_unmap(struct sim_application *a, unsigned segment);
 /* Forgets where a segment and its parts were mapped. */
 void sim_grown_forget(struct sim_application *a, unsigned segment);
 
-/* A segment that the handle must know. */
+/* Returns the segment, which the handle must know. */
 const struct ps_segment *sim_grown_segment(const struct sim_application *a, unsigned segment);
 
-/* The bytes of a segment that is mapped, with what it has grown by. */
+/* Returns the size of a mapped segment with its parts. */
 uint32_t sim_grown_size(const struct sim_application *a, unsigned segment);
 
-/* Is it mapped and published, has it whole pages, and is there a name for one part more? */
+/* Returns true if the segment is mapped and published, has whole pages, and can get one more
+ * part. */
 bool sim_grown_can(const struct sim_application *a, unsigned segment);
 
 /* The state has what the range holds now, in the segment and its parts. */
 void sim_grown_edit(const struct sim_application *a, struct sim_node *node, unsigned segment,
                     uint32_t offset, uint32_t length);
 
-/* In this state the segment has a part more, of zeros; it is there no more, with all of its parts.
- * */
+/* Record in the state that the segment has one more part, of zeros, or that it is gone with all its
+ * parts. */
 void sim_grown_seal(struct sim_application *a, struct sim_node *node, unsigned segment);
 void sim_grown_end(struct sim_node *node, unsigned segment);
 

@@ -15,12 +15,13 @@
 
 enum { ALL = 5, ACKS = 3 };
 
-/* From the start of the one that lost its memory on. It is tried again after 80 ms at most, and all
- * others have 100 ms to answer, twice; the rest are some rounds of less than a ms. */
+/* Time from the restart of the mirror that lost its memory until it has its image. The owner tries
+ * again after at most 80 ms, and the other mirrors have 100 ms to answer, twice; the rest takes a
+ * few rounds below 1 ms. */
 #define WITHIN (1000 * SIM_MS)
 #define LOOKS (20 * SIM_MS)
-/* All that are asked have 100 ms, and so has who leaves; whether enough hold what was acknowledged
- * before is looked at again after 500 ms. */
+/* Time for the change: 100 ms for each question and for the mirror that leaves, and the owner looks
+ * again after 500 ms whether enough mirrors hold what was acknowledged before. */
 #define LEAVES (800 * SIM_MS)
 #define LATELY (1200 * SIM_MS) /* as long as a mirror that hangs may not be known to */
 
@@ -74,7 +75,7 @@ static void look(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_at(w, w->now + LOOKS, look, h, 0);
 }
 
-/* Has it left the roster? */
+/* Checks whether the mirror has left the roster. */
 static void look_at_change(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct hang *h = arg;
@@ -84,7 +85,7 @@ static void look_at_change(struct sim_world *w, void *arg, uint64_t ticket)
 	if (w->schedule->ending || !sim_aim_is_open(h->owner))
 		return;
 	c = &h->owner->handle->upkeep.change;
-	/* A thread of the application takes some back. */
+	/* Some applications cancel the change. */
 	if (c->stage == PS_CHANGE_NONE && strstr(c->text, "taken back"))
 		return;
 	if (c->stage == PS_CHANGE_NONE && c->code)
@@ -100,8 +101,8 @@ static void look_at_change(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_at(w, w->now + LOOKS, look_at_change, h, 0);
 }
 
-/* The mirror that is not to lose its memory leaves instead; when nobody else is at the mirrors, and
- * the application has flushed what it was told to be in doubt. */
+/* Takes the mirror that keeps its memory out of the roster, once no other client is at the mirrors
+ * and the application has flushed its commits in doubt. */
 static void take_out(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct hang *h = arg;
@@ -151,8 +152,8 @@ static void wipe(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_at(w, w->now + 50 * SIM_MS, come_back, h, 0);
 }
 
-/* It does so until everything heals. The other one loses its memory before that is noticed, or
- * after. */
+/* Lets the mirror hang until everything heals. The other mirror loses its memory before or after
+ * the owner notices. */
 static void hang(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct hang *h = arg;

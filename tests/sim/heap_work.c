@@ -17,7 +17,7 @@
 enum { OBJECTS_MAX = 48, TYPES = 2 };
 #define HEAP_SIZE ((uint64_t)(SIM_EXTENTS - 1) * PS_CHUNK)
 
-/* An object as an application knows it. */
+/* An object, as the application expects it. */
 struct object {
 	struct sim_object is;                           /* as its writer has it */
 	uint8_t before;                                 /* its value, as it is committed */
@@ -51,7 +51,7 @@ void sim_heap_shape(struct sim_world *w)
 		return;
 	s->tracks = 0;
 	s->trims = !w->mistake ? 8 : sim_mistake_is(w, SIM_MISTAKE_HALVES) ? 15 : 0;
-	/* Its segments are larger than the others: they are sent in larger pieces. */
+	/* A heap's segments are larger than others, so they are sent in larger pieces. */
 	s->window = 65536;
 	s->packet = 1400;
 	if (w->mistake)
@@ -158,7 +158,7 @@ void sim_heap_check(struct sim_application *a)
 
 /* --- opening --- */
 
-/* An extent is published: the one after those that there are. */
+/* Records that the next extent was published. */
 static void bear(void *arg)
 {
 	struct sim_application *a = arg;
@@ -178,17 +178,17 @@ static void bear(void *arg)
 	a->at = node;
 }
 
-/* From here on the running task may have the heap made, or grow. */
+/* Expects that the running task makes the heap or lets it grow. */
 static void expect_birth(struct sim_application *a)
 {
-	/* Where it has all extents, another thread may give one back first. */
+	/* If all extents exist, another thread may return one first. */
 	a->owner->running->sealing = bear;
 	a->owner->running->sealed = a;
 }
 
 /* --- giving back --- */
 
-/* What an owner finds of an extent is both its segments, or none. */
+/* Checks that an owner finds both segments of an extent, or neither. */
 void sim_heap_shrinks(struct sim_application *a, struct sim_node *node)
 {
 	for (unsigned i = data_of(1); i < SIM_WHOLE; i++) {
@@ -245,7 +245,7 @@ int sim_heap_open(struct sim_application *a)
 	a->owner->running->sealing = NULL;
 	if (a->owner->dead || rc == PERSEAS_EFENCED)
 		return LEAVE;
-	/* They have it then, or not enough of them do. */
+	/* The store is then unchanged, or too few mirrors hold the change. */
 	if (rc == PERSEAS_EMIRRORMEM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_EBLOCKED ||
 	    rc == PERSEAS_EINDOUBT)
 		return GO_ON;
@@ -300,7 +300,7 @@ static bool has_room(const struct sim_heap *heap)
 	return used + 2 < OBJECTS_MAX;
 }
 
-/* Each size and type takes a chunk, of which there are few. */
+/* Draws a size. Few sizes are used, since each size and type takes a chunk. */
 static uint32_t draw_size(struct sim_world *w)
 {
 	static const uint32_t sizes[] = { 40, 40, 250 };
@@ -332,7 +332,7 @@ static bool is_free_for(const struct object *object, const perseas_tx_t *tx)
 	       (!object->writer || object->writer == tx);
 }
 
-/* One that the transaction may change; NULL: chance found none. */
+/* Picks an object that the transaction may change, or NULL. */
 static struct object *pick(struct sim_application *a, const perseas_tx_t *tx)
 {
 	for (unsigned tries = 0; tries < 10; tries++) {
@@ -346,7 +346,7 @@ static struct object *pick(struct sim_application *a, const perseas_tx_t *tx)
 
 static void release_one(struct sim_application *a, perseas_tx_t *tx, struct object *object)
 {
-	/* No other thread takes it while this one waits for memory. */
+	/* Marks the object, so that no other thread takes it while this one waits for memory. */
 	object->freer = tx;
 	if (!is_named(a, perseas_free(tx, a->heap->handle, address_of(a, &object->is)), "free"))
 		object->freer = NULL;
@@ -415,7 +415,8 @@ static void resize(struct sim_application *a, perseas_tx_t *tx)
 	add(a, tx, to, false);
 }
 
-/* All that it may free behind the first extent, so that the others become empty now and then. */
+/* Frees all objects behind the first extent that the transaction may free, so that extents become
+ * empty now and then. */
 static void release_behind(struct sim_application *a, perseas_tx_t *tx)
 {
 	for (unsigned i = 0; i < OBJECTS_MAX && !a->owner->dead; i++) {
@@ -447,7 +448,8 @@ bool sim_heap_changes(const struct sim_application *a, const perseas_tx_t *tx)
 	for (unsigned i = 0; a->heap && i < OBJECTS_MAX; i++) {
 		const struct object *object = &a->heap->objects[i];
 
-		/* One without declared bytes that it took and gave back leaves nothing to send. */
+		/* An object without declared bytes that was allocated and freed again sends
+		 * nothing. */
 		if (!object->is.size || (object->is.raw && is_taken_back(object)))
 			continue;
 		if (object->allocator == tx || object->freer == tx || object->writer == tx)
@@ -485,13 +487,15 @@ static void end_object(struct object *object, const perseas_tx_t *tx, bool commi
 
 void sim_heap_end(struct sim_application *a, const perseas_tx_t *tx, const struct sim_node *node)
 {
-	/* Once it was sent it has nothing any more, and its handle may be another thread's. */
+	/* A transaction that was sent owns no objects any more, and its handle may be another
+	 * thread's. */
 	for (unsigned i = 0; a->heap && !node && i < OBJECTS_MAX; i++)
 		if (a->heap->objects[i].is.size)
 			end_object(&a->heap->objects[i], tx, false);
 }
 
-/* In memory it is what is committed, but where it is missing, and then nobody changed it. */
+/* Writes the extent's committed metadata into the state: from memory, or, where memory is still
+ * missing, the earlier bytes, which nobody changed. */
 static void edit_metadata(const struct sim_application *a, struct sim_node *node, unsigned extent)
 {
 	const unsigned i = data_of(extent) + 1;
@@ -528,7 +532,7 @@ void sim_heap_seal(struct sim_application *a, const perseas_tx_t *tx, struct sim
 	struct sim_object *list;
 	unsigned count = 0;
 
-	/* A publish is no transaction. */
+	/* A publish has no transaction. */
 	if (!a->heap || !tx)
 		return;
 	if (sim_heap_changes(a, tx))

@@ -33,7 +33,7 @@ static void look(struct sim_world *w, void *arg, uint64_t ticket)
 	if (ticket != control->hearings || control->ended || control->closed ||
 	    control->owner->dead)
 		return;
-	/* An end that does not run has not looked. */
+	/* An end that is stopped cannot notice silence. */
 	control->cut = cut && !control->owner->stopped;
 	if (control->cut && was_cut) {
 		sim_count(w, SIM_SILENT, 1);

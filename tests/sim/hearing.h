@@ -7,7 +7,7 @@
 
 #include "env_sim.h"
 
-/* As of the env: from now on silence is looked for; 0: no more. */
+/* Makes the env look for silence longer than limit_ns; 0 ends that. */
 void sim_hear(struct ps_control *control, uint64_t limit_ns);
 
 #endif

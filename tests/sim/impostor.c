@@ -47,7 +47,8 @@ static void draw_id(struct sim_world *w, uint8_t id[PS_ID_SIZE])
 		id[i] = (uint8_t)sim_between(w, 1, 255);
 }
 
-/* Only a mirror that believes whoever creates a store takes a roster but the first. */
+/* Creates an image with this roster at a spare mirror. Only a mirror with the mistake takes another
+ * roster than the first. */
 static void make_at(struct sim_world *w, const struct impostor *impostor, unsigned spare,
                     const Perseas__Roster *roster)
 {
@@ -97,7 +98,7 @@ static void make_images(struct sim_world *w, struct impostor *impostor)
 		make_at(w, impostor, k, &roster);
 }
 
-/* What it reads of the mirror that goes down then. */
+/* Reads the ids of the mirror that goes down next. */
 static void read_ids(struct sim_world *w, struct impostor *impostor)
 {
 	const struct store *store = store_find(impostor->down->stores, SIM_STORE);
@@ -133,7 +134,7 @@ static bool drop_image(struct sim_world *w, struct impostor *impostor, unsigned 
 	return true;
 }
 
-/* An operator deletes what was made, and the mirror is started again. */
+/* Deletes the forged images, as an operator would, and starts the mirror again. */
 static void end(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct impostor *impostor = arg;

@@ -16,8 +16,8 @@
 #include "mirror.h"
 #include "schedule.h"
 
-/* From when the owner can know that the other one lost its memory: it is tried again after a second
- * at most, and the rest are some rounds of less than a ms. */
+/* Time from when the owner can know that the other mirror lost its memory: it tries again after at
+ * most a second, and the rest takes a few rounds below 1 ms. */
 #define WITHIN (2000 * SIM_MS)
 #define LOOKS SIM_MS
 #define AWAY (20 * SIM_MS)
@@ -42,7 +42,7 @@ static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	*spares = is_of_change(w);
 	w->acks = *mirrors;
 	sim_aim_quiet(s);
-	/* So long the one that hangs is not known to. */
+	/* The owner does not notice the hanging mirror for this long. */
 	s->connect_timeout_ms = 3000;
 }
 
@@ -56,7 +56,7 @@ static bool is_over(const struct sim_world *w, const struct loaded *l)
 	return w->schedule->ending || !sim_aim_is_open(l->owner);
 }
 
-/* Is the new id recorded, and the other mirror whole again? */
+/* Checks whether the new id is recorded and the other mirror is whole again. */
 static void look_at_copy(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct loaded *l = arg;
@@ -75,8 +75,8 @@ static void look_at_copy(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_at(w, w->now + LOOKS, look_at_copy, l, 0);
 }
 
-/* While both rosters count the change cannot be taken back: the one before needs the mirror that is
- * gone. */
+/* Checks that the change cannot be cancelled while both rosters count, since the old roster needs
+ * the mirror that is gone. */
 static void check_cancel(struct sim_world *w, const struct loaded *l)
 {
 	struct perseas *p = l->owner->handle;
@@ -102,7 +102,7 @@ static void look_at_change(struct sim_world *w, void *arg, uint64_t ticket)
 	if (is_over(w, l))
 		return;
 	c = &l->owner->handle->upkeep.change;
-	/* A thread of the application takes some back. */
+	/* Some applications cancel the change. */
 	if (c->stage == PS_CHANGE_NONE && strstr(c->text, "taken back"))
 		return;
 	if (c->stage == PS_CHANGE_NONE && c->code)
@@ -119,7 +119,8 @@ static void look_at_change(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_at(w, w->now + LOOKS, look_at_change, l, 0);
 }
 
-/* When the owner knows that the other one is gone, and nobody else is at the mirrors. */
+/* Orders the change when the owner knows that the other mirror is gone and no other client is at
+ * the mirrors. */
 static void replace(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct loaded *l = arg;

@@ -61,7 +61,7 @@ void sim_long_end(struct ps_control *control)
 	}
 }
 
-/* Whoever asked, or the mirror, may be gone: then it is not carried out. */
+/* Drops the request if its client or the mirror is gone. */
 static void work(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct ps_control *control = arg;

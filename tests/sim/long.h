@@ -7,11 +7,11 @@
 
 #include "env_sim.h"
 
-/* A request has come: it is carried out now, or later. */
+/* Takes a request, which is carried out now or later. */
 void sim_long_take(struct ps_control *control, struct sim_message *message);
 
-/* Where the schedule says that requests are held: a sign of progress for the one that was begun;
- * and it is carried out, with those behind it. */
+/* In schedules that hold requests: sends a sign of progress for the request that was begun, and,
+ * when it is due, carries it out with the requests behind it. */
 void sim_long_sign(struct ps_control *control, uint64_t done);
 void sim_long_end(struct ps_control *control);
 

@@ -18,8 +18,8 @@
 
 #define LOOKS (20 * SIM_MS)
 
-/* An owner that is gone is followed by another within a second, which opens in three; a link
- * that breaks is noticed in 200 ms, an attempt takes 150 ms, and three of them have to break. */
+/* The next owner comes within a second of the last one's end and opens within three; a broken link
+ * is noticed in 200 ms, an attempt takes 150 ms, and three attempts must break. */
 #define DETOUR (8000 * SIM_MS)
 /* The questions come 1, 2, 4, .. s after each other, and it was out for less than 11 s. */
 #define BACK (25000 * SIM_MS)
@@ -31,7 +31,7 @@ struct lossy {
 	enum stage stage;
 	unsigned loss;  /* percent; 0: it is out */
 	uint64_t epoch; /* of the owner that died of it, or 0 */
-	bool elsewhere; /* what the mirror had then, another one had, too */
+	bool elsewhere; /* another mirror held the same state */
 	uint64_t seq;   /* that was sent when the stage began */
 	uint64_t until; /* the stage must be over by then */
 };
@@ -59,7 +59,7 @@ static bool is_live(const struct sim_owner *o, const struct sim_mirror *mirror, 
 	return m->state == PERSEAS_MIRROR_LIVE && m->link && m->link->direct == direct;
 }
 
-/* Has another mirror all that this one has? */
+/* Returns true if another mirror holds all that this one holds. */
 static bool is_held_elsewhere(const struct sim_world *w, const struct sim_mirror *mirror)
 {
 	for (unsigned i = 0; i < w->members; i++) {
@@ -72,8 +72,8 @@ static bool is_held_elsewhere(const struct sim_world *w, const struct sim_mirror
 	return false;
 }
 
-/* No open that has its W, and the state, without this mirror begins again since the mirror's links
- * break; else it does until the other fabric is taken. */
+/* Checks how often the open began again. With W mirrors and the state without this one, its
+ * breaking links cause no new beginning; else they do until the other fabric is taken. */
 static void check_epoch(struct sim_world *w, struct lossy *l, const struct perseas *p)
 {
 	const uint64_t most = w->acks < w->members && l->elsewhere ? 1 : 5;
@@ -98,7 +98,7 @@ static void heal(struct sim_world *w, void *arg, uint64_t ticket)
 	look(w, l, 0);
 }
 
-/* It is reached over the fabric that works, and what is sent there goes on. */
+/* Returns true if the mirror is reached over the working fabric and its writes arrive. */
 static bool is_over(const struct sim_world *w, struct lossy *l, const struct sim_owner *o)
 {
 	const bool direct = l->stage == HEALED;

@@ -37,8 +37,8 @@ enum { DAY = 2500, DAY_MIXED = 500, COUNTED = 1 };
 
 enum { NIGHT_JOBS = 2 };
 
-/* A night that draws its start begins at SIM_WIDE_SEEDS or later, so that half of its schedules are
- * mixed. None begins after this seed, so that its last seed fits into 64 bits. */
+/* The largest start of a night, so that its last seed fits into 64 bits. A drawn start is
+ * SIM_WIDE_SEEDS or more, which makes half of the schedules mixed. */
 #define START_MAX (UINT64_MAX >> 1)
 
 struct arguments {

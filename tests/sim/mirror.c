@@ -24,7 +24,7 @@ static void drop_header(struct sim_mirror *m)
 	m->header = NULL;
 }
 
-/* What it held is lost, and counts among the losses with what its header said. */
+/* Counts the lost image among the losses, with what its header said. */
 static void forget(struct sim_mirror *m)
 {
 	if (m->header) {
@@ -179,7 +179,7 @@ static void note_request(struct ps_control *control, const struct sim_message *m
 	          (int)message->a, control->owner->index, session->store ? "held" : "none");
 }
 
-/* A copy that was made while transactions went on is whole. */
+/* Notes that a copy made while transactions went on is whole. */
 static void note_finish(const struct ps_control *control, const struct sim_message *message,
                         bool beside)
 {
@@ -191,7 +191,8 @@ static void note_finish(const struct ps_control *control, const struct sim_messa
 	sim_count(control->mirror->world, beside ? SIM_BESIDE : SIM_IN_PLACE, 1);
 }
 
-/* Its header can be written, however full the memory is; only a copy needs some. */
+/* A claim needs no memory beyond the header's, so it must not be refused because memory is full;
+ * only a copy may. */
 static void check_claim(const struct sim_mirror *m, const struct control_reply *reply)
 {
 	if (reply->request == PERSEAS__REQUEST__BODY_CLAIM && reply->status == STATUS(NO_MEMORY) &&
@@ -200,7 +201,7 @@ static void check_claim(const struct sim_mirror *m, const struct control_reply *
 		         reply->refusal);
 }
 
-/* On some hosts the memory directory is on a disk, which gets to what is there now and then. */
+/* Copies the memory to the disk at times: on some hosts the memory directory is on a disk. */
 static void write_back(struct sim_mirror *m)
 {
 	if (!m->world->schedule->disks || m->gone_count == SIM_GONE)
@@ -281,7 +282,7 @@ static void greet(struct ps_link *link, struct sim_message *message)
 	if (session) {
 		struct sim_session *end = (struct sim_session *)session;
 
-		/* One data path a session: what an earlier one still sends must not come. */
+		/* A session has one data path: writes of an earlier one must not arrive. */
 		if (end->data)
 			refuse_data(end->data);
 		end->data = link;
@@ -519,19 +520,19 @@ static void end_daemon(struct sim_mirror *m, bool silent)
 	m->stores = NULL;
 }
 
-/* Is the memory a backup that somebody puts back within the same boot? Else the host lost its
- * power, and it is what the disk has. */
+/* Returns true if the memory is a backup that was put back within the same boot. Otherwise the host
+ * lost its power, and the memory is what the disk has. */
 static bool is_put_back(const struct sim_world *w)
 {
 	return w->mistake ? w->mistake == SIM_MISTAKE_PUT_BACK : w->seed / 4 % 2;
 }
 
-/* An older image takes the place of the memory that is lost. */
+/* Puts an older image in the place of the lost memory. */
 static void come_back(struct sim_mirror *m)
 {
 	if (!m->disk)
 		return;
-	/* What was given of the memory that is lost stays open until the schedule ends. */
+	/* Clients may still map the lost memory, so it stays until the schedule ends. */
 	m->gone[m->gone_count++] = m->memory;
 	m->memory = m->disk;
 	m->disk = NULL;

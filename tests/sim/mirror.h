@@ -19,13 +19,14 @@ struct sim_mirror {
 	unsigned index;
 	char address[32];
 	struct memory *memory;
-	struct stores *stores;       /* NULL: the daemon does not run */
-	struct spill *spill;         /* where it writes its images when it stops on purpose */
-	bool away;                   /* stopped so: the memory is lost, what it held is not */
-	Perseas__Header *header;     /* the daemon does not run: what it left; or NULL */
+	struct stores *stores; /* NULL while the daemon does not run */
+	struct spill *spill;   /* where it writes its images when it stops on purpose */
+	/* stopped, and its memory is lost, but no acknowledged data with it */
+	bool away;
+	Perseas__Header *header;     /* the header that a stopped daemon left, or NULL */
 	bool silent;                 /* nor does its host: connections are not refused */
 	uint64_t granted;            /* epoch of the last claim that was granted */
-	bool forked;                 /* what it has is no part of the store (fork.c) */
+	bool forked;                 /* its image belongs to a fork of the store (fork.c) */
 	bool strange;                /* it has an image that a stranger made (impostor.c) */
 	struct ps_control *controls; /* that it has accepted */
 	struct sim_memory *given;
@@ -38,14 +39,14 @@ struct sim_mirror {
 	uint8_t lost_makings[SIM_LOST_MAX][PS_ID_SIZE]; /* ids of the stores that were lost */
 	unsigned lost_count;
 
-	/* What its disk has got of the memory; NULL: nothing. */
+	/* The part of the memory that has reached the disk; NULL: none. */
 	struct memory *disk;
-	/* For a mistake: what was there before the last claim. What is lost. */
+	/* For mistakes: the memory before the last claim, and memories that were lost. */
 	struct memory *before, *gone[SIM_GONE];
 	struct spill *old_spill, *early; /* early: written, and the daemon has not ended */
 	unsigned gone_count;
 
-	/* How it is reached. */
+	/* How clients reach it. */
 	uint64_t window, packet; /* of data connections, bytes */
 };
 
@@ -54,7 +55,8 @@ void sim_mirror_free(struct sim_mirror *m);
 
 struct sim_mirror *sim_mirror_find(struct sim_world *w, const struct ps_address *address);
 
-/* The daemon ends. silent: with its host, so that nobody is told. lost: its memory too. */
+/* Ends the daemon. With `silent` its host ends too, so that nobody is told; with `lost` its memory
+ * is lost. */
 void sim_mirror_crash(struct sim_mirror *m, bool silent, bool lost);
 void sim_mirror_start(struct sim_mirror *m);
 /* Event: the daemon starts, unless it runs. */
@@ -68,14 +70,14 @@ void sim_mirror_stop(struct sim_mirror *m, enum sim_stopping how);
 /* The mirror's end of a control connection, and of a data connection. */
 void sim_mirror_control(void *arg, struct sim_message *message);
 
-/* A request is carried out, and answered. */
+/* Carries out a request, and answers it. */
 void sim_mirror_handle(struct ps_control *control, struct sim_message *message);
 void sim_mirror_data(void *arg, struct sim_message *message);
 
 /* Event: the mirror learns that a control connection broke. */
 void sim_mirror_ended(struct sim_world *w, void *control, uint64_t ticket);
 
-/* How much a new data connection takes at once. */
+/* Draws how many bytes a new data connection takes at once. */
 void sim_mirror_socket(struct ps_link *link);
 
 #endif

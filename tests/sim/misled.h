@@ -15,8 +15,8 @@ struct ps_control;
 /* Returns the mirror to which the address of this one leads now. */
 struct sim_mirror *sim_misled_leads(struct sim_mirror *called);
 
-/* The mistake: the mirror that answers is taken for the member that a roster lists at the address
- * that was dialled, whatever it tells of itself. */
+/* The mistake: the client takes the mirror that answers for the member that a roster lists at the
+ * dialled address, whatever the reply says. */
 void sim_misled_reply(const struct ps_control *control, Perseas__Reply *reply);
 
 #endif

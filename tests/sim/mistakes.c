@@ -70,7 +70,7 @@ static void tell_first(struct sim_owner *o, Perseas__ClaimReply *claim)
 	claim->slot->last = first->last;
 }
 
-/* A reply that nobody gave, to a request of this kind. */
+/* Makes up a reply to a request of this kind. */
 static void make_up(Perseas__Reply *reply, int asked)
 {
 	static const Perseas__ConfirmReply confirm = PERSEAS__CONFIRM_REPLY__INIT;
@@ -102,7 +102,7 @@ static void make_up(Perseas__Reply *reply, int asked)
 	}
 }
 
-/* Do R mirrors hold the claim of an owner that is not open yet, this one not counted? */
+/* Returns true if R mirrors other than `but` hold the claim of an owner that is not open yet. */
 static bool others_hold(const struct sim_owner *o, const struct sim_mirror *but)
 {
 	const struct sim_world *w = o->world;
@@ -117,7 +117,7 @@ static bool others_hold(const struct sim_owner *o, const struct sim_mirror *but)
 	return holding >= w->members - w->acks + 1;
 }
 
-/* Is this answered as if all were well, whatever comes, or nothing? */
+/* Returns true if the mistake answers this request with success, whatever arrives. */
 static bool is_made_up(const struct ps_control *control)
 {
 	const struct sim_owner *o = control->owner;
@@ -133,7 +133,7 @@ static bool is_made_up(const struct ps_control *control)
 	return false;
 }
 
-/* As mirrors told before rosters had an epoch. */
+/* Clears the epochs of rosters, as in mirrors before rosters had one. */
 static void tell_versions(Perseas__Header *header)
 {
 	if (header && header->roster)
@@ -150,7 +150,7 @@ static void tell_settled(Perseas__Header *header)
 	header->next_roster = NULL;
 }
 
-/* What the claim shows of rosters is old. */
+/* Makes the claim's rosters look old. */
 static void tell_nothing_new(Perseas__Header *header)
 {
 	tell_settled(header);
@@ -158,7 +158,7 @@ static void tell_nothing_new(Perseas__Header *header)
 		header->roster->epoch = header->roster->version = 0;
 }
 
-/* It belongs to nobody, by what it says of itself. */
+/* Makes the header look like that of an image that no roster lists. */
 static void tell_unlisted(Perseas__Header *header)
 {
 	if (!header)
@@ -198,7 +198,7 @@ void sim_mistake_reply(struct ps_control *control, Perseas__Reply *reply)
 		make_up(reply, control->asked);
 }
 
-/* Is the change recorded on one mirror of the roster, so that this one need not? */
+/* Returns true if another mirror has recorded the change, which the mistake takes for enough. */
 static bool another_has_it(const struct sim_mirror *m)
 {
 	const struct sim_world *w = m->world;
@@ -262,7 +262,8 @@ bool sim_mistake_sign(const struct ps_control *control)
 	        control->asked == PERSEAS__REQUEST__BODY_FINISH);
 }
 
-/* The answer itself comes later, and is nobody's then. */
+/* Takes a sign of progress for the answer. The answer itself arrives later, and belongs to no
+ * request. */
 bool sim_mistake_signed(struct ps_control *control, Perseas__Reply *reply)
 {
 	if (reply->body_case != PERSEAS__REPLY__BODY_WORKING || !sim_mistake_sign(control))
@@ -329,7 +330,7 @@ bool sim_mistake_unadopted(const struct ps_link *link, const struct ps_chain *ch
 	return is(link->owner->world, SIM_MISTAKE_UNADOPTED) && !chain->count && chain->slot.length;
 }
 
-/* Is the mirror being copied whole over this link? */
+/* Returns true if the mirror is being copied whole over this link. */
 static bool is_copied_to(const struct ps_link *link)
 {
 	const struct perseas *p = link->owner->handle;
@@ -402,7 +403,7 @@ static void overwrite(struct store *store, struct session *session)
 			memset(store->image.regions[i].base, 0, store->image.regions[i].size);
 }
 
-/* Whatever record lies where the unfinished one would begin is made to look like it. */
+/* Makes the record at the slot's `next`, of whatever transaction, look like the unfinished one. */
 static void renew_record(struct store *store)
 {
 	struct ps_record *record;
@@ -420,7 +421,7 @@ static void renew_record(struct store *store)
 		               record->time);
 }
 
-/* The unfinished transaction's record is not seen for what it is. */
+/* Hides the record of the unfinished transaction. */
 static void hide_record(struct store *store)
 {
 	struct ps_record *record;
@@ -459,7 +460,8 @@ void sim_mistake_before(struct ps_control *control, const struct sim_message *me
 		hide_record(store);
 }
 
-/* How many mirrors are claimed with this epoch, and which of them stands highest. */
+/* Returns how many mirrors are claimed with this epoch, and sets *highest to the one with the
+ * highest slot. */
 static unsigned count_claimed(struct sim_world *w, uint64_t epoch, struct store **highest)
 {
 	struct ps_slot best = { 0 }, slot;
@@ -483,7 +485,8 @@ static unsigned count_claimed(struct sim_world *w, uint64_t epoch, struct store 
 	return claimed;
 }
 
-/* With R of them claimed the first is adopted; others that are claimed later may stand higher. */
+/* Adopts the highest of the first R claimed mirrors; mirrors that are claimed later may be
+ * higher. */
 static void adopt_soon(struct sim_world *w, uint64_t epoch)
 {
 	struct store *store = NULL;
@@ -541,7 +544,7 @@ void sim_mistake_remember(struct sim_mirror *m)
 {
 	if (!is(m->world, SIM_MISTAKE_FORGETS) || !m->before)
 		return;
-	/* What was given of the memory that is lost stays open until the schedule ends. */
+	/* Clients may still map the lost memory, so it stays until the schedule ends. */
 	m->gone[m->gone_count++] = m->memory;
 	m->memory = m->before;
 	m->before = NULL;

@@ -14,20 +14,20 @@ struct ps_link;
 struct perseas_tx;
 
 /*
- * X(NAME, word on the command line, seeds to search at most, noted seed, what is wrong). The noted
- * seed finds the mistake without a search. If it no longer does, `sim --mistakes` searches, and
- * prints the row with another seed; `sim --note` prints rows with the cheapest of several seeds.
+ * The table of mistakes: X(NAME, word on the command line, seeds to search at most, noted seed,
+ * what is wrong). The noted seed finds the mistake without a search. If it no longer does, `sim
+ * --mistakes` searches, and prints the row with another seed; `sim --note` prints rows with the
+ * cheapest of several seeds.
  *
- * Every mistake that is seeded in the model (proto/model) names the one here that is the same, or
- * the unit test that fails with it: check.py --mistakes shows the table.
- *
- * Two of the model's name one that leaves out more; alone they were found to do no harm here. The
- * data path is connected once all claims are answered, and that is granted only where the claim
- * still stands: who adopts without asking again has asked all the same ("unconfirmed" leaves out
- * what comes after). A mirror without an image is made anew once others confirmed, and filled once
- * they did again, as one is that an open owner claims late: "unasked" leaves out all of it. A
- * joining mirror that answers perseas_confirm does harm only if too few confirmed before it was
- * made anew: in "confirmed-joining" one is enough for that, which does no harm alone, either.
+ * Every mistake that the model (proto/model) seeds names its counterpart here, or the unit test
+ * that fails with it: check.py --mistakes prints the table. Two of the model's mistakes name a
+ * larger one here, because alone they do no harm to this implementation. "unconfirmed": the data
+ * path is connected after all claims are answered, and granted only where the claim still stands,
+ * so an owner that adopts without asking again has asked all the same; the larger mistake also
+ * skips the checks that follow. "unasked": a mirror without an image is made anew after others
+ * confirmed, and filled after they confirmed again; the larger mistake skips both. A joining mirror
+ * that answers perseas_confirm does harm only if too few mirrors confirmed before it was made anew,
+ * so "confirmed-joining" lets one be enough, which alone does no harm either.
  */
 #define SIM_MISTAKES(X)                                                                            \
 	X(WHOLE, "whole", 2000, 200, "an image that is not whole is taken for the state")          \
@@ -162,9 +162,9 @@ enum sim_mistake {
 		SIM_MISTAKES_END,
 	/* Up to here neither the roster changes nor mirrors stop on purpose. */
 	SIM_MISTAKE_PLAIN = SIM_MISTAKE_OWN,
-	/* After this one every owner recovers on demand. */
+	/* With every mistake after this one owners recover on demand. */
 	SIM_MISTAKE_DEMANDS = SIM_MISTAKE_UNANSWERED,
-	/* After this one they read live mirrors by their links. */
+	/* With every mistake after this one they read live mirrors over their links. */
 	SIM_MISTAKE_STRAIGHT = SIM_MISTAKE_RENEWED,
 };
 
@@ -179,28 +179,29 @@ extern const struct sim_mistake_about sim_mistakes[SIM_MISTAKES_END];
 /* Some can do harm only with so many mirrors, and W, or show sooner when more goes wrong. */
 void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares);
 
-/* Is this mistake made? */
+/* Returns true if the schedule makes this mistake. */
 bool sim_mistake_is(const struct sim_world *w, enum sim_mistake mistake);
 
-/* What env_sim.c asks at every look at the clock. */
+/* Called by env_sim.c whenever an owner looks at the clock. */
 void sim_mistake_poke(struct sim_owner *o);
-/* True: the request is answered here, and sent to nobody. */
+/* Returns true if the request is answered here, and must not be sent. */
 bool sim_mistake_request(struct ps_control *control, const Perseas__Request *request);
-/* A claim was granted, and has a slot. */
+/* Called when a claim was granted and has a slot. */
 void sim_mistake_claimed(struct ps_control *control, Perseas__ClaimReply *claim);
-/* A reply has come. */
+/* Called when a reply arrived. */
 void sim_mistake_reply(struct ps_control *control, Perseas__Reply *reply);
-/* A reply that has not come, and is made up; or NULL. */
+/* Returns a made-up reply instead of one that did not arrive, or NULL. */
 Perseas__Reply *sim_mistake_no_reply(struct ps_control *control);
-/* Are replies matched by kind alone, so that late ones wait for newer requests? Does this match? */
+/* Return true if replies are matched by kind only, so that late replies meet newer requests; and
+ * whether this reply matches. */
 bool sim_mistake_by_kind(const struct ps_control *control);
 bool sim_mistake_matches(const struct ps_control *control, const Perseas__Reply *reply);
 
-/* Is a sign of progress that comes now taken for the answer? It is one then. */
+/* Returns true if a sign of progress that arrives now is taken for the answer, which it then is. */
 bool sim_mistake_sign(const struct ps_control *control);
 bool sim_mistake_signed(struct ps_control *control, Perseas__Reply *reply);
 
-/* How much of a write is sent. */
+/* Returns how many bytes of a write are sent. */
 uint32_t sim_mistake_length(const struct ps_link *link, const struct ps_write *write);
 
 /* stream: completions at once; another order; a link that broke and seems not to have. */
@@ -219,10 +220,10 @@ bool sim_mistake_told(struct ps_link *link, unsigned chains);
 bool sim_mistake_lingers(struct ps_link *link);
 /* both: a resync's chunk, or a transaction between two, is not sent, or is changed. */
 bool sim_mistake_chunk(struct ps_link *link, const struct ps_chain *chain);
-/* shared: is the promise overlooked? */
+/* For shm links: returns true if the promise is not looked at. */
 bool sim_mistake_blind(const struct ps_link *link);
 
-/* mirror: does what is under way on a connection that is cut still land? */
+/* For mirrors: returns true if writes in flight on a connection that is cut still arrive. */
 bool sim_mistake_lands(const struct ps_link *link);
 void sim_mistake_stray(struct ps_link *link, struct sim_message *message);
 /* mirror: before and after it handles a request. */
@@ -234,58 +235,66 @@ void sim_mistake_remember(struct sim_mirror *m);
 void sim_mistake_begin(struct sim_mirror *m);
 /* stranger: before this claim; the promise is such that it is granted. */
 void sim_mistake_jump(struct sim_mirror *m, uint64_t epoch);
-/* creating: must several do so? */
+/* For creators: returns true if the mistake needs several of them. */
 bool sim_mistake_creates(const struct sim_world *w);
 /* creating: before a Create; a request that is made up; a refusal that is taken for a yes. */
 void sim_mistake_replace(struct ps_control *control, const struct sim_message *message);
 bool sim_mistake_create_request(struct ps_control *control, const Perseas__Request *request);
 bool sim_mistake_settled(const struct ps_control *control, const Perseas__Reply *reply);
-/* Is one of recovery on demand made, or left out? An answer is changed before it is looked at. */
+/* For recovery on demand: whether such a mistake is made, or a step left out. An answer is changed
+ * before it is read. */
 bool sim_mistake_demands(const struct sim_world *w);
 struct ps_wanted;
 struct ps_fetched;
 void sim_mistake_fetched(struct sim_owner *o, const struct ps_wanted *wanted,
                          struct ps_fetched *fetched);
-/* Is one of reading by links made? Bytes were read; with what was seen of the mirror. */
+/* For reads over links: whether such a mistake is made; called when bytes were read, with what was
+ * seen of the mirror. */
 bool sim_mistake_straight(const struct sim_world *w);
 struct ps_missing;
 struct ps_seen;
 void sim_mistake_peeked(struct sim_owner *o, const struct ps_missing *fetch, struct ps_seen *seen);
 struct ps_demand;
 struct ps_mapping;
-/* Is one made where there is no memory for all of a granule? Such a one gets its rest. */
+/* For granules that memory suffices for only in part: whether such a mistake is made; called when
+ * such a granule gets its rest. */
 bool sim_mistake_poor(const struct sim_world *w);
 void sim_mistake_rest(struct sim_owner *o, struct ps_mapping *mapping, uint64_t offset,
                       const uint8_t *bytes);
 void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
                       const struct ps_missing *missing, const struct ps_fetched *fetched);
-/* work: are transactions kept apart by the library? One of them is about to be committed. */
+/* For applications: returns true if the library keeps transactions apart; called when one of them
+ * is about to commit. */
 bool sim_mistake_apart(const struct sim_world *w);
 void sim_mistake_apart_commits(struct sim_owner *o, struct perseas_tx *tx);
-/* Is one of a heap made? The transaction freed an object; it is about to be committed. */
+/* For heaps: whether such a mistake is made; called when a transaction freed an object, and when it
+ * is about to commit. */
 bool sim_mistake_heaps(const struct sim_world *w);
 void sim_mistake_heap_freed(struct sim_owner *o, struct perseas_tx *tx);
 void sim_mistake_heap_commits(struct sim_owner *o, struct perseas_tx *tx);
-/* Is one of tracked transactions made? When a commit was refused, and is tried no more. */
+/* For tracked transactions: whether such a mistake is made; called when a commit was refused and is
+ * not tried again. */
 bool sim_mistake_tracks(const struct sim_world *w);
 void sim_mistake_refused(struct sim_owner *o);
 /* owner: at every look at the clock. When a claim was granted. */
 void sim_mistake_worn(struct sim_owner *o);
 void sim_mistake_restarts(struct ps_control *control, Perseas__ClaimReply *claim);
-/* segments: is one of their ends made, or of how they are compared? Before and after a mirror
- * handles a request. */
+/* For segments that end, or are compared: whether such a mistake is made; called before and after a
+ * mirror handles a request. */
 bool sim_mistake_destroys(const struct sim_world *w);
 void sim_mistake_before_end(struct ps_control *control, const struct sim_message *message);
 void sim_mistake_after_end(struct ps_control *control, const struct sim_message *message);
-/* segments: is one of their growth made? After a mirror handled a request; bytes are not sent. */
+/* For segments that grow: whether such a mistake is made; called after a mirror handled a request,
+ * and where bytes are not sent. */
 bool sim_mistake_grows(const struct sim_world *w);
 void sim_mistake_after_growth(struct ps_control *control, const struct sim_message *message);
 bool sim_mistake_unsent(const struct ps_link *link, const struct ps_chain *chain);
-/* Is one made about how an owner is confirmed (confirmed.c)? */
+/* Returns true if a mistake of confirmed.c is made. */
 bool sim_mistake_confirms(const struct sim_world *w);
-/* owner: at every look at the clock. What counts as an answer to the last call? */
+/* For confirmed.c: called whenever an owner looks at the clock, and to ask which answers count for
+ * the last call. */
 void sim_mistake_confirmed(struct sim_owner *o);
-/* Is one made about commits that nobody waits for? About those that are held back? */
+/* Return true if a mistake about unawaited commits is made, or about commits that are held back. */
 bool sim_mistake_unwaited(const struct sim_world *w);
 bool sim_mistake_gathers(const struct sim_world *w);
 /* mirror: it stops on purpose, and this is done here (true); before and after it loads spills. */

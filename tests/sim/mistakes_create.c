@@ -27,7 +27,7 @@ bool sim_mistake_creates(const struct sim_world *w)
 	}
 }
 
-/* As mirrors did once: what is creating makes room for the next making. */
+/* The mistake, which mirrors once made: a new creation replaces an image in state creating. */
 void sim_mistake_replace(struct ps_control *control, const struct sim_message *message)
 {
 	struct sim_mirror *m = control->mirror;

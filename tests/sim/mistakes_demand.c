@@ -25,7 +25,7 @@ static Perseas__StoreStatus *changeable(const Perseas__StoreStatus *status)
 	return (Perseas__StoreStatus *)(uintptr_t)status;
 }
 
-/* As if it were promised to this owner still, and had its slot. */
+/* Makes the status look as if the image were promised to this owner and had its slot. */
 static void claim(const struct ps_wanted *wanted, const Perseas__StoreStatus *status)
 {
 	Perseas__Header *header = changeable(status)->header;
@@ -58,7 +58,7 @@ void sim_mistake_fetched(struct sim_owner *o, const struct ps_wanted *wanted,
 	}
 }
 
-/* What came for an earlier mapping comes once more, over what is here by now. */
+/* Fills in bytes once more that came for an earlier mapping, over the present ones. */
 static void come_late(struct sim_owner *o, struct ps_demand *d, const struct ps_missing *missing,
                       uint64_t generation, const struct ps_fetched *fetched)
 {
@@ -91,7 +91,8 @@ bool sim_mistake_poor(const struct sim_world *w)
 	return w->mistake >= SIM_MISTAKE_TORN_MISSED && w->mistake <= SIM_MISTAKE_TORN_AGAIN;
 }
 
-/* With what has come of it before, which may have been committed since. */
+/* Fills in the granule's rest together with bytes that were filled in before, and may have been
+ * committed since. */
 void sim_mistake_rest(struct sim_owner *o, struct ps_mapping *mapping, uint64_t offset,
                       const uint8_t *bytes)
 {
@@ -138,7 +139,7 @@ uint64_t __real_ps_demand_run(struct perseas *p, const struct ps_segment *segmen
 uint64_t __wrap_ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                               uint64_t length, bool *here);
 
-/* Nothing, or all, of the granule of which a part has come. */
+/* Counts nothing, or everything, of a granule of which a part is here. */
 void __wrap_ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here)
 {
 	const uint32_t all = ps_granules_length(d, ps_mapping_of(d, part->generation), part);
@@ -152,7 +153,7 @@ void __wrap_ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint
 	__real_ps_settle_note(d, part, here < all ? here : all);
 }
 
-/* A chunk of a resync is copied from memory that is missing. */
+/* Lets a resync copy a chunk from memory that is missing. */
 bool __wrap_ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                            uint64_t length)
 {
@@ -161,14 +162,14 @@ bool __wrap_ps_demand_want(struct perseas *p, const struct ps_segment *segment, 
 	return here || is((struct sim_owner *)p->env, SIM_MISTAKE_UNFETCHED);
 }
 
-/* It ends, or gets other regions, under who reads by it. */
+/* Lets the link end, or get other regions, while a thread reads by it. */
 void __wrap_ps_demand_part(struct perseas *p, const struct ps_mirror *m)
 {
 	if (!is((struct sim_owner *)p->env, SIM_MISTAKE_NOT_PARTED))
 		__real_ps_demand_part(p, m);
 }
 
-/* As if all were here, for a renewal that copies images. */
+/* Tells a renewal that copies images that all memory is here. */
 uint64_t __wrap_ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                               uint64_t length, bool *here)
 {

@@ -23,7 +23,7 @@ static struct store *store_of(const struct sim_mirror *m)
 	return store && store->header ? store : NULL;
 }
 
-/* What a claim finds of deaths is kept by id while it is handled. */
+/* The deaths that a claim found, by id, while it is handled. */
 static struct death {
 	uint64_t born, died, epoch;
 } deaths[PS_SEGMENTS_MAX];
@@ -61,7 +61,7 @@ static void keep_deaths(Perseas__Header *header)
 	}
 }
 
-/* As if the announcement were the end. */
+/* Takes the announcement of a destroy for the destroy. */
 static void bury(struct session *session)
 {
 	Perseas__Header *header = header_of(session);
@@ -85,8 +85,7 @@ void sim_mistake_after_end(struct ps_control *control, const struct sim_message 
 
 /* --- how segments are compared --- */
 
-/* Is it of the same id, size and, where `births` counts, birth? Its name and address are not looked
- * at. */
+/* Compares id and size, and with `births` the birth, but neither name nor address. */
 static bool is_like(const struct perseas *p, const Perseas__Segment *theirs, bool births)
 {
 	for (unsigned i = 0; i < p->segment_count; i++) {
@@ -99,7 +98,7 @@ static bool is_like(const struct perseas *p, const Perseas__Segment *theirs, boo
 	return false;
 }
 
-/* Is it like one of the owner's, but for its random id? */
+/* Returns true if the segment equals one of the owner's in all but its random id. */
 static bool is_of_any_publish(const struct perseas *p, const Perseas__Segment *theirs)
 {
 	struct ps_segment_key other = ps_message_key(theirs);

@@ -50,7 +50,7 @@ void __wrap_ps_gather_before(const struct perseas_tx *tx, unsigned flags)
 		__real_ps_gather_before(tx, flags);
 }
 
-/* What it changed, by transactions that may be open again. */
+/* Reads the bytes of the group again, which open transactions may have changed since. */
 static void read_again(struct perseas *p)
 {
 	struct ps_gather *g = p->commit.gather;

@@ -19,7 +19,7 @@ static const struct sim_world *world_of(const struct perseas *p)
 	return ((const struct sim_owner *)p->env)->world;
 }
 
-/* Not the last of a run, which would go with them. */
+/* Releases the bits early, but not the last ones of a run, which would end the run. */
 static void release_word(const struct ps_edit *edit)
 {
 	struct ps_run *run = edit->extent->runs[edit->chunk];
@@ -60,7 +60,8 @@ void sim_mistake_heap_commits(struct sim_owner *o, struct perseas_tx *tx)
 void __real_ps_run_release(struct ps_run *run, unsigned word, uint64_t bits);
 void __wrap_ps_run_release(struct ps_run *run, unsigned word, uint64_t bits);
 
-/* What an abort gives back stays reserved; what was given to others early is not given twice. */
+/* Keeps objects reserved that an abort gives back; objects that others got early are not given
+ * twice. */
 void __wrap_ps_run_release(struct ps_run *run, unsigned word, uint64_t bits)
 {
 	const struct perseas *p = run->extent->heap->p;
@@ -88,7 +89,7 @@ void __wrap_ps_late_end(struct perseas_tx *tx)
 void __real_ps_late_apply(struct perseas_tx *tx);
 void __wrap_ps_late_apply(struct perseas_tx *tx);
 
-/* What the transaction before applied is applied once more, on top of this one's. */
+/* Applies the previous transaction's changes again, on top of this one's. */
 static void apply_again(struct sim_owner *o, const struct perseas_tx *tx)
 {
 	struct sim_applied *applied = &o->heap;
@@ -122,10 +123,10 @@ void __wrap_ps_late_apply(struct perseas_tx *tx)
 int __real_ps_map_death(struct perseas *p, struct ps_death *death);
 int __wrap_ps_map_death(struct perseas *p, struct ps_death *death);
 
-/* What was chosen, cut in two. */
+/* A choice that is cut in two. */
 struct halves {
 	struct ps_death *whole;
-	unsigned first; /* 0: the metadata of each extent; 1: its objects */
+	unsigned first; /* 0: half of them is the metadata of each extent; 1: it is the objects */
 };
 
 static void choose_half(struct ps_death *half, void *arg)
@@ -143,7 +144,7 @@ static void stay(void *arg)
 {
 	const struct halves *halves = arg;
 
-	/* Without its metadata it can be nobody's any more. */
+	/* Without its metadata the extent can belong to nobody. */
 	if (!halves->first)
 		halves->whole->stay(halves->whole->arg);
 }

@@ -9,9 +9,9 @@
 #include "../../client/core/quorum.h"
 #include "mirror.h"
 
-/* --- what it decides, it decides while time passes --- */
+/* --- decisions that are made while time passes --- */
 
-/* As if the transaction that is in doubt had not been sent: the next one gets its seq. */
+/* Gives the seq of the transaction in doubt to the next one, as if it had never been sent. */
 static void redo(struct perseas *p)
 {
 	const struct ps_entry *entry = ps_ring_find(&p->commit.ring, p->commit.seq);
@@ -63,7 +63,7 @@ static struct ps_mirror *mirror_of(struct perseas *p, const struct sim_mirror *m
 	return NULL;
 }
 
-/* It stands where this owner knew it to stand, or where its ring begins. */
+/* Tells the seq at which this owner knew the mirror, or the beginning of its ring. */
 static void tell_seq(struct sim_owner *o, const struct ps_mirror *m, Perseas__Slot *slot)
 {
 	const struct ps_ring *ring = &o->handle->commit.ring;
@@ -73,7 +73,7 @@ static void tell_seq(struct sim_owner *o, const struct ps_mirror *m, Perseas__Sl
 		slot->seq = m->acked;
 	if (sim_mistake_is(o->world, SIM_MISTAKE_LAPPED) && slot->seq + 1 < ring->first)
 		slot->seq = ring->first - 1;
-	/* Its record is the one before the next, so that this owner knows it. */
+	/* Tells the record before the next one, so that this owner knows it. */
 	next = ps_ring_find(ring, slot->seq + 1);
 	if (next)
 		slot->last =
@@ -92,7 +92,7 @@ void sim_mistake_claimed(struct ps_control *control, Perseas__ClaimReply *claim)
 	own = claim->slot->epoch == o->handle->epoch;
 	if (own)
 		tell_seq(o, m, claim->slot);
-	/* What it has forgotten is taken for a copy that did not end. */
+	/* Takes the image that a reverted owner forgot for an interrupted copy. */
 	if (own && o->reverted && sim_mistake_is(o->world, SIM_MISTAKE_PAST)) {
 		claim->slot->epoch--;
 		claim->header->state = PERSEAS__STATE__STATE_JOINING;
@@ -103,7 +103,7 @@ void sim_mistake_claimed(struct ps_control *control, Perseas__ClaimReply *claim)
 		claim->slot->epoch--;
 }
 
-/* --- what is sent from the ring --- */
+/* --- writes from the ring --- */
 
 unsigned sim_mistake_ahead(struct ps_link *link)
 {

@@ -23,7 +23,7 @@ static void be_busy(struct sim_schedule *schedule)
 	schedule->splits = 40;
 }
 
-/* Both, and faults come just when a roster is being changed. */
+/* Makes the schedule busy and its rosters change often, and lets faults fall into those changes. */
 static void aim_at_changes(struct sim_schedule *schedule, unsigned *spares)
 {
 	be_busy(schedule);
@@ -31,7 +31,7 @@ static void aim_at_changes(struct sim_schedule *schedule, unsigned *spares)
 	schedule->aimed = 80;
 }
 
-/* So much is committed that mirrors cannot follow, where one is enough. */
+/* Lets owners commit so much that mirrors cannot follow, where one mirror is enough. */
 static void hurry(struct sim_schedule *schedule)
 {
 	schedule->local = 0;
@@ -90,7 +90,7 @@ static void be_rivals(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	schedule->restless = w->seed % 4 == 0;
 }
 
-/* Those that show while rosters change, or mirrors stop on purpose. */
+/* Shapes schedules for mistakes that show while rosters change, or when mirrors stop on purpose. */
 static void shape_members(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *schedule = w->schedule;
@@ -228,8 +228,8 @@ static void shape_owners(struct sim_world *w, unsigned *mirrors)
 	case SIM_MISTAKE_DROPPED:
 		set_size(w, mirrors, 2, 1);
 		hurry(schedule);
-		/* It does harm where a mirror is dropped while it is told that its copy is whole,
-		 * and the connection has not taken all that was sent. */
+		/* The mistake does harm if a mirror is dropped while it is told that its copy is
+		 * whole, and the connection has not taken all bytes yet. */
 		schedule->window = 1500;
 		break;
 	default:

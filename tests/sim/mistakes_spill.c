@@ -39,7 +39,7 @@ static void end_daemon(struct sim_world *w, void *arg, uint64_t ticket)
 	m->early = NULL;
 }
 
-/* What is written is the image of now, and sessions go on until the daemon ends. */
+/* Writes the present image, while sessions go on until the daemon ends. */
 bool sim_mistake_stops(struct sim_mirror *m)
 {
 	struct spill_sum sum;
@@ -69,7 +69,7 @@ static void keep_spill(struct sim_mirror *m)
 	m->old_spill = kept;
 }
 
-/* Nobody looks into the memory. */
+/* Starts without looking into the memory. */
 static void forget_memory(struct sim_mirror *m)
 {
 	stores_free(m->stores);
@@ -105,7 +105,7 @@ void sim_mistake_unspill(struct sim_mirror *m)
 		spill_heap_put(m->spill, SIM_STORE, bytes, len);
 }
 
-/* Its image counts under an id that the roster lists: its own, or that of this mirror's member. */
+/* Gives the image an id that the roster lists: its own, or that of this mirror's member. */
 void sim_mistake_unspilled(struct sim_mirror *m)
 {
 	struct store *store = store_find(m->stores, SIM_STORE);

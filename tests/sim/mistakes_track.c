@@ -15,7 +15,7 @@ bool sim_mistake_tracks(const struct sim_world *w)
 	       w->mistake == SIM_MISTAKE_UNSETTLED || sim_mistake_poor(w);
 }
 
-/* As if it had looked for what was written, and nothing were left of that. */
+/* Forgets what the thread wrote, as if it had been looked at already. */
 static void forget(struct perseas *p, struct ps_segment *segment)
 {
 	pthread_mutex_lock(&p->lock);
@@ -60,7 +60,7 @@ void __wrap_ps_tx_copy_committed(struct perseas *p, const struct ps_segment *seg
 void __real_ps_demand_settle(struct perseas *p);
 void __wrap_ps_demand_settle(struct perseas *p);
 
-/* It looks for what was stored where memory counts as here, and does not wait for the rest. */
+/* Looks for stores where memory counts as here, and does not wait for the rest. */
 void __wrap_ps_demand_settle(struct perseas *p)
 {
 	if (!sim_mistake_is(((const struct sim_owner *)p->env)->world, SIM_MISTAKE_UNSETTLED))

@@ -19,7 +19,7 @@
 #include "../../client/open/step.h"
 #include "process.h"
 
-/* Declares the function that stands in front, and the one behind it. */
+/* Declares the function that is called instead, and the one that it wraps. */
 #define WRAPPED(type, name, ...)         \
 	type __real_##name(__VA_ARGS__); \
 	type __wrap_##name(__VA_ARGS__)
@@ -55,7 +55,7 @@ static bool is(const struct perseas *p, enum sim_mistake mistake)
 
 /* --- a create --- */
 
-/* As if the first mirror were not in the roster: it is neither looked at nor abandoned there. */
+/* Withdraws a creation without the first mirror, as if the roster did not have it. */
 int __wrap_ps_making_withdraw(struct perseas *p, const uint8_t *store_id,
                               const Perseas__Roster *roster, bool *decided)
 {
@@ -76,7 +76,7 @@ bool __wrap_ps_quorum_touched(const struct perseas *p, uint32_t set)
 	return is(p, SIM_MISTAKE_UNTOUCHED) || __real_ps_quorum_touched(p, set);
 }
 
-/* A new mirror that the joint roster lists is made anew, and no member of the old one confirms. */
+/* Makes the image of a new mirror of the joint roster without a confirmation by the old roster. */
 bool __wrap_ps_quorum_anew_joint(const struct perseas *p, uint32_t set)
 {
 	return is(p, SIM_MISTAKE_JOINT_UNASKED) || __real_ps_quorum_anew_joint(p, set);
@@ -95,7 +95,7 @@ static uint64_t last_epoch(struct perseas *p, struct ps_mirror *from)
 	return epoch;
 }
 
-/* As if the mirror stood where whoever did what it missed began. */
+/* Takes the mirror for one that stands where the owner of the missing transactions began. */
 int __wrap_ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
 	const uint64_t stands = m->found.at.epoch;
@@ -110,7 +110,8 @@ int __wrap_ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_
 	return rc;
 }
 
-/* What was read from one mirror is sent to another as it is, whatever was put back in it. */
+/* Sends bytes of one mirror to another as they were read, although a rollback changed them
+ * since. */
 int __wrap_ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
                           void *bytes, uint64_t length)
 {
@@ -139,7 +140,7 @@ int __wrap_ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct 
 	return __real_ps_mirror_write(p, m, chain);
 }
 
-/* --- commits that nobody waits for --- */
+/* --- unawaited commits --- */
 
 bool sim_mistake_unwaited(const struct sim_world *w)
 {
@@ -173,7 +174,7 @@ int __wrap_ps_unwaited_finish(struct perseas *p)
 
 /* --- a copy --- */
 
-/* It bears the id that the roster listed before. */
+/* The new image keeps the id that the roster listed before. */
 int __wrap_ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	if (is(p, SIM_MISTAKE_PARENT_BACK))
@@ -188,7 +189,7 @@ int __wrap_ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_er
 	return __real_ps_rejoin_beside(p, m, error);
 }
 
-/* No roster learns of the new id. */
+/* No roster records the new id. */
 void __wrap_ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id)
 {
 	if (is(p, SIM_MISTAKE_JOINT_ANEW))

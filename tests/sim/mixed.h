@@ -9,19 +9,20 @@
 
 #include "world.h"
 
-/* The seeds from SIM_MIXED up to SIM_MIXED_END - 1 are mixed, and of those from SIM_WIDE_SEEDS on
- * the half with an odd digit of thousands. */
+/* Mixed are the seeds from SIM_MIXED to SIM_MIXED_END - 1, and of the seeds from SIM_WIDE_SEEDS on
+ * those with an odd digit of thousands. */
 #define SIM_MIXED ((uint64_t)1000000)
 #define SIM_MIXED_END ((uint64_t)2000000)
 
 /* Returns true if the schedule of this world is mixed. */
 bool sim_is_mixed(const struct sim_world *w);
 
-/* Draws, for those, what an application uses; its heap is heap_work.c's to draw. */
+/* Draws, for mixed seeds, which features the application uses; heap_work.c draws its heap. */
 void sim_mixed_shape(struct sim_world *w);
 
-/* PERSEAS_SERIAL, or 0: does a transaction that is tracked take its turn, too? alone: no other is
- * open, which might have the turn for longer than a thread of the simulator can wait. */
+/* Returns PERSEAS_SERIAL if a tracked transaction takes its turn, too, else 0. With `alone` no
+ * other transaction is open, which might have the turn for longer than a thread of the simulator
+ * can wait. */
 unsigned sim_mixed_turn(struct sim_world *w, bool alone);
 
 #endif

@@ -25,7 +25,7 @@ struct sim_path {
 	uint64_t delay;   /* ns, at least */
 	uint64_t jitter;  /* ns, up to so much more */
 	uint64_t byte_ns; /* what a byte takes */
-	bool blocked[2];  /* by direction: what is sent waits */
+	bool blocked[2];  /* by direction: messages wait */
 	struct sim_pipe *pipes;
 };
 
@@ -34,7 +34,7 @@ struct sim_pipe {
 	struct sim_world *world;
 	struct sim_path *path;
 	enum sim_direction direction;
-	bool broken; /* what is sent is lost */
+	bool broken; /* messages are lost */
 	bool armed;  /* an event for the first message is due */
 	struct sim_message *first, *last;
 	uint64_t arrival; /* of the last message that was sent */
@@ -46,15 +46,15 @@ void sim_pipe_init(struct sim_world *w, struct sim_pipe *pipe, struct sim_path *
                    enum sim_direction direction,
                    void (*deliver)(void *arg, struct sim_message *message), void *arg);
 
-/* A message with room for `len` bytes; bytes may be NULL. */
+/* Returns a new message of `len` bytes, which may be NULL. */
 struct sim_message *sim_message_new(struct sim_world *w, int kind, const void *bytes, size_t len);
 
 void sim_pipe_send(struct sim_pipe *pipe, struct sim_message *message);
 
-/* What is under way, and what is sent from now on, is lost. */
+/* Loses all messages in flight, and all later ones. */
 void sim_pipe_break(struct sim_pipe *pipe);
 
-/* What is sent in a direction that is blocked waits. */
+/* Blocks or opens the directions: messages in a blocked direction wait. */
 void sim_path_block(struct sim_path *path, bool out, bool in);
 /* Event: both directions are open. */
 void sim_path_unblock(struct sim_world *w, void *path, uint64_t ticket);

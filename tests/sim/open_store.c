@@ -48,17 +48,17 @@ static uint32_t flags_of(const struct sim_application *a)
 	struct sim_world *w = a->world;
 	uint32_t flags = a->flags;
 
-	/* Once the store was there, a loss of all that it was is no reason to make another. */
+	/* After the store existed, losing all of it must not make another. */
 	if (!sim_creators_at_work(w) || sim_owners_opened(w))
 		flags &= ~(uint32_t)PERSEAS_CREATE;
-	/* What another left is taken back by some, and completed by others. */
+	/* Some owners cancel a change that an owner left unfinished, and others complete it. */
 	if (!a->last && sim_rosters_find(w).next && sim_chance(w, w->schedule->cancels))
 		flags |= PERSEAS_CANCEL;
 	if (sim_operator_keeps_low(w))
 		flags |= PERSEAS_LEVEL_0;
 	if (w->schedule->tracks)
 		flags |= PERSEAS_TRACKED;
-	/* What is written is told of small segments only (written_sim.c). */
+	/* written_sim.c reports the written pages of small segments only. */
 	if (w->schedule->heap)
 		flags &= ~(uint32_t)PERSEAS_CHECK_WRITES;
 	return flags;

@@ -46,8 +46,8 @@ void sim_operator_list(struct sim_world *w, bool first, bool last, char list[SIM
 			used += (size_t)snprintf(list, SIM_LIST, "%s", w->mirrors[i]->address);
 }
 
-/* Nothing is drawn for it. Schedules with a mistake are as they were before there were levels, but
- * for those that need level 1. */
+/* Draws nothing, so that schedules keep their course. Schedules with a mistake have level 0, except
+ * for mistakes that need level 1. */
 bool sim_operator_keeps_low(const struct sim_world *w)
 {
 	if (sim_aim_is(w, &sim_fillers_aim) || w->mistake == SIM_MISTAKE_ANY_PUBLISH)
@@ -55,7 +55,7 @@ bool sim_operator_keeps_low(const struct sim_world *w)
 	return w->mistake || w->seed % 3 == 1;
 }
 
-/* Does the image's roster list an image that the newest roster lists? */
+/* Returns true if the image's roster and the newest roster list a common image. */
 static bool has_common(const struct sim_world *w, const Perseas__Roster *theirs)
 {
 	const struct sim_rosters found = sim_rosters_find(w);
@@ -81,8 +81,9 @@ static void drop(struct sim_mirror *m, const struct store *store, const char *wh
 		sim_fail(m->world, "mirror %u: the image stays: %s", m->index, why.text);
 }
 
-/* Returns what the image is, or NULL if it has to stay. A late Create leaves a making that nobody
- * goes on with, and no owner replaces it: its mirror cannot know that its creator is gone. */
+/* Returns what the image is, or NULL if it must stay. A late Create leaves an image in state
+ * creating that nobody completes and no owner replaces: its mirror cannot know that its creator is
+ * gone. */
 static const char *find_left(const struct sim_world *w, const Perseas__Header *header)
 {
 	if (has_common(w, header->roster))
@@ -117,7 +118,7 @@ static const struct sim_mirror *some_spare(struct sim_application *a)
 	return sim_roster_names(a->p->roster, m) ? NULL : m;
 }
 
-/* Has it lost what it held? Others may think so of any. */
+/* Returns true if the mirror lost its image. Others may believe that of any mirror. */
 static bool is_gone(const struct sim_world *w, const char *address)
 {
 	for (unsigned i = 0; address && i < w->mirror_count; i++)
@@ -126,7 +127,7 @@ static bool is_gone(const struct sim_world *w, const char *address)
 	return false;
 }
 
-/* A member of the roster that nobody can reach now, or NULL. */
+/* Returns a member of the roster that nobody can reach now, or NULL. */
 static const char *dead_member(const struct sim_application *a)
 {
 	const struct sim_world *w = a->world;
@@ -138,7 +139,7 @@ static const char *dead_member(const struct sim_application *a)
 	return NULL;
 }
 
-/* False: there is nothing that could be changed so. */
+/* Draws a change. Returns false if no such change is possible. */
 static bool draw(struct sim_application *a, struct perseas_roster_change *change)
 {
 	struct sim_world *w = a->world;
@@ -150,7 +151,7 @@ static bool draw(struct sim_application *a, struct perseas_roster_change *change
 	*change = (struct perseas_roster_change){ .kind = (int)sim_between(w, 1, 3) };
 	if (change->kind != PERSEAS_ROSTER_ADD)
 		change->address = roster->members[sim_below(w, members)]->address;
-	/* What is dead is what an operator wants to be rid of. */
+	/* Operators mostly remove what is dead. */
 	if (change->address && dead && sim_chance(w, 70))
 		change->address = dead;
 	if (change->kind != PERSEAS_ROSTER_REMOVE && !spare)
@@ -167,8 +168,9 @@ static bool draw(struct sim_application *a, struct perseas_roster_change *change
 	return true;
 }
 
-/* It is over, and the newest roster that a mirror ever had says so, unless another owner's is
- * newer. Mirrors that recorded it may have lost their memory before its owner heard of that. */
+/* Checks the result of a change against the newest roster that any mirror ever had, unless another
+ * owner's is newer. Mirrors that recorded it may have lost their memory before its owner heard of
+ * that. */
 static void check_changed(struct sim_application *a, const char *without, const char *with)
 {
 	struct sim_world *w = a->world;

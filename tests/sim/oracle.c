@@ -13,13 +13,13 @@
 
 enum { NAMES = 4096, LOSSES_MAX = 64 };
 
-/* What (epoch, seq) stands for. */
+/* The state that (epoch, seq) names. */
 struct name {
 	uint64_t epoch, seq;
 	struct sim_node *node;
 };
 
-/* What a claimer chose: the state that it adopts first. */
+/* The state that a claimer adopted first. */
 struct choice {
 	struct choice *next;
 	uint64_t epoch;
@@ -75,8 +75,8 @@ static bool is_in_use(const struct sim_world *w, const struct name *name)
 	return false;
 }
 
-/* An epoch whose open did not succeed may be claimed again when all mirrors that promised it have
- * lost their memory; what was adopted under it went with them. */
+/* Names a state. A failed open's epoch may be claimed again once all mirrors that promised it lost
+ * their memory; what was adopted under it was lost with them. */
 static void give_name(struct sim_world *w, struct sim_node *node, uint64_t epoch, uint64_t seq)
 {
 	struct name *name = find_name(w->oracle, epoch, seq);
@@ -180,7 +180,7 @@ static bool holds(const struct sim_mirror *m, const void *arg)
 	return descends(m->at, copies->node) && m->at_epoch >= copies->epoch;
 }
 
-/* Those that are on members of the roster, and those that were. */
+/* Counts copies on members of the roster, and copies that were there. */
 static unsigned count_copies(const struct sim_world *w, const Perseas__Roster *roster,
                              const void *arg)
 {
@@ -244,7 +244,8 @@ void sim_oracle_asks(struct sim_owner *o, int kind)
 		o->confirmed = (struct sim_moment){ oracle->acked, oracle->losses };
 	if (kind != PERSEAS__REQUEST__BODY_FINISH || !p || !p->renewing)
 		return;
-	/* It may be handled when the owner is dead and its handle gone. */
+	/* Copies what is needed of the owner: the message may be handled after its handle is
+	 * gone. */
 	o->renewal = (struct sim_renewal){ .epoch = p->epoch, .sealed = p->upkeep.renewal.sealed };
 	memcpy(o->renewal.owner, p->owner, PS_ID_SIZE);
 }
@@ -301,7 +302,7 @@ struct sim_node *sim_oracle_opened(struct sim_world *w, uint64_t epoch, uint64_t
 	if (!sim_rosters_enough(w, count_copies, &copies))
 		sim_fail(w, "an open returned as %s, and W do not hold it so",
 		         sim_state(w, epoch, seq));
-	/* W mirrors hold it anew: what was lost before counts no more. */
+	/* W mirrors hold the state again, so earlier losses do not count any more. */
 	if (node->mark < confirmed->losses)
 		node->mark = confirmed->losses;
 	acknowledge(w, node);
@@ -338,7 +339,7 @@ static uint8_t *scratch_of(struct sim_world *w, uint32_t id, uint64_t size)
 	return oracle->scratch[id];
 }
 
-/* What a claim would find, in a copy. */
+/* Finds, on a copy, what a claim would find. */
 static void recover(struct sim_mirror *m, const struct store *store, struct ps_image *view,
                     struct ps_slot *slot)
 {
@@ -358,7 +359,7 @@ static void recover(struct sim_mirror *m, const struct store *store, struct ps_i
 		         (int)recovery);
 }
 
-/* An image was adopted: with one epoch a claimer chooses once (I6). */
+/* Notes which state was adopted: a claimer chooses once for each epoch (I6). */
 static void note_choice(struct sim_mirror *m, const struct store *store, uint64_t epoch,
                         struct sim_node *node)
 {
@@ -382,7 +383,8 @@ static void note_choice(struct sim_mirror *m, const struct store *store, uint64_
 	oracle->choices = choice;
 }
 
-/* An owner that renews its claims copies its memory where no mirror stands at it. */
+/* Finds the state of an owner that renewed its claims, which copies its memory to mirrors that do
+ * not have its state. */
 static struct sim_node *renewed(struct sim_mirror *m, const struct store *store,
                                 const struct ps_slot *slot)
 {
@@ -405,8 +407,9 @@ static struct sim_node *renewed(struct sim_mirror *m, const struct store *store,
 	return NULL;
 }
 
-/* An open that finds a change of the roster decided writes to no mirror that leaves the roster. If
- * only such a mirror has the chosen state, that gets the claimer's epoch on the first copy. */
+/* Finds the state that an open copied from a mirror that leaves the roster. If only such a mirror
+ * has the chosen state, the first copy of it gets the claimer's epoch, since an open never writes
+ * to that mirror. */
 static struct sim_node *copied_from_leaving(struct sim_mirror *m, const struct store *store,
                                             const struct ps_slot *slot)
 {
@@ -433,7 +436,7 @@ static struct sim_node *copied_from_leaving(struct sim_mirror *m, const struct s
 	return from->at;
 }
 
-/* Which state must it be? */
+/* Returns the state that the slot must stand for. */
 static struct sim_node *identify(struct sim_mirror *m, const struct store *store,
                                  const struct ps_slot *slot)
 {
@@ -474,7 +477,7 @@ static const struct sim_segment *segment_of(const struct sim_node *node,
 	return NULL;
 }
 
-/* Is it of the publish that made the state's segment? */
+/* Returns true if the segment comes from the publish that made the state's segment. */
 static bool is_same_publish(const struct sim_segment *s, const Perseas__Segment *from)
 {
 	static const uint8_t none[PS_ID_SIZE];
@@ -550,7 +553,7 @@ static void look_at(struct sim_mirror *m, struct store *store)
 	move(m, node, slot.epoch);
 }
 
-/* While the daemon is away, an owner on its host may write on: the image as it lies there. */
+/* Looks at the image of a daemon that is down: an owner on its host may go on writing. */
 static void look_without_daemon(struct sim_mirror *m)
 {
 	struct stores stores = { .memory = m->memory };

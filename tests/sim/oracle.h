@@ -9,24 +9,25 @@
 #include "../../proto/image/layout.h"
 #include "world.h"
 
-/* Those that applications fill, and behind them two for each extent of a heap: objects, and
- * metadata. A heap may have the chunks of two extents. Where mirrors had no memory for that, it has
- * grown by a chunk at a time. */
+/* The segments that applications fill, and after them two for each extent of a heap: objects and
+ * metadata. A heap may fill two extents; where mirrors had no memory for more, it grew by one chunk
+ * at a time. */
 enum { SIM_SEGMENTS = 3, SIM_EXTENTS = 5, SIM_WHOLE = SIM_SEGMENTS + 2 * SIM_EXTENTS };
 
-/* Behind these stand what the former may have grown by, which are segments in images. */
+/* After these come the parts by which the first ones may grow; images have them as segments. */
 enum { SIM_PARTS = 2, SIM_NAMED = SIM_WHOLE + SIM_PARTS * SIM_SEGMENTS };
 
-/* Bytes: of most segments, at most; of those that grow, and of each of their parts; in a range. */
+/* Sizes in bytes: of most segments, at most; of segments that grow, and of each part; of a
+ * range. */
 enum { SIM_SEGMENT_MAX = 2048, SIM_PAGE = 4096, SIM_RANGE_MAX = (1 + SIM_PARTS) * SIM_PAGE };
 
-/* An object that a heap must have. */
+/* An object that the heap must have. */
 struct sim_object {
 	unsigned extent;
 	uint32_t offset, size; /* in the extent; of the object: 0 is none */
 	uint64_t type;
 	uint8_t value; /* of each of its bytes */
-	bool raw;      /* but for one whose bytes are nobody's */
+	bool raw;      /* false for an object whose bytes belong to no transaction */
 };
 
 struct sim_segment {
@@ -61,10 +62,11 @@ static inline unsigned sim_part(unsigned i, unsigned k)
 
 void sim_oracle_begin(struct sim_world *w);
 
-/* An image may have changed: I1 to I3, and the copies of what was acknowledged (I4, I8). */
+/* Checks an image that may have changed: I1 to I3, and the copies of acknowledged states (I4,
+ * I8). */
 void sim_oracle_look(struct sim_mirror *m);
 
-/* An owner's write of `epoch` is about to be put to `to` (I5). */
+/* Checks an owner's write of `epoch` before it is stored at `to` (I5). */
 void sim_oracle_wrote(struct sim_mirror *m, uint64_t epoch, const uint8_t *to);
 
 /* The store is gone from all mirrors before anything was committed. What its owners still send is
@@ -77,7 +79,8 @@ struct sim_node *sim_oracle_apart(struct sim_world *w);
 /* The mirror has lost its memory. */
 void sim_oracle_lost(struct sim_mirror *m);
 
-/* A transaction is about to be sent as (epoch, seq). Its state is the parent's until edited. */
+/* Makes the state of a transaction that is about to be sent as (epoch, seq): the parent's state,
+ * until it is edited. */
 struct sim_node *sim_node_new(struct sim_world *w, struct sim_node *parent, uint64_t epoch,
                               uint64_t seq);
 uint8_t *sim_node_edit(struct sim_world *w, struct sim_node *node, unsigned segment);
@@ -87,17 +90,17 @@ struct ps_segment;
 void sim_node_bear(const struct sim_owner *o, struct sim_node *node, unsigned i,
                    const struct ps_segment *as);
 
-/* An owner was told that W mirrors hold it (I4). */
+/* Notes that an owner was told that W mirrors hold the state (I4). */
 void sim_oracle_acknowledged(struct sim_world *w, struct sim_node *node);
 
-/* An owner was told that it still was the owner after it was asked to find out. It answered from
- * this state, and `acked` was what anybody had been told by then. */
+/* Checks an answer of perseas_confirm: the owner answered from `node`, and `acked` was
+ * acknowledged, by any owner, when the call began. */
 void sim_oracle_confirmed(struct sim_world *w, struct sim_node *node, const struct sim_node *acked);
 
 /* Returns the last state that anybody was told of as safe. */
 const struct sim_node *sim_oracle_newest(const struct sim_world *w);
 
-/* An open asks its mirrors whether they are still its own: this is the moment that it shows. */
+/* What holds when an open asks its mirrors whether they still hold its claim. */
 struct sim_moment {
 	struct sim_node *acked;
 	unsigned losses;
@@ -106,7 +109,8 @@ struct sim_moment {
 /* The owner sends a request of this kind. */
 void sim_oracle_asks(struct sim_owner *o, int kind);
 
-/* An open that asked so last returned with this state (I6, I7). */
+/* Checks the state with which an open returned that asked its mirrors last at `confirmed` (I6,
+ * I7). */
 struct sim_node *sim_oracle_opened(struct sim_world *w, uint64_t epoch, uint64_t seq,
                                    const struct sim_moment *confirmed);
 

@@ -32,7 +32,7 @@ struct overload {
 	bool began, waited; /* a copy; commits, for one */
 };
 
-/* Does the link carry nothing in the end? */
+/* Returns true if the link carries nothing in the end. */
 static bool is_cut(const struct sim_world *w)
 {
 	return w->mistake ? w->mistake == SIM_MISTAKE_PACED_STUCK
@@ -50,7 +50,7 @@ static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	s->cancels = s->nowait = s->gather_us = s->tracks = s->trims = 0;
 	s->destroys = s->grows = s->confirms = s->threads = s->alarms = 0;
 	s->demand = s->straight = s->apart = false;
-	/* A heap makes the image larger than the ring's share of a copy. */
+	/* The heap makes the image larger than the part of the ring that a copy may use. */
 	s->heap = true;
 	s->large = 100;
 	s->log_size = 32768;

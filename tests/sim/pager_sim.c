@@ -83,7 +83,7 @@ static int pager_cover(struct ps_pager *pager, uint8_t *base, uint64_t size, boo
 	return 0;
 }
 
-/* Of the page that the byte is in: has it come? */
+/* Returns the flag that says whether the byte's page is here. */
 static bool *came(const struct ps_pager *pager, const uint8_t *at)
 {
 	const struct covered *covered = pager->covered;
@@ -93,7 +93,8 @@ static bool *came(const struct ps_pager *pager, const uint8_t *at)
 	return &covered->came[(at - covered->base) / SIM_SMALL_PAGE];
 }
 
-/* With the lock. Can the byte be seen? If not, it is asked for, unless it never comes. */
+/* Returns true if the byte can be read. Otherwise asks for it, or sets *never. The caller holds the
+ * lock. */
 static bool can_see(struct ps_demand *d, const uint8_t *at, bool *never)
 {
 	struct ps_mapping *mapping = ps_mapping_at(d, (uint64_t)(uintptr_t)at);
@@ -122,7 +123,7 @@ int sim_pager_touch(struct sim_owner *o, const uint8_t *at, uint64_t length)
 	return never ? PERSEAS_EFENCED : 0;
 }
 
-/* Whole pages of them, but not all. */
+/* Returns the length of some of the whole pages, but not all. */
 static uint32_t some(struct ps_pager *pager, uint32_t length)
 {
 	const uint32_t pages = (length + SIM_SMALL_PAGE - 1) / SIM_SMALL_PAGE;
@@ -130,7 +131,7 @@ static uint32_t some(struct ps_pager *pager, uint32_t length)
 	return (uint32_t)sim_below(pager->owner->world, pages) * SIM_SMALL_PAGE;
 }
 
-/* For so many of them there is memory now. */
+/* Returns for how many of the bytes there is memory now. */
 static uint32_t room(struct ps_pager *pager, uint32_t length)
 {
 	struct sim_world *w = pager->owner->world;
@@ -141,7 +142,7 @@ static uint32_t room(struct ps_pager *pager, uint32_t length)
 	return some(pager, length);
 }
 
-/* These pages come, but for those that are here. */
+/* Copies in the pages that are not here yet. */
 static void come(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
                  bool watched)
 {
@@ -251,7 +252,7 @@ static int pager_answer(struct ps_pager *pager, unsigned which, struct ps_fetche
 	return 1;
 }
 
-/* The dead wait for nobody. */
+/* Ends the waits of a dead process. */
 static void let_go(struct ps_pager *pager)
 {
 	struct ps_demand *d = pager->demand;

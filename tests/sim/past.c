@@ -56,7 +56,8 @@ static void look(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_at(w, w->now + LOOKS, look, o, ticket);
 }
 
-/* Has the owner nothing open or under way, so that it can be taken back as a whole? */
+/* Returns true if the owner has nothing open or in flight, so that it can be taken back as a
+ * whole. */
 static bool is_idle(const struct sim_owner *o)
 {
 	const struct perseas *p = o->handle;

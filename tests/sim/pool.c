@@ -107,7 +107,7 @@ static void stop(int signal_number)
 	atomic_store(&pool->stop, true);
 }
 
-/* Only this process stops for signals: its workers finish their parts. */
+/* Makes this process stop at signals; its workers finish their parts. */
 static void listen_to_signals(const struct sim_plan *plan)
 {
 	const struct sigaction action = { .sa_handler = stop };
@@ -130,7 +130,7 @@ static void be_worker(const struct sim_plan *plan, unsigned worker)
 	exit(0);
 }
 
-/* A worker ends by itself; if it does not, what it had taken counts as one failure. */
+/* Waits for a worker. If it did not exit by itself, its part counts as one failure. */
 static void await_worker(void)
 {
 	int status;

@@ -16,14 +16,14 @@ struct sim_plan {
 	unsigned range_count;
 	unsigned jobs;        /* 1 .. SIM_JOBS_MAX */
 	struct sim_seeds how; /* its range is not used */
-	/* For long runs: prints sums as it goes and how to keep a seed that failed, and ends early
-	 * at SIGTERM or SIGINT, or after so many seconds if that is not 0. */
+	/* For long runs: prints sums as it goes, and how to keep a seed that failed. Ends early at
+	 * SIGTERM or SIGINT, or after `seconds` unless that is 0. */
 	bool long_run;
 	unsigned seconds;
 };
 
 struct sim_sum {
-	uint64_t done, failed; /* schedules; those that failed are done, too */
+	uint64_t done, failed; /* schedules that ran, including those that failed */
 };
 
 /* Runs the schedules of a plan. Those that were done are always the first ones of the plan. It ends

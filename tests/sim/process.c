@@ -49,7 +49,7 @@ static void run(struct sim_task *task)
 	}
 }
 
-/* Would it wait for the handle's lock, which another task has? Fetching takes none. */
+/* Returns true if the task would wait for the handle's lock. Fetching takes no lock. */
 static bool is_locked_out(const struct sim_task *task)
 {
 	const struct sim_owner *o = task->owner;

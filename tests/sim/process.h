@@ -14,12 +14,12 @@ struct sim_task;
 struct ps_control;
 struct ps_link;
 
-/* The first member of all that a descriptor number stands for. */
+/* The first member of everything that has a descriptor number. */
 struct sim_endpoint {
 	bool (*ready)(const struct sim_endpoint *endpoint, short events);
 };
 
-/* What a task waits for: any of these, or the time. */
+/* A wait of a task: for any of these endpoints, a wake-up, or the time. */
 struct sim_wait {
 	uint64_t until;
 	int sleeper; /* enum ps_sleeper to be woken as, -1: none */
@@ -66,7 +66,7 @@ struct sim_examined {
 	uint64_t epoch, slot_epoch, seq, next, last;
 };
 
-/* What it read last from a mirror, for another. */
+/* For a mistake: the bytes read last from a mirror. */
 struct sim_reading {
 	uint8_t *to;
 	uint32_t region;
@@ -74,14 +74,14 @@ struct sim_reading {
 	uint8_t bytes[SIM_PAGE];
 };
 
-/* What came of a segment that was fetched on demand, for a third. */
+/* For a mistake: an answer for a segment that is fetched on demand. */
 struct sim_late {
 	uint64_t generation, offset;
-	uint32_t segment, length; /* 0: nothing did */
+	uint32_t segment, length; /* 0: no answer */
 	uint8_t bytes[SIM_PAGE];
 };
 
-/* What its last transaction with a heap applied, for a mistake. */
+/* For a mistake: what the last transaction of a heap applied. */
 enum { SIM_APPLIED = 16 };
 
 struct sim_applied {
@@ -90,7 +90,7 @@ struct sim_applied {
 	uint64_t *at[SIM_APPLIED], set[SIM_APPLIED], clear[SIM_APPLIED];
 };
 
-/* A renewal of claims: its epoch, and the one before, under which all was sent until then. */
+/* A renewal of claims: its epoch, and the epoch of everything that was sent before it. */
 struct sim_renewal {
 	uint64_t epoch, sealed;
 	uint8_t owner[PS_ID_SIZE];
@@ -100,7 +100,8 @@ struct sim_owner {
 	struct ps_env env; /* first: the operations find the owner by it */
 	struct sim_world *world;
 	unsigned index;
-	struct sim_task tasks[SIM_TASKS]; /* application, its other threads, those of the library */
+	/* the application's main thread, its other threads, and the library's */
+	struct sim_task tasks[SIM_TASKS];
 	struct sim_task *running;
 	struct sim_task *inside; /* stopped between two stores; the lock may be its own */
 	struct sim_task *locks;  /* waits for something else, and the lock is its own; or NULL */
@@ -121,8 +122,8 @@ struct sim_owner {
 	void (*last_wait)(void *arg);
 	void *last_wait_arg;
 
-	/* What mistakes are made with. */
-	struct perseas *handle;     /* NULL: it is not open */
+	/* State of mistakes. */
+	struct perseas *handle;     /* NULL: not open */
 	struct ps_written *written; /* of the handle that was opened last; or NULL */
 
 	bool creates;  /* it asks for the store to be made */
@@ -136,29 +137,30 @@ struct sim_owner {
 	struct sim_applied heap;
 	uint64_t claims;                   /* epoch of its last claim */
 	uint64_t granted[SIM_MIRRORS_MAX]; /* epoch that each mirror granted it */
-	uint8_t making[PS_ID_SIZE];        /* id of what it creates, or created last */
-	bool decided;                      /* the first mirror is believed to have settled it */
-	struct sim_moment confirmed;       /* when its open asked for the last time */
-	struct sim_renewal renewal;        /* in which it finished a whole copy last */
-	bool confirming;                   /* its keeper is at perseas_confirm's questions */
-	struct sim_node *held;             /* what will become of commits that are held back */
+	/* the id of the store that it creates, or created last */
+	uint8_t making[PS_ID_SIZE];
+	bool decided;                /* the first mirror is believed to have settled it */
+	struct sim_moment confirmed; /* when its open asked for the last time */
+	struct sim_renewal renewal;  /* in which it finished a whole copy last */
+	bool confirming;             /* its keeper is at perseas_confirm's questions */
+	struct sim_node *held;       /* what will become of commits that are held back */
 };
 
-/* A process whose application is fn(arg); it begins now. */
+/* Starts a process whose application is fn(arg). */
 struct sim_owner *sim_owner_new(struct sim_world *w, void (*fn)(void *arg), void *arg);
 
 /* Begins another task of the process. */
 void sim_task_begin(struct sim_owner *o, int which, void (*fn)(void *arg), void *arg);
 
-/* The running task waits until another one has ended. */
+/* Makes the running task wait until another one has ended. */
 void sim_task_join(struct sim_owner *o, int which);
 
 /* The running task of the process waits. Returns at once for the dead, but never without
  * letting others run. */
 void sim_task_block(struct sim_owner *o, const struct sim_wait *wait);
 
-/* The same for a condition. True: the task held the handle's lock all along. Nobody else who may
- * want that runs before the wait has ended: of the other tasks only those that never do. */
+/* Makes the running task wait for a condition. Returns true if it held the handle's lock all along.
+ * Then only tasks that never take that lock run before the wait ends. */
 bool sim_task_wait(struct sim_owner *o, const struct sim_wait *wait);
 
 void sim_owner_sleep(struct sim_owner *o, uint64_t ns);
@@ -169,15 +171,16 @@ void sim_owner_poke(struct sim_owner *o);
 /* Time as the process sees it. */
 uint64_t sim_owner_now(struct sim_owner *o);
 
-/* SIGSTOP for some time; SIGKILL. silent: its host is gone too, and tells nobody. */
+/* Sends the process SIGSTOP for some time, or SIGKILL. With `silent` its host ends too, so that no
+ * peer is told. */
 void sim_owner_stop(struct sim_owner *o, uint64_t ns);
-/* Has any owner opened the store? */
+/* Returns true if an owner has opened the store. */
 bool sim_owners_opened(const struct sim_world *w);
 
 void sim_owner_kill(struct sim_owner *o, bool silent);
 
-/* `len` bytes are about to be stored to shared memory: how many of them are. When fewer,
- * sim_owner_halt is to be called after that; false: the process is dead. */
+/* Tells how many of `len` bytes the owner may store to shared memory now. If fewer, sim_owner_halt
+ * must be called after them; it returns false if the process is dead. */
 uint64_t sim_owner_stores(struct sim_owner *o, uint64_t len);
 bool sim_owner_halt(struct sim_owner *o);
 
@@ -185,7 +188,7 @@ bool sim_owner_halt(struct sim_owner *o);
  * while a mirror fences it. */
 void sim_owner_lurch(struct sim_owner *o, uint64_t bytes);
 
-/* Has all of it ended? */
+/* Returns true if all threads of the process have ended. */
 bool sim_owner_ended(const struct sim_owner *o);
 
 #endif

@@ -8,12 +8,10 @@
 
 /*
  * Runs the schedules of the file at `path`. A line is
- *
  *   SEED [WORD] # what the schedule found
- *
- * WORD is a mistake's: the schedule has the shape of those of that mistake, and does not make it.
- * Empty lines and lines that begin with # are skipped. A line that is not understood counts as a
- * failure, and so does a file that has no schedule or cannot be read.
+ * WORD names a mistake: the schedule has the shape of that mistake's schedules, but does not make
+ * it. Empty lines and lines that begin with # are skipped. A line that cannot be read counts as a
+ * failure, and so does a file that cannot be read or has no schedule.
  */
 struct sim_sum sim_regressions_run(const char *path);
 

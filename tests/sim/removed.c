@@ -58,7 +58,8 @@ static void mend(struct sim_mirror *m, const struct store *store)
 	sim_oracle_look(m);
 }
 
-/* What the daemon does within a second. A mirror that is made again is there at its next start. */
+/* Does what the daemon does within a second: looks for removed files. A mirror that is made again
+ * has its image at its next start. */
 static void look(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct sim_mirror *m = arg;

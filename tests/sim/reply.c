@@ -8,7 +8,7 @@
 #include "rosters.h"
 #include "schedule.h"
 
-/* Returns the header of the image that the mirror tells of, or NULL. */
+/* Returns the header of the image in the reply, or NULL. */
 static const Perseas__Header *header_of(const Perseas__Reply *reply)
 {
 	if (reply->body_case == PERSEAS__REPLY__BODY_STORE && reply->store->status)
@@ -16,8 +16,8 @@ static const Perseas__Header *header_of(const Perseas__Reply *reply)
 	return reply->body_case == PERSEAS__REPLY__BODY_CLAIM ? reply->claim->header : NULL;
 }
 
-/* A mirror that has another owner since lacks the segments which that one destroyed, and a resync
- * of this one may still read them. */
+/* Returns true if the mirror may lack segments that a later owner destroyed, while a resync of this
+ * owner still reads them. */
 static bool reads_of_another(const struct ps_control *control)
 {
 	const struct perseas *p = control->owner->handle;
@@ -31,8 +31,8 @@ void sim_reply_note(const struct ps_control *control, const Perseas__Reply *repl
 	struct sim_world *w = control->owner->world;
 	const Perseas__Header *header = header_of(reply);
 
-	/* A segment is taken back also where it was never made. Missing memory is asked of a mirror
-	 * that may have another image. */
+	/* An owner takes back a segment also where it was never made, and asks for missing memory
+	 * where the mirror may have another image by now. */
 	if (reply->status == PERSEAS__STATUS__STATUS_BAD_REQUEST &&
 	    control->asked != PERSEAS__REQUEST__BODY_DROP_SEGMENTS && !reads_of_another(control) &&
 	    !(w->schedule->demand && control->asked == PERSEAS__REQUEST__BODY_STATUS))

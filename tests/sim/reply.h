@@ -6,8 +6,8 @@
 
 #include "env_sim.h"
 
-/* Counts what happened by the reply, notes whether it tells of an image of the store
- * (sim_owner.told), and fails the schedule if the mirror did not understand the library. */
+/* Counts the reply, notes whether it shows an image of the store (sim_owner.told), and fails the
+ * schedule if the mirror did not understand the library. */
 void sim_reply_note(const struct ps_control *control, const Perseas__Reply *reply);
 
 #endif

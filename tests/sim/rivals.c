@@ -11,7 +11,7 @@
 #define FIRST_PLACE ((uint64_t)0x180000000000)
 #define PLACE_STRIDE ((uint64_t)64 << 20)
 
-/* From when a mirror was told: most owners send the transaction then. */
+/* Time after a mirror handled the request within which most owners send the transaction. */
 #define PARTED_WITHIN (400 * SIM_US)
 
 void sim_rivals_draw(struct sim_world *w)
@@ -29,7 +29,7 @@ void sim_rivals_draw(struct sim_world *w)
 	s->calm = false;
 }
 
-/* All mirrors but W - 1 of them: what the owner sends is on too few. */
+/* Returns all mirrors but W - 1, so that too few get what the owner sends. */
 static uint64_t most_mirrors(struct sim_world *w)
 {
 	const unsigned first = (unsigned)sim_below(w, w->mirror_count);
@@ -58,7 +58,7 @@ void sim_rivals_told(struct sim_owner *o, uint64_t kind)
 
 	if (kind != PERSEAS__REQUEST__BODY_PUBLISH && kind != PERSEAS__REQUEST__BODY_DESTROY)
 		return;
-	/* By one split at a time: by more of them the owner would be alone. */
+	/* One split at a time, since several would leave the owner alone. */
 	if (w->schedule->parted_until > w->now || !w->schedule->rivals ||
 	    !sim_chance(w, w->schedule->rivals))
 		return;

@@ -13,8 +13,8 @@
 /* Draws it for mixed schedules. */
 void sim_rivals_draw(struct sim_world *w);
 
-/* A mirror has handled a request of this kind: an owner that publishes or destroys segments may be
- * parted before it sends the transaction that does. */
+/* Notes that a mirror handled a request of this kind: an owner that publishes or destroys segments
+ * may then be cut off before it sends the transaction. */
 void sim_rivals_told(struct sim_owner *o, uint64_t kind);
 
 /* Maps new segment i, and returns what perseas_map_at does. Rivals record one address for it. */

@@ -125,7 +125,7 @@ bool sim_roster_names(const Perseas__Roster *roster, const struct sim_mirror *m)
 	return false;
 }
 
-/* Has it the member's image? */
+/* Returns true if the mirror has the member's image. */
 static bool has(const struct sim_mirror *m, const Perseas__Member *member)
 {
 	const Perseas__Header *header = sim_rosters_header(m);
@@ -153,13 +153,13 @@ static unsigned claimers_of(const Perseas__Roster *roster)
 	return (unsigned)roster->n_members - roster->acks + 1;
 }
 
-/* How many others there must be where one is made anew (I9). */
+/* Returns how many other members must be there before an image is made anew (I9). */
 static unsigned needed_by(const Perseas__Roster *roster)
 {
 	return roster->acks > claimers_of(roster) ? roster->acks : claimers_of(roster);
 }
 
-/* How many of its images an open takes up at least: one may be made anew. */
+/* Returns how many images an open claims at least: one may be made anew. */
 static unsigned touched_by(const Perseas__Roster *roster)
 {
 	unsigned most = roster->n_members > 1 ? (unsigned)roster->n_members - 1 : 1;
@@ -175,7 +175,8 @@ static bool has_address(const Perseas__Roster *roster, const char *address)
 	return false;
 }
 
-/* The same change: whoever completes it stamps the rosters anew. */
+/* Returns true if both are the same change; each owner that completes it stamps the rosters
+ * anew. */
 static bool is_same(const Perseas__Roster *a, const Perseas__Roster *b)
 {
 	if (!a || !b || a->n_members != b->n_members || a->acks != b->acks || a->level != b->level)
@@ -198,7 +199,7 @@ static bool knows(const struct sim_mirror *m, const void *arg)
 	return tells(sim_rosters_header(m), rosters->next);
 }
 
-/* Does it say that the change is decided, or even settled? */
+/* Returns true if the header says that the change is decided or settled. */
 static bool says_decided(const Perseas__Header *header, const Perseas__Roster *next)
 {
 	return (header->marked && is_same(header->next_roster, next)) ||
@@ -212,8 +213,8 @@ static bool decides(const struct sim_mirror *m, const void *arg)
 	return says_decided(sim_rosters_header(m), rosters->next);
 }
 
-/* How many of the next roster's images have its mark, or had when they were lost: from when W do it
- * counts, whatever is lost then. */
+/* Counts the members of the next roster that have its mark, or had it when their image was lost.
+ * With W of them the change counts, whatever is lost later. */
 static unsigned count_deciding(const struct sim_world *w, const struct sim_rosters *rosters)
 {
 	unsigned count = sim_roster_count(w, rosters->next, decides, rosters);
@@ -235,7 +236,7 @@ static bool is_there(const struct sim_mirror *m, const void *arg)
 	return true;
 }
 
-/* Would every open by the old roster see the change? What is lost is asked by none. */
+/* Returns true if every open by the old roster would see the change. Lost images answer no open. */
 static bool is_seen(const struct sim_world *w, const struct sim_rosters *rosters)
 {
 	const Perseas__Roster *old = rosters->settled;
@@ -267,7 +268,8 @@ bool sim_rosters_enough(const struct sim_world *w, copies_fn *copies, const void
 
 /* --- the end --- */
 
-/* Where one calls it consistent, all have it, and the others are told. */
+/* Returns true if the image is not joining. If one image is consistent, all members hold the state,
+ * and the others are told. */
 static bool is_whole(const struct sim_mirror *m, const void *arg)
 {
 	(void)arg;
@@ -279,7 +281,8 @@ static bool counts(const struct sim_mirror *m, const void *arg)
 	return is_whole(m, arg) || sim_rosters_header(m)->harmless;
 }
 
-/* May a member without an image be made anew (I9)? Of a roster that lists it, or does not. */
+/* Returns true if I9 lets an image be made anew for a member, or for a mirror that is not one
+ * yet. */
 static bool may_be_made(const struct sim_world *w, const Perseas__Roster *roster, bool member)
 {
 	unsigned others = (unsigned)roster->n_members - member, need = needed_by(roster);
@@ -302,12 +305,13 @@ bool sim_rosters_openable(const struct sim_world *w)
 		if (sim_roster_count(w, both[q], counts, NULL) < claimers_of(both[q]))
 			return false;
 	}
-	/* Who completes a change must be sure that every open by the old roster sees it. */
+	/* An owner that completes a change must be sure that every open by the old roster sees
+	 * it. */
 	if (found.next &&
 	    sim_roster_count(w, found.settled, is_there, NULL) + touched_by(found.settled) <=
 	            found.settled->n_members)
 		return false;
-	/* W must be there or be made anew, for which so many others as I9 asks for must be. */
+	/* W images must be there or be made anew, each with as many others as I9 asks for. */
 	there = sim_roster_count(w, newest, is_there, NULL);
 	for (size_t k = 0; k < newest->n_members; k++) {
 		const Perseas__Member *member = newest->members[k];

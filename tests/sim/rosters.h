@@ -23,38 +23,36 @@ struct sim_rosters sim_rosters_ever(const struct sim_world *w);
 void sim_rosters_remember(const struct sim_mirror *m);
 void sim_rosters_forget(struct sim_world *w);
 
-/* Can the image be one of the store? False if the store was raised, and the image has no key. */
+/* Returns true if the image can belong to the store: a raised store's images have its key. */
 bool sim_rosters_counts(const struct sim_world *w, const Perseas__Header *header);
 
-/* What the mirror has, up or down; NULL: no store, or it was lost, is one of a fork,
- * or has no key. */
+/* Returns the header of the mirror's image, also while it is down. Returns NULL if it has no image,
+ * lost it, or has one of a fork or without the key. */
 const Perseas__Header *sim_rosters_header(const struct sim_mirror *m);
 
-/* Does a mirror that is up have an image that was loaded from a spill? */
+/* Returns true if a running mirror has an image that was loaded from a spill. */
 bool sim_rosters_any_loaded(const struct sim_world *w);
 
-/* Does the roster list the image, or the one that it was loaded from? */
+/* Returns true if the roster lists the mirror's image, or the image that it was loaded from. */
 bool sim_roster_lists(const Perseas__Roster *roster, const struct sim_mirror *m);
 
-/* Does it have a member at this mirror's address, whatever the mirror holds? */
+/* Returns true if the roster has a member at this mirror's address, whatever the mirror holds. */
 bool sim_roster_names(const Perseas__Roster *roster, const struct sim_mirror *m);
 
-/* For how many of its members is there a mirror with their image, as an open would find it, for
- * which fn is true? */
+/* Counts the members whose image an open would find, and for which fn returns true. */
 unsigned sim_roster_count(const struct sim_world *w, const Perseas__Roster *roster,
                           bool (*fn)(const struct sim_mirror *m, const void *arg), const void *arg);
 
 /*
- * Would so many copies be enough? copies() tells of how many members of a roster it is so, lost
- * ones included. By the roster that is settled; or by the next one alone, once every open would see
- * it.
+ * Returns true if enough copies exist by the settled roster, or, once every open would see it, by
+ * the next one. copies() returns the number of copies among a roster's members, lost ones included.
  */
 bool sim_rosters_enough(const struct sim_world *w,
                         unsigned (*copies)(const struct sim_world *w, const Perseas__Roster *roster,
                                            const void *arg),
                         const void *arg);
 
-/* With every mirror up and named: can the store be opened? */
+/* Returns true if the store can be opened when all mirrors run and are in the list. */
 bool sim_rosters_openable(const struct sim_world *w);
 
 #endif

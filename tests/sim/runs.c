@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 enum {
-	/* A schedule that takes longer does not end. The limit of real time is far higher, because
-	 * a busy host may give the process little of it. */
+	/* A schedule that takes longer than this does not end. The limit of real time is far
+	 * higher, because a busy host may give the process few turns. */
 	SECONDS_A_SEED = 30,
 	REAL_SECONDS_A_SEED = 1200,
 	TWICE_FIRST = 101,
@@ -31,7 +31,7 @@ struct shared {
 	uint64_t counts[SIM_COUNTS_MAX];
 };
 
-static struct shared *workers, *shared; /* all of them, and the one of this process */
+static struct shared *workers, *shared; /* all workers' results, and this process's */
 
 bool sim_runs_begin(void)
 {

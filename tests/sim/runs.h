@@ -30,7 +30,7 @@ int sim_runs_fork(void);
 /* Runs the schedules in one child. Returns false if one of them failed, which ended the child. */
 bool sim_runs_pass(const struct sim_seeds *seeds);
 
-/* Returns the seed that was run last: after a failure, the one that failed. */
+/* Returns the seed that ran last; after a failure, the seed that failed. */
 uint64_t sim_runs_seed(void);
 
 /* Prints what all workers counted. Returns how much of it never happened although it is needed:

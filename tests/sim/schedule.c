@@ -16,9 +16,9 @@
 #include "rosters.h"
 #include "stranger.h"
 
-/* After this much simulated time a schedule ends, whatever is left to do. */
+/* The simulated time after which a schedule ends. */
 #define TIME_MAX (120000 * SIM_MS)
-/* So long after the network has healed, everybody has learned of what broke. */
+/* The time after the network's repair within which every process has noticed broken connections. */
 #define SETTLING (12000 * SIM_MS)
 
 enum { RUNNING_MAX = 3 }; /* owners at the same time */
@@ -48,7 +48,7 @@ static void draw_times(struct sim_world *w, struct sim_schedule *s)
 	s->connect_timeout_ms = (uint32_t)sim_between(w, 60, 300);
 	s->open_timeout_ms = (uint32_t)sim_between(w, 500, 3000);
 	s->pace_ms = w->mistake || s->ring_size > 65536 ? UINT32_MAX : 1 + w->seed % 20;
-	/* Not drawn, so that all other schedules stay as they were. */
+	/* These follow from the seed without a draw, so that other schedules keep their course. */
 	s->mirror_timeout_ms = w->mistake || w->seed % 4 != 2 ? UINT32_MAX : 100 + w->seed % 300;
 	s->alarms = w->mistake || w->seed % 8 != 2 ? 0 : 4;
 	s->think = sim_chance(w, 50) ? 2 * SIM_MS : sim_between(w, 1, 60) * SIM_MS;
@@ -63,7 +63,7 @@ static void draw_times(struct sim_world *w, struct sim_schedule *s)
 	s->jumps = w->seed % 6 == 0 ? 15 : 0;
 }
 
-/* How many mirrors are spare; with none the roster stays as it is. */
+/* Returns the number of spare mirrors; without any the roster never changes. */
 static unsigned draw_changes(struct sim_world *w, struct sim_schedule *s)
 {
 	s->stops = sim_chance(w, 30) ? (unsigned)sim_between(w, 5, 40) : 0;
@@ -183,7 +183,7 @@ static bool another_owner(struct sim_world *w)
 
 /* --- faults --- */
 
-/* NULL: the one that was drawn does not live. */
+/* Returns a drawn owner, or NULL if it does not live. */
 static struct sim_owner *some_owner(struct sim_world *w)
 {
 	struct sim_owner *o = w->owners[sim_below(w, w->owner_count)];
@@ -285,7 +285,7 @@ static void start_again(struct sim_world *w, void *arg, uint64_t ticket)
 	(void)ticket;
 	if (m->stores)
 		return;
-	/* What does not fit into the memory is lost until the next start. */
+	/* An image that does not fit into the memory is lost until the next start. */
 	if (m->away && w->schedule->losses > 0 && sim_chance(w, 50)) {
 		w->schedule->losses--;
 	} else {
@@ -307,7 +307,7 @@ static void stop(struct sim_world *w, struct sim_mirror *m)
 	sim_at(w, w->now + some_time(w), start_again, m, 0);
 }
 
-/* One of them; or all at once, as when the power fails. */
+/* Stops one mirror, or all of them at once, as when the power fails. */
 static void stop_on_purpose(struct sim_world *w, struct sim_mirror *m)
 {
 	if (sim_creators_at_work(w))
@@ -367,7 +367,7 @@ static void kill_owner(struct sim_world *w, struct sim_owner *o)
 {
 	bool silent = sim_chance(w, 20);
 
-	/* A host that shares memory with a mirror does not go alone. */
+	/* A host that shares memory with a mirror does not die alone. */
 	sim_count(w, SIM_OWNER_CRASHES, 1);
 	sim_owner_kill(o, silent && !sim_aim_shares(o));
 	if (sim_chance(w, 50))
@@ -401,7 +401,7 @@ static bool lose_new(struct sim_world *w, const struct ps_change *change)
 	return true;
 }
 
-/* While a roster is changed. False: none is, or there is nothing to be done about it. */
+/* Disturbs a change of the roster. Returns false if there is none, or nothing to disturb. */
 static bool disturb_change(struct sim_world *w)
 {
 	struct sim_owner *o = who_changes(w);
@@ -417,7 +417,7 @@ static bool disturb_change(struct sim_world *w)
 	return true;
 }
 
-/* While an image that was loaded from a spill waits for its id to be recorded. */
+/* Disturbs the time in which a loaded image waits until its id is recorded. */
 static bool disturb_loaded(struct sim_world *w)
 {
 	struct sim_owner *o = some_owner(w);
@@ -457,7 +457,7 @@ static void fault(struct sim_world *w)
 
 	if (w->schedule->aimed && (disturb_change(w) || disturb_loaded(w)))
 		return;
-	/* While an owner is stopped inside of a write, another one may come. */
+	/* While an owner is stopped inside a write, another one may come. */
 	if (o && o->inside && sim_chance(w, 70))
 		another_owner(w);
 	else if (o && sim_chance(w, w->schedule->splits))
@@ -506,7 +506,7 @@ static void start_last(struct sim_world *w, void *arg, uint64_t ticket)
 	start_owner(w, PERSEAS_TAKEOVER, true);
 }
 
-/* Everything works again, and nobody is left. */
+/* Repairs everything and ends all processes. */
 static void heal(struct sim_world *w)
 {
 	w->schedule->ending = true;

@@ -7,7 +7,7 @@
 
 #include "world.h"
 
-/* What becomes of a mirror's cable (cable.h). */
+/* The state of a mirror's cable (cable.h). */
 struct sim_cable {
 	bool out;
 	unsigned loss; /* percent of chains, and of reads, that break their link */
@@ -42,9 +42,9 @@ struct sim_schedule {
 	unsigned work;           /* percent of requests that take a mirror long */
 	unsigned jumps;          /* percent of them that are a stranger's claims */
 	bool disks;              /* memory that is lost comes back, as it once was */
-	unsigned aimed;          /* percent of those during a change that are meant for it */
+	unsigned aimed;          /* percent of faults during a change that aim at it */
 	uint64_t change_gap;     /* ns between changes of the roster, at most */
-	unsigned cancels;        /* percent of opens that take a change back; 0: nobody does */
+	unsigned cancels;        /* percent of opens that cancel a change */
 	bool uniform;            /* transactions are all of one size */
 	bool steady;             /* segments neither come nor go, and no owner just leaves */
 	bool patient;            /* no owner leaves because a commit stays in doubt */
@@ -55,7 +55,7 @@ struct sim_schedule {
 	bool straight;           /* live mirrors' memory is fetched by the links of commits */
 	unsigned poor;           /* percent of fills for which there is not memory enough, or 0 */
 	unsigned confirms;       /* percent of steps in which an owner asks whether it is one */
-	unsigned nowait;         /* percent of commits that nobody waits for */
+	unsigned nowait;         /* percent of commits that are not awaited */
 	bool heap;               /* applications have one */
 	unsigned trims;          /* percent of steps in which it gives segments back, or 0 */
 	uint32_t gather_us;      /* for how long these are held back */
@@ -65,7 +65,7 @@ struct sim_schedule {
 	unsigned rivals;         /* percent of changes of segments that part their owner */
 	bool restless;           /* no owner pauses between operations */
 
-	/* As it goes. */
+	/* Counters of the running schedule. */
 	unsigned changes;                      /* of rosters, at most */
 	unsigned left;                         /* operations of owners, over all of them */
 	bool ending;                           /* no more of them */

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 
 /* The search notes the cheapest of the first CANDIDATES schedules that find a mistake. After the
- * first one it goes on up to twice that seed plus LITTLE_MORE. */
+ * first one it goes on to at most twice that seed plus LITTLE_MORE. */
 enum { CANDIDATES = 5, LITTLE_MORE = 20 };
 
 int sim_search_mistake(const char *word)
@@ -81,7 +81,7 @@ bool sim_search_find(int mistake, bool anew)
 	if (!seed)
 		return false;
 	printf("  found; again: sim --mistake %s --seed %" PRIu64 " --trace\n", about->word, seed);
-	/* It must be the mistake that is found: without it the schedule passes. */
+	/* The schedule must pass without the mistake, so that the mistake is what it found. */
 	if (passes(mistake, true, seed))
 		return true;
 	printf("  FAILED also without it: sim --mistake %s --sound --seed %" PRIu64 " --trace\n",

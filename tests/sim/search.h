@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 /* Returns true if a schedule fails with the mistake and passes without it: the noted one, or the
- * first of those that are searched. `anew`: the noted one is not tried. */
+ * first that a search finds. With `anew` the noted one is not tried. */
 bool sim_search_find(int mistake, bool anew);
 
 /* Finds every mistake, as sim_search_find() does. Returns how many were missed. */

@@ -20,10 +20,10 @@ void sim_segments_compare(struct sim_application *a, unsigned i, const char *whe
 	uint32_t at = 0;
 	bool here;
 
-	/* A heap may be giving it back just now. */
+	/* A heap may be returning the segment at this moment. */
 	if (!a->mapped[i].base || !s->present || !segment || !segment->base)
 		return;
-	/* What is missing is nobody's to look at. */
+	/* Memory that is missing is not looked at. */
 	for (uint64_t run; at < s->size; at += (uint32_t)run) {
 		run = ps_demand_run(a->p, segment, at, s->size - at, &here);
 		if (here && memcmp(a->mapped[i].base + at, s->bytes + at, run) != 0)
@@ -53,8 +53,8 @@ static int map_somewhere(struct sim_application *a, unsigned i, void **addr)
 	                      (void *)(segment->address + away * (1 + a->maps % 2)), addr, NULL);
 }
 
-/* Who publishes chooses from what is free in this process, which has all owners: also where another
- * one unmapped something, and is held up before it maps that again. */
+/* Returns true if another owner of this process has mapped something at the segment's address. A
+ * publish chooses among free addresses, also ones that another owner unmaps only for a moment. */
 static bool another_has_its_place(const struct sim_application *a, unsigned i)
 {
 	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
@@ -92,7 +92,7 @@ static int map_published(struct sim_application *a, unsigned i)
 	return GO_ON;
 }
 
-/* The segments that the handle knows are those of the state. */
+/* Checks that the handle knows exactly the segments of the state. */
 int sim_segments_map(struct sim_application *a)
 {
 	struct perseas_segment_info info;

@@ -7,8 +7,8 @@
 
 #include "work.h"
 
-/* Fails the seed if bytes of this segment that are here differ from those of the oracle. `when` is
- * for the message. */
+/* Fails the seed if the segment's bytes that are here differ from the oracle's. The message
+ * contains `when`. */
 void sim_segments_compare(struct sim_application *a, unsigned segment, const char *when);
 
 /* The functions below return GO_ON or LEAVE. */
@@ -16,7 +16,7 @@ void sim_segments_compare(struct sim_application *a, unsigned segment, const cha
 /* Maps all segments of the state that was opened, and compares them. */
 int sim_segments_map(struct sim_application *a);
 
-/* Makes a segment, unless the one that is drawn is there. */
+/* Draws a segment, and makes it unless it exists. */
 int sim_segments_add(struct sim_application *a);
 
 /* Makes a segment (what: 0), publishes (1), unmaps (2), destroys (3) or grows one (4). One thread

@@ -22,7 +22,7 @@ static const uint8_t *part_of(const struct piece *piece, uint64_t offset, uint64
 	return piece->base + offset;
 }
 
-/* NULL: there is no such memory, or not now. */
+/* Returns the mirror's memory, or NULL if it has none there now. */
 static const uint8_t *memory_of(const struct ps_link *link, uint32_t region, uint64_t offset,
                                 uint64_t length)
 {
@@ -37,7 +37,8 @@ static const uint8_t *memory_of(const struct ps_link *link, uint32_t region, uin
 	return store ? part_of(&store->image.regions[region], offset, length) : NULL;
 }
 
-/* Is the mirror's promise this owner's? Over `stream` the mirror itself ends a session with it. */
+/* Returns true if the mirror's promise is this owner's. Over `stream` the mirror itself ends
+ * sessions of other owners. */
 static bool is_promised(const struct ps_link *link)
 {
 	const struct ps_promise *promise;
@@ -98,7 +99,7 @@ static int peek(struct ps_link *link, uint32_t region, uint64_t offset, void *by
 	return promised ? rc : PS_LINK_BROKEN;
 }
 
-/* Who reads changes nothing of it; how many do is not the link's own. */
+/* Returns the link for counting its readers, which changes nothing else of it. */
 static struct ps_link *counted(const struct ps_link *link)
 {
 	return (struct ps_link *)(uintptr_t)link;
@@ -169,7 +170,7 @@ int sim_reader_hire(struct sim_reader *reader)
 
 	if (!w->schedule->straight || reader->which >= SIM_MIRRORS_MAX || sim_chance(w, 10))
 		return -1;
-	/* Until it has begun. */
+	/* Waits until the reader has begun. */
 	sim_owner_sleep(o, sim_below(w, SIM_MS));
 	sim_task_begin(o, SIM_READER + (int)reader->which, run, reader);
 	reader->hired = true;

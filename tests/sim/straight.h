@@ -20,7 +20,7 @@ int sim_shared_peek(const struct ps_link *link, uint32_t region, uint64_t offset
 int sim_stream_peek(const struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
                     uint64_t length);
 
-/* The link ends, or gets other regions: nobody may be reading by it. */
+/* Fails if a thread still reads by a link that ends or gets other regions. */
 void sim_straight_ends(const struct ps_link *link);
 
 /* Reads one mirror for the thread that fetches: runs on a task of its own. */
@@ -30,22 +30,22 @@ struct sim_reader {
 	bool *wakes; /* set when something was read */
 	bool hired, quit;
 	bool asked;    /* the answer is due, or has come */
-	bool given_up; /* what was asked for finds nobody, and is read all the same */
-	bool go, done; /* it is to read; it has */
+	bool given_up; /* no caller waits for the read any more, and it goes on */
+	bool go, done; /* asked to read; has read */
 	struct ps_missing fetch;
 	struct ps_seen seen;
 	uint8_t block[SIM_GRANULE * SIM_RUN];
 };
 
 void sim_reader_init(struct sim_reader *reader, struct sim_owner *o, unsigned which, bool *wakes);
-/* 0; or -1: the schedule is not one of those, or there is no thread. */
+/* Starts the reader. Returns 0, or -1 if the schedule has no readers or no thread is free. */
 int sim_reader_hire(struct sim_reader *reader);
-/* What it reads is waited for. */
+/* Waits for the read in progress, and ends the reader. */
 void sim_reader_end(struct sim_reader *reader);
 
-/* Nothing is asked, nor read. A granule is read before it returns. */
+/* Asks for a granule while no read is in progress. The read ends before this returns. */
 void sim_reader_ask(struct sim_reader *reader, const struct ps_missing *fetch);
-/* As the pager's answer, drop and reads. */
+/* Answers as the pager's functions of these names do. */
 int sim_reader_answer(struct sim_reader *reader, struct ps_fetched *fetched);
 void sim_reader_drop(struct sim_reader *reader);
 bool sim_reader_reads(struct sim_reader *reader);

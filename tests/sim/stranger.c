@@ -14,7 +14,7 @@
 #include "rosters.h"
 #include "schedule.h"
 
-/* Those that are granted, and those that are not. */
+/* Draws an epoch that is granted or refused. */
 static uint64_t draw_epoch(struct sim_world *w, uint64_t promised)
 {
 	switch (sim_below(w, 7)) {
@@ -48,7 +48,7 @@ static int claim(struct sim_mirror *m, struct session *session, uint64_t epoch, 
 	return store_claim(m->stores, session, &request, &reply, why);
 }
 
-/* A Status of a mirror that has the store, or NULL. */
+/* Returns the header of a mirror that has the store, or NULL. */
 static const Perseas__Header *some_header(const struct sim_world *w)
 {
 	const Perseas__Header *header = NULL;
@@ -73,7 +73,7 @@ static void fill_roster(struct sim_world *w, Perseas__Roster *roster, Perseas__M
 	/* Together with a real image, it seems to be no fork. */
 	roster->members[roster->n_members++] = real->members[(k + 1) % real->n_members];
 	roster->n_members -= real->n_members == 1;
-	/* It may pass for the image of a member. */
+	/* The stranger's image takes a member's id. */
 	own->image_id = real->members[k]->image_id;
 }
 

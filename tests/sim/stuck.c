@@ -17,7 +17,7 @@ enum { MEMBERS = 3 };
 
 #define LOOKS SIM_MS
 #define PARTED (60000 * SIM_MS)
-/* A mirror that went is tried again after a second at most, and each round trip takes few ms. */
+/* A mirror that failed is tried again after at most a second, and a round trip takes a few ms. */
 #define WITHIN (5000 * SIM_MS)
 
 struct stuck {
@@ -26,7 +26,7 @@ struct stuck {
 	uint64_t epoch, until;
 };
 
-/* Does the owner before live on, where nobody else hears it? */
+/* Returns true if the previous owner lives on, cut off from all others. */
 static bool is_of_two(const struct sim_world *w)
 {
 	return w->seed / SIM_AIM_TURNS % 2;
@@ -52,7 +52,7 @@ static struct sim_mirror *some_member(struct sim_world *w, const struct sim_mirr
 	return w->mirrors[(first + sim_below(w, MEMBERS - (but != NULL))) % MEMBERS];
 }
 
-/* --- it goes on --- */
+/* --- the store becomes usable again --- */
 
 static bool is_held(const struct sim_owner *o)
 {
@@ -90,7 +90,7 @@ static void look(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_at(w, w->now + LOOKS, look, stuck, 0);
 }
 
-/* --- how it comes to that --- */
+/* --- how the owner gets stuck --- */
 
 static void come_back(struct sim_world *w, void *arg, uint64_t ticket)
 {

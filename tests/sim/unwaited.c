@@ -43,7 +43,7 @@ static int ask_token(struct sim_application *a)
 	return rc == PERSEAS_EFENCED ? LEAVE : GO_ON;
 }
 
-/* Does the descriptor tell of all that W have come to hold since it was asked last? */
+/* Checks that the descriptor reports every commit that reached W mirrors since it was last read. */
 static int ask_durable(struct sim_application *a)
 {
 	struct pollfd look = { .events = POLLIN };

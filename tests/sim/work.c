@@ -25,16 +25,16 @@ struct range {
 	uint32_t offset, length;
 };
 
-/* How a transaction is kept apart from others. */
+/* What keeps a transaction's bytes apart from others'. */
 enum kind {
 	PLAIN,  /* by this file */
 	SERIAL, /* by its turn, from others of this kind */
 	LOCKED, /* by the locks of segments, from others of this kind */
 };
 
-/* A transaction on its way: open, then sent. */
+/* A transaction: open, then sent. */
 struct work {
-	struct work *next; /* of those that are open */
+	struct work *next; /* in the list of open transactions */
 	struct sim_application *application;
 	perseas_tx_t *tx;
 	enum kind kind;
@@ -48,7 +48,7 @@ struct work {
 	unsigned destroyed;    /* no transaction: this segment, counted from 1; 0: none */
 	bool trims;            /* no transaction: segments of the heap */
 	unsigned grown;        /* no transaction: this segment, counted from 1; 0: none */
-	struct sim_node *node; /* what it became; NULL: nothing was sent */
+	struct sim_node *node; /* the state that it made; NULL: it sent nothing */
 	bool joins;            /* others that were held back */
 };
 
@@ -74,7 +74,7 @@ static int begin(struct sim_application *a, struct work *work, enum kind kind)
 	return GO_ON;
 }
 
-/* It is open no more. */
+/* Takes the transaction out of the list of open ones. */
 static void leave(struct work *work)
 {
 	struct work **link = &work->application->open;
@@ -104,7 +104,7 @@ static bool taken(const struct work *work, const struct range *range)
 {
 	const struct work *other = work->application->open;
 
-	/* Those that the library keeps apart may have the same bytes, one after another. */
+	/* Transactions that the library serializes may use the same bytes. */
 	for (; other; other = other->next)
 		if (other != work && (other->kind != work->kind || other->kind == PLAIN) &&
 		    overlaps(other, range))
@@ -137,7 +137,7 @@ static void fill_range(struct sim_application *a, uint8_t *bytes, uint32_t lengt
 	sim_disguise(a, bytes, length);
 }
 
-/* Declares and changes some bytes, apart from those of other open transactions. */
+/* Declares and changes some bytes that no other open transaction uses. */
 static void change(struct work *work, bool large)
 {
 	struct sim_application *a = work->application;
@@ -160,7 +160,8 @@ static void change(struct work *work, bool large)
 	if (!may_have(work, range.segment) || !m->base || a->unmaps == range.segment + 1 ||
 	    taken(work, &range))
 		return;
-	/* No other thread takes it while this one waits for memory. */
+	/* The range is in the list already, so that no other thread takes it while this one
+	 * waits. */
 	work->ranges[work->count++] = range;
 	rc = work->tracks ? sim_pager_touch(a->owner, m->base + range.offset, range.length)
 	                  : perseas_set_range(work->tx, m->base + range.offset, range.length);
@@ -192,7 +193,7 @@ static void fill(struct work *work)
 		sim_owner_sleep(work->application->owner, sim_below(w, 20 * SIM_MS));
 }
 
-/* Some of what is declared is declared and changed again. */
+/* Declares and changes some declared bytes again. */
 static void change_again(struct work *work, const struct range *range)
 {
 	struct sim_application *a = work->application;
@@ -271,7 +272,8 @@ static void edit(const struct work *work, struct sim_node *node)
 	sim_heap_seal(a, work->tx, node);
 }
 
-/* It takes its seq: the state is the one before, with what it changes as it is now. */
+/* Makes the state when the transaction takes its seq: the parent's, with the present bytes of its
+ * ranges. */
 static void sealing(void *arg)
 {
 	struct work *work = arg;
@@ -291,7 +293,8 @@ static void sealing(void *arg)
 	a->at = node;
 }
 
-/* It is held back: all of them become one, which has what each of them changed as it is now. */
+/* Makes one state of all transactions that are held back together, with the present bytes of their
+ * ranges. */
 static void holding(void *arg)
 {
 	struct work *work = arg;
@@ -331,7 +334,7 @@ static int outcome(struct work *work, int rc)
 	          (unsigned long long)(work->node ? work->node->seq : 0), perseas_error_name(rc));
 	switch (rc) {
 	case 0:
-		/* What is as it was is not found. */
+		/* A tracked transaction that left every byte as it was sends nothing. */
 		if (!work->node && work->tracks)
 			return GO_ON;
 		if (!work->node)
@@ -358,8 +361,8 @@ static int outcome(struct work *work, int rc)
 	}
 }
 
-/* When it was posted, W held whatever had returned longer before than the options allow: a process
- * may be stopped in between. */
+/* Checks flush_within_ms: when this one was posted, W mirrors held every commit that had returned
+ * longer before, unless the process was stopped in between. */
 static void check_bound(const struct sim_application *a, const struct work *work)
 {
 	const uint64_t most = a->p->options.flush_within_ms * SIM_MS;
@@ -372,7 +375,7 @@ static void check_bound(const struct sim_application *a, const struct work *work
 			         sim_state(a->world, node->epoch, node->seq));
 }
 
-/* It is on its way, under the name that it was sent with. */
+/* The transaction is in flight, with the seq of its record. */
 static int posted(struct work *work, const struct perseas_token *token)
 {
 	struct sim_application *a = work->application;
@@ -395,7 +398,7 @@ static int posted(struct work *work, const struct perseas_token *token)
 	return GO_ON;
 }
 
-/* One that nobody waits for. */
+/* Posts an unawaited commit. */
 static int post(struct work *work)
 {
 	struct sim_application *a = work->application;
@@ -413,8 +416,8 @@ static int post(struct work *work)
 	return rc ? outcome(work, rc) : posted(work, &token);
 }
 
-/* It changed nothing, and is told that W hold what it may have read. Its handle may be another
- * thread's when that is over. */
+/* Commits a transaction that only read, and so waits until W mirrors hold what it may have read.
+ * Afterwards its handle may belong to another thread. */
 static int commit_reader(struct work *work)
 {
 	struct sim_application *a = work->application;
@@ -468,7 +471,7 @@ static int commit(struct work *work)
 	return outcome(work, rc);
 }
 
-/* One that the library keeps apart from others, which may read only. */
+/* Runs a transaction that the library keeps apart from others; it may only read. */
 static int work_apart(struct sim_application *a)
 {
 	struct sim_world *w = a->world;
@@ -495,7 +498,7 @@ static int work_apart(struct sim_application *a)
 	}
 	if (!rc)
 		return commit(&work);
-	/* Its retry ended it. */
+	/* A refused retry has ended the transaction. */
 	end(&work);
 	if (rc == PERSEAS_EBLOCKED)
 		return GO_ON;
@@ -573,7 +576,7 @@ int sim_work_grow(struct sim_application *a, unsigned segment)
 	sim_count(a->world, SIM_ENLARGED, work.node != NULL);
 	if (rc == PERSEAS_EINDOUBT && sim_mistake_is(a->world, SIM_MISTAKE_GROWN_EARLY))
 		rc = 0;
-	/* A mirror has no memory; or another owner of this process is there. */
+	/* A mirror has no memory, or another owner in this process uses the address. */
 	if ((rc == PERSEAS_EMIRRORMEM || rc == PERSEAS_EADDRESS) && !work.node)
 		rc = PERSEAS_EUNREACHABLE;
 	return outcome(&work, rc);
@@ -588,7 +591,7 @@ int sim_work_trim(struct sim_application *a)
 		return GO_ON;
 	expect_seal(&work);
 	rc = sim_heap_trim(a);
-	/* Nothing was empty. */
+	/* No extent was empty. */
 	if (!rc && !work.node) {
 		a->owner->running->sealing = NULL;
 		return a->owner->dead ? LEAVE : GO_ON;

@@ -11,7 +11,7 @@
 
 struct work;
 
-/* What an application that stores undo records as data does next (forger.c). */
+/* The progress of an application that stores undo records as data (forger.c). */
 struct sim_forger {
 	unsigned phase;
 	uint64_t goal;    /* seq of the transaction behind which the stored record lies */
@@ -35,11 +35,12 @@ struct sim_application {
 	struct work *open;   /* transactions */
 	bool leaving;        /* a thread has seen that it is over */
 	bool mapping;        /* a thread is at the segments */
-	unsigned unmaps;     /* 1 more than the one that it unmaps, from which others keep away */
-	bool attempting;     /* a thread will roll back to a savepoint */
-	unsigned maps;       /* of segments that were published */
+	/* 1 more than the number of the segment that it unmaps, which other threads leave alone */
+	unsigned unmaps;
+	bool attempting; /* a thread will roll back to a savepoint */
+	unsigned maps;   /* of segments that were published */
 	struct mapped mapped[SIM_NAMED];
-	struct sim_heap *heap; /* NULL: it has none open (heap_work.c) */
+	struct sim_heap *heap; /* NULL: no heap is open (heap_work.c) */
 	struct sim_forger forger;
 	struct sim_node *unwaited; /* the last that was committed and not waited for, or NULL */
 	int fd;                    /* of perseas_fd, or -1 */
@@ -49,10 +50,10 @@ struct sim_application {
 /* Outcomes of a step: go on, leave; a transaction did not even begin. */
 enum { GO_ON, LEAVE, BLOCKED };
 
-/* An error that cannot be; the dead may get any. */
+/* Fails the schedule for an impossible error; a dead process may get any error. */
 int sim_unexpected(struct sim_application *a, const char *what, int rc);
 
-/* A transaction; two that are open at the same time. */
+/* Runs one transaction, or two that are open at the same time. */
 int sim_work_one(struct sim_application *a);
 int sim_work_two(struct sim_application *a);
 
@@ -65,7 +66,7 @@ int sim_work_confirm(struct sim_application *a);
 /* The handle is closed, with this outcome. */
 void sim_work_closed(struct sim_application *a, int rc);
 
-/* Publishes what is mapped and not published. */
+/* Publishes the segments that are mapped and not published. */
 int sim_work_publish(struct sim_application *a);
 
 /* Destroys a segment, which is not mapped. */
@@ -74,7 +75,7 @@ int sim_work_destroy(struct sim_application *a, unsigned segment);
 /* The segment grows by a page, if it can. */
 int sim_work_grow(struct sim_application *a, unsigned segment);
 
-/* Its heap gives back what is empty. */
+/* Returns the heap's empty extents to the store. */
 int sim_work_trim(struct sim_application *a);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <unistd.h>
 
-/* A schedule that takes more events than this does not come to an end. */
+/* A schedule with more events than this does not end. */
 #define EVENTS_MAX ((uint64_t)10000000)
 
 enum { CHUNK = 1 << 20, FIRST_ENDPOINT = 1 << 24, STATE_TEXT = 48 };

@@ -17,12 +17,12 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 
 #define SIM_STORE "bank"
 
-/* Seeds from here on are those of nights. Smaller ones keep the rules that they were recorded with:
+/* Seeds from here on belong to nights. Smaller seeds keep the rules with which they were recorded:
  * how chance begins (world.c), and which of them are mixed (mixed.h). */
 #define SIM_WIDE_SEEDS ((uint64_t)1 << 32)
 
-/* What is counted, over all schedules. The second word says whether a full run must have seen
- * it: X(NAME, needed, text). */
+/* The counters, summed over all schedules: X(NAME, needed, text). A full run must have counted
+ * those that are needed. */
 #define SIM_COUNTS(X)                                                   \
 	X(FIVE, 1, "schedules of five mirrors")                         \
 	X(COMMITS, 1, "commits acknowledged")                           \
@@ -181,8 +181,9 @@ struct sim_world {
 
 	struct sim_mirror *mirrors[SIM_MIRRORS_MAX];
 	unsigned mirror_count;
-	unsigned members; /* n at the beginning; the mirrors after those are spare */
-	unsigned acks;    /* W at the beginning */
+	/* the first n mirrors, which the roster has at the beginning; the others are spare */
+	unsigned members;
+	unsigned acks; /* W at the beginning */
 	struct sim_owner *owners[SIM_OWNERS_MAX];
 	unsigned owner_count;
 	struct sim_oracle *oracle;
@@ -198,7 +199,8 @@ void *sim_alloc(struct sim_world *w, size_t size);
 
 /* Chance. */
 uint64_t sim_draw(struct sim_world *w);
-uint64_t sim_below(struct sim_world *w, uint64_t n);                    /* 0 .. n-1; 0 for n 0 */
+/* Returns a number from 0 to n - 1, or 0 if n is 0. */
+uint64_t sim_below(struct sim_world *w, uint64_t n);
 uint64_t sim_between(struct sim_world *w, uint64_t low, uint64_t high); /* both included */
 bool sim_chance(struct sim_world *w, unsigned percent);
 void sim_fill(struct sim_world *w, void *bytes, size_t len);
@@ -207,10 +209,11 @@ void sim_fill(struct sim_world *w, void *bytes, size_t len);
  * their order. */
 void sim_at(struct sim_world *w, uint64_t time, sim_event_fn *fn, void *arg, uint64_t ticket);
 
-/* Fires the earliest event. False: there is none. */
+/* Fires the earliest event. Returns false if there is none. */
 bool sim_step(struct sim_world *w);
 
-/* A number that stands for a thing in a struct pollfd; no descriptor of this process. */
+/* Returns a number that stands for the thing in a struct pollfd. It is no descriptor of this
+ * process. */
 int sim_endpoint_new(struct sim_world *w, void *thing);
 void *sim_endpoint(struct sim_world *w, int fd);
 
@@ -219,7 +222,7 @@ void sim_trace(struct sim_world *w, const char *format, ...) __attribute__((form
 /* "epoch:seq", until the schedule ends. */
 const char *sim_state(struct sim_world *w, uint64_t epoch, uint64_t seq);
 
-/* A rule was broken: says so, and how to see it again, and ends the process. */
+/* Reports a broken rule and how to repeat the schedule, and ends the process. */
 void sim_fail(struct sim_world *w, const char *format, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 

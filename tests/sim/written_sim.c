@@ -61,7 +61,7 @@ static int written_watch(struct ps_written *written, const uint8_t *base, uint64
 	return 0;
 }
 
-/* What was committed of the range; NULL: the owner keeps no copy of that. */
+/* Returns the committed bytes of the range, or NULL if the owner keeps no copy of them. */
 static const uint8_t *committed_of(const struct ps_written *written, const struct range *range)
 {
 	const struct perseas *p = written->owner->handle;

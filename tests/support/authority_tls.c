@@ -24,7 +24,7 @@ struct authority {
 	X509 *certificate;
 	char stems[ISSUED_MAX][32]; /* the certificate of serial number i + 2 */
 	long issued;
-	bool below; /* another one: what it issues has its own certificate behind it */
+	bool below; /* issued by another CA: what it issues is followed by its own certificate */
 };
 
 static FILE *open_file(const char *folder, const char *stem, const char *end, const char *mode)
@@ -123,7 +123,7 @@ void authority_free(struct authority *authority)
 	free(authority);
 }
 
-/* Writes a date as a CA would that does not look at what it writes. */
+/* Writes the date without checking it, as a careless CA would. */
 static void set_date(X509 *certificate, int (*set)(X509 *certificate, const ASN1_TIME *date),
                      const char *text)
 {
@@ -175,7 +175,8 @@ static long serial_of(const struct authority *authority, const char *stem)
 	return 0;
 }
 
-/* A list of this one certificate, or of none: NULL. until_s 0: it names no end. */
+/* Writes a revocation list with the certificate STEM.pem, or an empty one if `stem` is NULL. With
+ * until_s 0 it names no end. */
 static void add_list(const struct authority *authority, FILE *file, const char *stem, long until_s)
 {
 	ASN1_INTEGER *serial = ASN1_INTEGER_new();

@@ -22,11 +22,11 @@ struct stage_chains {
 
 void stage_fill(struct fabric_stage *stage, struct stage_chains *chains);
 
-/* How many bytes where a write goes have this value in the mirror's memory. */
+/* Returns how many bytes of the write's target have this value. */
 unsigned stage_there(struct fabric_stage *stage, const struct ps_write *write, uint8_t value);
 
-/* How much of a part has arrived (3 * chain and 0 its record, 1 its data, 2 its slot): 0 nothing,
- * 1 some of it, 2 all. */
+/* Returns 0 if nothing of a part has arrived, 1 for some of it, 2 for all. Part 3 * chain is the
+ * record, + 1 the data, + 2 the slot. */
 int stage_arrived(struct fabric_stage *stage, const struct stage_chains *chains, unsigned part);
 
 bool stage_is_whole(struct fabric_stage *stage, const struct stage_chains *chains, unsigned chain);
@@ -38,7 +38,7 @@ struct stage_watch {
 	bool wrong;
 };
 
-/* Notes in a struct stage_watch when a part is there, or a byte of it, before the one in front of
+/* Notes in a struct stage_watch when a part, or a byte of it, arrives before the part in front of
  * it is whole. */
 void stage_look(void *watch);
 

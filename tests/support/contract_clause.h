@@ -40,7 +40,7 @@ static inline void step(struct fabric_stage *s)
 		s->step(s);
 }
 
-/* Lets what is under way arrive. */
+/* Lets writes in flight arrive. */
 static inline void let_pass(struct fabric_stage *s)
 {
 	s->pause(s, NULL, s->now(s) + s->short_ns / 10);

@@ -52,7 +52,7 @@ static int64_t take(struct stage *s, struct ps_control *control, uint64_t until_
 	return id;
 }
 
-/* Is it refused with this code, however often it is tried? */
+/* Returns true if the connection refuses with this code however often it is tried. */
 static bool is_shut(struct stage *s, struct ps_control *control, int code)
 {
 	for (unsigned i = 0; i <= 2 * PS_ASKED_MAX; i++)
@@ -61,7 +61,7 @@ static bool is_shut(struct stage *s, struct ps_control *control, int code)
 	return take(s, control, now(s) + FAR) == code && s->env->ops->ended(control);
 }
 
-/* Sleeps as long as is said, by any number of pauses: each may end early. */
+/* Sleeps for `ns` in as many pauses as it takes: each may end early. */
 static void rest(struct stage *s, enum ps_sleeper who, uint64_t ns)
 {
 	const uint64_t until = now(s) + ns;
@@ -119,7 +119,8 @@ static void a_late_answer_answers_nothing(struct stage *s)
 	s->env->ops->disconnect(control);
 }
 
-/* Beside the one who waits: each sign comes in time, the answer long after that time. */
+/* Runs next to the thread that waits: each sign of progress comes in time, and the answer long
+ * after the limit. */
 static void work_slowly(void *arg)
 {
 	struct stage *s = arg;
@@ -216,7 +217,7 @@ static void the_end_is_noticed(struct stage *s)
 	s->env->ops->disconnect(control);
 }
 
-/* Whoever asks on, as an owner that is busy copying does, must not fill what is under way. */
+/* A busy owner that goes on asking must not fill the requests in flight. */
 static void what_is_over_takes_no_request(struct stage *s)
 {
 	struct ps_control *control = dial(s);
@@ -342,7 +343,7 @@ static void random_bytes_differ(struct stage *s)
 #name, name \
 	}
 
-/* It answers nothing but signs of life, for longer than it may be silent; then it is stopped. */
+/* The mirror gives signs of life for longer than it may be silent, and then stops. */
 static void silence_ends_it_and_nothing_else_does(struct stage *s)
 {
 	struct ps_control *control = dial(s);
@@ -374,7 +375,7 @@ static void note_thread(void *arg)
 	*(uintptr_t *)((void **)arg)[1] = s->env->ops->thread(s->env);
 }
 
-/* A thread has one number, and another thread has another. */
+/* A thread keeps its number, and another thread has another one. */
 static void threads_have_numbers(struct stage *s)
 {
 	uintptr_t other = 0;

@@ -15,16 +15,17 @@
 
 struct stage {
 	struct ps_env *env;
-	struct ps_address mirror, nobody; /* nobody listens at the latter */
+	struct ps_address mirror, nobody; /* nobody listens at `nobody` */
 	uint64_t short_ns;                /* what a clause waits for in vain */
-	/* From now on the mirror works on what it is asked: it gives signs of progress when told
-	 * to, and its answers when it may again. `requests`: that have come by now. */
+	/* Makes the mirror hold its answers. It gives signs of progress when told to, and answers
+	 * after let_go, once `requests` of them have arrived. */
 	void (*hold)(struct stage *stage);
 	void (*sign)(struct stage *stage, uint64_t done);
 	void (*let_go)(struct stage *stage, unsigned requests);
-	/* From now on it says nothing, as one that is stopped. */
+	/* Makes the mirror silent, like a stopped process. */
 	void (*stop)(struct stage *stage);
-	/* It answers what nobody asked; it ends the connection. That has arrived then. */
+	/* Make the mirror send an answer that nobody asked for, or end the connection. Return after
+	 * it arrived. */
 	void (*stray)(struct stage *stage);
 	void (*end)(struct stage *stage);
 };

@@ -142,7 +142,7 @@ static void a_late_completion_counts_when_it_comes(struct fabric_stage *s)
 	s->fabric->detach(link);
 }
 
-/* Posts two chains; the first completes, and nobody has been told. */
+/* Posts two chains and completes the first, without polling for it. */
 static bool complete_one_of_two(struct fabric_stage *s, struct ps_link *link,
                                 struct stage_chains *c)
 {
@@ -159,13 +159,14 @@ static bool complete_one_of_two(struct fabric_stage *s, struct ps_link *link,
 			return false;
 		step(s);
 	}
-	/* Its slot is there; where that must be seen by reading it, it is read. */
+	/* Reads the slot, where only a read shows that it arrived. */
 	step(s);
 	step(s);
 	return stage_is_whole(s, c, 0) && !stage_arrived(s, c, 5);
 }
 
-/* The link has ended so: that is told after the one chain, shows at once, and stays. */
+/* Checks that the link ended with this code, which is reported after the one chain, is visible at
+ * once, and stays. */
 static void ends_so(struct fabric_stage *s, struct ps_link *link, struct stage_chains *c, int with)
 {
 	uint8_t byte = 0xee;
@@ -383,7 +384,8 @@ static void what_is_mapped_is_the_mirrors_memory(struct fabric_stage *s)
 	s->fabric->detach(link);
 }
 
-/* Each byte is as before, or as it is now: what is posted meanwhile may be there in parts. */
+/* Checks that each byte is the earlier or the present one: a write in flight may have arrived in
+ * part. */
 static bool was_read(struct fabric_stage *s, const uint8_t *bytes, const uint8_t *before)
 {
 	const uint8_t *now = s->memory(s, PS_REGION_SEGMENT);
@@ -394,7 +396,7 @@ static bool was_read(struct fabric_stage *s, const uint8_t *bytes, const uint8_t
 	return true;
 }
 
-/* F20: beside what is posted; and what is outside of a region breaks nothing. */
+/* F20: a peek disturbs no write in flight, and one outside of a region breaks nothing. */
 static void a_peek_changes_nothing(struct fabric_stage *s)
 {
 	static uint8_t bytes[STAGE_SEGMENT], before[STAGE_SEGMENT];
@@ -428,7 +430,7 @@ static void a_peek_counts_while_the_promise_is_ours(struct fabric_stage *s)
 		struct ps_link *link;
 		uint8_t byte;
 
-		/* Over some only the end of the link tells of a fence. */
+		/* Some fabrics report a fence only by the link's end. */
 		if (!end)
 			continue;
 		link = attach(s);
@@ -439,7 +441,7 @@ static void a_peek_counts_while_the_promise_is_ours(struct fabric_stage *s)
 	}
 }
 
-/* F21, F1: nobody polls before all is there. */
+/* F21, F1: polls only after everything arrived. */
 static void what_is_posted_under_a_cork_is_sent_at_its_end(struct fabric_stage *s)
 {
 	const uint64_t until = s->now(s) + FAR;

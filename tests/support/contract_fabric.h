@@ -36,21 +36,22 @@ struct fabric_stage {
 	/* Waits for *fd, or for nothing, until until_ns. True: it is ready. */
 	bool (*pause)(struct fabric_stage *stage, struct pollfd *fd, uint64_t until_ns);
 
-	/* What the mirror grants a session of its own, with descriptors; good until the next. */
+	/* Returns what the mirror grants to a new session, with descriptors; valid until the next
+	 * call. */
 	const Perseas__Grant *(*grant)(struct fabric_stage *stage, int *fds, uint64_t *epoch);
-	/* Of the descriptors that were granted, how many are open still. */
+	/* Returns how many of the granted descriptors are still open. */
 	unsigned (*left)(struct fabric_stage *stage);
 	/* The mirror's memory. */
 	uint8_t *(*memory)(struct fabric_stage *stage, uint32_t region);
 
-	/* From now on the mirror takes nothing and answers nothing; it does again, also what has
-	 * come meanwhile. NULL: it takes no part. */
+	/* Make the mirror take and answer nothing, and go on, also with what arrived meanwhile.
+	 * NULL: the mirror takes no part. */
 	void (*stop)(struct fabric_stage *stage);
 	void (*go)(struct fabric_stage *stage);
-	/* A mirror that was stopped takes a few bytes of what was posted. */
+	/* Makes a stopped mirror take a few bytes of posted writes. */
 	void (*step)(struct fabric_stage *stage);
-	/* Where the mirror takes no part: look(arg) is called in the midst of the next posts, when
-	 * a source is about to be read for the first time. */
+	/* For fabrics in which the mirror takes no part: makes the next posts call look(arg) when a
+	 * source is about to be read for the first time. */
 	void (*watch)(struct fabric_stage *stage, void (*look)(void *arg), void *arg);
 
 	/* The mirror ends the link. It promises another owner, and says so (NULL: it has no way to
@@ -58,7 +59,7 @@ struct fabric_stage {
 	void (*cut)(struct fabric_stage *stage);
 	void (*fence)(struct fabric_stage *stage);
 
-	/* What this fabric does not see to (tests/sim/contract.h says why). */
+	/* Clauses that this fabric cannot keep (tests/sim/contract.h says why). */
 	bool trusts_places;  /* F5: it takes a write outside of a region as it is */
 	bool trusts_updates; /* F10: it takes any grant */
 };
@@ -79,11 +80,11 @@ struct fabric_stage *fabric_stage_shm(void);
 struct fabric_stage *fabric_stage_verbs(bool phased, bool flush);
 void fabric_stage_tcp_end(struct fabric_stage *stage);
 void fabric_stage_shm_end(struct fabric_stage *stage);
-/* What the fake devices have against it, or "". */
+/* Returns what the fake devices object to, or "". */
 const char *fabric_stage_verbs_end(struct fabric_stage *stage);
 
-/* What they share: a grant of log and segment, descriptors of files that stand for a mirror's, and
- * real time. */
+/* What all stages share: a grant of a log and a segment, descriptors of files in place of a
+ * mirror's, and real time. */
 struct stage_grant {
 	Perseas__Region regions[3], *list[3];
 	Perseas__Grant grant;

@@ -34,7 +34,7 @@ struct tcp_stage {
 	uint8_t log[STAGE_LOG], segment[STAGE_SEGMENT];
 	int listener;
 	struct ps_tls *tls;      /* the mirror's, or NULL */
-	struct ps_stream stream; /* fd -1: nobody is connected */
+	struct ps_stream stream; /* fd is -1 while nobody is connected */
 	int wake;
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -113,7 +113,7 @@ static bool is_connected(const struct tcp_stage *t)
 	return t->stream.fd >= 0;
 }
 
-/* Another connection takes the place of the one before: a session has one data path. */
+/* Accepts another connection, which replaces the earlier one: a session has one data path. */
 static void accept_next(struct tcp_stage *t)
 {
 	int fd = accept4(t->listener, NULL, NULL, SOCK_CLOEXEC), shaken = 1;
@@ -236,7 +236,7 @@ static void cut(struct fabric_stage *stage)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* The connection stays: what is told by an answer must not need its end to be heard. */
+/* Answers that the link is fenced, and keeps the connection: the answer alone must be enough. */
 static void fence(struct fabric_stage *stage)
 {
 	struct tcp_stage *t = of(stage);

@@ -59,7 +59,7 @@ static void answer(void *arg)
 	}
 }
 
-/* What the newest link asked for is done first, then what the others did. */
+/* Carries out the newest link's work requests, and then the others'. */
 static void move_on(struct verbs_stage *v)
 {
 	struct ibv_qp *newest = verbs_fake_active_qp();

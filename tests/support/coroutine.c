@@ -17,7 +17,7 @@
 enum { STACK_SIZE = 1 << 20 };
 
 struct coroutine {
-	struct coroutine *next; /* of those that are kept */
+	struct coroutine *next; /* in the list of free ones */
 	ucontext_t inside, outside;
 	void *stack;
 	void (*fn)(void *arg);

@@ -29,7 +29,7 @@ void coroutine_yield(struct coroutine *coroutine);
 
 bool coroutine_ended(const struct coroutine *coroutine);
 
-/* It has ended, or never began. NULL is allowed. */
+/* Frees a coroutine that has ended, or never began. NULL is allowed. */
 void coroutine_free(struct coroutine *coroutine);
 
 /* Gives the stacks that are kept back. */

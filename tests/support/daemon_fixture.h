@@ -10,7 +10,7 @@
 
 enum { FIXTURE_SOCKETS = 64 };
 
-/* A connection that the teardown closes, unless the test has. */
+/* A connection that the teardown closes, unless the test did. */
 struct fixture_socket {
 	int fd;
 	ino_t inode;
@@ -29,18 +29,18 @@ struct fixture {
 	unsigned socket_count;
 };
 
-/* Of the daemons that are set up from now on: that carry data (lanes.h); 1, as at first: the
- * test's alone. */
+/* The number of threads that carry data (lanes.h) in daemons that are set up from now on. 1, the
+ * default, is the test's own. */
 extern unsigned fixture_threads;
 
-/* For cmocka: a daemon that listens on a free port and on a Unix socket. */
+/* For cmocka: sets up a daemon that listens on a free port and on a Unix socket. */
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
 
 /* Rules of access, without names of users and groups, until the end. */
 void fixture_rules(struct fixture *fixture, const char *text);
 
-/* As daemon_listen. */
+/* Does what daemon_listen does. */
 int fixture_listen(struct fixture *fixture, const struct endpoint *endpoint);
 
 /* New connections, which block. The teardown closes the first FIXTURE_SOCKETS of them. */
@@ -58,11 +58,11 @@ void fixture_send(int fd, const void *bytes, size_t len);
 
 /* Exchanges hellos of a control connection. */
 void fixture_greet(struct fixture *fixture, int fd);
-/* A new control connection over TCP that has been greeted. */
+/* Opens a control connection over TCP and exchanges greetings. */
 int fixture_peer(struct fixture *fixture);
 void fixture_ask(int fd, Perseas__Request__BodyCase body, void *message);
 void fixture_ask_list(int fd);
-/* With takeover; the owner's id is made of the epoch. */
+/* Sends a claim with takeover. The owner's id is made from the epoch. */
 void fixture_ask_claim(int fd, uint64_t epoch, bool shared);
 void fixture_ask_claim_of(int fd, const char *store, uint64_t epoch, bool shared);
 /* The next reply; signs of progress before it are passed over. */

@@ -34,14 +34,14 @@ enum {
 
 enum happening { EVENT_BYTES, EVENT_TCP, EVENT_PLAIN, EVENT_UNIX, EVENT_DATA, EVENT_END, EVENTS };
 
-/* What the daemon is to say next. */
+/* What the peer expects next from the daemon. */
 enum expected { EXPECT_MAGIC, EXPECT_HELLO_REST, EXPECT_MESSAGE, EXPECT_ANSWER, EXPECT_ANYTHING };
 
 struct peer {
 	struct ps_stream stream; /* fd -1: no connection */
 	int far;                 /* the daemon's end, while it keeps it */
 	enum expected next;
-	uint8_t *bytes; /* of what is expected */
+	uint8_t *bytes; /* the bytes received of it */
 	size_t have;
 	uint64_t skip; /* bytes of a read, before the next answer */
 };
@@ -101,7 +101,7 @@ static void check_message(const struct peer *peer)
 	perseas__reply__free_unpacked(reply, NULL);
 }
 
-/* A message without a byte. */
+/* Returns true if the peer received an empty message, a sign of progress. */
 static bool is_sign(const struct peer *peer)
 {
 	uint32_t length;
@@ -110,7 +110,7 @@ static bool is_sign(const struct peer *peer)
 	return length == 0;
 }
 
-/* All that was wanted is there. */
+/* Reads what has arrived in full. */
 static void understand(struct peer *peer)
 {
 	struct ps_control_hello hello;
@@ -187,7 +187,7 @@ static bool listen_to(struct peer *peer)
 	return heard;
 }
 
-/* Until nothing comes any more. */
+/* Runs the daemon until nothing more arrives. */
 static void settle(struct run *run)
 {
 	for (int idle = 0, turns = 0; idle < IDLE && turns < TURNS_MAX; idle++, turns++) {
@@ -218,7 +218,7 @@ static void dial(struct run *run, struct peer *peer, bool local)
 
 	hang_up(peer);
 	require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
-	/* So little that some answers have to wait for room. */
+	/* The buffer is so small that some answers wait for room. */
 	setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &(int){ 1 }, sizeof(int));
 	peer->stream.fd = ends[0];
 	peer->far = ends[1];
@@ -371,7 +371,8 @@ static void end(struct run *run)
 {
 	for (int i = 0; i < PEERS; i++)
 		hang_up(&run->peers[i]);
-	/* One for which another thread works ends when that is done, however busy the host is. */
+	/* A connection whose request another thread carries out ends after that, however busy the
+	 * host is. */
 	for (int turns = 0; turns < ENDING_MS && (run->node->connections || run->node->lane.links);
 	     turns++) {
 		event_base_loop(run->node->base, EVLOOP_NONBLOCK);

@@ -21,15 +21,15 @@
 
 #include "../../proto/base/tls.h"
 
-/* Both ends' TLS; each stays the caller's. */
+/* The TLS of both ends; the caller keeps them. */
 struct daemon_peers_tls {
 	struct ps_tls *server;
 	struct ps_tls *client;
 };
 
 /*
- * A new daemon goes through these bytes. What it answers is what a peer understands, and when all
- * connections have ended it holds nothing for any: else this aborts. tls: NULL, there is none.
+ * Runs the bytes through a new daemon. Aborts if a peer cannot understand an answer, or if the
+ * daemon holds anything for a connection after all have ended. `tls` may be NULL.
  */
 void daemon_peers_run(const uint8_t *data, size_t size, const struct daemon_peers_tls *tls);
 

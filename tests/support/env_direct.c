@@ -17,7 +17,7 @@
 
 volatile unsigned direct_inside;
 
-/* An answer that was given, and not yet received. NULL: the connection broke before it. */
+/* An answer that was not received yet. A NULL reply: the connection broke first. */
 struct answer {
 	struct answer *next;
 	Perseas__Reply *reply;
@@ -69,7 +69,7 @@ static void direct_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd 
 		((struct perseas *)self->arg)->stopping = true;
 		return;
 	}
-	/* What goes on beside one that sleeps happens in its pause. */
+	/* While a thread sleeps, the others run in its pause. */
 	assert(who == PS_UNWOKEN || !self->asleep[who]);
 	self->asleep[who] = true;
 	pass(self->d, until_ns);
@@ -93,7 +93,7 @@ static void direct_wait(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_
 		pthread_mutex_lock(lock);
 		return;
 	}
-	/* There is no other thread that could end it. */
+	/* No other thread could end this wait. */
 	assert(until_ns != PS_NEVER);
 	pass(d, until_ns);
 }
@@ -280,7 +280,7 @@ static struct ps_control *direct_connect(struct ps_env *env, const struct ps_add
 	return control;
 }
 
-/* Is it this request that breaks the connection? */
+/* Returns true if this request breaks the connection. */
 static bool breaks(struct direct_mirror *m, const Perseas__Request *request)
 {
 	if (!m->break_at || m->break_at != (int)request->body_case)
@@ -314,7 +314,7 @@ static Perseas__Reply *handle(struct ps_control *control, const uint8_t *bytes, 
 	return reply;
 }
 
-/* When the answer to a request that is sent now is there. */
+/* Returns the time at which the answer to a request sent now arrives. */
 static uint64_t ready_at(const struct direct *d, const struct direct_mirror *m,
                          const Perseas__Request *request)
 {

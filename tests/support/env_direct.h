@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-/* What a write of a chain is. */
+/* The part of a chain that a write belongs to. */
 enum direct_part {
 	DIRECT_UNDO, /* the record of a transaction */
 	DIRECT_DATA, /* its after-images */
@@ -35,7 +35,7 @@ struct direct_write {
 	const uint8_t *bytes;
 };
 
-/* What a watcher is told, in the order in which it happens. NULL: it is not told of that. */
+/* Functions that a watcher gets called, in the order of events; NULL ones are skipped. */
 struct direct_tap {
 	void *arg;
 	void (*request)(void *arg, unsigned mirror, unsigned session, const uint8_t *bytes,
@@ -52,7 +52,7 @@ enum direct_hold {
 
 struct direct_mirror {
 	struct memory *memory;
-	struct stores *stores; /* NULL: its daemon does not run */
+	struct stores *stores; /* NULL: the daemon does not run */
 	enum direct_hold hold;
 	bool hung;           /* it takes connections and requests, and answers none of them */
 	long writes_left;    /* after so many writes its data paths break; -1: never */
@@ -69,8 +69,8 @@ struct direct_mirror {
 struct direct {
 	struct direct_mirror mirrors[PS_MIRRORS_MAX];
 	unsigned count;
-	/* To which mirror each address leads: its own, but for what a test says, as where the one
-	 * who opens is on another host than those before. */
+	/* The mirror to which each address leads: its own, unless a test says otherwise, for
+	 * instance for an owner on another host. */
 	unsigned leads[PS_MIRRORS_MAX];
 	bool staged;                 /* the fabric takes note of sources only */
 	int cut_code;                /* what a link that its mirror cut off says: PS_LINK_… */
@@ -83,13 +83,15 @@ struct direct {
 	/* Called in every pause, before the time has passed. May be NULL. */
 	void (*on_pause)(void *arg);
 	void *on_pause_arg;
-	/* Called in every wait for another thread, without the lock, and whenever those who wait
-	 * for `cond` are woken. on_wait is NULL: there is no other thread. on_broadcast may be. */
+	/* on_wait is called without the lock in every wait for another thread; NULL: there is no
+	 * other thread. on_broadcast, which may be NULL, is called when the waiters of `cond` are
+	 * woken. */
 	void (*on_wait)(struct direct *d);
 	void (*on_broadcast)(struct direct *d, const pthread_cond_t *cond);
 	const pthread_cond_t *waits_for; /* in on_wait */
 	uintptr_t thread;                /* that calls the library from now on */
-	const pthread_cond_t *watched;   /* how often those who wait for this are woken: */
+	/* counts how often the waiters of this condition are woken: */
+	const pthread_cond_t *watched;
 	unsigned broadcasts;
 	unsigned woken;                       /* enum ps_sleeper, a bit for each */
 	const struct ps_pager_ops *pager;     /* of owners that open from now on; may be NULL */
@@ -113,13 +115,13 @@ extern volatile unsigned direct_inside;
 /* `count` mirrors without stores, sim://0 and so on. NULL: out of memory. */
 struct direct *direct_new(unsigned count, uint64_t seed);
 
-/* All handles are closed before. */
+/* Frees everything. All handles must be closed. */
 void direct_free(struct direct *d);
 
-/* All mirrors, as the library takes them. */
+/* Returns the list of all mirrors for the library. */
 const char *direct_list(const struct direct *d);
 
-/* An env for one handle, which owns it. */
+/* Returns an env for one handle, which owns it. */
 struct ps_env *direct_env(struct direct *d);
 
 /* perseas_create and perseas_open over all mirrors. The message is in *error. */
@@ -131,26 +133,26 @@ int direct_open(struct direct *d, const char *store, const struct perseas_option
 /* The daemon of a mirror dies; its memory stays. */
 void direct_crash(struct direct *d, unsigned mirror);
 
-/* It starts, with what is in its memory. */
+/* Starts the daemon with what is in its memory. */
 void direct_start(struct direct *d, unsigned mirror);
 
 /* The network drops every connection to the mirror, and both ends see it. */
 void direct_cut(struct direct *d, unsigned mirror);
 
-/* The mirror hangs, as when its process is stopped: what it is asked from now on on connections
- * that are there, or new, it does not answer. */
+/* Makes the mirror hang, like a stopped process: it answers nothing on old or new connections. */
 void direct_hang(struct direct *d, unsigned mirror);
 
-/* It goes on, and ends the connections on which it left something unanswered. */
+/* Lets the mirror go on. It ends the connections on which it owes an answer. */
 void direct_unhang(struct direct *d, unsigned mirror);
 
 /* Up to `count` chains that were held back come through, the oldest first. */
 void direct_release(struct direct *d, unsigned mirror, unsigned count);
 
-/* One round of the handle's collector, which was begun. */
+/* Runs one round of the handle's collector, which must have begun. */
 void direct_collect(perseas_t *p);
 
-/* One round of the handle's keeper, with every retry due; or after so much time. */
+/* Runs one round of the handle's keeper, with every retry due; or, after this much time, the
+ * next. */
 void direct_keep(struct direct *d, perseas_t *p);
 void direct_keep_after(struct direct *d, perseas_t *p, uint64_t ns);
 

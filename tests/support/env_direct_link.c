@@ -67,14 +67,14 @@ static void store_bytes(struct ps_link *link, enum direct_part part, const struc
 	uint8_t *to = session_memory(&link->control->session, write->region, write->offset,
 	                             write->length, true);
 
-	/* The library writes only to what it was granted. */
+	/* The library writes only to memory that it was granted. */
 	assert(to);
 	memcpy(to, write->src, length);
 	if (d->tap && d->tap->write && length)
 		d->tap->write(d->tap->arg, &told);
 }
 
-/* Applies one write, unless it is the one at which the data path breaks. */
+/* Applies one write, unless the data path breaks at it. */
 static int apply_write(struct ps_link *link, enum direct_part part, const struct ps_write *write)
 {
 	struct direct_mirror *m = &link->d->mirrors[link->mirror];
@@ -125,7 +125,7 @@ static void hold_back(struct ps_link *link, const struct ps_chain *chain, bool a
 static int post(struct ps_link *link, const struct ps_chain *chain)
 {
 	const struct direct_mirror *m = &link->d->mirrors[link->mirror];
-	/* What is held back holds back what comes after it. */
+	/* A chain behind one that is held back is held back, too. */
 	bool held = (m->hold && chain->undo) || link->held;
 	bool writes = held &&
 	              (m->hold == DIRECT_HOLD_WRITES || (link->held && !link->held->applied));

@@ -42,7 +42,7 @@ static inline struct direct_mirror *mirror_of(const struct ps_control *control)
 struct ps_link {
 	struct ps_link *next;
 	struct direct *d;
-	struct ps_control *control; /* NULL: it is gone */
+	struct ps_control *control; /* NULL: the connection is gone */
 	unsigned mirror;
 	int dead; /* PS_LINK_…, not OK once the data path is over */
 	unsigned done;

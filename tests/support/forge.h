@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Where a log stands. */
+/* The end of a log. */
 struct forge_log {
 	uint64_t next, seq, last, ring;
 };
@@ -31,8 +31,8 @@ static inline uint64_t forge_commit(struct forge_log *log, uint64_t length)
 
 enum { FORGED_LENGTH = 8, FORGED_RECORD = 64 + 16 + FORGED_LENGTH };
 
-/* A transaction of seq + 1 behind the log, of FORGED_RECORD bytes: a roll-back would put 8 bytes
- * 'F' at `offset` of the segment. */
+/* Forges the record of a transaction seq + 1 behind the log, of FORGED_RECORD bytes. Rolling it
+ * back would put 8 bytes 'F' at `offset` of the segment. */
 static inline void forge_record(void *to, const struct forge_log *log, uint64_t epoch,
                                 uint32_t segment, uint64_t offset)
 {

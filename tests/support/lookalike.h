@@ -26,7 +26,7 @@ enum lookalike {
 	LOOKALIKES
 };
 
-/* A header with one member, whose W is 1, and the segments of the handle under later births. */
+/* A header with one member and W = 1 that has the handle's segments with later births. */
 struct lookalike_header {
 	Perseas__Header header;
 	Perseas__Roster roster;

@@ -117,7 +117,7 @@ static struct heap_piece *insert(struct memory_heap *heap, const char *store, co
 	return piece;
 }
 
-/* Frees what is removed and not open any more. */
+/* Frees pieces that were removed and are closed. */
 static void sweep(struct memory_heap *heap)
 {
 	struct heap_piece **link = &heap->pieces;
@@ -223,7 +223,7 @@ static enum memory_name look_up(struct memory *memory, const char *store, const 
 	return MEMORY_REMOVED;
 }
 
-/* As long as no test says so, nobody can tell. */
+/* Says whose memory it is: nobody can tell, until a test says otherwise. */
 static enum memory_whose whose(struct memory *memory, const struct piece *piece)
 {
 	(void)piece;
@@ -288,7 +288,7 @@ static int load(struct memory *memory, const char *store, const char *name, uint
 	return 0;
 }
 
-/* Is an earlier piece in the list of the same store? */
+/* Returns true if an earlier piece in the list belongs to the same store. */
 static bool told(const struct memory_heap *heap, const struct heap_piece *piece)
 {
 	for (struct heap_piece *at = heap->pieces; at != piece; at = at->next)
@@ -358,7 +358,7 @@ static const uint8_t *boot(struct memory *memory)
 	return heap_of(memory)->boot;
 }
 
-/* A header that a daemon wrote is a piece of its own. */
+/* Returns true if the store's header was copied there; a header that a daemon wrote was not. */
 static bool is_copy(struct memory *memory, const char *store, const uint8_t *image_id,
                     uint64_t generation)
 {
@@ -406,7 +406,7 @@ static void identity(struct memory *memory, uint8_t *id)
 	memcpy(id, heap_of(memory)->identity, PS_ID_SIZE);
 }
 
-/* From a sequence of its own, so that it changes nothing else that is drawn. */
+/* Draws the identity from a sequence of its own, which leaves other draws as they are. */
 static void draw_identity(struct memory_heap *heap)
 {
 	uint64_t random = ~heap->random;

@@ -23,7 +23,7 @@ struct memory *memory_heap_new(uint64_t limit, uint64_t seed);
 /* Pieces that are still open are the caller's mistake: an assertion finds it. */
 void memory_heap_free(struct memory *memory);
 
-/* A memory with the same pieces and bytes, none of them open. */
+/* Returns a memory with the same pieces and bytes, all closed. */
 struct memory *memory_heap_copy(const struct memory *memory);
 
 /* Loses the pieces of one store, or of all (NULL). */
@@ -35,33 +35,34 @@ void memory_heap_give(struct memory *memory, const struct piece *piece, struct p
 /* Somebody gives the folder of a store this name, which begins with a dot, or its own again. */
 void memory_heap_move(struct memory *memory, const char *store, const char *to);
 
-/* Loses one piece. False: there is none. */
+/* Loses one piece. Returns false if it does not exist. */
 bool memory_heap_lose_piece(struct memory *memory, const char *store, const char *name);
 
-/* The bytes of a piece as they lie there, open or not; NULL: there is none. */
+/* Returns the bytes of a piece, open or not, or NULL if it does not exist. */
 uint8_t *memory_heap_piece(struct memory *memory, const char *store, const char *name,
                            uint64_t *size);
 
-/* An owner that has the piece makes its file longer by so many bytes. False: there is none. */
+/* Lengthens the piece's file, as an owner that has it open could. Returns false if it does not
+ * exist. */
 bool memory_heap_take(struct memory *memory, const char *store, const char *name, uint64_t bytes);
 
 void memory_heap_set_limit(struct memory *memory, uint64_t limit);
 
-/* It keeps no room for what replaces a small piece, as it must (memory.h): a mistake. */
+/* The mistake: the memory reserves no room for the replacement of a small piece, as memory.h
+ * asks. */
 void memory_heap_need_room(struct memory *memory);
 
-/* The host starts again: what is there was memory in another boot, unless it is written anew, and
- * the daemon gets another identity.
- * seed: of its random ids from now on. */
+/* Restarts the host: the pieces belong to another boot until they are written anew, and the daemon
+ * gets another identity. `seed` starts its random ids. */
 void memory_heap_reboot(struct memory *memory, uint64_t seed);
-/* What is there was copied there, as a backup that is put back, unless it is written anew. The host
- * did not start again. */
+/* Makes the pieces copies, such as a backup that is put back within the same boot, until they are
+ * written anew. */
 void memory_heap_put_back(struct memory *memory, uint64_t seed);
-/* It takes a copy for the memory that it was: a mistake. */
+/* The mistake: the memory takes copied pieces for the original ones. */
 void memory_heap_trust_copies(struct memory *memory);
-/* It gets the identity of the other memory's daemon, before a daemon of its own starts. */
+/* Gives the memory the identity of another memory's daemon, before its own daemon starts. */
 void memory_heap_identify(struct memory *memory, const struct memory *as);
-/* It takes an image of any boot for memory: a mistake. */
+/* The mistake: the memory accepts images of any boot. */
 void memory_heap_trust_boots(struct memory *memory);
 
 /* What shared memory is handed out as; it stays the caller's. At first -1: there is none. */

@@ -6,7 +6,8 @@
 
 #include "../../proto/control/envelope.h"
 
-/* What message_id gives for this is all zero, and so not valid; 0 to NO_ID - 1 differ. */
+/* message_id returns an all-zero, and so invalid, id for NO_ID, and distinct ids for 0 to NO_ID -
+ * 1. */
 enum { NO_ID = 20 };
 
 ProtobufCBinaryData message_id(int i);
@@ -16,8 +17,8 @@ extern char message_bank[], message_ledger[], message_accounts[], message_contro
 extern char message_address[3][32];
 
 /*
- * A header of the store "bank" with all that it points to: three mirrors, W = 2, segments
- * s0 and s1. There are 17 members and 129 segments, so that one too many can be listed.
+ * A header of the store "bank" with everything it points to: three mirrors, W = 2, segments s0 and
+ * s1. There is room for 17 members and 129 segments, one more than allowed.
  */
 struct message_header {
 	Perseas__Header header;
@@ -33,8 +34,8 @@ struct message_header {
 /* Free with free(). */
 struct message_header *message_header_new(void);
 
-/* What mirror i of that store tells of it: its status, and a slot with 100 transactions of an
- * epoch, which the status points to as well as to the header. Free the header with free(). */
+/* Fills in the status of mirror i of that store, with a slot of 100 transactions of an epoch. The
+ * status points to slot and header; free the header with free(). */
 struct message_header *message_status(Perseas__StoreStatus *status, Perseas__Slot *slot, unsigned i,
                                       uint64_t epoch);
 
@@ -46,7 +47,8 @@ struct message_header *message_status(Perseas__StoreStatus *status, Perseas__Slo
 		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__##type##__descriptor), __VA_ARGS__ \
 	}
 
-/* A request around this body, whose type says which request it is; a reply with status OK. */
+/* Return a request around the body, whose type decides which request; and a reply with status
+ * OK. */
 Perseas__Request message_request(const void *body);
 Perseas__Reply message_reply(const void *body);
 

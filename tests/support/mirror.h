@@ -20,26 +20,26 @@ struct mirror {
 void mirror_open(struct mirror *mirror);
 void mirror_close(struct mirror *mirror);
 
-/* The daemon crashes and starts again: what is in memory is loaded by a new one. The
- * sessions of the old one must not be used any more. */
+/* Restarts the daemon after a crash: a new one loads what is in memory. Sessions of the old one
+ * must not be used any more. */
 void mirror_restart(struct mirror *mirror);
 
-/* A control connection, and the process at its other end. */
+/* A control connection with the process at its other end. */
 struct peer {
 	struct session session;
 	bool alive;
 	uint64_t silent_ms; /* since it was last heard */
 	unsigned cuts;
 	void (*on_cut)(struct peer *peer);
-	/* Its process's end is waited for. NULL: it cannot be. */
+	/* Called when the mirror waits for the process's end. NULL: it cannot wait. */
 	void (*on_await)(struct peer *peer, uint32_t *left_ms);
 	void *arg;
 };
 
-/* Of a session whose process is gone: it writes nothing, and cutting it changes nothing. */
+/* For a session whose process is gone: it writes nothing, and cutting it changes nothing. */
 extern const struct session_ops gone_session_ops;
 
-/* On this host (it may share memory), and alive. */
+/* Makes a peer that lives on the mirror's host, so that it may share memory. */
 void peer_init(struct peer *peer);
 
 #define OWNER(byte) ((ProtobufCBinaryData){ PS_ID_SIZE, (uint8_t[PS_ID_SIZE]){ byte } })
@@ -48,12 +48,12 @@ void peer_init(struct peer *peer);
 int mirror_create(struct mirror *mirror, const char *store, uint8_t id);
 int mirror_settle(struct mirror *mirror, const char *store, uint8_t id);
 
-/* A claim; reply may be NULL. */
+/* Claims the store. `reply` may be NULL. */
 int mirror_claim(struct mirror *mirror, struct peer *peer, const char *store, uint64_t epoch,
                  uint8_t owner, Perseas__ClaimReply *reply);
 int mirror_takeover(struct mirror *mirror, struct peer *peer, const char *store, uint64_t epoch,
                     uint8_t owner, Perseas__ClaimReply *reply);
-/* The same, for the memory itself. */
+/* Claims the store and its memory itself. */
 int mirror_share(struct mirror *mirror, struct peer *peer, const char *store, uint64_t epoch,
                  uint8_t owner, Perseas__ClaimReply *reply);
 
@@ -62,16 +62,16 @@ int peer_publish(struct peer *peer, struct why *why, uint32_t id, uint64_t seq);
 int peer_destroy(struct peer *peer, struct why *why, uint32_t id, uint64_t seq);
 int peer_drop_segment(struct peer *peer, struct why *why, uint32_t id);
 
-/* A settled store "bank" that `peer` holds with `epoch` and `owner`, with a published segment 0
- * of two pages. */
+/* Makes a settled store "bank" that `peer` holds with `epoch` and `owner`, with a published segment
+ * 0 of two pages. */
 void mirror_bank(struct mirror *mirror, struct peer *peer, bool shared);
-/* The same with a segment of `size` bytes. */
+/* Makes the same store with a segment of `size` bytes. */
 void mirror_bank_of(struct mirror *mirror, struct peer *peer, bool shared, uint64_t size);
 enum { BANK_EPOCH = 5, BANK_OWNER = 50, BANK_SIZE = 8192 };
 
 const Perseas__Header *mirror_header(struct mirror *mirror, const char *store);
 
-/* An owner's view of an image: pointers that stay good as mappings do. */
+/* An owner's view of an image. Its pointers stay valid like mappings. */
 struct writer {
 	uint8_t *log;
 	uint64_t ring;

@@ -28,7 +28,7 @@ static void turn(struct ps_pager *pager)
 {
 	if (coroutine_ended(pager->thread))
 		return;
-	/* A test that waits for what cannot come ends. */
+	/* Ends a test that waits for something impossible. */
 	assert(++pager->turns < TURNS);
 	coroutine_resume(pager->thread);
 }

@@ -11,7 +11,7 @@
 
 enum { PAGER_GRANULE = 64 << 10 };
 
-/* What may be fetched. There is one owner at a time. */
+/* Says what may be fetched. There is one owner at a time. */
 extern struct pager_gate {
 	uint32_t mirrors; /* that are asked */
 	uint32_t held;    /* whose second status is asked for later, and whose answer comes then */
@@ -24,7 +24,7 @@ extern struct pager_gate {
 /* Owners that open from now on can recover on demand; the gate is open. */
 void pager_direct_use(struct direct *d);
 
-/* So many turns, a millisecond apart. */
+/* Lets the pager run `count` times, a millisecond apart. */
 void pager_direct_turns(struct direct *d, unsigned count);
 
 #endif

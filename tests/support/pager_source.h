@@ -24,14 +24,14 @@ struct pager_source {
 	Perseas__Reply *answers[PAGER_ANSWERS];
 };
 
-/* One of the three is asked for; false: the connection ended. */
+/* Asks for one of the three. Returns false if the connection ended. */
 bool pager_source_ask_status(const struct ps_env_ops *ops, struct pager_source *source);
 bool pager_source_ask_bytes(const struct ps_env_ops *ops, struct pager_source *source);
 
 /* Takes the next of the three, which has come. False: it is a refusal, or none comes any more. */
 bool pager_source_take(const struct ps_env_ops *ops, struct pager_source *source);
 
-/* What the three say; it is good until the source is asked again or dropped. */
+/* Returns the three answers, valid until the source is asked again or dropped. */
 void pager_source_tell(const struct pager_source *source, struct ps_fetched *fetched);
 
 void pager_source_forget(struct pager_source *source); /* what it answered */

@@ -38,7 +38,8 @@ static bool step_back(struct perseas *p)
 	const struct ps_entry *before = ps_ring_find(&p->commit.ring, p->commit.seq - 1);
 	const struct ps_record *record = entry ? (const void *)entry->writes[0].src : NULL;
 
-	/* Where the log went on from the transaction before, only that one's entry tells. */
+	/* If the log went on since the previous transaction, only that transaction's entry says
+	 * from where. */
 	if (!record || !before || entry->kind != PS_RECORD_TRANSACTION || !undo(p, record, false))
 		return false;
 	undo(p, record, true);

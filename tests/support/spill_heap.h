@@ -15,20 +15,20 @@ void spill_heap_free(struct spill *spill);
 /* The spills that are whole, set aside ones included; nothing is being written. */
 struct spill *spill_heap_copy(const struct spill *spill);
 
-/* The bytes of a store's spill; NULL: there is none. */
+/* Returns the bytes of a store's spill, or NULL if it has none. */
 uint8_t *spill_heap_bytes(struct spill *spill, const char *store, size_t *len);
-/* Makes a spill of these bytes, or replaces the one that is there. */
+/* Makes or replaces the store's spill. */
 void spill_heap_put(struct spill *spill, const char *store, const uint8_t *bytes, size_t len);
 
 /* Bytes that all spills together may have; at first there is room for any. */
 void spill_heap_set_room(struct spill *spill, uint64_t room);
-/* What is there cannot be removed, or renamed, any more. */
+/* With `frozen`, spills can be neither removed nor renamed. */
 void spill_heap_freeze(struct spill *spill, bool frozen);
 
 /* Called before each operation that changes something. */
 void spill_heap_on_change(struct spill *spill, void (*hook)(void *arg), void *arg);
 
-/* How many spills there are under their names, and how many were set aside. */
+/* Return the number of spills under their names, and of spills that were set aside. */
 unsigned spill_heap_count(const struct spill *spill);
 unsigned spill_heap_aside(const struct spill *spill);
 

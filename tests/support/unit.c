@@ -14,8 +14,8 @@ static int count;
 
 void **unit_state;
 
-/* For programs that define none. They are not const: clang takes the value of a weak constant to be
- * the one that it sees. */
+/* For programs that define none. They are not const, because clang would use a weak constant's
+ * value. */
 __attribute__((weak)) struct unit_fixture unit_fixture = { NULL, NULL };
 __attribute__((weak)) struct unit_fixture unit_fixture_too = { NULL, NULL };
 __attribute__((weak)) struct unit_fixture unit_group = { NULL, NULL };

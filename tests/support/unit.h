@@ -36,8 +36,8 @@ struct unit_fixture {
 	CMFixtureFunction setup, teardown;
 };
 
-/* unit_fixture is called for each TEST(), and unit_group once for all tests. If a program defines
- * unit_fixture_too, each TEST() runs a second time, with that fixture. A program defines only those
+/* unit_fixture runs around each TEST(), unit_group once around all of them. If a program defines
+ * unit_fixture_too, each TEST() runs a second time with it. A program defines only the fixtures
  * that it needs. */
 extern struct unit_fixture unit_fixture, unit_fixture_too, unit_group;
 
@@ -79,14 +79,14 @@ void *unit_begin_again(void);
 	UNIT_ADD(unit_add_##name##_##setup, #name " " #setup, unit_run_##name, setup, teardown) \
 	_Static_assert(1, "")
 
-/* Adds a test to those of the program, before main() begins. */
+/* Adds a test to the program's list before main() begins. */
 #define UNIT_ADD(adder, title, test, setup, teardown)                                          \
 	__attribute__((constructor)) static void adder(void)                                   \
 	{                                                                                      \
 		unit_add((struct CMUnitTest){ title, test, setup, teardown, NULL }, __LINE__); \
 	}
 
-/* Adds a test, which begins in a line of the program's file, to those of the program. */
+/* Adds a test that begins at `line` of the program's file. */
 void unit_add(struct CMUnitTest test, int line);
 
 /* Returns the number that follows *state, which is not 0: the same numbers in every run. */

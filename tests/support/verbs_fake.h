@@ -18,20 +18,20 @@
 
 #include "../../proto/base/verbs.h"
 
-/* What to give env->verbs, and the daemon. */
+/* The table for env->verbs and for the daemon. */
 extern const struct ps_verbs verbs_fake_table;
 
 /* --- the world --- */
 
 void verbs_fake_begin(void);
-/* How many things are wrong: objects that are still alive, and misuse. verbs_fake_trouble() says
- * what, a line each. */
+/* Ends the world. Returns the number of faults: objects still alive, and misuse.
+ * verbs_fake_trouble() lists them, one a line. */
 unsigned verbs_fake_end(void);
-/* Of misuse so far, without ending the world. */
+/* Returns the number of misuses so far, without ending the world. */
 unsigned verbs_fake_wrong(void);
 const char *verbs_fake_trouble(void);
 
-/* How things go from now on. Tests change it between calls. */
+/* How the devices behave from now on. Tests change it between calls. */
 struct verbs_fake_mode {
 	bool automatic;  /* work is done at once; else by verbs_fake_step and _run */
 	bool reorder;    /* writes that are posted overtake each other */
@@ -55,33 +55,34 @@ struct verbs_fake_device {
 	uint32_t gid_type;           /* of its addresses; IBV_GID_TYPE_ROCE_V2 */
 	bool gid_v1_too;             /* its addresses are there as RoCE v1, too, and first */
 	bool exact;                  /* private data as long as it was sent (iWARP); else padded */
-	bool dead;                   /* nothing gets through, either way, and nobody is told */
-	bool lost;                   /* unplugged: what is destroyed is gone, but EIO is returned */
+	bool dead;                   /* loses everything in both directions without an error */
+	bool lost;                   /* unplugged: objects can be destroyed, but that returns EIO */
 	uint32_t addresses[VERBS_FAKE_ADDRESSES]; /* network byte order */
 	unsigned address_count;
 	struct verbs_fake_device *next;
 };
 
-/* A device with an IPv4 address ("127.0.0.1"), of generous limits. */
+/* Makes a device with generous limits and an IPv4 address ("127.0.0.1"). */
 struct verbs_fake_device *verbs_fake_device(const char *name, const char *address);
 void verbs_fake_address(struct verbs_fake_device *device, const char *address);
-/* Where connections of ids that are not bound come from. NULL: from the device that they go to. */
+/* Sets the device from which unbound ids connect. NULL: the device to which they connect. */
 void verbs_fake_source(struct verbs_fake_device *device);
 /* The device goes: its ids get DEVICE_REMOVAL, its users DEVICE_FATAL, and nothing gets
  * through any more. */
 void verbs_fake_remove(struct verbs_fake_device *device);
-/* What a device tells of itself; qp may be NULL, port counts from 1. */
+/* Raises an asynchronous event of a device. `qp` may be NULL; ports count from 1. */
 void verbs_fake_async(struct verbs_fake_device *device, enum ibv_event_type type,
                       struct ibv_qp *qp);
 
 /* --- moving on --- */
 
-/* Does up to `packets` packets, of all queue pairs in turn; returns how many. */
+/* Carries out up to `packets` packets, of all queue pairs in turn. Returns how many. */
 unsigned verbs_fake_step(unsigned packets);
-/* The same of one queue pair. */
+/* Carries out up to `packets` packets of one queue pair. Returns how many. */
 unsigned verbs_fake_step_qp(uint32_t qp_num, unsigned packets);
 unsigned verbs_fake_run(void); /* all that there is */
-/* What cannot get through (a dead device, a peer that is gone) runs out of retries now. */
+/* Lets everything that cannot get through (a dead device, a peer that is gone) run out of
+ * retries. */
 void verbs_fake_expire(void);
 /* Connections that are over leave the time-wait state: TIMEWAIT_EXIT. */
 void verbs_fake_timewait(void);
@@ -105,7 +106,7 @@ const struct verbs_fake_write *verbs_fake_writes(unsigned *count);
 struct verbs_fake_counts {
 	unsigned posts;     /* calls of post_send: doorbells */
 	unsigned requests;  /* work requests in them */
-	unsigned signalled; /* of those, with IBV_SEND_SIGNALED */
+	unsigned signalled; /* work requests with IBV_SEND_SIGNALED among them */
 	unsigned inlined;   /* of the requests, with IBV_SEND_INLINE */
 	unsigned reads, writes, sends;
 	unsigned zero;     /* of the requests, of no bytes */
@@ -115,10 +116,10 @@ struct verbs_fake_counts {
 	unsigned calls;    /* of all members */
 };
 
-/* Since the beginning, or the last time that this was asked. */
+/* Returns the counts since the beginning or the previous call. */
 struct verbs_fake_counts verbs_fake_counts(void);
 
-/* What is alive. */
+/* The objects that are alive. */
 struct verbs_fake_alive {
 	unsigned channels, ids, pds, mrs, comp_channels, cqs, qps;
 };
@@ -128,12 +129,12 @@ struct verbs_fake_alive verbs_fake_alive(void);
 /* The parameters of the last connect(), and the ACK timeout of the id that connected (-1: none). */
 struct rdma_conn_param verbs_fake_connected(int *ack_timeout);
 
-/* The newest queue pair that an id made to connect, or to accept; NULL: there is none alive. */
+/* Returns the newest living queue pair that an id made to connect or accept, or NULL. */
 struct ibv_qp *verbs_fake_active_qp(void);
 struct ibv_qp *verbs_fake_passive_qp(void);
 /* The id of a queue pair. */
 struct rdma_cm_id *verbs_fake_id(const struct ibv_qp *qp);
-/* As modify_qp to IBV_QPS_ERR, by the device itself. */
+/* Moves the queue pair to IBV_QPS_ERR, as a failing device does. */
 void verbs_fake_break(struct ibv_qp *qp);
 
 /* --- faults --- */
@@ -158,26 +159,26 @@ enum verbs_fake_member {
 
 const char *verbs_fake_name(enum verbs_fake_member member);
 
-/* After `delay` more calls of the member, `repeat` calls fail with `error` (an errno), and do
- * nothing. repeat 0: no fault any more. */
+/* After `delay` more calls of the member, lets `repeat` calls fail with `error` (an errno) and do
+ * nothing. With repeat 0 there is no fault any more. */
 void verbs_fake_fail(enum verbs_fake_member member, unsigned delay, unsigned repeat, int error);
-/* After `delay` more calls of any member that makes, asks or sends something (none that ends or
- * takes something back), one fails so. */
+/* After `delay` more calls of any member that makes, asks or sends something (not of one that ends
+ * something), lets one call fail. */
 void verbs_fake_fail_any(unsigned delay, int error);
 /* The member that verbs_fake_fail_any made fail; VERBS_FAKE_MEMBER_COUNT: none yet. */
 enum verbs_fake_member verbs_fake_failed(void);
 
-/* After `delay` more work requests, one completes with this status. applied: its bytes were
- * moved all the same. */
+/* Lets the work request after `delay` more complete with this status. With `applied` its bytes move
+ * all the same. */
 void verbs_fake_complete_with(enum ibv_wc_status status, unsigned delay, bool applied);
 
 /* The next event of `type` is `instead`, with this status. */
 void verbs_fake_instead(enum rdma_cm_event_type type, enum rdma_cm_event_type instead, int status);
-/* Before the next event of `type` its id gets an event `before`. */
+/* Inserts an event `before` in front of the next event of `type`, for the same id. */
 void verbs_fake_before(enum rdma_cm_event_type type, enum rdma_cm_event_type before);
 /* Events of the type get lost from now on, or do not. */
 void verbs_fake_mute(enum rdma_cm_event_type type, bool mute);
-/* An event out of nowhere. */
+/* Raises an event without a cause. */
 void verbs_fake_event(struct rdma_cm_id *id, enum rdma_cm_event_type type, int status);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a member of librdmacm returns. */
+/* Returns as the members of librdmacm do. */
 static int result(int error)
 {
 	errno = error;
@@ -116,7 +116,7 @@ void verbs_fake_event(struct rdma_cm_id *id, enum rdma_cm_event_type type, int s
 	fake_unlock();
 }
 
-/* What librdmacm does with an event before its caller sees it. */
+/* Does what librdmacm does with an event before its caller sees it. */
 static void take_event(struct fake_event *event)
 {
 	struct fake_id *id = (struct fake_id *)event->event.id;
@@ -190,7 +190,7 @@ struct fake_id *fake_id_new(struct rdma_event_channel *channel, void *context)
 	return id;
 }
 
-/* Takes events that nobody has fetched off the channel; requests to a listener are refused. */
+/* Drops the id's events that were not fetched; requests to a listener are refused. */
 static void drop_events(struct fake_id *id)
 {
 	struct fake_channel *channel = (struct fake_channel *)id->id.channel;

@@ -89,7 +89,7 @@ static void request(struct fake_id *active, struct fake_id *listener)
 	}
 }
 
-/* Limits that librdmacm checks; 255 stands for the device's own. */
+/* Checks the limits that librdmacm checks; 255 means the device's own. */
 static bool limit_reads(const struct verbs_fake_device *device, struct rdma_conn_param *param)
 {
 	if (param->initiator_depth == RDMA_MAX_INIT_DEPTH)
@@ -281,7 +281,7 @@ void fake_hang_up(struct fake_id *id)
 		tell_disconnected(peer);
 }
 
-/* The other end is told; this one hears of it when the other hangs up too. */
+/* Tells the other end. This end hears of the end when the other one hangs up, too. */
 static int disconnect(struct fake_id *id)
 {
 	struct fake_id *peer = id->peer;

@@ -65,7 +65,7 @@ enum verbs_fake_member verbs_fake_failed(void)
 	return faults.failed;
 }
 
-/* Does the member make, ask or send something? */
+/* Returns true if the member makes, asks or sends something. */
 static bool is_making(enum verbs_fake_member member)
 {
 	switch (member) {

@@ -58,7 +58,7 @@ int fake_dealloc_pd(struct ibv_pd *pd)
 	return error;
 }
 
-/* Is there memory at all of these addresses? */
+/* Returns true if all of the range is mapped. */
 static bool is_mapped(const void *base, size_t length)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

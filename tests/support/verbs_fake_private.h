@@ -90,7 +90,7 @@ struct fake_qp;
 
 struct fake_cqe {
 	struct ibv_wc wc;
-	struct fake_qp *qp; /* NULL: it is gone */
+	struct fake_qp *qp; /* NULL: destroyed */
 	unsigned retires;   /* places in its send queue that are free once this is taken */
 	bool receive;
 };
@@ -127,13 +127,13 @@ struct fake_wr {
 
 struct fake_qp {
 	struct ibv_qp qp;     /* first */
-	struct fake_id *id;   /* NULL: it is gone */
-	struct fake_qp *peer; /* NULL: there is none (any more) */
+	struct fake_id *id;   /* NULL: destroyed */
+	struct fake_qp *peer; /* NULL: not connected, or not any more */
 	struct ibv_qp_cap cap;
 	bool all_signalled;
 	struct fake_wr *sends, *receives;
-	unsigned send_used; /* places, also of what is done and was not taken yet */
-	unsigned unretired; /* of those, done without a completion */
+	unsigned send_used; /* used places, including completions that were not polled */
+	unsigned unretired; /* finished work requests without a completion among them */
 	unsigned receive_used;
 	uint8_t reads_out, reads_in; /* how many the connection allows */
 	bool rnr_forever;
@@ -195,14 +195,14 @@ int fake_take(int fd);
 void fake_async_raise(struct ibv_context *context, enum ibv_event_type type, struct fake_qp *qp);
 void fake_async_drop(struct fake_qp *qp);
 
-/* What destroying something of a device returns. */
+/* Returns the result of destroying an object of the device. */
 int fake_destroyed(const struct ibv_context *context);
 
 /* verbs_fake_fault.c */
 void fake_fault_reset(void);
 /* The errno with which this call fails, or 0. */
 int fake_fault(enum verbs_fake_member member);
-/* Does the work request that is begun now complete with a status of the test's choice? */
+/* Returns true if the test chose a status for the work request that begins now. */
 bool fake_fault_completion(enum ibv_wc_status *status, bool *applied);
 struct fake_fault_event {
 	bool lost, replaced, preceded;
@@ -224,7 +224,7 @@ struct fake_push {
 	struct rdma_conn_param param; /* private_data: is copied */
 	unsigned pad;                 /* bytes that the private data is padded to */
 };
-/* False: a fault took it away. */
+/* Returns false if a fault dropped it. */
 bool fake_push_full(const struct fake_push *push);
 struct rdma_event_channel *fake_create_event_channel(void);
 void fake_destroy_event_channel(struct rdma_event_channel *channel);
@@ -241,7 +241,7 @@ int fake_resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct socka
 int fake_resolve_route(struct rdma_cm_id *id, int timeout_ms);
 
 /* verbs_fake_connect.c */
-/* The connection of an id ends, or its making does; the other end is told. */
+/* Ends the id's connection, or its attempt, and tells the other end. */
 void fake_hang_up(struct fake_id *id);
 /* The active end sees that it was accepted. */
 void fake_established(struct fake_id *id);
@@ -274,7 +274,7 @@ void fake_ack_cq_events(struct ibv_cq *cq, unsigned count);
 int fake_poll_cq(struct ibv_cq *cq, int entries, struct ibv_wc *completions);
 
 /* verbs_fake_qp.c */
-struct fake_qp *fake_qp_of(const struct ibv_qp *qp); /* NULL: it is not alive */
+struct fake_qp *fake_qp_of(const struct ibv_qp *qp); /* Returns NULL if it is not alive. */
 void fake_qp_error(struct fake_qp *qp);              /* and flushes */
 /* Ends the first work request of a queue. */
 void fake_send_done(struct fake_qp *qp, enum ibv_wc_status status);
@@ -286,7 +286,7 @@ int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *list, struct ibv_send_
 int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *list, struct ibv_recv_wr **bad);
 
 /* verbs_fake_run.c */
-/* One packet of the queue pair. False: there is none that can be sent. */
+/* Carries out one packet of the queue pair. Returns false if none can be sent. */
 bool fake_packet(struct fake_qp *qp);
 unsigned fake_run(unsigned packets);
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a completion's opcode says when its status is none of success: nothing. */
+/* The opcode of a failed completion, which has no meaning. */
 enum { NO_OPCODE = 0x55 };
 
 struct fake_qp *fake_qp_of(const struct ibv_qp *qp)
@@ -121,7 +121,7 @@ struct rdma_cm_id *verbs_fake_id(const struct ibv_qp *qp)
 
 /* --- life --- */
 
-/* Does the device make such a queue pair? What it grants is filled in. */
+/* Checks whether the device makes such a queue pair, and fills in what it grants. */
 static int check_attr(const struct fake_id *id, const struct ibv_pd *pd,
                       struct ibv_qp_init_attr *attr)
 {

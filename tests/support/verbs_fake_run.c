@@ -10,10 +10,10 @@
 
 enum { PACKET_MAX = 4096, REORDER_WINDOW = 16 };
 
-/* What local memory must allow, when bytes go into it. */
+/* Returns the access that local memory needs to receive bytes. */
 static int landing_access(const struct fake_qp *qp, const struct fake_wr *wr)
 {
-	/* In iWARP the answer to a read is a write of the peer's. */
+	/* In iWARP a read is answered by the peer's write. */
 	bool remote = wr->opcode == IBV_WR_RDMA_READ &&
 	              qp->qp.context->device->transport_type == IBV_TRANSPORT_IWARP;
 
@@ -75,7 +75,7 @@ static void write_down(const struct fake_qp *qp, uint64_t address, const uint8_t
 	};
 }
 
-/* What the responder says to a part of a read or a write, which is done when it says success. */
+/* Returns the responder's status for a part of a read or write, and carries it out on success. */
 static enum ibv_wc_status respond(struct fake_qp *qp, struct fake_wr *wr, uint32_t length)
 {
 	bool read = wr->opcode == IBV_WR_RDMA_READ;
@@ -107,7 +107,7 @@ static enum ibv_wc_status respond(struct fake_qp *qp, struct fake_wr *wr, uint32
 	return IBV_WC_SUCCESS;
 }
 
-/* A message goes into the peer's first receive, whole. */
+/* Delivers a whole message into the peer's first receive. */
 static enum ibv_wc_status deliver(struct fake_qp *qp, struct fake_wr *wr, bool *wait)
 {
 	struct fake_qp *peer = qp->peer;
@@ -162,7 +162,7 @@ static void fail(struct fake_qp *qp, enum ibv_wc_status status)
 	                 peer);
 }
 
-/* One packet of a request. *wait: it cannot go on now. */
+/* Carries out one packet of a request. Sets *wait if it cannot go on now. */
 static enum ibv_wc_status advance(struct fake_qp *qp, struct fake_wr *wr, bool *wait)
 {
 	uint32_t packet = verbs_fake_mode.packet, left = wr->length - wr->done;
@@ -190,7 +190,7 @@ static void complete_with(struct fake_qp *qp, enum ibv_wc_status status, bool ap
 		fake_qp_error(qp);
 }
 
-/* In a fabric that reorders: any of the first writes, if all before it are writes. */
+/* In a fabric that reorders, returns any of the first writes, if only writes precede it. */
 static struct fake_wr *choose(struct fake_qp *qp)
 {
 	struct fake_wr *candidates[REORDER_WINDOW];
@@ -207,7 +207,7 @@ static struct fake_wr *choose(struct fake_qp *qp)
 	return count > 0 ? candidates[fake_draw(count)] : qp->sends;
 }
 
-/* Completes what is done, in the order of posting. */
+/* Completes finished work requests in the order of posting. */
 static void complete_finished(struct fake_qp *qp)
 {
 	while (qp->sends && qp->sends->finished)
@@ -232,7 +232,7 @@ bool fake_packet(struct fake_qp *qp)
 	wr = choose(qp);
 	status = advance(qp, wr, &wait);
 	if (status != IBV_WC_SUCCESS && wr != qp->sends) {
-		/* It is told when those before it are done. */
+		/* A failure is reported after the work requests before it. */
 		wr = qp->sends;
 		status = advance(qp, wr, &wait);
 	}
@@ -247,7 +247,7 @@ bool fake_packet(struct fake_qp *qp)
 	return true;
 }
 
-/* Queue pairs in turn: the one after that which had its turn last. */
+/* Returns the next queue pair in turn, after the one that was served last. */
 static struct fake_qp *next_qp(uint32_t after)
 {
 	struct fake_qp *best = NULL, *first = NULL;

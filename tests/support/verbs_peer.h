@@ -17,24 +17,25 @@ struct verbs_peer {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr; /* of bytes, for everything */
 	uint8_t *bytes;    /* PEER_BYTES, page-aligned */
-	/* Of the last event: */
+	/* From the last event: */
 	int status;
 	struct rdma_conn_param param; /* private_data is NULL */
 	uint8_t given[256];           /* its private data */
 };
 
-/* An end that is routed to the address and port, with a queue pair, ready to connect. */
+/* Opens an end with a queue pair that is routed to the address and ready to connect. */
 void peer_open(struct verbs_peer *peer, const char *address, unsigned port);
-/* An end that listens; the port is chosen. */
+/* Opens an end that listens. Returns the port. */
 unsigned peer_listen(struct verbs_peer *peer, const char *address);
 /* Frees what there is. */
 void peer_close(struct verbs_peer *peer);
 
 /* Asks for the connection; one RDMA read at a time. 0 or -1, as rdma_connect. */
 int peer_connect(struct verbs_peer *peer, const void *hello, unsigned length);
-/* The type of the next event, or -1: there is none. *id, when it is not NULL, is whose it is. */
+/* Returns the type of the next event, or -1 if there is none. Sets *id, unless `id` is NULL, to the
+ * event's id. */
 int peer_event(struct verbs_peer *peer, struct rdma_cm_id **id);
-/* A queue pair for a request's id, and the answer that it is accepted. 0 or -1. */
+/* Makes a queue pair for a request's id and accepts with the answer. Returns 0 or -1. */
 int peer_accept(struct verbs_peer *peer, struct rdma_cm_id *id, const void *answer,
                 unsigned length);
 /* Takes an id's queue pair and the id apart. */
@@ -44,9 +45,9 @@ void peer_drop(struct rdma_cm_id *id);
 int peer_write(struct verbs_peer *peer, unsigned from, unsigned length, uint64_t to, uint32_t key);
 int peer_read(struct verbs_peer *peer, unsigned into, unsigned length, uint64_t from, uint32_t key);
 int peer_send(struct verbs_peer *peer, unsigned from, unsigned length);
-/* The status of the next completion, -1: there is none. */
+/* Returns the status of the next completion, or -1 if there is none. */
 int peer_done(struct verbs_peer *peer);
-/* Does all that can be done, and gives the status of the only completion. */
+/* Carries out everything possible, and returns the status of the only completion. */
 int peer_settle(struct verbs_peer *peer);
 
 #endif
