@@ -65,10 +65,11 @@ void memory_heap_identify(struct memory *memory, const struct memory *as);
 /* The mistake: the memory accepts images of any boot. */
 void memory_heap_trust_boots(struct memory *memory);
 
-/* What shared memory is handed out as; it stays the caller's. At first -1: there is none. */
+/* Sets the descriptor as which shared memory is handed out; the caller keeps it. -1, the default:
+ * none. */
 void memory_heap_set_descriptor(struct memory *memory, int fd);
 
-/* What the kernel says of all pieces; at first MEMORY_UNKNOWN. */
+/* Sets what the kernel says about all pieces; MEMORY_UNKNOWN by default. */
 void memory_heap_set_whose(struct memory *memory, enum memory_whose whose);
 
 /* The next `skip` makes and replaces succeed, then `count` fail (make: NO_MEMORY, replace:
@@ -81,8 +82,8 @@ void memory_heap_on_fence(struct memory *memory, void (*hook)(void *arg), void *
 /* Called before each piece is made, replaced or removed. */
 void memory_heap_on_change(struct memory *memory, void (*hook)(void *arg), void *arg);
 
-/* Removed pieces stay readable and writable, as another process's mappings of them do; off:
- * those that are closed go. */
+/* With `keep`, removed pieces stay readable and writable, as another process's mappings of them do.
+ * Without it, removed pieces that are closed go. */
 void memory_heap_keep_removed(struct memory *memory, bool keep);
 
 /* Pieces that are there. */

@@ -12,7 +12,8 @@
 
 #include <sys/prctl.h>
 
-/* Gets a copy of the bytes that may be changed; what it returns is the status of its process. */
+/* A function that gets a copy of the bytes, which it may change. Its result becomes the status of
+ * its process. */
 typedef int apart_fn(void *bytes);
 
 struct apart {
@@ -23,7 +24,7 @@ struct apart {
 };
 
 struct apart_request {
-	apart_fn *fn; /* NULL: the status of `child` is asked for, once it has ended */
+	apart_fn *fn; /* NULL: asks for the status of `child` after it ended */
 	pid_t child;
 	_Alignas(max_align_t) uint8_t bytes[1024];
 };
@@ -57,7 +58,7 @@ static inline void apart_serve(int end)
 	_exit(0);
 }
 
-/* Before the test has threads. */
+/* Starts the process that forks for the test. Must be called before the test has threads. */
 static inline void apart_begin(struct apart *apart)
 {
 	int ends[2], pipe_ends[2];
@@ -100,7 +101,7 @@ static inline pid_t apart_start(struct apart *apart, apart_fn *fn, const void *b
 	return child;
 }
 
-/* As wait(2) tells it, once the process has ended. */
+/* Waits for the child. Returns its status as wait(2) does. */
 static inline int apart_wait(struct apart *apart, pid_t child)
 {
 	const struct apart_request request = { .child = child };
@@ -113,7 +114,7 @@ static inline int apart_run(struct apart *apart, apart_fn *fn, const void *bytes
 	return apart_wait(apart, apart_start(apart, fn, bytes, size));
 }
 
-/* Whatever it began has ended. */
+/* Ends the process. All its children have ended. */
 static inline void apart_end(struct apart *apart)
 {
 	close(apart->end);

@@ -9,7 +9,7 @@
 
 enum { SHARED = PERSEAS_LOCK_SHARED, EXCLUSIVE = PERSEAS_LOCK_EXCLUSIVE };
 
-/* What happens inside of a wait. */
+/* The owner whose wait is running at the moment. */
 static struct owner *waiting;
 static void (*meanwhile)(struct owner *o);
 static unsigned waits;
@@ -50,7 +50,7 @@ static inline perseas_tx_t *begin(struct owner *o, unsigned flags, uintptr_t thr
 	return tx;
 }
 
-/* A transaction of this thread that has the lock. */
+/* Begins a transaction of this thread that has the lock of `key`. */
 static inline perseas_tx_t *begin_with(struct owner *o, unsigned flags, uintptr_t thread,
                                        uint64_t key, int mode)
 {

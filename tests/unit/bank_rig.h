@@ -15,7 +15,7 @@ static struct peer holder, rival;
 /* The last claim that was granted, for tests that look at it. */
 static Perseas__ClaimReply granted;
 
-/* How many pieces of memory the mirror has with the bank alone. */
+/* The number of pieces of memory that the mirror has with the bank alone. */
 static unsigned bank_pieces;
 
 /* Asks as a message that this peer has sent. The caller frees the reply. */

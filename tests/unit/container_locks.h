@@ -55,8 +55,9 @@ static inline void use_beside(perseas_t *p, enum use first, enum use second, str
 	assert_int_equal(perseas_abort(older), 0);
 }
 
-/* Of two transactions that use a key, or all keys, the younger one is refused if either changes
- * something, and none if both look. Keys that are there, and keys that are not. */
+/* If two transactions use one key, or all keys, and either changes something, the younger one is
+ * refused. Two that only look are never refused. Tested for keys that exist and keys that do
+ * not. */
 TEST(test_each_use_keeps_out_what_it_must, struct owner *o)
 {
 	perseas_tx_t *tx;

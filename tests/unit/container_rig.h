@@ -19,7 +19,7 @@ struct text {
 
 typedef int visit_fn(void *arg, struct text key, struct text value);
 
-/* As hash.h says of each. */
+/* The functions of a container, as hash.h describes them. */
 struct container {
 	uint64_t entries; /* the type of an object that each key has one of */
 	int (*open)(perseas_t *p, perseas_heap_t *heap);
@@ -29,7 +29,7 @@ struct container {
 	int (*remove)(perseas_tx_t *tx, struct text key);
 	int (*walk)(perseas_tx_t *tx, visit_fn *visit, void *arg);
 	int (*count)(perseas_tx_t *tx, uint64_t *count);
-	/* Is the walk's order right? May be NULL. */
+	/* Returns true if the walk's order is right. May be NULL. */
 	bool (*follows)(struct text before, struct text key);
 };
 
@@ -133,7 +133,7 @@ static inline unsigned count_known(const struct oracle *oracle)
 	return known;
 }
 
-/* All keys, those of a transaction that is open, too. */
+/* Walks over all keys, including those of the open transaction. */
 static inline int look_at_all(struct oracle *oracle, perseas_tx_t *tx)
 {
 	struct seen seen = { .oracle = oracle };
@@ -149,7 +149,7 @@ static inline int look_at_all(struct oracle *oracle, perseas_tx_t *tx)
 	return rc;
 }
 
-/* One change or look. 0, or the error: then the oracle knows nothing of it. */
+/* Makes one change or look-up. Returns 0, or the error; then the oracle is unchanged. */
 static inline int operate(struct oracle *oracle, perseas_tx_t *tx)
 {
 	const unsigned number = (unsigned)draw(oracle, NAMES), what = (unsigned)draw(oracle, 9);
@@ -192,7 +192,7 @@ static inline int count_object(void *arg, const struct perseas_object *object)
 	return 0;
 }
 
-/* All that the oracle knows is there, in the container and in the heap, and nothing else. */
+/* Checks that container and heap have exactly what the oracle has. */
 static inline void compare_all(struct oracle *oracle, perseas_t *p, perseas_heap_t *heap)
 {
 	unsigned entries = 0;
@@ -228,7 +228,7 @@ static inline perseas_heap_t *open_container(struct owner *o, uint64_t most)
 	return heap;
 }
 
-/* Whoever forgets a range, or declares that of another transaction, is told. */
+/* Checks writes, so that a forgotten range, or another transaction's, is reported. */
 static inline int container_setup(void **state)
 {
 	struct owner *o = owner_new(1);
@@ -273,7 +273,7 @@ static inline void transact(struct oracle *oracle, struct owner *o)
 		fail_msg("%s", perseas_message(o->p));
 }
 
-/* What one owner made the next one finds. */
+/* The next owner finds what earlier owners made. */
 TEST(test_random_changes_are_those_of_an_oracle, struct owner *o)
 {
 	struct oracle *oracle = calloc(1, sizeof(*oracle));
@@ -327,7 +327,7 @@ TEST(test_whatever_call_fails_nothing_changes, struct owner *o)
 	free(oracle);
 }
 
-/* Whatever call of its opening fails, also one that says another owner has the store: nothing stays
+/* Whichever call of an opening fails, even because another owner has the store, nothing stays
  * open. */
 TEST(test_an_opening_that_fails_is_taken_back, struct owner *o)
 {
@@ -372,7 +372,7 @@ static inline int remove_number(perseas_tx_t *tx, unsigned number)
 	return container->remove(tx, (struct text){ &number, sizeof(number) });
 }
 
-/* What does not fit is refused, and what is removed makes room for it. */
+/* An entry that does not fit is refused, and a removal makes room for it. */
 TEST(test_a_heap_that_is_full_refuses_and_goes_on, struct owner *o)
 {
 	perseas_heap_t *heap = open_container(o, 4 * 65536);

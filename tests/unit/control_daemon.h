@@ -16,7 +16,7 @@
 #include <netinet/in.h>
 #include <sys/un.h>
 
-#define SHORTLY 20000000ULL /* ns, for what is to time out */
+#define SHORTLY 20000000ULL /* ns, for limits that are meant to expire */
 
 enum { MOST = 2 + PS_SEGMENTS_MAX }; /* regions, and so descriptors, of one grant */
 
@@ -148,7 +148,7 @@ static inline void ask(struct fixture *f, struct ps_control *control, const char
 	assert_int_equal(try_ask(f, control, store), 0);
 }
 
-/* A request whose reply is a grant. */
+/* Sends a request whose reply is a grant. */
 static inline void ask_memory(struct fixture *f, struct ps_control *control)
 {
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
@@ -170,7 +170,7 @@ static inline void welcome(struct daemon *d, uint32_t magic, uint32_t version)
 	assert_int_equal(send(d->fd, &hello, sizeof(hello), MSG_NOSIGNAL), sizeof(hello));
 }
 
-/* A connection to the daemon, which has greeted, and on which one request is under way. */
+/* Returns a connection that has greeted the daemon and has one request in flight. */
 static inline struct ps_control *dial_and_ask(struct fixture *f, struct daemon *d)
 {
 	struct ps_control *control = dial(f, d);
@@ -180,7 +180,7 @@ static inline struct ps_control *dial_and_ask(struct fixture *f, struct daemon *
 	return control;
 }
 
-/* Reads a request, of which the test knows that it is on its way, and gives its store. */
+/* Reads a request that is on its way, and checks its store. */
 static inline void hear(struct daemon *d, const char *store)
 {
 	uint32_t length;

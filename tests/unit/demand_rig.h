@@ -25,8 +25,8 @@ enum {
 	PATIENCE = 500000, /* milliseconds: ends a test that hangs, just before its alarm does */
 };
 
-/* Looks again and again until it holds; what never does fails the test. For what another process or
- * thread does, of which nothing here is told. */
+/* Looks until the condition holds, for work of another process or thread that nothing here reports.
+ * Fails the test if it never holds. */
 #define RIG_UNTIL(condition)                                       \
 	do {                                                       \
 		for (int looks = 0; !(condition); looks++) {       \
@@ -39,7 +39,7 @@ enum {
 struct rig_mirror {
 	char directory[64];
 	char keys[64]; /* a folder with the certificates of all; "": connections are plain text */
-	uint16_t port; /* 0: it has never run */
+	uint16_t port; /* 0: has never run */
 	pid_t pid;
 };
 
@@ -90,7 +90,7 @@ static inline uint32_t rig_fill_part(struct ps_pager *pager, uint8_t *to, const 
 
 /* --- names --- */
 
-static atomic_bool rig_moved; /* names lead to where nobody listens */
+static atomic_bool rig_moved; /* names lead to a port where nobody listens */
 
 static int rig_look_up(struct ps_pager *pager, const struct ps_address *address, struct ps_way *way,
                        struct ps_error *error)
@@ -162,7 +162,7 @@ static int rig_serve(void *bytes)
 	struct stores *stores;
 	struct daemon *daemon;
 
-	/* Over the handler of whoever runs the tests. */
+	/* Installs the guard in front of the test runner's handler. */
 	ps_guard_install();
 	log_init(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
 	snprintf(path, sizeof(path), "%s/memory", m->directory);
@@ -242,7 +242,7 @@ static int rig_open(struct rig *rig, uint32_t flags, uint32_t recovery)
 	options.recovery = recovery;
 	options.fetch_rate = rig->rate;
 	options.ring_size = 1 << 20;
-	/* Without one that hangs only a busy machine could reach it. */
+	/* Unless a test lets a mirror hang, only a very busy machine reaches this limit. */
 	options.connect_timeout_ms = rig->patience_ms ? rig->patience_ms : 30000;
 	options.commit_timeout_ms = 30000;
 	if (flags & PERSEAS_CREATE)
@@ -252,7 +252,7 @@ static int rig_open(struct rig *rig, uint32_t flags, uint32_t recovery)
 	env = ps_env_posix(&options, &error);
 	assert_non_null(env);
 	rig_pager = ps_pager_uffd;
-	/* Else what is asked for first depends on the time. */
+	/* Without these, what is asked for first would depend on the time. */
 	rig_pager.settle = 0;
 	rig_pager.ask = rig_ask;
 	rig_pager.look_up = rig_look_up;
@@ -283,7 +283,7 @@ static uint8_t rig_byte(uint64_t i)
 	return (uint8_t)(i * 7 + (i >> 12));
 }
 
-/* One transaction. */
+/* Commits one transaction. */
 static inline int rig_put(struct rig *rig, uint64_t offset, uint64_t length, uint8_t value)
 {
 	perseas_tx_t *tx;
@@ -306,7 +306,7 @@ static inline void rig_begin(struct rig *rig)
 	assert_int_equal(rig_map(rig), 0);
 }
 
-/* What an owner does in a process of its own. */
+/* A function of an owner that runs in a process of its own. */
 struct rig_deed {
 	int (*fn)(struct rig *rig);
 	struct rig rig;
@@ -319,7 +319,7 @@ static int rig_do(void *bytes)
 	return deed->fn(&deed->rig);
 }
 
-/* What it returns. */
+/* Runs the function in another process. Returns its result. */
 static int rig_by_another(struct rig *rig, int (*fn)(struct rig *rig))
 {
 	const struct rig_deed deed = { fn, *rig };
@@ -327,13 +327,14 @@ static int rig_by_another(struct rig *rig, int (*fn)(struct rig *rig))
 	return apart_run(&rig_apart, rig_do, &deed, sizeof(deed));
 }
 
-/* What an owner in another process does to the one here, which is fenced. */
+/* Fences the owner here, by an owner in another process. */
 static inline int rig_take_over(struct rig *rig)
 {
 	return rig_open(rig, PERSEAS_TAKEOVER, 0);
 }
 
-/* Returns when the owner here knows that it is fenced; what is missing then never comes. */
+/* Returns when the owner here knows that it is fenced. Memory that is still missing then never
+ * arrives. */
 static inline void rig_be_fenced(struct rig *rig)
 {
 	atomic_store(&rig_shut, true);
@@ -454,7 +455,7 @@ static inline int rig_look(const uint8_t *at)
 	return found;
 }
 
-/* How many bytes are not those of the beginning. */
+/* Returns how many bytes differ from the initial ones. */
 static inline uint64_t rig_wrong(const struct rig *rig)
 {
 	uint64_t wrong = 0;
@@ -471,14 +472,14 @@ static inline void rig_fetch(const struct rig *rig)
 	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
 }
 
-/* The same, and it must be what it was at the beginning. */
+/* Fetches all memory, which must be as it was at the beginning. */
 static inline void rig_fetch_unchanged(const struct rig *rig)
 {
 	rig_fetch(rig);
 	assert_int_equal(rig_wrong(rig), 0);
 }
 
-/* What the thread returns, as a number. */
+/* Joins the thread. Returns its result as a number. */
 static inline intptr_t rig_join(pthread_t thread)
 {
 	void *result;

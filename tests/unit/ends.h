@@ -31,7 +31,7 @@ static inline int ends_with(struct owner *o, ends_step *step)
 	return status;
 }
 
-/* Does the process end by an assertion? */
+/* Checks that the step ends its process by an assertion. */
 static inline void assert_ends(struct owner *o, ends_step *step)
 {
 	const int status = ends_with(o, step);

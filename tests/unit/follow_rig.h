@@ -55,7 +55,7 @@ static inline void peers_begin(struct ps_peers *peers, struct direct *d, unsigne
 	peers->given = peers->count;
 }
 
-/* A standby that was given the first so many mirrors, and that learnt of others since. */
+/* Begins a standby that was given the first `given` mirrors, and learned of `others` later. */
 static inline void follow_begin(struct owner *o, unsigned given, unsigned others)
 {
 	follow.store = STORE;
@@ -69,7 +69,7 @@ static inline void follow_begin(struct owner *o, unsigned given, unsigned others
 	}
 }
 
-/* Both sets of peers have the same mirrors, of which the last has this address. */
+/* Checks that both sets of peers have the same mirrors, the last of which has this address. */
 static inline void expect_last(unsigned count, const char *address)
 {
 	assert_int_equal(follow.looks.count, count);

@@ -26,13 +26,13 @@ static inline int setup_gathering(void **state)
 	return owner_setup_of(state, gathering_owner(3));
 }
 
-/* A byte of the accounts as a mirror has it. */
+/* Returns a byte of the accounts in the mirror's image. */
 static inline uint8_t byte_of(struct owner *o, unsigned mirror, unsigned at)
 {
 	return memory_heap_piece(o->d->mirrors[mirror].memory, STORE, "segment-0.1", NULL)[at];
 }
 
-/* No mirror has anything of it yet; or all do. */
+/* Check that no mirror has the commit yet, or that all have it. */
 static inline void assert_held(struct owner *o, unsigned at, uint8_t value)
 {
 	assert_true(o->p->commit.gathering);
@@ -47,7 +47,7 @@ static inline void assert_sent(struct owner *o, unsigned at, uint8_t value)
 		assert_int_equal(byte_of(o, i, at), value);
 }
 
-/* One that is held back. */
+/* Posts a commit that is held back in a group. */
 static inline struct perseas_token put_held(struct owner *o, unsigned at, unsigned length,
                                             uint8_t value)
 {

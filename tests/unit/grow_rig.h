@@ -10,7 +10,7 @@
 
 enum { PAGE = 4096 };
 
-/* A segment of so many pages, published, with `value` in all of its bytes. */
+/* Makes a published segment of `pages` pages, with `value` in every byte. */
 static inline uint8_t *make(struct owner *o, const char *name, unsigned pages, uint8_t value)
 {
 	void *addr;
@@ -51,7 +51,7 @@ static inline void assert_bytes(const uint8_t *bytes, size_t size, uint8_t value
 			fail_msg("byte %zu is %u, not %u", i, bytes[i], value);
 }
 
-/* One transaction, in one range: these bytes become `value`. */
+/* Sets the bytes to `value` in one transaction with one range. */
 static inline int put(struct owner *o, uint8_t *at, size_t length, uint8_t value)
 {
 	perseas_tx_t *tx;

@@ -11,7 +11,7 @@
 
 enum { POINT = 7, LINE = 9 }; /* types */
 
-/* A test's setup: an owner whose ring has room for many objects. */
+/* Sets up an owner whose ring has room for many objects. */
 static inline int setup_heap(void **state, unsigned mirrors, uint32_t flags, bool staged)
 {
 	struct owner *o = owner_new(mirrors);
@@ -62,7 +62,7 @@ static inline uint8_t *take(struct owner *o, perseas_tx_t *tx, size_t size, uint
 	return addr;
 }
 
-/* An object that is committed. */
+/* Returns a committed object. */
 static inline uint8_t *made(struct owner *o, size_t size, uint64_t type)
 {
 	perseas_tx_t *tx = begin(o);
@@ -72,7 +72,7 @@ static inline uint8_t *made(struct owner *o, size_t size, uint64_t type)
 	return addr;
 }
 
-/* An object of so many chunks that is committed; nothing is stored in it. */
+/* Returns a committed object of `chunks` chunks in which nothing is stored. */
 static inline void *reserved(struct owner *o, unsigned chunks, uint64_t type)
 {
 	perseas_tx_t *tx = begin(o);

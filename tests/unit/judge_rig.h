@@ -11,7 +11,7 @@
 enum {
 	MIRRORS = 7, /* at most, in one set */
 	IMAGES = 8,  /* of each store that may be there */
-	ROSTERS = 4, /* of each store, each newer than the one before */
+	ROSTERS = 4, /* rosters of each store, each newer than the one before */
 	STORES = 3,
 	MEMBERS = 5,
 };
@@ -69,7 +69,7 @@ static inline char *address_of(unsigned store, unsigned k)
 	return text;
 }
 
-/* Roster r lists the images of the mask, W of which must hold a transaction. */
+/* Makes roster r list the images of the mask, with W = acks. */
 static inline void list(struct scene *s, unsigned store, unsigned r, unsigned acks, unsigned mask)
 {
 	struct rosters *of = &s->of[store];
@@ -92,7 +92,7 @@ static inline void list(struct scene *s, unsigned store, unsigned r, unsigned ac
 	}
 }
 
-/* One more mirror: image k of a store, whole, at a transaction of epoch 1. */
+/* Adds a mirror with image k of a store, whole, at a transaction of epoch 1. */
 static inline Perseas__Header *tell(struct scene *s, unsigned store, unsigned k, unsigned r,
                                     uint64_t seq)
 {
@@ -112,7 +112,7 @@ static inline Perseas__Header *tell(struct scene *s, unsigned store, unsigned k,
 	return header;
 }
 
-/* One more mirror for each image of the mask, all at the same transaction. */
+/* Adds a mirror for each image of the mask, all at the same transaction. */
 static inline void tell_all(struct scene *s, unsigned store, unsigned mask, unsigned r,
                             uint64_t seq)
 {
@@ -121,7 +121,7 @@ static inline void tell_all(struct scene *s, unsigned store, unsigned mask, unsi
 			tell(s, store, k, r, seq);
 }
 
-/* One more mirror, which answers that it has nothing. */
+/* Adds a mirror that answers that it has nothing. */
 static inline void tell_empty(struct scene *s, unsigned store, unsigned k)
 {
 	s->told[s->count++] = (struct ps_told){ .empty = true, .address = address_of(store, k) };
@@ -145,7 +145,7 @@ static inline bool is_store(const struct scene *s, unsigned store)
 		assert_int_equal((s)->j.member_set, images); \
 	} while (0)
 
-/* The same, and which store is meant. */
+/* Checks the outlook, and which store was chosen. */
 #define assert_judged_store(s, outlook, store)       \
 	do {                                         \
 		assert_int_equal(judge(s), outlook); \

@@ -47,8 +47,8 @@ static inline unsigned long count_large_shared(const void *base)
 	return count_pages(base, "ShmemPmdMapped");
 }
 
-/* How often this host's kernel had no large page, for whoever wanted one: where it rises during a
- * test, small ones are no fault. */
+/* Returns how often the kernel had no large page for any process. If this rises during a test,
+ * small pages are no fault. */
 static inline unsigned long count_refused(void)
 {
 	FILE *file = fopen("/proc/vmstat", "r");
@@ -64,7 +64,7 @@ static inline unsigned long count_refused(void)
 	return sum;
 }
 
-/* Has the kernel large pages, and some left? */
+/* Returns true if the kernel has large pages, and some are free. */
 static inline bool can_be_large(void)
 {
 	uint8_t *at = mmap(NULL, 2 * LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
@@ -79,7 +79,7 @@ static inline bool can_be_large(void)
 	return can;
 }
 
-/* Where files in memory may have them, the first of this file is one from now on. */
+/* Makes the first page of the file a large one, where files in memory may have large pages. */
 static inline bool make_large(int fd)
 {
 	uint8_t *at = mmap(NULL, 2 * LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *base;
@@ -95,7 +95,7 @@ static inline bool make_large(int fd)
 	return can;
 }
 
-/* May files there have them, where images lie? */
+/* Returns true if files in the directory of images may have large pages. */
 static inline bool can_be_large_shared(void)
 {
 	char name[] = "/dev/shm/perseas-large-XXXXXX";

@@ -23,7 +23,7 @@ static inline const Perseas__Header *header_at(struct owner *o, unsigned mirror)
 	return store->header;
 }
 
-/* An owner of three mirrors, W = 2, and a store of level 0. */
+/* Returns an owner of three mirrors, W = 2, with a store of level 0. */
 static inline struct owner *begin_low(void)
 {
 	return begin_with(3, 2, PERSEAS_LEVEL_0);

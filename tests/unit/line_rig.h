@@ -17,7 +17,7 @@ enum { WAITERS = 5, CROWD = 2 * PS_CALLS_MAX, BOUND_S = 20 };
 /* A thread that waits for one transaction. */
 struct waiter {
 	pthread_t thread;
-	uint64_t seq; /* 0: for whatever happens */
+	uint64_t seq; /* 0: for any event */
 	int rc;
 	bool over; /* with the lock */
 };
@@ -27,8 +27,8 @@ static struct ps_env_ops ops; /* with which they wait for each other indeed */
 static const struct ps_env_ops *before;
 static pthread_cond_t leader_woken;
 static bool is_leader_woken; /* with the lock, as what follows */
-static unsigned woken;       /* those that were in the line, and are not */
-static bool is_time_over;    /* nobody is called in time from now on */
+static unsigned woken;       /* waiters that have left the line */
+static bool is_time_over;    /* from now on no waiter is called in time */
 static struct waiter waiters[CROWD];
 static uint64_t first;             /* transaction of waiter 0 */
 static _Thread_local uint64_t own; /* of this thread, when it is a waiter */
@@ -37,7 +37,7 @@ static unsigned pauses;            /* so often has a leader gone to sleep; with 
 static bool slow[WAITERS];         /* these are called, and do not run; with the lock */
 static pthread_cond_t goes_on;
 static bool is_slow_to_call; /* who calls one has to wait until all others were woken */
-static bool calls_outside;   /* whoever calls others from now on must not have the lock */
+static bool calls_outside;   /* from now on waiters must be called without the lock */
 
 /* --- the env --- */
 
@@ -126,7 +126,7 @@ static uint64_t led_for(void)
 	return o->p->commit.line.leader ? led : 0;
 }
 
-/* Those in the line. */
+/* Returns the number of waiters in the line. */
 static unsigned asleep(void)
 {
 	return o->p->commit.line.waiters - o->p->commit.line.leader;
@@ -166,7 +166,7 @@ static void begin_all(void)
 {
 	begin(0, first);
 	UNTIL(is_led());
-	/* In no order. */
+	/* The order is mixed. */
 	for (unsigned i = 0; i < WAITERS - 1; i++) {
 		const unsigned which = 1 + (i * 3 + 1) % (WAITERS - 1);
 

@@ -11,15 +11,16 @@
 
 enum { RING = 4096, WIDE = 64 << 10, EPOCH = 5, RECORD_MAX = 32 << 10 };
 
-/* An owner, its log, and a reader of it with a ring of its own. */
+/* An owner, its log, and a reader with a ring of its own. */
 struct fixture {
 	struct ps_log_reader reader;
-	struct ps_slot slot; /* the one that counts */
+	struct ps_slot slot; /* the current slot */
 	int index;
 	uint64_t ring;
 	uint8_t *log, *copy;
 	_Alignas(64) uint8_t record[RECORD_MAX];
-	/* What the owner does, and what fails, before the reader's request of this number. */
+	/* Before the reader's request number act_at, the owner calls act(); request number fail_at
+	 * fails. */
 	unsigned asked, act_at, fail_at;
 	void (*act)(struct fixture *f);
 };
@@ -101,7 +102,7 @@ static inline const struct ps_record *make_record(struct fixture *f, uint32_t le
 	static uint8_t before[RECORD_MAX];
 	struct ps_record *record = begin_record(f->record, PS_RECORD_TRANSACTION);
 
-	/* Of every byte it can be told whether it is this record's. */
+	/* The bytes differ from record to record, so that each byte shows whose it is. */
 	memset(before, 1 + (int)(f->slot.seq % 255), length);
 	add_range(record, 0, 0, length, before);
 	ps_record_seal(record, f->slot.epoch, f->slot.seq + 1,
@@ -148,8 +149,8 @@ static inline void begin_behind(struct fixture *f, uint64_t ring, unsigned count
 	assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
 }
 
-/* Is the next record, with what is left of the ring and `spare` bytes, beyond the one that was read
- * first? */
+/* Returns true if the next record, the rest of the ring, and `spare` bytes fit behind the record
+ * that was read first. */
 static inline bool is_room(struct fixture *f, uint32_t length, uint32_t spare)
 {
 	const struct ps_record *record = make_record(f, length);
@@ -158,7 +159,7 @@ static inline bool is_room(struct fixture *f, uint32_t length, uint32_t spare)
 	       f->ring;
 }
 
-/* All of them are there, back from `newest` to the one behind `oldest`. */
+/* Checks that the records from `newest` back to the one after `oldest` were followed. */
 static inline void assert_followed(const struct ps_log_reader *reader, uint64_t newest,
                                    uint64_t oldest)
 {

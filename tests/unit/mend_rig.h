@@ -6,7 +6,7 @@
 
 #include "owner.h"
 
-/* Both of two mirrors acknowledge. */
+/* Sets up two mirrors with W = 2. */
 static inline int setup_two(void **state)
 {
 	return owner_setup(state, 2, 2);
@@ -38,7 +38,7 @@ static inline Perseas__Header *header_of(struct owner *o, unsigned mirror)
 	return ps_header_unpack(bytes, size, &why);
 }
 
-/* So many mirrors were mended in each way when the store was opened. */
+/* Checks how many mirrors the open brought up to date in each way. */
 static inline void assert_mended(struct owner *o, unsigned forward, unsigned delta, unsigned whole)
 {
 	const struct perseas_stat stat = owner_stat(o);
@@ -80,10 +80,11 @@ static inline void assert_carries(struct owner *o, unsigned mended, unsigned oth
 	assert_mirrored(o, mended);
 }
 
-/* Transactions that only the mirrors that still take writes hold: nobody is told that they are. */
+/* Commits transactions in doubt, which only the mirrors that still take writes hold. */
 static inline void put_in_doubt(struct owner *o, uint64_t offset, uint64_t length, uint8_t value)
 {
-	/* Only the first is in doubt: the others are open at the same time. */
+	/* Clears the mark of a doubt, because commits behind the first one are open at the same
+	 * time. */
 	o->p->commit.in_doubt = 0;
 	assert_int_equal(owner_put(o, offset, length, value), PERSEAS_EINDOUBT);
 }

@@ -39,14 +39,14 @@ static inline void let_all_go(struct owner *o)
 		let_go(o, i);
 }
 
-/* All mirrors complete what they were sent, and all that was committed. */
+/* Lets all mirrors complete what they were sent, which is all that was committed. */
 static inline void complete_all(struct owner *o)
 {
 	let_all_go(o);
 	assert_int_equal(perseas_flush(o->p), 0);
 }
 
-/* One transaction that is posted. It is aborted if it could not be. */
+/* Posts one transaction, or aborts it if it cannot be posted. */
 static inline int post_with(struct owner *o, unsigned flags, unsigned offset, unsigned length,
                             uint8_t value, struct perseas_token *token)
 {

@@ -43,7 +43,7 @@ static inline void owner_close(struct owner *o)
 	o->bytes = NULL;
 }
 
-/* NULL: nothing. */
+/* Frees the owner. NULL is allowed. */
 static inline void owner_free(struct owner *o)
 {
 	if (unit_state && *unit_state == o)
@@ -55,8 +55,8 @@ static inline void owner_free(struct owner *o)
 	free(o);
 }
 
-/* For an owner that a test makes itself: owner_teardown, as the test's teardown, frees it. An owner
- * that the test made before is freed now. */
+/* Lets the test's teardown, owner_teardown, free an owner that the test made itself. Frees the one
+ * that the test made before. */
 static inline struct owner *owner_of_test(struct owner *o)
 {
 	owner_free(*unit_state);
@@ -64,7 +64,7 @@ static inline struct owner *owner_of_test(struct owner *o)
 	return o;
 }
 
-/* Another owner opens the store; what it had before is gone. */
+/* Opens the store as another owner. The previous handle is gone. */
 static inline int owner_open(struct owner *o, uint32_t flags)
 {
 	struct perseas_options options = o->options;
@@ -123,7 +123,7 @@ static inline perseas_tx_t *owner_begin_put(struct owner *o, unsigned offset, un
 	return tx;
 }
 
-/* One transaction: `length` bytes at `offset` become `value`. */
+/* Sets `length` bytes at `offset` to `value` in one transaction. */
 static inline int owner_put(struct owner *o, unsigned offset, unsigned length, uint8_t value)
 {
 	perseas_tx_t *tx;
@@ -139,7 +139,7 @@ static inline int owner_put(struct owner *o, unsigned offset, unsigned length, u
 	return rc;
 }
 
-/* All connections are lost at once, then the handle is closed: what a crash leaves. */
+/* Cuts all connections at once and closes the handle, as a crash would. */
 static inline void owner_die(struct owner *o)
 {
 	for (unsigned i = 0; i < o->d->count; i++) {
@@ -175,7 +175,7 @@ static inline enum perseas_mirror_state owner_state(struct owner *o, unsigned mi
 		}                                                   \
 	} while (0)
 
-/* A piece of a mirror's image, "log" for one, of whichever generation it is. */
+/* Returns a piece of a mirror's image, such as "log", of any generation. */
 static inline uint8_t *owner_piece(struct owner *o, unsigned mirror, const char *piece)
 {
 	uint8_t *bytes = NULL;
@@ -210,7 +210,7 @@ static inline struct perseas_stat owner_stat(struct owner *o)
 	return stat;
 }
 
-/* Has something done in every pause of the owner's, which is its argument. */
+/* Calls act(o) in every pause of the owner. */
 static inline void owner_at_pause(struct owner *o, void (*act)(void *owner))
 {
 	o->d->on_pause = act;
@@ -229,7 +229,7 @@ static inline perseas_t *owner_rival(struct owner *o)
 	return rival;
 }
 
-/* As d->on_pause: the keeper is at work beside the application, while that waits. */
+/* For d->on_pause: runs the keeper while the application waits. */
 static inline void owner_keep_beside(void *arg)
 {
 	struct owner *o = arg;
@@ -237,7 +237,7 @@ static inline void owner_keep_beside(void *arg)
 	direct_keep(o->d, o->p);
 }
 
-/* As d->on_pause: the same in a pause of a call that holds the lock. */
+/* For d->on_pause: runs the keeper in a pause of a call that holds the lock. */
 static inline void owner_keep_unlocked(void *arg)
 {
 	struct owner *o = arg;
@@ -249,7 +249,7 @@ static inline void owner_keep_unlocked(void *arg)
 	o->d->on_pause = owner_keep_unlocked;
 }
 
-/* A commit of an owner that another one, who lives, has fenced everywhere. */
+/* Commits as an owner that a living one has fenced on all mirrors. */
 static inline int owner_put_fenced(struct owner *o, unsigned offset, unsigned length, uint8_t value)
 {
 	int rc;
@@ -260,7 +260,7 @@ static inline int owner_put_fenced(struct owner *o, unsigned offset, unsigned le
 	return rc;
 }
 
-/* A change of the roster is begun, as perseas_roster does; the test goes the keeper's rounds. */
+/* Begins a change of the roster as perseas_roster does; the test runs the keeper's rounds. */
 static inline int owner_change(struct owner *o, const struct perseas_roster_change *wanted)
 {
 	int rc;
@@ -291,7 +291,7 @@ static inline void owner_complete(struct owner *o)
 		fail_msg("%s", o->p->upkeep.change.text);
 }
 
-/* Was the message of the handle's last error meant for a person, with these words in it? */
+/* Checks that the message of the handle's last error contains the words. */
 static inline void assert_says(struct owner *o, const char *words)
 {
 	if (!strstr(perseas_message(o->p), words))
@@ -347,7 +347,7 @@ static inline void owner_claimed_and_left(struct owner *o)
 	o->d->mirrors[0].break_at = 0;
 }
 
-/* A test's setup: this owner, with its store. */
+/* Sets up this owner, with its store. */
 static inline int owner_setup_of(void **state, struct owner *o)
 {
 	owner_begin(o);
@@ -355,7 +355,7 @@ static inline int owner_setup_of(void **state, struct owner *o)
 	return 0;
 }
 
-/* The mirror is told that the owner of that epoch is to hand the store over to standby `number`. */
+/* Tells the mirror that the owner of that epoch must hand the store over to standby `number`. */
 static inline void ask_to_move(struct owner *o, unsigned mirror, uint64_t epoch, uint8_t number)
 {
 	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
@@ -371,7 +371,7 @@ static inline void ask_to_move(struct owner *o, unsigned mirror, uint64_t epoch,
 	assert_int_equal(store_move(o->d->mirrors[mirror].stores, &ask, &why), 0);
 }
 
-/* A test's setup: an owner with so many mirrors, of which so many acknowledge (0: most). */
+/* Sets up an owner with `mirrors` mirrors and W = acks (0: the majority). */
 static inline int owner_setup(void **state, unsigned mirrors, uint32_t acks)
 {
 	struct owner *o = owner_new(mirrors);

@@ -15,7 +15,7 @@
 enum {
 	SEGMENTS = 2,
 	SIZE = 6000,  /* of each */
-	QUIET = 5000, /* nobody writes from here on */
+	QUIET = 5000, /* the bytes from here on are never written */
 	RING_MAX = 1 << 20,
 	RECORD_MAX = 4096,
 	RANGES = 4,
@@ -35,7 +35,7 @@ struct mirror {
 	uint8_t segments[SEGMENTS][SIZE];
 	uint64_t ring;
 	uint64_t epoch, seq, next, last;
-	int slot; /* the one that counts */
+	int slot; /* the current slot */
 	/* The chain that is being written. */
 	_Alignas(64) uint8_t record[RECORD_MAX + PS_RECORD_SLACK];
 	uint8_t after[RANGES][512];
@@ -43,7 +43,7 @@ struct mirror {
 	struct write chain[RANGES + 2];
 	unsigned links, at;
 	uint32_t done; /* bytes of the link */
-	/* It is copied anew in place, in order; what is not there yet is of another state. */
+	/* Being copied anew in place, in order; bytes not copied yet are of another state. */
 	bool joining;
 	uint64_t rewrites; /* how often */
 	uint32_t copied;   /* bytes of each segment that are there */
@@ -60,7 +60,7 @@ struct ps_control {
 	unsigned head, count;
 };
 
-/* All of it. */
+/* The whole world. */
 static struct world {
 	struct ps_env env;
 	struct ps_control controls[2];
@@ -92,7 +92,7 @@ static unsigned plan(uint64_t k, struct ps_range ranges[RANGES])
 		state = state * 1664525 + 1013904223;
 		ranges[i].segment = (state >> 9) % SEGMENTS;
 		ranges[i].length = 1 + (state >> 12) % 300;
-		/* Each in a quarter of its own, so that they do not overlap. */
+		/* Each range lies in a quarter of its own, so that they do not overlap. */
 		ranges[i].offset = i * (QUIET / RANGES) + (state >> 20) % (QUIET / RANGES - 512);
 	}
 	return count;
@@ -151,7 +151,7 @@ static void finish(struct mirror *m)
 	m->links = 0;
 }
 
-/* One write: a part of a link, or all of the slot. */
+/* Applies one write: a part of a link, or the whole slot. */
 static void step(struct mirror *m)
 {
 	struct write *link;
@@ -180,7 +180,7 @@ static void turn(struct mirror *m, uint32_t from, uint32_t to)
 			m->segments[i][at] ^= 0xff;
 }
 
-/* A copy in place begins, goes on, or ends. The owner is silent meanwhile. */
+/* Begins, continues or ends a copy in place. The owner is silent meanwhile. */
 static void mend(struct mirror *m)
 {
 	uint32_t next = m->copied + 1 + draw() % 1500;
@@ -198,7 +198,7 @@ static void mend(struct mirror *m)
 	m->joining = next < SIZE;
 }
 
-/* On all mirrors. The owner is silent from then on. */
+/* Destroys the last segment on all mirrors. The owner is silent from then on. */
 static void destroy_last(void)
 {
 	for (unsigned i = 0; i < world.peers.count; i++)
@@ -306,7 +306,7 @@ static void answer_read(struct mirror *m, Perseas__Reply *reply, uint32_t region
 	memcpy(reply->read->bytes.data, base + offset, length);
 }
 
-/* A mirror that lies: any bytes, or fewer of them. */
+/* Makes a reply lie: other bytes, or fewer. */
 static void spoil(Perseas__Reply *reply)
 {
 	ProtobufCBinaryData *bytes = &reply->read->bytes;

@@ -46,7 +46,7 @@ static inline void rds_rig_forget(void)
 	ps_rds.trace = NULL;
 }
 
-/* As a new process would, on the same log. */
+/* Opens the log as a new process would. */
 static inline char *rds_rig_open(struct rvm_rig *rig)
 {
 	char *place = NULL;

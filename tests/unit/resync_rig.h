@@ -15,7 +15,7 @@ enum {
 	MARK = 64, /* bytes that another owner writes in many places */
 };
 
-/* What the next owner must find, whoever of the mirrors are left. */
+/* What the next owner must find, whichever mirrors are left. */
 struct ledger {
 	uint8_t accounts[SIZE];
 	uint8_t big[BIG];
@@ -49,7 +49,7 @@ static inline void begin(struct fixture *f)
 	memcpy(f->ledger->big, f->big, BIG);
 }
 
-/* A test's setup: this owner, with its store and a ledger of it. */
+/* Sets up this owner, with its store and a ledger of it. */
 static inline int setup_owner(void **state, struct owner *o)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
@@ -87,7 +87,7 @@ static inline int setup_two(void **state)
 	return setup_of(state, 2, 2, true);
 }
 
-/* Two mirrors, each of which can acknowledge alone. */
+/* Sets up two mirrors with W = 1. */
 static inline int setup_lone_acks(void **state)
 {
 	return setup_of(state, 2, 1, true);
@@ -113,7 +113,7 @@ static inline int teardown(void **state)
 	return 0;
 }
 
-/* One transaction on the large segment; the ledger has it once it is acknowledged. */
+/* Changes the large segment in one transaction. The ledger gets it once it is acknowledged. */
 static inline int put_big(struct fixture *f, unsigned offset, unsigned length, uint8_t value)
 {
 	perseas_tx_t *tx;
@@ -131,7 +131,7 @@ static inline int put_big(struct fixture *f, unsigned offset, unsigned length, u
 	return rc;
 }
 
-/* Everywhere: what is copied already, what is not, and over the edge of two chunks. */
+/* Stores all over the segment: in parts copied already, in others, and across two chunks. */
 static inline void put_all_over(struct fixture *f, uint8_t value)
 {
 	for (unsigned at = 100; at < BIG - 2000; at += BIG / 7)
@@ -139,7 +139,7 @@ static inline void put_all_over(struct fixture *f, uint8_t value)
 	assert_int_equal(put_big(f, (128 << 10) - 300, 600, value), 0);
 }
 
-/* A mirror misses more than the ring holds. */
+/* Lets a mirror miss more than the ring holds. */
 static inline void make_stale(struct fixture *f, unsigned mirror)
 {
 	direct_crash(f->o->d, mirror);
@@ -148,14 +148,14 @@ static inline void make_stale(struct fixture *f, unsigned mirror)
 	direct_start(f->o->d, mirror);
 }
 
-/* A mirror comes back, and the ring does not hold what it missed any more. */
+/* Restarts a mirror when the ring does not hold what it missed any more. */
 static inline void come_back_late(struct fixture *f, unsigned mirror)
 {
 	ps_ring_reset(&f->o->p->commit.ring, f->o->p->commit.seq + 1);
 	direct_start(f->o->d, mirror);
 }
 
-/* It stopped on purpose, and was loaded from what it spilled: the same image under this id. */
+/* The id of an image that was loaded from a spill after an orderly stop. */
 static const uint8_t loaded_id[PS_ID_SIZE] = "a new image's id";
 
 static inline Perseas__Header *header_of(struct fixture *f, unsigned mirror)
@@ -188,7 +188,7 @@ static inline void load_spilled(struct fixture *f, unsigned mirror)
 	direct_start(f->o->d, mirror);
 }
 
-/* What lies in a mirror's image of a segment. */
+/* Returns the bytes of a segment in a mirror's image. */
 static inline const uint8_t *image_of(struct fixture *f, unsigned mirror, const char *segment)
 {
 	Perseas__Header *header = header_of(f, mirror);
@@ -236,7 +236,7 @@ static inline void assert_carries(struct fixture *f, unsigned without)
 	assert_memory_equal(f->big, f->ledger->big, BIG);
 }
 
-/* --- rounds that wait for nobody, by the clock --- */
+/* --- rounds of the keeper that never wait, by the clock --- */
 
 #define MS (uint64_t)1000000
 #define ROUND (20 * MS)   /* between rounds of the keeper */
@@ -258,7 +258,7 @@ static inline void round_of(struct owner *o)
 	assert_true(o->d->now - start < ROUND + LITTLE);
 }
 
-/* Rounds that wait for nobody until the copy is in this state. */
+/* Runs rounds that never wait until the copy is in this state. */
 static inline void reach(struct owner *o, enum ps_resync_state state)
 {
 	for (unsigned rounds = 0; o->p->upkeep.resync.state != state; rounds++) {
@@ -269,7 +269,7 @@ static inline void reach(struct owner *o, enum ps_resync_state state)
 	}
 }
 
-/* The same until a chunk of a segment is read from another mirror. */
+/* Runs rounds until a chunk of a segment is read from another mirror. */
 static inline void reach_chunk_read(struct owner *o)
 {
 	const struct ps_resync *r = &o->p->upkeep.resync;
@@ -281,7 +281,7 @@ static inline void reach_chunk_read(struct owner *o)
 	}
 }
 
-/* Rounds that wait for nobody until the mirror is live. */
+/* Runs rounds that never wait until the mirror is live. */
 static inline void reach_live(struct owner *o, unsigned mirror)
 {
 	for (unsigned rounds = 0; owner_state(o, mirror) != PERSEAS_MIRROR_LIVE; rounds++) {
@@ -333,7 +333,7 @@ static inline const struct ps_fabric *slow_links_fabric(struct ps_env *env,
 	return tried ? NULL : &slow_links.fabric;
 }
 
-/* From now on the owner's links are such. */
+/* Makes the owner's links slow from now on. */
 static inline void slow_links_use(struct owner *o, uint64_t takes)
 {
 	slow_links.d = o->d;

@@ -30,14 +30,14 @@ static inline void open_well(struct owner *o, unsigned first, unsigned count, ui
 		fail_msg("%s", o->error.text);
 }
 
-/* The same, with all that is needed for transactions. */
+/* Opens the store again, with what transactions need. */
 static inline void reopen_with(struct owner *o, unsigned first, unsigned count, uint32_t flags)
 {
 	open_well(o, first, count, flags);
 	owner_map(o);
 }
 
-/* A store on the first `count` of MIRRORS daemons. */
+/* Makes a store on the first `count` of MIRRORS daemons. */
 static inline struct owner *begin_with(unsigned count, uint32_t acks, uint32_t flags)
 {
 	struct owner *o = owner_new(MIRRORS);
@@ -58,13 +58,13 @@ static inline struct owner *begin(unsigned count, uint32_t acks)
 	return begin_with(count, acks, 0);
 }
 
-/* The same, for a test whose teardown frees it. */
+/* Makes the store for a test whose teardown frees it. */
 static inline struct owner *begin_test(unsigned count, uint32_t acks)
 {
 	return owner_of_test(begin(count, acks));
 }
 
-/* How the change ends. */
+/* Changes the roster. Returns the result. */
 static inline int change_roster(struct owner *o, const struct perseas_roster_change *wanted)
 {
 	assert_int_equal(owner_change(o, wanted), 0);

@@ -19,7 +19,7 @@ struct rvm_rig {
 	rvm_region_t region; /* the whole segment, as rvm_rig_map left it */
 };
 
-/* A byte of the external data segment before anybody mapped it. */
+/* Returns a byte of the external data segment as it is before any mapping. */
 static inline uint8_t rvm_first(size_t at)
 {
 	return (uint8_t)(at / RVM_PAGE * 16 + at % 13);
@@ -68,7 +68,7 @@ static inline rvm_options_t rvm_rig_options(struct rvm_rig *rig)
 	return options;
 }
 
-/* As a new process would, with these flags. The store is there. */
+/* Opens the existing store as a new process would, with these flags. */
 static inline void rvm_rig_open(struct rvm_rig *rig, rvm_length_t flags)
 {
 	rvm_options_t options = rvm_rig_options(rig);
@@ -78,8 +78,8 @@ static inline void rvm_rig_open(struct rvm_rig *rig, rvm_length_t flags)
 	assert_rvm(RVM_INIT(&options));
 }
 
-/* What is held back from now on is so until it is asked for: a second, which is the most that an
- * application may have, can pass on a busy machine between any two lines of a test. */
+/* Holds back commits until they are asked for. The second that an application may set is too short:
+ * a busy machine can take that long between two lines of a test. */
 static inline void rvm_rig_hold(void)
 {
 	ps_rvm.store->options.gather_us = 600000000;
@@ -130,7 +130,7 @@ static inline void rvm_rig_open_mapped(struct rvm_rig *rig, rvm_length_t flags)
 	rvm_rig_map(rig);
 }
 
-/* A transaction that is open, and has set bytes of the region. */
+/* Returns an open transaction that has set bytes of the region. */
 static inline rvm_tid_t rvm_rig_change(struct rvm_rig *rig, size_t offset, size_t length, int value)
 {
 	rvm_tid_t tid = rvm_rig_begin();
@@ -148,7 +148,7 @@ static inline void rvm_rig_put(struct rvm_rig *rig, size_t offset, size_t length
 	assert_rvm(rvm_end_transaction(&tid, mode));
 }
 
-/* A mirror, a data file, and a library that is as new. */
+/* Sets up a mirror, a data file, and the library in its initial state. */
 static inline int rvm_rig_setup_bare(void **state)
 {
 	struct rvm_rig *rig = calloc(1, sizeof(*rig));
@@ -163,7 +163,7 @@ static inline int rvm_rig_setup_bare(void **state)
 	return 0;
 }
 
-/* The same, with a log that is open. */
+/* Sets up the same with an open log. */
 static inline int rvm_rig_setup(void **state)
 {
 	struct rvm_rig *rig;
@@ -180,7 +180,7 @@ static inline int rvm_rig_setup(void **state)
 	return -1;
 }
 
-/* The same, with the whole segment mapped. */
+/* Sets up the same with the whole segment mapped. */
 static inline int rvm_rig_setup_mapped(void **state)
 {
 	if (rvm_rig_setup(state))
