@@ -169,7 +169,7 @@ static int count_object(void *arg, const struct perseas_object *object)
 	return 0;
 }
 
-/* Is it there? Otherwise it was not made yet. */
+/* Returns true if the container was made before the crash. */
 static bool is_made(perseas_heap_t *heap, const char *root, uint64_t type)
 {
 	void *object = NULL;

@@ -91,10 +91,10 @@ void model_add_segment(struct model *model, int state, uint32_t id, const char *
 
 void model_remove_segment(struct model *model, int state, uint32_t id);
 
-/* Is `older` the state itself, or one that it came from? */
+/* Returns true if `older` is the state itself or one of its ancestors. */
 bool model_contains(const struct model *model, int state, int older);
 
-/* Has the image just the bytes of the state? */
+/* Returns true if the image has exactly the state's bytes. */
 bool model_equal(const struct model *model, int state, const struct ps_image *image);
 
 /* The state that a slot of (epoch, seq) stands for, -1: none. An epoch whose open failed has
@@ -171,8 +171,8 @@ void work_begin(struct work *w, struct change *change);
 /* Declares the range and overwrites it. False: it does not fit. */
 bool work_change(struct work *w, struct change *change, uint32_t id, uint64_t offset,
                  uint64_t length);
-/* The same in one range, with the bytes before the end of this segment and as many behind it, which
- * are those that it grew by as `part`. */
+/* Changes bytes in one range: the last ones of this segment and as many of `part`, by which it
+ * grew. */
 bool work_change_across(struct work *w, struct change *change, uint32_t id, uint32_t part,
                         uint64_t length);
 /* Declares the range and stores these bytes there. */
@@ -212,7 +212,7 @@ void run_containers(struct work *w);
  * the heap says must agree, whenever that was. */
 void run_heap(struct work *w);
 
-/* The same, and now and then both lists become empty, and the heap gives segments back. */
+/* Changes the lists, and now and then empties both so that the heap returns segments. */
 void run_heap_shrinks(struct work *w);
 
 /* rds.c: the same with one list, in a heap of RDS. */
@@ -241,11 +241,11 @@ void replica_init(struct replica *replica, const struct work *w, unsigned mirror
 void replica_free(struct replica *replica);
 void replica_apply(struct replica *replica, unsigned mirror, const struct event *event);
 
-/* The image that is served, as it lies there. False: there is none, or it does not count
- * (creating, joining). */
+/* Fills in the image that the mirror serves. Returns false if it has none, or one that does not
+ * count (creating, joining). */
 bool replica_image(const struct replica *replica, struct ps_image *image);
 
-/* Does the write go to that image (and not to one beside it)? */
+/* Returns true if the write goes to that image, and not to one that is being made next to it. */
 bool replica_hits(const struct replica *replica, const struct event *event);
 
 /* ------------------------------------------------------------------ the checks */
@@ -281,7 +281,7 @@ void check_heap(struct checker *checker, perseas_t *p);
 void check_containers(struct checker *checker, perseas_t *p);
 void check_rds(struct checker *checker, perseas_t *p);
 
-/* mistakes.c: seeded mistakes, each of which the checks must report. How many they missed. */
+/* Seeds mistakes that the checks must report. Returns how many they missed. (mistakes.c) */
 unsigned check_mistakes(unsigned *found);
 
 #endif

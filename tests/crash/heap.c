@@ -40,7 +40,7 @@ static perseas_heap_t *heap_of(struct work *w)
 	return heap;
 }
 
-/* What the transaction stored, for the model. */
+/* Notes for the model what the transaction stored. */
 static void note(struct work *w, struct change *change, const void *at, uint64_t length)
 {
 	for (unsigned i = 0; i < w->p->segment_count; i++) {
@@ -214,7 +214,7 @@ static void clear(struct work *w, unsigned list)
 	}
 }
 
-/* One list is about to grow meanwhile, where it is: in the first segment. */
+/* Trims the heap while one list is about to grow in the first segment. */
 static void trim(struct work *w)
 {
 	static struct change change;
@@ -260,7 +260,7 @@ void run_heap_shrinks(struct work *w)
 
 /* --- the check --- */
 
-/* How many objects the list has, with its head; 0 after a fault. */
+/* Returns the number of objects in the list, with its head, or 0 after a fault. */
 static uint64_t count_list(struct checker *checker, perseas_heap_t *heap, const struct head *head)
 {
 	struct perseas_object object;

@@ -49,7 +49,7 @@ static void map_image(struct checker *checker, perseas_t *p, struct ps_image *im
 			return;
 		}
 	}
-	/* What they have grown by is mapped with them. */
+	/* A segment's parts are mapped with it. */
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		image->segments[p->segments[i].id].base = p->segments[i].base;
 		image->segments[p->segments[i].id].size = p->segments[i].size;
@@ -165,7 +165,7 @@ static void check_sets(struct checker *checker, const struct replica *replicas, 
 {
 	const struct work *w = checker->work;
 	unsigned claimers = w->d->count - w->options.acks + 1;
-	/* So many must take part for an open to end well: R to know, W to adopt. */
+	/* So many mirrors must take part in an open: R to know the state, and W to adopt it. */
 	unsigned least = claimers > w->options.acks ? claimers : w->options.acks;
 
 	for (unsigned set = 1; set < 1u << w->d->count; set++) {
@@ -219,7 +219,7 @@ void check_instants(struct checker *checker)
 			floor = event->state;
 		if (at < w->from)
 			continue;
-		/* What comes after a recovery is looked at now and then. */
+		/* What follows a recovery is checked now and then. */
 		if (at + 1 < w->base)
 			check_making(checker, replicas);
 		else
@@ -230,7 +230,7 @@ void check_instants(struct checker *checker)
 	free(checked);
 }
 
-/* What one mirror had after each event of its own. */
+/* The memory of one mirror after each of its events. */
 struct beginnings {
 	struct memory **memories;
 	int *newest; /* the state whose slot it has */
@@ -282,8 +282,8 @@ static void forget(struct beginnings *all)
 }
 
 /*
- * One mirror does not answer, and may have been as far as any: so whatever the slot of either
- * of the others says may have been acknowledged.
+ * Checks two mirrors while the third does not answer. The third may have been as far as either, so
+ * whatever a slot of the two says may have been acknowledged.
  */
 static void check_pair(struct checker *checker, const struct beginnings *all, unsigned a,
                        unsigned b)

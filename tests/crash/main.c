@@ -46,7 +46,7 @@ static void add_up(const struct perseas_stat *more)
 	seen.mended_whole += more->mended_whole;
 }
 
-/* What the workloads are meant to show must have come about. */
+/* Checks that the workloads caused what they were written for. */
 static void tell_seen(void)
 {
 	tell("laps of the log", "came about", seen.log_laps, seen.log_laps > 0);

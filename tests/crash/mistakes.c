@@ -84,13 +84,13 @@ static void same_slot(struct journal *journal, const struct chain *chain)
 	journal->events[chain->last].offset ^= PS_SLOT_STRIDE;
 }
 
-/* One bit of an after-image comes out wrong. */
+/* Changes one bit of an after-image. */
 static void wrong_bit(struct journal *journal, const struct chain *chain)
 {
 	journal->events[chain->last - 1].bytes[0] ^= 1;
 }
 
-/* One bit of a before-image is wrong, in a record whose checksum fits. */
+/* Changes one bit of a before-image, in a record whose checksum fits. */
 static void wrong_image(struct journal *journal, const struct chain *chain)
 {
 	struct ps_record *record = (struct ps_record *)journal->events[chain->first].bytes;
@@ -124,7 +124,7 @@ static const struct mistake {
 	{ "a torn record whose checksum fits", nothing, true, true },
 };
 
-/* One chain of the journal is spoilt, and the checks look at it. Did they see it? */
+/* Spoils one chain of the journal. Returns true if the checks report it. */
 static bool reported(struct work *w, const struct mistake *mistake, const struct chain *chain)
 {
 	struct checker checker = { .work = w, .doing = "mistakes", .quiet = true };

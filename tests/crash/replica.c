@@ -28,7 +28,7 @@ void replica_free(struct replica *replica)
 	free(replica->sessions);
 }
 
-/* What it held is gone: of what it acknowledged it must hold nothing any more. */
+/* Loses the memory. The replica then need not hold anything that it acknowledged. */
 static void lose(struct replica *replica)
 {
 	stores_free(replica->stores);

@@ -102,7 +102,7 @@ static void check_cuts(struct checker *checker, struct frozen *frozen, const str
 	}
 }
 
-/* The writes of a chain that are data, all of which go to the same mirror. */
+/* Lists the chain's writes of data, which all go to the same mirror. */
 static unsigned group(const struct journal *journal, size_t first, const struct event **writes)
 {
 	const struct event *head = &journal->events[first];
@@ -138,7 +138,7 @@ static void check_subsets(struct checker *checker, struct frozen *frozen,
 	}
 }
 
-/* Of a large one: each write alone, and each beginning with one write missing. */
+/* For a large group: tries each write alone, and each prefix with one write missing. */
 static void check_missing(struct checker *checker, struct frozen *frozen,
                           const struct event **writes, unsigned count, int floor)
 {

@@ -205,7 +205,7 @@ void work_lose(struct work *w, unsigned mirror)
 	journal_lost(&w->journal, mirror);
 }
 
-/* What came of sending the state that was derived last. */
+/* Takes the result of sending the state that was derived last. */
 static int sent(struct work *w, int rc, int state, uint64_t seq)
 {
 	if (w->p->commit.seq == seq) {

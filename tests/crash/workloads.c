@@ -48,8 +48,8 @@ static void finish(struct work *w, struct change *change)
 		work_abort(w, change);
 }
 
-/* One transaction after the other, small and large, some of them aborted; several laps of
- * the log. */
+/* Commits small and large transactions one after the other and aborts some, for several laps of the
+ * log. */
 static void one_by_one(struct work *w, unsigned count)
 {
 	static struct change change;
@@ -192,7 +192,7 @@ static void run_publish(struct work *w)
 	one_by_one(w, 3);
 	work_begin(w, &change);
 	fill(w, &change, 0, 0, 700, 100);
-	/* One mirror misses it, and comes back. */
+	/* One mirror misses the publish, and comes back. */
 	if (w->d->count > 2)
 		direct_cut(w->d, 2);
 	work_publish(w, &ids[2], sizes, 2);

@@ -65,7 +65,7 @@ static void request(struct mirror *mirror, struct peer *peer, struct input *inpu
 	free(control.bytes);
 }
 
-/* What an owner's data path may do: anything, inside the regions. */
+/* Writes what an owner's data path may write: anything, inside the regions. */
 static void write_memory(struct peer *peer, struct input *input)
 {
 	struct {
@@ -88,8 +88,8 @@ static void complain(void *arg, const char *text)
 	((struct mirror *)arg)->complaints++;
 }
 
-/* What is in memory, and what was spilled, is sound: so nothing is complained about, and no spill
- * is left. */
+/* Restarts the mirror. Its memory and its spills are sound, so nothing is complained about, and no
+ * spill is left. */
 static void restart(struct mirror *mirror, struct spill *spill, struct peer peers[PEERS])
 {
 	mirror_restart(mirror);

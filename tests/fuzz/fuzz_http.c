@@ -43,7 +43,7 @@ static void begin(void)
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 }
 
-/* One turn of the daemon. True: something came. */
+/* Runs the daemon's loop once. Returns true if bytes arrived. */
 static bool turn(int fd)
 {
 	ssize_t n;

@@ -79,7 +79,7 @@ static bool is_there(void *source, uint64_t ticket)
 	return ticket != 0;
 }
 
-/* It lies in the reader's ring, whole, and may be undone anywhere. */
+/* Undoes a record, which lies in the reader's ring as a whole. */
 static void use(const struct ps_log_reader *reader, const struct ps_record *record)
 {
 	const uint8_t *ring = reader->image.log + PS_RING_OFFSET, *at = (const uint8_t *)record;

@@ -54,7 +54,7 @@ static void read_load_map(const uint8_t *data, size_t size)
 			require(apart(region, &map.regions[j]));
 	}
 	require(at == map.end && at >= PAGE);
-	/* What was read is what is written. */
+	/* A map that was read is written as the same bytes. */
 	ps_rds_map_put(again, map.regions, map.count);
 	require(!memcmp(page, again, ps_rds_map_length(map.count)));
 	free(map.regions);
@@ -148,7 +148,8 @@ static void get(uint8_t how, rvm_tid_t *tid, bool sound)
 	for (unsigned i = 0; sound && i < LIVE_MAX; i++)
 		require(!live[i].addr || addr >= live[i].addr + live[i].size ||
 		        live[i].addr >= addr + room);
-	/* What a transaction stores it declares: an abort puts back what the heap had there. */
+	/* A transaction declares what it stores, because an abort restores the heap's bytes
+	 * there. */
 	if (sound && (!tid || rvm_set_range(tid, addr, room) == RVM_SUCCESS))
 		memset(addr, how, room);
 	live[how % LIVE_MAX] = (struct live){ addr, room };

@@ -148,7 +148,7 @@ static void begin(void)
 	claim();
 }
 
-/* What the daemon must answer to these bytes. */
+/* Returns true if the daemon must accept these bytes. */
 static bool is_right(const uint8_t *bytes, size_t size, bool exact)
 {
 	return (size >= sizeof(hello) || !exact) && memcmp(bytes, &hello, sizeof(hello)) == 0;

@@ -87,7 +87,8 @@ static void add_segment(struct seed *seed, int peer)
 	ASK(seed, peer, Publish, publish, .n_ids = 1, .ids = segment_id, .seq = 1);
 }
 
-/* One that is said to end, and another owner's claim, which finds no slot of it. */
+/* Announces the end of a segment; then another owner claims the store and finds no slot of that
+ * transaction. */
 static void destroy_segment(struct seed *seed, int peer)
 {
 	ASK(seed, peer, Destroy, destroy, .n_ids = 1, .ids = segment_id, .seq = 2);
@@ -129,7 +130,7 @@ static void others(struct seed *seed, int peer)
 	ASK(seed, peer, Release, release);
 }
 
-/* What is asked of a store that runs, and of one that does not any more. */
+/* Adds requests to a store that has an owner, and to one that has none any more. */
 static void ask_live(struct seed *seed, int peer)
 {
 	const ProtobufCBinaryData order_id = id(owners[0]);

@@ -347,7 +347,7 @@ static void save_random_ids(void)
 	roster.level = 0;
 }
 
-/* What an owner that lives is told, and tells. */
+/* What a live owner reports, and what mirrors tell it. */
 struct live {
 	Perseas__Order order;
 	Perseas__OrderResult result;

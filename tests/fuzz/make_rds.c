@@ -47,7 +47,7 @@ static void save_maps(void)
 	save_map("map_full", many, 169);
 }
 
-/* One block, which is free and has all of the heap. */
+/* Writes a heap that is one free block. */
 static void save_heap(void)
 {
 	static union {

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* The next run of words that are not zero; false: there is none. */
+/* Finds the next run of words that are not zero. Returns false at the end. */
 static bool next_run(const struct ps_rvm_table *table, struct rvm_run *run)
 {
 	static const uint8_t zeros[8];

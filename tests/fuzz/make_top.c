@@ -5,7 +5,7 @@
 #include "../support/messages.h"
 #include "seed_file.h"
 
-/* One answer, and two that are empty. */
+/* Writes one answer, and two empty ones. */
 static void add_look(FILE *file, Perseas__ListReply *list)
 {
 	static const uint8_t nothing[8];

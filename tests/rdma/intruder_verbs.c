@@ -66,7 +66,7 @@ static int resolve(struct rdma_cm_id *id)
 	return error ? complain("resolve") : 0;
 }
 
-/* What the mirror said when it refused. */
+/* Returns the reason with which the mirror refused. */
 static int refusal(const struct rdma_cm_id *id)
 {
 	const struct rdma_cm_event *event = id->event;

@@ -21,7 +21,7 @@
 #define ACK_TIMEOUT 15 /* 4.096 us * 2^15 = 134 ms a try */
 #define FAILED 3
 
-/* What the server says of its memory. */
+/* The server's description of its memory. */
 struct window {
 	uint64_t address;
 	uint32_t rkey;
@@ -58,7 +58,7 @@ static bool make_queue_pair(struct rdma_cm_id *id)
 	return !rdma_create_qp(id, NULL, &attr);
 }
 
-/* One connection, until the peer has left it. */
+/* Serves one connection until the peer has left it. */
 static int serve_one(struct rdma_cm_id *id)
 {
 	struct ibv_mr *mr;

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* It takes their size, and from where on it copies as if for large ones, when a program begins. */
+/* Makes glibc take caches for small when a program begins, so that it copies as for large blocks
+ * from these sizes on. */
 static const char small_caches[] = "glibc.cpu.x86_non_temporal_threshold=0x5000:"
 				   "glibc.cpu.x86_rep_movsb_threshold=0x10000000";
 

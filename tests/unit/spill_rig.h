@@ -16,7 +16,7 @@ struct rig {
 	unsigned complaints;
 	char complaint[1024]; /* the last one */
 	unsigned loaded;
-	/* What a crash at each change would leave. */
+	/* The memory and spills that a crash at each change would leave. */
 	struct memory *memories[128];
 	struct spill *spills[128];
 	unsigned crashes;
@@ -42,7 +42,7 @@ static void start(struct rig *rig, struct memory *memory, struct spill *spill)
 	rig->loaded = stores_load_spills(rig->mirror.stores, complain, rig);
 }
 
-/* It crashes, or ends. */
+/* Ends the daemon, in a crash or in order. */
 static void stop(struct rig *rig)
 {
 	stores_free(rig->mirror.stores);
@@ -55,7 +55,7 @@ static inline void restart(struct rig *rig)
 	start(rig, rig->mirror.memory, rig->spill);
 }
 
-/* What the bank's header says; NULL if the mirror has no bank. */
+/* Returns the bank's header, or NULL if the mirror has no bank. */
 static inline const Perseas__Header *bank(struct rig *rig)
 {
 	return mirror_header(&rig->mirror, "bank");
@@ -68,7 +68,7 @@ static inline void lose_memory(struct rig *rig)
 	start(rig, rig->mirror.memory, rig->spill);
 }
 
-/* The same; so many stores are loaded from spills then. */
+/* Loses the memory, and loads so many stores from spills. */
 static inline void lose_memory_and_load(struct rig *rig, unsigned loaded)
 {
 	lose_memory(rig);

@@ -124,7 +124,7 @@ static inline int own(struct rig *rig)
 		pause();
 }
 
-/* The same, by a standby. */
+/* Owns the store by means of a standby. */
 static inline int own_in_turn(struct rig *rig)
 {
 	const struct perseas_options options = standby_options();
@@ -140,7 +140,7 @@ static inline int own_in_turn(struct rig *rig)
 	say_ready();
 	if (perseas_standby_wait(s, -1, &rig->p) || rig_map(rig))
 		return 3;
-	/* One at a time has the store: each adds one. */
+	/* One process at a time has the store, and adds one. */
 	if (rig_put(rig, 0, 1, (uint8_t)(rig->bytes[0] + 1)))
 		return 4;
 	perseas_close(rig->p);
@@ -186,7 +186,7 @@ static inline int status_of_process(pid_t pid)
 struct asker {
 	struct ps_env *env;
 	struct ps_peers peers;
-	/* Of the last one that all mirrors told of, and of the store then. */
+	/* Of the standby that all mirrors knew last, and of the store at that time. */
 	uint8_t mark[PS_OWNER_MARK];
 	uint32_t order;
 	uint64_t epoch;
@@ -207,7 +207,7 @@ static inline void asker_end(struct asker *asker)
 	asker->env->ops->free(asker->env);
 }
 
-/* Do all mirrors tell of this one standby? NULL: of none at all. */
+/* Returns true if all mirrors know exactly this standby, or, for NULL, none. */
 static inline bool is_told_of(struct asker *asker, const char *name)
 {
 	struct ps_images images;
@@ -229,7 +229,7 @@ static inline bool is_told_of(struct asker *asker, const char *name)
 	return told;
 }
 
-/* As perseas move does, to the one that they told of last. */
+/* Asks the owner, as perseas move does, to hand the store to the standby that mirrors knew last. */
 static inline void move_to(struct asker *asker, const char *name)
 {
 	uint8_t id[PS_ID_SIZE] = { 1, (uint8_t)asker->epoch };
@@ -280,7 +280,7 @@ static inline void set_waits(perseas_standby_t *s, bool waits)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Has the standby take the store over as if a thread waited for it. */
+/* Lets the standby take the store over as if a thread waited for it. */
 static inline void await_handed(perseas_standby_t *s)
 {
 	set_waits(s, true);
@@ -288,7 +288,7 @@ static inline void await_handed(perseas_standby_t *s)
 	RIG_UNTIL(ps_standby_stage(s) == PS_STANDBY_HANDED);
 }
 
-/* As to a wait that ended just then. */
+/* Lets it take the store over for a wait that ends at that moment. */
 static inline void hand_to_nobody(perseas_standby_t *s)
 {
 	await_state(s, PERSEAS_STANDBY_DUE);

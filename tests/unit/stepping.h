@@ -45,7 +45,7 @@ static inline void step_begin(step_fn step)
 	__asm__ volatile("int3" ::: "memory");
 }
 
-/* Also for `step`. */
+/* The empty asm keeps the compiler from moving the store; `step` needs it, too. */
 static inline void step_end(void)
 {
 	stepping.on = false;

@@ -37,7 +37,7 @@ struct mirror {
 	uint64_t applied; /* signalled frames */
 	Perseas__Region regions[2], *list[2];
 	Perseas__Grant grant;
-	/* Of the handshake, when it is not to be the right one. */
+	/* Handshake bytes to send instead of the right ones. */
 	const void *greeting;
 	size_t greeting_len;
 	struct ps_hello hello;
@@ -104,7 +104,7 @@ static bool receive_all(struct mirror *m, void *bytes, size_t len)
 	return true;
 }
 
-/* As over a slow link. It ends with the peer. */
+/* Sends as over a slow link. Ends with the peer. */
 static void send_slowly(struct mirror *m, const uint8_t *bytes, size_t len)
 {
 	for (size_t n; len > 0; bytes += n, len -= n) {

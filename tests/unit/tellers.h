@@ -79,7 +79,8 @@ static inline int place_teardown(void **state)
 	return place_end(*state);
 }
 
-/* Of stores whose mirror is another process: that may have no turn for seconds. */
+/* Returns options for stores whose mirror is another process, which may get no processor for
+ * seconds. */
 static inline struct perseas_options patient_options(void)
 {
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
