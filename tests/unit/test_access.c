@@ -67,8 +67,8 @@ TEST(a_file_without_rules_denies_everything)
 	access_free(access);
 }
 
-/* A file without a line that allows something was emptied by mistake, unless it says that it was
- * not; and it cannot say so beside such a line. */
+/* A file without any allow line was emptied by mistake, unless it says "deny all"; next to an allow
+ * line it cannot say so. */
 TEST(to_deny_everybody_must_be_said)
 {
 	static const struct {
@@ -152,7 +152,7 @@ TEST(a_star_stands_for_any_characters)
 	}
 }
 
-/* What is asked of all stores needs a line that is for all of them. */
+/* A request about all stores needs a line for all stores. */
 TEST(a_pattern_of_stores_is_not_all_stores)
 {
 	struct access *access = rules("allow uid:1 admin store a*\nallow uid:2 admin\n"
@@ -164,7 +164,7 @@ TEST(a_pattern_of_stores_is_not_all_stores)
 	access_free(access);
 }
 
-/* By name and by number; the process has several groups. */
+/* Users match by name and by number, and a process may have several groups. */
 TEST(users_and_groups_match_by_number)
 {
 	struct access *access = rules("allow user:bank own\nallow group:staff read\n"
@@ -185,7 +185,7 @@ TEST(users_and_groups_match_by_number)
 	access_free(access);
 }
 
-/* One identity has an exception before the rule for all, for one of the figures. */
+/* An identity's own line stands before the line for all, and sets one of the figures. */
 TEST(the_first_line_that_names_a_figure_sets_it)
 {
 	struct access *access = rules("limit user:bank memory 8G stores 0\n"

@@ -11,7 +11,7 @@
 
 enum { FIRST = 3, PLACE = 40 }; /* where descriptors wait before they are put in order */
 
-/* What the child found. */
+/* The result of the child. */
 struct found {
 	int count;
 	struct activated sockets[ACTIVATED_MAX];
@@ -130,7 +130,8 @@ static unsigned port_of(int fd)
 	return ntohs(at.sin_port);
 }
 
-/* One over TCP and one at a path, blocking and left open at exec, as systemd hands them over. */
+/* Takes one TCP socket and one Unix socket, blocking and left open at exec, as systemd hands them
+ * over. */
 TEST(sockets_are_taken_with_their_addresses)
 {
 	char path[64];
@@ -222,7 +223,7 @@ static void refuses(int fd, const char *sentence)
 	close(fd);
 }
 
-/* Of two the second is nothing that owners could connect to; it is named. */
+/* The second of two sockets cannot accept owners; the message names it. */
 TEST(what_is_no_listening_stream_socket_is_refused_by_name)
 {
 	char path[64];

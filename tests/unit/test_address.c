@@ -13,7 +13,7 @@ TEST(every_form_is_understood)
 		enum ps_scheme scheme;
 		const char *host, *port;
 		enum ps_route route;
-		const char *text; /* NULL: that of the entry */
+		const char *text; /* NULL: the entry's own text */
 	} good[] = {
 		{ "a:1", PS_SCHEME_TCP, "a", "1", PS_ROUTE_ANY, NULL },
 		{ "mirror-1.example.org:7170", PS_SCHEME_TCP, "mirror-1.example.org", "7170",
@@ -194,7 +194,7 @@ TEST(a_wrong_list_is_refused_and_gives_no_count)
 	assert_int_equal(ps_address_list(NULL, addresses, &count, &error), PERSEAS_EINVAL);
 }
 
-/* As many mirrors as a store may have. */
+/* A list of as many mirrors as a store may have. */
 TEST(the_longest_list_is_taken)
 {
 	struct ps_address addresses[PS_MIRRORS_MAX];
@@ -209,7 +209,7 @@ TEST(the_longest_list_is_taken)
 	assert_int_equal(count, PS_MIRRORS_MAX);
 }
 
-/* One that is a part of another one is not it, at whichever end. */
+/* An address that is the beginning or the end of a listed one is not in the list. */
 TEST(a_list_has_what_is_between_its_commas)
 {
 	static const char list[] = "m1:71,[::1]:7170,unix:///a b";

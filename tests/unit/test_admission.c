@@ -53,7 +53,7 @@ static int teardown(void **state)
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
-/* NULL: there is no room. Later guests were heard later. */
+/* Returns the new connection, or NULL if it was refused. Later guests were heard later. */
 static struct one *come(struct rig *rig, const char *origin, bool local)
 {
 	struct one *one = &rig->ones[rig->count];
@@ -68,7 +68,7 @@ static struct one *come(struct rig *rig, const char *origin, bool local)
 	return one;
 }
 
-/* One address takes all that there is; then another comes, and again the first. */
+/* One address takes all places; then another comes, and the first again. */
 TEST(the_longest_silent_of_the_most_goes, struct rig *rig)
 {
 	struct one *other = come(rig, "b", false), *first = come(rig, "a", false), *later;
@@ -98,7 +98,7 @@ TEST(of_those_as_silent_the_first_goes, struct rig *rig)
 	}
 }
 
-/* What TCP may not have, Unix sockets and owners may. */
+/* Places that plain TCP may not use are there for Unix sockets and owners. */
 TEST(a_part_is_kept_from_plain_tcp, struct rig *rig)
 {
 	struct one *owner;
@@ -158,7 +158,7 @@ TEST(users_of_this_host_leave_a_place_to_tcp, struct rig *rig)
 	assert_false(rig->ones[MAX - 1].gone);
 }
 
-/* As many owners as there is room for. */
+/* Fills every place with owners. */
 TEST(an_owner_never_goes, struct rig *rig)
 {
 	for (int i = 0; i < MAX; i++)
@@ -173,7 +173,7 @@ TEST(an_owner_never_goes, struct rig *rig)
 	assert_true(rig->ones[3].gone);
 }
 
-/* It turns out whose connection it is. */
+/* The connection's identity becomes known later. */
 TEST(who_moves_is_counted_where_it_is, struct rig *rig)
 {
 	struct one *one = come(rig, "a", false);
@@ -207,7 +207,7 @@ TEST_WITH(a_bucket_gives_a_second_at_once_and_then_the_rate, NULL, NULL)
 	assert_int_equal(bucket_take(&bucket, 1, 1000 * second), second);
 }
 
-/* It hangs up after each request, and comes again. */
+/* A client that hangs up after each request is the same client when it returns. */
 TEST(who_comes_again_has_used_what_it_used, struct rig *rig)
 {
 	const uint64_t now = 5000000000;
@@ -220,7 +220,8 @@ TEST(who_comes_again_has_used_what_it_used, struct rig *rig)
 	assert_int_equal(rig->admission.remembered, 0);
 }
 
-/* More than can be remembered come once each; the one that took most is not forgotten. */
+/* More clients than can be remembered come once each; the one that used the most is not
+ * forgotten. */
 TEST(those_that_took_most_are_remembered, struct rig *rig)
 {
 	const uint64_t now = 5000000000;

@@ -103,7 +103,7 @@ static int change_segments(struct owner *o, uint8_t *large)
 	int rc = perseas_unmap(o->p, large);
 
 	if (rc) {
-		/* It is still mapped, and can be declared. */
+		/* The segment is still mapped, and can be declared. */
 		allowed = -1;
 		large[LARGE - 1]++;
 		tx = owner_tx(o);
@@ -116,7 +116,7 @@ static int change_segments(struct owner *o, uint8_t *large)
 	rc = perseas_publish(o->p);
 	if (rc) {
 		allowed = -1;
-		/* It is not published, and so may be changed as it pleases. */
+		/* An unpublished segment may be changed without a declaration. */
 		memset(addr, 1, 100);
 		tx = owner_tx(o);
 		assert_int_equal(perseas_commit(tx, 0), 0);
@@ -128,7 +128,7 @@ static int change_segments(struct owner *o, uint8_t *large)
 	return rc;
 }
 
-/* What could not be sent for want of memory can be, when there is some. */
+/* Commits again, with memory, a transaction that could not be sent without it. */
 static int commit_twice(perseas_tx_t *tx)
 {
 	int rc = perseas_commit(tx, 0);
@@ -237,14 +237,14 @@ TEST(test_each_allocation_fails, struct owner *o)
 		n++;
 }
 
-/* The same over fabrics that copy at once. */
+/* Repeats the test over fabrics that copy at once. */
 TEST(test_each_allocation_fails_on_a_direct_fabric, struct owner *o)
 {
 	o->d->staged = false;
 	test_each_allocation_fails(o);
 }
 
-/* The same for a program that makes the store. */
+/* Repeats the test for a program that makes the store. */
 TEST(test_each_allocation_of_making_fails, struct owner *o)
 {
 	bool more = true;
@@ -256,7 +256,7 @@ TEST(test_each_allocation_of_making_fails, struct owner *o)
 	}
 }
 
-/* The same where one mirror missed transactions each time. */
+/* Repeats the opening after one mirror missed `missed` transactions each time. */
 static void fail_mending(struct owner *o, unsigned missed)
 {
 	bool through = false;
@@ -349,7 +349,7 @@ static void begin_gathering(struct owner *o, bool staged)
 	o->d->staged = staged;
 	o->options.gather_us = 1000000;
 	owner_begin(o);
-	/* What every commit needs is there. */
+	/* A handle that is open can commit. */
 	assert_int_equal(owner_put(o, 0, 10, 1), 0);
 }
 
@@ -389,7 +389,7 @@ TEST(test_without_memory_commits_are_not_held_back, struct owner *o)
 	assert_int_equal(o->bytes[2980], 4);
 }
 
-/* What is held can be sent without memory: nobody could be told that it cannot. */
+/* Commits that are held back are sent without memory, since nobody could be told of a failure. */
 TEST(test_what_is_held_is_sent_without_memory, struct owner *o)
 {
 	int rc;

@@ -48,7 +48,7 @@ TEST(answers_may_arrive_in_any_pieces)
 	}
 }
 
-/* One byte of the heads is changed, each in turn: none may pass for the right answer. */
+/* Changes each byte of the heads in turn: none may pass for the right answer. */
 TEST(a_changed_answer_is_never_taken)
 {
 	uint8_t stream[128], bytes[20];

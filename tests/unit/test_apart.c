@@ -35,7 +35,7 @@ TEST(test_serial_transactions_take_turns, struct owner *o)
 		assert_int_equal(o->bytes[7], aborts ? 72 : 71);
 		o->bytes[7] = 71;
 	}
-	/* Nobody is left. */
+	/* No transaction has a turn or a lock any more. */
 	assert_false(o->p->apart.taken);
 	assert_null(o->p->apart.first);
 }
@@ -66,20 +66,20 @@ TEST(test_the_turn_passes_on_at_the_post, struct owner *o)
 	o->d->on_pause = NULL;
 	assert_non_null(early);
 	assert_int_equal(waits, 0);
-	/* It saw what was posted, and must not be told before W have that. */
+	/* The reader saw a posted commit, and must not return before W mirrors have it. */
 	assert_int_equal(early->saw, o->p->commit.seq);
 	assert_int_equal(perseas_abort(early), 0);
 }
 
-/* What the first posted is held by too few mirrors: one that read it, and changes nothing, is told
- * so; once they have it, it is told that all is well. */
+/* Too few mirrors hold the posted commit: a transaction that only read it is told so, and succeeds
+ * after they have it. */
 static void reads_wait(struct owner *o, perseas_tx_t *(*reader)(struct owner *o))
 {
 	perseas_tx_t *tx = begin(o, 0, 1);
 
 	put(o, tx, 7, 70);
 	hold_all(o, DIRECT_HOLD_COMPLETIONS);
-	/* As one that is posted by a thread which waits. */
+	/* Clears the mark, as if a thread that waits had posted the commit. */
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EINDOUBT);
 	o->p->commit.in_doubt = 0;
 	tx = reader(o);
@@ -116,7 +116,7 @@ TEST(test_a_reader_with_locks_waits_for_what_it_read, struct owner *o)
 	reads_wait(o, read_with_a_lock);
 }
 
-/* Who waits for a turn or a lock must not wait for one who cannot go on. */
+/* A thread must not wait for the turn or lock of a transaction that cannot go on. */
 static void fall_in_doubt(struct owner *o)
 {
 	hold_all(o, DIRECT_HOLD_COMPLETIONS);
@@ -131,7 +131,7 @@ static void fall_behind(struct owner *o)
 	assert_int_equal(owner_put_fenced(o, 100, 1, 1), PERSEAS_EFENCED);
 }
 
-/* Who sleeps is woken for it, and not only asked when it looks by chance. */
+/* Checks that the sleeper is woken, and does not merely look by chance. */
 static void wakes(struct owner *o, void (*why)(struct owner *o))
 {
 	o->d->watched = &o->p->apart.changed;
@@ -161,7 +161,7 @@ static void waiters_leave(struct owner *o, void (*why)(struct owner *o), int cod
 	o->d->thread = 2;
 	assert_int_equal(perseas_lock(asks, 7, EXCLUSIVE), code);
 	assert_int_equal(waits, 1);
-	/* It is open, and has what it had. */
+	/* The transaction is open and has what it had. */
 	assert_int_equal(perseas_lock(asks, 1, EXCLUSIVE), 0);
 	assert_int_equal(perseas_begin(o->p, PERSEAS_SERIAL, &tx), code);
 	assert_null(tx);
@@ -227,7 +227,7 @@ TEST(test_the_older_waits_and_the_younger_is_refused, struct owner *o)
 	assert_int_equal(perseas_lock(young, 1, SHARED), PERSEAS_ECONFLICT);
 	assert_says(o, "lock 1 is an older transaction's");
 	assert_int_equal(waits, 0);
-	/* It keeps what it has, which the older one waits for. */
+	/* The younger transaction keeps its locks, for which the older one waits. */
 	held = young;
 	put(o, held, 7, 70);
 	meanwhile = commit_held;
@@ -237,7 +237,7 @@ TEST(test_the_older_waits_and_the_younger_is_refused, struct owner *o)
 	assert_int_equal(perseas_lock(old, 2, SHARED), 0);
 	assert_int_equal(waits, 1);
 	assert_int_equal(o->d->broadcasts, 1);
-	/* It was not older than the commit, and read what that changed. */
+	/* The transaction began after the commit, and read what it changed. */
 	assert_int_equal(old->saw, o->p->commit.seq);
 	young = begin_with(o, 0, 2, 2, SHARED);
 	assert_int_equal(perseas_lock(young, 2, EXCLUSIVE), PERSEAS_ECONFLICT);
@@ -289,8 +289,8 @@ TEST(test_roll_back_keeps_locks, struct owner *o)
 	perseas_abort(tx);
 }
 
-/* A retry takes back what was changed, lets go of the locks, and waits for the one that was
- * refused. It is as old as before: others wait for it in the end. */
+/* A retry takes back the changes, releases the locks, and waits for the lock that was refused. The
+ * transaction keeps its age, so that in the end others wait for it. */
 TEST(test_a_retry_keeps_its_age, struct owner *o)
 {
 	const uint8_t before = o->bytes[7];
@@ -306,7 +306,8 @@ TEST(test_a_retry_keeps_its_age, struct owner *o)
 	assert_int_equal(o->bytes[7], before);
 	assert_int_equal(tx->ranges, 0);
 	assert_int_equal(tx->age, age);
-	/* One that began later than the first try is younger, though it has its lock longer. */
+	/* A transaction that began after the first try is younger, though it has its lock
+	 * longer. */
 	late = begin_with(o, 0, 3, 2, EXCLUSIVE);
 	held = late;
 	o->d->thread = 2;
@@ -330,11 +331,11 @@ TEST(test_who_keeps_others_waiting_never_waits, struct owner *o)
 
 	serial = begin_with(o, PERSEAS_SERIAL, 1, 9, SHARED);
 	young = begin_with(o, 0, 2, 1, EXCLUSIVE);
-	/* It is the older one, but has the turn, which thread 2 may wait for. */
+	/* The older transaction has the turn, for which thread 2 may wait. */
 	o->d->thread = 1;
 	assert_int_equal(perseas_lock(serial, 1, SHARED), PERSEAS_ECONFLICT);
 	assert_says(o, "may wait for this thread");
-	/* The same by another transaction of that thread. */
+	/* The same for another transaction of that thread. */
 	other = begin(o, 0, 1);
 	other->age = 1;
 	other->more |= PS_MORE_LOCKS;
@@ -344,7 +345,7 @@ TEST(test_who_keeps_others_waiting_never_waits, struct owner *o)
 	/* And without the turn, for a thread that has locks of another one. */
 	serial = begin_with(o, 0, 1, 9, SHARED);
 	assert_int_equal(perseas_lock(other, 1, SHARED), PERSEAS_ECONFLICT);
-	/* It does not wait in its retry either. */
+	/* Its retry does not wait either. */
 	assert_int_equal(perseas_retry(other), 0);
 	assert_int_equal(waits, 0);
 	assert_int_equal(perseas_abort(serial), 0);

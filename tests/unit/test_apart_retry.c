@@ -6,7 +6,7 @@
 
 struct unit_fixture unit_fixture = { setup, owner_teardown };
 
-/* One reader ends, and before it does the next has the lock, unless it is refused. */
+/* Ends one reader after the next one got the lock, or was refused. */
 static void read_on(struct owner *o)
 {
 	perseas_tx_t *next = begin(o, 0, 100 + waits);
@@ -98,8 +98,8 @@ static int lock_all(struct owner *o, perseas_tx_t *tx)
 	return rc;
 }
 
-/* There is no moment without a reader of each lock, unless readers are refused: it has all of them
- * after as many tries as it has locks, each of which it is refused once. */
+/* Each lock has a reader at any time unless readers are refused. The writer gets all locks after as
+ * many tries as it has locks, since each refuses it once. */
 TEST(test_a_serial_writer_is_not_overtaken, struct owner *o)
 {
 	perseas_tx_t *tx;
@@ -125,7 +125,7 @@ TEST(test_a_serial_writer_is_not_overtaken, struct owner *o)
 	end_readers();
 }
 
-/* One that only read at first is in front of younger readers when it is to change, too. */
+/* A reader that wants to write, too, comes before younger readers. */
 TEST(test_a_serial_reader_that_writes_is_not_overtaken, struct owner *o)
 {
 	perseas_tx_t *tx = begin_with(o, PERSEAS_SERIAL, 1, 9, SHARED);
@@ -178,7 +178,8 @@ TEST(test_who_waits_for_its_turn_is_not_overtaken, struct owner *o)
 	assert_int_equal(perseas_commit(tx, 0), 0);
 }
 
-/* Who was refused because of it gets the lock when it is over, though it never had the lock. */
+/* A transaction that was refused because of the retry gets the lock after it, though the retry
+ * never had the lock. */
 TEST(test_it_leaves_nothing_behind, struct owner *o)
 {
 	perseas_tx_t *oldest = begin_with(o, 0, 2, 0, SHARED), *young;

@@ -38,7 +38,7 @@ static int add(perseas_tx_t *tx, int64_t *number, int64_t by)
 	return rc;
 }
 
-/* What the store holds is right whenever no SERIAL transaction is in the middle of its work. */
+/* Checks the sum, which is right unless a SERIAL transaction is in the middle of its work. */
 static int check_sum(const struct numbers *numbers)
 {
 	int64_t sum = 0;
@@ -144,7 +144,7 @@ static void *work_with_locks(void *arg)
 	return NULL;
 }
 
-/* How many transactions changed something. */
+/* Returns how many transactions changed something. */
 static unsigned run(perseas_t *p, struct numbers *numbers, void *(*work)(void *worker))
 {
 	static struct worker workers[THREADS];
@@ -218,7 +218,7 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-/* Who came first has its turn first. */
+/* Threads get their turn in the order in which they came. */
 TEST(turns_come_in_order, struct place *place)
 {
 	perseas_t *p = open_store(place->tcp, 65536, 1 << 20, NULL);

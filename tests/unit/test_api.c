@@ -12,8 +12,8 @@ static int setup_empty(void **state)
 
 struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
 
-/* Of stores of all kinds. A program that is linked as usual lies at random from two thirds of the
- * address space on, with its heap behind it: it would find its own segment's place taken. */
+/* Segments must stay clear of the area where a program and its heap may lie: Linux loads programs
+ * at random from two thirds of the address space on. */
 TEST_WITH(test_addresses_are_not_where_programs_lie, setup_empty, owner_teardown)
 {
 	const uint64_t programs = 0x7ffffffff000 / 3 * 2;
@@ -28,7 +28,7 @@ TEST_WITH(test_addresses_are_not_where_programs_lie, setup_empty, owner_teardown
 	}
 }
 
-/* NULL where something is needed, and flags that no version defines yet. */
+/* NULL for required arguments, and undefined flags. */
 TEST(test_bad_arguments_are_refused, struct owner *o)
 {
 	struct perseas_segment_info info;
@@ -178,7 +178,8 @@ TEST(test_ended_transactions_do_nothing, struct owner *o)
 	assert_says(o, "has ended");
 }
 
-/* Ranges beside, across and around the segment; the transaction goes on after each. */
+/* Declares ranges next to, across and around the segment; the transaction goes on after each
+ * refusal. */
 TEST(test_ranges_outside_are_refused, struct owner *o)
 {
 	perseas_tx_t *tx = owner_tx(o);
@@ -221,7 +222,7 @@ TEST(test_unpublished_segments, struct owner *o)
 	assert_int_equal(memory_heap_pieces(o->d->mirrors[0].memory), 4);
 }
 
-/* What is mapped anew, unmapped, dropped; and the table of segments with it. */
+/* Maps, unmaps and drops segments, and reads the table of segments. */
 TEST(test_map_and_unmap, struct owner *o)
 {
 	struct perseas_segment_info info;
@@ -416,7 +417,7 @@ TEST(test_salvage, struct owner *o)
 	assert_int_equal(owner_put(o, 10, 10, 8), 0);
 }
 
-/* What is not published yet is nothing to publish again. */
+/* Publishing a segment that was published before is no transaction. */
 TEST(test_publish_of_nothing, struct owner *o)
 {
 	uint64_t seq = owner_stat(o).seq;
@@ -425,7 +426,7 @@ TEST(test_publish_of_nothing, struct owner *o)
 	assert_true(owner_stat(o).seq == seq);
 }
 
-/* The same addresses, and the same bytes, for the next owner. */
+/* The next owner maps the segment at the same address, with the same bytes. */
 TEST(test_reopen_maps_at_the_same_address, struct owner *o)
 {
 	uint8_t *before = o->bytes, contents[SIZE];
@@ -470,7 +471,7 @@ TEST(test_figures, struct owner *o)
 	assert_string_equal(perseas_report(NULL), "");
 }
 
-/* The same, where the fabric copies at once and nothing goes through the ring. */
+/* The same for a fabric that copies at once, so that nothing goes through the ring. */
 TEST(test_figures_of_a_direct_fabric, struct owner *o)
 {
 	struct perseas_stat before, after;

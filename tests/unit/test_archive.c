@@ -50,13 +50,13 @@ static void buffer_init(struct buffer *buffer, size_t room)
 	buffer->source.read = give;
 }
 
-/* What comes out of an archive. */
+/* The contents read from an archive. */
 struct copy {
 	uint8_t data[2][SMALL];
 	uint8_t log[PS_RING_OFFSET + LOG];
 };
 
-/* A small image: two segments of 300 bytes, of which the second is zero, and a ring of a page. */
+/* A small image: two segments of 300 bytes, the second of zeros, and a ring of one page. */
 struct sample {
 	struct message_header *message;
 	struct ps_slot slot;
@@ -171,7 +171,7 @@ TEST(an_archive_gives_back_what_was_written, struct sample *sample)
 		assert_memory_equal(sample->copy.data[1], zeros, SMALL);
 		assert_memory_equal(sample->copy.log, sample->log, sizeof(sample->log));
 	}
-	/* What is zero takes no room. */
+	/* Zeros take no room. */
 	assert_true(sample->buffer.len < 6000);
 }
 

@@ -28,7 +28,7 @@ static enum ps_match match(struct ps_asked *asked, uint64_t id, Perseas__Reply__
 	return ps_asked_match(asked, &reply);
 }
 
-/* As many requests as there may be are answered in order, round after round. */
+/* Asks as often as allowed at once, and gets answers in order, round after round. */
 TEST(replies_answer_the_oldest_request)
 {
 	struct ps_asked asked = { 0 };
@@ -106,8 +106,8 @@ TEST_WITH(what_was_asked_before_counts_for_nothing, owner_setup_three, owner_tea
 	assert_int_equal(perseas_close(second), 0);
 }
 
-/* One mirror's answer to a sign of life tells the owner of this order. Returns the number of the
- * order that was carried out last. */
+/* Lets the mirror's next sign of life tell the owner of this order. Returns the number of the last
+ * order that was carried out. */
 static uint8_t hear_order(struct owner *o, unsigned mirror, uint8_t id, const char *address)
 {
 	uint8_t bytes[PS_ID_SIZE] = { id };
@@ -138,7 +138,7 @@ TEST_WITH(an_order_is_carried_out_once, owner_setup_three, owner_teardown, struc
 	assert_int_equal(hear_order(o, 2, 1, "192.0.2.1:7170"), 2);
 }
 
-/* Whoever saves a store has it open for reading alone, and a live owner is what operators see. */
+/* An owner that salvages a store only reads it, and operators see it as a live owner. */
 TEST_WITH(an_owner_that_saves_changes_no_roster, owner_setup_three, owner_teardown, struct owner *o)
 {
 	assert_int_equal(owner_open(o, PERSEAS_SALVAGE), 0);

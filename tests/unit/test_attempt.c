@@ -164,7 +164,7 @@ TEST(a_renewal_that_adopted_begins_again, struct owner *o)
 
 /* --- what is so after each --- */
 
-/* What tests change of a handle, to put back. */
+/* Parts of a handle that tests change and put back. */
 struct kept {
 	struct ps_mirror mirrors[3];
 	struct perseas_options options;

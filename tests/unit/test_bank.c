@@ -88,7 +88,7 @@ TEST(a_bank_tells_how_many_transfers_it_holds)
 	}
 }
 
-/* One balance of the three is not what it must be. */
+/* One of three balances is wrong. */
 TEST(a_wrong_balance_is_found)
 {
 	struct bank *bank = bank_of(TRANSFERS);

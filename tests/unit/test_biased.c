@@ -242,7 +242,8 @@ TEST(another_may_come_before_each_instruction)
 
 	while (come_before(at))
 		at++;
-	/* It looks who is the favourite, twice, and says that it is inside in between. */
+	/* Counts the system's steps: it reads the favourite twice, and marks itself inside in
+	 * between. */
 	assert_true(at > 4);
 }
 #else
@@ -285,8 +286,8 @@ static void *be_the_favourite(void *arg)
 	return arg;
 }
 
-/* Takes it from the favourite, which is to be that again soon; and has it for long enough to meet a
- * favourite that the barrier interrupted in the midst of taking it. */
+/* Takes the section from its favourite, and keeps it long enough to meet a favourite that the
+ * barrier interrupted while it was entering. */
 static void come_between(unsigned delay)
 {
 	while (!has_favourite() && !race.together)

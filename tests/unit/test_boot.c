@@ -73,7 +73,7 @@ TEST(an_image_of_another_boot_is_set_aside, struct rig *rig)
 	assert_complaint(rig, "another boot of this host");
 	assert_complaint(rig, ".bank.aside");
 	assert_int_equal(stores_of(rig), 0);
-	/* It is found never again, and a new one can be made. */
+	/* The image is never found again, and a new one can be made. */
 	reboot(rig);
 	assert_int_equal(rig->complaints, 0);
 	assert_int_equal(mirror_create(&rig->mirror, "bank", 1), 0);
@@ -172,7 +172,7 @@ TEST_WITH(a_directory_on_a_disk_is_refused, NULL, NULL)
 	assert_non_null(strstr(why, "--memory-dir /dev/shm/perseas"));
 	memory = memory_file_new(path, 0, true, &why);
 	assert_non_null(memory);
-	/* What a version left there that knew no boots cannot be told from what is old. */
+	/* An image that a version without boot ids left cannot be told from an old one. */
 	assert_false(memory->ops->lasts(memory, NULL));
 	memory_file_free(memory);
 	unit_remove_folder(path);

@@ -31,8 +31,8 @@ static uint64_t fall_behind(struct owner *o)
 	return epoch;
 }
 
-/* One of two is enough, and every copy to the other breaks: the open has what it needs, claims
- * once, and the keeper copies on. */
+/* One of two mirrors is enough, and every copy to the other breaks: the open succeeds after one
+ * claim, and the keeper goes on copying. */
 TEST(test_a_copy_that_breaks_undoes_no_open, struct owner *o)
 {
 	const uint64_t before = fall_behind(o);

@@ -103,7 +103,7 @@ TEST(version_1_has_a_tree_of_its_own)
 	assert_int_equal(cgroup_room(), GIB - 64 * MIB + 4096);
 }
 
-/* In a container the path may be the host's, of which nothing is shown but the container's own. */
+/* In a container the path may be the host's, while only the container's own part is visible. */
 TEST(a_group_that_is_not_shown_has_the_top)
 {
 	put_memory("", "1073741824\n", "0\n");

@@ -213,7 +213,7 @@ TEST(a_header_of_level_0_has_no_random_ids)
 	free(h);
 }
 
-/* What a mirror says of itself: status, text, and the body that goes with OK. */
+/* Checks a mirror's replies: status, text, and the body that belongs to OK. */
 TEST(replies_out_of_range_are_refused)
 {
 	Perseas__CreateReply create = PERSEAS__CREATE_REPLY__INIT;
@@ -284,7 +284,7 @@ TEST(grants_out_of_range_are_refused)
 	free(h);
 }
 
-/* Where rdma is to be had, or why it is not. */
+/* Checks a grant's rdma part: the address, or the reason why there is none. */
 TEST(a_grant_of_rdma_out_of_range_is_refused)
 {
 	Perseas__Grant grant = MESSAGE_OF(Grant, grant, .token = message_id(1));
@@ -298,7 +298,7 @@ TEST(a_grant_of_rdma_out_of_range_is_refused)
 	assert_accepted_with(reply, grant.rdma_trouble, message_address[0]);
 }
 
-/* What a mirror tells of a store that is not there, or in words that move the cursor. */
+/* Checks the status of a store that does not exist, and texts that would move the cursor. */
 TEST(a_status_out_of_range_is_refused)
 {
 	struct message_header *h = message_header_new();
@@ -325,8 +325,8 @@ TEST(a_status_out_of_range_is_refused)
 	free(h);
 }
 
-/* What a daemon tells of certificates: a name that a terminal would obey, or too long, a kind of a
- * later version, and too many of them. */
+/* Checks a daemon's expiry dates: a name that a terminal would obey or that is too long, an unknown
+ * kind, and too many of them. */
 TEST(what_expires_has_a_kind_and_a_printable_name)
 {
 	char name[PS_EXPIRY_NAME + 1] = "";
@@ -352,7 +352,7 @@ TEST(what_expires_has_a_kind_and_a_printable_name)
 	assert_refused(reply);
 }
 
-/* Who is asked to hand a store over, to whom, and for how long. */
+/* Checks requests to move a store: which owner, to which standby, and for how long. */
 TEST(moves_out_of_range_are_refused)
 {
 	uint8_t mark[5] = { 0 };
@@ -375,7 +375,7 @@ TEST(moves_out_of_range_are_refused)
 	assert_refused_with(moves, move.store, message_control_character);
 }
 
-/* Who waits, and what it has seen. A watch of 0 ms lasts as long as the mirror pleases. */
+/* Checks who watches and what it has seen. A watch of 0 ms lasts as long as the mirror likes. */
 TEST(watches_out_of_range_are_refused)
 {
 	uint8_t mark[4] = { 0 };

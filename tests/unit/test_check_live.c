@@ -226,7 +226,7 @@ TEST(latencies_fit_together)
 	assert_refused(request);
 }
 
-/* What is told of them is checked as what they tell. */
+/* Latencies in a report must fit the other figures of the report. */
 TEST(told_latencies_fit_together)
 {
 	struct message_header *h = message_header_new();
@@ -278,7 +278,7 @@ TEST(a_creator_is_a_text_or_none)
 	free(h);
 }
 
-/* What is settled, and what comes next, are told together. */
+/* The settled roster and the next one are reported together. */
 TEST(a_next_roster_is_newer_than_the_one_before)
 {
 	struct message_header *h = message_header_new();

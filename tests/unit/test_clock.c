@@ -72,7 +72,8 @@ static void mend(struct history *h)
 	h->mended = owner_stat(h->o);
 }
 
-/* One misses a little, which is replayed; one forgets all, and is copied whole. */
+/* One mirror misses a little, which is replayed; the other forgets everything, and is copied
+ * whole. */
 static void resync(struct history *h)
 {
 	struct owner *o = h->o;

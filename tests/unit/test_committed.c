@@ -94,7 +94,7 @@ TEST(bad_pieces_copy_nothing, struct owner *o)
 		assert_int_equal(got[i], 0x5a);
 }
 
-/* What is here is of no use any more to a program that writes it to a file. */
+/* A program that writes the copy to a file has no use for memory of a fenced owner. */
 TEST(a_fenced_owner_gets_nothing, struct owner *o)
 {
 	uint8_t got[SIZE];

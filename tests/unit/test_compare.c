@@ -40,7 +40,8 @@ static void start_two(uint32_t seed)
 	world.stopped = seed % 4 == 0;
 }
 
-/* Two mirrors, of which each goes on by itself; at rest too, wherever they stopped. */
+/* Two mirrors that advance independently are compared while they run, and after they stopped
+ * anywhere. */
 TEST(mirrors_of_one_history_are_never_said_to_differ)
 {
 	unsigned same = 0;
@@ -58,7 +59,7 @@ TEST(mirrors_of_one_history_are_never_said_to_differ)
 	assert_true(same > 200);
 }
 
-/* One of them is copied anew in place meanwhile. */
+/* One mirror is copied anew in place at the same time. */
 TEST(a_mirror_that_is_mended_is_never_said_to_differ)
 {
 	unsigned changed = 0;
@@ -99,7 +100,7 @@ TEST(mirrors_that_refuse_what_is_gone_are_asked_again)
 	assert_true(changed > 100);
 }
 
-/* One byte that no transaction touches. */
+/* One byte that no transaction touches is flipped. */
 TEST(a_flipped_byte_is_found_whatever_the_owner_does)
 {
 	unsigned found = 0;

@@ -196,7 +196,7 @@ TEST(what_is_wrong_is_refused_with_a_reason)
 	}
 }
 
-/* As many as there are processors; a daemon that is bound to one has no thread beside its loop. */
+/* There are as many threads as processors; a daemon that is bound to one has only its loop. */
 TEST(threads_are_as_many_as_the_processors)
 {
 	cpu_set_t all, one;
@@ -266,7 +266,7 @@ TEST(mistakes_in_the_file_are_named_by_line)
 			fail_msg("%s gave: %s", texts[i], why);
 }
 
-/* What ends a comment is its end of line, wherever that is. */
+/* A comment ends at its end of line, however far away. */
 TEST(a_long_line_is_one_line)
 {
 	char text[3 * PATH_MAX];
@@ -281,7 +281,7 @@ TEST(a_long_line_is_one_line)
 	assert_int_equal(config.max_memory, 1 << 30);
 }
 
-/* It would be as if nothing were written there. */
+/* A file that cannot be read must not pass for an empty one. */
 TEST(what_cannot_be_read_is_an_error)
 {
 	assert_int_equal(parse_file("spin-us 1\0listen a:1\n", 22, NULL, NULL), -1);

@@ -7,7 +7,8 @@
 
 #define MS (uint64_t)1000000
 
-/* What happens while a call waits for another thread: the keeper runs, after this if it is set. */
+/* What happens while a call waits for another thread: act() if it is set, and then the keeper
+ * runs. */
 static struct beside {
 	struct owner *o;
 	void (*act)(struct owner *o);
@@ -158,8 +159,8 @@ TEST(test_an_owner_without_r_is_in_doubt, struct owner *o)
 	assert_int_equal(perseas_confirm(o->p), 0);
 }
 
-/* The same owner of before is asked after it is cut off: mirrors 1 and 2 never got its questions,
- * and serve another owner meanwhile. */
+/* Asks the earlier owner after it was cut off: mirrors 1 and 2 never get its questions, and serve
+ * another owner. */
 static void part_and_take_over(struct owner *o)
 {
 	direct_hang(o->d, 1);
@@ -403,7 +404,8 @@ static int end_joining(void **state)
 	return teardown(state);
 }
 
-/* It is copied to, and its session says yes. It has no vote before others were asked (I9). */
+/* The joining mirror's session says yes, but the mirror has no vote before others confirmed
+ * (I9). */
 TEST_WITH(test_a_joining_mirror_never_counts, setup_joining, end_joining, struct fixture *f)
 {
 	struct owner *o = f->o;

@@ -52,7 +52,7 @@ static unsigned try_until_refused(struct owner *o, perseas_tx_t *tx, unsigned *t
 	return count;
 }
 
-/* One with TRACK finds another open, which never ends. */
+/* A transaction with TRACK meets another one that never ends. */
 TEST(test_a_begin_is_tried_so_often, struct owner *o)
 {
 	unsigned tries = 0;
@@ -112,7 +112,7 @@ TEST(test_it_is_taken_back_before_its_pause, struct owner *o)
 	assert_int_equal(perseas_commit(tx, 0), 0);
 }
 
-/* What it was refused is a lock: it is told when that is free, however often. */
+/* A refused lock is reported when it is free, however often it was refused. */
 TEST(test_a_lock_does_not_count, struct owner *o)
 {
 	unsigned tries = TRIES;

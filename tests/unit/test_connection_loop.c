@@ -81,8 +81,8 @@ static void ask_read(int fd, uint64_t length)
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_READ, &read);
 }
 
-/* It asks for more than sockets hold, and takes none of it. On a busy machine its time may be over
- * before the daemon has begun to reply: then it asks again. */
+/* A peer asks for more than sockets hold and reads none of it. On a busy machine its time may end
+ * before the daemon begins to reply; then it asks again. */
 TEST(a_reply_must_be_taken_in_time, struct fixture *fixture)
 {
 	const uint64_t usual_ns = fixture->daemon->message_ns;
@@ -103,7 +103,7 @@ TEST(a_reply_must_be_taken_in_time, struct fixture *fixture)
 	assert_int_equal(fixture->daemon->large_bytes, 0);
 }
 
-/* A large request, of which nothing is left when it is answered. */
+/* A large request is counted until it is answered. */
 TEST(a_large_request_is_counted_while_it_is_there, struct fixture *fixture)
 {
 	const uint32_t length = PS_MESSAGE_MAX, part = 32768;
@@ -210,7 +210,7 @@ TEST(a_crowd_locks_nobody_out, struct fixture *fixture)
 	fixture_done(fixture_claim(fixture, next, 6));
 }
 
-/* Two of each origin, of which the anonymous have one by address. */
+/* Each identity has two connections, and anonymous clients two for each address. */
 TEST(an_identity_has_only_so_many_connections, struct fixture *fixture)
 {
 	int fds[4];
@@ -232,7 +232,7 @@ TEST(an_identity_has_only_so_many_connections, struct fixture *fixture)
 	fixture_peer(fixture);
 }
 
-/* As often as an owner has reason to ask, it comes before others; beyond that it is one of them. */
+/* An owner comes before others as often as it has reason to ask, and after that takes its turn. */
 TEST(an_owner_that_floods_comes_after_commits, struct fixture *fixture)
 {
 	int fd = fixture_tcp(fixture);
@@ -291,8 +291,8 @@ static int claim_store(struct fixture *fixture, int fd, const char *store)
 	return status;
 }
 
-/* As many honest owners as there are places for, and one more: it is told, whoever watches is told,
- * and operators still come in. */
+/* Owners fill all places, and one more comes: it is told, watchers are told, and operators still
+ * get in. */
 TEST(owners_lock_nobody_out, struct fixture *fixture)
 {
 	static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h" };

@@ -52,7 +52,7 @@ static int teardown_state(void **of)
 
 struct unit_fixture unit_fixture = { setup_state, teardown_state };
 
-/* As start(), with the state directory. Returns how many stores are loaded. */
+/* Starts with the state directory. Returns how many stores were loaded. */
 static unsigned start_noting(struct state *state)
 {
 	struct rig *rig = state->rig;
@@ -87,7 +87,7 @@ static void end_and_back_up(struct state *state)
 	memcpy(state->backup, bytes, state->backup_len);
 }
 
-/* The same, and its memory is lost. */
+/* Ends the daemon, and loses its memory. */
 static void end_host(struct state *state)
 {
 	end_and_back_up(state);
@@ -109,7 +109,7 @@ static void assert_set_aside(struct state *state)
 	assert_int_equal(spill_heap_aside(state->rig->spill), 1);
 }
 
-/* It was loaded, the memory is lost, and the spill comes from a backup. */
+/* The spill was loaded, the memory is lost, and the spill is put back from a backup. */
 TEST(a_spill_that_was_loaded_is_not_loaded_again, struct state *state)
 {
 	end_host(state);
@@ -209,7 +209,7 @@ static int has_not(struct consumed *consumed, const char *store, const char *key
 	return 0;
 }
 
-/* It is loaded, but must not be served: the spill could be loaded once more. */
+/* The image is loaded but not served, because its spill could be loaded once more. */
 TEST(an_image_whose_spill_cannot_be_noted_is_not_served, struct state *state)
 {
 	static const struct consumed_ops full = { has_not, fail_add };
@@ -232,7 +232,7 @@ TEST(an_image_whose_spill_cannot_be_noted_is_not_served, struct state *state)
 	assert_bank(state->rig, 1, "made");
 }
 
-/* Nobody knows whether it was used up: it stays for another start. */
+/* Nobody knows whether the spill was used, so it is kept for another start. */
 TEST(without_notes_that_can_be_read_a_spill_is_kept, struct state *state)
 {
 	static const struct consumed_ops unreadable = { fail_has, fail_add };

@@ -58,7 +58,7 @@ static void answer_sign(const struct real_stage *r)
 		(void)!send(r->fd, &nothing, sizeof(nothing), MSG_NOSIGNAL);
 }
 
-/* True: a request came, and its id is in *id; or a sign of life, and *id is 0. */
+/* Returns true if a request arrived, with its id in *id, or a sign of life, with 0. */
 static bool hear(int fd, uint64_t *id)
 {
 	uint8_t bytes[4096];

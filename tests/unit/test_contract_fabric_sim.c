@@ -27,7 +27,7 @@ TEST(simulated_shared_memory_keeps_the_contract)
 	keep(true);
 }
 
-/* Those that fabrics make; some clause must find each. */
+/* The mistakes of fabrics; some clause must find each. */
 TEST(mistakes_of_fabrics_are_found)
 {
 	static const struct {

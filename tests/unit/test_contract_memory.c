@@ -119,7 +119,7 @@ TEST(what_is_made_is_zeroed, struct subject *s)
 	close_it(s, &second);
 }
 
-/* Nobody has taken more than was reserved: nothing is to be given back, and nothing is. */
+/* Nobody used more than was reserved, so nothing is given back. */
 TEST(what_is_made_takes_what_was_reserved, struct subject *s)
 {
 	struct piece piece;
@@ -235,8 +235,8 @@ TEST(what_is_removed_counts_while_somebody_has_it, struct subject *s)
 	assert_int_equal(s->ops->used(s->memory), size);
 }
 
-/* look_up: by name, as the next daemon does; another piece of the name is not the one that is
- * open. */
+/* look_up finds a piece by its name, as the next daemon would. Another piece of that name is not
+ * the open one. */
 TEST(a_piece_is_looked_up_by_its_name, struct subject *s)
 {
 	struct piece piece = made(s, "log.1", SIZE), next;

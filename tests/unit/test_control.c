@@ -213,7 +213,7 @@ static void create_with_long_roster(struct mirror *mirror, const char *store)
 	free(h);
 }
 
-/* So many stores of so many mirrors that a list of them is longer than a message may be. */
+/* The list of these stores is longer than a message may be. */
 TEST(a_list_that_is_too_long_is_refused, struct mirror *mirror)
 {
 	char store[16];

@@ -81,7 +81,7 @@ static uint32_t receive_sign(struct fixture *fixture, int fd)
 	return length;
 }
 
-/* It is answered with one; the next request is understood behind it. */
+/* The daemon answers a sign of life with one, and understands the request that follows. */
 TEST(an_owner_is_heard_by_a_sign_of_life, struct fixture *fixture)
 {
 	const uint32_t nothing = 0;
@@ -99,7 +99,7 @@ TEST(an_owner_is_heard_by_a_sign_of_life, struct fixture *fixture)
 	fixture_done(fixture_reply(fixture, fd));
 }
 
-/* Who has no claim gets no answer to it. */
+/* A client without a claim gets no answer to a sign of life. */
 TEST(a_stranger_is_not_answered_a_sign_of_life, struct fixture *fixture)
 {
 	const uint32_t nothing = 0;

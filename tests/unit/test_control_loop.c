@@ -12,7 +12,7 @@
 
 struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 
-/* The same daemon over both kinds of socket. */
+/* The same daemon listens on both kinds of socket. */
 TEST(requests_are_answered_over_tcp_and_unix, struct fixture *fixture)
 {
 	int fds[2] = { fixture_tcp(fixture), fixture_unix(fixture) };
@@ -78,7 +78,7 @@ TEST(a_message_is_of_the_version_that_was_greeted_with, struct fixture *fixture)
 	fixture_take_list(fixture, fd);
 }
 
-/* Who names both versions is answered with the higher one, and may use all of it. */
+/* A client that offers two versions is answered with the higher one, and may use all of it. */
 TEST(the_highest_common_version_is_spoken, struct fixture *fixture)
 {
 	Perseas__HostRequest host = PERSEAS__HOST_REQUEST__INIT;

@@ -202,7 +202,7 @@ static void expect_no_connection(struct fixture *f, const char *text, const char
 		fail_msg("said: %s", error.text);
 }
 
-/* Nobody is there, in each way that nobody can be there. */
+/* The mirror is absent in every way in which it can be. */
 TEST(a_mirror_that_is_not_there_is_named_with_what_to_do, struct fixture *f)
 {
 	char text[256];
@@ -309,8 +309,8 @@ TEST(signs_of_another_count_while_one_is_waited_for, struct fixture *f)
 		pthread_join(threads[i], NULL);
 }
 
-/* One mirror is silent until the deadline of all. The other has its queue of connections full
- * at first, so that it must be dialled again, which nobody but the first one's wait can do. */
+/* One mirror is silent until the common deadline. The other's queue of connections is full at
+ * first, so it must be dialed again during the wait for the first. */
 TEST(a_dead_mirror_does_not_use_up_the_time_of_others, struct fixture *f)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };

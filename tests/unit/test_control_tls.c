@@ -69,7 +69,7 @@ static void step(struct fixture *fixture)
 	event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
 }
 
-/* The same, and as long as nothing comes it leaves the processor to the daemon's threads. */
+/* Steps, and leaves the processor to the daemon's threads while nothing arrives. */
 static void step_and_wait(struct fixture *fixture, const struct ps_stream *peer)
 {
 	struct pollfd ready = { .fd = peer->fd, .events = POLLIN };
@@ -78,7 +78,7 @@ static void step_and_wait(struct fixture *fixture, const struct ps_stream *peer)
 	poll(&ready, 1, 1);
 }
 
-/* What becomes of the handshake; 0: it does not end. */
+/* Returns the result of the handshake, or 0 if it does not end. */
 static int shake(struct fixture *fixture, struct ps_stream *peer)
 {
 	int shaken;
@@ -107,7 +107,7 @@ static struct ps_stream dial(struct fixture *fixture, struct ps_tls *tls)
 	return peer;
 }
 
-/* As much of it as the daemon takes. */
+/* Sends as much of the bytes as the daemon takes. */
 static size_t push(struct fixture *fixture, struct ps_stream *peer, const void *bytes, size_t len)
 {
 	struct iovec rest = { (void *)(uintptr_t)bytes, len };
@@ -398,7 +398,7 @@ static struct ps_stream stuff(struct fixture *fixture, const uint8_t *token, uns
 	return data;
 }
 
-/* How many of the writes are in the image. */
+/* Returns how many of the writes are in the image. */
 static unsigned applied(struct fixture *fixture, const uint8_t *token, unsigned writes)
 {
 	struct session *session = stores_session(fixture->stores, token);
@@ -481,8 +481,8 @@ TEST(new_files_are_for_new_connections, struct fixture *fixture)
 	authority_free(other);
 }
 
-/* Others are ahead of their part of the loop's time, beside threads that carry data: so is who
- * shakes hands. It has no less time for it. */
+/* Other connections use more than their share of the loop's time, next to threads that carry data;
+ * a handshake gets its time all the same. */
 TEST(a_handshake_waits_for_its_turn, struct fixture *fixture)
 {
 	const uint64_t hour_ns = 3600 * 1000000000ull;

@@ -15,7 +15,7 @@ enum {
 	ROOM = 80 << 10,
 };
 
-/* What has been executed of a copy. */
+/* The instructions of a copy that were executed. */
 static struct {
 	bool fenced;       /* a store fence, at any time */
 	unsigned around;   /* stores around the caches */

@@ -43,7 +43,7 @@ static void break_copy(struct owner *o)
 		direct_keep_after(o->d, o->p, MS);
 }
 
-/* How long it takes until the next copy begins, to within an eighth. */
+/* Checks the time until the next copy begins, to within an eighth. */
 static void assert_pause(struct owner *o, uint64_t pause)
 {
 	const uint64_t start = o->d->now;
@@ -95,7 +95,7 @@ TEST_WITH(a_mirror_that_is_needed_does_not_wait_for_long, setup, teardown, struc
 		if (i < 5)
 			assert_pause(o, SECOND << i);
 	}
-	/* It would wait for 32 s. */
+	/* Without this the next copy would begin after 32 s. */
 	direct_crash(o->d, 2);
 	assert_pause(o, 5 * SECOND);
 	direct_start(o->d, 2);
@@ -128,7 +128,7 @@ TEST_WITH(broken_copies_are_told, setup, teardown, struct fixture *f)
 	assert_int_equal(o->p->mirrors[1].broken.count, 0);
 }
 
-/* What a mirror is told of broken copies to mirror 1, or NULL. */
+/* Returns what the mirror was told about broken copies to mirror 1, or NULL. */
 static const Perseas__BrokenCopies *broken_told(struct owner *o, unsigned mirror)
 {
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;

@@ -200,7 +200,7 @@ TEST_WITH(test_without_pacing_no_commit_waits, setup_off, teardown, struct fixtu
 	owner_die(f->o);
 }
 
-/* As many transactions as this thread can commit, for so long. Returns how long they waited. */
+/* Commits as fast as one thread can, for `time`. Returns how long the commits waited. */
 static uint64_t hurry(struct fixture *f, uint64_t time)
 {
 	const uint64_t until = f->o->d->now + time;

@@ -7,7 +7,7 @@
 
 enum { BASE = 4096 };
 
-/* What is declared, as single bytes, of two segments that meet at the border. */
+/* A map of the declared bytes of two segments that meet at the border. */
 struct area {
 	bool *map;
 	unsigned size, border;
@@ -39,7 +39,7 @@ static struct ps_span span_of(const struct area *a, unsigned from, unsigned end)
 		                 second ? 4 : 3 };
 }
 
-/* Does a run of the map begin here, or end before here? */
+/* Returns true if a run of the map begins at byte i. */
 static bool begins(const struct area *a, unsigned i)
 {
 	return a->map[i] && (i == 0 || i == a->border || !a->map[i - 1]);
@@ -100,7 +100,7 @@ static void check_gaps(const struct ps_cover *cover, const bool *map, unsigned f
 		assert_true(map[at - BASE]);
 }
 
-/* What a range is to what is there, by the map. */
+/* Returns how a range relates to the declared ones, by the map. */
 static enum ps_fit fit(const struct area *a, unsigned from, unsigned end)
 {
 	const bool before = from && from != a->border && a->map[from - 1];
@@ -266,8 +266,8 @@ TEST(test_thousands_are_a_bitmap)
 	}
 }
 
-/* One by one between two that are there, so that one block is split again and again, and the rest
- * melts away before it: blocks that are emptied are used again, and none is lost. */
+/* Ranges are added between others one by one, so that one block splits again and again while the
+ * rest shrinks away: emptied blocks are used again, and none is lost. */
 TEST(test_blocks_are_used_again)
 {
 	struct ps_cover cover = { 0 };

@@ -92,7 +92,8 @@ static void meet(void *arg, unsigned mirror, unsigned session, const uint8_t *by
 	                             : direct_create(o->d, STORE, &options, &error);
 }
 
-/* The second one comes at the first one's request `at`. False: there is none so late. */
+/* Lets the second creator come at the first one's request `at`. Returns false if there are fewer
+ * requests. */
 static bool meet_at(unsigned mirrors, unsigned at, bool opens)
 {
 	struct owner *o = owner_new(mirrors);
@@ -118,7 +119,7 @@ static bool meet_at(unsigned mirrors, unsigned at, bool opens)
 	return meeting.came;
 }
 
-/* Two creates, of which one lies wholly between two steps of the other, at each of its steps. */
+/* Runs a whole create between two steps of another one, at each of its steps. */
 TEST_WITH(of_two_creates_one_succeeds, NULL, NULL)
 {
 	for (unsigned mirrors = 1; mirrors <= 3; mirrors++) {
@@ -141,8 +142,8 @@ TEST_WITH(of_two_opens_that_create_one_has_it, NULL, NULL)
 
 /* --- after one that stopped --- */
 
-/* A making of another creator's, of which `made` mirrors have an image and `settled` are settled;
- * its roster begins at mirror `first`. */
+/* Leaves another creator's unfinished store: `made` mirrors have an image, and `settled` of them
+ * are settled; its roster begins at mirror `first`. */
 static void leave_making(struct owner *o, unsigned first, unsigned made, unsigned settled)
 {
 	const unsigned n = o->d->count;
@@ -179,7 +180,7 @@ static bool is_left(const Perseas__Header *header)
 	return header && same_id(header->store_id, message_id(LEFT));
 }
 
-/* It stopped before its first mirror settled: nothing of it stays, whoever comes next. */
+/* The creator stopped before its first mirror settled: the next client withdraws everything. */
 TEST_WITH(what_was_not_decided_is_withdrawn, NULL, NULL)
 {
 	for (unsigned first = 0; first < 3; first++)
@@ -195,7 +196,7 @@ TEST_WITH(what_was_not_decided_is_withdrawn, NULL, NULL)
 		}
 }
 
-/* It stopped after that: the store is there. */
+/* The creator stopped after its first mirror settled: the store exists. */
 TEST_WITH(what_was_decided_is_completed, NULL, NULL)
 {
 	for (unsigned first = 0; first < 3; first++)
@@ -372,7 +373,7 @@ TEST(what_gives_no_answer_ends_the_settling, struct owner *o)
 	create_while_ending(o, 1, 1);
 }
 
-/* It settled, and its answer was lost: whoever asks again sees that the store is made. */
+/* The mirror settled and its answer was lost: asking again shows that the store was made. */
 TEST(a_lost_answer_is_asked_for_again, struct owner *o)
 {
 	struct direct_mirror *m = &o->d->mirrors[0];

@@ -11,7 +11,7 @@
 
 enum { STORES = 3, THREADS = 4, TAKES = 3, STEPS_MAX = 200 };
 
-/* What a thing may be besides the lock of key 1 or 2; nothing at all is 0. */
+/* The things besides the locks of key 1 and 2. */
 enum { TURN = 3, NOTHING };
 
 /* A turn, or a lock, of a store. */
@@ -57,7 +57,7 @@ static bool excludes(const struct thing *a, const struct thing *b)
 	return a->store == b->store && a->key == b->key && !(a->shared && b->shared);
 }
 
-/* Does `other` wait for a lock that it must have before `player`, which is younger? */
+/* Returns true if `other` waits for a lock that it must get before the younger `player`. */
 static bool goes_first(const struct player *player, const struct player *other)
 {
 	const struct thing *asks = other->asks;
@@ -76,14 +76,14 @@ static bool keeps_retry(const struct player *player, const struct thing *thing)
 	return false;
 }
 
-/* Has `other`, which is not known to go on, something that keeps `player` from it? */
+/* Returns true if `other`, which may never go on, has something that keeps `player` waiting. */
 static bool is_kept(const struct player *player, const struct player *other)
 {
 	const struct thing *asks = player->asks;
 
 	if (goes_first(player, other))
 		return true;
-	/* It does not wait for older ones, but is refused. */
+	/* A transaction never waits for an older one; it is refused. */
 	if (!player->retries && asks->key != TURN &&
 	    other->ages[asks->store] < player->ages[asks->store])
 		return false;
@@ -94,8 +94,8 @@ static bool is_kept(const struct player *player, const struct player *other)
 	return false;
 }
 
-/* Who waits for nobody will let go of all that it has; then others wait for nobody. Is the player
- * left over? */
+/* Lets threads that wait for nobody release everything, which may free others, and so on. Returns
+ * true if the player is never freed. */
 static bool is_stuck(const struct player *player)
 {
 	bool gone[THREADS] = { false }, changed = true;
@@ -115,7 +115,7 @@ static bool is_stuck(const struct player *player)
 	return !gone[player - w.players];
 }
 
-/* Of any thread; cmocka's assertions are for the first one. */
+/* Checks for any thread; cmocka's assertions work in the first one only. */
 static void expect(bool is_so, const char *fault)
 {
 	if (is_so)
@@ -421,7 +421,7 @@ static int teardown(void **state)
 struct unit_fixture unit_fixture = { setup, teardown };
 struct unit_fixture unit_group = { unit_limit_time, NULL };
 
-/* How often a thread is refused, of all ways in which the threads may run. */
+/* How often a thread is refused, over all interleavings. */
 enum refused { NEVER, SOMETIMES, IN_SOME_WAYS, IN_ALL_WAYS, HOWEVER_OFTEN };
 
 struct scene {
@@ -466,8 +466,8 @@ static const struct scene scenes[] = {
 	  { { SHARE(0, 2), TURN_IN(1), LOCK(0, 1) }, { SHARE(0, 1), TURN_IN(1) },
 	    { SHARE(0, 1), TURN_IN(2) }, { TURN_IN(2), SHARE(2, 1) } },
 	  .refused = IN_ALL_WAYS, .scripts = { "00123120", "00213120" } },
-	/* Nobody has what the third thread asks for, but the first one, which is older, must have
-	 * it before, and waits for the second, which waits for the third. */
+	/* The third thread asks for a free lock. But the first one, which is older, must get it
+	 * first, and waits for the second, which waits for the third. */
 	{ "a cycle through what an older one wants",
 	  { { SHARE(0, 2), LOCK(0, 1) }, { SHARE(0, 1), TURN_IN(1) },
 	    { TURN_IN(1), SHARE(0, 1) } },

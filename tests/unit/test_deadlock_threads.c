@@ -161,7 +161,7 @@ TEST(a_lock_that_would_deadlock_is_refused, struct stores *stores)
 	struct locker l;
 
 	be_refused(&l, stores, false);
-	/* It is as it was. */
+	/* Everything is as before. */
 	assert_int_equal(perseas_lock(l.b, 3, EXCLUSIVE), 0);
 	assert_int_equal(perseas_lock(l.b, 1, EXCLUSIVE), PERSEAS_ECONFLICT);
 	assert_int_equal(perseas_retry(l.b), PERSEAS_ECONFLICT);
@@ -171,7 +171,7 @@ TEST(a_lock_that_would_deadlock_is_refused, struct stores *stores)
 	join_other(&l.other);
 }
 
-/* What bindings call leaves the transaction open, for them to end. */
+/* The call for bindings leaves the transaction open, so that the binding ends it. */
 TEST(a_conflict_that_would_deadlock_is_not_tried_again, struct stores *stores)
 {
 	unsigned tries = 0;

@@ -94,8 +94,8 @@ TEST(a_mirror_that_leaves_is_not_written_to)
 	owner_free(o);
 }
 
-/* By the new roster W is all three, and R is one. An open that claimed one could adopt there
- * without seeing the next change, by which W may be less. It claims nothing. */
+/* By the new roster W is 3 and R is 1. An open that claimed one mirror could adopt there without
+ * seeing the next change, by which W may be less. So it claims nothing. */
 TEST(t_of_the_new_roster_must_be_there)
 {
 	struct owner *o = begin_decided(4, 3, "sim://3");

@@ -14,7 +14,7 @@ enum { MORE_MAX = 12 }; /* descriptors that a load or a drop of one store never 
 
 static char place[64], spills[64];
 
-/* So many more than there are now may be opened; -1: as many as at first. */
+/* Allows `more` descriptors than are open now; -1 restores the first limit. */
 static void allow_files(int more)
 {
 	static struct rlimit first;
@@ -100,7 +100,7 @@ static void assert_bank(void)
 	end(&mirror);
 }
 
-/* It starts: whoever then makes a store of that name would make it over what is there. */
+/* A daemon that started without seeing the store would let a client make one over it. */
 TEST(a_store_is_never_taken_for_nothing)
 {
 	struct mirror mirror;
@@ -220,7 +220,7 @@ TEST(pieces_leave_descriptors_to_connections)
 	end(&mirror);
 }
 
-/* The same of what only the spill directory has. */
+/* The same for a store that only the spill directory has. */
 TEST(spills_are_never_overlooked)
 {
 	const char *why = NULL;

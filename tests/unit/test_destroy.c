@@ -69,7 +69,7 @@ static void assert_given_back(struct owner *o, const char *name)
 			assert_string_not_equal(header_on(o, i)->segments[k]->name, name);
 }
 
-/* It is gone here, on every mirror, and for the next owner; what was beside it is not. */
+/* The segment is gone here, on every mirror, and for the next owner; others remain. */
 TEST(a_segment_that_is_destroyed_is_gone, struct owner *o)
 {
 	make_unmapped(o, "more", 5000, 9);
@@ -229,7 +229,7 @@ TEST(a_mirror_that_was_away_is_copied, struct owner *o)
 		if (!again)
 			assert_given_back(o, "more");
 	}
-	/* It is right by itself. */
+	/* The mirror has the right state by itself. */
 	o->options.acks = 2;
 	direct_crash(o->d, 0);
 	owner_reopen(o);
@@ -390,7 +390,7 @@ TEST(a_fenced_owner_destroys_nothing, struct owner *o)
 	assert_there(o, "more", 5000, 9);
 }
 
-/* What the command shows of a segment, by the transactions that an image holds. */
+/* What the command shows of a segment depends on the transactions that an image holds. */
 TEST_WITH(it_lives_from_its_birth_to_its_death, NULL, NULL)
 {
 	Perseas__Segment segment = PERSEAS__SEGMENT__INIT;

@@ -120,7 +120,7 @@ static struct ps_mirror *mirror(unsigned i)
 	return &rig->o->p->mirrors[i];
 }
 
-/* One round of the keeper after so much time. Returns how many questions are there. */
+/* Runs the keeper once after so much time. Returns the number of questions in flight. */
 static unsigned keep_after(uint64_t ns)
 {
 	direct_keep_after(rig->o->d, rig->o->p, ns);

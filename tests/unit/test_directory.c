@@ -97,7 +97,7 @@ static unsigned run(const char *rest)
 	return complaints;
 }
 
-/* What somebody keeps: plainly named files in plainly named folders. */
+/* Makes what a user keeps: files and folders with ordinary names. */
 static void make_home(void)
 {
 	make_folder("home");
@@ -127,7 +127,7 @@ TEST(a_directory_of_somebody_else_is_refused_and_left_alone)
 	assert_home();
 }
 
-/* The same where a version that left its lock everywhere was started once. */
+/* The same where an old version, which left its lock anywhere, was started once. */
 TEST(a_lock_is_no_mark)
 {
 	make_home();
@@ -149,7 +149,7 @@ TEST(what_others_put_there_stays)
 	write_file("memory/letters/log.1", "a log", 5);
 	write_file("memory/letters/header", "PERSEAS", 8);
 	memory = open_memory("memory");
-	/* What was left of a creation, and what is none of it. */
+	/* Has remains of a creation, and a file that is none. */
 	assert_int_equal(memory->ops->make(memory, "bank", "log.1", 4096, &piece), 0);
 	memory->ops->close(memory, &piece);
 	write_file("memory/bank/notes", "mine", 4);

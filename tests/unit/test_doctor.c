@@ -74,7 +74,7 @@ static enum ps_health look(struct made_up *m, const char *name)
 	memset(&m->finding, 0, sizeof(m->finding));
 	check->look(&m->host, &m->finding);
 	assert_true(*m->finding.found);
-	/* What is wrong comes with what to do about it. */
+	/* Each fault comes with advice. */
 	if (m->finding.health == PS_HEALTH_FAIL || m->finding.health == PS_HEALTH_WARNING)
 		assert_true(*m->finding.advice);
 	return m->finding.health;
@@ -176,7 +176,7 @@ TEST(recovery_on_demand_is_looked_at, struct made_up *m)
 
 /* --- this host --- */
 
-/* What the check says of a process that has done `first`. */
+/* Returns the check's finding in a process that has called `first`. */
 static struct ps_finding look_apart(void (*first)(void))
 {
 	struct ps_finding finding = { 0 };
@@ -243,8 +243,8 @@ static bool may_handle_faults_of_the_kernel(void)
 	return strtoull(effective + 8, NULL, 16) >> CAP_SYS_PTRACE & 1;
 }
 
-/* Who runs this, who may be root, and an ordinary user: only one who may handle faults of the
- * kernel has no limit. */
+/* Runs as the present user, who may be root, and as an ordinary one: only a user who may handle the
+ * kernel's faults has no limit. */
 TEST(users_are_told_apart)
 {
 	const struct ps_finding ours = look_apart(NULL), nobody = look_apart(become_nobody);

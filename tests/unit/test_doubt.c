@@ -264,7 +264,8 @@ static void fail_to_take_over(struct owner *o, int request)
 	direct_keep(o->d, o->p);
 }
 
-/* He sees that the one that he reaches cannot be enough, and claims it not even there. */
+/* The open sees that the one mirror that it reaches is not enough, and does not even claim that
+ * one. */
 TEST(test_too_few_are_not_claimed, struct owner *o)
 {
 	fail_to_take_over(o, PERSEAS__REQUEST__BODY_STATUS);
@@ -272,8 +273,8 @@ TEST(test_too_few_are_not_claimed, struct owner *o)
 	assert_int_equal(owner_stat(o).live, 3);
 }
 
-/* One mirror of three has promised him, who got no further: two are enough to go on, and when the
- * keeper has found out that he is gone it is three again. */
+/* One of three mirrors has promised the other owner, which got no further. Two are enough to go on,
+ * and after the keeper noticed that the other owner is gone it has three again. */
 TEST(test_one_fenced_mirror_stops_nobody, struct owner *o)
 {
 	o->d->cut_code = PS_LINK_FENCED;
@@ -384,7 +385,8 @@ TEST(test_mirror_that_lags_is_dropped, struct owner *o)
 	hold(o, 2, DIRECT_HOLD_WRITES);
 	for (int i = 0; i < 100; i++) {
 		assert_int_equal(owner_put(o, 0, SIZE, (uint8_t)i), 0);
-		/* What it still has to be sent is never overwritten before it is dropped. */
+		/* Entries that the mirror still needs are not overwritten before the mirror is
+		 * dropped. */
 		if (owner_stat(o).dropped)
 			break;
 	}

@@ -60,13 +60,13 @@ TEST(an_image_is_a_member_by_its_id_or_by_that_of_its_parent, struct desk *d)
 	assert_ptr_equal(ps_drain_member(&d->images, &loaded, NULL), d->s.of[0].list[0][1]);
 	assert_ptr_equal(ps_drain_member(&d->images, &d->s.headers[2], NULL),
 	                 d->s.of[0].list[0][2]);
-	/* Of one that is gone another image is looked at, and its own address counts. */
+	/* With --gone another member's image is looked at, and the mirror's own address counts. */
 	assert_ptr_equal(ps_drain_member(&d->images, &d->s.headers[2], address_of(0, 0)),
 	                 d->s.of[0].list[0][0]);
 	assert_null(ps_drain_member(&d->images, &d->s.headers[2], address_of(0, 4)));
 }
 
-/* Whoever may create stores gives an image of his any id, but cannot claim it. */
+/* A client that may create stores can give an image any id, but cannot claim it. */
 TEST(an_image_is_the_same_only_if_its_daemon_wrote_the_same, struct desk *d)
 {
 	Perseas__Header made, *real;
@@ -138,7 +138,7 @@ TEST(a_store_that_a_killed_restore_left_is_named, struct desk *d)
 	assert_trouble(d, &d->s.headers[0], NULL, "its restore was not finished");
 }
 
-/* What is left behind of a fork may be all that counts of it, also where a newer roster is seen. */
+/* The image may be all that counts of a fork, even where a newer roster is seen. */
 TEST(an_image_of_a_fork_stays, struct desk *d)
 {
 	Perseas__Header *header;
@@ -171,7 +171,8 @@ TEST(a_mirror_is_gone_when_its_owner_says_so_too, struct desk *d)
 	assert_false(ps_drain_lives(&d->images, address_of(0, 1)));
 }
 
-/* It may just be starting again: one look is not enough, nor are some with an answer in between. */
+/* The mirror may just be restarting: one look is not enough, and neither are several with an answer
+ * in between. */
 TEST(a_mirror_is_dead_when_it_was_silent_for_a_while)
 {
 	const uint64_t most = (uint64_t)PS_DRAIN_SILENT_MS * 1000000;

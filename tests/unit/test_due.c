@@ -9,7 +9,7 @@
 
 #define MS (uint64_t)1000000
 
-/* Of mirrors that are behind. They last as long as answers are due. */
+/* Questions to mirrors that are behind. They last as long as answers are due. */
 static struct ps_question behind[PS_DUE_MAX];
 
 /* Confirm takes them 50 ms, and only the questions of a test are asked. */
@@ -46,7 +46,7 @@ static void pass(struct owner *o, uint64_t ns)
 	ps_dues_take(o->p, o->d->now);
 }
 
-/* Those that answered count, and a mirror that hangs leaves the others' answers as they are. */
+/* The mirrors that answered count, and one that hangs leaves the others' answers as they are. */
 TEST(test_answers_are_counted_as_they_come, struct owner *o)
 {
 	struct ps_question q = { 0 };
@@ -69,7 +69,7 @@ TEST(test_answers_are_counted_as_they_come, struct owner *o)
 	ps_question_forget(&q);
 }
 
-/* What is asked anew counts answers to that alone. */
+/* A question that is asked again counts only answers to its last request. */
 TEST(test_an_answer_to_what_was_asked_before_counts_for_nothing, struct owner *o)
 {
 	struct ps_question q = { 0 };
@@ -103,7 +103,7 @@ TEST(test_the_answers_of_a_session_end_with_it, struct owner *o)
 	ps_question_forget(&q);
 }
 
-/* What a mirror asked for too much does not answer, nobody asks it. */
+/* A mirror that owes too many answers is not asked. */
 TEST(test_a_mirror_is_not_asked_without_end, struct owner *o)
 {
 	struct ps_question q[PS_DUE_MAX + 1] = { 0 };
@@ -123,7 +123,7 @@ TEST(test_a_mirror_is_not_asked_without_end, struct owner *o)
 static const struct perseas_roster_change without = { PERSEAS_ROSTER_REMOVE, "sim://2", NULL, 0,
 	                                              0 };
 
-/* So many answers of these mirrors are due that they can be asked no more. */
+/* Makes so many answers due that these mirrors cannot be asked any more. */
 static void fill(struct owner *o, uint32_t set)
 {
 	o->p->admin = true;
@@ -168,7 +168,7 @@ TEST(test_a_mirror_that_is_behind_is_let_go_of, struct owner *o)
 	assert_int_equal(o->d->mirrors[2].break_at, 0);
 }
 
-/* It is found to be silent, and the others are asked. */
+/* The mirror is found to be silent, and the others are asked. */
 TEST(test_a_change_of_the_roster_waits_for_none_that_hangs, struct owner *o)
 {
 	direct_hang(o->d, 2);

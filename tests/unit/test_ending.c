@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 
 enum {
-	RING = 4 << 20,      /* of an image beside */
+	RING = 4 << 20,      /* of an image that is made next to the old one */
 	STEPS_MAX = 20000,   /* of a millisecond each at most */
 	NEVER = 3600 * 1000, /* ms: no test waits so long */
 	LONG = 5000,         /* ms */
@@ -24,9 +24,9 @@ enum {
 };
 
 static atomic_uint asked;  /* how often the kernel was asked whether a process is about to end */
-static atomic_uint waits;  /* how often something was waited for beside the loop */
+static atomic_uint waits;  /* number of waits outside the loop */
 static atomic_int answer;  /* the error that the kernel gives; 0: its own */
-static atomic_bool stands; /* memory of an image beside is not given back */
+static atomic_bool stands; /* the memory of a second image is not given back */
 
 int process_mrelease(int pidfd, unsigned flags)
 {
@@ -130,7 +130,7 @@ static void await_end_of(int pipe)
 		;
 }
 
-/* As a daemon gives it, but by name. */
+/* Takes the memory that a daemon would hand over, but by name. */
 static void take_memory(struct fixture *fixture)
 {
 	char path[128];
@@ -215,14 +215,14 @@ static int owner_begin(struct fixture *fixture, enum way way)
 	return read(owner.told, &connection, sizeof(connection)) < 0 ? -1 : connection;
 }
 
-/* It is in its exit from now on, and has everything still. */
+/* Stops the owner at the beginning of its exit, when it still has everything. */
 static void owner_end(void)
 {
 	close(owner.go);
 	wait_for_stop(SIGTRAP | PTRACE_EVENT_EXIT << 8);
 }
 
-/* It is let go of; its end comes when it comes. */
+/* Lets the owner end at some time. */
 static void owner_let_go(void)
 {
 	assert_int_equal(ptrace(PTRACE_DETACH, owner.pid, NULL, NULL), 0);
@@ -235,7 +235,7 @@ static void owner_bury(void)
 	close(owner.keep);
 }
 
-/* It is let go of, and its end awaited. */
+/* Lets the owner end, and waits for it. */
 static void owner_let_end(void)
 {
 	owner_let_go();
@@ -264,7 +264,7 @@ static int begin_claim(struct fixture *fixture, uint64_t epoch)
 	return fd;
 }
 
-/* The claim was granted, and whoever claimed leaves; was the image copied away for it? */
+/* Ends the session of a granted claim. Returns true if the image was copied away for the claim. */
 static bool end_claim(struct fixture *fixture, int fd)
 {
 	Perseas__Reply *reply = fixture_reply(fixture, fd);
@@ -290,7 +290,8 @@ static int begin_both(struct fixture *fixture, enum way way)
 	return next;
 }
 
-/* The owner is let go of, and its end ends the claim; was the image copied away for it? */
+/* Lets the owner end, which ends the claim's wait. Returns true if the image was copied away for
+ * the claim. */
 static bool end_both(struct fixture *fixture, int fd)
 {
 	bool copied;
@@ -340,7 +341,7 @@ TEST(others_are_served_while_an_end_is_waited_for, struct fixture *fixture)
 	owner_bury();
 }
 
-/* It ends, and a child of it has the memory. */
+/* The owner ends, and a child of it has the memory. */
 TEST(memory_that_outlives_its_owner_is_copied_away, struct fixture *fixture)
 {
 	const int next = begin_both(fixture, LEAVES_A_CHILD);
@@ -392,7 +393,7 @@ TEST(an_owner_whose_first_thread_has_ended_is_not_waited_for, struct fixture *fi
 	expect_a_copy_at_once(fixture);
 }
 
-/* As where a filter of system calls forbids it. */
+/* Nothing is known of the owner, as where a filter of system calls forbids it. */
 TEST(an_owner_of_which_nothing_is_known_is_not_waited_for_long, struct fixture *fixture)
 {
 	int next;
@@ -466,7 +467,7 @@ TEST(the_daemon_may_end_meanwhile, struct fixture *fixture)
 	owner_let_end();
 }
 
-/* --- an image beside, which is given up meanwhile --- */
+/* --- a second image that is given up during the wait --- */
 
 /* In the place of the owner's process, over its connection. */
 static void rebuild(struct fixture *fixture, int fd)
@@ -496,8 +497,8 @@ static bool has_piece(const struct fixture *fixture, const char *piece)
 	return stat(path, &st) == 0;
 }
 
-/* Its session ends while the claim waits for its process, which leaves the memory to a child. The
- * image beside is being given back when the copy is made, and takes nothing of it along. */
+/* The session ends while the claim waits for its process, which leaves the memory to a child. The
+ * second image is being given back when the copy is made, and must not be copied. */
 TEST(an_image_beside_takes_no_copy_along, struct fixture *fixture)
 {
 	const int theirs = owner_begin(fixture, LEAVES_A_CHILD);

@@ -48,7 +48,7 @@ static struct ps_env *env_with(const char *name, const char *value)
 	return env;
 }
 
-/* As perseas run gives it to COMMAND. */
+/* Sets the variable as perseas run does for COMMAND. */
 TEST(a_process_reads_what_it_inherited, struct ps_env *env)
 {
 	static const uint8_t mark[PS_OWNER_MARK] = { 0x00, 0x11, 0xaa, 0xbb };
@@ -156,7 +156,7 @@ TEST(no_wake_is_lost_between_threads, struct ps_env *env)
 	assert_int_equal(i, 2000);
 	assert_int_equal(turn, 0);
 	assert_true(env->ops->now(env) < b.until);
-	/* What woke it is used up: after at most one more it sleeps again. */
+	/* A wake is used up: after at most one more the thread sleeps again. */
 	env->ops->pause(env, PS_COMMITTER, NULL, 0, env->ops->now(env));
 	begun = env->ops->now(env);
 	env->ops->pause(env, PS_COMMITTER, NULL, 0, begun + 10000000);
@@ -172,7 +172,7 @@ static void sleep_as_the_keeper(void *arg)
 	b->env->ops->pause(b->env, PS_KEEPER, NULL, 0, b->until);
 }
 
-/* One of them would take the wake of the other. */
+/* Two threads that sleep as one would take each other's wakes. */
 TEST(two_that_sleep_as_one_are_a_mistake_of_ours, struct ps_env *env)
 {
 	struct beside b = { .env = env, .until = env->ops->now(env) + FAR / 4 };
@@ -218,7 +218,7 @@ TEST(a_wait_ends_at_its_time, struct ps_env *env)
 	pthread_condattr_destroy(&attributes);
 }
 
-/* Are these the fabrics that are tried for the address, in this order? */
+/* Checks which fabrics are tried for the address, and in which order. */
 static void assert_fabrics(struct ps_env *env, const char *text, uint32_t rdma_port,
                            const char *first, const char *second)
 {

@@ -86,8 +86,8 @@ TEST_WITH(an_owner_records_no_roster_of_a_later_epoch, setup, teardown, struct m
 	perseas__roster__free_unpacked(request.roster, NULL);
 }
 
-/* One of three has an epoch that no owner can have: the other two are enough, and the image that
- * was spoilt is dropped, and made anew beside the owner. */
+/* One of three images has an epoch that no owner can have. The other two are enough; the spoiled
+ * image is dropped and made anew while the owner runs. */
 TEST(one_spoilt_mirror_does_not_stop_a_store, struct owner *o)
 {
 	static const uint64_t spoilt[] = { PS_PROMISE_RETIRED, PS_PROMISE_RETIRED - 1, PS_EPOCH_MAX,
@@ -104,7 +104,7 @@ TEST(one_spoilt_mirror_does_not_stop_a_store, struct owner *o)
 		if (!strstr(perseas_report(o->p), "drop this image"))
 			fail_msg("%s", perseas_report(o->p));
 		drop(o, i % 3);
-		/* Of those that it could not tell from a later owner's, the next open learns. */
+		/* An epoch that could be a later owner's is noticed by the next open only. */
 		if (spoilt[i] < PS_EPOCH_MAX)
 			owner_reopen(o);
 		owner_keep(o, i % 3, PERSEAS_MIRROR_LIVE);
@@ -131,7 +131,7 @@ TEST(a_mirror_that_missed_many_claims_follows, struct owner *o)
 	owner_reopen(o);
 	assert_int_equal(owner_stat(o).live, 3);
 	assert_int_equal(owner_stat(o).epoch, STEPS * PS_EPOCH_STEP + 18);
-	/* It comes back while the owner is there. */
+	/* The mirror returns while the owner runs. */
 	owner_die(o);
 	direct_crash(o->d, 0);
 	for (unsigned i = 1; i < 3; i++)
@@ -143,8 +143,8 @@ TEST(a_mirror_that_missed_many_claims_follows, struct owner *o)
 	assert_int_equal(owner_put(o, 0, 1, FAR_LEVEL), 0);
 }
 
-/* One that missed more than all steps together is left out like one that is down; the majority
- * goes on. */
+/* A mirror that is further behind than all steps together is left out like one that is down; the
+ * majority goes on. */
 TEST(a_mirror_out_of_reach_takes_nobody_with_it, struct owner *o)
 {
 	owner_die(o);

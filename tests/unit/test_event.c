@@ -93,7 +93,7 @@ TEST(a_mirror_goes_and_comes_back, struct told *told)
 	assert_int_equal(told->events[0].seq, owner_stat(o).seq);
 }
 
-/* It lost its memory, and is copied whole; the first time it dies in the middle of that. */
+/* The mirror lost its memory and is copied whole; the first time it dies during the copy. */
 TEST(a_mirror_is_copied_whole, struct told *told)
 {
 	struct perseas_mirror_stat stat;
@@ -114,7 +114,7 @@ TEST(a_mirror_is_copied_whole, struct told *told)
 	       PERSEAS_EVENT_RESYNC_BROKEN);
 }
 
-/* It was down for longer than the ring reaches back. */
+/* The mirror was down for longer than the ring reaches back. */
 TEST(why_a_mirror_is_copied_whole_is_told, struct told *told)
 {
 	struct owner *o = told->o;
@@ -183,8 +183,8 @@ static void set_rules(struct owner *o, unsigned mirrors, const struct access *ru
 	}
 }
 
-/* One mirror of four, where W is 3, is not needed; of two the owner must hear, once, by an event
- * and by the errors, until they allow it again. */
+/* With four mirrors and W = 3 the loss of one mirror's rights is harmless. After the loss of two
+ * the owner is told once, by an event and by errors, until they allow it again. */
 TEST(rights_that_are_taken_are_told, struct told *told)
 {
 	static const char text[] = "allow uid:1 all\n";
@@ -225,9 +225,9 @@ static const char *last_text(struct told *told, int kind)
 	return told->events[told->count - 1].text;
 }
 
-/* Of four mirrors with W = 3 one that lost its memory is made anew by the others, and two are not
- * (I9). The owner hears once what to do, and once more when it is the only one that has the store.
- * Its errors say the same. */
+/* Of four mirrors with W = 3, a single one that lost its memory is made anew by the others, and two
+ * are not (I9). The owner is told once what to do, and once more when only one mirror has the
+ * store. Its errors say the same. */
 TEST(memory_that_too_many_mirrors_lost_is_told, struct told *told)
 {
 	static const char save[] = "2 of 4 mirrors lost their memory, too many to make them anew";
@@ -270,7 +270,7 @@ TEST(a_roster_changes, struct told *told)
 	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN, PERSEAS_EVENT_ROSTER);
 }
 
-/* Nobody takes them: how many were lost is told with the next one. */
+/* Nobody takes the events: the next one says how many were lost. */
 TEST(events_that_are_not_told_are_counted, struct told *told)
 {
 	struct owner *o = told->o;

@@ -20,21 +20,21 @@ static atomic_uint naps;
 static struct ps_stream mirror, idle;
 static char folder[] = "/tmp/perseas-exit-XXXXXX";
 
-/* Who exits like that frees nothing, which is no leak: the leak sanitizer asks this. */
+/* Tells the leak sanitizer that this process exits without freeing anything on purpose. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
 	return 1;
 }
 
-/* By this the exit waits for threads that are inside: it is counted. */
+/* Counts the naps with which the exit waits for threads inside TLS. */
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
 	atomic_fetch_add(&naps, 1);
 	return clock_nanosleep(CLOCK_MONOTONIC, 0, time, left);
 }
 
-/* What the handshake reads by. */
+/* The function with which the handshake reads. */
 ssize_t recv(int fd, void *bytes, size_t len, int flags)
 {
 	ssize_t n = recvfrom(fd, bytes, len, flags, NULL, NULL);

@@ -89,7 +89,7 @@ TEST(the_text_says_what_expires_when)
 	assert_non_null(strstr(ps_expiry_text(&expiry, end, text), "0 seconds ago"));
 }
 
-/* What a peer tells may be anything: a name of controls, and one without an end. */
+/* A peer's text may be anything: control characters, or without an end. */
 TEST(a_name_is_printable_and_short)
 {
 	struct ps_expiry expiry;

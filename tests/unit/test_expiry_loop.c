@@ -33,7 +33,7 @@ static int load(struct fixture *fixture, const char *stem, const char *crl)
 	return daemon_load_tls(fixture->daemon, &files, fixture->why, sizeof(fixture->why));
 }
 
-/* How many warnings and errors of expiry came since the last call. */
+/* Returns how many warnings and errors about expiry came since the last call. */
 static unsigned count_told(void)
 {
 	const struct log_entry *entry;
@@ -71,7 +71,7 @@ static int teardown(void **state)
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
-/* What the loop would do when the time has passed. Returns how many warnings and errors come. */
+/* Does what the loop does after `seconds`. Returns how many warnings and errors came. */
 static unsigned pass(struct fixture *fixture, uint64_t seconds)
 {
 	now_s += seconds;

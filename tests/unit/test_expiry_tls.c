@@ -18,7 +18,7 @@ static struct ps_expiries expiries_of(const char *stem, const char *ca, const ch
 	return expiries;
 }
 
-/* NULL: it is not in the list. */
+/* Returns the entry, or NULL if the list has none. */
 static const struct ps_expiry *find(const struct ps_expiries *expiries, enum ps_expiry_kind kind,
                                     const char *name)
 {
@@ -28,7 +28,7 @@ static const struct ps_expiry *find(const struct ps_expiries *expiries, enum ps_
 	return NULL;
 }
 
-/* So many seconds from now, give or take what the test needed. */
+/* Checks that the entry ends until_s seconds from now, give or take the test's own time. */
 static void assert_until(const struct ps_expiry *expiry, long until_s)
 {
 	const long left = (long)expiry->until_s - (long)time(NULL);
@@ -117,7 +117,7 @@ TEST(dates_that_are_wrong_are_never_valid)
 	authority_free(careless);
 }
 
-/* What RFC 5280 writes for "no end", from a date before 1970. */
+/* RFC 5280's date for "no end", in a certificate that begins before 1970. */
 TEST(the_year_9999_is_far)
 {
 	const struct leaf leaf = { "last", "DNS:last", NULL, 0, 0 };
@@ -133,7 +133,7 @@ TEST(the_year_9999_is_far)
 	authority_free(patient);
 }
 
-/* OpenSSL takes the one that is valid, so the older one in the file does not count. */
+/* OpenSSL uses the list that is valid, so the older one in the file does not count. */
 TEST(of_several_lists_of_a_ca_the_longest_counts)
 {
 	struct ps_expiries expiries;

@@ -62,8 +62,8 @@ static unsigned pass(struct rig *rig, uint64_t seconds)
 	return rig->count;
 }
 
-/* So many events come meanwhile, the last of them of this mirror (or "": the own files), with these
- * words. */
+/* Lets `seconds` pass, and checks how many events came, and that the last one names this mirror
+ * ("": the own files) and has these words. */
 static void assert_told(struct rig *rig, uint64_t seconds, unsigned count, const char *mirror,
                         const char *words)
 {
@@ -73,7 +73,7 @@ static void assert_told(struct rig *rig, uint64_t seconds, unsigned count, const
 		fail_msg("'%s' does not say '%s'", rig->last.text, words);
 }
 
-/* Valid for a year, of which so much is left. */
+/* Returns an entry that is valid for a year, of which left_s remain. */
 static struct ps_expiry expiry_in(const struct rig *rig, enum ps_expiry_kind kind, const char *name,
                                   uint64_t left_s)
 {
@@ -198,7 +198,7 @@ TEST(a_mirror_that_keeps_changing_is_told_of_once_a_minute, struct rig *rig)
 	assert_int_equal(pass(rig, 60), 1);
 }
 
-/* Nobody listens: no file is read either. */
+/* Without a listener no file is read. */
 TEST(without_a_listener_nothing_is_read, struct rig *rig)
 {
 	rig->o->options.on_event = NULL;

@@ -161,7 +161,7 @@ TEST(a_chain_is_in_the_mirrors_memory_when_post_returns, struct fixture *f)
 	ps_fabric_shm.detach(link);
 }
 
-/* Writes of every short length, at odd places: all of it arrives, and nothing beside it. */
+/* Writes of every short length at odd places arrive as a whole, and change nothing else. */
 TEST(a_write_changes_its_own_bytes_only, struct fixture *f)
 {
 	struct ps_link *link = attach(f);
@@ -184,7 +184,7 @@ TEST(a_write_changes_its_own_bytes_only, struct fixture *f)
 	ps_fabric_shm.detach(link);
 }
 
-/* What else the mirror may promise, and the state of the link then. A mirror that ends retires its
+/* Other promises of a mirror, and the link's state with each. A mirror that ends retires its
  * promise and gives it to nobody: the owner may connect again. */
 static const struct {
 	uint64_t epoch;
@@ -207,7 +207,7 @@ TEST(a_chain_after_another_promise_does_not_complete, struct fixture *f)
 		assert_int_equal(post_one(link, write), PS_LINK_OK);
 		promise(f)->epoch = promises[i].epoch;
 		assert_int_equal(post_one(link, write), promises[i].result);
-		/* What was complete before still counts, once. */
+		/* A chain that was complete before still counts, once. */
 		assert_int_equal(ps_fabric_shm.poll(link), 1);
 		assert_int_equal(ps_fabric_shm.poll(link), promises[i].result);
 		/* For good, whatever the page says later; and nothing more is stored. */
@@ -376,7 +376,7 @@ TEST(an_update_maps_what_is_new_and_unmaps_what_went, struct fixture *f)
 	assert_int_equal(mappings(), before);
 }
 
-/* The image is made anew beside the old one: the same regions, other files. */
+/* The image is made anew next to the old one: the same regions in other files. */
 TEST(an_update_moves_to_other_files, struct fixture *f)
 {
 	struct ps_link *link = attach(f);
@@ -453,7 +453,7 @@ TEST(a_link_whose_memory_is_cut_short_breaks, struct fixture *f)
 	ps_fabric_shm.detach(link);
 }
 
-/* What was torn is not used on, though the file is as long as before. */
+/* Torn memory is mapped anew, even though the file is as long as before. */
 TEST(an_update_maps_torn_memory_anew, struct fixture *f)
 {
 	struct ps_link *link = attach(f);

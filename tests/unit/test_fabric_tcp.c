@@ -354,7 +354,7 @@ TEST(a_wrong_greeting_is_told_apart, struct mirror *m)
 	expect_refusal(m, PERSEAS_EUNREACHABLE, "ended");
 }
 
-/* Nobody listens; somebody listens and says nothing; no token was given. */
+/* Nobody listens; a listener says nothing; the grant has no token. */
 TEST(a_mirror_that_cannot_be_attached_is_named, struct mirror *m)
 {
 	struct ps_error error;

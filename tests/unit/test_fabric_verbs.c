@@ -153,7 +153,7 @@ TEST(a_window_of_chains_keeps_its_order, struct verbs_mirror *m)
 	ps_fabric_rdma.detach(link);
 }
 
-/* Does the journal show a record, data or slot of a transaction before what must precede it? */
+/* Returns true if the journal shows a record, data or slot before a part that must precede it. */
 static bool is_out_of_order(unsigned chains)
 {
 	const uint32_t lengths[] = { RECORD_LENGTH, 64 + 300, sizeof(struct ps_slot) };

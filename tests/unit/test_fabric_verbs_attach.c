@@ -26,14 +26,14 @@ static void expect(struct verbs_mirror *m, int code, const char *words)
 	assert_text_says(&error, m->address.text);
 }
 
-/* What is known of devices is asked anew. */
+/* Makes the library ask the devices anew. */
 static void forget_devices(struct verbs_mirror *m)
 {
 	ps_devices_free(m->env.devices);
 	m->env.devices = NULL;
 }
 
-/* What the connection is asked for, and what is left when it is over. */
+/* Checks the connection's parameters, and what is left after its end. */
 TEST(a_connection_is_made_and_taken_apart, struct verbs_mirror *m)
 {
 	struct verbs_fake_alive before, first, after;
@@ -103,7 +103,7 @@ TEST(refusals_are_told_apart, struct verbs_mirror *m)
 	works(m);
 }
 
-/* Nobody listens at the port; no port was given, or no token. */
+/* Nobody listens at the port; the grant has no port, or no token. */
 TEST(a_mirror_without_rdma_is_named, struct verbs_mirror *m)
 {
 	unsigned port = m->grant.rdma_port;
@@ -176,7 +176,7 @@ TEST(silence_ends_at_the_deadline, struct verbs_mirror *m)
 	works(m);
 }
 
-/* What the connection manager may say instead of what is waited for. */
+/* Events of the connection manager other than the expected one. */
 TEST(failures_of_each_step_are_told, struct verbs_mirror *m)
 {
 	const struct {
@@ -230,7 +230,7 @@ TEST(events_may_come_in_an_odd_order, struct verbs_mirror *m)
 static unsigned good_gets, bad_gets;
 static int bad_get_error;
 
-/* Of the owner's end alone. */
+/* Fails for the owner's end only. */
 static int get_badly(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	if (good_gets > 0) {
@@ -337,7 +337,7 @@ TEST(a_device_may_be_replaced, struct verbs_mirror *m)
 	m->here = verbs_fake_device("rxe8", "10.9.0.8");
 	verbs_fake_source(m->here);
 	works(m);
-	/* What was registered with the old one is given up. */
+	/* The old device's registrations are given up. */
 	alive = verbs_fake_alive();
 	assert_int_equal(alive.pds, 2);
 	works(m);

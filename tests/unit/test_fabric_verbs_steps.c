@@ -49,7 +49,7 @@ static int steps(struct ps_link *link, struct ps_error *error)
 	return rc;
 }
 
-/* Whatever the mirror left of its own ends. */
+/* Lets the mirror destroy its ends. Returns what is still alive. */
 static struct verbs_fake_alive alive(struct verbs_mirror *m)
 {
 	answer(m);
@@ -117,7 +117,7 @@ TEST(a_late_answer_is_taken_in, struct verbs_mirror *m)
 	is_up(m, link);
 }
 
-/* It refuses late, or its host does. */
+/* The mirror, or its host, refuses late. */
 TEST(a_late_refusal_is_told, struct verbs_mirror *m)
 {
 	const struct {
@@ -232,7 +232,7 @@ TEST(the_ring_is_registered_once, struct verbs_mirror *m)
 	assert_int_equal(registered, 1);
 }
 
-/* It is given up after any number of steps; nothing is left. */
+/* The attempt is given up after any number of steps; nothing is left. */
 TEST(it_may_be_given_up_at_any_time, struct verbs_mirror *m)
 {
 	int rc = 0;
@@ -253,8 +253,9 @@ TEST(it_may_be_given_up_at_any_time, struct verbs_mirror *m)
 	}
 }
 
-/* Does it lead there, while another fabric carries the session? A mirror that knows the session
- * says that its data path is taken: it does. All else is no, and none of it is waited for. */
+/* Asks whether the fabric leads to the mirror while another one carries the session. A mirror that
+ * knows the session answers that its data path is taken, which means yes. Everything else means no,
+ * and none of it blocks. */
 TEST(a_question_is_answered_without_a_session, struct verbs_mirror *m)
 {
 	const struct {

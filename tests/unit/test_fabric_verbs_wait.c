@@ -209,7 +209,7 @@ TEST(a_beat_finds_a_dead_mirror, struct verbs_mirror *m)
 		assert_int_equal(ps_fabric_rdma.poll(link), 0);
 		assert_false(ps_fabric_rdma.waits(link, &fd));
 	}
-	/* A commit beside it. */
+	/* Commits next to the heartbeat. */
 	ps_fabric_rdma.beat(link);
 	post_one(m, link);
 	settle(link, 1);
@@ -314,7 +314,7 @@ TEST(a_reader_that_sleeps_is_woken, struct verbs_mirror *m)
 	ps_fabric_rdma.detach(link);
 }
 
-/* What comes while the reader sleeps on the channel, some 128 KiB, takes 5 ms. */
+/* Bytes that arrive while the reader sleeps on the channel, some 128 KiB, take 5 ms. */
 static int notify_slowly(struct ibv_cq *cq, int solicited_only)
 {
 	int rc = verbs_fake_table.req_notify_cq(cq, solicited_only);

@@ -154,7 +154,7 @@ TEST(a_store_that_a_host_takes_with_it_is_noted, struct desk *d)
 	assert_null(strstr(d->fleet.stores[0].trouble, "next loss"));
 }
 
-/* Of two stores of one name each is judged by its own images, and the worse one comes first. */
+/* Two stores of one name are each judged by their own images, and the worse one comes first. */
 TEST(stores_of_one_name_are_two, struct desk *d)
 {
 	struct ps_fleet_entry *entries;
@@ -193,7 +193,7 @@ TEST(what_is_to_be_said_is_said, struct desk *d)
 	look(d);
 	assert_non_null(strstr(d->fleet.stores[0].trouble, "is not settled"));
 	leave(d);
-	/* What its owner says is in the list, and so is judged anew by hand. */
+	/* The list contains what the owner says, so it is judged again by hand. */
 	d->s.headers[1].next_roster = NULL;
 	look(d);
 	leave(d);

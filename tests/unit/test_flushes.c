@@ -118,7 +118,7 @@ int unlinkat(int folder, const char *name, int flags)
 
 /* --- what was noted --- */
 
-/* The last note of this call about this name; -1: there is none. */
+/* Returns the last note of this call about this name, or -1. */
 static int last(enum call call, const char *name)
 {
 	for (int i = (int)count - 1; i >= 0; i--)
@@ -127,7 +127,7 @@ static int last(enum call call, const char *name)
 	return -1;
 }
 
-/* Is what this note is about flushed between the two notes? */
+/* Returns true if the file was flushed between the two notes. */
 static bool flushed(ino_t where, int after, int before)
 {
 	for (int i = after + 1; i < before; i++)
@@ -325,7 +325,7 @@ TEST(a_spill_that_cannot_be_flushed_is_none, struct place *place)
 	assert_int_equal(stores, 0);
 }
 
-/* What was spilled once is served once: it is the removal that protects. */
+/* A spill is served once: its removal protects against more. */
 TEST(a_spill_that_was_loaded_never_comes_back, struct place *place)
 {
 	struct spill *spill = place->spill;
@@ -391,7 +391,7 @@ static struct mirror bank(struct place *place, struct peer *owner)
 	return mirror;
 }
 
-/* Whoever could write the promise page could forge a promise, and not see that it was fenced. */
+/* An owner that could write the promise page could forge a promise, and miss its own fencing. */
 TEST(an_owner_gets_a_promise_that_it_cannot_write, struct place *place)
 {
 	int fds[PS_REGIONS_MAX];

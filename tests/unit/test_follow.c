@@ -6,7 +6,7 @@
 
 #include "../../client/command/run/tell_command.h"
 
-enum { LEFT = 13 }; /* mirrors that a roster named once, beside the three of the list */
+enum { LEFT = 13 }; /* mirrors that former rosters named, besides the three of the list */
 
 static int setup(void **state)
 {
@@ -22,7 +22,7 @@ static int teardown(void **state)
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
-/* What COMMAND of perseas run would inherit now. */
+/* Returns what COMMAND of perseas run would inherit now. */
 static struct ps_inherited tell(void)
 {
 	struct ps_inherited told;
@@ -33,8 +33,8 @@ static struct ps_inherited tell(void)
 	return told;
 }
 
-/* One mirror was replaced many times, and there is no room for more peers. The newest
- * one is followed nevertheless, and COMMAND of perseas run is told of it, and opens the store. */
+/* One mirror was replaced many times, and no more peers fit. The newest one is followed all the
+ * same; COMMAND of perseas run is told about it, and opens the store. */
 TEST(mirrors_that_left_make_room_for_others, struct owner *o)
 {
 	struct ps_inherited told;
@@ -66,8 +66,8 @@ TEST(mirrors_that_left_make_room_for_others, struct owner *o)
 	assert_int_equal(look(), PS_OWNER_NONE);
 }
 
-/* One of the list was down while another one was replaced, and is the only one that answers for a
- * while. The one that came is not forgotten for that: what is told then is an older roster. */
+/* A listed mirror was down while another one was replaced, and for a while only it answers, with an
+ * older roster. The new mirror is not forgotten because of that. */
 TEST(members_of_the_newest_roster_stay, struct owner *o)
 {
 	follow_begin(o, 3, 0);
@@ -140,7 +140,7 @@ static void claim_at(struct owner *o, unsigned mirror, uint64_t epoch, struct se
 	assert_int_equal(store_claim(o->d->mirrors[mirror].stores, session, &ask, &reply, &why), 0);
 }
 
-/* A claim in between, which may come to nothing, leaves the store to the standby that is meant. */
+/* A claim in between, which may fail, leaves the store to the chosen standby. */
 TEST(a_claim_does_not_end_a_handover, struct owner *o)
 {
 	const uint64_t epoch = o->p->epoch;
@@ -162,7 +162,8 @@ TEST(a_claim_does_not_end_a_handover, struct owner *o)
 
 enum { PATIENCE_MS = 600000 };
 
-/* How long a look takes, of a store with W 2. The first `hung` of its three mirrors say nothing. */
+/* Returns how long a look takes at a store with W = 2, when the first `hung` of its three mirrors
+ * are silent. */
 static uint64_t look_at_hung(unsigned hung, bool owned, enum ps_ownership expected)
 {
 	struct owner *o = begin(3, 2);
@@ -200,7 +201,7 @@ TEST_WITH(one_that_says_nothing_is_not_waited_for, NULL, NULL)
 	assert_true(took >= 400 && took < 2000);
 }
 
-/* One mirror may not know of an owner that lives; and where one lives, nothing is urgent. */
+/* One mirror may not know of an owner that lives; and if an owner lives, nothing is urgent. */
 TEST_WITH(others_are_waited_for, NULL, NULL)
 {
 	assert_true(look_at_hung(2, false, PS_OWNER_UNKNOWN) >= PATIENCE_MS);
@@ -235,7 +236,7 @@ static void follow_eager(struct owner *o)
 	watches->ops = &eager.ops;
 }
 
-/* For each look that shows none of it, there is none for a second. */
+/* Each announced change that no look shows makes looks rarer: the next comes a second later. */
 TEST(news_that_no_look_shows_make_few_looks, struct owner *o)
 {
 	follow_eager(o);

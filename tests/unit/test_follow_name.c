@@ -43,7 +43,7 @@ static int named_begin(struct ps_env *env, const char *text, struct ps_list_look
 	return 0;
 }
 
-/* Nobody who follows a store waits. */
+/* Fails: a thread that follows a store never waits for a name. */
 static bool named_wait(struct ps_list_lookup *lookup, uint64_t until_ns, char list[PS_LIST_TEXT],
                        struct ps_error *error)
 {

@@ -140,7 +140,7 @@ TEST_WITH(test_a_claim_rolls_no_stored_record_back, setup_one, owner_teardown, s
 	assert_untouched(o);
 }
 
-/* One mirror restarts while the owner lives, and is claimed again: it stays like the others. */
+/* One mirror restarts while the owner lives, and is claimed again: it stays equal to the others. */
 TEST(test_a_mirror_that_restarts_alone_stays_the_same, struct owner *o)
 {
 	forge(o);
@@ -151,7 +151,7 @@ TEST(test_a_mirror_that_restarts_alone_stays_the_same, struct owner *o)
 	assert_mirrored(o, 2);
 }
 
-/* What a snapshot, verify and a standby read: the log ends at the slot. */
+/* For snapshot, verify and standbys the log ends at the slot. */
 TEST_WITH(test_a_reader_follows_no_stored_record, setup_one, owner_teardown, struct owner *o)
 {
 	uint8_t *ring = calloc(1, PS_RING_OFFSET + RING);
@@ -174,7 +174,8 @@ enum {
 	FILLS = 1400,  /* bytes of the next one, behind which the third does not fit the lap */
 	FILLS_AT = 1500,
 	UNDER_WAY =
-		1100, /* bytes of the third one, of which mirrors 0 and 1 get the record alone */
+		/* bytes of the third transaction, of which mirrors 0 and 1 get only the record */
+	1100,
 };
 
 /*

@@ -82,7 +82,7 @@ static void assert_found(struct owner *o, unsigned mirror, uint8_t value)
 		assert_int_equal(o->bytes[i], value);
 }
 
-/* By then the fork's roster is newer, by (epoch, version). */
+/* The fork's roster is newer by then, by (epoch, version). */
 TEST(an_image_of_a_fork_does_not_join)
 {
 	struct owner *o = begin_fork();
@@ -182,7 +182,8 @@ TEST(an_image_of_a_newer_roster_does_not_join)
 	owner_free(o);
 }
 
-/* Whoever names mirrors of both must say which is meant: neither is open without that. */
+/* A client that names mirrors of both stores must say which one it means; without that neither
+ * opens. */
 TEST(an_open_of_both_is_told_so)
 {
 	struct owner *o = begin_fork();
@@ -240,7 +241,7 @@ static struct owner *begin_fork_at_a_member(void)
 	struct owner *o = begin_fork();
 
 	assert_int_equal(add(o, "sim://1"), 0);
-	/* So that the fork's roster is the older one. */
+	/* Makes the fork's roster the older one. */
 	for (unsigned i = 0; i < OPENS; i++)
 		begin_at(o, NEW);
 	assert_int_equal(change_roster(o, &third), 0);
@@ -439,8 +440,8 @@ TEST(a_standby_does_not_forget_a_fork)
 	}
 }
 
-/* Nobody has opened a fork yet. The one that was called gone comes back when the mirrors of the
- * store's roster, of which the standby knows, are silent: it must not be the one that forks it. */
+/* Nobody has opened a fork yet. The mirror that was called gone returns while the mirrors of the
+ * store's roster, which the standby knows, are silent: the standby must not make the fork. */
 TEST(a_standby_makes_no_fork)
 {
 	struct owner *o = begin(2, 2);
@@ -460,7 +461,7 @@ TEST(a_standby_makes_no_fork)
 	assert_int_equal(look_later(o), PS_OWNER_UNKNOWN);
 	direct_start(o->d, NEW);
 	assert_int_equal(look_later(o), PS_OWNER_UNKNOWN);
-	/* Whoever deletes the images of one of them means the other. */
+	/* Deleting the images of one store makes clear that the other one is meant. */
 	owner_lose(o, NEW);
 	assert_int_equal(look_later(o), PS_OWNER_NONE);
 	follow_end();

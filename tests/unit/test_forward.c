@@ -18,7 +18,7 @@ TEST(test_behind_is_sent_what_it_missed, struct owner *o)
 	assert_carries(o, 2, 0);
 }
 
-/* One mirror sends the other what it alone holds: that is always a prefix of the history. */
+/* One mirror sends the other what it alone holds, which is always a prefix of the history. */
 TEST_WITH(test_forward_where_a_delta_could_harm, setup_two, owner_teardown, struct owner *o)
 {
 	o->d->mirrors[1].writes_left = 0;
@@ -29,8 +29,8 @@ TEST_WITH(test_forward_where_a_delta_could_harm, setup_two, owner_teardown, stru
 	assert_mirrored(o, 1);
 }
 
-/* A mirror's slot says another place for the next record than the one that it has in history: a
- * claim would look for it there, and not roll it back. So it is not sent one by one. */
+/* A mirror's slot names another place for the next record than its history has. A claim would look
+ * there, and not roll the record back; so records are not sent one by one. */
 TEST(test_forward_only_where_a_claim_would_look, struct owner *o)
 {
 	Perseas__Header *header;

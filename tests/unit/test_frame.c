@@ -171,7 +171,7 @@ TEST(frames_are_applied_in_order, struct rig *rig)
 	assert_memory_equal(mirror->read[1], read, 10);
 }
 
-/* The same stream at once, byte by byte, and in pieces of many sizes. */
+/* Feeds the same stream at once, byte by byte, and in pieces of many sizes. */
 TEST(pieces_make_no_difference, struct rig *rig)
 {
 	static struct mirror whole;

@@ -36,7 +36,7 @@ TEST(test_three_become_one, struct owner *o)
 	assert_true(o->bytes[0] == 1 && o->bytes[5] == 2 && o->bytes[299] == 3);
 }
 
-/* So many writes of what is held reach each mirror, and then the owner dies. */
+/* Lets so many writes of the group reach each mirror, and then ends the owner. */
 static void break_after(struct owner *o, long writes)
 {
 	for (unsigned i = 0; i < o->d->count; i++)
@@ -94,7 +94,7 @@ TEST(test_any_ranges_are_united, struct owner *o)
 	}
 }
 
-/* What a later transaction changes is not sent with those before, nor lost with an abort. */
+/* Changes of a later, open transaction are neither sent with the group nor lost with an abort. */
 TEST(test_what_is_open_is_not_sent, struct owner *o)
 {
 	perseas_tx_t *tx;
@@ -226,7 +226,7 @@ static void read_locked(struct owner *o)
 	assert_int_equal(perseas_commit(tx, 0), 0);
 }
 
-/* It does not fit, so that it is sent alone. */
+/* Posts a transaction that does not fit into the group, so that it is sent alone. */
 static void post_much(struct owner *o)
 {
 	struct perseas_token token;
@@ -236,7 +236,7 @@ static void post_much(struct owner *o)
 	assert_sent(o, 300, 6);
 }
 
-/* Whoever waits for it, or has something to post, posts it first. */
+/* A call that waits, or posts something itself, posts the group first. */
 TEST(test_nobody_passes_it, struct owner *o)
 {
 	static void (*const ways[])(struct owner *
@@ -292,7 +292,7 @@ TEST(test_a_group_is_bounded, struct owner *o)
 
 /* --- what it counts as --- */
 
-/* It is not said to be held by W before it was posted, and the descriptor tells when it is. */
+/* The commit is not called durable before it was posted, and the descriptor tells when it is. */
 TEST(test_it_is_not_durable_before, struct owner *o)
 {
 	struct perseas_token token = put_held(o, 0, 10, 1), durable;
@@ -348,7 +348,7 @@ TEST(test_a_doubt_posts_it, struct owner *o)
 	assert_sent(o, 100, 2);
 }
 
-/* What may be lost is bounded in time, held back or not: it is not held for so long. */
+/* flush_within_ms bounds what can be lost, held back or not: a group is posted in time. */
 TEST(test_the_bound_posts_it, struct owner *o)
 {
 	uint64_t from;

@@ -41,7 +41,7 @@ static int setup_small(void **state)
 	return setup_owner(state, o);
 }
 
-/* It is not bytes that bound a group. */
+/* Bytes do not bound a group here. */
 static int setup_large(void **state)
 {
 	struct owner *o = gathering_owner(3);
@@ -142,7 +142,7 @@ TEST_WITH(test_its_room_in_the_ring_is_kept, setup_small, teardown, struct fixtu
 
 /* --- what else transactions do --- */
 
-/* A record has no more entries than whoever mends a mirror with it can take, however small. */
+/* A record has no more entries than a mirror that is brought up to date with it can take. */
 TEST_WITH(test_entries_are_bounded, setup_large, teardown, struct fixture *f)
 {
 	const struct perseas_stat before = owner_stat(f->o);
@@ -159,7 +159,7 @@ TEST_WITH(test_entries_are_bounded, setup_large, teardown, struct fixture *f)
 	assert_image(f, 0);
 }
 
-/* PERSEAS_CHECK_WRITES finds undeclared writes beside a group, which counts as committed. */
+/* PERSEAS_CHECK_WRITES finds undeclared writes next to a group, which counts as committed. */
 TEST_WITH(test_writes_are_checked, setup_checked, teardown, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -213,7 +213,7 @@ TEST_WITH(test_tracked_ones_are_held, setup_tracked, owner_teardown, struct owne
 	assert_sent(o, 300, 3);
 }
 
-/* What was rolled back to a savepoint is not in it. */
+/* Changes that were rolled back to a savepoint are not in the group. */
 TEST(test_savepoints, struct owner *o)
 {
 	uint64_t savepoint;
@@ -303,7 +303,8 @@ TEST(test_blocks_pass_on, struct owner *o)
 	assert_true(new &&new[0] == 2 && new[99] == 2);
 }
 
-/* What a commit will change in a heap counts beforehand: a group takes no more than it may. */
+/* Changes that a commit will make in a heap are counted beforehand, so that a group never exceeds
+ * its limit. */
 TEST(test_late_changes_count, struct owner *o)
 {
 	perseas_heap_t *heap;

@@ -11,7 +11,7 @@ struct unit_fixture unit_fixture = { setup_gathering, owner_teardown };
 /* Ids whose lines come close in the index: at the least distance one is right behind the other. */
 enum { IDS_APART = 61, LINES = 250, OTHER = LINES * PS_GATHER_LINE };
 
-/* Segments with ids up to IDS_APART + 1, of which the first and the last are large. */
+/* Maps segments with ids up to IDS_APART + 1; the first and the last are large. */
 static void map_many(struct owner *o, uint8_t **low, uint8_t **high)
 {
 	char name[8];
@@ -100,7 +100,7 @@ TEST(test_the_timeout_posts_it, struct owner *o)
 
 /* --- what it counts as --- */
 
-/* Those that were posted are in doubt, and so is what is held then: all of it, not half. */
+/* Posted commits are in doubt, and so is the whole group that is held back at that time. */
 TEST(test_doubt_has_what_is_held, struct owner *o)
 {
 	const uint64_t timeout = (uint64_t)o->p->options.commit_timeout_ms * 1000000;

@@ -22,7 +22,7 @@ struct opened {
 	unsigned count, at[RANGES], length[RANGES];
 };
 
-/* What was committed, and what it was before all that is held back. */
+/* The committed bytes, and those before the group that is held back. */
 struct oracle {
 	struct owner *o;
 	struct opened open[OPEN];
@@ -82,7 +82,7 @@ static void commit(struct oracle *r, struct opened *t, unsigned flags)
 		memcpy(r->committed + t->at[i], r->o->bytes + t->at[i], t->length[i]);
 	mark(r, t, false);
 	memset(t, 0, sizeof(*t));
-	/* It is the first of those that are held back now. */
+	/* This commit is the first of the present group. */
 	if (r->o->p->commit.gathering && (!was_held || owner_stat(r->o).groups != groups))
 		memcpy(r->sent, before, SIZE);
 }

@@ -5,7 +5,7 @@
  */
 #include "gather_rig.h"
 
-/* How far another owner comes before it dies. */
+/* How far another owner gets before it dies. */
 enum fate { CLAIMS_ALL, CLAIMS_ONE, ADOPTS_ONE };
 
 static struct claimer {
@@ -28,7 +28,7 @@ static void befall(void *arg)
 		else
 			m->break_at = PERSEAS__REQUEST__BODY_CONFIRM;
 	}
-	/* It does not try for ever. */
+	/* It gives up at some time. */
 	d->now += ps_ms(1000);
 }
 

@@ -11,7 +11,7 @@ static void pass_time(struct owner *o)
 	o->d->now += ps_ms(o->p->options.commit_timeout_ms + 1);
 }
 
-/* One transaction is durable, and the next one is held back, or sent if none is. */
+/* Commits one durable transaction, and one that is held back, or sent if nothing is gathered. */
 static struct owner *begin_held(bool gathers)
 {
 	struct owner *o = gathering_owner(3);
@@ -27,7 +27,8 @@ static struct owner *begin_held(bool gathers)
 
 /* --- the process is stopped --- */
 
-/* It is stopped right after a commit. Mirrors have answered all before that, and answer later. */
+/* Stops the process right after a commit. Mirrors answered everything before it, and answer it
+ * later. */
 static struct owner *stop_and_go_on(bool gathers)
 {
 	struct owner *o = begin_held(gathers);
@@ -73,7 +74,8 @@ TEST(test_no_doubt_by_the_next_commit)
 	}
 }
 
-/* It counts from when it was sent, less what it may be held back: doubt comes, if mirrors hang. */
+/* The timeout counts from the post, less the time for which a commit may be held back: doubt comes
+ * if mirrors hang. */
 TEST(test_doubt_comes_after_all)
 {
 	struct owner *o = stop_and_go_on(true);
@@ -90,7 +92,7 @@ TEST(test_doubt_comes_after_all)
 	owner_free(o);
 }
 
-/* What was sent long before, and is not held, is in doubt although more is sent only now. */
+/* A commit that was sent long before is in doubt, although the next one is sent only now. */
 TEST(test_what_hangs_already_gets_no_more_time)
 {
 	struct owner *o = begin_held(true);

@@ -19,7 +19,7 @@ static atomic_uint steps;       /* of the loop */
 static atomic_uint held, aside; /* calls that stopped it, and calls that did not */
 static struct event *stepping;
 
-/* Does the loop go on while this thread does something? */
+/* Checks that the loop goes on while this thread does something. */
 static void look_at_loop(void)
 {
 	const unsigned before = atomic_load(&steps);
@@ -41,7 +41,7 @@ int munmap(void *base, size_t len)
 	return (int)syscall(SYS_munmap, base, len);
 }
 
-/* Of a file that has no name any more: whoever closes it may be the last. */
+/* For a file without a name: the process that closes it may be the last. */
 int close(int fd)
 {
 	struct stat st;
@@ -118,7 +118,7 @@ static Perseas__Reply *answer(struct fixture *fixture, int fd)
 	return reply;
 }
 
-/* The store gets an image beside its own, which is not finished. */
+/* Begins a second image of the store, which stays unfinished. */
 static void rebuild(struct fixture *fixture, int fd, uint64_t epoch, Perseas__Header *header)
 {
 	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
@@ -132,7 +132,7 @@ static void rebuild(struct fixture *fixture, int fd, uint64_t epoch, Perseas__He
 	fixture_done(answer(fixture, fd));
 }
 
-/* Whoever comes next for the store waits until the memory is there again. */
+/* The store's next client waits until the memory is back. */
 TEST(an_owner_that_dies_while_its_image_is_made_anew, struct fixture *fixture)
 {
 	const uint64_t before = used(fixture);
@@ -187,7 +187,7 @@ TEST(a_replaced_image_that_a_process_had, struct fixture *fixture)
 	assert_int_equal(atomic_load(&held), 0);
 }
 
-/* What an owner that had it put behind a piece is cut off. */
+/* Bytes that an owner put behind a piece are cut off. */
 TEST(a_piece_that_was_made_longer, struct fixture *fixture)
 {
 	int owner = fixture_unix(fixture), next = fixture_tcp(fixture), memory;

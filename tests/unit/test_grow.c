@@ -10,7 +10,7 @@ struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 /* --- what it is then --- */
 
-/* It stays where it is; what is new is zeros; a later owner has all of it, in one piece. */
+/* The segment grows where it is, by zeros; a later owner maps all of it in one piece. */
 TEST(it_grows_where_it_is, struct owner *o)
 {
 	struct perseas_segment_info info;
@@ -38,7 +38,7 @@ TEST(it_grows_where_it_is, struct owner *o)
 		assert_bytes(again + 2 * PAGE + 10, 3 * PAGE - 11, 0);
 		assert_bytes(again + 5 * PAGE - 1, PAGE + 1, 2);
 	}
-	/* It is one segment: the second of the store. */
+	/* It is still one segment, the second of the store. */
 	assert_int_equal(perseas_segment_at(o->p, 1, &info), 0);
 	assert_string_equal(info.name, "table");
 	assert_int_equal(info.size, 6 * PAGE);
@@ -131,7 +131,7 @@ TEST(a_copy_of_it_goes_on_in_parts, struct owner *o)
 	assert_int_equal(perseas_abort(tx), 0);
 }
 
-/* One that is too large is refused before any of it is declared. */
+/* A range that is too large is refused before any part of it is declared. */
 TEST(a_range_is_declared_in_all_parts_or_none, struct owner *o)
 {
 	struct perseas_transaction listed;
@@ -169,7 +169,7 @@ static int declare_across(struct owner *o, uint8_t *table, unsigned small, size_
 	return rc;
 }
 
-/* What just has room in the ring has it in all parts, however much aligning takes in between. */
+/* Ranges that just fit into the ring fit in any parts, whatever alignment takes between them. */
 TEST(ranges_in_parts_fill_the_ring, struct owner *o)
 {
 	enum { HERE = 15 * 1024, LEAST = 16 * 1024, MOST = 18 * 1024 };
@@ -315,7 +315,7 @@ TEST(what_is_kept_is_there_to_grow_into, struct owner *o)
 			assert_true(is_free(table + i * PAGE));
 		owner_reopen(o);
 	}
-	/* One that is mapped gets room for more, and none is taken from it. */
+	/* A mapped segment gets more room, and never loses any. */
 	table = map(o, "table");
 	assert_int_equal(perseas_map_reserve(o->p, "table", 0, 20 * PAGE, &addr, &whole), 0);
 	assert_int_equal(perseas_map_reserve(o->p, "table", 0, 17 * PAGE, &addr, &whole), 0);
@@ -327,7 +327,7 @@ TEST(what_is_kept_is_there_to_grow_into, struct owner *o)
 		assert_true(is_free(table + i * PAGE));
 }
 
-/* Elsewhere than recorded, where the program says and where there is room, all of it. */
+/* The program maps all of it at an address of its own that has room. */
 TEST(it_is_mapped_elsewhere_with_all_parts, struct owner *o)
 {
 	uint8_t *table = make(o, "table", 2, 7), *at;
@@ -428,7 +428,7 @@ TEST(it_is_refused_with_a_sentence, struct owner *o)
 	assert_int_equal(perseas_segment_grow(o->p, "accounts", PAGE + 1), PERSEAS_EINVAL);
 	assert_int_equal(perseas_segment_grow(o->p, "accounts", ((size_t)1 << 40) + PAGE),
 	                 PERSEAS_EINVAL);
-	/* It has 3000 bytes. */
+	/* The segment has 3000 bytes. */
 	assert_int_equal(grow(o, "accounts", 1), PERSEAS_EINVAL);
 	assert_says(o, "whole pages");
 	assert_int_equal(perseas_map_reserve(o->p, "accounts", 0, PAGE, &addr, &whole),
@@ -459,7 +459,7 @@ TEST(it_is_refused_with_a_sentence, struct owner *o)
 	assert_int_equal(perseas_map_reserve(o->p, "more", PAGE, PAGE, NULL, NULL), PERSEAS_EINVAL);
 	assert_int_equal(perseas_map_reserve(NULL, "more", PAGE, PAGE, &addr, NULL),
 	                 PERSEAS_EINVAL);
-	/* As many bytes as leave room for one digit. */
+	/* The name leaves room for one digit. */
 	memset(name, 'n', sizeof(name));
 	name[55] = '\0';
 	make(o, name, 1, 1);
@@ -497,7 +497,7 @@ TEST(names_of_parts_are_kept, struct owner *o)
 	unmap(o, table);
 	assert_int_equal(perseas_segment_destroy(o->p, "t.grown.1"), PERSEAS_EINVAL);
 	assert_says(o, "destroy that segment");
-	/* As if a version that knows nothing of parts had made it. */
+	/* Makes the part look like one that an older version, which knows no parts, made. */
 	part = ps_segment_find(o->p, "t.grown.1");
 	part->address += 64 * PAGE;
 	table = map(o, "t");
@@ -509,7 +509,7 @@ TEST(names_of_parts_are_kept, struct owner *o)
 	assert_bytes(table + PAGE, PAGE, 0);
 }
 
-/* What a heap keeps in segments is no larger for it. */
+/* Segments of a heap cannot be grown. */
 TEST(a_heaps_segments_are_its_own, struct owner *o)
 {
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;

@@ -49,7 +49,7 @@ TEST(too_few_mirrors_change_nothing, struct owner *o)
 		direct_start(o->d, i);
 		owner_keep(o, i, PERSEAS_MIRROR_LIVE);
 	}
-	/* What is mapped and not published is published by itself alone. */
+	/* A mapped segment that was not published is not published by the growth. */
 	assert_int_equal(perseas_publish(o->p), 0);
 	assert_int_equal(size_of(o, "table"), PAGE);
 	assert_int_equal(grow(o, "table", 2), 0);
@@ -197,7 +197,8 @@ TEST(a_publish_of_another_thread_is_not_told_early, struct owner *o)
 		o->d->mirrors[i].hold = DIRECT_HOLD_NOTHING;
 }
 
-/* What W mirrors held once is told without them: they may be copied anew by now. */
+/* Commits that W mirrors held once are reported as held even if those mirrors were copied anew
+ * since. */
 TEST(what_was_held_is_told_at_once, struct owner *o)
 {
 	uint64_t acked[3];

@@ -101,7 +101,7 @@ TEST(guards_are_as_many_as_are_needed)
 	unmap(&mapping);
 }
 
-/* What a child ends with that runs fn. */
+/* Returns the status of a child that ran fn. */
 static int ends_with(void (*fn)(void))
 {
 	pid_t child = fork();

@@ -87,7 +87,8 @@ TEST(the_longest_times_are_told, struct desk *desk)
 	assert_string_equal(outcome->address, "192.0.2.1:9");
 }
 
-/* As W says: what two of three had must be there, what one had may be. */
+/* A transaction that two of three mirrors had must be there; one that a single mirror had may
+ * be. */
 TEST(what_w_mirrors_had_must_be_there, struct desk *desk)
 {
 	desk->last[2].seq = 42;

@@ -298,7 +298,8 @@ TEST(test_realloc_keeps_bytes, struct owner *o)
 	assert_int_equal(figures(o).large, 0);
 }
 
-/* Nobody waits for the first: the next one has what it freed, and comes after it everywhere. */
+/* The first commit is not awaited: the next one uses what it freed, and follows it on every
+ * mirror. */
 TEST(test_what_is_freed_is_used_again_once_it_is_posted, struct owner *o)
 {
 	uint8_t *old = made(o, 100, POINT);
@@ -336,7 +337,7 @@ TEST(test_a_roll_back_takes_objects_back, struct owner *o)
 	assert_int_equal(perseas_object(heap_of(o), before, &object), 0);
 	refused(o, tx, after[0], "freed already");
 	refused(o, tx, after[1], "freed already");
-	/* Nobody gets them yet, whoever it is. */
+	/* No transaction gets the freed objects yet. */
 	assert_ptr_not_equal(take(o, other, 100, POINT), after[0]);
 	assert_ptr_not_equal(take(o, tx, 100, POINT), after[0]);
 	assert_int_equal(perseas_root_set(other, heap_of(o), "b", POINT, old), 0);
@@ -372,7 +373,7 @@ TEST(test_a_roll_back_gives_room_back, struct owner *o)
 	commit_finds(o, tx, 9);
 }
 
-/* One savepoint inside another, and a heap that was first used after them. */
+/* One savepoint is inside another, and a heap is first used after both. */
 TEST(test_roll_backs_inside_others, struct owner *o)
 {
 	perseas_tx_t *tx;

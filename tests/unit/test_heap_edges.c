@@ -73,7 +73,8 @@ TEST(test_bad_arguments_are_refused, struct owner *o)
 	next_finds(o, 0);
 }
 
-/* In the middle of transactions, and beside a segment that the application has not published. */
+/* The heap grows in the middle of transactions, and next to an unpublished segment of the
+ * application. */
 TEST(test_a_full_heap_grows, struct owner *o)
 {
 	struct perseas_segment_info info;
@@ -94,7 +95,7 @@ TEST(test_a_full_heap_grows, struct owner *o)
 	assert_int_equal(figures(o).extents, 4);
 }
 
-/* As far as was asked for, and no further; what was freed is used again. */
+/* The heap grows up to its limit and no further; freed objects are used again. */
 TEST(test_a_heap_grows_up_to_its_limit, struct owner *o)
 {
 	perseas_heap_t *heap;
@@ -184,7 +185,7 @@ TEST(test_roots_have_limits, struct owner *o)
 	assert_int_equal(perseas_heap_check(heap_of(o)), PERSEAS_EHEAP);
 }
 
-/* What the log has no room for, objects or changes of metadata, leaves nothing reserved. */
+/* Objects or metadata that do not fit into the log leave nothing reserved. */
 TEST(test_what_does_not_fit_changes_nothing, struct owner *o)
 {
 	perseas_tx_t *tx = begin(o);
@@ -291,7 +292,7 @@ TEST(test_a_commit_that_is_not_sent_changes_nothing, struct owner *o)
 	next_finds(o, 2);
 }
 
-/* It learns of it before it sends. */
+/* The owner learns that it is fenced before it sends. */
 TEST_WITH(test_a_fenced_owner_leaves_a_whole_heap, setup_plain, owner_teardown, struct owner *o)
 {
 	uint8_t *old = made(o, 10, POINT);

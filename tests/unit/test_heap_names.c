@@ -30,7 +30,7 @@ TEST(test_a_name_that_the_heap_needs_is_taken, struct owner *o)
 	name_taken(o, "h.meta.1", PS_PAGE, false);
 }
 
-/* As large as the heap's own would be: it does not become that. */
+/* The segment is as large as the heap's own would be, but does not become the heap's. */
 TEST(test_the_name_of_its_objects_is_taken, struct owner *o)
 {
 	name_taken(o, "h.heap.1", 2 * PS_CHUNK, true);

@@ -181,7 +181,7 @@ static void add(struct model *m, int w, uint8_t *at, uint64_t type)
 	memset(at, place->value, place->size);
 }
 
-/* One that the transaction may change; NULL: chance found none. */
+/* Picks an object that the transaction may change, or NULL. */
 static struct thing *pick(struct model *m, int w)
 {
 	for (unsigned tries = 0; tries < 40; tries++) {
@@ -244,7 +244,7 @@ static void release(struct model *m, int w)
 	thing->freer = w;
 }
 
-/* What another open transaction allocated, or one frees, is nobody's to free. */
+/* Frees an object that another open transaction allocated or frees, which must be refused. */
 static void release_wrongly(struct model *m, int w)
 {
 	const struct thing *thing = &m->things[draw(m, THINGS)];
@@ -464,7 +464,7 @@ static void release_all(struct model *m, int w)
 	}
 }
 
-/* What open transactions have stays where it is, as do all objects. */
+/* Trims the heap. Objects of open transactions, and all others, stay where they are. */
 static void trim(struct model *m)
 {
 	const uint64_t size = figures(m->o).size, keep = draw(m, 3) ? 0 : draw(m, 1 << 20);
@@ -562,7 +562,7 @@ static void test_a_heap_is_as_its_model(void **state)
 	(void)state;
 	for (uint64_t seed = first; seed <= last; seed++)
 		run(seed);
-	/* Of several seeds; a single one may have none. */
+	/* Over several seeds some trims must have happened; a single seed may have none. */
 	assert_true(trims || first == last);
 }
 

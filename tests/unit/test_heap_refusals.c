@@ -189,7 +189,7 @@ static void must_not(const struct ps_birth *birth, void *arg)
 	fail_msg("a segment that was there already is made");
 }
 
-/* The one is published and as large as what is to be made, and the other is a draft. */
+/* One segment is published and as large as the new one would be, and the other is a draft. */
 TEST(test_a_birth_leaves_other_segments, struct owner *o)
 {
 	struct ps_birth birth = { .count = 2,

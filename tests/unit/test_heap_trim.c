@@ -112,7 +112,7 @@ TEST(test_small_objects_count, struct owner *o)
 
 /* --- transactions that are open --- */
 
-/* It has allocated there, or gave back what it allocated: it may be committed, or undone. */
+/* The transaction allocated there, or freed its own object; it may still commit or abort. */
 TEST(test_what_is_allocated_there_keeps_it, struct owner *o)
 {
 	void *objects[MANY], *at;
@@ -137,7 +137,7 @@ TEST(test_what_is_allocated_there_keeps_it, struct owner *o)
 	next_finds(o, FIRST);
 }
 
-/* It is to free what is there, and may be undone yet. */
+/* The transaction frees an object there, and may still abort. */
 TEST(test_what_is_freed_there_keeps_it, struct owner *o)
 {
 	void *objects[FIRST + 1];
@@ -154,7 +154,7 @@ TEST(test_what_is_freed_there_keeps_it, struct owner *o)
 	next_finds(o, FIRST);
 }
 
-/* It has declared an object that another one freed: its abort puts the bytes back. */
+/* The transaction declared an object that another one freed: its abort restores the bytes. */
 TEST(test_what_is_declared_there_keeps_it, struct owner *o)
 {
 	void *objects[FIRST + 1];
@@ -186,7 +186,7 @@ TEST(test_others_go_on, struct owner *o)
 	assert_int_equal(((uint8_t *)objects[0])[99], 3);
 }
 
-/* One that goes to trim while it is open, and grows after that. */
+/* One transaction trims the heap while it is open, and then makes it grow. */
 TEST(test_it_grows_again_in_the_same_transaction, struct owner *o)
 {
 	void *objects[MANY], *at;

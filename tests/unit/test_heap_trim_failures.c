@@ -36,7 +36,7 @@ TEST(test_it_is_gone_here_while_in_doubt, struct owner *o)
 	next_finds(o, FIRST + 1);
 }
 
-/* Whoever calls again has the mirrors give the memory back, once that is no longer in doubt. */
+/* The next call makes the mirrors return the memory, when the trim is no longer in doubt. */
 TEST(test_the_next_call_gives_back_what_was_in_doubt, struct owner *o)
 {
 	void *objects[MANY];
@@ -54,7 +54,7 @@ TEST(test_the_next_call_gives_back_what_was_in_doubt, struct owner *o)
 	next_finds(o, FIRST);
 }
 
-/* What freed the objects is in doubt: nothing is given back on the strength of it. */
+/* The commit that freed the objects is in doubt, so nothing is given back. */
 TEST(test_what_is_in_doubt_frees_nothing, struct owner *o)
 {
 	void *objects[MANY];
@@ -161,7 +161,7 @@ TEST(test_what_is_not_here_goes_back, struct owner *o)
 
 static struct owner *watched;
 
-/* One that tracks what it changes begins and ends while memory goes: neither waits for that. */
+/* A tracked transaction begins and ends while memory is given back; neither waits for that. */
 static void go_on(struct owner *o)
 {
 	const uint8_t was = o->bytes[0];
@@ -245,7 +245,7 @@ static void be_faster(struct direct *d)
 	assert_int_equal(perseas_publish(o->p), 0);
 }
 
-/* What it finds then is no heap, but the heap is open. */
+/* The trim then finds no heap, but the heap is open. */
 TEST(test_an_open_that_is_slower, struct owner *o)
 {
 	void *objects[MANY];

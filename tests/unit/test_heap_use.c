@@ -13,7 +13,7 @@ static int setup(void **state)
 	return setup_heap(state, 1, 0, false);
 }
 
-/* As it is committed: in the owner's memory. */
+/* Returns the extent's committed state, from the owner's memory. */
 static struct ps_use_extent extent_of(struct owner *o, unsigned index)
 {
 	struct perseas_segment_info meta, data;

@@ -51,7 +51,7 @@ static void note_limit(struct ps_control *control, uint64_t limit_ns)
 			signs.limit[i] = limit_ns;
 }
 
-/* Who commits must not wait for what a look at a connection waits for. */
+/* A commit must never wait for what a look at a connection waits for. */
 static bool is_silent(struct ps_control *control)
 {
 	if (pthread_mutex_trylock(&signs.p->lock))
@@ -107,7 +107,7 @@ static void open_slowly(struct owner *o, uint64_t slow_ns)
 	signs.p = o->p;
 }
 
-/* One mirror mends its image, or takes it away from an owner, before it grants the claim. */
+/* One mirror recovers its image, or takes it away from an owner, before it grants the claim. */
 TEST(a_mirror_that_granted_hears_while_another_works, struct owner *o)
 {
 	const uint64_t start = o->d->now, slow = 2000 * MS;
@@ -134,7 +134,7 @@ TEST(the_first_of_two_that_work_long_hears_at_once, struct owner *o)
 	assert_in_range(signs.at[1] - start, 4000 * MS, 4000 * MS + TIMEOUT_MS * MS / 4);
 }
 
-/* The same of a session that is taken up again. */
+/* The same for a session that is taken up again. */
 TEST(it_hears_when_its_session_is_taken_up_again, struct owner *o)
 {
 	open_slowly(o, 0);
@@ -222,7 +222,7 @@ TEST(a_silent_mirror_is_left_and_taken_up_again, struct owner *o)
 
 static uint64_t silent_from;
 
-/* What it said before, and nobody has taken, counts as said just now. */
+/* Words that arrived earlier and were not read count as just heard. */
 static bool falls_silent(struct ps_control *control)
 {
 	return control == dialled[1] && signs.d->now >= silent_from && !real->answered(control);
@@ -236,7 +236,7 @@ TEST(a_silent_mirror_holds_nobody_up_who_waits_for_it, struct owner *o)
 
 	open_slowly(o, 0);
 	owner_map(o);
-	/* It is asked whether it still knows this owner. */
+	/* The mirror is asked whether it still knows this owner. */
 	direct_keep(o->d, o->p);
 	assert_true(real->answered(dialled[1]));
 	o->d->mirrors[1].hold = DIRECT_HOLD_COMPLETIONS;

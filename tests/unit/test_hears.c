@@ -19,7 +19,7 @@ static void reach_both(struct owner *o, enum ps_session_state session, enum ps_r
 	}
 }
 
-/* It hangs up in these states, and that is known in the next round. */
+/* The mirror hangs up in these states, which the next round must notice. */
 static void assert_hears(struct fixture *f, enum ps_session_state session,
                          enum ps_resync_state state)
 {

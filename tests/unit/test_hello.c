@@ -5,7 +5,7 @@
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
-/* What only this version knows is asked before it is known what the mirror speaks, and after. */
+/* A request that only this version knows is made before and after the mirror's version is known. */
 TEST(a_later_message_is_not_sent_to_a_mirror_of_the_version_before, struct fixture *f)
 {
 	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;

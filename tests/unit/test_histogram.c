@@ -63,7 +63,7 @@ TEST(percentiles_are_exact_for_small_values, struct ps_histogram *h)
 	assert_int_equal(ps_histogram_percentile(h, 100), 100);
 }
 
-/* One value, which is not the end of its bucket. */
+/* Adds one value that is not the end of its bucket. */
 TEST(no_percentile_is_above_the_maximum, struct ps_histogram *h)
 {
 	ps_histogram_add(h, 1000001);

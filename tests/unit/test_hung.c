@@ -63,7 +63,7 @@ TEST_WITH(test_a_silent_mirror_is_not_waited_for, setup_five, teardown, struct f
 	assert_catches_up(f, 4);
 }
 
-/* It hung just before all were asked: it is given their moment, and is not heard later. */
+/* The mirror hung just before all were asked: it gets their short wait, and is not heard later. */
 TEST_WITH(test_a_mirror_that_just_hung_is_not_waited_for, setup_five, teardown, struct fixture *f)
 {
 	struct owner *o = f->o;

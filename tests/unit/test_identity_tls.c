@@ -79,7 +79,7 @@ TEST(the_first_name_of_the_right_kind_counts)
 	}
 }
 
-/* Names that show as others, break a line of a log or name nobody, beside good ones. */
+/* Names that look like others, break a line of a log, or name nobody, next to good names. */
 TEST(names_that_could_deceive_are_refused)
 {
 	static const struct {

@@ -71,7 +71,7 @@ static struct ps_record *make_record(struct fixture *f, void *memory, uint64_t e
 	return record;
 }
 
-/* What the transaction of make_record does to its ranges. */
+/* Stores what the transaction of make_record stores. */
 static void change_data(struct fixture *f)
 {
 	memset(f->first + 10, 0xaa, 13);
@@ -223,7 +223,7 @@ TEST(impossible_fields_are_refused_by_name, struct fixture *f)
 	}
 }
 
-/* A record of which fewer bytes may be read than it has; the length of one lies. */
+/* Fewer bytes than the record has may be read; one record lies about its length. */
 TEST(a_record_longer_than_what_may_be_read_is_refused, struct fixture *f)
 {
 	struct ps_record *record, *exact;

@@ -74,7 +74,7 @@ struct unit_fixture unit_fixture = { setup, teardown };
 #define assert_copy(place) assert_true(image_files_differ((place)->folder, &(place)->image))
 #define assert_own(place) assert_false(image_files_differ((place)->folder, &(place)->image))
 
-/* What daemons do: headers change names with their spares, and pieces are written. */
+/* Does what daemons do: headers are replaced by their spares, and pieces are written. */
 TEST(headers_that_follow_are_its_own, struct place *place)
 {
 	assert_own(place);
@@ -101,7 +101,7 @@ TEST(a_folder_that_was_copied_is_a_copy, struct place *place)
 	run(place, "cp -a bank copy", "", "");
 	open_folder(place, "copy");
 	assert_copy(place);
-	/* It stays one, whoever looks. */
+	/* A copy stays one, however often it is looked at. */
 	assert_copy(place);
 }
 
@@ -113,7 +113,7 @@ TEST(a_backup_that_was_put_back_is_a_copy, struct place *place)
 	assert_copy(place);
 }
 
-/* As rsync and tar put back what differs: a new file takes the place of the old one. */
+/* rsync and tar put back a file by a new file in the place of the old one. */
 TEST(a_file_that_was_put_back_is_a_copy, struct place *place)
 {
 	static const char *const names[] = { "log.0", "header" };

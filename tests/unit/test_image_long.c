@@ -62,8 +62,9 @@ static uint64_t processor_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* A claim waits for it: each entry is walked over a few times, not once for each halving of their
- * number, of which a million has twenty. Processor time, against that of a check of the record. */
+/* A claim waits for the roll-back, so each entry may be walked over a few times only, and not once
+ * for each halving of their number (twenty for a million). Compares processor time with that of a
+ * check of the record. */
 TEST(a_long_record_goes_back_in_linear_time)
 {
 	uint64_t segment = 0, began, check = UINT64_MAX, undo = UINT64_MAX;

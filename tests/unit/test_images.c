@@ -155,8 +155,8 @@ TEST(who_comes_is_asked_until_a_roster_lists_it, struct desk *desk)
 	o->d->mirrors[2].break_at = 0;
 }
 
-/* One of three is down, and one is being copied to. Where the copy goes in place over an older
- * state of the same history it has a voice all the same; else nobody is claimed. */
+/* One of three mirrors is down, and one is being copied to. If the copy replaces an older state of
+ * the same history in place, its mirror has a vote; else nothing can be claimed. */
 TEST(who_is_not_whole_may_have_no_voice, struct desk *desk)
 {
 	struct owner *o = desk->o;
@@ -176,7 +176,7 @@ TEST(who_is_not_whole_may_have_no_voice, struct desk *desk)
 	assert_int_equal(open_with(o, 0, 3, 0), 0);
 }
 
-/* What is left of the making of a store of two mirrors, on one of them. */
+/* Leaves the remains of creating a store of two mirrors on one of them. */
 static void make_image(struct owner *o, unsigned mirror)
 {
 	char addresses[2][16] = { "sim://0", "sim://1" };
@@ -217,7 +217,7 @@ TEST(a_store_is_found_beside_a_making, struct desk *desk)
 	assert_memory_equal(o->p->store_id, desk->images.header->store_id.data, PS_ID_SIZE);
 }
 
-/* Neither is meant more than the other. */
+/* Neither store is the right one. */
 TEST(of_two_stores_none_is_taken, struct desk *desk)
 {
 	struct owner *o = use_owner(desk, owner_new(2));
@@ -245,7 +245,7 @@ static void set_state(Perseas__MirrorReport *report, const char *state)
 	report->state = strdup(state);
 }
 
-/* What the owner reports of three mirrors, once it calls the last one stale. */
+/* Returns the owner's reports of three mirrors after it called the last one stale. */
 static Perseas__MirrorReport **look_at_stale(struct desk *desk)
 {
 	Perseas__MirrorReport **reports;
@@ -277,7 +277,7 @@ TEST(a_report_is_of_the_image_that_it_names, struct desk *desk)
 	ps_verdict_reach(&verdict, &desk->images);
 	assert_true(verdict.commit == PS_CAN && verdict.open);
 	assert_int_equal(verdict.hurts, 3);
-	/* Nor is member 1 live by the report of member 0, where there is none of its own. */
+	/* Member 1 is not live by the report of member 0 when it has no report of its own. */
 	owner = (Perseas__StoreStatus *)desk->images.told[ps_owner_at(&desk->images)];
 	set_state(reports[2], "live");
 	swap_addresses(reports[0], reports[2]);
@@ -391,8 +391,8 @@ TEST(each_loss_takes_one_from_what_is_borne, struct desk *desk)
 	}
 }
 
-/* The owner calls one of three stale: nothing may be lost beside it. While a change is not settled
- * nothing is whole, either. */
+/* The owner calls one of three mirrors stale, so no other may be lost. While a change is not
+ * settled, nothing is whole either. */
 TEST(who_is_behind_is_not_borne_beside_another, struct desk *desk)
 {
 	Perseas__MirrorReport **reports = look_at_stale(desk);
@@ -485,8 +485,8 @@ static void make_anew(struct owner *o, const char *name)
 	assert_int_equal(perseas_publish(o->p), 0);
 }
 
-/* One mirror answers before a segment is destroyed and made anew, and the others answer afterwards.
- * The segments have the same name and are two different ones. */
+/* One mirror answers before a segment is destroyed and made again, and the others afterwards. The
+ * two segments have the same name. */
 TEST(a_segment_that_is_made_anew_moves, struct desk *before)
 {
 	struct desk after = { .o = before->o };

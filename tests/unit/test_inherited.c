@@ -132,7 +132,7 @@ TEST(lines_that_are_not_known_are_ignored)
 	assert_string_equal(read_text(text).store, "");
 }
 
-/* What a name stands for says nothing of another name. */
+/* The addresses of one name say nothing about another name. */
 TEST(what_a_name_stood_for_is_of_that_list)
 {
 	const struct ps_inherited told = read_text("list @bank\nnamed m1:7170\n");

@@ -13,7 +13,7 @@ enum { ROUNDS = 200, MANY = 8 };
 static int woken;
 static struct jobs *jobs;
 static unsigned done;
-static uint64_t counter; /* whoever has the turn adds to it, without a lock */
+static uint64_t counter; /* the thread that has the turn adds to it, without a lock */
 
 static void wake(void *arg)
 {
@@ -49,7 +49,7 @@ static void count_done(struct job *job)
 	done++;
 }
 
-/* As the loop does. */
+/* Waits as the loop does. */
 static void wait_for_turns(void)
 {
 	struct pollfd fd = { .fd = woken, .events = POLLIN };
@@ -110,7 +110,7 @@ TEST(who_is_aside_stops_nobody)
 		assert_int_equal(jobs_count(jobs), i + 1);
 	}
 	assert_int_equal(counter, JOBS_MAX - 1);
-	/* One more has room, and is over meanwhile; two more have not. */
+	/* One more job fits, and ends meanwhile; two more do not. */
 	assert_true(jobs_has_room(jobs));
 	assert_true(jobs_start(jobs, &quick));
 	many[JOBS_MAX - 1] = many[0];

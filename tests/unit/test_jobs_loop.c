@@ -17,7 +17,7 @@ enum {
 	STEPS_MAX = 10000, /* of a millisecond each at most */
 };
 
-/* Memory of which a piece takes as long as the test wants. */
+/* Memory in which making a piece takes as long as the test wants. */
 static struct memory_ops slow_ops;
 static const struct memory_ops *fast_ops;
 static atomic_bool may_end;
@@ -75,14 +75,14 @@ static void ask_segment(int fd, const char *name)
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_ADD_SEGMENTS, &add);
 }
 
-/* One of the loop, and a moment for the threads beside it. */
+/* Runs the loop once, and leaves a moment to the threads next to it. */
 static void step_and_wait(struct fixture *fixture)
 {
 	event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
 	poll(NULL, 0, 1);
 }
 
-/* Two owners, of which the first one's request for a segment does not end. */
+/* Makes two owners; the first one's request for a segment does not end. */
 static int begin_long(struct fixture *fixture)
 {
 	int fd = fixture_tcp(fixture);
@@ -314,7 +314,7 @@ TEST(rules_that_have_an_image_copied_stop_nobody, struct fixture *fixture)
 	atomic_store(&may_end, true);
 	reply = fixture_reply(fixture, other);
 	assert_int_equal(reply->status, STATUS(OK));
-	/* By the rules, so that the claim found nobody who had the memory. */
+	/* The rules ended the owner's session, so the claim found nobody who had the memory. */
 	assert_false(reply->claim->copied);
 	assert_true(ruling.job.over);
 	fixture_done(reply);
@@ -377,7 +377,7 @@ TEST(a_spill_keeps_nobody_from_looking, struct fixture *fixture)
 	spill_heap_free(spill);
 }
 
-/* Nobody would be told that all stores were ended: they are served on. */
+/* Nobody would learn that all stores were ended, so they are served again. */
 TEST(a_spill_that_nobody_waits_for_is_taken_back, struct fixture *fixture)
 {
 	struct spill *spill = spill_heap_new();
@@ -452,7 +452,7 @@ static void run_load(struct job *job)
 	load->loaded = stores_load_spills(load->stores, complain, NULL);
 }
 
-/* Who watches a daemon that begins is answered while it reads images from a slow disk. */
+/* A daemon that starts answers watchers while it reads images from a slow disk. */
 TEST(a_load_stops_nobody, struct fixture *fixture)
 {
 	const struct timeval often = { .tv_usec = 1000 };

@@ -26,7 +26,7 @@ TEST(of_two_rosters_the_later_owners_is_newer)
 	assert_false(ps_roster_newer(&many, &later));
 }
 
-/* By (epoch, version): every two, and every three, of a few, and of none. */
+/* Compares every two and every three of several rosters, and NULL, by (epoch, version). */
 TEST(the_order_of_rosters_is_total)
 {
 	enum { EPOCHS = 3, VERSIONS = 3, COUNT = EPOCHS * VERSIONS + 1 };
@@ -81,7 +81,7 @@ TEST(a_making_gives_way_to_a_store, struct scene *s)
 	assert_int_equal(s->j.image_set, 4);
 }
 
-/* One image that is settled decides: an open settles the others first. */
+/* One settled image decides the creation: an open settles the others first. */
 TEST(a_making_that_is_decided_opens, struct scene *s)
 {
 	list(s, 0, 0, 2, 7);
@@ -109,7 +109,7 @@ TEST(two_stores_that_show_as_much_are_ambiguous, struct scene *s)
 }
 
 /* A client that may create stores made one of this name on three spare daemons. It shows more
- * images than the store that has all the data, of which one mirror of three is down. */
+ * images than the store with the data, which has one of its three mirrors down. */
 TEST(a_store_does_not_win_by_its_number_of_images, struct scene *s)
 {
 	list(s, 0, 0, 2, 0x7);
@@ -137,7 +137,7 @@ TEST(the_store_that_shows_more_of_its_roster_is_meant, struct scene *s)
 	assert_int_equal(judge(s), PS_OUTLOOK_AMBIGUOUS);
 }
 
-/* The roster of the store that is meant has an address at which another one is now. */
+/* The roster of the right store has an address at which another store is now. */
 TEST(a_store_that_nobody_named_is_not_meant, struct scene *s)
 {
 	list(s, 0, 0, 1, 0x1);
@@ -263,8 +263,8 @@ TEST(a_mark_counts_for_its_own_change_alone, struct scene *s)
 	assert_false(s->j.is_decided);
 }
 
-/* A spill that was put back is a second image of the same parent: one of the two is the member, and
- * the same one whoever is asked first. Where the parent is there as well, neither is. */
+/* A spill that was put back is a second image with the same parent. One of the two is the member,
+ * and the same one in any order of answers. If the parent is there as well, neither is. */
 TEST(of_two_loaded_from_the_same_one_counts, struct scene *s)
 {
 	list(s, 0, 0, 2, 0x7);
@@ -290,7 +290,7 @@ static void load_first(struct scene *s, unsigned count)
 	}
 }
 
-/* By two addresses: it would have two voices. */
+/* One image answers at two addresses, but has one vote. */
 TEST(one_image_has_one_voice, struct scene *s)
 {
 	list(s, 0, 0, 2, 0x7);
@@ -328,8 +328,9 @@ TEST(one_empty_daemon_is_one_member)
 	assert_int_equal(s.j.duplicate_of[4], 3);
 }
 
-/* The same where nobody named one of the two, as where a roster leads to this host's own daemon. It
- * has no voice, is no member that lost its memory, and does not keep the store from opening. */
+/* The same if nobody named one of the two, for instance where a roster's address leads to this
+ * host's own daemon. It has no vote, is no member that lost its memory, and does not keep the store
+ * from opening. */
 TEST(an_address_that_leads_elsewhere_counts_for_nothing, struct scene *s)
 {
 	list(s, 0, 0, 2, 0x7);
@@ -348,7 +349,7 @@ TEST(an_address_that_leads_elsewhere_counts_for_nothing, struct scene *s)
 	s->of[0].roster[0].acks = 3;
 	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
 	s->of[0].roster[0].acks = 2;
-	/* Also where both were loaded from a spill. */
+	/* The same if both were loaded from a spill. */
 	load_first(s, 2);
 	assert_judged(s, PS_OUTLOOK_OPENS, 5);
 	assert_int_equal(s->j.duplicate_set, 2);
@@ -478,14 +479,14 @@ TEST(an_image_of_a_fork_is_not_replaced, struct scene *s)
 	header->roster = &s->of[0].roster[2];
 	assert_false(ps_image_forked(header, &s->of[0].roster[1], NULL));
 	header->roster = &s->of[0].roster[1];
-	/* It counts by the roster that is to be, too; a copy that is under way does not. */
+	/* The image also counts by the next roster; an image that is being copied does not. */
 	header->roster = &s->of[0].roster[2];
 	header->next_roster = &s->of[0].roster[1];
 	list(s, 0, 3, 1, 0x4);
 	assert_true(ps_image_forked(header, &s->of[0].roster[3], NULL));
 	header->next_roster = NULL;
 	assert_false(ps_image_forked(header, &s->of[0].roster[3], NULL));
-	/* As that which it was loaded from; and with an id that it does not know. */
+	/* The image counts by its parent's id, and not with an id that no roster has. */
 	header->roster = &s->of[0].roster[1];
 	header->image_id = image_of(0, 6);
 	assert_false(ps_image_forked(header, &s->of[0].roster[0], NULL));
@@ -495,7 +496,7 @@ TEST(an_image_of_a_fork_is_not_replaced, struct scene *s)
 	assert_false(ps_image_forked(header, &s->of[0].roster[3], NULL));
 }
 
-/* One image of three knows no newest state, and is in nobody's way. */
+/* One image of three does not know the newest state, and hinders nobody. */
 TEST(what_is_left_of_a_roster_stops_no_open, struct scene *s)
 {
 	list(s, 0, 0, 2, 0x7);
@@ -538,7 +539,7 @@ TEST(a_member_with_an_image_of_a_fork_is_not_made_anew, struct scene *s)
 	tell(s, 0, 4, 0, 9);
 	s->told[1].address = address_of(0, 1);
 	assert_int_equal(judge(s), PS_OUTLOOK_FORKED);
-	/* Its address comes from the roster: whoever asks means the other history. */
+	/* The address comes from the roster, so the client means the other history. */
 	s->told[1].from_roster = true;
 	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
 	assert_ptr_equal(s->j.member_ids[1], image_of(0, 1).data);

@@ -60,7 +60,7 @@ TEST(an_image_that_is_being_raised_is_of_the_store, struct scene *s)
 	assert_int_equal(s->j.member_set, 0x3);
 }
 
-/* It never heard of the key: it counts for nothing, and may be made anew like one that is lost. */
+/* The image never heard of the key: it counts for nothing, and may be made anew like a lost one. */
 TEST(an_image_from_before_the_raise_may_be_replaced, struct scene *s)
 {
 	list(s, 0, 0, 3, 0x7);
@@ -87,7 +87,7 @@ TEST(only_a_raised_store_may_have_a_fork_without_the_key, struct scene *s)
 	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
 }
 
-/* A key of which the id is made outdoes any other; of two others neither does. */
+/* A key from which the id is derived outweighs any other; of two others neither wins. */
 TEST(two_keys_of_one_id_are_ambiguous)
 {
 	for (unsigned turn = 0; turn < 2; turn++) {

@@ -78,7 +78,7 @@ static void draw(struct scene *s, uint32_t seed)
 	}
 }
 
-/* The same mirrors in another order: told[i] goes to place to[i]. */
+/* Copies the scene with its mirrors in another order: told[i] goes to place to[i]. */
 static void shuffle(const struct scene *s, struct scene *other, unsigned to[MIRRORS])
 {
 	*other = *s;
@@ -140,7 +140,7 @@ TEST(whoever_is_asked_first_it_is_judged_alike)
 	}
 }
 
-/* One that does not answer, or whose image left the roster. */
+/* Adds a mirror that does not answer, or whose image left the roster. */
 TEST(who_knows_no_more_changes_nothing)
 {
 	static struct scene s, more;
@@ -243,7 +243,7 @@ static const struct ps_told *find_image(const struct scene *s, const Perseas__Me
 
 enum worth { ABSENT, LOST, THERE, VOICE, CANDIDATE };
 
-/* Is a member of the one roster one of the other? The image itself may be meant, as one that is. */
+/* Returns true if a member of one roster, by its image, is a member of the other. */
 static bool meets(const Perseas__Roster *roster, const Perseas__Roster *other)
 {
 	for (size_t k = 0; roster && k < roster->n_members; k++)
@@ -257,8 +257,8 @@ static bool lists(const Perseas__Roster *roster, ProtobufCBinaryData id)
 	return id.len && ps_roster_member(roster, id.data);
 }
 
-/* May it be replaced? Not where it counts for others, whose rosters have none of these images. Once
- * a change is decided, the roster before it says nothing any more. */
+/* Returns true if the image may be replaced: it counts for no other store, whose rosters have none
+ * of these images. After a change is decided, the roster before it means nothing. */
 static bool is_free(const struct scene *s, const Perseas__Header *header)
 {
 	const Perseas__Roster *one = header->roster, *two = header->next_roster;

@@ -31,7 +31,7 @@ TEST(a_new_store_has_level_0_where_that_is_asked_for)
 	owner_free(o);
 }
 
-/* One of the mirrors is of the version before. */
+/* One of the mirrors has the previous version. */
 TEST(a_new_store_has_the_level_that_all_of_its_mirrors_read)
 {
 	struct owner *o = owner_new(MIRRORS);

@@ -100,7 +100,7 @@ static void *run_echoes(void *arg)
 	return NULL;
 }
 
-/* Writes blocks of which each differs from the one before, until the connection ends. */
+/* Writes blocks, each different from the one before, until the connection ends. */
 static void *run_flood(void *arg)
 {
 	struct owner *owner = arg;
@@ -175,7 +175,7 @@ TEST(different_stores_are_on_different_threads, struct fixture *fixture)
 	leave(&owners[2]);
 }
 
-/* What the image was when a cut had returned. */
+/* The image's bytes when the cut returned. */
 static uint8_t at_cut[BLOCK];
 
 static void note_cut(void *arg, const struct store_event_info *news)
@@ -321,7 +321,7 @@ TEST(others_wait_for_what_they_took_beside_data, struct fixture *fixture)
 	leave(&owner);
 }
 
-/* They go on when their time has come. */
+/* Other requests continue when their turn comes. */
 TEST(others_get_their_part_beside_data, struct fixture *fixture)
 {
 	enum { REQUESTS = 100, AHEAD_NS = 2000000, WAIT_NS = 30000000 };
@@ -337,7 +337,8 @@ TEST(others_get_their_part_beside_data, struct fixture *fixture)
 	}
 }
 
-/* What they take counts, data or not; but nobody waits for longer than a tenth of a second. */
+/* Time that others use counts, with or without data, but nobody waits for more than a tenth of a
+ * second. */
 TEST(what_others_take_counts_until_it_is_too_much, struct fixture *fixture)
 {
 	enum { SOME_NS = 90000000, TOO_MUCH_NS = 2000000000 };
@@ -375,7 +376,7 @@ TEST(the_loop_keeps_nobody_out, struct fixture *fixture)
 	leave(&owner);
 }
 
-/* It spins for an hour after each byte that comes. */
+/* The thread polls for an hour after each byte. */
 TEST(a_thread_that_spins_still_stops, struct fixture *fixture)
 {
 	struct owner owner;

@@ -78,7 +78,7 @@ TEST(a_mirrors_large_pages_are_mapped_as_such)
 	}
 }
 
-/* Whatever the kernel would have chosen. */
+/* The result does not depend on what the kernel would choose. */
 TEST(a_place_is_a_multiple_of_a_large_page)
 {
 	assert_null(ps_large_place(PS_LARGE_PAGE - 1));

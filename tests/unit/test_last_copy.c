@@ -100,7 +100,7 @@ TEST(test_the_last_source_cannot_leave, struct fixture *f)
 	assert_carries(f, 1);
 }
 
-/* Of two mirrors there are, the store has one. */
+/* Sets up two mirrors, of which the store has one. */
 static int setup_only_one(void **state)
 {
 	struct owner *o = owner_new(2);

@@ -54,7 +54,8 @@ static uint8_t *later_file(const Perseas__Header *header, enum later what, size_
 	return bytes;
 }
 
-/* Whatever a later version may change in a header file; what is broken is not called later. */
+/* The header files of later versions, whatever they change; a damaged file is never taken for
+ * one. */
 TEST_WITH(a_header_file_of_a_later_version_is_told_from_a_damaged_one, NULL, NULL)
 {
 	struct message_header *h = message_header_new();
@@ -119,7 +120,7 @@ static void fill_create(Perseas__CreateRequest *create, struct message_header *h
 	create->roster = &h->roster;
 }
 
-/* So an older mirror cannot join such a store, and nobody makes one. */
+/* An older mirror cannot join such a store, and nobody creates one. */
 TEST_WITH(a_mirror_takes_no_roster_of_a_later_level, NULL, NULL)
 {
 	struct message_header *h = message_header_new();
@@ -245,7 +246,7 @@ static void start_with_later(struct rig *rig, enum later what)
 	free(bytes);
 }
 
-/* What an owner of this version asks of it, which has lost sight of the store. */
+/* Asks for a rebuild, as an owner of this version does that lost sight of the store. */
 static Perseas__Status ask_rebuild(struct rig *rig, struct peer *peer)
 {
 	struct message_header *h = message_header_new();
@@ -283,7 +284,7 @@ static void assert_all_refused(struct rig *rig)
 	assert_int_equal(mirror_create(&rig->mirror, "bank", 1), -STATUS(EXISTS));
 }
 
-/* Whoever asks what of it: and the later version finds everything as it left it. */
+/* Whatever is asked, the later version finds everything unchanged. */
 TEST(a_mirror_leaves_an_image_of_a_later_version_as_it_is, struct rig *rig)
 {
 	unsigned pieces;
@@ -303,7 +304,7 @@ TEST(a_mirror_leaves_an_image_of_a_later_version_as_it_is, struct rig *rig)
 		assert_int_equal(after.size, later.size);
 		assert_memory_equal(after.bytes, later.bytes, later.size);
 		assert_int_equal(memory_heap_pieces(rig->mirror.memory), pieces);
-		/* Here this version is the one that understands the image. */
+		/* In this test the present version is the one that understands the image. */
 		start_with(rig, before.bytes, before.size);
 		assert_int_equal(rig->complaints, 0);
 		free(before.bytes);
@@ -313,7 +314,7 @@ TEST(a_mirror_leaves_an_image_of_a_later_version_as_it_is, struct rig *rig)
 	assert_bank(rig, 1, "made");
 }
 
-/* In memory, and on disk: the one that could be read does not take the place of the other. */
+/* In memory and on disk, a readable spill does not replace the image of the later version. */
 TEST(no_spill_replaces_an_image_of_a_later_version, struct rig *rig)
 {
 	uint8_t *bytes, *copy;
@@ -387,7 +388,7 @@ TEST(no_spill_does_without_an_image_of_a_later_version, struct rig *rig)
 	                 -STATUS(BAD_VERSION));
 	assert_non_null(strstr(rig->mirror.why.text, "nothing was ended"));
 	assert_int_equal(spill_heap_count(rig->spill), 0);
-	/* Whoever ends it all the same is told, and the others are spilled. */
+	/* The operator is told about this image, and the others are spilled. */
 	sum = end(rig);
 	assert_int_equal(sum.stores, 1);
 	assert_int_equal(sum.failed, 1);

@@ -22,7 +22,7 @@ static struct ps_env *env_with(struct owner *o, const char *learnt)
 	return env;
 }
 
-/* As perseas_open with LIST. */
+/* Opens like perseas_open with LIST, having learned `learnt`. */
 static int open_learnt(struct owner *o, const char *learnt, uint32_t flags)
 {
 	struct perseas_options options = o->options;
@@ -52,7 +52,7 @@ static struct owner *begin_left(void)
 	return o;
 }
 
-/* One of them is enough: the roster tells of the other. */
+/* One of the mirrors is enough: its roster names the other. */
 TEST(a_store_that_left_its_list_is_opened_where_it_is)
 {
 	struct owner *o = begin_left();
@@ -125,7 +125,7 @@ TEST(no_store_is_made_there)
 	owner_free(o);
 }
 
-/* It may be there still, where that mirror does not answer. */
+/* The store may exist while that mirror does not answer. */
 TEST(none_is_made_while_it_may_be_there)
 {
 	struct owner *o = begin_left();
@@ -152,7 +152,7 @@ static unsigned count_learnt(const char *text, const char *list)
 
 #define ABOUT(store) "store " store "\nlist " LIST "\n"
 
-/* What is malformed, or of another store or list, says nothing of this one. */
+/* Text that is malformed, or about another store or list, is ignored. */
 TEST(it_is_of_one_store_and_list)
 {
 	static const char *const wrong[] = { "",           "0:1",          " ",        "m1:1",

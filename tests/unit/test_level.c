@@ -22,7 +22,7 @@ static ProtobufCBinaryData key_of(uint8_t *key)
 	return (ProtobufCBinaryData){ key ? PS_KEY_SIZE : 0, key };
 }
 
-/* What a store of level 1 is made with. */
+/* The messages that make a store of level 1. */
 struct making {
 	Perseas__Roster roster;
 	Perseas__Member member, *members[1];
@@ -207,7 +207,7 @@ TEST(no_image_of_level_1_is_rebuilt_without_the_key, struct rig *rig)
 	assert_int_equal(header_here(rig)->key.len, PS_KEY_SIZE);
 }
 
-/* Whoever looks, and whoever finishes a copy, hears of the store, and not of its key. */
+/* A client that looks, or finishes a copy, learns about the store but not its key. */
 TEST(the_key_is_told_only_to_a_claimer, struct rig *rig)
 {
 	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
@@ -288,7 +288,7 @@ static void assert_claim_tells_id(struct rig *rig, uint64_t epoch, const uint8_t
 	store_session_ended(&peer.session);
 }
 
-/* The same of a segment's random id: publish, claims, restarts and spills keep it. */
+/* A segment's random id stays, too, through publish, claims, restarts and spills. */
 TEST(a_random_id_stays_with_the_image_and_its_spill, struct rig *rig)
 {
 	struct writer writer;
@@ -340,7 +340,7 @@ TEST(who_does_not_read_the_level_gets_nothing_of_the_store, struct rig *rig)
 	assert_int_equal(reply->list->n_stores, 1);
 	assert_string_equal(reply->list->stores[0]->header->store, "old");
 	perseas__reply__free_unpacked(reply, NULL);
-	/* It may know that the name is taken. */
+	/* The client may learn that the name is taken. */
 	making_begin(&m, another);
 	m.roster.level = 0;
 	m.create.key = key_of(NULL);
@@ -457,7 +457,7 @@ TEST(only_an_owner_that_knows_levels_is_asked_to_raise_one, struct rig *rig)
 	rig->owner.session.version = BEFORE + 1;
 	assert_int_equal(status_of(ask(rig, &peer, PERSEAS__REQUEST__BODY_ORDER, &request)),
 	                 STATUS(OK));
-	/* And whoever looks with that version is not told of it. */
+	/* A client of that version is not told about it. */
 	status.store = (char *)"bank";
 	reply = ask(rig, &peer, PERSEAS__REQUEST__BODY_STATUS, &status);
 	assert_int_equal(reply->store->status->order->kind, PERSEAS__ORDER_KIND__ORDER_RAISE);

@@ -92,7 +92,7 @@ TEST(a_session_ends_with_its_lifeline, struct fixture *fixture)
 	assert_true(fixture_ended(fixture, owner));
 }
 
-/* Who needs a place takes it from a lifeline, too. */
+/* A connection that needs a place may take a lifeline's. */
 TEST(a_lifeline_that_the_mirror_closes_ends_nothing, struct fixture *fixture)
 {
 	struct token token;
@@ -148,7 +148,7 @@ TEST(nobody_names_the_session_of_another, struct fixture *fixture)
 	assert_true(goes_on(fixture, &token));
 }
 
-/* Else one end could end a chain of sessions as long as somebody likes. */
+/* Otherwise one end could keep a chain of sessions alive for as long as it liked. */
 TEST(a_connection_that_claims_is_no_lifeline_any_more, struct fixture *fixture)
 {
 	struct token token;
@@ -173,7 +173,7 @@ static ino_t socket_of(int fd)
 	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? st.st_ino : 0;
 }
 
-/* Has this thread's table that socket? */
+/* Returns true if this thread's descriptor table has that socket. */
 static bool is_here(ino_t socket)
 {
 	for (int fd = 0; fd < 1024; fd++)
@@ -191,7 +191,7 @@ static void assert_ends(int fd)
 	assert_int_equal(recv(fd, &byte, 1, 0), 0);
 }
 
-/* One end is the vault's alone: it ends when the vault drops it, and not when this table does. */
+/* Only the vault has one end: it ends when the vault drops it, and not with this table. */
 TEST_WITH(what_is_kept_is_in_no_other_table, NULL, NULL)
 {
 	struct ps_vault vault;
@@ -214,7 +214,7 @@ TEST_WITH(what_is_kept_is_in_no_other_table, NULL, NULL)
 	assert_int_equal(errno, EAGAIN);
 	ps_vault_drop(&vault, number);
 	assert_ends(pair[0]);
-	/* So the thread has taken what was given before that. */
+	/* So the thread has taken everything that was given before. */
 	assert_int_equal(recv(copy[0], &byte, 1, MSG_DONTWAIT), -1);
 	assert_int_equal(errno, EAGAIN);
 	assert_false(is_here(kept));
@@ -224,7 +224,7 @@ TEST_WITH(what_is_kept_is_in_no_other_table, NULL, NULL)
 	close(copy[0]);
 }
 
-/* What a child of fork would keep open would hide the end of its parent. */
+/* A copy in a child of fork would hide the end of its parent. */
 TEST_WITH(a_child_has_no_copy_of_what_is_kept, NULL, NULL)
 {
 	struct ps_vault vault;

@@ -11,7 +11,7 @@ enum { TRIO = 3, LINES = 64, ROUNDS = 5 };
 
 enum what { LINE_ASKED, LINE_ENTRUSTED, LINE_ENDED, SESSION_ENDED, RELEASED, KINDS };
 
-/* How a mirror of the version before is found out. */
+/* When the owner finds out that a mirror has the previous version. */
 enum age { PRESENT, REFUSED_WHEN_SENT, REFUSED_WHEN_ANSWERED };
 
 static struct {
@@ -167,8 +167,8 @@ TEST(a_lifeline_ends_after_the_release_and_the_session)
 	owner_free(o);
 }
 
-/* It is asked once for each session, and the owner goes on without. A mirror that was asked may
- * have granted it, for all that is known: such a connection stays for as long as the session. */
+/* The mirror is asked once for each session, and the owner goes on without a lifeline. A mirror
+ * that was asked may have granted it, so such a connection stays as long as the session. */
 TEST(a_mirror_of_the_version_before_has_no_lifeline)
 {
 	struct owner *o;

@@ -32,7 +32,7 @@ TEST(a_completion_wakes_those_whose_transactions_are_held)
 	assert_int_equal(woken, 4);
 }
 
-/* The leader's own is held last, and whoever waits for it was called before. */
+/* The leader's transaction completes last; its waiters were called before. */
 TEST(one_completion_of_all_wakes_all)
 {
 	begin_all();
@@ -79,7 +79,7 @@ TEST(the_leader_calls_all_of_a_crowd)
 	complete(WAITERS - 1);
 }
 
-/* Those that were called leave before there is a leader: the last of them sees to it. */
+/* Waiters that were called leave before there is a leader: the last of them appoints one. */
 TEST(there_is_a_leader_while_anybody_waits)
 {
 	begin_all();
@@ -91,7 +91,7 @@ TEST(there_is_a_leader_while_anybody_waits)
 	complete_to_end(1, 4);
 }
 
-/* One for whom any progress counts, as for room in the ring, sleeps beside the leader. */
+/* A waiter for any progress, such as room in the ring, sleeps next to the leader. */
 TEST(a_completion_wakes_who_waits_for_any)
 {
 	begin(0, first + 1);
@@ -104,7 +104,7 @@ TEST(a_completion_wakes_who_waits_for_any)
 	complete_to_end(1, 0);
 }
 
-/* It leads itself, and lets the next one lead. */
+/* The waiter leads itself, and then lets the next one lead. */
 TEST(who_waits_for_any_leads_too)
 {
 	begin(0, 0);
@@ -117,7 +117,7 @@ TEST(who_waits_for_any_leads_too)
 	complete_to_end(1, 1);
 }
 
-/* Nobody is in the line, and the leader leaves: nobody else would see completions. */
+/* When the leader leaves, nobody else in the line would see completions. */
 TEST(who_waits_for_any_is_woken_when_the_leader_leaves)
 {
 	begin(0, first);
@@ -134,7 +134,7 @@ TEST(who_waits_for_any_is_woken_when_the_leader_leaves)
 	complete(WAITERS);
 }
 
-/* Who leads for others sleeps on the links, however long a commit may spin. */
+/* A leader of others sleeps on the links, however long a commit may spin. */
 TEST(nobody_spins_beside_others)
 {
 	begin_all();
@@ -177,7 +177,7 @@ TEST(who_gives_up_looks_before)
 	complete_to_end(1, 0);
 }
 
-/* The same of a commit, which would be in doubt. */
+/* A commit looks once more, too, before it is in doubt. */
 TEST(a_commit_looks_before_it_is_in_doubt)
 {
 	uint64_t since = 0;
@@ -206,7 +206,7 @@ TEST(nobody_looks_beside_the_leader)
 	assert_int_equal(end(1), 0);
 }
 
-/* What the leader sleeps on holds until somebody polls, whatever that brings. */
+/* The leader's sleep is valid until any thread polls, whatever that brings. */
 TEST(the_leader_sleeps_anew_when_another_has_taken_completions)
 {
 	begin(0, first + 1);
@@ -234,7 +234,8 @@ TEST(the_leader_sleeps_anew_when_another_has_taken_an_event)
 	complete_to_end(1, 0);
 }
 
-/* One whose transaction is held was called, and has not run: others are led all the same. */
+/* A waiter whose transaction is held was called but has not run: others get a leader all the
+ * same. */
 TEST(nobody_waits_for_who_was_called_to_lead)
 {
 	slow[1] = true;
@@ -248,7 +249,7 @@ TEST(nobody_waits_for_who_was_called_to_lead)
 		assert_int_equal(end(i), 0);
 }
 
-/* Of several who leave before the heir has run, the first one has called it. */
+/* Several waiters leave before the heir has run; the first of them has called it. */
 TEST(one_heir_is_called)
 {
 	for (unsigned i = 1; i < WAITERS; i++)

@@ -57,14 +57,14 @@ TEST(an_end_takes_all_and_wakes_who_sleeps, struct owner *o)
 	o->p->commit.line.leader = false;
 }
 
-/* Nobody sleeps on the links: no commit is told. */
+/* Nobody sleeps on the links, so no commit is woken. */
 TEST(an_end_wakes_no_more_than_those, struct owner *o)
 {
 	assert_int_equal(end_link(o), 1u << PS_KEEPER);
 	assert_nothing_is_left(&o->p->mirrors[2]);
 }
 
-/* What was under way is forgotten, and sent again over the next link. */
+/* Entries in flight are forgotten, and sent again over the next link. */
 TEST(a_mirror_goes_on_over_the_next_link, struct owner *o)
 {
 	struct perseas_mirror_stat stat;

@@ -36,7 +36,7 @@ TEST(each_is_told_with_what_it_has, struct owner *o)
 	first = begin(o, 0);
 	assert_int_equal(perseas_set_range(first, o->bytes, 10), 0);
 	assert_int_equal(perseas_set_range(first, o->bytes + 100, 10), 0);
-	/* It touches the one before, and overlaps it. */
+	/* The range touches and overlaps the one before it. */
 	assert_int_equal(perseas_set_range(first, o->bytes + 105, 10), 0);
 	assert_int_equal(owner_put(o, 500, 5, 1), 0);
 	assert_int_equal(owner_put(o, 500, 5, 2), 0);
@@ -61,7 +61,7 @@ TEST(each_is_told_with_what_it_has, struct owner *o)
 	assert_int_equal(list[1].locks, 2);
 	assert_ptr_equal(list[2].tx, third);
 	assert_int_equal(list[3].ranges, UINT32_MAX);
-	/* Whoever ends is not on it any more. */
+	/* A transaction that ended is not listed any more. */
 	assert_int_equal(perseas_abort(second), 0);
 	assert_int_equal(listed(o, list, 4), 2);
 	assert_ptr_equal(list[1].tx, third);

@@ -44,7 +44,7 @@ enum {
 	REGIONS = 3,
 };
 
-/* What both processes see of each other, apart from the image itself. */
+/* Memory that both processes share besides the image. */
 struct desk {
 	_Alignas(LINE) _Atomic uint64_t go;   /* the round that has begun */
 	_Alignas(LINE) _Atomic uint64_t done; /* the last round that the owner ended */
@@ -224,7 +224,7 @@ static void fill(struct chain *c, uint64_t seq, unsigned count, uint32_t length)
 		c->data[i] = seq;
 	ps_slot_encode(&c->slot, EPOCH, seq, 64, 0);
 	c->writes[0] = (struct ps_write){ c->record, PS_RING_OFFSET, PS_REGION_LOG, RECORD };
-	/* Two lines each, of which the processor fetches no other beforehand. */
+	/* The writes are two lines apart, so that the processor prefetches no other one. */
 	for (unsigned i = 0; i < count; i++)
 		c->writes[1 + i] = (struct ps_write){ c->data, (uint64_t)i * PS_PAGE,
 			                              PS_REGION_SEGMENT, length };
@@ -236,8 +236,8 @@ static void fill(struct chain *c, uint64_t seq, unsigned count, uint32_t length)
 }
 
 /*
- * One chain a round. A link that was fenced stays so: what the link was like when it was new is put
- * back, since to attach anew takes longer than all else.
+ * Posts one chain a round. A fenced link stays fenced, so its state when it was new is put back;
+ * attaching anew would take longer than everything else.
  */
 static void post_in_rounds(struct place *place, struct ps_link *link)
 {
@@ -326,7 +326,7 @@ static void take_lines(struct place *place, uint64_t round)
 		                       (size_t)i * PS_PAGE) = round;
 }
 
-/* One takeover: does the mirror miss a slot that the owner was told is good? */
+/* Takes over once. Returns true if the mirror misses a slot that the owner was told is good. */
 static bool loses_slot(struct place *place, uint64_t round)
 {
 	struct desk *desk = place->desk;
@@ -380,7 +380,7 @@ static void an_owner_that_cannot_register_keeps_its_fence(void **state)
 	take_over_again_and_again(place, true);
 }
 
-/* The same with an owner that leaves its fence to the mirror's membarrier. */
+/* The same with an owner that relies on the mirror's membarrier for its fence. */
 static void the_mirrors_fence_reaches_the_owner(void **state)
 {
 	struct place *place = place_of(state);
@@ -400,8 +400,8 @@ static uint64_t word(const struct place *place, uint32_t region, uint64_t offset
 		memory_order_acquire);
 }
 
-/* What a mirror that dies now would find: data of a transaction that has no record, or a slot of
- * one whose data is not there. The owner goes on meanwhile: what is read later may be newer. */
+/* Looks for what a mirror that dies now could have: data of a transaction without its record, or a
+ * slot without its data. The owner goes on, so what is read later may be newer. */
 static void look(struct place *place, uint32_t length, uint64_t offset)
 {
 	uint64_t data = word(place, PS_REGION_SEGMENT, offset);
@@ -421,7 +421,8 @@ static void look(struct place *place, uint32_t length, uint64_t offset)
 		         (unsigned long long)slot.seq, length);
 }
 
-/* Has the owner's next stores to its record wait for memory, unlike those around the caches. */
+/* Makes the owner's next stores to its record wait for memory, unlike its stores around the
+ * caches. */
 static void flush_record(const struct place *place)
 {
 #if defined(__x86_64__)

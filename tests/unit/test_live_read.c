@@ -106,7 +106,8 @@ TEST(a_segment_that_is_destroyed_meanwhile_fails_no_copy)
 	assert_true(before > 20 && meanwhile > 100);
 }
 
-/* The same table but for a death, which may be announced before it is known to have come. */
+/* The tables are equal except for a death, which may be announced before it is known to have
+ * happened. */
 TEST(a_segment_that_is_dead_is_no_longer_the_same)
 {
 	Perseas__StoreStatus before = PERSEAS__STORE_STATUS__INIT, after = before;
@@ -130,7 +131,7 @@ TEST(a_store_that_changes_too_fast_is_refused)
 	assert_int_equal(ps_copy_take(&copy, &world.peers, "s"), PS_EXIT_NO);
 }
 
-/* Whatever a mirror sends, nothing outside of the memory is touched, and there is an end. */
+/* Whatever a mirror sends, nothing outside the memory is touched, and reading ends. */
 TEST(a_mirror_that_lies_does_no_harm)
 {
 	unsigned refused = 0;

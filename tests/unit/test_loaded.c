@@ -8,7 +8,7 @@
 
 struct unit_fixture unit_fixture = { setup_five, teardown };
 
-/* Three mirrors, all of which acknowledge, and one that is none of the store's. */
+/* Sets up three mirrors with W = 3, and one that does not belong to the store. */
 static int setup_all(void **state)
 {
 	struct fixture *f;
@@ -24,7 +24,7 @@ static int setup_all(void **state)
 	return 0;
 }
 
-/* It goes on from where it was, and the others know its id. */
+/* The image goes on from where it was, and the others know its id. */
 TEST_WITH(a_loaded_image_goes_on, setup, teardown, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -42,7 +42,8 @@ TEST_WITH(a_loaded_image_goes_on, setup, teardown, struct fixture *f)
 	assert_carries(f, 2);
 }
 
-/* Does the roster that a mirror has recorded list mirror 1 by the id with which it was loaded? */
+/* Returns true if the mirror's recorded roster lists mirror 1 by the id with which it was
+ * loaded. */
 static bool knows_own_id(struct fixture *f, unsigned mirror)
 {
 	Perseas__Header *header = header_of(f, mirror);
@@ -97,7 +98,7 @@ TEST(nobody_waits_until_it_is_recorded, struct fixture *f)
 	assert_image(f, 1);
 }
 
-/* It takes long itself. */
+/* The loaded mirror itself is slow. */
 TEST(nobody_waits_for_a_loaded_mirror, struct fixture *f)
 {
 	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_ROSTER);
@@ -126,7 +127,7 @@ TEST(a_session_that_breaks_meanwhile_changes_nothing, struct fixture *f)
 
 /* --- it is not recorded, and something else is told --- */
 
-/* It comes back during a change of the roster: it is told its id after W others know that. */
+/* The mirror returns during a change of the roster: it is told its id after W others know it. */
 TEST(a_change_tells_it_after_the_others, struct fixture *f)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, "sim://4", NULL, 3,
@@ -219,7 +220,7 @@ TEST_WITH(a_making_tells_it_after_the_others, setup_all, teardown, struct fixtur
 	assert_goes_on(f);
 }
 
-/* So it is of a change, by which the one that was lost is replaced. */
+/* The same in a change that replaces the lost mirror. */
 TEST_WITH(a_dead_mirror_is_replaced_beside_it, setup_all, teardown, struct fixture *f)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://3",

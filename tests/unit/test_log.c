@@ -11,7 +11,7 @@ static char written[8192];
 
 static int errors_before; /* where standard error led before errors_catch() */
 
-/* Has standard error lead into a pipe. Returns the end at which it is read. */
+/* Redirects standard error into a pipe. Returns the end that is read. */
 static int errors_catch(void)
 {
 	int ends[2];
@@ -30,7 +30,7 @@ static void errors_restore(void)
 	close(errors_before);
 }
 
-/* What the daemon writes to standard error while `act` runs. */
+/* Returns what the daemon writes to standard error while `act` runs. */
 static const char *written_by(void (*act)(void))
 {
 	const int errors = errors_catch();
@@ -88,7 +88,7 @@ static void warn(void)
 	log_event(LOG_LEVEL_WARNING, "odd", NULL, "odd");
 }
 
-/* About the command line: whoever wrote it reads it at once. */
+/* A message about the command line is read at once by its author. */
 TEST(before_it_begins_a_line_is_the_sentence)
 {
 	assert_string_equal(written_by(warn), "perseasd: warning: odd\n");
@@ -124,7 +124,7 @@ static void begin_in_journal(void)
 		acts();
 }
 
-/* What is written while `act` runs where the journal's stream is in the environment. */
+/* Returns what is written while `act` runs with the journal's stream in the environment. */
 static const char *written_in_journal(void (*act)(void))
 {
 	acts = act;
@@ -178,7 +178,7 @@ static int ear_open(void)
 	return fd;
 }
 
-/* What it was sent first; "": nothing. */
+/* Closes the socket. Returns the first message that it got, or "". */
 static const char *ear_close(int fd)
 {
 	static char sent[LOG_JOURNAL_MAX];
@@ -192,7 +192,7 @@ static const char *ear_close(int fd)
 	return sent;
 }
 
-/* What the journal is sent while `act` runs; nothing is written to standard error. */
+/* Returns what the journal is sent while `act` runs. Nothing may be written to standard error. */
 static const char *sent_by(void (*act)(void))
 {
 	const int fd = ear_open();
@@ -391,7 +391,7 @@ TEST_WITH(a_reader_that_stands_still_holds_nobody, NULL, NULL)
 	for (int i = 0; i < 20000; i++)
 		log_event(LOG_LEVEL_INFO, "odd", NULL, "line number %d", i);
 	while (missing == 0 && fgets(line, sizeof(line), text)) {
-		/* As the loop does, now and then. */
+		/* The loop flushes now and then. */
 		log_flush();
 		if (sscanf(line, "%*s perseasd: line number %d", &at) == 1) {
 			assert_int_equal(at, last + 1);
@@ -415,7 +415,7 @@ static void count(int number)
 	log_event(LOG_LEVEL_INFO, "odd", NULL, "number %d", number);
 }
 
-/* What the journal's socket has, from this number on; the next number. */
+/* Reads the journal's socket, from this number on. Returns the next number. */
 static int hear(int fd, int number)
 {
 	char sent[LOG_JOURNAL_MAX];
@@ -430,7 +430,7 @@ static int hear(int fd, int number)
 	return number;
 }
 
-/* Nobody reads the journal's socket, and then its stream: events become lines, in their order. */
+/* Nobody reads the journal's socket, nor then its stream: events become lines in their order. */
 TEST(a_journal_that_stands_still_holds_nobody)
 {
 	enum { MANY = 6000 };
@@ -449,7 +449,7 @@ TEST(a_journal_that_stands_still_holds_nobody)
 	assert_int_equal(hear(fd, next), next);
 	assert_false(log_flush());
 	while (next <= MANY && fgets(line, sizeof(line), text)) {
-		/* As the loop does, now and then. */
+		/* The loop flushes now and then. */
 		log_flush();
 		assert_int_equal(sscanf(line, "<6>number %d\n", &at), 1);
 		assert_int_equal(at, next++);

@@ -165,7 +165,7 @@ TEST(a_log_that_leads_elsewhere_than_its_slot_is_not_followed, struct fixture *f
 	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_AGAIN);
 }
 
-/* The same where the reader steps into the past. */
+/* The same when the reader goes back into the past. */
 TEST(what_the_record_under_way_has_overwritten_is_not_the_past, struct fixture *f)
 {
 	const struct ps_record *record;
@@ -186,7 +186,7 @@ static void act_go_on(struct fixture *f)
 	act_write_over(f);
 }
 
-/* The same where the owner goes on while the past is read. */
+/* The same while the owner goes on. */
 TEST(what_is_overwritten_meanwhile_is_not_the_past, struct fixture *f)
 {
 	const struct ps_record *record;

@@ -27,7 +27,7 @@ TEST(a_log_is_followed_over_the_rings_end, struct fixture *f)
 	}
 }
 
-/* One record more than the ring takes: what was read first would be lost. */
+/* With one more record than fits into the ring, the first one read would be lost. */
 TEST(a_reader_that_is_overtaken_knows_it, struct fixture *f)
 {
 	for (unsigned more = 1; more < 20; more++) {
@@ -147,7 +147,7 @@ TEST(the_past_is_read_as_far_as_it_reaches, struct fixture *f)
 	}
 }
 
-/* What is followed afterwards lies over no record of the past that was read. */
+/* Records that are followed later do not overwrite those of the past that were read. */
 TEST(the_past_is_kept_from_what_comes, struct fixture *f)
 {
 	const struct ps_record *record;
@@ -198,7 +198,7 @@ static int view(void *source, uint64_t position, uint64_t length, const void **b
 	return (int)liar->calls == liar->fails_at ? -1 : 0;
 }
 
-/* A chain of which the head alone, with a right checksum, is not what is looked for. */
+/* Records in the chain have only a head, with a right checksum, that is not the one expected. */
 TEST(a_record_that_does_not_fit_ends_the_chain)
 {
 	static const struct {

@@ -91,7 +91,7 @@ TEST(a_reader_that_goes_on_has_all_that_the_last_slot_counts, struct fixture *f)
 	assert_true(ahead > 0);
 }
 
-/* What the last slot counts was overwritten before it was followed. */
+/* Records up to the last slot were overwritten before they were followed. */
 TEST(a_slot_that_is_not_reached_is_a_loss, struct fixture *f)
 {
 	unsigned reached = 0, lost = 0;

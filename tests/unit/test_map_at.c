@@ -168,7 +168,7 @@ TEST(a_mirror_that_lags_is_not_read, struct owner *o)
 	assert_int_equal(map_at(o, find_room(ROOM), NULL), 0);
 	o->d->mirrors[0].hold = DIRECT_HOLD_WRITES;
 	assert_int_equal(owner_put(o, 0, 10, 99), 0);
-	/* What is under way is broken off: it lags for good. */
+	/* Cuts the writes in flight, so that the mirror lags for good. */
 	here = o->bytes;
 	direct_cut(o->d, 0);
 	assert_int_equal(perseas_unmap(o->p, here), 0);
@@ -206,7 +206,8 @@ TEST(pointers_are_found, struct owner *o)
 	}
 }
 
-/* The bytes at and beside the edges of segments whose order here differs from the recorded one. */
+/* Looks up bytes at and next to the edges of segments whose order here differs from the recorded
+ * one. */
 TEST(here_knows_the_edges, struct owner *o)
 {
 	uint8_t *room = find_room(8 * ROOM), *base[4], *record[4];
@@ -257,7 +258,7 @@ TEST(the_recorded_address_comes_first, struct owner *o)
 	assert_int_equal(map_at(o, NULL, &moved), 0);
 	assert_ptr_equal(o->bytes, record);
 	assert_int_equal(moved, 0);
-	/* It is mapped: that is its address, whether or not it is named. */
+	/* The segment is mapped: that is its address, named or not. */
 	assert_int_equal(map_at(o, record, &moved), 0);
 	assert_int_equal(owner_open(o, PERSEAS_TAKEOVER), 0);
 	there = occupy(record, PAGE);
@@ -366,7 +367,8 @@ TEST(bad_addresses_are_refused, struct owner *o)
 	assert_int_equal(perseas_map_at(o->p, "none", 0, NULL, &addr, NULL), PERSEAS_ENOSEGMENT);
 }
 
-/* It has one address at a time; a program that relies on the record is not given another one. */
+/* A segment has one address at a time, and a program that relies on the recorded one gets no
+ * other. */
 TEST(a_mapped_segment_stays, struct owner *o)
 {
 	uint8_t *record = info_of(o, "accounts").address, *here;

@@ -98,7 +98,7 @@ static void *look_far(void *arg)
 	                                         (uint64_t)(uintptr_t)rig->bytes + AT + 1);
 }
 
-/* What a late fetch brings comes neither to the new address nor to what lies at the old one. */
+/* Bytes of a late fetch reach neither the new address nor whatever is at the old one. */
 TEST(test_an_answer_that_is_late_finds_nobody, struct rig *rig)
 {
 	uint8_t *was, *there;
@@ -133,7 +133,7 @@ TEST(test_an_answer_that_is_late_finds_nobody, struct rig *rig)
 	assert_bytes(rig, 19);
 }
 
-/* What is missing would never come once the store is closed. */
+/* Missing bytes would never arrive after the store is closed. */
 TEST(test_only_what_is_here_is_retained, struct rig *rig)
 {
 	atomic_store(&rig_shut, true);

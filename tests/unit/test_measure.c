@@ -83,7 +83,8 @@ static int step_scripted(void *ctx)
 	return 0;
 }
 
-/* How many of six rounds are run of two with these rates, when they may differ by `spread`. */
+/* Returns how many of six rounds are run for two series with these rates, when they may differ by
+ * `spread`. */
 static unsigned rounds_run_by(bool busy, const double *first, const double *second, double spread)
 {
 	const struct measure_plan plan = {
@@ -103,7 +104,8 @@ static unsigned rounds_run_by(bool busy, const double *first, const double *seco
 	return rounds;
 }
 
-/* The same, whichever rates count: those that do not are steady. */
+/* Returns how many rounds are run, whether rates at rest or under load count; the other ones are
+ * steady. */
 static unsigned rounds_run(const double *first, const double *second, double spread)
 {
 	const unsigned rounds = rounds_run_by(false, first, second, spread);

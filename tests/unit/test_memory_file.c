@@ -206,7 +206,7 @@ TEST(the_promise_is_handed_out_read_only, struct place *place)
 	memory->ops->close(memory, &piece);
 }
 
-/* A header is replaced; a torn try of an earlier daemon is left beside it. */
+/* Replaces a header; a torn attempt of an earlier daemon is left next to it. */
 TEST(a_small_piece_is_replaced_whole, struct place *place)
 {
 	struct memory *memory = place->memory;
@@ -225,7 +225,7 @@ TEST(a_small_piece_is_replaced_whole, struct place *place)
 	assert_int_equal(memory->ops->load(memory, "bank", "header", &bytes, &len), 0);
 	assert_memory_equal(bytes, "second!\0\0", 9);
 	free(bytes);
-	/* What was the header is the next spare: no memory is asked for. */
+	/* The old header becomes the next spare, so no memory is needed. */
 	assert_int_equal(stat(path_of(place, "bank/header"), &before), 0);
 	assert_int_equal(memory->ops->replace(memory, "bank", "header", "3rd", 3), 0);
 	assert_int_equal(stat(path_of(place, "bank/.header.spare"), &after), 0);
@@ -328,7 +328,7 @@ TEST(what_owners_take_is_counted, struct place *place)
 	assert_int_equal(posix_fallocate(fd, 0, (off_t)large), 0);
 	assert_int_equal(memory->ops->beyond(memory, &piece), large - 4096);
 	assert_int_equal(memory->ops->used(memory), large);
-	/* What is beyond the piece is given back when it is closed. */
+	/* Bytes beyond the piece are given back when it is closed. */
 	memory->ops->close(memory, &piece);
 	assert_int_equal(memory->ops->open(memory, "bank", "segment-0.1", &piece), 0);
 	assert_int_equal(piece.size, 4096);
@@ -425,7 +425,7 @@ TEST(a_hole_is_filled_whatever_is_beyond_the_end, struct place *place)
 	ops->close(place->memory, &piece);
 }
 
-/* It has it mapped, and no descriptor of it any more; the daemon's limit counts it. */
+/* The process has the piece mapped, without a descriptor; the daemon's limit counts it. */
 TEST(what_is_mapped_counts_for_the_limit, struct place *place)
 {
 	struct memory *memory;
@@ -446,7 +446,7 @@ TEST(what_is_mapped_counts_for_the_limit, struct place *place)
 	memory->ops->close(memory, &piece);
 }
 
-/* What another process was given, has mapped, passed on to a child, or has cut short. */
+/* Another process got the piece, mapped it, passed it to a child, or cut it short. */
 TEST(the_kernel_tells_who_has_a_piece, struct place *place)
 {
 	const struct memory_ops *ops = place->memory->ops;

@@ -128,7 +128,7 @@ TEST(a_directory_of_another_daemon_is_left_alone, struct place *p)
 	assert_null(second_daemon(p));
 }
 
-/* What was there was a mount point, and what is below it is a disk; or there is nothing. */
+/* The directory was a mount point, and below it is a disk, or nothing. */
 TEST(no_directory_is_made_on_another_file_system, struct place *p)
 {
 	char other[] = "/tmp/perseas-names-XXXXXX";
@@ -162,7 +162,7 @@ TEST(a_directory_that_was_moved_is_told_of, struct place *p)
 	assert_true(settle(p));
 }
 
-/* So can a file, and a folder. */
+/* A file can be moved as well, and a folder. */
 TEST(what_was_moved_is_not_removed, struct place *p)
 {
 	char away[160];
@@ -221,7 +221,7 @@ static bool tells(struct place *p)
 	return poll(&ready, 1, 0) == 1;
 }
 
-/* Of removals in the directory, and in folders that were there and that came since. */
+/* Reports removals in the directory, and in old and new folders. */
 TEST(removals_are_told_of, struct place *p)
 {
 	struct piece piece;
@@ -241,7 +241,7 @@ TEST(removals_are_told_of, struct place *p)
 	p->ops->close(p->memory, &piece);
 }
 
-/* What was removed takes memory until it is closed, and no longer. */
+/* Removed files take memory until they are closed, and no longer. */
 TEST(what_is_gone_is_not_counted, struct place *p)
 {
 	const uint64_t used = p->ops->used(p->memory);

@@ -23,7 +23,7 @@ static void miss_an_owner(struct owner *o, unsigned absent)
 	direct_start(o->d, absent);
 }
 
-/* It missed an owner: where its own history ends is worked out from the logs of both. */
+/* The mirror missed an owner: the logs of both show where its own history ends. */
 TEST(test_behind_is_mended_by_delta, struct owner *o)
 {
 	miss_an_owner(o, 2);
@@ -50,7 +50,7 @@ TEST(test_delta_from_a_mended_mirror, struct owner *o)
 	assert_mirrored(o, 4);
 }
 
-/* It missed more than the log holds: it is copied whole, beside what it had. */
+/* The mirror missed more than the log holds: it is copied whole, next to its old image. */
 TEST_WITH(test_far_behind_is_copied_whole, setup_small_log, owner_teardown, struct owner *o)
 {
 	direct_crash(o->d, 2);
@@ -231,7 +231,7 @@ TEST(test_not_made_anew_with_too_few_others, struct owner *o)
 	assert_mirrored(o, 0);
 }
 
-/* Two of three lost everything: the one that is left may have missed what they acknowledged. */
+/* Two of three mirrors lost everything, and the third may have missed what they acknowledged. */
 TEST(test_most_memory_lost, struct owner *o)
 {
 	put_many(o, 3, 1);
@@ -350,8 +350,8 @@ TEST(test_making_anew_breaks, struct owner *o)
 	break_mending(o, lose_first);
 }
 
-/* The owner itself dies while it mends a mirror in place, and then another mirror dies: the one
- * that was being mended counts to R with nothing, and is made whole from the last one. */
+/* The owner dies while it repairs a mirror in place, and then another mirror dies: the joining one
+ * counts towards R with nothing, and is made whole from the last one. */
 TEST(test_joining_mirror_counts_with_nothing, struct owner *o)
 {
 	Perseas__Header *header;
@@ -361,7 +361,8 @@ TEST(test_joining_mirror_counts_with_nothing, struct owner *o)
 	fall_out_of_history(o);
 	memcpy(contents, o->bytes, SIZE);
 	owner_die(o);
-	/* It breaks at the mirror's second write, and the owner dies before it mends it again. */
+	/* The mirror breaks at its second write, and the owner dies before it repairs the mirror
+	 * again. */
 	o->d->mirrors[0].writes_left = 1;
 	assert_int_equal(owner_open(o, 0), 0);
 	owner_die(o);

@@ -15,7 +15,7 @@ static const struct {
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-/* The fields of the oneof `body`, of which each is a body case. */
+/* Returns true if the field belongs to the oneof `body`, and so is a body case. */
 static bool is_body(const ProtobufCFieldDescriptor *field)
 {
 	return field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF;

@@ -70,7 +70,7 @@ TEST(a_time_counts_in_its_bucket)
 	assert_int_equal(histogram.count, 4);
 }
 
-/* A kind or a status that is added to the protocol is to be counted, too. */
+/* A request or status that is added to the protocol must get a counter, too. */
 TEST(every_kind_and_every_status_has_a_counter)
 {
 	const ProtobufCMessageDescriptor *requests = &perseas__request__descriptor;

@@ -120,7 +120,7 @@ TEST(a_silent_name_server_is_not_waited_for, struct owner *o)
 	owner_map(o);
 	assert_int_equal(o->bytes[0], 2);
 	assert_int_equal(owner_stat(o).live, 2);
-	/* As if no name server could be reached. */
+	/* Opens as if no name server could be reached. */
 	assert_int_equal(open_named(o, BEFORE, NULL, 0, PERSEAS_TAKEOVER), 0);
 }
 
@@ -133,7 +133,7 @@ TEST(a_process_that_knows_nothing_waits, struct owner *o)
 	assert_int_equal(open_named(o, "", BEFORE, 0, 0), 0);
 }
 
-/* What it says is true now. */
+/* The name server's answer is the present truth. */
 TEST(a_name_server_that_answers_is_believed, struct owner *o)
 {
 	assert_int_equal(open_named(o, BEFORE, OTHERS, 0, 0), PERSEAS_ENOSTORE);
@@ -161,7 +161,7 @@ TEST(mirrors_that_do_not_do_are_replaced_by_those_of_the_list, struct owner *o)
 	assert_int_equal(open_named(o, OTHERS, BEFORE, 1, 0), 0);
 }
 
-/* What a mirror was said to be is forgotten with it; what a roster told is not. */
+/* Mirrors of a name are forgotten with it; mirrors that a roster named are not. */
 TEST(mirrors_of_the_list_are_not_those_that_a_roster_added, struct owner *o)
 {
 	ps_inherited_read(&server.inherited, "store " STORE "\nlist @bank\nlearnt 0:1 sim://4\n");
@@ -231,7 +231,7 @@ TEST(a_standby_follows_the_mirrors_that_are_known, struct owner *o)
 	assert_int_equal(look(), PS_OWNER_NONE);
 	assert_int_equal(server.in_flight, 0);
 	follow_end();
-	/* They have no store any more, which the name server may have elsewhere. */
+	/* These mirrors have no store any more; the name server may have it elsewhere. */
 	strcpy(server.inherited.named, OTHERS);
 	follow_list(o, "@bank", named_env(o));
 	assert_int_equal(look(), PS_OWNER_UNKNOWN);

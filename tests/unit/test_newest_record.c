@@ -78,8 +78,8 @@ TEST(it_is_asked_of_another_mirror, struct fixture *f)
 	assert_same_record(f, 1, 2);
 }
 
-/* A transaction is sent while the record is read: it brings its own, and the one that was read is
- * not sent, since the ring may have lapped. */
+/* A transaction is sent while the record is read. It brings its own record, and the one read is
+ * dropped, since the ring may have lapped. */
 TEST(a_transaction_that_is_sent_meanwhile_brings_its_own, struct fixture *f)
 {
 	answer_slowly(f->o, 0, PERSEAS__REQUEST__BODY_READ);

@@ -9,7 +9,8 @@ struct unit_fixture unit_fixture = { setup_noted, owner_teardown };
 
 /* --- posting, and waiting --- */
 
-/* It returns although no mirror has answered, and a wait tells when W hold it: not before. */
+/* The call returns before any mirror answered, and a wait returns when W mirrors hold the commit,
+ * not earlier. */
 TEST(test_it_returns_when_it_is_posted, struct owner *o)
 {
 	struct perseas_token one, two;
@@ -49,7 +50,7 @@ TEST(test_the_last_token_can_be_had_afterwards, struct owner *o)
 	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
 }
 
-/* One that only read gets the token of what it may have read. */
+/* A transaction that only read gets the token of the last commit that it may have read. */
 TEST(test_without_ranges_it_names_the_last_one, struct owner *o)
 {
 	struct perseas_token one, read;
@@ -196,7 +197,7 @@ TEST(test_doubt_is_found_without_a_waiter, struct owner *o)
 	assert_int_equal(owner_put(o, 0, 10, 3), 0);
 }
 
-/* As long as W get on there is no doubt, however long the last one takes. */
+/* While W mirrors make progress there is no doubt, however long the last commit takes. */
 TEST(test_what_gets_on_is_not_in_doubt, struct owner *o)
 {
 	const uint64_t most = (uint64_t)o->p->options.commit_timeout_ms * 1000000;
@@ -235,7 +236,7 @@ TEST(test_answers_are_looked_for_before_doubt, struct owner *o)
 	post(o, 3);
 	direct_collect(o->p);
 	assert_int_equal(owner_stat(o).in_doubt, 0);
-	/* Who posts looks, too, where the collector does not get to it. */
+	/* A thread that posts checks, too, where the collector has no turn. */
 	o->d->now += 100000000000u;
 	post(o, 4);
 	assert_int_equal(owner_stat(o).in_doubt, 1);
@@ -264,7 +265,7 @@ TEST(test_the_mark_does_not_fall, struct owner *o)
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 }
 
-/* The same where nobody had asked before the holder lost it. */
+/* The same when nobody had asked before the mirror was lost. */
 TEST(test_the_mark_is_taken_before_a_holder_is_lost, struct owner *o)
 {
 	uint64_t seq;
@@ -290,7 +291,7 @@ static void count_by(struct owner *o, uint32_t acks)
 	pthread_mutex_unlock(&o->p->lock);
 }
 
-/* One of three mirrors was enough, and then a roster counts by which it is not. */
+/* One mirror of three was enough, until a roster with a larger W counts. */
 TEST(test_the_mark_is_taken_before_a_roster_counts, struct owner *o)
 {
 	uint64_t seq;
@@ -314,7 +315,7 @@ static bool is_readable(int fd)
 	return poll(&look, 1, 0) == 1;
 }
 
-/* It can be read when W hold more, until somebody has looked. */
+/* The descriptor is readable when W mirrors hold more, until a thread has looked. */
 TEST(test_the_descriptor_tells_of_more, struct owner *o)
 {
 	const int fd = perseas_fd(o->p);
@@ -346,7 +347,7 @@ TEST(test_the_descriptor_tells_of_more, struct owner *o)
 	assert_true(is_readable(fd));
 }
 
-/* Whoever waits for more learns that there will be none. */
+/* A waiter for more learns that there will be no more. */
 TEST(test_the_descriptor_tells_of_the_fence, struct owner *o)
 {
 	const int fd = perseas_fd(o->p);
@@ -367,7 +368,7 @@ TEST(test_the_descriptor_tells_of_the_fence, struct owner *o)
 	assert_true(token.seq == posted.seq - 1);
 	assert_true(is_readable(fd));
 	assert_int_equal(perseas_wait(o->p, &posted, -1), PERSEAS_EFENCED);
-	/* What was held before is held. */
+	/* Commits that were held before the fence stay held. */
 	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
 	assert_int_equal(perseas_close(o->p), PERSEAS_EFENCED);
 	o->p = second;

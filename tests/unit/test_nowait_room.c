@@ -58,7 +58,7 @@ TEST(test_a_full_ring_holds_back, struct fixture *f)
 	assert_int_equal(owner_stat(o).live, o->d->count);
 }
 
-/* One mirror takes nothing for a while, longer than a commit that waits would wait for it. */
+/* One mirror takes nothing for longer than a waiting commit would wait for it. */
 TEST(test_a_hiccup_drops_no_mirror, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -77,7 +77,8 @@ TEST(test_a_hiccup_drops_no_mirror, struct fixture *f)
 	assert_int_equal(post_big(f, PERSEAS_NOWAIT, i), 0);
 	o->d->on_pause = NULL;
 	assert_int_equal(owner_stat(o).dropped, 0);
-	/* One that never takes anything again stops commits for a commit's time, and no longer. */
+	/* A mirror that never takes anything again stops commits for one commit's timeout, and no
+	 * longer. */
 	start = o->d->now;
 	for (unsigned more = 0; more < 100; more++)
 		assert_int_equal(post_big(f, PERSEAS_NOWAIT, i++), 0);
@@ -121,7 +122,7 @@ TEST(test_who_gets_on_is_waited_for, struct fixture *f)
 	wait_for_who_gets_on(f, PERSEAS_NOWAIT);
 }
 
-/* What nobody waits for has filled the ring, and not this commit. */
+/* Unawaited commits have filled the ring, not this one. */
 TEST(test_one_that_waits_is_as_patient, struct fixture *f)
 {
 	wait_for_who_gets_on(f, 0);
@@ -157,7 +158,8 @@ TEST(test_one_without_ranges_needs_no_room, struct fixture *f)
 	let_all_go(o);
 }
 
-/* What W do not hold stays in the ring: mirrors could never be sent it again without that. */
+/* Entries that W mirrors do not hold stay in the ring: they could not be sent again from anywhere
+ * else. */
 TEST(test_what_w_do_not_hold_stays_in_the_ring, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -329,7 +331,7 @@ TEST_WITH(test_what_may_be_lost_is_bounded_in_time, setup_bounded, owner_teardow
 	assert_int_equal(owner_stat(o).in_doubt, 0);
 }
 
-/* What is under way by a thread that waits for it: nowait.c has not heard of it. */
+/* Posts for a thread that waits; the books of unawaited commits do not have it. */
 static void post_for_waiter(struct owner *o)
 {
 	const struct ps_unwaited before = o->p->commit.unwaited;
@@ -345,7 +347,7 @@ TEST_WITH(test_the_bound_counts_for_the_first_after_a_pause, setup_bounded, owne
 {
 	uint64_t at;
 
-	/* They hold it, and nobody has looked. */
+	/* The mirrors hold the commit, and no thread has looked. */
 	assert_int_equal(post_at(o, &at), 0);
 	o->d->now += 500 * 1000000;
 	assert_int_equal(post_at(o, &at), 0);
@@ -464,7 +466,7 @@ static void look_at_the_end(struct ps_env *env, enum ps_sleeper who)
 		assert_true(fcntl(closing_fd, F_GETFD) >= 0);
 		return;
 	}
-	/* As the application may, against the rules, while it is told of an event. */
+	/* An application may break the rules and call this from an event's callback. */
 	assert_int_equal(perseas_fd(closing), PERSEAS_EINVAL);
 	assert_non_null(strstr(perseas_message(closing), "is being closed"));
 	assert_false(closing->commit.unwaited.collector);

@@ -60,7 +60,7 @@ static void reset(struct owner *o)
 	assert_false(is_readable(o));
 }
 
-/* Whoever commits now and then gets on after as long as one that waits. */
+/* A thread that commits now and then gets on after as long as one that waits. */
 TEST(who_tries_again_drops_it, struct owner *o)
 {
 	fill(o, 2);
@@ -85,7 +85,7 @@ TEST(who_gets_on_is_not_dropped, struct owner *o)
 	for (unsigned i = 0; i < 10; i++) {
 		o->d->now += patience(o) * 9 / 10;
 		direct_release(o->d, 1, 1);
-		/* So much that one is not enough. */
+		/* So much that one mirror is not enough. */
 		for (unsigned k = 0; k < 100; k++)
 			if (post_with(o, flags, 0, 1000, 1, &token))
 				break;
@@ -97,7 +97,7 @@ TEST(who_gets_on_is_not_dropped, struct owner *o)
 	assert_int_equal(owner_stat(o).live, 3);
 }
 
-/* It was in the way long ago, caught up, and is in the way again: that is another time. */
+/* The mirror was in the way long ago, caught up, and is in the way again: its time begins anew. */
 TEST(an_old_time_does_not_count, struct owner *o)
 {
 	unsigned i;
@@ -137,7 +137,8 @@ TEST(one_that_is_needed_stays, struct owner *o)
 	assert_int_equal(try(o), 0);
 }
 
-/* One of two in the way gets on: the other is dropped, although W would not do without both. */
+/* One of two mirrors in the way makes progress: the other one is dropped, although W needs one of
+ * them. */
 TEST(one_beside_a_slow_one_is_dropped, struct owner *o)
 {
 	unsigned i;

@@ -54,8 +54,8 @@ TEST(test_create_needs_all_mirrors, struct owner *o)
 	assert_int_equal(create(o), 0);
 }
 
-/* One mirror refuses, or breaks, while the store is being made: the others are cleaned, and once it
- * is well again the store can be made. */
+/* One mirror refuses, or breaks, while the store is created: the others are cleaned, and the store
+ * can be created after that mirror is well again. */
 TEST(test_create_is_all_or_nothing, struct owner *o)
 {
 	struct direct_mirror *m = &o->d->mirrors[2];
@@ -67,7 +67,7 @@ TEST(test_create_is_all_or_nothing, struct owner *o)
 	m->break_at = PERSEAS__REQUEST__BODY_CREATE;
 	assert_int_equal(create(o), PERSEAS_EUNREACHABLE);
 	assert_int_equal(pieces(o), 0);
-	/* It did make it, and could not say so. */
+	/* The mirror made its image, and could not say so. */
 	m->break_at = PERSEAS__REQUEST__BODY_CREATE;
 	m->reply_lost = true;
 	assert_int_equal(create(o), PERSEAS_EUNREACHABLE);
@@ -156,7 +156,7 @@ TEST_WITH(test_busy_fences_nobody, owner_setup_three, owner_teardown, struct own
 	assert_error_says(o, "takeover");
 	assert_int_equal(owner_stat(o).live, 3);
 	assert_int_equal(owner_put(o, 0, 10, 1), 0);
-	/* Also when only one of the mirrors still knows it. */
+	/* The same when only one of the mirrors still knows the owner. */
 	direct_cut(o->d, 0);
 	direct_cut(o->d, 1);
 	assert_int_equal(direct_open(o->d, STORE, &o->options, &second, &o->error), PERSEAS_EBUSY);
@@ -184,9 +184,9 @@ TEST(test_two_stores_of_one_name, struct owner *o)
 	assert_error_says(o, "two stores named");
 }
 
-/* A mirror lost the store, and a stranger has made one of the same name there. Who names both has
- * not said which is meant; who names mirrors of the one leaves the other alone, at the opening and
- * after, although the roster lists its mirror. */
+/* A mirror lost the store, and a stranger has made one of the same name there. An open that names
+ * mirrors of both is ambiguous. One that names mirrors of a single store leaves the other alone, at
+ * the open and after, although the roster lists its mirror. */
 TEST_WITH(test_another_store_is_left_alone, owner_setup_three, owner_teardown, struct owner *o)
 {
 	struct perseas_options options = o->options;
@@ -288,7 +288,7 @@ TEST(test_accepted_state, struct owner *o)
 	assert_int_equal(owner_put(o, 0, 10, 2), 0);
 }
 
-/* What a mirror has on record of the store: its header, and its log with the slots. */
+/* A mirror's record of the store: its header, and its log with the slots. */
 struct on_record {
 	uint64_t size[2];
 	uint8_t bytes[2][64 * 1024 + PS_PAGE];
@@ -309,7 +309,7 @@ static void look(struct owner *o, unsigned mirror, struct on_record *seen)
 	}
 }
 
-/* A store on three mirrors, of which mirror 0 alone is left. */
+/* Leaves only mirror 0 of a store on three mirrors. */
 static struct owner *one_is_left(void **state, uint32_t acks, bool lost)
 {
 	struct owner *o = *state;
@@ -348,8 +348,8 @@ static void assert_salvaged(struct owner *o)
 	assert_int_equal(o->bytes[0], 1);
 }
 
-/* The state of the one that is left is accepted, but W cannot have it: the others are down, or have
- * lost their memory and cannot be made anew (I9). */
+/* The state of the remaining mirror is accepted, but W mirrors cannot get it: the others are down,
+ * or lost their memory and cannot be made anew (I9). */
 TEST(test_accepted_state_on_too_few)
 {
 	for (unsigned lost = 0; lost < 2; lost++) {

@@ -9,7 +9,7 @@
 
 enum { ONE = 1, TWO = 2 };
 
-/* Guards between the members show what writes beside its own. */
+/* Guards between the members show writes outside of them. */
 struct given {
 	bool flag;
 	uint8_t guard[7];
@@ -207,7 +207,7 @@ TEST(what_a_value_must_be_is_said)
 		}
 }
 
-/* Names cut short are not taken, however clear it is what is meant. */
+/* Abbreviated names are refused, however clear they are. */
 TEST(unknown_names_are_refused_with_the_nearest)
 {
 	static const struct {
@@ -300,7 +300,7 @@ TEST(lines_of_a_file_are_of_some_groups)
 {
 	static const struct {
 		unsigned groups;
-		const char *name, *value, *said; /* NULL: it is taken */
+		const char *name, *value, *said; /* NULL: it is accepted */
 	} lines[] = {
 		{ ONE, "number", "9", NULL },
 		{ ONE, "size", "64K", "there is no option \"size\" in this file" },

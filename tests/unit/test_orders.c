@@ -54,8 +54,8 @@ static void order_cancel(struct owner *o, const char *mirror)
 	order(o, mirror, 'c', PERSEAS__ORDER_KIND__ORDER_CANCEL, "");
 }
 
-/* The mirror that is to join tells that the change is to be taken back, while the application waits
- * for that very mirror to make a segment: it takes part in that to its end, and leaves after it. */
+/* The mirror that joins passes on the order to cancel the change, while the application waits for
+ * that very mirror to make a segment: it takes part to the end, and leaves after that. */
 TEST(test_an_order_ends_no_session_that_is_waited_for, struct owner *o)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
@@ -109,7 +109,7 @@ TEST(test_an_order_that_is_told_again_is_obeyed_once, struct owner *o)
 	                    "the change was taken back: the roster is as it was before");
 }
 
-/* What the mirror was told of the order that it was given last. */
+/* Returns the result that the mirror was told about its last order. */
 static const Perseas__OrderResult *result_at(struct owner *o, unsigned mirror)
 {
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
@@ -159,8 +159,9 @@ TEST(test_an_end_is_told_when_others_came_since, struct owner *o)
 	assert_int_equal(o->p->members, 3);
 }
 
-/* The owner claims again in vain, since the last mirror has no room for the copy that it needs. An
- * order that comes meanwhile is not refused for want of live mirrors: it is carried out after. */
+/* The owner cannot renew its claims, because the last mirror has no room for the copy. An order
+ * that arrives meanwhile is not refused because mirrors are missing: it is carried out
+ * afterwards. */
 TEST(an_order_waits_until_claims_are_renewed, struct owner *o)
 {
 	direct_crash(o->d, 2);
@@ -204,7 +205,7 @@ static void keep_and_hear(void *arg)
 	struct owner *o = arg;
 
 	o->d->on_pause = NULL;
-	pthread_mutex_unlock(&o->p->lock); /* as it is to whoever waits */
+	pthread_mutex_unlock(&o->p->lock); /* a waiter would have released the lock, too */
 	owner_keep_stage(o, PS_CHANGE_NONE);
 	hear(o);
 	pthread_mutex_lock(&o->p->lock);
@@ -223,7 +224,7 @@ TEST(test_whoever_waits_sees_the_end_of_its_own_change, struct owner *o)
 }
 
 /* One of three mirrors that are all needed was lost, and so is its replacement: the change says why
- * it cannot be taken back, and is taken back once the first mirror has started again. */
+ * it cannot be cancelled, and is cancelled after the first mirror has started again. */
 TEST_WITH(test_a_cancel_waits_for_the_roster_as_it_was, NULL, NULL)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://2", "sim://4",

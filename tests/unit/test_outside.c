@@ -142,7 +142,7 @@ TEST(test_a_link_that_trickles_is_left, struct owner *o)
 	leave(o, 1000);
 }
 
-/* What came, in its order. */
+/* The writes that arrived, in their order. */
 struct came {
 	struct direct_write writes[64];
 	unsigned count;

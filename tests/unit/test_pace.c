@@ -14,7 +14,7 @@ static void note(void *arg, const struct perseas_event *event)
 	told += event->kind == PERSEAS_EVENT_MIRROR_LAGS;
 }
 
-/* Two mirrors, each of which can acknowledge alone. */
+/* Sets up two mirrors with W = 1. */
 static int setup_paced(void **state, uint32_t pace_ms)
 {
 	struct fixture *f;
@@ -67,7 +67,7 @@ static void commit_without_pause(struct fixture *f)
 		assert_int_equal(put_big(f, i * 100, LENGTH, (uint8_t)i), 0);
 }
 
-/* It is slower than the owner, and is live all the time; status says so. */
+/* The mirror is slower than the owner, and live all the time; status says so. */
 TEST(test_a_slow_mirror_is_kept, struct fixture *f)
 {
 	struct perseas_mirror_stat stat;
@@ -99,7 +99,7 @@ TEST_WITH(test_without_pacing_it_is_dropped, setup_off, teardown, struct fixture
 	assert_catches_up(f, 1);
 }
 
-/* One that takes nothing any more holds one commit up, once, for no longer than was said. */
+/* A mirror that takes nothing any more holds up one commit, once, for no longer than the limit. */
 TEST(test_a_dead_mirror_stops_no_commits, struct fixture *f)
 {
 	const uint64_t start = f->o->d->now;
@@ -134,7 +134,7 @@ TEST(test_a_mirror_that_is_needed_is_not_dropped, struct fixture *f)
 	assert_int_equal(put_big(f, 0, 4 * LENGTH, 2), 0);
 }
 
-/* It is being copied whole, and cannot keep up with the transactions that it is sent meanwhile: it
+/* The mirror is being copied whole and cannot keep up with the transactions sent meanwhile: it
  * becomes live all the same. */
 TEST(test_a_slow_mirror_is_copied_whole, struct fixture *f)
 {

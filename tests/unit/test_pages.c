@@ -6,8 +6,7 @@
 #include "../support/unit.h"
 
 static struct {
-	uint8_t *mapping,
-		*base; /* two places for large pages, of which the second has small ones */
+	uint8_t *mapping, *base; /* two places for large pages; the second one has small pages */
 	int pages;
 	bool large; /* the first is one */
 } memory;

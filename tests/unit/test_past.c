@@ -98,7 +98,8 @@ TEST(test_it_makes_no_mirror_anew, struct fixture *f)
 	assert_carries(f, 2);
 }
 
-/* It forgets a transaction of 300 bytes, and sends one of `length` under the same number. */
+/* Makes the owner forget a transaction of 300 bytes, and send one of `length` with the same
+ * number. */
 static void send_another(struct fixture *f, unsigned length)
 {
 	perseas_tx_t *tx;

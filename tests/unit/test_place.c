@@ -19,7 +19,7 @@ static struct ps_spot spot(const char *host, const char *rack, const char *zone,
 	return it;
 }
 
-/* Two racks of two, of which the second rack's daemons have more room. */
+/* Two racks with two daemons each; the second rack's daemons have more room. */
 TEST(no_two_share_a_domain_or_a_narrower_one)
 {
 	const struct ps_spot spots[] = { spot("a", "r1", "z", 10), spot("b", "r1", "z", 20),
@@ -79,7 +79,7 @@ TEST(among_equals_the_idle_one_is_chosen)
 	assert_int_equal(chosen, 0);
 }
 
-/* One image of three moves: not to where another of the store is, nor beside it. */
+/* One image of three moves, but not to or next to another image of the store. */
 TEST(images_that_stay_count)
 {
 	const struct ps_spot spots[] = { spot("a", "r1", "", 90), spot("b", "r1", "", 90),
@@ -218,8 +218,8 @@ TEST(a_fleet_loses_a_rack_and_is_healed)
 	free(fleet);
 }
 
-/* A fleet of which one daemon is drained after the other, until only as many racks are left as a
- * store has images. */
+/* One daemon of a fleet after the other is drained, until only as many racks are left as a store
+ * has images. */
 TEST(a_fleet_shrinks_to_what_its_stores_need)
 {
 	struct fleet *fleet = fleet_new();

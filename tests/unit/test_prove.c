@@ -65,7 +65,7 @@ static struct ps_warm_point note_point(struct fixture *f)
 	return point;
 }
 
-/* What an open does: it proves the copy, or not, by so many reads. */
+/* Checks whether an open proves the copy, and with how many reads. */
 static void assert_proves(struct fixture *f, const struct ps_warm_point *point, unsigned reads,
                           bool proven)
 {

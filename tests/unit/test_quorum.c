@@ -5,7 +5,7 @@
 #include "../../client/core/quorum.h"
 #include "../support/unit.h"
 
-/* An owner with the first n mirrors, of which `acks` must hold a transaction. */
+/* Makes an owner with the first n mirrors and W = acks. */
 static void rosters(struct perseas *p, unsigned n, unsigned acks)
 {
 	memset(p, 0, sizeof(*p));
@@ -29,7 +29,7 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* One roster: the fewest that are enough for each rule, and one less. */
+/* For one roster: the smallest set that is enough for each rule, and one mirror less. */
 TEST(each_rule_asks_for_its_number)
 {
 	static struct perseas p;
@@ -55,7 +55,7 @@ TEST(each_rule_asks_for_its_number)
 		}
 }
 
-/* I9: max(W, R) others, or all others; never where there is none, and the mirror itself does not
+/* I9: max(W, R) others, or all others. Without others never, and the mirror itself does not
  * count. */
 TEST(a_mirror_is_made_anew_by_enough_others)
 {
@@ -96,7 +96,7 @@ TEST(while_two_rosters_count_both_are_asked)
 	assert_false(ps_quorum_possible(&p, 0x03));
 	assert_false(ps_quorum_possible(&p, 0x18));
 	assert_true(ps_quorum_possible(&p, 0x04));
-	/* One that the new roster alone lists: two of each must stand by it. */
+	/* A mirror that only the new roster lists needs two mirrors of each roster. */
 	assert_true(ps_quorum_anew(&p, 0x07 | 0x08, &p.mirrors[4]));
 	assert_false(ps_quorum_anew(&p, 0x07, &p.mirrors[4]));
 	assert_false(ps_quorum_anew(&p, 0x0c, &p.mirrors[4]));

@@ -5,7 +5,7 @@
 
 struct unit_fixture unit_fixture = { setup, teardown_rules };
 
-/* A store with the least log, of which two pages are slots and ring. */
+/* A store with the smallest log, in which slots and ring take two pages. */
 enum { LEAST = 8192 };
 
 static int create(struct mirror *mirror, const char *name, const char *store, uint8_t id)
@@ -97,7 +97,7 @@ TEST(memory_is_counted_to_the_last_byte, struct mirror *mirror)
 	assert_int_equal(make(mirror, "uid:8", "c", 3), 0);
 }
 
-/* An image beside another is there together with it, and counts beside it. */
+/* A second image exists together with the first, and counts as well. */
 TEST(an_image_beside_counts_as_well, struct mirror *mirror)
 {
 	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
@@ -172,8 +172,8 @@ static void share_beside(struct mirror *mirror)
 	assert_int_equal(mirror_share(mirror, &rival, "b", 5, 2, NULL), 0);
 }
 
-/* It made a file longer, within its quota at first: it loses the store when the quota is exceeded.
- * Others stay, and the image does, in other memory. */
+/* The client lengthens a file, first within its quota: it loses the store when it exceeds the
+ * quota. Other clients stay, and so does the image, in other memory. */
 TEST(who_exceeds_a_quota_is_cut_off, struct mirror *mirror)
 {
 	char text[128];
@@ -221,7 +221,7 @@ TEST(who_exceeds_the_limit_of_the_mirror_is_cut_off, struct mirror *mirror)
 TEST(a_store_made_anew_is_its_owners, struct mirror *mirror)
 {
 	static const struct {
-		const char *name, *quota; /* NULL: it is granted */
+		const char *name, *quota; /* NULL: granted */
 	} owners[] = { { "uid:8", "\"stores\"" }, { "uid:9", "\"sessions\"" }, { "uid:10", NULL } };
 	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
 	Perseas__RebuildReply reply = PERSEAS__REBUILD_REPLY__INIT;
@@ -246,7 +246,8 @@ TEST(a_store_made_anew_is_its_owners, struct mirror *mirror)
 	perseas__header__free_unpacked(request.header, NULL);
 }
 
-/* One session each: the second is refused before anybody is fenced, one's own is no second. */
+/* Each client may have one session: a second one is refused before anybody is fenced, but the
+ * owner's next session is no second one. */
 TEST(sessions_are_counted_by_who_holds_them, struct mirror *mirror)
 {
 	struct peer first, second, other;

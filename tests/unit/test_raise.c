@@ -61,7 +61,8 @@ TEST(a_store_is_raised_only_while_all_mirrors_answer)
 	owner_free(o);
 }
 
-/* It dies once the change is joint, before it knows of it: nothing is decided until it is back. */
+/* The mirror dies after the change became joint, and before it knows of it: nothing is decided
+ * until it returns. */
 TEST(a_raise_waits_for_a_mirror_that_dies_meanwhile)
 {
 	struct owner *o = begin_low();
@@ -180,7 +181,8 @@ TEST(an_image_from_before_the_raise_is_copied_over)
 {
 	struct owner *o = begin_low();
 
-	/* It dies before it hears of the change, and the owner when the two others know. */
+	/* The mirror dies before it hears of the change, and the owner after the two others know
+	 * it. */
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	assert_int_equal(owner_change(o, &raise_it), 0);
 	while (o->d->mirrors[2].break_at)

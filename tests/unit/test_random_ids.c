@@ -50,7 +50,8 @@ static void assert_no_id(struct owner *o, const char *name)
 	assert_true(ps_segments_match(o->p, header_at(o, 0)));
 }
 
-/* Also two of one name: an owner destroys the first one, and gives its slot id again. */
+/* Two segments of one name have different ids as well: the owner destroys the first one, and reuses
+ * its slot. */
 TEST(every_segment_has_an_id_of_its_own)
 {
 	struct owner *o = begin_test(3, 2);
@@ -111,8 +112,8 @@ TEST(an_image_that_is_made_anew_has_the_ids)
 	assert_id(o, "accounts", id);
 }
 
-/* What was added before the raise stays without. What is added before the raise is settled has
- * none either, since the raise may still be taken back. */
+/* Segments from before the raise have no id. Segments added before the raise is settled have none
+ * either, since it may still be cancelled. */
 TEST(a_raise_gives_ids_to_later_segments_only)
 {
 	struct owner *o = owner_of_test(begin_low());

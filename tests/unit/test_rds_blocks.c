@@ -34,7 +34,7 @@ TEST(blocks_survive_their_process, struct rvm_rig *rig)
 	assert_int_equal(rds_rig_check(), 0);
 }
 
-/* What was allocated and freed goes back with the caller's transaction. */
+/* An abort of the caller's transaction takes back what was allocated and freed. */
 TEST(aborts_take_blocks_back)
 {
 	char before[RDS_HEAP], *kept;
@@ -82,7 +82,7 @@ TEST(blocks_begin_with_zeros, struct rvm_rig *rig)
 		assert_memory_equal(blocks[i], zeros, sizeof(zeros));
 }
 
-/* Nobody sees what another transaction may take back: whoever comes meanwhile is refused. */
+/* Nobody may see what another transaction can take back, so a second transaction is refused. */
 TEST(one_transaction_at_a_time)
 {
 	rvm_tid_t tid = rvm_rig_begin(), other = rvm_rig_begin();
@@ -118,7 +118,7 @@ TEST(bad_blocks_are_refused)
 	assert_rds(rds_free(addr, NULL, &err));
 	assert_rds_fails(rds_free(addr, NULL, &err), EFREED_TWICE);
 	assert_int_equal(rds_free(addr, NULL, NULL), -1);
-	/* One byte behind the block, and one before the next. */
+	/* One byte behind the block, and one in front of the next. */
 	next[2 * RDS_CHUNK - PS_RDS_GUARDS] ^= 1;
 	assert_rds_fails(rds_free(next, NULL, &err), ECORRUPT);
 	next[2 * RDS_CHUNK - PS_RDS_GUARDS] ^= 1;
@@ -224,7 +224,7 @@ TEST(threads_share_the_heap)
 	assert_int_equal(rds_rig_check(), THREADS * HELD);
 }
 
-/* Whatever is written over it, a heap is refused or goes on: nothing is used unchecked. */
+/* However it is overwritten, a heap is refused or works: nothing is used unchecked. */
 TEST(overwritten_heaps_do_no_harm)
 {
 	static char whole[RDS_HEAP];

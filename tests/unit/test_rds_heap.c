@@ -88,7 +88,7 @@ TEST(a_loaded_heap_is_loaded_again, struct rvm_rig *rig)
 	assert_int_equal(NRegionDefs, 2);
 }
 
-/* A heap of which a region is gone is not handed out as loaded. */
+/* A heap that lost a region is not handed out as loaded. */
 TEST(half_a_heap_is_not_loaded_again, struct rvm_rig *rig)
 {
 	rvm_tid_t tid = rvm_rig_begin();
@@ -185,7 +185,7 @@ TEST(open_transactions_keep_the_heap, struct rvm_rig *rig)
 	}
 }
 
-/* All that is meant is freed, or nothing; and an intention by itself changes nothing. */
+/* An intention list is freed as a whole or not at all, and by itself changes nothing. */
 TEST(intentions_are_kept_together, struct rvm_rig *rig)
 {
 	intentionList_t list = { 0 };
@@ -203,7 +203,7 @@ TEST(intentions_are_kept_together, struct rvm_rig *rig)
 	assert_int_equal(rds_do_free(NULL, flush), EBAD_LIST);
 	assert_int_equal(rds_do_free(&list, restore), RVM_EMODE);
 	assert_int_equal(rds_rig_check(), STARTSIZE + 2);
-	/* One of them twice. */
+	/* One block is listed twice. */
 	assert_int_equal(rds_fake_free(blocks[0], &list), SUCCESS);
 	assert_int_equal(rds_do_free(&list, flush), EFREED_TWICE);
 	assert_int_equal(rds_rig_check(), STARTSIZE + 2);

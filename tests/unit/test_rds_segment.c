@@ -48,7 +48,7 @@ TEST(regions_come_where_they_were, struct rvm_rig *rig)
 	assert_rvm(rvm_release_segment(count, &got));
 }
 
-/* What was mapped before a region that cannot be is not left behind. */
+/* When one region cannot be mapped, those mapped before it are unmapped. */
 TEST(half_a_load_is_taken_back, struct rvm_rig *rig)
 {
 	rvm_region_def_t defs[2] = { { .length = RVM_PAGE, .vmaddr = RDS_AT },
@@ -148,8 +148,8 @@ TEST(load_maps_that_lie_are_refused, struct rvm_rig *rig)
 	assert_rvm(rvm_release_segment(count, &got));
 }
 
-/* Memory of the program's, all of the region or a page of it, is not replaced by what a load map
- * says: whoever wrote that could put anything there. */
+/* A load map never replaces memory of the program, neither a page nor a region: its author could
+ * put anything there. */
 TEST(memory_of_the_programs_stays, struct rvm_rig *rig)
 {
 	rvm_region_def_t defs[2] = { { .length = RVM_PAGE }, { .length = 3 * RVM_PAGE } };

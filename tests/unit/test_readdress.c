@@ -6,7 +6,7 @@
 
 struct unit_fixture unit_fixture = { NULL, owner_teardown };
 
-/* What a change must leave as it was. */
+/* State that a change of the address must leave as it was. */
 struct before {
 	uint8_t images[MIRRORS][PS_ID_SIZE];
 	uint64_t version;

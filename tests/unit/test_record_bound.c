@@ -7,8 +7,8 @@
 
 enum { RING = 4096, LAPS = 3 };
 
-/* Returns the lowest position of which all bytes up to `next` stay as they are when the record
- * after the slot has this length, its terminator included. */
+/* Returns the lowest position from which all bytes up to `next` stay unchanged when the record
+ * after the slot, with its terminator, has this length. */
 static uint64_t lowest_after(uint64_t next, uint64_t length)
 {
 	uint8_t held[RING / PS_ALIGN] = { 0 };

@@ -88,7 +88,7 @@ TEST(two_owners_do_not_complete_a_change_with_disjoint_mirrors)
 	assert_found(o, acknowledged ? 3 : 2);
 }
 
-/* Nobody else claimed the store. With two mirrors of the old roster it is not known; a third one
+/* Nobody else claimed the store. Two mirrors of the old roster leave that open; a third one
  * confirms it. */
 TEST(w_of_the_old_roster_make_the_new_mirror_anew)
 {

@@ -9,8 +9,8 @@
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
-/* How the attempts of another owner to open the store end: at a kind of request, or a write, of
- * each mirror; 0: they do not. */
+/* Where the attempts of another owner to open the store end: at this kind of request to each
+ * mirror, or at a write; 0: nowhere. */
 struct fate {
 	struct direct *d;
 	int at[3];
@@ -25,7 +25,7 @@ static void befall(void *arg)
 		fate->d->mirrors[i].break_at = fate->at[i];
 		fate->d->mirrors[i].writes_left = fate->at_write[i] ? 0 : -1;
 	}
-	/* It does not try for ever. */
+	/* It gives up at some time. */
 	fate->d->now += 1000000000;
 }
 
@@ -48,13 +48,13 @@ static void die_like(struct fixture *f, struct fate fate)
 	befall(&fate);
 }
 
-/* It had claimed all mirrors, and adopted none. */
+/* The other owner claims all mirrors, adopts none, and dies. */
 static void claim_all_and_die(struct fixture *f)
 {
 	die_like(f, (struct fate){ .at = { PERSEAS__REQUEST__BODY_CONFIRM } });
 }
 
-/* It had claimed this one of three. */
+/* The other owner claims this one of three mirrors, and dies. */
 static void claim_one_and_die(struct fixture *f, unsigned mirror)
 {
 	struct fate fate = { 0 };
@@ -65,7 +65,7 @@ static void claim_one_and_die(struct fixture *f, unsigned mirror)
 	die_like(f, fate);
 }
 
-/* It had adopted its state on the first mirror. */
+/* The other owner adopts its state on the first mirror, and dies. */
 static void adopt_one_and_die(struct fixture *f)
 {
 	die_like(f, (struct fate){ .at_write = { false, true, true } });
@@ -187,7 +187,7 @@ TEST(test_doubt_ends_and_transactions_stay_open, struct fixture *f)
 }
 TEST_ALSO(test_doubt_ends_and_transactions_stay_open, setup_direct, teardown);
 
-/* What was published is in doubt, too: no ring has its contents. */
+/* A publish is in doubt, too; the ring does not have its contents. */
 TEST(test_a_publishing_in_doubt_is_durable, struct fixture *f)
 {
 	void *addr;
@@ -212,8 +212,8 @@ TEST(test_a_publishing_in_doubt_is_durable, struct fixture *f)
 	assert_int_equal(((uint8_t *)addr)[99], 5);
 }
 
-/* Who claimed a mirror lives: nothing happens while W do without it, and when he has gone the
- * mirror is taken back. */
+/* The claimer lives: nothing happens while W mirrors do without it, and after it ended the mirror
+ * is taken back. */
 TEST(test_a_claimer_that_lives_is_left_alone, struct fixture *f)
 {
 	struct claim claim = claim_alone(f, 1, 5);
@@ -242,7 +242,8 @@ TEST(test_a_claimer_of_too_many_has_the_store, struct fixture *f)
 	assert_fenced(f);
 }
 
-/* What it does next is in doubt, and then it is told that the store is another's. */
+/* Checks that the next commit is in doubt, and the one after it fails because another owner has the
+ * store. */
 static void assert_cannot_renew(struct fixture *f)
 {
 	assert_int_equal(put_big(f, 10, 500, 1), PERSEAS_EINDOUBT);
@@ -262,7 +263,8 @@ static int setup_any_acks(void **state)
 	return setup_of(state, 3, 1, true);
 }
 
-/* W = 1, so that R is all: the one that another adopted is away, and no other knows of it. */
+/* With W = 1, R is all mirrors: the one on which another owner adopted is away, and no other knows
+ * of it. */
 TEST_WITH(test_fewer_than_r_decide_nothing, setup_any_acks, teardown, struct fixture *f)
 {
 	adopt_one_and_die(f);
@@ -276,7 +278,7 @@ TEST_WITH(test_fewer_than_r_decide_nothing, setup_any_acks, teardown, struct fix
 	assert_fenced(f);
 }
 
-/* What reached the mirrors, in order, from the last claims on. */
+/* Counts of requests that reached the mirrors, in order, from the last claims on. */
 struct order {
 	unsigned claims, confirms; /* mirrors that were asked */
 	unsigned renewed;          /* a bit for each that was claimed under a higher epoch */
@@ -476,7 +478,7 @@ TEST(test_an_epoch_that_it_wrote_elsewhere_is_not_its_own, struct fixture *f)
 	assert_fenced(f);
 }
 
-/* Who saves a store takes it from its owner, for good, though he changes nothing. */
+/* A salvage takes the store from its owner for good, though it changes nothing. */
 TEST(test_a_salvage_ends_the_owner, struct fixture *f)
 {
 	struct perseas_options options = f->o->options;
@@ -547,7 +549,7 @@ TEST(test_claimers_that_die_anywhere, struct fixture *f)
 		keep(f);
 		if (f->o->p->superseded) {
 			fenced++;
-			/* What was in doubt is unknown: it is written again. */
+			/* Commits in doubt may or may not be there, so they are written again. */
 			owner_die(f->o);
 			owner_reopen(f->o);
 			map_big(f);

@@ -134,8 +134,8 @@ TEST(test_what_spans_a_renewal_counts_for_nothing, struct fixture *f)
 	assert_int_equal(pager_gate.asks, pager_gate.fills + 1);
 }
 
-/* It missed what the ring does not hold any more, and W can be had without it: it is claimed, and
- * not adopted on. Its slot is of the epoch before. */
+/* The mirror missed more than the ring holds, and W is reached without it: it is claimed but not
+ * adopted on, so its slot has the previous epoch. */
 TEST(test_a_mirror_without_a_slot_of_the_epoch_is_no_source, struct fixture *f)
 {
 	Perseas__Header *header;

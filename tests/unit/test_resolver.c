@@ -181,8 +181,8 @@ TEST(a_name_is_looked_up_beside_the_caller, struct named *n)
 	assert_int_equal(names_asked(), 1);
 }
 
-/* Nobody can say where the mirror is: the request ends at its time, and two connections have one
- * thread between them, which is still there when they and the environment are gone. */
+/* The name service never answers: the request ends at its deadline. Two connections share one
+ * thread, which is still there when they and the environment are gone. */
 TEST(silence_of_the_name_service_ends_at_the_deadline, struct named *n)
 {
 	struct ps_env *env = ps_env_posix(NULL, NULL);
@@ -204,7 +204,7 @@ TEST(silence_of_the_name_service_ends_at_the_deadline, struct named *n)
 	names_await(1);
 }
 
-/* What sleeps on the connection wakes when the name service answers. */
+/* A thread that sleeps on the connection wakes when the name service answers. */
 TEST(an_answer_of_the_name_service_wakes_who_waits, struct named *n)
 {
 	struct pollfd fd;
@@ -524,13 +524,13 @@ TEST(another_process_can_be_told_the_addresses, struct named *n)
 	ps_resolver_take(text);
 	assert_true(ps_resolver_last(&n->first.address, &last, daemon));
 	assert_memory_equal(daemon, daemon_a, PS_ID_SIZE);
-	/* What the process has found out itself counts for more. */
+	/* Addresses that the process found itself count for more. */
 	snprintf(part, sizeof(part), "%s %s " SECOND " %032d", n->first.address.host,
 	         n->first.address.port, 0);
 	ps_resolver_take(part);
 	assert_true(ps_resolver_last(&n->first.address, &last, daemon));
 	assert_memory_equal(daemon, daemon_a, PS_ID_SIZE);
-	/* It fits, or it is left out. */
+	/* A text that does not fit is left out. */
 	ps_resolver_tell(text, 20);
 	assert_string_equal(text, "");
 }
@@ -567,7 +567,7 @@ TEST(a_child_of_fork_begins_anew, struct named *n)
 	ps_lookup_drop(lookup);
 }
 
-/* Nobody can be made to start threads without end. */
+/* A process cannot be made to start threads without limit. */
 TEST(lookups_in_flight_are_limited, struct named *n)
 {
 	struct ps_lookup *lookups[300];

@@ -49,9 +49,9 @@ TEST(test_transactions_go_on, struct fixture *f)
 }
 TEST_ALSO(test_transactions_go_on, setup_direct, teardown);
 
-/* Two mirrors of three are behind at once: the one that is left cannot acknowledge alone, and
- * they are copied one after the other. The first is made beside, for nobody has a whole image but
- * one (I8). */
+/* Two of three mirrors are behind at once: the third cannot acknowledge alone, and they are copied
+ * one after the other. The first copy is made next to the old image, because only one mirror has a
+ * whole image (I8). */
 TEST(test_one_after_the_other, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -81,7 +81,8 @@ static uint64_t generation(struct fixture *f, unsigned mirror)
 	return is;
 }
 
-/* In place, where W others hold all; beside, where what the mirror has may be needed (I8). */
+/* A copy is made in place if W others hold everything, and else next to the old image, which may be
+ * needed (I8). */
 TEST(test_in_place_only_where_it_harms_nobody, struct fixture *f)
 {
 	uint64_t before = generation(f, 1);
@@ -97,7 +98,7 @@ TEST(test_in_place_only_where_it_harms_nobody, struct fixture *f)
 	assert_int_equal(generation(f, 1), before);
 }
 
-/* It is being copied, and until the copy is whole a claim finds what it had. */
+/* Checks that the copy is made next to the old image, which claims find until the copy is whole. */
 static void assert_beside(struct fixture *f, unsigned mirror)
 {
 	const uint64_t before = generation(f, mirror);
@@ -180,7 +181,7 @@ TEST(test_lost_memory_is_made_anew, struct fixture *f)
 }
 TEST_ALSO(test_lost_memory_is_made_anew, setup_direct, teardown);
 
-/* It is not made anew with too few others (I9): a fenced owner might commit through it. */
+/* With too few others no image is made anew (I9): a fenced owner might commit through it. */
 TEST(test_not_made_anew_with_too_few_others, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -231,7 +232,7 @@ TEST(test_segments_come_and_go, struct fixture *f)
 	assert_int_equal(perseas_set_range(tx, born, 50), 0);
 	memset(born, 3, 50);
 	assert_int_equal(perseas_commit(tx, 0), 0);
-	/* One that is not mapped here is read from another mirror. */
+	/* A segment that is not mapped here is read from another mirror. */
 	assert_int_equal(perseas_unmap(o->p, f->big), 0);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(owner_stat(o).resyncs, 1);
@@ -265,8 +266,8 @@ TEST(test_nobody_reads_what_is_not_whole, struct fixture *f)
 	assert_image(f, 0);
 }
 
-/* Another owner takes the mirrors over, all but the one that is being copied, and writes all over
- * the segment. */
+/* Another owner takes over all mirrors except the one that is being copied, and writes all over the
+ * segment. */
 static void take_over_the_others(struct fixture *f, unsigned but, uint8_t value)
 {
 	struct owner *o = f->o;
@@ -442,7 +443,8 @@ TEST(test_a_rate_is_kept, struct fixture *f)
 	assert_image(f, 1);
 }
 
-/* No memory for a copy beside, where there must be one: the mirror stays behind, and says why. */
+/* The copy must be made next to the old image, and has no memory: the mirror stays behind, and says
+ * why. */
 TEST_WITH(test_no_memory_beside, setup_two, teardown, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -469,8 +471,8 @@ static void count_wakes(struct ps_env *env, enum ps_sleeper who)
 	wakes += who == PS_COMMITTER;
 }
 
-/* One who waits for a commit sleeps on the links that have something under way, for all others and
- * for the keeper too: a chunk or a transaction on another link would end there unseen. */
+/* A thread that waits for a commit sleeps on the busy links for all other threads and for the
+ * keeper: otherwise nobody would see a chunk or transaction complete on another link. */
 TEST(test_who_sleeps_learns_of_another_link, struct fixture *f)
 {
 	struct owner *o = f->o;

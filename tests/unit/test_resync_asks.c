@@ -91,8 +91,8 @@ TEST_WITH(test_half_copies_of_what_was_ours_do_not_wait_for_each_other, setup_an
 	assert_catches_up(f, 2);
 }
 
-/* It is copied whole, and those who must confirm it are behind with their answers: they are asked
- * when those are here, and nothing is copied twice. */
+/* A mirror is copied whole while the mirrors that must confirm it owe answers: they are asked when
+ * those have arrived, and nothing is copied twice. */
 TEST(test_who_confirms_may_be_behind, struct fixture *f)
 {
 	static struct ps_question q[PS_DUE_MAX]; /* as long as answers are due */

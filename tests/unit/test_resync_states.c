@@ -107,7 +107,7 @@ TEST(test_nothing_waits_while_others_are_asked, struct fixture *f)
 	}
 }
 
-/* What is not mapped here is read from a mirror that needs long to tell it: nobody waits. */
+/* A segment that is not mapped here is read from a slow mirror, and no thread waits. */
 TEST_WITH(test_nothing_waits_for_what_is_read_elsewhere, setup, teardown, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -152,8 +152,8 @@ TEST_WITH(test_what_was_read_is_not_newer_than_what_was_committed, setup, teardo
 	}
 }
 
-/* The mirror that is to be copied to goes silent: its time is over after 3 s, and the copy to
- * another begins. */
+/* The mirror to be copied falls silent: its time ends after 3 s, and the copy to another one
+ * begins. */
 TEST(test_a_silent_mirror_gives_its_turn_up, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -173,7 +173,7 @@ TEST(test_a_silent_mirror_gives_its_turn_up, struct fixture *f)
 	assert_image(f, 2);
 }
 
-/* It goes silent when it is to end the copy: its time is over, and it is copied to again. */
+/* The mirror falls silent when it must end the copy: its time ends, and it is copied again. */
 TEST_WITH(test_a_copy_that_is_not_ended_begins_again, setup, teardown, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -190,8 +190,8 @@ TEST_WITH(test_a_copy_that_is_not_ended_begins_again, setup, teardown, struct fi
 	assert_image(f, 1);
 }
 
-/* So many answers of the mirror are due that it cannot be asked to end the copy yet: that is asked
- * as soon as they are there. Others have said by then that it may. */
+/* The mirror owes so many answers that it cannot be asked to end the copy: it is asked as soon as
+ * they arrive. By then others have confirmed it. */
 TEST_WITH(test_a_copy_ends_when_the_mirror_can_be_asked, setup, teardown, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -325,8 +325,8 @@ TEST_WITH(test_a_segment_that_is_born_meanwhile_is_not_left_out, setup, teardown
 	assert_memory_equal(image_of(f, 1, "segment-3"), late, 4000);
 }
 
-/* The same, while the mirror makes those that are not published: one goes, and another one of its
- * number comes, of another size. */
+/* The same while the mirror makes unpublished segments: one goes, and another one with its id
+ * comes, of another size. */
 static void assert_adds_what_there_is(struct fixture *f)
 {
 	struct owner *o = f->o;

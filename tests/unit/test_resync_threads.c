@@ -68,7 +68,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Of copies that were begun, that came to their end, and that did not, as the mirror said. */
+/* Copies that began, that ended, and that broke, as the mirror reports them. */
 static atomic_uint begun, done, broken;
 
 static void note_event(void *arg, const struct perseas_event *event)

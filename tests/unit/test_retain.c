@@ -18,8 +18,9 @@ static uint8_t *occupy(void *at, size_t size)
 	return there;
 }
 
-/* Whoever has pointers into it may follow them when the store is closed: it is as it was, it can be
- * written to, and nobody maps the segment over it. Unmapped before, it is gone as any other. */
+/* An application may follow its pointers after the store is closed: a retained segment has its
+ * bytes, is writable, and is not mapped over. One that was unmapped earlier is gone like any
+ * other. */
 TEST(a_retained_segment_outlives_its_handle, struct owner *o)
 {
 	uint8_t *bytes = o->bytes;
@@ -71,7 +72,7 @@ TEST(a_segment_is_mapped_over_what_was_left, struct owner *o)
 	assert_int_equal(bytes[7], 0x78);
 }
 
-/* Whatever fails, the memory is there. */
+/* Whatever fails, the memory remains. */
 TEST(what_cannot_be_mapped_over_stays, struct owner *o)
 {
 	uint8_t *bytes = o->bytes;
@@ -91,7 +92,7 @@ TEST(what_cannot_be_mapped_over_stays, struct owner *o)
 	assert_int_equal(munmap(bytes, SIZE), 0);
 }
 
-/* What the handle has there itself, mapped or kept for a segment to grow, is not the caller's. */
+/* Memory of the handle, mapped or reserved for a segment to grow, is not replaced. */
 TEST(what_the_handle_has_is_not_replaced, struct owner *o)
 {
 	uint8_t *bytes = o->bytes, *other;

@@ -113,7 +113,8 @@ TEST(each_request_needs_its_rights, struct mirror *mirror)
 			char text[64];
 			int due = table[i].rights & ~right ? -STATUS(DENIED) : 0;
 
-			/* So that the holder is not cut by the rules themselves. */
+			/* Keeps the right that the holder needs, so that the rules do not cut its
+			 * session. */
 			snprintf(text, sizeof(text), "allow uid:8 own\nallow uid:7 %s",
 			         right_name((enum right)right));
 			strcpy(holder.session.identity.name, "uid:8");
@@ -279,7 +280,7 @@ TEST(an_owners_id_is_no_right_to_recover, struct mirror *mirror)
 	assert_int_equal(rival.cuts, 1);
 }
 
-/* What others are told of an owner's id tells owners apart, and is too little to claim as it. */
+/* The part of an owner's id that others see tells owners apart, and is too little for a claim. */
 TEST(nobody_is_told_an_owners_whole_id, struct mirror *mirror)
 {
 	static const uint8_t whole[PS_ID_SIZE] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 9, 9, 9, 9 };

@@ -29,7 +29,7 @@ static int teardown(void **state)
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
-/* What stands in an entry, so that one that is overwritten is found out. */
+/* Fills the entry with a pattern of its seq, so that an overwritten one is found. */
 static void fill(struct ps_entry *entry, uint64_t seq, uint64_t length)
 {
 	memset(entry, (int)(seq % 251), length);
@@ -99,7 +99,7 @@ TEST(test_lag_says_what_may_be_appended, struct ps_ring *ring)
 
 TEST(test_lag_of_what_is_not_there, struct ps_ring *ring)
 {
-	/* One entry, then so many that it is forgotten. */
+	/* Appends one entry, and then so many that it is forgotten. */
 	assert_int_equal(ps_ring_lag(ring, 1), 0);
 	ps_ring_append(ring, 128);
 	assert_int_equal(ps_ring_lag(ring, 1), 128);

@@ -207,7 +207,7 @@ TEST(test_replace_dead)
 			owner_complete(o);
 			assert_int_equal(perseas_flush(o->p), 0);
 			assert_int_equal(owner_put(o, 0, 100, 9), 0);
-			/* It comes back, with what it had, unless it was said to be gone. */
+			/* The mirror returns with its image, unless it was called gone. */
 			if (n > 2)
 				direct_start(o->d, 0);
 			owner_die(o);
@@ -356,8 +356,8 @@ TEST(test_the_new_one_loses_its_memory)
 	}
 }
 
-/* An image gets another id while a change is decided: who has recorded the next roster as it was
- * must not take it for the one that has the new id. */
+/* An image gets another id while a change is decided: a mirror that recorded the earlier next
+ * roster must not take it for the one with the new id. */
 TEST(test_an_edited_next_roster_is_newer)
 {
 	struct owner *o = begin_test(3, 2);
@@ -382,7 +382,7 @@ TEST(test_an_edited_next_roster_is_newer)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* What cannot be is refused by name, and changes nothing. */
+/* Impossible changes are refused by name, and change nothing. */
 TEST(test_refusals)
 {
 	struct owner *o = begin_test(2, 2);
@@ -437,7 +437,7 @@ TEST(test_what_cannot_settle_is_refused)
 	/* R of it would be four. */
 	assert_refused(o, PERSEAS_ROSTER_ADD, NULL, "sim://3", 1, PERSEAS_EQUORUM,
 	               "the next open needs 4");
-	/* What takes the dead one out is a cure. */
+	/* A change that removes the dead mirror is a cure. */
 	change_all(o, PERSEAS_ROSTER_REMOVE, "sim://2", NULL, 0);
 	assert_int_equal(owner_put(o, 0, 100, 4), 0);
 	/* The roster that is there lacks one, and the change would not take that one out. */
@@ -501,7 +501,7 @@ TEST(test_no_change_while_a_commit_is_in_doubt)
 	owner_complete(o);
 }
 
-/* Nobody is at the new mirror's address: the first attempt tells, no patience is needed. */
+/* Nobody is at the new mirror's address: the first attempt fails, without a wait. */
 TEST(test_a_dead_address_is_told_at_once)
 {
 	struct owner *o = begin_test(2, 2);

@@ -43,7 +43,8 @@ static struct owner *begin_stuck(void)
 	return o;
 }
 
-/* Opened by all that are there; of `members`, none of which is being changed; all is found. */
+/* Opens the store by all present mirrors, and checks that `members` are settled and all data is
+ * found. */
 static void assert_found(struct owner *o, unsigned members, uint8_t value)
 {
 	owner_die(o);
@@ -75,7 +76,7 @@ TEST(test_the_owner_takes_it_back)
 	assert_non_null(strstr(o->p->upkeep.change.text, "taken back"));
 	assert_int_equal(cancel(o), PERSEAS_EINVAL);
 	assert_found(o, 3, 4);
-	/* One that comes back with the roster that was taken back learns better. */
+	/* A mirror that returns with the cancelled roster gets the right one. */
 	direct_start(o->d, 2);
 	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(owner_put(o, 0, 100, 5), 0);
@@ -147,8 +148,8 @@ TEST(test_the_next_one_takes_it_back)
 	assert_found(o, 2, 3);
 }
 
-/* One mirror has the mark, and then the owner dies: whoever sees it may complete the change only,
- * and records the mark with it, so that the next one sees it elsewhere. */
+/* One mirror has the mark, and then the owner dies: an open that sees it can only complete the
+ * change, and records the mark elsewhere, so that the next open sees it, too. */
 TEST(test_the_mark_is_kept_by_who_sees_it)
 {
 	struct owner *o = begin_test(3, 2);
@@ -191,14 +192,14 @@ TEST(test_not_without_r_of_the_new_roster)
 	assert_int_equal(open_with(o, 0, 1, PERSEAS_TAKEOVER | PERSEAS_CANCEL), PERSEAS_EQUORUM);
 	assert_error_says(o, "sim://1");
 	direct_start(o->d, 1);
-	/* Nor where it answers, and is gone when it is to be claimed. */
+	/* The same if the mirror answers, and is gone when it must be claimed. */
 	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_CLAIM;
 	assert_int_equal(open_with(o, 0, 1, PERSEAS_TAKEOVER | PERSEAS_CANCEL), PERSEAS_EQUORUM);
 	o->d->mirrors[1].break_at = 0;
 	reopen_with(o, 0, 1, PERSEAS_TAKEOVER | PERSEAS_CANCEL);
 	assert_int_equal(o->p->members, 1);
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
-	/* What was copied to the other one counts for nothing. */
+	/* The copy on the other mirror counts for nothing. */
 	direct_crash(o->d, 1);
 	assert_found(o, 1, 3);
 }
@@ -247,8 +248,8 @@ static void damage(struct owner *o)
 	memset(owner_piece(o, 2, "log"), 0xff, PS_PAGE);
 }
 
-/* All three are needed. The third is gone for good, and the one that takes its place dies just when
- * both rosters begin to count. */
+/* All three mirrors are needed. The third is gone for good, and its replacement dies just when both
+ * rosters begin to count. */
 static struct owner *begin_short_of(void (*spoil)(struct owner *o))
 {
 	struct owner *o = begin_test(3, 3);
@@ -310,7 +311,7 @@ TEST(test_an_empty_member_lets_it_be_taken_back)
 	assert_goes_on(o, 3);
 }
 
-/* One whose image is damaged is not made anew until somebody drops that image: it counts for
+/* A member with a damaged image is not made anew until that image is dropped: it counts for
  * nothing. */
 TEST(test_a_damaged_member_does_not)
 {
@@ -344,8 +345,8 @@ TEST(test_the_next_one_is_refused_it_too)
 	assert_goes_on(o, 3);
 }
 
-/* One that lost its memory counts for it, though the new mirror is gone: the roster before the
- * change alone says that it may be made anew. */
+/* A member that lost its memory counts for it, although the new mirror is gone: by the old roster
+ * alone it may be made anew. */
 TEST(test_the_next_one_takes_it_back_with_an_empty_member)
 {
 	struct owner *o = begin_short();

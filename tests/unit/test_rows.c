@@ -192,7 +192,7 @@ TEST(a_put_that_is_lost_is_found)
 	}
 }
 
-/* One bit of memory that no transaction touched. */
+/* Flips one bit of memory that no transaction touched. */
 TEST(a_byte_that_no_sum_shows_is_found)
 {
 	for (unsigned i = 0; i < SMALL; i++) {
@@ -291,7 +291,7 @@ TEST(sums_of_orders_that_are_wrong_are_found)
 	work_close(&run);
 }
 
-/* So many orders that districts' rings are full, and are delivered from. */
+/* So many orders fill the districts' rings, and are delivered from there. */
 TEST(orders_that_find_their_ring_full_deliver)
 {
 	struct work_run run;

@@ -88,12 +88,12 @@ TEST(a_log_may_be_named_later, struct rvm_rig *rig)
 	assert_int_equal(rvm_flush(), RVM_ELOG);
 	assert_int_equal(rvm_truncate(), RVM_ELOG);
 	assert_int_equal(RVM_STATISTICS(&statistics), RVM_ELOG);
-	/* It is not there yet. */
+	/* The log does not exist yet. */
 	assert_int_equal(rvm_set_options(&options), RVM_ELOG);
 	assert_rvm(rvm_create_log(&options, &length, 0644));
 	assert_rvm_eio(rvm_create_log(&options, &length, 0644), EEXIST);
 	assert_rvm(rvm_map(&rig->region, &options));
-	/* The same one may be named again; no other one. */
+	/* The same log may be named again, and no other one. */
 	assert_rvm(rvm_set_options(&options));
 	other.log_dev = (char *)"perseas:other@localhost";
 	assert_int_equal(rvm_set_options(&other), RVM_ELOG);
@@ -139,7 +139,7 @@ TEST_WITH(a_log_is_a_store_and_its_mirrors, rvm_rig_setup, rvm_rig_teardown, str
 	snprintf(name, sizeof(name), "perseas:none@%s", rig->place.local);
 	assert_int_equal(open_named(name), RVM_ELOG);
 	assert_non_null(strstr(rvm_message(), "PERSEAS_ENOSTORE"));
-	/* It is not initialised then, and may be. */
+	/* The library is not initialized then, and can be. */
 	assert_int_equal(rvm_flush(), RVM_EINIT);
 	assert_rvm(open_named(rig->log));
 }
@@ -180,7 +180,7 @@ TEST(bad_logs_are_not_created, struct rvm_rig *rig)
 	options.create_log_file = rvm_true;
 	assert_rvm(rvm_set_options(&options));
 	ps_rvm_forget();
-	/* What is there is not taken for a new one. */
+	/* An existing log is not taken for a new one. */
 	assert_rvm_eio(RVM_INIT(&options), EEXIST);
 }
 
@@ -249,7 +249,7 @@ TEST_WITH(open_transactions_are_told, rvm_rig_setup, rvm_rig_teardown, struct rv
 	assert_rvm(rvm_query(got, &two));
 	assert_int_equal(got->n_uncommit, 1);
 	assert_int_equal(got->tid_array[0].uname.tv_usec, tids[7].uname.tv_usec);
-	/* What is told names the transaction. */
+	/* The query returns the transaction. */
 	assert_rvm(rvm_abort_transaction(&got->tid_array[0]));
 	assert_rvm(rvm_query(got, &two));
 	assert_int_equal(got->n_uncommit, 0);
@@ -262,7 +262,7 @@ TEST_WITH(open_transactions_are_told, rvm_rig_setup, rvm_rig_teardown, struct rv
 	rvm_free_options(got);
 }
 
-/* What another owner took over is at an end here. */
+/* Another owner took over the store, so the log has ended here. */
 TEST_WITH(a_store_that_is_taken_over_is_terminated, rvm_rig_setup, rvm_rig_teardown,
           struct rvm_rig *rig)
 {

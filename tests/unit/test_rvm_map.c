@@ -147,7 +147,7 @@ TEST(a_region_is_where_the_program_wants_it, struct rvm_rig *rig)
 	}
 }
 
-/* As RVM's loader has it: memory is allocated, and then mapped over. It is there again after. */
+/* RVM's loader allocates memory and maps over it. After an unmap the memory is there again. */
 TEST(memory_of_the_program_gives_way, struct rvm_rig *rig)
 {
 	char *at = mmap(NULL, RVM_FILE + P, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
@@ -253,7 +253,7 @@ TEST(parts_may_be_cut_anew, struct rvm_rig *rig)
 	assert_first(rig->region.vmaddr + 12 * P, 12 * P, 4 * P);
 }
 
-/* What a crash leaves of a part that was being made is no part, and goes. */
+/* A crash in the middle of making a part leaves a segment that no row names; it is removed. */
 TEST(what_no_row_names_goes, struct rvm_rig *rig)
 {
 	void *addr;

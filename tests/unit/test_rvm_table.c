@@ -71,7 +71,7 @@ TEST(rows_are_found)
 	assert_string_equal(ps_rvm_piece_name(UINT64_MAX).text, "rvm.18446744073709551615");
 }
 
-/* The table is changed by whoever can open the store. */
+/* Changes the table, as any program that can open the store may. */
 static void change(void *at, const void *to, size_t length)
 {
 	perseas_tx_t *tx;

@@ -51,7 +51,8 @@ TEST(files_get_what_is_committed, struct rvm_rig *rig)
 	expected[RVM_FILE - 1] = 2;
 	assert_truncates_to(rig, expected);
 	assert_false(log_is_empty());
-	/* What was declared before and is committed after it comes with the next one. */
+	/* Ranges that were declared before and committed after a truncation are part of the next
+	 * one. */
 	assert_rvm(rvm_end_transaction(&tid, flush));
 	memset(expected + P - 2, 3, 20);
 	assert_truncates_to(rig, expected);
@@ -87,7 +88,7 @@ TEST(only_pages_that_changed_are_written, struct rvm_rig *rig)
 		                 page != 2 && page != 3 && page != 7 && page != 8);
 }
 
-/* Whoever opens the store next does not know what its files have: all is written. */
+/* The next process does not know what the files have, so everything is written. */
 TEST(everything_is_written_after_a_crash, struct rvm_rig *rig)
 {
 	rvm_region_t part;
@@ -95,7 +96,7 @@ TEST(everything_is_written_after_a_crash, struct rvm_rig *rig)
 
 	rvm_rig_put(rig, 2 * P, 1, 1, flush);
 	memcpy(expected, rig->region.vmaddr, RVM_FILE);
-	/* It was being written, and was torn; or it is of another node, where it never was. */
+	/* The file was torn during a write, or belongs to a node that never had the data. */
 	rvm_rig_open(rig, 0);
 	assert_int_equal(truncate(rig->data, 10), 0);
 	rvm_rig_map(rig);
@@ -142,7 +143,7 @@ static void end_child(void)
 	assert_int_equal(status, 0);
 }
 
-/* Does a descriptor have the file locked, also against those who read it? */
+/* Returns true if some descriptor has the file locked, also against readers. */
 static bool is_locked(const char *path)
 {
 	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
@@ -230,10 +231,10 @@ TEST(files_that_cannot_be_written_are_written_later, struct rvm_rig *rig)
 
 /* --- another owner --- */
 
-/* What happens when a lock of a file is asked for: it is refused as often as `left` says. */
+/* How lock requests fare: `left` of them are refused. */
 static struct {
 	struct rvm_rig *rig;
-	void (*comes)(struct rvm_rig *rig); /* NULL: nothing */
+	void (*comes)(struct rvm_rig *rig); /* NULL: nothing happens */
 	atomic_uint left;
 	unsigned asked;
 	int number; /* why it is refused; 0: EAGAIN */
@@ -266,7 +267,7 @@ int fcntl(int descriptor, int command, ...)
 	return (int)syscall(SYS_fcntl, descriptor, command, argument);
 }
 
-/* In place of libc's: whoever waits for a lock does so at once, and every other pause is one. */
+/* Replaces libc's function: a wait for a lock returns at once, and every other pause is real. */
 int nanosleep(const struct timespec *pause, struct timespec *rest)
 {
 	return locking.left ? 0 : (int)syscall(SYS_nanosleep, pause, rest);
@@ -289,8 +290,8 @@ static void take_over(struct rvm_rig *rig)
 	perseas_close(p);
 }
 
-/* Whoever has lost the store may not know of it: it asks mirrors before it writes, and after it has
- * locked the file, which the next owner locks, too. What is newer stays. */
+/* An owner that lost the store may not know it: it asks mirrors before it writes, after it locked
+ * the file, which the next owner locks, too. Newer bytes stay. */
 TEST_WITH(who_has_lost_the_store_writes_nothing, rvm_rig_setup, rvm_rig_teardown,
           struct rvm_rig *rig)
 {
@@ -460,7 +461,8 @@ static void *straddle(void *arg)
 	return NULL;
 }
 
-/* One page was noted before the notes are taken, the other after; then it is committed. */
+/* One page is noted before the notes are taken, and the other after; then the transaction
+ * commits. */
 TEST_WITH(a_transaction_that_straddles_it_is_whole_in_the_file, rvm_rig_setup, rvm_rig_teardown,
           struct rvm_rig *rig)
 {
@@ -511,7 +513,7 @@ static void *commit_meanwhile(void *arg)
 	return NULL;
 }
 
-/* What is held back while a truncation is at work is not in its copy, and is not forgotten. */
+/* Commits that are held back during a truncation are not in its copy, and are not forgotten. */
 TEST_WITH(what_is_held_back_meanwhile_comes_next, rvm_rig_setup, rvm_rig_teardown,
           struct rvm_rig *rig)
 {

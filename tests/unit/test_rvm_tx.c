@@ -49,7 +49,7 @@ TEST(modified_bytes_are_declared_and_set, struct rvm_rig *rig)
 	rvm_init_tid(&tid);
 	assert_rvm(rvm_begin_transaction(&tid, no_restore));
 	assert_rvm(rvm_modify_bytes(&tid, at + 10, "hello", 5));
-	/* It may come from where it goes. */
+	/* Source and target may overlap. */
 	assert_rvm(rvm_modify_bytes(&tid, at + 11, at + 10, 5));
 	assert_memory_equal(at + 10, "hhello", 6);
 	assert_int_equal(rvm_modify_bytes(&tid, at, NULL, 1), RVM_ESRC);
@@ -80,7 +80,7 @@ TEST_WITH(ranges_are_inside_of_one_region, rvm_rig_setup, rvm_rig_teardown, stru
 	assert_rvm(rvm_end_transaction(&tid, flush));
 }
 
-/* What is too large for one transaction leaves that as it was. */
+/* A range that is too large leaves the transaction as it was. */
 TEST_WITH(too_much_is_refused, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
 	rvm_region_t large;
@@ -211,8 +211,8 @@ TEST_WITH(what_was_not_flushed_is_lost_whole, rvm_rig_setup_bare, rvm_rig_teardo
 	assert_int_equal(rig->region.vmaddr[8], 1);
 }
 
-/* A commit with flush takes along those before it; and where nothing is to be held back any more,
- * nothing is. */
+/* A commit with flush sends the earlier ones as well; after the option is off, nothing is held
+ * back. */
 TEST_WITH(what_is_held_back_is_sent, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
 	rvm_options_t options = rvm_rig_options(rig);

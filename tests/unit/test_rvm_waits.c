@@ -79,7 +79,7 @@ TEST(a_mirror_that_answers_late_is_asked_again, struct owner *o)
 TEST(a_mirror_that_gets_no_turn_at_all_is_given_up, struct owner *o)
 {
 	assert_int_equal(open_table(o, 60), PERSEAS_EINDOUBT);
-	/* It is durable once the mirror has a turn. */
+	/* The commit is durable once the mirror has a turn. */
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_int_equal(open_table(o, 0), 0);
 }

@@ -75,7 +75,7 @@ TEST(test_no_entry_goes_on_across_a_savepoint, struct owner *o)
 	assert_int_equal(tx->cover.bytes, 8);
 	assert_int_equal(o->bytes[0], 1);
 	assert_int_equal(o->bytes[8], (uint8_t)(8 * 7));
-	/* What is declared next is an entry of its own again. */
+	/* The next range is an entry of its own again. */
 	put(o, tx, 8, 8, 3);
 	assert_int_equal(tx->ranges, 2);
 	assert_int_equal(perseas_commit(tx, 0), 0);
@@ -125,7 +125,7 @@ struct point {
 	uint8_t bytes[SIZE];
 };
 
-/* One transaction with nested savepoints and roll-backs by chance; a model keeps copies. */
+/* Runs one transaction with random nested savepoints and roll-backs; a model keeps copies. */
 static void run_one(struct owner *o, uint8_t *before)
 {
 	static struct point points[SAVEPOINTS];
@@ -264,7 +264,8 @@ TEST(test_a_store_that_was_not_declared_again_is_found, struct owner *o)
 	assert_int_equal(perseas_abort(tx), 0);
 }
 
-/* What is too large is refused behind a savepoint, too, and leaves the transaction as it was. */
+/* A range that is too large is refused behind a savepoint, too, and leaves the transaction as it
+ * was. */
 TEST(test_too_big_behind_a_savepoint, struct owner *o)
 {
 	uint64_t savepoint, length;
@@ -284,7 +285,7 @@ TEST(test_too_big_behind_a_savepoint, struct owner *o)
 	memset(large + 50, 2, 10);
 	assert_int_equal(perseas_set_range(tx, large, 100000), PERSEAS_ETOOBIG);
 	assert_int_equal(tx->length, length);
-	/* It was refused: what it named is not kept either. */
+	/* The refused range was not kept. */
 	assert_int_equal(perseas_set_range(tx, large + 40, 30), 0);
 	memset(large + 40, 3, 30);
 	assert_int_equal(perseas_rollback_to(tx, savepoint), 0);
@@ -305,8 +306,8 @@ static void put_downwards(struct owner *o, perseas_tx_t *tx, uint8_t value)
 	assert_true(tx->cover.used > 0);
 }
 
-/* So many ranges that they are kept in blocks: an abort and a roll-back put them back, a savepoint
- * between them is kept, and a commit sends each. */
+/* So many ranges are kept in blocks: an abort and a roll-back restore them, a savepoint between
+ * them works, and a commit sends each. */
 static void many_ranges(struct owner *o)
 {
 	static uint8_t before[SIZE];
@@ -352,7 +353,7 @@ TEST_WITH(test_ranges_in_blocks, NULL, NULL)
 	run_many_ranges(0);
 }
 
-/* The same where each set_range, and each store, is checked. */
+/* The same with checks of each set_range and each store. */
 TEST_WITH(test_ranges_in_blocks_in_the_checked_modes, NULL, NULL)
 {
 	run_many_ranges(PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES);

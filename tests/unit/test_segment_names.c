@@ -68,7 +68,7 @@ static void publish_twice(struct owner *o)
 	make(o, "a", 1);
 }
 
-/* It comes back while the owner of "a" runs. */
+/* The mirror returns while the owner of "a" runs. */
 TEST(a_copy_takes_the_name_with_it, struct owner *o)
 {
 	publish_twice(o);
@@ -81,7 +81,7 @@ TEST(a_copy_takes_the_name_with_it, struct owner *o)
 	assert_only(o, "a", 1, "b");
 }
 
-/* It comes back for the next open, which mends it. */
+/* The mirror returns for the next open, which repairs it. */
 TEST(an_open_takes_the_name_with_it, struct owner *o)
 {
 	publish_twice(o);
@@ -115,7 +115,7 @@ TEST(a_segment_made_anew_is_another_one, struct owner *o)
 	}
 }
 
-/* What the version before left: the bytes of "a" under the name of "b". */
+/* Makes the state that the previous version left: the bytes of "a" under the name of "b". */
 static void misname(struct owner *o, unsigned mirror)
 {
 	assert_named(o, mirror, "a");
@@ -135,7 +135,7 @@ TEST(an_image_of_another_name_is_not_adopted, struct owner *o)
 		assert_named(o, i, "a");
 }
 
-/* Of two mirrors nobody can tell which one is right: none may be overwritten. */
+/* With two mirrors nobody can tell which one is right, so neither may be overwritten. */
 TEST(an_open_does_not_guess_a_name, struct owner *o)
 {
 	make(o, "a", 1);

@@ -54,7 +54,7 @@ TEST(without_the_means_all_is_compared)
 
 /* --- what was not declared is found --- */
 
-/* It is found again and again, until it is put back: a commit that was refused forgets nothing. */
+/* The store is found until it is put back: a commit that was refused forgets nothing. */
 CHECKED(it_is_found_until_it_is_put_back)
 {
 	large[FAR + 5] ^= 1;
@@ -98,7 +98,7 @@ CHECKED(it_is_found_after_a_commit_in_doubt)
 	assert_int_equal(perseas_commit(tx, 0), 0);
 }
 
-/* In the page of what another one declared, beside it. */
+/* The store is in a page in which another transaction declared a range. */
 CHECKED(it_is_found_beside_what_is_declared)
 {
 	perseas_tx_t *one = owner_tx(o), *other = owner_tx(o);
@@ -119,7 +119,7 @@ CHECKED(it_is_found_beside_what_is_declared)
 	assert_int_equal(commit_nothing(), 0);
 }
 
-/* What others did to memory that was unmapped here, as any new contents, is what is committed. */
+/* Stores of other owners during the unmapping are committed contents. */
 CHECKED(it_is_found_in_a_new_mapping)
 {
 	void *addr;

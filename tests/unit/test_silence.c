@@ -66,7 +66,7 @@ TEST(signs_of_life_come_by_themselves_between_requests, struct fixture *f)
 	}
 }
 
-/* One connection's end leaves the other's signs alone. */
+/* The end of one connection leaves the other's signs alone. */
 TEST(signs_of_life_end_with_their_connection, struct fixture *f)
 {
 	struct ps_control *one = begin_session(f, &f->tcp), *other = begin_session(f, &f->local);
@@ -96,7 +96,7 @@ static struct ps_control *listen_to(struct fixture *f, struct daemon *d, uint64_
 	return control;
 }
 
-/* It is there before what is asked for next, however soon that is. */
+/* The sign arrives before the next request, however soon that comes. */
 TEST(the_first_sign_comes_before_any_request, struct fixture *f)
 {
 	struct daemon *daemons[] = { &f->tcp, &f->local };
@@ -131,7 +131,8 @@ static void send_sign(struct daemon *d)
 	send_with(d->fd, &nothing, sizeof(nothing), NULL, 0);
 }
 
-/* It says nothing: known once the time is over, also by who sleeps on it, and not before. */
+/* The mirror says nothing, which is noticed after the limit, also by a thread that sleeps on the
+ * connection, and not before. */
 TEST(a_silent_mirror_is_noticed, struct fixture *f)
 {
 	struct daemon *daemons[] = { &f->tcp, &f->local };
@@ -152,7 +153,8 @@ TEST(a_silent_mirror_is_noticed, struct fixture *f)
 	}
 }
 
-/* Whoever waits for its answer learns of it then, and not when the answer's time is over. */
+/* A thread that waits for the answer learns of the silence then, and not at the answer's
+ * deadline. */
 TEST(silence_ends_the_wait_for_an_answer, struct fixture *f)
 {
 	struct ps_control *control = begin_session(f, &f->tcp);
@@ -164,8 +166,8 @@ TEST(silence_ends_the_wait_for_an_answer, struct fixture *f)
 	disconnect(f, control);
 }
 
-/* It answers the signs, and nothing else is said. Its own lie in the socket until the thread takes
- * them, so that nobody who sleeps on it wakes for long. */
+/* The mirror answers the signs and says nothing else. Its signs stay in the socket until their
+ * thread reads them, so that no sleeper wakes often. */
 TEST(a_mirror_that_answers_signs_is_not_silent, struct fixture *f)
 {
 	struct daemon *daemons[] = { &f->tcp, &f->local };
@@ -191,8 +193,8 @@ TEST(a_mirror_that_answers_signs_is_not_silent, struct fixture *f)
 	}
 }
 
-/* What it said lies there, and the thread that it is for has no time. Another mirror, which may say
- * nothing for twice as long, tells when both have been looked at often enough. */
+/* The mirror's words are in the socket, and their thread has no time. Another mirror, which may be
+ * silent for twice as long, shows when both were looked at often enough. */
 TEST(what_nobody_takes_was_said_all_the_same, struct fixture *f)
 {
 	struct ps_control *control = begin_session(f, &f->tcp);

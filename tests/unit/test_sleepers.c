@@ -68,7 +68,8 @@ TEST(the_keeper_waits_for_claims_while_a_commit_sleeps, struct owner *o)
 	commit_while_claims_are_renewed(o);
 }
 
-/* What a mirror missed is sent to it again, and completed before its slot is written. */
+/* The keeper resends what a mirror missed, and that completes before the mirror's slot is
+ * written. */
 TEST(the_keeper_waits_for_a_mirror_while_a_commit_sleeps, struct owner *o)
 {
 	for (unsigned i = 0; i < MIRRORS; i++)

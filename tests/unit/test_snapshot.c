@@ -58,7 +58,7 @@ static void write_snapshot(struct file *file, unsigned dead)
 	free(message);
 }
 
-/* What is said of the file, on stderr; "": it is taken. */
+/* Returns the message about the file on stderr, or "" if it was accepted. */
 static const char *said_of(const struct file *file)
 {
 	static char said[1024];

@@ -10,7 +10,7 @@ struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 static struct ps_inherited inherited;
 
-/* As perseas_open by a process that inherited this list of silent mirrors. */
+/* Opens as a process that inherited this list of silent mirrors. */
 static int open_sparing(struct owner *o, const char *silent, uint32_t flags)
 {
 	struct perseas_options options = o->options;
@@ -69,7 +69,7 @@ TEST_WITH(test_a_store_is_made_on_all, NULL, NULL)
 	owner_free(o);
 }
 
-/* They are not there either: the open says what is missing, as without the list. */
+/* The mirrors really are silent: the open says what is missing, as without the list. */
 TEST(test_what_is_missing_is_said, struct owner *o)
 {
 	owner_close(o);
@@ -81,8 +81,8 @@ TEST(test_what_is_missing_is_said, struct owner *o)
 	assert_null(strstr(o->error.text, SPARED));
 }
 
-/* A takeover must reach whom it can: each that is fenced is one less to commit on. Where somebody
- * accepts what fewer than R have, the one that is spared may have more. */
+/* A takeover must ask every mirror: each one that is fenced is one less to commit on. And if an
+ * operator accepts what fewer than R mirrors have, the spared one may have more. */
 TEST(test_who_forces_it_asks_all, struct owner *o)
 {
 	assert_int_equal(open_sparing(o, "sim://1", PERSEAS_TAKEOVER), 0);
@@ -107,7 +107,8 @@ TEST(test_addresses_are_compared_whole, struct owner *o)
 	assert_true(spared_any(o));
 }
 
-/* What was long ago says nothing, nor does a time to come, as of another host's clock. */
+/* A silence of long ago counts for nothing, and neither does one in the future, by another host's
+ * clock. */
 TEST(test_silence_counts_for_a_while, struct owner *o)
 {
 	const uint64_t at_ms = UINT64_C(3600000), limit_ms = PS_INHERITED_SILENT_MS;

@@ -110,7 +110,7 @@ TEST(a_spill_has_its_name_when_it_is_whole, struct spill *spill)
 	assert_int_equal(spill->ops->remove(spill, "bank"), 0);
 }
 
-/* What a daemon that was killed left does not stop the next one. */
+/* An unfinished spill of a killed daemon does not stop the next daemon. */
 TEST(an_abandoned_spill_leaves_the_one_before, struct spill *spill)
 {
 	write_whole(spill, "old");
@@ -123,7 +123,7 @@ TEST(an_abandoned_spill_leaves_the_one_before, struct spill *spill)
 	assert_int_equal(count(spill), 1);
 }
 
-/* They would be in the way of later ones. */
+/* Old unfinished spills would be in the way of later ones. */
 TEST(what_a_killed_daemon_left_is_removed, struct spill *spill)
 {
 	const char *why;
@@ -187,7 +187,7 @@ TEST(a_directory_is_one_daemons, struct spill *spill)
 	assert_non_null(spill);
 }
 
-/* It was loaded: no daemon finds it any more, and people do, until the next one is written. */
+/* After a spill was loaded no daemon finds it, but people do, until the next one is written. */
 TEST(a_spill_that_was_loaded_is_kept_for_people_alone, struct spill *spill)
 {
 	uint64_t before, after;
@@ -202,7 +202,7 @@ TEST(a_spill_that_was_loaded_is_kept_for_people_alone, struct spill *spill)
 		assert_false(there("bank.spill"));
 		assert_int_equal(count(spill), 0);
 	}
-	/* What the next spill takes the place of is room for it. */
+	/* The spill that the next one replaces counts as room for it. */
 	free_blocks = 1000;
 	assert_int_equal(spill->ops->room(spill, &before), 0);
 	assert_int_equal(truncate(path_of("bank.spill.loaded"), 0), 0);

@@ -48,7 +48,7 @@ static void put_head(struct packet *to, unsigned id, unsigned flags, unsigned re
 	put_number(to, 1, 2);
 }
 
-/* One record; its name points to that of the question. */
+/* Writes one record, whose name points to the question's. */
 static void put_record(struct packet *to, unsigned priority, unsigned weight, unsigned port,
                        const char *target)
 {
@@ -78,7 +78,7 @@ static struct packet begin_answer(unsigned records)
 	return packet;
 }
 
-/* What was made of the last answer. */
+/* The list made from the last answer. */
 static char list[PS_LIST_TEXT];
 static struct ps_error error;
 
@@ -140,7 +140,7 @@ TEST(too_many_mirrors_are_refused)
 	}
 }
 
-/* What would be read as something else in a list, or print something to a terminal. */
+/* Names that would have another meaning in a list, or print control characters. */
 TEST(a_target_that_is_no_hosts_name_is_refused)
 {
 	static const char *const targets[] = { "a,b", "a/b", "a b", "a\x1b[2J", "@a", "[a", "-a" };
@@ -217,7 +217,7 @@ struct server {
 	unsigned asked; /* how often */
 };
 
-/* Writes the answer to a question that came. False: it is not the one that was meant. */
+/* Writes the answer to a question. Returns false if it is not the expected question. */
 static bool make_answer(const struct server *server, const uint8_t *question, size_t len,
                         bool whole, struct packet *answer)
 {
@@ -353,7 +353,7 @@ TEST(a_domain_that_is_not_there_is_refused)
 	assert_non_null(strstr(error.text, "there are none"));
 }
 
-/* Nobody listens at the server's port, which is a passing fault. */
+/* Nobody listens at the server's port, which may pass. */
 TEST(no_server_is_no_answer)
 {
 	struct server server = { 0 };

@@ -77,7 +77,7 @@ IN_CHILD(what_is_opened_moves_above_the_streams)
 		CHECK(!is_open(i));
 }
 
-/* It is closed rather than left at the number of a stream. */
+/* The descriptor is closed rather than left at a standard stream's number. */
 IN_CHILD(what_cannot_move_is_closed)
 {
 	const struct rlimit three = { 3, 3 };

@@ -70,7 +70,7 @@ TEST(time_ends_a_wait, struct rig *rig)
 	take_over(rig, s);
 }
 
-/* It need not wait: so no time is too short. */
+/* The standby is due, so even the shortest wait is long enough. */
 TEST(what_is_due_needs_no_time, struct rig *rig)
 {
 	perseas_standby_t *s = begin(rig);
@@ -103,7 +103,7 @@ static bool is_waited_for(perseas_standby_t *s)
 	return waits;
 }
 
-/* By another thread. A wait that is not there yet ends, too, and only one. */
+/* Another thread cancels the wait. A cancel before a wait ends that wait, and no other one. */
 TEST(whoever_waits_can_be_called_off, struct rig *rig)
 {
 	struct wait_elsewhere wait = { .s = begin_behind_owner(rig) };
@@ -139,8 +139,8 @@ TEST(a_turn_that_is_called_off_comes_again, struct rig *rig)
 	assert_int_equal(stat_of(s).opens, 1);
 }
 
-/* What perseas_standby_wait of another thread says while the one before leaves: at the end of the
- * thread that followed, and at the start of the next one. */
+/* Records what perseas_standby_wait returns in another thread while the previous one leaves: at the
+ * end of the following thread, and at the start of the next one. */
 static struct {
 	perseas_standby_t *s;
 	struct ps_env_ops ops;
@@ -291,8 +291,8 @@ TEST(of_two_standbys_one_waits_on, struct rig *rig)
 }
 TEST_ALSO(of_two_standbys_one_waits_on, setup_shared, teardown_standby);
 
-/* It believes, wrongly, that the owner is gone. The mirrors know better: nobody is fenced, and it
- * waits on until the owner is gone indeed. */
+/* The standby wrongly believes that the owner is gone. The mirrors know better: nobody is fenced,
+ * and the standby waits until the owner is really gone. */
 TEST(whoever_is_wrong_is_refused, struct rig *rig)
 {
 	struct wait_elsewhere wait = { 0 };
@@ -393,7 +393,7 @@ static void stand_by_as_beta(struct rig *rig, struct asker *as)
 		assert_true(ps_peers_send(&as->peers, i, &request));
 }
 
-/* As perseas move does. */
+/* Moves the store to standby beta as perseas move does. */
 static void move_to_beta(struct rig *rig)
 {
 	struct asker asker;
@@ -404,7 +404,7 @@ static void move_to_beta(struct rig *rig)
 	asker_end(&asker);
 }
 
-/* It is the COMMAND of the one that is named, which the mirrors still tell of. */
+/* The process is the COMMAND of the named standby, which the mirrors still show. */
 TEST(who_is_started_by_the_one_that_is_named_goes, struct rig *rig)
 {
 	struct asker beta;
@@ -423,8 +423,8 @@ TEST(who_is_started_by_the_one_that_is_named_goes, struct rig *rig)
 	close_standby();
 }
 
-/* By one that follows it, and by the one that let go of it and waits again at once. Once beta is
- * gone, they need not. */
+/* The store is left to beta by a standby that follows it, and by an owner that released it and
+ * waits again at once. After beta is gone, neither has to. */
 TEST(a_store_is_left_to_whom_it_is_handed_over, struct rig *rig)
 {
 	struct asker beta;
@@ -473,7 +473,7 @@ TEST(mirrors_may_be_started_again_meanwhile, struct rig *rig)
 	assert_int_equal(rig->bytes[0], 42);
 }
 
-/* They are not there yet. */
+/* The mirrors do not run yet. */
 TEST(mirrors_may_come_later, struct rig *rig)
 {
 	perseas_standby_t *s;

@@ -17,8 +17,8 @@ static perseas_standby_t *begin_named(struct rig *rig, const char *name, uint32_
 	return begin_with(STORE, rig->list, &options);
 }
 
-/* It would come last by its order. Its owner is known by its mark, which is that of each owner of
- * this standby; another standby has another one. */
+/* The named standby would come last by its order. Its owner is recognized by the mark that all
+ * owners of this standby have. */
 TEST(a_store_is_handed_over_to_a_named_one, struct rig *rig)
 {
 	struct asker asker;

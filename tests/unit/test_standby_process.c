@@ -21,7 +21,7 @@ static void *take_address(void *address)
 	return at;
 }
 
-/* As long as it stands by; where they are taken before, it says so. */
+/* The addresses stay free while the process stands by; a standby that finds them taken says so. */
 TEST(the_addresses_are_kept_free, struct rig *rig)
 {
 	perseas_standby_t *s = begin_behind_owner(rig);
@@ -178,7 +178,7 @@ static void begin_making(const char *store, const char *mirrors)
 	env->ops->free(env);
 }
 
-/* Whoever made it is gone: with PERSEAS_CREATE it is made anew. */
+/* The creator is gone: with PERSEAS_CREATE the store is created anew. */
 TEST(a_making_that_was_left_is_taken_up, struct rig *rig)
 {
 	struct perseas_options options = standby_options();
@@ -208,7 +208,7 @@ static int serve_other(struct rig *rig)
 	return 1;
 }
 
-/* Whoever serves there has what is open now. */
+/* A server at that place has the descriptors that are open now. */
 static int setup_listener(void **state)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
@@ -320,7 +320,7 @@ TEST(a_store_is_opened_where_the_roster_has_it, struct rig *rig)
 
 	owner_lose(&rig->mirrors[0]);
 	find_store(rig, s);
-	/* It stands by again, and has not forgotten. */
+	/* The process stands by again, and remembers. */
 	find_store(rig, s);
 	call_off(rig, s);
 	hand_to_nobody(s);

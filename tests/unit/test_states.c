@@ -23,7 +23,7 @@ struct drawn {
 	const char *moves[MOVES_MAX]; /* "from, then to" */
 };
 
-/* By hand, from what each state means: not from the tables. */
+/* Written by hand from the meaning of each state, not copied from the tables. */
 /* clang-format off */
 static const struct drawn drawn[] = {
 	{ &ps_session_states, 6,
@@ -181,7 +181,7 @@ TEST(the_moves_of_a_session_are_traced, struct owner *o)
 	assert_traced(o, &t, moves);
 }
 
-/* It lost its memory: all that is to be asked before and after the copy is. */
+/* The mirror lost its memory, so questions precede and follow the copy. */
 TEST(the_states_of_a_copy_are_traced, struct owner *o)
 {
 	static const char *const moves[] = {
@@ -247,13 +247,13 @@ static void begin_change(struct owner *o)
 	owner_change(o, &leaves);
 }
 
-/* What only the keeper and whoever has the mirrors to himself may do. */
+/* Only the keeper, and a thread with admin, may step a change. */
 TEST(a_change_is_stepped_with_admin, struct owner *o)
 {
 	assert_ends(o, step_change);
 }
 
-/* One goes on. */
+/* A change is in progress. */
 TEST(a_second_change_ends_the_process, struct owner *o)
 {
 	assert_int_equal(owner_change(o, &leaves), 0);
@@ -305,7 +305,7 @@ TEST(stages_say_what_the_rosters_are, struct owner *o)
 	ps_roster_free(&wanted);
 }
 
-/* Whoever joins has no vote before, and none of this kind afterwards. */
+/* A joining mirror has no vote before the change, and is not joining after it. */
 TEST(whoever_joins_does_so_while_the_change_goes_on, struct owner *o)
 {
 	struct perseas *p = o->p;

@@ -84,7 +84,7 @@ TEST_WITH(a_store_still_creating_is_not_claimed, setup, teardown, struct mirror 
 	assert_null(peer.session.store);
 }
 
-/* Owners come with epochs below, at and above the one that was promised. */
+/* Owners claim with epochs below, at and above the promised one. */
 TEST(a_claim_needs_a_higher_epoch_or_the_same_owner, struct mirror *mirror)
 {
 	assert_int_equal(mirror_takeover(mirror, &rival, "bank", BANK_EPOCH - 1, BANK_OWNER, NULL),
@@ -288,7 +288,7 @@ TEST(a_token_opens_only_the_session_that_is_there, struct mirror *mirror)
 	assert_null(stores_session(mirror->stores, zero));
 }
 
-/* What only an owner may ask is asked over a connection without a claim. */
+/* Makes an owner's requests over a connection without a claim. */
 TEST(without_a_claim_nothing_is_changed, struct mirror *mirror)
 {
 	const Perseas__ConfirmRequest said = PERSEAS__CONFIRM_REQUEST__INIT;

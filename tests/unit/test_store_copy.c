@@ -9,7 +9,7 @@ struct unit_fixture unit_fixture = { setup_shared_bank, teardown };
 
 enum { WIDE_SIZE = 64 << 10, LAST_PAGE = WIDE_SIZE - PS_PAGE };
 
-/* What an owner does when the copy reaches the last page of segment 1. */
+/* An owner's action when the copy reaches the last page of segment 1. */
 struct moment {
 	struct writer writer;
 	uint8_t *page;
@@ -132,8 +132,8 @@ TEST(the_image_that_was_copied_away_goes, struct mirror *mirror)
 	assert_null(memory_heap_piece(mirror->memory, "bank", "log.1", NULL));
 }
 
-/* A daemon died between the header with a new promise and its page: whoever has the memory must not
- * find its own promise there. */
+/* A daemon died between writing a header with a new promise and its page: an owner that has the
+ * memory must not find its own promise there. */
 static void assert_page_is_settled(struct mirror *mirror, uint64_t epoch)
 {
 	promise_of_bank(mirror)->epoch = BANK_EPOCH - 1;

@@ -30,8 +30,8 @@ static bool is_of_later_format(const char *piece, const uint8_t *bytes)
 	return head.format > PS_HEADER_FORMAT;
 }
 
-/* What a daemon makes of `from` with a bit of a piece flipped: the seq of the state that the next
- * owner gets, -1: refused. The data must be that state's. */
+/* Starts a daemon on a copy of `from` with one bit of a piece flipped. Returns the seq of the state
+ * that the next owner gets, or -1 if it is refused. The data must be that state's. */
 static int seq_of(const struct mirror *from, const char *piece, size_t byte, int bit)
 {
 	static const char *const texts[] = { "", "made", "two.", "last" };

@@ -27,7 +27,8 @@ static int drop(struct rig *rig)
 	return peer_drop_segment(&rig->owner, &rig->mirror.why, 0);
 }
 
-/* A store with a segment of which transaction DEATH is to be the end; its slot, if `slot`. */
+/* Makes a store with a segment that transaction DEATH is announced to destroy; with `slot`, its
+ * slot is written. */
 static void begin_death(struct rig *rig, bool slot)
 {
 	struct writer writer;
@@ -88,7 +89,7 @@ TEST(a_death_that_did_not_come_is_no_later_owners, struct rig *rig)
 	store_session_ended(&third.session);
 }
 
-/* The same owner comes again under its epoch, as after a broken link, and counts on from there. */
+/* The same owner returns with its epoch, as after a broken link, and goes on counting. */
 TEST(nor_is_it_that_of_the_owner_that_comes_again, struct rig *rig)
 {
 	struct peer again;

@@ -130,7 +130,7 @@ TEST_WITH(an_image_is_not_dropped_under_a_live_owner, setup_shared_bank, teardow
 	assert_int_equal(page->epoch, UINT64_MAX);
 }
 
-/* What nobody can read has no ids to name it by. */
+/* An unreadable image has no ids by which to name it. */
 TEST(a_damaged_image_is_dropped_by_name, struct mirror *mirror)
 {
 	memory_heap_piece(mirror->memory, "bank", "header", NULL)[30] ^= 1;

@@ -61,7 +61,7 @@ static int withdraw(struct mirror *mirror, uint8_t id)
 	return store_move(mirror->stores, &request, &mirror->why);
 }
 
-/* NULL: none is told. Its memory lasts until the next call of the store. */
+/* Returns the handover that the mirror reports, valid until the next call of the store, or NULL. */
 static const Perseas__Handover *told(struct mirror *mirror)
 {
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
@@ -80,7 +80,7 @@ static uint8_t confirm(struct mirror *mirror, struct peer *peer)
 	return reply.handover ? reply.handover->id.data[0] : 0;
 }
 
-/* As an owner's adoption: the slot of the same transaction, and of its epoch. */
+/* Writes the slot of the same transaction with the owner's epoch, as an adoption does. */
 static void adopt(struct peer *peer, uint64_t epoch)
 {
 	uint8_t *log = session_memory(&peer->session, PS_REGION_LOG, 0, PS_PAGE, true);
@@ -144,7 +144,7 @@ TEST(a_claim_that_does_not_become_an_open_spoils_nothing, struct mirror *mirror)
 	assert_int_equal(told(mirror)->last->epoch, BANK_EPOCH);
 	assert_int_equal(told(mirror)->pause_ns, 17 * MS_NS);
 	assert_int_equal(told(mirror)->first->epoch, BANK_EPOCH + 2);
-	/* Whoever comes later is no part of it. */
+	/* A later owner's commits are not part of the pause. */
 	store_session_ended(&rival.session);
 	assert_int_equal(told(mirror)->pause_ns, 17 * MS_NS);
 }
@@ -154,7 +154,7 @@ TEST_WITH(a_store_that_is_not_there_is_not_moved, setup, teardown, struct mirror
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH), -STATUS(NO_STORE));
 }
 
-/* Nobody that is not the owner is asked, and nobody twice at a time. */
+/* Only the owner is asked to let go, and only once at a time. */
 TEST(what_cannot_be_asked_is_refused, struct mirror *mirror)
 {
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH - 1), -STATUS(BAD_STATE));
@@ -169,8 +169,8 @@ TEST(what_cannot_be_asked_is_refused, struct mirror *mirror)
 	assert_int_equal(ask(mirror, 2, BANK_EPOCH), -STATUS(BAD_STATE));
 }
 
-/* It was told by another mirror, and was fast. Then this one knows how that went all the same; but
- * nobody is asked for a store that another owner has claimed. */
+/* The owner heard of it from another mirror, and was fast. This mirror learns how it ended all the
+ * same; but nobody is asked for a store that another owner has claimed. */
 TEST(an_owner_may_let_go_before_all_mirrors_are_asked, struct mirror *mirror)
 {
 	assert_int_equal(store_release(&holder.session, &mirror->why), 0);
@@ -208,7 +208,7 @@ TEST(one_that_is_taken_back_is_forgotten, struct mirror *mirror)
 	assert_null(told(mirror));
 }
 
-/* Who asked may have died meanwhile. */
+/* The client that asked may have died meanwhile. */
 TEST(one_of_which_the_time_is_over_is_forgotten, struct mirror *mirror)
 {
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
@@ -221,7 +221,7 @@ TEST(one_of_which_the_time_is_over_is_forgotten, struct mirror *mirror)
 	assert_int_equal(confirm(mirror, &holder), 2);
 }
 
-/* It has not let go: its connection broke, and it claims again. */
+/* The owner has not let go: its connection broke, and it claims again. */
 TEST(an_owner_that_comes_back_is_still_asked, struct mirror *mirror)
 {
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);

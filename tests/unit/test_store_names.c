@@ -79,7 +79,7 @@ TEST(an_image_is_made_again_in_new_files, struct rig *rig)
 	assert_bank(rig, 2, "done");
 }
 
-/* What the owner of an image does until the promise page says that it is its own no more. */
+/* Writes as the owner of an image does until the promise page names another owner. */
 struct racer {
 	struct writer writer;
 	const uint8_t *promise;
@@ -191,7 +191,7 @@ TEST(a_header_alone_is_written_again, struct rig *rig)
 	assert_int_equal(bank(rig)->generation, 1);
 }
 
-/* One piece went: the image is as lost to the next daemon as without all. */
+/* One piece was removed: for the next daemon the image is as lost as without all of them. */
 TEST(one_piece_is_enough, struct rig *rig)
 {
 	begin_bank(rig, false);
@@ -201,7 +201,7 @@ TEST(one_piece_is_enough, struct rig *rig)
 	assert_bank(rig, 2, "done");
 }
 
-/* A new header would name pieces of the image beside, which are gone. */
+/* The new header would name pieces of the second image, which are gone. */
 TEST(a_rebuild_without_files_is_not_finished, struct rig *rig)
 {
 	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
@@ -290,7 +290,7 @@ TEST(no_segment_is_made_where_the_folder_was, struct rig *rig)
 	assert_int_equal(peer_add(&rig->owner, &rig->mirror.why, 1, "more", 4096), 0);
 }
 
-/* What the daemon itself removes is nobody's loss. */
+/* The daemon's own removals raise no alarm. */
 TEST(its_own_removals_raise_no_alarm, struct rig *rig)
 {
 	Perseas__DropRequest drop;

@@ -92,7 +92,8 @@ TEST(an_order_is_told_until_it_is_done, struct mirror *mirror)
 	assert_int_equal(say_nothing(mirror, &holder), 2);
 }
 
-/* By one of the same id: the owner hears of that one instead, and its result is that of both. */
+/* An order with the same id replaces the first one: the owner hears of the new one, and its result
+ * is that of both. */
 TEST(an_order_is_taken_back, struct mirror *mirror)
 {
 	Perseas__OrderRequest request = PERSEAS__ORDER_REQUEST__INIT;
@@ -111,7 +112,7 @@ TEST(an_order_is_taken_back, struct mirror *mirror)
 	assert_string_equal(status_of(mirror).result->text, "taken back");
 }
 
-/* Nobody would hear of it. */
+/* Without a live owner nobody would hear of the order. */
 TEST_WITH(an_order_needs_a_live_owner, setup, teardown, struct mirror *mirror)
 {
 	struct peer owner;
@@ -180,7 +181,7 @@ TEST(figures_are_kept_until_others_are_told, struct mirror *mirror)
 	assert_null(status_of(mirror).figures);
 }
 
-/* Whoever takes differences of them must not get less than nothing. */
+/* A client that subtracts two figures must not get a negative number. */
 TEST(figures_that_fall_are_refused, struct mirror *mirror)
 {
 	uint64_t counts[] = { 5, 6 };
@@ -212,7 +213,7 @@ TEST(figures_that_fall_are_refused, struct mirror *mirror)
 	assert_int_equal(status_of(mirror).figures->commit->counts[1], 6);
 }
 
-/* What is missing has come; then another segment is mapped. */
+/* The missing memory arrives; then another segment is mapped. */
 TEST(what_is_missing_may_fall, struct mirror *mirror)
 {
 	const uint64_t told[] = { 1 << 20, 1 << 17, 0, 1 << 18 };
@@ -259,7 +260,7 @@ TEST_WITH(a_dead_owner_is_not_live, setup_shared_bank, teardown, struct mirror *
 	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, NULL), 0);
 }
 
-/* One that is only silent may still write to the memory that it was given. */
+/* An owner that is only silent may still write to the memory that it was given. */
 TEST_WITH(a_silent_owners_memory_is_copied_away, setup_shared_bank, teardown, struct mirror *mirror)
 {
 	uint8_t *old;

@@ -64,7 +64,7 @@ static int joining_whole(struct mirror *mirror, struct peer *peer)
 	return store_joining(&peer->session, &request, &mirror->why);
 }
 
-/* What a resync leaves in an image: data, then a slot. */
+/* Writes data and then a slot, as a resync does. */
 static void fill(struct peer *peer, const char *text)
 {
 	uint8_t *log = session_memory(&peer->session, PS_REGION_LOG, 0, PS_RING_OFFSET, true);
@@ -75,7 +75,7 @@ static void fill(struct peer *peer, const char *text)
 	memcpy(log, &slot, sizeof(slot));
 }
 
-/* The image is copied beside while the old one still counts; then it takes its place. */
+/* The second image is filled while the first one still counts, and then replaces it. */
 TEST(an_image_beside_replaces_the_old_one_when_finished, struct mirror *mirror)
 {
 	Perseas__RebuildReply reply;
@@ -95,7 +95,7 @@ TEST(an_image_beside_replaces_the_old_one_when_finished, struct mirror *mirror)
 	assert_null(session_memory(&holder.session, 16, 4096, 1, true));
 }
 
-/* It must know the newest roster, too. */
+/* The second image needs the newest roster, too. */
 TEST(an_image_beside_learns_of_a_roster, struct mirror *mirror)
 {
 	Perseas__RosterRequest request = PERSEAS__ROSTER_REQUEST__INIT;
@@ -277,7 +277,7 @@ static void note_past(void *arg)
 	past->magic = first_record(past->mirror);
 }
 
-/* What is copied over an image whole has nothing to do with the log that lies there. */
+/* An image that is overwritten as a whole has nothing to do with its log any more. */
 TEST(joining_whole_forgets_the_past_after_the_header_says_so, struct mirror *mirror)
 {
 	struct past past = { .mirror = mirror };

@@ -96,8 +96,8 @@ static void look_at_page(void *arg)
 	old->epoch = old->page->epoch;
 }
 
-/* The same owner claims again over another connection, while its first memory is still mapped
- * and may still be written. */
+/* The same owner claims again over another connection, while its first memory is still mapped and
+ * may be written. */
 TEST(memory_that_was_copied_away_acknowledges_nothing, struct mirror *mirror)
 {
 	struct old_page old = { .mirror = mirror };
@@ -177,7 +177,7 @@ TEST(a_slot_before_the_fence_is_in_the_copy, struct mirror *mirror)
 	assert_memory_equal(data_of(&rival), "last", 4);
 }
 
-/* What the log holds of the past comes along: resync by delta lives on it. */
+/* The copy includes the log's past, which a resync by delta needs. */
 TEST(the_copy_keeps_the_history, struct mirror *mirror)
 {
 	struct writer writer;
@@ -231,7 +231,7 @@ static void *run_owner(void *arg)
 	return NULL;
 }
 
-/* What `count` transactions make of zeroed memory. */
+/* Applies `count` transactions to zeroed memory. */
 static void replay(uint64_t *words, uint64_t count)
 {
 	memset(words, 0, WIDE_SIZE);
@@ -246,7 +246,7 @@ static uint8_t *wide_of(struct peer *peer)
 	return session_memory(&peer->session, PS_REGION_SEGMENT + 1, 0, WIDE_SIZE, false);
 }
 
-/* One takeover from an owner that never stops. Was the image copied? */
+/* Takes over from an owner that never stops. Returns true if the image was copied. */
 static bool take_over_from(struct mirror *mirror, struct peer *owner, uint64_t epoch, int pace,
                            struct peer *next)
 {
@@ -347,7 +347,7 @@ TEST(a_process_that_lives_without_the_memory_is_no_holder, struct mirror *mirror
 	assert_false(granted.copied);
 }
 
-/* It cut its image short, and went. */
+/* The owner cut its image short, and went. */
 TEST(memory_that_was_cut_short_is_damaged_for_the_next_one, struct mirror *mirror)
 {
 	memory_heap_set_whose(mirror->memory, MEMORY_CUT);
@@ -355,7 +355,7 @@ TEST(memory_that_was_cut_short_is_damaged_for_the_next_one, struct mirror *mirro
 	assert_non_null(strstr(mirror->why.text, "cut its memory short"));
 }
 
-/* What is left of the patience with it when its end is waited for, the last time. */
+/* The patience that remained when the owner's end was last waited for. */
 static uint32_t patience;
 
 static void end_in_time(struct peer *peer, uint32_t *left_ms)

@@ -85,7 +85,7 @@ TEST(a_parent_is_what_the_roster_lists, struct rig *rig)
 	assert_true(ps_id_equal(bank(rig)->parent_id, second));
 }
 
-/* A resync beside it keeps what it is; one that makes it anew does not. */
+/* A resync in a second image keeps the parent; one that makes the image anew does not. */
 TEST(an_image_that_is_rebuilt_keeps_its_parent_with_its_id, struct rig *rig)
 {
 	for (int anew = 0; anew < 2; anew++) {
@@ -133,9 +133,8 @@ static void watch(struct rig *rig, bool on)
 }
 
 /*
- * What is left of a crash is started again. The image is there (it must be, when nothing but the
- * daemon crashed), as it was acknowledged, and its spill is not; and what is lost then stays
- * lost.
+ * Starts a daemon on what a crash left. If only the daemon crashed, the image is there as
+ * acknowledged, and its spill is not; if memory was lost, it stays lost.
  */
 static void look_at(struct rig *from, unsigned crash, bool lost)
 {

@@ -82,7 +82,7 @@ TEST(a_host_is_a_name_or_a_number)
 	}
 }
 
-/* Who refuses says why, and so does who is refused, with what is to be done. */
+/* The end that refuses says why and what to do, and so does the one that is refused. */
 TEST(wrong_certificates_are_told_apart_at_both_ends)
 {
 	static const struct wrong {
@@ -102,7 +102,7 @@ TEST(wrong_certificates_are_told_apart_at_both_ends)
 		{ "server", "mirror", HOST, NULL, false, "purpose", "not for this use" },
 		{ "revoked", "mirror", HOST, "revoked", false, "revoked", "revoked" },
 		{ "alice", "revoked", "revoked", "revoked", true, "revoked", "revoked" },
-		/* Of a CA that was revoked itself, and of one whose list is not there. */
+		/* The certificate's CA was revoked itself, or has no revocation list. */
 		{ "deep", "mirror", HOST, "middle", false, "revoked", "revoked" },
 		{ "deep", "mirror", HOST, "revoked", false, "every CA between", "its CA" },
 	};
@@ -211,7 +211,7 @@ TEST(batches_of_records_grow_with_what_is_sent)
 	for (size_t i = 0; i < CALLS; i++) {
 		const ssize_t n = recv(pair.server.fd, &byte, 1, MSG_TRUNC | MSG_DONTWAIT);
 
-		/* Beside its data a record has a head and a tag, of fewer than 64 bytes. */
+		/* A record adds a head and a tag of fewer than 64 bytes. */
 		assert_int_equal(n / RECORD, records[i]);
 		assert_true((size_t)n % RECORD < 64 * records[i]);
 	}
@@ -220,8 +220,8 @@ TEST(batches_of_records_grow_with_what_is_sent)
 	end(&pair);
 }
 
-/* A peer that sends little but key updates, each of which costs this end more than the peer: no
- * call may go on with them for ever, and the connection ends. */
+/* A peer sends little but key updates, each of which costs this end more than the peer: no call may
+ * go on with them for ever, and the connection ends. */
 TEST(key_updates_without_end_are_refused)
 {
 	struct pair pair = {
@@ -336,7 +336,7 @@ TEST(keys_are_changed_while_bytes_flow)
 		assert_int_equal(send_one(from, &i, sizeof(i)), sizeof(i));
 		n = recv(to->fd, bytes, sizeof(bytes), MSG_PEEK);
 		least = n < least ? n : least;
-		/* One that tells of the change comes before the record. */
+		/* The message of a key change precedes the record. */
 		changes += n > least;
 		assert_int_equal(ps_stream_recv(to, &got, sizeof(got)), sizeof(got));
 		assert_int_equal(got, i);
@@ -346,7 +346,7 @@ TEST(keys_are_changed_while_bytes_flow)
 	end(&pair);
 }
 
-/* One end speaks plain text: the other says so, and the one that dialled is told by an alert. */
+/* One end speaks plain text: the other one says so, and alerts the end that dialed. */
 TEST(plain_text_is_told_from_tls)
 {
 	struct pair pair = pair_of("alice", "mirror", HOST, NULL);
@@ -415,7 +415,7 @@ TEST(files_that_cannot_be_used_are_named)
 	}
 }
 
-/* Who the server sees. */
+/* Checks the client's name as the server sees it. */
 static void expect_name(struct pair *pair, const char *expected)
 {
 	char name[PS_TLS_NAME_MAX + 1];

@@ -9,7 +9,7 @@ struct unit_fixture unit_fixture = { setup, teardown };
 
 enum { TEN_SECONDS = 500 }; /* in rounds of 20 ms */
 
-/* Images that the owner asked for: beside others, or joining in place. */
+/* Counts the images that the owner asked for: second ones, or joining in place. */
 struct asked {
 	struct direct_tap tap;
 	unsigned images;
@@ -121,7 +121,7 @@ TEST(a_mirror_without_room_is_named, struct fixture *f)
 	assert_carries(f, 1);
 }
 
-/* What the first mirror is told of the last one, and how long it is told nothing. */
+/* What the first mirror is told about the last one, and for how long it is told nothing. */
 struct told {
 	struct direct_tap tap;
 	struct direct *d;

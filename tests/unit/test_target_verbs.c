@@ -30,7 +30,7 @@ TEST(a_claim_gives_keys_to_who_asks, struct fixture *fixture)
 	fixture_done(reply);
 }
 
-/* What an alice writes is in the image, and it reads what is there. */
+/* The owner's writes are in the image, and it reads what is there. */
 TEST(memory_is_written_and_read, struct fixture *fixture)
 {
 	begin(fixture);
@@ -71,7 +71,7 @@ TEST(only_what_was_granted_is_reached, struct fixture *fixture)
 		                 IBV_WC_REM_ACCESS_ERR);
 		settle(fixture);
 		assert_null(verbs_fake_passive_qp());
-		/* It may come back, by another claim. */
+		/* The owner may return with another claim. */
 		leave(&alice);
 		claim(fixture, &alice, "bank", 6 + i);
 		open_path(fixture, &alice);
@@ -203,8 +203,8 @@ static void ask_rebuild(struct fixture *fixture, struct far_owner *owner, uint64
 	fixture_done(reply);
 }
 
-/* An image is made beside the one that is there, filled over the same queue pair, and takes its
- * place; then the old one's memory is registered no more. */
+/* A second image is filled over the same queue pair, and replaces the first one, whose memory is
+ * then deregistered. */
 TEST(an_image_beside_has_keys_of_its_own, struct fixture *fixture)
 {
 	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;

@@ -146,7 +146,7 @@ TEST(the_event_channel_may_fail, struct fixture *fixture)
 	}
 }
 
-/* What is registered cannot be: the alice is told why, and goes over tcp. */
+/* Registration fails: the owner is told why, and goes over tcp. */
 TEST(memory_that_cannot_be_registered_is_named, struct fixture *fixture)
 {
 	struct ps_hello hello;
@@ -312,7 +312,7 @@ TEST_WITH(an_owner_does_not_wait_for_the_first_look_at_devices, setup_bare, tear
 	verbs_fake_fail(VERBS_FAKE_create_event_channel, 0, 0, 0);
 }
 
-/* What the daemon was told of the network goes to owners. */
+/* The daemon passes its network's options on to owners. */
 TEST_WITH(modes_are_told_to_owners, setup_bare, teardown, struct fixture *fixture)
 {
 	const struct rdma_options options = { .on = true, .phased = true, .flush = true };

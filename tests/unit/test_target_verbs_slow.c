@@ -22,7 +22,7 @@ static void count_step(evutil_socket_t fd, short what, void *arg)
 	atomic_fetch_add(&steps, 1);
 }
 
-/* Does the loop go on meanwhile? */
+/* Checks that the loop goes on meanwhile. */
 static void look_at_loop(void)
 {
 	const unsigned before = atomic_load(&steps);
@@ -61,7 +61,7 @@ static int slow_dereg_mr(struct ibv_mr *memory)
 	return verbs_fake_table.dereg_mr(memory);
 }
 
-/* Of a port whose device goes, before what is registered with it. */
+/* Frees a port whose device goes, before the memory registered with it. */
 static int note_destroy_id(struct rdma_cm_id *id)
 {
 	atomic_store(&port_gone, true);
@@ -187,7 +187,7 @@ TEST(a_device_that_goes_meanwhile, struct fixture *fixture)
 	assert_int_equal(verbs_fake_alive().pds, 0);
 }
 
-/* What was registered until then goes with the store; the rest is not begun. */
+/* Memory registered so far goes with the store; the rest is not begun. */
 TEST(who_hangs_up_gets_no_more_of_it, struct fixture *fixture)
 {
 	int owner = fixture_tcp(fixture), other = fixture_tcp(fixture);

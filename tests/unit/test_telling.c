@@ -55,7 +55,7 @@ TEST(test_a_mirror_that_just_hung_holds_no_change_up, struct owner *o)
 	owner_keep(o, 3, PERSEAS_MIRROR_LIVE);
 }
 
-/* It hangs when both rosters count: nothing that is told then is waited for. */
+/* The mirror hangs when both rosters count: no message sent then is waited for. */
 TEST(test_a_change_is_told_beside_one_that_hangs, struct owner *o)
 {
 	assert_true(replace(o, 3, PS_CHANGE_JOINT) < LITTLE);
@@ -83,7 +83,7 @@ TEST(test_nobody_waits_for_slow_answers, struct owner *o)
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 }
 
-/* As the keeper does it, with admin. */
+/* Runs as the keeper does, with admin. */
 static void pass(struct owner *o, uint64_t ns)
 {
 	o->d->now += ns;
@@ -146,8 +146,8 @@ TEST(test_a_new_session_is_told_anew, struct owner *o)
 	assert_int_equal(tell_and_hear(o), 15);
 }
 
-/* One that was not asked, since too much is due from it, is told as soon as that is over; one that
- * did not record it after a while. */
+/* A mirror that owes too many answers is told when that is over; one that did not record the roster
+ * is told again after a while. */
 TEST(test_one_that_was_not_told_is_told_later, struct owner *o)
 {
 	struct perseas *p = o->p;
@@ -187,7 +187,7 @@ TEST(test_the_keeper_sleeps_while_memory_is_made, struct owner *o)
 	assert_int_equal(o->p->upkeep.change.code, 0);
 }
 
-/* It refuses, each time that it is asked again: the patience ends. */
+/* The mirror refuses each time that it is asked: the patience ends. */
 TEST(test_a_mirror_without_memory_does_not_join, struct owner *o)
 {
 	const struct perseas_roster_change adds = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };

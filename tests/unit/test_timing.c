@@ -39,7 +39,7 @@ TEST(each_commit_that_waits_is_timed, struct owner *o)
 	            stat.latency_p999_ns <= stat.latency_max_ns && stat.latency_p50_ns >= US);
 }
 
-/* What sends nothing says nothing about the mirrors. */
+/* A transaction that sends nothing says nothing about the mirrors. */
 TEST(what_sends_nothing_is_not_counted, struct owner *o)
 {
 	perseas_tx_t *tx = owner_tx(o);
@@ -96,7 +96,8 @@ TEST(a_pattern_of_the_application_has_no_part_in_it, struct owner *o)
 	assert_in_range(long_ones, 4, 40);
 }
 
-/* One that had to wait, though the fabric copies at once, is always timed, and counts once. */
+/* A commit that had to wait, although the fabric copies at once, is always timed, and counts
+ * once. */
 TEST(one_in_doubt_counts_once, struct owner *o)
 {
 	struct perseas_latency before, after;

@@ -120,7 +120,7 @@ TEST(what_a_daemon_told_counts, struct rig *rig)
 	assert_int_equal(expiries.count, 0);
 }
 
-/* What is far is no finding; what has expired is worse than what will. */
+/* A distant end is no finding; an expired file is worse than one that expires soon. */
 TEST(the_doctor_finds_what_expires, struct rig *rig)
 {
 	const uint64_t now_s = ps_env_seconds(rig->peers.env);

@@ -45,7 +45,7 @@ static void end_corking(void)
 	assert_false(is_corked);
 }
 
-/* How many were committed, and are not sent. */
+/* Returns how many transactions were committed and not sent. */
 static uint64_t unsent(void)
 {
 	return o->p->commit.seq - o->p->mirrors[0].posted;
@@ -73,7 +73,7 @@ static void end_all(void)
 		assert_int_equal(end(i), 0);
 }
 
-/* It is sent when the last of them looks, all of it at once. */
+/* They are sent when the last of them looks, all at once. */
 TEST(commits_wait_for_others_that_come)
 {
 	begin_with_one_to_come();
@@ -88,7 +88,7 @@ TEST(commits_wait_for_others_that_come)
 	assert_int_equal(posts, 2);
 }
 
-/* Whoever was called may not run for long: the answer that was due comes first. */
+/* A called thread may not run for long: the answer that was due arrives first. */
 TEST(commits_wait_no_longer_than_for_an_answer)
 {
 	begin_with_one_to_come();

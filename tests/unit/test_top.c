@@ -8,7 +8,7 @@
 
 enum { MIRRORS = 3, SECOND = 1000000000 };
 
-/* What three mirrors tell of one store; `live` of its owner. */
+/* The reports of three mirrors about one store; `live` has its owner's. */
 struct scene {
 	struct message_header *headers[MIRRORS];
 	Perseas__Slot slots[MIRRORS];
@@ -22,7 +22,7 @@ struct scene {
 	struct ps_peers peers;
 	uint64_t now;
 	struct ps_top top;
-	/* As they were taken last. */
+	/* The last results. */
 	const struct ps_fleet_store *store;
 	const struct ps_top_change *change;
 };
@@ -119,7 +119,7 @@ TEST(rates_are_differences, struct scene *s)
 	assert_true(take(s)->rate == 500);
 	pass(s, 0);
 	assert_true(take(s)->rate == 0);
-	/* What the newest image tells counts. */
+	/* The newest image's report counts. */
 	pass(s, 100);
 	s->slots[2].seq += 50;
 	assert_true(take(s)->rate == 150);
@@ -178,7 +178,7 @@ TEST(latencies_are_those_of_the_interval, struct scene *s)
 	take(s);
 	assert_true(s->change->has_latency && s->change->p50_ns == 1000);
 	pass(s, 10);
-	/* What a mirror tells late says nothing of this interval. */
+	/* A late report says nothing about this interval. */
 	memset(&s->latency, 0, sizeof(s->latency));
 	pass(s, 10);
 	assert_false(take(s)->has_latency);

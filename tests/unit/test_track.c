@@ -74,7 +74,7 @@ EACH_WAY(both_kinds_get_along)
 	assert_int_equal(perseas_set_range(tx, large + 200, 300), 0);
 	memset(large + 200, 0, 300);
 	assert_int_equal(perseas_abort(tx), 0);
-	/* What was declared and committed is not found again. */
+	/* Bytes that were declared and committed are not found again. */
 	tx = track();
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	assert_int_equal(owner_stat(o).range_bytes, 3008);
@@ -110,7 +110,7 @@ EACH_WAY(a_tracked_transaction_is_alone)
 	assert_int_equal(perseas_abort(other), 0);
 	tx = track();
 	assert_int_equal(perseas_abort(tx), 0);
-	/* Whoever gets it next need not ask for room at each range. */
+	/* The next user of the handle need not ask for room at each range. */
 	other = owner_tx(o);
 	assert_ptr_equal(other, tx);
 	assert_true(other->room > 0);
@@ -166,8 +166,8 @@ TEST(it_must_be_asked_for)
 	owner_free(o);
 }
 
-/* A heap beside it: what declared transactions did there is not found, and objects that are there
- * can be changed. */
+/* A heap is in use as well: changes that declared transactions made there are not found, and its
+ * objects can be changed. */
 EACH_WAY(a_heap_may_be_beside_it)
 {
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
@@ -249,7 +249,7 @@ EACH_WAY(without_room_it_is_found_anew)
 	assert_stored();
 }
 
-/* It is too much for the log: found anew when there is less, or put back. */
+/* Too many bytes for the log are found again, unless they are put back. */
 EACH_WAY(too_much_can_be_made_less)
 {
 	perseas_tx_t *tx;

@@ -132,7 +132,7 @@ TEST(who_failed_rests_for_longer_and_longer)
 	}
 }
 
-/* What it failed with says nothing of the next owner. */
+/* The failure of one owner says nothing about the next one. */
 TEST(an_owner_ends_the_counting)
 {
 	struct ps_turn turn = { .order = 0 };
@@ -161,8 +161,8 @@ TEST(who_had_its_turn_is_held_anew)
 	assert_true(ps_turn_is_held(&turn, &now, NULL, BEGIN + 60000 * MS, &until));
 }
 
-/* Whoever is meant claims, again and again, and never has the store open: others come in the time
- * that it was left. Of another handover the time begins anew. */
+/* The named standby claims again and again, and never opens the store: others come after the time
+ * that it was given. With another handover the time begins anew. */
 TEST(claims_give_no_more_time)
 {
 	const uint64_t end = BEGIN + PS_TURN_YIELD_MS * MS;

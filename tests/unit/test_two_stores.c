@@ -89,7 +89,7 @@ static void follow_at(struct owner *o, struct watcher *w, const char *mirrors)
 	                 0);
 }
 
-/* What it sees after a long time. */
+/* Checks what the watcher sees after a long time. */
 static void assert_sees(struct owner *o, struct watcher *w, enum ps_ownership ownership)
 {
 	o->d->now += LONG_NS;
@@ -104,7 +104,7 @@ static void end_follow(struct watcher *w)
 		w->envs[i]->ops->free(w->envs[i]);
 }
 
-/* Of the real one's mirrors the list names one, by which too few would be seen. Its roster tells of
+/* The list names one of the real store's mirrors, which alone would be too few. Its roster names
  * the others. */
 TEST(a_store_of_which_few_mirrors_are_named_is_not_passed_over, struct owner *o)
 {
@@ -119,8 +119,8 @@ TEST(a_store_of_which_few_mirrors_are_named_is_not_passed_over, struct owner *o)
 	end_follow(&w);
 }
 
-/* One more, on a mirror that the list names: its roster lists so many that there is no place for
- * the real one's members. */
+/* A second store, on a mirror of the list, has so large a roster that no peers are left for the
+ * real one's members. */
 TEST(a_store_is_not_crowded_out, struct owner *o)
 {
 	struct stores *stores = o->d->mirrors[SPARE].stores;
@@ -153,8 +153,8 @@ TEST(a_store_is_not_crowded_out, struct owner *o)
 	assert_error_says(o, "more than 16 mirrors together");
 }
 
-/* It has seen both, and does not take the new one for the store when the other's mirrors are
- * silent. Once an operator has deleted one of them, the other one is meant. */
+/* The standby has seen both stores, and does not take the new one for its own when the other's
+ * mirrors are silent. After an operator deleted one store, the other one is meant. */
 TEST(a_standby_opens_neither_of_two_stores, struct owner *o)
 {
 	struct watcher w;
@@ -176,7 +176,7 @@ TEST(a_standby_opens_neither_of_two_stores, struct owner *o)
 	end_follow(&w);
 }
 
-/* The new one is made while the mirrors of the one that the standby has seen are silent. */
+/* The new store is made while the mirrors of the standby's store are silent. */
 TEST(a_standby_does_not_take_another_store_for_its_own, struct owner *o)
 {
 	struct watcher w;

@@ -90,7 +90,8 @@ static void set(struct fixture *f, perseas_tx_t *tx, unsigned offset, unsigned l
 	assert_int_equal(perseas_set_range(tx, f->bytes + offset, length), 0);
 }
 
-/* How often each byte stands in the record; what stands there is what was there at begin. */
+/* Counts how often each byte is in the record, and checks that its before-image is the byte at
+ * begin. */
 static void count_images(struct fixture *f, perseas_tx_t *tx, unsigned *times)
 {
 	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record), tx->record + tx->length,
@@ -241,8 +242,8 @@ TEST_WITH(test_too_big_for_the_ring, setup_small_ring, teardown, struct fixture 
 	assert_int_equal(perseas_commit(tx, 0), 0);
 }
 
-/* How many ranges of `length` bytes, every other 2 * length, a transaction takes: upwards, which is
- * what most do, or downwards. */
+/* Returns how many ranges of `length` bytes, one every 2 * length, a transaction takes: upwards, as
+ * most programs do, or downwards. */
 static unsigned fill(struct fixture *f, unsigned length, bool upwards)
 {
 	const unsigned most = SIZE / (2 * length);
@@ -273,7 +274,7 @@ static unsigned fill(struct fixture *f, unsigned length, bool upwards)
 	return taken;
 }
 
-/* What goes without a call and what does not meet the same limits, and log the same. */
+/* Ranges declared inline and by a call meet the same limits, and log the same. */
 TEST_WITH(test_both_ways_log_alike, setup_small_log, teardown, struct fixture *f)
 {
 	static const unsigned lengths[] = { 1, 3, 7, 8, 9, 15, 16, 31, 100, 255, 256, 257 };
@@ -300,7 +301,7 @@ TEST(test_thousands_of_ranges, struct fixture *f)
 	assert_memory_equal(mirror, f->bytes, SIZE);
 }
 
-/* The same transactions again and again: after the first of them no memory is asked for. */
+/* Repeats the same transactions: after the first round no memory is allocated. */
 TEST(test_steady_state_allocates_nothing, struct fixture *f)
 {
 	struct perseas_stat first, last;
@@ -322,7 +323,7 @@ TEST(test_steady_state_allocates_nothing, struct fixture *f)
 	assert_true(last.log_laps > 100);
 }
 
-/* What the keeper's barrier was called for: set_range has no fence of its own. */
+/* Counts the keeper's barriers, since set_range has no fence of its own. */
 static unsigned barriers;
 static bool was_observed;
 

@@ -55,7 +55,7 @@ TEST(what_is_wrong_is_said_until_something_arrives, struct fixture *f)
 	expect(f, PERSEAS_MIRROR_LIVE, "");
 }
 
-/* It breaks again, for a reason that is no mystery. */
+/* The link breaks again, for a known reason. */
 TEST(another_end_of_the_link_is_another_trouble, struct fixture *f)
 {
 	struct ps_fabric fabric;

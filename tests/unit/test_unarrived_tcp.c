@@ -9,7 +9,7 @@
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
-/* What the next sends of this process fail with, once each; 0: they do not. */
+/* The errors of the process's next sends, once each; 0: none. */
 static int failures[2];
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)

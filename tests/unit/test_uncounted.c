@@ -74,7 +74,7 @@ static uint64_t uncounted(const char *directory)
 	return bytes;
 }
 
-/* What is swapped out is counted. */
+/* Memory that is swapped out is counted. */
 TEST(what_the_group_is_not_charged_for_is_uncounted)
 {
 	put_group("memory.max", "100000\n");

@@ -50,7 +50,7 @@ TEST(a_range_is_clipped_at_both_edges)
 	}
 }
 
-/* What is not of the window's bytes, though its numbers come near or wrap. */
+/* Ranges outside the window's bytes, whose numbers come near or wrap. */
 TEST(a_range_elsewhere_changes_nothing)
 {
 	static const struct ps_range ranges[] = {
@@ -109,7 +109,7 @@ TEST(the_last_entry_goes_back_first)
 	assert_untouched(&f);
 }
 
-/* What it names was not there before. */
+/* A published segment did not exist before. */
 TEST(a_publish_has_nothing_to_put_back)
 {
 	_Alignas(64) uint8_t memory[512];

@@ -123,7 +123,7 @@ TEST(what_was_filled_is_never_removed, struct owner *o)
 }
 
 /* One mirror of three has the transaction that fills the store. It answers Status, and is down when
- * it should be claimed. The two others are R, and stand before that transaction. */
+ * it must be claimed. The two others are R, and before that transaction. */
 TEST(claims_that_show_an_unfinished_store_end_the_open, struct owner *o)
 {
 	uint8_t id[PS_ID_SIZE];
@@ -182,7 +182,7 @@ static void make_without_key(struct owner *o, unsigned mirror, const Perseas__He
 	assert_int_equal(store_settle(stores, &settle, &why), 0);
 }
 
-/* It is made after the mirror has lost its own. */
+/* The stranger's image is made after the mirror lost its own. */
 TEST(a_strangers_image_does_not_keep_an_unfinished_store, struct owner *o)
 {
 	uint8_t id[PS_ID_SIZE];
@@ -195,8 +195,7 @@ TEST(a_strangers_image_does_not_keep_an_unfinished_store, struct owner *o)
 	assert_images(o, 0);
 }
 
-/* It deletes the image of one mirror, then of the next, and its connection to the last one breaks.
- */
+/* The removal deletes two mirrors' images, and then its connection to the last mirror breaks. */
 TEST(a_removal_that_ended_in_between_is_repeated, struct owner *o)
 {
 	uint8_t id[PS_ID_SIZE];
@@ -297,7 +296,7 @@ static int remove_from_silent(struct owner *o)
 	return remove_unfilled(o);
 }
 
-/* The same, and another filler makes and fills a store of the same name. */
+/* Lets another filler make and fill a store of the same name. */
 static int replace_silent(struct owner *o)
 {
 	perseas_t *first = o->p;
@@ -331,7 +330,7 @@ static bool filler_paused_at(unsigned at, uint32_t acks, int (*meanwhile)(struct
 		rc = fill(o);
 	o->d->tap = NULL;
 	owner_close(o);
-	/* Of two that fill a store of one name, one succeeds. */
+	/* Of two fillers of one name only one succeeds. */
 	if (pause.came && meanwhile == replace_silent && !pause.rc)
 		assert_int_not_equal(rc, 0);
 	assert_nothing_empty_opens(o, !rc);

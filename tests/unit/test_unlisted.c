@@ -43,7 +43,7 @@ TEST(an_image_that_left_the_roster_is_no_candidate)
 		assert_int_equal(o->bytes[i], 7);
 }
 
-/* Another owner, between two questions of the one that is opening. */
+/* Another owner that runs between two questions of the open. */
 struct between {
 	struct owner *o;
 	bool done;
@@ -104,7 +104,7 @@ static int open_elsewhere(struct owner *o, const char *list)
 	return ps_open(direct_env(o->d), STORE, list, &options, &o->p, &o->error);
 }
 
-/* Nobody named it: the store is opened by the two others, and mirror 1 has one session. */
+/* Nobody named the address: the two others open the store, and mirror 1 has one session. */
 TEST(an_address_that_leads_elsewhere_keeps_nobody_out)
 {
 	struct perseas_mirror_stat stat;
@@ -132,7 +132,7 @@ TEST(an_address_that_leads_elsewhere_keeps_nobody_out)
 	assert_int_equal(o->bytes[0], 8);
 }
 
-/* One of the two others does not run: what is told twice is not R of three. */
+/* One of the two others does not run, and a mirror that answers twice is not R of three. */
 TEST(an_address_that_leads_elsewhere_has_no_vote)
 {
 	struct owner *o = begin(3, 2);
@@ -143,7 +143,7 @@ TEST(an_address_that_leads_elsewhere_has_no_vote)
 	assert_non_null(strstr(o->error.text, "sim://2 is the same mirror as sim://1"));
 }
 
-/* So it is where both were named: R others are there. */
+/* The same if both addresses were named: R others are there. */
 TEST(a_mirror_that_is_named_twice_counts_once)
 {
 	struct owner *o = begin(3, 2);

@@ -37,7 +37,7 @@ static void assert_over(perseas_t *p, const char *fabric)
 	}
 }
 
-/* How many mirrors are live over it. */
+/* Returns how many mirrors are live over the fabric. */
 static unsigned count_over(perseas_t *p, const char *fabric)
 {
 	struct perseas_stat stat;
@@ -82,7 +82,7 @@ TEST(a_store_lives_over_rdma)
 	free(copy);
 }
 
-/* What a transaction asks of the devices: a doorbell and a completion for each mirror. */
+/* A transaction costs one doorbell and one completion for each mirror. */
 TEST(a_commit_is_one_doorbell_a_mirror)
 {
 	enum { COMMITS = 200, MIRRORS = 3 };
@@ -96,7 +96,7 @@ TEST(a_commit_is_one_doorbell_a_mirror)
 		put_well(p, bytes + 64 * i, 64, (uint8_t)i);
 	assert_int_equal(perseas_flush(p), 0);
 	counts = verbs_fake_counts();
-	/* Signs of life, which are reads, come beside them. */
+	/* Signs of life, which are reads, are counted separately. */
 	assert_int_equal(counts.writes, COMMITS * MIRRORS * 3);
 	assert_true(counts.posts - counts.reads <= COMMITS * MIRRORS);
 	assert_true(counts.signalled - counts.reads <= COMMITS * MIRRORS);
@@ -242,7 +242,7 @@ TEST(rdma_that_works_again_is_taken_up)
 	assert_over(p, "tcp");
 	for (unsigned i = 0; i < 3; i++)
 		assert_non_null(strstr(mirror_stat(p, i).trouble, "over tcp, since 127.0.0."));
-	/* It was asked in vain: the next time is later. */
+	/* The question failed, so the next one comes later. */
 	for (unsigned i = 0; i < 3; i++)
 		await_later(p, i);
 	put_well(p, bytes, 100, 7);

@@ -200,7 +200,7 @@ TEST(a_channel_tells_of_what_comes_after_arming, struct pair *pair)
 	verbs->ack_cq_events(cq, 1);
 }
 
-/* What would block for ever, or overrun, or be left behind, is counted. */
+/* Calls that would block for ever or overrun, and objects left behind, are counted. */
 TEST(misuse_is_counted, struct pair *pair)
 {
 	struct rdma_cm_event *event;

@@ -146,7 +146,7 @@ static unsigned run(const struct rdma_options *rdma, bool reorder)
 	return bad;
 }
 
-/* What fabrics promise: writes are placed in the order in which they were posted. */
+/* Fabrics promise that writes are placed in the order in which they were posted. */
 TEST(every_instant_recovers)
 {
 	const struct rdma_options rdma = { .on = true };

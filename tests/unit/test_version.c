@@ -26,7 +26,7 @@ static int unlimited(void **state)
 
 struct unit_fixture unit_fixture = { unlimited, NULL };
 
-/* What a mirror of both versions says to owners of each kind. */
+/* A mirror of both versions answers owners of each kind. */
 TEST(a_mirror_answers_with_the_highest_common_version)
 {
 	static const struct {
@@ -64,7 +64,7 @@ TEST(a_mirror_of_the_version_before_answers_a_range_with_it)
 	assert_int_equal(ps_version_answer(NOW), BEFORE);
 }
 
-/* What the owner makes of any answer: of every version near, and of ranges of them. */
+/* An owner gets every answer near its versions, and ranges of them. */
 TEST(an_owner_takes_only_a_version_that_it_offered)
 {
 	const uint32_t sent = ps_version_greeting();
@@ -186,7 +186,7 @@ TEST(a_field_is_of_the_version_that_brought_it)
 	}
 }
 
-/* Whatever is sent with a message counts. */
+/* The messages inside a message count. */
 TEST(a_message_is_of_the_version_of_those_in_it)
 {
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;

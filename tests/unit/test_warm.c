@@ -101,7 +101,7 @@ static int send_after_burst(struct ps_control *control, const Perseas__Request *
 	return real_ops->send(control, request, error);
 }
 
-/* An owner that is faster than whoever follows it, and does not lap it. */
+/* The owner is faster than its follower, and does not lap it. */
 TEST(an_owner_that_goes_on_meanwhile_is_followed, struct rig *rig)
 {
 	perseas_standby_t *s = begin_warm_behind(rig, own_and_obey);
@@ -159,8 +159,8 @@ static void hold_keeper(struct ps_env *env, enum ps_sleeper who, struct pollfd *
 	real_ops->pause(env, who, fds, count, until_ns);
 }
 
-/* So that the copy is there, and has all, until the segment is unmapped: nothing is taken of it,
- * and the keeper does not give it up when all memory is here. */
+/* Keeps the whole copy until the segment is unmapped: nothing is taken from it, and the keeper does
+ * not give it up when all memory is here. */
 static void keep_copy(perseas_standby_t *s)
 {
 	poor_pager = ps_pager_uffd;
@@ -175,7 +175,7 @@ static void keep_copy(perseas_standby_t *s)
 	s->p->env->ops = &held_ops;
 }
 
-/* What this owner changed is not what the copy has. */
+/* The copy lacks this owner's changes. */
 TEST(what_was_unmapped_is_not_taken_again, struct rig *rig)
 {
 	perseas_standby_t *s = begin_warm_behind(rig, own);
@@ -217,7 +217,7 @@ TEST(what_cannot_be_taken_is_fetched, struct rig *rig)
 	close_and_compare(rig);
 }
 
-/* What may be read at such a rate at once is less than a page. */
+/* At this rate less than a page may be read at once. */
 TEST(a_low_rate_is_a_rate, struct rig *rig)
 {
 	struct perseas_options options = standby_options();
@@ -231,7 +231,7 @@ TEST(a_low_rate_is_a_rate, struct rig *rig)
 	kill_owner();
 }
 
-/* It is given up, and not tried again at once. */
+/* The copy is given up, and not tried again at once. */
 TEST(without_memory_there_is_no_copy, struct rig *rig)
 {
 	perseas_standby_t *s = begin_warm_behind(rig, own_and_obey);
@@ -272,7 +272,7 @@ TEST(a_copy_of_another_history_is_not_used, struct rig *rig)
 	is_not_used(rig, 1, 0);
 }
 
-/* One that was never there. */
+/* The copy's transaction never existed. */
 TEST(a_copy_that_is_ahead_is_not_used, struct rig *rig)
 {
 	is_not_used(rig, 0, 1);
@@ -293,8 +293,8 @@ TEST(a_lap_ends_a_copy, struct rig *rig)
 	close_and_compare(rig);
 }
 
-/* What no log tells of is counted in the mirror's header alone: a session that is taken up again, a
- * joining, an image beside. Here it is the copy that began with another count. */
+/* Changes outside the log are counted in the mirror's header only: a session that is taken up
+ * again, a joining, a second image. Here the copy began with another count. */
 TEST(what_is_no_transaction_ends_a_copy, struct rig *rig)
 {
 	perseas_standby_t *s = begin_warm_behind(rig, own);

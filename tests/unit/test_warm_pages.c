@@ -156,14 +156,14 @@ TEST(what_others_have_a_descriptor_of_is_given_back)
 	assert_true(held_by(others) > HEAD);
 	warm = ps_warm_inherit(fd, store_id);
 	assert_non_null(warm);
-	/* As by mlockall. */
+	/* Locks the page, as mlockall does. */
 	assert_int_equal(mlock(warm->parts[0].bytes, PS_WARM_PAGE), 0);
 	ps_warm_free(warm);
 	assert_true(held_by(others) <= HEAD);
 	close(others);
 }
 
-/* The same within one process, which keeps what else the copy has. */
+/* The same within one process, which keeps the rest of the copy. */
 TEST(what_is_forgotten_is_given_back)
 {
 	struct ps_warm *warm = two_pages();
@@ -174,7 +174,7 @@ TEST(what_is_forgotten_is_given_back)
 	ps_warm_free(warm);
 }
 
-/* Nobody can take it a second time. */
+/* A copy can be taken only once. */
 TEST(what_cannot_be_taken_is_given_back)
 {
 	const int fd = share_pages(), others = dup(fd);
@@ -213,7 +213,7 @@ TEST(memory_is_there_before_it_is_touched)
 	ps_warm_free(warm);
 }
 
-/* One word of the head is another one. */
+/* Inherits a copy with one word of its head changed. */
 static struct ps_warm *inherit_changed(uint64_t at, uint64_t word)
 {
 	const int fd = share_pages();
@@ -249,7 +249,7 @@ TEST(what_is_no_copy_is_not_inherited)
 	assert_null(inherit_changed(HEAD_PARTS + PART_AT, 4096));
 }
 
-/* It could become shorter while it is read. */
+/* The memory could become shorter while it is read. */
 TEST(what_may_be_cut_off_is_not_inherited)
 {
 	const int fd = share_pages(), loose = memfd_create("loose", MFD_ALLOW_SEALING);

@@ -38,7 +38,7 @@ static void expect_watchers(struct fixture *fixture, unsigned n)
 	assert_int_equal(fixture->daemon->watcher_count, n);
 }
 
-/* A connection of which the request waits by now, as the n-th one. */
+/* Returns a connection whose Watch is the n-th that waits. */
 static int begin_watch(struct fixture *fixture, const char *from, uint64_t epoch, bool live,
                        unsigned n)
 {
@@ -61,7 +61,7 @@ static void expect_news(struct fixture *fixture, int fd, uint64_t epoch, bool li
 	fixture_done(reply);
 }
 
-/* One that waits for news of this owner. */
+/* Returns a connection that waits for news of this owner. */
 static int begin_watch_of(struct fixture *fixture, int owner)
 {
 	fixture_done(fixture_claim(fixture, owner, 5));
@@ -92,7 +92,7 @@ TEST(an_owner_that_goes_or_comes_is_told_at_once, struct fixture *fixture)
 	int owner = fixture_tcp(fixture), next = fixture_tcp(fixture), fd;
 
 	fd = begin_watch_of(fixture, owner);
-	/* What happens to others, or changes nothing, is no news. */
+	/* Events of other stores, and requests that change nothing, are no news. */
 	fixture_make(fixture, "other");
 	expect_watchers(fixture, 1);
 	close(owner);
@@ -104,8 +104,8 @@ TEST(an_owner_that_goes_or_comes_is_told_at_once, struct fixture *fixture)
 	expect_watchers(fixture, 0);
 }
 
-/* Its time is over, and it has to wait all the same, since large messages are under way: what was
- * meant for it is for nobody else. */
+/* The watcher's time ends while large messages are in flight, so it has to wait all the same: its
+ * answer goes to no other watcher. */
 TEST(one_that_is_let_go_and_must_wait_leaves_nothing_behind, struct fixture *fixture)
 {
 	int owner = fixture_tcp(fixture), fd = begin_watch_of(fixture, owner);
@@ -120,7 +120,8 @@ TEST(one_that_is_let_go_and_must_wait_leaves_nothing_behind, struct fixture *fix
 	expect_news(fixture, fd, 5, false);
 }
 
-/* It was looked at before a claim, before another one's, and before the owner went. */
+/* The watcher's state is from before a claim, before another owner's claim, and before the owner's
+ * end. */
 TEST(what_is_new_already_is_told_without_waiting, struct fixture *fixture)
 {
 	int owner = fixture_tcp(fixture), fd = fixture_tcp(fixture);
@@ -182,7 +183,7 @@ TEST(a_handover_is_told_at_once, struct fixture *fixture)
 	expect_watchers(fixture, 1);
 }
 
-/* Nobody took the store from it meanwhile. */
+/* Nobody took the store from the owner meanwhile. */
 TEST(an_owner_that_speaks_again_is_told, struct fixture *fixture)
 {
 	const uint32_t sign = 0;
@@ -211,7 +212,7 @@ TEST(after_a_while_it_is_told_that_nothing_is_new, struct fixture *fixture)
 	expect_watchers(fixture, 0);
 }
 
-/* Who has something to say again is answered sooner than others, and nobody later. */
+/* A watcher with a short limit is answered sooner, and all others at their time. */
 TEST(who_asks_for_it_is_answered_sooner, struct fixture *fixture)
 {
 	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
@@ -257,7 +258,7 @@ TEST(who_goes_is_forgotten, struct fixture *fixture)
 	expect_news(fixture, fds[0], 1, true);
 }
 
-/* One address takes all places, and two others come: the longest of the many is let go. */
+/* One address takes all places, and two others come: the oldest of its watchers is let go. */
 TEST(a_full_table_lets_go_of_whoever_has_most, struct fixture *fixture)
 {
 	int owner = fixture_tcp(fixture), first, many[3], last;
@@ -269,7 +270,7 @@ TEST(a_full_table_lets_go_of_whoever_has_most, struct fixture *fixture)
 	last = begin_watch(fixture, "127.0.0.4", 0, false, 4);
 	expect_news(fixture, many[0], 0, false);
 	assert_int_equal(fixture->daemon->watcher_count, 4);
-	/* It comes again, and takes the place of its own next one. */
+	/* The watcher returns, and takes the place of its own next one. */
 	ask_watch(many[0], "bank", 0, false);
 	expect_news(fixture, many[1], 0, false);
 	assert_int_equal(fixture->daemon->watcher_count, 4);

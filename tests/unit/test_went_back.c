@@ -33,7 +33,8 @@ static void note_id(struct fixture *f, unsigned mirror, uint8_t id[PS_ID_SIZE])
 	perseas__header__free_unpacked(header, NULL);
 }
 
-/* It gets another id, so that the image that was put back counts for nobody, and everything. */
+/* Checks that the mirror got another id, so that the image that was put back no longer counts, and
+ * has everything. */
 static void assert_made_anew(struct fixture *f, unsigned mirror, const uint8_t before[PS_ID_SIZE])
 {
 	uint8_t id[PS_ID_SIZE];

@@ -29,7 +29,7 @@ static void expect(struct ps_whereabouts *known, uint64_t epoch, unsigned count,
 	ps_whereabouts_free(known);
 }
 
-/* It was the owner: nobody knows better. */
+/* The handle was the owner, so its roster is the best knowledge. */
 TEST(an_owner_tells_of_its_roster)
 {
 	struct ps_whereabouts *known = begin();
@@ -41,8 +41,8 @@ TEST(an_owner_tells_of_its_roster)
 	expect(known, 0, 3, "sim://0");
 }
 
-/* Of a handle that could not be opened the mirrors may have told of an older roster, as where
- * those of the newer one ended just then. */
+/* The mirrors may have shown an older roster to a handle that could not open, for instance if those
+ * of the newer one ended just then. */
 TEST(who_never_was_the_owner_tells_nothing)
 {
 	struct ps_whereabouts *known = begin();

@@ -29,7 +29,7 @@ static uint8_t *map(int advice)
 	return at;
 }
 
-/* Those of the test, which its teardown frees. */
+/* The test's watches, which its teardown frees. */
 static struct watch *watches[2];
 
 static struct watch *watch_new(int advice)
@@ -77,7 +77,7 @@ static void begin(struct watch *w)
 	assert_int_equal(w->ops->watch(w->written, w->base, PAGES * PS_PAGE), 0);
 }
 
-/* How many pages were written since the call before. */
+/* Returns how many pages were written since the previous call. */
 static unsigned take(struct watch *w)
 {
 	unsigned count = 0;
@@ -94,7 +94,7 @@ static bool has(const struct watch *w, unsigned page)
 	return w->set[page / PS_WRITTEN_WORD] >> page % PS_WRITTEN_WORD & 1;
 }
 
-/* It works here, or a sentence says why it does not. */
+/* Written pages are learned here, or a sentence says why not. */
 TEST(it_works_or_says_why)
 {
 	const struct ps_env here = { .written = &ps_written_pages }, off = { .written = NULL };
@@ -217,7 +217,7 @@ TEST(the_last_page_is_told)
 	assert_true(set[0] == 1 << 2);
 }
 
-/* What is mapped anew there is watched anew. */
+/* Memory that is mapped anew is watched anew. */
 TEST(a_new_mapping_is_watched_anew)
 {
 	struct watch *w = watch_new(MADV_NOHUGEPAGE);
