@@ -14,7 +14,8 @@ import sys
 
 LINK = re.compile(r"\]\(([\w./-]+)\)")
 NAME = re.compile(r"`([A-Za-z][\w./-]*\.(?:md|c|h|json|conf|in|service|socket))`")
-OF_THE_SOURCE = ("CHANGELOG.md", "CONTRIBUTING.md", "proto/PROTOCOL.md")
+OF_THE_SOURCE = ("CHANGELOG.md", "CONTRIBUTING.md", "doc/files.md", "doc/internals.md",
+                 "proto/PROTOCOL.md")
 # What a document may name that the reader makes, or finds in the source.
 ELSEWHERE = ("build/", "tests/", "bench/", "upsmon.conf")
 

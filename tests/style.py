@@ -27,6 +27,10 @@ ROOMS = (FORMATS + ("client", "client/core", "client/host", "client/fabric", "cl
          ("client", "client/rvm", "client/rds"),
          FORMATS + ("server/host", "server/store", "server/memory", "server/loop", "server/fabric",
                     "server/watch", "server"))
+# Of the product's files, by which doc/files.md names one without its suffix.
+SOURCES = (".c", ".h", ".hpp", ".py", ".pyi", ".proto", ".pml", ".html", ".bash", ".zsh")
+INDEX, MAP = pathlib.Path("doc/files.md"), pathlib.Path("doc/internals.md")
+FILE_IN_MAP = re.compile(r"`((?:\w+/)*\w+\.(?:c|h|py))`")
 # Here a function's name says what it acts on: one word is too little.
 NAMED = "client/command"
 ONE_WORD = re.compile(r"static [\w *]*[ *]([a-z]+)\(")
@@ -100,8 +104,39 @@ def faults(path):
             yield number, "a function of %d lines, %d at most" % (length, FUNCTION_LINES)
 
 
+def index_faults():
+    """Yields a sentence for each product file without a line, and for each line without a file."""
+    there = {(path.parent.as_posix(), path.stem) for folder in PRODUCT
+             for path in pathlib.Path(folder).rglob("*")
+             if path.suffix in SOURCES and not path.is_relative_to("client/python/build")}
+    room, named = None, set()
+    for line in INDEX.read_text().splitlines():
+        if line.startswith("## "):
+            room = line[3:]
+        elif line.startswith("| `"):
+            named.add((room, line.split("`")[1]))
+    for room, name in sorted(there - named):
+        yield "below '## %s' add the line '| `%s` | what it does |'" % (room, name)
+    for room, name in sorted(named - there):
+        yield "below '## %s' remove the line of `%s`: there is no such file" % (room, name)
+
+
+def map_faults():
+    """Yields a sentence for each file that the map names and that is not there."""
+    there = ["/" + path.as_posix() for folder in FOLDERS
+             for path in pathlib.Path(folder).rglob("*")]
+    for number, line in enumerate(MAP.read_text().splitlines(), 1):
+        for name in FILE_IN_MAP.findall(line):
+            if not any(path.endswith("/" + name) for path in there):
+                yield "line %d names %s, which does not exist: correct the line" % (number, name)
+
+
 def main():
     bad = good = 0
+    for document, found in ((INDEX, index_faults()), (MAP, map_faults())):
+        for what in found:
+            print("%s: %s" % (document, what))
+            bad += 1
     for folder in FOLDERS:
         for path in sorted(pathlib.Path(folder).rglob("*")):
             # setuptools builds beside what it packs.
