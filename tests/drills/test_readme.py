@@ -19,12 +19,12 @@ def write_program(path):
 def test_the_readme_shows_what_happens(shell, tmp_path):  # noqa: F811
     """Every command of its fenced blocks, one after the other."""
     write_program(tmp_path / "counter.c")
-    (tmp_path / "counter.cpp").write_text((EXAMPLES / "counter.cpp").read_text())
     follow(shell(), README)
 
 
 def test_the_readmes_program_counts_its_runs(tmp_path, root):  # noqa: F811
-    """Compiled with the shared library, run three times; in between the mirrors are restarted."""
+    """Compiled with the shared library, run three times; in between the mirrors are restarted. Then
+    the same program in C++ goes on."""
     binary = tmp_path / "counter"
     compile_c(write_program(tmp_path / "counter.c"), binary, root)
     env = dict(os.environ, LD_LIBRARY_PATH=str(BUILD))
@@ -35,6 +35,9 @@ def test_the_readmes_program_counts_its_runs(tmp_path, root):  # noqa: F811
             for mirror in cluster.mirrors:
                 mirror.kill()
                 mirror.start()
+        compile_c(EXAMPLES / "counter.cpp", tmp_path / "counter-cpp", root)
+        done = cluster.run(tmp_path / "counter-cpp", cluster.tcp(), seconds=SECONDS, env=env)
+        assert (done.returncode, done.stdout) == (0, "run 4\n"), done.stderr
         for mirror in cluster.mirrors:
             mirror.kill()
         done = cluster.run(binary, cluster.tcp(), seconds=SECONDS, env=env)

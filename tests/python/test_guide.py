@@ -1,4 +1,4 @@
-"""The guide of the Python package, whose blocks are one program, which runs; and the README."""
+"""The guide of the Python package, whose blocks are one program, which runs."""
 from drill import TOP, mirror_list
 from guide import blocks
 
@@ -14,9 +14,3 @@ def test_the_guide_shows_what_happens(mirrors):
         above = text[:text.index(block.text)].count("\n")
         code = compile("\n" * above + block.text, str(GUIDE), "exec")
         exec(code, names)
-
-
-def test_the_readme_shows_the_counter():
-    shown, = [block.text for block in blocks(TOP / "README.md") if block.kind == "python"]
-    program = (TOP / "client/python/examples/counter.py").read_text()
-    assert program.partition("import sys\n")[2] == shown.partition("import sys\n")[2]
