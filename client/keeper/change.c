@@ -6,19 +6,19 @@
  */
 #include "change.h"
 
-#include "admission.h"
+#include "change_admission.h"
 #include "due.h"
 #include "../core/broken_copy.h"
 #include "../core/event.h"
 #include "../core/gather.h"
 #include "../core/mirror.h"
-#include "orders.h"
-#include "plan.h"
+#include "operator_orders.h"
+#include "change_plan.h"
 #include "../core/quorum.h"
 #include "resync.h"
 #include "roster.h"
 #include "session.h"
-#include "telling.h"
+#include "roster_telling.h"
 #include "../../proto/base/text.h"
 
 #include <assert.h>

@@ -12,7 +12,7 @@
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "due.h"
-#include "pulse.h"
+#include "heartbeat.h"
 
 #include <assert.h>
 

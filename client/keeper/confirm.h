@@ -1,6 +1,6 @@
 /*
  * confirm.h - perseas_confirm's questions: whether mirrors still hold this owner's claim, asked
- * after the call. session.c, keeper.c and pulse.c call this.
+ * after the call. session.c, keeper.c and heartbeat.c call this.
  */
 #ifndef PERSEAS_CLIENT_CONFIRM_H
 #define PERSEAS_CLIENT_CONFIRM_H

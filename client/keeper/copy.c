@@ -7,7 +7,7 @@
 
 #include "../core/mirror.h"
 #include "../demand/warm.h"
-#include "pulse.h"
+#include "heartbeat.h"
 #include "../core/quorum.h"
 #include "../core/segment.h"
 

@@ -1,8 +1,8 @@
 /*
  * due.h - answers of mirrors that nobody waits for. Each of them says who takes it: a sign of life
- * (pulse.c), rosters that are told (telling.c), or a question to several mirrors at once, for who
- * goes on when enough of them have answered. So a mirror that is stopped holds up nothing but what
- * needs its answer. Admin.
+ * (heartbeat.c), rosters that are told (roster_telling.c), or a question to several mirrors at
+ * once, for who goes on when enough of them have answered. So a mirror that is stopped holds up
+ * nothing but what needs its answer. Admin.
  */
 #ifndef PERSEAS_CLIENT_DUE_H
 #define PERSEAS_CLIENT_DUE_H

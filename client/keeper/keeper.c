@@ -13,14 +13,14 @@
 #include "keeper.h"
 #include "lifeline.h"
 #include "../core/mirror.h"
-#include "orders.h"
-#include "pulse.h"
+#include "operator_orders.h"
+#include "heartbeat.h"
 #include "../core/quorum.h"
 #include "renew.h"
 #include "resync.h"
 #include "roster.h"
 #include "session.h"
-#include "telling.h"
+#include "roster_telling.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "due.h"
 #include "../core/mirror.h"
 #include "../../proto/image/log_reader.h"
-#include "resync_move.h"
+#include "resync_internal.h"
 
 #include <assert.h>
 #include <string.h>

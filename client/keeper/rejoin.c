@@ -1,7 +1,7 @@
 /*
- * rejoin.c - the requests by which a mirror's image is made again, in place or beside what it
- * has. adopt.c, mend.c and renew_adopt.c wait for their answers, prepare.c, resync.c and session.c
- * do not. It copies nothing: the image has no vote until its last request is granted.
+ * rejoin.c - the requests by which a mirror's image is made again, in place or beside what it has.
+ * adopt.c, mend.c and renew_adopt.c wait for their answers, resync_prepare.c, resync.c and
+ * session.c do not. It copies nothing: the image has no vote until its last request is granted.
  */
 #include "rejoin.h"
 

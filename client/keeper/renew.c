@@ -7,7 +7,7 @@
 
 #include "attempt.h"
 #include "claims.h"
-#include "elsewhere.h"
+#include "member_address.h"
 #include "../core/serialization.h"
 #include "../core/demand.h"
 #include "../core/event.h"
@@ -15,14 +15,14 @@
 #include "../core/mirror.h"
 #include "../core/nowait.h"
 #include "../core/quorum.h"
-#include "past.h"
-#include "pulse.h"
+#include "reverted_owner.h"
+#include "heartbeat.h"
 #include "renew_adopt.h"
 #include "resync.h"
 #include "roster.h"
 #include "rpc.h"
 #include "session.h"
-#include "stuck.h"
+#include "stuck_quorum.h"
 
 #include <assert.h>
 #include <stdio.h>

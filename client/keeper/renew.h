@@ -22,8 +22,9 @@ extern const char ps_salvage_mark[8];
  * no claims, so the keeper must take no mirror up, and try again later. */
 bool ps_renew_step(struct perseas *p, uint64_t now);
 
-/* Mirror m showed that this owner went back in time (past.h), with an image at `at`: the handle is
- * fenced for good, and all its sessions end, since the mirrors would still take what it sends. */
+/* Mirror m showed that this owner went back in time (reverted_owner.h), with an image at `at`: the
+ * handle is fenced for good, and all its sessions end, since the mirrors would still take what it
+ * sends. */
 void ps_renew_went_back(struct perseas *p, const struct ps_mirror *m, const struct ps_standing *at);
 
 /* Until when there is nothing to do for it: PS_NEVER when no mirror is fenced. */

@@ -10,7 +10,7 @@
 #include "copy.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
-#include "pulse.h"
+#include "heartbeat.h"
 #include "rejoin.h"
 #include "../core/tx.h"
 

@@ -1,8 +1,8 @@
 /*
  * resync.c - the copy to one mirror, a chunk at a time between transactions, and what makes it
- * count at the end. resync_states.c has its states, prepare.c makes the mirror ready, and the
- * keeper steps the copy. A commit must never wait for more than the copying of one chunk in memory,
- * and the keeper for no mirror.
+ * count at the end. resync_states.c has its states, resync_prepare.c makes the mirror ready, and
+ * the keeper steps the copy. A commit must never wait for more than the copying of one chunk in
+ * memory, and the keeper for no mirror.
  */
 #include "resync.h"
 
@@ -15,9 +15,9 @@
 #include "../core/pace.h"
 #include "../core/quorum.h"
 #include "rejoin.h"
-#include "resync_move.h"
+#include "resync_internal.h"
 #include "rpc.h"
-#include "stuck.h"
+#include "stuck_quorum.h"
 #include "../core/tx.h"
 
 #include <assert.h>

@@ -3,7 +3,7 @@
  */
 #include "resync.h"
 
-#include "resync_move.h"
+#include "resync_internal.h"
 #include "../core/mirror.h"
 #include "../core/states.h"
 

@@ -31,7 +31,7 @@ static void close_all(int *fds, unsigned count)
 
 /* Four signs of life in the time after which a mirror takes a silent owner for dead, from its grant
  * on: the other mirrors may take long. Where the time is long, the keeper's own are enough
- * (pulse.c). */
+ * (heartbeat.c). */
 static void keep_heard(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant)
 {
 	uint64_t ms = grant->owner_timeout_ms;

@@ -11,18 +11,18 @@
 #include "../core/broken_copy.h"
 #include "../core/detour.h"
 #include "due.h"
-#include "elsewhere.h"
+#include "member_address.h"
 #include "epoch.h"
 #include "lifeline.h"
-#include "plan.h"
+#include "change_plan.h"
 #include "../core/mirror.h"
 #include "../core/segment.h"
-#include "past.h"
+#include "reverted_owner.h"
 #include "rejoin.h"
 #include "renew.h"
 #include "resync.h"
 #include "rpc.h"
-#include "telling.h"
+#include "roster_telling.h"
 
 #include <assert.h>
 #include <string.h>

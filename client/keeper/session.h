@@ -8,7 +8,7 @@
  *     +--- hung up -----+---------------+-------------------+--------------------+-------------+
  *
  * ASKING learns which daemon the address leads to by now, and which image it has, before a claim
- * could cut another member's session (elsewhere.h).
+ * could cut another member's session (member_address.h).
  *
  * Nothing here waits for a mirror that is silent: each session is moved on when its answer is
  * there, or when its time is over, and the keeper sleeps on all of them at once. So a mirror

@@ -13,9 +13,9 @@
 #include "../../client/core/pace.h"
 #include "../../client/core/quorum.h"
 #include "../../client/keeper/rejoin.h"
-#include "../../client/keeper/resync_move.h"
+#include "../../client/keeper/resync_internal.h"
 #include "../../client/keeper/roster.h"
-#include "../../client/keeper/stuck.h"
+#include "../../client/keeper/stuck_quorum.h"
 #include "../../client/open/step.h"
 #include "process.h"
 

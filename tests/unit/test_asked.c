@@ -5,8 +5,8 @@
 #include "../support/messages.h"
 #include "../../client/host/asked.h"
 #include "../../client/core/mirror.h"
-#include "../../client/keeper/orders.h"
-#include "../../client/keeper/pulse.h"
+#include "../../client/keeper/operator_orders.h"
+#include "../../client/keeper/heartbeat.h"
 #include "../../client/keeper/rpc.h"
 
 static Perseas__Reply a_reply(uint64_t id, Perseas__Reply__BodyCase body)

@@ -4,8 +4,8 @@
 #include "roster_rig.h"
 
 #include "../../client/keeper/change.h"
-#include "../../client/keeper/orders.h"
-#include "../../client/keeper/pulse.h"
+#include "../../client/keeper/operator_orders.h"
+#include "../../client/keeper/heartbeat.h"
 
 static int setup(void **state)
 {

@@ -6,9 +6,9 @@
 #include "roster_rig.h"
 
 #include "../../client/core/mirror.h"
-#include "../../client/keeper/pulse.h"
+#include "../../client/keeper/heartbeat.h"
 #include "../../client/keeper/roster.h"
-#include "../../client/keeper/telling.h"
+#include "../../client/keeper/roster_telling.h"
 
 #define MS (uint64_t)1000000
 #define ROUND (20 * MS)   /* between rounds of the keeper */

@@ -3,7 +3,7 @@
  * to be lost when it was looked for, and one that is told of at the address of another.
  */
 #include "owner.h"
-#include "../../client/keeper/elsewhere.h"
+#include "../../client/keeper/member_address.h"
 
 struct unit_fixture unit_fixture = { NULL, owner_teardown };
 

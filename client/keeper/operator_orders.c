@@ -1,8 +1,9 @@
 /*
- * orders.c - keeps an order until the keeper can obey it, and tells what became of it. pulse.c
- * brings orders in. One is carried out at a time, and none twice: others wait at their mirrors.
+ * operator_orders.c - keeps an order until the keeper can obey it, and tells what became of it.
+ * heartbeat.c brings orders in. One is carried out at a time, and none twice: others wait at their
+ * mirrors.
  */
-#include "orders.h"
+#include "operator_orders.h"
 
 #include "change.h"
 #include "due.h"

@@ -1,9 +1,9 @@
 /*
- * elsewhere.c - see elsewhere.h. Daemons are told apart by their identities, and one that tells
- * none by the image that it shows. This must never take a member for another one that merely is at
- * the address where a roster lists it.
+ * member_address.c - see member_address.h. Daemons are told apart by their identities, and one that
+ * tells none by the image that it shows. This must never take a member for another one that merely
+ * is at the address where a roster lists it.
  */
-#include "elsewhere.h"
+#include "member_address.h"
 
 #include "../core/mirror.h"
 

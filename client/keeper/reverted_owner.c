@@ -1,8 +1,8 @@
 /*
- * past.c - recognizes an owner that went back in time by what mirrors hold (past.h). It must never
- * change an image.
+ * reverted_owner.c - recognizes an owner that went back in time by what mirrors hold
+ * (reverted_owner.h). It must never change an image.
  */
-#include "past.h"
+#include "reverted_owner.h"
 
 #include "../core/mirror.h"
 #include "session.h"

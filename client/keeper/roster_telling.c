@@ -1,8 +1,8 @@
 /*
- * telling.c - tells rosters round by round, and counts who has recorded those of the present round.
- * change.c calls it. An answer to what was told before counts for nothing.
+ * roster_telling.c - tells rosters round by round, and counts who has recorded those of the present
+ * round. change.c calls it. An answer to what was told before counts for nothing.
  */
-#include "telling.h"
+#include "roster_telling.h"
 
 #include "due.h"
 #include "../core/quorum.h"

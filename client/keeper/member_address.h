@@ -1,10 +1,10 @@
 /*
- * elsewhere.h - whether the address of a mirror leads to another member of the roster, by what the
- * daemon there told. Whoever is about to claim asks: a claim would cut the other member's session,
- * and a copy would replace its image. The keeper calls it, with admin.
+ * member_address.h - whether the address of a mirror leads to another member of the roster, by what
+ * the daemon there told. Whoever is about to claim asks: a claim would cut the other member's
+ * session, and a copy would replace its image. The keeper calls it, with admin.
  */
-#ifndef PERSEAS_CLIENT_ELSEWHERE_H
-#define PERSEAS_CLIENT_ELSEWHERE_H
+#ifndef PERSEAS_CLIENT_MEMBER_ADDRESS_H
+#define PERSEAS_CLIENT_MEMBER_ADDRESS_H
 
 #include "../core/handle.h"
 

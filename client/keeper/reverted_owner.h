@@ -1,13 +1,14 @@
 /*
- * past.h - an owner that went back in time: its machine was reverted to a checkpoint, or runs
- * twice. A mirror then holds transactions or a roster that only this owner can have written, and
- * that this owner does not know. Such an owner must never commit, and never copy its memory to a
- * mirror: what it has forgotten was acknowledged (PROTOCOL.md, "An owner that went back in time").
+ * reverted_owner.h - an owner that went back in time: its machine was reverted to a checkpoint, or
+ * runs twice. A mirror then holds transactions or a roster that only this owner can have written,
+ * and that this owner does not know. Such an owner must never commit, and never copy its memory to
+ * a mirror: what it has forgotten was acknowledged (PROTOCOL.md, "An owner that went back in
+ * time").
  *
  * session.c and renew.c ask about each image that a mirror granted. With admin.
  */
-#ifndef PERSEAS_CLIENT_PAST_H
-#define PERSEAS_CLIENT_PAST_H
+#ifndef PERSEAS_CLIENT_REVERTED_OWNER_H
+#define PERSEAS_CLIENT_REVERTED_OWNER_H
 
 #include "../core/handle.h"
 

@@ -1,9 +1,9 @@
 /*
- * admission.c - which changes of the roster may begin (change.c asks, once when a change is ordered
- * and once more before both rosters count), and which may be taken back. It must never change
- * anything: what is refused leaves no trace.
+ * change_admission.c - which changes of the roster may begin (change.c asks, once when a change is
+ * ordered and once more before both rosters count), and which may be taken back. It must never
+ * change anything: what is refused leaves no trace.
  */
-#include "admission.h"
+#include "change_admission.h"
 
 #include "../core/mirror.h"
 #include "../core/quorum.h"

@@ -1,7 +1,7 @@
 /*
- * prepare.c - makes a mirror ready to be copied to: asks others whether it may be made anew, has
- * its image begun in place or beside, connects its data path, and adds the segments that are not
- * published. session.c steps it. Each request is sent, and its answer taken when it is there;
+ * resync_prepare.c - makes a mirror ready to be copied to: asks others whether it may be made anew,
+ * has its image begun in place or beside, connects its data path, and adds the segments that are
+ * not published. session.c steps it. Each request is sent, and its answer taken when it is there;
  * transactions, segments and rosters change meanwhile, so nothing that was judged before an answer
  * may be taken for granted after it.
  */
@@ -11,7 +11,7 @@
 #include "../core/segment.h"
 #include "rejoin.h"
 #include "resync.h"
-#include "resync_move.h"
+#include "resync_internal.h"
 #include "roster.h"
 #include "rpc.h"
 

@@ -1,9 +1,9 @@
 /*
- * plan.h - what a change of the roster is to be, and the roster that it leads to. change.c alone
- * calls it, with admin. Nothing here tells a mirror anything, or moves the change on.
+ * change_plan.h - what a change of the roster is to be, and the roster that it leads to. change.c
+ * alone calls it, with admin. Nothing here tells a mirror anything, or moves the change on.
  */
-#ifndef PERSEAS_CLIENT_PLAN_H
-#define PERSEAS_CLIENT_PLAN_H
+#ifndef PERSEAS_CLIENT_CHANGE_PLAN_H
+#define PERSEAS_CLIENT_CHANGE_PLAN_H
 
 #include "../core/handle.h"
 

@@ -1,9 +1,9 @@
 /*
- * orders.h - what operators ask of this owner: mirrors tell it with their answers to signs of life.
- * Admin.
+ * operator_orders.h - what operators ask of this owner: mirrors tell it with their answers to signs
+ * of life. Admin.
  */
-#ifndef PERSEAS_CLIENT_ORDERS_H
-#define PERSEAS_CLIENT_ORDERS_H
+#ifndef PERSEAS_CLIENT_OPERATOR_ORDERS_H
+#define PERSEAS_CLIENT_OPERATOR_ORDERS_H
 
 #include "../core/handle.h"
 

@@ -1,10 +1,10 @@
 /*
- * admission.h - may a change of the roster begin, or be taken back? While it is joint, commits need
- * W of both rosters: one that could not be settled would hold all of them back until a dead mirror
- * returns, and so would a roster that counts alone again and has fewer than W.
+ * change_admission.h - may a change of the roster begin, or be taken back? While it is joint,
+ * commits need W of both rosters: one that could not be settled would hold all of them back until a
+ * dead mirror returns, and so would a roster that counts alone again and has fewer than W.
  */
-#ifndef PERSEAS_CLIENT_ADMISSION_H
-#define PERSEAS_CLIENT_ADMISSION_H
+#ifndef PERSEAS_CLIENT_CHANGE_ADMISSION_H
+#define PERSEAS_CLIENT_CHANGE_ADMISSION_H
 
 #include "../core/handle.h"
 

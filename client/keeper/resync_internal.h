@@ -1,9 +1,9 @@
 /*
- * resync_move.h - what the two halves of a resync share: how a mirror is made ready for it
- * (prepare.c), and the copy (resync.c).
+ * resync_internal.h - what the two halves of a resync share: how a mirror is made ready for it
+ * (resync_prepare.c), and the copy (resync.c).
  */
-#ifndef PERSEAS_CLIENT_RESYNC_MOVE_H
-#define PERSEAS_CLIENT_RESYNC_MOVE_H
+#ifndef PERSEAS_CLIENT_RESYNC_INTERNAL_H
+#define PERSEAS_CLIENT_RESYNC_INTERNAL_H
 
 #include "../core/handle.h"
 

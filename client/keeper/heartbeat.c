@@ -1,9 +1,9 @@
 /*
- * pulse.c - asks the mirrors whether this owner still holds its claims, and takes their answers.
- * The keeper calls it, and so do copies between their pieces and the renewal (renew.c). It must not
- * let a mirror that is silent hold up the others.
+ * heartbeat.c - asks the mirrors whether this owner still holds its claims, and takes their
+ * answers. The keeper calls it, and so do copies between their pieces and the renewal (renew.c). It
+ * must not let a mirror that is silent hold up the others.
  */
-#include "pulse.h"
+#include "heartbeat.h"
 
 #include "confirm.h"
 #include "due.h"
@@ -11,7 +11,7 @@
 #include "../core/mirror.h"
 #include "../core/pace.h"
 #include "expiry_watch.h"
-#include "orders.h"
+#include "operator_orders.h"
 #include "resync.h"
 
 #include <stdio.h>

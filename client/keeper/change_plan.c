@@ -1,11 +1,11 @@
 /*
- * plan.c - who leaves the roster, who joins it, and W afterwards (plan.h). A member that leaves is
- * found by its address, among the handle's mirrors or in the roster alone.
+ * change_plan.c - who leaves the roster, who joins it, and W afterwards (change_plan.h). A member
+ * that leaves is found by its address, among the handle's mirrors or in the roster alone.
  */
-#include "plan.h"
+#include "change_plan.h"
 
-#include "admission.h"
-#include "elsewhere.h"
+#include "change_admission.h"
+#include "member_address.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "roster.h"

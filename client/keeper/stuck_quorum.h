@@ -1,9 +1,9 @@
 /*
- * stuck.h - an owner that has too few mirrors for W, and can have W only by claiming all of them
- * again (renew.h).
+ * stuck_quorum.h - an owner that has too few mirrors for W, and can have W only by claiming all of
+ * them again (renew.h).
  */
-#ifndef PERSEAS_CLIENT_STUCK_H
-#define PERSEAS_CLIENT_STUCK_H
+#ifndef PERSEAS_CLIENT_STUCK_QUORUM_H
+#define PERSEAS_CLIENT_STUCK_QUORUM_H
 
 #include "../core/handle.h"
 

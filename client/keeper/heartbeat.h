@@ -1,11 +1,11 @@
 /*
- * pulse.h - the owner's sign of life. Now and then every mirror is asked whether this owner still
- * holds its claim there; it hears with that what the owner sees of its mirrors and what it counted,
- * and answers with what an operator asks of the owner. Nobody waits for the answers: a mirror that
- * is stopped must not hold up the others. Admin.
+ * heartbeat.h - the owner's sign of life. Now and then every mirror is asked whether this owner
+ * still holds its claim there; it hears with that what the owner sees of its mirrors and what it
+ * counted, and answers with what an operator asks of the owner. Nobody waits for the answers: a
+ * mirror that is stopped must not hold up the others. Admin.
  */
-#ifndef PERSEAS_CLIENT_PULSE_H
-#define PERSEAS_CLIENT_PULSE_H
+#ifndef PERSEAS_CLIENT_HEARTBEAT_H
+#define PERSEAS_CLIENT_HEARTBEAT_H
 
 #include "../core/handle.h"
 

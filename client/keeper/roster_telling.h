@@ -1,10 +1,10 @@
 /*
- * telling.h - the mirrors are told the rosters as they are now, and nobody waits for their answers:
- * these are taken when they come (due.h), and the keeper looks again. One that hangs holds up what
- * needs it, and nothing else. Admin.
+ * roster_telling.h - the mirrors are told the rosters as they are now, and nobody waits for their
+ * answers: these are taken when they come (due.h), and the keeper looks again. One that hangs holds
+ * up what needs it, and nothing else. Admin.
  */
-#ifndef PERSEAS_CLIENT_TELLING_H
-#define PERSEAS_CLIENT_TELLING_H
+#ifndef PERSEAS_CLIENT_ROSTER_TELLING_H
+#define PERSEAS_CLIENT_ROSTER_TELLING_H
 
 #include "../core/handle.h"
 

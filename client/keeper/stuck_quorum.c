@@ -1,8 +1,8 @@
 /*
- * stuck.c - see stuck.h. The keeper asks in each round; it must not take a mirror whose connection
- * was only reset for one that is gone.
+ * stuck_quorum.c - see stuck_quorum.h. The keeper asks in each round; it must not take a mirror
+ * whose connection was only reset for one that is gone.
  */
-#include "stuck.h"
+#include "stuck_quorum.h"
 
 #include "../core/mirror.h"
 #include "../core/quorum.h"
