@@ -190,7 +190,7 @@ static unsigned collect(struct perseas *p, struct pollfd *fds)
 	for (unsigned i = 0; i < p->mirror_count && !p->admin; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 		const bool attaching = m->session.state == PS_SESSION_ATTACHING ||
-		                       ps_resync_attaches(p, m);
+		                       ps_resync_is_attaching(p, m);
 
 		if (m->session.state != PS_SESSION_NONE &&
 		    p->env->ops->control_waits(m->control, &fds[count]))

@@ -1,8 +1,8 @@
 /*
- * resync.c - the copy to one mirror, a chunk at a time between transactions, and what makes it
- * count at the end. resync_states.c has its states, resync_prepare.c makes the mirror ready, and
- * the keeper steps the copy. A commit must never wait for more than the copying of one chunk in
- * memory, and the keeper for no mirror.
+ * resync.c - copies an image to one mirror, chunk by chunk between transactions, and has the mirror
+ * count it at the end. resync_states.c has the table of states, and resync_prepare.c prepares the
+ * mirror. The keeper steps the copy. A commit must never wait for more than copying one chunk in
+ * memory, and the keeper must wait for no mirror.
  */
 #include "resync.h"
 
@@ -23,17 +23,18 @@
 #include <assert.h>
 #include <string.h>
 
-/* A chunk is copied in memory while commits wait: 128 KiB are some 20 us. Its slot lies behind it.
- * After each of them commits have the lock to themselves for a while, since locks are not fair. */
+/* Commits wait while a chunk is copied in memory: 128 KiB take about 20 us. The chunk's slot lies
+ * behind it in the bounce buffer. After each chunk the copy leaves the lock to commits for a while,
+ * because mutexes are not fair. */
 enum {
 	CHUNK = 128 << 10,
-	SMALL_CHUNK = 16 << 10, /* so that transactions get most of a slow link */
+	SMALL_CHUNK = 16 << 10, /* leaves most of a slow link to transactions */
 	SLOT_AT = CHUNK,
-	GIVE_WAY = 50000,   /* ns */
-	CHUNKS_A_STEP = 32, /* then other work of the keeper has its turn */
+	COMMIT_TURN_NS = 50000, /* ns between two chunks */
+	CHUNKS_PER_STEP = 32,   /* then the keeper does other work */
 };
 
-#define ASK_AGAIN ps_ms(10) /* where too many answers are due */
+#define RETRY_LATER ps_ms(10) /* when too many answers are pending */
 
 static_assert(SLOT_AT + sizeof(struct ps_slot) <= PS_BOUNCE, "a chunk and a slot fit");
 
@@ -43,11 +44,11 @@ void ps_resync_forget_reply(struct ps_resync *r)
 	r->reply = NULL;
 }
 
-/* Commits look whether a link is that of the copy. */
-static void end(struct perseas *p)
+/* Ends the copy, under the lock: commits compare their links with that of the copy. */
+static void end_copy(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	/* Since ps_resync_copy. */
+	/* ps_resync_begin_copying() began to observe */
 	const bool observes = r->state >= PS_RESYNC_COPYING;
 
 	ps_question_forget(&r->question);
@@ -62,13 +63,13 @@ static void end(struct perseas *p)
 		ps_tx_observe_end(p);
 }
 
-void ps_resync_over(struct perseas *p, struct ps_mirror *m)
+void ps_resync_end(struct perseas *p, struct ps_mirror *m)
 {
 	if (p->upkeep.resync.mirror == m)
-		end(p);
+		end_copy(p);
 }
 
-/* --- who is asked --- */
+/* --- which mirrors are asked --- */
 
 uint32_t ps_resync_others(struct perseas *p)
 {
@@ -85,25 +86,23 @@ bool ps_resync_is_confirmed(struct perseas *p)
 	const struct ps_resync *r = &p->upkeep.resync;
 	const uint32_t granted = r->question.granted & ps_resync_others(p);
 
-	return ps_resync_is_settled(p) ? ps_quorum_anew(p, granted, r->mirror)
-	                               : ps_quorum_anew_joint(p, granted);
+	return ps_resync_is_settled_member(p) ? ps_quorum_anew(p, granted, r->mirror)
+	                                      : ps_quorum_anew_joint(p, granted);
 }
 
-bool ps_resync_is_settled(const struct perseas *p)
+bool ps_resync_is_settled_member(const struct perseas *p)
 {
 	return ps_roster_member(p->roster, p->upkeep.resync.mirror->image_id) != NULL;
 }
 
-/* --- it begins --- */
+/* --- begin --- */
 
-/*
- * Did its image count under this owner already? A whole one with a slot of this epoch did. One that
- * a copy left half made bears such a slot, too, from its first chunk, although nobody may have been
- * asked about it: so it did only where this owner knows that this very image was whole before, in
- * this epoch.
- */
-static bool was_ours(const struct perseas *p, const struct ps_mirror *m,
-                     const Perseas__ClaimReply *claim)
+/* Returns true if the mirror's image already counted under this owner in this epoch. A consistent
+ * image did if its slot has this epoch. A half-made copy has such a slot from its first chunk on,
+ * even if no other mirror confirmed it, so it counts only if this owner knows that the same image
+ * was whole before in this epoch. */
+static bool was_adopted(const struct perseas *p, const struct ps_mirror *m,
+                        const Perseas__ClaimReply *claim)
 {
 	if (!claim)
 		return false;
@@ -118,12 +117,12 @@ bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m)
 	bool would;
 
 	pthread_mutex_lock(&p->lock);
-	would = was_ours(p, m, m->session.granted->claim) || ps_stuck_counts(p, m);
+	would = was_adopted(p, m, m->session.granted->claim) || ps_stuck_counts(p, m);
 	pthread_mutex_unlock(&p->lock);
 	return would;
 }
 
-void ps_resync_copy(struct perseas *p)
+void ps_resync_begin_copying(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->mirror;
@@ -136,10 +135,10 @@ void ps_resync_copy(struct perseas *p)
 	r->seq = p->commit.seq;
 	if (!r->anew && slot)
 		ps_mirror_saw(p, m, slot->epoch);
-	r->ours = !r->anew && was_ours(p, m, claim);
+	r->ours = !r->anew && was_adopted(p, m, claim);
 	for (unsigned i = 0; i < p->segment_count; i++)
 		r->total += p->segments[i].born ? p->segments[i].size : 0;
-	/* What it held until now counts for what W held. */
+	/* Raises the durable mark while what the mirror holds still counts. */
 	ps_durable(p);
 	ps_mirror_stands(m, r->in_place && slot ? slot->index : 0, p->commit.seq);
 	ps_broken_copy_begin(p, m);
@@ -148,9 +147,9 @@ void ps_resync_copy(struct perseas *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* --- a chunk --- */
+/* --- chunks --- */
 
-/* The segment with the lowest id from r->segment on that is to be copied, or NULL. */
+/* Returns the next segment to copy, from id r->segment on, or NULL if none is left. */
 static struct ps_segment *next_segment(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
@@ -164,10 +163,11 @@ static struct ps_segment *next_segment(struct perseas *p)
 	return NULL;
 }
 
-struct ps_write ps_resync_slot(const struct perseas *p, uint8_t *to)
+struct ps_write ps_resync_slot(struct perseas *p, uint8_t *to)
 {
 	struct ps_slot *slot = (struct ps_slot *)(void *)to;
 
+	ps_assert_locked(p);
 	ps_slot_encode(slot, p->epoch, p->commit.seq, p->commit.next, p->commit.last);
 	return (struct ps_write){ slot, ps_slot_offset(!p->upkeep.resync.mirror->slot),
 		                  PS_REGION_LOG, sizeof(*slot) };
@@ -192,8 +192,8 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 			memcpy(bounce, r->reply->read->bytes.data, length);
 		}
 	}
-	/* The image gets a slot of this owner's, unless a transaction brings one; nobody takes it
-	 * for whole before the end. */
+	/* The first chunk brings a slot, unless a transaction did. The image stays `joining` until
+	 * the copy ends, so no open takes it for whole. */
 	if (!r->begun && p->commit.seq == r->seq)
 		chain.slot = ps_resync_slot(p, bounce + SLOT_AT);
 	if (ps_mirror_bulk(p, m, &chain))
@@ -202,9 +202,9 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 	r->offset += length;
 	r->done += length;
 	r->until = p->commit.seq;
-	r->next_at = ps_now(p) + GIVE_WAY;
-	if (p->options.resync_rate && length * 1000000000 / p->options.resync_rate > GIVE_WAY)
-		r->next_at += length * 1000000000 / p->options.resync_rate - GIVE_WAY;
+	r->next_at = ps_now(p) + COMMIT_TURN_NS;
+	if (p->options.resync_rate && length * 1000000000 / p->options.resync_rate > COMMIT_TURN_NS)
+		r->next_at += length * 1000000000 / p->options.resync_rate - COMMIT_TURN_NS;
 }
 
 static uint64_t chunk_length(const struct perseas *p, const struct ps_segment *segment)
@@ -214,8 +214,8 @@ static uint64_t chunk_length(const struct perseas *p, const struct ps_segment *s
 	return rest < p->upkeep.resync.chunk ? rest : p->upkeep.resync.chunk;
 }
 
-/* The copy cannot go on. */
-static void give_up(struct perseas *p, const char *why)
+/* Breaks the mirror's link, which ends the copy. */
+static void break_copy(struct perseas *p, const char *why)
 {
 	struct ps_mirror *m = p->upkeep.resync.mirror;
 
@@ -230,7 +230,7 @@ void ps_resync_restart(struct perseas *p, const char *why)
 {
 	ps_assert_admin(p);
 	if (p->upkeep.resync.state >= PS_RESYNC_COPYING)
-		give_up(p, why);
+		break_copy(p, why);
 }
 
 static void copy_chunk(struct perseas *p, const struct ps_segment *segment)
@@ -241,7 +241,7 @@ static void copy_chunk(struct perseas *p, const struct ps_segment *segment)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* --- what is read from other mirrors --- */
+/* --- reading from other mirrors --- */
 
 bool ps_resync_ask_bytes(struct perseas *p, uint32_t region, uint64_t offset, uint64_t length,
                          uint64_t seq)
@@ -272,8 +272,8 @@ bool ps_resync_ask_bytes(struct perseas *p, uint32_t region, uint64_t offset, ui
 	return false;
 }
 
-/* What this process has not mapped is the same on every whole mirror that holds the last
- * transaction from when it was. */
+/* Reads the next chunk of an unmapped segment from another mirror. The segment is the same on every
+ * whole mirror that holds the last transaction before it was unmapped. */
 static void ask_chunk(struct perseas *p, const struct ps_segment *segment)
 {
 	struct ps_resync *r = &p->upkeep.resync;
@@ -281,11 +281,11 @@ static void ask_chunk(struct perseas *p, const struct ps_segment *segment)
 	r->left = segment->left;
 	if (!ps_resync_ask_bytes(p, PS_REGION_SEGMENT + segment->id, r->offset,
 	                         chunk_length(p, segment), segment->left))
-		give_up(p, "no other mirror could be read to copy it");
+		break_copy(p, "no other mirror could be read to copy it");
 }
 
-/* One mirror did not give what was asked for: the next one may. */
-static void ask_another(struct perseas *p)
+/* Asks the next mirror, after one did not give the bytes. */
+static void ask_next_mirror(struct perseas *p)
 {
 	if (ps_newest_record_is_next(&p->upkeep.resync))
 		ps_newest_record_ask(p);
@@ -293,7 +293,8 @@ static void ask_another(struct perseas *p)
 		ask_chunk(p, next_segment(p));
 }
 
-/* Anybody may read: the next owner's transactions can be there, unless the claim still stands. */
+/* Checks the bytes that were read, and asks their mirror whether this owner's claim still stands.
+ * Reading needs no claim, so the bytes may include transactions of the next owner. */
 static bool step_reading(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
@@ -302,7 +303,7 @@ static bool step_reading(struct perseas *p)
 	if (!ps_question_over(p, &r->question))
 		return false;
 	if (!r->question.granted || r->question.reply->read->bytes.len != r->length) {
-		ask_another(p);
+		ask_next_mirror(p);
 		return true;
 	}
 	r->reply = r->question.reply;
@@ -312,14 +313,14 @@ static bool step_reading(struct perseas *p)
 	return true;
 }
 
-/* Was it mapped since it was asked for? Then transactions may have changed it, which the mirror got
- * already: what was read is of before. */
+/* Returns true if the segment was not mapped since it was read. Otherwise transactions that the
+ * mirror already has may have changed it, and the bytes are outdated. */
 static bool is_unchanged(const struct perseas *p, const struct ps_segment *segment)
 {
 	return !segment->base && segment->left == p->upkeep.resync.left;
 }
 
-/* What was read is of this owner's own time: it is sent. */
+/* Sends the bytes that were read while this owner's claim stood. */
 static void copy_read_chunk(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
@@ -341,7 +342,7 @@ static bool step_vouching(struct perseas *p)
 	if (!ps_question_over(p, &r->question))
 		return false;
 	if (!r->question.granted)
-		ask_another(p);
+		ask_next_mirror(p);
 	else if (ps_newest_record_is_next(r))
 		ps_newest_record_take(p);
 	else
@@ -349,37 +350,37 @@ static bool step_vouching(struct perseas *p)
 	return true;
 }
 
-/* --- it counts --- */
+/* --- finishing --- */
 
-/*
- * Is this owner still the one, elsewhere? A mirror that forgot its promises, and one that this
- * owner claims after its open, would let one that is fenced commit through it (I9): so it must not
- * vote before enough others were asked since. What was adopted by this very owner needs no asking.
- * Nor does one that only the roster to be lists: where that one is settled while the mirror
- * finishes, enough of both were told of its id since, and answered.
- */
-static bool needs_word(const struct perseas *p)
+/* Returns true if others must confirm this owner's claim before the mirror may vote (I9). A mirror
+ * that forgot its promises, or that this owner claimed after its open, would otherwise let a fenced
+ * owner commit. An image that this owner adopted needs no confirmation. Neither does a mirror that
+ * only the next roster lists: before that roster is settled, enough mirrors of both rosters record
+ * the mirror's id. */
+static bool needs_confirmation(const struct perseas *p)
 {
-	return !p->upkeep.resync.ours && !p->upkeep.resync.confirmed && ps_resync_is_settled(p);
+	return !p->upkeep.resync.ours && !p->upkeep.resync.confirmed &&
+	       ps_resync_is_settled_member(p);
 }
 
-/* All chunks are there, so the image is as whole as any: a prefix up to its slot. */
+/* Asks the mirror to count the image: all chunks are there, so it is a prefix of the history up to
+ * its slot. Returns false if the request must wait. */
 static bool ask_finish(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	Perseas__FinishRequest finish;
 	Perseas__Request request;
 
-	assert(!needs_word(p));
+	assert(!needs_confirmation(p));
 	ps_rejoin_finish_request(&finish, &request);
 	ps_question_ask(p, &r->question, ps_bit(p, r->mirror), &request);
 	if (r->question.due) {
 		ps_resync_move(p, PS_RESYNC_FINISHING);
 		return true;
 	}
-	/* Too many of its answers are due: they come, or its session ends. */
+	/* Too many answers of the mirror are pending: they arrive, or its session ends. */
 	ps_question_forget(&r->question);
-	r->next_at = ps_now(p) + ASK_AGAIN;
+	r->next_at = ps_now(p) + RETRY_LATER;
 	if (r->state != PS_RESYNC_COPYING)
 		ps_resync_move(p, PS_RESYNC_COPYING);
 	return false;
@@ -396,7 +397,7 @@ static bool step_confirming(struct perseas *p)
 	}
 	if (!ps_question_over(p, &r->question))
 		return false;
-	give_up(p, "too few other mirrors confirmed that it may be copied to");
+	break_copy(p, "too few other mirrors confirmed that it may be copied to");
 	return true;
 }
 
@@ -409,7 +410,7 @@ static bool step_finishing(struct perseas *p)
 	if (r->question.due)
 		return false;
 	if (!r->question.granted) {
-		give_up(p, r->question.error.text);
+		break_copy(p, r->question.error.text);
 		return true;
 	}
 	pthread_mutex_lock(&p->lock);
@@ -420,26 +421,28 @@ static bool step_finishing(struct perseas *p)
 	}
 	pthread_mutex_unlock(&p->lock);
 	p->env->ops->wake(p->env, PS_COMMITTER);
-	end(p);
+	end_copy(p);
 	return true;
 }
 
-/* --- all of it --- */
+/* --- steps --- */
 
-enum stage { BROKEN, WAITS, READY };
+enum chunk_progress { CHUNK_BROKEN, CHUNK_WAITS, CHUNK_READY };
 
-/* Has the chunk before arrived, and, after the last one, every transaction that it may hold? */
-static enum stage stage(struct perseas *p, bool last)
+/* Returns whether the previous chunk has arrived. `last`: and every transaction that the last chunk
+ * may contain. */
+static enum chunk_progress progress_of_chunk(struct perseas *p, bool last)
 {
 	const struct ps_mirror *m = p->upkeep.resync.mirror;
-	enum stage now = BROKEN;
+	enum chunk_progress now = CHUNK_BROKEN;
 
 	pthread_mutex_lock(&p->lock);
 	if (m->state == PERSEAS_MIRROR_RESYNCING && m->outstanding)
 		ps_mirrors_poll(p);
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
-		now = m->bulk || (last && m->acked < p->upkeep.resync.until) ? WAITS : READY;
-	p->upkeep.resync.awaited = last && now == WAITS;
+		now = m->bulk || (last && m->acked < p->upkeep.resync.until) ? CHUNK_WAITS
+		                                                             : CHUNK_READY;
+	p->upkeep.resync.awaited = last && now == CHUNK_WAITS;
 	p->upkeep.resync.chunk = ps_pace_copy_lags(p, m) ? SMALL_CHUNK : CHUNK;
 	pthread_mutex_unlock(&p->lock);
 	return now;
@@ -451,11 +454,11 @@ static bool step_copying(struct perseas *p)
 	const struct ps_segment *segment = next_segment(p);
 	const bool last = !segment && r->begun;
 
-	if (stage(p, last) != READY || ps_now(p) < r->next_at)
+	if (progress_of_chunk(p, last) != CHUNK_READY || ps_now(p) < r->next_at)
 		return false;
 	if (ps_newest_record_is_next(r) && ps_newest_record_ask(p))
 		return true;
-	/* Under the lock it must not be touched before it is here. */
+	/* Memory that is not here yet must not be touched under the lock. */
 	r->fetching = segment && segment->base &&
 	              !ps_demand_want(p, segment, r->offset, chunk_length(p, segment));
 	if (!last) {
@@ -467,10 +470,10 @@ static bool step_copying(struct perseas *p)
 			copy_chunk(p, segment);
 		return true;
 	}
-	if (!needs_word(p))
+	if (!needs_confirmation(p))
 		return ask_finish(p);
 	if (ps_dues_full(p, ps_resync_others(p))) {
-		r->next_at = ps_now(p) + ASK_AGAIN;
+		r->next_at = ps_now(p) + RETRY_LATER;
 		return false;
 	}
 	ps_question_confirm(p, &r->question, ps_resync_others(p));
@@ -478,8 +481,8 @@ static bool step_copying(struct perseas *p)
 	return true;
 }
 
-/* May there be more to do? */
-static bool step(struct perseas *p)
+/* Returns true if the copy may be able to move on at once. */
+static bool step_copy(struct perseas *p)
 {
 	switch (p->upkeep.resync.state) {
 	case PS_RESYNC_COPYING:
@@ -502,8 +505,8 @@ static bool is_copying(const struct perseas *p)
 	return p->upkeep.resync.state >= PS_RESYNC_COPYING;
 }
 
-/* Is its link still there? It may break at any time. */
-static bool is_broken(struct perseas *p)
+/* Returns true if the mirror's link broke, which can happen at any time. */
+static bool is_link_broken(struct perseas *p)
 {
 	bool broken;
 
@@ -516,23 +519,23 @@ static bool is_broken(struct perseas *p)
 void ps_resync_step(struct perseas *p)
 {
 	ps_assert_admin(p);
-	for (unsigned i = 0; is_copying(p) && i < CHUNKS_A_STEP; i++) {
-		if (is_broken(p))
-			end(p);
-		else if (!step(p))
+	for (unsigned i = 0; is_copying(p) && i < CHUNKS_PER_STEP; i++) {
+		if (is_link_broken(p))
+			end_copy(p);
+		else if (!step_copy(p))
 			break;
 	}
-	if (is_copying(p) && is_broken(p))
-		end(p);
+	if (is_copying(p) && is_link_broken(p))
+		end_copy(p);
 }
 
-bool ps_resync_awaits(const struct perseas *p)
+bool ps_resync_awaits_mirror(const struct perseas *p)
 {
 	return p->upkeep.resync.state == PS_RESYNC_MAKING ||
 	       p->upkeep.resync.state == PS_RESYNC_ADDING;
 }
 
-bool ps_resync_attaches(const struct perseas *p, const struct ps_mirror *m)
+bool ps_resync_is_attaching(const struct perseas *p, const struct ps_mirror *m)
 {
 	return p->upkeep.resync.mirror == m && p->upkeep.resync.state == PS_RESYNC_ATTACHING;
 }
@@ -543,7 +546,7 @@ uint64_t ps_resync_due(const struct perseas *p)
 
 	switch (r->state) {
 	case PS_RESYNC_NONE:
-	case PS_RESYNC_FINISHING: /* its answer wakes the keeper, and so does the end of it */
+	case PS_RESYNC_FINISHING: /* the answer, or the end of the session, wakes the keeper */
 		return PS_NEVER;
 	case PS_RESYNC_MAKING:
 	case PS_RESYNC_ADDING:
@@ -551,18 +554,19 @@ uint64_t ps_resync_due(const struct perseas *p)
 	case PS_RESYNC_ATTACHING:
 		return r->mirror->attaching.until;
 	case PS_RESYNC_COPYING:
-		/* Completions wake the keeper, and so does memory that comes. */
+		/* Completions wake the keeper, and so does memory that arrives. */
 		return r->mirror->bulk || r->awaited || r->fetching ? PS_NEVER : r->next_at;
 	default:
 		return r->question.until;
 	}
 }
 
-void ps_resync_progress(const struct perseas *p, const struct ps_mirror *m, uint64_t *done,
+void ps_resync_progress(struct perseas *p, const struct ps_mirror *m, uint64_t *done,
                         uint64_t *total)
 {
 	const bool going = p->upkeep.resync.mirror == m && m->state == PERSEAS_MIRROR_RESYNCING;
 
+	ps_assert_locked(p);
 	*done = going ? p->upkeep.resync.done : 0;
 	*total = going ? p->upkeep.resync.total : 0;
 }

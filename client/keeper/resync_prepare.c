@@ -1,9 +1,9 @@
 /*
- * resync_prepare.c - makes a mirror ready to be copied to: asks others whether it may be made anew,
- * has its image begun in place or beside, connects its data path, and adds the segments that are
- * not published. session.c steps it. Each request is sent, and its answer taken when it is there;
- * transactions, segments and rosters change meanwhile, so nothing that was judged before an answer
- * may be taken for granted after it.
+ * resync_prepare.c - prepares a mirror for a whole copy: has other mirrors confirm and record that
+ * it is made anew, asks it for room in place or beside the old image, attaches its data path, and
+ * has it add the unpublished segments. session.c steps this. Requests do not wait for their
+ * answers, and transactions, segments and rosters change meanwhile. So no decision that was made
+ * before an answer may be relied on after it.
  */
 #include "due.h"
 #include "../core/mirror.h"
@@ -24,28 +24,27 @@ static const Perseas__ClaimReply *claim_of(const struct ps_mirror *m)
 	return m->session.granted ? m->session.granted->claim : NULL;
 }
 
-/* --- its image --- */
+/* --- the mirror's image --- */
 
-/* Returns true if the image has the regions that the store has now, of the same segments. A copy in
- * place leaves an image its table: what is copied would bear the names of other segments. */
-static bool same_regions(const struct perseas *p, const Perseas__Header *header)
+/* Returns true if the image has the regions and segments that the store has now. A copy in place
+ * keeps the image's table of segments, so the contents would get the names of other segments. */
+static bool has_same_regions(const struct perseas *p, const Perseas__Header *header)
 {
 	return header->log_size == p->log_size && ps_segments_match(p, header);
 }
 
-/*
- * May it be copied in place? Not while an acknowledged transaction needs what is there (I8): W
- * others must hold as much as it does. What it has of another owner, they all have. Judged when
- * that is asked for, it stays so: what they hold they keep, and nothing is added to what it has. A
- * mirror that is lost later is lost as it would be during the copy.
- */
-static bool in_place(struct perseas *p, const struct ps_mirror *m, const Perseas__ClaimReply *claim)
+/* Returns true if the image may be copied in place: no acknowledged transaction depends on it (I8),
+ * because W other mirrors hold all that it holds of this epoch. They also hold all of earlier
+ * epochs. This stays true after the answer: the other mirrors keep what they hold, and the image
+ * gets nothing new. Losing one of them later is no worse than losing it during the copy. */
+static bool may_copy_in_place(struct perseas *p, const struct ps_mirror *m,
+                              const Perseas__ClaimReply *claim)
 {
 	const Perseas__Slot *slot = claim->slot;
 	const uint64_t seq = slot && slot->epoch == p->epoch ? slot->seq : 0;
 	bool enough;
 
-	if (!same_regions(p, claim->header))
+	if (!has_same_regions(p, claim->header))
 		return false;
 	if (claim->header->state == PERSEAS__STATE__STATE_JOINING)
 		return true;
@@ -56,7 +55,7 @@ static bool in_place(struct perseas *p, const struct ps_mirror *m, const Perseas
 	return enough;
 }
 
-static int ask_room(struct perseas *p, struct ps_error *error)
+static int ask_for_room(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->mirror;
@@ -64,7 +63,7 @@ static int ask_room(struct perseas *p, struct ps_error *error)
 
 	r->births = p->upkeep.births;
 	r->answer_by = ps_answer_by(p);
-	r->in_place = !r->anew && in_place(p, m, claim_of(m));
+	r->in_place = !r->anew && may_copy_in_place(p, m, claim_of(m));
 	rc = r->in_place ? ps_rejoin_ask_in_place(p, m, true, error)
 	                 : ps_rejoin_ask_beside(p, m, error);
 	if (!rc)
@@ -72,9 +71,9 @@ static int ask_room(struct perseas *p, struct ps_error *error)
 	return rc ? rc : 1;
 }
 
-/* A segment that was published since the image was begun is not in its table, and one that was
- * destroyed still is: the mirror was not told of it. */
-static int check_born(const struct perseas *p, struct ps_error *error)
+/* Fails if a segment was published or destroyed since the mirror was told of the segments. Its
+ * table would be wrong. */
+static int check_births(const struct perseas *p, struct ps_error *error)
 {
 	return p->upkeep.births == p->upkeep.resync.births
 	               ? 0
@@ -83,24 +82,24 @@ static int check_born(const struct perseas *p, struct ps_error *error)
 	                              "to be copied whole");
 }
 
-/* Of those that are not published the mirror must have just those that there are: one that is
- * published later is announced to it, and one that goes is not. */
+/* Starts copying if the mirror has exactly the segments that are mapped and unpublished now. It
+ * will hear when one of them is published, but not when one comes or goes. */
 static int begin_copy(struct perseas *p, struct ps_error *error)
 {
-	int rc = check_born(p, error);
+	int rc = check_births(p, error);
 
 	if (!rc && p->upkeep.resync.comings != p->upkeep.comings)
 		rc = ps_error_set(error, PERSEAS_EBUSY,
 		                  "segments came or went meanwhile; it waits to be copied whole");
 	if (!rc)
-		ps_resync_copy(p);
+		ps_resync_begin_copying(p);
 	return rc ? rc : 1;
 }
 
-static int ask_unpublished(struct perseas *p, struct ps_error *error)
+static int ask_to_add_unpublished(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	int rc = check_born(p, error);
+	int rc = check_births(p, error);
 
 	if (rc)
 		return rc;
@@ -114,23 +113,23 @@ static int ask_unpublished(struct perseas *p, struct ps_error *error)
 	return rc ? rc : 1;
 }
 
-/* --- others are asked --- */
+/* --- other mirrors --- */
 
-/* Returns true if a roster has the mirror. While it joins, and both rosters do not count yet, none
- * has it, and no other owner can know of it. */
+/* Returns true if a roster lists the mirror. While it joins and the change is not joint yet, no
+ * roster does, and no other owner can know of it. */
 static bool is_listed(const struct perseas *p)
 {
-	return ps_resync_is_settled(p) ||
+	return ps_resync_is_settled_member(p) ||
 	       ps_roster_member(p->next_roster, p->upkeep.resync.mirror->image_id);
 }
 
-static int ask_anew(struct perseas *p, struct ps_error *error)
+static int ask_to_make_anew(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
 	if (!is_listed(p)) {
 		ps_roster_replace(p, r->mirror, r->image_id);
-		return ask_room(p, error);
+		return ask_for_room(p, error);
 	}
 	ps_question_confirm(p, &r->question, ps_resync_others(p));
 	ps_resync_move(p, PS_RESYNC_ASKING);
@@ -146,7 +145,7 @@ static void ask_to_record(struct perseas *p, uint32_t on)
 	ps_question_ask(p, &p->upkeep.resync.question, on, &request);
 }
 
-/* Too few mirrors confirmed that another one may be made anew. */
+/* Fails because too few mirrors confirmed this owner's claim. */
 static int fail_unconfirmed(struct perseas *p, struct ps_error *error)
 {
 	char text[256];
@@ -163,7 +162,8 @@ static int fail_unconfirmed(struct perseas *p, struct ps_error *error)
 	                           "it anew: start them");
 }
 
-/* I9: its promises are lost with its memory. */
+/* The mirror lost its promises with its memory, so the others must confirm this owner's claim
+ * (I9). */
 static int step_asking(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
@@ -171,11 +171,12 @@ static int step_asking(struct perseas *p, struct ps_error *error)
 
 	if (!ps_resync_is_confirmed(p))
 		return ps_question_over(p, &r->question) ? fail_unconfirmed(p, error) : 0;
-	if (!ps_resync_is_settled(p)) {
-		/* The change is told again, with the new id, before the mirror counts. */
+	if (!ps_resync_is_settled_member(p)) {
+		/* The change is told to the mirrors again, with the new id, before this mirror
+		 * counts. */
 		ps_question_forget(&r->question);
 		ps_roster_replace(p, r->mirror, r->image_id);
-		return ask_room(p, error);
+		return ask_for_room(p, error);
 	}
 	granted = r->question.granted;
 	r->last = granted & ps_roster_unrecorded(p);
@@ -185,24 +186,25 @@ static int step_asking(struct perseas *p, struct ps_error *error)
 	return 1;
 }
 
-/* Those that recorded its new id, and itself. They still are as they were then. */
-static uint32_t recorders(struct perseas *p)
+/* Returns the mirrors that recorded the new image id, and the mirror itself. Mirrors that are no
+ * longer connected and whole do not count. */
+static uint32_t find_recorders(struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 
 	return ((r->took | r->question.granted) & ps_resync_others(p)) | ps_bit(p, r->mirror);
 }
 
-/* Some were loaded from spills, and may not know their own ids: they are asked last, where W need
- * them, and have all others. */
+/* Asks the mirrors that were loaded from spills and may not know their own ids, if they and the
+ * recorders are W. These mirrors must be told last. Returns false if they are not asked. */
 static bool ask_last(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	const uint32_t last = r->last;
 
-	if (!last || !ps_quorum_acks(p, recorders(p) | (last & ps_resync_others(p))))
+	if (!last || !ps_quorum_acks(p, find_recorders(p) | (last & ps_resync_others(p))))
 		return false;
-	r->took = recorders(p);
+	r->took = find_recorders(p);
 	r->last = 0;
 	ask_to_record(p, last);
 	return true;
@@ -212,7 +214,7 @@ static int step_recording(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
-	if (!ps_quorum_acks(p, recorders(p))) {
+	if (!ps_quorum_acks(p, find_recorders(p))) {
 		if (ask_last(p))
 			return 1;
 		return ps_question_over(p, &r->question)
@@ -221,13 +223,14 @@ static int step_recording(struct perseas *p, struct ps_error *error)
 		               : 0;
 	}
 	ps_question_forget(&r->question);
-	return ask_room(p, error);
+	return ask_for_room(p, error);
 }
 
-/* --- its answers --- */
+/* --- the mirror's answers --- */
 
-/* Takes the answer to its request: 1, 0 while it is not there, or a code. */
-static int take(struct perseas *p, Perseas__Reply **reply, int *fds, struct ps_error *error)
+/* Takes the mirror's answer to the pending request. Returns 1, 0 if it has not come yet, or an
+ * error code. */
+static int take_answer(struct perseas *p, Perseas__Reply **reply, int *fds, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->mirror;
@@ -246,7 +249,7 @@ static int step_making(struct perseas *p, struct ps_error *error)
 	int fds[PS_REGIONS_MAX], rc;
 	Perseas__Reply *reply;
 
-	rc = take(p, &reply, fds, error);
+	rc = take_answer(p, &reply, fds, error);
 	if (rc <= 0)
 		return rc;
 	if (!r->in_place && !m->link) {
@@ -260,7 +263,7 @@ static int step_making(struct perseas *p, struct ps_error *error)
 		rc = r->in_place ? 0 : ps_mirror_regrant(p, m, ps_grant_of(reply), fds, error);
 	}
 	perseas__reply__free_unpacked(reply, NULL);
-	return rc ? rc : ask_unpublished(p, error);
+	return rc ? rc : ask_to_add_unpublished(p, error);
 }
 
 static int step_attaching(struct perseas *p, struct ps_error *error)
@@ -272,7 +275,7 @@ static int step_attaching(struct perseas *p, struct ps_error *error)
 		return rc;
 	perseas__reply__free_unpacked(r->reply, NULL);
 	r->reply = NULL;
-	return ask_unpublished(p, error);
+	return ask_to_add_unpublished(p, error);
 }
 
 static int step_adding(struct perseas *p, struct ps_error *error)
@@ -281,7 +284,7 @@ static int step_adding(struct perseas *p, struct ps_error *error)
 	int fds[PS_REGIONS_MAX], rc;
 	Perseas__Reply *reply;
 
-	rc = take(p, &reply, fds, error);
+	rc = take_answer(p, &reply, fds, error);
 	if (rc <= 0)
 		return rc;
 	rc = ps_mirror_regrant(p, m, ps_grant_of(reply), fds, error);
@@ -289,10 +292,11 @@ static int step_adding(struct perseas *p, struct ps_error *error)
 	return rc ? rc : begin_copy(p, error);
 }
 
-/* --- all of it --- */
+/* --- steps --- */
 
-/* 1: it was moved on, and there may be more to do. */
-static int step(struct perseas *p, struct ps_error *error)
+/* Returns 1 if the preparation may be able to move on at once, 0 if it must wait, or an error
+ * code. */
+static int step_preparation(struct perseas *p, struct ps_error *error)
 {
 	switch (p->upkeep.resync.state) {
 	case PS_RESYNC_ASKING:
@@ -318,7 +322,7 @@ int ps_resync_prepare(struct perseas *p, struct ps_error *error)
 	ps_assert_admin(p);
 	do {
 		ps_dues_take(p, ps_now(p));
-		rc = step(p, error);
+		rc = step_preparation(p, error);
 	} while (rc > 0 && r->state != PS_RESYNC_COPYING);
 	return rc;
 }
@@ -338,11 +342,11 @@ int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool anew, const cha
 	pthread_mutex_lock(&p->lock);
 	r->mirror = m;
 	r->anew = anew;
-	/* What stands behind the reason is that it waits. */
+	/* Behind the semicolon is that the mirror waits. */
 	snprintf(r->why, sizeof(r->why), "being copied whole: %.*s", (int)strcspn(why, ";"), why);
 	pthread_mutex_unlock(&p->lock);
 	if (anew)
 		p->env->ops->random(p->env, r->image_id, sizeof(r->image_id));
-	rc = anew ? ask_anew(p, error) : ask_room(p, error);
+	rc = anew ? ask_to_make_anew(p, error) : ask_for_room(p, error);
 	return rc < 0 ? rc : 0;
 }

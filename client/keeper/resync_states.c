@@ -1,5 +1,5 @@
 /*
- * resync_states.c - the states of a resync: which follows which, and what is so in each.
+ * resync_states.c - the states of a whole copy: the allowed moves, and the invariant of each state.
  */
 #include "resync.h"
 
@@ -41,7 +41,7 @@ static bool is_preparing(const struct ps_mirror *m)
 	return m->session.state == PS_SESSION_PREPARING && m->control && !m->active;
 }
 
-/* What is so in every state. */
+/* Returns true if the fields of the copy fit its state. */
 static bool is_sound(const struct ps_resync *r)
 {
 	const struct ps_mirror *m = r->mirror;

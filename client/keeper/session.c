@@ -1,9 +1,10 @@
 /*
- * session.c - the table of a session's states, and what is done in each of them: the claim, the
- * data path, and what becomes of a mirror that has both. The keeper calls it, with admin.
+ * session.c - moves a mirror's session from the first connection to UP: asks for the status,
+ * claims, attaches the data path, and chooses how the mirror gets what it missed. The keeper calls
+ * it and holds admin.
  *
- * RETRY and flushes mean unknown, never "not applied": a session is always taken up by asking the
- * mirror where it stands, and replaying from there by seq.
+ * After a broken connection the outcome of its requests is unknown, never "not applied". A new
+ * session therefore asks the mirror for its commit slot, and continues from that seq.
  */
 #include "session.h"
 
@@ -27,9 +28,9 @@
 #include <assert.h>
 #include <string.h>
 
-#define RETRY_FIRST ps_ms(10)
-#define RETRY_MOST ps_ms(1000)
-#define DIAL_AGAIN ps_ms(10) /* a connection for which there is no descriptor to wait on */
+#define RETRY_MIN ps_ms(10)
+#define RETRY_MAX ps_ms(1000)
+#define CONNECT_POLL ps_ms(10) /* for a connection without a descriptor to poll */
 
 static const struct ps_state states[] = {
 	[PS_SESSION_NONE] = { "none", PS_TO(PS_SESSION_ASKING) | PS_TO(PS_SESSION_UP) },
@@ -46,7 +47,8 @@ static const struct ps_state states[] = {
 
 const struct ps_states ps_session_states = { states, sizeof(states) / sizeof(states[0]) };
 
-/* What is so in every state. A session under way has no part in transactions. */
+/* Returns true if the mirror's fields fit the state of its session. Before UP the mirror takes no
+ * transactions. */
 static bool is_sound(const struct ps_mirror *m)
 {
 	switch (m->session.state) {
@@ -65,22 +67,22 @@ static bool is_sound(const struct ps_mirror *m)
 	return false;
 }
 
-static void move(struct perseas *p, struct ps_mirror *m, enum ps_session_state to)
+static void move_session(struct perseas *p, struct ps_mirror *m, enum ps_session_state to)
 {
 	m->session.state = ps_states_move(p->env, &ps_session_states, m->session.state, to,
 	                                  "session with %.255s", m->address.text);
 	assert(is_sound(m));
 }
 
-/* What was under way is given up. */
-static void end(struct perseas *p, struct ps_mirror *m)
+/* Frees what the session has in progress, ends a whole copy to this mirror, and moves the session
+ * to NONE. */
+static void abandon_session(struct perseas *p, struct ps_mirror *m)
 {
-	if (m->session.granted)
-		perseas__reply__free_unpacked(m->session.granted, NULL);
+	perseas__reply__free_unpacked(m->session.granted, NULL);
 	m->session.granted = NULL;
-	ps_resync_over(p, m);
+	ps_resync_end(p, m);
 	if (m->session.state != PS_SESSION_NONE)
-		move(p, m, PS_SESSION_NONE);
+		move_session(p, m, PS_SESSION_NONE);
 }
 
 void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
@@ -98,13 +100,13 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 	ps_confirm_forget(p, m);
 	ps_telling_ended(p, m);
 	ps_detour_drop(m);
-	end(p, m);
+	abandon_session(p, m);
 }
 
-/* From now on commits, and what goes on beside them, count on the mirror. */
-static void rise(struct perseas *p, struct ps_mirror *m)
+/* Moves the session to UP: from now on commits and the keeper count on the mirror. */
+static void set_session_up(struct perseas *p, struct ps_mirror *m)
 {
-	move(p, m, PS_SESSION_UP);
+	move_session(p, m, PS_SESSION_UP);
 	if (p->options.mirror_timeout_ms && p->env->ops->hear)
 		p->env->ops->hear(m->control, ps_ms(p->options.mirror_timeout_ms));
 	ps_lifeline_begin(p, m);
@@ -114,7 +116,7 @@ void ps_sessions_opened(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].control && p->mirrors[i].session.state == PS_SESSION_NONE)
-			rise(p, &p->mirrors[i]);
+			set_session_up(p, &p->mirrors[i]);
 }
 
 void ps_sessions_close(struct perseas *p)
@@ -127,13 +129,15 @@ void ps_sessions_close(struct perseas *p)
 	}
 }
 
-/* What a mirror that granted the claim again says of itself decides how it goes on. */
-static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_mirror *m,
-                                       const Perseas__ClaimReply *claim, const char **why)
+/* Decides from a granted claim how the mirror goes on. Returns REPLAYING if the ring holds what it
+ * missed, else STALE or LOST with *why set: it needs a whole copy. Caller holds p->lock. */
+static enum perseas_mirror_state judge_image(struct perseas *p, const struct ps_mirror *m,
+                                             const Perseas__ClaimReply *claim, const char **why)
 {
 	const Perseas__Header *header = claim->header;
 	const Perseas__Slot *slot = claim->slot;
 
+	ps_assert_locked(p);
 	*why = "";
 	if (!ps_store_is(header, p->store_id, p->roster)) {
 		*why = "it has an image that was made without the store's key, and counts for "
@@ -153,12 +157,12 @@ static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_
 		*why = "it was not adopted by this owner; it waits to be copied whole";
 		return PERSEAS_MIRROR_STALE;
 	}
-	assert(slot->seq <= p->commit.seq); /* else goes_back() has fenced this owner */
+	assert(slot->seq <= p->commit.seq); /* else choose_recovery() fenced this owner */
 	if (slot->seq < m->acked) {
 		*why = "it does not hold what it had acknowledged";
 		return PERSEAS_MIRROR_LOST;
 	}
-	/* No publish or destroy is replayed, so an image that can be replayed to has them all. */
+	/* The ring replays no publish or destroy: an image that missed one is STALE. */
 	if (!ps_ring_replays(&p->commit.ring, slot->seq, p->commit.seq)) {
 		*why = "it missed more than the ring holds; it waits to be copied whole";
 		return PERSEAS_MIRROR_STALE;
@@ -170,7 +174,7 @@ static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_
 	return PERSEAS_MIRROR_REPLAYING;
 }
 
-/* What the mirror's access rules say of this owner is known from each claim. */
+/* Notes whether the mirror's access rules refused this owner's last claim. */
 static void note_rights(struct perseas *p, struct ps_mirror *m, bool denied)
 {
 	pthread_mutex_lock(&p->lock);
@@ -178,7 +182,7 @@ static void note_rights(struct perseas *p, struct ps_mirror *m, bool denied)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Nothing more can be done with this mirror now; what it is in says what it lacks. */
+/* Disconnects the mirror, and moves it to `state` because of `why`. */
 static void set_aside(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
                       const char *why)
 {
@@ -190,11 +194,12 @@ static void set_aside(struct perseas *p, struct ps_mirror *m, enum perseas_mirro
 	p->env->ops->wake(p->env, PS_COMMITTER);
 }
 
-/* The ring holds what the mirror missed: it goes on from its slot. */
-static void replay(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim)
+/* Starts catch-up: posts the transactions after the mirror's commit slot from the ring. */
+static void begin_catch_up(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim)
 {
 	const Perseas__Slot *slot = claim->slot;
 
+	ps_assert_locked(p);
 	ps_mirror_loaded(m, claim->header);
 	ps_mirror_stands(m, slot->index, slot->seq);
 	p->commit.stat.reconnects++;
@@ -203,19 +208,18 @@ static void replay(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimR
 	ps_mirror_pump(p, m);
 }
 
-/* Its session is up, and what the claim told of is of no more use. */
-static void come_up(struct perseas *p, struct ps_mirror *m)
+/* Frees the granted claim, and moves the session to UP. */
+static void finish_preparing(struct perseas *p, struct ps_mirror *m)
 {
-	if (m->session.granted)
-		perseas__reply__free_unpacked(m->session.granted, NULL);
+	perseas__reply__free_unpacked(m->session.granted, NULL);
 	m->session.granted = NULL;
-	rise(p, m);
+	set_session_up(p, m);
 }
 
-/* It must be copied whole: now, or after the one that is being copied. It has no image where
- * nothing was granted. */
-static void copy_whole(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
-                       const char *why)
+/* Begins a whole copy to the mirror, or sets the mirror aside while another mirror is being copied
+ * to. The mirror has no image if no claim was granted. */
+static void begin_whole_copy(struct perseas *p, struct ps_mirror *m,
+                             enum perseas_mirror_state state, const char *why)
 {
 	const bool lost = state == PERSEAS_MIRROR_LOST;
 	struct ps_error error = { 0 };
@@ -233,29 +237,29 @@ static void copy_whole(struct perseas *p, struct ps_mirror *m, enum perseas_mirr
 		set_aside(p, m, state, error.text);
 }
 
-/* Goes on from the mirror's slot. Transactions go on meanwhile: the verdict counts only while
- * nobody can overwrite what it found in the ring. */
-static void go_on(struct perseas *p, struct ps_mirror *m)
+/* Starts catch-up, or sets the mirror aside. Judges the image again under the lock: commits may
+ * have overwritten in the ring what the mirror still needs. */
+static void catch_up_or_set_aside(struct perseas *p, struct ps_mirror *m)
 {
 	const Perseas__ClaimReply *claim = m->session.granted->claim;
 	enum perseas_mirror_state state;
 	const char *why;
 
 	pthread_mutex_lock(&p->lock);
-	state = judge(p, m, claim, &why);
+	state = judge_image(p, m, claim, &why);
 	if (state == PERSEAS_MIRROR_REPLAYING)
-		replay(p, m, claim);
+		begin_catch_up(p, m, claim);
 	pthread_mutex_unlock(&p->lock);
 	if (state == PERSEAS_MIRROR_REPLAYING)
-		come_up(p, m);
+		finish_preparing(p, m);
 	else
 		set_aside(p, m, state, why);
-	/* Whoever waits for a commit sleeps on other links. */
+	/* A thread that waits for a commit must now sleep on this link, too. */
 	p->env->ops->wake(p->env, PS_COMMITTER);
 }
 
-/* The claim dropped what is mapped here and not published. */
-static void add_unpublished(struct perseas *p, struct ps_mirror *m)
+/* Asks the mirror to add the segments that are mapped and not published: its claim dropped them. */
+static void ask_to_add_unpublished(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
 
@@ -265,12 +269,9 @@ static void add_unpublished(struct perseas *p, struct ps_mirror *m)
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 }
 
-/*
- * What a mirror has must not be copied over where this owner may have come by an image that was
- * left behind, since what counts is there: a mirror that is to join has the store by a roster that
- * was settled after this owner's, or one that lost its image has one by now that this owner's
- * rosters did not come of. NULL: it may be.
- */
+/* Returns why the mirror's image must not be copied over, or NULL if it may be. This owner may have
+ * opened the store from an outdated image. Then the store's newest state is on this mirror: as a
+ * member of a newer roster, or as an image that does not descend from this owner's rosters. */
 static const char *reason_to_keep(const struct perseas *p, const struct ps_mirror *m)
 {
 	const Perseas__Header *header = m->session.granted->claim->header;
@@ -286,91 +287,92 @@ static const char *reason_to_keep(const struct perseas *p, const struct ps_mirro
 	return NULL;
 }
 
-/* Claimed and connected: what it has decides how it goes on. The link is not active yet, so nothing
- * is posted to it while this goes on. */
-static void prepare(struct perseas *p, struct ps_mirror *m)
+/* Chooses how a claimed mirror with a data path goes on: catch-up, a whole copy, or neither. The
+ * link is not active yet, so nothing is posted to it meanwhile. */
+static void choose_recovery(struct perseas *p, struct ps_mirror *m)
 {
 	enum perseas_mirror_state state;
 	struct ps_standing at = { 0 };
-	const char *kept, *why;
+	const char *reason, *why;
 
-	/* What this owner has forgotten was acknowledged, and must not be copied over. */
+	/* The transactions that a reverted owner has forgotten were acknowledged. */
 	if (ps_past_claimed(p, m, &at)) {
 		ps_renew_went_back(p, m, &at);
 		return;
 	}
-	kept = reason_to_keep(p, m);
-	if (kept) {
-		set_aside(p, m, PERSEAS_MIRROR_DOWN, kept);
+	reason = reason_to_keep(p, m);
+	if (reason) {
+		set_aside(p, m, PERSEAS_MIRROR_DOWN, reason);
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	state = judge(p, m, m->session.granted->claim, &why);
+	state = judge_image(p, m, m->session.granted->claim, &why);
 	pthread_mutex_unlock(&p->lock);
 	if (state != PERSEAS_MIRROR_REPLAYING)
-		copy_whole(p, m, state, why);
+		begin_whole_copy(p, m, state, why);
 	else if (ps_rejoin_has_unpublished(p))
-		add_unpublished(p, m);
+		ask_to_add_unpublished(p, m);
 	else
-		go_on(p, m);
+		catch_up_or_set_aside(p, m);
 }
 
-/* It may have been away while many owners came and went: the next try finds it nearer. */
-static void come_nearer(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
+/* Brings the mirror's promise closer to this owner's epoch for the next try. The mirror may have
+ * been away while many owners came and went. */
+static void approach_epoch(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
 	ps_epoch_approach(p, m, true);
 	set_aside(p, m, PERSEAS_MIRROR_DOWN, error->text);
 }
 
-static void refused(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
+static void handle_refusal(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
 	m->lost_memory = false;
 	if (error->code == PERSEAS_ENOSTORE) {
-		move(p, m, PS_SESSION_PREPARING);
-		copy_whole(p, m, PERSEAS_MIRROR_LOST, error->text);
+		move_session(p, m, PS_SESSION_PREPARING);
+		begin_whole_copy(p, m, PERSEAS_MIRROR_LOST, error->text);
 	} else if (error->code == PERSEAS_EFENCED || error->code == PERSEAS_EBUSY) {
 		set_aside(p, m, PERSEAS_MIRROR_FENCED, error->text);
 	} else if (error->code == PERSEAS_EDAMAGED) {
 		set_aside(p, m, PERSEAS_MIRROR_LOST, error->text);
 	} else if (error->code == PERSEAS_ELIMIT) {
-		come_nearer(p, m, error);
+		approach_epoch(p, m, error);
 	} else {
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error->text);
 	}
 }
 
-static bool is_unconnected(const struct perseas *p, const struct ps_mirror *m)
+static bool wants_session(const struct perseas *p, const struct ps_mirror *m)
 {
 	if (p->salvage || !(m->votes || m->joins))
 		return false;
-	/* Those that must be copied whole wait for their turn. */
+	/* Only one mirror at a time is copied to. */
 	return m->state == PERSEAS_MIRROR_DOWN ||
 	       (!p->upkeep.resync.mirror &&
 	        (m->state == PERSEAS_MIRROR_STALE || m->state == PERSEAS_MIRROR_LOST));
 }
 
-static void back_off(struct ps_mirror *m, uint64_t now)
+static void delay_retry(struct ps_mirror *m, uint64_t now)
 {
-	m->retry.delay = m->retry.delay ? 2 * m->retry.delay : RETRY_FIRST;
-	if (m->retry.delay > RETRY_MOST)
-		m->retry.delay = RETRY_MOST;
+	m->retry.delay = m->retry.delay ? 2 * m->retry.delay : RETRY_MIN;
+	if (m->retry.delay > RETRY_MAX)
+		m->retry.delay = RETRY_MAX;
 	m->retry.at = now + m->retry.delay;
 }
 
-/* Connects, and asks what is there: the address may lead to another daemon than before. */
-static void begin(struct perseas *p, struct ps_mirror *m, uint64_t now)
+/* Connects, and asks for the status: another daemon may answer at the address now. */
+static void begin_session(struct perseas *p, struct ps_mirror *m, uint64_t now)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
 	struct ps_error error = { 0 };
 
-	/* The session before is over at this end too, with all the memory it had. */
+	/* Frees the memory of the previous session. */
 	ps_mirror_disconnect(p, m);
-	back_off(m, now);
+	delay_retry(m, now);
 	m->control = p->env->ops->connect(p->env, &m->address, &error);
 	if (m->control) {
 		m->session.until = ps_answer_by(p);
-		move(p, m, PS_SESSION_ASKING);
+		move_session(p, m, PS_SESSION_ASKING);
 		ask.store = p->store;
 		if (!p->env->ops->send(m->control, &request, &error))
 			return;
@@ -379,37 +381,37 @@ static void begin(struct perseas *p, struct ps_mirror *m, uint64_t now)
 	set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 }
 
-/* Asks for the claim again, for this same owner. */
-static void claim(struct perseas *p, struct ps_mirror *m)
+/* Claims the mirror again, with this owner's id and epoch. */
+static void send_claim(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__ClaimRequest claim;
 	Perseas__Request request;
 	struct ps_error error = { 0 };
 
 	m->session.until = ps_answer_by(p);
-	move(p, m, PS_SESSION_CLAIMING);
+	move_session(p, m, PS_SESSION_CLAIMING);
 	ps_claim_request(p, m, &claim, &request);
-	/* This owner has R claims: one of before that still lives there is to be fenced. */
+	/* This owner has R claims, so it may fence an earlier owner that still lives there. */
 	claim.takeover = true;
 	if (p->env->ops->send(m->control, &request, &error))
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 }
 
-/* There is none, or its data path broke. */
+/* Begins a session for a mirror that has none or lost its data path, if one is due. */
 static bool step_idle(struct perseas *p, struct ps_mirror *m)
 {
 	const uint64_t now = ps_now(p);
 
-	if (!is_unconnected(p, m) || ps_broken_copy_retry_at(p, m) > now)
+	if (!wants_session(p, m) || ps_broken_copy_retry_at(p, m) > now)
 		return false;
-	begin(p, m, now);
+	begin_session(p, m, now);
 	return m->session.state == PS_SESSION_ASKING;
 }
 
-/* The address leads to another member. One that has no session is reached there from now on, and
- * this one perhaps where the other was: their addresses may have been swapped. */
-static void leave_elsewhere(struct perseas *p, struct ps_mirror *m, struct ps_mirror *other,
-                            const Perseas__Header *header, const struct ps_error *error)
+/* Sets aside mirror `m`, whose address leads to the member `other`. Swaps their addresses if
+ * `other` has no session: then each may be reached at the other's address. */
+static void leave_wrong_member(struct perseas *p, struct ps_mirror *m, struct ps_mirror *other,
+                               const Perseas__Header *header, const struct ps_error *error)
 {
 	struct ps_change *c = &p->upkeep.change;
 
@@ -422,7 +424,7 @@ static void leave_elsewhere(struct perseas *p, struct ps_mirror *m, struct ps_mi
 		ps_elsewhere_swap(p, m, other);
 }
 
-/* True: there may be more to do for it. */
+/* Returns true if the session may be able to move on at once. */
 static bool step_asking(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 }, elsewhere = { 0 };
@@ -440,17 +442,17 @@ static bool step_asking(struct perseas *p, struct ps_mirror *m)
 		note_rights(p, m, true);
 	if ((!code || code == PERSEAS_ENOSTORE) &&
 	    ps_elsewhere_check(p, m, header, &other, &elsewhere))
-		leave_elsewhere(p, m, other, header, &elsewhere);
+		leave_wrong_member(p, m, other, header, &elsewhere);
 	else if (code)
-		refused(p, m, &error);
+		handle_refusal(p, m, &error);
 	else
-		claim(p, m);
+		send_claim(p, m);
 	if (!code)
 		perseas__reply__free_unpacked(reply, NULL);
 	return m->session.state != PS_SESSION_NONE;
 }
 
-/* True: there may be more to do for it. */
+/* Returns true if the session may be able to move on at once. */
 static bool step_claiming(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
@@ -463,7 +465,7 @@ static bool step_claiming(struct perseas *p, struct ps_mirror *m)
 	code = ps_answer(p, m, m->session.until, &reply, fds, &error);
 	note_rights(p, m, code == PERSEAS_EDENIED);
 	if (code) {
-		refused(p, m, &error);
+		handle_refusal(p, m, &error);
 		return m->session.state == PS_SESSION_PREPARING;
 	}
 	if (ps_attach_begin(p, m, reply->claim->grant, fds, &error)) {
@@ -472,12 +474,12 @@ static bool step_claiming(struct perseas *p, struct ps_mirror *m)
 		return false;
 	}
 	m->session.granted = reply;
-	move(p, m, PS_SESSION_ATTACHING);
+	move_session(p, m, PS_SESSION_ATTACHING);
 	return true;
 }
 
-/* Where no answer is due from it, nobody reads that it ended the session; and the keeper, which
- * sleeps on it, would not sleep any more. */
+/* Returns PERSEAS_EUNREACHABLE if the mirror hung up. While no answer is due, only this check reads
+ * that, and the keeper could not sleep on the connection any more. */
 static int check_ended(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	return p->env->ops->ended(m->control)
@@ -499,13 +501,13 @@ static bool step_attaching(struct perseas *p, struct ps_mirror *m)
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 		return false;
 	}
-	move(p, m, PS_SESSION_PREPARING);
-	prepare(p, m);
+	move_session(p, m, PS_SESSION_PREPARING);
+	choose_recovery(p, m);
 	return true;
 }
 
-/* Has it added the segments that are not published? Those that came or went since it was asked, it
- * does not know of, or still has. */
+/* Takes the answer to AddSegments, and starts catch-up. Sets the mirror aside if segments came or
+ * went since the request: the mirror does not know of that. */
 static bool step_adding(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
@@ -525,7 +527,7 @@ static bool step_adding(struct perseas *p, struct ps_mirror *m)
 	if (rc)
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 	else
-		go_on(p, m);
+		catch_up_or_set_aside(p, m);
 	return false;
 }
 
@@ -537,19 +539,19 @@ static bool step_preparing(struct perseas *p, struct ps_mirror *m)
 
 	if (r->mirror != m)
 		return step_adding(p, m);
-	if (!ps_resync_awaits(p))
+	if (!ps_resync_awaits_mirror(p))
 		rc = check_ended(p, m, &error);
 	if (!rc)
 		rc = ps_resync_prepare(p, &error);
 	if (rc < 0)
 		set_aside(p, m, r->anew ? PERSEAS_MIRROR_LOST : PERSEAS_MIRROR_STALE, error.text);
 	else if (rc)
-		come_up(p, m);
+		finish_preparing(p, m);
 	return false;
 }
 
-/* Could the session be moved on, so that there may be more to do? */
-static bool step(struct perseas *p, struct ps_mirror *m)
+/* Returns true if the session may be able to move on at once. */
+static bool step_session(struct perseas *p, struct ps_mirror *m)
 {
 	switch (m->session.state) {
 	case PS_SESSION_NONE:
@@ -571,7 +573,7 @@ void ps_sessions_step(struct perseas *p)
 {
 	ps_assert_admin(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		while (step(p, &p->mirrors[i]))
+		while (step_session(p, &p->mirrors[i]))
 			;
 }
 
@@ -582,11 +584,11 @@ uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m)
 	switch (m->session.state) {
 	case PS_SESSION_NONE:
 	case PS_SESSION_UP:
-		return is_unconnected(p, m) ? ps_broken_copy_due(m) : PS_NEVER;
+		return wants_session(p, m) ? ps_broken_copy_due(m) : PS_NEVER;
 	case PS_SESSION_ASKING:
 	case PS_SESSION_CLAIMING:
 		if (!p->env->ops->control_waits(m->control, &ignored))
-			return p->env->ops->now(p->env) + DIAL_AGAIN;
+			return p->env->ops->now(p->env) + CONNECT_POLL;
 		return ps_answer_limit(p, m, m->session.until);
 	case PS_SESSION_ATTACHING:
 		return m->attaching.until;

@@ -1,5 +1,6 @@
 /*
- * session.h - how an owner that is open takes up its session with a mirror again.
+ * session.h - the session of an open owner with each mirror: its states, and how the owner takes up
+ * a broken session again.
  *
  *          connected           told              granted            path up             ready
  *    NONE ----------> ASKING ------> CLAIMING --------> ATTACHING ---------> PREPARING ------> UP
@@ -7,16 +8,16 @@
  *     |                 |  `-- no image +--`----------------+------------------' |             |
  *     +--- hung up -----+---------------+-------------------+--------------------+-------------+
  *
- * ASKING learns which daemon the address leads to by now, and which image it has, before a claim
+ * ASKING learns which daemon answers at the address now, and which image it has, before a claim
  * could cut another member's session (member_address.h).
  *
- * Nothing here waits for a mirror that is silent: each session is moved on when its answer is
- * there, or when its time is over, and the keeper sleeps on all of them at once. So a mirror
- * that hangs holds up nothing but its own session. What the mirror's image then takes part in is
- * its state (mirror.h). While the session is PREPARING the mirror gets room for a copy of the image
- * (resync.h), or the segments that are not published, and takes no transactions.
+ * No step waits for a silent mirror. A session moves on when its answer has come or its time is
+ * over, and the keeper sleeps on all sessions at once, so a mirror that hangs delays only its own
+ * session. While its session is PREPARING, a mirror takes no transactions: it gets room for a whole
+ * copy (resync.h), or the segments that are mapped and not yet published. Whether the image counts
+ * once the session is UP depends on the mirror's state (mirror.h).
  *
- * Sessions that an open made are UP from the beginning. All of it is done with admin.
+ * An open makes sessions that are UP from the beginning. Callers hold admin.
  */
 #ifndef PERSEAS_CLIENT_SESSION_H
 #define PERSEAS_CLIENT_SESSION_H
@@ -26,22 +27,23 @@
 
 extern const struct ps_states ps_session_states;
 
-/* The store is open, or this owner claimed it again: every mirror that is connected has a session
- * with its claim. */
+/* Moves the session of every connected mirror to UP. The caller has just opened the store or
+ * renewed its claims, so every connected mirror has granted its claim. */
 void ps_sessions_opened(struct perseas *p);
 
-/* Begins the sessions that are due, and moves on those under way, as far as that goes without
+/* Begins the sessions that are due, and moves on those in progress as far as possible without
  * waiting. */
 void ps_sessions_step(struct perseas *p);
 
-/* Until when there is nothing to do for a session, if nothing comes. */
+/* Returns when the session next needs attention if nothing arrives, or PS_NEVER. */
 uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m);
 
-/* Those under way are given up: the store is being closed. */
+/* Disconnects every mirror whose session is in progress. The store is being closed. */
 void ps_sessions_close(struct perseas *p);
 
-/* Ends the session with mirror `m`, if there is one: the link, the control connection, and the
- * requests whose answers are still due on it. The mirror must not be active. Caller has admin. */
+/* Ends the session with mirror `m`, if it has one: the data path, the control connection, and the
+ * requests that still await an answer there. The mirror must not be active. Caller holds admin, or
+ * is the only thread that uses the handle. */
 void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m);
 
 #endif
