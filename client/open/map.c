@@ -7,8 +7,8 @@
  */
 #include "map.h"
 
-#include "destroy.h"
-#include "place.h"
+#include "segment_destroy.h"
+#include "placement.h"
 #include "../core/commit.h"
 #include "../core/demand.h"
 #include "../keeper/copy.h"

@@ -8,7 +8,7 @@
 
 struct ps_wish;
 
-/* As perseas_map and perseas_map_at, wherever the wish says (place.h). In *whole, which may be
+/* As perseas_map and perseas_map_at, wherever the wish says (placement.h). In *whole, which may be
  * NULL, is how many bytes the segment has, with its parts. */
 int ps_map(perseas_t *p, const char *name, size_t size, const struct ps_wish *wish, void **addr,
            ptrdiff_t *moved, size_t *whole);

@@ -5,7 +5,7 @@
  */
 #include "mistakes.h"
 
-#include "../../client/open/forward.h"
+#include "../../client/open/mend_forward.h"
 #include "../../client/open/making.h"
 #include "../../client/core/gather.h"
 #include "../../client/core/mirror.h"
@@ -16,7 +16,7 @@
 #include "../../client/keeper/resync_internal.h"
 #include "../../client/keeper/roster.h"
 #include "../../client/keeper/stuck_quorum.h"
-#include "../../client/open/step.h"
+#include "../../client/open/logged_record.h"
 #include "process.h"
 
 /* Declares the function that is called instead, and the one that it wraps. */

@@ -6,7 +6,7 @@
 #include "grow_rig.h"
 
 #include "../../client/open/map.h"
-#include "../../client/open/place.h"
+#include "../../client/open/placement.h"
 
 struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 

@@ -1,8 +1,8 @@
 /*
- * destroy.h - the memory that mirrors still have of segments that are destroyed.
+ * segment_destroy.h - has mirrors free the memory of destroyed segments.
  */
-#ifndef PERSEAS_CLIENT_DESTROY_H
-#define PERSEAS_CLIENT_DESTROY_H
+#ifndef PERSEAS_CLIENT_SEGMENT_DESTROY_H
+#define PERSEAS_CLIENT_SEGMENT_DESTROY_H
 
 #include "../core/handle.h"
 

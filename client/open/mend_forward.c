@@ -1,17 +1,18 @@
 /*
- * forward.c - a mirror that is only behind is sent the transactions that it missed, one after the
- * other, as their owner would have sent them: undo record, data, slot. So its image is a prefix of
- * history at every moment (I1 to I3), which harms nobody, however few others hold the state (I8).
+ * mend_forward.c - sends a mirror that is only behind the transactions that it missed, one after
+ * the other, as their owner would have: undo record, data, slot. The mirror's image is a prefix of
+ * history at every moment (I1 to I3), so this needs no other mirrors that hold the state (I8).
+ * adopt.c calls it.
  *
- * The logs keep before-images. What a transaction wrote is what lies there now, less what those
- * after it did: their before-images put back.
+ * The logs have before-images, not the data that transactions wrote. The data of a transaction is
+ * what the source's segments have now, with the before-images of all later transactions put back.
  */
-#include "forward.h"
+#include "mend_forward.h"
 
 #include "../../proto/image/undo.h"
 #include "../keeper/copy.h"
 #include "../core/mirror.h"
-#include "step.h"
+#include "logged_record.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /*
- * grow.c - perseas_map_reserve and perseas_segment_grow: what a segment grows by is a segment more,
- * its next part (proto/control/segment_parts.h), which is mapped where the segment ends and is born
- * by a publish of its own. So the segment has its old size or its new one, whenever its owner dies,
- * and memory that is here never moves.
+ * segment_grow.c - perseas_map_reserve and perseas_segment_grow. A segment grows by another
+ * segment, its next part (proto/control/segment_parts.h), which is mapped where the segment ends
+ * and has a publish of its own. So the segment has either its old or its new size whenever its
+ * owner dies, and mapped memory never moves.
  */
 #include "map.h"
-#include "place.h"
+#include "placement.h"
 #include "../core/segment.h"
 #include "../core/grown_segment.h"
 #include "../../proto/control/segment_parts.h"

@@ -1,8 +1,9 @@
 /*
- * step.c - steps back through a mirror's log, over its link. Repairs before open call it; it keeps
- * one record at a time, however large the log is.
+ * logged_record.c - reads records of a mirror's log over its link, the newest first. mend_forward.c
+ * and mend_delta.c call it before the store is open. It has one record at a time in memory, however
+ * large the log is.
  */
-#include "step.h"
+#include "logged_record.h"
 
 #include "../core/mirror.h"
 

@@ -1,9 +1,9 @@
 /*
- * mend.h - makes a mirror's image that of another in place, by what the logs of both changed. For
- * adopt.c.
+ * mend_delta.h - makes a mirror's image equal to another one by copying only the ranges that the
+ * logs of both mirrors name. adopt.c calls it.
  */
-#ifndef PERSEAS_CLIENT_MEND_H
-#define PERSEAS_CLIENT_MEND_H
+#ifndef PERSEAS_CLIENT_MEND_DELTA_H
+#define PERSEAS_CLIENT_MEND_DELTA_H
 
 #include "../core/handle.h"
 

@@ -1,8 +1,9 @@
 /*
- * place.c - reserves memory for segments where it is wanted (place.h), and says who is in the way.
- * map.c calls it. It never takes memory from anybody else.
+ * placement.c - reserves the addresses of segments as a struct ps_placement asks, and names in
+ * errors what occupies them. map.c calls it. It must never replace a mapping that is not the
+ * store's or the caller's own.
  */
-#include "place.h"
+#include "placement.h"
 
 #include "../core/retained.h"
 #include "../core/segment.h"

@@ -1,15 +1,17 @@
 /*
- * mend.c - a delta from the logs. Two images whose histories parted hold the same bytes but for
- * the ranges of the transactions since; those are copied from the one to the other, and the log
- * with them. Transactions are the same when epoch and seq are: an epoch has one owner.
+ * mend_delta.c - copies a delta that two logs describe. Two images whose histories diverged differ
+ * only in the ranges of the transactions after the last common one. These ranges and the log are
+ * copied. Two transactions with the same epoch and seq are the same transaction, because an epoch
+ * has one owner. adopt.c calls it. It must never change an image before W other mirrors hold the
+ * state (I8).
  */
-#include "mend.h"
+#include "mend_delta.h"
 
 #include "../keeper/copy.h"
 #include "../core/mirror.h"
 #include "../keeper/rejoin.h"
 #include "../../proto/control/segment_table.h"
-#include "step.h"
+#include "logged_record.h"
 
 #include <stdlib.h>
 #include <string.h>

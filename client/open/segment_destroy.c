@@ -1,11 +1,11 @@
 /*
- * destroy.c - perseas_segment_destroy, and segments that end for a heap: a segment ends as it was
- * born, by a record of its own, and several by one. First every mirror notes in the segment's entry
- * which transaction is to destroy it, then that transaction is sent. A mirror gives the memory back
- * when it is asked to, or claimed, and its own slot says that the segment is gone; it is asked once
- * W mirrors hold the transaction.
+ * segment_destroy.c - perseas_segment_destroy, and segments that a heap destroys. One record
+ * destroys one segment or several. First every mirror notes, in each segment's entry, the seq of
+ * the record that destroys it; then the record is sent. A mirror frees the memory when it is asked
+ * to, or is claimed, after its own slot has reached that seq. Mirrors are asked once W of them hold
+ * the record.
  */
-#include "destroy.h"
+#include "segment_destroy.h"
 
 #include "map.h"
 #include "../core/commit.h"

@@ -1,8 +1,8 @@
 /*
- * place.h - where in this process a segment is to lie.
+ * placement.h - at which addresses of this process a segment is mapped.
  */
-#ifndef PERSEAS_CLIENT_PLACE_H
-#define PERSEAS_CLIENT_PLACE_H
+#ifndef PERSEAS_CLIENT_PLACEMENT_H
+#define PERSEAS_CLIENT_PLACEMENT_H
 
 #include "../core/handle.h"
 

@@ -1,8 +1,9 @@
 /*
- * step.h - steps through a mirror's log, from a record to the one before it. Before open.
+ * logged_record.h - reads the records of a mirror's log over its link, from a record to the one
+ * before it. The repairs of an open call it.
  */
-#ifndef PERSEAS_CLIENT_STEP_H
-#define PERSEAS_CLIENT_STEP_H
+#ifndef PERSEAS_CLIENT_LOGGED_RECORD_H
+#define PERSEAS_CLIENT_LOGGED_RECORD_H
 
 #include "../../proto/image/log_reader.h"
 #include "../core/handle.h"

@@ -1,8 +1,9 @@
 /*
- * forward.h - brings a mirror that is behind to the chosen state by what it missed. For adopt.c.
+ * mend_forward.h - sends a mirror the transactions that it missed, so that it reaches the chosen
+ * state. adopt.c calls it.
  */
-#ifndef PERSEAS_CLIENT_FORWARD_H
-#define PERSEAS_CLIENT_FORWARD_H
+#ifndef PERSEAS_CLIENT_MEND_FORWARD_H
+#define PERSEAS_CLIENT_MEND_FORWARD_H
 
 #include "../core/handle.h"
 
