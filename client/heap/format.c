@@ -1,17 +1,17 @@
 /*
- * format.c - the classes of a heap, and whether its metadata can be what they say. Called where
- * metadata is read, by the owner and by whoever looks at a mirror; must take everything that a
- * hostile mirror may send.
+ * format.c - the size classes of a heap, and the checks of its metadata. The owner calls them for
+ * what it reads, and the command for what a mirror sent. They must accept any bytes: a mirror may
+ * be hostile.
  */
 #include "format.h"
 
 #include "../../proto/image/crc32c.h"
 
-/* PERSEAS_ANY_TYPE, which is for walks alone. */
+/* PERSEAS_ANY_TYPE, which only perseas_heap_walk accepts; no object can have it. */
 static const uint64_t NO_TYPE = UINT64_MAX;
 
-/* In steps of 16 up to 224, then so that each is at most a seventh larger than the one before and a
- * run has no more than 1.2 % left over; above 8 KiB, what 7, 6 and fewer objects of a run take. */
+/* Steps of 16 bytes up to 224. Larger classes grow by a seventh at most, and waste at most 1.2 % of
+ * a run. Above 8 KiB the sizes are those of which a run holds 7, 6, 5 and fewer objects. */
 const uint16_t ps_class_sizes[PS_CLASSES] = {
 	16,   32,   48,   64,   80,   96,   112,  128,  144,   160,   176,   192,   208,
 	224,  256,  288,  320,  352,  400,  448,  512,  576,   656,   736,   832,   944,

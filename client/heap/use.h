@@ -1,48 +1,49 @@
 /*
- * use.h - what a heap is used for, by class and type, counted from the bytes of its metadata alone.
- * The command calls it with what a mirror sent; no handle is needed. The bytes may be hostile: what
- * it takes is bounded by their number.
+ * use.h - counts what a heap contains, by class and type, from the bytes of its metadata alone. The
+ * command calls it with what a mirror sent; no handle is needed. The bytes may be hostile: time and
+ * memory are bounded by their number.
  */
 #ifndef PERSEAS_CLIENT_HEAP_USE_H
 #define PERSEAS_CLIENT_HEAP_USE_H
 
 #include "format.h"
 
-enum { PS_USE_LARGE = PS_CLASSES }; /* as a class: objects of whole chunks */
+enum { PS_USE_LARGE = PS_CLASSES }; /* the `class` of large objects */
 
-/* Objects of a class and a type. */
+/* The objects of one class and one type. */
 struct ps_use_row {
 	unsigned class;
 	uint64_t type;
-	uint64_t chunks; /* that they are in */
+	uint64_t chunks; /* chunks that contain them */
 	uint64_t objects;
-	uint64_t bytes; /* that these take */
+	uint64_t bytes; /* bytes that the objects take */
 };
 
-/* The metadata of an extent, and how large its segments are. */
+/* The metadata of an extent, and the sizes of its two segments. */
 struct ps_use_extent {
-	const uint8_t *meta; /* aligned as a page is */
+	const uint8_t *meta; /* page-aligned */
 	uint64_t meta_size, data_size;
 };
 
 struct ps_heap_use {
-	struct ps_use_row *rows; /* by class, then type */
+	struct ps_use_row *rows; /* sorted by class, then type */
 	size_t count, room;
 	unsigned extents, roots;
-	uint64_t size;    /* bytes for objects */
-	uint64_t objects; /* as in perseas_heap_stat, all of these */
+	uint64_t size;    /* bytes for objects in all extents */
+	uint64_t objects; /* this and the next four: as in struct perseas_heap_stat */
 	uint64_t used, free, gaps, large;
-	uint64_t longest;             /* the largest of the free chunks in a row, in bytes */
-	uint64_t rooted;              /* roots that lead to an object, as bits */
-	struct ps_heap_root root[64]; /* as they are; without a name: none */
-	char fault[192];              /* a sentence that can be printed; empty: all is well */
+	uint64_t longest;             /* the longest sequence of free chunks, in bytes */
+	uint64_t rooted;              /* a bit for each root that leads to an object */
+	struct ps_heap_root root[64]; /* all roots; unused ones have no name */
+	/* What is wrong, as a printable sentence; empty if nothing is. */
+	char fault[192];
 };
 static_assert(PS_ROOTS == 64, "a bit for each root");
 
-/* Counts all extents of the heap `name`, which has one at least. False: out of memory, or
- * use->fault says where the metadata contradicts itself. True: the figures are right; use->fault
- * names a root that leads to no object, if there is one: its object was freed, and the root was
- * left. ps_heap_use_free either way. */
+/* Counts the `count` extents of heap `name`; count is at least 1. Returns false if out of memory,
+ * or if the metadata contradicts itself: use->fault then says where. Returns true if the figures
+ * are right; use->fault may then name a root whose object was freed. Call ps_heap_use_free in
+ * either case. */
 bool ps_heap_use_count(struct ps_heap_use *use, const char *name,
                        const struct ps_use_extent *extents, unsigned count);
 void ps_heap_use_free(struct ps_heap_use *use);
