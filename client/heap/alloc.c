@@ -1,6 +1,6 @@
 /*
- * alloc.c - objects are allocated and freed, each in a transaction. What is reserved and what is to
- * be freed is marked at once beside the metadata, which itself changes only at the commit
+ * alloc.c - allocates and frees objects within a transaction. An allocation or a free is recorded
+ * at once in the runs next to the metadata. The metadata itself changes only at the commit
  * (edits.c).
  */
 #include "heap.h"
@@ -8,9 +8,10 @@
 #include "../core/demand.h"
 #include "../core/tx.h"
 
-/* Changes of metadata that one object may take: the entry of its chunk, and a word of bits. */
+/* Deferred stores that one object may need: the entry of its chunk, and a word of its bitmap. */
 enum { CHANGES = 2 };
 
+/* The object that the application asked for. */
 struct wish {
 	struct perseas_tx *tx;
 	struct perseas_heap *heap;
@@ -18,16 +19,16 @@ struct wish {
 	uint64_t type;
 };
 
-/* What was reserved for it. */
+/* The memory that was allocated for it. */
 struct place {
 	struct ps_edit *edit;
-	struct ps_run *run; /* NULL: a large object */
-	uint64_t bit;
+	struct ps_run *run; /* NULL for a large object */
+	uint64_t bit;       /* the object's bit in edit->set */
 	void *addr;
 	size_t size;
 };
 
-int ps_heap_refuse(struct perseas_tx *tx, const struct perseas_heap *heap)
+int ps_heap_fail_change(struct perseas_tx *tx, const struct perseas_heap *heap)
 {
 	if (!tx || !heap)
 		return ps_fail(tx ? tx->p : NULL, PERSEAS_EINVAL,
@@ -40,22 +41,23 @@ int ps_heap_refuse(struct perseas_tx *tx, const struct perseas_heap *heap)
 	               "the transaction has been committed or aborted: begin another");
 }
 
-/* Most often it is that of the last object. NULL: out of memory. */
-static inline struct ps_bin *bin_of(struct perseas_heap *heap, unsigned class, uint64_t type)
+/* Returns the bin for an allocation, usually the bin of the previous one, or NULL if out of
+ * memory. */
+static inline struct ps_bin *find_bin(struct perseas_heap *heap, unsigned class, uint64_t type)
 {
-	struct ps_bin *bin = heap->recent;
+	struct ps_bin *bin = heap->recent_bin;
 
 	if (bin && bin->class == class && bin->type == type)
 		return bin;
-	return heap->recent = ps_bin_get(heap, class, type);
+	return heap->recent_bin = ps_bin_get(heap, class, type);
 }
 
 static int reserve_small(const struct wish *wish, struct ps_edits *edits, struct place *place,
-                         struct ps_bring *bring)
+                         struct ps_heap_need *need)
 {
 	struct perseas_heap *heap = wish->heap;
 	const unsigned class = heap->classes[(wish->size + PS_UNIT - 1) / PS_UNIT];
-	struct ps_bin *bin = bin_of(heap, class, wish->type);
+	struct ps_bin *bin = find_bin(heap, class, wish->type);
 	struct ps_edit *edit;
 	struct ps_run *run;
 	unsigned index;
@@ -63,18 +65,19 @@ static int reserve_small(const struct wish *wish, struct ps_edits *edits, struct
 
 	if (!bin)
 		return ps_fail(heap->p, PERSEAS_ENOMEM, "no memory for a class of a heap");
-	run = bin->runs;
-	/* One that is new is not to take a chunk where the object may be refused in the end. */
-	if (!run && edits->kept - edits->used < CHANGES)
-		return PS_HEAP_KEEP;
+	run = bin->open_runs;
+	/* A new run takes a chunk, so first make sure that the object will not be refused for lack
+	 * of space. */
+	if (!run && edits->changes_kept - edits->changes_used < CHANGES)
+		return PS_HEAP_RESERVE;
 	if (!run)
-		rc = ps_run_find(heap, bin, &run, bring);
+		rc = ps_run_find(heap, bin, &run, need);
 	if (rc)
 		return rc;
-	index = ps_run_first(run);
+	index = ps_run_first_free(run);
 	edit = ps_edits_try_word(edits, run, index / 64);
 	if (!edit)
-		return PS_HEAP_KEEP;
+		return PS_HEAP_RESERVE;
 	ps_run_take(run, index);
 	place->run = run;
 	place->bit = (uint64_t)1 << index % 64;
@@ -86,12 +89,12 @@ static int reserve_small(const struct wish *wish, struct ps_edits *edits, struct
 }
 
 static int reserve_large(const struct wish *wish, struct ps_edits *edits, struct place *place,
-                         struct ps_bring *bring)
+                         struct ps_heap_need *need)
 {
 	const uint64_t span = (wish->size + PS_CHUNK - 1) / PS_CHUNK;
 	struct ps_extent *extent;
 	uint64_t chunk;
-	int rc = ps_large_find(wish->heap, span, wish->type, &extent, &chunk, bring);
+	int rc = ps_large_find(wish->heap, span, wish->type, &extent, &chunk, need);
 
 	if (rc)
 		return rc;
@@ -108,12 +111,13 @@ static int reserve_large(const struct wish *wish, struct ps_edits *edits, struct
 	return 0;
 }
 
-static int reserve(const struct wish *wish, struct place *place)
+static int reserve_object(const struct wish *wish, struct place *place)
 {
 	struct perseas_heap *heap = wish->heap;
-	/* Most objects are in a word that the transaction changes already, or take one change. */
+	/* Most objects share a word with an earlier object of the transaction, or need only one
+	 * store. */
 	unsigned least = 1;
-	struct ps_bring bring;
+	struct ps_heap_need need;
 	struct ps_edits *edits;
 	int rc;
 
@@ -122,17 +126,18 @@ static int reserve(const struct wish *wish, struct place *place)
 		if (!edits)
 			return rc;
 		ps_biased_lock(&heap->lock);
-		rc = wish->size > PS_CLASS_MAX ? reserve_large(wish, edits, place, &bring)
-		                               : reserve_small(wish, edits, place, &bring);
+		rc = wish->size > PS_CLASS_MAX ? reserve_large(wish, edits, place, &need)
+		                               : reserve_small(wish, edits, place, &need);
 		ps_biased_unlock(&heap->lock);
-		least = rc == PS_HEAP_KEEP ? CHANGES : least;
-		rc = ps_heap_again(heap, rc, &bring);
+		least = rc == PS_HEAP_RESERVE ? CHANGES : least;
+		rc = ps_heap_provide(heap, rc, &need);
 	} while (rc > 0);
 	return rc;
 }
 
-/* It was not declared: so nobody's bytes are in it, and others may get it at once. */
-static void give_back(const struct wish *wish, const struct place *place)
+/* Takes an allocation back after its range could not be declared. Nothing was written to the
+ * memory, so others may allocate it at once. */
+static void cancel_allocation(const struct wish *wish, const struct place *place)
 {
 	struct perseas_heap *heap = wish->heap;
 	struct ps_edits *edits = ps_edits_find(wish->tx, heap);
@@ -148,6 +153,7 @@ static void give_back(const struct wish *wish, const struct place *place)
 	ps_biased_unlock(&heap->lock);
 }
 
+/* What an allocation does with the object's range: nothing, declares it, or also zeroes it. */
 enum way { BARE, DECLARED, ZEROED };
 
 static int check_wish(const struct wish *wish, void **addr)
@@ -161,8 +167,8 @@ static int check_wish(const struct wish *wish, void **addr)
 	               "needs a place for its address");
 }
 
-/* Could an object of that size be declared by a transaction that has nothing else? Asked before the
- * heap grows for it. */
+/* Fails with ETOOBIG if no transaction could declare an object of that size. Called before the heap
+ * grows for the object. */
 static int check_size(const struct perseas *p, size_t size)
 {
 	const uint64_t limit = ps_record_limit(p->log_size);
@@ -176,8 +182,8 @@ static int check_size(const struct perseas *p, size_t size)
 	               (unsigned long long)p->commit.ring.size);
 }
 
-static int alloc(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t type, void **addr,
-                 enum way way)
+static int allocate_object(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t type,
+                           void **addr, enum way way)
 {
 	const struct wish wish = { tx, heap, size, type };
 	struct place place = { 0 };
@@ -192,14 +198,14 @@ static int alloc(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t t
 		rc = check_size(heap->p, size);
 	if (rc)
 		return rc;
-	rc = reserve(&wish, &place);
+	rc = reserve_object(&wish, &place);
 	if (rc)
 		return rc;
 	assert(addr && place.edit);
 	if (way != BARE) {
 		rc = perseas_set_range(tx, place.addr, place.size);
 		if (rc) {
-			give_back(&wish, &place);
+			cancel_allocation(&wish, &place);
 			return rc;
 		}
 	}
@@ -211,28 +217,28 @@ static int alloc(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t t
 
 int perseas_alloc(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t type, void **addr)
 {
-	return alloc(tx, heap, size, type, addr, DECLARED);
+	return allocate_object(tx, heap, size, type, addr, DECLARED);
 }
 
 int perseas_reserve(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t type, void **addr)
 {
-	return alloc(tx, heap, size, type, addr, BARE);
+	return allocate_object(tx, heap, size, type, addr, BARE);
 }
 
 int perseas_zalloc(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t type, void **addr)
 {
-	return alloc(tx, heap, size, type, addr, ZEROED);
+	return allocate_object(tx, heap, size, type, addr, ZEROED);
 }
 
 /* --- freeing --- */
 
-static int refuse(const struct perseas_heap *heap, const void *addr, const char *why)
+static int fail_object(const struct perseas_heap *heap, const void *addr, const char *why)
 {
 	return ps_fail(heap->p, PERSEAS_EOBJECT, "the object of heap '%s' at %p %s", heap->name,
 	               addr, why);
 }
 
-static struct ps_edit *edit_of(struct ps_edits *edits, const struct ps_found_object *found)
+static struct ps_edit *get_free_edit(struct ps_edits *edits, const struct ps_found_object *found)
 {
 	struct ps_edit *edit;
 
@@ -244,7 +250,7 @@ static struct ps_edit *edit_of(struct ps_edits *edits, const struct ps_found_obj
 	return edit;
 }
 
-/* Marks it at once, so that whoever frees it again is told. */
+/* Records that the transaction frees the object. A second free of the same object then fails. */
 static int mark_freed(struct ps_edits *edits, const struct ps_found_object *found)
 {
 	const struct perseas_heap *heap = edits->heap;
@@ -254,32 +260,32 @@ static int mark_freed(struct ps_edits *edits, const struct ps_found_object *foun
 
 	if (rc)
 		return rc;
-	if (found->leaving)
-		return refuse(heap, found->object.addr,
-		              "is freed already, by a transaction that is open");
-	if (found->committed) {
-		edit = edit_of(edits, found);
+	if (found->is_being_freed)
+		return fail_object(heap, found->object.addr,
+		                   "is freed already, by a transaction that is open");
+	if (found->is_committed) {
+		edit = get_free_edit(edits, found);
 		edit->clear |= bit;
 	} else {
-		edit = ps_edits_owner(edits, found);
+		edit = ps_edits_find_alloc(edits, found);
 		if (!edit)
-			return refuse(heap, found->object.addr,
-			              "is allocated by another transaction that is open");
+			return fail_object(heap, found->object.addr,
+			                   "is allocated by another transaction that is open");
 		edit->set &= ~bit;
-		edit->back |= bit;
+		edit->dropped |= bit;
 	}
 	if (found->run)
-		found->run->leaving[found->index / 64] |= bit;
+		found->run->freeing[found->index / 64] |= bit;
 	else
-		found->extent->known[found->chunk] = PS_KNOWN_FREED;
+		found->extent->known[found->chunk] = PS_KNOWN_FREEING;
 	return 0;
 }
 
-/* type: NULL, or what the object must be. */
+/* Frees the object at `addr`, whose type must be *type unless `type` is NULL. */
 static int free_object(perseas_tx_t *tx, perseas_heap_t *heap, void *addr, const uint64_t *type,
                        struct ps_found_object *found)
 {
-	struct ps_bring bring;
+	struct ps_heap_need need;
 	struct ps_edits *edits;
 	int rc;
 
@@ -288,13 +294,13 @@ static int free_object(perseas_tx_t *tx, perseas_heap_t *heap, void *addr, const
 		if (!edits)
 			return rc;
 		ps_biased_lock(&heap->lock);
-		rc = ps_object_find(heap, addr, found, &bring);
+		rc = ps_object_find(heap, addr, found, &need);
 		if (!rc && type && *type != found->object.type)
-			rc = refuse(heap, addr, "is of another type");
+			rc = fail_object(heap, addr, "is of another type");
 		if (!rc)
 			rc = mark_freed(edits, found);
 		ps_biased_unlock(&heap->lock);
-		rc = ps_heap_again(heap, rc, &bring);
+		rc = ps_heap_provide(heap, rc, &need);
 	} while (rc > 0);
 	return rc;
 }
@@ -307,9 +313,9 @@ int perseas_free(perseas_tx_t *tx, perseas_heap_t *heap, void *addr)
 	return rc || !addr ? rc : free_object(tx, heap, addr, NULL, &found);
 }
 
-/* --- another size --- */
+/* --- resizing --- */
 
-/* It is not freed after all. */
+/* Undoes mark_freed. */
 static void unmark_freed(perseas_tx_t *tx, perseas_heap_t *heap,
                          const struct ps_found_object *found)
 {
@@ -318,19 +324,20 @@ static void unmark_freed(perseas_tx_t *tx, perseas_heap_t *heap,
 	struct ps_edit *edit;
 
 	ps_biased_lock(&heap->lock);
-	edit = ps_edits_freeing(edits, found);
-	edit->set |= edit->back & bit;
+	edit = ps_edits_find_free(edits, found);
+	edit->set |= edit->dropped & bit;
 	edit->clear &= ~bit;
-	edit->back &= ~bit;
+	edit->dropped &= ~bit;
 	if (found->run)
-		found->run->leaving[found->index / 64] &= ~bit;
+		found->run->freeing[found->index / 64] &= ~bit;
 	else
 		found->extent->known[found->chunk] = PS_KNOWN_LARGE;
 	ps_biased_unlock(&heap->lock);
 }
 
-/* Would a new object of that size have just the same room? */
-static bool fits(const struct perseas_heap *heap, const struct ps_found_object *found, size_t size)
+/* Returns true if an object of the new size would take the same amount of memory. */
+static bool fits_in_place(const struct perseas_heap *heap, const struct ps_found_object *found,
+                          size_t size)
 {
 	if (!found->run)
 		return size > PS_CLASS_MAX &&
@@ -339,15 +346,15 @@ static bool fits(const struct perseas_heap *heap, const struct ps_found_object *
 	       heap->classes[(size + PS_UNIT - 1) / PS_UNIT] == found->run->bin->class;
 }
 
-/* To a new object; the old one is marked. */
-static int move(const struct wish *wish, const struct ps_found_object *found, void **to)
+/* Copies the object to a new one. The caller has marked the old one as freed. */
+static int move_object(const struct wish *wish, const struct ps_found_object *found, void **to)
 {
 	const size_t size = found->object.size < wish->size ? found->object.size : wish->size;
 	const uint64_t start = (uint64_t)(uintptr_t)found->object.addr;
 	int rc = ps_demand_bring(wish->heap->p, start, start + size);
 
 	if (!rc)
-		rc = alloc(wish->tx, wish->heap, wish->size, wish->type, to, DECLARED);
+		rc = allocate_object(wish->tx, wish->heap, wish->size, wish->type, to, DECLARED);
 	if (!rc)
 		memcpy(*to, found->object.addr, size);
 	return rc;
@@ -372,8 +379,8 @@ int perseas_realloc(perseas_tx_t *tx, perseas_heap_t *heap, void *addr, size_t s
 	if (rc)
 		return rc;
 	assert(to && found.extent && found.object.addr);
-	if (!fits(heap, &found, size)) {
-		rc = move(&wish, &found, to);
+	if (!fits_in_place(heap, &found, size)) {
+		rc = move_object(&wish, &found, to);
 		if (rc)
 			unmark_freed(tx, heap, &found);
 		return rc;

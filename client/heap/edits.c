@@ -1,19 +1,19 @@
 /*
- * edits.c - what a transaction means to change in a heap: kept beside it, stored at its commit, and
- * undone by being forgotten. Memory that it frees, or has allocated and not kept, is given to
- * others only when its chain is posted or its undo is complete: before that its bytes may still be
- * sent, or put back.
+ * edits.c - the changes that a transaction will make to a heap. They are recorded next to the
+ * metadata, stored at the commit, and dropped on an abort. Memory that the transaction frees, or
+ * allocates and does not keep, may be allocated by others only once its chain is posted or its undo
+ * is complete. Before that its bytes may still be sent, or restored.
  */
 #include "heap.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-enum { RECENT = 8 }; /* edits that are looked at for a word */
+enum { RECENT = 8 }; /* newest edits that are searched for one of the same word */
 
 static const struct ps_late_ops late_ops;
 
-static struct ps_edits *edits_new(struct perseas_tx *tx, struct perseas_heap *heap)
+static struct ps_edits *create_edits(struct perseas_tx *tx, struct perseas_heap *heap)
 {
 	struct ps_edits *edits = calloc(1, sizeof(*edits));
 
@@ -35,7 +35,7 @@ struct ps_edits *ps_edits_find(struct perseas_tx *tx, const struct perseas_heap 
 	return NULL;
 }
 
-static bool make_room(struct ps_edits *edits)
+static bool grow_list(struct ps_edits *edits)
 {
 	struct ps_edit *grown;
 	unsigned capacity;
@@ -57,27 +57,27 @@ struct ps_edits *ps_edits_prepare(struct perseas_tx *tx, struct perseas_heap *he
 	struct ps_edits *edits = ps_edits_find(tx, heap);
 
 	if (!edits)
-		edits = edits_new(tx, heap);
-	if (!edits || !make_room(edits)) {
+		edits = create_edits(tx, heap);
+	if (!edits || !grow_list(edits)) {
 		*rc = ps_fail(heap->p, PERSEAS_ENOMEM, "no memory for a change of heap '%s'",
 		              heap->name);
 		return NULL;
 	}
 	*rc = 0;
-	if (edits->kept - edits->used >= changes)
+	if (edits->changes_kept - edits->changes_used >= changes)
 		return edits;
-	*rc = ps_late_keep(tx, changes - (edits->kept - edits->used));
+	*rc = ps_late_keep(tx, changes - (edits->changes_kept - edits->changes_used));
 	if (*rc)
 		return NULL;
-	edits->kept = edits->used + changes;
+	edits->changes_kept = edits->changes_used + changes;
 	return edits;
 }
 
-static void take_room(struct ps_edits *edits, struct ps_edit *edit, unsigned changes)
+static void use_changes(struct ps_edits *edits, struct ps_edit *edit, unsigned changes)
 {
-	assert(edits->used + changes <= edits->kept);
-	edit->changes = changes;
-	edits->used += changes;
+	assert(edits->changes_used + changes <= edits->changes_kept);
+	edit->change_count = changes;
+	edits->changes_used += changes;
 }
 
 struct ps_edit *ps_edits_add(struct ps_edits *edits, enum ps_edit_kind kind, unsigned changes)
@@ -85,33 +85,33 @@ struct ps_edit *ps_edits_add(struct ps_edits *edits, enum ps_edit_kind kind, uns
 	struct ps_edit *edit = &edits->list[edits->count++];
 
 	assert(edits->list && edits->count <= edits->capacity);
-	/* A root is looked at in edits that set one only. */
+	/* Only PS_EDIT_ROOT uses `root`, which is large. */
 	memset(edit, 0, offsetof(struct ps_edit, root));
 	edit->kind = kind;
-	take_room(edits, edit, changes);
-	edits->heap->pending++;
+	use_changes(edits, edit, changes);
+	edits->heap->pending_edits++;
 	return edit;
 }
 
 void ps_edits_withdraw(struct ps_edits *edits, const struct ps_edit *edit)
 {
-	if (edit->set | edit->clear | edit->back)
+	if (edit->set | edit->clear | edit->dropped)
 		return;
 	assert(edit == &edits->list[edits->count - 1]);
-	edits->used -= edit->changes;
+	edits->changes_used -= edit->change_count;
 	edits->count--;
-	edits->heap->pending--;
+	edits->heap->pending_edits--;
 }
 
 static bool is_word(const struct ps_edit *edit, const struct ps_run *run, unsigned word)
 {
 	return edit->kind == PS_EDIT_WORD && edit->chunk == run->chunk &&
 	       edit->extent == run->extent && edit->word == word &&
-	       (edit->set | edit->clear | edit->back);
+	       (edit->set | edit->clear | edit->dropped);
 }
 
-/* Among the last few: who allocates objects of several sizes and types in turn comes back to the
- * same words, and has one edit for each. */
+/* Returns one of the RECENT newest edits if it is of this word, or NULL. An application that
+ * allocates objects of several sizes and types in turn comes back to the same few words. */
 static struct ps_edit *find_word(struct ps_edits *edits, const struct ps_run *run, unsigned word)
 {
 	const unsigned few = edits->count < RECENT ? edits->count : RECENT;
@@ -127,13 +127,13 @@ struct ps_edit *ps_edits_try_word(struct ps_edits *edits, struct ps_run *run, un
 	const unsigned changes = run->recorded ? 1 : 2;
 	struct ps_edit *edit = find_word(edits, run, word);
 
-	if (edit && edit->changes)
+	if (edit && edit->change_count)
 		return edit;
-	if (edits->kept - edits->used < changes)
+	if (edits->changes_kept - edits->changes_used < changes)
 		return NULL;
 	if (edit) {
-		/* A roll-back gave its room back. */
-		take_room(edits, edit, changes);
+		/* A roll-back gave up the reserved stores of this edit. */
+		use_changes(edits, edit, changes);
 		return edit;
 	}
 	edit = ps_edits_add(edits, PS_EDIT_WORD, changes);
@@ -151,7 +151,7 @@ struct ps_edit *ps_edits_word(struct ps_edits *edits, struct ps_run *run, unsign
 	return edit;
 }
 
-static bool is_of(const struct ps_edit *edit, const struct ps_found_object *found)
+static bool is_edit_of(const struct ps_edit *edit, const struct ps_found_object *found)
 {
 	if (found->run)
 		return is_word(edit, found->run, found->index / 64);
@@ -159,25 +159,25 @@ static bool is_of(const struct ps_edit *edit, const struct ps_found_object *foun
 	       edit->chunk == found->chunk;
 }
 
-static uint64_t bit_of(const struct ps_found_object *found)
+static uint64_t get_bit(const struct ps_found_object *found)
 {
 	return found->run ? (uint64_t)1 << found->index % 64 : 1;
 }
 
-struct ps_edit *ps_edits_owner(struct ps_edits *edits, const struct ps_found_object *found)
+struct ps_edit *ps_edits_find_alloc(struct ps_edits *edits, const struct ps_found_object *found)
 {
 	for (unsigned i = edits->count; i-- > 0;)
-		if (edits->list[i].set & bit_of(found) && is_of(&edits->list[i], found))
+		if (edits->list[i].set & get_bit(found) && is_edit_of(&edits->list[i], found))
 			return &edits->list[i];
 	return NULL;
 }
 
-struct ps_edit *ps_edits_freeing(struct ps_edits *edits, const struct ps_found_object *found)
+struct ps_edit *ps_edits_find_free(struct ps_edits *edits, const struct ps_found_object *found)
 {
 	unsigned i = edits->count - 1;
 
-	while (!((edits->list[i].clear | edits->list[i].back) & bit_of(found)) ||
-	       !is_of(&edits->list[i], found))
+	while (!((edits->list[i].clear | edits->list[i].dropped) & get_bit(found)) ||
+	       !is_edit_of(&edits->list[i], found))
 		i--;
 	return &edits->list[i];
 }
@@ -250,23 +250,24 @@ static void edits_apply(struct ps_late *late, struct perseas_tx *tx)
 	ps_biased_unlock(&heap->lock);
 }
 
-/* --- when it is over --- */
+/* --- after the commit or abort --- */
 
 static void end_word(const struct ps_edit *edit, bool posted)
 {
 	struct ps_run *run = edit->extent->runs[edit->chunk];
 
-	run->leaving[edit->word] &= ~(edit->clear | edit->back);
-	ps_run_release(run, edit->word, edit->back | (posted ? edit->clear : edit->set));
+	run->freeing[edit->word] &= ~(edit->clear | edit->dropped);
+	ps_run_release(run, edit->word, edit->dropped | (posted ? edit->clear : edit->set));
 }
 
 static void end_large(const struct ps_edit *edit, bool posted)
 {
-	if (edit->back || (posted ? edit->clear : edit->set))
+	if (edit->dropped || (posted ? edit->clear : edit->set))
 		ps_large_release(edit->extent, edit->chunk);
 	else if (edit->clear)
 		edit->extent->known[edit->chunk] = PS_KNOWN_LARGE;
-	/* What it allocated others see since it was stored, and may mean to free by now. */
+	/* A committed allocation is visible since it was stored, and another transaction may be
+	 * freeing it. */
 }
 
 static void end_edit(struct perseas_heap *heap, const struct ps_edit *edit, bool posted)
@@ -275,7 +276,7 @@ static void end_edit(struct perseas_heap *heap, const struct ps_edit *edit, bool
 		ps_root_forget(heap, edit->word);
 		return;
 	}
-	if (!(edit->set | edit->clear | edit->back))
+	if (!(edit->set | edit->clear | edit->dropped))
 		return;
 	if (posted) {
 		heap->allocated += ps_bits_count(edit->set);
@@ -308,7 +309,8 @@ static int edits_mark(struct ps_late *late, uint64_t savepoint)
 	return 0;
 }
 
-/* Those that are newer than that savepoint. With the heap's lock, unless it sets no root. */
+/* Frees the copies of savepoints newer than `savepoint`. Caller holds the heap's lock, unless the
+ * transaction sets no root. */
 static void forget_marks(struct ps_edits *edits, uint64_t savepoint)
 {
 	while (edits->marks && edits->marks->savepoint > savepoint) {
@@ -319,24 +321,25 @@ static void forget_marks(struct ps_edits *edits, uint64_t savepoint)
 	}
 }
 
-/* What it allocated since then nobody gets before it is over, though it is freed. */
+/* Restores the edit as of the savepoint. Objects allocated since then become `dropped`: nobody may
+ * allocate their memory before the transaction has ended. */
 static void roll_back_objects(struct ps_edit *edit, const struct ps_edit *then)
 {
-	const uint64_t since = (edit->set | edit->back) & ~(then->set | then->back);
-	const uint64_t stays = (edit->clear & ~then->clear) | (edit->back & then->set);
+	const uint64_t since = (edit->set | edit->dropped) & ~(then->set | then->dropped);
+	const uint64_t stays = (edit->clear & ~then->clear) | (edit->dropped & then->set);
 
-	if (!(edit->set | edit->clear | edit->back))
+	if (!(edit->set | edit->clear | edit->dropped))
 		return;
 	edit->set = then->set;
 	edit->clear = then->clear;
-	edit->back = then->back | since;
+	edit->dropped = then->dropped | since;
 	if (edit->kind == PS_EDIT_WORD) {
-		uint64_t *leaving = &edit->extent->runs[edit->chunk]->leaving[edit->word];
+		uint64_t *leaving = &edit->extent->runs[edit->chunk]->freeing[edit->word];
 
 		*leaving = (*leaving & ~stays) | since;
 	} else {
-		edit->extent->known[edit->chunk] = edit->clear | edit->back ? PS_KNOWN_FREED
-		                                                            : PS_KNOWN_LARGE;
+		edit->extent->known[edit->chunk] = edit->clear | edit->dropped ? PS_KNOWN_FREEING
+		                                                               : PS_KNOWN_LARGE;
 	}
 }
 
@@ -349,26 +352,27 @@ static void roll_back_root(struct perseas_heap *heap, struct ps_edit *edit,
 		return;
 	}
 	ps_root_forget(heap, edit->word);
-	/* One that changes nothing. */
+	/* A WORD edit without bits changes nothing. */
 	edit->kind = PS_EDIT_WORD;
 }
 
-/* What it took since the savepoint it stores nothing in any more: the next one has that room. */
-static void give_room_back(struct ps_edits *edits, struct ps_edit *edit, const struct ps_edit *then)
+/* Gives up the deferred stores that the edit reserved since the savepoint. */
+static void release_changes(struct ps_edits *edits, struct ps_edit *edit,
+                            const struct ps_edit *then)
 {
-	edits->used -= edit->changes - then->changes;
-	edit->changes = then->changes;
+	edits->changes_used -= edit->change_count - then->change_count;
+	edit->change_count = then->change_count;
 }
 
 static void edits_roll_back(struct ps_late *late, uint64_t savepoint)
 {
-	static const struct ps_edit nothing;
+	static const struct ps_edit no_edit;
 	struct ps_edits *edits = (struct ps_edits *)late;
 	const struct ps_edits_mark *mark;
 
 	ps_biased_lock(&edits->heap->lock);
 	forget_marks(edits, savepoint);
-	/* It has none if it was not yet there. */
+	/* These edits did not exist yet when an older savepoint was made. */
 	mark = edits->marks && edits->marks->savepoint == savepoint ? edits->marks : NULL;
 	for (unsigned i = 0; i < edits->count; i++) {
 		const struct ps_edit *then = mark && i < mark->count ? &mark->list[i] : NULL;
@@ -376,8 +380,8 @@ static void edits_roll_back(struct ps_late *late, uint64_t savepoint)
 		if (edits->list[i].kind == PS_EDIT_ROOT)
 			roll_back_root(edits->heap, &edits->list[i], then);
 		else
-			roll_back_objects(&edits->list[i], then ? then : &nothing);
-		give_room_back(edits, &edits->list[i], then ? then : &nothing);
+			roll_back_objects(&edits->list[i], then ? then : &no_edit);
+		release_changes(edits, &edits->list[i], then ? then : &no_edit);
 	}
 	ps_biased_unlock(&edits->heap->lock);
 }
@@ -389,7 +393,7 @@ static void edits_end(struct ps_late *late, bool posted)
 	struct ps_edits *edits = (struct ps_edits *)late;
 	struct perseas_heap *heap = edits->heap;
 
-	edits->kept = edits->used = 0;
+	edits->changes_kept = edits->changes_used = 0;
 	if (!edits->count) {
 		forget_marks(edits, 0);
 		return;
@@ -398,7 +402,8 @@ static void edits_end(struct ps_late *late, bool posted)
 	for (unsigned i = 0; i < edits->count; i++)
 		end_edit(heap, &edits->list[i], posted);
 	forget_marks(edits, 0);
-	heap->pending -= edits->count;
+	assert(heap->pending_edits >= edits->count);
+	heap->pending_edits -= edits->count;
 	ps_biased_unlock(&heap->lock);
 	edits->count = 0;
 }

@@ -1,10 +1,10 @@
 /*
- * find.c - the object that begins at an address, for all who are given one: freeing, roots,
- * perseas_object. What an application gives may be any address, and is refused with a sentence.
+ * find.c - finds the object at an address, for perseas_free, for roots and for perseas_object. The
+ * application may pass any address: a wrong one is refused with a sentence.
  */
 #include "heap.h"
 
-static int no_object(const struct perseas_heap *heap, const void *addr, const char *why)
+static int fail_no_object(const struct perseas_heap *heap, const void *addr, const char *why)
 {
 	return ps_fail(heap->p, PERSEAS_EOBJECT, "%p is no object of heap '%s': %s", addr,
 	               heap->name, why);
@@ -18,14 +18,14 @@ static int find_in_run(struct perseas_heap *heap, struct ps_found_object *found,
 	const uint64_t bit = (uint64_t)1 << index % 64;
 	const void *addr = found->object.addr;
 
-	if (index >= run->objects || offset % size)
-		return no_object(heap, addr, "the objects there begin elsewhere");
+	if (index >= run->object_count || offset % size)
+		return fail_no_object(heap, addr, "the objects there begin elsewhere");
 	if (!(run->taken[index / 64] & bit))
-		return no_object(heap, addr, "it is free, or was freed already");
+		return fail_no_object(heap, addr, "it is free, or was freed already");
 	found->run = run;
 	found->index = index;
-	found->leaving = run->leaving[index / 64] & bit;
-	found->committed = ps_chunk_bits(found->extent, found->chunk)[index / 64] & bit;
+	found->is_being_freed = run->freeing[index / 64] & bit;
+	found->is_committed = ps_chunk_bits(found->extent, found->chunk)[index / 64] & bit;
 	found->object.size = size;
 	found->object.type = run->bin->type;
 	return 0;
@@ -36,49 +36,49 @@ static int find_large(struct perseas_heap *heap, struct ps_found_object *found, 
 	const struct ps_extent *extent = found->extent;
 
 	if (offset)
-		return no_object(heap, found->object.addr, "it is inside of one");
+		return fail_no_object(heap, found->object.addr, "it is inside of one");
 	found->run = NULL;
 	found->index = 0;
-	found->leaving = extent->known[found->chunk] == PS_KNOWN_FREED;
-	found->committed = extent->entries[found->chunk].state == PS_CHUNK_LARGE;
+	found->is_being_freed = extent->known[found->chunk] == PS_KNOWN_FREEING;
+	found->is_committed = extent->entries[found->chunk].state == PS_CHUNK_LARGE;
 	found->object.size = (uint64_t)extent->spans[found->chunk] * PS_CHUNK;
 	found->object.type = extent->types[found->chunk];
 	return 0;
 }
 
 int ps_object_find(struct perseas_heap *heap, const void *addr, struct ps_found_object *found,
-                   struct ps_bring *bring)
+                   struct ps_heap_need *need)
 {
-	struct ps_extent *extent = ps_heap_extent(heap, addr);
+	struct ps_extent *extent = ps_heap_find_extent(heap, addr);
 	uint64_t offset;
 	int rc;
 
 	if (!extent)
-		return no_object(heap, addr, "it lies outside of the heap");
+		return fail_no_object(heap, addr, "it lies outside of the heap");
 	offset = (uint64_t)((const uint8_t *)addr - extent->data);
 	found->extent = extent;
 	found->chunk = offset / PS_CHUNK;
 	found->object.addr = extent->data + offset;
-	rc = ps_chunk_load(extent, found->chunk, bring);
+	rc = ps_chunk_load(extent, found->chunk, need);
 	if (rc)
 		return rc;
 	switch (extent->known[found->chunk]) {
 	case PS_KNOWN_RUN:
 		return find_in_run(heap, found, offset % PS_CHUNK);
 	case PS_KNOWN_LARGE:
-	case PS_KNOWN_FREED:
+	case PS_KNOWN_FREEING:
 		return find_large(heap, found, offset % PS_CHUNK);
 	case PS_KNOWN_TAIL:
-		return no_object(heap, addr, "it is inside of one");
+		return fail_no_object(heap, addr, "it is inside of one");
 	default:
-		return no_object(heap, addr, "it is free, or was freed already");
+		return fail_no_object(heap, addr, "it is free, or was freed already");
 	}
 }
 
 int perseas_object(perseas_heap_t *heap, const void *addr, struct perseas_object *object)
 {
 	struct ps_found_object found;
-	struct ps_bring bring;
+	struct ps_heap_need need;
 	int rc;
 
 	if (!heap || !object)
@@ -86,9 +86,9 @@ int perseas_object(perseas_heap_t *heap, const void *addr, struct perseas_object
 		               "an object needs a heap and a place for what it is");
 	do {
 		ps_biased_lock(&heap->lock);
-		rc = ps_object_find(heap, addr, &found, &bring);
+		rc = ps_object_find(heap, addr, &found, &need);
 		ps_biased_unlock(&heap->lock);
-		rc = ps_heap_again(heap, rc, &bring);
+		rc = ps_heap_provide(heap, rc, &need);
 	} while (rc > 0);
 	if (!rc)
 		*object = found.object;

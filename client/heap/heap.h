@@ -1,15 +1,17 @@
 /*
- * heap.h - what an open heap is made of, for the files of this room.
+ * heap.h - the in-memory state of an open heap, for the files of this room.
  *
- * The metadata in memory is what is committed, always: it changes only at a commit, by deferred
- * stores (core/deferred_stores.h). Next to it is what open transactions have reserved and mean to
- * free, in runs, which are made of the metadata chunk by chunk, when a chunk is needed first.
+ * The metadata in memory always shows what is committed: it changes only at a commit, by deferred
+ * stores (core/deferred_stores.h). What open transactions have allocated and mean to free is
+ * recorded next to it, in runs. A run is built from the metadata of its chunk when the chunk is
+ * first needed.
  *
- * Locks: the heap's own lock guards all of this; it costs little while one thread allocates
- * (core/biased.h). It is taken with the handle's lock held, at a commit and at the end of a
- * transaction, and never the other way round. So whoever has it takes no other lock, and touches no
- * metadata that may be missing (core/demand.h): a function that would have to returns PS_HEAP_BRING
- * instead, and is called again when that is here.
+ * Locks: the heap's own lock guards all of this state; it costs little while a single thread
+ * allocates (core/biased.h). At a commit and at the end of a transaction it is taken inside of
+ * p->lock, never the other way round. So the holder of the heap's lock takes no other lock, and
+ * touches no metadata that may still be missing from memory (core/demand.h): a function that needs
+ * such metadata returns PS_HEAP_FETCH, and its caller brings the metadata without the lock and
+ * calls the function again.
  */
 #ifndef PERSEAS_CLIENT_HEAP_H
 #define PERSEAS_CLIENT_HEAP_H
@@ -19,126 +21,141 @@
 #include "../core/handle.h"
 #include "../core/deferred_stores.h"
 
-/* What a function with the lock returns besides 0 and codes: it is to be called again. */
+/* Positive results of functions that are called with the heap's lock: call again, after
+ * ps_heap_provide has provided what was missing. 0 is success; negative results are PERSEAS_E…
+ * codes. */
 enum {
-	PS_HEAP_BRING = 1, /* when that metadata is here (struct ps_bring) */
-	PS_HEAP_AGAIN = 2, /* at once: it lets others have the lock */
-	PS_HEAP_GROW = 3,  /* when the heap has grown */
-	PS_HEAP_KEEP = 4,  /* when room is kept for all changes that it may make */
+	PS_HEAP_FETCH = 1,   /* metadata that is not in memory yet (struct ps_heap_need) */
+	PS_HEAP_AGAIN = 2,   /* nothing: the function only lets other threads have the lock */
+	PS_HEAP_GROW = 3,    /* free chunks: the heap must grow */
+	PS_HEAP_RESERVE = 4, /* record space for all changes that the function may make */
 };
 
-/* What this process knows of a chunk. */
+/* What this process knows about a chunk, including what open transactions do there. */
 enum ps_known {
-	PS_KNOWN_NOT, /* its entry and its bits have not been looked at */
+	PS_KNOWN_NOTHING, /* its entry and bitmap have not been read yet */
 	PS_KNOWN_FREE,
-	PS_KNOWN_RUN,   /* it has a struct ps_run */
-	PS_KNOWN_LARGE, /* the first of a large object, reserved or committed */
-	PS_KNOWN_TAIL,  /* another of one */
-	PS_KNOWN_FREED, /* as LARGE, and an open transaction frees it */
+	PS_KNOWN_RUN,     /* a run of objects, described by a struct ps_run */
+	PS_KNOWN_LARGE,   /* first chunk of a large object, allocated or committed */
+	PS_KNOWN_TAIL,    /* another chunk of a large object */
+	PS_KNOWN_FREEING, /* first chunk of a large object that an open transaction frees */
 };
 
-/* The runs of a class and a type. */
+/* All runs of one size class and one type. */
 struct ps_bin {
-	struct ps_bin *next; /* with the same hash */
+	struct ps_bin *next; /* next bin in the same hash bucket */
 	uint64_t type;
 	unsigned class;
-	struct ps_run *runs; /* with room */
+	struct ps_run *open_runs; /* runs with free objects, the most recently listed first */
 };
 
-/* A chunk of objects, as open transactions see it. */
+/* A chunk of small objects, as open transactions see it. */
 struct ps_run {
-	struct ps_run *next, *previous; /* of its bin, while it has room */
+	struct ps_run *next, *previous; /* neighbors in bin->open_runs; unused while it is full */
 	struct ps_bin *bin;
 	struct ps_extent *extent;
-	uint32_t chunk;
-	uint16_t objects, words;
-	uint16_t room;     /* objects that are not taken */
-	uint16_t first;    /* words before this one have no room */
-	bool recorded;     /* the chunk's entry says what this is */
-	uint64_t *leaving; /* taken, and an open transaction frees it */
-	uint64_t taken[];  /* committed, or reserved by an open transaction */
+	uint32_t chunk;                    /* its index in the extent */
+	uint16_t object_count, word_count; /* objects; words of each bitmap below */
+	uint16_t free_count;               /* objects that are free to allocate */
+	uint16_t first_free_word;          /* no word before this one has a free object */
+	bool recorded;                     /* the chunk's committed entry describes this run */
+	uint64_t *freeing; /* a bit for each object that an open transaction frees */
+	/* A bit for each object that is committed or allocated by an open transaction. */
+	uint64_t taken[];
 };
 
+/* One extent of a heap: two segments, and what this process knows of their chunks. */
 struct ps_extent {
 	struct perseas_heap *heap;
 	unsigned index;
-	uint64_t chunks;
-	uint8_t *data;
+	uint64_t chunks; /* how many it has */
+	uint8_t *data;   /* its objects, in this process */
 	struct ps_heap_entry *entries;
 	uint64_t *bitmaps;
-	struct ps_extent_of meta; /* its segment of metadata, for late changes */
-	uint32_t segment;         /* that of its objects */
-	bool whole;               /* that is here, all of it */
-	uint8_t *known;           /* enum ps_known, of each chunk */
-	struct ps_run **runs;     /* of each chunk: RUN */
-	uint32_t *spans;          /* of each chunk: LARGE, FREED */
-	uint64_t *types;          /* the same */
-	uint64_t lowest;          /* no chunk before this one is FREE */
-	uint64_t free;            /* chunks that are FREE */
-	uint64_t fresh;           /* entries before this chunk were looked at for free ones */
-	uint64_t examined;        /* chunks before this one are known */
+	struct ps_extent_of meta; /* segment of the metadata, for deferred stores */
+	uint32_t segment;         /* id of the segment of the objects */
+	bool is_present;          /* set once all metadata of the extent is known to be in memory */
+	uint8_t *known;           /* enum ps_known of each chunk */
+	struct ps_run **runs;     /* for each chunk: its run, if PS_KNOWN_RUN */
+	/* For the first chunk of each large object: its number of chunks. */
+	uint32_t *spans;
+	uint64_t *types;      /* for the first chunk of each large object: its type */
+	uint64_t lowest_free; /* no chunk before this one is PS_KNOWN_FREE */
+	uint64_t free_count;  /* number of chunks that are PS_KNOWN_FREE */
+	/* Entries of chunks before this one have been scanned for free chunks. */
+	uint64_t scanned;
+	uint64_t examined; /* all chunks before this one are known */
 };
 
 /* A root, as open transactions see it. */
-struct ps_root_known {
-	const struct ps_late *setter; /* an open transaction sets it; NULL: none does */
-	char name[PS_ROOT_NAME + 1];  /* that it means to set */
-	uint64_t place;               /* of the object that it is to lead to; 0: none */
-	unsigned edit;                /* its number among those of the setter */
+struct ps_root_state {
+	/* The edits of the open transaction that sets the root, or NULL. */
+	const struct ps_late *setter;
+	char name[PS_ROOT_NAME + 1]; /* the root's name, while a transaction sets it */
+	/* Place of the object that the root will lead to; 0 if the root will be removed. */
+	uint64_t place;
+	unsigned edit; /* index of the root's edit in the setter's list */
 };
 
 enum { PS_BIN_HASHES = 256 };
 
 struct perseas_heap {
-	struct ps_guest guest; /* first */
+	struct ps_guest guest; /* must be the first member */
 	struct perseas *p;
 	char name[PS_HEAP_NAME + 1];
-	uint64_t most;
-	bool moves; /* its segments may be mapped elsewhere than they are recorded */
-	bool moved; /* one is, since it was opened */
+	uint64_t max_size; /* bytes that the heap may grow to; 0 for no limit */
+	/* PERSEAS_HEAP_MOVED: segments may be mapped at other addresses than recorded. */
+	bool may_move;
+	bool has_moved; /* at least one segment is mapped at another address than recorded */
 	struct ps_biased lock;
 	struct ps_extent *extents[PS_HEAP_EXTENTS];
 	_Atomic unsigned extent_count;
 	struct ps_bin *bins[PS_BIN_HASHES];
-	struct ps_bin *recent; /* what was allocated last is of this one; NULL: nothing was */
-	uint8_t classes[PS_CLASS_MAX / PS_UNIT + 1]; /* of each number of units */
-	struct ps_heap_root *roots;                  /* in the metadata of extent 0 */
-	struct ps_root_known known_roots[PS_ROOTS];
-	unsigned set_roots; /* of them, those that have a setter */
-	unsigned surveys;   /* that are under way: no extent leaves the heap */
-	uint64_t pending;   /* edits of open transactions */
-	uint64_t allocated, freed;
+	struct ps_bin *recent_bin; /* bin of the last allocation; NULL before the first */
+	/* The smallest class that holds so many units of PS_UNIT. */
+	uint8_t classes[PS_CLASS_MAX / PS_UNIT + 1];
+	/* The PS_ROOTS roots in the metadata of extent 0. */
+	struct ps_heap_root *roots;
+	struct ps_root_state known_roots[PS_ROOTS];
+	unsigned setter_count; /* number of known_roots that have a setter */
+	/* Surveys that are under way; while there are any, no extent is given back. */
+	unsigned survey_count;
+	uint64_t pending_edits;    /* number of edits that open transactions have */
+	uint64_t allocated, freed; /* objects, by committed transactions since the open */
 };
 
-/* What is to be done before a function can go on. */
-struct ps_bring {
-	uint64_t start, end; /* BRING: metadata that must be here */
-	uint64_t chunks;     /* GROW: free ones in a row that are needed */
-	unsigned had;        /* GROW: extents that there were */
+/* What a function with the heap's lock needs before it can continue. */
+struct ps_heap_need {
+	uint64_t start, end;   /* PS_HEAP_FETCH: addresses of the metadata that must be in memory */
+	uint64_t chunks;       /* PS_HEAP_GROW: consecutive free chunks that the heap must get */
+	unsigned extent_count; /* PS_HEAP_GROW: extents that the function searched */
 };
 
 enum ps_edit_kind {
-	PS_EDIT_WORD,  /* objects of a run */
-	PS_EDIT_LARGE, /* a large object: `set` or `clear` or `back` is 1 */
-	PS_EDIT_ROOT,  /* `word` is its place among the roots */
+	PS_EDIT_WORD, /* allocates and frees objects in one word of a run's bitmap */
+	/* Allocates or frees a large object; exactly one of `set`, `clear`, `dropped` is 1. */
+	PS_EDIT_LARGE,
+	PS_EDIT_ROOT, /* sets or removes the root with index `word` */
 };
 
-/* What a transaction means to change. */
+/* One change that a transaction makes to the heap's metadata when it commits. */
 struct ps_edit {
 	enum ps_edit_kind kind;
-	unsigned changes;         /* that room is taken for */
-	uint32_t word;            /* of the run's bitmap; LARGE: span */
-	struct ps_extent *extent; /* not of ROOT */
+	unsigned change_count; /* deferred stores that are reserved for this edit */
+	/* WORD: index in the run's bitmap; LARGE: chunks of the object; ROOT: index of the root. */
+	uint32_t word;
+	struct ps_extent *extent; /* WORD, LARGE */
 	uint64_t chunk;
-	uint64_t set;   /* objects that it allocates */
-	uint64_t clear; /* objects that it frees */
-	uint64_t back;  /* objects that it allocated and freed: nothing is sent, and nobody else
-	                   gets them before it is over */
-	uint64_t type;  /* LARGE */
-	struct ps_heap_root root; /* ROOT */
+	uint64_t set;   /* bits of the objects that the transaction allocates */
+	uint64_t clear; /* bits of the committed objects that the transaction frees */
+	/* Bits of objects that the transaction allocated and freed again: the commit stores nothing
+	 * for them, and no transaction may allocate their memory before this one has ended. */
+	uint64_t dropped;
+	uint64_t type;            /* LARGE: type of the object */
+	struct ps_heap_root root; /* ROOT: its new contents */
 };
 
-/* The edits as they were when a savepoint was made. */
+/* A copy of a transaction's edits, made at a savepoint. */
 struct ps_edits_mark {
 	struct ps_edits_mark *older;
 	uint64_t savepoint;
@@ -146,55 +163,64 @@ struct ps_edits_mark {
 	struct ps_edit list[];
 };
 
-/* The edits of a transaction in one heap. */
+/* All edits of one transaction in one heap. A transaction object keeps this structure for reuse. */
 struct ps_edits {
-	struct ps_late late; /* first */
+	struct ps_late late; /* must be the first member */
 	struct perseas_heap *heap;
 	struct ps_edit *list;
 	unsigned count, capacity;
-	struct ps_edits_mark *marks; /* the newest savepoint's; with the heap's lock: others look
-	                                there for roots that may come back */
-	unsigned kept, used; /* changes that room is kept for; that the edits may take at most */
+	/* Copies made at savepoints, the newest first. Guarded by the heap's lock, because other
+	 * transactions look here for roots that a roll-back may restore. */
+	struct ps_edits_mark *marks;
+	/* Deferred stores that are reserved, and those that the edits may use at most. */
+	unsigned changes_kept, changes_used;
 };
 
-/* --- chunks.c: with the heap's lock --- */
+/* --- chunks.c: the caller holds the heap's lock --- */
 
-/* Is this metadata here? If not, *bring says what to bring: PS_HEAP_BRING. */
-int ps_heap_here(struct ps_extent *extent, const void *at, uint64_t length, struct ps_bring *bring);
+/* Returns 0 if `length` bytes of metadata from `at` on are in memory; else PS_HEAP_FETCH, with
+ * *need saying what to fetch. */
+int ps_heap_require(struct ps_extent *extent, const void *at, uint64_t length,
+                    struct ps_heap_need *need);
 
-/* Learns what a chunk is, which is not known. 0, PS_HEAP_BRING, EHEAP, ENOMEM. */
-int ps_chunk_learn(struct ps_extent *extent, uint64_t chunk, struct ps_bring *bring);
+/* Finds out what an unknown chunk is. A chunk without objects stays PS_KNOWN_NOTHING. Returns 0,
+ * PS_HEAP_FETCH, EHEAP or ENOMEM. */
+int ps_chunk_learn(struct ps_extent *extent, uint64_t chunk, struct ps_heap_need *need);
 
-/* The same of any chunk. */
-static inline int ps_chunk_load(struct ps_extent *extent, uint64_t chunk, struct ps_bring *bring)
+/* Finds out what a chunk is, unless that is known already. Returns as ps_chunk_learn. */
+static inline int ps_chunk_load(struct ps_extent *extent, uint64_t chunk, struct ps_heap_need *need)
 {
-	return extent->known[chunk] == PS_KNOWN_NOT ? ps_chunk_learn(extent, chunk, bring) : 0;
+	return extent->known[chunk] == PS_KNOWN_NOTHING ? ps_chunk_learn(extent, chunk, need) : 0;
 }
 
-/* A run of the bin that has room. 0, or PS_HEAP_…, EHEAP, ENOMEM. */
+/* Sets *run to a run of the bin that has a free object. Returns 0, a PS_HEAP_… result, EHEAP or
+ * ENOMEM. */
 int ps_run_find(struct perseas_heap *heap, struct ps_bin *bin, struct ps_run **run,
-                struct ps_bring *bring);
+                struct ps_heap_need *need);
 
-/* So many free chunks in a row, which are a large object from now on. As above. */
+/* Allocates `span` consecutive free chunks to a large object. Returns 0, a PS_HEAP_… result or
+ * EHEAP. */
 int ps_large_find(struct perseas_heap *heap, uint64_t span, uint64_t type,
-                  struct ps_extent **extent, uint64_t *chunk, struct ps_bring *bring);
+                  struct ps_extent **extent, uint64_t *chunk, struct ps_heap_need *need);
 
-/* Has the extent no object, not even one that an open transaction allocates or frees? Learns what
- * its chunks are, some of them at a time: *looked is 0 at first, and the caller's. 0, or as above.
- */
-int ps_extent_look(struct ps_extent *extent, uint64_t *looked, bool *empty, struct ps_bring *bring);
+/* Sets *is_empty to whether the extent has no object, not even one that an open transaction
+ * allocates or frees. Examines some unknown chunks each time; the caller sets *looked to 0 before
+ * the first call and keeps it between calls. Returns 0, a PS_HEAP_… result, EHEAP or ENOMEM. */
+int ps_extent_check_empty(struct ps_extent *extent, uint64_t *looked, bool *is_empty,
+                          struct ps_heap_need *need);
 
-/* The same of what is known: so only if all of it is. */
+/* Returns true if all chunks of the extent are known and free. */
 bool ps_extent_is_empty(const struct ps_extent *extent);
 
-/* NULL: out of memory. */
+/* Returns the bin of a class and a type, or NULL if out of memory. */
 struct ps_bin *ps_bin_get(struct perseas_heap *heap, unsigned class, uint64_t type);
 
-/* The first object of a run that has room; its number. Then it is taken. */
-unsigned ps_run_first(struct ps_run *run);
+/* ps_run_first_free returns the index of the first free object of a run, which must have one;
+ * ps_run_take marks that object as allocated. */
+unsigned ps_run_first_free(struct ps_run *run);
 void ps_run_take(struct ps_run *run, unsigned index);
 
-/* Objects of one word are no longer taken. The run may be gone after that. */
+/* Marks the objects `bits` of a bitmap word as free. Frees the run itself if no object is left. */
 void ps_run_release(struct ps_run *run, unsigned word, uint64_t bits);
 void ps_large_release(struct ps_extent *extent, uint64_t chunk);
 
@@ -203,8 +229,8 @@ static inline const uint64_t *ps_chunk_bits(const struct ps_extent *extent, uint
 	return extent->bitmaps + chunk * PS_CHUNK_WORDS;
 }
 
-/* The extent that an address lies in, or NULL. */
-static inline struct ps_extent *ps_heap_extent(struct perseas_heap *heap, const void *addr)
+/* Returns the extent that contains an address, or NULL. */
+static inline struct ps_extent *ps_heap_find_extent(struct perseas_heap *heap, const void *addr)
 {
 	const unsigned count = atomic_load_explicit(&heap->extent_count, memory_order_relaxed);
 
@@ -217,105 +243,115 @@ static inline struct ps_extent *ps_heap_extent(struct perseas_heap *heap, const 
 	return NULL;
 }
 
-int ps_heap_damaged(const struct ps_extent *extent, uint64_t chunk, const char *fault);
+/* Fails with EHEAP: `fault` ends the sentence that begins with the chunk. */
+int ps_heap_fail_damaged(const struct ps_extent *extent, uint64_t chunk, const char *fault);
 
-/* An object of the heap. */
+/* An object of the heap, as ps_object_find found it. */
 struct ps_found_object {
 	struct ps_extent *extent;
 	uint64_t chunk;
-	struct ps_run *run; /* NULL: a large one */
-	unsigned index;     /* in the run */
-	bool committed;
-	bool leaving; /* an open transaction frees it */
+	struct ps_run *run; /* NULL for a large object */
+	unsigned index;     /* number of the object in the run */
+	bool is_committed;
+	bool is_being_freed; /* an open transaction frees the object */
 	struct perseas_object object;
 };
 
 /* --- edits.c --- */
 
-/* The transaction's edits, with room for one more that takes so many changes. NULL: *rc is why. No
- * lock is held. */
+/* Returns the transaction's edits of this heap, with space for another edit and `changes` deferred
+ * stores reserved, or NULL with *rc set. Caller holds no lock. */
 struct ps_edits *ps_edits_prepare(struct perseas_tx *tx, struct perseas_heap *heap,
                                   unsigned changes, int *rc);
 
-/* The same, for one who may do with room for `least` of the changes. Most often that is there. */
+/* Returns as ps_edits_prepare. Takes the fast path if `least` deferred stores are reserved already:
+ * the edit usually needs no more. */
 static inline struct ps_edits *ps_edits_get(struct perseas_tx *tx, struct perseas_heap *heap,
                                             unsigned least, unsigned changes, int *rc)
 {
 	struct ps_edits *edits = (struct ps_edits *)tx->late;
 
 	if (edits && edits->late.whose == heap && edits->count < edits->capacity &&
-	    edits->kept - edits->used >= least)
+	    edits->changes_kept - edits->changes_used >= least)
 		return edits;
 	return ps_edits_prepare(tx, heap, changes, rc);
 }
 
-/* The edit of this word, which may be new. With the heap's lock. */
+/* Returns the transaction's edit of a word of the run's bitmap; adds one if necessary. Caller holds
+ * the heap's lock and has reserved CHANGES deferred stores. */
 struct ps_edit *ps_edits_word(struct ps_edits *edits, struct ps_run *run, unsigned word);
-/* The same for one who may have kept less room than that takes: NULL, and nothing is changed. */
+/* Returns the edit as ps_edits_word does, or NULL, with nothing changed, if too few deferred stores
+ * are reserved. Caller holds the heap's lock. */
 struct ps_edit *ps_edits_try_word(struct ps_edits *edits, struct ps_run *run, unsigned word);
+/* Appends an edit, with `changes` of the reserved deferred stores. Caller holds the heap's lock. */
 struct ps_edit *ps_edits_add(struct ps_edits *edits, enum ps_edit_kind kind, unsigned changes);
 
-/* Removes the edit of an object that was refused, and frees its room, if the edit changes nothing
- * else. It is the last edit of the transaction, and no savepoint has it. The caller holds the
- * heap's lock. */
+/* Removes an edit whose object was given back, unless the edit changes something else. It must be
+ * the transaction's last edit, made after its last savepoint. Caller holds the heap's lock. */
 void ps_edits_withdraw(struct ps_edits *edits, const struct ps_edit *edit);
 
-/* Those that it has; it has some. */
+/* Returns the transaction's edits of this heap, or NULL if it has none. */
 struct ps_edits *ps_edits_find(struct perseas_tx *tx, const struct perseas_heap *heap);
 
-/* The edit by which the transaction is to free an object. With the heap's lock. */
-struct ps_edit *ps_edits_freeing(struct ps_edits *edits, const struct ps_found_object *found);
+/* Returns the edit by which the transaction frees the object; it must have one. Caller holds the
+ * heap's lock. */
+struct ps_edit *ps_edits_find_free(struct ps_edits *edits, const struct ps_found_object *found);
 
-/* The edit by which the transaction itself allocated an object, or NULL. With the heap's lock. */
-struct ps_edit *ps_edits_owner(struct ps_edits *edits, const struct ps_found_object *found);
+/* Returns the edit by which the transaction allocated the object, or NULL if it did not. Caller
+ * holds the heap's lock. */
+struct ps_edit *ps_edits_find_alloc(struct ps_edits *edits, const struct ps_found_object *found);
 
 /* --- open.c --- */
 
-/* What another function returned with the lock: does what has to be done before that is called
- * again, and returns 1; or passes 0 and codes on. No lock is held. */
-int ps_heap_go_on(struct perseas_heap *heap, int rc, const struct ps_bring *bring);
+/* Provides what a function with the heap's lock needs (rc > 0), and returns 1: call that function
+ * again. Passes 0 and error codes on. Caller holds no lock. */
+int ps_heap_provide_slowly(struct perseas_heap *heap, int rc, const struct ps_heap_need *need);
 
-static inline int ps_heap_again(struct perseas_heap *heap, int rc, const struct ps_bring *bring)
+/* As ps_heap_provide_slowly, which it calls only if rc > 0. */
+static inline int ps_heap_provide(struct perseas_heap *heap, int rc,
+                                  const struct ps_heap_need *need)
 {
-	return rc > 0 ? ps_heap_go_on(heap, rc, bring) : rc;
+	return rc > 0 ? ps_heap_provide_slowly(heap, rc, need) : rc;
 }
 
-/* An extent that is no part of the heap any more; or NULL. */
+/* Frees an extent that the heap no longer has. NULL is allowed. */
 void ps_extent_free(struct ps_extent *extent);
 
 /* --- alloc.c --- */
 
-/* Why the transaction may not change this heap: EINVAL, EENDED. No lock is held. */
-int ps_heap_refuse(struct perseas_tx *tx, const struct perseas_heap *heap);
+/* Fails with the reason why the transaction may not change this heap: EINVAL or EENDED. Caller
+ * holds no lock. */
+int ps_heap_fail_change(struct perseas_tx *tx, const struct perseas_heap *heap);
 
-/* May it? 0, or these. */
+/* Returns 0 if the transaction may change the heap, or fails with EINVAL or EENDED. */
 static inline int ps_heap_may_change(struct perseas_tx *tx, const struct perseas_heap *heap)
 {
-	return tx && heap && tx->p == heap->p && tx->open ? 0 : ps_heap_refuse(tx, heap);
+	return tx && heap && tx->p == heap->p && tx->open ? 0 : ps_heap_fail_change(tx, heap);
 }
 
-/* --- roots.c: with the heap's lock --- */
+/* --- roots.c: the caller holds the heap's lock --- */
 
-/* An object is to be freed by a transaction: does another open one mean a root to lead to it, or
- * can a roll-back of it? 0, ECONFLICT. */
+/* Returns 0 if the transaction may free the object. Fails with ECONFLICT if another open
+ * transaction sets a root to the object, or could roll back to a savepoint where it did. */
 int ps_roots_check_free(const struct ps_edits *edits, const struct ps_found_object *found);
 
 static inline int ps_roots_may_free(const struct ps_edits *edits,
                                     const struct ps_found_object *found)
 {
-	return edits->heap->set_roots ? ps_roots_check_free(edits, found) : 0;
+	return edits->heap->setter_count ? ps_roots_check_free(edits, found) : 0;
 }
 
-/* No open transaction sets this root any more. */
+/* Forgets which transaction sets the root with this index. */
 void ps_root_forget(struct perseas_heap *heap, unsigned place);
 
-/* Where its object is; NULL: nowhere in the heap. */
+/* Returns the address of the root's object, or NULL if it lies outside of the heap. */
 void *ps_root_address(const struct perseas_heap *heap, const struct ps_heap_root *root);
 
 /* --- find.c --- */
 
-/* 0, PS_HEAP_BRING, EOBJECT, EHEAP, ENOMEM. With the heap's lock. */
+/* Finds the object that begins at `addr`, committed or not. Returns 0, PS_HEAP_FETCH, EOBJECT,
+ * EHEAP or ENOMEM. Caller holds the heap's lock. */
 int ps_object_find(struct perseas_heap *heap, const void *addr, struct ps_found_object *found,
-                   struct ps_bring *bring);
+                   struct ps_heap_need *need);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * open.c - a heap is opened, made, and made larger (trim.c makes it smaller). An extent exists from
- * the publish of its two segments on to the transaction that destroys both, and nothing else says
- * how many there are: so a heap whose owner died while it grew has the extent, or has it not.
+ * open.c - opens and creates a heap, and makes it grow (trim.c makes it smaller). An extent exists
+ * from the publish of its two segments until the transaction that destroys both. The number of
+ * extents is recorded nowhere else: so if the owner died while the heap grew, the heap has either
+ * the whole extent or nothing of it.
  */
 #include "heap.h"
 
@@ -16,9 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const uint64_t FIRST = (uint64_t)16 << 20;
+static const uint64_t DEFAULT_SIZE = (uint64_t)16 << 20; /* bytes of a new heap's first extent */
 
-static void segment_name(char *to, const char *heap, const char *part, unsigned index)
+/* Formats the name of a segment of an extent; `part` is "heap" or "meta". */
+static void format_segment_name(char *to, const char *heap, const char *part, unsigned index)
 {
 	snprintf(to, PS_NAME_MAX + 1, "%s.%s.%u", heap, part, index);
 }
@@ -38,7 +40,7 @@ void ps_extent_free(struct ps_extent *extent)
 	free(extent);
 }
 
-static struct ps_extent *extent_new(struct perseas_heap *heap, unsigned index, uint64_t chunks)
+static struct ps_extent *create_extent(struct perseas_heap *heap, unsigned index, uint64_t chunks)
 {
 	struct ps_extent *extent = calloc(1, sizeof(*extent));
 
@@ -48,7 +50,7 @@ static struct ps_extent *extent_new(struct perseas_heap *heap, unsigned index, u
 	extent->heap = heap;
 	extent->index = index;
 	extent->chunks = chunks;
-	extent->lowest = chunks - 1;
+	extent->lowest_free = chunks - 1;
 	extent->known = calloc(chunks, sizeof(*extent->known));
 	extent->runs = calloc(chunks, sizeof(struct ps_run *));
 	extent->spans = calloc(chunks, sizeof(*extent->spans));
@@ -59,34 +61,36 @@ static struct ps_extent *extent_new(struct perseas_heap *heap, unsigned index, u
 	return NULL;
 }
 
-/* Its segments stay mapped as long as they are held, by one heap or another. Admin. */
-static void hold(const struct perseas_heap *heap, unsigned index, int by)
+/* Adds `by` (1 or -1) to the pins of both segments of an extent. Pinned segments stay mapped.
+ * Caller has admin. */
+static void pin_segments(const struct perseas_heap *heap, unsigned index, int by)
 {
 	static const char *const parts[] = { "heap", "meta" };
 	char name[PS_NAME_MAX + 1];
 
 	ps_assert_admin(heap->p);
 	for (unsigned i = 0; i < 2; i++) {
-		segment_name(name, heap->name, parts[i], index);
+		format_segment_name(name, heap->name, parts[i], index);
 		ps_segment_find(heap->p, name)->pins += (unsigned)by;
 	}
 }
 
-/* Where its segments lie, which are held. With the handle's lock, or admin. */
-static void extent_set(struct ps_extent *extent, void *data, void *meta)
+/* Sets where the extent's segments are mapped. They are pinned. Caller holds p->lock or has
+ * admin. */
+static void set_extent_addresses(struct ps_extent *extent, void *data, void *meta)
 {
 	struct perseas *p = extent->heap->p;
 	const char *name = extent->heap->name;
 	char data_name[PS_NAME_MAX + 1], meta_name[PS_NAME_MAX + 1];
 	struct ps_segment *segment;
 
-	segment_name(data_name, name, "heap", extent->index);
-	segment_name(meta_name, name, "meta", extent->index);
+	format_segment_name(data_name, name, "heap", extent->index);
+	format_segment_name(meta_name, name, "meta", extent->index);
 	segment = ps_segment_find(p, data_name);
 	extent->segment = segment->id;
-	extent->heap->moved |= ps_segment_start(segment) != segment->address;
+	extent->heap->has_moved |= ps_segment_start(segment) != segment->address;
 	segment = ps_segment_find(p, meta_name);
-	extent->heap->moved |= ps_segment_start(segment) != segment->address;
+	extent->heap->has_moved |= ps_segment_start(segment) != segment->address;
 	extent->data = data;
 	extent->entries = (struct ps_heap_entry *)((uint8_t *)meta + PS_HEAP_ENTRIES);
 	extent->bitmaps = (uint64_t *)((uint8_t *)meta + ps_heap_bitmaps(extent->chunks));
@@ -101,38 +105,41 @@ static void extent_set(struct ps_extent *extent, void *data, void *meta)
 		extent->heap->roots = (struct ps_heap_root *)((uint8_t *)meta + PS_HEAP_ROOTS);
 }
 
-static void heap_add(struct perseas_heap *heap, struct ps_extent *extent)
+static void add_extent(struct perseas_heap *heap, struct ps_extent *extent)
 {
 	const unsigned count = heap->extent_count;
 
 	ps_biased_lock(&heap->lock);
 	heap->extents[count] = extent;
-	/* Last: who counts extents without the lock reads those that it counted. */
+	/* The count is stored last: a thread that reads it without the lock finds all extents that
+	 * it counts. */
 	atomic_store_explicit(&heap->extent_count, count + 1, memory_order_release);
 	ps_biased_unlock(&heap->lock);
 }
 
-/* --- making them --- */
+/* --- creating extents --- */
 
-static int not_a_heap(const struct perseas_heap *heap, const char *segment, const char *fault)
+static int fail_not_heap(const struct perseas_heap *heap, const char *segment, const char *fault)
 {
 	return ps_fail(heap->p, PERSEAS_EHEAP, "segment '%s' of heap '%s' %s", segment, heap->name,
 	               fault);
 }
 
-/* Is there a segment with a name that an extent is to have? Then *name is that. */
+/* Returns true if the store already has one of the two segments of an extent; *name is then its
+ * name. */
 static bool is_taken(const struct perseas_heap *heap, unsigned index, char *name)
 {
-	segment_name(name, heap->name, "heap", index);
+	format_segment_name(name, heap->name, "heap", index);
 	if (ps_segment_find(heap->p, name))
 		return true;
-	segment_name(name, heap->name, "meta", index);
+	format_segment_name(name, heap->name, "meta", index);
 	return ps_segment_find(heap->p, name) != NULL;
 }
 
+/* Argument of the callbacks of ps_map_birth. */
 struct making {
 	struct perseas_heap *heap;
-	struct ps_extent *extent; /* NULL once it is the heap's */
+	struct ps_extent *extent; /* NULL once the heap has the extent */
 };
 
 static bool is_wanted(void *arg)
@@ -145,46 +152,48 @@ static bool is_wanted(void *arg)
 	       !is_taken(heap, making->extent->index, name);
 }
 
-static void fill(const struct ps_birth *birth, void *arg)
+static void fill_metadata(const struct ps_birth *birth, void *arg)
 {
 	const struct making *making = arg;
 
 	ps_heap_head_seal(birth->segments[1].addr, making->extent->index, making->extent->chunks);
 }
 
-static void born(const struct ps_birth *birth, void *arg)
+static void join_new_extent(const struct ps_birth *birth, void *arg)
 {
 	struct making *making = arg;
 
-	hold(making->heap, making->extent->index, 1);
-	extent_set(making->extent, birth->segments[0].addr, birth->segments[1].addr);
-	heap_add(making->heap, making->extent);
+	pin_segments(making->heap, making->extent->index, 1);
+	set_extent_addresses(making->extent, birth->segments[0].addr, birth->segments[1].addr);
+	add_extent(making->heap, making->extent);
 	making->extent = NULL;
 }
 
-/* The heap gets an extent, unless another thread gave it one meanwhile. */
-static int extent_make(struct perseas_heap *heap, unsigned index, uint64_t chunks)
+/* Creates an extent and adds it to the heap, unless another thread did so in the meantime. */
+static int make_extent(struct perseas_heap *heap, unsigned index, uint64_t chunks)
 {
-	struct making making = { heap, extent_new(heap, index, chunks) };
-	struct ps_birth birth = {
-		.count = 2, .wanted = is_wanted, .fill = fill, .born = born, .arg = &making
-	};
+	struct making making = { heap, create_extent(heap, index, chunks) };
+	struct ps_birth birth = { .count = 2,
+		                  .wanted = is_wanted,
+		                  .fill = fill_metadata,
+		                  .born = join_new_extent,
+		                  .arg = &making };
 	int rc;
 
 	if (!making.extent)
 		return ps_fail(heap->p, PERSEAS_ENOMEM, "no memory for an extent of heap '%s'",
 		               heap->name);
-	segment_name(birth.segments[0].name, heap->name, "heap", index);
+	format_segment_name(birth.segments[0].name, heap->name, "heap", index);
 	birth.segments[0].size = chunks * PS_CHUNK;
-	segment_name(birth.segments[1].name, heap->name, "meta", index);
+	format_segment_name(birth.segments[1].name, heap->name, "meta", index);
 	birth.segments[1].size = ps_heap_meta_size(chunks);
 	rc = ps_map_birth(heap->p, &birth);
 	ps_extent_free(making.extent);
 	return rc;
 }
 
-/* Has it the extent, from this thread or another? If not, and a name is taken, it would be asked
- * for again for ever. 0 also where the name is free again. */
+/* Returns 0 if the heap now has the extent, or can be asked to make it again. Fails if a segment of
+ * the application has one of its names: retrying would never end. */
 static int check_made(struct perseas_heap *heap, unsigned index)
 {
 	char name[PS_NAME_MAX + 1];
@@ -192,37 +201,39 @@ static int check_made(struct perseas_heap *heap, unsigned index)
 
 	if (heap->extent_count > index)
 		return 0;
-	/* Another thread may give it back just now: then the names are still there for a while. */
+	/* While another thread gives the extent back, its segments still exist for a moment. */
 	ps_admin_enter(heap->p);
 	taken = heap->extent_count <= index && is_taken(heap, index, name);
 	ps_admin_leave(heap->p);
-	return taken ? not_a_heap(heap, name,
-	                          "is there already, and no part of it: while it is, the heap "
-	                          "can neither be made nor grow")
+	return taken ? fail_not_heap(heap, name,
+	                             "is there already, and no part of it: while it is, the heap "
+	                             "can neither be made nor grow")
 	             : 0;
 }
 
-/* The chunks of all extents. False: there are not as many extents any more, or already more. */
-static bool count_chunks(struct perseas_heap *heap, unsigned had, uint64_t *all)
+/* Sets *all to the number of chunks of all extents. Returns false if the number of extents is no
+ * longer `extent_count`. */
+static bool count_chunks(struct perseas_heap *heap, unsigned extent_count, uint64_t *all)
 {
 	bool same;
 
 	*all = 0;
 	ps_biased_lock(&heap->lock);
-	same = heap->extent_count == had;
-	for (unsigned i = 0; same && i < had; i++)
+	same = heap->extent_count == extent_count;
+	for (unsigned i = 0; same && i < extent_count; i++)
 		*all += heap->extents[i]->chunks;
 	ps_biased_unlock(&heap->lock);
 	return same;
 }
 
-static int heap_grow(struct perseas_heap *heap, unsigned had, uint64_t chunks)
+/* Adds an extent with at least `chunks` chunks, if the heap still has `had` extents. */
+static int grow_heap(struct perseas_heap *heap, unsigned had, uint64_t chunks)
 {
-	const uint64_t most = heap->most / PS_CHUNK;
+	const uint64_t most = heap->max_size / PS_CHUNK;
 	uint64_t all, more;
 	int rc;
 
-	/* Others may find room now, or see anew how much there is. */
+	/* Another thread changed the heap: let the caller search it again. */
 	if (!count_chunks(heap, had, &all))
 		return 0;
 	if (had == PS_HEAP_EXTENTS)
@@ -237,27 +248,30 @@ static int heap_grow(struct perseas_heap *heap, unsigned had, uint64_t chunks)
 	if (more < chunks)
 		return ps_fail(heap->p, PERSEAS_ELIMIT,
 		               "heap '%s' is full, has %llu bytes, and may have %llu", heap->name,
-		               (unsigned long long)all * PS_CHUNK, (unsigned long long)heap->most);
-	rc = extent_make(heap, had, more);
-	/* Not as much as would be good for the next objects, too, but enough for this one. */
+		               (unsigned long long)all * PS_CHUNK,
+		               (unsigned long long)heap->max_size);
+	rc = make_extent(heap, had, more);
+	/* The mirrors lack memory for the usual size: make the extent just large enough for this
+	 * object. */
 	if (rc == PERSEAS_EMIRRORMEM && more > chunks)
-		rc = extent_make(heap, had, chunks);
-	/* It has grown; whether enough mirrors have it is for commits to say. */
+		rc = make_extent(heap, had, chunks);
+	/* After EINDOUBT the extent exists here. Later commits will say whether enough mirrors have
+	 * it. */
 	return rc && rc != PERSEAS_EINDOUBT ? rc : check_made(heap, had);
 }
 
-int ps_heap_go_on(struct perseas_heap *heap, int rc, const struct ps_bring *bring)
+int ps_heap_provide_slowly(struct perseas_heap *heap, int rc, const struct ps_heap_need *need)
 {
-	if (rc == PS_HEAP_BRING)
-		rc = ps_demand_bring(heap->p, bring->start, bring->end);
+	if (rc == PS_HEAP_FETCH)
+		rc = ps_demand_bring(heap->p, need->start, need->end);
 	else if (rc == PS_HEAP_GROW)
-		rc = heap_grow(heap, bring->had, bring->chunks);
+		rc = grow_heap(heap, need->extent_count, need->chunks);
 	else
 		rc = 0; /* PS_HEAP_AGAIN */
 	return rc ? rc : 1;
 }
 
-/* --- opening them --- */
+/* --- opening existing extents --- */
 
 static const char *roots_fault(const struct ps_heap_root *roots)
 {
@@ -268,15 +282,16 @@ static const char *roots_fault(const struct ps_heap_root *roots)
 	return fault;
 }
 
-/* Maps its segments, which are held then. 0, or 1: another thread gave the extent back just now. */
-static int map_parts(const struct perseas_heap *heap, const char *meta, const char *data, void **at,
-                     void **objects)
+/* Maps and pins the two segments of an extent. Returns 0, 1 if another thread has just given the
+ * extent back, or an error. */
+static int map_segments(const struct perseas_heap *heap, const char *meta, const char *data,
+                        void **at, void **objects)
 {
-	int rc = ps_map_held(heap->p, meta, heap->moves, at);
+	int rc = ps_map_held(heap->p, meta, heap->may_move, at);
 
 	if (rc)
 		return rc == PERSEAS_ENOSEGMENT ? 1 : rc;
-	rc = ps_map_held(heap->p, data, heap->moves, objects);
+	rc = ps_map_held(heap->p, data, heap->may_move, objects);
 	if (!rc)
 		return 0;
 	ps_admin_enter(heap->p);
@@ -290,8 +305,8 @@ static bool is_published(struct perseas *p, const char *name, struct perseas_seg
 	return !perseas_segment(p, name, info) && info->published;
 }
 
-/* The extent that is mapped there joins the heap. */
-static int extent_join(struct perseas_heap *heap, unsigned index, void *at, void *objects,
+/* Checks the metadata of an extent that is mapped, and adds the extent to the heap. */
+static int join_extent(struct perseas_heap *heap, unsigned index, void *at, void *objects,
                        const struct perseas_segment_info *meta,
                        const struct perseas_segment_info *data)
 {
@@ -308,20 +323,20 @@ static int extent_join(struct perseas_heap *heap, unsigned index, void *at, void
 	if (!fault && !index)
 		fault = roots_fault((const void *)((const uint8_t *)at + PS_HEAP_ROOTS));
 	if (fault)
-		return not_a_heap(heap, meta->name, fault);
-	extent = extent_new(heap, index, head->chunks);
+		return fail_not_heap(heap, meta->name, fault);
+	extent = create_extent(heap, index, head->chunks);
 	if (!extent)
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for an extent of heap '%s'",
 		               heap->name);
 	ps_admin_enter(p);
-	extent_set(extent, objects, at);
+	set_extent_addresses(extent, objects, at);
 	ps_admin_leave(p);
-	heap_add(heap, extent);
+	add_extent(heap, extent);
 	return 0;
 }
 
-/* An extent that is there. 0, or 1: there is none of this number. */
-static int extent_open(struct perseas_heap *heap, unsigned index)
+/* Opens the existing extent with this index. Returns 0, 1 if the store has none, or an error. */
+static int open_extent(struct perseas_heap *heap, unsigned index)
 {
 	struct perseas *p = heap->p;
 	struct perseas_segment_info meta, data;
@@ -329,43 +344,44 @@ static int extent_open(struct perseas_heap *heap, unsigned index)
 	void *at, *objects;
 	int rc;
 
-	segment_name(name, heap->name, "meta", index);
-	segment_name(data_name, heap->name, "heap", index);
+	format_segment_name(name, heap->name, "meta", index);
+	format_segment_name(data_name, heap->name, "heap", index);
 	if (!is_published(p, name, &meta))
 		return 1;
-	/* Another thread that has the heap may give the extent back: the metadata goes first. */
+	/* Another thread may be giving the extent back; the segment of metadata disappears
+	 * first. */
 	if (!is_published(p, data_name, &data))
 		return is_published(p, name, &meta)
-		               ? not_a_heap(heap, name, "has no segment of objects")
+		               ? fail_not_heap(heap, name, "has no segment of objects")
 		               : 1;
 	if (meta.size < ps_heap_meta_size(1))
-		return not_a_heap(heap, name, "is not the metadata of a heap");
-	rc = map_parts(heap, name, data_name, &at, &objects);
+		return fail_not_heap(heap, name, "is not the metadata of a heap");
+	rc = map_segments(heap, name, data_name, &at, &objects);
 	if (rc)
 		return rc;
-	/* As they are now: another thread may have had it back and made anew. */
+	/* Look again: another thread may have given the extent back and created a new one. */
 	if (is_published(p, name, &meta) && is_published(p, data_name, &data))
-		rc = extent_join(heap, index, at, objects, &meta, &data);
+		rc = join_extent(heap, index, at, objects, &meta, &data);
 	else
 		rc = 1;
 	if (rc) {
 		ps_admin_enter(p);
-		hold(heap, index, -1);
+		pin_segments(heap, index, -1);
 		ps_admin_leave(p);
 	}
 	return rc;
 }
 
-static int extents_open(struct perseas_heap *heap)
+static int open_extents(struct perseas_heap *heap)
 {
 	int rc = 0;
 
 	while (!rc && heap->extent_count < PS_HEAP_EXTENTS)
-		rc = extent_open(heap, heap->extent_count);
+		rc = open_extent(heap, heap->extent_count);
 	return rc < 0 ? rc : 0;
 }
 
-static void heap_free(struct ps_guest *guest)
+static void free_heap(struct ps_guest *guest)
 {
 	struct perseas_heap *heap = (struct perseas_heap *)guest;
 
@@ -383,24 +399,24 @@ static void heap_free(struct ps_guest *guest)
 	free(heap);
 }
 
-/* Of a heap that was not listed: its segments may be unmapped again. */
-static void heap_drop(struct perseas_heap *heap)
+/* Frees a heap that was not listed, and unpins its segments. */
+static void drop_heap(struct perseas_heap *heap)
 {
 	ps_admin_enter(heap->p);
 	for (unsigned i = 0; i < heap->extent_count; i++)
-		hold(heap, i, -1);
+		pin_segments(heap, i, -1);
 	ps_admin_leave(heap->p);
-	heap_free(&heap->guest);
+	free_heap(&heap->guest);
 }
 
-static struct perseas_heap *heap_new(struct perseas *p, const char *name)
+static struct perseas_heap *create_heap(struct perseas *p, const char *name)
 {
 	struct perseas_heap *heap = calloc(1, sizeof(*heap));
 	unsigned class = 0;
 
 	if (!heap)
 		return NULL;
-	heap->guest.free = heap_free;
+	heap->guest.free = free_heap;
 	heap->p = p;
 	snprintf(heap->name, sizeof(heap->name), "%s", name);
 	ps_biased_init(&heap->lock, p->observing.has_barrier ? p->env : NULL);
@@ -411,25 +427,26 @@ static struct perseas_heap *heap_new(struct perseas *p, const char *name)
 	return heap;
 }
 
-static struct perseas_heap *heap_listed(struct perseas *p, const char *name)
+static struct perseas_heap *find_listed(struct perseas *p, const char *name)
 {
 	struct ps_guest *guest;
 
 	ps_assert_locked(p);
 	for (guest = p->guests; guest; guest = guest->next)
-		if (guest->free == heap_free && !strcmp(((struct perseas_heap *)guest)->name, name))
+		if (guest->free == free_heap && !strcmp(((struct perseas_heap *)guest)->name, name))
 			return (struct perseas_heap *)guest;
 	return NULL;
 }
 
-/* Of two threads that open it at once, the second gets the first one's. */
-static struct perseas_heap *heap_list(struct perseas_heap *heap)
+/* Lists the heap, and returns it. If another thread has listed the same heap, drops this one and
+ * returns the other. */
+static struct perseas_heap *list_heap(struct perseas_heap *heap)
 {
 	struct perseas *p = heap->p;
 	struct perseas_heap *listed;
 
 	pthread_mutex_lock(&p->lock);
-	listed = heap_listed(p, heap->name);
+	listed = find_listed(p, heap->name);
 	if (!listed) {
 		heap->guest.next = p->guests;
 		p->guests = &heap->guest;
@@ -437,13 +454,13 @@ static struct perseas_heap *heap_list(struct perseas_heap *heap)
 	pthread_mutex_unlock(&p->lock);
 	if (!listed)
 		return heap;
-	heap_drop(heap);
+	drop_heap(heap);
 	return listed;
 }
 
-static int heap_open(struct perseas_heap *heap, const struct perseas_heap_options *options)
+static int open_or_create(struct perseas_heap *heap, const struct perseas_heap_options *options)
 {
-	int rc = extents_open(heap);
+	int rc = open_extents(heap);
 
 	if (rc || heap->extent_count)
 		return rc;
@@ -451,18 +468,18 @@ static int heap_open(struct perseas_heap *heap, const struct perseas_heap_option
 		return ps_fail(heap->p, PERSEAS_ENOSEGMENT,
 		               "store '%s' has no heap '%s': give PERSEAS_HEAP_CREATE to make it",
 		               heap->p->store, heap->name);
-	rc = extent_make(heap, 0, (options->first + PS_CHUNK - 1) / PS_CHUNK);
+	rc = make_extent(heap, 0, (options->first + PS_CHUNK - 1) / PS_CHUNK);
 	if (rc || heap->extent_count)
 		return rc;
-	/* Another thread was faster. */
-	rc = extents_open(heap);
+	/* Another thread made the extent first. */
+	rc = open_extents(heap);
 	if (rc || heap->extent_count)
 		return rc;
 	rc = check_made(heap, 0);
-	return rc ? rc : not_a_heap(heap, heap->name, "is mapped, and not published");
+	return rc ? rc : fail_not_heap(heap, heap->name, "is mapped, and not published");
 }
 
-/* `most` counts in whole chunks, as `first` does. */
+/* Checks `first` and `most`, which both count in whole chunks. */
 static int check_sizes(struct perseas *p, struct perseas_heap_options *options)
 {
 	const uint64_t most = options->most / PS_CHUNK;
@@ -481,7 +498,8 @@ static int check_sizes(struct perseas *p, struct perseas_heap_options *options)
 		               (unsigned long long)options->first, (unsigned long long)PS_CHUNK,
 		               (unsigned long long)options->most);
 	if (!options->first)
-		options->first = most && most * PS_CHUNK < FIRST ? most * PS_CHUNK : FIRST;
+		options->first = most && most * PS_CHUNK < DEFAULT_SIZE ? most * PS_CHUNK
+		                                                        : DEFAULT_SIZE;
 	return 0;
 }
 
@@ -510,36 +528,36 @@ static int check_options(struct perseas *p, const char *name,
 	return check_sizes(p, options);
 }
 
-static struct perseas_heap *heap_find(struct perseas *p, const char *name)
+static struct perseas_heap *find_open_heap(struct perseas *p, const char *name)
 {
 	struct perseas_heap *heap;
 
 	pthread_mutex_lock(&p->lock);
-	heap = heap_listed(p, name);
+	heap = find_listed(p, name);
 	pthread_mutex_unlock(&p->lock);
 	return heap;
 }
 
-/* A heap that was not open. */
+/* Opens a heap that this process has not open. */
 static int open_first(struct perseas *p, const char *name,
                       const struct perseas_heap_options *options, struct perseas_heap **out)
 {
-	struct perseas_heap *heap = heap_new(p, name);
+	struct perseas_heap *heap = create_heap(p, name);
 	int rc;
 
 	if (!heap)
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for heap '%s'", name);
-	heap->most = options->most;
-	heap->moves = options->flags & PERSEAS_HEAP_MOVED;
-	rc = heap_open(heap, options);
+	heap->max_size = options->most;
+	heap->may_move = options->flags & PERSEAS_HEAP_MOVED;
+	rc = open_or_create(heap, options);
 	if (!rc) {
-		*out = heap_list(heap);
+		*out = list_heap(heap);
 		return 0;
 	}
-	heap_drop(heap);
-	/* Another thread that was faster may have trimmed it, and had it grow again, while this one
-	 * looked: what that found says nothing of the heap. */
-	*out = heap_find(p, name);
+	drop_heap(heap);
+	/* Another thread may have opened, trimmed and grown the heap in the meantime, and made this
+	 * open fail. Then use that thread's heap. */
+	*out = find_open_heap(p, name);
 	return *out ? 0 : rc;
 }
 
@@ -558,13 +576,13 @@ int perseas_heap_open(perseas_t *p, const char *name, const struct perseas_heap_
 	rc = check_options(p, name, given, &options);
 	if (rc)
 		return rc;
-	heap = heap_find(p, name);
+	heap = find_open_heap(p, name);
 	if (!heap)
 		rc = open_first(p, name, &options, &heap);
 	if (rc)
 		return rc;
 	assert(heap);
-	if (heap->moved && !(options.flags & PERSEAS_HEAP_MOVED))
+	if (heap->has_moved && !(options.flags & PERSEAS_HEAP_MOVED))
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "heap '%s' is open with a segment elsewhere than recorded, where "
 		               "pointers in its objects are not good as they are: give "

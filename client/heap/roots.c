@@ -1,6 +1,6 @@
 /*
- * roots.c - named roots: where an application begins to find its objects again. They lie in the
- * metadata of the first extent, which is here from the open on, and change at commits only.
+ * roots.c - named roots, by which an application finds its objects again. They lie in the metadata
+ * of the first extent, which is in memory from the open on, and change only at commits.
  */
 #include "heap.h"
 #include "../core/cancel.h"
@@ -8,7 +8,10 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { NONE = PS_ROOTS, CHANGES = sizeof(struct ps_heap_root) / PS_LATE_LENGTH };
+enum {
+	NO_PLACE = PS_ROOTS,
+	CHANGES = sizeof(struct ps_heap_root) / PS_LATE_LENGTH, /* deferred stores of a root */
+};
 
 static int check_name(const struct perseas_heap *heap, const char *name)
 {
@@ -20,6 +23,7 @@ static int check_name(const struct perseas_heap *heap, const char *name)
 	return 0;
 }
 
+/* Returns the index of the committed root with that name, or NO_PLACE. */
 static unsigned find_committed(const struct perseas_heap *heap, const char *name)
 {
 	unsigned i = 0;
@@ -29,7 +33,8 @@ static unsigned find_committed(const struct perseas_heap *heap, const char *name
 	return i;
 }
 
-/* The place that the name has or that an open transaction means it to have, or that it may get. */
+/* Returns the index of the root with that name, committed or set by an open transaction, or else of
+ * an unused root, or NO_PLACE. */
 static unsigned find_place(const struct perseas_heap *heap, const char *name)
 {
 	unsigned i = find_committed(heap, name);
@@ -42,7 +47,7 @@ static unsigned find_place(const struct perseas_heap *heap, const char *name)
 	for (i = 0; i < PS_ROOTS; i++)
 		if (!heap->roots[i].name[0] && !heap->known_roots[i].setter)
 			return i;
-	return NONE;
+	return NO_PLACE;
 }
 
 static int check_object(struct perseas_heap *heap, const char *name, uint64_t type,
@@ -54,7 +59,7 @@ static int check_object(struct perseas_heap *heap, const char *name, uint64_t ty
 		               "%p is of type %llu",
 		               name, heap->name, (unsigned long long)type, found->object.addr,
 		               (unsigned long long)found->object.type);
-	if (found->leaving)
+	if (found->is_being_freed)
 		return ps_fail(heap->p, PERSEAS_EOBJECT,
 		               "root '%s' of heap '%s' is to lead to %p, which an open "
 		               "transaction frees",
@@ -62,11 +67,11 @@ static int check_object(struct perseas_heap *heap, const char *name, uint64_t ty
 	return 0;
 }
 
-/* An object that another open transaction allocated may never be. */
-static int check_owner(struct ps_edits *edits, const char *name,
-                       const struct ps_found_object *found)
+/* Refuses an object that another open transaction allocated: it may never be committed. */
+static int check_allocated(struct ps_edits *edits, const char *name,
+                           const struct ps_found_object *found)
 {
-	if (found->committed || ps_edits_owner(edits, found))
+	if (found->is_committed || ps_edits_find_alloc(edits, found))
 		return 0;
 	return ps_fail(edits->heap->p, PERSEAS_EOBJECT,
 	               "root '%s' of heap '%s' is to lead to %p, which another open transaction "
@@ -74,7 +79,7 @@ static int check_owner(struct ps_edits *edits, const char *name,
 	               name, edits->heap->name, found->object.addr);
 }
 
-static struct ps_edit *edit_of(struct ps_edits *edits, unsigned place)
+static struct ps_edit *get_root_edit(struct ps_edits *edits, unsigned place)
 {
 	struct ps_edit *edit;
 
@@ -86,14 +91,14 @@ static struct ps_edit *edit_of(struct ps_edits *edits, unsigned place)
 	return edit;
 }
 
-static int set(struct ps_edits *edits, const char *name, uint64_t type, uint64_t object)
+static int set_root(struct ps_edits *edits, const char *name, uint64_t type, uint64_t object)
 {
 	struct perseas_heap *heap = edits->heap;
 	const unsigned place = find_place(heap, name);
-	struct ps_root_known *known;
+	struct ps_root_state *known;
 	struct ps_edit *edit;
 
-	if (place == NONE)
+	if (place == NO_PLACE)
 		return ps_fail(heap->p, PERSEAS_ELIMIT,
 		               "heap '%s' has %d roots, and can have no more", heap->name,
 		               PS_ROOTS);
@@ -104,10 +109,10 @@ static int set(struct ps_edits *edits, const char *name, uint64_t type, uint64_t
 		               heap->name);
 	if (!object && !known->setter && !heap->roots[place].name[0])
 		return 0;
-	heap->set_roots += !known->setter;
+	heap->setter_count += !known->setter;
 	known->setter = &edits->late;
 	snprintf(known->name, sizeof(known->name), "%s", name);
-	edit = edit_of(edits, place);
+	edit = get_root_edit(edits, place);
 	memset(&edit->root, 0, sizeof(edit->root));
 	known->place = object;
 	known->edit = (unsigned)(edit - edits->list);
@@ -119,21 +124,22 @@ static int set(struct ps_edits *edits, const char *name, uint64_t type, uint64_t
 	return 0;
 }
 
-static uint64_t place_of(const struct ps_found_object *found)
+static uint64_t get_place(const struct ps_found_object *found)
 {
 	return ps_heap_place(found->extent->index,
 	                     (uint64_t)((uint8_t *)found->object.addr - found->extent->data));
 }
 
-/* Does its setter have the root lead there, or can it roll back to a savepoint where it did? */
-static bool leads_to(const struct ps_root_known *known, uint64_t place)
+/* Returns true if the root's setter leads it to the place, or can roll back to a savepoint where it
+ * did. */
+static bool leads_to(const struct ps_root_state *known, uint64_t place)
 {
 	const struct ps_edits *setter = (const struct ps_edits *)known->setter;
 	const struct ps_edits_mark *mark = setter->marks;
 
 	if (known->place == place)
 		return true;
-	/* Older ones have no more edits than newer ones. */
+	/* An older copy has no more edits than a newer one. */
 	for (; mark && known->edit < mark->count; mark = mark->older)
 		if (mark->list[known->edit].root.place == place)
 			return true;
@@ -143,10 +149,10 @@ static bool leads_to(const struct ps_root_known *known, uint64_t place)
 int ps_roots_check_free(const struct ps_edits *edits, const struct ps_found_object *found)
 {
 	const struct perseas_heap *heap = edits->heap;
-	const uint64_t place = place_of(found);
+	const uint64_t place = get_place(found);
 
 	for (unsigned i = 0; i < PS_ROOTS; i++) {
-		const struct ps_root_known *known = &heap->known_roots[i];
+		const struct ps_root_state *known = &heap->known_roots[i];
 
 		if (known->setter && known->setter != &edits->late && leads_to(known, place))
 			return ps_fail(heap->p, PERSEAS_ECONFLICT,
@@ -160,30 +166,30 @@ int ps_roots_check_free(const struct ps_edits *edits, const struct ps_found_obje
 
 void ps_root_forget(struct perseas_heap *heap, unsigned place)
 {
-	struct ps_root_known *known = &heap->known_roots[place];
+	struct ps_root_state *known = &heap->known_roots[place];
 
-	assert(known->setter && heap->set_roots > 0);
-	heap->set_roots--;
+	assert(known->setter && heap->setter_count > 0);
+	heap->setter_count--;
 	memset(known, 0, sizeof(*known));
 }
 
 static int set_locked(struct ps_edits *edits, const char *name, uint64_t type, void *addr,
-                      struct ps_bring *bring)
+                      struct ps_heap_need *need)
 {
 	struct perseas_heap *heap = edits->heap;
 	struct ps_found_object found;
 	int rc;
 
 	if (!addr)
-		return set(edits, name, type, 0);
-	rc = ps_object_find(heap, addr, &found, bring);
+		return set_root(edits, name, type, 0);
+	rc = ps_object_find(heap, addr, &found, need);
 	if (!rc)
 		rc = check_object(heap, name, type, &found);
 	if (!rc)
-		rc = check_owner(edits, name, &found);
+		rc = check_allocated(edits, name, &found);
 	if (rc)
 		return rc;
-	return set(edits, name, type, place_of(&found));
+	return set_root(edits, name, type, get_place(&found));
 }
 
 int perseas_root_set(perseas_tx_t *tx, perseas_heap_t *heap, const char *name, uint64_t type,
@@ -191,7 +197,7 @@ int perseas_root_set(perseas_tx_t *tx, perseas_heap_t *heap, const char *name, u
 {
 	PS_UNCANCELLED;
 	struct ps_edits *edits;
-	struct ps_bring bring;
+	struct ps_heap_need need;
 	int rc = ps_heap_may_change(tx, heap);
 
 	if (!rc)
@@ -203,14 +209,14 @@ int perseas_root_set(perseas_tx_t *tx, perseas_heap_t *heap, const char *name, u
 		if (!edits)
 			return rc;
 		ps_biased_lock(&heap->lock);
-		rc = set_locked(edits, name, type, addr, &bring);
+		rc = set_locked(edits, name, type, addr, &need);
 		ps_biased_unlock(&heap->lock);
-		rc = ps_heap_again(heap, rc, &bring);
+		rc = ps_heap_provide(heap, rc, &need);
 	} while (rc > 0);
 	return rc;
 }
 
-static unsigned extent_of(const struct ps_heap_root *root)
+static unsigned get_extent(const struct ps_heap_root *root)
 {
 	return (unsigned)(root->place >> 48) - 1;
 }
@@ -218,7 +224,7 @@ static unsigned extent_of(const struct ps_heap_root *root)
 void *ps_root_address(const struct perseas_heap *heap, const struct ps_heap_root *root)
 {
 	const uint64_t offset = root->place & (((uint64_t)1 << 48) - 1);
-	const unsigned extent = extent_of(root);
+	const unsigned extent = get_extent(root);
 
 	if (extent >= heap->extent_count || offset >= heap->extents[extent]->chunks * PS_CHUNK)
 		return NULL;
@@ -226,7 +232,7 @@ void *ps_root_address(const struct perseas_heap *heap, const struct ps_heap_root
 }
 
 static int get_locked(struct perseas_heap *heap, const char *name, uint64_t type, void **addr,
-                      struct ps_bring *bring)
+                      struct ps_heap_need *need)
 {
 	const unsigned place = find_committed(heap, name);
 	const struct ps_heap_root *root;
@@ -234,7 +240,7 @@ static int get_locked(struct perseas_heap *heap, const char *name, uint64_t type
 	void *at;
 	int rc;
 
-	if (place == NONE)
+	if (place == NO_PLACE)
 		return 0;
 	root = &heap->roots[place];
 	if (root->type != type)
@@ -243,7 +249,7 @@ static int get_locked(struct perseas_heap *heap, const char *name, uint64_t type
 		               heap->name, (unsigned long long)root->type,
 		               (unsigned long long)type);
 	at = ps_root_address(heap, root);
-	if (!at && extent_of(root) >= heap->extent_count && extent_of(root) < PS_HEAP_EXTENTS)
+	if (!at && get_extent(root) >= heap->extent_count && get_extent(root) < PS_HEAP_EXTENTS)
 		return ps_fail(
 			heap->p, PERSEAS_EOBJECT,
 			"root '%s' of heap '%s' leads to where its object was freed, and the "
@@ -252,8 +258,8 @@ static int get_locked(struct perseas_heap *heap, const char *name, uint64_t type
 	if (!at)
 		return ps_fail(heap->p, PERSEAS_EHEAP, "root '%s' leads out of heap '%s'", name,
 		               heap->name);
-	rc = ps_object_find(heap, at, &found, bring);
-	if (!rc && (!found.committed || found.object.type != type))
+	rc = ps_object_find(heap, at, &found, need);
+	if (!rc && (!found.is_committed || found.object.type != type))
 		rc = ps_fail(heap->p, PERSEAS_EOBJECT,
 		             "root '%s' of heap '%s' leads to %p, where its object was freed", name,
 		             heap->name, at);
@@ -265,7 +271,7 @@ static int get_locked(struct perseas_heap *heap, const char *name, uint64_t type
 int perseas_root(perseas_heap_t *heap, const char *name, uint64_t type, void **addr)
 {
 	PS_UNCANCELLED;
-	struct ps_bring bring;
+	struct ps_heap_need need;
 	int rc = check_name(heap, name);
 
 	if (rc)
@@ -275,9 +281,9 @@ int perseas_root(perseas_heap_t *heap, const char *name, uint64_t type, void **a
 	*addr = NULL;
 	do {
 		ps_biased_lock(&heap->lock);
-		rc = get_locked(heap, name, type, addr, &bring);
+		rc = get_locked(heap, name, type, addr, &need);
 		ps_biased_unlock(&heap->lock);
-		rc = ps_heap_again(heap, rc, &bring);
+		rc = ps_heap_provide(heap, rc, &need);
 	} while (rc > 0);
 	return rc;
 }

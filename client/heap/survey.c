@@ -1,51 +1,54 @@
 /*
- * survey.c - going over all chunks of a heap: to walk its objects, to count them, and to hold the
- * metadata against itself and against what this process made of it. The lock is had for one chunk
- * at a time.
+ * survey.c - visits all chunks of a heap: to walk its objects, to count them, and to check that the
+ * metadata is consistent, in itself and with the runs that this process built from it. The heap's
+ * lock is held for one chunk at a time.
  */
 #include "heap.h"
 #include "../core/cancel.h"
 
 #include <stdlib.h>
 
-/* A chunk as it is committed. */
+/* The committed state of a chunk. */
 struct chunk_seen {
 	struct ps_extent *extent;
 	uint64_t chunk;
-	struct ps_heap_entry entry; /* FREE also for a run without objects */
+	struct ps_heap_entry entry; /* PS_CHUNK_FREE also for a run without objects */
 	uint64_t bits[PS_CHUNK_WORDS];
 };
 
-/* It is NULL, or called with the lock for each chunk that begins something: to take a closer look.
- * 0, PS_HEAP_BRING or a code. */
-typedef int look(const struct chunk_seen *seen, struct ps_bring *bring, void *arg);
+/* Inspects a chunk that begins an object or a run, or is free. Called with the heap's lock. Returns
+ * 0, a PS_HEAP_… result or an error code. */
+typedef int inspect_fn(const struct chunk_seen *seen, struct ps_heap_need *need, void *arg);
 
-/* Without the lock; a result that is not 0 ends the survey. */
-typedef int tell(const struct chunk_seen *seen, void *arg);
+/* Reports a chunk to the caller of the survey. Called without the lock. Any result but 0 ends the
+ * survey. */
+typedef int report_fn(const struct chunk_seen *seen, void *arg);
 
-/* What is committed at a chunk. 0 and *next, PS_HEAP_BRING, EHEAP. */
-static int see(struct chunk_seen *seen, uint64_t *next, struct ps_bring *bring)
+/* Reads the committed state of chunk seen->chunk, and sets *next to the chunk after it. Returns 0,
+ * PS_HEAP_FETCH or EHEAP. */
+static int read_chunk(struct chunk_seen *seen, uint64_t *next, struct ps_heap_need *need)
 {
 	struct ps_extent *extent = seen->extent;
 	const uint64_t chunk = seen->chunk;
 	const uint64_t *bits = ps_chunk_bits(extent, chunk);
 	const char *fault;
-	int rc = ps_heap_here(extent, &extent->entries[chunk], sizeof(seen->entry), bring);
+	int rc = ps_heap_require(extent, &extent->entries[chunk], sizeof(seen->entry), need);
 
 	if (!rc)
-		rc = ps_heap_here(extent, bits, sizeof(seen->bits), bring);
+		rc = ps_heap_require(extent, bits, sizeof(seen->bits), need);
 	if (rc)
 		return rc;
 	seen->entry = extent->entries[chunk];
 	memcpy(seen->bits, bits, sizeof(seen->bits));
-	/* What the entry says of a chunk that became a part of a large object does not count. */
+	/* The entry of a chunk that a large object covers does not count. The object may be
+	 * uncommitted, or newer than this survey's visit of its first chunk. */
 	if (extent->known[chunk] == PS_KNOWN_TAIL)
 		seen->entry = (struct ps_heap_entry){ 0 };
 	fault = ps_heap_entry_fault(&seen->entry, chunk, extent->chunks);
 	if (!fault)
 		fault = ps_heap_bits_fault(&seen->entry, seen->bits);
 	if (fault)
-		return ps_heap_damaged(extent, chunk, fault);
+		return ps_heap_fail_damaged(extent, chunk, fault);
 	*next = chunk + (seen->entry.state == PS_CHUNK_LARGE ? seen->entry.span : 1);
 	if (seen->entry.state == PS_CHUNK_RUN && !ps_bits_any(seen->bits, PS_CHUNK_WORDS))
 		seen->entry.state = PS_CHUNK_FREE;
@@ -53,57 +56,57 @@ static int see(struct chunk_seen *seen, uint64_t *next, struct ps_bring *bring)
 }
 
 static int survey_chunk(struct perseas_heap *heap, struct chunk_seen *seen, uint64_t *next,
-                        look *looks, void *arg)
+                        inspect_fn *inspect, void *arg)
 {
-	struct ps_bring bring;
+	struct ps_heap_need need;
 	int rc;
 
 	do {
 		ps_biased_lock(&heap->lock);
-		rc = see(seen, next, &bring);
-		if (!rc && looks)
-			rc = looks(seen, &bring, arg);
+		rc = read_chunk(seen, next, &need);
+		if (!rc && inspect)
+			rc = inspect(seen, &need, arg);
 		ps_biased_unlock(&heap->lock);
-		rc = ps_heap_again(heap, rc, &bring);
+		rc = ps_heap_provide(heap, rc, &need);
 	} while (rc > 0);
 	return rc;
 }
 
-static int survey_extent(struct perseas_heap *heap, struct ps_extent *extent, look *looks,
-                         tell *tells, void *arg)
+static int survey_extent(struct perseas_heap *heap, struct ps_extent *extent, inspect_fn *inspect,
+                         report_fn *report, void *arg)
 {
 	struct chunk_seen seen = { .extent = extent };
 	uint64_t next = 0;
 	int rc = 0;
 
 	for (seen.chunk = 0; seen.chunk < seen.extent->chunks && !rc; seen.chunk = next) {
-		rc = survey_chunk(heap, &seen, &next, looks, arg);
-		if (!rc && tells)
-			rc = tells(&seen, arg);
+		rc = survey_chunk(heap, &seen, &next, inspect, arg);
+		if (!rc && report)
+			rc = report(&seen, arg);
 	}
 	return rc;
 }
 
-static void surveys(struct perseas_heap *heap, int more)
+static void count_survey(struct perseas_heap *heap, int more)
 {
 	ps_biased_lock(&heap->lock);
-	heap->surveys += (unsigned)more;
+	heap->survey_count += (unsigned)more;
 	ps_biased_unlock(&heap->lock);
 }
 
-static int survey(struct perseas_heap *heap, look *looks, tell *tells, void *arg)
+static int survey_heap(struct perseas_heap *heap, inspect_fn *inspect, report_fn *report, void *arg)
 {
 	int rc = 0;
 
-	/* Meanwhile no extent goes. */
-	surveys(heap, 1);
+	/* While survey_count is not 0, no extent is given back. */
+	count_survey(heap, 1);
 	for (unsigned i = 0; i < heap->extent_count && !rc; i++)
-		rc = survey_extent(heap, heap->extents[i], looks, tells, arg);
-	surveys(heap, -1);
+		rc = survey_extent(heap, heap->extents[i], inspect, report, arg);
+	count_survey(heap, -1);
 	return rc;
 }
 
-/* --- walk --- */
+/* --- perseas_heap_walk --- */
 
 struct walk {
 	uint64_t type;
@@ -111,8 +114,9 @@ struct walk {
 	void *arg;
 };
 
-/* The function that is called may have freed objects, and others may have. */
-static bool is_there(const struct chunk_seen *seen, unsigned word, uint64_t bit)
+/* Returns true if the object is still there: the application's function, or another transaction,
+ * may have freed it. */
+static bool is_still_there(const struct chunk_seen *seen, unsigned word, uint64_t bit)
 {
 	const struct ps_heap_entry *entry = &seen->extent->entries[seen->chunk];
 	struct perseas_heap *heap = seen->extent->heap;
@@ -138,7 +142,7 @@ static int walk_run(const struct chunk_seen *seen, uint8_t *base, const struct w
 		for (; bits && !rc; bits &= bits - 1) {
 			const unsigned bit = (unsigned)__builtin_ctzll(bits);
 
-			if (!is_there(seen, word, (uint64_t)1 << bit))
+			if (!is_still_there(seen, word, (uint64_t)1 << bit))
 				continue;
 			object.addr = base + (word * 64 + bit) * object.size;
 			rc = walk->each(walk->arg, &object);
@@ -170,10 +174,10 @@ int perseas_heap_walk(perseas_heap_t *heap, uint64_t type,
 	if (!heap || !each)
 		return ps_fail(heap ? heap->p : NULL, PERSEAS_EINVAL,
 		               "a walk needs a heap and a function");
-	return survey(heap, NULL, walk_chunk, &walk);
+	return survey_heap(heap, NULL, walk_chunk, &walk);
 }
 
-/* --- statistics --- */
+/* --- perseas_heap_stat --- */
 
 static unsigned count_bits(const uint64_t *bits)
 {
@@ -217,7 +221,7 @@ int perseas_heap_stat(perseas_heap_t *heap, struct perseas_heap_stat *stat)
 		return ps_fail(heap ? heap->p : NULL, PERSEAS_EINVAL,
 		               "statistics need a heap and a place for them");
 	memset(stat, 0, sizeof(*stat));
-	rc = survey(heap, NULL, count_chunk, stat);
+	rc = survey_heap(heap, NULL, count_chunk, stat);
 	ps_biased_lock(&heap->lock);
 	stat->extents = heap->extent_count;
 	for (unsigned i = 0; i < heap->extent_count; i++)
@@ -230,9 +234,10 @@ int perseas_heap_stat(perseas_heap_t *heap, struct perseas_heap_stat *stat)
 	return rc;
 }
 
-/* --- check --- */
+/* --- perseas_heap_check --- */
 
-/* A chunk is a run here: is what is taken what is committed, but for what open transactions do? */
+/* Returns what is wrong with a chunk that is PS_KNOWN_RUN, or NULL. `quiet`: no transaction has
+ * edits, so the run's bitmap must equal the committed one. */
 static const char *run_fault(const struct chunk_seen *seen, bool quiet)
 {
 	const struct ps_run *run = seen->extent->runs[seen->chunk];
@@ -243,9 +248,9 @@ static const char *run_fault(const struct chunk_seen *seen, bool quiet)
 	if (seen->entry.state == PS_CHUNK_RUN &&
 	    (seen->entry.class != run->bin->class || seen->entry.type != run->bin->type))
 		return "is of another class or type here than in its metadata";
-	for (unsigned word = 0; word < run->words; word++) {
-		const uint64_t none = word == run->words - 1u && run->objects % 64
-		                              ? ~(uint64_t)0 << run->objects % 64
+	for (unsigned word = 0; word < run->word_count; word++) {
+		const uint64_t none = word == run->word_count - 1u && run->object_count % 64
+		                              ? ~(uint64_t)0 << run->object_count % 64
 		                              : 0;
 
 		room += (unsigned)__builtin_popcountll(~run->taken[word]);
@@ -253,12 +258,13 @@ static const char *run_fault(const struct chunk_seen *seen, bool quiet)
 			return "has an object that counts as free here";
 		if (quiet && (run->taken[word] & ~none) != seen->bits[word])
 			return "has room that is reserved here, and no transaction is open";
-		if (quiet && run->leaving[word])
+		if (quiet && run->freeing[word])
 			return "has an object that is being freed here, and no transaction is open";
 	}
-	return room == run->room ? NULL : "has other room than is counted here";
+	return room == run->free_count ? NULL : "has other room than is counted here";
 }
 
+/* Returns how the committed state of a chunk contradicts what this process knows of it, or NULL. */
 static const char *known_fault(const struct chunk_seen *seen, bool quiet)
 {
 	switch (seen->extent->known[seen->chunk]) {
@@ -269,12 +275,12 @@ static const char *known_fault(const struct chunk_seen *seen, bool quiet)
 		               ? NULL
 		               : "counts as free here, and has objects in its metadata";
 	case PS_KNOWN_LARGE:
-	case PS_KNOWN_FREED:
+	case PS_KNOWN_FREEING:
 		if (seen->entry.state == PS_CHUNK_LARGE
 		            ? seen->entry.span != seen->extent->spans[seen->chunk]
 		            : quiet)
 			return "is a large object here, and not in its metadata";
-		return quiet && seen->extent->known[seen->chunk] == PS_KNOWN_FREED
+		return quiet && seen->extent->known[seen->chunk] == PS_KNOWN_FREEING
 		               ? "is being freed here, and no transaction is open"
 		               : NULL;
 	default:
@@ -282,31 +288,34 @@ static const char *known_fault(const struct chunk_seen *seen, bool quiet)
 	}
 }
 
-enum { SLICE = 64 }; /* chunks of a large object that are looked at before others have the lock */
+/* Chunks of a large object that are checked before other threads may have the lock. */
+enum { SLICE = 64 };
 
 struct check {
 	const struct perseas_heap *heap;
-	const struct ps_extent *extent; /* that a large object was found in last; */
-	uint64_t chunk, done;           /* where, and how many chunks of it were looked at */
+	const struct ps_extent *extent; /* of the large object that is being checked */
+	uint64_t chunk, done; /* its first chunk, and how many of its chunks were checked */
 };
 
-static int check_covered(struct ps_extent *extent, uint64_t first, uint64_t chunk,
-                         struct ps_bring *bring)
+static int check_covered_chunk(struct ps_extent *extent, uint64_t first, uint64_t chunk,
+                               struct ps_heap_need *need)
 {
 	const uint64_t *bits = ps_chunk_bits(extent, chunk);
 	const char *fault;
-	int rc = ps_heap_here(extent, &extent->entries[chunk], sizeof(*extent->entries), bring);
+	int rc = ps_heap_require(extent, &extent->entries[chunk], sizeof(*extent->entries), need);
 
 	if (!rc)
-		rc = ps_heap_here(extent, bits, PS_CHUNK_WORDS * sizeof(*bits), bring);
+		rc = ps_heap_require(extent, bits, PS_CHUNK_WORDS * sizeof(*bits), need);
 	if (rc)
 		return rc;
 	fault = ps_heap_covered_fault(extent->entries, bits, first, chunk, extent->chunks);
-	return fault ? ps_heap_damaged(extent, chunk, fault) : 0;
+	return fault ? ps_heap_fail_damaged(extent, chunk, fault) : 0;
 }
 
-/* Nothing else may be where a large object is. One that comes to be there meanwhile is new. */
-static int check_tail(const struct chunk_seen *seen, struct ps_bring *bring, struct check *check)
+/* Checks that the chunks of a large object contain nothing else. An object that is allocated there
+ * while the check has let go of the lock is a new one, which the check need not visit. */
+static int check_large(const struct chunk_seen *seen, struct ps_heap_need *need,
+                       struct check *check)
 {
 	struct ps_extent *extent = seen->extent;
 	const uint64_t span = seen->entry.span;
@@ -318,7 +327,8 @@ static int check_tail(const struct chunk_seen *seen, struct ps_bring *bring, str
 	check->chunk = seen->chunk;
 	end = span - check->done < SLICE ? span : check->done + SLICE;
 	for (; check->done < end; check->done++) {
-		const int rc = check_covered(extent, seen->chunk, seen->chunk + check->done, bring);
+		const int rc = check_covered_chunk(extent, seen->chunk, seen->chunk + check->done,
+		                                   need);
 
 		if (rc)
 			return rc;
@@ -326,17 +336,17 @@ static int check_tail(const struct chunk_seen *seen, struct ps_bring *bring, str
 	return end < span ? PS_HEAP_AGAIN : 0;
 }
 
-static int check_chunk(const struct chunk_seen *seen, struct ps_bring *bring, void *arg)
+static int check_chunk(const struct chunk_seen *seen, struct ps_heap_need *need, void *arg)
 {
 	struct check *check = arg;
-	const char *fault = known_fault(seen, check->heap->pending == 0);
+	const char *fault = known_fault(seen, check->heap->pending_edits == 0);
 
 	if (fault)
-		return ps_heap_damaged(seen->extent, seen->chunk, fault);
-	return seen->entry.state == PS_CHUNK_LARGE ? check_tail(seen, bring, check) : 0;
+		return ps_heap_fail_damaged(seen->extent, seen->chunk, fault);
+	return seen->entry.state == PS_CHUNK_LARGE ? check_large(seen, need, check) : 0;
 }
 
-static int check_root(struct perseas_heap *heap, unsigned place, struct ps_bring *bring)
+static int check_root(struct perseas_heap *heap, unsigned place, struct ps_heap_need *need)
 {
 	const struct ps_heap_root *root = &heap->roots[place];
 	const char *fault = ps_heap_root_fault(root);
@@ -353,8 +363,9 @@ static int check_root(struct perseas_heap *heap, unsigned place, struct ps_bring
 	if (!root->name[0])
 		return 0;
 	at = ps_root_address(heap, root);
-	rc = at ? ps_object_find(heap, at, &found, bring) : PERSEAS_EOBJECT;
-	if (rc == PERSEAS_EOBJECT || (!rc && (!found.committed || found.object.type != root->type)))
+	rc = at ? ps_object_find(heap, at, &found, need) : PERSEAS_EOBJECT;
+	if (rc == PERSEAS_EOBJECT ||
+	    (!rc && (!found.is_committed || found.object.type != root->type)))
 		return ps_fail(heap->p, PERSEAS_EHEAP,
 		               "root '%s' of heap '%s' does not lead to an object of type %llu",
 		               root->name, heap->name, (unsigned long long)root->type);
@@ -365,18 +376,18 @@ int perseas_heap_check(perseas_heap_t *heap)
 {
 	PS_UNCANCELLED;
 	struct check check = { .heap = heap };
-	struct ps_bring bring;
+	struct ps_heap_need need;
 	int rc;
 
 	if (!heap)
 		return ps_fail(NULL, PERSEAS_EINVAL, "heap is NULL");
-	rc = survey(heap, check_chunk, NULL, &check);
+	rc = survey_heap(heap, check_chunk, NULL, &check);
 	for (unsigned i = 0; i < PS_ROOTS && !rc; i++) {
 		do {
 			ps_biased_lock(&heap->lock);
-			rc = check_root(heap, i, &bring);
+			rc = check_root(heap, i, &need);
 			ps_biased_unlock(&heap->lock);
-			rc = ps_heap_again(heap, rc, &bring);
+			rc = ps_heap_provide(heap, rc, &need);
 		} while (rc > 0);
 	}
 	return rc;

@@ -1,52 +1,54 @@
 /*
- * trim.c - perseas_heap_trim: a heap gives extents back in which nothing is. The program calls it.
- * Nothing says how many extents there are but the segments of the store. So what ends an extent is
- * one transaction that destroys both its segments, and no owner ever finds half of it.
+ * trim.c - perseas_heap_trim: gives extents that have no objects back to the mirrors. The number of
+ * extents is recorded only by the store's segments. So an extent ends by one transaction that
+ * destroys both of its segments, and no owner ever finds half of one.
  *
- * Only the last extents go: an owner that opens the heap counts them up to the first that is not
- * there, and the place of an object (ps_heap_place) has the number of its extent.
+ * Only the last extents can go. An owner that opens the heap counts extents up to the first missing
+ * one, and an object's place (ps_heap_place) contains the index of its extent.
  */
 #include "heap.h"
 
 #include "../open/map.h"
 #include "../core/cancel.h"
 
+/* State of one perseas_heap_trim; argument of the callbacks of ps_map_death. */
 struct trimming {
 	struct perseas_heap *heap;
-	uint64_t keep;                           /* bytes for objects */
-	struct ps_extent *gone[PS_HEAP_EXTENTS]; /* the last one first */
+	uint64_t keep;                           /* bytes for objects that the heap keeps */
+	struct ps_extent *gone[PS_HEAP_EXTENTS]; /* the extents given back, the last one first */
 	unsigned count;
-	uint64_t bytes; /* that these have for objects */
+	uint64_t bytes; /* bytes for objects in `gone` */
 };
 
-static uint64_t bytes_of(const struct ps_extent *extent)
+static uint64_t extent_bytes(const struct ps_extent *extent)
 {
 	return extent->chunks * PS_CHUNK;
 }
 
-/* The bytes of the extents before this one. */
+/* Returns the bytes for objects in the extents before this one. */
 static uint64_t bytes_before(const struct perseas_heap *heap, unsigned index)
 {
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < index; i++)
-		bytes += bytes_of(heap->extents[i]);
+		bytes += extent_bytes(heap->extents[i]);
 	return bytes;
 }
 
-/* May it go, as far as sizes say? The first one has the roots. With the heap's lock. */
+/* Returns true if the heap can keep `keep` bytes without this extent. The first extent holds the
+ * roots and always stays. Caller holds the heap's lock. */
 static bool is_beyond(const struct perseas_heap *heap, unsigned index, uint64_t keep)
 {
 	return index > 0 && index < heap->extent_count && bytes_before(heap, index) >= keep;
 }
 
-/* --- before --- */
+/* --- looking for empty extents --- */
 
-/* Is nothing in the extent, and may it go? Learns what its chunks are, which may take long, while
- * others use the heap. */
-static int look(struct perseas_heap *heap, unsigned index, uint64_t keep, bool *empty)
+/* Sets *empty to whether the extent is empty and may go. Examining its chunks may take long; other
+ * threads use the heap in the meantime. */
+static int check_empty(struct perseas_heap *heap, unsigned index, uint64_t keep, bool *empty)
 {
-	struct ps_bring bring;
+	struct ps_heap_need need;
 	uint64_t looked = 0;
 	int rc;
 
@@ -55,66 +57,67 @@ static int look(struct perseas_heap *heap, unsigned index, uint64_t keep, bool *
 		rc = 0;
 		ps_biased_lock(&heap->lock);
 		if (is_beyond(heap, index, keep))
-			rc = ps_extent_look(heap->extents[index], &looked, empty, &bring);
+			rc = ps_extent_check_empty(heap->extents[index], &looked, empty, &need);
 		ps_biased_unlock(&heap->lock);
-		rc = ps_heap_again(heap, rc, &bring);
+		rc = ps_heap_provide(heap, rc, &need);
 	} while (rc > 0);
 	return rc;
 }
 
-/* Is there an extent to give back? Commits are not held up where there is none. */
-static int find(struct perseas_heap *heap, uint64_t keep, bool *any)
+/* Sets *any to whether the heap has an extent to give back. ps_map_death holds up commits, so it is
+ * called only if there is one. */
+static int find_empty(struct perseas_heap *heap, uint64_t keep, bool *any)
 {
 	bool empty = true;
 	int rc = 0;
 
 	*any = false;
 	for (unsigned i = heap->extent_count; i-- > 0 && empty && !rc;) {
-		rc = look(heap, i, keep, &empty);
+		rc = check_empty(heap, i, keep, &empty);
 		*any |= empty && !rc;
 	}
 	return rc;
 }
 
-/* --- then --- */
+/* --- giving extents back --- */
 
-/* Does this heap alone hold the segment, and has no open transaction ranges there? Those of objects
- * that another one freed since, for instance. */
-static bool is_at_rest(struct perseas *p, uint32_t id)
+/* Returns true if only this heap pins the segment, and no open transaction has declared ranges in
+ * it. A transaction may still have ranges of objects that another one has freed since. */
+static bool is_unused(struct perseas *p, uint32_t id)
 {
 	const struct ps_segment *segment = ps_segment_by_id(p, id);
 
 	return segment->pins == 1 && !ps_map_in_use(p, segment);
 }
 
-static bool may_go(const struct trimming *t)
+static bool can_remove_last(const struct trimming *t)
 {
 	const struct perseas_heap *heap = t->heap;
 	const unsigned last = heap->extent_count - 1;
 
-	return !heap->surveys && is_beyond(heap, last, t->keep) &&
+	return !heap->survey_count && is_beyond(heap, last, t->keep) &&
 	       ps_extent_is_empty(heap->extents[last]) &&
-	       is_at_rest(heap->p, heap->extents[last]->segment) &&
-	       is_at_rest(heap->p, heap->extents[last]->meta.segment);
+	       is_unused(heap->p, heap->extents[last]->segment) &&
+	       is_unused(heap->p, heap->extents[last]->meta.segment);
 }
 
-/* Takes extents out of the heap: nobody allocates there, or looks there, from now on. */
-static void choose(struct ps_death *death, void *arg)
+/* Removes the extents from the heap: no thread allocates or searches in them from now on. */
+static void choose_extents(struct ps_death *death, void *arg)
 {
 	struct trimming *t = arg;
 	struct perseas_heap *heap = t->heap;
 
 	pthread_mutex_lock(&heap->p->lock);
 	ps_biased_lock(&heap->lock);
-	while (may_go(t)) {
+	while (can_remove_last(t)) {
 		const unsigned last = heap->extent_count - 1;
 		struct ps_extent *extent = heap->extents[last];
 
 		heap->extents[last] = NULL;
 		heap->extent_count = last;
 		t->gone[t->count++] = extent;
-		t->bytes += bytes_of(extent);
-		/* Who opens the heap meanwhile relies on this order (extent_open). */
+		t->bytes += extent_bytes(extent);
+		/* open_extent relies on this order: metadata first. */
 		death->ids[death->count++] = extent->meta.segment;
 		death->ids[death->count++] = extent->segment;
 	}
@@ -122,7 +125,8 @@ static void choose(struct ps_death *death, void *arg)
 	pthread_mutex_unlock(&heap->p->lock);
 }
 
-static void stay(void *arg)
+/* Puts the extents back into the heap after their segments were not destroyed. */
+static void restore_extents(void *arg)
 {
 	struct trimming *t = arg;
 	struct perseas_heap *heap = t->heap;
@@ -140,7 +144,7 @@ int perseas_heap_trim(perseas_heap_t *heap, uint64_t keep, uint64_t *given)
 {
 	PS_UNCANCELLED;
 	struct trimming t = { .heap = heap, .keep = keep };
-	struct ps_death death = { .choose = choose, .stay = stay, .arg = &t };
+	struct ps_death death = { .choose = choose_extents, .stay = restore_extents, .arg = &t };
 	bool any;
 	int rc;
 
@@ -148,11 +152,11 @@ int perseas_heap_trim(perseas_heap_t *heap, uint64_t keep, uint64_t *given)
 		*given = 0;
 	if (!heap)
 		return ps_fail(NULL, PERSEAS_EINVAL, "heap is NULL");
-	rc = find(heap, keep, &any);
+	rc = find_empty(heap, keep, &any);
 	if (rc)
 		return rc;
 	if (!any) {
-		/* An earlier call may have been left in doubt. */
+		/* An earlier call may have ended in doubt: its memory can be freed by now. */
 		ps_map_give_back(heap->p);
 		return 0;
 	}

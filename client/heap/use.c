@@ -1,7 +1,7 @@
 /*
- * use.c - what a heap is used for, by class and type, and whether its metadata contradicts itself.
- * The command calls it with what a mirror sent. It must take any bytes, and time that rises with
- * their number only.
+ * use.c - counts what a heap contains, by class and type, and checks its metadata (use.h). The
+ * command calls it with what a mirror sent. It accepts any bytes, and takes time proportional to
+ * their number.
  */
 #include "use.h"
 
@@ -11,14 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* The extent that is being counted. */
 struct counting {
 	struct ps_heap_use *use;
 	const char *name;
-	unsigned index; /* of the extent */
+	unsigned index; /* index of the extent */
 	uint64_t chunks;
 	const struct ps_heap_entry *entries;
 	const uint64_t *bitmaps;
-	uint64_t row; /* free chunks before this one */
+	uint64_t free_row; /* length of the sequence of free chunks before this one */
 };
 
 static bool __attribute__((format(printf, 2, 3)))
@@ -29,12 +30,12 @@ set_fault(struct ps_heap_use *use, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(use->fault, sizeof(use->fault), format, args);
 	va_end(args);
-	/* Names may have any bytes, and a terminal is what shows them. */
+	/* Names may contain any bytes, and the sentence goes to a terminal. */
 	ps_make_printable(use->fault);
 	return false;
 }
 
-static bool chunk_fault(const struct counting *c, uint64_t chunk, const char *fault)
+static bool set_chunk_fault(const struct counting *c, uint64_t chunk, const char *fault)
 {
 	return set_fault(c->use, "chunk %llu of heap '%s', extent %u, %s",
 	                 (unsigned long long)chunk, c->name, c->index, fault);
@@ -73,8 +74,8 @@ static void merge_rows(struct ps_heap_use *use)
 	use->count = kept + 1;
 }
 
-/* Rows are merged when there is no room, and there are twice as many before that is done again: so
- * a heap in which each chunk has a type of its own takes no longer. */
+/* Adds a row. Full rows are merged, and grow only if that freed less than half of them. So counting
+ * stays linear even if each chunk has a type of its own. */
 static bool add_row(struct ps_heap_use *use, const struct ps_use_row *row)
 {
 	const bool full = use->count == use->room;
@@ -99,7 +100,7 @@ static bool add_row(struct ps_heap_use *use, const struct ps_use_row *row)
 
 /* --- chunks --- */
 
-static const uint64_t *bits_of(const struct counting *c, uint64_t chunk)
+static const uint64_t *chunk_bits(const struct counting *c, uint64_t chunk)
 {
 	return c->bitmaps + chunk * PS_CHUNK_WORDS;
 }
@@ -123,16 +124,17 @@ static void note_roots(const struct counting *c, uint64_t chunk, const struct ps
 		}
 		object = offset / ps_class_sizes[row->class];
 		if (offset % ps_class_sizes[row->class] == 0)
-			c->use->rooted |= (bits_of(c, chunk)[object / 64] >> object % 64 & 1) << i;
+			c->use->rooted |= (chunk_bits(c, chunk)[object / 64] >> object % 64 & 1)
+			                  << i;
 	}
 }
 
 static void count_free(struct counting *c, uint64_t chunks)
 {
-	c->row += chunks;
+	c->free_row += chunks;
 	c->use->free += chunks * PS_CHUNK;
-	if (c->row * PS_CHUNK > c->use->longest)
-		c->use->longest = c->row * PS_CHUNK;
+	if (c->free_row * PS_CHUNK > c->use->longest)
+		c->use->longest = c->free_row * PS_CHUNK;
 }
 
 static bool count_run(struct counting *c, uint64_t chunk)
@@ -141,9 +143,9 @@ static bool count_run(struct counting *c, uint64_t chunk)
 	struct ps_use_row row = { entry->class, entry->type, 1, 0, 0 };
 
 	for (unsigned i = 0; i < PS_CHUNK_WORDS; i++)
-		row.objects += (unsigned)__builtin_popcountll(bits_of(c, chunk)[i]);
+		row.objects += (unsigned)__builtin_popcountll(chunk_bits(c, chunk)[i]);
 	row.bytes = row.objects * ps_class_sizes[entry->class];
-	c->row = 0;
+	c->free_row = 0;
 	c->use->gaps += PS_CHUNK - row.bytes;
 	note_roots(c, chunk, &row);
 	return add_row(c->use, &row);
@@ -156,13 +158,13 @@ static bool count_large(struct counting *c, uint64_t chunk)
 		                        (uint64_t)entry->span * PS_CHUNK };
 
 	for (uint64_t i = chunk; i < chunk + entry->span; i++) {
-		const char *fault = ps_heap_covered_fault(c->entries, bits_of(c, i), chunk, i,
+		const char *fault = ps_heap_covered_fault(c->entries, chunk_bits(c, i), chunk, i,
 		                                          c->chunks);
 
 		if (fault)
-			return chunk_fault(c, i, fault);
+			return set_chunk_fault(c, i, fault);
 	}
-	c->row = 0;
+	c->free_row = 0;
 	c->use->large++;
 	note_roots(c, chunk, &row);
 	return add_row(c->use, &row);
@@ -174,12 +176,12 @@ static bool count_chunk(struct counting *c, uint64_t chunk)
 	const char *fault = ps_heap_entry_fault(entry, chunk, c->chunks);
 
 	if (!fault)
-		fault = ps_heap_bits_fault(entry, bits_of(c, chunk));
+		fault = ps_heap_bits_fault(entry, chunk_bits(c, chunk));
 	if (fault)
-		return chunk_fault(c, chunk, fault);
+		return set_chunk_fault(c, chunk, fault);
 	if (entry->state == PS_CHUNK_LARGE)
 		return count_large(c, chunk);
-	if (entry->state == PS_CHUNK_RUN && ps_bits_any(bits_of(c, chunk), PS_CHUNK_WORDS))
+	if (entry->state == PS_CHUNK_RUN && ps_bits_any(chunk_bits(c, chunk), PS_CHUNK_WORDS))
 		return count_run(c, chunk);
 	count_free(c, 1);
 	return true;

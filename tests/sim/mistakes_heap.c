@@ -25,7 +25,7 @@ static void release_word(const struct ps_edit *edit)
 	struct ps_run *run = edit->extent->runs[edit->chunk];
 	const uint64_t bits = edit->clear & run->taken[edit->word];
 
-	if (bits && run->room + __builtin_popcountll(bits) < run->objects)
+	if (bits && run->free_count + __builtin_popcountll(bits) < run->object_count)
 		ps_run_release(run, edit->word, bits);
 }
 

@@ -20,11 +20,11 @@ TEST(test_a_bit_in_any_chunk_of_a_large_object_is_found, struct owner *o)
 	struct perseas_heap *heap = heap_of(o);
 	void *object = reserved(o, SPAN, POINT);
 	struct ps_found_object found;
-	struct ps_bring bring;
+	struct ps_heap_need need;
 	char words[40];
 
 	checked(o);
-	assert_int_equal(ps_object_find(heap, object, &found, &bring), 0);
+	assert_int_equal(ps_object_find(heap, object, &found, &need), 0);
 	for (unsigned i = 0; i < SPAN; i++) {
 		uint64_t *bits = found.extent->bitmaps + (found.chunk + i) * PS_CHUNK_WORDS;
 
