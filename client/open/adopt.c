@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int settled(struct perseas *p, struct ps_mirror *m, const char *how)
+static int mark_good(struct perseas *p, struct ps_mirror *m, const char *how)
 {
 	m->found.good = true;
 	ps_report(p, "%s: %s", m->address.text, how);
@@ -35,7 +35,7 @@ static int settled(struct perseas *p, struct ps_mirror *m, const char *how)
 }
 
 /* An open that has its W without this mirror goes on without it. */
-static int broke(struct perseas *p, struct ps_mirror *m, const char *why)
+static int mark_broken(struct perseas *p, struct ps_mirror *m, const char *why)
 {
 	ps_report(p, "%s: it broke while it was mended: %s", m->address.text, why);
 	m->found.broke = true;
@@ -49,21 +49,21 @@ static bool may_write(const struct perseas *p, const struct ps_mirror *m)
 
 /* --- which segments the chosen state has --- */
 
-static bool is_candidate(const struct ps_mirror *m, const struct ps_standing *chosen)
+static bool is_at_chosen(const struct ps_mirror *m, const struct ps_standing *chosen)
 {
 	return m->found.claimed && ps_stands_at(m, chosen);
 }
 
 /* The mirrors that stand at the chosen transaction with the segments that mirror `m` has. */
-static uint32_t find_alike(const struct perseas *p, const struct ps_standing *chosen,
-                           const struct ps_mirror *m)
+static uint32_t find_same_segments(const struct perseas *p, const struct ps_standing *chosen,
+                                   const struct ps_mirror *m)
 {
 	uint32_t alike = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *other = &p->mirrors[i];
 
-		if (is_candidate(other, chosen) &&
+		if (is_at_chosen(other, chosen) &&
 		    ps_segment_tables_equal(other->found.header, m->found.header))
 			alike |= (uint32_t)1 << i;
 	}
@@ -83,7 +83,7 @@ static struct ps_mirror *find_source(struct perseas *p, const struct ps_standing
 	uint32_t all = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		all |= (uint32_t)is_candidate(&p->mirrors[i], chosen) << i;
+		all |= (uint32_t)is_at_chosen(&p->mirrors[i], chosen) << i;
 	*alike = true;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -91,7 +91,7 @@ static struct ps_mirror *find_source(struct perseas *p, const struct ps_standing
 
 		if (!(all >> i & 1))
 			continue;
-		like = find_alike(p, chosen, m);
+		like = find_same_segments(p, chosen, m);
 		if (like == all || ps_quorum_adopted(p, like))
 			return m;
 		first = first ? first : m;
@@ -100,7 +100,7 @@ static struct ps_mirror *find_source(struct perseas *p, const struct ps_standing
 	return first;
 }
 
-static int fail_unlike(struct perseas *p)
+static int fail_segments_differ(struct perseas *p)
 {
 	return ps_fail(p, PERSEAS_EDAMAGED,
 	               "the mirrors of store '%s' that hold its newest transaction have different "
@@ -125,13 +125,13 @@ static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_standi
 
 		if (!may_write(p, m))
 			continue;
-		if (!is_candidate(m, chosen) || !ps_segments_match(p, m->found.header))
+		if (!is_at_chosen(m, chosen) || !ps_segments_match(p, m->found.header))
 			continue;
 		if (ps_copy_slot(p, m)) {
-			broke(p, m, "its slot was not written");
+			mark_broken(p, m, "its slot was not written");
 			continue;
 		}
-		settled(p, m, "adopted as it is");
+		mark_good(p, m, "adopted as it is");
 		first = first ? first : m;
 	}
 	return first || may_write(p, source) ? first : source;
@@ -157,10 +157,10 @@ static int copy_image(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 }
 
 /* A refusal leaves the mirror behind. */
-static int left_behind(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
+static int leave_behind(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
 	if (error->code == PERSEAS_EUNREACHABLE)
-		return broke(p, m, error->text);
+		return mark_broken(p, m, error->text);
 	ps_report(p, "%s: not mended: %s", m->address.text, error->text);
 	m->found.code = error->code;
 	m->found.error = *error;
@@ -172,19 +172,19 @@ static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 	struct ps_error error = { 0 };
 
 	if (ps_rejoin_beside(p, m, &error))
-		return left_behind(p, m, &error);
+		return leave_behind(p, m, &error);
 	m->found.claimed = true;
 	if (copy_image(p, from, m))
-		return broke(p, m, "the copy did not come to its end");
+		return mark_broken(p, m, "the copy did not come to its end");
 	if (ps_rejoin_finish(p, m, &error))
-		return left_behind(p, m, &error);
+		return leave_behind(p, m, &error);
 	p->commit.stat.mended_whole++;
-	return settled(p, m, "copied whole, beside what it had");
+	return mark_good(p, m, "copied whole, beside what it had");
 }
 
 /* The probe was before the claims: another owner may have made it anew in between, and then its
  * image must not be taken out of the roster. With the claims nobody can any more. */
-static bool still_empty(struct perseas *p, struct ps_mirror *m)
+static bool is_still_without_image(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
@@ -215,7 +215,7 @@ static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror
 		          m->address.text, ps_quorum_count(p, claimed), p->members);
 		return 0;
 	}
-	if (!m->found.claimed && !still_empty(p, m))
+	if (!m->found.claimed && !is_still_without_image(p, m))
 		return PS_AGAIN;
 	p->env->ops->random(p->env, image_id, PS_ID_SIZE);
 	ps_report(p, "%s: lost its image; it is made anew", m->address.text);
@@ -227,29 +227,29 @@ static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror
 }
 
 /* Has this member a listed image that the claim reached? Then it can be mended as it is. */
-static bool mendable(const struct ps_mirror *m)
+static bool is_mendable(const struct ps_mirror *m)
 {
 	return m->found.claimed && m->found.listed;
 }
 
-static int mend(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+static int mend_mirror(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
 	int rc;
 
-	if (!mendable(m))
+	if (!is_mendable(m))
 		return make_anew(p, from, m);
 	rc = m->found.candidate ? ps_mend_forward(p, from, m) : 1;
 	if (!rc) {
 		p->commit.stat.mended_forward++;
-		return settled(p, m, "sent the transactions that it missed");
+		return mark_good(p, m, "sent the transactions that it missed");
 	}
 	if (rc > 0 && m->found.candidate && ps_quorum_adopted(p, ps_noted(p).good))
 		rc = ps_mend_delta(p, from, m);
 	if (!rc) {
 		p->commit.stat.mended_delta++;
-		return settled(p, m, "mended from the logs");
+		return mark_good(p, m, "mended from the logs");
 	}
-	return rc < 0 ? broke(p, m, "the link broke") : mend_whole(p, from, m);
+	return rc < 0 ? mark_broken(p, m, "the link broke") : mend_whole(p, from, m);
 }
 
 static int mend_all(struct perseas *p, struct ps_mirror *from)
@@ -261,9 +261,9 @@ static int mend_all(struct perseas *p, struct ps_mirror *from)
 			int rc;
 
 			if (m->found.good || m->found.broke || !may_write(p, m) ||
-			    (pass ? !ps_empty(p, m) : !mendable(m)))
+			    (pass ? !ps_can_make_anew(p, m) : !is_mendable(m)))
 				continue;
-			rc = mend(p, from, m);
+			rc = mend_mirror(p, from, m);
 			if (rc && (!m->found.broke || !from->link))
 				return rc;
 		}
@@ -294,7 +294,7 @@ static int record_loaded(struct perseas *p)
  * leave are told once W of the new roster hold it (settle_change): the owner before may have
  * settled the change, and what they have of this open would outlive the loss of one that stays.
  */
-static int continue_change(struct perseas *p)
+static int record_change(struct perseas *p)
 {
 	const uint32_t on = ps_claimed(p) & ps_quorum_decided(p);
 
@@ -320,7 +320,7 @@ static int settle_change(struct perseas *p)
 	return ps_quorum_acks(p, ps_roster_record(p, ps_claimed(p)) & good) ? 0 : PS_AGAIN;
 }
 
-static int too_few(struct perseas *p, uint32_t holding)
+static int fail_too_few_hold(struct perseas *p, uint32_t holding)
 {
 	return ps_fail(p, PERSEAS_EQUORUM,
 	               "%u of %u mirrors hold the newest state of store '%s', and %u must before "
@@ -335,7 +335,7 @@ static int too_few(struct perseas *p, uint32_t holding)
  * same epoch and owner, with the same image, it was promised to nobody else meanwhile, and lost
  * nothing.
  */
-static int leave_broken(struct perseas *p)
+static int check_broken(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -343,21 +343,21 @@ static int leave_broken(struct perseas *p)
 		if (!m->found.broke)
 			continue;
 		if (!ps_quorum_spares(p, ps_noted(p).good, m) ||
-		    (m->found.claimed && !ps_claim_stands(p, m)))
+		    (m->found.claimed && !ps_claim_is_unbroken(p, m)))
 			return PS_AGAIN;
 	}
 	return 0;
 }
 
 /* Mirrors that hold the state, of which W must. */
-static int count_good(struct perseas *p)
+static int check_good_count(struct perseas *p)
 {
 	if (ps_quorum_newest(p, ps_noted(p).good))
-		return leave_broken(p);
-	return ps_noted(p).broke ? PS_AGAIN : too_few(p, ps_noted(p).good);
+		return check_broken(p);
+	return ps_noted(p).broke ? PS_AGAIN : fail_too_few_hold(p, ps_noted(p).good);
 }
 
-int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
+int ps_adopt_state(struct perseas *p, const struct ps_standing *chosen)
 {
 	bool alike;
 	struct ps_mirror *from = find_source(p, chosen, &alike);
@@ -373,8 +373,8 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 	if (p->salvage)
 		return 0;
 	if (!alike)
-		return fail_unlike(p);
-	rc = ps_adoptable(p, ps_claimed(p), chosen);
+		return fail_segments_differ(p);
+	rc = ps_check_adoptable(p, ps_claimed(p), chosen);
 	if (rc)
 		return rc;
 	/* When a session breaks from here on, the next attempt finds the one or the other. */
@@ -386,11 +386,11 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 	if (!from)
 		return PS_AGAIN;
 	if (p->next_roster || p->opening.cancelled)
-		rc = continue_change(p);
+		rc = record_change(p);
 	if (!rc)
 		rc = mend_all(p, from);
 	if (!rc)
-		rc = count_good(p);
+		rc = check_good_count(p);
 	if (!rc)
 		rc = record_loaded(p);
 	if (!rc && p->next_roster)

@@ -21,7 +21,7 @@ static uint32_t examine_claimed(struct perseas *p)
 		f->good = false;
 		if (f->claimed && !f->listed)
 			ps_report(p, "%s: %s", p->mirrors[i].address.text,
-			          ps_forked(p, &p->mirrors[i])
+			          ps_is_forked(p, &p->mirrors[i])
 			                  ? PS_FORK_NOTE
 			                  : "its image is not in the roster, and counts for "
 			                    "nothing");
@@ -34,7 +34,7 @@ static uint32_t examine_claimed(struct perseas *p)
  * W of it never had, and never will; and the old roster's R and T are claimed, as for any open of
  * it. The state is the old roster's from here on. *counted are those examined.
  */
-static int cancel(struct perseas *p, uint32_t *counted)
+static int cancel_change(struct perseas *p, uint32_t *counted)
 {
 	int rc;
 
@@ -43,7 +43,7 @@ static int cancel(struct perseas *p, uint32_t *counted)
 		               "the change of the roster is decided and cannot be taken back: open "
 		               "the store without PERSEAS_CANCEL, which completes it");
 	if (!ps_quorum_claims(p, *counted))
-		return ps_too_few(p, *counted, ps_newest(p));
+		return ps_fail_too_few(p, *counted, ps_newest_state(p));
 	if (!ps_quorum_touched(p, ps_claimed(p)))
 		return PS_AGAIN;
 	ps_roster_cancel(p);
@@ -54,23 +54,24 @@ static int cancel(struct perseas *p, uint32_t *counted)
 	return rc;
 }
 
-int ps_choose(struct perseas *p, struct ps_standing *chosen)
+int ps_choose_state(struct perseas *p, struct ps_standing *chosen)
 {
 	uint32_t counted = examine_claimed(p);
 	const struct ps_standing *best;
 	bool enough;
-	int rc = p->next_roster && p->options.flags & PERSEAS_CANCEL ? cancel(p, &counted) : 0;
+	int rc = p->next_roster && p->options.flags & PERSEAS_CANCEL ? cancel_change(p, &counted)
+	                                                             : 0;
 
 	if (rc)
 		return rc;
 	enough = ps_quorum_claims(p, counted);
-	best = ps_newest(p);
+	best = ps_newest_state(p);
 
 	memset(chosen, 0, sizeof(*chosen));
 	if (best)
 		*chosen = *best;
 	if (!best || (!enough && !ps_accepted(p, chosen)))
-		return ps_too_few(p, counted, best ? chosen : NULL);
+		return ps_fail_too_few(p, counted, best ? chosen : NULL);
 	if (p->roster->filling && chosen->seq == 0 && !p->fills)
 		return ps_fail_unfilled(p);
 	ps_report(p, "chosen: epoch %llu, transaction %llu, the newest of %u examined (R = %u%s)",

@@ -98,7 +98,7 @@ static uint32_t find_claimable(struct perseas *p)
 	return set;
 }
 
-int ps_claim(struct perseas *p)
+int ps_claim_store(struct perseas *p)
 {
 	struct ps_round round;
 	bool broke = false;
@@ -129,7 +129,7 @@ int ps_claim(struct perseas *p)
 	return !rc && broke && !ps_quorum_claims(p, ps_claimed(p)) ? PS_AGAIN : rc;
 }
 
-int ps_confirm(struct perseas *p)
+int ps_confirm_claims(struct perseas *p)
 {
 	const uint32_t broken = ps_claims_broken(p, ps_noted(p).claimed);
 
@@ -165,7 +165,7 @@ static bool shows_examined(struct perseas *p, struct ps_mirror *m, struct ps_err
 	return same;
 }
 
-bool ps_claim_stands(struct perseas *p, struct ps_mirror *m)
+bool ps_claim_is_unbroken(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
 	Perseas__ClaimRequest claim;

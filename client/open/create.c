@@ -24,7 +24,7 @@ static bool is_creating(const struct ps_found *f)
 }
 
 /* Two addresses that lead to one daemon are no two mirrors. */
-static int check_apart(struct perseas *p)
+static int check_distinct(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		for (unsigned k = 0; k < i; k++)
@@ -89,7 +89,7 @@ static int complete_own(struct perseas *p)
 	               p->store, have, p->mirror_count);
 }
 
-struct making {
+struct create_requests {
 	Perseas__Roster roster;
 	Perseas__Member members[PS_MIRRORS_MAX], *list[PS_MIRRORS_MAX];
 	Perseas__CreateRequest bodies[PS_MIRRORS_MAX];
@@ -111,7 +111,7 @@ static uint32_t wanted_level(const struct perseas *p)
 }
 
 /* The key of a store of level 1 is drawn here, and its id is made of that. */
-static void name_store(struct perseas *p, const Perseas__Roster *roster)
+static void draw_store_id(struct perseas *p, const Perseas__Roster *roster)
 {
 	if (roster->level == 0) {
 		p->env->ops->random(p->env, p->store_id, PS_ID_SIZE);
@@ -121,14 +121,14 @@ static void name_store(struct perseas *p, const Perseas__Roster *roster)
 	ps_key_store_id(p->key, p->store_id);
 }
 
-static void prepare(struct perseas *p, struct making *making)
+static void prepare_requests(struct perseas *p, struct create_requests *making)
 {
 	p->env->ops->random(p->env, making->ids, sizeof(making->ids));
 	perseas__roster__init(&making->roster);
 	making->roster.version = 1;
 	making->roster.level = wanted_level(p);
 	making->roster.filling = p->fills && making->roster.level > 0;
-	name_store(p, &making->roster);
+	draw_store_id(p, &making->roster);
 	making->roster.acks = wanted_acks(p);
 	making->roster.n_members = p->mirror_count;
 	making->roster.members = making->list;
@@ -175,7 +175,7 @@ int ps_create_clear(struct perseas *p)
 }
 
 /* Settle was never sent: nobody has it consistent. */
-static void abandon(struct perseas *p)
+static void abandon_all(struct perseas *p)
 {
 	Perseas__AbandonRequest body = PERSEAS__ABANDON_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(abandon, ABANDON, &body);
@@ -186,7 +186,7 @@ static void abandon(struct perseas *p)
 }
 
 /* One mirror after the other: where the first one refuses, the others are not touched. */
-static int create_all(struct perseas *p, const struct making *making)
+static int create_all(struct perseas *p, const struct create_requests *making)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_error error = { 0 };
@@ -199,7 +199,7 @@ static int create_all(struct perseas *p, const struct making *making)
 			perseas__reply__free_unpacked(reply, NULL);
 			continue;
 		}
-		abandon(p);
+		abandon_all(p);
 		if (rc != PERSEAS_EEXIST)
 			return ps_fail(p, rc, "creating needs every mirror of the list: %s",
 			               error.text);
@@ -210,7 +210,8 @@ static int create_all(struct perseas *p, const struct making *making)
 }
 
 /* The first mirror did not say yes. Was it too late? Nobody but that mirror can tell. */
-static int undecided(struct perseas *p, const struct making *making, const struct ps_error *error)
+static int withdraw_undecided(struct perseas *p, const struct create_requests *making,
+                              const struct ps_error *error)
 {
 	bool decided;
 
@@ -223,7 +224,7 @@ static int undecided(struct perseas *p, const struct making *making, const struc
 	return PS_AGAIN;
 }
 
-static int settle_all(struct perseas *p, const struct making *making)
+static int settle_all(struct perseas *p, const struct create_requests *making)
 {
 	unsigned yes = 0;
 
@@ -235,7 +236,7 @@ static int settle_all(struct perseas *p, const struct making *making)
 			continue;
 		}
 		if (!yes)
-			return undecided(p, making, &error);
+			return withdraw_undecided(p, making, &error);
 		ps_report(p, "%s; the next open settles it there", error.text);
 		break;
 	}
@@ -253,16 +254,16 @@ static unsigned count_given(const struct perseas *p)
 }
 
 /* They had their say. A store is made at the mirrors that it was asked for. */
-static void leave_added(struct perseas *p)
+static void forget_added(struct perseas *p)
 {
-	ps_mirrors_leave(p, count_given(p));
+	ps_mirrors_forget_from(p, count_given(p));
 }
 
 int ps_create_probed(struct perseas *p)
 {
 	const unsigned given = count_given(p);
 	struct ps_error error = { 0 };
-	struct making making;
+	struct create_requests making;
 	int rc = ps_named_list_await(p, &error);
 
 	if (rc)
@@ -272,15 +273,15 @@ int ps_create_probed(struct perseas *p)
 		               given, p->options.acks);
 	if (is_own(p))
 		return complete_own(p);
-	rc = check_apart(p);
+	rc = check_distinct(p);
 	if (!rc)
 		rc = check_free(p);
 	if (!rc)
 		rc = ps_create_clear(p);
 	if (rc)
 		return rc;
-	leave_added(p);
-	prepare(p, &making);
+	forget_added(p);
+	prepare_requests(p, &making);
 	rc = create_all(p, &making);
 	return rc ? rc : settle_all(p, &making);
 }

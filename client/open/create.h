@@ -1,17 +1,19 @@
 /*
- * create.h - makes a store where there is none. A step of an attempt (attempt.h).
+ * create.h - creates a store that no mirror has. A step of an attempt to open a store (attempt.h).
  */
 #ifndef PERSEAS_CLIENT_CREATE_H
 #define PERSEAS_CLIENT_CREATE_H
 
 #include "../core/handle.h"
 
-/* With the mirrors probed: makes the store on all of them. PS_AGAIN: another create was in the way,
- * or how it ended must be asked. */
+/* Creates the store on all given mirrors, which must have been probed. Returns 0, an error code, or
+ * PS_AGAIN if another process creates the store at the same time, or if a new probe must show
+ * whether this call succeeded. */
 int ps_create_probed(struct perseas *p);
 
-/* Withdraws creates that other processes began and did not finish. Returns 0; PS_AGAIN if one was
- * decided, and is completed; EUNFINISHED if another process fills the store. */
+/* Withdraws unfinished creations of the store by other processes. Returns 0 if no mirror has an
+ * unfinished creation any more. Returns PS_AGAIN if one was already decided, which this call then
+ * completed; PERSEAS_EUNFINISHED if another process is filling the store; or another error code. */
 int ps_create_clear(struct perseas *p);
 
 #endif

@@ -12,7 +12,8 @@
 #include <string.h>
 
 /* Names a roster's members that did not count, and why. */
-static size_t add_missing(char *text, size_t size, bool more, const char *address, const char *why)
+static size_t append_missing(char *text, size_t size, bool more, const char *address,
+                             const char *why)
 {
 	const size_t around = strlen(address) + sizeof(",  ()");
 	char reason[PS_ERROR_TEXT];
@@ -22,7 +23,7 @@ static size_t add_missing(char *text, size_t size, bool more, const char *addres
 }
 
 /* Of a member that no mirror here is. */
-static const char *absence(const struct perseas *p, const Perseas__Member *member)
+static const char *explain_absence(const struct perseas *p, const Perseas__Member *member)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].found.code &&
@@ -31,19 +32,20 @@ static const char *absence(const struct perseas *p, const Perseas__Member *membe
 	return "not among the mirrors given";
 }
 
-bool ps_forked(const struct perseas *p, const struct ps_mirror *m)
+bool ps_is_forked(const struct perseas *p, const struct ps_mirror *m)
 {
 	return ps_has_store(p, m) && ps_image_forked(m->found.header, p->roster, p->next_roster);
 }
 
-static const char *shortcoming(const struct perseas *p, const struct ps_mirror *m)
+static const char *explain_shortcoming(const struct perseas *p, const struct ps_mirror *m)
 {
 	if (m->found.code)
 		return m->found.error.text;
-	return ps_forked(p, m) ? PS_FORK_NOTE : "its image is not whole";
+	return ps_is_forked(p, m) ? PS_FORK_NOTE : "its image is not whole";
 }
 
-static void missing(const struct perseas *p, const Perseas__Roster *roster, char *text, size_t size)
+static void list_missing(const struct perseas *p, const Perseas__Roster *roster, char *text,
+                         size_t size)
 {
 	size_t used = 0;
 
@@ -51,7 +53,7 @@ static void missing(const struct perseas *p, const Perseas__Roster *roster, char
 	text[0] = 0;
 	for (size_t k = 0; k < roster->n_members && used < size; k++) {
 		const struct ps_mirror *m = NULL;
-		const char *why = absence(p, roster->members[k]);
+		const char *why = explain_absence(p, roster->members[k]);
 
 		for (unsigned i = 0; i < p->mirror_count; i++)
 			if (p->mirrors[i].known &&
@@ -60,13 +62,13 @@ static void missing(const struct perseas *p, const Perseas__Roster *roster, char
 		if (m && m->found.counts)
 			continue;
 		if (m)
-			why = shortcoming(p, m);
-		used += add_missing(text + used, (size - used) / (roster->n_members - k), used > 0,
-		                    roster->members[k]->address, why);
+			why = explain_shortcoming(p, m);
+		used += append_missing(text + used, (size - used) / (roster->n_members - k),
+		                       used > 0, roster->members[k]->address, why);
 	}
 }
 
-static bool all_failed(const struct perseas *p, int code)
+static bool have_all_failed(const struct perseas *p, int code)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].found.code != code)
@@ -83,7 +85,7 @@ static int too_few_code(const struct perseas *p)
 	};
 
 	for (unsigned i = 0; i < sizeof(useless) / sizeof(useless[0]); i++)
-		if (all_failed(p, useless[i]))
+		if (have_all_failed(p, useless[i]))
 			return useless[i];
 	return PERSEAS_EQUORUM;
 }
@@ -98,7 +100,7 @@ int ps_fail_unfilled(struct perseas *p)
 		p->store);
 }
 
-int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state)
+int ps_fail_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state)
 {
 	char names[PS_ERROR_TEXT - 512], newest[120] = "no state was seen";
 	const struct ps_quorum *quorum = &p->quorums[0];
@@ -113,7 +115,7 @@ int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *st
 		quorum = &p->quorums[1];
 		roster = p->next_roster;
 	}
-	missing(p, roster, names, sizeof(names));
+	list_missing(p, roster, names, sizeof(names));
 	if (state)
 		snprintf(newest, sizeof(newest),
 		         "the newest state seen is %llu:%llu (epoch:transaction)",
@@ -126,7 +128,7 @@ int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *st
 }
 
 /* The state is known, and too few hold it or can be mended to it; some have lost their memory. */
-static int too_few_hold(struct perseas *p, const struct ps_standing *state, bool lost)
+static int fail_too_few_hold(struct perseas *p, const struct ps_standing *state, bool lost)
 {
 	const Perseas__Roster *roster = p->marked ? p->next_roster : p->roster;
 	char names[PS_ERROR_TEXT - 512], anew[120] = "";
@@ -135,7 +137,7 @@ static int too_few_hold(struct perseas *p, const struct ps_standing *state, bool
 	assert(roster);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		holding += p->mirrors[i].found.listed && ps_stands_at(&p->mirrors[i], state);
-	missing(p, roster, names, sizeof(names));
+	list_missing(p, roster, names, sizeof(names));
 	if (lost)
 		snprintf(anew, sizeof(anew),
 		         "; one that lost its memory is made anew only while "
@@ -149,21 +151,21 @@ static int too_few_hold(struct perseas *p, const struct ps_standing *state, bool
 	               (unsigned long long)state->epoch, (unsigned long long)state->seq, names);
 }
 
-bool ps_empty(const struct perseas *p, const struct ps_mirror *m)
+bool ps_can_make_anew(const struct perseas *p, const struct ps_mirror *m)
 {
 	return m->votes && !m->found.listed && m->control &&
-	       (ps_has_store(p, m) ? !ps_forked(p, m) : m->found.code == PERSEAS_ENOSTORE);
+	       (ps_has_store(p, m) ? !ps_is_forked(p, m) : m->found.code == PERSEAS_ENOSTORE);
 }
 
 /* Those that I9 lets it make anew, with these claimed. */
-static uint32_t made_anew(const struct perseas *p, uint32_t claimed, bool *lost)
+static uint32_t find_made_anew(const struct perseas *p, uint32_t claimed, bool *lost)
 {
 	uint32_t set = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (!ps_empty(p, m))
+		if (!ps_can_make_anew(p, m))
 			continue;
 		*lost = true;
 		if (ps_quorum_anew(p, claimed, m))
@@ -180,11 +182,12 @@ static int check_cancel(struct perseas *p, uint32_t claimed)
 	uint32_t set = claimed;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (ps_empty(p, &p->mirrors[i]) && ps_quorum_remakes(&p->quorums[0], claimed, i))
+		if (ps_can_make_anew(p, &p->mirrors[i]) &&
+		    ps_quorum_remakes(&p->quorums[0], claimed, i))
 			set |= (uint32_t)1 << i;
 	if (ps_quorum_settled(p, set))
 		return 0;
-	missing(p, p->roster, names, sizeof(names));
+	list_missing(p, p->roster, names, sizeof(names));
 	return ps_fail(p, PERSEAS_EQUORUM,
 	               "the change of the roster cannot be taken back: %u of %u mirrors of the "
 	               "roster before it are there, and %u must be. Start those that are missing, "
@@ -194,29 +197,29 @@ static int check_cancel(struct perseas *p, uint32_t claimed)
 }
 
 /* Is the change taken back, or is it to be when the claims have shown that this can be done? */
-static bool cancels(const struct perseas *p)
+static bool is_cancelling(const struct perseas *p)
 {
 	return p->opening.cancelled ||
 	       (p->next_roster && !p->marked && p->options.flags & PERSEAS_CANCEL);
 }
 
-int ps_adoptable(struct perseas *p, uint32_t claimed, const struct ps_standing *state)
+int ps_check_adoptable(struct perseas *p, uint32_t claimed, const struct ps_standing *state)
 {
 	bool lost = false;
-	const uint32_t whole = claimed | made_anew(p, claimed, &lost);
+	const uint32_t whole = claimed | find_made_anew(p, claimed, &lost);
 
 	if (p->next_roster && !ps_quorum_seen(p, claimed))
-		return ps_too_few(p, claimed, NULL);
+		return ps_fail_too_few(p, claimed, NULL);
 	if (!ps_quorum_claims(p, claimed))
-		return ps_quorum_newest(p, whole) ? 0 : too_few_hold(p, state, lost);
+		return ps_quorum_newest(p, whole) ? 0 : fail_too_few_hold(p, state, lost);
 	if (p->next_roster && !p->marked && !(p->options.flags & PERSEAS_CANCEL))
 		return 0;
 	if (!ps_quorum_touched(p, claimed))
-		return too_few_hold(p, state, lost);
-	return cancels(p) ? check_cancel(p, claimed) : 0;
+		return fail_too_few_hold(p, state, lost);
+	return is_cancelling(p) ? check_cancel(p, claimed) : 0;
 }
 
-const struct ps_standing *ps_newest(const struct perseas *p)
+const struct ps_standing *ps_newest_state(const struct perseas *p)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
 	int newest;

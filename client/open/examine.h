@@ -1,32 +1,38 @@
 /*
- * examine.h - what the images that mirrors told of are worth for an open: candidates for the state,
- * voices towards R, or nothing; and whether they are enough. Before the handle is open.
+ * examine.h - judges the images that mirrors reported: which of them may be the newest state, which
+ * count towards R, and whether they suffice to open the store. Every function here needs a handle
+ * that is not open yet.
  */
 #ifndef PERSEAS_CLIENT_EXAMINE_H
 #define PERSEAS_CLIENT_EXAMINE_H
 
 #include "../keeper/claims.h"
 
-/* The highest (epoch, seq) among the candidates, or NULL. */
-const struct ps_standing *ps_newest(const struct perseas *p);
+/* Returns the state with the highest (epoch, seq) among the candidates, or NULL if there is no
+ * candidate. */
+const struct ps_standing *ps_newest_state(const struct perseas *p);
 
-/* Has the mirror an image of a fork (ps_image_forked), on which others may count? */
-bool ps_forked(const struct perseas *p, const struct ps_mirror *m);
+/* Returns true if mirror `m` has an image of a fork of the store (ps_image_forked), so that other
+ * rosters may still rely on the image. */
+bool ps_is_forked(const struct perseas *p, const struct ps_mirror *m);
 
-/* May this member be made anew, as far as what it has goes: nothing, or an image that counts for
- * nobody? */
-bool ps_empty(const struct perseas *p, const struct ps_mirror *m);
+/* Returns true if mirror `m` is a member whose image may be replaced by a new one: it has none, or
+ * has one that no roster lists and that is not of a fork. The caller still must check I9
+ * (ps_quorum_anew). */
+bool ps_can_make_anew(const struct perseas *p, const struct ps_mirror *m);
 
-/* EQUORUM, or why it is so: only these mirrors counted; the newest state seen, or NULL. */
-int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state);
+/* Fails because only the mirrors in `counted` count towards R. state: the newest state that was
+ * seen, for the message, or NULL. Returns PERSEAS_EQUORUM, or the code with which all mirrors
+ * failed, if waiting for more of them is useless. */
+int ps_fail_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state);
 
-/* Fails with EUNFINISHED: no mirror has the transaction that fills the store. */
+/* Fails because no mirror has the transaction that fills the store. Returns PERSEAS_EUNFINISHED. */
 int ps_fail_unfilled(struct perseas *p);
 
-/* 0, or EQUORUM: with these listed images it cannot be opened at that state, and may adopt on none.
- * R are enough to know the state; but an open that touches fewer than T cannot end well, and a
- * change of the roster may go on that it does not see. Fewer than R, accepted, must be W with those
- * that are made anew. */
-int ps_adoptable(struct perseas *p, uint32_t claimed, const struct ps_standing *state);
+/* Returns 0 if an open that has claimed the mirrors in `claimed` can adopt `state`, or
+ * PERSEAS_EQUORUM. R claimed mirrors suffice to know the state, but adopting it needs T of them:
+ * with fewer it could not end well, and could miss a change of the roster. If the operator accepted
+ * fewer than R, the claimed mirrors and those that may be made anew must together be W. */
+int ps_check_adoptable(struct perseas *p, uint32_t claimed, const struct ps_standing *state);
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { PEEK = 1024 }; /* bytes that one look at a log reads: most records are less */
 
-static int grow(struct ps_step *step, size_t need)
+static int grow_buffer(struct ps_logged_record *step, size_t need)
 {
 	uint8_t *grown;
 
@@ -29,40 +29,40 @@ static int grow(struct ps_step *step, size_t need)
 struct reading {
 	struct perseas *p;
 	struct ps_mirror *m;
-	struct ps_step *step;
+	struct ps_logged_record *step;
 };
 
 /* Of a record that is new, as much as a look brings; of one whose head is there, the rest. */
-static int view(void *source, uint64_t position, uint64_t length, const void **bytes)
+static int view_log(void *source, uint64_t position, uint64_t length, const void **bytes)
 {
 	const struct reading *reading = source;
 	struct perseas *p = reading->p;
-	struct ps_step *step = reading->step;
+	struct ps_logged_record *step = reading->step;
 	const uint64_t at = position % p->log_size, rest = p->log_size - at;
 
-	if (step->have == 0)
+	if (step->read_length == 0)
 		length = rest < PEEK ? rest : PEEK;
-	if (grow(step, length))
+	if (grow_buffer(step, length))
 		return 1;
 	*bytes = step->bytes;
-	if (length <= step->have)
+	if (length <= step->read_length)
 		return 0;
-	if (ps_mirror_read(p, reading->m, PS_REGION_LOG, PS_RING_OFFSET + at + step->have,
-	                   step->bytes + step->have, length - step->have))
+	if (ps_mirror_read(p, reading->m, PS_REGION_LOG, PS_RING_OFFSET + at + step->read_length,
+	                   step->bytes + step->read_length, length - step->read_length))
 		return -1;
-	step->have = length;
+	step->read_length = length;
 	return 0;
 }
 
-int ps_step_read(struct perseas *p, struct ps_mirror *m, struct ps_step *step)
+int ps_logged_record_read(struct perseas *p, struct ps_mirror *m, struct ps_logged_record *step)
 {
 	struct reading reading = { p, m, step };
 
-	step->have = 0;
-	return ps_log_back(&step->back, p->log_size, view, &reading, &step->record);
+	step->read_length = 0;
+	return ps_log_back(&step->back, p->log_size, view_log, &reading, &step->record);
 }
 
-bool ps_step_names(struct perseas *p, const struct ps_range *range)
+bool ps_range_exists(struct perseas *p, const struct ps_range *range)
 {
 	const struct ps_segment *s = ps_segment_by_id(p, range->segment);
 

@@ -8,18 +8,22 @@
 #include "../../proto/image/log_reader.h"
 #include "../core/handle.h"
 
-/* A record that was read from a mirror's log. All zeros but `back` to begin with. */
-struct ps_step {
-	struct ps_log_back back;        /* the record to read; then the one before it */
-	const struct ps_record *record; /* checked; NULL: the beginning of history */
-	uint8_t *bytes;                 /* what it lies in; the caller frees it */
-	size_t capacity, have;
+/* One record of a mirror's log. Set `back` and zero the rest before the first read. */
+struct ps_logged_record {
+	/* position of the record to read next; each read moves it one record back */
+	struct ps_log_back back;
+	/* the record that was read, checked, in `bytes`; NULL: history begins here */
+	const struct ps_record *record;
+	uint8_t *bytes; /* buffer of `capacity` bytes; the caller frees it */
+	size_t capacity, read_length;
 };
 
-/* Reads the record that step->back tells of. 0, 1: it is no longer there, -1: link broken. */
-int ps_step_read(struct perseas *p, struct ps_mirror *m, struct ps_step *step);
+/* Reads the record at step->back. Returns 0; 1 if the log no longer has the record; or -1 if the
+ * link broke. */
+int ps_logged_record_read(struct perseas *p, struct ps_mirror *m, struct ps_logged_record *step);
 
-/* Does the store have the bytes that a record names? */
-bool ps_step_names(struct perseas *p, const struct ps_range *range);
+/* Returns true if the store has the segment that `range` names, and `range` lies inside that
+ * segment. */
+bool ps_range_exists(struct perseas *p, const struct ps_range *range);
 
 #endif

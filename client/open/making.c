@@ -17,8 +17,8 @@ static uint64_t answer_by(struct perseas *p)
 }
 
 /* Asks one mirror. What it answers later, it must answer nobody. */
-static int ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-               Perseas__Reply **reply, struct ps_error *error)
+static int ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+                      Perseas__Reply **reply, struct ps_error *error)
 {
 	int rc = ps_ask(p, m, request, answer_by(p), reply, NULL, error);
 
@@ -37,7 +37,7 @@ int ps_making_settle_at(struct perseas *p, struct ps_mirror *m, const uint8_t *s
 
 	body.store = p->store;
 	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, (uint8_t *)store_id };
-	rc = ask(p, m, &request, &reply, error);
+	rc = ask_mirror(p, m, &request, &reply, error);
 	perseas__reply__free_unpacked(reply, NULL);
 	return rc;
 }
@@ -49,7 +49,7 @@ static bool has_making(const struct perseas *p, const struct ps_mirror *m)
 	return ps_has_store(p, m) && m->found.header->state != PERSEAS__STATE__STATE_JOINING;
 }
 
-static const Perseas__Roster *making_roster(const struct perseas *p)
+static const Perseas__Roster *find_making_roster(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (has_making(p, &p->mirrors[i]) &&
@@ -58,26 +58,26 @@ static const Perseas__Roster *making_roster(const struct perseas *p)
 	return NULL;
 }
 
-static bool same(ProtobufCBinaryData a, ProtobufCBinaryData b)
+static bool is_same_id(ProtobufCBinaryData a, ProtobufCBinaryData b)
 {
 	return b.len == PS_ID_SIZE && ps_id_equal(a, b.data);
 }
 
 /* The mirror that has this member's image, or one that was loaded from its spill. */
-static struct ps_mirror *holder(struct perseas *p, const Perseas__Member *member)
+static struct ps_mirror *find_holder(struct perseas *p, const Perseas__Member *member)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (has_making(p, m) && (same(m->found.header->image_id, member->image_id) ||
-		                         same(m->found.header->parent_id, member->image_id)))
+		if (has_making(p, m) && (is_same_id(m->found.header->image_id, member->image_id) ||
+		                         is_same_id(m->found.header->parent_id, member->image_id)))
 			return m;
 	}
 	return NULL;
 }
 
 /* Whoever is left `creating` takes no part in what comes. */
-static void leave_out(struct perseas *p)
+static void exclude_creating(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -91,10 +91,10 @@ static void leave_out(struct perseas *p)
 }
 
 /* Those that are in this state, up to the first that does not say yes: false, there is one. */
-static bool settle_those(struct perseas *p, const Perseas__Roster *roster, Perseas__State state)
+static bool settle_in_state(struct perseas *p, const Perseas__Roster *roster, Perseas__State state)
 {
 	for (size_t k = 0; k < roster->n_members; k++) {
-		struct ps_mirror *m = holder(p, roster->members[k]);
+		struct ps_mirror *m = find_holder(p, roster->members[k]);
 
 		if (!m || m->found.header->state != state)
 			continue;
@@ -108,19 +108,19 @@ static bool settle_those(struct perseas *p, const Perseas__Roster *roster, Perse
 
 void ps_making_complete(struct perseas *p)
 {
-	const Perseas__Roster *roster = making_roster(p);
+	const Perseas__Roster *roster = find_making_roster(p);
 
 	/* What is consistent must be so still: else it may be withdrawn at the others by now. */
-	if (roster && settle_those(p, roster, PERSEAS__STATE__STATE_CONSISTENT))
-		settle_those(p, roster, PERSEAS__STATE__STATE_CREATING);
-	leave_out(p);
+	if (roster && settle_in_state(p, roster, PERSEAS__STATE__STATE_CONSISTENT))
+		settle_in_state(p, roster, PERSEAS__STATE__STATE_CREATING);
+	exclude_creating(p);
 }
 
 /* --- withdrawing --- */
 
 /* A mirror of the making's roster: one of the handle's, or one that is visited for this alone. */
-static struct ps_mirror *go_to(struct perseas *p, const char *address, struct ps_mirror *visited,
-                               struct ps_error *error)
+static struct ps_mirror *reach_mirror(struct perseas *p, const char *address,
+                                      struct ps_mirror *visited, struct ps_error *error)
 {
 	struct ps_mirror *m = visited;
 
@@ -135,12 +135,12 @@ static struct ps_mirror *go_to(struct perseas *p, const char *address, struct ps
 	return m->control ? m : NULL;
 }
 
-typedef int step_fn(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id, bool *decided,
-                    struct ps_error *error);
+typedef int making_step(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
+                        bool *decided, struct ps_error *error);
 
 /* there: it has an image of this making. decided: consistent, or it was once. */
-static int look(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id, bool *there,
-                bool *decided, struct ps_error *error)
+static int read_making(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id, bool *there,
+                       bool *decided, struct ps_error *error)
 {
 	Perseas__StatusRequest body = PERSEAS__STATUS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(status, STATUS, &body);
@@ -150,7 +150,7 @@ static int look(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
 
 	*there = false;
 	body.store = p->store;
-	rc = ask(p, m, &request, &reply, error);
+	rc = ask_mirror(p, m, &request, &reply, error);
 	if (rc)
 		return rc == PERSEAS_ENOSTORE ? 0 : rc;
 	header = reply->store->status->header;
@@ -160,17 +160,17 @@ static int look(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
 	return 0;
 }
 
-static int look_at(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id, bool *decided,
-                   struct ps_error *error)
+static int look_step(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id, bool *decided,
+                     struct ps_error *error)
 {
 	bool there;
 
-	return look(p, m, store_id, &there, decided, error);
+	return read_making(p, m, store_id, &there, decided, error);
 }
 
 /* A mirror refuses where the making is decided, is not there, or ends just now. */
-static int abandon_at(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
-                      bool *decided, struct ps_error *error)
+static int abandon_step(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
+                        bool *decided, struct ps_error *error)
 {
 	Perseas__AbandonRequest body = PERSEAS__ABANDON_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(abandon, ABANDON, &body);
@@ -181,22 +181,22 @@ static int abandon_at(struct perseas *p, struct ps_mirror *m, const uint8_t *sto
 
 	body.store = p->store;
 	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, (uint8_t *)store_id };
-	rc = ask(p, m, &request, &reply, error);
+	rc = ask_mirror(p, m, &request, &reply, error);
 	perseas__reply__free_unpacked(reply, NULL);
 	if (!rc || rc == PERSEAS_ENOSTORE)
 		return 0;
 	if (rc != PERSEAS_EPROTOCOL)
 		return rc;
 	refusal = *error;
-	rc = look(p, m, store_id, &there, decided, error);
+	rc = read_making(p, m, store_id, &there, decided, error);
 	if (rc || !there || *decided)
 		return rc;
 	*error = refusal;
 	return refusal.code;
 }
 
-static int settle_at(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id, bool *decided,
-                     struct ps_error *error)
+static int settle_step(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
+                       bool *decided, struct ps_error *error)
 {
 	const int rc = ps_making_settle_at(p, m, store_id, error);
 
@@ -204,10 +204,10 @@ static int settle_at(struct perseas *p, struct ps_mirror *m, const uint8_t *stor
 	return rc;
 }
 
-static int go(struct perseas *p, step_fn *step, const char *address, const uint8_t *store_id,
-              bool *decided, struct ps_error *error)
+static int run_at(struct perseas *p, making_step *step, const char *address,
+                  const uint8_t *store_id, bool *decided, struct ps_error *error)
 {
-	struct ps_mirror visited, *m = go_to(p, address, &visited, error);
+	struct ps_mirror visited, *m = reach_mirror(p, address, &visited, error);
 	int rc = m ? step(p, m, store_id, decided, error) : error->code;
 
 	if (m == &visited)
@@ -217,14 +217,14 @@ static int go(struct perseas *p, step_fn *step, const char *address, const uint8
 
 /* The same step at every member, in the roster's order, up to the first that fails, or shows that
  * the making is decided. *at is how far that was. */
-static int go_through(struct perseas *p, step_fn *step, const uint8_t *store_id,
-                      const Perseas__Roster *roster, size_t *at, bool *decided,
-                      struct ps_error *error)
+static int run_at_members(struct perseas *p, making_step *step, const uint8_t *store_id,
+                          const Perseas__Roster *roster, size_t *at, bool *decided,
+                          struct ps_error *error)
 {
 	int rc = 0;
 
 	for (*at = 0; *at < roster->n_members; (*at)++) {
-		rc = go(p, step, roster->members[*at]->address, store_id, decided, error);
+		rc = run_at(p, step, roster->members[*at]->address, store_id, decided, error);
 		if (rc || *decided)
 			break;
 	}
@@ -233,17 +233,17 @@ static int go_through(struct perseas *p, step_fn *step, const uint8_t *store_id,
 
 /* Member `at` has it consistent, and must have it still: else it may be withdrawn at the others by
  * now. What cannot be settled now, the next open settles. */
-static void complete(struct perseas *p, const uint8_t *store_id, const Perseas__Roster *roster,
-                     size_t at)
+static void complete_at_others(struct perseas *p, const uint8_t *store_id,
+                               const Perseas__Roster *roster, size_t at)
 {
 	struct ps_error ignored = { 0 };
 	bool decided = true;
-	int rc = go(p, settle_at, roster->members[at]->address, store_id, &decided, &ignored);
+	int rc = run_at(p, settle_step, roster->members[at]->address, store_id, &decided, &ignored);
 
 	for (size_t k = 0; k < roster->n_members && !rc; k++)
 		if (k != at)
-			rc = go(p, settle_at, roster->members[k]->address, store_id, &decided,
-			        &ignored);
+			rc = run_at(p, settle_step, roster->members[k]->address, store_id, &decided,
+			            &ignored);
 }
 
 int ps_making_withdraw(struct perseas *p, const uint8_t *store_id, const Perseas__Roster *roster,
@@ -254,11 +254,11 @@ int ps_making_withdraw(struct perseas *p, const uint8_t *store_id, const Perseas
 	int rc;
 
 	*decided = false;
-	rc = go_through(p, look_at, store_id, roster, &at, decided, &error);
+	rc = run_at_members(p, look_step, store_id, roster, &at, decided, &error);
 	if (!rc && !*decided)
-		rc = go_through(p, abandon_at, store_id, roster, &at, decided, &error);
+		rc = run_at_members(p, abandon_step, store_id, roster, &at, decided, &error);
 	if (*decided)
-		complete(p, store_id, roster, at);
+		complete_at_others(p, store_id, roster, at);
 	if (!rc || *decided)
 		return 0;
 	return ps_fail(p, rc,

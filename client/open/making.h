@@ -1,25 +1,29 @@
 /*
- * making.h - a store's making, from the first Create to the last Settle: one that was decided is
- * completed, one that was not is withdrawn. A making is decided when the first mirror of its roster
- * has settled; all steps that end it go through the roster in its order.
+ * making.h - the making of a store: its creation on all members of a roster, from the first Create
+ * to the last Settle (PROTOCOL.md, "Create"). A making is decided when the first member of its
+ * roster has settled. A decided making is completed, an undecided one is withdrawn. Every step that
+ * ends a making visits the members in the roster's order.
  */
 #ifndef PERSEAS_CLIENT_MAKING_H
 #define PERSEAS_CLIENT_MAKING_H
 
 #include "../core/handle.h"
 
-/* Settle, with the store of this id, at one mirror. 0 or why not. */
+/* Sends Settle for the store with this id to mirror `m`. Returns 0, or an error code with
+ * *error. */
 int ps_making_settle_at(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
                         struct ps_error *error);
 
-/* Completes the making that p->store_id names, which some mirror that was probed has settled: asks
- * all that have an image of it, up to the first that does not say yes. The headers of those that
- * did say so then, and the others have an error. */
+/* Completes the making of p->store_id, which at least one probed mirror has settled. Sends
+ * Settle to every mirror that has an image of it, until the first that does not agree. Mirrors
+ * that agreed then have a consistent header in `found`; mirrors that are still `creating` have
+ * an error there. */
 void ps_making_complete(struct perseas *p);
 
-/* Withdraws a making that somebody left, or is still at: takes it from the mirrors of its roster.
- * *decided: it was too late, and what is left of it was settled. 0, or an error of the handle: one
- * of its mirrors does not answer, and nothing was taken from those after it. */
+/* Withdraws an unfinished making, whose creator may still be at work, by sending Abandon to the
+ * members of its roster. Returns 0. Sets *decided to true if the making was already decided; then
+ * this call has settled it instead. Otherwise returns an error code, because a member did not
+ * answer; members after that one in the roster were not changed. */
 int ps_making_withdraw(struct perseas *p, const uint8_t *store_id, const Perseas__Roster *roster,
                        bool *decided);
 

@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void ps_map_drop(struct perseas *p, uint32_t id)
+void ps_map_drop_at_mirrors(struct perseas *p, uint32_t id)
 {
 	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(drop_segments, DROP_SEGMENTS, &drop);
@@ -50,7 +50,7 @@ void ps_map_drop(struct perseas *p, uint32_t id)
 	}
 }
 
-static void break_locked(struct perseas *p, struct ps_mirror *m, const char *why)
+static void break_mirror(struct perseas *p, struct ps_mirror *m, const char *why)
 {
 	pthread_mutex_lock(&p->lock);
 	if (m->active)
@@ -60,7 +60,7 @@ static void break_locked(struct perseas *p, struct ps_mirror *m, const char *why
 
 /* Has every live mirror make memory for the segment. Those that do not answer are dropped; one
  * that refuses refuses for all. */
-static int make_everywhere(struct perseas *p, struct ps_segment *segment)
+static int make_on_mirrors(struct perseas *p, struct ps_segment *segment)
 {
 	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(add_segments, ADD_SEGMENTS, &add);
@@ -88,7 +88,7 @@ static int make_everywhere(struct perseas *p, struct ps_segment *segment)
 		if (rc == PERSEAS_EMIRRORMEM || rc == PERSEAS_ELIMIT)
 			return ps_fail_error(p, &error);
 		if (rc) {
-			break_locked(p, m, error.text);
+			break_mirror(p, m, error.text);
 			last = error;
 		} else {
 			made |= ps_bit(p, m);
@@ -103,13 +103,13 @@ static int make_everywhere(struct perseas *p, struct ps_segment *segment)
 	return 0;
 }
 
-static const struct ps_wish recorded = { .where = PS_WHERE_RECORDED };
+static const struct ps_placement recorded_placement = { .where = PS_PLACE_RECORDED };
 
-static int map_new(struct perseas *p, const char *name, uint64_t size, const struct ps_wish *wish,
-                   struct ps_segment **mapped)
+static int map_new(struct perseas *p, const char *name, uint64_t size,
+                   const struct ps_placement *placement, struct ps_segment **mapped)
 {
 	struct ps_segment *segment;
-	int rc = ps_graves_clear(p);
+	int rc = ps_destroyed_free(p);
 
 	if (rc)
 		return rc;
@@ -120,13 +120,13 @@ static int map_new(struct perseas *p, const char *name, uint64_t size, const str
 		return ps_fail(p, PERSEAS_ELIMIT,
 		               "store '%s' has %d segments, and can have no more", p->store,
 		               PS_SEGMENTS_MAX);
-	rc = ps_place_new(p, segment, wish);
+	rc = ps_place_new(p, segment, placement);
 	if (!rc)
-		rc = make_everywhere(p, segment);
+		rc = make_on_mirrors(p, segment);
 	if (!rc)
 		rc = ps_layout_renew(p);
 	if (rc) {
-		ps_map_drop(p, segment->id);
+		ps_map_drop_at_mirrors(p, segment->id);
 		pthread_mutex_lock(&p->lock);
 		ps_segment_forget(p, segment);
 		pthread_mutex_unlock(&p->lock);
@@ -137,7 +137,7 @@ static int map_new(struct perseas *p, const char *name, uint64_t size, const str
 }
 
 static void map_undo(struct perseas *p, const struct ps_segment *segment,
-                     const struct ps_wish *wish)
+                     const struct ps_placement *placement)
 {
 	struct ps_segment hidden[PS_SEGMENTS_MAX];
 	uint32_t ids[PS_SEGMENTS_MAX];
@@ -148,14 +148,14 @@ static void map_undo(struct perseas *p, const struct ps_segment *segment,
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < count; i++) {
 		ps_demand_unmap(p, ps_segment_by_id(p, ids[i]));
-		if (wish->where == PS_WHERE_OVER)
+		if (placement->where == PS_PLACE_OVER)
 			hidden[i].base = NULL; /* it is the caller's again */
 		ps_segment_unplace(&hidden[i]);
 	}
 }
 
 /* Its contents, and its shadow: they come later, or are here when this returns. */
-static int bring_in(struct perseas *p, struct ps_segment *segment)
+static int bring_contents(struct perseas *p, struct ps_segment *segment)
 {
 	uint8_t *room;
 	int rc = ps_shadow_reserve(p, segment, &room);
@@ -172,23 +172,24 @@ static int bring_in(struct perseas *p, struct ps_segment *segment)
 }
 
 /* With all its parts, or not at all. */
-static int map_old(struct perseas *p, struct ps_segment *segment, const struct ps_wish *wish)
+static int map_existing(struct perseas *p, struct ps_segment *segment,
+                        const struct ps_placement *placement)
 {
-	int rc = ps_place_old(p, segment, wish);
+	int rc = ps_place_existing(p, segment, placement);
 
 	if (rc)
 		return rc;
 	for (struct ps_segment *s = segment; s && !rc; s = ps_whole_next(p, s))
-		rc = bring_in(p, s);
+		rc = bring_contents(p, s);
 	if (!rc)
 		rc = ps_layout_renew(p);
 	if (rc)
-		map_undo(p, segment, wish);
+		map_undo(p, segment, placement);
 	return rc;
 }
 
 static int check_map(struct perseas *p, const char *name, const struct ps_segment *segment,
-                     uint64_t size, const struct ps_wish *wish)
+                     uint64_t size, const struct ps_placement *placement)
 {
 	const uint64_t whole = segment ? ps_whole_size(p, segment) : 0;
 	const struct ps_segment *before = segment ? ps_whole_before(p, segment) : NULL;
@@ -198,12 +199,12 @@ static int check_map(struct perseas *p, const char *name, const struct ps_segmen
 		               "'%s' is a part of a segment that has grown, behind '%s': map that "
 		               "segment, and its parts are mapped with it",
 		               name, before->name);
-	if (!segment && ps_part_is_name(name) && wish->where != PS_WHERE_BEHIND)
+	if (!segment && ps_part_is_name(name) && placement->where != PS_PLACE_BEHIND)
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "'%s': names that end with .grown.NUMBER are those of parts of "
 		               "segments that have grown: choose another one",
 		               name);
-	if (segment && size && size != whole && !wish->grows)
+	if (segment && size && size != whole && !placement->any_size)
 		return ps_fail(p, PERSEAS_ESIZE,
 		               "segment '%s' has %llu bytes, not %llu: map it with size 0, or "
 		               "use another name%s",
@@ -214,16 +215,17 @@ static int check_map(struct perseas *p, const char *name, const struct ps_segmen
 
 /* *mapped is only set where it returns 0. */
 static int map_exclusive(struct perseas *p, const char *name, uint64_t size,
-                         const struct ps_wish *wish, struct ps_segment **mapped)
+                         const struct ps_placement *placement, struct ps_segment **mapped)
 {
 	struct ps_segment *segment = ps_segment_find(p, name);
 	int rc;
 
-	rc = check_map(p, name, segment, size, wish);
+	rc = check_map(p, name, segment, size, placement);
 	if (rc)
 		return rc;
 	if (segment) {
-		rc = segment->base ? ps_place_is_good(p, segment, wish) : map_old(p, segment, wish);
+		rc = segment->base ? ps_place_check(p, segment, placement)
+		                   : map_existing(p, segment, placement);
 		if (!rc)
 			*mapped = segment;
 		return rc;
@@ -234,10 +236,10 @@ static int map_exclusive(struct perseas *p, const char *name, uint64_t size,
 		               name);
 	if (p->salvage)
 		return ps_ready(p);
-	return map_new(p, name, size, wish, mapped);
+	return map_new(p, name, size, placement, mapped);
 }
 
-int ps_map_ready(struct perseas *p)
+int ps_map_check_ready(struct perseas *p)
 {
 	int rc;
 
@@ -249,23 +251,24 @@ int ps_map_ready(struct perseas *p)
 	return rc;
 }
 
-static int check_wish(struct perseas *p, const char *segment, size_t size,
-                      const struct ps_wish *wish)
+static int check_arguments(struct perseas *p, const char *segment, size_t size,
+                           const struct ps_placement *placement)
 {
 	if (!segment || !ps_name_valid(segment) || size > PS_SEGMENT_MAX)
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "a segment's name is 1 to 63 of A-Z a-z 0-9 . _ -, not beginning "
 		               "with a dot; its size is at most 1 TiB");
-	if (wish->address % PS_PAGE || wish->address > UINT64_MAX - PS_SEGMENT_MAX - PS_PAGE)
+	if (placement->address % PS_PAGE ||
+	    placement->address > UINT64_MAX - PS_SEGMENT_MAX - PS_PAGE)
 		return ps_fail(
 			p, PERSEAS_EINVAL,
 			"address 0x%llx is not a multiple of %d, or too near to the last one",
-			(unsigned long long)wish->address, PS_PAGE);
-	return ps_map_ready(p);
+			(unsigned long long)placement->address, PS_PAGE);
+	return ps_map_check_ready(p);
 }
 
-int ps_map(perseas_t *p, const char *name, size_t size, const struct ps_wish *wish, void **addr,
-           ptrdiff_t *moved, size_t *whole)
+int ps_map_placed(perseas_t *p, const char *name, size_t size, const struct ps_placement *placement,
+                  void **addr, ptrdiff_t *moved, size_t *whole)
 {
 	struct ps_segment *segment = NULL;
 	int rc;
@@ -275,16 +278,16 @@ int ps_map(perseas_t *p, const char *name, size_t size, const struct ps_wish *wi
 	if (!p || !addr)
 		return ps_fail(p, PERSEAS_EINVAL, "map needs a handle and a place for the address");
 	*addr = NULL;
-	rc = check_wish(p, name, size, wish);
+	rc = check_arguments(p, name, size, placement);
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);
-	rc = ps_map_ready(p);
+	rc = ps_map_check_ready(p);
 	if (!rc)
-		rc = map_exclusive(p, name, size, wish, &segment);
+		rc = map_exclusive(p, name, size, placement, &segment);
 	assert(rc || segment);
 	if (!rc) {
-		segment->pins += wish->held;
+		segment->pins += placement->is_pinned;
 		*addr = segment->base;
 		if (whole)
 			*whole = ps_whole_size(p, segment);
@@ -298,40 +301,41 @@ int ps_map(perseas_t *p, const char *name, size_t size, const struct ps_wish *wi
 int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr)
 {
 	PS_UNCANCELLED;
-	return ps_map(p, segment, size, &recorded, addr, NULL, NULL);
+	return ps_map_placed(p, segment, size, &recorded_placement, addr, NULL, NULL);
 }
 
 int perseas_map_at(perseas_t *p, const char *segment, size_t size, void *at, void **addr,
                    ptrdiff_t *moved)
 {
 	PS_UNCANCELLED;
-	const struct ps_wish wish = { .where = at ? PS_WHERE_AT : PS_WHERE_ANY,
-		                      .address = (uint64_t)(uintptr_t)at };
+	const struct ps_placement placement = { .where = at ? PS_PLACE_AT : PS_PLACE_ANY,
+		                                .address = (uint64_t)(uintptr_t)at };
 
-	return ps_map(p, segment, size, &wish, addr, moved, NULL);
+	return ps_map_placed(p, segment, size, &placement, addr, moved, NULL);
 }
 
 int perseas_map_over(perseas_t *p, const char *segment, void *retained)
 {
 	PS_UNCANCELLED;
-	const struct ps_wish wish = { .where = PS_WHERE_OVER,
-		                      .address = (uint64_t)(uintptr_t)retained };
+	const struct ps_placement placement = { .where = PS_PLACE_OVER,
+		                                .address = (uint64_t)(uintptr_t)retained };
 	void *addr;
 
 	if (!retained)
 		return ps_fail(p, PERSEAS_EINVAL, "there is no memory at NULL to map over");
-	return ps_map(p, segment, 0, &wish, &addr, NULL, NULL);
+	return ps_map_placed(p, segment, 0, &placement, &addr, NULL, NULL);
 }
 
 int ps_map_held(struct perseas *p, const char *segment, bool anywhere, void **addr)
 {
-	const struct ps_wish wish = { .where = anywhere ? PS_WHERE_ANY : PS_WHERE_RECORDED,
-		                      .held = true };
+	const struct ps_placement placement = { .where = anywhere ? PS_PLACE_ANY
+		                                                  : PS_PLACE_RECORDED,
+		                                .is_pinned = true };
 
-	return ps_map(p, segment, 0, &wish, addr, NULL, NULL);
+	return ps_map_placed(p, segment, 0, &placement, addr, NULL, NULL);
 }
 
-void ps_map_announce(struct perseas *p, const Perseas__Request *request)
+void ps_map_tell_mirrors(struct perseas *p, const Perseas__Request *request)
 {
 	struct ps_round round;
 
@@ -343,12 +347,12 @@ void ps_map_announce(struct perseas *p, const Perseas__Request *request)
 	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms));
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (round.ask[i] && !round.replies[i])
-			break_locked(p, &p->mirrors[i], round.errors[i].text);
+			break_mirror(p, &p->mirrors[i], round.errors[i].text);
 	ps_round_free(&round);
 }
 
 /* Tells every live mirror which segments are born with `seq`. */
-static void announce(struct perseas *p, uint32_t *ids, unsigned count, uint64_t seq)
+static void announce_publish(struct perseas *p, uint32_t *ids, unsigned count, uint64_t seq)
 {
 	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(publish, PUBLISH, &publish);
@@ -356,10 +360,11 @@ static void announce(struct perseas *p, uint32_t *ids, unsigned count, uint64_t 
 	publish.n_ids = count;
 	publish.ids = ids;
 	publish.seq = seq;
-	ps_map_announce(p, &request);
+	ps_map_tell_mirrors(p, &request);
 }
 
-int ps_map_post(struct perseas *p, enum ps_record_kind kind, const uint32_t *ids, unsigned count)
+int ps_map_post_record(struct perseas *p, enum ps_record_kind kind, const uint32_t *ids,
+                       unsigned count)
 {
 	struct {
 		struct ps_record head;
@@ -384,7 +389,7 @@ int ps_map_post(struct perseas *p, enum ps_record_kind kind, const uint32_t *ids
 }
 
 /* The segments are born with `seq`, 0: not after all. Commits wait meanwhile. */
-static int bear(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t seq)
+static int set_published(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t seq)
 {
 	int rc = 0;
 
@@ -399,7 +404,7 @@ static int bear(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t
 	return rc ? rc : ps_layout_renew(p);
 }
 
-static bool is_of(const struct ps_birth *birth, const struct ps_segment *segment)
+static bool is_named_in(const struct ps_birth *birth, const struct ps_segment *segment)
 {
 	for (unsigned i = 0; i < birth->count; i++)
 		if (!strcmp(birth->segments[i].name, segment->name))
@@ -407,7 +412,17 @@ static bool is_of(const struct ps_birth *birth, const struct ps_segment *segment
 	return false;
 }
 
-/* birth NULL: all that are not published. */
+/* Returns true if publishing `birth` must publish this segment. birth NULL stands for
+ * perseas_publish, which publishes every unpublished segment except parts of grown ones. */
+static bool is_in_publish(const struct ps_birth *birth, const struct ps_segment *segment)
+{
+	if (segment->born)
+		return false;
+	return birth ? is_named_in(birth, segment) : !ps_part_is_name(segment->name);
+}
+
+/* Publishes the segments of `birth`, or what perseas_publish does if birth is NULL. Sets *seq to
+ * the seq of the publish, or to 0 if nothing was sent. */
 static int publish_exclusive(struct perseas *p, const struct ps_birth *birth, uint64_t *seq)
 {
 	uint32_t ids[PS_SEGMENTS_MAX];
@@ -415,8 +430,7 @@ static int publish_exclusive(struct perseas *p, const struct ps_birth *birth, ui
 	int rc = 0;
 
 	for (unsigned i = 0; i < p->segment_count; i++)
-		if (!p->segments[i].born &&
-		    (birth ? is_of(birth, &p->segments[i]) : !ps_part_is_name(p->segments[i].name)))
+		if (is_in_publish(birth, &p->segments[i]))
 			ids[count++] = p->segments[i].id;
 	*seq = 0;
 	if (!count)
@@ -432,17 +446,17 @@ static int publish_exclusive(struct perseas *p, const struct ps_birth *birth, ui
 		               ps_quorum_count(p, ps_mirrors_whole(p)), p->members, p->acks);
 	/* All that can fail here comes before the first announcement: from then on this seq is
 	 * taken, whatever comes. */
-	rc = bear(p, ids, count, p->commit.seq + 1);
+	rc = set_published(p, ids, count, p->commit.seq + 1);
 	if (rc) {
-		bear(p, ids, count, 0);
+		set_published(p, ids, count, 0);
 		return rc;
 	}
 	*seq = p->commit.seq + 1;
-	announce(p, ids, count, *seq);
-	return ps_map_post(p, PS_RECORD_PUBLISH, ids, count);
+	announce_publish(p, ids, count, *seq);
+	return ps_map_post_record(p, PS_RECORD_PUBLISH, ids, count);
 }
 
-int ps_map_await(struct perseas *p, int rc, uint64_t seq)
+int ps_map_await_durable(struct perseas *p, int rc, uint64_t seq)
 {
 	uint64_t since = 0;
 
@@ -455,18 +469,18 @@ int ps_map_await(struct perseas *p, int rc, uint64_t seq)
 }
 
 /* What W held once is held, also while a mirror is copied anew. */
-int ps_map_await_other(struct perseas *p, uint64_t seq)
+int ps_map_await_durable_once(struct perseas *p, uint64_t seq)
 {
 	bool durable;
 
 	pthread_mutex_lock(&p->lock);
 	durable = ps_durable(p) >= seq;
 	pthread_mutex_unlock(&p->lock);
-	return durable ? 0 : ps_map_await(p, 0, seq);
+	return durable ? 0 : ps_map_await_durable(p, 0, seq);
 }
 
 /* The last publish. */
-static uint64_t last_born(const struct perseas *p)
+static uint64_t last_published_seq(const struct perseas *p)
 {
 	uint64_t last = 0;
 
@@ -483,18 +497,18 @@ int perseas_publish(perseas_t *p)
 
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
-	rc = p->salvage ? ps_ready(p) : ps_map_ready(p);
+	rc = p->salvage ? ps_ready(p) : ps_map_check_ready(p);
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);
-	rc = ps_map_ready(p);
+	rc = ps_map_check_ready(p);
 	if (!rc)
 		rc = publish_exclusive(p, NULL, &seq);
 	if (!rc && !seq)
-		before = last_born(p);
+		before = last_published_seq(p);
 	ps_exclusive_leave(p);
 	/* Another thread may have published what this one mapped, and wait for mirrors still. */
-	return before ? ps_map_await_other(p, before) : ps_map_await(p, rc, seq);
+	return before ? ps_map_await_durable_once(p, before) : ps_map_await_durable(p, rc, seq);
 }
 
 int ps_map_drop_unborn(struct perseas *p, struct ps_segment *segment)
@@ -507,7 +521,7 @@ int ps_map_drop_unborn(struct perseas *p, struct ps_segment *segment)
 	segment->base = base;
 	if (rc)
 		return rc;
-	ps_map_drop(p, segment->id);
+	ps_map_drop_at_mirrors(p, segment->id);
 	pthread_mutex_lock(&p->lock);
 	ps_segment_forget(p, segment);
 	pthread_mutex_unlock(&p->lock);
@@ -516,7 +530,7 @@ int ps_map_drop_unborn(struct perseas *p, struct ps_segment *segment)
 
 /* Takes back what was mapped of segments that were not born. Where there is no memory for the
  * layout, they stay, and are unmapped later. */
-static void take_back(struct perseas *p, const struct ps_birth *birth)
+static void take_back_unpublished(struct perseas *p, const struct ps_birth *birth)
 {
 	for (unsigned i = 0; i < birth->count; i++) {
 		struct ps_segment *segment = ps_segment_find(p, birth->segments[i].name);
@@ -537,7 +551,7 @@ static int check_new(struct perseas *p, const struct ps_birth *birth)
 	return 0;
 }
 
-static int birth_exclusive(struct perseas *p, struct ps_birth *birth, uint64_t *seq)
+static int publish_new_exclusive(struct perseas *p, struct ps_birth *birth, uint64_t *seq)
 {
 	struct ps_segment *segment = NULL;
 	int rc = check_new(p, birth);
@@ -546,7 +560,8 @@ static int birth_exclusive(struct perseas *p, struct ps_birth *birth, uint64_t *
 		return rc;
 	for (unsigned i = 0; i < birth->count && !rc; i++) {
 		rc = map_exclusive(p, birth->segments[i].name, birth->segments[i].size,
-		                   birth->wish ? birth->wish : &recorded, &segment);
+		                   birth->placement ? birth->placement : &recorded_placement,
+		                   &segment);
 		assert(rc || segment);
 		if (!rc)
 			birth->segments[i].addr = segment->base;
@@ -558,21 +573,21 @@ static int birth_exclusive(struct perseas *p, struct ps_birth *birth, uint64_t *
 	if (*seq)
 		birth->born(birth, birth->arg);
 	else
-		take_back(p, birth);
+		take_back_unpublished(p, birth);
 	return rc;
 }
 
 int ps_map_birth(struct perseas *p, struct ps_birth *birth)
 {
 	uint64_t seq = 0;
-	int rc = p->salvage ? ps_ready(p) : ps_map_ready(p);
+	int rc = p->salvage ? ps_ready(p) : ps_map_check_ready(p);
 
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);
-	rc = ps_map_ready(p);
+	rc = ps_map_check_ready(p);
 	if (!rc && birth->wanted(birth->arg))
-		rc = birth_exclusive(p, birth, &seq);
+		rc = publish_new_exclusive(p, birth, &seq);
 	ps_exclusive_leave(p);
-	return ps_map_await(p, rc, seq);
+	return ps_map_await_durable(p, rc, seq);
 }

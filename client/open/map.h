@@ -1,88 +1,102 @@
 /*
- * map.h - segments that are made, filled and published at once, for who keeps things in them.
+ * map.h - maps segments, and publishes or destroys several at once. The heap calls these functions,
+ * and other files of this room.
  */
 #ifndef PERSEAS_CLIENT_MAP_H
 #define PERSEAS_CLIENT_MAP_H
 
 #include "../core/handle.h"
 
-struct ps_wish;
+struct ps_placement;
 
-/* As perseas_map and perseas_map_at, wherever the wish says (placement.h). In *whole, which may be
- * NULL, is how many bytes the segment has, with its parts. */
-int ps_map(perseas_t *p, const char *name, size_t size, const struct ps_wish *wish, void **addr,
-           ptrdiff_t *moved, size_t *whole);
+/* Does what perseas_map and perseas_map_at do, at the address that `placement` asks for. *whole,
+ * unless whole is NULL, becomes the size of the segment with all of its parts. */
+int ps_map_placed(perseas_t *p, const char *name, size_t size, const struct ps_placement *placement,
+                  void **addr, ptrdiff_t *moved, size_t *whole);
 
-/* Segments that come to exist together, apart from others that are mapped and not yet published. */
+/* New segments that one record publishes. Other segments that are mapped and unpublished stay
+ * so. */
 struct ps_birth {
 	unsigned count;
 	struct {
 		char name[PS_NAME_MAX + 1];
 		uint64_t size;
-		void *addr; /* once they are mapped */
+		void *addr; /* set when the segment is mapped */
 	} segments[2];
-	/* Are they still wanted, now that nobody else maps or publishes anything? */
+	/* Returns true if the segments are still needed. Called when no other thread can map or
+	 * publish a segment. */
 	bool (*wanted)(void *arg);
-	/* Stores their first contents; they are zeros. */
+	/* Writes the first contents into the mapped segments, which are all zeros. */
 	void (*fill)(const struct ps_birth *birth, void *arg);
-	/* They exist now, and others may map and publish again when it returns. May not fail. */
+	/* Called once the segments are published, before other threads may map or publish again.
+	 * Cannot fail. */
 	void (*born)(const struct ps_birth *birth, void *arg);
 	void *arg;
-	const struct ps_wish *wish; /* where they are to be; NULL: anywhere */
+	const struct ps_placement *placement; /* where to map the segments; NULL: anywhere */
 };
 
-/* Makes, fills and publishes them, or none. 0, also where they are not wanted any more; or a code,
- * EINDOUBT where they were born all the same, EEXIST where a segment has one of the names. */
+/* Creates, fills and publishes the segments, all or none. Returns 0, also if they are no longer
+ * wanted. Returns PERSEAS_EEXIST if a segment already has one of the names, PERSEAS_EINDOUBT if the
+ * segments are published but W mirrors did not acknowledge it, or another code. */
 int ps_map_birth(struct perseas *p, struct ps_birth *birth);
 
-/* Segments that end together, for who keeps things in them. They are mapped, and held by nobody but
- * the caller; and unmapped when they end. */
+/* Mapped segments that one record destroys. The caller must have the only pin of each. They are
+ * unmapped, too. */
 struct ps_death {
 	uint32_t ids[PS_SEGMENTS_MAX];
 	unsigned count;
-	/* Nothing is under way, and nobody else maps or publishes anything: names them, and lets go
-	 * of them. None: nothing is done. */
+	/* Sets ids and count, and releases the caller's own references to these segments. Called
+	 * when no commit is in flight and no other thread can map or publish. A count of 0 destroys
+	 * nothing. */
 	void (*choose)(struct ps_death *death, void *arg);
-	/* They are there all the same, as before. May not fail. */
+	/* Called instead of the destruction if unmapping failed. The segments are as before
+	 * `choose`. Cannot fail. */
 	void (*stay)(void *arg);
 	void *arg;
 };
 
-/* Destroys them, all by one transaction, or none. 0, also where none was named; or a code: EINDOUBT
- * and EFENCED also where they are gone here, and then `stay` was not called. */
+/* Destroys the segments by one record, all or none. Returns 0, also if `choose` named none. After
+ * PERSEAS_EINDOUBT or PERSEAS_EFENCED the segments may be gone from this process; `stay` was called
+ * only if they are not. */
 int ps_map_death(struct perseas *p, struct ps_death *death);
 
-/* Of what was destroyed before, mirrors have their memory back, if W of them hold that by now. */
+/* Has mirrors free the memory of segments that were destroyed before, if W mirrors hold their
+ * destruction by now. */
 void ps_map_give_back(struct perseas *p);
 
-/* As perseas_map of a segment that exists, or as perseas_map_at anywhere, and held: nobody unmaps
- * it, or ends it (ps_death), before the caller has taken one from its `held`. */
+/* Maps an existing segment and pins it, so that it can be neither unmapped nor destroyed until the
+ * caller decrements its `pins`. anywhere: as perseas_map_at with NULL; otherwise as perseas_map. */
 int ps_map_held(struct perseas *p, const char *segment, bool anywhere, void **addr);
 
-/* Takes the segments out of sight, to be unplaced without the lock or put back. Locked; the layout
- * still has them. */
+/* Moves the mappings of these segments into hidden[], so that the segments look unmapped to other
+ * threads. The caller either frees hidden[] by ps_segment_unplace, without the lock, or copies it
+ * back. The layout still has the segments. Caller holds p->lock. */
 void ps_map_hide(struct perseas *p, const uint32_t *ids, unsigned count, struct ps_segment *hidden);
 
-/* Has an open transaction ranges in the segment? With the lock. */
+/* Returns true if an open transaction has a range in the segment. Caller holds p->lock. */
 bool ps_map_in_use(struct perseas *p, const struct ps_segment *segment);
 
-/* Of publish and destroy. May segments be changed now? Asked before the links are taken for this
- * alone, which waits for what is under way, and again then. 0, or a code. */
-int ps_map_ready(struct perseas *p);
-/* Asks every live mirror; those that do not grant it are dropped. */
-void ps_map_announce(struct perseas *p, const Perseas__Request *request);
-/* Posts the record that names these segments, and its slot: from then on it is so. */
-int ps_map_post(struct perseas *p, enum ps_record_kind kind, const uint32_t *ids, unsigned count);
-/* The links are everybody's again: waits until W mirrors hold the record, if one was posted (rc 0,
- * seq not 0). */
-int ps_map_await(struct perseas *p, int rc, uint64_t seq);
-/* The same for a transaction of another thread, which may still wait for mirrors. */
-int ps_map_await_other(struct perseas *p, uint64_t seq);
-/* Takes a segment back from every mirror, which has it unborn or dead. What a mirror that does not
- * answer keeps, the next claim drops. */
-void ps_map_drop(struct perseas *p, uint32_t id);
-/* The same for one that is mapped, and was not born: it is unmapped, and gone. What points to
- * segments may point elsewhere then. ENOMEM: it stays. */
+/* Returns 0 if segments can be published or destroyed now, or an error code. Callers check before
+ * ps_exclusive_enter, which waits for commits in flight, and again after it. */
+int ps_map_check_ready(struct perseas *p);
+/* Sends a request to every live mirror. Drops the mirrors that do not grant it. */
+void ps_map_tell_mirrors(struct perseas *p, const Perseas__Request *request);
+/* Posts the record of this kind with these segment ids, and the slot that commits it. Returns 0 or
+ * an error code. */
+int ps_map_post_record(struct perseas *p, enum ps_record_kind kind, const uint32_t *ids,
+                       unsigned count);
+/* Waits until W mirrors hold `seq`, after the caller has left the exclusive section. Returns rc if
+ * it is an error, and 0 without waiting if seq is 0. */
+int ps_map_await_durable(struct perseas *p, int rc, uint64_t seq);
+/* Waits until W mirrors have ever held `seq`, which another thread posted and may still wait
+ * for. */
+int ps_map_await_durable_once(struct perseas *p, uint64_t seq);
+/* Has every mirror free the memory of an unpublished or destroyed segment. A mirror that does not
+ * answer frees it when it is claimed next. */
+void ps_map_drop_at_mirrors(struct perseas *p, uint32_t id);
+/* Unmaps an unpublished segment, removes it from the handle, and has mirrors free its memory.
+ * Pointers to other struct ps_segment may be invalid afterwards. Returns 0, or PERSEAS_ENOMEM,
+ * which changes nothing. */
 int ps_map_drop_unborn(struct perseas *p, struct ps_segment *segment);
 
 #endif

@@ -19,7 +19,8 @@
 enum { STEPS_MAX = 4096 }; /* records that are followed, on both sides together */
 
 /* Adds a record's ranges to what must be copied. 0, or 1: it cannot be done by a delta. */
-static int collect(struct perseas *p, const struct ps_step *step, struct ps_cover *changed)
+static int collect_ranges(struct perseas *p, const struct ps_logged_record *step,
+                          struct ps_cover *changed)
 {
 	const struct ps_range *range;
 	struct ps_cursor cursor;
@@ -32,7 +33,7 @@ static int collect(struct perseas *p, const struct ps_step *step, struct ps_cove
 		uint64_t base = (uint64_t)range->segment << 41, start = base + range->offset;
 		struct ps_span span = { start, start + range->length, base, range->segment };
 
-		if (!ps_step_names(p, range))
+		if (!ps_range_exists(p, range))
 			return 1;
 		if (ps_cover_reserve(changed) < 0)
 			return 1;
@@ -42,7 +43,8 @@ static int collect(struct perseas *p, const struct ps_step *step, struct ps_cove
 }
 
 /* The log's own bytes of a record, as a span of the log region. */
-static int collect_log(const struct perseas *p, const struct ps_step *step, struct ps_cover *log)
+static int collect_log(const struct perseas *p, const struct ps_logged_record *step,
+                       struct ps_cover *log)
 {
 	uint64_t at = PS_RING_OFFSET + step->record->position % p->log_size;
 	struct ps_span span = { at, at + ps_align64(step->record->length), 0, 0 };
@@ -57,7 +59,8 @@ static int collect_log(const struct perseas *p, const struct ps_step *step, stru
  * What the transactions of the side that is wrong, or its unfinished one, may have overwritten of
  * the past, with bytes that users stored. The slot that it gets reaches further back than its own.
  */
-static int collect_past(const struct perseas *p, const struct ps_mirror *m, struct ps_cover *log)
+static int collect_overwritten(const struct perseas *p, const struct ps_mirror *m,
+                               struct ps_cover *log)
 {
 	uint64_t from = ps_record_bound(p->commit.next, p->log_size);
 	uint64_t end = ps_record_bound(m->found.at.next, p->log_size);
@@ -80,36 +83,36 @@ static int collect_past(const struct perseas *p, const struct ps_mirror *m, stru
 }
 
 /* Where a side stands: at the transaction before which it has not gone back yet. */
-static uint64_t stands_at(const struct ps_step *step)
+static uint64_t record_seq(const struct ps_logged_record *step)
 {
 	return step->record ? step->record->seq : 0;
 }
 
 /* Reads the next record; none, where history begins. */
-static int read_next(struct perseas *p, struct ps_mirror *m, struct ps_step *step)
+static int read_older(struct perseas *p, struct ps_mirror *m, struct ps_logged_record *step)
 {
 	step->record = NULL;
-	return step->back.seq ? ps_step_read(p, m, step) : 0;
+	return step->back.seq ? ps_logged_record_read(p, m, step) : 0;
 }
 
 /* Goes back by one record on one side. */
-static int back(struct perseas *p, struct ps_mirror *m, struct ps_step *step,
-                struct ps_cover *changed, struct ps_cover *log)
+static int step_back(struct perseas *p, struct ps_mirror *m, struct ps_logged_record *step,
+                     struct ps_cover *changed, struct ps_cover *log)
 {
-	int rc = collect(p, step, changed);
+	int rc = collect_ranges(p, step, changed);
 
 	if (!rc && log)
 		rc = collect_log(p, step, log);
-	return rc ? rc : read_next(p, m, step);
+	return rc ? rc : read_older(p, m, step);
 }
 
 /*
  * Follows both logs back to where the histories part. `changed` gets the ranges of either side
  * since, `log` the records of the side that is right.
  */
-static int compare(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
-                   struct ps_step *right, struct ps_step *wrong, struct ps_cover *changed,
-                   struct ps_cover *log)
+static int find_divergence(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
+                           struct ps_logged_record *right, struct ps_logged_record *wrong,
+                           struct ps_cover *changed, struct ps_cover *log)
 {
 	const struct ps_standing *at = &m->found.at;
 	int rc;
@@ -117,23 +120,23 @@ static int compare(struct perseas *p, struct ps_mirror *from, struct ps_mirror *
 	right->back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next, p->commit.last,
 	                               p->log_size);
 	wrong->back = ps_log_back_from(at->epoch, at->seq, at->next, at->last, p->log_size);
-	rc = read_next(p, from, right);
+	rc = read_older(p, from, right);
 	if (!rc)
-		rc = read_next(p, m, wrong);
+		rc = read_older(p, m, wrong);
 	for (int steps = 0; !rc && steps < STEPS_MAX; steps++) {
-		const uint64_t a = stands_at(right), b = stands_at(wrong);
+		const uint64_t a = record_seq(right), b = record_seq(wrong);
 
 		if (a == b && (!a || right->record->epoch == wrong->record->epoch))
 			return 0;
 		if (a >= b)
-			rc = back(p, from, right, changed, log);
+			rc = step_back(p, from, right, changed, log);
 		else
-			rc = back(p, m, wrong, changed, NULL);
+			rc = step_back(p, m, wrong, changed, NULL);
 	}
 	return rc ? rc : 1;
 }
 
-static bool same_regions(const Perseas__Header *a, const Perseas__Header *b)
+static bool has_same_regions(const Perseas__Header *a, const Perseas__Header *b)
 {
 	return a->log_size == b->log_size && ps_segment_tables_equal(a, b);
 }
@@ -164,16 +167,16 @@ static int copy_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
 	struct ps_cover changed = { 0 }, log = { 0 };
-	struct ps_step right = { 0 }, wrong = { 0 };
+	struct ps_logged_record right = { 0 }, wrong = { 0 };
 	uint64_t whole = 0;
 	int rc = 1;
 
 	for (unsigned i = 0; i < p->segment_count; i++)
 		whole += p->segments[i].size;
-	if (same_regions(from->found.header, m->found.header))
-		rc = compare(p, from, m, &right, &wrong, &changed, &log);
+	if (has_same_regions(from->found.header, m->found.header))
+		rc = find_divergence(p, from, m, &right, &wrong, &changed, &log);
 	if (!rc)
-		rc = collect_past(p, m, &log);
+		rc = collect_overwritten(p, m, &log);
 	if (!rc && changed.bytes > whole)
 		rc = 1;
 	if (!rc)

@@ -7,8 +7,9 @@
 
 #include "../core/handle.h"
 
-/* A delta in place. 0; 1: the logs do not reach, or more changed than there is; -1: a session
- * broke. */
+/* Copies the delta from mirror `from` to mirror `m` in place. Returns 0; 1 if the logs do not reach
+ * back far enough or the delta is larger than the store, so that a whole copy is needed; or -1 if a
+ * session broke. */
 int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m);
 
 #endif

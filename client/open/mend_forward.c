@@ -24,25 +24,26 @@ enum {
 
 /* The transactions that a mirror missed, the newest first. */
 struct missed {
-	struct ps_step steps[MISSED_MAX];
+	struct ps_logged_record steps[MISSED_MAX];
 	unsigned count;
-	unsigned entries; /* of all of them */
+	unsigned range_count; /* of all of them */
 };
 
 /* Takes note of what a record names. 0, or 1: it is none that can be sent again. */
-static int note(struct perseas *p, struct missed *missed, const struct ps_record *record)
+static int note_record(struct perseas *p, struct missed *missed, const struct ps_record *record)
 {
 	const struct ps_range *range;
 	struct ps_cursor cursor;
 	const void *before;
 
-	if (record->kind != PS_RECORD_TRANSACTION || record->ranges > ENTRIES_MAX - missed->entries)
+	if (record->kind != PS_RECORD_TRANSACTION ||
+	    record->ranges > ENTRIES_MAX - missed->range_count)
 		return 1;
 	ps_record_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &before))
-		if (!ps_step_names(p, range))
+		if (!ps_range_exists(p, range))
 			return 1;
-	missed->entries += record->ranges;
+	missed->range_count += record->ranges;
 	missed->count++;
 	return 0;
 }
@@ -51,8 +52,8 @@ static int note(struct perseas *p, struct missed *missed, const struct ps_record
  * Follows the log back to where the mirror stands. An epoch has one owner: where all that is
  * missing is of the epoch that the mirror stands at, their histories are the same up to there.
  */
-static int follow(struct perseas *p, struct ps_mirror *from, const struct ps_mirror *m,
-                  struct missed *missed)
+static int read_missed(struct perseas *p, struct ps_mirror *from, const struct ps_mirror *m,
+                       struct missed *missed)
 {
 	const struct ps_standing *at = &m->found.at;
 	const struct ps_record *oldest;
@@ -60,16 +61,16 @@ static int follow(struct perseas *p, struct ps_mirror *from, const struct ps_mir
 	                                           p->commit.last, p->log_size);
 
 	do {
-		struct ps_step *step = &missed->steps[missed->count];
+		struct ps_logged_record *step = &missed->steps[missed->count];
 		int rc;
 
 		step->back = back;
-		rc = ps_step_read(p, from, step);
+		rc = ps_logged_record_read(p, from, step);
 		if (rc)
 			return rc;
 		back = step->back;
 		oldest = step->record;
-		if (oldest->epoch != at->epoch || note(p, missed, oldest))
+		if (oldest->epoch != at->epoch || note_record(p, missed, oldest))
 			return 1;
 	} while (back.seq > at->seq);
 	/* Where a claim of the mirror would look for it, to roll it back. */
@@ -88,7 +89,7 @@ static int write_piece(struct perseas *p, struct ps_mirror *m, uint32_t region, 
 	return ps_mirror_write(p, m, &chain) ? -1 : 0;
 }
 
-static uint64_t lesser(uint64_t a, uint64_t b)
+static uint64_t min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -102,12 +103,12 @@ static int send_record(struct perseas *p, struct ps_mirror *m, const struct ps_r
 	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
 
 	for (uint64_t done = 0; done < end;) {
-		const uint64_t length = lesser(end - done, PS_BOUNCE);
+		const uint64_t length = min_u64(end - done, PS_BOUNCE);
 
 		memset(bounce, 0, length);
 		if (done < record->length)
 			memcpy(bounce, (const uint8_t *)record + done,
-			       lesser(record->length - done, length));
+			       min_u64(record->length - done, length));
 		if (write_piece(p, m, PS_REGION_LOG, at + done, (uint32_t)length))
 			return -1;
 		done += length;
@@ -156,8 +157,8 @@ static int send_slot(struct perseas *p, struct ps_mirror *m, const struct ps_rec
 	return 0;
 }
 
-static int send(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
-                const struct missed *missed, unsigned i)
+static int send_transaction(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
+                            const struct missed *missed, unsigned i)
 {
 	const struct ps_record *record = missed->steps[i].record;
 	const struct ps_range *range;
@@ -183,9 +184,9 @@ int ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_mirror 
 	missed = calloc(1, sizeof(*missed));
 	if (!missed)
 		return 1;
-	rc = follow(p, from, m, missed);
+	rc = read_missed(p, from, m, missed);
 	for (unsigned i = missed->count; !rc && i > 0; i--)
-		rc = send(p, from, m, missed, i - 1);
+		rc = send_transaction(p, from, m, missed, i - 1);
 	if (!rc)
 		rc = ps_copy_slot(p, m);
 	for (unsigned i = 0; i < MISSED_MAX; i++)

@@ -7,7 +7,8 @@
 
 #include "../core/handle.h"
 
-/* Transaction by transaction. 0; 1: the log does not reach, or it stands in another history; -1: a
+/* Sends mirror `m` each transaction that it missed, read from mirror `from`. Returns 0; 1 if the
+ * log does not reach back to the state of `m`, or that state is of another history; or -1 if a
  * session broke. */
 int ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m);
 

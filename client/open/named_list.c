@@ -17,7 +17,7 @@ void ps_named_list_drop(struct perseas *p)
 	p->opening.named.lookup = NULL;
 }
 
-void ps_mirrors_leave(struct perseas *p, unsigned first)
+void ps_mirrors_forget_from(struct perseas *p, unsigned first)
 {
 	while (p->mirror_count > first) {
 		struct ps_mirror *m = &p->mirrors[--p->mirror_count];
@@ -41,8 +41,8 @@ static bool is_same_list(const struct perseas *p, const struct ps_address *addre
 	return true;
 }
 
-static int take_list(struct perseas *p, const struct ps_address *addresses, unsigned count,
-                     struct ps_error *error)
+static int replace_list(struct perseas *p, const struct ps_address *addresses, unsigned count,
+                        struct ps_error *error)
 {
 	if (is_same_list(p, addresses, count))
 		return 0;
@@ -52,7 +52,7 @@ static int take_list(struct perseas *p, const struct ps_address *addresses, unsi
 		                    "the mirrors of %.300s are others than before: open the store "
 		                    "again",
 		                    p->opening.named.list);
-	ps_mirrors_leave(p, 0);
+	ps_mirrors_forget_from(p, 0);
 	if (ps_handle_name_mirrors(p, p->opening.named.list, addresses, count, error))
 		return error->code;
 	return PS_AGAIN;
@@ -70,5 +70,5 @@ int ps_named_list_await(struct perseas *p, struct ps_error *error)
 	                       error))
 		ps_env_list_late(named->list, named->limit_ms, error);
 	ps_named_list_drop(p);
-	return error->code ? error->code : take_list(p, addresses, count, error);
+	return error->code ? error->code : replace_list(p, addresses, count, error);
 }

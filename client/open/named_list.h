@@ -1,22 +1,22 @@
 /*
- * named_list.h - an open that began with the mirrors for which the list's name stood before, while
- * the name was still being looked up. An open that these mirrors do not let succeed, and one that
- * makes a store, must go by what the name stands for now.
+ * named_list.h - opens of a list that has a name. Such an open begins with the mirrors that the
+ * name last stood for, while the name is looked up. If the open does not succeed with these
+ * mirrors, or creates a store, it must use the mirrors that the name stands for now.
  */
 #ifndef PERSEAS_CLIENT_NAMED_LIST_H
 #define PERSEAS_CLIENT_NAMED_LIST_H
 
 #include "../core/handle.h"
 
-/* Waits for the lookup, within its limit, unless it was waited for before. Returns 0 if the
- * handle's mirrors are those of the list; PS_AGAIN if the handle has other mirrors now, which were
- * not asked yet; or an error of ps_env_list with *error. */
+/* Waits for the lookup until its time limit, unless an earlier call did. Returns 0 if the handle's
+ * mirrors are those of the list; PS_AGAIN if this call replaced the handle's mirrors, so that they
+ * must be probed; or an error of ps_env_list with *error. */
 int ps_named_list_await(struct perseas *p, struct ps_error *error);
 
 /* Drops the lookup, if there is one. */
 void ps_named_list_drop(struct perseas *p);
 
-/* Forgets the mirrors from number `first` on, with what they told. */
-void ps_mirrors_leave(struct perseas *p, unsigned first);
+/* Disconnects and forgets all mirrors with an index of `first` or more. */
+void ps_mirrors_forget_from(struct perseas *p, unsigned first);
 
 #endif

@@ -28,13 +28,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void probe(struct perseas *p)
+static void probe_mirrors(struct perseas *p)
 {
-	ps_probe(p);
+	ps_probe_mirrors(p);
 	ps_attempt_reach(p, PS_ATTEMPT_PROBED, 0);
 }
 
-static bool nobody_has_it(const struct perseas *p)
+static bool is_store_absent(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_found *f = &p->mirrors[i].found;
@@ -47,7 +47,7 @@ static bool nobody_has_it(const struct perseas *p)
 }
 
 /* Has another owner been promised as much as the attempt before claimed? */
-static void look_for_rivals(struct perseas *p)
+static void note_rivals(struct perseas *p)
 {
 	for (unsigned i = 0; p->epoch && i < p->mirror_count; i++) {
 		const Perseas__Header *header = p->mirrors[i].found.header;
@@ -62,17 +62,18 @@ static void look_for_rivals(struct perseas *p)
 /* Makes one attempt to open the store, from the probe on. */
 static int attempt_open(struct perseas *p)
 {
-	static const struct ps_attempt_way from_mirrors = { ps_probe_judge, ps_claim, ps_choose,
-		                                            ps_confirm, ps_adopt };
+	static const struct ps_attempt_way from_mirrors = { ps_probe_judge, ps_claim_store,
+		                                            ps_choose_state, ps_confirm_claims,
+		                                            ps_adopt_state };
 	int rc;
 
-	probe(p);
-	look_for_rivals(p);
-	if (p->options.flags & PERSEAS_CREATE && nobody_has_it(p)) {
+	probe_mirrors(p);
+	note_rivals(p);
+	if (p->options.flags & PERSEAS_CREATE && is_store_absent(p)) {
 		rc = ps_attempt_reach(p, PS_ATTEMPT_MADE, ps_create_probed(p));
 		if (rc)
 			return rc;
-		probe(p);
+		probe_mirrors(p);
 	}
 	return ps_attempt_run(p, &from_mirrors);
 }
@@ -82,14 +83,14 @@ static int attempt_create(struct perseas *p)
 {
 	int rc;
 
-	probe(p);
+	probe_mirrors(p);
 	rc = ps_attempt_reach(p, PS_ATTEMPT_MADE, ps_create_probed(p));
 	ps_attempt_end(p);
 	return rc;
 }
 
 /* Gives each mirror the state in which it begins. */
-static void enlist(struct perseas *p, const struct ps_standing *chosen)
+static void set_mirror_states(struct perseas *p, const struct ps_standing *chosen)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -131,16 +132,16 @@ static void enlist(struct perseas *p, const struct ps_standing *chosen)
 
 /* An owner that has just died may still be seen for a moment: its node closes its connections
  * only then. A supervisor that starts the next one at once should not be refused for that. */
-#define BUSY_PATIENCE ps_ms(500)
+#define BUSY_WAIT ps_ms(500)
 #define BUSY_PAUSE ps_ms(20)
-#define CLOSE_PATIENCE ps_ms(500)
+#define CLOSE_WAIT ps_ms(500)
 
-static bool still_patient(struct perseas *p, uint64_t since)
+static bool pause_while_busy(struct perseas *p, uint64_t since)
 {
 	uint64_t now = ps_now(p);
 
 	/* A standby has seen that there is no owner: this is another one. */
-	if (p->opening.warm || now >= since + BUSY_PATIENCE)
+	if (p->opening.warm || now >= since + BUSY_WAIT)
 		return false;
 	p->env->ops->pause(p->env, PS_COMMITTER, NULL, 0, now + BUSY_PAUSE);
 	return true;
@@ -155,7 +156,7 @@ static void back_off(struct perseas *p, unsigned tries)
 	p->env->ops->pause(p->env, PS_COMMITTER, NULL, 0, ps_now(p) + bits % most);
 }
 
-static int give_up(struct perseas *p)
+static int fail_timeout(struct perseas *p)
 {
 	return ps_fail(p, p->opening.rivals ? PERSEAS_EFENCED : PERSEAS_EUNREACHABLE,
 	               "store '%s' could not be opened within %u ms: %s, again and again. What was "
@@ -182,7 +183,7 @@ static int fail_unanswered(struct perseas *p, int rc)
 
 /* Whoever started this process waited for them just now: to wait once more would keep the store
  * without an owner for as long. Who fences an owner, or is content with less than R, asks all. */
-static void spare_silent(struct perseas *p)
+static void mark_silent(struct perseas *p)
 {
 	const uint32_t by_force = PERSEAS_TAKEOVER | PERSEAS_SALVAGE | PERSEAS_CANCEL;
 
@@ -194,7 +195,7 @@ static void spare_silent(struct perseas *p)
 		                                           ps_now(p) / 1000000);
 }
 
-static bool any_spared(const struct perseas *p)
+static bool has_spared(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].found.spared)
@@ -204,16 +205,16 @@ static bool any_spared(const struct perseas *p)
 
 /* Did an attempt fail for want of those that were spared? The next one asks them, too. One that saw
  * a fork has asked them, and what it saw must not be forgotten. */
-static bool lacks_spared(const struct perseas *p, int rc)
+static bool needs_spared(const struct perseas *p, int rc)
 {
-	return any_spared(p) && !p->opening.warm &&
+	return has_spared(p) && !p->opening.warm &&
 	       (rc == PERSEAS_EQUORUM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_ENOSTORE);
 }
 
 /* After an attempt that claimed nothing and failed with rc: if the mirrors may not be those of the
  * list, returns PS_AGAIN for an attempt at those of the list. Otherwise returns rc, or an error of
  * the list if only the list can tell that the store is nowhere. */
-static int try_list(struct perseas *p, int rc)
+static int try_named_list(struct perseas *p, int rc)
 {
 	struct ps_error error = { 0 };
 	int code;
@@ -235,16 +236,16 @@ static int open_handle(struct perseas *p)
 	for (unsigned tries = 0;; tries++) {
 		p->report.length = 0;
 		rc = attempt_open(p);
-		if (lacks_spared(p, rc))
+		if (needs_spared(p, rc))
 			continue;
-		if (rc == PERSEAS_EBUSY && still_patient(p, start))
+		if (rc == PERSEAS_EBUSY && pause_while_busy(p, start))
 			continue;
 		if (rc)
-			rc = try_list(p, rc);
+			rc = try_named_list(p, rc);
 		if (rc != PS_AGAIN)
 			break;
 		if (ps_now(p) >= p->opening.until)
-			return give_up(p);
+			return fail_timeout(p);
 		back_off(p, tries);
 	}
 	if (rc)
@@ -253,7 +254,7 @@ static int open_handle(struct perseas *p)
 	ps_named_list_drop(p);
 	p->opened_as = p->epoch;
 	ps_tokens_begin(p);
-	enlist(p, &p->opening.chosen);
+	set_mirror_states(p, &p->opening.chosen);
 	rc = ps_layout_renew(p);
 	if (rc)
 		return rc;
@@ -272,7 +273,7 @@ static int open_handle(struct perseas *p)
 }
 
 /* Tells the mirrors that the owner is done; they then need not wonder whether it lives. */
-static void release(struct perseas *p)
+static void release_mirrors(struct perseas *p)
 {
 	Perseas__ReleaseRequest ask = PERSEAS__RELEASE_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(release, RELEASE, &ask);
@@ -307,9 +308,9 @@ static bool all_caught_up(struct perseas *p)
 
 /* W mirrors hold every commit that returned; a moment more lets the others have it too, so that
  * the next open finds nothing to mend. */
-static void linger(struct perseas *p)
+static void await_stragglers(struct perseas *p)
 {
-	uint64_t until = ps_now(p) + CLOSE_PATIENCE;
+	uint64_t until = ps_now(p) + CLOSE_WAIT;
 
 	pthread_mutex_lock(&p->lock);
 	while (!all_caught_up(p) && ps_now(p) < until)
@@ -318,7 +319,7 @@ static void linger(struct perseas *p)
 }
 
 /* What was committed and nobody waited for: 0, or what close says of it. */
-static int finish(struct perseas *p)
+static int finish_unwaited(struct perseas *p)
 {
 	char text[PS_ERROR_TEXT];
 	int rc;
@@ -331,13 +332,13 @@ static int finish(struct perseas *p)
 		ps_text_format(text, sizeof(text), "%s", perseas_message(p));
 		ps_fail(NULL, rc, "%s", text);
 	}
-	linger(p);
+	await_stragglers(p);
 	return rc;
 }
 
-static int destroy(struct perseas *p)
+static int close_handle(struct perseas *p)
 {
-	const int rc = finish(p);
+	const int rc = finish_unwaited(p);
 
 	ps_collector_end(p);
 	if (p->keeper) {
@@ -353,7 +354,7 @@ static int destroy(struct perseas *p)
 	ps_warm_free(p->warm);
 	p->warm = NULL;
 	ps_sessions_close(p);
-	release(p);
+	release_mirrors(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		ps_mirror_disconnect(p, &p->mirrors[i]);
 	ps_handle_free(p);
@@ -366,7 +367,7 @@ int perseas_close(perseas_t *p)
 	/* In a child of fork, closing would end the parent's sessions. */
 	const int rc = p ? ps_apart_here(p) : 0;
 
-	return p && !rc ? destroy(p) : rc;
+	return p && !rc ? close_handle(p) : rc;
 }
 
 int ps_open(struct ps_env *env, const char *store, const char *mirrors,
@@ -377,11 +378,11 @@ int ps_open(struct ps_env *env, const char *store, const char *mirrors,
 	*out = NULL;
 	if (!p)
 		return error->code;
-	spare_silent(p);
-	return ps_open_made(p, out, error);
+	mark_silent(p);
+	return ps_open_handle(p, out, error);
 }
 
-int ps_open_made(struct perseas *p, perseas_t **out, struct ps_error *error)
+int ps_open_handle(struct perseas *p, perseas_t **out, struct ps_error *error)
 {
 	int rc;
 
@@ -389,14 +390,14 @@ int ps_open_made(struct perseas *p, perseas_t **out, struct ps_error *error)
 	rc = open_handle(p);
 	if (rc) {
 		ps_error_set(error, rc, "%s", perseas_message(p));
-		destroy(p);
+		close_handle(p);
 		return rc;
 	}
 	*out = p;
 	return 0;
 }
 
-int ps_open_dismiss(struct perseas *p, int rc, struct ps_error *error)
+int ps_open_abort(struct perseas *p, int rc, struct ps_error *error)
 {
 	if (rc)
 		ps_error_set(error, rc, "%s", perseas_message(p));
@@ -433,7 +434,7 @@ int ps_create(struct ps_env *env, const char *store, const char *mirrors,
 
 	if (!p)
 		return error->code;
-	return ps_open_dismiss(p, create_handle(p), error);
+	return ps_open_abort(p, create_handle(p), error);
 }
 
 int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,
@@ -451,11 +452,11 @@ int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,
 	rc = create_handle(p);
 	if (rc) {
 		ps_error_set(error, rc, "%s", perseas_message(p));
-		destroy(p);
+		close_handle(p);
 		return rc;
 	}
 	memcpy(store_id, p->store_id, PS_ID_SIZE);
-	return ps_open_made(p, out, error);
+	return ps_open_handle(p, out, error);
 }
 
 int perseas_open(const char *store, const char *mirrors, const struct perseas_options *options,

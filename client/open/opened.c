@@ -17,7 +17,7 @@ void ps_opened_read(perseas_t *p, struct ps_opened *opened)
 	const struct ps_standing *newest;
 
 	ps_admin_enter(p);
-	newest = ps_newest(p);
+	newest = ps_newest_state(p);
 	*opened = (struct ps_opened){
 		.log_size = p->log_size,
 		.members = p->members,

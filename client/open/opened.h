@@ -1,7 +1,7 @@
 /*
- * opened.h - what the command needs of stores beyond perseas.h: to fill a new store, to read what
- * an open found, and to change a roster within a time limit. Only the command calls it. It must
- * never show a handle's members: the command does not include core/handle.h.
+ * opened.h - functions on open stores that the command needs beyond perseas.h: to fill a new store,
+ * to read what an open found, and to change a roster within a time limit. Only the command calls
+ * it. It must never expose a handle's members: the command does not include core/handle.h.
  */
 #ifndef PERSEAS_CLIENT_OPENED_H
 #define PERSEAS_CLIENT_OPENED_H
@@ -12,32 +12,33 @@
 
 struct ps_opened {
 	uint8_t store_id[PS_ID_SIZE];
-	uint64_t log_size;      /* bytes of the ring on each mirror */
-	unsigned members, acks; /* n and W of the roster */
-	uint64_t state_epoch;   /* of the owner that committed the state that the open chose */
-	uint64_t state_seq;     /* that state's last transaction */
+	uint64_t log_size;      /* size of the ring on each mirror, in bytes */
+	unsigned members, acks; /* n and W of the settled roster */
+	uint64_t state_epoch;   /* epoch of the state that the open chose */
+	uint64_t state_seq;     /* seq of that state: its last transaction */
 };
 
-/* Fills in *opened with what the handle has now. */
+/* Fills in *opened from an open handle. */
 void ps_opened_read(perseas_t *p, struct ps_opened *opened);
 
-/* Returns the number under which mirrors keep the segment of this name, which must be mapped. */
+/* Returns the id of the segment with this name. The segment must be mapped. */
 uint32_t ps_opened_segment(perseas_t *p, const char *name);
 
-/* Makes a store that its first transaction fills, and opens it. At level 1 nobody else can open it
- * before that transaction (PROTOCOL.md, "Filling a store"). Sets store_id to the store's id once it
- * was made, also on an error; else to zeros. */
+/* Creates a store that the caller's first transaction fills, and opens it. At level 1 no other
+ * process can open the store before that transaction (PROTOCOL.md, "Filling a store"). Sets
+ * store_id to the id of the store, also on an error, or to zeros if no store was created. */
 int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,
                     const struct perseas_options *options, uint8_t store_id[PS_ID_SIZE],
                     perseas_t **out, struct ps_error *error);
 
-/* Does what perseas_publish does, and waits until every mirror that takes part holds it, not only
- * W. Returns ECANCELLED, and publishes nothing, if stop() returns true before all is sent. */
+/* Does what perseas_publish does, and waits until all connected mirrors hold the publish instead of
+ * W. Returns ECANCELLED, and publishes nothing, if stop() returns true before all contents are
+ * sent. */
 int ps_opened_publish(perseas_t *p, bool (*stop)(void));
 
-/* Does what perseas_roster does, but waits for `wait_ms` at most, and only while stop() returns
- * false. Returns ETIMEOUT if the change is not over then. The next open of the store completes such
- * a change, or knows nothing of it. */
+/* Does what perseas_roster does, but waits for at most `wait_ms`, and only while stop() returns
+ * false. Returns ETIMEOUT if the change is not settled by then; the next open of the store
+ * completes the change, or finds no trace of it. */
 int ps_opened_change_roster(perseas_t *p, const struct perseas_roster_change *change,
                             uint32_t wait_ms, bool (*stop)(void));
 

@@ -18,25 +18,25 @@
 
 typedef unsigned long long number;
 
-static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
+static bool overlaps(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 {
 	return a < b + b_size && b < a + a_size;
 }
 
-static int check_place(const struct perseas *p, const struct ps_segment *segment,
-                       const struct ps_wish *wish)
+static int check_mapped(const struct perseas *p, const struct ps_segment *segment,
+                        const struct ps_placement *placement)
 {
 	const uint64_t base = ps_segment_start(segment);
 
-	const bool is_told = wish->where == PS_WHERE_AT || wish->where == PS_WHERE_OVER;
+	const bool is_told = placement->where == PS_PLACE_AT || placement->where == PS_PLACE_OVER;
 
-	if (wish->where == PS_WHERE_ANY || (is_told && wish->address == base) ||
-	    (wish->where == PS_WHERE_RECORDED && segment->address == base))
+	if (placement->where == PS_PLACE_ANY || (is_told && placement->address == base) ||
+	    (placement->where == PS_PLACE_RECORDED && segment->address == base))
 		return 0;
 	if (is_told)
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "segment '%s' is mapped at 0x%llx: unmap it to map it at 0x%llx",
-		               segment->name, (number)base, (number)wish->address);
+		               segment->name, (number)base, (number)placement->address);
 	return ps_fail(p, PERSEAS_EADDRESS,
 	               "segment '%s' is recorded at 0x%llx, and perseas_map_at mapped it at "
 	               "0x%llx, where pointers in it are not good as they are: perseas_map_at "
@@ -45,13 +45,13 @@ static int check_place(const struct perseas *p, const struct ps_segment *segment
 }
 
 /* Who is there, as a part of a sentence. */
-static void name_holder(const struct perseas *p, uint64_t start, uint64_t size, char *text,
-                        size_t room)
+static void name_occupant(const struct perseas *p, uint64_t start, uint64_t size, char *text,
+                          size_t room)
 {
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		const struct ps_segment *other = &p->segments[i];
 
-		if (!other->base || !overlap(start, size, ps_segment_start(other), other->size))
+		if (!other->base || !overlaps(start, size, ps_segment_start(other), other->size))
 			continue;
 		ps_text_format(text, room, "segment '%s' of the store", other->name);
 		return;
@@ -60,14 +60,14 @@ static void name_holder(const struct perseas *p, uint64_t start, uint64_t size, 
 		const struct ps_segment *other = &p->segments[i];
 
 		if (other->spare_size &&
-		    overlap(start, size, (uint64_t)(uintptr_t)other->spare, other->spare_size)) {
+		    overlaps(start, size, (uint64_t)(uintptr_t)other->spare, other->spare_size)) {
 			ps_text_format(text, room, "the room that segment '%s' has to grow",
 			               other->name);
 			return;
 		}
 		for (unsigned k = 0; k < p->reserved.count; k++) {
 			if (p->reserved.list[k].address != other->address ||
-			    !overlap(start, size, other->address, other->size))
+			    !overlaps(start, size, other->address, other->size))
 				continue;
 			ps_text_format(text, room, "the place that is kept for segment '%s'",
 			               other->name);
@@ -91,7 +91,7 @@ static int try_page(void *at, int flags)
 
 /* Returns true if the kernel gives nobody the last page before `end`. A process that may map no
  * page at all gets the same error for every address. */
-static bool is_beyond(uint64_t end)
+static bool is_beyond_limit(uint64_t end)
 {
 	return try_page((void *)(uintptr_t)(end - PS_PAGE), MAP_FIXED_NOREPLACE) == ENOMEM &&
 	       try_page(NULL, 0) == 0;
@@ -104,12 +104,12 @@ static int fail_at(const struct perseas *p, const struct ps_segment *segment, ui
 	char holder[320];
 
 	if (error == EEXIST) {
-		name_holder(p, address, size, holder, sizeof(holder));
+		name_occupant(p, address, size, holder, sizeof(holder));
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "segment '%s' of %llu bytes cannot be mapped at 0x%llx: %s is there",
 		               segment->name, (number)segment->size, (number)address, holder);
 	}
-	if (error != ENOMEM || is_beyond(address + size))
+	if (error != ENOMEM || is_beyond_limit(address + size))
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "segment '%s' of %llu bytes cannot be mapped at 0x%llx: the kernel "
 		               "gives nobody this address (%s)",
@@ -135,8 +135,8 @@ static int fail_behind(struct perseas *p, const struct ps_segment *head, uint64_
 
 	if (error != EEXIST)
 		return fail_at(p, head, start + whole, error);
-	name_holder(p, start + whole + head->spare_size, room - whole - head->spare_size, holder,
-	            sizeof(holder));
+	name_occupant(p, start + whole + head->spare_size, room - whole - head->spare_size, holder,
+	              sizeof(holder));
 	return ps_fail(
 		p, PERSEAS_EADDRESS,
 		"segment '%s' of %llu bytes at 0x%llx has no room for %llu: %s is behind it; "
@@ -154,7 +154,7 @@ static int fail_uneven(const struct perseas *p, const char *name, uint64_t size)
 }
 
 /* Keeps the addresses of a segment that is mapped. */
-static int keep_room(struct perseas *p, struct ps_segment *head, uint64_t room)
+static int reserve_growth(struct perseas *p, struct ps_segment *head, uint64_t room)
 {
 	const uint64_t whole = ps_whole_size(p, head);
 	int error = 0;
@@ -211,15 +211,15 @@ static int place_anywhere(struct perseas *p, struct ps_segment *head)
 }
 
 /* Does the handle have any of this memory? Then it is not the caller's to be replaced. */
-static bool is_handles(const struct perseas *p, uint64_t start, uint64_t size)
+static bool overlaps_handle(const struct perseas *p, uint64_t start, uint64_t size)
 {
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		const struct ps_segment *s = &p->segments[i];
 		const uint64_t pages = (s->size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 
-		if ((s->base && overlap(start, size, ps_segment_start(s), pages)) ||
+		if ((s->base && overlaps(start, size, ps_segment_start(s), pages)) ||
 		    (s->spare_size &&
-		     overlap(start, size, (uint64_t)(uintptr_t)s->spare, s->spare_size)))
+		     overlaps(start, size, (uint64_t)(uintptr_t)s->spare, s->spare_size)))
 			return true;
 	}
 	return false;
@@ -233,7 +233,7 @@ static int place_over(struct perseas *p, struct ps_segment *segment, uint64_t ad
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "segment '%s' is recorded at 0x%llx, not 0x%llx", segment->name,
 		               (number)segment->address, (number)address);
-	if (is_handles(p, address, segment->size))
+	if (overlaps_handle(p, address, segment->size))
 		return fail_at(p, segment, address, EEXIST);
 	if (!ps_retained_has(address, segment->size))
 		return ps_fail(p, PERSEAS_EADDRESS,
@@ -244,38 +244,41 @@ static int place_over(struct perseas *p, struct ps_segment *segment, uint64_t ad
 	return error ? fail_at(p, segment, address, error) : 0;
 }
 
-static int place_each(struct perseas *p, struct ps_segment *head, const struct ps_wish *wish)
+static int place_each(struct perseas *p, struct ps_segment *head,
+                      const struct ps_placement *placement)
 {
 	int rc = 0;
 
 	for (struct ps_segment *s = head; s && !rc; s = ps_whole_next(p, s))
-		rc = wish->where == PS_WHERE_RECORDED ? ps_segment_place(p, s)
-		     : wish->where == PS_WHERE_OVER
-		             ? place_over(p, s, wish->address + (s->address - head->address))
-		             : place_at(p, s, wish->address + (s->address - head->address));
+		rc = placement->where == PS_PLACE_RECORDED ? ps_segment_place(p, s)
+		     : placement->where == PS_PLACE_OVER
+		             ? place_over(p, s, placement->address + (s->address - head->address))
+		             : place_at(p, s, placement->address + (s->address - head->address));
 	return rc;
 }
 
-int ps_place_old(struct perseas *p, struct ps_segment *segment, const struct ps_wish *wish)
+int ps_place_existing(struct perseas *p, struct ps_segment *segment,
+                      const struct ps_placement *placement)
 {
-	int rc = wish->where == PS_WHERE_ANY ? place_anywhere(p, segment)
-	                                     : place_each(p, segment, wish);
+	int rc = placement->where == PS_PLACE_ANY ? place_anywhere(p, segment)
+	                                          : place_each(p, segment, placement);
 
 	if (!rc)
-		rc = keep_room(p, segment, wish->room);
+		rc = reserve_growth(p, segment, placement->reserve_size);
 	for (struct ps_segment *s = segment; rc && s; s = ps_whole_next(p, s)) {
-		if (wish->where == PS_WHERE_OVER)
+		if (placement->where == PS_PLACE_OVER)
 			s->base = NULL; /* it is the caller's again */
 		ps_segment_unplace(s);
 	}
 	return rc;
 }
 
-int ps_place_is_good(struct perseas *p, struct ps_segment *segment, const struct ps_wish *wish)
+int ps_place_check(struct perseas *p, struct ps_segment *segment,
+                   const struct ps_placement *placement)
 {
-	const int rc = check_place(p, segment, wish);
+	const int rc = check_mapped(p, segment, placement);
 
-	return rc ? rc : keep_room(p, segment, wish->room);
+	return rc ? rc : reserve_growth(p, segment, placement->reserve_size);
 }
 
 /* Two segments that are recorded at one address could never be mapped together. */
@@ -285,7 +288,7 @@ static int check_record(const struct perseas *p, const struct ps_segment *segmen
 		const struct ps_segment *other = &p->segments[i];
 
 		if (other != segment &&
-		    overlap(address, segment->size, other->address, other->size))
+		    overlaps(address, segment->size, other->address, other->size))
 			return ps_fail(p, PERSEAS_EADDRESS,
 			               "segment '%s' of %llu bytes cannot be made at 0x%llx: "
 			               "segment '%s' of the store is recorded there",
@@ -303,7 +306,7 @@ static int place_behind(struct perseas *p, struct ps_segment *segment, struct ps
 
 	if (rc)
 		return rc;
-	rc = keep_room(p, head, whole + segment->size);
+	rc = reserve_growth(p, head, whole + segment->size);
 	if (rc)
 		return rc;
 	error = ps_segment_take_spare(head, segment);
@@ -313,17 +316,18 @@ static int place_behind(struct perseas *p, struct ps_segment *segment, struct ps
 	return 0;
 }
 
-int ps_place_new(struct perseas *p, struct ps_segment *segment, const struct ps_wish *wish)
+int ps_place_new(struct perseas *p, struct ps_segment *segment,
+                 const struct ps_placement *placement)
 {
 	int rc;
 
-	if (wish->where == PS_WHERE_BEHIND)
-		return place_behind(p, segment, ps_segment_by_id(p, wish->of));
-	if (wish->where != PS_WHERE_AT)
-		return ps_segment_choose(p, segment, wish->room);
-	rc = check_record(p, segment, wish->address);
+	if (placement->where == PS_PLACE_BEHIND)
+		return place_behind(p, segment, ps_segment_by_id(p, placement->head_id));
+	if (placement->where != PS_PLACE_AT)
+		return ps_segment_choose(p, segment, placement->reserve_size);
+	rc = check_record(p, segment, placement->address);
 	if (rc)
 		return rc;
-	segment->address = wish->address;
-	return place_at(p, segment, wish->address);
+	segment->address = placement->address;
+	return place_at(p, segment, placement->address);
 }

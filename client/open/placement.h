@@ -6,33 +6,42 @@
 
 #include "../core/handle.h"
 
-enum ps_where {
-	PS_WHERE_RECORDED, /* where the store has recorded it; one that is made: anywhere */
-	PS_WHERE_AT,       /* there, wherever it is recorded; one that is made is recorded there */
-	PS_WHERE_OVER,     /* there, over memory of the caller's, if it is recorded there */
-	PS_WHERE_ANY,      /* where it is recorded, or else elsewhere; one that is made: anywhere */
-	PS_WHERE_BEHIND,   /* one that is made: it is the next part of the segment `of` */
+enum ps_place_where {
+	PS_PLACE_RECORDED, /* at the recorded address; a new segment: anywhere */
+	PS_PLACE_AT,       /* at `address`; a new segment is also recorded there */
+	/* at `address`, replacing memory that perseas_retain left; must be the recorded address */
+	PS_PLACE_OVER,
+	PS_PLACE_ANY,    /* at the recorded address if it is free, else anywhere */
+	PS_PLACE_BEHIND, /* a new segment only: behind the segment `head_id`, as its next part */
 };
 
-struct ps_wish {
-	enum ps_where where;
-	uint64_t address; /* AT, OVER: a multiple of PS_PAGE */
-	bool held;        /* it is not unmapped from then on (struct ps_segment) */
-	bool grows;       /* as perseas_map_reserve: of any size, if it exists */
-	uint64_t room;    /* addresses from its first byte on that are kept for it; 0: its own */
-	uint32_t of;      /* BEHIND: id */
+struct ps_placement {
+	enum ps_place_where where;
+	uint64_t address; /* for PS_PLACE_AT and PS_PLACE_OVER; a multiple of PS_PAGE */
+	bool is_pinned;   /* adds a pin to the segment, which then cannot be unmapped */
+	bool any_size;    /* accepts an existing segment of a size other than the caller's */
+	/* bytes of address space to reserve from the segment's start on, to grow into; 0: its
+	 * size */
+	uint64_t reserve_size;
+	uint32_t head_id; /* for PS_PLACE_BEHIND: id of the segment that grows */
 };
 
-/* May a segment that is mapped be handed out for this wish? 0 or EADDRESS. */
-int ps_place_is_good(struct perseas *p, struct ps_segment *segment, const struct ps_wish *wish);
+/* Checks that a segment that is already mapped satisfies the placement, and extends its reserved
+ * addresses. Returns 0, PERSEAS_EADDRESS, PERSEAS_EINVAL or PERSEAS_ENOMEM. */
+int ps_place_check(struct perseas *p, struct ps_segment *segment,
+                   const struct ps_placement *placement);
 
-/* Reserves memory for a segment that exists, and for its parts. 0, ENOMEM or EADDRESS. */
-int ps_place_old(struct perseas *p, struct ps_segment *segment, const struct ps_wish *wish);
+/* Reserves memory for an existing segment and all of its parts. Returns 0, or PERSEAS_EADDRESS,
+ * PERSEAS_EINVAL or PERSEAS_ENOMEM, after which nothing is reserved. */
+int ps_place_existing(struct perseas *p, struct ps_segment *segment,
+                      const struct ps_placement *placement);
 
-/* The memory of a segment and its parts, which ps_place_old reserved, is given back. */
+/* Frees the memory that ps_place_existing reserved for a segment and its parts. */
 void ps_place_undo(struct perseas *p, struct ps_segment *segment);
 
-/* The same for one that is being made, whose address is set. */
-int ps_place_new(struct perseas *p, struct ps_segment *segment, const struct ps_wish *wish);
+/* Reserves memory for a new segment, and sets the address at which the store records it. Returns 0
+ * or an error code. */
+int ps_place_new(struct perseas *p, struct ps_segment *segment,
+                 const struct ps_placement *placement);
 
 #endif

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void forget(struct perseas *p, struct ps_mirror *m)
+static void forget_answer(struct perseas *p, struct ps_mirror *m)
 {
 	if (!m->warm)
 		ps_mirror_disconnect(p, m);
@@ -32,7 +32,7 @@ static void ask_from(struct perseas *p, unsigned first)
 	uint32_t set = 0;
 
 	for (unsigned i = first; i < p->mirror_count; i++) {
-		forget(p, &p->mirrors[i]);
+		forget_answer(p, &p->mirrors[i]);
 		/* To wait for it once more would keep the store without an owner for as long. */
 		set |= (uint32_t)!p->mirrors[i].silent << i;
 	}
@@ -52,7 +52,7 @@ static void ask_from(struct perseas *p, unsigned first)
 	ps_round_free(&round);
 }
 
-void ps_probe(struct perseas *p)
+void ps_probe_mirrors(struct perseas *p)
 {
 	ask_from(p, 0);
 }
@@ -70,7 +70,7 @@ static int fail_ambiguous(struct perseas *p, const struct ps_judgement *j)
 		ps_judge_rival_note(j));
 }
 
-static bool is_named(const uint8_t *store_id)
+static bool has_store_id(const uint8_t *store_id)
 {
 	static const uint8_t none[PS_ID_SIZE];
 
@@ -78,7 +78,7 @@ static bool is_named(const uint8_t *store_id)
 }
 
 /* Lists what is wrong with each mirror for a message. */
-static const char *troubles(const struct perseas *p, char *text, size_t size)
+static const char *format_troubles(const struct perseas *p, char *text, size_t size)
 {
 	size_t used = 0;
 
@@ -114,7 +114,7 @@ static int check_key(struct perseas *p)
 	return ps_fail(p, PERSEAS_EUNREACHABLE,
 	               "the mirrors of store '%s' answered before and do not answer any more, and "
 	               "%s has an image without the key of this store: start the mirrors (%s)",
-	               p->store, without->address.text, troubles(p, text, sizeof(text)));
+	               p->store, without->address.text, format_troubles(p, text, sizeof(text)));
 }
 
 /* Of stores that bear the same name (one was made again elsewhere), the one that is meant. */
@@ -129,7 +129,8 @@ static int choose_store(struct perseas *p)
 		return fail_ambiguous(p, &j);
 	if (j.outlook < PS_OUTLOOK_AMBIGUOUS)
 		return PERSEAS_ENOSTORE;
-	if (p->fills && is_named(p->store_id) && memcmp(p->store_id, j.store_id, PS_ID_SIZE) != 0)
+	if (p->fills && has_store_id(p->store_id) &&
+	    memcmp(p->store_id, j.store_id, PS_ID_SIZE) != 0)
 		return ps_fail(p, PERSEAS_EEXIST,
 		               "the store '%s' that was being filled was removed meanwhile, and "
 		               "another store has its name now",
@@ -140,7 +141,7 @@ static int choose_store(struct perseas *p)
 	return 0;
 }
 
-static int no_store(struct perseas *p)
+static int fail_no_store(struct perseas *p)
 {
 	unsigned without = 0, unfinished = 0, unfilled = 0, silent = 0;
 	int other = 0;
@@ -156,7 +157,7 @@ static int no_store(struct perseas *p)
 		if (code && code != PERSEAS_ENOSTORE && code != PERSEAS_EUNREACHABLE)
 			other = code;
 	}
-	troubles(p, text, sizeof(text));
+	format_troubles(p, text, sizeof(text));
 	if (other)
 		return ps_fail(p, other, "%s", text);
 	if (unfilled)
@@ -175,7 +176,7 @@ static int no_store(struct perseas *p)
 }
 
 /* A second session would end the one over the other address. */
-static void leave_elsewhere(struct perseas *p, struct ps_mirror *m, const struct ps_mirror *same)
+static void drop_duplicate(struct perseas *p, struct ps_mirror *m, const struct ps_mirror *same)
 {
 	m->found.code = ps_error_set(&m->found.error, PERSEAS_EUNREACHABLE, PS_SAME_MIRROR_NOTE,
 	                             m->address.text, same->address.text);
@@ -184,7 +185,7 @@ static void leave_elsewhere(struct perseas *p, struct ps_mirror *m, const struct
 }
 
 /* Returns a judgement that goes by the rosters of the handle. */
-static struct ps_judgement by_known_rosters(const struct perseas *p)
+static struct ps_judgement known_judgement(const struct perseas *p)
 {
 	return (struct ps_judgement){ .store_id = p->store_id,
 		                      .naming_roster = p->roster,
@@ -195,7 +196,7 @@ static struct ps_judgement by_known_rosters(const struct perseas *p)
 /* Who is which member of the rosters of the handle. */
 static void find_members(struct perseas *p, const struct ps_told *told)
 {
-	struct ps_judgement j = by_known_rosters(p);
+	struct ps_judgement j = known_judgement(p);
 
 	ps_judge_members(&j, told, p->mirror_count);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -209,13 +210,13 @@ static void find_members(struct perseas *p, const struct ps_told *told)
 		if (j.loaded_set >> i & 1)
 			ps_mirror_loaded(m, m->found.header);
 		if (j.duplicate_set >> i & 1)
-			leave_elsewhere(p, m, &p->mirrors[j.duplicate_of[i]]);
+			drop_duplicate(p, m, &p->mirrors[j.duplicate_of[i]]);
 	}
 	ps_quorum_renew(p);
 }
 
 /* Replaces *have by a copy of `found`. Returns 0 or ENOMEM. */
-static int keep(struct perseas *p, Perseas__Roster **have, const Perseas__Roster *found)
+static int replace_roster(struct perseas *p, Perseas__Roster **have, const Perseas__Roster *found)
 {
 	Perseas__Roster *copy = ps_roster_copy(found);
 
@@ -237,9 +238,9 @@ int ps_probe_roster(struct perseas *p)
 	/* Those that were seen stay the newest, also when their mirror does not answer again. */
 	p->marked &= ps_roster_newer(p->next_roster, j.settled);
 	if (ps_roster_outranks(j.settled, p->roster))
-		rc = keep(p, &p->roster, j.settled);
+		rc = replace_roster(p, &p->roster, j.settled);
 	if (!rc && ps_roster_newer(j.next, p->next_roster))
-		rc = keep(p, &p->next_roster, j.next);
+		rc = replace_roster(p, &p->next_roster, j.next);
 	if (rc)
 		return rc;
 	if (p->next_roster && !ps_roster_newer(p->next_roster, p->roster))
@@ -282,7 +283,7 @@ static bool add_members(struct perseas *p, const Perseas__Roster *roster)
 }
 
 /* Do the mirrors tell of more than one store? */
-static bool has_several(const struct perseas *p)
+static bool has_several_stores(const struct perseas *p)
 {
 	const Perseas__Header *first = NULL;
 
@@ -298,7 +299,7 @@ static bool has_several(const struct perseas *p)
 	return false;
 }
 
-static bool has_places(const struct perseas *p, const Perseas__Roster *roster)
+static bool has_all_members(const struct perseas *p, const Perseas__Roster *roster)
 {
 	for (size_t k = 0; roster && k < roster->n_members; k++) {
 		struct ps_error ignored;
@@ -313,12 +314,12 @@ static bool has_places(const struct perseas *p, const Perseas__Roster *roster)
 
 /* Of several stores the one is meant that shows enough of its roster, so that each must be able to
  * show it: the members of all rosters are asked, whichever of them the list names. */
-static int ask_rivals(struct perseas *p)
+static int ask_rival_members(struct perseas *p)
 {
 	const unsigned given = p->mirror_count;
 	bool all = true;
 
-	if (!has_several(p))
+	if (!has_several_stores(p))
 		return 0;
 	for (unsigned i = 0; i < given; i++) {
 		const Perseas__Header *header = p->mirrors[i].found.header;
@@ -327,7 +328,8 @@ static int ask_rivals(struct perseas *p)
 			continue;
 		add_members(p, header->roster);
 		add_members(p, header->next_roster);
-		all = all && has_places(p, header->roster) && has_places(p, header->next_roster);
+		all = all && has_all_members(p, header->roster) &&
+		      has_all_members(p, header->next_roster);
 	}
 	if (p->mirror_count > given)
 		ask_from(p, given);
@@ -362,9 +364,9 @@ static int ask_members(struct perseas *p)
 }
 
 /* By their numbers nobody can tell which of the two is what was acknowledged. */
-static int check_parted(struct perseas *p)
+static int check_fork(struct perseas *p)
 {
-	struct ps_judgement j = by_known_rosters(p);
+	struct ps_judgement j = known_judgement(p);
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_examine_told(p, told);
@@ -382,7 +384,7 @@ static int check_parted(struct perseas *p)
 /* Refuses an unfinished restore to every process but the filler. */
 static int check_filled(struct perseas *p)
 {
-	struct ps_judgement j = by_known_rosters(p);
+	struct ps_judgement j = known_judgement(p);
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_examine_told(p, told);
@@ -415,10 +417,10 @@ static int check_reach(struct perseas *p)
 	const struct ps_noted n = ps_noted(p);
 	const uint32_t reached = n.listed & n.told, counted = ps_examine(p, reached);
 
-	newest = ps_newest(p);
+	newest = ps_newest_state(p);
 	if (!ps_quorum_claims(p, counted) && !(newest && ps_accepted(p, newest)))
-		return ps_too_few(p, counted, newest);
-	return p->salvage || !newest ? 0 : ps_adoptable(p, reached, newest);
+		return ps_fail_too_few(p, counted, newest);
+	return p->salvage || !newest ? 0 : ps_check_adoptable(p, reached, newest);
 }
 
 /* The epoch, and what the mirrors that can follow it know of the roster; where there is none of
@@ -441,12 +443,12 @@ static int judge_epoch(struct perseas *p)
 
 static int judge_probed(struct perseas *p)
 {
-	int rc = ask_rivals(p);
+	int rc = ask_rival_members(p);
 
 	if (!rc)
 		rc = choose_store(p);
 	if (rc == PERSEAS_ENOSTORE)
-		return no_store(p);
+		return fail_no_store(p);
 	if (rc)
 		return rc;
 	/* All mirrors had the store once one of them calls it consistent: so do the others then. */
@@ -462,7 +464,7 @@ static int judge_probed(struct perseas *p)
 	if (!rc)
 		rc = ask_members(p);
 	if (!rc)
-		rc = check_parted(p);
+		rc = check_fork(p);
 	if (!rc)
 		rc = check_filled(p);
 	if (!rc)
@@ -473,7 +475,7 @@ static int judge_probed(struct perseas *p)
 }
 
 /* A mirror of these that has the store no more, and does not say that it has none. */
-static const struct ps_mirror *find_gone(const struct perseas *p, uint32_t had)
+static const struct ps_mirror *find_unreachable(const struct perseas *p, uint32_t had)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
@@ -495,8 +497,8 @@ int ps_probe_judge(struct perseas *p)
 	if (rc != PERSEAS_EROSTER)
 		return rc;
 	had = ps_noted(p).told;
-	ps_probe(p);
-	gone = find_gone(p, had);
+	ps_probe_mirrors(p);
+	gone = find_unreachable(p, had);
 	if (gone)
 		return ps_fail(
 			p, PERSEAS_EUNREACHABLE,

@@ -21,7 +21,7 @@
 #include <assert.h>
 
 /* Do W mirrors hold what destroyed them? Admin. */
-static bool are_held(struct perseas *p)
+static bool is_destroy_durable(struct perseas *p)
 {
 	bool held;
 
@@ -31,23 +31,23 @@ static bool are_held(struct perseas *p)
 	return held;
 }
 
-int ps_graves_clear(struct perseas *p)
+int ps_destroyed_free(struct perseas *p)
 {
 	ps_assert_admin(p);
 	if (!p->graves.count)
 		return 0;
-	if (!are_held(p))
+	if (!is_destroy_durable(p))
 		return ps_fail(p, PERSEAS_EBLOCKED,
 		               "too few mirrors hold that a segment of store '%s' was destroyed: "
 		               "try again when perseas_flush returns 0",
 		               p->store);
 	while (p->graves.count)
-		ps_map_drop(p, p->graves.ids[--p->graves.count]);
+		ps_map_drop_at_mirrors(p, p->graves.ids[--p->graves.count]);
 	return 0;
 }
 
 /* Tells every live mirror that the segments are gone with `seq`. */
-static void announce(struct perseas *p, uint32_t *ids, unsigned count, uint64_t seq)
+static void announce_destroy(struct perseas *p, uint32_t *ids, unsigned count, uint64_t seq)
 {
 	Perseas__DestroyRequest destroy = PERSEAS__DESTROY_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(destroy, DESTROY, &destroy);
@@ -55,11 +55,11 @@ static void announce(struct perseas *p, uint32_t *ids, unsigned count, uint64_t 
 	destroy.n_ids = count;
 	destroy.ids = ids;
 	destroy.seq = seq;
-	ps_map_announce(p, &request);
+	ps_map_tell_mirrors(p, &request);
 }
 
 /* From here on the segment is gone for this handle, whatever comes. */
-static void bury(struct perseas *p, struct ps_segment *segment, uint64_t seq)
+static void forget_destroyed(struct perseas *p, struct ps_segment *segment, uint64_t seq)
 {
 	assert(p->graves.count < PS_SEGMENTS_MAX && !segment->base);
 	p->graves.ids[p->graves.count++] = segment->id;
@@ -72,7 +72,7 @@ static void bury(struct perseas *p, struct ps_segment *segment, uint64_t seq)
 	pthread_mutex_unlock(&p->lock);
 }
 
-static int check(struct perseas *p, const char *name, struct ps_segment *segment)
+static int check_segment(struct perseas *p, const char *name, struct ps_segment *segment)
 {
 	if (!segment)
 		return ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has no segment '%s'", p->store,
@@ -93,7 +93,7 @@ static int check(struct perseas *p, const char *name, struct ps_segment *segment
 static int check_mirrors(struct perseas *p)
 {
 	static const struct ps_outgoing none = { .span_count = 0 };
-	int rc = ps_graves_clear(p);
+	int rc = ps_destroyed_free(p);
 
 	if (!rc)
 		rc = ps_commit_reserve(p, &none);
@@ -108,35 +108,35 @@ static int check_mirrors(struct perseas *p)
 }
 
 /* They end. All that can fail came before: from the announcement on this seq is taken. */
-static int end(struct perseas *p, uint32_t *ids, unsigned count, uint64_t *seq)
+static int destroy_segments(struct perseas *p, uint32_t *ids, unsigned count, uint64_t *seq)
 {
 	/* An image that is half made would have to lose what was copied of it. Behind the refusals:
 	 * a copy may be what makes the next try succeed. */
 	ps_resync_restart(p, "it begins again: a segment was destroyed");
 	*seq = p->commit.seq + 1;
 	for (unsigned i = 0; i < count; i++)
-		bury(p, ps_segment_by_id(p, ids[i]), *seq);
-	announce(p, ids, count, *seq);
-	return ps_map_post(p, PS_RECORD_DESTROY, ids, count);
+		forget_destroyed(p, ps_segment_by_id(p, ids[i]), *seq);
+	announce_destroy(p, ids, count, *seq);
+	return ps_map_post_record(p, PS_RECORD_DESTROY, ids, count);
 }
 
 static int destroy_exclusive(struct perseas *p, const char *name, uint64_t *seq)
 {
 	struct ps_segment *segment = ps_segment_find(p, name);
 	uint32_t ids[PS_SEGMENTS_MAX];
-	int rc = check(p, name, segment);
+	int rc = check_segment(p, name, segment);
 
 	if (!rc)
 		rc = check_mirrors(p);
 	/* With its parts: by two transactions an owner could find some of them. */
-	return rc ? rc : end(p, ids, ps_whole_ids(p, segment, ids), seq);
+	return rc ? rc : destroy_segments(p, ids, ps_whole_ids(p, segment, ids), seq);
 }
 
 /* --- segments that are mapped --- */
 
 /* Out of sight first, and that alone can fail: of set_range by the layout, and of transactions that
  * track what they change, which look at every segment under the lock. */
-static int unmap(struct perseas *p, const struct ps_death *death)
+static int unmap_segments(struct perseas *p, const struct ps_death *death)
 {
 	struct ps_segment hidden[PS_SEGMENTS_MAX];
 	int rc;
@@ -155,7 +155,7 @@ static int unmap(struct perseas *p, const struct ps_death *death)
 	return rc;
 }
 
-static int death_exclusive(struct perseas *p, struct ps_death *death, uint64_t *seq)
+static int destroy_mapped(struct perseas *p, struct ps_death *death, uint64_t *seq)
 {
 	int rc = check_mirrors(p);
 
@@ -164,9 +164,9 @@ static int death_exclusive(struct perseas *p, struct ps_death *death, uint64_t *
 	death->choose(death, death->arg);
 	if (!death->count)
 		return 0;
-	rc = unmap(p, death);
+	rc = unmap_segments(p, death);
 	if (!rc)
-		return end(p, death->ids, death->count, seq);
+		return destroy_segments(p, death->ids, death->count, seq);
 	death->stay(death->arg);
 	return rc;
 }
@@ -174,11 +174,11 @@ static int death_exclusive(struct perseas *p, struct ps_death *death, uint64_t *
 /* --- both --- */
 
 /* W mirrors hold it: they may have their memory back. Where that fails, the next claim does it. */
-static void give_back(struct perseas *p)
+static void free_destroyed(struct perseas *p)
 {
 	ps_exclusive_enter(p);
-	if (!ps_map_ready(p))
-		(void)ps_graves_clear(p);
+	if (!ps_map_check_ready(p))
+		(void)ps_destroyed_free(p);
 	ps_exclusive_leave(p);
 }
 
@@ -187,34 +187,34 @@ void ps_map_give_back(struct perseas *p)
 	bool any;
 
 	ps_admin_enter(p);
-	any = p->graves.count > 0 && are_held(p);
+	any = p->graves.count > 0 && is_destroy_durable(p);
 	ps_admin_leave(p);
 	/* Only then are commits held up, and is what is under way waited for. */
 	if (any)
-		give_back(p);
+		free_destroyed(p);
 }
 
-static int await_end(struct perseas *p, int rc, uint64_t seq)
+static int await_destroyed(struct perseas *p, int rc, uint64_t seq)
 {
-	rc = ps_map_await(p, rc, seq);
+	rc = ps_map_await_durable(p, rc, seq);
 	if (!rc && seq)
-		give_back(p);
+		free_destroyed(p);
 	return rc;
 }
 
 int ps_map_death(struct perseas *p, struct ps_death *death)
 {
 	uint64_t seq = 0;
-	int rc = p->salvage ? ps_ready(p) : ps_map_ready(p);
+	int rc = p->salvage ? ps_ready(p) : ps_map_check_ready(p);
 
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);
-	rc = ps_map_ready(p);
+	rc = ps_map_check_ready(p);
 	if (!rc)
-		rc = death_exclusive(p, death, &seq);
+		rc = destroy_mapped(p, death, &seq);
 	ps_exclusive_leave(p);
-	return await_end(p, rc, seq);
+	return await_destroyed(p, rc, seq);
 }
 
 int perseas_segment_destroy(perseas_t *p, const char *segment)
@@ -226,13 +226,13 @@ int perseas_segment_destroy(perseas_t *p, const char *segment)
 	if (!p || !segment || !ps_name_valid(segment))
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "destroy needs a handle and the name of a segment");
-	rc = p->salvage ? ps_ready(p) : ps_map_ready(p);
+	rc = p->salvage ? ps_ready(p) : ps_map_check_ready(p);
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);
-	rc = ps_map_ready(p);
+	rc = ps_map_check_ready(p);
 	if (!rc)
 		rc = destroy_exclusive(p, segment, &seq);
 	ps_exclusive_leave(p);
-	return await_end(p, rc, seq);
+	return await_destroyed(p, rc, seq);
 }

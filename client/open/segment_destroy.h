@@ -6,8 +6,9 @@
 
 #include "../core/handle.h"
 
-/* Has mirrors give back the memory of segments that were destroyed, so that their ids and names can
- * be used again. Admin, and the links to itself. 0, or EBLOCKED: W mirrors do not hold it yet. */
-int ps_graves_clear(struct perseas *p);
+/* Has mirrors free the memory of destroyed segments, so that ids and names can be used again. Needs
+ * admin, and exclusive use of the links. Returns 0, or PERSEAS_EBLOCKED if fewer than W mirrors
+ * hold the destruction. */
+int ps_destroyed_free(struct perseas *p);
 
 #endif

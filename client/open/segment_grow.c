@@ -19,7 +19,9 @@ int perseas_map_reserve(perseas_t *p, const char *segment, size_t size, size_t m
                         size_t *whole)
 {
 	PS_UNCANCELLED;
-	const struct ps_wish wish = { .where = PS_WHERE_RECORDED, .grows = true, .room = most };
+	const struct ps_placement placement = { .where = PS_PLACE_RECORDED,
+		                                .any_size = true,
+		                                .reserve_size = most };
 
 	if (addr)
 		*addr = NULL;
@@ -30,7 +32,7 @@ int perseas_map_reserve(perseas_t *p, const char *segment, size_t size, size_t m
 		               "a segment that can grow has whole pages: size and most are "
 		               "multiples of %d, up to 1 TiB, and size is not above most",
 		               PS_PAGE);
-	return ps_map(p, segment, size, &wish, addr, NULL, whole);
+	return ps_map_placed(p, segment, size, &placement, addr, NULL, whole);
 }
 
 struct growing {
@@ -38,13 +40,13 @@ struct growing {
 	const char *name;
 	uint64_t size;
 	struct ps_birth birth;
-	struct ps_wish wish;
+	struct ps_placement placement;
 	int rc;       /* why it cannot */
 	uint64_t seq; /* it has that size already, by this transaction */
 };
 
 /* Is it one of the two segments of a heap's extent, whether or not the heap is open? */
-static bool is_heaps(struct perseas *p, const char *name)
+static bool is_heap_extent(struct perseas *p, const char *name)
 {
 	static const char *const parts[] = { ".heap.", ".meta." };
 	char other[PS_NAME_MAX + 1];
@@ -61,7 +63,7 @@ static bool is_heaps(struct perseas *p, const char *name)
 	return false;
 }
 
-static int check_there(struct perseas *p, const char *name, struct ps_segment *head)
+static int check_head(struct perseas *p, const char *name, struct ps_segment *head)
 {
 	if (!head)
 		return ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has no segment '%s'", p->store,
@@ -78,7 +80,7 @@ static int check_there(struct perseas *p, const char *name, struct ps_segment *h
 	if (!head->base)
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "segment '%s' is not mapped: map it before it grows", name);
-	if (is_heaps(p, name))
+	if (is_heap_extent(p, name))
 		return ps_fail(p, PERSEAS_ECONFLICT,
 		               "segment '%s' is a part of a heap, which grows by itself", name);
 	return 0;
@@ -106,7 +108,7 @@ static int check_size(struct perseas *p, const struct ps_segment *head, uint64_t
 static int name_part(struct perseas *p, const struct growing *growing, char *part)
 {
 	uint32_t ids[PS_SEGMENTS_MAX];
-	unsigned count = ps_whole_ids(p, ps_segment_by_id(p, growing->wish.of), ids);
+	unsigned count = ps_whole_ids(p, ps_segment_by_id(p, growing->placement.head_id), ids);
 	struct ps_segment *last = ps_segment_by_id(p, ids[count - 1]);
 	int rc = 0;
 
@@ -131,7 +133,7 @@ static int name_part(struct perseas *p, const struct growing *growing, char *par
 }
 
 /* When did the segment, or the last of its parts, come to be? */
-static uint64_t last_born(struct perseas *p, const struct ps_segment *head)
+static uint64_t last_published_seq(struct perseas *p, const struct ps_segment *head)
 {
 	uint64_t born = 0;
 
@@ -140,19 +142,19 @@ static uint64_t last_born(struct perseas *p, const struct ps_segment *head)
 	return born;
 }
 
-static int prepare(struct growing *growing, uint64_t *more)
+static int prepare_growth(struct growing *growing, uint64_t *more)
 {
 	struct perseas *p = growing->p;
 	struct ps_segment *head = ps_segment_find(p, growing->name);
-	int rc = check_there(p, growing->name, head);
+	int rc = check_head(p, growing->name, head);
 
 	if (!rc)
 		rc = check_size(p, head, growing->size, more);
 	if (!rc && !*more)
-		growing->seq = last_born(p, head);
+		growing->seq = last_published_seq(p, head);
 	if (rc || !*more)
 		return rc;
-	growing->wish.of = head->id;
+	growing->placement.head_id = head->id;
 	growing->birth.segments[0].size = *more;
 	return name_part(p, growing, growing->birth.segments[0].name);
 }
@@ -162,7 +164,7 @@ static bool is_wanted(void *arg)
 	struct growing *growing = arg;
 	uint64_t more = 0;
 
-	growing->rc = prepare(growing, &more);
+	growing->rc = prepare_growth(growing, &more);
 	return !growing->rc && more;
 }
 
@@ -174,12 +176,12 @@ static void leave_zeros(const struct ps_birth *birth, void *arg)
 }
 
 /* A segment whose memory outlives the handle keeps all of it. */
-static void part_born(const struct ps_birth *birth, void *arg)
+static void inherit_retained(const struct ps_birth *birth, void *arg)
 {
 	const struct growing *growing = arg;
 
 	ps_segment_find(growing->p, birth->segments[0].name)->is_retained =
-		ps_segment_by_id(growing->p, growing->wish.of)->is_retained;
+		ps_segment_by_id(growing->p, growing->placement.head_id)->is_retained;
 }
 
 int perseas_segment_grow(perseas_t *p, const char *segment, size_t size)
@@ -192,8 +194,8 @@ int perseas_segment_grow(perseas_t *p, const char *segment, size_t size)
 		.birth = { .count = 1,
 		           .wanted = is_wanted,
 		           .fill = leave_zeros,
-		           .born = part_born },
-		.wish = { .where = PS_WHERE_BEHIND },
+		           .born = inherit_retained },
+		.placement = { .where = PS_PLACE_BEHIND },
 	};
 	int rc;
 
@@ -206,9 +208,9 @@ int perseas_segment_grow(perseas_t *p, const char *segment, size_t size)
 			"to 1 TiB",
 			segment, size, PS_PAGE);
 	growing.birth.arg = &growing;
-	growing.birth.wish = &growing.wish;
+	growing.birth.placement = &growing.placement;
 	rc = ps_map_birth(p, &growing.birth);
 	if (!rc && growing.seq)
-		rc = ps_map_await_other(p, growing.seq);
+		rc = ps_map_await_durable_once(p, growing.seq);
 	return growing.rc ? growing.rc : rc;
 }

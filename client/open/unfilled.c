@@ -161,7 +161,7 @@ static int remove_settled(struct perseas *p, const uint8_t *own)
 	if (!rc)
 		rc = check_members(p);
 	if (!rc)
-		rc = ps_claim(p);
+		rc = ps_claim_store(p);
 	if (!rc)
 		rc = check_claimed(p);
 	/* The claims may have shown more than the probe. */
@@ -185,7 +185,7 @@ static int remove_probed(struct perseas *p, const uint8_t *own)
 {
 	int rc = 0;
 
-	ps_probe(p);
+	ps_probe_mirrors(p);
 	if (has_settled(p))
 		return remove_settled(p, own);
 	if (!has_making(p, own))
@@ -195,7 +195,7 @@ static int remove_probed(struct perseas *p, const uint8_t *own)
 	rc = ps_create_clear(p);
 	if (rc != PS_AGAIN)
 		return rc;
-	ps_probe(p);
+	ps_probe_mirrors(p);
 	return remove_settled(p, own);
 }
 
@@ -218,5 +218,5 @@ int ps_unfilled_remove(struct ps_env *env, const char *store, const char *mirror
 		             "a session broke before the unfinished store '%s' was deleted: try "
 		             "again",
 		             p->store);
-	return ps_open_dismiss(p, rc, error);
+	return ps_open_abort(p, rc, error);
 }

@@ -67,7 +67,7 @@ static void unmap_hidden(struct perseas *p, struct ps_segment *hidden)
 		segment->left = p->commit.seq;
 		ps_demand_unmap(p, segment);
 	} else {
-		ps_map_drop(p, segment->id);
+		ps_map_drop_at_mirrors(p, segment->id);
 		pthread_mutex_lock(&p->lock);
 		ps_segment_forget(p, segment);
 		pthread_mutex_unlock(&p->lock);
@@ -121,7 +121,7 @@ int perseas_unmap(perseas_t *p, void *addr)
 	return rc;
 }
 
-static bool lacks(struct perseas *p, const struct ps_segment *segment)
+static bool lacks_memory(struct perseas *p, const struct ps_segment *segment)
 {
 	for (; segment; segment = ps_whole_next(p, segment))
 		if (ps_demand_lacks(p, segment))
@@ -141,7 +141,7 @@ int perseas_retain(perseas_t *p, void *addr)
 	segment = find_mapped(p, addr);
 	if (!segment)
 		rc = PERSEAS_ERANGE;
-	else if (lacks(p, segment))
+	else if (lacks_memory(p, segment))
 		rc = ps_fail(p, PERSEAS_EAGAIN,
 		             "memory of segment '%s' is not here yet, and nobody would bring it "
 		             "later: call perseas_wait_whole before",

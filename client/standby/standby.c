@@ -238,7 +238,7 @@ static bool may_pass(int rc)
 
 static int open_store(struct perseas_standby *s, perseas_t **p, struct ps_error *error)
 {
-	const int rc = ps_open_made(ps_standby_thread_take(s), p, error);
+	const int rc = ps_open_handle(ps_standby_thread_take(s), p, error);
 
 	ps_standby_thread_leave(s);
 	if (!rc)

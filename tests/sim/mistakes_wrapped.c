@@ -85,11 +85,12 @@ bool __wrap_ps_quorum_anew_joint(const struct perseas *p, uint32_t set)
 /* The epoch of the last transaction; 0: it cannot be read. */
 static uint64_t last_epoch(struct perseas *p, struct ps_mirror *from)
 {
-	struct ps_step step = { .back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next,
-		                                         p->commit.last, p->log_size) };
+	struct ps_logged_record step = { .back = ps_log_back_from(p->epoch, p->commit.seq,
+		                                                  p->commit.next, p->commit.last,
+		                                                  p->log_size) };
 	uint64_t epoch = 0;
 
-	if (p->commit.seq && !ps_step_read(p, from, &step))
+	if (p->commit.seq && !ps_logged_record_read(p, from, &step))
 		epoch = step.record->epoch;
 	free(step.bytes);
 	return epoch;

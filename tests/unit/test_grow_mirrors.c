@@ -60,14 +60,16 @@ TEST(too_few_mirrors_change_nothing, struct owner *o)
 TEST(what_was_not_born_is_no_part, struct owner *o)
 {
 	uint8_t *table = make(o, "table", 1, 7);
-	struct ps_wish wish = { .where = PS_WHERE_BEHIND };
+	struct ps_placement placement = { .where = PS_PLACE_BEHIND };
 	perseas_tx_t *tx;
 	uint64_t seq;
 	void *addr;
 
 	for (unsigned round = 0; round < 2; round++) {
-		wish.of = ps_segment_find(o->p, "table")->id;
-		assert_int_equal(ps_map(o->p, "table.grown.1", PAGE, &wish, &addr, NULL, NULL), 0);
+		placement.head_id = ps_segment_find(o->p, "table")->id;
+		assert_int_equal(ps_map_placed(o->p, "table.grown.1", PAGE, &placement, &addr, NULL,
+		                               NULL),
+		                 0);
 		assert_ptr_equal(addr, table + PAGE);
 		assert_int_equal(size_of(o, "table"), PAGE);
 		assert_int_equal(perseas_begin(o->p, 0, &tx), 0);

@@ -65,7 +65,7 @@ TEST(mirrors_tell_of_it_until_it_has_opened_the_store, struct rig *rig)
 	p = ps_standby_thread_take(s);
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(is_told_of(&asker, "beta"));
-	assert_int_equal(ps_open_made(p, &rig->p, &error), 0);
+	assert_int_equal(ps_open_handle(p, &rig->p, &error), 0);
 	assert_true(is_told_of(&asker, "beta"));
 	ps_standby_thread_leave(s);
 	RIG_UNTIL(is_told_of(&asker, NULL));

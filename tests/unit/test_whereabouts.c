@@ -53,7 +53,7 @@ TEST(who_never_was_the_owner_tells_nothing)
 	p = ps_handle_new(direct_env(o->d), STORE, direct_list(o->d), &o->options, &o->error);
 	assert_non_null(p);
 	ps_whereabouts_lend(known, p);
-	assert_int_equal(ps_open_made(p, &p, &o->error), PERSEAS_EBUSY);
+	assert_int_equal(ps_open_handle(p, &p, &o->error), PERSEAS_EBUSY);
 	owner_free(o);
 	expect(known, 1, 1, "sim://4");
 }
