@@ -1,11 +1,11 @@
 /*
- * adopt.c - makes the chosen state this owner's on W mirrors (I7), and mends the others: behind,
- * ahead, or empty.
+ * adopt.c - makes the chosen state this owner's on at least W mirrors (I7), and mends the mirrors
+ * whose images are behind, ahead, or lost.
  *
- * One that is behind by a few transactions is sent them. Else an image is overwritten in place only
- * when W others hold the state (I8); before that, and wherever the logs do not reach, a whole copy
- * is made beside it, which replaces it when it is whole. A mirror that has lost its memory gets a
- * new image, under a new id (I9).
+ * A mirror that is behind by a few transactions is sent these. Otherwise its image is overwritten
+ * in place only if W other mirrors hold the state (I8). In all other cases a whole copy is made
+ * next to the image, and replaces it when complete. A mirror that lost its memory gets a new image
+ * with a new id (I9).
  */
 #include "adopt.h"
 
@@ -34,7 +34,8 @@ static int mark_good(struct perseas *p, struct ps_mirror *m, const char *how)
 	return 0;
 }
 
-/* An open that has its W without this mirror goes on without it. */
+/* Notes that the session with a mirror broke during adoption. Returns PS_AGAIN; the open goes on
+ * without the mirror if W others hold the state (check_broken). */
 static int mark_broken(struct perseas *p, struct ps_mirror *m, const char *why)
 {
 	ps_report(p, "%s: it broke while it was mended: %s", m->address.text, why);
@@ -54,7 +55,7 @@ static bool is_at_chosen(const struct ps_mirror *m, const struct ps_standing *ch
 	return m->found.claimed && ps_stands_at(m, chosen);
 }
 
-/* The mirrors that stand at the chosen transaction with the segments that mirror `m` has. */
+/* Returns the mirrors that are at the chosen state and have the same segments as mirror `m`. */
 static uint32_t find_same_segments(const struct perseas *p, const struct ps_standing *chosen,
                                    const struct ps_mirror *m)
 {
@@ -71,10 +72,14 @@ static uint32_t find_same_segments(const struct perseas *p, const struct ps_stan
 }
 
 /*
- * A transaction has one segment table, but an older version copied in place to an image that had
- * another segment under the same id, and left it that name. Such images are fewer than W, since
- * that segment's publish never reached W. Returns the mirror whose table W have or all agree on,
- * else the first that stands at the transaction, with *alike false.
+ * Returns the mirror from which the others are mended: one at the chosen state whose segment table
+ * W mirrors have, or all mirrors at that state. If tables differ too much, returns the first mirror
+ * at that state and sets *alike to false.
+ *
+ * All images at one state should have the same table. An older version did not ensure it: it could
+ * copy in place to an image that had another, unpublished segment under the same id, and left the
+ * old name. Fewer than W images are like that, because the publish of that other segment never
+ * reached W.
  */
 static struct ps_mirror *find_source(struct perseas *p, const struct ps_standing *chosen,
                                      bool *alike)
@@ -112,9 +117,9 @@ static int fail_segments_differ(struct perseas *p)
 
 /* --- adoption --- */
 
-/* Writes this owner's slot to the mirrors that have the chosen state. Returns the first mirror that
- * took the slot; the source, if the source leaves the roster and so gets no slot yet; or NULL if
- * every session broke. */
+/* Writes this owner's slot to the mirrors that already have the chosen state. Returns the first of
+ * them. Returns `source` if it leaves the roster, so that it gets no slot yet, and no other mirror
+ * took one. Returns NULL if every session broke. */
 static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_standing *chosen,
                                        struct ps_mirror *source)
 {
@@ -137,7 +142,8 @@ static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_standi
 	return first || may_write(p, source) ? first : source;
 }
 
-/* Copies log and segments of the source; -1 when a session broke. */
+/* Copies the log and the segments of mirror `from` to mirror `m`. Returns 0, or -1 if a session
+ * broke. */
 static int copy_image(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
 	const Perseas__Header *header = from->found.header;
@@ -156,7 +162,8 @@ static int copy_image(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 	return ps_copy_slot(p, m);
 }
 
-/* A refusal leaves the mirror behind. */
+/* Notes that a mirror refused to be mended, and leaves it as it is. Returns PS_AGAIN if the session
+ * broke or another owner claimed the mirror, else 0. */
 static int leave_behind(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
 	if (error->code == PERSEAS_EUNREACHABLE)
@@ -182,8 +189,8 @@ static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 	return mark_good(p, m, "copied whole, beside what it had");
 }
 
-/* The probe was before the claims: another owner may have made it anew in between, and then its
- * image must not be taken out of the roster. With the claims nobody can any more. */
+/* Asks a mirror without an image once more, after the claims. Between the probe and the claims
+ * another owner may have made the mirror a new image, which must then stay in the roster. */
 static bool is_still_without_image(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
@@ -199,9 +206,10 @@ static bool is_still_without_image(struct perseas *p, struct ps_mirror *m)
 }
 
 /*
- * I9: the mirror lost its memory, and its promises with it. It is made anew only while so many
- * others hold this owner's claim that no other owner can commit through it, and under a new
- * image id that W mirrors know before it counts.
+ * I9: makes a new image on a mirror that lost its memory and, with it, its promises. Does so only
+ * while enough other mirrors hold this owner's claim that no other owner can commit through this
+ * mirror. W mirrors must know the id of the new image before it counts. Returns 0, also if this is
+ * not possible yet, or PS_AGAIN.
  */
 static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
@@ -219,14 +227,15 @@ static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror
 		return PS_AGAIN;
 	p->env->ops->random(p->env, image_id, PS_ID_SIZE);
 	ps_report(p, "%s: lost its image; it is made anew", m->address.text);
-	/* The new image's own header is one of the W that must know its id. */
+	/* The header of the new image is itself one of the W that must know its id. */
 	if (!ps_roster_rename(p, m, image_id, claimed & ps_quorum_decided(p) & ~ps_bit(p, m),
 	                      ps_bit(p, m)))
 		return PS_AGAIN;
 	return mend_whole(p, from, m);
 }
 
-/* Has this member a listed image that the claim reached? Then it can be mended as it is. */
+/* Returns true if the mirror is claimed and a roster lists its image, so that the image can be
+ * mended. */
 static bool is_mendable(const struct ps_mirror *m)
 {
 	return m->found.claimed && m->found.listed;
@@ -254,7 +263,8 @@ static int mend_mirror(struct perseas *p, struct ps_mirror *from, struct ps_mirr
 
 static int mend_all(struct perseas *p, struct ps_mirror *from)
 {
-	/* First those that have an image: they may be needed for W, and to make others anew. */
+	/* Mirrors with an image come first: they may be needed for W, and to make new images on the
+	 * others. */
 	for (int pass = 0; pass < 2; pass++) {
 		for (unsigned i = 0; i < p->mirror_count; i++) {
 			struct ps_mirror *m = &p->mirrors[i];
@@ -271,7 +281,7 @@ static int mend_all(struct perseas *p, struct ps_mirror *from)
 	return 0;
 }
 
-/* Images that were loaded from a spill count from now on under ids of their own (I9). */
+/* Gives images that were loaded from a spill ids of their own in the roster (I9). */
 static int record_loaded(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -288,11 +298,13 @@ static int record_loaded(struct perseas *p)
 }
 
 /*
- * An owner died while it changed the roster: this one completes the change, or took it back. From
- * when those that are claimed have it from this owner, nobody can open the store by the old roster
- * alone; so only W of the new one must hold the state. If the change is decided, the mirrors that
- * leave are told once W of the new roster hold it (settle_change): the owner before may have
- * settled the change, and what they have of this open would outlive the loss of one that stays.
+ * Records the unsettled rosters that a previous owner left, under this owner, on all claimed
+ * mirrors. Afterwards nobody can open the store by the old roster alone, so only W of the new
+ * roster must hold the state.
+ *
+ * Mirrors that a decided change removes are not written here but by settle_change, once W of the
+ * new roster hold the state. The previous owner may have settled the change, and then a record of
+ * this open on a removed mirror would outlive the loss of a mirror that stays.
  */
 static int record_change(struct perseas *p)
 {
@@ -303,8 +315,8 @@ static int record_change(struct perseas *p)
 	return ps_roster_record(p, on) == on ? 0 : PS_AGAIN;
 }
 
-/* It is decided before the new roster counts alone: those that are good have the mark, so that a
- * claimer that could take the change back sees it. */
+/* Decides and settles the change of the roster. The mirrors that hold the state get the mark before
+ * the new roster counts alone, so that an owner that could cancel the change sees the mark. */
 static int settle_change(struct perseas *p)
 {
 	const uint32_t good = ps_noted(p).good;
@@ -330,9 +342,10 @@ static int fail_too_few_hold(struct perseas *p, uint32_t holding)
 }
 
 /*
- * Those that broke are left for the keeper, where W hold the state, and enough to let it copy to
- * them (I9). They were examined, so each must still be this claimer's (I6): granted again to the
- * same epoch and owner, with the same image, it was promised to nobody else meanwhile, and lost
+ * Returns 0 if the open may leave the mirrors whose sessions broke to the keeper, else PS_AGAIN. W
+ * others must hold the state, and enough of them for the keeper to copy to these mirrors (I9). The
+ * choice of the state relied on these mirrors (I6), so each must grant the same claim again with
+ * the same image: this shows that it promised nothing to another owner in the meantime, and lost
  * nothing.
  */
 static int check_broken(struct perseas *p)
@@ -349,7 +362,8 @@ static int check_broken(struct perseas *p)
 	return 0;
 }
 
-/* Mirrors that hold the state, of which W must. */
+/* Returns 0 if W mirrors hold the chosen state, PS_AGAIN if more may do so in another attempt, or
+ * PERSEAS_EQUORUM. */
 static int check_good_count(struct perseas *p)
 {
 	if (ps_quorum_newest(p, ps_noted(p).good))
@@ -363,7 +377,7 @@ int ps_adopt_state(struct perseas *p, const struct ps_standing *chosen)
 	struct ps_mirror *from = find_source(p, chosen, &alike);
 	int rc;
 
-	assert(from); /* it was chosen among these */
+	assert(from); /* choosing this state needed at least one such mirror */
 	p->commit.seq = chosen->seq;
 	p->commit.next = chosen->next;
 	p->commit.last = chosen->last;
@@ -377,7 +391,8 @@ int ps_adopt_state(struct perseas *p, const struct ps_standing *chosen)
 	rc = ps_check_adoptable(p, ps_claimed(p), chosen);
 	if (rc)
 		return rc;
-	/* When a session breaks from here on, the next attempt finds the one or the other. */
+	/* If a session breaks from here on, the next attempt may find the accepted state or the one
+	 * adopted here. */
 	if (ps_accepted(p, chosen)) {
 		p->options.accept_epoch = chosen->epoch;
 		p->opening.accepted_as = p->epoch;

@@ -1,9 +1,10 @@
 /*
- * create.c - makes a store: on all mirrors or on none. Create replaces nothing, and goes to one
- * mirror after the other in the roster's order; then Settle does, and the first mirror's yes
- * decides. So of several that create the same store at the same time one succeeds at most. What
- * others left is withdrawn first (making.c). ps_create and an open with PERSEAS_CREATE call it,
- * with the mirrors probed; it must never abandon what may be decided, but as making.c does.
+ * create.c - creates a store on all mirrors or on none. It sends Create to one mirror after the
+ * other in the roster's order, then Settle in the same order; the store exists once the first
+ * mirror has settled. So if several processes create the same store, at most one succeeds.
+ * Unfinished creations of others are withdrawn first (making.c). ps_create and an open with
+ * PERSEAS_CREATE call it after a probe. It must never abandon a making that may be decided, except
+ * as making.c does.
  */
 #include "create.h"
 
@@ -23,7 +24,7 @@ static bool is_creating(const struct ps_found *f)
 	return !f->code && f->header->state == PERSEAS__STATE__STATE_CREATING;
 }
 
-/* Two addresses that lead to one daemon are no two mirrors. */
+/* Fails if two addresses lead to the same daemon: they would count as two mirrors. */
 static int check_distinct(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
@@ -37,7 +38,7 @@ static int check_distinct(struct perseas *p)
 	return 0;
 }
 
-/* All must have answered, and none may have the store. */
+/* Fails unless every mirror answered and none has the store. */
 static int check_free(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -60,7 +61,8 @@ static unsigned wanted_acks(const struct perseas *p)
 	return p->options.acks ? p->options.acks : p->mirror_count / 2 + 1;
 }
 
-/* The attempt before this one ended in doubt: is the store its own? */
+/* Returns true if a mirror has settled the store that an earlier attempt of this process created,
+ * without knowing so. */
 static bool is_own(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -72,7 +74,8 @@ static bool is_own(const struct perseas *p)
 	return false;
 }
 
-/* As many as say so before the first that does not: nobody withdraws what W of them have. */
+/* Settles the store that an earlier attempt created. Succeeds if the first W or more mirrors
+ * confirm it, because then no other process withdraws it. */
 static int complete_own(struct perseas *p)
 {
 	unsigned have = 0;
@@ -97,7 +100,7 @@ struct create_requests {
 	uint8_t ids[PS_MIRRORS_MAX][PS_ID_SIZE];
 };
 
-/* Returns the highest level that all of the mirrors read. */
+/* Returns the highest level that all mirrors support. */
 static uint32_t wanted_level(const struct perseas *p)
 {
 	uint32_t level = p->options.flags & PERSEAS_LEVEL_0 ? 0 : PS_LEVEL_MAX;
@@ -110,7 +113,7 @@ static uint32_t wanted_level(const struct perseas *p)
 	return level;
 }
 
-/* The key of a store of level 1 is drawn here, and its id is made of that. */
+/* Draws the id of the store. At level 1, draws the key and derives the id from it. */
 static void draw_store_id(struct perseas *p, const Perseas__Roster *roster)
 {
 	if (roster->level == 0) {
@@ -174,7 +177,8 @@ int ps_create_clear(struct perseas *p)
 	return 0;
 }
 
-/* Settle was never sent: nobody has it consistent. */
+/* Abandons the creation on all mirrors. Settle was not sent to any, so none has the store as
+ * consistent. */
 static void abandon_all(struct perseas *p)
 {
 	Perseas__AbandonRequest body = PERSEAS__ABANDON_REQUEST__INIT;
@@ -185,7 +189,8 @@ static void abandon_all(struct perseas *p)
 	ps_ask_set(p, (uint32_t)((UINT64_C(1) << p->mirror_count) - 1), &request);
 }
 
-/* One mirror after the other: where the first one refuses, the others are not touched. */
+/* Sends Create to one mirror after the other. Stops at the first that refuses, and abandons the
+ * creation. Returns 0, PS_AGAIN if another process is creating the store, or an error code. */
 static int create_all(struct perseas *p, const struct create_requests *making)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -209,7 +214,8 @@ static int create_all(struct perseas *p, const struct create_requests *making)
 	return 0;
 }
 
-/* The first mirror did not say yes. Was it too late? Nobody but that mirror can tell. */
+/* Withdraws the creation after the first mirror did not confirm Settle. Only that mirror can tell
+ * whether it settled. Returns PS_AGAIN, or PERSEAS_EUNREACHABLE if it does not answer. */
 static int withdraw_undecided(struct perseas *p, const struct create_requests *making,
                               const struct ps_error *error)
 {
@@ -240,7 +246,8 @@ static int settle_all(struct perseas *p, const struct create_requests *making)
 		ps_report(p, "%s; the next open settles it there", error.text);
 		break;
 	}
-	/* Where W know of it, it outlasts what a store must; else it is asked once more. */
+	/* With W mirrors settled, the store survives the failures that it must survive. With fewer,
+	 * probe again. */
 	return yes >= wanted_acks(p) ? 0 : PS_AGAIN;
 }
 
@@ -253,7 +260,8 @@ static unsigned count_given(const struct perseas *p)
 	return count;
 }
 
-/* They had their say. A store is made at the mirrors that it was asked for. */
+/* Removes mirrors that a roster added to the list. Their answers counted in the probe, but a store
+ * is created only on the mirrors that the caller named. */
 static void forget_added(struct perseas *p)
 {
 	ps_mirrors_forget_from(p, count_given(p));

@@ -1,6 +1,6 @@
 /*
- * examine.c - what the images that mirrors told of are worth, and the sentences that say which are
- * missing. It asks no mirror, and changes nothing but what is noted in the handle.
+ * examine.c - judges the images that mirrors reported, and writes the messages that say which
+ * mirrors are missing. It sends nothing to mirrors, and changes only the notes in the handle.
  */
 #include "examine.h"
 
@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names a roster's members that did not count, and why. */
+/* Appends a member that does not count, and the reason, to a list in a message. Returns the length
+ * appended. */
 static size_t append_missing(char *text, size_t size, bool more, const char *address,
                              const char *why)
 {
@@ -22,7 +23,7 @@ static size_t append_missing(char *text, size_t size, bool more, const char *add
 	return ps_text_format(text, size, "%s%s (%s)", more ? ", " : "", address, reason);
 }
 
-/* Of a member that no mirror here is. */
+/* Returns why no mirror of this handle shows the member's image. */
 static const char *explain_absence(const struct perseas *p, const Perseas__Member *member)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
@@ -76,8 +77,8 @@ static bool have_all_failed(const struct perseas *p, int code)
 	return true;
 }
 
-/* Where nothing but damaged images was found, no mirror can be reached over RDMA as was asked for,
- * or by TLS, or none allows it, to wait for more mirrors is of no use. */
+/* Returns PERSEAS_EQUORUM, or the code with which all mirrors failed if more mirrors would not
+ * help: damaged images only, no RDMA, no TLS, access denied, or a limit. */
 static int too_few_code(const struct perseas *p)
 {
 	static const int useless[] = {
@@ -107,10 +108,10 @@ int ps_fail_too_few(struct perseas *p, uint32_t counted, const struct ps_standin
 	const Perseas__Roster *roster = p->roster;
 	const int code = too_few_code(p);
 
-	/* What all mirrors refuse needs no list of them. */
+	/* If all mirrors refuse, the message of the first one suffices. */
 	if (code == PERSEAS_EDENIED || code == PERSEAS_ELIMIT)
 		return ps_fail_error(p, &p->mirrors[0].found.error);
-	/* Of two rosters, the one that lacks mirrors. */
+	/* During a change of the roster, report the roster that lacks mirrors. */
 	if (p->next_roster && ps_quorum_count(p, counted) >= ps_quorum_claimers(p)) {
 		quorum = &p->quorums[1];
 		roster = p->next_roster;
@@ -127,7 +128,8 @@ int ps_fail_too_few(struct perseas *p, uint32_t counted, const struct ps_standin
 	               p->store, quorum->members - quorum->acks + 1, names, newest);
 }
 
-/* The state is known, and too few hold it or can be mended to it; some have lost their memory. */
+/* Fails because too few mirrors hold the newest state or could be mended to it. lost: a member has
+ * lost its memory. */
 static int fail_too_few_hold(struct perseas *p, const struct ps_standing *state, bool lost)
 {
 	const Perseas__Roster *roster = p->marked ? p->next_roster : p->roster;
@@ -157,7 +159,8 @@ bool ps_can_make_anew(const struct perseas *p, const struct ps_mirror *m)
 	       (ps_has_store(p, m) ? !ps_is_forked(p, m) : m->found.code == PERSEAS_ENOSTORE);
 }
 
-/* Those that I9 lets it make anew, with these claimed. */
+/* Returns the members without a usable image on which I9 allows a new one, given these claimed
+ * mirrors. Sets *lost to true if there are members without a usable image at all. */
 static uint32_t find_made_anew(const struct perseas *p, uint32_t claimed, bool *lost)
 {
 	uint32_t set = 0;
@@ -174,8 +177,8 @@ static uint32_t find_made_anew(const struct perseas *p, uint32_t claimed, bool *
 	return set;
 }
 
-/* Can the roster before a change count alone again? W of it must be claimed, or be made anew by
- * that roster's rules. */
+/* Fails unless the roster before a change could count alone again: W of its members must be
+ * claimed, or may be made anew by its own rules. */
 static int check_cancel(struct perseas *p, uint32_t claimed)
 {
 	char names[PS_ERROR_TEXT - 512];
@@ -196,7 +199,8 @@ static int check_cancel(struct perseas *p, uint32_t claimed)
 	               ps_quorum_count(p, set), p->members, p->acks, names);
 }
 
-/* Is the change taken back, or is it to be when the claims have shown that this can be done? */
+/* Returns true if the change of the roster is cancelled, or will be once the claims have shown that
+ * it can be. */
 static bool is_cancelling(const struct perseas *p)
 {
 	return p->opening.cancelled ||

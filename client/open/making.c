@@ -1,7 +1,8 @@
 /*
- * making.c - see making.h; create.c and the probe of an open call it. It must never abandon at one
- * mirror before every mirror that the making's roster names before it has said that it has none of
- * it, or has abandoned it: the first of them decides, and the next where that has lost its memory.
+ * making.c - see making.h. create.c and the probe of an open call it. It must never abandon a
+ * making on a member before every earlier member of the making's roster has abandoned it or
+ * answered that it has no image of it: the first of these members decides, or the next if the first
+ * has lost its memory.
  */
 #include "making.h"
 
@@ -16,7 +17,8 @@ static uint64_t answer_by(struct perseas *p)
 	return ps_now(p) + ps_ms(p->options.connect_timeout_ms);
 }
 
-/* Asks one mirror. What it answers later, it must answer nobody. */
+/* Asks one mirror. Disconnects it if it times out, so that a late answer is not taken for that of a
+ * later request. */
 static int ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
                       Perseas__Reply **reply, struct ps_error *error)
 {
@@ -63,7 +65,8 @@ static bool is_same_id(ProtobufCBinaryData a, ProtobufCBinaryData b)
 	return b.len == PS_ID_SIZE && ps_id_equal(a, b.data);
 }
 
-/* The mirror that has this member's image, or one that was loaded from its spill. */
+/* Returns the mirror that has this member's image, or an image that was loaded from its spill, or
+ * NULL. */
 static struct ps_mirror *find_holder(struct perseas *p, const Perseas__Member *member)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -76,7 +79,7 @@ static struct ps_mirror *find_holder(struct perseas *p, const Perseas__Member *m
 	return NULL;
 }
 
-/* Whoever is left `creating` takes no part in what comes. */
+/* Sets an error for every mirror that is still `creating`, so that the open does not use it. */
 static void exclude_creating(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -90,7 +93,8 @@ static void exclude_creating(struct perseas *p)
 	}
 }
 
-/* Those that are in this state, up to the first that does not say yes: false, there is one. */
+/* Sends Settle to the members that are in this state, in the roster's order. Returns false if one
+ * did not grant it; then later members were not asked. */
 static bool settle_in_state(struct perseas *p, const Perseas__Roster *roster, Perseas__State state)
 {
 	for (size_t k = 0; k < roster->n_members; k++) {
@@ -110,7 +114,8 @@ void ps_making_complete(struct perseas *p)
 {
 	const Perseas__Roster *roster = find_making_roster(p);
 
-	/* What is consistent must be so still: else it may be withdrawn at the others by now. */
+	/* Mirrors that were consistent must confirm it first: one that does not may have been
+	 * restarted, and the making may be withdrawn on the others by now. */
 	if (roster && settle_in_state(p, roster, PERSEAS__STATE__STATE_CONSISTENT))
 		settle_in_state(p, roster, PERSEAS__STATE__STATE_CREATING);
 	exclude_creating(p);
@@ -118,7 +123,8 @@ void ps_making_complete(struct perseas *p)
 
 /* --- withdrawing --- */
 
-/* A mirror of the making's roster: one of the handle's, or one that is visited for this alone. */
+/* Returns the mirror at this address, connected: the handle's own, or *visited, which the caller
+ * must disconnect. Returns NULL with *error if there is no connection. */
 static struct ps_mirror *reach_mirror(struct perseas *p, const char *address,
                                       struct ps_mirror *visited, struct ps_error *error)
 {
@@ -138,7 +144,9 @@ static struct ps_mirror *reach_mirror(struct perseas *p, const char *address,
 typedef int making_step(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
                         bool *decided, struct ps_error *error);
 
-/* there: it has an image of this making. decided: consistent, or it was once. */
+/* Asks a mirror for its image of the store. Sets *there to true if the image is of this making, and
+ * *decided to true if it is past `creating`. Returns 0, also if the mirror has no image, or an
+ * error code. */
 static int read_making(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id, bool *there,
                        bool *decided, struct ps_error *error)
 {
@@ -168,7 +176,9 @@ static int look_step(struct perseas *p, struct ps_mirror *m, const uint8_t *stor
 	return read_making(p, m, store_id, &there, decided, error);
 }
 
-/* A mirror refuses where the making is decided, is not there, or ends just now. */
+/* Sends Abandon to a mirror. If the mirror refuses, asks for its image to learn why: the making
+ * may be decided, gone, or about to end. Returns 0 if it has no image of the making, or a
+ * decided one. */
 static int abandon_step(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
                         bool *decided, struct ps_error *error)
 {
@@ -215,8 +225,8 @@ static int run_at(struct perseas *p, making_step *step, const char *address,
 	return rc;
 }
 
-/* The same step at every member, in the roster's order, up to the first that fails, or shows that
- * the making is decided. *at is how far that was. */
+/* Runs a step at every member in the roster's order, until one fails or *decided is set. *at is the
+ * index of that member. */
 static int run_at_members(struct perseas *p, making_step *step, const uint8_t *store_id,
                           const Perseas__Roster *roster, size_t *at, bool *decided,
                           struct ps_error *error)
@@ -231,8 +241,9 @@ static int run_at_members(struct perseas *p, making_step *step, const uint8_t *s
 	return rc;
 }
 
-/* Member `at` has it consistent, and must have it still: else it may be withdrawn at the others by
- * now. What cannot be settled now, the next open settles. */
+/* Settles the making on all members, beginning with member `at`, which has settled before. If that
+ * one no longer confirms it, the making may be withdrawn on the others by now. The next open
+ * settles members that fail here. */
 static void complete_at_others(struct perseas *p, const uint8_t *store_id,
                                const Perseas__Roster *roster, size_t at)
 {

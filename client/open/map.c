@@ -2,8 +2,9 @@
  * map.c - perseas_map, perseas_map_at and perseas_publish (PERSEAS_malloc and
  * PERSEAS_init_remote_db, PERSEAS section 3).
  *
- * A new segment is born by being published: until then the mirrors only keep memory for it, which
- * the next claim takes back. So a segment appears with its first contents, or not at all.
+ * Mapping a new segment only has mirrors reserve memory for it. Publishing it makes it a part of
+ * the store, together with its first contents. If the owner dies in between, the next claim frees
+ * the memory. It must never change the layout after the seq of a publish was announced to a mirror.
  */
 #include "map.h"
 
@@ -58,8 +59,8 @@ static void break_mirror(struct perseas *p, struct ps_mirror *m, const char *why
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Has every live mirror make memory for the segment. Those that do not answer are dropped; one
- * that refuses refuses for all. */
+/* Has every live mirror reserve memory for the segment. Drops mirrors that do not answer. If one
+ * refuses for lack of memory, fails for all. */
 static int make_on_mirrors(struct perseas *p, struct ps_segment *segment)
 {
 	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
@@ -149,12 +150,13 @@ static void map_undo(struct perseas *p, const struct ps_segment *segment,
 	for (unsigned i = 0; i < count; i++) {
 		ps_demand_unmap(p, ps_segment_by_id(p, ids[i]));
 		if (placement->where == PS_PLACE_OVER)
-			hidden[i].base = NULL; /* it is the caller's again */
+			hidden[i].base = NULL; /* the memory belongs to the caller again */
 		ps_segment_unplace(&hidden[i]);
 	}
 }
 
-/* Its contents, and its shadow: they come later, or are here when this returns. */
+/* Makes the contents and the shadow of a mapped segment available: on demand if the handle can
+ * fetch memory later, otherwise by copying all of it before this returns. */
 static int bring_contents(struct perseas *p, struct ps_segment *segment)
 {
 	uint8_t *room;
@@ -171,7 +173,7 @@ static int bring_contents(struct perseas *p, struct ps_segment *segment)
 	return rc ? rc : ps_shadow_make(p, segment);
 }
 
-/* With all its parts, or not at all. */
+/* Maps an existing segment and all of its parts, or none of them. */
 static int map_existing(struct perseas *p, struct ps_segment *segment,
                         const struct ps_placement *placement)
 {
@@ -213,7 +215,7 @@ static int check_map(struct perseas *p, const char *name, const struct ps_segmen
 	return 0;
 }
 
-/* *mapped is only set where it returns 0. */
+/* Maps the segment, and creates it if it does not exist. Sets *mapped only if it returns 0. */
 static int map_exclusive(struct perseas *p, const char *name, uint64_t size,
                          const struct ps_placement *placement, struct ps_segment **mapped)
 {
@@ -351,7 +353,7 @@ void ps_map_tell_mirrors(struct perseas *p, const Perseas__Request *request)
 	ps_round_free(&round);
 }
 
-/* Tells every live mirror which segments are born with `seq`. */
+/* Tells every live mirror that the record `seq` will publish these segments. */
 static void announce_publish(struct perseas *p, uint32_t *ids, unsigned count, uint64_t seq)
 {
 	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
@@ -388,7 +390,8 @@ int ps_map_post_record(struct perseas *p, enum ps_record_kind kind, const uint32
 	return rc;
 }
 
-/* The segments are born with `seq`, 0: not after all. Commits wait meanwhile. */
+/* Marks the segments as published by `seq`, or as unpublished again if seq is 0. No commit can run
+ * meanwhile. */
 static int set_published(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t seq)
 {
 	int rc = 0;
@@ -444,8 +447,8 @@ static int publish_exclusive(struct perseas *p, const struct ps_birth *birth, ui
 		               "only %u of %u mirrors took the contents, and %u must hold them: "
 		               "nothing is published",
 		               ps_quorum_count(p, ps_mirrors_whole(p)), p->members, p->acks);
-	/* All that can fail here comes before the first announcement: from then on this seq is
-	 * taken, whatever comes. */
+	/* Every step that can fail comes before the announcement: afterwards no other record may
+	 * use this seq. */
 	rc = set_published(p, ids, count, p->commit.seq + 1);
 	if (rc) {
 		set_published(p, ids, count, 0);
@@ -468,7 +471,7 @@ int ps_map_await_durable(struct perseas *p, int rc, uint64_t seq)
 	return rc;
 }
 
-/* What W held once is held, also while a mirror is copied anew. */
+/* A seq that W mirrors held once stays durable, even while one of them is being copied anew. */
 int ps_map_await_durable_once(struct perseas *p, uint64_t seq)
 {
 	bool durable;
@@ -479,7 +482,7 @@ int ps_map_await_durable_once(struct perseas *p, uint64_t seq)
 	return durable ? 0 : ps_map_await_durable(p, 0, seq);
 }
 
-/* The last publish. */
+/* Returns the seq of the newest publish. */
 static uint64_t last_published_seq(const struct perseas *p)
 {
 	uint64_t last = 0;
@@ -507,7 +510,8 @@ int perseas_publish(perseas_t *p)
 	if (!rc && !seq)
 		before = last_published_seq(p);
 	ps_exclusive_leave(p);
-	/* Another thread may have published what this one mapped, and wait for mirrors still. */
+	/* Another thread may have published this thread's segments, and may still wait for
+	 * mirrors. */
 	return before ? ps_map_await_durable_once(p, before) : ps_map_await_durable(p, rc, seq);
 }
 
@@ -528,8 +532,8 @@ int ps_map_drop_unborn(struct perseas *p, struct ps_segment *segment)
 	return 0;
 }
 
-/* Takes back what was mapped of segments that were not born. Where there is no memory for the
- * layout, they stay, and are unmapped later. */
+/* Unmaps and drops the segments of `birth` that were not published. If there is no memory for a new
+ * layout, they stay until perseas_unmap or close. */
 static void take_back_unpublished(struct perseas *p, const struct ps_birth *birth)
 {
 	for (unsigned i = 0; i < birth->count; i++) {
@@ -540,7 +544,8 @@ static void take_back_unpublished(struct perseas *p, const struct ps_birth *birt
 	}
 }
 
-/* One that is there already is somebody else's: it is neither filled nor taken back. */
+/* Fails if a segment of `birth` exists already: another caller made it, so it must be neither
+ * filled nor dropped. */
 static int check_new(struct perseas *p, const struct ps_birth *birth)
 {
 	for (unsigned i = 0; i < birth->count; i++)

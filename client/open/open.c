@@ -1,6 +1,7 @@
 /*
- * open.c - perseas_open and perseas_close (PERSEAS_init; recovery as in PERSEAS, section 3,
- * from more than one mirror).
+ * open.c - perseas_open, perseas_create and perseas_close (PERSEAS_init; recovery as in PERSEAS
+ * section 3, from more than one mirror). It repeats attempts (attempt.h) until one succeeds, fails
+ * for good, or the time is up.
  */
 #include "open.h"
 
@@ -46,7 +47,8 @@ static bool is_store_absent(const struct perseas *p)
 	return true;
 }
 
-/* Has another owner been promised as much as the attempt before claimed? */
+/* Notes in p->opening.rivals that a mirror promised another owner at least the epoch that the
+ * previous attempt claimed. */
 static void note_rivals(struct perseas *p)
 {
 	for (unsigned i = 0; p->epoch && i < p->mirror_count; i++) {
@@ -59,7 +61,7 @@ static void note_rivals(struct perseas *p)
 	}
 }
 
-/* Makes one attempt to open the store, from the probe on. */
+/* Makes one attempt to open the store, starting with the probe. */
 static int attempt_open(struct perseas *p)
 {
 	static const struct ps_attempt_way from_mirrors = { ps_probe_judge, ps_claim_store,
@@ -78,7 +80,7 @@ static int attempt_open(struct perseas *p)
 	return ps_attempt_run(p, &from_mirrors);
 }
 
-/* Makes one attempt to create the store without opening it. */
+/* Makes one attempt to create the store, without opening it. */
 static int attempt_create(struct perseas *p)
 {
 	int rc;
@@ -89,7 +91,7 @@ static int attempt_create(struct perseas *p)
 	return rc;
 }
 
-/* Gives each mirror the state in which it begins. */
+/* Sets the initial state of every mirror of a handle that is about to be open. */
 static void set_mirror_states(struct perseas *p, const struct ps_standing *chosen)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -114,7 +116,7 @@ static void set_mirror_states(struct perseas *p, const struct ps_standing *chose
 		else if (m->found.claimed)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
 			               "it was not mended when the store was opened");
-		/* The keeper must not claim what is somebody else's. */
+		/* The keeper must not claim an image of another store. */
 		else if (!m->found.code)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST,
 			               "it has another store of this name");
@@ -122,16 +124,17 @@ static void set_mirror_states(struct perseas *p, const struct ps_standing *chose
 			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST, m->found.error.text);
 		else
 			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, m->found.error.text);
-		/* The keeper connects again where there is hope. An answer that comes late must
-		 * find nobody: it would keep the keeper awake. */
+		/* The keeper connects again to mirrors that are DOWN or STALE. A late answer on the
+		 * old connection would keep it awake. */
 		ps_mirror_disconnect(p, m);
 	}
 	ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
 	ps_mirrors_staging(p);
 }
 
-/* An owner that has just died may still be seen for a moment: its node closes its connections
- * only then. A supervisor that starts the next one at once should not be refused for that. */
+/* A supervisor may start the next owner in the same moment in which the last one died. Mirrors can
+ * see the dead owner until its node has closed its connections, so an open does not fail with
+ * PERSEAS_EBUSY before BUSY_WAIT has passed. */
 #define BUSY_WAIT ps_ms(500)
 #define BUSY_PAUSE ps_ms(20)
 #define CLOSE_WAIT ps_ms(500)
@@ -140,14 +143,16 @@ static bool pause_while_busy(struct perseas *p, uint64_t since)
 {
 	uint64_t now = ps_now(p);
 
-	/* A standby has seen that there is no owner: this is another one. */
+	/* A standby opens only after it has seen that there is no owner, so a live owner is a new
+	 * one. */
 	if (p->opening.warm || now >= since + BUSY_WAIT)
 		return false;
 	p->env->ops->pause(p->env, PS_COMMITTER, NULL, 0, now + BUSY_PAUSE);
 	return true;
 }
 
-/* Claimers that collide back off for random times, so that one of them gets through (I5). */
+/* Pauses for a random time, so that one of several processes that claim the same mirrors gets
+ * through (I5). */
 static void back_off(struct perseas *p, unsigned tries)
 {
 	uint64_t bits, most = ps_ms(5) << (tries < 6 ? tries : 6);
@@ -168,10 +173,10 @@ static int fail_timeout(struct perseas *p)
 	               perseas_report(p));
 }
 
-/* Whoever had the store may have lost it by a claim that was not answered. */
+/* Fails with rc, and warns that a claim without an answer may have fenced the previous owner. */
 static int fail_unanswered(struct perseas *p, int rc)
 {
-	char text[PS_ERROR_TEXT - 256]; /* the advice must not be what is left out */
+	char text[PS_ERROR_TEXT - 256]; /* leaves room for the advice */
 
 	ps_text_format(text, sizeof(text), "%s", perseas_message(p));
 	return ps_fail(p, rc,
@@ -181,8 +186,9 @@ static int fail_unanswered(struct perseas *p, int rc)
 	               text, p->options.open_timeout_ms);
 }
 
-/* Whoever started this process waited for them just now: to wait once more would keep the store
- * without an owner for as long. Who fences an owner, or is content with less than R, asks all. */
+/* Marks the mirrors that did not answer the process that started this one, so that the first probe
+ * skips them: waiting for them again would keep the store without an owner for as long. An open
+ * that fences an owner, or accepts fewer than R, asks all mirrors. */
 static void mark_silent(struct perseas *p)
 {
 	const uint32_t by_force = PERSEAS_TAKEOVER | PERSEAS_SALVAGE | PERSEAS_CANCEL;
@@ -203,17 +209,19 @@ static bool has_spared(const struct perseas *p)
 	return false;
 }
 
-/* Did an attempt fail for want of those that were spared? The next one asks them, too. One that saw
- * a fork has asked them, and what it saw must not be forgotten. */
+/* Returns true if an attempt that failed with rc skipped silent mirrors and may succeed with them.
+ * The next attempt asks them. PERSEAS_EROSTER is not among these codes: the attempt has asked all
+ * mirrors, and must not forget a fork that it saw. */
 static bool needs_spared(const struct perseas *p, int rc)
 {
 	return has_spared(p) && !p->opening.warm &&
 	       (rc == PERSEAS_EQUORUM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_ENOSTORE);
 }
 
-/* After an attempt that claimed nothing and failed with rc: if the mirrors may not be those of the
- * list, returns PS_AGAIN for an attempt at those of the list. Otherwise returns rc, or an error of
- * the list if only the list can tell that the store is nowhere. */
+/* Called after an attempt failed with rc before it claimed a mirror. If the handle's mirrors may
+ * differ from those of the named list, returns PS_AGAIN for an attempt with the list's mirrors.
+ * Otherwise returns rc, or an error of the list if only the list could tell that no mirror has the
+ * store. */
 static int try_named_list(struct perseas *p, int rc)
 {
 	struct ps_error error = { 0 };
@@ -258,7 +266,8 @@ static int open_handle(struct perseas *p)
 	rc = ps_layout_renew(p);
 	if (rc)
 		return rc;
-	/* The gate is for what is read from a mirror: one that breaks now is the keeper's. */
+	/* The gate lets this thread read from mirrors. The keeper takes care of a mirror that
+	 * breaks now. */
 	p->admin = p->gate = p->open = true;
 	ps_sessions_opened(p);
 	ps_warm_prove(p);
@@ -272,7 +281,8 @@ static int open_handle(struct perseas *p)
 	return 0;
 }
 
-/* Tells the mirrors that the owner is done; they then need not wonder whether it lives. */
+/* Tells the mirrors that this owner has ended, so that the next open does not have to wait for
+ * it. */
 static void release_mirrors(struct perseas *p)
 {
 	Perseas__ReleaseRequest ask = PERSEAS__RELEASE_REQUEST__INIT;
@@ -284,7 +294,7 @@ static void release_mirrors(struct perseas *p)
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		round.requests[i] = &request;
 		round.ask[i] = i < p->mirror_count && p->mirrors[i].control;
-		/* A release says that the mirror's memory is no longer mapped here. */
+		/* A release promises that this process no longer maps the mirror's memory. */
 		ps_link_end(p, &p->mirrors[i]);
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -306,8 +316,8 @@ static bool all_caught_up(struct perseas *p)
 	return all;
 }
 
-/* W mirrors hold every commit that returned; a moment more lets the others have it too, so that
- * the next open finds nothing to mend. */
+/* Waits a moment until all mirrors have every commit. W of them have it already; if the others do
+ * too, the next open has nothing to mend. */
 static void await_stragglers(struct perseas *p)
 {
 	uint64_t until = ps_now(p) + CLOSE_WAIT;
@@ -318,7 +328,8 @@ static void await_stragglers(struct perseas *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* What was committed and nobody waited for: 0, or what close says of it. */
+/* Waits for commits that nobody has waited for. Returns 0, or the error that perseas_close
+ * returns. */
 static int finish_unwaited(struct perseas *p)
 {
 	char text[PS_ERROR_TEXT];
@@ -328,7 +339,7 @@ static int finish_unwaited(struct perseas *p)
 		return 0;
 	rc = ps_unwaited_finish(p);
 	if (rc) {
-		/* The handle's message goes with it. */
+		/* Keep the message: the handle is about to be freed. */
 		ps_text_format(text, sizeof(text), "%s", perseas_message(p));
 		ps_fail(NULL, rc, "%s", text);
 	}
@@ -407,7 +418,7 @@ int ps_open_abort(struct perseas *p, int rc, struct ps_error *error)
 	return rc;
 }
 
-/* Those who create the same store at the same time back off, too. */
+/* Creates the store. Backs off while other processes create the same store at the same time. */
 static int create_handle(struct perseas *p)
 {
 	uint64_t start = ps_now(p);

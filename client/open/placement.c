@@ -44,7 +44,7 @@ static int check_mapped(const struct perseas *p, const struct ps_segment *segmen
 	               segment->name, (number)segment->address, (number)base);
 }
 
-/* Who is there, as a part of a sentence. */
+/* Writes into text what occupies these addresses, as a noun phrase for an error message. */
 static void name_occupant(const struct perseas *p, uint64_t start, uint64_t size, char *text,
                           size_t room)
 {
@@ -89,8 +89,9 @@ static int try_page(void *at, int flags)
 	return 0;
 }
 
-/* Returns true if the kernel gives nobody the last page before `end`. A process that may map no
- * page at all gets the same error for every address. */
+/* Returns true if the kernel never maps the last page before `end` (it lies beyond the address
+ * space). The second try excludes a process that has no page left: it gets the same error at every
+ * address. */
 static bool is_beyond_limit(uint64_t end)
 {
 	return try_page((void *)(uintptr_t)(end - PS_PAGE), MAP_FIXED_NOREPLACE) == ENOMEM &&
@@ -153,7 +154,8 @@ static int fail_uneven(const struct perseas *p, const char *name, uint64_t size)
 		name, (number)size, PS_PAGE);
 }
 
-/* Keeps the addresses of a segment that is mapped. */
+/* Extends the address space that is reserved behind a mapped segment to `room` bytes from its
+ * start. Returns 0 or an error code. */
 static int reserve_growth(struct perseas *p, struct ps_segment *head, uint64_t room)
 {
 	const uint64_t whole = ps_whole_size(p, head);
@@ -186,13 +188,14 @@ static int reserve_recorded(struct perseas *p, struct ps_segment *head)
 	return error;
 }
 
-/* In one piece, of which each gets its own. */
+/* Reserves one range for a segment and its parts, and assigns each its piece. Returns 0 or an
+ * errno. */
 static int reserve_anywhere(struct perseas *p, struct ps_segment *head)
 {
 	struct ps_segment all = *head;
 	int error;
 
-	/* Also of parts that mirrors have and say that nobody published: no owner leaves any. */
+	/* Parts that a mirror reports as unpublished are included. No owner leaves such parts. */
 	for (const struct ps_segment *s = head; s; s = ps_whole_next(p, s))
 		all.size = s->address + s->size - head->address;
 	error = ps_segment_reserve_anywhere(p, &all);
@@ -210,7 +213,7 @@ static int place_anywhere(struct perseas *p, struct ps_segment *head)
 	return error ? ps_segment_fail_anywhere(p, head, error) : 0;
 }
 
-/* Does the handle have any of this memory? Then it is not the caller's to be replaced. */
+/* Returns true if the handle has memory in this range, which the caller then must not replace. */
 static bool overlaps_handle(const struct perseas *p, uint64_t start, uint64_t size)
 {
 	for (unsigned i = 0; i < p->segment_count; i++) {
@@ -267,7 +270,7 @@ int ps_place_existing(struct perseas *p, struct ps_segment *segment,
 		rc = reserve_growth(p, segment, placement->reserve_size);
 	for (struct ps_segment *s = segment; rc && s; s = ps_whole_next(p, s)) {
 		if (placement->where == PS_PLACE_OVER)
-			s->base = NULL; /* it is the caller's again */
+			s->base = NULL; /* the memory belongs to the caller again */
 		ps_segment_unplace(s);
 	}
 	return rc;
@@ -281,7 +284,8 @@ int ps_place_check(struct perseas *p, struct ps_segment *segment,
 	return rc ? rc : reserve_growth(p, segment, placement->reserve_size);
 }
 
-/* Two segments that are recorded at one address could never be mapped together. */
+/* Fails if another segment is recorded at these addresses: the two could never be mapped at the
+ * same time. */
 static int check_record(const struct perseas *p, const struct ps_segment *segment, uint64_t address)
 {
 	for (unsigned i = 0; i < p->segment_count; i++) {
@@ -298,7 +302,7 @@ static int check_record(const struct perseas *p, const struct ps_segment *segmen
 	return 0;
 }
 
-/* What a segment grows by: `head` is mapped, with all of its parts. */
+/* Places a new part behind the segment `head`, which is mapped with all of its parts. */
 static int place_behind(struct perseas *p, struct ps_segment *segment, struct ps_segment *head)
 {
 	const uint64_t whole = ps_whole_size(p, head);

@@ -1,5 +1,6 @@
 /*
- * probe.c - what the mirrors have, before anything is claimed: a refused open fences nobody.
+ * probe.c - asks the mirrors what they have, and decides which store, rosters and epoch an open
+ * uses. It must never claim a mirror, so that an open that is refused fences no owner.
  */
 #include "probe.h"
 
@@ -25,7 +26,8 @@ static void forget_answer(struct perseas *p, struct ps_mirror *m)
 	m->known = m->votes = false;
 }
 
-/* Asks the mirrors from `first` on. */
+/* Asks all mirrors with an index of `first` or more for their status, and notes the answers in
+ * `found`. */
 static void ask_from(struct perseas *p, unsigned first)
 {
 	struct ps_round round;
@@ -33,7 +35,8 @@ static void ask_from(struct perseas *p, unsigned first)
 
 	for (unsigned i = first; i < p->mirror_count; i++) {
 		forget_answer(p, &p->mirrors[i]);
-		/* To wait for it once more would keep the store without an owner for as long. */
+		/* The process that started this one has just waited for the silent mirrors in
+		 * vain. */
 		set |= (uint32_t)!p->mirrors[i].silent << i;
 	}
 	ps_round_status(p, set, true, &round, ps_answer_by(p));
@@ -77,7 +80,7 @@ static bool has_store_id(const uint8_t *store_id)
 	return memcmp(store_id, none, PS_ID_SIZE) != 0;
 }
 
-/* Lists what is wrong with each mirror for a message. */
+/* Writes the errors of all mirrors into text, separated by semicolons. Returns text. */
 static const char *format_troubles(const struct perseas *p, char *text, size_t size)
 {
 	size_t used = 0;
@@ -91,8 +94,8 @@ static const char *format_troubles(const struct perseas *p, char *text, size_t s
 	return text;
 }
 
-/* Refuses images of the store's id that lack its key, which an attempt before this one has seen.
- * Judged alone they would pass for a store of level 0. */
+/* Fails if the mirrors only show images with the store's id but without the key that an earlier
+ * attempt has seen. Judged alone, such images would pass for a store of level 0. */
 static int check_key(struct perseas *p)
 {
 	const struct ps_mirror *without = NULL;
@@ -117,7 +120,9 @@ static int check_key(struct perseas *p)
 	               p->store, without->address.text, format_troubles(p, text, sizeof(text)));
 }
 
-/* Of stores that bear the same name (one was made again elsewhere), the one that is meant. */
+/* Chooses the store to open among those with this name, for example after it was created again on
+ * other mirrors. Sets p->store_id. Returns 0, PERSEAS_ENOSTORE without a message, or another error
+ * code. */
 static int choose_store(struct perseas *p)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
@@ -175,7 +180,8 @@ static int fail_no_store(struct perseas *p)
 	               without, p->store);
 }
 
-/* A second session would end the one over the other address. */
+/* Ignores mirror `m`, whose address leads to the same daemon as `same`: a second session with a
+ * daemon ends the first. */
 static void drop_duplicate(struct perseas *p, struct ps_mirror *m, const struct ps_mirror *same)
 {
 	m->found.code = ps_error_set(&m->found.error, PERSEAS_EUNREACHABLE, PS_SAME_MIRROR_NOTE,
@@ -184,7 +190,7 @@ static void drop_duplicate(struct perseas *p, struct ps_mirror *m, const struct 
 	m->found.claimed = false;
 }
 
-/* Returns a judgement that goes by the rosters of the handle. */
+/* Returns a judgement with the rosters that the handle already knows. */
 static struct ps_judgement known_judgement(const struct perseas *p)
 {
 	return (struct ps_judgement){ .store_id = p->store_id,
@@ -193,7 +199,7 @@ static struct ps_judgement known_judgement(const struct perseas *p)
 		                      .next = p->next_roster };
 }
 
-/* Who is which member of the rosters of the handle. */
+/* Finds out which mirror is which member of the handle's rosters. */
 static void find_members(struct perseas *p, const struct ps_told *told)
 {
 	struct ps_judgement j = known_judgement(p);
@@ -215,7 +221,7 @@ static void find_members(struct perseas *p, const struct ps_told *told)
 	ps_quorum_renew(p);
 }
 
-/* Replaces *have by a copy of `found`. Returns 0 or ENOMEM. */
+/* Replaces *have by a copy of `found`. Returns 0 or PERSEAS_ENOMEM. */
 static int replace_roster(struct perseas *p, Perseas__Roster **have, const Perseas__Roster *found)
 {
 	Perseas__Roster *copy = ps_roster_copy(found);
@@ -235,7 +241,7 @@ int ps_probe_roster(struct perseas *p)
 
 	ps_examine_told(p, told);
 	ps_judge_rosters(&j, told, p->mirror_count);
-	/* Those that were seen stay the newest, also when their mirror does not answer again. */
+	/* Rosters and marks that were seen once stay, even if their mirror no longer answers. */
 	p->marked &= ps_roster_newer(p->next_roster, j.settled);
 	if (ps_roster_outranks(j.settled, p->roster))
 		rc = replace_roster(p, &p->roster, j.settled);
@@ -245,7 +251,6 @@ int ps_probe_roster(struct perseas *p)
 		return rc;
 	if (p->next_roster && !ps_roster_newer(p->next_roster, p->roster))
 		ps_roster_free(&p->next_roster);
-	/* Once seen it stays decided, also when the mirror that told it does not answer again. */
 	p->marked = p->next_roster && (p->marked || j.is_decided);
 	find_members(p, told);
 	return 0;
@@ -259,8 +264,8 @@ static bool is_known(const struct perseas *p, const uint8_t *image_id)
 	return false;
 }
 
-/* Whoever is in a roster and was not named gets a place here, once: both rosters may list it, and
- * the attempt before may have added it. True: there was one. */
+/* Adds members of the roster that the handle's list does not have. Returns true if it added any.
+ * Skips members that an earlier roster or attempt added. */
 static bool add_members(struct perseas *p, const Perseas__Roster *roster)
 {
 	bool added = false;
@@ -282,7 +287,7 @@ static bool add_members(struct perseas *p, const Perseas__Roster *roster)
 	return added;
 }
 
-/* Do the mirrors tell of more than one store? */
+/* Returns true if the mirrors report images of different stores. */
 static bool has_several_stores(const struct perseas *p)
 {
 	const Perseas__Header *first = NULL;
@@ -312,8 +317,9 @@ static bool has_all_members(const struct perseas *p, const Perseas__Roster *rost
 	return true;
 }
 
-/* Of several stores the one is meant that shows enough of its roster, so that each must be able to
- * show it: the members of all rosters are asked, whichever of them the list names. */
+/* Asks the members of all reported rosters if there are several stores. The store to open is the
+ * one that shows enough of its roster, so every store must get the chance to show it, whichever
+ * members the list names. */
 static int ask_rival_members(struct perseas *p)
 {
 	const unsigned given = p->mirror_count;
@@ -341,7 +347,7 @@ static int ask_rival_members(struct perseas *p)
 	               p->store, PS_MIRRORS_MAX);
 }
 
-/* The list that was given may be older than the roster: its members are asked too. */
+/* Asks the members of the rosters that the given list, which may be older, does not name. */
 static int ask_members(struct perseas *p)
 {
 	const unsigned given = p->mirror_count;
@@ -352,7 +358,7 @@ static int ask_members(struct perseas *p)
 	if (!added)
 		return 0;
 	ask_from(p, given);
-	/* What they tell may be a making that others know to be complete. */
+	/* A new answer may be `creating` although other mirrors have settled that making. */
 	ps_making_complete(p);
 	rc = ps_probe_roster(p);
 	if (rc)
@@ -363,7 +369,8 @@ static int ask_members(struct perseas *p)
 	return 0;
 }
 
-/* By their numbers nobody can tell which of the two is what was acknowledged. */
+/* Fails if the mirrors have a store and a fork of it, with no image in common: epochs and seqs
+ * cannot tell which of the two has the acknowledged transactions. */
 static int check_fork(struct perseas *p)
 {
 	struct ps_judgement j = known_judgement(p);
@@ -381,7 +388,7 @@ static int check_fork(struct perseas *p)
 	               p->store);
 }
 
-/* Refuses an unfinished restore to every process but the filler. */
+/* Fails if the restore of the store is unfinished, except in the process that fills the store. */
 static int check_filled(struct perseas *p)
 {
 	struct ps_judgement j = known_judgement(p);
@@ -409,8 +416,9 @@ static int check_live(struct perseas *p)
 	return 0;
 }
 
-/* An open that cannot end well would fence an owner for nothing, and raise what it claims above
- * the state that the operator was told of. Whoever accepts fewer than R has said so. */
+/* Fails if too few mirrors answered to adopt a state. Claiming them anyway would fence a live owner
+ * for nothing, and would raise the epoch above the state that the operator was told. An operator
+ * who accepts a state with fewer than R mirrors has named it. */
 static int check_reach(struct perseas *p)
 {
 	const struct ps_standing *newest;
@@ -423,8 +431,9 @@ static int check_reach(struct perseas *p)
 	return p->salvage || !newest ? 0 : ps_check_adoptable(p, reached, newest);
 }
 
-/* The epoch, and what the mirrors that can follow it know of the roster; where there is none of
- * these, what all know of it serves to say what is missing. */
+/* Chooses the epoch to claim above. If this excludes mirrors, finds
+ * the rosters again from the remaining mirrors; if none remains, keeps the rosters of all of them
+ * for the error message. */
 static int judge_epoch(struct perseas *p)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
@@ -451,12 +460,12 @@ static int judge_probed(struct perseas *p)
 		return fail_no_store(p);
 	if (rc)
 		return rc;
-	/* All mirrors had the store once one of them calls it consistent: so do the others then. */
+	/* If one mirror has settled the making, all mirrors have the store: settle the others. */
 	ps_making_complete(p);
-	/* The only mirror that had it so may just have gone. */
+	/* The only mirror that had settled may not have answered again. */
 	if (choose_store(p))
 		return PS_AGAIN;
-	/* What an attempt before made of it may be recorded nowhere. */
+	/* Rosters that an earlier attempt changed may be recorded on no mirror. */
 	ps_roster_free(&p->roster);
 	ps_roster_free(&p->next_roster);
 	p->marked = p->opening.cancelled = false;
@@ -474,7 +483,7 @@ static int judge_probed(struct perseas *p)
 	return rc ? rc : check_reach(p);
 }
 
-/* A mirror of these that has the store no more, and does not say that it has none. */
+/* Returns a mirror of the set `had` that fails now, except with PERSEAS_ENOSTORE, or NULL. */
 static const struct ps_mirror *find_unreachable(const struct perseas *p, uint32_t had)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -486,8 +495,8 @@ static const struct ps_mirror *find_unreachable(const struct perseas *p, uint32_
 	return NULL;
 }
 
-/* A roster that changes while mirrors answer, one after the other, can look as that of a fork does.
- * A fork looks so again, as long as its mirrors answer. */
+/* Probes a second time if the answers look like a fork. A roster that changes while the mirrors
+ * answer one after the other can look like that once; a real fork looks the same again. */
 int ps_probe_judge(struct perseas *p)
 {
 	const struct ps_mirror *gone;
