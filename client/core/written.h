@@ -1,10 +1,10 @@
 /*
- * written.h - how a process learns which pages of its memory were written. The checked modes ask
- * for it (shadow.h), so that they need not compare all memory. The kernel's means are in
- * client/host/written_pages.c, and the simulator has its own.
+ * written.h - tracks which pages of this process's memory were written, so that the checked modes
+ * (shadow.h) need not compare all memory. client/host/written_pages.c asks the kernel; the
+ * simulator has its own implementation.
  *
- * What it says is an upper bound: a page that it does not name has not been written. It may name
- * others, too.
+ * The result is an upper bound: a page that is not reported was not written, but a reported page
+ * may not have been written either.
  */
 #ifndef PERSEAS_CLIENT_WRITTEN_H
 #define PERSEAS_CLIENT_WRITTEN_H
@@ -13,40 +13,43 @@
 
 #include <stdint.h>
 
-enum { PS_WRITTEN_WORD = 64 }; /* pages to a word of a set, the first in the lowest bit */
+enum { PS_WRITTEN_WORD = 64 }; /* pages in a word of a set; the first page is the lowest bit */
 
 struct ps_env;
 struct ps_written;
 
 struct ps_written_ops {
-	/* NULL, with *error set: this process cannot do it. */
+	/* Returns NULL, with *error set, if this process cannot track writes. */
 	struct ps_written *(*begin)(struct ps_env *env, struct ps_error *error);
-	/* Nothing that it watches is mapped any more. */
+	/* Called after all watched memory was unmapped. */
 	void (*end)(struct ps_written *written);
 
-	/* From when this returns, stores to the range are noted, whoever makes them: any thread, or
-	 * the kernel for a system call. The range is a mapping that has just been made, or was
-	 * watched before. Who unmaps it need not say so. 0, or -1: that cannot be had. Memory that
-	 * is fetched on demand is watched by the pager instead (demand.h, `cover`). */
+	/* Tracks stores to the range from now on, by any thread and by the kernel in system calls.
+	 * The range is a new mapping or was watched before. It may be unmapped without a call.
+	 * Returns 0, or -1 if tracking is not possible. Memory that is fetched on demand is watched
+	 * by the pager instead (demand.h, `cover`). */
 	int (*watch)(struct ps_written *written, const uint8_t *base, uint64_t size);
 
 	/*
-	 * Adds to a set, which has a bit for each page of PS_PAGE bytes from base on, the pages of
-	 * [base + offset, base + offset + length) that were written since the call before, or since
-	 * they are watched. That begins and ends where pages do, or the watched range. A store that
-	 * is made meanwhile is in this set or in the next. A page whose contents were discarded
-	 * (madvise) counts as written; so would one that is missing (demand.h), and could not be
-	 * refused then: nobody asks about those. 0; or -1: any page may have been written, now and
-	 * from now on. One thread at a time calls it for a range.
+	 * Adds to `set`, which has a bit for each page of PS_PAGE bytes from `base` on, the pages
+	 * of [base + offset, base + offset + length) that were written since the last call, or
+	 * since they are watched. The bounds are those of pages, or of the watched range. A store
+	 * during the call is reported by this call or the next one.
+	 *
+	 * A page whose contents were discarded (madvise) counts as written. Never ask about missing
+	 * pages (demand.h): they would count as written, too, and could not be refused any more.
+	 * Returns 0; or -1 if any page may have been written, now and in the future. One thread at
+	 * a time calls it for a range.
 	 */
 	int (*take)(struct ps_written *written, const uint8_t *base, uint64_t offset,
 	            uint64_t length, uint64_t *set);
 };
 
-/* The kernel's: userfaultfd(2) and PAGEMAP_SCAN, from Linux 6.7 on. */
+/* The kernel's way, by userfaultfd(2) and PAGEMAP_SCAN, since Linux 6.7. */
 extern const struct ps_written_ops ps_written_pages;
 
-/* Could this process do it? 0, or PERSEAS_ESYSTEM or ENOMEM, with *error set. */
+/* Tests whether this process can track writes. Returns 0; or PERSEAS_ESYSTEM or PERSEAS_ENOMEM,
+ * with *error set. */
 int ps_written_probe(struct ps_env *env, struct ps_error *error);
 
 #endif
