@@ -1,6 +1,6 @@
 /*
- * await.c - waiting until W mirrors hold what was posted: for commits, and for all of them (flush).
- * It lets go of the lock, and posts nothing but what was held back.
+ * await.c - waits until W mirrors hold a transaction: for commits and for perseas_flush. It
+ * releases the lock while it waits.
  */
 #include "commit.h"
 #include "gather.h"
@@ -8,7 +8,7 @@
 #include "nowait.h"
 #include "quorum.h"
 
-/* Sleeps on the links, for all who wait. */
+/* Sleeps on the links, for all waiting threads. */
 static void lead(struct perseas *p, uint64_t until_ns)
 {
 	struct pollfd fds[PS_MIRRORS_MAX];
@@ -54,7 +54,7 @@ void ps_commit_rest(struct perseas *p, const struct ps_rest *rest, uint64_t now)
 	p->commit.line.waiters++;
 	if (ps_is_led(p))
 		ps_line_wait(p, rest->seq, rest->until);
-	/* Others have work for the processor that spinning would take. */
+	/* If other threads wait, spinning would take their processor. */
 	else if (now < rest->spin_until && p->commit.line.waiters == 1)
 		spin(p);
 	else
@@ -62,8 +62,8 @@ void ps_commit_rest(struct perseas *p, const struct ps_rest *rest, uint64_t now)
 	p->commit.line.waiters--;
 }
 
-/* Of two rosters, the one that is short is named: while a change of the roster is not settled, a
- * commit needs W of both. */
+/* While a roster change is not settled, a commit needs W of both rosters: the message names the one
+ * that is short. */
 int ps_fail_in_doubt(const struct perseas *p, uint64_t seq)
 {
 	const uint32_t holding = ps_mirrors_holding(p, seq);
@@ -81,9 +81,9 @@ int ps_fail_in_doubt(const struct perseas *p, uint64_t seq)
 	               ps_doubt_advice(p, advice, sizeof(advice)));
 }
 
-/* Since when W mirrors have come to hold no more, if that is after `since`: before this one they
- * get those that nobody waited for, which may be many. That they hold the last of them is progress,
- * too. */
+/* Returns when W mirrors last made progress on unawaited commits, if that is after `since`. They
+ * get these commits before the present one, and there may be many. Completing the last of them is
+ * progress, too. */
 static uint64_t stood_since(struct perseas *p, uint64_t since)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
@@ -115,7 +115,7 @@ static int await_held(struct perseas *p, uint64_t seq, uint64_t *since)
 			*since = start;
 		rest.spin_until = start + (uint64_t)p->options.spin_us * 1000;
 		rest.until = stood_since(p, start) + ps_ms(p->options.commit_timeout_ms);
-		/* Before it gives up it looks itself, whoever leads. */
+		/* Polls the links itself before it gives up, even if another thread leads. */
 		late = now >= rest.until;
 		if (!late)
 			ps_commit_rest(p, &rest, now);

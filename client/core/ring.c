@@ -1,6 +1,7 @@
 /*
- * ring.c - entries of sent transactions in one block of memory. send.c appends, links send and
- * replay from it. It does not know which links still send: its user must ask ps_ring_lag first.
+ * ring.c - entries of sent transactions in one block of memory. send.c appends entries; links send
+ * and replay from them. The ring does not know which links still send: callers must ask ps_ring_lag
+ * first.
  */
 #include "ring.h"
 
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { AT_ONCE = 4 }; /* large pages */
+enum { AT_ONCE = 4 }; /* large pages per call */
 
 int ps_ring_init(struct ps_ring *ring, uint64_t size)
 {
@@ -52,7 +53,7 @@ static uint64_t tail(const struct ps_ring *ring)
 	return ring->last < ring->first ? ring->head : ring->where[ring->first % PS_RING_ENTRIES];
 }
 
-/* Where the next entry goes. */
+/* Drops entries in the way of the next one. Returns its position. */
 static uint64_t make_way(struct ps_ring *ring, uint64_t length)
 {
 	uint64_t at = ps_place(ring->head, length, ring->size);
@@ -102,13 +103,13 @@ uint64_t ps_ring_lag(const struct ps_ring *ring, uint64_t seq)
 		return 0;
 	if (seq < ring->first)
 		return UINT64_MAX;
-	/* An index that runs full counts as a ring that does. */
+	/* A full index counts like a full ring. */
 	if (ring->last - seq >= PS_RING_ENTRIES / 2)
 		return ring->size;
 	return ring->head - ring->where[seq % PS_RING_ENTRIES];
 }
 
-/* Pages that are used otherwise, as those that an RDMA device has, stay as they are. */
+/* Pages in other use, such as those registered with an RDMA device, stay as they are. */
 bool ps_ring_gather(struct ps_ring *ring, uint64_t head)
 {
 	const uint64_t written = head < ring->size ? head : ring->size;

@@ -1,9 +1,9 @@
 /*
- * ring.h - the owner's ring of sent transactions. What the staged fabrics send is sent from
- * here, never from live memory: a mirror that is slow must not pick up bytes of the next,
- * uncommitted transaction. What a mirror missed in a short break is replayed from here.
+ * ring.h - the owner's ring of sent transactions. Staged fabrics send from here, never from live
+ * memory, so that a slow mirror cannot pick up bytes of a later, uncommitted transaction. A mirror
+ * that missed transactions in a short break gets them from here (replay).
  *
- * The ring forgets its oldest entries when a new one needs the room; its user sees to it that
+ * The ring drops its oldest entries when a new one needs the space. The caller must make sure that
  * no link still sends from them (ps_ring_lag).
  */
 #ifndef PERSEAS_CLIENT_RING_H
@@ -14,45 +14,45 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A transaction as it was sent: its chain, whose sources lie in the entry itself. */
+/* A transaction as it was sent: the writes of its chain, followed by the bytes that they send. */
 struct ps_entry {
 	uint64_t seq;
-	uint64_t length; /* of the whole entry, a multiple of 64 */
-	uint32_t count;  /* writes; the first is the undo record */
+	uint64_t length; /* bytes of the whole entry, a multiple of 64 */
+	uint32_t count;  /* number of writes; the first is the undo record */
 	uint32_t kind;   /* enum ps_record_kind */
-	uint64_t bytes;  /* that go over the fabric */
+	uint64_t bytes;  /* bytes that the entry sends over a fabric */
 	struct ps_slot slot;
 	uint64_t zero;
-	struct ps_write writes[]; /* then the bytes that they send */
+	struct ps_write writes[]; /* the sources follow the last one */
 };
 static_assert(sizeof(struct ps_entry) % 8 == 0, "entries are aligned");
 
 enum {
-	PS_RING_ENTRIES = 1 << 16, /* at most, whatever their size */
-	PS_BOUNCE = 1 << 20,       /* bytes behind the ring, for copies that are no transaction */
+	PS_RING_ENTRIES = 1 << 16, /* maximum number of entries */
+	PS_BOUNCE = 1 << 20,       /* bytes behind the ring, for copies that are not transactions */
 };
 
 struct ps_ring {
-	uint8_t *base; /* size + PS_BOUNCE bytes, one mapping: all that is sent from */
+	uint8_t *base; /* size + PS_BOUNCE bytes in one mapping */
 	uint64_t size;
-	uint64_t head;        /* where the next entry goes; counts bytes, never wraps */
-	uint64_t first, last; /* seqs that are there: first .. last; last < first: none */
-	uint64_t *where;      /* position of seq, at seq % PS_RING_ENTRIES */
-	uint64_t gathered;    /* bytes from base on, which ps_ring_gather is done with */
+	uint64_t head;        /* position of the next entry: counts bytes, never wraps */
+	uint64_t first, last; /* seqs of the entries in the ring; last < first: it is empty */
+	uint64_t *where;      /* position of each seq, at index seq % PS_RING_ENTRIES */
+	uint64_t gathered;    /* bytes from `base` that ps_ring_gather has processed */
 };
 
-/* size: a multiple of 4096. 0 or -1. */
+/* Allocates the ring. `size` must be a multiple of 4096. Returns 0, or -1 if out of memory. */
 int ps_ring_init(struct ps_ring *ring, uint64_t size);
 void ps_ring_free(struct ps_ring *ring);
 
-/* Forgets everything; the next entry will be `seq`. */
+/* Drops every entry. The next entry will have this seq. */
 void ps_ring_reset(struct ps_ring *ring, uint64_t seq);
 
-/* Forgets now what the entry of seq last + 1 will overwrite, if it takes up to `length` bytes: from
- * now on no mirror is replayed to from that. */
+/* Drops the entries that an entry of up to `length` bytes will overwrite, so that no mirror is
+ * replayed from them any more. */
 void ps_ring_reserve(struct ps_ring *ring, uint64_t length);
 
-/* Room for the entry of seq last + 1; `length` is at most half of the ring. */
+/* Returns space for the entry of seq last + 1. `length` is at most half of the ring. */
 struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length);
 
 static inline uint8_t *ps_ring_bounce(const struct ps_ring *ring)
@@ -60,22 +60,23 @@ static inline uint8_t *ps_ring_bounce(const struct ps_ring *ring)
 	return ring->base + ring->size;
 }
 
-/* NULL: it is no longer (or not yet) there. */
+/* Returns the entry of `seq`, or NULL if the ring does not have it. */
 struct ps_entry *ps_ring_find(const struct ps_ring *ring, uint64_t seq);
 
-/* Can the ring bring a mirror from transaction `from` to `to`? Publishing cannot be replayed: the
- * contents did not go through the ring. */
+/* Returns true if the ring can bring a mirror from transaction `from` to `to`. A publish in between
+ * cannot be replayed, since its contents did not go through the ring. */
 bool ps_ring_replays(const struct ps_ring *ring, uint64_t from, uint64_t to);
 
-/* Bytes from the entry of `seq` to the head: what must stay for a mirror whose oldest
- * uncompleted transaction it is. 0 when seq is past the last. */
+/* Returns the bytes from the entry of `seq` to the head, which must stay while `seq` is the oldest
+ * transaction that some mirror has not completed. Returns 0 if `seq` is past the last entry,
+ * UINT64_MAX if the ring no longer has it. */
 uint64_t ps_ring_lag(const struct ps_ring *ring, uint64_t seq);
 
-/* Has the kernel gather the small pages that entries before `head` came to lie in, a few megabytes
- * at once, as large ones: they are freed one by one when the process ends, which takes most of that
- * time where it has little other memory. If they were large from the beginning, a commit that comes
- * to the first byte of one would wait until it is cleared. One thread calls it; others may append
- * and send meanwhile. True: there is more. */
+/* Asks the kernel to turn the small pages before `head` into large ones, a few megabytes per call.
+ * At exit the kernel frees small pages one by one, which dominates the time to exit if the process
+ * has little other memory. Large pages from the start would make a commit wait while one is
+ * cleared. One thread calls it; others may append and send meanwhile. Returns true if there is more
+ * to do. */
 bool ps_ring_gather(struct ps_ring *ring, uint64_t head);
 
 #endif

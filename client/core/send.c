@@ -1,7 +1,7 @@
 /*
- * send.c - sends one record and the memory that follows it to every connected mirror: a chain that
- * each fabric copies at once, or an entry of the ring (PERSEAS, section 3, step 3 of figure 3). It
- * knows nothing of open transactions, and never waits.
+ * send.c - sends one record, and the memory that follows it, to every active mirror: as a chain
+ * that each fabric copies at once, or as an entry of the ring (PERSEAS, section 3, step 3 of figure
+ * 3). It knows nothing of open transactions, and never waits.
  */
 #include "commit.h"
 
@@ -33,7 +33,7 @@ int ps_commit_reserve(struct perseas *p, const struct ps_outgoing *out)
 	return p->commit.staged || count <= p->commit.writes_max ? 0 : ps_commit_grow(p, count);
 }
 
-/* The chain straight from the record and live memory, for fabrics that copy at once. */
+/* Builds the chain directly from the record and live memory, for fabrics that copy at once. */
 static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct ps_chain *chain)
 {
 	unsigned count = out->span_count + 1;
@@ -58,8 +58,8 @@ static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct
 	return 0;
 }
 
-/* A record with its terminator: zeros up to PS_TERMINATOR bytes beyond the next position, or up to
- * the end of the ring. They follow the record in memory. */
+/* Returns the write of a record and its terminator: zeros up to PS_TERMINATOR bytes past the next
+ * position, or up to the end of the log. In memory the zeros follow the record. */
 static struct ps_write record_write(const struct perseas *p, const void *src, uint64_t position,
                                     uint64_t length)
 {
@@ -70,7 +70,7 @@ static struct ps_write record_write(const struct perseas *p, const void *src, ui
 		                  (uint32_t)(end - at + zeros) };
 }
 
-/* Copies record and after-images into the ring, and describes them there. */
+/* Copies record and after-images into a ring entry, and builds the chain there. */
 static void build_staged(struct perseas *p, const struct ps_outgoing *out, uint64_t position)
 {
 	struct ps_entry *entry = ps_ring_append(&p->commit.ring, out->entry_length);
@@ -98,7 +98,7 @@ static void build_staged(struct perseas *p, const struct ps_outgoing *out, uint6
 	}
 }
 
-/* ps_place without its divisions, which are the slowest of what a small commit computes. */
+/* Like ps_place, but without its divisions, the slowest operations of a small commit. */
 static uint64_t place(struct perseas *p, uint64_t length)
 {
 	if (p->commit.next + length <= p->commit.lap + p->log_size)
@@ -108,7 +108,8 @@ static uint64_t place(struct perseas *p, uint64_t length)
 	return p->commit.lap;
 }
 
-/* Without a ring: every connected mirror copies before post returns. */
+/* Posts the chain to every active mirror without the ring. All of these copy it before post
+ * returns. */
 static void post_direct(struct perseas *p, struct ps_chain *chain, uint64_t bytes)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -131,7 +132,7 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	uint64_t position;
 	int rc;
 
-	/* What is sent is sealed with the epoch, which must be one that mirrors granted. */
+	/* The record is sealed with p->epoch, which must be an epoch that mirrors granted. */
 	assert(!p->renewing);
 	rc = p->commit.staged ? 0 : build_direct(p, out, &chain);
 

@@ -1,6 +1,6 @@
 /*
- * wait.c - what an application calls to learn how far W mirrors are: perseas_wait, perseas_posted,
- * perseas_durable and perseas_fd. It knows of commits only what nowait.h says.
+ * wait.c - the calls by which an application learns how far W mirrors are: perseas_wait,
+ * perseas_posted, perseas_durable and perseas_fd. Of commits it knows only what nowait.h declares.
  */
 #include "commit.h"
 #include "flag_fd.h"
@@ -87,10 +87,10 @@ int perseas_durable(perseas_t *p, struct perseas_token *token)
 		ps_mirrors_poll(p);
 	*token = (struct perseas_token){ u->epoch, p->salvage ? p->commit.seq : ps_durable(p) };
 	if (ps_fenced(p)) {
-		/* The descriptor stays readable: there is nothing more to wait for. */
+		/* The descriptor stays readable, since nothing is left to wait for. */
 		rc = ps_fail_fenced(p);
 	} else {
-		/* It rises under the lock alone, so that none of it is missed. */
+		/* The flag is raised under the lock only, so no change is missed. */
 		if (u->flag >= 0 && u->raised)
 			ps_flag_lower(u->flag);
 		u->raised = false;
@@ -114,7 +114,7 @@ int perseas_fd(perseas_t *p)
 	if (!rc && u->flag < 0) {
 		rc = ps_flag_new(&error);
 		u->flag = rc;
-		/* Who has not looked yet is to look. */
+		/* Raised at first, so that the application looks once at what happened before. */
 		u->raised = false;
 		if (rc >= 0)
 			ps_unwaited_tell(p);

@@ -20,7 +20,7 @@ enum waiter_state {
 
 #define FROM(state) (1u << (state))
 
-/* From which states each state may be entered. */
+/* The states from which each state may be entered. */
 static const unsigned entered_from[] = {
 	[SPARE] = FROM(IN_LINE) | FROM(CALLED) | FROM(HEIR),
 	[IN_LINE] = FROM(SPARE),
@@ -28,16 +28,18 @@ static const unsigned entered_from[] = {
 	[HEIR] = FROM(IN_LINE),
 };
 
-/* A place in the line, lent to a thread that waits. It lives as long as the handle does: a call may
- * come when its thread has gone on, and wakes the thread that has the place by then for nothing. */
+/* A place in the line, lent to a thread that waits. It lives as long as the handle, because a
+ * broadcast may come after its thread has gone on: it then wakes the thread that has the place,
+ * without need. */
 struct ps_waiter {
 	enum waiter_state state;
-	struct ps_waiter *next, *previous; /* IN_LINE; `next` also while SPARE */
+	/* Links of the line in IN_LINE; `next` links the spare list in SPARE. */
+	struct ps_waiter *next, *previous;
 	uint64_t seq;
 	pthread_cond_t call;
 };
 
-/* Puts the waiter behind those that wait for the same seq: nearly always at the end. */
+/* Inserts the waiter behind those that wait for the same seq: nearly always at the end. */
 static void link_waiter(struct ps_wait_line *line, struct ps_waiter *w)
 {
 	struct ps_waiter *before = line->last;
@@ -56,8 +58,7 @@ static void unlink_waiter(struct ps_wait_line *line, struct ps_waiter *w)
 	*(w->previous ? &w->previous->next : &line->first) = w->next;
 }
 
-/* Moves a waiter to another state, and keeps the line, the count of called waiters and the heir in
- * step with it. */
+/* Moves a waiter to another state, and keeps the line, `called` and `heir` consistent with it. */
 static void move_waiter(struct ps_wait_line *line, struct ps_waiter *w, enum waiter_state to)
 {
 	assert(entered_from[to] & FROM(w->state));
@@ -81,7 +82,7 @@ static void move_waiter(struct ps_wait_line *line, struct ps_waiter *w, enum wai
 	}
 }
 
-/* Wakes a waiter of the line. `to`: CALLED, or HEIR if it is to lead. */
+/* Wakes a waiter of the line. `to` is CALLED, or HEIR if the thread must lead. */
 static void call(struct perseas *p, struct ps_waiter *w, enum waiter_state to)
 {
 	struct ps_wait_line *line = &p->commit.line;
@@ -107,7 +108,7 @@ static struct ps_waiter *new_waiter(void)
 	return w;
 }
 
-/* Returns NULL if out of memory. */
+/* Returns a spare waiter, or NULL if out of memory. */
 static struct ps_waiter *borrow(struct ps_wait_line *line)
 {
 	struct ps_waiter *w = line->spare;
@@ -146,7 +147,7 @@ void ps_line_wait(struct perseas *p, uint64_t seq, uint64_t until_ns)
 
 	ps_assert_locked(p);
 	assert(p->commit.line.leader || line->spins);
-	/* A thread without a place in the line is woken by every change. */
+	/* Without a waiter, the thread is woken by every change. */
 	if (!self) {
 		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock, until_ns);
 		return;
@@ -161,8 +162,8 @@ void ps_line_wait(struct perseas *p, uint64_t seq, uint64_t until_ns)
 	give_back(line, self);
 }
 
-/* Makes the calls that were put off, one at a time: the first thread that is woken may take the
- * processor from this one, and then makes the calls that are left, when it looks at the links. */
+/* Makes the deferred broadcasts, one at a time. If the first thread that is woken takes the
+ * processor from this one, it makes the remaining ones when it polls the links. */
 static void make_calls(struct perseas *p)
 {
 	struct ps_wait_line *line = &p->commit.line;
@@ -223,7 +224,7 @@ void ps_progress(struct perseas *p)
 {
 	if (!p->commit.line.waiters)
 		return;
-	/* The leader sleeps on links, which another thread may have emptied. */
+	/* The leader sleeps on links, whose events another thread may have consumed. */
 	if (p->commit.line.leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
 	p->env->ops->broadcast(p->env, &p->commit.line.changed);
