@@ -1,6 +1,6 @@
 /*
- * durable.c - how far W mirrors have come, the descriptor that tells of it, and the tokens of
- * transactions (nowait.h). It asks mirrors nothing: it goes by what they have acknowledged.
+ * durable.c - how far W mirrors have come, the descriptor that tells the application, and the
+ * tokens of transactions (nowait.h). It asks no mirror: it goes by acknowledgements.
  */
 #include "nowait.h"
 
@@ -13,7 +13,7 @@
 
 #include <assert.h>
 
-/* By what mirrors have acknowledged now. */
+/* Returns the last transaction that W mirrors hold by their present acknowledgements. */
 static uint64_t held(const struct perseas *p)
 {
 	uint64_t best = 0;
@@ -99,7 +99,7 @@ int ps_token_check(const struct perseas *p, const struct perseas_token *token)
 			"epoch %llu: whether that transaction is there shows in the data",
 			(unsigned long long)token->epoch, p->store,
 			(unsigned long long)p->opened_as);
-	/* The epochs before ended where the present one began. */
+	/* Earlier epochs ended where the present one began. */
 	if (token->seq > (token->epoch == u->epoch ? ps_last(p) : u->before))
 		return ps_fail(p, PERSEAS_EINVAL, "no transaction %llu was committed in epoch %llu",
 		               (unsigned long long)token->seq, (unsigned long long)token->epoch);

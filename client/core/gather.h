@@ -1,11 +1,12 @@
 /*
- * gather.h - commits that nobody waits for, held back for a while and sent as one record
- * (options.gather_us; RVM, section 5.2): of each byte the value before the first and after the last
- * of them. The record has one seq, which is the next one, so nothing else can be posted before it.
+ * gather.h - group commit of unawaited commits: they are held back for a while and sent as one
+ * record (options.gather_us; RVM, section 5.2). The record has each byte's value before the first
+ * and after the last of them. It has one seq, the next one, so nothing else can be posted before
+ * it.
  *
- * What is held counts as committed: it is in memory here, and nobody can take it back. It counts as
- * posted for tokens, for doubt and for flush_within_ms. But no mirror has it: whoever is to wait
- * for it, or posts something else, posts it first.
+ * A gathered commit counts as committed: memory has its changes, and it cannot be rolled back. For
+ * tokens, for doubt and for flush_within_ms it counts as posted. But no mirror has it: a thread
+ * that waits for it, or posts anything else, must post the group first.
  */
 #ifndef PERSEAS_CLIENT_GATHER_H
 #define PERSEAS_CLIENT_GATHER_H
@@ -14,65 +15,68 @@
 #include "../../proto/image/undo.h"
 
 enum {
-	PS_GATHER_LINE = 64, /* bytes */
-	/* Whoever mends a mirror forward takes 4096 entries of all that it missed. */
+	PS_GATHER_LINE = 64, /* bytes of a line */
+	/* Bounds the entries of a group. Repairing a mirror forward can handle 4096 entries in all
+	 * the records that it missed. */
 	PS_GATHER_LINES = 1024,
 	PS_GATHER_PLACES = 2 * PS_GATHER_LINES,
 };
 
 struct ps_line {
-	uint64_t number;  /* its offset in the segment, in lines */
+	uint64_t number;  /* offset in the segment, in lines */
 	uint64_t covered; /* a bit for each byte that was changed */
-	uint32_t segment; /* id */
-	uint32_t place;   /* in the index */
+	uint32_t segment; /* the segment's id */
+	uint32_t place;   /* position in `index` */
 };
 
 struct ps_gather {
-	uint64_t limit;    /* bytes that its entry may take of the ring */
-	uint64_t hold_ns;  /* how long the first one waits */
-	uint64_t due;      /* when that is over */
-	uint64_t added_at; /* when the last one was added */
-	uint64_t declared; /* bytes that its transactions changed, each on its own */
-	uint64_t bytes;    /* all of them together */
-	unsigned pieces;   /* no more entries than this can come of it */
-	unsigned count;    /* of the lines: */
+	uint64_t limit;    /* maximum bytes of the group's ring entry */
+	uint64_t hold_ns;  /* how long the first commit of a group is held back */
+	uint64_t due;      /* when the group must be posted */
+	uint64_t added_at; /* when the last commit was added */
+	uint64_t declared; /* sum of the bytes that each transaction changed */
+	uint64_t bytes;    /* different bytes that the group changes */
+	unsigned pieces;   /* upper bound for the number of entries in the record */
+	unsigned count;    /* number of lines in use */
 	struct ps_line lines[PS_GATHER_LINES];
-	uint32_t index[PS_GATHER_PLACES]; /* a line's number, and 1; 0: none */
-	/* What goes on in the next line goes on in memory. */
+	uint32_t index[PS_GATHER_PLACES]; /* hash index: number of a line plus 1; 0: empty */
+	/* Images of the lines, adjacent in memory: a run may continue in the next line. */
 	uint8_t before[PS_GATHER_LINES][PS_GATHER_LINE], after[PS_GATHER_LINES][PS_GATHER_LINE];
 	struct ps_span spans[PS_GATHER_LINES];
-	struct ps_record *record; /* of `limit` bytes */
+	struct ps_record *record; /* `limit` bytes */
 };
 
-/* A bit of commit's flags, beside those of perseas_nowait.h: it may be held back. */
+/* A flag of a commit, in addition to those of perseas_nowait.h: it may be gathered. */
 enum { PS_GATHERS = 1 << 30 };
 
-/* The last transaction that was committed here: it was posted, or it is held. Locked. */
+/* Returns the seq of the last committed transaction, posted or gathered. Caller holds p->lock. */
 static inline uint64_t ps_last(const struct perseas *p)
 {
 	return p->commit.seq + p->commit.gathering;
 }
 
-/* Commits may be held back from now on; false: there is no memory for that. Locked. */
+/* ps_gather_start allocates the group if there is none yet. Returns false if out of memory. Caller
+ * holds p->lock. */
 bool ps_gather_start(struct perseas *p);
 void ps_gather_free(struct perseas *p);
 
-/* A transaction is about to take its place: what is held is posted, unless the transaction may be
- * held with it. Something is. Locked. */
+/* Posts the group unless the transaction may join it. The group must not be empty. Caller holds
+ * p->lock. */
 void ps_gather_before(const struct perseas_tx *tx, unsigned flags);
 
-/* Can it be held at all? One that cannot is posted alone. Locked. */
+/* Returns true if the transaction is small enough for a group. Otherwise it is posted alone. Caller
+ * holds p->lock. */
 bool ps_gather_takes(const struct perseas_tx *tx);
 
-/* Bytes of the ring for what is held and the transaction; or, where that cannot be held, for it
- * alone. After ps_gather_before. Locked. */
+/* Returns the bytes of the ring for the group with the transaction, or for the transaction alone if
+ * it is too large for a group. Call ps_gather_before first. Caller holds p->lock. */
 uint64_t ps_gather_length(const struct perseas_tx *tx);
 
-/* Adds what the transaction changed to the current group, after which the caller ends the
- * transaction. The caller holds p->lock, and has reserved ring space. */
+/* Adds the transaction's changes to the group; the caller then ends the transaction. Caller holds
+ * p->lock, and has reserved ring space. */
 void ps_gather_add(struct perseas_tx *tx);
 
-/* Posts what is held, which cannot fail. Locked. */
+/* Posts the group, which cannot fail. Caller holds p->lock. */
 void ps_gather_send(struct perseas *p);
 
 static inline void ps_gather_post(struct perseas *p)
@@ -81,11 +85,11 @@ static inline void ps_gather_post(struct perseas *p)
 		ps_gather_send(p);
 }
 
-/* By when what is held is to be posted, or PS_NEVER. Locked. */
+/* Returns when the group must be posted, or PS_NEVER if it is empty. Caller holds p->lock. */
 uint64_t ps_gather_due(const struct perseas *p);
 
-/* Puts back, in these bytes, what the transactions that are held have changed. Those that are open
- * are put back before, since they came later. Locked. */
+/* Restores, in the bytes of `window`, what the group's transactions changed. Call it after the
+ * changes of open transactions, which are newer, were restored. Caller holds p->lock. */
 void ps_gather_put_back(const struct perseas *p, const struct ps_window *window);
 
 #endif

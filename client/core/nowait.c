@@ -1,7 +1,6 @@
 /*
- * nowait.c - commits that nobody waits for (nowait.h). commit.c posts them, mirror.c says when
- * mirrors have completed something, and wait.c asks for the application. It must cost nothing where
- * every commit waits.
+ * nowait.c - unawaited commits; see nowait.h. commit.c posts them, mirror.c reports completions,
+ * and wait.c answers the application. It must cost nothing if every commit waits.
  */
 #include "nowait.h"
 
@@ -17,13 +16,13 @@
 #include <assert.h>
 #include <unistd.h>
 
-/* How often the collector looks while nobody wants to know at once; and while there is more to send
- * than mirrors take at a time. */
+/* How often the collector looks while no thread waits for the result; and while mirrors take less
+ * at a time than there is to send. */
 #define LOOK ps_ms(10)
 #define LOOK_SOON ps_ms(1)
 
-/* In how many commits mirrors are asked once what they have completed, by the thread that commits:
- * that is a system call for each of them. */
+/* The committing thread polls the mirrors once in this many commits, since a poll costs a system
+ * call for each mirror. */
 enum { POLL_EVERY = 32 };
 
 static bool was_late(struct perseas *p, uint64_t now)
@@ -39,13 +38,13 @@ static bool is_late(struct perseas *p)
 	return was_late(p, ps_now(p));
 }
 
-/* By the clock as the caller has read it. */
+/* Does ps_unwaited_look, with the time that the caller has read. */
 static void look_at(struct perseas *p, uint64_t now)
 {
 	if (!was_late(p, now))
 		return;
 	ps_assert_locked(p);
-	/* This process may have been stopped, and the answers have been there for long. */
+	/* This process may have been stopped, with the answers waiting for a long time. */
 	ps_mirrors_poll(p);
 	ps_durable(p);
 	if (is_late(p))
@@ -57,8 +56,8 @@ void ps_unwaited_look(struct perseas *p)
 	look_at(p, ps_now(p));
 }
 
-/* In each eighth of the time that counts it is kept when the first one was posted, and which was
- * the last one. Those that are waited for do not count. */
+/* Notes the time of an unawaited commit. A stamp covers an eighth of flush_within_ms: the time of
+ * its first commit, and the seq of its last one. */
 static void stamp(struct perseas *p, uint64_t now)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
@@ -79,10 +78,10 @@ void ps_unwaited_add(struct perseas *p)
 		if (ps_durable(p) >= p->commit.seq)
 			return;
 	}
-	/* What it costs to read the clock shows, where many are held and none is sent. */
+	/* Reading the clock would be a noticeable cost of a gathered commit. */
 	now = p->commit.gathering ? p->commit.gather->added_at : ps_now(p);
 	if (!u->seq) {
-		/* What was waited for is no progress of these. */
+		/* What other threads waited for is no progress of unawaited commits. */
 		ps_durable(p);
 		u->progress_at = now;
 	}
@@ -97,8 +96,8 @@ void ps_unwaited_add(struct perseas *p)
 	}
 }
 
-/* Not before then was the first posted that W do not hold, as far as stamps tell; the oldest of
- * them is as old as all that counts. There is such a one. */
+/* Returns a time before which no commit was posted that W mirrors do not hold, as far as the stamps
+ * tell. The oldest stamp is as old as flush_within_ms. At least one commit is not held. */
 static uint64_t unheld_since(const struct perseas *p)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
@@ -153,7 +152,7 @@ int ps_unwaited_finish(struct perseas *p)
 
 /* --- the collector --- */
 
-/* Does a mirror take less at a time than there is to send? */
+/* Returns true if a mirror takes less at a time than there is to send. */
 static bool is_behind(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
@@ -175,8 +174,8 @@ static unsigned watch(struct perseas *p, struct pollfd *fds)
 	return count;
 }
 
-/* Takes what has come. Returns until when there is nothing to do, unless *count descriptors, or a
- * wake, say otherwise. */
+/* Collects completions. Returns until when the collector may sleep, unless it is woken or one of
+ * the *count descriptors is ready. */
 static uint64_t collect(struct perseas *p, struct pollfd *fds, unsigned *count)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
@@ -197,12 +196,13 @@ static uint64_t collect(struct perseas *p, struct pollfd *fds, unsigned *count)
 	look = ps_now(p) + (is_behind(p) ? LOOK_SOON : LOOK);
 	if (look > ps_gather_due(p))
 		look = ps_gather_due(p);
-	/* The next one may come soon: not to be woken for it spares it a system call. */
+	/* Stays awake for one more round, since the next commit may come soon: a wake would cost it
+	 * a system call. */
 	if (!works) {
 		u->idle = !worked || u->flag >= 0;
 		return u->idle ? PS_NEVER : look;
 	}
-	/* Whoever sleeps on the links for a commit tells what he sees. */
+	/* If a commit leads, it sleeps on the links and reports what it sees. */
 	if (u->flag >= 0 && !p->commit.line.leader) {
 		u->watching = true;
 		*count = watch(p, fds);
@@ -234,11 +234,11 @@ int ps_collector_start(struct perseas *p)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
 
-	/* Nearly all commits that nobody waits for. */
+	/* The fast path of nearly all unawaited commits. */
 	if (u->collector && !p->stopping)
 		return 0;
 	ps_assert_locked(p);
-	/* Nobody would end it. */
+	/* No thread would end the collector. */
 	if (p->stopping)
 		return ps_fail(p, PERSEAS_EINVAL, "the handle is being closed");
 	if (!u->collector && p->env->ops->spawn(p->env, PS_COLLECTOR, run, p))
@@ -255,7 +255,8 @@ void ps_collector_end(struct perseas *p)
 
 	pthread_mutex_lock(&p->lock);
 	p->stopping = true;
-	/* The keeper still runs, and must not raise what may be somebody else's by then. */
+	/* The keeper still runs, and must not raise a descriptor number that may be reused after
+	 * the close. */
 	flag = u->flag;
 	u->flag = -1;
 	pthread_mutex_unlock(&p->lock);

@@ -1,24 +1,24 @@
 /*
- * nowait.h - commits that nobody waits for (PERSEAS_NOWAIT): how far W mirrors have come, who is
- * told of it, and when such a commit is in doubt.
+ * nowait.h - unawaited commits (PERSEAS_NOWAIT): how far W mirrors have come, how the application
+ * learns of it, and when such a commit is in doubt.
  *
- * Somebody must take what mirrors complete although no thread waits for it: the collector, a thread
- * that begins with the first commit of that kind. It sleeps until there is one, looks every few
- * milliseconds while there are some, and on every completion where perseas_fd is used. A handle
- * without such commits has no such thread.
+ * Completions must be collected even though no thread waits for them. A thread does that, the
+ * collector, which starts with the first unawaited commit. It sleeps until there is such a commit,
+ * then looks every few milliseconds, or at every completion if perseas_fd is used. A handle without
+ * unawaited commits has no collector.
  */
 #ifndef PERSEAS_CLIENT_NOWAIT_H
 #define PERSEAS_CLIENT_NOWAIT_H
 
 #include "handle.h"
 
-/* The last transaction that W mirrors hold, or held: it never falls, although those that hold it
- * may lose what they have, and what W is may change. To be called before either can happen, so that
- * nothing is missed. Whoever wants to know is told when it has risen. Locked. */
+/* Updates and returns the last transaction that W mirrors are known to have held, and notifies the
+ * application if it rose. It never falls, although mirrors may lose what they hold and W may
+ * change; so call this before either happens, or an advance is missed. Caller holds p->lock. */
 uint64_t ps_durable(struct perseas *p);
 
-/* The first transaction that W mirrors do not hold, as far as is known, or that is to come. The
- * ring has it, unless it was begun anew since. Locked. */
+/* Returns the oldest transaction that W mirrors are not known to hold and that the ring may have;
+ * past the last one if W hold all. Caller holds p->lock. */
 static inline uint64_t ps_oldest_unheld(const struct perseas *p)
 {
 	const uint64_t next = p->commit.durable + 1;
@@ -26,43 +26,46 @@ static inline uint64_t ps_oldest_unheld(const struct perseas *p)
 	return next > p->commit.ring.first ? next : p->commit.ring.first;
 }
 
-/* From now on transactions are sealed with the handle's epoch: their tokens have it. Locked, or
- * before the handle is used. */
+/* Makes new tokens carry the handle's present epoch, with which transactions are sealed from now
+ * on. Caller holds p->lock, or no other thread uses the handle yet. */
 void ps_tokens_begin(struct perseas *p);
 
-/* Of the last transaction that was posted. Locked. */
+/* Returns the token of the last committed transaction. Caller holds p->lock. */
 struct perseas_token ps_token(const struct perseas *p);
 
-/* Is it a token of this handle, of a transaction that was posted? 0, EEPOCH or EINVAL. Locked. */
+/* Returns 0 if the token is of this handle and of a committed transaction, otherwise EEPOCH or
+ * EINVAL. Caller holds p->lock. */
 int ps_token_check(const struct perseas *p, const struct perseas_token *token);
 
-/* The collector runs from now on. 0 or ESYSTEM; EINVAL: the handle is being closed. Locked. */
+/* Starts the collector if it does not run. Returns 0, ESYSTEM, or EINVAL if the handle is being
+ * closed. Caller holds p->lock. */
 int ps_collector_start(struct perseas *p);
 
-/* Ends it, where it runs, and the descriptor; the handle is being closed. The keeper may still run.
- * Not locked. */
+/* Ends the collector, and closes perseas_fd's descriptor, when the handle is closed. The keeper may
+ * still run. Caller does not hold p->lock. */
 void ps_collector_end(struct perseas *p);
 
-/* The transaction posted last is waited for by nobody. Locked. */
+/* Notes that no thread waits for the transaction committed last. Caller holds p->lock. */
 void ps_unwaited_add(struct perseas *p);
 
-/* A transaction that nobody waits for is in doubt when W mirrors have come to hold no more of
- * these for commit_timeout_ms. Then so are all after it. Locked. */
+/* Puts the unawaited transactions in doubt if W mirrors made no progress on them for
+ * commit_timeout_ms. Caller holds p->lock. */
 void ps_unwaited_look(struct perseas *p);
 
-/* Is one of them not held by W so long after it was posted that no other may be (flush_within_ms)?
- * Locked. */
+/* Returns true if an unawaited commit is older than flush_within_ms and W mirrors do not hold it,
+ * so that no further one may be posted. Caller holds p->lock. */
 bool ps_unwaited_overdue(struct perseas *p);
 
-/* Before a handle is closed: 0, W hold all that nobody waited for; EINDOUBT, EFENCED. Not locked;
- * waits for the mirrors as perseas_flush does, but not for what is in doubt already. */
+/* Waits until W mirrors hold all unawaited commits, before a handle is closed. Does not wait for
+ * commits that are already in doubt. Returns 0, EINDOUBT or EFENCED. Caller does not hold
+ * p->lock. */
 int ps_unwaited_finish(struct perseas *p);
 
-/* Who waits on the descriptor of perseas_fd is to look: W hold more, or another has the store.
- * Locked. */
+/* Raises perseas_fd's flag: W mirrors hold more, or another owner has the store. Caller holds
+ * p->lock. */
 void ps_unwaited_tell(struct perseas *p);
 
-/* Commits are in doubt from now on, up to this one. Locked. */
+/* Puts all commits up to `seq` in doubt. Caller holds p->lock. */
 void ps_doubt(struct perseas *p, uint64_t seq, uint64_t now);
 
 #endif

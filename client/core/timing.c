@@ -1,13 +1,13 @@
 /*
- * timing.c - draws the commits that are timed, and counts their times. commit.c calls it. It must
- * cost next to nothing for a commit that is not timed.
+ * timing.c - chooses the commits that are timed, and records their times. commit.c calls it. It
+ * must cost next to nothing for a commit that is not timed.
  */
 #include "timing.h"
 
 #include <string.h>
 
-/* How many begin untimed before the next one: 0 to 2 * (EVERY - 1), all as likely. Marsaglia's
- * xorshift is plenty for that, and repeatable where owners' ids are. */
+/* Returns how many transactions begin untimed before the next one: 0 to 2 * (EVERY - 1), with equal
+ * probability. Marsaglia's xorshift is good enough, and repeatable where owners' ids are. */
 static uint32_t gap(struct perseas *p)
 {
 	if (!p->commit.dice) {
@@ -31,7 +31,7 @@ void ps_timing_renew(struct perseas *p)
 
 enum ps_timed ps_timing_draw(struct perseas *p)
 {
-	/* Nothing is counted down meanwhile: it is asked again for the next one. */
+	/* Nothing is counted down meanwhile, so this is called again for the next transaction. */
 	if (p->commit.staged)
 		return PS_TIMED_ALWAYS;
 	p->commit.untimed = gap(p);

@@ -1,11 +1,12 @@
 /*
- * timing.h - which commits are timed, and what their times count for.
+ * timing.h - chooses which commits are timed, and how often each timed one counts.
  *
- * Where every commit has to wait for mirrors all are timed, and count once. Where commits return
- * at once, reading the clock would be a good part of what they take: one of PS_TIMING_EVERY in the
- * mean is timed, and counts as often. Which one is drawn when it begins, after a random number of
- * others, so that neither how long it takes nor a pattern of the application's has a part in it.
- * One that has to wait after all is always timed, so it counts once.
+ * If commits go through the ring, all of them have to wait for mirrors: all are timed and count
+ * once. If commits return at once, reading the clock would be a good part of their cost: one in
+ * PS_TIMING_EVERY is timed, on average, and counts that often. The choice is made when the
+ * transaction begins, after a random number of others, so that neither its duration nor a pattern
+ * of the application biases it. A commit that has to wait after all is always timed, and counts
+ * once.
  */
 #ifndef PERSEAS_CLIENT_TIMING_H
 #define PERSEAS_CLIENT_TIMING_H
@@ -15,25 +16,24 @@
 enum { PS_TIMING_EVERY = 64 };
 
 enum ps_timed {
-	PS_TIMED_NOT,    /* unless it has to wait */
-	PS_TIMED_ALWAYS, /* as all are */
-	PS_TIMED_DRAWN,  /* for PS_TIMING_EVERY */
+	PS_TIMED_NOT,    /* timed only if it has to wait */
+	PS_TIMED_ALWAYS, /* all commits are timed at present */
+	PS_TIMED_DRAWN,  /* counts PS_TIMING_EVERY times */
 };
 
-/*
- * When a commit was called, or began to wait: ns, whose last bit is set where it stands for
- * PS_TIMING_EVERY; 0: nobody looked. One number, so that the many that are not timed pay for no
- * more.
- */
+/* When a commit was called, or began to wait, in ns. The lowest bit is set if it counts
+ * PS_TIMING_EVERY times. 0: not timed. A single number keeps the cost low for the commits that are
+ * not timed. */
 typedef uint64_t ps_start_t;
 
-/* Whether transactions go through the ring has been decided anew. */
+/* Adapts the timing after p->commit.staged was decided anew. Caller holds p->lock. */
 void ps_timing_renew(struct perseas *p);
 
-/* The turn of the transaction that begins has come, or there are no turns. Locked. */
+/* The slow path of ps_timing_choose: times the transaction, and draws when the next one is timed.
+ * Caller holds p->lock. */
 enum ps_timed ps_timing_draw(struct perseas *p);
 
-/* Is the transaction that begins to be timed? Locked. */
+/* Chooses whether a transaction that begins will be timed. Caller holds p->lock. */
 static inline enum ps_timed ps_timing_choose(struct perseas *p)
 {
 	if (!p->commit.untimed)
@@ -42,7 +42,7 @@ static inline enum ps_timed ps_timing_choose(struct perseas *p)
 	return PS_TIMED_NOT;
 }
 
-/* Its commit is called. */
+/* Returns the start of a commit that is called now; 0 if it is not timed. */
 static inline ps_start_t ps_timing_start(const struct perseas_tx *tx)
 {
 	if (tx->timed == PS_TIMED_NOT)
@@ -50,7 +50,7 @@ static inline ps_start_t ps_timing_start(const struct perseas_tx *tx)
 	return (ps_now(tx->p) & ~(ps_start_t)1) | (tx->timed == PS_TIMED_DRAWN);
 }
 
-/* It had to wait from `since` on, 0: it had not. */
+/* Returns the start of a commit that waited from `since` on; since 0: it did not wait. */
 static inline ps_start_t ps_timing_waited(ps_start_t start, uint64_t since)
 {
 	if (!since)
@@ -58,7 +58,7 @@ static inline ps_start_t ps_timing_waited(ps_start_t start, uint64_t since)
 	return (start ? start : since) & ~(ps_start_t)1;
 }
 
-/* Counts a commit that is about to return rc. Locked. */
+/* Records the time of a commit that is about to return rc. Caller holds p->lock. */
 void ps_timing_take(struct perseas *p, ps_start_t start, int rc);
 
 #endif

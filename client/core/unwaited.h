@@ -1,6 +1,6 @@
 /*
- * unwaited.h - what a handle keeps of commits that nobody waits for. nowait.c and durable.c change
- * it, and nowait.h says what it means.
+ * unwaited.h - the handle's state of unawaited commits (PERSEAS_NOWAIT). nowait.c and durable.c
+ * change it; nowait.h explains it.
  */
 #ifndef PERSEAS_CLIENT_UNWAITED_H
 #define PERSEAS_CLIENT_UNWAITED_H
@@ -10,21 +10,28 @@
 
 enum { PS_STAMPS = 9 };
 
-/* Commits that were posted, and that nobody waits for (nowait.h). */
+/* Commits that were posted and that no thread waits for (nowait.h). */
 struct ps_unwaited {
-	uint64_t seq;           /* the last of them; 0: W mirrors hold them all */
-	uint64_t progress_at;   /* when W came to hold more last, or the first was posted */
-	uint64_t epoch, before; /* of tokens; the last seq of the epochs before that one */
-	bool wanted;            /* somebody wants to know how far W are */
-	bool collector;         /* its thread was begun */
-	bool idle, watching;    /* it sleeps until it is woken; it sleeps on the links */
-	bool raised;            /* the flag */
-	int flag;               /* that perseas_fd gave; -1: none */
-	uint64_t look_at;       /* when its thread looks again, unless it is woken before */
+	uint64_t seq; /* the last unawaited seq; 0: W mirrors hold all of them */
+	/* When W mirrors last came to hold more, or when the first unawaited commit was posted. */
+	uint64_t progress_at;
+	/* The epoch of new tokens, and the last seq of the epochs before it. */
+	uint64_t epoch, before;
+	/* Each completion must update p->commit.durable: there are unawaited commits, or perseas_fd
+	 * is used. */
+	bool wanted;
+	bool collector; /* the collector's thread was started */
+	/* The collector sleeps until it is woken; it sleeps on the links. */
+	bool idle, watching;
+	bool raised;      /* the flag is raised */
+	int flag;         /* the descriptor that perseas_fd returned; -1: not called yet */
+	uint64_t look_at; /* when the collector wakes by itself */
+	/* A ring of times for flush_within_ms. Commits after the previous stamp's seq, up to `seq`,
+	 * were posted at `at` or later. */
 	struct ps_stamp {
 		uint64_t seq, at;
-	} stamps[PS_STAMPS]; /* up to `seq` none was posted before `at` (flush_within_ms) */
-	unsigned stamped;    /* so many were */
+	} stamps[PS_STAMPS];
+	unsigned stamped; /* number of stamps made so far */
 };
 
 #endif
