@@ -1,6 +1,6 @@
 /*
- * broken_copy.c - see broken_copy.h. mirror.c calls it when a copy broke, resync.c when one begins,
- * and session.c asks when to try again.
+ * broken_copy.c - see broken_copy.h. mirror.c calls it when a copy breaks, resync.c when one
+ * begins, and session.c to learn when to try again.
  */
 #include "broken_copy.h"
 
@@ -10,10 +10,10 @@
 
 #define FIRST_PAUSE ps_ms(1000)
 #define LONGEST_PAUSE ps_ms(300000)
-/* While commits cannot end without the mirror: then no transactions compete with a copy. */
+/* While commits cannot succeed without the mirror: no transactions compete with a copy then. */
 #define NEEDED_PAUSE ps_ms(5000)
 
-enum { DOUBLINGS = 16 }; /* more than enough to get to the longest pause */
+enum { DOUBLINGS = 16 }; /* enough to reach the longest pause */
 
 void ps_broken_copy_begin(struct perseas *p, struct ps_mirror *m)
 {
@@ -23,7 +23,7 @@ void ps_broken_copy_begin(struct perseas *p, struct ps_mirror *m)
 	m->broken.wait = (struct ps_copy_wait){ .acked = m->acked };
 }
 
-/* Bytes a second that transactions put into the ring since the copy began. */
+/* Returns the bytes per second that transactions put into the ring since the copy began. */
 static uint64_t rate_of_transactions(const struct perseas *p, const struct ps_mirror *m,
                                      uint64_t now)
 {

@@ -1,7 +1,7 @@
 /*
- * detour.c - looks for the end of a detour. Called by the keeper between its other work. It never
- * ends a session before the mirror has answered over the better fabric: what works is not given up
- * for what may not.
+ * detour.c - begins detours, and looks for their end when the keeper calls it. It never ends a
+ * session before the mirror has answered over the better fabric: a path that works is not given up
+ * for one that may not.
  */
 #include "detour.h"
 
@@ -15,7 +15,9 @@
 #define MOST ps_ms(60000)
 #define ASK ps_ms(500)
 
-enum { BREAKS = 3 }; /* a path that loses packets lets links come up, and breaks each of them */
+/* breaks after which the best fabric is avoided: a lossy path lets links come up and then breaks
+ * each */
+enum { BREAKS = 3 };
 
 void ps_detour_drop(struct ps_mirror *m)
 {
@@ -26,7 +28,8 @@ void ps_detour_drop(struct ps_mirror *m)
 	way->asking = NULL;
 }
 
-/* A mirror that cannot register its memory says so in the grant: to connect is of no use then. */
+/* Returns true if the grant has regions that the mirror could not register: connecting over RDMA is
+ * then of no use. */
 static bool lacks_keys(const Perseas__Grant *grant)
 {
 	for (size_t i = 0; i < grant->n_regions; i++)
@@ -35,7 +38,8 @@ static bool lacks_keys(const Perseas__Grant *grant)
 	return false;
 }
 
-/* Each look takes longer to come than the one before, until a detour comes long after the last. */
+/* Schedules the next test of the best fabric. The delay doubles, and starts again with a detour
+ * long after the last test. */
 static void put_off(struct ps_way_back *way, uint64_t now)
 {
 	way->delay = way->delay ? 2 * way->delay : FIRST;
@@ -56,8 +60,8 @@ void ps_detour_take(struct perseas *p, struct ps_mirror *m, const Perseas__Grant
 	memset(error, 0, sizeof(*error));
 	if (now > way->at + MOST)
 		way->delay = 0;
-	/* A link of the detour may break as often as it likes: where the better fabric was not
-	 * tried again, the look that is due is not put off. */
+	/* A detour's own links may break often. If the better fabric was not tried since, that does
+	 * not put off the next test. */
 	if (way->breaks < BREAKS || now >= way->at)
 		put_off(way, now);
 	ps_detour_drop(m);
@@ -96,7 +100,7 @@ static bool waits(const struct perseas *p, const struct ps_mirror *m)
 	return m->state == PERSEAS_MIRROR_LIVE && m->detour[0] && m->way_back.port && !p->salvage;
 }
 
-/* Begins to ask whether the best fabric works. */
+/* Begins to test the best fabric. */
 static void ask(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__Grant grant = PERSEAS__GRANT__INIT;
@@ -113,7 +117,7 @@ static void ask(struct perseas *p, struct ps_mirror *m)
 		put_off(way, ps_now(p));
 }
 
-/* Takes the answer in. The session that works goes on until there is a good one. */
+/* Takes the result of the test. The present session goes on until the best fabric has answered. */
 static void listen_for(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_way_back *way = &m->way_back;
@@ -128,7 +132,7 @@ static void listen_for(struct perseas *p, struct ps_mirror *m)
 	put_off(way, ps_now(p));
 	pthread_mutex_lock(&p->lock);
 	if (rc > 0 && m->state == PERSEAS_MIRROR_LIVE) {
-		/* The next link that breaks soon is one too many again. */
+		/* The next link that breaks soon reaches the limit again. */
 		if (way->breaks >= BREAKS)
 			way->breaks = BREAKS - 1;
 		ps_mirror_break(p, m, PS_LINK_BROKEN,

@@ -1,37 +1,39 @@
 /*
- * detour.h - a mirror whose best fabric does not work, or breaks again and again, is reached over
- * another one, and comes back to the best when that works again. rpc.c tells of the detour, and
- * mirror.c of links that break; the keeper looks for the end of a detour.
+ * detour.h - detours: a mirror whose best fabric does not work, or breaks again and again, is
+ * reached over another fabric until the best one works again. rpc.c reports detours, mirror.c
+ * reports broken links, and the keeper looks for the end of a detour.
  */
 #ifndef PERSEAS_CLIENT_DETOUR_H
 #define PERSEAS_CLIENT_DETOUR_H
 
 #include "handle.h"
 
-/* The fabric that was tried does not work, as *error says, which is cleared: `next` is tried. The
- * grant is that of the claim. */
+/* Begins a detour over fabric `next`, because the one before failed with *error, which is cleared.
+ * `grant` is that of the claim. */
 void ps_detour_take(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                     const struct ps_fabric *next, struct ps_error *error);
 
-/* A link of the mirror broke, with this code of fabric.h. */
+/* Notes that a link of the mirror broke with this PS_LINK code. */
 void ps_detour_broke(struct perseas *p, struct ps_mirror *m, int rc);
 
-/* Does the best fabric come up and then break, again and again? *error says so. */
+/* Returns true if links over the best fabric come up and break again and again. *error then says
+ * so. */
 bool ps_detour_avoids(const struct ps_mirror *m, const struct ps_fabric *best,
                       struct ps_error *error);
 
-/* Asks whether the best fabric of a mirror works, where that is due, and if it does ends the
- * session, so that it is taken up over that one. It waits for no answer: what there is is taken in,
- * and ps_detour_waits says what for to wait. The keeper, exclusive. */
+/* Tests the best fabrics of mirrors on a detour, when a test is due. If one works, ends the
+ * session, and the next session uses it. Waits for no answer: ps_detour_waits says what to wait
+ * for. Called by the keeper, which is exclusive. */
 void ps_detour_step(struct perseas *p, uint64_t now);
 
-/* When there is something to do at the latest. */
+/* Returns when ps_detour_step has to be called next at the latest. */
 uint64_t ps_detour_due(const struct perseas *p);
 
-/* What for to wait, where this mirror is being asked: fills *fd in. False: it is not. */
+/* Fills in the event to wait for while the mirror's best fabric is being tested. Returns false if
+ * no test is under way. */
 bool ps_detour_waits(const struct ps_mirror *m, struct pollfd *fd);
 
-/* Gives up what is being asked: the session has ended, of which the question is. */
+/* Cancels the test, because the session that it belongs to has ended. */
 void ps_detour_drop(struct ps_mirror *m);
 
 #endif

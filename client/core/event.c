@@ -1,7 +1,7 @@
 /*
- * event.c - notes events and tells them to the application. Whatever changes a mirror's state
- * calls it under the lock; only the keeper tells. The application's function is never called with
- * a lock held.
+ * event.c - notes events, and delivers them to the application. Code that changes a mirror's state
+ * notes events under the lock; only the keeper delivers them. The application's function is never
+ * called with a lock held.
  */
 #include "event.h"
 
@@ -14,15 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOTED_MAX = 64 }; /* events that wait to be told */
+enum { NOTED_MAX = 64 }; /* maximum number of events that wait for delivery */
 
 struct ps_events {
-	struct perseas_event noted[NOTED_MAX]; /* a ring */
+	struct perseas_event noted[NOTED_MAX]; /* ring of `count` events, beginning at `first` */
 	unsigned first, count;
-	uint32_t missed; /* since the last that was noted */
-	bool fenced;     /* that was noted: it does not end */
-	bool denied;     /* that was noted, and lasts */
-	unsigned lost;   /* mirrors that lost their memory, as that was noted */
+	uint32_t missed; /* events dropped since the last one that was noted */
+	bool fenced;     /* the event about being fenced was noted: that never ends */
+	bool denied;     /* the event about refused access was noted, and the condition lasts */
+	unsigned lost;   /* mirrors that had lost their memory when that was last noted */
 };
 
 int ps_events_init(struct perseas *p)
@@ -62,7 +62,7 @@ void ps_event_note(struct perseas *p, enum perseas_event_kind kind, uint64_t seq
 		p->env->ops->wake(p->env, PS_KEEPER);
 }
 
-/* A mirror that took transactions does so no longer. */
+/* Notes that a mirror that took transactions does so no longer. */
 static void left(struct perseas *p, const struct ps_mirror *m, const char *why)
 {
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
@@ -94,11 +94,12 @@ void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_m
 		left(p, m, why);
 		break;
 	default:
-		break; /* from states in which it took no transactions */
+		break; /* Before such a move the mirror took no transactions. */
 	}
 }
 
-/* That is no move of one mirror: who counts has a part in it. */
+/* Notes that this owner is fenced. That depends on several mirrors, so no move of a single one
+ * shows it. */
 static void note_fence(struct perseas *p)
 {
 	char text[200];
@@ -110,7 +111,7 @@ static void note_fence(struct perseas *p)
 	         ps_fenced_text(p, text, sizeof(text)));
 }
 
-/* Nor is this; it can begin and end many times. */
+/* Notes that mirrors refuse this owner. The condition can begin and end many times. */
 static void note_denial(struct perseas *p)
 {
 	const struct ps_mirror *m = ps_denied(p);
@@ -121,7 +122,7 @@ static void note_denial(struct perseas *p)
 	p->commit.events->denied = m != NULL;
 }
 
-/* Notes that the mirrors that lost their memory are too many, and again if they become more. */
+/* Notes that too many mirrors lost their memory, and again if they become more. */
 static void note_loss(struct perseas *p)
 {
 	const unsigned lost = ps_mirrors_lost(p);

@@ -10,12 +10,12 @@
 #include "nowait.h"
 #include "quorum.h"
 
-/* A mirror that commits did not wait for in this time keeps up again. */
+/* A mirror keeps up again if commits did not wait for it for this long. */
 #define EPISODE ps_ms(10000)
 
 #define PACED "cannot keep up: commits wait for it"
 
-/* Do commits wait for it, or did they a moment ago? */
+/* Returns true if commits wait for the mirror, or did shortly before. */
 static bool is_paced(struct perseas *p, const struct ps_mirror *m)
 {
 	return m->paced_at && ps_now(p) - m->paced_at < EPISODE;
@@ -30,7 +30,7 @@ const char *ps_trouble(struct perseas *p, const struct ps_mirror *m)
 	return m->state == PERSEAS_MIRROR_LIVE && is_paced(p, m) ? "it " PACED : m->trouble;
 }
 
-/* Says once in a while which mirrors commits wait for. */
+/* Notes for which mirrors commits wait, with an event once in a while. */
 static void note(struct perseas *p, uint32_t slow, uint64_t now)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -61,7 +61,7 @@ int ps_fail_again(const struct perseas *p, const char *when)
 	return ps_fail(p, PERSEAS_EAGAIN, "the commit would have to wait %s: try again", when);
 }
 
-/* Are there not W without these? */
+/* Returns true if the mirrors hold up a quorum: W cannot be reached without them. */
 static bool are_needed(const struct perseas *p, uint32_t slow)
 {
 	const uint32_t whole = ps_mirrors_whole(p);
@@ -76,7 +76,8 @@ static int fail_full(const struct perseas *p)
 	               "is full, or flush_within_ms is over");
 }
 
-/* What those that are waited for have acknowledged, added up: it changes when any gets on. */
+/* Returns the sum of what these mirrors have acknowledged, or of all active ones if the set is
+ * empty: it changes when any makes progress. */
 static uint64_t acknowledged(const struct perseas *p, uint32_t slow)
 {
 	uint64_t sum = 0;
@@ -87,16 +88,16 @@ static uint64_t acknowledged(const struct perseas *p, uint32_t slow)
 	return sum;
 }
 
-/* For how long they are waited for, from when they got on last. */
+/* Returns how long mirrors may go without progress before a commit gives up on them. */
 static uint64_t patience(const struct perseas *p, bool needed, unsigned flags)
 {
 	return ps_ms(needed || flags & PERSEAS_NOWAIT ? p->options.commit_timeout_ms
 	                                              : p->options.pace_ms);
 }
 
-/* --- commits that are not to wait --- */
+/* --- commits with PERSEAS_NOBLOCK --- */
 
-/* Those that have not got on for as long as a commit would wait for them. */
+/* Returns the mirrors that made no progress for as long as a commit would wait for them. */
 static uint32_t find_stuck(struct perseas *p)
 {
 	const uint64_t now = ps_now(p), most = patience(p, false, PERSEAS_NOWAIT);
@@ -142,14 +143,15 @@ bool ps_pace_look(struct perseas *p)
 	ps_assert_locked(p);
 	if (!is_any_in_the_way(p))
 		return false;
-	/* This process may have been stopped, and the answers have been there for long. */
+	/* This process may have been stopped, with the answers waiting for a long time. */
 	ps_mirrors_poll(p);
 	forget_who_got_on(p);
 	drop_stuck(p);
 	return is_any_in_the_way(p);
 }
 
-/* These stand in the way: it is noted since when each has not got on. */
+/* Notes since when each of these mirrors blocks commits. Returns 1 if it dropped any, otherwise
+ * EAGAIN. */
 static int refuse(struct perseas *p, uint32_t slow)
 {
 	const uint64_t now = ps_now(p);
@@ -181,8 +183,8 @@ bool ps_pace_copy_lags(const struct perseas *p, const struct ps_mirror *m)
 	       ps_ring_lag(&p->commit.ring, m->acked + 1) > p->commit.ring.size / 4;
 }
 
-/* Returns true if the copy waits for nothing but the link, which made progress since commits began
- * to wait last. */
+/* Returns true if the copy waits for nothing but the link, and made progress since commits last
+ * began to wait. */
 static bool copy_moves(const struct perseas *p, const struct ps_mirror *m)
 {
 	return (m->bulk || p->upkeep.resync.awaited) && m->acked != m->broken.wait.acked;
@@ -215,7 +217,7 @@ static void sleep_for_copy(struct perseas *p, struct ps_mirror *m, uint64_t now,
 	}
 	note(p, ps_bit(p, m), now);
 	ps_commit_sleep(p, pacing->copy_until);
-	/* A mirror that is in the way then gets pace_ms from here on. */
+	/* A mirror that blocks the ring gets pace_ms from here on. */
 	pacing->moved_at = ps_now(p);
 	pacing->acked = 0;
 	p->commit.stat.paced_ns += pacing->moved_at - now;
@@ -230,7 +232,7 @@ int ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing)
 	ps_assert_locked(p);
 	if (!m || flags & PERSEAS_NOBLOCK || !ps_pace_copy_lags(p, m))
 		return 0;
-	/* It may have completed more, and nobody has looked. */
+	/* It may have completed more already: poll before judging. */
 	ps_mirrors_poll(p);
 	now = ps_now(p);
 	if (!ps_pace_copy_lags(p, m) || !waits_for_copy(p, m, now))
@@ -246,7 +248,7 @@ int ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing)
 int ps_pace(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing)
 {
 	const bool needed = !slow || are_needed(p, slow), first = !pacing->since;
-	/* Commits that nobody waits for fill the ring in no time: then much is under way. */
+	/* Unawaited commits fill the ring quickly, so half a ring of lag is normal. */
 	const bool counts = p->commit.unwaited.collector;
 	const uint64_t now = ps_now(p), acked = acknowledged(p, slow);
 	uint64_t until;
