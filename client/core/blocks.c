@@ -1,8 +1,8 @@
 /*
- * blocks.c - see blocks.h. A directory has the blocks in order, each with the end of its last span;
- * behind those that are used it has those that are free. A block that is full is split in two. When
- * no block is free, all spans are dealt out anew, which comes only after as many have been
- * inserted as a part of all: so a span costs a search, a part of a block, and of the directory.
+ * blocks.c - see blocks.h. A directory lists the blocks in order, each with the end of its last
+ * span; behind the used blocks it lists the free ones. A full block is split in two. If no block is
+ * free, all spans are redistributed evenly, which happens only after a fixed share of all spans was
+ * inserted. So an insertion costs a search, and moves part of a block and of the directory.
  */
 #include "blocks.h"
 
@@ -11,16 +11,16 @@
 #include <string.h>
 
 enum {
-	FILL = 96, /* spans of a block when all are dealt out */
+	FILL = 96, /* spans in a block after they are distributed evenly */
 	HALF = PS_BLOCK / 2,
-	STRIDE = 2 * PS_BLOCK, /* from a block's first place to the next one's */
-	NEIGHBOURS = 3, /* spans that a range may touch before it is clear that it is across */
+	STRIDE = 2 * PS_BLOCK, /* distance between the places of two blocks' first spans */
+	NEIGHBOURS = 3,        /* spans a range may touch before it must be PS_FIT_ACROSS */
 };
 
 struct block {
-	uint64_t end;    /* of its last span */
-	uint32_t number; /* where its spans are */
-	uint32_t count;  /* of its spans: none of those that are used is empty */
+	uint64_t end;    /* end of its last span */
+	uint32_t number; /* index of its spans in ps_blocks.spans */
+	uint32_t count;  /* number of its spans; used blocks are never empty */
 };
 
 struct ps_blocks {
@@ -39,7 +39,7 @@ static void copy_blocks(struct ps_blocks *to, const struct ps_blocks *from)
 
 struct ps_blocks *ps_blocks_new(const struct ps_cover *cover, unsigned spans)
 {
-	/* A third of them are free when as many spans as these are dealt out. */
+	/* With `spans` spans, a third of the blocks are free after they are distributed evenly. */
 	const unsigned most = spans / HALF + 2;
 	const size_t head = sizeof(struct ps_blocks) + most * sizeof(struct block);
 	struct ps_blocks *blocks = malloc(head + most * sizeof(*blocks->spans));
@@ -53,7 +53,7 @@ struct ps_blocks *ps_blocks_new(const struct ps_cover *cover, unsigned spans)
 	return blocks;
 }
 
-/* See ps_blocks_spread. */
+/* Makes ps_cover_behind return false (ps_blocks_spread). */
 static void set_bar(struct ps_cover *cover)
 {
 	assert(cover->count > 0 && cover->count <= cover->allocated);
@@ -95,7 +95,7 @@ void ps_blocks_collect(struct ps_cover *cover)
 	cover->used = 0;
 }
 
-/* --- places: a block's in the directory, and a span's in the block --- */
+/* --- places: the index of a block in the directory, and of a span in the block --- */
 
 static inline unsigned place_of(unsigned block, unsigned at)
 {
@@ -107,7 +107,7 @@ static struct block *block_at(const struct ps_cover *cover, unsigned place)
 	return &cover->blocks->directory[place / STRIDE];
 }
 
-/* The span there; NULL behind the last. */
+/* Returns the span at the place; NULL past the last one. */
 static struct ps_span *span_at(const struct ps_cover *cover, unsigned place)
 {
 	return place / STRIDE < cover->used
@@ -121,7 +121,7 @@ static unsigned next_place(const struct ps_cover *cover, unsigned place)
 	                                                          : place_of(place / STRIDE + 1, 0);
 }
 
-/* That of the first span that ends at the address or behind it. */
+/* Returns the place of the first span that ends at or after the address. */
 static unsigned find_place(const struct ps_cover *cover, uint64_t address)
 {
 	const struct block *directory = cover->blocks->directory;
@@ -156,7 +156,7 @@ enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *ra
 	enum ps_fit fit;
 	unsigned at = first, ahead;
 
-	/* Most ranges touch nothing, are covered, or go on where one ends. */
+	/* Most ranges touch no span, are covered, or extend one. */
 	*place = first;
 	if (!span || range->end < span->start)
 		return PS_FIT_ALONE;
@@ -178,7 +178,7 @@ enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *ra
 
 /* --- changes --- */
 
-/* Makes a full block two, or, when no block is free, deals out all spans anew. */
+/* Splits a full block in two. If no block is free, redistributes all spans. */
 static void make_room(struct ps_cover *cover, unsigned at)
 {
 	struct ps_blocks *blocks = cover->blocks;
@@ -200,7 +200,8 @@ static void make_room(struct ps_cover *cover, unsigned at)
 	cover->used++;
 }
 
-/* Where a span belongs that is alone. They are disjoint: those that end behind it are behind it. */
+/* Returns where a span that touches no other belongs. Spans are disjoint, so the first one that
+ * ends after it begins after it. */
 static unsigned find_gap(const struct ps_cover *cover, const struct ps_span *span)
 {
 	const unsigned place = find_place(cover, span->end), last = cover->used - 1;
@@ -244,7 +245,8 @@ void ps_blocks_extend(struct ps_cover *cover, unsigned place, uint64_t end)
 		block->end = end;
 }
 
-/* The place of the span behind it. An empty block goes behind those that are used. */
+/* Removes a span and returns the place of the next one. A block that becomes empty moves behind the
+ * used ones. */
 static unsigned remove_span(struct ps_cover *cover, unsigned place)
 {
 	struct block *block = block_at(cover, place), emptied;
@@ -281,7 +283,7 @@ void ps_blocks_add(struct ps_cover *cover, const struct ps_span *span)
 		if (old->end > merged.end)
 			merged.end = old->end;
 	}
-	/* Without a block that is used, `spans` is in order again, and empty. */
+	/* Without a used block, the array `spans` is valid again, and empty. */
 	if (cover->used)
 		ps_blocks_insert(cover, &merged);
 	else

@@ -15,12 +15,14 @@
 
 enum {
 	PAGE = 4096,
-	STEP = 64,             /* bytes that are copied at once */
-	CLOSE = 32,            /* so few bytes behind the source, a long memcpy stumbles */
-	LONG = 1024,           /* bytes from which on a copy is long in this sense */
-	LIBRARY_AWAY = 0x4040, /* bytes; of less no memcpy of glibc goes around the caches */
-	BESIDE_MAX = 4,        /* processors for one copy */
-	BESIDE_PART = 2 << 20, /* bytes of it that are worth a thread */
+	STEP = 64, /* bytes copied at once */
+	/* A long memcpy is slow if it ends up to this many bytes behind its source, modulo a
+	 * page. */
+	CLOSE = 32,
+	LONG = 1024,           /* copies from this length on are long in this sense */
+	LIBRARY_AWAY = 0x4040, /* below this length, glibc's memcpy never bypasses the caches */
+	BESIDE_MAX = 4,        /* maximum number of threads for one copy */
+	BESIDE_PART = 2 << 20, /* bytes that are worth a thread */
 };
 
 /* 16 bytes at any address. */
@@ -40,12 +42,10 @@ static void copy_down(uint8_t *to, const uint8_t *from, size_t len)
 	ps_copy_short(to, from, len);
 }
 
-/*
- * Processors tell loads from stores that are under way by the place in a page. Where the copy lies
- * a few bytes behind its source in these terms, each load of an ascending copy seems to be of what
- * was stored just before it, and waits: some take ten times as long. A descending one has no such
- * loads.
- */
+/* Processors match loads with pending stores by their offset in the page. If the copy lies a few
+ * bytes behind its source, modulo a page, each load of an ascending copy seems to depend on the
+ * store just before it, and waits: some copies take ten times as long. A descending copy has no
+ * such loads. */
 void ps_copy_long(void *to, const void *from, size_t len)
 {
 	size_t behind = ((uintptr_t)to - (uintptr_t)from) % PAGE;
@@ -57,7 +57,7 @@ void ps_copy_long(void *to, const void *from, size_t len)
 }
 
 #if defined(__x86_64__)
-/* Around the caches: the lines need not be fetched before they are written. */
+/* Bypasses the caches: the target's lines need not be fetched before they are written. */
 static void stream(uint8_t *to, const uint8_t *from, size_t len)
 {
 	for (size_t at = 0; at < len; at += STEP) {
@@ -73,8 +73,8 @@ static void stream(uint8_t *to, const uint8_t *from, size_t len)
 	}
 }
 
-/* Stores around the caches keep no order by themselves: they pass earlier ones that wait for their
- * line, and later ones pass them. The C library fences its own at their end only. */
+/* Stores that bypass the caches are not ordered with others: they pass earlier stores that wait for
+ * their line, and later stores pass them. The C library puts a fence only after its own. */
 void ps_copy_away(void *to_bytes, const void *from_bytes, size_t len)
 {
 	const uint8_t *from = from_bytes;
@@ -116,7 +116,7 @@ static void *copy_part(void *arg)
 	return NULL;
 }
 
-/* The application's signals are none of this thread's business, but what is copied may be a
+/* Starts a thread that blocks the application's signals, except SIGBUS: the bytes copied may be a
  * mirror's memory (proto/image/sigbus_guard.h). */
 static bool start_part(struct part *part)
 {
@@ -146,7 +146,7 @@ void ps_copy_beside(void *to, const void *from, size_t len)
 	PS_UNCANCELLED;
 	struct part parts[BESIDE_MAX];
 	unsigned count = parts_of(len);
-	/* Large pages are not shared. */
+	/* So that two threads never write to the same large page. */
 	size_t each = len / count / BESIDE_PART * BESIDE_PART;
 
 	for (unsigned i = 0; i < count; i++) {

@@ -14,7 +14,7 @@ static inline void ps_copy_word(uint8_t *to, const uint8_t *from)
 	uint64_t word;
 
 	memcpy(&word, from, sizeof(word));
-	/* Keeps the compiler from joining words. */
+	/* Keeps the compiler from merging words into wider accesses. */
 	__asm__("" : "+r"(word));
 	memcpy(to, &word, sizeof(word));
 }
@@ -34,11 +34,9 @@ static inline void ps_copy_below_16(uint8_t *to, const uint8_t *from, size_t len
 		*to++ = *from++;
 }
 
-/*
- * As memcpy. By words, the last of which may overlap the one before it, and not by anything
- * wider: what is copied was mostly stored a moment ago, by words, and a load that spans two
- * such stores has to wait until they have left the processor.
- */
+/* memcpy by words. The last word may overlap the one before it. Wider accesses would be slower:
+ * most bytes copied here were stored by words a moment ago, and a load that spans two such stores
+ * waits until they have left the processor. */
 static inline void ps_copy_short(void *to_bytes, const void *from_bytes, size_t len)
 {
 	const uint8_t *from = from_bytes;
@@ -61,23 +59,21 @@ static inline void ps_copy_short(void *to_bytes, const void *from_bytes, size_t 
 }
 
 enum {
-	PS_COPY_SHORT = 256,     /* bytes up to which that is the faster way */
-	PS_COPY_AWAY = 64 << 10, /* bytes from which ps_copy_away is another way */
+	/* Up to this many bytes, ps_copy_short is faster than memcpy. */
+	PS_COPY_SHORT = 256,
+	/* From this many bytes on, ps_copy_away bypasses the caches. */
+	PS_COPY_AWAY = 64 << 10,
 };
 
-/* bytes.c: as memcpy, also where that is slow. */
+/* bytes.c: memcpy, but fast also where memcpy is slow. */
 void ps_copy_long(void *to, const void *from, size_t len);
 
-/*
- * As memcpy, to where nobody is about to read: much is written around the caches, which then keep
- * what they have. Stores before it and after it stay before it and after it.
- */
+/* memcpy to memory that no thread reads soon: long copies bypass the caches, whose contents stay.
+ * Stores before and after the copy keep their order with it. */
 void ps_copy_away(void *to, const void *from, size_t len);
 
-/*
- * As memcpy, with up to four processors at once, for much that goes to memory that is not there
- * yet: the kernel takes longer to make its pages than the copy takes.
- */
+/* memcpy with up to four threads, for long copies into memory that has no pages yet: the kernel
+ * takes longer to make the pages than the copy takes. */
 void ps_copy_beside(void *to, const void *from, size_t len);
 
 static inline void ps_copy(void *to, const void *from, size_t len)

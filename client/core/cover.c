@@ -1,8 +1,7 @@
 /*
- * cover.c - a sorted array of disjoint intervals; those of a cover with thousands are in blocks
- * instead (blocks.h) from when one comes that is far before the last. Transactions call it for
- * every range, so it must not allocate in the common case, and does so only where room is reserved
- * or kept.
+ * cover.c - a sorted array of disjoint intervals. A cover with thousands of them switches to blocks
+ * (blocks.h) at the first insertion far before the end. Transactions call it for every range, so it
+ * must not allocate in the common case: only the functions that reserve room allocate.
  */
 #include "blocks.h"
 
@@ -33,7 +32,8 @@ bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uin
 	return true;
 }
 
-/* Memory for so many spans: 0 if there was enough, 1, or -1. */
+/* Makes sure that there is memory for `spans` spans. Returns 0 if there was, 1 if it allocated, or
+ * -1. */
 static int grow(struct ps_cover *cover, unsigned spans)
 {
 	const unsigned more = spans > 2 * cover->allocated ? spans : 2 * cover->allocated;
@@ -80,8 +80,8 @@ int ps_cover_keep(struct ps_cover *cover, unsigned spans)
 	return rc;
 }
 
-/* Would a change there move more than a block? Spans that come upwards stay in one array, which
- * costs the least. */
+/* Returns true if a change at `place` would move more spans than a block has. Spans that come in
+ * ascending order stay in the array, which is cheapest. */
 static bool is_far(const struct ps_cover *cover, unsigned place)
 {
 	return cover->blocks && cover->count - place > PS_BLOCKS_FAR;
@@ -100,7 +100,7 @@ void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
 		return;
 	}
 	first += first < cover->count && ps_span_ends_apart(&cover->spans[first], span);
-	/* Every span from `first` that begins at or before the new one's end melts into it. */
+	/* Merges every span that the new one touches into it. */
 	for (after = first; after < cover->count && ps_span_is_reached(&cover->spans[after], span);
 	     after++) {
 		const struct ps_span *old = &cover->spans[after];

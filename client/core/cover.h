@@ -1,6 +1,7 @@
 /*
- * cover.h - the bytes that a transaction has declared: disjoint intervals of addresses, in
- * order, adjacent ones merged. No interval is in two segments, which may lie next to each other.
+ * cover.h - the bytes that a transaction has declared: disjoint intervals of addresses, sorted,
+ * with adjacent ones merged. An interval never extends over two segments, even if they are
+ * adjacent.
  */
 #ifndef PERSEAS_CLIENT_COVER_H
 #define PERSEAS_CLIENT_COVER_H
@@ -10,54 +11,58 @@
 
 struct ps_span {
 	uint64_t start, end; /* addresses, end excluded */
-	uint64_t base;       /* of the segment */
-	uint32_t segment;    /* id */
+	uint64_t base;       /* address of the segment's first byte */
+	uint32_t segment;    /* the segment's id */
 };
 
 struct ps_blocks;
 
 struct ps_cover {
-	struct ps_span *spans; /* in order, as long as no blocks are used */
+	struct ps_span *spans; /* sorted; invalid while blocks are in use */
 	unsigned count;
-	unsigned used;  /* blocks of spans (blocks.h): there are many, and not all came upwards */
-	uint64_t bytes; /* covered */
+	/* Blocks in use (blocks.h); 0: the spans are in `spans`. */
+	unsigned used;
+	uint64_t bytes; /* total length of the spans */
 	unsigned capacity;
-	unsigned kept;            /* spans for which room is kept beyond the capacity */
-	unsigned allocated;       /* spans for which there is memory: no fewer than both together */
-	struct ps_blocks *blocks; /* for as many, or NULL: these are few */
+	unsigned kept;            /* spans reserved in addition to `capacity` (ps_cover_keep) */
+	unsigned allocated;       /* spans that have memory: at least capacity + kept */
+	struct ps_blocks *blocks; /* blocks for `allocated` spans; NULL while these are few */
 };
 
-/* The bytes of [start, end) that are not covered, as up to *count pieces, in order: called
- * again with `from` set to the end of the piece before. False: no more. */
+/* Finds the first gap of [from, end) that no span covers. To iterate, call it again with `from` set
+ * to *gap_end. Returns false if there is no gap. */
 bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uint64_t *gap_start,
                   uint64_t *gap_end);
 
-/* Room for so many spans more: 0, 1 when memory was allocated for it, or -1 when there is none. */
+/* Reserves room for `spans` more spans. Returns 0, 1 if it allocated memory, or -1 if out of
+ * memory. */
 int ps_cover_reserve_more(struct ps_cover *cover, unsigned spans);
 
-/* The same for one. */
+/* Reserves room for one more span, with the same results. */
 static inline int ps_cover_reserve(struct ps_cover *cover)
 {
 	return ps_cover_reserve_more(cover, 1);
 }
 
-/* Keeps room for so many spans more, which ps_cover_reserve does not give away. The capacity stays:
- * a roll-back may bring back as many spans as there ever were. 0, 1 or -1, as above. */
+/* Reserves room for `spans` more spans that ps_cover_reserve does not hand out. Keeps the capacity,
+ * because a roll-back may bring back as many spans as there ever were. Returns 0, 1 or -1, like
+ * ps_cover_reserve_more. */
 int ps_cover_keep(struct ps_cover *cover, unsigned spans);
 
-/* Is there memory for that already? */
+/* Returns true if ps_cover_keep would not have to allocate. */
 static inline bool ps_cover_can_keep(const struct ps_cover *cover, unsigned spans)
 {
 	return cover->capacity + cover->kept + spans <= cover->allocated;
 }
 
-/* Nothing is kept any more: what is to be added in that room is added now. */
+/* Releases the room that ps_cover_keep reserved, so that it can be used now. */
 static inline void ps_cover_unkeep(struct ps_cover *cover)
 {
 	cover->kept = 0;
 }
 
-/* Whoever reads `spans` calls this first. The next change may put them into blocks again. */
+/* Makes the array `spans` valid. Call ps_cover_settle before reading it; the next change may
+ * invalidate it again. */
 void ps_blocks_collect(struct ps_cover *cover);
 
 static inline void ps_cover_settle(struct ps_cover *cover)
@@ -66,22 +71,23 @@ static inline void ps_cover_settle(struct ps_cover *cover)
 		ps_blocks_collect(cover);
 }
 
-/* The first span that ends at the address or behind it; NULL: none does. It changes nothing. */
+/* Returns the first span that ends at or after the address, or NULL. Does not change the cover. */
 const struct ps_span *ps_cover_from(const struct ps_cover *cover, uint64_t address);
 
-/* Covers the span; room was reserved. */
+/* Adds a span and merges it with its neighbors. Room must be reserved. */
 void ps_cover_add(struct ps_cover *cover, const struct ps_span *span);
 
-/* What a range of one segment is to the spans of it that are there. */
+/* How a range of one segment relates to the spans of the cover. */
 enum ps_fit {
-	PS_FIT_ALONE,  /* it neither overlaps nor touches any: it belongs at `place` */
-	PS_FIT_BEHIND, /* it begins where that at `place` ends, and touches no other */
+	PS_FIT_ALONE, /* overlaps and touches no span: insert it at `place` */
+	/* Begins at the end of the span at `place` and touches no other: extend that span. */
+	PS_FIT_BEHIND,
 	PS_FIT_INSIDE, /* all of it is covered */
-	PS_FIT_ACROSS, /* any other: ps_cover_gap tells what is not covered */
+	PS_FIT_ACROSS, /* anything else: ps_cover_gap finds the parts that are not covered */
 };
 
-/* The first span that ends at `address` or behind it, found without a branch that is hard to
- * foresee; cover->count: none does. No blocks are used. */
+/* Returns the index of the first span that ends at or after `address`; cover->count if there is
+ * none. The search has no unpredictable branch. Blocks must not be in use. */
 static inline unsigned ps_cover_find(const struct ps_cover *cover, uint64_t address)
 {
 	unsigned at = 0, left = cover->count;
@@ -95,14 +101,15 @@ static inline unsigned ps_cover_find(const struct ps_cover *cover, uint64_t addr
 	return at;
 }
 
-/* The same as below, of a range that touches the span at `at`, or one behind it; and where blocks
- * are used. */
+/* Slow paths of ps_cover_fit: for a range that touches the span at index `at`, or the next one; and
+ * for a cover that uses blocks. */
 enum ps_fit ps_cover_touch(const struct ps_cover *cover, unsigned at, const struct ps_span *range,
                            unsigned *place);
 enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *range,
                           unsigned *place);
 
-/* `base` is that of the segment, as in spans. */
+/* Finds out how the range [start, end) relates to the cover, and sets *place. `base` is the address
+ * of the segment's first byte. */
 static inline enum ps_fit ps_cover_fit(const struct ps_cover *cover, uint64_t base, uint64_t start,
                                        uint64_t end, unsigned *place)
 {
@@ -123,10 +130,10 @@ static inline enum ps_fit ps_cover_fit(const struct ps_cover *cover, uint64_t ba
 	return spans[at].start <= start && end <= spans[at].end ? PS_FIT_INSIDE : PS_FIT_ACROSS;
 }
 
-/* Covers a range that is alone; room was reserved. */
+/* Inserts a range that is PS_FIT_ALONE at `place`. Room must be reserved. */
 void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_span *span);
 
-/* Covers a range that is behind a span. */
+/* Extends the span at `place` to `end`, for a range that is PS_FIT_BEHIND. */
 void ps_blocks_extend(struct ps_cover *cover, unsigned place, uint64_t end);
 
 static inline void ps_cover_extend(struct ps_cover *cover, unsigned place, uint64_t end)
@@ -139,21 +146,21 @@ static inline void ps_cover_extend(struct ps_cover *cover, unsigned place, uint6
 	cover->spans[place].end = end;
 }
 
-/* Does a span from `start` on lie behind all that is there, and touch none? Many applications go
- * upwards. */
+/* Returns true if a span that begins at `start` lies behind all others and touches none. Many
+ * applications write in ascending order. */
 static inline bool ps_cover_behind(const struct ps_cover *cover, uint64_t start)
 {
 	return !cover->count || cover->spans[cover->count - 1].end < start;
 }
 
-/* Covers such a span; room was reserved. */
+/* Appends such a span. Room must be reserved. */
 static inline void ps_cover_append(struct ps_cover *cover, const struct ps_span *span)
 {
 	cover->spans[cover->count++] = *span;
 	cover->bytes += span->end - span->start;
 }
 
-/* Does any byte of [start, end) lie in it? */
+/* Returns true if any byte of [start, end) is covered. */
 bool ps_cover_overlaps(const struct ps_cover *cover, uint64_t start, uint64_t end);
 
 static inline void ps_cover_clear(struct ps_cover *cover)

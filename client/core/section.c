@@ -6,8 +6,8 @@
 #include "env.h"
 
 enum {
-	PAUSE = 20000, /* ns: some copying, unless the thread inside was sent to sleep there */
-	TRIES = 1000,  /* of a barrier that worked before */
+	PAUSE = 20000, /* ns: time for some copying, unless the thread inside was preempted */
+	TRIES = 1000,  /* attempts at a barrier that worked before */
 };
 
 void ps_section_pause(struct ps_env *env)
@@ -17,8 +17,7 @@ void ps_section_pause(struct ps_env *env)
 
 void ps_section_fence(struct ps_env *env)
 {
-	/* If the barrier never works again: a store has left its processor long before the last
-	 * try. */
+	/* Gives up after many attempts: by then every store has long left its processor. */
 	for (unsigned i = 0; i < TRIES && !env->ops->barrier(env); i++)
 		ps_section_pause(env);
 }

@@ -1,11 +1,11 @@
 /*
- * section.h - short pieces of code that one thread enters often, without a fence, and that other
+ * section.h - short sections of code that one thread enters often, without a fence, and that other
  * threads close rarely (an asymmetric form of Dekker's algorithm). set_range is one, closed while
- * another thread reads open transactions (tx.c); a biased lock taken by its favourite is one
- * (biased.h).
+ * another thread reads open transactions (tx.c). A biased lock taken by its favorite thread is
+ * another (biased.h).
  *
- * A section consists of a flag that says whether its thread is inside, and of a word of the
- * caller's that says whether it is closed:
+ * A section is a flag that says whether its thread is inside, and a word of the caller's that says
+ * whether it is closed:
  *
  *     the thread of the section                    a thread that closes it
  *     ps_section_enter: inside = true              closed = true
@@ -13,8 +13,9 @@
  *     closed? then ps_section_leave, and go        while ps_section_is_entered: wait
  *     another way
  *
- * So the thread sees `closed`, or the closer sees `inside`: they are never inside together. The
- * fence is membarrier(2), which costs the closer some microseconds and the other thread nothing.
+ * Either the thread sees `closed` or the closer sees `inside`, so they are never inside together.
+ * The fence is membarrier(2), which costs the closer some microseconds and the other thread
+ * nothing.
  *
  * A thread must not wait for anything while it is inside.
  */
@@ -39,7 +40,7 @@ static inline void ps_section_enter(struct ps_section *section)
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* A thread that then sees that nobody is inside sees all that was stored inside. */
+/* Leaves the section. A thread that then finds it empty sees every store made inside. */
 static inline void ps_section_leave(struct ps_section *section)
 {
 	atomic_store_explicit(&section->inside, false, memory_order_release);
@@ -50,12 +51,12 @@ static inline bool ps_section_is_entered(const struct ps_section *section)
 	return atomic_load_explicit(&section->inside, memory_order_acquire);
 }
 
-/* Called between the store that closes sections and the first ps_section_is_entered. May sleep:
- * the barrier is tried again while the kernel has no memory for it. The env's barrier worked when
- * it was first tried. */
+/* Orders the caller's store that closed sections before its first ps_section_is_entered. May sleep:
+ * it tries again while the kernel has no memory for the barrier. The env's barrier must have worked
+ * when the handle was made. */
 void ps_section_fence(struct ps_env *env);
 
-/* Sleeps for as long as a thread may be inside that runs. */
+/* Sleeps for about as long as a running thread may be inside. */
 void ps_section_pause(struct ps_env *env);
 
 #endif

@@ -1,14 +1,13 @@
 /*
- * shadow.h - the committed contents of mapped segments, which are kept beside their memory where
- * the options ask for it. Commits compare the two (checked.c), and send what they send from the
- * shadow, as do whole copies: so it holds what the mirrors were sent, whoever else writes to memory
- * meanwhile. Publish alone reads memory twice, for the mirrors and for the shadow: what is written
- * between the two is not found.
+ * shadow.h - shadows: copies of the committed contents of mapped segments, kept if the options ask
+ * for them. Commits compare memory with the shadow (checked.c, track.c), and the shadow is what
+ * they and whole copies send. So mirrors get what the shadow holds, even if other threads write to
+ * memory meanwhile. Only publish reads memory twice, for the mirrors and for the shadow: a store
+ * between the two reads is not detected.
  *
- * Only pages that may differ are compared, where the process can tell which were written
- * (written.h). A page is such a one from when it was written until it was found to be like its
- * shadow. So a commit that is refused, or that leaves out what other transactions declared, loses
- * nothing.
+ * If the process can track written pages (written.h), only pages that may differ from the shadow
+ * are compared. A page may differ from when it was written until a comparison finds it equal. So a
+ * refused commit, or one that skips bytes declared by other transactions, loses track of nothing.
  */
 #ifndef PERSEAS_CLIENT_SHADOW_H
 #define PERSEAS_CLIENT_SHADOW_H
@@ -18,52 +17,56 @@
 
 struct ps_outgoing;
 
-/* Flags that ask for shadows. */
+/* Option flags that ask for shadows. */
 enum { PS_SHADOWED = PERSEAS_CHECK_WRITES | PERSEAS_TRACKED };
 
-/* Decides how commits find what was written, and says it in the handle's report, where the options
- * ask for shadows; and the end of it, when nothing is mapped any more. */
+/* ps_shadow_begin decides how commits find written pages, and reports it. ps_shadow_end ends the
+ * tracking, after everything was unmapped. Both do nothing if the options ask for no shadows. */
 void ps_shadow_begin(struct perseas *p);
 void ps_shadow_end(struct perseas *p);
 
-/* A shadow of a segment, where the options ask for it: its memory is what is committed. Commits are
- * held back. 0 or ENOMEM. */
+/* Gives a segment a shadow, if the options ask for one; its memory is what is committed. Caller
+ * holds commits back. Returns 0 or ENOMEM. */
 int ps_shadow_make(struct perseas *p, struct ps_segment *segment);
 
-/* The same in two steps, for memory that is fetched on demand, of which each page comes to the
- * shadow first (demand.h): room for it, the caller's, or NULL where the options ask for none; and
- * then it is the segment's. watched: pages are noted that are written. 0 or ENOMEM. */
+/* The same in two steps, for memory that is fetched on demand, where each page reaches the shadow
+ * first (demand.h). ps_shadow_reserve allocates *room, which the caller owns, or sets it to NULL if
+ * the options ask for no shadow; returns 0 or ENOMEM. ps_shadow_take_room makes it the segment's
+ * shadow; watched: stores to the segment are tracked. */
 int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8_t **room);
 void ps_shadow_take_room(struct perseas *p, struct ps_segment *segment, uint8_t *room,
                          bool watched);
-/* Frees room that no segment took. Does nothing if room is NULL. */
+/* ps_shadow_give_back frees room that no segment took, and accepts NULL. ps_shadow_free frees a
+ * segment's shadow. */
 void ps_shadow_give_back(const struct ps_segment *segment, uint8_t *room);
 void ps_shadow_free(struct ps_segment *segment);
 
-/* For the thread that commits or aborts, which holds nothing: it may have stored to a page that is
- * still coming, by what others are told. 0; or EINVAL in a child of fork, which has neither the
- * memory nor the thread that it would wait for. The first is for handles with shadows. */
+/* Called by a thread that commits or aborts: waits until every page that it may have stored to
+ * counts as here (ps_demand_settle). Returns 0; or EINVAL in a child of fork, which has neither the
+ * memory nor the thread to wait for. ps_shadow_await is for handles with shadows. Caller holds no
+ * lock. */
 int ps_shadow_await(struct perseas *p);
 static inline int ps_shadow_settle(struct perseas *p)
 {
 	return p->options.flags & PS_SHADOWED ? ps_shadow_await(p) : 0;
 }
 
-/* Notes which pages of the segment were written, of those that are here. Locked. */
+/* Finds out which pages of the segment were written, among those that are here. Caller holds
+ * p->lock. */
 void ps_shadow_look(struct perseas *p, struct ps_segment *segment);
 
 /* Finds the next bytes, from *offset on, of a written page that differs from its shadow: sets
  * *offset and *length to the part of the page that is here. Returns false if no page differs. Call
- * ps_shadow_look first; the caller holds p->lock. */
+ * ps_shadow_look first. Caller holds p->lock. */
 bool ps_shadow_next(struct perseas *p, struct ps_segment *segment, uint64_t *offset,
                     uint64_t *length);
 
-/* The shadow gets what a transaction changed that is over then. The spans of its cover become those
- * of the shadow. Locked. */
+/* Copies a transaction's changes to the shadows, when it can no longer fail. The spans of its cover
+ * become spans of the shadows. Caller holds p->lock. */
 void ps_shadow_take(struct perseas_tx *tx);
 
-/* As ps_commit_send, for a transaction that is over then. Its shadow gets what it changed, and that
- * is sent. Locked. */
+/* Does what ps_commit_send does, and copies the transaction's changes to the shadows, from which
+ * they are sent. Caller holds p->lock. */
 int ps_shadow_send(struct perseas_tx *tx, struct ps_outgoing *out);
 
 #endif

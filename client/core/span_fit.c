@@ -1,6 +1,6 @@
 /*
- * span_fit.c - how a range lies to the span at which it was found and to the next one. cover.h and
- * blocks.c call it for ranges that are not behind all others.
+ * span_fit.c - how a range relates to the span at which it was found and to the next one. cover.h
+ * and blocks.c call it for ranges that are not behind all others.
  */
 #include "blocks.h"
 
