@@ -1,7 +1,7 @@
 /*
- * committed.c - perseas_copy_committed: memory as the mirrors were sent it, for an application that
- * copies it elsewhere while transactions go on. It looks into transactions of other threads, and
- * must take care as whole copies do (tx.h).
+ * committed.c - perseas_copy_committed: copies memory as the mirrors were sent it, for applications
+ * that save it elsewhere while transactions go on. It reads transactions of other threads, and must
+ * observe them while it does (tx.h).
  */
 #include "demand.h"
 #include "mirror.h"
@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Does the segment, with its parts, reach as far? */
+/* Returns true if the segment, with its published parts, reaches up to `end`. */
 static bool reaches(struct perseas *p, const struct ps_segment *segment, uint64_t end)
 {
 	while (end - ps_segment_start(segment) > segment->size) {
@@ -26,8 +26,8 @@ static bool reaches(struct perseas *p, const struct ps_segment *segment, uint64_
 	return true;
 }
 
-/* The published segment that all of the piece lies in, with its parts; NULL, and *rc says why.
- * Locked. */
+/* Returns the published segment, or part, in which the piece begins. It contains all of the piece
+ * together with the parts behind it. Otherwise returns NULL and sets *rc. Caller holds p->lock. */
 static const struct ps_segment *segment_of(struct perseas *p, const struct perseas_piece *piece,
                                            int *rc)
 {
@@ -55,7 +55,8 @@ static const struct ps_segment *segment_of(struct perseas *p, const struct perse
 	return NULL;
 }
 
-/* So much of the piece, from `done` on, is in one segment or part: *segment is that. Locked. */
+/* Returns how many bytes of the piece, from offset `done` on, lie in one segment or part, and sets
+ * *segment to that. Caller holds p->lock. */
 static size_t part_of(struct perseas *p, const struct perseas_piece *piece, size_t done,
                       const struct ps_segment **segment)
 {
@@ -102,7 +103,7 @@ static int bring_piece(struct perseas *p, const struct perseas_piece *piece)
 	return rc;
 }
 
-/* Memory that is missing is waited for while nothing is held that others may wait for. */
+/* Waits for missing memory, while the thread holds nothing that others may wait for. */
 static int bring(struct perseas *p, const struct perseas_piece *pieces, size_t count)
 {
 	int rc = 0;
@@ -112,7 +113,8 @@ static int bring(struct perseas *p, const struct perseas_piece *pieces, size_t c
 	return rc;
 }
 
-/* What was brought may have been unmapped, and mapped anew, before the lock was taken. Locked. */
+/* Returns true if the piece is here. It may be missing again, because it was unmapped and mapped
+ * again before the lock was taken. Caller holds p->lock. */
 static bool is_here(struct perseas *p, const struct perseas_piece *piece)
 {
 	const struct ps_segment *segment;
@@ -128,8 +130,8 @@ static bool is_here(struct perseas *p, const struct perseas_piece *piece)
 	return here;
 }
 
-/* All of them are found before the first byte is copied. 1: memory is missing once more, and was
- * not touched, since whoever brings it may need the lock. Locked. */
+/* Copies all pieces, after it has found all of them. Returns 0; 1 if memory is missing again, which
+ * was not touched, since fetching it may need the lock; or an error. Caller holds p->lock. */
 static int copy_locked(struct perseas *p, const struct perseas_piece *pieces, size_t count)
 {
 	int rc = 0;
@@ -168,7 +170,7 @@ int perseas_copy_committed(perseas_t *p, const struct perseas_piece *pieces, siz
 		ps_tx_observe_begin(p);
 		pthread_mutex_lock(&p->lock);
 		rc = copy_locked(p, pieces, count);
-		/* p->epoch may be an epoch that a renewal has only tried. */
+		/* p->epoch may be one that a renewal has only tried. */
 		if (!rc && token)
 			*token = (struct perseas_token){ p->commit.unwaited.epoch, p->commit.seq };
 		pthread_mutex_unlock(&p->lock);

@@ -1,6 +1,6 @@
 /*
- * grown_segment.c - see grown_segment.h. What maps, grows, unmaps and destroys segments calls it,
- * with admin. Few segments have parts, so each call searches the table of segments.
+ * grown_segment.c - see grown_segment.h. Code that maps, grows, unmaps and destroys segments calls
+ * it, with admin. Few segments have parts, so each call searches the table of segments.
  */
 #include "grown_segment.h"
 
@@ -32,7 +32,7 @@ struct ps_segment *ps_whole_head(struct perseas *p, struct ps_segment *segment)
 {
 	struct ps_segment *before;
 
-	/* Numbers of parts only fall: it comes to an end. */
+	/* Terminates, since the numbers of parts decrease. */
 	while ((before = ps_whole_before(p, segment)))
 		segment = before;
 	return segment;

@@ -1,24 +1,27 @@
 /*
- * grown_segment.h - segments that have grown: a segment and its parts
- * (proto/control/segment_parts.h) are mapped one behind another, come and go together, and are one
- * segment for the application. A segment that never grew has no parts.
+ * grown_segment.h - segments that have grown. Such a segment is followed by parts
+ * (proto/control/segment_parts.h), which are mapped right behind it and behind each other. They are
+ * mapped and unmapped together, and the application sees one segment. A segment that never grew has
+ * no parts.
  */
 #ifndef PERSEAS_CLIENT_GROWN_SEGMENT_H
 #define PERSEAS_CLIENT_GROWN_SEGMENT_H
 
 #include "handle.h"
 
-/* The part behind it, and what it is the part behind; NULL: there is none. */
+/* Return the part right behind a segment or part, and the segment or part right before a part.
+ * Return NULL if there is none. */
 struct ps_segment *ps_whole_next(struct perseas *p, const struct ps_segment *segment);
 struct ps_segment *ps_whole_before(struct perseas *p, const struct ps_segment *segment);
 
-/* The segment that it is a part of; itself, if it is no part. */
+/* Returns the segment that a part belongs to, or `segment` itself if it is not a part. */
 struct ps_segment *ps_whole_head(struct perseas *p, struct ps_segment *segment);
 
-/* The bytes of a segment and of its parts that are published. */
+/* Returns the bytes of a segment and of its published parts. */
 uint64_t ps_whole_size(struct perseas *p, const struct ps_segment *head);
 
-/* Their ids, in the order of their addresses. Returns how many. */
+/* Writes the ids of a segment and its parts, in the order of addresses. Returns how many there
+ * are. */
 unsigned ps_whole_ids(struct perseas *p, const struct ps_segment *head,
                       uint32_t ids[PS_SEGMENTS_MAX]);
 

@@ -1,6 +1,6 @@
 /*
- * holding.c - sets of mirrors by what they have: which hold a transaction, and which are whole.
- * They change nothing, and look at no link.
+ * holding.c - sets of mirrors by what they hold: which have a transaction, and which are whole. The
+ * functions change nothing, and use no link.
  */
 #include "mirror.h"
 #include "quorum.h"

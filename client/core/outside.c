@@ -1,7 +1,7 @@
 /*
- * outside.c - chains and reads that are no transactions: they are waited for. What copies a store
- * calls it, exclusively or before the store is open. It must not wait for a mirror that gives
- * nothing, nor give one up that is only slow.
+ * outside.c - chains and reads outside of transactions, which are waited for. Opens, maps and
+ * copies call it, exclusively or before the store is open. It must not wait for a mirror that makes
+ * no progress, nor give up one that is only slow.
  */
 #include "mirror.h"
 
@@ -10,26 +10,28 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* What is under way to one mirror. */
+/* The chains in flight to one mirror. */
 struct sending {
 	unsigned due;   /* chains that have not completed */
-	uint64_t until; /* one of them must have by then */
-	int rc;         /* PS_LINK_... */
+	uint64_t until; /* when the next one must have completed */
+	int rc;         /* PS_LINK_OK, or why the link is given up */
 };
 
-/* May this thread post to the link, and read from it, without the lock? */
+/* Returns true if this thread may use the mirror's link without the lock. */
 static bool has_link(const struct perseas *p, const struct ps_mirror *m)
 {
 	return !p->open || (p->admin && (p->gate || !m->active));
 }
 
-/* What a mirror may take for an answer, and over a slow link for each part of more. */
+/* Returns the time that a mirror has to answer, and, over a slow link, for each part of a longer
+ * write or read. */
 static uint64_t patience(const struct perseas *p)
 {
 	return ps_ms(p->options.connect_timeout_ms);
 }
 
-/* A link that broke outside of transactions; before open there is no state to move. */
+/* Gives up a link that failed outside of transactions. Before the store is open, the mirror has no
+ * state to move from. */
 static int give_up(struct perseas *p, struct ps_mirror *m, int rc)
 {
 	if (!p->open) {
@@ -52,7 +54,8 @@ static int post(struct ps_mirror *m, const struct ps_chain *chain, struct sendin
 	return m->fabric->post(m->link, chain);
 }
 
-/* How many writes from there on, of one group, are a part. 0: one alone is more. */
+/* Returns how many writes from `first` on, of the same group, make up a part; 0 if the first one
+ * alone is larger than a part. */
 static unsigned part_at(const struct ps_chain *chain, unsigned first)
 {
 	const unsigned end = first < chain->undo ? chain->undo : chain->count;
@@ -90,8 +93,8 @@ static bool is_small(const struct ps_chain *chain)
 	return bytes <= PS_COPY_PART;
 }
 
-/* A chain in parts, each of which shows that the link goes on. They keep its order (F1): what was
- * to be there before it, and the slot after all of it. */
+/* Posts a chain in parts, whose completions show that the link makes progress. The parts keep the
+ * chain's order (F1): the slot comes last. */
 static int post_parts(struct ps_mirror *m, const struct ps_chain *chain, struct sending *s)
 {
 	const struct ps_chain slot = { .slot = chain->slot };
@@ -120,7 +123,7 @@ static int post_all(struct ps_mirror *m, const struct ps_chain *chain, struct se
 	return rc;
 }
 
-/* Takes what completed. Is more to come? */
+/* Collects completions of one mirror. Returns true if more are to come. */
 static bool goes_on(struct perseas *p, struct ps_mirror *m, struct sending *s)
 {
 	int done = 0;
@@ -137,8 +140,8 @@ static bool goes_on(struct perseas *p, struct ps_mirror *m, struct sending *s)
 	return s->due && !s->rc;
 }
 
-/* Waits until all chains that were posted outside of transactions are complete, or their links are
- * given up. A commit that has too few mirrors may sleep meanwhile, as the committer. */
+/* Waits until the chains of every mirror are complete, or their links are given up. A commit may
+ * sleep as PS_COMMITTER meanwhile, so this thread sleeps as PS_UNWOKEN. */
 static void complete(struct perseas *p, struct sending *sending)
 {
 	for (;;) {

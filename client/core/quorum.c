@@ -1,6 +1,6 @@
 /*
- * quorum.c - counts sets of mirrors by the rosters that count. Whatever must know whether mirrors
- * are enough asks here, under the lock. It knows nothing of links, and changes nothing.
+ * quorum.c - counts sets of mirrors by the rosters in force. Callers that need to know whether
+ * mirrors are a quorum ask here, under the lock. It knows nothing of links, and changes nothing.
  */
 #include "quorum.h"
 
@@ -27,7 +27,8 @@ static unsigned count(const struct ps_quorum *quorum, uint32_t set)
 {
 	unsigned count = 0;
 
-	/* A few steps, where a call for processors of any age takes some twenty. */
+	/* A loop over the few bits is faster than the library call that portable code gets for
+	 * popcount. */
 	for (set &= quorum->set; set; set &= set - 1)
 		count++;
 	return count;
@@ -61,7 +62,7 @@ bool ps_quorum_newest(const struct perseas *p, uint32_t set)
 	return count(quorum, set) >= quorum->acks;
 }
 
-/* Returns the roster that an open counts by: the next one if the change to it is decided. */
+/* Returns the roster that an open goes by: the next one if the change to it is decided. */
 static const struct ps_quorum *adopted(const struct perseas *p)
 {
 	return &p->quorums[p->marked ? p->quorum_count - 1 : 0];

@@ -1,73 +1,80 @@
 /*
- * quorum.h - sets of mirrors, and whether they are enough. A set has bit i for mirrors[i]. While
- * a change of the roster is not settled, what is enough must be so by both rosters.
+ * quorum.h - sets of mirrors, and whether they are a quorum. Bit i of a set stands for mirrors[i].
+ * While a roster change is not settled, a set must be a quorum of both rosters.
  */
 #ifndef PERSEAS_CLIENT_QUORUM_H
 #define PERSEAS_CLIENT_QUORUM_H
 
 #include "handle.h"
 
-/* Takes up the rosters of the handle: who votes in which, by image id. */
+/* Recomputes the quorums, by image id, after the handle's rosters changed. Caller holds p->lock. */
 void ps_quorum_renew(struct perseas *p);
 
-/* A roster in terms of the handle's mirrors; it need not be one of the handle's. */
+/* Returns a roster as a quorum over the handle's mirrors. It need not be one of the handle's
+ * rosters. */
 struct ps_quorum ps_quorum_of(const struct perseas *p, const Perseas__Roster *roster);
 
-/* W of each roster: enough to hold a transaction. */
+/* Returns true if the set is W of each roster: enough to hold a transaction. */
 bool ps_quorum_acks(const struct perseas *p, uint32_t set);
 
-/* Of the handle's rosters, the first one of which the set is not W; 0 where there is none. */
+/* Returns the index in p->quorums of the first roster of which the set is not W; 0 if there is
+ * none. */
 unsigned ps_quorum_short(const struct perseas *p, uint32_t set);
 
-/* W of the roster that is settled: enough for it to count alone again. */
+/* Returns true if the set is W of the settled roster, which is enough for it to count alone
+ * again. */
 bool ps_quorum_settled(const struct perseas *p, uint32_t set);
 
-/* W of the roster that is to be: the one that is not settled, else the one that is. */
+/* Returns true if the set is W of the newest roster: next_roster, or the settled one if there is
+ * none. */
 bool ps_quorum_newest(const struct perseas *p, uint32_t set);
 
-/* An open claims R of its roster's images and adopts on W; one of these it may have made anew. So
- * it touches at least T = min(n - 1, max(R, W)) that are as they were (n = 1: one). Is this set as
- * many? Before that it must adopt on none: its slot would count for more than what is acknowledged
- * by a roster that it does not see. Its roster is the next one where a change is decided. */
+/* ps_quorum_touched returns true if the set has at least T mirrors of the roster that an open goes
+ * by: the next one if the change to it is decided. ps_quorum_touches returns that T. An open claims
+ * R of its roster's images and adopts on W, and it may have made one of these anew; so it touches
+ * at least T = min(n - 1, max(R, W)) unchanged images (n = 1: one). Below that it must adopt on
+ * none: its slot would count for more than what a roster that it does not see acknowledged. */
 bool ps_quorum_touched(const struct perseas *p, uint32_t set);
-unsigned ps_quorum_touches(const struct perseas *p); /* T */
+unsigned ps_quorum_touches(const struct perseas *p);
 
-/* Returns the mirrors that an open may write to before W of them hold the state: all, or, where a
- * change is decided, the members of the next roster ("Left unfinished" in PROTOCOL.md). */
+/* Returns the mirrors that an open may write to before W of them hold the state: all mirrors;
+ * or, if a roster change is decided, the members of the next roster ("Left unfinished" in
+ * PROTOCOL.md). */
 uint32_t ps_quorum_decided(const struct perseas *p);
 
-/* Returns true if the set is W of the rosters by which an open goes: of each one, or of the next
- * one alone where the change to it is decided. */
+/* Returns true if the set is W of the rosters that an open goes by: of each roster, or of the next
+ * one alone if the change to it is decided. */
 bool ps_quorum_adopted(const struct perseas *p, uint32_t set);
 
-/* Returns true if an open may go on without mirror `m`, whose session broke: the keeper can make it
- * anew later with the mirrors of the set (I9). */
+/* Returns true if an open may go on without mirror `m`, whose session broke, because the keeper can
+ * make it anew later with the mirrors of the set (I9). */
 bool ps_quorum_spares(const struct perseas *p, uint32_t set, const struct ps_mirror *m);
 
-/* Is a change that is recorded on this set seen by every open of the roster before it? It is on
- * n - T + 1. */
+/* Returns true if every open of the settled roster sees a change that is recorded on this set: it
+ * has n - T + 1 of its members. */
 bool ps_quorum_seen(const struct perseas *p, uint32_t set);
-/* Are all members of the settled roster in the set? */
+/* Returns true if all members of the settled roster are in the set. */
 bool ps_quorum_all(const struct perseas *p, uint32_t set);
 
-/* Can there still be W of each roster, without those that are lost for good? Members that are not
- * among the handle's mirrors may come back. */
+/* Returns true if W of each roster can still be reached without the mirrors in `lost`. Members that
+ * are not among the handle's mirrors may come back. */
 bool ps_quorum_possible(const struct perseas *p, uint32_t lost);
 
-/* R of each roster: enough to know the newest state. */
+/* Returns true if the set is R of each roster: enough to know the newest state. */
 bool ps_quorum_claims(const struct perseas *p, uint32_t set);
 
-/* Enough, without mirror `but`, for it to be made anew (I9): max(W, R) of each roster, or all of
- * the others where those are fewer. Never where there is no other: nobody could tell then that the
- * owner was not fenced there before. */
+/* Returns true if the set is enough for mirror `but`, which is not counted, to be made anew (I9):
+ * max(W, R) of each roster, or all other members if those are fewer. Never true without another
+ * member, since then nothing could show that the owner was not fenced there before. */
 bool ps_quorum_anew(const struct perseas *p, uint32_t set, const struct ps_mirror *but);
 
-/* Returns true if the new mirror of a change that is not settled may be made anew: the set is
- * min(W, T) of the settled roster, so it meets the claims of every open that could complete the
- * change without having seen its mark. */
+/* Returns true if the new mirror of an unsettled change may be made anew: the set is min(W, T) of
+ * the settled roster, so it meets the claims of every open that could complete the change without
+ * having seen its mark. */
 bool ps_quorum_anew_joint(const struct perseas *p, uint32_t set);
 
-/* The same, for messages: how many of the newest roster are in the set, and R. */
+/* For messages: ps_quorum_count returns how many members of the settled roster are in the set, and
+ * ps_quorum_claimers returns its R. */
 unsigned ps_quorum_count(const struct perseas *p, uint32_t set);
 unsigned ps_quorum_claimers(const struct perseas *p);
 
@@ -76,6 +83,6 @@ static inline uint32_t ps_bit(const struct perseas *p, const struct ps_mirror *m
 	return (uint32_t)1 << (m - p->mirrors);
 }
 
-void ps_roster_free(Perseas__Roster **roster); /* NULL inside is allowed */
+void ps_roster_free(Perseas__Roster **roster); /* accepts a NULL roster */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * quorum_change.c - which mirrors count, after a change of the rosters. Opens and the keeper call
- * it.
+ * quorum_change.c - recomputes which mirrors count, after a change of the rosters. Opens and the
+ * keeper call it.
  */
 #include "quorum.h"
 

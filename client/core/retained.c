@@ -1,6 +1,6 @@
 /*
- * retained.c - see retained.h. The list is the process's, since the handle that left memory is gone
- * when the next one wants it. A range that is left again is noted once.
+ * retained.c - see retained.h. The list belongs to the process, since the handle that left the
+ * memory no longer exists when another one wants it. A range that is left again is noted once.
  */
 #include "retained.h"
 
@@ -30,7 +30,7 @@ void ps_retained_add(uint64_t start, uint64_t size)
 	pthread_mutex_unlock(&lock);
 }
 
-/* So far from there on. With the lock. */
+/* Returns how far memory is retained from `at` on; `at` if it is not. Caller holds `lock`. */
 static uint64_t end_at(uint64_t at)
 {
 	uint64_t end = at;

@@ -1,7 +1,7 @@
 /*
- * retained.h - which memory of this process handles have left to the application (perseas_retain).
- * handle.c notes it when a handle is closed, and place.c asks before it maps a segment over such
- * memory: nothing else is ever replaced, whatever mirrors say of a segment's size.
+ * retained.h - the memory of this process that closed handles left to the application
+ * (perseas_retain). handle.c adds to the list when a handle is closed. place.c maps a segment over
+ * existing memory only if the list has all of it, whatever mirrors say about the segment's size.
  */
 #ifndef PERSEAS_CLIENT_RETAINED_H
 #define PERSEAS_CLIENT_RETAINED_H
@@ -9,12 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* These pages stay. Where there is no memory to note it, nothing is mapped over them later. Any
- * thread. */
+/* Adds a range of whole pages. If there is no memory to note it, no segment can be mapped over it
+ * later. From any thread. */
 void ps_retained_add(uint64_t start, uint64_t size);
 
-/* Was all of it left, by any handles? What the application has unmapped since counts as well. Any
- * thread. */
+/* Returns true if handles left all of the range, even if the application has unmapped some of it
+ * since. From any thread. */
 bool ps_retained_has(uint64_t start, uint64_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * segment.h - the store's segments as this owner knows them, and their memory here.
+ * segment.h - the store's segments as this owner knows them, and their memory in this process.
  */
 #ifndef PERSEAS_CLIENT_SEGMENT_H
 #define PERSEAS_CLIENT_SEGMENT_H
@@ -7,58 +7,66 @@
 #include "handle.h"
 #include "../../proto/image/segment_key.h"
 
-/* What tells the segment from every other one of the store. */
+/* Returns what distinguishes the segment from all others of the store. */
 struct ps_segment_key ps_segment_key(const struct ps_segment *segment);
 
-/* Returns true if the image has the published segments of this handle, and no others. Of an image
- * that was claimed, which names no segment that is unborn or dead by its slot. */
+/* Returns true if the image has exactly the published segments of this handle. The image must be
+ * claimed, so that its header lists no segment that its slot says is unborn or dead. */
 bool ps_segments_match(const struct perseas *p, const Perseas__Header *header);
 
-/* Reserves the segment's memory at its recorded address; never over another mapping. */
+/* ps_segment_place maps the segment's memory at its recorded address, never over another mapping.
+ * Returns 0, or a code with its message set. ps_segment_unplace unmaps it, with its spare range and
+ * its shadow. */
 int ps_segment_place(struct perseas *p, struct ps_segment *segment);
 void ps_segment_unplace(struct ps_segment *segment);
 
-/* Its memory, with the shadow, becomes that of `hidden`, to be unplaced without the lock, or put
- * back: no transaction that begins or ends meanwhile finds it. Locked. */
+/* Moves the segment's memory and shadow to `hidden`, so that transactions that begin or end
+ * meanwhile do not find it. The caller unplaces `hidden` without the lock, or moves it back. Caller
+ * holds p->lock. */
 void ps_segment_hide(struct perseas *p, struct ps_segment *segment, struct ps_segment *hidden);
 
-/* The address of the first byte of a segment that is mapped. */
+/* Returns the address of the first byte of a mapped segment. */
 static inline uint64_t ps_segment_start(const struct ps_segment *segment)
 {
 	return (uint64_t)(uintptr_t)segment->base;
 }
 
-/* The same at this address, or anywhere but where a segment of the store is recorded. 0 or an errno
- * (EEXIST: something is there, or everywhere), and no sentence. */
+/* Maps the segment's memory at `address`, where nothing may be mapped except a range reserved for
+ * it. Returns 0 or an errno (EEXIST: something is mapped there), and sets no message. */
 int ps_segment_reserve(struct perseas *p, struct ps_segment *segment, uint64_t address);
-/* At its recorded address, over the memory that is there. */
+/* ps_segment_reserve_over maps it at its recorded address, over existing memory.
+ * ps_segment_reserve_anywhere finds an address that is recorded for no segment of the store;
+ * EEXIST: there is none. Both return 0 or an errno, and set no message. */
 int ps_segment_reserve_over(struct ps_segment *segment);
 int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment);
-/* The sentence for the latter, and the code. */
+/* Sets the message for a failure of ps_segment_reserve_anywhere. Returns the code. */
 int ps_segment_fail_anywhere(const struct perseas *p, const struct ps_segment *segment, int error);
 
-/* Fails with ENOMEM: the kernel refused the segment's memory with this errno. Names the limit. */
+/* Fails with ENOMEM, because the kernel refused the segment's memory with this errno. The message
+ * names the limit to raise. Returns the code. */
 int ps_segment_fail_memory(const struct perseas *p, const struct ps_segment *segment, int error);
 
-/* Chooses an address for a new segment, and reserves it, with the addresses up to `room` bytes from
- * there on for what it grows by. */
+/* Chooses an address for a new segment and maps it there. Reserves the addresses behind it, up to
+ * `room` bytes from its start, for growth. Returns 0, or a code with its message set. */
 int ps_segment_choose(struct perseas *p, struct ps_segment *segment, uint64_t room);
 
-/* Of one that is mapped and has, with its parts, `whole` bytes: keeps the addresses up to `room`
- * bytes from its first byte on. Both are whole pages. 0 or an errno (EEXIST: something is there).
- * */
+/* Extends the addresses reserved for growth to `room` bytes from the start of a mapped segment,
+ * which has `whole` bytes with its parts. Both are multiples of the page size. Returns 0 or an
+ * errno (EEXIST: something is mapped there). */
 int ps_segment_widen(struct ps_segment *head, uint64_t whole, uint64_t room);
 
-/* The part gets the first of the addresses that are kept; they are enough. 0 or an errno. */
+/* Maps a part at the beginning of the segment's spare range, which must be large enough. Returns 0
+ * or an errno. */
 int ps_segment_take_spare(struct ps_segment *head, struct ps_segment *part);
 
-/* Adds an entry for a new segment. NULL: there are as many as there can be. */
+/* ps_segment_add adds an entry for a new segment; it returns NULL if the store has the maximum.
+ * ps_segment_forget unmaps a segment and removes its entry. */
 struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t size);
 void ps_segment_forget(struct perseas *p, struct ps_segment *segment);
 
-/* Keeps the addresses of the segments that are published free, for when they are placed, and no
- * others any more; header NULL: none. What cannot be kept is said in `warning`. Before the store is
- * open. */
+/* Reserves the addresses of the header's published segments for later, and releases all others
+ * reserved so far. If header is NULL, releases all. `warning` says what could not be reserved.
+ * Called before the store is open. */
 void ps_segment_keep(struct perseas *p, const Perseas__Header *header, char *warning, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * segment_lookup.c - the handle's table of segments: looking one up, and comparing the table with
- * what a mirror told. The memory of segments is in segment.c.
+ * segment_lookup.c - the handle's table of segments: lookups, and comparison with a mirror's
+ * header. segment.c maps the segments' memory.
  */
 #include "segment.h"
 
@@ -57,7 +57,7 @@ void ps_segment_message(struct ps_segment *segment, Perseas__Segment *message)
 	message->address = segment->address;
 	message->born = segment->born;
 	message->random_id = (ProtobufCBinaryData){ PS_ID_SIZE, segment->random_id };
-	/* A segment that was added at level 0 has none. */
+	/* A segment that was added at level 0 has no random id. */
 	if (!ps_id_valid(message->random_id))
 		message->random_id = (ProtobufCBinaryData){ 0, NULL };
 }
