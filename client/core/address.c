@@ -1,8 +1,8 @@
 /*
- * address.c - the entries of the mirrors list, parsed and checked.
+ * address.c - parses and checks the entries of a list of mirrors.
  *
- * An entry comes from a person, or from a roster that a mirror sent: what is shown of a wrong
- * one is made printable first.
+ * An entry comes from a person, or from a roster that a mirror sent. Wrong entries are made
+ * printable before they are shown.
  */
 #include "address.h"
 
@@ -19,7 +19,7 @@
 
 enum { SHOWN_MAX = 80 };
 
-/* As much of a wrong entry as is good to show. */
+/* The beginning of a wrong entry, made printable. */
 struct shown {
 	char text[SHOWN_MAX + 4];
 };
@@ -41,7 +41,8 @@ static int wrong(struct ps_error *error, const char *text, const char *what)
 	                    show(text).text, what, FORMS);
 }
 
-/* Decimal, 1 to 5 digits, low to 65535; written back without leading zeros. */
+/* Parses a decimal number of 1 to 5 digits from `low` to 65535. Writes it back without leading
+ * zeros. Returns false if the text is not such a number. */
 static bool parse_number(const char *text, unsigned low, char out[8])
 {
 	size_t digits = strspn(text, DIGITS);
@@ -56,7 +57,7 @@ static bool parse_number(const char *text, unsigned low, char out[8])
 	return true;
 }
 
-/* The name of a host, or of an IPv6 scope; the same in every locale. */
+/* Returns true if the text can be a host name, or an IPv6 scope. Does not depend on the locale. */
 static bool is_name(const char *text, size_t len)
 {
 	return len > 0 && strspn(text, LETTERS DIGITS "._-") >= len;
@@ -78,7 +79,7 @@ static bool is_ipv6(const char *text, size_t len)
 	return inet_pton(AF_INET6, digits, &address) == 1;
 }
 
-/* Takes the host off a "host:port". Returns where ":port" begins, or NULL with *what. */
+/* Parses the host of "host:port". Returns where ":port" begins, or NULL with *what set. */
 static const char *parse_host(const char *text, char *host, size_t size, const char **what)
 {
 	const char *end;
@@ -185,7 +186,7 @@ int ps_address_parse(const char *text, struct ps_address *address, struct ps_err
 	return 0;
 }
 
-/* The same mirror, however it is written. */
+/* Returns true if both addresses lead to the same mirror, however they are written. */
 static bool same_place(const struct ps_address *a, const struct ps_address *b)
 {
 	if (a->scheme != b->scheme || strcmp(a->port, b->port) != 0)
@@ -215,7 +216,7 @@ static int add_entry(const char *text, size_t len, struct ps_address *addresses,
 		return ps_error_set(error, PERSEAS_EINVAL,
 		                    "the list names more than %d mirrors, the most a store has",
 		                    PS_MIRRORS_MAX);
-	/* One that is too long stays too long, and is refused by the parser. */
+	/* An entry that is cut off here is still too long, and the parser refuses it. */
 	if (len >= sizeof(entry))
 		len = sizeof(entry) - 1;
 	memcpy(entry, text, len);

@@ -1,8 +1,8 @@
 /*
  * cancel.h - keeps pthread_cancel from ending a thread inside the library, where it would leave
- * locks taken and work half done. A function that may reach a cancellation point (a sleep, a system
- * call) begins with PS_UNCANCELLED. On the path of a commit only the functions that sleep or make
- * the call have it, since a pair of pthread_setcancelstate costs 27 ns.
+ * locks held and work half done. Every function that may reach a cancellation point (a sleep, a
+ * system call) begins with PS_UNCANCELLED. In the path of a commit only the functions that sleep or
+ * make the system call do, since a pair of calls to pthread_setcancelstate costs 27 ns.
  */
 #ifndef PERSEAS_CLIENT_CANCEL_H
 #define PERSEAS_CLIENT_CANCEL_H
@@ -24,7 +24,7 @@ static inline void ps_cancel_restore(const int *before)
 	pthread_setcancelstate(*before, &ignored);
 }
 
-/* Among the declarations: cancellation is off until the block ends, and is then as it was. */
+/* Used as a declaration: disables cancellation until the end of the block, then restores it. */
 #define PS_UNCANCELLED          \
 	const int cancel_before \
 		__attribute__((cleanup(ps_cancel_restore), unused)) = ps_cancel_disable()

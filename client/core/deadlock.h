@@ -23,7 +23,7 @@
 struct perseas;
 struct ps_blocked;
 
-/* A search calls `thread` with each thread that another one waits for. */
+/* The callback of a search, called with each thread that another thread waits for. */
 struct ps_visit {
 	/* Returns true to end the search. */
 	bool (*thread)(void *arg, uintptr_t thread);
@@ -32,34 +32,34 @@ struct ps_visit {
 
 /* The caller holds the lock of the handle that the thread is blocked in. */
 struct ps_blocked_ops {
-	/* Returns true while the thread must wait. Only this thread asks. */
+	/* Returns true while the thread must wait. Called by this thread only. */
 	bool (*must_wait)(const struct ps_blocked *b);
-	/* Visits each thread that must release something before this one can go on, until a visit
-	 * returns true. Returns true if one did. Any thread asks. */
+	/* Visits each thread that must release something before this thread can go on, until a
+	 * visit returns true. Returns true if one did. Called by any thread. */
 	bool (*visit_blockers)(const struct ps_blocked *b, const struct ps_visit *visit);
 };
 
-/* A thread that waits for a turn or a lock (serialization.h); on its stack. */
+/* A thread that waits for a turn or a lock (serialization.h). Lives on that thread's stack. */
 struct ps_blocked {
 	const struct ps_blocked_ops *ops;
 	struct perseas *p;
 	uintptr_t thread;
-	struct ps_blocked *next;    /* of the handle */
-	struct ps_blocked *pending; /* of the search, which must go on from here */
+	struct ps_blocked *next;    /* next blocked thread of the same handle */
+	struct ps_blocked *pending; /* next thread that the search has reached but not expanded */
 	bool is_reached;
 };
 
-/* Adds a handle to those of the process, or removes it. The caller holds no handle's lock. */
+/* Add a handle to the process's list, and remove it. Caller holds the lock of no handle. */
 void ps_deadlock_add(struct perseas *p);
 void ps_deadlock_remove(struct perseas *p);
 
-/* Puts the calling thread, which begins to wait, on the list of the handle, or takes it off. The
- * caller holds p->lock. */
+/* Add the calling thread to the handle's list of blocked threads, and remove it. Caller holds
+ * p->lock. */
 void ps_deadlock_enter(struct perseas *p, struct ps_blocked *b);
 void ps_deadlock_leave(struct ps_blocked *b);
 
-/* Returns true if the calling thread must wait, and its wait closes a cycle. The caller holds
- * p->lock, which is released in between. */
+/* Returns true if the calling thread must wait and its wait closes a cycle. Caller holds
+ * b->p->lock, which is released in between. */
 bool ps_deadlock_closes(struct ps_blocked *b);
 
 #endif

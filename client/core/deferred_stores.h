@@ -1,12 +1,12 @@
 /*
  * deferred_stores.h - stores that a transaction makes only when it is sent: at its commit, under
- * p->lock, just before the record is sealed (client/heap). Several open transactions may defer
- * stores to the same word, each to some of its bits: memory never shows what is not committed, and
- * the before-image of a store is what the previous commit left.
+ * p->lock, just before the record is sealed. The heap uses them (client/heap). Several open
+ * transactions may defer stores to different bits of the same word: memory never shows uncommitted
+ * bits, and the before-image of a store is what the previous commit left.
  *
- * Room for each store is reserved when it is asked for, in the record, the cover and the ring. So
- * the commit cannot fail once it has begun to make them, and no other transaction's bits are mixed
- * into one that is not sent.
+ * Each deferred store reserves space in the record, the cover and the ring. So the commit cannot
+ * fail once it has begun to make the stores, and no uncommitted bits of another transaction are
+ * sent.
  */
 #ifndef PERSEAS_CLIENT_DEFERRED_STORES_H
 #define PERSEAS_CLIENT_DEFERRED_STORES_H
@@ -14,44 +14,48 @@
 #include "handle.h"
 
 enum {
-	PS_LATE_LENGTH = 16, /* bytes that one change may store */
-	PS_LATE_RECORD = sizeof(struct ps_range) + PS_LATE_LENGTH, /* that it takes of a record */
-	PS_LATE_ENTRY = PS_LATE_RECORD + PS_LATE_LENGTH + sizeof(struct ps_write), /* of the ring */
+	PS_LATE_LENGTH = 16, /* maximum bytes of a deferred store */
+	/* Bytes of the undo record that it takes. */
+	PS_LATE_RECORD = sizeof(struct ps_range) + PS_LATE_LENGTH,
+	/* Bytes of the ring that it takes. */
+	PS_LATE_ENTRY = PS_LATE_RECORD + PS_LATE_LENGTH + sizeof(struct ps_write),
 };
 
 struct ps_late;
 
-/* None of these takes the lock, or touches memory that may be missing; all but `mark` have the
- * lock. */
+/* The operations of a user of deferred stores. They do not take p->lock, and touch no memory that
+ * may be missing. The caller holds p->lock, except for `mark`. */
 struct ps_late_ops {
-	/* Calls ps_late_store for each change, at most as often as room was kept. */
+	/* Calls ps_late_store for each deferred store, at most as often as space was reserved. */
 	void (*apply)(struct ps_late *late, struct perseas_tx *tx);
-	/* The transaction is over. Its chain is posted, or else every byte is back as it was: not
-	 * before that may others get what it had. */
+	/* Called when the transaction is over and its chain is posted, or all of its bytes are
+	 * restored. Only now may other transactions use what it had reserved. */
 	void (*end)(struct ps_late *late, bool posted);
-	/* A savepoint is made; each has a higher number than those before. 0 or ENOMEM. */
+	/* A savepoint was made; its number is higher than those before. Returns 0 or ENOMEM. */
 	int (*mark)(struct ps_late *late, uint64_t savepoint);
-	/* What came after that savepoint is taken back, and its bytes are as they were. What was
-	 * put off before it stays. */
+	/* Discards the stores deferred after this savepoint. Their bytes in memory are restored
+	 * already. */
 	void (*roll_back)(struct ps_late *late, uint64_t savepoint);
 	void (*free)(struct ps_late *late);
 };
 
-/* Whose changes: one for each user of a transaction, kept from one transaction to the next. */
+/* The deferred stores of one user of a transaction. Kept from one transaction to the next. */
 struct ps_late {
 	const struct ps_late_ops *ops;
 	struct ps_late *next;
 	const void *whose;
 };
 
-/* Keeps room for so many changes more. 0, or ETOOBIG, ENOMEM, and nothing is kept. Not locked. */
+/* Reserves space for `changes` more deferred stores. Returns 0; or ETOOBIG or ENOMEM, and reserves
+ * nothing. Caller does not hold p->lock. */
 int ps_late_keep(struct perseas_tx *tx, unsigned changes);
 
-/* Stores up to PS_LATE_LENGTH bytes, whole words, and logs what was there before. */
+/* Makes a deferred store of up to PS_LATE_LENGTH bytes, whole words, and logs the before-image.
+ * Called by `apply`. */
 void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, void *at,
                    const void *bytes, uint32_t length);
 
-/* All of them are applied; the transaction is over; its handle is. */
+/* Call the operation of the same name for every user of the transaction's deferred stores. */
 void ps_late_apply(struct perseas_tx *tx);
 void ps_late_end(struct perseas_tx *tx);
 int ps_late_mark(struct perseas_tx *tx, uint64_t savepoint);

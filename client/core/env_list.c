@@ -1,12 +1,12 @@
 /*
- * env_list.c - a list of mirrors as an application or a person gave it: written out, or by a name
- * that the environment knows. Whoever begins to ask mirrors calls it. It remembers nothing.
+ * env_list.c - turns the list of mirrors that an application or a person gave into addresses: the
+ * list itself, or a name that the env can look up. It keeps no state.
  */
 #include "env.h"
 
 #include <string.h>
 
-/* For so long a lookup has precedence over what the name stood for before. */
+/* How long a lookup may take before the mirrors that the name stood for earlier are used. */
 enum { PRECEDENCE_MS = 200 };
 
 bool ps_env_list_found(struct ps_env *env, struct ps_list_lookup *lookup, uint64_t until_ns,

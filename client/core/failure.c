@@ -1,6 +1,6 @@
 /*
  * failure.c - what a handle tells people: the last error of the calling thread, and the report of
- * what an open saw. All files of the library call it, and it calls none of them.
+ * the open. Every file of the library calls it, and it calls none of them.
  */
 #include "handle.h"
 
@@ -63,7 +63,7 @@ int perseas_error(const perseas_t *p, char *buffer, size_t size, int *code)
 		return PERSEAS_EINVAL;
 	if (size)
 		ps_text_format(buffer, size, "%s", perseas_message(p));
-	/* Before the first error p is NULL, and so is the code. */
+	/* Before the first error, last_message.p and its code are 0. */
 	if (code)
 		*code = last_message.p == p ? last_message.code : 0;
 	return 0;
@@ -71,7 +71,8 @@ int perseas_error(const perseas_t *p, char *buffer, size_t size, int *code)
 
 void ps_report(struct perseas *p, const char *format, ...)
 {
-	char line[PS_ERROR_TEXT + 256]; /* what is wrong, and with what */
+	/* Room for an error's text, and for what it concerns. */
+	char line[PS_ERROR_TEXT + 256];
 	va_list args;
 	char *grown;
 	size_t len;

@@ -1,5 +1,5 @@
 /*
- * flag_fd.c - see flag_fd.h.
+ * flag_fd.c - a flag as an eventfd(2); see flag_fd.h.
  */
 #include "flag_fd.h"
 #include "../../proto/base/standard_streams.h"

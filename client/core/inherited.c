@@ -1,5 +1,5 @@
 /*
- * inherited.c - see inherited.h.
+ * inherited.c - writes and parses the block of text of inherited.h.
  */
 #include "inherited.h"
 
@@ -180,7 +180,7 @@ void ps_inherited_learnt(const struct ps_inherited *inherited, const char *store
 		*places = inherited->learnt;
 }
 
-/* A time to come, as of another host's clock, says nothing. */
+/* A time in the future, from the clock of another host or boot, means nothing. */
 bool ps_inherited_silent(const struct ps_inherited *inherited, const char *address, uint64_t now_ms)
 {
 	return inherited && inherited->silent_at_ms <= now_ms &&

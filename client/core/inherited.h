@@ -1,22 +1,22 @@
 /*
- * inherited.h - what `perseas run` knows when it starts COMMAND, and COMMAND's handles use: one
- * block of text, in the environment variable PERSEAS_INHERITED. client/command/run/tell_command.c
- * writes the block, ps_env_posix reads it, and nothing else in the environment passes between them.
+ * inherited.h - what `perseas run` passes to COMMAND's handles: a block of text in the environment
+ * variable PERSEAS_INHERITED. client/command/run/tell_command.c writes it, and ps_env_posix reads
+ * it. Nothing else in the environment passes between them.
  *
  * The block is lines of a key, a space, and a value:
  *
- *   mark 0011aabb           the bytes with which the ids of this process's owners begin
- *   warm 7                  a descriptor that the process inherited: a copy of the store's memory
+ *   mark 0011aabb           the first bytes of the ids of this process's owners
+ *   warm 7                  an inherited descriptor: a copy of the store's memory
  *   addresses TEXT          where mirrors answered, as ps_resolver_tell writes it
  *   silent 123456 m2:7170   mirrors that did not answer, and when: ms of the monotonic clock
  *   store bank              the store that `perseas run` follows
- *   list @bank              the list of its mirrors, as it was given to `perseas run`
+ *   list @bank              the list of its mirrors, as `perseas run` was given it
  *   named m1:7170,m2:7170   mirrors that this list stood for when `perseas run` began
  *   learnt 3:7 m4:7170      mirrors of that store that this list does not name, by the roster of
  *                           that epoch and version
  *
- * A reader ignores keys that it does not know and values that are malformed. No open relies on the
- * block: without it, an open looks everything up and asks every mirror.
+ * A reader ignores unknown keys and malformed values. No open relies on the block: without it, an
+ * open looks everything up and asks every mirror.
  */
 #ifndef PERSEAS_CLIENT_INHERITED_H
 #define PERSEAS_CLIENT_INHERITED_H
@@ -31,19 +31,21 @@
 #define PS_INHERITED_VARIABLE "PERSEAS_INHERITED"
 
 enum {
-	PS_INHERITED_ADDRESSES = 8 << 10, /* bytes; more than the mirrors of a store need */
-	PS_INHERITED_SILENT_MS = 10000,   /* for so long a silent mirror counts as silent */
-	PS_INHERITED_TEXT = PS_INHERITED_ADDRESSES + 4 * PS_LIST_TEXT + 512, /* of a block */
+	/* Bytes of `addresses`: more than the mirrors of a store need. */
+	PS_INHERITED_ADDRESSES = 8 << 10,
+	PS_INHERITED_SILENT_MS = 10000, /* a mirror counts as silent for this long */
+	PS_INHERITED_TEXT = PS_INHERITED_ADDRESSES + 4 * PS_LIST_TEXT + 512, /* bytes of a block */
 };
 
-/* Mirrors that a roster names, and which roster: an older roster must not remove them. */
+/* The mirrors that a roster names. The roster's epoch and version tell whether another one is
+ * older. */
 struct ps_places {
-	uint64_t epoch, version; /* 0: no roster is known */
+	uint64_t epoch, version; /* epoch 0: no roster is known */
 	unsigned count;
 	struct ps_address addresses[PS_MIRRORS_MAX];
 };
 
-/* A line that the block does not have leaves zeros. */
+/* The parsed block. Lines that are missing leave zeros. */
 struct ps_inherited {
 	bool is_marked;
 	uint8_t mark[PS_OWNER_MARK];
@@ -51,29 +53,29 @@ struct ps_inherited {
 	char addresses[PS_INHERITED_ADDRESSES];
 	char store[PS_NAME_MAX + 1];
 	char list[PS_LIST_TEXT];
-	char named[PS_LIST_TEXT]; /* addresses, with commas between them, as in `silent` */
+	char named[PS_LIST_TEXT]; /* comma-separated addresses, like `silent` */
 	struct ps_places learnt;
 	char silent[PS_LIST_TEXT];
 	uint64_t silent_at_ms;
 };
 
-/* Writes the block. */
+/* Writes the block as text. */
 void ps_inherited_write(const struct ps_inherited *inherited, char text[PS_INHERITED_TEXT]);
 
-/* Reads a block, of which nothing is trusted. */
+/* Parses a block. Malformed lines are ignored, since nothing in the environment can be trusted. */
 void ps_inherited_read(struct ps_inherited *inherited, const char *text);
 
-/* Returns the mirrors that the list stood for when `perseas run` began, "" if that is not known:
- * `inherited` is NULL, or is about another list. */
+/* Returns the mirrors that the list stood for when `perseas run` began; "" if that is unknown,
+ * because `inherited` is NULL or is about another list. */
 const char *ps_inherited_named(const struct ps_inherited *inherited, const char *list);
 
-/* Returns the mirrors of the store that the list does not name: none if `inherited` is NULL, or is
- * about another store or list. */
+/* Sets *places to the mirrors of the store that the list does not name; none if `inherited` is NULL
+ * or is about another store or list. */
 void ps_inherited_learnt(const struct ps_inherited *inherited, const char *store, const char *list,
                          struct ps_places *places);
 
-/* Returns true if the mirror at this address did not answer `perseas run` a moment ago. `inherited`
- * may be NULL. */
+/* Returns true if the mirror at this address did not answer `perseas run` shortly before.
+ * `inherited` may be NULL. */
 bool ps_inherited_silent(const struct ps_inherited *inherited, const char *address,
                          uint64_t now_ms);
 

@@ -1,5 +1,5 @@
 /*
- * states.c - the moves of everything that has a table of states (states.h).
+ * states.c - moves in tables of states (states.h).
  */
 #include "states.h"
 

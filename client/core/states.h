@@ -1,7 +1,7 @@
 /*
- * states.h - tables of states, with the moves that are allowed. What has one has a single function
- * that moves: it calls ps_states_move, keeps what that returns, and asserts what is so in the new
- * state. No state is assigned elsewhere.
+ * states.h - tables of states with their allowed moves. Each owner of such a table has one function
+ * that moves: it calls ps_states_move, stores the result, and asserts the invariants of the new
+ * state. States are assigned nowhere else.
  */
 #ifndef PERSEAS_CLIENT_STATES_H
 #define PERSEAS_CLIENT_STATES_H
@@ -12,23 +12,23 @@
 
 #define PS_TO(state) (1u << (state))
 
-/* One state: its name, for people, and the set of those that it leads to. */
+/* A state: its name for people, and the set of states that may follow it. */
 struct ps_state {
 	const char *name;
 	unsigned leads_to;
 };
 
-/* Rows by state; 0 is the one that it all begins in. */
+/* One row for each state; state 0 is the initial one. */
 struct ps_states {
 	const struct ps_state *rows;
 	unsigned count;
 };
 
-/* Does the table allow the move? */
+/* Returns true if the table allows the move. */
 bool ps_states_lead(const struct ps_states *states, unsigned from, unsigned to);
 
-/* Asserts that the table allows the move, and tells env of it in one line, "WHAT: FROM, then TO".
- * `format` says what moves. Returns `to`. */
+/* Asserts that the table allows the move, and traces it as one line, "WHAT: FROM, then TO". The
+ * format and its arguments make WHAT. Returns `to`. */
 unsigned ps_states_move(struct ps_env *env, const struct ps_states *states, unsigned from,
                         unsigned to, const char *format, ...) __attribute__((format(printf, 5, 6)));
 

@@ -1,8 +1,8 @@
 /*
- * track.h - tracked transactions (PERSEAS_TRACK), which need no set_range: their commit compares
- * memory with the shadow (shadow.h) and finds what they changed. A page does not say which
- * transaction changed it, so a tracked transaction must be the only open one: p->commit.tracking
- * names it, and no other begins while that is set.
+ * track.h - tracked transactions (PERSEAS_TRACK), which need no set_range: the commit finds their
+ * changes by comparing memory with the shadow (shadow.h). A page does not tell which transaction
+ * changed it, so a tracked transaction must be the only open one: p->commit.tracking names it, and
+ * no other transaction begins while that is set.
  */
 #ifndef PERSEAS_CLIENT_TRACK_H
 #define PERSEAS_CLIENT_TRACK_H
@@ -20,7 +20,7 @@ void ps_track_touch_all(struct perseas_tx *tx);
 /* Ends the tracking of `tx`: other transactions may begin again. Caller holds p->lock. */
 void ps_track_end(struct perseas_tx *tx);
 
-/* Returns ECONFLICT, for a begin while a tracked transaction is open. */
+/* Fails with ECONFLICT, for a begin while a tracked transaction is open. Returns the code. */
 int ps_track_conflict(const struct perseas *p);
 
 /* Adds a range to the transaction, which has none, for each difference between memory and shadow,
