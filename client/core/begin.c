@@ -20,9 +20,9 @@ static int begin_tracked(struct perseas *p, struct perseas_tx **tx)
 	return rc;
 }
 
-/* Begins a transaction with flags, or says what is wrong with the arguments. Kept apart from
- * perseas_begin, so that begin without flags stays short. */
-static int begin_more(struct perseas *p, unsigned flags, perseas_tx_t **tx)
+/* Begins a transaction with flags, or reports invalid arguments. A function of its own, so that
+ * begin without flags stays short. */
+static int begin_with_flags(struct perseas *p, unsigned flags, perseas_tx_t **tx)
 {
 	const unsigned known = PERSEAS_SERIAL | PERSEAS_TRACK;
 	int rc;
@@ -51,7 +51,7 @@ int perseas_begin(perseas_t *p, unsigned flags, perseas_tx_t **tx)
 		return ps_fail(p, PERSEAS_EINVAL, "begin needs a place for the transaction");
 	*tx = NULL;
 	if (!p || flags)
-		return begin_more(p, flags, tx);
+		return begin_with_flags(p, flags, tx);
 	ps_lock(p);
 	rc = ps_tx_begin(p, tx);
 	pthread_mutex_unlock(&p->lock);
@@ -72,7 +72,7 @@ int perseas_abort(perseas_tx_t *tx)
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&p->lock);
-	ps_tx_take_back(tx);
+	ps_tx_roll_back(tx);
 	ps_tx_end(tx);
 	pthread_mutex_unlock(&p->lock);
 	return 0;

@@ -1,6 +1,6 @@
 /*
- * biased.c - a biased lock when it is taken by its mutex: by a thread that is not its favourite,
- * and by all while there is none. See biased.h.
+ * biased.c - the slow path of a biased lock, through its mutex: for threads that are not the
+ * favorite, and for all while there is no favorite. See biased.h.
  */
 #include "biased.h"
 
@@ -25,11 +25,11 @@ void ps_biased_destroy(struct ps_biased *lock)
 	pthread_mutex_destroy(&lock->mutex);
 }
 
-/* Makes sure that there is no favourite, and that the thread of `seat` is not inside. Caller holds
+/* Clears the favorite, and waits until the thread of `seat` is not inside its section. Caller holds
  * the mutex. */
 static void revoke(struct ps_biased *lock, const struct ps_seat *seat)
 {
-	atomic_store_explicit(&lock->favourite, NULL, memory_order_relaxed);
+	atomic_store_explicit(&lock->favorite, NULL, memory_order_relaxed);
 	ps_section_fence(lock->env);
 	while (ps_section_is_entered(&seat->section))
 		ps_section_pause(lock->env);
@@ -40,16 +40,16 @@ static void revoke(struct ps_biased *lock, const struct ps_seat *seat)
 
 void ps_biased_lock_slowly(struct ps_biased *lock)
 {
-	const struct ps_seat *favourite;
+	const struct ps_seat *favorite;
 
 	pthread_mutex_lock(&lock->mutex);
-	favourite = atomic_load_explicit(&lock->favourite, memory_order_relaxed);
-	if (favourite)
-		revoke(lock, favourite);
+	favorite = atomic_load_explicit(&lock->favorite, memory_order_relaxed);
+	if (favorite)
+		revoke(lock, favorite);
 	lock->by = NULL;
 }
 
-/* The thread's seat, which may be new; NULL: out of memory. With the mutex. */
+/* Returns the thread's seat, which may be new, or NULL if out of memory. Caller holds the mutex. */
 static struct ps_seat *seat_of(struct ps_biased *lock, uintptr_t thread)
 {
 	struct ps_seat *seat = lock->seats;
@@ -73,6 +73,6 @@ void ps_biased_unlock_slowly(struct ps_biased *lock)
 	lock->times = self == lock->last ? lock->times + 1 : 1;
 	lock->last = self;
 	if (lock->env && lock->times >= lock->wanted)
-		atomic_store_explicit(&lock->favourite, seat_of(lock, self), memory_order_release);
+		atomic_store_explicit(&lock->favorite, seat_of(lock, self), memory_order_release);
 	pthread_mutex_unlock(&lock->mutex);
 }

@@ -1,5 +1,5 @@
 /*
- * checked.c - the checked modes: overlapping transactions, and writes that no set_range declared.
+ * checked.c - the checked modes: detect overlapping transactions, and writes without set_range.
  * They cost time and a second copy of the data, and are meant for tests of applications.
  */
 #include "segment.h"
@@ -27,13 +27,14 @@ int ps_check_overlap(struct perseas_tx *tx, uint64_t start, uint64_t end)
 	return 0;
 }
 
-/* The first span of the transaction that ends behind `at`, or NULL. */
+/* Returns the first span of the transaction that ends after `at`, or NULL. */
 static const struct ps_span *span_behind(const struct perseas_tx *tx, uint64_t at)
 {
 	return ps_cover_from(&tx->cover, at + 1);
 }
 
-/* The end of the declared span, of any open transaction, that holds `at`; or `at`. */
+/* Returns the end of a declared span, of any open transaction, that contains `at`; or `at` if none
+ * does. */
 static uint64_t skip_declared(const struct perseas *p, uint64_t at)
 {
 	const struct perseas_tx *tx = p->commit.open_list;
@@ -47,7 +48,7 @@ static uint64_t skip_declared(const struct perseas *p, uint64_t at)
 	return at;
 }
 
-/* Where the next declared span begins, or `end`. None holds `at`. */
+/* Returns where the next declared span begins, at most `end`. No span contains `at`. */
 static uint64_t next_declared(const struct perseas *p, uint64_t at, uint64_t end)
 {
 	const struct perseas_tx *tx = p->commit.open_list;
@@ -75,7 +76,8 @@ static int report(struct perseas *p, const struct ps_segment *s, uint64_t from, 
 	               (unsigned long long)offset + i, s->name, (const void *)(now + i));
 }
 
-/* [at, end) is in a page that is not like its shadow. */
+/* Checks [at, end), in a page that differs from its shadow, for bytes that no open transaction
+ * declared. */
 static int check_page(struct perseas *p, const struct ps_segment *s, uint64_t at, uint64_t end)
 {
 	const uint64_t base = ps_segment_start(s);
@@ -113,8 +115,8 @@ int ps_check_undeclared(struct perseas_tx *tx)
 	struct perseas *p = tx->p;
 	int rc = 0;
 
-	/* All that it changed is its own. */
-	if (tx->more & PS_MORE_TRACK)
+	/* A tracked transaction is the only one, so all changes are its own. */
+	if (tx->traits & PS_TX_TRACKED)
 		return 0;
 	for (unsigned i = 0; i < p->segment_count && !rc; i++)
 		if (p->segments[i].base && p->segments[i].born && p->segments[i].shadow)

@@ -19,7 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Does the mirror stand in the way of an entry of `length` bytes? */
+/* Returns true if appending `length` bytes to the ring would overwrite entries that mirror `m`
+ * still needs. */
 static bool lags(const struct perseas *p, const struct ps_mirror *m, uint64_t length)
 {
 	uint64_t lag;
@@ -31,12 +32,13 @@ static bool lags(const struct perseas *p, const struct ps_mirror *m, uint64_t le
 		return false;
 	if (m->state != PERSEAS_MIRROR_REPLAYING)
 		return lag > p->commit.ring.size / 2 - length;
-	/* One that is catching up may use all of the ring, less what padding may take. */
+	/* A mirror that is catching up may use all of the ring, less what padding may take. */
 	return lag > p->commit.ring.size - 2 * length;
 }
 
-/* Would an entry of `length` bytes leave less than half of the ring to what W mirrors do not hold?
- * What no mirror could be sent again would be in doubt for ever. */
+/* Returns true if an entry of `length` bytes would leave less than half of the ring to transactions
+ * that W mirrors do not hold. If such transactions left the ring, no mirror could get them any
+ * more, and they would be in doubt forever. */
 static bool is_unheld(struct perseas *p, uint64_t length)
 {
 	const struct ps_ring *ring = &p->commit.ring;
@@ -58,18 +60,20 @@ static uint32_t laggards(const struct perseas *p, uint64_t length)
 	return slow;
 }
 
-/* Sees to it that the next entry overwrites nothing that a connected mirror still needs, and waits
- * for a copy where it must. 0: so it is; 1: it slept, and everything must be looked at again. */
+/* Makes sure that the next entry overwrites nothing that a connected mirror still needs, and waits
+ * for a copy if it must (pace.h). Returns 0 if there is room, 1 if it slept and everything must be
+ * checked again, or EAGAIN, EBLOCKED. */
 static int make_room(struct perseas *p, uint64_t length, unsigned flags, struct ps_pacing *pacing)
 {
 	uint32_t slow = laggards(p, length);
 
 	if (slow) {
-		/* They may have completed it, and nobody has looked. */
+		/* They may have completed it already: poll before judging. */
 		ps_mirrors_poll(p);
 		slow = laggards(p, length);
 	}
-	/* Where nothing is unwaited, each that is not held has a thread that waits for it. */
+	/* Without unawaited commits, each transaction that is not held has a thread that waits for
+	 * it, so few are. */
 	if ((flags & PERSEAS_NOWAIT || p->commit.unwaited.seq) && is_unheld(p, length))
 		return ps_pace(p, slow, flags, pacing);
 	if (slow)
@@ -120,15 +124,16 @@ static inline int check_handle(struct perseas *p)
 	return !rc && p->renewing ? ps_fail_renewing(p) : rc;
 }
 
-/* Returns the bytes of the ring that the transaction takes, with the group that it joins. */
+/* Returns the bytes of the ring that the transaction takes, together with the group that it
+ * joins. */
 static inline uint64_t length_of(const struct perseas_tx *tx, unsigned flags)
 {
 	return flags & PS_GATHERS ? ps_gather_length(tx) : ps_tx_entry_length(tx);
 }
 
-/* Makes the ring ready for the transaction's entry: posts the group of gathered commits that the
- * transaction cannot join, and waits for mirrors that still need what the entry overwrites. Returns
- * 0 if the entry can be written, 1 if it released p->lock, or EAGAIN, EBLOCKED. */
+/* Makes the ring ready for the transaction's entry: posts the group of gathered commits if the
+ * transaction cannot join it, and waits for mirrors that still need what the entry overwrites.
+ * Returns 0 if the entry can be written, 1 if it released p->lock, or EAGAIN, EBLOCKED. */
 static inline int reserve_ring(struct perseas_tx *tx, unsigned flags, struct ps_pacing *pacing)
 {
 	struct perseas *p = tx->p;
@@ -149,7 +154,7 @@ static inline uint64_t earlier(uint64_t a, uint64_t b)
 }
 
 /* Waits until the transaction can be sent. Everything is checked again after each wait, since
- * p->lock is released. *start is moved to where the first wait began. Returns 0, or an error. */
+ * p->lock is released. Moves *start to the beginning of the first wait. Returns 0, or an error. */
 static inline __attribute__((always_inline)) int await_admission(struct perseas_tx *tx,
                                                                  unsigned flags, ps_start_t *start)
 {
@@ -164,7 +169,7 @@ static inline __attribute__((always_inline)) int await_admission(struct perseas_
 		if (!rc)
 			rc = check_handle(p);
 		/* A transaction that changed nothing sends nothing. */
-		if (rc || !(tx->ranges || tx->kept))
+		if (rc || !(tx->ranges || tx->deferred_count))
 			break;
 		rc = reserve_ring(tx, flags, &pacing);
 	} while (rc > 0);
@@ -180,7 +185,7 @@ static inline __attribute__((always_inline)) int prepare_commit(struct perseas_t
 	const int rc = await_admission(tx, flags, start);
 
 	if (rc == PERSEAS_EFENCED) {
-		/* The memory here must not show what the store does not have. */
+		/* Memory must not show changes that the store does not have. */
 		ps_tx_undo(tx);
 		ps_tx_end(tx);
 	}
@@ -189,7 +194,8 @@ static inline __attribute__((always_inline)) int prepare_commit(struct perseas_t
 	return rc;
 }
 
-/* Most commits over fabrics that copy at once: nothing is to be waited for, nor to be timed. */
+/* Returns true if W mirrors hold the transaction already, as with fabrics that copy at once: most
+ * commits then neither wait nor read the clock. */
 static bool held_at_once(struct perseas *p)
 {
 	ps_mirrors_poll(p);
@@ -206,11 +212,11 @@ static int await_and_time(struct perseas *p, ps_start_t start)
 	return rc;
 }
 
-/* Makes the changes that were put off until now. From here until the chain is posted the lock is
- * not let go of and nothing can fail: all that can comes first. */
+/* Makes the deferred stores. Everything that can fail comes first: afterwards the lock is not
+ * released until the chain is posted. */
 static __attribute__((noinline)) int apply_late(struct perseas_tx *tx)
 {
-	const struct ps_outgoing most = { .span_count = tx->cover.count + tx->kept };
+	const struct ps_outgoing most = { .span_count = tx->cover.count + tx->deferred_count };
 	int rc = ps_commit_reserve(tx->p, &most);
 
 	if (!rc)
@@ -237,13 +243,13 @@ static inline __attribute__((always_inline)) int post_locked(struct perseas_tx *
 	rc = p->options.flags & PS_SHADOWED ? ps_shadow_send(tx, &out) : ps_commit_send(p, &out);
 	if (rc)
 		return rc;
-	/* From here on the transaction is over: its handle may serve another thread. */
+	/* The transaction is over: from here on its memory may serve another thread. */
 	ps_tx_end(tx);
 	p->commit.stat.range_bytes += out.bytes;
 	return 0;
 }
 
-/* The same, or it is held back, to be posted with others. */
+/* Posts the transaction, or adds it to the group of gathered commits. Returns 0, or an error. */
 static inline int post_or_hold(struct perseas_tx *tx, unsigned flags)
 {
 	ps_cover_settle(&tx->cover);
@@ -254,17 +260,17 @@ static inline int post_or_hold(struct perseas_tx *tx, unsigned flags)
 	return 0;
 }
 
-/* It changed nothing. */
+/* Commits a transaction that changed nothing. Returns 1, or an error. */
 static inline int leave_locked(struct perseas_tx *tx, unsigned flags)
 {
-	if (tx->more && !(flags & PERSEAS_NOWAIT))
-		return ps_apart_leave(tx);
+	if (tx->traits && !(flags & PERSEAS_NOWAIT))
+		return ps_commit_unchanged(tx);
 	ps_tx_end(tx);
 	return 1;
 }
 
-/* As send_locked, for one that is tracked and may commit: what it changed is looked for, and then
- * there must be room for that. */
+/* Commits a tracked transaction: finds its changes, and then needs room for them. Returns what
+ * send_locked returns. */
 static __attribute__((noinline)) int send_found(struct perseas_tx *tx, unsigned flags,
                                                 ps_start_t *start)
 {
@@ -284,7 +290,9 @@ static __attribute__((noinline)) int send_found(struct perseas_tx *tx, unsigned 
 	return rc;
 }
 
-/* Posts it, and it is over, unless the code says otherwise. 1: so it is, and it changed nothing. */
+/* Posts or gathers the transaction, which is then over. Returns 0; 1 if it changed nothing and
+ * nothing is sent; or an error, and except after EFENCED and EINDOUBT the transaction is still
+ * open. */
 static inline __attribute__((always_inline)) int send_locked(struct perseas_tx *tx, unsigned flags,
                                                              ps_start_t *start)
 {
@@ -292,14 +300,14 @@ static inline __attribute__((always_inline)) int send_locked(struct perseas_tx *
 
 	if (rc)
 		return rc;
-	if (tx->kept) {
+	if (tx->deferred_count) {
 		rc = apply_late(tx);
 		if (rc)
 			return rc;
 	}
 	if (tx->ranges)
 		return post_or_hold(tx, flags);
-	return tx->more & PS_MORE_TRACK ? send_found(tx, flags, start) : leave_locked(tx, flags);
+	return tx->traits & PS_TX_TRACKED ? send_found(tx, flags, start) : leave_locked(tx, flags);
 }
 
 static int commit_locked(struct perseas_tx *tx, ps_start_t start)
@@ -317,7 +325,8 @@ static int commit_locked(struct perseas_tx *tx, ps_start_t start)
 	return rc;
 }
 
-/* The same, which may be waited for later, by the token that it gets once it is sent. */
+/* Commits, and sets *token once the transaction is sent, so that the application can wait for it
+ * later. */
 static int commit_with_token(struct perseas_tx *tx, unsigned flags, struct perseas_token *token)
 {
 	const bool waits = !(flags & PERSEAS_NOWAIT);
@@ -325,7 +334,7 @@ static int commit_with_token(struct perseas_tx *tx, unsigned flags, struct perse
 	ps_start_t start = waits ? ps_timing_start(tx) : 0;
 	int rc = waits ? 0 : ps_collector_start(p);
 
-	/* While there is no memory to hold it back with, it is sent alone. */
+	/* If there is no memory for a group, the transaction is sent alone. */
 	if (!rc && !waits && p->options.gather_us && ps_gather_start(p))
 		flags |= PS_GATHERS;
 	if (!rc)
@@ -369,7 +378,7 @@ int perseas_commit_token(perseas_tx_t *tx, unsigned flags, struct perseas_token 
 	return rc;
 }
 
-/* Apart, so that a commit that waits needs no more of the stack. */
+/* A function of its own, so that a commit that waits has a smaller stack frame. */
 static __attribute__((noinline)) int commit_without_token(struct perseas_tx *tx, unsigned flags)
 {
 	struct perseas_token token;

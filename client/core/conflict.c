@@ -1,8 +1,8 @@
 /*
- * conflict.c - how long work that met a conflict waits before it is done again, and how often: one
- * rule for all languages, whose bindings call it in their loops. That a lock is free somebody says
- * (locks.c); that another conflict is over nobody does, so it is only tried a few times, and must
- * never be tried for ever.
+ * conflict.c - how long and how often work that met a conflict is retried: one rule for all
+ * languages, whose bindings call it in their loops. A thread is woken when a lock becomes free
+ * (locks.c), but not when another conflict is over. Such a conflict is retried a few times, never
+ * forever.
  */
 #include "serialization.h"
 
@@ -26,8 +26,8 @@ int perseas_retry_conflict(perseas_t *p, perseas_tx_t *tx, unsigned *tries)
 
 	if (rc)
 		return rc;
-	/* Its own thread changes it alone. */
-	if (tx && (tx->refused.is || !tx->open))
+	/* Reads tx without the lock: only its own thread changes these members. */
+	if (tx && (tx->refused.is_set || !tx->open))
 		return ps_retry_after(tx, 0);
 	if (*tries >= TRIES)
 		return PERSEAS_ECONFLICT;
@@ -37,6 +37,6 @@ int perseas_retry_conflict(perseas_t *p, perseas_tx_t *tx, unsigned *tries)
 	pause_ns = (uint64_t)FIRST_PAUSE_NS << (*tries)++;
 	if (tx)
 		return ps_retry_after(tx, pause_ns);
-	ps_apart_pause(p, pause_ns);
+	ps_pause_for(p, pause_ns);
 	return 0;
 }

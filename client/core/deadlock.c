@@ -1,5 +1,5 @@
 /*
- * deadlock.c - see deadlock.h. Called by a thread that is about to sleep. A transaction that gets
+ * deadlock.c - see deadlock.h. Called by threads that are about to sleep. A transaction that gets
  * its turn and its locks at once must touch nothing here.
  */
 #include "deadlock.h"
@@ -18,14 +18,14 @@ static struct {
 
 static atomic_uint handle_count;
 
-/* The number of blocked threads, by a hash of the thread. A thread counts itself before it reads
- * the counters of others: of two threads that wait for each other, the later reads the earlier. */
+/* Number of blocked threads, by a hash of the thread. A thread counts itself before it reads the
+ * counters of others: if two threads wait for each other, the later one sees the earlier one. */
 static atomic_uint blocked_count[SLOTS];
 
 /* --- handles --- */
 
-/* In a child of fork: its parent's handles are useless, and a thread that it does not have may hold
- * the lock. */
+/* Runs in a child of fork: the parent's handles are useless there, and a thread that the child does
+ * not have may hold the lock. */
 static void forget_handles(void)
 {
 	process.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -44,7 +44,7 @@ void ps_deadlock_add(struct perseas *p)
 
 	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&process.lock);
-	p->apart.next_handle = process.handles;
+	p->serialization.next_handle = process.handles;
 	process.handles = p;
 	atomic_fetch_add(&handle_count, 1);
 	pthread_mutex_unlock(&process.lock);
@@ -56,9 +56,9 @@ void ps_deadlock_remove(struct perseas *p)
 
 	pthread_mutex_lock(&process.lock);
 	for (link = &process.handles; *link && *link != p;)
-		link = &(*link)->apart.next_handle;
+		link = &(*link)->serialization.next_handle;
 	if (*link) {
-		*link = p->apart.next_handle;
+		*link = p->serialization.next_handle;
 		atomic_fetch_sub(&handle_count, 1);
 	}
 	pthread_mutex_unlock(&process.lock);
@@ -76,14 +76,14 @@ void ps_deadlock_enter(struct perseas *p, struct ps_blocked *b)
 	ps_assert_locked(p);
 	b->p = p;
 	b->thread = ps_thread(p);
-	b->next = p->apart.blocked;
-	p->apart.blocked = b;
+	b->next = p->serialization.blocked;
+	p->serialization.blocked = b;
 	atomic_fetch_add(slot_of(b->thread), 1);
 }
 
 void ps_deadlock_leave(struct ps_blocked *b)
 {
-	struct ps_blocked **link = &b->p->apart.blocked;
+	struct ps_blocked **link = &b->p->serialization.blocked;
 
 	ps_assert_locked(b->p);
 	while (*link != b)
@@ -95,11 +95,12 @@ void ps_deadlock_leave(struct ps_blocked *b)
 /* --- the search --- */
 
 struct search {
-	uintptr_t thread;           /* where a cycle begins and ends */
-	struct ps_blocked *pending; /* reached, and its blockers not yet visited */
+	uintptr_t thread;           /* the thread at which a cycle begins and ends */
+	struct ps_blocked *pending; /* list of threads that were reached and not yet expanded */
 };
 
-/* Also returns true for a thread whose hash is that of a blocked one. */
+/* Returns true if the thread may be blocked. A blocked thread with the same hash also makes it
+ * true. */
 static bool may_be_blocked(void *unused, uintptr_t thread)
 {
 	(void)unused;
@@ -112,8 +113,8 @@ static bool reach(void *arg, uintptr_t thread)
 
 	if (thread == s->thread)
 		return true;
-	for (const struct perseas *p = process.handles; p; p = p->apart.next_handle) {
-		for (struct ps_blocked *b = p->apart.blocked; b; b = b->next) {
+	for (const struct perseas *p = process.handles; p; p = p->serialization.next_handle) {
+		for (struct ps_blocked *b = p->serialization.blocked; b; b = b->next) {
 			if (b->thread != thread || b->is_reached)
 				continue;
 			b->is_reached = true;
@@ -124,15 +125,16 @@ static bool reach(void *arg, uintptr_t thread)
 	return false;
 }
 
-/* The caller holds the locks of all handles. */
+/* Returns true if the thread of `from` waits, directly or not, for itself. Caller holds the locks
+ * of all handles. */
 static bool leads_back(const struct ps_blocked *from)
 {
 	struct search search = { from->thread, NULL };
 	const struct ps_visit visit = { reach, &search };
 	bool found;
 
-	for (const struct perseas *p = process.handles; p; p = p->apart.next_handle)
-		for (struct ps_blocked *b = p->apart.blocked; b; b = b->next)
+	for (const struct perseas *p = process.handles; p; p = p->serialization.next_handle)
+		for (struct ps_blocked *b = p->serialization.blocked; b; b = b->next)
 			b->is_reached = false;
 	found = from->ops->visit_blockers(from, &visit);
 	while (!found && search.pending) {
@@ -154,10 +156,12 @@ bool ps_deadlock_closes(struct ps_blocked *b)
 		return false;
 	pthread_mutex_unlock(&p->lock);
 	pthread_mutex_lock(&process.lock);
-	for (struct perseas *other = process.handles; other; other = other->apart.next_handle)
+	for (struct perseas *other = process.handles; other;
+	     other = other->serialization.next_handle)
 		ps_lock(other);
 	closes = b->ops->must_wait(b) && leads_back(b);
-	for (struct perseas *other = process.handles; other; other = other->apart.next_handle)
+	for (struct perseas *other = process.handles; other;
+	     other = other->serialization.next_handle)
 		if (other != p)
 			pthread_mutex_unlock(&other->lock);
 	pthread_mutex_unlock(&process.lock);

@@ -1,7 +1,7 @@
 /*
- * deferred_stores.c - when deferred stores are made, and when they are over. The commit calls it
- * before it sends, and every end of a transaction after its bytes are posted or put back. It never
- * releases p->lock.
+ * deferred_stores.c - makes deferred stores, and ends them. A commit calls it before it sends, and
+ * every end of a transaction calls it after its bytes are posted or restored. It never releases
+ * p->lock.
  */
 #include "deferred_stores.h"
 
@@ -12,18 +12,18 @@ void ps_late_apply(struct perseas_tx *tx)
 	for (struct ps_late *late = tx->late; late; late = late->next)
 		late->ops->apply(late, tx);
 	assert(tx->length <= tx->capacity && tx->length <= ps_record_limit(tx->p->log_size));
-	tx->applied = true;
+	tx->deferred_applied = true;
 	ps_cover_unkeep(&tx->cover);
-	tx->kept = 0;
+	tx->deferred_count = 0;
 }
 
 void ps_late_end(struct perseas_tx *tx)
 {
 	for (struct ps_late *late = tx->late; late; late = late->next)
-		late->ops->end(late, tx->applied);
-	tx->applied = false;
+		late->ops->end(late, tx->deferred_applied);
+	tx->deferred_applied = false;
 	ps_cover_unkeep(&tx->cover);
-	tx->kept = 0;
+	tx->deferred_count = 0;
 	tx->room = tx->whole_room;
 }
 

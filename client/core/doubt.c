@@ -1,6 +1,6 @@
 /*
- * doubt.c - a commit for which too few mirrors answered in time. await.c and nowait.c find out;
- * from then on no transaction begins until W mirrors hold it (durable.c).
+ * doubt.c - puts a commit in doubt, for which too few mirrors answered in time. await.c and
+ * nowait.c detect that; no transaction begins until W mirrors hold the commit (durable.c).
  */
 #include "nowait.h"
 
@@ -10,7 +10,7 @@
 
 void ps_doubt(struct perseas *p, uint64_t seq, uint64_t now)
 {
-	/* Commits that are gathered would otherwise wait until the doubt is over, or for ever. */
+	/* Otherwise gathered commits would wait until the doubt is over, possibly forever. */
 	ps_gather_post(p);
 	if (!p->commit.in_doubt) {
 		p->commit.doubt_at = now;

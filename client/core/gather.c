@@ -1,8 +1,9 @@
 /*
- * gather.c - see gather.h. What is held is kept in lines of 64 bytes, each with what it was before
- * the first transaction and what it is after the last: so one more transaction costs no more the
- * more there are. commit.c adds transactions, and whoever must not wait behind them posts them. It
- * never reads what a transaction left in memory after its commit: a later one may change that.
+ * gather.c - group commit; see gather.h. The group is a set of lines of 64 bytes, each with its
+ * contents before the first transaction and after the last: so adding a transaction does not cost
+ * more the more the group has. commit.c adds transactions; functions that must not wait behind the
+ * group post it. Memory that a transaction left behind is never read after its commit, since a
+ * later one may change it.
  */
 #include "gather.h"
 
@@ -21,7 +22,7 @@ enum {
 	LINE = PS_GATHER_LINE,
 	LINES_MAX = PS_GATHER_LINES,
 	PLACES = PS_GATHER_PLACES,
-	/* In the record and in the ring, beside the bytes, which are in both. */
+	/* Space per entry besides its bytes, which are in both record and ring. */
 	ENTRY = sizeof(struct ps_range) + 7,
 	PIECE = ENTRY + sizeof(struct ps_write),
 	HEADS = sizeof(struct ps_record) + sizeof(struct ps_entry) + sizeof(struct ps_write) + 16 +
@@ -35,17 +36,18 @@ static uint64_t entry_length(uint64_t pieces, uint64_t bytes)
 	return ps_align64(HEADS + pieces * PIECE + 2 * bytes);
 }
 
-/* A transaction can bring no more than this. */
+/* Returns an upper bound for the entries that the transaction adds. */
 static uint64_t pieces_of(const struct perseas_tx *tx)
 {
-	const uint64_t ranges = (uint64_t)tx->ranges + tx->kept;
+	const uint64_t ranges = (uint64_t)tx->ranges + tx->deferred_count;
 
-	return 2 * ranges + (tx->cover.bytes + (uint64_t)tx->kept * PS_LATE_LENGTH) / LINE;
+	return 2 * ranges +
+	       (tx->cover.bytes + (uint64_t)tx->deferred_count * PS_LATE_LENGTH) / LINE;
 }
 
 static uint64_t bytes_of(const struct perseas_tx *tx)
 {
-	return tx->cover.bytes + (uint64_t)tx->kept * PS_LATE_LENGTH;
+	return tx->cover.bytes + (uint64_t)tx->deferred_count * PS_LATE_LENGTH;
 }
 
 static bool fits(const struct ps_gather *g, uint64_t pieces, uint64_t bytes)
@@ -77,14 +79,14 @@ uint64_t ps_gather_length(const struct perseas_tx *tx)
 	return entry_length(g->pieces + pieces_of(tx), g->bytes + bytes_of(tx));
 }
 
-/* --- its beginning and end --- */
+/* --- begin and end --- */
 
 static uint64_t lowest(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* Doubt, and what may be lost in flush_within_ms, count from the commit. */
+/* Doubt and flush_within_ms count from the commit, so the hold takes at most half of either. */
 static uint64_t hold_ns(const struct perseas_options *o)
 {
 	const uint64_t asked = (uint64_t)o->gather_us * 1000;
@@ -102,7 +104,8 @@ bool ps_gather_start(struct perseas *p)
 	if (g)
 		return true;
 	ps_assert_locked(p);
-	/* Room for every chain that may come of it: links that need none now may be the last. */
+	/* Room for a chain of any group, even if transactions go through the ring now: that may
+	 * have changed when the group is posted. */
 	if (ps_commit_grow(p, LINES_MAX + 1))
 		return false;
 	limit = lowest(p->options.gather_bytes, p->commit.ring.size / 4);
@@ -138,7 +141,7 @@ uint64_t ps_gather_due(const struct perseas *p)
 	return p->commit.gathering ? p->commit.gather->due : PS_NEVER;
 }
 
-/* --- a transaction is added --- */
+/* --- adding a transaction --- */
 
 static unsigned find_line(struct ps_gather *g, uint32_t segment, uint64_t number)
 {
@@ -169,7 +172,8 @@ static unsigned count_bits(uint64_t bits)
 	return count;
 }
 
-/* Bytes of one line: what they were counts if none before changed them. */
+/* Adds bytes of one line. Their before-image counts only where no earlier transaction of the group
+ * changed them. */
 static void add_piece(struct ps_gather *g, uint32_t segment, uint64_t offset, unsigned length,
                       const uint8_t *before, const uint8_t *after)
 {
@@ -206,7 +210,8 @@ static void add_range(struct ps_gather *g, const struct ps_range *range, const u
 	}
 }
 
-/* All that it declared, as it is now. Where there is a shadow, that has what is to be sent. */
+/* Adds all declared ranges with their present contents; a shadow, if there is one, has what must be
+ * sent. */
 static void add_ranges(struct ps_gather *g, const struct perseas_tx *tx)
 {
 	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record), tx->record + tx->length,
@@ -227,7 +232,8 @@ void ps_gather_add(struct perseas_tx *tx)
 	struct perseas *p = tx->p;
 	struct ps_gather *g = p->commit.gather;
 
-	/* Whoever begins one of these has posted what was held, and nothing joins it meanwhile. */
+	/* A thread that sets one of these posts the group first, and no transaction joins until it
+	 * is cleared. */
 	assert(!p->gate && !p->renewing && !p->commit.in_doubt);
 	if (p->options.flags & PS_SHADOWED)
 		ps_shadow_take(tx);
@@ -238,30 +244,32 @@ void ps_gather_add(struct perseas_tx *tx)
 	g->declared += tx->cover.bytes;
 	add_ranges(g, tx);
 	assert(fits(g, g->pieces, g->bytes));
-	/* No mirror that comes back may count on what will be overwritten. */
+	/* A mirror that comes back must not be replayed from entries that the group will
+	 * overwrite. */
 	ps_ring_reserve(&p->commit.ring, entry_length(g->pieces, g->bytes));
 	p->commit.stat.gathered++;
 	if (g->added_at >= g->due)
 		ps_gather_send(p);
 }
 
-/* --- it is posted --- */
+/* --- posting --- */
 
-/* Bytes that the record has so far, and where its last entry began. */
+/* The record as it is being built. */
 struct growing {
 	uint8_t *end;
 	struct ps_range *last;
 	unsigned count;
 };
 
-/* Ends the last entry: padding is zeros. */
+/* Ends the last entry. The padding must be zero. */
 static void pad(struct growing *to)
 {
 	while ((uintptr_t)to->end % 8)
 		*to->end++ = 0;
 }
 
-/* `length` bytes of a line, from `from` on: an entry, or more of the last one. */
+/* Appends `length` bytes of a line, from offset `from` in it: as a new entry, or to the last
+ * one. */
 static void put_run(struct ps_gather *g, struct growing *to, unsigned at, unsigned from,
                     unsigned length)
 {
@@ -269,7 +277,7 @@ static void put_run(struct ps_gather *g, struct growing *to, unsigned at, unsign
 	const uint64_t offset = line->number * LINE + from, after = (uintptr_t)g->after[at] + from;
 	struct ps_span *span = &g->spans[to->count];
 
-	/* The last one ends with the line before, then. */
+	/* The last entry then ended at the end of the line before. */
 	if (to->count && to->last->segment == line->segment &&
 	    to->last->offset + to->last->length == offset) {
 		assert(span[-1].end == after);
@@ -330,8 +338,8 @@ static void empty(struct ps_gather *g)
 	g->bytes = g->declared = 0;
 }
 
-/* If nobody posted it in time, as when this process was stopped, mirrors could complete nothing
- * meanwhile: what is posted now has as long as if it had been posted when it was due. */
+/* If the group is posted late, for example because this process was stopped, mirrors could not
+ * complete it in time. Counts its age as if it had been posted when it was due. */
 static void give_time(struct perseas *p)
 {
 	const struct ps_gather *g = p->commit.gather;

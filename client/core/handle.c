@@ -1,6 +1,6 @@
 /*
  * handle.c - makes and frees a handle, and checks its options. Opens and standbys call it; nothing
- * else of this room does.
+ * else in this room does.
  */
 #include "handle.h"
 
@@ -76,7 +76,7 @@ static int fill_options(struct perseas_options *o, const struct perseas_options 
 		memcpy(o, given, given->size);
 	}
 	o->size = sizeof(*o);
-	/* The env has copied them. */
+	/* The env has copied the names of the TLS files. */
 	o->tls_cert = o->tls_key = o->tls_ca = o->tls_crl = NULL;
 	if (!o->log_size)
 		o->log_size = (uint64_t)16 << 20;
@@ -174,8 +174,8 @@ static int fill_names(struct perseas *p, const char *store, const char *mirrors,
 	return rc ? rc : ps_handle_name_mirrors(p, named->list, addresses, count, error);
 }
 
-/* Returns how long what was sent may stay unacknowledged. A short limit leaves the kernel the time
- * to send a lost packet again; 0: the limit that sockets have. */
+/* Returns how long sent data may stay unacknowledged; 0: the sockets' default limit. Even a short
+ * limit leaves the kernel time to resend a lost packet. */
 static uint32_t unarrived_ms(uint32_t mirror_timeout_ms)
 {
 	enum { LEAST_MS = 2000, MOST_MS = 10000 };
@@ -202,9 +202,9 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->commit.line.changed, &attr);
-	pthread_cond_init(&p->apart.changed, &attr);
+	pthread_cond_init(&p->serialization.changed, &attr);
 	pthread_condattr_destroy(&attr);
-	ps_serial_init(p);
+	ps_serialization_init(p);
 	ps_deadlock_add(p);
 	if (fill_options(&p->options, options, error) || fill_names(p, store, mirrors, error)) {
 		ps_handle_free(p);
@@ -216,7 +216,7 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		ps_handle_free(p);
 		return NULL;
 	}
-	/* Enough for a commit of one range; so publishing cannot fail for want of it. */
+	/* Enough for a commit of one range, so that publishing cannot run out of memory. */
 	p->commit.writes_max = 64;
 	p->commit.writes = calloc(p->commit.writes_max, sizeof(*p->commit.writes));
 	if (!p->commit.writes) {
@@ -236,7 +236,7 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 	return p;
 }
 
-/* Its memory is the application's from now on. */
+/* Leaves the segment's memory to the application. */
 static void leave(struct ps_segment *segment)
 {
 	const uint64_t pages = (segment->size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
@@ -281,7 +281,7 @@ void ps_handle_free(struct perseas *p)
 	ps_shadow_end(p);
 	if (p->opening.named.lookup)
 		p->env->ops->list_drop(p->opening.named.lookup);
-	/* Before the ring, of which it may have registered something. */
+	/* Frees the env before the ring, whose memory its devices may have registered. */
 	p->env->ops->free(p->env);
 	ps_line_free(p);
 	ps_locks_free(p);
@@ -302,7 +302,7 @@ void ps_handle_free(struct perseas *p)
 	free(p->commit.events);
 	free(p->report.text);
 	pthread_cond_destroy(&p->commit.line.changed);
-	pthread_cond_destroy(&p->apart.changed);
+	pthread_cond_destroy(&p->serialization.changed);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }

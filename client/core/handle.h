@@ -1,10 +1,11 @@
 /*
- * handle.h - what a handle is made of, for the files of the library.
+ * handle.h - struct perseas, the handle, and struct perseas_tx, the transaction.
  *
- * Locks: `lock` guards everything that commits touch, and is never held across a call that
- * blocks. Work that talks to mirrors outside the data path (open, map, publish, the
- * keeper) is serialised by `admin`, a flag rather than a lock since such work sleeps; work that
- * also needs the links for itself raises `gate`, which holds commits back.
+ * Locks: `lock` guards everything that commits touch, and no thread holds it across a call that
+ * blocks. Work that talks to mirrors outside the data path (open, map, publish, the keeper) is
+ * serialized by `admin`, a flag rather than a lock because such work sleeps. "Exclusive" work needs
+ * the links for itself: it has admin, has raised `gate`, which holds commits back, and has waited
+ * until nothing is in flight.
  */
 #ifndef PERSEAS_CLIENT_HANDLE_H
 #define PERSEAS_CLIENT_HANDLE_H
@@ -14,11 +15,12 @@
 #include "env.h"
 #include "error.h"
 #include "fabric.h"
-#include "wait_line.h"
+#include "mirror_struct.h"
 #include "ring.h"
 #include "section.h"
 #include "unwaited.h"
 #include "upkeep.h"
+#include "wait_line.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/image/image.h"
 #include "../../proto/control/judge.h"
@@ -34,373 +36,214 @@ struct ps_segment {
 	uint32_t id;
 	char name[PS_NAME_MAX + 1];
 	uint64_t size;
-	uint64_t address;              /* where every owner maps it, as the store has it recorded */
-	uint64_t born;                 /* seq that published it, 0: none yet */
-	uint8_t random_id[PS_ID_SIZE]; /* drawn when it was added; zeros: that was at level 0 */
-	uint8_t *base;   /* mapped here, at `address` or where the application asked; else NULL */
-	uint64_t left;   /* seq when it was last unmapped here */
-	uint8_t *shadow; /* its committed contents, where that is asked for (shadow.h); else NULL */
-	uint64_t *unlike; /* with it: pages that may differ, a bit for each; NULL: any may */
-	bool lacks;       /* with it: some of it may have been missing at the last look */
-	unsigned pins;    /* heaps that rely on it: it is not unmapped */
+	uint64_t address;              /* where the store records it: the default for every owner */
+	uint64_t born;                 /* the seq that published the segment; 0: not published */
+	uint8_t random_id[PS_ID_SIZE]; /* drawn when the segment was added; all zero at level 0 */
+	/* Where it is mapped here: `address`, or the application's choice; NULL: not mapped. */
+	uint8_t *base;
+	uint64_t left; /* the seq at which this handle last unmapped it */
+	/* Copy of the committed contents (shadow.h); NULL: the options ask for none. */
+	uint8_t *shadow;
+	/* With a shadow: a bit for each page that may differ from it. NULL: any page may. */
+	uint64_t *may_differ;
+	bool has_missing; /* with a shadow: pages of it were missing at the last look (demand.h) */
+	unsigned pins;    /* heaps in the segment: while it is above 0, no unmap */
 	bool is_retained; /* its memory outlives the handle (perseas_retain) */
-	/* Addresses behind it and its parts that are kept for what it grows by; of none: 0 bytes.
-	 * */
+	/* Address range reserved right behind the segment and its parts, into which it grows. */
 	uint8_t *spare;
 	uint64_t spare_size;
 };
 
-/* The mapped segments by address, for set_range. Never changed once it is seen: a change makes
- * a new one, and the old ones are kept until the handle is closed. */
+/* The mapped segments, sorted by address, for set_range and for translating pointers. Immutable
+ * once published: a change publishes a new layout. Old ones stay until the handle is closed, since
+ * threads may still read them. */
 struct ps_layout {
 	struct ps_layout *older;
 	unsigned count;
-	uint8_t by_record[PS_SEGMENTS_MAX]; /* places among `segments`, by recorded address */
+	uint8_t by_recorded[PS_SEGMENTS_MAX]; /* indexes of `segments`, sorted by `recorded` */
 	struct ps_extent_of {
-		uint64_t start, end;   /* here */
-		uint32_t segment;      /* id */
-		bool published, usual; /* usual: it is published, and all of it is here */
-		bool goes_on;          /* it is a part behind the extent before (grown_segment.h) */
-		uint64_t recorded;     /* where `start` is recorded */
+		uint64_t start, end; /* addresses in this process, end excluded */
+		uint32_t segment;    /* the segment's id */
+		/* Usual: published, and no page is missing, so set_range need not look further. */
+		bool published, usual;
+		/* Continues the extent before it: it is the next part of a grown segment. */
+		bool goes_on;
+		uint64_t recorded; /* the address that the store records for `start` */
 	} segments[];
 };
 
-/* Where a mirror's image stands in history. */
-struct ps_standing {
-	uint64_t epoch, seq, next, last;
-	int index; /* the slot that counts */
-};
-
-struct perseas;
-struct ps_mirror;
-struct ps_due;
-
-/* What an attempt to open knows about a mirror. */
-struct ps_found {
-	int code;                /* 0: it has the store; else PERSEAS_E… */
-	struct ps_error error;   /* with code */
-	Perseas__Header *header; /* as it was told last */
-	struct ps_standing at;
-	bool spared;     /* it was not asked, since it was silent before */
-	bool live;       /* it has a live owner */
-	char owner[128]; /* where that owner is */
-	bool claimed;
-	bool counts;    /* towards R */
-	bool candidate; /* its state may be chosen */
-	bool good;      /* holds the chosen state under this epoch */
-	bool broke;     /* its session broke while it was adopted on, or mended */
-	bool listed;    /* a roster lists its image, or the one it was loaded from */
-};
-
-/*
- * Who takes an answer that nobody waits for (due.h): it may keep *reply, and then sets it to NULL.
- * *reply is NULL where the connection is over before the answer, and `why` says so. It only takes
- * note, and disconnects nobody: whoever takes answers may be at work with any mirror. Admin.
- */
-typedef void ps_taker(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
-                      Perseas__Reply **reply, const struct ps_error *why);
-
-enum { PS_DUE_MAX = 6 }; /* of one mirror */
-
-struct ps_due {
-	ps_taker *take;
-	void *arg;
-	uint64_t ticket; /* the taker's: what was asked */
-};
-
-/* The answers that a mirror owes, and that no thread waits for, the oldest first. */
-struct ps_dues {
-	unsigned count;
-	struct ps_due list[PS_DUE_MAX];
-	uint64_t asked_at; /* when the oldest was asked for */
-	uint64_t answer_by;
-};
-
-/* Calls of perseas_confirm, by their numbers, over the present session; 0: none. */
-struct ps_mirror_confirm {
-	uint64_t asked;     /* the last call that the mirror was asked for */
-	uint64_t confirmed; /* the last call that its answers count for; with the lock */
-};
-
-/* Which of a mirror's images this owner has written to. */
-struct ps_own_image {
-	uint64_t live_epoch; /* under which an image of the mirror was LIVE last, and its id: */
-	uint8_t live_id[PS_ID_SIZE];
-	/* Epochs whose slot this owner wrote, or may have written, to the present image. */
-	uint64_t wrote[2];
-};
-
-/* When to connect to a mirror that is DOWN again. */
-struct ps_retry {
-	uint64_t at;
-	uint64_t delay;
-};
-
-/* Of the control connection and the data path to a mirror (session.c). */
-enum ps_session_state {
-	PS_SESSION_NONE,
-	PS_SESSION_ASKING,    /* connecting, or connected, and asked what it has */
-	PS_SESSION_CLAIMING,  /* it has what it should, and is asked for the claim */
-	PS_SESSION_ATTACHING, /* the claim is granted, and the data path is being connected */
-	PS_SESSION_PREPARING, /* and the image is made ready for what it lacks */
-	PS_SESSION_UP,
-};
-
-struct ps_session {
-	enum ps_session_state state;
-	uint64_t until;   /* ASKING, CLAIMING and PREPARING: its answer must be there by then */
-	uint64_t comings; /* PREPARING: the handle's when it was told of its segments */
-	Perseas__Reply *granted; /* ATTACHING and PREPARING: the answer to the claim, or NULL */
-};
-
-/* A data path that is being connected. */
-struct ps_attaching {
-	unsigned tried; /* fabrics that did not work */
-	uint64_t until; /* this one must be up by then */
-};
-
-/* From a detour to the best fabric (detour.c). */
-struct ps_way_back {
-	uint64_t at; /* when that is asked for next */
-	uint64_t delay;
-	uint32_t port; /* of the grant; 0: there is no way back before the next grant */
-	uint8_t token[PS_ID_SIZE];
-	const struct ps_fabric *fabric; /* whose way back is asked for */
-	struct ps_link *asking;         /* NULL: it is not being asked */
-	uint64_t until;                 /* it must answer by then */
-	unsigned breaks; /* of links over the best fabric, each within a minute of the one before */
-	uint64_t broke_at;
-};
-
-/* A second connection, which ends with this process even while its memory is freed (lifeline.h). */
-struct ps_lifeline {
-	bool wanted;               /* the session's data path shares no memory: */
-	uint8_t token[PS_ID_SIZE]; /* this is the session's */
-	uint64_t begin_at;         /* when to ask for it; 0: it is not to be asked for */
-	struct ps_control *control;
-	uint64_t until; /* then the mirror must have answered */
-	bool settled;   /* it has, or has not in time */
-};
-
-/* When commits wait for the copy that goes on (pace.h). */
-struct ps_copy_wait {
-	uint64_t until;     /* they wait until then, if they do */
-	uint64_t run_until; /* and run from there until then */
-	uint64_t acked;     /* what the mirror had acknowledged when they began to wait last */
-};
-
-/* Whole copies to a mirror that broke, since the last one that ended. With the lock. */
-struct ps_broken_copies {
-	unsigned count;
-	uint64_t bytes;    /* that they copied in vain, together */
-	uint64_t rate;     /* bytes of transactions a second, during the last of them */
-	uint64_t broke_at; /* when the last of them did */
-	uint64_t pause;    /* ns from then to the next one, if commits end without the mirror */
-	uint64_t begun_at,
-		begun_in; /* the copy that goes on: when, and at which byte of the ring */
-	struct ps_copy_wait wait;
-	uint64_t waited; /* commits that waited for one of these copies, or for that one */
-};
-
-struct ps_mirror {
-	struct ps_address address;
-	enum perseas_mirror_state state;
-	struct ps_control *control;
-	uint8_t daemon[PS_ID_SIZE]; /* the identity of the daemon that answers on `control`; all
-	                               zero: it told none */
-	uint8_t shown[PS_ID_SIZE];  /* the image of the store that it told of last there; all zero:
-	                               it told of none */
-	struct ps_session session;  /* once the store is open */
-	struct ps_lifeline lifeline;
-	struct ps_attaching attaching;
-	struct ps_dues dues;
-	struct ps_mirror_confirm confirm;
-	uint64_t told;             /* the round of the rosters that it was told last (telling.c) */
-	uint8_t order[PS_ID_SIZE]; /* that it passed on last; all zero: none (orders.c) */
-	const struct ps_fabric *fabric;
-	struct ps_link *link; /* NULL: not connected */
-	bool active;          /* the link takes transactions: LIVE or REPLAYING */
-	bool known;           /* a roster lists it: as the image that image_id names */
-	uint8_t image_id[PS_ID_SIZE];
-	unsigned slot;        /* index of the slot that counts once all that was posted is there */
-	uint64_t posted;      /* seq of the last transaction posted */
-	uint64_t acked;       /* seq of the last one completed; also while the mirror is down */
-	unsigned outstanding; /* chains posted and not completed */
-	unsigned bulk;        /* completions until that of a resync's chunk is among them; 0:
-	                         none is under way */
-	bool votes;           /* the roster lists it: its acknowledgements count */
-	bool loaded;          /* from a spill, and its own id is not yet recorded */
-	uint8_t loaded_id[PS_ID_SIZE]; /* its own id, if it was loaded so */
-	bool added;                    /* it was not given: the roster has its address */
-	bool joins;                    /* a change of the roster brings it in: no vote yet */
-	bool warm;                     /* a standby connected to it, and claimed nothing */
-	bool silent;                   /* whoever waited before this open had no answer from it */
-	struct ps_retry retry;         /* DOWN */
-	struct ps_broken_copies broken;
-	struct ps_own_image own;
-	bool denied;    /* its access rules refused this owner's last claim */
-	bool unarrived; /* its last link was PS_LINK_LOST, and this one acknowledged nothing yet */
-	bool lost_memory;  /* as it answered to the last claim: it is to be made anew */
-	uint64_t paced_at; /* when a commit waited last for it to keep up */
-	uint64_t stuck_at, stuck_acked; /* in the way since then, with this acknowledged; 0: not */
-	char trouble[256];
-	char detour[256];            /* why the link is not over the best fabric, "" when it is */
-	struct ps_way_back way_back; /* with `detour` */
-	struct ps_found found;
-};
-
-/* How far an attempt to have the store, or to make it, has come (attempt.c). */
+/* How far an attempt to open or create the store has come (attempt.c). */
 enum ps_attempt_step {
 	PS_ATTEMPT_NONE,
-	PS_ATTEMPT_PROBED,     /* the mirrors told what they have */
-	PS_ATTEMPT_MADE,       /* the store was made, and the mirrors must be asked again */
-	PS_ATTEMPT_JUDGED,     /* which store is meant is known, and its rosters */
-	PS_ATTEMPT_CLAIMED,    /* all that have it were asked for a claim */
-	PS_ATTEMPT_CHOSEN,     /* the newest state of R is known */
-	PS_ATTEMPT_CONFIRMED,  /* those that it was chosen from are still claimed */
-	PS_ATTEMPT_ADOPTED,    /* W hold it as this owner's */
-	PS_ATTEMPT_OPEN,       /* and are still claimed */
+	PS_ATTEMPT_PROBED,     /* the mirrors have answered what they have */
+	PS_ATTEMPT_MADE,       /* the store was created: ask the mirrors again */
+	PS_ATTEMPT_JUDGED,     /* the store and its rosters are known */
+	PS_ATTEMPT_CLAIMED,    /* every mirror that has the store was asked for a claim */
+	PS_ATTEMPT_CHOSEN,     /* the newest state among R claimed mirrors is known */
+	PS_ATTEMPT_CONFIRMED,  /* the mirrors that determined that state still hold the claim */
+	PS_ATTEMPT_ADOPTED,    /* W mirrors hold the state under this owner's epoch */
+	PS_ATTEMPT_OPEN,       /* these W mirrors still hold the claim: the store is open */
 	PS_ATTEMPT_SUPERSEDED, /* another owner has the store, for good */
 };
 
-/* The list of mirrors, while the mirrors are those that its name stood for before (env_list.c). */
+/* The caller's list of mirrors, while its name is still being looked up and the open uses the
+ * mirrors that the name stood for before (env_list.c). */
 struct ps_named_list {
-	struct ps_list_lookup *lookup; /* of the name; NULL: the mirrors are those of the list */
-	const char *list;              /* the caller's */
-	uint32_t limit_ms;             /* of the lookup, */
-	uint64_t until;                /* which ends it then */
+	struct ps_list_lookup *lookup; /* NULL: not needed, or it has ended */
+	const char *list;              /* as the caller of open gave it */
+	uint32_t limit_ms;             /* how long the lookup may take */
+	uint64_t until;                /* when the lookup times out */
 };
 
-/* While perseas_open is at work one thread has the handle, and tries until its time is up. A
- * renewal uses the step, the epoch and the state, with admin. */
+/* The state of perseas_open. Until it returns, one thread has the handle to itself. A renewal uses
+ * `step`, `above` and `chosen`, too; it has admin. */
 struct ps_opening {
 	enum ps_attempt_step step;
-	uint64_t until;            /* its time is over then; 0: the store is open */
-	uint64_t above;            /* CLAIMED and later: the epoch that it claimed above */
-	struct ps_standing chosen; /* CHOSEN and later */
-	uint64_t accepted_as;      /* the epoch under which an attempt adopted its state */
-	bool unanswered;           /* a claim was sent, and its answer did not come */
-	bool rivals;               /* others claimed the store meanwhile */
-	bool cancelled;            /* it took back a change of the roster that another began */
-	bool warm;                 /* a standby looked before, and saw no owner */
+	uint64_t until; /* when the open times out; 0: the store is open */
+	/* From CLAIMED on: the highest epoch seen before; the claim asks for the next one. */
+	uint64_t above;
+	struct ps_standing chosen; /* from CHOSEN on: the state that was chosen */
+	/* The epoch under which an earlier attempt adopted the state that the operator accepted
+	 * (options.accept_epoch). */
+	uint64_t accepted_as;
+	bool unanswered; /* a claim was sent and never answered */
+	bool rivals;     /* other owners claimed the store during this open */
+	bool cancelled;  /* it took back a roster change that another owner had begun */
+	bool warm;       /* a standby has already checked that the store has no owner */
 	struct ps_named_list named;
 };
 
-/* What commits touch, with the lock. */
+/* Everything that commits touch. Guarded by p->lock. */
 struct ps_commit {
-	uint64_t seq;      /* last posted */
-	uint64_t next;     /* log position after it */
-	uint64_t last;     /* its record's */
-	uint64_t lap;      /* log position where its present lap began */
-	uint64_t in_doubt; /* seq that a commit gave up waiting for; 0: none */
-	uint64_t doubt_at; /* when the first commit gave up */
-	uint64_t durable;  /* W mirrors hold, or held, all up to this (nowait.h) */
+	uint64_t seq;  /* the last transaction posted */
+	uint64_t next; /* log position of the next record */
+	uint64_t last; /* log position of the last record */
+	uint64_t lap;  /* log position where the present lap of the log began */
+	/* The last seq in doubt: a commit timed out waiting for W mirrors; 0: none. */
+	uint64_t in_doubt;
+	uint64_t doubt_at; /* when the first commit in doubt timed out */
+	/* The last seq that W mirrors are known to hold, or to have held. It never decreases
+	 * (nowait.h). */
+	uint64_t durable;
 	struct ps_unwaited unwaited;
 	struct ps_wait_line line;
-	uint32_t fenced;         /* the mirrors that promised another owner, a bit for each */
-	bool staged;             /* transactions go through the ring */
-	struct ps_ring ring;     /* these, when they do */
-	struct ps_slot slot;     /* what is sent when nothing is staged */
-	struct ps_write *writes; /* writes_max of them, for the chain that is being made */
+	uint32_t fenced; /* mirrors that have promised another owner, a bit for each */
+	/* Transactions go through the ring; else fabrics copy them straight from memory. */
+	bool staged;
+	struct ps_ring ring;     /* copies of sent transactions, if `staged` */
+	struct ps_slot slot;     /* the commit slot as it was sent last */
+	struct ps_write *writes; /* array of writes_max writes, in which a chain is built */
 	unsigned writes_max;
-	bool gathering; /* a group of commits is held back, to be sent as one (gather.h) */
-	struct ps_gather *gather; /* the group; NULL: there never was one */
+	bool gathering; /* the group `gather` has commits that are not posted yet (gather.h) */
+	struct ps_gather *gather; /* the group; NULL until the first commit is gathered */
 	struct perseas_tx *open_list, *free_list, *all_list;
-	struct perseas_tx *tracking; /* the tracked transaction, which is open alone, or NULL */
-	struct perseas_stat stat;    /* counters only */
-	struct ps_events *events;    /* to be told; NULL: nobody wants to know */
-	uint32_t untimed;            /* transactions to begin before one is timed (timing.h) */
-	uint64_t dice;               /* of how many these are */
-	struct ps_latency latency;   /* of commits */
+	struct perseas_tx *tracking; /* the open tracked transaction, or NULL (track.h) */
+	struct perseas_stat stat;    /* counters only; perseas_stat fills in the rest */
+	struct ps_events *events;    /* events to deliver; NULL: the application asked for none */
+	/* So many transactions begin untimed before the next timed one (timing.h). */
+	uint32_t untimed;
+	uint64_t dice;             /* state of the random numbers that choose `untimed` */
+	struct ps_latency latency; /* histogram of commit latencies */
 };
 
 struct ps_lock;
 
-/* Who waits for a SERIAL transaction's turn. */
-struct ps_queued {
+/* A thread that waits for its turn to run a SERIAL transaction. */
+struct ps_turn_waiter {
 	struct ps_blocked blocked;
-	struct ps_queued *next;
+	struct ps_turn_waiter *next;
 	bool came;
 };
 
-/* How transactions are kept apart, with the lock (turn.c, locks.c). */
-struct ps_apart {
-	bool taken;                      /* it is the turn of a SERIAL transaction, */
-	uintptr_t thread;                /* which this thread began */
-	struct ps_queued *first, **last; /* those that wait for theirs */
-	struct ps_lock **locks;     /* those that are held or wanted, by key; NULL: none ever was */
-	uint64_t ages;              /* transactions that had locks so far */
-	struct ps_blocked *blocked; /* threads that wait for a turn, or a lock */
-	pthread_cond_t changed;     /* they are to look again */
-	struct perseas *next_handle; /* of the process (deadlock.c) */
-	pid_t process;               /* whose handle it is */
+/* How transactions are serialized (turn.c, locks.c). Guarded by p->lock. */
+struct ps_serialization {
+	bool taken;                           /* a SERIAL transaction has the turn */
+	uintptr_t thread;                     /* the thread that has the turn, if `taken` */
+	struct ps_turn_waiter *first, **last; /* queue of the threads that wait for a turn */
+	/* Hash table of locks that are held or wanted; NULL until the first lock. */
+	struct ps_lock **locks;
+	/* Counts transactions that asked for a lock: the source of tx->age. */
+	uint64_t ages;
+	struct ps_blocked *blocked;  /* list of the threads that wait for a turn or a lock */
+	pthread_cond_t changed;      /* signaled when a blocked thread should check again */
+	struct perseas *next_handle; /* list of all handles of the process (deadlock.c) */
+	/* The process that opened the handle: a child of fork must not wait. */
+	pid_t process;
 };
 
 struct perseas {
-	/* What lives as long as the handle, and stays as it is once the store is open. */
+	/* These members live as long as the handle, and are constant once the store is open. */
 	struct ps_env *env;
 	char store[PS_NAME_MAX + 1];
-	struct perseas_options options; /* no zeros: defaults are filled in */
+	struct perseas_options options; /* defaults are filled in: 0 never means "default" here */
 	uint8_t store_id[PS_ID_SIZE];
-	/* Of a store of level 1, or that is being raised to it; with admin. Else undefined. */
+	/* The store's key, at level 1 or while the store is being raised to it; otherwise
+	 * undefined. Guarded by admin. */
 	uint8_t key[PS_KEY_SIZE];
 	uint8_t owner[PS_ID_SIZE];
-	uint64_t opened_as; /* the epoch with which the store was opened */
-	uint64_t log_size;  /* bytes of the ring on the mirrors */
+	uint64_t opened_as; /* the epoch under which this handle opened the store */
+	uint64_t log_size;  /* bytes of the log on each mirror */
 	bool salvage;
-	bool fills;  /* it made the store, and fills it; or it removes one that was not filled */
+	/* This handle created the store and fills it, or removes a store that was never filled. */
+	bool fills;
 	bool open;   /* perseas_open has returned, or is about to */
-	bool keeper; /* runs */
+	bool keeper; /* the keeper's thread is running */
 	struct ps_report_text {
 		char *text;
 		size_t length;
-	} report; /* of the open (ps_report) */
+	} report; /* the report of the open, a line for each finding (ps_report) */
 	struct ps_opening opening;
-	struct ps_demand *demand;   /* fetches memory that is missing; NULL: none ever is */
-	struct ps_written *written; /* says which pages were written; NULL: nobody does */
-	struct ps_warm *warm; /* a standby's copy, proven from the open on; NULL: there is none */
+	struct ps_demand *demand; /* fetches missing memory; NULL: recovery is not on demand */
+	/* Tells which pages were written; NULL: unknown, so commits compare all. */
+	struct ps_written *written;
+	struct ps_warm *warm; /* the copy of memory that a standby handed over; NULL: none */
 
-	/* Who may do what now. The lock guards these and all that commits touch. */
+	/* Who may do what now. Guarded by the lock, like everything that commits touch. */
 	pthread_mutex_t lock;
-	bool admin;      /* a thread is at the mirrors outside of commits */
-	bool gate;       /* commits wait */
-	bool renewing;   /* it holds no claims, and sends no transaction until it does (renew.c) */
+	bool admin;      /* a thread works with mirrors outside of commits */
+	bool gate;       /* commits wait until it is lowered */
+	bool renewing;   /* the owner holds no claims, and sends nothing until it does (renew.c) */
 	bool superseded; /* another owner has the store, for good */
 	bool stopping;
 
-	uint64_t epoch; /* grows with each renewal that is tried; changes with admin */
+	/* The epoch of the claims; each attempt to renew them raises it. Guarded by admin. */
+	uint64_t epoch;
 
-	/* Changed with both the lock and admin, so that either is enough to read them. Who may use
-	 * a mirror's link is in fabric.h. */
+	/* Changed only with both the lock and admin, so a thread with either may read. fabric.h
+	 * says which thread may use a mirror's link. */
 	struct ps_mirror mirrors[PS_MIRRORS_MAX];
-	unsigned mirror_count;        /* that were given */
-	Perseas__Roster *roster;      /* the newest that is settled */
-	Perseas__Roster *next_roster; /* newer, and not settled: both count; or NULL */
-	bool marked;                  /* the change to that one is decided: a mirror may know */
-	struct ps_quorum quorums[2];  /* of the one, and of the other */
+	unsigned mirror_count;   /* mirrors in use in `mirrors` */
+	Perseas__Roster *roster; /* the newest settled roster */
+	/* The roster of a change that is not settled: both count; or NULL. */
+	Perseas__Roster *next_roster;
+	/* The change to next_roster is decided, and a mirror may know it. */
+	bool marked;
+	struct ps_quorum quorums[2]; /* of `roster`, and of `next_roster` */
 	unsigned quorum_count;
-	unsigned members; /* n */
-	unsigned acks;    /* W */
+	unsigned members; /* n of the settled roster */
+	unsigned acks;    /* W of the settled roster */
 
-	struct ps_commit commit; /* with the lock */
-	struct ps_apart apart;
+	struct ps_commit commit;
+	struct ps_serialization serialization;
 	struct ps_confirm_calls {
-		uint64_t calls;     /* of perseas_confirm so far; the last one has this number */
-		uint64_t confirmed; /* calls up to this one: R mirrors confirmed the claim */
+		uint64_t calls; /* calls of perseas_confirm so far; each has its number */
+		/* R mirrors have confirmed the claim for every call up to this number. */
+		uint64_t confirmed;
 	} confirm;
-	_Atomic uint64_t savepoints; /* so many were made */
+	_Atomic uint64_t savepoints; /* savepoints made so far: the last one's number */
 
-	/* What set_range looks at without the lock. Segments change while commits are held back. */
+	/* set_range reads these without the lock. Segments change only while commits are held
+	 * back. */
 	struct ps_segment segments[PS_SEGMENTS_MAX];
 	unsigned segment_count;
-	/* Segments that were destroyed with `seq`, of which mirrors still have the memory
+	/* Segments destroyed by transaction `seq`, whose memory some mirrors still keep
 	 * (destroy.c). */
 	struct ps_graves {
 		uint64_t seq;
 		unsigned count;
 		uint32_t ids[PS_SEGMENTS_MAX];
 	} graves;
-	/* Addresses that a standby keeps free for segments that are not mapped yet. */
+	/* Address ranges that a standby reserves for segments that are not mapped yet. */
 	struct ps_reserved {
 		unsigned count;
 		struct ps_reserved_range {
@@ -408,104 +251,113 @@ struct perseas {
 		} list[PS_SEGMENTS_MAX];
 	} reserved;
 	struct ps_layout *_Atomic layout;
-	/* Threads that read open transactions (ps_tx_observe_begin). */
+	/* Threads that read other threads' open transactions (ps_tx_observe_begin). */
 	struct ps_observing {
-		_Atomic bool active; /* set_range takes the lock */
-		unsigned count;      /* with the lock */
-		bool has_barrier;    /* the env's barrier works */
+		_Atomic bool active; /* set_range must take the lock */
+		unsigned count;      /* observing threads. Guarded by the lock. */
+		/* The env's barrier works: set_range may do without the lock. */
+		bool has_barrier;
 	} observing;
-	/* Where it may have a mirror's memory of a segment fetched, so that its misses run beside
-	 * those of the memory here. By segment id; 0: nowhere. */
+	/* Where a mirror's copy of each segment is mapped in this process, by segment id; 0:
+	 * nowhere. set_range prefetches from there, in parallel with its own cache misses. */
 	_Atomic uintptr_t hints[PS_SEGMENTS_MAX];
 
-	struct ps_upkeep upkeep; /* with admin */
+	struct ps_upkeep upkeep; /* guarded by admin */
 
-	struct ps_guest *guests; /* with the lock */
+	struct ps_guest *guests; /* guarded by the lock */
 };
 
-/* Something that lives as long as the handle, and is not known in this room. */
+/* An object of another room that lives as long as the handle. */
 struct ps_guest {
 	struct ps_guest *next;
-	/* Nobody uses the handle any more; what it knows, as its rosters, is there still. */
+	/* Frees the object. No thread uses the handle any more, but its rosters are still there. */
 	void (*free)(struct ps_guest *guest);
 };
 
-/* The lock that a transaction was refused. */
+/* The last lock that a transaction was refused. */
 struct ps_refused {
 	uint64_t key;
 	bool exclusive;
-	bool is; /* there is one */
+	bool is_set; /* true if a lock was refused */
 };
 
-/* What few transactions have, so that the others need not look for each of these. */
-enum ps_more {
-	PS_MORE_SERIAL = 1, /* it is its turn */
-	PS_MORE_LOCKS = 2,
-	PS_MORE_SAVED = 4,  /* it has savepoints */
-	PS_MORE_TRACK = 8,  /* what it changes is found (track.c) */
-	PS_MORE_AGAIN = 16, /* it declared bytes again */
+/* Traits that few transactions have. One test of tx->traits for 0 covers all of them. */
+enum ps_tx_trait {
+	PS_TX_SERIAL = 1, /* it has the turn of a SERIAL transaction */
+	PS_TX_LOCKS = 2,
+	PS_TX_SAVEPOINTS = 4,  /* it has savepoints */
+	PS_TX_TRACKED = 8,     /* its commit finds its changes by comparing memory (track.h) */
+	PS_TX_REDECLARED = 16, /* set_range was called again for bytes that were covered */
 };
 
-/* The transaction under construction is its undo record, as the mirrors will get it. */
+/* A transaction. While it is open, its undo record grows in the form that the mirrors will get. */
 struct perseas_tx {
 	struct perseas *p;
 	bool open;
-	uint8_t more;                /* enum ps_more */
-	uint8_t timed;               /* enum ps_timed */
-	struct ps_section declaring; /* its thread is inside set_range, without the lock */
-	uint8_t *record;             /* struct ps_record, entries */
+	uint8_t traits; /* set of enum ps_tx_trait */
+	uint8_t timed;  /* enum ps_timed: whether its commit is timed */
+	/* Entered while its thread is inside set_range without the lock. */
+	struct ps_section declaring;
+	uint8_t *record; /* the undo record: struct ps_record, then its entries */
 	uint64_t capacity;
-	uint64_t room;       /* a record up to this length fits wherever it goes (tx.h) */
-	uint64_t whole_room; /* the same where nothing is kept for late changes */
-	uint64_t length;     /* of the record so far */
-	uint64_t began;      /* the last transaction that was posted before it began */
+	/* A record up to this length fits its memory, the log and the ring (ps_tx_update_room). */
+	uint64_t room;
+	uint64_t whole_room; /* the same without the space reserved for deferred stores */
+	uint64_t length;     /* bytes of `record` in use */
+	uint64_t began;      /* the last seq posted when it began */
 	uint32_t ranges;
-	uint64_t again; /* bytes that it declared again */
-	uint64_t tail;  /* offset of the last entry, 0: none */
+	uint64_t redeclared_bytes; /* bytes for which set_range was called again */
+	/* Offset of the last entry in `record`, for extending it; 0: none to extend. */
+	uint64_t tail;
 	struct ps_cover cover;
-	const struct ps_extent_of *hint;                /* the segment of the last range */
-	_Atomic uint64_t touched[PS_SEGMENTS_MAX / 64]; /* segments with ranges, a bit for each id:
-	                                                   what other threads may look at */
-	const struct ps_layout *layout;     /* that it is of: segments come, are born and go */
-	struct perseas_tx *next, *previous; /* open or free list */
-	struct perseas_tx *all;
+	/* The extent of the last range: the next one is likely there, too. */
+	const struct ps_extent_of *hint;
+	/* Segments that have ranges, a bit for each id. Other threads may read it at any time. */
+	_Atomic uint64_t touched[PS_SEGMENTS_MAX / 64];
+	const struct ps_layout *layout;     /* the layout that `hint` points into */
+	struct perseas_tx *next, *previous; /* links of the open list or the free list */
+	struct perseas_tx *next_in_pool;    /* list of every transaction of the handle */
 
-	struct ps_saved *saved; /* its savepoints; NULL: it never had any (savepoint.c) */
-	/* With PS_MORE_SERIAL or PS_MORE_LOCKS. */
-	struct ps_hold *holds;     /* its locks */
-	struct ps_want *wants;     /* locks that it was refused, where it is SERIAL */
-	struct ps_refused refused; /* the lock that it did not get last */
-	uintptr_t thread;          /* that asked for its turn, or its last lock */
-	uint64_t age;              /* the lower, the older; 0: it has asked for no lock */
-	uint64_t saw;              /* the last transaction that it may have read from */
-	struct ps_late *late;      /* what it changes only when it is sent (deferred_stores.h) */
-	unsigned kept;             /* pieces for which room is kept in record, cover and ring */
-	bool applied;              /* these changes are in the record: it is about to be sent */
+	struct ps_saved *saved; /* savepoints; NULL until the first one (savepoint.c) */
+	/* The next members are for transactions with PS_TX_SERIAL or PS_TX_LOCKS. */
+	struct ps_lock_hold *holds; /* list of the locks that it has */
+	struct ps_lock_want *wants; /* list of the locks that it was refused and still wants */
+	struct ps_refused refused;  /* the lock that it was refused last */
+	uintptr_t thread;           /* the thread that got its turn, or asked for its last lock */
+	/* Order of first lock requests: lower is older; 0: no lock requested. */
+	uint64_t age;
+	uint64_t read_up_to;  /* the last seq whose changes it may have read */
+	struct ps_late *late; /* stores that are made at commit (deferred_stores.h) */
+	/* Deferred stores for which record, cover and ring have space reserved. */
+	unsigned deferred_count;
+	/* The deferred stores are in the record: it is about to be sent. */
+	bool deferred_applied;
 };
 
-/* failure.c: sets the calling thread's last message. Returns `code`. */
+/* failure.c: sets the calling thread's last error and its message. Returns `code`. */
 int ps_fail(const struct perseas *p, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int ps_fail_error(const struct perseas *p, const struct ps_error *error);
-/* ECONFLICT, for a wait that would deadlock (deadlock.h). */
+/* Fails with ECONFLICT: waiting would close a cycle of waiting threads (deadlock.h). */
 int ps_fail_deadlock(const struct perseas *p);
-/* Returns true if that was the calling thread's last error, on this handle. */
+/* Returns true if ps_fail_deadlock set the calling thread's last error, on this handle. */
 bool ps_failed_by_deadlock(const struct perseas *p);
 
-/* lock.c: the calling thread, as a number that no other thread of this process ever had. */
+/* lock.c: returns a number for the calling thread that no other thread of this process ever had. */
 uintptr_t ps_thread(struct perseas *p);
 
-/* handle.c */
+/* handle.c: ps_handle_new returns NULL on failure, with *error set, and then has freed `env`. */
 struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char *mirrors,
                               const struct perseas_options *options, struct ps_error *error);
 void ps_handle_free(struct perseas *p);
 bool ps_handle_has(const struct perseas *p, const char *address);
-/* Gives a handle without mirrors those of its list, and those that ps_inherited_learnt adds.
- * Returns 0, or an error of has_route (env.h). */
+/* Gives a handle that has no mirrors yet those of its list, and those that `perseas run` learned of
+ * (ps_inherited_learnt). Returns 0, or an error of has_route (env.h). */
 int ps_handle_name_mirrors(struct perseas *p, const char *list, const struct ps_address *addresses,
                            unsigned count, struct ps_error *error);
-/* Before it is opened: the store was seen at this mirror, too. It is asked, as if the roster had
- * named it, since the list may have nothing of the store any more; but no store is made there. */
+/* Adds a mirror that is known to have the store, before the handle opens. The open asks it as if
+ * the roster had named it, since the list's mirrors may have lost the store. Nothing is created
+ * there. */
 void ps_handle_add_learnt(struct perseas *p, const struct ps_address *address);
 
 /* failure.c: adds a line to the report of the open. */
@@ -514,10 +366,10 @@ void ps_report(struct perseas *p, const char *format, ...) __attribute__((format
 /* wait_line.c: wakes every thread that waits for a change of the handle. Caller holds p->lock. */
 void ps_progress(struct perseas *p);
 
-/* lock.c: takes p->lock, which another thread holds. */
-void ps_lock_slowly(struct perseas *p);
+/* lock.c: acquires p->lock while another thread holds it. */
+void ps_lock_contended(struct perseas *p);
 
-/* Tells the processor that this is a loop that waits. */
+/* Tells the processor that this is a spin loop. */
 static inline void ps_relax(void)
 {
 #if defined(__x86_64__)
@@ -527,30 +379,31 @@ static inline void ps_relax(void)
 #endif
 }
 
-/* For transactions: takes the lock, which most hold for less time than it takes to put a thread to
- * sleep and to wake it. */
+/* Acquires p->lock for a transaction. It spins first, since most holders release the lock sooner
+ * than a thread can sleep and wake. */
 static inline void ps_lock(struct perseas *p)
 {
 	if (pthread_mutex_trylock(&p->lock))
-		ps_lock_slowly(p);
+		ps_lock_contended(p);
 }
 
-/* segment.c */
+/* segment_lookup.c: return NULL if the handle has no such segment. */
 struct ps_segment *ps_segment_find(struct perseas *p, const char *name);
 struct ps_segment *ps_segment_by_id(struct perseas *p, uint32_t id);
-/* What the control protocol calls it; the message points into the segment. */
+/* Fills in the segment's message of the control protocol, which then points into the segment. */
 void ps_segment_message(struct ps_segment *segment, Perseas__Segment *message);
 void ps_segment_load(struct perseas *p, const Perseas__Header *header);
-int ps_layout_renew(struct perseas *p); /* publishes the mapped segments to set_range */
+/* Publishes the mapped segments to set_range. Returns 0, or ENOMEM. */
+int ps_layout_renew(struct perseas *p);
 
-/* A function that takes the lock for granted says so with this, where it does not run for every
- * transaction. Before the store is open, one thread has the handle to itself. */
+/* Asserts that the caller holds p->lock. Too slow for functions that run in every transaction.
+ * Before the store is open, one thread has the handle to itself and needs no lock. */
 static inline void ps_assert_locked(struct perseas *p)
 {
 	assert(!p->open || pthread_mutex_trylock(&p->lock) == EBUSY);
 }
 
-/* The same of admin. */
+/* Asserts that a thread has admin, as ps_assert_locked does for the lock. */
 static inline void ps_assert_admin(const struct perseas *p)
 {
 	assert(!p->open || p->admin);

@@ -1,14 +1,15 @@
 /*
- * lock.c - the handle's lock while another thread has it, and which thread and which process calls.
+ * lock.c - acquiring the handle's lock under contention, and identifying the calling thread and
+ * process.
  */
 #include "serialization.h"
 
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { LOCK_TRIES = 50, LOCK_PAUSES = 16 }; /* some microseconds together */
+enum { LOCK_TRIES = 50, LOCK_PAUSES = 16 }; /* some microseconds altogether */
 
-void ps_lock_slowly(struct perseas *p)
+void ps_lock_contended(struct perseas *p)
 {
 	for (unsigned i = 0; i < LOCK_TRIES; i++) {
 		for (unsigned pause = 0; pause < LOCK_PAUSES; pause++)
@@ -26,7 +27,7 @@ uintptr_t ps_thread(struct perseas *p)
 
 	if (p->env->ops->thread)
 		return p->env->ops->thread(p->env);
-	/* Not an address: a thread that begins later may get that of one which has ended. */
+	/* Not an address: a later thread may get the address of one that has ended. */
 	if (!number)
 		number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) + 1;
 	return number;
@@ -34,7 +35,7 @@ uintptr_t ps_thread(struct perseas *p)
 
 int ps_apart_here(const struct perseas *p)
 {
-	if (p->apart.process == getpid())
+	if (p->serialization.process == getpid())
 		return 0;
 	return ps_fail(p, PERSEAS_EINVAL,
 	               "a child of fork has neither its parent's threads nor the memory of its "
@@ -42,7 +43,7 @@ int ps_apart_here(const struct perseas *p)
 	               p->store);
 }
 
-void ps_apart_pause(struct perseas *p, uint64_t pause_ns)
+void ps_pause_for(struct perseas *p, uint64_t pause_ns)
 {
 	const uint64_t until = ps_now(p) + pause_ns;
 

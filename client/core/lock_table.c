@@ -5,16 +5,16 @@
 
 #include <stdlib.h>
 
-enum { LOCKS = 1024 }; /* chains of them: a power of 2 */
+enum { LOCKS = 1024 }; /* number of hash chains, a power of 2 */
 
 static struct ps_lock **place(struct perseas *p, uint64_t key)
 {
-	return &p->apart.locks[(key * 0x9e3779b97f4a7c15u >> 32) % LOCKS];
+	return &p->serialization.locks[(key * 0x9e3779b97f4a7c15u >> 32) % LOCKS];
 }
 
 struct ps_lock *ps_lock_find(struct perseas *p, uint64_t key)
 {
-	struct ps_lock *lock = p->apart.locks ? *place(p, key) : NULL;
+	struct ps_lock *lock = p->serialization.locks ? *place(p, key) : NULL;
 
 	while (lock && lock->key != key)
 		lock = lock->next;
@@ -27,9 +27,9 @@ struct ps_lock *ps_lock_find_or_make(struct perseas *p, uint64_t key)
 
 	if (lock)
 		return lock;
-	if (!p->apart.locks)
-		p->apart.locks = calloc(LOCKS, sizeof(*p->apart.locks));
-	lock = p->apart.locks ? calloc(1, sizeof(*lock)) : NULL;
+	if (!p->serialization.locks)
+		p->serialization.locks = calloc(LOCKS, sizeof(*p->serialization.locks));
+	lock = p->serialization.locks ? calloc(1, sizeof(*lock)) : NULL;
 	if (!lock)
 		return NULL;
 	chain = place(p, key);
@@ -50,67 +50,67 @@ void ps_lock_drop_if_unused(struct perseas *p, struct ps_lock *lock)
 	free(lock);
 }
 
-static void free_holds(struct ps_hold *hold)
+static void free_holds(struct ps_lock_hold *hold)
 {
 	while (hold) {
-		struct ps_hold *next = hold->next;
+		struct ps_lock_hold *next = hold->next;
 
 		free(hold);
 		hold = next;
 	}
 }
 
-static void free_wants(struct ps_want *want)
+static void free_wants(struct ps_lock_want *want)
 {
 	while (want) {
-		struct ps_want *more = want->more;
+		struct ps_lock_want *next = want->next_of_tx;
 
 		free(want);
-		want = more;
+		want = next;
 	}
 }
 
 void ps_locks_free(struct perseas *p)
 {
-	for (const struct perseas_tx *tx = p->commit.all_list; tx; tx = tx->all)
+	for (const struct perseas_tx *tx = p->commit.all_list; tx; tx = tx->next_in_pool)
 		free_wants(tx->wants);
-	for (unsigned i = 0; p->apart.locks && i < LOCKS; i++) {
-		for (struct ps_lock *lock = p->apart.locks[i], *next; lock; lock = next) {
+	for (unsigned i = 0; p->serialization.locks && i < LOCKS; i++) {
+		for (struct ps_lock *lock = p->serialization.locks[i], *next; lock; lock = next) {
 			next = lock->next;
 			free_holds(lock->holds);
 			free(lock);
 		}
 	}
-	free(p->apart.locks);
+	free(p->serialization.locks);
 }
 
 unsigned ps_locks_count(const struct perseas_tx *tx)
 {
 	unsigned count = 0;
 
-	for (const struct ps_hold *hold = tx->holds; hold; hold = hold->more)
+	for (const struct ps_lock_hold *hold = tx->holds; hold; hold = hold->next_of_tx)
 		count++;
 	return count;
 }
 
-void ps_want_add(struct ps_want *want)
+void ps_lock_want_add(struct ps_lock_want *want)
 {
 	want->next = want->lock->wants;
 	want->lock->wants = want;
 }
 
-void ps_want_remove(const struct ps_want *want)
+void ps_lock_want_remove(const struct ps_lock_want *want)
 {
-	struct ps_want **link = &want->lock->wants;
+	struct ps_lock_want **link = &want->lock->wants;
 
 	while (*link != want)
 		link = &(*link)->next;
 	*link = want->next;
 }
 
-static void release(struct ps_hold *hold)
+static void release(struct ps_lock_hold *hold)
 {
-	struct ps_hold **link = &hold->lock->holds;
+	struct ps_lock_hold **link = &hold->lock->holds;
 
 	while (*link != hold)
 		link = &(*link)->next;
@@ -119,45 +119,45 @@ static void release(struct ps_hold *hold)
 	free(hold);
 }
 
-void ps_locks_let_go(struct perseas_tx *tx)
+void ps_locks_release(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
-	struct ps_hold *hold = tx->holds;
+	struct ps_lock_hold *hold = tx->holds;
 
 	while (hold) {
-		struct ps_hold *more = hold->more;
+		struct ps_lock_hold *next = hold->next_of_tx;
 
 		release(hold);
-		hold = more;
+		hold = next;
 	}
-	if (tx->more & PS_MORE_SERIAL)
-		ps_serial_pass(p);
+	if (tx->traits & PS_TX_SERIAL)
+		ps_turn_pass(p);
 	if (tx->holds)
 		ps_apart_wake(p);
 	tx->holds = NULL;
-	tx->refused.is = false;
-	tx->age = tx->saw = 0;
-	tx->more &= (uint8_t) ~(PS_MORE_SERIAL | PS_MORE_LOCKS);
+	tx->refused.is_set = false;
+	tx->age = tx->read_up_to = 0;
+	tx->traits &= (uint8_t) ~(PS_TX_SERIAL | PS_TX_LOCKS);
 }
 
 static void want_nothing(struct perseas_tx *tx)
 {
 	while (tx->wants) {
-		struct ps_want *want = tx->wants;
+		struct ps_lock_want *want = tx->wants;
 
-		tx->wants = want->more;
-		ps_want_remove(want);
+		tx->wants = want->next_of_tx;
+		ps_lock_want_remove(want);
 		ps_lock_drop_if_unused(tx->p, want->lock);
 		free(want);
 	}
 }
 
-void ps_apart_end(struct perseas_tx *tx)
+void ps_serialization_end(struct perseas_tx *tx)
 {
 	ps_assert_locked(tx->p);
 	if (tx->wants) {
 		want_nothing(tx);
 		ps_apart_wake(tx->p);
 	}
-	ps_locks_let_go(tx);
+	ps_locks_release(tx);
 }

@@ -1,6 +1,6 @@
 /*
- * lock_table.h - the locks that transactions of a handle have and want (locks.c). A lock exists
- * while a transaction has it or wants it. The caller of each function holds p->lock.
+ * lock_table.h - the table of the locks that a handle's transactions hold or want (locks.c). A lock
+ * exists while a transaction holds or wants it. Callers hold p->lock.
  */
 #ifndef PERSEAS_CLIENT_LOCK_TABLE_H
 #define PERSEAS_CLIENT_LOCK_TABLE_H
@@ -8,43 +8,45 @@
 #include "serialization.h"
 
 struct ps_lock {
-	struct ps_lock *next; /* of its chain */
+	struct ps_lock *next; /* next lock in the same hash chain */
 	uint64_t key;
-	struct ps_hold *holds;
-	struct ps_want *wants;
+	struct ps_lock_hold *holds;
+	struct ps_lock_want *wants;
 };
 
-/* A transaction has a lock. */
-struct ps_hold {
-	struct ps_hold *next, *more; /* of the lock; of the transaction */
+/* A lock that a transaction holds. */
+struct ps_lock_hold {
+	/* The lock's other holders; the transaction's other locks. */
+	struct ps_lock_hold *next, *next_of_tx;
 	struct perseas_tx *tx;
 	struct ps_lock *lock;
 	bool exclusive;
 };
 
-/* A transaction waits for a lock, or would wait if it could: it gets the lock before younger
- * transactions do. */
-struct ps_want {
-	struct ps_want *next, *more; /* of the lock; of the transaction */
+/* A lock that a transaction waits for, or would wait for if it could. Younger transactions do not
+ * get the lock first. */
+struct ps_lock_want {
+	/* The lock's other wants; the transaction's other wants. */
+	struct ps_lock_want *next, *next_of_tx;
 	const struct perseas_tx *tx;
 	struct ps_lock *lock;
 	bool exclusive;
 };
 
-/* Returns the lock of this key, or NULL if no transaction has it or wants it. */
+/* Returns the lock with this key, or NULL if no transaction holds or wants it. */
 struct ps_lock *ps_lock_find(struct perseas *p, uint64_t key);
 
-/* Returns the lock of this key, which may be new; NULL: out of memory. */
+/* Returns the lock with this key, which may be new. Returns NULL if out of memory. */
 struct ps_lock *ps_lock_find_or_make(struct perseas *p, uint64_t key);
 
-/* Frees the lock if no transaction has it or wants it. */
+/* Frees the lock if no transaction holds or wants it. */
 void ps_lock_drop_if_unused(struct perseas *p, struct ps_lock *lock);
 
-/* Puts a want on the list of its lock, or takes it off. */
-void ps_want_add(struct ps_want *want);
-void ps_want_remove(const struct ps_want *want);
+/* Add a want to its lock's list, and remove it. */
+void ps_lock_want_add(struct ps_lock_want *want);
+void ps_lock_want_remove(const struct ps_lock_want *want);
 
-/* Releases a transaction's locks and its turn. It still wants the locks that it was refused. */
-void ps_locks_let_go(struct perseas_tx *tx);
+/* Releases a transaction's locks and its turn. It keeps its wants. */
+void ps_locks_release(struct perseas_tx *tx);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * locks.c - locks of transactions, by numbers that mean something to the application alone. Nobody
- * waits for an older transaction (wait-die), nor while its thread keeps others from going on by
- * another transaction: so no cycle of waiters can close inside of a store, and deadlock.h sees to
- * cycles over several. What a transaction waits for younger ones do not get before it, and a retry
- * leaves it as old as it was: so its turn comes.
+ * locks.c - locks of transactions, with numeric keys that mean something only to the application. A
+ * transaction waits for younger ones only (wait-die), and only if its thread holds up no other
+ * thread through another transaction. So no cycle of waiting threads can form inside a store;
+ * deadlock.h handles cycles over several stores. A transaction is not overtaken by younger ones in
+ * what it waits for, and a retry keeps its age, so every transaction gets its locks in the end.
  */
 #include "lock_table.h"
 
@@ -16,77 +16,80 @@
 
 enum answer { HAVE, WAIT, REFUSED };
 
-/* --- who may have it --- */
+/* --- who may have a lock --- */
 
-/* Does a lock that another transaction has keep this one from having it? */
-static bool excludes(const struct ps_hold *hold, const struct perseas_tx *tx, bool exclusive)
+/* Returns true if another transaction's hold on the lock excludes this transaction. */
+static bool excludes(const struct ps_lock_hold *hold, const struct perseas_tx *tx, bool exclusive)
 {
 	return hold->tx != tx && (exclusive || hold->exclusive);
 }
 
-/* Readers do not overtake an older writer again and again. */
-static bool goes_first(const struct ps_want *want, const struct perseas_tx *tx, bool exclusive)
+/* Returns true if an older transaction's want comes first. Without this rule, readers could
+ * overtake a writer again and again. */
+static bool goes_first(const struct ps_lock_want *want, const struct perseas_tx *tx, bool exclusive)
 {
 	return want->tx->age < tx->age && (exclusive || want->exclusive);
 }
 
-/* What the rules say to this transaction, by what others have and want. */
+/* Decides by the holds and wants of others whether the transaction may have the lock now, must
+ * wait, or is refused. */
 static enum answer judge(const struct ps_lock *lock, const struct perseas_tx *tx, bool exclusive)
 {
 	enum answer answer = HAVE;
 
-	for (const struct ps_hold *hold = lock->holds; hold; hold = hold->next) {
+	for (const struct ps_lock_hold *hold = lock->holds; hold; hold = hold->next) {
 		if (!excludes(hold, tx, exclusive))
 			continue;
 		if (hold->tx->age < tx->age)
 			return REFUSED;
 		answer = WAIT;
 	}
-	for (const struct ps_want *want = lock->wants; want; want = want->next)
+	for (const struct ps_lock_want *want = lock->wants; want; want = want->next)
 		if (goes_first(want, tx, exclusive))
 			return REFUSED;
 	return answer;
 }
 
-static struct ps_hold *hold_of(const struct ps_lock *lock, const struct perseas_tx *tx)
+static struct ps_lock_hold *hold_of(const struct ps_lock *lock, const struct perseas_tx *tx)
 {
-	struct ps_hold *hold = lock->holds;
+	struct ps_lock_hold *hold = lock->holds;
 
 	while (hold && hold->tx != tx)
 		hold = hold->next;
 	return hold;
 }
 
-/* Does the calling thread keep others from going on, by another transaction than this one? */
+/* Returns true if the calling thread holds up others through another transaction than this one. */
 static bool keeps_others(const struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 	const uintptr_t me = ps_thread(p);
 	const struct perseas_tx *other = p->commit.open_list;
 
-	if (p->apart.taken && p->apart.thread == me)
+	if (p->serialization.taken && p->serialization.thread == me)
 		return true;
 	while (other && (other == tx || !(other->holds || other->wants) || other->thread != me))
 		other = other->next;
 	return other != NULL;
 }
 
-/* A SERIAL transaction cannot wait where it asks, nor can one whose wait would deadlock, and others
- * may ask between two of its tries. So all that it was refused is wanted until it ends: if it were
- * the last lock alone, the others would be gone when it has that one. 0 or ENOMEM. */
+/* Notes that the transaction wants the lock until it ends. Used if it cannot wait where it asks: it
+ * is SERIAL, or its wait would deadlock. Other transactions may ask between two of its tries. All
+ * refused locks are wanted, not just the last: otherwise the others would be gone when it gets that
+ * one. Returns 0 or ENOMEM. */
 static int go_on_wanting(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
-	struct ps_want *want = tx->wants;
+	struct ps_lock_want *want = tx->wants;
 
 	while (want && want->lock != lock)
-		want = want->more;
+		want = want->next_of_tx;
 	if (!want) {
 		want = malloc(sizeof(*want));
 		if (!want)
 			return ps_fail(tx->p, PERSEAS_ENOMEM, "no memory for a lock");
-		*want = (struct ps_want){ NULL, tx->wants, tx, lock, false };
+		*want = (struct ps_lock_want){ NULL, tx->wants, tx, lock, false };
 		tx->wants = want;
-		ps_want_add(want);
+		ps_lock_want_add(want);
 	}
 	want->exclusive |= exclusive;
 	return 0;
@@ -94,7 +97,7 @@ static int go_on_wanting(struct perseas_tx *tx, struct ps_lock *lock, bool exclu
 
 static int refuse(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive, const char *why)
 {
-	if (tx->more & PS_MORE_SERIAL && go_on_wanting(tx, lock, exclusive))
+	if (tx->traits & PS_TX_SERIAL && go_on_wanting(tx, lock, exclusive))
 		return PERSEAS_ENOMEM;
 	tx->refused = (struct ps_refused){ lock->key, exclusive, true };
 	return ps_fail(tx->p, PERSEAS_ECONFLICT,
@@ -102,12 +105,12 @@ static int refuse(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive, c
 	               (unsigned long long)lock->key, why);
 }
 
-/* A transaction that waits for a lock, or, in its retry, until it may ask again. */
+/* A transaction that waits for a lock, or, during a retry, until it may ask again. */
 struct blocked_tx {
 	struct ps_blocked blocked;
 	const struct perseas_tx *tx;
-	const struct ps_want *want;       /* the lock that it waits for */
-	const struct ps_refused *refused; /* in its retry: the lock that it was refused */
+	const struct ps_lock_want *want;  /* while waiting for a lock: its want */
+	const struct ps_refused *refused; /* during a retry: the lock that it was refused */
 };
 
 static const struct blocked_tx *tx_of(const struct ps_blocked *b)
@@ -115,11 +118,11 @@ static const struct blocked_tx *tx_of(const struct ps_blocked *b)
 	return (const struct blocked_tx *)b;
 }
 
-/* Visits the threads whose transactions, of these ages, exclude the one that wants a lock. */
-static bool visit_holders(const struct ps_want *want, uint64_t oldest, uint64_t youngest,
+/* Visits the threads of transactions between these ages that exclude the transaction of `want`. */
+static bool visit_holders(const struct ps_lock_want *want, uint64_t oldest, uint64_t youngest,
                           const struct ps_visit *visit)
 {
-	for (const struct ps_hold *hold = want->lock->holds; hold; hold = hold->next)
+	for (const struct ps_lock_hold *hold = want->lock->holds; hold; hold = hold->next)
 		if (excludes(hold, want->tx, want->exclusive) && hold->tx->age >= oldest &&
 		    hold->tx->age <= youngest && visit->thread(visit->arg, hold->tx->thread))
 			return true;
@@ -128,16 +131,16 @@ static bool visit_holders(const struct ps_want *want, uint64_t oldest, uint64_t 
 
 static bool must_wait(const struct ps_blocked *b)
 {
-	const struct ps_want *want = tx_of(b)->want;
+	const struct ps_lock_want *want = tx_of(b)->want;
 
 	return judge(want->lock, want->tx, want->exclusive) == WAIT;
 }
 
-/* It waits for younger ones only. If an older one got the lock meanwhile, it sleeps all the same
- * until a younger one lets go, and is refused then. */
+/* The transaction waits only for younger ones. If an older one gets the lock meanwhile, it sleeps
+ * until a younger one releases its lock, and is then refused. */
 static bool visit_younger(const struct ps_blocked *b, const struct ps_visit *visit)
 {
-	const struct ps_want *want = tx_of(b)->want;
+	const struct ps_lock_want *want = tx_of(b)->want;
 
 	return visit_holders(want, want->tx->age, UINT64_MAX, visit);
 }
@@ -146,30 +149,30 @@ static bool visit_younger(const struct ps_blocked *b, const struct ps_visit *vis
 static int wait_for(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
 	static const struct ps_blocked_ops ops = { must_wait, visit_younger };
-	struct ps_want want = { .tx = tx, .lock = lock, .exclusive = exclusive };
+	struct ps_lock_want want = { .tx = tx, .lock = lock, .exclusive = exclusive };
 	struct blocked_tx w = { .blocked.ops = &ops, .tx = tx, .want = &want };
 	int rc;
 
-	ps_want_add(&want);
-	rc = ps_apart_await(tx->p, &w.blocked);
+	ps_lock_want_add(&want);
+	rc = ps_await_blocker(tx->p, &w.blocked);
 	if (rc == PERSEAS_ECONFLICT && go_on_wanting(tx, lock, exclusive))
 		rc = PERSEAS_ENOMEM;
 	tx->refused = (struct ps_refused){ lock->key, exclusive, rc == PERSEAS_ECONFLICT };
-	ps_want_remove(&want);
-	/* Transactions that were refused the lock because this one goes first must look again. */
+	ps_lock_want_remove(&want);
+	/* Transactions that were refused because this want came first must check again. */
 	if (rc || judge(lock, tx, exclusive) != HAVE)
 		ps_apart_wake(tx->p);
 	return rc;
 }
 
-/* 0: the transaction may have it. */
+/* Waits until the transaction may have the lock. Returns 0, or why it may not. */
 static int await(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
 	enum answer answer = judge(lock, tx, exclusive);
 	int rc;
 
 	if (answer == WAIT) {
-		rc = ps_apart_may_wait(tx->p);
+		rc = ps_check_may_wait(tx->p);
 		if (!rc && keeps_others(tx))
 			rc = refuse(tx, lock, exclusive,
 			            "taken, and others may wait for this thread");
@@ -181,14 +184,14 @@ static int await(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 	}
 	if (answer == REFUSED)
 		return refuse(tx, lock, exclusive, "an older transaction's");
-	/* Whatever it reads of what the lock stands for was posted by now, or is held. */
-	tx->saw = ps_last(tx->p);
+	/* Whatever it reads under this lock is posted by now, or gathered. */
+	tx->read_up_to = ps_last(tx->p);
 	return 0;
 }
 
 static int take_new(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
-	struct ps_hold *hold = calloc(1, sizeof(*hold));
+	struct ps_lock_hold *hold = calloc(1, sizeof(*hold));
 	int rc;
 
 	if (!hold)
@@ -198,14 +201,14 @@ static int take_new(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 		free(hold);
 		return rc;
 	}
-	*hold = (struct ps_hold){ lock->holds, tx->holds, tx, lock, exclusive };
+	*hold = (struct ps_lock_hold){ lock->holds, tx->holds, tx, lock, exclusive };
 	lock->holds = tx->holds = hold;
 	return 0;
 }
 
 static int take(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
-	struct ps_hold *hold = hold_of(lock, tx);
+	struct ps_lock_hold *hold = hold_of(lock, tx);
 	int rc;
 
 	if (!hold)
@@ -228,9 +231,9 @@ static int take_locked(struct perseas_tx *tx, uint64_t key, bool exclusive)
 	if (!lock)
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a lock");
 	if (!tx->age)
-		tx->age = ++p->apart.ages;
-	tx->more |= PS_MORE_LOCKS;
-	tx->refused.is = false;
+		tx->age = ++p->serialization.ages;
+	tx->traits |= PS_TX_LOCKS;
+	tx->refused.is_set = false;
 	tx->thread = ps_thread(p);
 	rc = take(tx, lock, exclusive);
 	ps_lock_drop_if_unused(p, lock);
@@ -254,14 +257,15 @@ int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode)
 	return rc;
 }
 
-/* May it ask again? One that is to wait asks, for only then younger ones are refused because of it.
- * A SERIAL one would not wait, but be refused, until it can have all that it wants. */
+/* Returns true if a retried transaction may ask for its lock again. If it would wait, it asks,
+ * because only then younger transactions are refused. A SERIAL transaction would be refused
+ * instead, so it asks only when it can have all that it wants. */
 static bool may_ask(const struct perseas_tx *tx, const struct ps_refused *refused)
 {
-	const struct ps_lock *lock = refused->is ? ps_lock_find(tx->p, refused->key) : NULL;
+	const struct ps_lock *lock = refused->is_set ? ps_lock_find(tx->p, refused->key) : NULL;
 	bool may = !lock || judge(lock, tx, refused->exclusive) != REFUSED;
 
-	for (const struct ps_want *want = tx->wants; want && may; want = want->more)
+	for (const struct ps_lock_want *want = tx->wants; want && may; want = want->next_of_tx)
 		may = judge(want->lock, tx, want->exclusive) == HAVE;
 	return may || keeps_others(tx);
 }
@@ -271,48 +275,50 @@ static bool must_not_ask(const struct ps_blocked *b)
 	return !may_ask(tx_of(b)->tx, tx_of(b)->refused);
 }
 
-static bool visit_older_wants(const struct ps_want *own, const struct ps_visit *visit)
+static bool visit_older_wants(const struct ps_lock_want *own, const struct ps_visit *visit)
 {
-	for (const struct ps_want *want = own->lock->wants; want; want = want->next)
+	for (const struct ps_lock_want *want = own->lock->wants; want; want = want->next)
 		if (goes_first(want, own->tx, own->exclusive) &&
 		    visit->thread(visit->arg, want->tx->thread))
 			return true;
 	return false;
 }
 
-/* Visits the threads because of which may_ask() says no. */
+/* Visits the threads because of which may_ask() returns false. */
 static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *visit)
 {
 	const struct perseas_tx *tx = tx_of(b)->tx;
 	const struct ps_refused *refused = tx_of(b)->refused;
-	const struct ps_want again = { .tx = tx,
-		                       .lock = refused->is ? ps_lock_find(b->p, refused->key)
-		                                           : NULL,
-		                       .exclusive = refused->exclusive };
+	const struct ps_lock_want again = { .tx = tx,
+		                            .lock = refused->is_set
+		                                            ? ps_lock_find(b->p, refused->key)
+		                                            : NULL,
+		                            .exclusive = refused->exclusive };
 
 	if (again.lock &&
 	    (visit_holders(&again, 0, tx->age, visit) || visit_older_wants(&again, visit)))
 		return true;
-	for (const struct ps_want *want = tx->wants; want; want = want->more)
+	for (const struct ps_lock_want *want = tx->wants; want; want = want->next_of_tx)
 		if (visit_holders(want, 0, UINT64_MAX, visit) || visit_older_wants(want, visit))
 			return true;
 	return false;
 }
 
-/* A transaction that has nothing waits until it may ask again for what it was refused. */
+/* Waits until a retried transaction, which holds nothing, may ask again for the lock that it was
+ * refused. */
 static int await_refused(struct perseas_tx *tx, const struct ps_refused *refused)
 {
 	static const struct ps_blocked_ops ops = { must_not_ask, visit_refusers };
 	struct blocked_tx w = { .blocked.ops = &ops, .tx = tx, .refused = refused };
 
-	return may_ask(tx, refused) ? 0 : ps_apart_await(tx->p, &w.blocked);
+	return may_ask(tx, refused) ? 0 : ps_await_blocker(tx->p, &w.blocked);
 }
 
-/* Who else wants what it had may go on meanwhile. */
+/* Pauses. Other transactions may use the released locks in the meantime. */
 static void pause_unlocked(struct perseas *p, uint64_t pause_ns)
 {
 	pthread_mutex_unlock(&p->lock);
-	ps_apart_pause(p, pause_ns);
+	ps_pause_for(p, pause_ns);
 	ps_lock(p);
 }
 
@@ -320,23 +326,23 @@ static int retry_locked(struct perseas_tx *tx, uint64_t pause_ns)
 {
 	struct perseas *p = tx->p;
 	const struct ps_refused refused = tx->refused;
-	const bool serial = tx->more & PS_MORE_SERIAL;
+	const bool serial = tx->traits & PS_TX_SERIAL;
 	const uint64_t age = tx->age;
 	int rc;
 
-	ps_tx_take_back(tx);
+	ps_tx_roll_back(tx);
 	ps_tx_begin_again(tx);
-	ps_locks_let_go(tx);
-	tx->more |= PS_MORE_LOCKS;
+	ps_locks_release(tx);
+	tx->traits |= PS_TX_LOCKS;
 	tx->age = age;
 	tx->thread = ps_thread(p);
 	if (pause_ns)
 		pause_unlocked(p, pause_ns);
 	rc = await_refused(tx, &refused);
 	if (!rc)
-		rc = serial ? ps_serial_await(p) : ps_ready(p);
+		rc = serial ? ps_turn_await(p) : ps_ready(p);
 	if (!rc && serial)
-		ps_serial_take(tx);
+		ps_turn_take(tx);
 	if (rc && rc != PERSEAS_ECONFLICT)
 		ps_tx_end(tx);
 	return rc;

@@ -1,5 +1,5 @@
 /*
- * mirror.c - posting to mirrors and collecting what they completed.
+ * mirror.c - moves mirrors between states, posts to them, and collects what they completed.
  */
 #include "mirror.h"
 
@@ -19,18 +19,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Chains under way to one mirror at most: bounds what a fabric has to queue. */
+/* Maximum number of chains in flight to a mirror: bounds what a fabric has to queue. */
 enum { WINDOW = 128 };
 
 #define FROM(state) (1u << (state))
 
-/* Taken up again, or judged anew, by the keeper. */
+/* The keeper reconnects to these, or judges them again. */
 #define UNCONNECTED \
 	(FROM(PERSEAS_MIRROR_DOWN) | FROM(PERSEAS_MIRROR_STALE) | FROM(PERSEAS_MIRROR_LOST))
 
 #define ANY ((1u << (PERSEAS_MIRROR_REMOVED + 1)) - 1)
 
-/* From which states each state may be entered. */
+/* The states from which each state may be entered. */
 static const unsigned entered_from[] = {
 	[PERSEAS_MIRROR_DOWN] = UNCONNECTED | FROM(PERSEAS_MIRROR_LIVE) |
 	                        FROM(PERSEAS_MIRROR_REPLAYING) | FROM(PERSEAS_MIRROR_RESYNCING) |
@@ -70,7 +70,7 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 	ps_assert_locked(p);
 	assert(entered_from[state] & FROM(m->state));
 	ps_event_moves(p, m, state, why);
-	/* What is being overwritten holds nothing. */
+	/* A half-overwritten image holds no transaction. */
 	if (m->state == PERSEAS_MIRROR_RESYNCING && state != PERSEAS_MIRROR_LIVE)
 		m->acked = 0;
 	m->state = state;
@@ -115,8 +115,8 @@ void ps_link_end(struct perseas *p, struct ps_mirror *m)
 		return;
 	ps_assert_locked(p);
 	m->active = false;
-	/* One sleeps on this link, for a commit, and one for what nobody waits for; the third looks
-	 * after the session and a copy. */
+	/* A commit may sleep on this link, and the collector; the keeper looks after the session
+	 * and a copy. */
 	if (p->commit.line.leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
 	if (p->commit.unwaited.watching)
@@ -169,7 +169,7 @@ int ps_mirror_lost_link(struct perseas *p, struct ps_mirror *m, int rc)
 	return rc;
 }
 
-/* The first mirror whose memory is mapped here serves as the hint. */
+/* Uses the first mirror whose memory is mapped in this process for prefetching. */
 static void renew_hints(struct perseas *p)
 {
 	const struct ps_mirror *shared = NULL;
@@ -198,15 +198,16 @@ void ps_mirrors_staging(struct perseas *p)
 		else if (m->active)
 			staged |= m->fabric->staged;
 	}
-	/* The ring must hold a dense history: it begins anew with the next transaction, unless it
-	 * has them all. The one that is being sent can be the last of these. */
+	/* The ring must hold a contiguous history: if it lacks the last transaction, it starts
+	 * empty at the next one. The transaction being sent can be the last one that it has. */
 	if (staged && !p->commit.staged && p->commit.ring.last != p->commit.seq)
 		ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
 	p->commit.staged = staged;
 	ps_timing_renew(p);
 }
 
-/* Who sleeps on links watches only those that had chains under way before. */
+/* Wakes the threads that sleep on links: they watch only links that had chains in flight when they
+ * went to sleep. */
 static void wake_sleepers(struct perseas *p, const struct ps_mirror *m)
 {
 	if (m->outstanding)
@@ -253,9 +254,9 @@ void ps_mirror_pump(struct perseas *p, struct ps_mirror *m)
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 }
 
-/* Returns true if what the mirror has not been sent may stay in the ring: called threads come here
- * next, and the last of them posts what was committed meanwhile (wait_line.h). It is sent with the
- * answer that is due at the latest, whenever they run. */
+/* Returns true if new transactions may stay in the ring for now: called threads come here next, and
+ * the last of them posts everything committed meanwhile (wait_line.h). The mirror's pending answer
+ * triggers sending at the latest, no matter when these threads run. */
 static bool is_held_back(const struct perseas *p, const struct ps_mirror *m)
 {
 	return p->commit.line.called && m->outstanding && m->fabric->cork;
@@ -271,7 +272,7 @@ void ps_mirrors_send(struct perseas *p)
 	}
 }
 
-/* Chains complete in order; all but a resync's chunk are transactions. */
+/* Chains complete in order. All but the chunk of a resync are transactions. */
 static void take_completions(struct perseas *p, struct ps_mirror *m, unsigned done)
 {
 	const bool copying = m->bulk != 0;
@@ -281,7 +282,7 @@ static void take_completions(struct perseas *p, struct ps_mirror *m, unsigned do
 	m->outstanding -= done;
 	m->unarrived = false;
 	m->bulk -= m->bulk < done ? m->bulk : done;
-	/* Not for every transaction: those who commit would pay for it. */
+	/* Not after every transaction, since commits would pay for the wake. */
 	if (copying ? !m->bulk : p->upkeep.resync.mirror == m && p->upkeep.resync.awaited)
 		p->env->ops->wake(p->env, PS_KEEPER);
 	acked = m->posted - (m->outstanding - (m->bulk != 0));
@@ -326,8 +327,8 @@ void ps_mirrors_poll(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		/* A beat shows in poll() alone. While commits are held back, the link is used
-		 * without the lock, by the thread that holds them back. */
+		/* Only poll() shows heartbeats. While commits are held back, the thread that holds
+		 * them back uses the link without the lock. */
 		if (m->active && (m->outstanding || (m->fabric->beat && !p->gate)))
 			poll_mirror(p, m);
 		if (m->active && m->posted < p->commit.seq && !is_held_back(p, m))

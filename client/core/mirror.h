@@ -10,20 +10,23 @@
  *                            |   all copied
  *                            +----------------- RESYNCING <-- DOWN, STALE or LOST
  *
- * Only LIVE, REPLAYING and RESYNCING mirrors are active: transactions are posted to their links.
- * One that is RESYNCING gets them too, in order, with chunks of the image between them; it holds
- * nothing until it is whole. What leaves the roster is REMOVED, from any state.
+ * Only LIVE, REPLAYING and RESYNCING mirrors are active: transactions are posted to their links. A
+ * RESYNCING mirror gets every transaction in order, with chunks of the image in between; until the
+ * image is whole it counts as holding no transaction. A mirror that leaves the roster becomes
+ * REMOVED, from any state.
  */
 #ifndef PERSEAS_CLIENT_MIRROR_H
 #define PERSEAS_CLIENT_MIRROR_H
 
 #include "handle.h"
 
-/* A place for one more mirror, at this address, not in the roster; NULL: there is none. */
+/* Adds a mirror with this address, in no roster yet. Returns NULL if the handle has as many mirrors
+ * as it can. */
 struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *address);
 
-/* Has it an image of the handle's store, by what it told last, that can be used? So can one from
- * before the store was raised, which is copied over, unless another owner has it. */
+/* Returns true if the header that the mirror told last is of a usable image of the handle's store.
+ * An image from before the store was raised to level 1 counts, too, unless another owner has it: it
+ * will be copied over. */
 static inline bool ps_has_store(const struct perseas *p, const struct ps_mirror *m)
 {
 	const Perseas__Header *header = m->found.header;
@@ -33,40 +36,39 @@ static inline bool ps_has_store(const struct perseas *p, const struct ps_mirror 
 	        (!m->found.live && ps_store_precedes(header, p->store_id)));
 }
 
-/* Moves to another state; the move must be in the diagram. */
+/* Moves the mirror to another state. The move must be in the diagram above. `why` is shown to
+ * people. */
 void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
                     const char *why);
 
-/*
- * Notes whether the mirror stopped on purpose, and what it spilled was loaded again: the same
- * image, under an id of its own. The roster lists its parent, so it counts all the same; its own id
- * is recorded as soon as W can take it.
- */
+/* Notes whether the mirror stopped on purpose and loaded its spilled image again. The image is the
+ * same but has a new id. It counts while the roster still lists the id of its parent; its own id is
+ * recorded as soon as W mirrors can take it. */
 void ps_mirror_loaded(struct ps_mirror *m, const Perseas__Header *header);
 
-/*
- * Ends the data path, if there is one: what was under way on it is unknown. The one place that does
- * so. A mirror that is active takes part in commits, so that the lock must be held; it is active no
- * more, and whoever sleeps on the link looks again. What the mirror is then is the caller's to say
- * (ps_mirror_move), before it lets go of the lock.
- */
+/* Ends the data path, if there is one; the outcome of everything in flight on it is unknown. Every
+ * link is detached here. If the mirror is active, the caller holds p->lock. Afterwards the mirror
+ * is not active, and the threads that sleep on the link are awake. The caller moves it to its next
+ * state (ps_mirror_move) before it releases the lock. */
 void ps_link_end(struct perseas *p, struct ps_mirror *m);
 
-/* The link of an active mirror is of no more use: ends it, and the mirror is DOWN, or FENCED. rc is
- * PS_LINK_…; why is told. */
+/* Ends the link of an active mirror, which becomes DOWN, or FENCED if `rc` is PS_LINK_FENCED. `rc`
+ * is a PS_LINK code; `why` is shown to people. */
 void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char *why);
 
-/* The same of one that has said nothing for mirror_timeout_ms. */
+/* Ends the link of an active mirror that sent nothing for mirror_timeout_ms. */
 void ps_mirror_silent(struct perseas *p, struct ps_mirror *m);
 
-/* The mirror has all up to transaction seq, and its slot that counts is the one of this index: the
- * next one goes to the other. Nothing is under way to it. */
+/* Records that the mirror has every transaction up to `seq`, and that its valid commit slot is
+ * `slot`: the next transaction writes the other one. Nothing may be in flight to the mirror. */
 void ps_mirror_stands(struct ps_mirror *m, unsigned slot, uint64_t seq);
 
-/* The link of an active mirror ended by itself, with this code, which is returned. */
+/* Handles the end of an active mirror's link, with the PS_LINK code that the link gave. Returns
+ * that code. */
 int ps_mirror_lost_link(struct perseas *p, struct ps_mirror *m, int rc);
 
-/* Posts a chain to an active mirror. A link that does not take it is broken: the code says so. */
+/* Posts a chain to an active mirror. If the link fails, breaks it and returns its PS_LINK code;
+ * otherwise returns 0. */
 static inline int ps_mirror_post(struct perseas *p, struct ps_mirror *m,
                                  const struct ps_chain *chain)
 {
@@ -80,7 +82,8 @@ static inline int ps_mirror_post(struct perseas *p, struct ps_mirror *m,
 	return 0;
 }
 
-/* This owner is about to write a slot of its epoch to the mirror's image, or wrote one. */
+/* Records that this owner writes, or is about to write, a slot of this epoch to the mirror's
+ * image. */
 static inline void ps_mirror_wrote(struct ps_mirror *m, uint64_t epoch)
 {
 	if (m->own.wrote[1] == epoch)
@@ -89,101 +92,108 @@ static inline void ps_mirror_wrote(struct ps_mirror *m, uint64_t epoch)
 	m->own.wrote[1] = epoch;
 }
 
-/* Did this owner write that epoch to this very image, or may it have? An epoch that only was tried
- * is no owner's own, and two owners can have the same. */
+/* Returns true if this owner wrote, or may have written, a slot of this epoch to this very image.
+ * To have tried an epoch is not enough: two owners can try the same one. */
 static inline bool ps_mirror_has_written(const struct ps_mirror *m, uint64_t epoch)
 {
 	return epoch == m->own.wrote[0] || epoch == m->own.wrote[1];
 }
 
-/* A mirror that was claimed just now told a slot: where that is this owner's, none that it sent
- * after it can be there any more. */
+/* Called with the epoch of the slot that a mirror told right after its claim was granted. If this
+ * owner wrote that slot, none of its later slots can arrive any more, so they are forgotten. */
 static inline void ps_mirror_saw(const struct perseas *p, struct ps_mirror *m, uint64_t epoch)
 {
 	if (ps_mirror_has_written(m, epoch) || epoch == p->opened_as)
 		m->own.wrote[0] = m->own.wrote[1] = epoch;
 }
 
-/* Is its session one that is not up yet? Its connection is for nothing else. */
+/* Returns true while the mirror's session is being set up: its connection is for nothing else
+ * then. */
 static inline bool ps_session_under_way(const struct ps_mirror *m)
 {
 	return m->session.state == PS_SESSION_ASKING || m->session.state == PS_SESSION_CLAIMING ||
 	       m->session.state == PS_SESSION_ATTACHING || m->session.state == PS_SESSION_PREPARING;
 }
 
-/* Posts the transactions in the ring that the mirror has not been sent. Caller holds p->lock. */
+/* Posts the transactions in the ring that the mirror has not been sent yet. Caller holds
+ * p->lock. */
 void ps_mirror_pump(struct perseas *p, struct ps_mirror *m);
 
-/* Pumps all mirrors, except for transactions that wait in the ring to be sent together with later
- * ones (wait_line.h). Caller holds p->lock. */
+/* Pumps all mirrors, except where transactions stay in the ring to be sent together with later ones
+ * (wait_line.h). Caller holds p->lock. */
 void ps_mirrors_send(struct perseas *p);
 
-/* Collects completions of all links, and pumps. Never blocks. Locked. */
+/* Collects the completions of all links, and pumps. Never blocks. Caller holds p->lock. */
 void ps_mirrors_poll(struct perseas *p);
 
-/* Asks links on which nothing is under way for a sign of life; polling sees whether it comes. */
+/* Asks for a sign of life on links with nothing in flight. A later poll sees whether it comes.
+ * Caller holds p->lock. */
 void ps_mirrors_beat(struct perseas *p);
 
-/* Why a link is of no more use, for people. */
+/* Returns a sentence for people that says why a link ended with this PS_LINK code. */
 const char *ps_link_trouble(int rc);
 
-/* The trouble of a mirror whose link was PS_LINK_LOST, until something arrives again. */
+/* What is wrong with a mirror whose link was PS_LINK_LOST, until something arrives again. */
 #define PS_UNARRIVED                                                                               \
 	"nothing of what was sent on the data connection arrived; if the mirror answers all the "  \
 	"same, packets of full size are lost on the way: compare the MTU of both hosts with that " \
 	"of the path (ping -M do -s 1472)"
 
-/* What is written outside of transactions goes in parts of so many bytes: each has its time. */
+/* Writes outside of transactions are posted in parts of this many bytes. The mirror has its full
+ * time for each part. */
 enum { PS_COPY_PART = 128 << 10 };
 
-/* Posts a chain that is no transaction to the mirrors with to[i] set, and waits for all of them.
- * Exclusive, or to mirrors that are not active. A link that fails is broken. Returns how many
- * completed it. */
+/* ps_mirrors_write posts a chain that is not a transaction to the mirrors with to[i] set, and waits
+ * for all of them. The caller is exclusive, or the mirrors are not active. A link that fails is
+ * broken. Returns how many mirrors completed the chain. ps_mirror_write does the same for one
+ * mirror. Returns 0, or a PS_LINK code. */
 unsigned ps_mirrors_write(struct perseas *p, const bool *to, const struct ps_chain *chain);
 int ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
 
-/* Reads from a mirror into memory; the link is broken on failure. Exclusive, or from a mirror that
- * is not active. */
+/* Reads from a mirror into memory. The caller is exclusive, or the mirror is not active. Returns 0,
+ * or a PS_LINK code, and then the link is broken. */
 int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
                    void *bytes, uint64_t length);
 
-/* The last transaction that it is known to hold; none while its image is being copied. */
+/* Returns the last transaction that the mirror is known to hold; 0 while its image is being
+ * copied. */
 static inline uint64_t ps_mirror_seq(const struct ps_mirror *m)
 {
 	return m->state == PERSEAS_MIRROR_RESYNCING ? 0 : m->acked;
 }
 
-/* The mirrors that hold transaction seq, by what they have acknowledged; are they W? */
+/* ps_mirrors_holding returns the set of mirrors that have acknowledged transaction `seq`;
+ * ps_mirrors_hold returns true if they are W. */
 uint32_t ps_mirrors_holding(const struct perseas *p, uint64_t seq);
 bool ps_mirrors_hold(const struct perseas *p, uint64_t seq);
 
-/* Those that are connected, and whole. */
+/* Returns the set of active mirrors whose image is whole. */
 uint32_t ps_mirrors_whole(const struct perseas *p);
 
-/* Returns the whole mirrors that were asked after this call of perseas_confirm, and said that this
- * owner's claim stands. */
+/* Returns the set of whole mirrors that were asked after this call of perseas_confirm, and answered
+ * that this owner's claim stands. */
 uint32_t ps_mirrors_confirmed(const struct perseas *p, uint64_t call);
 
-/* Those that are LIVE: connected, and all transactions were sent to them. */
+/* Returns the set of LIVE mirrors: all transactions were sent to them. */
 uint32_t ps_mirrors_live(const struct perseas *p);
 
-/* What W hold has changed: ends the doubt about a commit that they hold now, and tells who wants to
- * know. */
+/* Called when the set of transactions that W mirrors hold may have grown: ends the doubt about a
+ * commit that they hold now, and notifies the application. Caller holds p->lock. */
 void ps_mirrors_settle_doubt(struct perseas *p);
 
-/* Posts a chain that is no transaction between those that are; m->bulk is 0 again when it is
- * complete, until when its sources must stay. */
+/* Posts a chain that is not a transaction, between transactions. The sources of the chain must stay
+ * unchanged until m->bulk is 0 again. Returns 0, or a PS_LINK code. Caller holds p->lock. */
 int ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
 
-/* Decides whether transactions go through the ring: unless every mirror that may still come
- * takes them at once. */
+/* Decides whether transactions go through the ring. They need not while every mirror that may still
+ * get them copies at once. Caller holds p->lock. */
 void ps_mirrors_staging(struct perseas *p);
 
-/* Have so many mirrors promised another owner that W cannot be reached without them? */
+/* Returns true if so many mirrors promised another owner that W cannot be reached without them. */
 bool ps_fenced_for_good(const struct perseas *p);
 
-/* Do the access rules of so many mirrors refuse this owner that W cannot be reached without them?
- * Then one of these; else NULL. It ends when they allow it again. */
+/* If the access rules of so many mirrors refuse this owner that W cannot be reached without them,
+ * returns one of these mirrors, otherwise NULL. The condition ends when they allow it again. */
 const struct ps_mirror *ps_denied(const struct perseas *p);
 
 /* Returns how many mirrors lost their memory, if none of them may be made anew (I9) even once all
@@ -193,33 +203,36 @@ unsigned ps_mirrors_lost(const struct perseas *p);
 /* Writes what to do when ps_mirrors_lost is not 0. Returns text. */
 const char *ps_lost_text(const struct perseas *p, char *text, size_t size);
 
-/* What is to be done about a commit in doubt, as the end of a sentence. */
+/* Returns advice about a commit in doubt, as the end of a sentence. The result is `text` or a
+ * literal. */
 const char *ps_doubt_advice(const struct perseas *p, char *text, size_t size);
 
-/* Has another owner the store? Only the keeper finds out: of mirrors that promised one who is gone
- * it may claim more, and go on (renew.h). */
+/* Returns true if another owner has the store for good. Only the keeper finds that out: if a mirror
+ * promised an owner that is gone, this owner may claim a higher epoch and go on (renew.h). */
 static inline bool ps_fenced(const struct perseas *p)
 {
 	return p->superseded;
 }
 
-/* Says why the handle is fenced: another owner has the store, or this one went back in time. The
- * result is `text` or lasts as long as the handle. */
+/* Says why the handle is fenced: another owner has the store, or this process's state went back in
+ * time. The result is `text` or lasts as long as the handle. */
 const char *ps_fenced_text(const struct perseas *p, char *text, size_t size);
 
-/* PERSEAS_EFENCED, with its message. */
+/* Fails with EFENCED, and says why. Returns the code. */
 int ps_fail_fenced(const struct perseas *p);
 
-/* A failure of sessions may be another owner's doing, which cuts them: EFENCED where the keeper
- * finds that out within a round of answers, else rc as it is. Not with admin. */
+/* Decides what a failed session means, since another owner that takes over cuts the sessions. Waits
+ * up to connect_timeout_ms for the keeper to find out. Returns EFENCED if it finds such an owner,
+ * else `rc`. The caller does not have admin. */
 int ps_fail_why(struct perseas *p, int rc);
 
-/* Is the handle's state such that transactions may go on? 0, EBLOCKED, EFENCED or ESALVAGE. */
-int ps_hardly_ready(struct perseas *p);
+/* ps_ready returns 0 if transactions may go on, or ESALVAGE, EFENCED, EBLOCKED; ps_check_ready is
+ * its slow path. */
+int ps_check_ready(struct perseas *p);
 
 static inline int ps_ready(struct perseas *p)
 {
-	return p->salvage || p->superseded || p->commit.in_doubt ? ps_hardly_ready(p) : 0;
+	return p->salvage || p->superseded || p->commit.in_doubt ? ps_check_ready(p) : 0;
 }
 
 #endif

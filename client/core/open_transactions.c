@@ -16,12 +16,12 @@ static void describe(const struct perseas_tx *tx, struct perseas_transaction *to
 	told->since = tx->began;
 	told->bytes = tx->cover.bytes;
 	told->ranges = tx->cover.count;
-	told->flags = (tx->more & PS_MORE_SERIAL ? PERSEAS_SERIAL : 0u) |
-	              (tx->more & PS_MORE_TRACK ? PERSEAS_TRACK : 0u);
+	told->flags = (tx->traits & PS_TX_SERIAL ? PERSEAS_SERIAL : 0u) |
+	              (tx->traits & PS_TX_TRACKED ? PERSEAS_TRACK : 0u);
 	told->locks = ps_locks_count(tx);
 }
 
-/* The newest is the first of the handle's list. */
+/* The newest transaction comes first in the handle's list, and last in the result. */
 static size_t list_locked(const struct perseas *p, struct perseas_transaction *list, size_t max)
 {
 	const struct perseas_tx *tx;

@@ -1,7 +1,7 @@
 /*
- * range.c - set_range: the before-image of what a transaction is about to change goes into its
- * local undo log (PERSEAS, section 3, step 1 of figure 3), which is built in the very form in which
- * commit sends it.
+ * range.c - set_range: saves the before-image of a range that a transaction is about to change in
+ * its local undo log (PERSEAS, section 3, step 1 of figure 3). The log is built in the very form in
+ * which commit sends it.
  */
 #include "tx.h"
 
@@ -14,9 +14,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SHORT = PS_COPY_SHORT }; /* bytes of a range */
+enum { SHORT = PS_COPY_SHORT }; /* ranges below this many bytes take the fast path */
 
-/* The mapped segment that holds the byte, or NULL. */
+/* Returns the mapped extent that contains the byte, or NULL. */
 static const struct ps_extent_of *find_extent(const struct ps_layout *layout, uint64_t at)
 {
 	unsigned low = 0, high = layout ? layout->count : 0;
@@ -34,8 +34,8 @@ static const struct ps_extent_of *find_extent(const struct ps_layout *layout, ui
 	               : NULL;
 }
 
-/* Returns the segment that holds all of [start, end), or the first of those that do together
- * (grown_segment.h), or NULL. */
+/* Returns the extent that contains [start, end); if only a segment and its parts together do, the
+ * first of them (grown_segment.h); or NULL. */
 static const struct ps_extent_of *locate(struct perseas_tx *tx, uint64_t start, uint64_t end)
 {
 	const struct ps_layout *layout = tx->p->layout;
@@ -54,11 +54,11 @@ static const struct ps_extent_of *locate(struct perseas_tx *tx, uint64_t start, 
 		return NULL;
 	tx->layout = layout;
 	tx->hint = first;
-	/* Of the parts it grows by one at a time: the last one alone may be unpublished. */
+	/* Parts are published in order, so only the last one may be unpublished. */
 	return last->published ? first : last;
 }
 
-/* The transaction has ranges in the segment, from now on. One thread at a time changes it. */
+/* Notes that the transaction has ranges in the segment. Only its own thread calls this. */
 static inline void touch(struct perseas_tx *tx, uint32_t segment)
 {
 	_Atomic uint64_t *touched = &tx->touched[segment / 64];
@@ -82,17 +82,18 @@ static int range_error(struct perseas_tx *tx, const void *addr, size_t len,
 	               addr);
 }
 
-/* Room for `more` bytes of record and a span, within the limits of log and ring. */
+/* Makes room for `more` bytes of record, `bytes` of after-images, and a span. Returns 0, ETOOBIG or
+ * ENOMEM. */
 static inline int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
 {
 	if (more <= tx->room && tx->length + more <= tx->room &&
 	    tx->cover.count < tx->cover.capacity)
 		return 0;
-	return ps_range_find_room(tx, more, bytes, 1);
+	return ps_tx_make_room(tx, more, bytes, 1);
 }
 
-/* Appends `before`, the image of [start, end), to the record: to its last entry if it goes on
- * there. */
+/* Appends the before-image of [start, end) to the record. Extends the last entry if the range
+ * continues it. */
 static void log_piece(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
                       uint64_t end, const void *before)
 {
@@ -120,14 +121,14 @@ static void log_piece(struct perseas_tx *tx, const struct ps_extent_of *segment,
 		memset(image, 0, (size_t)(tx->record + tx->length - image));
 }
 
-/* So many bytes are sent once that were declared more often. */
-static void note_again(struct perseas_tx *tx, uint64_t bytes)
+/* Counts bytes that were declared again and are sent only once. */
+static void count_redeclared(struct perseas_tx *tx, uint64_t bytes)
 {
-	tx->again += bytes;
-	tx->more |= PS_MORE_AGAIN;
+	tx->redeclared_bytes += bytes;
+	tx->traits |= PS_TX_REDECLARED;
 }
 
-/* Some of the range is covered, or touched on both sides. */
+/* Adds a range that is partly covered, or touches spans on both sides. */
 static int add_across(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
                       uint64_t end)
 {
@@ -148,11 +149,11 @@ static int add_across(struct perseas_tx *tx, const struct ps_extent_of *segment,
 		log_piece(tx, segment, gap_start, gap_end, (const void *)gap_start);
 	ps_cover_add(&tx->cover, &span);
 	if (bytes < end - start)
-		note_again(tx, end - start - bytes);
+		count_redeclared(tx, end - start - bytes);
 	return 0;
 }
 
-/* A range that is alone, or behind another. */
+/* Covers a range that is PS_FIT_ALONE or PS_FIT_BEHIND. */
 static inline void cover(struct perseas_tx *tx, enum ps_fit fit, unsigned place,
                          const struct ps_span *span)
 {
@@ -170,7 +171,7 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 	int rc;
 
 	if (fit == PS_FIT_INSIDE) {
-		note_again(tx, end - start);
+		count_redeclared(tx, end - start);
 		return 0;
 	}
 	if (fit == PS_FIT_ACROSS)
@@ -183,8 +184,9 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 	return 0;
 }
 
-/* For the newest savepoint it is kept what the range holds now, too. Usual ranges, below, need not
- * be: they are what was not declared before, so the record keeps them. */
+/* Adds a range to a transaction with savepoints: the present contents are saved for the newest
+ * savepoint, too. The fast path below needs no such copy: its bytes were not declared before, so
+ * the record has them. */
 static int add_saved(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
                      uint64_t end)
 {
@@ -197,9 +199,9 @@ static int add_saved(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 	return rc;
 }
 
-/* --- ranges that go on in parts of the segment --- */
+/* --- ranges that extend over parts of a grown segment --- */
 
-/* What of [start, end) is in this extent. */
+/* Returns the part of [start, end) that lies in this extent. */
 static inline struct ps_span piece_of(const struct ps_extent_of *extent, uint64_t start,
                                       uint64_t end)
 {
@@ -208,8 +210,8 @@ static inline struct ps_span piece_of(const struct ps_extent_of *extent, uint64_
 		                 extent->segment };
 }
 
-/* Room for all pieces, so that all of them are added, or none. Each is looked at alone when it is
- * added, with what there is by then, which is aligned. */
+/* Makes room for all pieces, so that either all are added or none. Each piece is counted with
+ * alignment, since later pieces are checked against the then longer record. */
 static int make_room_across(struct perseas_tx *tx, const struct ps_extent_of *extent,
                             uint64_t start, uint64_t end)
 {
@@ -227,7 +229,7 @@ static int make_room_across(struct perseas_tx *tx, const struct ps_extent_of *ex
 		}
 		spans++;
 	}
-	return ps_range_find_room(tx, more, bytes, spans);
+	return ps_tx_make_room(tx, more, bytes, spans);
 }
 
 static int add_across_parts(struct perseas_tx *tx, const struct ps_extent_of *extent,
@@ -238,7 +240,7 @@ static int add_across_parts(struct perseas_tx *tx, const struct ps_extent_of *ex
 
 	while (extent[pieces - 1].end < end)
 		pieces++;
-	if (!rc && tx->more & PS_MORE_SAVED)
+	if (!rc && tx->traits & PS_TX_SAVEPOINTS)
 		rc = ps_savepoint_keep(tx, start, end, pieces);
 	if (rc)
 		return rc;
@@ -247,7 +249,7 @@ static int add_across_parts(struct perseas_tx *tx, const struct ps_extent_of *ex
 
 		rc = add_range(tx, extent, piece.start, piece.end);
 		assert(!rc);
-		if (tx->more & PS_MORE_SAVED)
+		if (tx->traits & PS_TX_SAVEPOINTS)
 			ps_savepoint_kept(tx, &piece, 0);
 	}
 	return 0;
@@ -258,12 +260,12 @@ static inline int add(struct perseas_tx *tx, const struct ps_extent_of *segment,
 {
 	if (end > segment->end)
 		return add_across_parts(tx, segment, start, end);
-	return tx->more & PS_MORE_SAVED ? add_saved(tx, segment, start, end)
-	                                : add_range(tx, segment, start, end);
+	return tx->traits & PS_TX_SAVEPOINTS ? add_saved(tx, segment, start, end)
+	                                     : add_range(tx, segment, start, end);
 }
 
-int ps_range_found(struct perseas_tx *tx, const struct ps_segment *segment, uint64_t offset,
-                   uint64_t length)
+int ps_tx_add_found_range(struct perseas_tx *tx, const struct ps_segment *segment, uint64_t offset,
+                          uint64_t length)
 {
 	const uint64_t base = ps_segment_start(segment), start = base + offset;
 	const uint64_t end = start + length;
@@ -282,7 +284,8 @@ int ps_range_found(struct perseas_tx *tx, const struct ps_segment *segment, uint
 	return 0;
 }
 
-/* The checked modes and a resync look into transactions: then changes are made under the lock. */
+/* The slow path while another thread may read this transaction: in the checked modes, and during a
+ * resync. */
 static int add_range_locked(struct perseas_tx *tx, const struct ps_extent_of *segment,
                             uint64_t start, uint64_t end)
 {
@@ -297,17 +300,17 @@ static int add_range_locked(struct perseas_tx *tx, const struct ps_extent_of *se
 	return rc;
 }
 
-/* Room for late changes, where it is there without a further look. */
+/* Reserves space for deferred stores if it is at hand. Returns false if not. */
 static inline bool keep_at_once(struct perseas_tx *tx, unsigned pieces)
 {
 	const uint64_t record = (uint64_t)pieces * PS_LATE_RECORD;
 
-	/* It takes no more of the ring than a range that takes as much of the record. */
+	/* In the ring, a deferred store takes no more than a range with as many bytes of record. */
 	static_assert(PS_LATE_ENTRY <= 3 * PS_LATE_RECORD, "a late change's part of the ring");
 	if (tx->length + record > tx->room || !ps_cover_can_keep(&tx->cover, pieces))
 		return false;
 	tx->cover.kept += pieces;
-	tx->kept += pieces;
+	tx->deferred_count += pieces;
 	tx->room -= record;
 	return true;
 }
@@ -319,7 +322,7 @@ static __attribute__((noinline)) int keep(struct perseas_tx *tx, unsigned pieces
 
 	if (keep_at_once(tx, pieces))
 		return 0;
-	rc = ps_range_find_room(tx, record, (uint64_t)pieces * PS_LATE_ENTRY - record, 1);
+	rc = ps_tx_make_room(tx, record, (uint64_t)pieces * PS_LATE_ENTRY - record, 1);
 	if (rc)
 		return rc;
 	rc = ps_cover_keep(&tx->cover, pieces);
@@ -328,8 +331,8 @@ static __attribute__((noinline)) int keep(struct perseas_tx *tx, unsigned pieces
 		               pieces);
 	if (rc)
 		__atomic_fetch_add(&tx->p->commit.stat.allocations, 1, __ATOMIC_RELAXED);
-	tx->kept += pieces;
-	ps_range_room(tx);
+	tx->deferred_count += pieces;
+	ps_tx_update_room(tx);
 	return 0;
 }
 
@@ -355,12 +358,12 @@ static int add_range_beside(struct perseas_tx *tx, const struct ps_extent_of *se
 	return rc;
 }
 
-/* As below, for the few. */
+/* The slow path of ps_late_keep. */
 static __attribute__((noinline)) int late_keep(struct perseas_tx *tx, unsigned pieces)
 {
 	int rc;
 
-	if (tx->more & PS_MORE_TRACK)
+	if (tx->traits & PS_TX_TRACKED)
 		return ps_fail(
 			tx->p, PERSEAS_EINVAL,
 			"a transaction with PERSEAS_TRACK cannot allocate or free objects of "
@@ -382,7 +385,7 @@ int ps_late_keep(struct perseas_tx *tx, unsigned pieces)
 {
 	bool kept;
 
-	if (tx->more & PS_MORE_TRACK)
+	if (tx->traits & PS_TX_TRACKED)
 		return late_keep(tx, pieces);
 	ps_section_enter(&tx->declaring);
 	kept = !is_observed(tx) && keep_at_once(tx, pieces);
@@ -399,16 +402,17 @@ void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, vo
 	const enum ps_fit fit = ps_cover_fit(&tx->cover, span.base, start, span.end, &place);
 
 	assert(length <= PS_LATE_LENGTH && start % 8 == 0 && length % 8 == 0);
-	/* What was stored before is logged as it was before that. */
+	/* Bytes that an earlier deferred store of this transaction covers have their before-image
+	 * already. */
 	if (fit != PS_FIT_INSIDE) {
-		assert(tx->kept > 0);
+		assert(tx->deferred_count > 0);
 		log_piece(tx, segment, start, span.end, (const void *)start);
 		ps_cover_unkeep(&tx->cover);
 		if (fit == PS_FIT_ACROSS)
 			ps_cover_add(&tx->cover, &span);
 		else
 			cover(tx, fit, place, &span);
-		tx->kept--;
+		tx->deferred_count--;
 	}
 	ps_copy_short(at, bytes, length);
 }
@@ -422,8 +426,8 @@ static inline void prefetch_mirror(struct perseas *p, const struct ps_extent_of 
 		__builtin_prefetch((const void *)(hint + (start - segment->start)), 1);
 }
 
-/* Has what is missing of the range brought, while nothing is held that others may wait for: it may
- * take long. */
+/* Waits until the range is here, while the thread holds nothing that others may wait for: fetching
+ * it may take long. */
 static int touch_all(struct perseas_tx *tx, const struct ps_extent_of *extent, uint64_t start,
                      uint64_t end)
 {
@@ -453,7 +457,7 @@ static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 	segment = locate(tx, start, end);
 	if (!segment || !segment->published)
 		return range_error(tx, addr, len, segment);
-	if (tx->more & PS_MORE_TRACK)
+	if (tx->traits & PS_TX_TRACKED)
 		return 0;
 	rc = touch_all(tx, segment, start, end);
 	if (rc)
@@ -462,20 +466,21 @@ static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 	return add_range_beside(tx, segment, start, end);
 }
 
-/* Returns true if the range is short and lies in the segment of the previous range, as most do. The
- * segment's end less a short length cannot wrap; the sum of `start` and `len` can. */
+/* Returns true if the fast path may add the range: it is short and lies in the segment of the
+ * previous range, like most. `end` less a short length cannot wrap; the sum of `start` and `len`
+ * can. */
 static inline bool usual(const struct perseas_tx *tx, uint64_t start, size_t len)
 {
 	const struct ps_extent_of *segment = tx->hint;
 
-	return tx->open && !(tx->more & PS_MORE_TRACK) && len - 1 < SHORT && segment &&
+	return tx->open && !(tx->traits & PS_TX_TRACKED) && len - 1 < SHORT && segment &&
 	       tx->layout == tx->p->layout && start >= segment->start &&
 	       start <= segment->end - len && segment->usual &&
 	       tx->length + sizeof(struct ps_range) + ps_align8(len) <= tx->room &&
 	       tx->cover.count < tx->cover.capacity;
 }
 
-/* Does the last entry go on where this range begins? Then it is worth making that one longer. */
+/* Returns true if the range continues the last entry, which is then worth extending. */
 static inline bool goes_on(const struct perseas_tx *tx, uint64_t start)
 {
 	const struct ps_range *last = (const struct ps_range *)(tx->record + tx->tail);
@@ -489,7 +494,7 @@ static inline struct ps_span usual_span(const struct perseas_tx *tx, uint64_t st
 	return (struct ps_span){ start, start + len, tx->hint->start, tx->hint->segment };
 }
 
-/* Logs a usual range, without a call. */
+/* Logs a range of the fast path, without a call. */
 static inline __attribute__((always_inline)) void log_usual(struct perseas_tx *tx, uint64_t start,
                                                             size_t len)
 {
@@ -502,22 +507,22 @@ static inline __attribute__((always_inline)) void log_usual(struct perseas_tx *t
 	tx->ranges++;
 	ps_put_pair(&range->segment, segment->segment, (uint32_t)len);
 	range->offset = start - segment->start;
-	/* Padding is zeros. */
+	/* The padding must be zero. */
 	memset(end - 8, 0, 8);
 	ps_copy_short(image, (const void *)start, len);
 	tx->length = (uint64_t)(end - tx->record);
 }
 
-/* Covers a usual range that is not behind all others, and logs it; or it is covered already, since
- * the last savepoint. False: it is no entry of its own. */
+/* Adds a range of the fast path that is not behind all others. Returns false if it needs the slow
+ * path: it overlaps others, or extends the last entry. */
 static inline bool add_usual(struct perseas_tx *tx, uint64_t start, size_t len)
 {
 	const struct ps_span span = usual_span(tx, start, len);
 	unsigned place;
 	const enum ps_fit fit = ps_cover_fit(&tx->cover, span.base, start, span.end, &place);
 
-	if (fit == PS_FIT_INSIDE && !(tx->more & PS_MORE_SAVED)) {
-		note_again(tx, len);
+	if (fit == PS_FIT_INSIDE && !(tx->traits & PS_TX_SAVEPOINTS)) {
+		count_redeclared(tx, len);
 		return true;
 	}
 	if (fit == PS_FIT_INSIDE || fit == PS_FIT_ACROSS ||
@@ -528,7 +533,7 @@ static inline bool add_usual(struct perseas_tx *tx, uint64_t start, size_t len)
 	return true;
 }
 
-/* Apart, so that a range behind all others needs no registers saved. */
+/* A function of its own, so that appending a range saves no registers. */
 static __attribute__((noinline)) int add_between(struct perseas_tx *tx, uint64_t start, size_t len)
 {
 	bool added;

@@ -99,7 +99,8 @@ int ps_fail_fenced(const struct perseas *p)
 	return ps_fail(p, PERSEAS_EFENCED, "%s", ps_fenced_text(p, text, sizeof(text)));
 }
 
-/* Is the keeper still to find out what became of a mirror whose session broke? */
+/* Returns true while the keeper has not yet found out what became of a mirror whose session
+ * broke. */
 static bool is_open_question(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -132,7 +133,7 @@ int ps_fail_why(struct perseas *p, int rc)
 	return rc;
 }
 
-int ps_hardly_ready(struct perseas *p)
+int ps_check_ready(struct perseas *p)
 {
 	char advice[320];
 

@@ -1,7 +1,7 @@
 /*
- * record_room.c - room for a range: in the transaction's record and cover, and, when it commits, in
+ * record_room.c - room for a range: in the transaction's record and cover, and, for its commit, in
  * the ring and the log. range.c calls it for each range that does not fit as it is. It must refuse
- * before anything of the range is declared.
+ * a range before any of it is declared.
  */
 #include "tx.h"
 
@@ -11,13 +11,13 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Bytes of the record that late changes may take. */
+/* Returns the bytes of the record reserved for deferred stores. */
 static inline uint64_t kept_record(const struct perseas_tx *tx)
 {
-	return (uint64_t)tx->kept * PS_LATE_RECORD;
+	return (uint64_t)tx->deferred_count * PS_LATE_RECORD;
 }
 
-void ps_range_room(struct perseas_tx *tx)
+void ps_tx_update_room(struct perseas_tx *tx)
 {
 	const struct perseas *p = tx->p;
 	const uint64_t head = sizeof(struct ps_entry) + 2 * sizeof(struct ps_write) +
@@ -37,10 +37,10 @@ void ps_range_room(struct perseas_tx *tx)
 uint64_t ps_tx_entry_length(const struct perseas_tx *tx)
 {
 	return ps_entry_length(tx->length, tx->cover.count,
-	                       tx->cover.bytes + (uint64_t)tx->kept * PS_LATE_ENTRY);
+	                       tx->cover.bytes + (uint64_t)tx->deferred_count * PS_LATE_ENTRY);
 }
 
-int ps_range_find_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, unsigned spans)
+int ps_tx_make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, unsigned spans)
 {
 	struct perseas *p = tx->p;
 	uint64_t need = tx->length + kept_record(tx) + more;
@@ -68,7 +68,7 @@ int ps_range_find_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, uns
 		if (grown) {
 			tx->record = grown;
 			tx->capacity = capacity;
-			ps_range_room(tx);
+			ps_tx_update_room(tx);
 		}
 		rc = grown ? 1 : -1;
 	}

@@ -1,11 +1,12 @@
 /*
  * recorded_pointers.c - perseas_here and perseas_recorded, for pointers in a segment that is mapped
- * at another address than the store has recorded. The application calls them for every such
- * pointer, so they take no lock: a layout never changes once it is published (struct ps_layout).
+ * at another address than the store records. The application calls them for every such pointer, so
+ * they take no lock: a layout never changes once it is published (struct ps_layout).
  */
 #include "handle.h"
 
-/* The place in by_record of the first extent that is recorded behind `address`. */
+/* Returns the index in by_recorded of the first extent whose recorded address is above
+ * `address`. */
 static unsigned find_behind(const struct ps_layout *layout, uint64_t address)
 {
 	unsigned low = 0, high = layout->count;
@@ -13,7 +14,7 @@ static unsigned find_behind(const struct ps_layout *layout, uint64_t address)
 	while (low < high) {
 		const unsigned middle = (low + high) / 2;
 
-		if (layout->segments[layout->by_record[middle]].recorded > address)
+		if (layout->segments[layout->by_recorded[middle]].recorded > address)
 			high = middle;
 		else
 			low = middle + 1;
@@ -31,7 +32,7 @@ void *perseas_here(const perseas_t *p, const void *recorded)
 	behind = layout ? find_behind(layout, address) : 0;
 	if (!behind)
 		return NULL;
-	extent = &layout->segments[layout->by_record[behind - 1]];
+	extent = &layout->segments[layout->by_recorded[behind - 1]];
 	if (address - extent->recorded >= extent->end - extent->start)
 		return NULL;
 	return (void *)(uintptr_t)(extent->start + (address - extent->recorded));

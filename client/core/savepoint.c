@@ -1,13 +1,13 @@
 /*
- * savepoint.c - savepoints of a transaction, and partial roll-back. All of it is local: what the
- * record holds of each byte stays the value from before the transaction, and it is this that is
- * sent.
+ * savepoint.c - savepoints of a transaction, and partial roll-back. All of it is local: the undo
+ * record keeps each byte's value from before the transaction, and only this value is sent.
  *
- * What the application declares after a savepoint is kept for it. Bytes that the record did not
- * cover are kept by the record: its entries from the savepoint on (none is extended across it).
- * Bytes that it covered already, and whose value the transaction may have changed before, are kept
- * in a journal beside it. So a roll-back puts back the journal, the newest piece first, then the
- * entries of the record, and shortens both. `cover` says what was kept since the newest savepoint.
+ * What a range holds when it is declared after a savepoint is saved for that savepoint. For bytes
+ * that the record does not cover yet, the record's own new entry saves it; no entry extends across
+ * a savepoint. For bytes that it covers already, and that the transaction may have changed, a
+ * journal next to the record saves it. A roll-back restores the journal, newest piece first, then
+ * the new entries of the record, and truncates both. `cover` has the bytes saved since the newest
+ * savepoint.
  */
 #include "tx.h"
 
@@ -18,17 +18,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What some bytes held before they were declared again. */
+/* Saved contents of bytes that were declared again. */
 struct piece {
-	uint64_t start, length; /* address, bytes */
-	uint64_t at;            /* where in the journal */
+	uint64_t start, length; /* address and length in bytes */
+	uint64_t at;            /* offset in the journal */
 };
 
-/* A savepoint: how much there was of everything. */
+/* A savepoint: how long the record and the journal were. */
 struct mark {
 	uint64_t name;
-	uint64_t length; /* of the record */
-	uint32_t ranges; /* of the record */
+	uint64_t length; /* bytes of the record */
+	uint32_t ranges; /* entries of the record */
 	unsigned pieces;
 };
 
@@ -39,17 +39,19 @@ struct ps_saved {
 	struct piece *pieces;
 	unsigned piece_count;
 	uint64_t piece_capacity;
-	unsigned piece_mark; /* so many there were when this set_range began */
+	unsigned piece_mark; /* piece_count when the present set_range began */
 	uint8_t *journal;
 	uint64_t journal_length, journal_capacity;
 	struct ps_cover cover;
-	/* PERSEAS_CHECK_WRITES: what was declared at the newest savepoint, and held then. */
+	/* PERSEAS_CHECK_WRITES: what was declared at the newest savepoint, and its contents
+	 * then. */
 	struct ps_cover then;
 	uint8_t *held;
 	uint64_t held_capacity;
 };
 
-/* Room for `count` of `size` bytes each. False: there is no memory, and all is as it was. */
+/* Makes room for `count` elements of `size` bytes. Returns false if out of memory, and nothing has
+ * changed. */
 static bool make_room(struct perseas_tx *tx, void **memory, uint64_t *capacity, uint64_t count,
                       size_t size)
 {
@@ -69,7 +71,7 @@ static bool make_room(struct perseas_tx *tx, void **memory, uint64_t *capacity, 
 	return true;
 }
 
-/* --- what is kept while ranges are declared --- */
+/* --- saving while ranges are declared --- */
 
 static bool keep_piece(struct perseas_tx *tx, uint64_t start, uint64_t end)
 {
@@ -88,7 +90,7 @@ static bool keep_piece(struct perseas_tx *tx, uint64_t start, uint64_t end)
 	return true;
 }
 
-/* Of bytes that are not kept for the newest savepoint: those that the record covers. */
+/* Saves, of bytes that are not saved yet, those that the record covers. */
 static bool keep_covered(struct perseas_tx *tx, uint64_t start, uint64_t end)
 {
 	uint64_t gap_start, gap_end;
@@ -133,9 +135,9 @@ void ps_savepoint_kept(struct perseas_tx *tx, const struct ps_span *span, int rc
 		ps_cover_add(&tx->saved->cover, span);
 }
 
-/* --- PERSEAS_CHECK_WRITES: what was changed without being declared again --- */
+/* --- PERSEAS_CHECK_WRITES: changes without another set_range --- */
 
-/* What is declared now, and holds: the spans one behind another. */
+/* Copies what is declared now: its spans, and their contents one behind another. */
 static bool remember(struct perseas_tx *tx)
 {
 	struct ps_saved *saved = tx->saved;
@@ -147,7 +149,7 @@ static bool remember(struct perseas_tx *tx)
 		return true;
 	if (!make_room(tx, (void **)&saved->held, &saved->held_capacity, tx->cover.bytes, 1))
 		return false;
-	/* Others may look at what is declared meanwhile, so it stays where it is. */
+	/* Other threads may read the cover meanwhile, so it must not be settled. */
 	for (uint64_t from = 0; (span = ps_cover_from(&tx->cover, from)); from = span->end + 1) {
 		if (ps_cover_reserve(&saved->then) < 0)
 			return false;
@@ -158,7 +160,8 @@ static bool remember(struct perseas_tx *tx)
 	return true;
 }
 
-/* The first byte of the span that is not what it was, and was not declared since; or 0. */
+/* Returns the address of the first byte of the span that changed without being declared again; 0:
+ * none did. */
 static uint64_t find_change(const struct ps_saved *saved, const struct ps_span *span,
                             const uint8_t *held)
 {
@@ -210,7 +213,7 @@ int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
 	if (!tx->open)
 		return ps_fail(tx->p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
-	if (tx->more & PS_MORE_TRACK)
+	if (tx->traits & PS_TX_TRACKED)
 		return ps_fail(
 			tx->p, PERSEAS_EINVAL,
 			"a transaction with PERSEAS_TRACK has no savepoints: what it changed "
@@ -230,16 +233,16 @@ int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
 	saved->marks[saved->mark_count++] = (struct mark){ *savepoint, tx->length, tx->ranges,
 		                                           saved->piece_count };
 	ps_cover_clear(&saved->cover);
-	/* No entry goes on across a savepoint. */
+	/* No entry extends across a savepoint. */
 	tx->tail = 0;
-	/* Others may look into it meanwhile. */
+	/* Other threads may read the transaction meanwhile. */
 	pthread_mutex_lock(&tx->p->lock);
-	tx->more |= PS_MORE_SAVED;
+	tx->traits |= PS_TX_SAVEPOINTS;
 	pthread_mutex_unlock(&tx->p->lock);
 	return 0;
 }
 
-/* The entries of the record from the mark on. */
+/* Restores memory from the record's entries after the mark. */
 static void put_back_entries(struct perseas_tx *tx, const struct mark *mark)
 {
 	struct ps_cursor cursor = { tx->record + mark->length, tx->record + tx->length,
@@ -252,7 +255,8 @@ static void put_back_entries(struct perseas_tx *tx, const struct mark *mark)
 		       range->length);
 }
 
-/* What the record says is what the transaction has declared. There is room: it had all of these. */
+/* Rebuilds the cover from the record. There is room, since the cover had at least these spans
+ * before. */
 static void cover_again(struct perseas_tx *tx)
 {
 	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record), tx->record + tx->length,
@@ -296,7 +300,7 @@ static void roll_back(struct perseas_tx *tx, const struct mark *mark)
 
 static const struct mark *find_mark(const struct perseas_tx *tx, uint64_t savepoint)
 {
-	unsigned i = tx->more & PS_MORE_SAVED ? tx->saved->mark_count : 0;
+	unsigned i = tx->traits & PS_TX_SAVEPOINTS ? tx->saved->mark_count : 0;
 
 	while (i > 0 && tx->saved->marks[i - 1].name != savepoint)
 		i--;
@@ -323,12 +327,13 @@ int perseas_rollback_to(perseas_tx_t *tx, uint64_t savepoint)
 	rc = check(tx);
 	if (rc)
 		return rc;
-	/* Nobody looks into the transaction meanwhile, nor copies what it changed. */
+	/* With the lock, so that no thread reads the transaction or copies its changes
+	 * meanwhile. */
 	pthread_mutex_lock(&p->lock);
 	roll_back(tx, mark);
 	ps_late_roll_back(tx, savepoint);
 	pthread_mutex_unlock(&p->lock);
-	/* There was room for this when the savepoint was made, or for more. */
+	/* Cannot fail: the savepoint's copy took at least as much memory. */
 	remember(tx);
 	return 0;
 }
@@ -339,7 +344,7 @@ void ps_savepoints_end(struct perseas_tx *tx)
 
 	saved->mark_count = saved->piece_count = 0;
 	saved->journal_length = 0;
-	tx->more &= (uint8_t)~PS_MORE_SAVED;
+	tx->traits &= (uint8_t)~PS_TX_SAVEPOINTS;
 }
 
 void ps_savepoints_free(struct perseas_tx *tx)

@@ -1,8 +1,8 @@
 /*
- * segment.c - segments are mapped at the same address in every owner, so that native pointers
- * stay good, unless the application names another one. Addresses come from a range that neither the
- * kernel nor common runtimes give out by themselves, below where programs and their heaps lie, and
- * are never taken from another mapping.
+ * segment.c - segments are mapped at the same address in every owner, so that native pointers stay
+ * valid, unless the application asks for another address. Addresses come from a range that neither
+ * the kernel nor common runtimes hand out by default, below programs and their heaps, and are never
+ * taken from another mapping.
  */
 #include "segment.h"
 
@@ -23,10 +23,10 @@
 
 #define FIRST_ADDRESS ((uint64_t)0x200000000000)
 #define LAST_ADDRESS ((uint64_t)0x550000000000)
-#define STORE_STRIDE ((uint64_t)1 << 36) /* stores begin at different places */
+#define STORE_STRIDE ((uint64_t)1 << 36) /* distance between the ranges of different stores */
 #define STORE_PLACES ((LAST_ADDRESS - FIRST_ADDRESS) / STORE_STRIDE)
 #define SEGMENT_ALIGN ((uint64_t)2 << 20)
-#define SEGMENT_GUARD SEGMENT_ALIGN /* unmapped, between segments */
+#define SEGMENT_GUARD SEGMENT_ALIGN /* unmapped space between segments */
 #define TRIES 4096
 
 static struct ps_segment *at_address(struct perseas *p, uint64_t address, uint64_t size)
@@ -55,7 +55,8 @@ struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t 
 	segment->id = id;
 	segment->size = size;
 	snprintf(segment->name, sizeof(segment->name), "%s", name);
-	/* A raise that is not settled may be taken back, and level 0 has no random ids. */
+	/* Tests the settled level: a raise that is not settled may be taken back, and level 0 has
+	 * no random ids. */
 	if (p->roster->level > 0)
 		p->env->ops->random(p->env, segment->random_id, PS_ID_SIZE);
 	p->segment_count++;
@@ -63,14 +64,15 @@ struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t 
 	return segment;
 }
 
-/* The addresses of a part that the segment did not grow by after all are kept for the next. */
+/* Returns the addresses of a part that is given up to the segment's spare range, for the next
+ * part. */
 static void give_back(struct perseas *p, struct ps_segment *part)
 {
 	struct ps_segment *head = ps_whole_head(p, part);
 
 	if (head == part || !part->base || part->base + part->size != head->spare)
 		return;
-	/* Where this fails the addresses are kept all the same, with memory that is zeros. */
+	/* If a call fails, the range stays reserved all the same, with readable zeros. */
 	(void)madvise(part->base, part->size, MADV_DONTNEED);
 	(void)mprotect(part->base, part->size, PROT_NONE);
 	head->spare = part->base;
@@ -88,7 +90,8 @@ void ps_segment_forget(struct perseas *p, struct ps_segment *segment)
 	p->upkeep.comings++;
 }
 
-/* Maps memory there, over nothing but what is kept for it. 0 or errno. */
+/* Maps memory at `address`. is_kept: over an existing reservation; otherwise nothing may be mapped
+ * there. Returns 0 or an errno. */
 static int map_at(uint64_t address, uint64_t size, int prot, bool is_kept)
 {
 	void *got = mmap((void *)address, size, prot,
@@ -99,7 +102,7 @@ static int map_at(uint64_t address, uint64_t size, int prot, bool is_kept)
 	if (got == MAP_FAILED)
 		return errno;
 	if (got != (void *)address) {
-		/* A kernel before 4.17 takes the address for a hint. */
+		/* Kernels before 4.17 take the address as a hint. */
 		munmap(got, size);
 		return EEXIST;
 	}
@@ -108,7 +111,7 @@ static int map_at(uint64_t address, uint64_t size, int prot, bool is_kept)
 	return 0;
 }
 
-/* --- addresses that are kept --- */
+/* --- reserved addresses --- */
 
 static struct ps_reserved_range *find_kept(struct perseas *p, uint64_t address, uint64_t size)
 {
@@ -162,7 +165,8 @@ void ps_segment_keep(struct perseas *p, const Perseas__Header *header, char *war
 
 /* --- placing --- */
 
-/* is_over: over what is there; else where nothing is. */
+/* Maps memory for a segment. is_over: over what is mapped there; otherwise nothing may be. Returns
+ * 0 or an errno. */
 static int reserve(uint64_t address, uint64_t size, bool is_over, uint8_t **base)
 {
 	void *got = (void *)address;
@@ -170,7 +174,7 @@ static int reserve(uint64_t address, uint64_t size, bool is_over, uint8_t **base
 
 	if (error)
 		return error;
-	/* Transactions touch memory at random: fewer, larger pages save them address look-ups. */
+	/* Transactions touch memory at random: large pages save address translations. */
 	if (size >= SEGMENT_ALIGN)
 		madvise(got, size, MADV_HUGEPAGE);
 	*base = got;
@@ -184,7 +188,7 @@ int ps_segment_reserve(struct perseas *p, struct ps_segment *segment, uint64_t a
 	                                         : NULL;
 	int error = reserve(address, segment->size, kept, &segment->base);
 
-	/* Where it failed, what was kept may be gone: it must not be unmapped once more. */
+	/* If mapping failed, the reserved range may already be gone; do not unmap it again. */
 	if (kept)
 		forget_kept(p, kept);
 	return error;
@@ -238,7 +242,7 @@ void ps_segment_hide(struct perseas *p, struct ps_segment *segment, struct ps_se
 	segment->base = segment->spare = NULL;
 	segment->spare_size = 0;
 	segment->shadow = NULL;
-	segment->unlike = NULL;
+	segment->may_differ = NULL;
 	segment->is_retained = false;
 }
 
@@ -304,7 +308,8 @@ int ps_segment_choose(struct perseas *p, struct ps_segment *segment, uint64_t ro
 	struct ps_segment all = *segment;
 	int error;
 
-	segment->address = UINT64_MAX / 2; /* not yet in its own way */
+	/* So that at_address finds no overlap with the segment itself. */
+	segment->address = UINT64_MAX / 2;
 	all.size = room > segment->size ? room : segment->size;
 	error = ps_segment_reserve_anywhere(p, &all);
 	if (error)
@@ -326,24 +331,25 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Few segments are mapped: each is put in its place. */
+/* Insertion sort: few segments are mapped. */
 static void sort_by_record(struct ps_layout *layout)
 {
 	for (unsigned i = 0; i < layout->count; i++) {
 		unsigned at = i;
 
 		for (; at > 0; at--) {
-			const unsigned before = layout->by_record[at - 1];
+			const unsigned before = layout->by_recorded[at - 1];
 
 			if (layout->segments[before].recorded < layout->segments[i].recorded)
 				break;
-			layout->by_record[at] = (uint8_t)before;
+			layout->by_recorded[at] = (uint8_t)before;
 		}
-		layout->by_record[at] = (uint8_t)i;
+		layout->by_recorded[at] = (uint8_t)i;
 	}
 }
 
-/* Is it mapped where the segment ends that it is a part of, so that ranges may be in both? */
+/* Returns true if the segment is a part that is mapped right behind the one before, so that a range
+ * may extend over both. */
 static bool goes_on(struct perseas *p, const struct ps_segment *segment)
 {
 	const struct ps_segment *before = ps_whole_before(p, segment);

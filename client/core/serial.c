@@ -1,6 +1,6 @@
 /*
- * serial.c - how a SERIAL transaction begins, and how a transaction that changed nothing commits
- * when it is SERIAL or has locks. The turns are in turn.c, the locks in locks.c.
+ * serial.c - how a SERIAL transaction begins, and how a transaction that is SERIAL or has locks
+ * commits without changes. turn.c has the turns, locks.c the locks.
  */
 #include "serialization.h"
 
@@ -15,22 +15,22 @@ int ps_serial_begin(struct perseas *p, struct perseas_tx **tx)
 	int rc;
 
 	ps_lock(p);
-	rc = ps_serial_await(p);
+	rc = ps_turn_await(p);
 	if (!rc) {
 		rc = ps_tx_begin(p, tx);
 		if (rc)
-			ps_serial_pass(p);
+			ps_turn_pass(p);
 		else
-			ps_serial_take(*tx);
+			ps_turn_take(*tx);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }
 
-int ps_apart_leave(struct perseas_tx *tx)
+int ps_commit_unchanged(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
-	const uint64_t saw = tx->saw;
+	const uint64_t saw = tx->read_up_to;
 	uint64_t since = 0;
 	int rc;
 

@@ -1,8 +1,8 @@
 /*
- * shadow.c - see shadow.h. map.c makes shadows, and commit.c and checked.c use them. A page may be
- * taken for like its shadow only after it was compared, and only if it was compared after the means
- * of written.h was asked. Memory that is missing (demand.h) is never touched here, and never asked
- * about: its shadow comes with it.
+ * shadow.c - see shadow.h. map.c makes shadows; commit.c, checked.c and track.c use them. A page
+ * may be taken as equal to its shadow only after it was compared, and only if the written pages
+ * were collected (written.h) before the comparison. Missing memory (demand.h) is never touched or
+ * asked about here; its shadow arrives together with it.
  */
 #include "shadow.h"
 
@@ -29,7 +29,7 @@ void ps_shadow_end(struct perseas *p)
 	p->written = NULL;
 }
 
-/* *error says why it has no means, if so. */
+/* Begins to track written pages. If that is not possible, *error says why. */
 static void begin_written(struct perseas *p, struct ps_error *error)
 {
 	const struct ps_written_ops *ops = p->env->written;
@@ -104,17 +104,17 @@ int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8
 
 void ps_shadow_take_room(struct perseas *p, struct ps_segment *segment, uint8_t *room, bool watched)
 {
-	uint64_t *unlike = NULL;
+	uint64_t *may_differ = NULL;
 
 	if (!room)
 		return;
 	if (watched)
-		unlike = memset(room + ps_align8(segment->size), 0,
-		                words(segment) * sizeof(uint64_t));
+		may_differ = memset(room + ps_align8(segment->size), 0,
+		                    words(segment) * sizeof(uint64_t));
 	pthread_mutex_lock(&p->lock);
 	ps_shadow_free(segment);
 	segment->shadow = room;
-	segment->unlike = unlike;
+	segment->may_differ = may_differ;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -126,10 +126,10 @@ int ps_shadow_make(struct perseas *p, struct ps_segment *segment)
 
 	if (rc || !room)
 		return rc;
-	/* First, so that a store behind the copy is noted. */
+	/* Tracking begins before the copy, so that a store after the copy is noted. */
 	watched = p->written && !p->env->written->watch(p->written, segment->base, segment->size);
 	memcpy(room, segment->base, segment->size);
-	/* Whole, for an abort takes back what is not as in the copy. */
+	/* Set only when it is complete, since an abort restores memory from it. */
 	ps_shadow_take_room(p, segment, room, watched);
 	return 0;
 }
@@ -138,20 +138,20 @@ void ps_shadow_free(struct ps_segment *segment)
 {
 	ps_shadow_give_back(segment, segment->shadow);
 	segment->shadow = NULL;
-	segment->unlike = NULL;
+	segment->may_differ = NULL;
 }
 
-/* Only what is here: to ask about a page that is missing would mark it (written.h). False: any page
- * may have been written. */
+/* Adds the pages that were written, among those that are here: asking about a missing page would
+ * mark it (written.h). Returns false if any page may have been written. */
 static bool look(struct perseas *p, const struct ps_segment *segment)
 {
 	bool here = true;
 
 	for (uint64_t at = 0, run = segment->size; at < segment->size; at += run) {
-		if (segment->lacks)
+		if (segment->has_missing)
 			run = ps_demand_run(p, segment, at, segment->size - at, &here);
 		if (here &&
-		    p->env->written->take(p->written, segment->base, at, run, segment->unlike))
+		    p->env->written->take(p->written, segment->base, at, run, segment->may_differ))
 			return false;
 	}
 	return true;
@@ -160,15 +160,16 @@ static bool look(struct perseas *p, const struct ps_segment *segment)
 void ps_shadow_look(struct perseas *p, struct ps_segment *segment)
 {
 	ps_assert_locked(p);
-	segment->lacks = ps_demand_lacks(p, segment);
-	if (segment->unlike && !look(p, segment))
-		segment->unlike = NULL;
+	segment->has_missing = ps_demand_lacks(p, segment);
+	if (segment->may_differ && !look(p, segment))
+		segment->may_differ = NULL;
 }
 
-/* The next page from there on that may differ; or one behind the last. */
+/* Returns the next page, from `page` on, that may differ from its shadow; a page past the end if
+ * none does. */
 static uint64_t find_page(const struct ps_segment *segment, uint64_t page)
 {
-	const uint64_t *set = segment->unlike;
+	const uint64_t *set = segment->may_differ;
 	uint64_t rest;
 
 	if (!set)
@@ -181,8 +182,8 @@ static uint64_t find_page(const struct ps_segment *segment, uint64_t page)
 	return segment->size / PS_PAGE + 1;
 }
 
-/* What is here of [*at, end), and not like its shadow: *at becomes where it begins. False: nothing
- * is. */
+/* Finds the next bytes of [*at, end) that are here and differ from the shadow. Sets *at and
+ * *length. Returns false if there are none. */
 static bool find_unlike(struct perseas *p, const struct ps_segment *segment, uint64_t *at,
                         uint64_t end, uint64_t *length)
 {
@@ -190,7 +191,7 @@ static bool find_unlike(struct perseas *p, const struct ps_segment *segment, uin
 
 	for (; *at < end; *at += *length) {
 		*length = end - *at;
-		if (segment->lacks)
+		if (segment->has_missing)
 			*length = ps_demand_run(p, segment, *at, end - *at, &here);
 		if (here && memcmp(segment->base + *at, segment->shadow + *at, *length) != 0)
 			return true;
@@ -212,9 +213,10 @@ bool ps_shadow_next(struct perseas *p, struct ps_segment *segment, uint64_t *off
 			*offset = from;
 			return true;
 		}
-		/* Where it began further on, something before was not alike. */
-		if (segment->unlike && at >= *offset)
-			segment->unlike[page / WORD] &= ~((uint64_t)1 << page % WORD);
+		/* If the search began in the middle of the page, the part before may still
+		 * differ. */
+		if (segment->may_differ && at >= *offset)
+			segment->may_differ[page / WORD] &= ~((uint64_t)1 << page % WORD);
 	}
 	return false;
 }

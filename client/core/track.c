@@ -12,11 +12,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Differences with fewer bytes than NEAR between them become one range: the head of another range
+/* Differences with fewer than NEAR bytes between them become one range: the head of another range
  * would take as much of the record. */
 enum { NEAR = 32, WORD = 8 };
 
-/* --- alone --- */
+/* --- being the only transaction --- */
 
 void ps_track_touch_all(struct perseas_tx *tx)
 {
@@ -34,7 +34,7 @@ int ps_track_begin(struct perseas_tx *tx)
 		               "another transaction is open: one with PERSEAS_TRACK must be alone, "
 		               "since a page does not say whose store it was");
 	assert(!p->commit.tracking);
-	tx->more |= PS_MORE_TRACK;
+	tx->traits |= PS_TX_TRACKED;
 	ps_track_touch_all(tx);
 	p->commit.tracking = tx;
 	return 0;
@@ -46,7 +46,7 @@ void ps_track_end(struct perseas_tx *tx)
 
 	ps_assert_locked(p);
 	assert(p->commit.tracking == tx);
-	tx->more &= (uint8_t)~PS_MORE_TRACK;
+	tx->traits &= (uint8_t)~PS_TX_TRACKED;
 	p->commit.tracking = NULL;
 }
 
@@ -57,7 +57,7 @@ int ps_track_conflict(const struct perseas *p)
 	               "has ended");
 }
 
-/* --- what was changed --- */
+/* --- finding changes --- */
 
 static bool is_tracked(const struct ps_segment *segment)
 {
@@ -78,7 +78,7 @@ static bool is_like(const struct ps_segment *segment, uint64_t at, uint64_t end)
 }
 
 /* Finds the next run of words from *at on that differ, over gaps of fewer than NEAR bytes. Returns
- * false if all words up to `end` are alike. */
+ * false if all words up to `end` are equal. */
 static bool find_difference(const struct ps_segment *segment, uint64_t *at, uint64_t end,
                             uint64_t *length)
 {
@@ -102,7 +102,7 @@ static int find_in_page(struct perseas_tx *tx, const struct ps_segment *segment,
 	uint64_t length;
 
 	for (; find_difference(segment, &at, end, &length); at += length) {
-		const int rc = ps_range_found(tx, segment, at, length);
+		const int rc = ps_tx_add_found_range(tx, segment, at, length);
 
 		if (rc)
 			return rc;
@@ -137,7 +137,7 @@ int ps_track_find(struct perseas_tx *tx)
 	struct perseas *p = tx->p;
 	int rc = 0;
 
-	assert(p->commit.tracking == tx && !tx->ranges && !tx->kept);
+	assert(p->commit.tracking == tx && !tx->ranges && !tx->deferred_count);
 	for (unsigned i = 0; i < p->segment_count && !rc; i++)
 		if (is_tracked(&p->segments[i]))
 			rc = find_in_segment(tx, &p->segments[i]);

@@ -22,7 +22,7 @@ enum {
 	CHECKED = PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES,
 };
 
-/* A thread that reads `observed == false` is ordered after every read of those observers. */
+/* A thread that reads `active == false` is ordered after every read made by earlier observers. */
 static void add_observers(struct perseas *p, int change)
 {
 	pthread_mutex_lock(&p->lock);
@@ -56,8 +56,8 @@ static struct perseas_tx *tx_new(struct perseas *p)
 	memset(tx->record, 0, sizeof(struct ps_record));
 	tx->capacity = FIRST_CAPACITY;
 	tx->p = p;
-	ps_range_room(tx);
-	tx->all = p->commit.all_list;
+	ps_tx_update_room(tx);
+	tx->next_in_pool = p->commit.all_list;
 	p->commit.all_list = tx;
 	__atomic_fetch_add(&p->commit.stat.allocations, 3, __ATOMIC_RELAXED);
 	return tx;
@@ -82,7 +82,7 @@ static void list_remove(struct perseas_tx **list, struct perseas_tx *tx)
 		tx->next->previous = tx->previous;
 }
 
-/* Nothing is declared. */
+/* Resets a transaction to the state in which it has declared nothing. */
 static inline void empty(struct perseas_tx *tx)
 {
 	tx->timed = ps_timing_choose(tx->p);
@@ -107,7 +107,7 @@ int ps_tx_begin(struct perseas *p, struct perseas_tx **out)
 		list_remove(&p->commit.free_list, tx);
 	else if (!(tx = tx_new(p)))
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a transaction");
-	assert(!tx->open && !tx->more);
+	assert(!tx->open && !tx->traits);
 	list_push(&p->commit.open_list, tx);
 	tx->open = true;
 	tx->began = p->commit.seq;
@@ -119,29 +119,29 @@ int ps_tx_begin(struct perseas *p, struct perseas_tx **out)
 void ps_tx_begin_again(struct perseas_tx *tx)
 {
 	ps_assert_locked(tx->p);
-	if (tx->more & PS_MORE_SAVED)
+	if (tx->traits & PS_TX_SAVEPOINTS)
 		ps_savepoints_end(tx);
 	if (tx->late)
 		ps_late_end(tx);
 	ps_cover_clear(&tx->cover);
 	empty(tx);
-	if (tx->more & PS_MORE_TRACK)
+	if (tx->traits & PS_TX_TRACKED)
 		ps_track_touch_all(tx);
 }
 
-static void end_more(struct perseas_tx *tx)
+static void end_traits(struct perseas_tx *tx)
 {
-	if (tx->more & PS_MORE_AGAIN)
-		tx->p->commit.stat.saved_within += tx->again;
-	tx->again = 0;
-	tx->more &= (uint8_t)~PS_MORE_AGAIN;
-	if (tx->more & PS_MORE_SAVED)
+	if (tx->traits & PS_TX_REDECLARED)
+		tx->p->commit.stat.saved_within += tx->redeclared_bytes;
+	tx->redeclared_bytes = 0;
+	tx->traits &= (uint8_t)~PS_TX_REDECLARED;
+	if (tx->traits & PS_TX_SAVEPOINTS)
 		ps_savepoints_end(tx);
-	if (tx->more & PS_MORE_TRACK)
+	if (tx->traits & PS_TX_TRACKED)
 		ps_track_end(tx);
-	if (tx->more & (PS_MORE_SERIAL | PS_MORE_LOCKS))
-		ps_apart_end(tx);
-	assert(!tx->more);
+	if (tx->traits & (PS_TX_SERIAL | PS_TX_LOCKS))
+		ps_serialization_end(tx);
+	assert(!tx->traits);
 }
 
 void ps_tx_end(struct perseas_tx *tx)
@@ -151,8 +151,8 @@ void ps_tx_end(struct perseas_tx *tx)
 	tx->open = false;
 	if (tx->late)
 		ps_late_end(tx);
-	if (tx->more)
-		end_more(tx);
+	if (tx->traits)
+		end_traits(tx);
 	ps_cover_clear(&tx->cover);
 	list_remove(&p->commit.open_list, tx);
 	list_push(&p->commit.free_list, tx);
@@ -163,7 +163,7 @@ void ps_tx_free_all(struct perseas *p)
 	struct perseas_tx *tx = p->commit.all_list;
 
 	while (tx) {
-		struct perseas_tx *next = tx->all;
+		struct perseas_tx *next = tx->next_in_pool;
 
 		ps_late_free(tx);
 		ps_cover_free(&tx->cover);
@@ -233,11 +233,11 @@ void ps_tx_undo(struct perseas_tx *tx)
 	const void *image;
 	struct ps_cursor cursor = entries_of(tx);
 
-	if (tx->more & PS_MORE_TRACK) {
+	if (tx->traits & PS_TX_TRACKED) {
 		ps_track_undo(tx);
 		return;
 	}
-	tx->again = 0;
+	tx->redeclared_bytes = 0;
 	/* No byte is logged twice, so the order does not matter. */
 	while (ps_record_next(&cursor, &range, &image)) {
 		const struct ps_segment *segment = ps_segment_by_id(tx->p, range->segment);
@@ -246,7 +246,7 @@ void ps_tx_undo(struct perseas_tx *tx)
 	}
 }
 
-void ps_tx_take_back(struct perseas_tx *tx)
+void ps_tx_roll_back(struct perseas_tx *tx)
 {
 	ps_assert_locked(tx->p);
 	ps_tx_undo(tx);

@@ -81,7 +81,7 @@ void __wrap_ps_late_end(struct perseas_tx *tx)
 {
 	struct sim_owner *o = (struct sim_owner *)tx->p->env;
 
-	o->heap.aborts = !tx->applied;
+	o->heap.aborts = !tx->deferred_applied;
 	__real_ps_late_end(tx);
 	o->heap.aborts = false;
 }

@@ -162,15 +162,15 @@ bool sim_mistake_apart(const struct sim_world *w)
 void sim_mistake_apart_commits(struct sim_owner *o, struct perseas_tx *tx)
 {
 	if (sim_mistake_is(o->world, SIM_MISTAKE_READER))
-		tx->saw = 0;
-	if (sim_mistake_is(o->world, SIM_MISTAKE_HELD_READ) && tx->saw > tx->p->commit.seq)
-		tx->saw = tx->p->commit.seq;
-	if (!sim_mistake_is(o->world, SIM_MISTAKE_TURN) || !(tx->more & PS_MORE_SERIAL) ||
+		tx->read_up_to = 0;
+	if (sim_mistake_is(o->world, SIM_MISTAKE_HELD_READ) && tx->read_up_to > tx->p->commit.seq)
+		tx->read_up_to = tx->p->commit.seq;
+	if (!sim_mistake_is(o->world, SIM_MISTAKE_TURN) || !(tx->traits & PS_TX_SERIAL) ||
 	    !tx->ranges)
 		return;
 	pthread_mutex_lock(&tx->p->lock);
-	tx->more &= (uint8_t)~PS_MORE_SERIAL;
-	ps_serial_pass(tx->p);
+	tx->traits &= (uint8_t)~PS_TX_SERIAL;
+	ps_turn_pass(tx->p);
 	pthread_mutex_unlock(&tx->p->lock);
 	sim_owner_sleep(o, sim_below(o->world, SIM_MS));
 }

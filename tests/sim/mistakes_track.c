@@ -20,8 +20,8 @@ static void forget(struct perseas *p, struct ps_segment *segment)
 {
 	pthread_mutex_lock(&p->lock);
 	ps_shadow_look(p, segment);
-	if (segment->unlike)
-		memset(segment->unlike, 0, segment->size / PS_PAGE / PS_WRITTEN_WORD + 1);
+	if (segment->may_differ)
+		memset(segment->may_differ, 0, segment->size / PS_PAGE / PS_WRITTEN_WORD + 1);
 	pthread_mutex_unlock(&p->lock);
 }
 

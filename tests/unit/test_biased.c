@@ -1,7 +1,7 @@
 /*
- * test_biased.c - the biased lock (client/core/biased.h): who becomes its favourite, and that no
- * two threads ever have it at once: when the other comes before any instruction of the favourite's,
- * and on two processors, while the favourite changes all the time. What makes that sure is a second
+ * test_biased.c - the biased lock (client/core/biased.h): who becomes its favorite, and that no
+ * two threads ever have it at once: when the other comes before any instruction of the favorite's,
+ * and on two processors, while the favorite changes all the time. What makes that sure is a second
  * look, and a barrier, whose lack only the latter shows.
  */
 #include "../../client/core/biased.h"
@@ -11,8 +11,8 @@
 #include "two_processors.h"
 
 enum {
-	ROUNDS = 5000, /* in which the favourite loses the lock */
-	SOON = 4,      /* times in a row after which a thread is the favourite here */
+	ROUNDS = 5000, /* in which the favorite loses the lock */
+	SOON = 4,      /* times in a row after which a thread is the favorite here */
 	DELAYS = 256,
 	STAY = 10000, /* turns of a loop */
 };
@@ -45,9 +45,9 @@ static void take(unsigned times)
 	}
 }
 
-static bool has_favourite(void)
+static bool has_favorite(void)
 {
-	return atomic_load(&lock.favourite) != NULL;
+	return atomic_load(&lock.favorite) != NULL;
 }
 
 static void *take_once(void *arg)
@@ -72,15 +72,15 @@ static void beside(void *(*does)(void *), void *arg)
 
 /* --- the tests --- */
 
-TEST(a_thread_that_takes_it_often_is_the_favourite)
+TEST(a_thread_that_takes_it_often_is_the_favorite)
 {
 	take(PS_BIASED_FEW - 1);
-	assert_false(has_favourite());
+	assert_false(has_favorite());
 	take(1);
-	assert_true(has_favourite());
-	assert_true(atomic_load(&lock.favourite)->thread == ps_biased_self());
+	assert_true(has_favorite());
+	assert_true(atomic_load(&lock.favorite)->thread == ps_biased_self());
 	ps_biased_lock(&lock);
-	assert_ptr_equal(lock.by, atomic_load(&lock.favourite));
+	assert_ptr_equal(lock.by, atomic_load(&lock.favorite));
 	assert_int_equal(pthread_mutex_trylock(&lock.mutex), 0);
 	pthread_mutex_unlock(&lock.mutex);
 	ps_biased_unlock(&lock);
@@ -88,52 +88,52 @@ TEST(a_thread_that_takes_it_often_is_the_favourite)
 }
 
 /* Another thread in between begins the count anew. */
-TEST(threads_that_take_it_by_turns_have_no_favourite)
+TEST(threads_that_take_it_by_turns_have_no_favorite)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		take(PS_BIASED_FEW - 1);
 		beside(take_once, NULL);
 	}
-	assert_false(has_favourite());
+	assert_false(has_favorite());
 	assert_int_equal(barriers, 0);
 }
 
-TEST(another_thread_makes_the_next_favourite_wait_longer)
+TEST(another_thread_makes_the_next_favorite_wait_longer)
 {
 	unsigned wanted = PS_BIASED_FEW;
 
 	for (unsigned i = 0; i < 4; i++, wanted *= 2) {
 		take(wanted - 1);
-		assert_false(has_favourite());
+		assert_false(has_favorite());
 		take(1);
-		assert_true(has_favourite());
+		assert_true(has_favorite());
 		beside(take_once, NULL);
-		assert_false(has_favourite());
+		assert_false(has_favorite());
 		assert_int_equal(barriers, i + 1);
 	}
 }
 
-/* The former favourite may still be about to say that it is not inside after all. */
-TEST(each_favourite_has_a_seat_of_its_own)
+/* The former favorite may still be about to say that it is not inside after all. */
+TEST(each_favorite_has_a_seat_of_its_own)
 {
 	unsigned often = 2 * PS_BIASED_FEW;
 	struct ps_seat *mine;
 
 	take(PS_BIASED_FEW);
-	mine = atomic_load(&lock.favourite);
+	mine = atomic_load(&lock.favorite);
 	beside(take_often, &often);
-	assert_true(has_favourite());
-	assert_ptr_not_equal(atomic_load(&lock.favourite), mine);
+	assert_true(has_favorite());
+	assert_ptr_not_equal(atomic_load(&lock.favorite), mine);
 	take(4 * PS_BIASED_FEW);
-	assert_ptr_equal(atomic_load(&lock.favourite), mine);
+	assert_ptr_equal(atomic_load(&lock.favorite), mine);
 }
 
-TEST(without_barriers_there_is_no_favourite)
+TEST(without_barriers_there_is_no_favorite)
 {
 	ps_biased_destroy(&lock);
 	ps_biased_init(&lock, NULL);
 	take(4 * PS_BIASED_FEW);
-	assert_false(has_favourite());
+	assert_false(has_favorite());
 }
 
 TEST(a_barrier_that_fails_is_tried_again)
@@ -143,7 +143,7 @@ TEST(a_barrier_that_fails_is_tried_again)
 	beside(take_once, NULL);
 	assert_int_equal(barriers, 4);
 	assert_int_equal(atomic_load(&pauses), 3);
-	assert_false(has_favourite());
+	assert_false(has_favorite());
 }
 
 static atomic_bool got;
@@ -156,7 +156,7 @@ static void *take_and_tell(void *arg)
 	return arg;
 }
 
-TEST(another_thread_waits_while_the_favourite_is_inside)
+TEST(another_thread_waits_while_the_favorite_is_inside)
 {
 	pthread_t thread;
 
@@ -176,7 +176,7 @@ TEST(another_thread_waits_while_the_favourite_is_inside)
 
 #if defined(__x86_64__)
 static struct {
-	unsigned left;           /* instructions of the favourite until the other comes */
+	unsigned left;           /* instructions of the favorite until the other comes */
 	atomic_bool come, leave; /* what the other is told */
 	atomic_bool inside;      /* it has the lock */
 } visit;
@@ -194,8 +194,8 @@ static void *come_when_told(void *arg)
 	return arg;
 }
 
-/* The favourite goes on when the other has the lock, or waits for it. The other leaves as soon as
- * the favourite is about to wait for it. */
+/* The favorite goes on when the other has the lock, or waits for it. The other leaves as soon as
+ * the favorite is about to wait for it. */
 static void before_instruction(const uint8_t *instruction)
 {
 	if (visit.left > 0 && --visit.left == 0) {
@@ -209,7 +209,7 @@ static void before_instruction(const uint8_t *instruction)
 	}
 }
 
-/* The favourite takes the lock, and the other comes before its `at`th instruction; false: it takes
+/* The favorite takes the lock, and the other comes before its `at`th instruction; false: it takes
  * fewer. */
 static bool come_before(unsigned at)
 {
@@ -218,7 +218,7 @@ static bool come_before(unsigned at)
 
 	lock.wanted = SOON;
 	take(SOON);
-	assert_true(has_favourite());
+	assert_true(has_favorite());
 	memset(&visit, 0, sizeof(visit));
 	visit.left = at;
 	atomic_store(&pauses, 0);
@@ -242,7 +242,7 @@ TEST(another_may_come_before_each_instruction)
 
 	while (come_before(at))
 		at++;
-	/* Counts the system's steps: it reads the favourite twice, and marks itself inside in
+	/* Counts the system's steps: it reads the favorite twice, and marks itself inside in
 	 * between. */
 	assert_true(at > 4);
 }
@@ -261,7 +261,7 @@ static struct {
 	atomic_bool stop;
 	volatile uint64_t inside, taken; /* with the lock: threads; so often it was taken */
 	uint64_t together;               /* so often there was another thread inside */
-	uint64_t favourite, other;       /* so often each took it */
+	uint64_t favorite, other;       /* so often each took it */
 } race;
 
 static void be_inside(unsigned turns)
@@ -275,22 +275,22 @@ static void be_inside(unsigned turns)
 	race.inside = 0;
 }
 
-static void *be_the_favourite(void *arg)
+static void *be_the_favorite(void *arg)
 {
 	stay_on(race.processors[1]);
 	while (!atomic_load_explicit(&race.stop, memory_order_relaxed)) {
 		ps_biased_lock(&lock);
-		be_inside((unsigned)(race.favourite++ % 8));
+		be_inside((unsigned)(race.favorite++ % 8));
 		ps_biased_unlock(&lock);
 	}
 	return arg;
 }
 
-/* Takes the section from its favourite, and keeps it long enough to meet a favourite that the
+/* Takes the section from its favorite, and keeps it long enough to meet a favorite that the
  * barrier interrupted while it was entering. */
 static void come_between(unsigned delay)
 {
-	while (!has_favourite() && !race.together)
+	while (!has_favorite() && !race.together)
 		sched_yield();
 	while (delay-- > 0)
 		__asm__ volatile("" ::: "memory");
@@ -312,7 +312,7 @@ TEST(no_two_threads_have_it_at_once)
 	}
 	sched_getaffinity(0, sizeof(before), &before);
 	lock.wanted = SOON;
-	assert_int_equal(pthread_create(&thread, NULL, be_the_favourite, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, be_the_favorite, NULL), 0);
 	stay_on(race.processors[0]);
 	while (race.other < ROUNDS && !race.together) {
 		come_between((unsigned)(race.other * 7919 % DELAYS));
@@ -325,5 +325,5 @@ TEST(no_two_threads_have_it_at_once)
 	pthread_join(thread, NULL);
 	sched_setaffinity(0, sizeof(before), &before);
 	assert_int_equal(race.together, 0);
-	assert_int_equal(race.taken, race.favourite + race.other);
+	assert_int_equal(race.taken, race.favorite + race.other);
 }

@@ -347,8 +347,8 @@ static void run_once(void)
 		w.refusals += w.players[i].refusals;
 	}
 	for (unsigned s = 0; s < STORES; s++) {
-		assert_false(w.stores[s]->apart.taken);
-		assert_null(w.stores[s]->apart.blocked);
+		assert_false(w.stores[s]->serialization.taken);
+		assert_null(w.stores[s]->serialization.blocked);
 	}
 	w.runs_made++;
 }

@@ -1,0 +1,223 @@
+/*
+ * mirror_struct.h - struct ps_mirror, the handle's state of one mirror: its address, its session,
+ * what was posted to it, and what an open found on it. mirror.h has the functions.
+ */
+#ifndef PERSEAS_CLIENT_MIRROR_STRUCT_H
+#define PERSEAS_CLIENT_MIRROR_STRUCT_H
+
+#include "address.h"
+#include "control.pb-c.h"
+#include "error.h"
+#include "fabric.h"
+#include "../../proto/control/envelope.h"
+#include "../../proto/image/layout.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct perseas;
+struct ps_control;
+struct ps_due;
+struct ps_mirror;
+
+/* The state of a mirror's image, as its commit slot tells it. */
+struct ps_standing {
+	uint64_t epoch, seq, next, last;
+	int index; /* the slot that is valid, 0 or 1; the next transaction writes the other one */
+};
+
+/* What an attempt to open has found out about a mirror. */
+struct ps_found {
+	/* 0: the mirror has the store; else the PERSEAS_E code that says why not */
+	int code;
+	struct ps_error error;   /* the sentence that goes with `code` */
+	Perseas__Header *header; /* the header that the mirror told last, or NULL */
+	struct ps_standing at;
+	/* It was not asked, because it did not answer `perseas run` shortly before. */
+	bool spared;
+	bool live;       /* it has an owner that is alive */
+	char owner[128]; /* address of that owner */
+	bool claimed;
+	bool counts;    /* counts toward the R mirrors that determine the newest state */
+	bool candidate; /* its state may be chosen as the newest */
+	bool good;      /* holds the chosen state under this owner's epoch */
+	bool broke;     /* its session broke while its state was adopted or repaired */
+	bool listed;    /* a roster lists its image, or the image that it was loaded from */
+};
+
+/* Handles an answer that no thread waits for (due.h). The function may keep *reply, and then sets
+ * it to NULL. If the connection ended before the answer, *reply is NULL and `why` says how it
+ * ended. The function only takes notes and disconnects no mirror, since its caller may be working
+ * with any of them. Caller has admin. */
+typedef void ps_taker(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
+                      Perseas__Reply **reply, const struct ps_error *why);
+
+enum { PS_DUE_MAX = 6 }; /* answers that may be due from a mirror at a time */
+
+struct ps_due {
+	ps_taker *take;
+	void *arg;
+	uint64_t ticket; /* chosen by `take`: tells it which request was answered */
+};
+
+/* Answers that a mirror owes and that no thread waits for, oldest first. */
+struct ps_dues {
+	unsigned count;
+	struct ps_due list[PS_DUE_MAX];
+	uint64_t asked_at; /* when the oldest request was sent */
+	uint64_t answer_by;
+};
+
+/* Calls of perseas_confirm, by number, that concern the present session; 0: none. */
+struct ps_mirror_confirm {
+	uint64_t asked; /* the last call for which the mirror was asked */
+	/* The last call that the mirror's answers confirm. Guarded by p->lock. */
+	uint64_t confirmed;
+};
+
+/* What this owner has written to the mirror's image. */
+struct ps_own_image {
+	/* The epoch under which the mirror was last LIVE, and the id of its image then. */
+	uint64_t live_epoch;
+	uint8_t live_id[PS_ID_SIZE];
+	/* The last two epochs for which this owner wrote, or may have written, a slot to this
+	 * image. */
+	uint64_t wrote[2];
+};
+
+/* When to reconnect to a mirror that is DOWN. */
+struct ps_retry {
+	uint64_t at;
+	uint64_t delay;
+};
+
+/* States of the control connection and the data path to a mirror (session.c). */
+enum ps_session_state {
+	PS_SESSION_NONE,
+	PS_SESSION_ASKING,    /* connecting, or waiting for what the mirror has */
+	PS_SESSION_CLAIMING,  /* the mirror has the right image, and is asked for the claim */
+	PS_SESSION_ATTACHING, /* the claim is granted, and the data path is being connected */
+	PS_SESSION_PREPARING, /* the image is being made ready to take what it lacks */
+	PS_SESSION_UP,
+};
+
+struct ps_session {
+	enum ps_session_state state;
+	uint64_t until; /* ASKING, CLAIMING, PREPARING: when the answer times out */
+	/* PREPARING: p->upkeep.comings when the mirror was told the segments. */
+	uint64_t comings;
+	Perseas__Reply *granted; /* ATTACHING, PREPARING: the answer to the claim, or NULL */
+};
+
+/* A data path that is being connected. */
+struct ps_attaching {
+	unsigned tried; /* fabrics that failed before this one */
+	uint64_t until; /* when this fabric times out */
+};
+
+/* The way from a detour back to the best fabric (detour.c). */
+struct ps_way_back {
+	uint64_t at; /* when to try the best fabric next */
+	uint64_t delay;
+	uint32_t port; /* of the grant; 0: no way back before the next grant */
+	uint8_t token[PS_ID_SIZE];
+	const struct ps_fabric *fabric; /* the best fabric */
+	/* The link that tests the best fabric; NULL: no test is under way. */
+	struct ps_link *asking;
+	uint64_t until; /* when the test times out */
+	/* Links over the best fabric that broke, each within a minute of the one before. */
+	unsigned breaks;
+	uint64_t broke_at;
+};
+
+/* A second connection to the mirror, which ends as soon as this process is killed, even while the
+ * kernel still frees its memory (lifeline.h). */
+struct ps_lifeline {
+	bool wanted;               /* the session has a data path that shares no memory */
+	uint8_t token[PS_ID_SIZE]; /* the session's token, if `wanted` */
+	uint64_t begin_at;         /* when to ask the mirror for it; 0: do not ask */
+	struct ps_control *control;
+	uint64_t until; /* when the request times out */
+	bool settled;   /* the request was answered, or timed out */
+};
+
+/* When commits pause for the copy that is under way (pace.h). */
+struct ps_copy_wait {
+	uint64_t until;     /* the current pause ends, or the last one ended, at this time */
+	uint64_t run_until; /* no new pause begins before this time */
+	uint64_t acked;     /* the mirror's `acked` when the last pause began */
+};
+
+/* Whole copies to a mirror that broke, since the last one that was completed. Guarded by
+ * p->lock. */
+struct ps_broken_copies {
+	unsigned count;
+	uint64_t bytes;    /* bytes copied in vain by all of them */
+	uint64_t rate;     /* bytes of transactions per second during the last of them */
+	uint64_t broke_at; /* when the last of them broke */
+	/* ns from broke_at to the next copy, if commits succeed without the mirror */
+	uint64_t pause;
+	uint64_t begun_at,
+		/* The copy under way: when it began, and the ring's head at that time. */
+		begun_in;
+	struct ps_copy_wait wait;
+	uint64_t waited; /* commits that waited for these copies, and for the one under way */
+};
+
+struct ps_mirror {
+	struct ps_address address;
+	enum perseas_mirror_state state;
+	struct ps_control *control;
+	/* Identity of the daemon that answers on `control`; all zero: it told none. */
+	uint8_t daemon[PS_ID_SIZE];
+	/* Id of the store's image that this daemon told last; all zero: it told none. */
+	uint8_t shown[PS_ID_SIZE];
+	struct ps_session session; /* used once the store is open */
+	struct ps_lifeline lifeline;
+	struct ps_attaching attaching;
+	struct ps_dues dues;
+	struct ps_mirror_confirm confirm;
+	/* The round of rosters (telling.c) in which the mirror was told them last. */
+	uint64_t told;
+	/* Id of the last order that the mirror passed on; all zero: none (orders.c). */
+	uint8_t order[PS_ID_SIZE];
+	const struct ps_fabric *fabric;
+	struct ps_link *link; /* NULL: not connected */
+	bool active;          /* the link takes transactions: LIVE, REPLAYING or RESYNCING */
+	bool known;           /* a roster lists the image that image_id names */
+	uint8_t image_id[PS_ID_SIZE];
+	unsigned slot;        /* the valid commit slot once everything posted has arrived, 0 or 1 */
+	uint64_t posted;      /* seq of the last transaction posted to it */
+	uint64_t acked;       /* seq of the last transaction it completed; kept while it is DOWN */
+	unsigned outstanding; /* chains posted and not yet completed */
+	/* Completions still to come until the chunk of a resync is complete; 0: no chunk is in
+	 * flight. */
+	unsigned bulk;
+	bool votes; /* it is in a roster, so its acknowledgements count */
+	/* Its image was loaded from a spill, and no roster lists its new id yet. */
+	bool loaded;
+	uint8_t loaded_id[PS_ID_SIZE]; /* the image's new id, if `loaded` */
+	bool added;                    /* the roster named it, not the caller's list */
+	bool joins;                    /* a roster change adds it: it has no vote yet */
+	bool warm;                     /* a standby left it connected, without a claim */
+	/* It did not answer `perseas run` shortly before this open. */
+	bool silent;
+	struct ps_retry retry; /* used while it is DOWN */
+	struct ps_broken_copies broken;
+	struct ps_own_image own;
+	bool denied;    /* its access rules refused this owner's last claim */
+	bool unarrived; /* the last link was PS_LINK_LOST, and this one has completed nothing yet */
+	/* It answered the last claim that its memory is gone: it must be made anew. */
+	bool lost_memory;
+	uint64_t paced_at; /* when a commit last waited for it to keep up */
+	/* Since when it has blocked commits, and its `acked` at that time; stuck_at 0: it blocks
+	 * none. */
+	uint64_t stuck_at, stuck_acked;
+	char trouble[256];
+	/* Why the link does not use the best fabric; "" if it does. */
+	char detour[256];
+	struct ps_way_back way_back; /* used while `detour` is not empty */
+	struct ps_found found;
+};
+
+#endif
