@@ -1,6 +1,6 @@
 /*
- * attempt.c - the steps of an attempt to have a store, in their order, and what is so after each of
- * them (attempt.h). What is done in a step is the caller's (struct ps_attempt_way).
+ * attempt.c - the table of the steps of an attempt, and the invariant after each step (attempt.h).
+ * The caller supplies what a step does (struct ps_attempt_way).
  */
 #include "attempt.h"
 
@@ -26,13 +26,13 @@ static const struct ps_state steps[] = {
 
 const struct ps_states ps_attempt_steps = { steps, sizeof(steps) / sizeof(steps[0]) };
 
-/* No mirror is this attempt's, nor what it made of one. */
+/* Returns true if the attempt has not changed any mirror yet. */
 static bool is_untouched(const struct ps_noted *n)
 {
 	return !n->linked && !n->claimed && !n->good && !n->broke;
 }
 
-/* Which rosters count is known, and they are those that are counted by. */
+/* Returns true if the rosters in force are known, and quorums are counted by them. */
 static bool has_rosters(const struct perseas *p)
 {
 	return p->roster && p->quorum_count == 1 + (p->next_roster != NULL) &&
@@ -40,7 +40,7 @@ static bool has_rosters(const struct perseas *p)
 	       (!p->marked || p->next_roster);
 }
 
-/* No mirror that is to be claimed has promised more. */
+/* Returns true if no mirror that may be claimed has promised a higher epoch. */
 static bool is_above_promises(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -52,14 +52,14 @@ static bool is_above_promises(const struct perseas *p)
 	return true;
 }
 
-/* Its epoch is the one that it claims with: nobody's before, and one for all mirrors. */
-static bool has_epoch(const struct perseas *p)
+/* Returns true if the handle has the epoch of its claims, which is the same for all mirrors. */
+static bool has_claimed_epoch(const struct perseas *p)
 {
 	return has_rosters(p) && p->epoch == p->opening.above + 1;
 }
 
-/* Is a state later than the chosen one? An owner that renews its claims has given slots of epochs
- * that it only tried to some mirrors: there the number of the transaction alone decides. */
+/* Returns true if state `at` is later than the chosen one. A renewal may have written slots of
+ * epochs that it only tried; among these and the chosen epoch, seq alone decides. */
 static bool is_later(const struct perseas *p, const struct ps_standing *at)
 {
 	const struct ps_standing *chosen = &p->opening.chosen;
@@ -69,7 +69,7 @@ static bool is_later(const struct perseas *p, const struct ps_standing *at)
 	return at->epoch > chosen->epoch;
 }
 
-/* I6: no candidate is later than the chosen state. */
+/* Returns true if no candidate is later than the chosen state (I6). */
 static bool is_newest(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
@@ -78,9 +78,9 @@ static bool is_newest(const struct perseas *p)
 	return true;
 }
 
-/* R of each roster told, or the operator accepted fewer; and what is chosen is one of these, or the
- * memory of an owner that renews its claims. */
-static bool has_choice(const struct perseas *p, const struct ps_noted *n)
+/* Returns true if R mirrors of each roster count, or the operator accepted fewer, and the chosen
+ * state is that of a candidate, or the memory of an owner that renews its claims. */
+static bool has_valid_choice(const struct perseas *p, const struct ps_noted *n)
 {
 	const struct ps_standing *chosen = &p->opening.chosen;
 	bool stands = p->renewing && chosen->seq == p->commit.seq;
@@ -92,9 +92,9 @@ static bool has_choice(const struct perseas *p, const struct ps_noted *n)
 	       (ps_quorum_claims(p, n->counts) || ps_accepted(p, chosen));
 }
 
-/* The chosen state is this owner's on W. A change of the roster goes on only in a renewal. An owner
- * that saves the store has the state here alone. */
-static bool has_state(const struct perseas *p, const struct ps_noted *n)
+/* Returns true if W mirrors hold the chosen state as this owner's. An owner that opened for salvage
+ * has it in memory only. A change of the roster can be in progress only during a renewal. */
+static bool has_adopted_state(const struct perseas *p, const struct ps_noted *n)
 {
 	const struct ps_standing *chosen = &p->opening.chosen;
 
@@ -120,21 +120,21 @@ bool ps_attempt_is_sound(const struct perseas *p)
 	case PS_ATTEMPT_JUDGED:
 		return is_untouched(&n) && has_rosters(p) && is_above_promises(p);
 	case PS_ATTEMPT_CLAIMED:
-		return has_epoch(p) && n.claimed == n.linked && !n.good;
+		return has_claimed_epoch(p) && n.claimed == n.linked && !n.good;
 	case PS_ATTEMPT_CHOSEN:
 	case PS_ATTEMPT_CONFIRMED:
-		return has_epoch(p) && has_choice(p, &n) && !n.good;
+		return has_claimed_epoch(p) && has_valid_choice(p, &n) && !n.good;
 	case PS_ATTEMPT_ADOPTED:
-		return has_epoch(p) && has_state(p, &n);
+		return has_claimed_epoch(p) && has_adopted_state(p, &n);
 	case PS_ATTEMPT_OPEN:
-		return has_epoch(p) && has_state(p, &n) && !(n.good & ~n.linked);
+		return has_claimed_epoch(p) && has_adopted_state(p, &n) && !(n.good & ~n.linked);
 	case PS_ATTEMPT_SUPERSEDED:
 		return p->superseded;
 	}
 	return false;
 }
 
-static void move(struct perseas *p, enum ps_attempt_step to)
+static void move_attempt(struct perseas *p, enum ps_attempt_step to)
 {
 	p->opening.step = ps_states_move(p->env, &ps_attempt_steps, p->opening.step, to,
 	                                 "open of store '%s'", p->store);
@@ -143,7 +143,7 @@ static void move(struct perseas *p, enum ps_attempt_step to)
 
 int ps_attempt_reach(struct perseas *p, enum ps_attempt_step step, int rc)
 {
-	move(p, rc ? PS_ATTEMPT_NONE : step);
+	move_attempt(p, rc ? PS_ATTEMPT_NONE : step);
 	return rc;
 }
 
@@ -156,7 +156,7 @@ int ps_attempt_run(struct perseas *p, const struct ps_attempt_way *way)
 		rc = ps_attempt_reach(p, PS_ATTEMPT_CLAIMED, way->claim(p));
 	if (!rc)
 		rc = ps_attempt_reach(p, PS_ATTEMPT_CHOSEN, way->choose(p, chosen));
-	/* A candidate whose session broke unseen must not be adopted anywhere (I6). */
+	/* A candidate whose session broke unnoticed must not be adopted anywhere (I6). */
 	if (!rc)
 		rc = ps_attempt_reach(p, PS_ATTEMPT_CONFIRMED, way->confirm(p));
 	if (!rc)
@@ -169,5 +169,5 @@ int ps_attempt_run(struct perseas *p, const struct ps_attempt_way *way)
 void ps_attempt_end(struct perseas *p)
 {
 	if (ps_states_lead(&ps_attempt_steps, p->opening.step, PS_ATTEMPT_NONE))
-		move(p, PS_ATTEMPT_NONE);
+		move_attempt(p, PS_ATTEMPT_NONE);
 }

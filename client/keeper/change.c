@@ -1,8 +1,8 @@
 /*
- * change.c - the table of the stages of a change of the roster, and what is done in each of them.
- * perseas_roster and orders of operators begin one, and the keeper steps it. No stage is left
- * before what it rests on is recorded on the mirrors; and commits never wait for it, but for those
- * that need both rosters.
+ * change.c - the stages of a change of the roster, and the work in each. perseas_roster and
+ * operators' orders begin a change, and the keeper steps it. A stage must never end before the
+ * mirrors have recorded what the next stage relies on. Commits wait for a change only while they
+ * need both rosters.
  */
 #include "change.h"
 
@@ -25,8 +25,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PATIENCE ps_ms(10000) /* with a new mirror that cannot be copied to */
-#define GRACE ps_ms(100)      /* for those without whose answers there are enough */
+#define COPY_PATIENCE ps_ms(10000) /* for a new mirror that cannot be copied to */
+#define ANSWER_GRACE ps_ms(100)    /* for the answers that are not needed */
 
 static const struct ps_state stages[] = {
 	[PS_CHANGE_NONE] = { "none", PS_TO(PS_CHANGE_COPYING) },
@@ -43,7 +43,7 @@ static const struct ps_state stages[] = {
 
 const struct ps_states ps_change_stages = { stages, sizeof(stages) / sizeof(stages[0]) };
 
-/* Is this the roster that the change leads to? */
+/* Returns true if `roster` is the one that the change leads to. */
 static bool is_wanted(const struct ps_change *c, const Perseas__Roster *roster)
 {
 	return roster->acks == c->after.acks && roster->level >= c->raises &&
@@ -75,8 +75,8 @@ bool ps_change_is_sound(const struct perseas *p)
 	return false;
 }
 
-/* The one place where a stage is left for another; text says how far it is. */
-static void move(struct perseas *p, enum ps_change_stage to, const char *text)
+/* Moves the change to stage `to`. `text` says how far the change is. */
+static void move_change(struct perseas *p, enum ps_change_stage to, const char *text)
 {
 	struct ps_change *c = &p->upkeep.change;
 
@@ -87,8 +87,8 @@ static void move(struct perseas *p, enum ps_change_stage to, const char *text)
 	assert(ps_change_is_sound(p));
 }
 
-/* It takes no part any more. Commits may be posting to it until then. */
-static void take_away(struct perseas *p, struct ps_mirror *m, const char *why)
+/* Moves a mirror to REMOVED, under the lock: commits may be posting to it. */
+static void remove_mirror(struct perseas *p, struct ps_mirror *m, const char *why)
 {
 	pthread_mutex_lock(&p->lock);
 	ps_link_end(p, m);
@@ -96,23 +96,24 @@ static void take_away(struct perseas *p, struct ps_mirror *m, const char *why)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* It is over. A refusal has changed nothing: the new mirror had no vote. */
-static int finish(struct perseas *p, int code, const char *text)
+/* Ends the change with this result, which it returns. A change that fails has had no effect: the
+ * new mirror had no vote. */
+static int finish_change(struct perseas *p, int code, const char *text)
 {
 	struct ps_change *c = &p->upkeep.change;
 
 	if (code && c->new) {
 		c->new->joins = false;
-		take_away(p, c->new, "it did not join the roster");
+		remove_mirror(p, c->new, "it did not join the roster");
 		ps_mirror_disconnect(p, c->new);
 	}
 	ps_question_forget(&c->question);
 	pthread_mutex_lock(&p->lock);
-	/* One that is refused has not begun. */
+	/* A refused change has not begun. */
 	if (c->stage == PS_CHANGE_NONE)
 		ps_text_format(c->text, sizeof(c->text), "%s", text);
 	else
-		move(p, PS_CHANGE_NONE, text);
+		move_change(p, PS_CHANGE_NONE, text);
 	c->code = code;
 	if (!code && c->raises)
 		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last(p), NULL, "the store has level %u now",
@@ -127,7 +128,7 @@ static int finish(struct perseas *p, int code, const char *text)
 	return code;
 }
 
-static uint32_t connected(struct perseas *p)
+static uint32_t connected_mirrors(struct perseas *p)
 {
 	uint32_t set = 0;
 
@@ -142,19 +143,19 @@ static uint32_t connected(struct perseas *p)
 	return set;
 }
 
-/* Ends a change that could not be settled. 0: it may go on. */
-static int admit(struct perseas *p, uint32_t answered, uint32_t live)
+/* Ends the change if it could not be settled. Returns 0 if it may go on, or an error code. */
+static int admit_or_finish(struct perseas *p, uint32_t answered, uint32_t live)
 {
 	char text[sizeof(p->upkeep.change.text)];
 	int rc = ps_plan_admit(p, answered, live, text, sizeof(text));
 
-	return rc ? finish(p, rc, text) : 0;
+	return rc ? finish_change(p, rc, text) : 0;
 }
 
-static const char saves[] = "the store is open for salvage: its roster stays as it is";
+static const char salvage_text[] = "the store is open for salvage: its roster stays as it is";
 
-/* The last one is over, and another one takes its place; id: of the order, or NULL. */
-static void renew(struct perseas *p, const uint8_t *id)
+/* Makes room for the next change, which the order with this id asks for. NULL: no order does. */
+static void reset_change(struct perseas *p, const uint8_t *id)
 {
 	struct ps_change *c = &p->upkeep.change;
 
@@ -173,24 +174,27 @@ int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wante
 	int rc;
 
 	ps_assert_admin(p);
-	renew(p, id);
+	reset_change(p, id);
 	if (p->salvage)
-		return finish(p, PERSEAS_ESALVAGE, saves);
+		return finish_change(p, PERSEAS_ESALVAGE, salvage_text);
 	rc = ps_plan_make(p, wanted, text, sizeof(text));
 	if (rc)
-		return finish(p, rc, text);
-	rc = admit(p, connected(p), ps_mirrors_live(p) | (c->new ? ps_bit(p, c->new) : 0));
+		return finish_change(p, rc, text);
+	rc = admit_or_finish(p, connected_mirrors(p),
+	                     ps_mirrors_live(p) | (c->new ? ps_bit(p, c->new) : 0));
 	if (rc)
 		return rc;
-	c->until = ps_now(p) + PATIENCE;
+	c->until = ps_now(p) + COPY_PATIENCE;
 	pthread_mutex_lock(&p->lock);
-	move(p, PS_CHANGE_COPYING,
-	     c->new ? "the new mirror is being connected to" : "the mirrors are being asked");
+	move_change(p, PS_CHANGE_COPYING,
+	            c->new ? "the new mirror is being connected to"
+	                   : "the mirrors are being asked");
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }
 
-/* All are waited for at first; then it goes on when `enough` have answered, or none will. */
+/* Returns true if all mirrors have answered or timed out. After the grace period, `enough` answers
+ * suffice. */
 static bool is_answered(struct perseas *p, bool enough)
 {
 	const struct ps_change *c = &p->upkeep.change;
@@ -198,41 +202,43 @@ static bool is_answered(struct perseas *p, bool enough)
 	return ps_question_over(p, &c->question) || (ps_now(p) >= c->grace && enough);
 }
 
-/* Which mirrors can be told of the change: one that hangs is not yet known to. One that is behind
- * with its answers, as with what it was told of the change before, is asked when they are here. */
-static void ask(struct perseas *p)
+/* Asks which mirrors can be told of the change: a mirror that hangs may still look connected. Does
+ * nothing while a mirror owes too many answers to be asked. */
+static void ask_mirrors(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 
-	if (ps_dues_full(p, connected(p)))
+	if (ps_dues_full(p, connected_mirrors(p)))
 		return;
-	c->grace = ps_now(p) + GRACE;
-	ps_question_confirm(p, &c->question, connected(p));
+	c->grace = ps_now(p) + ANSWER_GRACE;
+	ps_question_confirm(p, &c->question, connected_mirrors(p));
 	pthread_mutex_lock(&p->lock);
-	move(p, PS_CHANGE_ASKING, "the mirrors are asked whether they can be told of the change");
+	move_change(p, PS_CHANGE_ASKING,
+	            "the mirrors are asked whether they can be told of the change");
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Both rosters count from here on, before any mirror is told. */
+/* Makes both rosters count, before any mirror is told. */
 static void make_joint(struct perseas *p)
 {
 	Perseas__Roster *roster = ps_plan_roster(p);
 
 	if (!roster) {
-		finish(p, PERSEAS_ENOMEM, "out of memory");
+		finish_change(p, PERSEAS_ENOMEM, "out of memory");
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
 	p->next_roster = roster;
 	p->upkeep.change.seq = p->commit.seq;
 	ps_quorum_renew(p);
-	move(p, PS_CHANGE_JOINT,
-	     "both rosters count until the change is recorded; perseas roster cancel takes it "
-	     "back");
+	move_change(
+		p, PS_CHANGE_JOINT,
+		"both rosters count until the change is recorded; perseas roster cancel takes it "
+		"back");
 	pthread_mutex_unlock(&p->lock);
 }
 
-static void asking(struct perseas *p)
+static void step_asking(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 	char text[sizeof(c->text)];
@@ -240,73 +246,73 @@ static void asking(struct perseas *p)
 	bool copied;
 
 	ps_dues_take(p, ps_now(p));
-	answered = c->question.granted & connected(p);
+	answered = c->question.granted & connected_mirrors(p);
 	pthread_mutex_lock(&p->lock);
 	copied = !c->new || c->new->state == PERSEAS_MIRROR_LIVE;
 	if (!copied)
-		move(p, PS_CHANGE_COPYING, "the new mirror must be copied to again");
+		move_change(p, PS_CHANGE_COPYING, "the new mirror must be copied to again");
 	live = ps_mirrors_live(p) & answered;
 	pthread_mutex_unlock(&p->lock);
 	if (!copied) {
-		c->until = ps_now(p) + PATIENCE;
+		c->until = ps_now(p) + COPY_PATIENCE;
 		ps_question_forget(&c->question);
 	} else if (is_answered(p, !ps_plan_admit(p, answered, live, text, sizeof(text))) &&
-	           !admit(p, answered, live)) {
+	           !admit_or_finish(p, answered, live)) {
 		ps_question_forget(&c->question);
 		make_joint(p);
 	}
 }
 
-/* There is no copy under way to the new mirror, and it does not wait for its turn. */
-static void trouble(struct perseas *p, bool down, const char *text, uint64_t now)
+/* Ends the change if copying to the new mirror keeps failing. `down`: the mirror is DOWN. */
+static void handle_copy_trouble(struct perseas *p, bool down, const char *text, uint64_t now)
 {
 	struct ps_change *c = &p->upkeep.change;
 	const bool tried = c->new->retry.delay > 0 && !ps_session_under_way(c->new);
 
-	/* Nobody is at that address, or it refuses: that is not going to mend itself. */
+	/* No daemon answers at the new address, or it refuses: waiting would not help. */
 	if (now >= c->until || (down && tried && !c->met))
-		finish(p, PERSEAS_EUNREACHABLE, text);
+		finish_change(p, PERSEAS_EUNREACHABLE, text);
 	else if (tried)
 		ps_text_format(c->text, sizeof(c->text), "the copying is tried again: %s", text);
 }
 
-/* The member that was to leave is at the new address, too: the roster has that address from now on.
- * Nothing else changes, so it is recorded like an image's id, and no change is joint. */
-static void readdress(struct perseas *p)
+/* Gives the member that should leave the new mirror's address, at which it answers. Nothing else
+ * changes, so the address is recorded like an image id, and the rosters never count jointly. */
+static void readdress_member(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 
 	if (!ps_plan_readdress(p)) {
-		finish(p, PERSEAS_ENOMEM, "out of memory");
+		finish_change(p, PERSEAS_ENOMEM, "out of memory");
 		return;
 	}
 	if (c->old) {
-		take_away(p, c->new, "the roster has another address of this mirror");
+		remove_mirror(p, c->new, "the roster has another address of this mirror");
 		ps_mirror_disconnect(p, c->new);
 	}
 	c->old = c->new = NULL;
 	pthread_mutex_lock(&p->lock);
-	move(p, PS_CHANGE_SETTLING, "the mirror's new address is being recorded");
+	move_change(p, PS_CHANGE_SETTLING, "the mirror's new address is being recorded");
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* The new mirror's address leads to a member. */
-static void meet_member(struct perseas *p)
+/* Handles a new mirror whose address leads to a member of the roster. */
+static void handle_member_address(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 	char text[sizeof(c->text)];
 
 	if (c->moves && !c->gone && c->after.acks == p->acks) {
-		readdress(p);
+		readdress_member(p);
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
 	ps_text_format(text, sizeof(text), "%s", c->new->trouble);
 	pthread_mutex_unlock(&p->lock);
-	finish(p, PERSEAS_EINVAL, text);
+	finish_change(p, PERSEAS_EINVAL, text);
 }
 
-static void copying(struct perseas *p, uint64_t now)
+static void step_copying(struct perseas *p, uint64_t now)
 {
 	struct ps_change *c = &p->upkeep.change;
 	char text[sizeof(c->new->trouble)];
@@ -321,41 +327,43 @@ static void copying(struct perseas *p, uint64_t now)
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (state == PERSEAS_MIRROR_LIVE) {
-		ask(p);
+		ask_mirrors(p);
 	} else if (state == PERSEAS_MIRROR_RESYNCING) {
 		c->met = true;
-		c->until = now + PATIENCE;
+		c->until = now + COPY_PATIENCE;
 		snprintf(c->text, sizeof(c->text), "%llu of %llu bytes are copied",
 		         (unsigned long long)done, (unsigned long long)total);
 	} else if (p->upkeep.resync.mirror && p->upkeep.resync.mirror != c->new) {
-		c->until = now + PATIENCE;
+		c->until = now + COPY_PATIENCE;
 		snprintf(c->text, sizeof(c->text), "another mirror is being copied first");
 	} else if (!p->upkeep.resync.mirror) {
-		/* A copy that broke is not tried again at once. */
+		/* After a broken copy the keeper waits before the next one. */
 		if (c->met && ps_broken_copy_until(c->new) > now)
-			c->until = ps_broken_copy_until(c->new) + PATIENCE;
-		trouble(p, state == PERSEAS_MIRROR_DOWN, text, now);
+			c->until = ps_broken_copy_until(c->new) + COPY_PATIENCE;
+		handle_copy_trouble(p, state == PERSEAS_MIRROR_DOWN, text, now);
 	}
 }
 
-/* Tells all that can be told; who has recorded it. One that was loaded from a spill and may not
- * know its own id is told last: when those who have, and it, are enough. */
-static uint32_t tell(struct perseas *p, bool (*are_enough)(struct perseas *p, uint32_t took))
+/* Tells the rosters to the connected mirrors, and returns those that have recorded them. Mirrors
+ * that were loaded from spills and may not know their own ids are told last, once they and the
+ * recorders would be enough. */
+static uint32_t tell_mirrors(struct perseas *p,
+                             bool (*are_enough)(struct perseas *p, uint32_t took))
 {
-	const uint32_t set = connected(p), last = set & ps_roster_unrecorded(p);
+	const uint32_t set = connected_mirrors(p), last = set & ps_roster_unrecorded(p);
 	const uint32_t took = ps_tell(p, set & ~last);
 
 	return last && are_enough(p, took | last) ? ps_tell(p, set) : took;
 }
 
-static bool are_acks(struct perseas *p, uint32_t took)
+static bool has_w(struct perseas *p, uint32_t took)
 {
 	return ps_quorum_acks(p, took);
 }
 
-/* Have so many been told that every open of the old roster sees the change, and W of the new one,
- * which hold all that was acknowledged by the old one alone? */
-static bool is_known(struct perseas *p, uint32_t took)
+/* Returns true if the mirrors `took` suffice for the next stage: every open of the old roster would
+ * see the change, and W of the new roster hold what the old roster alone acknowledged. */
+static bool may_end_stage(struct perseas *p, uint32_t took)
 {
 	const struct ps_change *c = &p->upkeep.change;
 	const uint32_t holding = ps_mirrors_holding(p, c->seq);
@@ -364,67 +372,68 @@ static bool is_known(struct perseas *p, uint32_t took)
 	/* An image without the key counts for nothing once the level is raised. */
 	if (c->raises && c->stage == PS_CHANGE_JOINT && !ps_quorum_all(p, took))
 		return false;
-	return ps_quorum_seen(p, ps_plan_reach(p, took)) && ps_quorum_newest(p, took & holding);
+	return ps_quorum_seen(p, ps_plan_reachable(p, took)) && ps_quorum_newest(p, took & holding);
 }
 
-static bool are_known_to(struct perseas *p, uint32_t took)
+static bool may_end_stage_unlocked(struct perseas *p, uint32_t took)
 {
 	bool known;
 
 	pthread_mutex_lock(&p->lock);
-	known = is_known(p, took);
+	known = may_end_stage(p, took);
 	pthread_mutex_unlock(&p->lock);
 	return known;
 }
 
-/* Tells the mirrors; when enough of them know it, does what comes then, with the lock. False: not
- * yet. */
-static bool tell_all(struct perseas *p, void (*go_on)(struct perseas *p))
+/* Tells the mirrors, and calls go_on() under the lock if enough have recorded the rosters. Returns
+ * true if it did. */
+static bool tell_and_move(struct perseas *p, void (*go_on)(struct perseas *p))
 {
-	const uint32_t took = tell(p, are_known_to);
+	const uint32_t took = tell_mirrors(p, may_end_stage_unlocked);
 	bool known;
 
 	pthread_mutex_lock(&p->lock);
-	known = is_known(p, took);
+	known = may_end_stage(p, took);
 	if (known)
 		go_on(p);
 	pthread_mutex_unlock(&p->lock);
 	return known;
 }
 
-static void mark(struct perseas *p)
+static void mark_change(struct perseas *p)
 {
 	ps_roster_mark(p);
-	move(p, PS_CHANGE_MARKED, "the change is decided, and that is being recorded");
+	move_change(p, PS_CHANGE_MARKED, "the change is decided, and that is being recorded");
 }
 
-static void joint(struct perseas *p)
+static void step_joint(struct perseas *p)
 {
-	tell_all(p, mark);
+	tell_and_move(p, mark_change);
 }
 
-/* From now on the new roster counts alone. */
-static void settle(struct perseas *p)
+/* Makes the new roster count alone. Caller holds p->lock. */
+static void settle_change(struct perseas *p)
 {
 	ps_roster_settle(p);
 	p->upkeep.renewal.wanted = p->upkeep.change.raises;
-	move(p, PS_CHANGE_SETTLING, "the new roster counts, and is being recorded");
+	move_change(p, PS_CHANGE_SETTLING, "the new roster counts, and is being recorded");
 	ps_mirrors_settle_doubt(p);
 	ps_progress(p);
 }
 
-static void marked(struct perseas *p)
+static void step_marked(struct perseas *p)
 {
-	if (tell_all(p, settle))
+	if (tell_and_move(p, settle_change))
 		p->env->ops->wake(p->env, PS_COMMITTER);
 }
 
-/* The old roster counts alone at once: no mirror has the mark, and none will. */
-static void take_back(struct perseas *p)
+/* Makes the old roster count alone at once. No mirror has the mark, and none will get it. */
+static void cancel_joint(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
 	ps_roster_cancel(p);
-	move(p, PS_CHANGE_CANCELLING, "the change is taken back, and that is being recorded");
+	move_change(p, PS_CHANGE_CANCELLING,
+	            "the change is taken back, and that is being recorded");
 	ps_mirrors_settle_doubt(p);
 	ps_progress(p);
 	pthread_mutex_unlock(&p->lock);
@@ -432,7 +441,7 @@ static void take_back(struct perseas *p)
 	p->env->ops->wake(p->env, PS_KEEPER);
 }
 
-static const char taken_back[] = "the change was taken back: the roster is as it was before";
+static const char cancelled_text[] = "the change was taken back: the roster is as it was before";
 
 int ps_change_cancel(struct perseas *p, char *text, size_t size)
 {
@@ -442,12 +451,12 @@ int ps_change_cancel(struct perseas *p, char *text, size_t size)
 	switch (p->upkeep.change.stage) {
 	case PS_CHANGE_COPYING:
 	case PS_CHANGE_ASKING:
-		finish(p, PERSEAS_EQUORUM, taken_back);
+		finish_change(p, PERSEAS_EQUORUM, cancelled_text);
 		return 0;
 	case PS_CHANGE_JOINT:
-		rc = ps_change_admit_cancel(p, connected(p), text, size);
+		rc = ps_change_admit_cancel(p, connected_mirrors(p), text, size);
 		if (!rc)
-			take_back(p);
+			cancel_joint(p);
 		return rc;
 	case PS_CHANGE_CANCELLING:
 		return 0;
@@ -472,78 +481,80 @@ void ps_change_obey_cancel(struct perseas *p, const uint8_t *id)
 
 	if (c->stage == PS_CHANGE_NONE) {
 		rc = ps_change_cancel(p, text, sizeof(text));
-		renew(p, id);
-		finish(p, rc, text);
+		reset_change(p, id);
+		finish_change(p, rc, text);
 		return;
 	}
-	/* Where no order asked for the change, its result is told as that of this one. */
+	/* A change that no order asked for reports its result as that of this order. */
 	if (!memcmp(c->id, none, PS_ID_SIZE))
 		memcpy(c->id, id, PS_ID_SIZE);
-	/* The order stays, and is obeyed when that is possible: until then it says why not. */
+	/* The order stays until it can be obeyed. The change's text says why it cannot yet. */
 	if (!memcmp(c->id, id, PS_ID_SIZE) &&
 	    ps_change_cancel(p, text, sizeof(text)) == PERSEAS_EQUORUM)
 		memcpy(c->text, text, sizeof(c->text));
 }
 
-static void cancelling(struct perseas *p)
+static void step_cancelling(struct perseas *p)
 {
-	if (are_acks(p, tell(p, are_acks)))
-		finish(p, PERSEAS_EQUORUM, taken_back);
+	if (has_w(p, tell_mirrors(p, has_w)))
+		finish_change(p, PERSEAS_EQUORUM, cancelled_text);
 }
 
-/* It is told that the owner is done with it; its image stays. */
-static void let_go(struct perseas *p, struct ps_mirror *m)
+/* Removes the mirror that leaves, and tells it that this owner holds no claim on it any more. Its
+ * image stays. */
+static void release_mirror(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__ReleaseRequest ask_release = PERSEAS__RELEASE_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	struct ps_change *c = &p->upkeep.change;
 
-	take_away(p, m, "it was taken out of the roster");
+	remove_mirror(p, m, "it was taken out of the roster");
 	request.body_case = PERSEAS__REQUEST__BODY_RELEASE;
 	request.release = &ask_release;
-	c->grace = ps_now(p) + GRACE;
+	c->grace = ps_now(p) + ANSWER_GRACE;
 	if (m->session.state == PS_SESSION_UP)
 		ps_question_ask(p, &c->question, ps_bit(p, m), &request);
 	pthread_mutex_lock(&p->lock);
-	move(p, PS_CHANGE_RELEASING, "the mirror that left is told so");
+	move_change(p, PS_CHANGE_RELEASING, "the mirror that left is told so");
 	pthread_mutex_unlock(&p->lock);
 }
 
-static const char readdressed[] = "the roster has the mirror's new address; nothing was copied";
+static const char readdressed_text[] =
+	"the roster has the mirror's new address; nothing was copied";
 
-static const char *changed(const struct perseas *p)
+static const char *success_text(const struct perseas *p)
 {
 	const struct ps_change *c = &p->upkeep.change;
 
 	if (c->raises)
 		return "the store has level 1";
-	return c->moves ? readdressed : "the roster is changed";
+	return c->moves ? readdressed_text : "the roster is changed";
 }
 
-static void releasing(struct perseas *p)
+static void step_releasing(struct perseas *p)
 {
 	ps_dues_take(p, ps_now(p));
 	if (!is_answered(p, true))
 		return;
 	ps_mirror_disconnect(p, p->upkeep.change.old);
-	finish(p, 0, changed(p));
+	finish_change(p, 0, success_text(p));
 }
 
-static void settling(struct perseas *p)
+static void step_settling(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 
-	if (!are_acks(p, tell(p, are_acks)))
+	if (!has_w(p, tell_mirrors(p, has_w)))
 		return;
-	/* It is told that it leaves, also where it is behind with its answers. */
+	/* The mirror that leaves must hear of it, even if it is behind with its answers. */
 	if (c->old && ps_dues_full(p, ps_bit(p, c->old)))
 		return;
 	if (c->new)
 		c->new->joins = false;
 	if (c->old)
-		let_go(p, c->old);
+		release_mirror(p, c->old);
 	else
-		finish(p, 0, changed(p));
+		finish_change(p, 0, success_text(p));
 }
 
 void ps_change_step(struct perseas *p, uint64_t now)
@@ -552,28 +563,28 @@ void ps_change_step(struct perseas *p, uint64_t now)
 
 	ps_assert_admin(p);
 	if (c->stage == PS_CHANGE_COPYING && c->same)
-		meet_member(p);
+		handle_member_address(p);
 	if (c->stage == PS_CHANGE_COPYING)
-		copying(p, now);
+		step_copying(p, now);
 	if (c->stage == PS_CHANGE_ASKING)
-		asking(p);
+		step_asking(p);
 	if (c->stage == PS_CHANGE_JOINT)
-		joint(p);
+		step_joint(p);
 	if (c->stage == PS_CHANGE_MARKED)
-		marked(p);
+		step_marked(p);
 	if (c->stage == PS_CHANGE_CANCELLING)
-		cancelling(p);
+		step_cancelling(p);
 	if (c->stage == PS_CHANGE_SETTLING)
-		settling(p);
+		step_settling(p);
 	if (c->stage == PS_CHANGE_RELEASING)
-		releasing(p);
+		step_releasing(p);
 }
 
 uint64_t ps_change_due(const struct perseas *p, uint64_t now)
 {
 	const struct ps_change *c = &p->upkeep.change;
 
-	/* Making memory for the copy may take longer: the end of that wakes the keeper. */
+	/* Allocating memory for the copy may take longer. Its end wakes the keeper. */
 	if (c->stage == PS_CHANGE_COPYING)
 		return now < c->until ? c->until : PS_NEVER;
 	if (c->stage == PS_CHANGE_ASKING || c->stage == PS_CHANGE_RELEASING)

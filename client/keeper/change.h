@@ -1,19 +1,20 @@
 /*
- * change.h - changes of the roster while transactions go on, one mirror at a time: the owner's, by
- * perseas_roster, or by an order that a mirror passes on. The keeper carries them out.
+ * change.h - changes the roster while transactions go on, one mirror at a time. perseas_roster
+ * begins a change, or an order that a mirror passes on, and the keeper carries it out.
  *
  *   NONE -> COPYING -> JOINT -> MARKED -> SETTLING -> NONE
  *              |         |
  *              |         +----> CANCELLING -> NONE
  *              +----> NONE
  *
- * COPYING has no vote and changes nothing for anybody. While it is JOINT, commits need W of both
- * rosters. The new one counts alone once every open of the old one would see the change, and W of
- * the new one hold all that was acknowledged; this needs no W of the old one, so that a dead
- * mirror of three can be replaced where W is three. Of two, the one that is left cannot be seen by
- * an open through the other: the operator must say that it is gone.
+ * While the change is COPYING, the new mirror has no vote, and nothing changes for other processes.
+ * While it is JOINT, commits need W of both rosters. The new roster counts alone once every open of
+ * the old roster would see the change, and W of the new roster hold all that was acknowledged. That
+ * needs no W of the old roster, so a dead mirror of three can be replaced where W is three. If the
+ * old roster has two mirrors, an open through the mirror that left could miss the change: the
+ * operator must say that this mirror is gone for good.
  *
- * All of it is done with admin, and a stage is left with the lock, too.
+ * Callers hold admin. A stage is left under p->lock, too.
  */
 #ifndef PERSEAS_CLIENT_CHANGE_H
 #define PERSEAS_CLIENT_CHANGE_H
@@ -23,36 +24,38 @@
 
 extern const struct ps_states ps_change_stages;
 
-/* Are the handle's rosters what they are in the stage of its change? */
+/* Returns true if the handle's rosters fit the stage of its change. */
 bool ps_change_is_sound(const struct perseas *p);
 
-/* Begins a change, where none goes on; id is that of the order, or NULL. 0, or a code with its text
- * in p->upkeep.change. */
+/* Begins a change if none is in progress. `id` is the id of the order, or NULL. Returns 0, or an
+ * error code whose sentence is in p->upkeep.change.text. */
 int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wanted,
                     const uint8_t *id);
 
-/* Takes the change back that goes on. 0; or EBUSY (it is decided), EQUORUM (too few mirrors of the
- * roster as it was are connected to record that) or EINVAL (there is none), with a text. */
+/* Takes back the change in progress. Returns 0; EBUSY if the change is decided; EQUORUM if too few
+ * mirrors of the old roster are connected to record the cancellation; or EINVAL if no change is in
+ * progress. A sentence is in `text` on failure. */
 int ps_change_cancel(struct perseas *p, char *text, size_t size);
 
-/* The same, by an order; its result is that of the change. One for another change waits, and so
- * does one that is refused with EQUORUM: the text of the change says why. */
+/* Takes back the change in progress by an order with this id, whose result is that of the change.
+ * An order that is for another change, or that is refused with EQUORUM, waits. The change's text
+ * then says why. */
 void ps_change_obey_cancel(struct perseas *p, const uint8_t *id);
 
-/* Goes on, as far as it goes without waiting. */
+/* Moves the change on as far as possible without waiting. */
 void ps_change_step(struct perseas *p, uint64_t now);
 
-/* As perseas_roster(), which waits until then, and no longer than stop() is false (NULL: always).
- * ETIMEOUT: the change is not over. It goes on; of a handle that is closed, the next open of the
- * store completes it, or knows nothing of it. */
+/* Does what perseas_roster() does, but returns ETIMEOUT at the time `until`, or when stop() returns
+ * true. `stop` may be NULL. The change continues after ETIMEOUT. If the handle is closed, the next
+ * open of the store completes the change or does not see it. */
 int ps_roster_until(struct perseas *p, const struct perseas_roster_change *change, uint64_t until,
                     bool (*stop)(void));
 
-/* Does a thread of the application wait for the end of its change, or has not yet seen it? No other
- * change begins before. */
+/* Returns true while a thread of the application waits for the end of its change, or has not
+ * returned with the result yet. No other change begins meanwhile. */
 bool ps_change_is_awaited(struct perseas *p);
 
-/* Until when there is nothing to do for it: PS_NEVER when none goes on. */
+/* Returns when the change next needs attention if nothing arrives, or PS_NEVER. */
 uint64_t ps_change_due(const struct perseas *p, uint64_t now);
 
 #endif

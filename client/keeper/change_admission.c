@@ -1,7 +1,7 @@
 /*
- * change_admission.c - which changes of the roster may begin (change.c asks, once when a change is
- * ordered and once more before both rosters count), and which may be taken back. It must never
- * change anything: what is refused leaves no trace.
+ * change_admission.c - decides which changes of the roster may begin and which may be taken back.
+ * change.c asks when a change is ordered, and again before both rosters count. Nothing here may
+ * change any state: a refused change leaves no trace.
  */
 #include "change_admission.h"
 
@@ -11,30 +11,30 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One of the two rosters, and how people know it. */
+/* One of the two rosters, with its name in messages. */
 struct side {
 	const char *name;
 	const Perseas__Roster *roster;
 	struct ps_quorum quorum;
 };
 
-static unsigned count(const struct side *side, uint32_t set)
+static unsigned count_members(const struct side *side, uint32_t set)
 {
 	return (unsigned)__builtin_popcount(side->quorum.set & set);
 }
 
 static bool can_commit(const struct side *side, uint32_t live)
 {
-	return count(side, live) >= side->quorum.acks;
+	return count_members(side, live) >= side->quorum.acks;
 }
 
-/* R of it are there. */
+/* Returns true if R members of the roster are live. */
 static bool can_open(const struct side *side, uint32_t live)
 {
-	return count(side, live) + side->quorum.acks > side->quorum.members;
+	return count_members(side, live) + side->quorum.acks > side->quorum.members;
 }
 
-/* The addresses of its members that are not in the set. */
+/* Writes the addresses of the members that are not in `set`, separated by commas. */
 static void name_missing(const struct perseas *p, const struct side *side, uint32_t set, char *text,
                          size_t size)
 {
@@ -54,9 +54,10 @@ static void name_missing(const struct perseas *p, const struct side *side, uint3
 	}
 }
 
-/* Says that a roster has too few mirrors for what it must do, and what helps. */
-static int too_few(const struct perseas *p, const struct side *side, uint32_t live, unsigned need,
-                   const char *what, char *text, size_t size)
+/* Writes a sentence that the roster has too few mirrors for `what`, and what to do. Returns
+ * PERSEAS_EQUORUM. */
+static int fail_too_few(const struct perseas *p, const struct side *side, uint32_t live,
+                        unsigned need, const char *what, char *text, size_t size)
 {
 	char missing[100];
 
@@ -64,28 +65,31 @@ static int too_few(const struct perseas *p, const struct side *side, uint32_t li
 	snprintf(text, size,
 	         "the roster %s has %u of %u mirrors live, and %s needs %u; not live: %s. "
 	         "Start or replace what is dead first, or choose another W",
-	         side->name, count(side, live), side->quorum.members, what, need, missing);
+	         side->name, count_members(side, live), side->quorum.members, what, need, missing);
 	return PERSEAS_EQUORUM;
 }
 
-/* Can commits go on by each roster while both count, and afterwards? */
-static int judge(struct perseas *p, const struct ps_admission *asked, char *text, size_t size)
+/* Returns 0 if commits can go on under each roster during the change and afterwards. Otherwise
+ * returns an error code with a sentence in `text`. Caller holds p->lock. */
+static int check_commits(struct perseas *p, const struct ps_admission *asked, char *text,
+                         size_t size)
 {
 	const struct side old = { "as it is now", p->roster, p->quorums[0] };
 	const struct side next = { "as it would be", asked->next, ps_quorum_of(p, asked->next) };
 	const uint32_t live = asked->live;
 
+	ps_assert_locked(p);
 	if (!can_commit(&next, live))
-		return too_few(p, &next, live, next.quorum.acks, "a commit", text, size);
-	/* The change must not take away that the store can be opened. */
+		return fail_too_few(p, &next, live, next.quorum.acks, "a commit", text, size);
+	/* The change must not make it impossible to open the store. */
 	if (!can_open(&next, live) && can_open(&old, live))
-		return too_few(p, &next, live, next.quorum.members - next.quorum.acks + 1,
-		               "the next open", text, size);
-	/* Commits that wait for a mirror that is to leave go on when it has left. */
+		return fail_too_few(p, &next, live, next.quorum.members - next.quorum.acks + 1,
+		                    "the next open", text, size);
+	/* Commits that wait for the mirror that leaves continue after the change. */
 	if (asked->cures)
 		return 0;
 	if (!can_commit(&old, live))
-		return too_few(p, &old, live, old.quorum.acks, "a commit", text, size);
+		return fail_too_few(p, &old, live, old.quorum.acks, "a commit", text, size);
 	if (!p->commit.in_doubt || ps_mirrors_hold(p, p->commit.in_doubt))
 		return 0;
 	snprintf(text, size,
@@ -112,14 +116,14 @@ int ps_change_admit(struct perseas *p, const struct ps_admission *asked, char *t
 	}
 	pthread_mutex_lock(&p->lock);
 	ps_mirrors_poll(p);
-	rc = judge(p, asked, text, size);
+	rc = check_commits(p, asked, text, size);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }
 
-/* Those that answered that their memory is lost, and are made anew when this roster counts alone:
- * the other one may keep that from being done now (I9). */
-static uint32_t made_anew(struct perseas *p, const struct side *side, uint32_t connected)
+/* Returns the mirrors that have lost their memory and will be made anew once the old roster counts
+ * alone. The other roster may prevent that at present (I9). */
+static uint32_t mirrors_to_remake(struct perseas *p, const struct side *side, uint32_t connected)
 {
 	uint32_t set = 0;
 
@@ -135,7 +139,7 @@ static uint32_t made_anew(struct perseas *p, const struct side *side, uint32_t c
 int ps_change_admit_cancel(struct perseas *p, uint32_t connected, char *text, size_t size)
 {
 	const struct side old = { "as it was", p->roster, p->quorums[0] };
-	const uint32_t there = connected | made_anew(p, &old, connected);
+	const uint32_t there = connected | mirrors_to_remake(p, &old, connected);
 	char missing[60];
 
 	ps_assert_admin(p);
@@ -146,6 +150,7 @@ int ps_change_admit_cancel(struct perseas *p, uint32_t connected, char *text, si
 	         "the change cannot be taken back: the roster %s has %u of %u mirrors connected, "
 	         "and %u must record that; not connected: %s. Start them, even without their "
 	         "memory, or let the change be completed",
-	         old.name, count(&old, there), old.quorum.members, old.quorum.acks, missing);
+	         old.name, count_members(&old, there), old.quorum.members, old.quorum.acks,
+	         missing);
 	return PERSEAS_EQUORUM;
 }

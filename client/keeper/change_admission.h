@@ -1,7 +1,8 @@
 /*
- * change_admission.h - may a change of the roster begin, or be taken back? While it is joint,
- * commits need W of both rosters: one that could not be settled would hold all of them back until a
- * dead mirror returns, and so would a roster that counts alone again and has fewer than W.
+ * change_admission.h - decides whether a change of the roster may begin or be taken back. Commits
+ * need W of both rosters while the change is joint. A change that could not be settled would hold
+ * them all back until a dead mirror returns. So would an old roster that counts alone again with
+ * fewer than W mirrors.
  */
 #ifndef PERSEAS_CLIENT_CHANGE_ADMISSION_H
 #define PERSEAS_CLIENT_CHANGE_ADMISSION_H
@@ -9,18 +10,18 @@
 #include "../core/handle.h"
 
 struct ps_admission {
-	const Perseas__Roster *next; /* the roster as it would be */
-	uint32_t answered; /* mirrors that can be told of it, with those that need not be */
-	uint32_t live;     /* mirrors that hold every transaction, or are just being sent it */
-	bool cures;        /* the mirror that leaves holds transactions no longer */
+	const Perseas__Roster *next; /* the roster after the change */
+	uint32_t answered;           /* mirrors that can be told of the change, or need not be */
+	uint32_t live; /* mirrors that hold every transaction, or are just being sent them */
+	bool cures;    /* the mirror that leaves is not live: commits no longer need it */
 };
 
-/* 0; or EQUORUM, or EBLOCKED while a commit is in doubt, with a sentence that names the roster that
- * is short. Takes the lock. */
+/* Returns 0 if the change may begin. Returns PERSEAS_EQUORUM with a sentence that names the roster
+ * with too few mirrors, or PERSEAS_EBLOCKED while a commit is in doubt. Takes p->lock. */
 int ps_change_admit(struct perseas *p, const struct ps_admission *asked, char *text, size_t size);
 
-/* May the change be taken back, with these mirrors connected? The roster as it was would count
- * alone, and W of it must record that. 0; or EQUORUM with a sentence. */
+/* Returns 0 if the change may be taken back with these mirrors connected: W of the old roster can
+ * record that. Otherwise returns PERSEAS_EQUORUM with a sentence. */
 int ps_change_admit_cancel(struct perseas *p, uint32_t connected, char *text, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * change_plan.c - who leaves the roster, who joins it, and W afterwards (change_plan.h). A member
- * that leaves is found by its address, among the handle's mirrors or in the roster alone.
+ * change_plan.c - plans who leaves the roster, who joins it, and W afterwards (change_plan.h). A
+ * member that leaves is found by its address, and need not be a mirror of this handle.
  */
 #include "change_plan.h"
 
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct ps_mirror *mirror_of(struct perseas *p, const Perseas__Member *member)
+static struct ps_mirror *mirror_of_member(struct perseas *p, const Perseas__Member *member)
 {
 	for (unsigned i = 0; member && i < p->mirror_count; i++)
 		if (p->mirrors[i].votes && ps_id_equal(member->image_id, p->mirrors[i].image_id))
@@ -24,10 +24,11 @@ static struct ps_mirror *mirror_of(struct perseas *p, const Perseas__Member *mem
 	return NULL;
 }
 
-/* The roster's addresses come first: a member may be reached where another one is listed. */
-static struct ps_mirror *member_at(struct perseas *p, const char *address)
+/* Returns the handle's mirror for the member at this address, or NULL. Searches the roster's
+ * addresses first: a member may be reached at an address where the roster lists another. */
+static struct ps_mirror *mirror_at_address(struct perseas *p, const char *address)
 {
-	struct ps_mirror *m = mirror_of(p, ps_roster_at(p->roster, address));
+	struct ps_mirror *m = mirror_of_member(p, ps_roster_at(p->roster, address));
 
 	for (unsigned i = 0; !m && i < p->mirror_count; i++)
 		if (p->mirrors[i].votes && !strcmp(p->mirrors[i].address.text, address) &&
@@ -36,9 +37,8 @@ static struct ps_mirror *member_at(struct perseas *p, const char *address)
 	return m;
 }
 
-/* The member's image, as the roster lists it now; NULL: it is not there. One that is not among the
- * handle's mirrors can leave, too. */
-static const uint8_t *leaving(struct perseas *p)
+/* Returns the image id of the member that leaves, or NULL if the roster does not list it. */
+static const uint8_t *leaving_image(struct perseas *p)
 {
 	const struct ps_change *c = &p->upkeep.change;
 	const Perseas__Member *member = ps_roster_at(p->roster, c->address);
@@ -48,10 +48,10 @@ static const uint8_t *leaving(struct perseas *p)
 	return member ? member->image_id.data : NULL;
 }
 
-bool ps_plan_moves(struct perseas *p, const Perseas__Header *header)
+bool ps_plan_is_readdress(struct perseas *p, const Perseas__Header *header)
 {
 	const struct ps_change *c = &p->upkeep.change;
-	const uint8_t *id = c->leaves ? leaving(p) : NULL, *here, *there;
+	const uint8_t *id = c->leaves ? leaving_image(p) : NULL, *here, *there;
 
 	if (!id || !ps_store_is(header, p->store_id, p->roster) ||
 	    (!ps_id_equal(header->image_id, id) &&
@@ -66,7 +66,7 @@ bool ps_plan_readdress(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 	struct ps_mirror *member = c->old, *new = c->new;
-	const uint8_t *id = leaving(p);
+	const uint8_t *id = leaving_image(p);
 
 	if (!ps_roster_readdress(p, id, new->address.text))
 		return false;
@@ -75,7 +75,7 @@ bool ps_plan_readdress(struct perseas *p)
 		ps_elsewhere_swap(p, new, member);
 		return true;
 	}
-	/* None of the handle's mirrors was that member: the new one is. */
+	/* The new mirror stands for the member, which no mirror of the handle did. */
 	pthread_mutex_lock(&p->lock);
 	memcpy(new->image_id, id, PS_ID_SIZE);
 	ps_quorum_renew(p);
@@ -84,22 +84,22 @@ bool ps_plan_readdress(struct perseas *p)
 	return true;
 }
 
-static int take_out(struct perseas *p, const char *address, bool gone, char *text, size_t size)
+static int plan_leave(struct perseas *p, const char *address, bool gone, char *text, size_t size)
 {
 	struct ps_change *c = &p->upkeep.change;
 
 	c->leaves = true;
 	c->gone = gone;
 	snprintf(c->address, sizeof(c->address), "%.255s", address);
-	c->old = member_at(p, address);
-	if (leaving(p))
+	c->old = mirror_at_address(p, address);
+	if (leaving_image(p))
 		return 0;
 	ps_text_format(text, size, "the roster has no mirror %s: perseas roster shows it", address);
 	return PERSEAS_EINVAL;
 }
 
-/* The new mirror gets a place here; the keeper will copy to it. */
-static int bring_in(struct perseas *p, const char *with, char *text, size_t size)
+/* Adds the new mirror to the handle. The keeper will copy to it. */
+static int plan_join(struct perseas *p, const char *with, char *text, size_t size)
 {
 	struct ps_change *c = &p->upkeep.change;
 	struct ps_address address;
@@ -109,7 +109,7 @@ static int bring_in(struct perseas *p, const char *with, char *text, size_t size
 		ps_text_format(text, size, "%s", error.text);
 		return error.code;
 	}
-	if (member_at(p, address.text) || ps_roster_at(p->roster, address.text)) {
+	if (mirror_at_address(p, address.text) || ps_roster_at(p->roster, address.text)) {
 		ps_text_format(text, size, "%s is in the roster already", address.text);
 		return PERSEAS_EINVAL;
 	}
@@ -127,9 +127,9 @@ static int bring_in(struct perseas *p, const char *with, char *text, size_t size
 	return PERSEAS_ELIMIT;
 }
 
-/* How many members there will be, and W. */
-static int check_size(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
-                      size_t size)
+/* Sets the number of members and W before and after the change. */
+static int plan_size(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
+                     size_t size)
 {
 	struct ps_change *c = &p->upkeep.change;
 	const bool joins = wanted->kind != PERSEAS_ROSTER_REMOVE;
@@ -150,8 +150,8 @@ static int check_size(struct perseas *p, const struct perseas_roster_change *wan
 	return 0;
 }
 
-/* The key is drawn here. It is the store's once a roster has its hash. */
-static int make_raise(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
+/* Draws the store's key. It becomes valid once a roster has its hash. */
+static int plan_raise(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
                       size_t size)
 {
 	struct ps_change *c = &p->upkeep.change;
@@ -185,22 +185,22 @@ int ps_plan_make(struct perseas *p, const struct perseas_roster_change *wanted, 
 
 	ps_assert_admin(p);
 	if (wanted->kind == PERSEAS_ROSTER_RAISE)
-		return make_raise(p, wanted, text, size);
+		return plan_raise(p, wanted, text, size);
 	if (!is_well_formed(wanted)) {
 		snprintf(text, size, "a change adds, removes or replaces a mirror");
 		return PERSEAS_EINVAL;
 	}
 	if (wanted->kind != PERSEAS_ROSTER_ADD)
-		rc = take_out(p, wanted->address, wanted->gone, text, size);
+		rc = plan_leave(p, wanted->address, wanted->gone, text, size);
 	if (!rc)
-		rc = check_size(p, wanted, text, size);
+		rc = plan_size(p, wanted, text, size);
 	if (!rc && wanted->kind != PERSEAS_ROSTER_REMOVE)
-		rc = bring_in(p, wanted->with, text, size);
+		rc = plan_join(p, wanted->with, text, size);
 	return rc;
 }
 
-/* False: out of memory. */
-static bool raise_roster(const struct perseas *p, Perseas__Roster *roster)
+/* Sets level 1 and the hash of the key. Returns false if out of memory. */
+static bool set_level(const struct perseas *p, Perseas__Roster *roster)
 {
 	roster->level = 1;
 	roster->raised_epoch = p->epoch;
@@ -223,30 +223,30 @@ Perseas__Roster *ps_plan_roster(struct perseas *p)
 		ps_roster_free(&roster);
 		return NULL;
 	}
-	if (c->leaves && leaving(p))
-		ps_roster_remove(roster, leaving(p));
+	if (c->leaves && leaving_image(p))
+		ps_roster_remove(roster, leaving_image(p));
 	roster->acks = c->after.acks;
 	roster->epoch = p->epoch;
 	roster->version = p->roster->version + 1;
-	if (c->raises && !raise_roster(p, roster))
+	if (c->raises && !set_level(p, roster))
 		ps_roster_free(&roster);
 	return roster;
 }
 
-uint32_t ps_plan_reach(const struct perseas *p, uint32_t told)
+uint32_t ps_plan_reachable(const struct perseas *p, uint32_t told)
 {
 	const struct ps_change *c = &p->upkeep.change;
 
 	return c->gone && c->old && p->members == 2 ? told | ps_bit(p, c->old) : told;
 }
 
-/* Every member must answer, by a connection whose version reads level 1: an image that hears of the
- * key too late counts for nothing. */
+/* Admits a raise of the level if every member has answered over a connection whose version reads
+ * level 1. A member that learns the key too late would count for nothing. */
 static int admit_raise(struct perseas *p, uint32_t answered, char *text, size_t size)
 {
 	for (size_t k = 0; k < p->roster->n_members; k++) {
 		const Perseas__Member *member = p->roster->members[k];
-		const struct ps_mirror *m = mirror_of(p, member);
+		const struct ps_mirror *m = mirror_of_member(p, member);
 
 		if (!m || !(answered & ps_bit(p, m))) {
 			ps_text_format(
@@ -274,7 +274,7 @@ int ps_plan_admit(struct perseas *p, uint32_t answered, uint32_t live, char *tex
 	Perseas__Roster *next = ps_plan_roster(p);
 	const struct ps_admission asked = {
 		.next = next,
-		.answered = ps_plan_reach(p, answered),
+		.answered = ps_plan_reachable(p, answered),
 		.live = live,
 		.cures = c->leaves && !(c->old && live & ps_bit(p, c->old)),
 	};

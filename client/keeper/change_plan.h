@@ -1,37 +1,38 @@
 /*
- * change_plan.h - what a change of the roster is to be, and the roster that it leads to. change.c
- * alone calls it, with admin. Nothing here tells a mirror anything, or moves the change on.
+ * change_plan.h - plans a change of the roster: who leaves, who joins, W, and the roster that
+ * results. Only change.c calls this; callers hold admin. Nothing here tells a mirror anything or
+ * moves the change on.
  */
 #ifndef PERSEAS_CLIENT_CHANGE_PLAN_H
 #define PERSEAS_CLIENT_CHANGE_PLAN_H
 
 #include "../core/handle.h"
 
-/* Fills p->upkeep.change in with what is wanted; a mirror that joins gets its place here. 0; or a
- * code, with a sentence. */
+/* Fills in p->upkeep.change from the wanted change, and adds the mirror that joins to the handle.
+ * Returns 0, or an error code with a sentence in `text`. */
 int ps_plan_make(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
                  size_t size);
 
-/* Does the daemon at the new mirror's address show the image of the member that leaves, and its
- * identity, if both are known? Then that member only gets another address. */
-bool ps_plan_moves(struct perseas *p, const Perseas__Header *header);
+/* Returns true if the member that leaves is at the new mirror's address: the daemon there shows
+ * that member's image and, if both are known, its identity. Then only the member's address
+ * changes. */
+bool ps_plan_is_readdress(struct perseas *p, const Perseas__Header *header);
 
-/* The member of the roster that leaves gets the new mirror's address instead, and that mirror is
- * no other. Returns false if there is no memory. */
+/* Gives the member that should leave the new mirror's address, and drops the new mirror from the
+ * plan. Returns false if out of memory. */
 bool ps_plan_readdress(struct perseas *p);
 
-/* The roster that the change leads to, from the one that is there now; NULL: out of memory. */
+/* Returns the roster that the change leads to, which the caller frees, or NULL if out of memory. */
 Perseas__Roster *ps_plan_roster(struct perseas *p);
 
-/*
- * Those of the old roster that can be told of the change, where `told` answer. Of two, the one that
- * is gone need not be: no open can be through it alone. Of more, an open may have been through it
- * and through another before it was gone, and only the others can tell.
- */
-uint32_t ps_plan_reach(const struct perseas *p, uint32_t told);
+/* Returns the mirrors of the old roster that can be told of the change if those in `told` answer.
+ * Of two, a mirror that is gone for good counts as told: no open can succeed through it alone. With
+ * more members, an open may have succeeded earlier through that mirror and another one, and only
+ * the others can tell. */
+uint32_t ps_plan_reachable(const struct perseas *p, uint32_t told);
 
-/* May it begin, or go on? `answered` can be told of it, and `live` can hold transactions. 0; or a
- * code, with a sentence. */
+/* Returns 0 if the change may begin or go on, or an error code with a sentence in `text`.
+ * `answered`: mirrors that can be told. `live`: mirrors that can hold transactions. */
 int ps_plan_admit(struct perseas *p, uint32_t answered, uint32_t live, char *text, size_t size);
 
 #endif

@@ -1,34 +1,37 @@
 /*
- * change_wait.c - perseas_roster: begins a change of the roster, or takes one back, and waits until
- * the keeper has carried that out. Only waiting happens here: the stages are change.c's.
+ * change_wait.c - perseas_roster: begins or takes back a change of the roster, and waits until the
+ * keeper has carried that out. It must not move the change itself: change.c does.
  */
 #include "change.h"
 #include "exclusive.h"
 #include "../core/mirror.h"
 #include "../core/cancel.h"
 
-#define LOOK ps_ms(500) /* how often one who waits looks whether the store is fenced */
+#define FENCE_POLL ps_ms(500) /* between two checks whether the handle is fenced */
 
-/* Waits for the end of a change, or of its stage `only`. ETIMEOUT: no longer, and it goes on. */
-static int await(struct perseas *p, enum ps_change_stage only, uint64_t until, bool (*stop)(void))
+/* Waits until the change leaves stage `stage`, or until it is over if `stage` is NONE. Returns its
+ * result, PERSEAS_ETIMEOUT if it continues, or PERSEAS_EFENCED. */
+static int await_change(struct perseas *p, enum ps_change_stage stage, uint64_t until,
+                        bool (*stop)(void))
 {
 	struct ps_change *c = &p->upkeep.change;
 	int rc = 0;
 
 	pthread_mutex_lock(&p->lock);
-	while (only == PS_CHANGE_NONE ? c->stage != only : c->stage == only) {
+	while (stage == PS_CHANGE_NONE ? c->stage != stage : c->stage == stage) {
 		rc = ps_fenced(p) ? ps_fail_fenced(p) : 0;
 		if (!rc && (ps_now(p) >= until || (stop && stop())))
 			rc = ps_fail(p, PERSEAS_ETIMEOUT, "the change is not over: %s", c->text);
 		if (rc)
 			break;
 		p->commit.line.waiters++;
-		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock, ps_now(p) + LOOK);
+		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock,
+		                  ps_now(p) + FENCE_POLL);
 		p->commit.line.waiters--;
 	}
-	if (!rc && only == PS_CHANGE_NONE && c->code)
+	if (!rc && stage == PS_CHANGE_NONE && c->code)
 		rc = ps_fail(p, c->code, "%s", c->text);
-	if (only == PS_CHANGE_NONE)
+	if (stage == PS_CHANGE_NONE)
 		c->awaited = false;
 	pthread_mutex_unlock(&p->lock);
 	return rc;
@@ -44,8 +47,8 @@ bool ps_change_is_awaited(struct perseas *p)
 	return awaited;
 }
 
-/* A cancel may come while another thread waits for the change. */
-static int cancel(struct perseas *p)
+/* Takes back the change in progress, which another thread may be waiting for. */
+static int cancel_change(struct perseas *p)
 {
 	char text[sizeof(p->upkeep.change.text)];
 	int rc;
@@ -55,11 +58,11 @@ static int cancel(struct perseas *p)
 	if (rc)
 		ps_fail(p, rc, "%s", text);
 	ps_admin_leave(p);
-	return rc ? rc : await(p, PS_CHANGE_CANCELLING, PS_NEVER, NULL);
+	return rc ? rc : await_change(p, PS_CHANGE_CANCELLING, PS_NEVER, NULL);
 }
 
-/* Until this thread has seen the end, no other change takes the place of this one. */
-static int begin(struct perseas *p, const struct perseas_roster_change *change)
+/* Begins a change. No other change takes its place until this thread has returned its result. */
+static int begin_change(struct perseas *p, const struct perseas_roster_change *change)
 {
 	struct ps_change *c = &p->upkeep.change;
 
@@ -91,11 +94,11 @@ int ps_roster_until(perseas_t *p, const struct perseas_roster_change *change, ui
 	if (rc)
 		return rc;
 	if (change->kind == PERSEAS_ROSTER_CANCEL)
-		return cancel(p);
+		return cancel_change(p);
 	ps_admin_enter(p);
-	rc = begin(p, change);
+	rc = begin_change(p, change);
 	ps_admin_leave(p);
-	return rc ? rc : await(p, PS_CHANGE_NONE, until, stop);
+	return rc ? rc : await_change(p, PS_CHANGE_NONE, until, stop);
 }
 
 int perseas_roster(perseas_t *p, const struct perseas_roster_change *change)

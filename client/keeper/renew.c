@@ -1,7 +1,7 @@
 /*
- * renew.c - decides whether an owner that is fenced on some mirrors claims all of them again, and
- * does so by the steps of an open (attempt.h), as the way that keeps the memory (renew.h). What a
- * mirror needs to hold this owner's memory is in renew_adopt.c.
+ * renew.c - decides whether a fenced owner claims all its mirrors again, and runs the steps of an
+ * open (attempt.h) that keep its memory (renew.h). renew_adopt.c brings a mirror up to date with
+ * that memory. A renewal must never fence a living owner.
  */
 #include "renew.h"
 
@@ -30,23 +30,24 @@
 
 const char ps_salvage_mark[8] = "SALVAGE";
 
-#define RETRY_FIRST ps_ms(10)
-#define RETRY_MOST ps_ms(1000)
-#define ANSWER_WITHIN ps_ms(1000)
+#define RETRY_MIN ps_ms(10)
+#define RETRY_MAX ps_ms(1000)
+#define ANSWER_TIMEOUT ps_ms(1000)
 
-static uint32_t voters(const struct perseas *p)
+static uint32_t voting_mirrors(const struct perseas *p)
 {
 	return p->quorums[0].set | (p->next_roster ? p->quorums[1].set : 0);
 }
 
 static uint32_t fenced_voters(const struct perseas *p)
 {
-	return p->commit.fenced & voters(p);
+	return p->commit.fenced & voting_mirrors(p);
 }
 
-/* --- what the mirrors tell --- */
+/* --- the images that mirrors show --- */
 
-/* The image that this owner knows, or one that was loaded from a spill of it. */
+/* Returns true if the mirror shows the image that the rosters list, or one loaded from its
+ * spill. */
 static bool is_listed(const struct perseas *p, const struct ps_mirror *m)
 {
 	const Perseas__Header *header = m->found.header;
@@ -67,9 +68,9 @@ static bool is_newer(const Perseas__Roster *roster, const struct perseas *p)
 	return ps_roster_newer(roster, p->roster) && ps_roster_newer(roster, p->next_roster);
 }
 
-/* Has somebody else adopted this image, or recorded a roster there, or come to save it? Then he may
- * have opened the store, and what he committed is not here. */
-static bool is_anothers(struct perseas *p, const struct ps_mirror *m)
+/* Returns true if another owner adopted the image, recorded a roster there, or claimed it for
+ * salvage. That owner may have opened the store, and its commits are not in this memory. */
+static bool is_of_another_owner(struct perseas *p, const struct ps_mirror *m)
 {
 	if (!is_listed(p, m))
 		return false;
@@ -88,7 +89,8 @@ static bool is_held_by_another(const struct perseas *p, const struct ps_mirror *
 	       !ps_owner_is(m->found.header->promised_owner, p->owner);
 }
 
-/* A promise that no claim can follow is as good as a mirror that is away (epoch.h). */
+/* Notes the highest promise that a claim can follow. A mirror whose promise no claim can follow
+ * counts as unreachable (epoch.h). */
 static void note_promise(struct perseas *p, struct ps_mirror *m)
 {
 	const uint64_t promised = m->found.header->promised_epoch;
@@ -105,9 +107,9 @@ static void note_promise(struct perseas *p, struct ps_mirror *m)
 		p->upkeep.renewal.above = promised;
 }
 
-/* Asks those of a set that have no session with this owner what they have. An address may lead to
- * another member by now. */
-static void look(struct perseas *p, uint32_t set)
+/* Asks the mirrors of `set` for their status, over new connections if their sessions are not UP. An
+ * address may lead to another member now. */
+static void ask_status(struct perseas *p, uint32_t set)
 {
 	struct ps_round round;
 
@@ -118,7 +120,7 @@ static void look(struct perseas *p, uint32_t set)
 		    (ps_session_under_way(m) || (m->control && p->env->ops->ended(m->control))))
 			ps_mirror_disconnect(p, m);
 	}
-	ps_round_status(p, set, false, &round, ps_now(p) + ANSWER_WITHIN);
+	ps_round_status(p, set, false, &round, ps_now(p) + ANSWER_TIMEOUT);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i], *other;
 
@@ -135,9 +137,9 @@ static void look(struct perseas *p, uint32_t set)
 	ps_round_free(&round);
 }
 
-/* One that lost its memory since has promised nothing any more: the keeper makes it anew (I9).
- * True: one of the others can be claimed. */
-static bool any_to_claim(struct perseas *p)
+/* Returns true if a fenced voter can be claimed. A fenced voter without an image has no promise
+ * left: it moves to DOWN, and the keeper makes it anew (I9). */
+static bool can_claim_any(struct perseas *p)
 {
 	bool any = false;
 
@@ -155,8 +157,9 @@ static bool any_to_claim(struct perseas *p)
 	return any;
 }
 
-/* Returns EFENCED if another owner succeeded this one, PS_AGAIN if somebody else lives: later. */
-static int judge(struct perseas *p, uint32_t asked)
+/* Returns PERSEAS_EFENCED if another owner succeeded this one, or PS_AGAIN if another owner lives
+ * on one of the mirrors and this owner has not given up its claims yet. Otherwise returns 0. */
+static int judge_claims(struct perseas *p, uint32_t asked)
 {
 	bool held = false;
 
@@ -165,7 +168,7 @@ static int judge(struct perseas *p, uint32_t asked)
 
 		if (!(asked >> i & 1))
 			continue;
-		if (is_anothers(p, m))
+		if (is_of_another_owner(p, m))
 			return PERSEAS_EFENCED;
 		held |= is_held_by_another(p, m);
 	}
@@ -174,51 +177,53 @@ static int judge(struct perseas *p, uint32_t asked)
 	return held && !p->renewing ? PS_AGAIN : 0;
 }
 
-/* Can an open with these listed images end well? An owner that could not would give up for nothing
- * the claims that it has. */
-static bool is_enough(const struct perseas *p, uint32_t set)
+/* Returns true if an open with these images can succeed. If it cannot, giving up the present claims
+ * would gain nothing. */
+static bool would_open(const struct perseas *p, uint32_t set)
 {
 	return ps_quorum_claims(p, set) && ps_quorum_acks(p, set) &&
 	       (p->next_roster ? ps_quorum_seen(p, set) : ps_quorum_touched(p, set));
 }
 
-/* Is there a reason to give up the claims that this owner has? */
+/* Returns true if this owner should give up the claims that it has. */
 static bool has_reason(struct perseas *p)
 {
-	const bool any = any_to_claim(p);
+	const bool any = can_claim_any(p);
 
 	return any || p->renewing || p->upkeep.renewal.wanted || p->upkeep.renewal.stuck;
 }
 
-/* First those that are known to be there, then the others, whose silence it may have to await. */
-static int probe(struct perseas *p)
+/* Asks the fenced voters first, because they are known to answer. Asks the other unclaimed voters
+ * only if a renewal is needed, because their silence may have to time out. Returns 0 if the renewal
+ * can succeed, PS_AGAIN, or PERSEAS_EFENCED. */
+static int probe_mirrors(struct perseas *p)
 {
-	uint32_t unclaimed = voters(p), ready;
+	uint32_t unclaimed = voting_mirrors(p), ready;
 	int rc;
 
 	pthread_mutex_lock(&p->lock);
 	ready = ps_mirrors_whole(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		/* One that is made ready for a copy says so as soon as it is. */
+		/* A mirror that is being prepared for a copy reports by itself. */
 		if (p->mirrors[i].active || p->mirrors[i].session.state == PS_SESSION_PREPARING)
 			unclaimed &= ~((uint32_t)1 << i);
 	pthread_mutex_unlock(&p->lock);
 	p->upkeep.renewal.above = p->epoch;
-	look(p, fenced_voters(p));
-	rc = judge(p, fenced_voters(p));
+	ask_status(p, fenced_voters(p));
+	rc = judge_claims(p, fenced_voters(p));
 	if (!rc && !has_reason(p))
 		rc = PS_AGAIN;
 	if (rc)
 		return rc;
-	look(p, unclaimed & ~fenced_voters(p));
-	rc = judge(p, unclaimed);
+	ask_status(p, unclaimed & ~fenced_voters(p));
+	rc = judge_claims(p, unclaimed);
 	ps_examine(p, unclaimed);
-	return rc || is_enough(p, ready | ps_noted(p).candidates) ? rc : PS_AGAIN;
+	return rc || would_open(p, ready | ps_noted(p).candidates) ? rc : PS_AGAIN;
 }
 
-/* --- an attempt --- */
+/* --- the attempt --- */
 
-static const char *cause(const struct perseas *p)
+static const char *renewal_cause(const struct perseas *p)
 {
 	if (p->upkeep.renewal.wanted)
 		return "its level was raised";
@@ -226,8 +231,8 @@ static const char *cause(const struct perseas *p)
 	                        : "too few mirrors had it, and no copy to another one would count";
 }
 
-/* What was sent may still be acknowledged; nothing is sent any more, and no memory of a mirror is
- * mapped here. */
+/* Stops sending, ends all sessions, and unmaps all memory of mirrors. Transactions that were sent
+ * may still be acknowledged. */
 static void give_claims_up(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
@@ -235,7 +240,7 @@ static void give_claims_up(struct perseas *p)
 	p->gate = true;
 	if (!p->renewing) {
 		p->upkeep.renewal.sealed = p->epoch;
-		p->upkeep.renewal.cause = cause(p);
+		p->upkeep.renewal.cause = renewal_cause(p);
 		p->renewing = true;
 		ps_attempt_end(p);
 	}
@@ -266,30 +271,30 @@ static void note_refusal(struct perseas *p, struct ps_mirror *m)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Asks all members what they have, over new connections. */
+/* Asks all voters for their status over new connections. */
 static void probe_members(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		ps_found_forget(&p->mirrors[i]);
-	look(p, voters(p));
+	ask_status(p, voting_mirrors(p));
 	ps_attempt_reach(p, PS_ATTEMPT_PROBED, 0);
 }
 
 static int judge_members(struct perseas *p)
 {
-	const int rc = judge(p, voters(p));
+	const int rc = judge_claims(p, voting_mirrors(p));
 
 	if (!rc)
 		p->epoch = p->upkeep.renewal.above;
 	return rc;
 }
 
-/* Claims all members, with the same owner's id. */
+/* Claims all voters that answered, with this owner's id. */
 static int claim_members(struct perseas *p)
 {
 	struct ps_round round;
 
-	ps_claims_run(p, voters(p) & ps_noted(p).told, ANSWER_WITHIN, &round);
+	ps_claims_run(p, voting_mirrors(p) & ps_noted(p).told, ANSWER_TIMEOUT, &round);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -305,14 +310,16 @@ static int claim_members(struct perseas *p)
 	return 0;
 }
 
-/* Does an image lack what this mirror has acknowledged? Then it is not what it was. */
+/* Returns true if the image lacks transactions that the mirror acknowledged: it was replaced or
+ * reverted. */
 static bool lacks_acknowledged(const struct perseas *p, const struct ps_mirror *m)
 {
 	return is_consistent(p, m) && m->found.at.epoch >= p->upkeep.renewal.sealed &&
 	       m->found.at.seq < m->acked;
 }
 
-/* Chooses this owner's memory, if R confirm that nobody else has adopted the store. */
+/* Chooses this owner's memory as the state of the store, if R mirrors show that no other owner has
+ * adopted the store. Returns 0, PS_AGAIN, or PERSEAS_EFENCED. */
 static int choose_memory(struct perseas *p, struct ps_standing *chosen)
 {
 	uint32_t claimed = 0;
@@ -322,14 +329,14 @@ static int choose_memory(struct perseas *p, struct ps_standing *chosen)
 
 		if (!m->found.claimed)
 			continue;
-		if (is_anothers(p, m))
+		if (is_of_another_owner(p, m))
 			return PERSEAS_EFENCED;
 		if (!lacks_acknowledged(p, m))
 			claimed |= ps_bit(p, m);
 	}
 	*chosen = (struct ps_standing){ p->upkeep.renewal.sealed, p->commit.seq, p->commit.next,
 		                        p->commit.last, 0 };
-	return is_enough(p, ps_examine(p, claimed)) ? 0 : PS_AGAIN;
+	return would_open(p, ps_examine(p, claimed)) ? 0 : PS_AGAIN;
 }
 
 static int confirm_counted(struct perseas *p)
@@ -348,12 +355,12 @@ static int adopt_memory(struct perseas *p, const struct ps_standing *chosen)
 	return ps_quorum_acks(p, good) && ps_roster_adopt(p, counted, good) ? 0 : PS_AGAIN;
 }
 
-static const struct ps_attempt_way from_memory = { judge_members, claim_members, choose_memory,
+static const struct ps_attempt_way renewal_way = { judge_members, claim_members, choose_memory,
 	                                           confirm_counted, adopt_memory };
 
-/* --- what comes of it --- */
+/* --- the result --- */
 
-static void enlist(struct perseas *p, struct ps_mirror *m)
+static void set_renewed_state(struct perseas *p, struct ps_mirror *m)
 {
 	if (m->found.good) {
 		ps_mirror_stands(m, m->found.at.index, p->commit.seq);
@@ -367,14 +374,14 @@ static void enlist(struct perseas *p, struct ps_mirror *m)
 	m->retry.at = m->retry.delay = 0;
 }
 
-static void go_on(struct perseas *p)
+static void finish_renewal(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
-	/* The records in it are of the epoch before. */
+	/* The records in the ring have the old epoch. */
 	ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].votes)
-			enlist(p, &p->mirrors[i]);
+			set_renewed_state(p, &p->mirrors[i]);
 	p->renewing = false;
 	assert(!p->superseded && ps_quorum_acks(p, ps_mirrors_live(p)));
 	ps_tokens_begin(p);
@@ -390,12 +397,12 @@ static void go_on(struct perseas *p)
 		if (!p->mirrors[i].active)
 			ps_mirror_disconnect(p, &p->mirrors[i]);
 	ps_sessions_opened(p);
-	/* What is told of a change from now on is this epoch's. */
+	/* From now on the mirrors are told of the change under the new epoch. */
 	if (p->next_roster)
 		ps_roster_stamp(p);
 }
 
-static void give_up(struct perseas *p)
+static void set_superseded(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
 	p->superseded = true;
@@ -424,25 +431,26 @@ void ps_renew_went_back(struct perseas *p, const struct ps_mirror *m, const stru
 	pthread_mutex_lock(&p->lock);
 	ps_past_note(p, m, at);
 	pthread_mutex_unlock(&p->lock);
-	give_up(p);
+	set_superseded(p);
 }
 
-/* Two that claim at the same time must not do so again together. */
-static void back_off(struct perseas *p)
+/* A random part keeps two claimers from colliding again. */
+static void delay_next_try(struct perseas *p)
 {
 	struct ps_renewal *r = &p->upkeep.renewal;
 	uint64_t bits;
 
-	r->delay = r->delay ? 2 * r->delay : RETRY_FIRST;
-	if (r->delay > RETRY_MOST)
-		r->delay = RETRY_MOST;
+	r->delay = r->delay ? 2 * r->delay : RETRY_MIN;
+	if (r->delay > RETRY_MAX)
+		r->delay = RETRY_MAX;
 	p->env->ops->random(p->env, &bits, sizeof(bits));
 	r->next_at = ps_now(p) + r->delay / 2 + bits % r->delay;
 }
 
-/* Sessions that hold a claim stay, so that others see an owner, and are told at once what it lacks;
- * data paths, and what was dialled to ask, end. */
-static void rest(struct perseas *p)
+/* Ends the data paths, and the connections that were made only to ask. While the renewal goes on,
+ * sessions with a claim stay: other clients then see an owner, and the mirrors hear at once what it
+ * lacks. */
+static void rest_until_next_try(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -457,7 +465,7 @@ static void rest(struct perseas *p)
 	ps_pulse(p, ps_now(p));
 }
 
-static bool is_wanted(const struct perseas *p)
+static bool is_renewal_wanted(const struct perseas *p)
 {
 	return !p->superseded && !p->salvage &&
 	       (p->renewing || p->upkeep.renewal.wanted || p->upkeep.renewal.stuck ||
@@ -470,21 +478,21 @@ bool ps_renew_step(struct perseas *p, uint64_t now)
 
 	ps_assert_admin(p);
 	p->upkeep.renewal.stuck = !p->renewing && ps_stuck(p);
-	if (!is_wanted(p) || now < p->upkeep.renewal.next_at)
+	if (!is_renewal_wanted(p) || now < p->upkeep.renewal.next_at)
 		return p->renewing;
-	rc = probe(p);
+	rc = probe_mirrors(p);
 	if (!rc) {
 		give_claims_up(p);
 		probe_members(p);
-		rc = ps_attempt_run(p, &from_memory);
+		rc = ps_attempt_run(p, &renewal_way);
 	}
 	if (!rc)
-		go_on(p);
+		finish_renewal(p);
 	if (rc == PERSEAS_EFENCED)
-		give_up(p);
+		set_superseded(p);
 	if (rc)
-		rest(p);
-	back_off(p);
+		rest_until_next_try(p);
+	delay_next_try(p);
 	pthread_mutex_lock(&p->lock);
 	p->gate = false;
 	ps_progress(p);
@@ -495,5 +503,5 @@ bool ps_renew_step(struct perseas *p, uint64_t now)
 
 uint64_t ps_renew_due(const struct perseas *p)
 {
-	return is_wanted(p) ? p->upkeep.renewal.next_at : PS_NEVER;
+	return is_renewal_wanted(p) ? p->upkeep.renewal.next_at : PS_NEVER;
 }

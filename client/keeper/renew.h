@@ -1,33 +1,33 @@
 /*
- * renew.h - an owner that is open claims its mirrors again under a higher epoch, when another one
+ * renew.h - an open owner claims its mirrors again under a higher epoch, after another owner
  * claimed some of them and went away (PROTOCOL.md, "Renewal").
  *
- * A claimer that dies leaves mirrors that are promised to it: they serve neither it nor this owner
- * (FENCED). A renewal is an open whose chosen state is the memory of this owner, with what is in
- * doubt: no transaction is sent from its beginning to its end, transactions that are open stay so.
+ * Mirrors promised to a claimer that died serve neither the claimer nor this owner: they are
+ * FENCED. A renewal is an open that chooses the memory of this owner as the state of the store,
+ * including what is in doubt. No transaction is sent during a renewal. Open transactions stay open.
  *
- * The keeper calls it, with admin. It fences nobody who lives, and goes on for no owner that
- * another one succeeded: such a handle is superseded, and stays so.
+ * The keeper calls this and holds admin. A renewal never fences a living owner. It never succeeds
+ * for an owner that another owner has succeeded: that handle is superseded for good.
  */
 #ifndef PERSEAS_CLIENT_RENEW_H
 #define PERSEAS_CLIENT_RENEW_H
 
 #include "../core/handle.h"
 
-/* How the id of an owner begins that opens a store for salvage: where that one came, what was saved
- * is the store from then on, and the owner before must not go on. */
+/* The first bytes of the id of an owner that opened a store for salvage. Once such an owner has
+ * claimed a mirror, what it saved is the store, and an earlier owner must not go on. */
 extern const char ps_salvage_mark[8];
 
-/* One look, or one attempt, where a mirror is fenced and the time has come. True: the owner holds
- * no claims, so the keeper must take no mirror up, and try again later. */
+/* Renews the claims if that is needed and the next try is due. Returns true if the owner holds
+ * no claims afterwards. Then the keeper must take up no session, and call this again later. */
 bool ps_renew_step(struct perseas *p, uint64_t now);
 
-/* Mirror m showed that this owner went back in time (reverted_owner.h), with an image at `at`: the
- * handle is fenced for good, and all its sessions end, since the mirrors would still take what it
- * sends. */
+/* Fences the handle for good, and ends all its sessions, because mirror `m` holds an image at `at`
+ * that shows that this owner was reverted (reverted_owner.h). The mirrors would still take what
+ * this owner sends. */
 void ps_renew_went_back(struct perseas *p, const struct ps_mirror *m, const struct ps_standing *at);
 
-/* Until when there is nothing to do for it: PS_NEVER when no mirror is fenced. */
+/* Returns when the next try is due, or PS_NEVER if no renewal is needed. */
 uint64_t ps_renew_due(const struct perseas *p);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * renew_adopt.c - a mirror that stands in this owner's history gets what it missed from the ring,
- * and then the slot of the new epoch; one that does not, where W cannot be had without it, a whole
- * copy of the memory here. The order matters: a slot of the new epoch counts for more than any of
- * the epoch before, so that it must never stand at a transaction before the last.
+ * renew_adopt.c - sends a mirror of this owner's history what it missed, from the ring, and then
+ * the slot of the new epoch. A mirror of another history gets a whole copy of this owner's memory,
+ * but only if W is out of reach without it. A slot of the new epoch outweighs all slots of earlier
+ * epochs, so it must never be written before the last transaction is there.
  */
 #include "renew_adopt.h"
 
@@ -18,16 +18,16 @@
 #include <string.h>
 
 enum {
-	CHUNK = 128 << 10, /* copied at once, in memory, while set_range waits */
-	MISSED_MAX = 256,  /* transactions that are sent where W do without this mirror */
+	CHUNK = 128 << 10, /* copied at once in memory, while set_range waits */
+	MISSED_MAX = 256,  /* transactions that a mirror is sent even if W others are good */
 };
 
-/* How much it may cost to have one mirror more. */
-enum effort { SLOT, RECENT, RING, WHOLE };
+/* What it takes to make one more mirror good, from the cheapest to the most expensive way. */
+enum effort { NEEDS_SLOT, NEEDS_RECENT, NEEDS_RING, NEEDS_COPY };
 
-/* Is what it has this owner's history, of the epoch whose transactions the ring holds, or adopted
- * by a renewal that broke? */
-static bool is_ours(const struct perseas *p, const struct ps_mirror *m)
+/* Returns true if the image is of this owner's history: at the epoch of the ring's transactions, or
+ * adopted by a renewal that broke. */
+static bool is_own_history(const struct perseas *p, const struct ps_mirror *m)
 {
 	const struct ps_standing *at = &m->found.at;
 
@@ -36,18 +36,19 @@ static bool is_ours(const struct perseas *p, const struct ps_mirror *m)
 	        (at->epoch > p->upkeep.renewal.sealed && at->seq == p->commit.seq));
 }
 
-static enum effort effort_of(const struct perseas *p, const struct ps_mirror *m)
+static enum effort find_effort(const struct perseas *p, const struct ps_mirror *m)
 {
 	const uint64_t seq = m->found.at.seq;
 
-	if (!is_ours(p, m) || !ps_ring_replays(&p->commit.ring, seq, p->commit.seq))
-		return WHOLE;
+	if (!is_own_history(p, m) || !ps_ring_replays(&p->commit.ring, seq, p->commit.seq))
+		return NEEDS_COPY;
 	if (seq == p->commit.seq)
-		return SLOT;
-	return p->commit.seq - seq <= MISSED_MAX ? RECENT : RING;
+		return NEEDS_SLOT;
+	return p->commit.seq - seq <= MISSED_MAX ? NEEDS_RECENT : NEEDS_RING;
 }
 
-/* As they were sent under the epoch before, so that the image is a prefix at every moment. */
+/* Sends the transactions with their old epoch, so that the image is a prefix of the history at any
+ * moment. */
 static int send_missed(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_standing *at = &m->found.at;
@@ -69,15 +70,16 @@ static int send_missed(struct perseas *p, struct ps_mirror *m)
 	return 0;
 }
 
-/* What this process has not mapped, or has not got yet, is the same where the last transaction from
- * when it was is. */
-static int read_elsewhere(struct perseas *p, const struct ps_mirror *m,
-                          const struct ps_segment *segment, uint64_t offset, uint64_t length)
+/* Reads bytes that are not mapped here, or not here yet, into the bounce buffer. They are the
+ * same on every mirror that holds the last transaction before the segment was unmapped. Returns
+ * 0 or -1. */
+static int read_from_other(struct perseas *p, const struct ps_mirror *m,
+                           const struct ps_segment *segment, uint64_t offset, uint64_t length)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *from = &p->mirrors[i];
 
-		if (from != m && from->found.claimed && from->link && is_ours(p, from) &&
+		if (from != m && from->found.claimed && from->link && is_own_history(p, from) &&
 		    from->found.at.seq >= segment->left &&
 		    !ps_mirror_read(p, from, PS_REGION_SEGMENT + segment->id, offset,
 		                    ps_ring_bounce(&p->commit.ring), length))
@@ -102,19 +104,19 @@ static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_
 			pthread_mutex_lock(&p->lock);
 			ps_tx_copy_committed(p, segment, done, bounce, length);
 			pthread_mutex_unlock(&p->lock);
-		} else if (read_elsewhere(p, m, segment, done, length)) {
+		} else if (read_from_other(p, m, segment, done, length)) {
 			return -1;
 		}
 		if (ps_mirror_write(p, m, &chain))
 			return -1;
 		done += length;
-		/* Mirrors that are not copied to must not take this owner for dead meanwhile. */
+		/* The other mirrors must not take this owner for dead during the copy. */
 		ps_pulse(p, ps_now(p));
 	}
 	return 0;
 }
 
-/* Beside what it has, which may be the last copy of something. */
+/* Copies beside the old image, which may be the last copy of something. */
 static int copy_memory(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	int rc = ps_rejoin_beside(p, m, error);
@@ -135,12 +137,12 @@ static int copy_memory(struct perseas *p, struct ps_mirror *m, struct ps_error *
 	return ps_rejoin_finish(p, m, error);
 }
 
-static int adopt(struct perseas *p, struct ps_mirror *m, enum effort effort)
+static int adopt_on(struct perseas *p, struct ps_mirror *m, enum effort effort)
 {
 	struct ps_error error = { 0 };
 	int rc;
 
-	if (effort == WHOLE) {
+	if (effort == NEEDS_COPY) {
 		rc = copy_memory(p, m, &error);
 	} else {
 		rc = send_missed(p, m);
@@ -160,15 +162,15 @@ static int adopt(struct perseas *p, struct ps_mirror *m, enum effort effort)
 
 void ps_renew_adopt(struct perseas *p, uint32_t counted)
 {
-	for (enum effort effort = SLOT; effort <= WHOLE; effort++) {
+	for (enum effort effort = NEEDS_SLOT; effort <= NEEDS_COPY; effort++) {
 		for (unsigned i = 0; i < p->mirror_count; i++) {
 			struct ps_mirror *m = &p->mirrors[i];
 
-			if (!(counted >> i & 1) || m->found.good || effort_of(p, m) != effort)
+			if (!(counted >> i & 1) || m->found.good || find_effort(p, m) != effort)
 				continue;
-			if (effort >= RING && ps_quorum_acks(p, ps_noted(p).good))
+			if (effort >= NEEDS_RING && ps_quorum_acks(p, ps_noted(p).good))
 				return;
-			m->found.good = !adopt(p, m, effort);
+			m->found.good = !adopt_on(p, m, effort);
 		}
 	}
 }

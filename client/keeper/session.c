@@ -417,7 +417,7 @@ static void leave_wrong_member(struct perseas *p, struct ps_mirror *m, struct ps
 
 	if (m->joins) {
 		c->same = true;
-		c->moves = header && ps_plan_moves(p, header);
+		c->moves = header && ps_plan_is_readdress(p, header);
 	}
 	set_aside(p, m, PERSEAS_MIRROR_DOWN, error->text);
 	if (other && !other->control && !m->joins && !other->joins)
