@@ -138,7 +138,7 @@ static uint32_t connected_mirrors(struct perseas *p)
 			set |= (uint32_t)1 << i;
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (set >> i & 1 && ps_silent(p, &p->mirrors[i]))
+		if (set >> i & 1 && ps_pending_is_overdue(p, &p->mirrors[i]))
 			set &= ~((uint32_t)1 << i);
 	return set;
 }
@@ -160,7 +160,7 @@ static void reset_change(struct perseas *p, const uint8_t *id)
 	struct ps_change *c = &p->upkeep.change;
 
 	assert(c->stage == PS_CHANGE_NONE);
-	ps_orders_keep_end(p);
+	ps_orders_save_result(p);
 	memset(c, 0, sizeof(*c));
 	if (id)
 		memcpy(c->id, id, PS_ID_SIZE);
@@ -199,7 +199,7 @@ static bool is_answered(struct perseas *p, bool enough)
 {
 	const struct ps_change *c = &p->upkeep.change;
 
-	return ps_question_over(p, &c->question) || (ps_now(p) >= c->grace && enough);
+	return ps_question_is_over(p, &c->question) || (ps_now(p) >= c->grace && enough);
 }
 
 /* Asks which mirrors can be told of the change: a mirror that hangs may still look connected. Does
@@ -208,7 +208,7 @@ static void ask_mirrors(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 
-	if (ps_dues_full(p, connected_mirrors(p)))
+	if (ps_pending_is_full(p, connected_mirrors(p)))
 		return;
 	c->grace = ps_now(p) + ANSWER_GRACE;
 	ps_question_confirm(p, &c->question, connected_mirrors(p));
@@ -245,7 +245,7 @@ static void step_asking(struct perseas *p)
 	uint32_t answered, live;
 	bool copied;
 
-	ps_dues_take(p, ps_now(p));
+	ps_pending_take_all(p, ps_now(p));
 	answered = c->question.granted & connected_mirrors(p);
 	pthread_mutex_lock(&p->lock);
 	copied = !c->new || c->new->state == PERSEAS_MIRROR_LIVE;
@@ -351,9 +351,9 @@ static uint32_t tell_mirrors(struct perseas *p,
                              bool (*are_enough)(struct perseas *p, uint32_t took))
 {
 	const uint32_t set = connected_mirrors(p), last = set & ps_roster_unrecorded(p);
-	const uint32_t took = ps_tell(p, set & ~last);
+	const uint32_t took = ps_roster_tell(p, set & ~last);
 
-	return last && are_enough(p, took | last) ? ps_tell(p, set) : took;
+	return last && are_enough(p, took | last) ? ps_roster_tell(p, set) : took;
 }
 
 static bool has_w(struct perseas *p, uint32_t took)
@@ -533,7 +533,7 @@ static const char *success_text(const struct perseas *p)
 
 static void step_releasing(struct perseas *p)
 {
-	ps_dues_take(p, ps_now(p));
+	ps_pending_take_all(p, ps_now(p));
 	if (!is_answered(p, true))
 		return;
 	ps_mirror_disconnect(p, p->upkeep.change.old);
@@ -547,7 +547,7 @@ static void step_settling(struct perseas *p)
 	if (!has_w(p, tell_mirrors(p, has_w)))
 		return;
 	/* The mirror that leaves must hear of it, even if it is behind with its answers. */
-	if (c->old && ps_dues_full(p, ps_bit(p, c->old)))
+	if (c->old && ps_pending_is_full(p, ps_bit(p, c->old)))
 		return;
 	if (c->new)
 		c->new->joins = false;
@@ -589,5 +589,5 @@ uint64_t ps_change_due(const struct perseas *p, uint64_t now)
 		return now < c->until ? c->until : PS_NEVER;
 	if (c->stage == PS_CHANGE_ASKING || c->stage == PS_CHANGE_RELEASING)
 		return now < c->grace ? c->grace : c->question.until;
-	return c->stage == PS_CHANGE_NONE ? PS_NEVER : ps_telling_due(p);
+	return c->stage == PS_CHANGE_NONE ? PS_NEVER : ps_roster_tell_due(p);
 }

@@ -72,7 +72,7 @@ bool ps_plan_readdress(struct perseas *p)
 		return false;
 	new->joins = false;
 	if (member) {
-		ps_elsewhere_swap(p, new, member);
+		ps_member_swap_addresses(p, new, member);
 		return true;
 	}
 	/* The new mirror stands for the member, which no mirror of the handle did. */

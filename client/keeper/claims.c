@@ -1,7 +1,7 @@
 /*
- * claims.c - see claims.h. It decides neither whether to claim nor what the answers are worth for
- * an owner: open/claim.c and renew.c do. The one place that claims several mirrors at a time, and
- * so can fence an owner.
+ * claims.c - see claims.h. Only this file claims several mirrors at a time, and so can fence an
+ * owner. It does not decide whether to claim, nor what the answers are worth: open/claim.c and
+ * renew.c do.
  */
 #include "claims.h"
 
@@ -87,13 +87,13 @@ void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX
 		told[i].header = m->found.header;
 		told[i].empty = m->found.code == PERSEAS_ENOSTORE;
 		told[i].is_excluded = m->found.code != 0;
-		/* Where there is no slot, the claim will say that the image is damaged. */
+		/* If the image has no slot, the claim will report that it is damaged. */
 		told[i].has_slot = true;
 		told[i].epoch = m->found.at.epoch;
 		told[i].seq = m->found.at.seq;
 		told[i].from_roster = m->added;
 		told[i].daemon = ps_daemon_told(m->daemon);
-		/* A socket's address in the roster can be another mirror's on another host. */
+		/* On another host the same socket path may lead to another mirror. */
 		if (!m->added || m->address.scheme != PS_SCHEME_UNIX)
 			told[i].address = m->address.text;
 	}
@@ -128,12 +128,10 @@ bool ps_accepted(const struct perseas *p, const struct ps_standing *state)
 	       (p->options.accept_epoch == state->epoch || p->opening.accepted_as == state->epoch);
 }
 
-/*
- * A claim that was sent can fence an owner, answered or not: a mirror may be rolling its image
- * back, or copying it away from that owner, for as long as that takes. So those that do not answer
- * in time are given up only where the others are enough; else as long as the open lasts.
- */
-static void await(struct perseas *p, struct ps_round *round, uint64_t patience)
+/* Sends the claims and waits for the answers. A sent claim can fence an owner even without an
+ * answer: the mirror may still be rolling its image back or copying it away. So slow mirrors are
+ * given up only if the others are R, or when the open times out. */
+static void await_claims(struct perseas *p, struct ps_round *round, uint64_t patience)
 {
 	const uint64_t soon = ps_now(p) + patience;
 	uint64_t until = soon;
@@ -145,7 +143,7 @@ static void await(struct perseas *p, struct ps_round *round, uint64_t patience)
 	ps_round_receive(p, round, until);
 }
 
-/* Notes what a granted claim tells, and connects the data path. */
+/* Notes the image of a granted claim, and attaches the data path. */
 static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
                        int *fds)
 {
@@ -173,13 +171,13 @@ void ps_claims_run(struct perseas *p, uint32_t set, uint64_t patience, struct ps
 		round->ask[i] = set >> i & 1;
 		if (!round->ask[i])
 			continue;
-		/* A mirror that was away for long comes nearer first. */
+		/* A mirror that was away for long approaches the epoch first. */
 		if (p->epoch - m->found.header->promised_epoch > PS_EPOCH_STEP)
 			ps_epoch_approach(p, m, false);
 		ps_claim_request(p, m, &claims[i], &requests[i]);
 		round->requests[i] = &requests[i];
 	}
-	await(p, round, patience);
+	await_claims(p, round, patience);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 

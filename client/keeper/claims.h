@@ -1,6 +1,6 @@
 /*
- * claims.h - what an open and a renewal do alike to have claims: they note what mirrors tell,
- * examine it, and claim the mirrors of a set (I5, I6). Admin, or before open.
+ * claims.h - what an open and a renewal share: noting what mirrors show, judging it, and claiming
+ * the mirrors of a set (I5, I6). Callers hold admin, or the store is not open yet.
  */
 #ifndef PERSEAS_CLIENT_CLAIMS_H
 #define PERSEAS_CLIENT_CLAIMS_H
@@ -9,46 +9,47 @@
 
 struct ps_round;
 
-/* Nothing is known of a mirror any more. */
+/* Clears what is known about a mirror. */
 void ps_found_forget(struct ps_mirror *m);
 
-/* Notes a mirror's answer to a Status, or why the mirror did not answer (reply NULL). */
+/* Notes a mirror's answer to a Status, or the error if `reply` is NULL. */
 void ps_found_note_status(struct ps_mirror *m, const Perseas__Reply *reply,
                           const struct ps_error *error);
 
-/* The notes in struct ps_found of all mirrors, as sets of mirrors. */
+/* What struct ps_found notes of each mirror, as sets of mirrors. */
 struct ps_noted {
-	uint32_t told;   /* their images */
+	uint32_t told;   /* have shown an image */
 	uint32_t linked; /* have a session with a data path */
 	uint32_t claimed, listed, counts, candidates, good, broke;
 };
 
 struct ps_noted ps_noted(const struct perseas *p);
 
-/* The listed images that are claimed. */
+/* Returns the mirrors that are claimed and whose images are listed. */
 uint32_t ps_claimed(const struct perseas *p);
 
-/* Fills in what the mirrors told, for proto/control/judge.h. `told` points into the handle. */
+/* Fills in what the mirrors have shown, for proto/control/judge.h. `told` points into the
+ * handle. */
 void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX]);
 
-/* Notes what the listed images of a set are worth. Returns those with a voice. */
+/* Judges the listed images of the mirrors of `set`, and notes which count and which are candidates.
+ * Returns those that count. */
 uint32_t ps_examine(struct perseas *p, uint32_t set);
 
-/* Is it a candidate at this very state? */
+/* Returns true if the mirror is a candidate with exactly this state. */
 bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at);
 
-/* Did the operator name this state? Or is it that one, adopted by an attempt before this? */
+/* Returns true if the operator accepted this state, or an earlier attempt adopted the state that
+ * the operator accepted. */
 bool ps_accepted(const struct perseas *p, const struct ps_standing *state);
 
-/*
- * Claims the mirrors of a set, which answered a Status over the connections that they have, with an
- * epoch above p->epoch, which becomes this owner's. Notes for each mirror that it is claimed and
- * has a data path, or found.code. Mirrors that do not answer within `patience` are given up once
- * the others are R, or p->opening's time is over. round: the answers, which the caller frees.
- */
+/* Claims the mirrors of `set`, which answered a Status on their present connections, under the next
+ * higher p->epoch. Notes for each mirror that it is claimed and has a data path, or found.code.
+ * Gives up on mirrors that do not answer within `patience` ns once the others are R, and on all
+ * when p->opening times out. The answers are in *round, which the caller frees. */
 void ps_claims_run(struct perseas *p, uint32_t set, uint64_t patience, struct ps_round *round);
 
-/* Asks the mirrors of a set whether they are still claimed over sessions that never broke. Returns
+/* Asks the mirrors of `set` whether they are still claimed over sessions that never broke. Returns
  * those that are not, and those that were adopted on and lost their data path. */
 uint32_t ps_claims_broken(struct perseas *p, uint32_t set);
 

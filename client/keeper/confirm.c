@@ -16,22 +16,24 @@
 
 #include <assert.h>
 
-/* Questions under way to a mirror. Threads that call while the first is under way share the second,
- * and need not wait for the first: with one alone, half of them would wait for two round trips. */
-enum { UNDER_WAY = 2 };
+/* Questions in flight to one mirror. Threads that call while the first one is in flight share the
+ * second, without waiting for the first. With one question alone, half of the calls would wait for
+ * two round trips. */
+enum { QUESTIONS_MAX = 2 };
 
 /* --- the keeper's part --- */
 
-/* due->ticket is the last call that was counted when the mirror was asked. */
+/* Takes a mirror's answer. due->ticket is the last call that was counted when the mirror was
+ * asked. */
 static void take_answer(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
                         Perseas__Reply **reply, const struct ps_error *why)
 {
 	(void)why;
-	/* The end of a connection is found by those who watch sessions. */
+	/* The connection is over, which the keeper notices itself. */
 	if (!*reply)
 		return;
 	if ((*reply)->status != PERSEAS__STATUS__STATUS_OK) {
-		ps_pulse_refused(p, m);
+		ps_heartbeat_refused(p, m);
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
@@ -39,10 +41,10 @@ static void take_answer(struct perseas *p, struct ps_mirror *m, const struct ps_
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Returns the mirrors that must be asked: voters that are connected and whole, and were not asked
- * since the last call. A mirror that is copied to is not asked: it may have been made anew, and
- * nobody has asked the others whether it may vote (I9). */
-static uint32_t to_ask(const struct perseas *p)
+/* Returns the mirrors that must be asked: whole voters that were not asked since the last call.
+ * Skips a mirror that is copied to: it may have been made anew, and no other mirror has confirmed
+ * yet that it may vote (I9). */
+static uint32_t mirrors_to_ask(const struct perseas *p)
 {
 	uint32_t set = 0;
 
@@ -83,14 +85,14 @@ void ps_confirm_step(struct perseas *p)
 	ps_assert_admin(p);
 	pthread_mutex_lock(&p->lock);
 	note_confirmed(p);
-	set = to_ask(p);
+	set = mirrors_to_ask(p);
 	due.ticket = p->confirm.calls;
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (set >> i & 1 && ps_due_count(m, take_answer) < UNDER_WAY &&
-		    ps_due_ask(p, m, &request, due))
+		if (set >> i & 1 && ps_pending_count(m, take_answer) < QUESTIONS_MAX &&
+		    ps_pending_ask(p, m, &request, due))
 			m->confirm.asked = due.ticket;
 	}
 }
@@ -130,7 +132,8 @@ static int await_confirmed(struct perseas *p, uint64_t call, uint64_t until)
 	}
 }
 
-/* The mirrors are asked while W of them take what was posted: both take one round trip. */
+/* The mirrors are asked while W of them receive what was posted, so both take one round trip.
+ * Caller holds p->lock. */
 static int confirm_locked(struct perseas *p)
 {
 	const uint64_t until = ps_now(p) + ps_ms(p->options.commit_timeout_ms);

@@ -1,16 +1,17 @@
 /*
- * confirm.h - perseas_confirm's questions: whether mirrors still hold this owner's claim, asked
- * after the call. session.c, keeper.c and heartbeat.c call this.
+ * confirm.h - asks mirrors for perseas_confirm whether they still hold this owner's claim. Each
+ * question is sent after the call that it answers. session.c, keeper.c and heartbeat.c call this;
+ * callers hold admin.
  */
 #ifndef PERSEAS_CLIENT_CONFIRM_H
 #define PERSEAS_CLIENT_CONFIRM_H
 
 #include "../core/handle.h"
 
-/* Asks the mirrors that may count, if a call waits for their answers. It does not wait. Admin. */
+/* Asks the mirrors that can count if a call of perseas_confirm needs their answers. Never waits. */
 void ps_confirm_step(struct perseas *p);
 
-/* The mirror's session is over: what was confirmed over it no longer counts. Admin. */
+/* Forgets what the mirror confirmed, because its session has ended. */
 void ps_confirm_forget(struct perseas *p, struct ps_mirror *m);
 
 #endif

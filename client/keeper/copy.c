@@ -1,7 +1,7 @@
 /*
- * copy.c - reads and writes segments in pieces, and tells of progress. map.c, adopt.c and mend.c
- * call it, exclusively or before the store is open. It decides nothing about which mirror is
- * right.
+ * copy.c - reads and writes segments in pieces, and reports progress. map.c, adopt.c and mend.c
+ * call this, with exclusive use of the links or before the store is open. It does not decide which
+ * mirror's contents are right.
  */
 #include "copy.h"
 
@@ -31,19 +31,20 @@ void ps_copy_progress(const char *what, uint64_t done, uint64_t total)
 		progress.call(progress.arg, what, done, total);
 }
 
-static bool (*stops)(void);
+static bool (*stop_copy)(void);
 
 void ps_copy_set_stop(bool (*stop)(void))
 {
-	stops = stop;
+	stop_copy = stop;
 }
 
-static uint64_t piece(uint64_t done, uint64_t total, uint64_t most)
+static uint64_t piece_length(uint64_t done, uint64_t total, uint64_t most)
 {
 	return total - done < most ? total - done : most;
 }
 
-/* A piece that a standby's copy has, all of it: so there are never more requests than without. */
+/* Returns true if the standby's copy has the whole piece. A piece that it has in part is read in
+ * full, so that the copy never causes more requests. */
 static bool is_copied(const struct ps_warm_part *copy, uint64_t from, uint64_t length)
 {
 	return copy && ps_warm_holds(copy, from, length);
@@ -56,7 +57,7 @@ static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segmen
 	const struct ps_warm_part *copy = ps_warm_useful(p->warm, &key);
 
 	for (uint64_t done = 0; done < segment->size;) {
-		uint64_t length = piece(done, segment->size, most);
+		uint64_t length = piece_length(done, segment->size, most);
 		int rc = 0;
 
 		if (is_copied(copy, done, length))
@@ -67,7 +68,7 @@ static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segmen
 		if (rc)
 			return rc;
 		done += length;
-		ps_pulse(p, ps_now(p));
+		ps_heartbeat_step(p, ps_now(p));
 		ps_copy_progress(segment->name, done, segment->size);
 	}
 	return 0;
@@ -78,7 +79,7 @@ int ps_copy_here(struct perseas *p, struct ps_segment *segment)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		/* One that is being copied itself has not got it all. */
+		/* A mirror that is being copied to does not have the whole segment yet. */
 		if (ps_mirrors_whole(p) & ps_bit(p, m) && !read_segment(p, m, segment)) {
 			ps_warm_leave(p->warm, segment->id);
 			return 0;
@@ -96,12 +97,12 @@ int ps_copy_out(struct perseas *p, const struct ps_segment *segment)
 	bool to[PS_MIRRORS_MAX];
 
 	for (uint64_t done = 0; done < segment->size;) {
-		uint64_t length = piece(done, segment->size, PS_BOUNCE);
+		uint64_t length = piece_length(done, segment->size, PS_BOUNCE);
 		struct ps_write write = { bounce, done, PS_REGION_SEGMENT + segment->id,
 			                  (uint32_t)length };
 		struct ps_chain chain = { &write, 1, 0, { NULL, 0, 0, 0 } };
 
-		if (stops && stops())
+		if (stop_copy && stop_copy())
 			return ps_fail(p, PERSEAS_ECANCELLED,
 			               "stopped by a signal: nothing is published");
 		memcpy(bounce, segment->base + done, length);
@@ -109,7 +110,7 @@ int ps_copy_out(struct perseas *p, const struct ps_segment *segment)
 			to[i] = p->mirrors[i].active;
 		ps_mirrors_write(p, to, &chain);
 		done += length;
-		ps_pulse(p, ps_now(p));
+		ps_heartbeat_step(p, ps_now(p));
 		ps_copy_progress(segment->name, done, segment->size);
 	}
 	return 0;
@@ -121,7 +122,7 @@ int ps_copy_across(struct perseas *p, struct ps_mirror *from, struct ps_mirror *
 	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
 
 	for (uint64_t done = 0; done < length;) {
-		uint64_t part = piece(done, length, PS_BOUNCE);
+		uint64_t part = piece_length(done, length, PS_BOUNCE);
 		struct ps_write write = { bounce, offset + done, region, (uint32_t)part };
 		struct ps_chain chain = { &write, 1, 0, { NULL, 0, 0, 0 } };
 

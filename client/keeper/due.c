@@ -1,7 +1,7 @@
 /*
- * due.c - the answers that are due from each mirror, in the order in which they were asked for, and
- * questions, which count them. Whatever asks without waiting does so here, and rpc.c takes what is
- * due before the answer that it waits for. It must not know what an answer is for.
+ * due.c - keeps the pending answers of each mirror in the order of their requests, and counts the
+ * answers to a question. All requests that do not wait are sent here. rpc.c first takes the pending
+ * answers when it waits for one. Nothing here may know what an answer is for.
  */
 #include "due.h"
 
@@ -13,28 +13,28 @@
 #include <assert.h>
 #include <string.h>
 
-#define SILENT ps_ms(1000)
+#define OVERDUE_AFTER ps_ms(1000)
 
-/* From now on the oldest answer that is due is waited for. */
+/* Starts the timeout of the oldest pending answer. */
 static void note_asked(struct perseas *p, struct ps_mirror *m)
 {
 	m->dues.asked_at = ps_now(p);
 	m->dues.answer_by = ps_answer_by(p);
 }
 
-bool ps_silent(struct perseas *p, const struct ps_mirror *m)
+bool ps_pending_is_overdue(struct perseas *p, const struct ps_mirror *m)
 {
-	return m->dues.count && ps_now(p) - m->dues.asked_at > SILENT &&
+	return m->dues.count && ps_now(p) - m->dues.asked_at > OVERDUE_AFTER &&
 	       !p->env->ops->answered(m->control);
 }
 
-bool ps_due_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                struct ps_due due)
+bool ps_pending_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+                    struct ps_due due)
 {
 	struct ps_error ignored;
 
 	ps_assert_admin(p);
-	if (!m->control || m->dues.count >= PS_DUE_MAX || ps_silent(p, m) ||
+	if (!m->control || m->dues.count >= PS_DUE_MAX || ps_pending_is_overdue(p, m) ||
 	    p->env->ops->send(m->control, request, &ignored))
 		return false;
 	if (!m->dues.count)
@@ -43,7 +43,7 @@ bool ps_due_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *
 	return true;
 }
 
-unsigned ps_due_count(const struct ps_mirror *m, ps_taker *take)
+unsigned ps_pending_count(const struct ps_mirror *m, ps_taker *take)
 {
 	unsigned count = 0;
 
@@ -52,7 +52,8 @@ unsigned ps_due_count(const struct ps_mirror *m, ps_taker *take)
 	return count;
 }
 
-int ps_due_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, struct ps_error *error)
+int ps_pending_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
+                    struct ps_error *error)
 {
 	const struct ps_due due = m->dues.list[0];
 	Perseas__Reply *reply;
@@ -60,7 +61,7 @@ int ps_due_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, struc
 	int rc = p->env->ops->receive(m->control, until_ns, &reply, NULL, &count, error);
 
 	if (rc) {
-		ps_dues_drop(p, m, error);
+		ps_pending_drop(p, m, error);
 		return rc;
 	}
 	m->dues.count--;
@@ -73,7 +74,7 @@ int ps_due_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, struc
 	return 0;
 }
 
-void ps_dues_take(struct perseas *p, uint64_t now)
+void ps_pending_take_all(struct perseas *p, uint64_t now)
 {
 	struct ps_error ignored = { 0 };
 
@@ -82,11 +83,11 @@ void ps_dues_take(struct perseas *p, uint64_t now)
 
 		while (m->dues.count && (p->env->ops->answered(m->control) ||
 		                         now >= ps_answer_limit(p, m, m->dues.answer_by)))
-			ps_due_take(p, m, m->dues.answer_by, &ignored);
+			ps_pending_take(p, m, m->dues.answer_by, &ignored);
 	}
 }
 
-void ps_dues_drop(struct perseas *p, struct ps_mirror *m, const struct ps_error *why)
+void ps_pending_drop(struct perseas *p, struct ps_mirror *m, const struct ps_error *why)
 {
 	struct ps_due dropped[PS_DUE_MAX];
 	const unsigned count = m->dues.count;
@@ -100,12 +101,12 @@ void ps_dues_drop(struct perseas *p, struct ps_mirror *m, const struct ps_error 
 	}
 }
 
-bool ps_dues_full(struct perseas *p, uint32_t set)
+bool ps_pending_is_full(struct perseas *p, uint32_t set)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (set >> i & 1 && m->dues.count >= PS_DUE_MAX && !ps_silent(p, m))
+		if (set >> i & 1 && m->dues.count >= PS_DUE_MAX && !ps_pending_is_overdue(p, m))
 			return true;
 	}
 	return false;
@@ -149,7 +150,7 @@ void ps_question_ask(struct perseas *p, struct ps_question *question, uint32_t s
 	question->id = due.ticket;
 	question->until = ps_answer_by(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (set >> i & 1 && ps_due_ask(p, &p->mirrors[i], request, due))
+		if (set >> i & 1 && ps_pending_ask(p, &p->mirrors[i], request, due))
 			question->due |= (uint32_t)1 << i;
 }
 
@@ -166,7 +167,7 @@ void ps_question_confirm(struct perseas *p, struct ps_question *question, uint32
 	ps_question_ask(p, question, set, &request);
 }
 
-bool ps_question_over(struct perseas *p, const struct ps_question *question)
+bool ps_question_is_over(struct perseas *p, const struct ps_question *question)
 {
 	return !question->due || ps_now(p) >= question->until;
 }

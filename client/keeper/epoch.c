@@ -1,8 +1,8 @@
 /*
- * epoch.c - which epoch a claimer takes, and how it gets there. The steps of perseas_open and the
- * keeper call it. A mirror grants no epoch that is far above its promise (I5), so that nobody can
- * use the numbers up. This must never claim above what a mirror can follow: one mirror whose
- * promise was spoilt would else take all others with it.
+ * epoch.c - chooses the epoch of a claimer and brings mirrors close to it. The steps of an open and
+ * the keeper call this. A mirror grants no epoch far above its promise (I5), so that no client can
+ * use up the numbers. This must never choose an epoch that mirrors cannot follow: otherwise one
+ * mirror with a corrupt promise would make all others unusable.
  */
 #include "epoch.h"
 
@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Can a claim that goes above this promise be granted by R mirrors? Those that promised less go up
- * to it step by step. */
-static bool is_reached(const struct perseas *p, uint64_t promised)
+/* Returns true if R mirrors can grant a claim just above this promise. Mirrors that promised less
+ * approach it in steps. */
+static bool can_follow(const struct perseas *p, uint64_t promised)
 {
 	uint32_t near = 0;
 
@@ -33,9 +33,9 @@ static bool is_reached(const struct perseas *p, uint64_t promised)
 	return ps_quorum_claims(p, near);
 }
 
-/* The highest promise that can be followed. Where there are no R mirrors to follow, an operator
- * may have accepted fewer: then it is the highest one that leaves room. */
-static uint64_t highest(const struct perseas *p, bool *enough)
+/* Returns the highest promise that R mirrors can follow, with *enough set. If none can be followed,
+ * returns the highest valid promise: an operator may have accepted fewer mirrors than R. */
+static uint64_t highest_promise(const struct perseas *p, bool *enough)
 {
 	uint64_t reached = 0, usable = 0;
 
@@ -49,7 +49,7 @@ static uint64_t highest(const struct perseas *p, bool *enough)
 		its = p->mirrors[i].found.header->promised_epoch;
 		if (its < PS_EPOCH_MAX && its > usable)
 			usable = its;
-		if (!is_reached(p, its))
+		if (!can_follow(p, its))
 			continue;
 		*enough = true;
 		if (its > reached)
@@ -61,7 +61,7 @@ static uint64_t highest(const struct perseas *p, bool *enough)
 unsigned ps_epoch_choose(struct perseas *p)
 {
 	bool enough;
-	const uint64_t most = highest(p, &enough);
+	const uint64_t most = highest_promise(p, &enough);
 	unsigned left_out = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -82,7 +82,7 @@ unsigned ps_epoch_choose(struct perseas *p)
 	return left_out;
 }
 
-/* What the mirror promised last; 0 where it does not say. */
+/* Asks for the mirror's present promise. Returns 0 with error->code set on failure. */
 static uint64_t ask_promise(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
@@ -98,7 +98,7 @@ static uint64_t ask_promise(struct perseas *p, struct ps_mirror *m, struct ps_er
 	return promised;
 }
 
-/* Claims without memory: what the step hands out is not used. */
+/* Claims the mirror for one step, without memory, because the step's grant is not used. */
 static int claim_step(struct perseas *p, struct ps_mirror *m, uint64_t epoch, bool takeover,
                       struct ps_error *error)
 {

@@ -1,5 +1,5 @@
 /*
- * exclusive.c - turns of threads that talk to mirrors outside of commits. See exclusive.h.
+ * exclusive.c - the turns of threads that talk to mirrors outside of commits (exclusive.h).
  */
 #include "exclusive.h"
 
@@ -8,8 +8,8 @@
 #include "keeper.h"
 #include "../core/mirror.h"
 
-/* Time between two looks for silent mirrors, which no descriptor of a link reports. */
-#define LOOK ps_ms(50)
+/* between two checks for silent mirrors, which no descriptor of a link reports */
+#define SILENCE_POLL ps_ms(50)
 
 static void wait_change(struct perseas *p)
 {
@@ -53,8 +53,8 @@ static uint64_t renew_deadline(struct perseas *p, uint64_t deadline, uint64_t *l
 	return deadline;
 }
 
-/* Returns true if every active mirror has completed all that was posted. `late`: the time is over,
- * and mirrors that have not are disconnected. */
+/* Returns true if every active mirror has completed all that was posted. `late`: disconnects the
+ * mirrors that have not. */
 static bool drain_links(struct perseas *p, bool late)
 {
 	bool all = true;
@@ -88,7 +88,7 @@ void ps_exclusive_enter(struct perseas *p)
 	unwaited = p->commit.unwaited.seq != 0;
 	renew_deadline(p, deadline, &left);
 	while (!drain_links(p, ps_now(p) >= deadline)) {
-		const uint64_t look_at = looks ? ps_now(p) + LOOK : deadline;
+		const uint64_t look_at = looks ? ps_now(p) + SILENCE_POLL : deadline;
 
 		ps_commit_sleep(p, look_at < deadline ? look_at : deadline);
 		if (unwaited)
@@ -96,8 +96,8 @@ void ps_exclusive_enter(struct perseas *p)
 		if (!looks)
 			continue;
 		pthread_mutex_unlock(&p->lock);
-		/* Nobody else does while this thread has admin. */
-		ps_sessions_look(p);
+		/* No other thread watches the sessions while this one holds admin. */
+		ps_sessions_check(p);
 		pthread_mutex_lock(&p->lock);
 	}
 	pthread_mutex_unlock(&p->lock);

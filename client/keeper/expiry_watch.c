@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-#define LOOK ps_ms(1000)
+#define LOOK_PERIOD ps_ms(1000)
 
-enum { CHANGE_S = 60 }; /* between two events of different certificates or stages */
+enum { CHANGE_PAUSE_S = 60 }; /* between two events of different certificates or stages */
 
 static uint64_t clock_s(struct perseas *p)
 {
@@ -29,15 +29,15 @@ static bool take_due(struct ps_expiry_told *told, const struct ps_expiry *expiry
 	if (stage == PS_EXPIRY_FAR)
 		return false;
 	again = told->until_s == expiry->until_s && told->stage == stage;
-	/* The short pause is for a mirror that tells of something else each time. */
-	if (now_s - told->at_s < (again ? PS_EXPIRY_LOOK_S : CHANGE_S))
+	/* The shorter pause limits a mirror that reports another certificate each time. */
+	if (now_s - told->at_s < (again ? PS_EXPIRY_LOOK_S : CHANGE_PAUSE_S))
 		return false;
 	*told = (struct ps_expiry_told){ expiry->until_s, now_s, stage };
 	return true;
 }
 
-static void tell(struct perseas *p, const struct ps_mirror *m, const struct ps_expiry *expiry,
-                 uint64_t now_s)
+static void tell_application(struct perseas *p, const struct ps_mirror *m,
+                             const struct ps_expiry *expiry, uint64_t now_s)
 {
 	char text[PS_EXPIRY_TEXT];
 
@@ -52,7 +52,7 @@ static void tell(struct perseas *p, const struct ps_mirror *m, const struct ps_e
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Reads anew what expires of the files of this process. Returns the most urgent one, or NULL. */
+/* Reads the expiry dates of this process's files again. Returns the most urgent one, or NULL. */
 static const struct ps_expiry *read_own(struct perseas *p, uint64_t now_s)
 {
 	struct ps_expiry_watch *watch = &p->upkeep.expiry;
@@ -72,10 +72,10 @@ static void look_at_own(struct perseas *p, uint64_t now_s)
 	if (now_s - watch->own_at_s >= PS_EXPIRY_LOOK_S || take_due(&told, first, now_s))
 		first = read_own(p, now_s);
 	if (take_due(&watch->own_told, first, now_s))
-		tell(p, NULL, first, now_s);
+		tell_application(p, NULL, first, now_s);
 }
 
-/* Returns true if the files of this process contain it: look_at_own() tells of it then. */
+/* Returns true if this process's own files include `expiry`: look_at_own() reports it then. */
 static bool is_own(const struct ps_expiry_watch *watch, const struct ps_expiry *expiry)
 {
 	for (unsigned i = 0; i < watch->own.count; i++)
@@ -103,7 +103,7 @@ void ps_expiry_take(struct perseas *p, const struct ps_mirror *m,
 	now_s = clock_s(p);
 	first = ps_expiries_first(&theirs, now_s);
 	if (take_due(&watch->told[m - p->mirrors], first, now_s))
-		tell(p, m, first, now_s);
+		tell_application(p, m, first, now_s);
 }
 
 void ps_expiry_watch(struct perseas *p)
@@ -113,6 +113,6 @@ void ps_expiry_watch(struct perseas *p)
 	ps_assert_admin(p);
 	if (!p->commit.events || !p->env->ops->expiries || ps_now(p) < watch->look_at)
 		return;
-	watch->look_at = ps_now(p) + LOOK;
+	watch->look_at = ps_now(p) + LOOK_PERIOD;
 	look_at_own(p, clock_s(p));
 }

@@ -1,7 +1,6 @@
 /*
- * heartbeat.c - asks the mirrors whether this owner still holds its claims, and takes their
- * answers. The keeper calls it, and so do copies between their pieces and the renewal (renew.c). It
- * must not let a mirror that is silent hold up the others.
+ * heartbeat.c - sends heartbeats and takes their answers. The keeper calls this, and so do copies
+ * between their pieces and a renewal (renew.c). A silent mirror must not delay the others.
  */
 #include "heartbeat.h"
 
@@ -16,17 +15,17 @@
 
 #include <stdio.h>
 
-#define PULSE ps_ms(500)
+#define HEARTBEAT_PERIOD ps_ms(500)
 
-/* Versions of the protocol. */
+/* The first version of the protocol that has a field: */
 enum {
-	BOOT_VERSION = 9,   /* that tells the boot of the owner's host */
-	COPIES_VERSION = 9, /* that tells of copies that broke */
+	BOOT_VERSION = 9,   /* the boot id of the owner's host */
+	COPIES_VERSION = 9, /* counts of broken copies */
 };
 
-/* What the owner sees of its mirrors, and what it counted, with texts and counts of its own: those
- * of the handle may change. */
-struct sight {
+/* A report of the mirrors and the owner's figures. It holds copies, because the handle's texts and
+ * counts may change while the report is sent. */
+struct heartbeat {
 	Perseas__MirrorReport reports[PS_MIRRORS_MAX], *list[PS_MIRRORS_MAX];
 	char troubles[PS_MIRRORS_MAX][256];
 	uint8_t ids[PS_MIRRORS_MAX][PS_ID_SIZE];
@@ -37,15 +36,15 @@ struct sight {
 	struct ps_latency latency;
 };
 
-/* For how long a commit has been in doubt, in ms, rounded up; 0: none is. */
+/* Returns for how many ms a commit has been in doubt, rounded up, or 0 if none is. */
 static uint64_t doubt_ms(struct perseas *p)
 {
 	return p->commit.in_doubt ? (ps_now(p) - p->commit.doubt_at) / ps_ms(1) + 1 : 0;
 }
 
-static void look_at_figures(struct perseas *p, struct sight *sight)
+static void fill_figures(struct perseas *p, struct heartbeat *beat)
 {
-	Perseas__OwnerFigures *figures = &sight->figures;
+	Perseas__OwnerFigures *figures = &beat->figures;
 	struct perseas_stat memory = { 0 };
 
 	perseas__owner_figures__init(figures);
@@ -60,12 +59,12 @@ static void look_at_figures(struct perseas *p, struct sight *sight)
 	figures->paced_ms = p->commit.stat.paced_ns / ps_ms(1);
 	ps_demand_figures(p, &memory);
 	figures->missing = memory.missing;
-	sight->latency = p->commit.latency;
-	ps_latency_message(&sight->latency, &sight->commit);
-	figures->commit = &sight->commit;
+	beat->latency = p->commit.latency;
+	ps_latency_message(&beat->latency, &beat->commit);
+	figures->commit = &beat->commit;
 }
 
-static void look_at_copies(const struct ps_mirror *m, Perseas__BrokenCopies *broken)
+static void fill_broken_copies(const struct ps_mirror *m, Perseas__BrokenCopies *broken)
 {
 	perseas__broken_copies__init(broken);
 	broken->count = m->broken.count;
@@ -74,34 +73,34 @@ static void look_at_copies(const struct ps_mirror *m, Perseas__BrokenCopies *bro
 	broken->waited = m->broken.waited;
 }
 
-static void look(struct perseas *p, struct sight *sight)
+static void fill_report(struct perseas *p, struct heartbeat *beat)
 {
 	pthread_mutex_lock(&p->lock);
-	look_at_figures(p, sight);
-	for (sight->count = 0; sight->count < p->mirror_count; sight->count++) {
-		struct ps_mirror *m = &p->mirrors[sight->count];
-		Perseas__MirrorReport *report = &sight->reports[sight->count];
-		char *trouble = sight->troubles[sight->count];
+	fill_figures(p, beat);
+	for (beat->count = 0; beat->count < p->mirror_count; beat->count++) {
+		struct ps_mirror *m = &p->mirrors[beat->count];
+		Perseas__MirrorReport *report = &beat->reports[beat->count];
+		char *trouble = beat->troubles[beat->count];
 
 		perseas__mirror_report__init(report);
-		snprintf(trouble, sizeof(sight->troubles[0]), "%s", ps_trouble(p, m));
+		snprintf(trouble, sizeof(beat->troubles[0]), "%s", ps_trouble(p, m));
 		report->address = m->address.text;
 		report->state = (char *)perseas_mirror_state_name(m->state);
 		report->seq = ps_mirror_seq(m);
 		report->trouble = trouble;
 		if (m->votes)
 			report->image_id = (ProtobufCBinaryData){ PS_ID_SIZE,
-				                                  sight->ids[sight->count] };
-		memcpy(sight->ids[sight->count], m->image_id, PS_ID_SIZE);
+				                                  beat->ids[beat->count] };
+		memcpy(beat->ids[beat->count], m->image_id, PS_ID_SIZE);
 		ps_resync_progress(p, m, &report->done, &report->total);
-		look_at_copies(m, &sight->broken[sight->count]);
-		sight->list[sight->count] = report;
+		fill_broken_copies(m, &beat->broken[beat->count]);
+		beat->list[beat->count] = report;
 	}
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Takes what the mirror told: when its TLS files expire, and what operators ask of this owner. */
-static void take_confirmed(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply)
+/* Takes what a mirror told: when its TLS files expire, and the operators' orders. */
+static void take_orders_and_expiries(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply)
 {
 	if ((*reply)->body_case != PERSEAS__REPLY__BODY_CONFIRM)
 		return;
@@ -112,7 +111,7 @@ static void take_confirmed(struct perseas *p, struct ps_mirror *m, Perseas__Repl
 		ps_orders_note(p, m, reply);
 }
 
-void ps_pulse_refused(struct perseas *p, struct ps_mirror *m)
+void ps_heartbeat_refused(struct perseas *p, struct ps_mirror *m)
 {
 	pthread_mutex_lock(&p->lock);
 	if (m->active)
@@ -120,78 +119,78 @@ void ps_pulse_refused(struct perseas *p, struct ps_mirror *m)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* The answer to a sign of life. */
-static void take_sign(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
-                      Perseas__Reply **reply, const struct ps_error *why)
+/* Takes the answer to a heartbeat. */
+static void take_heartbeat(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
+                           Perseas__Reply **reply, const struct ps_error *why)
 {
 	(void)due;
 	(void)why;
-	/* A connection that is over is found by who watches sessions. */
+	/* The connection is over, which the keeper notices itself. */
 	if (!*reply)
 		return;
 	if ((*reply)->status == PERSEAS__STATUS__STATUS_OK)
-		take_confirmed(p, m, reply);
+		take_orders_and_expiries(p, m, reply);
 	else
-		ps_pulse_refused(p, m);
+		ps_heartbeat_refused(p, m);
 }
 
-/* The boot of this host, for a mirror that reads it; empty if it is not known. */
-static ProtobufCBinaryData boot_for(struct perseas *p, const struct ps_mirror *m)
+/* Returns the boot id of this host, or an empty id if it is unknown or too new for the mirror. */
+static ProtobufCBinaryData readable_boot(struct perseas *p, const struct ps_mirror *m)
 {
 	if (!p->env->boot_known || !ps_mirror_speaks(p, m, BOOT_VERSION))
 		return (ProtobufCBinaryData){ 0, NULL };
 	return (ProtobufCBinaryData){ PS_ID_SIZE, p->env->boot };
 }
 
-/* Fits what is told of copies to the version that the mirror speaks. */
-static void fit_copies(const struct perseas *p, const struct ps_mirror *to, struct sight *sight)
+/* Adds the counts of broken copies to the report if the mirror can read them. */
+static void add_broken_copies(const struct perseas *p, const struct ps_mirror *to,
+                              struct heartbeat *beat)
 {
 	const bool reads = ps_mirror_speaks(p, to, COPIES_VERSION);
 
-	for (unsigned i = 0; i < sight->count; i++)
-		sight->reports[i].broken = reads && sight->broken[i].count ? &sight->broken[i]
-		                                                           : NULL;
+	for (unsigned i = 0; i < beat->count; i++)
+		beat->reports[i].broken = reads && beat->broken[i].count ? &beat->broken[i] : NULL;
 }
 
-/* Returns true if the mirror holds this owner's claim: its session is up, or a renewal that is not
- * over has claimed it. */
+/* Returns true if the mirror holds this owner's claim: its session is up, or a renewal in progress
+ * has claimed it. */
 static bool is_claimed(const struct perseas *p, const struct ps_mirror *m)
 {
 	return m->active || (p->renewing && m->found.claimed);
 }
 
-static void ask_all(struct perseas *p)
+static void send_heartbeats(struct perseas *p)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	Perseas__OrderResult result;
-	struct sight sight;
+	struct heartbeat beat;
 
-	look(p, &sight);
-	ask.n_mirrors = sight.count;
-	ask.mirrors = sight.list;
-	ask.figures = &sight.figures;
+	fill_report(p, &beat);
+	ask.n_mirrors = beat.count;
+	ask.mirrors = beat.list;
+	ask.figures = &beat.figures;
 	request.body_case = PERSEAS__REQUEST__BODY_CONFIRM;
 	request.confirm = &ask;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		/* One whose answer to this is still due is not asked again. */
-		if (!is_claimed(p, m) || ps_due_count(m, take_sign))
+		/* Skips mirrors whose previous answer is still pending. */
+		if (!is_claimed(p, m) || ps_pending_count(m, take_heartbeat))
 			continue;
-		ask.boot = boot_for(p, m);
-		fit_copies(p, m, &sight);
+		ask.boot = readable_boot(p, m);
+		add_broken_copies(p, m, &beat);
 		ask.result = ps_orders_result(p, m, &result) ? &result : NULL;
-		ps_due_ask(p, m, &request, (struct ps_due){ take_sign, NULL, 0 });
+		ps_pending_ask(p, m, &request, (struct ps_due){ take_heartbeat, NULL, 0 });
 	}
 }
 
-void ps_pulse(struct perseas *p, uint64_t now)
+void ps_heartbeat_step(struct perseas *p, uint64_t now)
 {
-	ps_dues_take(p, now);
+	ps_pending_take_all(p, now);
 	ps_confirm_step(p);
 	if (now < p->upkeep.pulse_at)
 		return;
-	p->upkeep.pulse_at = now + PULSE;
-	ask_all(p);
+	p->upkeep.pulse_at = now + HEARTBEAT_PERIOD;
+	send_heartbeats(p);
 }

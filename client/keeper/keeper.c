@@ -1,8 +1,7 @@
 /*
- * keeper.c - runs beside the application: has broken sessions taken up again (session.c), an image
- * copied whole (resync.c) and the roster changed (change.c), each as far as it goes without
- * waiting, and moves on what lags when nobody commits. It never waits for one mirror: it sleeps on
- * all of them.
+ * keeper.c - the thread that runs next to the application: takes up broken sessions (session.c),
+ * copies an image whole (resync.c), changes the roster (change.c), and moves mirrors on that lag
+ * while nothing commits. It never waits for one mirror: it sleeps on all of them at once.
  */
 #include "change.h"
 #include "confirm.h"
@@ -24,12 +23,12 @@
 
 #include <string.h>
 
-#define TICK ps_ms(500)
-#define GATHER_AGAIN ps_ms(50) /* the kernel copies some megabytes each time */
+#define ROUND_PAUSE ps_ms(500)
+#define ENLARGE_PAUSE ps_ms(50) /* the kernel copies some megabytes each time */
 
-/* Does this image, which was loaded from a spill, count under its own id, and know it? False where
- * W are not there to record that. */
-static bool record_own_id(struct perseas *p, struct ps_mirror *m)
+/* Has W mirrors record the own id of an image that was loaded from a spill, and then the mirror
+ * itself. Returns false if too few mirrors are connected for that. */
+static bool record_loaded_id(struct perseas *p, struct ps_mirror *m)
 {
 	const uint32_t self = ps_bit(p, m);
 	uint32_t whole, others;
@@ -40,28 +39,28 @@ static bool record_own_id(struct perseas *p, struct ps_mirror *m)
 	if (!(whole & self) || !ps_quorum_acks(p, whole))
 		return false;
 	if (memcmp(m->image_id, m->loaded_id, PS_ID_SIZE) != 0)
-		ps_roster_replace(p, m, m->loaded_id);
+		ps_roster_set_image_id(p, m, m->loaded_id);
 	others = whole & ~ps_roster_unrecorded(p);
 	if (!ps_quorum_acks(p, others | self))
 		others = whole & ~self;
-	if (ps_quorum_acks(p, (ps_tell(p, others) & whole) | self) &&
-	    ps_tell(p, others | self) & self)
+	if (ps_quorum_acks(p, (ps_roster_tell(p, others) & whole) | self) &&
+	    ps_roster_tell(p, others | self) & self)
 		m->loaded = false;
 	return true;
 }
 
-/* One after the other, since each is told the ids of the others. */
+/* Records one id at a time, because each mirror is told the ids of the others. */
 static void record_loaded(struct perseas *p)
 {
 	bool going = false;
 
 	for (unsigned i = 0; i < p->mirror_count && !going; i++)
-		going = p->mirrors[i].loaded && record_own_id(p, &p->mirrors[i]);
+		going = p->mirrors[i].loaded && record_loaded_id(p, &p->mirrors[i]);
 }
 
-/* Is the session of a mirror over? One whose daemon is gone takes no part, even where its memory is
- * still mapped here. */
-static bool has_left(struct perseas *p, struct ps_mirror *m)
+/* Breaks the mirror's link if its session is over, and returns true. A mirror whose daemon is gone
+ * takes no part, even if its memory is still mapped here. */
+static bool break_if_ended(struct perseas *p, struct ps_mirror *m)
 {
 	bool silent;
 
@@ -77,29 +76,29 @@ static bool has_left(struct perseas *p, struct ps_mirror *m)
 	return true;
 }
 
-void ps_sessions_look(struct perseas *p)
+void ps_sessions_check(struct perseas *p)
 {
 	ps_assert_admin(p);
-	ps_dues_take(p, ps_now(p));
+	ps_pending_take_all(p, ps_now(p));
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		has_left(p, &p->mirrors[i]);
+		break_if_ended(p, &p->mirrors[i]);
 }
 
 static void watch_sessions(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (has_left(p, &p->mirrors[i]))
+		if (break_if_ended(p, &p->mirrors[i]))
 			ps_mirror_disconnect(p, &p->mirrors[i]);
 }
 
-/* Until when the keeper has nothing to do, if nothing happens. */
+/* Returns when the keeper next has work if nothing arrives. */
 static uint64_t next_due(const struct perseas *p, uint64_t now)
 {
-	uint64_t until = now + TICK;
+	uint64_t until = now + ROUND_PAUSE;
 
 	if (ps_renew_due(p) < until)
 		until = ps_renew_due(p);
-	/* Nothing else is done then. */
+	/* A renewing keeper does nothing else. */
 	if (p->renewing)
 		return until;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -116,30 +115,30 @@ static uint64_t next_due(const struct perseas *p, uint64_t now)
 	return ps_change_due(p, now) < until ? ps_change_due(p, now) : until;
 }
 
-/* The ring's small pages hold up the end of this process, for which the next owner may wait.
- * Returns when there is more to do. */
-static uint64_t gather(struct perseas *p)
+/* Replaces small pages of the ring by large ones. Small pages delay the end of this process, for
+ * which the next owner may wait. Returns when to call this again. */
+static uint64_t enlarge_ring_pages(struct perseas *p)
 {
 	uint64_t head;
 
 	pthread_mutex_lock(&p->lock);
 	head = p->commit.ring.head;
 	pthread_mutex_unlock(&p->lock);
-	return ps_ring_gather(&p->commit.ring, head) ? ps_now(p) + GATHER_AGAIN : PS_NEVER;
+	return ps_ring_gather(&p->commit.ring, head) ? ps_now(p) + ENLARGE_PAUSE : PS_NEVER;
 }
 
-/* Links on which nothing happens are asked for a sign of life now and then: else a mirror whose
- * host is gone would be noticed by the next commit only. */
-static void beat(struct perseas *p, uint64_t now, uint64_t *next)
+/* Asks idle links for a sign of life. Otherwise only the next commit would notice a dead host. */
+static void beat_links(struct perseas *p, uint64_t now, uint64_t *next)
 {
 	if (now < *next)
 		return;
 	ps_mirrors_beat(p);
-	*next = now + TICK;
+	*next = now + ROUND_PAUSE;
 }
 
-/* One round, unless another thread is at the mirrors: it wakes the keeper when it leaves. */
-static uint64_t step(struct perseas *p, uint64_t *next_beat)
+/* Runs one round of all the keeper's work, unless another thread holds admin: that thread wakes the
+ * keeper when it is done. Returns when the next round is due. */
+static uint64_t run_round(struct perseas *p, uint64_t *next_beat)
 {
 	uint64_t now = ps_now(p), due, again;
 	bool busy;
@@ -149,14 +148,14 @@ static uint64_t step(struct perseas *p, uint64_t *next_beat)
 	if (!busy) {
 		p->admin = true;
 		ps_mirrors_poll(p);
-		beat(p, now, next_beat);
+		beat_links(p, now, next_beat);
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (busy)
-		return now + TICK;
+		return now + ROUND_PAUSE;
 	watch_sessions(p);
 	ps_expiry_watch(p);
-	ps_pulse(p, now);
+	ps_heartbeat_step(p, now);
 	if (!p->renewing) {
 		ps_orders_obey(p);
 		ps_detour_step(p, now);
@@ -176,13 +175,14 @@ static uint64_t step(struct perseas *p, uint64_t *next_beat)
 	ps_progress(p);
 	pthread_mutex_unlock(&p->lock);
 	due = next_due(p, ps_now(p));
-	again = gather(p);
+	again = enlarge_ring_pages(p);
 	return again < due ? again : due;
 }
 
-/* What the keeper sleeps on: the control connections, and links that lag while nobody waits. What
- * commits left under way that nobody waits for is the collector's to take. */
-static unsigned collect(struct perseas *p, struct pollfd *fds)
+/* Fills in what the keeper sleeps on: control connections, data paths that are being attached, and
+ * links that lag while no thread waits for a commit. The collector takes the completions of
+ * unawaited commits. Returns the number of descriptors. */
+static unsigned collect_descriptors(struct perseas *p, struct pollfd *fds)
 {
 	unsigned count = 0;
 
@@ -217,10 +217,10 @@ void ps_keeper(void *arg)
 	bool stopping;
 
 	do {
-		uint64_t until = step(p, &next_beat);
+		uint64_t until = run_round(p, &next_beat);
 
 		ps_events_tell(p);
-		p->env->ops->pause(p->env, PS_KEEPER, fds, collect(p, fds), until);
+		p->env->ops->pause(p->env, PS_KEEPER, fds, collect_descriptors(p, fds), until);
 		pthread_mutex_lock(&p->lock);
 		stopping = p->stopping;
 		pthread_mutex_unlock(&p->lock);

@@ -1,6 +1,6 @@
 /*
- * keeper.h - the keeper, a thread that each open handle has: it takes broken sessions up again,
- * copies images and changes the roster while the application commits. See keeper.c.
+ * keeper.h - the keeper: the thread of each open handle that takes up broken sessions, copies
+ * images and changes the roster while the application commits (keeper.c).
  */
 #ifndef PERSEAS_CLIENT_KEEPER_H
 #define PERSEAS_CLIENT_KEEPER_H
@@ -12,7 +12,7 @@ void ps_keeper(void *arg);
 
 /* Takes the answers that have come, and breaks the links of mirrors whose session is over or that
  * have been silent for mirror_timeout_ms. A message that no caller takes counts as a sign of life.
- * Caller has admin, and does not hold p->lock. */
-void ps_sessions_look(struct perseas *p);
+ * Caller holds admin, but not p->lock. */
+void ps_sessions_check(struct perseas *p);
 
 #endif

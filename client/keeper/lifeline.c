@@ -1,7 +1,7 @@
 /*
- * lifeline.c - connections that end at once when this process is killed: asked for when a session
- * is up, entrusted once the mirror has answered, and ended after the session. session.c and
- * keeper.c call it. It must never wait, and nothing may depend on it.
+ * lifeline.c - asks for a lifeline when a session is up, entrusts it once the mirror has answered,
+ * and ends it after the session. session.c and keeper.c call this. It must never wait, and nothing
+ * may depend on it.
  */
 #include "lifeline.h"
 
@@ -11,8 +11,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* After the session is up: who waits for the first commit of a new owner comes first. */
-#define BEGINS_AFTER ps_ms(100)
+/* after the session is up, so that the first commit of a new owner comes first */
+#define BEGIN_DELAY ps_ms(100)
 
 void ps_lifeline_note(struct ps_mirror *m, const Perseas__Grant *grant)
 {
@@ -29,7 +29,7 @@ void ps_lifeline_end(struct perseas *p, struct ps_mirror *m)
 	m->lifeline.begin_at = 0;
 }
 
-static bool can_be_had(const struct perseas *p, const struct ps_mirror *m)
+static bool can_have_lifeline(const struct perseas *p, const struct ps_mirror *m)
 {
 	return m->lifeline.wanted && p->env->lifelines;
 }
@@ -37,11 +37,11 @@ static bool can_be_had(const struct perseas *p, const struct ps_mirror *m)
 void ps_lifeline_begin(struct perseas *p, struct ps_mirror *m)
 {
 	assert(!m->lifeline.control);
-	if (can_be_had(p, m))
-		m->lifeline.begin_at = ps_now(p) + BEGINS_AFTER;
+	if (can_have_lifeline(p, m))
+		m->lifeline.begin_at = ps_now(p) + BEGIN_DELAY;
 }
 
-static void ask_for(struct perseas *p, struct ps_mirror *m)
+static void ask_for_lifeline(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__LifelineRequest ask = PERSEAS__LIFELINE_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(lifeline, LIFELINE, &ask);
@@ -56,9 +56,10 @@ static void ask_for(struct perseas *p, struct ps_mirror *m)
 		ps_lifeline_end(p, m);
 }
 
-/* Where the mirror did not answer in time, or nobody can be entrusted with it, the connection stays
- * until the session is over: the mirror may have granted it, and would take its end for ours. */
-static void settle(struct perseas *p, struct ps_lifeline *line)
+/* Takes the mirror's answer, and entrusts the connection. On failure the connection stays until the
+ * session is over: the mirror may have granted it, and would take its end for the end of this
+ * process. */
+static void settle_lifeline(struct perseas *p, struct ps_lifeline *line)
 {
 	struct ps_error ignored = { 0 };
 	Perseas__Reply *reply;
@@ -80,10 +81,10 @@ void ps_lifelines_step(struct perseas *p)
 		struct ps_lifeline *line = &m->lifeline;
 
 		if (line->begin_at && ps_now(p) >= line->begin_at)
-			ask_for(p, m);
+			ask_for_lifeline(p, m);
 		if (line->control && !line->settled &&
 		    (p->env->ops->answered(line->control) || ps_now(p) >= line->until))
-			settle(p, line);
+			settle_lifeline(p, line);
 	}
 }
 

@@ -1,34 +1,35 @@
 /*
- * lifeline.h - a second connection to each mirror, which ends at once when this process is killed:
- * the system may take long to free a large memory before it closes the session's own connection
- * (env.h, `entrust`). The mirror then ends the session, as it would a moment later ("Lifelines" in
- * PROTOCOL.md). session.c and keeper.c call it, with admin.
+ * lifeline.h - a second connection to each mirror that ends at once when this process is killed.
+ * The system may need long to free a large memory before it closes the session's own connection
+ * (env.h, `entrust`). When its lifeline ends, the mirror ends the session, as it would a moment
+ * later ("Lifelines" in PROTOCOL.md). session.c and keeper.c call this, and hold admin.
  *
- * It is a hint, and nothing depends on it: where it cannot be had, or is over, the session goes on.
- * It must never wait, nor end before the mirror has answered a Release. There is none where memory
- * is shared, since who claims the image of a process that is not yet gone gets a copy of it.
+ * A lifeline is only a hint: if it cannot be had or is over, the session goes on. It must never
+ * wait, nor end before the mirror has answered a Release. A session with shared memory has none: a
+ * claimer of an image whose owner process still exists gets a copy of it.
  */
 #ifndef PERSEAS_CLIENT_LIFELINE_H
 #define PERSEAS_CLIENT_LIFELINE_H
 
 #include "../core/handle.h"
 
-/* Notes what a grant says of the session. */
+/* Notes whether the grant allows a lifeline, and the session's token. */
 void ps_lifeline_note(struct ps_mirror *m, const Perseas__Grant *grant);
 
-/* The session is up. */
+/* Schedules the lifeline of a session that is up. */
 void ps_lifeline_begin(struct perseas *p, struct ps_mirror *m);
 
-/* Takes the answers that are there. */
+/* Asks for the lifelines that are due, and takes the mirrors' answers. */
 void ps_lifelines_step(struct perseas *p);
 
-/* Until when there is nothing to do for it, if no answer comes. */
+/* Returns when the lifeline next needs attention if no answer comes, or PS_NEVER. */
 uint64_t ps_lifeline_due(const struct ps_mirror *m);
 
-/* What to wait for until an answer may be there. False: nothing. */
+/* Fills in *fd with what to poll until the mirror may have answered. Returns false if there is
+ * nothing to poll. */
 bool ps_lifeline_waits(const struct perseas *p, const struct ps_mirror *m, struct pollfd *fd);
 
-/* The session is over at this end. */
+/* Ends the lifeline, after this end has ended the session. */
 void ps_lifeline_end(struct perseas *p, struct ps_mirror *m);
 
 #endif

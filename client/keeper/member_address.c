@@ -1,7 +1,7 @@
 /*
- * member_address.c - see member_address.h. Daemons are told apart by their identities, and one that
- * tells none by the image that it shows. This must never take a member for another one that merely
- * is at the address where a roster lists it.
+ * member_address.c - see member_address.h. A daemon is recognized by its identity, or by the image
+ * that it shows if it told no identity. A member must never be confused with a mirror that merely
+ * is at an address where the roster lists that member.
  */
 #include "member_address.h"
 
@@ -14,7 +14,7 @@ static bool is_member(const struct ps_mirror *m)
 	return m->votes || m->joins;
 }
 
-/* The image may have been loaded from a spill of the one that the rosters list. */
+/* Returns true if the header is of the mirror's image, or of one loaded from a spill of it. */
 static bool is_its_image(const struct ps_mirror *m, const Perseas__Header *header)
 {
 	return ps_id_equal(header->image_id, m->image_id) ||
@@ -27,7 +27,7 @@ static bool has_session_with(const struct ps_mirror *m, const uint8_t *daemon)
 	return m->control && daemon && !memcmp(m->daemon, daemon, PS_ID_SIZE);
 }
 
-/* Does a roster in force list the image, or the one that it was loaded from? */
+/* Returns true if a roster in force lists this image id. */
 static bool is_listed(const struct perseas *p, ProtobufCBinaryData image)
 {
 	return image.len == PS_ID_SIZE && (ps_roster_member(p->roster, image.data) ||
@@ -53,12 +53,13 @@ static struct ps_mirror *find_other(struct perseas *p, const struct ps_mirror *m
 	return has_image;
 }
 
-int ps_elsewhere_check(struct perseas *p, const struct ps_mirror *m, const Perseas__Header *header,
-                       struct ps_mirror **other, struct ps_error *error)
+int ps_member_check_address(struct perseas *p, const struct ps_mirror *m,
+                            const Perseas__Header *header, struct ps_mirror **other,
+                            struct ps_error *error)
 {
 	bool own;
 
-	/* An image without the store's key is no member's, whatever its id. */
+	/* An image without the store's key belongs to no member, whatever its id. */
 	if (header && !ps_store_is(header, p->store_id, p->roster))
 		header = NULL;
 	own = header && is_its_image(m, header);
@@ -76,11 +77,11 @@ int ps_elsewhere_check(struct perseas *p, const struct ps_mirror *m, const Perse
 	return 0;
 }
 
-void ps_elsewhere_swap(struct perseas *p, struct ps_mirror *m, struct ps_mirror *other)
+void ps_member_swap_addresses(struct perseas *p, struct ps_mirror *m, struct ps_mirror *other)
 {
 	const struct ps_address address = m->address;
 
-	/* Commits name addresses in events. */
+	/* Commits write addresses into events. */
 	pthread_mutex_lock(&p->lock);
 	m->address = other->address;
 	other->address = address;

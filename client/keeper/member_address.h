@@ -1,27 +1,24 @@
 /*
- * member_address.h - whether the address of a mirror leads to another member of the roster, by what
- * the daemon there told. Whoever is about to claim asks: a claim would cut the other member's
- * session, and a copy would replace its image. The keeper calls it, with admin.
+ * member_address.h - detects that a mirror's address leads to another member of the roster.
+ * session.c and renew.c check this before a claim: it would cut the other member's session, and a
+ * copy would replace that member's image. Callers hold admin.
  */
 #ifndef PERSEAS_CLIENT_MEMBER_ADDRESS_H
 #define PERSEAS_CLIENT_MEMBER_ADDRESS_H
 
 #include "../core/handle.h"
 
-/*
- * Returns PERSEAS_EUNREACHABLE, with a sentence, if the daemon that answered on the mirror's
- * connection has a session for another mirror, or shows another member's image; else 0. header:
- * what the daemon told of the store, NULL: it has none. *other becomes that mirror; NULL if none of
- * the handle's is that member.
- */
-int ps_elsewhere_check(struct perseas *p, const struct ps_mirror *m, const Perseas__Header *header,
-                       struct ps_mirror **other, struct ps_error *error);
+/* Returns PERSEAS_EUNREACHABLE with a sentence if the daemon on the mirror's connection is another
+ * member: it has a session for another mirror, or shows another member's image. Otherwise returns
+ * 0. `header`: the header that the daemon showed, or NULL if it has none. *other: the handle's
+ * mirror for that member, or NULL. */
+int ps_member_check_address(struct perseas *p, const struct ps_mirror *m,
+                            const Perseas__Header *header, struct ps_mirror **other,
+                            struct ps_error *error);
 
-/*
- * Exchanges the addresses of two mirrors, since the image of `other` was seen at the address of
- * `m`. Sessions that are up stay as they are; without one `other` is tried there at once. The
- * roster is not changed, since members are known by their images.
- */
-void ps_elsewhere_swap(struct perseas *p, struct ps_mirror *m, struct ps_mirror *other);
+/* Exchanges the addresses of two mirrors, because the image of `other` was seen at the address of
+ * `m`. Sessions that are up stay. If `other` has none, the keeper connects to its new address at
+ * once. The roster stays the same, because it knows members by their images. */
+void ps_member_swap_addresses(struct perseas *p, struct ps_mirror *m, struct ps_mirror *other);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * newest_record.c - see newest_record.h.
+ * newest_record.c - reads the newest undo record from another mirror, checks it, and sends it with
+ * its slot (newest_record.h). It must never send a record that is not the newest.
  */
 #include "newest_record.h"
 
@@ -12,13 +13,13 @@
 #include <assert.h>
 #include <string.h>
 
-/* A record that is longer is left out. The slot lies behind it. */
+/* A longer record is left out. The slot lies behind the record in the bounce buffer. */
 enum { RECORD_MAX = 128 << 10 };
 
 static_assert(RECORD_MAX + sizeof(struct ps_slot) <= PS_BOUNCE, "a record and a slot fit");
 
-/* Returns the bytes of the newest record and its padding, or 0 if the copy goes without it: it is
- * too long, or a transaction was sent since the copy began. */
+/* Returns the length of the newest record with its padding. Returns 0 if the copy goes without it:
+ * it is too long, or a transaction was sent since the copy began. Caller holds p->lock. */
 static uint64_t length_wanted(struct perseas *p)
 {
 	const uint64_t length = p->commit.next - p->commit.last;
@@ -29,8 +30,8 @@ static uint64_t length_wanted(struct perseas *p)
 	               : 0;
 }
 
-/* The copy goes on, and looks for no record any more. */
-static void end(struct perseas *p)
+/* Continues the copy without looking for the record any more. */
+static void end_record(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
@@ -54,7 +55,7 @@ bool ps_newest_record_ask(struct perseas *p)
 	pthread_mutex_unlock(&p->lock);
 	if (length && ps_resync_ask_bytes(p, PS_REGION_LOG, offset, length, r->seq))
 		return true;
-	end(p);
+	end_record(p);
 	return false;
 }
 
@@ -67,9 +68,9 @@ static int view_reply(void *source, uint64_t position, uint64_t length, const vo
 	return length > read->bytes.len;
 }
 
-/* Returns true if the reply is still the newest record: a transaction may have been sent since it
- * was asked for, and where the ring lapped, that one lies in the same place. */
-static bool is_record(const struct perseas *p, Perseas__ReadReply *read)
+/* Returns true if the reply is still the newest record. A transaction may have been sent since the
+ * question, and after a lap of the ring its record lies in the same place. */
+static bool is_newest_record(const struct perseas *p, Perseas__ReadReply *read)
 {
 	struct ps_log_back back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next,
 	                                           p->commit.last, p->log_size);
@@ -79,8 +80,8 @@ static bool is_record(const struct perseas *p, Perseas__ReadReply *read)
 	       !ps_log_back(&back, p->log_size, view_reply, read, &record);
 }
 
-/* Sends the record, its terminator, and then the slot that counts it (I2). */
-static void post(struct perseas *p, const Perseas__ReadReply *read)
+/* Sends the record, the terminator, and then the slot that counts it (I2). Caller holds p->lock. */
+static void post_record(struct perseas *p, const Perseas__ReadReply *read)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
@@ -102,8 +103,8 @@ void ps_newest_record_take(struct perseas *p)
 	const struct ps_resync *r = &p->upkeep.resync;
 
 	pthread_mutex_lock(&p->lock);
-	if (r->mirror->state == PERSEAS_MIRROR_RESYNCING && is_record(p, r->reply->read))
-		post(p, r->reply->read);
+	if (r->mirror->state == PERSEAS_MIRROR_RESYNCING && is_newest_record(p, r->reply->read))
+		post_record(p, r->reply->read);
 	pthread_mutex_unlock(&p->lock);
-	end(p);
+	end_record(p);
 }

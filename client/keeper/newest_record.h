@@ -1,28 +1,29 @@
 /*
- * newest_record.h - the undo record of the newest transaction, for a mirror that is copied to.
+ * newest_record.h - copies the undo record of the newest transaction to a mirror that is copied
+ * whole.
  *
- * The ring of an image that is copied whole is zeroed, so its history would begin with the next
- * transaction, and nobody could read from it when the newest one was committed. So the copy begins
- * with that record, which it reads from another mirror, and the slot that counts it. The record is
- * left out if no whole mirror has it, if it is longer than a chunk, or if a transaction is sent
- * meanwhile, which brings a record of its own. resync.c calls this, with admin.
+ * A whole copy begins with an empty ring. Its history would begin with the next transaction, and no
+ * reader could tell when the newest one was committed. So the copy begins with that record, which
+ * is read from another mirror, and with the slot that counts it. The record is left out if no whole
+ * mirror has it, if it is longer than a chunk, or if a transaction is sent meanwhile, which brings
+ * its own record. resync.c calls this, and holds admin.
  */
 #ifndef PERSEAS_CLIENT_NEWEST_RECORD_H
 #define PERSEAS_CLIENT_NEWEST_RECORD_H
 
 #include "../core/handle.h"
 
-/* Does the copy look for the record, and not for bytes of a segment? */
+/* Returns true if the copy still has to read the record, before the bytes of segments. */
 static inline bool ps_newest_record_is_next(const struct ps_resync *r)
 {
 	return r->region == PS_REGION_LOG;
 }
 
-/* Asks the next mirror for the record: the copy is READING then. Returns false if there is nobody
- * to ask, or no need: the copy goes on without it, as COPYING. */
+/* Asks the next mirror for the record, and moves the copy to READING. Returns false if no mirror is
+ * left or the record is not needed: the copy continues without it, as COPYING. */
 bool ps_newest_record_ask(struct perseas *p);
 
-/* VOUCHING is over, and the claim stands: sends what was read, if it is still the newest record. */
+/* Sends the record that was read, if it is still the newest. The claim still stood (VOUCHING). */
 void ps_newest_record_take(struct perseas *p);
 
 #endif

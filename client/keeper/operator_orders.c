@@ -1,7 +1,7 @@
 /*
- * operator_orders.c - keeps an order until the keeper can obey it, and tells what became of it.
- * heartbeat.c brings orders in. One is carried out at a time, and none twice: others wait at their
- * mirrors.
+ * operator_orders.c - keeps an order until the keeper can obey it, and reports its result.
+ * heartbeat.c brings the orders. The owner carries out one order at a time, and none twice; other
+ * orders wait at their mirrors.
  */
 #include "operator_orders.h"
 
@@ -14,9 +14,9 @@
 
 #include <string.h>
 
-enum { SIZES_VERSION = 9 }; /* of the protocol, that tells the sizes of rosters */
+enum { SIZES_VERSION = 9 }; /* the first protocol version that has the sizes of rosters */
 
-static bool is_none(const uint8_t *id)
+static bool is_no_id(const uint8_t *id)
 {
 	static const uint8_t none[PS_ID_SIZE];
 
@@ -33,9 +33,9 @@ void ps_orders_note(struct perseas *p, struct ps_mirror *m, Perseas__Reply **rep
 	p->env->ops->wake(p->env, PS_KEEPER);
 }
 
-/* A mirror that was stopped may tell anew of an order that was carried out before others were.
- * True: it is noted now. */
-static bool take_up(struct perseas *p, ProtobufCBinaryData id)
+/* Notes an order as carried out. Returns false if it already was: a mirror that was stopped may
+ * pass on an old order again. */
+static bool note_carried_out(struct perseas *p, ProtobufCBinaryData id)
 {
 	struct ps_orders *orders = &p->upkeep.orders;
 
@@ -48,7 +48,7 @@ static bool take_up(struct perseas *p, ProtobufCBinaryData id)
 
 void ps_orders_handover(struct perseas *p, const Perseas__Handover *handover)
 {
-	if (!take_up(p, handover->id))
+	if (!note_carried_out(p, handover->id))
 		return;
 	pthread_mutex_lock(&p->lock);
 	ps_event(p, PERSEAS_EVENT_HANDOVER, ps_last(p), NULL,
@@ -57,7 +57,7 @@ void ps_orders_handover(struct perseas *p, const Perseas__Handover *handover)
 	pthread_mutex_unlock(&p->lock);
 }
 
-static void obey(struct perseas *p, const Perseas__Order *order)
+static void carry_out(struct perseas *p, const Perseas__Order *order)
 {
 	const struct perseas_roster_change wanted = {
 		.kind = (int)order->kind,
@@ -70,15 +70,15 @@ static void obey(struct perseas *p, const Perseas__Order *order)
 
 	if (cancels && p->upkeep.change.stage != PS_CHANGE_NONE) {
 		ps_change_obey_cancel(p, order->id.data);
-		/* Else it is for another change than this one, and waits. It may bear the id of the
+		/* An order for another change waits. A cancelling order may have the id of the
 		 * order that it takes back. */
 		if (ps_id_equal(order->id, p->upkeep.change.id))
-			(void)take_up(p, order->id);
+			(void)note_carried_out(p, order->id);
 		return;
 	}
-	/* Else it waits, and its mirror tells of it again. */
+	/* The order waits, and its mirror passes it on again. */
 	if (p->upkeep.change.stage != PS_CHANGE_NONE || ps_change_is_awaited(p) ||
-	    !take_up(p, order->id))
+	    !note_carried_out(p, order->id))
 		return;
 	if (cancels)
 		ps_change_obey_cancel(p, order->id.data);
@@ -94,18 +94,18 @@ void ps_orders_obey(struct perseas *p)
 	p->upkeep.orders.waiting = NULL;
 	if (!reply)
 		return;
-	obey(p, reply->confirm->order);
+	carry_out(p, reply->confirm->order);
 	perseas__reply__free_unpacked(reply, NULL);
 }
 
-void ps_orders_keep_end(struct perseas *p)
+void ps_orders_save_result(struct perseas *p)
 {
 	const struct ps_change *c = &p->upkeep.change;
 	struct ps_orders *orders = &p->upkeep.orders;
 	struct ps_order_end *end;
 
 	ps_assert_admin(p);
-	if (is_none(c->id))
+	if (is_no_id(c->id))
 		return;
 	end = &orders->ends[orders->ended++ % PS_ORDERS_KEPT];
 	memcpy(end->id, c->id, PS_ID_SIZE);
@@ -115,17 +115,18 @@ void ps_orders_keep_end(struct perseas *p)
 	ps_text_format(end->text, sizeof(end->text), "%s", c->text);
 }
 
-/* NULL: it was never carried out, or is the last one, or was long ago. */
-static struct ps_order_end *find_end(struct perseas *p, const uint8_t *id)
+/* Returns the saved result of the order with this id, or NULL if it was never carried out, is the
+ * last one, or was long ago. */
+static struct ps_order_end *find_result(struct perseas *p, const uint8_t *id)
 {
 	for (unsigned i = 0; i < PS_ORDERS_KEPT; i++)
-		if (!is_none(id) && !memcmp(id, p->upkeep.orders.ends[i].id, PS_ID_SIZE))
+		if (!is_no_id(id) && !memcmp(id, p->upkeep.orders.ends[i].id, PS_ID_SIZE))
 			return &p->upkeep.orders.ends[i];
 	return NULL;
 }
 
-static void tell_sizes(Perseas__OrderResult *result, const struct ps_roster_size *before,
-                       const struct ps_roster_size *after)
+static void set_sizes(Perseas__OrderResult *result, const struct ps_roster_size *before,
+                      const struct ps_roster_size *after)
 {
 	result->members_before = before->members;
 	result->acks_before = before->acks;
@@ -136,9 +137,9 @@ static void tell_sizes(Perseas__OrderResult *result, const struct ps_roster_size
 bool ps_orders_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResult *result)
 {
 	struct ps_change *c = &p->upkeep.change;
-	struct ps_order_end *end = find_end(p, m->order);
+	struct ps_order_end *end = find_result(p, m->order);
 
-	if (!end && is_none(c->id))
+	if (!end && is_no_id(c->id))
 		return false;
 	perseas__order_result__init(result);
 	result->id = (ProtobufCBinaryData){ PS_ID_SIZE, end ? end->id : c->id };
@@ -146,6 +147,6 @@ bool ps_orders_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResu
 	result->code = end ? end->code : result->done ? c->code : 0;
 	result->text = end ? end->text : c->text;
 	if (result->done && !result->code && ps_mirror_speaks(p, m, SIZES_VERSION))
-		tell_sizes(result, end ? &end->before : &c->before, end ? &end->after : &c->after);
+		set_sizes(result, end ? &end->before : &c->before, end ? &end->after : &c->after);
 	return true;
 }

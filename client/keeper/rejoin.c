@@ -1,7 +1,7 @@
 /*
- * rejoin.c - the requests by which a mirror's image is made again, in place or beside what it has.
- * adopt.c, mend.c and renew_adopt.c wait for their answers, resync_prepare.c, resync.c and
- * session.c do not. It copies nothing: the image has no vote until its last request is granted.
+ * rejoin.c - the requests that make a mirror's image again, in place or beside the old one.
+ * adopt.c, mend.c and renew_adopt.c wait for the answers; resync_prepare.c, resync.c and session.c
+ * do not. This copies no contents, and the image has no vote until its last request is granted.
  */
 #include "rejoin.h"
 
@@ -9,8 +9,8 @@
 #include "roster.h"
 #include "rpc.h"
 
-static int send(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                struct ps_error *error)
+static int send_request(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+                        struct ps_error *error)
 {
 	if (!m->control)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s is not connected",
@@ -18,8 +18,8 @@ static int send(struct perseas *p, struct ps_mirror *m, const Perseas__Request *
 	return p->env->ops->send(m->control, request, error);
 }
 
-/* Waits for the answer to what was sent, where it holds nothing that is wanted. */
-static int await(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+/* Waits for an answer that holds nothing of interest. Returns 0 or an error code. */
+static int await_answer(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	Perseas__Reply *reply;
 	int rc = ps_answer(p, m, ps_answer_by(p), &reply, NULL, error);
@@ -29,7 +29,7 @@ static int await(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 	return rc;
 }
 
-/* Waits for a grant, and goes on with the memory that it names. */
+/* Waits for a grant, and attaches or updates the data path with it. Returns 0 or an error code. */
 static int await_grant(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	int fds[PS_REGIONS_MAX], rc;
@@ -54,14 +54,14 @@ int ps_rejoin_ask_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
 
 	joining.harmless = true;
 	joining.whole = whole;
-	return send(p, m, &request, error);
+	return send_request(p, m, &request, error);
 }
 
 int ps_rejoin_in_place(struct perseas *p, struct ps_mirror *m, bool whole, struct ps_error *error)
 {
 	int rc = ps_rejoin_ask_in_place(p, m, whole, error);
 
-	return rc ? rc : await(p, m, error);
+	return rc ? rc : await_answer(p, m, error);
 }
 
 void ps_rejoin_finish_request(Perseas__FinishRequest *finish, Perseas__Request *request)
@@ -77,17 +77,17 @@ int ps_rejoin_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *er
 	int rc;
 
 	ps_rejoin_finish_request(&finish, &request);
-	rc = send(p, m, &request, error);
-	return rc ? rc : await(p, m, error);
+	rc = send_request(p, m, &request, error);
+	return rc ? rc : await_answer(p, m, error);
 }
 
-/* The handle's segments, those that are published or those that are not, as messages. */
-struct table {
+/* The handle's published or unpublished segments, as messages. */
+struct segment_table {
 	Perseas__Segment segments[PS_SEGMENTS_MAX], *list[PS_SEGMENTS_MAX];
 	size_t count;
 };
 
-static void fill_table(struct perseas *p, struct table *table, bool published)
+static void fill_table(struct perseas *p, struct segment_table *table, bool published)
 {
 	table->count = 0;
 	for (unsigned i = 0; i < p->segment_count; i++) {
@@ -105,7 +105,7 @@ int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error
 	Perseas__RebuildRequest ask_rebuild = PERSEAS__REBUILD_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(rebuild, REBUILD, &ask_rebuild);
 	Perseas__Header header = PERSEAS__HEADER__INIT;
-	struct table table;
+	struct segment_table table;
 
 	fill_table(p, &table, true);
 	header.store = p->store;
@@ -125,7 +125,7 @@ int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error
 	ask_rebuild.owner = (ProtobufCBinaryData){ PS_ID_SIZE, p->owner };
 	ask_rebuild.shared = m->address.scheme == PS_SCHEME_UNIX;
 	ask_rebuild.rdma = ps_wants_rdma(p, m);
-	return send(p, m, &request, error);
+	return send_request(p, m, &request, error);
 }
 
 int ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
@@ -147,12 +147,12 @@ int ps_rejoin_ask_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_
 {
 	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(add_segments, ADD_SEGMENTS, &add);
-	struct table table;
+	struct segment_table table;
 
 	fill_table(p, &table, false);
 	add.n_segments = table.count;
 	add.segments = table.list;
-	return send(p, m, &request, error);
+	return send_request(p, m, &request, error);
 }
 
 int ps_rejoin_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error)

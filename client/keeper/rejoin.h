@@ -1,29 +1,33 @@
 /*
- * rejoin.h - what a mirror is asked while its image is made again: in place, where that harms
- * nobody (I8), or beside what it has; and at the end, that it counts. Admin, or before open.
+ * rejoin.h - the requests that make a mirror's image again: in place if that harms no acknowledged
+ * transaction (I8), or beside the old image, and finally Finish, by which it counts. Callers hold
+ * admin, or the store is not open yet.
  */
 #ifndef PERSEAS_CLIENT_REJOIN_H
 #define PERSEAS_CLIENT_REJOIN_H
 
 #include "../core/handle.h"
 
-/* The image is about to be changed in place, of which the caller knows that W others hold all that
- * was acknowledged. whole: all of it is. 0 or a code. */
+/* Tells the mirror that its image is about to be changed in place. The caller has checked that W
+ * others hold all that was acknowledged. `whole`: all of it is replaced. Returns 0 or an error
+ * code. */
 int ps_rejoin_in_place(struct perseas *p, struct ps_mirror *m, bool whole, struct ps_error *error);
 
-/* An empty image of this store is made beside what is there, and the link leads to it. It bears the
- * id of the one that it replaces, where that was loaded from a spill: to bear its parent's again
- * would take the image out of a roster that somebody recorded since. */
+/* Makes an empty image of this store beside the old one, and connects the link to it. If the old
+ * image was loaded from a spill, the new one keeps its id: with the parent's id the image could be
+ * missing from a roster that was recorded since. Returns 0 or an error code. */
 int ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 
-/* The image is whole: it counts from now on. */
+/* Makes the finished image count. Returns 0 or an error code. */
 int ps_rejoin_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 
-/* Segments that are mapped here and not published are made again: a claim drops them. */
+/* Adds the segments that are mapped here and not published, which a claim drops. Returns 0 or an
+ * error code. */
 int ps_rejoin_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 
-/* The same, sent only: the answer is the caller's to take (ps_answer), and the grant that Rebuild
- * and AddSegments bring. */
+/* The same requests, sent without waiting. The caller takes the answer (ps_answer), and the grant
+ * that Rebuild and AddSegments bring. ps_rejoin_has_unpublished returns true if there is anything
+ * to add. */
 int ps_rejoin_ask_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
                            struct ps_error *error);
 int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error);

@@ -74,7 +74,7 @@ static bool is_of_another_owner(struct perseas *p, const struct ps_mirror *m)
 {
 	if (!is_listed(p, m))
 		return false;
-	if (is_consistent(p, m) && ps_past_shown(p, m))
+	if (is_consistent(p, m) && ps_reverted_by_status(p, m))
 		return true;
 	if (!memcmp(m->found.header->promised_owner.data, ps_salvage_mark, sizeof(ps_salvage_mark)))
 		return true;
@@ -128,8 +128,8 @@ static void ask_status(struct perseas *p, uint32_t set)
 			continue;
 		ps_found_note_status(m, round.replies[i], &round.errors[i]);
 		if (!m->found.code)
-			m->found.code = ps_elsewhere_check(p, m, m->found.header, &other,
-			                                   &m->found.error);
+			m->found.code = ps_member_check_address(p, m, m->found.header, &other,
+			                                        &m->found.error);
 		if (!m->found.code)
 			note_promise(p, m);
 		m->found.listed = is_listed(p, m);
@@ -419,17 +419,17 @@ static void set_superseded(struct perseas *p)
 	ps_progress(p);
 	pthread_mutex_unlock(&p->lock);
 	if (p->upkeep.renewal.past[0])
-		ps_past_end_sessions(p);
+		ps_reverted_end_sessions(p);
 }
 
 void ps_renew_went_back(struct perseas *p, const struct ps_mirror *m, const struct ps_standing *at)
 {
 	if (p->superseded) {
-		ps_past_end_sessions(p);
+		ps_reverted_end_sessions(p);
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	ps_past_note(p, m, at);
+	ps_reverted_note(p, m, at);
 	pthread_mutex_unlock(&p->lock);
 	set_superseded(p);
 }
@@ -462,7 +462,7 @@ static void rest_until_next_try(struct perseas *p)
 			ps_mirror_disconnect(p, m);
 	}
 	p->upkeep.pulse_at = 0;
-	ps_pulse(p, ps_now(p));
+	ps_heartbeat_step(p, ps_now(p));
 }
 
 static bool is_renewal_wanted(const struct perseas *p)
@@ -477,7 +477,7 @@ bool ps_renew_step(struct perseas *p, uint64_t now)
 	int rc;
 
 	ps_assert_admin(p);
-	p->upkeep.renewal.stuck = !p->renewing && ps_stuck(p);
+	p->upkeep.renewal.stuck = !p->renewing && ps_quorum_is_stuck(p);
 	if (!is_renewal_wanted(p) || now < p->upkeep.renewal.next_at)
 		return p->renewing;
 	rc = probe_mirrors(p);

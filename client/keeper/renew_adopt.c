@@ -111,7 +111,7 @@ static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_
 			return -1;
 		done += length;
 		/* The other mirrors must not take this owner for dead during the copy. */
-		ps_pulse(p, ps_now(p));
+		ps_heartbeat_step(p, ps_now(p));
 	}
 	return 0;
 }

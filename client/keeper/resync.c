@@ -117,7 +117,7 @@ bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m)
 	bool would;
 
 	pthread_mutex_lock(&p->lock);
-	would = was_adopted(p, m, m->session.granted->claim) || ps_stuck_counts(p, m);
+	would = was_adopted(p, m, m->session.granted->claim) || ps_copy_would_count(p, m);
 	pthread_mutex_unlock(&p->lock);
 	return would;
 }
@@ -299,8 +299,8 @@ static bool step_reading(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
-	ps_dues_take(p, ps_now(p));
-	if (!ps_question_over(p, &r->question))
+	ps_pending_take_all(p, ps_now(p));
+	if (!ps_question_is_over(p, &r->question))
 		return false;
 	if (!r->question.granted || r->question.reply->read->bytes.len != r->length) {
 		ask_next_mirror(p);
@@ -338,8 +338,8 @@ static bool step_vouching(struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 
-	ps_dues_take(p, ps_now(p));
-	if (!ps_question_over(p, &r->question))
+	ps_pending_take_all(p, ps_now(p));
+	if (!ps_question_is_over(p, &r->question))
 		return false;
 	if (!r->question.granted)
 		ask_next_mirror(p);
@@ -390,12 +390,12 @@ static bool step_confirming(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
-	ps_dues_take(p, ps_now(p));
+	ps_pending_take_all(p, ps_now(p));
 	if (ps_resync_is_confirmed(p)) {
 		r->confirmed = true;
 		return ask_finish(p);
 	}
-	if (!ps_question_over(p, &r->question))
+	if (!ps_question_is_over(p, &r->question))
 		return false;
 	break_copy(p, "too few other mirrors confirmed that it may be copied to");
 	return true;
@@ -406,7 +406,7 @@ static bool step_finishing(struct perseas *p)
 	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->mirror;
 
-	ps_dues_take(p, ps_now(p));
+	ps_pending_take_all(p, ps_now(p));
 	if (r->question.due)
 		return false;
 	if (!r->question.granted) {
@@ -472,7 +472,7 @@ static bool step_copying(struct perseas *p)
 	}
 	if (!needs_confirmation(p))
 		return ask_finish(p);
-	if (ps_dues_full(p, ps_resync_others(p))) {
+	if (ps_pending_is_full(p, ps_resync_others(p))) {
 		r->next_at = ps_now(p) + RETRY_LATER;
 		return false;
 	}

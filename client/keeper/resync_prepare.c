@@ -128,7 +128,7 @@ static int ask_to_make_anew(struct perseas *p, struct ps_error *error)
 	struct ps_resync *r = &p->upkeep.resync;
 
 	if (!is_listed(p)) {
-		ps_roster_replace(p, r->mirror, r->image_id);
+		ps_roster_set_image_id(p, r->mirror, r->image_id);
 		return ask_for_room(p, error);
 	}
 	ps_question_confirm(p, &r->question, ps_resync_others(p));
@@ -170,17 +170,17 @@ static int step_asking(struct perseas *p, struct ps_error *error)
 	uint32_t granted;
 
 	if (!ps_resync_is_confirmed(p))
-		return ps_question_over(p, &r->question) ? fail_unconfirmed(p, error) : 0;
+		return ps_question_is_over(p, &r->question) ? fail_unconfirmed(p, error) : 0;
 	if (!ps_resync_is_settled_member(p)) {
 		/* The change is told to the mirrors again, with the new id, before this mirror
 		 * counts. */
 		ps_question_forget(&r->question);
-		ps_roster_replace(p, r->mirror, r->image_id);
+		ps_roster_set_image_id(p, r->mirror, r->image_id);
 		return ask_for_room(p, error);
 	}
 	granted = r->question.granted;
 	r->last = granted & ps_roster_unrecorded(p);
-	ps_roster_replace(p, r->mirror, r->image_id);
+	ps_roster_set_image_id(p, r->mirror, r->image_id);
 	ask_to_record(p, granted & ~r->last);
 	ps_resync_move(p, PS_RESYNC_RECORDING);
 	return 1;
@@ -217,7 +217,7 @@ static int step_recording(struct perseas *p, struct ps_error *error)
 	if (!ps_quorum_acks(p, find_recorders(p))) {
 		if (ask_last(p))
 			return 1;
-		return ps_question_over(p, &r->question)
+		return ps_question_is_over(p, &r->question)
 		               ? ps_error_set(error, PERSEAS_EQUORUM,
 		                              "too few mirrors recorded that it is made anew")
 		               : 0;
@@ -321,7 +321,7 @@ int ps_resync_prepare(struct perseas *p, struct ps_error *error)
 
 	ps_assert_admin(p);
 	do {
-		ps_dues_take(p, ps_now(p));
+		ps_pending_take_all(p, ps_now(p));
 		rc = step_preparation(p, error);
 	} while (rc > 0 && r->state != PS_RESYNC_COPYING);
 	return rc;

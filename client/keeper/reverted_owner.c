@@ -1,6 +1,6 @@
 /*
- * reverted_owner.c - recognizes an owner that went back in time by what mirrors hold
- * (reverted_owner.h). It must never change an image.
+ * reverted_owner.c - recognizes a reverted owner by what mirrors hold (reverted_owner.h). It must
+ * never change an image.
  */
 #include "reverted_owner.h"
 
@@ -8,7 +8,8 @@
 #include "session.h"
 #include "../../proto/base/text.h"
 
-/* The record of a transaction that this owner sent lately; NULL: the ring does not hold it. */
+/* Returns the record of a transaction that this owner sent, or NULL if the ring no longer holds
+ * it. */
 static const struct ps_record *sent_record(const struct perseas *p, uint64_t seq)
 {
 	const struct ps_entry *entry = ps_ring_find(&p->commit.ring, seq);
@@ -16,7 +17,7 @@ static const struct ps_record *sent_record(const struct perseas *p, uint64_t seq
 	return entry ? (const void *)entry->writes[0].src : NULL;
 }
 
-/* Does the slot's record begin elsewhere than where this owner put it? */
+/* Returns true if the slot's record begins at another place than this owner's. */
 static bool lies_elsewhere(const struct perseas *p, const struct ps_standing *at)
 {
 	const struct ps_record *next = sent_record(p, at->seq + 1);
@@ -26,32 +27,32 @@ static bool lies_elsewhere(const struct perseas *p, const struct ps_standing *at
 	return next && next->previous != at->last;
 }
 
-static bool is_another(const struct perseas *p, const struct ps_standing *at, uint32_t record)
+static bool is_other_record(const struct perseas *p, const struct ps_standing *at, uint32_t record)
 {
 	const struct ps_record *sent = sent_record(p, at->seq);
 
 	return record && sent && sent->epoch == at->epoch && sent->crc != record;
 }
 
-bool ps_past_slot(struct perseas *p, const struct ps_standing *at, uint32_t record)
+bool ps_reverted_by_slot(struct perseas *p, const struct ps_standing *at, uint32_t record)
 {
 	ps_assert_locked(p);
-	return at->seq > p->commit.seq || lies_elsewhere(p, at) || is_another(p, at, record);
+	return at->seq > p->commit.seq || lies_elsewhere(p, at) || is_other_record(p, at, record);
 }
 
-static bool is_unknown(const struct perseas *p, const Perseas__Roster *roster)
+static bool is_unknown_roster(const struct perseas *p, const Perseas__Roster *roster)
 {
 	return roster && roster->epoch == p->epoch && ps_roster_newer(roster, p->roster) &&
 	       ps_roster_newer(roster, p->next_roster);
 }
 
-bool ps_past_roster(struct perseas *p, const Perseas__Header *header)
+bool ps_reverted_by_roster(struct perseas *p, const Perseas__Header *header)
 {
 	ps_assert_locked(p);
-	return is_unknown(p, header->roster) || is_unknown(p, header->next_roster);
+	return is_unknown_roster(p, header->roster) || is_unknown_roster(p, header->next_roster);
 }
 
-void ps_past_note(struct perseas *p, const struct ps_mirror *m, const struct ps_standing *at)
+void ps_reverted_note(struct perseas *p, const struct ps_mirror *m, const struct ps_standing *at)
 {
 	struct ps_renewal *r = &p->upkeep.renewal;
 
@@ -64,13 +65,13 @@ void ps_past_note(struct perseas *p, const struct ps_mirror *m, const struct ps_
 	               (unsigned long long)p->epoch, (unsigned long long)p->commit.seq);
 }
 
-bool ps_past_claimed(struct perseas *p, const struct ps_mirror *m, struct ps_standing *at)
+bool ps_reverted_by_claim(struct perseas *p, const struct ps_mirror *m, struct ps_standing *at)
 {
 	const Perseas__ClaimReply *claim = m->session.granted->claim;
 	const Perseas__Slot *slot = claim->slot;
 	bool past;
 
-	/* Anybody who may create stores can make an image without the store's key. */
+	/* Any client that may create stores can make an image without the store's key. */
 	if (!ps_store_is(claim->header, p->store_id, p->roster))
 		return false;
 	if (slot)
@@ -78,13 +79,13 @@ bool ps_past_claimed(struct perseas *p, const struct ps_mirror *m, struct ps_sta
 			                    (int)slot->index };
 	pthread_mutex_lock(&p->lock);
 	/* Only this owner had the promise of this epoch, so it wrote that slot. */
-	past = (at->epoch == p->epoch && ps_past_slot(p, at, claim->record)) ||
-	       ps_past_roster(p, claim->header);
+	past = (at->epoch == p->epoch && ps_reverted_by_slot(p, at, claim->record)) ||
+	       ps_reverted_by_roster(p, claim->header);
 	pthread_mutex_unlock(&p->lock);
 	return past;
 }
 
-bool ps_past_shown(struct perseas *p, const struct ps_mirror *m)
+bool ps_reverted_by_status(struct perseas *p, const struct ps_mirror *m)
 {
 	const struct ps_standing *at = &m->found.at;
 	bool past;
@@ -92,15 +93,15 @@ bool ps_past_shown(struct perseas *p, const struct ps_mirror *m)
 	if (at->epoch != p->opened_as && !ps_mirror_has_written(m, at->epoch))
 		return false;
 	pthread_mutex_lock(&p->lock);
-	past = ps_past_slot(p, at, 0);
+	past = ps_reverted_by_slot(p, at, 0);
 	if (past && !p->superseded)
-		ps_past_note(p, m, at);
+		ps_reverted_note(p, m, at);
 	pthread_mutex_unlock(&p->lock);
 	return past;
 }
 
-bool ps_past_image(const struct perseas *p, const struct ps_mirror *m,
-                   const Perseas__ClaimReply *claim)
+bool ps_image_was_reverted(const struct perseas *p, const struct ps_mirror *m,
+                           const Perseas__ClaimReply *claim)
 {
 	return m->own.live_epoch == p->epoch &&
 	       ps_id_equal(claim->header->image_id, m->own.live_id) &&
@@ -108,7 +109,7 @@ bool ps_past_image(const struct perseas *p, const struct ps_mirror *m,
 	       claim->slot->epoch != p->epoch;
 }
 
-void ps_past_end_sessions(struct perseas *p)
+void ps_reverted_end_sessions(struct perseas *p)
 {
 	static const char why[] = "this owner went back in time";
 

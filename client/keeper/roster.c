@@ -1,6 +1,7 @@
 /*
- * roster.c - edits the roster, records it on the mirrors, and renames members. adopt.c, change.c
- * and resync.c call it. Nothing may rest on a roster that is not recorded on enough mirrors.
+ * roster.c - edits the rosters, records them on mirrors, and changes the ids of members. adopt.c,
+ * change.c and the files of a whole copy call this. Nothing may rely on a roster before enough
+ * mirrors have recorded it.
  */
 #include "roster.h"
 
@@ -59,11 +60,11 @@ void ps_roster_stamp(struct perseas *p)
 	if (!p->next_roster)
 		return;
 	p->next_roster->epoch = p->epoch;
-	/* It may have other ids now: one that was recorded before must not pass for it. */
+	/* A next roster with other image ids must not pass for the one recorded before. */
 	p->next_roster->version++;
 	if (p->next_roster->version <= p->roster->version)
 		p->next_roster->version = p->roster->version + 1;
-	/* This owner may have written records under this epoch already. */
+	/* This owner may already have written records under this epoch. */
 	if (p->next_roster->level > p->roster->level)
 		p->next_roster->raised_epoch = p->epoch;
 }
@@ -155,7 +156,7 @@ bool ps_roster_readdress(struct perseas *p, const uint8_t *image_id, const char 
 	return true;
 }
 
-void ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id)
+void ps_roster_set_image_id(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id)
 {
 	Perseas__Member *member = ps_roster_member(p->roster, m->image_id);
 	Perseas__Member *next = ps_roster_member(p->next_roster, m->image_id);
@@ -165,11 +166,13 @@ void ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *im
 	if (next)
 		memcpy(next->image_id.data, image_id, PS_ID_SIZE);
 	memcpy(m->image_id, image_id, PS_ID_SIZE);
-	/* Another image, unless it only gets its own id after it was loaded from a spill. */
+	/* A loaded image that gets its own id is still the same image; any other id is a new
+	 * image. */
 	if (!m->loaded || memcmp(image_id, m->loaded_id, PS_ID_SIZE) != 0)
 		memset(m->own.wrote, 0, sizeof(m->own.wrote));
-	/* One that is to join is in neither. Its image would be the only one with a newer roster,
-	 * which counts as decided, where its owner ends before anything is. */
+	/* A mirror that joins is in neither roster. If they were stamped, its image could be the
+	 * only one with a newer roster, and a newer roster counts as decided if this owner ends
+	 * before it is. */
 	if (member || next)
 		ps_roster_stamp(p);
 }
@@ -178,7 +181,7 @@ bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *ima
                       uint32_t with)
 {
 	assert(!p->open);
-	ps_roster_replace(p, m, image_id);
+	ps_roster_set_image_id(p, m, image_id);
 	return ps_quorum_adopted(p, ps_roster_record(p, on) | with);
 }
 

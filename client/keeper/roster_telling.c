@@ -1,6 +1,7 @@
 /*
- * roster_telling.c - tells rosters round by round, and counts who has recorded those of the present
- * round. change.c calls it. An answer to what was told before counts for nothing.
+ * roster_telling.c - tells rosters in rounds, and collects the mirrors that recorded those of the
+ * present round. change.c and keeper.c call this. An answer to an earlier round must count for
+ * nothing.
  */
 #include "roster_telling.h"
 
@@ -10,10 +11,10 @@
 
 #include <string.h>
 
-#define AGAIN ps_ms(500) /* mirrors that did not take a roster are told again */
+#define TELL_AGAIN ps_ms(500) /* until mirrors that did not record a roster are told again */
 
-/* Another round begins where the rosters are others than were told. */
-static void look(struct perseas *p)
+/* Begins another round if the rosters have changed since the last one. */
+static void update_round(struct perseas *p)
 {
 	const Perseas__Roster *next = p->next_roster;
 	const uint64_t what[] = { p->roster->epoch, p->roster->version, next ? next->epoch : 0,
@@ -29,9 +30,9 @@ static void look(struct perseas *p)
 	t->again_at = 0;
 }
 
-/* Did it record what it was told in the present round? */
-static void take_told(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
-                      Perseas__Reply **reply, const struct ps_error *why)
+/* Notes that the mirror recorded the rosters, if they are those of the present round. */
+static void take_recorded(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
+                          Perseas__Reply **reply, const struct ps_error *why)
 {
 	(void)why;
 	if (*reply && (*reply)->status == PERSEAS__STATUS__STATUS_OK &&
@@ -39,7 +40,7 @@ static void take_told(struct perseas *p, struct ps_mirror *m, const struct ps_du
 		p->upkeep.telling.took |= ps_bit(p, m);
 }
 
-uint32_t ps_tell(struct perseas *p, uint32_t set)
+uint32_t ps_roster_tell(struct perseas *p, uint32_t set)
 {
 	struct ps_telling *t = &p->upkeep.telling;
 	const uint64_t now = ps_now(p);
@@ -47,32 +48,35 @@ uint32_t ps_tell(struct perseas *p, uint32_t set)
 	Perseas__Request request;
 	bool again;
 
-	look(p);
+	update_round(p);
 	again = now >= t->again_at;
 	if (again)
-		t->again_at = now + AGAIN;
+		t->again_at = now + TELL_AGAIN;
 	ps_roster_request(p, &ask, &request);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		/* One that was not there before is told at once, one that refused in a while. */
+		/* A mirror that was not told in this round is told at once, one that refused after
+		 * a pause. */
 		if (set & ~t->took & ps_bit(p, m) &&
-		    (m->told != t->round || (again && !ps_due_count(m, take_told))) &&
-		    ps_due_ask(p, m, &request, (struct ps_due){ take_told, NULL, t->round }))
+		    (m->told != t->round || (again && !ps_pending_count(m, take_recorded))) &&
+		    ps_pending_ask(p, m, &request,
+		                   (struct ps_due){ take_recorded, NULL, t->round }))
 			m->told = t->round;
 	}
 	return t->took;
 }
 
-void ps_telling_ended(struct perseas *p, struct ps_mirror *m)
+void ps_roster_tell_forget(struct perseas *p, struct ps_mirror *m)
 {
-	/* One that never was told may be none of the store's: a making visits others. */
+	/* A mirror that never was told may be another store's: creating a store visits such
+	 * mirrors. */
 	if (m->told)
 		p->upkeep.telling.took &= ~ps_bit(p, m);
 	m->told = 0;
 }
 
-uint64_t ps_telling_due(const struct perseas *p)
+uint64_t ps_roster_tell_due(const struct perseas *p)
 {
 	return p->upkeep.telling.again_at;
 }

@@ -1,21 +1,22 @@
 /*
- * roster_telling.h - the mirrors are told the rosters as they are now, and nobody waits for their
- * answers: these are taken when they come (due.h), and the keeper looks again. One that hangs holds
- * up what needs it, and nothing else. Admin.
+ * roster_telling.h - tells mirrors the present rosters without waiting for their answers. The
+ * answers are taken when they come (due.h), and the keeper checks again. A mirror that hangs delays
+ * only the work that needs its answer. Callers hold admin.
  */
 #ifndef PERSEAS_CLIENT_ROSTER_TELLING_H
 #define PERSEAS_CLIENT_ROSTER_TELLING_H
 
 #include "../core/handle.h"
 
-/* Tells those of a set that have not been told the present rosters, now and then again. Those that
- * have recorded them, on a session that lasts. */
-uint32_t ps_tell(struct perseas *p, uint32_t set);
+/* Tells the present rosters to the mirrors of `set` that have not been told yet, and again to those
+ * that did not record them. Returns all mirrors that have recorded them in a session that is still
+ * up. */
+uint32_t ps_roster_tell(struct perseas *p, uint32_t set);
 
-/* Its session ended. */
-void ps_telling_ended(struct perseas *p, struct ps_mirror *m);
+/* Forgets what mirror `m` has recorded, because its session has ended. */
+void ps_roster_tell_forget(struct perseas *p, struct ps_mirror *m);
 
-/* When there is something to tell again. */
-uint64_t ps_telling_due(const struct perseas *p);
+/* Returns when mirrors must be told again. */
+uint64_t ps_roster_tell_due(const struct perseas *p);
 
 #endif

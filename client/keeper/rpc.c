@@ -1,6 +1,6 @@
 /*
- * rpc.c - control messages to one mirror or to many at the same time, and what their
- * answers hand out.
+ * rpc.c - sends control requests to one mirror or several at the same time, takes the answers, and
+ * attaches the data path that a grant describes.
  */
 #include "../host/asked.h"
 #include "../core/demand.h"
@@ -18,9 +18,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOOK_AGAIN ps_ms(10) /* at a connection for which there is no descriptor to wait on */
+#define CONNECT_POLL ps_ms(10) /* at a connection without a descriptor to poll */
 
-static void close_all(int *fds, unsigned count)
+static void close_descriptors(int *fds, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		if (fds[i] >= 0)
@@ -29,10 +29,9 @@ static void close_all(int *fds, unsigned count)
 	}
 }
 
-/* Four signs of life in the time after which a mirror takes a silent owner for dead, from its grant
- * on: the other mirrors may take long. Where the time is long, the keeper's own are enough
- * (heartbeat.c). */
-static void keep_heard(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant)
+/* Has signs of life sent four times within the owner timeout that the grant names, because the open
+ * may still wait long for other mirrors. With a long timeout the keeper's heartbeats suffice. */
+static void begin_signs_of_life(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant)
 {
 	uint64_t ms = grant->owner_timeout_ms;
 
@@ -43,7 +42,7 @@ static void keep_heard(struct perseas *p, struct ps_mirror *m, const Perseas__Gr
 	p->env->ops->beat(m->control, ps_ms(ms) / 4);
 }
 
-/* A daemon that was asked for its status has told which image it has. */
+/* Notes the identity of the daemon, and the image that it showed in its answer to a Status. */
 static void note_daemon(const struct perseas *p, struct ps_mirror *m, const Perseas__Reply *reply)
 {
 	const Perseas__Header *header;
@@ -56,7 +55,6 @@ static void note_daemon(const struct perseas *p, struct ps_mirror *m, const Pers
 		memcpy(m->shown, header->image_id.data, PS_ID_SIZE);
 }
 
-/* Receives one answer; descriptors that no grant accounts for are closed. */
 int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas__Reply **reply,
               int *fds, struct ps_error *error)
 {
@@ -66,11 +64,11 @@ int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas
 	int rc = 0;
 
 	while (!rc && m->dues.count)
-		rc = ps_due_take(p, m, until_ns, error);
+		rc = ps_pending_take(p, m, until_ns, error);
 	if (!rc)
 		rc = p->env->ops->receive(m->control, until_ns, reply, got, &count, error);
 	if (rc) {
-		/* The connection is over: the keeper takes the session up again. */
+		/* The connection is over. The keeper begins the session again. */
 		p->env->ops->wake(p->env, PS_KEEPER);
 		return rc;
 	}
@@ -83,9 +81,9 @@ int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas
 		                  "%s sent %u descriptors, and its answer accounts for %u",
 		                  m->address.text, count, expected);
 	if (!rc && grant)
-		keep_heard(p, m, grant);
+		begin_signs_of_life(p, m, grant);
 	if (rc || !fds) {
-		close_all(got, count);
+		close_descriptors(got, count);
 		if (rc) {
 			perseas__reply__free_unpacked(*reply, NULL);
 			*reply = NULL;
@@ -96,7 +94,7 @@ int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas
 	return 0;
 }
 
-/* A connection that is over is for the keeper to take up again, whoever finds it. */
+/* Sends a request, and wakes the keeper if the connection is over. */
 static int send_request(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
                         struct ps_error *error)
 {
@@ -152,7 +150,7 @@ static bool is_awaited(const struct ps_round *round, unsigned i)
 	return round->ask[i] && !round->errors[i].code && !round->replies[i];
 }
 
-/* Takes the answers that are there. */
+/* Takes the answers that have come. */
 static void take_answers(struct perseas *p, struct ps_round *round, uint64_t until_ns)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -165,8 +163,8 @@ static void take_answers(struct perseas *p, struct ps_round *round, uint64_t unt
 	}
 }
 
-/* Until when to wait for those that have not answered: each sign of progress gives a patient caller
- * as long again as it had at first. 0: none is awaited. */
+/* Returns the deadline of the pending answers, or 0 if none is pending. If `patient`, each sign of
+ * progress extends the deadline by the initial wait. */
 static uint64_t round_limit(struct perseas *p, const struct ps_round *round, uint64_t until_ns,
                             bool patient)
 {
@@ -186,9 +184,9 @@ static uint64_t round_limit(struct perseas *p, const struct ps_round *round, uin
 	return limit;
 }
 
-/* Sleeps until one of them may have answered. A commit may sleep meanwhile, as the committer: its
- * wakes are not for this thread to take. */
-static void await_some(struct perseas *p, const struct ps_round *round, uint64_t until_ns)
+/* Sleeps until an answer may have come. A commit may sleep as the committer at the same time, so
+ * this thread must not take its wakes. */
+static void sleep_until_answer(struct perseas *p, const struct ps_round *round, uint64_t until_ns)
 {
 	struct pollfd fds[PS_MIRRORS_MAX];
 	unsigned count = 0;
@@ -198,8 +196,8 @@ static void await_some(struct perseas *p, const struct ps_round *round, uint64_t
 			continue;
 		if (p->env->ops->control_waits(p->mirrors[i].control, &fds[count]))
 			count++;
-		else if (until_ns > ps_now(p) + LOOK_AGAIN)
-			until_ns = ps_now(p) + LOOK_AGAIN;
+		else if (until_ns > ps_now(p) + CONNECT_POLL)
+			until_ns = ps_now(p) + CONNECT_POLL;
 	}
 	p->env->ops->pause(p->env, PS_UNWOKEN, fds, count, until_ns);
 }
@@ -213,7 +211,7 @@ uint32_t ps_round_await(struct perseas *p, struct ps_round *round, uint64_t unti
 		limit = round_limit(p, round, until_ns, patient);
 		if (ps_now(p) >= limit)
 			return round->answered;
-		await_some(p, round, limit);
+		sleep_until_answer(p, round, limit);
 	}
 }
 
@@ -259,7 +257,7 @@ void ps_round_free(struct ps_round *round)
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		if (round->replies[i]) {
 			perseas__reply__free_unpacked(round->replies[i], NULL);
-			close_all(round->fds[i], PS_REGIONS_MAX);
+			close_descriptors(round->fds[i], PS_REGIONS_MAX);
 		}
 		round->replies[i] = NULL;
 	}
@@ -272,7 +270,7 @@ uint32_t ps_ask_set(struct perseas *p, uint32_t set, const Perseas__Request *req
 
 	memset(round.errors, 0, sizeof(round.errors));
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
-		round.ask[i] = set >> i & 1 && !ps_silent(p, &p->mirrors[i]);
+		round.ask[i] = set >> i & 1 && !ps_pending_is_overdue(p, &p->mirrors[i]);
 		round.requests[i] = request;
 	}
 	ps_round_run(p, &round, ps_answer_by(p));
@@ -317,14 +315,14 @@ void ps_claim_request(struct perseas *p, struct ps_mirror *m, Perseas__ClaimRequ
 	*request = PS_REQUEST(claim, CLAIM, claim);
 }
 
-/* Tries the fabric whose turn it is. wait: until it is up. */
+/* Attaches over the fabric at index a->tried. `wait`: until it is up. */
 static int attach_next(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                        const int *fds, bool wait, struct ps_error *error)
 {
 	struct ps_attaching *a = &m->attaching;
 	const struct ps_fabric *fabric = p->env->ops->fabric(p->env, &m->address, grant, a->tried);
 
-	/* What another may follow has half of the time, and the last one what is left. */
+	/* The last fabric gets all the remaining time, and an earlier one half of the time. */
 	if (!p->env->ops->fabric(p->env, &m->address, grant, a->tried + 1))
 		a->until += ps_ms(p->options.connect_timeout_ms) / 2;
 	m->fabric = fabric;
@@ -336,7 +334,7 @@ static int attach_next(struct perseas *p, struct ps_mirror *m, const Perseas__Gr
 	return m->link ? 0 : error->code;
 }
 
-/* The next fabric after one that did not work, where there is one. 0, or the code. */
+/* Tries the remaining fabrics after one failed with PERSEAS_ERDMA. Returns 0 or an error code. */
 static int attach_others(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                          const int *fds, bool wait, struct ps_error *error)
 {
@@ -396,12 +394,12 @@ int ps_attach_step(struct perseas *p, struct ps_mirror *m, const Perseas__Grant 
 	assert(!m->active);
 	rc = m->fabric->attach_step ? m->fabric->attach_step(m->link, m->attaching.until, error)
 	                            : 1;
-	/* A step does not wait: what it took was this host's own work, not the mirror's silence. */
+	/* A step does not wait: its time was this host's work, not the mirror's silence. */
 	m->attaching.until += ps_now(p) - start;
 	if (rc >= 0)
 		return rc;
 	ps_link_end(p, m);
-	/* Descriptors come with memory that is shared, which has no other way. */
+	/* Only shared memory has descriptors, and it has no other fabric. */
 	return attach_others(p, m, grant, NULL, false, error);
 }
 

@@ -1,7 +1,7 @@
 /*
- * rpc.h - control requests to one mirror or to several at the same time, and the data path that a
- * grant describes. The keeper and an open call it with admin, and without p->lock. A request sleeps
- * until its answer is there, or until the time that the caller names.
+ * rpc.h - sends control requests to one mirror or to several at the same time, and attaches the
+ * data path that a grant describes. Callers hold admin and not p->lock. A request sleeps until its
+ * answer has come, or until the time that the caller names.
  */
 #ifndef PERSEAS_CLIENT_RPC_H
 #define PERSEAS_CLIENT_RPC_H
@@ -80,22 +80,23 @@ void ps_claim_request(struct perseas *p, struct ps_mirror *m, Perseas__ClaimRequ
 /* Returns true if a claim asks mirror `m` for keys to its memory, which RDMA needs. */
 bool ps_wants_rdma(const struct perseas *p, const struct ps_mirror *m);
 
-/* Connects the data path of a grant over the best fabric that works, and waits until it is up.
- * Returns 0 or a code. */
+/* Attaches the data path of a grant over the best fabric that works, and waits until it is up.
+ * Returns 0 or an error code. */
 int ps_mirror_attach(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                      const int *fds, struct ps_error *error);
 
-/* Begins the same without waiting, if the fabric can. Returns 0 with m->link set, or a code. */
+/* Begins to attach the data path of a grant, without waiting if the fabric can. Returns 0 with
+ * m->link set, or an error code. */
 int ps_attach_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                     const int *fds, struct ps_error *error);
 
-/* Moves on a data path that ps_attach_begin began. Returns 1 if it is up; 0 if it is not up yet,
- * and then m->link says what to wait for, and m->attaching until when; or a code, and the link is
- * gone. */
+/* Continues an attachment that ps_attach_begin began. Returns 1 if the data path is up, or 0 if it
+ * is not up yet: m->link says what to poll, and m->attaching.until when it times out. Returns an
+ * error code if it failed, and the link is gone. */
 int ps_attach_step(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                    struct ps_error *error);
 
-/* Gives an existing link the regions of a newer grant. Returns 0 or a code. */
+/* Gives the link the regions of a newer grant. Returns 0 or an error code. */
 int ps_mirror_regrant(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                       const int *fds, struct ps_error *error);
 

@@ -96,9 +96,9 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 	p->env->ops->disconnect(m->control);
 	m->control = NULL;
 	ps_lifeline_end(p, m);
-	ps_dues_drop(p, m, &over);
+	ps_pending_drop(p, m, &over);
 	ps_confirm_forget(p, m);
-	ps_telling_ended(p, m);
+	ps_roster_tell_forget(p, m);
 	ps_detour_drop(m);
 	abandon_session(p, m);
 }
@@ -149,7 +149,7 @@ static enum perseas_mirror_state judge_image(struct perseas *p, const struct ps_
 		*why = "it has another image now: the one that it had is lost";
 		return PERSEAS_MIRROR_LOST;
 	}
-	if (ps_past_image(p, m, claim)) {
+	if (ps_image_was_reverted(p, m, claim)) {
 		*why = "its memory went back in time: it was adopted by this owner, and is no more";
 		return PERSEAS_MIRROR_LOST;
 	}
@@ -296,7 +296,7 @@ static void choose_recovery(struct perseas *p, struct ps_mirror *m)
 	const char *reason, *why;
 
 	/* The transactions that a reverted owner has forgotten were acknowledged. */
-	if (ps_past_claimed(p, m, &at)) {
+	if (ps_reverted_by_claim(p, m, &at)) {
 		ps_renew_went_back(p, m, &at);
 		return;
 	}
@@ -421,7 +421,7 @@ static void leave_wrong_member(struct perseas *p, struct ps_mirror *m, struct ps
 	}
 	set_aside(p, m, PERSEAS_MIRROR_DOWN, error->text);
 	if (other && !other->control && !m->joins && !other->joins)
-		ps_elsewhere_swap(p, m, other);
+		ps_member_swap_addresses(p, m, other);
 }
 
 /* Returns true if the session may be able to move on at once. */
@@ -441,7 +441,7 @@ static bool step_asking(struct perseas *p, struct ps_mirror *m)
 	if (code == PERSEAS_EDENIED)
 		note_rights(p, m, true);
 	if ((!code || code == PERSEAS_ENOSTORE) &&
-	    ps_elsewhere_check(p, m, header, &other, &elsewhere))
+	    ps_member_check_address(p, m, header, &other, &elsewhere))
 		leave_wrong_member(p, m, other, header, &elsewhere);
 	else if (code)
 		handle_refusal(p, m, &error);

@@ -1,5 +1,6 @@
 /*
- * stat.c - what a handle tells of itself.
+ * stat.c - answers the public calls that report on a handle: counters, latencies, mirrors and
+ * segments. It changes nothing.
  */
 #include "../core/gather.h"
 #include "../core/mirror.h"
@@ -39,7 +40,7 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 	stat->mirrors = p->mirror_count;
 	stat->acks = p->acks;
 	stat->in_doubt = p->commit.in_doubt != 0;
-	/* What is worked out from it need not hold commits up. */
+	/* Percentiles are computed from a copy, without holding up commits. */
 	latency = p->commit.latency;
 	stat->open = 0;
 	for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
@@ -107,9 +108,9 @@ int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat
 	return 0;
 }
 
-/* What its parts that are published add to it is said of the segment. */
-static void fill(struct perseas *p, const struct ps_segment *segment,
-                 struct perseas_segment_info *info)
+/* Fills in a segment's description. Its size includes published parts that extend it. */
+static void fill_segment_info(struct perseas *p, const struct ps_segment *segment,
+                              struct perseas_segment_info *info)
 {
 	memset(info, 0, sizeof(*info));
 	snprintf(info->name, sizeof(info->name), "%s", segment->name);
@@ -139,7 +140,7 @@ int perseas_segment_at(perseas_t *p, unsigned index, struct perseas_segment_info
 	ps_admin_enter(p);
 	segment = segment_at(p, index);
 	if (segment)
-		fill(p, segment, info);
+		fill_segment_info(p, segment, info);
 	else
 		rc = ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has fewer than %u segments",
 		             p->store, index + 1);
@@ -158,7 +159,7 @@ int perseas_segment(perseas_t *p, const char *name, struct perseas_segment_info 
 	ps_admin_enter(p);
 	segment = ps_segment_find(p, name);
 	if (segment && !ps_whole_before(p, segment))
-		fill(p, segment, info);
+		fill_segment_info(p, segment, info);
 	else
 		rc = ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has no segment '%s'", p->store,
 		             name);

@@ -39,9 +39,10 @@ WRAPPED(bool, ps_quorum_touched, const struct perseas *p, uint32_t set);
 WRAPPED(bool, ps_quorum_anew_joint, const struct perseas *p, uint32_t set);
 WRAPPED(int, ps_rejoin_ask_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 WRAPPED(int, ps_rejoin_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
-WRAPPED(bool, ps_stuck, struct perseas *p);
+WRAPPED(bool, ps_quorum_is_stuck, struct perseas *p);
 WRAPPED(bool, ps_resync_would_count, struct perseas *p, const struct ps_mirror *m);
-WRAPPED(void, ps_roster_replace, struct perseas *p, struct ps_mirror *m, const uint8_t *image_id);
+WRAPPED(void, ps_roster_set_image_id, struct perseas *p, struct ps_mirror *m,
+        const uint8_t *image_id);
 
 static struct sim_owner *owner_of(const struct perseas *p)
 {
@@ -191,12 +192,12 @@ int __wrap_ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_er
 }
 
 /* No roster records the new id. */
-void __wrap_ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id)
+void __wrap_ps_roster_set_image_id(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id)
 {
 	if (is(p, SIM_MISTAKE_JOINT_ANEW))
 		memcpy(m->image_id, image_id, PS_ID_SIZE);
 	else
-		__real_ps_roster_replace(p, m, image_id);
+		__real_ps_roster_set_image_id(p, m, image_id);
 }
 
 /* --- copies --- */
@@ -213,9 +214,9 @@ int __wrap_ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pac
 
 /* --- renewals of an owner that lacks W --- */
 
-bool __wrap_ps_stuck(struct perseas *p)
+bool __wrap_ps_quorum_is_stuck(struct perseas *p)
 {
-	return !is(p, SIM_MISTAKE_UNRENEWED) && __real_ps_stuck(p);
+	return !is(p, SIM_MISTAKE_UNRENEWED) && __real_ps_quorum_is_stuck(p);
 }
 
 bool __wrap_ps_resync_would_count(struct perseas *p, const struct ps_mirror *m)

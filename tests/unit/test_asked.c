@@ -97,7 +97,7 @@ TEST_WITH(what_was_asked_before_counts_for_nothing, owner_setup_three, owner_tea
 
 	o->p->upkeep.pulse_at = 0;
 	o->p->admin = true;
-	ps_pulse(o->p, ps_now(o->p));
+	ps_heartbeat_step(o->p, ps_now(o->p));
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(o->p->mirrors[i].dues.count);
 	second = owner_rival(o);
@@ -121,8 +121,8 @@ static uint8_t hear_order(struct owner *o, unsigned mirror, uint8_t id, const ch
 	assert_int_equal(store_order(o->d->mirrors[mirror].stores, &request, &why), 0);
 	o->p->upkeep.pulse_at = 0;
 	ps_admin_enter(o->p);
-	ps_pulse(o->p, ps_now(o->p));
-	ps_pulse(o->p, ps_now(o->p));
+	ps_heartbeat_step(o->p, ps_now(o->p));
+	ps_heartbeat_step(o->p, ps_now(o->p));
 	ps_orders_obey(o->p);
 	ps_admin_leave(o->p);
 	assert_int_equal(o->p->upkeep.change.stage, PS_CHANGE_NONE);

@@ -43,7 +43,7 @@ struct unit_fixture unit_fixture = { setup, teardown };
 static void pass(struct owner *o, uint64_t ns)
 {
 	o->d->now += ns;
-	ps_dues_take(o->p, o->d->now);
+	ps_pending_take_all(o->p, o->d->now);
 }
 
 /* The mirrors that answered count, and one that hangs leaves the others' answers as they are. */
@@ -60,9 +60,9 @@ TEST(test_answers_are_counted_as_they_come, struct owner *o)
 	pass(o, 200 * MS);
 	assert_int_equal(q.granted, 3);
 	assert_int_equal(q.due, 4);
-	assert_false(ps_question_over(o->p, &q));
+	assert_false(ps_question_is_over(o->p, &q));
 	pass(o, 4000 * MS);
-	assert_true(ps_question_over(o->p, &q));
+	assert_true(ps_question_is_over(o->p, &q));
 	assert_int_equal(q.granted, 3);
 	assert_int_equal(q.error.code, PERSEAS_EUNREACHABLE);
 	assert_int_equal(o->p->mirrors[2].dues.count, 0);
@@ -99,7 +99,7 @@ TEST(test_the_answers_of_a_session_end_with_it, struct owner *o)
 	assert_int_equal(o->p->mirrors[1].dues.count, 0);
 	pass(o, 60 * MS);
 	assert_int_equal(q.granted, 5);
-	assert_true(ps_question_over(o->p, &q));
+	assert_true(ps_question_is_over(o->p, &q));
 	ps_question_forget(&q);
 }
 
@@ -127,11 +127,11 @@ static const struct perseas_roster_change without = { PERSEAS_ROSTER_REMOVE, "si
 static void fill(struct owner *o, uint32_t set)
 {
 	o->p->admin = true;
-	ps_dues_take(o->p, o->d->now);
+	ps_pending_take_all(o->p, o->d->now);
 	for (unsigned i = 0; i < PS_DUE_MAX; i++)
 		ps_question_confirm(o->p, &behind[i], set);
-	assert_true(ps_dues_full(o->p, 7));
-	assert_false(ps_dues_full(o->p, 1));
+	assert_true(ps_pending_is_full(o->p, 7));
+	assert_false(ps_pending_is_full(o->p, 1));
 	o->p->admin = false;
 }
 

@@ -69,7 +69,7 @@ TEST(test_an_order_ends_no_session_that_is_waited_for, struct owner *o)
 	order_cancel(o, "sim://4");
 	p->upkeep.pulse_at = 0;
 	p->admin = true;
-	ps_pulse(p, o->d->now);
+	ps_heartbeat_step(p, o->d->now);
 	p->admin = false;
 	assert_true(p->mirrors[3].dues.count > 0);
 	assert_int_equal(perseas_map(p, "other", 1000, &addr), 0);
@@ -87,7 +87,7 @@ static void hear(struct owner *o)
 
 	p->upkeep.pulse_at = 0;
 	p->admin = true;
-	ps_pulse(p, o->d->now);
+	ps_heartbeat_step(p, o->d->now);
 	p->admin = false;
 	direct_keep(o->d, p);
 	direct_keep(o->d, p);

@@ -372,7 +372,7 @@ TEST(test_an_edited_next_roster_is_newer)
 	ps_roster_stamp(p);
 	ps_roster_mark(p);
 	version = p->next_roster->version;
-	ps_roster_replace(p, &p->mirrors[1], id);
+	ps_roster_set_image_id(p, &p->mirrors[1], id);
 	assert_true(ps_id_equal(p->next_roster->members[1]->image_id, id));
 	assert_true(p->next_roster->version > version);
 	assert_true(p->next_roster->version > p->roster->version);

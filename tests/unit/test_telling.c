@@ -88,7 +88,7 @@ static void pass(struct owner *o, uint64_t ns)
 {
 	o->d->now += ns;
 	o->p->admin = true;
-	ps_pulse(o->p, o->d->now);
+	ps_heartbeat_step(o->p, o->d->now);
 	o->p->admin = false;
 }
 
@@ -97,7 +97,7 @@ static uint32_t tell(struct perseas *p, uint32_t set)
 	uint32_t took;
 
 	p->admin = true;
-	took = ps_tell(p, set);
+	took = ps_roster_tell(p, set);
 	p->admin = false;
 	return took;
 }

@@ -261,9 +261,10 @@ TEST(a_daemon_with_a_session_is_no_other_mirror)
 
 	direct_crash(o->d, 2);
 	direct_keep(o->d, o->p);
-	assert_int_equal(ps_elsewhere_check(o->p, m, NULL, &other, &error), 0);
+	assert_int_equal(ps_member_check_address(o->p, m, NULL, &other, &error), 0);
 	memcpy(m->daemon, o->p->mirrors[1].daemon, PS_ID_SIZE);
-	assert_int_equal(ps_elsewhere_check(o->p, m, NULL, &other, &error), PERSEAS_EUNREACHABLE);
+	assert_int_equal(ps_member_check_address(o->p, m, NULL, &other, &error),
+	                 PERSEAS_EUNREACHABLE);
 	assert_ptr_equal(other, &o->p->mirrors[1]);
 	assert_non_null(strstr(error.text, "sim://2 is the same mirror as sim://1"));
 	memset(m->daemon, 0, PS_ID_SIZE);
