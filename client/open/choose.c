@@ -1,6 +1,7 @@
 /*
- * choose.c - the choice of the state (I6), among the images that are claimed; and a change of the
- * roster that was left is taken back here, where that is asked for.
+ * choose.c - chooses the state to adopt among the claimed images (I6). With PERSEAS_CANCEL it also
+ * takes back a change of the roster that a previous owner left unsettled. It must never choose
+ * among fewer than R images, unless the operator accepted that very state.
  */
 #include "choose.h"
 
@@ -30,9 +31,10 @@ static uint32_t examine_claimed(struct perseas *p)
 }
 
 /*
- * Takes back what an owner of before began, and left: none of R of the new roster has the mark, so
- * W of it never had, and never will; and the old roster's R and T are claimed, as for any open of
- * it. The state is the old roster's from here on. *counted are those examined.
+ * Takes back the unsettled change of the roster, and updates *counted, the mirrors that count
+ * towards R. No mark of the change is on any of R mirrors of the new roster, so W of the new roster
+ * never had it and never will have. R and T of the old roster are claimed, as in any open. From
+ * here on the old roster alone determines the state.
  */
 static int cancel_change(struct perseas *p, uint32_t *counted)
 {

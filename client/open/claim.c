@@ -1,6 +1,6 @@
 /*
- * claim.c - claims on the mirrors (I5), and whether they still stand (I6). The one place of an open
- * that can fence an owner.
+ * claim.c - claims mirrors (I5), and checks that the claims still hold (I6). No other file of this
+ * room can fence an owner. It must never raise an epoch for an open that the probe has refused.
  */
 #include "claim.h"
 
@@ -25,8 +25,8 @@ static void draw_owner(struct perseas *p)
 		memcpy(p->owner, ps_salvage_mark, sizeof(ps_salvage_mark));
 }
 
-/* Reports a granted claim. Returns false if the session broke before the data path was up, so that
- * another claimed the mirror, or it was restarted. */
+/* Reports a granted claim. Returns false if the session broke before the data path was up: another
+ * owner may have claimed the mirror, or the mirror may have been restarted. */
 static bool report_granted(struct perseas *p, const struct ps_mirror *m,
                            const Perseas__ClaimReply *claim)
 {
@@ -43,7 +43,8 @@ static bool report_granted(struct perseas *p, const struct ps_mirror *m,
 	return true;
 }
 
-/* Reports a claim that was not granted. Returns what this means for the attempt. */
+/* Reports a claim that failed. Returns 0 if the attempt goes on without the mirror, PS_AGAIN, or an
+ * error code. */
 static int report_refused(struct perseas *p, const struct ps_mirror *m)
 {
 	const int code = m->found.code;
@@ -56,8 +57,8 @@ static int report_refused(struct perseas *p, const struct ps_mirror *m)
 	return code == PERSEAS_EFENCED ? PS_AGAIN : 0;
 }
 
-/* Takes the store's key from an image that was claimed. While a store is being raised, only images
- * on which the change is recorded have it. */
+/* Takes the store's key from a claimed image. While a store is being raised to level 1, only images
+ * on which the change is recorded have the key. */
 static int find_key(struct perseas *p)
 {
 	if (ps_level_of(p->roster, p->next_roster) == 0 || p->salvage ||
@@ -79,7 +80,7 @@ static int find_key(struct perseas *p)
 	               p->store);
 }
 
-/* The mirrors that have the store; the report says of the others why they are not claimed. */
+/* Returns the mirrors that have the store. Reports for each other mirror why it is not claimed. */
 static uint32_t find_claimable(struct perseas *p)
 {
 	uint32_t set = 0;
@@ -120,12 +121,12 @@ int ps_claim_store(struct perseas *p)
 			rc = refused;
 	}
 	ps_round_free(&round);
-	/* A claim may have shown a newer roster than the probe. */
+	/* A claim may show a newer roster than the probe. */
 	if (!rc)
 		rc = ps_probe_roster(p);
 	if (!rc)
 		rc = find_key(p);
-	/* Two that claim at the same time can each be left with less than R. */
+	/* Two owners that claim at the same time can both end up with fewer than R claims. */
 	return !rc && broke && !ps_quorum_claims(p, ps_claimed(p)) ? PS_AGAIN : rc;
 }
 
@@ -140,14 +141,16 @@ int ps_confirm_claims(struct perseas *p)
 	return broken ? PS_AGAIN : 0;
 }
 
-/* Is it the image that was examined, or that this owner has made anew since? */
+/* Returns true if the header is of the image that this attempt examined, or that this owner made
+ * anew since then. */
 static bool is_examined(const struct ps_mirror *m, const Perseas__Header *header)
 {
 	return (m->found.header && ps_id_equal(header->image_id, m->found.header->image_id.data)) ||
 	       ps_id_equal(header->image_id, m->image_id);
 }
 
-/* Connects anew. Does the mirror still show that image? Its address may lead elsewhere by now. */
+/* Connects again. Returns true if the mirror still shows the examined image; its address may lead
+ * to another daemon now. */
 static bool shows_examined(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
@@ -179,7 +182,7 @@ bool ps_claim_is_unbroken(struct perseas *p, struct ps_mirror *m)
 	}
 	ps_claim_request(p, m, &claim, &request);
 	claim.quiesced = true;
-	/* Its memory is of no use until the keeper takes it up. */
+	/* No data path is needed: the keeper connects one later. */
 	claim.shared = claim.rdma = false;
 	if (ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, &error)) {
 		ps_report(p, "%s", error.text);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PEEK = 1024 }; /* bytes that one look at a log reads: most records are less */
+enum { PEEK_BYTES = 1024 }; /* bytes of a first read: most records are smaller */
 
 static int grow_buffer(struct ps_logged_record *step, size_t need)
 {
@@ -32,7 +32,8 @@ struct reading {
 	struct ps_logged_record *step;
 };
 
-/* Of a record that is new, as much as a look brings; of one whose head is there, the rest. */
+/* Provides bytes of the log to ps_log_back. Reads PEEK_BYTES of a new record at once, and later
+ * only the rest. */
 static int view_log(void *source, uint64_t position, uint64_t length, const void **bytes)
 {
 	const struct reading *reading = source;
@@ -41,7 +42,7 @@ static int view_log(void *source, uint64_t position, uint64_t length, const void
 	const uint64_t at = position % p->log_size, rest = p->log_size - at;
 
 	if (step->read_length == 0)
-		length = rest < PEEK ? rest : PEEK;
+		length = rest < PEEK_BYTES ? rest : PEEK_BYTES;
 	if (grow_buffer(step, length))
 		return 1;
 	*bytes = step->bytes;

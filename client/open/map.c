@@ -222,6 +222,7 @@ static int map_exclusive(struct perseas *p, const char *name, uint64_t size,
 	struct ps_segment *segment = ps_segment_find(p, name);
 	int rc;
 
+	ps_assert_admin(p);
 	rc = check_map(p, name, segment, size, placement);
 	if (rc)
 		return rc;
@@ -396,6 +397,7 @@ static int set_published(struct perseas *p, const uint32_t *ids, unsigned count,
 {
 	int rc = 0;
 
+	ps_assert_admin(p);
 	p->upkeep.births++;
 	for (unsigned i = 0; i < count; i++) {
 		struct ps_segment *segment = ps_segment_by_id(p, ids[i]);

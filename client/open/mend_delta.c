@@ -7,18 +7,22 @@
  */
 #include "mend_delta.h"
 
+#include "../keeper/claims.h"
 #include "../keeper/copy.h"
+#include "../core/quorum.h"
 #include "../core/mirror.h"
 #include "../keeper/rejoin.h"
 #include "../../proto/control/segment_table.h"
 #include "logged_record.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS_MAX = 4096 }; /* records that are followed, on both sides together */
+enum { STEPS_MAX = 4096 }; /* records read from both logs together, at most */
 
-/* Adds a record's ranges to what must be copied. 0, or 1: it cannot be done by a delta. */
+/* Adds the ranges of a record to `changed`. Returns 0, or 1 if a delta cannot describe the
+ * record. */
 static int collect_ranges(struct perseas *p, const struct ps_logged_record *step,
                           struct ps_cover *changed)
 {
@@ -42,7 +46,7 @@ static int collect_ranges(struct perseas *p, const struct ps_logged_record *step
 	return 0;
 }
 
-/* The log's own bytes of a record, as a span of the log region. */
+/* Adds the bytes of the log that the record occupies to `log`. Returns 0, or 1 without memory. */
 static int collect_log(const struct perseas *p, const struct ps_logged_record *step,
                        struct ps_cover *log)
 {
@@ -56,8 +60,9 @@ static int collect_log(const struct perseas *p, const struct ps_logged_record *s
 }
 
 /*
- * What the transactions of the side that is wrong, or its unfinished one, may have overwritten of
- * the past, with bytes that users stored. The slot that it gets reaches further back than its own.
+ * Adds the part of the log that mirror `m` may have overwritten by records after the common
+ * history, although the slot that it is about to get still reaches back to it. Otherwise
+ * application data in that part could pass for old records. Returns 0, or 1 without memory.
  */
 static int collect_overwritten(const struct perseas *p, const struct ps_mirror *m,
                                struct ps_cover *log)
@@ -82,20 +87,22 @@ static int collect_overwritten(const struct perseas *p, const struct ps_mirror *
 	return 0;
 }
 
-/* Where a side stands: at the transaction before which it has not gone back yet. */
+/* Returns the seq of the record that was read last, or 0 at the beginning of history. */
 static uint64_t record_seq(const struct ps_logged_record *step)
 {
 	return step->record ? step->record->seq : 0;
 }
 
-/* Reads the next record; none, where history begins. */
+/* Reads the next older record into step->record, or sets it to NULL at the beginning of history.
+ * Returns as ps_logged_record_read. */
 static int read_older(struct perseas *p, struct ps_mirror *m, struct ps_logged_record *step)
 {
 	step->record = NULL;
 	return step->back.seq ? ps_logged_record_read(p, m, step) : 0;
 }
 
-/* Goes back by one record on one side. */
+/* Adds the current record to `changed` and, unless log is NULL, to `log`, and reads the next older
+ * one. */
 static int step_back(struct perseas *p, struct ps_mirror *m, struct ps_logged_record *step,
                      struct ps_cover *changed, struct ps_cover *log)
 {
@@ -107,8 +114,9 @@ static int step_back(struct perseas *p, struct ps_mirror *m, struct ps_logged_re
 }
 
 /*
- * Follows both logs back to where the histories part. `changed` gets the ranges of either side
- * since, `log` the records of the side that is right.
+ * Reads both logs back to the newest common transaction. `changed` gets the ranges of both sides
+ * since then, `log` the records of the source since then. right: in the log of the source; wrong:
+ * in that of mirror `m`. Returns 0, 1 or -1 as ps_mend_delta.
  */
 static int find_divergence(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
                            struct ps_logged_record *right, struct ps_logged_record *wrong,
@@ -171,6 +179,8 @@ int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m
 	uint64_t whole = 0;
 	int rc = 1;
 
+	/* I8: W mirrors hold the chosen state before this image is changed. */
+	assert(!p->open && ps_quorum_adopted(p, ps_noted(p).good));
 	for (unsigned i = 0; i < p->segment_count; i++)
 		whole += p->segments[i].size;
 	if (has_same_regions(from->found.header, m->found.header))

@@ -14,22 +14,25 @@
 #include "../core/mirror.h"
 #include "logged_record.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	MISSED_MAX = 64,    /* transactions: what many threads have under way at once */
-	ENTRIES_MAX = 4096, /* in all of their records */
+	/* transactions that are sent at most: about as many as concurrent threads leave in
+	 * flight */
+	MISSED_MAX = 64,
+	ENTRIES_MAX = 4096, /* ranges in all records of these transactions, at most */
 };
 
 /* The transactions that a mirror missed, the newest first. */
 struct missed {
 	struct ps_logged_record steps[MISSED_MAX];
 	unsigned count;
-	unsigned range_count; /* of all of them */
+	unsigned range_count; /* ranges in the records of all steps */
 };
 
-/* Takes note of what a record names. 0, or 1: it is none that can be sent again. */
+/* Counts a record. Returns 0, or 1 if its transaction cannot be sent again. */
 static int note_record(struct perseas *p, struct missed *missed, const struct ps_record *record)
 {
 	const struct ps_range *range;
@@ -49,8 +52,10 @@ static int note_record(struct perseas *p, struct missed *missed, const struct ps
 }
 
 /*
- * Follows the log back to where the mirror stands. An epoch has one owner: where all that is
- * missing is of the epoch that the mirror stands at, their histories are the same up to there.
+ * Reads the log of `from` back to the state of mirror `m`. Returns 0; 1 if that is not possible or
+ * the states are of different histories; or -1 if the link broke. An epoch has one owner, so if all
+ * missed records have the epoch of the mirror's state, both images have the same history up to that
+ * state.
  */
 static int read_missed(struct perseas *p, struct ps_mirror *from, const struct ps_mirror *m,
                        struct missed *missed)
@@ -73,7 +78,8 @@ static int read_missed(struct perseas *p, struct ps_mirror *from, const struct p
 		if (oldest->epoch != at->epoch || note_record(p, missed, oldest))
 			return 1;
 	} while (back.seq > at->seq);
-	/* Where a claim of the mirror would look for it, to roll it back. */
+	/* A claim of the mirror must find the oldest record where it looks for an unfinished
+	 * transaction, to roll it back. */
 	return oldest->previous == at->last &&
 	                       ps_place(at->next, oldest->length, p->log_size) == oldest->position
 	               ? 0
@@ -94,7 +100,7 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Sends a record with its terminator. */
+/* Sends a record and the terminator behind it. Returns 0, or -1 if the link broke. */
 static int send_record(struct perseas *p, struct ps_mirror *m, const struct ps_record *record)
 {
 	const uint64_t at = PS_RING_OFFSET + record->position % p->log_size;
@@ -116,7 +122,8 @@ static int send_record(struct perseas *p, struct ps_mirror *m, const struct ps_r
 	return 0;
 }
 
-/* Sends what missed->steps[i] wrote to a range. */
+/* Sends the data that transaction missed->steps[i] wrote to this range. Returns 0, or -1 if a link
+ * broke. */
 static int send_range(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
                       const struct missed *missed, unsigned i, const struct ps_range *range)
 {
@@ -179,6 +186,7 @@ int ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_mirror 
 	struct missed *missed;
 	int rc;
 
+	assert(!p->open);
 	if (m->found.at.seq >= p->commit.seq || p->commit.seq - m->found.at.seq > MISSED_MAX)
 		return 1;
 	missed = calloc(1, sizeof(*missed));

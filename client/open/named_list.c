@@ -1,5 +1,6 @@
 /*
- * named_list.c - see named_list.h.
+ * named_list.c - see named_list.h. An open and a create call it. It must never replace the mirrors
+ * of an owner that has claimed some.
  */
 #include "named_list.h"
 
@@ -28,7 +29,8 @@ void ps_mirrors_forget_from(struct perseas *p, unsigned first)
 	}
 }
 
-/* Returns true if the mirrors that no roster added are these, in this order. */
+/* Returns true if the mirrors of the handle that no roster added are exactly these, in this
+ * order. */
 static bool is_same_list(const struct perseas *p, const struct ps_address *addresses,
                          unsigned count)
 {
@@ -46,7 +48,8 @@ static int replace_list(struct perseas *p, const struct ps_address *addresses, u
 {
 	if (is_same_list(p, addresses, count))
 		return 0;
-	/* What this owner wrote to mirrors that it claimed must not be forgotten. */
+	/* Forgetting claimed mirrors would lose track of the images that this owner has written
+	 * to. */
 	if (p->epoch)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,
 		                    "the mirrors of %.300s are others than before: open the store "

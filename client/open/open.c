@@ -25,6 +25,7 @@
 #include "../../proto/base/text.h"
 #include "../core/cancel.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,7 @@ static int attempt_create(struct perseas *p)
 /* Sets the initial state of every mirror of a handle that is about to be open. */
 static void set_mirror_states(struct perseas *p, const struct ps_standing *chosen)
 {
+	assert(!p->open && p->opening.step == PS_ATTEMPT_OPEN);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 		bool good = p->salvage ? m->found.claimed && ps_stands_at(m, chosen)

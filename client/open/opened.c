@@ -50,7 +50,7 @@ int ps_opened_publish(perseas_t *p, bool (*stop)(void))
 	rc = perseas_publish(p);
 	if (rc == PERSEAS_EINDOUBT)
 		rc = perseas_flush(p);
-	/* Nothing is outstanding once the links are exclusive. */
+	/* No record is in flight once this thread has exclusive use of the links. */
 	ps_exclusive_enter(p);
 	ps_exclusive_leave(p);
 	return rc;

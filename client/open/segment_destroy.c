@@ -20,7 +20,8 @@
 
 #include <assert.h>
 
-/* Do W mirrors hold what destroyed them? Admin. */
+/* Returns true if W mirrors hold the record that destroyed the segments in p->graves. Needs
+ * admin. */
 static bool is_destroy_durable(struct perseas *p)
 {
 	bool held;
@@ -46,7 +47,7 @@ int ps_destroyed_free(struct perseas *p)
 	return 0;
 }
 
-/* Tells every live mirror that the segments are gone with `seq`. */
+/* Tells every live mirror that the record `seq` will destroy these segments. */
 static void announce_destroy(struct perseas *p, uint32_t *ids, unsigned count, uint64_t seq)
 {
 	Perseas__DestroyRequest destroy = PERSEAS__DESTROY_REQUEST__INIT;
@@ -58,14 +59,14 @@ static void announce_destroy(struct perseas *p, uint32_t *ids, unsigned count, u
 	ps_map_tell_mirrors(p, &request);
 }
 
-/* From here on the segment is gone for this handle, whatever comes. */
+/* Removes a segment that the record `seq` destroys from the handle. This cannot be undone. */
 static void forget_destroyed(struct perseas *p, struct ps_segment *segment, uint64_t seq)
 {
 	assert(p->graves.count < PS_SEGMENTS_MAX && !segment->base);
 	p->graves.ids[p->graves.count++] = segment->id;
 	p->graves.seq = seq;
 	p->upkeep.births++;
-	/* What a standby kept of it, also for memory that is read first. */
+	/* A standby's copy of the segment is obsolete, even if it would only be read later. */
 	ps_warm_leave(p->warm, segment->id);
 	pthread_mutex_lock(&p->lock);
 	ps_segment_forget(p, segment);
@@ -89,7 +90,7 @@ static int check_segment(struct perseas *p, const char *name, struct ps_segment 
 	return 0;
 }
 
-/* May a segment end now? */
+/* Fails if the mirrors cannot take a record that destroys segments now. */
 static int check_mirrors(struct perseas *p)
 {
 	static const struct ps_outgoing none = { .span_count = 0 };
@@ -107,11 +108,14 @@ static int check_mirrors(struct perseas *p)
 	return 0;
 }
 
-/* They end. All that can fail came before: from the announcement on this seq is taken. */
+/* Destroys the segments, which must be unmapped. Every step that can fail comes before this call:
+ * once a mirror was told the seq, no other record may use it. */
 static int destroy_segments(struct perseas *p, uint32_t *ids, unsigned count, uint64_t *seq)
 {
-	/* An image that is half made would have to lose what was copied of it. Behind the refusals:
-	 * a copy may be what makes the next try succeed. */
+	ps_assert_admin(p);
+	/* Copies to mirrors begin again, because an incomplete image may have parts of these
+	 * segments. This comes after every check that may refuse the call: the next call may need
+	 * such a copy to complete. */
 	ps_resync_restart(p, "it begins again: a segment was destroyed");
 	*seq = p->commit.seq + 1;
 	for (unsigned i = 0; i < count; i++)
@@ -128,14 +132,15 @@ static int destroy_exclusive(struct perseas *p, const char *name, uint64_t *seq)
 
 	if (!rc)
 		rc = check_mirrors(p);
-	/* With its parts: by two transactions an owner could find some of them. */
+	/* One record destroys all parts: with several, a new owner could find only some of them. */
 	return rc ? rc : destroy_segments(p, ids, ps_whole_ids(p, segment, ids), seq);
 }
 
 /* --- segments that are mapped --- */
 
-/* Out of sight first, and that alone can fail: of set_range by the layout, and of transactions that
- * track what they change, which look at every segment under the lock. */
+/* Hides the segments, then unmaps them. Only hiding can fail. The layout hides them from set_range;
+ * ps_segment_hide hides them from transactions that track their changes, which read every segment
+ * under p->lock. */
 static int unmap_segments(struct perseas *p, const struct ps_death *death)
 {
 	struct ps_segment hidden[PS_SEGMENTS_MAX];
@@ -159,6 +164,7 @@ static int destroy_mapped(struct perseas *p, struct ps_death *death, uint64_t *s
 {
 	int rc = check_mirrors(p);
 
+	ps_assert_admin(p);
 	if (rc)
 		return rc;
 	death->choose(death, death->arg);
@@ -171,9 +177,8 @@ static int destroy_mapped(struct perseas *p, struct ps_death *death, uint64_t *s
 	return rc;
 }
 
-/* --- both --- */
-
-/* W mirrors hold it: they may have their memory back. Where that fails, the next claim does it. */
+/* Has mirrors free the memory of destroyed segments. If this fails, they free it when they are
+ * claimed next. */
 static void free_destroyed(struct perseas *p)
 {
 	ps_exclusive_enter(p);
@@ -189,7 +194,7 @@ void ps_map_give_back(struct perseas *p)
 	ps_admin_enter(p);
 	any = p->graves.count > 0 && is_destroy_durable(p);
 	ps_admin_leave(p);
-	/* Only then are commits held up, and is what is under way waited for. */
+	/* Stop commits (ps_exclusive_enter) only if there is something to free. */
 	if (any)
 		free_destroyed(p);
 }

@@ -41,11 +41,11 @@ struct growing {
 	uint64_t size;
 	struct ps_birth birth;
 	struct ps_placement placement;
-	int rc;       /* why it cannot */
-	uint64_t seq; /* it has that size already, by this transaction */
+	int rc;       /* why the segment cannot grow; 0: it can */
+	uint64_t seq; /* seq of the publish that already gave the segment this size; 0: none */
 };
 
-/* Is it one of the two segments of a heap's extent, whether or not the heap is open? */
+/* Returns true if the segment is one of the two of a heap's extent. The heap may be closed. */
 static bool is_heap_extent(struct perseas *p, const char *name)
 {
 	static const char *const parts[] = { ".heap.", ".meta." };
@@ -86,7 +86,8 @@ static int check_head(struct perseas *p, const char *name, struct ps_segment *he
 	return 0;
 }
 
-/* 0 and *more: so many bytes are to come, 0: none. */
+/* Sets *more to the number of bytes that the segment must grow by, or to 0 if it already has the
+ * size. */
 static int check_size(struct perseas *p, const struct ps_segment *head, uint64_t size,
                       uint64_t *more)
 {
@@ -103,7 +104,8 @@ static int check_size(struct perseas *p, const struct ps_segment *head, uint64_t
 	return 0;
 }
 
-/* The name of the next part, which no segment has. What points to segments may point elsewhere
+/* Writes the name of the next part into `part`, after dropping a last part that was never
+ * published. Fails if another segment has that name. Pointers to struct ps_segment may be invalid
  * afterwards. */
 static int name_part(struct perseas *p, const struct growing *growing, char *part)
 {
@@ -132,7 +134,7 @@ static int name_part(struct perseas *p, const struct growing *growing, char *par
 	return 0;
 }
 
-/* When did the segment, or the last of its parts, come to be? */
+/* Returns the seq that published the newest published part of the segment. */
 static uint64_t last_published_seq(struct perseas *p, const struct ps_segment *head)
 {
 	uint64_t born = 0;
@@ -168,14 +170,14 @@ static bool is_wanted(void *arg)
 	return !growing->rc && more;
 }
 
-/* Its bytes are zeros as they are. */
+/* New memory is all zeros already. */
 static void leave_zeros(const struct ps_birth *birth, void *arg)
 {
 	(void)birth;
 	(void)arg;
 }
 
-/* A segment whose memory outlives the handle keeps all of it. */
+/* If the segment's memory outlives the handle, so does that of the new part. */
 static void inherit_retained(const struct ps_birth *birth, void *arg)
 {
 	const struct growing *growing = arg;

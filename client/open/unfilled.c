@@ -1,8 +1,8 @@
 /*
- * unfilled.c - see unfilled.h. A paused filler may wake up at any moment. So every image is claimed
- * first, and only images that stand before the first transaction under these claims are deleted,
- * over the sessions that hold them: no filler can commit any more. It must never delete an image
- * while a member of the roster has not answered: that member may have the transaction.
+ * unfilled.c - see unfilled.h. A filler that is paused may wake up at any moment. So every image is
+ * claimed first, and an image is deleted only if it has no transaction under these claims, over the
+ * session that holds its claim: then no filler can commit. It must never delete an image while a
+ * member of the roster has not answered, because that member may have the first transaction.
  */
 #include "unfilled.h"
 
@@ -18,8 +18,8 @@
 
 #include <string.h>
 
-/* Returns true if a mirror has an image of an unfinished store, or of the making `own`, which has
- * no mark at level 0. */
+/* Returns true if a mirror has an image of an unfinished store, or of the making with the id `own`,
+ * which has no mark at level 0. own may be NULL. */
 static bool has_making(const struct perseas *p, const uint8_t *own)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -51,8 +51,8 @@ static const struct ps_mirror *find_mirror(const struct perseas *p, const Persea
 	return NULL;
 }
 
-/* Fails unless each member shows its image, or answers that it has none, or another one: a daemon
- * has one image of a name. */
+/* Fails unless each member shows its image, or answers that it has no image or another one. A
+ * daemon has at most one image of a name. */
 static int check_members(struct perseas *p)
 {
 	for (size_t k = 0; k < p->roster->n_members; k++) {
@@ -70,9 +70,10 @@ static int check_members(struct perseas *p)
 }
 
 /*
- * Returns true if the image does not show the transaction that fills the store: it stands before
- * that, or a copy to it did not end. A copy that changes an image in place begins only while W
- * other mirrors hold what was acknowledged (I8), so that one of these shows it.
+ * Returns true if the image does not have the transaction that fills the store: it is before the
+ * first transaction, or is an incomplete copy. An incomplete copy that overwrites an older image
+ * was begun only while W other mirrors held what was acknowledged (I8), so one of these mirrors
+ * shows the transaction.
  */
 static bool is_before_first(const struct ps_found *f)
 {
@@ -82,7 +83,7 @@ static bool is_before_first(const struct ps_found *f)
 	       f->at.seq == 0;
 }
 
-/* Fails if any image, listed or not, has the transaction that fills the store. */
+/* Fails if any image, listed in a roster or not, may have the transaction that fills the store. */
 static int check_before(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -98,7 +99,8 @@ static int check_before(struct perseas *p)
 	return 0;
 }
 
-/* own: the id of the store that the caller itself made, which has no mark at level 0; or NULL. */
+/* Fails unless the store is unfinished and no image has its first transaction. own: the id of the
+ * store that the caller itself created, which has no mark at level 0; or NULL. */
 static int check_unfilled(struct perseas *p, const uint8_t *own)
 {
 	if ((!p->roster->filling && !own) || p->next_roster)
@@ -132,7 +134,8 @@ static int delete_at(struct perseas *p, struct ps_mirror *m)
 	body.store = p->store;
 	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
 	body.image_id = m->found.header->image_id;
-	/* A mirror of version 8 deletes no image under a live owner; it does not know more. */
+	/* A mirror of version 8 refuses to delete an image with a live owner, and cannot tell that
+	 * the caller is this owner. */
 	body.claimed = ps_mirror_speaks(p, m, 9);
 	rc = ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, &error);
 	perseas__reply__free_unpacked(reply, NULL);
@@ -155,7 +158,8 @@ static int remove_settled(struct perseas *p, const uint8_t *own)
 {
 	int rc = ps_probe_judge(p);
 
-	/* A removal that ended in between leaves fewer than R images: every member must answer. */
+	/* PERSEAS_EQUORUM: an earlier removal may have deleted some images. Then every member must
+	 * answer. */
 	if (!rc || rc == PERSEAS_EQUORUM)
 		rc = check_unfilled(p, own);
 	if (!rc)
@@ -164,7 +168,7 @@ static int remove_settled(struct perseas *p, const uint8_t *own)
 		rc = ps_claim_store(p);
 	if (!rc)
 		rc = check_claimed(p);
-	/* The claims may have shown more than the probe. */
+	/* The claims may have shown newer images than the probe. */
 	if (!rc)
 		rc = check_unfilled(p, own);
 	if (!rc)
@@ -172,7 +176,7 @@ static int remove_settled(struct perseas *p, const uint8_t *own)
 	return rc ? rc : delete_claimed(p);
 }
 
-/* Nothing of the store is left if every mirror says so. */
+/* Fails unless every mirror answers that it has no store of this name. */
 static int check_gone(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)

@@ -1,6 +1,6 @@
 /*
- * unmap.c - perseas_unmap: a segment and its parts leave this process, and stay in the store. It
- * must never unmap memory that a transaction can still find.
+ * unmap.c - perseas_unmap and perseas_retain. An unmapped segment, with its parts, leaves this
+ * process and stays in the store. It must never unmap memory that a transaction can still find.
  */
 #include "map.h"
 
@@ -44,7 +44,8 @@ static bool is_any_in_use(struct perseas *p, const uint32_t *ids, unsigned count
 	return used;
 }
 
-/* Out of sight first, as where segments are destroyed: this alone can fail. */
+/* Hides the segments from transactions before they are unmapped. Returns 0, or PERSEAS_ENOMEM,
+ * which changes nothing. */
 static int hide_mapped(struct perseas *p, const uint32_t *ids, unsigned count,
                        struct ps_segment *hidden)
 {
