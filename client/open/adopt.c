@@ -38,7 +38,7 @@ static int mark_good(struct perseas *p, struct ps_mirror *m, const char *how)
  * without the mirror if W others hold the state (check_broken). */
 static int mark_broken(struct perseas *p, struct ps_mirror *m, const char *why)
 {
-	ps_report(p, "%s: it broke while it was mended: %s", m->address.text, why);
+	ps_report(p, "%s: its session broke while it was mended: %s", m->address.text, why);
 	m->found.broke = true;
 	return PS_AGAIN;
 }
@@ -182,7 +182,7 @@ static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 		return leave_behind(p, m, &error);
 	m->found.claimed = true;
 	if (copy_image(p, from, m))
-		return mark_broken(p, m, "the copy did not come to its end");
+		return mark_broken(p, m, "the copy was not completed");
 	if (ps_rejoin_finish(p, m, &error))
 		return leave_behind(p, m, &error);
 	p->commit.stat.mended_whole++;

@@ -168,7 +168,7 @@ int ps_create_clear(struct perseas *p)
 		rc = ps_making_withdraw(p, header->store_id.data, header->roster, &decided);
 		if (rc)
 			return rc;
-		ps_report(p, "%s: a making of store '%s' that was not finished is %s",
+		ps_report(p, "%s: an unfinished creation of store '%s' is %s",
 		          p->mirrors[i].address.text, p->store,
 		          decided ? "completed" : "withdrawn");
 		if (decided)
@@ -208,7 +208,7 @@ static int create_all(struct perseas *p, const struct create_requests *making)
 		if (rc != PERSEAS_EEXIST)
 			return ps_fail(p, rc, "creating needs every mirror of the list: %s",
 			               error.text);
-		ps_report(p, "%s; it is created at the same time elsewhere", error.text);
+		ps_report(p, "%s; another process creates it at the same time", error.text);
 		return PS_AGAIN;
 	}
 	return 0;
@@ -221,7 +221,7 @@ static int withdraw_undecided(struct perseas *p, const struct create_requests *m
 {
 	bool decided;
 
-	ps_report(p, "%s; so the making of store '%s' is withdrawn", error->text, p->store);
+	ps_report(p, "%s; so the creation of store '%s' is withdrawn", error->text, p->store);
 	if (ps_making_withdraw(p, p->store_id, &making->roster, &decided))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "whether store '%s' was made is not known: %s; create it again, or "
@@ -243,7 +243,7 @@ static int settle_all(struct perseas *p, const struct create_requests *making)
 		}
 		if (!yes)
 			return withdraw_undecided(p, making, &error);
-		ps_report(p, "%s; the next open settles it there", error.text);
+		ps_report(p, "%s; the next open settles the store there", error.text);
 		break;
 	}
 	/* With W mirrors settled, the store survives the failures that it must survive. With fewer,

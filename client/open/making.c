@@ -87,7 +87,7 @@ static void exclude_creating(struct perseas *p)
 
 		if (has_making(p, m) && m->found.header->state == PERSEAS__STATE__STATE_CREATING)
 			m->found.code = ps_error_set(&m->found.error, PERSEAS_EUNREACHABLE,
-			                             "%s: the making of store '%s' is not "
+			                             "%s: the creation of store '%s' is not "
 			                             "settled there yet",
 			                             m->address.text, p->store);
 	}
@@ -272,7 +272,6 @@ int ps_making_withdraw(struct perseas *p, const uint8_t *store_id, const Perseas
 		complete_at_others(p, store_id, roster, at);
 	if (!rc || *decided)
 		return 0;
-	return ps_fail(p, rc,
-	               "a making of store '%s' was not finished, and cannot be withdrawn: %s",
+	return ps_fail(p, rc, "an unfinished creation of store '%s' cannot be withdrawn: %s",
 	               p->store, error.text);
 }

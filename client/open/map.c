@@ -265,7 +265,7 @@ static int check_arguments(struct perseas *p, const char *segment, size_t size,
 	    placement->address > UINT64_MAX - PS_SEGMENT_MAX - PS_PAGE)
 		return ps_fail(
 			p, PERSEAS_EINVAL,
-			"address 0x%llx is not a multiple of %d, or too near to the last one",
+			"address 0x%llx is not a multiple of %d, or leaves no room for a segment",
 			(unsigned long long)placement->address, PS_PAGE);
 	return ps_map_check_ready(p);
 }
@@ -553,8 +553,8 @@ static int check_new(struct perseas *p, const struct ps_birth *birth)
 	for (unsigned i = 0; i < birth->count; i++)
 		if (ps_segment_find(p, birth->segments[i].name))
 			return ps_fail(p, PERSEAS_EEXIST,
-			               "store '%s' has a segment '%s' already, which is to be made",
-			               p->store, birth->segments[i].name);
+			               "segment '%s' cannot be created: store '%s' already has one",
+			               birth->segments[i].name, p->store);
 	return 0;
 }
 

@@ -52,8 +52,7 @@ static int replace_list(struct perseas *p, const struct ps_address *addresses, u
 	 * to. */
 	if (p->epoch)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,
-		                    "the mirrors of %.300s are others than before: open the store "
-		                    "again",
+		                    "%.300s names other mirrors than before: open the store again",
 		                    p->opening.named.list);
 	ps_mirrors_forget_from(p, 0);
 	if (ps_handle_name_mirrors(p, p->opening.named.list, addresses, count, error))

@@ -113,8 +113,8 @@ static void set_mirror_states(struct perseas *p, const struct ps_standing *chose
 			                       : "the store's roster does not list it");
 		else if (m->found.broke)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
-			               "it broke while it was mended for the open; it waits to be "
-			               "copied whole");
+			               "its session broke while it was mended for the open; it "
+			               "waits for a whole copy");
 		else if (m->found.claimed)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
 			               "it was not mended when the store was opened");

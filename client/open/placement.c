@@ -39,7 +39,7 @@ static int check_mapped(const struct perseas *p, const struct ps_segment *segmen
 		               segment->name, (number)base, (number)placement->address);
 	return ps_fail(p, PERSEAS_EADDRESS,
 	               "segment '%s' is recorded at 0x%llx, and perseas_map_at mapped it at "
-	               "0x%llx, where pointers in it are not good as they are: perseas_map_at "
+	               "0x%llx, where pointers in it are not valid: perseas_map_at "
 	               "gives its address, and PERSEAS_HEAP_MOVED opens a heap there",
 	               segment->name, (number)segment->address, (number)base);
 }
@@ -113,7 +113,7 @@ static int fail_at(const struct perseas *p, const struct ps_segment *segment, ui
 	if (error != ENOMEM || is_beyond_limit(address + size))
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "segment '%s' of %llu bytes cannot be mapped at 0x%llx: the kernel "
-		               "gives nobody this address (%s)",
+		               "does not allow this address (%s)",
 		               segment->name, (number)segment->size, (number)address,
 		               strerror(error));
 	return ps_segment_fail_memory(p, segment, error);
@@ -241,7 +241,7 @@ static int place_over(struct perseas *p, struct ps_segment *segment, uint64_t ad
 	if (!ps_retained_has(address, segment->size))
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "perseas_retain left no memory of %llu bytes at 0x%llx, which "
-		               "segment '%s' takes now: perseas_map maps it where nothing is",
+		               "segment '%s' needs: map it with perseas_map instead",
 		               (number)segment->size, (number)address, segment->name);
 	error = ps_segment_reserve_over(segment);
 	return error ? fail_at(p, segment, address, error) : 0;

@@ -47,7 +47,7 @@ static void ask_from(struct perseas *p, unsigned first)
 		if (m->silent)
 			m->found.code = ps_error_set(&m->found.error, PERSEAS_EUNREACHABLE,
 			                             "%s did not answer the standby, and was "
-			                             "not asked once more",
+			                             "not asked again",
 			                             m->address.text);
 		m->found.spared = m->silent;
 		m->silent = false;
@@ -66,9 +66,9 @@ static int fail_ambiguous(struct perseas *p, const struct ps_judgement *j)
 
 	return ps_fail(
 		p, PERSEAS_EROSTER,
-		"the mirrors hold two stores named '%s', with the ids %s and %s%s, and either "
-		"may be the one that is meant: perseas status, asked of one mirror at a "
-		"time, shows which has which; give the mirrors of one store",
+		"the mirrors hold two stores named '%s', with the ids %s and %s%s, and it is "
+		"not clear which one to open: give only the mirrors of one store (perseas "
+		"status, asked of one mirror at a time, shows which mirror has which store)",
 		p->store, ps_hex_text(id, j->store_id), ps_hex_text(rival, j->rival_id),
 		ps_judge_rival_note(j));
 }
@@ -115,8 +115,8 @@ static int check_key(struct perseas *p)
 	if (!without)
 		return 0;
 	return ps_fail(p, PERSEAS_EUNREACHABLE,
-	               "the mirrors of store '%s' answered before and do not answer any more, and "
-	               "%s has an image without the key of this store: start the mirrors (%s)",
+	               "the mirrors of store '%s' answered before and no longer do, and %s has an "
+	               "image without the key of this store: start the mirrors (%s)",
 	               p->store, without->address.text, format_troubles(p, text, sizeof(text)));
 }
 
@@ -169,7 +169,7 @@ static int fail_no_store(struct perseas *p)
 		return ps_fail_unfilled(p);
 	if (unfinished)
 		return ps_fail(p, PERSEAS_ENOSTORE,
-		               "the making of store '%s' was not finished: create it again",
+		               "the creation of store '%s' was not finished: create it again",
 		               p->store);
 	if (silent)
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
@@ -511,9 +511,9 @@ int ps_probe_judge(struct perseas *p)
 	if (gone)
 		return ps_fail(
 			p, PERSEAS_EUNREACHABLE,
-			"the mirrors told of store '%s' and of a fork of it or another store of "
-			"its name, or its roster was being changed, and one of them did not answer "
-			"once more (%s): start it, or open the store again",
+			"the mirrors hold store '%s' and a fork of it or another store of its "
+			"name, or its roster was being changed, and one of them did not answer "
+			"again (%s): start it, or open the store again",
 			p->store, gone->found.error.text);
 	return judge_probed(p);
 }

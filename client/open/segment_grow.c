@@ -71,8 +71,7 @@ static int check_head(struct perseas *p, const char *name, struct ps_segment *he
 	if (ps_part_is_name(name))
 		return ps_fail(
 			p, PERSEAS_EINVAL,
-			"'%s' has a name as parts of segments have that have grown: name the "
-			"segment that it is a part of",
+			"'%s' is the name of a part of a grown segment: name the segment itself",
 			name);
 	if (!head->born)
 		return ps_fail(p, PERSEAS_EUNPUBLISHED,
@@ -128,8 +127,8 @@ static int name_part(struct perseas *p, const struct growing *growing, char *par
 	if (ps_segment_find(p, part))
 		return ps_fail(
 			p, PERSEAS_EEXIST,
-			"store '%s' has a segment '%s', which is no part of '%s', and has the "
-			"name of the next one: destroy it",
+			"store '%s' has a segment '%s' that is not a part of '%s' but has the "
+			"name of its next part: destroy it",
 			p->store, part, growing->name);
 	return 0;
 }

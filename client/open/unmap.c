@@ -144,8 +144,8 @@ int perseas_retain(perseas_t *p, void *addr)
 		rc = PERSEAS_ERANGE;
 	else if (lacks_memory(p, segment))
 		rc = ps_fail(p, PERSEAS_EAGAIN,
-		             "memory of segment '%s' is not here yet, and nobody would bring it "
-		             "later: call perseas_wait_whole before",
+		             "some memory of segment '%s' is not fetched yet, and could not be "
+		             "fetched after the close: call perseas_wait_whole first",
 		             segment->name);
 	for (struct ps_segment *s = segment; !rc && s; s = ps_whole_next(p, s))
 		s->is_retained = true;

@@ -399,7 +399,7 @@ TEST(a_fork_that_was_seen_is_not_forgotten_for_a_silent_mirror)
 		                            MIRRORS - 1, ends[i]),
 		                 PERSEAS_EUNREACHABLE);
 		*watched.inherited.silent = 0;
-		assert_error_says(o, "did not answer once more");
+		assert_error_says(o, "did not answer again");
 		owner_free(o);
 	}
 }

@@ -358,7 +358,7 @@ TEST(bad_addresses_are_refused, struct owner *o)
 	assert_says(o, "0x64 is not a multiple of 4096");
 	assert_int_equal(map_at(o, (void *)(UINTPTR_MAX - PAGE + 1), NULL), PERSEAS_EINVAL);
 	assert_int_equal(map_at(o, (void *)((uintptr_t)1 << 60), NULL), PERSEAS_EADDRESS);
-	assert_says(o, "the kernel gives nobody this address");
+	assert_says(o, "the kernel does not allow this address");
 	assert_int_equal(perseas_map_at(NULL, "accounts", 0, NULL, &addr, NULL), PERSEAS_EINVAL);
 	assert_int_equal(perseas_map_at(o->p, "accounts", 0, NULL, NULL, &moved), PERSEAS_EINVAL);
 	assert_int_equal(perseas_map_at(o->p, "a/b", 0, NULL, &addr, NULL), PERSEAS_EINVAL);

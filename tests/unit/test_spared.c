@@ -6,7 +6,7 @@
 
 struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
-#define SPARED "was not asked once more"
+#define SPARED "was not asked again"
 
 static struct ps_inherited inherited;
 
