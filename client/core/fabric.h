@@ -13,7 +13,6 @@
  *     post, cork, poll, waits, lock, or exclusive   admin   nothing
  *     beat
  *     read                     exclusive            admin   the mirror
- *     mapped                   lock                 -       nothing
  *     peek                     (F20)                -       nothing
  *     detach                   lock                 admin   a device to release memory
  *
@@ -196,11 +195,6 @@ struct ps_fabric {
 	 *     end of the control connection tells.
 	 */
 	void (*beat)(struct ps_link *link);
-	/*
-	 * F17 Returns where a region is mapped in this process, or NULL. Good for prefetching,
-	 *     which tolerates an address that is no longer mapped. The member may be NULL.
-	 */
-	const uint8_t *(*mapped)(const struct ps_link *link, uint32_t region);
 	/*
 	 * F20 Reads bytes of a region from a thread that holds nothing, while others post to the
 	 *     link. It changes nothing of the link, and neither update nor detach is called before

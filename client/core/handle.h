@@ -258,9 +258,6 @@ struct perseas {
 		/* The env's barrier works: set_range may do without the lock. */
 		bool has_barrier;
 	} observing;
-	/* Where a mirror's copy of each segment is mapped in this process, by segment id; 0:
-	 * nowhere. set_range prefetches from there, in parallel with its own cache misses. */
-	_Atomic uintptr_t hints[PS_SEGMENTS_MAX];
 
 	struct ps_upkeep upkeep; /* guarded by admin */
 

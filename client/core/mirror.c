@@ -169,26 +169,11 @@ int ps_mirror_lost_link(struct perseas *p, struct ps_mirror *m, int rc)
 	return rc;
 }
 
-/* Uses the first mirror whose memory is mapped in this process for prefetching. */
-static void renew_hints(struct perseas *p)
-{
-	const struct ps_mirror *shared = NULL;
-
-	for (unsigned i = 0; i < p->mirror_count && !shared; i++)
-		if (p->mirrors[i].active && p->mirrors[i].fabric->mapped)
-			shared = &p->mirrors[i];
-	for (uint32_t id = 0; id < PS_SEGMENTS_MAX; id++)
-		p->hints[id] = shared ? (uintptr_t)shared->fabric->mapped(shared->link,
-		                                                          PS_REGION_SEGMENT + id)
-		                      : 0;
-}
-
 void ps_mirrors_staging(struct perseas *p)
 {
 	bool staged = false;
 
 	ps_assert_locked(p);
-	renew_hints(p);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 

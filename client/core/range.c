@@ -417,15 +417,6 @@ void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, vo
 	ps_copy_short(at, bytes, length);
 }
 
-static inline void prefetch_mirror(struct perseas *p, const struct ps_extent_of *segment,
-                                   uint64_t start)
-{
-	uintptr_t hint = atomic_load_explicit(&p->hints[segment->segment], memory_order_relaxed);
-
-	if (hint)
-		__builtin_prefetch((const void *)(hint + (start - segment->start)), 1);
-}
-
 /* Waits until the range is here, while the thread holds nothing that others may wait for: fetching
  * it may take long. */
 static int touch_all(struct perseas_tx *tx, const struct ps_extent_of *extent, uint64_t start,
@@ -462,7 +453,6 @@ static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 	rc = touch_all(tx, segment, start, end);
 	if (rc)
 		return rc;
-	prefetch_mirror(tx->p, segment, start);
 	return add_range_beside(tx, segment, start, end);
 }
 
@@ -538,7 +528,6 @@ static __attribute__((noinline)) int add_between(struct perseas_tx *tx, uint64_t
 {
 	bool added;
 
-	prefetch_mirror(tx->p, tx->hint, start);
 	ps_section_enter(&tx->declaring);
 	added = !is_observed(tx) && add_usual(tx, start, len);
 	ps_section_leave(&tx->declaring);
@@ -554,7 +543,6 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
 		return set_range(tx, addr, len);
 	if (!ps_cover_behind(&tx->cover, start))
 		return add_between(tx, start, len);
-	prefetch_mirror(tx->p, tx->hint, start);
 	ps_section_enter(&tx->declaring);
 	if (is_observed(tx)) {
 		ps_section_leave(&tx->declaring);

@@ -243,11 +243,6 @@ static bool shm_waits(struct ps_link *link, struct pollfd *fd)
 	return false;
 }
 
-static const uint8_t *shm_mapped(const struct ps_link *link, uint32_t region)
-{
-	return region < PS_REGIONS_MAX ? link->regions[region].base : NULL;
-}
-
 /* --- mapping --- */
 
 /*
@@ -465,7 +460,6 @@ const struct ps_fabric ps_fabric_shm = {
 	.poll = shm_poll,
 	.read = shm_read,
 	.waits = shm_waits,
-	.mapped = shm_mapped,
 	.peek = shm_peek,
 	.detach = shm_detach,
 };

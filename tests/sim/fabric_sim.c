@@ -506,11 +506,6 @@ static int shared_read(struct ps_link *link, uint32_t region, uint64_t offset, v
 	return PS_LINK_OK;
 }
 
-static const uint8_t *shared_mapped(const struct ps_link *link, uint32_t region)
-{
-	return link->memory->pieces[region].base;
-}
-
 static bool shared_waits(struct ps_link *link, struct pollfd *fd)
 {
 	(void)link;
@@ -570,6 +565,5 @@ const struct ps_fabric sim_fabric_shared = {
 	.read = shared_read,
 	.peek = sim_shared_peek,
 	.waits = shared_waits,
-	.mapped = shared_mapped,
 	.detach = shared_detach,
 };

@@ -1,6 +1,6 @@
 /*
  * test_together.c - what several threads commit at about the same time is sent by one system call:
- * when a chain stays here for others, and what sends it (ps_mirrors_send, fabric.h F21).
+ * when a chain stays here for others, and what sends it (ps_mirrors_send, fabric.h F17).
  */
 #include "line_rig.h"
 
