@@ -367,48 +367,8 @@ static void a_beat_tells_who_lives(struct fabric_stage *s)
 	s->fabric->detach(link);
 }
 
-<<<<<<< HEAD
-/* F17 */
-static void what_is_mapped_is_the_mirrors_memory(struct fabric_stage *s)
-{
-	struct ps_link *link = attach(s);
-
-	CHECK(link);
-	if (s->fabric->mapped) {
-		const uint8_t *at = s->fabric->mapped(link, PS_REGION_SEGMENT);
-
-		CHECK(at);
-		s->memory(s, PS_REGION_SEGMENT)[100] = 0x77;
-		CHECK(at[100] == 0x77);
-		CHECK(!s->fabric->mapped(link, PS_REGION_SEGMENT + 1));
-	}
-	s->fabric->detach(link);
-}
-
 /* Checks that each byte is the earlier or the present one: a write in flight may have arrived in
  * part. */
-||||||| parent of b70fad5d (fabric: remove the hints for prefetching)
-/* F17 */
-static void what_is_mapped_is_the_mirrors_memory(struct fabric_stage *s)
-{
-	struct ps_link *link = attach(s);
-
-	CHECK(link);
-	if (s->fabric->mapped) {
-		const uint8_t *at = s->fabric->mapped(link, PS_REGION_SEGMENT);
-
-		CHECK(at);
-		s->memory(s, PS_REGION_SEGMENT)[100] = 0x77;
-		CHECK(at[100] == 0x77);
-		CHECK(!s->fabric->mapped(link, PS_REGION_SEGMENT + 1));
-	}
-	s->fabric->detach(link);
-}
-
-/* Each byte is as before, or as it is now: what is posted meanwhile may be there in parts. */
-=======
-/* Each byte is as before, or as it is now: what is posted meanwhile may be there in parts. */
->>>>>>> b70fad5d (fabric: remove the hints for prefetching)
 static bool was_read(struct fabric_stage *s, const uint8_t *bytes, const uint8_t *before)
 {
 	const uint8_t *now = s->memory(s, PS_REGION_SEGMENT);
