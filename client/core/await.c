@@ -9,7 +9,7 @@
 #include "quorum.h"
 
 /* Sleeps on the links, for all waiting threads. */
-static void lead(struct perseas *p, uint64_t until_ns)
+static void lead_line(struct perseas *p, uint64_t until_ns)
 {
 	struct pollfd fds[PS_MIRRORS_MAX];
 	unsigned count = 0;
@@ -35,12 +35,12 @@ void ps_commit_sleep(struct perseas *p, uint64_t until_ns)
 		p->commit.line.waiters--;
 		return;
 	}
-	lead(p, until_ns);
+	lead_line(p, until_ns);
 	p->commit.line.waiters--;
 	ps_progress(p);
 }
 
-static void spin(struct perseas *p)
+static void spin_once(struct perseas *p)
 {
 	p->commit.line.spins = true;
 	pthread_mutex_unlock(&p->lock);
@@ -56,9 +56,9 @@ void ps_commit_rest(struct perseas *p, const struct ps_rest *rest, uint64_t now)
 		ps_line_wait(p, rest->seq, rest->until);
 	/* If other threads wait, spinning would take their processor. */
 	else if (now < rest->spin_until && p->commit.line.waiters == 1)
-		spin(p);
+		spin_once(p);
 	else
-		lead(p, rest->until);
+		lead_line(p, rest->until);
 	p->commit.line.waiters--;
 }
 
@@ -84,7 +84,7 @@ int ps_fail_in_doubt(const struct perseas *p, uint64_t seq)
 /* Returns when W mirrors last made progress on unawaited commits, if that is after `since`. They
  * get these commits before the present one, and there may be many. Completing the last of them is
  * progress, too. */
-static uint64_t stood_since(struct perseas *p, uint64_t since)
+static uint64_t progress_since(struct perseas *p, uint64_t since)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
 
@@ -114,7 +114,7 @@ static int await_held(struct perseas *p, uint64_t seq, uint64_t *since)
 		if (!*since)
 			*since = start;
 		rest.spin_until = start + (uint64_t)p->options.spin_us * 1000;
-		rest.until = stood_since(p, start) + ps_ms(p->options.commit_timeout_ms);
+		rest.until = progress_since(p, start) + ps_ms(p->options.commit_timeout_ms);
 		/* Polls the links itself before it gives up, even if another thread leads. */
 		late = now >= rest.until;
 		if (!late)

@@ -27,7 +27,7 @@ void ps_biased_destroy(struct ps_biased *lock)
 
 /* Clears the favorite, and waits until the thread of `seat` is not inside its section. Caller holds
  * the mutex. */
-static void revoke(struct ps_biased *lock, const struct ps_seat *seat)
+static void revoke_favorite(struct ps_biased *lock, const struct ps_seat *seat)
 {
 	atomic_store_explicit(&lock->favorite, NULL, memory_order_relaxed);
 	ps_section_fence(lock->env);
@@ -45,7 +45,7 @@ void ps_biased_lock_slowly(struct ps_biased *lock)
 	pthread_mutex_lock(&lock->mutex);
 	favorite = atomic_load_explicit(&lock->favorite, memory_order_relaxed);
 	if (favorite)
-		revoke(lock, favorite);
+		revoke_favorite(lock, favorite);
 	lock->by = NULL;
 }
 

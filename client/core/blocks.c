@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-	FILL = 96, /* spans in a block after they are distributed evenly */
+	EVEN_FILL = 96, /* spans in a block after they are distributed evenly */
 	HALF = PS_BLOCK / 2,
 	STRIDE = 2 * PS_BLOCK, /* distance between the places of two blocks' first spans */
 	NEIGHBOURS = 3,        /* spans a range may touch before it must be PS_FIT_ACROSS */
@@ -65,8 +65,9 @@ void ps_blocks_spread(struct ps_cover *cover)
 	struct ps_blocks *blocks = cover->blocks;
 
 	assert(!cover->used && cover->count > 0);
-	for (unsigned from = 0; from < cover->count; from += FILL, cover->used++) {
-		const unsigned left = cover->count - from, count = left < FILL ? left : FILL;
+	for (unsigned from = 0; from < cover->count; from += EVEN_FILL, cover->used++) {
+		const unsigned left = cover->count - from,
+			       count = left < EVEN_FILL ? left : EVEN_FILL;
 
 		assert(cover->used < blocks->most);
 		memcpy(blocks->spans[cover->used], &cover->spans[from],

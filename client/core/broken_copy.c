@@ -33,7 +33,7 @@ static uint64_t rate_of_transactions(const struct perseas *p, const struct ps_mi
 	return bytes / took_ms * 1000;
 }
 
-static void count(struct perseas *p, struct ps_mirror *m)
+static void count_broken_copy(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_broken_copies *broken = &m->broken;
 	const uint64_t now = ps_now(p);
@@ -56,7 +56,7 @@ const char *ps_broken_copy_note(struct perseas *p, struct ps_mirror *m, const ch
 	char load[80] = "";
 
 	ps_assert_locked(p);
-	count(p, m);
+	count_broken_copy(p, m);
 	if (m->broken.rate)
 		ps_text_format(load, sizeof(load),
 		               "; its link must carry more than %llu bytes/s of transactions",

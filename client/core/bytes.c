@@ -58,7 +58,7 @@ void ps_copy_long(void *to, const void *from, size_t len)
 
 #if defined(__x86_64__)
 /* Bypasses the caches: the target's lines need not be fetched before they are written. */
-static void stream(uint8_t *to, const uint8_t *from, size_t len)
+static void copy_around_caches(uint8_t *to, const uint8_t *from, size_t len)
 {
 	for (size_t at = 0; at < len; at += STEP) {
 		const __m128i *source = (const void *)(from + at);
@@ -89,7 +89,7 @@ void ps_copy_away(void *to_bytes, const void *from_bytes, size_t len)
 	}
 	body = (len - head) / STEP * STEP;
 	ps_copy_short(to, from, head);
-	stream(to + head, from + head, body);
+	copy_around_caches(to + head, from + head, body);
 	ps_copy_short(to + head + body, from + head + body, len - head - body);
 	_mm_sfence();
 }

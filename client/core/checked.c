@@ -62,7 +62,8 @@ static uint64_t next_declared(const struct perseas *p, uint64_t at, uint64_t end
 	return end;
 }
 
-static int report(struct perseas *p, const struct ps_segment *s, uint64_t from, uint64_t to)
+static int fail_undeclared(struct perseas *p, const struct ps_segment *s, uint64_t from,
+                           uint64_t to)
 {
 	const uint64_t offset = from - ps_segment_start(s);
 	const uint8_t *now = (const uint8_t *)from, *then = s->shadow + offset;
@@ -88,7 +89,7 @@ static int check_page(struct perseas *p, const struct ps_segment *s, uint64_t at
 		if (next == at) {
 			next = next_declared(p, at, end);
 			if (memcmp((const void *)at, s->shadow + (at - base), next - at) != 0)
-				return report(p, s, at, next);
+				return fail_undeclared(p, s, at, next);
 		}
 		at = next;
 	}

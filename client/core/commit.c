@@ -21,7 +21,7 @@
 
 /* Returns true if appending `length` bytes to the ring would overwrite entries that mirror `m`
  * still needs. */
-static bool lags(const struct perseas *p, const struct ps_mirror *m, uint64_t length)
+static bool blocks_entry(const struct perseas *p, const struct ps_mirror *m, uint64_t length)
 {
 	uint64_t lag;
 
@@ -51,26 +51,27 @@ static bool is_unheld(struct perseas *p, uint64_t length)
 	return ps_ring_lag(ring, ps_oldest_unheld(p)) > most;
 }
 
-static uint32_t laggards(const struct perseas *p, uint64_t length)
+static uint32_t find_blocking_mirrors(const struct perseas *p, uint64_t length)
 {
 	uint32_t slow = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		slow |= (uint32_t)lags(p, &p->mirrors[i], length) << i;
+		slow |= (uint32_t)blocks_entry(p, &p->mirrors[i], length) << i;
 	return slow;
 }
 
 /* Makes sure that the next entry overwrites nothing that a connected mirror still needs, and waits
  * for a copy if it must (pace.h). Returns 0 if there is room, 1 if it slept and everything must be
  * checked again, or EAGAIN, EBLOCKED. */
-static int make_room(struct perseas *p, uint64_t length, unsigned flags, struct ps_pacing *pacing)
+static int make_ring_room(struct perseas *p, uint64_t length, unsigned flags,
+                          struct ps_pacing *pacing)
 {
-	uint32_t slow = laggards(p, length);
+	uint32_t slow = find_blocking_mirrors(p, length);
 
 	if (slow) {
 		/* They may have completed it already: poll before judging. */
 		ps_mirrors_poll(p);
-		slow = laggards(p, length);
+		slow = find_blocking_mirrors(p, length);
 	}
 	/* Without unawaited commits, each transaction that is not held has a thread that waits for
 	 * it, so few are. */
@@ -99,7 +100,7 @@ static inline bool is_held_back(const struct perseas *p)
 /* Waits until transactions may be sent again; if the owner renews its claims, until the commit
  * timeout at most. *since becomes the time of the commit's first wait. Returns 0, or EAGAIN with
  * PERSEAS_NOBLOCK. Caller holds p->lock, which is released meanwhile. */
-static int await_turn(struct perseas *p, unsigned flags, uint64_t *since)
+static int await_sending_allowed(struct perseas *p, unsigned flags, uint64_t *since)
 {
 	const uint64_t now = ps_now(p), deadline = now + ps_ms(p->options.commit_timeout_ms);
 
@@ -126,7 +127,7 @@ static inline int check_handle(struct perseas *p)
 
 /* Returns the bytes of the ring that the transaction takes, together with the group that it
  * joins. */
-static inline uint64_t length_of(const struct perseas_tx *tx, unsigned flags)
+static inline uint64_t entry_length_of(const struct perseas_tx *tx, unsigned flags)
 {
 	return flags & PS_GATHERS ? ps_gather_length(tx) : ps_tx_entry_length(tx);
 }
@@ -141,14 +142,14 @@ static inline int reserve_ring(struct perseas_tx *tx, unsigned flags, struct ps_
 
 	if (p->commit.gathering)
 		ps_gather_before(tx, flags);
-	rc = p->commit.staged ? make_room(p, length_of(tx, flags), flags, pacing) : 0;
+	rc = p->commit.staged ? make_ring_room(p, entry_length_of(tx, flags), flags, pacing) : 0;
 	if (!rc && flags & PERSEAS_NOWAIT && ps_unwaited_overdue(p))
 		rc = ps_pace(p, 0, flags, pacing);
 	return rc;
 }
 
 /* Returns the earlier of two times; 0 stands for never. */
-static inline uint64_t earlier(uint64_t a, uint64_t b)
+static inline uint64_t earlier_time(uint64_t a, uint64_t b)
 {
 	return !a || (b && b < a) ? b : a;
 }
@@ -165,7 +166,7 @@ static inline __attribute__((always_inline)) int await_admission(struct perseas_
 
 	pacing.since = 0;
 	do {
-		rc = is_held_back(p) ? await_turn(p, flags, &since) : 0;
+		rc = is_held_back(p) ? await_sending_allowed(p, flags, &since) : 0;
 		if (!rc)
 			rc = check_handle(p);
 		/* A transaction that changed nothing sends nothing. */
@@ -173,7 +174,7 @@ static inline __attribute__((always_inline)) int await_admission(struct perseas_
 			break;
 		rc = reserve_ring(tx, flags, &pacing);
 	} while (rc > 0);
-	*start = ps_timing_waited(*start, earlier(since, pacing.since));
+	*start = ps_timing_waited(*start, earlier_time(since, pacing.since));
 	return rc;
 }
 
@@ -196,7 +197,7 @@ static inline __attribute__((always_inline)) int prepare_commit(struct perseas_t
 
 /* Returns true if W mirrors hold the transaction already, as with fabrics that copy at once: most
  * commits then neither wait nor read the clock. */
-static bool held_at_once(struct perseas *p)
+static bool is_held_already(struct perseas *p)
 {
 	ps_mirrors_poll(p);
 	return ps_mirrors_hold(p, p->commit.seq);
@@ -214,7 +215,7 @@ static int await_and_time(struct perseas *p, ps_start_t start)
 
 /* Makes the deferred stores. Everything that can fail comes first: afterwards the lock is not
  * released until the chain is posted. */
-static __attribute__((noinline)) int apply_late(struct perseas_tx *tx)
+static __attribute__((noinline)) int apply_deferred_stores(struct perseas_tx *tx)
 {
 	const struct ps_outgoing most = { .span_count = tx->cover.count + tx->deferred_count };
 	int rc = ps_commit_reserve(tx->p, &most);
@@ -224,7 +225,7 @@ static __attribute__((noinline)) int apply_late(struct perseas_tx *tx)
 	return rc;
 }
 
-static inline __attribute__((always_inline)) int post_locked(struct perseas_tx *tx)
+static inline __attribute__((always_inline)) int post_transaction(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 	struct ps_outgoing out = {
@@ -250,18 +251,18 @@ static inline __attribute__((always_inline)) int post_locked(struct perseas_tx *
 }
 
 /* Posts the transaction, or adds it to the group of gathered commits. Returns 0, or an error. */
-static inline int post_or_hold(struct perseas_tx *tx, unsigned flags)
+static inline int post_or_gather(struct perseas_tx *tx, unsigned flags)
 {
 	ps_cover_settle(&tx->cover);
 	if (!(flags & PS_GATHERS) || !ps_gather_takes(tx))
-		return post_locked(tx);
+		return post_transaction(tx);
 	ps_gather_add(tx);
 	ps_tx_end(tx);
 	return 0;
 }
 
 /* Commits a transaction that changed nothing. Returns 1, or an error. */
-static inline int leave_locked(struct perseas_tx *tx, unsigned flags)
+static inline int commit_unchanged(struct perseas_tx *tx, unsigned flags)
 {
 	if (tx->traits && !(flags & PERSEAS_NOWAIT))
 		return ps_commit_unchanged(tx);
@@ -271,20 +272,20 @@ static inline int leave_locked(struct perseas_tx *tx, unsigned flags)
 
 /* Commits a tracked transaction: finds its changes, and then needs room for them. Returns what
  * send_locked returns. */
-static __attribute__((noinline)) int send_found(struct perseas_tx *tx, unsigned flags,
-                                                ps_start_t *start)
+static __attribute__((noinline)) int send_tracked(struct perseas_tx *tx, unsigned flags,
+                                                  ps_start_t *start)
 {
 	int rc = ps_track_find(tx);
 
 	if (rc)
 		return rc;
 	if (!tx->ranges)
-		return leave_locked(tx, flags);
+		return commit_unchanged(tx, flags);
 	rc = prepare_commit(tx, flags, start);
 	if (rc == PERSEAS_EFENCED)
 		return rc;
 	if (!rc)
-		rc = post_or_hold(tx, flags);
+		rc = post_or_gather(tx, flags);
 	if (rc)
 		ps_track_forget(tx);
 	return rc;
@@ -293,32 +294,33 @@ static __attribute__((noinline)) int send_found(struct perseas_tx *tx, unsigned 
 /* Posts or gathers the transaction, which is then over. Returns 0; 1 if it changed nothing and
  * nothing is sent; or an error, and except after EFENCED and EINDOUBT the transaction is still
  * open. */
-static inline __attribute__((always_inline)) int send_locked(struct perseas_tx *tx, unsigned flags,
-                                                             ps_start_t *start)
+static inline __attribute__((always_inline)) int send_transaction(struct perseas_tx *tx,
+                                                                  unsigned flags, ps_start_t *start)
 {
 	int rc = prepare_commit(tx, flags, start);
 
 	if (rc)
 		return rc;
 	if (tx->deferred_count) {
-		rc = apply_late(tx);
+		rc = apply_deferred_stores(tx);
 		if (rc)
 			return rc;
 	}
 	if (tx->ranges)
-		return post_or_hold(tx, flags);
-	return tx->traits & PS_TX_TRACKED ? send_found(tx, flags, start) : leave_locked(tx, flags);
+		return post_or_gather(tx, flags);
+	return tx->traits & PS_TX_TRACKED ? send_tracked(tx, flags, start)
+	                                  : commit_unchanged(tx, flags);
 }
 
-static int commit_locked(struct perseas_tx *tx, ps_start_t start)
+static int commit_and_wait(struct perseas_tx *tx, ps_start_t start)
 {
 	struct perseas *p = tx->p;
-	int rc = send_locked(tx, 0, &start);
+	int rc = send_transaction(tx, 0, &start);
 
 	if (rc < 0)
 		return rc;
 	if (!rc)
-		rc = !start && held_at_once(p) ? 0 : await_and_time(p, start);
+		rc = !start && is_held_already(p) ? 0 : await_and_time(p, start);
 	else
 		rc = 0;
 	p->commit.stat.commits += !rc;
@@ -338,7 +340,7 @@ static int commit_with_token(struct perseas_tx *tx, unsigned flags, struct perse
 	if (!rc && !waits && p->options.gather_us && ps_gather_start(p))
 		flags |= PS_GATHERS;
 	if (!rc)
-		rc = send_locked(tx, flags, &start);
+		rc = send_transaction(tx, flags, &start);
 	if (rc < 0 && rc != PERSEAS_EINDOUBT)
 		return rc;
 	*token = ps_token(p);
@@ -405,7 +407,7 @@ int perseas_commit(perseas_tx_t *tx, unsigned flags)
 	if (rc)
 		return rc;
 	ps_lock(p);
-	rc = commit_locked(tx, start);
+	rc = commit_and_wait(tx, start);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

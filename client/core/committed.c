@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Returns true if the segment, with its published parts, reaches up to `end`. */
-static bool reaches(struct perseas *p, const struct ps_segment *segment, uint64_t end)
+static bool reaches_end(struct perseas *p, const struct ps_segment *segment, uint64_t end)
 {
 	while (end - ps_segment_start(segment) > segment->size) {
 		const struct ps_segment *next = ps_whole_next(p, segment);
@@ -39,7 +39,7 @@ static const struct ps_segment *segment_of(struct perseas *p, const struct perse
 		const uint64_t base = (uint64_t)(uintptr_t)segment->base;
 
 		if (!base || start < base || start - base >= segment->size ||
-		    piece->len > UINT64_MAX - start || !reaches(p, segment, start + piece->len))
+		    piece->len > UINT64_MAX - start || !reaches_end(p, segment, start + piece->len))
 			continue;
 		if (segment->born)
 			return segment;
@@ -104,7 +104,7 @@ static int bring_piece(struct perseas *p, const struct perseas_piece *piece)
 }
 
 /* Waits for missing memory, while the thread holds nothing that others may wait for. */
-static int bring(struct perseas *p, const struct perseas_piece *pieces, size_t count)
+static int bring_pieces(struct perseas *p, const struct perseas_piece *pieces, size_t count)
 {
 	int rc = 0;
 
@@ -164,7 +164,7 @@ int perseas_copy_committed(perseas_t *p, const struct perseas_piece *pieces, siz
 			               "to copy to",
 			               i);
 	do {
-		rc = bring(p, pieces, count);
+		rc = bring_pieces(p, pieces, count);
 		if (rc)
 			return rc;
 		ps_tx_observe_begin(p);

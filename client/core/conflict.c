@@ -6,9 +6,9 @@
  */
 #include "serialization.h"
 
-enum { TRIES = 16, FIRST_PAUSE_NS = 1000 }; /* each pause is twice the one before */
+enum { TRIES_MAX = 16, FIRST_PAUSE_NS = 1000 }; /* each pause is twice the one before */
 
-static int check(struct perseas *p, const struct perseas_tx *tx, const unsigned *tries)
+static int check_arguments(struct perseas *p, const struct perseas_tx *tx, const unsigned *tries)
 {
 	if (!p || !tries)
 		return ps_fail(p, PERSEAS_EINVAL,
@@ -22,14 +22,14 @@ static int check(struct perseas *p, const struct perseas_tx *tx, const unsigned 
 int perseas_retry_conflict(perseas_t *p, perseas_tx_t *tx, unsigned *tries)
 {
 	uint64_t pause_ns;
-	int rc = check(p, tx, tries);
+	int rc = check_arguments(p, tx, tries);
 
 	if (rc)
 		return rc;
 	/* Reads tx without the lock: only its own thread changes these members. */
 	if (tx && (tx->refused.is_set || !tx->open))
 		return ps_retry_after(tx, 0);
-	if (*tries >= TRIES)
+	if (*tries >= TRIES_MAX)
 		return PERSEAS_ECONFLICT;
 	/* A pause does not help while this thread keeps what it has in other stores. */
 	if (!tx && ps_failed_by_deadlock(p))

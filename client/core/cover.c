@@ -34,7 +34,7 @@ bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uin
 
 /* Makes sure that there is memory for `spans` spans. Returns 0 if there was, 1 if it allocated, or
  * -1. */
-static int grow(struct ps_cover *cover, unsigned spans)
+static int grow_memory(struct ps_cover *cover, unsigned spans)
 {
 	const unsigned more = spans > 2 * cover->allocated ? spans : 2 * cover->allocated;
 	struct ps_blocks *blocks = NULL;
@@ -65,7 +65,7 @@ int ps_cover_reserve_more(struct ps_cover *cover, unsigned spans)
 		return 0;
 	while (capacity < cover->count + spans)
 		capacity *= 2;
-	rc = grow(cover, capacity + cover->kept);
+	rc = grow_memory(cover, capacity + cover->kept);
 	if (rc >= 0)
 		cover->capacity = capacity;
 	return rc;
@@ -73,7 +73,7 @@ int ps_cover_reserve_more(struct ps_cover *cover, unsigned spans)
 
 int ps_cover_keep(struct ps_cover *cover, unsigned spans)
 {
-	const int rc = grow(cover, cover->capacity + cover->kept + spans);
+	const int rc = grow_memory(cover, cover->capacity + cover->kept + spans);
 
 	if (rc >= 0)
 		cover->kept += spans;
@@ -82,7 +82,7 @@ int ps_cover_keep(struct ps_cover *cover, unsigned spans)
 
 /* Returns true if a change at `place` would move more spans than a block has. Spans that come in
  * ascending order stay in the array, which is cheapest. */
-static bool is_far(const struct ps_cover *cover, unsigned place)
+static bool moves_many_spans(const struct ps_cover *cover, unsigned place)
 {
 	return cover->blocks && cover->count - place > PS_BLOCKS_FAR;
 }
@@ -93,7 +93,7 @@ void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
 	struct ps_span merged = *span;
 	unsigned after;
 
-	if (!cover->used && is_far(cover, first))
+	if (!cover->used && moves_many_spans(cover, first))
 		ps_blocks_spread(cover);
 	if (cover->used) {
 		ps_blocks_add(cover, span);
@@ -123,7 +123,7 @@ void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_spa
 {
 	struct ps_span *at = &cover->spans[place];
 
-	if (!cover->used && is_far(cover, place))
+	if (!cover->used && moves_many_spans(cover, place))
 		ps_blocks_spread(cover);
 	if (cover->used) {
 		ps_blocks_insert(cover, span);

@@ -107,7 +107,7 @@ static bool may_be_blocked(void *unused, uintptr_t thread)
 	return atomic_load(slot_of(thread)) != 0;
 }
 
-static bool reach(void *arg, uintptr_t thread)
+static bool reach_thread(void *arg, uintptr_t thread)
 {
 	struct search *s = arg;
 
@@ -130,7 +130,7 @@ static bool reach(void *arg, uintptr_t thread)
 static bool leads_back(const struct ps_blocked *from)
 {
 	struct search search = { from->thread, NULL };
-	const struct ps_visit visit = { reach, &search };
+	const struct ps_visit visit = { reach_thread, &search };
 	bool found;
 
 	for (const struct perseas *p = process.handles; p; p = p->serialization.next_handle)

@@ -11,13 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FIRST ps_ms(1000)
-#define MOST ps_ms(60000)
-#define ASK ps_ms(500)
+#define FIRST_DELAY ps_ms(1000)
+#define LONGEST_DELAY ps_ms(60000)
+#define TEST_TIMEOUT ps_ms(500)
 
 /* breaks after which the best fabric is avoided: a lossy path lets links come up and then breaks
  * each */
-enum { BREAKS = 3 };
+enum { BREAKS_MAX = 3 };
 
 void ps_detour_drop(struct ps_mirror *m)
 {
@@ -30,7 +30,7 @@ void ps_detour_drop(struct ps_mirror *m)
 
 /* Returns true if the grant has regions that the mirror could not register: connecting over RDMA is
  * then of no use. */
-static bool lacks_keys(const Perseas__Grant *grant)
+static bool has_unregistered_regions(const Perseas__Grant *grant)
 {
 	for (size_t i = 0; i < grant->n_regions; i++)
 		if (!grant->regions[i]->address && !grant->regions[i]->key)
@@ -40,11 +40,11 @@ static bool lacks_keys(const Perseas__Grant *grant)
 
 /* Schedules the next test of the best fabric. The delay doubles, and starts again with a detour
  * long after the last test. */
-static void put_off(struct ps_way_back *way, uint64_t now)
+static void schedule_test(struct ps_way_back *way, uint64_t now)
 {
-	way->delay = way->delay ? 2 * way->delay : FIRST;
-	if (way->delay > MOST)
-		way->delay = MOST;
+	way->delay = way->delay ? 2 * way->delay : FIRST_DELAY;
+	if (way->delay > LONGEST_DELAY)
+		way->delay = LONGEST_DELAY;
 	way->at = now + way->delay;
 }
 
@@ -58,15 +58,15 @@ void ps_detour_take(struct perseas *p, struct ps_mirror *m, const Perseas__Grant
 	if (!p->open)
 		ps_report(p, "%s; so it is over %s", error->text, next->name);
 	memset(error, 0, sizeof(*error));
-	if (now > way->at + MOST)
+	if (now > way->at + LONGEST_DELAY)
 		way->delay = 0;
 	/* A detour's own links may break often. If the better fabric was not tried since, that does
 	 * not put off the next test. */
-	if (way->breaks < BREAKS || now >= way->at)
-		put_off(way, now);
+	if (way->breaks < BREAKS_MAX || now >= way->at)
+		schedule_test(way, now);
 	ps_detour_drop(m);
 	way->port = 0;
-	if (lacks_keys(grant) || grant->token.len != PS_ID_SIZE)
+	if (has_unregistered_regions(grant) || grant->token.len != PS_ID_SIZE)
 		return;
 	way->port = grant->rdma_port;
 	memcpy(way->token, grant->token.data, PS_ID_SIZE);
@@ -79,7 +79,7 @@ void ps_detour_broke(struct perseas *p, struct ps_mirror *m, int rc)
 
 	if (rc != PS_LINK_BROKEN || m->detour[0])
 		return;
-	if (now > way->broke_at + MOST)
+	if (now > way->broke_at + LONGEST_DELAY)
 		way->breaks = 0;
 	way->breaks++;
 	way->broke_at = now;
@@ -88,20 +88,20 @@ void ps_detour_broke(struct perseas *p, struct ps_mirror *m, int rc)
 bool ps_detour_avoids(const struct ps_mirror *m, const struct ps_fabric *best,
                       struct ps_error *error)
 {
-	if (!best->leads_begin || m->way_back.breaks < BREAKS)
+	if (!best->leads_begin || m->way_back.breaks < BREAKS_MAX)
 		return false;
 	ps_error_set(error, PERSEAS_ERDMA, "%s: links over %s come up, and %u of them broke",
 	             m->address.text, best->name, m->way_back.breaks);
 	return true;
 }
 
-static bool waits(const struct perseas *p, const struct ps_mirror *m)
+static bool is_on_detour(const struct perseas *p, const struct ps_mirror *m)
 {
 	return m->state == PERSEAS_MIRROR_LIVE && m->detour[0] && m->way_back.port && !p->salvage;
 }
 
 /* Begins to test the best fabric. */
-static void ask(struct perseas *p, struct ps_mirror *m)
+static void begin_test(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__Grant grant = PERSEAS__GRANT__INIT;
 	struct ps_way_back *way = &m->way_back;
@@ -112,13 +112,13 @@ static void ask(struct perseas *p, struct ps_mirror *m)
 	way->fabric = p->env->ops->fabric(p->env, &m->address, &grant, 0);
 	if (way->fabric->leads_begin)
 		way->asking = way->fabric->leads_begin(p->env, &m->address, &grant, &ignored);
-	way->until = ps_now(p) + ASK;
+	way->until = ps_now(p) + TEST_TIMEOUT;
 	if (!way->asking)
-		put_off(way, ps_now(p));
+		schedule_test(way, ps_now(p));
 }
 
 /* Takes the result of the test. The present session goes on until the best fabric has answered. */
-static void listen_for(struct perseas *p, struct ps_mirror *m)
+static void take_result(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_way_back *way = &m->way_back;
 	const uint64_t start = ps_now(p);
@@ -129,12 +129,12 @@ static void listen_for(struct perseas *p, struct ps_mirror *m)
 	if (!rc)
 		return;
 	ps_detour_drop(m);
-	put_off(way, ps_now(p));
+	schedule_test(way, ps_now(p));
 	pthread_mutex_lock(&p->lock);
 	if (rc > 0 && m->state == PERSEAS_MIRROR_LIVE) {
 		/* The next link that breaks soon reaches the limit again. */
-		if (way->breaks >= BREAKS)
-			way->breaks = BREAKS - 1;
+		if (way->breaks >= BREAKS_MAX)
+			way->breaks = BREAKS_MAX - 1;
 		ps_mirror_break(p, m, PS_LINK_BROKEN,
 		                "a better fabric works again: it is taken up over that");
 	}
@@ -147,12 +147,12 @@ void ps_detour_step(struct perseas *p, uint64_t now)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!waits(p, m))
+		if (!is_on_detour(p, m))
 			ps_detour_drop(m);
 		else if (!m->way_back.asking && now >= m->way_back.at)
-			ask(p, m);
+			begin_test(p, m);
 		if (m->way_back.asking)
-			listen_for(p, m);
+			take_result(p, m);
 	}
 }
 
@@ -164,7 +164,7 @@ uint64_t ps_detour_due(const struct perseas *p)
 		const struct ps_way_back *way = &p->mirrors[i].way_back;
 		const uint64_t at = way->asking ? way->until : way->at;
 
-		if (waits(p, &p->mirrors[i]) && at < due)
+		if (is_on_detour(p, &p->mirrors[i]) && at < due)
 			due = at;
 	}
 	return due;

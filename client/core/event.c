@@ -63,7 +63,7 @@ void ps_event_note(struct perseas *p, enum perseas_event_kind kind, uint64_t seq
 }
 
 /* Notes that a mirror that took transactions does so no longer. */
-static void left(struct perseas *p, const struct ps_mirror *m, const char *why)
+static void note_left(struct perseas *p, const struct ps_mirror *m, const char *why)
 {
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
 		ps_event(p, PERSEAS_EVENT_RESYNC_BROKEN, ps_last(p), m,
@@ -91,7 +91,7 @@ void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_m
 		break;
 	case PERSEAS_MIRROR_DOWN:
 	case PERSEAS_MIRROR_REMOVED:
-		left(p, m, why);
+		note_left(p, m, why);
 		break;
 	default:
 		break; /* Before such a move the mirror took no transactions. */
@@ -134,7 +134,7 @@ static void note_loss(struct perseas *p)
 	p->commit.events->lost = lost;
 }
 
-static bool take(struct perseas *p, struct perseas_event *event)
+static bool take_event(struct perseas *p, struct perseas_event *event)
 {
 	struct ps_events *events = p->commit.events;
 	bool any;
@@ -157,7 +157,7 @@ void ps_events_tell(struct perseas *p)
 {
 	struct perseas_event event;
 
-	while (p->commit.events && take(p, &event))
+	while (p->commit.events && take_event(p, &event))
 		p->options.on_event(p->options.event_arg, &event);
 }
 

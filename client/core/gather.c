@@ -23,17 +23,17 @@ enum {
 	LINES_MAX = PS_GATHER_LINES,
 	PLACES = PS_GATHER_PLACES,
 	/* Space per entry besides its bytes, which are in both record and ring. */
-	ENTRY = sizeof(struct ps_range) + 7,
-	PIECE = ENTRY + sizeof(struct ps_write),
-	HEADS = sizeof(struct ps_record) + sizeof(struct ps_entry) + sizeof(struct ps_write) + 16 +
-	        PS_ALIGN + PS_RECORD_SLACK,
+	ENTRY_OVERHEAD = sizeof(struct ps_range) + 7,
+	PIECE_OVERHEAD = ENTRY_OVERHEAD + sizeof(struct ps_write),
+	GROUP_OVERHEAD = sizeof(struct ps_record) + sizeof(struct ps_entry) +
+	                 sizeof(struct ps_write) + 16 + PS_ALIGN + PS_RECORD_SLACK,
 };
 
 /* --- how much fits --- */
 
 static uint64_t entry_length(uint64_t pieces, uint64_t bytes)
 {
-	return ps_align64(HEADS + pieces * PIECE + 2 * bytes);
+	return ps_align64(GROUP_OVERHEAD + pieces * PIECE_OVERHEAD + 2 * bytes);
 }
 
 /* Returns an upper bound for the entries that the transaction adds. */
@@ -50,14 +50,14 @@ static uint64_t bytes_of(const struct perseas_tx *tx)
 	return tx->cover.bytes + (uint64_t)tx->deferred_count * PS_LATE_LENGTH;
 }
 
-static bool fits(const struct ps_gather *g, uint64_t pieces, uint64_t bytes)
+static bool fits_group(const struct ps_gather *g, uint64_t pieces, uint64_t bytes)
 {
 	return pieces <= LINES_MAX && entry_length(pieces, bytes) <= g->limit;
 }
 
 bool ps_gather_takes(const struct perseas_tx *tx)
 {
-	return fits(tx->p->commit.gather, pieces_of(tx), bytes_of(tx));
+	return fits_group(tx->p->commit.gather, pieces_of(tx), bytes_of(tx));
 }
 
 void ps_gather_before(const struct perseas_tx *tx, unsigned flags)
@@ -66,7 +66,8 @@ void ps_gather_before(const struct perseas_tx *tx, unsigned flags)
 	const struct ps_gather *g = p->commit.gather;
 
 	assert(p->commit.gathering);
-	if (!(flags & PS_GATHERS) || !fits(g, g->pieces + pieces_of(tx), g->bytes + bytes_of(tx)))
+	if (!(flags & PS_GATHERS) ||
+	    !fits_group(g, g->pieces + pieces_of(tx), g->bytes + bytes_of(tx)))
 		ps_gather_send(p);
 }
 
@@ -81,7 +82,7 @@ uint64_t ps_gather_length(const struct perseas_tx *tx)
 
 /* --- begin and end --- */
 
-static uint64_t lowest(uint64_t a, uint64_t b)
+static uint64_t lower_of(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -90,9 +91,9 @@ static uint64_t lowest(uint64_t a, uint64_t b)
 static uint64_t hold_ns(const struct perseas_options *o)
 {
 	const uint64_t asked = (uint64_t)o->gather_us * 1000;
-	const uint64_t most = lowest(asked, ps_ms(o->commit_timeout_ms) / 2);
+	const uint64_t most = lower_of(asked, ps_ms(o->commit_timeout_ms) / 2);
 
-	return o->flush_within_ms ? lowest(most, ps_ms(o->flush_within_ms) / 2) : most;
+	return o->flush_within_ms ? lower_of(most, ps_ms(o->flush_within_ms) / 2) : most;
 }
 
 bool ps_gather_start(struct perseas *p)
@@ -108,8 +109,8 @@ bool ps_gather_start(struct perseas *p)
 	 * have changed when the group is posted. */
 	if (ps_commit_grow(p, LINES_MAX + 1))
 		return false;
-	limit = lowest(p->options.gather_bytes, p->commit.ring.size / 4);
-	limit = lowest(limit, ps_record_limit(p->log_size)) / PS_ALIGN * PS_ALIGN;
+	limit = lower_of(p->options.gather_bytes, p->commit.ring.size / 4);
+	limit = lower_of(limit, ps_record_limit(p->log_size)) / PS_ALIGN * PS_ALIGN;
 	g = calloc(1, sizeof(*g));
 	record = aligned_alloc(PS_ALIGN, limit + PS_RECORD_SLACK);
 	if (!g || !record) {
@@ -174,8 +175,8 @@ static unsigned count_bits(uint64_t bits)
 
 /* Adds bytes of one line. Their before-image counts only where no earlier transaction of the group
  * changed them. */
-static void add_piece(struct ps_gather *g, uint32_t segment, uint64_t offset, unsigned length,
-                      const uint8_t *before, const uint8_t *after)
+static void add_line_bytes(struct ps_gather *g, uint32_t segment, uint64_t offset, unsigned length,
+                           const uint8_t *before, const uint8_t *after)
 {
 	const unsigned at = find_line(g, segment, offset / LINE), from = offset % LINE;
 	const uint64_t bits = (length == LINE ? UINT64_MAX : ((uint64_t)1 << length) - 1) << from;
@@ -203,9 +204,10 @@ static void add_range(struct ps_gather *g, const struct ps_range *range, const u
 
 	while (done < range->length) {
 		const uint64_t offset = range->offset + done;
-		const uint64_t length = lowest(LINE - offset % LINE, range->length - done);
+		const uint64_t length = lower_of(LINE - offset % LINE, range->length - done);
 
-		add_piece(g, range->segment, offset, (unsigned)length, before + done, after + done);
+		add_line_bytes(g, range->segment, offset, (unsigned)length, before + done,
+		               after + done);
 		done += length;
 	}
 }
@@ -243,7 +245,7 @@ void ps_gather_add(struct perseas_tx *tx)
 	p->commit.gathering = true;
 	g->declared += tx->cover.bytes;
 	add_ranges(g, tx);
-	assert(fits(g, g->pieces, g->bytes));
+	assert(fits_group(g, g->pieces, g->bytes));
 	/* A mirror that comes back must not be replayed from entries that the group will
 	 * overwrite. */
 	ps_ring_reserve(&p->commit.ring, entry_length(g->pieces, g->bytes));
@@ -255,14 +257,14 @@ void ps_gather_add(struct perseas_tx *tx)
 /* --- posting --- */
 
 /* The record as it is being built. */
-struct growing {
+struct record_builder {
 	uint8_t *end;
 	struct ps_range *last;
 	unsigned count;
 };
 
 /* Ends the last entry. The padding must be zero. */
-static void pad(struct growing *to)
+static void pad_entry(struct record_builder *to)
 {
 	while ((uintptr_t)to->end % 8)
 		*to->end++ = 0;
@@ -270,8 +272,8 @@ static void pad(struct growing *to)
 
 /* Appends `length` bytes of a line, from offset `from` in it: as a new entry, or to the last
  * one. */
-static void put_run(struct ps_gather *g, struct growing *to, unsigned at, unsigned from,
-                    unsigned length)
+static void append_run(struct ps_gather *g, struct record_builder *to, unsigned at, unsigned from,
+                       unsigned length)
 {
 	const struct ps_line *line = &g->lines[at];
 	const uint64_t offset = line->number * LINE + from, after = (uintptr_t)g->after[at] + from;
@@ -284,7 +286,7 @@ static void put_run(struct ps_gather *g, struct growing *to, unsigned at, unsign
 		to->last->length += length;
 		span[-1].end += length;
 	} else {
-		pad(to);
+		pad_entry(to);
 		to->last = (struct ps_range *)to->end;
 		*to->last = (struct ps_range){ line->segment, length, offset };
 		to->end += sizeof(*to->last);
@@ -295,7 +297,7 @@ static void put_run(struct ps_gather *g, struct growing *to, unsigned at, unsign
 	to->end += length;
 }
 
-static void put_line(struct ps_gather *g, struct growing *to, unsigned at)
+static void append_line(struct ps_gather *g, struct record_builder *to, unsigned at)
 {
 	uint64_t rest = g->lines[at].covered;
 	unsigned from = 0, length;
@@ -306,23 +308,23 @@ static void put_line(struct ps_gather *g, struct growing *to, unsigned at)
 		from += gap;
 		rest >>= gap;
 		length = rest == UINT64_MAX ? LINE : (unsigned)__builtin_ctzll(~rest);
-		put_run(g, to, at, from, length);
+		append_run(g, to, at, from, length);
 		from += length;
 		rest = length == LINE ? 0 : rest >> length;
 	}
 }
 
-static struct ps_outgoing build(struct ps_gather *g)
+static struct ps_outgoing build_record(struct ps_gather *g)
 {
-	struct growing to = { .end = (uint8_t *)(g->record + 1) };
+	struct record_builder to = { .end = (uint8_t *)(g->record + 1) };
 	struct ps_outgoing out = { .record = g->record,
 		                   .kind = PS_RECORD_TRANSACTION,
 		                   .spans = g->spans,
 		                   .bytes = g->bytes };
 
 	for (unsigned i = 0; i < g->count; i++)
-		put_line(g, &to, i);
-	pad(&to);
+		append_line(g, &to, i);
+	pad_entry(&to);
 	out.length = (uint64_t)(to.end - (uint8_t *)g->record);
 	out.ranges = out.span_count = to.count;
 	out.entry_length = ps_entry_length(out.length, to.count, out.bytes);
@@ -330,7 +332,7 @@ static struct ps_outgoing build(struct ps_gather *g)
 	return out;
 }
 
-static void empty(struct ps_gather *g)
+static void empty_group(struct ps_gather *g)
 {
 	for (unsigned i = 0; i < g->count; i++)
 		g->index[g->lines[i].place] = 0;
@@ -340,7 +342,7 @@ static void empty(struct ps_gather *g)
 
 /* If the group is posted late, for example because this process was stopped, mirrors could not
  * complete it in time. Counts its age as if it had been posted when it was due. */
-static void give_time(struct perseas *p)
+static void restart_timeout(struct perseas *p)
 {
 	const struct ps_gather *g = p->commit.gather;
 	const uint64_t now = ps_now(p), slack = ps_ms(p->options.commit_timeout_ms) / 4;
@@ -358,16 +360,16 @@ void ps_gather_send(struct perseas *p)
 
 	ps_assert_locked(p);
 	assert(p->commit.gathering);
-	out = build(g);
+	out = build_record(g);
 	p->commit.gathering = false;
-	give_time(p);
+	restart_timeout(p);
 	rc = ps_commit_send(p, &out);
 	assert(!rc);
 	(void)rc;
 	p->commit.stat.groups++;
 	p->commit.stat.range_bytes += g->bytes;
 	p->commit.stat.saved_between += g->declared - g->bytes;
-	empty(g);
+	empty_group(g);
 }
 
 void ps_gather_put_back(const struct perseas *p, const struct ps_window *window)

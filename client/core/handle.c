@@ -237,7 +237,7 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 }
 
 /* Leaves the segment's memory to the application. */
-static void leave(struct ps_segment *segment)
+static void retain_memory(struct ps_segment *segment)
 {
 	const uint64_t pages = (segment->size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 
@@ -253,7 +253,7 @@ static void free_segments(struct perseas *p)
 	ps_segment_keep(p, NULL, NULL, 0);
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		if (p->segments[i].is_retained)
-			leave(&p->segments[i]);
+			retain_memory(&p->segments[i]);
 		ps_segment_unplace(&p->segments[i]);
 	}
 	while (layout) {

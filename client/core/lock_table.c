@@ -7,14 +7,14 @@
 
 enum { LOCKS = 1024 }; /* number of hash chains, a power of 2 */
 
-static struct ps_lock **place(struct perseas *p, uint64_t key)
+static struct ps_lock **hash_chain(struct perseas *p, uint64_t key)
 {
 	return &p->serialization.locks[(key * 0x9e3779b97f4a7c15u >> 32) % LOCKS];
 }
 
 struct ps_lock *ps_lock_find(struct perseas *p, uint64_t key)
 {
-	struct ps_lock *lock = p->serialization.locks ? *place(p, key) : NULL;
+	struct ps_lock *lock = p->serialization.locks ? *hash_chain(p, key) : NULL;
 
 	while (lock && lock->key != key)
 		lock = lock->next;
@@ -32,7 +32,7 @@ struct ps_lock *ps_lock_find_or_make(struct perseas *p, uint64_t key)
 	lock = p->serialization.locks ? calloc(1, sizeof(*lock)) : NULL;
 	if (!lock)
 		return NULL;
-	chain = place(p, key);
+	chain = hash_chain(p, key);
 	lock->key = key;
 	lock->next = *chain;
 	return *chain = lock;
@@ -40,7 +40,7 @@ struct ps_lock *ps_lock_find_or_make(struct perseas *p, uint64_t key)
 
 void ps_lock_drop_if_unused(struct perseas *p, struct ps_lock *lock)
 {
-	struct ps_lock **link = place(p, lock->key);
+	struct ps_lock **link = hash_chain(p, lock->key);
 
 	if (lock->holds || lock->wants)
 		return;
@@ -108,7 +108,7 @@ void ps_lock_want_remove(const struct ps_lock_want *want)
 	*link = want->next;
 }
 
-static void release(struct ps_lock_hold *hold)
+static void release_hold(struct ps_lock_hold *hold)
 {
 	struct ps_lock_hold **link = &hold->lock->holds;
 
@@ -127,7 +127,7 @@ void ps_locks_release(struct perseas_tx *tx)
 	while (hold) {
 		struct ps_lock_hold *next = hold->next_of_tx;
 
-		release(hold);
+		release_hold(hold);
 		hold = next;
 	}
 	if (tx->traits & PS_TX_SERIAL)

@@ -14,43 +14,46 @@
 
 #include <stdlib.h>
 
-enum answer { HAVE, WAIT, REFUSED };
+enum verdict { GRANTED, MUST_WAIT, REFUSED };
 
 /* --- who may have a lock --- */
 
 /* Returns true if another transaction's hold on the lock excludes this transaction. */
-static bool excludes(const struct ps_lock_hold *hold, const struct perseas_tx *tx, bool exclusive)
+static bool hold_excludes(const struct ps_lock_hold *hold, const struct perseas_tx *tx,
+                          bool exclusive)
 {
 	return hold->tx != tx && (exclusive || hold->exclusive);
 }
 
 /* Returns true if an older transaction's want comes first. Without this rule, readers could
  * overtake a writer again and again. */
-static bool goes_first(const struct ps_lock_want *want, const struct perseas_tx *tx, bool exclusive)
+static bool want_goes_first(const struct ps_lock_want *want, const struct perseas_tx *tx,
+                            bool exclusive)
 {
 	return want->tx->age < tx->age && (exclusive || want->exclusive);
 }
 
 /* Decides by the holds and wants of others whether the transaction may have the lock now, must
  * wait, or is refused. */
-static enum answer judge(const struct ps_lock *lock, const struct perseas_tx *tx, bool exclusive)
+static enum verdict judge_request(const struct ps_lock *lock, const struct perseas_tx *tx,
+                                  bool exclusive)
 {
-	enum answer answer = HAVE;
+	enum verdict answer = GRANTED;
 
 	for (const struct ps_lock_hold *hold = lock->holds; hold; hold = hold->next) {
-		if (!excludes(hold, tx, exclusive))
+		if (!hold_excludes(hold, tx, exclusive))
 			continue;
 		if (hold->tx->age < tx->age)
 			return REFUSED;
-		answer = WAIT;
+		answer = MUST_WAIT;
 	}
 	for (const struct ps_lock_want *want = lock->wants; want; want = want->next)
-		if (goes_first(want, tx, exclusive))
+		if (want_goes_first(want, tx, exclusive))
 			return REFUSED;
 	return answer;
 }
 
-static struct ps_lock_hold *hold_of(const struct ps_lock *lock, const struct perseas_tx *tx)
+static struct ps_lock_hold *find_hold(const struct ps_lock *lock, const struct perseas_tx *tx)
 {
 	struct ps_lock_hold *hold = lock->holds;
 
@@ -60,7 +63,7 @@ static struct ps_lock_hold *hold_of(const struct ps_lock *lock, const struct per
 }
 
 /* Returns true if the calling thread holds up others through another transaction than this one. */
-static bool keeps_others(const struct perseas_tx *tx)
+static bool holds_up_others(const struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 	const uintptr_t me = ps_thread(p);
@@ -77,7 +80,7 @@ static bool keeps_others(const struct perseas_tx *tx)
  * is SERIAL, or its wait would deadlock. Other transactions may ask between two of its tries. All
  * refused locks are wanted, not just the last: otherwise the others would be gone when it gets that
  * one. Returns 0 or ENOMEM. */
-static int go_on_wanting(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
+static int keep_wanting(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
 	struct ps_lock_want *want = tx->wants;
 
@@ -95,9 +98,9 @@ static int go_on_wanting(struct perseas_tx *tx, struct ps_lock *lock, bool exclu
 	return 0;
 }
 
-static int refuse(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive, const char *why)
+static int refuse_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive, const char *why)
 {
-	if (tx->traits & PS_TX_SERIAL && go_on_wanting(tx, lock, exclusive))
+	if (tx->traits & PS_TX_SERIAL && keep_wanting(tx, lock, exclusive))
 		return PERSEAS_ENOMEM;
 	tx->refused = (struct ps_refused){ lock->key, exclusive, true };
 	return ps_fail(tx->p, PERSEAS_ECONFLICT,
@@ -123,7 +126,7 @@ static bool visit_holders(const struct ps_lock_want *want, uint64_t oldest, uint
                           const struct ps_visit *visit)
 {
 	for (const struct ps_lock_hold *hold = want->lock->holds; hold; hold = hold->next)
-		if (excludes(hold, want->tx, want->exclusive) && hold->tx->age >= oldest &&
+		if (hold_excludes(hold, want->tx, want->exclusive) && hold->tx->age >= oldest &&
 		    hold->tx->age <= youngest && visit->thread(visit->arg, hold->tx->thread))
 			return true;
 	return false;
@@ -133,7 +136,7 @@ static bool must_wait(const struct ps_blocked *b)
 {
 	const struct ps_lock_want *want = tx_of(b)->want;
 
-	return judge(want->lock, want->tx, want->exclusive) == WAIT;
+	return judge_request(want->lock, want->tx, want->exclusive) == MUST_WAIT;
 }
 
 /* The transaction waits only for younger ones. If an older one gets the lock meanwhile, it sleeps
@@ -146,7 +149,7 @@ static bool visit_younger(const struct ps_blocked *b, const struct ps_visit *vis
 }
 
 /* Waits while younger transactions have the lock. Returns 0, or why it must not wait. */
-static int wait_for(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
+static int wait_for_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
 	static const struct ps_blocked_ops ops = { must_wait, visit_younger };
 	struct ps_lock_want want = { .tx = tx, .lock = lock, .exclusive = exclusive };
@@ -155,48 +158,48 @@ static int wait_for(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 
 	ps_lock_want_add(&want);
 	rc = ps_await_blocker(tx->p, &w.blocked);
-	if (rc == PERSEAS_ECONFLICT && go_on_wanting(tx, lock, exclusive))
+	if (rc == PERSEAS_ECONFLICT && keep_wanting(tx, lock, exclusive))
 		rc = PERSEAS_ENOMEM;
 	tx->refused = (struct ps_refused){ lock->key, exclusive, rc == PERSEAS_ECONFLICT };
 	ps_lock_want_remove(&want);
 	/* Transactions that were refused because this want came first must check again. */
-	if (rc || judge(lock, tx, exclusive) != HAVE)
+	if (rc || judge_request(lock, tx, exclusive) != GRANTED)
 		ps_apart_wake(tx->p);
 	return rc;
 }
 
 /* Waits until the transaction may have the lock. Returns 0, or why it may not. */
-static int await(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
+static int await_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
-	enum answer answer = judge(lock, tx, exclusive);
+	enum verdict answer = judge_request(lock, tx, exclusive);
 	int rc;
 
-	if (answer == WAIT) {
+	if (answer == MUST_WAIT) {
 		rc = ps_check_may_wait(tx->p);
-		if (!rc && keeps_others(tx))
-			rc = refuse(tx, lock, exclusive,
-			            "taken, and others may wait for this thread");
+		if (!rc && holds_up_others(tx))
+			rc = refuse_lock(tx, lock, exclusive,
+			                 "taken, and others may wait for this thread");
 		if (!rc)
-			rc = wait_for(tx, lock, exclusive);
+			rc = wait_for_lock(tx, lock, exclusive);
 		if (rc)
 			return rc;
-		answer = judge(lock, tx, exclusive);
+		answer = judge_request(lock, tx, exclusive);
 	}
 	if (answer == REFUSED)
-		return refuse(tx, lock, exclusive, "an older transaction's");
+		return refuse_lock(tx, lock, exclusive, "an older transaction's");
 	/* Whatever it reads under this lock is posted by now, or gathered. */
 	tx->read_up_to = ps_last(tx->p);
 	return 0;
 }
 
-static int take_new(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
+static int add_hold(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
 	struct ps_lock_hold *hold = calloc(1, sizeof(*hold));
 	int rc;
 
 	if (!hold)
 		return ps_fail(tx->p, PERSEAS_ENOMEM, "no memory for a lock");
-	rc = await(tx, lock, exclusive);
+	rc = await_lock(tx, lock, exclusive);
 	if (rc) {
 		free(hold);
 		return rc;
@@ -206,23 +209,23 @@ static int take_new(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 	return 0;
 }
 
-static int take(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
+static int take_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
-	struct ps_lock_hold *hold = hold_of(lock, tx);
+	struct ps_lock_hold *hold = find_hold(lock, tx);
 	int rc;
 
 	if (!hold)
-		return take_new(tx, lock, exclusive);
+		return add_hold(tx, lock, exclusive);
 	if (hold->exclusive || !exclusive)
 		return 0;
-	rc = await(tx, lock, exclusive);
+	rc = await_lock(tx, lock, exclusive);
 	if (rc)
 		return rc;
 	hold->exclusive = true;
 	return 0;
 }
 
-static int take_locked(struct perseas_tx *tx, uint64_t key, bool exclusive)
+static int request_lock(struct perseas_tx *tx, uint64_t key, bool exclusive)
 {
 	struct perseas *p = tx->p;
 	struct ps_lock *lock = ps_lock_find_or_make(p, key);
@@ -235,7 +238,7 @@ static int take_locked(struct perseas_tx *tx, uint64_t key, bool exclusive)
 	tx->traits |= PS_TX_LOCKS;
 	tx->refused.is_set = false;
 	tx->thread = ps_thread(p);
-	rc = take(tx, lock, exclusive);
+	rc = take_lock(tx, lock, exclusive);
 	ps_lock_drop_if_unused(p, lock);
 	return rc;
 }
@@ -252,7 +255,7 @@ int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode)
 		return ps_fail(tx->p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
 	ps_lock(tx->p);
-	rc = take_locked(tx, key, mode == PERSEAS_LOCK_EXCLUSIVE);
+	rc = request_lock(tx, key, mode == PERSEAS_LOCK_EXCLUSIVE);
 	pthread_mutex_unlock(&tx->p->lock);
 	return rc;
 }
@@ -260,31 +263,31 @@ int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode)
 /* Returns true if a retried transaction may ask for its lock again. If it would wait, it asks,
  * because only then younger transactions are refused. A SERIAL transaction would be refused
  * instead, so it asks only when it can have all that it wants. */
-static bool may_ask(const struct perseas_tx *tx, const struct ps_refused *refused)
+static bool may_ask_again(const struct perseas_tx *tx, const struct ps_refused *refused)
 {
 	const struct ps_lock *lock = refused->is_set ? ps_lock_find(tx->p, refused->key) : NULL;
-	bool may = !lock || judge(lock, tx, refused->exclusive) != REFUSED;
+	bool may = !lock || judge_request(lock, tx, refused->exclusive) != REFUSED;
 
 	for (const struct ps_lock_want *want = tx->wants; want && may; want = want->next_of_tx)
-		may = judge(want->lock, tx, want->exclusive) == HAVE;
-	return may || keeps_others(tx);
+		may = judge_request(want->lock, tx, want->exclusive) == GRANTED;
+	return may || holds_up_others(tx);
 }
 
-static bool must_not_ask(const struct ps_blocked *b)
+static bool must_not_ask_again(const struct ps_blocked *b)
 {
-	return !may_ask(tx_of(b)->tx, tx_of(b)->refused);
+	return !may_ask_again(tx_of(b)->tx, tx_of(b)->refused);
 }
 
 static bool visit_older_wants(const struct ps_lock_want *own, const struct ps_visit *visit)
 {
 	for (const struct ps_lock_want *want = own->lock->wants; want; want = want->next)
-		if (goes_first(want, own->tx, own->exclusive) &&
+		if (want_goes_first(want, own->tx, own->exclusive) &&
 		    visit->thread(visit->arg, want->tx->thread))
 			return true;
 	return false;
 }
 
-/* Visits the threads because of which may_ask() returns false. */
+/* Visits the threads because of which may_ask_again() returns false. */
 static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *visit)
 {
 	const struct perseas_tx *tx = tx_of(b)->tx;
@@ -308,10 +311,10 @@ static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *vi
  * refused. */
 static int await_refused(struct perseas_tx *tx, const struct ps_refused *refused)
 {
-	static const struct ps_blocked_ops ops = { must_not_ask, visit_refusers };
+	static const struct ps_blocked_ops ops = { must_not_ask_again, visit_refusers };
 	struct blocked_tx w = { .blocked.ops = &ops, .tx = tx, .refused = refused };
 
-	return may_ask(tx, refused) ? 0 : ps_await_blocker(tx->p, &w.blocked);
+	return may_ask_again(tx, refused) ? 0 : ps_await_blocker(tx->p, &w.blocked);
 }
 
 /* Pauses. Other transactions may use the released locks in the meantime. */

@@ -18,14 +18,14 @@
 
 /* How often the collector looks while no thread waits for the result; and while mirrors take less
  * at a time than there is to send. */
-#define LOOK ps_ms(10)
-#define LOOK_SOON ps_ms(1)
+#define LOOK_INTERVAL ps_ms(10)
+#define LOOK_INTERVAL_SHORT ps_ms(1)
 
 /* The committing thread polls the mirrors once in this many commits, since a poll costs a system
  * call for each mirror. */
 enum { POLL_EVERY = 32 };
 
-static bool was_late(struct perseas *p, uint64_t now)
+static bool was_stuck(struct perseas *p, uint64_t now)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
 
@@ -33,32 +33,32 @@ static bool was_late(struct perseas *p, uint64_t now)
 	       now >= u->progress_at + ps_ms(p->options.commit_timeout_ms);
 }
 
-static bool is_late(struct perseas *p)
+static bool is_stuck(struct perseas *p)
 {
-	return was_late(p, ps_now(p));
+	return was_stuck(p, ps_now(p));
 }
 
 /* Does ps_unwaited_look, with the time that the caller has read. */
-static void look_at(struct perseas *p, uint64_t now)
+static void check_doubt(struct perseas *p, uint64_t now)
 {
-	if (!was_late(p, now))
+	if (!was_stuck(p, now))
 		return;
 	ps_assert_locked(p);
 	/* This process may have been stopped, with the answers waiting for a long time. */
 	ps_mirrors_poll(p);
 	ps_durable(p);
-	if (is_late(p))
+	if (is_stuck(p))
 		ps_doubt(p, ps_last(p), ps_now(p));
 }
 
 void ps_unwaited_look(struct perseas *p)
 {
-	look_at(p, ps_now(p));
+	check_doubt(p, ps_now(p));
 }
 
 /* Notes the time of an unawaited commit. A stamp covers an eighth of flush_within_ms: the time of
  * its first commit, and the seq of its last one. */
-static void stamp(struct perseas *p, uint64_t now)
+static void stamp_commit(struct perseas *p, uint64_t now)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
 	const uint64_t gap = ps_ms(p->options.flush_within_ms) / (PS_STAMPS - 1);
@@ -87,9 +87,9 @@ void ps_unwaited_add(struct perseas *p)
 	}
 	u->seq = ps_last(p);
 	if (p->options.flush_within_ms)
-		stamp(p, now);
+		stamp_commit(p, now);
 	u->wanted = true;
-	look_at(p, now);
+	check_doubt(p, now);
 	if (u->idle || ps_gather_due(p) < u->look_at) {
 		u->look_at = ps_gather_due(p);
 		p->env->ops->wake(p->env, PS_COLLECTOR);
@@ -161,7 +161,7 @@ static bool is_behind(const struct perseas *p)
 	return false;
 }
 
-static unsigned watch(struct perseas *p, struct pollfd *fds)
+static unsigned watch_links(struct perseas *p, struct pollfd *fds)
 {
 	unsigned count = 0;
 
@@ -176,7 +176,7 @@ static unsigned watch(struct perseas *p, struct pollfd *fds)
 
 /* Collects completions. Returns until when the collector may sleep, unless it is woken or one of
  * the *count descriptors is ready. */
-static uint64_t collect(struct perseas *p, struct pollfd *fds, unsigned *count)
+static uint64_t collect_completions(struct perseas *p, struct pollfd *fds, unsigned *count)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
 	const bool worked = u->seq != 0;
@@ -193,7 +193,7 @@ static uint64_t collect(struct perseas *p, struct pollfd *fds, unsigned *count)
 		ps_unwaited_look(p);
 	}
 	works = !ps_fenced(p) && (ps_pace_look(p) || u->seq);
-	look = ps_now(p) + (is_behind(p) ? LOOK_SOON : LOOK);
+	look = ps_now(p) + (is_behind(p) ? LOOK_INTERVAL_SHORT : LOOK_INTERVAL);
 	if (look > ps_gather_due(p))
 		look = ps_gather_due(p);
 	/* Stays awake for one more round, since the next commit may come soon: a wake would cost it
@@ -205,12 +205,12 @@ static uint64_t collect(struct perseas *p, struct pollfd *fds, unsigned *count)
 	/* If a commit leads, it sleeps on the links and reports what it sees. */
 	if (u->flag >= 0 && !p->commit.line.leader) {
 		u->watching = true;
-		*count = watch(p, fds);
+		*count = watch_links(p, fds);
 	}
 	return look;
 }
 
-static void run(void *arg)
+static void run_collector(void *arg)
 {
 	struct pollfd fds[PS_MIRRORS_MAX];
 	struct perseas *p = arg;
@@ -221,7 +221,7 @@ static void run(void *arg)
 
 	do {
 		pthread_mutex_lock(&p->lock);
-		until = u->look_at = collect(p, fds, &count);
+		until = u->look_at = collect_completions(p, fds, &count);
 		pthread_mutex_unlock(&p->lock);
 		p->env->ops->pause(p->env, PS_COLLECTOR, fds, count, until);
 		pthread_mutex_lock(&p->lock);
@@ -241,7 +241,7 @@ int ps_collector_start(struct perseas *p)
 	/* No thread would end the collector. */
 	if (p->stopping)
 		return ps_fail(p, PERSEAS_EINVAL, "the handle is being closed");
-	if (!u->collector && p->env->ops->spawn(p->env, PS_COLLECTOR, run, p))
+	if (!u->collector && p->env->ops->spawn(p->env, PS_COLLECTOR, run_collector, p))
 		return ps_fail(p, PERSEAS_ESYSTEM,
 		               "the thread that takes what mirrors complete did not start");
 	u->collector = true;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void describe(const struct perseas_tx *tx, struct perseas_transaction *told)
+static void describe_transaction(const struct perseas_tx *tx, struct perseas_transaction *told)
 {
 	memset(told, 0, sizeof(*told));
 	told->tx = tx;
@@ -32,7 +32,7 @@ static size_t list_locked(const struct perseas *p, struct perseas_transaction *l
 	place = open;
 	for (tx = p->commit.open_list; tx; tx = tx->next)
 		if (--place < max)
-			describe(tx, &list[place]);
+			describe_transaction(tx, &list[place]);
 	return open;
 }
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 /* The chains in flight to one mirror. */
-struct sending {
+struct in_flight {
 	unsigned due;   /* chains that have not completed */
 	uint64_t until; /* when the next one must have completed */
 	int rc;         /* PS_LINK_OK, or why the link is given up */
@@ -25,14 +25,14 @@ static bool has_link(const struct perseas *p, const struct ps_mirror *m)
 
 /* Returns the time that a mirror has to answer, and, over a slow link, for each part of a longer
  * write or read. */
-static uint64_t patience(const struct perseas *p)
+static uint64_t answer_time(const struct perseas *p)
 {
 	return ps_ms(p->options.connect_timeout_ms);
 }
 
 /* Gives up a link that failed outside of transactions. Before the store is open, the mirror has no
  * state to move from. */
-static int give_up(struct perseas *p, struct ps_mirror *m, int rc)
+static int give_up_link(struct perseas *p, struct ps_mirror *m, int rc)
 {
 	if (!p->open) {
 		ps_detour_broke(p, m, rc);
@@ -48,7 +48,7 @@ static int give_up(struct perseas *p, struct ps_mirror *m, int rc)
 
 /* --- chains --- */
 
-static int post(struct ps_mirror *m, const struct ps_chain *chain, struct sending *s)
+static int post_chain(struct ps_mirror *m, const struct ps_chain *chain, struct in_flight *s)
 {
 	s->due++;
 	return m->fabric->post(m->link, chain);
@@ -67,7 +67,7 @@ static unsigned part_at(const struct ps_chain *chain, unsigned first)
 	return n;
 }
 
-static int post_large(struct ps_mirror *m, const struct ps_write *write, struct sending *s)
+static int post_large(struct ps_mirror *m, const struct ps_write *write, struct in_flight *s)
 {
 	struct ps_write some = *write;
 	struct ps_chain chain = { .writes = &some, .count = 1 };
@@ -79,7 +79,7 @@ static int post_large(struct ps_mirror *m, const struct ps_write *write, struct 
 		some.src = (const uint8_t *)write->src + done;
 		some.offset = write->offset + done;
 		some.length = rest < PS_COPY_PART ? rest : PS_COPY_PART;
-		rc = post(m, &chain, s);
+		rc = post_chain(m, &chain, s);
 	}
 	return rc;
 }
@@ -95,7 +95,7 @@ static bool is_small(const struct ps_chain *chain)
 
 /* Posts a chain in parts, whose completions show that the link makes progress. The parts keep the
  * chain's order (F1): the slot comes last. */
-static int post_parts(struct ps_mirror *m, const struct ps_chain *chain, struct sending *s)
+static int post_parts(struct ps_mirror *m, const struct ps_chain *chain, struct in_flight *s)
 {
 	const struct ps_chain slot = { .slot = chain->slot };
 	int rc = 0;
@@ -103,18 +103,18 @@ static int post_parts(struct ps_mirror *m, const struct ps_chain *chain, struct 
 	for (unsigned i = 0, n; i < chain->count && !rc; i += n) {
 		const struct ps_chain part = { &chain->writes[i], n = part_at(chain, i), 0, { 0 } };
 
-		rc = n ? post(m, &part, s) : post_large(m, &chain->writes[i], s);
+		rc = n ? post_chain(m, &part, s) : post_large(m, &chain->writes[i], s);
 		n += !n;
 	}
-	return rc || !slot.slot.length ? rc : post(m, &slot, s);
+	return rc || !slot.slot.length ? rc : post_chain(m, &slot, s);
 }
 
-static int post_all(struct ps_mirror *m, const struct ps_chain *chain, struct sending *s)
+static int post_all(struct ps_mirror *m, const struct ps_chain *chain, struct in_flight *s)
 {
 	int rc;
 
 	if (is_small(chain))
-		return post(m, chain, s);
+		return post_chain(m, chain, s);
 	if (m->fabric->cork)
 		m->fabric->cork(m->link, true);
 	rc = post_parts(m, chain, s);
@@ -124,7 +124,7 @@ static int post_all(struct ps_mirror *m, const struct ps_chain *chain, struct se
 }
 
 /* Collects completions of one mirror. Returns true if more are to come. */
-static bool goes_on(struct perseas *p, struct ps_mirror *m, struct sending *s)
+static bool is_sending(struct perseas *p, struct ps_mirror *m, struct in_flight *s)
 {
 	int done = 0;
 
@@ -133,7 +133,7 @@ static bool goes_on(struct perseas *p, struct ps_mirror *m, struct sending *s)
 	while (s->due && (done = m->fabric->poll(m->link)) > 0) {
 		assert((unsigned)done <= s->due);
 		s->due -= (unsigned)done;
-		s->until = ps_now(p) + patience(p);
+		s->until = ps_now(p) + answer_time(p);
 	}
 	if (s->due && (done < 0 || ps_now(p) >= s->until))
 		s->rc = done < 0 ? done : PS_LINK_BROKEN;
@@ -142,7 +142,7 @@ static bool goes_on(struct perseas *p, struct ps_mirror *m, struct sending *s)
 
 /* Waits until the chains of every mirror are complete, or their links are given up. A commit may
  * sleep as PS_COMMITTER meanwhile, so this thread sleeps as PS_UNWOKEN. */
-static void complete(struct perseas *p, struct sending *sending)
+static void await_completions(struct perseas *p, struct in_flight *in_flight)
 {
 	for (;;) {
 		struct pollfd fds[PS_MIRRORS_MAX];
@@ -152,11 +152,11 @@ static void complete(struct perseas *p, struct sending *sending)
 		for (unsigned i = 0; i < p->mirror_count; i++) {
 			struct ps_mirror *m = &p->mirrors[i];
 
-			if (!goes_on(p, m, &sending[i]))
+			if (!is_sending(p, m, &in_flight[i]))
 				continue;
 			count += m->fabric->waits(m->link, &fds[count]);
-			if (sending[i].until < until)
-				until = sending[i].until;
+			if (in_flight[i].until < until)
+				until = in_flight[i].until;
 		}
 		if (until == PS_NEVER)
 			return;
@@ -166,24 +166,24 @@ static void complete(struct perseas *p, struct sending *sending)
 
 unsigned ps_mirrors_write(struct perseas *p, const bool *to, const struct ps_chain *chain)
 {
-	struct sending sending[PS_MIRRORS_MAX] = { 0 };
+	struct in_flight in_flight[PS_MIRRORS_MAX] = { 0 };
 	unsigned done = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
-		struct sending *s = &sending[i];
+		struct in_flight *s = &in_flight[i];
 
 		assert(!to[i] || has_link(p, m));
 		s->rc = to[i] && m->link ? post_all(m, chain, s) : PS_LINK_BROKEN;
-		s->until = ps_now(p) + patience(p);
+		s->until = ps_now(p) + answer_time(p);
 	}
-	complete(p, sending);
+	await_completions(p, in_flight);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		done += !sending[i].rc;
-		if (sending[i].rc && to[i] && m->link)
-			give_up(p, m, sending[i].rc);
+		done += !in_flight[i].rc;
+		if (in_flight[i].rc && to[i] && m->link)
+			give_up_link(p, m, in_flight[i].rc);
 	}
 	return done;
 }
@@ -204,7 +204,7 @@ int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint
 	int rc;
 
 	assert(has_link(p, m));
-	rc = m->link ? m->fabric->read(m->link, region, offset, bytes, length, patience(p))
+	rc = m->link ? m->fabric->read(m->link, region, offset, bytes, length, answer_time(p))
 	             : PS_LINK_BROKEN;
-	return rc && m->link ? give_up(p, m, rc) : rc;
+	return rc && m->link ? give_up_link(p, m, rc) : rc;
 }

@@ -11,14 +11,14 @@
 #include "quorum.h"
 
 /* A mirror keeps up again if commits did not wait for it for this long. */
-#define EPISODE ps_ms(10000)
+#define PACED_FOR ps_ms(10000)
 
 #define PACED "cannot keep up: commits wait for it"
 
 /* Returns true if commits wait for the mirror, or did shortly before. */
 static bool is_paced(struct perseas *p, const struct ps_mirror *m)
 {
-	return m->paced_at && ps_now(p) - m->paced_at < EPISODE;
+	return m->paced_at && ps_now(p) - m->paced_at < PACED_FOR;
 }
 
 const char *ps_trouble(struct perseas *p, const struct ps_mirror *m)
@@ -31,7 +31,7 @@ const char *ps_trouble(struct perseas *p, const struct ps_mirror *m)
 }
 
 /* Notes for which mirrors commits wait, with an event once in a while. */
-static void note(struct perseas *p, uint32_t slow, uint64_t now)
+static void note_pacing(struct perseas *p, uint32_t slow, uint64_t now)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -45,7 +45,7 @@ static void note(struct perseas *p, uint32_t slow, uint64_t now)
 	}
 }
 
-static void drop(struct perseas *p, uint32_t slow)
+static void drop_mirrors(struct perseas *p, uint32_t slow)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		if (!(slow >> i & 1))
@@ -78,7 +78,7 @@ static int fail_full(const struct perseas *p)
 
 /* Returns the sum of what these mirrors have acknowledged, or of all active ones if the set is
  * empty: it changes when any makes progress. */
-static uint64_t acknowledged(const struct perseas *p, uint32_t slow)
+static uint64_t sum_acknowledged(const struct perseas *p, uint32_t slow)
 {
 	uint64_t sum = 0;
 
@@ -89,7 +89,7 @@ static uint64_t acknowledged(const struct perseas *p, uint32_t slow)
 }
 
 /* Returns how long mirrors may go without progress before a commit gives up on them. */
-static uint64_t patience(const struct perseas *p, bool needed, unsigned flags)
+static uint64_t progress_limit(const struct perseas *p, bool needed, unsigned flags)
 {
 	return ps_ms(needed || flags & PERSEAS_NOWAIT ? p->options.commit_timeout_ms
 	                                              : p->options.pace_ms);
@@ -100,7 +100,7 @@ static uint64_t patience(const struct perseas *p, bool needed, unsigned flags)
 /* Returns the mirrors that made no progress for as long as a commit would wait for them. */
 static uint32_t find_stuck(struct perseas *p)
 {
-	const uint64_t now = ps_now(p), most = patience(p, false, PERSEAS_NOWAIT);
+	const uint64_t now = ps_now(p), most = progress_limit(p, false, PERSEAS_NOWAIT);
 	uint32_t stuck = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -118,11 +118,11 @@ static bool drop_stuck(struct perseas *p)
 
 	if (!stuck || are_needed(p, stuck))
 		return false;
-	drop(p, stuck);
+	drop_mirrors(p, stuck);
 	return true;
 }
 
-static bool is_any_in_the_way(const struct perseas *p)
+static bool blocks_any(const struct perseas *p)
 {
 	bool any = false;
 
@@ -131,7 +131,7 @@ static bool is_any_in_the_way(const struct perseas *p)
 	return any;
 }
 
-static void forget_who_got_on(struct perseas *p)
+static void forget_progressed(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].acked != p->mirrors[i].stuck_acked)
@@ -141,22 +141,22 @@ static void forget_who_got_on(struct perseas *p)
 bool ps_pace_look(struct perseas *p)
 {
 	ps_assert_locked(p);
-	if (!is_any_in_the_way(p))
+	if (!blocks_any(p))
 		return false;
 	/* This process may have been stopped, with the answers waiting for a long time. */
 	ps_mirrors_poll(p);
-	forget_who_got_on(p);
+	forget_progressed(p);
 	drop_stuck(p);
-	return is_any_in_the_way(p);
+	return blocks_any(p);
 }
 
 /* Notes since when each of these mirrors blocks commits. Returns 1 if it dropped any, otherwise
  * EAGAIN. */
-static int refuse(struct perseas *p, uint32_t slow)
+static int refuse_to_wait(struct perseas *p, uint32_t slow)
 {
 	const uint64_t now = ps_now(p);
 
-	forget_who_got_on(p);
+	forget_progressed(p);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -215,7 +215,7 @@ static void sleep_for_copy(struct perseas *p, struct ps_mirror *m, uint64_t now,
 		m->broken.waited++;
 		pacing->copy_until = m->broken.wait.until;
 	}
-	note(p, ps_bit(p, m), now);
+	note_pacing(p, ps_bit(p, m), now);
 	ps_commit_sleep(p, pacing->copy_until);
 	/* A mirror that blocks the ring gets pace_ms from here on. */
 	pacing->moved_at = ps_now(p);
@@ -250,12 +250,12 @@ int ps_pace(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *
 	const bool needed = !slow || are_needed(p, slow), first = !pacing->since;
 	/* Unawaited commits fill the ring quickly, so half a ring of lag is normal. */
 	const bool counts = p->commit.unwaited.collector;
-	const uint64_t now = ps_now(p), acked = acknowledged(p, slow);
+	const uint64_t now = ps_now(p), acked = sum_acknowledged(p, slow);
 	uint64_t until;
 
 	ps_assert_locked(p);
 	if (flags & PERSEAS_NOBLOCK)
-		return refuse(p, slow);
+		return refuse_to_wait(p, slow);
 	if (first) {
 		pacing->since = now;
 		pacing->copy_until = 0;
@@ -264,10 +264,10 @@ int ps_pace(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *
 		pacing->acked = acked;
 		pacing->moved_at = now;
 	}
-	until = pacing->moved_at + patience(p, needed, flags);
+	until = pacing->moved_at + progress_limit(p, needed, flags);
 	if (now < until) {
 		p->commit.stat.paced += first;
-		note(p, slow, now);
+		note_pacing(p, slow, now);
 		ps_commit_sleep(p, until);
 		p->commit.stat.paced_ns += ps_now(p) - now;
 		ps_mirrors_poll(p);
@@ -275,6 +275,6 @@ int ps_pace(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *
 	}
 	if (needed)
 		return fail_full(p);
-	drop(p, slow);
+	drop_mirrors(p, slow);
 	return 1;
 }

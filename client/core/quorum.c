@@ -23,7 +23,7 @@ struct ps_quorum ps_quorum_of(const struct perseas *p, const Perseas__Roster *ro
 	return quorum;
 }
 
-static unsigned count(const struct ps_quorum *quorum, uint32_t set)
+static unsigned count_members(const struct ps_quorum *quorum, uint32_t set)
 {
 	unsigned count = 0;
 
@@ -37,7 +37,7 @@ static unsigned count(const struct ps_quorum *quorum, uint32_t set)
 bool ps_quorum_acks(const struct perseas *p, uint32_t set)
 {
 	for (unsigned q = 0; q < p->quorum_count; q++)
-		if (count(&p->quorums[q], set) < p->quorums[q].acks)
+		if (count_members(&p->quorums[q], set) < p->quorums[q].acks)
 			return false;
 	return true;
 }
@@ -45,42 +45,42 @@ bool ps_quorum_acks(const struct perseas *p, uint32_t set)
 unsigned ps_quorum_short(const struct perseas *p, uint32_t set)
 {
 	for (unsigned q = 0; q < p->quorum_count; q++)
-		if (count(&p->quorums[q], set) < p->quorums[q].acks)
+		if (count_members(&p->quorums[q], set) < p->quorums[q].acks)
 			return q;
 	return 0;
 }
 
 bool ps_quorum_settled(const struct perseas *p, uint32_t set)
 {
-	return count(&p->quorums[0], set) >= p->quorums[0].acks;
+	return count_members(&p->quorums[0], set) >= p->quorums[0].acks;
 }
 
 bool ps_quorum_newest(const struct perseas *p, uint32_t set)
 {
 	const struct ps_quorum *quorum = &p->quorums[p->quorum_count - 1];
 
-	return count(quorum, set) >= quorum->acks;
+	return count_members(quorum, set) >= quorum->acks;
 }
 
 /* Returns the roster that an open goes by: the next one if the change to it is decided. */
-static const struct ps_quorum *adopted(const struct perseas *p)
+static const struct ps_quorum *open_roster(const struct perseas *p)
 {
 	return &p->quorums[p->marked ? p->quorum_count - 1 : 0];
 }
 
 unsigned ps_quorum_touches(const struct perseas *p)
 {
-	return ps_quorum_t(adopted(p));
+	return ps_quorum_t(open_roster(p));
 }
 
 bool ps_quorum_touched(const struct perseas *p, uint32_t set)
 {
-	return count(adopted(p), set) >= ps_quorum_touches(p);
+	return count_members(open_roster(p), set) >= ps_quorum_touches(p);
 }
 
 uint32_t ps_quorum_decided(const struct perseas *p)
 {
-	return p->marked ? adopted(p)->set : UINT32_MAX;
+	return p->marked ? open_roster(p)->set : UINT32_MAX;
 }
 
 bool ps_quorum_adopted(const struct perseas *p, uint32_t set)
@@ -92,12 +92,12 @@ bool ps_quorum_seen(const struct perseas *p, uint32_t set)
 {
 	const struct ps_quorum *old = &p->quorums[0];
 
-	return count(old, set) > old->members - ps_quorum_t(old);
+	return count_members(old, set) > old->members - ps_quorum_t(old);
 }
 
 bool ps_quorum_all(const struct perseas *p, uint32_t set)
 {
-	return count(&p->quorums[0], set) == p->quorums[0].members;
+	return count_members(&p->quorums[0], set) == p->quorums[0].members;
 }
 
 bool ps_quorum_possible(const struct perseas *p, uint32_t lost)
@@ -105,7 +105,7 @@ bool ps_quorum_possible(const struct perseas *p, uint32_t lost)
 	for (unsigned q = 0; q < p->quorum_count; q++) {
 		const struct ps_quorum *quorum = &p->quorums[q];
 
-		if (quorum->members - count(quorum, lost) < quorum->acks)
+		if (quorum->members - count_members(quorum, lost) < quorum->acks)
 			return false;
 	}
 	return true;
@@ -114,7 +114,7 @@ bool ps_quorum_possible(const struct perseas *p, uint32_t lost)
 bool ps_quorum_claims(const struct perseas *p, uint32_t set)
 {
 	for (unsigned q = 0; q < p->quorum_count; q++)
-		if (count(&p->quorums[q], set) < ps_quorum_r(&p->quorums[q]))
+		if (count_members(&p->quorums[q], set) < ps_quorum_r(&p->quorums[q]))
 			return false;
 	return true;
 }
@@ -132,18 +132,18 @@ bool ps_quorum_anew_joint(const struct perseas *p, uint32_t set)
 	const struct ps_quorum *old = &p->quorums[0];
 	const unsigned t = ps_quorum_t(old);
 
-	return count(old, set) >= (old->acks < t ? old->acks : t);
+	return count_members(old, set) >= (old->acks < t ? old->acks : t);
 }
 
 bool ps_quorum_spares(const struct perseas *p, uint32_t set, const struct ps_mirror *m)
 {
-	return p->marked ? ps_quorum_remakes(adopted(p), set, (unsigned)(m - p->mirrors))
+	return p->marked ? ps_quorum_remakes(open_roster(p), set, (unsigned)(m - p->mirrors))
 	                 : ps_quorum_anew(p, set, m);
 }
 
 unsigned ps_quorum_count(const struct perseas *p, uint32_t set)
 {
-	return count(&p->quorums[0], set);
+	return count_members(&p->quorums[0], set);
 }
 
 unsigned ps_quorum_claimers(const struct perseas *p)

@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SHORT = PS_COPY_SHORT }; /* ranges below this many bytes take the fast path */
+enum { FAST_LENGTH = PS_COPY_SHORT }; /* ranges below this many bytes take the fast path */
 
 /* Returns the mapped extent that contains the byte, or NULL. */
 static const struct ps_extent_of *find_extent(const struct ps_layout *layout, uint64_t at)
@@ -36,7 +36,7 @@ static const struct ps_extent_of *find_extent(const struct ps_layout *layout, ui
 
 /* Returns the extent that contains [start, end); if only a segment and its parts together do, the
  * first of them (grown_segment.h); or NULL. */
-static const struct ps_extent_of *locate(struct perseas_tx *tx, uint64_t start, uint64_t end)
+static const struct ps_extent_of *locate_range(struct perseas_tx *tx, uint64_t start, uint64_t end)
 {
 	const struct ps_layout *layout = tx->p->layout;
 	const struct ps_extent_of *first, *last;
@@ -59,7 +59,7 @@ static const struct ps_extent_of *locate(struct perseas_tx *tx, uint64_t start, 
 }
 
 /* Notes that the transaction has ranges in the segment. Only its own thread calls this. */
-static inline void touch(struct perseas_tx *tx, uint32_t segment)
+static inline void mark_touched(struct perseas_tx *tx, uint32_t segment)
 {
 	_Atomic uint64_t *touched = &tx->touched[segment / 64];
 
@@ -154,8 +154,8 @@ static int add_across(struct perseas_tx *tx, const struct ps_extent_of *segment,
 }
 
 /* Covers a range that is PS_FIT_ALONE or PS_FIT_BEHIND. */
-static inline void cover(struct perseas_tx *tx, enum ps_fit fit, unsigned place,
-                         const struct ps_span *span)
+static inline void cover_range(struct perseas_tx *tx, enum ps_fit fit, unsigned place,
+                               const struct ps_span *span)
 {
 	if (fit == PS_FIT_BEHIND)
 		ps_cover_extend(&tx->cover, place, span->end);
@@ -180,7 +180,8 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 	if (rc)
 		return rc;
 	log_piece(tx, segment, start, end, (const void *)start);
-	cover(tx, fit, place, &(struct ps_span){ start, end, segment->start, segment->segment });
+	cover_range(tx, fit, place,
+	            &(struct ps_span){ start, end, segment->start, segment->segment });
 	return 0;
 }
 
@@ -255,8 +256,8 @@ static int add_across_parts(struct perseas_tx *tx, const struct ps_extent_of *ex
 	return 0;
 }
 
-static inline int add(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
-                      uint64_t end)
+static inline int add_extent_range(struct perseas_tx *tx, const struct ps_extent_of *segment,
+                                   uint64_t start, uint64_t end)
 {
 	if (end > segment->end)
 		return add_across_parts(tx, segment, start, end);
@@ -280,7 +281,7 @@ int ps_tx_add_found_range(struct perseas_tx *tx, const struct ps_segment *segmen
 	if (rc)
 		return rc;
 	log_piece(tx, &extent, start, end, segment->shadow + offset);
-	cover(tx, fit, place, &(struct ps_span){ start, end, extent.start, extent.segment });
+	cover_range(tx, fit, place, &(struct ps_span){ start, end, extent.start, extent.segment });
 	return 0;
 }
 
@@ -295,13 +296,13 @@ static int add_range_locked(struct perseas_tx *tx, const struct ps_extent_of *se
 	pthread_mutex_lock(&p->lock);
 	rc = ps_check_overlap(tx, start, end);
 	if (!rc)
-		rc = add(tx, segment, start, end);
+		rc = add_extent_range(tx, segment, start, end);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }
 
 /* Reserves space for deferred stores if it is at hand. Returns false if not. */
-static inline bool keep_at_once(struct perseas_tx *tx, unsigned pieces)
+static inline bool reserve_at_once(struct perseas_tx *tx, unsigned pieces)
 {
 	const uint64_t record = (uint64_t)pieces * PS_LATE_RECORD;
 
@@ -315,12 +316,12 @@ static inline bool keep_at_once(struct perseas_tx *tx, unsigned pieces)
 	return true;
 }
 
-static __attribute__((noinline)) int keep(struct perseas_tx *tx, unsigned pieces)
+static __attribute__((noinline)) int reserve_deferred(struct perseas_tx *tx, unsigned pieces)
 {
 	const uint64_t record = (uint64_t)pieces * PS_LATE_RECORD;
 	int rc;
 
-	if (keep_at_once(tx, pieces))
+	if (reserve_at_once(tx, pieces))
 		return 0;
 	rc = ps_tx_make_room(tx, record, (uint64_t)pieces * PS_LATE_ENTRY - record, 1);
 	if (rc)
@@ -343,8 +344,8 @@ static inline bool is_observed(const struct perseas_tx *tx)
 	return atomic_load_explicit(&tx->p->observing.active, memory_order_acquire);
 }
 
-static int add_range_beside(struct perseas_tx *tx, const struct ps_extent_of *segment,
-                            uint64_t start, uint64_t end)
+static int add_range_unlocked(struct perseas_tx *tx, const struct ps_extent_of *segment,
+                              uint64_t start, uint64_t end)
 {
 	int rc;
 
@@ -353,13 +354,13 @@ static int add_range_beside(struct perseas_tx *tx, const struct ps_extent_of *se
 		ps_section_leave(&tx->declaring);
 		return add_range_locked(tx, segment, start, end);
 	}
-	rc = add(tx, segment, start, end);
+	rc = add_extent_range(tx, segment, start, end);
 	ps_section_leave(&tx->declaring);
 	return rc;
 }
 
 /* The slow path of ps_late_keep. */
-static __attribute__((noinline)) int late_keep(struct perseas_tx *tx, unsigned pieces)
+static __attribute__((noinline)) int reserve_deferred_slowly(struct perseas_tx *tx, unsigned pieces)
 {
 	int rc;
 
@@ -370,13 +371,13 @@ static __attribute__((noinline)) int late_keep(struct perseas_tx *tx, unsigned p
 			"a heap: what it changed is found when it commits");
 	ps_section_enter(&tx->declaring);
 	if (!is_observed(tx)) {
-		rc = keep(tx, pieces);
+		rc = reserve_deferred(tx, pieces);
 		ps_section_leave(&tx->declaring);
 		return rc;
 	}
 	ps_section_leave(&tx->declaring);
 	pthread_mutex_lock(&tx->p->lock);
-	rc = keep(tx, pieces);
+	rc = reserve_deferred(tx, pieces);
 	pthread_mutex_unlock(&tx->p->lock);
 	return rc;
 }
@@ -386,11 +387,11 @@ int ps_late_keep(struct perseas_tx *tx, unsigned pieces)
 	bool kept;
 
 	if (tx->traits & PS_TX_TRACKED)
-		return late_keep(tx, pieces);
+		return reserve_deferred_slowly(tx, pieces);
 	ps_section_enter(&tx->declaring);
-	kept = !is_observed(tx) && keep_at_once(tx, pieces);
+	kept = !is_observed(tx) && reserve_at_once(tx, pieces);
 	ps_section_leave(&tx->declaring);
-	return kept ? 0 : late_keep(tx, pieces);
+	return kept ? 0 : reserve_deferred_slowly(tx, pieces);
 }
 
 void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, void *at,
@@ -411,7 +412,7 @@ void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, vo
 		if (fit == PS_FIT_ACROSS)
 			ps_cover_add(&tx->cover, &span);
 		else
-			cover(tx, fit, place, &span);
+			cover_range(tx, fit, place, &span);
 		tx->deferred_count--;
 	}
 	ps_copy_short(at, bytes, length);
@@ -419,13 +420,13 @@ void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, vo
 
 /* Waits until the range is here, while the thread holds nothing that others may wait for: fetching
  * it may take long. */
-static int touch_all(struct perseas_tx *tx, const struct ps_extent_of *extent, uint64_t start,
-                     uint64_t end)
+static int bring_range(struct perseas_tx *tx, const struct ps_extent_of *extent, uint64_t start,
+                       uint64_t end)
 {
 	int rc = 0;
 
 	for (; start < end && !rc; start = (extent++)->end) {
-		touch(tx, extent->segment);
+		mark_touched(tx, extent->segment);
 		if (!extent->usual)
 			rc = ps_demand_bring(tx->p, start, piece_of(extent, start, end).end);
 	}
@@ -445,25 +446,25 @@ static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 		               "the transaction has been committed or aborted: begin another");
 	if (!len)
 		return 0;
-	segment = locate(tx, start, end);
+	segment = locate_range(tx, start, end);
 	if (!segment || !segment->published)
 		return range_error(tx, addr, len, segment);
 	if (tx->traits & PS_TX_TRACKED)
 		return 0;
-	rc = touch_all(tx, segment, start, end);
+	rc = bring_range(tx, segment, start, end);
 	if (rc)
 		return rc;
-	return add_range_beside(tx, segment, start, end);
+	return add_range_unlocked(tx, segment, start, end);
 }
 
 /* Returns true if the fast path may add the range: it is short and lies in the segment of the
  * previous range, like most. `end` less a short length cannot wrap; the sum of `start` and `len`
  * can. */
-static inline bool usual(const struct perseas_tx *tx, uint64_t start, size_t len)
+static inline bool is_fast_range(const struct perseas_tx *tx, uint64_t start, size_t len)
 {
 	const struct ps_extent_of *segment = tx->hint;
 
-	return tx->open && !(tx->traits & PS_TX_TRACKED) && len - 1 < SHORT && segment &&
+	return tx->open && !(tx->traits & PS_TX_TRACKED) && len - 1 < FAST_LENGTH && segment &&
 	       tx->layout == tx->p->layout && start >= segment->start &&
 	       start <= segment->end - len && segment->usual &&
 	       tx->length + sizeof(struct ps_range) + ps_align8(len) <= tx->room &&
@@ -471,7 +472,7 @@ static inline bool usual(const struct perseas_tx *tx, uint64_t start, size_t len
 }
 
 /* Returns true if the range continues the last entry, which is then worth extending. */
-static inline bool goes_on(const struct perseas_tx *tx, uint64_t start)
+static inline bool continues_last_entry(const struct perseas_tx *tx, uint64_t start)
 {
 	const struct ps_range *last = (const struct ps_range *)(tx->record + tx->tail);
 
@@ -479,20 +480,20 @@ static inline bool goes_on(const struct perseas_tx *tx, uint64_t start)
 	       last->offset + last->length == start - tx->hint->start;
 }
 
-static inline struct ps_span usual_span(const struct perseas_tx *tx, uint64_t start, size_t len)
+static inline struct ps_span fast_span(const struct perseas_tx *tx, uint64_t start, size_t len)
 {
 	return (struct ps_span){ start, start + len, tx->hint->start, tx->hint->segment };
 }
 
 /* Logs a range of the fast path, without a call. */
-static inline __attribute__((always_inline)) void log_usual(struct perseas_tx *tx, uint64_t start,
-                                                            size_t len)
+static inline __attribute__((always_inline)) void log_fast_range(struct perseas_tx *tx,
+                                                                 uint64_t start, size_t len)
 {
 	const struct ps_extent_of *segment = tx->hint;
 	struct ps_range *range = (struct ps_range *)(tx->record + tx->length);
 	uint8_t *image = (uint8_t *)(range + 1), *end = image + ps_align8(len);
 
-	touch(tx, segment->segment);
+	mark_touched(tx, segment->segment);
 	tx->tail = tx->length;
 	tx->ranges++;
 	ps_put_pair(&range->segment, segment->segment, (uint32_t)len);
@@ -505,9 +506,9 @@ static inline __attribute__((always_inline)) void log_usual(struct perseas_tx *t
 
 /* Adds a range of the fast path that is not behind all others. Returns false if it needs the slow
  * path: it overlaps others, or extends the last entry. */
-static inline bool add_usual(struct perseas_tx *tx, uint64_t start, size_t len)
+static inline bool add_fast_range(struct perseas_tx *tx, uint64_t start, size_t len)
 {
-	const struct ps_span span = usual_span(tx, start, len);
+	const struct ps_span span = fast_span(tx, start, len);
 	unsigned place;
 	const enum ps_fit fit = ps_cover_fit(&tx->cover, span.base, start, span.end, &place);
 
@@ -516,10 +517,10 @@ static inline bool add_usual(struct perseas_tx *tx, uint64_t start, size_t len)
 		return true;
 	}
 	if (fit == PS_FIT_INSIDE || fit == PS_FIT_ACROSS ||
-	    (fit == PS_FIT_BEHIND && goes_on(tx, start)))
+	    (fit == PS_FIT_BEHIND && continues_last_entry(tx, start)))
 		return false;
-	cover(tx, fit, place, &span);
-	log_usual(tx, start, len);
+	cover_range(tx, fit, place, &span);
+	log_fast_range(tx, start, len);
 	return true;
 }
 
@@ -529,7 +530,7 @@ static __attribute__((noinline)) int add_between(struct perseas_tx *tx, uint64_t
 	bool added;
 
 	ps_section_enter(&tx->declaring);
-	added = !is_observed(tx) && add_usual(tx, start, len);
+	added = !is_observed(tx) && add_fast_range(tx, start, len);
 	ps_section_leave(&tx->declaring);
 	return added ? 0 : set_range(tx, (const void *)start, len);
 }
@@ -539,7 +540,7 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
 	const uint64_t start = (uint64_t)(uintptr_t)addr;
 	struct ps_span span;
 
-	if (!tx || !usual(tx, start, len))
+	if (!tx || !is_fast_range(tx, start, len))
 		return set_range(tx, addr, len);
 	if (!ps_cover_behind(&tx->cover, start))
 		return add_between(tx, start, len);
@@ -548,9 +549,9 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
 		ps_section_leave(&tx->declaring);
 		return set_range(tx, addr, len);
 	}
-	span = usual_span(tx, start, len);
+	span = fast_span(tx, start, len);
 	ps_cover_append(&tx->cover, &span);
-	log_usual(tx, start, len);
+	log_fast_range(tx, start, len);
 	ps_section_leave(&tx->declaring);
 	return 0;
 }

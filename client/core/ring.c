@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { AT_ONCE = 4 }; /* large pages per call */
+enum { LARGE_PAGES_AT_ONCE = 4 }; /* large pages per call */
 
 int ps_ring_init(struct ps_ring *ring, uint64_t size)
 {
@@ -48,17 +48,17 @@ void ps_ring_reset(struct ps_ring *ring, uint64_t seq)
 	ring->head = 0;
 }
 
-static uint64_t tail(const struct ps_ring *ring)
+static uint64_t oldest_position(const struct ps_ring *ring)
 {
 	return ring->last < ring->first ? ring->head : ring->where[ring->first % PS_RING_ENTRIES];
 }
 
 /* Drops entries in the way of the next one. Returns its position. */
-static uint64_t make_way(struct ps_ring *ring, uint64_t length)
+static uint64_t drop_overwritten(struct ps_ring *ring, uint64_t length)
 {
 	uint64_t at = ps_place(ring->head, length, ring->size);
 
-	while (ring->first <= ring->last && (at + length - tail(ring) > ring->size ||
+	while (ring->first <= ring->last && (at + length - oldest_position(ring) > ring->size ||
 	                                     ring->last - ring->first + 2 > PS_RING_ENTRIES))
 		ring->first++;
 	return at;
@@ -66,12 +66,12 @@ static uint64_t make_way(struct ps_ring *ring, uint64_t length)
 
 void ps_ring_reserve(struct ps_ring *ring, uint64_t length)
 {
-	make_way(ring, length);
+	drop_overwritten(ring, length);
 }
 
 struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length)
 {
-	const uint64_t at = make_way(ring, length);
+	const uint64_t at = drop_overwritten(ring, length);
 
 	ring->last++;
 	ring->where[ring->last % PS_RING_ENTRIES] = at;
@@ -119,8 +119,8 @@ bool ps_ring_gather(struct ps_ring *ring, uint64_t head)
 	if (ring->gathered >= end)
 		return false;
 	length = end - ring->gathered;
-	if (length > AT_ONCE * PS_LARGE_PAGE)
-		length = AT_ONCE * PS_LARGE_PAGE;
+	if (length > LARGE_PAGES_AT_ONCE * PS_LARGE_PAGE)
+		length = LARGE_PAGES_AT_ONCE * PS_LARGE_PAGE;
 	(void)madvise(ring->base + ring->gathered, length, PS_MADV_COLLAPSE);
 	ring->gathered += length;
 	return ring->gathered < end;

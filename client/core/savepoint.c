@@ -46,8 +46,8 @@ struct ps_saved {
 	/* PERSEAS_CHECK_WRITES: what was declared at the newest savepoint, and its contents
 	 * then. */
 	struct ps_cover then;
-	uint8_t *held;
-	uint64_t held_capacity;
+	uint8_t *old_contents;
+	uint64_t old_capacity;
 };
 
 /* Makes room for `count` elements of `size` bytes. Returns false if out of memory, and nothing has
@@ -73,7 +73,7 @@ static bool make_room(struct perseas_tx *tx, void **memory, uint64_t *capacity, 
 
 /* --- saving while ranges are declared --- */
 
-static bool keep_piece(struct perseas_tx *tx, uint64_t start, uint64_t end)
+static bool save_piece(struct perseas_tx *tx, uint64_t start, uint64_t end)
 {
 	struct ps_saved *saved = tx->saved;
 	const uint64_t length = end - start;
@@ -91,14 +91,14 @@ static bool keep_piece(struct perseas_tx *tx, uint64_t start, uint64_t end)
 }
 
 /* Saves, of bytes that are not saved yet, those that the record covers. */
-static bool keep_covered(struct perseas_tx *tx, uint64_t start, uint64_t end)
+static bool save_covered(struct perseas_tx *tx, uint64_t start, uint64_t end)
 {
 	uint64_t gap_start, gap_end;
 
 	while (start < end) {
 		if (!ps_cover_gap(&tx->cover, start, end, &gap_start, &gap_end))
 			gap_start = gap_end = end;
-		if (gap_start > start && !keep_piece(tx, start, gap_start))
+		if (gap_start > start && !save_piece(tx, start, gap_start))
 			return false;
 		start = gap_end;
 	}
@@ -121,7 +121,7 @@ int ps_savepoint_keep(struct perseas_tx *tx, uint64_t start, uint64_t end, unsig
 	saved->piece_mark = saved->piece_count;
 	for (uint64_t from = start;
 	     room && ps_cover_gap(&saved->cover, from, end, &gap_start, &gap_end); from = gap_end)
-		room = keep_covered(tx, gap_start, gap_end);
+		room = save_covered(tx, gap_start, gap_end);
 	return room ? 0
 	            : ps_fail(tx->p, PERSEAS_ENOMEM, "no memory to keep %llu bytes for a savepoint",
 	                      (unsigned long long)(end - start));
@@ -138,7 +138,7 @@ void ps_savepoint_kept(struct perseas_tx *tx, const struct ps_span *span, int rc
 /* --- PERSEAS_CHECK_WRITES: changes without another set_range --- */
 
 /* Copies what is declared now: its spans, and their contents one behind another. */
-static bool remember(struct perseas_tx *tx)
+static bool copy_declared(struct perseas_tx *tx)
 {
 	struct ps_saved *saved = tx->saved;
 	const struct ps_span *span;
@@ -147,13 +147,14 @@ static bool remember(struct perseas_tx *tx)
 	ps_cover_clear(&saved->then);
 	if (!(tx->p->options.flags & PERSEAS_CHECK_WRITES))
 		return true;
-	if (!make_room(tx, (void **)&saved->held, &saved->held_capacity, tx->cover.bytes, 1))
+	if (!make_room(tx, (void **)&saved->old_contents, &saved->old_capacity, tx->cover.bytes, 1))
 		return false;
 	/* Other threads may read the cover meanwhile, so it must not be settled. */
 	for (uint64_t from = 0; (span = ps_cover_from(&tx->cover, from)); from = span->end + 1) {
 		if (ps_cover_reserve(&saved->then) < 0)
 			return false;
-		memcpy(saved->held + at, (const void *)span->start, span->end - span->start);
+		memcpy(saved->old_contents + at, (const void *)span->start,
+		       span->end - span->start);
 		at += span->end - span->start;
 		ps_cover_append(&saved->then, span);
 	}
@@ -163,33 +164,33 @@ static bool remember(struct perseas_tx *tx)
 /* Returns the address of the first byte of the span that changed without being declared again; 0:
  * none did. */
 static uint64_t find_change(const struct ps_saved *saved, const struct ps_span *span,
-                            const uint8_t *held)
+                            const uint8_t *old_contents)
 {
 	uint64_t start, end;
 
 	for (uint64_t from = span->start;
 	     ps_cover_gap(&saved->cover, from, span->end, &start, &end); from = end)
 		for (; start < end; start++)
-			if (*(const uint8_t *)start != held[start - span->start])
+			if (*(const uint8_t *)start != old_contents[start - span->start])
 				return start;
 	return 0;
 }
 
-static int check(struct perseas_tx *tx)
+static int check_undeclared(struct perseas_tx *tx)
 {
 	const struct ps_saved *saved = tx->saved;
-	const uint8_t *held = saved->held;
+	const uint8_t *old_contents = saved->old_contents;
 
 	for (unsigned i = 0; i < saved->then.count; i++) {
 		const struct ps_span *span = &saved->then.spans[i];
-		const uint64_t at = find_change(saved, span, held);
+		const uint64_t at = find_change(saved, span, old_contents);
 
 		if (at)
 			return ps_fail(tx->p, PERSEAS_EUNDECLARED,
 			               "%p was changed since the newest savepoint, and not "
 			               "declared since: call perseas_set_range before the store",
 			               (const void *)at);
-		held += span->end - span->start;
+		old_contents += span->end - span->start;
 	}
 	return 0;
 }
@@ -223,7 +224,7 @@ int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
 	saved = tx->saved;
 	if (!make_room(tx, (void **)&saved->marks, &saved->mark_capacity,
 	               (uint64_t)saved->mark_count + 1, sizeof(*saved->marks)) ||
-	    !remember(tx))
+	    !copy_declared(tx))
 		return fail_memory(tx);
 	*savepoint = atomic_fetch_add_explicit(&tx->p->savepoints, 1, memory_order_relaxed) + 1;
 	if (ps_late_mark(tx, *savepoint)) {
@@ -324,7 +325,7 @@ int perseas_rollback_to(perseas_tx_t *tx, uint64_t savepoint)
 		               "the transaction has no savepoint %llu: it is another's, or was "
 		               "behind one that was rolled back to",
 		               (unsigned long long)savepoint);
-	rc = check(tx);
+	rc = check_undeclared(tx);
 	if (rc)
 		return rc;
 	/* With the lock, so that no thread reads the transaction or copies its changes
@@ -334,7 +335,7 @@ int perseas_rollback_to(perseas_tx_t *tx, uint64_t savepoint)
 	ps_late_roll_back(tx, savepoint);
 	pthread_mutex_unlock(&p->lock);
 	/* Cannot fail: the savepoint's copy took at least as much memory. */
-	remember(tx);
+	copy_declared(tx);
 	return 0;
 }
 
@@ -356,6 +357,6 @@ void ps_savepoints_free(struct perseas_tx *tx)
 	free(tx->saved->marks);
 	free(tx->saved->pieces);
 	free(tx->saved->journal);
-	free(tx->saved->held);
+	free(tx->saved->old_contents);
 	free(tx->saved);
 }

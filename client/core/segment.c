@@ -27,7 +27,7 @@
 #define STORE_PLACES ((LAST_ADDRESS - FIRST_ADDRESS) / STORE_STRIDE)
 #define SEGMENT_ALIGN ((uint64_t)2 << 20)
 #define SEGMENT_GUARD SEGMENT_ALIGN /* unmapped space between segments */
-#define TRIES 4096
+#define ADDRESS_TRIES 4096
 
 static struct ps_segment *at_address(struct perseas *p, uint64_t address, uint64_t size)
 {
@@ -66,7 +66,7 @@ struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t 
 
 /* Returns the addresses of a part that is given up to the segment's spare range, for the next
  * part. */
-static void give_back(struct perseas *p, struct ps_segment *part)
+static void return_addresses(struct perseas *p, struct ps_segment *part)
 {
 	struct ps_segment *head = ps_whole_head(p, part);
 
@@ -82,7 +82,7 @@ static void give_back(struct perseas *p, struct ps_segment *part)
 
 void ps_segment_forget(struct perseas *p, struct ps_segment *segment)
 {
-	give_back(p, segment);
+	return_addresses(p, segment);
 	ps_segment_unplace(segment);
 	memmove(segment, segment + 1,
 	        (size_t)(&p->segments[p->segment_count] - (segment + 1)) * sizeof(*segment));
@@ -113,7 +113,7 @@ static int map_at(uint64_t address, uint64_t size, int prot, bool is_kept)
 
 /* --- reserved addresses --- */
 
-static struct ps_reserved_range *find_kept(struct perseas *p, uint64_t address, uint64_t size)
+static struct ps_reserved_range *find_reserved(struct perseas *p, uint64_t address, uint64_t size)
 {
 	for (unsigned i = 0; i < p->reserved.count; i++)
 		if (p->reserved.list[i].address == address && p->reserved.list[i].size == size)
@@ -121,7 +121,7 @@ static struct ps_reserved_range *find_kept(struct perseas *p, uint64_t address, 
 	return NULL;
 }
 
-static void forget_kept(struct perseas *p, struct ps_reserved_range *kept)
+static void forget_reserved(struct perseas *p, struct ps_reserved_range *kept)
 {
 	*kept = p->reserved.list[--p->reserved.count];
 }
@@ -143,13 +143,13 @@ void ps_segment_keep(struct perseas *p, const Perseas__Header *header, char *war
 		if (is_wanted(header, &kept))
 			continue;
 		munmap((void *)kept.address, kept.size);
-		forget_kept(p, &p->reserved.list[i]);
+		forget_reserved(p, &p->reserved.list[i]);
 	}
 	for (size_t i = 0; header && i < header->n_segments; i++) {
 		const Perseas__Segment *segment = header->segments[i];
 
 		if (!segment->born || p->reserved.count == PS_SEGMENTS_MAX ||
-		    find_kept(p, segment->address, segment->size))
+		    find_reserved(p, segment->address, segment->size))
 			continue;
 		if (map_at(segment->address, segment->size, PROT_NONE, false))
 			snprintf(warning, size,
@@ -167,7 +167,7 @@ void ps_segment_keep(struct perseas *p, const Perseas__Header *header, char *war
 
 /* Maps memory for a segment. is_over: over what is mapped there; otherwise nothing may be. Returns
  * 0 or an errno. */
-static int reserve(uint64_t address, uint64_t size, bool is_over, uint8_t **base)
+static int map_segment(uint64_t address, uint64_t size, bool is_over, uint8_t **base)
 {
 	void *got = (void *)address;
 	int error = map_at(address, size, PROT_READ | PROT_WRITE, is_over);
@@ -184,19 +184,19 @@ static int reserve(uint64_t address, uint64_t size, bool is_over, uint8_t **base
 int ps_segment_reserve(struct perseas *p, struct ps_segment *segment, uint64_t address)
 {
 	struct ps_reserved_range *kept = address == segment->address
-	                                         ? find_kept(p, address, segment->size)
+	                                         ? find_reserved(p, address, segment->size)
 	                                         : NULL;
-	int error = reserve(address, segment->size, kept, &segment->base);
+	int error = map_segment(address, segment->size, kept, &segment->base);
 
 	/* If mapping failed, the reserved range may already be gone; do not unmap it again. */
 	if (kept)
-		forget_kept(p, kept);
+		forget_reserved(p, kept);
 	return error;
 }
 
 int ps_segment_reserve_over(struct ps_segment *segment)
 {
-	return reserve(segment->address, segment->size, true, &segment->base);
+	return map_segment(segment->address, segment->size, true, &segment->base);
 }
 
 int ps_segment_fail_memory(const struct perseas *p, const struct ps_segment *segment, int error)
@@ -252,9 +252,9 @@ int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment)
 
 	memcpy(&place, p->store_id, sizeof(place));
 	address = FIRST_ADDRESS + place % STORE_PLACES * STORE_STRIDE;
-	for (unsigned i = 0; i < TRIES; i++) {
+	for (unsigned i = 0; i < ADDRESS_TRIES; i++) {
 		const struct ps_segment *there = at_address(p, address, size);
-		int error = there ? EEXIST : reserve(address, size, false, &segment->base);
+		int error = there ? EEXIST : map_segment(address, size, false, &segment->base);
 
 		if (error != EEXIST)
 			return error;
@@ -324,7 +324,7 @@ int ps_segment_choose(struct perseas *p, struct ps_segment *segment, uint64_t ro
 	return 0;
 }
 
-static int by_start(const void *a, const void *b)
+static int compare_starts(const void *a, const void *b)
 {
 	const struct ps_extent_of *x = a, *y = b;
 
@@ -350,7 +350,7 @@ static void sort_by_record(struct ps_layout *layout)
 
 /* Returns true if the segment is a part that is mapped right behind the one before, so that a range
  * may extend over both. */
-static bool goes_on(struct perseas *p, const struct ps_segment *segment)
+static bool continues_previous(struct perseas *p, const struct ps_segment *segment)
 {
 	const struct ps_segment *before = ps_whole_before(p, segment);
 
@@ -375,11 +375,11 @@ int ps_layout_renew(struct perseas *p)
 				.segment = s->id,
 				.published = s->born != 0,
 				.usual = s->born != 0 && !ps_demand_lacks(p, s),
-				.goes_on = goes_on(p, s),
+				.goes_on = continues_previous(p, s),
 				.recorded = s->address,
 			};
 	}
-	qsort(layout->segments, layout->count, sizeof(layout->segments[0]), by_start);
+	qsort(layout->segments, layout->count, sizeof(layout->segments[0]), compare_starts);
 	sort_by_record(layout);
 	layout->older = p->layout;
 	p->layout = layout;

@@ -99,7 +99,7 @@ static void build_staged(struct perseas *p, const struct ps_outgoing *out, uint6
 }
 
 /* Like ps_place, but without its divisions, the slowest operations of a small commit. */
-static uint64_t place(struct perseas *p, uint64_t length)
+static uint64_t place_record(struct perseas *p, uint64_t length)
 {
 	if (p->commit.next + length <= p->commit.lap + p->log_size)
 		return p->commit.next;
@@ -138,7 +138,7 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 
 	if (rc)
 		return rc;
-	position = place(p, out->length);
+	position = place_record(p, out->length);
 	assert(position >= p->commit.next); /* I3: the log only goes forward */
 	out->record->kind = (uint16_t)out->kind;
 	out->record->length = (uint32_t)out->length;

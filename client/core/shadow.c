@@ -70,14 +70,14 @@ int ps_shadow_await(struct perseas *p)
 	return rc;
 }
 
-static uint64_t words(const struct ps_segment *segment)
+static uint64_t word_count(const struct ps_segment *segment)
 {
 	return segment->size / PS_PAGE / WORD + 1;
 }
 
 static size_t room_size(const struct ps_segment *segment)
 {
-	return ps_align8(segment->size) + words(segment) * sizeof(uint64_t);
+	return ps_align8(segment->size) + word_count(segment) * sizeof(uint64_t);
 }
 
 void ps_shadow_give_back(const struct ps_segment *segment, uint8_t *room)
@@ -110,7 +110,7 @@ void ps_shadow_take_room(struct perseas *p, struct ps_segment *segment, uint8_t 
 		return;
 	if (watched)
 		may_differ = memset(room + ps_align8(segment->size), 0,
-		                    words(segment) * sizeof(uint64_t));
+		                    word_count(segment) * sizeof(uint64_t));
 	pthread_mutex_lock(&p->lock);
 	ps_shadow_free(segment);
 	segment->shadow = room;
@@ -143,7 +143,7 @@ void ps_shadow_free(struct ps_segment *segment)
 
 /* Adds the pages that were written, among those that are here: asking about a missing page would
  * mark it (written.h). Returns false if any page may have been written. */
-static bool look(struct perseas *p, const struct ps_segment *segment)
+static bool collect_written(struct perseas *p, const struct ps_segment *segment)
 {
 	bool here = true;
 
@@ -161,7 +161,7 @@ void ps_shadow_look(struct perseas *p, struct ps_segment *segment)
 {
 	ps_assert_locked(p);
 	segment->has_missing = ps_demand_lacks(p, segment);
-	if (segment->may_differ && !look(p, segment))
+	if (segment->may_differ && !collect_written(p, segment))
 		segment->may_differ = NULL;
 }
 
@@ -174,7 +174,7 @@ static uint64_t find_page(const struct ps_segment *segment, uint64_t page)
 
 	if (!set)
 		return page;
-	for (uint64_t word = page / WORD; word < words(segment); word++, page = word * WORD) {
+	for (uint64_t word = page / WORD; word < word_count(segment); word++, page = word * WORD) {
 		rest = set[word] >> page % WORD;
 		if (rest)
 			return page + (uint64_t)__builtin_ctzll(rest);

@@ -8,7 +8,7 @@
 
 /* Returns how many transactions begin untimed before the next one: 0 to 2 * (EVERY - 1), with equal
  * probability. Marsaglia's xorshift is good enough, and repeatable where owners' ids are. */
-static uint32_t gap(struct perseas *p)
+static uint32_t draw_gap(struct perseas *p)
 {
 	if (!p->commit.dice) {
 		memcpy(&p->commit.dice, p->owner, sizeof(p->commit.dice));
@@ -26,7 +26,7 @@ void ps_timing_renew(struct perseas *p)
 	if (p->commit.staged)
 		p->commit.untimed = 0;
 	else if (!p->commit.untimed)
-		p->commit.untimed = gap(p);
+		p->commit.untimed = draw_gap(p);
 }
 
 enum ps_timed ps_timing_draw(struct perseas *p)
@@ -34,7 +34,7 @@ enum ps_timed ps_timing_draw(struct perseas *p)
 	/* Nothing is counted down meanwhile, so this is called again for the next transaction. */
 	if (p->commit.staged)
 		return PS_TIMED_ALWAYS;
-	p->commit.untimed = gap(p);
+	p->commit.untimed = draw_gap(p);
 	return PS_TIMED_DRAWN;
 }
 

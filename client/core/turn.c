@@ -40,7 +40,7 @@ int ps_await_blocker(struct perseas *p, struct ps_blocked *b)
 }
 
 /* Appends a thread to the queue. */
-static void queue(struct ps_serialization *s, struct ps_turn_waiter *turn)
+static void join_queue(struct ps_serialization *s, struct ps_turn_waiter *turn)
 {
 	*s->last = turn;
 	s->last = &turn->next;
@@ -99,7 +99,7 @@ static int await_turn(struct perseas *p)
 
 	if (rc)
 		return rc;
-	queue(&p->serialization, &turn);
+	join_queue(&p->serialization, &turn);
 	rc = ps_await_blocker(p, &turn.blocked);
 	if (rc)
 		leave_queue(&p->serialization, &turn);

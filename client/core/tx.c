@@ -83,7 +83,7 @@ static void list_remove(struct perseas_tx **list, struct perseas_tx *tx)
 }
 
 /* Resets a transaction to the state in which it has declared nothing. */
-static inline void empty(struct perseas_tx *tx)
+static inline void reset_tx(struct perseas_tx *tx)
 {
 	tx->timed = ps_timing_choose(tx->p);
 	tx->length = sizeof(struct ps_record);
@@ -111,7 +111,7 @@ int ps_tx_begin(struct perseas *p, struct perseas_tx **out)
 	list_push(&p->commit.open_list, tx);
 	tx->open = true;
 	tx->began = p->commit.seq;
-	empty(tx);
+	reset_tx(tx);
 	*out = tx;
 	return 0;
 }
@@ -124,7 +124,7 @@ void ps_tx_begin_again(struct perseas_tx *tx)
 	if (tx->late)
 		ps_late_end(tx);
 	ps_cover_clear(&tx->cover);
-	empty(tx);
+	reset_tx(tx);
 	if (tx->traits & PS_TX_TRACKED)
 		ps_track_touch_all(tx);
 }

@@ -83,7 +83,7 @@ static void move_waiter(struct ps_wait_line *line, struct ps_waiter *w, enum wai
 }
 
 /* Wakes a waiter of the line. `to` is CALLED, or HEIR if the thread must lead. */
-static void call(struct perseas *p, struct ps_waiter *w, enum waiter_state to)
+static void call_waiter(struct perseas *p, struct ps_waiter *w, enum waiter_state to)
 {
 	struct ps_wait_line *line = &p->commit.line;
 
@@ -109,7 +109,7 @@ static struct ps_waiter *new_waiter(void)
 }
 
 /* Returns a spare waiter, or NULL if out of memory. */
-static struct ps_waiter *borrow(struct ps_wait_line *line)
+static struct ps_waiter *borrow_waiter(struct ps_wait_line *line)
 {
 	struct ps_waiter *w = line->spare;
 
@@ -119,7 +119,7 @@ static struct ps_waiter *borrow(struct ps_wait_line *line)
 	return w;
 }
 
-static void give_back(struct ps_wait_line *line, struct ps_waiter *w)
+static void return_waiter(struct ps_wait_line *line, struct ps_waiter *w)
 {
 	assert(w->state == SPARE);
 	w->next = line->spare;
@@ -142,7 +142,7 @@ void ps_line_free(struct perseas *p)
 void ps_line_wait(struct perseas *p, uint64_t seq, uint64_t until_ns)
 {
 	struct ps_wait_line *line = &p->commit.line;
-	struct ps_waiter *self = borrow(line);
+	struct ps_waiter *self = borrow_waiter(line);
 	bool was_called;
 
 	ps_assert_locked(p);
@@ -159,7 +159,7 @@ void ps_line_wait(struct perseas *p, uint64_t seq, uint64_t until_ns)
 	move_waiter(line, self, SPARE);
 	if (was_called && !line->called)
 		ps_mirrors_send(p);
-	give_back(line, self);
+	return_waiter(line, self);
 }
 
 /* Makes the deferred broadcasts, one at a time. If the first thread that is woken takes the
@@ -192,7 +192,7 @@ void ps_line_leave(struct perseas *p)
 	if (!p->commit.line.waiters || p->commit.line.leader || line->spins || line->heir)
 		return;
 	if (line->last)
-		call(p, line->last, HEIR);
+		call_waiter(p, line->last, HEIR);
 	else if (!line->called)
 		p->env->ops->broadcast(p->env, &p->commit.line.changed);
 	assert(!line->first || line->heir);
@@ -209,7 +209,7 @@ void ps_line_held(struct perseas *p)
 	struct ps_wait_line *line = &p->commit.line;
 
 	while (line->first && ps_mirrors_hold(p, line->first->seq))
-		call(p, line->first, CALLED);
+		call_waiter(p, line->first, CALLED);
 	ps_line_polled(p);
 	p->env->ops->broadcast(p->env, &p->commit.line.changed);
 }
@@ -217,7 +217,7 @@ void ps_line_held(struct perseas *p)
 void ps_line_call_all(struct perseas *p)
 {
 	while (p->commit.line.first)
-		call(p, p->commit.line.first, CALLED);
+		call_waiter(p, p->commit.line.first, CALLED);
 }
 
 void ps_progress(struct perseas *p)
