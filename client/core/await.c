@@ -49,10 +49,10 @@ static void spin_once(struct perseas *p)
 	p->commit.line.spins = false;
 }
 
-void ps_commit_rest(struct perseas *p, const struct ps_rest *rest, uint64_t now)
+void ps_commit_wait_once(struct perseas *p, const struct ps_wait_limits *rest, uint64_t now)
 {
 	p->commit.line.waiters++;
-	if (ps_is_led(p))
+	if (ps_line_is_led(p))
 		ps_line_wait(p, rest->seq, rest->until);
 	/* If other threads wait, spinning would take their processor. */
 	else if (now < rest->spin_until && p->commit.line.waiters == 1)
@@ -95,12 +95,12 @@ static uint64_t progress_since(struct perseas *p, uint64_t since)
 
 static int await_held(struct perseas *p, uint64_t seq, uint64_t *since)
 {
-	struct ps_rest rest = { .seq = seq };
+	struct ps_wait_limits rest = { .seq = seq };
 	uint64_t start = 0, now;
 	bool late = false;
 
 	for (;;) {
-		const bool looks = late || ps_commit_looks(p);
+		const bool looks = late || ps_commit_should_poll(p);
 
 		if (looks)
 			ps_line_poll(p);
@@ -118,11 +118,11 @@ static int await_held(struct perseas *p, uint64_t seq, uint64_t *since)
 		/* Polls the links itself before it gives up, even if another thread leads. */
 		late = now >= rest.until;
 		if (!late)
-			ps_commit_rest(p, &rest, now);
+			ps_commit_wait_once(p, &rest, now);
 		else if (looks)
 			break;
 	}
-	ps_doubt(p, seq, now);
+	ps_put_in_doubt(p, seq, now);
 	return ps_fail_in_doubt(p, seq);
 }
 

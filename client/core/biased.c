@@ -46,7 +46,7 @@ void ps_biased_lock_slowly(struct ps_biased *lock)
 	favorite = atomic_load_explicit(&lock->favorite, memory_order_relaxed);
 	if (favorite)
 		revoke_favorite(lock, favorite);
-	lock->by = NULL;
+	lock->held_through = NULL;
 }
 
 /* Returns the thread's seat, which may be new, or NULL if out of memory. Caller holds the mutex. */

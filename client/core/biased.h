@@ -41,7 +41,7 @@ struct ps_seat {
 struct ps_biased {
 	struct ps_seat *_Atomic favorite; /* NULL: no favorite */
 	/* The seat through which the lock is held; NULL: through the mutex. */
-	struct ps_seat *by;
+	struct ps_seat *held_through;
 	/* Its barrier works; NULL: the lock never has a favorite. */
 	struct ps_env *env;
 	pthread_mutex_t mutex;
@@ -82,7 +82,7 @@ static inline void ps_biased_lock(struct ps_biased *lock)
 	if (seat && seat->thread == ps_biased_self()) {
 		ps_section_enter(&seat->section);
 		if (atomic_load_explicit(&lock->favorite, memory_order_relaxed) == seat) {
-			lock->by = seat;
+			lock->held_through = seat;
 			return;
 		}
 		ps_section_leave(&seat->section);
@@ -92,8 +92,8 @@ static inline void ps_biased_lock(struct ps_biased *lock)
 
 static inline void ps_biased_unlock(struct ps_biased *lock)
 {
-	if (lock->by)
-		ps_section_leave(&lock->by->section);
+	if (lock->held_through)
+		ps_section_leave(&lock->held_through->section);
 	else
 		ps_biased_unlock_slowly(lock);
 }

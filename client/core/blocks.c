@@ -14,7 +14,7 @@ enum {
 	EVEN_FILL = 96, /* spans in a block after they are distributed evenly */
 	HALF = PS_BLOCK / 2,
 	STRIDE = 2 * PS_BLOCK, /* distance between the places of two blocks' first spans */
-	NEIGHBOURS = 3,        /* spans a range may touch before it must be PS_FIT_ACROSS */
+	NEIGHBOURS = 3,        /* spans a range may touch before it must be PS_FIT_OVERLAPS */
 };
 
 struct block {
@@ -48,12 +48,12 @@ struct ps_blocks *ps_blocks_new(const struct ps_cover *cover, unsigned spans)
 		return NULL;
 	blocks->spans = (struct ps_span(*)[PS_BLOCK])((uint8_t *)blocks + head);
 	blocks->most = most;
-	if (cover->used)
+	if (cover->block_count)
 		copy_blocks(blocks, cover->blocks);
 	return blocks;
 }
 
-/* Makes ps_cover_behind return false (ps_blocks_spread). */
+/* Makes ps_cover_is_past_end return false (ps_blocks_spread). */
 static void set_bar(struct ps_cover *cover)
 {
 	assert(cover->count > 0 && cover->count <= cover->allocated);
@@ -64,18 +64,19 @@ void ps_blocks_spread(struct ps_cover *cover)
 {
 	struct ps_blocks *blocks = cover->blocks;
 
-	assert(!cover->used && cover->count > 0);
-	for (unsigned from = 0; from < cover->count; from += EVEN_FILL, cover->used++) {
+	assert(!cover->block_count && cover->count > 0);
+	for (unsigned from = 0; from < cover->count; from += EVEN_FILL, cover->block_count++) {
 		const unsigned left = cover->count - from,
 			       count = left < EVEN_FILL ? left : EVEN_FILL;
 
-		assert(cover->used < blocks->most);
-		memcpy(blocks->spans[cover->used], &cover->spans[from],
+		assert(cover->block_count < blocks->most);
+		memcpy(blocks->spans[cover->block_count], &cover->spans[from],
 		       count * sizeof(*cover->spans));
-		blocks->directory[cover->used] = (struct block){ cover->spans[from + count - 1].end,
-			                                         cover->used, count };
+		blocks->directory[cover->block_count] = (struct block){
+			cover->spans[from + count - 1].end, cover->block_count, count
+		};
 	}
-	for (unsigned i = cover->used; i < blocks->most; i++)
+	for (unsigned i = cover->block_count; i < blocks->most; i++)
 		blocks->directory[i].number = i;
 	set_bar(cover);
 }
@@ -86,14 +87,14 @@ void ps_blocks_collect(struct ps_cover *cover)
 	struct ps_span *to = cover->spans;
 
 	assert(blocks && blocks->spans);
-	for (unsigned i = 0; i < cover->used; i++) {
+	for (unsigned i = 0; i < cover->block_count; i++) {
 		const struct block *block = &blocks->directory[i];
 
 		memcpy(to, blocks->spans[block->number], block->count * sizeof(*to));
 		to += block->count;
 	}
 	assert(to == cover->spans + cover->count);
-	cover->used = 0;
+	cover->block_count = 0;
 }
 
 /* --- places: the index of a block in the directory, and of a span in the block --- */
@@ -111,7 +112,7 @@ static struct block *block_at(const struct ps_cover *cover, unsigned place)
 /* Returns the span at the place; NULL past the last one. */
 static struct ps_span *span_at(const struct ps_cover *cover, unsigned place)
 {
-	return place / STRIDE < cover->used
+	return place / STRIDE < cover->block_count
 	               ? &cover->blocks->spans[block_at(cover, place)->number][place % STRIDE]
 	               : NULL;
 }
@@ -129,13 +130,13 @@ static unsigned find_place(const struct ps_cover *cover, uint64_t address)
 	struct ps_cover inside = { 0 };
 	unsigned block = 0;
 
-	for (unsigned left = cover->used; left > 0;) {
+	for (unsigned left = cover->block_count; left > 0;) {
 		const unsigned half = (left + 1) / 2;
 
 		block += directory[block + half - 1].end < address ? half : 0;
 		left -= half;
 	}
-	if (block == cover->used)
+	if (block == cover->block_count)
 		return place_of(block, 0);
 	inside.spans = cover->blocks->spans[directory[block].number];
 	inside.count = directory[block].count;
@@ -160,13 +161,13 @@ enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *ra
 	/* Most ranges touch no span, are covered, or extend one. */
 	*place = first;
 	if (!span || range->end < span->start)
-		return PS_FIT_ALONE;
+		return PS_FIT_DISJOINT;
 	if (span->start <= range->start && range->end <= span->end)
 		return PS_FIT_INSIDE;
 	next = span_at(cover, next_place(cover, first));
 	if (range->start == span->end && range->base == span->base &&
 	    (!next || range->end < next->start))
-		return PS_FIT_BEHIND;
+		return PS_FIT_EXTENDS;
 	while (near.count < NEIGHBOURS && (span = span_at(cover, at))) {
 		spans[near.count++] = *span;
 		at = next_place(cover, at);
@@ -186,29 +187,30 @@ static void make_room(struct ps_cover *cover, unsigned at)
 	struct block *block = &blocks->directory[at], added;
 
 	assert(blocks->spans);
-	if (cover->used == blocks->most) {
+	if (cover->block_count == blocks->most) {
 		ps_blocks_collect(cover);
 		ps_blocks_spread(cover);
 		return;
 	}
-	added = (struct block){ block->end, blocks->directory[cover->used].number, HALF };
+	added = (struct block){ block->end, blocks->directory[cover->block_count].number, HALF };
 	memcpy(blocks->spans[added.number], &blocks->spans[block->number][HALF],
 	       HALF * sizeof(struct ps_span));
 	block->count = HALF;
 	block->end = blocks->spans[block->number][HALF - 1].end;
-	memmove(block + 2, block + 1, (cover->used - at - 1) * sizeof(*block));
+	memmove(block + 2, block + 1, (cover->block_count - at - 1) * sizeof(*block));
 	block[1] = added;
-	cover->used++;
+	cover->block_count++;
 }
 
 /* Returns where a span that touches no other belongs. Spans are disjoint, so the first one that
  * ends after it begins after it. */
 static unsigned find_gap(const struct ps_cover *cover, const struct ps_span *span)
 {
-	const unsigned place = find_place(cover, span->end), last = cover->used - 1;
+	const unsigned place = find_place(cover, span->end), last = cover->block_count - 1;
 
-	return place / STRIDE < cover->used ? place
-	                                    : place_of(last, cover->blocks->directory[last].count);
+	return place / STRIDE < cover->block_count
+	               ? place
+	               : place_of(last, cover->blocks->directory[last].count);
 }
 
 void ps_blocks_insert(struct ps_cover *cover, const struct ps_span *span)
@@ -263,9 +265,9 @@ static unsigned remove_span(struct ps_cover *cover, unsigned place)
 		return at < block->count ? place : place_of(place / STRIDE + 1, 0);
 	}
 	emptied = *block;
-	cover->used--;
-	memmove(block, block + 1, (cover->used - place / STRIDE) * sizeof(*block));
-	cover->blocks->directory[cover->used] = emptied;
+	cover->block_count--;
+	memmove(block, block + 1, (cover->block_count - place / STRIDE) * sizeof(*block));
+	cover->blocks->directory[cover->block_count] = emptied;
 	return place;
 }
 
@@ -285,7 +287,7 @@ void ps_blocks_add(struct ps_cover *cover, const struct ps_span *span)
 			merged.end = old->end;
 	}
 	/* Without a used block, the array `spans` is valid again, and empty. */
-	if (cover->used)
+	if (cover->block_count)
 		ps_blocks_insert(cover, &merged);
 	else
 		ps_cover_append(cover, &merged);

@@ -20,11 +20,11 @@ enum {
 struct ps_blocks *ps_blocks_new(const struct ps_cover *cover, unsigned spans);
 
 /* Moves the cover's spans into its blocks. The array `spans` is invalid until ps_blocks_collect,
- * except for a last element that ends at UINT64_MAX: it makes ps_cover_behind return false. */
+ * except for a last element that ends at UINT64_MAX: it makes ps_cover_is_past_end return false. */
 void ps_blocks_spread(struct ps_cover *cover);
 
 /* The functions of cover.h with the same names, for a cover that uses blocks. An inserted span must
- * be PS_FIT_ALONE. A place is valid only until the next of these calls. */
+ * be PS_FIT_DISJOINT. A place is valid only until the next of these calls. */
 const struct ps_span *ps_blocks_from(const struct ps_cover *cover, uint64_t address);
 void ps_blocks_insert(struct ps_cover *cover, const struct ps_span *span);
 void ps_blocks_add(struct ps_cover *cover, const struct ps_span *span);

@@ -100,7 +100,7 @@ static int check_segment(struct perseas *p, struct ps_segment *s)
 {
 	uint64_t offset = 0, length;
 
-	ps_shadow_look(p, s);
+	ps_shadow_collect_written(p, s);
 	for (; ps_shadow_next(p, s, &offset, &length); offset += length) {
 		const uint64_t at = ps_segment_start(s) + offset;
 		int rc = check_page(p, s, at, at + length);

@@ -141,7 +141,7 @@ static inline int reserve_ring(struct perseas_tx *tx, unsigned flags, struct ps_
 	int rc;
 
 	if (p->commit.gathering)
-		ps_gather_before(tx, flags);
+		ps_gather_make_way(tx, flags);
 	rc = p->commit.staged ? make_ring_room(p, entry_length_of(tx, flags), flags, pacing) : 0;
 	if (!rc && flags & PERSEAS_NOWAIT && ps_unwaited_overdue(p))
 		rc = ps_pace(p, 0, flags, pacing);
@@ -209,7 +209,7 @@ static int await_and_time(struct perseas *p, ps_start_t start)
 	int rc = ps_commit_await(p, p->commit.seq, &since);
 
 	if (start || since)
-		ps_timing_take(p, ps_timing_waited(start, since), rc);
+		ps_timing_record(p, ps_timing_waited(start, since), rc);
 	return rc;
 }
 
@@ -221,7 +221,7 @@ static __attribute__((noinline)) int apply_deferred_stores(struct perseas_tx *tx
 	int rc = ps_commit_reserve(tx->p, &most);
 
 	if (!rc)
-		ps_late_apply(tx);
+		ps_deferred_apply(tx);
 	return rc;
 }
 
@@ -254,7 +254,7 @@ static inline __attribute__((always_inline)) int post_transaction(struct perseas
 static inline int post_or_gather(struct perseas_tx *tx, unsigned flags)
 {
 	ps_cover_settle(&tx->cover);
-	if (!(flags & PS_GATHERS) || !ps_gather_takes(tx))
+	if (!(flags & PS_GATHERS) || !ps_gather_can_hold(tx))
 		return post_transaction(tx);
 	ps_gather_add(tx);
 	ps_tx_end(tx);

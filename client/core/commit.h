@@ -55,7 +55,7 @@ int ps_fail_renewing(const struct perseas *p);
 void ps_commit_sleep(struct perseas *p, uint64_t until_ns);
 
 /* How long a thread waits for a transaction to be held by W mirrors. */
-struct ps_rest {
+struct ps_wait_limits {
 	uint64_t seq;
 	uint64_t spin_until; /* a thread that waits alone spins until then */
 	uint64_t until;
@@ -63,21 +63,21 @@ struct ps_rest {
 
 /* Returns true if another thread polls or sleeps on the links for all waiting threads. Caller holds
  * p->lock. */
-static inline bool ps_is_led(const struct perseas *p)
+static inline bool ps_line_is_led(const struct perseas *p)
 {
 	return p->commit.line.leader || p->commit.line.spins;
 }
 
 /* Returns true if the calling thread should poll the links itself. Fabrics that copy at once have
  * results at once. Caller holds p->lock. */
-static inline bool ps_commit_looks(const struct perseas *p)
+static inline bool ps_commit_should_poll(const struct perseas *p)
 {
-	return !p->commit.staged || !ps_is_led(p);
+	return !p->commit.staged || !ps_line_is_led(p);
 }
 
 /* Waits until W mirrors may hold rest->seq, or until rest->until. May return early: the caller then
- * checks, and polls the links if ps_commit_looks says so. A caller that stops waiting calls
+ * checks, and polls the links if ps_commit_should_poll says so. A caller that stops waiting calls
  * ps_line_leave. Caller holds p->lock, which is released meanwhile. */
-void ps_commit_rest(struct perseas *p, const struct ps_rest *rest, uint64_t now);
+void ps_commit_wait_once(struct perseas *p, const struct ps_wait_limits *rest, uint64_t now);
 
 #endif

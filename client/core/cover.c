@@ -12,7 +12,7 @@ const struct ps_span *ps_cover_from(const struct ps_cover *cover, uint64_t addre
 {
 	unsigned i;
 
-	if (cover->used)
+	if (cover->block_count)
 		return ps_blocks_from(cover, address);
 	i = ps_cover_find(cover, address);
 	return i < cover->count ? &cover->spans[i] : NULL;
@@ -65,18 +65,18 @@ int ps_cover_reserve_more(struct ps_cover *cover, unsigned spans)
 		return 0;
 	while (capacity < cover->count + spans)
 		capacity *= 2;
-	rc = grow_memory(cover, capacity + cover->kept);
+	rc = grow_memory(cover, capacity + cover->extra);
 	if (rc >= 0)
 		cover->capacity = capacity;
 	return rc;
 }
 
-int ps_cover_keep(struct ps_cover *cover, unsigned spans)
+int ps_cover_reserve_extra(struct ps_cover *cover, unsigned spans)
 {
-	const int rc = grow_memory(cover, cover->capacity + cover->kept + spans);
+	const int rc = grow_memory(cover, cover->capacity + cover->extra + spans);
 
 	if (rc >= 0)
-		cover->kept += spans;
+		cover->extra += spans;
 	return rc;
 }
 
@@ -89,13 +89,13 @@ static bool moves_many_spans(const struct ps_cover *cover, unsigned place)
 
 void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
 {
-	unsigned first = cover->used ? 0 : ps_cover_find(cover, span->start);
+	unsigned first = cover->block_count ? 0 : ps_cover_find(cover, span->start);
 	struct ps_span merged = *span;
 	unsigned after;
 
-	if (!cover->used && moves_many_spans(cover, first))
+	if (!cover->block_count && moves_many_spans(cover, first))
 		ps_blocks_spread(cover);
-	if (cover->used) {
+	if (cover->block_count) {
 		ps_blocks_add(cover, span);
 		return;
 	}
@@ -123,9 +123,9 @@ void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_spa
 {
 	struct ps_span *at = &cover->spans[place];
 
-	if (!cover->used && moves_many_spans(cover, place))
+	if (!cover->block_count && moves_many_spans(cover, place))
 		ps_blocks_spread(cover);
-	if (cover->used) {
+	if (cover->block_count) {
 		ps_blocks_insert(cover, span);
 		return;
 	}

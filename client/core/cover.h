@@ -21,11 +21,11 @@ struct ps_cover {
 	struct ps_span *spans; /* sorted; invalid while blocks are in use */
 	unsigned count;
 	/* Blocks in use (blocks.h); 0: the spans are in `spans`. */
-	unsigned used;
+	unsigned block_count;
 	uint64_t bytes; /* total length of the spans */
 	unsigned capacity;
-	unsigned kept;            /* spans reserved in addition to `capacity` (ps_cover_keep) */
-	unsigned allocated;       /* spans that have memory: at least capacity + kept */
+	unsigned extra;     /* spans reserved in addition to `capacity` (ps_cover_reserve_extra) */
+	unsigned allocated; /* spans that have memory: at least capacity + kept */
 	struct ps_blocks *blocks; /* blocks for `allocated` spans; NULL while these are few */
 };
 
@@ -47,18 +47,18 @@ static inline int ps_cover_reserve(struct ps_cover *cover)
 /* Reserves room for `spans` more spans that ps_cover_reserve does not hand out. Keeps the capacity,
  * because a roll-back may bring back as many spans as there ever were. Returns 0, 1 or -1, like
  * ps_cover_reserve_more. */
-int ps_cover_keep(struct ps_cover *cover, unsigned spans);
+int ps_cover_reserve_extra(struct ps_cover *cover, unsigned spans);
 
-/* Returns true if ps_cover_keep would not have to allocate. */
-static inline bool ps_cover_can_keep(const struct ps_cover *cover, unsigned spans)
+/* Returns true if ps_cover_reserve_extra would not have to allocate. */
+static inline bool ps_cover_has_extra(const struct ps_cover *cover, unsigned spans)
 {
-	return cover->capacity + cover->kept + spans <= cover->allocated;
+	return cover->capacity + cover->extra + spans <= cover->allocated;
 }
 
-/* Releases the room that ps_cover_keep reserved, so that it can be used now. */
-static inline void ps_cover_unkeep(struct ps_cover *cover)
+/* Releases the room that ps_cover_reserve_extra reserved, so that it can be used now. */
+static inline void ps_cover_release_extra(struct ps_cover *cover)
 {
-	cover->kept = 0;
+	cover->extra = 0;
 }
 
 /* Makes the array `spans` valid. Call ps_cover_settle before reading it; the next change may
@@ -67,7 +67,7 @@ void ps_blocks_collect(struct ps_cover *cover);
 
 static inline void ps_cover_settle(struct ps_cover *cover)
 {
-	if (cover->used)
+	if (cover->block_count)
 		ps_blocks_collect(cover);
 }
 
@@ -79,11 +79,11 @@ void ps_cover_add(struct ps_cover *cover, const struct ps_span *span);
 
 /* How a range of one segment relates to the spans of the cover. */
 enum ps_fit {
-	PS_FIT_ALONE, /* overlaps and touches no span: insert it at `place` */
+	PS_FIT_DISJOINT, /* overlaps and touches no span: insert it at `place` */
 	/* Begins at the end of the span at `place` and touches no other: extend that span. */
-	PS_FIT_BEHIND,
-	PS_FIT_INSIDE, /* all of it is covered */
-	PS_FIT_ACROSS, /* anything else: ps_cover_gap finds the parts that are not covered */
+	PS_FIT_EXTENDS,
+	PS_FIT_INSIDE,   /* all of it is covered */
+	PS_FIT_OVERLAPS, /* anything else: ps_cover_gap finds the parts that are not covered */
 };
 
 /* Returns the index of the first span that ends at or after `address`; cover->count if there is
@@ -116,29 +116,29 @@ static inline enum ps_fit ps_cover_fit(const struct ps_cover *cover, uint64_t ba
 	const struct ps_span *spans = cover->spans;
 	unsigned at;
 
-	if (cover->used)
+	if (cover->block_count)
 		return ps_blocks_fit(cover, &(struct ps_span){ start, end, base, 0 }, place);
 	at = ps_cover_find(cover, start);
 	*place = at;
 	if (at == cover->count || end < spans[at].start)
-		return PS_FIT_ALONE;
+		return PS_FIT_DISJOINT;
 	if (start == spans[at].end && base == spans[at].base &&
 	    (at + 1 == cover->count || end < spans[at + 1].start))
-		return PS_FIT_BEHIND;
+		return PS_FIT_EXTENDS;
 	if (start == spans[at].end || end == spans[at].start)
 		return ps_cover_touch(cover, at, &(struct ps_span){ start, end, base, 0 }, place);
-	return spans[at].start <= start && end <= spans[at].end ? PS_FIT_INSIDE : PS_FIT_ACROSS;
+	return spans[at].start <= start && end <= spans[at].end ? PS_FIT_INSIDE : PS_FIT_OVERLAPS;
 }
 
-/* Inserts a range that is PS_FIT_ALONE at `place`. Room must be reserved. */
+/* Inserts a range that is PS_FIT_DISJOINT at `place`. Room must be reserved. */
 void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_span *span);
 
-/* Extends the span at `place` to `end`, for a range that is PS_FIT_BEHIND. */
+/* Extends the span at `place` to `end`, for a range that is PS_FIT_EXTENDS. */
 void ps_blocks_extend(struct ps_cover *cover, unsigned place, uint64_t end);
 
 static inline void ps_cover_extend(struct ps_cover *cover, unsigned place, uint64_t end)
 {
-	if (cover->used) {
+	if (cover->block_count) {
 		ps_blocks_extend(cover, place, end);
 		return;
 	}
@@ -148,7 +148,7 @@ static inline void ps_cover_extend(struct ps_cover *cover, unsigned place, uint6
 
 /* Returns true if a span that begins at `start` lies behind all others and touches none. Many
  * applications write in ascending order. */
-static inline bool ps_cover_behind(const struct ps_cover *cover, uint64_t start)
+static inline bool ps_cover_is_past_end(const struct ps_cover *cover, uint64_t start)
 {
 	return !cover->count || cover->spans[cover->count - 1].end < start;
 }
@@ -166,7 +166,7 @@ bool ps_cover_overlaps(const struct ps_cover *cover, uint64_t start, uint64_t en
 static inline void ps_cover_clear(struct ps_cover *cover)
 {
 	cover->count = 0;
-	cover->used = 0;
+	cover->block_count = 0;
 	cover->bytes = 0;
 }
 

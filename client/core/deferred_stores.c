@@ -7,27 +7,27 @@
 
 #include "tx.h"
 
-void ps_late_apply(struct perseas_tx *tx)
+void ps_deferred_apply(struct perseas_tx *tx)
 {
 	for (struct ps_late *late = tx->late; late; late = late->next)
 		late->ops->apply(late, tx);
 	assert(tx->length <= tx->capacity && tx->length <= ps_record_limit(tx->p->log_size));
 	tx->deferred_applied = true;
-	ps_cover_unkeep(&tx->cover);
+	ps_cover_release_extra(&tx->cover);
 	tx->deferred_count = 0;
 }
 
-void ps_late_end(struct perseas_tx *tx)
+void ps_deferred_end(struct perseas_tx *tx)
 {
 	for (struct ps_late *late = tx->late; late; late = late->next)
 		late->ops->end(late, tx->deferred_applied);
 	tx->deferred_applied = false;
-	ps_cover_unkeep(&tx->cover);
+	ps_cover_release_extra(&tx->cover);
 	tx->deferred_count = 0;
 	tx->room = tx->whole_room;
 }
 
-int ps_late_mark(struct perseas_tx *tx, uint64_t savepoint)
+int ps_deferred_mark(struct perseas_tx *tx, uint64_t savepoint)
 {
 	int rc = 0;
 
@@ -36,14 +36,14 @@ int ps_late_mark(struct perseas_tx *tx, uint64_t savepoint)
 	return rc;
 }
 
-void ps_late_roll_back(struct perseas_tx *tx, uint64_t savepoint)
+void ps_deferred_roll_back(struct perseas_tx *tx, uint64_t savepoint)
 {
 	ps_assert_locked(tx->p);
 	for (struct ps_late *late = tx->late; late; late = late->next)
 		late->ops->roll_back(late, savepoint);
 }
 
-void ps_late_free(struct perseas_tx *tx)
+void ps_deferred_free(struct perseas_tx *tx)
 {
 	while (tx->late) {
 		struct ps_late *late = tx->late;

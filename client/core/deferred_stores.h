@@ -16,9 +16,9 @@
 enum {
 	PS_LATE_LENGTH = 16, /* maximum bytes of a deferred store */
 	/* Bytes of the undo record that it takes. */
-	PS_LATE_RECORD = sizeof(struct ps_range) + PS_LATE_LENGTH,
+	PS_DEFERRED_RECORD = sizeof(struct ps_range) + PS_LATE_LENGTH,
 	/* Bytes of the ring that it takes. */
-	PS_LATE_ENTRY = PS_LATE_RECORD + PS_LATE_LENGTH + sizeof(struct ps_write),
+	PS_DEFERRED_ENTRY = PS_DEFERRED_RECORD + PS_LATE_LENGTH + sizeof(struct ps_write),
 };
 
 struct ps_late;
@@ -56,10 +56,10 @@ void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, vo
                    const void *bytes, uint32_t length);
 
 /* Call the operation of the same name for every user of the transaction's deferred stores. */
-void ps_late_apply(struct perseas_tx *tx);
-void ps_late_end(struct perseas_tx *tx);
-int ps_late_mark(struct perseas_tx *tx, uint64_t savepoint);
-void ps_late_roll_back(struct perseas_tx *tx, uint64_t savepoint);
-void ps_late_free(struct perseas_tx *tx);
+void ps_deferred_apply(struct perseas_tx *tx);
+void ps_deferred_end(struct perseas_tx *tx);
+int ps_deferred_mark(struct perseas_tx *tx, uint64_t savepoint);
+void ps_deferred_roll_back(struct perseas_tx *tx, uint64_t savepoint);
+void ps_deferred_free(struct perseas_tx *tx);
 
 #endif

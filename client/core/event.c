@@ -114,7 +114,7 @@ static void note_fence(struct perseas *p)
 /* Notes that mirrors refuse this owner. The condition can begin and end many times. */
 static void note_denial(struct perseas *p)
 {
-	const struct ps_mirror *m = ps_denied(p);
+	const struct ps_mirror *m = ps_refusing_mirror(p);
 
 	if (m && !p->commit.events->denied)
 		ps_event(p, PERSEAS_EVENT_DENIED, ps_last(p), m,

@@ -55,12 +55,12 @@ static bool fits_group(const struct ps_gather *g, uint64_t pieces, uint64_t byte
 	return pieces <= LINES_MAX && entry_length(pieces, bytes) <= g->limit;
 }
 
-bool ps_gather_takes(const struct perseas_tx *tx)
+bool ps_gather_can_hold(const struct perseas_tx *tx)
 {
 	return fits_group(tx->p->commit.gather, pieces_of(tx), bytes_of(tx));
 }
 
-void ps_gather_before(const struct perseas_tx *tx, unsigned flags)
+void ps_gather_make_way(const struct perseas_tx *tx, unsigned flags)
 {
 	struct perseas *p = tx->p;
 	const struct ps_gather *g = p->commit.gather;
@@ -75,7 +75,7 @@ uint64_t ps_gather_length(const struct perseas_tx *tx)
 {
 	const struct ps_gather *g = tx->p->commit.gather;
 
-	if (!ps_gather_takes(tx))
+	if (!ps_gather_can_hold(tx))
 		return ps_tx_entry_length(tx);
 	return entry_length(g->pieces + pieces_of(tx), g->bytes + bytes_of(tx));
 }
@@ -238,7 +238,7 @@ void ps_gather_add(struct perseas_tx *tx)
 	 * is cleared. */
 	assert(!p->gate && !p->renewing && !p->commit.in_doubt);
 	if (p->options.flags & PS_SHADOWED)
-		ps_shadow_take(tx);
+		ps_shadow_copy_changes(tx);
 	g->added_at = ps_now(p);
 	if (!p->commit.gathering)
 		g->due = g->added_at + g->hold_ns;
@@ -372,7 +372,7 @@ void ps_gather_send(struct perseas *p)
 	empty_group(g);
 }
 
-void ps_gather_put_back(const struct perseas *p, const struct ps_window *window)
+void ps_gather_restore(const struct perseas *p, const struct ps_window *window)
 {
 	const struct ps_gather *g = p->commit.gather;
 

@@ -62,14 +62,14 @@ void ps_gather_free(struct perseas *p);
 
 /* Posts the group unless the transaction may join it. The group must not be empty. Caller holds
  * p->lock. */
-void ps_gather_before(const struct perseas_tx *tx, unsigned flags);
+void ps_gather_make_way(const struct perseas_tx *tx, unsigned flags);
 
 /* Returns true if the transaction is small enough for a group. Otherwise it is posted alone. Caller
  * holds p->lock. */
-bool ps_gather_takes(const struct perseas_tx *tx);
+bool ps_gather_can_hold(const struct perseas_tx *tx);
 
 /* Returns the bytes of the ring for the group with the transaction, or for the transaction alone if
- * it is too large for a group. Call ps_gather_before first. Caller holds p->lock. */
+ * it is too large for a group. Call ps_gather_make_way first. Caller holds p->lock. */
 uint64_t ps_gather_length(const struct perseas_tx *tx);
 
 /* Adds the transaction's changes to the group; the caller then ends the transaction. Caller holds
@@ -90,6 +90,6 @@ uint64_t ps_gather_due(const struct perseas *p);
 
 /* Restores, in the bytes of `window`, what the group's transactions changed. Call it after the
  * changes of open transactions, which are newer, were restored. Caller holds p->lock. */
-void ps_gather_put_back(const struct perseas *p, const struct ps_window *window);
+void ps_gather_restore(const struct perseas *p, const struct ps_window *window);
 
 #endif

@@ -142,7 +142,7 @@ struct ps_commit {
 	struct ps_events *events;    /* events to deliver; NULL: the application asked for none */
 	/* So many transactions begin untimed before the next timed one (timing.h). */
 	uint32_t untimed;
-	uint64_t dice;             /* state of the random numbers that choose `untimed` */
+	uint64_t random_state;     /* state of the random numbers that choose `untimed` */
 	struct ps_latency latency; /* histogram of commit latencies */
 };
 

@@ -157,7 +157,7 @@ void ps_mirror_stands(struct ps_mirror *m, unsigned slot, uint64_t seq)
 const char *ps_link_trouble(int rc)
 {
 	if (rc == PS_LINK_LOST)
-		return PS_UNARRIVED;
+		return PS_NOTHING_ARRIVED;
 	return rc == PS_LINK_FENCED ? "fenced" : "the data connection broke";
 }
 
@@ -297,14 +297,14 @@ static void poll_mirror(struct perseas *p, struct ps_mirror *m)
 	}
 	if (!done) {
 		if (m->fabric->arms)
-			ps_line_polled(p);
+			ps_line_wake_leader(p);
 		return;
 	}
 	take_completions(p, m, (unsigned)done);
 	if (p->commit.unwaited.wanted || p->commit.in_doubt)
 		ps_mirrors_settle_doubt(p);
 	if (p->commit.line.waiters)
-		ps_line_held(p);
+		ps_line_call_held(p);
 }
 
 void ps_mirrors_poll(struct perseas *p)

@@ -134,7 +134,7 @@ void ps_mirrors_beat(struct perseas *p);
 const char *ps_link_trouble(int rc);
 
 /* What is wrong with a mirror whose link was PS_LINK_LOST, until something arrives again. */
-#define PS_UNARRIVED                                                                               \
+#define PS_NOTHING_ARRIVED                                                                         \
 	"nothing of what was sent on the data connection arrived; if the mirror answers all the "  \
 	"same, packets of full size are lost on the way: compare the MTU of both hosts with that " \
 	"of the path (ping -M do -s 1472)"
@@ -194,7 +194,7 @@ bool ps_fenced_for_good(const struct perseas *p);
 
 /* If the access rules of so many mirrors refuse this owner that W cannot be reached without them,
  * returns one of these mirrors, otherwise NULL. The condition ends when they allow it again. */
-const struct ps_mirror *ps_denied(const struct perseas *p);
+const struct ps_mirror *ps_refusing_mirror(const struct perseas *p);
 
 /* Returns how many mirrors lost their memory, if none of them may be made anew (I9) even once all
  * others are live; else 0. Caller holds p->lock. */

@@ -38,7 +38,7 @@ static bool is_stuck(struct perseas *p)
 	return was_stuck(p, ps_now(p));
 }
 
-/* Does ps_unwaited_look, with the time that the caller has read. */
+/* Does ps_unwaited_check_doubt, with the time that the caller has read. */
 static void check_doubt(struct perseas *p, uint64_t now)
 {
 	if (!was_stuck(p, now))
@@ -48,10 +48,10 @@ static void check_doubt(struct perseas *p, uint64_t now)
 	ps_mirrors_poll(p);
 	ps_durable(p);
 	if (is_stuck(p))
-		ps_doubt(p, ps_last(p), ps_now(p));
+		ps_put_in_doubt(p, ps_last(p), ps_now(p));
 }
 
-void ps_unwaited_look(struct perseas *p)
+void ps_unwaited_check_doubt(struct perseas *p)
 {
 	check_doubt(p, ps_now(p));
 }
@@ -190,9 +190,9 @@ static uint64_t collect_completions(struct perseas *p, struct pollfd *fds, unsig
 	if (u->seq && !ps_fenced(p)) {
 		ps_mirrors_poll(p);
 		ps_durable(p);
-		ps_unwaited_look(p);
+		ps_unwaited_check_doubt(p);
 	}
-	works = !ps_fenced(p) && (ps_pace_look(p) || u->seq);
+	works = !ps_fenced(p) && (ps_pace_check(p) || u->seq);
 	look = ps_now(p) + (is_behind(p) ? LOOK_INTERVAL_SHORT : LOOK_INTERVAL);
 	if (look > ps_gather_due(p))
 		look = ps_gather_due(p);

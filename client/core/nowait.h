@@ -50,7 +50,7 @@ void ps_unwaited_add(struct perseas *p);
 
 /* Puts the unawaited transactions in doubt if W mirrors made no progress on them for
  * commit_timeout_ms. Caller holds p->lock. */
-void ps_unwaited_look(struct perseas *p);
+void ps_unwaited_check_doubt(struct perseas *p);
 
 /* Returns true if an unawaited commit is older than flush_within_ms and W mirrors do not hold it,
  * so that no further one may be posted. Caller holds p->lock. */
@@ -66,6 +66,6 @@ int ps_unwaited_finish(struct perseas *p);
 void ps_unwaited_tell(struct perseas *p);
 
 /* Puts all commits up to `seq` in doubt. Caller holds p->lock. */
-void ps_doubt(struct perseas *p, uint64_t seq, uint64_t now);
+void ps_put_in_doubt(struct perseas *p, uint64_t seq, uint64_t now);
 
 #endif

@@ -26,7 +26,7 @@ const char *ps_trouble(struct perseas *p, const struct ps_mirror *m)
 	ps_assert_locked(p);
 	if (m->unarrived &&
 	    (m->state == PERSEAS_MIRROR_LIVE || m->state == PERSEAS_MIRROR_REPLAYING))
-		return PS_UNARRIVED;
+		return PS_NOTHING_ARRIVED;
 	return m->state == PERSEAS_MIRROR_LIVE && is_paced(p, m) ? "it " PACED : m->trouble;
 }
 
@@ -138,7 +138,7 @@ static void forget_progressed(struct perseas *p)
 			ps_pace_forget(p, &p->mirrors[i]);
 }
 
-bool ps_pace_look(struct perseas *p)
+bool ps_pace_check(struct perseas *p)
 {
 	ps_assert_locked(p);
 	if (!blocks_any(p))

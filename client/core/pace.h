@@ -53,7 +53,7 @@ int ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing);
 /* Checks the mirrors that blocked commits with PERSEAS_NOBLOCK. Raises perseas_fd's flag for those
  * that made progress, and drops those that made none for too long. Returns true if any are left:
  * call it again soon. Called by the collector, which holds p->lock. */
-bool ps_pace_look(struct perseas *p);
+bool ps_pace_check(struct perseas *p);
 
 /* Forgets that the mirror blocks commits, because it changes its state or made progress. Caller
  * holds p->lock. */

@@ -153,11 +153,11 @@ static int add_across(struct perseas_tx *tx, const struct ps_extent_of *segment,
 	return 0;
 }
 
-/* Covers a range that is PS_FIT_ALONE or PS_FIT_BEHIND. */
+/* Covers a range that is PS_FIT_DISJOINT or PS_FIT_EXTENDS. */
 static inline void cover_range(struct perseas_tx *tx, enum ps_fit fit, unsigned place,
                                const struct ps_span *span)
 {
-	if (fit == PS_FIT_BEHIND)
+	if (fit == PS_FIT_EXTENDS)
 		ps_cover_extend(&tx->cover, place, span->end);
 	else
 		ps_cover_insert(&tx->cover, place, span);
@@ -174,7 +174,7 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 		count_redeclared(tx, end - start);
 		return 0;
 	}
-	if (fit == PS_FIT_ACROSS)
+	if (fit == PS_FIT_OVERLAPS)
 		return add_across(tx, segment, start, end);
 	rc = make_room(tx, sizeof(struct ps_range) + ps_align8(end - start), end - start);
 	if (rc)
@@ -277,7 +277,7 @@ int ps_tx_add_found_range(struct perseas_tx *tx, const struct ps_segment *segmen
 	const enum ps_fit fit = ps_cover_fit(&tx->cover, base, start, end, &place);
 	const int rc = make_room(tx, sizeof(struct ps_range) + ps_align8(length), length);
 
-	assert(fit == PS_FIT_ALONE || fit == PS_FIT_BEHIND);
+	assert(fit == PS_FIT_DISJOINT || fit == PS_FIT_EXTENDS);
 	if (rc)
 		return rc;
 	log_piece(tx, &extent, start, end, segment->shadow + offset);
@@ -304,13 +304,14 @@ static int add_range_locked(struct perseas_tx *tx, const struct ps_extent_of *se
 /* Reserves space for deferred stores if it is at hand. Returns false if not. */
 static inline bool reserve_at_once(struct perseas_tx *tx, unsigned pieces)
 {
-	const uint64_t record = (uint64_t)pieces * PS_LATE_RECORD;
+	const uint64_t record = (uint64_t)pieces * PS_DEFERRED_RECORD;
 
 	/* In the ring, a deferred store takes no more than a range with as many bytes of record. */
-	static_assert(PS_LATE_ENTRY <= 3 * PS_LATE_RECORD, "a late change's part of the ring");
-	if (tx->length + record > tx->room || !ps_cover_can_keep(&tx->cover, pieces))
+	static_assert(PS_DEFERRED_ENTRY <= 3 * PS_DEFERRED_RECORD,
+	              "a late change's part of the ring");
+	if (tx->length + record > tx->room || !ps_cover_has_extra(&tx->cover, pieces))
 		return false;
-	tx->cover.kept += pieces;
+	tx->cover.extra += pieces;
 	tx->deferred_count += pieces;
 	tx->room -= record;
 	return true;
@@ -318,15 +319,15 @@ static inline bool reserve_at_once(struct perseas_tx *tx, unsigned pieces)
 
 static __attribute__((noinline)) int reserve_deferred(struct perseas_tx *tx, unsigned pieces)
 {
-	const uint64_t record = (uint64_t)pieces * PS_LATE_RECORD;
+	const uint64_t record = (uint64_t)pieces * PS_DEFERRED_RECORD;
 	int rc;
 
 	if (reserve_at_once(tx, pieces))
 		return 0;
-	rc = ps_tx_make_room(tx, record, (uint64_t)pieces * PS_LATE_ENTRY - record, 1);
+	rc = ps_tx_make_room(tx, record, (uint64_t)pieces * PS_DEFERRED_ENTRY - record, 1);
 	if (rc)
 		return rc;
-	rc = ps_cover_keep(&tx->cover, pieces);
+	rc = ps_cover_reserve_extra(&tx->cover, pieces);
 	if (rc < 0)
 		return ps_fail(tx->p, PERSEAS_ENOMEM, "no memory for %u changes at the commit",
 		               pieces);
@@ -408,8 +409,8 @@ void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, vo
 	if (fit != PS_FIT_INSIDE) {
 		assert(tx->deferred_count > 0);
 		log_piece(tx, segment, start, span.end, (const void *)start);
-		ps_cover_unkeep(&tx->cover);
-		if (fit == PS_FIT_ACROSS)
+		ps_cover_release_extra(&tx->cover);
+		if (fit == PS_FIT_OVERLAPS)
 			ps_cover_add(&tx->cover, &span);
 		else
 			cover_range(tx, fit, place, &span);
@@ -516,8 +517,8 @@ static inline bool add_fast_range(struct perseas_tx *tx, uint64_t start, size_t 
 		count_redeclared(tx, len);
 		return true;
 	}
-	if (fit == PS_FIT_INSIDE || fit == PS_FIT_ACROSS ||
-	    (fit == PS_FIT_BEHIND && continues_last_entry(tx, start)))
+	if (fit == PS_FIT_INSIDE || fit == PS_FIT_OVERLAPS ||
+	    (fit == PS_FIT_EXTENDS && continues_last_entry(tx, start)))
 		return false;
 	cover_range(tx, fit, place, &span);
 	log_fast_range(tx, start, len);
@@ -542,7 +543,7 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
 
 	if (!tx || !is_fast_range(tx, start, len))
 		return set_range(tx, addr, len);
-	if (!ps_cover_behind(&tx->cover, start))
+	if (!ps_cover_is_past_end(&tx->cover, start))
 		return add_between(tx, start, len);
 	ps_section_enter(&tx->declaring);
 	if (is_observed(tx)) {

@@ -15,7 +15,7 @@ bool ps_fenced_for_good(const struct perseas *p)
 	return lost && !ps_quorum_possible(p, lost);
 }
 
-const struct ps_mirror *ps_denied(const struct perseas *p)
+const struct ps_mirror *ps_refusing_mirror(const struct perseas *p)
 {
 	const struct ps_mirror *one = NULL;
 	uint32_t lost = 0;
@@ -68,7 +68,7 @@ const char *ps_lost_text(const struct perseas *p, char *text, size_t size)
 
 const char *ps_doubt_advice(const struct perseas *p, char *text, size_t size)
 {
-	const struct ps_mirror *denied = ps_denied(p);
+	const struct ps_mirror *denied = ps_refusing_mirror(p);
 
 	if (!denied && ps_mirrors_lost(p))
 		return ps_lost_text(p, text, size);

@@ -14,7 +14,7 @@
 /* Returns the bytes of the record reserved for deferred stores. */
 static inline uint64_t kept_record(const struct perseas_tx *tx)
 {
-	return (uint64_t)tx->deferred_count * PS_LATE_RECORD;
+	return (uint64_t)tx->deferred_count * PS_DEFERRED_RECORD;
 }
 
 void ps_tx_update_room(struct perseas_tx *tx)
@@ -37,7 +37,7 @@ void ps_tx_update_room(struct perseas_tx *tx)
 uint64_t ps_tx_entry_length(const struct perseas_tx *tx)
 {
 	return ps_entry_length(tx->length, tx->cover.count,
-	                       tx->cover.bytes + (uint64_t)tx->deferred_count * PS_LATE_ENTRY);
+	                       tx->cover.bytes + (uint64_t)tx->deferred_count * PS_DEFERRED_ENTRY);
 }
 
 int ps_tx_make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, unsigned spans)

@@ -17,14 +17,14 @@ enum { LARGE_PAGES_AT_ONCE = 4 }; /* large pages per call */
 int ps_ring_init(struct ps_ring *ring, uint64_t size)
 {
 	memset(ring, 0, sizeof(*ring));
-	ring->where = calloc(PS_RING_ENTRIES, sizeof(*ring->where));
+	ring->positions = calloc(PS_RING_ENTRIES, sizeof(*ring->positions));
 	ring->base = mmap(ps_large_place(size + PS_BOUNCE), size + PS_BOUNCE,
 	                  PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (ring->base == MAP_FAILED)
 		ring->base = NULL;
 	ring->size = size;
 	ps_ring_reset(ring, 1);
-	if (ring->where && ring->base) {
+	if (ring->positions && ring->base) {
 		madvise(ring->base, size + PS_BOUNCE, MADV_DONTFORK);
 		ps_core_dump_omit(ring->base, size + PS_BOUNCE);
 		return 0;
@@ -37,7 +37,7 @@ void ps_ring_free(struct ps_ring *ring)
 {
 	if (ring->base)
 		munmap(ring->base, ring->size + PS_BOUNCE);
-	free(ring->where);
+	free(ring->positions);
 	memset(ring, 0, sizeof(*ring));
 }
 
@@ -50,7 +50,8 @@ void ps_ring_reset(struct ps_ring *ring, uint64_t seq)
 
 static uint64_t oldest_position(const struct ps_ring *ring)
 {
-	return ring->last < ring->first ? ring->head : ring->where[ring->first % PS_RING_ENTRIES];
+	return ring->last < ring->first ? ring->head
+	                                : ring->positions[ring->first % PS_RING_ENTRIES];
 }
 
 /* Drops entries in the way of the next one. Returns its position. */
@@ -74,7 +75,7 @@ struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length)
 	const uint64_t at = drop_overwritten(ring, length);
 
 	ring->last++;
-	ring->where[ring->last % PS_RING_ENTRIES] = at;
+	ring->positions[ring->last % PS_RING_ENTRIES] = at;
 	ring->head = at + length;
 	return (struct ps_entry *)(ring->base + at % ring->size);
 }
@@ -83,7 +84,8 @@ struct ps_entry *ps_ring_find(const struct ps_ring *ring, uint64_t seq)
 {
 	if (seq < ring->first || seq > ring->last)
 		return NULL;
-	return (struct ps_entry *)(ring->base + ring->where[seq % PS_RING_ENTRIES] % ring->size);
+	return (struct ps_entry *)(ring->base +
+	                           ring->positions[seq % PS_RING_ENTRIES] % ring->size);
 }
 
 bool ps_ring_replays(const struct ps_ring *ring, uint64_t from, uint64_t to)
@@ -106,7 +108,7 @@ uint64_t ps_ring_lag(const struct ps_ring *ring, uint64_t seq)
 	/* A full index counts like a full ring. */
 	if (ring->last - seq >= PS_RING_ENTRIES / 2)
 		return ring->size;
-	return ring->head - ring->where[seq % PS_RING_ENTRIES];
+	return ring->head - ring->positions[seq % PS_RING_ENTRIES];
 }
 
 /* Pages in other use, such as those registered with an RDMA device, stay as they are. */

@@ -37,7 +37,7 @@ struct ps_ring {
 	uint64_t size;
 	uint64_t head;        /* position of the next entry: counts bytes, never wraps */
 	uint64_t first, last; /* seqs of the entries in the ring; last < first: it is empty */
-	uint64_t *where;      /* position of each seq, at index seq % PS_RING_ENTRIES */
+	uint64_t *positions;  /* position of each seq, at index seq % PS_RING_ENTRIES */
 	uint64_t gathered;    /* bytes from `base` that ps_ring_gather has processed */
 };
 

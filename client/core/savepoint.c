@@ -45,7 +45,7 @@ struct ps_saved {
 	struct ps_cover cover;
 	/* PERSEAS_CHECK_WRITES: what was declared at the newest savepoint, and its contents
 	 * then. */
-	struct ps_cover then;
+	struct ps_cover declared;
 	uint8_t *old_contents;
 	uint64_t old_capacity;
 };
@@ -144,19 +144,19 @@ static bool copy_declared(struct perseas_tx *tx)
 	const struct ps_span *span;
 	uint64_t at = 0;
 
-	ps_cover_clear(&saved->then);
+	ps_cover_clear(&saved->declared);
 	if (!(tx->p->options.flags & PERSEAS_CHECK_WRITES))
 		return true;
 	if (!make_room(tx, (void **)&saved->old_contents, &saved->old_capacity, tx->cover.bytes, 1))
 		return false;
 	/* Other threads may read the cover meanwhile, so it must not be settled. */
 	for (uint64_t from = 0; (span = ps_cover_from(&tx->cover, from)); from = span->end + 1) {
-		if (ps_cover_reserve(&saved->then) < 0)
+		if (ps_cover_reserve(&saved->declared) < 0)
 			return false;
 		memcpy(saved->old_contents + at, (const void *)span->start,
 		       span->end - span->start);
 		at += span->end - span->start;
-		ps_cover_append(&saved->then, span);
+		ps_cover_append(&saved->declared, span);
 	}
 	return true;
 }
@@ -181,8 +181,8 @@ static int check_undeclared(struct perseas_tx *tx)
 	const struct ps_saved *saved = tx->saved;
 	const uint8_t *old_contents = saved->old_contents;
 
-	for (unsigned i = 0; i < saved->then.count; i++) {
-		const struct ps_span *span = &saved->then.spans[i];
+	for (unsigned i = 0; i < saved->declared.count; i++) {
+		const struct ps_span *span = &saved->declared.spans[i];
 		const uint64_t at = find_change(saved, span, old_contents);
 
 		if (at)
@@ -227,7 +227,7 @@ int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
 	    !copy_declared(tx))
 		return fail_memory(tx);
 	*savepoint = atomic_fetch_add_explicit(&tx->p->savepoints, 1, memory_order_relaxed) + 1;
-	if (ps_late_mark(tx, *savepoint)) {
+	if (ps_deferred_mark(tx, *savepoint)) {
 		*savepoint = 0;
 		return fail_memory(tx);
 	}
@@ -332,7 +332,7 @@ int perseas_rollback_to(perseas_tx_t *tx, uint64_t savepoint)
 	 * meanwhile. */
 	pthread_mutex_lock(&p->lock);
 	roll_back(tx, mark);
-	ps_late_roll_back(tx, savepoint);
+	ps_deferred_roll_back(tx, savepoint);
 	pthread_mutex_unlock(&p->lock);
 	/* Cannot fail: the savepoint's copy took at least as much memory. */
 	copy_declared(tx);
@@ -353,7 +353,7 @@ void ps_savepoints_free(struct perseas_tx *tx)
 	if (!tx->saved)
 		return;
 	ps_cover_free(&tx->saved->cover);
-	ps_cover_free(&tx->saved->then);
+	ps_cover_free(&tx->saved->declared);
 	free(tx->saved->marks);
 	free(tx->saved->pieces);
 	free(tx->saved->journal);

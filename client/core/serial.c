@@ -35,7 +35,7 @@ int ps_commit_unchanged(struct perseas_tx *tx)
 	int rc;
 
 	ps_tx_end(tx);
-	if (ps_commit_looks(p))
+	if (ps_commit_should_poll(p))
 		ps_mirrors_poll(p);
 	if (!saw || ps_durable(p) >= saw)
 		return 1;

@@ -157,7 +157,7 @@ static bool collect_written(struct perseas *p, const struct ps_segment *segment)
 	return true;
 }
 
-void ps_shadow_look(struct perseas *p, struct ps_segment *segment)
+void ps_shadow_collect_written(struct perseas *p, struct ps_segment *segment)
 {
 	ps_assert_locked(p);
 	segment->has_missing = ps_demand_lacks(p, segment);
@@ -221,7 +221,7 @@ bool ps_shadow_next(struct perseas *p, struct ps_segment *segment, uint64_t *off
 	return false;
 }
 
-void ps_shadow_take(struct perseas_tx *tx)
+void ps_shadow_copy_changes(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 
@@ -247,7 +247,7 @@ int ps_shadow_send(struct perseas_tx *tx, struct ps_outgoing *out)
 	if (rc)
 		return rc;
 	/* From here on nothing can fail. */
-	ps_shadow_take(tx);
+	ps_shadow_copy_changes(tx);
 	rc = ps_commit_send(p, out);
 	assert(!rc);
 	return rc;

@@ -53,17 +53,17 @@ static inline int ps_shadow_settle(struct perseas *p)
 
 /* Finds out which pages of the segment were written, among those that are here. Caller holds
  * p->lock. */
-void ps_shadow_look(struct perseas *p, struct ps_segment *segment);
+void ps_shadow_collect_written(struct perseas *p, struct ps_segment *segment);
 
 /* Finds the next bytes, from *offset on, of a written page that differs from its shadow: sets
  * *offset and *length to the part of the page that is here. Returns false if no page differs. Call
- * ps_shadow_look first. Caller holds p->lock. */
+ * ps_shadow_collect_written first. Caller holds p->lock. */
 bool ps_shadow_next(struct perseas *p, struct ps_segment *segment, uint64_t *offset,
                     uint64_t *length);
 
 /* Copies a transaction's changes to the shadows, when it can no longer fail. The spans of its cover
  * become spans of the shadows. Caller holds p->lock. */
-void ps_shadow_take(struct perseas_tx *tx);
+void ps_shadow_copy_changes(struct perseas_tx *tx);
 
 /* Does what ps_commit_send does, and copies the transaction's changes to the shadows, from which
  * they are sent. Caller holds p->lock. */

@@ -21,8 +21,8 @@ enum ps_fit ps_cover_touch(const struct ps_cover *cover, unsigned at, const stru
 	at += behind;
 	reaches = at < cover->count && ps_span_is_reached(&spans[at], range);
 	if (!reaches)
-		return behind ? PS_FIT_BEHIND : PS_FIT_ALONE;
+		return behind ? PS_FIT_EXTENDS : PS_FIT_DISJOINT;
 	return !behind && spans[at].start <= range->start && range->end <= spans[at].end
 	               ? PS_FIT_INSIDE
-	               : PS_FIT_ACROSS;
+	               : PS_FIT_OVERLAPS;
 }

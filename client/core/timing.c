@@ -10,14 +10,14 @@
  * probability. Marsaglia's xorshift is good enough, and repeatable where owners' ids are. */
 static uint32_t draw_gap(struct perseas *p)
 {
-	if (!p->commit.dice) {
-		memcpy(&p->commit.dice, p->owner, sizeof(p->commit.dice));
-		p->commit.dice |= 1;
+	if (!p->commit.random_state) {
+		memcpy(&p->commit.random_state, p->owner, sizeof(p->commit.random_state));
+		p->commit.random_state |= 1;
 	}
-	p->commit.dice ^= p->commit.dice << 13;
-	p->commit.dice ^= p->commit.dice >> 7;
-	p->commit.dice ^= p->commit.dice << 17;
-	return (uint32_t)((p->commit.dice >> 32) % (2 * PS_TIMING_EVERY - 1));
+	p->commit.random_state ^= p->commit.random_state << 13;
+	p->commit.random_state ^= p->commit.random_state >> 7;
+	p->commit.random_state ^= p->commit.random_state << 17;
+	return (uint32_t)((p->commit.random_state >> 32) % (2 * PS_TIMING_EVERY - 1));
 }
 
 void ps_timing_renew(struct perseas *p)
@@ -38,7 +38,7 @@ enum ps_timed ps_timing_draw(struct perseas *p)
 	return PS_TIMED_DRAWN;
 }
 
-void ps_timing_take(struct perseas *p, ps_start_t start, int rc)
+void ps_timing_record(struct perseas *p, ps_start_t start, int rc)
 {
 	const uint64_t now = ps_now(p);
 

@@ -59,6 +59,6 @@ static inline ps_start_t ps_timing_waited(ps_start_t start, uint64_t since)
 }
 
 /* Records the time of a commit that is about to return rc. Caller holds p->lock. */
-void ps_timing_take(struct perseas *p, ps_start_t start, int rc);
+void ps_timing_record(struct perseas *p, ps_start_t start, int rc);
 
 #endif

@@ -114,7 +114,7 @@ static int find_in_segment(struct perseas_tx *tx, struct ps_segment *segment)
 {
 	uint64_t offset = 0, length;
 
-	ps_shadow_look(tx->p, segment);
+	ps_shadow_collect_written(tx->p, segment);
 	for (; ps_shadow_next(tx->p, segment, &offset, &length); offset += length) {
 		const int rc = find_in_page(tx, segment, offset, offset + length);
 
@@ -156,7 +156,7 @@ void ps_track_undo(struct perseas_tx *tx)
 
 		if (!is_tracked(segment))
 			continue;
-		ps_shadow_look(p, segment);
+		ps_shadow_collect_written(p, segment);
 		for (; ps_shadow_next(p, segment, &offset, &length); offset += length)
 			memcpy(segment->base + offset, segment->shadow + offset, length);
 	}

@@ -122,7 +122,7 @@ void ps_tx_begin_again(struct perseas_tx *tx)
 	if (tx->traits & PS_TX_SAVEPOINTS)
 		ps_savepoints_end(tx);
 	if (tx->late)
-		ps_late_end(tx);
+		ps_deferred_end(tx);
 	ps_cover_clear(&tx->cover);
 	reset_tx(tx);
 	if (tx->traits & PS_TX_TRACKED)
@@ -150,7 +150,7 @@ void ps_tx_end(struct perseas_tx *tx)
 
 	tx->open = false;
 	if (tx->late)
-		ps_late_end(tx);
+		ps_deferred_end(tx);
 	if (tx->traits)
 		end_traits(tx);
 	ps_cover_clear(&tx->cover);
@@ -165,7 +165,7 @@ void ps_tx_free_all(struct perseas *p)
 	while (tx) {
 		struct perseas_tx *next = tx->next_in_pool;
 
-		ps_late_free(tx);
+		ps_deferred_free(tx);
 		ps_cover_free(&tx->cover);
 		ps_savepoints_free(tx);
 		free(tx->record);
@@ -217,14 +217,14 @@ void ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment, u
 	window.bytes = bytes;
 	if (segment->shadow) {
 		memcpy(bytes, segment->shadow + offset, length);
-		ps_gather_put_back(p, &window);
+		ps_gather_restore(p, &window);
 		return;
 	}
 	assert(p->observing.count > 0);
 	memcpy(bytes, segment->base + offset, length);
 	for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
 		ps_undo(entries_of(tx), ps_window_put, &window);
-	ps_gather_put_back(p, &window);
+	ps_gather_restore(p, &window);
 }
 
 void ps_tx_undo(struct perseas_tx *tx)

@@ -12,7 +12,7 @@
 static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
 {
 	const uint64_t start = ps_now(p), most = (PS_NEVER - start) / 1000000;
-	const struct ps_rest rest = {
+	const struct ps_wait_limits rest = {
 		.seq = seq,
 		.spin_until = start + (uint64_t)p->options.spin_us * 1000,
 		.until = timeout_ms < 0 || (uint64_t)timeout_ms >= most
@@ -24,7 +24,7 @@ static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
 	if (seq > p->commit.seq)
 		ps_gather_post(p);
 	while (p->commit.durable < seq) {
-		const bool looks = late || ps_commit_looks(p);
+		const bool looks = late || ps_commit_should_poll(p);
 		uint64_t now;
 
 		if (looks)
@@ -36,7 +36,7 @@ static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
 		now = ps_now(p);
 		late = now >= rest.until;
 		if (!late) {
-			ps_commit_rest(p, &rest, now);
+			ps_commit_wait_once(p, &rest, now);
 		} else if (looks) {
 			ps_fail_in_doubt(p, seq);
 			return PERSEAS_ETIMEOUT;

@@ -198,19 +198,19 @@ void ps_line_leave(struct perseas *p)
 	assert(!line->first || line->heir);
 }
 
-void ps_line_polled(struct perseas *p)
+void ps_line_wake_leader(struct perseas *p)
 {
 	if (p->commit.line.leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
 }
 
-void ps_line_held(struct perseas *p)
+void ps_line_call_held(struct perseas *p)
 {
 	struct ps_wait_line *line = &p->commit.line;
 
 	while (line->first && ps_mirrors_hold(p, line->first->seq))
 		call_waiter(p, line->first, CALLED);
-	ps_line_polled(p);
+	ps_line_wake_leader(p);
 	p->env->ops->broadcast(p->env, &p->commit.line.changed);
 }
 

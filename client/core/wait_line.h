@@ -1,8 +1,8 @@
 /*
  * wait_line.h - the line of threads that wait until W mirrors hold a transaction, ordered by seq.
- * await.c and wait.c join the line, and mirror.c reports completions (ps_line_held). Any other
- * change that may end a wait calls all waiters (ps_progress). Of the functions here only
- * ps_line_poll polls links, and only the last called waiter posts to them.
+ * await.c and wait.c join the line, and mirror.c reports completions
+ * (ps_line_call_held). Any other change that may end a wait calls all waiters (ps_progress). Of the
+ * functions here only ps_line_poll polls links, and only the last called waiter posts to them.
  *
  * One thread leads: it sleeps on the links for all threads (`leader`), or spins while no other
  * thread waits (`spins`). The others sleep, each on a condition of its own, and are woken once,
@@ -22,15 +22,15 @@
  * No wake is lost, because these invariants hold whenever the lock is free:
  *
  *   A  No waiter IN_LINE waits for a seq that is held. Acknowledgements change in one place, which
- *      calls ps_line_held. If a mirror's state, a roster or another owner makes a transaction held,
- *      or makes waiting pointless, ps_progress calls all waiters.
+ *      calls ps_line_call_held. If a mirror's state, a roster or another owner makes a transaction
+ *      held, or makes waiting pointless, ps_progress calls all waiters.
  *   B  If a waiter is IN_LINE, a thread leads or there is an HEIR. A thread that stops leading
  *      calls the last waiter of the line as the heir, because it has the longest to wait;
  *      ps_line_leave asserts this. The heir looks under the lock: it leads, or another thread
  *      already does, or it leaves, too. A CALLED waiter cannot be the heir, because its thread may
  *      run much later.
- *   C  A thread that polls while another one leads wakes the leader (ps_line_polled), because the
- *      leader's sleep covers only events after the last poll (fabric.h, F15).
+ *   C  A thread that polls while another one leads wakes the leader (ps_line_wake_leader), because
+ *      the leader's sleep covers only events after the last poll (fabric.h, F15).
  *   D  A thread that polls for itself broadcasts after it has released the lock, which each called
  *      thread needs first (ps_line_poll). The waiters left the line under the lock; `calls` lists
  *      the broadcasts still to be made. A broadcast may come late, when another thread already uses
@@ -91,11 +91,11 @@ void ps_line_leave(struct perseas *p);
 
 /* Wakes the leader, after a poll that reported nothing but may have consumed the event that the
  * leader sleeps on. Caller holds p->lock. */
-void ps_line_polled(struct perseas *p);
+void ps_line_wake_leader(struct perseas *p);
 
 /* Calls the waiters whose transactions are held now, after a mirror completed something. Caller
  * holds p->lock. */
-void ps_line_held(struct perseas *p);
+void ps_line_call_held(struct perseas *p);
 
 /* Calls all waiters. Caller holds p->lock. */
 void ps_line_call_all(struct perseas *p);

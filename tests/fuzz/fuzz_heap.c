@@ -57,7 +57,7 @@ static void forget_heap(void)
 	if (!guest)
 		return;
 	for (struct perseas_tx *tx = store.p->commit.all_list; tx; tx = tx->next_in_pool)
-		ps_late_free(tx);
+		ps_deferred_free(tx);
 	store.p->guests = guest->next;
 	guest->free(guest);
 }

@@ -11,12 +11,12 @@
 
 void __real_ps_gather_add(struct perseas_tx *tx);
 void __wrap_ps_gather_add(struct perseas_tx *tx);
-void __real_ps_gather_before(const struct perseas_tx *tx, unsigned flags);
-void __wrap_ps_gather_before(const struct perseas_tx *tx, unsigned flags);
+void __real_ps_gather_make_way(const struct perseas_tx *tx, unsigned flags);
+void __wrap_ps_gather_make_way(const struct perseas_tx *tx, unsigned flags);
 void __real_ps_gather_send(struct perseas *p);
 void __wrap_ps_gather_send(struct perseas *p);
-void __real_ps_gather_put_back(const struct perseas *p, const struct ps_window *window);
-void __wrap_ps_gather_put_back(const struct perseas *p, const struct ps_window *window);
+void __real_ps_gather_restore(const struct perseas *p, const struct ps_window *window);
+void __wrap_ps_gather_restore(const struct perseas *p, const struct ps_window *window);
 
 bool sim_mistake_gathers(const struct sim_world *w)
 {
@@ -38,7 +38,7 @@ void __wrap_ps_gather_add(struct perseas_tx *tx)
 	__real_ps_gather_add(tx);
 }
 
-void __wrap_ps_gather_before(const struct perseas_tx *tx, unsigned flags)
+void __wrap_ps_gather_make_way(const struct perseas_tx *tx, unsigned flags)
 {
 	struct perseas *p = tx->p;
 
@@ -47,7 +47,7 @@ void __wrap_ps_gather_before(const struct perseas_tx *tx, unsigned flags)
 	if (is(p, SIM_MISTAKE_HELD_LIVE) && !(flags & PS_GATHERS))
 		__wrap_ps_gather_send(p);
 	else
-		__real_ps_gather_before(tx, flags);
+		__real_ps_gather_make_way(tx, flags);
 }
 
 /* Reads the bytes of the group again, which open transactions may have changed since. */
@@ -73,8 +73,8 @@ void __wrap_ps_gather_send(struct perseas *p)
 	__real_ps_gather_send(p);
 }
 
-void __wrap_ps_gather_put_back(const struct perseas *p, const struct ps_window *window)
+void __wrap_ps_gather_restore(const struct perseas *p, const struct ps_window *window)
 {
 	if (!is(p, SIM_MISTAKE_HELD_COPIED))
-		__real_ps_gather_put_back(p, window);
+		__real_ps_gather_restore(p, window);
 }

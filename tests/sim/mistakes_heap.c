@@ -74,20 +74,20 @@ void __wrap_ps_run_release(struct ps_run *run, unsigned word, uint64_t bits)
 	__real_ps_run_release(run, word, bits);
 }
 
-void __real_ps_late_end(struct perseas_tx *tx);
-void __wrap_ps_late_end(struct perseas_tx *tx);
+void __real_ps_deferred_end(struct perseas_tx *tx);
+void __wrap_ps_deferred_end(struct perseas_tx *tx);
 
-void __wrap_ps_late_end(struct perseas_tx *tx)
+void __wrap_ps_deferred_end(struct perseas_tx *tx)
 {
 	struct sim_owner *o = (struct sim_owner *)tx->p->env;
 
 	o->heap.aborts = !tx->deferred_applied;
-	__real_ps_late_end(tx);
+	__real_ps_deferred_end(tx);
 	o->heap.aborts = false;
 }
 
-void __real_ps_late_apply(struct perseas_tx *tx);
-void __wrap_ps_late_apply(struct perseas_tx *tx);
+void __real_ps_deferred_apply(struct perseas_tx *tx);
+void __wrap_ps_deferred_apply(struct perseas_tx *tx);
 
 /* Applies the previous transaction's changes again, on top of this one's. */
 static void apply_again(struct sim_owner *o, const struct perseas_tx *tx)
@@ -113,9 +113,9 @@ static void apply_again(struct sim_owner *o, const struct perseas_tx *tx)
 	}
 }
 
-void __wrap_ps_late_apply(struct perseas_tx *tx)
+void __wrap_ps_deferred_apply(struct perseas_tx *tx)
 {
-	__real_ps_late_apply(tx);
+	__real_ps_deferred_apply(tx);
 	if (sim_mistake_is(world_of(tx->p), SIM_MISTAKE_TWICE))
 		apply_again((struct sim_owner *)tx->p->env, tx);
 }

@@ -22,7 +22,7 @@ static void redo(struct perseas *p)
 	p->commit.next = record->position;
 	p->commit.last = record->previous;
 	p->commit.lap = p->commit.next - p->commit.next % p->log_size;
-	p->commit.ring.head = p->commit.ring.where[p->commit.seq % PS_RING_ENTRIES];
+	p->commit.ring.head = p->commit.ring.positions[p->commit.seq % PS_RING_ENTRIES];
 	p->commit.ring.last--;
 	p->commit.seq--;
 	p->commit.in_doubt = 0;

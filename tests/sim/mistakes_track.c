@@ -19,7 +19,7 @@ bool sim_mistake_tracks(const struct sim_world *w)
 static void forget(struct perseas *p, struct ps_segment *segment)
 {
 	pthread_mutex_lock(&p->lock);
-	ps_shadow_look(p, segment);
+	ps_shadow_collect_written(p, segment);
 	if (segment->may_differ)
 		memset(segment->may_differ, 0, segment->size / PS_PAGE / PS_WRITTEN_WORD + 1);
 	pthread_mutex_unlock(&p->lock);

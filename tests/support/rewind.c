@@ -46,7 +46,7 @@ static bool step_back(struct perseas *p)
 	p->commit.next = before->slot.next;
 	p->commit.last = before->slot.last;
 	p->commit.lap = p->commit.last - p->commit.last % p->log_size;
-	p->commit.ring.head = p->commit.ring.where[p->commit.seq % PS_RING_ENTRIES];
+	p->commit.ring.head = p->commit.ring.positions[p->commit.seq % PS_RING_ENTRIES];
 	p->commit.ring.last--;
 	p->commit.seq--;
 	return true;

@@ -80,7 +80,7 @@ TEST(a_thread_that_takes_it_often_is_the_favorite)
 	assert_true(has_favorite());
 	assert_true(atomic_load(&lock.favorite)->thread == ps_biased_self());
 	ps_biased_lock(&lock);
-	assert_ptr_equal(lock.by, atomic_load(&lock.favorite));
+	assert_ptr_equal(lock.held_through, atomic_load(&lock.favorite));
 	assert_int_equal(pthread_mutex_trylock(&lock.mutex), 0);
 	pthread_mutex_unlock(&lock.mutex);
 	ps_biased_unlock(&lock);
@@ -261,7 +261,7 @@ static struct {
 	atomic_bool stop;
 	volatile uint64_t inside, taken; /* with the lock: threads; so often it was taken */
 	uint64_t together;               /* so often there was another thread inside */
-	uint64_t favorite, other;       /* so often each took it */
+	uint64_t favorite, other;        /* so often each took it */
 } race;
 
 static void be_inside(unsigned turns)

@@ -109,8 +109,8 @@ static enum ps_fit fit(const struct area *a, unsigned from, unsigned end)
 	for (unsigned i = from; i < end; i++)
 		count += a->map[i];
 	if (!count && ends(a, end))
-		return before ? PS_FIT_BEHIND : PS_FIT_ALONE;
-	return count == end - from ? PS_FIT_INSIDE : PS_FIT_ACROSS;
+		return before ? PS_FIT_EXTENDS : PS_FIT_DISJOINT;
+	return count == end - from ? PS_FIT_INSIDE : PS_FIT_OVERLAPS;
 }
 
 /* Covers [from, end), of one segment, by one of the calls that its fit allows. */
@@ -125,11 +125,11 @@ static void add(const struct area *a, struct ps_cover *cover, unsigned from, uns
 	                 memchr(a->map + from, true, end - from) != NULL);
 	/* Memory for more does not change where things are. */
 	assert_true(ps_cover_reserve(cover) >= 0);
-	if (from % 3 && ps_cover_behind(cover, span.start))
+	if (from % 3 && ps_cover_is_past_end(cover, span.start))
 		ps_cover_append(cover, &span);
-	else if (found == PS_FIT_ALONE && from % 2)
+	else if (found == PS_FIT_DISJOINT && from % 2)
 		ps_cover_insert(cover, place, &span);
-	else if (found == PS_FIT_BEHIND && from % 2)
+	else if (found == PS_FIT_EXTENDS && from % 2)
 		ps_cover_extend(cover, place, span.end);
 	else
 		ps_cover_add(cover, &span);
@@ -248,7 +248,7 @@ TEST(test_thousands_are_a_bitmap)
 				                  i * 5 };
 
 			add_at(&cover, ways[round % 3], round < 3 ? 1 : 4);
-			used |= cover.used > 0;
+			used |= cover.block_count > 0;
 			if (i % 1500 == 0)
 				check(&many, &cover, i % 4500 == 0);
 		}
@@ -298,7 +298,7 @@ TEST(test_spans_in_blocks_get_longer)
 	clear(&many, &cover);
 	for (unsigned i = many.size / 8; i-- > 0;)
 		add(&many, &cover, i * 8, i * 8 + 1);
-	assert_true(cover.used > 1);
+	assert_true(cover.block_count > 1);
 	for (unsigned i = 0; i < many.size / 8; i++) {
 		add(&many, &cover, i * 8 + 1, i * 8 + 2);
 		add(&many, &cover, i * 8 + 2, i * 8 + 3);

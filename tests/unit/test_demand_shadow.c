@@ -58,7 +58,7 @@ TEST(test_the_shadow_comes_with_all_memory, struct rig *rig)
 	segment = &rig->p->segments[0];
 	pthread_mutex_lock(&rig->p->lock);
 	assert_memory_equal(segment->shadow, rig->bytes, SIZE);
-	ps_shadow_look(rig->p, segment);
+	ps_shadow_collect_written(rig->p, segment);
 	for (uint64_t i = 0; by_pages && i <= SIZE / PS_PAGE; i++)
 		assert_false(segment->may_differ[i / PS_WRITTEN_WORD] >> i % PS_WRITTEN_WORD & 1);
 	pthread_mutex_unlock(&rig->p->lock);
@@ -199,7 +199,7 @@ TEST(test_a_discarded_page_is_refused_after_a_look, struct rig *rig)
 	assert_int_equal(madvise(rig->bytes + 8192, 4096, MADV_DONTNEED), 0);
 	segment = &rig->p->segments[0];
 	pthread_mutex_lock(&rig->p->lock);
-	ps_shadow_look(rig->p, segment);
+	ps_shadow_collect_written(rig->p, segment);
 	pthread_mutex_unlock(&rig->p->lock);
 	assert_int_equal(rig_look(rig->bytes + 8192), -1);
 	assert_int_equal(rig_look(rig->bytes + 4096), rig_byte(4096));

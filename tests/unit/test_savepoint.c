@@ -303,7 +303,7 @@ static void put_downwards(struct owner *o, perseas_tx_t *tx, uint8_t value)
 	for (unsigned i = FAR_RANGES; i-- > 0;)
 		put(o, tx, i * APART, 1, value);
 	assert_int_equal(tx->cover.count, FAR_RANGES);
-	assert_true(tx->cover.used > 0);
+	assert_true(tx->cover.block_count > 0);
 }
 
 /* So many ranges are kept in blocks: an abort and a roll-back restore them, a savepoint between

@@ -44,11 +44,11 @@ TEST(what_is_wrong_is_said_until_something_arrives, struct fixture *f)
 
 	f->o->d->mirrors[1].hold = DIRECT_HOLD_WRITES;
 	lose_link(f, &fabric);
-	expect(f, PERSEAS_MIRROR_DOWN, PS_UNARRIVED);
+	expect(f, PERSEAS_MIRROR_DOWN, PS_NOTHING_ARRIVED);
 	owner_keep(f->o, 1, PERSEAS_MIRROR_LIVE);
-	expect(f, PERSEAS_MIRROR_LIVE, PS_UNARRIVED);
+	expect(f, PERSEAS_MIRROR_LIVE, PS_NOTHING_ARRIVED);
 	assert_int_equal(put_big(f, 0, 100, 2), 0);
-	expect(f, PERSEAS_MIRROR_LIVE, PS_UNARRIVED);
+	expect(f, PERSEAS_MIRROR_LIVE, PS_NOTHING_ARRIVED);
 	f->o->d->mirrors[1].hold = DIRECT_HOLD_NOTHING;
 	direct_release(f->o->d, 1, 10000);
 	assert_catches_up(f, 1);
