@@ -25,8 +25,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COPY_PATIENCE ps_ms(10000) /* for a new mirror that cannot be copied to */
-#define ANSWER_GRACE ps_ms(100)    /* for the answers that are not needed */
+#define COPY_PATIENCE ps_ms(10000) /* how long copying to the new mirror may fail */
+#define ANSWER_GRACE ps_ms(100)    /* how long to wait for more answers than suffice */
 
 static const struct ps_state stages[] = {
 	[PS_CHANGE_NONE] = { "none", PS_TO(PS_CHANGE_COPYING) },
@@ -109,7 +109,7 @@ static int finish_change(struct perseas *p, int code, const char *text)
 	}
 	ps_question_forget(&c->question);
 	pthread_mutex_lock(&p->lock);
-	/* A refused change has not begun. */
+	/* A change that is refused at once never left NONE. */
 	if (c->stage == PS_CHANGE_NONE)
 		ps_text_format(c->text, sizeof(c->text), "%s", text);
 	else
@@ -152,9 +152,10 @@ static int admit_or_finish(struct perseas *p, uint32_t answered, uint32_t live)
 	return rc ? finish_change(p, rc, text) : 0;
 }
 
-static const char salvage_text[] = "the store is open for salvage: its roster stays as it is";
+static const char salvage_text[] = "the store is open for salvage: its roster cannot be changed";
 
-/* Makes room for the next change, which the order with this id asks for. NULL: no order does. */
+/* Saves the result of the last change, and clears p->upkeep.change for the next one. `id`: the
+ * order that asks for the next one, or NULL. */
 static void reset_change(struct perseas *p, const uint8_t *id)
 {
 	struct ps_change *c = &p->upkeep.change;
@@ -187,14 +188,13 @@ int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wante
 	c->until = ps_now(p) + COPY_PATIENCE;
 	pthread_mutex_lock(&p->lock);
 	move_change(p, PS_CHANGE_COPYING,
-	            c->new ? "the new mirror is being connected to"
-	                   : "the mirrors are being asked");
+	            c->new ? "connecting to the new mirror" : "asking the mirrors");
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }
 
-/* Returns true if all mirrors have answered or timed out. After the grace period, `enough` answers
- * suffice. */
+/* Returns true if no more answers to the change's question will come, or if `enough` have come and
+ * the grace period is over. */
 static bool is_answered(struct perseas *p, bool enough)
 {
 	const struct ps_change *c = &p->upkeep.change;
@@ -213,8 +213,7 @@ static void ask_mirrors(struct perseas *p)
 	c->grace = ps_now(p) + ANSWER_GRACE;
 	ps_question_confirm(p, &c->question, connected_mirrors(p));
 	pthread_mutex_lock(&p->lock);
-	move_change(p, PS_CHANGE_ASKING,
-	            "the mirrors are asked whether they can be told of the change");
+	move_change(p, PS_CHANGE_ASKING, "asking the mirrors whether they can record the change");
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -250,7 +249,8 @@ static void step_asking(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	copied = !c->new || c->new->state == PERSEAS_MIRROR_LIVE;
 	if (!copied)
-		move_change(p, PS_CHANGE_COPYING, "the new mirror must be copied to again");
+		move_change(p, PS_CHANGE_COPYING,
+		            "the link of the new mirror broke: copying to it again");
 	live = ps_mirrors_live(p) & answered;
 	pthread_mutex_unlock(&p->lock);
 	if (!copied) {
@@ -273,7 +273,9 @@ static void handle_copy_trouble(struct perseas *p, bool down, const char *text, 
 	if (now >= c->until || (down && tried && !c->met))
 		finish_change(p, PERSEAS_EUNREACHABLE, text);
 	else if (tried)
-		ps_text_format(c->text, sizeof(c->text), "the copying is tried again: %s", text);
+		ps_text_format(c->text, sizeof(c->text),
+		               "the new mirror cannot be copied to yet, and is tried again: %s",
+		               text);
 }
 
 /* Gives the member that should leave the new mirror's address, at which it answers. Nothing else
@@ -292,11 +294,12 @@ static void readdress_member(struct perseas *p)
 	}
 	c->old = c->new = NULL;
 	pthread_mutex_lock(&p->lock);
-	move_change(p, PS_CHANGE_SETTLING, "the mirror's new address is being recorded");
+	move_change(p, PS_CHANGE_SETTLING, "recording the mirror's new address");
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Handles a new mirror whose address leads to a member of the roster. */
+/* Ends the change if the new mirror's address leads to a member of the roster, or gives that
+ * address to the member if it is the one that should leave. */
 static void handle_member_address(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
@@ -331,13 +334,13 @@ static void step_copying(struct perseas *p, uint64_t now)
 	} else if (state == PERSEAS_MIRROR_RESYNCING) {
 		c->met = true;
 		c->until = now + COPY_PATIENCE;
-		snprintf(c->text, sizeof(c->text), "%llu of %llu bytes are copied",
+		snprintf(c->text, sizeof(c->text), "copied %llu of %llu bytes to the new mirror",
 		         (unsigned long long)done, (unsigned long long)total);
 	} else if (p->upkeep.resync.mirror && p->upkeep.resync.mirror != c->new) {
 		c->until = now + COPY_PATIENCE;
-		snprintf(c->text, sizeof(c->text), "another mirror is being copied first");
+		snprintf(c->text, sizeof(c->text), "waiting for the copy to another mirror");
 	} else if (!p->upkeep.resync.mirror) {
-		/* After a broken copy the keeper waits before the next one. */
+		/* After a broken copy the keeper pauses before it copies again. */
 		if (c->met && ps_broken_copy_until(c->new) > now)
 			c->until = ps_broken_copy_until(c->new) + COPY_PATIENCE;
 		handle_copy_trouble(p, state == PERSEAS_MIRROR_DOWN, text, now);
@@ -403,7 +406,7 @@ static bool tell_and_move(struct perseas *p, void (*go_on)(struct perseas *p))
 static void mark_change(struct perseas *p)
 {
 	ps_roster_mark(p);
-	move_change(p, PS_CHANGE_MARKED, "the change is decided, and that is being recorded");
+	move_change(p, PS_CHANGE_MARKED, "the change is decided; recording that on the mirrors");
 }
 
 static void step_joint(struct perseas *p)
@@ -416,7 +419,7 @@ static void settle_change(struct perseas *p)
 {
 	ps_roster_settle(p);
 	p->upkeep.renewal.wanted = p->upkeep.change.raises;
-	move_change(p, PS_CHANGE_SETTLING, "the new roster counts, and is being recorded");
+	move_change(p, PS_CHANGE_SETTLING, "the new roster counts; recording that on the mirrors");
 	ps_mirrors_settle_doubt(p);
 	ps_progress(p);
 }
@@ -433,7 +436,7 @@ static void cancel_joint(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	ps_roster_cancel(p);
 	move_change(p, PS_CHANGE_CANCELLING,
-	            "the change is taken back, and that is being recorded");
+	            "the change is taken back; recording that on the mirrors");
 	ps_mirrors_settle_doubt(p);
 	ps_progress(p);
 	pthread_mutex_unlock(&p->lock);
@@ -463,7 +466,8 @@ int ps_change_cancel(struct perseas *p, char *text, size_t size)
 	case PS_CHANGE_MARKED:
 	case PS_CHANGE_SETTLING:
 	case PS_CHANGE_RELEASING:
-		snprintf(text, size, "the change is decided, and can only be completed");
+		snprintf(text, size,
+		         "the change is decided and can only be completed: wait for its end");
 		return PERSEAS_EBUSY;
 	case PS_CHANGE_NONE:
 		break;
@@ -515,7 +519,7 @@ static void release_mirror(struct perseas *p, struct ps_mirror *m)
 	if (m->session.state == PS_SESSION_UP)
 		ps_question_ask(p, &c->question, ps_bit(p, m), &request);
 	pthread_mutex_lock(&p->lock);
-	move_change(p, PS_CHANGE_RELEASING, "the mirror that left is told so");
+	move_change(p, PS_CHANGE_RELEASING, "telling the removed mirror that it left");
 	pthread_mutex_unlock(&p->lock);
 }
 

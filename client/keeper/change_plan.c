@@ -123,7 +123,7 @@ static int plan_join(struct perseas *p, const char *with, char *text, size_t siz
 	pthread_mutex_unlock(&p->lock);
 	if (c->new)
 		return 0;
-	snprintf(text, size, "a store has 16 mirrors at most");
+	snprintf(text, size, "a store can have 16 mirrors at most: remove or replace one instead");
 	return PERSEAS_ELIMIT;
 }
 
@@ -138,7 +138,7 @@ static int plan_size(struct perseas *p, const struct perseas_roster_change *want
 
 	if (!members || wanted->acks > members) {
 		snprintf(text, size,
-		         members ? "%u mirrors cannot give %u acknowledgements"
+		         members ? "%u mirrors cannot give %u acknowledgements: choose a smaller W"
 		                 : "a store needs a mirror: replace the only one instead",
 		         members, wanted->acks);
 		return PERSEAS_EINVAL;
@@ -187,7 +187,9 @@ int ps_plan_make(struct perseas *p, const struct perseas_roster_change *wanted, 
 	if (wanted->kind == PERSEAS_ROSTER_RAISE)
 		return plan_raise(p, wanted, text, size);
 	if (!is_well_formed(wanted)) {
-		snprintf(text, size, "a change adds, removes or replaces a mirror");
+		snprintf(
+			text, size,
+			"the change lacks an address, or does not add, remove or replace a mirror");
 		return PERSEAS_EINVAL;
 	}
 	if (wanted->kind != PERSEAS_ROSTER_ADD)

@@ -20,7 +20,7 @@ void ps_found_note_status(struct ps_mirror *m, const Perseas__Reply *reply,
 struct ps_noted {
 	uint32_t told;   /* have shown an image */
 	uint32_t linked; /* have a session with a data path */
-	uint32_t claimed, listed, counts, candidates, good, broke;
+	uint32_t claimed, listed, counts, candidates, good, broke; /* as in struct ps_found */
 };
 
 struct ps_noted ps_noted(const struct perseas *p);

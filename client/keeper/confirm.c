@@ -29,7 +29,7 @@ static void take_answer(struct perseas *p, struct ps_mirror *m, const struct ps_
                         Perseas__Reply **reply, const struct ps_error *why)
 {
 	(void)why;
-	/* The connection is over, which the keeper notices itself. */
+	/* No reply: the connection is over, which the keeper notices itself. */
 	if (!*reply)
 		return;
 	if ((*reply)->status != PERSEAS__STATUS__STATUS_OK) {
@@ -141,6 +141,7 @@ static int confirm_locked(struct perseas *p)
 	uint64_t since = 0;
 	int rc;
 
+	ps_assert_locked(p);
 	p->env->ops->wake(p->env, PS_KEEPER);
 	ps_gather_post(p);
 	rc = ps_commit_await(p, p->commit.seq, &since);

@@ -58,8 +58,10 @@ int ps_pending_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
 	const struct ps_due due = m->dues.list[0];
 	Perseas__Reply *reply;
 	unsigned count;
-	int rc = p->env->ops->receive(m->control, until_ns, &reply, NULL, &count, error);
+	int rc;
 
+	assert(m->dues.count);
+	rc = p->env->ops->receive(m->control, until_ns, &reply, NULL, &count, error);
 	if (rc) {
 		ps_pending_drop(p, m, error);
 		return rc;
@@ -78,6 +80,7 @@ void ps_pending_take_all(struct perseas *p, uint64_t now)
 {
 	struct ps_error ignored = { 0 };
 
+	ps_assert_admin(p);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 

@@ -11,8 +11,8 @@
  * once for each stage of urgency, and then once a day. Caller holds admin. */
 void ps_expiry_watch(struct perseas *p);
 
-/* Does the same for what a mirror's daemon reported in its answer to a Confirm. Leaves out what is
- * also among the files of this process. Caller holds admin. */
+/* Notes an event of the most urgent certificate or list that a mirror's daemon reported in its
+ * answer to a Confirm, unless the files of this process include it. Caller holds admin. */
 void ps_expiry_take(struct perseas *p, const struct ps_mirror *m,
                     const Perseas__ConfirmReply *confirm);
 

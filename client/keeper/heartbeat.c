@@ -23,8 +23,8 @@ enum {
 	COPIES_VERSION = 9, /* counts of broken copies */
 };
 
-/* A report of the mirrors and the owner's figures. It holds copies, because the handle's texts and
- * counts may change while the report is sent. */
+/* What a heartbeat reports: the owner's mirrors and figures. It holds copies, because the handle's
+ * texts and counts may change while it is sent. */
 struct heartbeat {
 	Perseas__MirrorReport reports[PS_MIRRORS_MAX], *list[PS_MIRRORS_MAX];
 	char troubles[PS_MIRRORS_MAX][256];
@@ -115,7 +115,8 @@ void ps_heartbeat_refused(struct perseas *p, struct ps_mirror *m)
 {
 	pthread_mutex_lock(&p->lock);
 	if (m->active)
-		ps_mirror_break(p, m, PS_LINK_BROKEN, "the mirror no longer knows the session");
+		ps_mirror_break(p, m, PS_LINK_BROKEN,
+		                "the mirror no longer confirms the claim of this owner");
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -125,7 +126,7 @@ static void take_heartbeat(struct perseas *p, struct ps_mirror *m, const struct 
 {
 	(void)due;
 	(void)why;
-	/* The connection is over, which the keeper notices itself. */
+	/* No reply: the connection is over, which the keeper notices itself. */
 	if (!*reply)
 		return;
 	if ((*reply)->status == PERSEAS__STATUS__STATUS_OK)
@@ -187,6 +188,7 @@ static void send_heartbeats(struct perseas *p)
 
 void ps_heartbeat_step(struct perseas *p, uint64_t now)
 {
+	ps_assert_admin(p);
 	ps_pending_take_all(p, now);
 	ps_confirm_step(p);
 	if (now < p->upkeep.pulse_at)

@@ -167,7 +167,7 @@ static uint64_t run_round(struct perseas *p, uint64_t *next_beat)
 		record_loaded(p);
 		ps_change_step(p, now);
 	}
-	/* Mirrors may be live, or claimed again, only now. */
+	/* The copies and the renewal may have made more mirrors able to confirm. */
 	ps_confirm_step(p);
 	ps_demand_step(p);
 	pthread_mutex_lock(&p->lock);

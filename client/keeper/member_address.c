@@ -7,6 +7,7 @@
 
 #include "../core/mirror.h"
 
+#include <assert.h>
 #include <string.h>
 
 static bool is_member(const struct ps_mirror *m)
@@ -81,7 +82,9 @@ void ps_member_swap_addresses(struct perseas *p, struct ps_mirror *m, struct ps_
 {
 	const struct ps_address address = m->address;
 
-	/* Commits write addresses into events. */
+	ps_assert_admin(p);
+	assert(m != other);
+	/* Commits read the addresses for events. */
 	pthread_mutex_lock(&p->lock);
 	m->address = other->address;
 	other->address = address;

@@ -33,8 +33,8 @@ void ps_orders_note(struct perseas *p, struct ps_mirror *m, Perseas__Reply **rep
 	p->env->ops->wake(p->env, PS_KEEPER);
 }
 
-/* Notes an order as carried out. Returns false if it already was: a mirror that was stopped may
- * pass on an old order again. */
+/* Notes an order or handover as carried out. Returns false if it already was: a mirror that was
+ * stopped may pass on an old order again. */
 static bool note_carried_out(struct perseas *p, ProtobufCBinaryData id)
 {
 	struct ps_orders *orders = &p->upkeep.orders;
@@ -52,7 +52,7 @@ void ps_orders_handover(struct perseas *p, const Perseas__Handover *handover)
 		return;
 	pthread_mutex_lock(&p->lock);
 	ps_event(p, PERSEAS_EVENT_HANDOVER, ps_last(p), NULL,
-	         "store '%s' is to be handed over to %s: close this handle", p->store,
+	         "store '%s' must be handed over to %s: close this handle", p->store,
 	         handover->name);
 	pthread_mutex_unlock(&p->lock);
 }

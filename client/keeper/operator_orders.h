@@ -1,6 +1,6 @@
 /*
  * operator_orders.h - the orders that operators give this owner. Mirrors pass them on in their
- * answers to heartbeats. Callers hold admin.
+ * answers to heartbeats. Callers hold admin, or close the handle.
  */
 #ifndef PERSEAS_CLIENT_OPERATOR_ORDERS_H
 #define PERSEAS_CLIENT_OPERATOR_ORDERS_H

@@ -25,9 +25,10 @@ int ps_rejoin_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *er
  * error code. */
 int ps_rejoin_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 
-/* The same requests, sent without waiting. The caller takes the answer (ps_answer), and the grant
- * that Rebuild and AddSegments bring. ps_rejoin_has_unpublished returns true if there is anything
- * to add. */
+/* Send the requests of ps_rejoin_in_place, ps_rejoin_beside, ps_rejoin_unpublished and
+ * ps_rejoin_finish without waiting. The caller takes the answer (ps_answer), and the grant that
+ * Rebuild and AddSegments bring. ps_rejoin_has_unpublished returns true if there is a segment to
+ * add. */
 int ps_rejoin_ask_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
                            struct ps_error *error);
 int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error);

@@ -424,6 +424,7 @@ static void set_superseded(struct perseas *p)
 
 void ps_renew_went_back(struct perseas *p, const struct ps_mirror *m, const struct ps_standing *at)
 {
+	ps_assert_admin(p);
 	if (p->superseded) {
 		ps_reverted_end_sessions(p);
 		return;

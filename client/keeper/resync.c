@@ -30,11 +30,11 @@ enum {
 	CHUNK = 128 << 10,
 	SMALL_CHUNK = 16 << 10, /* leaves most of a slow link to transactions */
 	SLOT_AT = CHUNK,
-	COMMIT_TURN_NS = 50000, /* ns between two chunks */
+	COMMIT_TURN_NS = 50000, /* left to commits after a chunk */
 	CHUNKS_PER_STEP = 32,   /* then the keeper does other work */
 };
 
-#define RETRY_LATER ps_ms(10) /* when too many answers are pending */
+#define RETRY_LATER ps_ms(10) /* when the mirror owes too many answers */
 
 static_assert(SLOT_AT + sizeof(struct ps_slot) <= PS_BOUNCE, "a chunk and a slot fit");
 
@@ -44,7 +44,7 @@ void ps_resync_forget_reply(struct ps_resync *r)
 	r->reply = NULL;
 }
 
-/* Ends the copy, under the lock: commits compare their links with that of the copy. */
+/* Ends the copy. Takes p->lock, because commits check whether a link is that of the copy. */
 static void end_copy(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
@@ -183,6 +183,7 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 	                                                           : ps_copy_terminator(p, writes);
 	struct ps_chain chain = { writes, first + (length != 0), first, { NULL, 0, 0, 0 } };
 
+	ps_assert_locked(p);
 	writes[first] = (struct ps_write){ bounce, r->offset, 0, (uint32_t)length };
 	if (segment) {
 		writes[first].region = PS_REGION_SEGMENT + segment->id;
@@ -281,7 +282,7 @@ static void ask_chunk(struct perseas *p, const struct ps_segment *segment)
 	r->left = segment->left;
 	if (!ps_resync_ask_bytes(p, PS_REGION_SEGMENT + segment->id, r->offset,
 	                         chunk_length(p, segment), segment->left))
-		break_copy(p, "no other mirror could be read to copy it");
+		break_copy(p, "no other mirror could be read for what is not mapped here");
 }
 
 /* Asks the next mirror, after one did not give the bytes. */
@@ -397,7 +398,7 @@ static bool step_confirming(struct perseas *p)
 	}
 	if (!ps_question_is_over(p, &r->question))
 		return false;
-	break_copy(p, "too few other mirrors confirmed that it may be copied to");
+	break_copy(p, "too few other mirrors confirmed this owner's claim");
 	return true;
 }
 
@@ -429,8 +430,8 @@ static bool step_finishing(struct perseas *p)
 
 enum chunk_progress { CHUNK_BROKEN, CHUNK_WAITS, CHUNK_READY };
 
-/* Returns whether the previous chunk has arrived. `last`: and every transaction that the last chunk
- * may contain. */
+/* Returns CHUNK_READY if the mirror has the previous chunk. After the `last` chunk it must also
+ * have every transaction that the chunk may contain. */
 static enum chunk_progress progress_of_chunk(struct perseas *p, bool last)
 {
 	const struct ps_mirror *m = p->upkeep.resync.mirror;
@@ -458,7 +459,7 @@ static bool step_copying(struct perseas *p)
 		return false;
 	if (ps_newest_record_is_next(r) && ps_newest_record_ask(p))
 		return true;
-	/* Memory that is not here yet must not be touched under the lock. */
+	/* Memory that must be fetched first cannot be touched under the lock. */
 	r->fetching = segment && segment->base &&
 	              !ps_demand_want(p, segment, r->offset, chunk_length(p, segment));
 	if (!last) {

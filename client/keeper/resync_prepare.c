@@ -71,8 +71,8 @@ static int ask_for_room(struct perseas *p, struct ps_error *error)
 	return rc ? rc : 1;
 }
 
-/* Fails if a segment was published or destroyed since the mirror was told of the segments. Its
- * table would be wrong. */
+/* Returns PERSEAS_EBUSY if a segment was published or destroyed since the mirror was told of the
+ * segments: the table of its image would be wrong. Otherwise returns 0. */
 static int check_births(const struct perseas *p, struct ps_error *error)
 {
 	return p->upkeep.births == p->upkeep.resync.births
@@ -82,15 +82,16 @@ static int check_births(const struct perseas *p, struct ps_error *error)
 	                              "to be copied whole");
 }
 
-/* Starts copying if the mirror has exactly the segments that are mapped and unpublished now. It
- * will hear when one of them is published, but not when one comes or goes. */
+/* Begins copying, and returns 1, if the mirror has exactly the segments that are unpublished now.
+ * It will hear when one of them is published, but not when one comes or goes. Otherwise returns an
+ * error code. */
 static int begin_copy(struct perseas *p, struct ps_error *error)
 {
 	int rc = check_births(p, error);
 
 	if (!rc && p->upkeep.resync.comings != p->upkeep.comings)
 		rc = ps_error_set(error, PERSEAS_EBUSY,
-		                  "segments came or went meanwhile; it waits to be copied whole");
+		                  "unpublished segments changed; it waits to be copied whole");
 	if (!rc)
 		ps_resync_begin_copying(p);
 	return rc ? rc : 1;
@@ -145,7 +146,7 @@ static void ask_to_record(struct perseas *p, uint32_t on)
 	ps_question_ask(p, &p->upkeep.resync.question, on, &request);
 }
 
-/* Fails because too few mirrors confirmed this owner's claim. */
+/* Returns PERSEAS_EQUORUM, because too few mirrors confirmed this owner's claim. */
 static int fail_unconfirmed(struct perseas *p, struct ps_error *error)
 {
 	char text[256];
@@ -219,7 +220,8 @@ static int step_recording(struct perseas *p, struct ps_error *error)
 			return 1;
 		return ps_question_is_over(p, &r->question)
 		               ? ps_error_set(error, PERSEAS_EQUORUM,
-		                              "too few mirrors recorded that it is made anew")
+		                              "too few mirrors recorded its new image id: start "
+		                              "the others")
 		               : 0;
 	}
 	ps_question_forget(&r->question);
@@ -342,7 +344,7 @@ int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool anew, const cha
 	pthread_mutex_lock(&p->lock);
 	r->mirror = m;
 	r->anew = anew;
-	/* Behind the semicolon is that the mirror waits. */
+	/* Leaves out the part behind the semicolon: that the mirror waits for its copy. */
 	snprintf(r->why, sizeof(r->why), "being copied whole: %.*s", (int)strcspn(why, ";"), why);
 	pthread_mutex_unlock(&p->lock);
 	if (anew)

@@ -48,6 +48,7 @@ uint32_t ps_roster_tell(struct perseas *p, uint32_t set)
 	Perseas__Request request;
 	bool again;
 
+	ps_assert_admin(p);
 	update_round(p);
 	again = now >= t->again_at;
 	if (again)

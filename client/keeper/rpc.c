@@ -322,7 +322,7 @@ static int attach_next(struct perseas *p, struct ps_mirror *m, const Perseas__Gr
 	struct ps_attaching *a = &m->attaching;
 	const struct ps_fabric *fabric = p->env->ops->fabric(p->env, &m->address, grant, a->tried);
 
-	/* The last fabric gets all the remaining time, and an earlier one half of the time. */
+	/* The last fabric gets all the remaining time. An earlier one gets half of the timeout. */
 	if (!p->env->ops->fabric(p->env, &m->address, grant, a->tried + 1))
 		a->until += ps_ms(p->options.connect_timeout_ms) / 2;
 	m->fabric = fabric;

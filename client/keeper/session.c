@@ -150,7 +150,7 @@ static enum perseas_mirror_state judge_image(struct perseas *p, const struct ps_
 		return PERSEAS_MIRROR_LOST;
 	}
 	if (ps_image_was_reverted(p, m, claim)) {
-		*why = "its memory went back in time: it was adopted by this owner, and is no more";
+		*why = "an older image was put back on it: the one that this owner adopted is gone";
 		return PERSEAS_MIRROR_LOST;
 	}
 	if (!slot || header->state != PERSEAS__STATE__STATE_CONSISTENT || slot->epoch != p->epoch) {
@@ -159,7 +159,7 @@ static enum perseas_mirror_state judge_image(struct perseas *p, const struct ps_
 	}
 	assert(slot->seq <= p->commit.seq); /* else choose_recovery() fenced this owner */
 	if (slot->seq < m->acked) {
-		*why = "it does not hold what it had acknowledged";
+		*why = "its image lacks transactions that it had acknowledged";
 		return PERSEAS_MIRROR_LOST;
 	}
 	/* The ring replays no publish or destroy: an image that missed one is STALE. */
@@ -295,7 +295,7 @@ static void choose_recovery(struct perseas *p, struct ps_mirror *m)
 	struct ps_standing at = { 0 };
 	const char *reason, *why;
 
-	/* The transactions that a reverted owner has forgotten were acknowledged. */
+	/* What a reverted owner has forgotten was acknowledged, and must not be copied over. */
 	if (ps_reverted_by_claim(p, m, &at)) {
 		ps_renew_went_back(p, m, &at);
 		return;
@@ -506,8 +506,8 @@ static bool step_attaching(struct perseas *p, struct ps_mirror *m)
 	return true;
 }
 
-/* Takes the answer to AddSegments, and starts catch-up. Sets the mirror aside if segments came or
- * went since the request: the mirror does not know of that. */
+/* Takes the answer to AddSegments, and starts catch-up. Sets the mirror aside if unpublished
+ * segments changed since the request. */
 static bool step_adding(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
@@ -523,7 +523,7 @@ static bool step_adding(struct perseas *p, struct ps_mirror *m)
 		perseas__reply__free_unpacked(reply, NULL);
 	}
 	if (!rc && m->session.comings != p->upkeep.comings)
-		rc = ps_error_set(&error, PERSEAS_EBUSY, "segments came or went meanwhile");
+		rc = ps_error_set(&error, PERSEAS_EBUSY, "unpublished segments changed meanwhile");
 	if (rc)
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 	else

@@ -7,8 +7,9 @@
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 
-bool ps_copy_would_count(const struct perseas *p, const struct ps_mirror *m)
+bool ps_copy_would_count(struct perseas *p, const struct ps_mirror *m)
 {
+	ps_assert_locked(p);
 	/* No earlier owner can use the vote of a mirror that only the next roster lists. */
 	if (!ps_roster_member(p->roster, m->image_id))
 		return true;
@@ -17,7 +18,7 @@ bool ps_copy_would_count(const struct perseas *p, const struct ps_mirror *m)
 
 /* Returns true if the mirror is stale, was not live under this owner in this epoch, and would not
  * count after a copy. */
-static bool waits_for_others(const struct perseas *p, const struct ps_mirror *m)
+static bool waits_for_others(struct perseas *p, const struct ps_mirror *m)
 {
 	return m->state == PERSEAS_MIRROR_STALE && m->own.live_epoch != p->epoch &&
 	       !ps_copy_would_count(p, m);

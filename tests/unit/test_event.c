@@ -320,7 +320,7 @@ TEST(a_handover_is_told_once, struct told *told)
 	give_signs(told);
 	EXPECT(told, PERSEAS_EVENT_HANDOVER);
 	assert_string_equal(told->events[0].text,
-	                    "store 'bank' is to be handed over to beta: close this handle");
+	                    "store 'bank' must be handed over to beta: close this handle");
 	ask_to_move(o, 0, o->p->epoch, 1);
 	give_signs(told);
 	EXPECT(told, 0);
