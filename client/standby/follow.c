@@ -6,7 +6,7 @@
 #include "follow.h"
 
 #include "forks.h"
-#include "list_again.h"
+#include "list_refresh.h"
 #include "../core/quorum.h"
 #include "../../proto/base/text.h"
 #include "../../proto/control/envelope.h"
@@ -18,10 +18,10 @@
 #define MS_NS ((uint64_t)1000000)
 
 enum {
-	AGAIN_MS = 1000,    /* until a mirror that is not there, or has no news, is asked again */
-	PATIENCE_PART = 10, /* one that took time to say nothing may take one part in so many */
-	TELL_MS = 5000,     /* between two times at which a mirror is told how warm the copy is */
-	FIRST_MS = 1000,    /* the same while there is no copy yet */
+	RETRY_MS = 1000,    /* until a mirror that is not there, or has no news, is asked again */
+	SILENT_FACTOR = 10, /* one that took time to say nothing may take one part in so many */
+	REPORT_MS = 5000,   /* between two times at which a mirror is told how warm the copy is */
+	FIRST_REPORT_MS = 1000, /* the same while there is no copy yet */
 };
 
 uint64_t ps_follow_now(const struct ps_follow *follow)
@@ -40,8 +40,8 @@ static bool is_marked(const struct ps_follow *follow, const Perseas__StoreStatus
 }
 
 /* Is that member held by an owner that lives and is not ours? */
-static bool is_lost(const struct ps_follow *follow, const struct ps_images *images,
-                    const Perseas__Member *member)
+static bool is_held_by_others(const struct ps_follow *follow, const struct ps_images *images,
+                              const Perseas__Member *member)
 {
 	const Perseas__StoreStatus *status = ps_images_of(images, member);
 
@@ -55,12 +55,12 @@ static bool is_roster_lost(const struct ps_follow *follow, const struct ps_image
 	unsigned lost = 0;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
-		lost += is_lost(follow, images, roster->members[k]);
+		lost += is_held_by_others(follow, images, roster->members[k]);
 	return roster && lost + roster->acks > roster->n_members;
 }
 
 /* As perseas_open looks at it: whoever lives anywhere is in its way. */
-static int live_at(const struct ps_follow *follow, const struct ps_images *images, bool ours)
+static int find_live(const struct ps_follow *follow, const struct ps_images *images, bool ours)
 {
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (ps_images_belongs(images, i) && images->told[i]->live &&
@@ -83,11 +83,11 @@ static bool is_enough(void *arg, const struct ps_peers *peers)
 			images.told[i] = peers->replies[i]->store->status;
 	}
 	ps_images_judge(&images);
-	return images.judged.outlook == PS_OUTLOOK_OPENS && live_at(follow, &images, false) < 0 &&
-	       live_at(follow, &images, true) < 0 && !ps_forks_other_store(follow, &images);
+	return images.judged.outlook == PS_OUTLOOK_OPENS && find_live(follow, &images, false) < 0 &&
+	       find_live(follow, &images, true) < 0 && !ps_forks_is_other_store(follow, &images);
 }
 
-static void say_owner(const struct ps_images *images, int at, struct ps_standing_now *now)
+static void describe_owner(const struct ps_images *images, int at, struct ps_standing_now *now)
 {
 	const Perseas__StoreStatus *status = images->told[at];
 
@@ -95,7 +95,7 @@ static void say_owner(const struct ps_images *images, int at, struct ps_standing
 	         status->owner_address, status->header->promised_epoch);
 }
 
-static void say_ambiguous(const struct ps_judgement *j, struct ps_standing_now *now)
+static void describe_ambiguous(const struct ps_judgement *j, struct ps_standing_now *now)
 {
 	char id[PS_HEX_TEXT], rival[PS_HEX_TEXT];
 
@@ -106,8 +106,8 @@ static void say_ambiguous(const struct ps_judgement *j, struct ps_standing_now *
 }
 
 /* Of what is missing, one thing: perseas status tells all. */
-static void say_trouble(const struct ps_follow *follow, const struct ps_images *images,
-                        struct ps_standing_now *now)
+static void describe_trouble(const struct ps_follow *follow, const struct ps_images *images,
+                             struct ps_standing_now *now)
 {
 	const char *trouble = "perseas status says more";
 
@@ -125,7 +125,7 @@ static void say_trouble(const struct ps_follow *follow, const struct ps_images *
 static void judge_standbys(const struct ps_images *images, struct ps_standing_now *now)
 {
 	const Perseas__Handover *handover = ps_images_handover(images);
-	struct ps_handing *handing = &now->handing;
+	struct ps_handover_state *handing = &now->handing;
 
 	if (handover) {
 		handing->asked = true;
@@ -163,7 +163,7 @@ static bool is_nowhere(const struct ps_images *images)
 static void judge_images(const struct ps_follow *follow, const struct ps_images *images,
                          struct ps_standing_now *now)
 {
-	const int other = live_at(follow, images, false), own = live_at(follow, images, true);
+	const int other = find_live(follow, images, false), own = find_live(follow, images, true);
 
 	memset(now, 0, sizeof(*now));
 	now->found = images->have > 0;
@@ -174,14 +174,14 @@ static void judge_images(const struct ps_follow *follow, const struct ps_images 
 	              is_roster_lost(follow, images, images->judged.next);
 	if (other >= 0 || own >= 0) {
 		now->ownership = PS_OWNER_LIVES;
-		say_owner(images, other >= 0 ? other : own, now);
+		describe_owner(images, other >= 0 ? other : own, now);
 	} else if (images->judged.outlook == PS_OUTLOOK_OPENS && !follow->forked) {
 		now->ownership = PS_OWNER_NONE;
 		snprintf(now->text, sizeof(now->text), "it has no owner");
 	} else if (images->judged.outlook == PS_OUTLOOK_AMBIGUOUS) {
-		say_ambiguous(&images->judged, now);
+		describe_ambiguous(&images->judged, now);
 	} else {
-		say_trouble(follow, images, now);
+		describe_trouble(follow, images, now);
 	}
 	judge_standbys(images, now);
 }
@@ -190,7 +190,7 @@ static void judge_images(const struct ps_follow *follow, const struct ps_images 
 
 /* Whoever is looked at is watched under the same number: mirrors that the roster lists and the list
  * does not, too. */
-static void follow_all(struct ps_follow *follow)
+static void add_watches(struct ps_follow *follow)
 {
 	struct ps_peers *looks = &follow->looks, *watches = &follow->watches;
 
@@ -199,7 +199,7 @@ static void follow_all(struct ps_follow *follow)
 }
 
 /* Is that of the newest roster that was ever seen, or newer? Then it is noted. */
-static bool is_newest(struct ps_follow *follow, uint64_t epoch, uint64_t version)
+static bool note_if_newest(struct ps_follow *follow, uint64_t epoch, uint64_t version)
 {
 	if (epoch < follow->roster_epoch ||
 	    (epoch == follow->roster_epoch && version < follow->roster_version))
@@ -209,21 +209,21 @@ static bool is_newest(struct ps_follow *follow, uint64_t epoch, uint64_t version
 	return true;
 }
 
-void ps_follow_known(struct ps_follow *follow, const struct ps_places *places)
+void ps_follow_add_known(struct ps_follow *follow, const struct ps_places *places)
 {
 	for (unsigned i = 0; i < places->count; i++)
 		ps_images_ask_at(&follow->looks, places->addresses[i].text);
-	follow_all(follow);
-	is_newest(follow, places->epoch, places->version);
+	add_watches(follow);
+	note_if_newest(follow, places->epoch, places->version);
 }
 
 /* Follows the mirrors that `perseas run` saw: by now, no mirror of the list may tell of them. */
-static void follow_learnt(struct ps_follow *follow)
+static void add_inherited(struct ps_follow *follow)
 {
 	struct ps_places places;
 
 	ps_inherited_learnt(follow->looks.env->inherited, follow->store, follow->list, &places);
-	ps_follow_known(follow, &places);
+	ps_follow_add_known(follow, &places);
 }
 
 int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirrors,
@@ -240,12 +240,12 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
 	follow->looks.enough = is_enough;
 	follow->looks.enough_arg = follow;
 	follow->named_ns = ps_follow_now(follow);
-	follow_learnt(follow);
+	add_inherited(follow);
 	/* To look a name up once more may find other mirrors. */
 	follow->watches.env = watches;
 	follow->watches.timeout_ms = timeout_ms;
 	follow->watches.given = follow->looks.given;
-	follow_all(follow);
+	add_watches(follow);
 	for (unsigned i = 0; i < follow->watches.count; i++)
 		ps_peers_connect(&follow->watches, i);
 	return 0;
@@ -253,7 +253,7 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
 
 void ps_follow_end_looks(struct ps_follow *follow)
 {
-	ps_list_again_drop(follow);
+	ps_list_refresh_drop(follow);
 	ps_peers_end(&follow->looks);
 }
 
@@ -269,12 +269,12 @@ void ps_follow_close(struct ps_follow *follow)
 static void end_watch(struct ps_follow *follow, unsigned i, uint64_t again_ns)
 {
 	follow->mirrors[i].asked = false;
-	follow->mirrors[i].watch_ns = again_ns;
+	follow->mirrors[i].watch_at_ns = again_ns;
 }
 
 /* Is it another one than the last Watch says was seen? */
-static bool is_other(const struct ps_followed *mirror, uint64_t epoch, bool live,
-                     const ProtobufCBinaryData *handover)
+static bool has_changed(const struct ps_followed *mirror, uint64_t epoch, bool live,
+                        const ProtobufCBinaryData *handover)
 {
 	static const uint8_t none[PS_ID_SIZE];
 
@@ -284,32 +284,32 @@ static bool is_other(const struct ps_followed *mirror, uint64_t epoch, bool live
 }
 
 /* The news that a mirror told at once was nothing that its status shows: it would be so again. */
-static bool is_idle_talk(struct ps_followed *mirror, const Perseas__StoreStatus *status)
+static bool is_repeated_news(struct ps_followed *mirror, const Perseas__StoreStatus *status)
 {
-	const bool idle = mirror->hurried &&
-	                  !is_other(mirror, status->header->promised_epoch, status->live,
-	                            status->handover ? &status->handover->id : NULL);
+	const bool idle = mirror->answered_early &&
+	                  !has_changed(mirror, status->header->promised_epoch, status->live,
+	                               status->handover ? &status->handover->id : NULL);
 
-	mirror->hurried = false;
+	mirror->answered_early = false;
 	return idle;
 }
 
 /* Fills in what a Watch says of this standby. */
-static void say_who(const struct ps_follow *follow, struct ps_followed *mirror,
-                    Perseas__Standby *who, Perseas__WatchRequest *ask)
+static void fill_standby(const struct ps_follow *follow, struct ps_followed *mirror,
+                         Perseas__Standby *who, Perseas__WatchRequest *ask)
 {
-	mirror->tells = follow->name && follow->copies;
+	mirror->tells_warmth = follow->name && follow->copies;
 	/* The messages have no const; they are only packed. */
 	who->name = (char *)(uintptr_t)follow->name;
 	who->order = follow->order;
 	who->mark = (ProtobufCBinaryData){ PS_OWNER_MARK, (uint8_t *)(uintptr_t)follow->mark };
 	if (follow->name)
 		ask->standby = who;
-	if (!mirror->tells)
+	if (!mirror->tells_warmth)
 		return;
 	who->memory = follow->memory;
 	who->warm = follow->warm;
-	ask->within_ms = follow->memory ? TELL_MS : FIRST_MS;
+	ask->within_ms = follow->memory ? REPORT_MS : FIRST_REPORT_MS;
 }
 
 /* Has the mirror say when it is no longer as it was just told to be. */
@@ -321,14 +321,14 @@ static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__Sto
 	struct ps_followed *mirror = &follow->mirrors[i];
 	const uint64_t now_ns = ps_follow_now(follow);
 
-	if (mirror->asked || now_ns < mirror->watch_ns)
+	if (mirror->asked || now_ns < mirror->watch_at_ns)
 		return;
-	if (is_idle_talk(mirror, status)) {
-		end_watch(follow, i, now_ns + AGAIN_MS * MS_NS);
+	if (is_repeated_news(mirror, status)) {
+		end_watch(follow, i, now_ns + RETRY_MS * MS_NS);
 		return;
 	}
 	ask.store = (char *)(uintptr_t)follow->store;
-	say_who(follow, mirror, &who, &ask);
+	fill_standby(follow, mirror, &who, &ask);
 	memset(mirror->handover, 0, PS_ID_SIZE);
 	if (status->handover) {
 		memcpy(mirror->handover, status->handover->id.data, PS_ID_SIZE);
@@ -343,7 +343,7 @@ static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__Sto
 	mirror->asked_ns = now_ns;
 	mirror->until_ns = now_ns + (PS_WATCH_MS + follow->watches.timeout_ms) * MS_NS;
 	if (!mirror->asked)
-		end_watch(follow, i, now_ns + AGAIN_MS * MS_NS);
+		end_watch(follow, i, now_ns + RETRY_MS * MS_NS);
 }
 
 /* The answer is here, or never will be. */
@@ -358,12 +358,12 @@ static void take_watch(struct ps_follow *follow, unsigned i)
 	follow->watches.timeout_ms = 0;
 	reply = ps_peers_receive(&follow->watches, i);
 	follow->watches.timeout_ms = timeout_ms;
-	soon = now_ns - mirror->asked_ns < AGAIN_MS * MS_NS;
-	news = reply &&
-	       is_other(mirror, reply->watch->epoch, reply->watch->live, &reply->watch->handover);
-	mirror->hurried = soon && news;
+	soon = now_ns - mirror->asked_ns < RETRY_MS * MS_NS;
+	news = reply && has_changed(mirror, reply->watch->epoch, reply->watch->live,
+	                            &reply->watch->handover);
+	mirror->answered_early = soon && news;
 	/* A mirror that too many watch answers before there is news, again and again. */
-	end_watch(follow, i, soon && !news ? now_ns + AGAIN_MS * MS_NS : 0);
+	end_watch(follow, i, soon && !news ? now_ns + RETRY_MS * MS_NS : 0);
 	if (reply)
 		perseas__reply__free_unpacked(reply, NULL);
 }
@@ -375,10 +375,10 @@ unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS
 	unsigned count = 0;
 
 	if (follow->lookup)
-		fds[count++] = ps_list_again_fd(follow);
+		fds[count++] = ps_list_refresh_fd(follow);
 	for (unsigned i = 0; i < peers->count; i++) {
 		const struct ps_followed *mirror = &follow->mirrors[i];
-		const uint64_t due_ns = mirror->asked ? mirror->until_ns : mirror->watch_ns;
+		const uint64_t due_ns = mirror->asked ? mirror->until_ns : mirror->watch_at_ns;
 
 		if (due_ns < *until_ns)
 			*until_ns = due_ns;
@@ -396,13 +396,13 @@ bool ps_follow_stirred(struct ps_follow *follow)
 {
 	struct ps_peers *peers = &follow->watches;
 	const uint64_t now_ns = ps_follow_now(follow);
-	bool stirred = ps_list_again_ended(follow);
+	bool stirred = ps_list_refresh_has_ended(follow);
 
 	for (unsigned i = 0; i < peers->count; i++) {
 		struct ps_followed *mirror = &follow->mirrors[i];
 
 		if (!mirror->asked) {
-			stirred |= now_ns >= mirror->watch_ns;
+			stirred |= now_ns >= mirror->watch_at_ns;
 		} else if (peers->env->ops->answered(peers->controls[i]) ||
 		           now_ns >= mirror->until_ns) {
 			take_watch(follow, i);
@@ -422,7 +422,7 @@ static uint32_t find_unneeded(struct ps_follow *follow, const struct ps_images *
 	uint32_t set = 0;
 
 	if (!images->roster || follow->forked ||
-	    !is_newest(follow, images->roster->epoch, images->roster->version))
+	    !note_if_newest(follow, images->roster->epoch, images->roster->version))
 		return 0;
 	for (unsigned i = images->peers->given; i < images->peers->count; i++)
 		if (!ps_images_needs(images, i))
@@ -461,7 +461,7 @@ static void connect_looks(struct ps_follow *follow)
 
 	for (unsigned i = 0; i < follow->looks.count; i++) {
 		drop_ended(&follow->looks, i);
-		if (now_ns >= follow->mirrors[i].look_ns)
+		if (now_ns >= follow->mirrors[i].look_at_ns)
 			ps_peers_connect(&follow->looks, i);
 	}
 }
@@ -469,22 +469,22 @@ static void connect_looks(struct ps_follow *follow)
 static void note_images(struct ps_follow *follow, const struct ps_images *images, uint64_t began_ns)
 {
 	const uint64_t now_ns = ps_follow_now(follow);
-	const uint64_t wait_ns = AGAIN_MS * MS_NS + PATIENCE_PART * (now_ns - began_ns);
+	const uint64_t wait_ns = RETRY_MS * MS_NS + SILENT_FACTOR * (now_ns - began_ns);
 
 	for (unsigned i = 0; i < follow->looks.count; i++) {
 		struct ps_followed *mirror = &follow->mirrors[i];
 
-		mirror->learnt = i >= images->peers->given && ps_images_listed(images, i);
+		mirror->is_learnt = i >= images->peers->given && ps_images_listed(images, i);
 		if (images->told[i])
 			begin_watch(follow, i, images->told[i]);
 		else if (!mirror->asked)
 			end_watch(follow, i, now_ns + wait_ns);
-		if (!ps_peers_answered(&follow->looks, i) && mirror->look_ns <= now_ns)
-			mirror->look_ns = now_ns + wait_ns;
+		if (!ps_peers_answered(&follow->looks, i) && mirror->look_at_ns <= now_ns)
+			mirror->look_at_ns = now_ns + wait_ns;
 	}
 }
 
-static bool is_told(const struct ps_images *images)
+static bool has_any_image(const struct ps_images *images)
 {
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (images->told[i])
@@ -495,24 +495,24 @@ static bool is_told(const struct ps_images *images)
 /* While no mirror tells of the store there is no roster to go by, and what its list's name stands
  * for may have changed. Those that are new are asked in this look; what they tell decides whether
  * they stay. A name server that is silent holds nothing up: the mirrors are asked all the same. */
-static void look_name_up(struct ps_follow *follow, struct ps_images *images)
+static void refresh_list(struct ps_follow *follow, struct ps_images *images)
 {
 	struct ps_address found[PS_MIRRORS_MAX];
 	unsigned count;
 	bool any = false;
 
-	if (is_told(images)) {
-		ps_list_again_drop(follow);
+	if (has_any_image(images)) {
+		ps_list_refresh_drop(follow);
 		return;
 	}
-	count = ps_list_again_look(follow, found);
+	count = ps_list_refresh_poll(follow, found);
 	for (unsigned i = 0; i < count; i++)
 		any |= ps_images_ask_at(&follow->looks, found[i].text);
 	if (!any)
 		return;
 	ps_images_free(images);
 	ps_images_take(images, &follow->looks, follow->store);
-	follow_all(follow);
+	add_watches(follow);
 }
 
 void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
@@ -523,9 +523,9 @@ void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 
 	connect_looks(follow);
 	ps_images_take(&images, &follow->looks, follow->store);
-	look_name_up(follow, &images);
+	refresh_list(follow, &images);
 	if (ps_images_widen(&images, &follow->looks, follow->store))
-		follow_all(follow);
+		add_watches(follow);
 	ps_forks_look(follow, &images);
 	note_images(follow, &images, began_ns);
 	judge_images(follow, &images, now);
@@ -538,10 +538,10 @@ void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 
 bool ps_follow_learnt(const struct ps_follow *follow, unsigned i)
 {
-	return follow->mirrors[i].learnt;
+	return follow->mirrors[i].is_learnt;
 }
 
-struct ps_control *ps_follow_take(struct ps_follow *follow, const char *address)
+struct ps_control *ps_follow_take_connection(struct ps_follow *follow, const char *address)
 {
 	struct ps_peers *looks = &follow->looks;
 
@@ -562,6 +562,6 @@ bool ps_follow_silent(const struct ps_follow *follow, const char *address)
 {
 	for (unsigned i = 0; i < follow->looks.count; i++)
 		if (!strcmp(follow->looks.addresses[i].text, address))
-			return follow->mirrors[i].look_ns > ps_follow_now(follow);
+			return follow->mirrors[i].look_at_ns > ps_follow_now(follow);
 	return false;
 }

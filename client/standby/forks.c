@@ -9,15 +9,15 @@
 #include <string.h>
 
 /* One that has an image, or has none. What the others have is not known. */
-static bool tells(const struct ps_images *images, unsigned i)
+static bool has_answered(const struct ps_images *images, unsigned i)
 {
 	return images->told[i] || images->errors[i].code == PERSEAS_ENOSTORE;
 }
 
-static bool all_tell(const struct ps_images *images)
+static bool have_all_answered(const struct ps_images *images)
 {
 	for (unsigned i = 0; i < images->peers->count; i++)
-		if (!tells(images, i))
+		if (!has_answered(images, i))
 			return false;
 	return true;
 }
@@ -25,18 +25,18 @@ static bool all_tell(const struct ps_images *images)
 /* Either of the two, a store and its fork or two stores of the name, may be what was acknowledged
  * last, and neither is all of it because the mirrors of the other one say nothing: those that
  * showed both must say that only one is left. */
-static bool is_parted(struct ps_follow *follow, const struct ps_images *images)
+static bool is_divided(struct ps_follow *follow, const struct ps_images *images)
 {
 	const bool parted = images->judged.outlook == PS_OUTLOOK_FORKED ||
 	                    images->judged.outlook == PS_OUTLOOK_AMBIGUOUS;
 	bool gone = false;
 
 	for (unsigned i = 0; i < images->peers->count; i++) {
-		follow->mirrors[i].parted |= parted && images->told[i];
-		gone |= follow->mirrors[i].parted && !tells(images, i);
+		follow->mirrors[i].showed_fork |= parted && images->told[i];
+		gone |= follow->mirrors[i].showed_fork && !has_answered(images, i);
 	}
 	for (unsigned i = 0; i < images->peers->count && !parted && !gone; i++)
-		follow->mirrors[i].parted = false;
+		follow->mirrors[i].showed_fork = false;
 	return parted || gone;
 }
 
@@ -45,7 +45,7 @@ static bool is_same_store(const struct ps_follow *follow, const struct ps_images
 	return follow->settled && !memcmp(follow->store_id, images->judged.store_id, PS_ID_SIZE);
 }
 
-bool ps_forks_other_store(const struct ps_follow *follow, const struct ps_images *images)
+bool ps_forks_is_other_store(const struct ps_follow *follow, const struct ps_images *images)
 {
 	return follow->settled && images->judged.store_id && !is_same_store(follow, images);
 }
@@ -69,7 +69,7 @@ static void note_roster(struct ps_follow *follow, const struct ps_images *images
 /* Is the newest roster that is told an older one than was seen, without an image in common? An
  * operator has called a mirror gone, and it came back: an open of what it has would be the fork's
  * first. While all that is followed tells, the images of the other are gone. */
-static bool is_left_behind(const struct ps_follow *follow, const struct ps_images *images)
+static bool is_outdated(const struct ps_follow *follow, const struct ps_images *images)
 {
 	const struct ps_judgement *j = &images->judged;
 	const Perseas__Roster *seen = follow->settled;
@@ -80,18 +80,18 @@ static bool is_left_behind(const struct ps_follow *follow, const struct ps_image
 		if (ps_roster_member(j->settled, seen->members[k]->image_id.data) ||
 		    ps_roster_member(j->next, seen->members[k]->image_id.data))
 			return false;
-	return !all_tell(images);
+	return !have_all_answered(images);
 }
 
 static bool is_forked(struct ps_follow *follow, const struct ps_images *images)
 {
-	const bool parted = is_parted(follow, images);
+	const bool parted = is_divided(follow, images);
 
 	/* The store that was seen before may be at mirrors that say nothing now. */
-	if (ps_forks_other_store(follow, images) && !all_tell(images))
+	if (ps_forks_is_other_store(follow, images) && !have_all_answered(images))
 		return true;
 	note_roster(follow, images);
-	return parted || is_left_behind(follow, images);
+	return parted || is_outdated(follow, images);
 }
 
 /* A roster that changes while mirrors answer, one after the other, looks so, too, but only once. */

@@ -30,7 +30,7 @@ void ps_images_tell(const struct ps_images *images, struct ps_told told[PS_MIRRO
 }
 
 /* What they told is another mirror's. */
-static void leave_elsewhere(struct ps_images *images)
+static void ignore_duplicates(struct ps_images *images)
 {
 	const struct ps_judgement *j = &images->judged;
 	const struct ps_address *addresses = images->peers->addresses;
@@ -54,7 +54,7 @@ void ps_images_judge(struct ps_images *images)
 
 	ps_images_tell(images, told);
 	ps_judge(&images->judged, told, count);
-	leave_elsewhere(images);
+	ignore_duplicates(images);
 	if (images->elsewhere) {
 		ps_images_tell(images, told);
 		ps_judge(&images->judged, told, count);
@@ -171,7 +171,7 @@ const char *ps_owner_newcomer(const struct ps_images *images)
 
 /* The epoch of the owner that lives there, or of the last one that adopted the image. The promise
  * may be higher by a claim that is under way, or that failed. */
-static uint64_t find_last_owner(const Perseas__StoreStatus *status)
+static uint64_t last_owner_epoch(const Perseas__StoreStatus *status)
 {
 	if (status->live)
 		return status->header->promised_epoch;
@@ -183,7 +183,7 @@ static bool is_of_last_owner(const struct ps_images *images, const Perseas__Hand
 {
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (ps_images_listed(images, i) &&
-		    find_last_owner(images->told[i]) > handover->epoch)
+		    last_owner_epoch(images->told[i]) > handover->epoch)
 			return false;
 	return true;
 }

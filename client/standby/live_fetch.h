@@ -1,6 +1,6 @@
 /*
- * live_fetch.h - bytes of one mirror's image, with several requests under way at once. The command
- * reads stores that run by it, and a standby its copy.
+ * live_fetch.h - reads bytes of one mirror's image with several requests in flight. The command
+ * reads live stores with it, and a standby its copy.
  */
 #ifndef PERSEAS_CLIENT_LIVE_FETCH_H
 #define PERSEAS_CLIENT_LIVE_FETCH_H
@@ -8,38 +8,41 @@
 #include "peers.h"
 
 enum {
-	PS_FETCH_MAX = 512 << 10, /* bytes of one request */
-	PS_FETCH_DEPTH = 16,      /* requests under way */
+	PS_FETCH_MAX = 512 << 10, /* bytes that one request reads at most */
+	PS_FETCH_DEPTH = 16,      /* requests in flight at most */
 };
 
 struct ps_fetch {
 	struct ps_peers *peers;
-	unsigned mirror; /* of the peers */
+	unsigned mirror; /* index of the mirror in `peers` */
 	const char *store;
-	uint64_t asked, collected; /* requests, since it was made */
+	uint64_t asked, collected; /* requests that were sent and answered since ps_fetch_init */
 	struct {
 		uint8_t *to;
 		uint32_t length;
-	} due[PS_FETCH_DEPTH]; /* of request k: due[k % PS_FETCH_DEPTH] */
-	bool failed;           /* for good; peers->errors[mirror] says why */
+	} due[PS_FETCH_DEPTH]; /* where the answer to request k goes: due[k % PS_FETCH_DEPTH] */
+	/* a request failed, and so will all later ones; peers->errors[mirror] says why */
+	bool failed;
 };
 
 void ps_fetch_init(struct ps_fetch *fetch, struct ps_peers *peers, unsigned mirror,
                    const char *store);
 
-/* Asks for `length` bytes of a region, 1 to PS_FETCH_MAX, which will stand at `to` once they are
- * collected. Where too many are under way it collects the oldest. False: failed. */
+/* Sends a request for `length` bytes of a region (1 to PS_FETCH_MAX). They are at `to` once the
+ * answer is collected. If PS_FETCH_DEPTH requests are in flight, collects the oldest answer first.
+ * Returns false if a request failed. */
 bool ps_fetch_ask(struct ps_fetch *fetch, uint32_t region, uint64_t offset, uint32_t length,
                   void *to);
 
-/* The same for any length. */
+/* Does the same for any length, with as many requests as it takes. */
 bool ps_fetch_range(struct ps_fetch *fetch, uint32_t region, uint64_t offset, uint64_t length,
                     void *to);
 
-/* Collects until `count` requests in all have been answered. False: failed. */
+/* Collects answers until `count` requests have been answered since ps_fetch_init. Returns false if
+ * a request failed. */
 bool ps_fetch_collect(struct ps_fetch *fetch, uint64_t count);
 
-/* Collects all that is under way. */
+/* Collects all answers in flight. Returns false if a request failed. */
 bool ps_fetch_drain(struct ps_fetch *fetch);
 
 #endif

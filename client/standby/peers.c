@@ -11,9 +11,9 @@
 #include <string.h>
 
 enum {
-	LATE_MS = 500, /* for those that are behind when others have answered */
-	LATE = 10,     /* times as long as these took */
-	TICK_MS = 20,  /* a connection that is being made may go on without a sign */
+	LAGGARD_MIN_MS = 500, /* for those that are behind when others have answered */
+	LAGGARD_FACTOR = 10,  /* times as long as these took */
+	TICK_MS = 20,         /* a connection that is being made may go on without a sign */
 };
 
 static void connect_given(struct ps_peers *peers)
@@ -126,8 +126,10 @@ static uint32_t await_enough(struct ps_peers *peers, uint32_t awaited, uint64_t 
 		now_ns = ops->now(peers->env);
 		if (!hurries && peers->enough(peers->enough_arg, peers)) {
 			hurries = true;
-			late_ns = LATE * (now_ns - began_ns);
-			late_ns = now_ns + (late_ns > ps_ms(LATE_MS) ? late_ns : ps_ms(LATE_MS));
+			late_ns = LAGGARD_FACTOR * (now_ns - began_ns);
+			late_ns = now_ns + (late_ns > ps_ms(LAGGARD_MIN_MS)
+			                            ? late_ns
+			                            : ps_ms(LAGGARD_MIN_MS));
 			*until_ns = late_ns < *until_ns ? late_ns : *until_ns;
 		}
 		if (now_ns >= *until_ns)

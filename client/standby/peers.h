@@ -1,7 +1,7 @@
 /*
- * peers.h - connections to the mirrors of a list, which are asked at the same time, outside of any
- * claim. A images is taken with them, and the command asks what else it wants to know. They must
- * never claim a store.
+ * peers.h - connections to the mirrors of a list, which are asked in parallel and without a claim.
+ * struct ps_images is taken over them, and the command asks other questions. They must never claim
+ * a store.
  */
 #ifndef PERSEAS_CLIENT_PEERS_H
 #define PERSEAS_CLIENT_PEERS_H
@@ -11,32 +11,31 @@
 
 struct ps_peers {
 	struct ps_env *env;
-	uint32_t timeout_ms; /* of one round */
-	/* Returns true if the answers that have come in this round are enough. Then the other peers
-	 * get ten times as long as these took, and half a second at least. NULL: a round waits for
-	 * all peers. */
+	uint32_t timeout_ms; /* time limit of one round of requests */
+	/* Returns true if the answers so far suffice. The other peers then get ten times as long as
+	 * these took, but at least half a second. NULL: a round waits for all peers. */
 	bool (*enough)(void *arg, const struct ps_peers *peers);
 	void *enough_arg;
 	unsigned count;
-	unsigned given; /* of these, by the list; the others are as a roster has them */
+	unsigned given; /* peers that the list names; those behind them were added from rosters */
 	struct ps_address addresses[PS_MIRRORS_MAX];
 	struct ps_control *controls[PS_MIRRORS_MAX]; /* NULL: the connection failed */
-	/* The identities of the daemons that answered; all zero: none was told. */
+	/* The identities of the daemons that answered; all zero: the daemon reported none. */
 	uint8_t daemons[PS_MIRRORS_MAX][PS_ID_SIZE];
-	/* Of the last round; each has the body that was asked for. */
+	/* The answers of the last round; each has the body for its request. */
 	Perseas__Reply *replies[PS_MIRRORS_MAX];
-	/* Why there is no reply: ENOSTORE, EDAMAGED, or another PERSEAS_E… that a mirror's refusal
-	 * or the network brought. code 0: the peer was not asked, or there is a reply. */
+	/* Why a peer did not answer: PERSEAS_ENOSTORE, PERSEAS_EDAMAGED, or another code of a
+	 * refusal or of the network. code 0: the peer answered, or was not asked. */
 	struct ps_error errors[PS_MIRRORS_MAX];
 };
 
-/* Begins to connect to every mirror of the list, or of the list that is named, over the env, which
- * the caller owns and which must outlive the peers. Returns 0, or an error of ps_env_list with
- * *error, after which there is nothing to end. */
+/* Begins to connect to every mirror of the list, which may be given by its name. The caller owns
+ * the env, which must outlive the peers. Returns 0, or an error of ps_env_list with *error, after
+ * which there is nothing to end. */
 int ps_peers_begin(struct ps_peers *peers, struct ps_env *env, const char *mirrors,
                    uint32_t timeout_ms, struct ps_error *error);
 
-/* The same with ps_env_list_known, whose *lookup the caller must drop. */
+/* Does the same with ps_env_list_known. The caller must drop *lookup. */
 int ps_peers_begin_known(struct ps_peers *peers, struct ps_env *env, const char *mirrors,
                          uint32_t timeout_ms, struct ps_list_lookup **lookup,
                          struct ps_error *error);
@@ -49,7 +48,7 @@ const uint8_t *ps_peers_daemon(const struct ps_peers *peers, unsigned i);
  * ps_peers_connect. */
 void ps_peers_ask(struct ps_peers *peers, const Perseas__Request *const requests[PS_MIRRORS_MAX]);
 
-/* Asks all peers the same. */
+/* Sends the same request to all peers. */
 void ps_peers_ask_all(struct ps_peers *peers, const Perseas__Request *request);
 
 /*
@@ -60,17 +59,17 @@ void ps_peers_ask_all(struct ps_peers *peers, const Perseas__Request *request);
 bool ps_peers_send(struct ps_peers *peers, unsigned i, const Perseas__Request *request);
 Perseas__Reply *ps_peers_receive(struct ps_peers *peers, unsigned i);
 
-/* Begins to connect anew to a peer that failed. Does nothing if the peer has a connection. */
+/* Begins to connect again to a peer that failed. Does nothing if the peer has a connection. */
 void ps_peers_connect(struct ps_peers *peers, unsigned i);
 
-/* Forgets a peer that the list did not give. Those behind it move up. The caller must be between
- * two rounds, and have taken the replies. */
+/* Removes a peer that the list does not name; later peers move up. The caller must be between two
+ * rounds, and have taken the replies. */
 void ps_peers_forget(struct ps_peers *peers, unsigned i);
 
 /* Ends every connection. */
 void ps_peers_end(struct ps_peers *peers);
 
-/* Returns true if the peer answered, be it with a refusal. */
+/* Returns true if the peer answered, even with a refusal. */
 bool ps_peers_answered(const struct ps_peers *peers, unsigned i);
 
 #endif

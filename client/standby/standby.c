@@ -57,7 +57,7 @@ static int check_options(const struct perseas_options *options, struct ps_error 
 }
 
 /* False: out of memory. */
-static bool own_string(const char **string)
+static bool copy_string(const char **string)
 {
 	if (*string)
 		*string = strdup(*string);
@@ -76,7 +76,7 @@ static int copy_arguments(struct perseas_standby *s, const char *store, const ch
 		memcpy(&s->options, options, options->size);
 	s->options.size = sizeof(s->options);
 	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
-		short_of |= *strings[i] && !own_string(strings[i]);
+		short_of |= *strings[i] && !copy_string(strings[i]);
 	snprintf(s->store, sizeof(s->store), "%s", store);
 	s->mirrors = strdup(mirrors);
 	s->turn.order = s->options.order;
@@ -98,7 +98,7 @@ static void standby_free(struct perseas_standby *s)
 	free((void *)(uintptr_t)s->options.tls_crl);
 	free((void *)(uintptr_t)s->options.name);
 	free(s->mirrors);
-	ps_whereabouts_free(s->known);
+	ps_unlisted_mirrors_free(s->unlisted);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -118,8 +118,8 @@ static int standby_begin(struct perseas_standby *s, const char *store, const cha
 		s->env->ops->random(s->env, s->env->mark, sizeof(s->env->mark));
 		s->env->marked = true;
 	}
-	s->known = ps_whereabouts_new();
-	if (!s->known)
+	s->unlisted = ps_unlisted_mirrors_new();
+	if (!s->unlisted)
 		return ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
 	s->flag = ps_flag_new(error);
 	return s->flag < 0 ? error->code : ps_standby_thread_begin(s, error);
@@ -178,7 +178,7 @@ static int check_standby(const struct perseas_standby *s)
 
 /* --- waiting --- */
 
-static uint64_t deadline(struct perseas_standby *s, int64_t timeout_ms)
+static uint64_t deadline_ns(struct perseas_standby *s, int64_t timeout_ms)
 {
 	const uint64_t now_ns = s->env->ops->now(s->env);
 
@@ -188,29 +188,29 @@ static uint64_t deadline(struct perseas_standby *s, int64_t timeout_ms)
 }
 
 /* What a wait sees of the standby at one moment. */
-struct glance {
+struct wait_view {
 	bool handed, due;
 	struct ps_error fault;
 	char text[sizeof(((struct perseas_standby_stat *)NULL)->text)];
 };
 
-static void take_glance(struct perseas_standby *s, struct glance *glance)
+static void read_wait_view(struct perseas_standby *s, struct wait_view *wait_view)
 {
 	pthread_mutex_lock(&s->lock);
-	glance->handed = s->stage == PS_STANDBY_HANDED;
-	glance->due = s->stat.state == PERSEAS_STANDBY_DUE;
-	glance->fault = s->fault;
-	memcpy(glance->text, s->stat.text, sizeof(glance->text));
+	wait_view->handed = s->stage == PS_STANDBY_HANDED;
+	wait_view->due = s->stat.state == PERSEAS_STANDBY_DUE;
+	wait_view->fault = s->fault;
+	memcpy(wait_view->text, s->stat.text, sizeof(wait_view->text));
 	pthread_mutex_unlock(&s->lock);
 }
 
 /* Until the store is to be opened: 0. */
 static int await_turn(struct perseas_standby *s, uint64_t until_ns, struct ps_error *error)
 {
-	struct glance now;
+	struct wait_view now;
 
 	for (;;) {
-		take_glance(s, &now);
+		read_wait_view(s, &now);
 		if (atomic_exchange(&s->cancelled, false))
 			return ps_error_set(error, PERSEAS_ECANCELLED,
 			                    "the wait for store '%s' was cancelled", s->store);
@@ -230,7 +230,7 @@ static int await_turn(struct perseas_standby *s, uint64_t until_ns, struct ps_er
 }
 
 /* Another process was faster, or mirrors went away: then it waits on. */
-static bool may_pass(int rc)
+static bool is_retryable(int rc)
 {
 	return rc == PERSEAS_EBUSY || rc == PERSEAS_EFENCED || rc == PERSEAS_EQUORUM ||
 	       rc == PERSEAS_EUNREACHABLE;
@@ -264,7 +264,7 @@ static int become_owner(struct perseas_standby *s, uint64_t until_ns, perseas_t 
 		if (rc)
 			return rc;
 		rc = open_store(s, p, error);
-		if (!rc || !may_pass(rc))
+		if (!rc || !is_retryable(rc))
 			return rc;
 		rc = 0;
 	}
@@ -276,9 +276,9 @@ static bool enter_wait(struct perseas_standby *s)
 	bool free;
 
 	pthread_mutex_lock(&s->lock);
-	free = !s->inside;
+	free = !s->is_waiting;
 	if (free)
-		s->inside = s->waits = true;
+		s->is_waiting = s->can_hand_over = true;
 	pthread_mutex_unlock(&s->lock);
 	return free;
 }
@@ -291,7 +291,7 @@ static void leave_wait(struct perseas_standby *s, bool failed)
 	enum ps_standby_stage stage;
 
 	pthread_mutex_lock(&s->lock);
-	s->waits = false;
+	s->can_hand_over = false;
 	ps_standby_signal(s);
 	pthread_mutex_unlock(&s->lock);
 	stage = ps_standby_stage(s);
@@ -301,7 +301,7 @@ static void leave_wait(struct perseas_standby *s, bool failed)
 	if (failed && stage != PS_STANDBY_FOLLOWING)
 		ps_standby_thread_begin(s, &ignored);
 	pthread_mutex_lock(&s->lock);
-	s->inside = false;
+	s->is_waiting = false;
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -320,7 +320,7 @@ int perseas_standby_wait(perseas_standby_t *s, int64_t timeout_ms, perseas_t **p
 	if (!enter_wait(s))
 		return ps_fail(NULL, PERSEAS_EINVAL,
 		               "another thread waits with this standby already");
-	rc = become_owner(s, deadline(s, timeout_ms), p, &error);
+	rc = become_owner(s, deadline_ns(s, timeout_ms), p, &error);
 	leave_wait(s, rc != 0);
 	return rc ? ps_fail_error(NULL, &error) : 0;
 }

@@ -1,13 +1,14 @@
 /*
- * standby.h - what a standby inside a process is made of (perseas_standby.h): standby.c is what the
- * application calls, and standby_thread.c the thread that follows the store for it.
+ * standby.h - a standby inside a process (perseas_standby.h). standby.c has the functions that the
+ * application calls, standby_thread.c the thread that follows the store.
  *
- *            began to follow             its turn, and somebody waits
+ *            thread started              its turn, and a thread waits
  *     IDLE -------------------> FOLLOWING ---------------------------> HANDED
  *      ^                            |                                    |
- *      +---------- ended -----------+--------- opened, or failed --------+
+ *      +------ thread ended --------+--------- opened, or failed --------+
  *
- * Who waits has the standby to itself while it is IDLE or HANDED: the thread has ended then.
+ * While the standby is IDLE or HANDED its thread has ended, and the thread in perseas_standby_wait
+ * owns all members.
  */
 #ifndef PERSEAS_CLIENT_STANDBY_H
 #define PERSEAS_CLIENT_STANDBY_H
@@ -18,7 +19,7 @@
 #include "follow.h"
 #include "turn.h"
 #include "warmth.h"
-#include "whereabouts.h"
+#include "unlisted_mirrors.h"
 
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -28,51 +29,55 @@ enum ps_standby_stage { PS_STANDBY_IDLE, PS_STANDBY_FOLLOWING, PS_STANDBY_HANDED
 extern const struct ps_states ps_standby_stages;
 
 struct perseas_standby {
-	pid_t pid;                   /* of the process that it belongs to */
-	char store[PS_NAME_MAX + 2]; /* what is too long for a name is cut off, and still is */
+	pid_t pid; /* process that made the standby */
+	/* one byte more than a name can have, so that a name that is too long stays invalid */
+	char store[PS_NAME_MAX + 2];
 	char *mirrors;
-	struct perseas_options options; /* its strings are the standby's own */
-	struct ps_env *env;             /* of the thread, of its watches, and of who waits */
-	int flag;                       /* flag_fd.h */
-	_Atomic bool cancelled;         /* the next wait, or that under way, is to end */
+	struct perseas_options options; /* the strings are copies */
+	/* env of the thread, of its Watch requests, and of the waiting thread */
+	struct ps_env *env;
+	int flag;               /* descriptor that perseas_standby_fd returns (flag_fd.h) */
+	_Atomic bool cancelled; /* the present or next perseas_standby_wait must return */
 
 	pthread_mutex_t lock; /* guards these: */
 	enum ps_standby_stage stage;
-	bool inside;           /* a thread is in perseas_standby_wait */
-	bool waits;            /* it may be handed the store: not any more while it leaves */
-	bool ends;             /* the thread is to end */
-	bool unmade;           /* all mirrors say so, or tell of a making that was left */
-	struct ps_error fault; /* that waiting does not mend; code 0: none */
+	bool is_waiting;       /* a thread is inside perseas_standby_wait */
+	bool can_hand_over;    /* that thread still takes the store; false once it is leaving */
+	bool is_ending;        /* the thread that follows the store must end */
+	bool is_uncreated;     /* all mirrors report no store, or only an unfinished creation */
+	struct ps_error fault; /* an error that waiting cannot cure; code 0: none */
 	struct perseas_standby_stat stat;
 	struct perseas_standby_mirror mirrors_seen[PS_MIRRORS_MAX];
 
-	/* The thread's while it runs. */
-	struct perseas *p; /* not open yet, and ready for it; its env has the looks' connections */
+	/* Owned by the thread while it runs. */
+	/* handle for the next open, not open yet; its env has the connections of follow.looks */
+	struct perseas *p;
 	struct ps_follow follow;
 	struct ps_turn turn;
-	uint64_t until_ns;            /* another look is due then */
-	struct ps_whereabouts *known; /* mirrors of the store that the list may not name */
-	struct ps_warmth *warmth; /* keeps a copy, with options.warm; it may be ending; or NULL */
+	uint64_t until_ns;                    /* when the next look is due */
+	struct ps_unlisted_mirrors *unlisted; /* mirrors of the store that the list may not name */
+	/* keeps a copy of the memory (options.warm); may be ending; or NULL */
+	struct ps_warmth *warmth;
 };
 
-/* Starts the thread that follows the store; the standby must be IDLE. Returns 0, or a code with
- * *error, after which it still is. */
+/* Starts the thread that follows the store. The standby must be IDLE, and stays so on an error.
+ * Returns 0, or a code with *error. */
 int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error);
 
-/* Returns the handle to open, with the connections that there are; the caller owns it. The standby
- * must be HANDED, and is IDLE then. The mirrors tell others of this standby until
- * ps_standby_thread_leave, which the caller must call after the open: until then, others hold back
- * for this standby. */
+/* Returns the handle to open, with the connections to its mirrors. The caller owns it. The standby
+ * must be HANDED, and becomes IDLE. Mirrors keep showing this standby to others, which hold back
+ * for it, until the caller calls ps_standby_thread_leave after the open. */
 struct perseas *ps_standby_thread_take(struct perseas_standby *s);
 void ps_standby_thread_leave(struct perseas_standby *s);
 
-/* Ends the thread, and frees all that it had. The standby is IDLE then. */
+/* Ends the thread and frees what it has. The standby becomes IDLE. */
 void ps_standby_thread_end(struct perseas_standby *s);
 
-/* Any thread. */
+/* Returns the stage. Any thread may call it. */
 enum ps_standby_stage ps_standby_stage(struct perseas_standby *s);
 
-/* Locked: the descriptor says whether a wait would wait. */
+/* Makes the descriptor readable if a wait would return at once, else unreadable. Caller holds
+ * s->lock. */
 void ps_standby_signal(struct perseas_standby *s);
 
 #endif

@@ -21,7 +21,7 @@ static const struct ps_state stages[] = {
 const struct ps_states ps_standby_stages = { stages, sizeof(stages) / sizeof(stages[0]) };
 
 /* Locked. */
-static void stage_move(struct perseas_standby *s, enum ps_standby_stage to)
+static void move_stage(struct perseas_standby *s, enum ps_standby_stage to)
 {
 	s->stage = ps_states_move(s->env, &ps_standby_stages, s->stage, to,
 	                          "standby for store '%s'", s->store);
@@ -82,7 +82,7 @@ static void note_owner(struct perseas_standby *s, const struct ps_images *images
 }
 
 /* Does it pass by itself? A mirror is started again, or gets room. */
-static bool is_passing(int code)
+static bool is_temporary(int code)
 {
 	return code != PERSEAS_ETLS && code != PERSEAS_EVERSION && code != PERSEAS_EPROTOCOL &&
 	       code != PERSEAS_EDENIED && code != PERSEAS_ERDMA;
@@ -96,7 +96,7 @@ static void note_fault(struct perseas_standby *s, const struct ps_images *images
 
 	s->fault.code = 0;
 	for (unsigned i = 0; i < peers->count; i++) {
-		if (!images->errors[i].code || is_passing(images->errors[i].code))
+		if (!images->errors[i].code || is_temporary(images->errors[i].code))
 			continue;
 		lasting++;
 		last = i;
@@ -112,7 +112,7 @@ static void note_fault(struct perseas_standby *s, const struct ps_images *images
 
 /* May an open make the store? Not where one of the mirrors says nothing, or refuses: what is
  * followed beside the list may be the only place where it is, and such an open asks the list. */
-static bool is_unmade(const struct ps_images *images)
+static bool is_uncreated(const struct ps_images *images)
 {
 	for (unsigned i = 0; i < images->peers->count; i++) {
 		const Perseas__StoreStatus *status = images->told[i];
@@ -142,7 +142,7 @@ static void note_images(void *arg, const struct ps_images *images,
 	note_mirrors(s, images);
 	note_owner(s, images);
 	note_fault(s, images, now->nowhere);
-	s->unmade = is_unmade(images);
+	s->is_uncreated = is_uncreated(images);
 	keep_addresses(s, images);
 	pthread_mutex_unlock(&s->lock);
 	/* Without an owner nothing changes, and the copy is as near as it will be. */
@@ -150,7 +150,7 @@ static void note_images(void *arg, const struct ps_images *images,
 		ps_warmth_aim(s->warmth, images);
 }
 
-static enum perseas_standby_state state_of(enum ps_ownership ownership, bool due)
+static enum perseas_standby_state standby_state(enum ps_ownership ownership, bool due)
 {
 	if (due)
 		return PERSEAS_STANDBY_DUE;
@@ -181,7 +181,7 @@ static bool is_turn(struct perseas_standby *s, const struct ps_standing_now *now
 	       ps_turn_comes(&s->turn, ownership, now_ns, &s->until_ns);
 }
 
-static void look_around(struct perseas_standby *s)
+static void look_at_store(struct perseas_standby *s)
 {
 	struct ps_warmth_figures figures = { 0 };
 	struct ps_standing_now now;
@@ -196,9 +196,10 @@ static void look_around(struct perseas_standby *s)
 	ps_follow_look(&s->follow, &now);
 	pthread_mutex_lock(&s->lock);
 	/* Then an open makes it. */
-	ownership = s->unmade && s->options.flags & PERSEAS_CREATE ? PS_OWNER_NONE : now.ownership;
+	ownership = s->is_uncreated && s->options.flags & PERSEAS_CREATE ? PS_OWNER_NONE
+	                                                                 : now.ownership;
 	due = is_turn(s, &now, ownership, &held);
-	s->stat.state = state_of(ownership, due);
+	s->stat.state = standby_state(ownership, due);
 	if (held)
 		snprintf(s->stat.text, sizeof(s->stat.text),
 		         "it has no owner, and is handed over to standby '%s'", now.handing.name);
@@ -212,14 +213,14 @@ static void look_around(struct perseas_standby *s)
 /* --- the thread --- */
 
 /* The store is handed to who waits as soon as it is this standby's turn. */
-static bool is_over(struct perseas_standby *s)
+static bool try_hand_over(struct perseas_standby *s)
 {
 	bool over;
 
 	pthread_mutex_lock(&s->lock);
-	if (!s->ends && s->waits && s->stat.state == PERSEAS_STANDBY_DUE)
-		stage_move(s, PS_STANDBY_HANDED);
-	over = s->ends || s->stage == PS_STANDBY_HANDED;
+	if (!s->is_ending && s->can_hand_over && s->stat.state == PERSEAS_STANDBY_DUE)
+		move_stage(s, PS_STANDBY_HANDED);
+	over = s->is_ending || s->stage == PS_STANDBY_HANDED;
 	pthread_mutex_unlock(&s->lock);
 	if (over)
 		s->env->ops->wake(s->env, PS_COMMITTER);
@@ -231,7 +232,7 @@ static bool await_news(struct perseas_standby *s)
 {
 	struct pollfd fds[PS_FOLLOW_FDS];
 
-	while (!is_over(s)) {
+	while (!try_hand_over(s)) {
 		uint64_t until_ns = s->until_ns;
 		const unsigned count = ps_follow_fds(&s->follow, fds, &until_ns);
 
@@ -247,7 +248,7 @@ static void run_thread(void *arg)
 	struct perseas_standby *s = arg;
 
 	do {
-		look_around(s);
+		look_at_store(s);
 	} while (await_news(s));
 }
 
@@ -266,7 +267,7 @@ static struct perseas *make_handle(struct perseas_standby *s, struct ps_error *e
 	return ps_handle_new(env, s->store, s->mirrors, &s->options, error);
 }
 
-static void set_copy(struct perseas_standby *s, struct ps_warmth *warmth)
+static void replace_copy(struct perseas_standby *s, struct ps_warmth *warmth)
 {
 	struct ps_warmth *before;
 
@@ -285,12 +286,12 @@ static int begin_copy(struct perseas_standby *s, struct ps_error *error)
 
 	if (!warmth)
 		return error->code;
-	set_copy(s, warmth);
+	replace_copy(s, warmth);
 	return 0;
 }
 
 /* The next thread begins with the list, which may have nothing of the store any more. */
-static void remember(struct perseas_standby *s)
+static void save_unlisted(struct perseas_standby *s)
 {
 	const struct ps_peers *looks = &s->follow.looks;
 	struct ps_places places = { .epoch = s->follow.roster_epoch,
@@ -299,15 +300,15 @@ static void remember(struct perseas_standby *s)
 
 	memcpy(places.addresses, &looks->addresses[looks->given],
 	       places.count * sizeof(places.addresses[0]));
-	ps_whereabouts_set(s->known, &places);
+	ps_unlisted_mirrors_set(s->unlisted, &places);
 }
 
 static void follow_known(struct perseas_standby *s)
 {
 	struct ps_places places;
 
-	ps_whereabouts_get(s->known, &places);
-	ps_follow_known(&s->follow, &places);
+	ps_unlisted_mirrors_get(s->unlisted, &places);
+	ps_follow_add_known(&s->follow, &places);
 }
 
 int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error)
@@ -330,9 +331,9 @@ int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error)
 	}
 	s->follow.seen = note_images;
 	s->follow.seen_arg = s;
-	s->ends = false;
+	s->is_ending = false;
 	pthread_mutex_lock(&s->lock);
-	stage_move(s, PS_STANDBY_FOLLOWING);
+	move_stage(s, PS_STANDBY_FOLLOWING);
 	s->stat.state = PERSEAS_STANDBY_UNKNOWN;
 	snprintf(s->stat.text, sizeof(s->stat.text), "it asks its mirrors");
 	pthread_mutex_unlock(&s->lock);
@@ -343,11 +344,11 @@ int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error)
 	                    "the thread that follows store '%s' did not start", s->store);
 }
 
-static void to_idle(struct perseas_standby *s)
+static void become_idle(struct perseas_standby *s)
 {
 	s->p = NULL;
 	pthread_mutex_lock(&s->lock);
-	stage_move(s, PS_STANDBY_IDLE);
+	move_stage(s, PS_STANDBY_IDLE);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -372,13 +373,13 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 	pthread_mutex_lock(&s->lock);
 	s->stat.opens++;
 	pthread_mutex_unlock(&s->lock);
-	remember(s);
-	ps_whereabouts_lend(s->known, p);
+	save_unlisted(s);
+	ps_unlisted_mirrors_lend(s->unlisted, p);
 	add_learnt(s);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		m->control = ps_follow_take(&s->follow, m->address.text);
+		m->control = ps_follow_take_connection(&s->follow, m->address.text);
 		m->warm = m->control != NULL;
 		m->silent = !m->warm && ps_follow_silent(&s->follow, m->address.text);
 	}
@@ -386,7 +387,7 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 	ps_follow_end_looks(&s->follow);
 	if (s->warmth)
 		p->warm = ps_warmth_take(s->warmth);
-	to_idle(s);
+	become_idle(s);
 	return p;
 }
 
@@ -402,12 +403,12 @@ void ps_standby_thread_end(struct perseas_standby *s)
 	struct perseas *p = s->p;
 
 	pthread_mutex_lock(&s->lock);
-	s->ends = true;
+	s->is_ending = true;
 	pthread_mutex_unlock(&s->lock);
 	s->env->ops->wake(s->env, PS_KEEPER);
 	s->env->ops->join(s->env, PS_KEEPER);
-	remember(s);
+	save_unlisted(s);
 	ps_follow_close(&s->follow);
-	to_idle(s);
+	become_idle(s);
 	ps_handle_free(p);
 }

@@ -12,7 +12,7 @@ bool ps_turn_comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t n
 {
 	*until_ns = PS_NEVER;
 	if (ownership != PS_OWNER_NONE) {
-		turn->free = false;
+		turn->is_free = false;
 		if (ownership == PS_OWNER_UNKNOWN)
 			*until_ns = now_ns + PS_TURN_LOOK_MS * MS_NS;
 		/* What it failed with says nothing of the next one. */
@@ -20,19 +20,19 @@ bool ps_turn_comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t n
 			ps_turn_over(turn);
 		return false;
 	}
-	if (!turn->free)
-		turn->at_ns = now_ns + (uint64_t)turn->order * PS_TURN_STEP_MS * MS_NS;
-	turn->free = true;
+	if (!turn->is_free)
+		turn->turn_at_ns = now_ns + (uint64_t)turn->order * PS_TURN_STEP_MS * MS_NS;
+	turn->is_free = true;
 	/* Who rests after a failure has waited for the others, too. */
-	if (turn->at_ns < turn->rested_ns)
-		turn->at_ns = turn->rested_ns;
-	if (now_ns >= turn->at_ns)
+	if (turn->turn_at_ns < turn->rest_until_ns)
+		turn->turn_at_ns = turn->rest_until_ns;
+	if (now_ns >= turn->turn_at_ns)
 		return true;
-	*until_ns = turn->at_ns;
+	*until_ns = turn->turn_at_ns;
 	return false;
 }
 
-static bool is_meant(const struct ps_handing *handing, const uint8_t *mark)
+static bool is_for_mark(const struct ps_handover_state *handing, const uint8_t *mark)
 {
 	return mark && !memcmp(handing->to, mark, PS_OWNER_MARK);
 }
@@ -41,32 +41,34 @@ bool ps_turn_is_heir(const struct ps_turn *turn, const struct ps_standing_now *n
                      const uint8_t *mark, uint64_t now_ns)
 {
 	return now->ownership == PS_OWNER_NONE && now->handing.asked &&
-	       is_meant(&now->handing, mark) && now_ns >= turn->rested_ns;
+	       is_for_mark(&now->handing, mark) && now_ns >= turn->rest_until_ns;
 }
 
 /* Whoever is meant has its time from when the store was free under that handover. Claims since
  * then, of which none became an open, give it no more. */
-static void note_handing(struct ps_turn *turn, const struct ps_standing_now *now, uint64_t now_ns)
+static void note_handover(struct ps_turn *turn, const struct ps_standing_now *now, uint64_t now_ns)
 {
-	const struct ps_handing *handing = &now->handing;
+	const struct ps_handover_state *handing = &now->handing;
 
 	if (!handing->asked)
 		return;
-	if (now->ownership != PS_OWNER_NONE || memcmp(turn->held, handing->id, PS_ID_SIZE) != 0)
-		turn->held_ns = 0;
-	memcpy(turn->held, handing->id, PS_ID_SIZE);
-	if (now->ownership == PS_OWNER_NONE && !turn->held_ns)
-		turn->held_ns = now_ns;
+	if (now->ownership != PS_OWNER_NONE ||
+	    memcmp(turn->handover_id, handing->id, PS_ID_SIZE) != 0)
+		turn->yield_since_ns = 0;
+	memcpy(turn->handover_id, handing->id, PS_ID_SIZE);
+	if (now->ownership == PS_OWNER_NONE && !turn->yield_since_ns)
+		turn->yield_since_ns = now_ns;
 }
 
 bool ps_turn_is_held(struct ps_turn *turn, const struct ps_standing_now *now, const uint8_t *mark,
                      uint64_t now_ns, uint64_t *until_ns)
 {
-	note_handing(turn, now, now_ns);
+	note_handover(turn, now, now_ns);
 	if (now->ownership != PS_OWNER_NONE || !now->handing.there ||
-	    is_meant(&now->handing, mark) || now_ns >= turn->held_ns + PS_TURN_YIELD_MS * MS_NS)
+	    is_for_mark(&now->handing, mark) ||
+	    now_ns >= turn->yield_since_ns + PS_TURN_YIELD_MS * MS_NS)
 		return false;
-	*until_ns = now_ns + PS_TURN_HELD_MS * MS_NS;
+	*until_ns = now_ns + PS_TURN_YIELD_LOOK_MS * MS_NS;
 	return true;
 }
 
@@ -79,13 +81,13 @@ void ps_turn_failed(struct ps_turn *turn, uint64_t now_ns)
 	if (ms > PS_TURN_REST_MAX_MS)
 		ms = PS_TURN_REST_MAX_MS;
 	turn->failures++;
-	turn->rested_ns = now_ns + ms * MS_NS;
-	turn->free = false;
+	turn->rest_until_ns = now_ns + ms * MS_NS;
+	turn->is_free = false;
 }
 
 void ps_turn_over(struct ps_turn *turn)
 {
-	turn->free = false;
+	turn->is_free = false;
 	turn->failures = 0;
-	turn->rested_ns = 0;
+	turn->rest_until_ns = 0;
 }

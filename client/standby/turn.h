@@ -1,7 +1,7 @@
 /*
- * turn.h - whose turn it is to open a store that has no owner: the decision of every standby, for
- * a process of its own (perseas run) and inside a process (standby.c). It looks at no clock and
- * asks nobody. A wrong decision does no harm: the open that follows finds out.
+ * turn.h - decides when a standby may open a store that has no owner, both for perseas run and for
+ * standbys inside a process (standby.c). It reads no clock and asks no mirror. A wrong decision
+ * does no harm, because the open detects it.
  */
 #ifndef PERSEAS_CLIENT_TURN_H
 #define PERSEAS_CLIENT_TURN_H
@@ -9,45 +9,50 @@
 #include "follow.h"
 
 enum {
-	PS_TURN_STEP_MS = 250,   /* that each step of the order waits */
-	PS_TURN_LOOK_MS = 1000,  /* until the next look while it is not known who the owner is */
-	PS_TURN_YIELD_MS = 5000, /* that the store is left to one that is to be next */
-	PS_TURN_HELD_MS = 100,   /* between two looks meanwhile */
-	PS_TURN_REST_MS = 100,   /* after an open that failed; twice as long after each other */
-	PS_TURN_REST_MAX_MS = 10000, /* but no longer than this */
+	PS_TURN_STEP_MS = 250,  /* how much longer a standby waits for each step of its order */
+	PS_TURN_LOOK_MS = 1000, /* time until the next look while the owner is unknown */
+	/* how long the store is left to the standby that a handover names */
+	PS_TURN_YIELD_MS = 5000,
+	PS_TURN_YIELD_LOOK_MS = 100, /* time between looks meanwhile */
+	/* rest after an open that failed; doubled by each further failure */
+	PS_TURN_REST_MS = 100,
+	PS_TURN_REST_MAX_MS = 10000, /* longest rest */
 };
 
-/* Zeroed, but for the first, for a new standby. */
+/* When the next open of one standby is due. Set order and zero the rest for a new standby. */
 struct ps_turn {
 	uint32_t order;
-	bool free;                /* at the last look it had no owner */
-	uint32_t failures;        /* opens in succession */
-	uint64_t at_ns;           /* free: then it is this one's turn */
-	uint64_t rested_ns;       /* not before */
-	uint8_t held[PS_ID_SIZE]; /* the handover that was seen last */
-	uint64_t held_ns; /* since when the store is left to who is meant by it; 0: it is not */
+	bool is_free;                    /* the last look found no owner */
+	uint32_t failures;               /* opens that failed in succession */
+	uint64_t turn_at_ns;             /* with is_free: when this standby may open */
+	uint64_t rest_until_ns;          /* no open before this time */
+	uint8_t handover_id[PS_ID_SIZE]; /* id of the handover that was seen last */
+	/* since when the store is free under that handover; 0: it is not */
+	uint64_t yield_since_ns;
 };
 
-/* A look found this. Is it this standby's turn now? *until_ns: when another look is due although
- * there is no news; PS_NEVER: none is. */
+/* Takes the result of a look. Returns true if this standby may open the store now. Otherwise sets
+ * *until_ns to when another look is due without news, or to PS_NEVER. */
 bool ps_turn_comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t now_ns,
                    uint64_t *until_ns);
 
-/* A look found that another standby is to be next, and is there: is it left the time to open the
- * store? Then *until_ns is when another look is due. mark: this one's, by which it is asked for;
- * NULL: it never is. Before ps_turn_comes. */
+/* Takes the result of a look, before ps_turn_comes. Returns true, with *until_ns set to the time
+ * of the next look, if the store must be left to another standby that a handover names and that
+ * follows the store. mark: the mark of this standby, by which a handover names it; NULL: none
+ * can. */
 bool ps_turn_is_held(struct ps_turn *turn, const struct ps_standing_now *now, const uint8_t *mark,
                      uint64_t now_ns, uint64_t *until_ns);
 
-/* A look found that the store has no owner, and is to be this standby's: it waits for no turn, but
- * rests after a failure like any other. mark: as above. */
+/* Returns true if the store has no owner and a handover names this standby. It then waits for no
+ * turn, but still rests after a failure. mark: as for ps_turn_is_held. */
 bool ps_turn_is_heir(const struct ps_turn *turn, const struct ps_standing_now *now,
                      const uint8_t *mark, uint64_t now_ns);
 
-/* It was its turn, and the open failed though no other owner was seen: it rests. */
+/* Notes that an open failed although no other owner was seen, so that this standby rests. */
 void ps_turn_failed(struct ps_turn *turn, uint64_t now_ns);
 
-/* It had its turn, or another owner has: what failed before no longer counts. */
+/* Notes that this standby, or another owner, has opened the store: earlier failures no longer
+ * count. */
 void ps_turn_over(struct ps_turn *turn);
 
 #endif

@@ -16,15 +16,16 @@
 #include <sys/mman.h>
 
 enum {
-	RUN = 128,              /* pages of one request */
-	ROUND = 2 << 20,        /* bytes of them */
-	SOON_MS = 5,            /* until the next round, where the last one found something */
-	LATE_MS = 100,          /* where nothing happens for long */
-	AGAIN_MS = 500,         /* after a copy was given up */
-	POOR_MS = 60000,        /* where there was no memory for it */
-	PROOF_TRIES = 400,      /* pauses of SOON_MS for the transaction that shows the log right */
-	USUAL_RATE = 64 << 20,  /* bytes a second */
-	RATED_AT_ONCE_MS = 100, /* so much of what may be read is not lost by waiting */
+	RUN_PAGES = 128,       /* pages of one request */
+	ROUND_BYTES = 2 << 20, /* bytes of them */
+	BUSY_PAUSE_MS = 5,     /* until the next round, where the last one found something */
+	IDLE_PAUSE_MS = 100,   /* where nothing happens for long */
+	RETRY_MS = 500,        /* after a copy was given up */
+	NO_MEMORY_MS = 60000,  /* where there was no memory for it */
+	PROOF_TRIES =
+		400, /* pauses of BUSY_PAUSE_MS for the transaction that shows the log right */
+	DEFAULT_RATE = 64 << 20, /* bytes a second */
+	BURST_MS = 100,          /* so much of what may be read is not lost by waiting */
 };
 
 /* --- what the mirror says --- */
@@ -87,7 +88,7 @@ static void add_segments(struct ps_warmth *warmth, const Perseas__Header *header
 }
 
 /* The slot's own record, as it was read. False: its place holds something else. */
-static bool point_of(const struct ps_warmth *warmth, struct ps_warm_point *point)
+static bool find_point(const struct ps_warmth *warmth, struct ps_warm_point *point)
 {
 	const struct ps_slot *slot = &warmth->log.now;
 	const struct ps_record *record = (const void *)(warmth->ring + PS_RING_OFFSET +
@@ -117,11 +118,11 @@ static void drop_copy(struct ps_warmth *warmth)
 /* --- rounds --- */
 
 /* How many bytes may be read now. */
-static uint64_t allowance(struct ps_warmth *warmth)
+static uint64_t bytes_allowed(struct ps_warmth *warmth)
 {
 	const uint64_t now = warmth->env->ops->now(warmth->env);
 	const uint64_t page = ((uint64_t)PS_WARM_PAGE * 1000000000 - 1) / warmth->rate + 1;
-	uint64_t at_once = ps_ms(RATED_AT_ONCE_MS);
+	uint64_t at_once = ps_ms(BURST_MS);
 
 	/* Less than a page could never be read. */
 	if (at_once < page)
@@ -136,19 +137,19 @@ static uint64_t allowance(struct ps_warmth *warmth)
 /* Chooses the pages of this round, of what the last slot covers. */
 static void choose_runs(struct ps_warmth *warmth)
 {
-	uint64_t left = allowance(warmth), used = 0;
+	uint64_t left = bytes_allowed(warmth), used = 0;
 
-	if (left > ROUND)
-		left = ROUND;
+	if (left > ROUND_BYTES)
+		left = ROUND_BYTES;
 	warmth->run_count = 0;
 	pthread_mutex_lock(&warmth->lock);
-	while (warmth->copy && !warmth->ends && warmth->run_count < PS_WARMTH_RUNS &&
+	while (warmth->copy && !warmth->is_ending && warmth->run_count < PS_WARMTH_RUNS &&
 	       left - used >= PS_WARM_PAGE) {
 		const uint64_t most = (left - used) / PS_WARM_PAGE;
 		struct ps_warmth_run *run = &warmth->runs[warmth->run_count];
 
 		if (!ps_warm_next(warmth->copy, warmth->log.from.seq,
-		                  most < RUN ? (unsigned)most : RUN, &run->range))
+		                  most < RUN_PAGES ? (unsigned)most : RUN_PAGES, &run->range))
 			break;
 		run->bytes = warmth->block + used;
 		used += (uint64_t)(run->range.length + PS_WARM_PAGE - 1) / PS_WARM_PAGE *
@@ -193,7 +194,7 @@ static bool take_runs(struct ps_warmth *warmth)
 {
 	for (unsigned i = 0; i < warmth->run_count; i++)
 		if (!ps_warm_arrived(warmth->copy, &warmth->runs[i].range, warmth->runs[i].bytes)) {
-			warmth->begin_at = warmth->env->ops->now(warmth->env) + ps_ms(POOR_MS);
+			warmth->begin_at = warmth->env->ops->now(warmth->env) + ps_ms(NO_MEMORY_MS);
 			return false;
 		}
 	return true;
@@ -206,10 +207,10 @@ static bool count_round(struct ps_warmth *warmth, uint64_t before, const Perseas
 	bool good = true;
 
 	pthread_mutex_lock(&warmth->lock);
-	if (warmth->copy && !warmth->ends) {
+	if (warmth->copy && !warmth->is_ending) {
 		good = note_changes(warmth, before);
 		good = good && take_runs(warmth);
-		if (good && !point_of(warmth, &warmth->copy->point))
+		if (good && !find_point(warmth, &warmth->copy->point))
 			warmth->copy->point.seq = 0;
 		if (good)
 			add_segments(warmth, header);
@@ -218,7 +219,7 @@ static bool count_round(struct ps_warmth *warmth, uint64_t before, const Perseas
 	return good;
 }
 
-static void rest(struct ps_warmth *warmth, uint64_t pause)
+static void pause_for(struct ps_warmth *warmth, uint64_t pause)
 {
 	const uint64_t now = warmth->env->ops->now(warmth->env);
 
@@ -230,7 +231,7 @@ static bool is_ending(struct ps_warmth *warmth)
 	bool ends;
 
 	pthread_mutex_lock(&warmth->lock);
-	ends = warmth->ends;
+	ends = warmth->is_ending;
 	pthread_mutex_unlock(&warmth->lock);
 	return ends;
 }
@@ -247,7 +248,7 @@ static bool follow_log(struct ps_warmth *warmth)
 	for (unsigned tries = 0;
 	     step == PS_LOG_AGAIN && log->unproven && !is_ending(warmth) && tries < PROOF_TRIES;
 	     tries++) {
-		rest(warmth, ps_ms(SOON_MS));
+		pause_for(warmth, ps_ms(BUSY_PAUSE_MS));
 		step = ps_log_prove(log);
 		if (!step)
 			step = ps_log_reach_slot(log);
@@ -286,9 +287,9 @@ static bool read_round(struct ps_warmth *warmth)
 		return false;
 	}
 	ps_log_go_on(&warmth->log);
-	warmth->pause = warmth->log.seq > before ? ps_ms(SOON_MS) : 2 * warmth->pause;
-	if (warmth->pause > ps_ms(LATE_MS))
-		warmth->pause = ps_ms(LATE_MS);
+	warmth->pause = warmth->log.seq > before ? ps_ms(BUSY_PAUSE_MS) : 2 * warmth->pause;
+	if (warmth->pause > ps_ms(IDLE_PAUSE_MS))
+		warmth->pause = ps_ms(IDLE_PAUSE_MS);
 	return true;
 }
 
@@ -322,7 +323,7 @@ static bool begin_image(struct ps_warmth *warmth)
 		return false;
 	copy = ps_warm_new(header->store_id.data);
 	pthread_mutex_lock(&warmth->lock);
-	ours = copy && warmth->aimed && !warmth->ends &&
+	ours = copy && warmth->is_aimed && !warmth->is_ending &&
 	       ps_id_equal(header->image_id, warmth->image_id);
 	if (ours) {
 		older = warmth->copy;
@@ -347,18 +348,18 @@ static void end_image(struct ps_warmth *warmth)
 /* --- the thread --- */
 
 /* Is it to go on with the mirror of this address? */
-static bool goes_on(struct ps_warmth *warmth, const char *address)
+static bool is_still_aimed(struct ps_warmth *warmth, const char *address)
 {
 	bool on;
 
 	pthread_mutex_lock(&warmth->lock);
-	on = warmth->aimed && !warmth->ends && !strcmp(warmth->address, address);
+	on = warmth->is_aimed && !warmth->is_ending && !strcmp(warmth->address, address);
 	pthread_mutex_unlock(&warmth->lock);
 	return on;
 }
 
 /* As long as there is more to read, the rate alone holds it up. */
-static void rest_a_round(struct ps_warmth *warmth)
+static void pause_between_rounds(struct ps_warmth *warmth)
 {
 	const uint64_t now = warmth->env->ops->now(warmth->env);
 	uint64_t pause = warmth->run_count ? 0 : warmth->pause;
@@ -367,7 +368,7 @@ static void rest_a_round(struct ps_warmth *warmth)
 		pause = warmth->free_at - now < warmth->pause ? warmth->free_at - now
 		                                              : warmth->pause;
 	if (pause)
-		rest(warmth, pause);
+		pause_for(warmth, pause);
 }
 
 static void follow_image(struct ps_warmth *warmth, const char *address)
@@ -376,15 +377,15 @@ static void follow_image(struct ps_warmth *warmth, const char *address)
 
 	if (ps_peers_begin(&warmth->peers, warmth->env, address, warmth->timeout_ms, &error))
 		return;
-	warmth->pause = ps_ms(SOON_MS);
+	warmth->pause = ps_ms(BUSY_PAUSE_MS);
 	if (begin_image(warmth))
-		while (goes_on(warmth, address) && read_round(warmth))
-			rest_a_round(warmth);
+		while (is_still_aimed(warmth, address) && read_round(warmth))
+			pause_between_rounds(warmth);
 	end_image(warmth);
 	ps_peers_end(&warmth->peers);
 }
 
-static void keep_warm(void *arg)
+static void run_copy_thread(void *arg)
 {
 	struct ps_warmth *warmth = arg;
 	char address[sizeof(warmth->address)];
@@ -392,16 +393,16 @@ static void keep_warm(void *arg)
 
 	for (;;) {
 		pthread_mutex_lock(&warmth->lock);
-		ends = warmth->ends;
-		aimed = warmth->aimed;
+		ends = warmth->is_ending;
+		aimed = warmth->is_aimed;
 		snprintf(address, sizeof(address), "%s", warmth->address);
 		pthread_mutex_unlock(&warmth->lock);
 		if (ends)
 			return;
 		if (aimed && warmth->env->ops->now(warmth->env) >= warmth->begin_at)
 			follow_image(warmth, address);
-		if (goes_on(warmth, address) || !aimed)
-			rest(warmth, ps_ms(AGAIN_MS));
+		if (is_still_aimed(warmth, address) || !aimed)
+			pause_for(warmth, ps_ms(RETRY_MS));
 	}
 }
 
@@ -429,14 +430,14 @@ struct ps_warmth *ps_warmth_begin(const char *store, const struct perseas_option
 	pthread_mutex_init(&warmth->lock, NULL);
 	snprintf(warmth->store, sizeof(warmth->store), "%s", store);
 	warmth->timeout_ms = timeout_ms;
-	warmth->rate = options->warm_rate ? options->warm_rate : USUAL_RATE;
-	warmth->block = malloc(ROUND);
+	warmth->rate = options->warm_rate ? options->warm_rate : DEFAULT_RATE;
+	warmth->block = malloc(ROUND_BYTES);
 	if (!warmth->block)
 		ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
 	else
 		warmth->env = ps_env_posix(options, error);
 	if (warmth->env) {
-		if (!warmth->env->ops->spawn(warmth->env, PS_KEEPER, keep_warm, warmth))
+		if (!warmth->env->ops->spawn(warmth->env, PS_KEEPER, run_copy_thread, warmth))
 			return warmth;
 		ps_error_set(error, PERSEAS_ESYSTEM,
 		             "the thread that keeps a copy of store '%s' did not start", store);
@@ -447,7 +448,7 @@ struct ps_warmth *ps_warmth_begin(const char *store, const struct perseas_option
 
 /* What an image that counts is worth as a source; 0: nothing. One that is behind would be left for
  * another one at once. */
-static unsigned worth(const struct ps_images *images, unsigned i)
+static unsigned rate_source(const struct ps_images *images, unsigned i)
 {
 	const Perseas__StoreStatus *told = images->told[i];
 
@@ -460,7 +461,7 @@ static unsigned worth(const struct ps_images *images, unsigned i)
 
 static bool is_aimed_at(const struct ps_warmth *warmth, const struct ps_images *images, unsigned i)
 {
-	return warmth->aimed && !strcmp(warmth->address, images->peers->addresses[i].text) &&
+	return warmth->is_aimed && !strcmp(warmth->address, images->peers->addresses[i].text) &&
 	       ps_id_equal(images->told[i]->header->image_id, warmth->image_id);
 }
 
@@ -470,13 +471,14 @@ void ps_warmth_aim(struct ps_warmth *warmth, const struct ps_images *images)
 
 	pthread_mutex_lock(&warmth->lock);
 	for (unsigned i = 0; i < images->peers->count; i++) {
-		const unsigned is = worth(images, i);
+		const unsigned is = rate_source(images, i);
 
-		if (is && (best < 0 || is > worth(images, (unsigned)best) ||
-		           (is == worth(images, (unsigned)best) && is_aimed_at(warmth, images, i))))
+		if (is &&
+		    (best < 0 || is > rate_source(images, (unsigned)best) ||
+		     (is == rate_source(images, (unsigned)best) && is_aimed_at(warmth, images, i))))
 			best = (int)i;
 	}
-	warmth->aimed = best >= 0;
+	warmth->is_aimed = best >= 0;
 	if (best >= 0) {
 		snprintf(warmth->address, sizeof(warmth->address), "%s",
 		         images->peers->addresses[best].text);
@@ -500,7 +502,7 @@ struct ps_warm *ps_warmth_take(struct ps_warmth *warmth)
 	struct ps_warm *copy;
 
 	pthread_mutex_lock(&warmth->lock);
-	warmth->ends = true;
+	warmth->is_ending = true;
 	copy = warmth->copy;
 	warmth->copy = NULL;
 	warmth->figures.here = warmth->figures.total = 0;

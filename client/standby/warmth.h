@@ -1,7 +1,7 @@
 /*
- * warmth.h - the memory of a store that has another owner, kept up to date by what is read from
- * one of its mirrors: a thread of its own for a standby. The rules are in proto/PROTOCOL.md, "A
- * copy that follows". It claims nothing, and whatever it cannot explain makes it begin again.
+ * warmth.h - keeps a warm copy of the memory of a store that another process owns, by reading from
+ * one of its mirrors on a thread of its own. The rules are in proto/PROTOCOL.md, "A copy that
+ * follows". It claims nothing. It begins again when it reads something that it cannot explain.
  */
 #ifndef PERSEAS_CLIENT_WARMTH_H
 #define PERSEAS_CLIENT_WARMTH_H
@@ -15,12 +15,12 @@
 enum { PS_WARMTH_RUNS = 64 };
 
 struct ps_warmth_figures {
-	uint64_t here, total; /* bytes of the store's segments */
-	uint64_t read;        /* bytes of segments, since it began */
-	uint64_t drops;       /* copies that it gave up */
+	uint64_t here, total; /* bytes of the store's segments in the copy, and in all */
+	uint64_t read;        /* bytes of segments read since the thread began */
+	uint64_t drops;       /* copies that were given up */
 };
 
-/* Pages that a round reads. */
+/* Neighboring pages that one request of a round reads. */
 struct ps_warmth_run {
 	struct ps_range range;
 	uint8_t *bytes;
@@ -33,44 +33,44 @@ struct ps_warmth {
 	uint64_t rate;
 
 	pthread_mutex_t lock; /* guards these: */
-	bool ends;
-	bool aimed; /* at the mirror of this address, and at this image */
+	bool is_ending;
+	bool is_aimed; /* address and image_id say which image to read; false: read none */
 	char address[sizeof(((struct ps_address *)NULL)->text)];
 	uint8_t image_id[PS_ID_SIZE];
-	struct ps_warm *copy; /* NULL: there is none */
+	struct ps_warm *copy; /* the copy so far; NULL: none */
 	struct ps_warmth_figures figures;
 
-	/* The thread's. */
+	/* Only the thread uses these. */
 	struct ps_peers peers;
 	struct ps_fetch fetch;
 	struct ps_log_reader log;
 	uint8_t *ring;
-	Perseas__Reply *base; /* the status with which the copy began */
+	Perseas__Reply *base; /* the status of the image when the copy began */
 	uint8_t *block;
 	struct ps_warmth_run runs[PS_WARMTH_RUNS];
 	unsigned run_count;
-	uint64_t free_at;  /* by the rate, nothing is read before */
-	uint64_t begin_at; /* no copy is begun before */
-	uint64_t pause;    /* after a round that finds nothing to read */
+	uint64_t free_at;  /* when the rate limit allows the next read */
+	uint64_t begin_at; /* earliest time for the next copy */
+	uint64_t pause;    /* time to wait after a round that read no pages */
 };
 
-/* Begins, and reads nothing before it is aimed. timeout_ms: of one round of answers. NULL, with
- * *error set. */
+/* Starts the thread, which reads nothing before ps_warmth_aim. timeout_ms: time limit of one round
+ * of requests. Returns NULL with *error if the thread cannot be started. */
 struct ps_warmth *ps_warmth_begin(const char *store, const struct perseas_options *options,
                                   uint32_t timeout_ms, struct ps_error *error);
 
-/* The mirror to read from, after each look at the store: that of before, as long as it is as good
- * as any other. */
+/* Chooses the mirror to read from, after each look at the store. Stays with the present one while
+ * no other is better. */
 void ps_warmth_aim(struct ps_warmth *warmth, const struct ps_images *images);
 
-/* Of the last moment. Any thread. */
+/* Fills in the figures as of now. Any thread may call it. */
 void ps_warmth_tell(struct ps_warmth *warmth, struct ps_warmth_figures *figures);
 
-/* The copy as it stands, the caller's: the thread reads no more, and nobody waits for it. NULL:
- * there is none of use. */
+/* Hands the copy over to the caller, and has the thread end without waiting for it. Returns NULL if
+ * there is no copy. */
 struct ps_warm *ps_warmth_take(struct ps_warmth *warmth);
 
-/* Waits until the thread has ended. NULL is allowed. */
+/* Ends the thread, waits for that, and frees everything. NULL is allowed. */
 void ps_warmth_end(struct ps_warmth *warmth);
 
 #endif

@@ -276,7 +276,7 @@ static inline perseas_standby_t *begin_behind_owner(struct rig *rig)
 static inline void set_waits(perseas_standby_t *s, bool waits)
 {
 	pthread_mutex_lock(&s->lock);
-	s->waits = waits;
+	s->can_hand_over = waits;
 	pthread_mutex_unlock(&s->lock);
 }
 

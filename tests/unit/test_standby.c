@@ -98,7 +98,7 @@ static bool is_waited_for(perseas_standby_t *s)
 	bool waits;
 
 	pthread_mutex_lock(&s->lock);
-	waits = s->waits;
+	waits = s->can_hand_over;
 	pthread_mutex_unlock(&s->lock);
 	return waits;
 }

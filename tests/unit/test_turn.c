@@ -68,12 +68,12 @@ TEST(another_one_is_left_the_store_that_it_is_given)
 	assert_false(ps_turn_is_held(&turn, &now, mark, BEGIN, &until));
 	assert_true(ps_turn_is_held(&turn, &now, other, BEGIN, &until));
 	assert_true(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
-	assert_true(until == BEGIN + PS_TURN_HELD_MS * MS);
+	assert_true(until == BEGIN + PS_TURN_YIELD_LOOK_MS * MS);
 	assert_true(
 		ps_turn_is_held(&turn, &now, NULL, BEGIN + (PS_TURN_YIELD_MS - 1) * MS, &until));
 	assert_false(ps_turn_is_held(&turn, &now, NULL, BEGIN + PS_TURN_YIELD_MS * MS, &until));
 	now.handing.there = false;
-	turn.held_ns = 0;
+	turn.yield_since_ns = 0;
 	assert_false(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
 }
 

@@ -149,7 +149,7 @@ static inline uint64_t drops_of(perseas_standby_t *s)
 static void freeze(perseas_standby_t *s)
 {
 	pthread_mutex_lock(&s->warmth->lock);
-	s->warmth->ends = true;
+	s->warmth->is_ending = true;
 	pthread_mutex_unlock(&s->warmth->lock);
 }
 

@@ -1,21 +1,21 @@
 /*
- * whereabouts.c - see whereabouts.h.
+ * unlisted_mirrors.c - see unlisted_mirrors.h.
  */
-#include "whereabouts.h"
+#include "unlisted_mirrors.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct ps_whereabouts {
+struct ps_unlisted_mirrors {
 	pthread_mutex_t lock; /* guards these: */
 	unsigned users;
 	struct ps_places places;
 };
 
-struct ps_whereabouts *ps_whereabouts_new(void)
+struct ps_unlisted_mirrors *ps_unlisted_mirrors_new(void)
 {
-	struct ps_whereabouts *known = calloc(1, sizeof(*known));
+	struct ps_unlisted_mirrors *known = calloc(1, sizeof(*known));
 
 	if (!known)
 		return NULL;
@@ -24,7 +24,7 @@ struct ps_whereabouts *ps_whereabouts_new(void)
 	return known;
 }
 
-void ps_whereabouts_free(struct ps_whereabouts *known)
+void ps_unlisted_mirrors_free(struct ps_unlisted_mirrors *known)
 {
 	unsigned left;
 
@@ -44,7 +44,7 @@ void ps_whereabouts_free(struct ps_whereabouts *known)
 struct borrower {
 	struct ps_guest guest; /* first */
 	struct perseas *p;
-	struct ps_whereabouts *known;
+	struct ps_unlisted_mirrors *known;
 };
 
 /* Of the newest roster, which is added last. */
@@ -71,12 +71,12 @@ static void note_roster(struct ps_guest *guest)
 	add_members(p->roster, &places);
 	add_members(p->next_roster, &places);
 	if (p->open)
-		ps_whereabouts_set(borrower->known, &places);
-	ps_whereabouts_free(borrower->known);
+		ps_unlisted_mirrors_set(borrower->known, &places);
+	ps_unlisted_mirrors_free(borrower->known);
 	free(borrower);
 }
 
-void ps_whereabouts_lend(struct ps_whereabouts *known, struct perseas *p)
+void ps_unlisted_mirrors_lend(struct ps_unlisted_mirrors *known, struct perseas *p)
 {
 	struct borrower *borrower = calloc(1, sizeof(*borrower));
 
@@ -91,14 +91,14 @@ void ps_whereabouts_lend(struct ps_whereabouts *known, struct perseas *p)
 
 /* --- what is known --- */
 
-void ps_whereabouts_set(struct ps_whereabouts *known, const struct ps_places *places)
+void ps_unlisted_mirrors_set(struct ps_unlisted_mirrors *known, const struct ps_places *places)
 {
 	pthread_mutex_lock(&known->lock);
 	known->places = *places;
 	pthread_mutex_unlock(&known->lock);
 }
 
-void ps_whereabouts_get(struct ps_whereabouts *known, struct ps_places *places)
+void ps_unlisted_mirrors_get(struct ps_unlisted_mirrors *known, struct ps_places *places)
 {
 	pthread_mutex_lock(&known->lock);
 	*places = known->places;

@@ -1,32 +1,32 @@
 /*
- * list_again.c - see list_again.h.
+ * list_refresh.c - see list_refresh.h.
  */
-#include "list_again.h"
+#include "list_refresh.h"
 
 enum { NAME_MS = 5000 }; /* between two lookups */
 
 #define MS_NS UINT64_C(1000000)
 
-void ps_list_again_drop(struct ps_follow *follow)
+void ps_list_refresh_drop(struct ps_follow *follow)
 {
 	if (follow->lookup)
 		follow->looks.env->ops->list_drop(follow->lookup);
 	follow->lookup = NULL;
 }
 
-struct pollfd ps_list_again_fd(const struct ps_follow *follow)
+struct pollfd ps_list_refresh_fd(const struct ps_follow *follow)
 {
 	return (struct pollfd){ .fd = follow->looks.env->ops->list_fd(follow->lookup),
 		                .events = POLLIN };
 }
 
-bool ps_list_again_ended(const struct ps_follow *follow)
+bool ps_list_refresh_has_ended(const struct ps_follow *follow)
 {
 	struct pollfd fd;
 
 	if (!follow->lookup)
 		return false;
-	fd = ps_list_again_fd(follow);
+	fd = ps_list_refresh_fd(follow);
 	return poll(&fd, 1, 0) > 0;
 }
 
@@ -53,11 +53,11 @@ static unsigned take_lookup(struct ps_follow *follow, struct ps_address found[PS
 	if (!follow->lookup || !ps_env_list_found(follow->looks.env, follow->lookup, 0,
 	                                          follow->list, found, &count, &error))
 		return 0;
-	ps_list_again_drop(follow);
+	ps_list_refresh_drop(follow);
 	return error.code ? 0 : count;
 }
 
-unsigned ps_list_again_look(struct ps_follow *follow, struct ps_address found[PS_MIRRORS_MAX])
+unsigned ps_list_refresh_poll(struct ps_follow *follow, struct ps_address found[PS_MIRRORS_MAX])
 {
 	begin_lookup(follow);
 	return take_lookup(follow, found);

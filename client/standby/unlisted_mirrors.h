@@ -1,0 +1,29 @@
+/*
+ * unlisted_mirrors.h - mirrors of a standby's store that its list does not name, kept from one
+ * thread to the next. The standby stores those that it followed. While a handle that the standby
+ * opened borrows the struct, the handle's last roster is stored when the handle is freed, because
+ * the roster may have moved away from the list while this process was the owner. No open may rely
+ * on these mirrors, since they may have left the store.
+ */
+#ifndef PERSEAS_CLIENT_UNLISTED_MIRRORS_H
+#define PERSEAS_CLIENT_UNLISTED_MIRRORS_H
+
+#include "../core/handle.h"
+
+struct ps_unlisted_mirrors;
+
+/* Returns NULL if there is no memory. */
+struct ps_unlisted_mirrors *ps_unlisted_mirrors_new(void);
+/* Drops the caller's reference. A handle that borrowed the struct may live longer. NULL is
+ * allowed. */
+void ps_unlisted_mirrors_free(struct ps_unlisted_mirrors *known);
+
+/* Has the handle, which is not open yet, store its last roster when it is freed. Without memory, it
+ * stores nothing. */
+void ps_unlisted_mirrors_lend(struct ps_unlisted_mirrors *known, struct perseas *p);
+
+/* Replaces all mirrors, or reads them. Any thread may call these. */
+void ps_unlisted_mirrors_set(struct ps_unlisted_mirrors *known, const struct ps_places *places);
+void ps_unlisted_mirrors_get(struct ps_unlisted_mirrors *known, struct ps_places *places);
+
+#endif
