@@ -1,23 +1,24 @@
 /*
- * rvm_statistics.h - what librvm-perseas counts, in RVM's record. Programs include it beside rvm.h.
+ * rvm_statistics.h - the statistics of librvm-perseas, in RVM's record. Programs include it next to
+ * rvm.h.
  *
- * Members and lengths are RVM's. Those that begin with n_ and their histograms count since the last
- * rvm_truncate that succeeded, those that begin with tot_ since the log was opened. What has no
- * meaning here is 0: there is no log that is split, wraps around by RVM's hand or is truncated in
- * the background.
+ * Members and lengths are RVM's. Members that begin with n_, and their histograms, count since the
+ * last successful rvm_truncate; those that begin with tot_ count since the log was opened. Members
+ * without a meaning here are 0: this library has no log that is split, wrapped by RVM or truncated
+ * in the background.
  *
- * The ranges and transactions that optimisations eliminate (names with elim), and the histograms
- * of what they saved (range_overlaps, trans_overlaps, trans_coalesces), are 0, too. RVM keeps a
- * list of a transaction's ranges, takes those that are not needed out of it when it writes the
- * record, and counts them then, record by record. Here a range that was declared before never
- * becomes an entry, and bytes that a later transaction of a group changes again are found by
- * address and not by range: so there is no number of ranges that were taken out, and the store adds
- * up what was saved for all transactions together, which range_overlap, trans_overlap and
- * n_trans_coalesced tell exactly.
+ * The members about ranges and transactions that optimizations eliminate (names with elim), and the
+ * histograms of what they saved (range_overlaps, trans_overlaps, trans_coalesces), are 0 too. RVM
+ * lists a transaction's ranges, drops unneeded ones when it writes the record, and counts them
+ * then. Here a range that was declared before never becomes an entry, and bytes that a later
+ * transaction of a group changes again are found by address, not by range. So no number of dropped
+ * ranges exists. The store adds up the bytes saved by all transactions, which range_overlap,
+ * trans_overlap and n_trans_coalesced report exactly.
  */
 #ifndef RVM_STATISTICS_VERSION
 
-/* rvm_statistics takes every text that begins with "RVM Statistics Version 1.1". */
+/* The argument of rvm_statistics, which accepts every text that begins with "RVM Statistics Version
+ * 1.1". */
 #define RVM_STATISTICS_VERSION "RVM Statistics Version 1.1 (Perseas)"
 
 #include <stdio.h>
@@ -28,12 +29,11 @@
 extern "C" {
 #endif
 
-/* Histograms: how many places each has, and the highest value that each place but the last one
- * counts. */
+/* Histograms: the number of places, and the highest value that each place but the last counts. */
 #define flush_times_len 10
 #define flush_times_dist 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000 /* ms */
 #define truncation_times_len 5
-#define truncation_times_dist 1, 10, 100, 500 /* s */
+#define truncation_times_dist 1, 10, 100, 500 /* seconds of the last rvm_truncate */
 #define range_lengths_len 13
 #define range_lengths_dist 0, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096 /* bytes */
 #define range_overlaps_len 13
@@ -55,32 +55,34 @@ typedef struct {
 	rvm_length_t n_abort;
 	rvm_length_t n_flush_commit;
 	rvm_length_t n_no_flush_commit;
-	rvm_length_t n_uncommit;        /* open now */
-	rvm_length_t n_no_flush;        /* committed, and not known to be permanent now */
+	rvm_length_t n_uncommit; /* number of open transactions */
+	/* Number of commits that are not yet known to be permanent. */
+	rvm_length_t n_no_flush;
 	rvm_length_t n_truncation_wait; /* 0 */
 	rvm_offset_t no_flush_length;   /* 0 */
 
 	/* The log. */
-	rvm_length_t n_split;       /* 0 */
-	rvm_length_t n_flush;       /* times that something was waited for: commits with flush, and
-	                             rvm_flush */
+	rvm_length_t n_split; /* 0 */
+	/* Number of waits: commits with flush, and calls of rvm_flush. */
+	rvm_length_t n_flush;
 	rvm_length_t n_rvm_flush;   /* calls of rvm_flush */
 	rvm_length_t n_special;     /* 0 */
 	rvm_length_t n_wrap;        /* times that the undo log on the mirrors wrapped around */
 	rvm_length_t log_dev_cur;   /* 0 */
-	rvm_offset_t log_written;   /* bytes that were sent to all mirrors together */
+	rvm_offset_t log_written;   /* bytes sent, all mirrors together */
 	rvm_offset_t range_overlap; /* bytes that RVM_COALESCE_RANGES saved */
 	rvm_offset_t trans_overlap; /* bytes that RVM_COALESCE_TRANS saved */
 	rvm_length_t n_range_elim;  /* 0 */
 	rvm_length_t n_trans_elim;  /* 0 */
-	rvm_length_t n_trans_coalesced; /* transactions that were sent with others as one, less
-	                                      what they were sent as */
-	struct timeval flush_time;      /* that commits with flush took, estimated from those that
-	                                      were timed, and calls of rvm_flush */
-	rvm_length_t last_flush_time;   /* of rvm_flush, ms */
+	/* Transactions that were sent in groups, less the number of groups. */
+	rvm_length_t n_trans_coalesced;
+	/* Time spent in commits with flush, estimated from those that were timed, and in
+	 * rvm_flush. */
+	struct timeval flush_time;
+	rvm_length_t last_flush_time;      /* milliseconds of the last rvm_flush */
 	rvm_length_t last_truncation_time; /* s */
-	rvm_length_t last_tree_build_time; /* s: to copy what has changed */
-	rvm_length_t last_tree_apply_time; /* s: to write it */
+	rvm_length_t last_tree_build_time; /* seconds that it took to copy the changed pages */
+	rvm_length_t last_tree_apply_time; /* seconds that it took to write them */
 
 	rvm_length_t flush_times[flush_times_len];
 	rvm_length_t range_lengths[range_lengths_len];   /* of rvm_set_range and rvm_modify_bytes */
@@ -128,22 +130,22 @@ typedef struct {
 } rvm_statistics_t;
 
 /*
- * Fills in the record. Other threads go on meanwhile: what it counts of them may be of different
- * moments.
+ * Fills in the record. Other threads continue in the meantime, so its members may be of slightly
+ * different moments.
  *
  * Errors: RVM_EINIT, RVM_ESTAT_VERSION_SKEW, RVM_ESTATISTICS, RVM_ELOG.
  */
 extern rvm_return_t rvm_statistics(const char *version, rvm_statistics_t *statistics);
 #define RVM_STATISTICS(statistics) rvm_statistics(RVM_STATISTICS_VERSION, (statistics))
 
-/* As those of the records in rvm.h. */
+/* As rvm_malloc_X, rvm_init_X, rvm_copy_X and rvm_free_X in rvm.h. */
 extern rvm_statistics_t *rvm_malloc_statistics(void);
 extern void rvm_init_statistics(rvm_statistics_t *statistics);
 extern rvm_statistics_t *rvm_copy_statistics(rvm_statistics_t *statistics);
 extern void rvm_free_statistics(rvm_statistics_t *statistics);
 
-/* Prints a record for people, one figure a line. The library need not be initialised. Errors:
- * RVM_ESTATISTICS, RVM_EIO (it cannot be written, or stream is NULL). */
+/* Prints a record for people, one figure a line. The library need not be initialized. Errors:
+ * RVM_ESTATISTICS, RVM_EIO (stream is NULL or cannot be written). */
 extern rvm_return_t rvm_print_statistics(rvm_statistics_t *statistics, FILE *stream);
 
 #ifdef __cplusplus

@@ -47,7 +47,7 @@ def test_everything_has_a_page(pages):
 
 
 def test_the_page_of_rvm_has_all_of_it(pages):
-    """Every function that its library exports, every code, and what cannot be had."""
+    """Every function that its library exports, every code, and the differences from RVM."""
     needs("groff")
     text = text_of(pages["librvm-perseas.3"])
     symbols = subprocess.run(["nm", "-D", "--defined-only", str(BUILD / "librvm-perseas.so")],
@@ -55,7 +55,7 @@ def test_the_page_of_rvm_has_all_of_it(pages):
     functions = re.findall(r" T (rvm_\w+)", symbols)
     assert len(functions) > 40
     for words in (*("%s(" % name for name in functions), "#define RVM_EVM_OVERLAP 226",
-                  "What cannot be had", "RVM_ETID, RVM_ENOT_MAPPED, RVM_ETOO_BIG",
+                  "Differences from RVM", "RVM_ETID, RVM_ENOT_MAPPED, RVM_ETOO_BIG",
                   "rvm_region_t;", "tot_trans_overlap"):
         assert words in text, words
 
