@@ -1,5 +1,5 @@
 /*
- * log_name.h - what the name of a log means: a store, and the mirrors that have it.
+ * log_name.h - parses the name of a log: a store, and the mirrors that hold it.
  */
 #ifndef PERSEAS_RVM_LOG_NAME_H
 #define PERSEAS_RVM_LOG_NAME_H
@@ -11,8 +11,8 @@ struct ps_rvm_place {
 	char mirrors[4096];
 };
 
-/* Takes rvm_options_t.log_dev apart: "perseas:STORE@LIST", or the path of a file with such a line.
- * RVM_SUCCESS, RVM_ENAME_TOO_LONG or RVM_ELOG. */
+/* Parses rvm_options_t.log_dev: "perseas:STORE@LIST", or the path of a file that contains such a
+ * line. Returns RVM_SUCCESS, RVM_ENAME_TOO_LONG or RVM_ELOG. */
 rvm_return_t ps_rvm_log_name(const char *log_dev, struct ps_rvm_place *place);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * state.h - what the library knows while it runs: the store that is its log, the regions, and the
- * transactions that are open. All files of this room include it; it is no part of the interface.
+ * state.h - the state of the library in a process: the store that serves as the log, the regions,
+ * and the open transactions. All files of this room include it; it is not part of the interface.
  *
- * There is one of it in a process, as RVM has it. Its lock keeps apart what changes options,
- * regions and the table of segments; transactions do without.
+ * A process has one such state, as in RVM. Its lock serializes changes of options, regions and the
+ * table of segments. Transactions do not take it.
  */
 #ifndef PERSEAS_RVM_STATE_H
 #define PERSEAS_RVM_STATE_H
@@ -18,48 +18,64 @@
 #include <stdbool.h>
 
 enum {
-	PS_RVM_PAGE = 4096, /* the grain in which it is noted what has changed */
-	PS_RVM_WORD = 64,   /* pages in a word of such notes */
+	PS_RVM_PAGE = 4096, /* bytes of the piece */
+	PS_RVM_WORD = 64,   /* pages per word of a piece's dirty bitmap */
 	PS_RVM_SLOT_BLOCK = 64,
 	PS_RVM_SLOT_BLOCKS = 1024,
-	PS_RVM_INDEX_BITS = 16,  /* of a slot, in a name */
-	PS_RVM_HELD_US = 1000000 /* how long RVM_COALESCE_TRANS holds a transaction back */
+	/* Low bits of a transaction's name that hold the index of its slot. */
+	PS_RVM_INDEX_BITS = 16,
+	PS_RVM_HELD_US = 1000000 /* longest time that RVM_COALESCE_TRANS delays a transaction */
 };
 
-/* The part of a segment that a row of the table is about. */
+/* What this process knows of the piece of a segment that the table's row of the same index
+ * describes. */
 struct ps_rvm_piece {
-	char *_Atomic base;      /* where it is mapped as a region; NULL: it is not */
+	/* Address of the region that it is mapped as; NULL while it is not mapped. */
+	char *_Atomic base;
 	_Atomic uint64_t length; /* bytes */
-	_Atomic uint64_t *dirty; /* pages that may differ from the external data segment, a bit for
-	                            each; NULL: the row is not used */
-	bool lent;               /* the memory there was the caller's, and is given back */
+	/* A bit for each page that may differ from the external data segment; NULL if the row is
+	 * free. */
+	_Atomic uint64_t *dirty;
+	/* The region replaced memory of the caller, which rvm_unmap gives back. */
+	bool lent;
 };
 
-/* Where a transaction is kept while it is open. Those that end are used again, and never freed. */
+/* A slot holds one open transaction. Slots are reused, and freed only by ps_rvm_slots_forget. */
 struct ps_rvm_slot {
 	perseas_tx_t *tx;
-	_Atomic uint64_t name;       /* what its record holds; 0: none is open */
-	uint64_t last;               /* the last name: how many were kept here, above the index */
-	_Atomic uint64_t uname;      /* seconds since 1970, times a million, and a count */
-	_Atomic bool taken;          /* by a transaction, which is open or about to begin or end */
-	_Atomic uint64_t touched[2]; /* pieces that it declared bytes of, a bit for each row */
-	uint32_t row;                /* of the region that it declared bytes of last */
-	/* Counts, which only the thread that has the transaction changes. */
+	/* Name of the open transaction, also in the program's rvm_tid_t; 0 if none is open. */
+	_Atomic uint64_t name;
+	/* Name of the last transaction here: a count above PS_RVM_INDEX_BITS bits of the slot's
+	 * index. */
+	uint64_t last;
+	/* rvm_tid_t.uname as microseconds since 1970, unique in the process. */
+	_Atomic uint64_t uname;
+	/* Reserved for a transaction that is open, about to begin, or about to end. */
+	_Atomic bool taken;
+	/* A bit for each row whose piece the transaction has declared bytes of. */
+	_Atomic uint64_t touched[2];
+	/* Row of the region that the transaction declared bytes of last. */
+	uint32_t row;
+	/* Statistics, changed only by the thread that runs the transaction. */
 	_Atomic uint64_t aborts, flushes, no_flushes, lengths[13];
 };
 
-struct ps_rvm_place; /* log_name.h */
+struct ps_rvm_place; /* declared in log_name.h */
 
 struct ps_rvm {
 	pthread_mutex_t lock;
-	_Atomic int phase;           /* enum ps_rvm_phase */
-	perseas_t *_Atomic store;    /* the log; NULL: none is open */
-	char log_name[MAXPATHLEN];   /* log_dev as it was given */
-	rvm_options_t options;       /* in force; without pointers */
-	_Atomic bool send_at_once;   /* the store gathers, and is not to */
-	bool gathers;                /* the store was opened so */
-	struct ps_rvm_table *table;  /* the segment of the store */
-	bool named[PS_RVM_SEGMENTS]; /* rows of segments that the program has mapped regions of */
+	_Atomic int phase; /* enum ps_rvm_phase */
+	/* The store that serves as the log; NULL while no log is open. */
+	perseas_t *_Atomic store;
+	char log_name[MAXPATHLEN]; /* rvm_options_t.log_dev as the program gave it */
+	rvm_options_t options;     /* the options in force; their pointers are NULL */
+	/* The store gathers commits, but the options in force do not want that. */
+	_Atomic bool send_at_once;
+	/* The store was opened with RVM_COALESCE_TRANS, so it gathers commits. */
+	bool gathers;
+	struct ps_rvm_table *table; /* the store's segment "rvm.table" */
+	/* A flag for each segment that the program has mapped regions of. */
+	bool named[PS_RVM_SEGMENTS];
 	struct ps_rvm_piece pieces[PS_RVM_PIECES];
 };
 
@@ -67,51 +83,54 @@ enum ps_rvm_phase { PS_RVM_NEW, PS_RVM_READY, PS_RVM_OVER };
 
 extern struct ps_rvm ps_rvm;
 
-/* The store, or NULL: then the next function says why there is none, as RVM_EINIT or RVM_ELOG. */
+/* Returns the store, or NULL if no log is open. ps_rvm_no_store then returns the reason. */
 static inline perseas_t *ps_rvm_store(void)
 {
 	return atomic_load_explicit(&ps_rvm.store, memory_order_acquire);
 }
 
+/* Fails with the reason why no log is open: RVM_EINIT or RVM_ELOG. */
 rvm_return_t ps_rvm_no_store(void);
 
-/* RVM_SUCCESS and the store in *store, or RVM_EINIT or RVM_ELOG. */
+/* Sets *store. Returns RVM_SUCCESS, RVM_EINIT or RVM_ELOG. */
 rvm_return_t ps_rvm_ready(perseas_t **store);
 
 /* --- init.c --- */
 
-/* Forgets everything, as a new process would: for tests. */
+/* Resets the library to the state of a new process. Only for tests. */
 void ps_rvm_forget(void);
 
 /* --- options.c --- */
 
-/* Checks options that are given, and takes them over. Locked. */
+/* Checks the program's options and puts them in force; opens the log if they name one and none is
+ * open. Caller holds ps_rvm.lock. */
 rvm_return_t ps_rvm_take_options(const rvm_options_t *options);
 
 /* --- log.c --- */
 
-/* Opens the store that a log's name means, with its table. Locked. */
+/* Opens the store that options->log_dev names, and its table. Caller holds ps_rvm.lock. */
 rvm_return_t ps_rvm_open_log(const rvm_options_t *options);
-/* Closes it; regions are gone then. Locked. A code of perseas_close. */
+/* Closes the store, which unmaps all regions. Returns a code of perseas_close. Caller holds
+ * ps_rvm.lock. */
 int ps_rvm_close_log(void);
 
 /* --- slots.c --- */
 
-/* One that is free: `last` if it is, which a record had before, and may be NULL. NULL: memory is
- * out. */
+/* Reserves a free slot: `last`, if that is free and not NULL. Returns NULL if out of memory. */
 struct ps_rvm_slot *ps_rvm_slot_take(struct ps_rvm_slot *last);
+/* Frees the slot of a transaction that has ended. */
 void ps_rvm_slot_give(struct ps_rvm_slot *slot);
 
-/* All of them, in blocks, which stay where they are. */
+/* All slots, in blocks that never move. */
 struct ps_rvm_slots {
-	pthread_mutex_t lock; /* of who adds a block */
+	pthread_mutex_t lock; /* held while a block is added */
 	struct ps_rvm_slot *_Atomic blocks[PS_RVM_SLOT_BLOCKS];
-	_Atomic uint32_t count; /* slots that there are */
-	_Atomic uint32_t next;  /* where a free one is looked for first */
+	_Atomic uint32_t count; /* number of slots */
+	_Atomic uint32_t next;  /* index where the next search for a free slot begins */
 };
 extern struct ps_rvm_slots ps_rvm_slots;
 
-/* The slots in turn, from 0; NULL: there are no more. */
+/* Returns the slot with this index, or NULL if there are fewer slots. */
 static inline struct ps_rvm_slot *ps_rvm_slot_at(uint32_t index)
 {
 	if (index >= atomic_load_explicit(&ps_rvm_slots.count, memory_order_acquire))
@@ -120,15 +139,16 @@ static inline struct ps_rvm_slot *ps_rvm_slot_at(uint32_t index)
 	                             memory_order_relaxed)[index % PS_RVM_SLOT_BLOCK];
 }
 
+/* Frees all slots. Only for tests. */
 void ps_rvm_slots_forget(void);
 
-/* The index of the slot that a name is of. */
+/* Returns the index of the slot that a transaction's name belongs to. */
 static inline uint32_t ps_rvm_slot_index(uint64_t name)
 {
 	return name & ((1 << PS_RVM_INDEX_BITS) - 1);
 }
 
-/* The record of a transaction that is kept there under that name. */
+/* Fills in *tid so that it names the transaction `name` in the slot. */
 static inline void ps_rvm_slot_name(const struct ps_rvm_slot *slot, uint64_t name, rvm_tid_t *tid)
 {
 	const uint64_t uname = atomic_load_explicit(&slot->uname, memory_order_relaxed);
@@ -140,6 +160,7 @@ static inline void ps_rvm_slot_name(const struct ps_rvm_slot *slot, uint64_t nam
 	tid->reserved = name;
 }
 
+/* Returns true if the slot's open transaction has declared bytes of the row's piece. */
 static inline bool ps_rvm_slot_touches(const struct ps_rvm_slot *slot, unsigned row)
 {
 	return atomic_load(&slot->name) && atomic_load(&slot->touched[row / 64]) >> row % 64 & 1;
@@ -147,7 +168,7 @@ static inline bool ps_rvm_slot_touches(const struct ps_rvm_slot *slot, unsigned 
 
 /* --- map.c --- */
 
-/* Is it mapped as a region, and has all of these bytes? */
+/* Returns true if the piece is mapped as a region that contains all of these bytes. */
 static inline bool ps_rvm_piece_has(const struct ps_rvm_piece *piece, const void *addr,
                                     rvm_length_t length)
 {
@@ -158,29 +179,33 @@ static inline bool ps_rvm_piece_has(const struct ps_rvm_piece *piece, const void
 	return base && offset < whole && length <= whole - offset;
 }
 
-/* The row of the region that all of these bytes lie in, or -1. Takes no lock: while a transaction
- * has declared bytes of a region, that cannot be unmapped. */
+/* Returns the row of the region that contains all of these bytes, or -1. Takes no lock: a region
+ * cannot be unmapped while an open transaction has declared bytes of it. */
 int ps_rvm_region_at(const void *addr, rvm_length_t length);
 
-/* Notes for a row that its external data segment lacks all of it, or nothing. False: memory is
- * out. Locked. */
+/* Initializes the piece of a row. `dirty`: the external data segment may differ in all pages, else
+ * in none. Returns false if out of memory. Caller holds ps_rvm.lock. */
 bool ps_rvm_piece_begin(unsigned row, uint64_t length, bool dirty);
+/* Frees what this process knows of a row's piece. Caller holds ps_rvm.lock. */
 void ps_rvm_piece_end(unsigned row);
 
-/* Memory of the caller's that was replaced is there again, as zeros, unless something else has come
- * there meanwhile. */
+/* Gives the caller back, as zeros, memory that a region had replaced. Does nothing if something
+ * else has been mapped there since. */
 void ps_rvm_give_memory(void *base, uint64_t length);
 
-/* Are there pages that an external data segment lacks? Locked. */
+/* Returns true if any page may differ from its external data segment. Caller holds ps_rvm.lock. */
 bool ps_rvm_dirty(void);
 
 /* --- statistics.c --- */
 
-/* Where statistics count since: before a store is used, and after a truncation, which took this
- * long. Locked. */
+/* ps_rvm_count_begin starts all statistics anew when a log is opened. ps_rvm_count_truncation adds
+ * a truncation, with the time it took to copy and to write, and starts the figures "since the last
+ * truncation" anew. ps_rvm_count_flush adds a call of rvm_flush. Caller holds ps_rvm.lock, except
+ * for ps_rvm_count_flush. */
 void ps_rvm_count_begin(void);
 void ps_rvm_count_truncation(uint64_t copied_ns, uint64_t written_ns);
 void ps_rvm_count_flush(uint64_t took_ns);
+/* Returns the monotonic time in nanoseconds. */
 uint64_t ps_rvm_now(void);
 
 #endif
