@@ -1,7 +1,7 @@
 /*
- * cut.c - makes parts of segments (cut.h). Each new part is a new segment of the store, which is
- * filled, published, and then put into the table; only then those that it replaces are destroyed.
- * What a crash leaves over, no row of the table names (table.h).
+ * cut.c - makes pieces of segments (cut.h). Each new piece is a new segment of the store: it is
+ * filled, published, and then entered into the table. Only then the pieces that it replaces are
+ * destroyed. A crash leaves segments that no row of the table names (table.h).
  */
 #include "cut.h"
 
@@ -10,29 +10,31 @@
 
 #include <string.h>
 
+/* A piece that is made or replaced. */
 struct part {
 	uint64_t id, offset, length;
 	char *base;
-	int row; /* -1: of no row yet */
+	int row; /* row in the table; -1 if it has none yet */
 };
 
 struct cut {
 	perseas_t *store;
 	const struct ps_rvm_want *want;
-	uint64_t next;                   /* the number of the next part */
-	struct part made[PS_RVM_PIECES]; /* made[0] is what is wanted */
+	uint64_t next; /* id of the next piece */
+	/* Made[0] is the wanted piece; the others are the rests of old ones. */
+	struct part made[PS_RVM_PIECES];
 	unsigned made_count;
-	struct part old[PS_RVM_PIECES]; /* that have bytes of it */
+	struct part old[PS_RVM_PIECES]; /* existing pieces that have bytes of the wanted part */
 	unsigned old_count;
 	bool published;
 };
 
-static rvm_return_t fail(const struct cut *cut, int rc)
+static rvm_return_t fail_store(const struct cut *cut, int rc)
 {
-	return ps_rvm_fail_store(cut->store, rc, "the region cannot be made in the store");
+	return ps_rvm_fail_store(cut->store, rc, "the region cannot be created in the store");
 }
 
-/* --- what there is, and what there is to be --- */
+/* --- planning ---  */
 
 static void find_old(struct cut *cut)
 {
@@ -49,8 +51,8 @@ static void find_old(struct cut *cut)
 	}
 }
 
-/* Another part that is to be made. False: the table has no room. */
-static bool plan(struct cut *cut, uint64_t offset, uint64_t end)
+/* Adds a piece to make. Returns false if the table has no free row for it. */
+static bool plan_piece(struct cut *cut, uint64_t offset, uint64_t end)
 {
 	int free = 0;
 
@@ -62,18 +64,18 @@ static bool plan(struct cut *cut, uint64_t offset, uint64_t end)
 	return true;
 }
 
-static bool plan_all(struct cut *cut)
+static bool plan_pieces(struct cut *cut)
 {
 	const uint64_t start = cut->want->offset, end = start + cut->want->length;
-	bool fits = plan(cut, start, end);
+	bool fits = plan_piece(cut, start, end);
 
 	for (unsigned i = 0; i < cut->old_count && fits; i++) {
 		const struct part *old = &cut->old[i];
 
 		if (old->offset < start)
-			fits = plan(cut, old->offset, start);
+			fits = plan_piece(cut, old->offset, start);
 		if (fits && old->offset + old->length > end)
-			fits = plan(cut, end, old->offset + old->length);
+			fits = plan_piece(cut, end, old->offset + old->length);
 	}
 	return fits;
 }
@@ -115,8 +117,8 @@ static int map_new(struct cut *cut)
 	return 0;
 }
 
-/* Do the old parts have every byte that is wanted? */
-static bool all_is_old(const struct cut *cut)
+/* Returns true if the old pieces together have every byte of the wanted part. */
+static bool old_cover_all(const struct cut *cut)
 {
 	uint64_t had = 0;
 
@@ -150,9 +152,9 @@ static void copy_part(const struct part *to, const struct part *from)
 		       end - start);
 }
 
-static rvm_return_t fill(struct cut *cut)
+static rvm_return_t fill_pieces(struct cut *cut)
 {
-	rvm_return_t code = all_is_old(cut) ? RVM_SUCCESS : fill_from_file(cut);
+	rvm_return_t code = old_cover_all(cut) ? RVM_SUCCESS : fill_from_file(cut);
 
 	for (unsigned i = 0; i < cut->made_count && code == RVM_SUCCESS; i++)
 		for (unsigned j = 0; j < cut->old_count; j++)
@@ -198,7 +200,7 @@ static void change_rows(const struct cut *cut, unsigned segment)
 	}
 }
 
-/* In doubt is done: nothing can begin before it is known to mirrors. */
+/* A commit in doubt counts as done: the next transaction waits until mirrors have it. */
 static int change_table(struct cut *cut, unsigned segment)
 {
 	perseas_tx_t *tx;
@@ -218,10 +220,11 @@ static int change_table(struct cut *cut, unsigned segment)
 	return rc;
 }
 
-/* --- beginning and end --- */
+/* --- making and cleaning up --- */
 
-/* Rows, and notes of what their external data segment lacks: of what came from there, nothing. */
-static bool take_rows(struct cut *cut)
+/* Gives each new piece a row. Its pages are noted as changed unless all of it came from the
+ * external data segment. Returns false if out of memory. */
+static bool assign_rows(struct cut *cut)
 {
 	int row = 0;
 
@@ -235,7 +238,7 @@ static bool take_rows(struct cut *cut)
 	return true;
 }
 
-static void take_back(struct cut *cut)
+static void undo_cut(struct cut *cut)
 {
 	for (unsigned i = 0; i < cut->made_count; i++) {
 		struct part *part = &cut->made[i];
@@ -252,8 +255,9 @@ static void take_back(struct cut *cut)
 			perseas_unmap(cut->store, cut->old[i].base);
 }
 
-/* What cannot be destroyed now is so when the store is opened next. */
-static void tidy_up(struct cut *cut)
+/* Unmaps and destroys the replaced pieces. The next open destroys what could not be destroyed
+ * now. */
+static void drop_old(struct cut *cut)
 {
 	for (unsigned i = 1; i < cut->made_count; i++)
 		perseas_unmap(cut->store, cut->made[i].base);
@@ -264,7 +268,7 @@ static void tidy_up(struct cut *cut)
 	}
 }
 
-static rvm_return_t make(struct cut *cut, unsigned segment)
+static rvm_return_t make_pieces(struct cut *cut, unsigned segment)
 {
 	rvm_return_t code;
 	int rc = map_old(cut);
@@ -272,17 +276,17 @@ static rvm_return_t make(struct cut *cut, unsigned segment)
 	if (!rc)
 		rc = map_new(cut);
 	if (rc)
-		return fail(cut, rc);
-	code = fill(cut);
+		return fail_store(cut, rc);
+	code = fill_pieces(cut);
 	if (code != RVM_SUCCESS)
 		return code;
-	if (!take_rows(cut))
-		return ps_rvm_fail(RVM_ENO_MEMORY, "no memory for what is known of a region");
+	if (!assign_rows(cut))
+		return ps_rvm_fail(RVM_ENO_MEMORY, "no memory for the state of a region");
 	rc = perseas_publish(cut->store);
 	cut->published = !rc || rc == PERSEAS_EINDOUBT;
 	if (!rc)
 		rc = change_table(cut, segment);
-	return rc ? fail(cut, rc) : RVM_SUCCESS;
+	return rc ? fail_store(cut, rc) : RVM_SUCCESS;
 }
 
 rvm_return_t ps_rvm_cut(perseas_t *store, const struct ps_rvm_want *want, unsigned *row,
@@ -297,17 +301,17 @@ rvm_return_t ps_rvm_cut(perseas_t *store, const struct ps_rvm_want *want, unsign
 		return ps_rvm_fail(RVM_ETOO_BIG, "the store has %d segments, and can have no more",
 		                   PS_RVM_SEGMENTS);
 	find_old(&cut);
-	if (!plan_all(&cut))
+	if (!plan_pieces(&cut))
 		return ps_rvm_fail(RVM_ETOO_BIG,
 		                   "the store has %d parts of segments, and can have "
 		                   "no more",
 		                   PS_RVM_PIECES);
-	code = make(&cut, (unsigned)segment);
+	code = make_pieces(&cut, (unsigned)segment);
 	if (code != RVM_SUCCESS) {
-		take_back(&cut);
+		undo_cut(&cut);
 		return code;
 	}
-	tidy_up(&cut);
+	drop_old(&cut);
 	*row = (unsigned)cut.made[0].row;
 	*base = cut.made[0].base;
 	return RVM_SUCCESS;

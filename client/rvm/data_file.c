@@ -13,13 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of one read or write: the kernel does no more than 2 GiB at once. */
+/* bytes of one read or write; the kernel transfers no more than 2 GiB in one call */
 #define AT_ONCE ((uint64_t)1 << 30)
 
-/* How often a lock is asked for, and what is waited in between. */
+/* How often a lock is tried, and the pause between two attempts. */
 enum { LOCK_TRIES = 500, LOCK_PAUSE_NS = 10000000 };
 
-static rvm_return_t fail(const char *name, const char *what)
+static rvm_return_t fail_file(const char *name, const char *what)
 {
 	const int number = errno;
 
@@ -51,10 +51,10 @@ rvm_return_t ps_rvm_file_open(struct ps_rvm_file *file, const char *name, uint64
 	/* Without O_NONBLOCK, opening a pipe would wait for a writer. */
 	file->descriptor = keep_above_standard(open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
 	if (file->descriptor < 0)
-		return fail(name, "opened");
+		return fail_file(name, "opened");
 	end = lseek(file->descriptor, 0, SEEK_END);
 	if (end < 0) {
-		const rvm_return_t code = fail(name, "measured");
+		const rvm_return_t code = fail_file(name, "measured");
 
 		ps_rvm_file_close(file);
 		return code;
@@ -68,7 +68,7 @@ rvm_return_t ps_rvm_file_make(struct ps_rvm_file *file, const char *name)
 {
 	file->name = name;
 	file->descriptor = keep_above_standard(open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-	return file->descriptor < 0 ? fail(name, "opened to be written") : RVM_SUCCESS;
+	return file->descriptor < 0 ? fail_file(name, "opened to be written") : RVM_SUCCESS;
 }
 
 void ps_rvm_file_close(struct ps_rvm_file *file)
@@ -88,8 +88,8 @@ static int set_lock(const struct ps_rvm_file *file, short type)
 	return fcntl(file->descriptor, F_OFD_SETLK, &whole);
 }
 
-/* A lock of the descriptor's, and not of the process: the program may open and close the file, too,
- * and have locks of its own. */
+/* An OFD lock belongs to the descriptor, not to the process: the program may open, close and lock
+ * the same file itself. */
 rvm_return_t ps_rvm_file_lock(const struct ps_rvm_file *file)
 {
 	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
@@ -99,7 +99,7 @@ rvm_return_t ps_rvm_file_lock(const struct ps_rvm_file *file)
 		    errno == EOPNOTSUPP)
 			return RVM_SUCCESS;
 		if (errno != EAGAIN && errno != EACCES && errno != EINTR)
-			return fail(file->name, "locked");
+			return fail_file(file->name, "locked");
 		nanosleep(&pause, NULL);
 	}
 	return ps_rvm_fail_errno(EAGAIN,
@@ -127,7 +127,7 @@ rvm_return_t ps_rvm_file_read(const struct ps_rvm_file *file, uint64_t offset, v
 		if (got == 0)
 			return RVM_SUCCESS;
 		if (got < 0 && errno != EINTR)
-			return fail(file->name, "read");
+			return fail_file(file->name, "read");
 		done += got > 0 ? (uint64_t)got : 0;
 	}
 	return RVM_SUCCESS;
@@ -142,21 +142,22 @@ rvm_return_t ps_rvm_file_write(const struct ps_rvm_file *file, uint64_t offset, 
 		                           rest < AT_ONCE ? rest : AT_ONCE, (off_t)(offset + done));
 
 		if (put < 0 && errno != EINTR)
-			return fail(file->name, "written");
+			return fail_file(file->name, "written");
 		done += put > 0 ? (uint64_t)put : 0;
 	}
 	return RVM_SUCCESS;
 }
 
-/* So that a file that was made is found after a power failure. Some file systems have nothing to
- * synchronise there, and a program may be allowed to write to a folder that it cannot read. */
+/* Syncs the folder, so that a new file survives a power failure. Some file systems cannot sync a
+ * folder (EINVAL), and a program may be allowed to write to a folder that it cannot read
+ * (EACCES). */
 static int sync_folder(const char *name)
 {
 	const char *slash = strrchr(name, '/');
 	char folder[PS_RVM_NAME] = ".";
 	int descriptor, rc, number;
 
-	if (slash) /* With the slash: it may be all that there is. */
+	if (slash) /* Keep the slash: the folder may be "/". */
 		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - name) + 1, name);
 	descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (descriptor < 0)
@@ -171,6 +172,6 @@ static int sync_folder(const char *name)
 rvm_return_t ps_rvm_file_sync(const struct ps_rvm_file *file)
 {
 	if (fsync(file->descriptor))
-		return fail(file->name, "synchronised");
-	return sync_folder(file->name) ? fail(file->name, "kept in its folder") : RVM_SUCCESS;
+		return fail_file(file->name, "synchronised");
+	return sync_folder(file->name) ? fail_file(file->name, "kept in its folder") : RVM_SUCCESS;
 }

@@ -1,5 +1,5 @@
 /*
- * fail.c - errors of this library (fail.h), and what errors of the store are for RVM.
+ * fail.c - errors of this library (fail.h), and the mapping of the store's error codes to RVM's.
  */
 #include "fail.h"
 
@@ -35,8 +35,8 @@ rvm_return_t ps_rvm_fail_errno(int number, const char *format, ...)
 	return RVM_EIO;
 }
 
-/* What errno says of an error that RVM has no code for. */
-static int number_of(int rc)
+/* Returns the errno for an error of the store that RVM has no code for. */
+static int get_errno(int rc)
 {
 	switch (rc) {
 	case PERSEAS_EINDOUBT:
@@ -61,7 +61,7 @@ static int number_of(int rc)
 	}
 }
 
-static rvm_return_t code_of(int rc)
+static rvm_return_t get_code(int rc)
 {
 	switch (rc) {
 	case PERSEAS_ENOMEM:
@@ -92,6 +92,6 @@ static rvm_return_t code_of(int rc)
 rvm_return_t ps_rvm_fail_store(const perseas_t *store, int rc, const char *doing)
 {
 	ps_rvm_fail(0, "%s: %s: %s", doing, perseas_error_name(rc), perseas_message(store));
-	errno = number_of(rc);
-	return code_of(rc);
+	errno = get_errno(rc);
+	return get_code(rc);
 }

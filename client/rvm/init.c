@@ -1,12 +1,13 @@
 /*
- * init.c - rvm_initialize and rvm_terminate, and the state that they begin and end.
+ * init.c - rvm_initialize, rvm_terminate, and the library's state.
  */
 #include "fail.h"
 #include "state.h"
 
 #include <string.h>
 
-#define TAKEN "RVM Interface Version 1.3" /* all versions that begin so */
+/* Every version string with this prefix is accepted. */
+#define VERSION_PREFIX "RVM Interface Version 1.3"
 
 struct ps_rvm ps_rvm = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -14,7 +15,7 @@ rvm_return_t ps_rvm_no_store(void)
 {
 	if (atomic_load(&ps_rvm.phase) != PS_RVM_READY)
 		return ps_rvm_fail(RVM_EINIT,
-		                   "the library is not initialised, or was terminated: call "
+		                   "the library is not initialized, or was terminated: call "
 		                   "rvm_initialize first");
 	return ps_rvm_fail(RVM_ELOG, "no log was named: set log_dev in the options of "
 	                             "rvm_initialize or rvm_set_options");
@@ -48,7 +49,7 @@ rvm_return_t rvm_initialize(const char *version, rvm_options_t *options)
 {
 	rvm_return_t code;
 
-	if (!version || strncmp(version, TAKEN, strlen(TAKEN)) != 0)
+	if (!version || strncmp(version, VERSION_PREFIX, strlen(VERSION_PREFIX)) != 0)
 		return ps_rvm_fail(RVM_EVERSION_SKEW,
 		                   "the program was compiled for '%.100s', and this is '%s'",
 		                   version ? version : "", RVM_VERSION);
@@ -58,7 +59,8 @@ rvm_return_t rvm_initialize(const char *version, rvm_options_t *options)
 	return code;
 }
 
-/* Nothing is mapped any more, and memory that was the caller's is there again. */
+/* Drops the state of all pieces, after everything was unmapped, and gives the caller back the
+ * memory that regions had replaced. */
 static void end_pieces(void)
 {
 	for (unsigned i = 0; i < PS_RVM_PIECES; i++) {
@@ -98,7 +100,7 @@ rvm_return_t rvm_terminate(void)
 
 	pthread_mutex_lock(&ps_rvm.lock);
 	if (ps_rvm.phase != PS_RVM_READY)
-		code = ps_rvm_fail(RVM_EINIT, "the library is not initialised, or was terminated");
+		code = ps_rvm_fail(RVM_EINIT, "the library is not initialized, or was terminated");
 	else
 		code = terminate_locked();
 	pthread_mutex_unlock(&ps_rvm.lock);

@@ -1,5 +1,5 @@
 /*
- * log.c - the store that is the log: opened with its table, created, closed.
+ * log.c - opens, creates and closes the store that serves as the log.
  */
 #include "fail.h"
 #include "log_name.h"
@@ -9,13 +9,13 @@
 #include <string.h>
 
 enum {
-	LEAST_HELD = 1024,
-	MOST_HELD = 16 << 20, /* a quarter of the ring */
-	LEAST_LOG = 4 << 20
+	LEAST_HELD = 1024,    /* bounds of rvm_options_t.flush_buf_len, in bytes */
+	MOST_HELD = 16 << 20, /* a quarter of the store's ring */
+	LEAST_LOG = 4 << 20   /* bounds of the undo log's length, in bytes */
 };
 #define MOST_LOG ((rvm_length_t)64 << 30)
 
-static rvm_return_t create(const struct ps_rvm_place *place, const rvm_offset_t *length)
+static rvm_return_t create_store(const struct ps_rvm_place *place, const rvm_offset_t *length)
 {
 	struct perseas_options how = PERSEAS_OPTIONS_INIT;
 	rvm_return_t code;
@@ -38,13 +38,13 @@ rvm_return_t rvm_create_log(rvm_options_t *options, rvm_offset_t *log_len, long 
 
 	(void)mode;
 	if (atomic_load(&ps_rvm.phase) != PS_RVM_READY)
-		return ps_rvm_fail(RVM_EINIT, "the library is not initialised, or was terminated");
+		return ps_rvm_fail(RVM_EINIT, "the library is not initialized, or was terminated");
 	if (!options || options->struct_id != rvm_options_id)
 		return ps_rvm_fail(RVM_EOPTIONS, "the options are no record of rvm_options_t");
 	if (!options->log_dev || !*options->log_dev)
 		return ps_rvm_fail(RVM_ELOG, "the options name no log");
 	code = ps_rvm_log_name(options->log_dev, &place);
-	return code == RVM_SUCCESS ? create(&place, log_len) : code;
+	return code == RVM_SUCCESS ? create_store(&place, log_len) : code;
 }
 
 static rvm_return_t open_fault(int rc)
@@ -69,7 +69,7 @@ static rvm_return_t open_table(perseas_t *store)
 	return code == RVM_ENO_MEMORY ? code : RVM_ELOG;
 }
 
-/* Whether external data segments have what the store has is not known. */
+/* Initializes the state of all pieces. It is not known which pages their files lack: so all may. */
 static rvm_return_t begin_pieces(void)
 {
 	for (unsigned i = 0; i < PS_RVM_PIECES; i++)
@@ -104,7 +104,7 @@ rvm_return_t ps_rvm_open_log(const rvm_options_t *options)
 	int rc;
 
 	if (code == RVM_SUCCESS && options->create_log_file)
-		code = create(&place, &options->create_log_size);
+		code = create_store(&place, &options->create_log_size);
 	if (code != RVM_SUCCESS)
 		return code;
 	rc = perseas_open(place.store, place.mirrors, &how, &store);

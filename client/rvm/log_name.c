@@ -1,6 +1,6 @@
 /*
- * log_name.c - the name of a log, taken apart (log_name.h). The store and the list of mirrors are
- * checked by perseas_open.
+ * log_name.c - parses the name of a log (log_name.h). perseas_open checks the store and the
+ * mirrors.
  */
 #include "log_name.h"
 
@@ -14,7 +14,7 @@
 #define SCHEME "perseas:"
 #define EXAMPLE "perseas:bank@node1:7170,node2:7170"
 
-static rvm_return_t take_apart(const char *name, struct ps_rvm_place *place)
+static rvm_return_t parse_name(const char *name, struct ps_rvm_place *place)
 {
 	const char *store = name + strlen(SCHEME), *at = strchr(store, '@');
 	const size_t length = at ? (size_t)(at - store) : 0;
@@ -35,8 +35,9 @@ static rvm_return_t take_apart(const char *name, struct ps_rvm_place *place)
 	return RVM_SUCCESS;
 }
 
-/* The first line that says something, without blanks around it; false: there is none. */
-static bool first_line(FILE *file, char *line, int size)
+/* Reads the first line that is neither empty nor a comment, and trims it. Returns false if the file
+ * has none. */
+static bool read_first_line(FILE *file, char *line, int size)
 {
 	char *end;
 
@@ -63,18 +64,18 @@ rvm_return_t ps_rvm_log_name(const char *log_dev, struct ps_rvm_place *place)
 		return ps_rvm_fail(RVM_ENAME_TOO_LONG, "the log's name has more than %d bytes",
 		                   MAXPATHLEN - 1);
 	if (!strncmp(log_dev, SCHEME, strlen(SCHEME)))
-		return take_apart(log_dev, place);
+		return parse_name(log_dev, place);
 	file = fopen(log_dev, "re");
 	if (!file)
 		return ps_rvm_fail(RVM_ELOG,
 		                   "the log '%s' cannot be read (%s): a log is named as '%s', or "
 		                   "by a file with such a line",
 		                   log_dev, strerror(errno), EXAMPLE);
-	found = first_line(file, line, sizeof(line));
+	found = read_first_line(file, line, sizeof(line));
 	fclose(file);
 	if (!found || strncmp(line, SCHEME, strlen(SCHEME)) != 0)
 		return ps_rvm_fail(RVM_ELOG,
 		                   "the first line of file '%s' names no log: write it as '%s'",
 		                   log_dev, EXAMPLE);
-	return take_apart(line, place);
+	return parse_name(line, place);
 }

@@ -1,6 +1,6 @@
 /*
- * map.c - rvm_map and rvm_unmap: regions, at addresses that the program chooses, and what is noted
- * of them.
+ * map.c - rvm_map and rvm_unmap: maps regions at addresses that the program may choose, and keeps
+ * the state of each piece (struct ps_rvm_piece).
  */
 #include "cut.h"
 #include "data_file.h"
@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* --- what is noted --- */
+/* --- the state of pieces --- */
 
-static uint64_t words_of(uint64_t length)
+static uint64_t count_words(uint64_t length)
 {
 	const uint64_t grain = (uint64_t)PS_RVM_PAGE * PS_RVM_WORD;
 
@@ -25,7 +25,7 @@ bool ps_rvm_piece_begin(unsigned row, uint64_t length, bool dirty)
 {
 	struct ps_rvm_piece *piece = &ps_rvm.pieces[row];
 
-	piece->dirty = calloc(words_of(length), sizeof(*piece->dirty));
+	piece->dirty = calloc(count_words(length), sizeof(*piece->dirty));
 	if (!piece->dirty)
 		return false;
 	atomic_store(&piece->length, length);
@@ -50,7 +50,7 @@ bool ps_rvm_dirty(void)
 	for (unsigned i = 0; i < PS_RVM_PIECES; i++) {
 		const struct ps_rvm_piece *piece = &ps_rvm.pieces[i];
 
-		for (uint64_t word = 0; piece->dirty && word < words_of(piece->length); word++)
+		for (uint64_t word = 0; piece->dirty && word < count_words(piece->length); word++)
 			if (atomic_load(&piece->dirty[word]))
 				return true;
 	}
@@ -70,7 +70,7 @@ void ps_rvm_give_memory(void *base, uint64_t length)
 	void *back = mmap(base, length, PROT_READ | PROT_WRITE,
 	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
-	/* Kernels that are older take the address for a hint. */
+	/* A kernel before 4.17 takes the address for a hint. */
 	if (back != MAP_FAILED && back != base)
 		munmap(back, length);
 }
@@ -92,8 +92,9 @@ static rvm_return_t region_fault(const rvm_region_t *region)
 	return RVM_SUCCESS;
 }
 
-/* The length of the segment that the region is of. */
-static rvm_return_t measure(const rvm_region_t *region, struct ps_rvm_want *want)
+/* Finds the region's segment in the table, and sets its length: from the region, the table, or the
+ * file. */
+static rvm_return_t find_segment(const rvm_region_t *region, struct ps_rvm_want *want)
 {
 	struct ps_rvm_file file;
 	rvm_return_t code;
@@ -115,7 +116,7 @@ static rvm_return_t measure(const rvm_region_t *region, struct ps_rvm_want *want
 	return code;
 }
 
-/* The part of the segment that is mapped for the region: whole pages, but for the last one. */
+/* Sets the part of the segment to map for the region: whole pages, except at the segment's end. */
 static rvm_return_t place_in_segment(const rvm_region_t *region, struct ps_rvm_want *want)
 {
 	const uint64_t page = rvm_page_size();
@@ -172,9 +173,9 @@ static rvm_return_t overlap_fault(const rvm_region_t *region, const struct ps_rv
 	return RVM_SUCCESS;
 }
 
-/* Maps a part at vmaddr, or anywhere. Memory of the caller's gives way only where all of it is
- * there; *lent says so. */
-static rvm_return_t map_part(perseas_t *store, unsigned row, char *vmaddr, void **base, bool *lent)
+/* Maps a piece at vmaddr, or anywhere if that is NULL. Replaces memory of the caller only if the
+ * caller has memory in all of the range; *lent is then true. */
+static rvm_return_t map_piece(perseas_t *store, unsigned row, char *vmaddr, void **base, bool *lent)
 {
 	const struct ps_rvm_piece_row *piece = &ps_rvm.table->pieces[row];
 	const struct ps_rvm_piece_name name = ps_rvm_piece_name(piece->id);
@@ -190,8 +191,8 @@ static rvm_return_t map_part(perseas_t *store, unsigned row, char *vmaddr, void 
 	return rc ? ps_rvm_fail_store(store, rc, "the region cannot be mapped") : RVM_SUCCESS;
 }
 
-/* The row that is just what is wanted, or -1. */
-static int find_part(const struct ps_rvm_want *want)
+/* Returns the row of the piece that is exactly the wanted part, or -1. */
+static int find_exact_piece(const struct ps_rvm_want *want)
 {
 	for (int i = 0; i < PS_RVM_PIECES && want->segment >= 0; i++) {
 		const struct ps_rvm_piece_row *row = &ps_rvm.table->pieces[i];
@@ -203,12 +204,13 @@ static int find_part(const struct ps_rvm_want *want)
 	return -1;
 }
 
-/* A part is made wherever there is room: its record in the store must not be in the way of another
- * one's. Then it goes where it is wanted. */
+/* Maps the wanted part, and makes a piece for it if necessary. A new piece is made at any free
+ * address, because the store records that address, and must not record one that another piece may
+ * need. It is then moved to vmaddr. */
 static rvm_return_t map_wanted(perseas_t *store, const struct ps_rvm_want *want, char *vmaddr,
                                unsigned *row, void **base)
 {
-	const int found = find_part(want);
+	const int found = find_exact_piece(want);
 	rvm_return_t code = RVM_SUCCESS;
 	bool lent = false;
 	int rc;
@@ -226,7 +228,7 @@ static rvm_return_t map_wanted(perseas_t *store, const struct ps_rvm_want *want,
 		*base = NULL;
 	}
 	if (!*base)
-		code = map_part(store, *row, vmaddr, base, &lent);
+		code = map_piece(store, *row, vmaddr, base, &lent);
 	ps_rvm.pieces[*row].lent = lent && code == RVM_SUCCESS;
 	return code;
 }
@@ -240,14 +242,14 @@ static rvm_return_t map_locked(rvm_region_t *region, rvm_options_t *options)
 	void *base;
 
 	if (atomic_load(&ps_rvm.phase) != PS_RVM_READY)
-		return ps_rvm_fail(RVM_EINIT, "the library is not initialised, or was terminated");
+		return ps_rvm_fail(RVM_EINIT, "the library is not initialized, or was terminated");
 	code = region_fault(region);
 	if (code == RVM_SUCCESS && options)
 		code = ps_rvm_take_options(options);
 	if (code == RVM_SUCCESS)
 		code = ps_rvm_ready(&store);
 	if (code == RVM_SUCCESS)
-		code = measure(region, &want);
+		code = find_segment(region, &want);
 	if (code == RVM_SUCCESS)
 		code = place_in_segment(region, &want);
 	if (code == RVM_SUCCESS)

@@ -1,6 +1,6 @@
 /*
- * names.c - rvm_return, rvm_mode and rvm_type: names of codes, for messages of programs. The texts
- * are static, though RVM's functions do not call them const.
+ * names.c - rvm_return, rvm_mode and rvm_type: the names of codes, for messages. The texts are
+ * static; RVM's interface declares them without const.
  */
 #include "rvm.h"
 

@@ -1,5 +1,5 @@
 /*
- * options.c - rvm_set_options and rvm_query: what the program wants, and what is in force.
+ * options.c - rvm_set_options and rvm_query: puts options in force, and tells which are.
  */
 #include "fail.h"
 #include "state.h"
@@ -35,7 +35,7 @@ static rvm_return_t take_log(const rvm_options_t *options)
 	return RVM_SUCCESS;
 }
 
-static rvm_length_t at_least(rvm_length_t value, rvm_length_t least)
+static rvm_length_t raise_to(rvm_length_t value, rvm_length_t least)
 {
 	return value < least ? least : value;
 }
@@ -50,9 +50,9 @@ rvm_return_t ps_rvm_take_options(const rvm_options_t *options)
 	if (code != RVM_SUCCESS)
 		return code;
 	ps_rvm.options.truncate = options->truncate;
-	ps_rvm.options.recovery_buf_len = at_least(options->recovery_buf_len, MIN_RECOVERY_BUF_LEN);
+	ps_rvm.options.recovery_buf_len = raise_to(options->recovery_buf_len, MIN_RECOVERY_BUF_LEN);
 	if (!was_open)
-		ps_rvm.options.flush_buf_len = at_least(options->flush_buf_len, MIN_FLUSH_BUF_LEN);
+		ps_rvm.options.flush_buf_len = raise_to(options->flush_buf_len, MIN_FLUSH_BUF_LEN);
 	ps_rvm.options.max_read_len = options->max_read_len ? options->max_read_len : MAX_READ_LEN;
 	if (!ps_rvm.store)
 		return RVM_SUCCESS;
@@ -73,7 +73,7 @@ rvm_return_t rvm_set_options(rvm_options_t *options)
 
 	pthread_mutex_lock(&ps_rvm.lock);
 	if (ps_rvm.phase != PS_RVM_READY)
-		code = ps_rvm_fail(RVM_EINIT, "the library is not initialised, or was terminated");
+		code = ps_rvm_fail(RVM_EINIT, "the library is not initialized, or was terminated");
 	else
 		code = ps_rvm_take_options(options);
 	pthread_mutex_unlock(&ps_rvm.lock);
@@ -109,7 +109,7 @@ static rvm_return_t query_locked(rvm_options_t *options, const rvm_region_t *reg
 	int row = -1;
 
 	if (atomic_load(&ps_rvm.phase) != PS_RVM_READY)
-		return ps_rvm_fail(RVM_EINIT, "the library is not initialised, or was terminated");
+		return ps_rvm_fail(RVM_EINIT, "the library is not initialized, or was terminated");
 	if (region && region->struct_id != rvm_region_id)
 		return ps_rvm_fail(RVM_EREGION, "the region is no record of rvm_region_t");
 	if (!options || options->struct_id != rvm_options_id)

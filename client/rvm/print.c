@@ -1,6 +1,6 @@
 /*
- * print.c - rvm_print_statistics: a record of statistics for people. It prints what is counted
- * here; members that are always 0 (rvm_statistics.h) are left out.
+ * print.c - rvm_print_statistics: prints a record of statistics for people. Members that are always
+ * 0 (rvm_statistics.h) are left out.
  */
 #include "rvm_statistics.h"
 
@@ -44,7 +44,8 @@ static void print_rows(const rvm_statistics_t *s, FILE *stream)
 	        (long)s->tot_truncation_time.tv_sec, (long)s->tot_truncation_time.tv_usec);
 }
 
-/* A histogram since the log was opened: the bound of each place but the last, and its count. */
+/* Prints a histogram since the log was opened: the bound of each place but the last, and its
+ * count. */
 static void print_histogram(FILE *stream, const char *title, const uint16_t *bounds,
                             const rvm_length_t *counts, unsigned places)
 {

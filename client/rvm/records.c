@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A copy on the heap of a record that begins as all of them do. */
+/* Returns a copy of a record of `size` bytes in allocated memory, or NULL if out of memory. */
 static void *copy_record(const void *record, size_t size)
 {
 	void *copy = malloc(size);

@@ -1,7 +1,7 @@
 /*
- * slots.c - where open transactions are kept. A record of the program's names one by its place and
- * by how many were kept there before; so a record that was never begun, or whose transaction has
- * ended, names none, whatever it holds.
+ * slots.c - slots for open transactions. A program's rvm_tid_t names a slot's transaction by the
+ * slot's index and by a count of transactions in that slot. So a record that was never begun, or
+ * whose transaction has ended, names no open transaction, whatever bytes it holds.
  */
 #include "state.h"
 
@@ -10,18 +10,20 @@
 
 struct ps_rvm_slots ps_rvm_slots = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* The last name that was given, in us since 1970. */
-static _Atomic uint64_t last_name;
+/* The last uname given out, in microseconds since 1970. */
+static _Atomic uint64_t last_uname;
 
-/* --- those that are free --- */
+/* --- free slots --- */
 
-static bool take(struct ps_rvm_slot *slot)
+/* Reserves the slot. Returns false if it is NULL or in use. */
+static bool try_reserve(struct ps_rvm_slot *slot)
 {
 	return slot && !atomic_load_explicit(&slot->taken, memory_order_relaxed) &&
 	       !atomic_exchange_explicit(&slot->taken, true, memory_order_acquire);
 }
 
-/* Whoever found one leaves the next search the one behind it. NULL: all are taken. */
+/* Reserves a free slot, or returns NULL if all are in use. The next search begins after this
+ * slot. */
 static struct ps_rvm_slot *find_free(void)
 {
 	const uint32_t count = atomic_load_explicit(&ps_rvm_slots.count, memory_order_acquire);
@@ -30,7 +32,7 @@ static struct ps_rvm_slot *find_free(void)
 	for (uint32_t i = 0; i < count; i++) {
 		const uint32_t index = (first + i) % count;
 
-		if (!take(ps_rvm_slot_at(index)))
+		if (!try_reserve(ps_rvm_slot_at(index)))
 			continue;
 		atomic_store_explicit(&ps_rvm_slots.next, index + 1, memory_order_relaxed);
 		return ps_rvm_slot_at(index);
@@ -38,7 +40,8 @@ static struct ps_rvm_slot *find_free(void)
 	return NULL;
 }
 
-/* Another block of them, all of them free, and the next to be looked at. Locked. */
+/* Adds a block of free slots, where the next search begins. Returns false if out of memory or at
+ * the limit. Caller holds ps_rvm_slots.lock. */
 static bool add_block(void)
 {
 	const uint32_t count = atomic_load_explicit(&ps_rvm_slots.count, memory_order_relaxed);
@@ -58,7 +61,7 @@ static bool add_block(void)
 	return true;
 }
 
-__attribute__((noinline)) static struct ps_rvm_slot *take_another(void)
+__attribute__((noinline)) static struct ps_rvm_slot *reserve_other(void)
 {
 	struct ps_rvm_slot *slot = find_free();
 
@@ -72,27 +75,27 @@ __attribute__((noinline)) static struct ps_rvm_slot *take_another(void)
 	return slot;
 }
 
-/* --- what they name --- */
+/* --- names --- */
 
-/* No two are alike, and later ones are greater. The seconds are true. */
-static uint64_t new_name(void)
+/* Returns a uname: unique in the process, increasing, and true to the second. */
+static uint64_t make_uname(void)
 {
 	const uint64_t now = (uint64_t)time(NULL) * 1000000;
-	uint64_t last = atomic_load_explicit(&last_name, memory_order_relaxed), name;
+	uint64_t last = atomic_load_explicit(&last_uname, memory_order_relaxed), name;
 
 	do
 		name = now > last ? now : last + 1;
-	while (!atomic_compare_exchange_weak_explicit(&last_name, &last, name, memory_order_relaxed,
-	                                              memory_order_relaxed));
+	while (!atomic_compare_exchange_weak_explicit(&last_uname, &last, name,
+	                                              memory_order_relaxed, memory_order_relaxed));
 	return name;
 }
 
 struct ps_rvm_slot *ps_rvm_slot_take(struct ps_rvm_slot *last)
 {
-	struct ps_rvm_slot *slot = take(last) ? last : take_another();
+	struct ps_rvm_slot *slot = try_reserve(last) ? last : reserve_other();
 
 	if (slot)
-		atomic_store_explicit(&slot->uname, new_name(), memory_order_relaxed);
+		atomic_store_explicit(&slot->uname, make_uname(), memory_order_relaxed);
 	return slot;
 }
 

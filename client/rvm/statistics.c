@@ -1,6 +1,6 @@
 /*
- * statistics.c - rvm_statistics: what transactions counted in their slots, what the store counted,
- * and how long rvm_flush and rvm_truncate took.
+ * statistics.c - rvm_statistics: figures that transactions counted in their slots, figures of the
+ * store, and the times that rvm_flush and rvm_truncate took.
  */
 #include "rvm_statistics.h"
 
@@ -11,11 +11,12 @@
 #include <string.h>
 #include <time.h>
 
-#define TAKEN "RVM Statistics Version 1.1" /* all versions that begin so */
+#define VERSION_PREFIX \
+	"RVM Statistics Version 1.1" /* every version string with this prefix is accepted */
 
 enum { TIMES = flush_times_len, LENGTHS = range_lengths_len };
 
-/* All that counts up. */
+/* All counters that only grow. */
 struct counts {
 	uint64_t aborts, flushes, no_flushes, calls, laps, sent, within, between, coalesced;
 	uint64_t flush_ns;
@@ -23,8 +24,8 @@ struct counts {
 };
 
 static struct {
-	struct counts begin; /* when the log was opened: slots outlive it */
-	struct counts since; /* when it was truncated last */
+	struct counts begin; /* counters when the log was opened: slots outlive a log */
+	struct counts since; /* counters at the last truncation */
 	_Atomic uint64_t calls, call_ns, last_call_ns, call_times[TIMES];
 	uint64_t truncations, truncation_ns, copied_ns, written_ns;
 	uint64_t copy_times[truncation_times_len], write_times[truncation_times_len],
@@ -34,8 +35,8 @@ static struct {
 static const uint64_t flush_bounds[] = { flush_times_dist };
 static const uint64_t truncation_bounds[] = { truncation_times_dist };
 
-/* The place of a value among so many bounds; behind the last one is one more. */
-static unsigned place_of(uint64_t value, const uint64_t *bounds, unsigned count)
+/* Returns the first of the `count` places whose bound is not below `value`; `count` if all are. */
+static unsigned find_place(uint64_t value, const uint64_t *bounds, unsigned count)
 {
 	unsigned place = 0;
 
@@ -54,7 +55,7 @@ uint64_t ps_rvm_now(void)
 
 void ps_rvm_count_flush(uint64_t took_ns)
 {
-	const unsigned place = place_of(took_ns / 1000000, flush_bounds, TIMES - 1);
+	const unsigned place = find_place(took_ns / 1000000, flush_bounds, TIMES - 1);
 
 	atomic_fetch_add(&counted.calls, 1);
 	atomic_fetch_add(&counted.call_ns, took_ns);
@@ -85,7 +86,7 @@ static void add_calls(struct counts *counts)
 		counts->times[i] += atomic_load(&counted.call_times[i]);
 }
 
-/* Commits that wait are timed by the store. */
+/* Adds the times of commits that waited, which the store has measured. */
 static rvm_return_t add_commits(struct counts *counts, perseas_t *store)
 {
 	struct perseas_latency *latency = malloc(sizeof(*latency));
@@ -95,14 +96,15 @@ static rvm_return_t add_commits(struct counts *counts, perseas_t *store)
 	if (!perseas_latency(store, latency)) {
 		counts->flush_ns += latency->sum_ns;
 		for (unsigned i = 0; i < PERSEAS_LATENCY_BUCKETS; i++)
-			counts->times[place_of(perseas_latency_bound(i) / 1000000, flush_bounds,
-			                       TIMES - 1)] += latency->counts[i];
+			counts->times[find_place(perseas_latency_bound(i) / 1000000, flush_bounds,
+			                         TIMES - 1)] += latency->counts[i];
 	}
 	free(latency);
 	return RVM_SUCCESS;
 }
 
-static rvm_return_t gather(struct counts *counts, struct perseas_stat *stat, perseas_t *store)
+static rvm_return_t gather_counts(struct counts *counts, struct perseas_stat *stat,
+                                  perseas_t *store)
 {
 	memset(counts, 0, sizeof(*counts));
 	add_slots(counts);
@@ -117,8 +119,8 @@ static rvm_return_t gather(struct counts *counts, struct perseas_stat *stat, per
 	return add_commits(counts, store);
 }
 
-/* All members are counts of 64 bits. */
-static void subtract(struct counts *from, const struct counts *what)
+/* Subtracts member by member: all members are 64-bit counters. */
+static void subtract_counts(struct counts *from, const struct counts *what)
 {
 	uint64_t *a = (uint64_t *)from;
 	const uint64_t *b = (const uint64_t *)what;
@@ -141,7 +143,7 @@ void ps_rvm_count_begin(void)
 
 static unsigned truncation_place(uint64_t ns)
 {
-	return place_of(ns / 1000000000, truncation_bounds, truncation_times_len - 1);
+	return find_place(ns / 1000000000, truncation_bounds, truncation_times_len - 1);
 }
 
 void ps_rvm_count_truncation(uint64_t copied_ns, uint64_t written_ns)
@@ -156,20 +158,20 @@ void ps_rvm_count_truncation(uint64_t copied_ns, uint64_t written_ns)
 	counted.copy_times[truncation_place(copied_ns)]++;
 	counted.write_times[truncation_place(written_ns)]++;
 	counted.whole_times[truncation_place(copied_ns + written_ns)]++;
-	if (gather(&now, &stat, ps_rvm.store) != RVM_SUCCESS)
+	if (gather_counts(&now, &stat, ps_rvm.store) != RVM_SUCCESS)
 		return;
-	subtract(&now, &counted.begin);
+	subtract_counts(&now, &counted.begin);
 	counted.since = now;
 }
 
 /* --- the record --- */
 
-static struct timeval time_of(uint64_t ns)
+static struct timeval make_timeval(uint64_t ns)
 {
 	return (struct timeval){ (time_t)(ns / 1000000000), (suseconds_t)(ns / 1000 % 1000000) };
 }
 
-static void tell_total(rvm_statistics_t *s, const struct counts *c)
+static void fill_total(rvm_statistics_t *s, const struct counts *c)
 {
 	s->tot_abort = c->aborts;
 	s->tot_flush_commit = c->flushes;
@@ -181,14 +183,14 @@ static void tell_total(rvm_statistics_t *s, const struct counts *c)
 	s->tot_range_overlap = rvm_mk_offset(0, c->within);
 	s->tot_trans_overlap = rvm_mk_offset(0, c->between);
 	s->tot_trans_coalesced = c->coalesced;
-	s->tot_flush_time = time_of(c->flush_ns);
+	s->tot_flush_time = make_timeval(c->flush_ns);
 	for (unsigned i = 0; i < TIMES; i++)
 		s->tot_flush_times[i] = c->times[i];
 	for (unsigned i = 0; i < LENGTHS; i++)
 		s->tot_range_lengths[i] = c->lengths[i];
 }
 
-static void tell_current(rvm_statistics_t *s, const struct counts *c)
+static void fill_current(rvm_statistics_t *s, const struct counts *c)
 {
 	s->n_abort = c->aborts;
 	s->n_flush_commit = c->flushes;
@@ -200,17 +202,17 @@ static void tell_current(rvm_statistics_t *s, const struct counts *c)
 	s->range_overlap = rvm_mk_offset(0, c->within);
 	s->trans_overlap = rvm_mk_offset(0, c->between);
 	s->n_trans_coalesced = c->coalesced;
-	s->flush_time = time_of(c->flush_ns);
+	s->flush_time = make_timeval(c->flush_ns);
 	for (unsigned i = 0; i < TIMES; i++)
 		s->flush_times[i] = c->times[i];
 	for (unsigned i = 0; i < LENGTHS; i++)
 		s->range_lengths[i] = c->lengths[i];
 }
 
-static void tell_truncations(rvm_statistics_t *s)
+static void fill_truncations(rvm_statistics_t *s)
 {
 	s->tot_rvm_truncate = counted.truncations;
-	s->tot_truncation_time = time_of(counted.truncation_ns);
+	s->tot_truncation_time = make_timeval(counted.truncation_ns);
 	s->last_truncation_time = (counted.copied_ns + counted.written_ns) / 1000000000;
 	s->last_tree_build_time = counted.copied_ns / 1000000000;
 	s->last_tree_apply_time = counted.written_ns / 1000000000;
@@ -221,7 +223,7 @@ static void tell_truncations(rvm_statistics_t *s)
 	}
 }
 
-static rvm_return_t tell(rvm_statistics_t *statistics)
+static rvm_return_t fill_statistics(rvm_statistics_t *statistics)
 {
 	const rvm_bool_t from_heap = statistics->from_heap;
 	struct perseas_stat stat;
@@ -230,7 +232,7 @@ static rvm_return_t tell(rvm_statistics_t *statistics)
 	rvm_return_t code = ps_rvm_ready(&store);
 
 	if (code == RVM_SUCCESS)
-		code = gather(&counts, &stat, store);
+		code = gather_counts(&counts, &stat, store);
 	if (code != RVM_SUCCESS)
 		return code;
 	rvm_init_statistics(statistics);
@@ -238,11 +240,11 @@ static rvm_return_t tell(rvm_statistics_t *statistics)
 	statistics->n_uncommit = stat.open;
 	statistics->n_no_flush = stat.seq > stat.durable_seq ? stat.seq - stat.durable_seq : 0;
 	statistics->last_flush_time = atomic_load(&counted.last_call_ns) / 1000000;
-	subtract(&counts, &counted.begin);
-	tell_total(statistics, &counts);
-	subtract(&counts, &counted.since);
-	tell_current(statistics, &counts);
-	tell_truncations(statistics);
+	subtract_counts(&counts, &counted.begin);
+	fill_total(statistics, &counts);
+	subtract_counts(&counts, &counted.since);
+	fill_current(statistics, &counts);
+	fill_truncations(statistics);
 	return RVM_SUCCESS;
 }
 
@@ -251,8 +253,8 @@ rvm_return_t rvm_statistics(const char *version, rvm_statistics_t *statistics)
 	rvm_return_t code;
 
 	if (atomic_load(&ps_rvm.phase) != PS_RVM_READY)
-		return ps_rvm_fail(RVM_EINIT, "the library is not initialised, or was terminated");
-	if (!version || strncmp(version, TAKEN, strlen(TAKEN)) != 0)
+		return ps_rvm_fail(RVM_EINIT, "the library is not initialized, or was terminated");
+	if (!version || strncmp(version, VERSION_PREFIX, strlen(VERSION_PREFIX)) != 0)
 		return ps_rvm_fail(RVM_ESTAT_VERSION_SKEW,
 		                   "the program was compiled for '%.100s', and this is '%s'",
 		                   version ? version : "", RVM_STATISTICS_VERSION);
@@ -261,7 +263,7 @@ rvm_return_t rvm_statistics(const char *version, rvm_statistics_t *statistics)
 		                                    "rvm_statistics_t: call rvm_init_statistics "
 		                                    "first");
 	pthread_mutex_lock(&ps_rvm.lock);
-	code = tell(statistics);
+	code = fill_statistics(statistics);
 	pthread_mutex_unlock(&ps_rvm.lock);
 	return code;
 }

@@ -1,6 +1,6 @@
 /*
- * table.c - the table of segments in a store (table.h): checked, opened, and looked up in. Who
- * changes it does so in a transaction of its own.
+ * table.c - the table of segments in a store (table.h): checks it, opens it, and searches it.
+ * Callers change it in transactions of their own.
  */
 #include "table.h"
 
@@ -11,7 +11,8 @@
 
 #define MAGIC "PSRVM\0\0\1"
 #define PREFIX "rvm."
-/* Parts get the numbers up from 1. Twice as many as are ever given, so that none comes to be 0. */
+/* Ids of pieces count up from 1. The limit is half of what is possible, so that none wraps around
+ * to 0. */
 #define NEXT_MAX (UINT64_MAX / 2)
 
 static const char *segment_fault(const struct ps_rvm_segment_row *row)
@@ -23,7 +24,7 @@ static const char *segment_fault(const struct ps_rvm_segment_row *row)
 	return NULL;
 }
 
-static bool overlap(const struct ps_rvm_piece_row *a, const struct ps_rvm_piece_row *b)
+static bool pieces_overlap(const struct ps_rvm_piece_row *a, const struct ps_rvm_piece_row *b)
 {
 	return a->segment == b->segment && a->offset < b->offset + b->length &&
 	       b->offset < a->offset + a->length;
@@ -43,7 +44,7 @@ static const char *piece_fault(const struct ps_rvm_table *table, unsigned row)
 		return "a part has no place that it can have";
 	for (unsigned i = 0; i < row; i++)
 		if (table->pieces[i].id &&
-		    (table->pieces[i].id == piece->id || overlap(&table->pieces[i], piece)))
+		    (table->pieces[i].id == piece->id || pieces_overlap(&table->pieces[i], piece)))
 			return "two parts overlap, or have one number";
 	return NULL;
 }
@@ -88,8 +89,8 @@ int ps_rvm_table_free_piece(const struct ps_rvm_table *table)
 	return -1;
 }
 
-/* Is it the name of a part? */
-static bool is_part(const char *name)
+/* Returns true if the name, which begins with PREFIX, is that of a piece. */
+static bool is_piece_name(const char *name)
 {
 	const size_t prefix = strlen(PREFIX), digits = strspn(name + prefix, "0123456789");
 
@@ -105,20 +106,21 @@ static bool is_named(const struct ps_rvm_table *table, const char *name)
 	return false;
 }
 
-/* What cannot be destroyed now is so at the next open: it does no harm. */
+/* Destroys pieces that no row names. A piece that cannot be destroyed now does no harm; the next
+ * open tries again. */
 static void destroy_nameless(perseas_t *store, const struct ps_rvm_table *table)
 {
 	struct perseas_segment_info info;
 
 	for (unsigned i = 0; !perseas_segment_at(store, i, &info);)
-		if (strncmp(info.name, PREFIX, strlen(PREFIX)) != 0 || !is_part(info.name) ||
+		if (strncmp(info.name, PREFIX, strlen(PREFIX)) != 0 || !is_piece_name(info.name) ||
 		    is_named(table, info.name) || perseas_segment_destroy(store, info.name))
 			i++;
 		else
 			i = 0;
 }
 
-/* Every part must be there, as long as its row says. */
+/* Returns what is wrong if a row's piece is missing or has another length, or NULL. */
 static const char *parts_fault(perseas_t *store, const struct ps_rvm_table *table)
 {
 	struct perseas_segment_info info;
@@ -144,8 +146,8 @@ static int make_table(perseas_t *store, struct ps_rvm_table **table)
 	return perseas_publish(store);
 }
 
-/* Waits for mirrors that have no turn as long as perseas_open does, 15 s: each of the calls waits
- * for 5 s, as a commit does. */
+/* Makes the table. While mirrors are busy it waits about as long as perseas_open does (15 s): each
+ * of three calls waits for 5 s, as a commit does. */
 static int make_table_patiently(perseas_t *store, struct ps_rvm_table **table)
 {
 	int rc = make_table(store, table);

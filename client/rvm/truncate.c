@@ -1,23 +1,26 @@
 /*
- * truncate.c - rvm_truncate: writes what was committed to external data segments. The name is
- * RVM's, where that makes room in the log; here nothing waits for it.
+ * truncate.c - rvm_truncate: writes what was committed to external data segments. In RVM it makes
+ * room in the log; here nothing waits for it.
  *
- * Which pages a file lacks is noted when they are declared (tx.c). The notes are taken away first,
- * and then memory is copied without what is not committed. A transaction that is open in between
- * may have noted its pages before, and commit after: so the notes of regions that an open
- * transaction touches are put back at once. What it touches is seen before its first note is, and
- * until it has ended. One that has ended by then may be held back, which the copy would leave out:
- * so the store is flushed between the two. And one that noted a page when the notes were gone may
- * have been committed before the copy, which has the rest of it: so where a page has been added the
- * notes are taken again, until the copy has all that was committed by its moment.
+ * set_range notes which pages a file lacks (tx.c). A truncation first takes these notes away, and
+ * then copies the pages without uncommitted bytes. Three races need care:
+ * - A transaction that is open in between may have noted its pages before, and commits after the
+ *   copy. So the notes of regions that an open transaction touches are put back at once. A slot
+ *   shows what its transaction touches before the first page is noted, and until the transaction
+ *   has ended.
+ * - A transaction that has ended by then may still be delayed (RVM_COALESCE_TRANS), and the copy
+ *   would lack it. So the store is flushed between taking the notes and copying.
+ * - A transaction that noted a page after the notes were taken may commit before the copy, which
+ *   then has only a part of it. So if a page has been added, the notes are taken again, until
+ *   the copy has all that was committed by its moment.
  *
- * A process that has lost the store may not know of it yet, and what it has is older than what the
- * next owner writes. So each file is locked, which the next owner does, too, and only then mirrors
- * are asked, by a commit, whether the store is still this process's. If it is, the next owner's
- * first truncation comes after, and writes everything; if not, nothing is written.
+ * A process may have lost the store and not know it yet; its memory is then older than what the
+ * next owner writes. So each file is locked, as the next owner does too, and only then a commit
+ * asks the mirrors whether the store is still this process's. If so, the next owner's first
+ * truncation comes later and writes everything. If not, nothing is written.
  *
- * A segment's name comes from the store, and whoever can write to that can put any path there. So
- * only files are written that the program itself has named, in rvm_map.
+ * Segment names come from the store, and whoever can write to the store could put any path there.
+ * So the library only writes files that the program itself has named in rvm_map.
  */
 #include "data_file.h"
 #include "fail.h"
@@ -29,21 +32,21 @@
 
 enum { PATIENCE_MS = 5000 };
 
-/* A row, and the pages that its file lacks. */
+/* A piece, and the pages that its file lacks. */
 struct part {
 	unsigned row;
-	uint64_t *taken; /* its notes, those of each time */
+	uint64_t *taken; /* a bit for each page whose note was taken, in any round */
 	uint64_t words;
-	char *from;        /* its memory */
-	bool borrowed;     /* it was mapped to be written only */
-	size_t first, end; /* its runs */
+	char *from;                   /* the piece's memory */
+	bool borrowed;                /* mapped by the truncation, which unmaps it at the end */
+	size_t first, end; /* its runs are runs[first] to runs[end - 1] */
 };
 
 struct truncation {
 	perseas_t *store;
 	struct part parts[PS_RVM_PIECES];
 	unsigned count;
-	struct perseas_piece *runs; /* of pages, each of memory and its copy */
+	struct perseas_piece *runs; /* contiguous pages: where they are, and where their copy is */
 	size_t run_count;
 	char *copy;
 	size_t copy_length;
@@ -51,7 +54,7 @@ struct truncation {
 
 static rvm_return_t no_memory(void)
 {
-	return ps_rvm_fail(RVM_ENO_MEMORY, "no memory for a copy of what has changed");
+	return ps_rvm_fail(RVM_ENO_MEMORY, "no memory for a copy of the changed pages");
 }
 
 /* --- notes --- */
@@ -80,6 +83,7 @@ static rvm_return_t begin_parts(struct truncation *t)
 	return code;
 }
 
+/* Moves the piece's notes to part->taken. */
 static void take_notes(struct part *part)
 {
 	struct ps_rvm_piece *piece = &ps_rvm.pieces[part->row];
@@ -89,6 +93,7 @@ static void take_notes(struct part *part)
 			part->taken[i] |= atomic_exchange(&piece->dirty[i], 0);
 }
 
+/* Puts all taken notes back. */
 static void put_notes_back(const struct part *part)
 {
 	for (uint64_t i = 0; i < part->words; i++)
@@ -116,8 +121,8 @@ static void take_all_notes(struct truncation *t)
 			put_notes_back(&t->parts[i]);
 }
 
-/* Is one noted that was not, when notes were taken? */
-static bool pages_are_added(const struct truncation *t)
+/* Returns true if a page has been noted since the notes were taken. */
+static bool has_added_pages(const struct truncation *t)
 {
 	for (unsigned i = 0; i < t->count; i++) {
 		const struct part *part = &t->parts[i];
@@ -147,7 +152,7 @@ static rvm_return_t find_memory(struct truncation *t, struct part *part)
 	return RVM_SUCCESS;
 }
 
-/* Adds a page to the last run, or begins another. False: memory is out. */
+/* Adds a page to the last run, or begins a new run. Returns false if out of memory. */
 static bool add_page(struct truncation *t, const struct part *part, uint64_t page)
 {
 	const uint64_t offset = page * PS_RVM_PAGE, rest = ps_rvm.pieces[part->row].length - offset;
@@ -158,7 +163,7 @@ static bool add_page(struct truncation *t, const struct part *part, uint64_t pag
 		last->len += length;
 		return true;
 	}
-	/* One less than a power of two. */
+	/* The array has room for one run less than a power of two. */
 	if (!t->runs || !(t->run_count & (t->run_count + 1))) {
 		struct perseas_piece *more = realloc(t->runs,
 		                                     2 * (t->run_count + 1) * sizeof(*more));
@@ -182,7 +187,7 @@ static rvm_return_t find_runs(struct truncation *t, struct part *part)
 	return RVM_SUCCESS;
 }
 
-/* All runs as of one moment, which W mirrors hold. */
+/* Copies all runs as of one commit, and waits until W mirrors hold that commit. */
 static rvm_return_t copy_runs(struct truncation *t)
 {
 	struct perseas_token token;
@@ -241,7 +246,7 @@ static rvm_return_t copy_all(struct truncation *t)
 
 /* --- files --- */
 
-/* Is the store still this process's? Only a commit tells for sure: it changes nothing. */
+/* Checks that this process still owns the store. Only a commit can tell; it changes nothing. */
 static rvm_return_t confirm_owner(perseas_t *store)
 {
 	perseas_tx_t *tx;
@@ -286,7 +291,7 @@ static rvm_return_t write_part(const struct truncation *t, const struct part *pa
 	return code;
 }
 
-static void end(struct truncation *t, rvm_return_t code)
+static void end_truncation(struct truncation *t, rvm_return_t code)
 {
 	for (unsigned i = 0; i < t->count; i++) {
 		struct part *part = &t->parts[i];
@@ -309,9 +314,10 @@ static rvm_return_t flush_store(perseas_t *store)
 	          : RVM_SUCCESS;
 }
 
-/* What was committed by one moment, with the pages that it changed. How many times it takes grows
- * with the logarithm of the pages: whoever adds to them adds more while more are copied. */
-static rvm_return_t copy_whole(struct truncation *t)
+/* Copies what was committed by one moment, with all pages that were changed until then. The number
+ * of rounds grows with the logarithm of the pages: while more pages are copied, transactions add
+ * more. */
+static rvm_return_t copy_committed(struct truncation *t)
 {
 	rvm_return_t code = begin_parts(t);
 
@@ -320,7 +326,7 @@ static rvm_return_t copy_whole(struct truncation *t)
 		code = flush_store(t->store);
 		if (code == RVM_SUCCESS)
 			code = copy_all(t);
-		if (!pages_are_added(t))
+		if (!has_added_pages(t))
 			break;
 	}
 	return code;
@@ -333,11 +339,11 @@ static rvm_return_t truncate_locked(struct truncation *t)
 
 	if (code != RVM_SUCCESS)
 		return code;
-	code = copy_whole(t);
+	code = copy_committed(t);
 	copied = ps_rvm_now();
 	for (unsigned i = 0; i < t->count && code == RVM_SUCCESS; i++)
 		code = write_part(t, &t->parts[i]);
-	end(t, code);
+	end_truncation(t, code);
 	if (code == RVM_SUCCESS)
 		ps_rvm_count_truncation(copied - begun, ps_rvm_now() - copied);
 	return code;

@@ -1,7 +1,6 @@
 /*
- * tx.c - transactions: begun, declared, committed, aborted. This is what programs call for
- * everything that they change, so nothing here takes a lock of this library but to take a slot and
- * to give it back.
+ * tx.c - transactions: begin, declare, commit, abort. Programs call this for every change. So
+ * nothing here takes a lock of this library, except to find a free slot.
  */
 #include "fail.h"
 #include "rvm_statistics.h"
@@ -9,27 +8,27 @@
 
 #include <string.h>
 
-/* One more, by the only thread that counts there. */
-static inline void count(_Atomic uint64_t *counter)
+/* Increments a counter that only the calling thread changes. */
+static inline void increment(_Atomic uint64_t *counter)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
 	                      memory_order_relaxed);
 }
 
-/* The slot that a record names, or was kept in last; NULL: none. */
+/* Returns the slot that a record names or named last, or NULL. */
 static inline struct ps_rvm_slot *last_slot(const rvm_tid_t *tid)
 {
 	return ps_rvm_slot_at(ps_rvm_slot_index(tid->reserved));
 }
 
-/* Does the record name the transaction in that slot, and is that open? */
-static inline bool names(const rvm_tid_t *tid, const struct ps_rvm_slot *slot)
+/* Returns true if the record names the slot's transaction, and that is open. */
+static inline bool names_open(const rvm_tid_t *tid, const struct ps_rvm_slot *slot)
 {
 	return slot && slot == tid->tid && tid->reserved &&
 	       atomic_load_explicit(&slot->name, memory_order_relaxed) == tid->reserved;
 }
 
-/* The transaction that a record names, or NULL: it was not begun, or has ended. */
+/* Returns the slot of the open transaction that a record names, or NULL. */
 static inline struct ps_rvm_slot *find_slot(const rvm_tid_t *tid)
 {
 	struct ps_rvm_slot *slot;
@@ -37,7 +36,7 @@ static inline struct ps_rvm_slot *find_slot(const rvm_tid_t *tid)
 	if (!tid || tid->struct_id != rvm_tid_id)
 		return NULL;
 	slot = last_slot(tid);
-	return names(tid, slot) ? slot : NULL;
+	return names_open(tid, slot) ? slot : NULL;
 }
 
 static rvm_return_t no_transaction(void)
@@ -48,7 +47,7 @@ static rvm_return_t no_transaction(void)
 	                             "begun, or has ended");
 }
 
-static void end(struct ps_rvm_slot *slot, rvm_tid_t *tid)
+static void end_transaction(struct ps_rvm_slot *slot, rvm_tid_t *tid)
 {
 	ps_rvm_slot_give(slot);
 	tid->tid = NULL;
@@ -63,7 +62,7 @@ static rvm_return_t begin_fault(const rvm_tid_t *tid, rvm_mode_t mode)
 		                             "rvm_init_tid first");
 	if (mode != restore && mode != no_restore)
 		return ps_rvm_fail(RVM_EMODE, "a transaction begins with restore or no_restore");
-	if (names(tid, last_slot(tid)))
+	if (names_open(tid, last_slot(tid)))
 		return ps_rvm_fail(RVM_ETID,
 		                   "the record names a transaction that is open: end or abort it "
 		                   "first, or use another record");
@@ -99,7 +98,8 @@ rvm_return_t rvm_begin_transaction(rvm_tid_t *tid, rvm_mode_t mode)
 
 /* --- ranges --- */
 
-/* The place of a length in its histogram (range_lengths_dist): up to 4, 8, 16 and so on to 4096. */
+/* Returns the place of a length in the histogram range_lengths_dist: up to 4, 8, 16 and so on to
+ * 4096 bytes, and more. */
 static inline unsigned length_place(rvm_length_t length)
 {
 	if (length <= 4)
@@ -107,22 +107,23 @@ static inline unsigned length_place(rvm_length_t length)
 	return length > 4096 ? 12 : 63 - (unsigned)__builtin_clzl(length - 1);
 }
 
-/* Once for each transaction and region. It is seen before the first page that is noted, by who
- * takes notes away (truncate.c). */
-static void touch(struct ps_rvm_slot *slot, unsigned row)
+/* Marks the row as touched by the transaction. The fence makes the mark visible before the first
+ * page is noted: truncate.c relies on that order. */
+static void mark_touched(struct ps_rvm_slot *slot, unsigned row)
 {
 	atomic_fetch_or(&slot->touched[row / 64], (uint64_t)1 << row % 64);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* The external data segment lacks these pages from now on. */
-static inline void note(struct ps_rvm_slot *slot, unsigned row, uint64_t offset, uint64_t length)
+/* Notes that the external data segment lacks these pages. */
+static inline void note_pages(struct ps_rvm_slot *slot, unsigned row, uint64_t offset,
+                              uint64_t length)
 {
 	_Atomic uint64_t *dirty = ps_rvm.pieces[row].dirty;
 	const uint64_t last = (offset + length - 1) / PS_RVM_PAGE;
 
 	if (!(atomic_load_explicit(&slot->touched[row / 64], memory_order_relaxed) >> row % 64 & 1))
-		touch(slot, row);
+		mark_touched(slot, row);
 	for (uint64_t page = offset / PS_RVM_PAGE; page <= last; page++) {
 		const uint64_t bit = (uint64_t)1 << page % PS_RVM_WORD;
 
@@ -137,7 +138,7 @@ static rvm_return_t not_mapped(const void *dest, rvm_length_t length)
 	                   length, dest);
 }
 
-static inline rvm_return_t declare(struct ps_rvm_slot *slot, void *dest, rvm_length_t length)
+static inline rvm_return_t declare_range(struct ps_rvm_slot *slot, void *dest, rvm_length_t length)
 {
 	const struct ps_rvm_piece *piece = &ps_rvm.pieces[slot->row];
 	int rc;
@@ -153,11 +154,11 @@ static inline rvm_return_t declare(struct ps_rvm_slot *slot, void *dest, rvm_len
 	rc = perseas_set_range(slot->tx, dest, length);
 	if (rc)
 		return ps_rvm_fail_store(ps_rvm.store, rc, "the range cannot be declared");
-	/* From here on the region stays: whoever unmapped it before, and mapped another one there
-	 * meanwhile, is at fault, and does no harm to what is noted. */
+	/* Once declared, the region cannot be unmapped. If the program unmapped it just before, and
+	 * mapped another one there, that is its fault; the notes are not harmed. */
 	if (ps_rvm_piece_has(piece, dest, length))
-		note(slot, slot->row, (uint64_t)((char *)dest - (char *)piece->base), length);
-	count(&slot->lengths[length_place(length)]);
+		note_pages(slot, slot->row, (uint64_t)((char *)dest - (char *)piece->base), length);
+	increment(&slot->lengths[length_place(length)]);
 	return RVM_SUCCESS;
 }
 
@@ -167,7 +168,7 @@ rvm_return_t rvm_set_range(rvm_tid_t *tid, void *dest, rvm_length_t length)
 
 	if (!slot)
 		return no_transaction();
-	return length ? declare(slot, dest, length) : RVM_SUCCESS;
+	return length ? declare_range(slot, dest, length) : RVM_SUCCESS;
 }
 
 rvm_return_t rvm_modify_bytes(rvm_tid_t *tid, void *dest, const void *src, rvm_length_t length)
@@ -194,12 +195,12 @@ rvm_return_t rvm_abort_transaction(rvm_tid_t *tid)
 	rc = perseas_abort(slot->tx);
 	if (rc)
 		return ps_rvm_fail_store(ps_rvm.store, rc, "the transaction cannot be aborted");
-	count(&slot->aborts);
-	end(slot, tid);
+	increment(&slot->aborts);
+	end_transaction(slot, tid);
 	return RVM_SUCCESS;
 }
 
-/* It is sent, though the store gathers, and not waited for. */
+/* Commits without waiting, and sends the commit at once even though the store gathers commits. */
 __attribute__((noinline)) static int commit_at_once(struct ps_rvm_slot *slot)
 {
 	struct perseas_token token;
@@ -210,7 +211,7 @@ __attribute__((noinline)) static int commit_at_once(struct ps_rvm_slot *slot)
 	return rc;
 }
 
-static int commit(struct ps_rvm_slot *slot, rvm_mode_t mode)
+static int commit_store(struct ps_rvm_slot *slot, rvm_mode_t mode)
 {
 	if (mode == flush)
 		return perseas_commit(slot->tx, 0);
@@ -228,10 +229,10 @@ rvm_return_t rvm_end_transaction(rvm_tid_t *tid, rvm_mode_t mode)
 		return no_transaction();
 	if (mode != flush && mode != no_flush)
 		return ps_rvm_fail(RVM_EMODE, "a transaction ends with flush or no_flush");
-	rc = commit(slot, mode);
+	rc = commit_store(slot, mode);
 	if (!rc || rc == PERSEAS_EINDOUBT || rc == PERSEAS_EFENCED || rc == PERSEAS_EENDED) {
-		count(mode == flush ? &slot->flushes : &slot->no_flushes);
-		end(slot, tid);
+		increment(mode == flush ? &slot->flushes : &slot->no_flushes);
+		end_transaction(slot, tid);
 	}
 	return rc ? ps_rvm_fail_store(ps_rvm.store, rc,
 	                              "the transaction was not committed as it "
