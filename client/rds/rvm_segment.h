@@ -1,10 +1,11 @@
 /*
- * rvm_segment.h - RVM's segment loader: a segment that knows its regions, and where they are to be.
+ * rvm_segment.h - RVM's segment loader: segments that record their regions and the regions'
+ * addresses.
  *
- * The first page of such a segment is its load map; the regions follow it without a gap, in the
- * order in which they were given. Functions return RVM_SUCCESS or a code of rvm.h, or
- * RVM_ESEGMENT_HDR; the sentence for a fault of the loader's own is rds_message's, for one of RVM's
- * rvm_message's. One thread at a time uses a segment. librds-perseas has these functions.
+ * The first page of such a segment is its load map. The regions follow it without gaps, in the
+ * given order. Functions return RVM_SUCCESS, a code of rvm.h, or RVM_ESEGMENT_HDR. rds_message
+ * returns the sentence for an error of the loader, rvm_message that for an error of RVM. A segment
+ * is used by one thread at a time. librds-perseas exports these functions.
  */
 #ifndef PERSEAS_RVM_SEGMENT_H
 #define PERSEAS_RVM_SEGMENT_H
@@ -18,9 +19,9 @@ extern "C" {
 #define RVM_SEGMENT_HDR_SIZE rvm_page_size() /* bytes of the load map */
 
 typedef struct {
-	rvm_offset_t offset; /* in the segment; set by the library */
-	rvm_length_t length; /* bytes, a multiple of the page */
-	char *vmaddr;        /* a multiple of the page; NULL: where there is room */
+	rvm_offset_t offset; /* offset in the segment; set by the library */
+	rvm_length_t length; /* bytes, a multiple of the page size */
+	char *vmaddr;        /* a multiple of the page size; NULL to let the library choose */
 } rvm_region_def_t;
 
 #define RVM_INIT_REGION(region, off, len, addr) \
@@ -30,41 +31,41 @@ typedef struct {
 		(region).vmaddr = (addr);       \
 	} while (0)
 
-#define RVM_ESEGMENT_HDR 2000 /* the segment has no load map that can be read */
+#define RVM_ESEGMENT_HDR 2000 /* the segment has no readable load map */
 
 /*
- * Writes the load map of a segment, which is permanent when it returns, and each region's offset to
- * region_defs. Nothing else of the segment changes, and nothing is mapped afterwards. DevLength is
- * the segment's length in bytes; 0, or less than the regions need: what they need. options may be
- * NULL; others are taken over as by rvm_set_options.
+ * Writes the load map of a segment, which is permanent when the function returns, and sets the
+ * regions' offsets in region_defs. Changes nothing else of the segment, and leaves nothing mapped.
+ * DevLength is the segment's length in bytes; if it is less than the regions need, the segment gets
+ * what they need. options are put in force as by rvm_set_options; NULL is allowed.
  *
- * Errors: RVM_ERANGE (a length or an address is no multiple of the page), RVM_EVM_OVERLAP,
- * RVM_EREGION_DEF (no regions), RVM_ENO_MEMORY (the load map has no room for so many: a page of
- * 4096 bytes has it for 169), those of rvm_map and of a commit.
+ * Errors: RVM_ERANGE (a length or an address is not a multiple of the page size), RVM_EVM_OVERLAP,
+ * RVM_EREGION_DEF (no regions), RVM_ENO_MEMORY (too many regions: a load map of 4096 bytes has room
+ * for 169), those of rvm_map and of a commit.
  */
 extern rvm_return_t rvm_create_segment(char *DevName, rvm_offset_t DevLength,
                                        rvm_options_t *options, rvm_length_t nregions,
                                        rvm_region_def_t *region_defs);
 
 /*
- * Maps all regions of a segment as its load map says, or none. *regions is an array of *nregions,
- * of malloc, with the addresses: rvm_release_segment frees it, or the caller does. Both are
- * untouched after an error. The memory must not be the caller's already: who can write to the
- * store chooses the addresses, and memory of the program's is never replaced.
+ * Maps all regions of a segment as its load map says, or none. Sets *regions to an allocated array
+ * of *nregions, with the addresses; rvm_release_segment frees it, or the caller does. After an
+ * error both are unchanged. The program must have no memory at the regions' addresses: anybody who
+ * can write to the store chooses these, so the library never replaces the program's memory.
  *
- * Errors: RVM_ESEGMENT_HDR, RVM_EVERSION_SKEW (the load map is of another version),
- * RVM_EVM_OVERLAP, RVM_EOVERLAP, RVM_ERANGE (also: the program has memory where a region is to be),
- * those of rvm_map.
+ * Errors: RVM_ESEGMENT_HDR, RVM_EVERSION_SKEW (the load map has another version), RVM_EVM_OVERLAP,
+ * RVM_EOVERLAP, RVM_ERANGE (also if the program has memory at a region's address), those of
+ * rvm_map.
  */
 extern rvm_return_t rvm_load_segment(char *DevName, rvm_offset_t DevLength, rvm_options_t *options,
                                      unsigned long *nregions, rvm_region_def_t *regions[]);
 
 /*
- * Unmaps the regions, frees the array and sets *regions to NULL. After an error, which is the first
- * one, regions that could be unmapped have vmaddr NULL, the others stay, and so does the array: the
- * next call goes on.
+ * Unmaps the regions, frees the array and sets *regions to NULL. If some cannot be unmapped,
+ * returns the first error and keeps the array; regions that were unmapped have vmaddr NULL, so the
+ * next call continues.
  *
- * Errors: RVM_EUNCOMMIT, RVM_ENOT_MAPPED, RVM_EREGION_DEF (there is no array).
+ * Errors: RVM_EUNCOMMIT, RVM_ENOT_MAPPED, RVM_EREGION_DEF (regions or *regions is NULL).
  */
 extern rvm_return_t rvm_release_segment(unsigned long nregions, rvm_region_def_t **regions);
 

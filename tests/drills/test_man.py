@@ -61,7 +61,7 @@ def test_the_page_of_rvm_has_all_of_it(pages):
 
 
 def test_the_page_of_rds_has_all_of_it(pages):
-    """Every function that its library exports, every code, and what cannot be had."""
+    """Every function that its library exports, every code, and the differences from RDS."""
     needs("groff")
     text = text_of(pages["librds-perseas.3"])
     symbols = subprocess.run(["nm", "-D", "--defined-only", str(BUILD / "librds-perseas.so")],
@@ -69,7 +69,7 @@ def test_the_page_of_rds_has_all_of_it(pages):
     functions = re.findall(r" T (\w+)", symbols)
     assert len(functions) > 20
     for words in (*("%s(" % name for name in functions), "#define ENO_ROOM (-9)",
-                  "#define RVM_ESEGMENT_HDR 2000", "What cannot be had", "intentionList_t;",
+                  "#define RVM_ESEGMENT_HDR 2000", "Differences from RDS", "intentionList_t;",
                   "RVM_EVM_OVERLAP, RVM_EOVERLAP"):
         assert words in text, words
 
