@@ -1,5 +1,5 @@
 /*
- * alloc.c - rds_malloc, rds_free and rds_prealloc: what programs call for their blocks.
+ * alloc.c - rds_malloc, rds_free and rds_prealloc, which programs call for their blocks.
  */
 #include "fail.h"
 #include "heap.h"
@@ -17,8 +17,9 @@ static int list_fault(void)
 	return ps_rds_fail(ECORRUPT, "the heap was overwritten: a free block is in no list");
 }
 
-/* The place of a free block, joined from smaller ones if need be. */
-static int find(rvm_tid_t *tid, uint64_t size, uint64_t least, bool join, uint64_t *place)
+/* Sets *place to a free block of at least `least` chunks; joins free neighbors for it if `join` is
+ * true. `size` is what the program asked for, for the message. */
+static int find_block(rvm_tid_t *tid, uint64_t size, uint64_t least, bool join, uint64_t *place)
 {
 	const struct ps_rds_change none = { 0 };
 	int code = ps_rds_find(&none, least, place);
@@ -30,8 +31,9 @@ static int find(rvm_tid_t *tid, uint64_t size, uint64_t least, bool join, uint64
 	return code == SUCCESS && !*place ? no_room(size) : code;
 }
 
-/* Takes a free block out of its list, and puts what is too much of it into another one. */
-static bool cut(struct ps_rds_change *change, uint64_t place, uint64_t chunks)
+/* Takes a free block out of its list, and puts its chunks beyond the first `chunks` into another
+ * list. Returns false if a list has been overwritten. */
+static bool split_block(struct ps_rds_change *change, uint64_t place, uint64_t chunks)
 {
 	const uint64_t whole = ps_rds_block(change, place, PS_RDS_FREED);
 
@@ -50,21 +52,21 @@ static void count_taken(struct ps_rds_change *change, uint64_t whole, uint64_t c
 	else
 		ps_rds_add(change, large ? PS_RDS_LARGE_MISSES : PS_RDS_MISSES, 1);
 	ps_rds_add(change, PS_RDS_MALLOC, 1);
-	ps_rds_take(change, PS_RDS_FREE_BYTES, chunks * ps_rds.chunk);
+	ps_rds_subtract(change, PS_RDS_FREE_BYTES, chunks * ps_rds.chunk);
 	ps_rds_add(change, PS_RDS_MALLOC_BYTES, chunks * ps_rds.chunk);
 }
 
-static int take(rvm_tid_t *tid, uint64_t size, uint64_t *place)
+static int take_block(rvm_tid_t *tid, uint64_t size, uint64_t *place)
 {
 	const uint64_t chunks = ps_rds_chunks(size);
 	struct ps_rds_change change = { .tid = tid };
 	uint64_t whole;
-	int code = chunks ? find(tid, size, chunks, true, place) : no_room(size);
+	int code = chunks ? find_block(tid, size, chunks, true, place) : no_room(size);
 
 	if (code != SUCCESS)
 		return code;
 	whole = ps_rds_block(&change, *place, PS_RDS_FREED);
-	if (!cut(&change, *place, chunks))
+	if (!split_block(&change, *place, chunks))
 		return list_fault();
 	ps_rds_mark(&change, *place, chunks, PS_RDS_USED);
 	ps_rds_clear_links(&change, *place);
@@ -81,18 +83,18 @@ char *rds_malloc(unsigned long size, rvm_tid_t *tid, int *err)
 
 	if (code == SUCCESS) {
 		ps_rds.own = tid == &own;
-		code = take(tid, size, &place);
+		code = take_block(tid, size, &place);
 		ps_rds.own = false;
 		if (code == SUCCESS)
 			addr = ps_rds.base + place + sizeof(uint64_t);
 		ps_rds_trace("rdstrace: malloc %lu: %p, %d\n", size, (void *)addr, code);
 		code = ps_rds_leave(tid, &own, code);
 	}
-	ps_rds_tell(code, err);
+	ps_rds_set_err(code, err);
 	return code == SUCCESS ? addr : NULL;
 }
 
-/* --- giving them back --- */
+/* --- freeing blocks --- */
 
 int ps_rds_check_block(const char *addr, uint64_t *place, uint64_t *chunks)
 {
@@ -125,7 +127,7 @@ int ps_rds_free_block(rvm_tid_t *tid, const char *addr)
 		return list_fault();
 	ps_rds_add(&change, PS_RDS_FREE, 1);
 	ps_rds_add(&change, PS_RDS_FREE_BYTES, chunks * ps_rds.chunk);
-	ps_rds_take(&change, PS_RDS_MALLOC_BYTES, chunks * ps_rds.chunk);
+	ps_rds_subtract(&change, PS_RDS_MALLOC_BYTES, chunks * ps_rds.chunk);
 	code = ps_rds_apply(&change);
 	ps_rds_trace("rdstrace: free %p, %d\n", (const void *)addr, code);
 	return code;
@@ -138,7 +140,7 @@ int rds_free(char *addr, rvm_tid_t *tid, int *err)
 
 	if (code == SUCCESS)
 		code = ps_rds_leave(tid, &own, ps_rds_free_block(tid, addr));
-	return ps_rds_tell(code, err);
+	return ps_rds_set_err(code, err);
 }
 
 int rds_maxblock(unsigned long size)
@@ -154,19 +156,19 @@ int rds_maxblock(unsigned long size)
 	return place != 0;
 }
 
-/* --- ahead --- */
+/* --- rds_prealloc --- */
 
-/* One more free block of the size, cut from a longer one. Only for the first one others are joined:
- * later that would join those that were cut. */
+/* Splits a free block of `chunks` chunks off a longer one. Only the first call may join blocks: a
+ * later one would join the blocks that were just split off. */
 static int split_one(rvm_tid_t *tid, uint64_t size, uint64_t chunks, bool is_first)
 {
 	struct ps_rds_change change = { .tid = tid };
 	uint64_t place = 0;
-	int code = find(tid, size, chunks + 1, is_first, &place);
+	int code = find_block(tid, size, chunks + 1, is_first, &place);
 
 	if (code != SUCCESS)
 		return code;
-	if (!cut(&change, place, chunks) || !ps_rds_push(&change, place, chunks))
+	if (!split_block(&change, place, chunks) || !ps_rds_push(&change, place, chunks))
 		return list_fault();
 	ps_rds_add(&change, PS_RDS_PREALLOC, 1);
 	return ps_rds_apply(&change);
@@ -179,12 +181,12 @@ int rds_prealloc(unsigned long size, unsigned long nblocks, rvm_tid_t *tid, int 
 	int code = ps_rds_enter(&tid, &own);
 
 	if (code != SUCCESS)
-		return ps_rds_tell(code, err);
+		return ps_rds_set_err(code, err);
 	chunks = ps_rds_chunks(size);
 	if (!chunks)
 		code = no_room(size);
 	for (unsigned long i = 0; i < nblocks && code == SUCCESS; i++)
 		code = split_one(tid, size, chunks, !i);
 	ps_rds_trace("rdstrace: prealloc %lu of %lu, %d\n", nblocks, size, code);
-	return ps_rds_tell(ps_rds_leave(tid, &own, code), err);
+	return ps_rds_set_err(ps_rds_leave(tid, &own, code), err);
 }

@@ -1,6 +1,6 @@
 /*
- * blocks.c - blocks of a heap and their lists (heap.h). Everything that is read from the heap is
- * checked here before it is used.
+ * blocks.c - the blocks of a heap and their lists (heap.h). Everything that is read from the heap
+ * is checked here before it is used.
  */
 #include "fail.h"
 #include "heap.h"
@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #define NEXT(place) ((place) + offsetof(struct ps_rds_block, next))
-enum { BATCHES = 64 }; /* of joins in a transaction */
+enum { BATCHES = 64 }; /* joins per transaction of the library's own */
 
 #define PREVIOUS(place) ((place) + offsetof(struct ps_rds_block, previous))
 
@@ -55,7 +55,7 @@ void ps_rds_clear_links(struct ps_rds_change *change, uint64_t place)
 	ps_rds_write(change, PREVIOUS(place), 0);
 }
 
-/* Is the block that a list names a free one, and of that list? */
+/* Returns true if the place holds a free block that belongs in that list. */
 static bool in_list(const struct ps_rds_change *change, uint64_t place, uint64_t list)
 {
 	const uint64_t chunks = ps_rds_block(change, place, PS_RDS_FREED);
@@ -106,12 +106,13 @@ bool ps_rds_unlink(struct ps_rds_change *change, uint64_t place, uint64_t chunks
 	return true;
 }
 
-static int overwritten(const char *what)
+static int fail_corrupt(const char *what)
 {
 	return ps_rds_fail(ECORRUPT, "the heap was overwritten: %s", what);
 }
 
-/* The large blocks in turn: the first that is long enough. A list is no longer than the heap. */
+/* Finds the first large block that is long enough. A list cannot have more blocks than the heap has
+ * chunks. */
 static int find_large(const struct ps_rds_change *change, uint64_t chunks, uint64_t *place)
 {
 	uint64_t left = (ps_rds.end - ps_rds.first) / ps_rds.chunk;
@@ -121,7 +122,7 @@ static int find_large(const struct ps_rds_change *change, uint64_t chunks, uint6
 		const uint64_t got = ps_rds_block(change, *place, PS_RDS_FREED);
 
 		if (got <= ps_rds.nlists || !left--)
-			return overwritten("a list of free blocks has one that is none");
+			return fail_corrupt("a list of free blocks contains something else");
 		if (got >= chunks)
 			return SUCCESS;
 	}
@@ -133,7 +134,7 @@ int ps_rds_find(const struct ps_rds_change *change, uint64_t chunks, uint64_t *p
 	for (uint64_t i = chunks; i <= ps_rds.nlists; i++) {
 		*place = ps_rds_read(change, ps_rds_list(i));
 		if (*place && ps_rds_block(change, *place, PS_RDS_FREED) != i)
-			return overwritten("a list of free blocks has one that is none");
+			return fail_corrupt("a list of free blocks contains something else");
 		if (*place)
 			return SUCCESS;
 	}
@@ -142,7 +143,8 @@ int ps_rds_find(const struct ps_rds_change *change, uint64_t chunks, uint64_t *p
 
 /* --- joining --- */
 
-/* Any block at that place, free or not: its length, 0: the heap is overwritten. */
+/* Returns the length in chunks of the block at a place, used or free, or 0 if the heap is
+ * overwritten. */
 static uint64_t any_block(const struct ps_rds_change *change, uint64_t place, bool *is_free)
 {
 	const uint64_t chunks = ps_rds_block(change, place, PS_RDS_FREED);
@@ -151,8 +153,8 @@ static uint64_t any_block(const struct ps_rds_change *change, uint64_t place, bo
 	return chunks ? chunks : ps_rds_block(change, place, PS_RDS_USED);
 }
 
-/* Joins the free blocks from there on, so many at most, and says how many there were and where the
- * next one is. One by itself stays as it is. */
+/* Joins the free blocks from `place` on, PS_RDS_JOINED at most. Sets *joined to their number and
+ * *next to the place after them. A single block stays as it is. */
 static int join_some(rvm_tid_t *tid, uint64_t place, uint64_t *next, unsigned *joined)
 {
 	struct ps_rds_change change = { .tid = tid };
@@ -163,7 +165,7 @@ static int join_some(rvm_tid_t *tid, uint64_t place, uint64_t *next, unsigned *j
 	*next = place;
 	while (chunks && is_free && *joined < PS_RDS_JOINED) {
 		if (!ps_rds_unlink(&change, *next, chunks))
-			return overwritten("a free block is in no list");
+			return fail_corrupt("a free block is in no list");
 		whole += chunks;
 		*next += chunks * ps_rds.chunk;
 		++*joined;
@@ -172,20 +174,20 @@ static int join_some(rvm_tid_t *tid, uint64_t place, uint64_t *next, unsigned *j
 		chunks = any_block(&change, *next, &is_free);
 	}
 	if (!chunks)
-		return overwritten("a block has no length that can be");
+		return fail_corrupt("a block has no length that can be");
 	if (!*joined)
 		*next += chunks * ps_rds.chunk;
 	if (*joined < 2)
 		return SUCCESS;
 	if (!ps_rds_push(&change, place, whole))
-		return overwritten("a list of free blocks has one that is none");
+		return fail_corrupt("a list of free blocks contains something else");
 	ps_rds_add(&change, PS_RDS_MERGED, *joined - 1);
 	return ps_rds_apply(&change);
 }
 
-/* A transaction of the library's own may be committed in between: the heap is whole, and many
- * blocks may be more than one transaction can have. */
-static int go_on(rvm_tid_t *tid)
+/* Commits the library's own transaction and begins another one. The heap is consistent at this
+ * point, and one transaction may be too small for many joins. */
+static int restart_transaction(rvm_tid_t *tid)
 {
 	rvm_return_t code = rvm_end_transaction(tid, no_flush);
 
@@ -219,8 +221,9 @@ int ps_rds_join(rvm_tid_t *tid, uint64_t chunks)
 		    ps_rds_block(&none, place, PS_RDS_FREED) >= chunks)
 			break;
 		if (code == SUCCESS && joined > 1 && ps_rds.own && ++batches % BATCHES == 0)
-			code = go_on(tid);
-		/* More may follow, and join the one that was made. */
+			code = restart_transaction(tid);
+		/* If all PS_RDS_JOINED blocks were joined, more may follow: look at the joined
+		 * block again. */
 		if (joined != PS_RDS_JOINED)
 			place = next;
 	}

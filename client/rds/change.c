@@ -1,5 +1,5 @@
 /*
- * change.c - words of a heap that are to be changed together (heap.h).
+ * change.c - words of a heap that change together (heap.h).
  */
 #include "fail.h"
 #include "heap.h"
@@ -40,7 +40,7 @@ void ps_rds_add(struct ps_rds_change *change, enum ps_rds_count count, uint64_t 
 	ps_rds_write(change, place, ps_rds_read(change, place) + more);
 }
 
-void ps_rds_take(struct ps_rds_change *change, enum ps_rds_count count, uint64_t less)
+void ps_rds_subtract(struct ps_rds_change *change, enum ps_rds_count count, uint64_t less)
 {
 	ps_rds_add(change, count, -less);
 }

@@ -1,11 +1,11 @@
 /*
- * heap.h - the bytes of a heap, the heap that a process has, and changes of it. All files of this
- * room but the loader include it; it is no part of the interface.
+ * heap.h - the layout of a heap in memory, the heap that a process has started, and changes of it.
+ * All files of this room but the loader include it; it is not part of the interface.
  *
- * A heap begins with a head and the first block of each list, and then has nothing but blocks. What
- * the region holds may be anything, when a program writes where it should not, or when mirrors are
- * not to be trusted: no place that is read there is used before it was checked, and lengths that
- * do not change are kept outside (struct ps_rds).
+ * A heap begins with a head and the first block of each list; the rest of it is blocks. The region
+ * may contain anything: a program may overwrite it, and mirrors may be hostile. So every place that
+ * is read there is checked before it is used, and lengths that never change are kept outside, in
+ * struct ps_rds.
  */
 #ifndef PERSEAS_RDS_HEAP_H
 #define PERSEAS_RDS_HEAP_H
@@ -33,24 +33,26 @@ enum ps_rds_count {
 	PS_RDS_COUNTS
 };
 
-#define PS_RDS_MAGIC "PSRDS\0\0\1" /* the last byte is the version */
+#define PS_RDS_MAGIC "PSRDS\0\0\1" /* the last byte is the version of the layout */
 
 struct ps_rds_head {
 	char magic[8];
-	uint64_t length; /* bytes, with this */
+	uint64_t length; /* bytes of a chunk */
 	uint64_t chunk;  /* bytes */
-	uint64_t nlists; /* without that of large blocks, which is behind them */
+	/* Lists of blocks of 1, 2, … chunks; the list of large blocks follows them. */
+	uint64_t nlists;
 	uint64_t counts[PS_RDS_COUNTS];
-	uint64_t lists[]; /* places of their first blocks; 0: empty */
+	uint64_t lists[]; /* place of each list's first block; 0 if the list is empty */
 };
 
 /*
- * A block: a word with a mark and its length in chunks, what is in it, and a mark at its end. A
- * free one has the places of the next and the previous one of its list. Places are in bytes from
- * the heap's beginning.
+ * A block: a word with a mark and the block's length in chunks, the contents, and a mark at the
+ * end. A free block contains the places of the next and the previous block of its list. A place is
+ * an offset in bytes from the heap's beginning.
  */
 struct ps_rds_block {
-	uint64_t mark; /* PS_RDS_USED or PS_RDS_FREED, and the length */
+	/* PS_RDS_USED or PS_RDS_FREED in the upper 32 bits, the length in chunks below. */
+	uint64_t mark;
 	uint64_t next, previous;
 };
 
@@ -60,15 +62,15 @@ struct ps_rds_block {
 
 enum { PS_RDS_GUARDS = 16, PS_RDS_WORDS = 160, PS_RDS_JOINED = 32 };
 
-/* The heap that the process has. */
+/* The heap that this process has started. */
 struct ps_rds {
 	pthread_mutex_t lock;
-	char *base; /* NULL: none is started */
+	char *base; /* NULL while no heap is started */
 	uint64_t length, chunk, nlists;
-	uint64_t first; /* the place of the first block */
-	uint64_t end;   /* and where the last one ends */
-	rvm_tid_t user; /* a copy of the record of the transaction that changed it last */
-	bool own;       /* that is this library's, and may be committed in parts */
+	uint64_t first; /* place of the first block */
+	uint64_t end;   /* place where the last block ends */
+	rvm_tid_t user; /* copy of the record of the transaction that changed the heap last */
+	bool own;       /* that transaction belongs to this library, which may commit it in parts */
 	FILE *trace;
 };
 
@@ -84,7 +86,8 @@ static inline uint64_t *ps_rds_word(uint64_t place)
 	return (uint64_t *)(ps_rds.base + place);
 }
 
-/* The place of a list's first block; that of large blocks is number nlists + 1. */
+/* Returns the place of the list head for blocks of so many chunks. Large blocks share list number
+ * nlists + 1. */
 static inline uint64_t ps_rds_list(uint64_t chunks)
 {
 	const uint64_t index = (chunks > ps_rds.nlists ? ps_rds.nlists + 1 : chunks) - 1;
@@ -92,10 +95,11 @@ static inline uint64_t ps_rds_list(uint64_t chunks)
 	return sizeof(struct ps_rds_head) + index * sizeof(uint64_t);
 }
 
-/* --- change.c: words that are to be changed together --- */
+/* --- change.c: words that change together --- */
 
-/* They are kept aside, and what is read is as if they were written; so a change that cannot be
- * declared, or finds that the heap is overwritten, changes nothing. */
+/* Words to be written by one ps_rds_apply. ps_rds_read sees them as if they had been written. A
+ * change that cannot be declared, or that finds the heap overwritten, is dropped and changes
+ * nothing. */
 struct ps_rds_change {
 	rvm_tid_t *tid;
 	unsigned count;
@@ -104,55 +108,63 @@ struct ps_rds_change {
 	} words[PS_RDS_WORDS];
 };
 
+/* Returns the word at a place, as changed. */
 uint64_t ps_rds_read(const struct ps_rds_change *change, uint64_t place);
+/* Sets the word at a place. */
 void ps_rds_write(struct ps_rds_change *change, uint64_t place, uint64_t value);
+/* Add to, or subtract from, a counter in the heap's head. */
 void ps_rds_add(struct ps_rds_change *change, enum ps_rds_count count, uint64_t more);
-void ps_rds_take(struct ps_rds_change *change, enum ps_rds_count count, uint64_t less);
+void ps_rds_subtract(struct ps_rds_change *change, enum ps_rds_count count, uint64_t less);
 
-/* Declares all words, and writes them. SUCCESS, or a code of RVM's and nothing is written. */
+/* Declares all words to RVM and writes them. Returns SUCCESS, or a code of RVM with nothing
+ * written. */
 int ps_rds_apply(struct ps_rds_change *change);
 
 /* --- blocks.c: the lists, within a change --- */
 
-/* The length in chunks of the block at that place, if it is whole and has that mark; else 0. */
+/* Returns the length in chunks of the block at a place, or 0 if no intact block with that mark is
+ * there. */
 uint64_t ps_rds_block(const struct ps_rds_change *change, uint64_t place, uint64_t mark);
 
-/* How many chunks a request takes; 0: more than any heap has. */
+/* Returns how many chunks a block for `size` bytes takes, or 0 if more than any heap has. */
 uint64_t ps_rds_chunks(uint64_t size);
 
-/* Marks a block, at both ends. */
+/* Writes a block's mark and length at its beginning, and the mark at its end. */
 void ps_rds_mark(struct ps_rds_change *change, uint64_t place, uint64_t chunks, uint64_t mark);
 
-/* Writes zeros over the links of a block that was taken out of its list: the first 16 bytes of what
- * the program gets. */
+/* Overwrites the links of a block that was taken out of its list with zeros: they are the first 16
+ * bytes of what the program gets. */
 void ps_rds_clear_links(struct ps_rds_change *change, uint64_t place);
 
-/* Puts a block that has its length into its list, and takes one out. False: the list is
- * overwritten. */
+/* Put a block into the list for its length, and take a block out of its list. They return false if
+ * the list has been overwritten. */
 bool ps_rds_push(struct ps_rds_change *change, uint64_t place, uint64_t chunks);
 bool ps_rds_unlink(struct ps_rds_change *change, uint64_t place, uint64_t chunks);
 
-/* The first free block of at least so many chunks: its place, 0: there is none. SUCCESS or
- * ECORRUPT. */
+/* Sets *place to a free block of at least so many chunks, or to 0 if the heap has none. Returns
+ * SUCCESS or ECORRUPT. */
 int ps_rds_find(const struct ps_rds_change *change, uint64_t chunks, uint64_t *place);
 
-/* Joins free neighbours until there is a block of so many chunks. SUCCESS also if there is none. */
+/* Joins free neighbors until a block of so many chunks exists, or all are joined. Returns SUCCESS
+ * in both cases. */
 int ps_rds_join(rvm_tid_t *tid, uint64_t chunks);
 
 /* --- use.c: who may change the heap --- */
 
-/* Takes the lock. With NULL begins *own and sets *tid to it. After an error the lock is free. */
+/* Takes the lock, and checks that the transaction may change the heap. If *tid is NULL, begins a
+ * transaction in *own and sets *tid to it. After an error the lock is not held. */
 int ps_rds_enter(rvm_tid_t **tid, rvm_tid_t *own);
 
-/* Ends what ps_rds_enter began: commits with no_flush, or aborts if the code is one of an error.
- * Returns the code, or that of the commit. */
+/* Ends what ps_rds_enter began: commits its own transaction with no_flush, or aborts it if `code`
+ * is an error, and releases the lock. Returns `code`, or the code of the commit. */
 int ps_rds_leave(rvm_tid_t *tid, rvm_tid_t *own, int code);
 
-/* Frees a block, and checks that it can be freed. Entered. */
+/* ps_rds_free_block frees a block; ps_rds_check_block only checks that it can be freed. Caller
+ * holds ps_rds.lock. */
 int ps_rds_free_block(rvm_tid_t *tid, const char *addr);
 int ps_rds_check_block(const char *addr, uint64_t *place, uint64_t *chunks);
 
-/* A line of the trace, if there is one. Locked. */
+/* Prints a line to the trace, if tracing is on. Caller holds ps_rds.lock. */
 __attribute__((format(printf, 1, 2))) void ps_rds_trace(const char *format, ...);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * init.c - the heap that a process has: made, started, stopped, and loaded with its segment.
+ * init.c - creates, starts and stops the heap of a process, and loads it with its segment.
  */
 #include "fail.h"
 #include "heap.h"
@@ -17,10 +17,10 @@ rvm_region_def_t *RegionDefs;
 unsigned long NRegionDefs;
 rvm_bool_t rds_testsw;
 
-/* The segment of RegionDefs. RVM refuses longer names. */
+/* Name of the segment that RegionDefs belongs to. RVM refuses longer names. */
 static char loaded_name[1024];
 
-/* --- what a heap may be --- */
+/* --- checks --- */
 
 static int shape_fault(uint64_t length, uint64_t chunk, uint64_t nlists)
 {
@@ -46,7 +46,7 @@ static int started_fault(const char *base)
 	return SUCCESS;
 }
 
-static void start(char *base, uint64_t length, uint64_t chunk, uint64_t nlists)
+static void start_heap(char *base, uint64_t length, uint64_t chunk, uint64_t nlists)
 {
 	ps_rds.base = base;
 	ps_rds.length = length;
@@ -57,10 +57,10 @@ static void start(char *base, uint64_t length, uint64_t chunk, uint64_t nlists)
 	memset(&ps_rds.user, 0, sizeof(ps_rds.user));
 }
 
-/* --- making one --- */
+/* --- making a heap --- */
 
-/* All of it is declared before anything is changed. */
-static int make(rvm_tid_t *tid)
+/* Writes an empty heap. Declares everything before it changes anything. */
+static int format_heap(rvm_tid_t *tid)
 {
 	struct ps_rds_head *head = ps_rds_head();
 	const uint64_t chunks = (ps_rds.end - ps_rds.first) / ps_rds.chunk;
@@ -109,20 +109,20 @@ int rds_init_heap(char *base, rvm_length_t length, unsigned long chunkSize, unsi
 	if (code == SUCCESS) {
 		const struct ps_rds before = ps_rds;
 
-		start(base, length, chunkSize, nlists);
-		code = make(tid);
+		start_heap(base, length, chunkSize, nlists);
+		code = format_heap(tid);
 		if (code != SUCCESS)
-			start(before.base, before.length, before.chunk, before.nlists);
+			start_heap(before.base, before.length, before.chunk, before.nlists);
 		else
 			ps_rds.user = *tid;
 	}
 	pthread_mutex_unlock(&ps_rds.lock);
-	return ps_rds_tell(code, err);
+	return ps_rds_set_err(code, err);
 }
 
-/* --- starting one that is there --- */
+/* --- starting and stopping a heap --- */
 
-/* Are these bytes in a region that is mapped? */
+/* Fails unless these bytes lie in a mapped region. */
 static int mapped_fault(char *base, uint64_t length)
 {
 	rvm_options_t options;
@@ -157,7 +157,7 @@ static int start_locked(char *base)
 	if (code == SUCCESS)
 		code = mapped_fault(base, head->length);
 	if (code == SUCCESS && !ps_rds.base)
-		start(base, head->length, head->chunk, head->nlists);
+		start_heap(base, head->length, head->chunk, head->nlists);
 	return code;
 }
 
@@ -168,7 +168,7 @@ int rds_start_heap(char *startAddr, int *err)
 	pthread_mutex_lock(&ps_rds.lock);
 	code = start_locked(startAddr);
 	pthread_mutex_unlock(&ps_rds.lock);
-	return ps_rds_tell(code, err);
+	return ps_rds_set_err(code, err);
 }
 
 static int none_started(void)
@@ -176,7 +176,7 @@ static int none_started(void)
 	return ps_rds.base ? SUCCESS : ps_rds_fail(EHEAP_INIT, "no heap is started");
 }
 
-static int stop(void)
+static int stop_heap(void)
 {
 	int code;
 
@@ -189,10 +189,10 @@ static int stop(void)
 
 int rds_stop_heap(int *err)
 {
-	return ps_rds_tell(stop(), err);
+	return ps_rds_set_err(stop_heap(), err);
 }
 
-/* --- with its segment --- */
+/* --- loading a heap with its segment --- */
 
 static int load_regions(char *name, rvm_offset_t length)
 {
@@ -223,7 +223,7 @@ static rvm_return_t release_regions(void)
 	return code;
 }
 
-/* With the lock. */
+/* Returns how many of the loaded regions are still mapped. Caller holds ps_rds.lock. */
 static unsigned long count_mapped(void)
 {
 	unsigned long count = 0;
@@ -279,7 +279,7 @@ int rds_load_heap(char *DevName, rvm_offset_t DevLength, char **staticAddr, int 
 		code = load_heap(DevName, DevLength);
 	if (code == SUCCESS && staticAddr)
 		*staticAddr = RegionDefs[1].vmaddr;
-	return ps_rds_tell(code, err);
+	return ps_rds_set_err(code, err);
 }
 
 int rds_unload_heap(int *err)
@@ -287,18 +287,20 @@ int rds_unload_heap(int *err)
 	rvm_return_t code;
 
 	if (!RegionDefs)
-		return ps_rds_tell(ps_rds_fail(EHEAP_INIT, "no heap was loaded with its segment"),
-		                   err);
-	/* The heap goes last: it can be used while a transaction keeps the static region. */
+		return ps_rds_set_err(ps_rds_fail(EHEAP_INIT,
+		                                  "no heap was loaded with its segment"),
+		                      err);
+	/* The heap's region goes last: the heap stays usable if an open transaction keeps the
+	 * static region. */
 	code = ps_rds_unmap(&RegionDefs[1]);
 	if (code == RVM_SUCCESS)
 		code = release_regions();
 	if (code == RVM_SUCCESS)
-		stop();
-	return ps_rds_tell(code, err);
+		stop_heap();
+	return ps_rds_set_err(code, err);
 }
 
-/* --- a segment with a new one --- */
+/* --- a segment with a new heap --- */
 
 static int make_heap(rvm_length_t length, unsigned long chunk, unsigned long nlists)
 {
@@ -341,9 +343,9 @@ int rds_zap_heap(char *DevName, rvm_offset_t DevLength, char *startAddr, rvm_len
 	if (code == SUCCESS)
 		code = load_regions(DevName, DevLength);
 	if (code != SUCCESS)
-		return ps_rds_tell(code, err);
+		return ps_rds_set_err(code, err);
 	code = make_heap(heapLength, chunkSize, nlists);
 	if (code != SUCCESS)
 		release_regions();
-	return ps_rds_tell(code, err);
+	return ps_rds_set_err(code, err);
 }

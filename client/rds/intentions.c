@@ -1,5 +1,5 @@
 /*
- * intentions.c - rds_fake_free and rds_do_free: blocks that a transaction means to free.
+ * intentions.c - rds_fake_free and rds_do_free: lists of blocks that a transaction means to free.
  */
 #include "fail.h"
 #include "heap.h"
@@ -54,11 +54,12 @@ static int flush_all(void)
 
 	return code == RVM_SUCCESS
 	               ? SUCCESS
-	               : ps_rds_fail_rvm(code, "blocks are freed, and not for good yet");
+	               : ps_rds_fail_rvm(code, "the blocks are freed, but not permanently yet");
 }
 
-/* It is flushed apart from the commit: where mirrors do not answer the blocks are free, and may be
- * somebody else's before the program calls this again. */
+/* Commits with no_flush, and flushes separately. If mirrors do not answer then, the blocks are free
+ * already and may be allocated again, so the list must be empty: the program must not free them
+ * twice. */
 int rds_do_free(intentionList_t *list, rvm_mode_t mode)
 {
 	rvm_tid_t own, *tid = NULL;

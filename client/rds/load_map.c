@@ -1,5 +1,5 @@
 /*
- * load_map.c - load maps of segments (load_map.h): written, read and checked.
+ * load_map.c - writes, reads and checks load maps of segments (load_map.h).
  */
 #include "load_map.h"
 
@@ -33,9 +33,9 @@ uint64_t ps_rds_map_length(uint64_t count)
 	return sizeof(struct load_map) + count * sizeof(struct row);
 }
 
-/* --- what regions may be --- */
+/* --- checks --- */
 
-static bool overlap(const rvm_region_def_t *a, const rvm_region_def_t *b)
+static bool regions_overlap(const rvm_region_def_t *a, const rvm_region_def_t *b)
 {
 	return a->vmaddr && b->vmaddr && a->vmaddr < b->vmaddr + b->length &&
 	       b->vmaddr < a->vmaddr + a->length;
@@ -57,7 +57,7 @@ rvm_return_t ps_rds_regions_fault(const rvm_region_def_t *regions, uint64_t coun
 			                   (unsigned long long)i, (unsigned long long)page);
 		*end += length;
 		for (uint64_t j = 0; j < i; j++)
-			if (overlap(&regions[i], &regions[j]))
+			if (regions_overlap(&regions[i], &regions[j]))
 				return ps_rds_fail(RVM_EVM_OVERLAP,
 				                   "regions %llu and %llu overlap in memory",
 				                   (unsigned long long)j, (unsigned long long)i);
@@ -95,7 +95,7 @@ static rvm_return_t map_fault(const struct load_map *map, const char *name)
 	return RVM_SUCCESS;
 }
 
-/* Places are as they were given: one behind the other. */
+/* Reads the regions. Each must begin where the one before it ends. */
 static rvm_return_t read_rows(const struct load_map *map, const char *name, struct ps_rds_map *read)
 {
 	uint64_t at = rvm_page_size();

@@ -1,6 +1,6 @@
 /*
- * segment.c - the segment loader (rvm_segment.h): segments by their load maps (load_map.h), which
- * may come from anywhere. Nothing of the program's may be where a load map wants a region.
+ * segment.c - the segment loader (rvm_segment.h): loads segments by their load maps (load_map.h),
+ * which may come from anywhere. Regions never replace memory of the program.
  */
 #include "rvm_segment.h"
 
@@ -44,7 +44,7 @@ static rvm_return_t write_map(void *map, const rvm_region_def_t *regions, uint64
 	}
 	rvm_fault(code, "the load map cannot be written");
 	if (code != RVM_SUCCESS)
-		rvm_abort_transaction(&tid); /* If it has not ended. */
+		rvm_abort_transaction(&tid); /* after some errors it has ended already */
 	return code;
 }
 
@@ -91,7 +91,7 @@ rvm_return_t ps_rds_unmap(rvm_region_def_t *def)
 	return code;
 }
 
-/* Is the page in a region that is mapped? */
+/* Returns true if the page lies in a mapped region. */
 static bool is_region(char *page)
 {
 	rvm_options_t options;
@@ -107,9 +107,9 @@ static bool is_region(char *page)
 	return code == RVM_SUCCESS;
 }
 
-/* A load map may name any address, and rvm_map replaces memory that the program has there: so
- * nothing may be there. */
-static rvm_return_t place_fault(uint64_t number, const rvm_region_def_t *def)
+/* Fails if the program has memory at the region's address: a load map may name any address, and
+ * rvm_map would replace that memory. */
+static rvm_return_t address_fault(uint64_t number, const rvm_region_def_t *def)
 {
 	void *place;
 
@@ -117,7 +117,7 @@ static rvm_return_t place_fault(uint64_t number, const rvm_region_def_t *def)
 		return RVM_SUCCESS;
 	place = mmap(def->vmaddr, def->length, PROT_NONE,
 	             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-	/* Kernels that are older take the address for a hint. */
+	/* A kernel before 4.17 takes the address for a hint. */
 	if (place != MAP_FAILED)
 		munmap(place, def->length);
 	if (place == def->vmaddr)
@@ -132,9 +132,9 @@ static rvm_return_t place_fault(uint64_t number, const rvm_region_def_t *def)
 	                   (unsigned long long)number, (void *)def->vmaddr);
 }
 
-static rvm_return_t map_one(char *name, uint64_t length, uint64_t number, rvm_region_def_t *def)
+static rvm_return_t map_region(char *name, uint64_t length, uint64_t number, rvm_region_def_t *def)
 {
-	rvm_return_t code = place_fault(number, def);
+	rvm_return_t code = address_fault(number, def);
 	rvm_region_t region;
 
 	if (code != RVM_SUCCESS)
@@ -154,7 +154,7 @@ static rvm_return_t map_one(char *name, uint64_t length, uint64_t number, rvm_re
 static rvm_return_t map_all(char *name, uint64_t length, rvm_region_def_t *regions, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++) {
-		const rvm_return_t code = map_one(name, length, i, &regions[i]);
+		const rvm_return_t code = map_region(name, length, i, &regions[i]);
 
 		if (code != RVM_SUCCESS) {
 			while (i-- > 0)

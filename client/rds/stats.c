@@ -1,6 +1,5 @@
 /*
- * stats.c - what a heap counted, and what it tells about itself. Apart from rds_clear_stats nothing
- * here changes a heap.
+ * stats.c - a heap's statistics and traces. Only rds_clear_stats changes a heap.
  */
 #include "fail.h"
 #include "heap.h"
@@ -23,7 +22,7 @@ static const char *const names[PS_RDS_COUNTS] = {
 	"bytes allocated",
 };
 
-static int no_heap(void)
+static int fail_no_heap(void)
 {
 	return ps_rds_fail(EHEAP_INIT, "no heap is started");
 }
@@ -34,7 +33,7 @@ static int copy_counts(unsigned *counts)
 
 	pthread_mutex_lock(&ps_rds.lock);
 	if (!ps_rds.base)
-		code = no_heap();
+		code = fail_no_heap();
 	for (unsigned i = 0; i < PS_RDS_COUNTS && code == SUCCESS; i++) {
 		const uint64_t count = ps_rds_head()->counts[i];
 
@@ -75,11 +74,11 @@ int rds_clear_stats(int *err)
 	int code = ps_rds_enter(&tid, &own);
 
 	if (code != SUCCESS)
-		return ps_rds_tell(code, err);
+		return ps_rds_set_err(code, err);
 	change.tid = tid;
 	for (unsigned i = 0; i < PS_RDS_FREE_BYTES; i++)
-		ps_rds_take(&change, i, ps_rds_head()->counts[i]);
-	return ps_rds_tell(ps_rds_leave(tid, &own, ps_rds_apply(&change)), err);
+		ps_rds_subtract(&change, i, ps_rds_head()->counts[i]);
+	return ps_rds_set_err(ps_rds_leave(tid, &own, ps_rds_apply(&change)), err);
 }
 
 /* --- the trace --- */
@@ -102,7 +101,7 @@ int rds_trace_off(void)
 	return SUCCESS;
 }
 
-/* Every block, in the order of places. */
+/* Prints every block to the trace, in the order of places. */
 static int dump_blocks(void)
 {
 	const struct ps_rds_change none = { 0 };
@@ -129,7 +128,7 @@ int rds_trace_dump_heap(void)
 
 	pthread_mutex_lock(&ps_rds.lock);
 	if (!ps_rds.base)
-		code = no_heap();
+		code = fail_no_heap();
 	else if (!ps_rds.trace)
 		code = ps_rds_fail(EBAD_ARGS, "tracing is off: call rds_trace_on first");
 	else

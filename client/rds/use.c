@@ -1,6 +1,6 @@
 /*
- * use.c - who may change the heap: one transaction at a time, until it has ended (rds.h). The lock
- * is held within a call only.
+ * use.c - serializes changes of the heap: one transaction at a time may have changed it, until it
+ * ends (rds.h). The lock is held only within a call.
  */
 #include "fail.h"
 #include "heap.h"
@@ -9,9 +9,9 @@
 
 struct ps_rds ps_rds = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* The transaction that changed the heap last, if it is open, and another one than this. Length 0
- * declares nothing, and tells whether the transaction is open. */
-static bool is_used(const rvm_tid_t *tid)
+/* Returns true if another transaction than `tid` has changed the heap and is still open. Declaring
+ * a range of length 0 changes nothing, and tells whether a transaction is open. */
+static bool is_in_use(const rvm_tid_t *tid)
 {
 	if (ps_rds.user.struct_id != rvm_tid_id ||
 	    (tid && tid->tid == ps_rds.user.tid && tid->reserved == ps_rds.user.reserved))
@@ -26,7 +26,7 @@ static int enter_fault(rvm_tid_t *tid)
 	if (!ps_rds.base)
 		return ps_rds_fail(EHEAP_INIT, "no heap is started: call rds_load_heap or "
 		                               "rds_start_heap first");
-	if (is_used(tid))
+	if (is_in_use(tid))
 		return ps_rds_fail(RVM_EUNCOMMIT,
 		                   "another transaction has changed the heap, and is open: end it "
 		                   "first");
@@ -63,7 +63,7 @@ int ps_rds_leave(rvm_tid_t *tid, rvm_tid_t *own, int code)
 		ended = rvm_end_transaction(own, no_flush);
 	if (ended != RVM_SUCCESS)
 		code = ps_rds_fail_rvm(ended, "a change of the heap is not committed");
-	/* After some errors it has ended. */
+	/* After some errors the transaction has ended already. */
 	if (tid == own && code != SUCCESS)
 		rvm_abort_transaction(own);
 	pthread_mutex_unlock(&ps_rds.lock);
