@@ -29,6 +29,7 @@ static void lead_line(struct perseas *p, uint64_t until_ns)
 
 void ps_commit_sleep(struct perseas *p, uint64_t until_ns)
 {
+	ps_assert_locked(p);
 	p->commit.line.waiters++;
 	if (p->commit.line.leader) {
 		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock, until_ns);

@@ -10,6 +10,7 @@
 
 void ps_put_in_doubt(struct perseas *p, uint64_t seq, uint64_t now)
 {
+	ps_assert_locked(p);
 	/* Otherwise gathered commits would wait until the doubt is over, possibly forever. */
 	ps_gather_post(p);
 	if (!p->commit.in_doubt) {

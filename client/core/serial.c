@@ -34,6 +34,7 @@ int ps_commit_unchanged(struct perseas_tx *tx)
 	uint64_t since = 0;
 	int rc;
 
+	ps_assert_locked(p);
 	ps_tx_end(tx);
 	if (ps_commit_should_poll(p))
 		ps_mirrors_poll(p);

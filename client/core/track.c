@@ -137,6 +137,7 @@ int ps_track_find(struct perseas_tx *tx)
 	struct perseas *p = tx->p;
 	int rc = 0;
 
+	ps_assert_locked(p);
 	assert(p->commit.tracking == tx && !tx->ranges && !tx->deferred_count);
 	for (unsigned i = 0; i < p->segment_count && !rc; i++)
 		if (is_tracked(&p->segments[i]))
@@ -150,6 +151,7 @@ void ps_track_undo(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 
+	ps_assert_locked(p);
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		struct ps_segment *segment = &p->segments[i];
 		uint64_t offset = 0, length;

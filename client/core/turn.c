@@ -20,6 +20,7 @@ int ps_check_may_wait(struct perseas *p)
 {
 	const int rc = ps_ready(p);
 
+	ps_assert_locked(p);
 	return rc ? rc : ps_apart_here(p);
 }
 
@@ -122,7 +123,7 @@ int ps_turn_await(struct perseas *p)
 	}
 	if (s->thread == me)
 		return ps_fail(p, PERSEAS_EINVAL,
-		               "this thread's SERIAL transaction is open: commit or abort it "
+		               "this thread has a SERIAL transaction open: commit or abort it "
 		               "before another begins");
 	return await_turn(p);
 }

@@ -224,6 +224,7 @@ void ps_progress(struct perseas *p)
 {
 	if (!p->commit.line.waiters)
 		return;
+	ps_assert_locked(p);
 	/* The leader sleeps on links, whose events another thread may have consumed. */
 	if (p->commit.line.leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
