@@ -35,8 +35,9 @@ static int begin_with_flags(struct perseas *p, unsigned flags, perseas_tx_t **tx
 		               "PERSEAS_TRACK are known",
 		               flags);
 	if (flags & PERSEAS_TRACK && !(p->options.flags & PERSEAS_TRACKED))
-		return ps_fail(p, PERSEAS_EINVAL,
-		               "PERSEAS_TRACK needs a store that was opened with PERSEAS_TRACKED");
+		return ps_fail(
+			p, PERSEAS_EINVAL,
+			"PERSEAS_TRACK needs a store opened with PERSEAS_TRACKED: open it so");
 	rc = flags & PERSEAS_SERIAL ? ps_serial_begin(p, tx) : perseas_begin(p, 0, tx);
 	if (!rc && flags & PERSEAS_TRACK)
 		rc = begin_tracked(p, tx);

@@ -50,7 +50,8 @@ static const struct ps_segment *segment_of(struct perseas *p, const struct perse
 		return NULL;
 	}
 	*rc = ps_fail(p, PERSEAS_ERANGE,
-	              "%zu bytes at %p are not wholly inside one mapped segment of store '%s'",
+	              "%zu bytes at %p are not wholly inside one mapped segment of store '%s': "
+	              "map the segment, and copy only bytes inside it",
 	              piece->len, piece->from, p->store);
 	return NULL;
 }
@@ -138,8 +139,8 @@ static int copy_locked(struct perseas *p, const struct perseas_piece *pieces, si
 
 	if (ps_fenced(p))
 		return ps_fail(p, PERSEAS_EFENCED,
-		               "another owner has taken store '%s' over: what is here is not what "
-		               "is committed",
+		               "another owner has taken over store '%s', so the memory here is not "
+		               "what is committed: close this handle",
 		               p->store);
 	for (size_t i = 0; i < count && !rc; i++)
 		if (pieces[i].len && segment_of(p, &pieces[i], &rc) && !is_here(p, &pieces[i]))

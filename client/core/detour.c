@@ -56,7 +56,7 @@ void ps_detour_take(struct perseas *p, struct ps_mirror *m, const Perseas__Grant
 
 	ps_text_format(m->detour, sizeof(m->detour), "over %s, since %s", next->name, error->text);
 	if (!p->open)
-		ps_report(p, "%s; so it is over %s", error->text, next->name);
+		ps_report(p, "%s; using %s instead", error->text, next->name);
 	memset(error, 0, sizeof(*error));
 	if (now > way->at + LONGEST_DELAY)
 		way->delay = 0;
@@ -136,7 +136,7 @@ static void take_result(struct perseas *p, struct ps_mirror *m)
 		if (way->breaks >= BREAKS_MAX)
 			way->breaks = BREAKS_MAX - 1;
 		ps_mirror_break(p, m, PS_LINK_BROKEN,
-		                "a better fabric works again: it is taken up over that");
+		                "a better fabric works again: reconnecting over it");
 	}
 	pthread_mutex_unlock(&p->lock);
 }

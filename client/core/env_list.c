@@ -24,10 +24,11 @@ bool ps_env_list_found(struct ps_env *env, struct ps_list_lookup *lookup, uint64
 
 int ps_env_list_late(const char *text, uint32_t timeout_ms, struct ps_error *error)
 {
-	return ps_error_set(error, PERSEAS_EUNREACHABLE,
-	                    "the mirrors of %.300s: nobody said within %u ms which they are; see "
-	                    "to the name server, or name the mirrors themselves",
-	                    text, timeout_ms);
+	return ps_error_set(
+		error, PERSEAS_EUNREACHABLE,
+		"the mirrors of %.300s: the lookup took more than %u ms; check the name "
+		"server, or list the mirrors themselves",
+		text, timeout_ms);
 }
 
 int ps_env_list(struct ps_env *env, const char *text, uint32_t timeout_ms,

@@ -67,7 +67,7 @@ static void note_left(struct perseas *p, const struct ps_mirror *m, const char *
 {
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
 		ps_event(p, PERSEAS_EVENT_RESYNC_BROKEN, ps_last(p), m,
-		         "mirror %s could not be copied to the end: %s", m->address.text, why);
+		         "the copy to mirror %s broke: %s", m->address.text, why);
 	else if (m->state == PERSEAS_MIRROR_LIVE)
 		ps_event(p, PERSEAS_EVENT_MIRROR_DOWN, ps_last(p), m, "mirror %s is down: %s",
 		         m->address.text, why);
@@ -118,7 +118,8 @@ static void note_denial(struct perseas *p)
 
 	if (m && !p->commit.events->denied)
 		ps_event(p, PERSEAS_EVENT_DENIED, ps_last(p), m,
-		         "no commit can end: mirrors no longer allow this owner: %s", m->trouble);
+		         "no commit can succeed, since mirrors no longer allow this owner: %s",
+		         m->trouble);
 	p->commit.events->denied = m != NULL;
 }
 

@@ -192,7 +192,7 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 	pthread_condattr_t attr;
 
 	if (!p) {
-		ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
+		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a handle");
 		env->ops->free(env);
 		return NULL;
 	}
@@ -220,12 +220,12 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 	p->commit.writes_max = 64;
 	p->commit.writes = calloc(p->commit.writes_max, sizeof(*p->commit.writes));
 	if (!p->commit.writes) {
-		ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
+		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a chain of writes");
 		ps_handle_free(p);
 		return NULL;
 	}
 	if (ps_events_init(p)) {
-		ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
+		ps_error_set(error, PERSEAS_ENOMEM, "no memory for the queue of events");
 		ps_handle_free(p);
 		return NULL;
 	}
@@ -281,7 +281,7 @@ void ps_handle_free(struct perseas *p)
 	ps_shadow_end(p);
 	if (p->opening.named.lookup)
 		p->env->ops->list_drop(p->opening.named.lookup);
-	/* Frees the env before the ring, whose memory its devices may have registered. */
+	/* Free the env before the ring: its devices may have registered the ring's memory. */
 	p->env->ops->free(p->env);
 	ps_line_free(p);
 	ps_locks_free(p);

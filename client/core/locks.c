@@ -177,8 +177,9 @@ static int await_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusiv
 	if (answer == MUST_WAIT) {
 		rc = ps_check_may_wait(tx->p);
 		if (!rc && holds_up_others(tx))
-			rc = refuse_lock(tx, lock, exclusive,
-			                 "taken, and others may wait for this thread");
+			rc = refuse_lock(
+				tx, lock, exclusive,
+				"held by another transaction, and others may wait for this thread");
 		if (!rc)
 			rc = wait_for_lock(tx, lock, exclusive);
 		if (rc)

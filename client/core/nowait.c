@@ -242,8 +242,10 @@ int ps_collector_start(struct perseas *p)
 	if (p->stopping)
 		return ps_fail(p, PERSEAS_EINVAL, "the handle is being closed");
 	if (!u->collector && p->env->ops->spawn(p->env, PS_COLLECTOR, run_collector, p))
-		return ps_fail(p, PERSEAS_ESYSTEM,
-		               "the thread that takes what mirrors complete did not start");
+		return ps_fail(
+			p, PERSEAS_ESYSTEM,
+			"the thread that collects completions could not be started: raise the "
+			"limit on threads");
 	u->collector = true;
 	return 0;
 }

@@ -58,7 +58,7 @@ static void drop_mirrors(struct perseas *p, uint32_t slow)
 
 int ps_fail_again(const struct perseas *p, const char *when)
 {
-	return ps_fail(p, PERSEAS_EAGAIN, "the commit would have to wait %s: try again", when);
+	return ps_fail(p, PERSEAS_EAGAIN, "the commit would block %s: try again later", when);
 }
 
 /* Returns true if the mirrors hold up a quorum: W cannot be reached without them. */
@@ -72,8 +72,9 @@ static bool are_needed(const struct perseas *p, uint32_t slow)
 static int fail_full(const struct perseas *p)
 {
 	return ps_fail(p, PERSEAS_EBLOCKED,
-	               "mirrors have not completed enough of what was committed before: the ring "
-	               "is full, or flush_within_ms is over");
+	               "mirrors have completed too few commits in time, so the ring is full or "
+	               "flush_within_ms is over: perseas_mirror_stat says what is wrong with each "
+	               "mirror");
 }
 
 /* Returns the sum of what these mirrors have acknowledged, or of all active ones if the set is
@@ -169,7 +170,7 @@ static int refuse_to_wait(struct perseas *p, uint32_t slow)
 		return 1;
 	if (slow && p->commit.unwaited.idle)
 		p->env->ops->wake(p->env, PS_COLLECTOR);
-	return ps_fail_again(p, "for mirrors, which have not completed enough");
+	return ps_fail_again(p, "until mirrors complete more of the ring");
 }
 
 /* --- copies --- */

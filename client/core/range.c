@@ -75,7 +75,7 @@ static int range_error(struct perseas_tx *tx, const void *addr, size_t len,
 	if (!segment)
 		return ps_fail(tx->p, PERSEAS_ERANGE,
 		               "%zu bytes at %p are not wholly inside one mapped segment of "
-		               "store '%s'",
+		               "store '%s': map the segment, and declare only bytes inside it",
 		               len, addr, tx->p->store);
 	return ps_fail(tx->p, PERSEAS_EUNPUBLISHED,
 	               "%p is in a segment that is not published: call perseas_publish first",
@@ -285,8 +285,8 @@ int ps_tx_add_found_range(struct perseas_tx *tx, const struct ps_segment *segmen
 	return 0;
 }
 
-/* The slow path while another thread may read this transaction: in the checked modes, and during a
- * resync. */
+/* Adds a range with p->lock, because another thread may read this transaction: in the checked
+ * modes, and during a resync. */
 static int add_range_locked(struct perseas_tx *tx, const struct ps_extent_of *segment,
                             uint64_t start, uint64_t end)
 {
@@ -308,7 +308,7 @@ static inline bool reserve_at_once(struct perseas_tx *tx, unsigned pieces)
 
 	/* In the ring, a deferred store takes no more than a range with as many bytes of record. */
 	static_assert(PS_DEFERRED_ENTRY <= 3 * PS_DEFERRED_RECORD,
-	              "a late change's part of the ring");
+	              "a deferred store's part of the ring");
 	if (tx->length + record > tx->room || !ps_cover_has_extra(&tx->cover, pieces))
 		return false;
 	tx->cover.extra += pieces;

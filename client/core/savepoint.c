@@ -322,8 +322,8 @@ int perseas_rollback_to(perseas_tx_t *tx, uint64_t savepoint)
 	mark = find_mark(tx, savepoint);
 	if (!mark)
 		return ps_fail(p, PERSEAS_EINVAL,
-		               "the transaction has no savepoint %llu: it is another's, or was "
-		               "behind one that was rolled back to",
+		               "the transaction has no savepoint %llu: it belongs to another "
+		               "transaction, or a roll-back to an earlier one discarded it",
 		               (unsigned long long)savepoint);
 	rc = check_undeclared(tx);
 	if (rc)

@@ -298,7 +298,8 @@ int ps_segment_take_spare(struct ps_segment *head, struct ps_segment *part)
 int ps_segment_fail_anywhere(const struct perseas *p, const struct ps_segment *segment, int error)
 {
 	if (error == EEXIST)
-		return ps_fail(p, PERSEAS_EADDRESS, "no free address for a segment of %llu bytes",
+		return ps_fail(p, PERSEAS_EADDRESS,
+		               "no free address for a segment of %llu bytes: unmap other memory",
 		               (unsigned long long)segment->size);
 	return ps_segment_fail_memory(p, segment, error);
 }
@@ -364,7 +365,7 @@ int ps_layout_renew(struct perseas *p)
 	                                             PS_SEGMENTS_MAX * sizeof(layout->segments[0]));
 
 	if (!layout)
-		return ps_fail(p, PERSEAS_ENOMEM, "out of memory");
+		return ps_fail(p, PERSEAS_ENOMEM, "no memory for the list of mapped segments");
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		const struct ps_segment *s = &p->segments[i];
 

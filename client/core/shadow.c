@@ -44,7 +44,7 @@ static void begin_written(struct perseas *p, struct ps_error *error)
 	ops->end(p->written);
 	p->written = NULL;
 	ps_error_set(error, PERSEAS_ESYSTEM,
-	             "what is fetched on demand cannot be watched by this kernel");
+	             "this kernel cannot track stores to memory that is fetched on demand");
 }
 
 void ps_shadow_begin(struct perseas *p)
@@ -98,8 +98,10 @@ int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8
 		return 0;
 	}
 	*room = NULL;
-	return ps_fail(p, PERSEAS_ENOMEM, "%s needs a second copy of segment '%s' (%llu bytes)",
-	               name_of(p), segment->name, (unsigned long long)segment->size);
+	return ps_fail(p, PERSEAS_ENOMEM,
+	               "no memory for the second copy of segment '%s' (%llu bytes) that %s needs: "
+	               "give the process more memory, or open without that flag",
+	               segment->name, (unsigned long long)segment->size, name_of(p));
 }
 
 void ps_shadow_take_room(struct perseas *p, struct ps_segment *segment, uint8_t *room, bool watched)

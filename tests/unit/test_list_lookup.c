@@ -111,7 +111,7 @@ TEST(an_open_fails_within_its_limit)
 
 	assert_int_equal(perseas_open("bank", "@bank", &hurried, &p), PERSEAS_EUNREACHABLE);
 	perseas_error(NULL, text, sizeof(text), &code);
-	assert_non_null(strstr(text, "the mirrors of @bank: nobody said within 20 ms"));
+	assert_non_null(strstr(text, "the mirrors of @bank: the lookup took more than 20 ms"));
 	answer("bank m1\n");
 }
 
