@@ -42,14 +42,14 @@ struct ps_biased {
 	struct ps_seat *_Atomic favorite; /* NULL: no favorite */
 	/* The seat through which the lock is held; NULL: through the mutex. */
 	struct ps_seat *held_through;
-	/* Its barrier works; NULL: the lock never has a favorite. */
+	/* The env whose barrier works; NULL: the lock never has a favorite. */
 	struct ps_env *env;
 	pthread_mutex_t mutex;
 	/* Guarded by the mutex. */
 	struct ps_seat *seats;
 	uintptr_t last;  /* the thread that took the mutex last */
-	unsigned times;  /* how often in a row it did */
-	unsigned wanted; /* how often it must to become the favorite */
+	unsigned times;  /* how often in a row `last` did */
+	unsigned wanted; /* how often a thread must to become the favorite */
 };
 
 /* Initializes a lock. env's barrier must work, and env must outlive the lock; NULL: no barrier

@@ -24,8 +24,8 @@ static inline uint64_t ps_broken_copy_until(const struct ps_mirror *m)
 	return m->broken.count ? m->broken.broke_at + m->broken.pause : 0;
 }
 
-/* Returns when to connect to the mirror again: not before m->retry.at, nor before that pause
- * ends. */
+/* Returns when to connect to the mirror again: not before m->retry.at, nor before the pause after
+ * its last broken copy ends. */
 static inline uint64_t ps_broken_copy_due(const struct ps_mirror *m)
 {
 	const uint64_t until = ps_broken_copy_until(m);

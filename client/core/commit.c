@@ -73,8 +73,8 @@ static int make_ring_room(struct perseas *p, uint64_t length, unsigned flags,
 		ps_mirrors_poll(p);
 		slow = find_blocking_mirrors(p, length);
 	}
-	/* Without unawaited commits, each transaction that is not held has a thread that waits for
-	 * it, so few are. */
+	/* Without unawaited commits, a thread waits for each transaction that is not held, so these
+	 * are too few to matter. */
 	if ((flags & PERSEAS_NOWAIT || p->commit.unwaited.seq) && is_unheld(p, length))
 		return ps_pace(p, slow, flags, pacing);
 	if (slow)

@@ -15,9 +15,9 @@
 
 enum {
 	PS_LATE_LENGTH = 16, /* maximum bytes of a deferred store */
-	/* Bytes of the undo record that it takes. */
+	/* Bytes of the undo record that a deferred store takes. */
 	PS_DEFERRED_RECORD = sizeof(struct ps_range) + PS_LATE_LENGTH,
-	/* Bytes of the ring that it takes. */
+	/* Bytes of the ring that a deferred store takes. */
 	PS_DEFERRED_ENTRY = PS_DEFERRED_RECORD + PS_LATE_LENGTH + sizeof(struct ps_write),
 };
 

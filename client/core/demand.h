@@ -127,7 +127,7 @@ struct ps_missing {
 /* What a read through a link saw of the mirror. */
 struct ps_seen {
 	uint64_t epoch, seq; /* of the commit slot before the bytes; 0: the mirror has none */
-	bool promised;       /* after the bytes, the promise was still this owner's */
+	bool promised;       /* the promise was still this owner's after the read */
 };
 
 /* A mirror's answer, valid until the next call for the same source. */
@@ -156,7 +156,7 @@ struct ps_pager_ops {
 	uint64_t quiet; /* ns: after a thread waited, another wait is likely within this time */
 	/* ns without an answer before a second mirror is asked as well; PS_NEVER: never. */
 	uint64_t late;
-	/* Begin returns NULL, with *error set, if this process cannot do it. `end` waits until fn
+	/* begin returns NULL, with *error set, if this process cannot do it. `end` waits until fn
 	 * has returned. */
 	struct ps_pager *(*begin)(struct ps_env *env, void (*fn)(void *arg), void *arg,
 	                          struct ps_error *error);

@@ -48,7 +48,7 @@ struct ps_env_ops {
 	uint64_t (*clock)(struct ps_env *env); /* ns since 1970; may be coarse */
 	void (*random)(struct ps_env *env, void *bytes, size_t len);
 
-	/* Pause sleeps until a descriptor of `fds` is ready, until wake() is called for this
+	/* pause sleeps until a descriptor of `fds` is ready, until wake() is called for this
 	 * sleeper (a call before pause counts, too), or until until_ns. May return early. Caller
 	 * does not hold p->lock. Two threads never sleep as the same sleeper, since one would take
 	 * the other's wake. */
@@ -69,7 +69,7 @@ struct ps_env_ops {
 	 * NULL: threads are those of the C library. */
 	uintptr_t (*thread)(struct ps_env *env);
 
-	/* Spawn runs fn(arg) in a new thread, the only one of this kind of sleeper; join waits
+	/* spawn runs fn(arg) in a new thread, the only one of this kind of sleeper; join waits
 	 * until fn has returned. Returns 0, or PERSEAS_ESYSTEM. */
 	int (*spawn)(struct ps_env *env, enum ps_sleeper who, void (*fn)(void *arg), void *arg);
 	void (*join)(struct ps_env *env, enum ps_sleeper who);

@@ -39,16 +39,18 @@ struct ps_segment {
 	uint64_t address;              /* where the store records it: the default for every owner */
 	uint64_t born;                 /* the seq that published the segment; 0: not published */
 	uint8_t random_id[PS_ID_SIZE]; /* drawn when the segment was added; all zero at level 0 */
-	/* Where it is mapped here: `address`, or the application's choice; NULL: not mapped. */
+	/* Where this process maps the segment: `address`, or the application's choice; NULL: not
+	 * mapped. */
 	uint8_t *base;
-	uint64_t left; /* the seq at which this handle last unmapped it */
+	uint64_t left; /* the seq at which this handle last unmapped the segment */
 	/* Copy of the committed contents (shadow.h); NULL: the options ask for none. */
 	uint8_t *shadow;
 	/* With a shadow: a bit for each page that may differ from it. NULL: any page may. */
 	uint64_t *may_differ;
-	bool has_missing; /* with a shadow: pages of it were missing at the last look (demand.h) */
-	unsigned pins;    /* heaps in the segment: while it is above 0, no unmap */
-	bool is_retained; /* its memory outlives the handle (perseas_retain) */
+	/* With a shadow: pages of the segment were missing when last checked (demand.h). */
+	bool has_missing;
+	unsigned pins;    /* number of heaps that use the segment, which prevent its unmap */
+	bool is_retained; /* the segment's memory outlives the handle (perseas_retain) */
 	/* Address range reserved right behind the segment and its parts, into which it grows. */
 	uint8_t *spare;
 	uint64_t spare_size;
@@ -66,8 +68,8 @@ struct ps_layout {
 		uint32_t segment;    /* the segment's id */
 		/* Usual: published, and no page is missing, so set_range need not look further. */
 		bool published, usual;
-		/* Continues the extent before it: it is the next part of a grown segment. */
-		bool goes_on;
+		/* The next part of the grown segment that the extent before belongs to. */
+		bool is_continuation;
 		uint64_t recorded; /* the address that the store records for `start` */
 	} segments[];
 };
@@ -89,8 +91,8 @@ enum ps_attempt_step {
 /* The caller's list of mirrors, while its name is still being looked up and the open uses the
  * mirrors that the name stood for before (env_list.c). */
 struct ps_named_list {
-	struct ps_list_lookup *lookup; /* NULL: not needed, or it has ended */
-	const char *list;              /* as the caller of open gave it */
+	struct ps_list_lookup *lookup; /* the lookup of the name; NULL: not needed, or ended */
+	const char *list;              /* the list or name that the caller of open gave */
 	uint32_t limit_ms;             /* how long the lookup may take */
 	uint64_t until;                /* when the lookup times out */
 };
@@ -108,7 +110,7 @@ struct ps_opening {
 	uint64_t accepted_as;
 	bool unanswered; /* a claim was sent and never answered */
 	bool rivals;     /* other owners claimed the store during this open */
-	bool cancelled;  /* it took back a roster change that another owner had begun */
+	bool cancelled;  /* this open took back a roster change that another owner had begun */
 	bool warm;       /* a standby has already checked that the store has no owner */
 	struct ps_named_list named;
 };
@@ -201,7 +203,7 @@ struct perseas {
 	/* Who may do what now. Guarded by the lock, like everything that commits touch. */
 	pthread_mutex_t lock;
 	bool admin;      /* a thread works with mirrors outside of commits */
-	bool gate;       /* commits wait until it is lowered */
+	bool gate;       /* raised: commits wait */
 	bool renewing;   /* the owner holds no claims, and sends nothing until it does (renew.c) */
 	bool superseded; /* another owner has the store, for good */
 	bool stopping;
@@ -226,7 +228,7 @@ struct perseas {
 	struct ps_commit commit;
 	struct ps_serialization serialization;
 	struct ps_confirm_calls {
-		uint64_t calls; /* calls of perseas_confirm so far; each has its number */
+		uint64_t calls; /* calls of perseas_confirm so far: the number of the last one */
 		/* R mirrors have confirmed the claim for every call up to this number. */
 		uint64_t confirmed;
 	} confirm;
@@ -280,10 +282,10 @@ struct ps_refused {
 
 /* Traits that few transactions have. One test of tx->traits for 0 covers all of them. */
 enum ps_tx_trait {
-	PS_TX_SERIAL = 1, /* it has the turn of a SERIAL transaction */
+	PS_TX_SERIAL = 1, /* SERIAL, and it is the transaction's turn */
 	PS_TX_LOCKS = 2,
-	PS_TX_SAVEPOINTS = 4,  /* it has savepoints */
-	PS_TX_TRACKED = 8,     /* its commit finds its changes by comparing memory (track.h) */
+	PS_TX_SAVEPOINTS = 4,  /* the transaction has savepoints */
+	PS_TX_TRACKED = 8,     /* commit finds the changes by comparing memory (track.h) */
 	PS_TX_REDECLARED = 16, /* set_range was called again for bytes that were covered */
 };
 
@@ -292,16 +294,17 @@ struct perseas_tx {
 	struct perseas *p;
 	bool open;
 	uint8_t traits; /* set of enum ps_tx_trait */
-	uint8_t timed;  /* enum ps_timed: whether its commit is timed */
-	/* Entered while its thread is inside set_range without the lock. */
+	uint8_t timed;  /* enum ps_timed: whether the commit is timed */
+	/* Entered while the transaction's thread is inside set_range without the lock. */
 	struct ps_section declaring;
 	uint8_t *record; /* the undo record: struct ps_record, then its entries */
 	uint64_t capacity;
-	/* A record up to this length fits its memory, the log and the ring (ps_tx_update_room). */
+	/* A record up to this length fits into `record`, the log and the ring
+	 * (ps_tx_update_room). */
 	uint64_t room;
 	uint64_t whole_room; /* the same without the space reserved for deferred stores */
 	uint64_t length;     /* bytes of `record` in use */
-	uint64_t began;      /* the last seq posted when it began */
+	uint64_t began;      /* the last seq posted when the transaction began */
 	uint32_t ranges;
 	uint64_t redeclared_bytes; /* bytes for which set_range was called again */
 	/* Offset of the last entry in `record`, for extending it; 0: none to extend. */
@@ -317,17 +320,17 @@ struct perseas_tx {
 
 	struct ps_saved *saved; /* savepoints; NULL until the first one (savepoint.c) */
 	/* The next members are for transactions with PS_TX_SERIAL or PS_TX_LOCKS. */
-	struct ps_lock_hold *holds; /* list of the locks that it has */
-	struct ps_lock_want *wants; /* list of the locks that it was refused and still wants */
-	struct ps_refused refused;  /* the lock that it was refused last */
-	uintptr_t thread;           /* the thread that got its turn, or asked for its last lock */
+	struct ps_lock_hold *holds; /* list of the locks that the transaction holds */
+	struct ps_lock_want *wants; /* list of the refused locks that the transaction still wants */
+	struct ps_refused refused;  /* the lock that the transaction was refused last */
+	uintptr_t thread;           /* the thread that got the turn, or asked for the last lock */
 	/* Order of first lock requests: lower is older; 0: no lock requested. */
 	uint64_t age;
-	uint64_t read_up_to;  /* the last seq whose changes it may have read */
+	uint64_t read_up_to;  /* the last seq whose changes the transaction may have read */
 	struct ps_late *late; /* stores that are made at commit (deferred_stores.h) */
 	/* Deferred stores for which record, cover and ring have space reserved. */
 	unsigned deferred_count;
-	/* The deferred stores are in the record: it is about to be sent. */
+	/* The deferred stores are in the record, which is about to be sent. */
 	bool deferred_applied;
 };
 

@@ -312,8 +312,8 @@ void ps_mirrors_poll(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		/* Only poll() shows heartbeats. While commits are held back, the thread that holds
-		 * them back uses the link without the lock. */
+		/* A heartbeat is answered through poll(), so idle links are polled, too. Not while
+		 * commits are held back: the thread that does so uses the link without the lock. */
 		if (m->active && (m->outstanding || (m->fabric->beat && !p->gate)))
 			poll_mirror(p, m);
 		if (m->active && m->posted < p->commit.seq && !is_held_back(p, m))

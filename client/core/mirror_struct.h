@@ -33,16 +33,16 @@ struct ps_found {
 	struct ps_error error;   /* the sentence that goes with `code` */
 	Perseas__Header *header; /* the header that the mirror told last, or NULL */
 	struct ps_standing at;
-	/* It was not asked, because it did not answer `perseas run` shortly before. */
+	/* The mirror was not asked, because it did not answer `perseas run` shortly before. */
 	bool spared;
-	bool live;       /* it has an owner that is alive */
+	bool live;       /* the mirror's image has an owner that is alive */
 	char owner[128]; /* address of that owner */
 	bool claimed;
 	bool counts;    /* counts toward the R mirrors that determine the newest state */
-	bool candidate; /* its state may be chosen as the newest */
+	bool candidate; /* the mirror's state may be chosen as the newest */
 	bool good;      /* holds the chosen state under this owner's epoch */
-	bool broke;     /* its session broke while its state was adopted or repaired */
-	bool listed;    /* a roster lists its image, or the image that it was loaded from */
+	bool broke;     /* the session broke while the state was adopted or repaired */
+	bool listed;    /* a roster lists the image, or the image it was loaded from */
 };
 
 /* Handles an answer that no thread waits for (due.h). The function may keep *reply, and then sets
@@ -135,7 +135,7 @@ struct ps_way_back {
 struct ps_lifeline {
 	bool wanted;               /* the session has a data path that shares no memory */
 	uint8_t token[PS_ID_SIZE]; /* the session's token, if `wanted` */
-	uint64_t begin_at;         /* when to ask the mirror for it; 0: do not ask */
+	uint64_t begin_at;         /* when to request the connection; 0: do not */
 	struct ps_control *control;
 	uint64_t until; /* when the request times out */
 	bool settled;   /* the request was answered, or timed out */
@@ -152,16 +152,16 @@ struct ps_copy_wait {
  * p->lock. */
 struct ps_broken_copies {
 	unsigned count;
-	uint64_t bytes;    /* bytes copied in vain by all of them */
-	uint64_t rate;     /* bytes of transactions per second during the last of them */
-	uint64_t broke_at; /* when the last of them broke */
+	uint64_t bytes;    /* sum of the bytes that the broken copies sent */
+	uint64_t rate;     /* bytes of transactions per second during the last broken copy */
+	uint64_t broke_at; /* when the last copy broke */
 	/* ns from broke_at to the next copy, if commits succeed without the mirror */
 	uint64_t pause;
 	uint64_t begun_at,
 		/* The copy under way: when it began, and the ring's head at that time. */
 		begun_in;
 	struct ps_copy_wait wait;
-	uint64_t waited; /* commits that waited for these copies, and for the one under way */
+	uint64_t waited; /* commits that waited for the broken copies and the present one */
 };
 
 struct ps_mirror {
@@ -177,7 +177,7 @@ struct ps_mirror {
 	struct ps_attaching attaching;
 	struct ps_dues dues;
 	struct ps_mirror_confirm confirm;
-	/* The round of rosters (telling.c) in which the mirror was told them last. */
+	/* The last round in which the mirror was told the rosters (telling.c). */
 	uint64_t told;
 	/* Id of the last order that the mirror passed on; all zero: none (orders.c). */
 	uint8_t order[PS_ID_SIZE];
@@ -186,30 +186,32 @@ struct ps_mirror {
 	bool active;          /* the link takes transactions: LIVE, REPLAYING or RESYNCING */
 	bool known;           /* a roster lists the image that image_id names */
 	uint8_t image_id[PS_ID_SIZE];
-	unsigned slot;        /* the valid commit slot once everything posted has arrived, 0 or 1 */
-	uint64_t posted;      /* seq of the last transaction posted to it */
-	uint64_t acked;       /* seq of the last transaction it completed; kept while it is DOWN */
+	unsigned slot;   /* the valid commit slot once everything posted has arrived, 0 or 1 */
+	uint64_t posted; /* seq of the last transaction posted to the mirror */
+	/* Seq of the last transaction that the mirror completed; kept while DOWN. */
+	uint64_t acked;
 	unsigned outstanding; /* chains posted and not yet completed */
 	/* Completions still to come until the chunk of a resync is complete; 0: no chunk is in
 	 * flight. */
 	unsigned bulk;
-	bool votes; /* it is in a roster, so its acknowledgements count */
-	/* Its image was loaded from a spill, and no roster lists its new id yet. */
+	bool votes; /* the mirror is in a roster, so its acknowledgements count */
+	/* The image was loaded from a spill, and no roster lists its new id yet. */
 	bool loaded;
 	uint8_t loaded_id[PS_ID_SIZE]; /* the image's new id, if `loaded` */
-	bool added;                    /* the roster named it, not the caller's list */
-	bool joins;                    /* a roster change adds it: it has no vote yet */
-	bool warm;                     /* a standby left it connected, without a claim */
-	/* It did not answer `perseas run` shortly before this open. */
+	/* The mirror's address comes from a roster, not from the caller's list. */
+	bool added;
+	bool joins; /* a roster change adds the mirror, which has no vote yet */
+	bool warm;  /* a standby left the mirror connected, without a claim */
+	/* The mirror did not answer `perseas run` shortly before this open. */
 	bool silent;
-	struct ps_retry retry; /* used while it is DOWN */
+	struct ps_retry retry; /* used while the mirror is DOWN */
 	struct ps_broken_copies broken;
 	struct ps_own_image own;
-	bool denied;    /* its access rules refused this owner's last claim */
+	bool denied;    /* the mirror's access rules refused this owner's last claim */
 	bool unarrived; /* the last link was PS_LINK_LOST, and this one has completed nothing yet */
-	/* It answered the last claim that its memory is gone: it must be made anew. */
+	/* The mirror answered the last claim that its memory is gone, so it must be made anew. */
 	bool lost_memory;
-	uint64_t paced_at; /* when a commit last waited for it to keep up */
+	uint64_t paced_at; /* when a commit last waited for the mirror to keep up */
 	/* Since when it has blocked commits, and its `acked` at that time; stuck_at 0: it blocks
 	 * none. */
 	uint64_t stuck_at, stuck_acked;

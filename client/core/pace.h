@@ -13,11 +13,11 @@
 
 /* How a commit has waited so far. */
 struct ps_pacing {
-	/* When the wait began; 0: it has not waited, and the other members are invalid. */
+	/* When the commit began to wait; 0: it has not, and the other members are invalid. */
 	uint64_t since;
 	uint64_t moved_at;   /* when the mirrors that it waits for last made progress */
 	uint64_t acked;      /* the sum of their `acked` at that time */
-	uint64_t copy_until; /* until when it waits for a copy; 0: it does not wait for one */
+	uint64_t copy_until; /* until when the commit waits for a copy; 0: for none */
 };
 
 /* Fails with EAGAIN: the commit would block. `when` says on what, as the end of a sentence. Returns

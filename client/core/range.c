@@ -47,7 +47,7 @@ static const struct ps_extent_of *locate_range(struct perseas_tx *tx, uint64_t s
 	first = last = end > start ? find_extent(layout, start) : NULL;
 	while (last && end > last->end) {
 		last++;
-		if (last == &layout->segments[layout->count] || !last->goes_on)
+		if (last == &layout->segments[layout->count] || !last->is_continuation)
 			last = NULL;
 	}
 	if (!last)

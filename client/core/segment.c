@@ -376,7 +376,7 @@ int ps_layout_renew(struct perseas *p)
 				.segment = s->id,
 				.published = s->born != 0,
 				.usual = s->born != 0 && !ps_demand_lacks(p, s),
-				.goes_on = continues_previous(p, s),
+				.is_continuation = continues_previous(p, s),
 				.recorded = s->address,
 			};
 	}

@@ -16,7 +16,7 @@
 enum { PS_TIMING_EVERY = 64 };
 
 enum ps_timed {
-	PS_TIMED_NOT,    /* timed only if it has to wait */
+	PS_TIMED_NOT,    /* timed only if the commit has to wait */
 	PS_TIMED_ALWAYS, /* all commits are timed at present */
 	PS_TIMED_DRAWN,  /* counts PS_TIMING_EVERY times */
 };

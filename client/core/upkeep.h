@@ -20,25 +20,25 @@ struct ps_mirror;
 struct ps_question {
 	uint64_t id;           /* 0: no question is under way */
 	uint32_t due;          /* mirrors that have not answered yet */
-	uint32_t granted;      /* mirrors that granted it */
-	uint64_t until;        /* when it times out */
-	Perseas__Reply *reply; /* the last answer that granted it, or NULL */
-	struct ps_error error; /* of the last answer that refused it */
+	uint32_t granted;      /* mirrors that granted the request */
+	uint64_t until;        /* when the question times out */
+	Perseas__Reply *reply; /* the last answer that granted the request, or NULL */
+	struct ps_error error; /* error of the last answer that refused the request */
 };
 
 enum ps_resync_state {
 	PS_RESYNC_NONE,
 	PS_RESYNC_ASKING,    /* other mirrors are asked whether this one may be made anew (I9) */
-	PS_RESYNC_RECORDING, /* other mirrors record its new id */
-	PS_RESYNC_MAKING,    /* it is asked to make room for the copy */
-	PS_RESYNC_ATTACHING, /* its data path is being connected */
-	PS_RESYNC_ADDING,    /* it is asked to add the unpublished segments */
-	PS_RESYNC_COPYING,   /* from here on it gets transactions, with chunks in between */
+	PS_RESYNC_RECORDING, /* other mirrors record the mirror's new id */
+	PS_RESYNC_MAKING,    /* the mirror is asked to make room for the copy */
+	PS_RESYNC_ATTACHING, /* the mirror's data path is being connected */
+	PS_RESYNC_ADDING,    /* the mirror is asked to add the unpublished segments */
+	PS_RESYNC_COPYING,   /* from here on the mirror gets transactions, with chunks in between */
 	PS_RESYNC_READING,   /* another mirror is asked for a chunk that is not mapped here */
-	/* That mirror's owner is checked before its chunk is used. */
+	/* The owner of the mirror that was read is checked before the chunk is used. */
 	PS_RESYNC_VOUCHING,
-	PS_RESYNC_CONFIRMING, /* other mirrors are asked whether it may vote */
-	PS_RESYNC_FINISHING,  /* it is asked to make the image count from now on */
+	PS_RESYNC_CONFIRMING, /* other mirrors are asked whether the copied one may vote */
+	PS_RESYNC_FINISHING,  /* the mirror is asked to make the image count from now on */
 };
 
 /* The whole copy of a mirror while transactions go on, one mirror at a time (resync.c). */
@@ -46,8 +46,9 @@ struct ps_resync {
 	enum ps_resync_state state;
 	struct ps_mirror *mirror; /* the mirror that is copied to, or NULL */
 	char why[256];            /* the reason for the copy, for people */
-	bool anew;                /* its previous image does not count: it gets a new id (I9) */
-	/* Its previous image is overwritten, not kept until the end. */
+	/* The mirror's previous image does not count: it gets a new id (I9). */
+	bool anew;
+	/* The mirror's previous image is overwritten, not kept until the end. */
 	bool in_place;
 	uint8_t image_id[PS_ID_SIZE]; /* the new id, if `anew` */
 	uint64_t births, comings;     /* p->upkeep's values when the mirror was told the segments */
@@ -119,9 +120,10 @@ struct ps_change {
 	uint64_t until;              /* when the new mirror must be at work */
 	uint64_t grace;              /* until then every mirror that was asked is waited for */
 	struct ps_question question; /* used in ASKING and RELEASING */
-	int code;                    /* after the change: 0, or why it was refused */
-	char text[256];              /* progress so far, or why it was refused */
-	bool awaited;                /* a thread waits for the end, and has not seen it yet */
+	int code;                    /* after the change: 0, or why the change was refused */
+	char text[256];              /* progress so far, or why the change was refused */
+	/* A thread waits for the end of the change, and has not seen it yet. */
+	bool awaited;
 };
 
 /* How far the mirrors have been told the rosters (telling.c). */
@@ -168,7 +170,7 @@ struct ps_renewal {
 
 /* The last event about an expiring certificate, CA or revocation list (expiry_watch.c). */
 struct ps_expiry_told {
-	uint64_t until_s; /* when it expires; 0: no event yet */
+	uint64_t until_s; /* when the certificate expires; 0: no event yet */
 	uint64_t at_s;
 	enum ps_expiry_stage stage;
 };
