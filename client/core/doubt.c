@@ -1,5 +1,5 @@
 /*
- * doubt.c - puts a commit in doubt, for which too few mirrors answered in time. await.c and
+ * doubt.c - puts a commit in doubt, for which too few mirrors answered in time. commit_wait.c and
  * nowait.c detect that; no transaction begins until W mirrors hold the commit (durable.c).
  */
 #include "nowait.h"

@@ -343,7 +343,8 @@ int ps_fail_deadlock(const struct perseas *p);
 /* Returns true if ps_fail_deadlock set the calling thread's last error, on this handle. */
 bool ps_failed_by_deadlock(const struct perseas *p);
 
-/* lock.c: returns a number for the calling thread that no other thread of this process ever had. */
+/* handle_lock.c: returns a number for the calling thread that no other thread of this process ever
+ * had. */
 uintptr_t ps_thread(struct perseas *p);
 
 /* handle.c: ps_handle_new returns NULL on failure, with *error set, and then has freed `env`. */
@@ -366,7 +367,7 @@ void ps_report(struct perseas *p, const char *format, ...) __attribute__((format
 /* wait_line.c: wakes every thread that waits for a change of the handle. Caller holds p->lock. */
 void ps_progress(struct perseas *p);
 
-/* lock.c: acquires p->lock while another thread holds it. */
+/* handle_lock.c: acquires p->lock while another thread holds it. */
 void ps_lock_contended(struct perseas *p);
 
 /* Tells the processor that this is a spin loop. */

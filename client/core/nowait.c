@@ -1,6 +1,6 @@
 /*
  * nowait.c - unawaited commits; see nowait.h. commit.c posts them, mirror.c reports completions,
- * and wait.c answers the application. It must cost nothing if every commit waits.
+ * and token_wait.c answers the application. It must cost nothing if every commit waits.
  */
 #include "nowait.h"
 

@@ -1,6 +1,6 @@
 /*
  * wait_line.h - the line of threads that wait until W mirrors hold a transaction, ordered by seq.
- * await.c and wait.c join the line, and mirror.c reports completions
+ * commit_wait.c and token_wait.c join the line, and mirror.c reports completions
  * (ps_line_call_held). Any other change that may end a wait calls all waiters (ps_progress). Of the
  * functions here only ps_line_poll polls links, and only the last called waiter posts to them.
  *

@@ -1,5 +1,5 @@
 /*
- * outside.c - chains and reads outside of transactions, which are waited for. Opens, maps and
+ * mirror_io.c - chains and reads outside of transactions, which are waited for. Opens, maps and
  * copies call it, exclusively or before the store is open. It must not wait for a mirror that makes
  * no progress, nor give up one that is only slow.
  */

@@ -1,7 +1,7 @@
 /*
- * committed.c - perseas_copy_committed: copies memory as the mirrors were sent it, for applications
- * that save it elsewhere while transactions go on. It reads transactions of other threads, and must
- * observe them while it does (tx.h).
+ * copy_committed.c - perseas_copy_committed: copies memory as the mirrors were sent it, for
+ * applications that save it elsewhere while transactions go on. It reads transactions of other
+ * threads, and must observe them while it does (tx.h).
  */
 #include "demand.h"
 #include "mirror.h"

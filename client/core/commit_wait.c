@@ -1,5 +1,5 @@
 /*
- * await.c - waits until W mirrors hold a transaction: for commits and for perseas_flush. It
+ * commit_wait.c - waits until W mirrors hold a transaction: for commits and for perseas_flush. It
  * releases the lock while it waits.
  */
 #include "commit.h"

@@ -1,6 +1,6 @@
 /*
- * lock.c - acquiring the handle's lock under contention, and identifying the calling thread and
- * process.
+ * handle_lock.c - acquiring the handle's lock under contention, and identifying the calling thread
+ * and process.
  */
 #include "serialization.h"
 

@@ -1,5 +1,5 @@
 /*
- * wait.c - the calls by which an application learns how far W mirrors are: perseas_wait,
+ * token_wait.c - the calls by which an application learns how far W mirrors are: perseas_wait,
  * perseas_posted, perseas_durable and perseas_fd. Of commits it knows only what nowait.h declares.
  */
 #include "commit.h"

@@ -1,6 +1,6 @@
 /*
- * holding.c - sets of mirrors by what they hold: which have a transaction, and which are whole. The
- * functions change nothing, and use no link.
+ * mirror_sets.c - sets of mirrors by what they hold: which have a transaction, and which are whole.
+ * The functions change nothing, and use no link.
  */
 #include "mirror.h"
 #include "quorum.h"
