@@ -22,7 +22,7 @@ enum {
 	LONG = 1024,           /* copies from this length on are long in this sense */
 	LIBRARY_AWAY = 0x4040, /* below this length, glibc's memcpy never bypasses the caches */
 	BESIDE_MAX = 4,        /* maximum number of threads for one copy */
-	BESIDE_PART = 2 << 20, /* bytes that are worth a thread */
+	BESIDE_PART = 2 << 20, /* bytes of a copy that are worth a thread of their own */
 };
 
 /* 16 bytes at any address. */

@@ -100,7 +100,7 @@ void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
 		return;
 	}
 	first += first < cover->count && ps_span_ends_apart(&cover->spans[first], span);
-	/* Merges every span that the new one touches into it. */
+	/* Merge the new span with every span that it touches. */
 	for (after = first; after < cover->count && ps_span_is_reached(&cover->spans[after], span);
 	     after++) {
 		const struct ps_span *old = &cover->spans[after];

@@ -83,7 +83,7 @@ enum ps_fit {
 	/* Begins at the end of the span at `place` and touches no other: extend that span. */
 	PS_FIT_EXTENDS,
 	PS_FIT_INSIDE,   /* all of it is covered */
-	PS_FIT_OVERLAPS, /* anything else: ps_cover_gap finds the parts that are not covered */
+	PS_FIT_OVERLAPS, /* covered in part, or touches several spans: see ps_cover_gap */
 };
 
 /* Returns the index of the first span that ends at or after `address`; cover->count if there is

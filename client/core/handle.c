@@ -76,7 +76,7 @@ static int fill_options(struct perseas_options *o, const struct perseas_options 
 		memcpy(o, given, given->size);
 	}
 	o->size = sizeof(*o);
-	/* The env has copied the names of the TLS files. */
+	/* The env has its own copies of these. */
 	o->tls_cert = o->tls_key = o->tls_ca = o->tls_crl = NULL;
 	if (!o->log_size)
 		o->log_size = (uint64_t)16 << 20;

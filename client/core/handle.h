@@ -200,7 +200,7 @@ struct perseas {
 	struct ps_written *written;
 	struct ps_warm *warm; /* the copy of memory that a standby handed over; NULL: none */
 
-	/* Who may do what now. Guarded by the lock, like everything that commits touch. */
+	/* Which thread may do what. The flags are guarded by the lock. */
 	pthread_mutex_t lock;
 	bool admin;      /* a thread works with mirrors outside of commits */
 	bool gate;       /* raised: commits wait */

@@ -188,7 +188,7 @@ static int await_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusiv
 	}
 	if (answer == REFUSED)
 		return refuse_lock(tx, lock, exclusive, "an older transaction's");
-	/* Whatever it reads under this lock is posted by now, or gathered. */
+	/* What the transaction reads under this lock is posted by now, or gathered. */
 	tx->read_up_to = ps_last(tx->p);
 	return 0;
 }

@@ -257,7 +257,8 @@ void ps_mirrors_send(struct perseas *p)
 	}
 }
 
-/* Chains complete in order. All but the chunk of a resync are transactions. */
+/* Accounts for `done` chains that the mirror completed. Chains complete in order, and all but the
+ * chunk of a resync are transactions. */
 static void take_completions(struct perseas *p, struct ps_mirror *m, unsigned done)
 {
 	const bool copying = m->bulk != 0;

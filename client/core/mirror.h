@@ -107,8 +107,8 @@ static inline void ps_mirror_saw(const struct perseas *p, struct ps_mirror *m, u
 		m->own.wrote[0] = m->own.wrote[1] = epoch;
 }
 
-/* Returns true while the mirror's session is being set up: its connection is for nothing else
- * then. */
+/* Returns true while the mirror's session is being set up. Its connection must be used for nothing
+ * else meanwhile. */
 static inline bool ps_session_under_way(const struct ps_mirror *m)
 {
 	return m->session.state == PS_SESSION_ASKING || m->session.state == PS_SESSION_CLAIMING ||

@@ -13,7 +13,7 @@
 /* The chains in flight to one mirror. */
 struct in_flight {
 	unsigned due;   /* chains that have not completed */
-	uint64_t until; /* when the next one must have completed */
+	uint64_t until; /* when the next chain must have completed */
 	int rc;         /* PS_LINK_OK, or why the link is given up */
 };
 

@@ -15,7 +15,7 @@
 struct ps_pacing {
 	/* When the commit began to wait; 0: it has not, and the other members are invalid. */
 	uint64_t since;
-	uint64_t moved_at;   /* when the mirrors that it waits for last made progress */
+	uint64_t moved_at;   /* when the mirrors that the commit waits for last made progress */
 	uint64_t acked;      /* the sum of their `acked` at that time */
 	uint64_t copy_until; /* until when the commit waits for a copy; 0: for none */
 };

@@ -132,6 +132,6 @@ void ps_turn_take(struct perseas_tx *tx)
 {
 	tx->traits |= PS_TX_SERIAL;
 	tx->thread = tx->p->serialization.thread;
-	/* Whatever it reads is posted by now, or gathered: no other SERIAL transaction runs. */
+	/* What the transaction reads is posted by now, or gathered: no other SERIAL one runs. */
 	tx->read_up_to = ps_last(tx->p);
 }

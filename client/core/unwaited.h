@@ -15,13 +15,13 @@ struct ps_unwaited {
 	uint64_t seq; /* the last unawaited seq; 0: W mirrors hold all of them */
 	/* When W mirrors last came to hold more, or when the first unawaited commit was posted. */
 	uint64_t progress_at;
-	/* The epoch of new tokens, and the last seq of the epochs before it. */
+	/* epoch: of new tokens. before: the last seq of all earlier epochs. */
 	uint64_t epoch, before;
 	/* Each completion must update p->commit.durable: there are unawaited commits, or perseas_fd
 	 * is used. */
 	bool wanted;
 	bool collector; /* the collector's thread was started */
-	/* The collector sleeps until it is woken; it sleeps on the links. */
+	/* idle: the collector sleeps until it is woken. watching: it sleeps on the links. */
 	bool idle, watching;
 	bool raised;      /* the flag is raised */
 	int flag;         /* the descriptor that perseas_fd returned; -1: not called yet */
