@@ -17,7 +17,7 @@ static long *balances;
 static perseas_t *p;
 
 /* begin transfer */
-/* What the locks stand for is the program's: key i is account i. */
+/* The program chooses what a number locks: here, number i locks account i. */
 static int try_transfer(perseas_tx_t *tx, int from, int to, long amount)
 {
 	int rc = perseas_lock(tx, (uint64_t)from, PERSEAS_LOCK_EXCLUSIVE);
@@ -43,7 +43,7 @@ static int transfer(int from, int to, long amount)
 	if (rc)
 		return rc;
 	while ((rc = try_transfer(tx, from, to, amount)) == PERSEAS_ECONFLICT) {
-		rc = perseas_retry(tx); /* an older transaction has a lock: from the beginning */
+		rc = perseas_retry(tx); /* an older transaction has a lock: begin again */
 		if (rc)
 			return rc; /* the transaction has ended */
 	}
@@ -51,7 +51,7 @@ static int transfer(int from, int to, long amount)
 		perseas_abort(tx);
 		return rc;
 	}
-	rc = perseas_commit(tx, 0); /* and lets the locks go */
+	rc = perseas_commit(tx, 0); /* releases the locks */
 	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(tx);
 	return rc;

@@ -19,7 +19,7 @@ struct ledger {
 };
 
 /* begin post */
-/* A number that was added, and whoever sent it does not know yet. */
+/* Requests that were executed and are not answered yet. */
 static struct request {
 	struct perseas_token token;
 	long sum;
@@ -50,11 +50,11 @@ static int add(perseas_t *p, struct ledger *ledger, long number)
 	return rc;
 }
 
-/* W mirrors hold more, so there is more to be answered. */
+/* Answers every request that W mirrors hold. */
 static int answer(perseas_t *p)
 {
 	struct perseas_token held;
-	int rc = perseas_durable(p, &held); /* the descriptor tells of what comes after this */
+	int rc = perseas_durable(p, &held); /* resets the descriptor */
 
 	while (!rc && answered < asked && requests[answered % MOST].token.seq <= held.seq)
 		printf("%ld\n", requests[answered++ % MOST].sum);

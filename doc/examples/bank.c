@@ -41,7 +41,7 @@ static int fail(const perseas_t *p, const char *what, int rc)
 }
 
 /* begin load */
-/* The bank, with its first contents where it is new. */
+/* Maps the bank, and fills it with its first contents if it is new. */
 static int load(perseas_t *p, struct bank **bank)
 {
 	struct perseas_segment_info info;
@@ -54,15 +54,15 @@ static int load(perseas_t *p, struct bank **bank)
 		return rc;
 	*bank = (struct bank *)memory;
 	if (info.published)
-		return 0; /* it was there: not a byte is touched */
+		return 0; /* it exists: leave its contents alone */
 	for (int i = 0; i < ACCOUNTS; i++)
 		(*bank)->accounts[i].balance = FIRST_BALANCE;
-	return perseas_publish(p); /* from now on it exists, with these contents */
+	return perseas_publish(p); /* now it exists, with these contents */
 }
 /* end load */
 
 /* begin transfer */
-/* Whatever it returns, the transaction has ended. */
+/* Ends the transaction, whatever it returns. */
 static int transfer(perseas_t *p, struct bank *bank, int from, int to, int64_t amount)
 {
 	int64_t *giver = &bank->accounts[from].balance, *taker = &bank->accounts[to].balance;
@@ -77,14 +77,14 @@ static int transfer(perseas_t *p, struct bank *bank, int from, int to, int64_t a
 	if (!rc)
 		rc = perseas_set_range(tx, &bank->transfers, sizeof(bank->transfers));
 	if (rc) {
-		perseas_abort(tx); /* whatever it was: only a commit ends the transaction */
+		perseas_abort(tx); /* after any error: only a commit ends a transaction */
 		return rc;
 	}
 	*giver -= amount;
 	*taker += amount;
 	bank->transfers++;
 	rc = perseas_commit(tx, 0);
-	/* After these three it is over; after any other error it is open, and is taken back. */
+	/* These three end the transaction. After any other error it is open: take it back. */
 	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(tx);
 	return rc;
@@ -92,8 +92,8 @@ static int transfer(perseas_t *p, struct bank *bank, int from, int to, int64_t a
 /* end transfer */
 
 /* begin settle */
-/* A commit is in doubt: it is done here, and cannot be taken back. Nobody is told that it is
- * done before W mirrors hold it. */
+/* Waits for a commit in doubt, which is applied here and cannot be taken back. Tell no client that
+ * it is done before W mirrors hold it. */
 static int settle(perseas_t *p)
 {
 	int rc;

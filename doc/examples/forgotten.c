@@ -32,13 +32,13 @@ static void forgets_a_field(perseas_t *p, struct order *order)
 	order->number = 1;
 	order->pieces = 10;
 	say(p, "forgets", perseas_commit(tx, 0));
-	/* Found here, the transaction is open. Abort puts back what was declared alone: a program
-	 * that gets here has a mistake to be mended, and should end. */
+	/* The transaction is still open. Abort restores declared bytes only, so a program that gets
+	 * here should end, and be corrected. */
 	perseas_abort(tx);
 	order->pieces = 0;
 }
 
-/* Two transactions, of two threads perhaps, that are open at the same time on the same bytes. */
+/* Opens two transactions on the same bytes at the same time, as two threads might. */
 static void overlaps(perseas_t *p, struct order *order)
 {
 	perseas_tx_t *one, *other;

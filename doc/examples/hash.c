@@ -16,14 +16,14 @@ enum {
 
 /* begin types */
 struct entry {
-	struct entry *next; /* in its bucket */
+	struct entry *next; /* in the bucket */
 	uint64_t hash;
 	uint32_t key_size, value_size;
-	/* Its key follows, and its value, each at a multiple of 8. */
+	/* The key follows, then the value, each at a multiple of 8. */
 };
 
 struct part {
-	uint64_t entries, buckets; /* buckets that are used */
+	uint64_t entries, buckets; /* buckets in use */
 	struct entry **arrays[ARRAYS];
 };
 

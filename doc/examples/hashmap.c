@@ -25,8 +25,8 @@ static struct hash_bytes bytes_of(const char *text)
 }
 
 /* begin transact */
-/* A transaction that begins again while an older one keeps a lock from it. What `change` returns is
- * 0, or 1, or an error. */
+/* Runs `change` in a transaction, again and again while an older transaction has a lock that it
+ * needs. Returns what `change` returned (0 or 1), or an error. */
 static int transact(int (*change)(perseas_tx_t *tx, void *arg), void *arg)
 {
 	perseas_tx_t *tx;
@@ -48,6 +48,7 @@ static int transact(int (*change)(perseas_tx_t *tx, void *arg), void *arg)
 		perseas_abort(tx);
 	return rc ? rc : code;
 }
+/* end transact */
 
 struct request {
 	char **words; /* a verb, a key, and a value */
@@ -74,7 +75,6 @@ static int obey_words(perseas_tx_t *tx, void *arg)
 	}
 	return rc;
 }
-/* end transact */
 
 static int print(void *arg, struct hash_bytes key, struct hash_bytes value)
 {

@@ -45,7 +45,7 @@ static int add(perseas_t *p, struct lines *lines, size_t *size, const char *text
 	while (!rc && length > *size - lines->used) {
 		rc = perseas_segment_grow(p, "lines", 2 * *size);
 		if (!rc)
-			*size *= 2; /* and lines is where it was */
+			*size *= 2; /* `lines` has not moved */
 	}
 	if (!rc)
 		rc = perseas_begin(p, 0, &tx);
@@ -61,7 +61,7 @@ static int add(perseas_t *p, struct lines *lines, size_t *size, const char *text
 	memcpy((char *)lines + lines->used, text, length);
 	lines->used += length;
 	rc = perseas_commit(tx, 0);
-	/* After these three it is over; after any other error it is open, and is taken back. */
+	/* These three end the transaction. After any other error it is open: take it back. */
 	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(tx);
 	return rc;

@@ -56,7 +56,7 @@ static int remove_key(perseas_tx_t *tx, void *arg)
 }
 
 /* begin from */
-/* Every key from this one on, which need not be there, in their order. */
+/* Prints every key from this one on, in order. This key need not exist. */
 static int print_from(perseas_tx_t *tx, void *arg)
 {
 	struct tree_bytes key = bytes_of((const char *)arg), value;
@@ -66,7 +66,7 @@ static int print_from(perseas_tx_t *tx, void *arg)
 		printf("%s = %.40s\n", (const char *)key.at, (const char *)value.at);
 		rc = tree_next(tx, &tree, TREE_AFTER, &key, &value);
 	}
-	return rc < 0 ? rc : 0; /* 1: that was the last one */
+	return rc < 0 ? rc : 0; /* 1: there is no next key */
 }
 /* end from */
 

@@ -17,7 +17,7 @@ struct shop {
 };
 
 /* begin item */
-/* Takes an item and its packing; how far it came does not matter to the caller. */
+/* Takes an item out of stock. After an error the caller takes back whatever it changed. */
 static int take_item(perseas_tx_t *tx, struct shop *shop, int item, int pieces)
 {
 	int rc = perseas_set_range(tx, shop, sizeof(*shop));
@@ -45,7 +45,7 @@ static int order(perseas_t *p, struct shop *shop, const int *pieces)
 		if (!rc)
 			rc = take_item(tx, shop, item, pieces[item]);
 		if (rc == PERSEAS_ELIMIT)
-			rc = perseas_rollback_to(tx, before); /* of this item only */
+			rc = perseas_rollback_to(tx, before); /* takes back this item only */
 	}
 	if (rc) {
 		perseas_abort(tx);

@@ -10,12 +10,12 @@
 #include <string.h>
 
 /* begin types */
-/* Types of objects are numbers of the application's. */
+/* The application numbers its types of objects. */
 enum { QUEUE = 1, ITEM = 2 };
 
 struct item {
 	struct item *next;
-	/* Its text follows, as long as that is. */
+	/* The item's text follows. */
 };
 
 struct queue {
@@ -30,7 +30,7 @@ static char *text_of(struct item *item)
 }
 
 /* begin open */
-/* Commits, or takes back what failed. Only a commit's own error may have ended the transaction. */
+/* Commits, or aborts after an error. Only a commit can end the transaction when it fails. */
 static int end(perseas_tx_t *tx, int rc)
 {
 	if (!rc) {
@@ -43,7 +43,7 @@ static int end(perseas_tx_t *tx, int rc)
 	return rc;
 }
 
-/* The queue that the root leads to, which is made with the root where it is not there. */
+/* Opens the queue that the root leads to, and makes both if they do not exist. */
 static int open_queue(perseas_t *p, perseas_heap_t **heap, struct queue **queue)
 {
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
@@ -52,7 +52,7 @@ static int open_queue(perseas_t *p, perseas_heap_t **heap, struct queue **queue)
 	int rc;
 
 	options.flags = PERSEAS_HEAP_CREATE;
-	options.first = 1 << 20; /* bytes; it grows when they are used up */
+	options.first = 1 << 20; /* bytes; the heap grows when they are used up */
 	rc = perseas_heap_open(p, "items", &options, heap);
 	if (!rc)
 		rc = perseas_root(*heap, "queue", QUEUE, &object);
@@ -71,7 +71,7 @@ static int open_queue(perseas_t *p, perseas_heap_t **heap, struct queue **queue)
 /* end open */
 
 /* begin push */
-/* What is allocated may be written at once; of what was there before, each range is declared. */
+/* A new object needs no declaration. Each range that changes in older objects does. */
 static int push(perseas_tx_t *tx, perseas_heap_t *heap, struct queue *queue, const char *text)
 {
 	size_t length = strlen(text) + 1;
@@ -118,8 +118,7 @@ static int pop(perseas_tx_t *tx, perseas_heap_t *heap, struct queue *queue)
 /* end push */
 
 /* begin step */
-/* A transaction of one step, which pushes a text, or pops where that is NULL. Threads take
- * turns. */
+/* Pushes a text, or pops if it is NULL, in one transaction. Threads take turns. */
 static int step(perseas_t *p, perseas_heap_t *heap, struct queue *queue, const char *text)
 {
 	perseas_tx_t *tx;

@@ -20,7 +20,7 @@ static struct shelf *shelves;
 static perseas_t *p;
 
 /* begin move */
-/* Moves a box from the fullest shelf to the emptiest. Both may be any: the whole shop is read. */
+/* Moves a box from the fullest shelf to the emptiest. It reads every shelf. */
 static int move_box(void)
 {
 	perseas_tx_t *tx;
@@ -47,8 +47,8 @@ static int move_box(void)
 	return rc;
 }
 
-/* Readers take turns, too: they see no transaction half done. Commit returns when W mirrors hold
- * all that was read, so that no failover takes it back. */
+/* Readers take turns, too, so they see no transaction half done. Commit returns when W mirrors
+ * hold everything that was read, so no failover takes it back. */
 static int count_boxes(long *sum)
 {
 	perseas_tx_t *tx;
@@ -67,7 +67,7 @@ static int count_boxes(long *sum)
 /* end move */
 
 /* begin now */
-/* The count as it is now, also if another process owns the store by now: then it is an error. */
+/* Counts the boxes. Returns an error if another process owns the store by now. */
 static int count_now(long *sum)
 {
 	int rc = count_boxes(sum);

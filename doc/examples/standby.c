@@ -76,7 +76,7 @@ static int serve(const char *name, perseas_t *p)
 	int rc = perseas_map(p, "clock", sizeof(*clock), &memory);
 
 	if (!rc)
-		rc = perseas_publish(p); /* does nothing where it was there already */
+		rc = perseas_publish(p); /* does nothing if it exists already */
 	if (rc)
 		return rc;
 	clock = (struct clock *)memory;
@@ -115,8 +115,8 @@ int main(int argc, char **argv)
 		rc = serve(argv[1], p);
 		printf("%s: %s: %s\n", argv[1], perseas_error_name(rc), perseas_message(p));
 		if (rc == PERSEAS_EFENCED)
-			rc = 0;   /* another one works: it waits for its turn */
-		perseas_close(p); /* unmaps the memory, which is not the store's any more */
+			rc = 0;   /* another owner works: wait for the next turn */
+		perseas_close(p); /* unmaps the outdated memory */
 	}
 	/* end turns */
 	perseas_standby_close(s);

@@ -18,7 +18,7 @@ struct shelf {
 };
 
 /* begin locks */
-/* Locks are for this process: one in the segment would be found locked by a dead one. */
+/* Locks belong to this process. The next owner would find a lock in a segment locked for ever. */
 static pthread_mutex_t locks[SHELVES] = {
 	PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
 	PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
@@ -27,8 +27,8 @@ static pthread_mutex_t locks[SHELVES] = {
 static struct shelf *shelves;
 static perseas_t *p;
 
-/* Moves a box. The locks are held until commit has returned: what it changed may be read, and
- * changed again, only when it can no longer be taken back. */
+/* Moves a box. Holds the locks until commit has returned, because the changes can be taken back
+ * until then. */
 static int move_box(int from, int to)
 {
 	int low = from < to ? from : to, high = from < to ? to : from;
@@ -36,7 +36,7 @@ static int move_box(int from, int to)
 	bool open = true;
 	int rc;
 
-	pthread_mutex_lock(&locks[low]); /* in order: no two threads wait for each other */
+	pthread_mutex_lock(&locks[low]); /* in order, to avoid a deadlock */
 	pthread_mutex_lock(&locks[high]);
 	rc = perseas_begin(p, 0, &tx);
 	if (!rc) {

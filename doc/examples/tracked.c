@@ -29,7 +29,7 @@ static void print(const char *what, const int *numbers)
 }
 
 /* begin sort */
-/* qsort stores where it pleases. */
+/* qsort declares nothing. */
 static int sort(perseas_t *p, int *numbers)
 {
 	perseas_tx_t *tx;
@@ -39,7 +39,7 @@ static int sort(perseas_t *p, int *numbers)
 		return rc;
 	qsort(numbers, COUNT, sizeof(*numbers), up);
 	rc = perseas_commit(tx, 0);
-	/* After these three it is over; after any other error it is open, and is taken back. */
+	/* These three end the transaction. After any other error it is open: take it back. */
 	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(tx);
 	return rc;

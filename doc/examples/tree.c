@@ -10,10 +10,10 @@
 
 /* begin types */
 struct node {
-	struct node *left, *right; /* lesser keys, and greater ones */
+	struct node *left, *right; /* smaller keys, larger keys */
 	uint64_t weight;
 	uint32_t key_size, value_size;
-	/* Its key follows, and its value, each at a multiple of 8. */
+	/* The key follows, then the value, each at a multiple of 8. */
 };
 
 struct tree_top {
