@@ -66,7 +66,6 @@ static int tick(perseas_t *p, struct clock *clock)
 	return rc;
 }
 
-/* begin serve */
 /* Works as the owner until it is no longer. */
 static int serve(const char *name, perseas_t *p)
 {
@@ -91,7 +90,6 @@ static int serve(const char *name, perseas_t *p)
 	}
 	return rc;
 }
-/* end serve */
 
 int main(int argc, char **argv)
 {
