@@ -128,6 +128,7 @@ static int finish_change(struct perseas *p, int code, const char *text)
 	return code;
 }
 
+/* Returns the connected mirrors whose answers are not overdue. */
 static uint32_t connected_mirrors(struct perseas *p)
 {
 	uint32_t set = 0;
@@ -359,6 +360,7 @@ static uint32_t tell_mirrors(struct perseas *p,
 	return last && are_enough(p, took | last) ? ps_roster_tell(p, set) : took;
 }
 
+/* Returns true if the mirrors `took` are W of each roster. */
 static bool has_w(struct perseas *p, uint32_t took)
 {
 	return ps_quorum_acks(p, took);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Returns the handle's mirror for this member, or NULL. */
 static struct ps_mirror *mirror_of_member(struct perseas *p, const Perseas__Member *member)
 {
 	for (unsigned i = 0; member && i < p->mirror_count; i++)
@@ -84,6 +85,7 @@ bool ps_plan_readdress(struct perseas *p)
 	return true;
 }
 
+/* Plans that the member at this address leaves. Returns 0, or PERSEAS_EINVAL with a sentence. */
 static int plan_leave(struct perseas *p, const char *address, bool gone, char *text, size_t size)
 {
 	struct ps_change *c = &p->upkeep.change;

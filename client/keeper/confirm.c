@@ -117,6 +117,7 @@ static int fail_unconfirmed(const struct perseas *p, uint64_t call)
 	               p->next_roster ? ", and R of the new roster, which is not settled yet" : "");
 }
 
+/* Waits until R mirrors have confirmed the claim after this call. Returns 0 or an error code. */
 static int await_confirmed(struct perseas *p, uint64_t call, uint64_t until)
 {
 	for (;;) {

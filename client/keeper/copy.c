@@ -50,6 +50,8 @@ static bool is_copied(const struct ps_warm_part *copy, uint64_t from, uint64_t l
 	return copy && ps_warm_holds(copy, from, length);
 }
 
+/* Reads the segment from mirror `m`, except for the pieces that a standby's copy has. Returns 0, or
+ * an error code if the link broke. */
 static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segment *segment)
 {
 	const uint64_t most = 16 * (uint64_t)PS_BOUNCE;

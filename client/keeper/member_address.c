@@ -35,6 +35,8 @@ static bool is_listed(const struct perseas *p, ProtobufCBinaryData image)
 	                                   ps_roster_member(p->next_roster, image.data));
 }
 
+/* Returns the other mirror that has a session with the daemon on mirror `m`'s connection, or whose
+ * image that daemon shows. Returns NULL if there is no such mirror. */
 static struct ps_mirror *find_other(struct perseas *p, const struct ps_mirror *m,
                                     const Perseas__Header *header)
 {

@@ -59,6 +59,7 @@ bool ps_newest_record_ask(struct perseas *p)
 	return false;
 }
 
+/* Gives ps_log_back() the bytes of the reply. Returns 0, or 1 if it has fewer than `length`. */
 static int view_reply(void *source, uint64_t position, uint64_t length, const void **bytes)
 {
 	const Perseas__ReadReply *read = source;

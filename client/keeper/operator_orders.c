@@ -16,6 +16,7 @@
 
 enum { SIZES_VERSION = 9 }; /* the first protocol version that has the sizes of rosters */
 
+/* Returns true if the id is all zero. */
 static bool is_no_id(const uint8_t *id)
 {
 	static const uint8_t none[PS_ID_SIZE];
@@ -57,6 +58,7 @@ void ps_orders_handover(struct perseas *p, const Perseas__Handover *handover)
 	pthread_mutex_unlock(&p->lock);
 }
 
+/* Begins the ordered change or takes a change back, if that is possible now. */
 static void carry_out(struct perseas *p, const Perseas__Order *order)
 {
 	const struct perseas_roster_change wanted = {

@@ -63,6 +63,7 @@ static bool is_consistent(const struct perseas *p, const struct ps_mirror *m)
 	return is_listed(p, m) && m->found.header->state == PERSEAS__STATE__STATE_CONSISTENT;
 }
 
+/* Returns true if `roster` is newer than both rosters of this owner. */
 static bool is_newer(const Perseas__Roster *roster, const struct perseas *p)
 {
 	return ps_roster_newer(roster, p->roster) && ps_roster_newer(roster, p->next_roster);
@@ -83,6 +84,7 @@ static bool is_of_another_owner(struct perseas *p, const struct ps_mirror *m)
 	       is_newer(m->found.header->roster, p) || is_newer(m->found.header->next_roster, p);
 }
 
+/* Returns true if another owner lives on the mirror. */
 static bool is_held_by_another(const struct perseas *p, const struct ps_mirror *m)
 {
 	return !m->found.code && m->found.header && m->found.live &&
@@ -260,6 +262,7 @@ static void give_claims_up(struct perseas *p)
 	assert(p->upkeep.resync.state == PS_RESYNC_NONE);
 }
 
+/* Disconnects a mirror that refused the claim, and moves it to FENCED or DOWN. */
 static void note_refusal(struct perseas *p, struct ps_mirror *m)
 {
 	const struct ps_found *f = &m->found;
@@ -360,6 +363,8 @@ static const struct ps_attempt_way renewal_way = { judge_members, claim_members,
 
 /* --- the result --- */
 
+/* Moves a mirror to LIVE if the renewal adopted on it. Otherwise ends its data path, and moves a
+ * claimed mirror to STALE. Caller holds p->lock. */
 static void set_renewed_state(struct perseas *p, struct ps_mirror *m)
 {
 	if (m->found.good) {
@@ -374,6 +379,7 @@ static void set_renewed_state(struct perseas *p, struct ps_mirror *m)
 	m->retry.at = m->retry.delay = 0;
 }
 
+/* Lets commits go on under the new epoch. */
 static void finish_renewal(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
@@ -402,6 +408,7 @@ static void finish_renewal(struct perseas *p)
 		ps_roster_stamp(p);
 }
 
+/* Fences the handle for good, because another owner has succeeded it. */
 static void set_superseded(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);

@@ -137,6 +137,7 @@ static int copy_memory(struct perseas *p, struct ps_mirror *m, struct ps_error *
 	return ps_rejoin_finish(p, m, error);
 }
 
+/* Makes mirror `m` good with this effort. Returns 0, or nonzero if that failed. */
 static int adopt_on(struct perseas *p, struct ps_mirror *m, enum effort effort)
 {
 	struct ps_error error = { 0 };

@@ -173,6 +173,8 @@ struct ps_write ps_resync_slot(struct perseas *p, uint8_t *to)
 		                  PS_REGION_LOG, sizeof(*slot) };
 }
 
+/* Posts a chunk of the segment, with a commit slot if the image has none of this owner yet. If
+ * `segment` is NULL, posts only the slot. Caller holds p->lock. */
 static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint64_t length)
 {
 	struct ps_resync *r = &p->upkeep.resync;
@@ -335,6 +337,7 @@ static void copy_read_chunk(struct perseas *p)
 	ps_resync_move(p, PS_RESYNC_COPYING);
 }
 
+/* Sends the bytes that were read if their mirror confirmed this owner's claim. */
 static bool step_vouching(struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;

@@ -55,6 +55,7 @@ static bool may_copy_in_place(struct perseas *p, const struct ps_mirror *m,
 	return enough;
 }
 
+/* Asks the mirror for room in place or beside the old image. Returns 1, or an error code. */
 static int ask_for_room(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
@@ -97,6 +98,8 @@ static int begin_copy(struct perseas *p, struct ps_error *error)
 	return rc ? rc : 1;
 }
 
+/* Asks the mirror to add the unpublished segments, or begins copying if there are none. Returns 1,
+ * or an error code. */
 static int ask_to_add_unpublished(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
@@ -124,6 +127,8 @@ static bool is_listed(const struct perseas *p)
 	       ps_roster_member(p->next_roster, p->upkeep.resync.mirror->image_id);
 }
 
+/* Asks the other mirrors whether this mirror may be made anew, if a roster lists it. Returns 1, or
+ * an error code. */
 static int ask_to_make_anew(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;

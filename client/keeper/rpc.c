@@ -355,6 +355,8 @@ static int attach_others(struct perseas *p, struct ps_mirror *m, const Perseas__
 	return code;
 }
 
+/* Attaches over the best fabric, or over the next one if the best is avoided or fails. `wait`:
+ * until the data path is up. Returns 0 or an error code. */
 static int attach_first(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                         const int *fds, bool wait, struct ps_error *error)
 {

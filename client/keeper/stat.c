@@ -120,6 +120,7 @@ static void fill_segment_info(struct perseas *p, const struct ps_segment *segmen
 	info->published = segment->born != 0;
 }
 
+/* Returns the segment at this index, not counting parts that extend another segment, or NULL. */
 static struct ps_segment *segment_at(struct perseas *p, unsigned index)
 {
 	for (unsigned i = 0; i < p->segment_count; i++)

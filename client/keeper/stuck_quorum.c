@@ -24,6 +24,8 @@ static bool waits_for_others(struct perseas *p, const struct ps_mirror *m)
 	       !ps_copy_would_count(p, m);
 }
 
+/* Returns true if a session with the mirror is in progress, or has not been tried since the last
+ * one broke. */
 static bool is_untried(const struct ps_mirror *m)
 {
 	return ps_session_under_way(m) || (m->state == PERSEAS_MIRROR_DOWN && !m->retry.delay);
