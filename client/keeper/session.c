@@ -14,10 +14,10 @@
 #include "due.h"
 #include "member_address.h"
 #include "epoch.h"
+#include "granted_image.h"
 #include "lifeline.h"
 #include "change_plan.h"
 #include "../core/mirror.h"
-#include "../core/segment.h"
 #include "reverted_owner.h"
 #include "rejoin.h"
 #include "renew.h"
@@ -129,51 +129,6 @@ void ps_sessions_close(struct perseas *p)
 	}
 }
 
-/* Decides from a granted claim how the mirror goes on. Returns REPLAYING if the ring holds what it
- * missed, else STALE or LOST with *why set: it needs a whole copy. Caller holds p->lock. */
-static enum perseas_mirror_state judge_image(struct perseas *p, const struct ps_mirror *m,
-                                             const Perseas__ClaimReply *claim, const char **why)
-{
-	const Perseas__Header *header = claim->header;
-	const Perseas__Slot *slot = claim->slot;
-
-	ps_assert_locked(p);
-	*why = "";
-	if (!ps_store_is(header, p->store_id, p->roster)) {
-		*why = "it has an image that was made without the store's key, and counts for "
-		       "nothing";
-		return PERSEAS_MIRROR_LOST;
-	}
-	if (!ps_id_equal(header->image_id, m->image_id) &&
-	    (!header->parent_id.len || !ps_id_equal(header->parent_id, m->image_id))) {
-		*why = "it has another image now: the one that it had is lost";
-		return PERSEAS_MIRROR_LOST;
-	}
-	if (ps_image_was_reverted(p, m, claim)) {
-		*why = "an older image was put back on it: the one that this owner adopted is gone";
-		return PERSEAS_MIRROR_LOST;
-	}
-	if (!slot || header->state != PERSEAS__STATE__STATE_CONSISTENT || slot->epoch != p->epoch) {
-		*why = "it was not adopted by this owner; it waits to be copied whole";
-		return PERSEAS_MIRROR_STALE;
-	}
-	assert(slot->seq <= p->commit.seq); /* else choose_recovery() fenced this owner */
-	if (slot->seq < m->acked) {
-		*why = "its image lacks transactions that it had acknowledged";
-		return PERSEAS_MIRROR_LOST;
-	}
-	/* The ring replays no publish or destroy: an image that missed one is STALE. */
-	if (!ps_ring_replays(&p->commit.ring, slot->seq, p->commit.seq)) {
-		*why = "it missed more than the ring holds; it waits to be copied whole";
-		return PERSEAS_MIRROR_STALE;
-	}
-	if (!ps_segments_match(p, header)) {
-		*why = "its segments are not those of the store; it waits to be copied whole";
-		return PERSEAS_MIRROR_STALE;
-	}
-	return PERSEAS_MIRROR_REPLAYING;
-}
-
 /* Notes whether the mirror's access rules refused this owner's last claim. */
 static void note_rights(struct perseas *p, struct ps_mirror *m, bool denied)
 {
@@ -246,7 +201,7 @@ static void catch_up_or_set_aside(struct perseas *p, struct ps_mirror *m)
 	const char *why;
 
 	pthread_mutex_lock(&p->lock);
-	state = judge_image(p, m, claim, &why);
+	state = ps_granted_image_judge(p, m, claim, &why);
 	if (state == PERSEAS_MIRROR_REPLAYING)
 		begin_catch_up(p, m, claim);
 	pthread_mutex_unlock(&p->lock);
@@ -269,24 +224,6 @@ static void ask_to_add_unpublished(struct perseas *p, struct ps_mirror *m)
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 }
 
-/* Returns why the mirror's image must not be copied over, or NULL if it may be. This owner may have
- * opened the store from an outdated image. Then the store's newest state is on this mirror: as a
- * member of a newer roster, or as an image that does not descend from this owner's rosters. */
-static const char *reason_to_keep(const struct perseas *p, const struct ps_mirror *m)
-{
-	const Perseas__Header *header = m->session.granted->claim->header;
-
-	if (!ps_store_is(header, p->store_id, p->roster) && !ps_store_precedes(header, p->store_id))
-		return "it has another store of this name and id, with another key: perseas drop, "
-		       "of this mirror alone, deletes that store";
-	if (ps_image_forked(header, p->roster, p->next_roster))
-		return PS_FORK_NOTE;
-	if (m->joins && ps_roster_newer(header->roster, p->roster))
-		return "it has the store by a newer roster, and is not copied over: open the store "
-		       "by its list, or drop that image first";
-	return NULL;
-}
-
 /* Chooses how a claimed mirror with a data path goes on: catch-up, a whole copy, or neither. The
  * link is not active yet, so nothing is posted to it meanwhile. */
 static void choose_recovery(struct perseas *p, struct ps_mirror *m)
@@ -300,13 +237,13 @@ static void choose_recovery(struct perseas *p, struct ps_mirror *m)
 		ps_renew_went_back(p, m, &at);
 		return;
 	}
-	reason = reason_to_keep(p, m);
+	reason = ps_granted_image_reason_to_keep(p, m);
 	if (reason) {
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, reason);
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	state = judge_image(p, m, m->session.granted->claim, &why);
+	state = ps_granted_image_judge(p, m, m->session.granted->claim, &why);
 	pthread_mutex_unlock(&p->lock);
 	if (state != PERSEAS_MIRROR_REPLAYING)
 		begin_whole_copy(p, m, state, why);
@@ -324,6 +261,8 @@ static void approach_epoch(struct perseas *p, struct ps_mirror *m, const struct 
 	set_aside(p, m, PERSEAS_MIRROR_DOWN, error->text);
 }
 
+/* Goes on after a refused Status or claim: makes the image anew if there is none, and otherwise
+ * sets the mirror aside. */
 static void handle_refusal(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
 	m->lost_memory = false;
@@ -341,6 +280,7 @@ static void handle_refusal(struct perseas *p, struct ps_mirror *m, const struct 
 	}
 }
 
+/* Returns true if a session with this mirror should be begun when its next try is due. */
 static bool wants_session(const struct perseas *p, const struct ps_mirror *m)
 {
 	if (p->salvage || !(m->votes || m->joins))
@@ -351,6 +291,7 @@ static bool wants_session(const struct perseas *p, const struct ps_mirror *m)
 	        (m->state == PERSEAS_MIRROR_STALE || m->state == PERSEAS_MIRROR_LOST));
 }
 
+/* Doubles the delay until the next try, up to RETRY_MAX. */
 static void delay_retry(struct ps_mirror *m, uint64_t now)
 {
 	m->retry.delay = m->retry.delay ? 2 * m->retry.delay : RETRY_MIN;
@@ -531,6 +472,7 @@ static bool step_adding(struct perseas *p, struct ps_mirror *m)
 	return false;
 }
 
+/* Takes the answers while the mirror is prepared. Ends the session if it failed. */
 static bool step_preparing(struct perseas *p, struct ps_mirror *m)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
