@@ -2,10 +2,12 @@
  * change.h - changes the roster while transactions go on, one mirror at a time. perseas_roster
  * begins a change, or an order that a mirror passes on, and the keeper carries it out.
  *
- *   NONE -> COPYING -> JOINT -> MARKED -> SETTLING -> NONE
- *              |         |
- *              |         +----> CANCELLING -> NONE
- *              +----> NONE
+ *   NONE -> COPYING <-> ASKING -> JOINT -> MARKED -> SETTLING -> RELEASING -> NONE
+ *              |          |         |                    |
+ *              |          |         +-> CANCELLING       +-> NONE, if no mirror of the
+ *              |          |                 |                handle leaves
+ *              |          +-> NONE          +-> NONE
+ *              +-> NONE, or SETTLING if only an address changes
  *
  * While the change is COPYING, the new mirror has no vote, and nothing changes for other processes.
  * While it is JOINT, commits need W of both rosters. The new roster counts alone once every open of

@@ -86,7 +86,7 @@ static int check_commits(struct perseas *p, const struct ps_admission *asked, ch
 		return fail_too_few(p, &next, live, next.quorum.members - next.quorum.acks + 1,
 		                    "the next open", text, size);
 	/* Commits that wait for the mirror that leaves continue after the change. */
-	if (asked->cures)
+	if (asked->unblocks_commits)
 		return 0;
 	if (!can_commit(&old, live))
 		return fail_too_few(p, &old, live, old.quorum.acks, "a commit", text, size);

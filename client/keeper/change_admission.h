@@ -13,7 +13,7 @@ struct ps_admission {
 	const Perseas__Roster *next; /* the roster after the change */
 	uint32_t answered;           /* mirrors that can be told of the change, or need not be */
 	uint32_t live; /* mirrors that hold every transaction, or are just being sent them */
-	bool cures;    /* the mirror that leaves is not live: commits no longer need it */
+	bool unblocks_commits; /* the mirror that leaves is not live: commits no longer need it */
 };
 
 /* Returns 0 if the change may begin. Returns PERSEAS_EQUORUM with a sentence that names the roster

@@ -280,7 +280,7 @@ int ps_plan_admit(struct perseas *p, uint32_t answered, uint32_t live, char *tex
 		.next = next,
 		.answered = ps_plan_reachable(p, answered),
 		.live = live,
-		.cures = c->leaves && !(c->old && live & ps_bit(p, c->old)),
+		.unblocks_commits = c->leaves && !(c->old && live & ps_bit(p, c->old)),
 	};
 	int rc = c->raises ? admit_raise(p, answered, text, size) : 0;
 

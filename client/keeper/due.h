@@ -1,8 +1,8 @@
 /*
- * due.h - answers that are pending while no thread waits for them. Each pending answer has a taker:
- * a heartbeat (heartbeat.c), a roster that was told (roster_telling.c), or a question to several
- * mirrors, whose asker goes on once enough have answered. A stopped mirror delays only the work
- * that needs its answer. Callers hold admin.
+ * due.h - answers that are pending while no thread waits for them. Each pending answer names the
+ * function that takes it: for a heartbeat (heartbeat.c), for a roster that was told
+ * (roster_telling.c), or for a question to several mirrors, whose asker goes on once enough have
+ * answered. A stopped mirror delays only the work that needs its answer. Callers hold admin.
  */
 #ifndef PERSEAS_CLIENT_DUE_H
 #define PERSEAS_CLIENT_DUE_H

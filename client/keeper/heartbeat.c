@@ -17,10 +17,10 @@
 
 #define HEARTBEAT_PERIOD ps_ms(500)
 
-/* The first version of the protocol that has a field: */
+/* Versions of the protocol. */
 enum {
-	BOOT_VERSION = 9,   /* the boot id of the owner's host */
-	COPIES_VERSION = 9, /* counts of broken copies */
+	BOOT_VERSION = 9,   /* the first one with the boot id of the owner's host */
+	COPIES_VERSION = 9, /* the first one with counts of broken copies */
 };
 
 /* What a heartbeat reports: the owner's mirrors and figures. It holds copies, because the handle's

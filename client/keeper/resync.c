@@ -30,11 +30,11 @@ enum {
 	CHUNK = 128 << 10,
 	SMALL_CHUNK = 16 << 10, /* leaves most of a slow link to transactions */
 	SLOT_AT = CHUNK,
-	COMMIT_TURN_NS = 50000, /* left to commits after a chunk */
-	CHUNKS_PER_STEP = 32,   /* then the keeper does other work */
+	COMMIT_TURN_NS = 50000, /* pause after a chunk, for commits */
+	CHUNKS_PER_STEP = 32,   /* copied before other work of the keeper */
 };
 
-#define RETRY_LATER ps_ms(10) /* when the mirror owes too many answers */
+#define RETRY_LATER ps_ms(10) /* pause while the mirror owes too many answers */
 
 static_assert(SLOT_AT + sizeof(struct ps_slot) <= PS_BOUNCE, "a chunk and a slot fit");
 

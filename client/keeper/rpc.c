@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CONNECT_POLL ps_ms(10) /* at a connection without a descriptor to poll */
+#define CONNECT_POLL ps_ms(10) /* how often to check a connection without a descriptor */
 
 static void close_descriptors(int *fds, unsigned count)
 {
@@ -401,7 +401,7 @@ int ps_attach_step(struct perseas *p, struct ps_mirror *m, const Perseas__Grant 
 	if (rc >= 0)
 		return rc;
 	ps_link_end(p, m);
-	/* Only shared memory has descriptors, and it has no other fabric. */
+	/* No descriptors: only shared memory has them, and no other fabric follows it. */
 	return attach_others(p, m, grant, NULL, false, error);
 }
 

@@ -30,7 +30,7 @@
 
 #define RETRY_MIN ps_ms(10)
 #define RETRY_MAX ps_ms(1000)
-#define CONNECT_POLL ps_ms(10) /* for a connection without a descriptor to poll */
+#define CONNECT_POLL ps_ms(10) /* how often to check a connection without a descriptor */
 
 static const struct ps_state states[] = {
 	[PS_SESSION_NONE] = { "none", PS_TO(PS_SESSION_ASKING) | PS_TO(PS_SESSION_UP) },
@@ -365,7 +365,8 @@ static void leave_wrong_member(struct perseas *p, struct ps_mirror *m, struct ps
 		ps_member_swap_addresses(p, m, other);
 }
 
-/* Returns true if the session may be able to move on at once. */
+/* Takes the answer to the Status, and claims the mirror. Returns true if the session may be able to
+ * move on at once. */
 static bool step_asking(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 }, elsewhere = { 0 };
@@ -393,7 +394,8 @@ static bool step_asking(struct perseas *p, struct ps_mirror *m)
 	return m->session.state != PS_SESSION_NONE;
 }
 
-/* Returns true if the session may be able to move on at once. */
+/* Takes the answer to the claim, and begins to attach the data path. Returns true if the session
+ * may be able to move on at once. */
 static bool step_claiming(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
