@@ -10,9 +10,9 @@
 
 /* One record of a mirror's log. Set `back` and zero the rest before the first read. */
 struct ps_logged_record {
-	/* position of the record to read next; each read moves it one record back */
+	/* Position of the record to read next; each read moves it one record back. */
 	struct ps_log_back back;
-	/* the record that was read, checked, in `bytes`; NULL: history begins here */
+	/* The record that was read, checked, in `bytes`; NULL: history begins here. */
 	const struct ps_record *record;
 	uint8_t *bytes; /* buffer of `capacity` bytes; the caller frees it */
 	size_t capacity, read_length;

@@ -19,8 +19,8 @@
 #include <string.h>
 
 enum {
-	/* transactions that are sent at most: about as many as concurrent threads leave in
-	 * flight */
+	/* Transactions that are sent at most: about as many as concurrent threads leave in
+	 * flight. */
 	MISSED_MAX = 64,
 	ENTRIES_MAX = 4096, /* ranges in all records of these transactions, at most */
 };

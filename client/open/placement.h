@@ -9,7 +9,7 @@
 enum ps_place_where {
 	PS_PLACE_RECORDED, /* at the recorded address; a new segment: anywhere */
 	PS_PLACE_AT,       /* at `address`; a new segment is also recorded there */
-	/* at `address`, replacing memory that perseas_retain left; must be the recorded address */
+	/* At `address`, replacing memory that perseas_retain left; must be the recorded address. */
 	PS_PLACE_OVER,
 	PS_PLACE_ANY,    /* at the recorded address if it is free, else anywhere */
 	PS_PLACE_BEHIND, /* a new segment only: behind the segment `head_id`, as its next part */
@@ -20,8 +20,8 @@ struct ps_placement {
 	uint64_t address; /* for PS_PLACE_AT and PS_PLACE_OVER; a multiple of PS_PAGE */
 	bool is_pinned;   /* adds a pin to the segment, which then cannot be unmapped */
 	bool any_size;    /* accepts an existing segment of a size other than the caller's */
-	/* bytes of address space to reserve from the segment's start on, to grow into; 0: its
-	 * size */
+	/* Bytes of address space to reserve from the segment's start on, to grow into; 0: its
+	 * size. */
 	uint64_t reserve_size;
 	uint32_t head_id; /* for PS_PLACE_BEHIND: id of the segment that grows */
 };

@@ -1,7 +1,7 @@
 /*
- * follow.c - see follow.h. Two connections to each mirror: on one its status is asked, by which the
- * store is judged as perseas_open judges it; on the other a Watch waits, whose answer says no more
- * than that another look is worth it.
+ * follow.c - see follow.h. There are two connections to each mirror. On one it is asked for its
+ * status, from which the store is judged as perseas_open judges it. On the other a Watch request
+ * waits; its answer only says that another look is worthwhile.
  */
 #include "follow.h"
 
@@ -18,10 +18,10 @@
 #define MS_NS ((uint64_t)1000000)
 
 enum {
-	RETRY_MS = 1000,    /* until a mirror that is not there, or has no news, is asked again */
-	SILENT_FACTOR = 10, /* one that took time to say nothing may take one part in so many */
-	REPORT_MS = 5000,   /* between two times at which a mirror is told how warm the copy is */
-	FIRST_REPORT_MS = 1000, /* the same while there is no copy yet */
+	RETRY_MS = 1000,    /* until a mirror that is down, or reports no change, is asked again */
+	SILENT_FACTOR = 10, /* a silent mirror may cost at most 1/SILENT_FACTOR of the time */
+	REPORT_MS = 5000,   /* how often a mirror is told how warm the copy is */
+	FIRST_REPORT_MS = 1000, /* likewise while there is no copy yet */
 };
 
 uint64_t ps_follow_now(const struct ps_follow *follow)
@@ -29,7 +29,7 @@ uint64_t ps_follow_now(const struct ps_follow *follow)
 	return follow->looks.env->ops->now(follow->looks.env);
 }
 
-/* --- what the mirrors said --- */
+/* --- judging the answers --- */
 
 static bool is_marked(const struct ps_follow *follow, const Perseas__StoreStatus *status)
 {
@@ -39,7 +39,7 @@ static bool is_marked(const struct ps_follow *follow, const Perseas__StoreStatus
 	       memcmp(owner->data, follow->mark, PS_OWNER_MARK) == 0;
 }
 
-/* Is that member held by an owner that lives and is not ours? */
+/* Returns true if a live owner without follow->mark has this member's image. */
 static bool is_held_by_others(const struct ps_follow *follow, const struct ps_images *images,
                               const Perseas__Member *member)
 {
@@ -48,7 +48,8 @@ static bool is_held_by_others(const struct ps_follow *follow, const struct ps_im
 	return status && status->live && !is_marked(follow, status);
 }
 
-/* W of the roster are not to be had by ours any more: R are others'. */
+/* Returns true if other owners have so many members of the roster that an owner with follow->mark
+ * has fewer than W. */
 static bool is_roster_lost(const struct ps_follow *follow, const struct ps_images *images,
                            const Perseas__Roster *roster)
 {
@@ -59,7 +60,8 @@ static bool is_roster_lost(const struct ps_follow *follow, const struct ps_image
 	return roster && lost + roster->acks > roster->n_members;
 }
 
-/* As perseas_open looks at it: whoever lives anywhere is in its way. */
+/* Returns a peer with a live owner, or -1. ours: whether the owner's id must begin with
+ * follow->mark. As in perseas_open, a live owner at any peer counts. */
 static int find_live(const struct ps_follow *follow, const struct ps_images *images, bool ours)
 {
 	for (unsigned i = 0; i < images->peers->count; i++)
@@ -69,9 +71,9 @@ static int find_live(const struct ps_follow *follow, const struct ps_images *ima
 	return -1;
 }
 
-/* An open asks no more than R whether an owner lives, and T and W to go on (I6, I7). Whoever has a
- * store that none of these shows as owned cannot commit. So a mirror that says nothing keeps nobody
- * waiting where the others would do. Where one lives, nothing is urgent. */
+/* Returns true if the answers so far suffice, so that silent mirrors delay nobody: an open would
+ * succeed with them, and they show no live owner. An owner that R answers do not show cannot commit
+ * (I6, I7). If an owner lives, waiting longer does no harm. */
 static bool is_enough(void *arg, const struct ps_peers *peers)
 {
 	const struct ps_follow *follow = arg;
@@ -105,7 +107,8 @@ static void describe_ambiguous(const struct ps_judgement *j, struct ps_standing_
 	         ps_judge_rival_note(j));
 }
 
-/* Of what is missing, one thing: perseas status tells all. */
+/* Describes why the store cannot be opened, with one mirror's error. perseas status lists them
+ * all. */
 static void describe_trouble(const struct ps_follow *follow, const struct ps_images *images,
                              struct ps_standing_now *now)
 {
@@ -121,7 +124,7 @@ static void describe_trouble(const struct ps_follow *follow, const struct ps_ima
 	         trouble);
 }
 
-/* Who is to be next, and who else waits. */
+/* Fills in the planned handover, and what is known of other standbys. */
 static void judge_standbys(const struct ps_images *images, struct ps_standing_now *now)
 {
 	const Perseas__Handover *handover = ps_images_handover(images);
@@ -147,8 +150,9 @@ static void judge_standbys(const struct ps_images *images, struct ps_standing_no
 	}
 }
 
-/* Who refuses to tell, by a rule that can be changed or since it was taken back from a later
- * version, may have it. */
+/* Returns true if every mirror answered that it has no good image. A mirror that refuses to
+ * answer may have one: its access rules may change, or it may have been downgraded from a later
+ * version. */
 static bool is_nowhere(const struct ps_images *images)
 {
 	for (unsigned i = 0; i < images->peers->count; i++) {
@@ -167,7 +171,7 @@ static void judge_images(const struct ps_follow *follow, const struct ps_images 
 
 	memset(now, 0, sizeof(*now));
 	now->found = images->have > 0;
-	/* While the list's name is being looked up, it may stand for other mirrors. */
+	/* Until a lookup of the list ends, the list may name other mirrors. */
 	now->nowhere = !follow->lookup && is_nowhere(images);
 	now->ours = own >= 0;
 	now->fenced = is_roster_lost(follow, images, images->judged.settled) ||
@@ -186,10 +190,10 @@ static void judge_images(const struct ps_follow *follow, const struct ps_images 
 	judge_standbys(images, now);
 }
 
-/* --- its life --- */
+/* --- opening and closing --- */
 
-/* Whoever is looked at is watched under the same number: mirrors that the roster lists and the list
- * does not, too. */
+/* Gives every mirror in `looks` a connection for watches under the same index, including mirrors
+ * that only rosters name. */
 static void add_watches(struct ps_follow *follow)
 {
 	struct ps_peers *looks = &follow->looks, *watches = &follow->watches;
@@ -198,7 +202,8 @@ static void add_watches(struct ps_follow *follow)
 		watches->addresses[watches->count] = looks->addresses[watches->count];
 }
 
-/* Is that of the newest roster that was ever seen, or newer? Then it is noted. */
+/* Returns false if a newer roster than this one was seen. Otherwise notes this one as the
+ * newest. */
 static bool note_if_newest(struct ps_follow *follow, uint64_t epoch, uint64_t version)
 {
 	if (epoch < follow->roster_epoch ||
@@ -217,7 +222,8 @@ void ps_follow_add_known(struct ps_follow *follow, const struct ps_places *place
 	note_if_newest(follow, places->epoch, places->version);
 }
 
-/* Follows the mirrors that `perseas run` saw: by now, no mirror of the list may tell of them. */
+/* Follows the mirrors that `perseas run` has seen: the mirrors on the list may have left the store
+ * meanwhile. */
 static void add_inherited(struct ps_follow *follow)
 {
 	struct ps_places places;
@@ -241,7 +247,8 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
 	follow->looks.enough_arg = follow;
 	follow->named_ns = ps_follow_now(follow);
 	add_inherited(follow);
-	/* To look a name up once more may find other mirrors. */
+	/* A second lookup of the list's name might find other mirrors, so the watches copy the
+	 * addresses. */
 	follow->watches.env = watches;
 	follow->watches.timeout_ms = timeout_ms;
 	follow->watches.given = follow->looks.given;
@@ -272,7 +279,7 @@ static void end_watch(struct ps_follow *follow, unsigned i, uint64_t again_ns)
 	follow->mirrors[i].watch_at_ns = again_ns;
 }
 
-/* Is it another one than the last Watch says was seen? */
+/* Returns true if this differs from what the last Watch told the mirror. */
 static bool has_changed(const struct ps_followed *mirror, uint64_t epoch, bool live,
                         const ProtobufCBinaryData *handover)
 {
@@ -283,7 +290,8 @@ static bool has_changed(const struct ps_followed *mirror, uint64_t epoch, bool l
 	              PS_ID_SIZE) != 0;
 }
 
-/* The news that a mirror told at once was nothing that its status shows: it would be so again. */
+/* Returns true if the mirror answered the last Watch at once with news that its status does not
+ * show. It would do so again. */
 static bool is_repeated_news(struct ps_followed *mirror, const Perseas__StoreStatus *status)
 {
 	const bool idle = mirror->answered_early &&
@@ -294,12 +302,12 @@ static bool is_repeated_news(struct ps_followed *mirror, const Perseas__StoreSta
 	return idle;
 }
 
-/* Fills in what a Watch says of this standby. */
+/* Fills in what a Watch tells the mirror about this standby. */
 static void fill_standby(const struct ps_follow *follow, struct ps_followed *mirror,
                          Perseas__Standby *who, Perseas__WatchRequest *ask)
 {
 	mirror->tells_warmth = follow->name && follow->copies;
-	/* The messages have no const; they are only packed. */
+	/* Messages have no const, but packing does not change them. */
 	who->name = (char *)(uintptr_t)follow->name;
 	who->order = follow->order;
 	who->mark = (ProtobufCBinaryData){ PS_OWNER_MARK, (uint8_t *)(uintptr_t)follow->mark };
@@ -312,7 +320,7 @@ static void fill_standby(const struct ps_follow *follow, struct ps_followed *mir
 	ask->within_ms = follow->memory ? REPORT_MS : FIRST_REPORT_MS;
 }
 
-/* Has the mirror say when it is no longer as it was just told to be. */
+/* Asks the mirror to report when its state differs from `status`. */
 static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__StoreStatus *status)
 {
 	Perseas__WatchRequest ask = PERSEAS__WATCH_REQUEST__INIT;
@@ -346,7 +354,7 @@ static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__Sto
 		end_watch(follow, i, now_ns + RETRY_MS * MS_NS);
 }
 
-/* The answer is here, or never will be. */
+/* Takes the answer to a Watch that was answered or timed out. */
 static void take_watch(struct ps_follow *follow, unsigned i)
 {
 	struct ps_followed *mirror = &follow->mirrors[i];
@@ -362,7 +370,8 @@ static void take_watch(struct ps_follow *follow, unsigned i)
 	news = reply && has_changed(mirror, reply->watch->epoch, reply->watch->live,
 	                            &reply->watch->handover);
 	mirror->answered_early = soon && news;
-	/* A mirror that too many watch answers before there is news, again and again. */
+	/* An early answer without news comes from a mirror that too many clients watch: pause, as
+	 * it would do so again. */
 	end_watch(follow, i, soon && !news ? now_ns + RETRY_MS * MS_NS : 0);
 	if (reply)
 		perseas__reply__free_unpacked(reply, NULL);
@@ -387,7 +396,7 @@ unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS
 		if (peers->env->ops->control_waits(peers->controls[i], &fds[count]))
 			count++;
 		else
-			*until_ns = 0; /* it is over already */
+			*until_ns = 0; /* the connection ended */
 	}
 	return count;
 }
@@ -414,9 +423,9 @@ bool ps_follow_stirred(struct ps_follow *follow)
 
 /* --- looks --- */
 
-/* Returns the mirrors that only an older roster named. Returns none if the newest roster that was
- * ever seen is not told now, or while another store of the name or a fork is seen: silent mirrors
- * may be members of the store that is followed. */
+/* Returns the mirrors that only an older roster named. Returns none if no mirror shows the newest
+ * roster that was ever seen, or while a fork or another store of the name is seen: silent mirrors
+ * may be members of the followed store. */
 static uint32_t find_unneeded(struct ps_follow *follow, const struct ps_images *images)
 {
 	uint32_t set = 0;
@@ -430,7 +439,7 @@ static uint32_t find_unneeded(struct ps_follow *follow, const struct ps_images *
 	return set;
 }
 
-/* They would take the places of mirrors to come. */
+/* Forgets these mirrors, to make room for others. */
 static void forget_unneeded(struct ps_follow *follow, uint32_t set)
 {
 	for (unsigned i = follow->looks.count; i-- > 0;) {
@@ -444,7 +453,8 @@ static void forget_unneeded(struct ps_follow *follow, uint32_t set)
 	}
 }
 
-/* Between two looks a mirror may have been restarted, or have had no room for who asks nothing. */
+/* Drops a connection that ended since the last look, for example because the mirror was
+ * restarted. */
 static void drop_ended(struct ps_peers *peers, unsigned i)
 {
 	if (!peers->controls[i] || !peers->env->ops->ended(peers->controls[i]))
@@ -453,8 +463,8 @@ static void drop_ended(struct ps_peers *peers, unsigned i)
 	peers->controls[i] = NULL;
 }
 
-/* Those that did not answer are asked again after a while: one that is not there costs nothing, but
- * one that says nothing keeps everybody waiting. */
+/* Connects again to mirrors that did not answer, after a pause: a mirror that is down fails at
+ * once, but a silent one delays every look. */
 static void connect_looks(struct ps_follow *follow)
 {
 	const uint64_t now_ns = ps_follow_now(follow);
@@ -492,9 +502,9 @@ static bool has_any_image(const struct ps_images *images)
 	return false;
 }
 
-/* While no mirror tells of the store there is no roster to go by, and what its list's name stands
- * for may have changed. Those that are new are asked in this look; what they tell decides whether
- * they stay. A name server that is silent holds nothing up: the mirrors are asked all the same. */
+/* Looks the list's name up again if no mirror has an image. Then there is no roster to go by, and
+ * the name may stand for other mirrors now. New mirrors are asked within this look; their answers
+ * decide whether they stay. A slow name server delays nothing. */
 static void refresh_list(struct ps_follow *follow, struct ps_images *images)
 {
 	struct ps_address found[PS_MIRRORS_MAX];

@@ -12,7 +12,7 @@
 
 enum {
 	PS_SENTENCE = 512,
-	/* descriptors of all mirrors, and of a lookup of the list */
+	/* Descriptors of all mirrors, and of a lookup of the list. */
 	PS_FOLLOW_FDS = PS_MIRRORS_MAX + 1,
 };
 
@@ -34,10 +34,10 @@ struct ps_handover_state {
 struct ps_standing_now {
 	enum ps_ownership ownership;
 	bool ours; /* the live owner's id begins with follow->mark */
-	/* other owners have so many mirrors that an owner with follow->mark cannot commit */
+	/* Other owners have so many mirrors that an owner with follow->mark cannot commit. */
 	bool fenced;
 	bool found; /* at least one mirror has the store */
-	/* every mirror answered that it has no image of the store, or only a damaged one */
+	/* Every mirror answered that it has no image of the store, or only a damaged one. */
 	bool nowhere;
 	uint32_t last_order; /* the highest `order` among the standbys that follow the store */
 	struct ps_handover_state handing;
@@ -48,18 +48,18 @@ struct ps_standing_now {
 struct ps_followed {
 	bool asked;          /* a Watch is in flight */
 	bool answered_early; /* the last Watch was answered with news within RETRY_MS */
-	/* the Watch in flight tells the mirror how warm the copy is */
+	/* The Watch in flight tells the mirror how warm the copy is. */
 	bool tells_warmth;
-	/* the mirror had an image when a store and its fork were seen */
+	/* The mirror had an image when a store and its fork were seen. */
 	bool showed_fork;
 	bool is_learnt; /* not on the list, but has an image that a roster lists */
-	/* the last Watch asked for changes from this: whether an owner lives */
+	/* The last Watch asked for changes from this: whether an owner lives. */
 	bool live;
 	uint64_t epoch;               /* likewise: the promised epoch */
 	uint8_t handover[PS_ID_SIZE]; /* likewise: the id of the handover; all zero: none */
 	uint64_t asked_ns, until_ns;  /* when the Watch was sent, and when it times out */
 	uint64_t watch_at_ns;         /* earliest time for the next Watch */
-	/* earliest time to ask a silent mirror for its status again */
+	/* Earliest time to ask a silent mirror for its status again. */
 	uint64_t look_at_ns;
 };
 
@@ -83,11 +83,11 @@ struct ps_follow {
 	/* The newest settled roster that was seen, and the id of its store. NULL: none was seen. */
 	Perseas__Roster *settled;
 	uint8_t store_id[PS_ID_SIZE];
-	/* a store and a fork of it were seen, or what is seen may be either (forks.h) */
+	/* A store and a fork of it were seen, or what is seen may be either (forks.h). */
 	bool forked;
 	const char *list;  /* the list of mirrors or its name; the caller's */
 	uint64_t named_ns; /* when the last lookup of the list's name began */
-	/* the lookup in flight, which needs the env of `looks`; NULL: none */
+	/* The lookup in flight, which needs the env of `looks`; NULL: none. */
 	struct ps_list_lookup *lookup;
 	/* Called with the result of each look before ps_follow_look returns. NULL: not called. */
 	void (*seen)(void *arg, const struct ps_images *images, const struct ps_standing_now *now);

@@ -1,5 +1,5 @@
 /*
- * forks.c - see forks.h.
+ * forks.c - decides whether a store and a fork of it were seen (forks.h).
  */
 #include "forks.h"
 
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* One that has an image, or has none. What the others have is not known. */
+/* Returns true if peer `i` answered with an image, or that it has none. */
 static bool has_answered(const struct ps_images *images, unsigned i)
 {
 	return images->told[i] || images->errors[i].code == PERSEAS_ENOSTORE;
@@ -22,9 +22,9 @@ static bool have_all_answered(const struct ps_images *images)
 	return true;
 }
 
-/* Either of the two, a store and its fork or two stores of the name, may be what was acknowledged
- * last, and neither is all of it because the mirrors of the other one say nothing: those that
- * showed both must say that only one is left. */
+/* Returns true if two stores of the name, or a store and its fork, were seen, and either may have
+ * what was acknowledged last. If the mirrors of one of them fall silent, the other is not thereby
+ * the right one: only answers of the mirrors that showed both can end this. */
 static bool is_divided(struct ps_follow *follow, const struct ps_images *images)
 {
 	const bool parted = images->judged.outlook == PS_OUTLOOK_FORKED ||
@@ -50,7 +50,7 @@ bool ps_forks_is_other_store(const struct ps_follow *follow, const struct ps_ima
 	return follow->settled && images->judged.store_id && !is_same_store(follow, images);
 }
 
-/* Settled ones alone: another may come to nothing. */
+/* Notes the newest settled roster. An unsettled one may be cancelled. */
 static void note_roster(struct ps_follow *follow, const struct ps_images *images)
 {
 	const Perseas__Roster *told = images->judged.settled;
@@ -66,9 +66,10 @@ static void note_roster(struct ps_follow *follow, const struct ps_images *images
 	memcpy(follow->store_id, images->judged.store_id, PS_ID_SIZE);
 }
 
-/* Is the newest roster that is told an older one than was seen, without an image in common? An
- * operator has called a mirror gone, and it came back: an open of what it has would be the fork's
- * first. While all that is followed tells, the images of the other are gone. */
+/* Returns true if the newest roster in the answers is older than one that was seen before, and they
+ * have no image in common. Then an operator has given up a mirror that came back, and an open of
+ * its image would begin a fork. If all mirrors answer, the images of the newer roster are gone, and
+ * there is no fork. */
 static bool is_outdated(const struct ps_follow *follow, const struct ps_images *images)
 {
 	const struct ps_judgement *j = &images->judged;
@@ -87,14 +88,15 @@ static bool is_forked(struct ps_follow *follow, const struct ps_images *images)
 {
 	const bool parted = is_divided(follow, images);
 
-	/* The store that was seen before may be at mirrors that say nothing now. */
+	/* The store that was seen before may be on mirrors that are silent now. */
 	if (ps_forks_is_other_store(follow, images) && !have_all_answered(images))
 		return true;
 	note_roster(follow, images);
 	return parted || is_outdated(follow, images);
 }
 
-/* A roster that changes while mirrors answer, one after the other, looks so, too, but only once. */
+/* Takes the images twice: a roster that changes while mirrors answer one after the other looks like
+ * a fork, but only once. */
 void ps_forks_look(struct ps_follow *follow, struct ps_images *images)
 {
 	const bool before = follow->forked;

@@ -1,5 +1,5 @@
 /*
- * images.c - see images.h.
+ * images.c - takes and judges the images of a store (images.h).
  */
 #include "images.h"
 #include "../../proto/control/envelope.h"
@@ -16,7 +16,8 @@ void ps_images_tell(const struct ps_images *images, struct ps_told told[PS_MIRRO
 
 		told[i].from_roster = i >= images->peers->given;
 		told[i].daemon = ps_peers_daemon(images->peers, i);
-		/* A socket's address in the roster can be another mirror's on another host. */
+		/* The address of a Unix socket in a roster may reach another mirror on this
+		 * host. */
 		if (i < images->peers->given || address->scheme != PS_SCHEME_UNIX)
 			told[i].address = address->text;
 		told[i].empty = images->errors[i].code == PERSEAS_ENOSTORE;
@@ -29,7 +30,7 @@ void ps_images_tell(const struct ps_images *images, struct ps_told told[PS_MIRRO
 	}
 }
 
-/* What they told is another mirror's. */
+/* Ignores the answers of peers that reach the same daemon as another peer. */
 static void ignore_duplicates(struct ps_images *images)
 {
 	const struct ps_judgement *j = &images->judged;
@@ -74,7 +75,7 @@ void ps_images_take(struct ps_images *images, struct ps_peers *peers, const char
 
 	memset(images, 0, sizeof(*images));
 	images->peers = peers;
-	/* The message has no const; it is only packed. */
+	/* Messages have no const, but packing does not change them. */
 	ask.store = (char *)store;
 	ps_peers_ask_all(peers, &request);
 	for (unsigned i = 0; i < peers->count; i++) {
@@ -169,8 +170,8 @@ const char *ps_owner_newcomer(const struct ps_images *images)
 	return owner->order->with;
 }
 
-/* The epoch of the owner that lives there, or of the last one that adopted the image. The promise
- * may be higher by a claim that is under way, or that failed. */
+/* Returns the epoch of the live owner of this image, or of the last owner that adopted it. The
+ * promised epoch may be higher, because of a claim that is in flight or failed. */
 static uint64_t last_owner_epoch(const Perseas__StoreStatus *status)
 {
 	if (status->live)
@@ -178,7 +179,8 @@ static uint64_t last_owner_epoch(const Perseas__StoreStatus *status)
 	return status->slot ? status->slot->epoch : 0;
 }
 
-/* Is it of the store's present or last owner? An image of a fork has owners of its own. */
+/* Returns true if the handover was ordered under the store's present or last owner. Images of a
+ * fork, which has owners of its own, do not count. */
 static bool is_of_last_owner(const struct ps_images *images, const Perseas__Handover *handover)
 {
 	for (unsigned i = 0; i < images->peers->count; i++)
@@ -227,7 +229,8 @@ static bool ask_members(struct ps_peers *peers, const Perseas__Roster *roster)
 	return any;
 }
 
-/* Which of several stores is meant shows only when the members of all their rosters were asked. */
+/* Adds the members of the rosters of other stores with this name: only their answers show which
+ * store an open would use. Returns true if there are new ones. */
 static bool ask_rivals(struct ps_peers *peers, const struct ps_images *images)
 {
 	bool any = false;
@@ -243,7 +246,7 @@ static bool ask_rivals(struct ps_peers *peers, const struct ps_images *images)
 	return any;
 }
 
-/* False: there is none. */
+/* Adds mirrors that the list does not name. Returns false if there are none. */
 static bool ask_unnamed(struct ps_peers *peers, const struct ps_images *images)
 {
 	const Perseas__Roster *rosters[] = { images->judged.settled, images->judged.next };

@@ -23,7 +23,7 @@ struct ps_images {
 	/* Of the store that an open would use; NULL: no peer has it. */
 	const Perseas__Header *header; /* the header of one of its images */
 	const Perseas__Roster *roster; /* its newest roster, settled or not */
-	/* the image at the newest state, of those that count; NULL: none counts */
+	/* The image at the newest state, of those that count; NULL: none counts. */
 	const Perseas__StoreStatus *newest;
 };
 

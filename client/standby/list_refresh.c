@@ -3,7 +3,7 @@
  */
 #include "list_refresh.h"
 
-enum { NAME_MS = 5000 }; /* between two lookups */
+enum { NAME_MS = 5000 }; /* at least this long between two lookups */
 
 #define MS_NS UINT64_C(1000000)
 
@@ -30,8 +30,8 @@ bool ps_list_refresh_has_ended(const struct ps_follow *follow)
 	return poll(&fd, 1, 0) > 0;
 }
 
-/* Begins to look the list's name up, unless that is under way, or was done a moment ago. A list
- * that is written out needs no lookup. */
+/* Begins a lookup of the list's name, unless one is in flight or began less than NAME_MS ago. A
+ * list without a name needs none. */
 static void begin_lookup(struct ps_follow *follow)
 {
 	struct ps_env *env = follow->looks.env;
@@ -44,7 +44,7 @@ static void begin_lookup(struct ps_follow *follow)
 	(void)env->ops->list_begin(env, follow->list, &follow->lookup, &ignored);
 }
 
-/* Returns how many mirrors the lookup found, if it has ended. */
+/* Returns how many mirrors a lookup found, or 0 if none has ended. */
 static unsigned take_lookup(struct ps_follow *follow, struct ps_address found[PS_MIRRORS_MAX])
 {
 	struct ps_error error = { 0 };

@@ -1,5 +1,5 @@
 /*
- * live_fetch.c - bytes of one mirror's image, with several requests under way at once.
+ * live_fetch.c - reads bytes of one mirror's image with several requests in flight (live_fetch.h).
  */
 #include "live_fetch.h"
 
@@ -16,7 +16,7 @@ void ps_fetch_init(struct ps_fetch *fetch, struct ps_peers *peers, unsigned mirr
 	fetch->store = store;
 }
 
-/* The oldest answer. After a failure, those behind it are only taken off the connection. */
+/* Collects the oldest answer. After a failure, only removes answers from the connection. */
 static void collect_one(struct ps_fetch *fetch)
 {
 	unsigned slot = (unsigned)(fetch->collected++ % PS_FETCH_DEPTH);
@@ -64,7 +64,7 @@ bool ps_fetch_ask(struct ps_fetch *fetch, uint32_t region, uint64_t offset, uint
 		collect_one(fetch);
 	if (fetch->failed)
 		return false;
-	/* The message has no const; it is only packed. */
+	/* Messages have no const, but packing does not change them. */
 	ask.store = (char *)fetch->store;
 	ask.region = region;
 	ask.offset = offset;

@@ -21,7 +21,7 @@ struct ps_fetch {
 		uint8_t *to;
 		uint32_t length;
 	} due[PS_FETCH_DEPTH]; /* where the answer to request k goes: due[k % PS_FETCH_DEPTH] */
-	/* a request failed, and so will all later ones; peers->errors[mirror] says why */
+	/* A request failed, and so will all later ones; peers->errors[mirror] says why. */
 	bool failed;
 };
 

@@ -1,5 +1,5 @@
 /*
- * peers.c - control requests to several mirrors in parallel.
+ * peers.c - sends control requests to several mirrors in parallel (peers.h).
  */
 #include "peers.h"
 
@@ -11,9 +11,10 @@
 #include <string.h>
 
 enum {
-	LAGGARD_MIN_MS = 500, /* for those that are behind when others have answered */
-	LAGGARD_FACTOR = 10,  /* times as long as these took */
-	TICK_MS = 20,         /* a connection that is being made may go on without a sign */
+	LAGGARD_MIN_MS = 500, /* least time for the other peers once the answers suffice */
+	LAGGARD_FACTOR = 10,  /* or this many times as long as the answers took */
+	/* Longest sleep: a connection in progress may have no descriptor to poll. */
+	TICK_MS = 20,
 };
 
 static void connect_given(struct ps_peers *peers)
@@ -60,7 +61,7 @@ static void forget_replies(struct ps_peers *peers)
 	for (unsigned i = 0; i < peers->count; i++) {
 		perseas__reply__free_unpacked(peers->replies[i], NULL);
 		peers->replies[i] = NULL;
-		/* A refusal is of one request; a connection that broke is for good. */
+		/* A refusal concerns one request; a broken connection stays broken. */
 		if (peers->controls[i])
 			peers->errors[i].code = 0;
 	}
@@ -89,7 +90,8 @@ static Perseas__Reply *peers_receive_until(struct ps_peers *peers, unsigned i, u
 	return NULL;
 }
 
-/* Takes what has come. How many are not answered yet: *fds tells when they may be. */
+/* Takes the answers that have arrived, and removes their peers from *awaited. Returns how many are
+ * left, with what to poll for. */
 static unsigned take_answers(struct ps_peers *peers, uint32_t *awaited, uint64_t until_ns,
                              struct pollfd fds[PS_MIRRORS_MAX], unsigned *count)
 {
@@ -111,8 +113,8 @@ static unsigned take_answers(struct ps_peers *peers, uint32_t *awaited, uint64_t
 	return rest;
 }
 
-/* Until all of these have answered, or enough have and the others had time to. Those that are
- * left. */
+/* Waits until all awaited peers answered, or until the answers suffice and the other peers had
+ * their time. Returns the peers that are left. */
 static uint32_t await_enough(struct ps_peers *peers, uint32_t awaited, uint64_t *until_ns)
 {
 	const struct ps_env_ops *ops = peers->env->ops;

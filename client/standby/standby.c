@@ -1,5 +1,6 @@
 /*
- * standby.c - perseas_standby and what goes with it: what the application calls (standby.h).
+ * standby.c - perseas_standby and the other functions of perseas_standby.h. They never touch what
+ * the thread owns while it runs (standby.h).
  */
 #include "standby.h"
 
@@ -13,12 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- its life --- */
+/* --- opening and closing --- */
 
 static int check_arguments(const char *store, const char *mirrors,
                            const struct perseas_options *options, struct ps_error *error)
 {
-	/* Names, list and options are looked at when a handle is made of them. */
+	/* ps_handle_new checks names, list and options. */
 	if (!store || !mirrors)
 		return ps_error_set(error, PERSEAS_EINVAL,
 		                    "a standby needs the name of a store and a list of mirrors");
@@ -56,7 +57,7 @@ static int check_options(const struct perseas_options *options, struct ps_error 
 	return 0;
 }
 
-/* False: out of memory. */
+/* Replaces *string by a copy. Returns false if there is no memory. */
 static bool copy_string(const char **string)
 {
 	if (*string)
@@ -64,7 +65,7 @@ static bool copy_string(const char **string)
 	return *string;
 }
 
-/* The strings of the options, too: each handle is made of them. */
+/* Copies the arguments, with the strings of the options, because every new handle needs them. */
 static int copy_arguments(struct perseas_standby *s, const char *store, const char *mirrors,
                           const struct perseas_options *options, struct ps_error *error)
 {
@@ -113,7 +114,7 @@ static int standby_begin(struct perseas_standby *s, const char *store, const cha
 	s->env = ps_env_posix(&s->options, error);
 	if (!s->env)
 		return error->code;
-	/* perseas run, where it started this process, gave the mark that it told the mirrors of. */
+	/* perseas run gives the process that it starts the mark that it has told the mirrors. */
 	if (s->options.name && !s->env->marked) {
 		s->env->ops->random(s->env, s->env->mark, sizeof(s->env->mark));
 		s->env->marked = true;
@@ -164,7 +165,7 @@ int perseas_standby_close(perseas_standby_t *s)
 	return 0;
 }
 
-/* 0, or EINVAL. */
+/* Returns 0, or PERSEAS_EINVAL if this process did not make the standby. */
 static int check_standby(const struct perseas_standby *s)
 {
 	if (!s)
@@ -187,7 +188,7 @@ static uint64_t deadline_ns(struct perseas_standby *s, int64_t timeout_ms)
 	return now_ns + (uint64_t)timeout_ms * 1000000;
 }
 
-/* What a wait sees of the standby at one moment. */
+/* The parts of a standby that a wait needs, read at one moment. */
 struct wait_view {
 	bool handed, due;
 	struct ps_error fault;
@@ -204,7 +205,7 @@ static void read_wait_view(struct perseas_standby *s, struct wait_view *wait_vie
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Until the store is to be opened: 0. */
+/* Waits until the thread has handed the store over. Returns 0 or an error code. */
 static int await_turn(struct perseas_standby *s, uint64_t until_ns, struct ps_error *error)
 {
 	struct wait_view now;
@@ -220,7 +221,8 @@ static int await_turn(struct perseas_standby *s, uint64_t until_ns, struct ps_er
 			*error = now.fault;
 			return error->code;
 		}
-		/* Its time is over for waiting, but not for what it need not wait for. */
+		/* After until_ns, wait no longer for a turn; but if the turn has come, the handover
+		 * is a matter of moments. */
 		if (!now.due && s->env->ops->now(s->env) >= until_ns)
 			return ps_error_set(error, PERSEAS_ETIMEOUT,
 			                    "store '%s' was not to be had in time: %s", s->store,
@@ -229,7 +231,8 @@ static int await_turn(struct perseas_standby *s, uint64_t until_ns, struct ps_er
 	}
 }
 
-/* Another process was faster, or mirrors went away: then it waits on. */
+/* Returns true if a wait goes on after an open failed with rc: another process was faster, or
+ * mirrors disappeared. */
 static bool is_retryable(int rc)
 {
 	return rc == PERSEAS_EBUSY || rc == PERSEAS_EFENCED || rc == PERSEAS_EQUORUM ||
@@ -243,7 +246,7 @@ static int open_store(struct perseas_standby *s, perseas_t **p, struct ps_error 
 	ps_standby_thread_leave(s);
 	if (!rc)
 		ps_turn_over(&s->turn);
-	/* Where another one has the store, the next look sees that, and ends the rest. */
+	/* If another owner has the store, the next look sees it, and the rest ends. */
 	else
 		ps_turn_failed(&s->turn, s->env->ops->now(s->env));
 	return rc;
@@ -270,7 +273,7 @@ static int become_owner(struct perseas_standby *s, uint64_t until_ns, perseas_t 
 	}
 }
 
-/* False: another thread is in it. */
+/* Returns false if another thread is waiting. */
 static bool enter_wait(struct perseas_standby *s)
 {
 	bool free;
@@ -283,8 +286,9 @@ static bool enter_wait(struct perseas_standby *s)
 	return free;
 }
 
-/* After an error it stands by as before, also where the store was handed to a wait that ended. No
- * other thread enters before that is done: what the standby follows with is taken down here. */
+/* Ends a wait. After an error the standby follows the store as before, even if the store was just
+ * handed to this wait. No other thread can wait before this is done, because it takes down what the
+ * thread has used. */
 static void leave_wait(struct perseas_standby *s, bool failed)
 {
 	struct ps_error ignored;
@@ -297,7 +301,7 @@ static void leave_wait(struct perseas_standby *s, bool failed)
 	stage = ps_standby_stage(s);
 	if (stage == PS_STANDBY_HANDED)
 		ps_standby_thread_end(s);
-	/* Where that fails, the next wait tries it again. */
+	/* If this fails, the next wait tries again. */
 	if (failed && stage != PS_STANDBY_FOLLOWING)
 		ps_standby_thread_begin(s, &ignored);
 	pthread_mutex_lock(&s->lock);
@@ -337,7 +341,7 @@ int perseas_standby_cancel(perseas_standby_t *s)
 	return 0;
 }
 
-/* --- how things stand --- */
+/* --- state --- */
 
 int perseas_standby_fd(perseas_standby_t *s)
 {

@@ -30,11 +30,11 @@ extern const struct ps_states ps_standby_stages;
 
 struct perseas_standby {
 	pid_t pid; /* process that made the standby */
-	/* one byte more than a name can have, so that a name that is too long stays invalid */
+	/* One byte more than a name can have, so that a name that is too long stays invalid. */
 	char store[PS_NAME_MAX + 2];
 	char *mirrors;
 	struct perseas_options options; /* the strings are copies */
-	/* env of the thread, of its Watch requests, and of the waiting thread */
+	/* Env of the thread, of its Watch requests, and of the waiting thread. */
 	struct ps_env *env;
 	int flag;               /* descriptor that perseas_standby_fd returns (flag_fd.h) */
 	_Atomic bool cancelled; /* the present or next perseas_standby_wait must return */
@@ -50,13 +50,13 @@ struct perseas_standby {
 	struct perseas_standby_mirror mirrors_seen[PS_MIRRORS_MAX];
 
 	/* Owned by the thread while it runs. */
-	/* handle for the next open, not open yet; its env has the connections of follow.looks */
+	/* Handle for the next open, not open yet; its env has the connections of follow.looks. */
 	struct perseas *p;
 	struct ps_follow follow;
 	struct ps_turn turn;
 	uint64_t until_ns;                    /* when the next look is due */
 	struct ps_unlisted_mirrors *unlisted; /* mirrors of the store that the list may not name */
-	/* keeps a copy of the memory (options.warm); may be ending; or NULL */
+	/* Keeps a copy of the memory (options.warm); may be ending; or NULL. */
 	struct ps_warmth *warmth;
 };
 

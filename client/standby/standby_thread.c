@@ -1,6 +1,7 @@
 /*
- * standby_thread.c - the thread of a standby, and what it has: a handle that is ready to be opened,
- * and the connections over which the store is followed (standby.h).
+ * standby_thread.c - the thread of a standby. It has a handle that is ready to be opened, and the
+ * connections with which the store is followed (standby.h). It must never open the store: the
+ * thread in perseas_standby_wait does.
  */
 #include "standby.h"
 
@@ -9,6 +10,8 @@
 #include "../core/segment.h"
 #include "../core/flag_fd.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,9 +23,10 @@ static const struct ps_state stages[] = {
 
 const struct ps_states ps_standby_stages = { stages, sizeof(stages) / sizeof(stages[0]) };
 
-/* Locked. */
+/* Changes the stage. Caller holds s->lock. */
 static void move_stage(struct perseas_standby *s, enum ps_standby_stage to)
 {
+	assert(pthread_mutex_trylock(&s->lock) == EBUSY);
 	s->stage = ps_states_move(s->env, &ps_standby_stages, s->stage, to,
 	                          "standby for store '%s'", s->store);
 	if (to == PS_STANDBY_IDLE) {
@@ -45,17 +49,18 @@ enum ps_standby_stage ps_standby_stage(struct perseas_standby *s)
 
 void ps_standby_signal(struct perseas_standby *s)
 {
+	assert(pthread_mutex_trylock(&s->lock) == EBUSY);
 	if (s->stat.state == PERSEAS_STANDBY_DUE || s->fault.code) {
 		ps_flag_raise(s->flag);
 		return;
 	}
 	ps_flag_lower(s->flag);
-	/* Who cancels raises it afterwards. */
+	/* perseas_standby_cancel sets `cancelled` before it raises the flag. */
 	if (atomic_load(&s->cancelled))
 		ps_flag_raise(s->flag);
 }
 
-/* --- what a look found --- */
+/* --- the result of a look --- */
 
 static void note_mirrors(struct perseas_standby *s, const struct ps_images *images)
 {
@@ -81,14 +86,16 @@ static void note_owner(struct perseas_standby *s, const struct ps_images *images
 	snprintf(s->stat.owner, sizeof(s->stat.owner), "%s", status ? status->owner_address : "");
 }
 
-/* Does it pass by itself? A mirror is started again, or gets room. */
+/* Returns true if an error with this code may pass without people: the mirror may be restarted, or
+ * get room. */
 static bool is_temporary(int code)
 {
 	return code != PERSEAS_ETLS && code != PERSEAS_EVERSION && code != PERSEAS_EPROTOCOL &&
 	       code != PERSEAS_EDENIED && code != PERSEAS_ERDMA;
 }
 
-/* What is wrong with all mirrors, where nothing but people can mend it. */
+/* Sets s->fault if all mirrors have errors that only people can mend, or if no mirror has the
+ * store. */
 static void note_fault(struct perseas_standby *s, const struct ps_images *images, bool nowhere)
 {
 	const struct ps_peers *peers = images->peers;
@@ -110,8 +117,9 @@ static void note_fault(struct perseas_standby *s, const struct ps_images *images
 		             images->answered, s->store);
 }
 
-/* May an open make the store? Not where one of the mirrors says nothing, or refuses: what is
- * followed beside the list may be the only place where it is, and such an open asks the list. */
+/* Returns true if an open may create the store: every mirror answered, and none has more than an
+ * unfinished creation. A silent mirror that only a roster names may be the one that has the store,
+ * and an open would ask only the list. */
 static bool is_uncreated(const struct ps_images *images)
 {
 	for (unsigned i = 0; i < images->peers->count; i++) {
@@ -124,7 +132,8 @@ static bool is_uncreated(const struct ps_images *images)
 	return true;
 }
 
-/* Keeps the addresses of the store's segments free, as far as that can be. */
+/* Reserves the addresses of the store's segments in this process, as far as possible. Caller holds
+ * s->lock. */
 static void keep_addresses(struct perseas_standby *s, const struct ps_images *images)
 {
 	s->stat.warning[0] = 0;
@@ -145,7 +154,8 @@ static void note_images(void *arg, const struct ps_images *images,
 	s->is_uncreated = is_uncreated(images);
 	keep_addresses(s, images);
 	pthread_mutex_unlock(&s->lock);
-	/* Without an owner nothing changes, and the copy is as near as it will be. */
+	/* Without an owner the store does not change: let the copy complete from its present
+	 * source. */
 	if (s->warmth && now->ownership == PS_OWNER_LIVES)
 		ps_warmth_aim(s->warmth, images);
 }
@@ -165,12 +175,13 @@ static enum perseas_standby_state standby_state(enum ps_ownership ownership, boo
 	return PERSEAS_STANDBY_UNKNOWN;
 }
 
-/* Its turn comes at once where the store is handed over to it; else those of a lower order go
- * first. */
+/* Returns true if this standby may open the store now. If a handover names it, it may at once;
+ * otherwise standbys of a lower order come first. Sets *held to true if the store is left to
+ * another standby. */
 static bool is_turn(struct perseas_standby *s, const struct ps_standing_now *now,
                     enum ps_ownership ownership, bool *held)
 {
-	/* The COMMAND of a standby that is to be next may have this one inside. */
+	/* A COMMAND of perseas run may contain this standby, and then has its mark. */
 	const uint8_t *mark = s->env->marked ? s->env->mark : NULL;
 	const uint64_t now_ns = ps_follow_now(&s->follow);
 
@@ -195,7 +206,7 @@ static void look_at_store(struct perseas_standby *s)
 	s->follow.warm = figures.here;
 	ps_follow_look(&s->follow, &now);
 	pthread_mutex_lock(&s->lock);
-	/* Then an open makes it. */
+	/* PERSEAS_CREATE: the open creates a store that no mirror has. */
 	ownership = s->is_uncreated && s->options.flags & PERSEAS_CREATE ? PS_OWNER_NONE
 	                                                                 : now.ownership;
 	due = is_turn(s, &now, ownership, &held);
@@ -212,7 +223,8 @@ static void look_at_store(struct perseas_standby *s)
 
 /* --- the thread --- */
 
-/* The store is handed to who waits as soon as it is this standby's turn. */
+/* Hands the store to the waiting thread if it is this standby's turn. Returns true if the thread
+ * must end. */
 static bool try_hand_over(struct perseas_standby *s)
 {
 	bool over;
@@ -227,7 +239,7 @@ static bool try_hand_over(struct perseas_standby *s)
 	return over;
 }
 
-/* False: it is over. */
+/* Sleeps until another look is due. Returns false if the thread must end. */
 static bool await_news(struct perseas_standby *s)
 {
 	struct pollfd fds[PS_FOLLOW_FDS];
@@ -252,16 +264,17 @@ static void run_thread(void *arg)
 	} while (await_news(s));
 }
 
-/* --- its life --- */
+/* --- beginning and ending --- */
 
-/* p and its env; NULL with *error. */
+/* Returns a handle for the next open, with an env of its own, or NULL with *error. */
 static struct perseas *make_handle(struct perseas_standby *s, struct ps_error *error)
 {
 	struct ps_env *env = ps_env_posix(&s->options, error);
 
 	if (!env)
 		return NULL;
-	/* So that whoever hands it the store knows the next owner as the standby that was meant. */
+	/* With the same mark, the process that hands the store over recognizes the next owner as
+	 * this standby. */
 	memcpy(env->mark, s->env->mark, sizeof(env->mark));
 	env->marked = s->env->marked;
 	return ps_handle_new(env, s->store, s->mirrors, &s->options, error);
@@ -278,7 +291,7 @@ static void replace_copy(struct perseas_standby *s, struct ps_warmth *warmth)
 	ps_warmth_end(before);
 }
 
-/* The one before may still wait for a mirror. */
+/* Starts a new copy thread, and ends the previous one, which may still wait for a mirror. */
 static int begin_copy(struct perseas_standby *s, struct ps_error *error)
 {
 	struct ps_warmth *warmth = ps_warmth_begin(s->store, &s->options,
@@ -290,7 +303,8 @@ static int begin_copy(struct perseas_standby *s, struct ps_error *error)
 	return 0;
 }
 
-/* The next thread begins with the list, which may have nothing of the store any more. */
+/* Keeps the mirrors that only rosters name for the next thread: the mirrors of the list may have
+ * left the store by then. */
 static void save_unlisted(struct perseas_standby *s)
 {
 	const struct ps_peers *looks = &s->follow.looks;
@@ -313,6 +327,7 @@ static void follow_known(struct perseas_standby *s)
 
 int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error)
 {
+	assert(ps_standby_stage(s) == PS_STANDBY_IDLE);
 	s->p = make_handle(s, error);
 	if (!s->p)
 		return error->code;
@@ -352,8 +367,8 @@ static void become_idle(struct perseas_standby *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* The list may be older than the roster. Of a store that none of the list has any more, an open
- * with PERSEAS_CREATE would make another one. */
+/* Adds the mirrors that only rosters name to the handle. If no mirror of an old list had the store,
+ * an open with PERSEAS_CREATE would create another one. */
 static void add_learnt(struct perseas_standby *s)
 {
 	const struct ps_peers *looks = &s->follow.looks;
@@ -391,7 +406,7 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 	return p;
 }
 
-/* The looks ended before: their env is the handle's, which may be gone. */
+/* `looks` has ended before: its env belongs to the handle, which may be freed. */
 void ps_standby_thread_leave(struct perseas_standby *s)
 {
 	ps_peers_end(&s->follow.watches);

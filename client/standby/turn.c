@@ -15,7 +15,7 @@ bool ps_turn_comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t n
 		turn->is_free = false;
 		if (ownership == PS_OWNER_UNKNOWN)
 			*until_ns = now_ns + PS_TURN_LOOK_MS * MS_NS;
-		/* What it failed with says nothing of the next one. */
+		/* An owner has the store: earlier failed opens say nothing about the next one. */
 		else
 			ps_turn_over(turn);
 		return false;
@@ -23,7 +23,7 @@ bool ps_turn_comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t n
 	if (!turn->is_free)
 		turn->turn_at_ns = now_ns + (uint64_t)turn->order * PS_TURN_STEP_MS * MS_NS;
 	turn->is_free = true;
-	/* Who rests after a failure has waited for the others, too. */
+	/* A standby that rests has also waited for those before it. */
 	if (turn->turn_at_ns < turn->rest_until_ns)
 		turn->turn_at_ns = turn->rest_until_ns;
 	if (now_ns >= turn->turn_at_ns)
@@ -44,8 +44,8 @@ bool ps_turn_is_heir(const struct ps_turn *turn, const struct ps_standing_now *n
 	       is_for_mark(&now->handing, mark) && now_ns >= turn->rest_until_ns;
 }
 
-/* Whoever is meant has its time from when the store was free under that handover. Claims since
- * then, of which none became an open, give it no more. */
+/* Notes a handover, and since when the store is free under it. Claims that do not end in an open do
+ * not extend the time that the named standby gets. */
 static void note_handover(struct ps_turn *turn, const struct ps_standing_now *now, uint64_t now_ns)
 {
 	const struct ps_handover_state *handing = &now->handing;

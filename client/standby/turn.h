@@ -11,10 +11,10 @@
 enum {
 	PS_TURN_STEP_MS = 250,  /* how much longer a standby waits for each step of its order */
 	PS_TURN_LOOK_MS = 1000, /* time until the next look while the owner is unknown */
-	/* how long the store is left to the standby that a handover names */
+	/* How long the store is left to the standby that a handover names. */
 	PS_TURN_YIELD_MS = 5000,
 	PS_TURN_YIELD_LOOK_MS = 100, /* time between looks meanwhile */
-	/* rest after an open that failed; doubled by each further failure */
+	/* Rest after an open that failed; doubled by each further failure. */
 	PS_TURN_REST_MS = 100,
 	PS_TURN_REST_MAX_MS = 10000, /* longest rest */
 };
@@ -27,7 +27,7 @@ struct ps_turn {
 	uint64_t turn_at_ns;             /* with is_free: when this standby may open */
 	uint64_t rest_until_ns;          /* no open before this time */
 	uint8_t handover_id[PS_ID_SIZE]; /* id of the handover that was seen last */
-	/* since when the store is free under that handover; 0: it is not */
+	/* Since when the store is free under that handover; 0: it is not. */
 	uint64_t yield_since_ns;
 };
 

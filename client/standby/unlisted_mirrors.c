@@ -39,15 +39,15 @@ void ps_unlisted_mirrors_free(struct ps_unlisted_mirrors *known)
 	free(known);
 }
 
-/* --- a handle that has it --- */
+/* --- handles that borrow it --- */
 
 struct borrower {
-	struct ps_guest guest; /* first */
+	struct ps_guest guest; /* must be first */
 	struct perseas *p;
 	struct ps_unlisted_mirrors *known;
 };
 
-/* Of the newest roster, which is added last. */
+/* Adds the members of a roster. Must be called with the newest roster last. */
 static void add_members(const Perseas__Roster *roster, struct ps_places *places)
 {
 	struct ps_error ignored;
@@ -61,7 +61,8 @@ static void add_members(const Perseas__Roster *roster, struct ps_places *places)
 		                                   &places->addresses[places->count], &ignored);
 }
 
-/* A handle that was never opened may know no roster, or one that is older than what is known. */
+/* Stores the roster of a handle that is being freed. The roster of a handle that was never opened
+ * may be older than what is stored. */
 static void note_roster(struct ps_guest *guest)
 {
 	struct borrower *borrower = (struct borrower *)guest;
@@ -89,7 +90,7 @@ void ps_unlisted_mirrors_lend(struct ps_unlisted_mirrors *known, struct perseas 
 	p->guests = &borrower->guest;
 }
 
-/* --- what is known --- */
+/* --- the mirrors --- */
 
 void ps_unlisted_mirrors_set(struct ps_unlisted_mirrors *known, const struct ps_places *places)
 {

@@ -1,8 +1,8 @@
 /*
- * warmth.c - the thread that keeps a copy of a store's memory (warmth.h). It reads in rounds: some
- * pages, then the slots and the log behind them, then the mirror's status. What a round brought
- * counts only when its end shows that nothing but the transactions of the log changed the image;
- * and until then the copy is what it was.
+ * warmth.c - the thread that keeps a warm copy of a store's memory (warmth.h). It works in rounds.
+ * A round reads some pages, then the slots and the log, then the mirror's status. Its pages enter
+ * the copy only if the status shows that nothing but the transactions in the log changed the image.
+ * Until then the copy stays as it was.
  */
 #include "warmth.h"
 
@@ -10,25 +10,32 @@
 #include "../../proto/control/segment_table.h"
 #include "../../proto/base/core_dump.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 enum {
-	RUN_PAGES = 128,       /* pages of one request */
-	ROUND_BYTES = 2 << 20, /* bytes of them */
-	BUSY_PAUSE_MS = 5,     /* until the next round, where the last one found something */
-	IDLE_PAUSE_MS = 100,   /* where nothing happens for long */
-	RETRY_MS = 500,        /* after a copy was given up */
-	NO_MEMORY_MS = 60000,  /* where there was no memory for it */
-	PROOF_TRIES =
-		400, /* pauses of BUSY_PAUSE_MS for the transaction that shows the log right */
+	RUN_PAGES = 128,       /* pages that one request reads at most */
+	ROUND_BYTES = 2 << 20, /* bytes of pages that one round reads at most */
+	BUSY_PAUSE_MS = 5,     /* pause after a round that found new transactions */
+	IDLE_PAUSE_MS = 100,   /* longest pause while nothing changes */
+	RETRY_MS = 500,        /* pause after the copy was given up */
+	NO_MEMORY_MS = 60000,  /* pause after memory for the copy ran out */
+	/* Pauses of BUSY_PAUSE_MS for the transaction that proves the log. */
+	PROOF_TRIES = 400,
 	DEFAULT_RATE = 64 << 20, /* bytes a second */
-	BURST_MS = 100,          /* so much of what may be read is not lost by waiting */
+	BURST_MS = 100,          /* unused time that the rate limit lets a later round use */
 };
 
-/* --- what the mirror says --- */
+static void assert_locked(struct ps_warmth *warmth)
+{
+	assert(pthread_mutex_trylock(&warmth->lock) == EBUSY);
+}
+
+/* --- requests --- */
 
 static uint64_t fetch_log(void *source, uint64_t offset, uint64_t length, void *to)
 {
@@ -44,7 +51,7 @@ static bool fetch_wait(void *source, uint64_t ticket)
 
 static const struct ps_log_ops by_requests = { .ask = fetch_log, .wait = fetch_wait };
 
-/* NULL: it has no image that is whole. */
+/* Returns the mirror's status, or NULL if it has no consistent image. */
 static Perseas__Reply *ask_status(struct ps_warmth *warmth)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
@@ -62,7 +69,8 @@ static Perseas__Reply *ask_status(struct ps_warmth *warmth)
 	return NULL;
 }
 
-/* Only transactions have changed the image since: everything else is counted in its header. */
+/* Returns true if only transactions can have changed the image between these headers. The header
+ * counts all other changes. */
 static bool is_same_image(const Perseas__Header *a, const Perseas__Header *b)
 {
 	return ps_id_equal(a->store_id, b->store_id.data) &&
@@ -72,10 +80,11 @@ static bool is_same_image(const Perseas__Header *a, const Perseas__Header *b)
 
 /* --- the copy --- */
 
-/* Those that are published and that the copy has not got. What was followed before is not known of
- * them. With the lock. */
+/* Adds published segments that the copy does not have yet, without pages. Caller holds
+ * warmth->lock. */
 static void add_segments(struct ps_warmth *warmth, const Perseas__Header *header)
 {
+	assert_locked(warmth);
 	for (size_t i = 0; i < header->n_segments; i++) {
 		const Perseas__Segment *segment = header->segments[i];
 
@@ -87,7 +96,8 @@ static void add_segments(struct ps_warmth *warmth, const Perseas__Header *header
 	}
 }
 
-/* The slot's own record, as it was read. False: its place holds something else. */
+/* Sets *point to the record of the current slot. Returns false if the ring has other bytes
+ * there. */
 static bool find_point(const struct ps_warmth *warmth, struct ps_warm_point *point)
 {
 	const struct ps_slot *slot = &warmth->log.now;
@@ -117,14 +127,14 @@ static void drop_copy(struct ps_warmth *warmth)
 
 /* --- rounds --- */
 
-/* How many bytes may be read now. */
+/* Returns how many bytes the rate limit allows to read now. */
 static uint64_t bytes_allowed(struct ps_warmth *warmth)
 {
 	const uint64_t now = warmth->env->ops->now(warmth->env);
 	const uint64_t page = ((uint64_t)PS_WARM_PAGE * 1000000000 - 1) / warmth->rate + 1;
 	uint64_t at_once = ps_ms(BURST_MS);
 
-	/* Less than a page could never be read. */
+	/* With less than the time of a page, no page could ever be read. */
 	if (at_once < page)
 		at_once = page;
 	if (warmth->free_at + at_once < now)
@@ -134,7 +144,7 @@ static uint64_t bytes_allowed(struct ps_warmth *warmth)
 	return (uint64_t)((double)(now - warmth->free_at) * (double)warmth->rate / 1e9);
 }
 
-/* Chooses the pages of this round, of what the last slot covers. */
+/* Chooses the pages that this round reads. */
 static void choose_runs(struct ps_warmth *warmth)
 {
 	uint64_t left = bytes_allowed(warmth), used = 0;
@@ -173,14 +183,16 @@ static bool ask_runs(struct ps_warmth *warmth)
 	return true;
 }
 
-/* What was followed since `before`, the newest first. False: it does not hang together. */
+/* Marks the pages that transactions after `before` changed, the newest transaction first. Returns
+ * false if the log is not contiguous, or if a segment was destroyed. Caller holds warmth->lock. */
 static bool note_changes(struct ps_warmth *warmth, uint64_t before)
 {
 	struct ps_log_back back = ps_log_newest(&warmth->log);
 	const struct ps_record *record;
 
+	assert_locked(warmth);
 	while (back.seq > before) {
-		/* After a segment is gone, its id may name another one. */
+		/* The id of a destroyed segment may name another one later. */
 		if (ps_log_followed(&warmth->log, &back, &record) ||
 		    record->kind == PS_RECORD_DESTROY)
 			return false;
@@ -189,9 +201,11 @@ static bool note_changes(struct ps_warmth *warmth, uint64_t before)
 	return true;
 }
 
-/* With the lock. False: there is no memory for them, and what the copy has is given back. */
+/* Puts the pages of this round into the copy. Returns false if there is no memory for them; then
+ * the copy must be dropped. Caller holds warmth->lock. */
 static bool take_runs(struct ps_warmth *warmth)
 {
+	assert_locked(warmth);
 	for (unsigned i = 0; i < warmth->run_count; i++)
 		if (!ps_warm_arrived(warmth->copy, &warmth->runs[i].range, warmth->runs[i].bytes)) {
 			warmth->begin_at = warmth->env->ops->now(warmth->env) + ps_ms(NO_MEMORY_MS);
@@ -200,8 +214,8 @@ static bool take_runs(struct ps_warmth *warmth)
 	return true;
 }
 
-/* The end of a round, in which nothing but the log's transactions changed the image. False: the
- * copy is of no more use. */
+/* Ends a round in which only the log's transactions changed the image. Returns false if the copy
+ * must be dropped. */
 static bool count_round(struct ps_warmth *warmth, uint64_t before, const Perseas__Header *header)
 {
 	bool good = true;
@@ -236,8 +250,8 @@ static bool is_ending(struct ps_warmth *warmth)
 	return ends;
 }
 
-/* Follows the log to its tail, and to the slot that was read there. Once in a lap what was followed
- * is only known to be right when the owner has begun its next transaction. */
+/* Reads the log to its end, and to the slot. Once in each lap of the ring, the log is only proven
+ * to be intact when the owner begins its next transaction, so waits for that. */
 static bool follow_log(struct ps_warmth *warmth)
 {
 	struct ps_log_reader *log = &warmth->log;
@@ -256,9 +270,10 @@ static bool follow_log(struct ps_warmth *warmth)
 	return step == PS_LOG_OK;
 }
 
-/* The data, and then slot, log and slot: so the log has what the data can hold. The next round goes
- * on from the last slot, so the log has all that this one covers. And then whether anything else
- * changed the image. */
+/* Reads the pages, then slot, log and slot again, so that the log has every transaction whose data
+ * may be in the pages. The next round begins at the last slot, so the log has every transaction of
+ * this round. Finally checks that nothing else changed the image. Returns false if the round
+ * failed. */
 static bool read_all(struct ps_warmth *warmth)
 {
 	const uint64_t before = warmth->log.seq;
@@ -281,7 +296,7 @@ static bool read_round(struct ps_warmth *warmth)
 
 	choose_runs(warmth);
 	if (!read_all(warmth)) {
-		/* What was right stays so where the mirror only cannot be reached any more. */
+		/* A mirror that cannot be reached does not make the copy wrong. */
 		if (ps_peers_answered(&warmth->peers, 0))
 			drop_copy(warmth);
 		return false;
@@ -293,7 +308,7 @@ static bool read_round(struct ps_warmth *warmth)
 	return true;
 }
 
-/* --- an image --- */
+/* --- the image --- */
 
 static bool begin_log(struct ps_warmth *warmth, uint64_t log_size)
 {
@@ -307,7 +322,7 @@ static bool begin_log(struct ps_warmth *warmth, uint64_t log_size)
 	ps_core_dump_omit(ring, PS_RING_OFFSET + log_size);
 	ps_fetch_init(&warmth->fetch, &warmth->peers, 0, warmth->store);
 	ps_log_init(&warmth->log, &by_requests, &warmth->fetch, ring, log_size);
-	/* The slot's record is not always there: then the copy is of use from the next one on. */
+	/* If the slot's record cannot be read, the copy is usable from the next transaction on. */
 	return ps_log_begin(&warmth->log) == PS_LOG_OK && ps_log_past(&warmth->log, &record) >= 0;
 }
 
@@ -347,7 +362,7 @@ static void end_image(struct ps_warmth *warmth)
 
 /* --- the thread --- */
 
-/* Is it to go on with the mirror of this address? */
+/* Returns true if the thread must keep reading from the mirror at this address. */
 static bool is_still_aimed(struct ps_warmth *warmth, const char *address)
 {
 	bool on;
@@ -358,7 +373,7 @@ static bool is_still_aimed(struct ps_warmth *warmth, const char *address)
 	return on;
 }
 
-/* As long as there is more to read, the rate alone holds it up. */
+/* Pauses between two rounds. While there are pages to read, only for the rate limit. */
 static void pause_between_rounds(struct ps_warmth *warmth)
 {
 	const uint64_t now = warmth->env->ops->now(warmth->env);
@@ -406,7 +421,7 @@ static void run_copy_thread(void *arg)
 	}
 }
 
-/* --- what a standby asks --- */
+/* --- functions for standbys --- */
 
 static void warmth_free(struct ps_warmth *warmth)
 {
@@ -446,8 +461,8 @@ struct ps_warmth *ps_warmth_begin(const char *store, const struct perseas_option
 	return NULL;
 }
 
-/* What an image that counts is worth as a source; 0: nothing. One that is behind would be left for
- * another one at once. */
+/* Returns how well peer `i` suits as a source, or 0 if it does not. An image that is behind would
+ * soon be replaced by another source. */
 static unsigned rate_source(const struct ps_images *images, unsigned i)
 {
 	const Perseas__StoreStatus *told = images->told[i];
@@ -455,7 +470,7 @@ static unsigned rate_source(const struct ps_images *images, unsigned i)
 	if (!told || !images->newest || !ps_images_counts(images, i) ||
 	    told->slot->epoch != images->newest->slot->epoch)
 		return 0;
-	/* On this host it costs the least. */
+	/* A mirror on this host costs the least. */
 	return images->peers->addresses[i].scheme == PS_SCHEME_UNIX ? 2 : 1;
 }
 
