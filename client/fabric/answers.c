@@ -1,19 +1,21 @@
 /*
- * answers.c - the stream of answers over tcp.
+ * answers.c - parses the stream of answers over tcp (answers.h).
  */
 #include "answers.h"
 #include "../core/fabric.h"
 
+#include <assert.h>
 #include <string.h>
 
-/* Bytes that the read answered next has asked for: reads are cut into pieces of PS_READ_MAX. */
-static uint32_t piece(const struct ps_answers *answers)
+/* Returns how many bytes the next answer to a read has: reads are split into pieces of
+ * PS_READ_MAX. */
+static uint32_t next_read_length(const struct ps_answers *answers)
 {
 	return answers->left < PS_READ_MAX ? (uint32_t)answers->left : PS_READ_MAX;
 }
 
-/* A head is whole. */
-static int begin(struct ps_answers *answers)
+/* Checks an answer's head, which has arrived completely. */
+static int begin_answer(struct ps_answers *answers)
 {
 	const struct ps_answer *head = &answers->head;
 
@@ -30,7 +32,7 @@ static int begin(struct ps_answers *answers)
 		answers->completed++;
 	} else {
 		if (answers->reads == 0 || head->op != PS_OP_READ || head->length == 0 ||
-		    head->length != piece(answers))
+		    head->length != next_read_length(answers))
 			return PS_LINK_BROKEN;
 		answers->payload = head->length;
 	}
@@ -41,6 +43,7 @@ static int begin(struct ps_answers *answers)
 
 void ps_answers_received(struct ps_answers *answers, size_t len)
 {
+	assert(answers->reads > 0 && len <= answers->payload);
 	answers->into += len;
 	answers->left -= len;
 	answers->payload -= (uint32_t)len;
@@ -65,7 +68,7 @@ int ps_answers_feed(struct ps_answers *answers, const void *bytes, size_t len)
 			memcpy((uint8_t *)&answers->head + answers->have, at, n);
 			answers->have += (uint32_t)n;
 			if (answers->have == sizeof(answers->head)) {
-				code = begin(answers);
+				code = begin_answer(answers);
 				if (code)
 					return code;
 			}

@@ -1,10 +1,10 @@
 /*
- * answers.h - the stream of answers that a mirror sends over tcp, read and checked as it comes.
- * No I/O.
+ * answers.h - parses and checks the stream of answers that a mirror sends over tcp, as it arrives.
+ * Does no I/O.
  *
- * Answers come in the order of their cookies, which count up from 1. Those to reads that are
- * due come after those to writes: a link reads only when it has nothing else under way, or has
- * posted it before.
+ * Answers come in the order of their cookies, which count up from 1. Answers to reads come after
+ * all answers to writes: a link reads only while nothing else is under way, or after it has posted
+ * everything else.
  */
 #ifndef PERSEAS_CLIENT_ANSWERS_H
 #define PERSEAS_CLIENT_ANSWERS_H
@@ -15,26 +15,27 @@
 #include <stdint.h>
 
 struct ps_answers {
-	uint64_t last;      /* cookie of the last answer, or of the one that is arriving */
-	uint64_t writes;    /* answers due to writes */
-	uint64_t reads;     /* answers due to reads, the one that is arriving included */
-	uint8_t *into;      /* where the next byte of the reads goes */
-	uint64_t left;      /* bytes of the reads that have not arrived, asked or not */
-	uint64_t completed; /* writes that were answered, since the user set it to 0 */
+	uint64_t last;   /* cookie of the last answer, or of the one that is arriving */
+	uint64_t writes; /* answers to writes that have not arrived */
+	uint64_t reads;  /* answers to reads that have not arrived completely */
+	uint8_t *into;   /* where the next byte of a read goes */
+	/* Bytes of the reads that have not arrived, whether requested yet or not. */
+	uint64_t left;
+	uint64_t completed; /* writes answered since the user last set this to 0 */
 
 	struct ps_answer head;
-	uint32_t have;    /* bytes of head that are there */
-	uint32_t payload; /* bytes that still follow the last head */
+	uint32_t have;    /* bytes of `head` that have arrived */
+	uint32_t payload; /* bytes of payload still to come for the last head */
 };
 
 /*
- * Takes bytes off the stream. PS_LINK_OK; PS_LINK_FENCED: the mirror says that the session is
- * over; PS_LINK_BROKEN: it sent what nobody asked for. After the latter two it must be fed no
- * more.
+ * Parses bytes of the stream. Returns PS_LINK_OK; PS_LINK_FENCED if the mirror says that the
+ * session is over; or PS_LINK_BROKEN if it sent anything that was not requested. After
+ * PS_LINK_FENCED or PS_LINK_BROKEN the caller must not call it again.
  */
 int ps_answers_feed(struct ps_answers *answers, const void *bytes, size_t len);
 
-/* `len` bytes, at most `payload`, have been put to `into` by the caller. */
+/* Records that the caller has put `len` bytes, at most `payload`, into `into`. */
 void ps_answers_received(struct ps_answers *answers, size_t len);
 
 #endif

@@ -1,18 +1,20 @@
 /*
- * fabric_shm.c - the data path to a mirror on this host: its memory itself, mapped here. A
- * chain is a few copies and a look at the promise; the mirror's process takes no part.
+ * fabric_shm.c - the data path to a mirror on this host: the mirror's memory itself, mapped into
+ * this process. Posting a chain takes a few copies and a look at the promise; the mirror's process
+ * takes no part.
  *
- * The order of stores is what keeps the image right when this process dies between any two
- * of them: undo record, release fence, data, release fence, slot. A large copy that uses
- * non-temporal stores, which release fences do not order, is between two store fences of its own.
+ * The order of stores keeps the image correct if this process dies between any two of them: undo
+ * record, release fence, data, release fence, slot. A large copy uses non-temporal stores, which
+ * release fences do not order, so it stands between two store fences of its own.
  *
- * Fencing (I5): the slot is stored, then, behind a full fence, the promise is loaded. The mirror
- * stores the promise, then, behind a full fence, reads the slot. So either this owner sees that
- * it was fenced, or the mirror sees the slot. Where the mirror's fence is a membarrier(2), which
- * runs a barrier on the processors of all processes that registered, ours is left to it.
+ * Fencing (I5): this owner stores the slot, then, behind a full fence, loads the promise. The
+ * mirror stores the promise, then, behind a full fence, reads the slot. So either this owner sees
+ * that it was fenced, or the mirror sees the slot. If the mirror's fence is a membarrier(2), which
+ * executes a barrier on the processors of all registered processes, this side needs no fence of its
+ * own.
  *
- * The files can be cut short by a process that owned the store earlier and by nobody's leave has
- * them still. So what is mapped is guarded (proto/image/sigbus_guard.h), and a link whose memory is
+ * A process that owned the store earlier may still have the files open without permission, and cut
+ * them short. So mapped memory is guarded (proto/image/sigbus_guard.h), and a link whose memory is
  * torn acknowledges nothing more: it is broken.
  */
 #include "../core/address.h"
@@ -33,38 +35,39 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Memory up to this size is mapped page by page at once, so that no commit takes the faults;
- * for more it would make attaching slow. */
+/* Regions up to this size get all their pages mapped at once, so that no commit takes the page
+ * faults; for larger ones that would make attaching slow. */
 #define POPULATE_MAX ((uint64_t)256 << 20)
 
 enum {
-	PREFETCH_MAX = 8,      /* writes of data */
-	PREFETCH_RECORD = 320, /* bytes of the next record */
+	PREFETCH_MAX = 8,      /* most writes of data whose lines are prefetched */
+	PREFETCH_RECORD = 320, /* bytes that are prefetched behind a record */
 };
 
 struct region {
-	uint8_t *base; /* NULL: there is none */
+	uint8_t *base; /* NULL if the mirror gave no such region */
 	uint64_t length;
 	struct ps_guard *guard;
-	dev_t dev; /* of the file */
+	dev_t dev; /* device and inode of the file */
 	ino_t ino;
 };
 
 struct ps_link {
-	const _Atomic uint64_t *promise; /* the promised epoch */
-	bool barrier;                    /* the mirror's fence reaches this process */
-	uint64_t epoch;                  /* ours */
-	unsigned completed;              /* chains, since the last poll */
-	unsigned tears;                  /* of this process, when its regions were last looked at */
-	int broken;                      /* PS_LINK_…, for good */
+	const _Atomic uint64_t *promise; /* the epoch in the mirror's promise */
+	/* The mirror's fence is a membarrier that reaches this process. */
+	bool barrier;
+	uint64_t epoch;     /* this owner's epoch */
+	unsigned completed; /* chains completed since the last poll */
+	unsigned tears;     /* ps_guard_tears() when the regions were last checked */
+	int broken;         /* PS_LINK_OK, or the permanent failure */
 	struct region regions[PS_REGIONS_MAX];
 };
 
 /* --- the data path --- */
 
-/* The memory of a part of a region, or NULL: it is not inside. */
-static inline uint8_t *part_of(const struct ps_link *link, uint32_t number, uint64_t offset,
-                               uint64_t length)
+/* Returns the address of a range of a region, or NULL if it does not lie inside the region. */
+static inline uint8_t *get_range(const struct ps_link *link, uint32_t number, uint64_t offset,
+                                 uint64_t length)
 {
 	const struct region *region;
 
@@ -76,10 +79,11 @@ static inline uint8_t *part_of(const struct ps_link *link, uint32_t number, uint
 	return region->base + offset;
 }
 
-static inline __attribute__((always_inline)) bool put(const struct ps_link *link,
-                                                      const struct ps_write *write)
+/* Copies a write into the mirror's memory. Returns false if it lies outside of its region. */
+static inline __attribute__((always_inline)) bool copy_write(const struct ps_link *link,
+                                                             const struct ps_write *write)
 {
-	uint8_t *to = part_of(link, write->region, write->offset, write->length);
+	uint8_t *to = get_range(link, write->region, write->offset, write->length);
 
 	if (!to || write->region == PS_REGION_PROMISE)
 		return false;
@@ -90,14 +94,14 @@ static inline __attribute__((always_inline)) bool put(const struct ps_link *link
 	return true;
 }
 
-static inline uint64_t promised(const struct ps_link *link)
+static inline uint64_t load_promise(const struct ps_link *link)
 {
 	return atomic_load_explicit(link->promise, memory_order_relaxed);
 }
 
 static inline bool is_fenced(const struct ps_link *link)
 {
-	return promised(link) != link->epoch;
+	return load_promise(link) != link->epoch;
 }
 
 static bool find_tear(struct ps_link *link)
@@ -109,23 +113,23 @@ static bool find_tear(struct ps_link *link)
 	return false;
 }
 
-/* Is some of the memory that was written or read not the mirror's any more? */
+/* Returns true if a file of the mirror was cut short under a region. */
 static inline bool is_torn(struct ps_link *link)
 {
 	return __builtin_expect(link->tears != ps_guard_tears(), 0) && find_tear(link);
 }
 
-/* The promise is not this owner's any more: whose is it? A mirror that ends, or serves this owner
- * no longer, retires the page, and gives the reason when the owner connects again. */
-static int lose(struct ps_link *link)
+/* Breaks the link because the promise is no longer this owner's. A mirror that ends, or no longer
+ * serves this owner, retires the page; it gives the reason when the owner connects again. */
+static int break_lost(struct ps_link *link)
 {
-	return link->broken = promised(link) == PS_PROMISE_RETIRED ? PS_LINK_BROKEN
-	                                                           : PS_LINK_FENCED;
+	return link->broken = load_promise(link) == PS_PROMISE_RETIRED ? PS_LINK_BROKEN
+	                                                               : PS_LINK_FENCED;
 }
 
-/* Asks for the lines that the first writes of data go to, while the undo record is copied: else
- * their misses come one after the other, in front of the full fence. */
-static inline void prefetch(const struct ps_link *link, const struct ps_chain *chain)
+/* Prefetches the lines that the first writes of data go to, while the undo record is copied.
+ * Otherwise their cache misses come one after the other, in front of the full fence. */
+static inline void prefetch_data(const struct ps_link *link, const struct ps_chain *chain)
 {
 	unsigned end = chain->count < chain->undo + PREFETCH_MAX ? chain->count
 	                                                         : chain->undo + PREFETCH_MAX;
@@ -133,22 +137,22 @@ static inline void prefetch(const struct ps_link *link, const struct ps_chain *c
 
 	for (i = chain->undo; i < end; i++) {
 		const struct ps_write *write = &chain->writes[i];
-		const uint8_t *to = part_of(link, write->region, write->offset, write->length);
+		const uint8_t *to = get_range(link, write->region, write->offset, write->length);
 
 		if (to)
 			__builtin_prefetch(to, 1);
 	}
 }
 
-/* The next undo record most likely goes where this one ends: has its lines come meanwhile. */
-static inline void prefetch_next(const struct ps_link *link, const struct ps_chain *chain)
+/* Prefetches the lines after this undo record, where the next one most likely goes. */
+static inline void prefetch_next_record(const struct ps_link *link, const struct ps_chain *chain)
 {
 	const struct ps_write *record = chain->writes;
 	const uint8_t *to;
 
 	if (chain->undo == 0)
 		return;
-	to = part_of(link, record->region, record->offset + record->length, PREFETCH_RECORD);
+	to = get_range(link, record->region, record->offset + record->length, PREFETCH_RECORD);
 	for (unsigned at = 0; to && at < PREFETCH_RECORD; at += PS_ALIGN)
 		__builtin_prefetch(to + at, 1);
 }
@@ -159,16 +163,16 @@ static int shm_post(struct ps_link *link, const struct ps_chain *chain)
 
 	if (link->broken)
 		return link->broken;
-	prefetch(link, chain);
+	prefetch_data(link, chain);
 	for (i = 0; i < chain->undo; i++)
-		if (!put(link, &chain->writes[i]))
+		if (!copy_write(link, &chain->writes[i]))
 			goto mistake;
 	atomic_thread_fence(memory_order_release);
 	for (; i < chain->count; i++)
-		if (!put(link, &chain->writes[i]))
+		if (!copy_write(link, &chain->writes[i]))
 			goto mistake;
 	atomic_thread_fence(memory_order_release);
-	if (chain->slot.length > 0 && !put(link, &chain->slot))
+	if (chain->slot.length > 0 && !copy_write(link, &chain->slot))
 		goto mistake;
 	if (link->barrier)
 		atomic_signal_fence(memory_order_seq_cst);
@@ -177,9 +181,9 @@ static int shm_post(struct ps_link *link, const struct ps_chain *chain)
 	if (is_torn(link))
 		return link->broken = PS_LINK_BROKEN;
 	if (is_fenced(link))
-		return lose(link);
+		return break_lost(link);
 	link->completed++;
-	prefetch_next(link, chain);
+	prefetch_next_record(link, chain);
 	return PS_LINK_OK;
 
 mistake:
@@ -194,14 +198,14 @@ static int shm_poll(struct ps_link *link)
 	if (completed > 0)
 		return (int)completed;
 	if (!link->broken && is_fenced(link))
-		lose(link);
+		break_lost(link);
 	return link->broken;
 }
 
 static int shm_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
                     uint64_t length, uint64_t patience_ns)
 {
-	const uint8_t *from = part_of(link, region, offset, length);
+	const uint8_t *from = get_range(link, region, offset, length);
 
 	(void)patience_ns;
 	if (link->broken)
@@ -211,24 +215,24 @@ static int shm_read(struct ps_link *link, uint32_t region, uint64_t offset, void
 	if (!from)
 		return link->broken = PS_LINK_BROKEN;
 	ps_copy_beside(bytes, from, length);
-	/* Under a newer promise the image may have changed, or been replaced, meanwhile. */
+	/* Under a newer promise the image may have changed, or been replaced, during the copy. */
 	atomic_thread_fence(memory_order_acquire);
 	if (is_torn(link))
 		return link->broken = PS_LINK_BROKEN;
 	if (is_fenced(link))
-		return lose(link);
+		return break_lost(link);
 	return PS_LINK_OK;
 }
 
 static int shm_peek(const struct ps_link *link, uint32_t number, uint64_t offset, void *bytes,
                     uint64_t length)
 {
-	const uint8_t *from = part_of(link, number, offset, length);
+	const uint8_t *from = get_range(link, number, offset, length);
 
 	if (!from)
 		return PS_LINK_BROKEN;
 	memcpy(bytes, from, length);
-	/* As in shm_read. What posts note of tears is theirs. */
+	/* As in shm_read. Does not touch link->tears, which belongs to the thread that posts. */
 	atomic_thread_fence(memory_order_acquire);
 	if (ps_guard_torn(link->regions[number].guard) ||
 	    ps_guard_torn(link->regions[PS_REGION_PROMISE].guard) || is_fenced(link))
@@ -246,9 +250,10 @@ static bool shm_waits(struct ps_link *link, struct pollfd *fd)
 /* --- mapping --- */
 
 /*
- * Takes the page faults now, and has the kernel gather the pages to large ones where the mirror
- * did not: a chain goes to as many places as it has ranges, and looking up their small pages costs
- * about as much as writing them. All of it is help that may be refused.
+ * Takes the page faults now, and asks the kernel to gather small pages into large ones where the
+ * mirror did not: a chain writes to as many places as it has ranges, and looking up small pages
+ * costs about as much as writing them. The kernel may refuse any of this; then commits are only
+ * slower.
  */
 static void settle_pages(void *base, uint64_t length)
 {
@@ -261,7 +266,7 @@ static void settle_pages(void *base, uint64_t length)
 	madvise(base, length, PS_MADV_COLLAPSE);
 }
 
-static const struct region nothing[PS_REGIONS_MAX];
+static const struct region no_regions[PS_REGIONS_MAX];
 
 static int map_region(struct region *region, uint32_t id, const struct stat *file, int fd,
                       struct ps_error *error)
@@ -283,7 +288,7 @@ static int map_region(struct region *region, uint32_t id, const struct stat *fil
 	region->base = base;
 	region->dev = file->st_dev;
 	region->ino = file->st_ino;
-	/* A child that wrote to it would be an owner that nobody can fence. */
+	/* A child that wrote to this memory would be an owner that nobody can fence. */
 	madvise(base, region->length, MADV_DONTFORK);
 	ps_core_dump_omit(base, region->length);
 	if (id != PS_REGION_PROMISE)
@@ -310,7 +315,7 @@ static int add_region(struct region *regions, const struct region *old,
 		                    "perseasd's memory directory",
 		                    wanted->id, (unsigned long long)wanted->length);
 	region = &regions[wanted->id];
-	/* What is mapped already, at its full cost in page faults, is used on. */
+	/* Reuse a region that is mapped already: its page faults have been taken. */
 	if (old[wanted->id].base && !ps_guard_torn(old[wanted->id].guard) &&
 	    old[wanted->id].dev == file.st_dev && old[wanted->id].ino == file.st_ino &&
 	    old[wanted->id].length == wanted->length) {
@@ -321,8 +326,8 @@ static int add_region(struct region *regions, const struct region *old,
 	return map_region(region, wanted->id, &file, fd, error);
 }
 
-/* Unmaps what is in `regions` and not in `kept`. */
-static void unmap(const struct region *regions, const struct region *kept)
+/* Unmaps the regions that are not in `kept`. */
+static void unmap_regions(const struct region *regions, const struct region *kept)
 {
 	unsigned i;
 
@@ -333,7 +338,7 @@ static void unmap(const struct region *regions, const struct region *kept)
 		}
 }
 
-/* Maps all that the grant lists, as far as `old` has it not. On failure nothing is left. */
+/* Maps all regions of the grant, reusing those in `old`. On failure no new region stays mapped. */
 static int map_grant(struct region *regions, const struct region *old, const Perseas__Grant *grant,
                      const int *fds, struct ps_error *error)
 {
@@ -354,13 +359,13 @@ static int map_grant(struct region *regions, const struct region *old, const Per
 		                    "the mirror gave no log, or no promise; is it a perseasd of "
 		                    "this version?");
 	if (code) {
-		unmap(regions, old);
+		unmap_regions(regions, old);
 		memset(regions, 0, PS_REGIONS_MAX * sizeof(*regions));
 	}
 	return code;
 }
 
-static const _Atomic uint64_t *promise_in(const struct region *regions)
+static const _Atomic uint64_t *find_promise(const struct region *regions)
 {
 	return (const _Atomic uint64_t *)(void *)(regions[PS_REGION_PROMISE].base +
 	                                          offsetof(struct ps_promise, epoch));
@@ -371,7 +376,7 @@ static bool register_for_barriers(void)
 	return syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
-/* Does the promise say what the grant said? */
+/* Checks that the promise has this owner's epoch. */
 static int check_promise(const struct ps_link *link, struct ps_error *error)
 {
 	uint64_t now = atomic_load_explicit(link->promise, memory_order_acquire);
@@ -395,7 +400,7 @@ static void shm_detach(struct ps_link *link)
 {
 	if (!link)
 		return;
-	unmap(link->regions, nothing);
+	unmap_regions(link->regions, no_regions);
 	free(link);
 }
 
@@ -409,14 +414,14 @@ static struct ps_link *shm_attach(struct ps_env *env, const struct ps_address *a
 	(void)env;
 	(void)until_ns;
 	if (link)
-		code = map_grant(link->regions, nothing, grant, fds, error);
+		code = map_grant(link->regions, no_regions, grant, fds, error);
 	else
 		ps_error_set(error, PERSEAS_ENOMEM, "this process is out of memory");
 	if (code == 0) {
 		link->epoch = epoch;
 		link->tears = 0;
 		link->barrier = grant->barrier && register_for_barriers();
-		link->promise = promise_in(link->regions);
+		link->promise = find_promise(link->regions);
 		code = check_promise(link, error);
 	}
 	ps_close_all(fds, grant->descriptors);
@@ -436,10 +441,10 @@ static int shm_update(struct ps_link *link, const Perseas__Grant *grant, const i
 	ps_close_all(fds, grant->descriptors);
 	if (code)
 		return code;
-	unmap(link->regions, regions);
+	unmap_regions(link->regions, regions);
 	memcpy(link->regions, regions, sizeof(regions));
-	link->tears = 0; /* they are looked at again */
-	link->promise = promise_in(regions);
+	link->tears = 0; /* check all regions again at the next post */
+	link->promise = find_promise(regions);
 	return 0;
 }
 

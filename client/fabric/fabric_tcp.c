@@ -1,10 +1,10 @@
 /*
  * fabric_tcp.c - the data path over a TCP connection (proto/data/frame.h).
  *
- * What is sent is a queue of pieces: a frame's head, then the runs of memory that are its
- * payload. post() hands the queue to the kernel at once, in the good case whole, by one system
- * call; under a cork its end does, for all that was posted meanwhile. What the socket does not take
- * stays queued, by address, until poll() sends it on.
+ * Outgoing data is a queue of pieces: each frame's head, then the ranges of memory that are its
+ * payload. post() sends the queue at once, usually all of it by one system call; under a cork,
+ * cork(false) does that for all chains posted in the meantime. What the socket does not take stays
+ * queued, by address, until poll() sends it.
  */
 #include "answers.h"
 #include "../core/env.h"
@@ -14,6 +14,7 @@
 #include "../../proto/data/frame.h"
 #include "../core/cancel.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -23,45 +24,48 @@
 #include <unistd.h>
 
 enum {
-	PIECES_ONCE = 64,   /* pieces that one system call sends */
-	ANSWERS_ONCE = 256, /* answers that one system call takes in */
-	READS_ONCE = 4,     /* reads that are under way at the same time */
+	PIECES_ONCE = 64,   /* most pieces that one system call sends */
+	ANSWERS_ONCE = 256, /* most answers that one system call receives */
+	READS_ONCE = 4,     /* reads in flight at the same time */
 };
 
-#define SEND_ONCE ((size_t)1 << 20) /* bytes that one system call sends at most */
+#define SEND_ONCE ((size_t)1 << 20) /* most bytes that one system call sends */
 #define SEND_BUDGET \
-	((size_t)8 << 20) /* bytes that one post or poll sends: others wait for the lock */
+	((size_t)8 << 20) /* most bytes that one post or poll sends: others wait for the lock */
 
-/* The used part of a buffer that grows, and is used again from its start when it is empty. */
+/* A byte queue in a growing buffer, which starts over when it is empty. */
 struct queue {
 	uint8_t *base;
-	size_t start, end, size; /* bytes */
+	size_t start, end, size; /* offsets and size in bytes */
 };
 
 struct piece {
-	const uint8_t *payload; /* NULL: the next bytes of `heads` */
+	const uint8_t *payload; /* memory to send; NULL for the next bytes of `heads` */
 	size_t length;
 };
 
 struct ps_link {
-	struct ps_greeting *greeting; /* NULL: the link is up */
-	struct ps_stream stream;      /* fd -1: it is being dialled */
-	int broken;                   /* PS_LINK_…, for good */
-	bool lost;                    /* the kernel gave up sending what is under way */
-	uint32_t unarrived_ms;        /* of env */
-	bool corked;                  /* what is posted stays queued */
-	uint64_t cookie;              /* of the last frame that is to be answered */
-	struct queue heads;           /* frames and their extents */
-	struct queue pieces;          /* struct piece */
+	struct ps_greeting *greeting; /* NULL once the link is up */
+	struct ps_stream stream;      /* its fd is -1 while the greeting dials */
+	int broken;                   /* PS_LINK_OK, or the permanent failure */
+	/* The kernel gave up retransmitting: the mirror's host acknowledged nothing in time. */
+	bool lost;
+	/* Env->unarrived_ms: how long sent bytes may stay unacknowledged. */
+	uint32_t unarrived_ms;
+	bool corked;         /* posted chains stay queued */
+	uint64_t cookie;     /* cookie of the last frame that the mirror will answer */
+	struct queue heads;  /* heads of frames, with their extents */
+	struct queue pieces; /* elements of struct piece */
 	struct ps_answers answers;
-	uint64_t lengths[PS_REGIONS_MAX]; /* of the regions; 0: there is none */
+	uint64_t lengths[PS_REGIONS_MAX]; /* length of each region; 0 if the mirror gave none */
 	uint8_t buffer[ANSWERS_ONCE * sizeof(struct ps_answer)];
 };
 
 /* --- the queue --- */
 
-/* Makes room for `len` bytes behind the end. NULL: out of memory. */
-static void *reserve(struct queue *queue, size_t len)
+/* Reserves `len` bytes behind the queue's end. Returns where they begin, or NULL if out of
+ * memory. */
+static void *reserve_bytes(struct queue *queue, size_t len)
 {
 	size_t used = queue->end - queue->start;
 	size_t size = queue->size ? queue->size : PS_PAGE;
@@ -85,8 +89,9 @@ static void *reserve(struct queue *queue, size_t len)
 	return base + queue->end;
 }
 
-static void consume(struct queue *queue, size_t len)
+static void consume_bytes(struct queue *queue, size_t len)
 {
+	assert(len <= queue->end - queue->start);
 	queue->start += len;
 	if (queue->start == queue->end)
 		queue->start = queue->end = 0;
@@ -97,28 +102,29 @@ static bool is_unsent(const struct ps_link *link)
 	return link->pieces.start < link->pieces.end;
 }
 
-/* The chain's writes in order: the slot comes last. */
-static const struct ps_write *nth(const struct ps_chain *chain, unsigned i)
+/* Returns the chain's i-th write; the slot comes last. */
+static const struct ps_write *get_write(const struct ps_chain *chain, unsigned i)
 {
 	return i < chain->count ? &chain->writes[i] : &chain->slot;
 }
 
-/* Does the write lie inside its region? One that does not is a mistake of ours, which the
- * mirror would refuse together with all that follows. */
-static bool fits(const struct ps_link *link, uint32_t region, uint64_t offset, uint64_t length)
+/* Returns true if the range lies inside its region. One that does not is a bug of the caller; the
+ * mirror would refuse it and everything after it. */
+static bool is_in_region(const struct ps_link *link, uint32_t region, uint64_t offset,
+                         uint64_t length)
 {
 	return region < PS_REGIONS_MAX && length > 0 && length <= link->lengths[region] &&
 	       offset <= link->lengths[region] - length;
 }
 
-/* Queues one frame of writes first .. first + count - 1. False: out of memory, or a write
- * that does not fit. */
+/* Queues a frame of `count` writes, beginning with write number `first`. Returns false if out of
+ * memory or if a write does not fit its region. */
 static bool queue_frame(struct ps_link *link, const struct ps_chain *chain, unsigned first,
                         unsigned count, uint8_t flags)
 {
 	size_t head = sizeof(struct ps_frame) + count * sizeof(struct ps_extent);
-	uint8_t *bytes = reserve(&link->heads, head);
-	struct piece *piece = reserve(&link->pieces, (count + 1) * sizeof(*piece));
+	uint8_t *bytes = reserve_bytes(&link->heads, head);
+	struct piece *piece = reserve_bytes(&link->pieces, (count + 1) * sizeof(*piece));
 	struct ps_frame frame = {
 		.op = PS_OP_WRITE,
 		.flags = flags,
@@ -134,11 +140,11 @@ static bool queue_frame(struct ps_link *link, const struct ps_chain *chain, unsi
 	piece->payload = NULL;
 	piece->length = head;
 	for (i = 0; i < count; i++) {
-		const struct ps_write *write = nth(chain, first + i);
+		const struct ps_write *write = get_write(chain, first + i);
 		struct ps_extent extent = { write->region, write->length, write->offset };
 
 		if (extent.region == PS_REGION_PROMISE ||
-		    !fits(link, extent.region, extent.offset, extent.length))
+		    !is_in_region(link, extent.region, extent.offset, extent.length))
 			return false;
 		memcpy(bytes, &extent, sizeof(extent));
 		bytes += sizeof(extent);
@@ -165,8 +171,8 @@ static bool queue_read(struct ps_link *link, uint32_t region, uint64_t offset, u
 		.extent = { .region = region, .length = length, .offset = offset },
 	};
 	struct piece piece = { .payload = NULL, .length = sizeof(head) };
-	void *bytes = reserve(&link->heads, sizeof(head));
-	void *at = reserve(&link->pieces, sizeof(piece));
+	void *bytes = reserve_bytes(&link->heads, sizeof(head));
+	void *at = reserve_bytes(&link->pieces, sizeof(piece));
 
 	if (!bytes || !at)
 		return false;
@@ -181,8 +187,8 @@ static bool queue_read(struct ps_link *link, uint32_t region, uint64_t offset, u
 
 /* --- sending --- */
 
-/* The front of the queue as the kernel wants it. Returns the bytes that it is. */
-static size_t gather(const struct ps_link *link, struct iovec *parts, size_t *count)
+/* Fills in `parts` with the front of the queue. Returns their length in bytes. */
+static size_t fill_iovecs(const struct ps_link *link, struct iovec *parts, size_t *count)
 {
 	const struct piece *piece = (const struct piece *)(link->pieces.base + link->pieces.start);
 	const struct piece *end = (const struct piece *)(link->pieces.base + link->pieces.end);
@@ -202,8 +208,8 @@ static size_t gather(const struct ps_link *link, struct iovec *parts, size_t *co
 	return total;
 }
 
-/* Takes `n` bytes, which are sent, off the front of the queue. */
-static void sent(struct ps_link *link, size_t n)
+/* Removes `n` bytes, which were sent, from the front of the queue. */
+static void consume_sent(struct ps_link *link, size_t n)
 {
 	while (n > 0) {
 		struct piece *piece = (struct piece *)(link->pieces.base + link->pieces.start);
@@ -212,24 +218,24 @@ static void sent(struct ps_link *link, size_t n)
 		if (piece->payload)
 			piece->payload += part;
 		else
-			consume(&link->heads, part);
+			consume_bytes(&link->heads, part);
 		piece->length -= part;
 		n -= part;
 		if (piece->length == 0)
-			consume(&link->pieces, sizeof(*piece));
+			consume_bytes(&link->pieces, sizeof(*piece));
 	}
 }
 
-/* Returns what an error of the socket makes of the link. The kernel tells each error once, and post
- * passes it over, so that this one is kept. */
+/* Returns the link's failure for an error of the socket. The kernel reports each error only once,
+ * and post() ignores it, so `lost` remembers it. */
 static int link_fault(struct ps_link *link, int error)
 {
 	link->lost = link->lost || error == ETIMEDOUT;
 	return link->lost ? PS_LINK_LOST : PS_LINK_BROKEN;
 }
 
-/* Sends what the socket takes. */
-static int flush(struct ps_link *link)
+/* Sends as much of the queue as the socket takes, up to SEND_BUDGET. */
+static int flush_queue(struct ps_link *link)
 {
 	size_t budget = SEND_BUDGET;
 	struct iovec parts[PIECES_ONCE];
@@ -237,14 +243,14 @@ static int flush(struct ps_link *link)
 
 	while (is_unsent(link) && budget > 0) {
 		PS_UNCANCELLED;
-		size_t total = gather(link, parts, &count);
+		size_t total = fill_iovecs(link, parts, &count);
 		ssize_t n = ps_stream_send(&link->stream, parts, count);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return ps_would_block(errno) ? PS_LINK_OK : link_fault(link, errno);
-		sent(link, (size_t)n);
+		consume_sent(link, (size_t)n);
 		if ((size_t)n < total)
 			return PS_LINK_OK;
 		budget -= (size_t)n < budget ? (size_t)n : budget;
@@ -271,9 +277,9 @@ static int tcp_post(struct ps_link *link, const struct ps_chain *chain)
 	}
 	if (total == 0)
 		return link->broken = PS_LINK_BROKEN;
-	/* A failure shows again in poll(), which first takes in what was answered before it. */
+	/* poll() reports a failure, after it has taken in the answers that arrived before it. */
 	if (!link->corked)
-		(void)flush(link);
+		(void)flush_queue(link);
 	return PS_LINK_OK;
 }
 
@@ -281,14 +287,14 @@ static void tcp_cork(struct ps_link *link, bool corked)
 {
 	link->corked = corked;
 	if (!corked && !link->broken)
-		(void)flush(link);
+		(void)flush_queue(link);
 }
 
 /* --- receiving --- */
 
-/* Takes in what is there, by one system call (with TLS, by as many as there are records). *more:
- * there may be more. */
-static int receive(struct ps_link *link, bool *more)
+/* Receives available bytes by one system call (with TLS, by one per record). Sets *more if there
+ * may be more. */
+static int receive_some(struct ps_link *link, bool *more)
 {
 	struct ps_answers *answers = &link->answers;
 	bool direct = answers->payload > 0;
@@ -310,13 +316,13 @@ static int receive(struct ps_link *link, bool *more)
 	return PS_LINK_OK;
 }
 
-static int drain(struct ps_link *link)
+static int receive_all(struct ps_link *link)
 {
 	bool more = true;
 	int code = PS_LINK_OK;
 
 	while (more && code == PS_LINK_OK)
-		code = receive(link, &more);
+		code = receive_some(link, &more);
 	return code;
 }
 
@@ -326,9 +332,9 @@ static int tcp_poll(struct ps_link *link)
 	int unsent, code;
 
 	if (!link->broken) {
-		unsent = is_unsent(link) ? flush(link) : PS_LINK_OK;
-		/* Also when sending failed: what was answered before that is known. */
-		code = drain(link);
+		unsent = is_unsent(link) ? flush_queue(link) : PS_LINK_OK;
+		/* Even if sending failed: answers that arrived before the failure count. */
+		code = receive_all(link);
 		link->broken = code ? code : unsent;
 	}
 	completed = link->answers.completed;
@@ -342,14 +348,14 @@ static bool tcp_waits(struct ps_link *link, struct pollfd *fd)
 		return ps_greeting_waits(link->greeting, &link->stream, fd);
 	fd->fd = link->stream.fd;
 	fd->revents = 0;
-	/* A broken link is ready at once, and then poll() says so: also one that an answer broke,
-	 * whose connection is good. */
+	/* A broken link must be readable at once, so that poll() reports it: also if an answer
+	 * broke it while its connection is fine. */
 	if (link->broken) {
 		(void)shutdown(link->stream.fd, SHUT_RD);
 		fd->events = POLLIN;
 		return true;
 	}
-	/* What lies here already is no reason for the socket to be readable, so do not sleep. */
+	/* Bytes that TLS has already decrypted do not make the socket readable, so do not sleep. */
 	fd->events = ps_stream_events(&link->stream,
 	                              is_unsent(link) || ps_stream_pending(&link->stream));
 	return link->answers.writes > 0;
@@ -357,20 +363,21 @@ static bool tcp_waits(struct ps_link *link, struct pollfd *fd)
 
 /* --- reading --- */
 
-/* One step of a read: asks, sends, receives, and waits if nothing came of it. */
+/* One step of a read: sends and receives what it can, and waits if neither made progress. */
 static int read_step(struct ps_link *link, uint64_t until_ns)
 {
 	struct pollfd fd = { .fd = link->stream.fd };
 	uint64_t left = link->answers.left;
 	uint64_t writes = link->answers.writes;
 	bool more = false;
-	int code = flush(link);
+	int code = flush_queue(link);
 
 	if (code == PS_LINK_OK)
-		code = receive(link, &more);
+		code = receive_some(link, &more);
 	if (code || more || left != link->answers.left || writes != link->answers.writes)
 		return code;
-	/* What is still under way would be written to the caller's memory: no more of it. */
+	/* Answers in flight would still be written to the caller's memory: break the link so that
+	 * they are not. */
 	if (ps_monotonic() >= until_ns)
 		return PS_LINK_BROKEN;
 	fd.events = ps_stream_events(&link->stream, is_unsent(link));
@@ -388,7 +395,7 @@ static int tcp_read(struct ps_link *link, uint32_t region, uint64_t offset, void
 
 	if (length == 0 || link->broken)
 		return link->broken;
-	if (!fits(link, region, offset, length))
+	if (!is_in_region(link, region, offset, length))
 		return link->broken = PS_LINK_BROKEN;
 	answers->into = bytes;
 	answers->left = length;
@@ -413,7 +420,7 @@ static int tcp_read(struct ps_link *link, uint32_t region, uint64_t offset, void
 
 /* --- life --- */
 
-/* Notes how long the regions are. */
+/* Sets the lengths of the regions from the grant. */
 static int set_regions(struct ps_link *link, const Perseas__Grant *grant, struct ps_error *error)
 {
 	uint64_t lengths[PS_REGIONS_MAX] = { 0 };
@@ -506,7 +513,7 @@ static void tcp_detach(struct ps_link *link)
 	if (!link)
 		return;
 	ps_greeting_free(link->greeting);
-	/* With something under way: takes back what the kernel has not sent yet. */
+	/* If anything is in flight, discard what the kernel has not sent yet. */
 	if (link->broken || link->answers.writes > 0)
 		(void)setsockopt(link->stream.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 	ps_stream_close(&link->stream);
@@ -515,7 +522,7 @@ static void tcp_detach(struct ps_link *link)
 	free(link);
 }
 
-/* Also over the Unix socket of a mirror that does not give its memory away. */
+/* Also suits the Unix socket of a mirror that does not share its memory. */
 static bool tcp_suits(const struct ps_env *env, const struct ps_address *address,
                       const Perseas__Grant *grant)
 {

@@ -1,20 +1,22 @@
 /*
- * fabric_verbs.c - the data path over RDMA: a chain is linked work requests that write into the
- * mirror's registered memory, behind one doorbell; the mirror's processor takes no part.
+ * fabric_verbs.c - the data path over RDMA: a chain becomes linked work requests behind one
+ * doorbell, which write into the mirror's registered memory; the mirror's processor takes no part.
  *
- * A reliable connection delivers writes in the order in which they were posted, so undo record,
- * data and slot go out together, and the slot's completion stands for all of them. There are two
- * cases in which it does not, and both use the same barriers in the send queue:
+ * A reliable connection delivers writes in the order in which they were posted. So undo record,
+ * data and slot go out together, and the slot's completion stands for all of them. In two cases it
+ * does not; both use barriers in the send queue:
  *
- * - phased: the mirror says that its fabric may reorder writes. Each of undo, data and slot is
- *   posted when the one before is complete, and so is the next chain's undo.
- * - flush: a write counts only when a read after it has come back. So it is for images on
- *   persistent memory, where a completion may mean that the bytes are in a buffer that power loss
- *   empties, and for iWARP, where it means that they have been handed to TCP. The read pushes what
- *   was written before it to memory. As I1 to I3 hold for what counts, each phase ends with a read.
- *   (Devices that can FLUSH could do without the reads, but rdma-core 44 has no call for it.)
+ * - phased: the mirror says that its fabric may reorder writes. Data is posted once the undo
+ *   record is complete, the slot once the data is complete, and the next chain's undo record
+ *   once the slot is.
+ * - flush: a write counts only once a later read has returned. Images on persistent memory need
+ *   this, because a completion may mean that the bytes are in a buffer that a power loss
+ *   empties. So does iWARP, where a completion means that the bytes have been handed to TCP. The
+ *   read pushes earlier writes to memory. As I1 to I3 hold for writes that count, each phase
+ *   ends with a read. (Devices that support FLUSH could do without the reads, but rdma-core 44
+ *   has no call for it.)
  *
- * After a completion with an error, the fate of its writes is unknown. A fence looks the same: a
+ * After a completion with an error, the fate of the writes is unknown. A fence looks the same: a
  * fenced owner learns of it when it claims the session again.
  */
 #include "verbs_link.h"
@@ -32,42 +34,43 @@
 #include <unistd.h>
 
 enum {
-	/* No message is longer: soft-RoCE says that it takes 8 MiB, and others take more. */
+	/* longest message in bytes: soft-RoCE takes 8 MiB, other devices take more */
 	MESSAGE_MOST = 8 << 20,
-	PIECE = 64 << 10, /* bytes of one read */
-	STEP = 1024,      /* bytes copied at once */
-	SPINS = 64,       /* looks for a completion before read() sleeps */
-	SIGN = 8,         /* bytes of a read that only asks for an answer */
+	PIECE = 64 << 10, /* bytes requested, and bytes copied to the caller */
+	STEP = 1024,      /* bytes copied by one memcpy */
+	SPINS = 64,       /* times that read() polls for a completion before it sleeps */
+	SIGN = 8,         /* bytes of a read that only asks for a sign of life or a flush */
 };
 
 static_assert(PS_LANDING % PIECE == 0, "a piece does not wrap");
 
 struct region {
-	uint64_t address; /* at the mirror */
-	uint64_t length;  /* 0: there is none */
+	uint64_t address; /* address at the mirror */
+	uint64_t length;  /* 0 if the mirror gave no such region */
 	uint32_t key;
 };
 
 struct ps_link {
 	struct ps_connection c;
-	struct ps_attempt *attempt; /* NULL: the link is up */
+	struct ps_attempt *attempt; /* NULL once the link is up */
 	struct ps_queue queue;
-	uintptr_t staging; /* memory that is registered for sending */
+	uintptr_t staging; /* the registered ring, which chains are sent from */
 	size_t staging_size;
-	bool phased;
-	bool flush;
-	bool armed; /* somebody sleeps on `c.wake`, or did */
-	int ready;  /* an eventfd that is always readable */
-	int broken; /* PS_LINK_…, for good */
+	bool phased; /* see the top of the file */
+	bool flush;  /* see the top of the file; implies phased */
+	bool armed;  /* a thread sleeps on `c.wake`, or has */
+	int ready;   /* eventfd that is always readable */
+	int broken;  /* PS_LINK_OK, or the permanent failure */
 	struct region regions[PS_REGIONS_MAX];
 };
 
 /* --- posting --- */
 
-/* Where a part of a region lies at the mirror; false: not inside. That is a mistake of ours, which
- * the mirror would refuse together with all that follows. */
-static bool locate(const struct ps_link *link, uint32_t region, uint64_t offset, uint64_t length,
-                   struct ps_request *request)
+/* Sets where a range of a region lies at the mirror. Returns false if the range is not inside the
+ * region: that is a bug of the caller, and the mirror would refuse the range and everything after
+ * it. */
+static bool set_remote(const struct ps_link *link, uint32_t region, uint64_t offset,
+                       uint64_t length, struct ps_request *request)
 {
 	const struct region *r;
 
@@ -81,8 +84,10 @@ static bool locate(const struct ps_link *link, uint32_t region, uint64_t offset,
 	return true;
 }
 
-/* Where a write is sent from: the ring, or a copy in the pad. */
-static bool source(struct ps_link *link, const struct ps_write *write, struct ps_request *request)
+/* Sets where a write is sent from: the ring, or a copy in the pad. Returns false if the pad has no
+ * space. */
+static bool set_local(struct ps_link *link, const struct ps_write *write,
+                      struct ps_request *request)
 {
 	uintptr_t at = (uintptr_t)write->src - link->staging;
 	uint8_t *copy;
@@ -102,7 +107,7 @@ static bool source(struct ps_link *link, const struct ps_write *write, struct ps
 	return true;
 }
 
-/* Queues one write, in messages that devices take; the last of them gets `flags`. */
+/* Queues one write, split into messages of MESSAGE_MOST bytes. The last of them gets `flags`. */
 static bool queue_write(struct ps_link *link, const struct ps_write *write, uint16_t flags)
 {
 	struct ps_request request;
@@ -110,8 +115,8 @@ static bool queue_write(struct ps_link *link, const struct ps_write *write, uint
 	uint16_t pad;
 
 	if (write->region == PS_REGION_PROMISE ||
-	    !locate(link, write->region, write->offset, write->length, &request) ||
-	    !source(link, write, &request))
+	    !set_remote(link, write->region, write->offset, write->length, &request) ||
+	    !set_local(link, write, &request))
 		return false;
 	pad = request.pad;
 	while (left > 0) {
@@ -127,7 +132,7 @@ static bool queue_write(struct ps_link *link, const struct ps_write *write, uint
 	return true;
 }
 
-/* Queues a read of a few bytes, whose answer comes after all that was written before. */
+/* Queues a read of a few bytes, whose answer comes after all earlier writes. */
 static bool queue_sign(struct ps_link *link, uint16_t flags)
 {
 	struct ps_request request = {
@@ -137,11 +142,11 @@ static bool queue_sign(struct ps_link *link, uint16_t flags)
 		.flags = (uint16_t)(PS_REQUEST_READ | PS_REQUEST_SIGNALLED | flags),
 	};
 
-	return locate(link, PS_REGION_LOG, 0, SIGN, &request) &&
+	return set_remote(link, PS_REGION_LOG, 0, SIGN, &request) &&
 	       ps_queue_push(&link->queue, &request);
 }
 
-/* One of the three groups of a chain, `last` of those that it has. */
+/* Queues one of a chain's groups (undo, data, slot). `last`: no other group follows. */
 static bool queue_group(struct ps_link *link, const struct ps_write *writes, unsigned count,
                         bool last)
 {
@@ -175,40 +180,40 @@ static int rdma_post(struct ps_link *link, const struct ps_chain *chain)
 	if (!good)
 		return link->broken = PS_LINK_BROKEN;
 	ps_queue_pump(&link->queue);
-	/* A failure shows in poll(), which first takes in what was completed before it. */
+	/* poll() reports a failure, after it has taken in what was completed before it. */
 	return PS_LINK_OK;
 }
 
 /* --- completions --- */
 
-static void collect(struct ps_link *link)
+static void collect_completions(struct ps_link *link)
 {
 	ps_queue_collect(&link->queue);
 	if (link->queue.broken)
 		link->broken = PS_LINK_BROKEN;
 }
 
-/* Takes in events of the channels, then the completions: a completion whose event was taken is
- * then taken with it, and one that comes later has an event of its own. */
-static void look(struct ps_link *link)
+/* Handles events of the channels, then completions. In this order a completion whose event was
+ * taken is handled too, and a later one has an event of its own. */
+static void handle_events(struct ps_link *link)
 {
-	bool lives = ps_connection_look(&link->c);
+	bool lives = ps_connection_take_event(&link->c);
 
 	link->armed = false;
-	collect(link);
+	collect_completions(link);
 	if (!lives)
 		link->broken = PS_LINK_BROKEN;
 }
 
-/* Takes in what there is; without a system call of its own, unless somebody slept. */
-static void advance(struct ps_link *link)
+/* Handles what has arrived. Makes a system call only if a thread has slept. */
+static void make_progress(struct ps_link *link)
 {
 	if (link->broken)
 		return;
 	if (link->armed)
-		look(link);
+		handle_events(link);
 	else
-		collect(link);
+		collect_completions(link);
 }
 
 static int rdma_poll(struct ps_link *link)
@@ -216,7 +221,7 @@ static int rdma_poll(struct ps_link *link)
 	PS_UNCANCELLED;
 	unsigned chains;
 
-	advance(link);
+	make_progress(link);
 	chains = link->queue.chains;
 	link->queue.chains = 0;
 	return chains > 0 ? (int)chains : link->broken;
@@ -242,12 +247,12 @@ static bool rdma_waits(struct ps_link *link, struct pollfd *fd)
 		return true;
 	if (ps_queue_idle(&link->queue))
 		return false;
-	/* What was completed before it was armed makes no event: it is looked for after. An event
-	 * of before, which nobody has taken, ends one sleep too early. */
+	/* A completion from before the arming makes no event, so look for one afterwards. An old
+	 * event that nobody has taken only ends one sleep too early. */
 	if (link->c.verbs->req_notify_cq(link->c.cq, 0))
 		link->broken = PS_LINK_BROKEN;
 	else
-		collect(link);
+		collect_completions(link);
 	link->armed = true;
 	if (!has_news(link, pieces))
 		fd->fd = link->c.wake;
@@ -259,7 +264,8 @@ static void rdma_beat(struct ps_link *link)
 	PS_UNCANCELLED;
 	if (link->broken || !ps_queue_idle(&link->queue))
 		return;
-	/* A read, which is answered by the mirror's device also where a write is not. */
+	/* A read, because the mirror's device answers a read even where it does not answer a write
+	 * (iWARP). */
 	if (!queue_sign(link, PS_REQUEST_BEAT))
 		link->broken = PS_LINK_BROKEN;
 	ps_queue_pump(&link->queue);
@@ -272,14 +278,14 @@ struct ps_link_counts ps_verbs_counts(const struct ps_link *link)
 
 /* --- reading --- */
 
-/* Waits until something has completed, without much of this processor. */
-static void rest(struct ps_link *link, uint64_t until_ns)
+/* Waits until a request has completed, with little use of the processor. */
+static void wait_for_completion(struct ps_link *link, uint64_t until_ns)
 {
 	const unsigned pieces = link->queue.pieces;
 	struct pollfd fd;
 
 	for (unsigned i = 0; i < SPINS; i++) {
-		advance(link);
+		make_progress(link);
 		if (link->broken || link->queue.pieces != pieces || ps_queue_idle(&link->queue))
 			return;
 	}
@@ -289,8 +295,9 @@ static void rest(struct ps_link *link, uint64_t until_ns)
 		ps_poll(&fd, 1, until_ns);
 }
 
-/* A read that is under way: its pieces land in the buffer in turn, which holds a whole number of
- * them. More are asked for than the mirror serves at once; the device makes them wait. */
+/* A read in progress. Its pieces land in the device's buffer in turn, which holds a whole number of
+ * them. It requests more pieces than the mirror serves at once; the device makes the others
+ * wait. */
 struct reading {
 	uint32_t region;
 	uint64_t offset, length;
@@ -298,27 +305,27 @@ struct reading {
 	uint64_t asked, done; /* bytes */
 };
 
-static uint32_t piece_at(const struct reading *r, uint64_t at)
+static uint32_t piece_length(const struct reading *r, uint64_t at)
 {
 	return r->length - at < PIECE ? (uint32_t)(r->length - at) : PIECE;
 }
 
-static uint8_t *landing(const struct ps_link *link, uint64_t at)
+static uint8_t *landing_place(const struct ps_link *link, uint64_t at)
 {
 	return link->c.device->buffer + at % PS_LANDING;
 }
 
-static bool ask(struct ps_link *link, struct reading *r)
+static bool request_pieces(struct ps_link *link, struct reading *r)
 {
 	while (r->asked < r->length && r->asked - r->done < PS_LANDING) {
 		struct ps_request request = {
-			.local = (uintptr_t)landing(link, r->asked),
-			.length = piece_at(r, r->asked),
+			.local = (uintptr_t)landing_place(link, r->asked),
+			.length = piece_length(r, r->asked),
 			.lkey = link->c.device->landing->lkey,
 			.flags = PS_REQUEST_READ | PS_REQUEST_SIGNALLED | PS_REQUEST_PIECE,
 		};
 
-		if (!locate(link, r->region, r->offset + r->asked, request.length, &request) ||
+		if (!set_remote(link, r->region, r->offset + r->asked, request.length, &request) ||
 		    !ps_queue_push(&link->queue, &request))
 			return false;
 		r->asked += request.length;
@@ -327,12 +334,13 @@ static bool ask(struct ps_link *link, struct reading *r)
 	return true;
 }
 
-/* What has landed is copied piece by piece, while the others are under way. In small steps: for
- * large ones memcpy has one instruction do it all, which emulators do byte by byte. */
-static void take(struct ps_link *link, struct reading *r)
+/* Copies a piece that has landed to the caller, while other pieces are in flight. It copies in
+ * small steps: for a large copy memcpy uses one instruction, which emulators execute byte by
+ * byte. */
+static void take_piece(struct ps_link *link, struct reading *r)
 {
-	const uint8_t *from = landing(link, r->done);
-	uint32_t length = piece_at(r, r->done);
+	const uint8_t *from = landing_place(link, r->done);
+	uint32_t length = piece_length(r, r->done);
 
 	for (uint32_t at = 0; at < length; at += STEP)
 		memcpy(r->to + r->done + at, from + at, length - at < STEP ? length - at : STEP);
@@ -349,15 +357,15 @@ static int rdma_read(struct ps_link *link, uint32_t region, uint64_t offset, voi
 
 	if (length == 0 || link->broken)
 		return link->broken;
-	if (!locate(link, region, offset, length, &whole))
+	if (!set_remote(link, region, offset, length, &whole))
 		return link->broken = PS_LINK_BROKEN;
 	while (r.done < length && !link->broken) {
-		if (!ask(link, &r))
+		if (!request_pieces(link, &r))
 			link->broken = PS_LINK_BROKEN;
 		if (link->queue.pieces == 0 && !link->broken)
-			rest(link, until_ns);
+			wait_for_completion(link, until_ns);
 		if (link->queue.pieces > 0)
-			take(link, &r);
+			take_piece(link, &r);
 		if (r.done - mark >= PS_READ_STRIDE) {
 			mark = r.done;
 			until_ns = ps_monotonic() + patience_ns;
@@ -365,8 +373,8 @@ static int rdma_read(struct ps_link *link, uint32_t region, uint64_t offset, voi
 	}
 	if (r.done == length)
 		return PS_LINK_OK;
-	/* What is still under way lands in the buffer that the next read uses, over whatever link:
-	 * no more of it. */
+	/* Pieces in flight would land in the buffer that the next read uses, also one over another
+	 * link: end the connection so that they do not. */
 	ps_connection_end(&link->c);
 	return link->broken;
 }
@@ -382,7 +390,7 @@ static int bad_region(const Perseas__Region *region, struct ps_error *error)
 	                    (unsigned long long)region->address);
 }
 
-/* Notes where the regions are. */
+/* Sets where the regions are, from the grant. */
 static int set_regions(struct ps_link *link, const Perseas__Grant *grant, struct ps_error *error)
 {
 	struct region regions[PS_REGIONS_MAX] = { { 0 } };
@@ -446,9 +454,9 @@ static int no_memory(const struct ps_address *address, struct ps_error *error)
 	                    address->text);
 }
 
-/* A link that is to be connected. NULL, with *error set. */
-static struct ps_link *link_new(struct ps_env *env, const struct ps_address *address,
-                                const Perseas__Grant *grant, bool asks, struct ps_error *error)
+/* Creates a link that is not connected yet. Returns NULL on failure, with *error set. */
+static struct ps_link *create_link(struct ps_env *env, const struct ps_address *address,
+                                   const Perseas__Grant *grant, bool asks, struct ps_error *error)
 {
 	struct ps_link *link;
 
@@ -482,7 +490,7 @@ static struct ps_link *rdma_attach_begin(struct ps_env *env, const struct ps_add
 
 	(void)epoch;
 	ps_close_all(fds, grant->descriptors);
-	link = link_new(env, address, grant, false, error);
+	link = create_link(env, address, grant, false, error);
 	if (!link)
 		return NULL;
 	link->staging = (uintptr_t)env->staging;
@@ -495,10 +503,10 @@ static struct ps_link *rdma_attach_begin(struct ps_env *env, const struct ps_add
 static struct ps_link *rdma_leads_begin(struct ps_env *env, const struct ps_address *address,
                                         const Perseas__Grant *grant, struct ps_error *error)
 {
-	return link_new(env, address, grant, true, error);
+	return create_link(env, address, grant, true, error);
 }
 
-/* The connection is up: what depends on its device is known. */
+/* Completes a link whose connection is up, with everything that depends on the device. */
 static int bring_up(struct ps_link *link, struct ps_error *error)
 {
 	if (ps_queue_init(&link->queue, &link->c))

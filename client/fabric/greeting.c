@@ -1,5 +1,6 @@
 /*
- * greeting.c - see greeting.h. What a mirror answers to the hello is in proto/data/frame.h.
+ * greeting.c - establishes a data connection over TCP (greeting.h). proto/data/frame.h defines a
+ * mirror's answers to the hello.
  */
 #include "greeting.h"
 
@@ -13,15 +14,15 @@
 
 struct ps_greeting {
 	struct ps_dial dial;
-	struct ps_tls *tls; /* the env's, or NULL */
+	struct ps_tls *tls; /* owned by the env; NULL for plain text */
 	bool shaken, greeted;
 	struct ps_hello hello;
-	struct ps_answer answer; /* to the hello, `have` bytes of it */
+	struct ps_answer answer; /* the answer to the hello, of which `have` bytes have arrived */
 	size_t have;
 };
 
-static int refused(const struct ps_address *address, const struct ps_answer *answer,
-                   struct ps_error *error)
+static int check_answer(const struct ps_address *address, const struct ps_answer *answer,
+                        struct ps_error *error)
 {
 	if (!ps_answer_valid(answer) ||
 	    (answer->status == PS_ANSWER_OK && answer->op != PS_OP_HELLO))
@@ -56,9 +57,9 @@ static int refused(const struct ps_address *address, const struct ps_answer *ans
 	                    "%s did not understand the data protocol's greeting", address->text);
 }
 
-/* The mirror ended the connection before its answer was whole. */
-static int cut_short(const struct ps_stream *stream, const struct ps_address *address,
-                     const struct ps_answer *answer, struct ps_error *error)
+/* Fails because the mirror closed the connection before its answer was complete. */
+static int fail_cut_short(const struct ps_stream *stream, const struct ps_address *address,
+                          const struct ps_answer *answer, struct ps_error *error)
 {
 	int code = ps_secure_failed(stream, address, error);
 
@@ -69,7 +70,7 @@ static int cut_short(const struct ps_stream *stream, const struct ps_address *ad
 	                           "%s ended the data connection; see its log", address->text);
 }
 
-/* Connected at the socket's level; TLS, where there is any, begins. */
+/* Takes the next step of dialing. Once connected, begins TLS if it is used. */
 static int step_dial(struct ps_greeting *g, struct ps_stream *stream, uint64_t until_ns,
                      struct ps_error *error)
 {
@@ -91,14 +92,14 @@ static int step_handshake(struct ps_greeting *g, struct ps_stream *stream, struc
 	return code;
 }
 
-/* Sends the hello, and takes in its answer. */
+/* Sends the hello and receives its answer. */
 static int step_hello(struct ps_greeting *g, struct ps_stream *stream, struct ps_error *error)
 {
 	struct iovec part = { &g->hello, sizeof(g->hello) };
 	ssize_t n = 1;
 	int code;
 
-	/* A new socket takes it whole, or is of no use. */
+	/* A new socket takes all of it, or has failed. */
 	if (!g->greeted)
 		n = ps_stream_send(stream, &part, 1) == sizeof(g->hello);
 	g->greeted = true;
@@ -111,12 +112,13 @@ static int step_hello(struct ps_greeting *g, struct ps_stream *stream, struct ps
 	if (n < 0 && ps_would_block(errno))
 		return 0;
 	if (g->have < sizeof(g->answer))
-		return cut_short(stream, &g->dial.address, &g->answer, error);
-	code = refused(&g->dial.address, &g->answer, error);
+		return fail_cut_short(stream, &g->dial.address, &g->answer, error);
+	code = check_answer(&g->dial.address, &g->answer, error);
 	return code ? code : 1;
 }
 
-static int late(const struct ps_greeting *g, const struct ps_stream *stream, struct ps_error *error)
+static int fail_late(const struct ps_greeting *g, const struct ps_stream *stream,
+                     struct ps_error *error)
 {
 	if (stream->fd < 0)
 		return ps_dial_late(&g->dial, error);
@@ -138,7 +140,7 @@ int ps_greeting_step(struct ps_greeting *g, struct ps_stream *stream, uint64_t u
 	if (code > 0)
 		code = step_hello(g, stream, error);
 	if (code == 0 && ps_monotonic() >= until_ns)
-		return late(g, stream, error);
+		return fail_late(g, stream, error);
 	return code;
 }
 
@@ -183,7 +185,7 @@ struct ps_greeting *ps_greeting_new(struct ps_tls *tls, const struct ps_address 
 	g->tls = tls;
 	g->hello = (struct ps_hello){ .magic = PS_DATA_MAGIC, .version = PS_DATA_VERSION };
 	memcpy(g->hello.token, grant->token.data, PS_ID_SIZE);
-	/* It goes where the control connection went. */
+	/* Connect to the address that the control connection used. */
 	if (ps_dial_known(&g->dial, address, error) == 0)
 		return g;
 	free(g);

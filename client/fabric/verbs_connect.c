@@ -1,7 +1,7 @@
 /*
- * verbs_connect.c - makes an RDMA connection step by step: address, route, queue pair, hello,
- * answer. fabric_verbs.c steps it without blocking. Every way out leaves no id, queue pair or
- * memory behind.
+ * verbs_connect.c - establishes an RDMA connection step by step: address, route, queue pair, hello,
+ * answer. fabric_verbs.c calls the steps, which do not block. No failure leaves an id, a queue pair
+ * or memory behind.
  */
 #include "verbs_connect.h"
 
@@ -20,27 +20,26 @@
 
 enum {
 	/*
-	 * A peer that is gone is noticed when a request has been sent 1 + RETRIES times, each
-	 * time with 4.096 us * 2^ACK_TIMEOUT (134 ms) for its acknowledgement: after about a
-	 * second (a device may take up to four times as long). That is short beside the seconds
-	 * after which a commit is in doubt, and long for a network that merely drops packets now
-	 * and then, or for soft-RoCE on hosts that are busy. Not 7 retries: some devices take
-	 * that for ever.
+	 * A dead peer is noticed after a request has been sent 1 + RETRIES times and has waited
+	 * 4.096 us * 2^ACK_TIMEOUT (134 ms) for its acknowledgement each time: after about a second
+	 * (a device may take up to four times as long). That is short compared to the seconds after
+	 * which a commit is in doubt. It is long for a network that drops packets now and then, or
+	 * for soft-RoCE on busy hosts. Not 7 retries: some devices take 7 for "forever".
 	 */
 	ACK_TIMEOUT = 15,
 	RETRIES = 6,
 	RNR_RETRIES = 3,
-	/* Reads that the mirror is asked to serve at once, if the devices can. */
+	/* reads that the mirror serves at the same time, if the devices can */
 	READS = 8,
 	ACK_BATCH = 64,      /* completion events that are acknowledged together */
-	ROUTES_MOST = 3,     /* times that a route is asked for until its device is known */
-	GIDS = 1024,         /* entries of a device's table of addresses */
-	DESTROY_TRIES = 100, /* a millisecond apart */
+	ROUTES_MOST = 3,     /* times that a route is requested until its device is known */
+	GIDS = 1024,         /* entries of a device's table of addresses that are examined */
+	DESTROY_TRIES = 100, /* attempts to destroy a queue pair, a millisecond apart */
 };
 
 /* --- events of the connection manager --- */
 
-static void note(const struct rdma_cm_event *event, struct ps_cm_event *copy)
+static void copy_event(const struct rdma_cm_event *event, struct ps_cm_event *copy)
 {
 	const struct rdma_conn_param *conn = &event->param.conn;
 
@@ -53,20 +52,20 @@ static void note(const struct rdma_cm_event *event, struct ps_cm_event *copy)
 	copy->answered = true;
 }
 
-/* Copies the next event and acknowledges it at once: an id cannot be destroyed before. 1; 0: there
- * is none; -1: the channel is of no more use. */
+/* Copies the next event, and acknowledges it at once: an id cannot be destroyed while it has an
+ * unacknowledged event. Returns 1, 0 if no event is there, or -1 if the channel has failed. */
 static int next_event(struct ps_connection *c, struct ps_cm_event *copy)
 {
 	struct rdma_cm_event *event;
 
 	if (c->verbs->get_cm_event(c->channel, &event))
 		return errno == EAGAIN || errno == EINTR ? 0 : -1;
-	note(event, copy);
+	copy_event(event, copy);
 	c->verbs->ack_cm_event(event);
 	return 1;
 }
 
-/* Milliseconds that are left, for the connection manager's own timers. */
+/* Returns the milliseconds left for the connection manager's own timers, 1 to 60,000. */
 static int left_ms(const struct ps_attempt *a)
 {
 	uint64_t now = ps_monotonic();
@@ -77,7 +76,7 @@ static int left_ms(const struct ps_attempt *a)
 
 /* --- the route --- */
 
-/* NULL: with *error set. */
+/* Opens an event channel. Returns NULL on failure, with *error set. */
 static struct rdma_event_channel *
 open_channel(const struct ps_verbs *verbs, const struct ps_address *address, struct ps_error *error)
 {
@@ -108,7 +107,8 @@ int ps_verbs_possible(const struct ps_verbs *verbs, const struct ps_address *add
 	return 0;
 }
 
-static int begin(struct ps_attempt *a)
+/* Opens an event channel and creates an id on it. */
+static int open_id(struct ps_attempt *a)
 {
 	struct ps_connection *c = a->c;
 	uint8_t timeout = ACK_TIMEOUT;
@@ -120,18 +120,17 @@ static int begin(struct ps_attempt *a)
 	    c->verbs->create_id(c->channel, &c->id, NULL, RDMA_PS_TCP))
 		return ps_refuse(a, "the RDMA connection manager makes no connection (%s)",
 		                 strerror(errno));
-	/* Some devices and kernels have no such option; then a peer that is gone is noticed
-	 * later. */
+	/* Ignore failure: without this option a dead peer is noticed later. */
 	(void)c->verbs->set_option(c->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
 	                           sizeof(timeout));
 	return 0;
 }
 
-/* Asks for the device that leads there. */
-static int seek(struct ps_attempt *a)
+/* Requests the device that leads to the current address. */
+static int resolve_device(struct ps_attempt *a)
 {
 	struct ps_connection *c = a->c;
-	int code = begin(a);
+	int code = open_id(a);
 
 	assert(a->at > 0);
 	a->step = PS_STEP_DEVICE;
@@ -144,7 +143,8 @@ static int seek(struct ps_attempt *a)
 	                 strerror(errno));
 }
 
-/* RoCE v1 is not IP: it ends at the first router, and what guards UDP does not see it. */
+/* Refuses RoCE v1. It is not IP: it ends at the first router, and firewalls for UDP do not see
+ * it. */
 static int check_roce(struct ps_attempt *a)
 {
 	const struct rdma_cm_id *id = a->c->id;
@@ -158,7 +158,7 @@ static int check_roce(struct ps_attempt *a)
 	entries = calloc(GIDS, sizeof(*entries));
 	if (!entries)
 		return ps_error_set(a->error, PERSEAS_ENOMEM, "this process is out of memory");
-	/* A device that does not tell is taken as it is. */
+	/* A device that does not list its addresses is accepted. */
 	count = a->c->verbs->query_gid_table(id->verbs, entries, GIDS, 0);
 	for (ssize_t i = 0; i < count; i++) {
 		if (entries[i].port_num != id->port_num ||
@@ -191,9 +191,9 @@ static void end_id(struct ps_connection *c)
 	c->channel = NULL;
 }
 
-/* The first id on a device becomes its anchor. To register the ring may take long where a device
- * or its emulation is slow. It is done once, by this host alone, and cannot be cut short: so the
- * mirror gets the time to answer that it was to have. */
+/* Makes the device, whose anchor the current id becomes. Registering the ring may take long on a
+ * slow or emulated device. It happens once, on this host, and cannot be cut short: so the attempt's
+ * deadline moves by the time it took, and the mirror still gets its full time to answer. */
 static int make_device(struct ps_attempt *a)
 {
 	struct ps_connection *c = a->c;
@@ -208,8 +208,9 @@ static int make_device(struct ps_attempt *a)
 	return 0;
 }
 
-/* Routed over a device, which is known, or is made and asked for again. */
-static int on_device(struct ps_attempt *a)
+/* Handles a resolved address: goes on with the route if the device is known, else makes the device
+ * and resolves the address again. */
+static int handle_device(struct ps_attempt *a)
 {
 	struct ps_connection *c = a->c;
 	int code = check_roce(a);
@@ -223,7 +224,7 @@ static int on_device(struct ps_attempt *a)
 			return ps_error_prefix(a->error, "%s", a->address.text);
 		if (++a->tries == ROUTES_MOST)
 			return ps_refuse(a, "the route there goes over another device each time");
-		return seek(a);
+		return resolve_device(a);
 	}
 	a->step = PS_STEP_ROUTE;
 	return c->verbs->resolve_route(c->id, left_ms(a))
@@ -233,7 +234,8 @@ static int on_device(struct ps_attempt *a)
 
 /* --- connecting --- */
 
-static int on_route(struct ps_attempt *a)
+/* Handles a resolved route: makes the queue pair, and connects. */
+static int handle_route(struct ps_attempt *a)
 {
 	struct ps_connection *c = a->c;
 	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_DATA_VERSION };
@@ -241,7 +243,8 @@ static int on_route(struct ps_attempt *a)
 		.private_data = &hello,
 		.private_data_len = sizeof(hello),
 		.responder_resources = 1,
-		.initiator_depth = (uint8_t)ps_lesser(READS, c->device->attr.max_qp_init_rd_atom),
+		.initiator_depth = (uint8_t)ps_apply_limit(READS,
+		                                           c->device->attr.max_qp_init_rd_atom),
 		.retry_count = RETRIES,
 		.rnr_retry_count = RNR_RETRIES,
 	};
@@ -257,7 +260,8 @@ static int on_route(struct ps_attempt *a)
 	               : 0;
 }
 
-static int on_answer(struct ps_attempt *a, const struct ps_cm_event *event)
+/* Handles the mirror's answer. Returns 1 if the connection is up, or a code. */
+static int handle_answer(struct ps_attempt *a, const struct ps_cm_event *event)
 {
 	int code;
 
@@ -275,30 +279,30 @@ static const struct {
 	[PS_STEP_GREETING] = { RDMA_CM_EVENT_ESTABLISHED, "connecting" },
 };
 
-/* Goes on after an event. One that says nothing of the step is passed over. */
-static int on_event(struct ps_attempt *a, const struct ps_cm_event *event)
+/* Handles an event. Ignores events that mean nothing to the current step. */
+static int handle_event(struct ps_attempt *a, const struct ps_cm_event *event)
 {
 	if (event->type != steps[a->step].wanted || event->status)
 		return ps_refuse_event(a, event);
 	switch (a->step) {
 	case PS_STEP_DEVICE:
-		return on_device(a);
+		return handle_device(a);
 	case PS_STEP_ROUTE:
-		return on_route(a);
+		return handle_route(a);
 	case PS_STEP_GREETING:
 		break;
 	}
-	return on_answer(a, event);
+	return handle_answer(a, event);
 }
 
-/* Takes in the events that there are. 1: the connection is up; 0: not yet; else a code. */
-static int advance(struct ps_attempt *a)
+/* Handles all available events. Returns 1 if the connection is up, 0 if not yet, or a code. */
+static int handle_events(struct ps_attempt *a)
 {
 	struct ps_cm_event event;
 	int code = 0, got;
 
 	while (!code && (got = next_event(a->c, &event)) > 0)
-		code = on_event(a, &event);
+		code = handle_event(a, &event);
 	if (code)
 		return code;
 	if (got < 0)
@@ -312,7 +316,7 @@ static int advance(struct ps_attempt *a)
 	                 steps[a->step].text);
 }
 
-/* Tries the next of the host's addresses, which share the time. */
+/* Tries the next of the host's addresses. Each gets an equal share of the remaining time. */
 static int try_address(struct ps_attempt *a, uint64_t until_ns)
 {
 	const uint64_t now = ps_monotonic();
@@ -323,8 +327,8 @@ static int try_address(struct ps_attempt *a, uint64_t until_ns)
 	a->at++;
 	a->until_ns = until_ns > now ? now + (until_ns - now) / left : now;
 	a->tries = 0;
-	code = seek(a);
-	return code ? code : advance(a);
+	code = resolve_device(a);
+	return code ? code : handle_events(a);
 }
 
 int ps_attempt_step(struct ps_attempt *a, uint64_t until_ns, struct ps_error *error)
@@ -334,8 +338,8 @@ int ps_attempt_step(struct ps_attempt *a, uint64_t until_ns, struct ps_error *er
 	a->error = error;
 	if (until_ns < a->until_ns)
 		a->until_ns = until_ns;
-	code = a->at ? advance(a) : try_address(a, until_ns);
-	/* What a mirror answers is the answer. */
+	code = a->at ? handle_events(a) : try_address(a, until_ns);
+	/* Only PERSEAS_ERDMA tries the next address: any other code is the mirror's own answer. */
 	while (code == PERSEAS_ERDMA && a->at < a->list.count) {
 		ps_connection_close(a->c);
 		code = try_address(a, until_ns);
@@ -359,7 +363,7 @@ static int find_addresses(struct ps_attempt *a, struct ps_error *error)
 	return code;
 }
 
-static void clear(struct ps_connection *c, const struct ps_verbs *verbs)
+static void init_connection(struct ps_connection *c, const struct ps_verbs *verbs)
 {
 	memset(c, 0, sizeof(*c));
 	c->verbs = verbs;
@@ -372,7 +376,7 @@ struct ps_attempt *ps_attempt_new(struct ps_connection *c, struct ps_env *env,
 {
 	struct ps_attempt *a = calloc(1, sizeof(*a));
 
-	clear(c, env->verbs);
+	init_connection(c, env->verbs);
 	if (!a) {
 		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a connection to %s",
 		             address->text);
@@ -407,7 +411,7 @@ static bool take_cm_events(struct ps_connection *c)
 	while ((got = next_event(c, &event)) > 0) {
 		if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL)
 			atomic_store(&c->device->gone, true);
-		/* What else may come concerns addresses, or a connection of before. */
+		/* Other events concern addresses, or an earlier connection. */
 		if (event.type == RDMA_CM_EVENT_DISCONNECTED ||
 		    event.type == RDMA_CM_EVENT_DEVICE_REMOVAL ||
 		    event.type == RDMA_CM_EVENT_CONNECT_ERROR)
@@ -416,13 +420,13 @@ static bool take_cm_events(struct ps_connection *c)
 	return lives && got == 0;
 }
 
-bool ps_connection_look(struct ps_connection *c)
+bool ps_connection_take_event(struct ps_connection *c)
 {
 	struct ibv_cq *cq;
 	void *context;
 
-	/* Mostly it is a completion, and there is no more than one event. Where there is more,
-	 * `wake` stays readable, and is looked at again. */
+	/* Usually the only event is a completion. If there are more, `wake` stays readable and is
+	 * handled again. */
 	if (c->verbs->get_cq_event(c->completions, &cq, &context))
 		return (errno == EAGAIN || errno == EINTR) && take_cm_events(c);
 	if (++c->unacked >= ACK_BATCH) {
@@ -432,7 +436,7 @@ bool ps_connection_look(struct ps_connection *c)
 	return true;
 }
 
-/* A device that is gone has taken its queue pairs along. */
+/* Returns true if the device is gone, and its queue pairs with it. */
 static bool is_unplugged(const struct ps_connection *c, int error)
 {
 	struct ibv_device_attr attr;
@@ -443,9 +447,9 @@ static bool is_unplugged(const struct ps_connection *c, int error)
 	       c->verbs->query_device(c->device->context, &attr) != 0;
 }
 
-/* When it returns, the device neither reads nor writes memory for the queue pair any more. One that
- * lived on could send what its memory is used for next, under keys that are still good: rather
- * than that, the process ends. */
+/* Destroys the queue pair. Afterwards the device neither reads nor writes memory for it. A queue
+ * pair that stayed could send whatever its memory is used for next, under keys that are still
+ * valid: rather than that, the process aborts. */
 static void destroy_queue_pair(struct ps_connection *c)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
@@ -470,10 +474,10 @@ static void destroy_queue_pair(struct ps_connection *c)
 
 void ps_connection_end(struct ps_connection *c)
 {
-	/* Has the device gone? Then what is registered with it is of no more use. */
+	/* Find out whether the device is gone: then its registrations are useless. */
 	if (c->device && c->channel)
 		(void)take_cm_events(c);
-	/* So that the mirror hears of it now; if it fails, it hears of it later. */
+	/* Tell the mirror now; if that fails, it notices later. */
 	if (c->established)
 		(void)c->verbs->disconnect(c->id);
 	c->established = false;
@@ -499,5 +503,5 @@ void ps_connection_close(struct ps_connection *c)
 		close(c->wake);
 	if (c->device)
 		ps_device_drop(c->device);
-	clear(c, verbs);
+	init_connection(c, verbs);
 }

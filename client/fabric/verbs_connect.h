@@ -1,6 +1,6 @@
 /*
- * verbs_connect.h - an RDMA connection to a mirror: its queue pair, completion queue and pad, and
- * the events that tell of its end.
+ * verbs_connect.h - an RDMA connection to a mirror: its queue pair, its completion queue, its pad,
+ * and the events that report its end.
  */
 #ifndef PERSEAS_CLIENT_VERBS_CONNECT_H
 #define PERSEAS_CLIENT_VERBS_CONNECT_H
@@ -10,9 +10,10 @@
 struct ps_attempt;
 
 enum {
-	PS_INLINE_MOST = 256, /* bytes of a write that go with its request */
-	/* A connection's own registered memory: where the reads land that only ask for a sign of
-	 * life or flush, then what is sent from elsewhere than the ring. */
+	PS_INLINE_MOST = 256, /* bytes of a write that may be copied into its work request */
+	/* Layout of the pad, a connection's own registered memory: first where the small reads land
+	 * that only ask for a sign of life or a flush, then copies of writes whose source is not in
+	 * the ring. */
 	PS_PAD_LANDING = 64,
 	PS_PAD = 16 << 10,
 };
@@ -25,46 +26,46 @@ struct ps_connection {
 	bool established;
 	struct ibv_comp_channel *completions;
 	struct ibv_cq *cq;
-	unsigned unacked; /* events of the completion channel */
+	unsigned unacked; /* events of the completion channel that have not been acknowledged */
 	struct ibv_qp *qp;
-	uint32_t capacity;    /* requests that may be under way */
-	uint32_t inline_most; /* bytes that the queue pair takes inline */
-	uint8_t *pad;         /* PS_PAD bytes */
+	uint32_t capacity;    /* work requests that may be at the device */
+	uint32_t inline_most; /* bytes of a write that the queue pair takes inline */
+	uint8_t *pad;         /* registered memory of PS_PAD bytes */
 	struct ibv_mr *pad_mr;
-	int wake; /* an epoll of both channels; -1: none */
+	int wake; /* epoll descriptor for both channels; -1 if none */
 };
 
 /*
- * Begins to connect to the mirror that gave `grant`, whose port and token have been checked, at the
- * addresses of its host that are known without a lookup. All else is for the steps. asks: the
- * session has a data path over something else, which goes on; it is only asked whether the mirror
- * answers over RDMA. The connection must stay where it is until the attempt is freed. NULL on
- * failure, with *error set.
+ * Creates an attempt to connect to the mirror that gave `grant`, whose port and token the caller
+ * has checked, at the addresses of its host that are known without a lookup. The steps do
+ * everything else. asks: the session has a data path over another fabric, which continues; the
+ * attempt only asks whether the mirror answers over RDMA. The connection must not move in memory
+ * until the attempt is freed. Returns NULL on failure, with *error set.
  */
 struct ps_attempt *ps_attempt_new(struct ps_connection *connection, struct ps_env *env,
                                   const struct ps_address *address, const Perseas__Grant *grant,
                                   bool asks, struct ps_error *error);
 
 /*
- * Moves it on without waiting, but for the first registration with a device, which takes as long as
- * it takes. 1: the connection is up (asks: the mirror answers, and nothing is left to close); 0:
- * not yet, and there is something to read on connection->channel; else a code, with *error set and
- * nothing left to close. Once until_ns has passed, and as much time as its steps took themselves,
- * it is not 0.
+ * Takes the next step without waiting, except for the first registration with a device, which may
+ * take long. Returns 1 if the connection is up (with asks: if the mirror answers; nothing is left
+ * to close); 0 if not yet: then wait for connection->channel to be readable; or a code, with *error
+ * set and nothing left to close. Never returns 0 once until_ns, plus the time that its own steps
+ * took, has passed.
  */
 int ps_attempt_step(struct ps_attempt *attempt, uint64_t until_ns, struct ps_error *error);
 
-/* Leaves the connection as it is. NULL is allowed. */
+/* Frees the attempt and leaves the connection as it is. NULL is allowed. */
 void ps_attempt_free(struct ps_attempt *attempt);
 
-/* Ends what there is of it. After it returns no memory is read or written for it any more, and of
- * what was under way nothing more is heard. It is still to be closed. */
+/* Disconnects. After it returns, the device reads and writes no memory for this connection, and
+ * nothing more is reported of what was under way. The connection must still be closed. */
 void ps_connection_end(struct ps_connection *connection);
 
-/* Ends it, and frees what there is. */
+/* Disconnects, and frees everything that the connection has. */
 void ps_connection_close(struct ps_connection *connection);
 
-/* Takes in an event that `wake` is readable for. False: the connection has ended. */
-bool ps_connection_look(struct ps_connection *connection);
+/* Handles an event that made `wake` readable. Returns false if the connection has ended. */
+bool ps_connection_take_event(struct ps_connection *connection);
 
 #endif

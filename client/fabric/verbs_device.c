@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* A list: a host has few devices. Only the thread that attaches changes it. */
+/* A list suffices: a host has few devices. Only the thread that attaches changes it. */
 struct ps_devices {
 	struct ps_device *first;
 };
@@ -39,7 +39,7 @@ bool ps_device_iwarp(const struct ibv_context *context)
 
 int ps_device_landing_access(const struct ibv_context *context)
 {
-	/* In iWARP the answer to a read is a write of the peer's. */
+	/* In iWARP the answer to a read is a write by the peer. */
 	return IBV_ACCESS_LOCAL_WRITE | (ps_device_iwarp(context) ? IBV_ACCESS_REMOTE_WRITE : 0);
 }
 
@@ -61,8 +61,8 @@ static void device_free(struct ps_device *device)
 	free(device);
 }
 
-/* Frees the devices that were unplugged, and are no longer used. */
-static void prune(struct ps_devices *devices)
+/* Frees devices that were unplugged and have no link left. */
+static void free_unplugged(struct ps_devices *devices)
 {
 	struct ps_device **at = &devices->first;
 
@@ -84,7 +84,7 @@ struct ps_device *ps_device_find(struct ps_env *env, const struct rdma_cm_id *id
 
 	if (!env->devices)
 		return NULL;
-	prune(env->devices);
+	free_unplugged(env->devices);
 	for (device = env->devices->first; device; device = device->next) {
 		if (device->context == id->verbs && !atomic_load(&device->gone)) {
 			atomic_fetch_add(&device->links, 1);
@@ -101,8 +101,9 @@ void ps_device_drop(struct ps_device *device)
 	assert(before > 0);
 }
 
-/* Domain and registrations. */
-static int fill(struct ps_device *device, const struct ps_env *env, struct ps_error *error)
+/* Makes the device's protection domain and its registrations. */
+static int register_memory(struct ps_device *device, const struct ps_env *env,
+                           struct ps_error *error)
 {
 	const struct ps_verbs *verbs = device->verbs;
 	const char *name = ps_verbs_device_name(device->context);
@@ -118,7 +119,7 @@ static int fill(struct ps_device *device, const struct ps_env *env, struct ps_er
 		return ps_error_set(error, PERSEAS_ERDMA,
 		                    "device %s has no protection domain left (max_pd %d): %s", name,
 		                    device->attr.max_pd, strerror(errno));
-	/* Read by this host's device only: nobody else gets a key to it. */
+	/* Only this host's device reads the ring: no other host gets a key to it. */
 	device->staging = ps_verbs_register(verbs, device->pd, env->staging, env->staging_size, 0,
 	                                    why, sizeof(why));
 	if (!device->staging)
@@ -135,8 +136,8 @@ static int fill(struct ps_device *device, const struct ps_env *env, struct ps_er
 	return 0;
 }
 
-/* Before the first registration of the process: else a page that is written to after a fork would
- * be another one than the device reads. Later it does nothing. */
+/* Must come before the process's first registration: otherwise a page that is written to after a
+ * fork would not be the page that the device reads. Later calls do nothing. */
 static int prepare_fork(const struct ps_verbs *verbs, struct ps_error *error)
 {
 	int failed = verbs->fork_init();
@@ -167,7 +168,7 @@ int ps_device_make(struct ps_env *env, struct rdma_cm_id *id, struct rdma_event_
 	device->context = id->verbs;
 	rc = prepare_fork(env->verbs, error);
 	if (!rc)
-		rc = fill(device, env, error);
+		rc = register_memory(device, env, error);
 	if (rc) {
 		device_free(device);
 		return rc;

@@ -1,9 +1,9 @@
 /*
- * verbs_device.h - what the links of one handle share of an RDMA device: its protection domain,
- * the registered ring that all chains are sent from, and the buffer that reads land in.
+ * verbs_device.h - what all links of a handle share of an RDMA device: the protection domain, the
+ * registered ring that chains are sent from, and the buffer that reads land in.
  *
- * A device is made by the first link that is routed over it and kept until the handle's env is
- * freed: a link that is taken up again after a break then registers nothing anew.
+ * The first link that is routed over a device makes it, and it lives until the handle's env is
+ * freed. So a link that is attached again after a break registers nothing anew.
  */
 #ifndef PERSEAS_CLIENT_VERBS_DEVICE_H
 #define PERSEAS_CLIENT_VERBS_DEVICE_H
@@ -14,12 +14,11 @@
 #include <stdatomic.h>
 
 /*
- * Bytes of the buffer that reads land in, from where they are copied to the caller's memory.
- * That memory is not registered itself: it is the application's, up to 1 TiB of it, and to pin
- * it would count against RLIMIT_MEMLOCK and take longer than the copy, which goes on while the
- * next reads are under way. So much under way fills a link of 100 Gb/s over 40 us, and no more than
- * that can be copied. With more, soft-RoCE serves it all before it does anything else, and on a
- * slow host the ACK timeout passes meanwhile.
+ * Bytes of the buffer that reads land in; they are copied from there to the caller's memory. That
+ * memory belongs to the application and may have up to 1 TiB: registering it would count against
+ * RLIMIT_MEMLOCK and take longer than the copy, which overlaps with the next reads. This many bytes
+ * under way fill a link of 100 Gb/s for 40 us, and the copy is no faster. With more, soft-RoCE
+ * serves all of it before anything else, and on a slow host the ACK timeout passes in the meantime.
  */
 #define PS_LANDING ((size_t)512 << 10)
 
@@ -27,40 +26,40 @@ struct ps_device {
 	struct ps_device *next;
 	const struct ps_verbs *verbs;
 	struct ibv_context *context;
-	/* An id that is routed over the device, and is never connected. librdmacm closes the
-	 * context of a device that was unplugged when the last id on it goes; what is registered
-	 * here would go with it. */
+	/* An id that is routed over the device and never connects. librdmacm closes the context of
+	 * an unplugged device with its last id, and the registrations here would be lost with
+	 * it. */
 	struct rdma_cm_id *anchor;
-	struct rdma_event_channel *channel; /* the anchor's */
+	struct rdma_event_channel *channel; /* event channel of the anchor */
 	struct ibv_pd *pd;
-	struct ibv_mr *staging; /* of env->staging */
+	struct ibv_mr *staging; /* registration of env->staging */
 	uint8_t *buffer;        /* PS_LANDING bytes; a handle reads over one link at a time */
-	struct ibv_mr *landing; /* of the buffer */
+	struct ibv_mr *landing; /* registration of `buffer` */
 	struct ibv_device_attr attr;
-	atomic_uint links;
-	atomic_bool gone; /* unplugged: to be freed when no link is left */
+	atomic_uint links; /* links that use the device */
+	atomic_bool gone;  /* the device was unplugged; it is freed when no link uses it */
 };
 
-/* The device behind an id that has been routed, counted as used by one more link; NULL: it is not
- * known yet. */
+/* Returns the device of a routed id and counts one more link for it, or NULL if it has not been
+ * made yet. */
 struct ps_device *ps_device_find(struct ps_env *env, const struct rdma_cm_id *id);
 
-/* Makes the device behind an id that has been routed. Takes id and channel on success. 0, or
- * PERSEAS_ERDMA with a sentence. */
+/* Makes the device of a routed id. On success it takes over id and channel. Returns 0, or a code
+ * with *error set. */
 int ps_device_make(struct ps_env *env, struct rdma_cm_id *id, struct rdma_event_channel *channel,
                    struct ps_error *error);
 
-/* One link less uses it; any thread. */
+/* Counts one link less for a device. Any thread may call it. */
 void ps_device_drop(struct ps_device *device);
 
-/* What memory needs that reads land in. */
+/* Returns the access rights that memory needs for reads to land in it. */
 int ps_device_landing_access(const struct ibv_context *context);
 
-/* Is it a device over TCP? There a completed write is one that has been handed to TCP, and says
- * nothing of the mirror; and the order in which writes are placed is not promised. */
+/* Returns true for iWARP, RDMA over TCP. There a completed write has only been handed to TCP and
+ * may not have reached the mirror, and the order in which writes are placed is not guaranteed. */
 bool ps_device_iwarp(const struct ibv_context *context);
 
-/* Whole pages that no child inherits; NULL: no memory. */
+/* Allocates pages that child processes do not inherit. Returns NULL if out of memory. */
 void *ps_pages_new(size_t size);
 void ps_pages_free(void *pages, size_t size);
 

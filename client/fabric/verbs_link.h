@@ -1,5 +1,5 @@
 /*
- * verbs_link.h - what tests look at in a link over RDMA.
+ * verbs_link.h - what tests inspect in a link over RDMA.
  */
 #ifndef PERSEAS_CLIENT_VERBS_LINK_H
 #define PERSEAS_CLIENT_VERBS_LINK_H
@@ -7,7 +7,7 @@
 #include "../core/fabric.h"
 #include "verbs_queue.h"
 
-/* What the link has asked of its device since it was attached. */
+/* Returns the link's counts since it was attached. */
 struct ps_link_counts ps_verbs_counts(const struct ps_link *link);
 
 #endif

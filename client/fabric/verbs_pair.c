@@ -1,6 +1,6 @@
 /*
- * verbs_pair.c - see verbs_pair.h. What a device refuses is told with the limit of it that may
- * stand in the way.
+ * verbs_pair.c - makes a connection's objects on its device (verbs_pair.h). If a device refuses
+ * one, the message names the device's limit that may be the reason.
  */
 #include "verbs_pair.h"
 #include "../../proto/base/standard_streams.h"
@@ -10,9 +10,9 @@
 #include <sys/epoll.h>
 
 enum {
-	/* Nothing is sent that consumes a receive. */
+	/* The mirror sends nothing that consumes a receive. */
 	RECEIVES = 1,
-	/* Requests under way at most: a window of small transactions, several times. */
+	/* Most requests in flight: several windows of small transactions. */
 	CAPACITY = 1024,
 };
 
@@ -22,14 +22,15 @@ static int make_queues(struct ps_attempt *a)
 	const struct ibv_device_attr *attr = &c->device->attr;
 	const char *name = ps_verbs_device_name(c->id->verbs);
 
-	c->capacity = ps_lesser(ps_lesser(CAPACITY, attr->max_qp_wr), attr->max_cqe - RECEIVES);
+	c->capacity = ps_apply_limit(ps_apply_limit(CAPACITY, attr->max_qp_wr),
+	                             attr->max_cqe - RECEIVES);
 	c->completions = c->verbs->create_comp_channel(c->id->verbs);
 	if (!c->completions || ps_verbs_nonblocking(c->completions->fd))
 		return ps_refuse(a,
 		                 "device %s gives no completion channel (%s); raise the limit "
 		                 "on open files, if that is it",
 		                 name, strerror(errno));
-	/* An error completes every request, and not only those that were signalled. */
+	/* After an error every request completes, not only the signaled ones. */
 	c->cq = c->verbs->create_cq(c->id->verbs, (int)(c->capacity + RECEIVES), NULL,
 	                            c->completions, 0);
 	if (!c->cq)
@@ -40,7 +41,7 @@ static int make_queues(struct ps_attempt *a)
 	return 0;
 }
 
-/* How much goes inline differs, and some devices refuse what they have not: fall back. */
+/* Devices differ in how much they take inline, and some fail if asked for more: try less. */
 static int make_queue_pair(struct ps_attempt *a)
 {
 	static const uint32_t sizes[] = { PS_INLINE_MOST, 128, 64, 0 };
@@ -93,7 +94,7 @@ static int make_pad(struct ps_attempt *a)
 	return c->pad_mr ? 0 : ps_refuse(a, "%s", why);
 }
 
-static bool watch(const struct ps_connection *c, int fd)
+static bool add_to_epoll(const struct ps_connection *c, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
@@ -105,7 +106,7 @@ static int make_wake(struct ps_attempt *a)
 	struct ps_connection *c = a->c;
 
 	c->wake = ps_above_standard(epoll_create1(EPOLL_CLOEXEC));
-	if (c->wake >= 0 && watch(c, c->channel->fd) && watch(c, c->completions->fd))
+	if (c->wake >= 0 && add_to_epoll(c, c->channel->fd) && add_to_epoll(c, c->completions->fd))
 		return 0;
 	return ps_error_set(a->error, PERSEAS_ESYSTEM,
 	                    "%s: no epoll descriptor (%s); raise the "

@@ -1,19 +1,21 @@
 /*
- * verbs_queue.c - the send queue of a connection. fabric_verbs.c pushes requests and collects
- * completions. It must never post more than the device's queue holds, nor past a barrier.
+ * verbs_queue.c - the send queue of a connection (verbs_queue.h). fabric_verbs.c pushes requests
+ * and collects completions. The queue must never post more than the device's queue holds, nor past
+ * a barrier.
  */
 #include "verbs_queue.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
 	ROOM_FIRST = 1024,
-	POLL_ONCE = 16, /* completions that one call takes in */
+	POLL_ONCE = 16, /* most completions that one call polls */
 	PAD_ROOM = PS_PAD - PS_PAD_LANDING,
 };
 
-static uint32_t power_of_two(uint32_t least)
+static uint32_t round_to_power(uint32_t least)
 {
 	uint32_t power = 1;
 
@@ -27,7 +29,7 @@ int ps_queue_init(struct ps_queue *q, struct ps_connection *c)
 	memset(q, 0, sizeof(*q));
 	q->c = c;
 	q->room = ROOM_FIRST;
-	q->marks_room = power_of_two(c->capacity);
+	q->marks_room = round_to_power(c->capacity);
 	q->waiting = malloc(q->room * sizeof(*q->waiting));
 	q->marks = malloc(q->marks_room * sizeof(*q->marks));
 	q->wrs = calloc(c->capacity, sizeof(*q->wrs));
@@ -52,7 +54,7 @@ void ps_queue_free(struct ps_queue *q)
 
 /* --- waiting --- */
 
-static bool grow(struct ps_queue *q)
+static bool grow_waiting(struct ps_queue *q)
 {
 	uint32_t count = q->tail - q->head;
 	struct ps_request *grown = q->room > UINT32_MAX / 4
@@ -73,7 +75,7 @@ static bool grow(struct ps_queue *q)
 
 bool ps_queue_push(struct ps_queue *q, const struct ps_request *request)
 {
-	if (q->tail - q->head == q->room && !grow(q))
+	if (q->tail - q->head == q->room && !grow_waiting(q))
 		return false;
 	q->waiting[q->tail++ & (q->room - 1)] = *request;
 	if (request->flags & PS_REQUEST_BEAT)
@@ -104,8 +106,9 @@ uint8_t *ps_queue_pad(struct ps_queue *q, uint32_t length, uint16_t *taken)
 
 /* --- posting --- */
 
-/* Fills in a work request; all but its links, which are there from the beginning. */
-static void build(const struct ps_queue *q, const struct ps_request *r, struct ibv_send_wr *wr)
+/* Fills in a work request, except for its links, which never change. */
+static void build_work_request(const struct ps_queue *q, const struct ps_request *r,
+                               struct ibv_send_wr *wr)
 {
 	struct ibv_sge *sge = wr->sg_list;
 	bool reads = r->flags & PS_REQUEST_READ;
@@ -119,35 +122,37 @@ static void build(const struct ps_queue *q, const struct ps_request *r, struct i
 	wr->wr.rdma.rkey = r->rkey;
 }
 
-static void sign(struct ps_queue *q, struct ibv_send_wr *wr, const struct ps_mark *mark)
+/* Makes the device report the request's completion, and stores what that completion means. */
+static void signal_request(struct ps_queue *q, struct ibv_send_wr *wr, const struct ps_mark *mark)
 {
 	wr->send_flags |= IBV_SEND_SIGNALED;
 	wr->wr_id = q->next_mark;
 	q->marks[q->next_mark++ & (q->marks_room - 1)] = *mark;
 }
 
-/* Builds what may be posted now; the last of it is signalled. Returns how many. */
-static uint32_t gather(struct ps_queue *q)
+/* Builds work requests for all that may be posted now, and signals the last one. Returns their
+ * number. */
+static uint32_t build_batch(struct ps_queue *q)
 {
-	uint32_t space = q->c->capacity - q->flying, count = 0;
+	uint32_t space = q->c->capacity - q->in_flight, count = 0;
 	struct ps_mark mark = { 0 };
 
-	while (!q->held && q->head != q->tail && count < space) {
+	while (!q->is_blocked && q->head != q->tail && count < space) {
 		const struct ps_request *r = &q->waiting[q->head++ & (q->room - 1)];
 		struct ibv_send_wr *wr = &q->wrs[count++];
 
-		build(q, r, wr);
+		build_work_request(q, r, wr);
 		mark.requests++;
 		mark.pad = (uint16_t)(mark.pad + r->pad);
-		q->held = r->flags & PS_REQUEST_BARRIER;
+		q->is_blocked = r->flags & PS_REQUEST_BARRIER;
 		if (r->flags & PS_REQUEST_SIGNALLED) {
 			mark.flags = r->flags;
-			sign(q, wr, &mark);
+			signal_request(q, wr, &mark);
 			mark = (struct ps_mark){ 0 };
 		}
 	}
 	if (mark.requests)
-		sign(q, &q->wrs[count - 1], &mark);
+		signal_request(q, &q->wrs[count - 1], &mark);
 	return count;
 }
 
@@ -157,9 +162,9 @@ void ps_queue_pump(struct ps_queue *q)
 	uint32_t count;
 	int failed;
 
-	if (q->broken || q->held || q->head == q->tail)
+	if (q->broken || q->is_blocked || q->head == q->tail)
 		return;
-	count = gather(q);
+	count = build_batch(q);
 	if (count == 0)
 		return;
 	last = &q->wrs[count - 1];
@@ -167,25 +172,26 @@ void ps_queue_pump(struct ps_queue *q)
 	failed = q->c->verbs->post_send(q->c->qp, q->wrs, &bad);
 	if (count < q->c->capacity)
 		last->next = last + 1;
-	q->flying += count;
+	q->in_flight += count;
 	q->counts.requests += count;
 	q->counts.doorbells++;
-	/* How much of it went out is not asked: the session is claimed again. */
+	/* Which requests were posted does not matter: the session is claimed again. */
 	if (failed)
 		q->broken = true;
 }
 
 /* --- completing --- */
 
-static void complete(struct ps_queue *q)
+static void complete_mark(struct ps_queue *q)
 {
 	const struct ps_mark *mark = &q->marks[q->first_mark++ & (q->marks_room - 1)];
 
-	q->flying -= mark->requests;
+	assert(mark->requests <= q->in_flight && mark->pad <= q->pad_used);
+	q->in_flight -= mark->requests;
 	q->pad_start = (q->pad_start + mark->pad) % PAD_ROOM;
 	q->pad_used -= mark->pad;
 	if (mark->flags & PS_REQUEST_BARRIER)
-		q->held = false;
+		q->is_blocked = false;
 	if (mark->flags & PS_REQUEST_CHAIN)
 		q->chains++;
 	if (mark->flags & PS_REQUEST_PIECE)
@@ -201,15 +207,16 @@ void ps_queue_collect(struct ps_queue *q)
 	int count = POLL_ONCE;
 	bool good = true;
 
-	while (good && count == POLL_ONCE && q->flying) {
+	while (good && count == POLL_ONCE && q->in_flight) {
 		count = q->c->verbs->poll_cq(q->c->cq, POLL_ONCE, done);
 		good = count >= 0;
 		for (int i = 0; i < count && good; i++) {
-			/* An error means unknown, never "not applied": the mirror is asked. */
+			/* After an error the fate of the writes is unknown, never "not applied":
+			 * the mirror is asked later. */
 			good = done[i].status == IBV_WC_SUCCESS && done[i].wr_id == q->first_mark &&
 			       q->first_mark != q->next_mark;
 			if (good)
-				complete(q);
+				complete_mark(q);
 		}
 	}
 	if (!good)

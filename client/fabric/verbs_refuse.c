@@ -1,6 +1,6 @@
 /*
- * verbs_refuse.c - turns failures of an RDMA connection into codes and sentences. verbs_connect.c
- * and verbs_pair.c call it. It ends nothing: that is its caller's to do.
+ * verbs_refuse.c - turns failures of an RDMA connection into codes and sentences for
+ * verbs_connect.c and verbs_pair.c. It closes nothing; its callers do.
  */
 #include "verbs_refuse.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-	/* Reasons for which a connection manager rejects without asking anybody
+	/* Reason with which a connection manager rejects by itself, if no program listens
 	 * (InfiniBand Architecture, volume 1, 12.6.7.2). */
 	REASON_NO_LISTENER = 8,
 };
@@ -28,8 +28,8 @@ int ps_refuse(struct ps_attempt *a, const char *format, ...)
 	return ps_error_set(a->error, PERSEAS_ERDMA, "%s: %s", a->address.text, text);
 }
 
-/* What perseasd says itself. */
-static int answered(struct ps_attempt *a, const struct ps_answer *answer)
+/* Returns the code for an answer of perseasd. */
+static int check_answer(struct ps_attempt *a, const struct ps_answer *answer)
 {
 	const char *name = a->address.text;
 
@@ -67,15 +67,15 @@ static int answered(struct ps_attempt *a, const struct ps_answer *answer)
 	                    "%s did not understand the data protocol's greeting", name);
 }
 
-/* Is there an answer of a perseasd? Connection managers pad what they carry with zeros, and those
- * that reject by themselves send nothing else. */
+/* Returns true if the event carries an answer of a perseasd. Connection managers pad private data
+ * with zeros, and one that rejects by itself sends nothing else. */
 static bool is_answer(const struct ps_cm_event *event)
 {
 	return event->answered && event->answer.op == PS_OP_HELLO &&
 	       ps_answer_valid(&event->answer);
 }
 
-static int not_greeted(struct ps_attempt *a)
+static int fail_not_greeted(struct ps_attempt *a)
 {
 	return ps_error_set(a->error, PERSEAS_EPROTOCOL,
 	                    "%s did not greet over RDMA as a perseasd does; check the address",
@@ -84,13 +84,13 @@ static int not_greeted(struct ps_attempt *a)
 
 int ps_refuse_answer(struct ps_attempt *a, const struct ps_cm_event *event)
 {
-	return is_answer(event) ? answered(a, &event->answer) : not_greeted(a);
+	return is_answer(event) ? check_answer(a, &event->answer) : fail_not_greeted(a);
 }
 
-static int rejected(struct ps_attempt *a, const struct ps_cm_event *event)
+static int fail_rejected(struct ps_attempt *a, const struct ps_cm_event *event)
 {
 	if (is_answer(event) && event->answer.status != PS_ANSWER_OK)
-		return answered(a, &event->answer);
+		return check_answer(a, &event->answer);
 	if (event->status == REASON_NO_LISTENER || event->status == -ECONNREFUSED)
 		return ps_refuse(a,
 		                 "nobody listens for RDMA at port %u there; was perseasd "
@@ -121,7 +121,7 @@ int ps_refuse_event(struct ps_attempt *a, const struct ps_cm_event *event)
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 		return ps_refuse(a, "the RDMA connection could not be made (%s)", why);
 	case RDMA_CM_EVENT_REJECTED:
-		return rejected(a, event);
+		return fail_rejected(a, event);
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return ps_refuse(a, "the RDMA device was removed");
 	case RDMA_CM_EVENT_DISCONNECTED:

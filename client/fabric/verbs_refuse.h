@@ -1,5 +1,5 @@
 /*
- * verbs_refuse.h - why there is no RDMA connection, in sentences: what the connection manager
+ * verbs_refuse.h - reasons why an RDMA connection failed, as sentences: what the connection manager
  * reported, and what the mirror answered.
  */
 #ifndef PERSEAS_CLIENT_VERBS_REFUSE_H
@@ -10,42 +10,43 @@
 #include "verbs_connect.h"
 #include "../../proto/data/frame.h"
 
-/* What a connection that is being made waits for. */
+/* What an attempt waits for. */
 enum ps_attempt_step { PS_STEP_DEVICE, PS_STEP_ROUTE, PS_STEP_GREETING };
 
-/* A connection that is being made: the host's addresses are tried in turn. */
+/* An attempt to connect, which tries the addresses of the mirror's host in turn. */
 struct ps_attempt {
 	struct ps_connection *c;
 	struct ps_env *env;
 	struct ps_address address;
-	uint32_t port; /* of the grant, as is the token */
+	uint32_t port; /* port and token are those of the grant */
 	uint8_t token[PS_ID_SIZE];
-	bool asks;  /* only whether the mirror answers */
-	bool taken; /* it said that all is well, but that the session has a data path */
-	struct ps_addresses list; /* of the mirror's host, with the port of the grant */
-	unsigned at;              /* so many of them have been tried, or are being tried */
+	bool asks;  /* only asks whether the mirror answers */
+	bool taken; /* the mirror accepted the token, but the session already has a data path */
+	struct ps_addresses list; /* addresses of the mirror's host, with the grant's port */
+	unsigned at;              /* number of addresses tried so far, including the current one */
 	enum ps_attempt_step step;
-	unsigned tries;         /* devices that were made for it */
-	uint64_t until_ns;      /* this address must have led there by then */
-	struct ps_error *error; /* of the call that moves it on */
+	unsigned tries;         /* devices that were made for this address */
+	uint64_t until_ns;      /* instant at which the attempt at this address times out */
+	struct ps_error *error; /* the `error` argument of the current step */
 };
 
-/* An event of the connection manager, copied. */
+/* A copy of an event of the connection manager. */
 struct ps_cm_event {
 	enum rdma_cm_event_type type;
 	int status;
-	bool answered; /* it came with bytes enough for an answer */
+	bool answered; /* the event carried enough bytes for an answer */
 	struct ps_answer answer;
 };
 
-/* PERSEAS_ERDMA, with the mirror's address before the sentence. */
+/* Fails with PERSEAS_ERDMA; the message begins with the mirror's address. */
 int ps_refuse(struct ps_attempt *attempt, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* What an event means that is not the one waited for; 0: nothing. */
+/* Returns the code for an event other than the awaited one, or 0 if the event means nothing. */
 int ps_refuse_event(struct ps_attempt *attempt, const struct ps_cm_event *event);
 
-/* What the mirror answered with its acceptance; 0: that all is well. */
+/* Returns the code for the answer that came with the mirror's acceptance, or 0 if that is
+ * PS_ANSWER_OK. */
 int ps_refuse_answer(struct ps_attempt *attempt, const struct ps_cm_event *event);
 
 #endif
