@@ -10,6 +10,7 @@
 #include "error.h"
 #include "fabric.h"
 #include "../../proto/control/envelope.h"
+#include "../../proto/control/location.h"
 #include "../../proto/image/layout.h"
 
 #include <stdbool.h>
@@ -206,6 +207,7 @@ struct ps_mirror {
 	bool silent;
 	struct ps_retry retry; /* used while the mirror is DOWN */
 	struct ps_broken_copies broken;
+	struct ps_location location; /* as its daemon reported it last. Guarded by admin. */
 	struct ps_own_image own;
 	bool denied;    /* the mirror's access rules refused this owner's last claim */
 	bool unarrived; /* the last link was PS_LINK_LOST, and this one has completed nothing yet */

@@ -20,7 +20,7 @@
 /* Versions of the protocol. */
 enum {
 	BOOT_VERSION = 9,   /* the first one with the boot id of the owner's host */
-	COPIES_VERSION = 9, /* the first one with counts of broken copies */
+	REPORT_VERSION = 9, /* the first one with counts of broken copies, and locations */
 };
 
 /* What a heartbeat reports: the owner's mirrors and figures. It holds copies, because the handle's
@@ -30,6 +30,7 @@ struct heartbeat {
 	char troubles[PS_MIRRORS_MAX][256];
 	uint8_t ids[PS_MIRRORS_MAX][PS_ID_SIZE];
 	Perseas__BrokenCopies broken[PS_MIRRORS_MAX];
+	Perseas__Location locations[PS_MIRRORS_MAX];
 	unsigned count;
 	Perseas__OwnerFigures figures;
 	Perseas__Latencies commit;
@@ -99,11 +100,12 @@ static void fill_report(struct perseas *p, struct heartbeat *beat)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Takes what a mirror told: when its TLS files expire, and the operators' orders. */
-static void take_orders_and_expiries(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply)
+/* Takes what a mirror told: where it runs, when its TLS files expire, and the operators' orders. */
+static void take_confirmed(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply)
 {
 	if ((*reply)->body_case != PERSEAS__REPLY__BODY_CONFIRM)
 		return;
+	ps_location_read(&m->location, (*reply)->confirm->location);
 	ps_expiry_take(p, m, (*reply)->confirm);
 	if ((*reply)->confirm->handover)
 		ps_orders_handover(p, (*reply)->confirm->handover);
@@ -130,7 +132,7 @@ static void take_heartbeat(struct perseas *p, struct ps_mirror *m, const struct 
 	if (!*reply)
 		return;
 	if ((*reply)->status == PERSEAS__STATUS__STATUS_OK)
-		take_orders_and_expiries(p, m, reply);
+		take_confirmed(p, m, reply);
 	else
 		ps_heartbeat_refused(p, m);
 }
@@ -143,14 +145,18 @@ static ProtobufCBinaryData readable_boot(struct perseas *p, const struct ps_mirr
 	return (ProtobufCBinaryData){ PS_ID_SIZE, p->env->boot };
 }
 
-/* Adds the counts of broken copies to the report if the mirror can read them. */
-static void add_broken_copies(const struct perseas *p, const struct ps_mirror *to,
-                              struct heartbeat *beat)
+/* Adds the counts of broken copies and the mirrors' locations if the receiver can read them. */
+static void add_readable(struct perseas *p, const struct ps_mirror *to, struct heartbeat *beat)
 {
-	const bool reads = ps_mirror_speaks(p, to, COPIES_VERSION);
+	const bool reads = ps_mirror_speaks(p, to, REPORT_VERSION);
 
-	for (unsigned i = 0; i < beat->count; i++)
+	for (unsigned i = 0; i < beat->count; i++) {
+		Perseas__Location *told = ps_location_message(&p->mirrors[i].location,
+		                                              &beat->locations[i]);
+
 		beat->reports[i].broken = reads && beat->broken[i].count ? &beat->broken[i] : NULL;
+		beat->reports[i].location = reads ? told : NULL;
+	}
 }
 
 /* Returns true if the mirror holds this owner's claim: its session is up, or a renewal in progress
@@ -180,7 +186,7 @@ static void send_heartbeats(struct perseas *p)
 		if (!is_claimed(p, m) || ps_pending_count(m, take_heartbeat))
 			continue;
 		ask.boot = readable_boot(p, m);
-		add_broken_copies(p, m, &beat);
+		add_readable(p, m, &beat);
 		ask.result = ps_orders_result(p, m, &result) ? &result : NULL;
 		ps_pending_ask(p, m, &request, (struct ps_due){ take_heartbeat, NULL, 0 });
 	}

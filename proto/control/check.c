@@ -320,6 +320,8 @@ static const char *drop_fault(const Perseas__DropRequest *drop)
 
 static const char *reports_fault(Perseas__MirrorReport *const *reports, size_t count)
 {
+	const char *fault;
+
 	if (count > PS_MIRRORS_MAX)
 		return "an owner reports on 16 mirrors at most";
 	for (size_t i = 0; i < count; i++) {
@@ -331,6 +333,8 @@ static const char *reports_fault(Perseas__MirrorReport *const *reports, size_t c
 			       "bytes at most, without control characters";
 		if (report->image_id.len && !ps_id_valid(report->image_id))
 			return bad_id;
+		if ((fault = ps_location_fault(report->location)))
+			return fault;
 	}
 	return NULL;
 }
@@ -535,7 +539,8 @@ static const char *confirm_reply_fault(const Perseas__ConfirmReply *confirm)
 		return fault;
 	if (confirm->handover && (fault = ps_handover_fault(confirm->handover)))
 		return fault;
-	if ((fault = ps_expiries_fault(confirm->expiring, confirm->n_expiring)))
+	if ((fault = ps_expiries_fault(confirm->expiring, confirm->n_expiring)) ||
+	    (fault = ps_location_fault(confirm->location)))
 		return fault;
 	return confirm->order ? order_fault(confirm->order) : NULL;
 }

@@ -21,6 +21,16 @@ const char *ps_labels_fault(const char *host, const char *rack, const char *zone
 	return NULL;
 }
 
+const char *ps_location_fault(const Perseas__Location *location)
+{
+	const char *fault;
+
+	if (!location)
+		return NULL;
+	fault = ps_labels_fault(location->host, location->rack, location->zone);
+	return fault ? fault : ps_boot_fault(&location->boot);
+}
+
 const char *ps_host_reply_fault(const Perseas__HostReply *host)
 {
 	const char *fault = ps_labels_fault(host->host, host->rack, host->zone);

@@ -14,6 +14,9 @@ const char *ps_boot_fault(const ProtobufCBinaryData *boot);
  * wrong. */
 const char *ps_labels_fault(const char *host, const char *rack, const char *zone);
 
+/* Returns NULL if the location is valid or NULL, or a sentence that says what is wrong. */
+const char *ps_location_fault(const Perseas__Location *location);
+
 /* Returns NULL, or a sentence that says what is wrong. Does not check whether the texts are
  * printable. */
 const char *ps_host_reply_fault(const Perseas__HostReply *host);

@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-static unsigned max_of_r_and_w(const struct ps_quorum *quorum)
+unsigned ps_quorum_r_and_w(const struct ps_quorum *quorum)
 {
 	const unsigned r = ps_quorum_r(quorum);
 
@@ -15,7 +15,7 @@ static unsigned max_of_r_and_w(const struct ps_quorum *quorum)
 
 unsigned ps_quorum_t(const struct ps_quorum *quorum)
 {
-	const unsigned most = max_of_r_and_w(quorum), others = quorum->members - 1;
+	const unsigned most = ps_quorum_r_and_w(quorum), others = quorum->members - 1;
 
 	return others && most > others ? others : most;
 }
@@ -29,7 +29,7 @@ unsigned ps_quorum_acks_after(const struct ps_quorum *before, unsigned members)
 
 bool ps_quorum_remakes(const struct ps_quorum *quorum, uint32_t set, unsigned but)
 {
-	const unsigned need = max_of_r_and_w(quorum);
+	const unsigned need = ps_quorum_r_and_w(quorum);
 	const unsigned others = quorum->members - (quorum->set >> but & 1);
 
 	set &= ~((uint32_t)1 << but);

@@ -21,6 +21,10 @@ static inline unsigned ps_quorum_r(const struct ps_quorum *quorum)
 	return quorum->members - quorum->acks + 1;
 }
 
+/* Returns max(R, W). While so many members are whole and reachable, whichever they are, the store
+ * can be opened and commit. */
+unsigned ps_quorum_r_and_w(const struct ps_quorum *quorum);
+
 /* Returns T, the number of members that an open must reach with their images unchanged: min(n - 1,
  * max(R, W)), or 1 if n = 1. */
 unsigned ps_quorum_t(const struct ps_quorum *quorum);

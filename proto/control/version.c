@@ -129,6 +129,9 @@ static const struct {
 	{ &perseas__claim_reply__descriptor, 65, 9 },
 	/* Failed copies in an owner's report on a mirror. */
 	{ &perseas__mirror_report__descriptor, 145, 9 },
+	/* Where daemons run, as they tell their owner and as it tells the others. */
+	{ &perseas__confirm_reply__descriptor, 106, 9 },
+	{ &perseas__mirror_report__descriptor, 106, 9 },
 	/* Sizes of the rosters in OrderResult. */
 	{ &perseas__order_result__descriptor, 130, 9 },
 	{ &perseas__order_result__descriptor, 131, 9 },

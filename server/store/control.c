@@ -43,7 +43,7 @@ enum {
 	ASIDE_VERSION = 9,    /* first version that lists images that were set aside */
 	LABELS_VERSION = 9,   /* first version that reports labels and boots */
 	SIZES_VERSION = 9,    /* first version with the sizes of rosters in an order's result */
-	COPIES_VERSION = 9,   /* first version that reports failed copies */
+	REPORT_VERSION = 9,   /* first version that reports failed copies, and where mirrors run */
 	RECORD_VERSION = 9,   /* first version that reports the record of a claimed image */
 };
 
@@ -64,9 +64,9 @@ static void leave_sizes_out(Perseas__OrderResult *result)
 	result->members_before = result->acks_before = result->members = result->acks = 0;
 }
 
-/* Removes the failed copies from a status, in copies of the owner's reports, because other peers
- * need the originals. Without memory, it removes all reports. */
-static void leave_copies_out(Perseas__StoreStatus *status)
+/* Removes failed copies and locations from a status, in copies of the owner's reports, because
+ * other peers need the originals. Without memory, it removes all reports. */
+static void strip_reports(Perseas__StoreStatus *status)
 {
 	const size_t count = status->n_mirrors;
 	Perseas__MirrorReport **list = scratch_alloc(count * sizeof(*list));
@@ -76,6 +76,7 @@ static void leave_copies_out(Perseas__StoreStatus *status)
 	for (size_t i = 0; i < status->n_mirrors; i++) {
 		reports[i] = *status->mirrors[i];
 		reports[i].broken = NULL;
+		reports[i].location = NULL;
 		list[i] = &reports[i];
 	}
 	status->mirrors = list;
@@ -92,8 +93,8 @@ static void fit_status(const struct session *session, Perseas__StoreStatus *stat
 		status->host = status->rack = status->zone = (char *)protobuf_c_empty_string;
 		status->owner_boot.len = 0;
 	}
-	if (status->n_mirrors && session->version < COPIES_VERSION)
-		leave_copies_out(status);
+	if (status->n_mirrors && session->version < REPORT_VERSION)
+		strip_reports(status);
 	if (status->result && session->version < SIZES_VERSION)
 		leave_sizes_out(status->result);
 	if (status->order && ps_version_of(&status->order->base) > session->version)
@@ -140,8 +141,11 @@ static int answer_list(struct call *call, Perseas__ListReply *reply)
 static int answer_confirm(struct call *call, const Perseas__ConfirmRequest *request,
                           Perseas__ConfirmReply *reply)
 {
+	const unsigned version = call->session->version;
 	const int ret = store_confirm(call->session, request, reply, call->why);
 
+	if (!version || version >= LABELS_VERSION)
+		reply->location = store_location(call->stores);
 	return ret ? ret
 	           : store_tell_expiries(call->session, PS_EXPIRY_NEAR, &reply->n_expiring,
 	                                 &reply->expiring, call->why);

@@ -226,6 +226,9 @@ void stores_set_labels(struct stores *stores, const struct labels *labels);
 const struct labels *stores_labels(const struct stores *stores);
 /* Fills in the labels, boot, memory and counts of a HostReply, which points into the stores. */
 void store_host(struct stores *stores, Perseas__HostReply *reply);
+/* Returns where this daemon runs, as a message that points into the stores, or NULL if nothing is
+ * known of that or memory is out. */
+Perseas__Location *store_location(const struct stores *stores);
 int stores_load_spills(struct stores *stores, void (*complain)(void *arg, const char *text),
                        void *arg);
 bool stores_spill(struct stores *stores, struct spill_sum *sum,

@@ -8,6 +8,7 @@
 #include "../../proto/base/json.h"
 #include "../../proto/base/latency.h"
 #include "../loop/daemon.h"
+#include "losses.h"
 #include "watch.h"
 
 #include <limits.h>
@@ -63,6 +64,19 @@ static void write_figures(struct ps_json *json, const Perseas__OwnerFigures *fig
 	ps_json_end(json, '}');
 }
 
+static void write_losses(struct ps_json *json, const Perseas__StoreStatus *status)
+{
+	struct watch_losses losses;
+
+	watch_losses_find(&losses, status);
+	ps_json_begin(json, "next_loss", '{');
+	ps_loss_json(json, "commit", losses.can_commit ? &losses.commit : NULL, losses.spots,
+	             losses.count);
+	ps_loss_json(json, "open", losses.can_open ? &losses.open : NULL, losses.spots,
+	             losses.count);
+	ps_json_end(json, '}');
+}
+
 static void write_owner(struct ps_json *json, const struct store_view *view)
 {
 	const Perseas__StoreStatus *status = view->status;
@@ -79,6 +93,7 @@ static void write_owner(struct ps_json *json, const struct store_view *view)
 	for (size_t i = 0; i < status->n_mirrors; i++)
 		write_mirror(json, status, status->mirrors[i]);
 	ps_json_end(json, ']');
+	write_losses(json, status);
 }
 
 static void write_store(struct ps_json *json, const struct store_view *view)

@@ -13,7 +13,7 @@ import pytest
 import wire
 
 from cluster import wait_for
-from drill import BUILD, SECONDS, fill, run_command, wait_ownerless
+from drill import BUILD, SECONDS, at_hosts, fill, run_command, wait_ownerless
 from teller import tellers  # noqa: F401
 from watching import Watch, options, parse
 
@@ -40,6 +40,17 @@ def test_pages_are_what_they_say_they_are(watched):
     assert watch.ask("/readyz")[0::2] == (200, "ready\n")
     for path in ("/x", "/metrics/", "/../etc/passwd", "//", "/%2e%2e/"):
         assert watch.ask(path)[0] == 404, path
+
+
+def test_the_loss_that_hurts_is_told_by_each_daemon(mirrors, owner, tmp_path):
+    """Its owner tells each where the others run: of three mirrors two are on one host."""
+    a, = mirrors(1, options=options(tmp_path, "--label", "host=h1", "--boot-id", "%032x" % 1))
+    b, c = at_hosts(mirrors, "h2", "h1")
+    owner("bank", [a, b, c])
+    watch = Watch(tmp_path)
+    loss = {"known": True, "of": "host", "name": "h1", "mirrors": [a.address, c.address]}
+    wait_for(lambda: watch.status()["stores"][0]["next_loss"] == {"commit": loss, "open": loss},
+             SECONDS, "the host")
 
 
 def test_a_head_is_a_get_without_its_body(watched):

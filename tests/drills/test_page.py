@@ -194,7 +194,7 @@ def test_who_needs_somebody_and_who_comes_first(page):
     def told(name, states=(), **more):
         reports = [{"state": state, "trouble": state != "live" and "why"} for state in states]
         return {"name": name, "state": "consistent", "owner": "o", "live": True, "fabric": "tcp",
-                "mirrors": reports, **more}
+                "mirrors": reports, "next_loss": {"commit": None, "open": None}, **more}
 
     stores = [told("away", ["live", "down"]), told("well", ["live"]),
               told("left", ["live", "removed"]), told("gone", owner=""),
@@ -204,6 +204,13 @@ def test_who_needs_somebody_and_who_comes_first(page):
         owners.add("gone");
         return arguments[0].filter(concerns).sort(worse).map(store => store.name);""", stores) == [
             "gone", "torn", "silent", "away"]
+    said = [{"known": known, "of": of, "name": name, "mirrors": lost} for known, of, name, lost in (
+        (False, None, None, []), (True, None, None, []), (True, "mirror", None, ["a"]),
+        (True, "mirror", None, ["a", "b"]), (True, "host", "h1", ["a", "b", "c"]),
+        (True, "machine", None, ["a", "b"]))]
+    assert page.driver.execute_script("return arguments[0].map(lost)", said) == [
+        "not known, since not all mirrors tell where they run", "none alone", "a", "any of a, b",
+        "host h1: mirrors a, b and c", "one machine: mirrors a and b"]
     assert page.driver.execute_script(
         "return mirror(arguments[0]).lastChild.className", {"state": "removed", "trouble": "why",
                                                             "lag": 0, "address": "a"}) == "faint"

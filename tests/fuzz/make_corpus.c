@@ -356,6 +356,8 @@ struct live {
 	Perseas__Latencies commit;
 };
 
+static Perseas__Location location = PERSEAS__LOCATION__INIT;
+
 static void fill_live(struct live *live)
 {
 	static uint64_t counts[3] = { 3, 0, 128 };
@@ -368,6 +370,9 @@ static void fill_live(struct live *live)
 	live->report = MESSAGE_OF(MirrorReport, mirror_report, .address = address[0], .state = bank,
 	                          .done = 1000, .total = 1000, .trouble = sentence,
 	                          .image_id = id(2));
+	location.host = location.rack = bank;
+	location.boot = id(3);
+	live->report.location = &location;
 	live->reports[0] = &live->report;
 	live->commit = MESSAGE_OF(Latencies, latencies, .first = 16, .n_counts = 3,
 	                          .counts = counts, .sum_ns = 2300, .max_ns = 18);

@@ -129,6 +129,32 @@ TEST(reports_out_of_range_are_refused)
 	                    (ProtobufCBinaryData){ 15, message_id(1).data });
 }
 
+/* Labels and the boot of a mirror's host, in a report and in the answer to it. */
+TEST(locations_out_of_range_are_refused)
+{
+	Perseas__Location location = MESSAGE_OF(Location, location);
+	Perseas__MirrorReport report = MESSAGE_OF(MirrorReport, mirror_report,
+	                                          .address = message_address[0],
+	                                          .location = &location);
+	Perseas__MirrorReport *reports[] = { &report };
+	Perseas__ConfirmRequest ask = MESSAGE_OF(ConfirmRequest, confirm_request, .n_mirrors = 1,
+	                                         .mirrors = reports);
+	Perseas__ConfirmReply answer = MESSAGE_OF(ConfirmReply, confirm_reply,
+	                                          .location = &location);
+	Perseas__Request request = message_request(&ask);
+	Perseas__Reply reply = message_reply(&answer);
+
+	location.host = location.rack = location.zone = message_bank;
+	location.boot = message_id(1);
+	assert_accepted(request);
+	assert_accepted(reply);
+	assert_refused_with(request, location.host, message_control_character);
+	assert_refused_with(request, location.rack, longest);
+	assert_refused_with(request, location.boot.len, 15);
+	assert_refused_with(reply, location.zone, message_control_character);
+	assert_refused_with(reply, location.boot.len, 1);
+}
+
 /* The result of an order names its text or the roster before and after it. */
 TEST(results_out_of_range_are_refused)
 {

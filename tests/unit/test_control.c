@@ -244,9 +244,11 @@ static void tell_result(struct mirror *mirror)
 	Perseas__OrderResult result = MESSAGE_OF(OrderResult, order_result, .id = OWNER(9),
 	                                         .done = true, .members_before = 1,
 	                                         .acks_before = 1, .members = 2, .acks = 2);
+	Perseas__Location location = MESSAGE_OF(Location, location, .host = message_bank);
 	Perseas__MirrorReport report = MESSAGE_OF(MirrorReport, mirror_report,
 	                                          .address = (char *)(uintptr_t) "m1:7170",
-	                                          .state = (char *)(uintptr_t) "live");
+	                                          .state = (char *)(uintptr_t) "live",
+	                                          .location = &location);
 	Perseas__MirrorReport *reports[] = { &report };
 	Perseas__ConfirmRequest confirm = MESSAGE_OF(ConfirmRequest, confirm_request,
 	                                             .n_mirrors = 1, .mirrors = reports,
@@ -298,6 +300,8 @@ TEST(an_older_version_is_told_no_news, struct mirror *mirror)
 		assert_string_equal(status->store->status->rack, version >= 9 ? "r2" : "");
 		assert_string_equal(status->store->status->zone, version >= 9 ? "z3" : "");
 		assert_int_equal(reply->list->stores[0]->owner_boot.len, version >= 9 ? 16 : 0);
+		assert_int_equal(reply->list->stores[0]->mirrors[0]->location != NULL,
+		                 version >= 9);
 		assert_int_equal(status->store->status->owner_boot.len, version >= 9 ? 16 : 0);
 		assert_int_equal(reply->list->stores[0]->result->acks, version >= 9 ? 2 : 0);
 		assert_int_equal(status->store->status->result->members_before, version >= 9);

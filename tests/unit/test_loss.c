@@ -2,7 +2,7 @@
  * test_loss.c - the smallest loss that a store does not survive, of one mirror or of all mirrors
  * that fail together: tables of mirrors with their machines, hosts, racks and zones.
  */
-#include "../../client/command/place/loss.h"
+#include "../../proto/control/loss.h"
 #include "../support/unit.h"
 
 enum { MIRRORS = 5 };

@@ -5,7 +5,8 @@
 #include "check_rig.h"
 #include "store_rig.h"
 
-#include "../../client/command/place/loss.h"
+#include "../../client/command/place/place.h"
+#include "../../proto/control/loss.h"
 #include "../../proto/data/frame.h"
 #include "../../server/store/control.h"
 

@@ -199,6 +199,42 @@ TEST_WITH(test_an_older_mirror_is_told_no_sizes, NULL, NULL)
 	owner_free(o);
 }
 
+/* Returns what the mirror was told of where another one runs. */
+static const Perseas__Location *location_at(struct owner *o, unsigned mirror, unsigned of)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	struct why why;
+
+	assert_int_equal(store_status(o->d->mirrors[mirror].stores, STORE, &status, &why), 0);
+	return of < status.n_mirrors ? status.mirrors[of]->location : NULL;
+}
+
+/* Each mirror tells its owner where it runs, and the owner tells all of them. A mirror of the
+ * version before takes no part in this. */
+TEST_WITH(mirrors_are_told_where_the_others_run, NULL, NULL)
+{
+	const struct labels first = { "h0", "r0", "" }, second = { "h1", "", "z1" };
+	struct owner *o = owner_new(MIRRORS);
+
+	stores_set_labels(o->d->mirrors[0].stores, &first);
+	stores_set_labels(o->d->mirrors[1].stores, &second);
+	stores_set_labels(o->d->mirrors[2].stores, &second);
+	o->d->mirrors[2].version = 8;
+	open_well(o, 0, 3, PERSEAS_CREATE);
+	for (unsigned rounds = 0; !location_at(o, 0, 1) || !location_at(o, 1, 0); rounds++) {
+		assert_true(rounds < ROUNDS);
+		hear(o);
+	}
+	for (unsigned mirror = 0; mirror < 2; mirror++) {
+		assert_string_equal(location_at(o, mirror, 0)->host, "h0");
+		assert_string_equal(location_at(o, mirror, 0)->rack, "r0");
+		assert_string_equal(location_at(o, mirror, 1)->zone, "z1");
+		assert_null(location_at(o, mirror, 2));
+	}
+	assert_null(location_at(o, 2, 0));
+	owner_free(o);
+}
+
 /* The keeper carries the change out and hears of an order before the waiting thread looks. */
 static void keep_and_hear(void *arg)
 {

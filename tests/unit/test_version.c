@@ -198,6 +198,20 @@ TEST(a_message_is_of_the_version_of_those_in_it)
 	assert_int_equal(ps_version_of(&confirm.base), 9);
 }
 
+/* A location is of the version that brought it, whatever it says. */
+TEST(a_location_is_of_its_version)
+{
+	Perseas__Location location = PERSEAS__LOCATION__INIT;
+	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT;
+	Perseas__ConfirmReply answer = PERSEAS__CONFIRM_REPLY__INIT;
+
+	assert_int_equal(ps_version_of(&report.base), BEFORE);
+	assert_int_equal(ps_version_of(&answer.base), BEFORE);
+	report.location = answer.location = &location;
+	assert_int_equal(ps_version_of(&report.base), 9);
+	assert_int_equal(ps_version_of(&answer.base), 9);
+}
+
 /* The field of a roster's level is older than level 1, and so are orders. */
 TEST(a_level_is_of_the_version_that_reads_it)
 {

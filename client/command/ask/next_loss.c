@@ -3,8 +3,6 @@
  */
 #include "next_loss.h"
 
-#include "../../../proto/base/json.h"
-
 #include <string.h>
 
 void ps_images_spots(const struct ps_images *images, struct ps_spot spots[PS_MIRRORS_MAX])
@@ -34,8 +32,6 @@ uint32_t ps_images_beside_owner(const struct ps_images *images)
 			beside |= UINT32_C(1) << i;
 	return beside;
 }
-
-/* --- for people --- */
 
 static void print_set(FILE *out, const struct ps_spot *spots, uint32_t set, const char *last)
 {
@@ -130,32 +126,4 @@ void ps_beside_owner_print(const struct ps_images *images)
 	printf(", on %s%s with mirror%s ", *host ? "host " : "one machine", host,
 	       beside & (beside - 1) ? "s" : "");
 	print_set(stdout, spots, beside, " and ");
-}
-
-/* --- for programs --- */
-
-void ps_loss_json(struct ps_json *json, const char *key, const struct ps_loss *loss,
-                  const struct ps_images *images)
-{
-	struct ps_spot spots[PS_MIRRORS_MAX];
-	const char *name;
-
-	if (!ps_json_begin_if(json, key, loss))
-		return;
-	ps_images_spots(images, spots);
-	name = loss->spots && loss->domain < PS_DOMAINS && loss->domain != PS_DOMAIN_MACHINE
-	               ? spots[__builtin_ctz(loss->spots)].labels[loss->domain]
-	               : NULL;
-	ps_json_bool(json, "known", loss->known);
-	ps_json_text(json, "of",
-	             !loss->spots                 ? NULL
-	             : loss->domain == PS_DOMAINS ? "mirror"
-	                                          : ps_domain_name(loss->domain));
-	ps_json_text(json, "name", name);
-	ps_json_begin(json, "mirrors", '[');
-	for (unsigned i = 0; i < images->peers->count; i++)
-		if (loss->spots >> i & 1)
-			ps_json_text(json, NULL, spots[i].address);
-	ps_json_end(json, ']');
-	ps_json_end(json, '}');
 }

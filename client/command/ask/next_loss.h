@@ -6,7 +6,7 @@
 #define PERSEAS_COMMAND_NEXT_LOSS_H
 
 #include "ask.h"
-#include "../place/loss.h"
+#include "../../../proto/control/loss.h"
 
 /* Fills in a spot for each mirror of the peers, closed where the mirror shows no image that a
  * roster in force lists. A mirror's machine is the boot of the host in which its image is in
@@ -22,9 +22,5 @@ void ps_beside_owner_print(const struct ps_images *images);
 /* Prints the loss, such as "host h1: mirrors a and b", or names the mirrors whose host is not
  * known. */
 void ps_loss_print(FILE *out, const struct ps_loss *loss, const struct ps_images *images);
-
-/* Adds the member `key`; null if loss is NULL. */
-void ps_loss_json(struct ps_json *json, const char *key, const struct ps_loss *loss,
-                  const struct ps_images *images);
 
 #endif

@@ -250,19 +250,12 @@ unsigned ps_verdict_bears(const struct ps_images *images)
 	return bears;
 }
 
-/* Returns how many members a complete roster can lose: an open touches T of them, and R must
- * answer. */
 static unsigned roster_promise(const Perseas__Roster *roster)
 {
 	const struct ps_quorum quorum = { .members = (unsigned)roster->n_members,
 		                          .acks = roster->acks };
-	unsigned needed = ps_quorum_r(&quorum);
 
-	if (ps_quorum_t(&quorum) > needed)
-		needed = ps_quorum_t(&quorum);
-	if (quorum.acks > needed)
-		needed = quorum.acks;
-	return quorum.members - needed;
+	return quorum.members - ps_quorum_r_and_w(&quorum);
 }
 
 unsigned ps_verdict_promise(const struct ps_images *images)
@@ -451,6 +444,10 @@ void ps_can_json(struct ps_json *json, const char *key, enum ps_can can)
 void ps_verdict_json(struct ps_json *json, const struct ps_verdict *verdict,
                      const struct ps_images *images)
 {
+	struct ps_spot spots[PS_MIRRORS_MAX];
+	const unsigned count = images->peers->count;
+
+	ps_images_spots(images, spots);
 	ps_json_begin(json, "verdict", '{');
 	ps_can_json(json, "can_commit", verdict->commit);
 	ps_json_bool(json, "can_open", verdict->open);
@@ -466,8 +463,8 @@ void ps_verdict_json(struct ps_json *json, const struct ps_verdict *verdict,
 	ps_json_end(json, ']');
 	ps_json_begin(json, "next_loss", '{');
 	ps_loss_json(json, "commit", verdict->commit == PS_CAN ? &verdict->commit_loss : NULL,
-	             images);
-	ps_loss_json(json, "open", verdict->open ? &verdict->open_loss : NULL, images);
+	             spots, count);
+	ps_loss_json(json, "open", verdict->open ? &verdict->open_loss : NULL, spots, count);
 	ps_json_end(json, '}');
 	ps_json_end(json, '}');
 }

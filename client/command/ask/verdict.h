@@ -8,7 +8,7 @@
 #define PERSEAS_COMMAND_VERDICT_H
 
 #include "ask.h"
-#include "../place/loss.h"
+#include "../../../proto/control/loss.h"
 
 enum ps_can { PS_CAN_NOT, PS_CAN_UNKNOWN, PS_CAN };
 

@@ -3,38 +3,7 @@
  */
 #include "place.h"
 
-#include "../../../proto/base/text.h"
-
 #include <stdio.h>
-#include <string.h>
-
-static const char *const names[PS_DOMAINS] = { "machine", "host", "rack", "zone" };
-
-void ps_spot_locate(struct ps_spot *spot, const char *host, const char *rack, const char *zone,
-                    const ProtobufCBinaryData *boot)
-{
-	const char *const labels[PS_DOMAINS] = { "", host, rack, zone };
-	char machine[PS_HEX_TEXT];
-
-	for (unsigned i = 0; i < PS_DOMAINS; i++)
-		snprintf(spot->labels[i], sizeof(spot->labels[i]), "%s", labels[i]);
-	if (boot->len == PS_ID_SIZE)
-		strcpy(spot->labels[PS_DOMAIN_MACHINE], ps_hex_text(machine, boot->data));
-}
-
-const char *ps_domain_name(enum ps_domain domain)
-{
-	return names[domain];
-}
-
-enum ps_domain ps_domain_named(const char *name)
-{
-	enum ps_domain domain = PS_DOMAIN_MACHINE;
-
-	while (domain < PS_DOMAINS && strcmp(names[domain], name) != 0)
-		domain++;
-	return domain;
-}
 
 enum ps_domain ps_domain_usual(const struct ps_spot *spots, unsigned count)
 {
@@ -47,11 +16,6 @@ enum ps_domain ps_domain_usual(const struct ps_spot *spots, unsigned count)
 			return (enum ps_domain)domain;
 	}
 	return PS_DOMAINS;
-}
-
-bool ps_spots_share(const struct ps_spot *one, const struct ps_spot *other, enum ps_domain domain)
-{
-	return *one->labels[domain] && !strcmp(one->labels[domain], other->labels[domain]);
 }
 
 /* Returns true if the two spots share a domain no wider than `widest`. */
@@ -144,7 +108,7 @@ static unsigned count_shared_machines(const struct ps_spot *spots, unsigned coun
 static bool say_why(const struct ps_spot *spots, unsigned count, const struct ps_wish *wish,
                     unsigned found, char why[PS_PLACE_WHY])
 {
-	const char *domain = names[wish->apart];
+	const char *domain = ps_domain_name(wish->apart);
 	unsigned unlabelled = 0, full = 0;
 
 	for (unsigned i = 0; i < count; i++) {

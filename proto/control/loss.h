@@ -1,12 +1,14 @@
 /*
  * loss.h - the smallest loss that something does not survive: of one spot, or of all spots on one
- * machine or host, in one rack or zone. perseas status calls it with the mirrors of a store; tests,
- * with tables. It asks nobody.
+ * machine or host, in one rack or zone. perseas status and the daemon's page call it with the
+ * mirrors of a store; tests, with tables. It asks nobody.
  */
-#ifndef PERSEAS_COMMAND_LOSS_H
-#define PERSEAS_COMMAND_LOSS_H
+#ifndef PERSEAS_PROTO_LOSS_H
+#define PERSEAS_PROTO_LOSS_H
 
-#include "place.h"
+#include "spot.h"
+
+struct ps_json;
 
 struct ps_loss {
 	/* False if no loss of a known domain hurts, but a spot whose host is not known could share
@@ -31,6 +33,10 @@ struct ps_loss ps_loss_smallest(const struct ps_spot *spots, unsigned count, uin
 /* Returns the smallest set of several spots that are known to be on one host or one machine. Its
  * `spots` is 0 if no two are. */
 struct ps_loss ps_spots_together(const struct ps_spot *spots, unsigned count);
+
+/* Adds the member `key`: the loss, or null if `loss` is NULL. */
+void ps_loss_json(struct ps_json *json, const char *key, const struct ps_loss *loss,
+                  const struct ps_spot *spots, unsigned count);
 
 /* Returns true if neither the machine nor the host of the spot is known. */
 bool ps_spot_unknown(const struct ps_spot *spot);

@@ -3,6 +3,8 @@
  */
 #include "loss.h"
 
+#include "../base/json.h"
+
 struct fleet {
 	const struct ps_spot *spots;
 	unsigned count;
@@ -101,4 +103,28 @@ struct ps_loss ps_spots_together(const struct ps_spot *spots, unsigned count)
 	const struct fleet fleet = { spots, count, 0, is_one_at_most, NULL };
 
 	return find_domain(&fleet, 0, PS_DOMAIN_HOST);
+}
+
+void ps_loss_json(struct ps_json *json, const char *key, const struct ps_loss *loss,
+                  const struct ps_spot *spots, unsigned count)
+{
+	const char *name;
+
+	if (!ps_json_begin_if(json, key, loss))
+		return;
+	name = loss->spots && loss->domain < PS_DOMAINS && loss->domain != PS_DOMAIN_MACHINE
+	               ? spots[__builtin_ctz(loss->spots)].labels[loss->domain]
+	               : NULL;
+	ps_json_bool(json, "known", loss->known);
+	ps_json_text(json, "of",
+	             !loss->spots                 ? NULL
+	             : loss->domain == PS_DOMAINS ? "mirror"
+	                                          : ps_domain_name(loss->domain));
+	ps_json_text(json, "name", name);
+	ps_json_begin(json, "mirrors", '[');
+	for (unsigned i = 0; i < count; i++)
+		if (loss->spots >> i & 1)
+			ps_json_text(json, NULL, spots[i].address);
+	ps_json_end(json, ']');
+	ps_json_end(json, '}');
 }
