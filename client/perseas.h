@@ -122,7 +122,7 @@ enum perseas_event_kind {
 	                                  store next (perseas move): end what is open, close, and
 	                                  open again only when the store has no owner */
 	PERSEAS_EVENT_EXPIRES,         /* a certificate or revocation list expires soon, here or on
-	                                  a mirror; daily, and when it becomes urgent */
+	                                  a mirror; daily, when it becomes urgent, and at its end */
 	PERSEAS_EVENT_MEMORY_LOST      /* so many mirrors lost their memory that none of them can be
 	                                  made anew (I9); text says how to save what is left */
 };

@@ -123,6 +123,26 @@ TEST(the_own_certificate_is_told_of_daily, struct rig *rig)
 	assert_told(rig, 2 * DAY, 1, "", "the certificate bank expired on ");
 }
 
+/* At the second of its end, an hour after the last event, and not again on that day. */
+TEST(the_end_of_the_own_certificate_is_told_of, struct rig *rig)
+{
+	set_own(rig, PS_EXPIRY_CERTIFICATE, "bank", HOUR);
+	assert_told(rig, 0, 1, "", "the certificate bank expires on ");
+	assert_int_equal(pass(rig, HOUR - 3), 0);
+	assert_told(rig, 2, 1, "", "the certificate bank expired on ");
+	assert_int_equal(pass(rig, DAY - HOUR), 0);
+}
+
+/* A mirror's, too, although the daily event came half a minute before its end. */
+TEST(the_end_of_a_mirror_s_certificate_is_told_of, struct rig *rig)
+{
+	set_of_mirror(rig, 1, PS_EXPIRY_CERTIFICATE, "m1", DAY + 30);
+	assert_told(rig, 0, 1, "sim://1", "the certificate m1 expires on ");
+	assert_told(rig, DAY, 1, "sim://1", "the certificate m1 expires on ");
+	assert_int_equal(pass(rig, 30), 0);
+	assert_told(rig, 30, 1, "sim://1", "the certificate m1 expired on ");
+}
+
 /* The file was renewed since the library read it: the application hears nothing. */
 TEST(a_file_that_was_renewed_is_not_told_of, struct rig *rig)
 {
