@@ -171,7 +171,13 @@ TEST(a_standby_opens_neither_of_two_stores, struct owner *o)
 	for (unsigned k = REAL; k <= DOWN; k++)
 		direct_start(o->d, k);
 	for (unsigned k = 0; k < SPARES; k++)
+		direct_crash(o->d, SPARE + k);
+	assert_sees(o, &w, PS_OWNER_UNKNOWN);
+	assert_sees(o, &w, PS_OWNER_UNKNOWN);
+	for (unsigned k = 0; k < SPARES; k++) {
+		direct_start(o->d, SPARE + k);
 		owner_lose(o, SPARE + k);
+	}
 	assert_sees(o, &w, PS_OWNER_NONE);
 	end_follow(&w);
 }
