@@ -50,8 +50,9 @@ SIM_WRAPPED := ps_deadlock_add ps_deadlock_remove \
 $(BUILD)/tests/sim/sim: $(SIM_OBJ) $(TEST_ARCHIVE)
 	$(link) $(SIM_WRAPPED:%=-Wl,--wrap=%) $(TEST_LIBS)
 
-$(addprefix $(BUILD)/tests/unit/test_contract_,env fabric_sim demand_sim): \
-		$(BUILD)/tests/unit/test_contract_%: $(BUILD)/obj/tests/unit/test_contract_%.o \
+# Unit tests that are linked with the simulator's world.
+SIM_TESTS := $(addprefix test_contract_,env fabric_sim demand_sim)
+$(SIM_TESTS:%=$(BUILD)/tests/unit/%): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o \
 		$(filter-out %/main.o,$(SIM_OBJ)) $(TEST_ARCHIVE)
 	$(link) -lcmocka $(SIM_WRAPPED:%=-Wl,--wrap=%) $(TEST_LIBS)
 

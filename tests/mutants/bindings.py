@@ -84,8 +84,8 @@ def of_python(name, folder, file, text):
 
 def link_command(folder, file, text):
     """A build folder like the real one, but for a command that has this text for its source."""
-    compiler, linker, libraries, _ = map(
-        shlex.split, pathlib.Path("build/mutants/flags").read_text().splitlines())
+    compiler, linker, libraries = map(
+        shlex.split, pathlib.Path("build/mutants/flags").read_text().splitlines()[:3])
     made = folder / "build"
     made.mkdir()
     for path in pathlib.Path("build").iterdir():
@@ -94,9 +94,8 @@ def link_command(folder, file, text):
     source.write_text(text)
     subprocess.run([*compiler, "-w", "-iquote", str(pathlib.Path(file).parent), "-Iclient", "-o",
                     changed, source], check=True)
-    plain = pathlib.Path("build/obj", file).with_suffix(".o")
-    others = [path for path in pathlib.Path("build/obj/client/command").rglob("*.o")
-              if path != plain]
+    others = [pathlib.Path("build/obj", path).with_suffix(".o")
+              for path in pathlib.Path("client/command").rglob("*.c") if str(path) != file]
     (made / "perseas").unlink()
     subprocess.run([*linker, "-o", made / "perseas", *others, "build/obj/completion.o", changed,
                     "build/libperseas.a", *libraries], check=True)

@@ -14,6 +14,7 @@ mutant-flags:
 	$(file >>build/mutants/flags,$(LINK))
 	$(file >>build/mutants/flags,-lcmocka $(TEST_LIBS))
 	$(file >>build/mutants/flags,$(SIM_WRAPPED:%=-Wl,--wrap=%))
+	$(file >>build/mutants/flags,$(SIM_TESTS))
 
 check-mutants: mutant-flags
 	@$(RUN) mutants "edits: $(EDITS) --day $(MUTANT_SECONDS)"

@@ -149,7 +149,8 @@ class Builder:
 
     def __init__(self, flags):
         lines = pathlib.Path(flags).read_text().splitlines()
-        self.compiler, self.linker, self.libraries, self.wrapped = map(shlex.split, lines)
+        self.compiler, self.linker, self.libraries, self.wrapped, self.sim_tests = map(
+            shlex.split, lines)
         self.archive = "build/libtest.a"
 
     def object(self, mutant, folder):
@@ -180,6 +181,10 @@ class Builder:
             more = self.wrapped if kind == "sim" else []
         else:
             objects = [] if whole else [pathlib.Path("build/obj/tests/unit", kind + ".o")]
+        if kind in self.sim_tests:
+            world = sorted(pathlib.Path("build/obj/tests/sim").glob("*.o"))
+            objects += [path for path in world if path.name != "main.o"]
+            more = self.wrapped
         out = folder / kind
         done = subprocess.run([*self.linker, "-o", out, *objects, changed, self.archive, *more,
                                *self.libraries],
