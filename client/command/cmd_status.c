@@ -7,6 +7,7 @@
 #include "ask/level.h"
 #include "ask/next_loss.h"
 #include "ask/owner_report.h"
+#include "ask/set_aside.h"
 #include "ask/standbys.h"
 #include "ask/tls_expiry.h"
 #include "ask/verdict.h"
@@ -54,8 +55,11 @@ static const char *note_of(const struct ps_images *images, unsigned i)
 	return ps_images_loaded(images, i) ? "loaded from a spill" : "";
 }
 
-static const char *absence_of(const struct ps_images *images, unsigned i)
+static const char *absence_of(const struct ps_images *images, const struct ps_set_aside *aside,
+                              unsigned i)
 {
+	if (aside->folders[i])
+		return "set aside";
 	if (images->errors[i].code == PERSEAS_ENOSTORE)
 		return "no such store";
 	if (images->errors[i].code == PERSEAS_EDAMAGED)
@@ -136,7 +140,8 @@ static void print_summary(const struct ps_images *images, const char *store)
 	print_standbys(images, live);
 }
 
-static void print_mirror(struct ps_table *table, const struct ps_images *images, unsigned i)
+static void print_mirror(struct ps_table *table, const struct ps_images *images,
+                         const struct ps_set_aside *aside, unsigned i)
 {
 	const Perseas__StoreStatus *status = images->told[i];
 	char size[PS_SIZE_TEXT];
@@ -145,7 +150,7 @@ static void print_mirror(struct ps_table *table, const struct ps_images *images,
 
 	ps_table_cell(table, 0, "%s", images->peers->addresses[i].text);
 	if (!status) {
-		ps_table_cell(table, 1, "%s", absence_of(images, i));
+		ps_table_cell(table, 1, "%s", absence_of(images, aside, i));
 		return;
 	}
 	ps_table_cell(table, 1, "%s", ps_state_text(status->header->state));
@@ -158,13 +163,13 @@ static void print_mirror(struct ps_table *table, const struct ps_images *images,
 	ps_table_cell(table, 7, "%s", note_of(images, i));
 }
 
-static void print_mirrors(const struct ps_images *images)
+static void print_mirrors(const struct ps_images *images, const struct ps_set_aside *aside)
 {
 	struct ps_table table = { 0 };
 
 	ps_table_heads(&table, "MIRROR|STATE|PROMISED|EPOCH:SEQ|LAG|BYTES|LIVE OWNER|");
 	for (unsigned i = 0; i < images->peers->count; i++)
-		print_mirror(&table, images, i);
+		print_mirror(&table, images, aside, i);
 	printf("\n");
 	ps_table_print(&table, stdout);
 }
@@ -275,14 +280,15 @@ static void print_segments(const Perseas__StoreStatus *status)
 	ps_table_print(&table, stdout);
 }
 
-static void print_text(const struct ps_images *images, const char *store)
+static void print_text(const struct ps_images *images, const struct ps_set_aside *aside,
+                       const char *store)
 {
 	struct ps_verdict verdict;
 
 	ps_verdict_reach(&verdict, images);
 	ps_verdict_print(&verdict, images);
 	print_summary(images, store);
-	print_mirrors(images);
+	print_mirrors(images, aside);
 	print_missing(images);
 	print_astray(images);
 	ps_advice_print(images, store);
@@ -381,7 +387,8 @@ static void beside_owner_json(struct ps_json *json, const struct ps_images *imag
 	ps_json_end(json, ']');
 }
 
-static void mirrors_json(struct ps_json *json, const struct ps_images *images)
+static void mirrors_json(struct ps_json *json, const struct ps_images *images,
+                         const struct ps_set_aside *aside)
 {
 	ps_json_begin(json, "mirrors", '[');
 	for (unsigned i = 0; i < images->peers->count; i++) {
@@ -392,6 +399,7 @@ static void mirrors_json(struct ps_json *json, const struct ps_images *images)
 		ps_peers_daemon_json(json, images->peers, i);
 		ps_json_bool(json, "has_store", images->told[i] != NULL);
 		ps_json_text(json, "error", images->told[i] ? NULL : images->errors[i].text);
+		ps_json_text(json, "set_aside", aside->folders[i]);
 		if (images->told[i])
 			image_json(json, images, i);
 		ps_json_end(json, '}');
@@ -427,7 +435,8 @@ static void segments_json(struct ps_json *json, const Perseas__StoreStatus *stat
 	ps_json_end(json, ']');
 }
 
-static void print_json(const struct ps_images *images, const char *store)
+static void print_json(const struct ps_images *images, const struct ps_set_aside *aside,
+                       const char *store)
 {
 	struct ps_json json = { .out = stdout };
 	int live = ps_owner_at(images);
@@ -455,7 +464,7 @@ static void print_json(const struct ps_images *images, const char *store)
 	beside_owner_json(&json, images);
 	standbys_json(&json, images, live);
 	ps_tls_expiry_json(&json, images->peers);
-	mirrors_json(&json, images);
+	mirrors_json(&json, images, aside);
 	if (images->header)
 		segments_json(&json, table_of(images));
 	ps_json_end(&json, '}');
@@ -463,19 +472,21 @@ static void print_json(const struct ps_images *images, const char *store)
 
 /* --- the verb --- */
 
-static enum ps_exit show_status(const struct ps_images *images, const struct ps_args *args)
+static enum ps_exit show_status(const struct ps_images *images, const struct ps_set_aside *aside,
+                                const struct ps_args *args)
 {
 	enum ps_exit status = PS_EXIT_OK;
 
 	if (args->json)
-		print_json(images, args->store);
+		print_json(images, aside, args->store);
+	if (images->have && !args->json)
+		print_text(images, aside, args->store);
+	ps_set_aside_complain(aside, images, args->store);
 	if (!images->have)
 		return ps_images_nobody(images, args->store);
-	if (!args->json)
-		print_text(images, args->store);
 	(void)ps_images_ambiguous(images, args->store);
 	for (unsigned i = 0; i < images->peers->count; i++) {
-		if (!images->told[i])
+		if (!images->told[i] && !aside->folders[i])
 			ps_complain(PS_EXIT_OK, "%s", images->errors[i].text);
 		if (!ps_peers_answered(images->peers, i) || images->elsewhere >> i & 1)
 			status = PS_EXIT_PARTLY;
@@ -487,6 +498,7 @@ enum ps_exit ps_verb_status(const struct ps_args *args)
 {
 	struct ps_peers peers;
 	struct ps_images images;
+	struct ps_set_aside aside;
 	enum ps_exit status;
 
 	if (args->all)
@@ -495,7 +507,9 @@ enum ps_exit ps_verb_status(const struct ps_args *args)
 	if (status)
 		return status;
 	(void)ps_images_widen(&images, &peers, args->store);
-	status = show_status(&images, args);
+	ps_set_aside_ask(&aside, &images, &peers, args->store);
+	status = show_status(&images, &aside, args);
+	ps_set_aside_free(&aside);
 	ps_images_close(&images, &peers);
 	return status;
 }

@@ -3,7 +3,7 @@ count for nothing, and nothing of what was acknowledged is lost."""
 import subprocess
 
 from binding import Store
-from drill import (OK, PARTLY, SECONDS, fill, mirror_list, run_command, status_of, wait_even,
+from drill import (NO, OK, PARTLY, SECONDS, fill, mirror_list, run_command, status_of, wait_even,
                    wait_for, wait_ownerless)
 from teller import LOG, tellers, until  # noqa: F401
 
@@ -72,6 +72,30 @@ def test_two_of_three_mirrors_that_were_put_back_choose_nothing(
         told = run_command("doctor", "--json", mirrors=[daemon]).json()
         check, = [each for each in told["checks"] if each["name"] == "mirror " + daemon.address]
         assert check["result"] == "warning" and "set aside .books.aside-1" in check["found"], check
+
+
+def test_status_names_an_image_that_was_set_aside(mirrors):
+    """Of a mirror among others, and of one that is asked alone; a mirror that never had the store
+    is told from it."""
+    daemons, (other,) = mirrors(3), mirrors(1)
+    fill("books", daemons, {"a": b"contents"})
+    fill("book", [daemons[0]], {"a": b"contents"})
+    back_up(daemons[0])
+    put_back(daemons[0])
+    done = run_command("status", "books", mirrors=[*daemons, other])
+    states = [line.split("  ")[1:] for line in done.out.splitlines()
+              if line.startswith((daemons[0].address, other.address))]
+    assert "set aside" in [cell.strip() for cell in states[0]], done
+    assert "no such store" in [cell.strip() for cell in states[1]], done
+    said = "%s has set its image of store 'books' aside, since it may be old: it is the folder " \
+        ".books.aside-1 of" % daemons[0].address
+    assert said in done.err and "remove the folder then" in done.err, done
+    shown = run_command("status", "books", "--json", mirrors=[*daemons, other]).json()["mirrors"]
+    assert [mirror["set_aside"] for mirror in shown] == [".books.aside-1", None, None, None]
+    alone = run_command("status", "books", mirrors=daemons[:1])
+    assert alone.status == NO and said in alone.err, alone
+    alone = run_command("status", "book", mirrors=daemons[:1])
+    assert alone.status == NO and "folder .book.aside-1 of" in alone.err, alone
 
 
 def test_a_mirror_that_was_put_back_under_an_owner_is_made_anew(mirrors, tellers):  # noqa: F811

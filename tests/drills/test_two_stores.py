@@ -3,7 +3,7 @@ make the second one; no command takes either for the one that is meant."""
 import pytest
 
 from binding import CREATE, Store
-from drill import NO, PARTLY, fill, mirror_list, status_of
+from drill import NO, PARTLY, fill, mirror_list, run_command, status_of
 
 TWO = "the mirrors hold two different stores named 'bank'"
 
@@ -31,3 +31,22 @@ def test_no_command_chooses_between_two_stores(mixed, perseas, words, status):
     assert done.status == status and TWO in done.err and not done.out, done
     for daemons, count in ((used, 2), (more, 3)):
         assert len(status_of("bank", daemons)["roster"]["members"]) == count
+
+
+def test_a_list_of_all_stores_tells_two_of_one_name_apart(mixed):
+    """Each line has the store's id, and the mirrors by which other commands find that store."""
+    used, more = mixed
+    fill("other", used, {"a": bytes(64)})
+    done = run_command("status", "--all", mirrors=[*used, *more])
+    lines = [line for line in done.out.splitlines() if line.startswith("bank ")]
+    assert len(lines) == 2, done
+    for daemons in mixed:
+        store, = {store["store_id"]: store for store in run_command(
+            "status", "--all", "--json", mirrors=daemons).json()["stores"]
+                  if store["store"] == "bank"}.values()
+        assert "another store has this name" not in (store["trouble"] or "")
+        said = "another store has this name: this one has the id %s; to use it, name only its " \
+            "mirrors %s" % (store["store_id"], mirror_list(daemons))
+        assert [said in line for line in lines].count(True) == 1, (said, lines)
+    other, = [line for line in done.out.splitlines() if line.startswith("other ")]
+    assert "another store" not in other

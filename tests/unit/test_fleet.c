@@ -167,7 +167,9 @@ TEST(stores_of_one_name_are_two, struct desk *d)
 	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_STUCK);
 	assert_memory_equal(d->fleet.stores[0].header->store_id.data, store_of(1).data, PS_ID_SIZE);
 	assert_non_null(strstr(d->fleet.stores[0].trouble, "cannot be opened"));
-	assert_int_equal(d->fleet.stores[1].rank, PS_FLEET_FREE);
+	assert_int_equal(d->fleet.stores[1].rank, PS_FLEET_NOTED);
+	for (unsigned i = 0; i < 2; i++)
+		assert_non_null(strstr(d->fleet.stores[i].trouble, "another store has this name"));
 	entries = ps_fleet_entries(&d->fleet, &count);
 	assert_int_equal(count, 4);
 	first = ps_fleet_run(entries, count);

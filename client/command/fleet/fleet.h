@@ -30,6 +30,7 @@ struct ps_fleet_daemon {
 
 struct ps_fleet_store {
 	const Perseas__Header *header; /* of the replies */
+	bool shares_name;              /* daemons told of another store with its name */
 	enum ps_fleet_rank rank;
 	char owner[96];                           /* "": none */
 	const Perseas__StoreStatus *owner_status; /* of the mirror that knows the live owner best;

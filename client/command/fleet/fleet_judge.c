@@ -284,6 +284,20 @@ static void take_owner(struct ps_fleet_store *store, const struct ps_images *ima
 	}
 }
 
+/* Says how to tell the store from another one of its name, and how to name it to other commands. */
+static void note_name(struct line *line)
+{
+	const Perseas__Roster *roster = line->images->judged.settled;
+	char id[PS_HEX_TEXT];
+
+	line_note(line,
+	          "another store has this name: this one has the id %s; to use it, name "
+	          "only its mirrors",
+	          ps_hex_text(id, line->store->header->store_id.data));
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		fprintf(line->trouble, "%s%s", k ? "," : " ", roster->members[k]->address);
+}
+
 static void judge_store(struct ps_fleet_store *store, const struct ps_images *images)
 {
 	const Perseas__Roster *roster = images->judged.settled;
@@ -292,6 +306,8 @@ static void judge_store(struct ps_fleet_store *store, const struct ps_images *im
 	size_t size;
 
 	line.trouble = ps_or_end(open_memstream(&store->trouble, &size));
+	if (store->shares_name)
+		note_name(&line);
 	take_owner(store, images);
 	take_slot(store, images);
 	take_verdict(&line, owner);
@@ -314,6 +330,11 @@ static int compare_stores(const void *a, const void *b)
 	             : memcmp(one->header->store_id.data, other->header->store_id.data, PS_ID_SIZE);
 }
 
+static bool have_same_name(const struct ps_fleet_entry *one, const struct ps_fleet_entry *other)
+{
+	return !strcmp(one->status->header->store, other->status->header->store);
+}
+
 void ps_fleet_judge(struct ps_fleet *fleet)
 {
 	struct ps_peers peers;
@@ -328,6 +349,9 @@ void ps_fleet_judge(struct ps_fleet *fleet)
 		run = ps_fleet_run(entries + i, count - i);
 		ps_fleet_images(fleet, entries + i, run, true, &peers, &images);
 		store->header = entries[i].status->header;
+		store->shares_name = (i && have_same_name(&entries[i - 1], &entries[i])) ||
+		                     (i + run < count &&
+		                      have_same_name(&entries[i], &entries[i + run]));
 		judge_store(store, &images);
 		fleet->ranks[store->rank]++;
 		fleet->free += !*store->owner;

@@ -1,0 +1,26 @@
+/*
+ * set_aside.h - images of a store that mirrors have set aside, because they may be old.
+ * cmd_status.c calls it. It changes nothing: people must decide what becomes of these images.
+ */
+#ifndef PERSEAS_COMMAND_SET_ASIDE_H
+#define PERSEAS_COMMAND_SET_ASIDE_H
+
+#include "ask.h"
+
+struct ps_set_aside {
+	/* The folder of the newest image of the store that mirror i has set aside; NULL: it has set
+	 * none aside, or has the store. */
+	const char *folders[PS_MIRRORS_MAX];
+	Perseas__Reply *lists[PS_MIRRORS_MAX]; /* have the folders' names */
+};
+
+/* Asks those mirrors that have no such store for what they have set aside. */
+void ps_set_aside_ask(struct ps_set_aside *aside, const struct ps_images *images,
+                      struct ps_peers *peers, const char *store);
+void ps_set_aside_free(struct ps_set_aside *aside);
+
+/* Complains of each mirror that has set an image of the store aside, and says what to do. */
+void ps_set_aside_complain(const struct ps_set_aside *aside, const struct ps_images *images,
+                           const char *store);
+
+#endif
