@@ -79,7 +79,11 @@ const char *ps_fleet_address(const struct ps_fleet_daemon *daemon);
 struct ps_fleet_entry {
 	unsigned daemon;
 	const Perseas__StoreStatus *status;
+	unsigned index; /* in the list of that reply */
 };
+
+/* Sorts images by their stores' names and ids, then by the daemons. */
+void ps_fleet_sort(struct ps_fleet_entry *entries, unsigned count);
 
 /* Returns the images of all replies, sorted by the store's name and id. The caller frees them. */
 struct ps_fleet_entry *ps_fleet_entries(const struct ps_fleet *fleet, unsigned *count);

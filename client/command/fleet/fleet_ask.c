@@ -60,6 +60,11 @@ static int compare_entries(const void *a, const void *b)
 	return order ? order : (one->daemon > other->daemon) - (one->daemon < other->daemon);
 }
 
+void ps_fleet_sort(struct ps_fleet_entry *entries, unsigned count)
+{
+	qsort(entries, count, sizeof(*entries), compare_entries);
+}
+
 struct ps_fleet_entry *ps_fleet_entries(const struct ps_fleet *fleet, unsigned *count)
 {
 	struct ps_fleet_entry *entries = ps_or_end(calloc(1, sizeof(*entries)));
@@ -71,9 +76,10 @@ struct ps_fleet_entry *ps_fleet_entries(const struct ps_fleet *fleet, unsigned *
 
 		entries = ps_or_end(realloc(entries, (*count + more + 1) * sizeof(*entries)));
 		for (size_t k = 0; k < more; k++)
-			entries[(*count)++] = (struct ps_fleet_entry){ i, reply->list->stores[k] };
+			entries[(*count)++] = (struct ps_fleet_entry){ i, reply->list->stores[k],
+				                                       (unsigned)k };
 	}
-	qsort(entries, *count, sizeof(*entries), compare_entries);
+	ps_fleet_sort(entries, *count);
 	return entries;
 }
 
