@@ -157,7 +157,7 @@ static enum ps_exit roster_by_images(struct ps_peers *peers, const struct ps_ima
 		return show_roster(images, args);
 	if (args->dry_run)
 		return ps_roster_preview(images, args);
-	return owner >= 0 ? ps_roster_by_owner(peers, images, args) : PS_EXIT_OK;
+	return owner >= 0 ? ps_roster_by_owner(peers, images, args) : ps_roster_check(images, args);
 }
 
 enum ps_exit ps_verb_roster(const struct ps_args *args)
@@ -171,7 +171,7 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 	if (status)
 		return status;
 	ps_bar_start();
-	if (args->dry_run)
+	if (args->action && (args->dry_run || ps_owner_at(&images) < 0))
 		(void)ps_images_widen(&images, &peers, args->store);
 	owner = args->action && images.have ? ps_owner_at(&images) : -1;
 	status = roster_by_images(&peers, &images, args, owner);

@@ -289,6 +289,21 @@ def test_recover_onto_is_refused_before_anybody_is_fenced(perseas, mirrors):
     assert perseas("ls", "--json", mirrors=others[:1]).json()["mirrors"][0]["stores"] == []
 
 
+def test_recover_onto_a_wrong_list_fences_nobody(perseas, mirrors, monkeypatch):
+    """Two addresses of one daemon; an address of a fabric that this process does not have."""
+    monkeypatch.setenv("PERSEAS_RDMA", "off")
+    daemons, (other,) = mirrors(1), mirrors(1)
+    fill("s", daemons, {"accounts": b"contents" * 16})
+    before = promises("s", daemons)
+    for onto, why, status in (
+            (other.mirror.tcp + "," + other.mirror.unix, "are the same mirror: name it", USAGE),
+            ("rdma://" + other.mirror.tcp, "; without RDMA it is tcp://", FAILURE)):
+        done = perseas("recover", "s", "--onto", onto, mirrors=daemons)
+        assert done.status == status and why in done.err, done
+        assert promises("s", daemons) == before, onto
+    assert perseas("ls", "--json", mirrors=[other]).json()["mirrors"][0]["stores"] == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("words", ["recover s %s --as t --onto %s", "restore {} t {}"])
 def test_a_signal_leaves_no_half_of_a_store(mirrors, tmp_path, number, words):

@@ -15,6 +15,10 @@ def size(store, daemons):
     return roster["mirrors"], roster["acks"]
 
 
+def promises(name, daemons):
+    return [mirror["promised_epoch"] for mirror in status_of(name, daemons)["mirrors"]]
+
+
 def grow(perseas, daemons):
     """Adds the second daemon and the third."""
     first = perseas("roster", "add", "s", daemons[0].address, daemons[1].address)
@@ -67,6 +71,34 @@ def test_a_dry_run_says_what_the_sizes_would_be(perseas, mirrors, owned):
     assert size("s", daemons) == (1, 1)
     if owner:
         owner.close()
+
+
+def test_a_change_that_is_refused_claims_nothing(perseas, mirrors, monkeypatch):
+    """Of a store without an owner: the command would have to open it to change it."""
+    monkeypatch.setenv("PERSEAS_RDMA", "off")
+    daemons, (new,) = mirrors(2), mirrors(1)
+    one, two = (daemon.address for daemon in daemons)
+    fill("s", daemons, {"accounts": b"contents"})
+    before = promises("s", daemons)
+    for words, why in ((("remove", new.address), "the roster has no mirror"),
+                       (("replace", new.address, one), "the roster has no mirror"),
+                       (("add", one), "in the roster already"),
+                       (("add", new.address, "--acks", "4"), "cannot give 4"),
+                       (("add", "rdma://" + new.mirror.tcp), "; without RDMA it is tcp://"),
+                       (("replace", one, two), "in the roster already")):
+        done = perseas("roster", words[0], "s", mirror_list(daemons), *words[1:])
+        assert done.status != OK and why in done.err, done
+        assert promises("s", daemons) == before, done
+    assert size("s", daemons) == (2, 2)
+
+
+def test_a_member_is_named_as_the_list_names_it(perseas, mirrors):
+    """By an address that is not the roster's."""
+    daemons = mirrors(2)
+    fill("s", daemons, {"accounts": b"contents"})
+    other = daemons[1].mirror.unix
+    done = perseas("roster", "remove", "s", daemons[0].address + "," + other, other)
+    assert done.status == OK and size("s", daemons[:1]) == (1, 1), done
 
 
 def test_an_owner_that_tells_no_sizes_is_named(perseas, mirrors, monkeypatch):

@@ -41,6 +41,58 @@ enum ps_exit ps_peers_open_one(struct ps_peers *peers, const char *mirror,
 	return ps_peers_open(peers, mirror, options);
 }
 
+enum ps_exit ps_peers_check_apart(const struct ps_peers *peers)
+{
+	for (unsigned i = 0; i < peers->count; i++) {
+		const uint8_t *daemon = ps_peers_daemon(peers, i);
+
+		for (unsigned k = 0; daemon && k < i; k++) {
+			const uint8_t *other = ps_peers_daemon(peers, k);
+
+			if (other && !memcmp(daemon, other, PS_ID_SIZE))
+				return ps_complain(PS_EXIT_USAGE,
+				                   "%s and %s are the same mirror: name it once",
+				                   peers->addresses[k].text,
+				                   peers->addresses[i].text);
+		}
+	}
+	return PS_EXIT_OK;
+}
+
+enum ps_exit ps_env_check_route(struct ps_env *env, const struct ps_address *address)
+{
+	struct ps_error error = { 0 };
+
+	if (!env->ops->has_route || !env->ops->has_route(env, address, &error))
+		return PS_EXIT_OK;
+	return ps_complain(ps_exit_of(error.code), "%s", error.text);
+}
+
+enum ps_exit ps_peers_check_routes(struct ps_peers *peers, const char *store)
+{
+	const Perseas__Request *requests[PS_MIRRORS_MAX] = { NULL };
+	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
+	enum ps_exit status;
+
+	/* The message has no const; it is only packed. */
+	ask.store = (char *)(uintptr_t)store;
+	ask.rdma = true;
+	for (unsigned i = 0; i < peers->count; i++) {
+		if (peers->addresses[i].route != PS_ROUTE_RDMA)
+			continue;
+		status = ps_env_check_route(peers->env, &peers->addresses[i]);
+		if (status)
+			return status;
+		requests[i] = &request;
+	}
+	ps_peers_ask(peers, requests);
+	for (unsigned i = 0; i < peers->count; i++)
+		if (requests[i] && peers->errors[i].code == PERSEAS_ERDMA)
+			return ps_peers_failed(peers, i);
+	return PS_EXIT_OK;
+}
+
 void ps_peers_close(struct ps_peers *peers)
 {
 	ps_peers_end(peers);

@@ -18,6 +18,16 @@ enum ps_exit ps_peers_open(struct ps_peers *peers, const char *mirrors,
 enum ps_exit ps_peers_open_one(struct ps_peers *peers, const char *mirror,
                                const struct perseas_options *options);
 
+/* Complains if two peers, which must have answered, are one daemon. */
+enum ps_exit ps_peers_check_apart(const struct ps_peers *peers);
+
+/* Complains if the address asks for RDMA, and this host has none. Asks nobody. */
+enum ps_exit ps_env_check_route(struct ps_env *env, const struct ps_address *address);
+
+/* Complains if a peer's address asks for RDMA, and this host or the peer has none. The peers are
+ * asked with the name of the store. */
+enum ps_exit ps_peers_check_routes(struct ps_peers *peers, const char *store);
+
 /* Ends the connections, and frees the env. */
 void ps_peers_close(struct ps_peers *peers);
 

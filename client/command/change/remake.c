@@ -100,7 +100,11 @@ enum ps_exit ps_remake_check(const struct ps_remake *remake)
 		if (status)
 			return status;
 	}
-	status = check_free(&images, remake);
+	status = ps_peers_check_apart(&peers);
+	if (!status)
+		status = check_free(&images, remake);
+	if (!status)
+		status = ps_peers_check_routes(&peers, remake->store);
 	if (!status)
 		status = check_own(&peers, remake);
 	ps_images_close(&images, &peers);

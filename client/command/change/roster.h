@@ -52,6 +52,11 @@ void ps_roster_change_json(const struct ps_args *args, const char *told,
  * or why it would be refused. */
 enum ps_exit ps_roster_preview(const struct ps_images *images, const struct ps_args *args);
 
+/* Complains about a change that would be refused, before the command claims a store without an
+ * owner. Asks no mirror. Finds nothing while too few images are seen or another change is not
+ * settled: then the open refuses. */
+enum ps_exit ps_roster_check(const struct ps_images *images, const struct ps_args *args);
+
 /* Sends the change to the live owner and follows it for at most args->wait_ms. Returns
  * PS_EXIT_PARTLY if a signal stopped it first. */
 enum ps_exit ps_roster_by_owner(struct ps_peers *peers, const struct ps_images *images,

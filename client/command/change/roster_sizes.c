@@ -66,16 +66,28 @@ void ps_roster_change_json(const struct ps_args *args, const char *told,
 	ps_json_end(&json, '}');
 }
 
-/* --- a dry run --- */
+/* --- what a change would be --- */
 
-static enum ps_exit check_change(const Perseas__Roster *roster, const struct ps_args *args)
+/* Returns the member at this address, as the roster or the list of mirrors has it, or NULL. */
+static const Perseas__Member *member_seen_at(const struct ps_images *images, const char *text)
+{
+	const Perseas__Roster *roster = images->judged.settled;
+	const Perseas__Member *member = member_at(roster, text);
+
+	for (unsigned i = 0; i < images->peers->count && !member; i++)
+		if (!strcmp(images->peers->addresses[i].text, text) && ps_images_listed(images, i))
+			member = ps_roster_member(roster, images->judged.member_ids[i]);
+	return member;
+}
+
+static enum ps_exit check_change(const struct ps_images *images, const struct ps_args *args)
 {
 	const char *old = ps_roster_old(args), *new = ps_roster_new(args);
 
-	if (old && !ps_roster_lists(roster, old))
+	if (old && !member_seen_at(images, old))
 		return ps_complain(ps_exit_of(PERSEAS_EINVAL),
 		                   "the roster has no mirror %s: perseas roster shows it", old);
-	if (new &&ps_roster_lists(roster, new))
+	if (new &&ps_roster_lists(images->judged.settled, new))
 		return ps_complain(ps_exit_of(PERSEAS_EINVAL), "%s is in the roster already", new);
 	return PS_EXIT_OK;
 }
@@ -99,8 +111,7 @@ static bool is_moved(const struct ps_images *images, const struct ps_args *args,
 {
 	const char *old = ps_roster_old(args);
 
-	return old && member == member_at(images->judged.settled, old) && !args->gone &&
-	       !args->options.acks;
+	return old && member == member_seen_at(images, old) && !args->gone && !args->options.acks;
 }
 
 /* Asks the new mirror which daemon it is: a daemon counts once, whatever its addresses are. */
@@ -121,6 +132,8 @@ static enum ps_exit check_daemon(const struct ps_images *images, const struct ps
 		status = ps_complain(ps_exit_of(PERSEAS_EINVAL),
 		                     "%s is the mirror %s of the roster, and counts once", new,
 		                     member->address);
+	else
+		status = ps_peers_check_routes(&peers, args->store);
 	ps_peers_close(&peers);
 	return status;
 }
@@ -161,22 +174,38 @@ static void print_plan(const struct ps_args *args, const struct ps_roster_sizes 
 		printf("an owner of the version before would keep W = %u\n", sizes->acks_before);
 }
 
-enum ps_exit ps_roster_preview(const struct ps_images *images, const struct ps_args *args)
+enum ps_exit ps_roster_check(const struct ps_images *images, const struct ps_args *args)
 {
-	const Perseas__Roster *roster = images->judged.settled;
 	struct ps_roster_sizes sizes;
 	enum ps_exit status;
 
-	if (!roster || images->judged.next)
+	if (args->action->members == 0 || images->judged.next ||
+	    images->judged.outlook != PS_OUTLOOK_OPENS)
+		return PS_EXIT_OK;
+	status = check_change(images, args);
+	if (!status)
+		status = plan_sizes(images->judged.settled, args, &sizes);
+	if (!status && ps_roster_new(args))
+		status = ps_env_check_route(images->peers->env,
+		                            &args->members[args->action->members - 1]);
+	return status;
+}
+
+enum ps_exit ps_roster_preview(const struct ps_images *images, const struct ps_args *args)
+{
+	struct ps_roster_sizes sizes;
+	enum ps_exit status;
+
+	if (!images->judged.settled || images->judged.next)
 		return ps_complain(PS_EXIT_NO,
 		                   "a change of the roster of store '%s' is not settled: perseas "
 		                   "roster shows it",
 		                   args->store);
-	status = check_change(roster, args);
+	status = check_change(images, args);
 	if (!status && ps_roster_new(args))
 		status = check_daemon(images, args);
 	if (!status)
-		status = plan_sizes(roster, args, &sizes);
+		status = plan_sizes(images->judged.settled, args, &sizes);
 	if (status)
 		return status;
 	if (args->json)
