@@ -393,7 +393,7 @@ static bool make_events(struct connection *connection)
 	if (!connection->readable || !connection->writable || !connection->timer ||
 	    !connection->hangup || event_add(connection->readable, NULL) < 0)
 		return false;
-	connection->hello_until_ns = daemon_now_ns() + HANDSHAKE_SECONDS * 1000000000ull;
+	connection->hello_until_ns = daemon_now_ns() + connection->daemon->handshake_ns;
 	expect_hello(connection);
 	return true;
 }

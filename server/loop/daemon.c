@@ -187,6 +187,7 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 	daemon->lane.wake = -1;
 	daemon->lane.spins = 1;
 	daemon->began_ns = daemon_now_ns();
+	daemon->handshake_ns = HANDSHAKE_SECONDS * 1000000000ull;
 	daemon->message_ns = MESSAGE_SECONDS * 1000000000ull;
 	daemon_set_connections(daemon, CONNECTIONS_MAX);
 	return daemon;

@@ -48,7 +48,7 @@ struct job;
 struct jobs;
 
 enum {
-	HANDSHAKE_SECONDS = 5,  /* limit for the hello of a new connection */
+	HANDSHAKE_SECONDS = 5,  /* default limit for the hello of a new connection */
 	MESSAGE_SECONDS = 10,   /* default limit for receiving a request or sending a reply */
 	CONNECTIONS_MAX = 1024, /* default limit of connections of all kinds */
 	/* One in this many places is reserved from plain TCP connections (admission.h). */
@@ -85,6 +85,7 @@ struct daemon {
 	struct lanes *lanes;        /* threads that serve all others; NULL: none */
 	struct admission admission; /* connections of all kinds */
 	size_t large_bytes;         /* bytes of large messages in progress */
+	uint64_t handshake_ns;      /* time limit for a hello (HANDSHAKE_SECONDS) */
 	uint64_t message_ns;        /* time limit for a message (MESSAGE_SECONDS) */
 	struct log_limit told[REFUSALS]; /* rate limits of log messages about refused connections */
 	unsigned unix_mode;              /* permissions of Unix sockets; 0: 0600 */

@@ -7,6 +7,7 @@
 
 #include "../../proto/data/frame.h"
 #include "memory_folder.h"
+#include "patient_daemon.h"
 #include "unit.h"
 
 #include <arpa/inet.h>
@@ -53,7 +54,7 @@ int fixture_setup(void **state)
 	fixture.memory = memory_file_new(path, 0, false, &text);
 	assert_non_null(fixture.memory);
 	fixture.stores = stores_new(fixture.memory);
-	fixture.daemon = daemon_new(fixture.stores, 0);
+	fixture.daemon = patient_daemon_new(fixture.stores);
 	assert_non_null(fixture.daemon);
 	assert_int_equal(lanes_open(fixture.daemon, fixture_threads), 0);
 	assert_int_equal(fixture_listen(&fixture, &tcp), 0);

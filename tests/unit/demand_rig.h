@@ -9,8 +9,8 @@
 #include "../../client/core/env.h"
 #include "../../client/core/handle.h"
 #include "../../proto/image/sigbus_guard.h"
-#include "../../server/loop/daemon.h"
 #include "../support/memory_folder.h"
+#include "../support/patient_daemon.h"
 #include "apart.h"
 
 #define STORE "bank"
@@ -168,7 +168,7 @@ static int rig_serve(void *bytes)
 	snprintf(path, sizeof(path), "%s/memory", m->directory);
 	stores = stores_new(memory_file_new(path, 0, false, &text));
 	stores_load(stores, rig_complain, NULL);
-	daemon = daemon_new(stores, 0);
+	daemon = patient_daemon_new(stores);
 	snprintf(tcp.port, sizeof(tcp.port), "%u", m->port);
 	snprintf(local.host, sizeof(local.host), "%s/socket", m->directory);
 	unlink(local.host);

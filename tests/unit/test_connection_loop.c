@@ -3,6 +3,7 @@
  */
 #include "../support/daemon_fixture.h"
 
+#include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
 #include "../../server/loop/connection.h"
 #include "../../server/watch/watch.h"
@@ -31,6 +32,25 @@ static void ask_list(struct fixture *fixture, int fd)
 static void step(struct fixture *fixture)
 {
 	event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+}
+
+/* One that says nothing, and one that says half of its hello, over TCP and a Unix socket. */
+TEST(a_hello_must_come_in_time, struct fixture *fixture)
+{
+	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, ps_version_greeting() };
+	int good = fixture_tcp(fixture), silent, half;
+	uint64_t began;
+
+	fixture_greet(fixture, good);
+	fixture->daemon->handshake_ns = 50000000;
+	began = now_ns();
+	silent = fixture_tcp(fixture);
+	half = fixture_unix(fixture);
+	fixture_send(half, &hello, sizeof(hello) / 2);
+	assert_true(fixture_ended(fixture, silent));
+	assert_true(fixture_ended(fixture, half));
+	assert_true(now_ns() - began >= fixture->daemon->handshake_ns / 2);
+	ask_list(fixture, good);
 }
 
 /* Half of a length; half of a message; a byte now and then. Others are not held up. */

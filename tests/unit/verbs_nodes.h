@@ -6,13 +6,13 @@
 #define PERSEAS_TESTS_VERBS_NODES_H
 
 #include "../support/memory_folder.h"
+#include "../support/patient_daemon.h"
 #include "../support/unit.h"
 #include "../support/verbs_fake.h"
 
 #include "../../client/core/env.h"
 #include "../../client/core/handle.h"
 #include "../../proto/image/image.h"
-#include "../../server/loop/daemon.h"
 
 #include <event2/event.h>
 #include <sys/eventfd.h>
@@ -89,7 +89,7 @@ static void node_start(struct nodes *n, unsigned index)
 	node->memory = memory_file_new(node->directory, 0, false, &text);
 	assert_non_null(node->memory);
 	node->stores = stores_new(node->memory);
-	node->daemon = daemon_new(node->stores, 0);
+	node->daemon = patient_daemon_new(node->stores);
 	assert_non_null(node->daemon);
 	assert_int_equal(rdma_start(node->daemon, node_verbs, &n->rdma), 0);
 	stores_load(node->stores, complain, NULL);
