@@ -82,7 +82,7 @@ TEST(a_thread_that_takes_it_often_is_the_favorite)
 	assert_true(has_favorite());
 	assert_true(atomic_load(&lock.favorite)->thread == ps_biased_self());
 	ps_biased_lock(&lock);
-	assert_ptr_equal(lock.by, atomic_load(&lock.favorite));
+	assert_ptr_equal(lock.held_through, atomic_load(&lock.favorite));
 	assert_int_equal(pthread_mutex_trylock(&lock.mutex), 0);
 	pthread_mutex_unlock(&lock.mutex);
 	ps_biased_unlock(&lock);
@@ -316,7 +316,7 @@ static void come_between(unsigned delay)
 		__asm__ volatile("" ::: "memory");
 	ps_biased_lock(&lock);
 	be_inside(2, STAY);
-	expect_alone(!lock.by); /* this thread is never the favorite */
+	expect_alone(!lock.held_through); /* this thread is never the favorite */
 	race.other++;
 	lock.wanted = SOON;
 	ps_biased_unlock(&lock);
