@@ -118,7 +118,7 @@ static void describe_trouble(const struct ps_follow *follow, const struct ps_ima
 		if (!images->told[i] && images->errors[i].code)
 			trouble = images->errors[i].text;
 	snprintf(now->text, sizeof(now->text),
-	         "%u of %u mirrors answer, which do not let it be opened (%s%.300s)",
+	         "%u of %u mirrors answer, and do not let it be opened (%s%.300s)",
 	         images->answered, images->peers->count,
 	         follow->forked ? "a fork of it, or another store of its name, was seen; " : "",
 	         trouble);

@@ -31,8 +31,8 @@ static void collect_one(struct ps_fetch *fetch)
 	} else if (reply->read->bytes.len != fetch->due[slot].length) {
 		fetch->failed = true;
 		ps_error_set(&peers->errors[fetch->mirror], PERSEAS_EPROTOCOL,
-		             "%s sent %zu bytes, %u were asked for; is it a perseasd of this "
-		             "version?",
+		             "%s sent %zu bytes instead of %u: check that it is a perseasd of "
+		             "this version",
 		             peers->addresses[fetch->mirror].text, reply->read->bytes.len,
 		             fetch->due[slot].length);
 	} else {

@@ -43,17 +43,16 @@ static int check_options(const struct perseas_options *options, struct ps_error 
 		                    PS_ORDER_MAX);
 	if (options->flags & PERSEAS_TAKEOVER)
 		return ps_error_set(error, PERSEAS_EINVAL,
-		                    "a standby never fences a live owner: without "
+		                    "a standby never fences a live owner: leave out "
 		                    "PERSEAS_TAKEOVER, or call perseas_open");
 	if (options->flags & PERSEAS_SALVAGE)
 		return ps_error_set(error, PERSEAS_EINVAL,
-		                    "a store is not saved by a standby: call perseas_open with "
+		                    "a standby cannot salvage a store: call perseas_open with "
 		                    "PERSEAS_SALVAGE");
 	if (options->flags & PERSEAS_CANCEL)
 		return ps_error_set(error, PERSEAS_EINVAL,
-		                    "a change of the roster is not taken back by a standby, whose "
-		                    "opens come long after: call perseas_open with "
-		                    "PERSEAS_CANCEL");
+		                    "a standby cannot take back a change of the roster: call "
+		                    "perseas_open with PERSEAS_CANCEL");
 	return 0;
 }
 
@@ -225,7 +224,7 @@ static int await_turn(struct perseas_standby *s, uint64_t until_ns, struct ps_er
 		 * is a matter of moments. */
 		if (!now.due && s->env->ops->now(s->env) >= until_ns)
 			return ps_error_set(error, PERSEAS_ETIMEOUT,
-			                    "store '%s' was not to be had in time: %s", s->store,
+			                    "store '%s' was not free in time: %s", s->store,
 			                    now.text);
 		s->env->ops->pause(s->env, PS_COMMITTER, NULL, 0, now.due ? PS_NEVER : until_ns);
 	}
@@ -323,7 +322,7 @@ int perseas_standby_wait(perseas_standby_t *s, int64_t timeout_ms, perseas_t **p
 		return rc;
 	if (!enter_wait(s))
 		return ps_fail(NULL, PERSEAS_EINVAL,
-		               "another thread waits with this standby already");
+		               "another thread is already waiting with this standby");
 	rc = become_owner(s, deadline_ns(s, timeout_ms), p, &error);
 	leave_wait(s, rc != 0);
 	return rc ? ps_fail_error(NULL, &error) : 0;
