@@ -20,10 +20,12 @@ enum { PS_ASKED_MAX = 16 }; /* requests in flight on one connection */
 
 /* Zeroed for a new connection. */
 struct ps_asked {
-	uint64_t last;                /* the id of the newest request */
-	unsigned due;                 /* requests not yet answered: the newest `due` ids */
-	uint64_t done;                /* progress that the oldest one's last sign reported */
-	uint8_t bodies[PS_ASKED_MAX]; /* body case of the request with this id, modulo the size */
+	uint64_t last; /* the id of the newest request */
+	unsigned due;  /* unanswered requests, which have the newest `due` ids */
+	/* Progress of the oldest one, as its last sign of progress reported. */
+	uint64_t done;
+	/* For each unanswered id, modulo PS_ASKED_MAX: the request's body case. */
+	uint8_t bodies[PS_ASKED_MAX];
 };
 
 /* Notes a request that will be sent, and returns its id. Fewer than PS_ASKED_MAX may be due. */

@@ -34,7 +34,7 @@ static uint64_t heartbeat_interval(const struct ps_control *control)
 /* Ends the connection if nothing was heard for its limit. */
 static void check_liveness(struct ps_control *control)
 {
-	if (control->greeted && !control->message && !control->have && !control->reply)
+	if (control->greeted && !control->message && !control->received && !control->reply)
 		control->liveness.heard |= ps_liveness_take_signs(&control->stream);
 	if (!ps_liveness_look(&control->liveness, &control->stream, ps_monotonic()))
 		return;
@@ -57,7 +57,7 @@ uint64_t ps_controls_send_heartbeats(void *arg)
 		if (ps_monotonic() >= at->heartbeat_at + every)
 			send_heartbeat(at, false);
 		next = ps_earlier(next, at->heartbeat_at + every);
-		if (!at->liveness.limit_ns || !at->shaken)
+		if (!at->liveness.limit_ns || !at->handshake_done)
 			continue;
 		check_liveness(at);
 		next = ps_earlier(next, at->liveness.look_at);
@@ -78,7 +78,8 @@ void ps_control_hear(struct ps_control *control, uint64_t limit_ns)
 {
 	pthread_mutex_lock(&control->all->lock);
 	ps_liveness_begin(&control->liveness, limit_ns, ps_monotonic());
-	/* Before any request: the mirror answers heartbeats from then on, also during a request. */
+	/* Send one before any request: from the first heartbeat on, the mirror answers them, even
+	 * while it works on a request. */
 	if (limit_ns && !control->error.code)
 		send_heartbeat(control, true);
 	if (limit_ns)

@@ -1,6 +1,7 @@
 /*
- * control_private.h - a control connection, for the files that share it: control_socket.c, which
- * has its life, requests and replies, and control_heartbeat.c, which has its signs of life.
+ * control_private.h - the struct of a control connection, for the two files that share it:
+ * control_socket.c (connecting, requests, replies) and control_heartbeat.c (heartbeats and
+ * silence).
  */
 #ifndef PERSEAS_CLIENT_CONTROL_PRIVATE_H
 #define PERSEAS_CLIENT_CONTROL_PRIVATE_H
@@ -17,29 +18,32 @@ struct ps_control {
 	struct ps_controls *all;
 	struct ps_control *next;
 	struct ps_dial dial;
-	struct ps_tls *tls;       /* the env's */
-	struct ps_stream stream;  /* fd -1: not connected yet */
-	bool shaken;              /* the TLS handshake is over, or there is no TLS */
-	struct ps_expiries shown; /* of the mirror's certificates, with `shaken` */
-	struct ps_error error;    /* code 0: none */
-	struct ps_asked asked;    /* requests not yet answered */
+	struct ps_tls *tls;      /* belongs to the env; NULL: plain text */
+	struct ps_stream stream; /* stream.fd is -1 while there is no connection */
+	bool handshake_done;     /* the TLS handshake is complete, or there is no TLS */
+	/* When the mirror's certificates expire; set with handshake_done. */
+	struct ps_expiries expiries;
+	struct ps_error error; /* why the connection is over; code 0: it is not */
+	struct ps_asked asked; /* requests not yet answered */
 
-	struct ps_outbox out; /* hello and requests that are not sent yet */
+	struct ps_outbox out; /* the hello and requests that are not sent yet */
 
-	/* The connection receives the hello, then in turn a length and a message. */
+	/* The connection receives the hello, then a length and a message in turn. */
 	bool greeted; /* the hello is complete, and a version was agreed on */
 	struct ps_control_greeting greeting;
 	uint32_t length;
-	uint8_t *message;      /* length bytes; NULL: the length is being received */
-	size_t have;           /* bytes received of the current part */
-	Perseas__Reply *reply; /* the answer to the oldest request, until it is taken; or NULL */
+	/* A buffer of `length` bytes; NULL while the length is being received. */
+	uint8_t *message;
+	size_t received; /* bytes received of the current part */
+	/* The answer to the oldest request, until the caller takes it; or NULL. */
+	Perseas__Reply *reply;
 	uint64_t asked_at;     /* when the newest request was sent */
-	uint64_t heartbeat_ns; /* how often a sign of life is due; 0: never */
-	uint64_t heartbeat_at; /* when the last one, or a request after it, was sent */
-	uint64_t worked_at;    /* when the last sign of progress came */
+	uint64_t heartbeat_ns; /* interval of heartbeats; 0: none are sent */
+	uint64_t heartbeat_at; /* when the last heartbeat or request was sent */
+	uint64_t worked_at;    /* when the last sign of progress arrived */
 	struct ps_liveness liveness;
-	bool silent;        /* the connection is over because nothing was heard */
-	uint64_t entrusted; /* the vault's number for the stream; 0: the stream is here */
+	bool silent;        /* the connection was ended because nothing arrived for too long */
+	uint64_t entrusted; /* number under which the vault keeps the stream; 0: it does not */
 
 	/* Descriptors that came with the message. Reading never goes beyond a message's end, so
 	 * they cannot belong to another one. */
@@ -59,8 +63,9 @@ static inline uint64_t ps_earlier(uint64_t a, uint64_t b)
 /* Connects and sends as far as possible without waiting. The caller holds the lock. */
 void ps_control_push(struct ps_control *control, uint64_t until_ns);
 
-/* Sends the heartbeats that are due on all connections (arg: a struct ps_controls), and looks
- * whether the mirrors are heard. Returns when it must be called next. The caller holds the lock. */
+/* Sends the heartbeats that are due on all connections (arg: a struct ps_controls), and ends
+ * connections on which nothing arrived for too long. Returns when to call it next. The caller holds
+ * the lock. */
 uint64_t ps_controls_send_heartbeats(void *arg);
 
 #endif

@@ -35,7 +35,7 @@ static void close_stream(struct ps_control *control)
 {
 	ps_stream_close(&control->stream);
 	control->stream.fd = -1;
-	control->shaken = false;
+	control->handshake_done = false;
 }
 
 /* Continues to connect. Returns true if there is a stream. */
@@ -52,7 +52,7 @@ static bool get_stream(struct ps_control *control, uint64_t until_ns)
 }
 
 /* Continues to connect and to shake hands. Returns true if the stream takes messages. */
-static bool get_up(struct ps_control *control, uint64_t until_ns)
+static bool finish_connecting(struct ps_control *control, uint64_t until_ns)
 {
 	int shaken = -1;
 
@@ -67,15 +67,17 @@ static bool get_up(struct ps_control *control, uint64_t until_ns)
 		if (shaken < 0)
 			close_stream(control);
 	}
-	control->shaken = shaken > 0;
-	if (control->shaken)
-		ps_stream_expiries(&control->stream, &control->shown);
-	return control->shaken;
+	control->handshake_done = shaken > 0;
+	if (control->handshake_done)
+		ps_stream_expiries(&control->stream, &control->expiries);
+	return control->handshake_done;
 }
 
 void ps_control_push(struct ps_control *control, uint64_t until_ns)
 {
-	if (!control->error.code && (control->shaken || get_up(control, until_ns)))
+	assert(pthread_mutex_trylock(&control->all->lock) == EBUSY);
+	if (!control->error.code &&
+	    (control->handshake_done || finish_connecting(control, until_ns)))
 		ps_outbox_send(&control->out, &control->stream);
 }
 
@@ -83,7 +85,8 @@ void ps_control_push(struct ps_control *control, uint64_t until_ns)
  * to send. */
 static bool is_pushing(const struct ps_control *control)
 {
-	return !control->error.code && (!control->shaken || !ps_outbox_empty(&control->out));
+	return !control->error.code &&
+	       (!control->handshake_done || !ps_outbox_empty(&control->out));
 }
 
 /* Returns the descriptor and events to poll for. */
@@ -125,9 +128,9 @@ static ssize_t receive_some(struct ps_control *control, void *to, size_t len)
 /* Receives a part of `want` bytes. Returns 1 if it is complete, 0 if not yet, or an error code. */
 static int receive_part(struct ps_control *control, void *to, size_t want)
 {
-	while (control->have < want) {
-		ssize_t n = receive_some(control, (uint8_t *)to + control->have,
-		                         want - control->have);
+	while (control->received < want) {
+		ssize_t n = receive_some(control, (uint8_t *)to + control->received,
+		                         want - control->received);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -135,10 +138,10 @@ static int receive_part(struct ps_control *control, void *to, size_t want)
 			return 0;
 		if (n <= 0)
 			return fail_ended(control, n < 0 ? errno : 0);
-		control->have += (size_t)n;
+		control->received += (size_t)n;
 		control->liveness.heard = true;
 	}
-	control->have = 0;
+	control->received = 0;
 	return 1;
 }
 
@@ -205,7 +208,7 @@ static int receive_next_part(struct ps_control *control)
 		                   sizeof(control->greeting.answer));
 		if (got > 0 && check_hello(control))
 			return control->error.code;
-		return control->shaken ? got : 0;
+		return control->handshake_done ? got : 0;
 	}
 	if (!control->message) {
 		got = receive_part(control, &control->length, sizeof(control->length));
@@ -232,7 +235,7 @@ static int receive_reply(struct ps_control *control)
 
 	if (control->error.code)
 		return control->error.code;
-	if (!control->shaken)
+	if (!control->handshake_done)
 		return 0;
 	while (!control->reply && got > 0)
 		got = receive_next_part(control);
@@ -251,8 +254,8 @@ static void wait_ready(struct ps_control *control, uint64_t until_ns)
 		if (at == control || !is_pushing(at))
 			continue;
 		/* The thread that waits for an answer on `at` receives it. */
-		fds[count++] = at->shaken ? (struct pollfd){ at->stream.fd, POLLOUT, 0 }
-		                          : poll_target(at);
+		fds[count++] = at->handshake_done ? (struct pollfd){ at->stream.fd, POLLOUT, 0 }
+		                                  : poll_target(at);
 		if (at->stream.fd < 0)
 			until_ns = ps_earlier(until_ns, at->dial.until);
 	}
@@ -271,7 +274,7 @@ static int fail_late(struct ps_control *control)
 
 	if (control->stream.fd < 0 || control->reply)
 		return ps_dial_late(&control->dial, error);
-	if (!control->shaken)
+	if (!control->handshake_done)
 		return ps_secure_late(&control->dial.address, error);
 	return ps_control_error_late(error, ps_control_name(control), control->greeted);
 }
@@ -313,7 +316,7 @@ static int await_reply(struct ps_control *control, uint64_t until_ns)
 /* --- replies --- */
 
 /* Returns the code of the connection's error, with its sentence in *error. */
-static int tell_trouble(const struct ps_control *control, struct ps_error *error)
+static int copy_error(const struct ps_control *control, struct ps_error *error)
 {
 	if (error)
 		*error = control->error;
@@ -339,7 +342,7 @@ int ps_control_receive(struct ps_control *control, uint64_t until_ns, Perseas__R
 		*reply = control->reply;
 		control->reply = NULL;
 	} else {
-		tell_trouble(control, error);
+		copy_error(control, error);
 	}
 	pthread_mutex_unlock(&control->all->lock);
 	return code;
@@ -365,7 +368,7 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 		ps_control_error_old(&control->error, ps_control_name(control),
 		                     control->greeting.version, version);
 	if (control->error.code) {
-		code = tell_trouble(control, error);
+		code = copy_error(control, error);
 	} else if (!ps_control_greeting_add(&control->greeting, &control->out, version, bytes,
 	                                    len)) {
 		code = ps_error_set(error, PERSEAS_ENOMEM, "no memory for a request to %s",
@@ -373,7 +376,7 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 	} else {
 		ps_asked_add(&control->asked, request->body_case);
 		control->asked_at = control->heartbeat_at = ps_monotonic();
-		/* receive reports what fails here. */
+		/* Receive reports what fails here. */
 		ps_control_push(control, PS_NEVER);
 	}
 	pthread_mutex_unlock(&control->all->lock);
@@ -431,7 +434,7 @@ bool ps_control_answered(struct ps_control *control)
 	bool there;
 
 	pthread_mutex_lock(&control->all->lock);
-	ps_control_push(control, control->dial.since + DIAL_WITHIN_NS);
+	ps_control_push(control, control->dial.began_at + DIAL_WITHIN_NS);
 	there = receive_reply(control) != 0;
 	pthread_mutex_unlock(&control->all->lock);
 	return there;
@@ -462,7 +465,7 @@ bool ps_control_silent(struct ps_control *control)
 void ps_control_shown_expiries(struct ps_control *control, struct ps_expiries *expiries)
 {
 	pthread_mutex_lock(&control->all->lock);
-	*expiries = control->shown;
+	*expiries = control->expiries;
 	pthread_mutex_unlock(&control->all->lock);
 }
 

@@ -17,14 +17,15 @@
 
 /* All connections of an env. */
 struct ps_controls {
-	pthread_mutex_t lock; /* guards the list, and what each of them holds */
+	pthread_mutex_t lock; /* guards the list and the connections in it */
 	struct ps_control *first;
 	struct ps_heartbeats heartbeats;
-	struct ps_vault vault; /* of those that were entrusted */
+	/* Keeps the connections that were entrusted to it (ps_control_entrust). */
+	struct ps_vault vault;
 };
 
 void ps_controls_init(struct ps_controls *all);
-/* Every one must be disconnected. */
+/* All connections must be disconnected before. */
 void ps_controls_close(struct ps_controls *all);
 
 struct ps_control *ps_control_connect(struct ps_controls *all, struct ps_tls *tls,

@@ -10,7 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { DESCRIPTORS_MAX = 253 }; /* that Linux sends with one message (SCM_MAX_FD) */
+/* Descriptors that Linux sends with one message at most (SCM_MAX_FD). */
+enum { DESCRIPTORS_MAX = 253 };
 
 static void take_descriptors(struct ps_descriptors *descriptors, struct msghdr *head)
 {
@@ -54,7 +55,8 @@ ssize_t ps_descriptors_recv(struct ps_descriptors *descriptors, int fd, void *to
 	};
 	ssize_t n;
 
-	/* At numbers 0 to 2, what the application prints would go into a mirror's memory. */
+	/* With a number from 0 to 2, a mirror's memory would receive what the application
+	 * prints. */
 	ps_standard_hold();
 	n = recvmsg(fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	ps_standard_release();

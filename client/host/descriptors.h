@@ -17,11 +17,11 @@
 struct ps_descriptors {
 	int fds[PS_REGIONS_MAX];
 	unsigned count;
-	bool surplus;   /* more arrived than any reply has */
-	bool truncated; /* this process had no room for them */
+	bool surplus;   /* more descriptors arrived than a reply can have */
+	bool truncated; /* some descriptors were lost because this process has too many open */
 };
 
-/* As recv() without waiting. Keeps the descriptors that arrive with the bytes. */
+/* Works like recv() without waiting, and keeps the descriptors that arrive with the bytes. */
 ssize_t ps_descriptors_recv(struct ps_descriptors *descriptors, int fd, void *to, size_t len);
 
 /*

@@ -1,5 +1,6 @@
 /*
- * env_posix.c - the real environment: this host's clocks, threads and sockets.
+ * env_posix.c - the real env: this host's clocks, threads and sockets. ps_env_posix makes it for
+ * every handle and standby.
  */
 #include "control_socket.h"
 #include "../core/env.h"
@@ -77,10 +78,10 @@ static int has_rdma(struct ps_env *env, const struct ps_address *address, struct
 
 #endif
 
-enum { PAUSE_MAX = 4 * PS_MIRRORS_MAX }; /* descriptors that one pause waits for */
+enum { PAUSE_MAX = 4 * PS_MIRRORS_MAX }; /* descriptors in one call of pause, at most */
 
-/* To wake a thread that is awake costs no system call: a thread checks `woken` before it sleeps,
- * and its waker checks `asleep` before it writes to the eventfd. */
+/* Waking a thread that is awake costs no system call: the thread checks `woken` before it sleeps,
+ * and the waker writes to the eventfd only if `asleep` is set. */
 struct sleeper {
 	int fd;
 	atomic_bool asleep;
@@ -165,7 +166,7 @@ static void posix_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd *
 	atomic_store(&sleeper->asleep, false);
 	if (all[count].revents)
 		(void)!read(sleeper->fd, &drained, sizeof(drained));
-	/* From here on the caller sees what the waker did before. */
+	/* Orders everything that the waker did before what the caller does next. */
 	atomic_exchange(&sleeper->woken, false);
 	if (count)
 		memcpy(fds, all, count * sizeof(*fds));
@@ -207,7 +208,7 @@ static void posix_broadcast(struct ps_env *env, pthread_cond_t *cond)
 static bool posix_barrier(struct ps_env *env)
 {
 	(void)env;
-	/* Registering again costs nothing, and a child of fork must do so. */
+	/* A second registration costs nothing, and a child of fork needs it. */
 	return syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
 	       syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
@@ -230,8 +231,8 @@ static int posix_spawn_thread(struct ps_env *env, enum ps_sleeper who, void (*fn
 	assert(!thread->spawned);
 	thread->fn = fn;
 	thread->arg = arg;
-	/* The application's signals are for the application's threads; a fault in what a mirror
-	 * shares is for the thread that has it (proto/image/sigbus_guard.h). */
+	/* Signals are for the application's threads, except SIGBUS: a fault in memory that a mirror
+	 * shares concerns the thread that touches it (proto/image/sigbus_guard.h). */
 	sigfillset(&all);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -255,8 +256,8 @@ static struct ps_control *posix_connect(struct ps_env *env, const struct ps_addr
 {
 	char ignored[512];
 
-	/* Certificates are renewed while an owner goes on. When those that are there cannot be
-	 * used, the ones of before may still be good, and else their error says so. */
+	/* Certificates may be renewed while an owner runs. If the new ones cannot be used, the old
+	 * ones may still be valid, or the handshake reports the error. */
 	if (env->tls)
 		(void)ps_tls_refresh(env->tls, ignored, sizeof(ignored));
 	return ps_control_connect(&posix_env_of(env)->controls, env->tls, address, error);
@@ -288,7 +289,7 @@ static int posix_has_route(struct ps_env *env, const struct ps_address *address,
 	return env->verbs ? has_rdma(env, address, error) : without_rdma(address, error);
 }
 
-/* The attach of `no_rdma`: says why this process has no link over RDMA. */
+/* Attach of the fabric `no_rdma`: fails with the reason why this process has no RDMA. */
 static struct ps_link *refuse_rdma(struct ps_env *env, const struct ps_address *address,
                                    const Perseas__Grant *grant, const int *fds, uint64_t epoch,
                                    uint64_t until_ns, struct ps_error *error)
@@ -373,7 +374,7 @@ static const struct ps_env_ops posix_ops = {
 	.free = posix_free,
 };
 
-/* Returns 0, or PERSEAS_ENOMEM. */
+/* Reads what `perseas run` passed to this process. Returns 0, or PERSEAS_ENOMEM. */
 static int read_inherited(struct ps_env *env)
 {
 	const char *text = getenv(PS_INHERITED_VARIABLE);

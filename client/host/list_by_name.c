@@ -84,7 +84,8 @@ int ps_cluster_find(FILE *file, const char *path, const char *name, char list[PS
 	return rc || *list ? rc : PERSEAS_ENOSTORE;
 }
 
-/* As ps_cluster_find, by the path. A file that does not exist has no names. */
+/* Does what ps_cluster_find does, with the file at `path`. A file that does not exist has no
+ * names. */
 static int find_in(const char *path, const char *name, char list[PS_LIST_TEXT],
                    struct ps_error *error)
 {

@@ -20,8 +20,8 @@
 
 struct ps_list_lookup {
 	atomic_uint users;
-	atomic_bool ended; /* set after `error` and `list` */
-	int fd;            /* an eventfd, written when it ends */
+	atomic_bool ended; /* set last, after `error` and `list` */
+	int fd;            /* an eventfd that is written when the lookup ends */
 	struct ps_error error;
 	char list[PS_LIST_TEXT];
 	char text[];

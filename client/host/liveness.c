@@ -38,7 +38,7 @@ bool ps_liveness_take_signs(const struct ps_stream *stream)
 	uint32_t length;
 	bool taken = false;
 
-	/* Encrypted bytes are left to the thread that receives. */
+	/* The thread that receives must decrypt the bytes. */
 	while (!stream->tls &&
 	       recv(stream->fd, &length, sizeof(length), MSG_PEEK | MSG_DONTWAIT) ==
 	               (ssize_t)sizeof(length) &&

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `what` is the end of the mapping's line: a path, a name in brackets, or nothing. */
+/* Writes a mapping's name into text. `what` is the end of its line in /proc/self/maps: a path, a
+ * name in brackets, or nothing. */
 static void describe_mapping(const char *what, uint64_t first, uint64_t last, char *text,
                              size_t size)
 {

@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Names the first mapping that overlaps [start, end), with its addresses, as a part of a sentence:
- * "the file /usr/lib/x.so", "[stack]", "other memory of this process", or "something else" if the
- * system does not tell. */
+/* Writes the name of the first mapping that overlaps [start, end), with its addresses, as a noun
+ * phrase: "the file /usr/lib/x.so", "[stack]", "other memory of this process", or "something else"
+ * if the kernel does not tell. */
 void ps_mapping_name(uint64_t start, uint64_t end, char *text, size_t size);
 
 #endif

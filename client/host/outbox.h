@@ -13,7 +13,8 @@
 
 struct ps_outbox {
 	uint8_t *bytes;
-	size_t start, end; /* of the bytes that wait */
+	/* Offsets of the first waiting byte, and of the end of the waiting bytes. */
+	size_t start, end;
 	size_t size;
 };
 

@@ -9,23 +9,25 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 
-/* userfaultfd(2) without the faults of the kernel itself: Linux 5.11. */
+/* Userfaultfd(2) mode that ignores faults in the kernel: Linux 5.11. */
 #define PS_UFFD_USER_MODE_ONLY 1
-/* The kernel itself takes the protection off a page at the first store to it: Linux 6.7. */
+/* Userfaultfd(2) mode in which the kernel itself unprotects a page at the first store to it: Linux
+ * 6.7. */
 #define PS_UFFD_WP_ASYNC ((uint64_t)1 << 15)
 
-/* What a page can be. */
+/* Categories of pages. */
 #define PS_PAGE_WRITTEN ((uint64_t)1 << 1)
 #define PS_PAGE_PRESENT ((uint64_t)1 << 3)
 #define PS_PAGE_SWAPPED ((uint64_t)1 << 4)
 #define PS_PAGE_HUGE ((uint64_t)1 << 6)
 
-/* Pages beside each other that are alike. */
+/* Adjacent pages with the same categories (struct page_region of the kernel). */
 struct ps_page_run {
 	uint64_t start, end, categories;
 };
 
-/* A call's: which pages to look for, and where their runs go to. */
+/* The argument of PAGEMAP_SCAN (struct pm_scan_arg of the kernel): which pages to look for, and
+ * where to put their runs. */
 struct ps_page_scan {
 	uint64_t size, flags, start, end, walk_end;
 	uint64_t runs, runs_max, pages_max;

@@ -20,25 +20,27 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* Names that the table holds, and so lookups in flight. */
+/* Names in the table, and therefore lookups in flight, at most. */
 enum { ENTRIES_MAX = 256, NUMBER_TEXT = 80 };
 
 struct ps_lookup {
 	struct ps_address address;
 	unsigned users;
-	int fd;      /* an eventfd, written when it ends */
+	int fd;      /* an eventfd that is written when the lookup ends */
 	bool ended;  /* `refused` and `found` are set */
 	int refused; /* 0, or an error of getaddrinfo */
 	struct ps_addresses found;
 };
 
 struct entry {
-	struct entry *next; /* used less recently */
+	struct entry *next; /* the next less recently used entry */
 	struct ps_address address;
-	struct ps_lookup *lookup;   /* in flight; NULL: none is */
-	struct ps_addresses answer; /* the last one of the name service; count 0: none */
-	struct ps_addresses last;   /* the address where a mirror answered; count 0: none */
-	uint8_t daemon[PS_ID_SIZE]; /* the daemon that answered there; zeros: it told no identity */
+	struct ps_lookup *lookup;   /* lookup in flight; NULL: none */
+	struct ps_addresses answer; /* last answer of the name service; count 0: none */
+	/* The address at which a mirror answered last; count 0: none did. */
+	struct ps_addresses last;
+	/* Identity of the daemon that answered there; zeros: it reported none. */
+	uint8_t daemon[PS_ID_SIZE];
 };
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -98,7 +100,7 @@ bool ps_resolver_number(const struct ps_address *address, struct ps_addresses *f
 	                        found);
 }
 
-/* --- the table, whose lock callers hold --- */
+/* --- the table; callers hold table_lock --- */
 
 static void release_lookup(struct ps_lookup *lookup)
 {
@@ -174,7 +176,8 @@ static void after_fork(void)
 	pthread_mutex_unlock(&table_lock);
 }
 
-/* The threads of lookups in flight are the parent's alone: none of these lookups ever ends here. */
+/* The child has none of the threads of lookups in flight, so these lookups would never end
+ * there. */
 static void begin_child(void)
 {
 	while (entries) {
@@ -226,8 +229,8 @@ static void *run_lookup(void *arg)
 	return NULL;
 }
 
-/* Returns a lookup that its thread holds, or NULL with errno set. The caller holds the lock, for
- * which the thread waits when it is done. */
+/* Starts a lookup, on which its thread holds one reference. Returns NULL with errno set if it
+ * cannot. Caller holds table_lock, for which the thread waits at its end. */
 static struct ps_lookup *start_lookup(const struct ps_address *address)
 {
 	struct ps_lookup *lookup = calloc(1, sizeof(*lookup));
@@ -295,7 +298,7 @@ void ps_lookup_drop(struct ps_lookup *lookup)
 	pthread_mutex_unlock(&table_lock);
 }
 
-/* --- where mirrors answered --- */
+/* --- addresses of mirrors --- */
 
 void ps_resolver_note(const struct ps_address *address, const struct sockaddr_storage *to,
                       socklen_t len, const uint8_t *daemon)
@@ -393,7 +396,7 @@ void ps_resolver_tell(char *text, size_t size)
 	text[used] = '\0';
 }
 
-/* Returns false if the text is no identity. */
+/* Returns false if the text is not an identity. */
 static bool read_daemon(const char *text, uint8_t daemon[PS_ID_SIZE])
 {
 	const size_t digits = (size_t)2 * PS_ID_SIZE;

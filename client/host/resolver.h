@@ -33,17 +33,17 @@ void ps_addresses_set_port(struct sockaddr_storage *to, uint16_t port);
 /* Returns false if the host is a name, true with *found if it is a number. */
 bool ps_resolver_number(const struct ps_address *address, struct ps_addresses *found);
 
-/* A question to the name service. */
+/* A lookup of a host name in flight or ended. */
 struct ps_lookup;
 
 /* Begins a lookup, or joins the one of the same name that is in flight. Returns NULL with errno
  * set: no thread, descriptor or memory for it (EAGAIN also if too many lookups are in flight). */
 struct ps_lookup *ps_lookup_begin(const struct ps_address *address);
 
-/* A descriptor that is readable from when the lookup has ended. */
+/* Returns a descriptor that becomes readable when the lookup ends. */
 int ps_lookup_fd(const struct ps_lookup *lookup);
 
-/* Returns true if the lookup has ended: *refused is 0, and *found has an address at least, or
+/* Returns true if the lookup has ended. Then *found has at least one address and *refused is 0, or
  * *refused is an error of getaddrinfo. */
 bool ps_lookup_answer(struct ps_lookup *lookup, struct ps_addresses *found, int *refused);
 
@@ -55,8 +55,8 @@ void ps_lookup_drop(struct ps_lookup *lookup);
 void ps_resolver_note(const struct ps_address *address, const struct sockaddr_storage *to,
                       socklen_t len, const uint8_t *daemon);
 
-/* Nothing came of a connection to where the mirror answered last: forgets that address unless the
- * last answer of the name service leads there, or there was none. */
+/* Notes that a connection to the last address of a mirror failed. Forgets that address, unless the
+ * last answer of the name service has it, or there was no answer. */
 void ps_resolver_doubt(const struct ps_address *address);
 
 /* Returns true with *last, one address, and the identity of the daemon that answered there. */
@@ -68,12 +68,12 @@ bool ps_resolver_last(const struct ps_address *address, struct ps_addresses *las
 int ps_resolver_known(const struct ps_address *address, struct ps_addresses *known,
                       struct ps_error *error);
 
-/* Writes where mirrors answered, as text for ps_resolver_take of another process, as far as it
- * fits. "" if that is nowhere. */
+/* Writes the addresses at which mirrors answered as text for ps_resolver_take in another process,
+ * as many as fit; "" if there are none. */
 void ps_resolver_tell(char *text, size_t size);
 
-/* Takes what ps_resolver_tell wrote, for names without an address so far. The rest of a text that
- * is not well-formed is ignored. */
+/* Adds the addresses in a text from ps_resolver_tell, for names that have none so far. Ignores the
+ * rest of the text from the first malformed part on. */
 void ps_resolver_take(const char *text);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * secure.h - TLS as an owner and the command have it: which files, and what failed.
+ * secure.h - TLS on the connections of owners and of the command: which files to use, and errors
+ * that say what failed.
  */
 #ifndef PERSEAS_CLIENT_SECURE_H
 #define PERSEAS_CLIENT_SECURE_H

@@ -24,7 +24,7 @@ enum {
 	KEEPALIVE_IDLE_S = 5,
 	KEEPALIVE_INTERVAL_S = 2,
 	KEEPALIVE_PROBES = 3,
-	BUSY_RETRY_NS = 2000000, /* a Unix socket gives no sign when its backlog has room again */
+	BUSY_RETRY_NS = 2000000, /* a Unix socket does not signal when its backlog has room again */
 	LAST_RETRY_NS = 50000000,
 };
 
@@ -66,9 +66,9 @@ void ps_close_all(const int *fds, unsigned count)
 static void dial_init(struct ps_dial *dial, const struct ps_address *address)
 {
 	memset(dial, 0, sizeof(*dial));
-	dial->fd = dial->both = -1;
+	dial->fd = dial->epoll_fd = -1;
 	dial->address = *address;
-	dial->since = ps_monotonic();
+	dial->began_at = ps_monotonic();
 	dial->until = PS_NEVER;
 }
 
@@ -119,18 +119,18 @@ int ps_dial_known(struct ps_dial *dial, const struct ps_address *address, struct
 	return ps_resolver_known(address, &dial->list, error);
 }
 
-static void close_both(struct ps_dial *dial)
+static void close_epoll(struct ps_dial *dial)
 {
-	if (dial->both >= 0)
-		close(dial->both);
-	dial->both = -1;
+	if (dial->epoll_fd >= 0)
+		close(dial->epoll_fd);
+	dial->epoll_fd = -1;
 }
 
 static void drop_lookup(struct ps_dial *dial)
 {
 	ps_lookup_drop(dial->lookup);
 	dial->lookup = NULL;
-	close_both(dial);
+	close_epoll(dial);
 }
 
 static void hang_up(struct ps_dial *dial)
@@ -138,7 +138,7 @@ static void hang_up(struct ps_dial *dial)
 	if (dial->fd >= 0)
 		close(dial->fd);
 	dial->fd = -1;
-	close_both(dial);
+	close_epoll(dial);
 }
 
 void ps_dial_end(struct ps_dial *dial)
@@ -149,28 +149,28 @@ void ps_dial_end(struct ps_dial *dial)
 		ps_resolver_doubt(&dial->address);
 }
 
-/* --- the name service's answer --- */
+/* --- the answer of the name service --- */
 
-/* Takes the answer if there is one now. An attempt goes on if the name still leads there, and
- * otherwise the answer's addresses are tried instead. */
+/* Takes the answer of the name service, if there is one. The present attempt continues if the name
+ * still leads to its address; otherwise the new addresses are tried instead. */
 static void take_answer(struct ps_dial *dial)
 {
 	struct ps_addresses found;
 	int here;
 
-	if (!dial->lookup || !ps_lookup_answer(dial->lookup, &found, &dial->refused))
+	if (!dial->lookup || !ps_lookup_answer(dial->lookup, &found, &dial->lookup_error))
 		return;
 	drop_lookup(dial);
 	dial->until = PS_NEVER;
-	if (dial->refused)
+	if (dial->lookup_error)
 		return;
-	here = dial->fd >= 0 ? ps_addresses_find(&found, &dial->list.to[dial->at]) : -1;
+	here = dial->fd >= 0 ? ps_addresses_find(&found, &dial->list.to[dial->current]) : -1;
 	if (here < 0)
 		hang_up(dial);
 	dial->list = found;
 	dial->source = PS_DIAL_TOLD;
-	dial->since = ps_monotonic();
-	dial->at = 0;
+	dial->began_at = ps_monotonic();
+	dial->current = 0;
 	if (here > 0) {
 		dial->list.to[here] = found.to[0];
 		dial->list.len[here] = found.len[0];
@@ -181,10 +181,10 @@ static void take_answer(struct ps_dial *dial)
 
 bool ps_dial_distrust(struct ps_dial *dial)
 {
-	if (dial->source != PS_DIAL_LAST || (!dial->lookup && !dial->refused))
+	if (dial->source != PS_DIAL_LAST || (!dial->lookup && !dial->lookup_error))
 		return false;
 	dial->source = PS_DIAL_TOLD;
-	dial->list.count = dial->at = 0;
+	dial->list.count = dial->current = 0;
 	return true;
 }
 
@@ -195,10 +195,10 @@ static int confirm_last(struct ps_dial *dial, struct ps_error *error)
 	const char *what = "cannot be looked up now; see /etc/resolv.conf and the name server";
 	struct ps_addresses found;
 
-	if (dial->lookup && !ps_lookup_answer(dial->lookup, &found, &dial->refused))
+	if (dial->lookup && !ps_lookup_answer(dial->lookup, &found, &dial->lookup_error))
 		return 0;
-	if (dial->lookup && !dial->refused) {
-		if (ps_addresses_find(&found, &dial->list.to[dial->at]) >= 0)
+	if (dial->lookup && !dial->lookup_error) {
+		if (ps_addresses_find(&found, &dial->list.to[dial->current]) >= 0)
 			return 1;
 		what = "leads to another address now; try again";
 	}
@@ -217,8 +217,8 @@ int ps_dial_accept(struct ps_dial *dial, const uint8_t *daemon, struct ps_error 
 	    memcmp(daemon ? daemon : none, dial->daemon, PS_ID_SIZE) != 0)
 		rc = confirm_last(dial, error);
 	if (rc > 0 && dial->source != PS_DIAL_SURE)
-		ps_resolver_note(&dial->address, &dial->list.to[dial->at], dial->list.len[dial->at],
-		                 daemon);
+		ps_resolver_note(&dial->address, &dial->list.to[dial->current],
+		                 dial->list.len[dial->current], daemon);
 	if (rc > 0)
 		dial->source = PS_DIAL_SURE;
 	if (rc)
@@ -230,7 +230,7 @@ int ps_dial_accept(struct ps_dial *dial, const uint8_t *daemon, struct ps_error 
 
 static void set_option(int fd, int level, int option, int value)
 {
-	/* Failures do not matter: all these options only speed things up. */
+	/* Failures do not matter: a connection works without these options. */
 	(void)setsockopt(fd, level, option, &value, sizeof(value));
 }
 
@@ -244,9 +244,10 @@ static void set_tcp_options(int fd)
 	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, SILENCE_MS);
 }
 
-/* The address being tried has failed: on to the next. The last address of a mirror is tried again
- * for as long as the name service is silent, since the mirror may just be restarted there. */
-static void give_up(struct ps_dial *dial, int error)
+/* Notes that the address being tried failed, and moves on to the next. The last address of a mirror
+ * is tried again while the name service has not answered, because the mirror may just be restarting
+ * there. */
+static void fail_address(struct ps_dial *dial, int error)
 {
 	hang_up(dial);
 	dial->error = error;
@@ -254,20 +255,20 @@ static void give_up(struct ps_dial *dial, int error)
 	if (dial->source == PS_DIAL_LAST && dial->lookup)
 		dial->until = ps_monotonic() + LAST_RETRY_NS;
 	else
-		dial->at++;
+		dial->current++;
 }
 
-/* While the name is looked up, either of the two may be what happens first. Without descriptors the
- * connection is what is waited for. */
-static void watch_both(struct ps_dial *dial)
+/* Lets the caller wait for the connection and the lookup at once. If there is no descriptor for
+ * that, the caller waits for the connection only. */
+static void watch_connect_and_lookup(struct ps_dial *dial)
 {
 	struct epoll_event connected = { .events = EPOLLOUT }, answered = { .events = EPOLLIN };
 
-	dial->both = ps_above_standard(epoll_create1(EPOLL_CLOEXEC));
-	if (dial->both >= 0 &&
-	    (epoll_ctl(dial->both, EPOLL_CTL_ADD, dial->fd, &connected) ||
-	     epoll_ctl(dial->both, EPOLL_CTL_ADD, ps_lookup_fd(dial->lookup), &answered)))
-		close_both(dial);
+	dial->epoll_fd = ps_above_standard(epoll_create1(EPOLL_CLOEXEC));
+	if (dial->epoll_fd >= 0 &&
+	    (epoll_ctl(dial->epoll_fd, EPOLL_CTL_ADD, dial->fd, &connected) ||
+	     epoll_ctl(dial->epoll_fd, EPOLL_CTL_ADD, ps_lookup_fd(dial->lookup), &answered)))
+		close_epoll(dial);
 }
 
 /* Returns true if the same address is tried again at dial->until. */
@@ -276,23 +277,23 @@ static bool is_resting(const struct ps_dial *dial)
 	return dial->fd < 0 && dial->until != PS_NEVER;
 }
 
-/* Begins with the next address. */
+/* Begins to connect to the current address. */
 static void begin_connect(struct ps_dial *dial)
 {
-	const struct sockaddr *to = (const struct sockaddr *)&dial->list.to[dial->at];
+	const struct sockaddr *to = (const struct sockaddr *)&dial->list.to[dial->current];
 
 	dial->fd = ps_above_standard(
 		socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (dial->fd < 0) {
-		give_up(dial, errno);
+		fail_address(dial, errno);
 		return;
 	}
 	dial->until = PS_NEVER;
 	if (to->sa_family != AF_UNIX)
 		set_tcp_options(dial->fd);
-	if (connect(dial->fd, to, dial->list.len[dial->at]) == 0 || errno == EINPROGRESS) {
+	if (connect(dial->fd, to, dial->list.len[dial->current]) == 0 || errno == EINPROGRESS) {
 		if (dial->lookup)
-			watch_both(dial);
+			watch_connect_and_lookup(dial);
 		return;
 	}
 	if (errno == EAGAIN) {
@@ -301,11 +302,11 @@ static void begin_connect(struct ps_dial *dial)
 		dial->until = ps_monotonic() + BUSY_RETRY_NS;
 		return;
 	}
-	give_up(dial, errno);
+	fail_address(dial, errno);
 }
 
-/* A connect to a free port of this host's own ephemeral range may meet itself; that is no
- * mirror, although it greets as one. */
+/* Returns true if the socket is connected to itself, which can happen on a free port of this host's
+ * ephemeral range. It would even look like a mirror, because it echoes the greeting. */
 static bool is_itself(int fd)
 {
 	struct sockaddr_storage here = { 0 }, there = { 0 };
@@ -332,7 +333,7 @@ static int connect_result(struct ps_dial *dial)
 	if (!error && is_itself(dial->fd))
 		error = ECONNREFUSED;
 	if (error)
-		give_up(dial, error);
+		fail_address(dial, error);
 	return error ? -1 : 1;
 }
 
@@ -341,11 +342,11 @@ static int fail_dial(const struct ps_dial *dial, struct ps_error *error)
 	const char *name = dial->address.text;
 	int code = PERSEAS_EUNREACHABLE;
 
-	if (dial->refused)
+	if (dial->lookup_error)
 		return ps_error_set(error, code,
 		                    "%s: the host is not known (%s); check its name in the list "
 		                    "of mirrors",
-		                    name, gai_strerror(dial->refused));
+		                    name, gai_strerror(dial->lookup_error));
 	switch (dial->error) {
 	case ECONNREFUSED:
 		return ps_error_set(error, code,
@@ -390,20 +391,20 @@ static int fail_dial(const struct ps_dial *dial, struct ps_error *error)
 	                    name, strerror(dial->error));
 }
 
-/* Gives the attempt its share of the time that is left, unless it has a limit already. */
-static void set_share(struct ps_dial *dial, uint64_t until_ns)
+/* Limits the attempt to its share of the time that is left, unless it has a limit already. */
+static void limit_attempt(struct ps_dial *dial, uint64_t until_ns)
 {
 	uint64_t now = ps_monotonic();
 	uint64_t left = until_ns > now ? until_ns - now : 0;
 
-	if (dial->until == PS_NEVER && until_ns != PS_NEVER && dial->at + 1 < dial->list.count)
-		dial->until = now + left / (dial->list.count - dial->at);
+	if (dial->until == PS_NEVER && until_ns != PS_NEVER && dial->current + 1 < dial->list.count)
+		dial->until = now + left / (dial->list.count - dial->current);
 }
 
 int ps_dial_step(struct ps_dial *dial, uint64_t until_ns, struct ps_error *error)
 {
 	take_answer(dial);
-	while (dial->at < dial->list.count) {
+	while (dial->current < dial->list.count) {
 		if (is_resting(dial) && ps_monotonic() < dial->until)
 			return 0;
 		if (dial->fd < 0)
@@ -411,23 +412,23 @@ int ps_dial_step(struct ps_dial *dial, uint64_t until_ns, struct ps_error *error
 		if (dial->fd < 0)
 			continue;
 		if (connect_result(dial) > 0) {
-			close_both(dial);
+			close_epoll(dial);
 			return 1;
 		}
 		if (dial->fd < 0)
 			continue;
-		set_share(dial, until_ns);
+		limit_attempt(dial, until_ns);
 		if (ps_monotonic() < dial->until)
 			return 0;
-		give_up(dial, ETIMEDOUT);
+		fail_address(dial, ETIMEDOUT);
 	}
 	return dial->lookup ? 0 : fail_dial(dial, error);
 }
 
 bool ps_dial_waits(const struct ps_dial *dial, struct pollfd *fd)
 {
-	if (!is_resting(dial) && dial->lookup && (dial->fd < 0 || dial->both >= 0))
-		*fd = (struct pollfd){ dial->fd < 0 ? ps_lookup_fd(dial->lookup) : dial->both,
+	if (!is_resting(dial) && dial->lookup && (dial->fd < 0 || dial->epoll_fd >= 0))
+		*fd = (struct pollfd){ dial->fd < 0 ? ps_lookup_fd(dial->lookup) : dial->epoll_fd,
 			               POLLIN, 0 };
 	else
 		*fd = (struct pollfd){ dial->fd, POLLOUT, 0 };

@@ -13,27 +13,29 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* Where the addresses that a dial tries come from. */
+/* Where the addresses of a dial come from. */
 enum ps_dial_source {
 	PS_DIAL_SURE, /* from the list of mirrors: a number or a path */
 	PS_DIAL_TOLD, /* from the name service */
 	PS_DIAL_LAST, /* a mirror answered there last; the name service has not confirmed it */
 };
 
-/* A connection being made: the host's addresses are tried in turn. */
+/* A connection that is being made. The host's addresses are tried in turn. */
 struct ps_dial {
 	struct ps_address address;
 	struct ps_addresses list;
 	enum ps_dial_source source;
-	uint8_t daemon[PS_ID_SIZE]; /* PS_DIAL_LAST: the daemon that answered there */
-	struct ps_lookup *lookup;   /* of the name, in flight; NULL: none */
-	int refused;                /* the lookup's error, of getaddrinfo; 0: none */
-	unsigned at;                /* the address being tried, or connected */
-	int fd;                     /* -1: none */
-	int both;                   /* an epoll descriptor of fd and the lookup; -1: none */
-	int error;                  /* errno of the last attempt that failed */
-	uint64_t since;             /* when it began, or when the name service answered */
-	uint64_t until;             /* when the next address is tried, or this one again */
+	/* With PS_DIAL_LAST: identity of the daemon that answered there. */
+	uint8_t daemon[PS_ID_SIZE];
+	struct ps_lookup *lookup; /* lookup of the host name in flight; NULL: none */
+	int lookup_error;         /* error of getaddrinfo with which the lookup ended; 0: none */
+	/* Index in `list` of the address that is being tried, or is connected. */
+	unsigned current;
+	int fd;            /* socket of the present attempt; -1: none */
+	int epoll_fd;      /* epoll descriptor for fd and the lookup together; -1: none */
+	int error;         /* errno of the last attempt that failed */
+	uint64_t began_at; /* when the dial began, or when the name service answered */
+	uint64_t until;    /* when the next address, or the same one again, is tried */
 };
 
 /*
@@ -47,15 +49,16 @@ int ps_dial_begin(struct ps_dial *dial, const struct ps_address *address, struct
  * has a connection already. Returns 0, or PERSEAS_EUNREACHABLE if none is known. */
 int ps_dial_known(struct ps_dial *dial, const struct ps_address *address, struct ps_error *error);
 
-/* Moves on without waiting; the time until_ns is shared out among the addresses that are left.
+/* Continues without waiting. Divides the time until until_ns among the addresses that are left.
  * Returns 1 if dial->fd is connected, for the caller to take; 0 if not yet; or an error code. */
 int ps_dial_step(struct ps_dial *dial, uint64_t until_ns, struct ps_error *error);
 
-/* Fills in what to poll for until the next step. Returns false if nothing shows when it is due. */
+/* Fills in what to poll for before the next step. Returns false if no descriptor shows when the
+ * step is due. */
 bool ps_dial_waits(const struct ps_dial *dial, struct pollfd *fd);
 
-/* The connection that was made is no mirror's. Returns true if it went to PS_DIAL_LAST: the dial
- * goes on with what the name service answers. Returns false if there is nothing else to try. */
+/* Notes that the connection does not lead to a mirror. Returns true if it went to PS_DIAL_LAST: the
+ * dial continues with the name service's answer. Returns false if there is nothing else to try. */
 bool ps_dial_distrust(struct ps_dial *dial);
 
 /*
@@ -66,18 +69,19 @@ bool ps_dial_distrust(struct ps_dial *dial);
  */
 int ps_dial_accept(struct ps_dial *dial, const uint8_t *daemon, struct ps_error *error);
 
-/* Says that time is up. Returns PERSEAS_EUNREACHABLE. */
+/* Sets the error of a dial that timed out. Returns PERSEAS_EUNREACHABLE, or PERSEAS_ESYSTEM. */
 int ps_dial_late(const struct ps_dial *dial, struct ps_error *error);
 
-/* Waits for a connection until until_ns. Returns its fd, the caller's, or a code. */
+/* Waits for a connection until until_ns. Returns its fd, which the caller owns, or an error
+ * code. */
 int ps_dial(const struct ps_address *address, uint64_t until_ns, struct ps_error *error);
 
 void ps_dial_end(struct ps_dial *dial);
 
-/* CLOCK_MONOTONIC in ns. */
+/* Returns CLOCK_MONOTONIC in ns. */
 uint64_t ps_monotonic(void);
 
-/* As poll, but until_ns may be PS_NEVER. Returns 0 if it timed out or was interrupted. */
+/* Works like poll. until_ns may be PS_NEVER. Returns 0 if it timed out or was interrupted. */
 int ps_poll(struct pollfd *fds, unsigned count, uint64_t until_ns);
 
 /* Returns true if a call that failed with this errno should be tried again later. */

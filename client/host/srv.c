@@ -16,12 +16,12 @@
 #define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 
 enum {
-	HOST_MAX = 199, /* as an address has it */
+	HOST_MAX = 199, /* longest host in an address */
 	ANSWER_MAX = 65535,
 	FIXED = 6, /* bytes of a record before its target: priority, weight, port */
 };
 
-/* One record. */
+/* One SRV record. */
 struct target {
 	unsigned priority, weight, port;
 	char host[HOST_MAX + 1];
@@ -75,7 +75,7 @@ static bool is_known(const struct targets *targets, const struct target *one)
 	return false;
 }
 
-/* Takes one record. */
+/* Reads one record of an answer. */
 static int take_record(struct targets *targets, const ns_msg *message, const ns_rr *record,
                        const char *domain, struct ps_error *error)
 {

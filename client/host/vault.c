@@ -1,8 +1,7 @@
 /*
- * vault.c - the thread with a table of descriptors of its own, and how it is told what to keep: by
- * messages over a pair of sockets, each a number, with the descriptor that it stands for, or
- * without one when that is to be closed. control_socket.c calls it. The thread must do nothing
- * beside that.
+ * vault.c - see vault.h. Messages over a socket pair tell the thread what to keep: each has a
+ * number, and a descriptor if the thread must keep it under this number, or none if it must close
+ * the descriptor with this number. control_socket.c calls it. The thread must do nothing else.
  */
 #include "vault.h"
 
@@ -23,40 +22,41 @@
 #define UNSHARE_TABLE 2u /* CLOSE_RANGE_UNSHARE of linux/close_range.h */
 
 enum {
-	KEPT_MAX = 2 * PS_MIRRORS_MAX, /* a session's connection is over before the next begins */
-	FIRST_FD = 3,                  /* whoever writes to standard error means no peer */
+	FDS_MAX = 2 * PS_MIRRORS_MAX, /* a session's connection ends before the next one begins */
+	FIRST_FD = 3,                 /* standard error stays free: code may write to it */
 };
 
-struct kept {
+struct kept_fd {
 	uint64_t number; /* 0: free */
 	int fd;
 };
 
-/* A message: the number, and with it one descriptor or none. */
-struct parcel {
+/* A message: a number, with or without a descriptor. */
+struct vault_message {
 	uint64_t number;
 	struct iovec part;
-	struct msghdr message;
+	struct msghdr header;
 	union {
 		struct cmsghdr head;
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control;
 };
 
-static void parcel_init(struct parcel *parcel)
+static void message_init(struct vault_message *message)
 {
-	memset(parcel, 0, sizeof(*parcel));
-	parcel->part = (struct iovec){ &parcel->number, sizeof(parcel->number) };
-	parcel->message.msg_iov = &parcel->part;
-	parcel->message.msg_iovlen = 1;
+	memset(message, 0, sizeof(*message));
+	message->part = (struct iovec){ &message->number, sizeof(message->number) };
+	message->header.msg_iov = &message->part;
+	message->header.msg_iovlen = 1;
 }
 
 /* --- the thread --- */
 
-/* The descriptor that came along, at a number that is none of the standard ones; -1: none. */
-static int fd_of_parcel(struct parcel *parcel)
+/* Returns the descriptor of a message, moved above the standard ones, or -1 if the message has
+ * none. */
+static int received_fd(struct vault_message *message)
 {
-	const struct cmsghdr *head = CMSG_FIRSTHDR(&parcel->message);
+	const struct cmsghdr *head = CMSG_FIRSTHDR(&message->header);
 	int fd, high;
 
 	if (!head || head->cmsg_type != SCM_RIGHTS)
@@ -69,23 +69,24 @@ static int fd_of_parcel(struct parcel *parcel)
 	return high;
 }
 
-static void update_kept(struct kept *kept, uint64_t number, int fd)
+static void update_kept(struct kept_fd *kept, uint64_t number, int fd)
 {
-	for (unsigned i = 0; i < KEPT_MAX; i++) {
+	for (unsigned i = 0; i < FDS_MAX; i++) {
 		if (fd < 0 && kept[i].number == number) {
 			close(kept[i].fd);
 			kept[i].number = 0;
 			return;
 		}
 		if (fd >= 0 && !kept[i].number) {
-			kept[i] = (struct kept){ number, fd };
+			kept[i] = (struct kept_fd){ number, fd };
 			return;
 		}
 	}
 }
 
-/* Parts with the table of all others, but for the descriptor by which this thread hears of them. */
-static bool have_own_table(int fd)
+/* Gives this thread a table of its own that has only `fd`, by which it receives messages. Returns
+ * false if the kernel cannot. */
+static bool unshare_table(int fd)
 {
 	const long below = fd > 0 ? syscall(__NR_close_range, 0u, (unsigned)fd - 1, UNSHARE_TABLE)
 	                          : 0;
@@ -95,29 +96,29 @@ static bool have_own_table(int fd)
 
 static void *run_vault(void *arg)
 {
-	const int there = ((const struct ps_vault *)arg)->there;
-	const bool ready = have_own_table(there);
-	struct kept kept[KEPT_MAX] = { 0 };
-	struct parcel parcel;
-	ssize_t n = send(there, &ready, sizeof(ready), MSG_NOSIGNAL);
+	const int fd = ((const struct ps_vault *)arg)->thread_fd;
+	const bool ready = unshare_table(fd);
+	struct kept_fd kept[FDS_MAX] = { 0 };
+	struct vault_message message;
+	ssize_t n = send(fd, &ready, sizeof(ready), MSG_NOSIGNAL);
 
 	while (ready && n > 0) {
-		parcel_init(&parcel);
-		parcel.message.msg_control = &parcel.control;
-		parcel.message.msg_controllen = sizeof(parcel.control);
+		message_init(&message);
+		message.header.msg_control = &message.control;
+		message.header.msg_controllen = sizeof(message.control);
 		do
-			n = recvmsg(there, &parcel.message, MSG_CMSG_CLOEXEC);
+			n = recvmsg(fd, &message.header, MSG_CMSG_CLOEXEC);
 		while (n < 0 && errno == EINTR);
-		if (n == (ssize_t)sizeof(parcel.number))
-			update_kept(kept, parcel.number, fd_of_parcel(&parcel));
+		if (n == (ssize_t)sizeof(message.number))
+			update_kept(kept, message.number, received_fd(&message));
 	}
-	/* The table goes with the thread, and with it what is kept. */
+	/* The thread's table, and all descriptors in it, end with the thread. */
 	return NULL;
 }
 
-/* --- the others --- */
+/* --- the process's side --- */
 
-/* Signals are for the application's threads. */
+/* Starts the thread, with all signals blocked: they are for the application's threads. */
 static bool start_thread(struct ps_vault *vault)
 {
 	sigset_t all, before;
@@ -130,7 +131,7 @@ static bool start_thread(struct ps_vault *vault)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error)
 		return false;
-	while (recv(vault->here, &ready, sizeof(ready), 0) < 0 && errno == EINTR)
+	while (recv(vault->send_fd, &ready, sizeof(ready), 0) < 0 && errno == EINTR)
 		;
 	if (!ready)
 		pthread_join(vault->thread, NULL);
@@ -139,63 +140,65 @@ static bool start_thread(struct ps_vault *vault)
 
 static void close_pair(struct ps_vault *vault)
 {
-	close(vault->here);
-	close(vault->there);
+	close(vault->send_fd);
+	close(vault->thread_fd);
 }
 
-/* Once: where there is no such thread now, there is none later. */
+/* Starts the thread. Called only once, because a failure would repeat. */
 static void try_start(struct ps_vault *vault)
 {
 	int pair[2];
 
-	vault->tried = true;
+	vault->was_tried = true;
 	if (ps_pair_above_standard(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair),
 	                           pair) < 0)
 		return;
-	vault->here = pair[0];
-	vault->there = pair[1];
+	vault->send_fd = pair[0];
+	vault->thread_fd = pair[1];
 	vault->running = start_thread(vault);
 	if (!vault->running)
 		close_pair(vault);
 }
 
-/* fd -1: without one. The thread does nothing but take them: it is never long waited for. */
-static bool send_parcel(const struct ps_vault *vault, uint64_t number, int fd)
+/* Sends a message to the thread, with a descriptor unless fd is -1. The thread only receives, so
+ * this hardly waits. */
+static bool send_message(const struct ps_vault *vault, uint64_t number, int fd)
 {
-	struct parcel parcel;
+	struct vault_message message;
 	struct cmsghdr *head;
 	ssize_t n;
 
-	parcel_init(&parcel);
-	parcel.number = number;
+	message_init(&message);
+	message.number = number;
 	if (fd >= 0) {
-		parcel.message.msg_control = &parcel.control;
-		parcel.message.msg_controllen = sizeof(parcel.control);
-		head = CMSG_FIRSTHDR(&parcel.message);
+		message.header.msg_control = &message.control;
+		message.header.msg_controllen = sizeof(message.control);
+		head = CMSG_FIRSTHDR(&message.header);
 		head->cmsg_level = SOL_SOCKET;
 		head->cmsg_type = SCM_RIGHTS;
 		head->cmsg_len = CMSG_LEN(sizeof(fd));
 		memcpy(CMSG_DATA(head), &fd, sizeof(fd));
 	}
 	do
-		n = sendmsg(vault->here, &parcel.message, MSG_NOSIGNAL);
+		n = sendmsg(vault->send_fd, &message.header, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	return n == (ssize_t)sizeof(number);
 }
 
 void ps_vault_init(struct ps_vault *vault)
 {
-	*vault = (struct ps_vault){ .here = -1, .there = -1 };
+	*vault = (struct ps_vault){ .send_fd = -1, .thread_fd = -1 };
 }
 
 uint64_t ps_vault_give(struct ps_vault *vault, int fd)
 {
-	if (!vault->tried)
+	if (!vault->was_tried)
 		try_start(vault);
-	if (!vault->running || vault->count == KEPT_MAX || !send_parcel(vault, vault->last + 1, fd))
+	if (!vault->running || vault->count == FDS_MAX ||
+	    !send_message(vault, vault->last_number + 1, fd))
 		return 0;
 	vault->count++;
-	return ++vault->last;
+	return ++vault->last_number;
 }
 
 uint64_t ps_vault_take(struct ps_vault *vault, struct ps_stream *stream)
@@ -209,7 +212,7 @@ uint64_t ps_vault_take(struct ps_vault *vault, struct ps_stream *stream)
 
 void ps_vault_drop(struct ps_vault *vault, uint64_t number)
 {
-	if (number && send_parcel(vault, number, -1))
+	if (number && send_message(vault, number, -1))
 		vault->count--;
 }
 
@@ -217,8 +220,9 @@ void ps_vault_close(struct ps_vault *vault)
 {
 	if (!vault->running)
 		return;
-	/* A child of fork may have the pair, too: the end must not wait for it. */
-	(void)shutdown(vault->here, SHUT_RDWR);
+	/* A child of fork may have a copy of the pair, so the end of this process would not end the
+	 * connection. */
+	(void)shutdown(vault->send_fd, SHUT_RDWR);
 	pthread_join(vault->thread, NULL);
 	close_pair(vault);
 	ps_vault_init(vault);

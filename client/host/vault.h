@@ -1,9 +1,10 @@
 /*
- * vault.h - a thread that has a table of descriptors of its own, and keeps connections in it for
- * control_socket.c: their other ends hear of the end of this process though the system is still
- * freeing its memory (env.h, `entrust`). It is begun when the first connection is given to it. It
- * must never read or write what it keeps, open anything else, or call what may do so, as the
- * resolver: numbers of descriptors mean others there than in the rest of the process.
+ * vault.h - keeps connections open until the whole process has ended, for control_socket.c. A
+ * thread with a descriptor table of its own holds copies of their descriptors. When the process
+ * dies, the kernel closes these at once, so the other ends notice its death while its memory is
+ * still being freed (env.h, `entrust`). The thread starts with the first connection. It must never
+ * read or write what it keeps, open anything else, or call code that may do so, such as the
+ * resolver: in its table, descriptor numbers mean other files than in the rest of the process.
  */
 #ifndef PERSEAS_CLIENT_VAULT_H
 #define PERSEAS_CLIENT_VAULT_H
@@ -16,29 +17,29 @@
 
 struct ps_vault {
 	pthread_t thread;
-	bool tried, running;
-	int here;       /* the end of a pair of sockets that says what to keep, and what to drop */
-	int there;      /* the thread's end, which is in its own table, too */
-	unsigned count; /* descriptors that it keeps */
-	uint64_t last;  /* the newest number */
+	bool was_tried, running;
+	/* The end of a socket pair on which this process sends messages to the thread. */
+	int send_fd;
+	int thread_fd;  /* the thread's end, which has the same number in the thread's table */
+	unsigned count; /* descriptors that the thread keeps */
+	uint64_t last_number; /* the last number that was given out */
 };
 
-/* Begins nothing yet. The caller sees to it that one thread at a time calls these functions. */
+/* Initializes a vault without a thread. Only one thread at a time may call these functions. */
 void ps_vault_init(struct ps_vault *vault);
 
-/* Keeps a copy of the descriptor, which the caller closes in its own table. Its number, never one
- * that was given before; 0: it cannot be kept, as there is no such thread (Linux 5.9 or later is
- * needed, and a memory limit or seccomp may be in the way), or it keeps as many as it can. */
+/* Keeps a copy of the descriptor; the caller then closes its own. Returns a number that was never
+ * given out before, or 0 if the descriptor cannot be kept: the vault is full, or has no thread
+ * because the kernel is older than Linux 5.9, or a memory limit or seccomp prevents it. */
 uint64_t ps_vault_give(struct ps_vault *vault, int fd);
 
-/* The same with a connection, which is over in the caller's table if it is kept, though its other
- * end hears nothing of that. */
+/* Does the same with a connection, and frees the caller's stream without closing the connection. */
 uint64_t ps_vault_take(struct ps_vault *vault, struct ps_stream *stream);
 
-/* Closes the copy of that number, soon; 0: nothing. */
+/* Closes the copy with this number soon. Does nothing if number is 0. */
 void ps_vault_drop(struct ps_vault *vault, uint64_t number);
 
-/* Ends the thread, and with it all that it keeps. */
+/* Ends the thread, which closes everything that it keeps. */
 void ps_vault_close(struct ps_vault *vault);
 
 #endif

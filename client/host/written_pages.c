@@ -23,10 +23,11 @@
 /* Linux 6.4; missing in older headers. */
 #define FEATURE_WP_UNPOPULATED ((uint64_t)1 << 13)
 
-#define SCAN_PROTECT ((uint64_t)1 << 0) /* the pages that match, in one step with listing them */
-#define SCAN_CHECK ((uint64_t)1 << 1)   /* it fails where a range is not protected in this way */
+/* Protects the pages that match in the same step that lists them. */
+#define SCAN_PROTECT ((uint64_t)1 << 0)
+#define SCAN_CHECK ((uint64_t)1 << 1) /* fails if a range is not protected in this way */
 
-enum { RUNS = 128 }; /* that one call lists */
+enum { RUNS = 128 }; /* runs that one call lists at most */
 
 struct ps_written {
 	int uffd, pagemap;
@@ -63,7 +64,8 @@ static struct ps_written *pages_begin(struct ps_env *env, struct ps_error *error
 		return NULL;
 	}
 	written->pagemap = -1;
-	/* Stores of the kernel are noted in this mode, too: nobody has to answer a fault. */
+	/* In this mode the kernel's own stores are noted, too, and no thread has to resolve
+	 * faults. */
 	written->uffd = ps_above_standard(
 		(int)syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK | PS_UFFD_USER_MODE_ONLY));
 	if (written->uffd < 0)
@@ -140,7 +142,7 @@ static int pages_take(struct ps_written *written, const uint8_t *base, uint64_t 
 	while (scan.start < end) {
 		const int count = ioctl(written->pagemap, PS_PAGE_SCAN, &scan);
 
-		/* Nobody knows which pages it protected before it failed. */
+		/* The failed call may have protected some pages without listing them. */
 		if (count < 0 || scan.walk_end <= scan.start)
 			return -1;
 		for (int i = 0; i < count; i++)
