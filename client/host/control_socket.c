@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WATCHED_MAX = 2 * PS_MIRRORS_MAX }; /* connections that one receive waits for */
+enum { WATCHED_MAX = 2 * PS_MIRRORS_MAX }; /* connections that one call of receive polls at most */
 
 /* The addresses of a host share this time if no caller gives a deadline. */
 #define DIAL_WITHIN_NS (1000 * (uint64_t)1000000)
@@ -357,7 +357,7 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 	size_t len;
 	int code = 0;
 
-	/* Only this thread asks on this connection. */
+	/* No other thread sends on this connection, so this id is still free. */
 	numbered.id = control->asked.last + 1;
 	if (ps_request_pack(&numbered, &bytes, &len))
 		return ps_error_set(error, PERSEAS_ENOMEM,
@@ -490,7 +490,7 @@ bool ps_control_entrust(struct ps_control *control)
 {
 	pthread_mutex_lock(&control->all->lock);
 	assert(!control->asked.due && !control->error.code);
-	control->entrusted = ps_vault_take(&control->all->vault, &control->stream);
+	control->entrusted = ps_vault_keep_stream(&control->all->vault, &control->stream);
 	pthread_mutex_unlock(&control->all->lock);
 	return control->entrusted != 0;
 }

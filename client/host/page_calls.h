@@ -9,10 +9,9 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 
-/* Userfaultfd(2) mode that ignores faults in the kernel: Linux 5.11. */
+/* The mode of userfaultfd(2) that ignores faults in the kernel: Linux 5.11. */
 #define PS_UFFD_USER_MODE_ONLY 1
-/* Userfaultfd(2) mode in which the kernel itself unprotects a page at the first store to it: Linux
- * 6.7. */
+/* The feature by which the kernel itself unprotects a page at the first store to it: Linux 6.7. */
 #define PS_UFFD_WP_ASYNC ((uint64_t)1 << 15)
 
 /* Categories of pages. */

@@ -35,7 +35,7 @@ struct ps_lookup {
 struct entry {
 	struct entry *next; /* the next less recently used entry */
 	struct ps_address address;
-	struct ps_lookup *lookup;   /* lookup in flight; NULL: none */
+	struct ps_lookup *lookup;   /* the lookup of this name in flight; NULL: none */
 	struct ps_addresses answer; /* last answer of the name service; count 0: none */
 	/* The address at which a mirror answered last; count 0: none did. */
 	struct ps_addresses last;
@@ -411,7 +411,7 @@ static bool read_daemon(const char *text, uint8_t daemon[PS_ID_SIZE])
 	return true;
 }
 
-/* Takes one part of the text. Returns false if it is not well-formed. */
+/* Adds the address in one part of a text of ps_resolver_tell. Returns false if it is malformed. */
 static bool take_part(const char *part, size_t length)
 {
 	char text[512], host[200], port[8], number[NUMBER_TEXT], daemon[2 * PS_ID_SIZE + 1];

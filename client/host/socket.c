@@ -98,7 +98,7 @@ int ps_dial_begin(struct ps_dial *dial, const struct ps_address *address, struct
 		return set_path(dial, error);
 	if (ps_resolver_number(address, &dial->list))
 		return 0;
-	dial->source = PS_DIAL_TOLD;
+	dial->source = PS_DIAL_RESOLVED;
 	dial->lookup = ps_lookup_begin(address);
 	failed = errno;
 	if (ps_resolver_last(address, &dial->list, dial->daemon))
@@ -168,7 +168,7 @@ static void take_answer(struct ps_dial *dial)
 	if (here < 0)
 		hang_up(dial);
 	dial->list = found;
-	dial->source = PS_DIAL_TOLD;
+	dial->source = PS_DIAL_RESOLVED;
 	dial->began_at = ps_monotonic();
 	dial->current = 0;
 	if (here > 0) {
@@ -183,7 +183,7 @@ bool ps_dial_distrust(struct ps_dial *dial)
 {
 	if (dial->source != PS_DIAL_LAST || (!dial->lookup && !dial->lookup_error))
 		return false;
-	dial->source = PS_DIAL_TOLD;
+	dial->source = PS_DIAL_RESOLVED;
 	dial->list.count = dial->current = 0;
 	return true;
 }
@@ -216,11 +216,11 @@ int ps_dial_accept(struct ps_dial *dial, const uint8_t *daemon, struct ps_error 
 	if (dial->source == PS_DIAL_LAST &&
 	    memcmp(daemon ? daemon : none, dial->daemon, PS_ID_SIZE) != 0)
 		rc = confirm_last(dial, error);
-	if (rc > 0 && dial->source != PS_DIAL_SURE)
+	if (rc > 0 && dial->source != PS_DIAL_GIVEN)
 		ps_resolver_note(&dial->address, &dial->list.to[dial->current],
 		                 dial->list.len[dial->current], daemon);
 	if (rc > 0)
-		dial->source = PS_DIAL_SURE;
+		dial->source = PS_DIAL_GIVEN;
 	if (rc)
 		drop_lookup(dial);
 	return rc;

@@ -15,9 +15,9 @@
 
 /* Where the addresses of a dial come from. */
 enum ps_dial_source {
-	PS_DIAL_SURE, /* from the list of mirrors: a number or a path */
-	PS_DIAL_TOLD, /* from the name service */
-	PS_DIAL_LAST, /* a mirror answered there last; the name service has not confirmed it */
+	PS_DIAL_GIVEN,    /* from the list of mirrors: a number or a path */
+	PS_DIAL_RESOLVED, /* from the name service */
+	PS_DIAL_LAST,     /* a mirror answered there last; the name service has not confirmed it */
 };
 
 /* A connection that is being made. The host's addresses are tried in turn. */

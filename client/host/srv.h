@@ -34,7 +34,8 @@ struct ps_srv_server {
 int ps_srv_list(const char *text, const struct ps_srv_server *server, char list[PS_LIST_TEXT],
                 struct ps_error *error);
 
-/* Reads an answer of len bytes to that query. domain is for error messages. */
+/* Reads the DNS answer, of len bytes, to the query of ps_srv_list. Returns as ps_srv_list does.
+ * domain is for error messages. */
 int ps_srv_read(const uint8_t *answer, size_t len, const char *domain, char list[PS_LIST_TEXT],
                 struct ps_error *error);
 

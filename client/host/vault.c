@@ -23,7 +23,7 @@
 
 enum {
 	FDS_MAX = 2 * PS_MIRRORS_MAX, /* a session's connection ends before the next one begins */
-	FIRST_FD = 3,                 /* standard error stays free: code may write to it */
+	FIRST_FD = 3, /* lowest number to keep: other code may write to standard error */
 };
 
 struct kept_fd {
@@ -190,7 +190,7 @@ void ps_vault_init(struct ps_vault *vault)
 	*vault = (struct ps_vault){ .send_fd = -1, .thread_fd = -1 };
 }
 
-uint64_t ps_vault_give(struct ps_vault *vault, int fd)
+uint64_t ps_vault_keep_fd(struct ps_vault *vault, int fd)
 {
 	if (!vault->was_tried)
 		try_start(vault);
@@ -201,9 +201,9 @@ uint64_t ps_vault_give(struct ps_vault *vault, int fd)
 	return ++vault->last_number;
 }
 
-uint64_t ps_vault_take(struct ps_vault *vault, struct ps_stream *stream)
+uint64_t ps_vault_keep_stream(struct ps_vault *vault, struct ps_stream *stream)
 {
-	const uint64_t number = ps_vault_give(vault, stream->fd);
+	const uint64_t number = ps_vault_keep_fd(vault, stream->fd);
 
 	if (number)
 		ps_stream_leave(stream);

@@ -31,10 +31,10 @@ void ps_vault_init(struct ps_vault *vault);
 /* Keeps a copy of the descriptor; the caller then closes its own. Returns a number that was never
  * given out before, or 0 if the descriptor cannot be kept: the vault is full, or has no thread
  * because the kernel is older than Linux 5.9, or a memory limit or seccomp prevents it. */
-uint64_t ps_vault_give(struct ps_vault *vault, int fd);
+uint64_t ps_vault_keep_fd(struct ps_vault *vault, int fd);
 
 /* Does the same with a connection, and frees the caller's stream without closing the connection. */
-uint64_t ps_vault_take(struct ps_vault *vault, struct ps_stream *stream);
+uint64_t ps_vault_keep_stream(struct ps_vault *vault, struct ps_stream *stream);
 
 /* Closes the copy with this number soon. Does nothing if number is 0. */
 void ps_vault_drop(struct ps_vault *vault, uint64_t number);

@@ -115,8 +115,8 @@ static int step_back(struct perseas *p, struct ps_mirror *m, struct ps_logged_re
 
 /*
  * Reads both logs back to the newest common transaction. `changed` gets the ranges of both sides
- * since then, `log` the records of the source since then. right: in the log of the source; wrong:
- * in that of mirror `m`. Returns 0, 1 or -1 as ps_mend_delta.
+ * since then, `log` the records of the source since then. `right` reads the log of the source,
+ * `wrong` that of mirror `m`. Returns 0, 1 or -1 as ps_mend_delta.
  */
 static int find_divergence(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
                            struct ps_logged_record *right, struct ps_logged_record *wrong,

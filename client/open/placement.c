@@ -195,7 +195,7 @@ static int reserve_anywhere(struct perseas *p, struct ps_segment *head)
 	struct ps_segment all = *head;
 	int error;
 
-	/* Parts that a mirror reports as unpublished are included. No owner leaves such parts. */
+	/* Includes parts that a mirror reports as unpublished, which no owner leaves. */
 	for (const struct ps_segment *s = head; s; s = ps_whole_next(p, s))
 		all.size = s->address + s->size - head->address;
 	error = ps_segment_reserve_anywhere(p, &all);

@@ -24,7 +24,7 @@ enum ps_ownership {
 
 /* A planned handover by the store's present or last owner. */
 struct ps_handover_state {
-	bool asked; /* a handover is ordered; if not, the rest is undefined */
+	bool asked; /* a handover is ordered; if not, the other members are zero */
 	bool there; /* mirrors report that the standby with the mark `to` follows the store */
 	uint8_t id[PS_ID_SIZE], to[PS_OWNER_MARK];
 	char name[PS_NAME_MAX + 1]; /* name of the standby that takes over */

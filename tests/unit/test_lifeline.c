@@ -203,10 +203,10 @@ TEST_WITH(what_is_kept_is_in_no_other_table, NULL, NULL)
 	ps_vault_init(&vault);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, copy), 0);
-	number = ps_vault_give(&vault, pair[1]);
+	number = ps_vault_keep_fd(&vault, pair[1]);
 	if (!number)
 		skip();
-	assert_int_not_equal(ps_vault_give(&vault, copy[1]), number);
+	assert_int_not_equal(ps_vault_keep_fd(&vault, copy[1]), number);
 	kept = socket_of(copy[1]);
 	close(pair[1]);
 	close(copy[1]);
@@ -235,7 +235,7 @@ TEST_WITH(a_child_has_no_copy_of_what_is_kept, NULL, NULL)
 	ps_vault_init(&vault);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	assert_int_equal(pipe(wait), 0);
-	if (!ps_vault_give(&vault, pair[1]))
+	if (!ps_vault_keep_fd(&vault, pair[1]))
 		skip();
 	close(pair[1]);
 	child = fork();
@@ -263,15 +263,15 @@ TEST_WITH(a_vault_that_is_full_takes_no_more, NULL, NULL)
 
 	ps_vault_init(&vault);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	first = ps_vault_give(&vault, pair[1]);
+	first = ps_vault_keep_fd(&vault, pair[1]);
 	if (!first)
 		skip();
-	while (taken < MANY && ps_vault_give(&vault, pair[1]))
+	while (taken < MANY && ps_vault_keep_fd(&vault, pair[1]))
 		taken++;
 	assert_in_range(taken, 2 * PS_MIRRORS_MAX, MANY - 1);
 	ps_vault_drop(&vault, first);
-	assert_int_equal(ps_vault_give(&vault, pair[1]), taken + 1);
-	assert_int_equal(ps_vault_give(&vault, pair[1]), 0);
+	assert_int_equal(ps_vault_keep_fd(&vault, pair[1]), taken + 1);
+	assert_int_equal(ps_vault_keep_fd(&vault, pair[1]), 0);
 	ps_vault_close(&vault);
 	close(pair[0]);
 	close(pair[1]);
