@@ -18,7 +18,7 @@
 
 typedef unsigned long long number;
 
-static bool overlaps(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
+static bool ranges_overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 {
 	return a < b + b_size && b < a + a_size;
 }
@@ -51,7 +51,8 @@ static void name_occupant(const struct perseas *p, uint64_t start, uint64_t size
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		const struct ps_segment *other = &p->segments[i];
 
-		if (!other->base || !overlaps(start, size, ps_segment_start(other), other->size))
+		if (!other->base ||
+		    !ranges_overlap(start, size, ps_segment_start(other), other->size))
 			continue;
 		ps_text_format(text, room, "segment '%s' of the store", other->name);
 		return;
@@ -60,14 +61,15 @@ static void name_occupant(const struct perseas *p, uint64_t start, uint64_t size
 		const struct ps_segment *other = &p->segments[i];
 
 		if (other->spare_size &&
-		    overlaps(start, size, (uint64_t)(uintptr_t)other->spare, other->spare_size)) {
+		    ranges_overlap(start, size, (uint64_t)(uintptr_t)other->spare,
+		                   other->spare_size)) {
 			ps_text_format(text, room, "the room that segment '%s' has to grow",
 			               other->name);
 			return;
 		}
 		for (unsigned k = 0; k < p->reserved.count; k++) {
 			if (p->reserved.list[k].address != other->address ||
-			    !overlaps(start, size, other->address, other->size))
+			    !ranges_overlap(start, size, other->address, other->size))
 				continue;
 			ps_text_format(text, room, "the place that is kept for segment '%s'",
 			               other->name);
@@ -220,9 +222,9 @@ static bool overlaps_handle(const struct perseas *p, uint64_t start, uint64_t si
 		const struct ps_segment *s = &p->segments[i];
 		const uint64_t pages = (s->size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 
-		if ((s->base && overlaps(start, size, ps_segment_start(s), pages)) ||
+		if ((s->base && ranges_overlap(start, size, ps_segment_start(s), pages)) ||
 		    (s->spare_size &&
-		     overlaps(start, size, (uint64_t)(uintptr_t)s->spare, s->spare_size)))
+		     ranges_overlap(start, size, (uint64_t)(uintptr_t)s->spare, s->spare_size)))
 			return true;
 	}
 	return false;
@@ -292,7 +294,7 @@ static int check_record(const struct perseas *p, const struct ps_segment *segmen
 		const struct ps_segment *other = &p->segments[i];
 
 		if (other != segment &&
-		    overlaps(address, segment->size, other->address, other->size))
+		    ranges_overlap(address, segment->size, other->address, other->size))
 			return ps_fail(p, PERSEAS_EADDRESS,
 			               "segment '%s' of %llu bytes cannot be made at 0x%llx: "
 			               "segment '%s' of the store is recorded there",
