@@ -1,6 +1,6 @@
 /*
- * perseas.hpp - transactions on memory that is mirrored on other nodes, in C++17. Programs include
- * it, and link libperseas; there is nothing else to link. doc/cpp.md is its guide.
+ * perseas.hpp - transactions on memory that is mirrored on other nodes, for C++17. Programs include
+ * this header and link libperseas, nothing else. The guide is doc/cpp.md.
  *
  *     perseas::store store("bank", mirrors, perseas::options().create());
  *     auto bank = store.make_root<struct bank>("accounts");
@@ -9,11 +9,11 @@
  *             tx.writable(bank->accounts[7]).balance += 5;
  *     });
  *
- * It is the C interface (perseas.h) with C++'s ways to say who owns what and what went wrong, and
- * holds no rule of its own about what survives: what the headers of C say of transactions, doubt,
- * threads and limits holds here. A function that may fail is there twice: x() throws
- * perseas::error, and try_x() returns a perseas::result; without exceptions (-fno-exceptions) only
- * the latter is.
+ * It is the C interface (perseas.h) with C++'s ways to express ownership and errors. It adds no
+ * rule of its own about what survives a failure: what the C headers say about transactions, doubt,
+ * threads and limits holds here. Each function that may fail exists twice: x() throws
+ * perseas::error, and try_x() returns a perseas::result. Without exceptions (-fno-exceptions) only
+ * try_x() exists.
  */
 #ifndef PERSEAS_HPP
 #define PERSEAS_HPP

@@ -1,12 +1,12 @@
 /*
- * error.hpp - what may go wrong, as C++ has it: codes of an std::error_category, an exception with
- * the sentence that the library gave, and results for those who use no exceptions. perseas.hpp
- * includes it. It must never keep a pointer to a text of the library: sentences are copied.
+ * error.hpp - errors for C++: codes of a std::error_category, an exception with the library's
+ * sentence, and results for programs without exceptions. perseas.hpp includes it. Sentences are
+ * copied: nothing here keeps a pointer to a text of the library.
  */
 #ifndef PERSEAS_CPP_ERROR_HPP
 #define PERSEAS_CPP_ERROR_HPP
 
-/* Structures of C have functions of the same name beside them. */
+/* Some C structures share their names with functions. */
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -23,7 +23,7 @@
 #include <utility>
 #include <variant>
 
-/* 1: the functions that throw are there. 0 (-fno-exceptions): only those that are called try_… */
+/* 1: functions that throw exist. 0 (-fno-exceptions): only the try_… functions exist. */
 #if defined(__cpp_exceptions)
 #define PERSEAS_EXCEPTIONS 1
 #else
@@ -33,13 +33,13 @@
 namespace perseas
 {
 
-/* Structures of C whose names are those of functions, too, by names that need no `struct`. */
+/* C structures that share their names with functions, by names that need no `struct`. */
 using status = struct ::perseas_stat;
 using heap_status = struct ::perseas_heap_stat;
 using segment_info = struct ::perseas_segment_info;
 using event = struct ::perseas_event;
 
-/* The codes of perseas.h by names of their own; their numbers are the same. */
+/* The codes of perseas.h under C++ names, with the same numbers. */
 enum class errc : int {
 	ok = PERSEAS_OK,
 	invalid_argument = PERSEAS_EINVAL,
@@ -90,7 +90,7 @@ class category_type final : public std::error_category
 	const char *name() const noexcept override { return "perseas"; }
 	std::string message(int code) const override { return perseas_strerror(code); }
 
-	/* So that code which knows nothing of Perseas may compare with std::errc. */
+	/* Lets code that knows nothing of Perseas compare with std::errc. */
 	std::error_condition default_error_condition(int code) const noexcept override
 	{
 		switch (code) {
@@ -116,7 +116,7 @@ class category_type final : public std::error_category
 
 } // namespace detail
 
-/* The category of these codes. It is never destroyed: stores that are globals may still need it. */
+/* Returns the category of these codes. It is never destroyed: global stores may still need it. */
 inline const std::error_category &category() noexcept
 {
 	static const detail::category_type *const lasting = new detail::category_type;
@@ -138,14 +138,14 @@ struct std::is_error_code_enum<perseas::errc> : std::true_type {
 namespace perseas
 {
 
-/* What went wrong: a code for programs, and a sentence for people that says what to do. */
+/* An error: a code for programs, and a sentence for people that says what to do. */
 class failure
 {
     public:
 	failure(errc code, std::string sentence) : code_(code), sentence_(std::move(sentence)) {}
 
-	/* What the calling thread's last call with this handle, which returned rc, has to say. With
-	 * nullptr: its last call without a handle. */
+	/* Returns the failure of the calling thread's last call with this handle, which returned
+	 * rc. For nullptr: of its last call without a handle. */
 	static failure last(const perseas_t *p, int rc)
 	{
 		char sentence[1024];
@@ -166,7 +166,8 @@ class failure
 
 #if PERSEAS_EXCEPTIONS
 
-/* What functions throw that are not called try_…. what() is the sentence, and the code's text. */
+/* The exception that functions without try_ throw. what() is the sentence, followed by the code's
+ * text. */
 class error : public std::system_error
 {
     public:
@@ -193,7 +194,7 @@ namespace detail
 #if PERSEAS_EXCEPTIONS
 	throw error(what);
 #else
-	(void)what; /* value() of what has none, and nobody can be told */
+	(void)what; /* value() without a value, and without exceptions to report it */
 	std::abort();
 #endif
 }
@@ -201,9 +202,9 @@ namespace detail
 } // namespace detail
 
 /*
- * A value, or why there is none: what functions return that are called try_…. value() throws
- * perseas::error if there is none, and without exceptions ends the program; operator*, ->, and
- * error() may only be called if it is known which of the two it is.
+ * The result of a try_… function: a value, or a failure. value() without a value throws
+ * perseas::error, or ends the program if exceptions are disabled. operator*, -> and error() may
+ * only be called if the caller knows which of the two the result holds.
  */
 template <class T>
 class [[nodiscard]] result
@@ -245,7 +246,7 @@ class [[nodiscard]] result
 	}
 
 	const failure &error() const noexcept { return *std::get_if<1>(&held_); }
-	/* 0 if there is a value. */
+	/* Returns the failure's code, or 0 if there is a value. */
 	std::error_code code() const noexcept
 	{
 		return make_error_code(has_value() ? errc::ok : error().code());
@@ -261,7 +262,7 @@ class [[nodiscard]] result
 	std::variant<T, failure> held_;
 };
 
-/* The same of what has no value: it was done, or why it was not. */
+/* The result of a try_… function that returns no value: success, or a failure. */
 template <>
 class [[nodiscard]] result<void>
 {

@@ -1,8 +1,7 @@
 /*
- * figures.hpp - what the library counts and tells of stores and mirrors, by names that C++ can say,
- * and the texts that it has for them. perseas.hpp includes it. What each member means is said in
- * perseas.h and the headers that it includes. It must never keep anything of a handle: all is as of
- * the moment of the call.
+ * figures.hpp - statistics of stores and mirrors under C++ names, and the library's texts for them.
+ * perseas.hpp includes it. perseas.h, and the headers that it includes, say what each member means.
+ * Nothing here refers to a handle: all figures are copies.
  */
 #ifndef PERSEAS_CPP_FIGURES_HPP
 #define PERSEAS_CPP_FIGURES_HPP
@@ -22,13 +21,14 @@ using open_transaction = struct ::perseas_transaction;
 using object_info = struct ::perseas_object;
 using piece = struct ::perseas_piece;
 
-/* Of the library that is linked, "major.minor.patch". */
+/* Returns the version of the linked library, "major.minor.patch". */
 inline const char *version() noexcept
 {
 	return perseas_version();
 }
 
-/* "PERSEAS_EINVAL" and so on; "mirror-down" and so on; "live" and so on. The texts are static. */
+/* Return the name of a code, an event or a state, for example "PERSEAS_EINVAL", "mirror-down" or
+ * "live". The texts are static. */
 inline const char *name_of(errc code) noexcept
 {
 	return perseas_error_name(static_cast<int>(code));
@@ -42,7 +42,7 @@ inline const char *name_of(perseas_mirror_state state) noexcept
 	return perseas_mirror_state_name(state);
 }
 
-/* How long commits took (perseas_latency), as of one moment. */
+/* The durations of commits (perseas_latency), as of one moment. */
 class latencies
 {
     public:
@@ -50,16 +50,17 @@ class latencies
 
 	explicit latencies(const struct ::perseas_latency &counted) : raw_(counted) {}
 
-	/* About as many commits as were run. */
+	/* Returns the estimated number of commits. */
 	std::uint64_t count() const noexcept { return raw_.count; }
-	/* The longest that was timed, exact. */
+	/* Returns the longest duration that was measured. */
 	nanoseconds longest() const noexcept { return time(raw_.max_ns); }
-	/* What `percent`, 0 to 100, of the commits do not exceed; 0 if there were none. */
+	/* Returns the duration that `percent` (0 to 100) of the commits do not exceed; 0 if there
+	 * were no commits. */
 	nanoseconds percentile(double percent) const noexcept
 	{
 		return time(perseas_latency_percentile(&raw_, percent));
 	}
-	/* The longest time that c().counts[bucket] counts. */
+	/* Returns the longest duration that c().counts[bucket] counts. */
 	static nanoseconds bound(unsigned bucket) noexcept
 	{
 		return time(perseas_latency_bound(bucket));
@@ -77,7 +78,7 @@ class latencies
 };
 
 /*
- * A change of which mirrors a store has (perseas_roster.h), for store.change_roster:
+ * A change of a store's roster (perseas_roster.h), for store.change_roster:
  * roster_change::replace("old:7171", "new:7171").gone(). Addresses are as for perseas_open.
  */
 class roster_change
@@ -95,17 +96,18 @@ class roster_change
 	{
 		return { PERSEAS_ROSTER_REPLACE, std::move(address), std::move(with) };
 	}
-	/* Takes back the change that another thread waits for. */
+	/* Cancels the change that another thread waits for. */
 	static roster_change cancel() { return { PERSEAS_ROSTER_CANCEL, {}, {} }; }
 
-	/* W afterwards; 0: a majority where W is one now or no longer fits, else as it is. */
+	/* Sets W after the change. 0 means: a majority if W is one now or no longer fits, else
+	 * unchanged. */
 	roster_change &acks(std::uint32_t w) &
 	{
 		acks_ = w;
 		return *this;
 	}
 	roster_change &&acks(std::uint32_t w) && { return std::move(acks(w)); }
-	/* The mirror that leaves never comes back, nor what it holds. */
+	/* States that the leaving mirror, and what it holds, never comes back. */
 	roster_change &gone() &
 	{
 		gone_ = true;
@@ -113,7 +115,7 @@ class roster_change
 	}
 	roster_change &&gone() && { return std::move(gone()); }
 
-	/* Valid while this object is as it is. */
+	/* Returns the C structure, valid while this object exists unchanged. */
 	struct ::perseas_roster_change c() const noexcept
 	{
 		return { kind_, address_.empty() ? nullptr : address_.c_str(),

@@ -1,9 +1,9 @@
 /*
- * heap.hpp - objects that transactions make and destroy, and a std::pmr resource of such memory.
- * perseas.hpp includes it. What a heap is, and every error, is said in perseas_heap.h.
+ * heap.hpp - objects that transactions create and destroy, and a std::pmr resource over such
+ * memory. perseas.hpp includes it. perseas_heap.h says what a heap is, and lists every error.
  *
- * An object's type is a number, so that the next owner may be another program: a class says it by a
- * member `static constexpr std::uint64_t perseas_type`, or by perseas::type_number.
+ * An object's type is a number, because the next owner may be another program. A class defines its
+ * number by a member `static constexpr std::uint64_t perseas_type`, or by perseas::type_number.
  */
 #ifndef PERSEAS_CPP_HEAP_HPP
 #define PERSEAS_CPP_HEAP_HPP
@@ -26,16 +26,17 @@
 namespace perseas
 {
 
-/* perseas_heap_options. */
+/* Options of a heap (perseas_heap_options). */
 struct heap_options {
-	bool create = true;      /* make the heap if the store has none of that name */
-	bool moved = false;      /* PERSEAS_HEAP_MOVED */
-	std::uint64_t first = 0; /* bytes for objects to begin with; 0: 16 MiB */
-	std::uint64_t most = 0;  /* bytes up to which it grows; 0: no limit */
+	bool create = true; /* create the heap if the store has none of that name */
+	/* Accept segments at other addresses than recorded (PERSEAS_HEAP_MOVED). */
+	bool moved = false;
+	std::uint64_t first = 0; /* bytes for objects at first; 0 for 16 MiB */
+	std::uint64_t most = 0;  /* bytes that the heap may grow to; 0 for no limit */
 };
 
-/* A heap of a store. Copies are the same heap, which ends with its store. Many threads may use it,
- * each with a transaction of its own. */
+/* A heap of a store. Copies refer to the same heap, which ends with its store. Threads may share
+ * it, each with a transaction of its own. */
 class heap
 {
     public:
@@ -60,10 +61,11 @@ class heap
 		return heap(in.session_, opened);
 	}
 
-	/* For the C interface; nullptr if its store is not open. */
+	/* Returns the heap for the C interface; nullptr if its store is not open. */
 	perseas_heap_t *c() const noexcept { return session_.alive() ? heap_ : nullptr; }
 
-	/* A T, made of the arguments. It is declared: this transaction may change it freely. */
+	/* Creates a T from the arguments. Its bytes are declared: this transaction may change
+	 * them. */
 	template <class T, class... Args>
 	result<T *> try_make(transaction &tx, Args &&...args)
 	{
@@ -72,14 +74,14 @@ class heap
 
 		if (!memory)
 			return memory.error();
-		return built<T>(tx, *memory, [&](void *at) {
+		return construct_in<T>(tx, *memory, [&](void *at) {
 			if constexpr (std::is_constructible_v<T, Args...>)
 				return ::new (at) T(std::forward<Args>(args)...);
 			else
 				return ::new (at) T{ std::forward<Args>(args)... };
 		});
 	}
-	/* `count` of them side by side, each T{}: destroy the first. */
+	/* Creates an array of `count` elements T{}. To free it, destroy its first element. */
 	template <class T>
 	result<span<T>> try_make_array(transaction &tx, std::size_t count)
 	{
@@ -91,7 +93,7 @@ class heap
 
 		if (!memory)
 			return memory.error();
-		auto made = built<T>(tx, *memory, [&](void *at) {
+		auto made = construct_in<T>(tx, *memory, [&](void *at) {
 			T *first = static_cast<T *>(at);
 
 			for (std::size_t i = 0; i < count; i++)
@@ -102,8 +104,8 @@ class heap
 		return made ? result<span<T>>(span<T>(*made, count, tx.session_))
 		            : result<span<T>>(made.error());
 	}
-	/* Has an array of them `count` elements, here or, copied, elsewhere; those that are new are
-	 * T{}. */
+	/* Resizes an array to `count` elements, in place or by copying it elsewhere. New elements
+	 * are T{}. */
 	template <class T>
 	result<span<T>> try_resize_array(transaction &tx, span<const T> array, std::size_t count)
 	{
@@ -122,8 +124,8 @@ class heap
 			::new (static_cast<void *>(first + i)) T{};
 		return span<T>(first, count, tx.session_);
 	}
-	/* Frees an object, or an array by its first; nullptr does nothing. No destructor is called:
-	 * a T has none to speak of. */
+	/* Frees an object, or an array by its first element; nullptr does nothing. Calls no
+	 * destructor: that of a storable T does nothing. */
 	template <class T>
 	result<void> try_destroy(transaction &tx, const T *object)
 	{
@@ -131,7 +133,7 @@ class heap
 		return try_free(tx, const_cast<T *>(object));
 	}
 
-	/* The object that a root leads to; nullptr if there is no such root. */
+	/* Returns the object that a root leads to; nullptr if the root does not exist. */
 	template <class T>
 	result<const T *> try_root(const std::string &name) const
 	{
@@ -149,33 +151,35 @@ class heap
 	result<void> try_set_root(transaction &tx, const std::string &name, const T *object)
 	{
 		expect_object<T>();
-		return with(tx, [&](perseas_tx_t *c) {
+		return call_with(tx, [&](perseas_tx_t *c) {
 			return perseas_root_set(c, heap_, name.c_str(), type_number<T>::value,
 			                        const_cast<T *>(object));
 		});
 	}
 
-	/* Bytes of the type, which are declared, or to be freed: for what has no C++ type. */
+	/* Allocates bytes of a type without a C++ class. They are declared. */
 	result<void *> try_allocate(transaction &tx, std::size_t size, std::uint64_t type)
 	{
-		return allocated(tx, size, type, perseas_alloc);
+		return allocate_by(tx, size, type, perseas_alloc);
 	}
-	/* The same, with zeros stored in all of them. */
+	/* Allocates bytes as try_allocate does, and sets all of them to zero. */
 	result<void *> try_allocate_zeroed(transaction &tx, std::size_t size, std::uint64_t type)
 	{
-		return allocated(tx, size, type, perseas_zalloc);
+		return allocate_by(tx, size, type, perseas_zalloc);
 	}
-	/* The same, and nothing is declared: for objects that are larger than a transaction. */
+	/* Allocates bytes without declaring them: for objects that are larger than a transaction
+	 * may be. */
 	result<void *> try_reserve(transaction &tx, std::size_t size, std::uint64_t type)
 	{
-		return allocated(tx, size, type, perseas_reserve);
+		return allocate_by(tx, size, type, perseas_reserve);
 	}
-	/* Gives an object room for `size` bytes, here or, copied, elsewhere; it is declared. */
+	/* Resizes an object to `size` bytes, in place or by copying it elsewhere. It is
+	 * declared. */
 	result<void *> try_reallocate(transaction &tx, void *at, std::size_t size,
 	                              std::uint64_t type)
 	{
 		void *to = nullptr;
-		auto done = with(tx, [&](perseas_tx_t *c) {
+		auto done = call_with(tx, [&](perseas_tx_t *c) {
 			return perseas_realloc(c, heap_, at, size, type, &to);
 		});
 
@@ -183,10 +187,10 @@ class heap
 	}
 	result<void> try_free(transaction &tx, void *at)
 	{
-		return with(tx, [&](perseas_tx_t *c) { return perseas_free(c, heap_, at); });
+		return call_with(tx, [&](perseas_tx_t *c) { return perseas_free(c, heap_, at); });
 	}
 
-	/* How large an object is, and of which type. */
+	/* Returns an object's size and type. */
 	result<object_info> try_object(const void *at) const
 	{
 		object_info info{};
@@ -212,7 +216,8 @@ class heap
 		return session_.alive() ? session_.done(perseas_heap_check(heap_))
 		                        : result<void>(session_.refusal());
 	}
-	/* Gives empty segments back; returns how many bytes for objects these were. */
+	/* Gives empty segments back to the mirrors. Returns how many bytes for objects these
+	 * had. */
 	result<std::uint64_t> try_trim(std::uint64_t keep = 0)
 	{
 		std::uint64_t given = 0;
@@ -276,20 +281,20 @@ class heap
 		return try_trim(keep).value();
 	}
 
-	/* Calls fn(const T &) for each committed object of the type; if it returns a bool, false
-	 * ends the walk. An exception ends it, and passes on. */
+	/* Calls fn(const T &) for each committed object of the type. If fn returns a bool, false
+	 * ends the walk. An exception ends it and propagates. */
 	template <class T, class F>
 	void walk(F &&fn) const
 	{
-		walker<F> with{ fn, nullptr };
+		walker<F> call_with{ fn, nullptr };
 
 		if (!session_.alive())
 			detail::raise(session_.refusal());
 		const int rc = perseas_heap_walk(heap_, type_number<T>::value,
-		                                 walker<F>::template step<T>, &with);
+		                                 walker<F>::template step<T>, &call_with);
 
-		if (with.thrown)
-			std::rethrow_exception(with.thrown);
+		if (call_with.thrown)
+			std::rethrow_exception(call_with.thrown);
 		if (rc < 0)
 			session_.done(rc).value();
 	}
@@ -314,19 +319,21 @@ class heap
 	using allocator = int(perseas_tx_t *, perseas_heap_t *, std::size_t, std::uint64_t,
 	                      void **);
 
-	result<void *> allocated(transaction &tx, std::size_t size, std::uint64_t type,
-	                         allocator *by)
+	result<void *> allocate_by(transaction &tx, std::size_t size, std::uint64_t type,
+	                           allocator *by)
 	{
 		void *at = nullptr;
-		auto done = with(tx,
-		                 [&](perseas_tx_t *c) { return by(c, heap_, size, type, &at); });
+		auto done = call_with(tx, [&](perseas_tx_t *c) {
+			return by(c, heap_, size, type, &at);
+		});
 
 		return done ? result<void *>(at) : result<void *>(done.error());
 	}
 
-	/* Both of the same store, which is open: the library could not tell. */
+	/* Calls function(transaction). Checks first that transaction and heap are of the same open
+	 * store, which the library cannot check. */
 	template <class F>
-	result<void> with(transaction &tx, F &&function)
+	result<void> call_with(transaction &tx, F &&function)
 	{
 		if (!session_.alive())
 			return session_.refusal();
@@ -335,12 +342,12 @@ class heap
 				errc::invalid_argument,
 				"the transaction is of another store than the heap: begin one in "
 				"the heap's store");
-		return tx.told(tx.call([&] { return function(tx.tx_); }));
+		return tx.to_result(tx.call([&] { return function(tx.tx_); }));
 	}
 
-	/* What is allocated goes again if the constructor throws. */
+	/* Constructs objects in allocated memory, and frees it if a constructor throws. */
 	template <class T, class F>
-	result<T *> built(transaction &tx, void *memory, F &&construct)
+	result<T *> construct_in(transaction &tx, void *memory, F &&construct)
 	{
 #if PERSEAS_EXCEPTIONS
 		try {
@@ -356,7 +363,7 @@ class heap
 	}
 
 #if PERSEAS_EXCEPTIONS
-	/* No exception may pass through the library. */
+	/* Carries an exception of fn around the library, which none may pass through. */
 	template <class F>
 	struct walker {
 		F &fn;
@@ -388,14 +395,13 @@ class heap
 #if PERSEAS_EXCEPTIONS
 
 /*
- * Memory of a heap, for what takes a std::pmr::memory_resource, as long as a transaction is open:
- * what it gives is declared, and may be written in that transaction. Blocks are objects of the
- * type. To be aligned to more than 16 bytes is refused (std::bad_alloc); other failures are thrown
- * as perseas::error.
+ * A std::pmr::memory_resource over a heap, for as long as a transaction is open. Its memory is
+ * declared and may be written in that transaction. Blocks are objects of the given type. An
+ * alignment above 16 bytes fails with std::bad_alloc, everything else with perseas::error.
  *
- * A container that uses it keeps a pointer to it, and so must end before it, and is nothing to keep
- * in the store: perseas::kept is for that. What is given back after the transaction has ended is
- * left in the heap if that was committed.
+ * A container that uses it keeps a pointer to it. So the container must end first, and must not be
+ * stored: perseas::kept is for that. A block that is given back after the transaction has committed
+ * stays allocated in the heap.
  */
 class heap_resource final : public std::pmr::memory_resource
 {

@@ -1,14 +1,14 @@
 /*
- * kept.hpp - standard containers that lie in mirrored memory, and live on in the next owner.
- * perseas.hpp includes it, where there are exceptions.
+ * kept.hpp - standard containers that live in mirrored memory and survive into the next owner.
+ * perseas.hpp includes it if exceptions are enabled.
  *
- * A container of std::pmr keeps a pointer to its resource. The resource of a perseas::kept lies in
- * the segment, in front of what it gives: so that pointer is as good in the next owner as any other
- * into the segment, which keeps its address. What is not the same there is the resource's table of
- * virtual functions, and it is set anew by a transaction whenever the segment is opened.
+ * A std::pmr container keeps a pointer to its memory resource. The resource of a perseas::kept lies
+ * at the beginning of the segment. Segments keep their addresses, so that pointer is valid in the
+ * next owner, as is any other pointer into the segment. Only the resource's pointer to its virtual
+ * functions is not; a transaction sets it whenever the segment is opened.
  *
- * Containers store where they please. So their segment is changed only in transactions with
- * perseas::track, in which the library finds what was changed.
+ * Containers write wherever they like. So their segment is changed only in transactions with
+ * perseas::track, in which the library finds the changes.
  */
 #ifndef PERSEAS_CPP_KEPT_HPP
 #define PERSEAS_CPP_KEPT_HPP
@@ -32,40 +32,42 @@ namespace detail
 {
 
 /*
- * The resource, at the beginning of its segment. Blocks are powers of two, from 16 bytes; those
- * that were given back are used again for the same size. So memory is never short of a block that
- * was given back, but sizes do not lend to each other.
+ * The memory resource at the beginning of a segment. Blocks are powers of two, from 16 bytes on. A
+ * freed block is reused for the same size only: so a freed block always satisfies a request of its
+ * size, but blocks of one size never become another.
  */
 class arena final : public std::pmr::memory_resource
 {
     public:
 	static constexpr std::uint64_t magic = 0x616e657261707063; /* "cpparena" */
-	static constexpr unsigned least = 4, classes = 41;
+	static constexpr unsigned smallest_class = 4, classes = 41;
 
-	/* What there is behind the pointer to the virtual functions. */
-	struct books {
+	/* The allocator's state, behind the pointer to the virtual functions. */
+	struct header {
 		std::uint64_t magic, size; /* bytes of the segment */
-		std::uint64_t used;        /* of these, from the beginning */
-		std::uint64_t object_size; /* of what is kept */
-		session *of;               /* of this owner; set anew with the functions */
-		std::uint64_t building;    /* 1: it is not published yet */
-		void *free[classes];       /* lists of blocks */
+		std::uint64_t used;        /* bytes used so far, from the segment's beginning on */
+		std::uint64_t object_size; /* sizeof(T) */
+		/* Session of the current owner; set whenever the segment is opened. */
+		session *of;
+		std::uint64_t building; /* 1 while the segment is not published yet */
+		void *free[classes];    /* lists of free blocks, by size */
 	};
-	static constexpr std::size_t ahead = 512; /* for all of that */
+	/* Bytes reserved for the resource and its state. */
+	static constexpr std::size_t ahead = 512;
 
-	books &kept() noexcept
+	header &kept() noexcept
 	{
 		return *std::launder(
-			reinterpret_cast<books *>(reinterpret_cast<char *>(this) + 64));
+			reinterpret_cast<header *>(reinterpret_cast<char *>(this) + 64));
 	}
 	char *base() noexcept { return reinterpret_cast<char *>(this); }
 
     private:
-	static unsigned class_of(std::size_t bytes, std::size_t alignment) noexcept
+	static unsigned size_class(std::size_t bytes, std::size_t alignment) noexcept
 	{
-		unsigned at = least;
+		unsigned at = smallest_class;
 
-		while (at < least + classes &&
+		while (at < smallest_class + classes &&
 		       (std::size_t{ 1 } << at) < std::max(bytes, alignment))
 			at++;
 		return at;
@@ -73,17 +75,17 @@ class arena final : public std::pmr::memory_resource
 
 	void *do_allocate(std::size_t bytes, std::size_t alignment) override
 	{
-		books &b = kept();
-		const unsigned at = class_of(bytes, alignment);
+		header &b = kept();
+		const unsigned at = size_class(bytes, alignment);
 
 		if (!b.building && !b.of->tracking.load(std::memory_order_relaxed))
 			raise({ errc::invalid_argument,
 			        "what is kept may change only inside a transaction with "
 			        "perseas::track: store.transact(fn, perseas::track)" });
-		if (alignment > 64 || at >= least + classes)
+		if (alignment > 64 || at >= smallest_class + classes)
 			throw std::bad_alloc();
-		if (void *block = b.free[at - least]) {
-			b.free[at - least] = *static_cast<void **>(block);
+		if (void *block = b.free[at - smallest_class]) {
+			b.free[at - smallest_class] = *static_cast<void **>(block);
 			return block;
 		}
 		const std::uint64_t size = std::uint64_t{ 1 } << at;
@@ -100,8 +102,8 @@ class arena final : public std::pmr::memory_resource
 	}
 	void do_deallocate(void *block, std::size_t bytes, std::size_t alignment) override
 	{
-		books &b = kept();
-		void *&first = b.free[class_of(bytes, alignment) - least];
+		header &b = kept();
+		void *&first = b.free[size_class(bytes, alignment) - smallest_class];
 
 		*static_cast<void **>(block) = first;
 		first = block;
@@ -112,22 +114,22 @@ class arena final : public std::pmr::memory_resource
 	}
 };
 
-static_assert(sizeof(arena) <= 64 && 64 + sizeof(arena::books) <= arena::ahead);
+static_assert(sizeof(arena) <= 64 && 64 + sizeof(arena::header) <= arena::ahead);
 
 } // namespace detail
 
 /*
- * A T that lies in a segment of its own, with all that its containers allocate: T is a std::pmr
- * container, or a class of them that is made of a std::pmr::memory_resource *. The store is opened
- * with options().tracked(). T's destructor is never called.
+ * A T in a segment of its own, with all memory that its containers allocate. T is a std::pmr
+ * container, or a class of such containers that is constructible from a std::pmr::memory_resource
+ * *. The store must be opened with options().tracked(). T's destructor is never called.
  *
  *     perseas::kept<std::pmr::map<int, std::pmr::string>> names(store, "names", 1 << 20);
  *     store.transact([&](auto &tx) { names.writable(tx)[7] = "seven"; }, perseas::track);
  *
- * Whoever opens it must have compiled T to the same layout: the same standard library, and its
- * same ABI. Of a T of another size it is said (errc::size); other differences nobody sees. What T
- * keeps besides must be storable: no pointers out of the store, no std::function, no virtual
- * functions, no std::string or std::vector that are not of std::pmr.
+ * Every program that opens the segment must have compiled T to the same layout: with the same
+ * standard library and the same ABI. A T of another size is refused (errc::size); other differences
+ * go unnoticed. Everything in T must be storable: no pointers out of the store, no std::function,
+ * no virtual functions, no std::string or std::vector outside of std::pmr.
  */
 template <class T>
 class kept
@@ -142,15 +144,15 @@ class kept
 	static_assert(alignof(T) <= 64, "perseas: what is kept is aligned to 64 bytes");
 
     public:
-	/* Opens it, by a small transaction; or makes it, of `size` bytes from 4096, and publishes
-	 * all segments that are mapped. */
+	/* Opens the segment, by a small transaction. Or creates it with `size` bytes, at least
+	 * 4096, and publishes all mapped segments. */
 	kept(store &in, const std::string &name, std::size_t size = 0)
 	    : memory_(in.map<unsigned char>(name, size))
 	{
 		if (memory_.published())
-			resume(in);
+			open_object(in);
 		else
-			make(in);
+			create_object(in);
 	}
 
 	const T &operator*() const
@@ -160,7 +162,7 @@ class kept
 	}
 	const T *operator->() const { return &**this; }
 
-	/* To change it in a transaction with track, until that ends. */
+	/* Returns the object for changes by tx, a transaction with track, until that ends. */
 	T &writable(transaction &tx)
 	{
 		(void)memory_.data();
@@ -172,18 +174,18 @@ class kept
 		return *object_;
 	}
 
-	/* Bytes of the segment, and how many of them were ever used. */
+	/* Return the bytes of the segment, and how many of them were ever used. */
 	std::size_t size() const { return memory_.size(); }
 	std::size_t used() const { return (**this, arena_->kept().used); }
 
     private:
 	void *start() { return const_cast<unsigned char *>(memory_.data()); }
-	T *place()
+	T *object_place()
 	{
 		return reinterpret_cast<T *>(static_cast<char *>(start()) + detail::arena::ahead);
 	}
 
-	void make(store &in)
+	void create_object(store &in)
 	{
 		if (memory_.size() < 4096 || memory_.size() < detail::arena::ahead + sizeof(T)) {
 			const std::string has = std::to_string(memory_.size());
@@ -194,15 +196,15 @@ class kept
 			                            "4096 are needed, and as many as T takes" });
 		}
 		arena_ = ::new (start()) detail::arena;
-		::new (&arena_->kept()) detail::arena::books{ detail::arena::magic,
-			                                      memory_.size(),
-			                                      detail::arena::ahead + sizeof(T),
-			                                      sizeof(T),
-			                                      in.session_.s,
-			                                      1,
-			                                      {} };
+		::new (&arena_->kept()) detail::arena::header{ detail::arena::magic,
+			                                       memory_.size(),
+			                                       detail::arena::ahead + sizeof(T),
+			                                       sizeof(T),
+			                                       in.session_.s,
+			                                       1,
+			                                       {} };
 		try {
-			object_ = ::new (place())
+			object_ = ::new (object_place())
 				T(static_cast<std::pmr::memory_resource *>(arena_));
 		} catch (...) {
 			(void)in.try_unmap(std::move(memory_));
@@ -212,30 +214,31 @@ class kept
 		in.publish();
 	}
 
-	/* The functions and the session are those of this process; all else is as it was. */
-	void resume(store &in)
+	/* Sets the resource's virtual functions and session to those of this process; everything
+	 * else stays. */
+	void open_object(store &in)
 	{
-		auto *books = reinterpret_cast<detail::arena::books *>(
+		auto *header = reinterpret_cast<detail::arena::header *>(
 			static_cast<char *>(start()) + 64);
 
-		if (memory_.size() < 4096 || books->magic != detail::arena::magic)
+		if (memory_.size() < 4096 || header->magic != detail::arena::magic)
 			detail::raise(
 				{ errc::invalid_argument,
 			          "this segment is not of perseas::kept: take another name" });
-		if (books->object_size != sizeof(T))
+		if (header->object_size != sizeof(T))
 			detail::raise(
 				{ errc::size,
-			          "a T of " + std::to_string(books->object_size) +
+			          "a T of " + std::to_string(header->object_size) +
 			                  " bytes was kept, and this one has " +
 			                  std::to_string(sizeof(T)) +
 			                  ": open it by a program of the same T and library" });
 		in.transact([&](transaction &tx) {
 			tx.writable_bytes(start(), sizeof(detail::arena));
-			tx.writable_bytes(&books->of, sizeof(books->of));
+			tx.writable_bytes(&header->of, sizeof(header->of));
 			arena_ = ::new (start()) detail::arena;
 			arena_->kept().of = in.session_.s;
 		});
-		object_ = std::launder(place());
+		object_ = std::launder(object_place());
 	}
 
 	segment<unsigned char> memory_;

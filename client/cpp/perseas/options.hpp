@@ -1,6 +1,7 @@
 /*
- * options.hpp - how a store is made and opened. perseas.hpp includes it. What each option means,
- * its default and its limits are in perseas.h, at the member of perseas_options of that name.
+ * options.hpp - options for creating and opening a store. perseas.hpp includes it. The member of
+ * perseas_options with the same name (perseas.h) says what an option means, its default and its
+ * limits.
  */
 #ifndef PERSEAS_CPP_OPTIONS_HPP
 #define PERSEAS_CPP_OPTIONS_HPP
@@ -18,9 +19,9 @@ namespace perseas
 {
 
 /*
- * perseas_options with a function for each thing that is often changed: options().create().acks(2).
- * It owns its strings. A duration that is longer than the member can say is taken for the longest;
- * negative ones for 0. c() gives the C structure, to set what has no function here.
+ * perseas_options with a function for each commonly used option: options().create().acks(2). It
+ * owns its strings. A duration that is too long for the member becomes the longest one, a negative
+ * one becomes 0. c() returns the C structure, for members without a function here.
  */
 class options
 {
@@ -33,8 +34,9 @@ class options
 	options &check_overlap() { return flag(PERSEAS_CHECK_OVERLAP); }
 	options &check_writes() { return flag(PERSEAS_CHECK_WRITES); }
 	options &salvage() { return flag(PERSEAS_SALVAGE); }
-	options &tracked() { return flag(PERSEAS_TRACKED); } /* track may be used */
-	options &level_0() { return flag(PERSEAS_LEVEL_0); } /* of a store that is created */
+	/* Needed for transactions with track. */
+	options &tracked() { return flag(PERSEAS_TRACKED); }
+	options &level_0() { return flag(PERSEAS_LEVEL_0); } /* for a store that is created */
 	options &on_demand() { return set(raw_.recovery, PERSEAS_RECOVERY_ON_DEMAND); }
 
 	options &acks(std::uint32_t w) { return set(raw_.acks, w); }
@@ -53,7 +55,7 @@ class options
 	options &spin(microseconds t) { return set(raw_.spin_us, whole(t)); }
 	options &gather(microseconds t) { return set(raw_.gather_us, whole(t)); }
 
-	/* Of standbys. */
+	/* For standbys. */
 	options &order(std::uint32_t steps) { return set(raw_.order, steps); }
 	options &warm() { return set(raw_.warm, 1); }
 	options &warm_rate(std::uint64_t bytes) { return set(raw_.warm_rate, bytes); }
@@ -63,7 +65,8 @@ class options
 		return *this;
 	}
 
-	/* The state that an operator accepts although fewer than R mirrors answered. */
+	/* Accepts the state (epoch, seq) although fewer than R mirrors answered. Only an operator
+	 * may decide that. */
 	options &accept(std::uint64_t epoch, std::uint64_t seq)
 	{
 		raw_.accept_epoch = epoch;
@@ -80,20 +83,19 @@ class options
 		return *this;
 	}
 
-	/* Called for each event of the store while it is open, by a thread of the library: what it
-	 * may do is said at perseas_options.on_event. An exception that leaves it ends the program
-	 * (std::terminate). */
+	/* Sets a function that a thread of the library calls for each event while the store is
+	 * open. perseas_options.on_event says what it may do. An exception that leaves it ends the
+	 * program (std::terminate). */
 	options &on_event(std::function<void(const event &)> function)
 	{
 		on_event_ = std::move(function);
 		return *this;
 	}
 
-	/* The C structure. Its strings and on_event are those of the functions above, if these were
-	 * called. */
+	/* Returns the C structure. The functions above override its strings and on_event. */
 	perseas_options &c() noexcept { return raw_; }
 
-	/* What the library is given: valid while this object is as it is. */
+	/* Returns the options for the library, valid while this object exists unchanged. */
 	perseas_options filled() const
 	{
 		perseas_options filled = raw_;

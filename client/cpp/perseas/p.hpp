@@ -1,7 +1,8 @@
 /*
- * p.hpp - members whose assignment declares itself, and the transaction that it is declared to: the
- * only thing of the binding that hangs on a thread. transaction.set and transaction.writable do the
- * same, and say the transaction. perseas.hpp includes it.
+ * p.hpp - members whose assignment declares itself, and the thread's current transaction, to which
+ * they are declared. This is the only part of the binding that depends on the thread.
+ * transaction.set and transaction.writable do the same with an explicit transaction. perseas.hpp
+ * includes it.
  */
 #ifndef PERSEAS_CPP_P_HPP
 #define PERSEAS_CPP_P_HPP
@@ -19,14 +20,14 @@ namespace perseas
 
 namespace detail
 {
-/* Only perseas::p looks at it. */
+/* Only perseas::p reads it. */
 inline thread_local transaction *current = nullptr;
 } // namespace detail
 
 /*
- * While it lives, assignments to perseas::p of this thread are declared to the transaction, which
- * must not be moved or destroyed meanwhile. store::transact makes one. It must end in the thread
- * that made it: no co_await while it lives.
+ * While a scope exists, assignments to perseas::p in this thread are declared to its transaction,
+ * which must not be moved or destroyed. store::transact makes a scope. It must end in the thread
+ * that made it: no co_await while it exists.
  */
 class scope
 {
@@ -56,13 +57,13 @@ inline transaction &current_transaction()
 } // namespace detail
 
 /*
- * A member of an object in mirrored memory whose assignment declares itself, in the transaction
- * that is current in the thread (perseas::scope). It is as large as T, and reads as T does. It may
- * be assigned through a const object, as roots and segments give them. Copies of an object are not
- * mirrored: to assign to their members is refused (errc::range).
+ * A member of an object in mirrored memory whose assignment declares itself, to the thread's
+ * current transaction (perseas::scope). It has the size of a T and reads like a T. It can be
+ * assigned through a const object, as roots and segments return. A copy of an object is not
+ * mirrored: assigning to its members fails (errc::range).
  *
- * A struct with a p in it cannot be assigned as a whole, since that would not be declared, and is
- * trivially copyable for that. From a p that is not const, assign get().
+ * A struct that contains a p cannot be assigned as a whole, because that would not be declared; so
+ * it stays trivially copyable. To assign from a p that is not const, use get().
  */
 template <class T>
 class p
@@ -78,7 +79,7 @@ class p
 
 	constexpr operator const T &() const noexcept { return value_; }
 	constexpr const T &get() const noexcept { return value_; }
-	/* Of a pointer. */
+	/* Only for a p of a pointer. */
 	constexpr const T &operator->() const noexcept
 	{
 		static_assert(std::is_pointer_v<T>, "perseas: -> is for a p of a pointer");

@@ -1,7 +1,7 @@
 /*
- * pending.hpp - commits that do not wait: what they return, and how a program learns that W mirrors
- * hold them, by futures, functions or coroutines, from an event loop of its own (perseas_nowait.h).
- * perseas.hpp includes it. It starts no thread.
+ * pending.hpp - commits that do not wait. A program learns by futures, callbacks or coroutines,
+ * from its own event loop, when W mirrors hold them (perseas_nowait.h). perseas.hpp includes it. It
+ * starts no thread.
  */
 #ifndef PERSEAS_CPP_PENDING_HPP
 #define PERSEAS_CPP_PENDING_HPP
@@ -38,8 +38,8 @@ namespace perseas
 
 #if PERSEAS_EXCEPTIONS
 
-/* A transaction that is on its way to the mirrors, and what it returned. If it is dropped, the
- * transaction is on its way all the same. */
+/* A committed transaction on its way to the mirrors, and the value that its function returned.
+ * Dropping this object does not affect the transaction. */
 template <class T>
 class pending
 {
@@ -48,11 +48,11 @@ class pending
     public:
 	const perseas_token &token() const noexcept { return token_; }
 
-	/* W mirrors hold it, within this time. */
+	/* Returns true if W mirrors hold the transaction; waits `most` at the most. */
 	bool wait_for(std::chrono::milliseconds most) { return in_.wait(token_, most); }
 	bool ready() { return wait_for(std::chrono::milliseconds(0)); }
 
-	/* Waits until W mirrors hold it, and returns the value; once. */
+	/* Waits until W mirrors hold the transaction, and returns the value. May be called once. */
 	T get()
 	{
 		in_.wait(token_);
@@ -63,7 +63,7 @@ class pending
     private:
 	friend class store;
 
-	/* A store object of its own, which never closes it. */
+	/* A store object that never closes the store. */
 	struct borrowed {
 		explicit borrowed(detail::session_ref session) : to(session) {}
 		borrowed(const borrowed &other) : to(other.to.session_) {}
@@ -99,7 +99,7 @@ pending<std::invoke_result_t<F &, transaction &>> store::transact_async(F &&fn, 
 		!std::is_reference_v<value_type>,
 		"perseas: transact_async keeps what fn returns: return a value, no reference");
 	perseas_token token{};
-	/* It commits by itself, and so gets the token of this transaction and of no other. */
+	/* Commits itself, to get the token of this transaction and no other. */
 	const auto commit = [&](transaction &tx) {
 		token = tx.open() ? tx.commit_token(how | mode::nowait) : posted();
 	};
@@ -129,13 +129,13 @@ pending<std::invoke_result_t<F &, transaction &>> store::transact_async(F &&fn, 
 #endif
 
 /*
- * Tells of commits that W mirrors have come to hold, in the loop of one thread: wait until fd() can
- * be read, and call dispatch(), which calls what was asked for. A store should have one of these
- * (perseas_fd), and it should not outlive the store. when(), future() and durable() may be called
- * by any thread.
+ * Reports commits that W mirrors hold, in the event loop of one thread: wait until fd() is
+ * readable, and call dispatch(), which calls the registered functions. A store should have one such
+ * object (perseas_fd), which should not outlive the store. Any thread may call when(), future() and
+ * durable().
  *
- * What fails fails as perseas_wait does: fenced, epoch; and cancelled, if this is destroyed before.
- * A commit that is in doubt stays pending until mirrors hold it, or another owner fences this one.
+ * Failures are those of perseas_wait (fenced, epoch), and cancelled if this object is destroyed
+ * first. A commit in doubt stays pending until mirrors hold it or another owner fences this one.
  */
 class completions
 {
@@ -147,14 +147,14 @@ class completions
 	completions &operator=(const completions &) = delete;
 	~completions()
 	{
-		tell([](const perseas_token &) -> std::optional<result<void>> {
+		call_due([](const perseas_token &) -> std::optional<result<void>> {
 			return failure(errc::cancelled,
 			               "nobody looks any more whether mirrors hold it: "
 			               "perseas::completions was destroyed");
 		});
 	}
 
-	/* A descriptor for poll, select and epoll. */
+	/* Returns a descriptor for poll, select and epoll. */
 	result<int> try_fd()
 	{
 		if (!session_.alive())
@@ -164,11 +164,11 @@ class completions
 		return fd < 0 ? result<int>(failure::last(session_.handle(), fd)) : result<int>(fd);
 	}
 
-	/* Has fn called by dispatch() when W mirrors hold the transaction, or when they never will.
-	 * fn must not throw. */
+	/* Registers fn: dispatch() calls it once W mirrors hold the transaction, or never will. fn
+	 * must not throw. */
 	void when(const perseas_token &token, function fn) { add(token, std::move(fn), nullptr); }
 
-	/* Calls what is due, and says whether anything is left. Does not wait. */
+	/* Calls all functions that are due, without waiting. Returns whether any are left. */
 	result<bool> try_dispatch()
 	{
 		perseas_token durable{};
@@ -177,10 +177,10 @@ class completions
 				? session_.done(perseas_durable(session_.handle(), &durable))
 				: result<void>(session_.refusal());
 
-		tell([&](const perseas_token &token) -> std::optional<result<void>> {
-			/* A token of another epoch is for the library to judge. */
+		call_due([&](const perseas_token &token) -> std::optional<result<void>> {
+			/* The library decides about a token of another epoch. */
 			if (token.epoch != durable.epoch && looked)
-				return judged(perseas_wait(session_.handle(), &token, 0));
+				return judge(perseas_wait(session_.handle(), &token, 0));
 			if (token.epoch == durable.epoch && token.seq <= durable.seq)
 				return result<void>();
 			return looked ? std::nullopt : std::make_optional(looked);
@@ -192,7 +192,7 @@ class completions
 		return !waiting_.empty();
 	}
 
-	/* The same, after waiting for something to happen. */
+	/* Waits until something is due or `most` has passed, and then dispatches. */
 	result<bool> try_wait(std::chrono::milliseconds most)
 	{
 		auto fd = try_fd();
@@ -219,8 +219,8 @@ class completions
 		return try_wait(most).value();
 	}
 
-	/* A future that dispatch() makes ready: so a thread that waits for it must not be the one
-	 * that dispatches. */
+	/* Returns a future that dispatch() makes ready. The thread that waits for it must not be
+	 * the one that dispatches. */
 	std::future<void> future(const perseas_token &token)
 	{
 		auto promise = std::make_shared<std::promise<void>>();
@@ -238,8 +238,8 @@ class completions
 #endif
 
 #if PERSEAS_COROUTINES
-	/* What co_await completions.durable(token) waits on. A coroutine may be destroyed while it
-	 * waits, by the thread that dispatches, also from inside of dispatch(): it is forgotten. */
+	/* The awaiter of co_await completions.durable(token). The dispatching thread may destroy a
+	 * coroutine while it waits, also from inside of dispatch(): it is then forgotten. */
 	class awaiter
 	{
 	    public:
@@ -263,7 +263,9 @@ class completions
 				token_,
 				[in = place_](const result<void> &done) {
 					if (!in->waiter)
-						return; /* destroyed by another one, just now */
+						/* Another function, called just before, has
+						 * destroyed the coroutine. */
+						return;
 					if (!done)
 						in->why = done.error();
 					std::exchange(in->waiter, nullptr).resume();
@@ -277,9 +279,10 @@ class completions
 		}
 
 	    private:
-		/* It outlives whichever of the two goes first, the coroutine or who resumes it. */
+		/* Shared by the coroutine and the function that resumes it, so that either may be
+		 * destroyed first. */
 		struct place {
-			std::coroutine_handle<> waiter; /* null: it does not wait any more */
+			std::coroutine_handle<> waiter; /* null if the coroutine no longer waits */
 			std::optional<failure> why;
 		};
 
@@ -288,7 +291,7 @@ class completions
 		std::shared_ptr<place> place_;
 	};
 
-	/* co_await completions.durable(token): goes on in dispatch() when W mirrors hold the
+	/* co_await completions.durable(token) continues in dispatch() once W mirrors hold the
 	 * transaction, or throws perseas::error. */
 	awaiter durable(const perseas_token &token)
 	{
@@ -300,37 +303,40 @@ class completions
 	struct waiter {
 		perseas_token token;
 		function fn;
-		const void *who; /* of a coroutine; nullptr: of nobody who could be destroyed */
+		/* Identifies a coroutine that may be destroyed; nullptr for functions. */
+		const void *owner;
 	};
 
-	void add(const perseas_token &token, function fn, const void *who)
+	void add(const perseas_token &token, function fn, const void *owner)
 	{
 		std::lock_guard<std::mutex> hold(lock_);
 
-		waiting_.emplace(token.seq, waiter{ token, std::move(fn), who });
+		waiting_.emplace(token.seq, waiter{ token, std::move(fn), owner });
 	}
-	/* What is due already, and not among these any more, finds out by itself. */
-	void forget(const perseas_token &token, const void *who)
+	/* Removes a coroutine's entry. If the entry is already due, its function finds out by
+	 * itself. */
+	void forget(const perseas_token &token, const void *owner)
 	{
 		std::lock_guard<std::mutex> hold(lock_);
 		const auto range = waiting_.equal_range(token.seq);
 
 		for (auto each = range.first; each != range.second; ++each)
-			if (each->second.who == who) {
+			if (each->second.owner == owner) {
 				waiting_.erase(each);
 				return;
 			}
 	}
 
-	std::optional<result<void>> judged(int rc) const
+	std::optional<result<void>> judge(int rc) const
 	{
 		return rc == PERSEAS_ETIMEOUT ? std::nullopt
 		                              : std::make_optional(session_.done(rc));
 	}
 
-	/* Calls what `of` has a result for, without the lock: it may ask for more. */
+	/* Removes every entry for which `of` returns a result, and calls its function with that,
+	 * without the lock: the function may register more. */
 	template <class F>
-	void tell(F &&of)
+	void call_due(F &&of)
 	{
 		std::vector<std::pair<function, result<void>>> due;
 		{
@@ -351,7 +357,7 @@ class completions
 
 	detail::session_ref session_;
 	std::mutex lock_;
-	std::multimap<std::uint64_t, waiter> waiting_; /* by seq */
+	std::multimap<std::uint64_t, waiter> waiting_; /* ordered by seq */
 };
 
 } // namespace perseas

@@ -2,11 +2,11 @@
  * segment.hpp - memory of a store, as elements of a type. perseas.hpp includes it.
  *
  * Segments are read as const, and changed through transaction.writable, transaction.set or
- * perseas::p: so a store that was not declared does not compile, unless it goes through a pointer
- * that lies in the segment. Each access looks whether the store is still open, and throws
- * perseas::error if it is not (without exceptions it ends the program); so do the spans that it
- * gives. data(), begin() and references to elements are bare, for loops: these dangle when the
- * store is closed or the segment unmapped, and using them then kills the process.
+ * perseas::p. So an undeclared store does not compile, unless it goes through a pointer that lies
+ * in the segment. Each access checks that the store is still open, and throws perseas::error if not
+ * (without exceptions it ends the program); so do the spans that a segment returns. data(), begin()
+ * and references to elements are raw, for fast loops: using them after the store was closed or the
+ * segment unmapped kills the process.
  */
 #ifndef PERSEAS_CPP_SEGMENT_HPP
 #define PERSEAS_CPP_SEGMENT_HPP
@@ -43,9 +43,11 @@ class segment
 	}
 
 	std::size_t size() const noexcept { return count_; }
-	/* It existed when it was mapped: it has contents already. */
+	/* Returns true if the segment existed before this process mapped it, so that it has
+	 * contents. */
 	bool published() const noexcept { return published_; }
-	/* How far above (or, negative, below) its recorded address it is, in bytes (map_at). */
+	/* Returns by how many bytes the segment is mapped above its recorded address (map_at);
+	 * negative if below. */
 	std::ptrdiff_t moved() const noexcept { return moved_; }
 
 	const T *data() const { return checked(); }
@@ -63,8 +65,8 @@ class segment
 	const T *end() const { return checked() + count_; }
 	perseas::span<const T> span() const { return { checked(), count_, session_ }; }
 
-	/* To be filled in before store.publish(), where published() is false: no transaction has
-	 * anything to do with it. */
+	/* Returns the elements of a new segment, to be filled in before store.publish(), without a
+	 * transaction. Fails if published() is true. */
 	perseas::span<T> initial() const
 	{
 		T *first = checked();
@@ -86,7 +88,8 @@ class segment
 	{
 	}
 
-	/* What the store says of it; false: it is not mapped any more. */
+	/* Sets `info` to the store's description of the segment. Returns false if it is no longer
+	 * mapped. */
 	bool find(segment_info &info) const
 	{
 		for (unsigned i = 0; perseas_segment_at(session_.handle(), i, &info) == 0; i++)
@@ -95,7 +98,7 @@ class segment
 		return false;
 	}
 
-	/* It was published since it was mapped. */
+	/* Returns true if the segment has been published since it was mapped. */
 	bool exists() const
 	{
 		segment_info info;

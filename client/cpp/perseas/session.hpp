@@ -1,8 +1,9 @@
 /*
- * session.hpp - who may still use a store: whether it is open, whether this process opened it, and
- * whether the process is about to end. Everything that a program holds of a store refers to a
- * session, and asks it before each call of the library. perseas.hpp includes it; programs do not
- * use it. It must never free a session: what outlives its store finds out here that it did.
+ * session.hpp - tracks whether a store can still be used: whether it is open, whether this process
+ * opened it, and whether the process is exiting. Every object that a program gets from a store
+ * refers to a session, and checks it before each call of the library. perseas.hpp includes it;
+ * programs do not use it. Sessions are never freed, so that objects that outlive their store can
+ * find that out.
  */
 #ifndef PERSEAS_CPP_SESSION_HPP
 #define PERSEAS_CPP_SESSION_HPP
@@ -21,24 +22,25 @@ namespace perseas::detail
 /* Why a store cannot be used. */
 enum class gone : int { closed, forked, exiting };
 
-/* One store that is open. Its memory is used again by a later one, with another id. */
+/* An open store. Its memory is reused by a later session with another id. */
 struct session {
-	std::atomic<std::uint64_t> id{ 0 }; /* 0: it is closed */
+	/* Unique id while the store is open; 0 once it is closed. */
+	std::atomic<std::uint64_t> id{ 0 };
 	std::atomic<gone> why{ gone::closed };
-	std::atomic<bool> used{ true };
+	std::atomic<bool> used{ true };      /* false once the session may be reused */
 	std::atomic<bool> tracking{ false }; /* a transaction with track is open */
 	perseas_t *handle = nullptr;
 	std::function<void(const event &)> on_event;
-	std::shared_ptr<const void> keeps; /* what the library calls while it is open */
-	session *next = nullptr;           /* of all that there ever were */
+	/* Keeps alive what the library calls while the store is open. */
+	std::shared_ptr<const void> keeps;
+	session *next = nullptr; /* next in the list of all sessions ever made */
 };
 
 inline std::atomic<session *> sessions{ nullptr };
 inline std::atomic<std::uint64_t> session_ids{ 0 };
 inline std::atomic<bool> process_exits{ false };
 
-/* No store that is open now can be used any more. A child of fork calls it, so it only stores to
- * memory. */
+/* Makes all open stores unusable. A child of fork calls it, so it only stores to memory. */
 inline void abandon_all(gone why) noexcept
 {
 	for (session *each = sessions.load(); each; each = each->next) {
@@ -55,10 +57,10 @@ inline void after_fork() noexcept
 }
 
 /*
- * It is made when the first store is opened, so it is destroyed after stores that were opened in
- * their constructors, and before whatever was made earlier: a store that is a global and was opened
- * in main is closed by nobody then. That is as safe as a crash, and safer than to use the
- * library, or OpenSSL, when they have tidied up.
+ * Makes all stores unusable when the process exits. It is created when the first store is opened.
+ * So it is destroyed after stores that were opened in their constructors, and before everything
+ * that was constructed earlier: a global store that was opened in main is never closed. That is as
+ * safe as a crash, and safer than calling the library, or OpenSSL, after their cleanup.
  */
 struct process_watch {
 	process_watch() { pthread_atfork(nullptr, nullptr, after_fork); }
@@ -69,7 +71,7 @@ struct process_watch {
 	}
 };
 
-/* A session that nobody uses. */
+/* Returns an unused session, or a new one. */
 inline session *session_take()
 {
 	for (session *each = sessions.load(); each; each = each->next)
@@ -92,21 +94,22 @@ inline void session_put(session *s)
 	s->used.store(false);
 }
 
-/* What belongs to no store. */
+/* The session of objects without a store. */
 inline session no_session;
 
-/* What a call came to: 0, a code of the library, or this: it was not even called. */
+/* Result of a call that was not made because the object cannot be used. Other results are 0 and the
+ * library's codes. */
 inline constexpr int refused = 1;
 
-/* A store, as it was when somebody got to know it. */
+/* A reference to a store that notices when that store is closed. */
 struct session_ref {
 	session *s = &no_session;
-	std::uint64_t id = UINT64_MAX; /* which no session ever has */
+	std::uint64_t id = UINT64_MAX; /* no session has this id */
 
 	bool alive() const noexcept { return s->id.load(std::memory_order_acquire) == id; }
 	perseas_t *handle() const noexcept { return s->handle; }
 
-	/* Why it is not alive, as the failure of what somebody wanted of it. */
+	/* Returns the failure of a call to a store that is not alive: the reason and what to do. */
 	[[gnu::cold, gnu::noinline]] failure refusal() const
 	{
 		if (s == &no_session)
@@ -135,7 +138,7 @@ struct session_ref {
 		return rc == refused ? refusal() : failure::last(handle(), rc);
 	}
 
-	/* The result of a call of the library. */
+	/* Converts the library's code to a result. */
 	result<void> done(int rc) const
 	{
 		if (__builtin_expect(rc == 0, 1))

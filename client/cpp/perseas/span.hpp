@@ -1,12 +1,12 @@
 /*
- * span.hpp - a pointer and a length, and the store that the memory is of. C++17 has no std::span,
- * and what a header returns must not depend on the standard that it is compiled with: so this is
- * the same in each, and converts to std::span, which takes whatever has data() and size().
- * perseas.hpp includes it.
+ * span.hpp - a pointer and a length, and the store that the memory belongs to. C++17 has no
+ * std::span, and what a header returns must not depend on the language standard. So this class is
+ * the same in each standard, and converts to std::span, which accepts anything with data() and
+ * size(). perseas.hpp includes it.
  *
- * One that a store gave must not be used when the store is closed: each of its functions that leads
- * to memory looks, and throws perseas::error then, as segments do. What these return, such as
- * iterators, pointers and a std::span, is bare.
+ * A span from a store must not be used after the store is closed: each function that leads to its
+ * memory checks that, and then throws perseas::error, as segments do. Iterators, pointers and
+ * std::spans that these functions return are raw.
  */
 #ifndef PERSEAS_CPP_SPAN_HPP
 #define PERSEAS_CPP_SPAN_HPP
@@ -27,8 +27,8 @@
 namespace perseas
 {
 
-/* Elements that lie side by side, and are somebody else's. One that a program makes of a pointer
- * knows no store, and checks only that an element is one of its own. */
+/* Consecutive elements that something else owns. A span that a program makes from a pointer knows
+ * no store, and checks only that an index is in range. */
 template <class T>
 class span
 {
@@ -43,14 +43,15 @@ class span
 	constexpr span(T (&array)[N]) noexcept : first_(array), count_(N)
 	{
 	}
-	/* Of what may be changed, one that only reads. */
+	/* Converts to a span of const elements. */
 	template <class U, class = std::enable_if_t<std::is_convertible_v<U (*)[], T (*)[]>>>
 	constexpr span(span<U> other) noexcept
 	    : first_(other.address()), count_(other.size()), of_(other.of_)
 	{
 	}
 
-	/* Where it begins, for what only declares or compares addresses: not checked. */
+	/* Returns the beginning without checking the store, for declaring or comparing
+	 * addresses. */
 	constexpr T *address() const noexcept { return first_; }
 	constexpr T *data() const { return checked(); }
 	constexpr std::size_t size() const noexcept { return count_; }
@@ -69,7 +70,7 @@ class span
 	constexpr T *begin() const { return checked(); }
 	constexpr T *end() const { return checked() + count_; }
 
-	/* Elements from `from` on, `count` of them. errc::range: they are not all in it. */
+	/* Returns `count` elements from `from` on. errc::range if they are not all in the span. */
 	constexpr span subspan(std::size_t from, std::size_t count) const
 	{
 		if (__builtin_expect(from > count_ || count > count_ - from, 0))
@@ -86,7 +87,7 @@ class span
 	friend class transaction;
 	friend class heap;
 
-	/* Memory of the store of this session. */
+	/* A span of the memory of this session's store. */
 	constexpr span(T *first, std::size_t count, detail::session_ref of) noexcept
 	    : first_(first), count_(count), of_(of)
 	{

@@ -1,5 +1,5 @@
 /*
- * standby.hpp - a process that waits to own a store, with all that can be done beforehand done
+ * standby.hpp - a process that waits to own a store, with everything prepared that can be
  * (perseas_standby.h). perseas.hpp includes it.
  */
 #ifndef PERSEAS_CPP_STANDBY_HPP
@@ -23,23 +23,24 @@ namespace perseas
 using standby_status = struct ::perseas_standby_stat;
 using standby_mirror = struct ::perseas_standby_mirror;
 
-/* "owned" and so on. The text is static. */
+/* Returns the state's name, for example "owned". The text is static. */
 inline const char *name_of(perseas_standby_state state) noexcept
 {
 	return perseas_standby_state_name(state);
 }
 
 /*
- * Stands by for a store until it ends. One thread at a time may be in wait(); any thread may call
- * the others meanwhile, but for close(), moving and destroying. The stores that it opened stay open
- * when it ends. In a child of fork all is refused, and nothing is ended.
+ * Stands by for a store until this object ends. One thread at a time may be in wait(). Any thread
+ * may call the other functions, except close(), moving and destroying. Stores that it opened stay
+ * open when it ends. In a child of fork all calls fail, and nothing is ended.
  */
 class standby
 {
     public:
 	standby() noexcept = default;
 	standby(standby &&other) noexcept
-	    : standby_(std::exchange(other.standby_, nullptr)), hears_(std::move(other.hears_))
+	    : standby_(std::exchange(other.standby_, nullptr)),
+	      on_event_(std::move(other.on_event_))
 	{
 	}
 	standby &operator=(standby &&other) noexcept
@@ -47,14 +48,15 @@ class standby
 		if (this != &other) {
 			close();
 			standby_ = std::exchange(other.standby_, nullptr);
-			hears_ = std::move(other.hears_);
+			on_event_ = std::move(other.on_event_);
 		}
 		return *this;
 	}
 	~standby() { close(); }
 
-	/* Begins, and returns at once. Options are those of the store, and order(), name(), warm()
-	 * and warm_rate(). on_event() is told of each store that this opens. */
+	/* Begins to stand by, and returns at once. Options are those of the store, and order(),
+	 * name(), warm() and warm_rate(). on_event() is called for each store that the standby
+	 * opens. */
 	static result<standby> try_begin(const std::string &name, const std::string &mirrors,
 	                                 const options &how = {})
 	{
@@ -63,10 +65,10 @@ class standby
 
 		detail::watch_process();
 		if (how.event_function()) {
-			made.hears_ = std::make_shared<std::function<void(const event &)>>(
+			made.on_event_ = std::make_shared<std::function<void(const event &)>>(
 				how.event_function());
 			filled.on_event = detail::pass_event;
-			filled.event_arg = made.hears_.get();
+			filled.event_arg = made.on_event_.get();
 		}
 		if (const int rc = perseas_standby(name.c_str(), mirrors.c_str(), &filled,
 		                                   &made.standby_))
@@ -74,23 +76,24 @@ class standby
 		return made;
 	}
 
-	/* Waits until the store has no owner, and opens it. The standby is idle then; a later
+	/* Waits until the store has no owner, and opens it. Then the standby is idle; a later
 	 * wait(), once that store is closed, stands by again. */
 	result<store> try_wait()
 	{
-		auto opened = waited(-1);
+		auto opened = wait_ms(-1);
 
 		if (!opened)
 			return opened.error();
 		return std::move(**opened);
 	}
-	/* The same; nullopt: not within this time. 0: opens it if it is time to (fd()). */
+	/* Waits for `most`; returns nullopt if it timed out. 0 opens the store only if it can be
+	 * opened now (fd()). */
 	result<std::optional<store>> try_wait(std::chrono::milliseconds most)
 	{
-		return waited(most.count() < 0 ? 0 : most.count());
+		return wait_ms(most.count() < 0 ? 0 : most.count());
 	}
 
-	/* A descriptor for poll, which can be read while wait() would not wait. */
+	/* Returns a descriptor that is readable while wait() would not wait. */
 	result<int> try_fd() const
 	{
 		if (auto refused = refusal())
@@ -99,7 +102,7 @@ class standby
 
 		return fd < 0 ? result<int>(failure::last(nullptr, fd)) : result<int>(fd);
 	}
-	/* Ends the wait that is under way with errc::cancelled, or else the next one. */
+	/* Ends the current wait, or else the next one, with errc::cancelled. */
 	result<void> try_cancel() const
 	{
 		return call([](perseas_standby_t *s) { return perseas_standby_cancel(s); });
@@ -122,7 +125,7 @@ class standby
 		for (unsigned i = 0; i < stat->mirrors; i++) {
 			standby_mirror each{};
 
-			/* The roster may have become smaller meanwhile. */
+			/* The roster may have become smaller. */
 			if (call([&](perseas_standby_t *s) {
 				    return perseas_standby_mirror(s, i, &each);
 			    }))
@@ -131,7 +134,7 @@ class standby
 		return all;
 	}
 
-	/* Ends it; a second call does nothing. No thread may be in another call. */
+	/* Ends the standby. A second call does nothing. No thread may be in another call. */
 	void close() noexcept
 	{
 		if (standby_ && !detail::process_exits.load())
@@ -192,7 +195,7 @@ class standby
 			return failure::last(nullptr, rc);
 		return {};
 	}
-	result<std::optional<store>> waited(std::int64_t ms)
+	result<std::optional<store>> wait_ms(std::int64_t ms)
 	{
 		perseas_t *p = nullptr;
 		auto done = call(
@@ -202,12 +205,12 @@ class standby
 			return std::optional<store>();
 		if (!done)
 			return done.error();
-		return std::optional<store>(store::adopt(p, hears_));
+		return std::optional<store>(store::adopt(p, on_event_));
 	}
 
 	perseas_standby_t *standby_ = nullptr;
-	/* Of the stores that it opened, too, as long as one of them is open. */
-	std::shared_ptr<std::function<void(const event &)>> hears_;
+	/* Shared with the stores that the standby opened, until they close. */
+	std::shared_ptr<std::function<void(const event &)>> on_event_;
 };
 
 } // namespace perseas

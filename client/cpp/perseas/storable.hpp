@@ -1,11 +1,11 @@
 /*
- * storable.hpp - which types may lie in mirrored memory. perseas.hpp includes it.
+ * storable.hpp - the types that may lie in mirrored memory. perseas.hpp includes it.
  *
- * Mirrors hold bytes, and the next owner is another process, perhaps of another program: so what
- * lies there is trivially copyable, and of standard layout. Pointers to what lies in the same store
- * may be members, since segments keep their addresses; pointers to anything else may not, nor
- * functions, references, or what has virtual functions. No compiler tells the one pointer from the
- * other, so that is for the program to know.
+ * Mirrors hold bytes, and the next owner is another process, perhaps of another program. So a type
+ * there must be trivially copyable and have standard layout. It may contain pointers into the same
+ * store, because segments keep their addresses. It must not contain other pointers, functions,
+ * references, or anything with virtual functions. A compiler cannot tell these pointers apart: the
+ * program must know.
  */
 #ifndef PERSEAS_CPP_STORABLE_HPP
 #define PERSEAS_CPP_STORABLE_HPP
@@ -16,7 +16,7 @@
 namespace perseas
 {
 
-/* May be specialised by a program that knows better of a type of its own. */
+/* Programs may specialize it for a type of their own that they know to be storable. */
 template <class T>
 struct storable
     : std::bool_constant<std::is_trivially_copyable_v<T> && std::is_standard_layout_v<T>> {
@@ -57,7 +57,7 @@ struct has_type_member<T, std::void_t<decltype(T::perseas_type)>> : std::true_ty
 
 } // namespace detail
 
-/* The number of a type of objects of a heap: T::perseas_type, or a specialisation of this. */
+/* The number of a heap object's type: T::perseas_type, or a specialization of this. */
 template <class T>
 struct type_number {
 	static_assert(detail::has_type_member<T>::value,

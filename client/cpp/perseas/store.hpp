@@ -1,9 +1,9 @@
 /*
  * store.hpp - a store that this process owns. perseas.hpp includes it.
  *
- * Each function that may fail is there twice: try_x() returns a perseas::result, and x() throws
- * perseas::error. Which errors there are is said at the function of the same purpose in perseas.h
- * and the headers that it includes.
+ * Each function that may fail exists twice: try_x() returns a perseas::result, and x() throws
+ * perseas::error. perseas.h, and the headers that it includes, list the errors at the C function of
+ * the same purpose.
  */
 #ifndef PERSEAS_CPP_STORE_HPP
 #define PERSEAS_CPP_STORE_HPP
@@ -43,12 +43,12 @@ inline void pass_event(void *arg, const event *what) noexcept
 } // namespace detail
 
 /*
- * A store that is open. Its destructor closes it; call close() to learn whether what was committed
- * with nowait is held. Moving from it leaves it as if it had never been opened. Many threads may
- * use it at once, but for close(), moving and destroying.
+ * An open store. Its destructor closes it; call close() to learn whether mirrors hold the commits
+ * with nowait. A store that was moved from is as if it had never been opened. Threads may share a
+ * store, except for close(), moving and destroying.
  *
- * What a program has taken of it, such as segments and transactions, may outlive it: whoever uses
- * that is told so. In a child of fork all of them are refused, and nothing is closed.
+ * Segments and transactions of a store may outlive it: using them then fails with an error. In a
+ * child of fork all calls fail, and nothing is closed.
  */
 class store : public detail::store_base
 {
@@ -58,12 +58,12 @@ class store : public detail::store_base
 	store &operator=(store &&other) noexcept
 	{
 		if (this != &other) {
-			let_go();
+			close_quietly();
 			session_ = std::exchange(other.session_, {});
 		}
 		return *this;
 	}
-	~store() { let_go(); }
+	~store() { close_quietly(); }
 
 	static result<void> try_create(const std::string &name, const std::string &mirrors,
 	                               const options &how = {})
@@ -75,7 +75,7 @@ class store : public detail::store_base
 		return {};
 	}
 
-	/* options().create(): makes the store if no mirror has it. */
+	/* With options().create(): creates the store if no mirror has it. */
 	static result<store> try_open(const std::string &name, const std::string &mirrors,
 	                              const options &how = {})
 	{
@@ -97,12 +97,11 @@ class store : public detail::store_base
 		return store(detail::session_begin(s, p));
 	}
 
-	/* Takes a handle of the C interface, such as perseas_standby_wait gives, and closes it. Of
-	 * nullptr it is a store that was never opened. */
+	/* Takes over a handle of the C interface, for example of perseas_standby_wait, and closes
+	 * it at the end. nullptr gives a store that was never opened. */
 	static store adopt(perseas_t *p) { return adopt(p, nullptr); }
 
-	/* Closes it in any case. Failures are of what was committed with nowait: in_doubt,
-	 * fenced. */
+	/* Always closes the store. A failure (in_doubt, fenced) concerns commits with nowait. */
 	result<void> try_close()
 	{
 		if (!session_.alive())
@@ -119,45 +118,49 @@ class store : public detail::store_base
 		return {};
 	}
 
-	/* Maps a segment of `count` elements; 0: of as many as it has. One that is new has
-	 * published() false: fill in initial(), and call publish(). */
+	/* Maps a segment of `count` elements; 0 for as many as it has. If published() is false the
+	 * segment is new: fill in initial(), and call publish(). */
 	template <class T>
 	result<segment<T>> try_map(const std::string &name, std::size_t count = 0)
 	{
-		return map_by<T>(name, count, [&](perseas_t *p, void **at, std::ptrdiff_t *) {
+		return map_with<T>(name, count, [&](perseas_t *p, void **at, std::ptrdiff_t *) {
 			return perseas_map(p, name.c_str(), count * sizeof(T), at);
 		});
 	}
 
-	/* The same at another address, wherever the store has it recorded (perseas_map_at);
-	 * nullptr: where it is recorded, or elsewhere if that is taken. Pointers that lie in it are
-	 * as they were stored: here() and recorded() translate them. */
+	/* Maps a segment at another address than the recorded one (perseas_map_at); nullptr: at the
+	 * recorded one, or anywhere if that is taken. Pointers in the segment stay as they were
+	 * stored: here() and recorded() translate them. */
 	template <class T>
 	result<segment<T>> try_map_at(const std::string &name, std::size_t count = 0,
 	                              void *where = nullptr)
 	{
-		return map_by<T>(name, count, [&](perseas_t *p, void **at, std::ptrdiff_t *moved) {
-			return perseas_map_at(p, name.c_str(), count * sizeof(T), where, at, moved);
-		});
+		return map_with<T>(name, count,
+		                   [&](perseas_t *p, void **at, std::ptrdiff_t *moved) {
+					   return perseas_map_at(p, name.c_str(), count * sizeof(T),
+			                                         where, at, moved);
+				   });
 	}
 
-	/* The same, and keeps addresses for it to grow to `most` elements (perseas_map_reserve).
-	 * One that exists is mapped as it is. Both sizes are multiples of 4096 bytes. */
+	/* Maps a segment, and reserves addresses so that it can grow to `most` elements
+	 * (perseas_map_reserve). An existing segment is mapped as it is. Both sizes must be
+	 * multiples of 4096 bytes. */
 	template <class T>
 	result<segment<T>> try_map_reserve(const std::string &name, std::size_t count,
 	                                   std::size_t most)
 	{
-		return map_by<T>(name, count > most ? count : most,
-		                 [&](perseas_t *p, void **at, std::ptrdiff_t *) {
-					 return perseas_map_reserve(p, name.c_str(),
-			                                            count * sizeof(T),
-			                                            most * sizeof(T), at, nullptr);
-				 });
+		return map_with<T>(name, count > most ? count : most,
+		                   [&](perseas_t *p, void **at, std::ptrdiff_t *) {
+					   return perseas_map_reserve(p, name.c_str(),
+			                                              count * sizeof(T),
+			                                              most * sizeof(T), at,
+			                                              nullptr);
+				   });
 	}
 
-	/* It has `count` elements then, of which those that are new are zeros, and stays where it
-	 * is (perseas_segment_grow). What else was got by a map() of it has the old size. After
-	 * errc::in_doubt it has grown, too. */
+	/* Makes a segment grow to `count` elements at its address; new elements are zeros
+	 * (perseas_segment_grow). Other segment objects for it keep the old size. After
+	 * errc::in_doubt it has grown all the same. */
 	template <class T>
 	result<void> try_grow(segment<T> &of, std::size_t count)
 	{
@@ -180,15 +183,15 @@ class store : public detail::store_base
 		return done;
 	}
 
-	/* The first contents of all segments that are mapped and not yet published go to the
-	 * mirrors: from then on they exist. */
+	/* Sends the first contents of all new segments to the mirrors. From then on these segments
+	 * exist. */
 	result<void> try_publish()
 	{
 		return call([](perseas_t *p) { return perseas_publish(p); });
 	}
 
-	/* One object in a segment of its own. If there is none, it is T{}, init(T &) is called for
-	 * it, and all segments that are mapped are published. */
+	/* Maps one object in a segment of its own. If the store does not have it, creates it as
+	 * T{}, calls init(T &), and publishes all mapped segments. */
 	template <class T, class F>
 	result<root<T>> try_make_root(const std::string &name, F &&init)
 	{
@@ -211,8 +214,8 @@ class store : public detail::store_base
 		return try_make_root<T>(name, [](T &) {});
 	}
 
-	/* The segment stays in the store. Nobody may use its memory any more, also as got by
-	 * another map(). */
+	/* Unmaps a segment; it stays in the store. No thread may use its memory any more, also not
+	 * through another map(). */
 	template <class T>
 	result<void> try_unmap(segment<T> &&of)
 	{
@@ -225,7 +228,7 @@ class store : public detail::store_base
 		return done;
 	}
 
-	/* Destroys a segment that is published, and not mapped: it is gone for good. */
+	/* Destroys a published segment that is not mapped, permanently. */
 	result<void> try_destroy_segment(const std::string &name)
 	{
 		return call([&](perseas_t *p) { return perseas_segment_destroy(p, name.c_str()); });
@@ -241,9 +244,9 @@ class store : public detail::store_base
 	}
 
 	/*
-	 * Calls fn(transaction &), which returns a result<...>, and commits. A failure of fn's, or
-	 * of the commit, aborts and is returned; errc::conflict begins the transaction again, as
-	 * transact() does. fn may end the transaction itself.
+	 * Calls fn(transaction &), which returns a result<...>, and commits. A failure of fn or of
+	 * the commit aborts the transaction and is returned. After errc::conflict the transaction
+	 * begins again, as in transact(). fn may end the transaction itself.
 	 */
 	template <class F>
 	std::invoke_result_t<F &, transaction &> try_transact(F &&fn, mode how = mode::plain)
@@ -278,26 +281,27 @@ class store : public detail::store_base
 	{
 		return call([](perseas_t *p) { return perseas_flush(p); });
 	}
-	/* Asks the mirrors whether this process still owns the store: read, confirm, and answer. */
+	/* Checks with the mirrors that this process still owns the store. Call it between reading
+	 * and answering. */
 	result<void> try_confirm()
 	{
 		return call([](perseas_t *p) { return perseas_confirm(p); });
 	}
-	/* Waits until W mirrors hold the transaction of a token; false: not within this time. */
+	/* Waits until W mirrors hold the token's transaction. Returns false if it timed out. */
 	result<bool> try_wait(const perseas_token &token, std::chrono::milliseconds most)
 	{
 		const std::int64_t ms = most.count() < 0 ? 0 : most.count();
 
-		return waited(token, ms);
+		return wait_ms(token, ms);
 	}
-	/* The same, for as long as it takes. */
+	/* Waits until W mirrors hold the token's transaction, without a limit. */
 	result<void> try_wait(const perseas_token &token)
 	{
-		auto done = waited(token, -1);
+		auto done = wait_ms(token, -1);
 
 		return done ? result<void>() : result<void>(done.error());
 	}
-	/* The last transaction that any thread committed. */
+	/* Returns the token of the last transaction that any thread committed. */
 	result<perseas_token> try_posted()
 	{
 		perseas_token token{};
@@ -384,13 +388,13 @@ class store : public detail::store_base
 	}
 
 	/*
-	 * Calls fn(transaction &), commits, and returns fn's value. An exception aborts, and passes
-	 * on; so does one of the commit, but after errc::in_doubt the transaction is applied here:
-	 * flush() waits for it. fn may end the transaction itself.
+	 * Calls fn(transaction &), commits, and returns fn's value. An exception of fn or of the
+	 * commit aborts the transaction and propagates. But after errc::in_doubt the transaction is
+	 * applied here: flush() waits for the mirrors. fn may end the transaction itself.
 	 *
-	 * errc::conflict takes back what fn did and calls it again, in a transaction that is as old
-	 * as it was: it gets its locks in the end. A conflict that is not about a lock is tried as
-	 * often as perseas_retry_conflict says, and passes on then.
+	 * errc::conflict rolls back fn's changes and calls fn again, in a transaction that keeps
+	 * its age, so it gets its locks in the end. A conflict that does not concern a lock is
+	 * retried as often as perseas_retry_conflict says, and then propagates.
 	 */
 	template <class F>
 	std::invoke_result_t<F &, transaction &> transact(F &&fn, mode how = mode::plain)
@@ -426,7 +430,8 @@ class store : public detail::store_base
 		}
 	}
 
-	/* As transact() with nowait; what it returns says when W mirrors hold it (pending.hpp). */
+	/* Like transact() with nowait. The result tells when W mirrors hold the commit
+	 * (pending.hpp). */
 	template <class F>
 	pending<std::invoke_result_t<F &, transaction &>> transact_async(F &&fn,
 	                                                                 mode how = mode::plain);
@@ -454,8 +459,8 @@ class store : public detail::store_base
 		return store(detail::session_begin(s, p));
 	}
 
-	/* The first contents of a segment. If init throws, there is no segment: nobody may publish
-	 * what is half made. */
+	/* Makes the first contents of a segment. If init throws, the segment is unmapped: nobody
+	 * may publish incomplete contents. */
 	template <class T, class F>
 	result<void> make_first(segment<T> &of, F &&init)
 	{
@@ -479,9 +484,9 @@ class store : public detail::store_base
 		               "a segment is 1 TiB at most, and this is more elements than that");
 	}
 
-	/* function(handle, &address, &moved) maps it. */
+	/* Maps a segment by function(handle, &address, &moved). */
 	template <class T, class F>
-	result<segment<T>> map_by(const std::string &name, std::size_t count, F &&function)
+	result<segment<T>> map_with(const std::string &name, std::size_t count, F &&function)
 	{
 		detail::expect_storable<T>();
 		if (!session_.alive())
@@ -509,7 +514,7 @@ class store : public detail::store_base
 		                  info.published != 0, moved);
 	}
 
-	result<bool> waited(const perseas_token &token, std::int64_t ms)
+	result<bool> wait_ms(const perseas_token &token, std::int64_t ms)
 	{
 		auto done = call([&](perseas_t *p) { return perseas_wait(p, &token, ms); });
 
@@ -518,7 +523,8 @@ class store : public detail::store_base
 		return done.error();
 	}
 
-	/* One with track conflicts while others are open: they may end soon. */
+	/* Begins a transaction. One with track conflicts with other open ones, so it is retried:
+	 * these may end soon. */
 	int begin_patiently(transaction &tx, mode how, unsigned &tries)
 	{
 		int rc = tx.begin(how);
@@ -533,7 +539,7 @@ class store : public detail::store_base
 		return __builtin_expect(tx.tx_ != nullptr, 1) ? tx.send(how) : 0;
 	}
 
-	void let_go()
+	void close_quietly()
 	{
 		if (session_.alive())
 			(void)try_close();

@@ -1,7 +1,7 @@
 /*
- * store_base.hpp - what can be asked of a store that is open, and done to it as a whole: its
- * figures, its roster, memory that is not here yet, addresses, and copies. perseas::store is made
- * on it; programs use that. perseas.hpp includes it.
+ * store_base.hpp - functions about an open store as a whole: figures, roster, memory that is still
+ * missing, addresses, and copies. It is the base class of perseas::store, which programs use.
+ * perseas.hpp includes it.
  */
 #ifndef PERSEAS_CPP_STORE_BASE_HPP
 #define PERSEAS_CPP_STORE_BASE_HPP
@@ -22,20 +22,22 @@ namespace perseas::detail
 class store_base
 {
     public:
-	/* A time that never ends, for what waits. */
+	/* As a timeout: wait without a limit. */
 	static constexpr std::chrono::milliseconds forever{ -1 };
 
 	bool is_open() const noexcept { return session_.alive(); }
-	/* For the C interface, which must not close it; nullptr if it is not open. */
+	/* Returns the handle for the C interface, which must not close it; nullptr if the store is
+	 * not open. */
 	perseas_t *c() const noexcept { return session_.alive() ? session_.handle() : nullptr; }
 
 	result<status> try_stat() const
 	{
 		status stat{};
 
-		return given(stat, call([&](perseas_t *p) { return perseas_stat(p, &stat); }));
+		return to_result(stat, call([&](perseas_t *p) { return perseas_stat(p, &stat); }));
 	}
-	/* One for each mirror of the roster, and those that left it (PERSEAS_MIRROR_REMOVED). */
+	/* Returns the status of each mirror of the roster, and of those that left it
+	 * (PERSEAS_MIRROR_REMOVED). */
 	result<std::vector<mirror_status>> try_mirrors() const
 	{
 		std::vector<mirror_status> all;
@@ -48,7 +50,7 @@ class store_base
 				return perseas_mirror_stat(p, i, &all.back());
 			});
 		}
-		return given(all, done);
+		return to_result(all, done);
 	}
 	result<latencies> try_latency() const
 	{
@@ -56,10 +58,10 @@ class store_base
 		};
 		auto done = call([&](perseas_t *p) { return perseas_latency(p, &counted); });
 
-		return given(latencies(counted), done);
+		return to_result(latencies(counted), done);
 	}
-	/* What is open now, the oldest first. What other threads have open may have ended when this
-	 * returns. */
+	/* Returns the open transactions, the oldest first. Those of other threads may have ended by
+	 * then. */
 	result<std::vector<open_transaction>> try_open_transactions() const
 	{
 		std::vector<open_transaction> all;
@@ -73,12 +75,12 @@ class store_base
 			});
 		} while (done && count > all.size());
 		all.resize(count);
-		return given(all, done);
+		return to_result(all, done);
 	}
 
-	/* What open found on each mirror, and did; "" if it is not open. */
+	/* Returns what the open found and did on each mirror; "" if the store is not open. */
 	std::string report() const { return is_open() ? perseas_report(session_.handle()) : ""; }
-	/* The segments that there are, and those that are mapped; none if it is not open. */
+	/* Returns the segments that exist or are mapped; none if the store is not open. */
 	std::vector<segment_info> segments() const
 	{
 		std::vector<segment_info> all;
@@ -90,8 +92,8 @@ class store_base
 		return all;
 	}
 
-	/* Changes which mirrors the store has, while transactions go on: returns when that is
-	 * over. */
+	/* Changes the store's roster. Returns when the change is complete; transactions continue in
+	 * the meantime. */
 	result<void> try_change_roster(const roster_change &change)
 	{
 		const struct ::perseas_roster_change asked = change.c();
@@ -99,13 +101,14 @@ class store_base
 		return call([&](perseas_t *p) { return perseas_roster(p, &asked); });
 	}
 
-	/* options().on_demand(): waits until all memory that is mapped is here. errc::unreachable:
-	 * not within this time. */
+	/* With options().on_demand(): waits until all mapped memory is present. errc::unreachable:
+	 * timed out. */
 	result<void> try_wait_whole(std::chrono::milliseconds most = forever)
 	{
 		return call([&](perseas_t *p) { return perseas_wait_whole(p, most.count()); });
 	}
-	/* The same: has this memory fetched before what nobody waits for, and does not wait. */
+	/* With options().on_demand(): fetches this memory before memory that no thread waits for.
+	 * Does not wait. */
 	template <class T>
 	result<void> try_prefetch(span<T> of)
 	{
@@ -114,8 +117,9 @@ class store_base
 		});
 	}
 
-	/* Where the object lies in this process that the store has recorded at this address, and
-	 * the reverse (perseas_segments.h); nullptr if it is in no mapped segment. */
+	/* here() returns the address in this process of the object that the store has recorded at
+	 * `at`; recorded() does the reverse (perseas_segments.h). nullptr if no mapped segment
+	 * contains the address. */
 	template <class T>
 	T *here(T *at) const noexcept
 	{
@@ -128,16 +132,16 @@ class store_base
 		                 : nullptr;
 	}
 
-	/* Copies memory without what open transactions changed, all pieces as of one moment. The
-	 * token is that of the last transaction in the copy. */
+	/* Copies memory without the changes of open transactions, all pieces as of one commit.
+	 * Returns the token of the last transaction in the copy. */
 	result<perseas_token> try_copy_committed(span<const piece> pieces) const
 	{
 		perseas_token token{};
 
-		return given(token, call([&](perseas_t *p) {
-				     return perseas_copy_committed(p, pieces.data(), pieces.size(),
-			                                           &token);
-			     }));
+		return to_result(token, call([&](perseas_t *p) {
+					 return perseas_copy_committed(p, pieces.data(),
+			                                               pieces.size(), &token);
+				 }));
 	}
 	template <class T>
 	result<std::vector<std::remove_const_t<T>>> try_copy_committed(span<T> of) const
@@ -147,7 +151,7 @@ class store_base
 		const piece all = { of.address(), of.size_bytes(), copy.data() };
 		auto done = try_copy_committed(span<const piece>(&all, 1));
 
-		return given(copy, done ? result<void>() : result<void>(done.error()));
+		return to_result(copy, done ? result<void>() : result<void>(done.error()));
 	}
 
 #if PERSEAS_EXCEPTIONS
@@ -198,9 +202,9 @@ class store_base
 			return session_.refusal();
 		return session_.done(function(session_.handle()));
 	}
-	/* The value that a call has filled in, or why it did not. */
+	/* Returns `value`, which a call has filled in, or the call's failure. */
 	template <class T>
-	static result<T> given(const T &value, const result<void> &done)
+	static result<T> to_result(const T &value, const result<void> &done)
 	{
 		return done ? result<T>(value) : result<T>(done.error());
 	}

@@ -1,9 +1,9 @@
 /*
  * transaction.hpp - a transaction that ends with its scope. perseas.hpp includes it.
  *
- * Each function that may fail is there twice: try_x() returns a perseas::result, and x() throws
- * perseas::error. Which errors there are is said at the function of the same purpose in perseas.h
- * and the headers that it includes.
+ * Each function that may fail exists twice: try_x() returns a perseas::result, and x() throws
+ * perseas::error. perseas.h, and the headers that it includes, list the errors at the C function of
+ * the same purpose.
  */
 #ifndef PERSEAS_CPP_TRANSACTION_HPP
 #define PERSEAS_CPP_TRANSACTION_HPP
@@ -32,10 +32,11 @@ class kept;
 /* How a transaction begins and ends. */
 enum class mode : unsigned {
 	plain = 0,
-	serial = 1, /* one after another with all others that are serial (PERSEAS_SERIAL) */
-	track = 2,  /* what it changes is found, and need not be declared (PERSEAS_TRACK) */
+	serial = 1, /* serialized with all other serial transactions (PERSEAS_SERIAL) */
+	track = 2,  /* the library finds the changes; declaring is unnecessary (PERSEAS_TRACK) */
 	nowait = 4, /* its commit does not wait for mirrors (PERSEAS_NOWAIT) */
-	noblock = 8 /* with nowait: errc::again instead of waiting for room (PERSEAS_NOBLOCK) */
+	/* With nowait: fails with errc::again instead of waiting for space (PERSEAS_NOBLOCK). */
+	noblock = 8
 };
 
 constexpr mode operator|(mode a, mode b) noexcept
@@ -55,7 +56,7 @@ static_assert(static_cast<unsigned>(mode::serial) == PERSEAS_SERIAL &&
               static_cast<unsigned>(mode::noblock) / static_cast<unsigned>(mode::nowait) ==
                       PERSEAS_NOBLOCK / PERSEAS_NOWAIT);
 
-/* Where a transaction may be rolled back to. It ends with the transaction. */
+/* A point to which a transaction can be rolled back. It ends with the transaction. */
 struct savepoint_mark {
 	std::uint64_t number = 0;
 };
@@ -71,9 +72,9 @@ constexpr void expect_settable()
 	expect_storable<T>();
 }
 
-/* Stores what was declared, also where T is a perseas::p. */
+/* Stores a value in a declared object, also if T is a perseas::p. */
 template <class T>
-void put(const T &place, const T &value) noexcept
+void store_value(const T &place, const T &value) noexcept
 {
 	::new (static_cast<void *>(const_cast<T *>(std::addressof(place)))) T(value);
 }
@@ -82,16 +83,15 @@ void put(const T &place, const T &value) noexcept
 
 /*
  * A transaction. If it is neither committed nor aborted, its destructor aborts it: so an exception
- * takes back what was done. When its store is closed it ends, and says so to whoever uses it.
+ * rolls it back. Closing its store ends it; later calls then fail.
  *
- * One thread at a time may use it; a thread that comes into a call of another one is refused, as
- * far as that is seen.
+ * One thread at a time may use it. A call fails if another thread is seen to be in one.
  */
 class transaction
 {
     public:
 #if PERSEAS_EXCEPTIONS
-	/* Begins it. mode::nowait and noblock are for commit(), and do nothing here. */
+	/* Begins a transaction. mode::nowait and noblock only matter to commit(). */
 	explicit transaction(store &in, mode how = mode::plain);
 #endif
 	transaction(transaction &&other) noexcept
@@ -102,7 +102,7 @@ class transaction
 	transaction &operator=(transaction &&other) noexcept
 	{
 		if (this != &other) {
-			drop();
+			abort_if_open();
 			session_ = other.session_;
 			tx_ = std::exchange(other.tx_, nullptr);
 			how_ = other.how_;
@@ -114,10 +114,10 @@ class transaction
 	transaction &operator=(const transaction &) = delete;
 	~transaction()
 	{
-		drop();
+		abort_if_open();
 	}
 
-	/* It can be used: neither it nor its store has ended. */
+	/* Returns true if neither the transaction nor its store has ended. */
 	bool open() const noexcept
 	{
 		return tx_ && session_.alive();
@@ -126,20 +126,21 @@ class transaction
 	{
 		return how_;
 	}
-	/* For the C interface, which must not end it; nullptr if it has ended. */
+	/* Returns the transaction for the C interface, which must not end it; nullptr if it has
+	 * ended. */
 	perseas_tx_t *c() const noexcept
 	{
 		return open() ? tx_ : nullptr;
 	}
 
-	/* Declares `size` bytes that are going to change. */
+	/* Declares that the transaction may change `size` bytes. */
 	result<void> try_writable_bytes(const void *at, std::size_t size)
 	{
-		return told(declare(at, size));
+		return to_result(declare(at, size));
 	}
 
-	/* Declares the range and gives it to be changed. In a transaction with track it need not be
-	 * declared, and this checks that it could be. */
+	/* Declares a range and returns it for changes. A transaction with track need not declare;
+	 * there the call only checks that the range could be declared. */
 	template <class T>
 	result<span<std::remove_const_t<T>>> try_writable(span<T> range)
 	{
@@ -151,7 +152,7 @@ class transaction
 		                                    range.size(), session_);
 	}
 
-	/* Declares one object, or an array, and stores `value` there. */
+	/* Declares one object and stores `value` in it. */
 	template <class T, class U = T>
 	result<void> try_set(const T &place, U &&value)
 	{
@@ -160,18 +161,18 @@ class transaction
 		const int rc = declare(std::addressof(place), sizeof(T));
 
 		if (__builtin_expect(rc == 0, 1))
-			detail::put(place, made);
-		return told(rc);
+			detail::store_value(place, made);
+		return to_result(rc);
 	}
 
-	/* Commits: returns when W mirrors hold it; with mode::nowait, when it is on its way. After
-	 * errc::in_doubt and errc::fenced the transaction has ended; after other failures it is
-	 * still open. */
+	/* Commits. Returns when W mirrors hold the transaction; with mode::nowait, once it is on
+	 * its way. After errc::in_doubt and errc::fenced the transaction has ended; after other
+	 * failures it is still open. */
 	result<void> try_commit(mode end = mode::plain)
 	{
-		return told(send(end));
+		return to_result(send(end));
 	}
-	/* The same, and the transaction's token. */
+	/* Commits like try_commit, and returns the transaction's token. */
 	result<perseas_token> try_commit_token(mode end = mode::nowait)
 	{
 		perseas_token token{};
@@ -180,29 +181,30 @@ class transaction
 
 		return rc ? result<perseas_token>(why(rc)) : result<perseas_token>(token);
 	}
-	/* Takes back what it changed, and ends it. */
+	/* Rolls back all changes and ends the transaction. */
 	result<void> try_abort()
 	{
-		return told(end_by([&] { return perseas_abort(tx_); }));
+		return to_result(end_by([&] { return perseas_abort(tx_); }));
 	}
 
-	/* Takes a lock that is kept until the end. errc::conflict: retry() or abort(). */
+	/* Takes a lock, held until the transaction ends. After errc::conflict call retry() or
+	 * abort(). */
 	result<void> try_lock(std::uint64_t key, perseas_lock_mode how = PERSEAS_LOCK_EXCLUSIVE)
 	{
-		return told(call([&] { return perseas_lock(tx_, key, how); }));
+		return to_result(call([&] { return perseas_lock(tx_, key, how); }));
 	}
 	result<void> try_lock_shared(std::uint64_t key)
 	{
 		return try_lock(key, PERSEAS_LOCK_SHARED);
 	}
-	/* Takes back what it changed, releases its locks and begins it again, as old as it was. */
+	/* Rolls back all changes, releases the locks, and begins again with the same age. */
 	result<void> try_retry()
 	{
 		const int rc = call([&] { return perseas_retry(tx_); });
 
 		if (rc < 0)
-			over();
-		return told(rc);
+			mark_ended();
+		return to_result(rc);
 	}
 
 	result<savepoint_mark> try_savepoint()
@@ -215,7 +217,7 @@ class transaction
 	}
 	result<void> try_rollback_to(savepoint_mark to)
 	{
-		return told(call([&] { return perseas_rollback_to(tx_, to.number); }));
+		return to_result(call([&] { return perseas_rollback_to(tx_, to.number); }));
 	}
 
 #if PERSEAS_EXCEPTIONS
@@ -224,7 +226,7 @@ class transaction
 		expect(declare(at, size));
 	}
 
-	/* Declares an object that was read as const, and gives it to be changed. */
+	/* Declares an object that was read as const, and returns it for changes. */
 	template <class T>
 	T &writable(const T &object)
 	{
@@ -249,7 +251,7 @@ class transaction
 		const T made = static_cast<T>(std::forward<U>(value));
 
 		expect(declare(std::addressof(place), sizeof(T)));
-		detail::put(place, made);
+		detail::store_value(place, made);
 	}
 
 	void commit(mode end = mode::plain)
@@ -285,8 +287,8 @@ class transaction
 		try_rollback_to(to).value();
 	}
 
-	/* Calls fn(*this) and returns its value. An exception takes back what fn changed, and only
-	 * that, and passes on. */
+	/* Calls fn(*this) and returns its value. An exception rolls back the changes of fn, and
+	 * only these, and propagates. */
 	template <class F>
 	decltype(auto) nested(F &&fn)
 	{
@@ -357,7 +359,8 @@ class transaction
 			 "not committed is lost; open the store again" };
 	}
 
-	/* A call of the library: what it returned, or detail::refused. */
+	/* Calls the library. Returns its code, or detail::refused if the transaction cannot be
+	 * used. */
 	template <class F>
 	int call(F &&function)
 	{
@@ -369,7 +372,7 @@ class transaction
 		usable_.store(true, std::memory_order_relaxed);
 		return rc;
 	}
-	/* One that may end it. */
+	/* Calls a function of the library that may end the transaction. */
 	template <class F>
 	int end_by(F &&function)
 	{
@@ -377,21 +380,22 @@ class transaction
 
 		if (rc == 0 || rc == PERSEAS_EINDOUBT || rc == PERSEAS_EFENCED ||
 		    rc == PERSEAS_EENDED)
-			over();
+			mark_ended();
 		return rc;
 	}
 	int declare(const void *at, std::size_t size)
 	{
 		return call([&] { return perseas_set_range(tx_, at, size); });
 	}
-	/* It met a conflict. 0: it has begun again; ECONFLICT: often enough, and is as it was. */
+	/* Retries after a conflict. Returns 0 if the transaction has begun again, or ECONFLICT if
+	 * it was retried often enough and is unchanged. */
 	int retry_conflict(unsigned &tries)
 	{
 		const int rc = call(
 			[&] { return perseas_retry_conflict(session_.handle(), tx_, &tries); });
 
 		if (rc < 0 && rc != PERSEAS_ECONFLICT)
-			over();
+			mark_ended();
 		return rc;
 	}
 	int send(mode end)
@@ -403,7 +407,7 @@ class transaction
 	{
 		return rc == detail::refused ? refusal() : session_.why(rc);
 	}
-	result<void> told(int rc) const
+	result<void> to_result(int rc) const
 	{
 		if (__builtin_expect(rc == 0, 1))
 			return {};
@@ -419,20 +423,20 @@ class transaction
 			raise(rc);
 	}
 
-	void over() noexcept
+	void mark_ended() noexcept
 	{
 		if (has(how_, mode::track))
 			session_.s->tracking.store(false, std::memory_order_relaxed);
 		usable_.store(false, std::memory_order_relaxed);
 		tx_ = nullptr;
 	}
-	void drop() noexcept
+	void abort_if_open() noexcept
 	{
 		if (__builtin_expect(!tx_, 1))
 			return;
 		if (session_.alive()) {
 			perseas_abort(tx_);
-			over();
+			mark_ended();
 		}
 		tx_ = nullptr;
 	}
@@ -440,7 +444,8 @@ class transaction
 	detail::session_ref session_;
 	perseas_tx_t *tx_ = nullptr;
 	mode how_ = mode::plain;
-	std::atomic<bool> usable_{ false }; /* it is open, and no call of it goes on */
+	/* The transaction is open and no thread is in one of its calls. */
+	std::atomic<bool> usable_{ false };
 };
 
 } // namespace perseas
