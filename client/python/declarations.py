@@ -1,6 +1,6 @@
-"""What libperseas declares, as cffi reads it: from the public headers, whenever the package is
-built, so that it cannot be older than they are. native_build.py and tests call it. Nothing is
-copied by hand, and the C compiler holds the result against the headers once more.
+"""The declarations of libperseas for cffi, taken from the public headers whenever the package is
+built, so that they always match. native_build.py and tests call it. Nothing is copied by hand, and
+the C compiler checks the result against the headers once more.
 """
 import pathlib
 import re
@@ -19,7 +19,8 @@ def headers():
 
 
 def own_lines(text):
-    """What the preprocessor printed of our headers, without those of the system."""
+    """Yields the lines that the preprocessor printed for our headers, without those of the
+    system's."""
     is_own = False
     for line in text.splitlines():
         marker = MARKER.match(line)
@@ -31,7 +32,8 @@ def own_lines(text):
 
 
 def declarations(compiler="cc"):
-    """The text for FFI.cdef(). CalledProcessError: the compiler does not take the headers."""
+    """Returns the text for FFI.cdef(). Raises CalledProcessError if the compiler rejects the
+    headers."""
     done = subprocess.run([compiler, "-E", str(HERE / "native.h")], check=True, text=True,
                           stdout=subprocess.PIPE)
     numbers = sorted({name for path in headers() for name in NUMBER.findall(path.read_text())})
@@ -39,6 +41,6 @@ def declarations(compiler="cc"):
 
 
 def functions(text):
-    """The names of the functions that are declared in it."""
+    """Returns the names of the functions that the text declares."""
     flat = re.sub(r"\s+", " ", text)
     return {match[1] for match in re.finditer(FUNCTION, flat) if not match[0].startswith("(")}

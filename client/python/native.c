@@ -1,8 +1,8 @@
 /*
- * native.c - handles that Python cannot misuse (native.h): each call is counted, so that a close
- * waits for those that are under way and refuses those that come; a transaction knows its thread,
- * and whether it has ended, before any signal is handled; a child of fork touches nothing. The
- * package's compiled module has this file. It never calls into Python.
+ * native.c - handles that Python cannot misuse (native.h). Each call is counted, so that a close
+ * waits for calls in progress and refuses later ones. A transaction knows its thread, and knows
+ * whether it has ended before any signal is handled. A child of fork touches nothing. The package's
+ * compiled module contains this file, which never calls into Python.
  */
 #include "native_state.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* How often this process is a child of one that used the package. */
+/* How many forks lie between the process that loaded the package and this one. */
 static unsigned generation;
 
 static void count_fork(void)
@@ -30,7 +30,7 @@ void ps_py_hold_init(struct ps_py_hold *hold)
 	pthread_mutex_init(&hold->lock, NULL);
 	pthread_cond_init(&hold->idle, NULL);
 	hold->users = 1;
-	hold->is_closing = true; /* until there is a handle */
+	hold->is_closing = true; /* until the object has a handle */
 	hold->generation = generation;
 }
 
@@ -186,7 +186,7 @@ int ps_py_close(struct ps_py_store *s)
 		return PS_PY_FORKED;
 	pthread_mutex_lock(&s->hold.lock);
 	s->hold.is_closing = true;
-	/* One that is taken back may be what a call of another thread waits for. */
+	/* Aborting a transaction may release what a call of another thread waits for. */
 	while ((t = find_idle(s)) || s->hold.calls) {
 		if (t) {
 			perseas_abort(t->tx);

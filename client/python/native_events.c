@@ -1,7 +1,7 @@
 /*
- * native_events.c - what the library tells of stores, for the Python package (native.h): it is kept
- * until a thread of Python's asks. The library's thread puts it there, so it must return soon, and
- * never waits for the interpreter's lock.
+ * native_events.c - events of stores for the Python package (native.h), queued until a Python
+ * thread asks for them. A thread of the library queues them, so that must return soon and never
+ * waits for the interpreter's lock.
  */
 #include "native_state.h"
 

@@ -75,7 +75,7 @@ int ps_py_heap_stat(struct ps_py_store *s, perseas_heap_t *heap, struct perseas_
 	GUARDED(perseas_heap_stat(heap, stat));
 }
 
-/* What is being gathered. */
+/* The objects gathered so far. */
 struct gathered {
 	struct ps_py_bytes *bytes;
 	size_t room;

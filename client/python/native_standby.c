@@ -9,7 +9,7 @@ static void on_standby_event(void *arg, const struct perseas_event *event)
 {
 	struct ps_py_standby *b = arg;
 
-	/* With the lock: as long as a store is the listener it is not freed. */
+	/* Under the lock: a store is not freed while it is the listener. */
 	pthread_mutex_lock(&b->hold.lock);
 	if (b->listener)
 		ps_py_push_event(b->listener, event);

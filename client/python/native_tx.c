@@ -1,6 +1,6 @@
 /*
- * native_tx.c - transactions for the Python package (native.h). That one has ended is known before
- * Python can handle a signal, since the call that ends it says so here.
+ * native_tx.c - transactions for the Python package (native.h). The call that ends a transaction
+ * records that here, so that it is known before Python handles a signal.
  */
 #include "native_state.h"
 
@@ -29,7 +29,8 @@ struct ps_py_tx *ps_py_tx_new(struct ps_py_store *s)
 	return t;
 }
 
-/* False: another thread begins it, or has. It must not get into the list twice. */
+/* Marks an unbegun transaction as busy. Returns false if another thread is beginning it or has
+ * begun it: it must not get into the store's list twice. */
 static bool claim_unbegun(struct ps_py_tx *t)
 {
 	bool is_free;
@@ -67,8 +68,9 @@ int ps_py_begin(struct ps_py_tx *t, unsigned flags)
 	return rc;
 }
 
-/* Any thread's, of one that no call is under way for. */
-static int take_tx(struct ps_py_tx *t, bool is_own)
+/* Begins a call of an open transaction that has no other call in progress. is_own: only for the
+ * thread that began it. */
+static int enter_tx(struct ps_py_tx *t, bool is_own)
 {
 	int rc = ps_py_enter(&t->store->hold);
 
@@ -89,7 +91,7 @@ static int take_tx(struct ps_py_tx *t, bool is_own)
 
 int ps_py_tx_enter(struct ps_py_tx *t)
 {
-	return take_tx(t, true);
+	return enter_tx(t, true);
 }
 
 void ps_py_tx_leave(struct ps_py_tx *t, bool is_over)
@@ -102,9 +104,10 @@ void ps_py_tx_leave(struct ps_py_tx *t, bool is_over)
 	ps_py_leave(&t->store->hold);
 }
 
-/* A close that has begun, and that waits for calls of others, must not find it in the list when it
- * is freed. It cannot have closed the store yet, as long as one is there. */
-static void leave_to_nobody(struct ps_py_tx *t)
+/* Aborts a transaction that is about to be freed while the store is closing and waits for other
+ * calls: the close must not find it in the list. The store is still open as long as the list has a
+ * transaction. */
+static void abort_while_closing(struct ps_py_tx *t)
 {
 	pthread_mutex_lock(&t->store->hold.lock);
 	if (t->tx) {
@@ -118,11 +121,11 @@ void ps_py_tx_free(struct ps_py_tx *t)
 {
 	if (ps_py_is_foreign(&t->store->hold))
 		return;
-	if (!take_tx(t, false)) {
+	if (!enter_tx(t, false)) {
 		perseas_abort(t->tx);
 		ps_py_tx_leave(t, true);
 	} else {
-		leave_to_nobody(t);
+		abort_while_closing(t);
 	}
 	ps_py_store_let_go(t->store);
 	free(t);

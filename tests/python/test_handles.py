@@ -13,8 +13,8 @@ FOLDER = TOP / "client/python"
 FILES = ("native.c", "native_events.c", "native_tx.c", "native_standby.c")
 # The test that finds it, the file, the line, and what becomes of it.
 EDITS = (
-    ("freed-during-a-close", "native_tx.c", "\t\tleave_to_nobody(t);\n",
-     "\t\t(void)leave_to_nobody;\n"),
+    ("freed-during-a-close", "native_tx.c", "\t\tabort_while_closing(t);\n",
+     "\t\t(void)abort_while_closing;\n"),
     ("standby-is-freed-first", "native_standby.c", "\t\tps_py_hold_share(&b->hold);\n", ""),
     ("store-is-freed-first", "native_tx.c", "\t\tps_py_hold_share(&s->hold);\n", "\t\t;\n"),
 )

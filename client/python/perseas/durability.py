@@ -1,5 +1,5 @@
 """asyncio: coroutines that wait until W mirrors hold a transaction. One reader of the store's
-descriptor serves all of them, in the event loop that asks first; no thread waits.
+descriptor serves all of them, in the first event loop that asks. No thread waits.
 """
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from .store import Store
     from .transaction import Token
 
-# After EAGAIN while segments are changed the descriptor says nothing (perseas_nowait.h).
+# After EAGAIN during a change of segments the descriptor tells nothing (perseas_nowait.h).
 ROOM_SECONDS = 0.02
 
 
 class Durability:
-    """Who waits for which token of a store."""
+    """The coroutines that wait for tokens of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -58,12 +58,13 @@ class Durability:
                     self._rest()
 
     def _rest(self) -> None:
-        """Nothing after closing(): somebody else may have a descriptor of this number by then."""
+        """Stops watching the descriptor. Does nothing after closing(): the number may belong to
+        another descriptor by then."""
         if self._fd >= 0 and self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._fd)
 
     def _look(self) -> None:
-        """The descriptor can be read."""
+        """Called when the descriptor is readable."""
         token = ffi.new("struct perseas_token *")
         try:
             check(lib.ps_py_durable(self._store._handle, token), self._store._tell)
@@ -80,7 +81,7 @@ class Durability:
 
     async def durable(self, token: Token) -> Token:
         asked = ffi.new("struct perseas_token *", (token.epoch, token.seq))
-        # What is held back is sent by that.
+        # The wait also sends gathered commits.
         rc = lib.ps_py_wait(self._store._handle, asked, 0)
         if rc == lib.PERSEAS_ETIMEOUT:
             await self._wait(token.seq, None)
@@ -89,7 +90,7 @@ class Durability:
         return token
 
     async def room(self) -> None:
-        """Until a mirror has got on, or for a moment."""
+        """Waits until a mirror makes progress, or for a moment."""
         newest = ffi.new("struct perseas_token *")
         check(lib.ps_py_posted(self._store._handle, newest), self._store._tell)
         try:
@@ -98,13 +99,14 @@ class Durability:
             pass
 
     def closing(self) -> None:
-        """The descriptor is about to be closed: nobody may watch it any more. Any thread."""
+        """Stops watching the descriptor before it is closed. Any thread may call it."""
         with self._lock:
             if self._waiters:
                 self._rest()
             self._fd = -1
 
     def closed(self) -> None:
-        """The store is closed: who waits gets ClosedError. Any thread."""
+        """Raises ClosedError in all waiting coroutines after the store was closed. Any thread may
+        call it."""
         if self._waiters and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._look)

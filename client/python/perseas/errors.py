@@ -32,7 +32,7 @@ class PerseasError(Exception):
 
 
 class InvalidArgumentError(PerseasError, ValueError):
-    """An argument is not valid."""
+    """An argument is invalid."""
 
 
 class NoMemoryError(PerseasError, MemoryError):
@@ -48,7 +48,7 @@ class UnreachableError(PerseasError):
 
 
 class ProtocolError(PerseasError):
-    """A mirror sent what is not understood."""
+    """A mirror sent something that this library does not understand."""
 
 
 class VersionError(PerseasError):
@@ -56,23 +56,23 @@ class VersionError(PerseasError):
 
 
 class NoStoreError(PerseasError, LookupError):
-    """There is no such store."""
+    """No mirror has the store."""
 
 
 class ExistsError(PerseasError):
-    """The store is there already."""
+    """The store exists already."""
 
 
 class BusyError(PerseasError):
-    """The store has a live owner."""
+    """The store has an owner that is alive."""
 
 
 class FencedError(PerseasError):
-    """Another owner has taken the store over: close it."""
+    """Another owner has taken over the store: close it."""
 
 
 class QuorumError(PerseasError):
-    """Too few mirrors to know the newest state."""
+    """Too few mirrors answered to know the newest state."""
 
 
 class InDoubtError(PerseasError):
@@ -92,7 +92,7 @@ class MirrorMemoryError(PerseasError):
 
 
 class NoSegmentError(PerseasError, LookupError):
-    """There is no such segment."""
+    """The segment does not exist."""
 
 
 class SizeError(PerseasError, ValueError):
@@ -120,7 +120,7 @@ class EndedError(PerseasError):
 
 
 class ConflictError(PerseasError):
-    """It conflicts with another open transaction: Store.transact tries again."""
+    """The transaction conflicts with another open one: Store.transact tries again."""
 
 
 class UndeclaredError(PerseasError):
@@ -128,7 +128,7 @@ class UndeclaredError(PerseasError):
 
 
 class RosterError(PerseasError):
-    """The mirrors given are not the store's."""
+    """The given mirrors are not those of the store."""
 
 
 class LimitError(PerseasError):
@@ -152,7 +152,7 @@ class TlsError(PerseasError):
 
 
 class TimeoutExpired(PerseasError, TimeoutError):
-    """It did not come to pass in the time given."""
+    """The call timed out before its condition was met."""
 
 
 class CancelledError(PerseasError):
@@ -164,7 +164,7 @@ class HeapError(PerseasError):
 
 
 class ObjectError(PerseasError):
-    """It is no object of the heap, or one of another type."""
+    """The address is not an object of the heap, or the object has another type."""
 
 
 class EpochError(PerseasError):
@@ -172,7 +172,7 @@ class EpochError(PerseasError):
 
 
 class AgainError(PerseasError):
-    """It would have to wait, and is not to."""
+    """The call would block."""
 
 
 class UnfinishedError(PerseasError):
@@ -180,18 +180,18 @@ class UnfinishedError(PerseasError):
 
 
 class ClosedError(PerseasError, ValueError):
-    """The store, the standby or the transaction is closed, here, by this process."""
+    """This process has closed the store, the standby or the transaction."""
 
 
 class ForkError(PerseasError):
-    """It was opened by the parent of this process, to which it belongs."""
+    """The store or standby belongs to the parent of this process, which opened it."""
 
 
 class ThreadError(PerseasError):
     """The transaction was begun by another thread."""
 
 
-# The classes by the names of their codes. A test holds it against perseas.h.
+# The class for each code's name. A test checks that perseas.h has the same codes.
 CLASSES: dict[str, type[PerseasError]] = {
     "EINVAL": InvalidArgumentError, "ENOMEM": NoMemoryError, "ESYSTEM": SystemCallError,
     "EUNREACHABLE": UnreachableError, "EPROTOCOL": ProtocolError, "EVERSION": VersionError,
@@ -212,7 +212,7 @@ for _short, _class in CLASSES.items():
     _class.code = getattr(lib, _class.name)
     BY_CODE[_class.code] = _class
 
-# Codes of native.h: what the library never sees.
+# The classes for the codes of native.h.
 OWN: dict[int, tuple[type[PerseasError], str]] = {
     lib.PS_PY_CLOSED: (ClosedError, "it is closed, or is being closed: open the store again"),
     lib.PS_PY_FORKED: (ForkError, "it was opened by the parent of this process, and stays the "
@@ -233,7 +233,7 @@ def text_of(code: int) -> str:
 
 
 def told(rc: int, tell: Teller | None) -> PerseasError:
-    """The exception for a code, with the sentence that the library has for the calling thread."""
+    """Returns the exception for a code, with the library's sentence for the calling thread."""
     if rc in OWN:
         kind, sentence = OWN[rc]
         return kind(sentence)
@@ -242,7 +242,7 @@ def told(rc: int, tell: Teller | None) -> PerseasError:
         lib.perseas_error(ffi.NULL, buffer, SENTENCE_MAX, code)
     elif tell(buffer, SENTENCE_MAX, code):
         code[0] = 0
-    # What another call in a signal handler said meanwhile is not of this one.
+    # A call in a signal handler may have replaced this call's sentence.
     sentence = ffi.string(buffer).decode(errors="replace") if code[0] == rc else ""
     kind = BY_CODE.get(rc, PerseasError)
     return kind(sentence or text_of(rc))

@@ -1,5 +1,5 @@
-"""What the library counts and tells of stores, as dataclasses: the members of the C structs, whose
-comments in perseas.h say what each is. A test holds them against the structs.
+"""Statistics of stores as dataclasses: the members of the C structs, whose comments in perseas.h
+say what each means. A test checks that they match the structs.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Made = TypeVar("Made")
 
 
 def filled(into: type[Made], struct: Any, /, **others: Any) -> Made:
-    """A dataclass from the struct's members of the same names; texts as str."""
+    """Returns a dataclass filled from the struct's members of the same names; texts become str."""
     values = {}
     for field in dataclasses.fields(into):
         if field.name in others:
@@ -27,7 +27,7 @@ def filled(into: type[Made], struct: Any, /, **others: Any) -> Made:
 
 @dataclasses.dataclass(frozen=True)
 class Stat:
-    """struct perseas_stat. Times in ns, sizes in bytes."""
+    """Statistics of a store (struct perseas_stat). Times in ns, sizes in bytes."""
     epoch: int
     seq: int
     durable_seq: int
@@ -69,7 +69,7 @@ class Stat:
 
 @dataclasses.dataclass(frozen=True)
 class MirrorStat:
-    """struct perseas_mirror_stat; state is its name, "live" and so on."""
+    """Status of a mirror (struct perseas_mirror_stat). state is its name, for example "live"."""
     address: str
     fabric: str
     state: str
@@ -81,7 +81,7 @@ class MirrorStat:
 
 @dataclasses.dataclass(frozen=True)
 class SegmentInfo:
-    """struct perseas_segment_info; address is the recorded one."""
+    """A segment of a store (struct perseas_segment_info). address is the recorded one."""
     name: str
     size: int
     address: int
@@ -91,7 +91,7 @@ class SegmentInfo:
 
 @dataclasses.dataclass(frozen=True)
 class HeapStat:
-    """struct perseas_heap_stat. Sizes in bytes."""
+    """Statistics of a heap (struct perseas_heap_stat). Sizes in bytes."""
     extents: int
     roots: int
     size: int
@@ -106,7 +106,7 @@ class HeapStat:
 
 @dataclasses.dataclass(frozen=True)
 class StandbyStat:
-    """struct perseas_standby_stat; state is its name, "owned" and so on."""
+    """Status of a standby (struct perseas_standby_stat). state is its name, for example "owned"."""
     state: str
     mirrors: int
     reached: int
@@ -121,7 +121,8 @@ class StandbyStat:
 
 @dataclasses.dataclass(frozen=True)
 class StandbyMirror:
-    """struct perseas_standby_mirror: its address, whether it answered, and why not."""
+    """A mirror as a standby sees it (struct perseas_standby_mirror): its address, whether it
+    answered, and why not."""
     address: str
     reached: bool
     trouble: str
@@ -129,7 +130,7 @@ class StandbyMirror:
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """struct perseas_event; kind is its name, "mirror-down" and so on."""
+    """An event of a store (struct perseas_event). kind is its name, for example "mirror-down"."""
     kind: str
     missed: int
     seq: int
@@ -139,7 +140,8 @@ class Event:
 
 @dataclasses.dataclass(frozen=True)
 class OpenTransaction:
-    """struct perseas_transaction; serial and track are its flags. Sizes in bytes."""
+    """An open transaction (struct perseas_transaction). serial and track are its flags. Sizes in
+    bytes."""
     since: int
     bytes: int
     ranges: int
@@ -168,7 +170,7 @@ def segment_of(struct: Any) -> SegmentInfo:
 
 
 class Latency:
-    """How long commits took: struct perseas_latency, as of one moment."""
+    """The durations of commits (struct perseas_latency), as of one moment."""
 
     def __init__(self, struct: Any) -> None:
         self._struct = struct
@@ -178,12 +180,12 @@ class Latency:
         self.max_ns: int = struct.max_ns
 
     def percentile_ns(self, percent: float) -> int:
-        """The time in ns that `percent`, 0 to 100, of the commits do not exceed."""
+        """Returns the duration in ns that `percent` (0 to 100) of the commits do not exceed."""
         return int(lib.perseas_latency_percentile(self._struct, percent))
 
     def histogram(self) -> list[tuple[int, int]]:
-        """(ns, commits) for each bucket that has some: the longest time that it counts, and how
-        many commits. The last bucket's time is that of the longest that was timed."""
+        """Yields (ns, commits) for each bucket that is not empty: its longest duration, and its
+        number of commits. For the last bucket that is the longest duration measured."""
         return [(min(int(lib.perseas_latency_bound(bucket)), self.max_ns), int(count))
                 for bucket, count in enumerate(self._struct.counts) if count]
 

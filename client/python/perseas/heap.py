@@ -1,5 +1,5 @@
-"""Heaps: objects that transactions allocate and free, roots that lead to them, and tables. Record
-layouts are those of C: an object is bytes, and a table is that of doc/examples/hash.h.
+"""Heaps: objects that transactions allocate and free, roots that lead to them, and tables. Layouts
+are those of C: an object is bytes, and a table has the format of doc/examples/hash.h.
 """
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ ANY_TYPE: int = lib.PERSEAS_ANY_TYPE
 
 
 class Object:
-    """An object of a heap: address, size in bytes (what is usable), type. It stays where it is; two
-    are equal if they are at the same address."""
+    """An object of a heap: its address, its usable size in bytes, its type. It never moves. Two
+    objects are equal if they have the same address."""
     __slots__ = ("address", "size", "type", "_heap")
 
     def __init__(self, heap: Heap, struct: Any) -> None:
@@ -31,13 +31,13 @@ class Object:
 
     @property
     def view(self) -> memoryview:
-        """Its bytes, read-only; Transaction.writable(object.view[0:8]) makes them writable. What a
-        view shows when the object was freed is of whoever has the memory then."""
+        """Returns the object's bytes, read-only; Transaction.writable(object.view[0:8]) makes them
+        writable. After the object was freed, the view shows whatever uses the memory next."""
         buffer, at = self._heap._store._buffer_at(self.address, self.size)
         return memoryview(buffer)[at:at + self.size].toreadonly()
 
     def array(self, dtype: Any, shape: Any = None) -> Any:
-        """A numpy array, read-only, over the object; shape None: as much as fits."""
+        """Returns a read-only numpy array over the object; shape None uses all of it."""
         buffer, at = self._heap._store._buffer_at(self.address, self.size)
         mine = memory.Memory("", "of the object", self.address, self.size)
         return memory.array_of(mine, memoryview(buffer)[at:at + self.size], dtype, shape, 0, False)
@@ -54,7 +54,7 @@ class Object:
 
 
 class Heap:
-    """A heap of a store. Store.heap opens it; it is valid as long as the store is open."""
+    """A heap of a store. Store.heap opens it; it is valid while the store is open."""
 
     def __init__(self, store: Store, name: str, create: bool, moved: bool, first: int,
                  most: int) -> None:
@@ -80,7 +80,7 @@ class Heap:
     # --- objects ---
 
     def alloc(self, tx: Transaction, size: int, type: int = 0, zeroed: bool = True) -> Object:
-        """An object of at least size bytes, all of which is declared. Errors: those of
+        """Allocates an object of at least size bytes, and declares it. Errors: those of
         perseas_alloc."""
         address = ffi.new("void **")
         self._check(lib.ps_py_alloc(tx._tx, self._heap, whole(size, "size"), whole(type, "type"),
@@ -88,37 +88,38 @@ class Heap:
         return self._object_at(address[0])
 
     def reserve(self, tx: Transaction, size: int, type: int = 0) -> Object:
-        """One that is larger than a transaction may be: nothing of it is declared, and its bytes
-        are any. Errors: those of perseas_reserve."""
+        """Allocates an object that may be larger than a transaction: none of it is declared, and
+        its bytes are undefined. Errors: those of perseas_reserve."""
         address = ffi.new("void **")
         self._check(lib.ps_py_reserve(tx._tx, self._heap, whole(size, "size"),
                                       whole(type, "type"), address))
         return self._object_at(address[0])
 
     def new(self, tx: Transaction, data: Any, type: int = 0) -> Object:
-        """An object with these bytes. Errors: those of perseas_alloc."""
+        """Allocates an object with these bytes. Errors: those of perseas_alloc."""
         made = self.alloc(tx, memoryview(data).nbytes, type)
         tx.write(made.view, 0, data)
         return made
 
     def free(self, tx: Transaction, found: Object) -> None:
-        """Frees an object, once the transaction is committed. Errors: those of perseas_free."""
+        """Frees an object when the transaction commits. Errors: those of perseas_free."""
         self._check(lib.ps_py_free(tx._tx, self._heap, ffi.cast("void *", found.address)))
 
     def realloc(self, tx: Transaction, found: Object, size: int) -> Object:
-        """Room for size bytes: the same object, or another one with its bytes. Errors: those of
-        perseas_realloc."""
+        """Resizes an object to size bytes, in place or by copying it. Returns the object. Errors:
+        those of perseas_realloc."""
         address = ffi.new("void **")
         self._check(lib.ps_py_realloc(tx._tx, self._heap, ffi.cast("void *", found.address),
                                       whole(size, "size"), found.type, address))
         return self._object_at(address[0])
 
     def at(self, address: int) -> Object:
-        """The object that begins there, as a pointer in another one says. Errors: ObjectError."""
+        """Returns the object at an address, for example that of a pointer in another object.
+        Errors: ObjectError."""
         return self._object_at(ffi.cast("void *", whole(address, "address")))
 
     def objects(self, type: int = ANY_TYPE) -> list[Object]:
-        """All that are committed, in the order of their places. Errors: those of
+        """Returns all committed objects, in the order of their places. Errors: those of
         perseas_heap_walk."""
         found = ffi.gc(ffi.new("struct ps_py_bytes *"), lib.ps_py_bytes_free)
         self._check(lib.ps_py_heap_objects(self._store._handle, self._heap, whole(type, "type"),
@@ -130,24 +131,24 @@ class Heap:
     # --- roots and tables ---
 
     def root(self, name: str, type: int = 0) -> Object | None:
-        """The object that the root leads to; None: there is no such root. Errors: ObjectError (it
-        is of another type, or was freed)."""
+        """Returns the object that the root leads to, or None if the root does not exist. Errors:
+        ObjectError (the object has another type, or was freed)."""
         address = ffi.new("void **")
         self._check(lib.ps_py_root(self._store._handle, self._heap, encoded(name, "name"),
                                    whole(type, "type"), address))
         return self._object_at(address[0]) if address[0] != ffi.NULL else None
 
     def set_root(self, tx: Transaction, name: str, found: Object | None) -> None:
-        """Has the root lead to the object from the commit on; None takes it away. Errors: those of
-        perseas_root_set."""
+        """Makes the root lead to the object when the transaction commits; None removes the root.
+        Errors: those of perseas_root_set."""
         address = ffi.cast("void *", found.address) if found else ffi.NULL
         self._check(lib.ps_py_root_set(tx._tx, self._heap, encoded(name, "name"),
                                        found.type if found else 0, address))
 
     def table(self, root: str, key: type = bytes, value: str | None = None) -> Table:
-        """The table that the root leads to; it is made if there is none, in a transaction of its
-        own. Errors: ObjectError (the root leads to something else), HeapError (a heap that was
-        opened with moved=True has no tables: their pointers are of another place)."""
+        """Returns the table that the root leads to; creates it, in a transaction of its own, if the
+        root does not exist. Errors: ObjectError (the root leads to something else), HeapError (a
+        heap that was opened with moved=True has no tables: their pointers are not valid there)."""
         if self._is_moved:
             raise HeapError("heap '%s' was opened with moved=True, and tables have pointers to "
                             "where it is recorded: open it without" % self.name)
@@ -156,20 +157,21 @@ class Heap:
     # --- the whole heap ---
 
     def stat(self) -> HeapStat:
-        """How many objects it has, and how much room. Reads all of its metadata. Errors: those of
-        perseas_heap_stat."""
+        """Counts the heap's objects and its free memory. Reads all of its metadata. Errors: those
+        of perseas_heap_stat."""
         stat = ffi.new("struct perseas_heap_stat *")
         self._check(lib.ps_py_heap_stat(self._store._handle, self._heap, stat))
         return filled(HeapStat, stat)
 
     def check(self) -> None:
-        """Holds all of its metadata against itself. Errors: HeapError, which names the fault."""
+        """Checks that all of the heap's metadata is consistent. Errors: HeapError, which names the
+        fault."""
         self._check(lib.ps_py_heap_check(self._store._handle, self._heap))
 
     def trim(self, keep: int = 0) -> int:
-        """Gives segments back in which no object is, but keeps so many bytes for objects; how many
-        bytes it gave. Errors: BufferError (there are views of the heap's memory), those of
-        perseas_heap_trim."""
+        """Gives segments without objects back to the mirrors, but keeps so many bytes for objects.
+        Returns the number of bytes given back. Errors: BufferError (the heap's memory has views),
+        those of perseas_heap_trim."""
         given, store = ffi.new("uint64_t *"), self._store
         with store._lock:
             store._check_open()

@@ -1,8 +1,7 @@
-"""Memory of a store that Python looks at: who has a view of it, and for how long it must stay.
-
-A view (memoryview, numpy array, ctypes object) keeps a buffer alive, and the buffer its Memory. So
-it is known when the last view is gone, and memory is never unmapped under one: while there are
-views, Store.unmap raises BufferError, and Store.close leaves the memory to them (perseas_retain).
+"""Memory of a store that Python has views of, and how long it must stay mapped. A view (memoryview,
+numpy array, ctypes object) keeps a buffer alive, and the buffer keeps its Memory alive. So the last
+view's end is noticed, and memory is never unmapped under a view: while there are views, Store.unmap
+raises BufferError, and Store.close leaves the memory mapped for them (perseas_retain).
 """
 from __future__ import annotations
 
@@ -18,12 +17,12 @@ from .errors import RangeError
 if TYPE_CHECKING:
     import numpy
 
-# What outlives its store, since views of it are left.
+# Memory that outlives its store because it still has views.
 left_behind: weakref.WeakSet[Memory] = weakref.WeakSet()
 
 
 class Memory:
-    """The memory of one segment, as it is mapped."""
+    """The mapped memory of one segment."""
 
     def __init__(self, store: str, name: str, address: int, size: int) -> None:
         self.store, self.name, self.address, self.size = store, name, address, size
@@ -36,7 +35,7 @@ class Memory:
         return ffi.cast("char *", self.address)
 
     def buffer(self) -> Any:
-        """What every view is made from; writable."""
+        """Returns the writable buffer from which every view is made."""
         buffer: Any = self._buffer and self._buffer()
         if buffer is not None and len(buffer) < self.size:
             self._shorter = [each for each in self._shorter if each() is not None]
@@ -48,7 +47,8 @@ class Memory:
         return buffer
 
     def _unviewed(self, _pointer: Any) -> None:
-        """The last view is gone. That this method is kept until then keeps the object."""
+        """Called when the last view is gone. The reference to this method keeps the object alive
+        until then."""
         if self.is_retained and not self.is_viewed():
             self.is_retained = False
             left_behind.discard(self)
@@ -58,21 +58,21 @@ class Memory:
         return any(each() is not None for each in (*self._shorter, self._buffer) if each)
 
     def leave(self) -> None:
-        """The store is about to be closed, and leaves it to who has views. The store has a buffer
-        of it until then."""
+        """Leaves the memory to its views before the store is closed. Until then the store holds a
+        buffer of it."""
         self.is_retained = True
         left_behind.add(self)
 
 
 def viewed(memories: list[Memory]) -> list[Memory]:
-    """Those that somebody has a view of, after what nobody can reach is collected."""
+    """Returns those that have views, after a garbage collection."""
     if any(memory.is_viewed() for memory in memories):
         gc.collect()
     return [memory for memory in memories if memory.is_viewed()]
 
 
 class Target:
-    """What a transaction is to write to: a contiguous range, and how to show it."""
+    """The target of a write: a contiguous range, and the kind of object to return for it."""
 
     def __init__(self, thing: Any) -> None:
         self.thing = thing
@@ -100,14 +100,15 @@ class Target:
         self.address = int(ffi.cast("uintptr_t", ffi.from_buffer(view))) if self.size else 0
 
     def empty_copy(self) -> Any:
-        """An object of the same size that is the caller's: an array like the thing, or bytes."""
+        """Returns a new object of the same size for the caller: an array for an array, else
+        bytes."""
         if self.is_array:
             import numpy
             return numpy.empty_like(self.thing)
         return bytearray(self.size)
 
     def writable(self, buffer: Any, at: int) -> Any:
-        """The same as the thing, of the same type, but writable: at this offset of the buffer."""
+        """Returns a writable object of the same type and size, at this offset of the buffer."""
         if self.is_array:
             import numpy
             order: Any = "C" if self.thing.flags.c_contiguous else "F"
@@ -120,7 +121,8 @@ class Target:
 
 
 def close_view(view: Any) -> None:
-    """Takes a writable view back, as far as Python can: parts that were made of it stay."""
+    """Makes a writable view read-only, as far as Python allows: objects made from it stay
+    writable."""
     if isinstance(view, memoryview):
         try:
             view.release()
@@ -132,7 +134,7 @@ def close_view(view: Any) -> None:
 
 def array_of(memory: Memory, whole: Any, dtype: Any, shape: Any, offset: int,
              writable: bool) -> Any:
-    """A numpy array in the memory, whose buffer is `whole`; shape None: as much as there is."""
+    """Returns a numpy array in the memory, whose buffer is `whole`; shape None uses all of it."""
     import numpy
     kind = numpy.dtype(dtype)
     if kind.hasobject:
@@ -151,5 +153,5 @@ def array_of(memory: Memory, whole: Any, dtype: Any, shape: Any, offset: int,
         raise RangeError("an array of shape %r has %d bytes, and there are %d from offset %d on in "
                          "segment '%s'" % (shape, size, memory.size - offset, offset, memory.name))
     buffer = whole if writable else memoryview(whole).toreadonly()
-    # Not numpy.ndarray(buffer=...), which looks through a memoryview that is read-only.
+    # Not numpy.ndarray(buffer=...), which ignores that a memoryview is read-only.
     return numpy.frombuffer(buffer, "u1")[offset:offset + size].view(kind).reshape(shape)

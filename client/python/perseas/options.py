@@ -1,6 +1,6 @@
-"""Options of stores and standbys, as keyword arguments: the members of struct perseas_options, and
-its flags by their names. The library checks their ranges, and its sentence says what is allowed;
-here it is only made sure that a value fits into its member.
+"""Options of stores and standbys as keyword arguments: the members of struct perseas_options, and
+its flags by their names. The library checks ranges and says what is allowed; here values are only
+checked to fit their members.
 """
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from .errors import InvalidArgumentError
 
 
 class Options(TypedDict, total=False):
-    """What perseas.open, perseas.create and perseas.standby take. perseas.h has each at length.
+    """The options of perseas.open, perseas.create and perseas.standby; perseas.h describes each in
+    full.
 
-    create: make the store where no mirror has it; takeover: fence a live owner; check_overlap,
-    check_writes: find mistakes in declaring; salvage: map only; cancel: take back a change of the
-    roster; tracked: transactions may begin with track=True; level_0: a store that is made can be
-    used by the version before, too.
+    create: create the store if no mirror has it; takeover: fence a live owner; check_overlap,
+    check_writes: find mistakes in declaring ranges; salvage: only map; cancel: cancel a change of
+    the roster; tracked: transactions may begin with track=True; level_0: a store that is created
+    can also be used by the previous version.
 
-    acks: W, of a store that is made; log_size: bytes of its undo log, 4 KiB to 64 GiB; ring_size:
-    bytes of the ring of sent transactions, from 64 KiB. Times in ms: connect_timeout_ms,
-    commit_timeout_ms, open_timeout_ms, pace_ms, mirror_timeout_ms, flush_within_ms; in µs: spin_us,
-    gather_us. Rates in bytes a second: resync_rate, fetch_rate, warm_rate. 0, or left out: the
-    library's default.
+    acks: W of a store that is created; log_size: bytes of its undo log, 4 KiB to 64 GiB;
+    ring_size: bytes of the ring of sent transactions, at least 64 KiB. Times in ms:
+    connect_timeout_ms, commit_timeout_ms, open_timeout_ms, pace_ms, mirror_timeout_ms,
+    flush_within_ms; in µs: spin_us, gather_us. Rates in bytes per second: resync_rate, fetch_rate,
+    warm_rate. 0 or absent: the library's default.
 
-    recovery: "read first" or "on demand". order, name, warm: of a standby.
+    recovery: "read first" or "on demand". order, name, warm: for standbys.
     """
     create: bool
     takeover: bool
@@ -68,12 +69,12 @@ FLAGS = {"create": lib.PERSEAS_CREATE, "takeover": lib.PERSEAS_TAKEOVER,
 RECOVERIES = {"read first": lib.PERSEAS_RECOVERY_READ_FIRST,
               "on demand": lib.PERSEAS_RECOVERY_ON_DEMAND}
 TEXTS = ("tls_cert", "tls_key", "tls_ca", "tls_crl", "name")
-# Members that are not options of Python's.
+# Members of the C structure that are not options in Python.
 HIDDEN = ("size", "flags", "on_event", "event_arg")
 
 
 def encoded(text: str, what: str) -> bytes:
-    """For a parameter of C; refuses what C would take for less."""
+    """Encodes a text for C. Refuses a text with a zero byte, which C would cut off there."""
     if not isinstance(text, str):
         raise TypeError("%s must be a str, not %s" % (what, type(text).__name__))
     if "\0" in text:
@@ -82,7 +83,7 @@ def encoded(text: str, what: str) -> bytes:
 
 
 def whole(value: int, what: str, bits: int = 64) -> int:
-    """An unsigned number of so many bits."""
+    """Checks that the value is an unsigned number of so many bits."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError("%s must be an int, not %s" % (what, type(value).__name__))
     number = value.__index__()
@@ -93,7 +94,7 @@ def whole(value: int, what: str, bits: int = 64) -> int:
 
 
 def listed(mirrors: Any) -> str:
-    """A comma-separated list, from one or from several addresses."""
+    """Returns a comma-separated list from one text or several addresses."""
     return mirrors if isinstance(mirrors, str) else ",".join(mirrors)
 
 
@@ -105,7 +106,7 @@ def recovery_of(value: Any) -> int:
 
 
 def made(given: Mapping[str, Any]) -> tuple[Any, list[Any]]:
-    """struct perseas_options, and what must live as long as it is used."""
+    """Returns a struct perseas_options, and the objects that must stay alive while it is used."""
     options = ffi.new("struct perseas_options *")
     options.size, keeps = ffi.sizeof("struct perseas_options"), []
     members = {name: field.type for name, field in ffi.typeof("struct perseas_options").fields}

@@ -1,5 +1,5 @@
-"""What Python does to open stores without asking: the end of the interpreter, and forks. Importing
-the package registers it; nothing else calls it. It must not raise: nobody could catch that.
+"""Protects open stores from the interpreter's end and from forks. Importing the package registers
+it; nothing else calls it. It must not raise: nothing could catch that.
 """
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .store import WHOLE_SECONDS, Store, alive
 
 @atexit.register
 def close_all() -> None:
-    """Before Python is gone: threads of the library have nobody to call then."""
+    """Closes all stores before the interpreter ends: after that the library's threads must not call
+    Python."""
     for store in list(alive):
         try:
             store.close()
@@ -25,7 +26,8 @@ def close_all() -> None:
 
 
 def inherit(store: Store, is_inherited: bool) -> None:
-    """A child sees what it has views of as it was when it was forked, as any other memory."""
+    """Gives a child of fork its views, with the contents at the time of the fork, as for any other
+    memory."""
     for each in list(store._memories.values()):
         if each.is_viewed():
             lib.ps_py_inherit(each.pointer, each.size, is_inherited)

@@ -1,5 +1,5 @@
-"""Segments, as a store has mapped them: views of their memory, to read. What changes it is a
-transaction (Transaction.writable).
+"""Mapped segments: read-only views of their memory. Transactions change it
+(Transaction.writable).
 """
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class Segment:
-    """A segment that is mapped. name; size in bytes; address; moved: how far from the recorded
-    address, in bytes. Use it while the store is open and the segment is not unmapped."""
+    """A mapped segment: its name, its size in bytes, its address, and moved, the distance in bytes
+    from the recorded address. Use it only while the store is open and the segment is mapped."""
 
     def __init__(self, store: Store, mapped: memory.Memory, moved: int) -> None:
         self._store, self._memory = store, mapped
@@ -28,24 +28,24 @@ class Segment:
             raise ClosedError("segment '%s' is not mapped any more: map it again" % self.name)
 
     def _buffer(self) -> Any:
-        """With the lock: from here on the memory stays."""
+        """Caller holds the lock. From here on the memory stays mapped."""
         with self._store._lock:
             self._check_mapped()
             return self._memory.buffer()
 
     @property
     def published(self) -> bool:
-        """It exists, and not only here."""
+        """Returns True if the segment has been published."""
         return self._store.segment(self.name).published
 
     @property
     def view(self) -> memoryview:
-        """All of it, read-only. struct.unpack_from reads from it."""
+        """Returns all of the segment, read-only. struct.unpack_from can read it."""
         return memoryview(self._buffer()).toreadonly()
 
     def first(self) -> memoryview:
-        """All of a segment that is new, to be given its first contents; Store.publish ends that.
-        Errors: InvalidArgumentError (it is published: use a transaction)."""
+        """Returns all of a new segment, writable, for its first contents, until Store.publish.
+        Errors: InvalidArgumentError (the segment is published: use a transaction)."""
         self._check_new()
         view = memoryview(self._buffer())
         self._first.append(view)
@@ -53,13 +53,11 @@ class Segment:
 
     def array(self, dtype: Any = "u1", shape: Any = None, offset: int = 0,
               writable: bool = False) -> Any:
-        """A numpy array in it: of the shape, from offset on in bytes; shape None: to the end.
-
-        Read-only, and Transaction.writable makes writable parts of it. writable=True is for a
-        segment that is new, until it is published, and for stores that are opened with
-        tracked=True, whose transactions with track=True find what was changed.
-
-        Errors: InvalidArgumentError, RangeError, TypeError (a dtype with Python objects).
+        """Returns a numpy array of the segment, of the given shape, from offset (in bytes) on;
+        shape None: to the segment's end. It is read-only; Transaction.writable makes parts of it
+        writable. writable=True is for new segments until they are published, and for stores that
+        are opened with tracked=True, whose transactions with track=True find the changes. Errors:
+        InvalidArgumentError, RangeError, TypeError (a dtype with Python objects).
         """
         if writable and not self._store.tracked:
             self._check_new()

@@ -1,4 +1,4 @@
-"""Standbys: perseas.standby gives one, which waits until a store has no owner, and opens it."""
+"""Standbys: perseas.standby returns one, which waits until a store has no owner, and opens it."""
 from __future__ import annotations
 
 import asyncio
@@ -18,13 +18,14 @@ alive: weakref.WeakSet[Standby] = weakref.WeakSet()
 
 
 class Standby:
-    """A process that waits to own a store. One thread waits; others may look, and cancel."""
+    """A standby, which waits to own a store. One thread waits; others may ask for its status and
+    cancel the wait."""
 
     def __init__(self, store: str, mirrors: str | Iterable[str], on_event: OnEvent | None,
                  given: dict[str, Any]) -> None:
         self.name, self._on_event, self._given = store, on_event, given
         self._lock, self._closed = threading.RLock(), False
-        # Who waits in an event loop for the descriptor, which is closed with the standby.
+        # Event loops that watch the descriptor, which is closed with the standby.
         self._watchers: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
         handle = lib.ps_py_standby_new()
         if not handle:
@@ -40,9 +41,8 @@ class Standby:
             check(rc, None)
 
     def wait(self, timeout: float | None = None) -> Store:
-        """Waits until the store has no owner, and opens it; for timeout seconds at most, 0: only if
-        it is time to. A signal ends the wait, but not an open that has begun.
-
+        """Waits until the store has no owner, and opens it. timeout is in seconds; 0 opens the
+        store only if it can be opened now. A signal ends the wait, but not an open that has begun.
         Errors: TimeoutExpired, CancelledError, ClosedError, those of perseas_standby_wait.
         """
         opened = Store(self.name, self._on_event, self._given)
@@ -51,8 +51,9 @@ class Standby:
         return opened._opened()
 
     async def owned(self) -> Store:
-        """The same in asyncio: nothing waits in the loop's thread but the open itself, which
-        usually takes milliseconds. Errors: those of wait; ClosedError (it was closed meanwhile)."""
+        """Waits in asyncio. The loop's thread is blocked only by the open itself, which usually
+        takes milliseconds. Errors: those of wait; ClosedError (the standby was closed in the
+        meantime)."""
         while True:
             try:
                 return self.wait(0)
@@ -64,7 +65,7 @@ class Standby:
                     self._unwatch(ready)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
-        """What is done when the descriptor can be read, or the standby is closed."""
+        """Called when the descriptor is readable or the standby is closed."""
         with self._lock:
             fd = lib.PS_PY_CLOSED if self._closed else lib.ps_py_standby_fd(self._handle)
             if fd < 0:
@@ -75,7 +76,8 @@ class Standby:
             return ready
 
     def _unwatch(self, ready: asyncio.Future[None]) -> None:
-        """Nothing after close(): somebody else may have a descriptor of this number by then."""
+        """Stops watching the descriptor. Does nothing after close(): the number may belong to
+        another descriptor by then."""
         with self._lock:
             loop = self._watchers.pop(ready, None)
             if loop is None or loop.is_closed() or loop in self._watchers.values():
@@ -83,7 +85,7 @@ class Standby:
             loop.remove_reader(lib.ps_py_standby_fd(self._handle))
 
     def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The descriptor can be read. In the loop's thread."""
+        """Called in the loop's thread when the descriptor is readable."""
         for ready, of in list(self._watchers.items()):
             if of is loop:
                 self._ready(ready)
@@ -94,19 +96,19 @@ class Standby:
             waiter.set_result(None)
 
     def cancel(self) -> None:
-        """Ends the wait that is under way with CancelledError, or else the next one.
-        Errors: ClosedError, ForkError."""
+        """Ends the current wait, or else the next one, with CancelledError. Errors: ClosedError,
+        ForkError."""
         self._check(lib.ps_py_standby_cancel(self._handle))
 
     def stat(self) -> figures.StandbyStat:
-        """How things stand, as the mirrors said it last. Errors: ClosedError, ForkError."""
+        """Returns the status, as the mirrors reported it last. Errors: ClosedError, ForkError."""
         stat = ffi.new("struct perseas_standby_stat *")
         self._check(lib.ps_py_standby_stat(self._handle, stat))
         state = ffi.string(lib.perseas_standby_state_name(stat.state)).decode()
         return figures.filled(figures.StandbyStat, stat, state=state)
 
     def mirrors(self) -> list[figures.StandbyMirror]:
-        """What each mirror that it asks answered. Errors: ClosedError, ForkError."""
+        """Returns the last answer of each mirror. Errors: ClosedError, ForkError."""
         mirror = ffi.new("struct perseas_standby_mirror *")
         found: list[figures.StandbyMirror] = []
         for index in range(self.stat().mirrors):
@@ -116,8 +118,8 @@ class Standby:
         return found
 
     def close(self) -> None:
-        """Ends it, and the wait of another thread or of coroutines, which get CancelledError or
-        ClosedError. Stores that it has opened stay open."""
+        """Ends the standby, and the waits of other threads and coroutines, which get CancelledError
+        or ClosedError. Stores that it has opened stay open."""
         alive.discard(self)
         with self._lock:
             self._closed = True
@@ -158,7 +160,8 @@ def close_all() -> None:
 
 
 def after_fork_there() -> None:
-    """The descriptors that event loops watch are the parent's, and so is what watches them."""
+    """In a child of fork, stops watching descriptors: these, and the loops that watch them, belong
+    to the parent."""
     for each in list(alive):
         each._lock, each._watchers = threading.RLock(), {}
     alive.clear()

@@ -1,5 +1,6 @@
-"""Stores: perseas.open gives one. It maps segments, makes transactions, and is closed at the end of
-its `with` block. process.py sees to what Python does to open stores without asking.
+"""Stores: perseas.open returns one. A store maps segments and makes transactions, and is closed at
+the end of its `with` block. process.py protects open stores from forks and the interpreter's
+end.
 """
 from __future__ import annotations
 
@@ -24,14 +25,15 @@ from .transaction import Token, Transaction
 
 Result = TypeVar("Result")
 OnEvent = Callable[[figures.Event], Any]
-# What waits is cut into pieces of this, so that signals are handled in between.
+# Long waits are split into slices of this length, so that signals are handled in between.
 SLICE_SECONDS = 0.1
 WHOLE_SECONDS = 5.0
 alive: weakref.WeakSet[Store] = weakref.WeakSet()
 
 
 def sliced(call: Callable[[int], Any], timeout: float | None, late: int) -> int:
-    """Calls with a time in ms, again and again while it returns `late` and there is time."""
+    """Calls `call` with a time in ms, again while it returns `late` and the timeout has not passed.
+    So signals are handled in between."""
     end = None if timeout is None else time.monotonic() + timeout
     while True:
         left = SLICE_SECONDS if end is None else max(0.0, end - time.monotonic())
@@ -41,7 +43,7 @@ def sliced(call: Callable[[int], Any], timeout: float | None, late: int) -> int:
 
 
 def listen(handle: Any, on_event: OnEvent) -> None:
-    """The thread that calls on_event; the library's own thread never waits for Python."""
+    """Runs in the thread that calls on_event; the library's own thread never waits for Python."""
     event = ffi.new("struct perseas_event *")
     while lib.ps_py_event_next(handle, event):
         try:
@@ -55,8 +57,8 @@ def listen(handle: Any, on_event: OnEvent) -> None:
 
 class Store:
     """A store that this process owns. Threads may share it; each begins transactions of its own.
-
-    name; tracked: it was opened so. Its repr says how it is.
+    `name` is its name; `tracked` says whether it was opened with tracked=True. Its repr shows its
+    state.
     """
 
     def __init__(self, name: str, on_event: OnEvent | None, given: dict[str, Any]) -> None:
@@ -106,14 +108,13 @@ class Store:
 
     def map(self, name: str, size: int = 0, at: int | None = None, anywhere: bool = False,
             most: int = 0) -> Segment:
-        """Maps a segment; one that does not exist is made, with size bytes of zeros, and exists
-        from publish() on. size 0: it must exist. at: at this address, wherever the store has it
-        recorded; anywhere: where there is room, if the recorded address is taken. most: keeps
-        addresses for it to grow to so many bytes (grow); one that exists is mapped as it is then,
-        whatever size says. One that is mapped already is given again.
-
+        """Maps a segment. A segment that does not exist is created with size bytes of zeros, and
+        exists from publish() on. size 0: it must exist. at: map it at this address, wherever the
+        store has it recorded. anywhere: map it anywhere if the recorded address is taken. most:
+        reserve addresses so that it can grow to so many bytes (grow); an existing segment is then
+        mapped as it is, whatever size says. A segment that is mapped already is returned again.
         Errors: those of perseas_map, perseas_map_at and perseas_map_reserve; InvalidArgumentError
-        (also: most, with at or anywhere).
+        (also: most with at or anywhere).
         """
         number, wanted = options.whole(size, "size"), options.whole(at or 0, "at")
         text = options.encoded(name, "name")
@@ -142,8 +143,8 @@ class Store:
             return self._remember(name, address[0], moved[0])
 
     def _take_up(self, is_wanted: Callable[[str], bool]) -> None:
-        """Maps segments of these names where views of this store, closed before, have left memory:
-        they show the segment again. What nobody can reach is unmapped."""
+        """Maps segments of these names over memory that views of this store kept when it was closed
+        before: the views show the segment again. Memory without views is unmapped."""
         memory.viewed(list(memory.left_behind))
         sizes = {info.name: info.size for info in self.segments()}
         for each in list(memory.left_behind):
@@ -151,7 +152,7 @@ class Store:
             if buffer is None or each.store != self.name or not is_wanted(each.name) \
                     or sizes.get(each.name) != each.size:
                 continue
-            # From here on the views do not unmap it, whatever comes in between.
+            # From here on the views do not unmap it, even if a signal interrupts.
             each.is_retained = False
             if lib.ps_py_map_over(self._handle, each.name.encode(), each.pointer):
                 each.is_retained = True
@@ -176,7 +177,8 @@ class Store:
         return known
 
     def _buffer_at(self, address: int, size: int) -> tuple[Any, int]:
-        """The buffer that the range is in, and its offset there. RangeError: none."""
+        """Returns the buffer that contains the range, and the range's offset in it. Errors:
+        RangeError (no memory of the store contains it)."""
         with self._lock:
             self._check_open()
             for is_last in (False, True):
@@ -190,7 +192,7 @@ class Store:
                          "view of one of its segments" % self.name)
 
     def _learn_heaps(self) -> None:
-        """Heaps map segments by themselves."""
+        """Records segments that heaps have mapped."""
         for heap in self._heaps.values():
             for info in self.segments():
                 if info.mapped and info.name.startswith(heap.name + ".heap."):
@@ -204,8 +206,8 @@ class Store:
             self._addresses.remove(address)
 
     def publish(self) -> None:
-        """Has the segments that are new exist, with the contents that they have now, as one
-        transaction. Errors: those of perseas_publish."""
+        """Publishes all new segments with their present contents, as one transaction. Errors: those
+        of perseas_publish."""
         with self._lock:
             rc = lib.ps_py_publish(self._handle)
             if rc in (0, lib.PERSEAS_EINDOUBT):
@@ -214,9 +216,9 @@ class Store:
             self._check(rc)
 
     def grow(self, segment: Segment | str, size: int) -> None:
-        """Makes a segment larger, which is published and mapped: it has size bytes then, where it
-        is, and the new ones are zeros. Views that exist keep their size. Errors: RangeError (it is
-        not mapped), those of perseas_segment_grow."""
+        """Makes a published, mapped segment grow to size bytes at its address; new bytes are zeros.
+        Existing views keep their size. Errors: RangeError (the segment is not mapped), those of
+        perseas_segment_grow."""
         name, wanted = segment if isinstance(segment, str) else segment.name, options.whole(
             size, "size")
         with self._lock:
@@ -230,8 +232,8 @@ class Store:
             self._check(rc)
 
     def unmap(self, segment: Segment | str) -> None:
-        """Unmaps it; it stays in the store. Errors: BufferError (somebody has a view of it), those
-        of perseas_unmap."""
+        """Unmaps a segment, which stays in the store. Errors: BufferError (it has views), those of
+        perseas_unmap."""
         name = segment if isinstance(segment, str) else segment.name
         with self._lock:
             self._check_open()
@@ -248,18 +250,19 @@ class Store:
             self._asked = [each for each in self._asked if each is not mapped._memory]
 
     def destroy(self, name: str) -> None:
-        """Destroys a segment that is published, and not mapped. Errors: those of
+        """Destroys a published segment that is not mapped. Errors: those of
         perseas_segment_destroy."""
         self._check(lib.ps_py_destroy(self._handle, options.encoded(name, "name")))
 
     def segment(self, name: str) -> figures.SegmentInfo:
-        """What the store knows of one segment. Errors: NoSegmentError, ClosedError, ForkError."""
+        """Returns the store's description of one segment. Errors: NoSegmentError, ClosedError,
+        ForkError."""
         info = ffi.new("struct perseas_segment_info *")
         self._check(lib.ps_py_segment(self._handle, options.encoded(name, "name"), info))
         return figures.segment_of(info)
 
     def segments(self) -> list[figures.SegmentInfo]:
-        """All that the store has, or that are mapped. Errors: ClosedError, ForkError."""
+        """Returns all segments that exist or are mapped. Errors: ClosedError, ForkError."""
         info = ffi.new("struct perseas_segment_info *")
         found: list[figures.SegmentInfo] = []
         while True:
@@ -270,14 +273,14 @@ class Store:
             found.append(figures.segment_of(info))
 
     def wait_whole(self, timeout: float | None = None) -> None:
-        """Waits until all memory that is mapped is here (recovery="on demand"), for timeout
-        seconds at most. Errors: UnreachableError (not in time), FencedError."""
+        """Waits until all mapped memory is present (recovery="on demand"), for timeout seconds at
+        most. Errors: UnreachableError (timed out), FencedError."""
         self._check(sliced(lambda ms: lib.ps_py_wait_whole(self._handle, ms), timeout,
                            lib.PERSEAS_EUNREACHABLE))
 
     def prefetch(self, view: Any) -> None:
-        """Has this memory fetched before what nobody waits for, and does not wait. Errors:
-        TypeError, ValueError (it is no view, or not contiguous), ClosedError, ForkError."""
+        """Fetches this memory before memory that no thread waits for. Does not wait. Errors:
+        TypeError, ValueError (not a view, or not contiguous), ClosedError, ForkError."""
         target = memory.Target(view)
         self._check(lib.ps_py_prefetch(self._handle, ffi.cast("void *", target.address),
                                        target.size))
@@ -286,28 +289,28 @@ class Store:
 
     def transaction(self, serial: bool = False, track: bool = False, nowait: bool = False,
                     noblock: bool = False) -> Transaction:
-        """A transaction, for a `with` block. serial: one after another with all of this kind, by
-        any thread; track: what it changes need not be declared (tracked=True); nowait: its commit
-        returns when it is on its way, and its token says when W mirrors hold it; noblock: with
-        nowait, AgainError instead of waiting for room.
-
-        Errors, when it begins: those of perseas_begin.
+        """Returns a transaction for a `with` block. serial: it is serialized with all other serial
+        transactions, of any thread. track: its changes need not be declared (tracked=True). nowait:
+        its commit returns once it is on its way, and its token tells when W mirrors hold it.
+        noblock: with nowait, raises AgainError instead of waiting for space. Errors, when it
+        begins: those of perseas_begin.
         """
         begins = (lib.PERSEAS_SERIAL if serial else 0) | (lib.PERSEAS_TRACK if track else 0)
         commits = (lib.PERSEAS_NOWAIT if nowait else 0) | (lib.PERSEAS_NOBLOCK if noblock else 0)
         return Transaction(self, begins, commits)
 
     def begin(self, **modes: bool) -> Transaction:
-        """The same, begun. If nobody ends it, it is aborted when it is collected."""
+        """Begins a transaction and returns it. It is aborted if it is garbage-collected before it
+        ends."""
         return self.transaction(**modes).begin()
 
     def transact(self, work: Callable[[Transaction], Result], serial: bool = False,
                  track: bool = False, nowait: bool = False) -> Result:
-        """Calls work(tx) and commits; the result is that of work. After ConflictError it is taken
-        back and done again, as old as it was; so work may be called several times, and gets its
-        locks in the end. A conflict that is not about a lock is tried 16 times within 65 ms, and
-        raised then (perseas_retry_conflict). Another exception aborts. Errors: those of work, begin
-        and commit."""
+        """Calls work(tx), commits, and returns work's result. ConflictError rolls back and calls
+        work again, in a transaction that keeps its age and so gets its locks in the end: work may
+        be called several times. A conflict that does not concern a lock is retried 16 times within
+        65 ms and then raised (perseas_retry_conflict). Any other exception aborts. Errors: those of
+        work, begin and commit."""
         tx, tries = self.transaction(serial, track, nowait), ffi.new("unsigned *")
         try:
             tx._begin_patiently(tries)
@@ -320,41 +323,42 @@ class Store:
                     if not tx.is_open or not tx._retry_conflict(tries):
                         raise
         finally:
-            tx._take_back()
+            tx._abort_if_open()
 
     def wait(self, token: Token, timeout: float | None = None) -> None:
-        """Waits until W mirrors hold the transaction, for timeout seconds at most. Errors: those
-        of perseas_wait."""
+        """Waits until W mirrors hold the token's transaction, for timeout seconds at most. Errors:
+        those of perseas_wait."""
         asked = ffi.new("struct perseas_token *", (token.epoch, token.seq))
         self._check(sliced(lambda ms: lib.ps_py_wait(self._handle, asked, ms), timeout,
                            lib.PERSEAS_ETIMEOUT))
 
     async def durable(self, token: Token) -> Token:
-        """The same in asyncio, without a thread. asyncio.timeout bounds it. Errors: those of
-        perseas_wait, FencedError, ClosedError (the store was closed meanwhile)."""
+        """Waits in asyncio until W mirrors hold the token's transaction, without a thread.
+        asyncio.timeout limits the wait. Errors: those of perseas_wait, FencedError, ClosedError
+        (the store was closed in the meantime)."""
         return await self._durability.durable(token)
 
     def flush(self) -> None:
-        """Waits until W mirrors hold every commit, commit_timeout_ms at most. Errors: those of
+        """Waits until W mirrors hold every commit, for commit_timeout_ms at most. Errors: those of
         perseas_flush."""
         self._check(lib.ps_py_flush(self._handle))
 
     def confirm(self) -> None:
-        """Asks the mirrors whether this process still owns the store, commit_timeout_ms at most:
-        read, confirm, and answer. Errors: those of perseas_confirm."""
+        """Checks with the mirrors, within commit_timeout_ms, that this process still owns the
+        store. Call it between reading and answering. Errors: those of perseas_confirm."""
         self._check(lib.ps_py_confirm(self._handle))
 
     def posted(self) -> Token:
-        """The token of the last commit of any thread. Errors: ClosedError, ForkError."""
+        """Returns the token of the last commit of any thread. Errors: ClosedError, ForkError."""
         token = ffi.new("struct perseas_token *")
         self._check(lib.ps_py_posted(self._handle, token))
         return Token(self, token.epoch, token.seq)
 
     def copy_committed(self, *views: Any) -> tuple[list[Any], Token]:
-        """Copies memory without what is not committed: of each view a copy, a numpy array for an
-        array and a bytearray for others, all as of one moment; and the token of the last
-        transaction that they have. Commits wait meanwhile. Errors: those of
-        perseas_copy_committed; TypeError, ValueError (no view, or none that is contiguous)."""
+        """Copies memory without uncommitted changes, all views as of one commit. Returns a copy for
+        each view (a numpy array for an array, else a bytearray) and the token of the last
+        transaction in the copies. Commits wait in the meantime. Errors: those of
+        perseas_copy_committed; TypeError, ValueError (not a view, or not contiguous)."""
         targets = [memory.Target(view) for view in views]
         copies, token = [each.empty_copy() for each in targets], ffi.new("struct perseas_token *")
         pieces = ffi.new("struct perseas_piece[]", len(views) or 1)
@@ -366,15 +370,16 @@ class Store:
         return copies, Token(self, token.epoch, token.seq)
 
     def here(self, recorded: int) -> int | None:
-        """The address in this process of the byte that the store has recorded at this address;
-        None: it is in no mapped segment. For pointers that are kept in segments that are mapped
-        elsewhere (map, at= and anywhere=)."""
+        """Returns the address in this process of the byte that the store has recorded at this
+        address, or None if no mapped segment contains it. For pointers stored in segments that are
+        mapped elsewhere (map, at= and anywhere=)."""
         found = ffi.new("void **")
         rc = lib.ps_py_here(self._handle, ffi.cast("void *", recorded), found)
         return self._address(rc, found)
 
     def recorded(self, here: int) -> int | None:
-        """The reverse: the recorded address of the byte that is at this address."""
+        """Returns the recorded address of the byte at this address, or None; the reverse of
+        here()."""
         found = ffi.new("void **")
         rc = lib.ps_py_recorded(self._handle, ffi.cast("void *", here), found)
         return self._address(rc, found)
@@ -389,9 +394,9 @@ class Store:
 
     def heap(self, name: str, create: bool = False, moved: bool = False, first: int = 0,
              most: int = 0) -> Heap:
-        """Opens a heap. create: make it where there is none; first: bytes for objects to begin
-        with; most: up to which it grows; 0: the default. moved: also where a segment of it is not
-        where it is recorded. Errors: those of perseas_heap_open."""
+        """Opens a heap. create: create it if the store has none of that name. first: bytes for
+        objects at first. most: bytes that it may grow to. 0 for both: the default. moved: accept
+        segments at other addresses than recorded. Errors: those of perseas_heap_open."""
         with self._lock:
             self._check_open()
             if memory.left_behind and not moved:
@@ -402,13 +407,13 @@ class Store:
     # --- what it is like ---
 
     def stat(self) -> figures.Stat:
-        """What was counted since it was opened. Errors: ClosedError, ForkError."""
+        """Returns statistics since the store was opened. Errors: ClosedError, ForkError."""
         stat = ffi.new("struct perseas_stat *")
         self._check(lib.ps_py_stat(self._handle, stat))
         return figures.filled(figures.Stat, stat)
 
     def mirrors(self) -> list[figures.MirrorStat]:
-        """How each of its mirrors is. Errors: ClosedError, ForkError."""
+        """Returns the status of each mirror. Errors: ClosedError, ForkError."""
         stat = ffi.new("struct perseas_mirror_stat *")
         found: list[figures.MirrorStat] = []
         for index in range(self.stat().mirrors):
@@ -417,7 +422,8 @@ class Store:
         return found
 
     def transactions(self) -> list[figures.OpenTransaction]:
-        """Those that are open, of any thread, the oldest first. Errors: ClosedError, ForkError."""
+        """Returns the open transactions of all threads, the oldest first. Errors: ClosedError,
+        ForkError."""
         count, room = ffi.new("size_t *"), 0
         while True:
             rows = ffi.new("struct perseas_transaction[]", room or 1)
@@ -427,23 +433,24 @@ class Store:
             room = count[0]
 
     def latency(self) -> figures.Latency:
-        """How long commits took since it was opened. Errors: ClosedError, ForkError."""
+        """Returns the durations of commits since the store was opened. Errors: ClosedError,
+        ForkError."""
         latency = ffi.new("struct perseas_latency *")
         self._check(lib.ps_py_latency(self._handle, latency))
         return figures.Latency(latency)
 
     def report(self) -> str:
-        """What the open found on each mirror, and what it mended."""
+        """Returns what the open found on each mirror, and what it repaired."""
         text = ffi.gc(ffi.new("struct ps_py_bytes *"), lib.ps_py_bytes_free)
         self._check(lib.ps_py_report(self._handle, text))
         return bytes(ffi.buffer(text.at, text.size)).decode(errors="replace")
 
     def change_roster(self, add: str = "", remove: str = "", acks: int = 0, gone: bool = False,
                       cancel: bool = False) -> None:
-        """Changes which mirrors the store has, while transactions go on: add joins, remove leaves,
-        both: one replaces the other. acks: W afterwards; 0: a majority where W is a majority now or
-        no longer fits, else as it is. gone: the one that leaves never comes back. cancel: takes
-        back the change that another thread waits for. Errors: those of perseas_roster."""
+        """Changes the store's roster while transactions continue: `add` joins, `remove` leaves,
+        with both one replaces the other. acks: W afterwards; 0: a majority if W is one now or no
+        longer fits, else unchanged. gone: the leaving mirror never comes back. cancel: cancels the
+        change that another thread waits for. Errors: those of perseas_roster."""
         change = ffi.new("struct perseas_roster_change *")
         texts = [ffi.new("char[]", options.encoded(text, "an address")) for text in (remove, add)]
         change.kind = (lib.PERSEAS_ROSTER_CANCEL if cancel else
@@ -470,7 +477,7 @@ class Store:
             ", a commit is in doubt" if stat.in_doubt else "")
 
     def _repr_html_(self) -> str:
-        """For Jupyter."""
+        """Shows the store in Jupyter."""
         rows = ""
         if not self._closed and not self._foreign:
             rows = "".join("<tr><td>%s</td><td>%s</td><td>%s</td><td>%d</td><td>%s</td></tr>" % (
@@ -482,12 +489,11 @@ class Store:
     # --- the end ---
 
     def close(self) -> None:
-        """Takes back the transactions that are open, in any thread, and closes. Arrays and
-        memoryviews that are left stay valid, and show what was there last; nobody else learns what
-        is written to them then. A second call does nothing.
-
-        Errors: BufferError (there are views of memory that is not here yet, recovery="on demand":
-        the store stays open); of what was committed with nowait=True: InDoubtError, FencedError.
+        """Aborts the open transactions of all threads, and closes the store. Remaining arrays and
+        memoryviews stay valid and show the last contents; mirrors no longer learn of writes to
+        them. A second call does nothing. Errors: BufferError (with recovery="on demand", memory
+        that is still missing has views: the store stays open); for commits with nowait=True:
+        InDoubtError, FencedError.
         """
         with self._closing:
             with self._lock:
@@ -510,8 +516,9 @@ class Store:
             raise failed
 
     def _leave_views(self) -> None:
-        """Has the library leave what somebody looks at. The store keeps buffers of it until it is
-        closed, so that nobody unmaps it before, also where this is interrupted and done again."""
+        """Makes the library keep memory mapped that has views. The store holds buffers of it until
+        it is closed, so that nothing unmaps it before, even if a signal interrupts this and it is
+        done again."""
         wanted = [each for each in self._memories.values() if each in self._asked]
         wanted += [each for each in memory.viewed(list(self._memories.values()))
                    if each not in self._asked]
@@ -549,12 +556,10 @@ class Store:
 
 def open(store: str, mirrors: str | Iterable[str], *, on_event: OnEvent | None = None,
          **given: Any) -> Store:
-    """Opens a store, as its only owner. mirrors: addresses, in one text with commas or several.
-
-    on_event: a function that is called for each figures.Event, in a thread of the package, which
-    may do anything with the store. Options: perseas.Options, by their names.
-
-    Errors: those of perseas_open; TypeError (no such option).
+    """Opens a store as its only owner. mirrors: addresses, in one text separated by commas, or
+    several texts. on_event: a function that is called for each figures.Event, in a thread of the
+    package; it may do anything with the store. Options: perseas.Options, by their names. Errors:
+    those of perseas_open; TypeError (unknown option).
     """
     made, _keeps = options.made(given)
     opened = Store(store, on_event, given)
@@ -564,8 +569,8 @@ def open(store: str, mirrors: str | Iterable[str], *, on_event: OnEvent | None =
 
 
 def create(store: str, mirrors: str | Iterable[str], **given: Any) -> None:
-    """Makes a store on every mirror of the list, and does not open it. Errors: those of
-    perseas_create; TypeError (no such option)."""
+    """Creates a store on every mirror of the list, and does not open it. Errors: those of
+    perseas_create; TypeError (unknown option)."""
     made, _keeps = options.made(given)
     check(lib.perseas_create(options.encoded(store, "store"),
                              options.encoded(options.listed(mirrors), "mirrors"), made), None)

@@ -1,5 +1,5 @@
-"""Tables: mappings of keys to values in a heap, as dicts. They are those of doc/examples/hash.h, so
-a program in C that has copied hash.c reads and changes the same ones.
+"""Tables: mappings of keys to values in a heap, used like dicts. They have the format of
+doc/examples/hash.h, so that a C program with a copy of hash.c can read and change them.
 """
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ Result = TypeVar("Result")
 
 
 class Table(MutableMapping[Any, Any]):
-    """A table. Each call is a transaction of its own; of within(tx), each is a part of tx.
-
-    key: bytes (a str is taken for its UTF-8) or str. value: bytes, or a format of struct: then
-    values are tuples, or, where the format has one item, that item.
-
-    Every call locks a part of the table, and raises ConflictError where an older transaction has
-    it: Store.transact tries again, as calls outside of within() do. len() and iteration lock all.
+    """A table. Each call is a transaction of its own; calls of within(tx) are part of tx. A key is
+    bytes, or a str, which is encoded as UTF-8. A value is bytes, or has a format of struct: then
+    values are tuples, or single items if the format has one item. Every call locks a part of the
+    table, and raises ConflictError if an older transaction holds that lock. Store.transact then
+    tries again, as do calls outside of within(). len() and iteration lock the whole table.
     """
 
     _heap: Heap
@@ -45,7 +43,7 @@ class Table(MutableMapping[Any, Any]):
                                          self._table))
 
     def within(self, tx: Transaction) -> Table:
-        """The same table, as a part of the transaction."""
+        """Returns the table for use within a transaction."""
         inside = object.__new__(Table)
         inside.__dict__.update(self.__dict__)
         inside._tx = tx
@@ -86,7 +84,8 @@ class Table(MutableMapping[Any, Any]):
         return work(self._tx) if self._tx else self._store.transact(work)
 
     def _found(self, tx: Transaction, rc: int) -> bool:
-        """1 says that the key is not there, or, of an insert, that it is."""
+        """Checks a result of C: 1 means that the key is missing, or, for an insert, that it
+        exists."""
         if rc != 1:
             tx._check(rc)
         return rc == 0
@@ -114,7 +113,7 @@ class Table(MutableMapping[Any, Any]):
             tx._tx, self._table, data, len(data), new, len(new))))
 
     def insert(self, key: Any, value: Any) -> bool:
-        """Adds a key; False: it is there already, and stays as it is."""
+        """Adds a key. Returns False, and changes nothing, if the table has the key already."""
         data, new = self._key_bytes(key), self._value_bytes(value)
         return self._run(lambda tx: self._found(tx, lib.ps_py_table_insert(
             tx._tx, self._table, data, len(data), new, len(new))))
@@ -145,11 +144,11 @@ class Table(MutableMapping[Any, Any]):
                 for key, value in zip(parts[::2], parts[1::2])]
 
     def snapshot(self) -> dict[Any, Any]:
-        """A dict of all keys and values, as they are at one moment."""
+        """Returns a dict of all keys and values, as of one moment."""
         return dict(self._run(self._all))
 
     def __iter__(self) -> Iterator[Any]:
-        """The keys as they are now; what is changed meanwhile is not seen."""
+        """Iterates over the present keys; later changes are not seen."""
         return iter(self.snapshot())
 
     def __repr__(self) -> str:

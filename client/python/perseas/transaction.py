@@ -1,8 +1,7 @@
-"""Transactions: what they may change, and how they end. Store.transaction makes them.
-
-A transaction belongs to the thread that began it. Whether it is open is kept by native.c, together
-with the call that ended it: so a KeyboardInterrupt, which may come between any two instructions
-here, finds it open or ended, and nothing in between.
+"""Transactions: what they may change, and how they end. Store.transaction makes them. A transaction
+belongs to the thread that began it. native.c records whether it is open, in the call that ends it.
+So a KeyboardInterrupt, which may come between any two instructions here, finds it either open or
+ended.
 """
 from __future__ import annotations
 
@@ -24,20 +23,20 @@ View = TypeVar("View")
 
 
 class Token:
-    """Names a transaction that was committed: await it, or give it to Store.wait. Two are equal if
-    they name the same."""
+    """Identifies a committed transaction: await it, or pass it to Store.wait. Two tokens are equal
+    if they identify the same transaction."""
     __slots__ = ("epoch", "seq", "_store")
 
     def __init__(self, store: Store, epoch: int, seq: int) -> None:
         self._store, self.epoch, self.seq = store, epoch, seq
 
     def wait(self, timeout: float | None = None) -> None:
-        """Waits until W mirrors hold it, for timeout seconds at most. Errors: those of
+        """Waits until W mirrors hold the transaction, for timeout seconds at most. Errors: those of
         Store.wait."""
         self._store.wait(self, timeout)
 
     def __await__(self) -> Generator[Any, None, Token]:
-        """Until W mirrors hold it (Store.durable)."""
+        """Waits until W mirrors hold the transaction (Store.durable)."""
         return self._store.durable(self).__await__()
 
     def __eq__(self, other: object) -> bool:
@@ -51,14 +50,13 @@ class Token:
 
 
 class Savepoint:
-    """Where a transaction was. As a context manager it takes back what an exception interrupts."""
+    """A savepoint of a transaction. As a context manager, it rolls back to it on an exception."""
 
     def __init__(self, tx: Transaction, number: int) -> None:
         self._tx, self.number = tx, number
 
     def rollback(self) -> None:
-        """Gives all that was declared since what it held then. Errors: those of
-        perseas_rollback_to."""
+        """Rolls the transaction back to this savepoint. Errors: those of perseas_rollback_to."""
         self._tx._check(lib.ps_py_rollback_to(self._tx._tx, self.number))
 
     def __enter__(self) -> Savepoint:
@@ -70,8 +68,8 @@ class Savepoint:
 
 
 def lock_key(key: int | str | bytes) -> int:
-    """The number that a lock goes by: of a text, its first 64 bits of BLAKE2b. Two texts with the
-    same number only wait for each other once in a while."""
+    """Returns the number of a lock: for a text, the first 64 bits of its BLAKE2b hash. Two texts
+    with the same number only wait for each other unnecessarily."""
     if isinstance(key, str):
         key = key.encode()
     if isinstance(key, bytes):
@@ -80,9 +78,9 @@ def lock_key(key: int | str | bytes) -> int:
 
 
 class Transaction:
-    """with store.transaction() as tx: commits at the end, and aborts for an exception. It may also
-    be begun by Store.begin, and ended by commit() or abort(). One that nobody refers to any more is
-    aborted, as where a signal came before the first instruction of __exit__."""
+    """`with store.transaction() as tx:` commits at the end, and aborts on an exception. Store.begin
+    also begins one, which commit() or abort() ends. A transaction without references is aborted,
+    for example if a signal came before the first instruction of __exit__."""
 
     def __init__(self, store: Store, flags: int, commit_flags: int) -> None:
         self._store, self._flags, self._commit_flags = store, flags, commit_flags
@@ -99,12 +97,12 @@ class Transaction:
 
     @property
     def is_open(self) -> bool:
-        """It was begun, and has not ended: it can be used by its thread."""
+        """True while the transaction has begun and not ended."""
         return bool(lib.ps_py_is_open(self._tx))
 
     @property
     def token(self) -> Token | None:
-        """Of its commit, if it was committed, whatever came in between."""
+        """The token of the transaction's commit, or None if it has not committed."""
         token = ffi.new("struct perseas_token *")
         if not lib.ps_py_committed(self._tx, token):
             return None
@@ -113,8 +111,8 @@ class Transaction:
     # --- beginning and ending ---
 
     def begin(self) -> Transaction:
-        """Begins it, and returns it. Errors: those of perseas_begin; InvalidArgumentError (it has
-        been begun before)."""
+        """Begins the transaction and returns it. Errors: those of perseas_begin;
+        InvalidArgumentError (it was begun before)."""
         if self._is_done or self.is_open:
             raise InvalidArgumentError("it was begun before: ask the store for another transaction")
         self._check(lib.ps_py_begin(self._tx, self._flags))
@@ -124,7 +122,7 @@ class Transaction:
         try:
             return self.begin()
         except BaseException:           # a signal, when it was begun
-            self._take_back()
+            self._abort_if_open()
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
@@ -133,18 +131,19 @@ class Transaction:
             if kind is None and not self._is_done:
                 self.commit()
         finally:
-            self._take_back()
+            self._abort_if_open()
 
     async def __aenter__(self) -> Transaction:
         return self.__enter__()
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: Any) -> None:
-        """Commits without waiting in this thread, and goes on when W mirrors hold it."""
+        """Commits without blocking this thread, and continues once W mirrors hold the
+        transaction."""
         try:
             if kind is None and not self._is_done:
                 await self._commit_when_there_is_room()
         finally:
-            self._take_back()
+            self._abort_if_open()
         if kind is None and self.token:
             await self.token
 
@@ -156,8 +155,8 @@ class Transaction:
             except AgainError:
                 await self._store._durability.room()
 
-    def _take_back(self) -> None:
-        """Ends it if it is open, whatever became of it."""
+    def _abort_if_open(self) -> None:
+        """Aborts the transaction if it is open, and makes its views read-only."""
         if self.is_open:
             lib.ps_py_abort(self._tx)
         self._close_views()
@@ -177,29 +176,29 @@ class Transaction:
         return token
 
     def commit(self) -> Token:
-        """Returns when W mirrors hold it; with nowait=True, when it is on its way. A signal that
-        comes meanwhile is handled when the library has returned, after commit_timeout_ms at most.
-
-        After InDoubtError and FencedError it has ended, as after none; after others it is open.
-        Errors: those of perseas_commit.
+        """Commits. Returns when W mirrors hold the transaction; with nowait=True, once it is on its
+        way. A signal in the meantime is handled when the library has returned, after
+        commit_timeout_ms at most. The transaction has ended after success, InDoubtError and
+        FencedError; after other errors it is still open. Errors: those of perseas_commit.
         """
         return self._commit(self._commit_flags)
 
     def abort(self) -> None:
-        """Restores every declared byte. Errors: EndedError, ThreadError."""
+        """Aborts: restores every declared byte. Errors: EndedError, ThreadError."""
         rc = lib.ps_py_abort(self._tx)
         if not rc:
             self._close_views()
         self._check(rc)
 
     def retry(self) -> None:
-        """Takes back what it changed, and begins it again as old as it was, when the lock that it
-        was refused may be had. Store.transact calls it. Errors: those of perseas_retry; EndedError,
+        """Rolls back all changes, waits for the lock that was refused, and begins again with the
+        same age. Store.transact calls it. Errors: those of perseas_retry; EndedError,
         ThreadError."""
         self._begun_again(lib.ps_py_retry(self._tx))
 
     def _begin_patiently(self, tries: Any) -> None:
-        """One with track=True conflicts while others are open, which may end soon."""
+        """Begins; retries a transaction with track=True, which conflicts with other open ones,
+        because these may end soon."""
         rc = lib.ps_py_begin(self._tx, self._flags)
         while rc == lib.PERSEAS_ECONFLICT \
                 and lib.ps_py_begin_conflict(self._store._handle, tries) == 0:
@@ -207,7 +206,8 @@ class Transaction:
         self._check(rc)
 
     def _retry_conflict(self, tries: Any) -> bool:
-        """It met a conflict. True: it has begun again; False: it was tried often enough."""
+        """Retries after a conflict. Returns True if the transaction has begun again, False if it
+        was retried often enough."""
         rc = lib.ps_py_retry_conflict(self._tx, tries)
         if rc == lib.PERSEAS_ECONFLICT:
             return False
@@ -223,13 +223,12 @@ class Transaction:
     # --- what it may change ---
 
     def writable(self, view: View) -> View:
-        """Declares the range of a view of the store's memory (memoryview, numpy array, a segment's
-        view or an object's), and gives the same view, but writable, until the transaction ends:
-        then it becomes read-only. What was made of it before then, such as a slice, can still be
-        written to afterwards, which no mirror would learn: check_writes=True finds that.
-
-        Errors: those of perseas_set_range; RangeError (it is no memory of the store), TypeError,
-        ValueError (it is not contiguous).
+        """Declares the range of a view of the store's memory (memoryview, numpy array, or the view
+        of a segment or an object). Returns the same view, writable until the transaction ends, then
+        read-only. Objects made from it before, such as slices, stay writable, and mirrors do not
+        learn of later writes: check_writes=True finds these. Errors: those of perseas_set_range;
+        RangeError (the view is not of the store's memory), TypeError, ValueError (it is not
+        contiguous).
         """
         target = memory.Target(view)
         if not target.size:
@@ -241,20 +240,20 @@ class Transaction:
         return given
 
     def write(self, place: Segment | memoryview, offset: int, data: Any) -> None:
-        """Declares as many bytes as data has, at offset in a segment or view, and puts them there.
-        Errors: as writable."""
+        """Declares as many bytes as data has, at offset in a segment or view, and writes data
+        there. Errors: those of writable."""
         size = memoryview(data).nbytes
         at = self._place(place, offset, size)
         self._check(lib.ps_py_write(self._tx, at, ffi.from_buffer(data), size))
 
     def pack(self, place: Segment | memoryview, offset: int, form: str, *values: Any) -> None:
-        """struct.pack_into at so many bytes from the place's start, declared. Errors: as writable;
-        struct.error."""
+        """Declares a range and writes to it by struct.pack_into, offset bytes from the place's
+        start. Errors: those of writable; struct.error."""
         self.write(place, offset, struct.pack(form, *values))
 
     def overlay(self, kind: type[View], place: Segment | memoryview, offset: int = 0) -> View:
-        """A ctypes object in the store's memory, so many bytes from the place's start, all of which
-        is declared. It must not be written to when the transaction has ended. Errors: as
+        """Returns a declared ctypes object in the store's memory, offset bytes from the place's
+        start. It must not be written to after the transaction has ended. Errors: those of
         writable."""
         import ctypes
         size = ctypes.sizeof(kind)      # type: ignore[arg-type]
@@ -265,7 +264,7 @@ class Transaction:
         return view
 
     def _place(self, place: Any, offset: int, size: int) -> Any:
-        """A pointer to so many bytes there."""
+        """Returns a pointer to so many bytes of the place."""
         if hasattr(place, "_check_mapped"):
             place._check_mapped()       # another segment may be at its address by now
             address, room = place.address, place.size
@@ -280,16 +279,16 @@ class Transaction:
     # --- parts of it, and locks ---
 
     def savepoint(self) -> Savepoint:
-        """From here on what is going to change must be declared again. Errors: those of
-        perseas_savepoint."""
+        """Makes a savepoint. Later changes must be declared again, also of bytes declared before.
+        Errors: those of perseas_savepoint."""
         number = ffi.new("uint64_t *")
         self._check(lib.ps_py_savepoint(self._tx, number))
         return Savepoint(self, number[0])
 
     def lock(self, key: int | str | bytes, shared: bool = False) -> None:
-        """Takes a lock, until it is sent or aborted. A number is the key itself, 0 to 2**64 - 1.
-        Errors: those of perseas_lock; after ConflictError it is as it was: Store.transact tries
-        again."""
+        """Takes a lock until the transaction is sent or aborted. A number is the key itself, 0 to
+        2**64 - 1. Errors: those of perseas_lock; after ConflictError the transaction is unchanged:
+        Store.transact tries again."""
         mode = lib.PERSEAS_LOCK_SHARED if shared else lib.PERSEAS_LOCK_EXCLUSIVE
         self._check(lib.ps_py_lock(self._tx, lock_key(key), mode))
 
