@@ -206,8 +206,8 @@ static int check_made(struct perseas_heap *heap, unsigned index)
 	taken = heap->extent_count <= index && is_taken(heap, index, name);
 	ps_admin_leave(heap->p);
 	return taken ? fail_not_heap(heap, name,
-	                             "is there already, and no part of it: while it is, the heap "
-	                             "can neither be made nor grow")
+	                             "exists and is not part of it: the heap can neither be "
+	                             "created nor grow until that segment is destroyed")
 	             : 0;
 }
 
@@ -237,9 +237,11 @@ static int grow_heap(struct perseas_heap *heap, unsigned had, uint64_t chunks)
 	if (!count_chunks(heap, had, &all))
 		return 0;
 	if (had == PS_HEAP_EXTENTS)
-		return ps_fail(heap->p, PERSEAS_ELIMIT,
-		               "heap '%s' is full, and has grown %u times: it can grow no more",
-		               heap->name, had - 1);
+		return ps_fail(
+			heap->p, PERSEAS_ELIMIT,
+			"heap '%s' is full, and has grown %u times, the most that it can: free "
+			"objects, or open another heap",
+			heap->name, had - 1);
 	more = all > chunks ? all : chunks;
 	if (most && all + more > most)
 		more = most > all ? most - all : 0;
@@ -247,8 +249,8 @@ static int grow_heap(struct perseas_heap *heap, unsigned had, uint64_t chunks)
 		more = PS_EXTENT_MAX / PS_CHUNK;
 	if (more < chunks)
 		return ps_fail(heap->p, PERSEAS_ELIMIT,
-		               "heap '%s' is full, has %llu bytes, and may have %llu", heap->name,
-		               (unsigned long long)all * PS_CHUNK,
+		               "heap '%s' is full: it has %llu bytes, and options.most allows %llu",
+		               heap->name, (unsigned long long)all * PS_CHUNK,
 		               (unsigned long long)heap->max_size);
 	rc = make_extent(heap, had, more);
 	/* The mirrors lack memory for the usual size: make the extent just large enough for this

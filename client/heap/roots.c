@@ -54,16 +54,18 @@ static int check_object(struct perseas_heap *heap, const char *name, uint64_t ty
                         const struct ps_found_object *found)
 {
 	if (found->object.type != type)
-		return ps_fail(heap->p, PERSEAS_EOBJECT,
-		               "root '%s' of heap '%s' is to be of type %llu, and the object at "
-		               "%p is of type %llu",
-		               name, heap->name, (unsigned long long)type, found->object.addr,
-		               (unsigned long long)found->object.type);
+		return ps_fail(
+			heap->p, PERSEAS_EOBJECT,
+			"root '%s' of heap '%s' cannot have type %llu: the object at %p is of "
+			"type %llu",
+			name, heap->name, (unsigned long long)type, found->object.addr,
+			(unsigned long long)found->object.type);
 	if (found->is_being_freed)
-		return ps_fail(heap->p, PERSEAS_EOBJECT,
-		               "root '%s' of heap '%s' is to lead to %p, which an open "
-		               "transaction frees",
-		               name, heap->name, found->object.addr);
+		return ps_fail(
+			heap->p, PERSEAS_EOBJECT,
+			"root '%s' of heap '%s' cannot lead to %p: an open transaction frees "
+			"that object",
+			name, heap->name, found->object.addr);
 	return 0;
 }
 
@@ -74,8 +76,8 @@ static int check_allocated(struct ps_edits *edits, const char *name,
 	if (found->is_committed || ps_edits_find_alloc(edits, found))
 		return 0;
 	return ps_fail(edits->heap->p, PERSEAS_EOBJECT,
-	               "root '%s' of heap '%s' is to lead to %p, which another open transaction "
-	               "allocated",
+	               "root '%s' of heap '%s' cannot lead to %p: another open transaction "
+	               "allocated that object, and may abort",
 	               name, edits->heap->name, found->object.addr);
 }
 
@@ -99,14 +101,17 @@ static int set_root(struct ps_edits *edits, const char *name, uint64_t type, uin
 	struct ps_edit *edit;
 
 	if (place == NO_PLACE)
-		return ps_fail(heap->p, PERSEAS_ELIMIT,
-		               "heap '%s' has %d roots, and can have no more", heap->name,
-		               PS_ROOTS);
+		return ps_fail(
+			heap->p, PERSEAS_ELIMIT,
+			"heap '%s' has %d roots, the most that it can have: remove one first",
+			heap->name, PS_ROOTS);
 	known = &heap->known_roots[place];
 	if (known->setter && known->setter != &edits->late)
-		return ps_fail(heap->p, PERSEAS_ECONFLICT,
-		               "another open transaction sets root '%s' of heap '%s'", name,
-		               heap->name);
+		return ps_fail(
+			heap->p, PERSEAS_ECONFLICT,
+			"another open transaction sets root '%s' of heap '%s': try again when it "
+			"has ended",
+			name, heap->name);
 	if (!object && !known->setter && !heap->roots[place].name[0])
 		return 0;
 	heap->setter_count += !known->setter;
@@ -157,8 +162,8 @@ int ps_roots_check_free(const struct ps_edits *edits, const struct ps_found_obje
 		if (known->setter && known->setter != &edits->late && leads_to(known, place))
 			return ps_fail(heap->p, PERSEAS_ECONFLICT,
 			               "the object of heap '%s' at %p is not freed: another open "
-			               "transaction has root '%s' lead to it, or can roll back "
-			               "to where it did",
+			               "transaction makes root '%s' lead to it, or did so before a "
+			               "savepoint; try again when it has ended",
 			               heap->name, found->object.addr, known->name);
 	}
 	return 0;

@@ -356,7 +356,7 @@ static int check_root(struct perseas_heap *heap, unsigned place, struct ps_heap_
 
 	for (unsigned i = 0; i < place && !fault; i++)
 		if (root->name[0] && !strcmp(root->name, heap->roots[i].name))
-			fault = "is there twice";
+			fault = "has the same name as another root";
 	if (fault)
 		return ps_fail(heap->p, PERSEAS_EHEAP, "root %u of heap '%s' %s", place, heap->name,
 		               fault);

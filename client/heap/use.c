@@ -222,7 +222,7 @@ static bool check_root(struct ps_heap_use *use, const char *name, unsigned place
 
 	for (unsigned i = 0; i < place && !fault; i++)
 		if (root->name[0] && !strcmp(root->name, use->root[i].name))
-			fault = "is there twice";
+			fault = "has the same name as another root";
 	if (fault)
 		return set_fault(use, "root %u of heap '%s' %s", place, name, fault);
 	if (!root->name[0])

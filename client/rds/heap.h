@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Indices of a heap's counters, in the order of rds_stats_t. */
 enum ps_rds_count {
 	PS_RDS_MALLOC,
 	PS_RDS_PREALLOC,
@@ -60,7 +61,11 @@ struct ps_rds_block {
 #define PS_RDS_FREED ((uint64_t)0x52445346 << 32)
 #define PS_RDS_END 0x444e455344522121u
 
-enum { PS_RDS_GUARDS = 16, PS_RDS_WORDS = 160, PS_RDS_JOINED = 32 };
+enum {
+	PS_RDS_GUARDS = 16, /* bytes of a block that its marks and its length take */
+	PS_RDS_WORDS = 160, /* most words of a change */
+	PS_RDS_JOINED = 32, /* most blocks that one change joins */
+};
 
 /* The heap that this process has started. */
 struct ps_rds {

@@ -8,7 +8,7 @@
 
 static int no_list(void)
 {
-	return ps_rds_fail(EBAD_LIST, "there is no list of intentions");
+	return ps_rds_fail(EBAD_LIST, "list is NULL: pass a list of intentions");
 }
 
 static bool make_room(intentionList_t *list)

@@ -124,12 +124,13 @@ static rvm_return_t address_fault(uint64_t number, const rvm_region_def_t *def)
 		return RVM_SUCCESS;
 	if (is_region(def->vmaddr) || is_region(def->vmaddr + def->length - rvm_page_size()))
 		return ps_rds_fail(RVM_EVM_OVERLAP,
-		                   "region %llu is to be at %p, where another one is mapped",
+		                   "region %llu cannot be mapped at %p: another region is there",
 		                   (unsigned long long)number, (void *)def->vmaddr);
-	return ps_rds_fail(RVM_ERANGE,
-	                   "region %llu is to be at %p, where the program has memory, or no "
-	                   "program can have any: who wrote the load map chose the address",
-	                   (unsigned long long)number, (void *)def->vmaddr);
+	return ps_rds_fail(
+		RVM_ERANGE,
+		"region %llu cannot be mapped at %p: the program has memory there, or the "
+		"address is not usable; the segment's load map contains the address",
+		(unsigned long long)number, (void *)def->vmaddr);
 }
 
 static rvm_return_t map_region(char *name, uint64_t length, uint64_t number, rvm_region_def_t *def)
@@ -197,7 +198,9 @@ rvm_return_t rvm_release_segment(unsigned long nregions, rvm_region_def_t **regi
 	rvm_return_t code = RVM_SUCCESS;
 
 	if (!regions || !*regions)
-		return ps_rds_fail(RVM_EREGION_DEF, "there is no array of regions");
+		return ps_rds_fail(
+			RVM_EREGION_DEF,
+			"regions is NULL: pass the array that rvm_load_segment returned");
 	for (unsigned long i = 0; i < nregions; i++) {
 		const rvm_return_t one = ps_rds_unmap(&(*regions)[i]);
 

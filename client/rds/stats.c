@@ -49,7 +49,7 @@ int rds_get_stats(rds_stats_t *stats)
 	int code;
 
 	if (!stats)
-		return ps_rds_fail(EBAD_ARGS, "there is no record for the counts");
+		return ps_rds_fail(EBAD_ARGS, "stats is NULL: pass a record for the counts");
 	code = copy_counts(c);
 	if (code == SUCCESS)
 		*stats = (rds_stats_t){ c[0], c[1], c[2], c[3],  c[4],  c[5], c[6],
@@ -86,7 +86,7 @@ int rds_clear_stats(int *err)
 int rds_trace_on(FILE *file)
 {
 	if (!file)
-		return ps_rds_fail(EBAD_ARGS, "there is no file for the trace");
+		return ps_rds_fail(EBAD_ARGS, "file is NULL: pass the file for the trace");
 	pthread_mutex_lock(&ps_rds.lock);
 	ps_rds.trace = file;
 	pthread_mutex_unlock(&ps_rds.lock);

@@ -298,13 +298,14 @@ rvm_return_t ps_rvm_cut(perseas_t *store, const struct ps_rvm_want *want, unsign
 	rvm_return_t code;
 
 	if (segment < 0)
-		return ps_rvm_fail(RVM_ETOO_BIG, "the store has %d segments, and can have no more",
+		return ps_rvm_fail(RVM_ETOO_BIG,
+		                   "the store has %d segments, the most that it can have",
 		                   PS_RVM_SEGMENTS);
 	find_old(&cut);
 	if (!plan_pieces(&cut))
 		return ps_rvm_fail(RVM_ETOO_BIG,
-		                   "the store has %d parts of segments, and can have "
-		                   "no more",
+		                   "the store has %d parts of segments, the most that it can "
+		                   "have: map whole segments, or the same parts as before",
 		                   PS_RVM_PIECES);
 	code = make_pieces(&cut, (unsigned)segment);
 	if (code != RVM_SUCCESS) {

@@ -40,7 +40,7 @@ rvm_return_t rvm_create_log(rvm_options_t *options, rvm_offset_t *log_len, long 
 	if (atomic_load(&ps_rvm.phase) != PS_RVM_READY)
 		return ps_rvm_fail(RVM_EINIT, "the library is not initialized, or was terminated");
 	if (!options || options->struct_id != rvm_options_id)
-		return ps_rvm_fail(RVM_EOPTIONS, "the options are no record of rvm_options_t");
+		return ps_rvm_fail(RVM_EOPTIONS, "options is not an initialized rvm_options_t");
 	if (!options->log_dev || !*options->log_dev)
 		return ps_rvm_fail(RVM_ELOG, "the options name no log");
 	code = ps_rvm_log_name(options->log_dev, &place);

@@ -80,7 +80,7 @@ void ps_rvm_give_memory(void *base, uint64_t length)
 static rvm_return_t region_fault(const rvm_region_t *region)
 {
 	if (!region || region->struct_id != rvm_region_id)
-		return ps_rvm_fail(RVM_EREGION, "the region is no record of rvm_region_t: call "
+		return ps_rvm_fail(RVM_EREGION, "region is not an initialized rvm_region_t: call "
 		                                "rvm_init_region first");
 	if (!region->data_dev || !*region->data_dev)
 		return ps_rvm_fail(RVM_EREGION, "the region names no external data segment "
@@ -290,7 +290,7 @@ static rvm_return_t unmap_locked(const rvm_region_t *region)
 	if (code != RVM_SUCCESS)
 		return code;
 	if (!region || region->struct_id != rvm_region_id)
-		return ps_rvm_fail(RVM_EREGION, "the region is no record of rvm_region_t");
+		return ps_rvm_fail(RVM_EREGION, "region is not an initialized rvm_region_t");
 	row = ps_rvm_region_at(region->vmaddr, region->length);
 	told = row < 0 ? NULL : &ps_rvm.table->pieces[row];
 	piece = row < 0 ? NULL : &ps_rvm.pieces[row];

@@ -10,8 +10,9 @@
 static rvm_return_t options_fault(const rvm_options_t *options)
 {
 	if (!options || options->struct_id != rvm_options_id)
-		return ps_rvm_fail(RVM_EOPTIONS, "the options are no record of rvm_options_t: call "
-		                                 "rvm_init_options first");
+		return ps_rvm_fail(RVM_EOPTIONS,
+		                   "options is not an initialized rvm_options_t: call "
+		                   "rvm_init_options first");
 	if (options->truncate < 0 || options->truncate > 100)
 		return ps_rvm_fail(RVM_EOPTIONS, "truncate is %ld, and must be 0 to 100 percents",
 		                   options->truncate);
@@ -111,9 +112,9 @@ static rvm_return_t query_locked(rvm_options_t *options, const rvm_region_t *reg
 	if (atomic_load(&ps_rvm.phase) != PS_RVM_READY)
 		return ps_rvm_fail(RVM_EINIT, "the library is not initialized, or was terminated");
 	if (region && region->struct_id != rvm_region_id)
-		return ps_rvm_fail(RVM_EREGION, "the region is no record of rvm_region_t");
+		return ps_rvm_fail(RVM_EREGION, "region is not an initialized rvm_region_t");
 	if (!options || options->struct_id != rvm_options_id)
-		return ps_rvm_fail(RVM_EOPTIONS, "the options are no record of rvm_options_t");
+		return ps_rvm_fail(RVM_EOPTIONS, "options is not an initialized rvm_options_t");
 	if (region) {
 		row = ps_rvm_region_at(region->vmaddr, region->length);
 		if (row < 0)

@@ -66,10 +66,10 @@ rvm_return_t rvm_print_statistics(rvm_statistics_t *statistics, FILE *stream)
 	static const uint16_t truncations[] = { truncation_times_dist };
 
 	if (!statistics || statistics->struct_id != rvm_statistics_id)
-		return ps_rvm_fail(RVM_ESTATISTICS, "the statistics are no record of "
-		                                    "rvm_statistics_t");
+		return ps_rvm_fail(RVM_ESTATISTICS,
+		                   "statistics is not an initialized rvm_statistics_t");
 	if (!stream)
-		return ps_rvm_fail_errno(EINVAL, "there is no stream to print to");
+		return ps_rvm_fail_errno(EINVAL, "stream is NULL: pass the stream to print to");
 	print_rows(statistics, stream);
 	print_histogram(stream, "ranges declared, by bytes", lengths, statistics->tot_range_lengths,
 	                range_lengths_len);

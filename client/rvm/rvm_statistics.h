@@ -58,22 +58,22 @@ typedef struct {
 	rvm_length_t n_uncommit; /* number of open transactions */
 	/* Number of commits that are not yet known to be permanent. */
 	rvm_length_t n_no_flush;
-	rvm_length_t n_truncation_wait; /* 0 */
-	rvm_offset_t no_flush_length;   /* 0 */
+	rvm_length_t n_truncation_wait; /* always 0 */
+	rvm_offset_t no_flush_length;   /* always 0 */
 
 	/* The log. */
-	rvm_length_t n_split; /* 0 */
+	rvm_length_t n_split; /* always 0 */
 	/* Number of waits: commits with flush, and calls of rvm_flush. */
 	rvm_length_t n_flush;
 	rvm_length_t n_rvm_flush;   /* calls of rvm_flush */
-	rvm_length_t n_special;     /* 0 */
+	rvm_length_t n_special;     /* always 0 */
 	rvm_length_t n_wrap;        /* times that the undo log on the mirrors wrapped around */
-	rvm_length_t log_dev_cur;   /* 0 */
+	rvm_length_t log_dev_cur;   /* always 0 */
 	rvm_offset_t log_written;   /* bytes sent, all mirrors together */
 	rvm_offset_t range_overlap; /* bytes that RVM_COALESCE_RANGES saved */
 	rvm_offset_t trans_overlap; /* bytes that RVM_COALESCE_TRANS saved */
-	rvm_length_t n_range_elim;  /* 0 */
-	rvm_length_t n_trans_elim;  /* 0 */
+	rvm_length_t n_range_elim;  /* always 0 */
+	rvm_length_t n_trans_elim;  /* always 0 */
 	/* Transactions that were sent in groups, less the number of groups. */
 	rvm_length_t n_trans_coalesced;
 	/* Time spent in commits with flush, estimated from those that were timed, and in
@@ -86,34 +86,34 @@ typedef struct {
 
 	rvm_length_t flush_times[flush_times_len];
 	rvm_length_t range_lengths[range_lengths_len];   /* of rvm_set_range and rvm_modify_bytes */
-	rvm_length_t range_elims[range_elims_len];       /* 0 */
-	rvm_length_t trans_elims[trans_elims_len];       /* 0 */
-	rvm_length_t range_overlaps[range_overlaps_len]; /* 0 */
-	rvm_length_t trans_overlaps[range_overlaps_len]; /* 0 */
+	rvm_length_t range_elims[range_elims_len];       /* always 0 */
+	rvm_length_t trans_elims[trans_elims_len];       /* always 0 */
+	rvm_length_t range_overlaps[range_overlaps_len]; /* always 0 */
+	rvm_length_t trans_overlaps[range_overlaps_len]; /* always 0 */
 
 	rvm_length_t tot_abort;
 	rvm_length_t tot_flush_commit;
 	rvm_length_t tot_no_flush_commit;
 
-	rvm_length_t tot_split; /* 0 */
+	rvm_length_t tot_split; /* always 0 */
 	rvm_length_t tot_flush;
 	rvm_length_t tot_rvm_flush;
-	rvm_length_t tot_special; /* 0 */
+	rvm_length_t tot_special; /* always 0 */
 	rvm_length_t tot_wrap;
-	rvm_length_t log_dev_max; /* 0 */
+	rvm_length_t log_dev_max; /* always 0 */
 	rvm_offset_t tot_log_written;
 	rvm_offset_t tot_range_overlap;
 	rvm_offset_t tot_trans_overlap;
-	rvm_length_t tot_range_elim; /* 0 */
-	rvm_length_t tot_trans_elim; /* 0 */
+	rvm_length_t tot_range_elim; /* always 0 */
+	rvm_length_t tot_trans_elim; /* always 0 */
 	rvm_length_t tot_trans_coalesced;
 
 	/* Truncations. */
 	rvm_length_t tot_rvm_truncate;
-	rvm_length_t tot_async_truncation; /* 0 */
-	rvm_length_t tot_sync_truncation;  /* 0 */
-	rvm_length_t tot_truncation_wait;  /* 0 */
-	rvm_length_t tot_recovery;         /* 0 */
+	rvm_length_t tot_async_truncation; /* always 0 */
+	rvm_length_t tot_sync_truncation;  /* always 0 */
+	rvm_length_t tot_truncation_wait;  /* always 0 */
+	rvm_length_t tot_recovery;         /* always 0 */
 	struct timeval tot_flush_time;
 	struct timeval tot_truncation_time;
 
@@ -122,11 +122,11 @@ typedef struct {
 	rvm_length_t tot_truncation_times[truncation_times_len];
 	rvm_length_t tot_flush_times[flush_times_len];
 	rvm_length_t tot_range_lengths[range_lengths_len];
-	rvm_length_t tot_range_elims[range_elims_len];         /* 0 */
-	rvm_length_t tot_trans_elims[trans_elims_len];         /* 0 */
-	rvm_length_t tot_range_overlaps[range_overlaps_len];   /* 0 */
-	rvm_length_t tot_trans_overlaps[range_overlaps_len];   /* 0 */
-	rvm_length_t tot_trans_coalesces[trans_coalesces_len]; /* 0 */
+	rvm_length_t tot_range_elims[range_elims_len];         /* always 0 */
+	rvm_length_t tot_trans_elims[trans_elims_len];         /* always 0 */
+	rvm_length_t tot_range_overlaps[range_overlaps_len];   /* always 0 */
+	rvm_length_t tot_trans_overlaps[range_overlaps_len];   /* always 0 */
+	rvm_length_t tot_trans_coalesces[trans_coalesces_len]; /* always 0 */
 } rvm_statistics_t;
 
 /*

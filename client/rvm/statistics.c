@@ -259,9 +259,9 @@ rvm_return_t rvm_statistics(const char *version, rvm_statistics_t *statistics)
 		                   "the program was compiled for '%.100s', and this is '%s'",
 		                   version ? version : "", RVM_STATISTICS_VERSION);
 	if (!statistics || statistics->struct_id != rvm_statistics_id)
-		return ps_rvm_fail(RVM_ESTATISTICS, "the statistics are no record of "
-		                                    "rvm_statistics_t: call rvm_init_statistics "
-		                                    "first");
+		return ps_rvm_fail(RVM_ESTATISTICS,
+		                   "statistics is not an initialized rvm_statistics_t: call "
+		                   "rvm_init_statistics first");
 	pthread_mutex_lock(&ps_rvm.lock);
 	code = fill_statistics(statistics);
 	pthread_mutex_unlock(&ps_rvm.lock);

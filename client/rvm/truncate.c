@@ -37,8 +37,8 @@ struct part {
 	unsigned row;
 	uint64_t *taken; /* a bit for each page whose note was taken, in any round */
 	uint64_t words;
-	char *from;                   /* the piece's memory */
-	bool borrowed;                /* mapped by the truncation, which unmaps it at the end */
+	char *from;        /* the piece's memory */
+	bool borrowed;     /* mapped by the truncation, which unmaps it at the end */
 	size_t first, end; /* its runs are runs[first] to runs[end - 1] */
 };
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Increments a counter that only the calling thread changes. */
-static inline void increment(_Atomic uint64_t *counter)
+static inline void count_one(_Atomic uint64_t *counter)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
 	                      memory_order_relaxed);
@@ -58,7 +58,7 @@ static void end_transaction(struct ps_rvm_slot *slot, rvm_tid_t *tid)
 static rvm_return_t begin_fault(const rvm_tid_t *tid, rvm_mode_t mode)
 {
 	if (!tid || tid->struct_id != rvm_tid_id)
-		return ps_rvm_fail(RVM_ETID, "the transaction is no record of rvm_tid_t: call "
+		return ps_rvm_fail(RVM_ETID, "tid is not an initialized rvm_tid_t: call "
 		                             "rvm_init_tid first");
 	if (mode != restore && mode != no_restore)
 		return ps_rvm_fail(RVM_EMODE, "a transaction begins with restore or no_restore");
@@ -158,7 +158,7 @@ static inline rvm_return_t declare_range(struct ps_rvm_slot *slot, void *dest, r
 	 * mapped another one there, that is its fault; the notes are not harmed. */
 	if (ps_rvm_piece_has(piece, dest, length))
 		note_pages(slot, slot->row, (uint64_t)((char *)dest - (char *)piece->base), length);
-	increment(&slot->lengths[length_place(length)]);
+	count_one(&slot->lengths[length_place(length)]);
 	return RVM_SUCCESS;
 }
 
@@ -176,7 +176,7 @@ rvm_return_t rvm_modify_bytes(rvm_tid_t *tid, void *dest, const void *src, rvm_l
 	rvm_return_t code;
 
 	if (!src && length && find_slot(tid))
-		return ps_rvm_fail(RVM_ESRC, "there is no address of the new bytes");
+		return ps_rvm_fail(RVM_ESRC, "src is NULL: pass the address of the new bytes");
 	code = rvm_set_range(tid, dest, length);
 	if (code == RVM_SUCCESS && length && src)
 		memmove(dest, src, length);
@@ -195,7 +195,7 @@ rvm_return_t rvm_abort_transaction(rvm_tid_t *tid)
 	rc = perseas_abort(slot->tx);
 	if (rc)
 		return ps_rvm_fail_store(ps_rvm.store, rc, "the transaction cannot be aborted");
-	increment(&slot->aborts);
+	count_one(&slot->aborts);
 	end_transaction(slot, tid);
 	return RVM_SUCCESS;
 }
@@ -231,13 +231,10 @@ rvm_return_t rvm_end_transaction(rvm_tid_t *tid, rvm_mode_t mode)
 		return ps_rvm_fail(RVM_EMODE, "a transaction ends with flush or no_flush");
 	rc = commit_store(slot, mode);
 	if (!rc || rc == PERSEAS_EINDOUBT || rc == PERSEAS_EFENCED || rc == PERSEAS_EENDED) {
-		increment(mode == flush ? &slot->flushes : &slot->no_flushes);
+		count_one(mode == flush ? &slot->flushes : &slot->no_flushes);
 		end_transaction(slot, tid);
 	}
-	return rc ? ps_rvm_fail_store(ps_rvm.store, rc,
-	                              "the transaction was not committed as it "
-	                              "should be")
-	          : RVM_SUCCESS;
+	return rc ? ps_rvm_fail_store(ps_rvm.store, rc, "the commit failed") : RVM_SUCCESS;
 }
 
 rvm_return_t rvm_flush(void)

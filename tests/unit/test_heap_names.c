@@ -18,7 +18,7 @@ static void name_taken(struct owner *o, const char *name, size_t size, bool publ
 	tx = begin(o);
 	assert_int_equal(perseas_reserve(tx, heap_of(o), 2 * PS_CHUNK, POINT, &at), PERSEAS_EHEAP);
 	assert_says(o, name);
-	assert_says(o, "no part of it");
+	assert_says(o, "is not part of it");
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	assert_int_equal(perseas_segment(o->p, name, &info), 0);
 	assert_true(info.size == size && info.published == publish);

@@ -217,7 +217,7 @@ TEST(test_a_root_that_leads_to_no_object_is_named)
 	assert_fault(&bytes, "root 1 of heap 'h' has bits that mean nothing");
 	set_root(&bytes, 0, "r", POINT, ps_heap_place(0, 64));
 	set_root(&bytes, 1, "r", POINT, ps_heap_place(0, 64));
-	assert_fault(&bytes, "root 1 of heap 'h' is there twice");
+	assert_fault(&bytes, "root 1 of heap 'h' has the same name as another root");
 	free(bytes.head);
 }
 
