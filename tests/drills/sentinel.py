@@ -1,9 +1,10 @@
 """Real time on a machine that others use, too: a thread records for how long the machine let it
 oversleep, and an attempt that ran while the machine stood still is void.
 
-Only the drills run, silent, hung and move call this: nothing but real time shows how soon the
-product notices silence. Whatever can be counted is counted instead.
+Only the drills run, silent, hung, move and standby call this: nothing but real time shows how soon
+the product notices silence. Whatever can be counted is counted instead.
 """
+import contextlib
 import threading
 import time
 
@@ -69,3 +70,18 @@ def attempt(bound, body):
             return
     pytest.skip("UNDECIDED: in each of %d attempts the machine overslept more than %.3f s" %
                 (ATTEMPTS, bound / PART))
+
+
+@contextlib.contextmanager
+def unless_overslept(bound):
+    """Guards a body that fails if another process gets no turn for `bound` seconds, a time limit of
+    the product. A failure while the machine overslept by more than a quarter of the bound leaves
+    the test undecided, which pytest reports as a skip."""
+    with Sentinel() as sentinel:
+        try:
+            yield
+        except (AssertionError, TimeoutError) as failure:
+            if sentinel.longest <= bound / PART:
+                raise
+            pytest.skip("UNDECIDED: the machine overslept %.3f s, and then: %s" %
+                        (sentinel.longest, failure))

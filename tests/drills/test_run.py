@@ -108,6 +108,7 @@ def run(tmp_path):
         each.process.stdin.close()
 
 
+YIELDS = 5    # seconds for which other standbys leave the store to a named one: turn.h
 LIVES, RUNS, OWNS = "standby: its owner lives", "COMMAND runs", "COMMAND runs, and owns the store"
 
 

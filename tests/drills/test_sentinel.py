@@ -5,7 +5,7 @@ import types
 import pytest
 
 import sentinel
-from sentinel import ATTEMPTS, PART, Sentinel, attempt
+from sentinel import ATTEMPTS, PART, Sentinel, attempt, unless_overslept
 
 BOUND = 1.0
 GOOD, VOID = BOUND / PART, BOUND / PART + 0.01
@@ -95,3 +95,27 @@ def test_what_was_overslept_before_the_time_under_test_does_not_count(monkeypatc
     clock.watching.began = clock.now + 0.4
     clock.watching.watch()
     assert clock.watching.longest == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("failure", [AssertionError, TimeoutError])
+def test_a_failure_on_a_machine_that_stood_still_is_undecided(machine, failure):
+    machine(VOID)
+    with pytest.raises(pytest.skip.Exception, match="^UNDECIDED: .* and then: it was late"):
+        with unless_overslept(BOUND):
+            raise failure("it was late")
+
+
+@pytest.mark.parametrize("overslept, failure", [(GOOD, AssertionError), (GOOD, TimeoutError),
+                                                (VOID, ZeroDivisionError)])
+def test_any_other_failure_is_one(machine, overslept, failure):
+    """On a machine that was awake, and of a kind that no delay explains."""
+    machine(overslept)
+    with pytest.raises(failure):
+        with unless_overslept(BOUND):
+            raise failure
+
+
+def test_what_passes_is_decided_however_long_the_machine_slept(machine):
+    machine(VOID)
+    with unless_overslept(BOUND):
+        pass
