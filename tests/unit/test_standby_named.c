@@ -37,7 +37,10 @@ TEST(a_store_is_handed_over_to_a_named_one, struct rig *rig)
 		memcpy(mark, asker.mark, PS_OWNER_MARK);
 		move_to(&asker, "beta");
 		kill_owner();
-		assert_int_equal(perseas_standby_wait(s, PS_TURN_YIELD_MS, &rig->p), 0);
+		/* By its order it would wait for 25 s. */
+		assert_int_equal(perseas_standby_wait(s, (PS_ORDER_MAX - 4) * PS_TURN_STEP_MS,
+		                                      &rig->p),
+		                 0);
 		assert_memory_equal(rig->p->owner, mark, PS_OWNER_MARK);
 		RIG_UNTIL(is_told_of(&asker, NULL));
 		end_owner(rig);
