@@ -454,7 +454,7 @@ static void save_live_replies(struct live *live)
 	                                         .figures = &live->figures);
 
 	REPLY("live", Status, status, .status = &status);
-	REPLY("ordered", Confirm, confirm, .order = &live->order);
+	REPLY("ordered", Confirm, confirm, .order = &live->order, .location = &location);
 	REPLY("read", Read, read, .bytes = bytes);
 	REPLY("spill", Spill, spill, .stores = 2, .bytes = 1 << 20, .directory = bank);
 }
