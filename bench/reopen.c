@@ -167,7 +167,7 @@ static int copy_once(const uint8_t *from, uint64_t round)
 	if (!to)
 		return program_fail("memory", strerror(errno));
 	start = clock_ns();
-	ps_copy_beside(to, from, segment_size);
+	ps_copy_parallel(to, from, segment_size);
 	note_ms(COPY_BESIDE_MS, round, start);
 	area_free(to, segment_size);
 	return 0;

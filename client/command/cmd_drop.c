@@ -23,7 +23,7 @@ static void warn_of_listed(const struct ps_images *images, const char *store)
 	const Perseas__Roster *roster = images->roster;
 	const char *mirror = images->peers->addresses[0].text;
 
-	if (images->peers->count > 1 || !ps_images_listed(images, 0) || roster->n_members == 0)
+	if (images->peers->count > 1 || !ps_images_is_listed(images, 0) || roster->n_members == 0)
 		return;
 	printf("it is one of the %zu images that the store's roster lists, by version %" PRIu64
 	       ", which this mirror has; of them W = %u must hold each transaction\n",
@@ -39,7 +39,7 @@ static void warn_of_listed(const struct ps_images *images, const char *store)
  */
 static void warn_of_fork(const struct ps_images *images, unsigned i, const char *store)
 {
-	if (!ps_images_belongs(images, i) || ps_images_listed(images, i) ||
+	if (!ps_images_is_of_store(images, i) || ps_images_is_listed(images, i) ||
 	    !ps_image_forked(images->told[i]->header, images->judged.settled, images->judged.next))
 		return;
 	printf("it is of a fork of the store that the other mirrors have, and what it has may be "
@@ -93,7 +93,7 @@ static void image_json(struct ps_json *json, const struct ps_images *images, uns
 	}
 	ps_json_text(json, "image_id", ps_hex_text(id, status->header->image_id.data));
 	ps_json_text(json, "state", ps_state_text(status->header->state));
-	ps_json_bool(json, "listed", ps_images_listed(images, i));
+	ps_json_bool(json, "listed", ps_images_is_listed(images, i));
 	ps_json_number(json, "segments", ps_part_count_wholes(status->header));
 	ps_json_number(json, "bytes", status->bytes);
 	ps_json_slot(json, "slot", status->slot);

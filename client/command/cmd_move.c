@@ -180,7 +180,7 @@ static enum ps_exit report_done(const struct move *move)
 /* Finds the present owner and the standby that takes over. */
 static enum ps_exit plan_move(struct move *move, const struct ps_images *images)
 {
-	const int owner = ps_owner_at(images);
+	const int owner = ps_images_find_owner(images);
 	enum ps_exit status;
 	bool done = false;
 
@@ -424,7 +424,7 @@ enum ps_exit ps_verb_move(const struct ps_args *args)
 	status = ps_images_open(&images, &move.peers, args->store, args->mirrors, &args->options);
 	if (status)
 		return status;
-	(void)ps_images_widen(&images, &move.peers, args->store);
+	(void)ps_images_take_more(&images, &move.peers, args->store);
 	status = plan_move(&move, &images);
 	ps_images_free(&images);
 	move.began_ns = move.peers.env->ops->now(move.peers.env);

@@ -65,7 +65,8 @@ static void print_roster(const struct ps_images *images, const Perseas__Roster *
 	printf("%s: version %" PRIu64 " of epoch %" PRIu64 ", W = %u of %zu\n", what,
 	       roster->version, roster->epoch, roster->acks, roster->n_members);
 	for (size_t k = 0; k < roster->n_members; k++) {
-		const Perseas__StoreStatus *status = ps_images_of(images, roster->members[k]);
+		const Perseas__StoreStatus *status = ps_images_find_member(images,
+		                                                           roster->members[k]);
 		char id[PS_HEX_TEXT];
 
 		ps_table_cell(&table, 0, "  %s", roster->members[k]->address);
@@ -87,7 +88,8 @@ static void roster_json(struct ps_json *json, const struct ps_images *images,
 	ps_json_number(json, "acks", roster->acks);
 	ps_json_begin(json, "members", '[');
 	for (size_t k = 0; k < roster->n_members; k++) {
-		const Perseas__StoreStatus *status = ps_images_of(images, roster->members[k]);
+		const Perseas__StoreStatus *status = ps_images_find_member(images,
+		                                                           roster->members[k]);
 
 		ps_json_begin(json, NULL, '{');
 		ps_json_text(json, "address", roster->members[k]->address);
@@ -171,9 +173,9 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 	if (status)
 		return status;
 	ps_bar_start();
-	if (args->action && (args->dry_run || ps_owner_at(&images) < 0))
-		(void)ps_images_widen(&images, &peers, args->store);
-	owner = args->action && images.have ? ps_owner_at(&images) : -1;
+	if (args->action && (args->dry_run || ps_images_find_owner(&images) < 0))
+		(void)ps_images_take_more(&images, &peers, args->store);
+	owner = args->action && images.have ? ps_images_find_owner(&images) : -1;
 	status = roster_by_images(&peers, &images, args, owner);
 	ps_images_close(&images, &peers);
 	if (args->dry_run)

@@ -26,7 +26,7 @@ static bool lag_of(const struct ps_images *images, unsigned i, uint64_t *lag)
 	const Perseas__Slot *newest = images->newest ? images->newest->slot : NULL;
 	const Perseas__Slot *slot;
 
-	if (!ps_images_belongs(images, i) || !images->told[i]->slot || !newest)
+	if (!ps_images_is_of_store(images, i) || !images->told[i]->slot || !newest)
 		return false;
 	slot = images->told[i]->slot;
 	*lag = newest->seq > slot->seq ? newest->seq - slot->seq : 0;
@@ -36,9 +36,9 @@ static bool lag_of(const struct ps_images *images, unsigned i, uint64_t *lag)
 /* Returns what to print about an image besides its state, or "" if the image counts. */
 static const char *note_of(const struct ps_images *images, unsigned i)
 {
-	if (!ps_images_belongs(images, i))
+	if (!ps_images_is_of_store(images, i))
 		return "another store of this name";
-	if (!ps_images_listed(images, i))
+	if (!ps_images_is_listed(images, i))
 		return ps_image_forked(images->told[i]->header, images->judged.settled,
 		                       images->judged.next)
 		               ? "not in the roster, but in one of a fork of this store: what "
@@ -52,7 +52,7 @@ static const char *note_of(const struct ps_images *images, unsigned i)
 		return "would not survive a restart";
 	if (ps_owner_lost(images) >> i & 1)
 		return "put back: it does not hold what it acknowledged";
-	return ps_images_loaded(images, i) ? "loaded from a spill" : "";
+	return ps_images_is_loaded(images, i) ? "loaded from a spill" : "";
 }
 
 static const char *absence_of(const struct ps_images *images, const struct ps_set_aside *aside,
@@ -124,7 +124,7 @@ static void print_owner(const struct ps_images *images, int live)
 static void print_summary(const struct ps_images *images, const char *store)
 {
 	const Perseas__Roster *roster = images->roster;
-	int live = ps_owner_at(images);
+	int live = ps_images_find_owner(images);
 	char weak[PS_WEAK_ACKS_TEXT];
 
 	printf("store '%s': %zu mirror%s, W = %u, R = %u, roster version %" PRIu64 "%s\n", store,
@@ -178,7 +178,7 @@ static void print_mirrors(const struct ps_images *images, const struct ps_set_as
 static void print_missing(const struct ps_images *images)
 {
 	for (size_t k = 0; k < images->roster->n_members; k++)
-		if (!ps_images_of(images, images->roster->members[k]))
+		if (!ps_images_find_member(images, images->roster->members[k]))
 			printf("the roster lists %s, whose image was " PS_NOT_SEEN "\n",
 			       images->roster->members[k]->address);
 }
@@ -195,7 +195,7 @@ static void print_astray(const struct ps_images *images)
 static const Perseas__StoreStatus *table_of(const struct ps_images *images)
 {
 	for (unsigned i = 0; i < images->peers->count && !images->newest; i++)
-		if (ps_images_belongs(images, i))
+		if (ps_images_is_of_store(images, i))
 			return images->told[i];
 	return images->newest;
 }
@@ -292,8 +292,8 @@ static void print_text(const struct ps_images *images, const struct ps_set_aside
 	print_missing(images);
 	print_astray(images);
 	ps_advice_print(images, store);
-	if (ps_owner_at(images) >= 0)
-		ps_owner_print(images->told[ps_owner_at(images)]);
+	if (ps_images_find_owner(images) >= 0)
+		ps_owner_print(images->told[ps_images_find_owner(images)]);
 	print_segments(table_of(images));
 	ps_level_print(images);
 	ps_tls_expiry_print(images->peers);
@@ -318,7 +318,8 @@ static void roster_json(struct ps_json *json, const struct ps_images *images)
 		ps_json_begin(json, NULL, '{');
 		ps_json_text(json, "address", roster->members[k]->address);
 		ps_json_text(json, "image_id", ps_hex_text(id, roster->members[k]->image_id.data));
-		ps_json_bool(json, "seen", ps_images_of(images, roster->members[k]) != NULL);
+		ps_json_bool(json, "seen",
+		             ps_images_find_member(images, roster->members[k]) != NULL);
 		ps_json_end(json, '}');
 	}
 	ps_json_end(json, ']');
@@ -333,8 +334,8 @@ static void image_json(struct ps_json *json, const struct ps_images *images, uns
 	const bool has_lag = lag_of(images, i, &lag);
 
 	ps_json_text(json, "state", ps_state_text(status->header->state));
-	ps_json_bool(json, "same_store", ps_images_belongs(images, i));
-	ps_json_bool(json, "listed", ps_images_listed(images, i));
+	ps_json_bool(json, "same_store", ps_images_is_of_store(images, i));
+	ps_json_bool(json, "listed", ps_images_is_listed(images, i));
 	ps_json_text(json, "image_id", ps_hex_text(id, status->header->image_id.data));
 	ps_json_number(json, "promised_epoch", status->header->promised_epoch);
 	ps_json_slot(json, "slot", status->slot);
@@ -439,7 +440,7 @@ static void print_json(const struct ps_images *images, const struct ps_set_aside
                        const char *store)
 {
 	struct ps_json json = { .out = stdout };
-	int live = ps_owner_at(images);
+	int live = ps_images_find_owner(images);
 	struct ps_verdict verdict;
 	char id[PS_HEX_TEXT];
 
@@ -506,7 +507,7 @@ enum ps_exit ps_verb_status(const struct ps_args *args)
 	status = ps_images_open(&images, &peers, args->store, args->mirrors, &args->options);
 	if (status)
 		return status;
-	(void)ps_images_widen(&images, &peers, args->store);
+	(void)ps_images_take_more(&images, &peers, args->store);
 	ps_set_aside_ask(&aside, &images, &peers, args->store);
 	status = show_status(&images, &aside, args);
 	ps_set_aside_free(&aside);

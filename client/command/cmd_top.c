@@ -107,7 +107,7 @@ static void widen_peers(struct watch *watch)
 
 	for (char *rest, *at = list; at; at = rest) {
 		rest = ps_list_cut(at, 1);
-		(void)ps_images_ask_at(&watch->peers, at);
+		(void)ps_peers_add_address(&watch->peers, at);
 	}
 	free(list);
 }

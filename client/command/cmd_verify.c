@@ -93,9 +93,9 @@ static void leave_out(const struct verify *v, unsigned i)
 		ps_complain(PS_EXIT_OK, "%s", images->errors[i].text);
 		return;
 	}
-	if (!ps_images_belongs(images, i))
+	if (!ps_images_is_of_store(images, i))
 		why = "not compared: it has another store of this name";
-	else if (!ps_images_listed(images, i))
+	else if (!ps_images_is_listed(images, i))
 		why = "not compared: its image is not in the store's roster";
 	else if (images->told[i]->header->state != PERSEAS__STATE__STATE_CONSISTENT)
 		why = "not compared: its image is not whole";
@@ -111,7 +111,7 @@ static void choose_images(struct verify *v)
 
 	v->resting = true;
 	for (unsigned i = 0; i < v->peers.count; i++) {
-		v->compared[i] = ps_images_counts(images, i) && !(lost >> i & 1);
+		v->compared[i] = ps_images_is_counted(images, i) && !(lost >> i & 1);
 		if (!v->compared[i]) {
 			leave_out(v, i);
 			continue;

@@ -76,7 +76,7 @@ uint64_t ps_broken_copy_retry_at(struct perseas *p, const struct ps_mirror *m)
 	bool needed;
 
 	pthread_mutex_lock(&p->lock);
-	needed = !ps_quorum_acks(p, ps_mirrors_whole(p));
+	needed = !ps_quorum_is_w(p, ps_mirrors_with_whole_image(p));
 	pthread_mutex_unlock(&p->lock);
 	if (!needed || ps_broken_copy_until(m) <= soon)
 		return ps_broken_copy_due(m);

@@ -75,7 +75,7 @@ static void copy_around_caches(uint8_t *to, const uint8_t *from, size_t len)
 
 /* Stores that bypass the caches are not ordered with others: they pass earlier stores that wait for
  * their line, and later stores pass them. The C library puts a fence only after its own. */
-void ps_copy_away(void *to_bytes, const void *from_bytes, size_t len)
+void ps_copy_uncached(void *to_bytes, const void *from_bytes, size_t len)
 {
 	const uint8_t *from = from_bytes;
 	uint8_t *to = to_bytes;
@@ -94,7 +94,7 @@ void ps_copy_away(void *to_bytes, const void *from_bytes, size_t len)
 	_mm_sfence();
 }
 #else
-void ps_copy_away(void *to, const void *from, size_t len)
+void ps_copy_uncached(void *to, const void *from, size_t len)
 {
 	ps_copy(to, from, len);
 }
@@ -141,7 +141,7 @@ static unsigned parts_of(size_t len)
 	return CPU_COUNT(&cpus) < (int)most ? (unsigned)CPU_COUNT(&cpus) : (unsigned)most;
 }
 
-void ps_copy_beside(void *to, const void *from, size_t len)
+void ps_copy_parallel(void *to, const void *from, size_t len)
 {
 	PS_UNCANCELLED;
 	struct part parts[BESIDE_MAX];

@@ -61,7 +61,7 @@ static inline void ps_copy_short(void *to_bytes, const void *from_bytes, size_t 
 enum {
 	/* Up to this many bytes, ps_copy_short is faster than memcpy. */
 	PS_COPY_SHORT = 256,
-	/* From this many bytes on, ps_copy_away bypasses the caches. */
+	/* From this many bytes on, ps_copy_uncached bypasses the caches. */
 	PS_COPY_AWAY = 64 << 10,
 };
 
@@ -70,11 +70,11 @@ void ps_copy_long(void *to, const void *from, size_t len);
 
 /* memcpy to memory that no thread reads soon: long copies bypass the caches, whose contents stay.
  * Stores before and after the copy keep their order with it. */
-void ps_copy_away(void *to, const void *from, size_t len);
+void ps_copy_uncached(void *to, const void *from, size_t len);
 
 /* memcpy with up to four threads, for long copies into memory that has no pages yet: the kernel
  * takes longer to make the pages than the copy takes. */
-void ps_copy_beside(void *to, const void *from, size_t len);
+void ps_copy_parallel(void *to, const void *from, size_t len);
 
 static inline void ps_copy(void *to, const void *from, size_t len)
 {

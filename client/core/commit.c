@@ -47,7 +47,7 @@ static bool is_unheld(struct perseas *p, uint64_t length)
 	if (ps_ring_lag(ring, ps_oldest_unheld(p)) <= most)
 		return false;
 	ps_mirrors_poll(p);
-	ps_durable(p);
+	ps_update_durable(p);
 	return ps_ring_lag(ring, ps_oldest_unheld(p)) > most;
 }
 
@@ -108,7 +108,7 @@ static int await_sending_allowed(struct perseas *p, unsigned flags, uint64_t *si
 		return ps_fail_again(p, "while segments or claims are changed");
 	if (!*since)
 		*since = now;
-	while (p->gate || (p->renewing && !ps_fenced(p) && ps_now(p) < deadline)) {
+	while (p->gate || (p->renewing && !ps_is_fenced(p) && ps_now(p) < deadline)) {
 		p->commit.line.waiters++;
 		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock,
 		                  p->gate ? PS_NEVER : deadline);

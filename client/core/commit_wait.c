@@ -90,7 +90,7 @@ static uint64_t progress_since(struct perseas *p, uint64_t since)
 	const struct ps_unwaited *u = &p->commit.unwaited;
 
 	if (u->seq)
-		ps_durable(p);
+		ps_update_durable(p);
 	return u->progress_at > since ? u->progress_at : since;
 }
 
@@ -107,7 +107,7 @@ static int await_held(struct perseas *p, uint64_t seq, uint64_t *since)
 			ps_line_poll(p);
 		if (ps_mirrors_hold(p, seq))
 			return 0;
-		if (ps_fenced(p))
+		if (ps_is_fenced(p))
 			return ps_fail_fenced(p);
 		now = ps_now(p);
 		if (!start)

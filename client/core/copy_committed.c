@@ -17,7 +17,7 @@
 static bool reaches_end(struct perseas *p, const struct ps_segment *segment, uint64_t end)
 {
 	while (end - ps_segment_start(segment) > segment->size) {
-		const struct ps_segment *next = ps_whole_next(p, segment);
+		const struct ps_segment *next = ps_grown_next_part(p, segment);
 
 		if (!next || !next->born || next->base != segment->base + segment->size)
 			return false;
@@ -99,7 +99,7 @@ static int bring_piece(struct perseas *p, const struct perseas_piece *piece)
 			length = part_of(p, piece, done, &segment);
 		pthread_mutex_unlock(&p->lock);
 		if (!rc)
-			rc = ps_demand_bring(p, start + done, start + done + length);
+			rc = ps_demand_await(p, start + done, start + done + length);
 	}
 	return rc;
 }
@@ -126,7 +126,7 @@ static bool is_here(struct perseas *p, const struct perseas_piece *piece)
 		const uint8_t *from = (const uint8_t *)piece->from + done;
 
 		length = part_of(p, piece, done, &segment);
-		here &= ps_demand_want(p, segment, (uint64_t)(from - segment->base), length);
+		here &= ps_demand_request(p, segment, (uint64_t)(from - segment->base), length);
 	}
 	return here;
 }
@@ -137,7 +137,7 @@ static int copy_locked(struct perseas *p, const struct perseas_piece *pieces, si
 {
 	int rc = 0;
 
-	if (ps_fenced(p))
+	if (ps_is_fenced(p))
 		return ps_fail(p, PERSEAS_EFENCED,
 		               "another owner has taken over store '%s', so the memory here is not "
 		               "what is committed: close this handle",

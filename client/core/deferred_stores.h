@@ -14,46 +14,46 @@
 #include "handle.h"
 
 enum {
-	PS_LATE_LENGTH = 16, /* maximum bytes of a deferred store */
+	PS_DEFERRED_LENGTH = 16, /* maximum bytes of a deferred store */
 	/* Bytes of the undo record that a deferred store takes. */
-	PS_DEFERRED_RECORD = sizeof(struct ps_range) + PS_LATE_LENGTH,
+	PS_DEFERRED_RECORD = sizeof(struct ps_range) + PS_DEFERRED_LENGTH,
 	/* Bytes of the ring that a deferred store takes. */
-	PS_DEFERRED_ENTRY = PS_DEFERRED_RECORD + PS_LATE_LENGTH + sizeof(struct ps_write),
+	PS_DEFERRED_ENTRY = PS_DEFERRED_RECORD + PS_DEFERRED_LENGTH + sizeof(struct ps_write),
 };
 
-struct ps_late;
+struct ps_deferred_stores;
 
 /* The operations of a user of deferred stores. They do not take p->lock, and touch no memory that
  * may be missing. The caller holds p->lock, except for `mark`. */
-struct ps_late_ops {
-	/* Calls ps_late_store for each deferred store, at most as often as space was reserved. */
-	void (*apply)(struct ps_late *late, struct perseas_tx *tx);
+struct ps_deferred_ops {
+	/* Calls ps_deferred_store for each deferred store, at most as often as space was reserved. */
+	void (*apply)(struct ps_deferred_stores *late, struct perseas_tx *tx);
 	/* Called when the transaction is over and its chain is posted, or all of its bytes are
 	 * restored. Only now may other transactions use what it had reserved. */
-	void (*end)(struct ps_late *late, bool posted);
+	void (*end)(struct ps_deferred_stores *late, bool posted);
 	/* A savepoint was made; its number is higher than those before. Returns 0 or ENOMEM. */
-	int (*mark)(struct ps_late *late, uint64_t savepoint);
+	int (*mark)(struct ps_deferred_stores *late, uint64_t savepoint);
 	/* Discards the stores deferred after this savepoint. Their bytes in memory are restored
 	 * already. */
-	void (*roll_back)(struct ps_late *late, uint64_t savepoint);
-	void (*free)(struct ps_late *late);
+	void (*roll_back)(struct ps_deferred_stores *late, uint64_t savepoint);
+	void (*free)(struct ps_deferred_stores *late);
 };
 
 /* The deferred stores of one user of a transaction. Kept from one transaction to the next. */
-struct ps_late {
-	const struct ps_late_ops *ops;
-	struct ps_late *next;
+struct ps_deferred_stores {
+	const struct ps_deferred_ops *ops;
+	struct ps_deferred_stores *next;
 	const void *whose;
 };
 
 /* Reserves space for `changes` more deferred stores. Returns 0; or ETOOBIG or ENOMEM, and reserves
  * nothing. Caller does not hold p->lock. */
-int ps_late_keep(struct perseas_tx *tx, unsigned changes);
+int ps_deferred_reserve(struct perseas_tx *tx, unsigned changes);
 
-/* Makes a deferred store of up to PS_LATE_LENGTH bytes, whole words, and logs the before-image.
+/* Makes a deferred store of up to PS_DEFERRED_LENGTH bytes, whole words, and logs the before-image.
  * Called by `apply`. */
-void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, void *at,
-                   const void *bytes, uint32_t length);
+void ps_deferred_store(struct perseas_tx *tx, const struct ps_mapped_extent *segment, void *at,
+                       const void *bytes, uint32_t length);
 
 /* Call the operation of the same name for every user of the transaction's deferred stores. */
 void ps_deferred_apply(struct perseas_tx *tx);

@@ -64,42 +64,42 @@ void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment);
 
 /* Waits until [start, end) of a mapped segment is here. Returns 0, or EFENCED. Caller holds no
  * lock. */
-int ps_demand_bring(struct perseas *p, uint64_t start, uint64_t end);
+int ps_demand_await(struct perseas *p, uint64_t start, uint64_t end);
 
 /* Returns true if a page of the segment is missing. */
-bool ps_demand_lacks(struct perseas *p, const struct ps_segment *segment);
+bool ps_demand_has_missing(struct perseas *p, const struct ps_segment *segment);
 
 /* Returns how many bytes from `offset` on, at most `length`, are all here or all missing; *here
  * says which. */
-uint64_t ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
-                       uint64_t length, bool *here);
+uint64_t ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                               uint64_t length, bool *here);
 
 /* Returns true if all of these bytes are here. Otherwise requests them, and the keeper is woken
  * when some have come. */
-bool ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
-                    uint64_t length);
+bool ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                       uint64_t length);
 
 /* Stops reading through the mirror's link, which is about to end or to get other regions, until
  * ps_demand_step finds it again. Caller holds p->lock, or the handle is not open yet. */
-void ps_demand_part(struct perseas *p, const struct ps_mirror *m);
+void ps_demand_drop_link(struct perseas *p, const struct ps_mirror *m);
 
 /* Stops fetching until the next round of the keeper, since the owner gives up its claims to renew
  * them. Caller has admin. */
-void ps_demand_hold(struct perseas *p);
+void ps_demand_pause(struct perseas *p);
 
 /* One round of the keeper: updates from which mirrors pages may be fetched, and reports progress.
  * Caller has admin. */
 void ps_demand_step(struct perseas *p);
 
 struct perseas_stat;
-void ps_demand_figures(struct perseas *p, struct perseas_stat *stat);
+void ps_demand_fill_stat(struct perseas *p, struct perseas_stat *stat);
 
 /* --- the pager --- */
 
 enum { PS_WAYS_MAX = 4 };
 
 /* How to connect to a mirror without a name lookup. */
-struct ps_way {
+struct ps_known_addresses {
 	struct ps_address address;
 	unsigned count; /* number of addresses in `to` */
 	uint32_t lengths[PS_WAYS_MAX];
@@ -108,7 +108,7 @@ struct ps_way {
 
 /* A link of a LIVE mirror whose fabric can peek (fabric.h, F20). fabric is NULL if there is no such
  * link. */
-struct ps_straight {
+struct ps_peek_link {
 	const struct ps_fabric *fabric;
 	const struct ps_link *link;
 };
@@ -116,25 +116,25 @@ struct ps_straight {
 /* Bytes of a segment to fetch. A connection returns them with the mirror's status before and after.
  * A link returns them with the slot before, and with whether the mirror's promise is still this
  * owner's afterwards. */
-struct ps_missing {
+struct ps_fetch_request {
 	const char *store;
 	uint32_t region;
 	uint32_t length; /* at most a run */
 	uint64_t offset;
-	struct ps_straight straight; /* the link must stay attached while it is read */
+	struct ps_peek_link straight; /* the link must stay attached while it is read */
 };
 
 /* What a read through a link saw of the mirror. */
-struct ps_seen {
+struct ps_peek_result {
 	uint64_t epoch, seq; /* of the commit slot before the bytes; 0: the mirror has none */
 	bool promised;       /* the promise was still this owner's after the read */
 };
 
 /* A mirror's answer, valid until the next call for the same source. */
-struct ps_fetched {
+struct ps_fetch_answer {
 	const Perseas__StoreStatus *before, *after;
 	/* Instead of `before` and `after`, if a link was read; else NULL. */
-	const struct ps_seen *seen;
+	const struct ps_peek_result *seen;
 	ProtobufCBinaryData bytes;
 };
 
@@ -168,8 +168,8 @@ struct ps_pager_ops {
 	void (*wake)(struct ps_pager *pager);
 	/* Fills in the mirror's addresses that are known without a lookup. From any thread, with
 	 * admin. Returns 0 or a code. */
-	int (*look_up)(struct ps_pager *pager, const struct ps_address *address, struct ps_way *way,
-	               struct ps_error *error);
+	int (*look_up)(struct ps_pager *pager, const struct ps_address *address,
+	               struct ps_known_addresses *way, struct ps_error *error);
 
 	/* Prepares source `which` for reads through links. May wait. From any thread, with admin.
 	 * Returns 0, or -1 if that is not possible. NULL: it never is. */
@@ -205,7 +205,7 @@ struct ps_pager_ops {
 
 	/* Makes source `which` the mirror at this way; the connection is made when it is first
 	 * needed. NULL: the source has no mirror. */
-	void (*lead)(struct ps_pager *pager, unsigned which, const struct ps_way *way);
+	void (*lead)(struct ps_pager *pager, unsigned which, const struct ps_known_addresses *way);
 	/* Cancels the fetch of a source and ignores its answer. The way stays. */
 	void (*drop)(struct ps_pager *pager, unsigned which);
 	/* Returns true while a link is still being read for a canceled fetch; wake() is called when
@@ -213,10 +213,10 @@ struct ps_pager_ops {
 	bool (*reads)(struct ps_pager *pager, unsigned which);
 	/* Begins a fetch. The source must not be fetching or reading. Returns false if the mirror
 	 * cannot be reached this way. */
-	bool (*ask)(struct ps_pager *pager, unsigned which, const struct ps_missing *fetch);
+	bool (*ask)(struct ps_pager *pager, unsigned which, const struct ps_fetch_request *fetch);
 	/* Returns 1 and sets *fetched if the answer is here, 0 if not yet, -1 if it will not
 	 * come. */
-	int (*answer)(struct ps_pager *pager, unsigned which, struct ps_fetched *fetched);
+	int (*answer)(struct ps_pager *pager, unsigned which, struct ps_fetch_answer *fetched);
 	/* Returns about how many bytes of an incomplete answer have arrived: while the number
 	 * grows, a slow link gets more time. NULL: unknown. */
 	uint64_t (*come)(struct ps_pager *pager, unsigned which);

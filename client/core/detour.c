@@ -19,7 +19,7 @@
  * each */
 enum { BREAKS_MAX = 3 };
 
-void ps_detour_drop(struct ps_mirror *m)
+void ps_detour_cancel_test(struct ps_mirror *m)
 {
 	struct ps_way_back *way = &m->way_back;
 
@@ -48,8 +48,8 @@ static void schedule_test(struct ps_way_back *way, uint64_t now)
 	way->at = now + way->delay;
 }
 
-void ps_detour_take(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
-                    const struct ps_fabric *next, struct ps_error *error)
+void ps_detour_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                     const struct ps_fabric *next, struct ps_error *error)
 {
 	struct ps_way_back *way = &m->way_back;
 	const uint64_t now = ps_now(p);
@@ -64,7 +64,7 @@ void ps_detour_take(struct perseas *p, struct ps_mirror *m, const Perseas__Grant
 	 * not put off the next test. */
 	if (way->breaks < BREAKS_MAX || now >= way->at)
 		schedule_test(way, now);
-	ps_detour_drop(m);
+	ps_detour_cancel_test(m);
 	way->port = 0;
 	if (has_unregistered_regions(grant) || grant->token.len != PS_ID_SIZE)
 		return;
@@ -85,8 +85,8 @@ void ps_detour_broke(struct perseas *p, struct ps_mirror *m, int rc)
 	way->broke_at = now;
 }
 
-bool ps_detour_avoids(const struct ps_mirror *m, const struct ps_fabric *best,
-                      struct ps_error *error)
+bool ps_detour_is_needed(const struct ps_mirror *m, const struct ps_fabric *best,
+                         struct ps_error *error)
 {
 	if (!best->leads_begin || m->way_back.breaks < BREAKS_MAX)
 		return false;
@@ -128,7 +128,7 @@ static void take_result(struct perseas *p, struct ps_mirror *m)
 	way->until += ps_now(p) - start;
 	if (!rc)
 		return;
-	ps_detour_drop(m);
+	ps_detour_cancel_test(m);
 	schedule_test(way, ps_now(p));
 	pthread_mutex_lock(&p->lock);
 	if (rc > 0 && m->state == PERSEAS_MIRROR_LIVE) {
@@ -148,7 +148,7 @@ void ps_detour_step(struct perseas *p, uint64_t now)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		if (!is_on_detour(p, m))
-			ps_detour_drop(m);
+			ps_detour_cancel_test(m);
 		else if (!m->way_back.asking && now >= m->way_back.at)
 			begin_test(p, m);
 		if (m->way_back.asking)

@@ -10,16 +10,16 @@
 
 /* Begins a detour over fabric `next`, because the one before failed with *error, which is cleared.
  * `grant` is that of the claim. */
-void ps_detour_take(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
-                    const struct ps_fabric *next, struct ps_error *error);
+void ps_detour_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                     const struct ps_fabric *next, struct ps_error *error);
 
 /* Notes that a link of the mirror broke with this PS_LINK code. */
 void ps_detour_broke(struct perseas *p, struct ps_mirror *m, int rc);
 
 /* Returns true if links over the best fabric come up and break again and again. *error then says
  * so. */
-bool ps_detour_avoids(const struct ps_mirror *m, const struct ps_fabric *best,
-                      struct ps_error *error);
+bool ps_detour_is_needed(const struct ps_mirror *m, const struct ps_fabric *best,
+                         struct ps_error *error);
 
 /* Tests the best fabrics of mirrors on a detour, when a test is due. If one works, ends the
  * session, and the next session uses it. Waits for no answer: ps_detour_waits says what to wait
@@ -34,6 +34,6 @@ uint64_t ps_detour_due(const struct perseas *p);
 bool ps_detour_waits(const struct ps_mirror *m, struct pollfd *fd);
 
 /* Cancels the test, because the session that it belongs to has ended. */
-void ps_detour_drop(struct ps_mirror *m);
+void ps_detour_cancel_test(struct ps_mirror *m);
 
 #endif

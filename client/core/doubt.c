@@ -21,5 +21,5 @@ void ps_put_in_doubt(struct perseas *p, uint64_t seq, uint64_t now)
 	}
 	if (seq > p->commit.in_doubt)
 		p->commit.in_doubt = seq;
-	ps_apart_wake(p);
+	ps_wake_blocked(p);
 }

@@ -27,16 +27,16 @@ static uint64_t last_held_seq(const struct perseas *p)
 	return best;
 }
 
-void ps_unwaited_tell(struct perseas *p)
+void ps_unwaited_notify(struct perseas *p)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
 
 	if (u->flag >= 0 && !u->raised)
-		ps_flag_raise(u->flag);
+		ps_flag_fd_raise(u->flag);
 	u->raised = true;
 }
 
-uint64_t ps_durable(struct perseas *p)
+uint64_t ps_update_durable(struct perseas *p)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
 	const uint64_t now = last_held_seq(p);
@@ -50,7 +50,7 @@ uint64_t ps_durable(struct perseas *p)
 		u->progress_at = ps_now(p);
 	if (now >= u->seq)
 		u->seq = 0;
-	ps_unwaited_tell(p);
+	ps_unwaited_notify(p);
 	u->wanted = u->seq || u->flag >= 0;
 	return now;
 }
@@ -59,14 +59,14 @@ void ps_pace_forget(struct perseas *p, struct ps_mirror *m)
 {
 	/* Commits that were refused because of this mirror may find room now. */
 	if (m->stuck_at)
-		ps_unwaited_tell(p);
+		ps_unwaited_notify(p);
 	m->stuck_at = 0;
 }
 
 void ps_mirrors_settle_doubt(struct perseas *p)
 {
 	if (p->commit.unwaited.wanted)
-		ps_durable(p);
+		ps_update_durable(p);
 	if (!p->commit.in_doubt ||
 	    (p->commit.durable < p->commit.in_doubt && !ps_mirrors_hold(p, p->commit.in_doubt)))
 		return;
@@ -85,7 +85,7 @@ void ps_tokens_begin(struct perseas *p)
 
 struct perseas_token ps_token(const struct perseas *p)
 {
-	return (struct perseas_token){ p->commit.unwaited.epoch, ps_last(p) };
+	return (struct perseas_token){ p->commit.unwaited.epoch, ps_last_committed(p) };
 }
 
 int ps_token_check(const struct perseas *p, const struct perseas_token *token)
@@ -100,7 +100,7 @@ int ps_token_check(const struct perseas *p, const struct perseas_token *token)
 			(unsigned long long)token->epoch, p->store,
 			(unsigned long long)p->opened_as);
 	/* Earlier epochs ended where the present one began. */
-	if (token->seq > (token->epoch == u->epoch ? ps_last(p) : u->before))
+	if (token->seq > (token->epoch == u->epoch ? ps_last_committed(p) : u->before))
 		return ps_fail(p, PERSEAS_EINVAL, "no transaction %llu was committed in epoch %llu",
 		               (unsigned long long)token->seq, (unsigned long long)token->epoch);
 	return 0;

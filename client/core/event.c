@@ -66,11 +66,11 @@ void ps_event_note(struct perseas *p, enum perseas_event_kind kind, uint64_t seq
 static void note_left(struct perseas *p, const struct ps_mirror *m, const char *why)
 {
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
-		ps_event(p, PERSEAS_EVENT_RESYNC_BROKEN, ps_last(p), m,
+		ps_event(p, PERSEAS_EVENT_RESYNC_BROKEN, ps_last_committed(p), m,
 		         "the copy to mirror %s broke: %s", m->address.text, why);
 	else if (m->state == PERSEAS_MIRROR_LIVE)
-		ps_event(p, PERSEAS_EVENT_MIRROR_DOWN, ps_last(p), m, "mirror %s is down: %s",
-		         m->address.text, why);
+		ps_event(p, PERSEAS_EVENT_MIRROR_DOWN, ps_last_committed(p), m,
+		         "mirror %s is down: %s", m->address.text, why);
 }
 
 void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_mirror_state state,
@@ -80,13 +80,14 @@ void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_m
 	switch (state) {
 	case PERSEAS_MIRROR_LIVE:
 		if (m->state == PERSEAS_MIRROR_RESYNCING)
-			ps_event(p, PERSEAS_EVENT_RESYNC_DONE, ps_last(p), m,
+			ps_event(p, PERSEAS_EVENT_RESYNC_DONE, ps_last_committed(p), m,
 			         "mirror %s has been copied whole", m->address.text);
-		ps_event(p, PERSEAS_EVENT_MIRROR_LIVE, ps_last(p), m, "mirror %s is live%s%s",
-		         m->address.text, m->detour[0] ? ", " : "", m->detour);
+		ps_event(p, PERSEAS_EVENT_MIRROR_LIVE, ps_last_committed(p), m,
+		         "mirror %s is live%s%s", m->address.text, m->detour[0] ? ", " : "",
+		         m->detour);
 		break;
 	case PERSEAS_MIRROR_RESYNCING:
-		ps_event(p, PERSEAS_EVENT_RESYNC_BEGUN, ps_last(p), m, "mirror %s is %s",
+		ps_event(p, PERSEAS_EVENT_RESYNC_BEGUN, ps_last_committed(p), m, "mirror %s is %s",
 		         m->address.text, why);
 		break;
 	case PERSEAS_MIRROR_DOWN:
@@ -104,10 +105,10 @@ static void note_fence(struct perseas *p)
 {
 	char text[200];
 
-	if (p->commit.events->fenced || !ps_fenced(p))
+	if (p->commit.events->fenced || !ps_is_fenced(p))
 		return;
 	p->commit.events->fenced = true;
-	ps_event(p, PERSEAS_EVENT_FENCED, ps_last(p), NULL, "%s",
+	ps_event(p, PERSEAS_EVENT_FENCED, ps_last_committed(p), NULL, "%s",
 	         ps_fenced_text(p, text, sizeof(text)));
 }
 
@@ -117,7 +118,7 @@ static void note_denial(struct perseas *p)
 	const struct ps_mirror *m = ps_refusing_mirror(p);
 
 	if (m && !p->commit.events->denied)
-		ps_event(p, PERSEAS_EVENT_DENIED, ps_last(p), m,
+		ps_event(p, PERSEAS_EVENT_DENIED, ps_last_committed(p), m,
 		         "no commit can succeed, since mirrors no longer allow this owner: %s",
 		         m->trouble);
 	p->commit.events->denied = m != NULL;
@@ -130,7 +131,7 @@ static void note_loss(struct perseas *p)
 	char text[256];
 
 	if (lost > p->commit.events->lost)
-		ps_event(p, PERSEAS_EVENT_MEMORY_LOST, ps_last(p), NULL, "%s",
+		ps_event(p, PERSEAS_EVENT_MEMORY_LOST, ps_last_committed(p), NULL, "%s",
 		         ps_lost_text(p, text, sizeof(text)));
 	p->commit.events->lost = lost;
 }

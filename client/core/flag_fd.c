@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-int ps_flag_new(struct ps_error *error)
+int ps_flag_fd_new(struct ps_error *error)
 {
 	int flag = ps_above_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 
@@ -21,7 +21,7 @@ int ps_flag_new(struct ps_error *error)
 	                                strerror(errno));
 }
 
-void ps_flag_raise(int flag)
+void ps_flag_fd_raise(int flag)
 {
 	PS_UNCANCELLED;
 	const uint64_t one = 1;
@@ -31,7 +31,7 @@ void ps_flag_raise(int flag)
 	errno = error;
 }
 
-void ps_flag_lower(int flag)
+void ps_flag_fd_lower(int flag)
 {
 	PS_UNCANCELLED;
 	uint64_t count;

@@ -8,9 +8,9 @@
 #include "error.h"
 
 /* Returns a new descriptor with its flag lowered, which the caller closes; or PERSEAS_ESYSTEM. */
-int ps_flag_new(struct ps_error *error);
+int ps_flag_fd_new(struct ps_error *error);
 
-void ps_flag_raise(int flag);
-void ps_flag_lower(int flag);
+void ps_flag_fd_raise(int flag);
+void ps_flag_fd_lower(int flag);
 
 #endif

@@ -42,12 +42,12 @@ static uint64_t pieces_of(const struct perseas_tx *tx)
 	const uint64_t ranges = (uint64_t)tx->ranges + tx->deferred_count;
 
 	return 2 * ranges +
-	       (tx->cover.bytes + (uint64_t)tx->deferred_count * PS_LATE_LENGTH) / LINE;
+	       (tx->cover.bytes + (uint64_t)tx->deferred_count * PS_DEFERRED_LENGTH) / LINE;
 }
 
 static uint64_t bytes_of(const struct perseas_tx *tx)
 {
-	return tx->cover.bytes + (uint64_t)tx->deferred_count * PS_LATE_LENGTH;
+	return tx->cover.bytes + (uint64_t)tx->deferred_count * PS_DEFERRED_LENGTH;
 }
 
 static bool fits_group(const struct ps_gather *g, uint64_t pieces, uint64_t bytes)

@@ -50,7 +50,7 @@ struct ps_gather {
 enum { PS_GATHERS = 1 << 30 };
 
 /* Returns the seq of the last committed transaction, posted or gathered. Caller holds p->lock. */
-static inline uint64_t ps_last(const struct perseas *p)
+static inline uint64_t ps_last_committed(const struct perseas *p)
 {
 	return p->commit.seq + p->commit.gathering;
 }

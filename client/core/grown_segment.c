@@ -12,7 +12,7 @@ static bool is_next_part(const struct ps_segment *segment, const struct ps_segme
 	                       before->address + before->size);
 }
 
-struct ps_segment *ps_whole_next(struct perseas *p, const struct ps_segment *segment)
+struct ps_segment *ps_grown_next_part(struct perseas *p, const struct ps_segment *segment)
 {
 	for (unsigned i = 0; i < p->segment_count; i++)
 		if (is_next_part(&p->segments[i], segment))
@@ -20,7 +20,7 @@ struct ps_segment *ps_whole_next(struct perseas *p, const struct ps_segment *seg
 	return NULL;
 }
 
-struct ps_segment *ps_whole_before(struct perseas *p, const struct ps_segment *segment)
+struct ps_segment *ps_grown_previous_part(struct perseas *p, const struct ps_segment *segment)
 {
 	for (unsigned i = 0; ps_part_is_name(segment->name) && i < p->segment_count; i++)
 		if (is_next_part(segment, &p->segments[i]))
@@ -28,31 +28,31 @@ struct ps_segment *ps_whole_before(struct perseas *p, const struct ps_segment *s
 	return NULL;
 }
 
-struct ps_segment *ps_whole_head(struct perseas *p, struct ps_segment *segment)
+struct ps_segment *ps_grown_head(struct perseas *p, struct ps_segment *segment)
 {
 	struct ps_segment *before;
 
 	/* Terminates, since the numbers of parts decrease. */
-	while ((before = ps_whole_before(p, segment)))
+	while ((before = ps_grown_previous_part(p, segment)))
 		segment = before;
 	return segment;
 }
 
-uint64_t ps_whole_size(struct perseas *p, const struct ps_segment *head)
+uint64_t ps_grown_size(struct perseas *p, const struct ps_segment *head)
 {
 	uint64_t size = head->size;
 
-	while ((head = ps_whole_next(p, head)))
+	while ((head = ps_grown_next_part(p, head)))
 		size += head->born ? head->size : 0;
 	return size;
 }
 
-unsigned ps_whole_ids(struct perseas *p, const struct ps_segment *head,
+unsigned ps_grown_ids(struct perseas *p, const struct ps_segment *head,
                       uint32_t ids[PS_SEGMENTS_MAX])
 {
 	unsigned count = 0;
 
-	for (; head; head = ps_whole_next(p, head))
+	for (; head; head = ps_grown_next_part(p, head))
 		ids[count++] = head->id;
 	return count;
 }

@@ -126,7 +126,7 @@ void ps_handle_add_learnt(struct perseas *p, const struct ps_address *address)
 
 static void add_learnt(struct perseas *p, const char *list)
 {
-	struct ps_places places;
+	struct ps_roster_places places;
 
 	ps_inherited_learnt(p->env->inherited, p->store, list, &places);
 	for (unsigned i = 0; i < places.count; i++)
@@ -250,7 +250,7 @@ static void free_segments(struct perseas *p)
 {
 	struct ps_layout *layout = p->layout;
 
-	ps_segment_keep(p, NULL, NULL, 0);
+	ps_segments_reserve(p, NULL, NULL, 0);
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		if (p->segments[i].is_retained)
 			retain_memory(&p->segments[i]);
@@ -267,7 +267,7 @@ static void free_segments(struct perseas *p)
 static void free_guests(struct perseas *p)
 {
 	while (p->guests) {
-		struct ps_guest *guest = p->guests;
+		struct ps_handle_attachment *guest = p->guests;
 
 		p->guests = guest->next;
 		guest->free(guest);

@@ -63,7 +63,7 @@ struct ps_layout {
 	struct ps_layout *older;
 	unsigned count;
 	uint8_t by_recorded[PS_SEGMENTS_MAX]; /* indexes of `segments`, sorted by `recorded` */
-	struct ps_extent_of {
+	struct ps_mapped_extent {
 		uint64_t start, end; /* addresses in this process, end excluded */
 		uint32_t segment;    /* the segment's id */
 		/* Usual: published, and no page is missing, so set_range need not look further. */
@@ -104,7 +104,7 @@ struct ps_opening {
 	uint64_t until; /* when the open times out; 0: the store is open */
 	/* From CLAIMED on: the highest epoch seen before; the claim asks for the next one. */
 	uint64_t above;
-	struct ps_standing chosen; /* from CHOSEN on: the state that was chosen */
+	struct ps_image_position chosen; /* from CHOSEN on: the state that was chosen */
 	/* The epoch under which an earlier attempt adopted the state that the operator accepted
 	 * (options.accept_epoch). */
 	uint64_t accepted_as;
@@ -239,7 +239,7 @@ struct perseas {
 	struct ps_segment segments[PS_SEGMENTS_MAX];
 	unsigned segment_count;
 	/* Segments destroyed by transaction `seq`, whose memory some mirrors still keep
-	 * (destroy.c). */
+	 * (segment_destroy.c). */
 	struct ps_graves {
 		uint64_t seq;
 		unsigned count;
@@ -263,14 +263,14 @@ struct perseas {
 
 	struct ps_upkeep upkeep; /* guarded by admin */
 
-	struct ps_guest *guests; /* guarded by the lock */
+	struct ps_handle_attachment *guests; /* guarded by the lock */
 };
 
 /* An object of another room that lives as long as the handle. */
-struct ps_guest {
-	struct ps_guest *next;
+struct ps_handle_attachment {
+	struct ps_handle_attachment *next;
 	/* Frees the object. No thread uses the handle any more, but its rosters are still there. */
-	void (*free)(struct ps_guest *guest);
+	void (*free)(struct ps_handle_attachment *guest);
 };
 
 /* The last lock that a transaction was refused. */
@@ -311,7 +311,7 @@ struct perseas_tx {
 	uint64_t tail;
 	struct ps_cover cover;
 	/* The extent of the last range: the next one is likely there, too. */
-	const struct ps_extent_of *hint;
+	const struct ps_mapped_extent *hint;
 	/* Segments that have ranges, a bit for each id. Other threads may read it at any time. */
 	_Atomic uint64_t touched[PS_SEGMENTS_MAX / 64];
 	const struct ps_layout *layout;     /* the layout that `hint` points into */
@@ -326,8 +326,8 @@ struct perseas_tx {
 	uintptr_t thread;           /* the thread that got the turn, or asked for the last lock */
 	/* Order of first lock requests: lower is older; 0: no lock requested. */
 	uint64_t age;
-	uint64_t read_up_to;  /* the last seq whose changes the transaction may have read */
-	struct ps_late *late; /* stores that are made at commit (deferred_stores.h) */
+	uint64_t read_up_to; /* the last seq whose changes the transaction may have read */
+	struct ps_deferred_stores *late; /* stores that are made at commit (deferred_stores.h) */
 	/* Deferred stores for which record, cover and ring have space reserved. */
 	unsigned deferred_count;
 	/* The deferred stores are in the record, which is about to be sent. */

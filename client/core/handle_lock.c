@@ -33,7 +33,7 @@ uintptr_t ps_thread(struct perseas *p)
 	return number;
 }
 
-int ps_apart_here(const struct perseas *p)
+int ps_check_same_process(const struct perseas *p)
 {
 	if (p->serialization.process == getpid())
 		return 0;

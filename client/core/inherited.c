@@ -50,7 +50,7 @@ static void add_mark(struct block *block, const uint8_t mark[PS_OWNER_MARK])
 	add_text(block, "\n");
 }
 
-static void add_places(struct block *block, const struct ps_places *places)
+static void add_places(struct block *block, const struct ps_roster_places *places)
 {
 	add_text(block, "learnt %" PRIu64 ":%" PRIu64 " ", places->epoch, places->version);
 	for (unsigned i = 0; i < places->count; i++)
@@ -102,7 +102,7 @@ static void read_warm(struct ps_inherited *inherited, const char *value)
 
 static void read_learnt(struct ps_inherited *inherited, const char *value)
 {
-	struct ps_places *places = &inherited->learnt;
+	struct ps_roster_places *places = &inherited->learnt;
 	struct ps_error ignored;
 
 	if (!ps_number_read(value, &value, &places->epoch) || *value != ':' ||
@@ -173,7 +173,7 @@ const char *ps_inherited_named(const struct ps_inherited *inherited, const char 
 }
 
 void ps_inherited_learnt(const struct ps_inherited *inherited, const char *store, const char *list,
-                         struct ps_places *places)
+                         struct ps_roster_places *places)
 {
 	memset(places, 0, sizeof(*places));
 	if (inherited && !strcmp(inherited->store, store) && !strcmp(inherited->list, list))

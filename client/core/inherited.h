@@ -39,7 +39,7 @@ enum {
 
 /* The mirrors that a roster names. The roster's epoch and version tell whether another one is
  * older. */
-struct ps_places {
+struct ps_roster_places {
 	uint64_t epoch, version; /* epoch 0: no roster is known */
 	unsigned count;
 	struct ps_address addresses[PS_MIRRORS_MAX];
@@ -54,7 +54,7 @@ struct ps_inherited {
 	char store[PS_NAME_MAX + 1];
 	char list[PS_LIST_TEXT];
 	char named[PS_LIST_TEXT]; /* comma-separated addresses, like `silent` */
-	struct ps_places learnt;
+	struct ps_roster_places learnt;
 	char silent[PS_LIST_TEXT];
 	uint64_t silent_at_ms;
 };
@@ -72,7 +72,7 @@ const char *ps_inherited_named(const struct ps_inherited *inherited, const char 
 /* Sets *places to the mirrors of the store that the list does not name; none if `inherited` is NULL
  * or is about another store or list. */
 void ps_inherited_learnt(const struct ps_inherited *inherited, const char *store, const char *list,
-                         struct ps_places *places);
+                         struct ps_roster_places *places);
 
 /* Returns true if the mirror at this address did not answer `perseas run` shortly before.
  * `inherited` may be NULL. */

@@ -133,7 +133,7 @@ void ps_locks_release(struct perseas_tx *tx)
 	if (tx->traits & PS_TX_SERIAL)
 		ps_turn_pass(p);
 	if (tx->holds)
-		ps_apart_wake(p);
+		ps_wake_blocked(p);
 	tx->holds = NULL;
 	tx->refused.is_set = false;
 	tx->age = tx->read_up_to = 0;
@@ -157,7 +157,7 @@ void ps_serialization_end(struct perseas_tx *tx)
 	ps_assert_locked(tx->p);
 	if (tx->wants) {
 		want_nothing(tx);
-		ps_apart_wake(tx->p);
+		ps_wake_blocked(tx->p);
 	}
 	ps_locks_release(tx);
 }

@@ -164,7 +164,7 @@ static int wait_for_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclu
 	ps_lock_want_remove(&want);
 	/* Transactions that were refused because this want came first must check again. */
 	if (rc || judge_request(lock, tx, exclusive) != GRANTED)
-		ps_apart_wake(tx->p);
+		ps_wake_blocked(tx->p);
 	return rc;
 }
 
@@ -189,7 +189,7 @@ static int await_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusiv
 	if (answer == REFUSED)
 		return refuse_lock(tx, lock, exclusive, "an older transaction's");
 	/* What the transaction reads under this lock is posted by now, or gathered. */
-	tx->read_up_to = ps_last(tx->p);
+	tx->read_up_to = ps_last_committed(tx->p);
 	return 0;
 }
 

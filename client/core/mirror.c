@@ -75,13 +75,13 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 		m->acked = 0;
 	m->state = state;
 	ps_pace_forget(p, m);
-	p->commit.fenced &= ~ps_bit(p, m);
+	p->commit.fenced &= ~ps_mirror_bit(p, m);
 	if (state == PERSEAS_MIRROR_FENCED)
-		p->commit.fenced |= ps_bit(p, m);
+		p->commit.fenced |= ps_mirror_bit(p, m);
 	m->active = state == PERSEAS_MIRROR_LIVE || state == PERSEAS_MIRROR_REPLAYING ||
 	            state == PERSEAS_MIRROR_RESYNCING;
 	if (m->active)
-		ps_mirror_wrote(m, p->epoch);
+		ps_mirror_note_write(m, p->epoch);
 	if (state == PERSEAS_MIRROR_LIVE) {
 		memset(&m->broken, 0, sizeof(m->broken));
 		m->own.live_epoch = p->epoch;
@@ -89,11 +89,11 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 	}
 	ps_text_format(m->trouble, sizeof(m->trouble), "%s",
 	               state == PERSEAS_MIRROR_LIVE ? m->detour : why);
-	ps_mirrors_staging(p);
+	ps_mirrors_decide_staging(p);
 	ps_progress(p);
 }
 
-void ps_mirror_loaded(struct ps_mirror *m, const Perseas__Header *header)
+void ps_mirror_note_loaded(struct ps_mirror *m, const Perseas__Header *header)
 {
 	const bool unrecorded = m->loaded && ps_id_equal(header->image_id, m->loaded_id);
 
@@ -106,7 +106,7 @@ void ps_link_end(struct perseas *p, struct ps_mirror *m)
 {
 	PS_UNCANCELLED;
 
-	ps_demand_part(p, m);
+	ps_demand_drop_link(p, m);
 	if (m->link)
 		m->fabric->detach(m->link);
 	m->link = NULL;
@@ -139,7 +139,7 @@ void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char 
 		               "another owner has claimed the store on this mirror");
 }
 
-void ps_mirror_silent(struct perseas *p, struct ps_mirror *m)
+void ps_mirror_break_silent(struct perseas *p, struct ps_mirror *m)
 {
 	char why[64];
 
@@ -148,7 +148,7 @@ void ps_mirror_silent(struct perseas *p, struct ps_mirror *m)
 	ps_mirror_break(p, m, PS_LINK_BROKEN, why);
 }
 
-void ps_mirror_stands(struct ps_mirror *m, unsigned slot, uint64_t seq)
+void ps_mirror_set_position(struct ps_mirror *m, unsigned slot, uint64_t seq)
 {
 	m->slot = slot;
 	m->posted = m->acked = seq;
@@ -169,7 +169,7 @@ int ps_mirror_lost_link(struct perseas *p, struct ps_mirror *m, int rc)
 	return rc;
 }
 
-void ps_mirrors_staging(struct perseas *p)
+void ps_mirrors_decide_staging(struct perseas *p)
 {
 	bool staged = false;
 
@@ -322,7 +322,7 @@ void ps_mirrors_poll(struct perseas *p)
 	}
 }
 
-void ps_mirrors_beat(struct perseas *p)
+void ps_mirrors_send_heartbeats(struct perseas *p)
 {
 	ps_assert_locked(p);
 	for (unsigned i = 0; i < p->mirror_count; i++) {

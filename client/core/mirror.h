@@ -44,7 +44,7 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 /* Notes whether the mirror stopped on purpose and loaded its spilled image again. The image is the
  * same but has a new id. It counts while the roster still lists the id of its parent; its own id is
  * recorded as soon as W mirrors can take it. */
-void ps_mirror_loaded(struct ps_mirror *m, const Perseas__Header *header);
+void ps_mirror_note_loaded(struct ps_mirror *m, const Perseas__Header *header);
 
 /* Ends the data path, if there is one; the outcome of everything in flight on it is unknown. Every
  * link is detached here. If the mirror is active, the caller holds p->lock. Afterwards the mirror
@@ -57,11 +57,11 @@ void ps_link_end(struct perseas *p, struct ps_mirror *m);
 void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char *why);
 
 /* Ends the link of an active mirror that sent nothing for mirror_timeout_ms. */
-void ps_mirror_silent(struct perseas *p, struct ps_mirror *m);
+void ps_mirror_break_silent(struct perseas *p, struct ps_mirror *m);
 
 /* Records that the mirror has every transaction up to `seq`, and that its valid commit slot is
  * `slot`: the next transaction writes the other one. Nothing may be in flight to the mirror. */
-void ps_mirror_stands(struct ps_mirror *m, unsigned slot, uint64_t seq);
+void ps_mirror_set_position(struct ps_mirror *m, unsigned slot, uint64_t seq);
 
 /* Handles the end of an active mirror's link, with the PS_LINK code that the link gave. Returns
  * that code. */
@@ -84,7 +84,7 @@ static inline int ps_mirror_post(struct perseas *p, struct ps_mirror *m,
 
 /* Records that this owner writes, or is about to write, a slot of this epoch to the mirror's
  * image. */
-static inline void ps_mirror_wrote(struct ps_mirror *m, uint64_t epoch)
+static inline void ps_mirror_note_write(struct ps_mirror *m, uint64_t epoch)
 {
 	if (m->own.wrote[1] == epoch)
 		return;
@@ -101,7 +101,7 @@ static inline bool ps_mirror_has_written(const struct ps_mirror *m, uint64_t epo
 
 /* Called with the epoch of the slot that a mirror told right after its claim was granted. If this
  * owner wrote that slot, none of its later slots can arrive any more, so they are forgotten. */
-static inline void ps_mirror_saw(const struct perseas *p, struct ps_mirror *m, uint64_t epoch)
+static inline void ps_mirror_note_slot(const struct perseas *p, struct ps_mirror *m, uint64_t epoch)
 {
 	if (ps_mirror_has_written(m, epoch) || epoch == p->opened_as)
 		m->own.wrote[0] = m->own.wrote[1] = epoch;
@@ -128,7 +128,7 @@ void ps_mirrors_poll(struct perseas *p);
 
 /* Asks for a sign of life on links with nothing in flight. A later poll sees whether it comes.
  * Caller holds p->lock. */
-void ps_mirrors_beat(struct perseas *p);
+void ps_mirrors_send_heartbeats(struct perseas *p);
 
 /* Returns a sentence for people that says why a link ended with this PS_LINK code. */
 const char *ps_link_trouble(int rc);
@@ -168,7 +168,7 @@ uint32_t ps_mirrors_holding(const struct perseas *p, uint64_t seq);
 bool ps_mirrors_hold(const struct perseas *p, uint64_t seq);
 
 /* Returns the set of active mirrors whose image is whole. */
-uint32_t ps_mirrors_whole(const struct perseas *p);
+uint32_t ps_mirrors_with_whole_image(const struct perseas *p);
 
 /* Returns the set of whole mirrors that were asked after this call of perseas_confirm, and answered
  * that this owner's claim stands. */
@@ -187,7 +187,7 @@ int ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain
 
 /* Decides whether transactions go through the ring. They need not while every mirror that may still
  * get them copies at once. Caller holds p->lock. */
-void ps_mirrors_staging(struct perseas *p);
+void ps_mirrors_decide_staging(struct perseas *p);
 
 /* Returns true if so many mirrors promised another owner that W cannot be reached without them. */
 bool ps_fenced_for_good(const struct perseas *p);
@@ -209,7 +209,7 @@ const char *ps_doubt_advice(const struct perseas *p, char *text, size_t size);
 
 /* Returns true if another owner has the store for good. Only the keeper finds that out: if a mirror
  * promised an owner that is gone, this owner may claim a higher epoch and go on (renew.h). */
-static inline bool ps_fenced(const struct perseas *p)
+static inline bool ps_is_fenced(const struct perseas *p)
 {
 	return p->superseded;
 }
@@ -224,7 +224,7 @@ int ps_fail_fenced(const struct perseas *p);
 /* Decides what a failed session means, since another owner that takes over cuts the sessions. Waits
  * up to connect_timeout_ms for the keeper to find out. Returns EFENCED if it finds such an owner,
  * else `rc`. The caller does not have admin. */
-int ps_fail_why(struct perseas *p, int rc);
+int ps_fail_session(struct perseas *p, int rc);
 
 /* ps_ready returns 0 if transactions may go on, or ESALVAGE, EFENCED, EBLOCKED; ps_check_ready is
  * its slow path. */

@@ -20,10 +20,10 @@ uint32_t ps_mirrors_holding(const struct perseas *p, uint64_t seq)
 
 bool ps_mirrors_hold(const struct perseas *p, uint64_t seq)
 {
-	return ps_quorum_acks(p, ps_mirrors_holding(p, seq));
+	return ps_quorum_is_w(p, ps_mirrors_holding(p, seq));
 }
 
-uint32_t ps_mirrors_whole(const struct perseas *p)
+uint32_t ps_mirrors_with_whole_image(const struct perseas *p)
 {
 	uint32_t whole = 0;
 
@@ -42,7 +42,7 @@ uint32_t ps_mirrors_confirmed(const struct perseas *p, uint64_t call)
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		confirmed |= (uint32_t)(p->mirrors[i].confirm.confirmed >= call) << i;
-	return confirmed & ps_mirrors_whole(p);
+	return confirmed & ps_mirrors_with_whole_image(p);
 }
 
 uint32_t ps_mirrors_live(const struct perseas *p)

@@ -18,22 +18,22 @@
 
 struct perseas;
 struct ps_control;
-struct ps_due;
+struct ps_pending_answer;
 struct ps_mirror;
 
 /* The state of a mirror's image, as its commit slot tells it. */
-struct ps_standing {
+struct ps_image_position {
 	uint64_t epoch, seq, next, last;
 	int index; /* the slot that is valid, 0 or 1; the next transaction writes the other one */
 };
 
 /* What an attempt to open has found out about a mirror. */
-struct ps_found {
+struct ps_probe_result {
 	/* 0: the mirror has the store; else the PERSEAS_E code that says why not */
 	int code;
 	struct ps_error error;   /* the sentence that goes with `code` */
 	Perseas__Header *header; /* the header that the mirror told last, or NULL */
-	struct ps_standing at;
+	struct ps_image_position at;
 	/* The mirror was not asked, because it did not answer `perseas run` shortly before. */
 	bool spared;
 	bool live;       /* the mirror's image has an owner that is alive */
@@ -50,21 +50,22 @@ struct ps_found {
  * it to NULL. If the connection ended before the answer, *reply is NULL and `why` says how it
  * ended. The function only takes notes and disconnects no mirror, since its caller may be working
  * with any of them. Caller has admin. */
-typedef void ps_taker(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
-                      Perseas__Reply **reply, const struct ps_error *why);
+typedef void ps_answer_handler(struct perseas *p, struct ps_mirror *m,
+                               const struct ps_pending_answer *due, Perseas__Reply **reply,
+                               const struct ps_error *why);
 
-enum { PS_DUE_MAX = 6 }; /* answers that may be due from a mirror at a time */
+enum { PS_PENDING_MAX = 6 }; /* answers that may be due from a mirror at a time */
 
-struct ps_due {
-	ps_taker *take;
+struct ps_pending_answer {
+	ps_answer_handler *take;
 	void *arg;
 	uint64_t ticket; /* chosen by `take`: tells it which request was answered */
 };
 
 /* Answers that a mirror owes and that no thread waits for, oldest first. */
-struct ps_dues {
+struct ps_pending_answers {
 	unsigned count;
-	struct ps_due list[PS_DUE_MAX];
+	struct ps_pending_answer list[PS_PENDING_MAX];
 	uint64_t asked_at; /* when the oldest request was sent */
 	uint64_t answer_by;
 };
@@ -105,8 +106,8 @@ enum ps_session_state {
 struct ps_session {
 	enum ps_session_state state;
 	uint64_t until; /* ASKING, CLAIMING, PREPARING: when the answer times out */
-	/* PREPARING: p->upkeep.comings when the mirror was told the segments. */
-	uint64_t comings;
+	/* PREPARING: p->upkeep.unpublished_generation when the mirror was told the segments. */
+	uint64_t unpublished_generation;
 	Perseas__Reply *granted; /* ATTACHING, PREPARING: the answer to the claim, or NULL */
 };
 
@@ -176,7 +177,7 @@ struct ps_mirror {
 	struct ps_session session; /* used once the store is open */
 	struct ps_lifeline lifeline;
 	struct ps_attaching attaching;
-	struct ps_dues dues;
+	struct ps_pending_answers dues;
 	struct ps_mirror_confirm confirm;
 	/* The last round in which the mirror was told the rosters (telling.c). */
 	uint64_t told;
@@ -221,7 +222,7 @@ struct ps_mirror {
 	/* Why the link does not use the best fabric; "" if it does. */
 	char detour[256];
 	struct ps_way_back way_back; /* used while `detour` is not empty */
-	struct ps_found found;
+	struct ps_probe_result found;
 };
 
 #endif

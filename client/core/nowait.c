@@ -29,7 +29,7 @@ static bool was_stuck(struct perseas *p, uint64_t now)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
 
-	return u->seq && !p->commit.in_doubt && !ps_fenced(p) &&
+	return u->seq && !p->commit.in_doubt && !ps_is_fenced(p) &&
 	       now >= u->progress_at + ps_ms(p->options.commit_timeout_ms);
 }
 
@@ -46,9 +46,9 @@ static void check_doubt(struct perseas *p, uint64_t now)
 	ps_assert_locked(p);
 	/* This process may have been stopped, with the answers waiting for a long time. */
 	ps_mirrors_poll(p);
-	ps_durable(p);
+	ps_update_durable(p);
 	if (is_stuck(p))
-		ps_put_in_doubt(p, ps_last(p), ps_now(p));
+		ps_put_in_doubt(p, ps_last_committed(p), ps_now(p));
 }
 
 void ps_unwaited_check_doubt(struct perseas *p)
@@ -65,7 +65,7 @@ static void stamp_commit(struct perseas *p, uint64_t now)
 
 	if (!u->stamped || now >= u->stamps[(u->stamped - 1) % PS_STAMPS].at + gap)
 		u->stamps[u->stamped++ % PS_STAMPS].at = now;
-	u->stamps[(u->stamped - 1) % PS_STAMPS].seq = ps_last(p);
+	u->stamps[(u->stamped - 1) % PS_STAMPS].seq = ps_last_committed(p);
 }
 
 void ps_unwaited_add(struct perseas *p)
@@ -75,17 +75,17 @@ void ps_unwaited_add(struct perseas *p)
 
 	if (!p->commit.gathering && (!p->commit.staged || p->commit.seq % POLL_EVERY == 0)) {
 		ps_mirrors_poll(p);
-		if (ps_durable(p) >= p->commit.seq)
+		if (ps_update_durable(p) >= p->commit.seq)
 			return;
 	}
 	/* Reading the clock would be a noticeable cost of a gathered commit. */
 	now = p->commit.gathering ? p->commit.gather->added_at : ps_now(p);
 	if (!u->seq) {
 		/* What other threads waited for is no progress of unawaited commits. */
-		ps_durable(p);
+		ps_update_durable(p);
 		u->progress_at = now;
 	}
-	u->seq = ps_last(p);
+	u->seq = ps_last_committed(p);
 	if (p->options.flush_within_ms)
 		stamp_commit(p, now);
 	u->wanted = true;
@@ -126,7 +126,7 @@ bool ps_unwaited_overdue(struct perseas *p)
 	ps_assert_locked(p);
 	ps_gather_post(p);
 	ps_mirrors_poll(p);
-	ps_durable(p);
+	ps_update_durable(p);
 	return is_overdue(p);
 }
 
@@ -140,7 +140,7 @@ int ps_unwaited_finish(struct perseas *p)
 	ps_gather_post(p);
 	if (u->seq) {
 		ps_mirrors_poll(p);
-		ps_durable(p);
+		ps_update_durable(p);
 	}
 	if (u->seq && p->commit.in_doubt)
 		rc = ps_fail_in_doubt(p, u->seq);
@@ -187,12 +187,12 @@ static uint64_t collect_completions(struct perseas *p, struct pollfd *fds, unsig
 	u->idle = u->watching = false;
 	if (ps_now(p) >= ps_gather_due(p))
 		ps_gather_send(p);
-	if (u->seq && !ps_fenced(p)) {
+	if (u->seq && !ps_is_fenced(p)) {
 		ps_mirrors_poll(p);
-		ps_durable(p);
+		ps_update_durable(p);
 		ps_unwaited_check_doubt(p);
 	}
-	works = !ps_fenced(p) && (ps_pace_check(p) || u->seq);
+	works = !ps_is_fenced(p) && (ps_pace_check(p) || u->seq);
 	look = ps_now(p) + (is_behind(p) ? LOOK_INTERVAL_SHORT : LOOK_INTERVAL);
 	if (look > ps_gather_due(p))
 		look = ps_gather_due(p);

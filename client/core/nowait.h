@@ -15,7 +15,7 @@
 /* Updates and returns the last transaction that W mirrors are known to have held, and notifies the
  * application if it rose. It never falls, although mirrors may lose what they hold and W may
  * change; so call this before either happens, or an advance is missed. Caller holds p->lock. */
-uint64_t ps_durable(struct perseas *p);
+uint64_t ps_update_durable(struct perseas *p);
 
 /* Returns the oldest transaction that W mirrors are not known to hold and that the ring may have;
  * past the last one if W hold all. Caller holds p->lock. */
@@ -63,7 +63,7 @@ int ps_unwaited_finish(struct perseas *p);
 
 /* Raises perseas_fd's flag: W mirrors hold more, or another owner has the store. Caller holds
  * p->lock. */
-void ps_unwaited_tell(struct perseas *p);
+void ps_unwaited_notify(struct perseas *p);
 
 /* Puts all commits up to `seq` in doubt. Caller holds p->lock. */
 void ps_put_in_doubt(struct perseas *p, uint64_t seq, uint64_t now);

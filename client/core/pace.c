@@ -21,7 +21,7 @@ static bool is_paced(struct perseas *p, const struct ps_mirror *m)
 	return m->paced_at && ps_now(p) - m->paced_at < PACED_FOR;
 }
 
-const char *ps_trouble(struct perseas *p, const struct ps_mirror *m)
+const char *ps_mirror_trouble_text(struct perseas *p, const struct ps_mirror *m)
 {
 	ps_assert_locked(p);
 	if (m->unarrived &&
@@ -39,8 +39,8 @@ static void note_pacing(struct perseas *p, uint32_t slow, uint64_t now)
 		if (!(slow >> i & 1))
 			continue;
 		if (!is_paced(p, m))
-			ps_event(p, PERSEAS_EVENT_MIRROR_LAGS, ps_last(p), m, "mirror %s " PACED,
-			         m->address.text);
+			ps_event(p, PERSEAS_EVENT_MIRROR_LAGS, ps_last_committed(p), m,
+			         "mirror %s " PACED, m->address.text);
 		m->paced_at = now;
 	}
 }
@@ -64,9 +64,9 @@ int ps_fail_again(const struct perseas *p, const char *when)
 /* Returns true if the mirrors hold up a quorum: W cannot be reached without them. */
 static bool are_needed(const struct perseas *p, uint32_t slow)
 {
-	const uint32_t whole = ps_mirrors_whole(p);
+	const uint32_t whole = ps_mirrors_with_whole_image(p);
 
-	return slow & whole && !ps_quorum_acks(p, whole & ~slow);
+	return slow & whole && !ps_quorum_is_w(p, whole & ~slow);
 }
 
 static int fail_full(const struct perseas *p)
@@ -108,7 +108,7 @@ static uint32_t find_stuck(struct perseas *p)
 		const struct ps_mirror *m = &p->mirrors[i];
 
 		if (m->stuck_at && now - m->stuck_at >= most)
-			stuck |= ps_bit(p, m);
+			stuck |= ps_mirror_bit(p, m);
 	}
 	return stuck;
 }
@@ -216,7 +216,7 @@ static void sleep_for_copy(struct perseas *p, struct ps_mirror *m, uint64_t now,
 		m->broken.waited++;
 		pacing->copy_until = m->broken.wait.until;
 	}
-	note_pacing(p, ps_bit(p, m), now);
+	note_pacing(p, ps_mirror_bit(p, m), now);
 	ps_commit_sleep(p, pacing->copy_until);
 	/* A mirror that blocks the ring gets pace_ms from here on. */
 	pacing->moved_at = ps_now(p);

@@ -61,6 +61,6 @@ void ps_pace_forget(struct perseas *p, struct ps_mirror *m);
 
 /* Returns a sentence for people about what is wrong with the mirror, or "". Caller holds
  * p->lock. */
-const char *ps_trouble(struct perseas *p, const struct ps_mirror *m);
+const char *ps_mirror_trouble_text(struct perseas *p, const struct ps_mirror *m);
 
 #endif

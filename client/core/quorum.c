@@ -34,7 +34,7 @@ static unsigned count_members(const struct ps_quorum *quorum, uint32_t set)
 	return count;
 }
 
-bool ps_quorum_acks(const struct perseas *p, uint32_t set)
+bool ps_quorum_is_w(const struct perseas *p, uint32_t set)
 {
 	for (unsigned q = 0; q < p->quorum_count; q++)
 		if (count_members(&p->quorums[q], set) < p->quorums[q].acks)
@@ -50,12 +50,12 @@ unsigned ps_quorum_short(const struct perseas *p, uint32_t set)
 	return 0;
 }
 
-bool ps_quorum_settled(const struct perseas *p, uint32_t set)
+bool ps_quorum_is_settled_w(const struct perseas *p, uint32_t set)
 {
 	return count_members(&p->quorums[0], set) >= p->quorums[0].acks;
 }
 
-bool ps_quorum_newest(const struct perseas *p, uint32_t set)
+bool ps_quorum_is_newest_w(const struct perseas *p, uint32_t set)
 {
 	const struct ps_quorum *quorum = &p->quorums[p->quorum_count - 1];
 
@@ -68,14 +68,14 @@ static const struct ps_quorum *open_roster(const struct perseas *p)
 	return &p->quorums[p->marked ? p->quorum_count - 1 : 0];
 }
 
-unsigned ps_quorum_touches(const struct perseas *p)
+unsigned ps_quorum_touch_count(const struct perseas *p)
 {
 	return ps_quorum_t(open_roster(p));
 }
 
-bool ps_quorum_touched(const struct perseas *p, uint32_t set)
+bool ps_quorum_is_touched(const struct perseas *p, uint32_t set)
 {
-	return count_members(open_roster(p), set) >= ps_quorum_touches(p);
+	return count_members(open_roster(p), set) >= ps_quorum_touch_count(p);
 }
 
 uint32_t ps_quorum_decided(const struct perseas *p)
@@ -83,24 +83,24 @@ uint32_t ps_quorum_decided(const struct perseas *p)
 	return p->marked ? open_roster(p)->set : UINT32_MAX;
 }
 
-bool ps_quorum_adopted(const struct perseas *p, uint32_t set)
+bool ps_quorum_is_adopted(const struct perseas *p, uint32_t set)
 {
-	return p->marked ? ps_quorum_newest(p, set) : ps_quorum_acks(p, set);
+	return p->marked ? ps_quorum_is_newest_w(p, set) : ps_quorum_is_w(p, set);
 }
 
-bool ps_quorum_seen(const struct perseas *p, uint32_t set)
+bool ps_quorum_is_seen(const struct perseas *p, uint32_t set)
 {
 	const struct ps_quorum *old = &p->quorums[0];
 
 	return count_members(old, set) > old->members - ps_quorum_t(old);
 }
 
-bool ps_quorum_all(const struct perseas *p, uint32_t set)
+bool ps_quorum_is_all(const struct perseas *p, uint32_t set)
 {
 	return count_members(&p->quorums[0], set) == p->quorums[0].members;
 }
 
-bool ps_quorum_possible(const struct perseas *p, uint32_t lost)
+bool ps_quorum_is_possible(const struct perseas *p, uint32_t lost)
 {
 	for (unsigned q = 0; q < p->quorum_count; q++) {
 		const struct ps_quorum *quorum = &p->quorums[q];
@@ -111,7 +111,7 @@ bool ps_quorum_possible(const struct perseas *p, uint32_t lost)
 	return true;
 }
 
-bool ps_quorum_claims(const struct perseas *p, uint32_t set)
+bool ps_quorum_is_r(const struct perseas *p, uint32_t set)
 {
 	for (unsigned q = 0; q < p->quorum_count; q++)
 		if (count_members(&p->quorums[q], set) < ps_quorum_r(&p->quorums[q]))
@@ -119,7 +119,7 @@ bool ps_quorum_claims(const struct perseas *p, uint32_t set)
 	return true;
 }
 
-bool ps_quorum_anew(const struct perseas *p, uint32_t set, const struct ps_mirror *but)
+bool ps_quorum_can_remake(const struct perseas *p, uint32_t set, const struct ps_mirror *but)
 {
 	for (unsigned q = 0; q < p->quorum_count; q++)
 		if (!ps_quorum_remakes(&p->quorums[q], set, (unsigned)(but - p->mirrors)))
@@ -127,7 +127,7 @@ bool ps_quorum_anew(const struct perseas *p, uint32_t set, const struct ps_mirro
 	return true;
 }
 
-bool ps_quorum_anew_joint(const struct perseas *p, uint32_t set)
+bool ps_quorum_can_remake_joint(const struct perseas *p, uint32_t set)
 {
 	const struct ps_quorum *old = &p->quorums[0];
 	const unsigned t = ps_quorum_t(old);
@@ -135,10 +135,10 @@ bool ps_quorum_anew_joint(const struct perseas *p, uint32_t set)
 	return count_members(old, set) >= (old->acks < t ? old->acks : t);
 }
 
-bool ps_quorum_spares(const struct perseas *p, uint32_t set, const struct ps_mirror *m)
+bool ps_quorum_can_spare(const struct perseas *p, uint32_t set, const struct ps_mirror *m)
 {
 	return p->marked ? ps_quorum_remakes(open_roster(p), set, (unsigned)(m - p->mirrors))
-	                 : ps_quorum_anew(p, set, m);
+	                 : ps_quorum_can_remake(p, set, m);
 }
 
 unsigned ps_quorum_count(const struct perseas *p, uint32_t set)

@@ -10,7 +10,7 @@ void ps_quorum_renew(struct perseas *p)
 {
 	ps_assert_locked(p);
 	if (p->open)
-		ps_durable(p);
+		ps_update_durable(p);
 	p->quorums[0] = ps_quorum_of(p, p->roster);
 	p->quorum_count = 1;
 	if (p->next_roster)

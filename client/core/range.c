@@ -17,7 +17,7 @@
 enum { FAST_LENGTH = PS_COPY_SHORT }; /* ranges below this many bytes take the fast path */
 
 /* Returns the mapped extent that contains the byte, or NULL. */
-static const struct ps_extent_of *find_extent(const struct ps_layout *layout, uint64_t at)
+static const struct ps_mapped_extent *find_extent(const struct ps_layout *layout, uint64_t at)
 {
 	unsigned low = 0, high = layout ? layout->count : 0;
 
@@ -36,10 +36,11 @@ static const struct ps_extent_of *find_extent(const struct ps_layout *layout, ui
 
 /* Returns the extent that contains [start, end); if only a segment and its parts together do, the
  * first of them (grown_segment.h); or NULL. */
-static const struct ps_extent_of *locate_range(struct perseas_tx *tx, uint64_t start, uint64_t end)
+static const struct ps_mapped_extent *locate_range(struct perseas_tx *tx, uint64_t start,
+                                                   uint64_t end)
 {
 	const struct ps_layout *layout = tx->p->layout;
-	const struct ps_extent_of *first, *last;
+	const struct ps_mapped_extent *first, *last;
 
 	if (tx->layout == layout && tx->hint && start >= tx->hint->start && end <= tx->hint->end &&
 	    end > start)
@@ -70,7 +71,7 @@ static inline void mark_touched(struct perseas_tx *tx, uint32_t segment)
 }
 
 static int range_error(struct perseas_tx *tx, const void *addr, size_t len,
-                       const struct ps_extent_of *segment)
+                       const struct ps_mapped_extent *segment)
 {
 	if (!segment)
 		return ps_fail(tx->p, PERSEAS_ERANGE,
@@ -94,7 +95,7 @@ static inline int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes
 
 /* Appends the before-image of [start, end) to the record. Extends the last entry if the range
  * continues it. */
-static void log_piece(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
+static void log_piece(struct perseas_tx *tx, const struct ps_mapped_extent *segment, uint64_t start,
                       uint64_t end, const void *before)
 {
 	struct ps_range *last = (struct ps_range *)(tx->record + tx->tail);
@@ -129,7 +130,7 @@ static void count_redeclared(struct perseas_tx *tx, uint64_t bytes)
 }
 
 /* Adds a range that is partly covered, or touches spans on both sides. */
-static int add_across(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
+static int add_across(struct perseas_tx *tx, const struct ps_mapped_extent *segment, uint64_t start,
                       uint64_t end)
 {
 	struct ps_span span = { start, end, segment->start, segment->segment };
@@ -163,7 +164,7 @@ static inline void cover_range(struct perseas_tx *tx, enum ps_fit fit, unsigned 
 		ps_cover_insert(&tx->cover, place, span);
 }
 
-static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
+static int add_range(struct perseas_tx *tx, const struct ps_mapped_extent *segment, uint64_t start,
                      uint64_t end)
 {
 	unsigned place;
@@ -188,7 +189,7 @@ static int add_range(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 /* Adds a range to a transaction with savepoints: the present contents are saved for the newest
  * savepoint, too. The fast path below needs no such copy: its bytes were not declared before, so
  * the record has them. */
-static int add_saved(struct perseas_tx *tx, const struct ps_extent_of *segment, uint64_t start,
+static int add_saved(struct perseas_tx *tx, const struct ps_mapped_extent *segment, uint64_t start,
                      uint64_t end)
 {
 	int rc = ps_savepoint_keep(tx, start, end, 1);
@@ -203,7 +204,7 @@ static int add_saved(struct perseas_tx *tx, const struct ps_extent_of *segment, 
 /* --- ranges that extend over parts of a grown segment --- */
 
 /* Returns the part of [start, end) that lies in this extent. */
-static inline struct ps_span piece_of(const struct ps_extent_of *extent, uint64_t start,
+static inline struct ps_span piece_of(const struct ps_mapped_extent *extent, uint64_t start,
                                       uint64_t end)
 {
 	return (struct ps_span){ start > extent->start ? start : extent->start,
@@ -213,7 +214,7 @@ static inline struct ps_span piece_of(const struct ps_extent_of *extent, uint64_
 
 /* Makes room for all pieces, so that either all are added or none. Each piece is counted with
  * alignment, since later pieces are checked against the then longer record. */
-static int make_room_across(struct perseas_tx *tx, const struct ps_extent_of *extent,
+static int make_room_across(struct perseas_tx *tx, const struct ps_mapped_extent *extent,
                             uint64_t start, uint64_t end)
 {
 	uint64_t more = 0, bytes = PS_ALIGN, gap_start, gap_end;
@@ -233,7 +234,7 @@ static int make_room_across(struct perseas_tx *tx, const struct ps_extent_of *ex
 	return ps_tx_make_room(tx, more, bytes, spans);
 }
 
-static int add_across_parts(struct perseas_tx *tx, const struct ps_extent_of *extent,
+static int add_across_parts(struct perseas_tx *tx, const struct ps_mapped_extent *extent,
                             uint64_t start, uint64_t end)
 {
 	unsigned pieces = 1;
@@ -256,7 +257,7 @@ static int add_across_parts(struct perseas_tx *tx, const struct ps_extent_of *ex
 	return 0;
 }
 
-static inline int add_extent_range(struct perseas_tx *tx, const struct ps_extent_of *segment,
+static inline int add_extent_range(struct perseas_tx *tx, const struct ps_mapped_extent *segment,
                                    uint64_t start, uint64_t end)
 {
 	if (end > segment->end)
@@ -270,9 +271,9 @@ int ps_tx_add_found_range(struct perseas_tx *tx, const struct ps_segment *segmen
 {
 	const uint64_t base = ps_segment_start(segment), start = base + offset;
 	const uint64_t end = start + length;
-	const struct ps_extent_of extent = { .start = base,
-		                             .end = base + segment->size,
-		                             .segment = segment->id };
+	const struct ps_mapped_extent extent = { .start = base,
+		                                 .end = base + segment->size,
+		                                 .segment = segment->id };
 	unsigned place;
 	const enum ps_fit fit = ps_cover_fit(&tx->cover, base, start, end, &place);
 	const int rc = make_room(tx, sizeof(struct ps_range) + ps_align8(length), length);
@@ -287,7 +288,7 @@ int ps_tx_add_found_range(struct perseas_tx *tx, const struct ps_segment *segmen
 
 /* Adds a range with p->lock, because another thread may read this transaction: in the checked
  * modes, and during a resync. */
-static int add_range_locked(struct perseas_tx *tx, const struct ps_extent_of *segment,
+static int add_range_locked(struct perseas_tx *tx, const struct ps_mapped_extent *segment,
                             uint64_t start, uint64_t end)
 {
 	struct perseas *p = tx->p;
@@ -345,7 +346,7 @@ static inline bool is_observed(const struct perseas_tx *tx)
 	return atomic_load_explicit(&tx->p->observing.active, memory_order_acquire);
 }
 
-static int add_range_unlocked(struct perseas_tx *tx, const struct ps_extent_of *segment,
+static int add_range_unlocked(struct perseas_tx *tx, const struct ps_mapped_extent *segment,
                               uint64_t start, uint64_t end)
 {
 	int rc;
@@ -360,7 +361,7 @@ static int add_range_unlocked(struct perseas_tx *tx, const struct ps_extent_of *
 	return rc;
 }
 
-/* The slow path of ps_late_keep. */
+/* The slow path of ps_deferred_reserve. */
 static __attribute__((noinline)) int reserve_deferred_slowly(struct perseas_tx *tx, unsigned pieces)
 {
 	int rc;
@@ -383,7 +384,7 @@ static __attribute__((noinline)) int reserve_deferred_slowly(struct perseas_tx *
 	return rc;
 }
 
-int ps_late_keep(struct perseas_tx *tx, unsigned pieces)
+int ps_deferred_reserve(struct perseas_tx *tx, unsigned pieces)
 {
 	bool kept;
 
@@ -395,15 +396,15 @@ int ps_late_keep(struct perseas_tx *tx, unsigned pieces)
 	return kept ? 0 : reserve_deferred_slowly(tx, pieces);
 }
 
-void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, void *at,
-                   const void *bytes, uint32_t length)
+void ps_deferred_store(struct perseas_tx *tx, const struct ps_mapped_extent *segment, void *at,
+                       const void *bytes, uint32_t length)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)at;
 	const struct ps_span span = { start, start + length, segment->start, segment->segment };
 	unsigned place;
 	const enum ps_fit fit = ps_cover_fit(&tx->cover, span.base, start, span.end, &place);
 
-	assert(length <= PS_LATE_LENGTH && start % 8 == 0 && length % 8 == 0);
+	assert(length <= PS_DEFERRED_LENGTH && start % 8 == 0 && length % 8 == 0);
 	/* Bytes that an earlier deferred store of this transaction covers have their before-image
 	 * already. */
 	if (fit != PS_FIT_INSIDE) {
@@ -421,7 +422,7 @@ void ps_late_store(struct perseas_tx *tx, const struct ps_extent_of *segment, vo
 
 /* Waits until the range is here, while the thread holds nothing that others may wait for: fetching
  * it may take long. */
-static int bring_range(struct perseas_tx *tx, const struct ps_extent_of *extent, uint64_t start,
+static int bring_range(struct perseas_tx *tx, const struct ps_mapped_extent *extent, uint64_t start,
                        uint64_t end)
 {
 	int rc = 0;
@@ -429,7 +430,7 @@ static int bring_range(struct perseas_tx *tx, const struct ps_extent_of *extent,
 	for (; start < end && !rc; start = (extent++)->end) {
 		mark_touched(tx, extent->segment);
 		if (!extent->usual)
-			rc = ps_demand_bring(tx->p, start, piece_of(extent, start, end).end);
+			rc = ps_demand_await(tx->p, start, piece_of(extent, start, end).end);
 	}
 	return rc;
 }
@@ -437,7 +438,7 @@ static int bring_range(struct perseas_tx *tx, const struct ps_extent_of *extent,
 static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 {
 	uint64_t start = (uint64_t)(uintptr_t)addr, end = start + len;
-	const struct ps_extent_of *segment;
+	const struct ps_mapped_extent *segment;
 	int rc;
 
 	if (!tx)
@@ -463,7 +464,7 @@ static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
  * can. */
 static inline bool is_fast_range(const struct perseas_tx *tx, uint64_t start, size_t len)
 {
-	const struct ps_extent_of *segment = tx->hint;
+	const struct ps_mapped_extent *segment = tx->hint;
 
 	return tx->open && !(tx->traits & PS_TX_TRACKED) && len - 1 < FAST_LENGTH && segment &&
 	       tx->layout == tx->p->layout && start >= segment->start &&
@@ -490,7 +491,7 @@ static inline struct ps_span fast_span(const struct perseas_tx *tx, uint64_t sta
 static inline __attribute__((always_inline)) void log_fast_range(struct perseas_tx *tx,
                                                                  uint64_t start, size_t len)
 {
-	const struct ps_extent_of *segment = tx->hint;
+	const struct ps_mapped_extent *segment = tx->hint;
 	struct ps_range *range = (struct ps_range *)(tx->record + tx->length);
 	uint8_t *image = (uint8_t *)(range + 1), *end = image + ps_align8(len);
 

@@ -12,7 +12,7 @@ bool ps_fenced_for_good(const struct perseas *p)
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		lost |= p->commit.fenced & (uint32_t)p->mirrors[i].votes << i;
-	return lost && !ps_quorum_possible(p, lost);
+	return lost && !ps_quorum_is_possible(p, lost);
 }
 
 const struct ps_mirror *ps_refusing_mirror(const struct perseas *p)
@@ -25,10 +25,10 @@ const struct ps_mirror *ps_refusing_mirror(const struct perseas *p)
 
 		if (!m->denied || !m->votes)
 			continue;
-		lost |= ps_bit(p, m);
+		lost |= ps_mirror_bit(p, m);
 		one = m;
 	}
-	return one && !ps_quorum_possible(p, lost) ? one : NULL;
+	return one && !ps_quorum_is_possible(p, lost) ? one : NULL;
 }
 
 unsigned ps_mirrors_lost(const struct perseas *p)
@@ -41,10 +41,10 @@ unsigned ps_mirrors_lost(const struct perseas *p)
 		const struct ps_mirror *m = &p->mirrors[i];
 
 		if (m->votes)
-			*(m->state == PERSEAS_MIRROR_LOST ? &lost : &others) |= ps_bit(p, m);
+			*(m->state == PERSEAS_MIRROR_LOST ? &lost : &others) |= ps_mirror_bit(p, m);
 	}
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (lost >> i & 1 && ps_quorum_anew(p, others, &p->mirrors[i]))
+		if (lost >> i & 1 && ps_quorum_can_remake(p, others, &p->mirrors[i]))
 			return 0;
 	return (unsigned)__builtin_popcount(lost);
 }
@@ -115,19 +115,19 @@ static bool is_open_question(const struct perseas *p)
 	return false;
 }
 
-int ps_fail_why(struct perseas *p, int rc)
+int ps_fail_session(struct perseas *p, int rc)
 {
 	const uint64_t until = ps_now(p) + ps_ms(p->options.connect_timeout_ms);
 
 	if (rc != PERSEAS_EUNREACHABLE && rc != PERSEAS_EFENCED)
 		return rc;
 	pthread_mutex_lock(&p->lock);
-	while (!ps_fenced(p) && ps_now(p) < until && (p->admin || is_open_question(p))) {
+	while (!ps_is_fenced(p) && ps_now(p) < until && (p->admin || is_open_question(p))) {
 		p->commit.line.waiters++;
 		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock, until);
 		p->commit.line.waiters--;
 	}
-	if (ps_fenced(p))
+	if (ps_is_fenced(p))
 		rc = ps_fail_fenced(p);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
@@ -142,7 +142,7 @@ int ps_check_ready(struct perseas *p)
 		               "store '%s' was opened for salvage: open it again without "
 		               "PERSEAS_SALVAGE to run transactions",
 		               p->store);
-	if (ps_fenced(p))
+	if (ps_is_fenced(p))
 		return ps_fail_fenced(p);
 	if (p->commit.in_doubt)
 		return ps_fail(p, PERSEAS_EBLOCKED, "transaction %llu is in doubt: %s",

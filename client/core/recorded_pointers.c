@@ -26,7 +26,7 @@ void *perseas_here(const perseas_t *p, const void *recorded)
 {
 	const struct ps_layout *layout = p ? p->layout : NULL;
 	const uint64_t address = (uint64_t)(uintptr_t)recorded;
-	const struct ps_extent_of *extent;
+	const struct ps_mapped_extent *extent;
 	unsigned behind;
 
 	behind = layout ? find_behind(layout, address) : 0;
@@ -46,7 +46,7 @@ void *perseas_recorded(const perseas_t *p, const void *here)
 
 	while (low < high) {
 		const unsigned middle = (low + high) / 2;
-		const struct ps_extent_of *extent = &layout->segments[middle];
+		const struct ps_mapped_extent *extent = &layout->segments[middle];
 
 		if (address < extent->start)
 			high = middle;

@@ -60,7 +60,7 @@ struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t 
 	if (p->roster->level > 0)
 		p->env->ops->random(p->env, segment->random_id, PS_ID_SIZE);
 	p->segment_count++;
-	p->upkeep.comings++;
+	p->upkeep.unpublished_generation++;
 	return segment;
 }
 
@@ -68,7 +68,7 @@ struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t 
  * part. */
 static void return_addresses(struct perseas *p, struct ps_segment *part)
 {
-	struct ps_segment *head = ps_whole_head(p, part);
+	struct ps_segment *head = ps_grown_head(p, part);
 
 	if (head == part || !part->base || part->base + part->size != head->spare)
 		return;
@@ -87,7 +87,7 @@ void ps_segment_forget(struct perseas *p, struct ps_segment *segment)
 	memmove(segment, segment + 1,
 	        (size_t)(&p->segments[p->segment_count] - (segment + 1)) * sizeof(*segment));
 	p->segment_count--;
-	p->upkeep.comings++;
+	p->upkeep.unpublished_generation++;
 }
 
 /* Maps memory at `address`. is_kept: over an existing reservation; otherwise nothing may be mapped
@@ -135,7 +135,8 @@ static bool is_wanted(const Perseas__Header *header, const struct ps_reserved_ra
 	return false;
 }
 
-void ps_segment_keep(struct perseas *p, const Perseas__Header *header, char *warning, size_t size)
+void ps_segments_reserve(struct perseas *p, const Perseas__Header *header, char *warning,
+                         size_t size)
 {
 	for (unsigned i = p->reserved.count; i-- > 0;) {
 		struct ps_reserved_range kept = p->reserved.list[i];
@@ -235,7 +236,8 @@ void ps_segment_unplace(struct ps_segment *segment)
 	ps_shadow_free(segment);
 }
 
-void ps_segment_hide(struct perseas *p, struct ps_segment *segment, struct ps_segment *hidden)
+void ps_segment_move_memory(struct perseas *p, struct ps_segment *segment,
+                            struct ps_segment *hidden)
 {
 	ps_assert_locked(p);
 	*hidden = *segment;
@@ -266,7 +268,7 @@ int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment)
 	return EEXIST;
 }
 
-int ps_segment_widen(struct ps_segment *head, uint64_t whole, uint64_t room)
+int ps_segment_reserve_growth(struct ps_segment *head, uint64_t whole, uint64_t room)
 {
 	const uint64_t kept = whole + head->spare_size;
 	int error = 0;
@@ -282,7 +284,7 @@ int ps_segment_widen(struct ps_segment *head, uint64_t whole, uint64_t room)
 	return 0;
 }
 
-int ps_segment_take_spare(struct ps_segment *head, struct ps_segment *part)
+int ps_segment_place_part(struct ps_segment *head, struct ps_segment *part)
 {
 	assert(part->size <= head->spare_size && part->size % PS_PAGE == 0);
 	if (mprotect(head->spare, part->size, PROT_READ | PROT_WRITE))
@@ -327,7 +329,7 @@ int ps_segment_choose(struct perseas *p, struct ps_segment *segment, uint64_t ro
 
 static int compare_starts(const void *a, const void *b)
 {
-	const struct ps_extent_of *x = a, *y = b;
+	const struct ps_mapped_extent *x = a, *y = b;
 
 	return (x->start > y->start) - (x->start < y->start);
 }
@@ -353,7 +355,7 @@ static void sort_by_record(struct ps_layout *layout)
  * may extend over both. */
 static bool continues_previous(struct perseas *p, const struct ps_segment *segment)
 {
-	const struct ps_segment *before = ps_whole_before(p, segment);
+	const struct ps_segment *before = ps_grown_previous_part(p, segment);
 
 	return before && before->base && before->base + before->size == segment->base;
 }
@@ -370,12 +372,12 @@ int ps_layout_renew(struct perseas *p)
 		const struct ps_segment *s = &p->segments[i];
 
 		if (s->base)
-			layout->segments[layout->count++] = (struct ps_extent_of){
+			layout->segments[layout->count++] = (struct ps_mapped_extent){
 				.start = ps_segment_start(s),
 				.end = ps_segment_start(s) + s->size,
 				.segment = s->id,
 				.published = s->born != 0,
-				.usual = s->born != 0 && !ps_demand_lacks(p, s),
+				.usual = s->born != 0 && !ps_demand_has_missing(p, s),
 				.is_continuation = continues_previous(p, s),
 				.recorded = s->address,
 			};

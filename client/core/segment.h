@@ -23,7 +23,8 @@ void ps_segment_unplace(struct ps_segment *segment);
 /* Moves the segment's memory and shadow to `hidden`, so that transactions that begin or end
  * meanwhile do not find it. The caller unplaces `hidden` without the lock, or moves it back. Caller
  * holds p->lock. */
-void ps_segment_hide(struct perseas *p, struct ps_segment *segment, struct ps_segment *hidden);
+void ps_segment_move_memory(struct perseas *p, struct ps_segment *segment,
+                            struct ps_segment *hidden);
 
 /* Returns the address of the first byte of a mapped segment. */
 static inline uint64_t ps_segment_start(const struct ps_segment *segment)
@@ -53,11 +54,11 @@ int ps_segment_choose(struct perseas *p, struct ps_segment *segment, uint64_t ro
 /* Extends the addresses reserved for growth to `room` bytes from the start of a mapped segment,
  * which has `whole` bytes with its parts. Both are multiples of the page size. Returns 0 or an
  * errno (EEXIST: something is mapped there). */
-int ps_segment_widen(struct ps_segment *head, uint64_t whole, uint64_t room);
+int ps_segment_reserve_growth(struct ps_segment *head, uint64_t whole, uint64_t room);
 
 /* Maps a part at the beginning of the segment's spare range, which must be large enough. Returns 0
  * or an errno. */
-int ps_segment_take_spare(struct ps_segment *head, struct ps_segment *part);
+int ps_segment_place_part(struct ps_segment *head, struct ps_segment *part);
 
 /* ps_segment_add adds an entry for a new segment; it returns NULL if the store has the maximum.
  * ps_segment_forget unmaps a segment and removes its entry. */
@@ -67,6 +68,7 @@ void ps_segment_forget(struct perseas *p, struct ps_segment *segment);
 /* Reserves the addresses of the header's published segments for later, and releases all others
  * reserved so far. If header is NULL, releases all. `warning` says what could not be reserved.
  * Called before the store is open. */
-void ps_segment_keep(struct perseas *p, const Perseas__Header *header, char *warning, size_t size);
+void ps_segments_reserve(struct perseas *p, const Perseas__Header *header, char *warning,
+                         size_t size);
 
 #endif

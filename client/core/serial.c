@@ -38,7 +38,7 @@ int ps_commit_unchanged(struct perseas_tx *tx)
 	ps_tx_end(tx);
 	if (ps_commit_should_poll(p))
 		ps_mirrors_poll(p);
-	if (!saw || ps_durable(p) >= saw)
+	if (!saw || ps_update_durable(p) >= saw)
 		return 1;
 	if (saw > p->commit.seq)
 		ps_gather_post(p);

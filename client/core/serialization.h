@@ -62,10 +62,10 @@ void ps_pause_for(struct perseas *p, uint64_t pause_ns);
 
 /* Returns 0; or EINVAL in a child of fork, where no thread would ever release a lock and no segment
  * is mapped. */
-int ps_apart_here(const struct perseas *p);
+int ps_check_same_process(const struct perseas *p);
 
 /* Wakes the blocked threads, which check again whether they must wait. Caller holds p->lock. */
-static inline void ps_apart_wake(struct perseas *p)
+static inline void ps_wake_blocked(struct perseas *p)
 {
 	if (p->serialization.blocked)
 		p->env->ops->broadcast(p->env, &p->serialization.changed);

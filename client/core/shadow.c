@@ -63,7 +63,7 @@ void ps_shadow_begin(struct perseas *p)
 
 int ps_shadow_await(struct perseas *p)
 {
-	int rc = ps_apart_here(p);
+	int rc = ps_check_same_process(p);
 
 	if (!rc)
 		ps_demand_settle(p);
@@ -80,7 +80,7 @@ static size_t room_size(const struct ps_segment *segment)
 	return ps_align8(segment->size) + word_count(segment) * sizeof(uint64_t);
 }
 
-void ps_shadow_give_back(const struct ps_segment *segment, uint8_t *room)
+void ps_shadow_free_room(const struct ps_segment *segment, uint8_t *room)
 {
 	if (room)
 		munmap(room, room_size(segment));
@@ -104,7 +104,7 @@ int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8
 	               segment->name, (unsigned long long)segment->size, name_of(p));
 }
 
-void ps_shadow_take_room(struct perseas *p, struct ps_segment *segment, uint8_t *room, bool watched)
+void ps_shadow_install(struct perseas *p, struct ps_segment *segment, uint8_t *room, bool watched)
 {
 	uint64_t *may_differ = NULL;
 
@@ -132,13 +132,13 @@ int ps_shadow_make(struct perseas *p, struct ps_segment *segment)
 	watched = p->written && !p->env->written->watch(p->written, segment->base, segment->size);
 	memcpy(room, segment->base, segment->size);
 	/* Set only when it is complete, since an abort restores memory from it. */
-	ps_shadow_take_room(p, segment, room, watched);
+	ps_shadow_install(p, segment, room, watched);
 	return 0;
 }
 
 void ps_shadow_free(struct ps_segment *segment)
 {
-	ps_shadow_give_back(segment, segment->shadow);
+	ps_shadow_free_room(segment, segment->shadow);
 	segment->shadow = NULL;
 	segment->may_differ = NULL;
 }
@@ -151,7 +151,7 @@ static bool collect_written(struct perseas *p, const struct ps_segment *segment)
 
 	for (uint64_t at = 0, run = segment->size; at < segment->size; at += run) {
 		if (segment->has_missing)
-			run = ps_demand_run(p, segment, at, segment->size - at, &here);
+			run = ps_demand_uniform_run(p, segment, at, segment->size - at, &here);
 		if (here &&
 		    p->env->written->take(p->written, segment->base, at, run, segment->may_differ))
 			return false;
@@ -162,7 +162,7 @@ static bool collect_written(struct perseas *p, const struct ps_segment *segment)
 void ps_shadow_collect_written(struct perseas *p, struct ps_segment *segment)
 {
 	ps_assert_locked(p);
-	segment->has_missing = ps_demand_lacks(p, segment);
+	segment->has_missing = ps_demand_has_missing(p, segment);
 	if (segment->may_differ && !collect_written(p, segment))
 		segment->may_differ = NULL;
 }
@@ -194,7 +194,7 @@ static bool find_unlike(struct perseas *p, const struct ps_segment *segment, uin
 	for (; *at < end; *at += *length) {
 		*length = end - *at;
 		if (segment->has_missing)
-			*length = ps_demand_run(p, segment, *at, end - *at, &here);
+			*length = ps_demand_uniform_run(p, segment, *at, end - *at, &here);
 		if (here && memcmp(segment->base + *at, segment->shadow + *at, *length) != 0)
 			return true;
 	}

@@ -31,14 +31,13 @@ int ps_shadow_make(struct perseas *p, struct ps_segment *segment);
 
 /* The same in two steps, for memory that is fetched on demand, where each page reaches the shadow
  * first (demand.h). ps_shadow_reserve allocates *room, which the caller owns, or sets it to NULL if
- * the options ask for no shadow; returns 0 or ENOMEM. ps_shadow_take_room makes it the segment's
+ * the options ask for no shadow; returns 0 or ENOMEM. ps_shadow_install makes it the segment's
  * shadow; watched: stores to the segment are tracked. */
 int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8_t **room);
-void ps_shadow_take_room(struct perseas *p, struct ps_segment *segment, uint8_t *room,
-                         bool watched);
-/* ps_shadow_give_back frees room that no segment took, and accepts NULL. ps_shadow_free frees a
+void ps_shadow_install(struct perseas *p, struct ps_segment *segment, uint8_t *room, bool watched);
+/* ps_shadow_free_room frees room that no segment took, and accepts NULL. ps_shadow_free frees a
  * segment's shadow. */
-void ps_shadow_give_back(const struct ps_segment *segment, uint8_t *room);
+void ps_shadow_free_room(const struct ps_segment *segment, uint8_t *room);
 void ps_shadow_free(struct ps_segment *segment);
 
 /* Called by a thread that commits or aborts: waits until every page that it may have stored to

@@ -29,9 +29,9 @@ static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
 
 		if (looks)
 			ps_line_poll(p);
-		if (ps_durable(p) >= seq)
+		if (ps_update_durable(p) >= seq)
 			break;
-		if (ps_fenced(p))
+		if (ps_is_fenced(p))
 			return ps_fail_fenced(p);
 		now = ps_now(p);
 		late = now >= rest.until;
@@ -85,14 +85,15 @@ int perseas_durable(perseas_t *p, struct perseas_token *token)
 	pthread_mutex_lock(&p->lock);
 	if (!p->salvage)
 		ps_mirrors_poll(p);
-	*token = (struct perseas_token){ u->epoch, p->salvage ? p->commit.seq : ps_durable(p) };
-	if (ps_fenced(p)) {
+	*token = (struct perseas_token){ u->epoch,
+		                         p->salvage ? p->commit.seq : ps_update_durable(p) };
+	if (ps_is_fenced(p)) {
 		/* The descriptor stays readable, since nothing is left to wait for. */
 		rc = ps_fail_fenced(p);
 	} else {
 		/* The flag is raised under the lock only, so no change is missed. */
 		if (u->flag >= 0 && u->raised)
-			ps_flag_lower(u->flag);
+			ps_flag_fd_lower(u->flag);
 		u->raised = false;
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -112,12 +113,12 @@ int perseas_fd(perseas_t *p)
 	pthread_mutex_lock(&p->lock);
 	rc = ps_collector_start(p);
 	if (!rc && u->flag < 0) {
-		rc = ps_flag_new(&error);
+		rc = ps_flag_fd_new(&error);
 		u->flag = rc;
 		/* Raised at first, so that the application looks once at what happened before. */
 		u->raised = false;
 		if (rc >= 0)
-			ps_unwaited_tell(p);
+			ps_unwaited_notify(p);
 		u->wanted = u->seq || rc >= 0;
 	}
 	rc = rc < 0 ? rc : u->flag;

@@ -21,7 +21,7 @@ int ps_check_may_wait(struct perseas *p)
 	const int rc = ps_ready(p);
 
 	ps_assert_locked(p);
-	return rc ? rc : ps_apart_here(p);
+	return rc ? rc : ps_check_same_process(p);
 }
 
 int ps_await_blocker(struct perseas *p, struct ps_blocked *b)
@@ -71,7 +71,7 @@ void ps_turn_pass(struct perseas *p)
 	leave_queue(s, next);
 	s->thread = next->blocked.thread;
 	next->came = true;
-	ps_apart_wake(p);
+	ps_wake_blocked(p);
 }
 
 static const struct ps_turn_waiter *turn_of(const struct ps_blocked *b)
@@ -133,5 +133,5 @@ void ps_turn_take(struct perseas_tx *tx)
 	tx->traits |= PS_TX_SERIAL;
 	tx->thread = tx->p->serialization.thread;
 	/* What the transaction reads is posted by now, or gathered: no other SERIAL one runs. */
-	tx->read_up_to = ps_last(tx->p);
+	tx->read_up_to = ps_last_committed(tx->p);
 }

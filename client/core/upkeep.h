@@ -51,9 +51,10 @@ struct ps_resync {
 	/* The mirror's previous image is overwritten, not kept until the end. */
 	bool in_place;
 	uint8_t image_id[PS_ID_SIZE]; /* the new id, if `anew` */
-	uint64_t births, comings;     /* p->upkeep's values when the mirror was told the segments */
-	uint64_t answer_by;           /* when the mirror's own answer times out */
-	struct ps_question question;  /* used in ASKING, RECORDING, and from READING on */
+	uint64_t births,
+		unpublished_generation; /* p->upkeep's values when the mirror was told the segments */
+	uint64_t answer_by;             /* when the mirror's own answer times out */
+	struct ps_question question;    /* used in ASKING, RECORDING, and from READING on */
 	/* RECORDING: mirrors to ask only after the others; mirrors that recorded the id before. */
 	uint32_t last, took;
 	Perseas__Reply *reply; /* ATTACHING: the grant; VOUCHING: the bytes that were read */
@@ -135,7 +136,7 @@ struct ps_telling {
 };
 
 /* The result of an order. */
-struct ps_order_end {
+struct ps_order_result {
 	uint8_t id[PS_ID_SIZE]; /* all zero: unused */
 	int code;
 	char text[256];
@@ -144,11 +145,11 @@ struct ps_order_end {
 
 /* The last orders and handovers that were accepted, so that none is carried out twice, and the
  * results of orders before the present one (orders.c). */
-enum { PS_ORDERS_KEPT = 16 };
+enum { PS_ORDERS_SAVED = 16 };
 struct ps_orders {
-	uint8_t ids[PS_ORDERS_KEPT][PS_ID_SIZE];
+	uint8_t ids[PS_ORDERS_SAVED][PS_ID_SIZE];
 	unsigned count;
-	struct ps_order_end ends[PS_ORDERS_KEPT];
+	struct ps_order_result ends[PS_ORDERS_SAVED];
 	unsigned ended;
 	Perseas__Reply *waiting; /* the answer that brought an order to carry out next, or NULL */
 };
@@ -169,7 +170,7 @@ struct ps_renewal {
 };
 
 /* The last event about an expiring certificate, CA or revocation list (expiry_watch.c). */
-struct ps_expiry_told {
+struct ps_expiry_event {
 	uint64_t until_s; /* when the certificate expires; 0: no event yet */
 	uint64_t at_s;
 	enum ps_expiry_stage stage;
@@ -179,21 +180,21 @@ struct ps_expiry_watch {
 	uint64_t look_at;       /* when to look next, by env->ops->now */
 	struct ps_expiries own; /* what this process's own files said at own_at_s */
 	uint64_t own_at_s;
-	struct ps_expiry_told own_told, told[PS_MIRRORS_MAX];
+	struct ps_expiry_event own_told, told[PS_MIRRORS_MAX];
 };
 
 /* Guarded by admin. Members that commits and statistics read change with both admin and the
  * lock. */
 struct ps_upkeep {
-	uint64_t births;  /* grows when segments are published or destroyed */
-	uint64_t comings; /* grows when an unpublished segment is added or removed */
+	uint64_t births;                 /* grows when segments are published or destroyed */
+	uint64_t unpublished_generation; /* grows when an unpublished segment is added or removed */
 	struct ps_resync resync;
 	struct ps_change change;
 	struct ps_telling telling;
 	struct ps_orders orders;
 	struct ps_renewal renewal;
-	uint64_t questions; /* the id of the last question */
-	uint64_t pulse_at;  /* when the next heartbeat is due */
+	uint64_t questions;         /* the id of the last question */
+	uint64_t next_heartbeat_at; /* when the next heartbeat is due */
 	struct ps_expiry_watch expiry;
 };
 

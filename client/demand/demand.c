@@ -286,7 +286,7 @@ void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment)
 
 /* --- what is here --- */
 
-bool ps_demand_lacks(struct perseas *p, const struct ps_segment *segment)
+bool ps_demand_has_missing(struct perseas *p, const struct ps_segment *segment)
 {
 	const struct ps_mapping *mapping;
 	bool lacks;
@@ -300,8 +300,8 @@ bool ps_demand_lacks(struct perseas *p, const struct ps_segment *segment)
 	return lacks;
 }
 
-bool ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
-                    uint64_t length)
+bool ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                       uint64_t length)
 {
 	struct ps_demand *d = p->demand;
 	struct ps_mapping *mapping;
@@ -351,7 +351,7 @@ static uint64_t next_granule(struct ps_demand *d, uint64_t address)
 	       (ps_granule_at(d, mapping, address) + 1) * d->ops->granule;
 }
 
-int ps_demand_bring(struct perseas *p, uint64_t start, uint64_t end)
+int ps_demand_await(struct perseas *p, uint64_t start, uint64_t end)
 {
 	struct ps_demand *d = p->demand;
 	int rc = 0;
@@ -390,7 +390,7 @@ static bool take_lost(struct ps_demand *d, struct ps_source *source)
 	return lost;
 }
 
-static bool is_same_way(const struct ps_way *a, const struct ps_way *b)
+static bool is_same_way(const struct ps_known_addresses *a, const struct ps_known_addresses *b)
 {
 	return a->count == b->count && !memcmp(a->lengths, b->lengths, sizeof(a->lengths)) &&
 	       !memcmp(a->to, b->to, sizeof(a->to));
@@ -405,7 +405,7 @@ static bool follow_mirror(struct perseas *p, unsigned i, uint64_t now)
 	struct ps_demand *d = p->demand;
 	struct ps_source *source = &d->sources[i];
 	struct ps_error error;
-	struct ps_way way;
+	struct ps_known_addresses way;
 
 	if ((counts && now < d->look_up_at[i]) ||
 	    (is_same(source, m, counts) && !(counts && take_lost(d, source))))
@@ -443,11 +443,11 @@ static void tell(struct perseas *p, uint64_t missing, const char *starved)
 
 	pthread_mutex_lock(&p->lock);
 	if (starved && !d->told_starved)
-		ps_event(p, PERSEAS_EVENT_MEMORY_WAITS, ps_last(p), NULL,
+		ps_event(p, PERSEAS_EVENT_MEMORY_WAITS, ps_last_committed(p), NULL,
 		         "%llu bytes of memory are missing, and %s", (unsigned long long)missing,
 		         starved);
 	if (!missing && !d->told_whole)
-		ps_event(p, PERSEAS_EVENT_WHOLE, ps_last(p), NULL, "all memory is here");
+		ps_event(p, PERSEAS_EVENT_WHOLE, ps_last_committed(p), NULL, "all memory is here");
 	pthread_mutex_unlock(&p->lock);
 	d->told_starved = starved != NULL;
 	d->told_whole = !missing;
@@ -459,10 +459,10 @@ static void renew_layout(struct perseas *p)
 	const struct ps_layout *layout = p->layout;
 
 	for (unsigned i = 0; layout && i < layout->count; i++) {
-		const struct ps_extent_of *extent = &layout->segments[i];
+		const struct ps_mapped_extent *extent = &layout->segments[i];
 
 		if (extent->published && !extent->usual &&
-		    !ps_demand_lacks(p, ps_segment_by_id(p, extent->segment))) {
+		    !ps_demand_has_missing(p, ps_segment_by_id(p, extent->segment))) {
 			(void)ps_layout_renew(p);
 			return;
 		}
@@ -473,11 +473,11 @@ static void renew_layout(struct perseas *p)
 static void leave_copies(struct perseas *p)
 {
 	for (unsigned i = 0; p->warm && i < p->segment_count; i++)
-		if (p->segments[i].base && !ps_demand_lacks(p, &p->segments[i]))
+		if (p->segments[i].base && !ps_demand_has_missing(p, &p->segments[i]))
 			ps_warm_leave(p->warm, p->segments[i].id);
 }
 
-void ps_demand_hold(struct perseas *p)
+void ps_demand_pause(struct perseas *p)
 {
 	struct ps_demand *d = p->demand;
 
@@ -523,7 +523,7 @@ void ps_demand_step(struct perseas *p)
 	leave_copies(p);
 }
 
-void ps_demand_figures(struct perseas *p, struct perseas_stat *stat)
+void ps_demand_fill_stat(struct perseas *p, struct perseas_stat *stat)
 {
 	struct ps_demand *d = p->demand;
 	bool any;

@@ -55,10 +55,10 @@ struct ps_source {
 	bool counts;
 	bool lost; /* no connection to it came, or stayed: its name may lead elsewhere by now */
 	uint8_t image_id[PS_ID_SIZE];
-	struct ps_way way;
-	struct ps_straight straight; /* the shorter way, while there is one */
-	bool spoilt;                 /* what came by it was no good */
-	bool peeking;                /* it is being read: the link must stay */
+	struct ps_known_addresses way;
+	struct ps_peek_link straight; /* the shorter way, while there is one */
+	bool spoilt;                  /* what came by it was no good */
+	bool peeking;                 /* it is being read: the link must stay */
 };
 
 /* What is being fetched, and by which rules it was asked for. */
@@ -157,7 +157,7 @@ struct ps_demand {
 };
 
 /* source.c: why these bytes may not fill missing memory; NULL: they may. */
-const char *ps_source_fault(const struct ps_wanted *wanted, const struct ps_fetched *fetched);
+const char *ps_source_fault(const struct ps_wanted *wanted, const struct ps_fetch_answer *fetched);
 
 /* demand.c: with the lock. *any: something is mapped. */
 uint64_t ps_bytes_missing(const struct ps_demand *d, bool *any);

@@ -218,9 +218,9 @@ uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *
 	       ps_granule_length(d, mapping, want->granule + want->count - 1);
 }
 
-static struct ps_straight way_by(const struct ps_source *source)
+static struct ps_peek_link way_by(const struct ps_source *source)
 {
-	return source->spoilt ? (struct ps_straight){ NULL, NULL } : source->straight;
+	return source->spoilt ? (struct ps_peek_link){ NULL, NULL } : source->straight;
 }
 
 /* What was given up: a mirror's memory that hangs holds up nobody but who is to end the link. */
@@ -243,7 +243,7 @@ static void let_go(struct ps_demand *d, unsigned i)
 }
 
 /* Chooses what to fetch, by the rules of now. */
-static bool choose(struct ps_demand *d, unsigned i, uint64_t now, struct ps_missing *fetch)
+static bool choose(struct ps_demand *d, unsigned i, uint64_t now, struct ps_fetch_request *fetch)
 {
 	struct ps_fetching *f = &d->fetching[i];
 	const struct ps_source *source = &d->sources[i];
@@ -264,9 +264,9 @@ static bool choose(struct ps_demand *d, unsigned i, uint64_t now, struct ps_miss
 	wanted->epoch = d->epoch;
 	wanted->left = mapping->left;
 	wanted->length = ps_granules_length(d, mapping, &next);
-	*fetch = (struct ps_missing){ d->store, PS_REGION_SEGMENT + mapping->segment,
-		                      wanted->length, next.granule * d->ops->granule,
-		                      way_by(&d->sources[i]) };
+	*fetch = (struct ps_fetch_request){ d->store, PS_REGION_SEGMENT + mapping->segment,
+		                            wanted->length, next.granule * d->ops->granule,
+		                            way_by(&d->sources[i]) };
 	d->sources[i].peeking = fetch->straight.fabric != NULL;
 	return true;
 }
@@ -274,7 +274,7 @@ static bool choose(struct ps_demand *d, unsigned i, uint64_t now, struct ps_miss
 static void ask(struct ps_demand *d, unsigned i, uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[i];
-	struct ps_missing fetch;
+	struct ps_fetch_request fetch;
 
 	pthread_mutex_lock(&d->lock);
 	f->busy = choose(d, i, now, &fetch);
@@ -364,14 +364,15 @@ static bool fill_all(struct ps_demand *d, const struct ps_fetching *f, const uin
 }
 
 /* The mirror may tell over a connection what is wrong with it, or give the bytes. */
-static void spoil(struct ps_demand *d, unsigned i, const struct ps_fetched *fetched)
+static void spoil(struct ps_demand *d, unsigned i, const struct ps_fetch_answer *fetched)
 {
 	pthread_mutex_lock(&d->lock);
 	d->sources[i].spoilt |= fetched->seen != NULL;
 	pthread_mutex_unlock(&d->lock);
 }
 
-static void arrived(struct ps_demand *d, unsigned i, const struct ps_fetched *fetched, uint64_t now)
+static void arrived(struct ps_demand *d, unsigned i, const struct ps_fetch_answer *fetched,
+                    uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[i];
 	const struct ps_mapping *mapping;
@@ -431,7 +432,7 @@ static bool goes_on(struct ps_demand *d, unsigned i, uint64_t now)
 static void hear(struct ps_demand *d, unsigned i, uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[i];
-	struct ps_fetched fetched;
+	struct ps_fetch_answer fetched;
 	int rc;
 
 	follow(d, i);

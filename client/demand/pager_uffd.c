@@ -327,7 +327,7 @@ static const char *uffd_limit(const struct ps_pager *pager)
 }
 
 static int uffd_look_up(struct ps_pager *pager, const struct ps_address *address,
-                        struct ps_way *way, struct ps_error *error)
+                        struct ps_known_addresses *way, struct ps_error *error)
 {
 	struct ps_dial dial;
 	int rc = ps_dial_known(&dial, address, error);
@@ -448,7 +448,7 @@ static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 
 /* --- mirrors --- */
 
-static void uffd_lead(struct ps_pager *pager, unsigned which, const struct ps_way *way)
+static void uffd_lead(struct ps_pager *pager, unsigned which, const struct ps_known_addresses *way)
 {
 	ps_peeker_drop(&pager->peekers[which]);
 	ps_reach_lead(&pager->reaches[which], way);
@@ -465,7 +465,7 @@ static bool uffd_reads(struct ps_pager *pager, unsigned which)
 	return ps_peeker_reads(&pager->peekers[which]);
 }
 
-static bool uffd_ask(struct ps_pager *pager, unsigned which, const struct ps_missing *fetch)
+static bool uffd_ask(struct ps_pager *pager, unsigned which, const struct ps_fetch_request *fetch)
 {
 	if (!fetch->straight.fabric)
 		return ps_reach_ask(&pager->reaches[which], fetch);
@@ -477,7 +477,7 @@ static bool uffd_ask(struct ps_pager *pager, unsigned which, const struct ps_mis
 	return true;
 }
 
-static int uffd_answer(struct ps_pager *pager, unsigned which, struct ps_fetched *fetched)
+static int uffd_answer(struct ps_pager *pager, unsigned which, struct ps_fetch_answer *fetched)
 {
 	if (pager->peekers[which].asked)
 		return ps_peeker_answer(&pager->peekers[which], fetched);

@@ -24,16 +24,16 @@ void ps_peeker_free(struct ps_peeker *peeker)
 
 /* The slot first: what the mirror has then, it has afterwards, too. The promise comes last, behind
  * the bytes. */
-void ps_peek(const struct ps_missing *fetch, uint8_t *room, struct ps_seen *seen)
+void ps_peek(const struct ps_fetch_request *fetch, uint8_t *room, struct ps_peek_result *seen)
 {
-	const struct ps_straight *by = &fetch->straight;
+	const struct ps_peek_link *by = &fetch->straight;
 	uint8_t slots[SLOTS];
 	struct ps_slot slot;
 
-	*seen = (struct ps_seen){ 0, 0, false };
+	*seen = (struct ps_peek_result){ 0, 0, false };
 	if (!by->fabric->peek(by->link, PS_REGION_LOG, 0, slots, SLOTS) &&
 	    ps_slot_choose(slots, &slot) >= 0)
-		*seen = (struct ps_seen){ slot.epoch, slot.seq, false };
+		*seen = (struct ps_peek_result){ slot.epoch, slot.seq, false };
 	seen->promised = !by->fabric->peek(by->link, fetch->region, fetch->offset, room,
 	                                   fetch->length);
 }
@@ -65,7 +65,7 @@ void ps_peeker_quit(struct ps_peeker *peeker)
 	sem_post(&peeker->go);
 }
 
-void ps_peeker_ask(struct ps_peeker *peeker, const struct ps_missing *fetch, uint8_t *room,
+void ps_peeker_ask(struct ps_peeker *peeker, const struct ps_fetch_request *fetch, uint8_t *room,
                    uint32_t at_once)
 {
 	peeker->asked = true;
@@ -79,13 +79,13 @@ void ps_peeker_ask(struct ps_peeker *peeker, const struct ps_missing *fetch, uin
 	sem_post(&peeker->done);
 }
 
-int ps_peeker_answer(struct ps_peeker *peeker, struct ps_fetched *fetched)
+int ps_peeker_answer(struct ps_peeker *peeker, struct ps_fetch_answer *fetched)
 {
 	if (sem_trywait(&peeker->done))
 		return 0;
 	peeker->asked = false;
-	*fetched = (struct ps_fetched){ .seen = &peeker->seen,
-		                        .bytes = { peeker->fetch.length, peeker->room } };
+	*fetched = (struct ps_fetch_answer){ .seen = &peeker->seen,
+		                             .bytes = { peeker->fetch.length, peeker->room } };
 	return 1;
 }
 

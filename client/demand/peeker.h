@@ -16,16 +16,16 @@ struct ps_peeker {
 	bool asked, quit;
 	bool given_up; /* what was asked last, and it may be read still */
 	sem_t go, done;
-	struct ps_missing fetch;
+	struct ps_fetch_request fetch;
 	uint8_t *room; /* what is read goes there */
-	struct ps_seen seen;
+	struct ps_peek_result seen;
 	void (*tell)(void *arg); /* called on its thread when a run has come, or not; or NULL */
 	void *arg;
 };
 
 /* Reads what is asked for by its link, to where there is room for it; and what is seen of the
  * mirror. What a peeker does; the simulator has it done by threads of its own. */
-void ps_peek(const struct ps_missing *fetch, uint8_t *room, struct ps_seen *seen);
+void ps_peek(const struct ps_fetch_request *fetch, uint8_t *room, struct ps_peek_result *seen);
 
 void ps_peeker_init(struct ps_peeker *peeker, void (*tell)(void *arg), void *arg);
 /* Its thread, if there was one, has ended. */
@@ -35,10 +35,10 @@ void *ps_peeker_run(void *arg);
 void ps_peeker_quit(struct ps_peeker *peeker);
 
 /* To `room`; `at_once` bytes at most are read before it returns. Nothing is asked yet, nor read. */
-void ps_peeker_ask(struct ps_peeker *peeker, const struct ps_missing *fetch, uint8_t *room,
+void ps_peeker_ask(struct ps_peeker *peeker, const struct ps_fetch_request *fetch, uint8_t *room,
                    uint32_t at_once);
 /* 1: *fetched is set; 0: not yet. Something was asked. */
-int ps_peeker_answer(struct ps_peeker *peeker, struct ps_fetched *fetched);
+int ps_peeker_answer(struct ps_peeker *peeker, struct ps_fetch_answer *fetched);
 /* The answer finds nobody. */
 void ps_peeker_drop(struct ps_peeker *peeker);
 /* Does what was dropped go on? Until it does not, the room is the peeker's, and the link stays. */

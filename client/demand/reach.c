@@ -103,7 +103,7 @@ void ps_reach_drop(struct ps_reach *reach)
 	reach->id = 0;
 }
 
-void ps_reach_lead(struct ps_reach *reach, const struct ps_way *way)
+void ps_reach_lead(struct ps_reach *reach, const struct ps_known_addresses *way)
 {
 	ps_reach_drop(reach);
 	reach->leads = way != NULL;
@@ -140,7 +140,7 @@ int ps_reach_connect(const void *address, uint32_t length)
 /* Begins with the address whose turn it is. Where that fails at once, it is the next one's. */
 static bool dial(struct ps_reach *reach)
 {
-	const struct ps_way *way = &reach->way;
+	const struct ps_known_addresses *way = &reach->way;
 	const bool tunnels = reach->tunnel && reach->way.address.scheme == PS_SCHEME_TCP;
 
 	reach->fd = tunnels ? ps_tunnel_dial(reach->tunnel, way, reach->at)
@@ -191,7 +191,7 @@ static bool add_request(struct ps_reach *reach, Perseas__Request *request)
 	return true;
 }
 
-static bool add_status(struct ps_reach *reach, const struct ps_missing *fetch)
+static bool add_status(struct ps_reach *reach, const struct ps_fetch_request *fetch)
 {
 	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
@@ -214,7 +214,7 @@ static uint32_t piece_at(const struct ps_reach *reach, uint32_t done)
 	return reach->length - done < most ? reach->length - done : most;
 }
 
-static bool add_read(struct ps_reach *reach, const struct ps_missing *fetch, uint32_t done)
+static bool add_read(struct ps_reach *reach, const struct ps_fetch_request *fetch, uint32_t done)
 {
 	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
@@ -245,7 +245,7 @@ static bool push(struct ps_reach *reach)
 	return true;
 }
 
-bool ps_reach_ask(struct ps_reach *reach, const struct ps_missing *fetch)
+bool ps_reach_ask(struct ps_reach *reach, const struct ps_fetch_request *fetch)
 {
 	struct ps_control_hello hello = { PS_CONTROL_MAGIC, ps_version_greeting() };
 
@@ -394,7 +394,7 @@ static int take_message(struct ps_reach *reach)
 	return rc < 0 ? rc : 1;
 }
 
-int ps_reach_answer(struct ps_reach *reach, struct ps_fetched *fetched)
+int ps_reach_answer(struct ps_reach *reach, struct ps_fetch_answer *fetched)
 {
 	const unsigned turns = is_bulk(reach) ? TURN_BULK : TURN;
 	int rc = reach->fd >= 0 ? is_connected(reach) : -1;

@@ -23,7 +23,7 @@ struct ps_tunnel;
 struct ps_reach {
 	struct ps_tunnel *tunnel; /* of connections over tcp; NULL: they are plain text */
 	bool leads;               /* somewhere: `way` */
-	struct ps_way way;
+	struct ps_known_addresses way;
 	unsigned at; /* the address of the way that is tried, or used */
 	int fd;      /* -1: not connected */
 	bool connected, greeted;
@@ -55,11 +55,11 @@ void ps_reach_free(struct ps_reach *reach);
  */
 uint8_t *ps_reach_room(const struct ps_reach *reach, uint32_t length);
 
-void ps_reach_lead(struct ps_reach *reach, const struct ps_way *way);
+void ps_reach_lead(struct ps_reach *reach, const struct ps_known_addresses *way);
 /* Where no mirror has spoken yet, the next connection goes to the way's next address. */
 void ps_reach_drop(struct ps_reach *reach);
-bool ps_reach_ask(struct ps_reach *reach, const struct ps_missing *fetch);
-int ps_reach_answer(struct ps_reach *reach, struct ps_fetched *fetched);
+bool ps_reach_ask(struct ps_reach *reach, const struct ps_fetch_request *fetch);
+int ps_reach_answer(struct ps_reach *reach, struct ps_fetch_answer *fetched);
 
 /* A socket that does not block, and whose connection to an address (a struct sockaddr) has begun;
  * the caller's. A peer that is silent for 10 s ends it. -1: it failed at once. */

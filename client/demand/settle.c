@@ -54,8 +54,8 @@ static uint64_t alike_until(const struct ps_demand *d, const struct ps_mapping *
 	return at;
 }
 
-uint64_t ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
-                       uint64_t length, bool *here)
+uint64_t ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                               uint64_t length, bool *here)
 {
 	struct ps_demand *d = p->demand;
 	const struct ps_mapping *mapping;

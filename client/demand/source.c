@@ -34,7 +34,7 @@ static bool is_adopted(const struct ps_wanted *wanted, const Perseas__Slot *slot
  * By a link of a mirror that was LIVE, and so adopted: its regions are those of that image, which
  * the mirror neither replaces nor rewrites while the promise is this owner's and the link is up.
  */
-static const char *straight_fault(const struct ps_wanted *wanted, const struct ps_seen *seen)
+static const char *straight_fault(const struct ps_wanted *wanted, const struct ps_peek_result *seen)
 {
 	if (!seen->promised)
 		return "it is not promised to this owner";
@@ -44,7 +44,8 @@ static const char *straight_fault(const struct ps_wanted *wanted, const struct p
 }
 
 /* By what it said of itself. */
-static const char *status_fault(const struct ps_wanted *wanted, const struct ps_fetched *fetched)
+static const char *status_fault(const struct ps_wanted *wanted,
+                                const struct ps_fetch_answer *fetched)
 {
 	const Perseas__Header *before = fetched->before ? fetched->before->header : NULL;
 	const Perseas__Header *after = fetched->after ? fetched->after->header : NULL;
@@ -63,7 +64,7 @@ static const char *status_fault(const struct ps_wanted *wanted, const struct ps_
 	return NULL;
 }
 
-const char *ps_source_fault(const struct ps_wanted *wanted, const struct ps_fetched *fetched)
+const char *ps_source_fault(const struct ps_wanted *wanted, const struct ps_fetch_answer *fetched)
 {
 	const char *fault = fetched->seen ? straight_fault(wanted, fetched->seen)
 	                                  : status_fault(wanted, fetched);

@@ -31,12 +31,12 @@ void ps_straight_find(struct perseas *p, unsigned i)
 	pthread_mutex_lock(&p->lock);
 	pthread_mutex_lock(&d->lock);
 	if (is_straight(p, m))
-		source->straight = (struct ps_straight){ m->fabric, m->link };
+		source->straight = (struct ps_peek_link){ m->fabric, m->link };
 	pthread_mutex_unlock(&d->lock);
 	pthread_mutex_unlock(&p->lock);
 }
 
-void ps_demand_part(struct perseas *p, const struct ps_mirror *m)
+void ps_demand_drop_link(struct perseas *p, const struct ps_mirror *m)
 {
 	struct ps_demand *d = p->demand;
 	struct ps_source *source;
@@ -45,7 +45,7 @@ void ps_demand_part(struct perseas *p, const struct ps_mirror *m)
 		return;
 	source = &d->sources[m - p->mirrors];
 	pthread_mutex_lock(&d->lock);
-	source->straight = (struct ps_straight){ NULL, NULL };
+	source->straight = (struct ps_peek_link){ NULL, NULL };
 	source->spoilt = false;
 	while (source->peeking)
 		d->env->ops->wait(d->env, &d->change, &d->lock, PS_NEVER);

@@ -86,7 +86,7 @@ void ps_tunnel_quit(struct ps_tunnel *tunnel)
 	close(tunnel->orders[0]);
 }
 
-int ps_tunnel_dial(struct ps_tunnel *tunnel, const struct ps_way *way, unsigned at)
+int ps_tunnel_dial(struct ps_tunnel *tunnel, const struct ps_known_addresses *way, unsigned at)
 {
 	struct order order = { .length = way->lengths[at] };
 	int pair[2];

@@ -30,6 +30,6 @@ void ps_tunnel_quit(struct ps_tunnel *tunnel);
  * connection. The caller says how long it waits for either. -1: there are no descriptors, or the
  * tunnel's thread does not keep up.
  */
-int ps_tunnel_dial(struct ps_tunnel *tunnel, const struct ps_way *way, unsigned at);
+int ps_tunnel_dial(struct ps_tunnel *tunnel, const struct ps_known_addresses *way, unsigned at);
 
 #endif

@@ -88,7 +88,7 @@ static inline __attribute__((always_inline)) bool copy_write(const struct ps_lin
 	if (!to || write->region == PS_REGION_PROMISE)
 		return false;
 	if (write->length > PS_COPY_SHORT)
-		ps_copy_away(to, write->src, write->length);
+		ps_copy_uncached(to, write->src, write->length);
 	else
 		ps_copy_short(to, write->src, write->length);
 	return true;
@@ -214,7 +214,7 @@ static int shm_read(struct ps_link *link, uint32_t region, uint64_t offset, void
 		return PS_LINK_OK;
 	if (!from)
 		return link->broken = PS_LINK_BROKEN;
-	ps_copy_beside(bytes, from, length);
+	ps_copy_parallel(bytes, from, length);
 	/* Under a newer promise the image may have changed, or been replaced, during the copy. */
 	atomic_thread_fence(memory_order_acquire);
 	if (is_torn(link))

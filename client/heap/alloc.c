@@ -351,7 +351,7 @@ static int move_object(const struct wish *wish, const struct ps_found_object *fo
 {
 	const size_t size = found->object.size < wish->size ? found->object.size : wish->size;
 	const uint64_t start = (uint64_t)(uintptr_t)found->object.addr;
-	int rc = ps_demand_bring(wish->heap->p, start, start + size);
+	int rc = ps_demand_await(wish->heap->p, start, start + size);
 
 	if (!rc)
 		rc = allocate_object(wish->tx, wish->heap, wish->size, wish->type, to, DECLARED);

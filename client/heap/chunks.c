@@ -33,11 +33,11 @@ int ps_heap_require(struct ps_extent *extent, const void *at, uint64_t length,
 
 	if (extent->is_present)
 		return 0;
-	if (!ps_demand_lacks(p, &segment)) {
+	if (!ps_demand_has_missing(p, &segment)) {
 		extent->is_present = true;
 		return 0;
 	}
-	run = ps_demand_run(p, &segment, start - extent->meta.start, length, &is_here);
+	run = ps_demand_uniform_run(p, &segment, start - extent->meta.start, length, &is_here);
 	if (is_here && run >= length)
 		return 0;
 	need->start = start;

@@ -11,7 +11,7 @@
 
 enum { RECENT = 8 }; /* newest edits that are searched for one of the same word */
 
-static const struct ps_late_ops late_ops;
+static const struct ps_deferred_ops late_ops;
 
 static struct ps_edits *create_edits(struct perseas_tx *tx, struct perseas_heap *heap)
 {
@@ -29,7 +29,7 @@ static struct ps_edits *create_edits(struct perseas_tx *tx, struct perseas_heap 
 
 struct ps_edits *ps_edits_find(struct perseas_tx *tx, const struct perseas_heap *heap)
 {
-	for (struct ps_late *late = tx->late; late; late = late->next)
+	for (struct ps_deferred_stores *late = tx->late; late; late = late->next)
 		if (late->whose == heap)
 			return (struct ps_edits *)late;
 	return NULL;
@@ -66,7 +66,7 @@ struct ps_edits *ps_edits_prepare(struct perseas_tx *tx, struct perseas_heap *he
 	*rc = 0;
 	if (edits->changes_kept - edits->changes_used >= changes)
 		return edits;
-	*rc = ps_late_keep(tx, changes - (edits->changes_kept - edits->changes_used));
+	*rc = ps_deferred_reserve(tx, changes - (edits->changes_kept - edits->changes_used));
 	if (*rc)
 		return NULL;
 	edits->changes_kept = edits->changes_used + changes;
@@ -187,7 +187,7 @@ struct ps_edit *ps_edits_find_free(struct ps_edits *edits, const struct ps_found
 static void store_entry(struct perseas_tx *tx, struct ps_extent *extent, uint64_t chunk,
                         const struct ps_heap_entry *entry)
 {
-	ps_late_store(tx, &extent->meta, &extent->entries[chunk], entry, sizeof(*entry));
+	ps_deferred_store(tx, &extent->meta, &extent->entries[chunk], entry, sizeof(*entry));
 }
 
 static void apply_word(struct perseas_tx *tx, const struct ps_edit *edit)
@@ -206,7 +206,7 @@ static void apply_word(struct perseas_tx *tx, const struct ps_edit *edit)
 		store_entry(tx, extent, edit->chunk, &entry);
 		run->recorded = true;
 	}
-	ps_late_store(tx, &extent->meta, at, &word, sizeof(word));
+	ps_deferred_store(tx, &extent->meta, at, &word, sizeof(word));
 }
 
 static void apply_large(struct perseas_tx *tx, const struct ps_edit *edit)
@@ -225,11 +225,12 @@ static void apply_root(struct perseas_tx *tx, const struct perseas_heap *heap,
 	uint8_t *at = (uint8_t *)&heap->roots[edit->word];
 	const uint8_t *from = (const uint8_t *)&edit->root;
 
-	for (unsigned i = 0; i < sizeof(edit->root); i += PS_LATE_LENGTH)
-		ps_late_store(tx, &heap->extents[0]->meta, at + i, from + i, PS_LATE_LENGTH);
+	for (unsigned i = 0; i < sizeof(edit->root); i += PS_DEFERRED_LENGTH)
+		ps_deferred_store(tx, &heap->extents[0]->meta, at + i, from + i,
+		                  PS_DEFERRED_LENGTH);
 }
 
-static void edits_apply(struct ps_late *late, struct perseas_tx *tx)
+static void edits_apply(struct ps_deferred_stores *late, struct perseas_tx *tx)
 {
 	struct ps_edits *edits = (struct ps_edits *)late;
 	struct perseas_heap *heap = edits->heap;
@@ -290,7 +291,7 @@ static void end_edit(struct perseas_heap *heap, const struct ps_edit *edit, bool
 
 /* --- savepoints --- */
 
-static int edits_mark(struct ps_late *late, uint64_t savepoint)
+static int edits_mark(struct ps_deferred_stores *late, uint64_t savepoint)
 {
 	struct ps_edits *edits = (struct ps_edits *)late;
 	const size_t size = edits->count * sizeof(*edits->list);
@@ -364,7 +365,7 @@ static void release_changes(struct ps_edits *edits, struct ps_edit *edit,
 	edit->change_count = then->change_count;
 }
 
-static void edits_roll_back(struct ps_late *late, uint64_t savepoint)
+static void edits_roll_back(struct ps_deferred_stores *late, uint64_t savepoint)
 {
 	static const struct ps_edit no_edit;
 	struct ps_edits *edits = (struct ps_edits *)late;
@@ -388,7 +389,7 @@ static void edits_roll_back(struct ps_late *late, uint64_t savepoint)
 
 /* --- the end --- */
 
-static void edits_end(struct ps_late *late, bool posted)
+static void edits_end(struct ps_deferred_stores *late, bool posted)
 {
 	struct ps_edits *edits = (struct ps_edits *)late;
 	struct perseas_heap *heap = edits->heap;
@@ -408,7 +409,7 @@ static void edits_end(struct ps_late *late, bool posted)
 	edits->count = 0;
 }
 
-static void edits_free(struct ps_late *late)
+static void edits_free(struct ps_deferred_stores *late)
 {
 	struct ps_edits *edits = (struct ps_edits *)late;
 
@@ -417,5 +418,5 @@ static void edits_free(struct ps_late *late)
 	free(edits);
 }
 
-static const struct ps_late_ops late_ops = { edits_apply, edits_end, edits_mark, edits_roll_back,
-	                                     edits_free };
+static const struct ps_deferred_ops late_ops = { edits_apply, edits_end, edits_mark,
+	                                         edits_roll_back, edits_free };

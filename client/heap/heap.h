@@ -72,11 +72,11 @@ struct ps_extent {
 	uint8_t *data;   /* its objects, in this process */
 	struct ps_heap_entry *entries;
 	uint64_t *bitmaps;
-	struct ps_extent_of meta; /* segment of the metadata, for deferred stores */
-	uint32_t segment;         /* id of the segment of the objects */
-	bool is_present;          /* set once all metadata of the extent is known to be in memory */
-	uint8_t *known;           /* enum ps_known of each chunk */
-	struct ps_run **runs;     /* for each chunk: its run, if PS_KNOWN_RUN */
+	struct ps_mapped_extent meta; /* segment of the metadata, for deferred stores */
+	uint32_t segment;             /* id of the segment of the objects */
+	bool is_present;      /* set once all metadata of the extent is known to be in memory */
+	uint8_t *known;       /* enum ps_known of each chunk */
+	struct ps_run **runs; /* for each chunk: its run, if PS_KNOWN_RUN */
 	/* For the first chunk of each large object: its number of chunks. */
 	uint32_t *spans;
 	uint64_t *types;      /* for the first chunk of each large object: its type */
@@ -90,7 +90,7 @@ struct ps_extent {
 /* A root, as open transactions see it. */
 struct ps_root_state {
 	/* The edits of the open transaction that sets the root, or NULL. */
-	const struct ps_late *setter;
+	const struct ps_deferred_stores *setter;
 	char name[PS_ROOT_NAME + 1]; /* the root's name, while a transaction sets it */
 	/* Place of the object that the root will lead to; 0 if the root will be removed. */
 	uint64_t place;
@@ -100,7 +100,7 @@ struct ps_root_state {
 enum { PS_BIN_HASHES = 256 };
 
 struct perseas_heap {
-	struct ps_guest guest; /* must be the first member */
+	struct ps_handle_attachment guest; /* must be the first member */
 	struct perseas *p;
 	char name[PS_HEAP_NAME + 1];
 	uint64_t max_size; /* bytes that the heap may grow to; 0 for no limit */
@@ -165,7 +165,7 @@ struct ps_edits_mark {
 
 /* All edits of one transaction in one heap. A transaction object keeps this structure for reuse. */
 struct ps_edits {
-	struct ps_late late; /* must be the first member */
+	struct ps_deferred_stores late; /* must be the first member */
 	struct perseas_heap *heap;
 	struct ps_edit *list;
 	unsigned count, capacity;

@@ -94,7 +94,7 @@ static void set_extent_addresses(struct ps_extent *extent, void *data, void *met
 	extent->data = data;
 	extent->entries = (struct ps_heap_entry *)((uint8_t *)meta + PS_HEAP_ENTRIES);
 	extent->bitmaps = (uint64_t *)((uint8_t *)meta + ps_heap_bitmaps(extent->chunks));
-	extent->meta = (struct ps_extent_of){
+	extent->meta = (struct ps_mapped_extent){
 		.start = ps_segment_start(segment),
 		.end = ps_segment_start(segment) + segment->size,
 		.segment = segment->id,
@@ -136,7 +136,7 @@ static bool is_taken(const struct perseas_heap *heap, unsigned index, char *name
 	return ps_segment_find(heap->p, name) != NULL;
 }
 
-/* Argument of the callbacks of ps_map_birth. */
+/* Argument of the callbacks of ps_map_publish_new. */
 struct making {
 	struct perseas_heap *heap;
 	struct ps_extent *extent; /* NULL once the heap has the extent */
@@ -152,14 +152,14 @@ static bool is_wanted(void *arg)
 	       !is_taken(heap, making->extent->index, name);
 }
 
-static void fill_metadata(const struct ps_birth *birth, void *arg)
+static void fill_metadata(const struct ps_new_segments *birth, void *arg)
 {
 	const struct making *making = arg;
 
 	ps_heap_head_seal(birth->segments[1].addr, making->extent->index, making->extent->chunks);
 }
 
-static void join_new_extent(const struct ps_birth *birth, void *arg)
+static void join_new_extent(const struct ps_new_segments *birth, void *arg)
 {
 	struct making *making = arg;
 
@@ -173,11 +173,11 @@ static void join_new_extent(const struct ps_birth *birth, void *arg)
 static int make_extent(struct perseas_heap *heap, unsigned index, uint64_t chunks)
 {
 	struct making making = { heap, create_extent(heap, index, chunks) };
-	struct ps_birth birth = { .count = 2,
-		                  .wanted = is_wanted,
-		                  .fill = fill_metadata,
-		                  .born = join_new_extent,
-		                  .arg = &making };
+	struct ps_new_segments birth = { .count = 2,
+		                         .wanted = is_wanted,
+		                         .fill = fill_metadata,
+		                         .born = join_new_extent,
+		                         .arg = &making };
 	int rc;
 
 	if (!making.extent)
@@ -187,7 +187,7 @@ static int make_extent(struct perseas_heap *heap, unsigned index, uint64_t chunk
 	birth.segments[0].size = chunks * PS_CHUNK;
 	format_segment_name(birth.segments[1].name, heap->name, "meta", index);
 	birth.segments[1].size = ps_heap_meta_size(chunks);
-	rc = ps_map_birth(heap->p, &birth);
+	rc = ps_map_publish_new(heap->p, &birth);
 	ps_extent_free(making.extent);
 	return rc;
 }
@@ -265,7 +265,7 @@ static int grow_heap(struct perseas_heap *heap, unsigned had, uint64_t chunks)
 int ps_heap_provide_slowly(struct perseas_heap *heap, int rc, const struct ps_heap_need *need)
 {
 	if (rc == PS_HEAP_FETCH)
-		rc = ps_demand_bring(heap->p, need->start, need->end);
+		rc = ps_demand_await(heap->p, need->start, need->end);
 	else if (rc == PS_HEAP_GROW)
 		rc = grow_heap(heap, need->extent_count, need->chunks);
 	else
@@ -289,11 +289,11 @@ static const char *roots_fault(const struct ps_heap_root *roots)
 static int map_segments(const struct perseas_heap *heap, const char *meta, const char *data,
                         void **at, void **objects)
 {
-	int rc = ps_map_held(heap->p, meta, heap->may_move, at);
+	int rc = ps_map_pinned(heap->p, meta, heap->may_move, at);
 
 	if (rc)
 		return rc == PERSEAS_ENOSEGMENT ? 1 : rc;
-	rc = ps_map_held(heap->p, data, heap->may_move, objects);
+	rc = ps_map_pinned(heap->p, data, heap->may_move, objects);
 	if (!rc)
 		return 0;
 	ps_admin_enter(heap->p);
@@ -316,7 +316,7 @@ static int join_extent(struct perseas_heap *heap, unsigned index, void *at, void
 	const struct ps_heap_head *head = at;
 	struct ps_extent *extent;
 	const char *fault;
-	int rc = ps_demand_bring(p, (uint64_t)(uintptr_t)at,
+	int rc = ps_demand_await(p, (uint64_t)(uintptr_t)at,
 	                         (uint64_t)(uintptr_t)at + PS_HEAP_ENTRIES);
 
 	if (rc)
@@ -383,7 +383,7 @@ static int open_extents(struct perseas_heap *heap)
 	return rc < 0 ? rc : 0;
 }
 
-static void free_heap(struct ps_guest *guest)
+static void free_heap(struct ps_handle_attachment *guest)
 {
 	struct perseas_heap *heap = (struct perseas_heap *)guest;
 
@@ -431,7 +431,7 @@ static struct perseas_heap *create_heap(struct perseas *p, const char *name)
 
 static struct perseas_heap *find_listed(struct perseas *p, const char *name)
 {
-	struct ps_guest *guest;
+	struct ps_handle_attachment *guest;
 
 	ps_assert_locked(p);
 	for (guest = p->guests; guest; guest = guest->next)

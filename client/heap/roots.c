@@ -10,7 +10,7 @@
 
 enum {
 	NO_PLACE = PS_ROOTS,
-	CHANGES = sizeof(struct ps_heap_root) / PS_LATE_LENGTH, /* deferred stores of a root */
+	CHANGES = sizeof(struct ps_heap_root) / PS_DEFERRED_LENGTH, /* deferred stores of a root */
 };
 
 static int check_name(const struct perseas_heap *heap, const char *name)

@@ -11,7 +11,7 @@
 #include "../open/map.h"
 #include "../core/cancel.h"
 
-/* State of one perseas_heap_trim; argument of the callbacks of ps_map_death. */
+/* State of one perseas_heap_trim; argument of the callbacks of ps_map_destroy_set. */
 struct trimming {
 	struct perseas_heap *heap;
 	uint64_t keep;                           /* bytes for objects that the heap keeps */
@@ -64,7 +64,7 @@ static int check_empty(struct perseas_heap *heap, unsigned index, uint64_t keep,
 	return rc;
 }
 
-/* Sets *any to whether the heap has an extent to give back. ps_map_death holds up commits, so it is
+/* Sets *any to whether the heap has an extent to give back. ps_map_destroy_set holds up commits, so it is
  * called only if there is one. */
 static int find_empty(struct perseas_heap *heap, uint64_t keep, bool *any)
 {
@@ -102,7 +102,7 @@ static bool can_remove_last(const struct trimming *t)
 }
 
 /* Removes the extents from the heap: no thread allocates or searches in them from now on. */
-static void choose_extents(struct ps_death *death, void *arg)
+static void choose_extents(struct ps_destroy_set *death, void *arg)
 {
 	struct trimming *t = arg;
 	struct perseas_heap *heap = t->heap;
@@ -144,7 +144,9 @@ int perseas_heap_trim(perseas_heap_t *heap, uint64_t keep, uint64_t *given)
 {
 	PS_UNCANCELLED;
 	struct trimming t = { .heap = heap, .keep = keep };
-	struct ps_death death = { .choose = choose_extents, .stay = restore_extents, .arg = &t };
+	struct ps_destroy_set death = { .choose = choose_extents,
+		                        .stay = restore_extents,
+		                        .arg = &t };
 	bool any;
 	int rc;
 
@@ -157,10 +159,10 @@ int perseas_heap_trim(perseas_heap_t *heap, uint64_t keep, uint64_t *given)
 		return rc;
 	if (!any) {
 		/* An earlier call may have ended in doubt: its memory can be freed by now. */
-		ps_map_give_back(heap->p);
+		ps_map_free_destroyed(heap->p);
 		return 0;
 	}
-	rc = ps_map_death(heap->p, &death);
+	rc = ps_map_destroy_set(heap->p, &death);
 	for (unsigned i = 0; i < t.count; i++)
 		ps_extent_free(t.gone[i]);
 	if (given)

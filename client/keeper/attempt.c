@@ -1,6 +1,6 @@
 /*
  * attempt.c - the table of the steps of an attempt, and the invariant after each step (attempt.h).
- * The caller supplies what a step does (struct ps_attempt_way).
+ * The caller supplies what a step does (struct ps_attempt_actions).
  */
 #include "attempt.h"
 
@@ -27,7 +27,7 @@ static const struct ps_state steps[] = {
 const struct ps_states ps_attempt_steps = { steps, sizeof(steps) / sizeof(steps[0]) };
 
 /* Returns true if the attempt has not changed any mirror yet. */
-static bool is_untouched(const struct ps_noted *n)
+static bool is_untouched(const struct ps_probe_sets *n)
 {
 	return !n->linked && !n->claimed && !n->good && !n->broke;
 }
@@ -60,9 +60,9 @@ static bool has_claimed_epoch(const struct perseas *p)
 
 /* Returns true if state `at` is later than the chosen one. A renewal may have written slots of
  * epochs that it only tried; among these and the chosen epoch, seq alone decides. */
-static bool is_later(const struct perseas *p, const struct ps_standing *at)
+static bool is_later(const struct perseas *p, const struct ps_image_position *at)
 {
-	const struct ps_standing *chosen = &p->opening.chosen;
+	const struct ps_image_position *chosen = &p->opening.chosen;
 
 	if (at->epoch == chosen->epoch || (p->renewing && at->epoch > chosen->epoch))
 		return at->seq > chosen->seq;
@@ -80,36 +80,36 @@ static bool is_newest(const struct perseas *p)
 
 /* Returns true if R mirrors of each roster count, or the operator accepted fewer, and the chosen
  * state is that of a candidate, or the memory of an owner that renews its claims. */
-static bool has_valid_choice(const struct perseas *p, const struct ps_noted *n)
+static bool has_valid_choice(const struct perseas *p, const struct ps_probe_sets *n)
 {
-	const struct ps_standing *chosen = &p->opening.chosen;
+	const struct ps_image_position *chosen = &p->opening.chosen;
 	bool stands = p->renewing && chosen->seq == p->commit.seq;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		stands |= n->claimed >> i & 1 && ps_stands_at(&p->mirrors[i], chosen);
+		stands |= n->claimed >> i & 1 && ps_candidate_is_at(&p->mirrors[i], chosen);
 	return stands && is_newest(p) &&
 	       !((n->candidates | n->counts) & ~(n->claimed & n->listed)) &&
-	       (ps_quorum_claims(p, n->counts) || ps_accepted(p, chosen));
+	       (ps_quorum_is_r(p, n->counts) || ps_state_is_accepted(p, chosen));
 }
 
 /* Returns true if W mirrors hold the chosen state as this owner's. An owner that opened for salvage
  * has it in memory only. A change of the roster can be in progress only during a renewal. */
-static bool has_adopted_state(const struct perseas *p, const struct ps_noted *n)
+static bool has_adopted_state(const struct perseas *p, const struct ps_probe_sets *n)
 {
-	const struct ps_standing *chosen = &p->opening.chosen;
+	const struct ps_image_position *chosen = &p->opening.chosen;
 
 	if (p->commit.seq != chosen->seq || p->commit.next != chosen->next ||
 	    p->commit.last != chosen->last)
 		return false;
 	if (p->salvage)
 		return !n->good;
-	return ps_quorum_acks(p, n->good) && !(n->good & ~n->claimed) && !(n->good & n->broke) &&
+	return ps_quorum_is_w(p, n->good) && !(n->good & ~n->claimed) && !(n->good & n->broke) &&
 	       (!p->next_roster || p->renewing);
 }
 
 bool ps_attempt_is_sound(const struct perseas *p)
 {
-	const struct ps_noted n = ps_noted(p);
+	const struct ps_probe_sets n = ps_probe_sets(p);
 
 	switch (p->opening.step) {
 	case PS_ATTEMPT_NONE:
@@ -147,9 +147,9 @@ int ps_attempt_reach(struct perseas *p, enum ps_attempt_step step, int rc)
 	return rc;
 }
 
-int ps_attempt_run(struct perseas *p, const struct ps_attempt_way *way)
+int ps_attempt_run(struct perseas *p, const struct ps_attempt_actions *way)
 {
-	struct ps_standing *chosen = &p->opening.chosen;
+	struct ps_image_position *chosen = &p->opening.chosen;
 	int rc = ps_attempt_reach(p, PS_ATTEMPT_JUDGED, way->judge(p));
 
 	if (!rc)

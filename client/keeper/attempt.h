@@ -28,18 +28,18 @@ enum { PS_AGAIN = 1 };
 extern const struct ps_states ps_attempt_steps;
 
 /* The functions that do the steps of an attempt from PROBED to OPEN. */
-struct ps_attempt_way {
+struct ps_attempt_actions {
 	/* Decides whether to claim. Sets p->epoch to the highest promise that the claims must
 	 * exceed. */
 	int (*judge)(struct perseas *p);
-	/* Claims the mirrors under the next epoch (ps_claims_run). */
+	/* Claims the mirrors under the next epoch (ps_claims_send). */
 	int (*claim)(struct perseas *p);
 	/* Chooses the state to adopt (I6), and fills in *chosen. */
-	int (*choose)(struct perseas *p, struct ps_standing *chosen);
+	int (*choose)(struct perseas *p, struct ps_image_position *chosen);
 	/* Asks whether the claims still stand. Called before and after the adoption. */
 	int (*confirm)(struct perseas *p);
 	/* Makes the chosen state this owner's on W mirrors. */
-	int (*adopt)(struct perseas *p, const struct ps_standing *chosen);
+	int (*adopt)(struct perseas *p, const struct ps_image_position *chosen);
 };
 
 /* Returns true if the handle fits the step that its attempt has reached. */
@@ -50,7 +50,7 @@ int ps_attempt_reach(struct perseas *p, enum ps_attempt_step step, int rc);
 
 /* Runs the steps from PROBED. Returns 0 if the store is OPEN with the state p->opening.chosen, or
  * what the failed step returned. */
-int ps_attempt_run(struct perseas *p, const struct ps_attempt_way *way);
+int ps_attempt_run(struct perseas *p, const struct ps_attempt_actions *way);
 
 /* Moves the attempt to NONE. The handle is being closed, or gives up its claims. */
 void ps_attempt_end(struct perseas *p);

@@ -116,15 +116,15 @@ static int finish_change(struct perseas *p, int code, const char *text)
 		move_change(p, PS_CHANGE_NONE, text);
 	c->code = code;
 	if (!code && c->raises)
-		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last(p), NULL, "the store has level %u now",
-		         p->roster->level);
+		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last_committed(p), NULL,
+		         "the store has level %u now", p->roster->level);
 	else if (!code)
-		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last(p), c->new ? c->new : c->old,
+		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last_committed(p), c->new ? c->new : c->old,
 		         "the roster has %u mirrors now, W = %u (before: %u, W = %u)", p->members,
 		         p->acks, c->before.members, c->before.acks);
 	ps_progress(p);
 	pthread_mutex_unlock(&p->lock);
-	p->upkeep.pulse_at = 0;
+	p->upkeep.next_heartbeat_at = 0;
 	return code;
 }
 
@@ -183,7 +183,7 @@ int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wante
 	if (rc)
 		return finish_change(p, rc, text);
 	rc = admit_or_finish(p, connected_mirrors(p),
-	                     ps_mirrors_live(p) | (c->new ? ps_bit(p, c->new) : 0));
+	                     ps_mirrors_live(p) | (c->new ? ps_mirror_bit(p, c->new) : 0));
 	if (rc)
 		return rc;
 	c->until = ps_now(p) + COPY_PATIENCE;
@@ -363,7 +363,7 @@ static uint32_t tell_mirrors(struct perseas *p,
 /* Returns true if the mirrors `took` are W of each roster. */
 static bool has_w(struct perseas *p, uint32_t took)
 {
-	return ps_quorum_acks(p, took);
+	return ps_quorum_is_w(p, took);
 }
 
 /* Returns true if the mirrors `took` suffice for the next stage: every open of the old roster would
@@ -375,9 +375,10 @@ static bool may_end_stage(struct perseas *p, uint32_t took)
 
 	ps_mirrors_poll(p);
 	/* An image without the key counts for nothing once the level is raised. */
-	if (c->raises && c->stage == PS_CHANGE_JOINT && !ps_quorum_all(p, took))
+	if (c->raises && c->stage == PS_CHANGE_JOINT && !ps_quorum_is_all(p, took))
 		return false;
-	return ps_quorum_seen(p, ps_plan_reachable(p, took)) && ps_quorum_newest(p, took & holding);
+	return ps_quorum_is_seen(p, ps_plan_reachable(p, took)) &&
+	       ps_quorum_is_newest_w(p, took & holding);
 }
 
 static bool may_end_stage_unlocked(struct perseas *p, uint32_t took)
@@ -519,7 +520,7 @@ static void release_mirror(struct perseas *p, struct ps_mirror *m)
 	request.release = &ask_release;
 	c->grace = ps_now(p) + ANSWER_GRACE;
 	if (m->session.state == PS_SESSION_UP)
-		ps_question_ask(p, &c->question, ps_bit(p, m), &request);
+		ps_question_ask(p, &c->question, ps_mirror_bit(p, m), &request);
 	pthread_mutex_lock(&p->lock);
 	move_change(p, PS_CHANGE_RELEASING, "telling the removed mirror that it left");
 	pthread_mutex_unlock(&p->lock);
@@ -553,7 +554,7 @@ static void step_settling(struct perseas *p)
 	if (!has_w(p, tell_mirrors(p, has_w)))
 		return;
 	/* The mirror that leaves must hear of it, even if it is behind with its answers. */
-	if (c->old && ps_pending_is_full(p, ps_bit(p, c->old)))
+	if (c->old && ps_pending_is_full(p, ps_mirror_bit(p, c->old)))
 		return;
 	if (c->new)
 		c->new->joins = false;

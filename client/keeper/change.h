@@ -50,8 +50,8 @@ void ps_change_step(struct perseas *p, uint64_t now);
 /* Does what perseas_roster() does, but returns ETIMEOUT at the time `until`, or when stop() returns
  * true. `stop` may be NULL. The change continues after ETIMEOUT. If the handle is closed, the next
  * open of the store completes the change or does not see it. */
-int ps_roster_until(struct perseas *p, const struct perseas_roster_change *change, uint64_t until,
-                    bool (*stop)(void));
+int ps_roster_change_until(struct perseas *p, const struct perseas_roster_change *change,
+                           uint64_t until, bool (*stop)(void));
 
 /* Returns true while a thread of the application waits for the end of its change, or has not
  * returned with the result yet. No other change begins meanwhile. */

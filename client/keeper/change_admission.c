@@ -104,7 +104,7 @@ int ps_change_admit(struct perseas *p, const struct ps_admission *asked, char *t
 	int rc;
 
 	ps_assert_admin(p);
-	if (!ps_quorum_seen(p, asked->answered)) {
+	if (!ps_quorum_is_seen(p, asked->answered)) {
 		snprintf(
 			text, size,
 			"too few mirrors of the roster as it is now answer for a change to be seen "
@@ -143,7 +143,7 @@ int ps_change_admit_cancel(struct perseas *p, uint32_t connected, char *text, si
 	char missing[60];
 
 	ps_assert_admin(p);
-	if (ps_quorum_settled(p, there))
+	if (ps_quorum_is_settled_w(p, there))
 		return 0;
 	name_missing(p, &old, there, missing, sizeof(missing));
 	snprintf(text, size,

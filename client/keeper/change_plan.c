@@ -241,7 +241,7 @@ uint32_t ps_plan_reachable(const struct perseas *p, uint32_t told)
 {
 	const struct ps_change *c = &p->upkeep.change;
 
-	return c->gone && c->old && p->members == 2 ? told | ps_bit(p, c->old) : told;
+	return c->gone && c->old && p->members == 2 ? told | ps_mirror_bit(p, c->old) : told;
 }
 
 /* Admits a raise of the level if every member has answered over a connection whose version reads
@@ -252,7 +252,7 @@ static int admit_raise(struct perseas *p, uint32_t answered, char *text, size_t 
 		const Perseas__Member *member = p->roster->members[k];
 		const struct ps_mirror *m = mirror_of_member(p, member);
 
-		if (!m || !(answered & ps_bit(p, m))) {
+		if (!m || !(answered & ps_mirror_bit(p, m))) {
 			ps_text_format(
 				text, size,
 				"%s does not answer, and all mirrors of the roster must before "
@@ -260,7 +260,7 @@ static int admit_raise(struct perseas *p, uint32_t answered, char *text, size_t 
 				member->address);
 			return PERSEAS_EQUORUM;
 		}
-		if (ps_roster_level_read(p, m) == 0) {
+		if (ps_roster_readable_level(p, m) == 0) {
 			ps_text_format(
 				text, size,
 				"%s speaks a version of the protocol that does not know level "
@@ -280,7 +280,7 @@ int ps_plan_admit(struct perseas *p, uint32_t answered, uint32_t live, char *tex
 		.next = next,
 		.answered = ps_plan_reachable(p, answered),
 		.live = live,
-		.unblocks_commits = c->leaves && !(c->old && live & ps_bit(p, c->old)),
+		.unblocks_commits = c->leaves && !(c->old && live & ps_mirror_bit(p, c->old)),
 	};
 	int rc = c->raises ? admit_raise(p, answered, text, size) : 0;
 

@@ -19,7 +19,7 @@ static int await_change(struct perseas *p, enum ps_change_stage stage, uint64_t 
 
 	pthread_mutex_lock(&p->lock);
 	while (stage == PS_CHANGE_NONE ? c->stage != stage : c->stage == stage) {
-		rc = ps_fenced(p) ? ps_fail_fenced(p) : 0;
+		rc = ps_is_fenced(p) ? ps_fail_fenced(p) : 0;
 		if (!rc && (ps_now(p) >= until || (stop && stop())))
 			rc = ps_fail(p, PERSEAS_ETIMEOUT, "the change is not over: %s", c->text);
 		if (rc)
@@ -81,15 +81,15 @@ static int begin_change(struct perseas *p, const struct perseas_roster_change *c
 	return 0;
 }
 
-int ps_roster_until(perseas_t *p, const struct perseas_roster_change *change, uint64_t until,
-                    bool (*stop)(void))
+int ps_roster_change_until(perseas_t *p, const struct perseas_roster_change *change, uint64_t until,
+                           bool (*stop)(void))
 {
 	int rc;
 
 	if (!p || !change)
 		return ps_fail(p, PERSEAS_EINVAL, "roster needs a handle and a change");
 	pthread_mutex_lock(&p->lock);
-	rc = p->salvage || ps_fenced(p) ? ps_ready(p) : 0;
+	rc = p->salvage || ps_is_fenced(p) ? ps_ready(p) : 0;
 	pthread_mutex_unlock(&p->lock);
 	if (rc)
 		return rc;
@@ -104,5 +104,5 @@ int ps_roster_until(perseas_t *p, const struct perseas_roster_change *change, ui
 int perseas_roster(perseas_t *p, const struct perseas_roster_change *change)
 {
 	PS_UNCANCELLED;
-	return ps_roster_until(p, change, PS_NEVER, NULL);
+	return ps_roster_change_until(p, change, PS_NEVER, NULL);
 }

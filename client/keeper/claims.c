@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void ps_found_forget(struct ps_mirror *m)
+void ps_probe_result_clear(struct ps_mirror *m)
 {
 	if (m->found.header)
 		perseas__header__free_unpacked(m->found.header, NULL);
@@ -24,7 +24,7 @@ void ps_found_forget(struct ps_mirror *m)
 static void note_image(struct ps_mirror *m, const Perseas__Header *header,
                        const Perseas__Slot *slot)
 {
-	struct ps_found *f = &m->found;
+	struct ps_probe_result *f = &m->found;
 
 	if (f->header)
 		perseas__header__free_unpacked(f->header, NULL);
@@ -33,12 +33,12 @@ static void note_image(struct ps_mirror *m, const Perseas__Header *header,
 		f->code = ps_error_set(&f->error, PERSEAS_ENOMEM, "out of memory");
 	memset(&f->at, 0, sizeof(f->at));
 	if (slot)
-		f->at = (struct ps_standing){ slot->epoch, slot->seq, slot->next, slot->last,
-			                      (int)slot->index };
+		f->at = (struct ps_image_position){ slot->epoch, slot->seq, slot->next, slot->last,
+			                            (int)slot->index };
 }
 
-void ps_found_note_status(struct ps_mirror *m, const Perseas__Reply *reply,
-                          const struct ps_error *error)
+void ps_probe_result_set(struct ps_mirror *m, const Perseas__Reply *reply,
+                         const struct ps_error *error)
 {
 	const Perseas__StoreStatus *status = reply ? reply->store->status : NULL;
 
@@ -51,9 +51,9 @@ void ps_found_note_status(struct ps_mirror *m, const Perseas__Reply *reply,
 	snprintf(m->found.owner, sizeof(m->found.owner), "%s", status->owner_address);
 }
 
-struct ps_noted ps_noted(const struct perseas *p)
+struct ps_probe_sets ps_probe_sets(const struct perseas *p)
 {
-	struct ps_noted n = { 0 };
+	struct ps_probe_sets n = { 0 };
 
 	assert(p->mirror_count <= PS_MIRRORS_MAX);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -71,14 +71,14 @@ struct ps_noted ps_noted(const struct perseas *p)
 	return n;
 }
 
-uint32_t ps_claimed(const struct perseas *p)
+uint32_t ps_claimed_and_listed(const struct perseas *p)
 {
-	const struct ps_noted n = ps_noted(p);
+	const struct ps_probe_sets n = ps_probe_sets(p);
 
 	return n.claimed & n.listed;
 }
 
-void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX])
+void ps_fill_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX])
 {
 	memset(told, 0, PS_MIRRORS_MAX * sizeof(*told));
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -99,14 +99,14 @@ void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX
 	}
 }
 
-uint32_t ps_examine(struct perseas *p, uint32_t set)
+uint32_t ps_judge_images(struct perseas *p, uint32_t set)
 {
 	struct ps_judgement j = { .store_id = p->store_id,
 		                  .naming_roster = p->roster,
-		                  .member_set = ps_noted(p).listed };
+		                  .member_set = ps_probe_sets(p).listed };
 	struct ps_told told[PS_MIRRORS_MAX];
 
-	ps_examine_told(p, told);
+	ps_fill_told(p, told);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		told[i].is_excluded = !(set >> i & 1);
 	ps_judge_state(&j, told, p->mirror_count);
@@ -117,12 +117,12 @@ uint32_t ps_examine(struct perseas *p, uint32_t set)
 	return j.counted_set;
 }
 
-bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at)
+bool ps_candidate_is_at(const struct ps_mirror *m, const struct ps_image_position *at)
 {
 	return m->found.candidate && m->found.at.epoch == at->epoch && m->found.at.seq == at->seq;
 }
 
-bool ps_accepted(const struct perseas *p, const struct ps_standing *state)
+bool ps_state_is_accepted(const struct perseas *p, const struct ps_image_position *state)
 {
 	return state->epoch && p->options.accept_seq == state->seq &&
 	       (p->options.accept_epoch == state->epoch || p->opening.accepted_as == state->epoch);
@@ -137,7 +137,7 @@ static void await_claims(struct perseas *p, struct ps_round *round, uint64_t pat
 	uint64_t until = soon;
 
 	ps_round_send(p, round);
-	if (!ps_quorum_claims(p, ps_round_await(p, round, soon, false)) && p->opening.until > soon)
+	if (!ps_quorum_is_r(p, ps_round_await(p, round, soon, false)) && p->opening.until > soon)
 		until = p->opening.until;
 	ps_round_await(p, round, until, true);
 	ps_round_receive(p, round, until);
@@ -147,7 +147,7 @@ static void await_claims(struct perseas *p, struct ps_round *round, uint64_t pat
 static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
                        int *fds)
 {
-	struct ps_found *f = &m->found;
+	struct ps_probe_result *f = &m->found;
 
 	note_image(m, claim->header, claim->slot);
 	if (f->code)
@@ -158,7 +158,7 @@ static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__Cl
 	f->claimed = !f->code;
 }
 
-void ps_claims_run(struct perseas *p, uint32_t set, uint64_t patience, struct ps_round *round)
+void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct ps_round *round)
 {
 	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
 	Perseas__Request requests[PS_MIRRORS_MAX];
@@ -198,7 +198,7 @@ uint32_t ps_claims_broken(struct perseas *p, uint32_t set)
 		const struct ps_mirror *m = &p->mirrors[i];
 
 		if (m->found.claimed && m->found.good && !m->link)
-			broken |= ps_bit(p, m);
+			broken |= ps_mirror_bit(p, m);
 	}
 	return broken;
 }

@@ -10,44 +10,45 @@
 struct ps_round;
 
 /* Clears what is known about a mirror. */
-void ps_found_forget(struct ps_mirror *m);
+void ps_probe_result_clear(struct ps_mirror *m);
 
 /* Notes a mirror's answer to a Status, or the error if `reply` is NULL. */
-void ps_found_note_status(struct ps_mirror *m, const Perseas__Reply *reply,
-                          const struct ps_error *error);
+void ps_probe_result_set(struct ps_mirror *m, const Perseas__Reply *reply,
+                         const struct ps_error *error);
 
-/* What struct ps_found notes of each mirror, as sets of mirrors. */
-struct ps_noted {
+/* What struct ps_probe_result notes of each mirror, as sets of mirrors. */
+struct ps_probe_sets {
 	uint32_t told;   /* have shown an image */
 	uint32_t linked; /* have a session with a data path */
-	uint32_t claimed, listed, counts, candidates, good, broke; /* as in struct ps_found */
+	uint32_t claimed, listed, counts, candidates, good,
+		broke; /* as in struct ps_probe_result */
 };
 
-struct ps_noted ps_noted(const struct perseas *p);
+struct ps_probe_sets ps_probe_sets(const struct perseas *p);
 
 /* Returns the mirrors that are claimed and whose images are listed. */
-uint32_t ps_claimed(const struct perseas *p);
+uint32_t ps_claimed_and_listed(const struct perseas *p);
 
 /* Fills in what the mirrors have shown, for proto/control/judge.h. `told` points into the
  * handle. */
-void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX]);
+void ps_fill_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX]);
 
 /* Judges the listed images of the mirrors of `set`, and notes which count and which are candidates.
  * Returns those that count. */
-uint32_t ps_examine(struct perseas *p, uint32_t set);
+uint32_t ps_judge_images(struct perseas *p, uint32_t set);
 
 /* Returns true if the mirror is a candidate with exactly this state. */
-bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at);
+bool ps_candidate_is_at(const struct ps_mirror *m, const struct ps_image_position *at);
 
 /* Returns true if the operator accepted this state, or an earlier attempt adopted the state that
  * the operator accepted. */
-bool ps_accepted(const struct perseas *p, const struct ps_standing *state);
+bool ps_state_is_accepted(const struct perseas *p, const struct ps_image_position *state);
 
 /* Claims the mirrors of `set`, which answered a Status on their present connections, under the next
  * higher p->epoch. Notes for each mirror that it is claimed and has a data path, or found.code.
  * Gives up on mirrors that do not answer within `patience` ns once the others are R, and on all
  * when p->opening times out. The answers are in *round, which the caller frees. */
-void ps_claims_run(struct perseas *p, uint32_t set, uint64_t patience, struct ps_round *round);
+void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct ps_round *round);
 
 /* Asks the mirrors of `set` whether they are still claimed over sessions that never broke. Returns
  * those that are not, and those that were adopted on and lost their data path. */

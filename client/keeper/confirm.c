@@ -25,7 +25,7 @@ enum { QUESTIONS_MAX = 2 };
 
 /* Takes a mirror's answer. due->ticket is the last call that was counted when the mirror was
  * asked. */
-static void take_answer(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
+static void take_answer(struct perseas *p, struct ps_mirror *m, const struct ps_pending_answer *due,
                         Perseas__Reply **reply, const struct ps_error *why)
 {
 	(void)why;
@@ -54,7 +54,7 @@ static uint32_t mirrors_to_ask(const struct perseas *p)
 
 		set |= (uint32_t)(m->votes && m->confirm.asked < p->confirm.calls) << i;
 	}
-	return set & ps_mirrors_whole(p);
+	return set & ps_mirrors_with_whole_image(p);
 }
 
 /* Raises p->confirm.confirmed to the newest call after which R mirrors of each roster in force
@@ -67,8 +67,7 @@ static void note_confirmed(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const uint64_t call = p->mirrors[i].confirm.confirmed;
 
-		if (call > p->confirm.confirmed &&
-		    ps_quorum_claims(p, ps_mirrors_confirmed(p, call)))
+		if (call > p->confirm.confirmed && ps_quorum_is_r(p, ps_mirrors_confirmed(p, call)))
 			p->confirm.confirmed = call;
 	}
 	if (p->confirm.confirmed > before)
@@ -79,7 +78,7 @@ void ps_confirm_step(struct perseas *p)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(confirm, CONFIRM, &ask);
-	struct ps_due due = { take_answer, NULL, 0 };
+	struct ps_pending_answer due = { take_answer, NULL, 0 };
 	uint32_t set;
 
 	ps_assert_admin(p);
@@ -121,7 +120,7 @@ static int fail_unconfirmed(const struct perseas *p, uint64_t call)
 static int await_confirmed(struct perseas *p, uint64_t call, uint64_t until)
 {
 	for (;;) {
-		if (ps_fenced(p))
+		if (ps_is_fenced(p))
 			return ps_fail_fenced(p);
 		if (p->confirm.confirmed >= call)
 			return 0;
@@ -157,7 +156,7 @@ int perseas_confirm(perseas_t *p)
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
 	pthread_mutex_lock(&p->lock);
-	rc = p->salvage || ps_fenced(p) ? ps_ready(p) : confirm_locked(p);
+	rc = p->salvage || ps_is_fenced(p) ? ps_ready(p) : confirm_locked(p);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

@@ -1,5 +1,5 @@
 /*
- * copy.c - reads and writes segments in pieces, and reports progress. map.c, adopt.c and mend.c
+ * copy.c - reads and writes segments in pieces, and reports progress. map.c, adopt.c and mend_delta.c
  * call this, with exclusive use of the links or before the store is open. It does not decide which
  * mirror's contents are right.
  */
@@ -76,13 +76,14 @@ static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segmen
 	return 0;
 }
 
-int ps_copy_here(struct perseas *p, struct ps_segment *segment)
+int ps_copy_segment_in(struct perseas *p, struct ps_segment *segment)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
 		/* A mirror that is being copied to does not have the whole segment yet. */
-		if (ps_mirrors_whole(p) & ps_bit(p, m) && !read_segment(p, m, segment)) {
+		if (ps_mirrors_with_whole_image(p) & ps_mirror_bit(p, m) &&
+		    !read_segment(p, m, segment)) {
 			ps_warm_leave(p->warm, segment->id);
 			return 0;
 		}
@@ -93,7 +94,7 @@ int ps_copy_here(struct perseas *p, struct ps_segment *segment)
 	               segment->name);
 }
 
-int ps_copy_out(struct perseas *p, const struct ps_segment *segment)
+int ps_copy_segment_out(struct perseas *p, const struct ps_segment *segment)
 {
 	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
 	bool to[PS_MIRRORS_MAX];
@@ -118,8 +119,8 @@ int ps_copy_out(struct perseas *p, const struct ps_segment *segment)
 	return 0;
 }
 
-int ps_copy_across(struct perseas *p, struct ps_mirror *from, struct ps_mirror *to, uint32_t region,
-                   uint64_t offset, uint64_t length)
+int ps_copy_between_mirrors(struct perseas *p, struct ps_mirror *from, struct ps_mirror *to,
+                            uint32_t region, uint64_t offset, uint64_t length)
 {
 	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
 
@@ -146,7 +147,7 @@ unsigned ps_copy_terminator(const struct perseas *p, struct ps_write *write)
 	return write->length != 0;
 }
 
-int ps_copy_slot(struct perseas *p, struct ps_mirror *m)
+int ps_copy_commit_slot(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_slot slot;
 	struct ps_write terminator;
@@ -160,7 +161,7 @@ int ps_copy_slot(struct perseas *p, struct ps_mirror *m)
 	ps_slot_encode(&slot, p->epoch, p->commit.seq, p->commit.next, p->commit.last);
 	if (ps_mirror_write(p, m, &chain))
 		return -1;
-	m->found.at = (struct ps_standing){ p->epoch, p->commit.seq, p->commit.next, p->commit.last,
-		                            !m->found.at.index };
+	m->found.at = (struct ps_image_position){ p->epoch, p->commit.seq, p->commit.next,
+		                                  p->commit.last, !m->found.at.index };
 	return 0;
 }

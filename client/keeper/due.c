@@ -19,7 +19,7 @@
 static void note_asked(struct perseas *p, struct ps_mirror *m)
 {
 	m->dues.asked_at = ps_now(p);
-	m->dues.answer_by = ps_answer_by(p);
+	m->dues.answer_by = ps_answer_deadline(p);
 }
 
 bool ps_pending_is_overdue(struct perseas *p, const struct ps_mirror *m)
@@ -29,12 +29,12 @@ bool ps_pending_is_overdue(struct perseas *p, const struct ps_mirror *m)
 }
 
 bool ps_pending_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                    struct ps_due due)
+                    struct ps_pending_answer due)
 {
 	struct ps_error ignored;
 
 	ps_assert_admin(p);
-	if (!m->control || m->dues.count >= PS_DUE_MAX || ps_pending_is_overdue(p, m) ||
+	if (!m->control || m->dues.count >= PS_PENDING_MAX || ps_pending_is_overdue(p, m) ||
 	    p->env->ops->send(m->control, request, &ignored))
 		return false;
 	if (!m->dues.count)
@@ -43,7 +43,7 @@ bool ps_pending_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Reque
 	return true;
 }
 
-unsigned ps_pending_count(const struct ps_mirror *m, ps_taker *take)
+unsigned ps_pending_count(const struct ps_mirror *m, ps_answer_handler *take)
 {
 	unsigned count = 0;
 
@@ -55,7 +55,7 @@ unsigned ps_pending_count(const struct ps_mirror *m, ps_taker *take)
 int ps_pending_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
                     struct ps_error *error)
 {
-	const struct ps_due due = m->dues.list[0];
+	const struct ps_pending_answer due = m->dues.list[0];
 	Perseas__Reply *reply;
 	unsigned count;
 	int rc;
@@ -92,7 +92,7 @@ void ps_pending_take_all(struct perseas *p, uint64_t now)
 
 void ps_pending_drop(struct perseas *p, struct ps_mirror *m, const struct ps_error *why)
 {
-	struct ps_due dropped[PS_DUE_MAX];
+	struct ps_pending_answer dropped[PS_PENDING_MAX];
 	const unsigned count = m->dues.count;
 
 	memcpy(dropped, m->dues.list, sizeof(dropped));
@@ -109,7 +109,7 @@ bool ps_pending_is_full(struct perseas *p, uint32_t set)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (set >> i & 1 && m->dues.count >= PS_DUE_MAX && !ps_pending_is_overdue(p, m))
+		if (set >> i & 1 && m->dues.count >= PS_PENDING_MAX && !ps_pending_is_overdue(p, m))
 			return true;
 	}
 	return false;
@@ -117,7 +117,7 @@ bool ps_pending_is_full(struct perseas *p, uint32_t set)
 
 /* --- questions --- */
 
-static void take_answer(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
+static void take_answer(struct perseas *p, struct ps_mirror *m, const struct ps_pending_answer *due,
                         Perseas__Reply **reply, const struct ps_error *why)
 {
 	struct ps_question *q = due->arg;
@@ -125,11 +125,11 @@ static void take_answer(struct perseas *p, struct ps_mirror *m, const struct ps_
 	assert(*reply || why);
 	if (due->ticket != q->id)
 		return;
-	q->due &= ~ps_bit(p, m);
+	q->due &= ~ps_mirror_bit(p, m);
 	if (!*reply) {
 		q->error = *why;
 	} else if (!ps_asked_refusal(*reply, m->address.text, &q->error)) {
-		q->granted |= ps_bit(p, m);
+		q->granted |= ps_mirror_bit(p, m);
 		if (q->reply)
 			perseas__reply__free_unpacked(q->reply, NULL);
 		q->reply = *reply;
@@ -147,17 +147,17 @@ void ps_question_forget(struct ps_question *question)
 void ps_question_ask(struct perseas *p, struct ps_question *question, uint32_t set,
                      const Perseas__Request *request)
 {
-	const struct ps_due due = { take_answer, question, ++p->upkeep.questions };
+	const struct ps_pending_answer due = { take_answer, question, ++p->upkeep.questions };
 
 	ps_question_forget(question);
 	question->id = due.ticket;
-	question->until = ps_answer_by(p);
+	question->until = ps_answer_deadline(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (set >> i & 1 && ps_pending_ask(p, &p->mirrors[i], request, due))
 			question->due |= (uint32_t)1 << i;
 }
 
-bool ps_mirror_speaks(const struct perseas *p, const struct ps_mirror *m, unsigned version)
+bool ps_mirror_has_version(const struct perseas *p, const struct ps_mirror *m, unsigned version)
 {
 	return !p->env->ops->version || (m->control && p->env->ops->version(m->control) >= version);
 }

@@ -12,10 +12,10 @@
 /* Sends a request to mirror `m`, whose answer `due` takes. Returns false if the mirror cannot be
  * asked now. */
 bool ps_pending_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                    struct ps_due due);
+                    struct ps_pending_answer due);
 
 /* Returns how many pending answers of mirror `m` this function takes. */
-unsigned ps_pending_count(const struct ps_mirror *m, ps_taker *take);
+unsigned ps_pending_count(const struct ps_mirror *m, ps_answer_handler *take);
 
 /* Waits until until_ns for the oldest pending answer of mirror `m`, and gives it to its taker.
  * Returns 0, or an error code if the connection is over. Then all pending answers are dropped. */
@@ -51,6 +51,6 @@ void ps_question_forget(struct ps_question *question);
 bool ps_question_is_over(struct perseas *p, const struct ps_question *question);
 
 /* Returns true if the mirror is connected over version `version` of the protocol or a later one. */
-bool ps_mirror_speaks(const struct perseas *p, const struct ps_mirror *m, unsigned version);
+bool ps_mirror_has_version(const struct perseas *p, const struct ps_mirror *m, unsigned version);
 
 #endif

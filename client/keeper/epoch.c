@@ -28,9 +28,9 @@ static bool can_follow(const struct perseas *p, uint64_t promised)
 
 		if (m->found.listed && ps_has_store(p, m) &&
 		    (its >= promised || promised - its < PS_EPOCH_REACH))
-			near |= ps_bit(p, m);
+			near |= ps_mirror_bit(p, m);
 	}
-	return ps_quorum_claims(p, near);
+	return ps_quorum_is_r(p, near);
 }
 
 /* Returns the highest promise that R mirrors can follow, with *enough set. If none can be followed,
@@ -91,7 +91,7 @@ static uint64_t ask_promise(struct perseas *p, struct ps_mirror *m, struct ps_er
 	uint64_t promised;
 
 	ask.store = p->store;
-	if (ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, error))
+	if (ps_ask_mirror(p, m, &request, ps_answer_deadline(p), &reply, NULL, error))
 		return 0;
 	promised = reply->store->status->header->promised_epoch;
 	perseas__reply__free_unpacked(reply, NULL);
@@ -111,7 +111,7 @@ static int claim_step(struct perseas *p, struct ps_mirror *m, uint64_t epoch, bo
 	claim.epoch = epoch;
 	claim.takeover |= takeover;
 	claim.shared = claim.rdma = false;
-	rc = ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, error);
+	rc = ps_ask_mirror(p, m, &request, ps_answer_deadline(p), &reply, NULL, error);
 	if (!rc)
 		perseas__reply__free_unpacked(reply, NULL);
 	return rc;

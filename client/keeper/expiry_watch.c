@@ -21,7 +21,7 @@ static uint64_t clock_s(struct perseas *p)
 
 /* Returns true if the application must be told of `expiry` now, and notes that it was. NULL, for an
  * empty list, is never due. */
-static bool take_due(struct ps_expiry_told *told, const struct ps_expiry *expiry, uint64_t now_s)
+static bool take_due(struct ps_expiry_event *told, const struct ps_expiry *expiry, uint64_t now_s)
 {
 	const enum ps_expiry_stage stage = expiry ? ps_expiry_stage(expiry, now_s) : PS_EXPIRY_FAR;
 	bool again;
@@ -32,7 +32,7 @@ static bool take_due(struct ps_expiry_told *told, const struct ps_expiry *expiry
 	/* The shorter pause limits a mirror that reports another certificate each time. */
 	if (now_s - told->at_s < (again ? PS_EXPIRY_LOOK_S : CHANGE_PAUSE_S))
 		return false;
-	*told = (struct ps_expiry_told){ expiry->until_s, now_s, stage };
+	*told = (struct ps_expiry_event){ expiry->until_s, now_s, stage };
 	return true;
 }
 
@@ -44,10 +44,10 @@ static void tell_application(struct perseas *p, const struct ps_mirror *m,
 	ps_expiry_text(expiry, now_s, text);
 	pthread_mutex_lock(&p->lock);
 	if (m)
-		ps_event(p, PERSEAS_EVENT_EXPIRES, ps_last(p), m,
+		ps_event(p, PERSEAS_EVENT_EXPIRES, ps_last_committed(p), m,
 		         "%s: renew it on mirror %s, and reload its daemon", text, m->address.text);
 	else
-		ps_event(p, PERSEAS_EVENT_EXPIRES, ps_last(p), NULL,
+		ps_event(p, PERSEAS_EVENT_EXPIRES, ps_last_committed(p), NULL,
 		         "%s: renew its file here, which is read at the next connection", text);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -66,7 +66,7 @@ static void look_at_own(struct perseas *p, uint64_t now_s)
 {
 	struct ps_expiry_watch *watch = &p->upkeep.expiry;
 	const struct ps_expiry *first = ps_expiries_first(&watch->own, now_s);
-	struct ps_expiry_told told = watch->own_told;
+	struct ps_expiry_event told = watch->own_told;
 
 	/* The files are read again before the application is told: they may have been renewed. */
 	if (now_s - watch->own_at_s >= PS_EXPIRY_LOOK_S || take_due(&told, first, now_s))

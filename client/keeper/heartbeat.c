@@ -58,7 +58,7 @@ static void fill_figures(struct perseas *p, struct heartbeat *beat)
 	figures->doubt_ms = doubt_ms(p);
 	figures->paced = p->commit.stat.paced;
 	figures->paced_ms = p->commit.stat.paced_ns / ps_ms(1);
-	ps_demand_figures(p, &memory);
+	ps_demand_fill_stat(p, &memory);
 	figures->missing = memory.missing;
 	beat->latency = p->commit.latency;
 	ps_latency_message(&beat->latency, &beat->commit);
@@ -84,7 +84,7 @@ static void fill_report(struct perseas *p, struct heartbeat *beat)
 		char *trouble = beat->troubles[beat->count];
 
 		perseas__mirror_report__init(report);
-		snprintf(trouble, sizeof(beat->troubles[0]), "%s", ps_trouble(p, m));
+		snprintf(trouble, sizeof(beat->troubles[0]), "%s", ps_mirror_trouble_text(p, m));
 		report->address = m->address.text;
 		report->state = (char *)perseas_mirror_state_name(m->state);
 		report->seq = ps_mirror_seq(m);
@@ -123,8 +123,9 @@ void ps_heartbeat_refused(struct perseas *p, struct ps_mirror *m)
 }
 
 /* Takes the answer to a heartbeat. */
-static void take_heartbeat(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
-                           Perseas__Reply **reply, const struct ps_error *why)
+static void take_heartbeat(struct perseas *p, struct ps_mirror *m,
+                           const struct ps_pending_answer *due, Perseas__Reply **reply,
+                           const struct ps_error *why)
 {
 	(void)due;
 	(void)why;
@@ -140,7 +141,7 @@ static void take_heartbeat(struct perseas *p, struct ps_mirror *m, const struct 
 /* Returns the boot id of this host, or an empty id if it is unknown or too new for the mirror. */
 static ProtobufCBinaryData readable_boot(struct perseas *p, const struct ps_mirror *m)
 {
-	if (!p->env->boot_known || !ps_mirror_speaks(p, m, BOOT_VERSION))
+	if (!p->env->boot_known || !ps_mirror_has_version(p, m, BOOT_VERSION))
 		return (ProtobufCBinaryData){ 0, NULL };
 	return (ProtobufCBinaryData){ PS_ID_SIZE, p->env->boot };
 }
@@ -148,7 +149,7 @@ static ProtobufCBinaryData readable_boot(struct perseas *p, const struct ps_mirr
 /* Adds the counts of broken copies and the mirrors' locations if the receiver can read them. */
 static void add_readable(struct perseas *p, const struct ps_mirror *to, struct heartbeat *beat)
 {
-	const bool reads = ps_mirror_speaks(p, to, REPORT_VERSION);
+	const bool reads = ps_mirror_has_version(p, to, REPORT_VERSION);
 
 	for (unsigned i = 0; i < beat->count; i++) {
 		Perseas__Location *told = ps_location_message(&p->mirrors[i].location,
@@ -188,7 +189,8 @@ static void send_heartbeats(struct perseas *p)
 		ask.boot = readable_boot(p, m);
 		add_readable(p, m, &beat);
 		ask.result = ps_orders_result(p, m, &result) ? &result : NULL;
-		ps_pending_ask(p, m, &request, (struct ps_due){ take_heartbeat, NULL, 0 });
+		ps_pending_ask(p, m, &request,
+		               (struct ps_pending_answer){ take_heartbeat, NULL, 0 });
 	}
 }
 
@@ -197,8 +199,8 @@ void ps_heartbeat_step(struct perseas *p, uint64_t now)
 	ps_assert_admin(p);
 	ps_pending_take_all(p, now);
 	ps_confirm_step(p);
-	if (now < p->upkeep.pulse_at)
+	if (now < p->upkeep.next_heartbeat_at)
 		return;
-	p->upkeep.pulse_at = now + HEARTBEAT_PERIOD;
+	p->upkeep.next_heartbeat_at = now + HEARTBEAT_PERIOD;
 	send_heartbeats(p);
 }

@@ -30,20 +30,20 @@
  * itself. Returns false if too few mirrors are connected for that. */
 static bool record_loaded_id(struct perseas *p, struct ps_mirror *m)
 {
-	const uint32_t self = ps_bit(p, m);
+	const uint32_t self = ps_mirror_bit(p, m);
 	uint32_t whole, others;
 
 	pthread_mutex_lock(&p->lock);
-	whole = ps_mirrors_whole(p);
+	whole = ps_mirrors_with_whole_image(p);
 	pthread_mutex_unlock(&p->lock);
-	if (!(whole & self) || !ps_quorum_acks(p, whole))
+	if (!(whole & self) || !ps_quorum_is_w(p, whole))
 		return false;
 	if (memcmp(m->image_id, m->loaded_id, PS_ID_SIZE) != 0)
 		ps_roster_set_image_id(p, m, m->loaded_id);
 	others = whole & ~ps_roster_unrecorded(p);
-	if (!ps_quorum_acks(p, others | self))
+	if (!ps_quorum_is_w(p, others | self))
 		others = whole & ~self;
-	if (ps_quorum_acks(p, (ps_roster_tell(p, others) & whole) | self) &&
+	if (ps_quorum_is_w(p, (ps_roster_tell(p, others) & whole) | self) &&
 	    ps_roster_tell(p, others | self) & self)
 		m->loaded = false;
 	return true;
@@ -69,7 +69,7 @@ static bool break_if_ended(struct perseas *p, struct ps_mirror *m)
 	silent = p->env->ops->silent && p->env->ops->silent(m->control);
 	pthread_mutex_lock(&p->lock);
 	if (m->active && silent)
-		ps_mirror_silent(p, m);
+		ps_mirror_break_silent(p, m);
 	else if (m->active)
 		ps_mirror_break(p, m, PS_LINK_BROKEN, "the mirror ended the session");
 	pthread_mutex_unlock(&p->lock);
@@ -132,7 +132,7 @@ static void beat_links(struct perseas *p, uint64_t now, uint64_t *next)
 {
 	if (now < *next)
 		return;
-	ps_mirrors_beat(p);
+	ps_mirrors_send_heartbeats(p);
 	*next = now + ROUND_PAUSE;
 }
 
@@ -209,7 +209,7 @@ static unsigned collect_descriptors(struct perseas *p, struct pollfd *fds)
 	return count;
 }
 
-void ps_keeper(void *arg)
+void ps_keeper_run(void *arg)
 {
 	struct perseas *p = arg;
 	struct pollfd fds[4 * PS_MIRRORS_MAX];

@@ -8,7 +8,7 @@
 struct perseas;
 
 /* Runs the keeper of the handle `arg` until p->stopping is set. For the env's `spawn`. */
-void ps_keeper(void *arg);
+void ps_keeper_run(void *arg);
 
 /* Takes the answers that have come, and breaks the links of mirrors whose session is over or that
  * have been silent for mirror_timeout_ms. A message that no caller takes counts as a sign of life.

@@ -50,7 +50,7 @@ static void ask_for_lifeline(struct perseas *p, struct ps_mirror *m)
 
 	line->begin_at = 0;
 	ask.token = (ProtobufCBinaryData){ PS_ID_SIZE, line->token };
-	line->until = ps_answer_by(p);
+	line->until = ps_answer_deadline(p);
 	line->control = p->env->ops->connect(p->env, &m->address, &ignored);
 	if (line->control && p->env->ops->send(line->control, &request, &ignored))
 		ps_lifeline_end(p, m);

@@ -40,10 +40,10 @@ static bool note_carried_out(struct perseas *p, ProtobufCBinaryData id)
 {
 	struct ps_orders *orders = &p->upkeep.orders;
 
-	for (unsigned i = 0; i < PS_ORDERS_KEPT; i++)
+	for (unsigned i = 0; i < PS_ORDERS_SAVED; i++)
 		if (ps_id_equal(id, orders->ids[i]))
 			return false;
-	memcpy(orders->ids[orders->count++ % PS_ORDERS_KEPT], id.data, PS_ID_SIZE);
+	memcpy(orders->ids[orders->count++ % PS_ORDERS_SAVED], id.data, PS_ID_SIZE);
 	return true;
 }
 
@@ -52,7 +52,7 @@ void ps_orders_handover(struct perseas *p, const Perseas__Handover *handover)
 	if (!note_carried_out(p, handover->id))
 		return;
 	pthread_mutex_lock(&p->lock);
-	ps_event(p, PERSEAS_EVENT_HANDOVER, ps_last(p), NULL,
+	ps_event(p, PERSEAS_EVENT_HANDOVER, ps_last_committed(p), NULL,
 	         "store '%s' must be handed over to %s: close this handle", p->store,
 	         handover->name);
 	pthread_mutex_unlock(&p->lock);
@@ -104,12 +104,12 @@ void ps_orders_save_result(struct perseas *p)
 {
 	const struct ps_change *c = &p->upkeep.change;
 	struct ps_orders *orders = &p->upkeep.orders;
-	struct ps_order_end *end;
+	struct ps_order_result *end;
 
 	ps_assert_admin(p);
 	if (is_no_id(c->id))
 		return;
-	end = &orders->ends[orders->ended++ % PS_ORDERS_KEPT];
+	end = &orders->ends[orders->ended++ % PS_ORDERS_SAVED];
 	memcpy(end->id, c->id, PS_ID_SIZE);
 	end->code = c->code;
 	end->before = c->before;
@@ -119,9 +119,9 @@ void ps_orders_save_result(struct perseas *p)
 
 /* Returns the saved result of the order with this id, or NULL if it was never carried out, is the
  * last one, or was long ago. */
-static struct ps_order_end *find_result(struct perseas *p, const uint8_t *id)
+static struct ps_order_result *find_result(struct perseas *p, const uint8_t *id)
 {
-	for (unsigned i = 0; i < PS_ORDERS_KEPT; i++)
+	for (unsigned i = 0; i < PS_ORDERS_SAVED; i++)
 		if (!is_no_id(id) && !memcmp(id, p->upkeep.orders.ends[i].id, PS_ID_SIZE))
 			return &p->upkeep.orders.ends[i];
 	return NULL;
@@ -139,7 +139,7 @@ static void set_sizes(Perseas__OrderResult *result, const struct ps_roster_size 
 bool ps_orders_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResult *result)
 {
 	struct ps_change *c = &p->upkeep.change;
-	struct ps_order_end *end = find_result(p, m->order);
+	struct ps_order_result *end = find_result(p, m->order);
 
 	if (!end && is_no_id(c->id))
 		return false;
@@ -148,7 +148,7 @@ bool ps_orders_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResu
 	result->done = end || c->stage == PS_CHANGE_NONE;
 	result->code = end ? end->code : result->done ? c->code : 0;
 	result->text = end ? end->text : c->text;
-	if (result->done && !result->code && ps_mirror_speaks(p, m, SIZES_VERSION))
+	if (result->done && !result->code && ps_mirror_has_version(p, m, SIZES_VERSION))
 		set_sizes(result, end ? &end->before : &c->before, end ? &end->after : &c->after);
 	return true;
 }

@@ -1,6 +1,6 @@
 /*
  * rejoin.c - the requests that make a mirror's image again, in place or beside the old one.
- * adopt.c, mend.c and renew_adopt.c wait for the answers; resync_prepare.c, resync.c and session.c
+ * adopt.c, mend_delta.c and renew_adopt.c wait for the answers; resync_prepare.c, resync.c and session.c
  * do not. This copies no contents, and the image has no vote until its last request is granted.
  */
 #include "rejoin.h"
@@ -22,7 +22,7 @@ static int send_request(struct perseas *p, struct ps_mirror *m, const Perseas__R
 static int await_answer(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	Perseas__Reply *reply;
-	int rc = ps_answer(p, m, ps_answer_by(p), &reply, NULL, error);
+	int rc = ps_answer(p, m, ps_answer_deadline(p), &reply, NULL, error);
 
 	if (!rc)
 		perseas__reply__free_unpacked(reply, NULL);
@@ -36,7 +36,7 @@ static int await_grant(struct perseas *p, struct ps_mirror *m, struct ps_error *
 	const Perseas__Grant *grant;
 	Perseas__Reply *reply;
 
-	rc = ps_answer(p, m, ps_answer_by(p), &reply, fds, error);
+	rc = ps_answer(p, m, ps_answer_deadline(p), &reply, fds, error);
 	if (rc)
 		return rc;
 	grant = ps_grant_of(reply);

@@ -128,7 +128,7 @@ static void ask_status(struct perseas *p, uint32_t set)
 
 		if (!round.ask[i])
 			continue;
-		ps_found_note_status(m, round.replies[i], &round.errors[i]);
+		ps_probe_result_set(m, round.replies[i], &round.errors[i]);
 		if (!m->found.code)
 			m->found.code = ps_member_check_address(p, m, m->found.header, &other,
 			                                        &m->found.error);
@@ -183,8 +183,8 @@ static int judge_claims(struct perseas *p, uint32_t asked)
  * would gain nothing. */
 static bool would_open(const struct perseas *p, uint32_t set)
 {
-	return ps_quorum_claims(p, set) && ps_quorum_acks(p, set) &&
-	       (p->next_roster ? ps_quorum_seen(p, set) : ps_quorum_touched(p, set));
+	return ps_quorum_is_r(p, set) && ps_quorum_is_w(p, set) &&
+	       (p->next_roster ? ps_quorum_is_seen(p, set) : ps_quorum_is_touched(p, set));
 }
 
 /* Returns true if this owner should give up the claims that it has. */
@@ -204,7 +204,7 @@ static int probe_mirrors(struct perseas *p)
 	int rc;
 
 	pthread_mutex_lock(&p->lock);
-	ready = ps_mirrors_whole(p);
+	ready = ps_mirrors_with_whole_image(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		/* A mirror that is being prepared for a copy reports by itself. */
 		if (p->mirrors[i].active || p->mirrors[i].session.state == PS_SESSION_PREPARING)
@@ -219,8 +219,8 @@ static int probe_mirrors(struct perseas *p)
 		return rc;
 	ask_status(p, unclaimed & ~fenced_voters(p));
 	rc = judge_claims(p, unclaimed);
-	ps_examine(p, unclaimed);
-	return rc || would_open(p, ready | ps_noted(p).candidates) ? rc : PS_AGAIN;
+	ps_judge_images(p, unclaimed);
+	return rc || would_open(p, ready | ps_probe_sets(p).candidates) ? rc : PS_AGAIN;
 }
 
 /* --- the attempt --- */
@@ -255,7 +255,7 @@ static void give_claims_up(struct perseas *p)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, "its claim is being renewed");
 	}
 	pthread_mutex_unlock(&p->lock);
-	ps_demand_hold(p);
+	ps_demand_pause(p);
 	p->env->ops->wake(p->env, PS_COMMITTER);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		ps_mirror_disconnect(p, &p->mirrors[i]);
@@ -265,7 +265,7 @@ static void give_claims_up(struct perseas *p)
 /* Disconnects a mirror that refused the claim, and moves it to FENCED or DOWN. */
 static void note_refusal(struct perseas *p, struct ps_mirror *m)
 {
-	const struct ps_found *f = &m->found;
+	const struct ps_probe_result *f = &m->found;
 
 	ps_mirror_disconnect(p, m);
 	pthread_mutex_lock(&p->lock);
@@ -278,7 +278,7 @@ static void note_refusal(struct perseas *p, struct ps_mirror *m)
 static void probe_members(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		ps_found_forget(&p->mirrors[i]);
+		ps_probe_result_clear(&p->mirrors[i]);
 	ask_status(p, voting_mirrors(p));
 	ps_attempt_reach(p, PS_ATTEMPT_PROBED, 0);
 }
@@ -297,14 +297,14 @@ static int claim_members(struct perseas *p)
 {
 	struct ps_round round;
 
-	ps_claims_run(p, voting_mirrors(p) & ps_noted(p).told, ANSWER_TIMEOUT, &round);
+	ps_claims_send(p, voting_mirrors(p) & ps_probe_sets(p).told, ANSWER_TIMEOUT, &round);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
 		m->found.listed = is_listed(p, m);
 		if (m->found.claimed && m->found.listed) {
-			ps_mirror_loaded(m, m->found.header);
-			ps_mirror_saw(p, m, m->found.at.epoch);
+			ps_mirror_note_loaded(m, m->found.header);
+			ps_mirror_note_slot(p, m, m->found.at.epoch);
 		} else if (m->votes && !round.replies[i]) {
 			note_refusal(p, m);
 		}
@@ -323,7 +323,7 @@ static bool lacks_acknowledged(const struct perseas *p, const struct ps_mirror *
 
 /* Chooses this owner's memory as the state of the store, if R mirrors show that no other owner has
  * adopted the store. Returns 0, PS_AGAIN, or PERSEAS_EFENCED. */
-static int choose_memory(struct perseas *p, struct ps_standing *chosen)
+static int choose_memory(struct perseas *p, struct ps_image_position *chosen)
 {
 	uint32_t claimed = 0;
 
@@ -335,31 +335,31 @@ static int choose_memory(struct perseas *p, struct ps_standing *chosen)
 		if (is_of_another_owner(p, m))
 			return PERSEAS_EFENCED;
 		if (!lacks_acknowledged(p, m))
-			claimed |= ps_bit(p, m);
+			claimed |= ps_mirror_bit(p, m);
 	}
-	*chosen = (struct ps_standing){ p->upkeep.renewal.sealed, p->commit.seq, p->commit.next,
-		                        p->commit.last, 0 };
-	return would_open(p, ps_examine(p, claimed)) ? 0 : PS_AGAIN;
+	*chosen = (struct ps_image_position){ p->upkeep.renewal.sealed, p->commit.seq,
+		                              p->commit.next, p->commit.last, 0 };
+	return would_open(p, ps_judge_images(p, claimed)) ? 0 : PS_AGAIN;
 }
 
 static int confirm_counted(struct perseas *p)
 {
-	return ps_claims_broken(p, ps_noted(p).counts) ? PS_AGAIN : 0;
+	return ps_claims_broken(p, ps_probe_sets(p).counts) ? PS_AGAIN : 0;
 }
 
-static int adopt_memory(struct perseas *p, const struct ps_standing *chosen)
+static int adopt_memory(struct perseas *p, const struct ps_image_position *chosen)
 {
-	const uint32_t counted = ps_noted(p).counts;
+	const uint32_t counted = ps_probe_sets(p).counts;
 	uint32_t good;
 
 	assert(p->commit.seq == chosen->seq);
 	ps_renew_adopt(p, counted);
-	good = ps_noted(p).good;
-	return ps_quorum_acks(p, good) && ps_roster_adopt(p, counted, good) ? 0 : PS_AGAIN;
+	good = ps_probe_sets(p).good;
+	return ps_quorum_is_w(p, good) && ps_roster_adopt(p, counted, good) ? 0 : PS_AGAIN;
 }
 
-static const struct ps_attempt_way renewal_way = { judge_members, claim_members, choose_memory,
-	                                           confirm_counted, adopt_memory };
+static const struct ps_attempt_actions renewal_way = { judge_members, claim_members, choose_memory,
+	                                               confirm_counted, adopt_memory };
 
 /* --- the result --- */
 
@@ -368,7 +368,7 @@ static const struct ps_attempt_way renewal_way = { judge_members, claim_members,
 static void set_renewed_state(struct perseas *p, struct ps_mirror *m)
 {
 	if (m->found.good) {
-		ps_mirror_stands(m, m->found.at.index, p->commit.seq);
+		ps_mirror_set_position(m, m->found.at.index, p->commit.seq);
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 		return;
 	}
@@ -389,11 +389,11 @@ static void finish_renewal(struct perseas *p)
 		if (p->mirrors[i].votes)
 			set_renewed_state(p, &p->mirrors[i]);
 	p->renewing = false;
-	assert(!p->superseded && ps_quorum_acks(p, ps_mirrors_live(p)));
+	assert(!p->superseded && ps_quorum_is_w(p, ps_mirrors_live(p)));
 	ps_tokens_begin(p);
 	p->upkeep.renewal.delay = 0;
 	p->commit.stat.renewals++;
-	ps_event(p, PERSEAS_EVENT_RENEWED, ps_last(p), NULL,
+	ps_event(p, PERSEAS_EVENT_RENEWED, ps_last_committed(p), NULL,
 	         "this owner claimed store '%s' again, as epoch %llu, since %s", p->store,
 	         (unsigned long long)p->epoch, p->upkeep.renewal.cause);
 	p->upkeep.renewal.wanted = false;
@@ -402,7 +402,7 @@ static void finish_renewal(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (!p->mirrors[i].active)
 			ps_mirror_disconnect(p, &p->mirrors[i]);
-	ps_sessions_opened(p);
+	ps_sessions_set_up(p);
 	/* From now on the mirrors are told of the change under the new epoch. */
 	if (p->next_roster)
 		ps_roster_stamp(p);
@@ -414,8 +414,8 @@ static void set_superseded(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	p->superseded = true;
 	ps_attempt_reach(p, PS_ATTEMPT_SUPERSEDED, 0);
-	ps_apart_wake(p);
-	ps_unwaited_tell(p);
+	ps_wake_blocked(p);
+	ps_unwaited_notify(p);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -429,7 +429,8 @@ static void set_superseded(struct perseas *p)
 		ps_reverted_end_sessions(p);
 }
 
-void ps_renew_went_back(struct perseas *p, const struct ps_mirror *m, const struct ps_standing *at)
+void ps_renew_went_back(struct perseas *p, const struct ps_mirror *m,
+                        const struct ps_image_position *at)
 {
 	ps_assert_admin(p);
 	if (p->superseded) {
@@ -469,7 +470,7 @@ static void rest_until_next_try(struct perseas *p)
 		if (!p->renewing || p->superseded)
 			ps_mirror_disconnect(p, m);
 	}
-	p->upkeep.pulse_at = 0;
+	p->upkeep.next_heartbeat_at = 0;
 	ps_heartbeat_step(p, ps_now(p));
 }
 

@@ -29,7 +29,7 @@ enum effort { NEEDS_SLOT, NEEDS_RECENT, NEEDS_RING, NEEDS_COPY };
  * adopted by a renewal that broke. */
 static bool is_own_history(const struct perseas *p, const struct ps_mirror *m)
 {
-	const struct ps_standing *at = &m->found.at;
+	const struct ps_image_position *at = &m->found.at;
 
 	return m->found.header->state == PERSEAS__STATE__STATE_CONSISTENT &&
 	       ((at->epoch == p->upkeep.renewal.sealed && at->seq <= p->commit.seq) ||
@@ -51,7 +51,7 @@ static enum effort find_effort(const struct perseas *p, const struct ps_mirror *
  * moment. */
 static int send_missed(struct perseas *p, struct ps_mirror *m)
 {
-	struct ps_standing *at = &m->found.at;
+	struct ps_image_position *at = &m->found.at;
 
 	while (at->seq < p->commit.seq) {
 		const struct ps_entry *entry = ps_ring_find(&p->commit.ring, at->seq + 1);
@@ -64,8 +64,8 @@ static int send_missed(struct perseas *p, struct ps_mirror *m)
 		assert(entry->slot.epoch == at->epoch);
 		if (ps_mirror_write(p, m, &chain))
 			return -1;
-		*at = (struct ps_standing){ entry->slot.epoch, entry->seq, entry->slot.next,
-			                    entry->slot.last, !at->index };
+		*at = (struct ps_image_position){ entry->slot.epoch, entry->seq, entry->slot.next,
+			                          entry->slot.last, !at->index };
 	}
 	return 0;
 }
@@ -95,7 +95,7 @@ static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_
 	for (uint64_t done = 0; done < segment->size;) {
 		const uint64_t rest = segment->size - done, most = rest < CHUNK ? rest : CHUNK;
 		bool here;
-		const uint64_t length = ps_demand_run(p, segment, done, most, &here);
+		const uint64_t length = ps_demand_uniform_run(p, segment, done, most, &here);
 		struct ps_write write = { bounce, done, PS_REGION_SEGMENT + segment->id,
 			                  (uint32_t)length };
 		struct ps_chain chain = { &write, 1, 0, { NULL, 0, 0, 0 } };
@@ -131,8 +131,8 @@ static int copy_memory(struct perseas *p, struct ps_mirror *m, struct ps_error *
 	if (rc)
 		return rc;
 	m->found.at.index = 0;
-	ps_mirror_wrote(m, p->epoch);
-	if (ps_copy_slot(p, m))
+	ps_mirror_note_write(m, p->epoch);
+	if (ps_copy_commit_slot(p, m))
 		return -1;
 	return ps_rejoin_finish(p, m, error);
 }
@@ -147,9 +147,9 @@ static int adopt_on(struct perseas *p, struct ps_mirror *m, enum effort effort)
 		rc = copy_memory(p, m, &error);
 	} else {
 		rc = send_missed(p, m);
-		ps_mirror_wrote(m, p->epoch);
+		ps_mirror_note_write(m, p->epoch);
 		if (!rc)
-			rc = ps_copy_slot(p, m);
+			rc = ps_copy_commit_slot(p, m);
 	}
 	if (!rc)
 		rc = ps_rejoin_unpublished(p, m, &error);
@@ -169,7 +169,7 @@ void ps_renew_adopt(struct perseas *p, uint32_t counted)
 
 			if (!(counted >> i & 1) || m->found.good || find_effort(p, m) != effort)
 				continue;
-			if (effort >= NEEDS_RING && ps_quorum_acks(p, ps_noted(p).good))
+			if (effort >= NEEDS_RING && ps_quorum_is_w(p, ps_probe_sets(p).good))
 				return;
 			m->found.good = !adopt_on(p, m, effort);
 		}

@@ -76,7 +76,7 @@ uint32_t ps_resync_others(struct perseas *p)
 	uint32_t others;
 
 	pthread_mutex_lock(&p->lock);
-	others = ps_mirrors_whole(p) & ~ps_bit(p, p->upkeep.resync.mirror);
+	others = ps_mirrors_with_whole_image(p) & ~ps_mirror_bit(p, p->upkeep.resync.mirror);
 	pthread_mutex_unlock(&p->lock);
 	return others;
 }
@@ -86,8 +86,8 @@ bool ps_resync_is_confirmed(struct perseas *p)
 	const struct ps_resync *r = &p->upkeep.resync;
 	const uint32_t granted = r->question.granted & ps_resync_others(p);
 
-	return ps_resync_is_settled_member(p) ? ps_quorum_anew(p, granted, r->mirror)
-	                                      : ps_quorum_anew_joint(p, granted);
+	return ps_resync_is_settled_member(p) ? ps_quorum_can_remake(p, granted, r->mirror)
+	                                      : ps_quorum_can_remake_joint(p, granted);
 }
 
 bool ps_resync_is_settled_member(const struct perseas *p)
@@ -134,13 +134,13 @@ void ps_resync_begin_copying(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	r->seq = p->commit.seq;
 	if (!r->anew && slot)
-		ps_mirror_saw(p, m, slot->epoch);
+		ps_mirror_note_slot(p, m, slot->epoch);
 	r->ours = !r->anew && was_adopted(p, m, claim);
 	for (unsigned i = 0; i < p->segment_count; i++)
 		r->total += p->segments[i].born ? p->segments[i].size : 0;
 	/* Raises the durable mark while what the mirror holds still counts. */
-	ps_durable(p);
-	ps_mirror_stands(m, r->in_place && slot ? slot->index : 0, p->commit.seq);
+	ps_update_durable(p);
+	ps_mirror_set_position(m, r->in_place && slot ? slot->index : 0, p->commit.seq);
 	ps_broken_copy_begin(p, m);
 	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, r->why);
 	ps_resync_move(p, PS_RESYNC_COPYING);
@@ -255,7 +255,7 @@ bool ps_resync_ask_bytes(struct perseas *p, uint32_t region, uint64_t offset, ui
 	uint32_t from;
 
 	pthread_mutex_lock(&p->lock);
-	from = ps_mirrors_whole(p) & ps_mirrors_holding(p, seq) & ~r->tried;
+	from = ps_mirrors_with_whole_image(p) & ps_mirrors_holding(p, seq) & ~r->tried;
 	pthread_mutex_unlock(&p->lock);
 	read.store = p->store;
 	read.region = r->region = region;
@@ -377,7 +377,7 @@ static bool ask_finish(struct perseas *p)
 
 	assert(!needs_confirmation(p));
 	ps_rejoin_finish_request(&finish, &request);
-	ps_question_ask(p, &r->question, ps_bit(p, r->mirror), &request);
+	ps_question_ask(p, &r->question, ps_mirror_bit(p, r->mirror), &request);
 	if (r->question.due) {
 		ps_resync_move(p, PS_RESYNC_FINISHING);
 		return true;
@@ -464,7 +464,7 @@ static bool step_copying(struct perseas *p)
 		return true;
 	/* Memory that must be fetched first cannot be touched under the lock. */
 	r->fetching = segment && segment->base &&
-	              !ps_demand_want(p, segment, r->offset, chunk_length(p, segment));
+	              !ps_demand_request(p, segment, r->offset, chunk_length(p, segment));
 	if (!last) {
 		if (segment && !segment->base)
 			ask_chunk(p, segment);

@@ -49,8 +49,8 @@ static bool may_copy_in_place(struct perseas *p, const struct ps_mirror *m,
 	if (claim->header->state == PERSEAS__STATE__STATE_JOINING)
 		return true;
 	pthread_mutex_lock(&p->lock);
-	enough = ps_quorum_acks(p,
-	                        ps_mirrors_whole(p) & ps_mirrors_holding(p, seq) & ~ps_bit(p, m));
+	enough = ps_quorum_is_w(p, ps_mirrors_with_whole_image(p) & ps_mirrors_holding(p, seq) &
+	                                   ~ps_mirror_bit(p, m));
 	pthread_mutex_unlock(&p->lock);
 	return enough;
 }
@@ -63,7 +63,7 @@ static int ask_for_room(struct perseas *p, struct ps_error *error)
 	int rc;
 
 	r->births = p->upkeep.births;
-	r->answer_by = ps_answer_by(p);
+	r->answer_by = ps_answer_deadline(p);
 	r->in_place = !r->anew && may_copy_in_place(p, m, claim_of(m));
 	rc = r->in_place ? ps_rejoin_ask_in_place(p, m, true, error)
 	                 : ps_rejoin_ask_beside(p, m, error);
@@ -90,7 +90,7 @@ static int begin_copy(struct perseas *p, struct ps_error *error)
 {
 	int rc = check_births(p, error);
 
-	if (!rc && p->upkeep.resync.comings != p->upkeep.comings)
+	if (!rc && p->upkeep.resync.unpublished_generation != p->upkeep.unpublished_generation)
 		rc = ps_error_set(error, PERSEAS_EBUSY,
 		                  "unpublished segments changed; it waits to be copied whole");
 	if (!rc)
@@ -107,10 +107,10 @@ static int ask_to_add_unpublished(struct perseas *p, struct ps_error *error)
 
 	if (rc)
 		return rc;
-	r->comings = p->upkeep.comings;
+	r->unpublished_generation = p->upkeep.unpublished_generation;
 	if (!ps_rejoin_has_unpublished(p))
 		return begin_copy(p, error);
-	r->answer_by = ps_answer_by(p);
+	r->answer_by = ps_answer_deadline(p);
 	rc = ps_rejoin_ask_unpublished(p, r->mirror, error);
 	if (!rc)
 		ps_resync_move(p, PS_RESYNC_ADDING);
@@ -198,7 +198,8 @@ static uint32_t find_recorders(struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 
-	return ((r->took | r->question.granted) & ps_resync_others(p)) | ps_bit(p, r->mirror);
+	return ((r->took | r->question.granted) & ps_resync_others(p)) |
+	       ps_mirror_bit(p, r->mirror);
 }
 
 /* Asks the mirrors that were loaded from spills and may not know their own ids, if they and the
@@ -208,7 +209,7 @@ static bool ask_last(struct perseas *p)
 	struct ps_resync *r = &p->upkeep.resync;
 	const uint32_t last = r->last;
 
-	if (!last || !ps_quorum_acks(p, find_recorders(p) | (last & ps_resync_others(p))))
+	if (!last || !ps_quorum_is_w(p, find_recorders(p) | (last & ps_resync_others(p))))
 		return false;
 	r->took = find_recorders(p);
 	r->last = 0;
@@ -220,7 +221,7 @@ static int step_recording(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
-	if (!ps_quorum_acks(p, find_recorders(p))) {
+	if (!ps_quorum_is_w(p, find_recorders(p))) {
 		if (ask_last(p))
 			return 1;
 		return ps_question_is_over(p, &r->question)

@@ -18,7 +18,7 @@ static const struct ps_record *sent_record(const struct perseas *p, uint64_t seq
 }
 
 /* Returns true if the slot's record begins at another place than this owner's. */
-static bool lies_elsewhere(const struct perseas *p, const struct ps_standing *at)
+static bool lies_elsewhere(const struct perseas *p, const struct ps_image_position *at)
 {
 	const struct ps_record *next = sent_record(p, at->seq + 1);
 
@@ -27,14 +27,15 @@ static bool lies_elsewhere(const struct perseas *p, const struct ps_standing *at
 	return next && next->previous != at->last;
 }
 
-static bool is_other_record(const struct perseas *p, const struct ps_standing *at, uint32_t record)
+static bool is_other_record(const struct perseas *p, const struct ps_image_position *at,
+                            uint32_t record)
 {
 	const struct ps_record *sent = sent_record(p, at->seq);
 
 	return record && sent && sent->epoch == at->epoch && sent->crc != record;
 }
 
-bool ps_reverted_by_slot(struct perseas *p, const struct ps_standing *at, uint32_t record)
+bool ps_reverted_by_slot(struct perseas *p, const struct ps_image_position *at, uint32_t record)
 {
 	ps_assert_locked(p);
 	return at->seq > p->commit.seq || lies_elsewhere(p, at) || is_other_record(p, at, record);
@@ -52,7 +53,8 @@ bool ps_reverted_by_roster(struct perseas *p, const Perseas__Header *header)
 	return is_unknown_roster(p, header->roster) || is_unknown_roster(p, header->next_roster);
 }
 
-void ps_reverted_note(struct perseas *p, const struct ps_mirror *m, const struct ps_standing *at)
+void ps_reverted_note(struct perseas *p, const struct ps_mirror *m,
+                      const struct ps_image_position *at)
 {
 	struct ps_renewal *r = &p->upkeep.renewal;
 
@@ -65,7 +67,8 @@ void ps_reverted_note(struct perseas *p, const struct ps_mirror *m, const struct
 	               (unsigned long long)p->epoch, (unsigned long long)p->commit.seq);
 }
 
-bool ps_reverted_by_claim(struct perseas *p, const struct ps_mirror *m, struct ps_standing *at)
+bool ps_reverted_by_claim(struct perseas *p, const struct ps_mirror *m,
+                          struct ps_image_position *at)
 {
 	const Perseas__ClaimReply *claim = m->session.granted->claim;
 	const Perseas__Slot *slot = claim->slot;
@@ -75,8 +78,8 @@ bool ps_reverted_by_claim(struct perseas *p, const struct ps_mirror *m, struct p
 	if (!ps_store_is(claim->header, p->store_id, p->roster))
 		return false;
 	if (slot)
-		*at = (struct ps_standing){ slot->epoch, slot->seq, slot->next, slot->last,
-			                    (int)slot->index };
+		*at = (struct ps_image_position){ slot->epoch, slot->seq, slot->next, slot->last,
+			                          (int)slot->index };
 	pthread_mutex_lock(&p->lock);
 	/* Only this owner had the promise of this epoch, so it wrote that slot. */
 	past = (at->epoch == p->epoch && ps_reverted_by_slot(p, at, claim->record)) ||
@@ -87,7 +90,7 @@ bool ps_reverted_by_claim(struct perseas *p, const struct ps_mirror *m, struct p
 
 bool ps_reverted_by_status(struct perseas *p, const struct ps_mirror *m)
 {
-	const struct ps_standing *at = &m->found.at;
+	const struct ps_image_position *at = &m->found.at;
 	bool past;
 
 	if (at->epoch != p->opened_as && !ps_mirror_has_written(m, at->epoch))

@@ -15,7 +15,7 @@
 /* Returns true if the commit slot `at`, which only this owner can have written, cannot be from this
  * memory: its transaction is beyond the last one sent, or has another record. `record` is the
  * record's crc, or 0 if unknown. Caller holds p->lock. */
-bool ps_reverted_by_slot(struct perseas *p, const struct ps_standing *at, uint32_t record);
+bool ps_reverted_by_slot(struct perseas *p, const struct ps_image_position *at, uint32_t record);
 
 /* Returns true if the header has a roster of this owner's epoch that this owner does not know.
  * Caller holds p->lock. */
@@ -23,11 +23,13 @@ bool ps_reverted_by_roster(struct perseas *p, const Perseas__Header *header);
 
 /* Notes that the image of mirror `m`, at `at`, shows the reverted owner, for ps_fail_fenced and the
  * event. Caller holds p->lock. */
-void ps_reverted_note(struct perseas *p, const struct ps_mirror *m, const struct ps_standing *at);
+void ps_reverted_note(struct perseas *p, const struct ps_mirror *m,
+                      const struct ps_image_position *at);
 
 /* Returns true if the image that mirror `m` has granted shows that this owner was reverted. Fills
  * *at in with the image's commit slot, if it has one. */
-bool ps_reverted_by_claim(struct perseas *p, const struct ps_mirror *m, struct ps_standing *at);
+bool ps_reverted_by_claim(struct perseas *p, const struct ps_mirror *m,
+                          struct ps_image_position *at);
 
 /* Returns true, and notes it, if the status of mirror `m`, whose image is consistent, shows that
  * this owner was reverted. */

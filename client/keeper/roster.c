@@ -21,7 +21,7 @@ ProtobufCBinaryData ps_roster_key(struct perseas *p)
 	return (ProtobufCBinaryData){ has ? PS_KEY_SIZE : 0, has ? p->key : NULL };
 }
 
-uint32_t ps_roster_level_read(const struct perseas *p, const struct ps_mirror *m)
+uint32_t ps_roster_readable_level(const struct perseas *p, const struct ps_mirror *m)
 {
 	if (!m->control)
 		return 0;
@@ -49,7 +49,7 @@ uint32_t ps_roster_record(struct perseas *p, uint32_t on)
 
 	ps_assert_admin(p);
 	ps_roster_request(p, &ask, &request);
-	return ps_ask_set(p, on, &request);
+	return ps_ask_mirrors(p, on, &request);
 }
 
 void ps_roster_stamp(struct perseas *p)
@@ -72,10 +72,10 @@ void ps_roster_stamp(struct perseas *p)
 bool ps_roster_adopt(struct perseas *p, uint32_t claimed, uint32_t good)
 {
 	if (p->next_roster || p->roster->epoch == p->epoch ||
-	    ps_quorum_count(p, claimed) == p->members || !ps_quorum_claims(p, claimed))
+	    ps_quorum_count(p, claimed) == p->members || !ps_quorum_is_r(p, claimed))
 		return true;
 	ps_roster_stamp(p);
-	return ps_quorum_acks(p, ps_roster_record(p, good));
+	return ps_quorum_is_w(p, ps_roster_record(p, good));
 }
 
 void ps_roster_settle(struct perseas *p)
@@ -182,7 +182,7 @@ bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *ima
 {
 	assert(!p->open);
 	ps_roster_set_image_id(p, m, image_id);
-	return ps_quorum_adopted(p, ps_roster_record(p, on) | with);
+	return ps_quorum_is_adopted(p, ps_roster_record(p, on) | with);
 }
 
 uint32_t ps_roster_unrecorded(const struct perseas *p)
@@ -193,14 +193,14 @@ uint32_t ps_roster_unrecorded(const struct perseas *p)
 		const struct ps_mirror *m = &p->mirrors[i];
 
 		if (m->loaded && !memcmp(m->image_id, m->loaded_id, PS_ID_SIZE))
-			set |= ps_bit(p, m);
+			set |= ps_mirror_bit(p, m);
 	}
 	return set;
 }
 
 bool ps_roster_rename_loaded(struct perseas *p, struct ps_mirror *m, uint32_t on)
 {
-	const uint32_t self = ps_bit(p, m);
+	const uint32_t self = ps_mirror_bit(p, m);
 
 	m->loaded = !ps_roster_rename(p, m, m->loaded_id, on & ~self, self) ||
 	            ps_roster_record(p, self) != self;

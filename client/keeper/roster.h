@@ -18,7 +18,7 @@ ProtobufCBinaryData ps_roster_key(struct perseas *p);
 
 /* Returns the highest store level that the mirror can read, by the protocol version of its
  * connection. */
-uint32_t ps_roster_level_read(const struct perseas *p, const struct ps_mirror *m);
+uint32_t ps_roster_readable_level(const struct perseas *p, const struct ps_mirror *m);
 
 /* Records the handle's rosters on the connected mirrors of `on`. Returns those that did. */
 uint32_t ps_roster_record(struct perseas *p, uint32_t on);

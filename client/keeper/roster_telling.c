@@ -31,13 +31,14 @@ static void update_round(struct perseas *p)
 }
 
 /* Notes that the mirror recorded the rosters, if they are those of the present round. */
-static void take_recorded(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
-                          Perseas__Reply **reply, const struct ps_error *why)
+static void take_recorded(struct perseas *p, struct ps_mirror *m,
+                          const struct ps_pending_answer *due, Perseas__Reply **reply,
+                          const struct ps_error *why)
 {
 	(void)why;
 	if (*reply && (*reply)->status == PERSEAS__STATUS__STATUS_OK &&
 	    due->ticket == p->upkeep.telling.round)
-		p->upkeep.telling.took |= ps_bit(p, m);
+		p->upkeep.telling.took |= ps_mirror_bit(p, m);
 }
 
 uint32_t ps_roster_tell(struct perseas *p, uint32_t set)
@@ -59,10 +60,10 @@ uint32_t ps_roster_tell(struct perseas *p, uint32_t set)
 
 		/* A mirror that was not told in this round is told at once, one that refused after
 		 * a pause. */
-		if (set & ~t->took & ps_bit(p, m) &&
+		if (set & ~t->took & ps_mirror_bit(p, m) &&
 		    (m->told != t->round || (again && !ps_pending_count(m, take_recorded))) &&
 		    ps_pending_ask(p, m, &request,
-		                   (struct ps_due){ take_recorded, NULL, t->round }))
+		                   (struct ps_pending_answer){ take_recorded, NULL, t->round }))
 			m->told = t->round;
 	}
 	return t->took;
@@ -73,7 +74,7 @@ void ps_roster_tell_forget(struct perseas *p, struct ps_mirror *m)
 	/* A mirror that never was told may be another store's: creating a store visits such
 	 * mirrors. */
 	if (m->told)
-		p->upkeep.telling.took &= ~ps_bit(p, m);
+		p->upkeep.telling.took &= ~ps_mirror_bit(p, m);
 	m->told = 0;
 }
 

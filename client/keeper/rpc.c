@@ -105,8 +105,8 @@ static int send_request(struct perseas *p, struct ps_mirror *m, const Perseas__R
 	return rc;
 }
 
-int ps_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-           uint64_t until_ns, Perseas__Reply **reply, int *fds, struct ps_error *error)
+int ps_ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+                  uint64_t until_ns, Perseas__Reply **reply, int *fds, struct ps_error *error)
 {
 	int rc;
 
@@ -158,7 +158,7 @@ static void take_answers(struct perseas *p, struct ps_round *round, uint64_t unt
 
 		if (!is_awaited(round, i) || !p->env->ops->answered(m->control))
 			continue;
-		round->answered |= ps_bit(p, m);
+		round->answered |= ps_mirror_bit(p, m);
 		ps_answer(p, m, until_ns, &round->replies[i], round->fds[i], &round->errors[i]);
 	}
 }
@@ -263,7 +263,7 @@ void ps_round_free(struct ps_round *round)
 	}
 }
 
-uint32_t ps_ask_set(struct perseas *p, uint32_t set, const Perseas__Request *request)
+uint32_t ps_ask_mirrors(struct perseas *p, uint32_t set, const Perseas__Request *request)
 {
 	struct ps_round round;
 	uint32_t granted = 0;
@@ -273,7 +273,7 @@ uint32_t ps_ask_set(struct perseas *p, uint32_t set, const Perseas__Request *req
 		round.ask[i] = set >> i & 1 && !ps_pending_is_overdue(p, &p->mirrors[i]);
 		round.requests[i] = request;
 	}
-	ps_round_run(p, &round, ps_answer_by(p));
+	ps_round_run(p, &round, ps_answer_deadline(p));
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (round.replies[i])
 			granted |= (uint32_t)1 << i;
@@ -286,7 +286,7 @@ uint32_t ps_confirmed(struct perseas *p, uint32_t set)
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(confirm, CONFIRM, &ask);
 
-	return ps_ask_set(p, set, &request);
+	return ps_ask_mirrors(p, set, &request);
 }
 
 bool ps_wants_rdma(const struct perseas *p, const struct ps_mirror *m)
@@ -347,7 +347,7 @@ static int attach_others(struct perseas *p, struct ps_mirror *m, const Perseas__
 
 		if (!next)
 			break;
-		ps_detour_take(p, m, grant, next, error);
+		ps_detour_begin(p, m, grant, next, error);
 		if (a->until < ps_now(p))
 			a->until = ps_now(p);
 		code = attach_next(p, m, grant, fds, wait, error);
@@ -367,7 +367,7 @@ static int attach_first(struct perseas *p, struct ps_mirror *m, const Perseas__G
 	m->attaching.tried = 0;
 	m->attaching.until = ps_now(p) + ps_ms(p->options.connect_timeout_ms) / 2;
 	if (p->env->ops->fabric(p->env, &m->address, grant, 1) &&
-	    ps_detour_avoids(m, p->env->ops->fabric(p->env, &m->address, grant, 0), error))
+	    ps_detour_is_needed(m, p->env->ops->fabric(p->env, &m->address, grant, 0), error))
 		return attach_others(p, m, grant, fds, wait, error);
 	return attach_next(p, m, grant, fds, wait, error)
 	               ? attach_others(p, m, grant, fds, wait, error)
@@ -418,9 +418,9 @@ int ps_mirror_regrant(struct perseas *p, struct ps_mirror *m, const Perseas__Gra
 		                    m->address.text);
 	}
 	pthread_mutex_lock(&p->lock);
-	ps_demand_part(p, m);
+	ps_demand_drop_link(p, m);
 	rc = m->fabric->update(m->link, grant, fds, error);
-	ps_mirrors_staging(p);
+	ps_mirrors_decide_staging(p);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

@@ -11,11 +11,11 @@
 /* Sends one request to mirror `m`, and waits for its answer. Returns 0 if the answer's status is
  * OK, else a code with *error set. The caller frees *reply. Descriptors that come with a grant go
  * into fds[], which the caller owns; if fds is NULL they are closed. */
-int ps_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-           uint64_t until_ns, Perseas__Reply **reply, int *fds, struct ps_error *error);
+int ps_ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+                  uint64_t until_ns, Perseas__Reply **reply, int *fds, struct ps_error *error);
 
 /* Waits for the answer to the oldest request that was sent to mirror `m` by a caller that waits.
- * Earlier answers that no caller waits for (due.h) are taken first. Returns as ps_ask does. */
+ * Earlier answers that no caller waits for (due.h) are taken first. Returns as ps_ask_mirror does. */
 int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas__Reply **reply,
               int *fds, struct ps_error *error);
 
@@ -55,13 +55,13 @@ void ps_round_free(struct ps_round *round);
 
 /* Sends the same request to each mirror of `set`, and drops the answers. Returns the mirrors that
  * granted it. */
-uint32_t ps_ask_set(struct perseas *p, uint32_t set, const Perseas__Request *request);
+uint32_t ps_ask_mirrors(struct perseas *p, uint32_t set, const Perseas__Request *request);
 
 /* Asks each mirror of `set` whether this owner's claim stands. Returns the mirrors that say so. */
 uint32_t ps_confirmed(struct perseas *p, uint32_t set);
 
 /* Returns the deadline of the answer to a request that is sent at this moment. */
-static inline uint64_t ps_answer_by(struct perseas *p)
+static inline uint64_t ps_answer_deadline(struct perseas *p)
 {
 	return ps_now(p) + ps_ms(p->options.connect_timeout_ms);
 }

@@ -99,7 +99,7 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 	ps_pending_drop(p, m, &over);
 	ps_confirm_forget(p, m);
 	ps_roster_tell_forget(p, m);
-	ps_detour_drop(m);
+	ps_detour_cancel_test(m);
 	abandon_session(p, m);
 }
 
@@ -112,7 +112,7 @@ static void set_session_up(struct perseas *p, struct ps_mirror *m)
 	ps_lifeline_begin(p, m);
 }
 
-void ps_sessions_opened(struct perseas *p)
+void ps_sessions_set_up(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].control && p->mirrors[i].session.state == PS_SESSION_NONE)
@@ -155,8 +155,8 @@ static void begin_catch_up(struct perseas *p, struct ps_mirror *m, const Perseas
 	const Perseas__Slot *slot = claim->slot;
 
 	ps_assert_locked(p);
-	ps_mirror_loaded(m, claim->header);
-	ps_mirror_stands(m, slot->index, slot->seq);
+	ps_mirror_note_loaded(m, claim->header);
+	ps_mirror_set_position(m, slot->index, slot->seq);
 	p->commit.stat.reconnects++;
 	ps_mirror_move(p, m, PERSEAS_MIRROR_REPLAYING, "");
 	ps_mirrors_settle_doubt(p);
@@ -187,7 +187,7 @@ static void begin_whole_copy(struct perseas *p, struct ps_mirror *m,
 	if (lost)
 		m->loaded = false;
 	else
-		ps_mirror_loaded(m, m->session.granted->claim->header);
+		ps_mirror_note_loaded(m, m->session.granted->claim->header);
 	if (ps_resync_begin(p, m, lost, m->joins ? "it joins the roster" : why, &error))
 		set_aside(p, m, state, error.text);
 }
@@ -218,8 +218,8 @@ static void ask_to_add_unpublished(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
 
-	m->session.until = ps_answer_by(p);
-	m->session.comings = p->upkeep.comings;
+	m->session.until = ps_answer_deadline(p);
+	m->session.unpublished_generation = p->upkeep.unpublished_generation;
 	if (ps_rejoin_ask_unpublished(p, m, &error))
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 }
@@ -229,7 +229,7 @@ static void ask_to_add_unpublished(struct perseas *p, struct ps_mirror *m)
 static void choose_recovery(struct perseas *p, struct ps_mirror *m)
 {
 	enum perseas_mirror_state state;
-	struct ps_standing at = { 0 };
+	struct ps_image_position at = { 0 };
 	const char *reason, *why;
 
 	/* What a reverted owner has forgotten was acknowledged, and must not be copied over. */
@@ -312,7 +312,7 @@ static void begin_session(struct perseas *p, struct ps_mirror *m, uint64_t now)
 	delay_retry(m, now);
 	m->control = p->env->ops->connect(p->env, &m->address, &error);
 	if (m->control) {
-		m->session.until = ps_answer_by(p);
+		m->session.until = ps_answer_deadline(p);
 		move_session(p, m, PS_SESSION_ASKING);
 		ask.store = p->store;
 		if (!p->env->ops->send(m->control, &request, &error))
@@ -329,7 +329,7 @@ static void send_claim(struct perseas *p, struct ps_mirror *m)
 	Perseas__Request request;
 	struct ps_error error = { 0 };
 
-	m->session.until = ps_answer_by(p);
+	m->session.until = ps_answer_deadline(p);
 	move_session(p, m, PS_SESSION_CLAIMING);
 	ps_claim_request(p, m, &claim, &request);
 	/* This owner has R claims, so it may fence an earlier owner that still lives there. */
@@ -465,7 +465,7 @@ static bool step_adding(struct perseas *p, struct ps_mirror *m)
 		rc = ps_mirror_regrant(p, m, ps_grant_of(reply), fds, &error);
 		perseas__reply__free_unpacked(reply, NULL);
 	}
-	if (!rc && m->session.comings != p->upkeep.comings)
+	if (!rc && m->session.unpublished_generation != p->upkeep.unpublished_generation)
 		rc = ps_error_set(&error, PERSEAS_EBUSY, "unpublished segments changed meanwhile");
 	if (rc)
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);

@@ -29,7 +29,7 @@ extern const struct ps_states ps_session_states;
 
 /* Moves the session of every connected mirror to UP. The caller has just opened the store or
  * renewed its claims, so every connected mirror has granted its claim. */
-void ps_sessions_opened(struct perseas *p);
+void ps_sessions_set_up(struct perseas *p);
 
 /* Begins the sessions that are due, and moves on those in progress as far as possible without
  * waiting. */

@@ -35,8 +35,8 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 		ps_mirrors_poll(p);
 	*stat = p->commit.stat;
 	stat->epoch = p->epoch;
-	stat->seq = ps_last(p);
-	stat->durable_seq = ps_durable(p);
+	stat->seq = ps_last_committed(p);
+	stat->durable_seq = ps_update_durable(p);
 	stat->mirrors = p->mirror_count;
 	stat->acks = p->acks;
 	stat->in_doubt = p->commit.in_doubt != 0;
@@ -50,7 +50,7 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 		stat->live += p->mirrors[i].state == PERSEAS_MIRROR_LIVE;
 	pthread_mutex_unlock(&p->lock);
 	fill_latencies(&latency, stat);
-	ps_demand_figures(p, stat);
+	ps_demand_fill_stat(p, stat);
 	return 0;
 }
 
@@ -100,7 +100,7 @@ int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat
 	memset(stat, 0, sizeof(*stat));
 	snprintf(stat->address, sizeof(stat->address), "%s", m->address.text);
 	snprintf(stat->fabric, sizeof(stat->fabric), "%s", m->fabric ? m->fabric->name : "");
-	snprintf(stat->trouble, sizeof(stat->trouble), "%s", ps_trouble(p, m));
+	snprintf(stat->trouble, sizeof(stat->trouble), "%s", ps_mirror_trouble_text(p, m));
 	stat->state = m->state;
 	stat->seq = ps_mirror_seq(m);
 	ps_resync_progress(p, m, &stat->resync_done, &stat->resync_total);
@@ -114,7 +114,7 @@ static void fill_segment_info(struct perseas *p, const struct ps_segment *segmen
 {
 	memset(info, 0, sizeof(*info));
 	snprintf(info->name, sizeof(info->name), "%s", segment->name);
-	info->size = ps_whole_size(p, segment);
+	info->size = ps_grown_size(p, segment);
 	info->address = (void *)segment->address;
 	info->mapped = segment->base != NULL;
 	info->published = segment->born != 0;
@@ -124,7 +124,7 @@ static void fill_segment_info(struct perseas *p, const struct ps_segment *segmen
 static struct ps_segment *segment_at(struct perseas *p, unsigned index)
 {
 	for (unsigned i = 0; i < p->segment_count; i++)
-		if (!ps_whole_before(p, &p->segments[i]) && !index--)
+		if (!ps_grown_previous_part(p, &p->segments[i]) && !index--)
 			return &p->segments[i];
 	return NULL;
 }
@@ -159,7 +159,7 @@ int perseas_segment(perseas_t *p, const char *name, struct perseas_segment_info 
 		return ps_fail(p, PERSEAS_EINVAL, "segment needs a handle, a name and a place");
 	ps_admin_enter(p);
 	segment = ps_segment_find(p, name);
-	if (segment && !ps_whole_before(p, segment))
+	if (segment && !ps_grown_previous_part(p, segment))
 		fill_segment_info(p, segment, info);
 	else
 		rc = ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has no segment '%s'", p->store,

@@ -13,7 +13,7 @@ bool ps_copy_would_count(struct perseas *p, const struct ps_mirror *m)
 	/* No earlier owner can use the vote of a mirror that only the next roster lists. */
 	if (!ps_roster_member(p->roster, m->image_id))
 		return true;
-	return ps_quorum_anew(p, ps_mirrors_whole(p) & ~ps_bit(p, m), m);
+	return ps_quorum_can_remake(p, ps_mirrors_with_whole_image(p) & ~ps_mirror_bit(p, m), m);
 }
 
 /* Returns true if the mirror is stale, was not live under this owner in this epoch, and would not
@@ -44,7 +44,7 @@ bool ps_quorum_is_stuck(struct perseas *p)
 		waits |= waits_for_others(p, m);
 		tried &= !is_untried(m);
 	}
-	if (p->upkeep.resync.mirror || ps_quorum_acks(p, ps_mirrors_whole(p)))
+	if (p->upkeep.resync.mirror || ps_quorum_is_w(p, ps_mirrors_with_whole_image(p)))
 		waits = false;
 	pthread_mutex_unlock(&p->lock);
 	return waits && tried;

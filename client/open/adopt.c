@@ -45,18 +45,18 @@ static int mark_broken(struct perseas *p, struct ps_mirror *m, const char *why)
 
 static bool may_write(const struct perseas *p, const struct ps_mirror *m)
 {
-	return ps_quorum_decided(p) & ps_bit(p, m);
+	return ps_quorum_decided(p) & ps_mirror_bit(p, m);
 }
 
 /* --- which segments the chosen state has --- */
 
-static bool is_at_chosen(const struct ps_mirror *m, const struct ps_standing *chosen)
+static bool is_at_chosen(const struct ps_mirror *m, const struct ps_image_position *chosen)
 {
-	return m->found.claimed && ps_stands_at(m, chosen);
+	return m->found.claimed && ps_candidate_is_at(m, chosen);
 }
 
 /* Returns the mirrors that are at the chosen state and have the same segments as mirror `m`. */
-static uint32_t find_same_segments(const struct perseas *p, const struct ps_standing *chosen,
+static uint32_t find_same_segments(const struct perseas *p, const struct ps_image_position *chosen,
                                    const struct ps_mirror *m)
 {
 	uint32_t alike = 0;
@@ -81,7 +81,7 @@ static uint32_t find_same_segments(const struct perseas *p, const struct ps_stan
  * old name. Fewer than W images are like that, because the publish of that other segment never
  * reached W.
  */
-static struct ps_mirror *find_source(struct perseas *p, const struct ps_standing *chosen,
+static struct ps_mirror *find_source(struct perseas *p, const struct ps_image_position *chosen,
                                      bool *alike)
 {
 	struct ps_mirror *first = NULL;
@@ -97,7 +97,7 @@ static struct ps_mirror *find_source(struct perseas *p, const struct ps_standing
 		if (!(all >> i & 1))
 			continue;
 		like = find_same_segments(p, chosen, m);
-		if (like == all || ps_quorum_adopted(p, like))
+		if (like == all || ps_quorum_is_adopted(p, like))
 			return m;
 		first = first ? first : m;
 	}
@@ -120,7 +120,7 @@ static int fail_segments_differ(struct perseas *p)
 /* Writes this owner's slot to the mirrors that already have the chosen state. Returns the first of
  * them. Returns `source` if it leaves the roster, so that it gets no slot yet, and no other mirror
  * took one. Returns NULL if every session broke. */
-static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_standing *chosen,
+static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_image_position *chosen,
                                        struct ps_mirror *source)
 {
 	struct ps_mirror *first = NULL;
@@ -132,7 +132,7 @@ static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_standi
 			continue;
 		if (!is_at_chosen(m, chosen) || !ps_segments_match(p, m->found.header))
 			continue;
-		if (ps_copy_slot(p, m)) {
+		if (ps_copy_commit_slot(p, m)) {
 			mark_broken(p, m, "its slot was not written");
 			continue;
 		}
@@ -148,18 +148,18 @@ static int copy_image(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 {
 	const Perseas__Header *header = from->found.header;
 
-	if (ps_copy_across(p, from, m, PS_REGION_LOG, PS_RING_OFFSET, header->log_size))
+	if (ps_copy_between_mirrors(p, from, m, PS_REGION_LOG, PS_RING_OFFSET, header->log_size))
 		return -1;
 	for (size_t i = 0; i < header->n_segments; i++) {
 		const Perseas__Segment *s = header->segments[i];
 
 		ps_copy_progress(m->address.text, i, header->n_segments);
-		if (ps_copy_across(p, from, m, PS_REGION_SEGMENT + s->id, 0, s->size))
+		if (ps_copy_between_mirrors(p, from, m, PS_REGION_SEGMENT + s->id, 0, s->size))
 			return -1;
 	}
 	ps_copy_progress(m->address.text, header->n_segments, header->n_segments);
 	m->found.at.index = 1;
-	return ps_copy_slot(p, m);
+	return ps_copy_commit_slot(p, m);
 }
 
 /* Notes that a mirror refused to be mended, and leaves it as it is. Returns PS_AGAIN if the session
@@ -200,7 +200,7 @@ static bool is_still_without_image(struct perseas *p, struct ps_mirror *m)
 	int rc;
 
 	ask.store = p->store;
-	rc = ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, &error);
+	rc = ps_ask_mirror(p, m, &request, ps_answer_deadline(p), &reply, NULL, &error);
 	perseas__reply__free_unpacked(reply, NULL);
 	return rc == PERSEAS_ENOSTORE;
 }
@@ -213,10 +213,10 @@ static bool is_still_without_image(struct perseas *p, struct ps_mirror *m)
  */
 static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
-	const uint32_t claimed = ps_claimed(p);
+	const uint32_t claimed = ps_claimed_and_listed(p);
 	uint8_t image_id[PS_ID_SIZE];
 
-	if (!ps_quorum_anew(p, claimed, m)) {
+	if (!ps_quorum_can_remake(p, claimed, m)) {
 		ps_report(p,
 		          "%s: lost its image; %u of %u mirrors are claimed, too few to make it "
 		          "anew",
@@ -228,8 +228,8 @@ static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror
 	p->env->ops->random(p->env, image_id, PS_ID_SIZE);
 	ps_report(p, "%s: lost its image; it is made anew", m->address.text);
 	/* The header of the new image is itself one of the W that must know its id. */
-	if (!ps_roster_rename(p, m, image_id, claimed & ps_quorum_decided(p) & ~ps_bit(p, m),
-	                      ps_bit(p, m)))
+	if (!ps_roster_rename(p, m, image_id, claimed & ps_quorum_decided(p) & ~ps_mirror_bit(p, m),
+	                      ps_mirror_bit(p, m)))
 		return PS_AGAIN;
 	return mend_whole(p, from, m);
 }
@@ -252,7 +252,7 @@ static int mend_mirror(struct perseas *p, struct ps_mirror *from, struct ps_mirr
 		p->commit.stat.mended_forward++;
 		return mark_good(p, m, "sent the transactions that it missed");
 	}
-	if (rc > 0 && m->found.candidate && ps_quorum_adopted(p, ps_noted(p).good))
+	if (rc > 0 && m->found.candidate && ps_quorum_is_adopted(p, ps_probe_sets(p).good))
 		rc = ps_mend_delta(p, from, m);
 	if (!rc) {
 		p->commit.stat.mended_delta++;
@@ -289,7 +289,7 @@ static int record_loaded(struct perseas *p)
 
 		if (!m->loaded || !m->found.good)
 			continue;
-		if (!ps_roster_rename_loaded(p, m, ps_noted(p).good))
+		if (!ps_roster_rename_loaded(p, m, ps_probe_sets(p).good))
 			return PS_AGAIN;
 		ps_report(p, "%s: was loaded from a spill; its image has a new id",
 		          m->address.text);
@@ -308,7 +308,7 @@ static int record_loaded(struct perseas *p)
  */
 static int record_change(struct perseas *p)
 {
-	const uint32_t on = ps_claimed(p) & ps_quorum_decided(p);
+	const uint32_t on = ps_claimed_and_listed(p) & ps_quorum_decided(p);
 
 	if (p->next_roster)
 		ps_roster_stamp(p);
@@ -319,17 +319,18 @@ static int record_change(struct perseas *p)
  * the new roster counts alone, so that an owner that could cancel the change sees the mark. */
 static int settle_change(struct perseas *p)
 {
-	const uint32_t good = ps_noted(p).good;
+	const uint32_t good = ps_probe_sets(p).good;
 	uint32_t took;
 
 	ps_roster_mark(p);
-	took = ps_roster_record(p, ps_claimed(p) | good);
-	if (!ps_quorum_seen(p, took) || !ps_quorum_newest(p, took & good))
+	took = ps_roster_record(p, ps_claimed_and_listed(p) | good);
+	if (!ps_quorum_is_seen(p, took) || !ps_quorum_is_newest_w(p, took & good))
 		return PS_AGAIN;
 	ps_roster_settle(p);
 	ps_report(p, "a change of the roster that was not settled is completed: %u mirrors, W = %u",
 	          p->members, p->acks);
-	return ps_quorum_acks(p, ps_roster_record(p, ps_claimed(p)) & good) ? 0 : PS_AGAIN;
+	return ps_quorum_is_w(p, ps_roster_record(p, ps_claimed_and_listed(p)) & good) ? 0
+	                                                                               : PS_AGAIN;
 }
 
 static int fail_too_few_hold(struct perseas *p, uint32_t holding)
@@ -355,7 +356,7 @@ static int check_broken(struct perseas *p)
 
 		if (!m->found.broke)
 			continue;
-		if (!ps_quorum_spares(p, ps_noted(p).good, m) ||
+		if (!ps_quorum_can_spare(p, ps_probe_sets(p).good, m) ||
 		    (m->found.claimed && !ps_claim_is_unbroken(p, m)))
 			return PS_AGAIN;
 	}
@@ -366,12 +367,12 @@ static int check_broken(struct perseas *p)
  * PERSEAS_EQUORUM. */
 static int check_good_count(struct perseas *p)
 {
-	if (ps_quorum_newest(p, ps_noted(p).good))
+	if (ps_quorum_is_newest_w(p, ps_probe_sets(p).good))
 		return check_broken(p);
-	return ps_noted(p).broke ? PS_AGAIN : fail_too_few_hold(p, ps_noted(p).good);
+	return ps_probe_sets(p).broke ? PS_AGAIN : fail_too_few_hold(p, ps_probe_sets(p).good);
 }
 
-int ps_adopt_state(struct perseas *p, const struct ps_standing *chosen)
+int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 {
 	bool alike;
 	struct ps_mirror *from = find_source(p, chosen, &alike);
@@ -388,12 +389,12 @@ int ps_adopt_state(struct perseas *p, const struct ps_standing *chosen)
 		return 0;
 	if (!alike)
 		return fail_segments_differ(p);
-	rc = ps_check_adoptable(p, ps_claimed(p), chosen);
+	rc = ps_check_adoptable(p, ps_claimed_and_listed(p), chosen);
 	if (rc)
 		return rc;
 	/* If a session breaks from here on, the next attempt may find the accepted state or the one
 	 * adopted here. */
-	if (ps_accepted(p, chosen)) {
+	if (ps_state_is_accepted(p, chosen)) {
 		p->options.accept_epoch = chosen->epoch;
 		p->opening.accepted_as = p->epoch;
 	}
@@ -410,7 +411,7 @@ int ps_adopt_state(struct perseas *p, const struct ps_standing *chosen)
 		rc = record_loaded(p);
 	if (!rc && p->next_roster)
 		rc = settle_change(p);
-	if (!rc && !ps_roster_adopt(p, ps_claimed(p), ps_noted(p).good))
+	if (!rc && !ps_roster_adopt(p, ps_claimed_and_listed(p), ps_probe_sets(p).good))
 		rc = PS_AGAIN;
 	return rc;
 }

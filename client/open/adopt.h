@@ -10,6 +10,6 @@
 /* Writes the chosen state, under this owner's epoch, to at least W mirrors and to every other
  * mirror that can be mended. With PERSEAS_SALVAGE, writes to no mirror and only loads the segment
  * table. Returns 0, PS_AGAIN, or an error code. */
-int ps_adopt_state(struct perseas *p, const struct ps_standing *chosen);
+int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen);
 
 #endif

@@ -17,7 +17,7 @@
 static uint32_t examine_claimed(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_found *f = &p->mirrors[i].found;
+		struct ps_probe_result *f = &p->mirrors[i].found;
 
 		f->good = false;
 		if (f->claimed && !f->listed)
@@ -27,7 +27,7 @@ static uint32_t examine_claimed(struct perseas *p)
 			                  : "its image is not in the roster, and counts for "
 			                    "nothing");
 	}
-	return ps_examine(p, ps_noted(p).claimed);
+	return ps_judge_images(p, ps_probe_sets(p).claimed);
 }
 
 /*
@@ -44,9 +44,9 @@ static int cancel_change(struct perseas *p, uint32_t *counted)
 		return ps_fail(p, PERSEAS_EBUSY,
 		               "the change of the roster is decided and cannot be taken back: open "
 		               "the store without PERSEAS_CANCEL, which completes it");
-	if (!ps_quorum_claims(p, *counted))
+	if (!ps_quorum_is_r(p, *counted))
 		return ps_fail_too_few(p, *counted, ps_newest_state(p));
-	if (!ps_quorum_touched(p, ps_claimed(p)))
+	if (!ps_quorum_is_touched(p, ps_claimed_and_listed(p)))
 		return PS_AGAIN;
 	ps_roster_cancel(p);
 	ps_report(p, "a change of the roster that was not settled is taken back");
@@ -56,23 +56,23 @@ static int cancel_change(struct perseas *p, uint32_t *counted)
 	return rc;
 }
 
-int ps_choose_state(struct perseas *p, struct ps_standing *chosen)
+int ps_choose_state(struct perseas *p, struct ps_image_position *chosen)
 {
 	uint32_t counted = examine_claimed(p);
-	const struct ps_standing *best;
+	const struct ps_image_position *best;
 	bool enough;
 	int rc = p->next_roster && p->options.flags & PERSEAS_CANCEL ? cancel_change(p, &counted)
 	                                                             : 0;
 
 	if (rc)
 		return rc;
-	enough = ps_quorum_claims(p, counted);
+	enough = ps_quorum_is_r(p, counted);
 	best = ps_newest_state(p);
 
 	memset(chosen, 0, sizeof(*chosen));
 	if (best)
 		*chosen = *best;
-	if (!best || (!enough && !ps_accepted(p, chosen)))
+	if (!best || (!enough && !ps_state_is_accepted(p, chosen)))
 		return ps_fail_too_few(p, counted, best ? chosen : NULL);
 	if (p->roster->filling && chosen->seq == 0 && !p->fills)
 		return ps_fail_unfilled(p);

@@ -8,6 +8,6 @@
 
 /* Sets *chosen to the newest state of the claimed images. Returns 0, PS_AGAIN, or an error code:
  * PERSEAS_EQUORUM if fewer than R of them count. */
-int ps_choose_state(struct perseas *p, struct ps_standing *chosen);
+int ps_choose_state(struct perseas *p, struct ps_image_position *chosen);
 
 #endif

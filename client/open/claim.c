@@ -62,7 +62,7 @@ static int report_refused(struct perseas *p, const struct ps_mirror *m)
 static int find_key(struct perseas *p)
 {
 	if (ps_level_of(p->roster, p->next_roster) == 0 || p->salvage ||
-	    !ps_quorum_claims(p, ps_claimed(p)))
+	    !ps_quorum_is_r(p, ps_claimed_and_listed(p)))
 		return 0;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
@@ -108,7 +108,7 @@ int ps_claim_store(struct perseas *p)
 	draw_owner(p);
 	ps_report(p, "claiming store '%s' with epoch %llu", p->store,
 	          (unsigned long long)p->epoch + 1);
-	ps_claims_run(p, find_claimable(p), ps_ms(p->options.connect_timeout_ms), &round);
+	ps_claims_send(p, find_claimable(p), ps_ms(p->options.connect_timeout_ms), &round);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 		int refused = 0;
@@ -127,12 +127,12 @@ int ps_claim_store(struct perseas *p)
 	if (!rc)
 		rc = find_key(p);
 	/* Two owners that claim at the same time can both end up with fewer than R claims. */
-	return !rc && broke && !ps_quorum_claims(p, ps_claimed(p)) ? PS_AGAIN : rc;
+	return !rc && broke && !ps_quorum_is_r(p, ps_claimed_and_listed(p)) ? PS_AGAIN : rc;
 }
 
 int ps_confirm_claims(struct perseas *p)
 {
-	const uint32_t broken = ps_claims_broken(p, ps_noted(p).claimed);
+	const uint32_t broken = ps_claims_broken(p, ps_probe_sets(p).claimed);
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (broken >> i & 1)
@@ -161,7 +161,7 @@ static bool shows_examined(struct perseas *p, struct ps_mirror *m, struct ps_err
 	ps_mirror_disconnect(p, m);
 	m->control = p->env->ops->connect(p->env, &m->address, error);
 	ask.store = p->store;
-	if (ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, error))
+	if (ps_ask_mirror(p, m, &request, ps_answer_deadline(p), &reply, NULL, error))
 		return false;
 	same = is_examined(m, reply->store->status->header);
 	perseas__reply__free_unpacked(reply, NULL);
@@ -184,7 +184,7 @@ bool ps_claim_is_unbroken(struct perseas *p, struct ps_mirror *m)
 	claim.quiesced = true;
 	/* No data path is needed: the keeper connects one later. */
 	claim.shared = claim.rdma = false;
-	if (ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, &error)) {
+	if (ps_ask_mirror(p, m, &request, ps_answer_deadline(p), &reply, NULL, &error)) {
 		ps_report(p, "%s", error.text);
 		return false;
 	}

@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-static bool is_creating(const struct ps_found *f)
+static bool is_creating(const struct ps_probe_result *f)
 {
 	return !f->code && f->header->state == PERSEAS__STATE__STATE_CREATING;
 }
@@ -43,7 +43,7 @@ static int check_free(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
-		const struct ps_found *f = &m->found;
+		const struct ps_probe_result *f = &m->found;
 
 		if (!f->code && !is_creating(f))
 			return ps_fail(p, PERSEAS_EEXIST,
@@ -66,7 +66,7 @@ static unsigned wanted_acks(const struct perseas *p)
 static bool is_own(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_found *f = &p->mirrors[i].found;
+		const struct ps_probe_result *f = &p->mirrors[i].found;
 
 		if (!f->code && !is_creating(f) && ps_id_equal(f->header->store_id, p->store_id))
 			return true;
@@ -106,7 +106,7 @@ static uint32_t wanted_level(const struct perseas *p)
 	uint32_t level = p->options.flags & PERSEAS_LEVEL_0 ? 0 : PS_LEVEL_MAX;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const uint32_t read = ps_roster_level_read(p, &p->mirrors[i]);
+		const uint32_t read = ps_roster_readable_level(p, &p->mirrors[i]);
 
 		level = read < level ? read : level;
 	}
@@ -186,7 +186,7 @@ static void abandon_all(struct perseas *p)
 
 	body.store = p->store;
 	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
-	ps_ask_set(p, (uint32_t)((UINT64_C(1) << p->mirror_count) - 1), &request);
+	ps_ask_mirrors(p, (uint32_t)((UINT64_C(1) << p->mirror_count) - 1), &request);
 }
 
 /* Sends Create to one mirror after the other. Stops at the first that refuses, and abandons the
@@ -196,9 +196,9 @@ static int create_all(struct perseas *p, const struct create_requests *making)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_error error = { 0 };
 		Perseas__Reply *reply;
-		int rc = ps_ask(p, &p->mirrors[i], &making->requests[i],
-		                ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply, NULL,
-		                &error);
+		int rc = ps_ask_mirror(p, &p->mirrors[i], &making->requests[i],
+		                       ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply,
+		                       NULL, &error);
 
 		if (!rc) {
 			perseas__reply__free_unpacked(reply, NULL);

@@ -101,7 +101,7 @@ int ps_fail_unfilled(struct perseas *p)
 		p->store);
 }
 
-int ps_fail_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state)
+int ps_fail_too_few(struct perseas *p, uint32_t counted, const struct ps_image_position *state)
 {
 	char names[PS_ERROR_TEXT - 512], newest[120] = "no state was seen";
 	const struct ps_quorum *quorum = &p->quorums[0];
@@ -130,7 +130,7 @@ int ps_fail_too_few(struct perseas *p, uint32_t counted, const struct ps_standin
 
 /* Fails because too few mirrors hold the newest state or could be mended to it. lost: a member has
  * lost its memory. */
-static int fail_too_few_hold(struct perseas *p, const struct ps_standing *state, bool lost)
+static int fail_too_few_hold(struct perseas *p, const struct ps_image_position *state, bool lost)
 {
 	const Perseas__Roster *roster = p->marked ? p->next_roster : p->roster;
 	char names[PS_ERROR_TEXT - 512], anew[120] = "";
@@ -138,13 +138,13 @@ static int fail_too_few_hold(struct perseas *p, const struct ps_standing *state,
 
 	assert(roster);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		holding += p->mirrors[i].found.listed && ps_stands_at(&p->mirrors[i], state);
+		holding += p->mirrors[i].found.listed && ps_candidate_is_at(&p->mirrors[i], state);
 	list_missing(p, roster, names, sizeof(names));
 	if (lost)
 		snprintf(anew, sizeof(anew),
 		         "; one that lost its memory is made anew only while "
 		         "%u others have theirs (I9)",
-		         ps_quorum_touches(p));
+		         ps_quorum_touch_count(p));
 	return ps_fail(p, PERSEAS_EQUORUM,
 	               "%u of %u mirrors hold the newest state of store '%s', and %u must before "
 	               "it can be opened%s. It is %llu:%llu (epoch:transaction), no state was "
@@ -171,8 +171,8 @@ static uint32_t find_made_anew(const struct perseas *p, uint32_t claimed, bool *
 		if (!ps_can_make_anew(p, m))
 			continue;
 		*lost = true;
-		if (ps_quorum_anew(p, claimed, m))
-			set |= ps_bit(p, m);
+		if (ps_quorum_can_remake(p, claimed, m))
+			set |= ps_mirror_bit(p, m);
 	}
 	return set;
 }
@@ -188,7 +188,7 @@ static int check_cancel(struct perseas *p, uint32_t claimed)
 		if (ps_can_make_anew(p, &p->mirrors[i]) &&
 		    ps_quorum_remakes(&p->quorums[0], claimed, i))
 			set |= (uint32_t)1 << i;
-	if (ps_quorum_settled(p, set))
+	if (ps_quorum_is_settled_w(p, set))
 		return 0;
 	list_missing(p, p->roster, names, sizeof(names));
 	return ps_fail(p, PERSEAS_EQUORUM,
@@ -207,28 +207,28 @@ static bool is_cancelling(const struct perseas *p)
 	       (p->next_roster && !p->marked && p->options.flags & PERSEAS_CANCEL);
 }
 
-int ps_check_adoptable(struct perseas *p, uint32_t claimed, const struct ps_standing *state)
+int ps_check_adoptable(struct perseas *p, uint32_t claimed, const struct ps_image_position *state)
 {
 	bool lost = false;
 	const uint32_t whole = claimed | find_made_anew(p, claimed, &lost);
 
-	if (p->next_roster && !ps_quorum_seen(p, claimed))
+	if (p->next_roster && !ps_quorum_is_seen(p, claimed))
 		return ps_fail_too_few(p, claimed, NULL);
-	if (!ps_quorum_claims(p, claimed))
-		return ps_quorum_newest(p, whole) ? 0 : fail_too_few_hold(p, state, lost);
+	if (!ps_quorum_is_r(p, claimed))
+		return ps_quorum_is_newest_w(p, whole) ? 0 : fail_too_few_hold(p, state, lost);
 	if (p->next_roster && !p->marked && !(p->options.flags & PERSEAS_CANCEL))
 		return 0;
-	if (!ps_quorum_touched(p, claimed))
+	if (!ps_quorum_is_touched(p, claimed))
 		return fail_too_few_hold(p, state, lost);
 	return is_cancelling(p) ? check_cancel(p, claimed) : 0;
 }
 
-const struct ps_standing *ps_newest_state(const struct perseas *p)
+const struct ps_image_position *ps_newest_state(const struct perseas *p)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
 	int newest;
 
-	ps_examine_told(p, told);
-	newest = ps_judge_newest(told, ps_noted(p).candidates);
+	ps_fill_told(p, told);
+	newest = ps_judge_newest(told, ps_probe_sets(p).candidates);
 	return newest < 0 ? NULL : &p->mirrors[newest].found.at;
 }

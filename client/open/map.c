@@ -43,8 +43,8 @@ void ps_map_drop_at_mirrors(struct perseas *p, uint32_t id)
 		int fds[PS_REGIONS_MAX];
 
 		if (!m->active ||
-		    ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms), &reply,
-		           fds, &error))
+		    ps_ask_mirror(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms),
+		                  &reply, fds, &error))
 			continue;
 		ps_mirror_regrant(p, m, reply->drop_segments->grant, fds, &error);
 		perseas__reply__free_unpacked(reply, NULL);
@@ -80,8 +80,8 @@ static int make_on_mirrors(struct perseas *p, struct ps_segment *segment)
 
 		if (!m->active)
 			continue;
-		rc = ps_ask(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms),
-		            &reply, fds, &error);
+		rc = ps_ask_mirror(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms),
+		                   &reply, fds, &error);
 		if (!rc) {
 			rc = ps_mirror_regrant(p, m, reply->add_segments->grant, fds, &error);
 			perseas__reply__free_unpacked(reply, NULL);
@@ -92,10 +92,10 @@ static int make_on_mirrors(struct perseas *p, struct ps_segment *segment)
 			break_mirror(p, m, error.text);
 			last = error;
 		} else {
-			made |= ps_bit(p, m);
+			made |= ps_mirror_bit(p, m);
 		}
 	}
-	if (!ps_quorum_acks(p, made & ps_mirrors_whole(p)))
+	if (!ps_quorum_is_w(p, made & ps_mirrors_with_whole_image(p)))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors could make segment '%s', and %u must hold "
 		               "it%s%s",
@@ -142,7 +142,7 @@ static void map_undo(struct perseas *p, const struct ps_segment *segment,
 {
 	struct ps_segment hidden[PS_SEGMENTS_MAX];
 	uint32_t ids[PS_SEGMENTS_MAX];
-	const unsigned count = ps_whole_ids(p, segment, ids);
+	const unsigned count = ps_grown_ids(p, segment, ids);
 
 	pthread_mutex_lock(&p->lock);
 	ps_map_hide(p, ids, count, hidden);
@@ -165,11 +165,11 @@ static int bring_contents(struct perseas *p, struct ps_segment *segment)
 	if (rc)
 		return rc;
 	if (ps_demand_map(p, segment, room)) {
-		ps_shadow_take_room(p, segment, room, p->written != NULL);
+		ps_shadow_install(p, segment, room, p->written != NULL);
 		return 0;
 	}
-	ps_shadow_give_back(segment, room);
-	rc = ps_copy_here(p, segment);
+	ps_shadow_free_room(segment, room);
+	rc = ps_copy_segment_in(p, segment);
 	return rc ? rc : ps_shadow_make(p, segment);
 }
 
@@ -181,7 +181,7 @@ static int map_existing(struct perseas *p, struct ps_segment *segment,
 
 	if (rc)
 		return rc;
-	for (struct ps_segment *s = segment; s && !rc; s = ps_whole_next(p, s))
+	for (struct ps_segment *s = segment; s && !rc; s = ps_grown_next_part(p, s))
 		rc = bring_contents(p, s);
 	if (!rc)
 		rc = ps_layout_renew(p);
@@ -193,8 +193,8 @@ static int map_existing(struct perseas *p, struct ps_segment *segment,
 static int check_map(struct perseas *p, const char *name, const struct ps_segment *segment,
                      uint64_t size, const struct ps_placement *placement)
 {
-	const uint64_t whole = segment ? ps_whole_size(p, segment) : 0;
-	const struct ps_segment *before = segment ? ps_whole_before(p, segment) : NULL;
+	const uint64_t whole = segment ? ps_grown_size(p, segment) : 0;
+	const struct ps_segment *before = segment ? ps_grown_previous_part(p, segment) : NULL;
 
 	if (before)
 		return ps_fail(p, PERSEAS_EINVAL,
@@ -293,12 +293,12 @@ int ps_map_placed(perseas_t *p, const char *name, size_t size, const struct ps_p
 		segment->pins += placement->is_pinned;
 		*addr = segment->base;
 		if (whole)
-			*whole = ps_whole_size(p, segment);
+			*whole = ps_grown_size(p, segment);
 		if (moved)
 			*moved = (ptrdiff_t)(ps_segment_start(segment) - segment->address);
 	}
 	ps_exclusive_leave(p);
-	return p->salvage ? rc : ps_fail_why(p, rc);
+	return p->salvage ? rc : ps_fail_session(p, rc);
 }
 
 int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr)
@@ -329,7 +329,7 @@ int perseas_map_over(perseas_t *p, const char *segment, void *retained)
 	return ps_map_placed(p, segment, 0, &placement, &addr, NULL, NULL);
 }
 
-int ps_map_held(struct perseas *p, const char *segment, bool anywhere, void **addr)
+int ps_map_pinned(struct perseas *p, const char *segment, bool anywhere, void **addr)
 {
 	const struct ps_placement placement = { .where = anywhere ? PS_PLACE_ANY
 		                                                  : PS_PLACE_RECORDED,
@@ -409,7 +409,7 @@ static int set_published(struct perseas *p, const uint32_t *ids, unsigned count,
 	return rc ? rc : ps_layout_renew(p);
 }
 
-static bool is_named_in(const struct ps_birth *birth, const struct ps_segment *segment)
+static bool is_named_in(const struct ps_new_segments *birth, const struct ps_segment *segment)
 {
 	for (unsigned i = 0; i < birth->count; i++)
 		if (!strcmp(birth->segments[i].name, segment->name))
@@ -419,7 +419,7 @@ static bool is_named_in(const struct ps_birth *birth, const struct ps_segment *s
 
 /* Returns true if publishing `birth` must publish this segment. birth NULL stands for
  * perseas_publish, which publishes every unpublished segment except parts of grown ones. */
-static bool is_in_publish(const struct ps_birth *birth, const struct ps_segment *segment)
+static bool is_in_publish(const struct ps_new_segments *birth, const struct ps_segment *segment)
 {
 	if (segment->born)
 		return false;
@@ -428,7 +428,7 @@ static bool is_in_publish(const struct ps_birth *birth, const struct ps_segment 
 
 /* Publishes the segments of `birth`, or what perseas_publish does if birth is NULL. Sets *seq to
  * the seq of the publish, or to 0 if nothing was sent. */
-static int publish_exclusive(struct perseas *p, const struct ps_birth *birth, uint64_t *seq)
+static int publish_exclusive(struct perseas *p, const struct ps_new_segments *birth, uint64_t *seq)
 {
 	uint32_t ids[PS_SEGMENTS_MAX];
 	unsigned count = 0;
@@ -441,14 +441,15 @@ static int publish_exclusive(struct perseas *p, const struct ps_birth *birth, ui
 	if (!count)
 		return 0;
 	for (unsigned i = 0; i < count && !rc; i++)
-		rc = ps_copy_out(p, ps_segment_by_id(p, ids[i]));
+		rc = ps_copy_segment_out(p, ps_segment_by_id(p, ids[i]));
 	if (rc)
 		return rc;
-	if (!ps_quorum_acks(p, ps_mirrors_whole(p)))
+	if (!ps_quorum_is_w(p, ps_mirrors_with_whole_image(p)))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors took the contents, and %u must hold them: "
 		               "nothing is published",
-		               ps_quorum_count(p, ps_mirrors_whole(p)), p->members, p->acks);
+		               ps_quorum_count(p, ps_mirrors_with_whole_image(p)), p->members,
+		               p->acks);
 	/* Every step that can fail comes before the announcement: afterwards no other record may
 	 * use this seq. */
 	rc = set_published(p, ids, count, p->commit.seq + 1);
@@ -466,7 +467,7 @@ int ps_map_await_durable(struct perseas *p, int rc, uint64_t seq)
 	uint64_t since = 0;
 
 	if (rc || !seq)
-		return ps_fail_why(p, rc);
+		return ps_fail_session(p, rc);
 	pthread_mutex_lock(&p->lock);
 	rc = ps_commit_await(p, seq, &since);
 	pthread_mutex_unlock(&p->lock);
@@ -479,7 +480,7 @@ int ps_map_await_durable_once(struct perseas *p, uint64_t seq)
 	bool durable;
 
 	pthread_mutex_lock(&p->lock);
-	durable = ps_durable(p) >= seq;
+	durable = ps_update_durable(p) >= seq;
 	pthread_mutex_unlock(&p->lock);
 	return durable ? 0 : ps_map_await_durable(p, 0, seq);
 }
@@ -536,7 +537,7 @@ int ps_map_drop_unborn(struct perseas *p, struct ps_segment *segment)
 
 /* Unmaps and drops the segments of `birth` that were not published. If there is no memory for a new
  * layout, they stay until perseas_unmap or close. */
-static void take_back_unpublished(struct perseas *p, const struct ps_birth *birth)
+static void take_back_unpublished(struct perseas *p, const struct ps_new_segments *birth)
 {
 	for (unsigned i = 0; i < birth->count; i++) {
 		struct ps_segment *segment = ps_segment_find(p, birth->segments[i].name);
@@ -548,7 +549,7 @@ static void take_back_unpublished(struct perseas *p, const struct ps_birth *birt
 
 /* Fails if a segment of `birth` exists already: another caller made it, so it must be neither
  * filled nor dropped. */
-static int check_new(struct perseas *p, const struct ps_birth *birth)
+static int check_new(struct perseas *p, const struct ps_new_segments *birth)
 {
 	for (unsigned i = 0; i < birth->count; i++)
 		if (ps_segment_find(p, birth->segments[i].name))
@@ -558,7 +559,7 @@ static int check_new(struct perseas *p, const struct ps_birth *birth)
 	return 0;
 }
 
-static int publish_new_exclusive(struct perseas *p, struct ps_birth *birth, uint64_t *seq)
+static int publish_new_exclusive(struct perseas *p, struct ps_new_segments *birth, uint64_t *seq)
 {
 	struct ps_segment *segment = NULL;
 	int rc = check_new(p, birth);
@@ -584,7 +585,7 @@ static int publish_new_exclusive(struct perseas *p, struct ps_birth *birth, uint
 	return rc;
 }
 
-int ps_map_birth(struct perseas *p, struct ps_birth *birth)
+int ps_map_publish_new(struct perseas *p, struct ps_new_segments *birth)
 {
 	uint64_t seq = 0;
 	int rc = p->salvage ? ps_ready(p) : ps_map_check_ready(p);

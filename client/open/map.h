@@ -16,7 +16,7 @@ int ps_map_placed(perseas_t *p, const char *name, size_t size, const struct ps_p
 
 /* New segments that one record publishes. Other segments that are mapped and unpublished stay
  * so. */
-struct ps_birth {
+struct ps_new_segments {
 	unsigned count;
 	struct {
 		char name[PS_NAME_MAX + 1];
@@ -27,10 +27,10 @@ struct ps_birth {
 	 * publish a segment. */
 	bool (*wanted)(void *arg);
 	/* Writes the first contents into the mapped segments, which are all zeros. */
-	void (*fill)(const struct ps_birth *birth, void *arg);
+	void (*fill)(const struct ps_new_segments *birth, void *arg);
 	/* Called once the segments are published, before other threads may map or publish again.
 	 * Cannot fail. */
-	void (*born)(const struct ps_birth *birth, void *arg);
+	void (*born)(const struct ps_new_segments *birth, void *arg);
 	void *arg;
 	const struct ps_placement *placement; /* where to map the segments; NULL: anywhere */
 };
@@ -38,17 +38,17 @@ struct ps_birth {
 /* Creates, fills and publishes the segments, all or none. Returns 0, also if they are no longer
  * wanted. Returns PERSEAS_EEXIST if a segment already has one of the names, PERSEAS_EINDOUBT if the
  * segments are published but W mirrors did not acknowledge it, or another code. */
-int ps_map_birth(struct perseas *p, struct ps_birth *birth);
+int ps_map_publish_new(struct perseas *p, struct ps_new_segments *birth);
 
 /* Mapped segments that one record destroys. The caller must have the only pin of each. They are
  * unmapped, too. */
-struct ps_death {
+struct ps_destroy_set {
 	uint32_t ids[PS_SEGMENTS_MAX];
 	unsigned count;
 	/* Sets ids and count, and releases the caller's own references to these segments. Called
 	 * when no commit is in flight and no other thread can map or publish. A count of 0 destroys
 	 * nothing. */
-	void (*choose)(struct ps_death *death, void *arg);
+	void (*choose)(struct ps_destroy_set *death, void *arg);
 	/* Called instead of the destruction if unmapping failed. The segments are as before
 	 * `choose`. Cannot fail. */
 	void (*stay)(void *arg);
@@ -58,15 +58,15 @@ struct ps_death {
 /* Destroys the segments by one record, all or none. Returns 0, also if `choose` named none. After
  * PERSEAS_EINDOUBT or PERSEAS_EFENCED the segments may be gone from this process; `stay` was called
  * only if they are not. */
-int ps_map_death(struct perseas *p, struct ps_death *death);
+int ps_map_destroy_set(struct perseas *p, struct ps_destroy_set *death);
 
 /* Has mirrors free the memory of segments that were destroyed before, if W mirrors hold their
  * destruction by now. */
-void ps_map_give_back(struct perseas *p);
+void ps_map_free_destroyed(struct perseas *p);
 
 /* Maps an existing segment and pins it, so that it can be neither unmapped nor destroyed until the
  * caller decrements its `pins`. anywhere: as perseas_map_at with NULL; otherwise as perseas_map. */
-int ps_map_held(struct perseas *p, const char *segment, bool anywhere, void **addr);
+int ps_map_pinned(struct perseas *p, const char *segment, bool anywhere, void **addr);
 
 /* Moves the mappings of these segments into hidden[], so that the segments look unmapped to other
  * threads. The caller either frees hidden[] by ps_segment_unplace, without the lock, or copies it

@@ -122,7 +122,7 @@ static int find_divergence(struct perseas *p, struct ps_mirror *from, struct ps_
                            struct ps_logged_record *right, struct ps_logged_record *wrong,
                            struct ps_cover *changed, struct ps_cover *log)
 {
-	const struct ps_standing *at = &m->found.at;
+	const struct ps_image_position *at = &m->found.at;
 	int rc;
 
 	right->back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next, p->commit.last,
@@ -159,15 +159,15 @@ static int copy_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 	for (unsigned i = 0; i < changed->count; i++) {
 		const struct ps_span *span = &changed->spans[i];
 
-		if (ps_copy_across(p, from, m, PS_REGION_SEGMENT + span->segment,
-		                   span->start - span->base, span->end - span->start))
+		if (ps_copy_between_mirrors(p, from, m, PS_REGION_SEGMENT + span->segment,
+		                            span->start - span->base, span->end - span->start))
 			return -1;
 	}
 	for (unsigned i = 0; i < log->count; i++)
-		if (ps_copy_across(p, from, m, PS_REGION_LOG, log->spans[i].start,
-		                   log->spans[i].end - log->spans[i].start))
+		if (ps_copy_between_mirrors(p, from, m, PS_REGION_LOG, log->spans[i].start,
+		                            log->spans[i].end - log->spans[i].start))
 			return -1;
-	if (ps_copy_slot(p, m))
+	if (ps_copy_commit_slot(p, m))
 		return -1;
 	return ps_rejoin_finish(p, m, &error) ? -1 : 0;
 }
@@ -180,7 +180,7 @@ int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m
 	int rc = 1;
 
 	/* I8: W mirrors hold the chosen state before this image is changed. */
-	assert(!p->open && ps_quorum_adopted(p, ps_noted(p).good));
+	assert(!p->open && ps_quorum_is_adopted(p, ps_probe_sets(p).good));
 	for (unsigned i = 0; i < p->segment_count; i++)
 		whole += p->segments[i].size;
 	if (has_same_regions(from->found.header, m->found.header))

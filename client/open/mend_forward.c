@@ -60,7 +60,7 @@ static int note_record(struct perseas *p, struct missed *missed, const struct ps
 static int read_missed(struct perseas *p, struct ps_mirror *from, const struct ps_mirror *m,
                        struct missed *missed)
 {
-	const struct ps_standing *at = &m->found.at;
+	const struct ps_image_position *at = &m->found.at;
 	const struct ps_record *oldest;
 	struct ps_log_back back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next,
 	                                           p->commit.last, p->log_size);
@@ -148,7 +148,7 @@ static int send_range(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 
 static int send_slot(struct perseas *p, struct ps_mirror *m, const struct ps_record *record)
 {
-	const struct ps_standing now = {
+	const struct ps_image_position now = {
 		record->epoch,    record->seq,        record->position + ps_align64(record->length),
 		record->position, !m->found.at.index,
 	};
@@ -196,7 +196,7 @@ int ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_mirror 
 	for (unsigned i = missed->count; !rc && i > 0; i--)
 		rc = send_transaction(p, from, m, missed, i - 1);
 	if (!rc)
-		rc = ps_copy_slot(p, m);
+		rc = ps_copy_commit_slot(p, m);
 	for (unsigned i = 0; i < MISSED_MAX; i++)
 		free(missed->steps[i].bytes);
 	free(missed);

@@ -24,7 +24,7 @@ void ps_mirrors_forget_from(struct perseas *p, unsigned first)
 		struct ps_mirror *m = &p->mirrors[--p->mirror_count];
 
 		ps_mirror_disconnect(p, m);
-		ps_found_forget(m);
+		ps_probe_result_clear(m);
 		memset(m, 0, sizeof(*m));
 	}
 }

@@ -39,7 +39,7 @@ static void probe_mirrors(struct perseas *p)
 static bool is_store_absent(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_found *f = &p->mirrors[i].found;
+		const struct ps_probe_result *f = &p->mirrors[i].found;
 
 		if (f->code != PERSEAS_ENOSTORE &&
 		    (f->code || f->header->state != PERSEAS__STATE__STATE_CREATING))
@@ -65,9 +65,9 @@ static void note_rivals(struct perseas *p)
 /* Makes one attempt to open the store, starting with the probe. */
 static int attempt_open(struct perseas *p)
 {
-	static const struct ps_attempt_way from_mirrors = { ps_probe_judge, ps_claim_store,
-		                                            ps_choose_state, ps_confirm_claims,
-		                                            ps_adopt_state };
+	static const struct ps_attempt_actions from_mirrors = { ps_probe_judge, ps_claim_store,
+		                                                ps_choose_state, ps_confirm_claims,
+		                                                ps_adopt_state };
 	int rc;
 
 	probe_mirrors(p);
@@ -93,15 +93,15 @@ static int attempt_create(struct perseas *p)
 }
 
 /* Sets the initial state of every mirror of a handle that is about to be open. */
-static void set_mirror_states(struct perseas *p, const struct ps_standing *chosen)
+static void set_mirror_states(struct perseas *p, const struct ps_image_position *chosen)
 {
 	assert(!p->open && p->opening.step == PS_ATTEMPT_OPEN);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
-		bool good = p->salvage ? m->found.claimed && ps_stands_at(m, chosen)
+		bool good = p->salvage ? m->found.claimed && ps_candidate_is_at(m, chosen)
 		                       : m->found.good;
 
-		ps_mirror_stands(m, m->found.at.index, good ? p->commit.seq : 0);
+		ps_mirror_set_position(m, m->found.at.index, good ? p->commit.seq : 0);
 		if (good && (m->votes || p->salvage)) {
 			ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 			continue;
@@ -131,7 +131,7 @@ static void set_mirror_states(struct perseas *p, const struct ps_standing *chose
 		ps_mirror_disconnect(p, m);
 	}
 	ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
-	ps_mirrors_staging(p);
+	ps_mirrors_decide_staging(p);
 }
 
 /* A supervisor may start the next owner in the same moment in which the last one died. Mirrors can
@@ -271,12 +271,12 @@ static int open_handle(struct perseas *p)
 	/* The gate lets this thread read from mirrors. The keeper takes care of a mirror that
 	 * breaks now. */
 	p->admin = p->gate = p->open = true;
-	ps_sessions_opened(p);
+	ps_sessions_set_up(p);
 	ps_warm_prove(p);
 	ps_demand_begin(p);
 	ps_shadow_begin(p);
 	p->admin = p->gate = false;
-	p->keeper = !p->env->ops->spawn(p->env, PS_KEEPER, ps_keeper, p);
+	p->keeper = !p->env->ops->spawn(p->env, PS_KEEPER, ps_keeper_run, p);
 	if (!p->keeper)
 		return ps_fail(p, PERSEAS_ESYSTEM,
 		               "the thread that watches the mirrors did not start");
@@ -378,7 +378,7 @@ int perseas_close(perseas_t *p)
 {
 	PS_UNCANCELLED;
 	/* In a child of fork, closing would end the parent's sessions. */
-	const int rc = p ? ps_apart_here(p) : 0;
+	const int rc = p ? ps_check_same_process(p) : 0;
 
 	return p && !rc ? close_handle(p) : rc;
 }

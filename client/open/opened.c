@@ -14,7 +14,7 @@
 
 void ps_opened_read(perseas_t *p, struct ps_opened *opened)
 {
-	const struct ps_standing *newest;
+	const struct ps_image_position *newest;
 
 	ps_admin_enter(p);
 	newest = ps_newest_state(p);
@@ -59,5 +59,5 @@ int ps_opened_publish(perseas_t *p, bool (*stop)(void))
 int ps_opened_change_roster(perseas_t *p, const struct perseas_roster_change *change,
                             uint32_t wait_ms, bool (*stop)(void))
 {
-	return ps_roster_until(p, change, ps_now(p) + ps_ms(wait_ms), stop);
+	return ps_roster_change_until(p, change, ps_now(p) + ps_ms(wait_ms), stop);
 }

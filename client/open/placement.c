@@ -160,14 +160,14 @@ static int fail_uneven(const struct perseas *p, const char *name, uint64_t size)
  * start. Returns 0 or an error code. */
 static int reserve_growth(struct perseas *p, struct ps_segment *head, uint64_t room)
 {
-	const uint64_t whole = ps_whole_size(p, head);
+	const uint64_t whole = ps_grown_size(p, head);
 	int error = 0;
 
 	if (room <= whole)
 		return 0;
 	if (whole % PS_PAGE)
 		return fail_uneven(p, head->name, whole);
-	error = ps_segment_widen(head, whole, room);
+	error = ps_segment_reserve_growth(head, whole, room);
 	return error ? fail_behind(p, head, whole, room, error) : 0;
 }
 
@@ -175,7 +175,7 @@ static int reserve_growth(struct perseas *p, struct ps_segment *head, uint64_t r
 
 void ps_place_undo(struct perseas *p, struct ps_segment *segment)
 {
-	for (; segment; segment = ps_whole_next(p, segment))
+	for (; segment; segment = ps_grown_next_part(p, segment))
 		ps_segment_unplace(segment);
 }
 
@@ -183,7 +183,7 @@ static int reserve_recorded(struct perseas *p, struct ps_segment *head)
 {
 	int error = 0;
 
-	for (struct ps_segment *s = head; s && !error; s = ps_whole_next(p, s))
+	for (struct ps_segment *s = head; s && !error; s = ps_grown_next_part(p, s))
 		error = ps_segment_reserve(p, s, s->address);
 	if (error)
 		ps_place_undo(p, head);
@@ -198,10 +198,10 @@ static int reserve_anywhere(struct perseas *p, struct ps_segment *head)
 	int error;
 
 	/* Includes parts that a mirror reports as unpublished, which no owner leaves. */
-	for (const struct ps_segment *s = head; s; s = ps_whole_next(p, s))
+	for (const struct ps_segment *s = head; s; s = ps_grown_next_part(p, s))
 		all.size = s->address + s->size - head->address;
 	error = ps_segment_reserve_anywhere(p, &all);
-	for (struct ps_segment *s = head; s && !error; s = ps_whole_next(p, s))
+	for (struct ps_segment *s = head; s && !error; s = ps_grown_next_part(p, s))
 		s->base = all.base + (s->address - head->address);
 	return error;
 }
@@ -254,7 +254,7 @@ static int place_each(struct perseas *p, struct ps_segment *head,
 {
 	int rc = 0;
 
-	for (struct ps_segment *s = head; s && !rc; s = ps_whole_next(p, s))
+	for (struct ps_segment *s = head; s && !rc; s = ps_grown_next_part(p, s))
 		rc = placement->where == PS_PLACE_RECORDED ? ps_segment_place(p, s)
 		     : placement->where == PS_PLACE_OVER
 		             ? place_over(p, s, placement->address + (s->address - head->address))
@@ -270,7 +270,7 @@ int ps_place_existing(struct perseas *p, struct ps_segment *segment,
 
 	if (!rc)
 		rc = reserve_growth(p, segment, placement->reserve_size);
-	for (struct ps_segment *s = segment; rc && s; s = ps_whole_next(p, s)) {
+	for (struct ps_segment *s = segment; rc && s; s = ps_grown_next_part(p, s)) {
 		if (placement->where == PS_PLACE_OVER)
 			s->base = NULL; /* the memory belongs to the caller again */
 		ps_segment_unplace(s);
@@ -307,7 +307,7 @@ static int check_record(const struct perseas *p, const struct ps_segment *segmen
 /* Places a new part behind the segment `head`, which is mapped with all of its parts. */
 static int place_behind(struct perseas *p, struct ps_segment *segment, struct ps_segment *head)
 {
-	const uint64_t whole = ps_whole_size(p, head);
+	const uint64_t whole = ps_grown_size(p, head);
 	int rc = check_record(p, segment, head->address + whole), error;
 
 	if (rc)
@@ -315,7 +315,7 @@ static int place_behind(struct perseas *p, struct ps_segment *segment, struct ps
 	rc = reserve_growth(p, head, whole + segment->size);
 	if (rc)
 		return rc;
-	error = ps_segment_take_spare(head, segment);
+	error = ps_segment_place_part(head, segment);
 	if (error)
 		return fail_at(p, segment, ps_segment_start(head) + whole, error);
 	segment->address = head->address + whole;

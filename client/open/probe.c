@@ -22,7 +22,7 @@ static void forget_answer(struct perseas *p, struct ps_mirror *m)
 	if (!m->warm)
 		ps_mirror_disconnect(p, m);
 	m->warm = false;
-	ps_found_forget(m);
+	ps_probe_result_clear(m);
 	m->known = m->votes = false;
 }
 
@@ -39,11 +39,11 @@ static void ask_from(struct perseas *p, unsigned first)
 		 * vain. */
 		set |= (uint32_t)!p->mirrors[i].silent << i;
 	}
-	ps_round_status(p, set, true, &round, ps_answer_by(p));
+	ps_round_status(p, set, true, &round, ps_answer_deadline(p));
 	for (unsigned i = first; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		ps_found_note_status(m, round.replies[i], &round.errors[i]);
+		ps_probe_result_set(m, round.replies[i], &round.errors[i]);
 		if (m->silent)
 			m->found.code = ps_error_set(&m->found.error, PERSEAS_EUNREACHABLE,
 			                             "%s did not answer the standby, and was "
@@ -128,7 +128,7 @@ static int choose_store(struct perseas *p)
 	struct ps_told told[PS_MIRRORS_MAX];
 	struct ps_judgement j;
 
-	ps_examine_told(p, told);
+	ps_fill_told(p, told);
 	ps_judge_store(&j, told, p->mirror_count);
 	if (j.outlook == PS_OUTLOOK_AMBIGUOUS)
 		return fail_ambiguous(p, &j);
@@ -214,7 +214,7 @@ static void find_members(struct perseas *p, const struct ps_told *told)
 		if (m->known)
 			memcpy(m->image_id, j.member_ids[i], PS_ID_SIZE);
 		if (j.loaded_set >> i & 1)
-			ps_mirror_loaded(m, m->found.header);
+			ps_mirror_note_loaded(m, m->found.header);
 		if (j.duplicate_set >> i & 1)
 			drop_duplicate(p, m, &p->mirrors[j.duplicate_of[i]]);
 	}
@@ -239,7 +239,7 @@ int ps_probe_roster(struct perseas *p)
 	struct ps_judgement j = { .store_id = p->store_id, .naming_roster = p->roster };
 	int rc = 0;
 
-	ps_examine_told(p, told);
+	ps_fill_told(p, told);
 	ps_judge_rosters(&j, told, p->mirror_count);
 	/* Rosters and marks that were seen once stay, even if their mirror no longer answers. */
 	p->marked &= ps_roster_newer(p->next_roster, j.settled);
@@ -376,8 +376,8 @@ static int check_fork(struct perseas *p)
 	struct ps_judgement j = known_judgement(p);
 	struct ps_told told[PS_MIRRORS_MAX];
 
-	ps_examine_told(p, told);
-	j.member_set = ps_noted(p).listed;
+	ps_fill_told(p, told);
+	j.member_set = ps_probe_sets(p).listed;
 	if (!ps_judge_forked(&j, told, p->mirror_count))
 		return 0;
 	return ps_fail(p, PERSEAS_EROSTER,
@@ -394,7 +394,7 @@ static int check_filled(struct perseas *p)
 	struct ps_judgement j = known_judgement(p);
 	struct ps_told told[PS_MIRRORS_MAX];
 
-	ps_examine_told(p, told);
+	ps_fill_told(p, told);
 	ps_judge_members(&j, told, p->mirror_count);
 	ps_judge_state(&j, told, p->mirror_count);
 	return !p->fills && ps_judge_unfilled(&j, told, p->mirror_count) ? ps_fail_unfilled(p) : 0;
@@ -421,12 +421,12 @@ static int check_live(struct perseas *p)
  * who accepts a state with fewer than R mirrors has named it. */
 static int check_reach(struct perseas *p)
 {
-	const struct ps_standing *newest;
-	const struct ps_noted n = ps_noted(p);
-	const uint32_t reached = n.listed & n.told, counted = ps_examine(p, reached);
+	const struct ps_image_position *newest;
+	const struct ps_probe_sets n = ps_probe_sets(p);
+	const uint32_t reached = n.listed & n.told, counted = ps_judge_images(p, reached);
 
 	newest = ps_newest_state(p);
-	if (!ps_quorum_claims(p, counted) && !(newest && ps_accepted(p, newest)))
+	if (!ps_quorum_is_r(p, counted) && !(newest && ps_state_is_accepted(p, newest)))
 		return ps_fail_too_few(p, counted, newest);
 	return p->salvage || !newest ? 0 : ps_check_adoptable(p, reached, newest);
 }
@@ -441,7 +441,7 @@ static int judge_epoch(struct perseas *p)
 
 	if (!ps_epoch_choose(p))
 		return 0;
-	ps_examine_told(p, told);
+	ps_fill_told(p, told);
 	ps_judge_rosters(&j, told, p->mirror_count);
 	if (!j.settled)
 		return 0;
@@ -505,7 +505,7 @@ int ps_probe_judge(struct perseas *p)
 
 	if (rc != PERSEAS_EROSTER)
 		return rc;
-	had = ps_noted(p).told;
+	had = ps_probe_sets(p).told;
 	ps_probe_mirrors(p);
 	gone = find_unreachable(p, had);
 	if (gone)

@@ -78,7 +78,7 @@ static int check_segment(struct perseas *p, const char *name, struct ps_segment 
 	if (!segment)
 		return ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has no segment '%s'", p->store,
 		               name);
-	if (ps_whole_before(p, segment))
+	if (ps_grown_previous_part(p, segment))
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "'%s' is a part of a segment that has grown: destroy that segment, "
 		               "and its parts go with it",
@@ -100,11 +100,12 @@ static int check_mirrors(struct perseas *p)
 		rc = ps_commit_reserve(p, &none);
 	if (rc)
 		return rc;
-	if (!ps_quorum_acks(p, ps_mirrors_whole(p)))
+	if (!ps_quorum_is_w(p, ps_mirrors_with_whole_image(p)))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors are whole, and %u must be: nothing is "
 		               "destroyed",
-		               ps_quorum_count(p, ps_mirrors_whole(p)), p->members, p->acks);
+		               ps_quorum_count(p, ps_mirrors_with_whole_image(p)), p->members,
+		               p->acks);
 	return 0;
 }
 
@@ -133,22 +134,22 @@ static int destroy_exclusive(struct perseas *p, const char *name, uint64_t *seq)
 	if (!rc)
 		rc = check_mirrors(p);
 	/* One record destroys all parts: with several, a new owner could find only some of them. */
-	return rc ? rc : destroy_segments(p, ids, ps_whole_ids(p, segment, ids), seq);
+	return rc ? rc : destroy_segments(p, ids, ps_grown_ids(p, segment, ids), seq);
 }
 
 /* --- segments that are mapped --- */
 
 /* Hides the segments, then unmaps them. Only hiding can fail. The layout hides them from set_range;
- * ps_segment_hide hides them from transactions that track their changes, which read every segment
+ * ps_segment_move_memory hides them from transactions that track their changes, which read every segment
  * under p->lock. */
-static int unmap_segments(struct perseas *p, const struct ps_death *death)
+static int unmap_segments(struct perseas *p, const struct ps_destroy_set *death)
 {
 	struct ps_segment hidden[PS_SEGMENTS_MAX];
 	int rc;
 
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < death->count; i++)
-		ps_segment_hide(p, ps_segment_by_id(p, death->ids[i]), &hidden[i]);
+		ps_segment_move_memory(p, ps_segment_by_id(p, death->ids[i]), &hidden[i]);
 	rc = ps_layout_renew(p);
 	for (unsigned i = 0; rc && i < death->count; i++)
 		*ps_segment_by_id(p, death->ids[i]) = hidden[i];
@@ -160,7 +161,7 @@ static int unmap_segments(struct perseas *p, const struct ps_death *death)
 	return rc;
 }
 
-static int destroy_mapped(struct perseas *p, struct ps_death *death, uint64_t *seq)
+static int destroy_mapped(struct perseas *p, struct ps_destroy_set *death, uint64_t *seq)
 {
 	int rc = check_mirrors(p);
 
@@ -187,7 +188,7 @@ static void free_destroyed(struct perseas *p)
 	ps_exclusive_leave(p);
 }
 
-void ps_map_give_back(struct perseas *p)
+void ps_map_free_destroyed(struct perseas *p)
 {
 	bool any;
 
@@ -207,7 +208,7 @@ static int await_destroyed(struct perseas *p, int rc, uint64_t seq)
 	return rc;
 }
 
-int ps_map_death(struct perseas *p, struct ps_death *death)
+int ps_map_destroy_set(struct perseas *p, struct ps_destroy_set *death)
 {
 	uint64_t seq = 0;
 	int rc = p->salvage ? ps_ready(p) : ps_map_check_ready(p);

@@ -39,7 +39,7 @@ struct growing {
 	struct perseas *p;
 	const char *name;
 	uint64_t size;
-	struct ps_birth birth;
+	struct ps_new_segments birth;
 	struct ps_placement placement;
 	int rc;       /* why the segment cannot grow; 0: it can */
 	uint64_t seq; /* seq of the publish that already gave the segment this size; 0: none */
@@ -90,7 +90,7 @@ static int check_head(struct perseas *p, const char *name, struct ps_segment *he
 static int check_size(struct perseas *p, const struct ps_segment *head, uint64_t size,
                       uint64_t *more)
 {
-	const uint64_t whole = ps_whole_size(p, head);
+	const uint64_t whole = ps_grown_size(p, head);
 
 	*more = 0;
 	if (size == whole)
@@ -109,7 +109,7 @@ static int check_size(struct perseas *p, const struct ps_segment *head, uint64_t
 static int name_part(struct perseas *p, const struct growing *growing, char *part)
 {
 	uint32_t ids[PS_SEGMENTS_MAX];
-	unsigned count = ps_whole_ids(p, ps_segment_by_id(p, growing->placement.head_id), ids);
+	unsigned count = ps_grown_ids(p, ps_segment_by_id(p, growing->placement.head_id), ids);
 	struct ps_segment *last = ps_segment_by_id(p, ids[count - 1]);
 	int rc = 0;
 
@@ -138,7 +138,7 @@ static uint64_t last_published_seq(struct perseas *p, const struct ps_segment *h
 {
 	uint64_t born = 0;
 
-	for (; head && head->born; head = ps_whole_next(p, head))
+	for (; head && head->born; head = ps_grown_next_part(p, head))
 		born = head->born;
 	return born;
 }
@@ -170,14 +170,14 @@ static bool is_wanted(void *arg)
 }
 
 /* New memory is all zeros already. */
-static void leave_zeros(const struct ps_birth *birth, void *arg)
+static void leave_zeros(const struct ps_new_segments *birth, void *arg)
 {
 	(void)birth;
 	(void)arg;
 }
 
 /* If the segment's memory outlives the handle, so does that of the new part. */
-static void inherit_retained(const struct ps_birth *birth, void *arg)
+static void inherit_retained(const struct ps_new_segments *birth, void *arg)
 {
 	const struct growing *growing = arg;
 
@@ -210,7 +210,7 @@ int perseas_segment_grow(perseas_t *p, const char *segment, size_t size)
 			segment, size, PS_PAGE);
 	growing.birth.arg = &growing;
 	growing.birth.placement = &growing.placement;
-	rc = ps_map_birth(p, &growing.birth);
+	rc = ps_map_publish_new(p, &growing.birth);
 	if (!rc && growing.seq)
 		rc = ps_map_await_durable_once(p, growing.seq);
 	return growing.rc ? growing.rc : rc;

@@ -23,7 +23,7 @@
 static bool has_making(const struct perseas *p, const uint8_t *own)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_found *f = &p->mirrors[i].found;
+		const struct ps_probe_result *f = &p->mirrors[i].found;
 
 		if (!f->code && f->header->state == PERSEAS__STATE__STATE_CREATING &&
 		    (f->header->roster->filling || (own && ps_id_equal(f->header->store_id, own))))
@@ -35,7 +35,7 @@ static bool has_making(const struct perseas *p, const uint8_t *own)
 static bool has_settled(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_found *f = &p->mirrors[i].found;
+		const struct ps_probe_result *f = &p->mirrors[i].found;
 
 		if (!f->code && f->header->state != PERSEAS__STATE__STATE_CREATING)
 			return true;
@@ -75,7 +75,7 @@ static int check_members(struct perseas *p)
  * was begun only while W other mirrors held what was acknowledged (I8), so one of these mirrors
  * shows the transaction.
  */
-static bool is_before_first(const struct ps_found *f)
+static bool is_before_first(const struct ps_probe_result *f)
 {
 	if (f->header->state == PERSEAS__STATE__STATE_JOINING)
 		return true;
@@ -136,8 +136,8 @@ static int delete_at(struct perseas *p, struct ps_mirror *m)
 	body.image_id = m->found.header->image_id;
 	/* A mirror of version 8 refuses to delete an image with a live owner, and cannot tell that
 	 * the caller is this owner. */
-	body.claimed = ps_mirror_speaks(p, m, 9);
-	rc = ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, &error);
+	body.claimed = ps_mirror_has_version(p, m, 9);
+	rc = ps_ask_mirror(p, m, &request, ps_answer_deadline(p), &reply, NULL, &error);
 	perseas__reply__free_unpacked(reply, NULL);
 	return rc ? ps_fail(p, rc, "not every image of the unfinished store '%s' is deleted: %s",
 	                    p->store, error.text)

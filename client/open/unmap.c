@@ -17,7 +17,7 @@ void ps_map_hide(struct perseas *p, const uint32_t *ids, unsigned count, struct 
 {
 	ps_assert_locked(p);
 	for (unsigned i = 0; i < count; i++)
-		ps_segment_hide(p, ps_segment_by_id(p, ids[i]), &hidden[i]);
+		ps_segment_move_memory(p, ps_segment_by_id(p, ids[i]), &hidden[i]);
 }
 
 bool ps_map_in_use(struct perseas *p, const struct ps_segment *segment)
@@ -80,7 +80,7 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 {
 	struct ps_segment hidden[PS_SEGMENTS_MAX];
 	uint32_t ids[PS_SEGMENTS_MAX];
-	const unsigned count = ps_whole_ids(p, segment, ids);
+	const unsigned count = ps_grown_ids(p, segment, ids);
 	int rc;
 
 	if (segment->pins)
@@ -101,7 +101,8 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 static struct ps_segment *find_mapped(struct perseas *p, const void *addr)
 {
 	for (unsigned i = 0; i < p->segment_count; i++)
-		if (addr && p->segments[i].base == addr && !ps_whole_before(p, &p->segments[i]))
+		if (addr && p->segments[i].base == addr &&
+		    !ps_grown_previous_part(p, &p->segments[i]))
 			return &p->segments[i];
 	ps_fail(p, PERSEAS_ERANGE, "%p is not the address of a mapped segment", addr);
 	return NULL;
@@ -124,8 +125,8 @@ int perseas_unmap(perseas_t *p, void *addr)
 
 static bool lacks_memory(struct perseas *p, const struct ps_segment *segment)
 {
-	for (; segment; segment = ps_whole_next(p, segment))
-		if (ps_demand_lacks(p, segment))
+	for (; segment; segment = ps_grown_next_part(p, segment))
+		if (ps_demand_has_missing(p, segment))
 			return true;
 	return false;
 }
@@ -147,7 +148,7 @@ int perseas_retain(perseas_t *p, void *addr)
 		             "some memory of segment '%s' is not fetched yet, and could not be "
 		             "fetched after the close: call perseas_wait_whole first",
 		             segment->name);
-	for (struct ps_segment *s = segment; !rc && s; s = ps_whole_next(p, s))
+	for (struct ps_segment *s = segment; !rc && s; s = ps_grown_next_part(p, s))
 		s->is_retained = true;
 	ps_exclusive_leave(p);
 	return rc;

@@ -43,7 +43,7 @@ static bool is_marked(const struct ps_follow *follow, const Perseas__StoreStatus
 static bool is_held_by_others(const struct ps_follow *follow, const struct ps_images *images,
                               const Perseas__Member *member)
 {
-	const Perseas__StoreStatus *status = ps_images_of(images, member);
+	const Perseas__StoreStatus *status = ps_images_find_member(images, member);
 
 	return status && status->live && !is_marked(follow, status);
 }
@@ -65,7 +65,7 @@ static bool is_roster_lost(const struct ps_follow *follow, const struct ps_image
 static int find_live(const struct ps_follow *follow, const struct ps_images *images, bool ours)
 {
 	for (unsigned i = 0; i < images->peers->count; i++)
-		if (ps_images_belongs(images, i) && images->told[i]->live &&
+		if (ps_images_is_of_store(images, i) && images->told[i]->live &&
 		    is_marked(follow, images->told[i]) == ours)
 			return (int)i;
 	return -1;
@@ -89,7 +89,7 @@ static bool is_enough(void *arg, const struct ps_peers *peers)
 	       find_live(follow, &images, true) < 0 && !ps_forks_is_other_store(follow, &images);
 }
 
-static void describe_owner(const struct ps_images *images, int at, struct ps_standing_now *now)
+static void describe_owner(const struct ps_images *images, int at, struct ps_follow_result *now)
 {
 	const Perseas__StoreStatus *status = images->told[at];
 
@@ -97,7 +97,7 @@ static void describe_owner(const struct ps_images *images, int at, struct ps_sta
 	         status->owner_address, status->header->promised_epoch);
 }
 
-static void describe_ambiguous(const struct ps_judgement *j, struct ps_standing_now *now)
+static void describe_ambiguous(const struct ps_judgement *j, struct ps_follow_result *now)
 {
 	char id[PS_HEX_TEXT], rival[PS_HEX_TEXT];
 
@@ -110,7 +110,7 @@ static void describe_ambiguous(const struct ps_judgement *j, struct ps_standing_
 /* Describes why the store cannot be opened, with one mirror's error. perseas status lists them
  * all. */
 static void describe_trouble(const struct ps_follow *follow, const struct ps_images *images,
-                             struct ps_standing_now *now)
+                             struct ps_follow_result *now)
 {
 	const char *trouble = "perseas status says more";
 
@@ -125,7 +125,7 @@ static void describe_trouble(const struct ps_follow *follow, const struct ps_ima
 }
 
 /* Fills in the planned handover, and what is known of other standbys. */
-static void judge_standbys(const struct ps_images *images, struct ps_standing_now *now)
+static void judge_standbys(const struct ps_images *images, struct ps_follow_result *now)
 {
 	const Perseas__Handover *handover = ps_images_handover(images);
 	struct ps_handover_state *handing = &now->handing;
@@ -165,7 +165,7 @@ static bool is_nowhere(const struct ps_images *images)
 }
 
 static void judge_images(const struct ps_follow *follow, const struct ps_images *images,
-                         struct ps_standing_now *now)
+                         struct ps_follow_result *now)
 {
 	const int other = find_live(follow, images, false), own = find_live(follow, images, true);
 
@@ -214,10 +214,10 @@ static bool note_if_newest(struct ps_follow *follow, uint64_t epoch, uint64_t ve
 	return true;
 }
 
-void ps_follow_add_known(struct ps_follow *follow, const struct ps_places *places)
+void ps_follow_add_known(struct ps_follow *follow, const struct ps_roster_places *places)
 {
 	for (unsigned i = 0; i < places->count; i++)
-		ps_images_ask_at(&follow->looks, places->addresses[i].text);
+		ps_peers_add_address(&follow->looks, places->addresses[i].text);
 	add_watches(follow);
 	note_if_newest(follow, places->epoch, places->version);
 }
@@ -226,7 +226,7 @@ void ps_follow_add_known(struct ps_follow *follow, const struct ps_places *place
  * meanwhile. */
 static void add_inherited(struct ps_follow *follow)
 {
-	struct ps_places places;
+	struct ps_roster_places places;
 
 	ps_inherited_learnt(follow->looks.env->inherited, follow->store, follow->list, &places);
 	ps_follow_add_known(follow, &places);
@@ -401,7 +401,7 @@ unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS
 	return count;
 }
 
-bool ps_follow_stirred(struct ps_follow *follow)
+bool ps_follow_is_due(struct ps_follow *follow)
 {
 	struct ps_peers *peers = &follow->watches;
 	const uint64_t now_ns = ps_follow_now(follow);
@@ -434,7 +434,7 @@ static uint32_t find_unneeded(struct ps_follow *follow, const struct ps_images *
 	    !note_if_newest(follow, images->roster->epoch, images->roster->version))
 		return 0;
 	for (unsigned i = images->peers->given; i < images->peers->count; i++)
-		if (!ps_images_needs(images, i))
+		if (!ps_images_is_needed(images, i))
 			set |= 1u << i;
 	return set;
 }
@@ -484,7 +484,7 @@ static void note_images(struct ps_follow *follow, const struct ps_images *images
 	for (unsigned i = 0; i < follow->looks.count; i++) {
 		struct ps_followed *mirror = &follow->mirrors[i];
 
-		mirror->is_learnt = i >= images->peers->given && ps_images_listed(images, i);
+		mirror->is_learnt = i >= images->peers->given && ps_images_is_listed(images, i);
 		if (images->told[i])
 			begin_watch(follow, i, images->told[i]);
 		else if (!mirror->asked)
@@ -517,7 +517,7 @@ static void refresh_list(struct ps_follow *follow, struct ps_images *images)
 	}
 	count = ps_list_refresh_poll(follow, found);
 	for (unsigned i = 0; i < count; i++)
-		any |= ps_images_ask_at(&follow->looks, found[i].text);
+		any |= ps_peers_add_address(&follow->looks, found[i].text);
 	if (!any)
 		return;
 	ps_images_free(images);
@@ -525,7 +525,7 @@ static void refresh_list(struct ps_follow *follow, struct ps_images *images)
 	add_watches(follow);
 }
 
-void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
+void ps_follow_look(struct ps_follow *follow, struct ps_follow_result *now)
 {
 	uint64_t began_ns = ps_follow_now(follow);
 	struct ps_images images;
@@ -534,7 +534,7 @@ void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 	connect_looks(follow);
 	ps_images_take(&images, &follow->looks, follow->store);
 	refresh_list(follow, &images);
-	if (ps_images_widen(&images, &follow->looks, follow->store))
+	if (ps_images_take_more(&images, &follow->looks, follow->store))
 		add_watches(follow);
 	ps_forks_look(follow, &images);
 	note_images(follow, &images, began_ns);
@@ -546,7 +546,7 @@ void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 	forget_unneeded(follow, left);
 }
 
-bool ps_follow_learnt(const struct ps_follow *follow, unsigned i)
+bool ps_follow_is_learnt(const struct ps_follow *follow, unsigned i)
 {
 	return follow->mirrors[i].is_learnt;
 }
@@ -568,7 +568,7 @@ struct ps_control *ps_follow_take_connection(struct ps_follow *follow, const cha
 	return NULL;
 }
 
-bool ps_follow_silent(const struct ps_follow *follow, const char *address)
+bool ps_follow_is_silent(const struct ps_follow *follow, const char *address)
 {
 	for (unsigned i = 0; i < follow->looks.count; i++)
 		if (!strcmp(follow->looks.addresses[i].text, address))

@@ -31,7 +31,7 @@ struct ps_handover_state {
 };
 
 /* The result of one look at the store. */
-struct ps_standing_now {
+struct ps_follow_result {
 	enum ps_ownership ownership;
 	bool ours; /* the live owner's id begins with follow->mark */
 	/* Other owners have so many mirrors that an owner with follow->mark cannot commit. */
@@ -90,7 +90,7 @@ struct ps_follow {
 	/* The lookup in flight, which needs the env of `looks`; NULL: none. */
 	struct ps_list_lookup *lookup;
 	/* Called with the result of each look before ps_follow_look returns. NULL: not called. */
-	void (*seen)(void *arg, const struct ps_images *images, const struct ps_standing_now *now);
+	void (*seen)(void *arg, const struct ps_images *images, const struct ps_follow_result *now);
 	void *seen_arg;
 };
 
@@ -109,19 +109,19 @@ void ps_follow_end_looks(struct ps_follow *follow);
 
 /* Adds mirrors that the caller knows from elsewhere. Must be called before the first look. A roster
  * that does not name such a mirror has it forgotten, unless the roster is older than `places`. */
-void ps_follow_add_known(struct ps_follow *follow, const struct ps_places *places);
+void ps_follow_add_known(struct ps_follow *follow, const struct ps_roster_places *places);
 
 /* Asks the mirrors for their status, for at most timeout_ms, and sends Watch requests to those that
  * answer. Does not wait for silent mirrors if the others would suffice for an open (`enough` in
  * peers.h). */
-void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now);
+void ps_follow_look(struct ps_follow *follow, struct ps_follow_result *now);
 
 /* Fills in what to poll for, and lowers *until_ns to the time at which to stop. Returns the number
  * of descriptors. */
 unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS],
                        uint64_t *until_ns);
 /* Takes what arrived after polling. Returns true if another look is due. */
-bool ps_follow_stirred(struct ps_follow *follow);
+bool ps_follow_is_due(struct ps_follow *follow);
 
 /* Hands the status connection to the mirror at this address over to the caller. Returns NULL if it
  * has none that is alive. */
@@ -130,10 +130,10 @@ struct ps_control *ps_follow_take_connection(struct ps_follow *follow, const cha
 /* Returns true if mirror `i` is not on the list, but had an image that a roster lists at the last
  * look. An open by the list alone might ask no mirror that has the store, and create another one.
  * Images of forks and newcomers do not count. */
-bool ps_follow_learnt(const struct ps_follow *follow, unsigned i);
+bool ps_follow_is_learnt(const struct ps_follow *follow, unsigned i);
 
 /* Returns true if the mirror at this address did not answer a moment ago. */
-bool ps_follow_silent(const struct ps_follow *follow, const char *address);
+bool ps_follow_is_silent(const struct ps_follow *follow, const char *address);
 
 uint64_t ps_follow_now(const struct ps_follow *follow); /* CLOCK_MONOTONIC in ns */
 

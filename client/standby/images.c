@@ -62,7 +62,7 @@ void ps_images_judge(struct ps_images *images)
 	}
 	images->roster = j->next ? j->next : j->settled;
 	for (unsigned i = count; i-- > 0;)
-		if (images->told[i] && ps_images_belongs(images, i))
+		if (images->told[i] && ps_images_is_of_store(images, i))
 			images->header = images->told[i]->header;
 	if (j->newest >= 0)
 		images->newest = images->told[j->newest];
@@ -99,7 +99,7 @@ void ps_images_free(struct ps_images *images)
 	memset(images, 0, sizeof(*images));
 }
 
-bool ps_images_belongs(const struct ps_images *images, unsigned i)
+bool ps_images_is_of_store(const struct ps_images *images, unsigned i)
 {
 	assert(i < images->peers->count);
 	return images->judged.image_set >> i & 1;
@@ -107,12 +107,12 @@ bool ps_images_belongs(const struct ps_images *images, unsigned i)
 
 bool ps_images_is_member(const struct ps_images *images, unsigned i, const Perseas__Member *member)
 {
-	return ps_images_listed(images, i) &&
+	return ps_images_is_listed(images, i) &&
 	       ps_id_equal(member->image_id, images->judged.member_ids[i]);
 }
 
-const Perseas__StoreStatus *ps_images_of(const struct ps_images *images,
-                                         const Perseas__Member *member)
+const Perseas__StoreStatus *ps_images_find_member(const struct ps_images *images,
+                                                  const Perseas__Member *member)
 {
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (ps_images_is_member(images, i, member))
@@ -120,45 +120,45 @@ const Perseas__StoreStatus *ps_images_of(const struct ps_images *images,
 	return NULL;
 }
 
-bool ps_images_listed(const struct ps_images *images, unsigned i)
+bool ps_images_is_listed(const struct ps_images *images, unsigned i)
 {
 	assert(i < images->peers->count);
 	return images->judged.member_set >> i & 1;
 }
 
-bool ps_images_loaded(const struct ps_images *images, unsigned i)
+bool ps_images_is_loaded(const struct ps_images *images, unsigned i)
 {
 	assert(i < images->peers->count);
 	return images->judged.loaded_set >> i & 1;
 }
 
-bool ps_images_counts(const struct ps_images *images, unsigned i)
+bool ps_images_is_counted(const struct ps_images *images, unsigned i)
 {
 	assert(i < images->peers->count);
 	return images->judged.candidate_set >> i & 1;
 }
 
-bool ps_owner_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b)
+bool ps_owner_is_better_known(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b)
 {
 	if (!b || a->header->promised_epoch != b->header->promised_epoch)
 		return !b || a->header->promised_epoch > b->header->promised_epoch;
 	return a->silent_ms < b->silent_ms;
 }
 
-int ps_owner_at(const struct ps_images *images)
+int ps_images_find_owner(const struct ps_images *images)
 {
 	int best = -1;
 
 	for (unsigned i = 0; i < images->peers->count; i++)
-		if (ps_images_belongs(images, i) && images->told[i]->live &&
-		    ps_owner_better(images->told[i], best < 0 ? NULL : images->told[best]))
+		if (ps_images_is_of_store(images, i) && images->told[i]->live &&
+		    ps_owner_is_better_known(images->told[i], best < 0 ? NULL : images->told[best]))
 			best = (int)i;
 	return best;
 }
 
-const char *ps_owner_newcomer(const struct ps_images *images)
+const char *ps_images_newcomer(const struct ps_images *images)
 {
-	const int live = ps_owner_at(images);
+	const int live = ps_images_find_owner(images);
 	const Perseas__StoreStatus *owner = live < 0 ? NULL : images->told[live];
 
 	if (!owner || !owner->order || !*owner->order->with ||
@@ -184,7 +184,7 @@ static uint64_t last_owner_epoch(const Perseas__StoreStatus *status)
 static bool is_of_last_owner(const struct ps_images *images, const Perseas__Handover *handover)
 {
 	for (unsigned i = 0; i < images->peers->count; i++)
-		if (ps_images_listed(images, i) &&
+		if (ps_images_is_listed(images, i) &&
 		    last_owner_epoch(images->told[i]) > handover->epoch)
 			return false;
 	return true;
@@ -197,7 +197,7 @@ const Perseas__Handover *ps_images_handover(const struct ps_images *images)
 	for (unsigned i = 0; i < images->peers->count; i++) {
 		const Perseas__Handover *told;
 
-		if (!ps_images_listed(images, i))
+		if (!ps_images_is_listed(images, i))
 			continue;
 		told = images->told[i]->handover;
 		if (told && is_of_last_owner(images, told) &&
@@ -207,7 +207,7 @@ const Perseas__Handover *ps_images_handover(const struct ps_images *images)
 	return found;
 }
 
-bool ps_images_ask_at(struct ps_peers *peers, const char *address)
+bool ps_peers_add_address(struct ps_peers *peers, const char *address)
 {
 	struct ps_address *next = &peers->addresses[peers->count];
 
@@ -225,7 +225,7 @@ static bool ask_members(struct ps_peers *peers, const Perseas__Roster *roster)
 	bool any = false;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
-		any |= ps_images_ask_at(peers, roster->members[k]->address);
+		any |= ps_peers_add_address(peers, roster->members[k]->address);
 	return any;
 }
 
@@ -238,7 +238,7 @@ static bool ask_rivals(struct ps_peers *peers, const struct ps_images *images)
 	for (unsigned i = 0; i < images->peers->given; i++) {
 		const Perseas__StoreStatus *told = images->told[i];
 
-		if (!told || ps_images_belongs(images, i))
+		if (!told || ps_images_is_of_store(images, i))
 			continue;
 		any |= ask_members(peers, told->header->roster);
 		any |= ask_members(peers, told->header->next_roster);
@@ -250,28 +250,28 @@ static bool ask_rivals(struct ps_peers *peers, const struct ps_images *images)
 static bool ask_unnamed(struct ps_peers *peers, const struct ps_images *images)
 {
 	const Perseas__Roster *rosters[] = { images->judged.settled, images->judged.next };
-	const char *with = ps_owner_newcomer(images);
+	const char *with = ps_images_newcomer(images);
 	bool any = ask_rivals(peers, images);
 
 	for (unsigned r = 0; r < 2; r++)
 		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)
-			if (!ps_images_of(images, rosters[r]->members[k]))
-				any |= ps_images_ask_at(peers, rosters[r]->members[k]->address);
+			if (!ps_images_find_member(images, rosters[r]->members[k]))
+				any |= ps_peers_add_address(peers, rosters[r]->members[k]->address);
 	if (with)
-		any |= ps_images_ask_at(peers, with);
+		any |= ps_peers_add_address(peers, with);
 	return any;
 }
 
-bool ps_images_needs(const struct ps_images *images, unsigned i)
+bool ps_images_is_needed(const struct ps_images *images, unsigned i)
 {
 	const char *address = images->peers->addresses[i].text;
-	const char *with = ps_owner_newcomer(images);
+	const char *with = ps_images_newcomer(images);
 
 	return i < images->peers->given || ps_roster_at(images->judged.settled, address) ||
 	       ps_roster_at(images->judged.next, address) || (with && !strcmp(with, address));
 }
 
-bool ps_images_widen(struct ps_images *images, struct ps_peers *peers, const char *store)
+bool ps_images_take_more(struct ps_images *images, struct ps_peers *peers, const char *store)
 {
 	if (!ask_unnamed(peers, images))
 		return false;

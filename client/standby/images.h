@@ -41,52 +41,52 @@ const Perseas__Handover *ps_images_handover(const struct ps_images *images);
 
 /* Adds a peer at the address. Returns false if a peer has that address, if it is malformed, or if
  * there is no room. */
-bool ps_images_ask_at(struct ps_peers *peers, const char *address);
+bool ps_peers_add_address(struct ps_peers *peers, const char *address);
 
 /* Takes the images again, with more peers, as perseas_open does: members of rosters whose images
  * were not seen, and the mirror that a change of the roster adds. Returns false if there are no
  * such peers. */
-bool ps_images_widen(struct ps_images *images, struct ps_peers *peers, const char *store);
+bool ps_images_take_more(struct ps_images *images, struct ps_peers *peers, const char *store);
 
 /* Returns true if the list names peer `i`, or a roster in force or a change of the roster has its
  * address. */
-bool ps_images_needs(const struct ps_images *images, unsigned i);
+bool ps_images_is_needed(const struct ps_images *images, unsigned i);
 
 /* Returns true if `a` knows the live owner better than `b`: the owner's epoch is higher, or the
  * same and heard from more recently. `b` may be NULL. */
-bool ps_owner_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b);
+bool ps_owner_is_better_known(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b);
 
 /* Returns the peer that knows best who the live owner is, or -1 if no peer sees one. */
-int ps_owner_at(const struct ps_images *images);
+int ps_images_find_owner(const struct ps_images *images);
 
 /* Returns the address of the mirror that the live owner's change of the roster will add, or NULL if
  * it adds none or a roster lists that mirror already. */
-const char *ps_owner_newcomer(const struct ps_images *images);
+const char *ps_images_newcomer(const struct ps_images *images);
 
 /* Fills in `told` for ps_judge, with pointers into the images. */
 void ps_images_tell(const struct ps_images *images, struct ps_told told[PS_MIRRORS_MAX]);
 
 /* Returns true if peer `i` has an image of the store that an open would use. */
-bool ps_images_belongs(const struct ps_images *images, unsigned i);
+bool ps_images_is_of_store(const struct ps_images *images, unsigned i);
 
 /* Returns true if the image of peer `i` is this member's: it has the member's image id, or was
  * loaded from a spill of the image with that id, and the next open records its own id. */
 bool ps_images_is_member(const struct ps_images *images, unsigned i, const Perseas__Member *member);
 
 /* Returns the image of this member, or NULL if no peer has it. */
-const Perseas__StoreStatus *ps_images_of(const struct ps_images *images,
-                                         const Perseas__Member *member);
+const Perseas__StoreStatus *ps_images_find_member(const struct ps_images *images,
+                                                  const Perseas__Member *member);
 
 /* Returns true if a roster in force lists the image of peer `i`, or the one that it was loaded
  * from. */
-bool ps_images_listed(const struct ps_images *images, unsigned i);
+bool ps_images_is_listed(const struct ps_images *images, unsigned i);
 
 /* Returns true if the image of peer `i` was loaded from a spill, and a roster lists the spilled
  * image. */
-bool ps_images_loaded(const struct ps_images *images, unsigned i);
+bool ps_images_is_loaded(const struct ps_images *images, unsigned i);
 
 /* Returns true if the image of peer `i` is whole, is listed, and has a slot, so that it may be
  * compared with others. */
-bool ps_images_counts(const struct ps_images *images, unsigned i);
+bool ps_images_is_counted(const struct ps_images *images, unsigned i);
 
 #endif

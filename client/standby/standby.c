@@ -87,7 +87,7 @@ static int copy_arguments(struct perseas_standby *s, const char *store, const ch
 
 static void standby_free(struct perseas_standby *s)
 {
-	ps_warmth_end(s->warmth);
+	ps_warm_thread_end(s->warmth);
 	if (s->env)
 		s->env->ops->free(s->env);
 	if (s->flag >= 0)
@@ -121,7 +121,7 @@ static int standby_begin(struct perseas_standby *s, const char *store, const cha
 	s->unlisted = ps_unlisted_mirrors_new();
 	if (!s->unlisted)
 		return ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
-	s->flag = ps_flag_new(error);
+	s->flag = ps_flag_fd_new(error);
 	return s->flag < 0 ? error->code : ps_standby_thread_begin(s, error);
 }
 
@@ -244,7 +244,7 @@ static int open_store(struct perseas_standby *s, perseas_t **p, struct ps_error 
 
 	ps_standby_thread_leave(s);
 	if (!rc)
-		ps_turn_over(&s->turn);
+		ps_turn_reset(&s->turn);
 	/* If another owner has the store, the next look sees it, and the rest ends. */
 	else
 		ps_turn_failed(&s->turn, s->env->ops->now(s->env));
@@ -335,7 +335,7 @@ int perseas_standby_cancel(perseas_standby_t *s)
 	if (rc)
 		return rc;
 	atomic_store(&s->cancelled, true);
-	ps_flag_raise(s->flag);
+	ps_flag_fd_raise(s->flag);
 	s->env->ops->wake(s->env, PS_COMMITTER);
 	return 0;
 }
@@ -352,7 +352,7 @@ int perseas_standby_fd(perseas_standby_t *s)
 int perseas_standby_stat(perseas_standby_t *s, struct perseas_standby_stat *stat)
 {
 	PS_UNCANCELLED;
-	struct ps_warmth_figures figures;
+	struct ps_warm_thread_figures figures;
 	const int rc = check_standby(s);
 
 	if (rc)
@@ -362,7 +362,7 @@ int perseas_standby_stat(perseas_standby_t *s, struct perseas_standby_stat *stat
 	pthread_mutex_lock(&s->lock);
 	*stat = s->stat;
 	if (s->warmth) {
-		ps_warmth_tell(s->warmth, &figures);
+		ps_warm_thread_read_figures(s->warmth, &figures);
 		stat->memory = figures.total;
 		stat->warm = figures.here;
 	}

@@ -57,7 +57,7 @@ struct perseas_standby {
 	uint64_t until_ns;                    /* when the next look is due */
 	struct ps_unlisted_mirrors *unlisted; /* mirrors of the store that the list may not name */
 	/* Keeps a copy of the memory (options.warm); may be ending; or NULL. */
-	struct ps_warmth *warmth;
+	struct ps_warm_thread *warmth;
 };
 
 /* Starts the thread that follows the store. The standby must be IDLE, and stays so on an error.

@@ -51,13 +51,13 @@ void ps_standby_signal(struct perseas_standby *s)
 {
 	assert(pthread_mutex_trylock(&s->lock) == EBUSY);
 	if (s->stat.state == PERSEAS_STANDBY_DUE || s->fault.code) {
-		ps_flag_raise(s->flag);
+		ps_flag_fd_raise(s->flag);
 		return;
 	}
-	ps_flag_lower(s->flag);
+	ps_flag_fd_lower(s->flag);
 	/* perseas_standby_cancel sets `cancelled` before it raises the flag. */
 	if (atomic_load(&s->cancelled))
-		ps_flag_raise(s->flag);
+		ps_flag_fd_raise(s->flag);
 }
 
 /* --- the result of a look --- */
@@ -79,7 +79,7 @@ static void note_mirrors(struct perseas_standby *s, const struct ps_images *imag
 
 static void note_owner(struct perseas_standby *s, const struct ps_images *images)
 {
-	const int at = ps_owner_at(images);
+	const int at = ps_images_find_owner(images);
 	const Perseas__StoreStatus *status = at < 0 ? NULL : images->told[at];
 
 	s->stat.epoch = status ? status->header->promised_epoch : 0;
@@ -138,12 +138,12 @@ static void keep_addresses(struct perseas_standby *s, const struct ps_images *im
 {
 	s->stat.warning[0] = 0;
 	if (images->newest)
-		ps_segment_keep(s->p, images->newest->header, s->stat.warning,
-		                sizeof(s->stat.warning));
+		ps_segments_reserve(s->p, images->newest->header, s->stat.warning,
+		                    sizeof(s->stat.warning));
 }
 
 static void note_images(void *arg, const struct ps_images *images,
-                        const struct ps_standing_now *now)
+                        const struct ps_follow_result *now)
 {
 	struct perseas_standby *s = arg;
 
@@ -157,7 +157,7 @@ static void note_images(void *arg, const struct ps_images *images,
 	/* Without an owner the store does not change: let the copy complete from its present
 	 * source. */
 	if (s->warmth && now->ownership == PS_OWNER_LIVES)
-		ps_warmth_aim(s->warmth, images);
+		ps_warm_thread_aim(s->warmth, images);
 }
 
 static enum perseas_standby_state standby_state(enum ps_ownership ownership, bool due)
@@ -178,29 +178,29 @@ static enum perseas_standby_state standby_state(enum ps_ownership ownership, boo
 /* Returns true if this standby may open the store now. If a handover names it, it may at once;
  * otherwise standbys of a lower order come first. Sets *held to true if the store is left to
  * another standby. */
-static bool is_turn(struct perseas_standby *s, const struct ps_standing_now *now,
+static bool is_turn(struct perseas_standby *s, const struct ps_follow_result *now,
                     enum ps_ownership ownership, bool *held)
 {
 	/* A COMMAND of perseas run may contain this standby, and then has its mark. */
 	const uint8_t *mark = s->env->marked ? s->env->mark : NULL;
 	const uint64_t now_ns = ps_follow_now(&s->follow);
 
-	*held = ps_turn_is_held(&s->turn, now, mark, now_ns, &s->until_ns);
+	*held = ps_turn_must_yield(&s->turn, now, mark, now_ns, &s->until_ns);
 	if (*held)
 		return false;
-	return ps_turn_is_heir(&s->turn, now, mark, now_ns) ||
-	       ps_turn_comes(&s->turn, ownership, now_ns, &s->until_ns);
+	return ps_turn_is_named(&s->turn, now, mark, now_ns) ||
+	       ps_turn_is_due(&s->turn, ownership, now_ns, &s->until_ns);
 }
 
 static void look_at_store(struct perseas_standby *s)
 {
-	struct ps_warmth_figures figures = { 0 };
-	struct ps_standing_now now;
+	struct ps_warm_thread_figures figures = { 0 };
+	struct ps_follow_result now;
 	enum ps_ownership ownership;
 	bool held, due;
 
 	if (s->warmth)
-		ps_warmth_tell(s->warmth, &figures);
+		ps_warm_thread_read_figures(s->warmth, &figures);
 	s->follow.copies = s->warmth != NULL;
 	s->follow.memory = figures.total;
 	s->follow.warm = figures.here;
@@ -249,7 +249,7 @@ static bool await_news(struct perseas_standby *s)
 		const unsigned count = ps_follow_fds(&s->follow, fds, &until_ns);
 
 		s->env->ops->pause(s->env, PS_KEEPER, fds, count, until_ns);
-		if (ps_follow_stirred(&s->follow) || ps_follow_now(&s->follow) >= s->until_ns)
+		if (ps_follow_is_due(&s->follow) || ps_follow_now(&s->follow) >= s->until_ns)
 			return true;
 	}
 	return false;
@@ -280,22 +280,23 @@ static struct perseas *make_handle(struct perseas_standby *s, struct ps_error *e
 	return ps_handle_new(env, s->store, s->mirrors, &s->options, error);
 }
 
-static void replace_copy(struct perseas_standby *s, struct ps_warmth *warmth)
+static void replace_copy(struct perseas_standby *s, struct ps_warm_thread *warmth)
 {
-	struct ps_warmth *before;
+	struct ps_warm_thread *before;
 
 	pthread_mutex_lock(&s->lock);
 	before = s->warmth;
 	s->warmth = warmth;
 	pthread_mutex_unlock(&s->lock);
-	ps_warmth_end(before);
+	ps_warm_thread_end(before);
 }
 
 /* Starts a new copy thread, and ends the previous one, which may still wait for a mirror. */
 static int begin_copy(struct perseas_standby *s, struct ps_error *error)
 {
-	struct ps_warmth *warmth = ps_warmth_begin(s->store, &s->options,
-	                                           s->p->options.connect_timeout_ms, error);
+	struct ps_warm_thread *warmth = ps_warm_thread_begin(s->store, &s->options,
+	                                                     s->p->options.connect_timeout_ms,
+	                                                     error);
 
 	if (!warmth)
 		return error->code;
@@ -308,9 +309,9 @@ static int begin_copy(struct perseas_standby *s, struct ps_error *error)
 static void save_unlisted(struct perseas_standby *s)
 {
 	const struct ps_peers *looks = &s->follow.looks;
-	struct ps_places places = { .epoch = s->follow.roster_epoch,
-		                    .version = s->follow.roster_version,
-		                    .count = looks->count - looks->given };
+	struct ps_roster_places places = { .epoch = s->follow.roster_epoch,
+		                           .version = s->follow.roster_version,
+		                           .count = looks->count - looks->given };
 
 	memcpy(places.addresses, &looks->addresses[looks->given],
 	       places.count * sizeof(places.addresses[0]));
@@ -319,7 +320,7 @@ static void save_unlisted(struct perseas_standby *s)
 
 static void follow_known(struct perseas_standby *s)
 {
-	struct ps_places places;
+	struct ps_roster_places places;
 
 	ps_unlisted_mirrors_get(s->unlisted, &places);
 	ps_follow_add_known(&s->follow, &places);
@@ -374,7 +375,7 @@ static void add_learnt(struct perseas_standby *s)
 	const struct ps_peers *looks = &s->follow.looks;
 
 	for (unsigned i = 0; i < looks->count; i++) {
-		if (ps_follow_learnt(&s->follow, i))
+		if (ps_follow_is_learnt(&s->follow, i))
 			ps_handle_add_learnt(s->p, &looks->addresses[i]);
 	}
 }
@@ -396,12 +397,12 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 
 		m->control = ps_follow_take_connection(&s->follow, m->address.text);
 		m->warm = m->control != NULL;
-		m->silent = !m->warm && ps_follow_silent(&s->follow, m->address.text);
+		m->silent = !m->warm && ps_follow_is_silent(&s->follow, m->address.text);
 	}
 	p->opening.warm = true;
 	ps_follow_end_looks(&s->follow);
 	if (s->warmth)
-		p->warm = ps_warmth_take(s->warmth);
+		p->warm = ps_warm_thread_take(s->warmth);
 	become_idle(s);
 	return p;
 }

@@ -7,8 +7,8 @@
 
 #define MS_NS ((uint64_t)1000000)
 
-bool ps_turn_comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t now_ns,
-                   uint64_t *until_ns)
+bool ps_turn_is_due(struct ps_turn *turn, enum ps_ownership ownership, uint64_t now_ns,
+                    uint64_t *until_ns)
 {
 	*until_ns = PS_NEVER;
 	if (ownership != PS_OWNER_NONE) {
@@ -17,7 +17,7 @@ bool ps_turn_comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t n
 			*until_ns = now_ns + PS_TURN_LOOK_MS * MS_NS;
 		/* An owner has the store: earlier failed opens say nothing about the next one. */
 		else
-			ps_turn_over(turn);
+			ps_turn_reset(turn);
 		return false;
 	}
 	if (!turn->is_free)
@@ -37,8 +37,8 @@ static bool is_for_mark(const struct ps_handover_state *handing, const uint8_t *
 	return mark && !memcmp(handing->to, mark, PS_OWNER_MARK);
 }
 
-bool ps_turn_is_heir(const struct ps_turn *turn, const struct ps_standing_now *now,
-                     const uint8_t *mark, uint64_t now_ns)
+bool ps_turn_is_named(const struct ps_turn *turn, const struct ps_follow_result *now,
+                      const uint8_t *mark, uint64_t now_ns)
 {
 	return now->ownership == PS_OWNER_NONE && now->handing.asked &&
 	       is_for_mark(&now->handing, mark) && now_ns >= turn->rest_until_ns;
@@ -46,7 +46,7 @@ bool ps_turn_is_heir(const struct ps_turn *turn, const struct ps_standing_now *n
 
 /* Notes a handover, and since when the store is free under it. Claims that do not end in an open do
  * not extend the time that the named standby gets. */
-static void note_handover(struct ps_turn *turn, const struct ps_standing_now *now, uint64_t now_ns)
+static void note_handover(struct ps_turn *turn, const struct ps_follow_result *now, uint64_t now_ns)
 {
 	const struct ps_handover_state *handing = &now->handing;
 
@@ -60,8 +60,8 @@ static void note_handover(struct ps_turn *turn, const struct ps_standing_now *no
 		turn->yield_since_ns = now_ns;
 }
 
-bool ps_turn_is_held(struct ps_turn *turn, const struct ps_standing_now *now, const uint8_t *mark,
-                     uint64_t now_ns, uint64_t *until_ns)
+bool ps_turn_must_yield(struct ps_turn *turn, const struct ps_follow_result *now,
+                        const uint8_t *mark, uint64_t now_ns, uint64_t *until_ns)
 {
 	note_handover(turn, now, now_ns);
 	if (now->ownership != PS_OWNER_NONE || !now->handing.there ||
@@ -85,7 +85,7 @@ void ps_turn_failed(struct ps_turn *turn, uint64_t now_ns)
 	turn->is_free = false;
 }
 
-void ps_turn_over(struct ps_turn *turn)
+void ps_turn_reset(struct ps_turn *turn)
 {
 	turn->is_free = false;
 	turn->failures = 0;

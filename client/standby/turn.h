@@ -33,26 +33,26 @@ struct ps_turn {
 
 /* Takes the result of a look. Returns true if this standby may open the store now. Otherwise sets
  * *until_ns to when another look is due without news, or to PS_NEVER. */
-bool ps_turn_comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t now_ns,
-                   uint64_t *until_ns);
+bool ps_turn_is_due(struct ps_turn *turn, enum ps_ownership ownership, uint64_t now_ns,
+                    uint64_t *until_ns);
 
-/* Takes the result of a look, before ps_turn_comes. Returns true, with *until_ns set to the time
+/* Takes the result of a look, before ps_turn_is_due. Returns true, with *until_ns set to the time
  * of the next look, if the store must be left to another standby that a handover names and that
  * follows the store. mark: the mark of this standby, by which a handover names it; NULL: none
  * can. */
-bool ps_turn_is_held(struct ps_turn *turn, const struct ps_standing_now *now, const uint8_t *mark,
-                     uint64_t now_ns, uint64_t *until_ns);
+bool ps_turn_must_yield(struct ps_turn *turn, const struct ps_follow_result *now,
+                        const uint8_t *mark, uint64_t now_ns, uint64_t *until_ns);
 
 /* Returns true if the store has no owner and a handover names this standby. It then waits for no
- * turn, but still rests after a failure. mark: as for ps_turn_is_held. */
-bool ps_turn_is_heir(const struct ps_turn *turn, const struct ps_standing_now *now,
-                     const uint8_t *mark, uint64_t now_ns);
+ * turn, but still rests after a failure. mark: as for ps_turn_must_yield. */
+bool ps_turn_is_named(const struct ps_turn *turn, const struct ps_follow_result *now,
+                      const uint8_t *mark, uint64_t now_ns);
 
 /* Notes that an open failed although no other owner was seen, so that this standby rests. */
 void ps_turn_failed(struct ps_turn *turn, uint64_t now_ns);
 
 /* Notes that this standby, or another owner, has opened the store: earlier failures no longer
  * count. */
-void ps_turn_over(struct ps_turn *turn);
+void ps_turn_reset(struct ps_turn *turn);
 
 #endif

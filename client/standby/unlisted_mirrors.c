@@ -10,7 +10,7 @@
 struct ps_unlisted_mirrors {
 	pthread_mutex_t lock; /* guards these: */
 	unsigned users;
-	struct ps_places places;
+	struct ps_roster_places places;
 };
 
 struct ps_unlisted_mirrors *ps_unlisted_mirrors_new(void)
@@ -42,13 +42,13 @@ void ps_unlisted_mirrors_free(struct ps_unlisted_mirrors *known)
 /* --- handles that borrow it --- */
 
 struct borrower {
-	struct ps_guest guest; /* must be first */
+	struct ps_handle_attachment guest; /* must be first */
 	struct perseas *p;
 	struct ps_unlisted_mirrors *known;
 };
 
 /* Adds the members of a roster. Must be called with the newest roster last. */
-static void add_members(const Perseas__Roster *roster, struct ps_places *places)
+static void add_members(const Perseas__Roster *roster, struct ps_roster_places *places)
 {
 	struct ps_error ignored;
 
@@ -63,11 +63,11 @@ static void add_members(const Perseas__Roster *roster, struct ps_places *places)
 
 /* Stores the roster of a handle that is being freed. The roster of a handle that was never opened
  * may be older than what is stored. */
-static void note_roster(struct ps_guest *guest)
+static void note_roster(struct ps_handle_attachment *guest)
 {
 	struct borrower *borrower = (struct borrower *)guest;
 	const struct perseas *p = borrower->p;
-	struct ps_places places = { 0 };
+	struct ps_roster_places places = { 0 };
 
 	add_members(p->roster, &places);
 	add_members(p->next_roster, &places);
@@ -92,14 +92,15 @@ void ps_unlisted_mirrors_lend(struct ps_unlisted_mirrors *known, struct perseas 
 
 /* --- the mirrors --- */
 
-void ps_unlisted_mirrors_set(struct ps_unlisted_mirrors *known, const struct ps_places *places)
+void ps_unlisted_mirrors_set(struct ps_unlisted_mirrors *known,
+                             const struct ps_roster_places *places)
 {
 	pthread_mutex_lock(&known->lock);
 	known->places = *places;
 	pthread_mutex_unlock(&known->lock);
 }
 
-void ps_unlisted_mirrors_get(struct ps_unlisted_mirrors *known, struct ps_places *places)
+void ps_unlisted_mirrors_get(struct ps_unlisted_mirrors *known, struct ps_roster_places *places)
 {
 	pthread_mutex_lock(&known->lock);
 	*places = known->places;

@@ -23,7 +23,8 @@ void ps_unlisted_mirrors_free(struct ps_unlisted_mirrors *known);
 void ps_unlisted_mirrors_lend(struct ps_unlisted_mirrors *known, struct perseas *p);
 
 /* Replaces all mirrors, or reads them. Any thread may call these. */
-void ps_unlisted_mirrors_set(struct ps_unlisted_mirrors *known, const struct ps_places *places);
-void ps_unlisted_mirrors_get(struct ps_unlisted_mirrors *known, struct ps_places *places);
+void ps_unlisted_mirrors_set(struct ps_unlisted_mirrors *known,
+                             const struct ps_roster_places *places);
+void ps_unlisted_mirrors_get(struct ps_unlisted_mirrors *known, struct ps_roster_places *places);
 
 #endif

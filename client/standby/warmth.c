@@ -30,7 +30,7 @@ enum {
 	BURST_MS = 100,          /* unused time that the rate limit lets a later round use */
 };
 
-static void assert_locked(struct ps_warmth *warmth)
+static void assert_locked(struct ps_warm_thread *warmth)
 {
 	assert(pthread_mutex_trylock(&warmth->lock) == EBUSY);
 }
@@ -52,7 +52,7 @@ static bool fetch_wait(void *source, uint64_t ticket)
 static const struct ps_log_ops by_requests = { .ask = fetch_log, .wait = fetch_wait };
 
 /* Returns the mirror's status, or NULL if it has no consistent image. */
-static Perseas__Reply *ask_status(struct ps_warmth *warmth)
+static Perseas__Reply *ask_status(struct ps_warm_thread *warmth)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
@@ -82,7 +82,7 @@ static bool is_same_image(const Perseas__Header *a, const Perseas__Header *b)
 
 /* Adds published segments that the copy does not have yet, without pages. Caller holds
  * warmth->lock. */
-static void add_segments(struct ps_warmth *warmth, const Perseas__Header *header)
+static void add_segments(struct ps_warm_thread *warmth, const Perseas__Header *header)
 {
 	assert_locked(warmth);
 	for (size_t i = 0; i < header->n_segments; i++) {
@@ -98,7 +98,7 @@ static void add_segments(struct ps_warmth *warmth, const Perseas__Header *header
 
 /* Sets *point to the record of the current slot. Returns false if the ring has other bytes
  * there. */
-static bool find_point(const struct ps_warmth *warmth, struct ps_warm_point *point)
+static bool find_point(const struct ps_warm_thread *warmth, struct ps_warm_point *point)
 {
 	const struct ps_slot *slot = &warmth->log.now;
 	const struct ps_record *record = (const void *)(warmth->ring + PS_RING_OFFSET +
@@ -112,7 +112,7 @@ static bool find_point(const struct ps_warmth *warmth, struct ps_warm_point *poi
 	return true;
 }
 
-static void drop_copy(struct ps_warmth *warmth)
+static void drop_copy(struct ps_warm_thread *warmth)
 {
 	struct ps_warm *copy;
 
@@ -128,7 +128,7 @@ static void drop_copy(struct ps_warmth *warmth)
 /* --- rounds --- */
 
 /* Returns how many bytes the rate limit allows to read now. */
-static uint64_t bytes_allowed(struct ps_warmth *warmth)
+static uint64_t bytes_allowed(struct ps_warm_thread *warmth)
 {
 	const uint64_t now = warmth->env->ops->now(warmth->env);
 	const uint64_t page = ((uint64_t)PS_WARM_PAGE * 1000000000 - 1) / warmth->rate + 1;
@@ -145,7 +145,7 @@ static uint64_t bytes_allowed(struct ps_warmth *warmth)
 }
 
 /* Chooses the pages that this round reads. */
-static void choose_runs(struct ps_warmth *warmth)
+static void choose_runs(struct ps_warm_thread *warmth)
 {
 	uint64_t left = bytes_allowed(warmth), used = 0;
 
@@ -171,7 +171,7 @@ static void choose_runs(struct ps_warmth *warmth)
 	warmth->free_at += (uint64_t)((double)used * 1e9 / (double)warmth->rate);
 }
 
-static bool ask_runs(struct ps_warmth *warmth)
+static bool ask_runs(struct ps_warm_thread *warmth)
 {
 	for (unsigned i = 0; i < warmth->run_count; i++) {
 		const struct ps_warmth_run *run = &warmth->runs[i];
@@ -185,7 +185,7 @@ static bool ask_runs(struct ps_warmth *warmth)
 
 /* Marks the pages that transactions after `before` changed, the newest transaction first. Returns
  * false if the log is not contiguous, or if a segment was destroyed. Caller holds warmth->lock. */
-static bool note_changes(struct ps_warmth *warmth, uint64_t before)
+static bool note_changes(struct ps_warm_thread *warmth, uint64_t before)
 {
 	struct ps_log_back back = ps_log_newest(&warmth->log);
 	const struct ps_record *record;
@@ -203,7 +203,7 @@ static bool note_changes(struct ps_warmth *warmth, uint64_t before)
 
 /* Puts the pages of this round into the copy. Returns false if there is no memory for them; then
  * the copy must be dropped. Caller holds warmth->lock. */
-static bool take_runs(struct ps_warmth *warmth)
+static bool take_runs(struct ps_warm_thread *warmth)
 {
 	assert_locked(warmth);
 	for (unsigned i = 0; i < warmth->run_count; i++)
@@ -216,7 +216,8 @@ static bool take_runs(struct ps_warmth *warmth)
 
 /* Ends a round in which only the log's transactions changed the image. Returns false if the copy
  * must be dropped. */
-static bool count_round(struct ps_warmth *warmth, uint64_t before, const Perseas__Header *header)
+static bool count_round(struct ps_warm_thread *warmth, uint64_t before,
+                        const Perseas__Header *header)
 {
 	bool good = true;
 
@@ -233,14 +234,14 @@ static bool count_round(struct ps_warmth *warmth, uint64_t before, const Perseas
 	return good;
 }
 
-static void pause_for(struct ps_warmth *warmth, uint64_t pause)
+static void pause_for(struct ps_warm_thread *warmth, uint64_t pause)
 {
 	const uint64_t now = warmth->env->ops->now(warmth->env);
 
 	warmth->env->ops->pause(warmth->env, PS_KEEPER, NULL, 0, now + pause);
 }
 
-static bool is_ending(struct ps_warmth *warmth)
+static bool is_ending(struct ps_warm_thread *warmth)
 {
 	bool ends;
 
@@ -252,7 +253,7 @@ static bool is_ending(struct ps_warmth *warmth)
 
 /* Reads the log to its end, and to the slot. Once in each lap of the ring, the log is only proven
  * to be intact when the owner begins its next transaction, so waits for that. */
-static bool follow_log(struct ps_warmth *warmth)
+static bool follow_log(struct ps_warm_thread *warmth)
 {
 	struct ps_log_reader *log = &warmth->log;
 	enum ps_log_step step = ps_log_tail(log);
@@ -274,7 +275,7 @@ static bool follow_log(struct ps_warmth *warmth)
  * may be in the pages. The next round begins at the last slot, so the log has every transaction of
  * this round. Finally checks that nothing else changed the image. Returns false if the round
  * failed. */
-static bool read_all(struct ps_warmth *warmth)
+static bool read_all(struct ps_warm_thread *warmth)
 {
 	const uint64_t before = warmth->log.seq;
 	Perseas__Reply *reply;
@@ -290,7 +291,7 @@ static bool read_all(struct ps_warmth *warmth)
 	return good;
 }
 
-static bool read_round(struct ps_warmth *warmth)
+static bool read_round(struct ps_warm_thread *warmth)
 {
 	const uint64_t before = warmth->log.seq;
 
@@ -310,7 +311,7 @@ static bool read_round(struct ps_warmth *warmth)
 
 /* --- the image --- */
 
-static bool begin_log(struct ps_warmth *warmth, uint64_t log_size)
+static bool begin_log(struct ps_warm_thread *warmth, uint64_t log_size)
 {
 	const struct ps_record *record;
 	void *ring = mmap(NULL, PS_RING_OFFSET + log_size, PROT_READ | PROT_WRITE,
@@ -326,7 +327,7 @@ static bool begin_log(struct ps_warmth *warmth, uint64_t log_size)
 	return ps_log_begin(&warmth->log) == PS_LOG_OK && ps_log_past(&warmth->log, &record) >= 0;
 }
 
-static bool begin_image(struct ps_warmth *warmth)
+static bool begin_image(struct ps_warm_thread *warmth)
 {
 	const Perseas__Header *header;
 	struct ps_warm *copy, *older = NULL;
@@ -351,7 +352,7 @@ static bool begin_image(struct ps_warmth *warmth)
 	return ours;
 }
 
-static void end_image(struct ps_warmth *warmth)
+static void end_image(struct ps_warm_thread *warmth)
 {
 	if (warmth->ring)
 		munmap(warmth->ring, PS_RING_OFFSET + warmth->log.image.ring_size);
@@ -363,7 +364,7 @@ static void end_image(struct ps_warmth *warmth)
 /* --- the thread --- */
 
 /* Returns true if the thread must keep reading from the mirror at this address. */
-static bool is_still_aimed(struct ps_warmth *warmth, const char *address)
+static bool is_still_aimed(struct ps_warm_thread *warmth, const char *address)
 {
 	bool on;
 
@@ -374,7 +375,7 @@ static bool is_still_aimed(struct ps_warmth *warmth, const char *address)
 }
 
 /* Pauses between two rounds. While there are pages to read, only for the rate limit. */
-static void pause_between_rounds(struct ps_warmth *warmth)
+static void pause_between_rounds(struct ps_warm_thread *warmth)
 {
 	const uint64_t now = warmth->env->ops->now(warmth->env);
 	uint64_t pause = warmth->run_count ? 0 : warmth->pause;
@@ -386,7 +387,7 @@ static void pause_between_rounds(struct ps_warmth *warmth)
 		pause_for(warmth, pause);
 }
 
-static void follow_image(struct ps_warmth *warmth, const char *address)
+static void follow_image(struct ps_warm_thread *warmth, const char *address)
 {
 	struct ps_error error;
 
@@ -402,7 +403,7 @@ static void follow_image(struct ps_warmth *warmth, const char *address)
 
 static void run_copy_thread(void *arg)
 {
-	struct ps_warmth *warmth = arg;
+	struct ps_warm_thread *warmth = arg;
 	char address[sizeof(warmth->address)];
 	bool ends, aimed;
 
@@ -423,7 +424,7 @@ static void run_copy_thread(void *arg)
 
 /* --- functions for standbys --- */
 
-static void warmth_free(struct ps_warmth *warmth)
+static void warmth_free(struct ps_warm_thread *warmth)
 {
 	if (warmth->env)
 		warmth->env->ops->free(warmth->env);
@@ -433,10 +434,11 @@ static void warmth_free(struct ps_warmth *warmth)
 	free(warmth);
 }
 
-struct ps_warmth *ps_warmth_begin(const char *store, const struct perseas_options *options,
-                                  uint32_t timeout_ms, struct ps_error *error)
+struct ps_warm_thread *ps_warm_thread_begin(const char *store,
+                                            const struct perseas_options *options,
+                                            uint32_t timeout_ms, struct ps_error *error)
 {
-	struct ps_warmth *warmth = calloc(1, sizeof(*warmth));
+	struct ps_warm_thread *warmth = calloc(1, sizeof(*warmth));
 
 	if (!warmth) {
 		ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
@@ -467,20 +469,21 @@ static unsigned rate_source(const struct ps_images *images, unsigned i)
 {
 	const Perseas__StoreStatus *told = images->told[i];
 
-	if (!told || !images->newest || !ps_images_counts(images, i) ||
+	if (!told || !images->newest || !ps_images_is_counted(images, i) ||
 	    told->slot->epoch != images->newest->slot->epoch)
 		return 0;
 	/* A mirror on this host costs the least. */
 	return images->peers->addresses[i].scheme == PS_SCHEME_UNIX ? 2 : 1;
 }
 
-static bool is_aimed_at(const struct ps_warmth *warmth, const struct ps_images *images, unsigned i)
+static bool is_aimed_at(const struct ps_warm_thread *warmth, const struct ps_images *images,
+                        unsigned i)
 {
 	return warmth->is_aimed && !strcmp(warmth->address, images->peers->addresses[i].text) &&
 	       ps_id_equal(images->told[i]->header->image_id, warmth->image_id);
 }
 
-void ps_warmth_aim(struct ps_warmth *warmth, const struct ps_images *images)
+void ps_warm_thread_aim(struct ps_warm_thread *warmth, const struct ps_images *images)
 {
 	int best = -1;
 
@@ -503,7 +506,8 @@ void ps_warmth_aim(struct ps_warmth *warmth, const struct ps_images *images)
 	warmth->env->ops->wake(warmth->env, PS_KEEPER);
 }
 
-void ps_warmth_tell(struct ps_warmth *warmth, struct ps_warmth_figures *figures)
+void ps_warm_thread_read_figures(struct ps_warm_thread *warmth,
+                                 struct ps_warm_thread_figures *figures)
 {
 	pthread_mutex_lock(&warmth->lock);
 	if (warmth->copy)
@@ -512,7 +516,7 @@ void ps_warmth_tell(struct ps_warmth *warmth, struct ps_warmth_figures *figures)
 	pthread_mutex_unlock(&warmth->lock);
 }
 
-struct ps_warm *ps_warmth_take(struct ps_warmth *warmth)
+struct ps_warm *ps_warm_thread_take(struct ps_warm_thread *warmth)
 {
 	struct ps_warm *copy;
 
@@ -526,11 +530,11 @@ struct ps_warm *ps_warmth_take(struct ps_warmth *warmth)
 	return copy;
 }
 
-void ps_warmth_end(struct ps_warmth *warmth)
+void ps_warm_thread_end(struct ps_warm_thread *warmth)
 {
 	if (!warmth)
 		return;
-	ps_warm_free(ps_warmth_take(warmth));
+	ps_warm_free(ps_warm_thread_take(warmth));
 	warmth->env->ops->join(warmth->env, PS_KEEPER);
 	warmth_free(warmth);
 }

@@ -14,7 +14,7 @@
 
 enum { PS_WARMTH_RUNS = 64 };
 
-struct ps_warmth_figures {
+struct ps_warm_thread_figures {
 	uint64_t here, total; /* bytes of the store's segments in the copy, and in all */
 	uint64_t read;        /* bytes of segments read since the thread began */
 	uint64_t drops;       /* copies that were given up */
@@ -26,7 +26,7 @@ struct ps_warmth_run {
 	uint8_t *bytes;
 };
 
-struct ps_warmth {
+struct ps_warm_thread {
 	struct ps_env *env;
 	char store[PS_NAME_MAX + 1];
 	uint32_t timeout_ms;
@@ -38,7 +38,7 @@ struct ps_warmth {
 	char address[sizeof(((struct ps_address *)NULL)->text)];
 	uint8_t image_id[PS_ID_SIZE];
 	struct ps_warm *copy; /* the copy so far; NULL: none */
-	struct ps_warmth_figures figures;
+	struct ps_warm_thread_figures figures;
 
 	/* Only the thread uses these. */
 	struct ps_peers peers;
@@ -54,23 +54,25 @@ struct ps_warmth {
 	uint64_t pause;    /* time to wait after a round that read no pages */
 };
 
-/* Starts the thread, which reads nothing before ps_warmth_aim. timeout_ms: time limit of one round
+/* Starts the thread, which reads nothing before ps_warm_thread_aim. timeout_ms: time limit of one round
  * of requests. Returns NULL with *error if the thread cannot be started. */
-struct ps_warmth *ps_warmth_begin(const char *store, const struct perseas_options *options,
-                                  uint32_t timeout_ms, struct ps_error *error);
+struct ps_warm_thread *ps_warm_thread_begin(const char *store,
+                                            const struct perseas_options *options,
+                                            uint32_t timeout_ms, struct ps_error *error);
 
 /* Chooses the mirror to read from, after each look at the store. Stays with the present one while
  * no other is better. */
-void ps_warmth_aim(struct ps_warmth *warmth, const struct ps_images *images);
+void ps_warm_thread_aim(struct ps_warm_thread *warmth, const struct ps_images *images);
 
 /* Fills in the figures as of now. Any thread may call it. */
-void ps_warmth_tell(struct ps_warmth *warmth, struct ps_warmth_figures *figures);
+void ps_warm_thread_read_figures(struct ps_warm_thread *warmth,
+                                 struct ps_warm_thread_figures *figures);
 
 /* Hands the copy over to the caller, and has the thread end without waiting for it. Returns NULL if
  * there is no copy. */
-struct ps_warm *ps_warmth_take(struct ps_warmth *warmth);
+struct ps_warm *ps_warm_thread_take(struct ps_warm_thread *warmth);
 
 /* Ends the thread, waits for that, and frees everything. NULL is allowed. */
-void ps_warmth_end(struct ps_warmth *warmth);
+void ps_warm_thread_end(struct ps_warm_thread *warmth);
 
 #endif

@@ -281,7 +281,7 @@ int work_destroy(struct work *w, uint32_t id)
 {
 	uint64_t seq = w->p->commit.seq;
 	uint32_t ids[PS_SEGMENTS_MAX];
-	unsigned count = ps_whole_ids(w->p, ps_segment_by_id(w->p, id), ids);
+	unsigned count = ps_grown_ids(w->p, ps_segment_by_id(w->p, id), ids);
 	int state, rc;
 	char name[16];
 
@@ -298,14 +298,14 @@ int work_destroy(struct work *w, uint32_t id)
 int work_grow(struct work *w, uint32_t id, uint64_t bytes)
 {
 	const struct ps_segment *head = ps_segment_by_id(w->p, id), *part;
-	const uint64_t seq = w->p->commit.seq, whole = ps_whole_size(w->p, head);
+	const uint64_t seq = w->p->commit.seq, whole = ps_grown_size(w->p, head);
 	int state = model_derive(&w->model, w->current, w->p->epoch, seq + 1);
 	uint8_t *zeros = calloc(1, bytes);
 	int rc = perseas_segment_grow(w->p, head->name, whole + bytes);
 
 	assert(zeros);
-	for (part = head; ps_whole_next(w->p, part);)
-		part = ps_whole_next(w->p, part);
+	for (part = head; ps_grown_next_part(w->p, part);)
+		part = ps_grown_next_part(w->p, part);
 	if (part->born == seq + 1)
 		model_add_segment(&w->model, state, part->id, part->name, zeros, bytes);
 	else if (w->p->commit.seq != seq)

@@ -52,7 +52,7 @@ static void open_store(void)
 /* The heap is closed, and the store is not: no transaction may remember it. */
 static void forget_heap(void)
 {
-	struct ps_guest *guest = store.p->guests;
+	struct ps_handle_attachment *guest = store.p->guests;
 
 	if (!guest)
 		return;

@@ -19,7 +19,7 @@ static int look(struct perseas *p, const uint8_t *at)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)at;
 
-	return ps_demand_bring(p, start, start + 1) ? -1 : *at;
+	return ps_demand_await(p, start, start + 1) ? -1 : *at;
 }
 
 static void run(void *arg)

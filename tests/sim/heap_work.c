@@ -505,7 +505,7 @@ static void edit_metadata(const struct sim_application *a, struct sim_node *node
 	bool here;
 
 	for (uint64_t at = 0; at < segment->size; at += run) {
-		run = ps_demand_run(a->p, segment, at, segment->size - at, &here);
+		run = ps_demand_uniform_run(a->p, segment, at, segment->size - at, &here);
 		if (here)
 			memcpy(to + at, segment->base + at, run);
 	}

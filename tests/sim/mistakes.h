@@ -245,15 +245,16 @@ bool sim_mistake_settled(const struct ps_control *control, const Perseas__Reply 
  * before it is read. */
 bool sim_mistake_demands(const struct sim_world *w);
 struct ps_wanted;
-struct ps_fetched;
+struct ps_fetch_answer;
 void sim_mistake_fetched(struct sim_owner *o, const struct ps_wanted *wanted,
-                         struct ps_fetched *fetched);
+                         struct ps_fetch_answer *fetched);
 /* For reads over links: whether such a mistake is made; called when bytes were read, with what was
  * seen of the mirror. */
 bool sim_mistake_straight(const struct sim_world *w);
-struct ps_missing;
-struct ps_seen;
-void sim_mistake_peeked(struct sim_owner *o, const struct ps_missing *fetch, struct ps_seen *seen);
+struct ps_fetch_request;
+struct ps_peek_result;
+void sim_mistake_peeked(struct sim_owner *o, const struct ps_fetch_request *fetch,
+                        struct ps_peek_result *seen);
 struct ps_demand;
 struct ps_mapping;
 /* For granules that memory suffices for only in part: whether such a mistake is made; called when
@@ -262,7 +263,8 @@ bool sim_mistake_poor(const struct sim_world *w);
 void sim_mistake_rest(struct sim_owner *o, struct ps_mapping *mapping, uint64_t offset,
                       const uint8_t *bytes);
 void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
-                      const struct ps_missing *missing, const struct ps_fetched *fetched);
+                      const struct ps_fetch_request *missing,
+                      const struct ps_fetch_answer *fetched);
 /* For applications: returns true if the library keeps transactions apart; called when one of them
  * is about to commit. */
 bool sim_mistake_apart(const struct sim_world *w);

@@ -38,7 +38,7 @@ static void claim(const struct ps_wanted *wanted, const Perseas__StoreStatus *st
 }
 
 void sim_mistake_fetched(struct sim_owner *o, const struct ps_wanted *wanted,
-                         struct ps_fetched *fetched)
+                         struct ps_fetch_answer *fetched)
 {
 	Perseas__StoreStatus *before = changeable(fetched->before);
 	Perseas__StoreStatus *after = changeable(fetched->after);
@@ -59,8 +59,9 @@ void sim_mistake_fetched(struct sim_owner *o, const struct ps_wanted *wanted,
 }
 
 /* Fills in bytes once more that came for an earlier mapping, over the present ones. */
-static void come_late(struct sim_owner *o, struct ps_demand *d, const struct ps_missing *missing,
-                      uint64_t generation, const struct ps_fetched *fetched)
+static void come_late(struct sim_owner *o, struct ps_demand *d,
+                      const struct ps_fetch_request *missing, uint64_t generation,
+                      const struct ps_fetch_answer *fetched)
 {
 	struct sim_late *late = &o->late;
 	struct ps_mapping *mapping = ps_mapping_segment(d, late->segment);
@@ -80,7 +81,7 @@ static void come_late(struct sim_owner *o, struct ps_demand *d, const struct ps_
 }
 
 void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
-                      const struct ps_missing *missing, const struct ps_fetched *fetched)
+                      const struct ps_fetch_request *missing, const struct ps_fetch_answer *fetched)
 {
 	if (is(o, SIM_MISTAKE_OUTLIVES) && !ps_source_fault(&d->fetching[which].wanted, fetched))
 		come_late(o, d, missing, d->fetching[which].generation, fetched);
@@ -107,10 +108,11 @@ bool sim_mistake_straight(const struct sim_world *w)
 	return w->mistake > SIM_MISTAKE_STRAIGHT && w->mistake < SIM_MISTAKES_END;
 }
 
-void sim_mistake_peeked(struct sim_owner *o, const struct ps_missing *fetch, struct ps_seen *seen)
+void sim_mistake_peeked(struct sim_owner *o, const struct ps_fetch_request *fetch,
+                        struct ps_peek_result *seen)
 {
-	struct ps_missing slots = *fetch;
-	struct ps_seen behind;
+	struct ps_fetch_request slots = *fetch;
+	struct ps_peek_result behind;
 	uint8_t none;
 
 	if (!is(o, SIM_MISTAKE_SLOT_BEHIND))

@@ -32,7 +32,7 @@ static void release_word(const struct ps_edit *edit)
 /* Others get what the transaction means to free. */
 static void release_early(struct perseas_tx *tx)
 {
-	for (struct ps_late *late = tx->late; late; late = late->next) {
+	for (struct ps_deferred_stores *late = tx->late; late; late = late->next) {
 		const struct ps_edits *edits = (const struct ps_edits *)late;
 
 		ps_biased_lock(&edits->heap->lock);
@@ -97,7 +97,7 @@ static void apply_again(struct sim_owner *o, const struct perseas_tx *tx)
 	for (unsigned i = 0; i < applied->count; i++)
 		*applied->at[i] = (*applied->at[i] | applied->set[i]) & ~applied->clear[i];
 	applied->count = 0;
-	for (struct ps_late *late = tx->late; late; late = late->next) {
+	for (struct ps_deferred_stores *late = tx->late; late; late = late->next) {
 		const struct ps_edits *edits = (const struct ps_edits *)late;
 
 		for (unsigned i = 0; i < edits->count && applied->count < SIM_APPLIED; i++) {
@@ -120,19 +120,19 @@ void __wrap_ps_deferred_apply(struct perseas_tx *tx)
 		apply_again((struct sim_owner *)tx->p->env, tx);
 }
 
-int __real_ps_map_death(struct perseas *p, struct ps_death *death);
-int __wrap_ps_map_death(struct perseas *p, struct ps_death *death);
+int __real_ps_map_destroy_set(struct perseas *p, struct ps_destroy_set *death);
+int __wrap_ps_map_destroy_set(struct perseas *p, struct ps_destroy_set *death);
 
 /* A choice that is cut in two. */
 struct halves {
-	struct ps_death *whole;
+	struct ps_destroy_set *whole;
 	unsigned first; /* 0: half of them is the metadata of each extent; 1: it is the objects */
 };
 
-static void choose_half(struct ps_death *half, void *arg)
+static void choose_half(struct ps_destroy_set *half, void *arg)
 {
 	const struct halves *halves = arg;
-	struct ps_death *whole = halves->whole;
+	struct ps_destroy_set *whole = halves->whole;
 
 	if (!halves->first)
 		whole->choose(whole, whole->arg);
@@ -149,21 +149,21 @@ static void stay(void *arg)
 		halves->whole->stay(halves->whole->arg);
 }
 
-int __wrap_ps_map_death(struct perseas *p, struct ps_death *death)
+int __wrap_ps_map_destroy_set(struct perseas *p, struct ps_destroy_set *death)
 {
 	struct sim_owner *o = (struct sim_owner *)p->env;
 	struct halves halves = { .whole = death };
-	struct ps_death half = { .choose = choose_half, .stay = stay, .arg = &halves };
+	struct ps_destroy_set half = { .choose = choose_half, .stay = stay, .arg = &halves };
 	void (*sealing)(void *arg) = o->running->sealing;
 	int rc;
 
 	if (!sim_mistake_is(world_of(p), SIM_MISTAKE_HALVES))
-		return __real_ps_map_death(p, death);
-	rc = __real_ps_map_death(p, &half);
+		return __real_ps_map_destroy_set(p, death);
+	rc = __real_ps_map_destroy_set(p, &half);
 	if (rc || !half.count)
 		return rc;
 	o->running->sealing = sealing;
 	half.count = 0;
 	halves.first = 1;
-	return __real_ps_map_death(p, &half);
+	return __real_ps_map_destroy_set(p, &half);
 }

@@ -113,7 +113,7 @@ unsigned sim_mistake_ahead(struct ps_link *link)
 
 	if (!m || p->upkeep.resync.mirror || m->link != link ||
 	    !sim_mistake_is(link->owner->world, SIM_MISTAKE_REUSED) ||
-	    !ps_quorum_acks(p, ps_mirrors_holding(p, p->commit.seq) & ~ps_bit(p, m)))
+	    !ps_quorum_is_w(p, ps_mirrors_holding(p, p->commit.seq) & ~ps_mirror_bit(p, m)))
 		return 0;
 	link->ahead += rest;
 	return rest;

@@ -30,13 +30,13 @@ WRAPPED(int, ps_mend_forward, struct perseas *p, struct ps_mirror *from, struct 
 WRAPPED(int, ps_mirror_read, struct perseas *p, struct ps_mirror *m, uint32_t region,
         uint64_t offset, void *bytes, uint64_t length);
 WRAPPED(int, ps_mirror_write, struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
-WRAPPED(uint64_t, ps_durable, struct perseas *p);
+WRAPPED(uint64_t, ps_update_durable, struct perseas *p);
 WRAPPED(int, ps_token_check, const struct perseas *p, const struct perseas_token *token);
 WRAPPED(int, ps_unwaited_finish, struct perseas *p);
 WRAPPED(bool, ps_unwaited_overdue, struct perseas *p);
 WRAPPED(int, ps_pace_copy, struct perseas *p, unsigned flags, struct ps_pacing *pacing);
-WRAPPED(bool, ps_quorum_touched, const struct perseas *p, uint32_t set);
-WRAPPED(bool, ps_quorum_anew_joint, const struct perseas *p, uint32_t set);
+WRAPPED(bool, ps_quorum_is_touched, const struct perseas *p, uint32_t set);
+WRAPPED(bool, ps_quorum_can_remake_joint, const struct perseas *p, uint32_t set);
 WRAPPED(int, ps_rejoin_ask_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 WRAPPED(int, ps_rejoin_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 WRAPPED(bool, ps_quorum_is_stuck, struct perseas *p);
@@ -155,7 +155,7 @@ uint64_t __wrap_ps_durable(struct perseas *p)
 		p->commit.durable = p->commit.seq;
 	if (is(p, SIM_MISTAKE_HELD_TOLD) && p->commit.gathering &&
 	    ps_mirrors_hold(p, p->commit.seq))
-		p->commit.durable = ps_last(p);
+		p->commit.durable = ps_last_committed(p);
 	return __real_ps_durable(p);
 }
 

@@ -201,7 +201,7 @@ static void pager_drop(struct ps_pager *pager, unsigned which)
 	pager_source_drop(&sim_env_ops, &pager->sources[which]);
 }
 
-static void pager_lead(struct ps_pager *pager, unsigned which, const struct ps_way *way)
+static void pager_lead(struct ps_pager *pager, unsigned which, const struct ps_known_addresses *way)
 {
 	sim_reader_drop(&pager->readers[which]);
 	pager_source_lead(&sim_env_ops, &pager->sources[which], way);
@@ -212,7 +212,8 @@ static bool pager_reads(struct ps_pager *pager, unsigned which)
 	return sim_reader_reads(&pager->readers[which]);
 }
 
-static bool pager_ask(struct ps_pager *pager, unsigned which, const struct ps_missing *missing)
+static bool pager_ask(struct ps_pager *pager, unsigned which,
+                      const struct ps_fetch_request *missing)
 {
 	struct pager_source *source = &pager->sources[which];
 	struct ps_error error;
@@ -233,7 +234,7 @@ static bool pager_ask(struct ps_pager *pager, unsigned which, const struct ps_mi
 	       pager_source_ask_status(&sim_env_ops, source);
 }
 
-static int pager_answer(struct ps_pager *pager, unsigned which, struct ps_fetched *fetched)
+static int pager_answer(struct ps_pager *pager, unsigned which, struct ps_fetch_answer *fetched)
 {
 	struct pager_source *source = &pager->sources[which];
 

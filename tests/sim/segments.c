@@ -25,7 +25,7 @@ void sim_segments_compare(struct sim_application *a, unsigned i, const char *whe
 		return;
 	/* Memory that is missing is not looked at. */
 	for (uint64_t run; at < s->size; at += (uint32_t)run) {
-		run = ps_demand_run(a->p, segment, at, s->size - at, &here);
+		run = ps_demand_uniform_run(a->p, segment, at, s->size - at, &here);
 		if (here && memcmp(a->mapped[i].base + at, s->bytes + at, run) != 0)
 			break;
 	}
@@ -224,7 +224,7 @@ int sim_segments_touch(struct sim_application *a)
 		perseas_prefetch(a->p, (const void *)start, end - start);
 		return GO_ON;
 	}
-	rc = ps_demand_bring(a->p, start, end);
+	rc = ps_demand_await(a->p, start, end);
 	if (rc == PERSEAS_EFENCED || a->owner->dead)
 		return LEAVE;
 	return rc ? sim_unexpected(a, "memory", rc) : GO_ON;

@@ -186,7 +186,7 @@ void sim_reader_end(struct sim_reader *reader)
 	sim_task_join(reader->owner, SIM_READER + (int)reader->which);
 }
 
-void sim_reader_ask(struct sim_reader *reader, const struct ps_missing *missing)
+void sim_reader_ask(struct sim_reader *reader, const struct ps_fetch_request *missing)
 {
 	reader->asked = true;
 	reader->done = false;
@@ -199,14 +199,14 @@ void sim_reader_ask(struct sim_reader *reader, const struct ps_missing *missing)
 	sim_owner_poke(reader->owner);
 }
 
-int sim_reader_answer(struct sim_reader *reader, struct ps_fetched *fetched)
+int sim_reader_answer(struct sim_reader *reader, struct ps_fetch_answer *fetched)
 {
 	if (!reader->done)
 		return 0;
 	reader->asked = false;
 	sim_count(reader->owner->world, SIM_PEEKED, reader->seen.promised);
-	*fetched = (struct ps_fetched){ .seen = &reader->seen,
-		                        .bytes = { reader->fetch.length, reader->block } };
+	*fetched = (struct ps_fetch_answer){ .seen = &reader->seen,
+		                             .bytes = { reader->fetch.length, reader->block } };
 	return 1;
 }
 

@@ -32,8 +32,8 @@ struct sim_reader {
 	bool asked;    /* the answer is due, or has come */
 	bool given_up; /* no caller waits for the read any more, and it goes on */
 	bool go, done; /* asked to read; has read */
-	struct ps_missing fetch;
-	struct ps_seen seen;
+	struct ps_fetch_request fetch;
+	struct ps_peek_result seen;
 	uint8_t block[SIM_GRANULE * SIM_RUN];
 };
 
@@ -44,9 +44,9 @@ int sim_reader_hire(struct sim_reader *reader);
 void sim_reader_end(struct sim_reader *reader);
 
 /* Asks for a granule while no read is in progress. The read ends before this returns. */
-void sim_reader_ask(struct sim_reader *reader, const struct ps_missing *fetch);
+void sim_reader_ask(struct sim_reader *reader, const struct ps_fetch_request *fetch);
 /* Answers as the pager's functions of these names do. */
-int sim_reader_answer(struct sim_reader *reader, struct ps_fetched *fetched);
+int sim_reader_answer(struct sim_reader *reader, struct ps_fetch_answer *fetched);
 void sim_reader_drop(struct sim_reader *reader);
 bool sim_reader_reads(struct sim_reader *reader);
 

@@ -26,8 +26,9 @@ static void what_is_touched_comes(struct demand_stage *s)
 	CHECK(look(&o, 3 * o.granule + 5) == byte(3 * o.granule + 5, 0));
 	CHECK(comes(&o));
 	CHECK(has(&o, 0));
-	CHECK(!ps_demand_lacks(o.p, &o.segment));
-	CHECK(ps_demand_run(o.p, &o.segment, 0, o.segment.size, &here) == o.segment.size && here);
+	CHECK(!ps_demand_has_missing(o.p, &o.segment));
+	CHECK(ps_demand_uniform_run(o.p, &o.segment, 0, o.segment.size, &here) == o.segment.size &&
+	      here);
 	CHECK(asks() == GRANULES);
 	end(&o);
 }
@@ -83,7 +84,8 @@ static void what_is_wanted_comes_first(struct demand_stage *s)
 	CHECK(map(&o));
 	CHECK(asked(2));
 	CHECK(!want(&o, 5) && !want(&o, 3) && !want(&o, 5));
-	CHECK(ps_demand_run(o.p, &o.segment, 0, o.segment.size, &here) == o.segment.size && !here);
+	CHECK(ps_demand_uniform_run(o.p, &o.segment, 0, o.segment.size, &here) == o.segment.size &&
+	      !here);
 	set_all(false, false);
 	CHECK(comes(&o));
 	CHECK(asks() == GRANULES);
@@ -160,7 +162,7 @@ static void without_a_source_memory_waits(struct demand_stage *s)
 	CHECK(died(2));
 	CHECK(does_not_come(&o));
 	CHECK(asks() == 2 && !fills());
-	CHECK(ps_demand_lacks(o.p, &o.segment));
+	CHECK(ps_demand_has_missing(o.p, &o.segment));
 	set(1, false, false);
 	CHECK(comes(&o));
 	CHECK(has(&o, 0));
@@ -352,9 +354,9 @@ static void behind_a_wait_a_late_run_counts_no_more(struct demand_stage *s)
 	CHECK(begins_with_a_wait(s, &o, FAR));
 	script.ops.late = s->short_ns / 10;
 	script.ops.wake(script.pager);
-	for (unsigned i = 0; i < 20 && ps_demand_lacks(o.p, &o.segment); i++)
+	for (unsigned i = 0; i < 20 && ps_demand_has_missing(o.p, &o.segment); i++)
 		rest(PS_KEEPER, s->short_ns / 10);
-	CHECK(!ps_demand_lacks(o.p, &o.segment));
+	CHECK(!ps_demand_has_missing(o.p, &o.segment));
 	CHECK(has(&o, 0));
 	end(&o);
 }
@@ -406,7 +408,7 @@ static void who_is_fenced_gets_nothing(struct demand_stage *s)
 	CHECK(perseas_wait_whole(o.p, -1) == PERSEAS_EFENCED);
 	set_all(false, false);
 	rest(PS_KEEPER, s->short_ns);
-	CHECK(ps_demand_bring(o.p, (uint64_t)(uintptr_t)o.segment.base,
+	CHECK(ps_demand_await(o.p, (uint64_t)(uintptr_t)o.segment.base,
 	                      (uint64_t)(uintptr_t)o.segment.base + 1) == PERSEAS_EFENCED);
 	CHECK(look(&o, 0) == -1 && look(&o, o.granule) == -1);
 	CHECK(look(&o, o.segment.size - 1) == -1);

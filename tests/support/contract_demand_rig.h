@@ -65,7 +65,8 @@ static void rest(enum ps_sleeper who, uint64_t ns)
 		script.env->ops->pause(script.env, who, NULL, 0, until);
 }
 
-static void script_lead(struct ps_pager *pager, unsigned which, const struct ps_way *way)
+static void script_lead(struct ps_pager *pager, unsigned which,
+                        const struct ps_known_addresses *way)
 {
 	(void)pager;
 	(void)which;
@@ -78,7 +79,8 @@ static void script_drop(struct ps_pager *pager, unsigned which)
 	(void)which;
 }
 
-static bool script_ask(struct ps_pager *pager, unsigned which, const struct ps_missing *missing)
+static bool script_ask(struct ps_pager *pager, unsigned which,
+                       const struct ps_fetch_request *missing)
 {
 	struct source *source = &script.sources[which];
 	bool asked;
@@ -99,7 +101,7 @@ static bool script_ask(struct ps_pager *pager, unsigned which, const struct ps_m
 	return asked;
 }
 
-static int script_answer(struct ps_pager *pager, unsigned which, struct ps_fetched *fetched)
+static int script_answer(struct ps_pager *pager, unsigned which, struct ps_fetch_answer *fetched)
 {
 	struct source *source = &script.sources[which];
 	void (*answers)(void) = NULL;
@@ -108,9 +110,9 @@ static int script_answer(struct ps_pager *pager, unsigned which, struct ps_fetch
 	(void)pager;
 	pthread_mutex_lock(&script.lock);
 	source->after->header.promised_epoch = source->epoch;
-	*fetched = (struct ps_fetched){ .before = &source->first,
-		                        .after = &source->second,
-		                        .bytes = { source->length, source->bytes } };
+	*fetched = (struct ps_fetch_answer){ .before = &source->first,
+		                             .after = &source->second,
+		                             .bytes = { source->length, source->bytes } };
 	rc = source->dead ? -1 : !source->held;
 	script.deaths += source->dead;
 	if (rc > 0) {
@@ -433,7 +435,7 @@ static bool has(const struct owner *o, uint8_t of)
 
 static bool want(struct owner *o, uint64_t granule)
 {
-	return ps_demand_want(o->p, &o->segment, granule * o->granule, 1);
+	return ps_demand_request(o->p, &o->segment, granule * o->granule, 1);
 }
 
 static int look(struct owner *o, uint64_t i)

@@ -106,7 +106,8 @@ static void direct_drop(struct ps_pager *pager, unsigned which)
 	pager_source_drop(pager->env->ops, &pager->sources[which]);
 }
 
-static void direct_lead(struct ps_pager *pager, unsigned which, const struct ps_way *way)
+static void direct_lead(struct ps_pager *pager, unsigned which,
+                        const struct ps_known_addresses *way)
 {
 	pager_source_lead(pager->env->ops, &pager->sources[which], way);
 }
@@ -117,7 +118,8 @@ static bool take_status(struct ps_pager *pager, struct pager_source *source)
 	       pager_source_take(pager->env->ops, source);
 }
 
-static bool direct_ask(struct ps_pager *pager, unsigned which, const struct ps_missing *missing)
+static bool direct_ask(struct ps_pager *pager, unsigned which,
+                       const struct ps_fetch_request *missing)
 {
 	const struct ps_env_ops *env = pager->env->ops;
 	struct pager_source *source = &pager->sources[which];
@@ -137,7 +139,7 @@ static bool direct_ask(struct ps_pager *pager, unsigned which, const struct ps_m
 	return true;
 }
 
-static int direct_answer(struct ps_pager *pager, unsigned which, struct ps_fetched *fetched)
+static int direct_answer(struct ps_pager *pager, unsigned which, struct ps_fetch_answer *fetched)
 {
 	struct pager_source *source = &pager->sources[which];
 

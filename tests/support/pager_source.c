@@ -51,7 +51,7 @@ bool pager_source_take(const struct ps_env_ops *ops, struct pager_source *source
 	return true;
 }
 
-void pager_source_tell(const struct pager_source *source, struct ps_fetched *fetched)
+void pager_source_tell(const struct pager_source *source, struct ps_fetch_answer *fetched)
 {
 	fetched->seen = NULL;
 	fetched->before = source->answers[0]->store->status;
@@ -75,7 +75,7 @@ void pager_source_drop(const struct ps_env_ops *ops, struct pager_source *source
 }
 
 void pager_source_lead(const struct ps_env_ops *ops, struct pager_source *source,
-                       const struct ps_way *way)
+                       const struct ps_known_addresses *way)
 {
 	pager_source_drop(ops, source);
 	source->leads = way != NULL;
@@ -105,7 +105,7 @@ bool pager_gathers_all(struct ps_pager *pager, uint8_t *base, uint64_t size)
 }
 
 int pager_looks_up_nothing(struct ps_pager *pager, const struct ps_address *address,
-                           struct ps_way *way, struct ps_error *error)
+                           struct ps_known_addresses *way, struct ps_error *error)
 {
 	(void)pager;
 	(void)error;

@@ -18,8 +18,8 @@ struct pager_source {
 	bool leads;
 	struct ps_address address;
 	struct ps_control *control;
-	bool asking;               /* answers are due */
-	struct ps_missing missing; /* what was asked for */
+	bool asking;                     /* answers are due */
+	struct ps_fetch_request missing; /* what was asked for */
 	unsigned answered;
 	Perseas__Reply *answers[PAGER_ANSWERS];
 };
@@ -32,18 +32,18 @@ bool pager_source_ask_bytes(const struct ps_env_ops *ops, struct pager_source *s
 bool pager_source_take(const struct ps_env_ops *ops, struct pager_source *source);
 
 /* Returns the three answers, valid until the source is asked again or dropped. */
-void pager_source_tell(const struct pager_source *source, struct ps_fetched *fetched);
+void pager_source_tell(const struct pager_source *source, struct ps_fetch_answer *fetched);
 
 void pager_source_forget(struct pager_source *source); /* what it answered */
 void pager_source_drop(const struct ps_env_ops *ops, struct pager_source *source);
 void pager_source_lead(const struct ps_env_ops *ops, struct pager_source *source,
-                       const struct ps_way *way);
+                       const struct ps_known_addresses *way);
 
 /* For a pager whose memory cannot be guarded, and whose addresses need nobody to look them up. */
 const char *pager_has_no_limit(const struct ps_pager *pager);
 bool pager_has_no_faults(struct ps_pager *pager, uint64_t *address);
 bool pager_gathers_all(struct ps_pager *pager, uint8_t *base, uint64_t size);
 int pager_looks_up_nothing(struct ps_pager *pager, const struct ps_address *address,
-                           struct ps_way *way, struct ps_error *error);
+                           struct ps_known_addresses *way, struct ps_error *error);
 
 #endif

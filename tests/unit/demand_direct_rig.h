@@ -36,8 +36,8 @@ static inline void fetch_some(struct fixture *f, uint32_t mirrors)
 
 	pager_gate.mirrors = mirrors;
 	pager_gate.below = 1;
-	assert_int_equal(ps_demand_bring(f->o->p, start, start + SIZE), 0);
-	assert_int_equal(ps_demand_bring(f->o->p, big, big + 1), 0);
+	assert_int_equal(ps_demand_await(f->o->p, start, start + SIZE), 0);
+	assert_int_equal(ps_demand_await(f->o->p, big, big + 1), 0);
 	pager_gate.mirrors = 0;
 	pager_gate.below = UINT64_MAX;
 	assert_int_equal(pager_gate.fills, 2);

@@ -61,7 +61,7 @@ static struct ps_pager_ops rig_pager;
 static atomic_bool rig_shut;
 static _Atomic uint64_t rig_first = UINT64_MAX; /* offset of the first that was asked for */
 
-static bool rig_ask(struct ps_pager *pager, unsigned which, const struct ps_missing *missing)
+static bool rig_ask(struct ps_pager *pager, unsigned which, const struct ps_fetch_request *missing)
 {
 	uint64_t none = UINT64_MAX;
 
@@ -92,8 +92,8 @@ static inline uint32_t rig_fill_part(struct ps_pager *pager, uint8_t *to, const 
 
 static atomic_bool rig_moved; /* names lead to a port where nobody listens */
 
-static int rig_look_up(struct ps_pager *pager, const struct ps_address *address, struct ps_way *way,
-                       struct ps_error *error)
+static int rig_look_up(struct ps_pager *pager, const struct ps_address *address,
+                       struct ps_known_addresses *way, struct ps_error *error)
 {
 	struct ps_address to = *address;
 

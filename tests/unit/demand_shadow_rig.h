@@ -58,7 +58,7 @@ static uint32_t fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, 
 static _Atomic unsigned holds;
 static _Atomic unsigned held; /* answers that were kept back so far */
 /* Only the thread that fetches uses these. */
-static struct ps_fetched kept[PS_MIRRORS_MAX];
+static struct ps_fetch_answer kept[PS_MIRRORS_MAX];
 static bool has_kept[PS_MIRRORS_MAX];
 
 static bool is_to_be_held(unsigned which)
@@ -73,7 +73,7 @@ static bool is_to_be_held(unsigned which)
 	return f->count >= holds && granule >= f->granule && granule < f->granule + f->count;
 }
 
-static int answer(struct ps_pager *pager, unsigned which, struct ps_fetched *fetched)
+static int answer(struct ps_pager *pager, unsigned which, struct ps_fetch_answer *fetched)
 {
 	if (!has_kept[which]) {
 		const int rc = ps_pager_uffd.answer(pager, which, fetched);
@@ -111,7 +111,8 @@ static int take(struct ps_written *written, const uint8_t *base, uint64_t offset
 {
 	bool here;
 
-	in_vain += ps_demand_run(asks, &asks->segments[0], offset, length, &here) != length ||
+	in_vain += ps_demand_uniform_run(asks, &asks->segments[0], offset, length, &here) !=
+	                   length ||
 	           !here;
 	return ps_written_pages.take(written, base, offset, length, set);
 }

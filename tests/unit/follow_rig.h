@@ -12,7 +12,7 @@
 
 static const uint8_t mark[PS_OWNER_MARK] = { 1 };
 static struct ps_follow follow;
-static struct ps_standing_now now; /* what the last look found */
+static struct ps_follow_result now; /* what the last look found */
 
 /* Follows the store by this list. The standby owns `looks`, the env of its looks. */
 static inline void follow_list(struct owner *o, const char *list, struct ps_env *looks)

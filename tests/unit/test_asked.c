@@ -95,7 +95,7 @@ TEST_WITH(what_was_asked_before_counts_for_nothing, owner_setup_three, owner_tea
 {
 	perseas_t *second;
 
-	o->p->upkeep.pulse_at = 0;
+	o->p->upkeep.next_heartbeat_at = 0;
 	o->p->admin = true;
 	ps_heartbeat_step(o->p, ps_now(o->p));
 	for (unsigned i = 0; i < 3; i++)
@@ -119,7 +119,7 @@ static uint8_t hear_order(struct owner *o, unsigned mirror, uint8_t id, const ch
 	struct why why;
 
 	assert_int_equal(store_order(o->d->mirrors[mirror].stores, &request, &why), 0);
-	o->p->upkeep.pulse_at = 0;
+	o->p->upkeep.next_heartbeat_at = 0;
 	ps_admin_enter(o->p);
 	ps_heartbeat_step(o->p, ps_now(o->p));
 	ps_heartbeat_step(o->p, ps_now(o->p));

@@ -83,7 +83,7 @@ TEST(copies_around_the_caches)
 	for (size_t at = 0; at < 64; at += 5)
 		for (size_t from = 0; from < 64; from += 9)
 			for (size_t more = 0; more < 130; more += 43)
-				check(ps_copy_away, PAGE + at, from, PS_COPY_AWAY - 1 + more);
+				check(ps_copy_uncached, PAGE + at, from, PS_COPY_AWAY - 1 + more);
 }
 
 TEST(copies_by_several_processors)
@@ -91,5 +91,5 @@ TEST(copies_by_several_processors)
 	const size_t lengths[] = { 0, 1, (4 << 20) - 1, 4 << 20, (4 << 20) + 1, (8 << 20) + 77 };
 
 	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
-		check(ps_copy_beside, PAGE + i, 3 * i, lengths[i]);
+		check(ps_copy_parallel, PAGE + i, 3 * i, lengths[i]);
 }

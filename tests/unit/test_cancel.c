@@ -57,10 +57,10 @@ static void pause_for_time(void)
 static void raise_and_lower_flag(void)
 {
 	struct ps_error error = { 0 };
-	const int flag = ps_flag_new(&error);
+	const int flag = ps_flag_fd_new(&error);
 
-	ps_flag_raise(flag);
-	ps_flag_lower(flag);
+	ps_flag_fd_raise(flag);
+	ps_flag_fd_lower(flag);
 	{
 		PS_UNCANCELLED;
 		close(flag);

@@ -66,7 +66,7 @@ static void watch(void *to, const void *from, size_t len)
 {
 	memset(&seen, 0, sizeof(seen));
 	step_begin(look);
-	ps_copy_away(to, from, len);
+	ps_copy_uncached(to, from, len);
 	step_end();
 }
 

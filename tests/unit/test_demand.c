@@ -182,8 +182,8 @@ TEST(test_a_base_that_is_no_multiple_of_granules, struct rig *rig)
 	d->mappings[d->mapping_count++] = odd;
 	d->fenced = true;
 	pthread_mutex_unlock(&d->lock);
-	assert_int_equal(ps_demand_bring(rig->p, start, start + d->ops->granule), 0);
-	assert_int_equal(ps_demand_bring(rig->p, start, start + d->ops->granule + 1),
+	assert_int_equal(ps_demand_await(rig->p, start, start + d->ops->granule), 0);
+	assert_int_equal(ps_demand_await(rig->p, start, start + d->ops->granule + 1),
 	                 PERSEAS_EFENCED);
 	pthread_mutex_lock(&d->lock);
 	d->mapping_count--;

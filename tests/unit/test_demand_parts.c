@@ -64,7 +64,7 @@ static void is_as_committed(struct rig *rig)
 	bool here;
 
 	for (uint64_t at = 0, run; at < SIZE; at += run) {
-		run = ps_demand_run(rig->p, segment, at, SIZE - at, &here);
+		run = ps_demand_uniform_run(rig->p, segment, at, SIZE - at, &here);
 		if (!here)
 			continue;
 		assert_memory_equal(rig->bytes + at, committed_bytes + at, run);

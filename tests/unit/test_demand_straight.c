@@ -62,7 +62,7 @@ static const struct ps_fabric *choose(struct ps_env *env, const struct ps_addres
 	return chosen == &ps_fabric_shm ? &fabric : chosen;
 }
 
-static bool ask(struct ps_pager *pager, unsigned which, const struct ps_missing *missing)
+static bool ask(struct ps_pager *pager, unsigned which, const struct ps_fetch_request *missing)
 {
 	connections += !missing->straight.fabric;
 	return rig_ask(pager, which, missing);

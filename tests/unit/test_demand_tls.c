@@ -27,8 +27,8 @@ static unsigned mirror_at(const struct ps_address *address)
 	return i;
 }
 
-static int look_up(struct ps_pager *pager, const struct ps_address *address, struct ps_way *way,
-                   struct ps_error *error)
+static int look_up(struct ps_pager *pager, const struct ps_address *address,
+                   struct ps_known_addresses *way, struct ps_error *error)
 {
 	const int rc = ps_pager_uffd.look_up(pager, address, way, error);
 

@@ -34,7 +34,7 @@ static perseas_tx_t *store_to_a_part(struct rig *rig, uint32_t flags)
 
 static uint64_t run_at(struct rig *rig, uint64_t offset, bool *here)
 {
-	return ps_demand_run(rig->p, &rig->p->segments[0], offset, SIZE - offset, here);
+	return ps_demand_uniform_run(rig->p, &rig->p->segments[0], offset, SIZE - offset, here);
 }
 
 static int commit_value(struct rig *rig, uint8_t value)

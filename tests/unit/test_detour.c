@@ -209,11 +209,11 @@ TEST(test_a_detour_that_breaks_puts_no_look_off)
 	way->at = due;
 	way->delay = 1000 * MS;
 	for (unsigned i = 0; i < 10; i++)
-		ps_detour_take(rig->o->p, mirror(1), &grant, rig->real, &error);
+		ps_detour_begin(rig->o->p, mirror(1), &grant, rig->real, &error);
 	assert_int_equal(way->at, due);
 	assert_int_equal(way->delay, 1000 * MS);
 	rig->o->d->now = due;
-	ps_detour_take(rig->o->p, mirror(1), &grant, rig->real, &error);
+	ps_detour_begin(rig->o->p, mirror(1), &grant, rig->real, &error);
 	assert_true(way->at >= due + 2000 * MS);
 }
 

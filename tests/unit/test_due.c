@@ -10,7 +10,7 @@
 #define MS (uint64_t)1000000
 
 /* Questions to mirrors that are behind. They last as long as answers are due. */
-static struct ps_question behind[PS_DUE_MAX];
+static struct ps_question behind[PS_PENDING_MAX];
 
 /* Confirm takes them 50 ms, and only the questions of a test are asked. */
 static int setup(void **state)
@@ -33,7 +33,7 @@ static int teardown(void **state)
 
 	o->p->admin = false;
 	owner_teardown(state);
-	for (unsigned i = 0; i < PS_DUE_MAX; i++)
+	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
 		ps_question_forget(&behind[i]);
 	return 0;
 }
@@ -106,16 +106,16 @@ TEST(test_the_answers_of_a_session_end_with_it, struct owner *o)
 /* A mirror that owes too many answers is not asked. */
 TEST(test_a_mirror_is_not_asked_without_end, struct owner *o)
 {
-	struct ps_question q[PS_DUE_MAX + 1] = { 0 };
+	struct ps_question q[PS_PENDING_MAX + 1] = { 0 };
 
-	for (unsigned i = 0; i <= PS_DUE_MAX; i++)
+	for (unsigned i = 0; i <= PS_PENDING_MAX; i++)
 		ps_question_confirm(o->p, &q[i], 1);
-	assert_int_equal(q[PS_DUE_MAX - 1].due, 1);
-	assert_int_equal(q[PS_DUE_MAX].due, 0);
-	for (unsigned i = 0; i < PS_DUE_MAX; i++)
+	assert_int_equal(q[PS_PENDING_MAX - 1].due, 1);
+	assert_int_equal(q[PS_PENDING_MAX].due, 0);
+	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
 		pass(o, 60 * MS);
-	for (unsigned i = 0; i <= PS_DUE_MAX; i++) {
-		assert_int_equal(q[i].granted, i < PS_DUE_MAX);
+	for (unsigned i = 0; i <= PS_PENDING_MAX; i++) {
+		assert_int_equal(q[i].granted, i < PS_PENDING_MAX);
 		ps_question_forget(&q[i]);
 	}
 }
@@ -128,7 +128,7 @@ static void fill(struct owner *o, uint32_t set)
 {
 	o->p->admin = true;
 	ps_pending_take_all(o->p, o->d->now);
-	for (unsigned i = 0; i < PS_DUE_MAX; i++)
+	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
 		ps_question_confirm(o->p, &behind[i], set);
 	assert_true(ps_pending_is_full(o->p, 7));
 	assert_false(ps_pending_is_full(o->p, 1));

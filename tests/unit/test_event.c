@@ -306,9 +306,9 @@ TEST_WITH(every_event_has_a_name, NULL, NULL)
 /* The mirrors are asked in one round, and their answers are taken in the next. */
 static void give_signs(struct told *told)
 {
-	told->o->p->upkeep.pulse_at = 0;
+	told->o->p->upkeep.next_heartbeat_at = 0;
 	direct_keep(told->o->d, told->o->p);
-	told->o->p->upkeep.pulse_at = 0;
+	told->o->p->upkeep.next_heartbeat_at = 0;
 }
 
 /* Each mirror tells it, with each sign of life; and it may be asked for once more. */

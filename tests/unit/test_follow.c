@@ -183,7 +183,7 @@ static uint64_t look_at_hung(unsigned hung, bool owned, enum ps_ownership expect
 	assert_int_equal(now.ownership, expected);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_true(ps_peers_answered(&follow.looks, i) == (i >= hung));
-		assert_true(ps_follow_silent(&follow, follow.looks.addresses[i].text) ==
+		assert_true(ps_follow_is_silent(&follow, follow.looks.addresses[i].text) ==
 		            (i < hung));
 	}
 	follow_end();
@@ -246,9 +246,9 @@ TEST(news_that_no_look_shows_make_few_looks, struct owner *o)
 		do {
 			assert_true(looks++ < 4);
 			look();
-		} while (ps_follow_stirred(&follow));
+		} while (ps_follow_is_due(&follow));
 		o->d->now += 1000000000;
-		assert_true(ps_follow_stirred(&follow));
+		assert_true(ps_follow_is_due(&follow));
 	}
 }
 
@@ -259,7 +259,7 @@ TEST(after_news_that_a_look_shows_all_are_watched, struct owner *o)
 	assert_false(now.handing.asked);
 	for (unsigned i = 0; i < 3; i++)
 		ask_to_move(o, i, o->p->epoch, 7);
-	assert_true(ps_follow_stirred(&follow));
+	assert_true(ps_follow_is_due(&follow));
 	look();
 	assert_true(now.handing.asked);
 	for (unsigned i = 0; i < 3; i++)

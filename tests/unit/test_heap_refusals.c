@@ -19,13 +19,13 @@ struct unit_fixture unit_fixture = { setup, owner_teardown };
 
 /* Another transaction frees what is being committed, as soon as others can see it. */
 struct between {
-	struct ps_late late;
+	struct ps_deferred_stores late;
 	perseas_tx_t *frees;
 	void *object;
 	int rc;
 };
 
-static void between_apply(struct ps_late *late, struct perseas_tx *tx)
+static void between_apply(struct ps_deferred_stores *late, struct perseas_tx *tx)
 {
 	struct between *between = (struct between *)late;
 	perseas_heap_t *heap = (perseas_heap_t *)(uintptr_t)tx->late->whose;
@@ -33,7 +33,7 @@ static void between_apply(struct ps_late *late, struct perseas_tx *tx)
 	between->rc = perseas_free(between->frees, heap, between->object);
 }
 
-static void between_end(struct ps_late *late, bool posted)
+static void between_end(struct ps_deferred_stores *late, bool posted)
 {
 	(void)late;
 	(void)posted;
@@ -41,7 +41,7 @@ static void between_end(struct ps_late *late, bool posted)
 
 TEST(test_a_free_of_what_is_being_committed, struct owner *o)
 {
-	static const struct ps_late_ops ops = { .apply = between_apply, .end = between_end };
+	static const struct ps_deferred_ops ops = { .apply = between_apply, .end = between_end };
 	perseas_heap_t *heap = heap_of(o);
 	struct between between = { .late = { .ops = &ops }, .frees = begin(o), .rc = 1 };
 	perseas_tx_t *tx = begin(o), *second = begin(o);
@@ -182,7 +182,7 @@ static bool is_wanted(void *arg)
 	return true;
 }
 
-static void must_not(const struct ps_birth *birth, void *arg)
+static void must_not(const struct ps_new_segments *birth, void *arg)
 {
 	(void)birth;
 	(void)arg;
@@ -192,23 +192,24 @@ static void must_not(const struct ps_birth *birth, void *arg)
 /* One segment is published and as large as the new one would be, and the other is a draft. */
 TEST(test_a_birth_leaves_other_segments, struct owner *o)
 {
-	struct ps_birth birth = { .count = 2,
-		                  .segments = { { "one", 4096, NULL }, { "two", 4096, NULL } },
-		                  .wanted = is_wanted,
-		                  .fill = must_not,
-		                  .born = must_not };
+	struct ps_new_segments birth = { .count = 2,
+		                         .segments = { { "one", 4096, NULL },
+		                                       { "two", 4096, NULL } },
+		                         .wanted = is_wanted,
+		                         .fill = must_not,
+		                         .born = must_not };
 	struct perseas_segment_info info;
 	void *published, *draft;
 
 	assert_int_equal(perseas_map(o->p, "two", 4096, &published), 0);
 	memset(published, 5, 4096);
 	assert_int_equal(perseas_publish(o->p), 0);
-	assert_int_equal(ps_map_birth(o->p, &birth), PERSEAS_EEXIST);
+	assert_int_equal(ps_map_publish_new(o->p, &birth), PERSEAS_EEXIST);
 	assert_says(o, "'two'");
 	assert_int_equal(perseas_segment(o->p, "one", &info), PERSEAS_ENOSEGMENT);
 	assert_int_equal(perseas_map(o->p, "one", 4096, &draft), 0);
 	memset(draft, 6, 4096);
-	assert_int_equal(ps_map_birth(o->p, &birth), PERSEAS_EEXIST);
+	assert_int_equal(ps_map_publish_new(o->p, &birth), PERSEAS_EEXIST);
 	assert_int_equal(perseas_segment(o->p, "one", &info), 0);
 	assert_false(info.published);
 	assert_true(((uint8_t *)published)[4095] == 5 && ((uint8_t *)draft)[4095] == 6);

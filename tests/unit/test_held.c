@@ -21,7 +21,7 @@ static void note_move(struct owner *o)
 
 static void ask_trouble(struct owner *o)
 {
-	ps_trouble(o->p, &o->p->mirrors[0]);
+	ps_mirror_trouble_text(o->p, &o->p->mirrors[0]);
 }
 
 static void renew_quorum(struct owner *o)

@@ -105,7 +105,7 @@ TEST(who_leaves_counts_until_the_change_is_settled, struct desk *desk)
 		fail_msg("%s", o->error.text);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_true(o->p->mirrors[i].found.listed);
-		assert_true(ps_images_listed(&desk->images, i));
+		assert_true(ps_images_is_listed(&desk->images, i));
 	}
 	assert_int_equal(o->p->commit.seq, desk->images.newest->slot->seq);
 }
@@ -141,17 +141,17 @@ TEST(who_comes_is_asked_until_a_roster_lists_it, struct desk *desk)
 	struct owner *o = desk->o;
 
 	look(desk, 3);
-	assert_null(ps_owner_newcomer(&desk->images));
+	assert_null(ps_images_newcomer(&desk->images));
 	assert_non_null(order_at(desk, with));
-	assert_string_equal(ps_owner_newcomer(&desk->images), with);
+	assert_string_equal(ps_images_newcomer(&desk->images), with);
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	owner_keep_stage(o, PS_CHANGE_JOINT);
 	look(desk, 2);
-	assert_int_equal(ps_owner_at(&desk->images), 0);
+	assert_int_equal(ps_images_find_owner(&desk->images), 0);
 	assert_non_null(desk->images.judged.next);
 	assert_string_equal(desk->images.told[0]->order->with, with);
 	assert_false(desk->images.told[0]->result && desk->images.told[0]->result->done);
-	assert_null(ps_owner_newcomer(&desk->images));
+	assert_null(ps_images_newcomer(&desk->images));
 	o->d->mirrors[2].break_at = 0;
 }
 
@@ -211,8 +211,8 @@ TEST(a_store_is_found_beside_a_making, struct desk *desk)
 	assert_int_equal(ps_create(direct_env(o->d), STORE, "sim://2", &o->options, &o->error), 0);
 	look(desk, 3);
 	assert_int_equal(desk->images.judged.outlook, PS_OUTLOOK_OPENS);
-	assert_true(ps_images_belongs(&desk->images, 2));
-	assert_false(ps_images_belongs(&desk->images, 0));
+	assert_true(ps_images_is_of_store(&desk->images, 2));
+	assert_false(ps_images_is_of_store(&desk->images, 0));
 	assert_int_equal(owner_open(o, 0), 0);
 	assert_memory_equal(o->p->store_id, desk->images.header->store_id.data, PS_ID_SIZE);
 }
@@ -233,7 +233,7 @@ TEST(of_two_stores_none_is_taken, struct desk *desk)
 
 static Perseas__MirrorReport **reports_of(struct desk *desk)
 {
-	const int at = ps_owner_at(&desk->images);
+	const int at = ps_images_find_owner(&desk->images);
 
 	assert_true(at >= 0);
 	return desk->images.told[at]->mirrors;
@@ -278,7 +278,7 @@ TEST(a_report_is_of_the_image_that_it_names, struct desk *desk)
 	assert_true(verdict.commit == PS_CAN && verdict.open);
 	assert_int_equal(verdict.hurts, 3);
 	/* Member 1 is not live by the report of member 0 when it has no report of its own. */
-	owner = (Perseas__StoreStatus *)desk->images.told[ps_owner_at(&desk->images)];
+	owner = (Perseas__StoreStatus *)desk->images.told[ps_images_find_owner(&desk->images)];
 	set_state(reports[2], "live");
 	swap_addresses(reports[0], reports[2]);
 	owner->n_mirrors = 1;
@@ -354,7 +354,7 @@ TEST(an_owner_is_beside_the_mirrors_that_tell_its_boot, struct desk *desk)
 	assert_int_equal(ps_images_beside_owner(&desk->images), 0);
 	memcpy(o->p->env->boot, desk->images.told[0]->header->boot.data, PS_ID_SIZE);
 	o->p->env->boot_known = true;
-	o->p->upkeep.pulse_at = 0;
+	o->p->upkeep.next_heartbeat_at = 0;
 	direct_keep(o->d, o->p);
 	store_find(o->d->mirrors[1].stores, STORE)->header->boot.data[0] ^= 1;
 	look(desk, 3);

@@ -228,7 +228,7 @@ TEST(a_member_does_not_move_to_an_image_without_the_key)
 
 static enum ps_ownership look(struct owner *o, struct ps_follow *follow)
 {
-	struct ps_standing_now now;
+	struct ps_follow_result now;
 
 	o->d->now += 60000000000ULL;
 	ps_follow_look(follow, &now);

@@ -75,8 +75,8 @@ TEST(a_standby_follows_it_there)
 	assert_int_equal(look(), PS_OWNER_NONE);
 	assert_int_equal(follow.looks.count, 4);
 	assert_int_equal(follow.watches.count, 4);
-	assert_false(ps_follow_learnt(&follow, 1));
-	assert_true(ps_follow_learnt(&follow, 2));
+	assert_false(ps_follow_is_learnt(&follow, 1));
+	assert_true(ps_follow_is_learnt(&follow, 2));
 	follow_end();
 	owner_free(o);
 }
@@ -142,7 +142,7 @@ TEST(none_is_made_while_it_may_be_there)
 
 static unsigned count_learnt(const char *text, const char *list)
 {
-	struct ps_places places;
+	struct ps_roster_places places;
 
 	ps_inherited_read(&inherited, text);
 	ps_inherited_learnt(&inherited, STORE, list, &places);
@@ -158,7 +158,7 @@ TEST(it_is_of_one_store_and_list)
 	static const char *const wrong[] = { "",           "0:1",          " ",        "m1:1",
 		                             "0 m1:1",     "0:x m1:1",     "0:1,m1:1", "0:1 m1:1,",
 		                             "0:1 m1:1 ,", "0:1  m1:1,,m2" };
-	struct ps_places places;
+	struct ps_roster_places places;
 	char text[128];
 
 	assert_int_equal(count_learnt(ABOUT(STORE) "learnt 0:1 m1:1,m2:2\n", LIST), 2);

@@ -94,7 +94,7 @@ static void *look_far(void *arg)
 {
 	struct rig *rig = arg;
 
-	return (void *)(intptr_t)ps_demand_bring(rig->p, (uint64_t)(uintptr_t)rig->bytes + AT,
+	return (void *)(intptr_t)ps_demand_await(rig->p, (uint64_t)(uintptr_t)rig->bytes + AT,
 	                                         (uint64_t)(uintptr_t)rig->bytes + AT + 1);
 }
 

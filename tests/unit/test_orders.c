@@ -67,7 +67,7 @@ TEST(test_an_order_ends_no_session_that_is_waited_for, struct owner *o)
 	ps_admin_leave(p);
 	owner_keep(o, 3, PERSEAS_MIRROR_RESYNCING);
 	order_cancel(o, "sim://4");
-	p->upkeep.pulse_at = 0;
+	p->upkeep.next_heartbeat_at = 0;
 	p->admin = true;
 	ps_heartbeat_step(p, o->d->now);
 	p->admin = false;
@@ -85,7 +85,7 @@ static void hear(struct owner *o)
 {
 	struct perseas *p = o->p;
 
-	p->upkeep.pulse_at = 0;
+	p->upkeep.next_heartbeat_at = 0;
 	p->admin = true;
 	ps_heartbeat_step(p, o->d->now);
 	p->admin = false;

@@ -32,11 +32,11 @@ static int peek(const struct ps_link *link, uint32_t region, uint64_t offset, vo
 
 static const struct ps_fabric fabric = { .peek = peek };
 
-static void read_it(uint8_t *block, struct ps_seen *seen)
+static void read_it(uint8_t *block, struct ps_peek_result *seen)
 {
-	const struct ps_missing fetch = { .region = REGION,
-		                          .length = LENGTH,
-		                          .straight = { &fabric, NULL } };
+	const struct ps_fetch_request fetch = { .region = REGION,
+		                                .length = LENGTH,
+		                                .straight = { &fabric, NULL } };
 
 	ps_peek(&fetch, block, seen);
 }
@@ -44,7 +44,7 @@ static void read_it(uint8_t *block, struct ps_seen *seen)
 TEST(test_the_bytes_are_no_older_than_the_slot)
 {
 	uint8_t block[LENGTH];
-	struct ps_seen seen;
+	struct ps_peek_result seen;
 
 	has_slot = promises = true;
 	read_it(block, &seen);
@@ -57,7 +57,7 @@ TEST(test_the_bytes_are_no_older_than_the_slot)
 TEST(test_what_the_mirror_has_not_is_not_seen)
 {
 	uint8_t block[LENGTH];
-	struct ps_seen seen;
+	struct ps_peek_result seen;
 
 	has_slot = promises = false;
 	read_it(block, &seen);

@@ -41,16 +41,16 @@ TEST(each_rule_asks_for_its_number)
 
 			rosters(&p, n, w);
 			for (unsigned have = 0; have <= n; have++) {
-				assert_int_equal(ps_quorum_acks(&p, first(have)), have >= w);
-				assert_int_equal(ps_quorum_newest(&p, first(have)), have >= w);
-				assert_int_equal(ps_quorum_claims(&p, first(have)), have >= r);
-				assert_int_equal(ps_quorum_touched(&p, first(have)), have >= t);
-				assert_int_equal(ps_quorum_seen(&p, first(have)),
+				assert_int_equal(ps_quorum_is_w(&p, first(have)), have >= w);
+				assert_int_equal(ps_quorum_is_newest_w(&p, first(have)), have >= w);
+				assert_int_equal(ps_quorum_is_r(&p, first(have)), have >= r);
+				assert_int_equal(ps_quorum_is_touched(&p, first(have)), have >= t);
+				assert_int_equal(ps_quorum_is_seen(&p, first(have)),
 				                 have >= n - t + 1);
-				assert_int_equal(ps_quorum_possible(&p, first(have)),
+				assert_int_equal(ps_quorum_is_possible(&p, first(have)),
 				                 n - have >= w);
 			}
-			assert_int_equal(ps_quorum_touches(&p), t);
+			assert_int_equal(ps_quorum_touch_count(&p), t);
 			assert_int_equal(ps_quorum_claimers(&p), r);
 		}
 }
@@ -69,9 +69,9 @@ TEST(a_mirror_is_made_anew_by_enough_others)
 			for (unsigned others = 0; others < n; others++) {
 				const uint32_t set = first(others) << 1;
 
-				assert_int_equal(ps_quorum_anew(&p, set, &p.mirrors[0]),
+				assert_int_equal(ps_quorum_can_remake(&p, set, &p.mirrors[0]),
 				                 n > 1 && others >= need);
-				assert_int_equal(ps_quorum_anew(&p, set | 1, &p.mirrors[0]),
+				assert_int_equal(ps_quorum_can_remake(&p, set | 1, &p.mirrors[0]),
 				                 n > 1 && others >= need);
 			}
 		}
@@ -85,19 +85,19 @@ TEST(while_two_rosters_count_both_are_asked)
 	rosters(&p, 3, 2);
 	p.quorum_count = 2;
 	p.quorums[1] = (struct ps_quorum){ 7u << 2, 3, 2 };
-	assert_false(ps_quorum_acks(&p, 0x03));
-	assert_false(ps_quorum_acks(&p, 0x18));
-	assert_true(ps_quorum_acks(&p, 0x0e));
-	assert_false(ps_quorum_claims(&p, 0x07));
-	assert_false(ps_quorum_claims(&p, 0x1c));
-	assert_true(ps_quorum_claims(&p, 0x0e));
-	assert_false(ps_quorum_newest(&p, 0x07));
-	assert_true(ps_quorum_newest(&p, 0x18));
-	assert_false(ps_quorum_possible(&p, 0x03));
-	assert_false(ps_quorum_possible(&p, 0x18));
-	assert_true(ps_quorum_possible(&p, 0x04));
+	assert_false(ps_quorum_is_w(&p, 0x03));
+	assert_false(ps_quorum_is_w(&p, 0x18));
+	assert_true(ps_quorum_is_w(&p, 0x0e));
+	assert_false(ps_quorum_is_r(&p, 0x07));
+	assert_false(ps_quorum_is_r(&p, 0x1c));
+	assert_true(ps_quorum_is_r(&p, 0x0e));
+	assert_false(ps_quorum_is_newest_w(&p, 0x07));
+	assert_true(ps_quorum_is_newest_w(&p, 0x18));
+	assert_false(ps_quorum_is_possible(&p, 0x03));
+	assert_false(ps_quorum_is_possible(&p, 0x18));
+	assert_true(ps_quorum_is_possible(&p, 0x04));
 	/* A mirror that only the new roster lists needs two mirrors of each roster. */
-	assert_true(ps_quorum_anew(&p, 0x07 | 0x08, &p.mirrors[4]));
-	assert_false(ps_quorum_anew(&p, 0x07, &p.mirrors[4]));
-	assert_false(ps_quorum_anew(&p, 0x0c, &p.mirrors[4]));
+	assert_true(ps_quorum_can_remake(&p, 0x07 | 0x08, &p.mirrors[4]));
+	assert_false(ps_quorum_can_remake(&p, 0x07, &p.mirrors[4]));
+	assert_false(ps_quorum_can_remake(&p, 0x0c, &p.mirrors[4]));
 }

@@ -24,14 +24,14 @@ struct fixture {
 	int mirror; /* the other end */
 	uint8_t sent[2 << 20];
 	size_t length;
-	struct ps_fetched fetched; /* the last answer */
-	int bound[2];              /* addresses of the test; 0: none */
+	struct ps_fetch_answer fetched; /* the last answer */
+	int bound[2];                   /* addresses of the test; 0: none */
 	unsigned bound_count;
 };
 
-static const struct ps_missing missing = { .store = "bank",
-	                                   .region = PS_REGION_SEGMENT,
-	                                   .length = LENGTH };
+static const struct ps_fetch_request missing = { .store = "bank",
+	                                         .region = PS_REGION_SEGMENT,
+	                                         .length = LENGTH };
 
 static int setup(void **state)
 {
@@ -212,9 +212,9 @@ TEST(test_a_long_answer_is_taken_in_turns, struct fixture *f)
 /* Asks again, for more than one piece; the greeting and the first status have come. */
 static void ask_for(struct fixture *f, uint32_t bytes)
 {
-	const struct ps_missing more = { .store = "bank",
-		                         .region = PS_REGION_SEGMENT,
-		                         .length = bytes };
+	const struct ps_fetch_request more = { .store = "bank",
+		                               .region = PS_REGION_SEGMENT,
+		                               .length = bytes };
 
 	f->reach.greeted = true;
 	f->reach.id = 0;
@@ -368,7 +368,7 @@ TEST(test_anything, struct fixture *f)
 /* --- several addresses --- */
 
 /* A Unix socket, at which somebody listens from listen() on. */
-static int add_address(struct fixture *f, struct ps_way *way)
+static int add_address(struct fixture *f, struct ps_known_addresses *way)
 {
 	struct sockaddr_un *to = (void *)way->to[way->count];
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), length;
@@ -384,7 +384,7 @@ static int add_address(struct fixture *f, struct ps_way *way)
 }
 
 /* A port of this host that refuses, at once or in a while. */
-static int add_port(struct fixture *f, struct ps_way *way)
+static int add_port(struct fixture *f, struct ps_known_addresses *way)
 {
 	struct sockaddr_in *to = (void *)way->to[way->count];
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -413,7 +413,7 @@ static int ask_at(struct fixture *f, int listener)
 /* It refuses at once, or its family is unknown here: the other one's turn, then its own again. */
 TEST(test_an_address_that_refuses, struct fixture *f)
 {
-	struct ps_way way = { 0 };
+	struct ps_known_addresses way = { 0 };
 	int listens;
 
 	add_address(f, &way);
@@ -432,7 +432,7 @@ TEST(test_an_address_that_refuses, struct fixture *f)
 
 TEST(test_a_port_that_refuses, struct fixture *f)
 {
-	struct ps_way way = { 0 };
+	struct ps_known_addresses way = { 0 };
 	int listens;
 
 	add_port(f, &way);
@@ -454,7 +454,7 @@ TEST(test_a_port_that_refuses, struct fixture *f)
 TEST(test_an_address_that_never_answers, struct fixture *f)
 {
 	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
-	struct ps_way way = { 0 };
+	struct ps_known_addresses way = { 0 };
 	int silent = add_address(f, &way), speaks = add_address(f, &way), fd;
 
 	assert_int_equal(listen(silent, 5), 0);

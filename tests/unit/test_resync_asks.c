@@ -95,7 +95,7 @@ TEST_WITH(test_half_copies_of_what_was_ours_do_not_wait_for_each_other, setup_an
  * those have arrived, and nothing is copied twice. */
 TEST(test_who_confirms_may_be_behind, struct fixture *f)
 {
-	static struct ps_question q[PS_DUE_MAX]; /* as long as answers are due */
+	static struct ps_question q[PS_PENDING_MAX]; /* as long as answers are due */
 	struct owner *o = f->o;
 	const struct ps_resync *r = &o->p->upkeep.resync;
 
@@ -109,7 +109,7 @@ TEST(test_who_confirms_may_be_behind, struct fixture *f)
 		assert_true(rounds < ROUNDS);
 		assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_RESYNCING);
 		o->p->admin = true;
-		for (unsigned i = 0; i < PS_DUE_MAX && r->begun && !q[i].id; i++)
+		for (unsigned i = 0; i < PS_PENDING_MAX && r->begun && !q[i].id; i++)
 			ps_question_confirm(o->p, &q[i], 5);
 		o->p->admin = false;
 		direct_keep_after(o->d, o->p, MS);

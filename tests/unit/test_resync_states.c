@@ -195,13 +195,13 @@ TEST_WITH(test_a_copy_that_is_not_ended_begins_again, setup, teardown, struct fi
 TEST_WITH(test_a_copy_ends_when_the_mirror_can_be_asked, setup, teardown, struct fixture *f)
 {
 	struct owner *o = f->o;
-	struct ps_question questions[PS_DUE_MAX] = { 0 };
+	struct ps_question questions[PS_PENDING_MAX] = { 0 };
 
 	owner_lose(o, 1);
 	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_CONFIRM);
 	reach(o, PS_RESYNC_COPYING);
 	ps_admin_enter(o->p);
-	for (unsigned i = 0; i < PS_DUE_MAX; i++)
+	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
 		ps_question_confirm(o->p, &questions[i], 2);
 	ps_admin_leave(o->p);
 	for (unsigned rounds = 0; !o->p->upkeep.resync.confirmed; rounds++) {
@@ -212,7 +212,7 @@ TEST_WITH(test_a_copy_ends_when_the_mirror_can_be_asked, setup, teardown, struct
 	round_of(o);
 	assert_int_equal(o->p->upkeep.resync.state, PS_RESYNC_COPYING);
 	reach_live(o, 1);
-	for (unsigned i = 0; i < PS_DUE_MAX; i++)
+	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
 		ps_question_forget(&questions[i]);
 	assert_image(f, 1);
 }

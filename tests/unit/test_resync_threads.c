@@ -148,8 +148,8 @@ static void assert_mirrored(perseas_t *p, unsigned mirror, const struct teller *
 	request.body_case = PERSEAS__REQUEST__BODY_DIGEST;
 	request.digest = &ask;
 	ps_admin_enter(p);
-	assert_int_equal(ps_ask(p, &p->mirrors[mirror], &request, ps_answer_by(p), &reply, NULL,
-	                        &error),
+	assert_int_equal(ps_ask_mirror(p, &p->mirrors[mirror], &request, ps_answer_deadline(p),
+	                               &reply, NULL, &error),
 	                 0);
 	ps_admin_leave(p);
 	assert_int_equal(reply->digest->crc, ps_crc32c(0, expected, sizeof(expected)));

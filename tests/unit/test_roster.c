@@ -456,7 +456,7 @@ TEST(test_one_that_hangs_is_found_before_both_count)
 	struct owner *o = begin_test(3, 2);
 
 	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0), 0);
-	o->p->upkeep.pulse_at = UINT64_MAX;
+	o->p->upkeep.next_heartbeat_at = UINT64_MAX;
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
 	direct_keep(o->d, o->p);
 	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EQUORUM);

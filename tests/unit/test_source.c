@@ -14,7 +14,7 @@ struct fixture {
 	Perseas__StoreStatus first, second;
 	Perseas__Slot slot;
 	uint8_t image_id[PS_ID_SIZE], owner[PS_ID_SIZE]; /* as the answers have them */
-	struct ps_fetched fetched;
+	struct ps_fetch_answer fetched;
 };
 
 static struct message_header *header_of(struct fixture *f)
@@ -54,9 +54,9 @@ static int setup(void **state)
 	f->first.header = &f->before->header;
 	f->first.slot = &f->slot;
 	f->second.header = &f->after->header;
-	f->fetched = (struct ps_fetched){ .before = &f->first,
-		                          .after = &f->second,
-		                          .bytes = { LENGTH, NULL } };
+	f->fetched = (struct ps_fetch_answer){ .before = &f->first,
+		                               .after = &f->second,
+		                               .bytes = { LENGTH, NULL } };
 	*state = f;
 	return 0;
 }
@@ -163,9 +163,9 @@ TEST(test_its_answer_is_not_whole, struct fixture *f)
 /* Its memory was read over a link: what counts are its slot before and its promise after. */
 TEST(test_over_a_link, struct fixture *f)
 {
-	struct ps_seen seen = { EPOCH, LEFT, true };
+	struct ps_peek_result seen = { EPOCH, LEFT, true };
 
-	f->fetched = (struct ps_fetched){ .seen = &seen, .bytes = { LENGTH, NULL } };
+	f->fetched = (struct ps_fetch_answer){ .seen = &seen, .bytes = { LENGTH, NULL } };
 	assert_taken(f);
 	seen.promised = false;
 	assert_refused(f);

@@ -198,7 +198,7 @@ IN_CHILD(the_library_opens_nothing_at_a_stream)
 	struct ps_error error = { 0 };
 
 	CHECK(ps_env_posix(&options, &error));
-	CHECK(ps_flag_new(&error) > 2);
+	CHECK(ps_flag_fd_new(&error) > 2);
 	CHECK(ps_warm_new(store));
 	CHECK(dial_listener(&error) > 2);
 	for (int i = 0; i < 3; i++)

@@ -118,7 +118,7 @@ TEST(test_an_answer_counts_for_what_was_told, struct owner *o)
 
 	o->d->mirrors[1].slow_at = PERSEAS__REQUEST__BODY_ROSTER;
 	o->d->mirrors[1].slow_ns = 50 * MS;
-	p->upkeep.pulse_at = PS_NEVER;
+	p->upkeep.next_heartbeat_at = PS_NEVER;
 	assert_int_equal(tell(p, all), 0);
 	pass(o, 30 * MS);
 	assert_int_equal(tell(p, all), all & ~slow);
@@ -152,8 +152,8 @@ TEST(test_one_that_was_not_told_is_told_later, struct owner *o)
 {
 	struct perseas *p = o->p;
 
-	p->upkeep.pulse_at = PS_NEVER;
-	p->mirrors[2].dues.count = PS_DUE_MAX;
+	p->upkeep.next_heartbeat_at = PS_NEVER;
+	p->mirrors[2].dues.count = PS_PENDING_MAX;
 	tell(p, 15);
 	p->mirrors[2].dues.count = 0;
 	pass(o, MS);

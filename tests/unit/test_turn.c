@@ -11,7 +11,7 @@ static uint64_t until;
 
 static bool comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t ms)
 {
-	return ps_turn_comes(turn, ownership, BEGIN + ms * MS, &until);
+	return ps_turn_is_due(turn, ownership, BEGIN + ms * MS, &until);
 }
 
 /* Nothing but news of the mirrors makes a difference to it. */
@@ -59,22 +59,22 @@ TEST(another_one_is_left_the_store_that_it_is_given)
 {
 	static const uint8_t mark[PS_OWNER_MARK] = { 1, 2, 3, 4 }, other[PS_OWNER_MARK] = { 5 };
 	struct ps_turn turn = { .order = 0 };
-	struct ps_standing_now now = { .ownership = PS_OWNER_LIVES };
+	struct ps_follow_result now = { .ownership = PS_OWNER_LIVES };
 
 	now.handing.asked = now.handing.there = true;
 	memcpy(now.handing.to, mark, sizeof(mark));
-	assert_false(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
+	assert_false(ps_turn_must_yield(&turn, &now, NULL, BEGIN, &until));
 	now.ownership = PS_OWNER_NONE;
-	assert_false(ps_turn_is_held(&turn, &now, mark, BEGIN, &until));
-	assert_true(ps_turn_is_held(&turn, &now, other, BEGIN, &until));
-	assert_true(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
+	assert_false(ps_turn_must_yield(&turn, &now, mark, BEGIN, &until));
+	assert_true(ps_turn_must_yield(&turn, &now, other, BEGIN, &until));
+	assert_true(ps_turn_must_yield(&turn, &now, NULL, BEGIN, &until));
 	assert_true(until == BEGIN + PS_TURN_YIELD_LOOK_MS * MS);
 	assert_true(
-		ps_turn_is_held(&turn, &now, NULL, BEGIN + (PS_TURN_YIELD_MS - 1) * MS, &until));
-	assert_false(ps_turn_is_held(&turn, &now, NULL, BEGIN + PS_TURN_YIELD_MS * MS, &until));
+		ps_turn_must_yield(&turn, &now, NULL, BEGIN + (PS_TURN_YIELD_MS - 1) * MS, &until));
+	assert_false(ps_turn_must_yield(&turn, &now, NULL, BEGIN + PS_TURN_YIELD_MS * MS, &until));
 	now.handing.there = false;
 	turn.yield_since_ns = 0;
-	assert_false(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
+	assert_false(ps_turn_must_yield(&turn, &now, NULL, BEGIN, &until));
 }
 
 /* Once it is free, and whatever its order. An open that failed is no reason to claim it at once. */
@@ -82,22 +82,22 @@ TEST(who_is_meant_waits_for_nobody)
 {
 	static const uint8_t mark[PS_OWNER_MARK] = { 1, 2, 3, 4 }, other[PS_OWNER_MARK] = { 5 };
 	struct ps_turn turn = { .order = 9 };
-	struct ps_standing_now now = { .ownership = PS_OWNER_LIVES };
+	struct ps_follow_result now = { .ownership = PS_OWNER_LIVES };
 
 	memcpy(now.handing.to, mark, sizeof(mark));
 	now.handing.asked = true;
-	assert_false(ps_turn_is_heir(&turn, &now, mark, BEGIN));
+	assert_false(ps_turn_is_named(&turn, &now, mark, BEGIN));
 	now.ownership = PS_OWNER_UNKNOWN;
-	assert_false(ps_turn_is_heir(&turn, &now, mark, BEGIN));
+	assert_false(ps_turn_is_named(&turn, &now, mark, BEGIN));
 	now.ownership = PS_OWNER_NONE;
-	assert_true(ps_turn_is_heir(&turn, &now, mark, BEGIN));
-	assert_false(ps_turn_is_heir(&turn, &now, other, BEGIN));
-	assert_false(ps_turn_is_heir(&turn, &now, NULL, BEGIN));
+	assert_true(ps_turn_is_named(&turn, &now, mark, BEGIN));
+	assert_false(ps_turn_is_named(&turn, &now, other, BEGIN));
+	assert_false(ps_turn_is_named(&turn, &now, NULL, BEGIN));
 	ps_turn_failed(&turn, BEGIN);
-	assert_false(ps_turn_is_heir(&turn, &now, mark, BEGIN + (PS_TURN_REST_MS - 1) * MS));
-	assert_true(ps_turn_is_heir(&turn, &now, mark, BEGIN + PS_TURN_REST_MS * MS));
+	assert_false(ps_turn_is_named(&turn, &now, mark, BEGIN + (PS_TURN_REST_MS - 1) * MS));
+	assert_true(ps_turn_is_named(&turn, &now, mark, BEGIN + PS_TURN_REST_MS * MS));
 	now.handing.asked = false;
-	assert_false(ps_turn_is_heir(&turn, &now, mark, BEGIN + PS_TURN_REST_MS * MS));
+	assert_false(ps_turn_is_named(&turn, &now, mark, BEGIN + PS_TURN_REST_MS * MS));
 }
 
 /* An owner came, and went: those who come first have their time anew. */
@@ -144,21 +144,21 @@ TEST(an_owner_ends_the_counting)
 	assert_true(comes(&turn, PS_OWNER_NONE, 5000));
 	ps_turn_failed(&turn, BEGIN + 5000 * MS);
 	assert_true(comes(&turn, PS_OWNER_NONE, 5100));
-	ps_turn_over(&turn);
+	ps_turn_reset(&turn);
 	assert_int_equal(turn.failures, 0);
 }
 
 /* An owner that lets go of the store long after it was held before holds back all the same. */
 TEST(who_had_its_turn_is_held_anew)
 {
-	struct ps_standing_now now = { .ownership = PS_OWNER_NONE };
+	struct ps_follow_result now = { .ownership = PS_OWNER_NONE };
 	struct ps_turn turn = { .order = 0 };
 
-	assert_false(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
+	assert_false(ps_turn_must_yield(&turn, &now, NULL, BEGIN, &until));
 	assert_true(comes(&turn, PS_OWNER_NONE, 0));
-	ps_turn_over(&turn);
+	ps_turn_reset(&turn);
 	now.handing.asked = now.handing.there = true;
-	assert_true(ps_turn_is_held(&turn, &now, NULL, BEGIN + 60000 * MS, &until));
+	assert_true(ps_turn_must_yield(&turn, &now, NULL, BEGIN + 60000 * MS, &until));
 }
 
 /* The named standby claims again and again, and never opens the store: others come after the time
@@ -166,33 +166,33 @@ TEST(who_had_its_turn_is_held_anew)
 TEST(claims_give_no_more_time)
 {
 	const uint64_t end = BEGIN + PS_TURN_YIELD_MS * MS;
-	struct ps_standing_now asked = { .ownership = PS_OWNER_NONE }, claimed = { 0 };
+	struct ps_follow_result asked = { .ownership = PS_OWNER_NONE }, claimed = { 0 };
 	struct ps_turn turn = { .order = 0 };
 
 	asked.handing.asked = asked.handing.there = true;
 	asked.handing.id[0] = 1;
 	claimed.ownership = PS_OWNER_LIVES;
 	for (uint64_t now_ns = BEGIN; now_ns < end; now_ns += 1000 * MS) {
-		assert_true(ps_turn_is_held(&turn, &asked, NULL, now_ns, &until));
-		assert_false(ps_turn_is_held(&turn, &claimed, NULL, now_ns + MS, &until));
+		assert_true(ps_turn_must_yield(&turn, &asked, NULL, now_ns, &until));
+		assert_false(ps_turn_must_yield(&turn, &claimed, NULL, now_ns + MS, &until));
 		assert_false(comes(&turn, PS_OWNER_LIVES, 0));
 	}
-	assert_false(ps_turn_is_held(&turn, &asked, NULL, end, &until));
+	assert_false(ps_turn_must_yield(&turn, &asked, NULL, end, &until));
 	asked.handing.id[0] = 2;
-	assert_true(ps_turn_is_held(&turn, &asked, NULL, end, &until));
+	assert_true(ps_turn_must_yield(&turn, &asked, NULL, end, &until));
 }
 
 /* The owner that was asked is back before anybody else came. */
 TEST(an_owner_that_came_again_is_waited_for_anew)
 {
-	struct ps_standing_now now = { .ownership = PS_OWNER_NONE };
+	struct ps_follow_result now = { .ownership = PS_OWNER_NONE };
 	struct ps_turn turn = { .order = 0 };
 
 	now.handing.asked = now.handing.there = true;
-	assert_true(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
+	assert_true(ps_turn_must_yield(&turn, &now, NULL, BEGIN, &until));
 	now.ownership = PS_OWNER_LIVES;
-	assert_false(ps_turn_is_held(&turn, &now, NULL, BEGIN + 1000 * MS, &until));
+	assert_false(ps_turn_must_yield(&turn, &now, NULL, BEGIN + 1000 * MS, &until));
 	now.ownership = PS_OWNER_NONE;
-	assert_true(
-		ps_turn_is_held(&turn, &now, NULL, BEGIN + (PS_TURN_YIELD_MS + 500) * MS, &until));
+	assert_true(ps_turn_must_yield(&turn, &now, NULL, BEGIN + (PS_TURN_YIELD_MS + 500) * MS,
+	                               &until));
 }

@@ -77,7 +77,7 @@ TEST(neither_of_two_stores_is_opened, struct owner *o)
 struct watcher {
 	struct ps_follow follow;
 	struct ps_env *envs[2];
-	struct ps_standing_now now; /* at its last look */
+	struct ps_follow_result now; /* at its last look */
 };
 
 static void follow_at(struct owner *o, struct watcher *w, const char *mirrors)

@@ -10,7 +10,7 @@
 static struct ps_unlisted_mirrors *begin(void)
 {
 	struct ps_unlisted_mirrors *known = ps_unlisted_mirrors_new();
-	struct ps_places places = { .epoch = 1, .version = 9, .count = 1 };
+	struct ps_roster_places places = { .epoch = 1, .version = 9, .count = 1 };
 	struct ps_error error;
 
 	assert_int_equal(ps_address_parse("sim://4", &places.addresses[0], &error), 0);
@@ -21,7 +21,7 @@ static struct ps_unlisted_mirrors *begin(void)
 static void expect(struct ps_unlisted_mirrors *known, uint64_t epoch, unsigned count,
                    const char *first)
 {
-	struct ps_places places;
+	struct ps_roster_places places;
 
 	ps_unlisted_mirrors_get(known, &places);
 	assert_int_equal(places.epoch, epoch);

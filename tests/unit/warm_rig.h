@@ -139,9 +139,9 @@ static perseas_standby_t *begin_warm_behind(struct rig *rig, int (*fn)(struct ri
 
 static inline uint64_t drops_of(perseas_standby_t *s)
 {
-	struct ps_warmth_figures figures;
+	struct ps_warm_thread_figures figures;
 
-	ps_warmth_tell(s->warmth, &figures);
+	ps_warm_thread_read_figures(s->warmth, &figures);
 	return figures.drops;
 }
 

@@ -90,7 +90,7 @@ void ps_advice_print(const struct ps_images *images, const char *store)
 	struct members found;
 	unsigned lost;
 
-	if (!roster || ps_owner_at(images) < 0)
+	if (!roster || ps_images_find_owner(images) < 0)
 		return;
 	found = sort_members(images, roster);
 	if (!are_too_few(roster, &found, found.left))

@@ -188,7 +188,7 @@ bool ps_images_moves(const struct ps_images *images)
 	const Perseas__StoreStatus *newest = images->newest;
 
 	for (unsigned i = 0; newest && newest->live && i < images->peers->count; i++)
-		if (ps_images_counts(images, i) &&
+		if (ps_images_is_counted(images, i) &&
 		    (has_more(newest, images->told[i]) || has_more(images->told[i], newest)))
 			return true;
 	return false;

@@ -12,7 +12,7 @@ void ps_images_spots(const struct ps_images *images, struct ps_spot spots[PS_MIR
 		const Perseas__StoreStatus *told = images->told[i];
 
 		spots[i].address = images->peers->addresses[i].text;
-		spots[i].closed = !told || !ps_images_listed(images, i);
+		spots[i].closed = !told || !ps_images_is_listed(images, i);
 		if (!spots[i].closed)
 			ps_spot_locate(&spots[i], told->host, told->rack, told->zone,
 			               &told->header->boot);
@@ -21,12 +21,12 @@ void ps_images_spots(const struct ps_images *images, struct ps_spot spots[PS_MIR
 
 uint32_t ps_images_beside_owner(const struct ps_images *images)
 {
-	const int at = ps_owner_at(images);
+	const int at = ps_images_find_owner(images);
 	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
 	uint32_t beside = 0;
 
 	for (unsigned i = 0; owner && owner->owner_boot.len && i < images->peers->count; i++)
-		if (images->told[i] && ps_images_listed(images, i) &&
+		if (images->told[i] && ps_images_is_listed(images, i) &&
 		    images->told[i]->header->boot.len &&
 		    ps_id_equal(owner->owner_boot, images->told[i]->header->boot.data))
 			beside |= UINT32_C(1) << i;

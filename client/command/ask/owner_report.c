@@ -85,11 +85,11 @@ static bool is_called_lost(const Perseas__StoreStatus *owner, const Perseas__Hea
 
 uint32_t ps_owner_lost(const struct ps_images *images)
 {
-	const int at = ps_owner_at(images);
+	const int at = ps_images_find_owner(images);
 	uint32_t lost = 0;
 
 	for (unsigned i = 0; at >= 0 && i < images->peers->count; i++)
-		if (ps_images_listed(images, i) &&
+		if (ps_images_is_listed(images, i) &&
 		    is_called_lost(images->told[at], images->told[i]->header))
 			lost |= UINT32_C(1) << i;
 	return lost;

@@ -47,7 +47,7 @@ void ps_shared_hosts_warn(const char *store, const char *mirrors,
 
 	if (ps_images_open(&images, &peers, store, mirrors, options))
 		return;
-	(void)ps_images_widen(&images, &peers, store);
+	(void)ps_images_take_more(&images, &peers, store);
 	fflush(stdout);
 	warn_of_all(&images);
 	ps_images_close(&images, &peers);

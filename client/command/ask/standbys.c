@@ -60,7 +60,8 @@ unsigned ps_standby_reach(const struct ps_images *images, const uint8_t *mark)
 	unsigned reach = 0;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++) {
-		const Perseas__StoreStatus *status = ps_images_of(images, roster->members[k]);
+		const Perseas__StoreStatus *status = ps_images_find_member(images,
+		                                                           roster->members[k]);
 
 		reach += status && tells_of(status, mark);
 	}

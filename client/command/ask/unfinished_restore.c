@@ -17,7 +17,7 @@ bool ps_images_is_remainder(const struct ps_images *images)
 
 static bool has_answered(const struct ps_images *images, const Perseas__Member *member)
 {
-	if (ps_images_of(images, member))
+	if (ps_images_find_member(images, member))
 		return true; /* wherever it was seen */
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (!strcmp(images->peers->addresses[i].text, member->address))

@@ -29,7 +29,7 @@ static bool opens_without(const struct ps_images *images, uint32_t lost)
  * member's image. */
 static bool is_member(const struct ps_images *images, unsigned i, const Perseas__Member *member)
 {
-	if (ps_images_of(images, member))
+	if (ps_images_find_member(images, member))
 		return ps_images_is_member(images, i, member);
 	return !strcmp(images->peers->addresses[i].text, member->address);
 }
@@ -120,7 +120,7 @@ static enum ps_can least_of(enum ps_can one, enum ps_can other)
  * before its first report, an open decides, and it succeeds only with W. */
 static enum ps_can commits_without(const struct ps_images *images, uint32_t lost)
 {
-	const int at = ps_owner_at(images);
+	const int at = ps_images_find_owner(images);
 	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
 
 	if (!owner || !owner->n_mirrors)
@@ -147,7 +147,7 @@ static uint32_t live_for_owner(const struct ps_images *images, const Perseas__St
 /* Mirrors that the owner calls live, and that did not answer the command. */
 static uint32_t mirrors_unheard(const struct ps_images *images)
 {
-	const int at = ps_owner_at(images);
+	const int at = ps_images_find_owner(images);
 	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
 
 	if (!owner)
@@ -231,7 +231,7 @@ static bool hurts_with(const struct ps_images *images, uint32_t lost, unsigned f
 	if (!more)
 		return !works_without(images, lost);
 	for (unsigned i = from; i < images->peers->count; i++)
-		if (ps_images_listed(images, i) &&
+		if (ps_images_is_listed(images, i) &&
 		    hurts_with(images, lost | UINT32_C(1) << i, i + 1, more - 1))
 			return true;
 	return false;
@@ -271,8 +271,8 @@ unsigned ps_verdict_promise(const struct ps_images *images)
 /* Returns true if the member's image is whole and the owner, if any, calls it live. */
 static bool is_kept_up(const struct ps_images *images, const Perseas__Member *member)
 {
-	const int at = ps_owner_at(images);
-	const Perseas__StoreStatus *image = ps_images_of(images, member);
+	const int at = ps_images_find_owner(images);
+	const Perseas__StoreStatus *image = ps_images_find_member(images, member);
 
 	if (!image || image->header->state != PERSEAS__STATE__STATE_CONSISTENT)
 		return false;
@@ -298,7 +298,7 @@ static const char unfilled[] =
 
 static const char *why_unfilled(const struct ps_images *images)
 {
-	return ps_owner_at(images) < 0
+	return ps_images_find_owner(images) < 0
 	               ? unfilled
 	               : " (restore unfinished: a command is filling the store, wait for it)";
 }
@@ -342,7 +342,7 @@ const char *ps_verdict_why(const struct ps_images *images)
  */
 static void print_missing(const struct ps_images *images)
 {
-	const int at = ps_owner_at(images);
+	const int at = ps_images_find_owner(images);
 	const uint64_t missing = at < 0 ? 0 : ps_owner_missing(images->told[at]);
 	char size[PS_SIZE_TEXT];
 
@@ -371,7 +371,7 @@ static const char *can_text(enum ps_can can)
 /* Prints the silent mirrors, and how old the owner's report is that calls them live. */
 static void print_unheard(const struct ps_verdict *verdict, const struct ps_images *images)
 {
-	const Perseas__StoreStatus *owner = images->told[ps_owner_at(images)];
+	const Perseas__StoreStatus *owner = images->told[ps_images_find_owner(images)];
 
 	print_mirrors(images, verdict->unheard, " (no answer from ");
 	printf("; the owner called %s live %.1f s ago)",

@@ -63,14 +63,14 @@ void ps_outcome_take(struct ps_outcome *outcome, const struct ps_handover *hando
                      const struct ps_images *images)
 {
 	const Perseas__Roster *roster = images->judged.settled;
-	const int owner = ps_owner_at(images);
+	const int owner = ps_images_find_owner(images);
 	struct lasts lasts = { .count = 0 };
 
 	*outcome = (struct ps_outcome){ .released = true, .epoch = handover->epoch };
 	for (unsigned i = 0; i < images->peers->count; i++) {
 		const Perseas__StoreStatus *status = images->told[i];
 
-		if (!ps_images_belongs(images, i))
+		if (!ps_images_is_of_store(images, i))
 			continue;
 		if (status->header->promised_epoch > outcome->epoch)
 			outcome->epoch = status->header->promised_epoch;

@@ -60,7 +60,7 @@ static enum ps_exit check_images(const struct ps_images *images, int dir, const 
 	enum ps_exit status = ps_file_check_free(dir, path, MANIFEST);
 
 	for (unsigned i = 0; i < images->peers->count; i++) {
-		const Perseas__Header *header = ps_images_belongs(images, i)
+		const Perseas__Header *header = ps_images_is_of_store(images, i)
 		                                        ? images->told[i]->header
 		                                        : NULL;
 

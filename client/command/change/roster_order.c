@@ -20,7 +20,7 @@ static bool mirror_leaves(const struct ps_images *images, unsigned i, const stru
 
 	for (size_t k = 0; ps_roster_old(args) && k < roster->n_members; k++)
 		if (!strcmp(roster->members[k]->address, ps_roster_old(args)) &&
-		    ps_images_of(images, roster->members[k]) == images->told[i])
+		    ps_images_find_member(images, roster->members[k]) == images->told[i])
 			return true;
 	return false;
 }
@@ -28,7 +28,7 @@ static bool mirror_leaves(const struct ps_images *images, unsigned i, const stru
 /* Returns true if mirror i has a live session of this owner, or of any owner if `owner` is NULL. */
 static bool is_live(const struct ps_images *images, unsigned i, const uint8_t *owner)
 {
-	return ps_images_belongs(images, i) && images->told[i]->live &&
+	return ps_images_is_of_store(images, i) && images->told[i]->live &&
 	       (!owner || ps_owner_is(images->told[i]->header->promised_owner, owner));
 }
 
@@ -239,7 +239,8 @@ static void find_order(const struct ps_images *images, struct wait *wait)
 enum ps_exit ps_roster_by_owner(struct ps_peers *peers, const struct ps_images *images,
                                 const struct ps_args *args)
 {
-	const uint8_t *owner = images->told[ps_owner_at(images)]->header->promised_owner.data;
+	const uint8_t *owner =
+		images->told[ps_images_find_owner(images)]->header->promised_owner.data;
 	struct wait wait = { .status = PS_EXIT_OK };
 	enum ps_exit status;
 

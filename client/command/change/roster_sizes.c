@@ -75,7 +75,8 @@ static const Perseas__Member *member_seen_at(const struct ps_images *images, con
 	const Perseas__Member *member = member_at(roster, text);
 
 	for (unsigned i = 0; i < images->peers->count && !member; i++)
-		if (!strcmp(images->peers->addresses[i].text, text) && ps_images_listed(images, i))
+		if (!strcmp(images->peers->addresses[i].text, text) &&
+		    ps_images_is_listed(images, i))
 			member = ps_roster_member(roster, images->judged.member_ids[i]);
 	return member;
 }
@@ -98,7 +99,7 @@ static const Perseas__Member *member_on(const struct ps_images *images, const ui
 	for (unsigned i = 0; daemon && i < images->peers->count; i++) {
 		const uint8_t *told = ps_peers_daemon(images->peers, i);
 
-		if (told && !memcmp(told, daemon, PS_ID_SIZE) && ps_images_listed(images, i))
+		if (told && !memcmp(told, daemon, PS_ID_SIZE) && ps_images_is_listed(images, i))
 			return ps_roster_member(images->judged.settled,
 			                        images->judged.member_ids[i]);
 	}
@@ -211,6 +212,6 @@ enum ps_exit ps_roster_preview(const struct ps_images *images, const struct ps_a
 	if (args->json)
 		ps_roster_change_json(args, "", &sizes);
 	else
-		print_plan(args, &sizes, ps_owner_at(images) >= 0);
+		print_plan(args, &sizes, ps_images_find_owner(images) >= 0);
 	return PS_EXIT_OK;
 }

@@ -13,7 +13,7 @@ bool ps_unfinished_is(const char *store, const char *mirrors, const struct perse
 
 	if (ps_images_open(&images, &peers, store, mirrors, options))
 		return false;
-	(void)ps_images_widen(&images, &peers, store);
+	(void)ps_images_take_more(&images, &peers, store);
 	is = images.judged.outlook == PS_OUTLOOK_UNFILLED || ps_images_is_remainder(&images);
 	ps_images_close(&images, &peers);
 	return is;

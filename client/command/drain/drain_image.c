@@ -72,7 +72,7 @@ static bool has_order(const struct step *s, unsigned i)
 {
 	const Perseas__StoreStatus *status = s->images.told[i];
 
-	return ps_images_belongs(&s->images, i) && status->live && status->order &&
+	return ps_images_is_of_store(&s->images, i) && status->live && status->order &&
 	       !(status->result && status->result->done);
 }
 
@@ -171,7 +171,7 @@ static enum ps_exit order_change(struct step *s, const char *old, const char *ne
 	if (ps_address_parse(old, &change.members[0], NULL) ||
 	    ps_address_parse(new, &change.members[1], NULL))
 		return ps_complain(PS_EXIT_FAILURE, "'%s' or '%s' is no address", old, new);
-	if (ps_owner_at(&s->images) >= 0)
+	if (ps_images_find_owner(&s->images) >= 0)
 		return ps_roster_by_owner(&s->peers, &s->images, &change);
 	return ps_roster_here(&change);
 }
@@ -278,7 +278,7 @@ static bool is_members_mirror(const struct step *s, const Perseas__Member *membe
 {
 	const struct ps_drain *drain = s->drain;
 	const char *address = drain->args->members[0].text;
-	const Perseas__StoreStatus *there = ps_images_of(&s->images, member);
+	const Perseas__StoreStatus *there = ps_images_find_member(&s->images, member);
 	struct ps_peers peers;
 	struct ps_images images;
 	bool same;
@@ -321,9 +321,10 @@ static bool take_step(struct step *s)
 	if (is_changing(s)) {
 		if (s->drain->args->dry_run)
 			return end_with(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
-		return ps_owner_at(&s->images) < 0 ? finish_here(s)
-		                                   : wait_more(s, "another change of its roster is "
-		                                                  "not over");
+		return ps_images_find_owner(&s->images) < 0
+		               ? finish_here(s)
+		               : wait_more(s, "another change of its roster is "
+		                              "not over");
 	}
 	/* During a change some mirrors get the new roster earlier than others. */
 	newer = ps_drain_newer(&drain->fleet, drain->entries, drain->entry_count, &s->images);
@@ -357,7 +358,7 @@ enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image
 			image->end = PS_DRAIN_LEFT;
 			return status;
 		}
-		while (ps_images_widen(&s.images, &s.peers, store_of(&s)))
+		while (ps_images_take_more(&s.images, &s.peers, store_of(&s)))
 			;
 		over = take_step(&s);
 		ps_images_close(&s.images, &s.peers);

@@ -44,12 +44,12 @@ static bool may_open(const struct ps_images *images, const char *gone)
 	const struct ps_judgement *judged = &images->judged;
 
 	return judged->settled &&
-	       (judged->outlook == PS_OUTLOOK_OPENS || (gone && ps_owner_at(images) >= 0));
+	       (judged->outlook == PS_OUTLOOK_OPENS || (gone && ps_images_find_owner(images) >= 0));
 }
 
 bool ps_drain_lives(const struct ps_images *images, const char *address)
 {
-	const int at = ps_owner_at(images);
+	const int at = ps_images_find_owner(images);
 	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
 
 	for (size_t k = 0; owner && k < owner->n_mirrors; k++)

@@ -119,7 +119,7 @@ static void add_unseen(const struct ps_fleet *fleet, const struct ps_images *ima
 	struct ps_address address;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
-		if (!ps_images_of(images, roster->members[k]) &&
+		if (!ps_images_find_member(images, roster->members[k]) &&
 		    ps_survey_address(roster->members[k]->address, &address) &&
 		    !was_asked(fleet, address.text) &&
 		    !ps_address_in_list(names->text, address.text) &&

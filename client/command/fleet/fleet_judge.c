@@ -68,7 +68,7 @@ static bool is_unseen(const struct ps_images *images, const Perseas__Roster *ros
 {
 	for (size_t k = 0; roster && k < roster->n_members; k++)
 		if (!strcmp(roster->members[k]->address, address) &&
-		    !ps_images_of(images, roster->members[k]))
+		    !ps_images_find_member(images, roster->members[k]))
 			return true;
 	return false;
 }
@@ -125,7 +125,7 @@ __attribute__((format(printf, 2, 3))) static void line_note(struct line *line, c
 
 static const Perseas__StoreStatus *owner_of(const struct ps_images *images)
 {
-	const int at = ps_owner_at(images);
+	const int at = ps_images_find_owner(images);
 
 	return at < 0 ? NULL : images->told[at];
 }
@@ -167,7 +167,7 @@ static void take_lag(struct line *line, const Perseas__StoreStatus *image)
 
 static void take_member(struct line *line, const Perseas__Member *member)
 {
-	const Perseas__StoreStatus *image = ps_images_of(line->images, member);
+	const Perseas__StoreStatus *image = ps_images_find_member(line->images, member);
 	const Perseas__StoreStatus *owner = owner_of(line->images);
 	const Perseas__MirrorReport *report = owner ? ps_verdict_report(line->images, owner, member)
 	                                            : NULL;
@@ -200,7 +200,8 @@ static void note_rest(struct line *line, const Perseas__StoreStatus *owner)
 		line_note(line, "its owner was last heard %.1f s ago",
 		          (double)owner->silent_ms / 1000);
 	for (unsigned i = 0; i < images->peers->count; i++)
-		if (images->told[i] && ps_images_belongs(images, i) && !ps_images_listed(images, i))
+		if (images->told[i] && ps_images_is_of_store(images, i) &&
+		    !ps_images_is_listed(images, i))
 			line_note(line, "%s has an image that no roster lists",
 			          images->peers->addresses[i].text);
 }
@@ -277,7 +278,7 @@ static void take_owner(struct ps_fleet_store *store, const struct ps_images *ima
 	for (unsigned i = 0; i < images->peers->count; i++) {
 		const Perseas__StoreStatus *told = images->told[i];
 
-		if (told && told->live && told->figures && ps_images_belongs(images, i) &&
+		if (told && told->live && told->figures && ps_images_is_of_store(images, i) &&
 		    told->header->promised_epoch == owner->header->promised_epoch &&
 		    (!store->figures || told->figures->commits > store->figures->commits))
 			store->figures = told->figures;

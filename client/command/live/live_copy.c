@@ -34,7 +34,7 @@ static const Perseas__StoreStatus *find_source(const struct ps_images *images, c
 	}
 	if (told->header->state != PERSEAS__STATE__STATE_CONSISTENT)
 		why = "is not whole";
-	else if (!ps_images_listed(images, 0))
+	else if (!ps_images_is_listed(images, 0))
 		why = "is not in the store's roster, and counts for nothing";
 	else if (!told->slot)
 		why = "is damaged: neither of its commit slots is valid";

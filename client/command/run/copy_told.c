@@ -33,7 +33,8 @@ static void tell_manager(struct ps_copy_told *told, const char *standing, unsign
 }
 
 static void tell_people(struct ps_copy_told *told, const char *store,
-                        const struct ps_warmth_figures *figures, unsigned percent, uint64_t now_ns)
+                        const struct ps_warm_thread_figures *figures, unsigned percent,
+                        uint64_t now_ns)
 {
 	char size[PS_SIZE_TEXT];
 
@@ -52,16 +53,16 @@ static void tell_people(struct ps_copy_told *told, const char *store,
 	            ps_size_text(size, figures->total));
 }
 
-uint64_t ps_copy_tell(struct ps_copy_told *told, struct ps_warmth *warmth, const char *store,
+uint64_t ps_copy_tell(struct ps_copy_told *told, struct ps_warm_thread *warmth, const char *store,
                       const char *standing, uint64_t now_ns)
 {
-	struct ps_warmth_figures figures;
+	struct ps_warm_thread_figures figures;
 	unsigned percent;
 
 	if (now_ns < told->next_ns)
 		return told->next_ns;
 	told->next_ns = now_ns + SECOND;
-	ps_warmth_tell(warmth, &figures);
+	ps_warm_thread_read_figures(warmth, &figures);
 	if (!figures.total)
 		return told->next_ns;
 	percent = ps_percent(figures.here, figures.total);

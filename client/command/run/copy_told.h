@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct ps_warmth;
+struct ps_warm_thread;
 
 /* What was reported last. Starts as zeros. */
 struct ps_copy_told {
@@ -25,7 +25,7 @@ void ps_copy_told_again(struct ps_copy_told *told);
 /* Reports the copy's progress to the service manager, after `standing`, when it changed and at most
  * once a second. Logs when the copy first has nine tenths, and when such a copy is given up.
  * Returns the time of the next call. */
-uint64_t ps_copy_tell(struct ps_copy_told *told, struct ps_warmth *warmth, const char *store,
+uint64_t ps_copy_tell(struct ps_copy_told *told, struct ps_warm_thread *warmth, const char *store,
                       const char *standing, uint64_t now_ns);
 
 #endif

@@ -61,11 +61,11 @@ struct runner {
 	const struct ps_run *run;
 	struct ps_env *env;
 	struct ps_follow follow;
-	struct ps_standing_now now; /* as the last look found it */
+	struct ps_follow_result now; /* as the last look found it */
 	struct ps_turn turn;
 	struct ps_child child;
-	struct ps_warmth *warmth; /* keeps a copy for COMMAND, or is ending; NULL: none */
-	bool handed;              /* the copy was taken from it */
+	struct ps_warm_thread *warmth; /* keeps a copy for COMMAND, or is ending; NULL: none */
+	bool handed;                   /* the copy was taken from it */
 	struct ps_copy_told copy_told;
 	enum state state;
 	uint64_t since_ns;   /* in this state */
@@ -256,7 +256,7 @@ static int seek_store(struct runner *r)
 /* COMMAND inherits what the copy is now; NULL: there is nothing. */
 static struct ps_warm *hand_copy(struct runner *r)
 {
-	struct ps_warm *copy = r->warmth && !r->handed ? ps_warmth_take(r->warmth) : NULL;
+	struct ps_warm *copy = r->warmth && !r->handed ? ps_warm_thread_take(r->warmth) : NULL;
 
 	r->handed = true;
 	if (copy && ps_warm_share(copy)) {
@@ -305,10 +305,10 @@ static bool is_turn(struct runner *r)
 {
 	const uint64_t now_ns = ps_follow_now(&r->follow);
 
-	if (ps_turn_is_held(&r->turn, &r->now, r->mark, now_ns, &r->until_ns))
+	if (ps_turn_must_yield(&r->turn, &r->now, r->mark, now_ns, &r->until_ns))
 		return false;
-	return ps_turn_is_heir(&r->turn, &r->now, r->mark, now_ns) ||
-	       ps_turn_comes(&r->turn, r->now.ownership, now_ns, &r->until_ns);
+	return ps_turn_is_named(&r->turn, &r->now, r->mark, now_ns) ||
+	       ps_turn_is_due(&r->turn, r->now.ownership, now_ns, &r->until_ns);
 }
 
 static int stand_by(struct runner *r)
@@ -325,7 +325,7 @@ static int stand_by(struct runner *r)
 		r->turn.order = r->run->order;
 	if (!is_turn(r))
 		return GOES_ON;
-	ps_turn_over(&r->turn);
+	ps_turn_reset(&r->turn);
 	return start_command(r);
 }
 
@@ -397,10 +397,10 @@ static int consider_look(struct runner *r)
 /* Reports the size of the copy to the mirrors, until COMMAND has the copy. */
 static void tell_mirrors_of_copy(struct runner *r)
 {
-	struct ps_warmth_figures figures = { 0 };
+	struct ps_warm_thread_figures figures = { 0 };
 
 	if (r->warmth && !r->handed)
-		ps_warmth_tell(r->warmth, &figures);
+		ps_warm_thread_read_figures(r->warmth, &figures);
 	r->follow.copies = r->run->options->warm;
 	r->follow.memory = figures.total;
 	r->follow.warm = figures.here;
@@ -465,7 +465,7 @@ static int await_something(struct runner *r)
 	status = take_signals(r);
 	if (status != GOES_ON)
 		return status;
-	if (ps_follow_stirred(&r->follow) || ps_follow_now(&r->follow) >= r->until_ns)
+	if (ps_follow_is_due(&r->follow) || ps_follow_now(&r->follow) >= r->until_ns)
 		return look_around(r);
 	return GOES_ON;
 }
@@ -489,7 +489,7 @@ static void note_epochs(struct runner *r, const struct ps_images *images)
 	for (unsigned i = 0; i < images->peers->count; i++) {
 		const Perseas__StoreStatus *status = images->told[i];
 
-		if (!ps_images_belongs(images, i))
+		if (!ps_images_is_of_store(images, i))
 			continue;
 		if (ps_standby_owns(r->mark, status) &&
 		    status->header->promised_epoch > r->own_epoch)
@@ -501,29 +501,29 @@ static void note_epochs(struct runner *r, const struct ps_images *images)
 
 /* Keeps a copy while another owner lives, if --warm asks for one. */
 static void keep_copy(struct runner *r, const struct ps_images *images,
-                      const struct ps_standing_now *now)
+                      const struct ps_follow_result *now)
 {
 	struct ps_error error;
 
 	if (!r->run->options->warm || r->child.pid > 0 || now->ownership != PS_OWNER_LIVES)
 		return;
 	if (r->handed) {
-		ps_warmth_end(r->warmth);
+		ps_warm_thread_end(r->warmth);
 		r->warmth = NULL;
 		r->handed = false;
 		r->copy_told = (struct ps_copy_told){ 0 };
 	}
 	if (!r->warmth)
-		r->warmth = ps_warmth_begin(r->run->store, r->run->options,
-		                            r->run->options->connect_timeout_ms, &error);
+		r->warmth = ps_warm_thread_begin(r->run->store, r->run->options,
+		                                 r->run->options->connect_timeout_ms, &error);
 	if (r->warmth)
-		ps_warmth_aim(r->warmth, images);
+		ps_warm_thread_aim(r->warmth, images);
 	else
 		ps_complain(PS_EXIT_OK, "no copy of the memory is kept: %s", error.text);
 }
 
 static void note_images(void *arg, const struct ps_images *images,
-                        const struct ps_standing_now *now)
+                        const struct ps_follow_result *now)
 {
 	struct runner *r = arg;
 
@@ -584,7 +584,7 @@ int ps_runner_run(const struct ps_run *run)
 		return status;
 	set_environment(&r);
 	status = run_states(&r);
-	ps_warmth_end(r.warmth);
+	ps_warm_thread_end(r.warmth);
 	ps_follow_close(&r.follow);
 	r.env->ops->free(r.env);
 	close(r.signal_fd);

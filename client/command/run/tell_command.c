@@ -27,12 +27,12 @@ static void fill_named(struct ps_inherited *told, const struct ps_peers *looks)
 static void fill_learnt(struct ps_inherited *told, const struct ps_follow *follow)
 {
 	const struct ps_peers *looks = &follow->looks;
-	struct ps_places *places = &told->learnt;
+	struct ps_roster_places *places = &told->learnt;
 
 	places->epoch = follow->roster_epoch;
 	places->version = follow->roster_version;
 	for (unsigned i = looks->given; i < looks->count; i++)
-		if (ps_follow_learnt(follow, i))
+		if (ps_follow_is_learnt(follow, i))
 			places->addresses[places->count++] = looks->addresses[i];
 }
 
@@ -43,7 +43,7 @@ static void fill_silent(struct ps_inherited *told, const struct ps_follow *follo
 
 	told->silent_at_ms = ps_follow_now(follow) / MS_NS;
 	for (unsigned i = 0; i < looks->count; i++)
-		if (ps_follow_silent(follow, looks->addresses[i].text))
+		if (ps_follow_is_silent(follow, looks->addresses[i].text))
 			used += ps_text_format(told->silent + used, sizeof(told->silent) - used,
 			                       "%s%s", used ? "," : "", looks->addresses[i].text);
 }
