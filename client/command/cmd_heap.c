@@ -82,7 +82,7 @@ static bool is_wanted(const struct ps_copy_wish *wish, const Perseas__Header *he
 /* Finds the extents 0, 1, … up to the first that is missing. Returns NULL, or what is wrong with
  * the last one. */
 static const char *find_extents(const struct ps_copy *copy, const char *heap,
-                                struct ps_use_extent extents[PS_HEAP_EXTENTS], unsigned *count)
+                                struct ps_usage_extent extents[PS_HEAP_EXTENTS], unsigned *count)
 {
 	for (*count = 0; *count < PS_HEAP_EXTENTS; ++*count) {
 		const Perseas__Segment *meta = segment_of(copy->header, heap, "meta", *count);
@@ -94,20 +94,20 @@ static const char *find_extents(const struct ps_copy *copy, const char *heap,
 			return "has no segment of objects";
 		if (!copy->segments[meta->id])
 			return "is not the metadata of a heap: its size is another";
-		extents[*count] = (struct ps_use_extent){ copy->segments[meta->id], meta->size,
-			                                  data->size };
+		extents[*count] = (struct ps_usage_extent){ copy->segments[meta->id], meta->size,
+			                                    data->size };
 	}
 	return NULL;
 }
 
 /* --- what is printed --- */
 
-static uint64_t gaps_of(const struct ps_use_row *row)
+static uint64_t gaps_of(const struct ps_usage_row *row)
 {
 	return row->chunks * PS_CHUNK - row->bytes;
 }
 
-static void print_rows(const struct ps_heap_use *use)
+static void print_rows(const struct ps_heap_usage *use)
 {
 	struct ps_table table = { 0 };
 	char bytes[PS_SIZE_TEXT], gaps[PS_SIZE_TEXT];
@@ -116,9 +116,9 @@ static void print_rows(const struct ps_heap_use *use)
 		return;
 	ps_table_heads(&table, "  SIZE|TYPE|OBJECTS|BYTES|CHUNKS|GAPS|");
 	for (size_t i = 0; i < use->count; i++) {
-		const struct ps_use_row *row = &use->rows[i];
+		const struct ps_usage_row *row = &use->rows[i];
 
-		if (row->class == PS_USE_LARGE)
+		if (row->class == PS_USAGE_LARGE)
 			ps_table_cell(&table, 0, "  large");
 		else
 			ps_table_cell(&table, 0, "  %u", (unsigned)ps_class_sizes[row->class]);
@@ -132,7 +132,7 @@ static void print_rows(const struct ps_heap_use *use)
 	ps_table_print(&table, stdout);
 }
 
-static void print_heap(const struct heaps *heaps, const char *name, const struct ps_heap_use *use)
+static void print_heap(const struct heaps *heaps, const char *name, const struct ps_heap_usage *use)
 {
 	char size[PS_SIZE_TEXT], used[PS_SIZE_TEXT], gaps[PS_SIZE_TEXT], unused[PS_SIZE_TEXT],
 		longest[PS_SIZE_TEXT];
@@ -151,12 +151,12 @@ static void print_heap(const struct heaps *heaps, const char *name, const struct
 	print_rows(use);
 }
 
-static void rows_json(struct ps_json *json, const struct ps_heap_use *use)
+static void rows_json(struct ps_json *json, const struct ps_heap_usage *use)
 {
 	ps_json_begin(json, "use", '[');
 	for (size_t i = 0; i < use->count; i++) {
-		const struct ps_use_row *row = &use->rows[i];
-		const bool large = row->class == PS_USE_LARGE;
+		const struct ps_usage_row *row = &use->rows[i];
+		const bool large = row->class == PS_USAGE_LARGE;
 
 		ps_json_begin(json, NULL, '{');
 		ps_json_number_if(json, "size", !large, large ? 0 : ps_class_sizes[row->class]);
@@ -170,7 +170,7 @@ static void rows_json(struct ps_json *json, const struct ps_heap_use *use)
 	ps_json_end(json, ']');
 }
 
-static void roots_json(struct ps_json *json, const struct ps_heap_use *use)
+static void roots_json(struct ps_json *json, const struct ps_heap_usage *use)
 {
 	ps_json_begin(json, "roots", '[');
 	for (unsigned i = 0; i < PS_ROOTS; i++) {
@@ -184,7 +184,7 @@ static void roots_json(struct ps_json *json, const struct ps_heap_use *use)
 	ps_json_end(json, ']');
 }
 
-static void heap_json(const struct heaps *heaps, const char *name, const struct ps_heap_use *use)
+static void heap_json(const struct heaps *heaps, const char *name, const struct ps_heap_usage *use)
 {
 	struct ps_json *json = heaps->json;
 
@@ -213,8 +213,8 @@ static enum ps_exit complain_of_damage(const struct heaps *heaps, const char *fa
 
 static enum ps_exit show_heap(struct heaps *heaps, const char *name)
 {
-	struct ps_use_extent extents[PS_HEAP_EXTENTS];
-	struct ps_heap_use use = { 0 };
+	struct ps_usage_extent extents[PS_HEAP_EXTENTS];
+	struct ps_heap_usage use = { 0 };
 	enum ps_exit status = PS_EXIT_OK;
 	unsigned count;
 	const char *fault = find_extents(&heaps->copy, name, extents, &count);
@@ -227,14 +227,14 @@ static enum ps_exit show_heap(struct heaps *heaps, const char *name)
 	if (fault)
 		return ps_complain(PS_EXIT_NO, "%s, store '%s': segment '%s.meta.%u' %s",
 		                   heaps->args->from, heaps->args->store, name, count, fault);
-	if (ps_heap_use_count(&use, name, extents, count))
+	if (ps_heap_usage_count(&use, name, extents, count))
 		(heaps->json ? heap_json : print_heap)(heaps, name, &use);
 	else if (!use.fault[0])
 		status = ps_complain(PS_EXIT_FAILURE, "out of memory");
 	/* A heap can be printed and still be damaged: a root may point to no object. */
 	if (use.fault[0])
 		status = complain_of_damage(heaps, use.fault);
-	ps_heap_use_free(&use);
+	ps_heap_usage_free(&use);
 	return status;
 }
 

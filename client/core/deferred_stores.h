@@ -26,7 +26,8 @@ struct ps_deferred_stores;
 /* The operations of a user of deferred stores. They do not take p->lock, and touch no memory that
  * may be missing. The caller holds p->lock, except for `mark`. */
 struct ps_deferred_ops {
-	/* Calls ps_deferred_store for each deferred store, at most as often as space was reserved. */
+	/* Calls ps_deferred_store for each deferred store, at most as often as space was
+	 * reserved. */
 	void (*apply)(struct ps_deferred_stores *late, struct perseas_tx *tx);
 	/* Called when the transaction is over and its chain is posted, or all of its bytes are
 	 * restored. Only now may other transactions use what it had reserved. */

@@ -211,8 +211,8 @@ struct ps_devices;
 extern const struct ps_verbs ps_verbs_system;
 void ps_devices_free(struct ps_devices *devices);
 /* Does has_route's check for an address that asks for RDMA. */
-int ps_verbs_possible(const struct ps_verbs *verbs, const struct ps_address *address,
-                      struct ps_error *error);
+int ps_verbs_check_possible(const struct ps_verbs *verbs, const struct ps_address *address,
+                            struct ps_error *error);
 
 struct ps_env {
 	const struct ps_env_ops *ops;

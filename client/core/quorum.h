@@ -29,11 +29,12 @@ bool ps_quorum_is_settled_w(const struct perseas *p, uint32_t set);
  * none. */
 bool ps_quorum_is_newest_w(const struct perseas *p, uint32_t set);
 
-/* ps_quorum_is_touched returns true if the set has at least T mirrors of the roster that an open goes
- * by: the next one if the change to it is decided. ps_quorum_touch_count returns that T. An open claims
- * R of its roster's images and adopts on W, and it may have made one of these anew; so it touches
- * at least T = min(n - 1, max(R, W)) unchanged images (n = 1: one). Below that it must adopt on
- * none: its slot would count for more than what a roster that it does not see acknowledged. */
+/* ps_quorum_is_touched returns true if the set has at least T mirrors of the roster that an open
+ * goes by: the next one if the change to it is decided. ps_quorum_touch_count returns that T. An
+ * open claims R of its roster's images and adopts on W, and it may have made one of these anew; so
+ * it touches at least T = min(n - 1, max(R, W)) unchanged images (n = 1: one). Below that it must
+ * adopt on none: its slot would count for more than what a roster that it does not see
+ * acknowledged. */
 bool ps_quorum_is_touched(const struct perseas *p, uint32_t set);
 unsigned ps_quorum_touch_count(const struct perseas *p);
 

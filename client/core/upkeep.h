@@ -52,9 +52,10 @@ struct ps_resync {
 	bool in_place;
 	uint8_t image_id[PS_ID_SIZE]; /* the new id, if `anew` */
 	uint64_t births,
-		unpublished_generation; /* p->upkeep's values when the mirror was told the segments */
-	uint64_t answer_by;             /* when the mirror's own answer times out */
-	struct ps_question question;    /* used in ASKING, RECORDING, and from READING on */
+		/* p->upkeep's values when the mirror was told the segments */
+		unpublished_generation;
+	uint64_t answer_by;          /* when the mirror's own answer times out */
+	struct ps_question question; /* used in ASKING, RECORDING, and from READING on */
 	/* RECORDING: mirrors to ask only after the others; mirrors that recorded the id before. */
 	uint32_t last, took;
 	Perseas__Reply *reply; /* ATTACHING: the grant; VOUCHING: the bytes that were read */

@@ -345,7 +345,7 @@ static int tcp_poll(struct ps_link *link)
 static bool tcp_waits(struct ps_link *link, struct pollfd *fd)
 {
 	if (link->greeting)
-		return ps_greeting_waits(link->greeting, &link->stream, fd);
+		return ps_greeting_get_pollfd(link->greeting, &link->stream, fd);
 	fd->fd = link->stream.fd;
 	fd->revents = 0;
 	/* A broken link must be readable at once, so that poll() reports it: also if an answer

@@ -179,7 +179,7 @@ static int rdma_post(struct ps_link *link, const struct ps_chain *chain)
 		good = good && queue_group(link, &chain->slot, 1, true);
 	if (!good)
 		return link->broken = PS_LINK_BROKEN;
-	ps_queue_pump(&link->queue);
+	ps_queue_post(&link->queue);
 	/* poll() reports a failure, after it has taken in what was completed before it. */
 	return PS_LINK_OK;
 }
@@ -245,7 +245,7 @@ static bool rdma_waits(struct ps_link *link, struct pollfd *fd)
 	}
 	if (has_news(link, pieces))
 		return true;
-	if (ps_queue_idle(&link->queue))
+	if (ps_queue_is_idle(&link->queue))
 		return false;
 	/* A completion from before the arming makes no event, so look for one afterwards. An old
 	 * event that nobody has taken only ends one sleep too early. */
@@ -262,13 +262,13 @@ static bool rdma_waits(struct ps_link *link, struct pollfd *fd)
 static void rdma_beat(struct ps_link *link)
 {
 	PS_UNCANCELLED;
-	if (link->broken || !ps_queue_idle(&link->queue))
+	if (link->broken || !ps_queue_is_idle(&link->queue))
 		return;
 	/* A read, because the mirror's device answers a read even where it does not answer a write
 	 * (iWARP). */
 	if (!queue_sign(link, PS_REQUEST_BEAT))
 		link->broken = PS_LINK_BROKEN;
-	ps_queue_pump(&link->queue);
+	ps_queue_post(&link->queue);
 }
 
 struct ps_link_counts ps_verbs_counts(const struct ps_link *link)
@@ -286,7 +286,7 @@ static void wait_for_completion(struct ps_link *link, uint64_t until_ns)
 
 	for (unsigned i = 0; i < SPINS; i++) {
 		make_progress(link);
-		if (link->broken || link->queue.pieces != pieces || ps_queue_idle(&link->queue))
+		if (link->broken || link->queue.pieces != pieces || ps_queue_is_idle(&link->queue))
 			return;
 	}
 	if (ps_monotonic() >= until_ns)
@@ -330,7 +330,7 @@ static bool request_pieces(struct ps_link *link, struct reading *r)
 			return false;
 		r->asked += request.length;
 	}
-	ps_queue_pump(&link->queue);
+	ps_queue_post(&link->queue);
 	return true;
 }
 
@@ -511,7 +511,7 @@ static int bring_up(struct ps_link *link, struct ps_error *error)
 {
 	if (ps_queue_init(&link->queue, &link->c))
 		return no_memory(&link->attempt->address, error);
-	link->flush = link->flush || ps_device_iwarp(link->c.device->context);
+	link->flush = link->flush || ps_device_is_iwarp(link->c.device->context);
 	link->phased = link->phased || link->flush;
 	return 1;
 }

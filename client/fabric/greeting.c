@@ -144,8 +144,8 @@ int ps_greeting_step(struct ps_greeting *g, struct ps_stream *stream, uint64_t u
 	return code;
 }
 
-bool ps_greeting_waits(const struct ps_greeting *g, const struct ps_stream *stream,
-                       struct pollfd *fd)
+bool ps_greeting_get_pollfd(const struct ps_greeting *g, const struct ps_stream *stream,
+                            struct pollfd *fd)
 {
 	if (stream->fd < 0)
 		return ps_dial_waits(&g->dial, fd);
@@ -157,7 +157,7 @@ void ps_greeting_await(const struct ps_greeting *g, const struct ps_stream *stre
                        uint64_t until_ns)
 {
 	struct pollfd fd;
-	const bool waits = ps_greeting_waits(g, stream, &fd);
+	const bool waits = ps_greeting_get_pollfd(g, stream, &fd);
 
 	if (stream->fd < 0 && g->dial.until < until_ns)
 		until_ns = g->dial.until;

@@ -28,8 +28,8 @@ int ps_greeting_step(struct ps_greeting *g, struct ps_stream *stream, uint64_t u
 
 /* Sets *fd to what the next step waits for. Returns false if no descriptor shows when the next step
  * is due. */
-bool ps_greeting_waits(const struct ps_greeting *g, const struct ps_stream *stream,
-                       struct pollfd *fd);
+bool ps_greeting_get_pollfd(const struct ps_greeting *g, const struct ps_stream *stream,
+                            struct pollfd *fd);
 
 /* Waits until the next step may be due, or until until_ns. */
 void ps_greeting_await(const struct ps_greeting *g, const struct ps_stream *stream,

@@ -39,7 +39,7 @@ enum {
 
 /* --- events of the connection manager --- */
 
-static void copy_event(const struct rdma_cm_event *event, struct ps_cm_event *copy)
+static void copy_event(const struct rdma_cm_event *event, struct ps_verbs_event *copy)
 {
 	const struct rdma_conn_param *conn = &event->param.conn;
 
@@ -54,7 +54,7 @@ static void copy_event(const struct rdma_cm_event *event, struct ps_cm_event *co
 
 /* Copies the next event, and acknowledges it at once: an id cannot be destroyed while it has an
  * unacknowledged event. Returns 1, 0 if no event is there, or -1 if the channel has failed. */
-static int next_event(struct ps_connection *c, struct ps_cm_event *copy)
+static int next_event(struct ps_connection *c, struct ps_verbs_event *copy)
 {
 	struct rdma_cm_event *event;
 
@@ -96,8 +96,8 @@ open_channel(const struct ps_verbs *verbs, const struct ps_address *address, str
 	return channel;
 }
 
-int ps_verbs_possible(const struct ps_verbs *verbs, const struct ps_address *address,
-                      struct ps_error *error)
+int ps_verbs_check_possible(const struct ps_verbs *verbs, const struct ps_address *address,
+                            struct ps_error *error)
 {
 	struct rdma_event_channel *channel = open_channel(verbs, address, error);
 
@@ -118,8 +118,8 @@ static int open_id(struct ps_attempt *a)
 		return PERSEAS_ERDMA;
 	if (ps_verbs_nonblocking(c->channel->fd) ||
 	    c->verbs->create_id(c->channel, &c->id, NULL, RDMA_PS_TCP))
-		return ps_refuse(a, "the RDMA connection manager makes no connection (%s)",
-		                 strerror(errno));
+		return ps_attempt_fail(a, "the RDMA connection manager makes no connection (%s)",
+		                       strerror(errno));
 	/* Ignore failure: without this option a dead peer is noticed later. */
 	(void)c->verbs->set_option(c->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
 	                           sizeof(timeout));
@@ -137,10 +137,10 @@ static int resolve_device(struct ps_attempt *a)
 	if (code || !c->verbs->resolve_addr(c->id, NULL, (struct sockaddr *)&a->list.to[a->at - 1],
 	                                    left_ms(a)))
 		return code;
-	return ps_refuse(a,
-	                 "no RDMA device of this host leads there (%s); give the "
-	                 "address that the mirror has on the RDMA network",
-	                 strerror(errno));
+	return ps_attempt_fail(a,
+	                       "no RDMA device of this host leads there (%s); give the "
+	                       "address that the mirror has on the RDMA network",
+	                       strerror(errno));
 }
 
 /* Refuses RoCE v1. It is not IP: it ends at the first router, and firewalls for UDP do not see
@@ -153,7 +153,7 @@ static int check_roce(struct ps_attempt *a)
 	bool v1 = false, other = false;
 	ssize_t count;
 
-	if (ps_device_iwarp(id->verbs))
+	if (ps_device_is_iwarp(id->verbs))
 		return 0;
 	entries = calloc(GIDS, sizeof(*entries));
 	if (!entries)
@@ -172,13 +172,13 @@ static int check_roce(struct ps_attempt *a)
 	free(entries);
 	if (!v1 || other)
 		return 0;
-	return ps_refuse(a,
-	                 "device %s has its address for RoCE v1 only, and RoCE v2 is needed; "
-	                 "give its network interface an IP address, and see that the device is "
-	                 "one for RoCE v2 (`rdma link`, /sys/class/infiniband/%s/ports/%u/"
-	                 "gid_attrs/types)",
-	                 ps_verbs_device_name(id->verbs), ps_verbs_device_name(id->verbs),
-	                 id->port_num);
+	return ps_attempt_fail(
+		a,
+		"device %s has its address for RoCE v1 only, and RoCE v2 is needed; "
+		"give its network interface an IP address, and see that the device is "
+		"one for RoCE v2 (`rdma link`, /sys/class/infiniband/%s/ports/%u/"
+		"gid_attrs/types)",
+		ps_verbs_device_name(id->verbs), ps_verbs_device_name(id->verbs), id->port_num);
 }
 
 static void end_id(struct ps_connection *c)
@@ -223,12 +223,13 @@ static int handle_device(struct ps_attempt *a)
 		if (code)
 			return ps_error_prefix(a->error, "%s", a->address.text);
 		if (++a->tries == ROUTES_MOST)
-			return ps_refuse(a, "the route there goes over another device each time");
+			return ps_attempt_fail(
+				a, "the route there goes over another device each time");
 		return resolve_device(a);
 	}
 	a->step = PS_STEP_ROUTE;
 	return c->verbs->resolve_route(c->id, left_ms(a))
-	               ? ps_refuse(a, "no RDMA route leads there (%s)", strerror(errno))
+	               ? ps_attempt_fail(a, "no RDMA route leads there (%s)", strerror(errno))
 	               : 0;
 }
 
@@ -255,13 +256,13 @@ static int handle_route(struct ps_attempt *a)
 	memcpy(hello.token, a->token, PS_ID_SIZE);
 	a->step = PS_STEP_GREETING;
 	return c->verbs->connect(c->id, &param)
-	               ? ps_refuse(a, "the RDMA connection could not be begun (%s)",
-	                           strerror(errno))
+	               ? ps_attempt_fail(a, "the RDMA connection could not be begun (%s)",
+	                                 strerror(errno))
 	               : 0;
 }
 
 /* Handles the mirror's answer. Returns 1 if the connection is up, or a code. */
-static int handle_answer(struct ps_attempt *a, const struct ps_cm_event *event)
+static int handle_answer(struct ps_attempt *a, const struct ps_verbs_event *event)
 {
 	int code;
 
@@ -280,7 +281,7 @@ static const struct {
 };
 
 /* Handles an event. Ignores events that mean nothing to the current step. */
-static int handle_event(struct ps_attempt *a, const struct ps_cm_event *event)
+static int handle_event(struct ps_attempt *a, const struct ps_verbs_event *event)
 {
 	if (event->type != steps[a->step].wanted || event->status)
 		return ps_refuse_event(a, event);
@@ -298,7 +299,7 @@ static int handle_event(struct ps_attempt *a, const struct ps_cm_event *event)
 /* Handles all available events. Returns 1 if the connection is up, 0 if not yet, or a code. */
 static int handle_events(struct ps_attempt *a)
 {
-	struct ps_cm_event event;
+	struct ps_verbs_event event;
 	int code = 0, got;
 
 	while (!code && (got = next_event(a->c, &event)) > 0)
@@ -306,14 +307,15 @@ static int handle_events(struct ps_attempt *a)
 	if (code)
 		return code;
 	if (got < 0)
-		return ps_refuse(a, "the connection manager's events cannot be read (%s)",
-		                 strerror(errno));
+		return ps_attempt_fail(a, "the connection manager's events cannot be read (%s)",
+		                       strerror(errno));
 	if (ps_monotonic() < a->until_ns)
 		return 0;
-	return ps_refuse(a,
-	                 "%s took too long; is the mirror's host up, and does the network between "
-	                 "pass RDMA (RoCE v2 is UDP port 4791)?",
-	                 steps[a->step].text);
+	return ps_attempt_fail(
+		a,
+		"%s took too long; is the mirror's host up, and does the network between "
+		"pass RDMA (RoCE v2 is UDP port 4791)?",
+		steps[a->step].text);
 }
 
 /* Tries the next of the host's addresses. Each gets an equal share of the remaining time. */
@@ -350,7 +352,7 @@ int ps_attempt_step(struct ps_attempt *a, uint64_t until_ns, struct ps_error *er
 		return code;
 	if (a->taken)
 		return 1;
-	return code < 0 ? code : ps_refuse(a, "the session's data path was not known to it");
+	return code < 0 ? code : ps_attempt_fail(a, "the session's data path was not known to it");
 }
 
 /* Fills in the addresses of the host to which the control connection goes. Returns 0 or a code. */
@@ -404,7 +406,7 @@ void ps_attempt_free(struct ps_attempt *a)
 
 static bool take_cm_events(struct ps_connection *c)
 {
-	struct ps_cm_event event;
+	struct ps_verbs_event event;
 	bool lives = true;
 	int got;
 

@@ -32,7 +32,7 @@ void ps_pages_free(void *pages, size_t size)
 		munmap(pages, size);
 }
 
-bool ps_device_iwarp(const struct ibv_context *context)
+bool ps_device_is_iwarp(const struct ibv_context *context)
 {
 	return context->device->transport_type == IBV_TRANSPORT_IWARP;
 }
@@ -40,7 +40,7 @@ bool ps_device_iwarp(const struct ibv_context *context)
 int ps_device_landing_access(const struct ibv_context *context)
 {
 	/* In iWARP the answer to a read is a write by the peer. */
-	return IBV_ACCESS_LOCAL_WRITE | (ps_device_iwarp(context) ? IBV_ACCESS_REMOTE_WRITE : 0);
+	return IBV_ACCESS_LOCAL_WRITE | (ps_device_is_iwarp(context) ? IBV_ACCESS_REMOTE_WRITE : 0);
 }
 
 static void device_free(struct ps_device *device)

@@ -57,7 +57,7 @@ int ps_device_landing_access(const struct ibv_context *context);
 
 /* Returns true for iWARP, RDMA over TCP. There a completed write has only been handed to TCP and
  * may not have reached the mirror, and the order in which writes are placed is not guaranteed. */
-bool ps_device_iwarp(const struct ibv_context *context);
+bool ps_device_is_iwarp(const struct ibv_context *context);
 
 /* Allocates pages that child processes do not inherit. Returns NULL if out of memory. */
 void *ps_pages_new(size_t size);

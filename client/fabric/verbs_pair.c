@@ -26,18 +26,20 @@ static int make_queues(struct ps_attempt *a)
 	                             attr->max_cqe - RECEIVES);
 	c->completions = c->verbs->create_comp_channel(c->id->verbs);
 	if (!c->completions || ps_verbs_nonblocking(c->completions->fd))
-		return ps_refuse(a,
-		                 "device %s gives no completion channel (%s); raise the limit "
-		                 "on open files, if that is it",
-		                 name, strerror(errno));
+		return ps_attempt_fail(
+			a,
+			"device %s gives no completion channel (%s); raise the limit "
+			"on open files, if that is it",
+			name, strerror(errno));
 	/* After an error every request completes, not only the signaled ones. */
 	c->cq = c->verbs->create_cq(c->id->verbs, (int)(c->capacity + RECEIVES), NULL,
 	                            c->completions, 0);
 	if (!c->cq)
-		return ps_refuse(a,
-		                 "device %s makes no completion queue of %u entries (max_cqe "
-		                 "%d): %s",
-		                 name, c->capacity + RECEIVES, attr->max_cqe, strerror(errno));
+		return ps_attempt_fail(a,
+		                       "device %s makes no completion queue of %u entries (max_cqe "
+		                       "%d): %s",
+		                       name, c->capacity + RECEIVES, attr->max_cqe,
+		                       strerror(errno));
 	return 0;
 }
 
@@ -64,19 +66,20 @@ static int make_queue_pair(struct ps_attempt *a)
 		failed = c->verbs->create_qp(c->id, c->device->pd, &init);
 	}
 	if (failed)
-		return ps_refuse(a,
-		                 "device %s makes no queue pair of %u requests (%s); its limits "
-		                 "are max_qp %d, max_qp_wr %d, max_sge %d",
-		                 ps_verbs_device_name(c->id->verbs), c->capacity, strerror(errno),
-		                 attr->max_qp, attr->max_qp_wr, attr->max_sge);
+		return ps_attempt_fail(
+			a,
+			"device %s makes no queue pair of %u requests (%s); its limits "
+			"are max_qp %d, max_qp_wr %d, max_sge %d",
+			ps_verbs_device_name(c->id->verbs), c->capacity, strerror(errno),
+			attr->max_qp, attr->max_qp_wr, attr->max_sge);
 	c->qp = c->id->qp;
 	if (init.cap.max_send_wr < c->capacity)
 		c->capacity = init.cap.max_send_wr;
 	c->inline_most = init.cap.max_inline_data < PS_INLINE_MOST ? init.cap.max_inline_data
 	                                                           : PS_INLINE_MOST;
 	if (c->capacity == 0)
-		return ps_refuse(a, "device %s gave a queue pair that takes no requests",
-		                 ps_verbs_device_name(c->id->verbs));
+		return ps_attempt_fail(a, "device %s gave a queue pair that takes no requests",
+		                       ps_verbs_device_name(c->id->verbs));
 	return 0;
 }
 
@@ -91,7 +94,7 @@ static int make_pad(struct ps_attempt *a)
 	c->pad_mr = ps_verbs_register(c->verbs, c->device->pd, c->pad, PS_PAD,
 	                              ps_device_landing_access(c->device->context), why,
 	                              sizeof(why));
-	return c->pad_mr ? 0 : ps_refuse(a, "%s", why);
+	return c->pad_mr ? 0 : ps_attempt_fail(a, "%s", why);
 }
 
 static bool add_to_epoll(const struct ps_connection *c, int fd)

@@ -156,7 +156,7 @@ static uint32_t build_batch(struct ps_queue *q)
 	return count;
 }
 
-void ps_queue_pump(struct ps_queue *q)
+void ps_queue_post(struct ps_queue *q)
 {
 	struct ibv_send_wr *last, *bad;
 	uint32_t count;
@@ -221,5 +221,5 @@ void ps_queue_collect(struct ps_queue *q)
 	}
 	if (!good)
 		q->broken = true;
-	ps_queue_pump(q);
+	ps_queue_post(q);
 }

@@ -71,7 +71,7 @@ struct ps_queue {
 int ps_queue_init(struct ps_queue *queue, struct ps_connection *c);
 void ps_queue_free(struct ps_queue *queue);
 
-/* Appends a request; the caller then calls ps_queue_pump. Returns false if out of memory. */
+/* Appends a request; the caller then calls ps_queue_post. Returns false if out of memory. */
 bool ps_queue_push(struct ps_queue *queue, const struct ps_request *request);
 
 /* Returns space in the pad for a copy of `length` bytes, or NULL. The caller stores *taken in
@@ -79,13 +79,13 @@ bool ps_queue_push(struct ps_queue *queue, const struct ps_request *request);
 uint8_t *ps_queue_pad(struct ps_queue *queue, uint32_t length, uint16_t *taken);
 
 /* Posts all requests that may be posted now. */
-void ps_queue_pump(struct ps_queue *queue);
+void ps_queue_post(struct ps_queue *queue);
 
 /* Handles all completions, then posts what may be posted. */
 void ps_queue_collect(struct ps_queue *queue);
 
 /* Returns true if no request is waiting or at the device. */
-static inline bool ps_queue_idle(const struct ps_queue *queue)
+static inline bool ps_queue_is_idle(const struct ps_queue *queue)
 {
 	return !queue->in_flight && queue->head == queue->tail;
 }

@@ -17,7 +17,7 @@ enum {
 	REASON_NO_LISTENER = 8,
 };
 
-int ps_refuse(struct ps_attempt *a, const char *format, ...)
+int ps_attempt_fail(struct ps_attempt *a, const char *format, ...)
 {
 	char text[PS_ERROR_TEXT];
 	va_list args;
@@ -53,12 +53,14 @@ static int check_answer(struct ps_attempt *a, const struct ps_answer *answer)
 		                    "the older of the two",
 		                    name, PS_DATA_VERSION);
 	case PS_ANSWER_ELSEWHERE:
-		return ps_refuse(a, "its memory is registered with another device than the one "
-		                    "that this address leads to; give the mirror's address on the "
-		                    "network of that device");
+		return ps_attempt_fail(
+			a, "its memory is registered with another device than the one "
+			   "that this address leads to; give the mirror's address on the "
+			   "network of that device");
 	case PS_ANSWER_NO_RESOURCES:
-		return ps_refuse(a, "the mirror has no room for another connection, or could not "
-		                    "make a queue pair; see its log");
+		return ps_attempt_fail(
+			a, "the mirror has no room for another connection, or could not "
+			   "make a queue pair; see its log");
 	case PS_ANSWER_BAD_FRAME:
 	case PS_ANSWER_OTHER_IDENTITY:
 		break;
@@ -69,7 +71,7 @@ static int check_answer(struct ps_attempt *a, const struct ps_answer *answer)
 
 /* Returns true if the event carries an answer of a perseasd. Connection managers pad private data
  * with zeros, and one that rejects by itself sends nothing else. */
-static bool is_answer(const struct ps_cm_event *event)
+static bool is_answer(const struct ps_verbs_event *event)
 {
 	return event->answered && event->answer.op == PS_OP_HELLO &&
 	       ps_answer_valid(&event->answer);
@@ -82,48 +84,51 @@ static int fail_not_greeted(struct ps_attempt *a)
 	                    a->address.text);
 }
 
-int ps_refuse_answer(struct ps_attempt *a, const struct ps_cm_event *event)
+int ps_refuse_answer(struct ps_attempt *a, const struct ps_verbs_event *event)
 {
 	return is_answer(event) ? check_answer(a, &event->answer) : fail_not_greeted(a);
 }
 
-static int fail_rejected(struct ps_attempt *a, const struct ps_cm_event *event)
+static int fail_rejected(struct ps_attempt *a, const struct ps_verbs_event *event)
 {
 	if (is_answer(event) && event->answer.status != PS_ANSWER_OK)
 		return check_answer(a, &event->answer);
 	if (event->status == REASON_NO_LISTENER || event->status == -ECONNREFUSED)
-		return ps_refuse(a,
-		                 "nobody listens for RDMA at port %u there; was perseasd "
-		                 "restarted, or does this address lead to another host?",
-		                 a->port);
-	return ps_refuse(a, "the RDMA connection was rejected (reason %d); see perseasd's log",
-	                 event->status);
+		return ps_attempt_fail(a,
+		                       "nobody listens for RDMA at port %u there; was perseasd "
+		                       "restarted, or does this address lead to another host?",
+		                       a->port);
+	return ps_attempt_fail(a,
+	                       "the RDMA connection was rejected (reason %d); see perseasd's log",
+	                       event->status);
 }
 
-int ps_refuse_event(struct ps_attempt *a, const struct ps_cm_event *event)
+int ps_refuse_event(struct ps_attempt *a, const struct ps_verbs_event *event)
 {
 	const char *why = strerror(event->status < 0 ? -event->status : event->status);
 
 	switch (event->type) {
 	case RDMA_CM_EVENT_ADDR_ERROR:
-		return ps_refuse(a,
-		                 "no RDMA device of this host leads there (%s); give the "
-		                 "address that the mirror has on the RDMA network",
-		                 why);
+		return ps_attempt_fail(a,
+		                       "no RDMA device of this host leads there (%s); give the "
+		                       "address that the mirror has on the RDMA network",
+		                       why);
 	case RDMA_CM_EVENT_ROUTE_ERROR:
-		return ps_refuse(a, "no RDMA route leads there (%s); check the network between",
-		                 why);
+		return ps_attempt_fail(a,
+		                       "no RDMA route leads there (%s); check the network between",
+		                       why);
 	case RDMA_CM_EVENT_UNREACHABLE:
-		return ps_refuse(a,
-		                 "its connection manager does not answer (%s); does the network "
-		                 "between pass RDMA (RoCE v2 is UDP port 4791)?",
-		                 why);
+		return ps_attempt_fail(
+			a,
+			"its connection manager does not answer (%s); does the network "
+			"between pass RDMA (RoCE v2 is UDP port 4791)?",
+			why);
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		return ps_refuse(a, "the RDMA connection could not be made (%s)", why);
+		return ps_attempt_fail(a, "the RDMA connection could not be made (%s)", why);
 	case RDMA_CM_EVENT_REJECTED:
 		return fail_rejected(a, event);
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		return ps_refuse(a, "the RDMA device was removed");
+		return ps_attempt_fail(a, "the RDMA device was removed");
 	case RDMA_CM_EVENT_DISCONNECTED:
 		return ps_error_set(a->error, PERSEAS_EUNREACHABLE,
 		                    "%s ended the data connection; see its log", a->address.text);
@@ -132,5 +137,6 @@ int ps_refuse_event(struct ps_attempt *a, const struct ps_cm_event *event)
 	}
 	if (event->status == 0)
 		return 0;
-	return ps_refuse(a, "the connection manager failed (event %d: %s)", (int)event->type, why);
+	return ps_attempt_fail(a, "the connection manager failed (event %d: %s)", (int)event->type,
+	                       why);
 }

@@ -31,7 +31,7 @@ struct ps_attempt {
 };
 
 /* A copy of an event of the connection manager. */
-struct ps_cm_event {
+struct ps_verbs_event {
 	enum rdma_cm_event_type type;
 	int status;
 	bool answered; /* the event carried enough bytes for an answer */
@@ -39,14 +39,14 @@ struct ps_cm_event {
 };
 
 /* Fails with PERSEAS_ERDMA; the message begins with the mirror's address. */
-int ps_refuse(struct ps_attempt *attempt, const char *format, ...)
+int ps_attempt_fail(struct ps_attempt *attempt, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* Returns the code for an event other than the awaited one, or 0 if the event means nothing. */
-int ps_refuse_event(struct ps_attempt *attempt, const struct ps_cm_event *event);
+int ps_refuse_event(struct ps_attempt *attempt, const struct ps_verbs_event *event);
 
 /* Returns the code for the answer that came with the mirror's acceptance, or 0 if that is
  * PS_ANSWER_OK. */
-int ps_refuse_answer(struct ps_attempt *attempt, const struct ps_cm_event *event);
+int ps_refuse_answer(struct ps_attempt *attempt, const struct ps_verbs_event *event);
 
 #endif

@@ -64,8 +64,8 @@ static int check_empty(struct perseas_heap *heap, unsigned index, uint64_t keep,
 	return rc;
 }
 
-/* Sets *any to whether the heap has an extent to give back. ps_map_destroy_set holds up commits, so it is
- * called only if there is one. */
+/* Sets *any to whether the heap has an extent to give back. ps_map_destroy_set holds up commits, so
+ * it is called only if there is one. */
 static int find_empty(struct perseas_heap *heap, uint64_t keep, bool *any)
 {
 	bool empty = true;

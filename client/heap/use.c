@@ -13,7 +13,7 @@
 
 /* The extent that is being counted. */
 struct counting {
-	struct ps_heap_use *use;
+	struct ps_heap_usage *use;
 	const char *name;
 	unsigned index; /* index of the extent */
 	uint64_t chunks;
@@ -23,7 +23,7 @@ struct counting {
 };
 
 static bool __attribute__((format(printf, 2, 3)))
-set_fault(struct ps_heap_use *use, const char *format, ...)
+set_fault(struct ps_heap_usage *use, const char *format, ...)
 {
 	va_list args;
 
@@ -45,14 +45,14 @@ static bool set_chunk_fault(const struct counting *c, uint64_t chunk, const char
 
 static int compare_rows(const void *a, const void *b)
 {
-	const struct ps_use_row *x = a, *y = b;
+	const struct ps_usage_row *x = a, *y = b;
 
 	if (x->class != y->class)
 		return x->class < y->class ? -1 : 1;
 	return x->type == y->type ? 0 : x->type < y->type ? -1 : 1;
 }
 
-static void merge_rows(struct ps_heap_use *use)
+static void merge_rows(struct ps_heap_usage *use)
 {
 	size_t kept = 0;
 
@@ -60,8 +60,8 @@ static void merge_rows(struct ps_heap_use *use)
 		return;
 	qsort(use->rows, use->count, sizeof(*use->rows), compare_rows);
 	for (size_t i = 1; i < use->count; i++) {
-		struct ps_use_row *last = &use->rows[kept];
-		const struct ps_use_row *row = &use->rows[i];
+		struct ps_usage_row *last = &use->rows[kept];
+		const struct ps_usage_row *row = &use->rows[i];
 
 		if (compare_rows(last, row) != 0) {
 			use->rows[++kept] = *row;
@@ -76,10 +76,10 @@ static void merge_rows(struct ps_heap_use *use)
 
 /* Adds a row. Full rows are merged, and grow only if that freed less than half of them. So counting
  * stays linear even if each chunk has a type of its own. */
-static bool add_row(struct ps_heap_use *use, const struct ps_use_row *row)
+static bool add_row(struct ps_heap_usage *use, const struct ps_usage_row *row)
 {
 	const bool full = use->count == use->room;
-	struct ps_use_row *rows;
+	struct ps_usage_row *rows;
 	size_t room;
 
 	if (full)
@@ -106,7 +106,7 @@ static const uint64_t *chunk_bits(const struct counting *c, uint64_t chunk)
 }
 
 /* Notes the roots that lead to an object of this chunk. */
-static void note_roots(const struct counting *c, uint64_t chunk, const struct ps_use_row *row)
+static void note_roots(const struct counting *c, uint64_t chunk, const struct ps_usage_row *row)
 {
 	const uint64_t start = ps_heap_place(c->index, chunk * PS_CHUNK);
 
@@ -118,7 +118,7 @@ static void note_roots(const struct counting *c, uint64_t chunk, const struct ps
 		if (!root->name[0] || root->place < start || offset >= PS_CHUNK ||
 		    root->type != row->type)
 			continue;
-		if (row->class == PS_USE_LARGE) {
+		if (row->class == PS_USAGE_LARGE) {
 			c->use->rooted |= (uint64_t)!offset << i;
 			continue;
 		}
@@ -140,7 +140,7 @@ static void count_free(struct counting *c, uint64_t chunks)
 static bool count_run(struct counting *c, uint64_t chunk)
 {
 	const struct ps_heap_entry *entry = &c->entries[chunk];
-	struct ps_use_row row = { entry->class, entry->type, 1, 0, 0 };
+	struct ps_usage_row row = { entry->class, entry->type, 1, 0, 0 };
 
 	for (unsigned i = 0; i < PS_CHUNK_WORDS; i++)
 		row.objects += (unsigned)__builtin_popcountll(chunk_bits(c, chunk)[i]);
@@ -154,8 +154,8 @@ static bool count_run(struct counting *c, uint64_t chunk)
 static bool count_large(struct counting *c, uint64_t chunk)
 {
 	const struct ps_heap_entry *entry = &c->entries[chunk];
-	const struct ps_use_row row = { PS_USE_LARGE, entry->type, entry->span, 1,
-		                        (uint64_t)entry->span * PS_CHUNK };
+	const struct ps_usage_row row = { PS_USAGE_LARGE, entry->type, entry->span, 1,
+		                          (uint64_t)entry->span * PS_CHUNK };
 
 	for (uint64_t i = chunk; i < chunk + entry->span; i++) {
 		const char *fault = ps_heap_covered_fault(c->entries, chunk_bits(c, i), chunk, i,
@@ -189,7 +189,7 @@ static bool count_chunk(struct counting *c, uint64_t chunk)
 
 /* --- extents and roots --- */
 
-static bool count_extent(struct counting *c, const struct ps_use_extent *extent)
+static bool count_extent(struct counting *c, const struct ps_usage_extent *extent)
 {
 	const struct ps_heap_head *head = (const void *)extent->meta;
 	const char *fault = "is not the metadata of a heap";
@@ -215,7 +215,7 @@ static bool count_extent(struct counting *c, const struct ps_use_extent *extent)
 	return true;
 }
 
-static bool check_root(struct ps_heap_use *use, const char *name, unsigned place)
+static bool check_root(struct ps_heap_usage *use, const char *name, unsigned place)
 {
 	const struct ps_heap_root *root = &use->root[place];
 	const char *fault = ps_heap_root_fault(root);
@@ -234,8 +234,8 @@ static bool check_root(struct ps_heap_use *use, const char *name, unsigned place
 	return true;
 }
 
-bool ps_heap_use_count(struct ps_heap_use *use, const char *name,
-                       const struct ps_use_extent *extents, unsigned count)
+bool ps_heap_usage_count(struct ps_heap_usage *use, const char *name,
+                         const struct ps_usage_extent *extents, unsigned count)
 {
 	memset(use, 0, sizeof(*use));
 	for (; use->extents < count; use->extents++) {
@@ -251,7 +251,7 @@ bool ps_heap_use_count(struct ps_heap_use *use, const char *name,
 	return true;
 }
 
-void ps_heap_use_free(struct ps_heap_use *use)
+void ps_heap_usage_free(struct ps_heap_usage *use)
 {
 	free(use->rows);
 	use->rows = NULL;

@@ -8,10 +8,10 @@
 
 #include "format.h"
 
-enum { PS_USE_LARGE = PS_CLASSES }; /* the `class` of large objects */
+enum { PS_USAGE_LARGE = PS_CLASSES }; /* the `class` of large objects */
 
 /* The objects of one class and one type. */
-struct ps_use_row {
+struct ps_usage_row {
 	unsigned class;
 	uint64_t type;
 	uint64_t chunks; /* chunks that contain them */
@@ -20,13 +20,13 @@ struct ps_use_row {
 };
 
 /* The metadata of an extent, and the sizes of its two segments. */
-struct ps_use_extent {
+struct ps_usage_extent {
 	const uint8_t *meta; /* page-aligned */
 	uint64_t meta_size, data_size;
 };
 
-struct ps_heap_use {
-	struct ps_use_row *rows; /* sorted by class, then type */
+struct ps_heap_usage {
+	struct ps_usage_row *rows; /* sorted by class, then type */
 	size_t count, room;
 	unsigned extents, roots;
 	uint64_t size;    /* bytes for objects in all extents */
@@ -42,10 +42,10 @@ static_assert(PS_ROOTS == 64, "a bit for each root");
 
 /* Counts the `count` extents of heap `name`; count is at least 1. Returns false if out of memory,
  * or if the metadata contradicts itself: use->fault then says where. Returns true if the figures
- * are right; use->fault may then name a root whose object was freed. Call ps_heap_use_free in
+ * are right; use->fault may then name a root whose object was freed. Call ps_heap_usage_free in
  * either case. */
-bool ps_heap_use_count(struct ps_heap_use *use, const char *name,
-                       const struct ps_use_extent *extents, unsigned count);
-void ps_heap_use_free(struct ps_heap_use *use);
+bool ps_heap_usage_count(struct ps_heap_usage *use, const char *name,
+                         const struct ps_usage_extent *extents, unsigned count);
+void ps_heap_usage_free(struct ps_heap_usage *use);
 
 #endif

@@ -51,7 +51,7 @@ static void free_devices(struct ps_env *env)
 
 static int has_rdma(struct ps_env *env, const struct ps_address *address, struct ps_error *error)
 {
-	return ps_verbs_possible(env->verbs, address, error);
+	return ps_verbs_check_possible(env->verbs, address, error);
 }
 
 #else

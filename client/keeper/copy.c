@@ -1,7 +1,7 @@
 /*
- * copy.c - reads and writes segments in pieces, and reports progress. map.c, adopt.c and mend_delta.c
- * call this, with exclusive use of the links or before the store is open. It does not decide which
- * mirror's contents are right.
+ * copy.c - reads and writes segments in pieces, and reports progress. map.c, adopt.c and
+ * mend_delta.c call this, with exclusive use of the links or before the store is open. It does not
+ * decide which mirror's contents are right.
  */
 #include "copy.h"
 

@@ -1,7 +1,8 @@
 /*
  * rejoin.c - the requests that make a mirror's image again, in place or beside the old one.
- * adopt.c, mend_delta.c and renew_adopt.c wait for the answers; resync_prepare.c, resync.c and session.c
- * do not. This copies no contents, and the image has no vote until its last request is granted.
+ * adopt.c, mend_delta.c and renew_adopt.c wait for the answers; resync_prepare.c, resync.c and
+ * session.c do not. This copies no contents, and the image has no vote until its last request is
+ * granted.
  */
 #include "rejoin.h"
 

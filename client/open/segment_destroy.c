@@ -140,8 +140,8 @@ static int destroy_exclusive(struct perseas *p, const char *name, uint64_t *seq)
 /* --- segments that are mapped --- */
 
 /* Hides the segments, then unmaps them. Only hiding can fail. The layout hides them from set_range;
- * ps_segment_move_memory hides them from transactions that track their changes, which read every segment
- * under p->lock. */
+ * ps_segment_move_memory hides them from transactions that track their changes, which read every
+ * segment under p->lock. */
 static int unmap_segments(struct perseas *p, const struct ps_destroy_set *death)
 {
 	struct ps_segment hidden[PS_SEGMENTS_MAX];

@@ -54,8 +54,8 @@ struct ps_warm_thread {
 	uint64_t pause;    /* time to wait after a round that read no pages */
 };
 
-/* Starts the thread, which reads nothing before ps_warm_thread_aim. timeout_ms: time limit of one round
- * of requests. Returns NULL with *error if the thread cannot be started. */
+/* Starts the thread, which reads nothing before ps_warm_thread_aim. timeout_ms: time limit of one
+ * round of requests. Returns NULL with *error if the thread cannot be started. */
 struct ps_warm_thread *ps_warm_thread_begin(const char *store,
                                             const struct perseas_options *options,
                                             uint32_t timeout_ms, struct ps_error *error);

@@ -122,11 +122,11 @@ static bool is_named(int rc)
 
 static void compare(perseas_heap_t *heap, bool sound)
 {
-	const struct ps_use_extent extent = { store.meta, ps_heap_meta_size(CHUNKS), DATA_SIZE };
+	const struct ps_usage_extent extent = { store.meta, ps_heap_meta_size(CHUNKS), DATA_SIZE };
 	struct walk walk = { .heap = heap, .sound = sound };
 	struct perseas_heap_stat stat;
-	struct ps_heap_use use;
-	bool counted = ps_heap_use_count(&use, "h", &extent, 1);
+	struct ps_heap_usage use;
+	bool counted = ps_heap_usage_count(&use, "h", &extent, 1);
 	int rc = perseas_heap_walk(heap, PERSEAS_ANY_TYPE, see, &walk);
 
 	assert(is_named(rc));
@@ -143,7 +143,7 @@ static void compare(perseas_heap_t *heap, bool sound)
 		assert(use.longest <= use.free && use.size == stat.size);
 		assert(!use.fault[0]);
 	}
-	ps_heap_use_free(&use);
+	ps_heap_usage_free(&use);
 }
 
 static void ask_roots(perseas_heap_t *heap)

@@ -49,8 +49,8 @@ void __real_ps_confirm_step(struct perseas *p);
 void __wrap_ps_confirm_step(struct perseas *p);
 uint32_t __real_ps_mirrors_confirmed(const struct perseas *p, uint64_t call);
 uint32_t __wrap_ps_mirrors_confirmed(const struct perseas *p, uint64_t call);
-uint32_t __real_ps_mirrors_whole(const struct perseas *p);
-uint32_t __wrap_ps_mirrors_whole(const struct perseas *p);
+uint32_t __real_ps_mirrors_with_whole_image(const struct perseas *p);
+uint32_t __wrap_ps_mirrors_with_whole_image(const struct perseas *p);
 bool __real_ps_resync_is_confirmed(struct perseas *p);
 bool __wrap_ps_resync_is_confirmed(struct perseas *p);
 
@@ -111,9 +111,9 @@ void __wrap_ps_confirm_step(struct perseas *p)
 	owner_of(p)->confirming = false;
 }
 
-uint32_t __wrap_ps_mirrors_whole(const struct perseas *p)
+uint32_t __wrap_ps_mirrors_with_whole_image(const struct perseas *p)
 {
-	return __real_ps_mirrors_whole(p) | (owner_of(p)->confirming ? joining(p) : 0);
+	return __real_ps_mirrors_with_whole_image(p) | (owner_of(p)->confirming ? joining(p) : 0);
 }
 
 uint32_t __wrap_ps_mirrors_confirmed(const struct perseas *p, uint64_t call)

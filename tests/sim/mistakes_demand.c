@@ -125,21 +125,21 @@ void sim_mistake_peeked(struct sim_owner *o, const struct ps_fetch_request *fetc
 
 /* --- functions that these stand in front of --- */
 
-void __real_ps_demand_part(struct perseas *p, const struct ps_mirror *m);
-void __wrap_ps_demand_part(struct perseas *p, const struct ps_mirror *m);
+void __real_ps_demand_drop_link(struct perseas *p, const struct ps_mirror *m);
+void __wrap_ps_demand_drop_link(struct perseas *p, const struct ps_mirror *m);
 
-bool __real_ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
-                           uint64_t length);
-bool __wrap_ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
-                           uint64_t length);
+bool __real_ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                              uint64_t length);
+bool __wrap_ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                              uint64_t length);
 
 void __real_ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here);
 void __wrap_ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here);
 
-uint64_t __real_ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
-                              uint64_t length, bool *here);
-uint64_t __wrap_ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
-                              uint64_t length, bool *here);
+uint64_t __real_ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segment,
+                                      uint64_t offset, uint64_t length, bool *here);
+uint64_t __wrap_ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segment,
+                                      uint64_t offset, uint64_t length, bool *here);
 
 /* Counts nothing, or everything, of a granule of which a part is here. */
 void __wrap_ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here)
@@ -156,26 +156,26 @@ void __wrap_ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint
 }
 
 /* Lets a resync copy a chunk from memory that is missing. */
-bool __wrap_ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
-                           uint64_t length)
+bool __wrap_ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                              uint64_t length)
 {
-	const bool here = __real_ps_demand_want(p, segment, offset, length);
+	const bool here = __real_ps_demand_request(p, segment, offset, length);
 
 	return here || is((struct sim_owner *)p->env, SIM_MISTAKE_UNFETCHED);
 }
 
 /* Lets the link end, or get other regions, while a thread reads by it. */
-void __wrap_ps_demand_part(struct perseas *p, const struct ps_mirror *m)
+void __wrap_ps_demand_drop_link(struct perseas *p, const struct ps_mirror *m)
 {
 	if (!is((struct sim_owner *)p->env, SIM_MISTAKE_NOT_PARTED))
-		__real_ps_demand_part(p, m);
+		__real_ps_demand_drop_link(p, m);
 }
 
 /* Tells a renewal that copies images that all memory is here. */
-uint64_t __wrap_ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
-                              uint64_t length, bool *here)
+uint64_t __wrap_ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segment,
+                                      uint64_t offset, uint64_t length, bool *here)
 {
-	const uint64_t run = __real_ps_demand_run(p, segment, offset, length, here);
+	const uint64_t run = __real_ps_demand_uniform_run(p, segment, offset, length, here);
 	const struct sim_owner *o = (const struct sim_owner *)p->env;
 
 	*here |= p->renewing && o->running == &o->tasks[SIM_KEEPER] && is(o, SIM_MISTAKE_RENEWED);

@@ -72,15 +72,15 @@ int __wrap_ps_making_withdraw(struct perseas *p, const uint8_t *store_id,
 
 /* --- an open --- */
 
-bool __wrap_ps_quorum_touched(const struct perseas *p, uint32_t set)
+bool __wrap_ps_quorum_is_touched(const struct perseas *p, uint32_t set)
 {
-	return is(p, SIM_MISTAKE_UNTOUCHED) || __real_ps_quorum_touched(p, set);
+	return is(p, SIM_MISTAKE_UNTOUCHED) || __real_ps_quorum_is_touched(p, set);
 }
 
 /* Makes the image of a new mirror of the joint roster without a confirmation by the old roster. */
-bool __wrap_ps_quorum_anew_joint(const struct perseas *p, uint32_t set)
+bool __wrap_ps_quorum_can_remake_joint(const struct perseas *p, uint32_t set)
 {
-	return is(p, SIM_MISTAKE_JOINT_UNASKED) || __real_ps_quorum_anew_joint(p, set);
+	return is(p, SIM_MISTAKE_JOINT_UNASKED) || __real_ps_quorum_can_remake_joint(p, set);
 }
 
 /* The epoch of the last transaction; 0: it cannot be read. */
@@ -149,14 +149,14 @@ bool sim_mistake_unwaited(const struct sim_world *w)
 	return w->mistake >= SIM_MISTAKE_TOLD_EARLY && w->mistake <= SIM_MISTAKE_HELD_READ;
 }
 
-uint64_t __wrap_ps_durable(struct perseas *p)
+uint64_t __wrap_ps_update_durable(struct perseas *p)
 {
 	if (is(p, SIM_MISTAKE_TOLD_EARLY))
 		p->commit.durable = p->commit.seq;
 	if (is(p, SIM_MISTAKE_HELD_TOLD) && p->commit.gathering &&
 	    ps_mirrors_hold(p, p->commit.seq))
 		p->commit.durable = ps_last_committed(p);
-	return __real_ps_durable(p);
+	return __real_ps_update_durable(p);
 }
 
 int __wrap_ps_token_check(const struct perseas *p, const struct perseas_token *token)

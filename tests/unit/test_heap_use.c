@@ -14,7 +14,7 @@ static int setup(void **state)
 }
 
 /* Returns the extent's committed state, from the owner's memory. */
-static struct ps_use_extent extent_of(struct owner *o, unsigned index)
+static struct ps_usage_extent extent_of(struct owner *o, unsigned index)
 {
 	struct perseas_segment_info meta, data;
 	char name[16];
@@ -25,22 +25,22 @@ static struct ps_use_extent extent_of(struct owner *o, unsigned index)
 	assert_int_equal(perseas_map(o->p, name, 0, &at), 0);
 	snprintf(name, sizeof(name), "h.heap.%u", index);
 	assert_int_equal(perseas_segment(o->p, name, &data), 0);
-	return (struct ps_use_extent){ at, meta.size, data.size };
+	return (struct ps_usage_extent){ at, meta.size, data.size };
 }
 
-static void assert_row(const struct ps_use_row *row, unsigned size, uint64_t type, uint64_t chunks,
-                       uint64_t objects)
+static void assert_row(const struct ps_usage_row *row, unsigned size, uint64_t type,
+                       uint64_t chunks, uint64_t objects)
 {
-	assert_int_equal(row->class == PS_USE_LARGE ? 0 : ps_class_sizes[row->class], size);
+	assert_int_equal(row->class == PS_USAGE_LARGE ? 0 : ps_class_sizes[row->class], size);
 	assert_true(row->type == type && row->chunks == chunks && row->objects == objects);
 }
 
 /* Several extents: small objects of two sizes and types, large ones, a free one, and a root. */
 TEST_WITH(test_the_figures_are_those_of_the_owner, setup, owner_teardown, struct owner *o)
 {
-	struct ps_use_extent extents[4];
+	struct ps_usage_extent extents[4];
 	struct perseas_heap_stat stat;
-	struct ps_heap_use use;
+	struct ps_heap_usage use;
 	uint8_t *gone;
 
 	put_root(o, "first", POINT, made(o, 100, POINT));
@@ -54,7 +54,7 @@ TEST_WITH(test_the_figures_are_those_of_the_owner, setup, owner_teardown, struct
 	assert_int_equal(stat.extents, 4);
 	for (unsigned i = 0; i < 4; i++)
 		extents[i] = extent_of(o, i);
-	assert_true(ps_heap_use_count(&use, "h", extents, 4));
+	assert_true(ps_heap_usage_count(&use, "h", extents, 4));
 	assert_true(use.extents == stat.extents && use.roots == stat.roots);
 	assert_true(use.size == stat.size && use.objects == stat.objects && use.used == stat.used);
 	assert_true(use.free == stat.free && use.gaps == stat.gaps && use.large == stat.large);
@@ -63,7 +63,7 @@ TEST_WITH(test_the_figures_are_those_of_the_owner, setup, owner_teardown, struct
 	assert_row(&use.rows[1], 112, LINE, 1, 1);
 	assert_row(&use.rows[2], 32768, POINT, 2, 3);
 	assert_row(&use.rows[3], 0, LINE, 4, 1);
-	ps_heap_use_free(&use);
+	ps_heap_usage_free(&use);
 }
 
 /* --- bytes that nobody's heap has --- */
@@ -73,7 +73,7 @@ struct bytes {
 	struct ps_heap_root *roots;
 	struct ps_heap_entry *entries;
 	uint64_t *bits; /* of chunk 0 */
-	struct ps_use_extent extent;
+	struct ps_usage_extent extent;
 };
 
 static struct bytes bytes_new(uint64_t chunks)
@@ -107,12 +107,12 @@ static struct bytes bytes_sound(void)
 
 static void assert_fault(struct bytes *bytes, const char *words)
 {
-	struct ps_heap_use use;
+	struct ps_heap_usage use;
 
-	assert_false(ps_heap_use_count(&use, "h", &bytes->extent, 1));
+	assert_false(ps_heap_usage_count(&use, "h", &bytes->extent, 1));
 	if (!strstr(use.fault, words))
 		fail_msg("'%s' does not say '%s'", use.fault, words);
-	ps_heap_use_free(&use);
+	ps_heap_usage_free(&use);
 	free(bytes->head);
 	*bytes = bytes_sound();
 }
@@ -120,13 +120,13 @@ static void assert_fault(struct bytes *bytes, const char *words)
 /* The figures stand, but a root leads nowhere. */
 static void assert_dangling(struct bytes *bytes, const char *words)
 {
-	struct ps_heap_use use;
+	struct ps_heap_usage use;
 
-	if (!ps_heap_use_count(&use, "h", &bytes->extent, 1))
+	if (!ps_heap_usage_count(&use, "h", &bytes->extent, 1))
 		fail_msg("%s", use.fault);
 	assert_string_equal(use.fault, words);
 	assert_true(use.objects == 2 && use.count == 2 && use.roots == 2);
-	ps_heap_use_free(&use);
+	ps_heap_usage_free(&use);
 	free(bytes->head);
 	*bytes = bytes_sound();
 }
@@ -142,17 +142,17 @@ static void set_root(struct bytes *bytes, unsigned i, const char *name, uint64_t
 TEST(test_sound_bytes_are_counted)
 {
 	struct bytes bytes = bytes_sound();
-	struct ps_heap_use use;
+	struct ps_heap_usage use;
 
 	set_root(&bytes, 5, "small", POINT, ps_heap_place(0, 64));
 	set_root(&bytes, 63, "large", LINE, ps_heap_place(0, 2 * PS_CHUNK));
-	if (!ps_heap_use_count(&use, "h", &bytes.extent, 1))
+	if (!ps_heap_usage_count(&use, "h", &bytes.extent, 1))
 		fail_msg("%s", use.fault);
 	assert_true(use.objects == 2 && use.large == 1 && use.roots == 2);
 	assert_int_equal(use.free, 4 * PS_CHUNK);
 	/* Chunk 1, and those behind the large object. */
 	assert_int_equal(use.longest, 3 * PS_CHUNK);
-	ps_heap_use_free(&use);
+	ps_heap_usage_free(&use);
 	free(bytes.head);
 }
 
@@ -225,12 +225,12 @@ TEST(test_a_root_that_leads_to_no_object_is_named)
 TEST(test_a_name_is_made_printable)
 {
 	struct bytes bytes = bytes_sound();
-	struct ps_heap_use use;
+	struct ps_heap_usage use;
 
 	set_root(&bytes, 0, "\033]0;x\007\nall is \xffwell", POINT, 1);
-	assert_true(ps_heap_use_count(&use, "h", &bytes.extent, 1));
+	assert_true(ps_heap_usage_count(&use, "h", &bytes.extent, 1));
 	assert_non_null(strstr(use.fault, "root '?]0;x??all is ?well' of heap 'h'"));
-	ps_heap_use_free(&use);
+	ps_heap_usage_free(&use);
 	free(bytes.head);
 }
 
@@ -238,20 +238,20 @@ TEST(test_a_name_is_made_printable)
 TEST(test_a_row_ends_with_a_run_and_with_its_extent)
 {
 	struct bytes first = bytes_new(5), second = bytes_new(4);
-	struct ps_use_extent extents[2] = { first.extent, second.extent };
-	struct ps_heap_use use;
+	struct ps_usage_extent extents[2] = { first.extent, second.extent };
+	struct ps_heap_usage use;
 
 	ps_heap_head_seal(second.head, 1, 4);
-	assert_true(ps_heap_use_count(&use, "h", extents, 2));
+	assert_true(ps_heap_usage_count(&use, "h", extents, 2));
 	assert_int_equal(use.free, 9 * PS_CHUNK);
 	assert_int_equal(use.longest, 5 * PS_CHUNK);
-	ps_heap_use_free(&use);
+	ps_heap_usage_free(&use);
 	first.entries[2] = (struct ps_heap_entry){ PS_CHUNK_RUN, 3, 0, 1, POINT };
 	first.bits[2 * PS_CHUNK_WORDS] = 1;
-	assert_true(ps_heap_use_count(&use, "h", extents, 1));
+	assert_true(ps_heap_usage_count(&use, "h", extents, 1));
 	assert_int_equal(use.free, 4 * PS_CHUNK);
 	assert_int_equal(use.longest, 2 * PS_CHUNK);
-	ps_heap_use_free(&use);
+	ps_heap_usage_free(&use);
 	free(first.head);
 	free(second.head);
 }
@@ -260,17 +260,17 @@ TEST(test_many_chunks_of_one_type_take_little_memory)
 {
 	enum { MANY = 1 << 15 };
 	struct bytes bytes = bytes_new(MANY);
-	struct ps_heap_use use;
+	struct ps_heap_usage use;
 
 	for (unsigned i = 0; i < MANY; i++) {
 		bytes.entries[i] = (struct ps_heap_entry){ PS_CHUNK_RUN, 0, 0, 1, POINT };
 		bytes.bits[(uint64_t)i * PS_CHUNK_WORDS] = 1;
 	}
-	assert_true(ps_heap_use_count(&use, "h", &bytes.extent, 1));
+	assert_true(ps_heap_usage_count(&use, "h", &bytes.extent, 1));
 	assert_int_equal(use.count, 1);
 	assert_in_range(use.room, 1, 128);
 	assert_int_equal(use.objects, MANY);
-	ps_heap_use_free(&use);
+	ps_heap_usage_free(&use);
 	free(bytes.head);
 }
 
@@ -278,18 +278,18 @@ TEST(test_many_types_take_little_time)
 {
 	enum { MANY = 1 << 15 };
 	struct bytes bytes = bytes_new(MANY);
-	struct ps_heap_use use;
+	struct ps_heap_usage use;
 
 	for (unsigned i = 0; i < MANY; i++) {
 		bytes.entries[i] = (struct ps_heap_entry){ PS_CHUNK_RUN, 0, 0, 1,
 			                                   i % (MANY / 2) * 7919 % 16384 };
 		bytes.bits[(uint64_t)i * PS_CHUNK_WORDS] = 1;
 	}
-	assert_true(ps_heap_use_count(&use, "h", &bytes.extent, 1));
+	assert_true(ps_heap_usage_count(&use, "h", &bytes.extent, 1));
 	assert_int_equal(use.count, MANY / 2);
 	for (unsigned i = 0; i < MANY / 2; i++)
 		assert_true(use.rows[i].type == i && use.rows[i].objects == 2 &&
 		            use.rows[i].chunks == 2);
-	ps_heap_use_free(&use);
+	ps_heap_usage_free(&use);
 	free(bytes.head);
 }

@@ -417,7 +417,8 @@ TEST(who_is_started_by_the_one_that_is_named_goes, struct rig *rig)
 	s = begin(rig);
 	await_state(s, PERSEAS_STANDBY_OWNED);
 	end_owner(rig);
-	assert_int_equal(perseas_standby_wait(s, PS_TURN_YIELD_MS - PS_TURN_HELD_MS, &rig->p), 0);
+	assert_int_equal(perseas_standby_wait(s, PS_TURN_YIELD_MS - PS_TURN_YIELD_LOOK_MS, &rig->p),
+	                 0);
 	unsetenv(PS_INHERITED_VARIABLE);
 	asker_end(&beta);
 	close_standby();
