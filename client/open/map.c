@@ -417,7 +417,7 @@ static bool is_named_in(const struct ps_new_segments *birth, const struct ps_seg
 	return false;
 }
 
-/* Returns true if publishing `birth` includes the segment. NULL: every unpublished one but parts. */
+/* Returns true if publishing `birth` includes the segment. NULL: all unpublished ones but parts. */
 static bool is_in_publish(const struct ps_new_segments *birth, const struct ps_segment *segment)
 {
 	if (segment->born)
