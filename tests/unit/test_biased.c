@@ -260,8 +260,8 @@ TEST(another_may_come_before_each_instruction)
 static struct {
 	int processors[2]; /* of the two threads, which may be the same one */
 	atomic_bool stop;
-	volatile uint64_t inside;  /* which of the two threads has the lock: 1, 2; 0: none */
-	volatile uint64_t taken;   /* so often it was taken */
+	volatile uint64_t inside; /* which of the two threads has the lock: 1, 2; 0: none */
+	volatile uint64_t taken;  /* so often it was taken */
 	uint64_t favorite, other; /* so often each took it */
 } race;
 
