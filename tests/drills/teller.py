@@ -283,6 +283,14 @@ class Tellers:
         assert done.returncode == 0, done.stderr
         return int(done.stdout)
 
+    def close_ended(self):
+        """Closes the pipes of ended processes, so that a long drill does not run out of
+        descriptors."""
+        for process in self.processes:
+            if not process.running():
+                process.tidy_up()
+        self.processes = [process for process in self.processes if process.running()]
+
     def tidy_up(self):
         for process in self.processes:
             process.tidy_up()

@@ -44,6 +44,7 @@ class Life:
         self.ends = [self.end_of(stack, daemon) for daemon in self.daemons]
         self.members = list(range(self.n))
         self.acked = self.owners = 0
+        tellers.close_ended()
         self.page = tellers.page()
         self.start_owner("create", "acks=%d" % self.w, LOG)
 
