@@ -31,15 +31,16 @@ static uint64_t env_clock(struct ps_env *env)
 {
 	struct sim_owner *o = of(env);
 	struct sim_task *task = o->running;
+	void (*sealing)(void *arg) = task->sealing;
 
 	/* A commit that is held back comes before anything that is posted later. */
 	if (o->held) {
 		o->held = NULL;
 		return o->world->now;
 	}
-	if (task->sealing)
-		task->sealing(task->sealed);
 	task->sealing = NULL;
+	if (sealing)
+		sealing(task->sealed);
 	return o->world->now;
 }
 

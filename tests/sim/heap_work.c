@@ -158,6 +158,8 @@ void sim_heap_check(struct sim_application *a)
 
 /* --- opening --- */
 
+static void expect_birth(struct sim_application *a);
+
 /* Records that the next extent was published. */
 static void bear(void *arg)
 {
@@ -171,11 +173,19 @@ static void bear(void *arg)
 	for (unsigned i = data_of(extent); i < data_of(extent + 1); i++) {
 		const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
 
+		if (!segment)
+			sim_fail(a->world, "owner %u sends %s, and its heap has no segment %s",
+			         a->owner->index, sim_state(a->world, node->epoch, node->seq),
+			         sim_segment_name(i));
 		sim_node_bear(a->owner, node, i, segment);
 		memcpy(sim_node_edit(a->world, node, i), segment->base, segment->size);
 		a->mapped[i] = (struct mapped){ segment->base, (uint32_t)segment->size };
 	}
 	a->at = node;
+	/* Another thread may trim or fill the new extent before this thread allocates from it. The
+	 * same call then lets the heap grow again. */
+	if (!a->owner->tasks[SIM_SECOND].ended)
+		expect_birth(a);
 }
 
 /* Expects that the running task makes the heap or lets it grow. */

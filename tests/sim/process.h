@@ -40,7 +40,8 @@ struct sim_task {
 	bool confirms;   /* inside perseas_confirm */
 	uint64_t ticket; /* of the wait */
 	struct sim_wait wait;
-	/* Called where the transaction that this task commits takes its seq; NULL: none does. */
+	/* Called where the transaction that this task commits takes its seq; NULL: none does. It is
+	 * cleared before the call, which may set it again. */
 	void (*sealing)(void *arg);
 	/* Called instead where it is held back. */
 	void (*holding)(void *arg);
