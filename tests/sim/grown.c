@@ -21,7 +21,7 @@ void sim_grown_find(struct sim_application *a, unsigned segment)
 	}
 }
 
-void sim_grown_forget(struct sim_application *a, unsigned segment)
+static void forget(struct sim_application *a, unsigned segment)
 {
 	a->mapped[segment].base = NULL;
 	for (unsigned k = 0; segment < SIM_SEGMENTS && k < SIM_PARTS; k++)
@@ -37,6 +37,8 @@ int sim_grown_unmap(struct sim_application *a, unsigned segment)
 	a->unmaps = segment + 1;
 	rc = perseas_unmap(a->p, a->mapped[segment].base);
 	a->unmaps = 0;
+	if (!rc)
+		forget(a, segment);
 	return rc;
 }
 

@@ -11,11 +11,9 @@
 void sim_grown_find(struct sim_application *a, unsigned segment);
 
 /* Unmaps a segment with its parts, and returns what perseas_unmap does. Meanwhile no thread of the
- * application begins to use it. */
+ * application begins to use it. If perseas_unmap succeeds, the application knows the segment as
+ * unmapped, even if its owner died in the call: other threads of a dead owner run to their end. */
 int sim_grown_unmap(struct sim_application *a, unsigned segment);
-
-/* Forgets where a segment and its parts were mapped. */
-void sim_grown_forget(struct sim_application *a, unsigned segment);
 
 /* Returns the segment, which the handle must know. */
 const struct ps_segment *sim_grown_segment(const struct sim_application *a, unsigned segment);

@@ -161,7 +161,6 @@ static int unmap(struct sim_application *a)
 		return GO_ON;
 	if (rc)
 		return sim_unexpected(a, "unmap", rc);
-	sim_grown_forget(a, i);
 	return a->at->segments[i].present ? map_published(a, i) : GO_ON;
 }
 
@@ -180,7 +179,6 @@ static int destroy(struct sim_application *a)
 		return GO_ON;
 	if (rc)
 		return sim_unexpected(a, "unmap", rc);
-	sim_grown_forget(a, i);
 	rc = sim_work_destroy(a, i);
 	return rc == GO_ON && a->at->segments[i].present ? map_published(a, i) : rc;
 }

@@ -165,13 +165,13 @@ static void change(struct work *work, bool large)
 	work->ranges[work->count++] = range;
 	rc = work->tracks ? sim_pager_touch(a->owner, m->base + range.offset, range.length)
 	                  : perseas_set_range(work->tx, m->base + range.offset, range.length);
-	if (rc)
+	if (rc) {
 		work->count--;
-	/* Fenced while it waits for memory. */
-	if (rc == PERSEAS_ETOOBIG || (rc == PERSEAS_EFENCED && w->schedule->demand))
+		/* An owner may be fenced while it waits for memory. */
+		if (rc != PERSEAS_ETOOBIG && (rc != PERSEAS_EFENCED || !w->schedule->demand))
+			sim_unexpected(a, "set_range", rc);
 		return;
-	if (rc)
-		sim_unexpected(a, "set_range", rc);
+	}
 	if (a->forger.length)
 		memcpy(m->base, a->forger.bytes, range.length);
 	else
