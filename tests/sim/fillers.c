@@ -133,7 +133,7 @@ bool sim_fillers_end(struct sim_owner *o)
 	if (rc && rc != PERSEAS_ENOSTORE)
 		sim_fail(w, "at the end the store is not filled, and stays: %s", error.text);
 	for (unsigned i = 0; i < w->mirror_count; i++)
-		if (sim_rosters_header(w->mirrors[i]))
+		if (w->mirrors[i]->stores && store_find(w->mirrors[i]->stores, SIM_STORE))
 			sim_fail(w, "at the end mirror %u has what is not filled", i);
 	return true;
 }
@@ -151,7 +151,7 @@ void sim_fillers_dropped(struct sim_mirror *m, const uint8_t *store_id)
 			return;
 	sim_trace(w, "the store is removed");
 	sim_oracle_removed(w);
-	sim_rosters_forget(w);
+	sim_rosters_removed(w, store_id);
 }
 
 /* --- what goes wrong --- */

@@ -92,6 +92,8 @@ static const char *find_left(const struct sim_world *w, const Perseas__Header *h
 		return "a making that was left";
 	if (w->settled && w->settled->key_hash.len && !sim_rosters_counts(w, header))
 		return "an image without the key";
+	if (!w->settled && !sim_rosters_counts(w, header))
+		return "an image without the key of a store that was removed";
 	return NULL;
 }
 

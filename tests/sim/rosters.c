@@ -10,9 +10,16 @@
 
 #include <string.h>
 
+uint32_t sim_rosters_level(const struct sim_world *w, const uint8_t *store_id)
+{
+	if (w->settled)
+		return w->settled->level;
+	return memcmp(store_id, w->removed_id, PS_ID_SIZE) ? 0 : w->removed_level;
+}
+
 bool sim_rosters_counts(const struct sim_world *w, const Perseas__Header *header)
 {
-	const uint32_t level = w->settled ? w->settled->level : 0;
+	const uint32_t level = sim_rosters_level(w, header->store_id.data);
 
 	return header->roster->level >= level ||
 	       (header->next_roster && header->next_roster->level >= level);
@@ -99,6 +106,16 @@ void sim_rosters_forget(struct sim_world *w)
 	if (w->next)
 		perseas__roster__free_unpacked(w->next, NULL);
 	w->settled = w->next = NULL;
+}
+
+void sim_rosters_removed(struct sim_world *w, const uint8_t *store_id)
+{
+	/* Without rosters, this was an image that a stranger made of the removed store. */
+	if (w->settled) {
+		memcpy(w->removed_id, store_id, PS_ID_SIZE);
+		w->removed_level = w->settled->level;
+	}
+	sim_rosters_forget(w);
 }
 
 static bool is_of(const Perseas__Member *member, const Perseas__Header *header)

@@ -23,7 +23,14 @@ struct sim_rosters sim_rosters_ever(const struct sim_world *w);
 void sim_rosters_remember(const struct sim_mirror *m);
 void sim_rosters_forget(struct sim_world *w);
 
-/* Returns true if the image can belong to the store: a raised store's images have its key. */
+/* Forgets the rosters of the store with this id, which was removed. Remembers its level, because an
+ * image that a stranger made with its id may still be there. */
+void sim_rosters_removed(struct sim_world *w, const uint8_t *store_id);
+
+/* Returns the level of the store or, if there is no store, of the removed store with this id. */
+uint32_t sim_rosters_level(const struct sim_world *w, const uint8_t *store_id);
+
+/* Returns true if the image can belong to the store: images of a store of level 1 have its key. */
 bool sim_rosters_counts(const struct sim_world *w, const Perseas__Header *header);
 
 /* Returns the header of the mirror's image, also while it is down. Returns NULL if it has no image,

@@ -148,7 +148,7 @@ bool sim_stranger_misled(struct sim_owner *o)
 {
 	struct sim_world *w = o->world;
 
-	if (o->told || !w->settled || o->handle->roster->level >= w->settled->level)
+	if (o->told || o->handle->roster->level >= sim_rosters_level(w, o->handle->store_id))
 		return false;
 	sim_trace(w, "owner %u was told of a stranger's image alone", o->index);
 	sim_count(w, SIM_KEYLESS_OPENED, 1);

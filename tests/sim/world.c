@@ -56,6 +56,8 @@ void sim_world_begin(struct sim_world *w, uint64_t seed)
 	w->owner_count = 0;
 	w->oracle = NULL;
 	w->settled = w->next = NULL;
+	memset(w->removed_id, 0, sizeof(w->removed_id));
+	w->removed_level = 0;
 	w->schedule = NULL;
 }
 

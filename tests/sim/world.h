@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../proto/image/layout.h"
+
 enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 
 #define SIM_STORE "bank"
@@ -188,6 +190,8 @@ struct sim_world {
 	unsigned owner_count;
 	struct sim_oracle *oracle;
 	struct Perseas__Roster *settled, *next; /* the newest that ever were, or NULL */
+	uint8_t removed_id[PS_ID_SIZE];         /* the store that was removed last, or zeros */
+	uint32_t removed_level;                 /* its level */
 	struct sim_schedule *schedule;
 };
 
