@@ -104,7 +104,9 @@ static int check_before(struct perseas *p)
 static int check_unfilled(struct perseas *p, const uint8_t *own)
 {
 	if ((!p->roster->filling && !own) || p->next_roster)
-		return ps_fail(p, PERSEAS_EEXIST, "store '%s' is not an unfinished restore",
+		return ps_fail(p, PERSEAS_EEXIST,
+		               "store '%s' is not an unfinished restore, and nothing is deleted: "
+		               "perseas status shows what is there",
 		               p->store);
 	return check_before(p);
 }

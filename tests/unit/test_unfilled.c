@@ -195,6 +195,53 @@ TEST(a_strangers_image_does_not_keep_an_unfinished_store, struct owner *o)
 	assert_images(o, 0);
 }
 
+static void cut_nothing(struct session *session)
+{
+	(void)session;
+}
+
+static bool writes_nothing(struct session *session)
+{
+	(void)session;
+	return false;
+}
+
+static void claim_as_stranger(struct owner *o, unsigned mirror, struct session *session)
+{
+	static const struct session_ops ops = { .cut = cut_nothing, .may_write = writes_nothing };
+	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
+	Perseas__ClaimReply reply = PERSEAS__CLAIM_REPLY__INIT;
+	uint8_t claimer[PS_ID_SIZE] = { 0x66 };
+	struct why why;
+
+	*session = (struct session){ .ops = &ops, .peer = "a stranger" };
+	claim.store = (char *)(uintptr_t)STORE;
+	claim.epoch = 1;
+	claim.owner = (ProtobufCBinaryData){ PS_ID_SIZE, claimer };
+	assert_int_equal(store_claim(o->d->mirrors[mirror].stores, session, &claim, &reply, &why),
+	                 0);
+}
+
+/* The stranger still owns its image, so the removal leaves that image alone. Later the name belongs
+ * to that image, which is no unfinished store. */
+TEST(an_image_that_a_stranger_owns_does_not_keep_an_unfinished_store, struct owner *o)
+{
+	uint8_t id[PS_ID_SIZE];
+	struct session stranger;
+
+	assert_int_equal(begin(o, id), 0);
+	owner_die(o);
+	owner_lose(o, 1);
+	make_without_key(o, 1, header_at(o, 0));
+	claim_as_stranger(o, 1, &stranger);
+	assert_int_equal(remove_unfilled(o), 0);
+	assert_images(o, 1);
+	assert_int_equal(header_at(o, 1)->promised_epoch, 1);
+	store_session_ended(&stranger);
+	assert_int_equal(remove_unfilled(o), PERSEAS_EEXIST);
+	assert_images(o, 1);
+}
+
 /* The removal deletes two mirrors' images, and then its connection to the last mirror breaks. */
 TEST(a_removal_that_ended_in_between_is_repeated, struct owner *o)
 {
