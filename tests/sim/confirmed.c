@@ -34,7 +34,8 @@ int sim_work_confirm(struct sim_application *a)
 	if (!rc)
 		sim_oracle_confirmed(w, read, acked);
 	/* Mapped memory that is read on demand may hang for longer than the call waits. */
-	else if (rc == PERSEAS_EINDOUBT && w->schedule->calm && !w->schedule->demand)
+	else if (rc == PERSEAS_EINDOUBT && sim_schedule_spares_w(a->owner) &&
+	         sim_schedule_spares_r(a->owner) && !w->schedule->demand)
 		sim_fail(w, "an owner is not confirmed, and nothing went wrong");
 	else if (rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		return sim_unexpected(a, "confirm", rc);

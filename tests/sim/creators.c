@@ -64,6 +64,7 @@ static void lose_one(struct sim_world *w)
 	if (w->acks < 2 || !w->schedule->losses || !m->stores)
 		return;
 	w->schedule->losses = 0;
+	m->troubled = true;
 	sim_mirror_crash(m, sim_chance(w, 30), true);
 	sim_at(w, w->now + sim_below(w, 20 * SIM_MS), sim_mirror_start_again, m, 0);
 }
@@ -71,11 +72,22 @@ static void lose_one(struct sim_world *w)
 /* Delays messages to one mirror, some beyond their timeout. */
 static void delay(struct sim_world *w, struct sim_owner *o)
 {
-	struct sim_path *path = &o->paths[sim_below(w, w->members)];
+	const uint64_t mirror = sim_below(w, w->members);
+	struct sim_path *path = &o->paths[mirror];
 	uint64_t most = sim_chance(w, 50) ? 2 : 3 * w->schedule->connect_timeout_ms;
 
+	o->troubled[mirror] = true;
 	sim_path_block(path, true, sim_chance(w, 50));
 	sim_at(w, w->now + sim_below(w, most * SIM_MS), sim_path_unblock, path, 0);
+}
+
+static void reset_all(struct sim_owner *o)
+{
+	for (struct ps_control *c = o->controls; c; c = c->next) {
+		if (!c->closed)
+			o->troubled[c->mirror->index] = true;
+		sim_control_reset(c);
+	}
 }
 
 static void trouble(struct sim_world *w, void *arg, uint64_t ticket)
@@ -98,8 +110,7 @@ static void trouble(struct sim_world *w, void *arg, uint64_t ticket)
 	else if (what < 90)
 		lose_one(w);
 	else
-		for (struct ps_control *c = o->controls; c; c = c->next)
-			sim_control_reset(c);
+		reset_all(o);
 }
 
 /* --- from beginning to end --- */
@@ -126,6 +137,17 @@ void sim_creators_begin(struct sim_world *w)
 }
 
 /* --- what must be so --- */
+
+unsigned sim_creators_spared(const struct sim_owner *o, const Perseas__Roster *roster)
+{
+	const struct sim_world *w = o->world;
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < w->mirror_count; i++)
+		count += sim_roster_names(roster, w->mirrors[i]) && !o->troubled[i] &&
+		         !w->mirrors[i]->troubled;
+	return count;
+}
 
 void sim_creators_lost(struct sim_mirror *m, const uint8_t *store_id)
 {

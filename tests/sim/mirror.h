@@ -24,6 +24,7 @@ struct sim_mirror {
 	/* stopped, and its memory is lost, but no acknowledged data with it */
 	bool away;
 	Perseas__Header *header;     /* the header that a stopped daemon left, or NULL */
+	bool troubled;               /* creators.c lost its memory */
 	bool silent;                 /* nor does its host: connections are not refused */
 	uint64_t granted;            /* epoch of the last claim that was granted */
 	bool forked;                 /* its image belongs to a fork of the store (fork.c) */

@@ -111,6 +111,7 @@ struct sim_owner {
 	bool woken[PS_SLEEPERS], asleep[PS_SLEEPERS];
 	bool local[SIM_MIRRORS_MAX]; /* on the mirror's host: the memory is shared */
 	struct sim_path paths[SIM_MIRRORS_MAX];
+	bool troubled[SIM_MIRRORS_MAX]; /* creators.c delayed or reset the path */
 	struct ps_control *controls;
 	struct ps_link *links;
 

@@ -490,6 +490,37 @@ static void fault(struct sim_world *w)
 		reset(w, o, m, sim_below(w, 3));
 }
 
+/* --- what must be so --- */
+
+static bool spares_w_of(const struct sim_owner *o, const Perseas__Roster *roster)
+{
+	return sim_creators_spared(o, roster) >= roster->acks;
+}
+
+static bool spares_r_of(const struct sim_owner *o, const Perseas__Roster *roster)
+{
+	return sim_creators_spared(o, roster) > roster->n_members - roster->acks;
+}
+
+static bool spares(const struct sim_owner *o,
+                   bool (*spares_of)(const struct sim_owner *o, const Perseas__Roster *roster))
+{
+	const struct perseas *p = o->handle;
+
+	return o->world->schedule->calm && spares_of(o, p->roster) &&
+	       (!p->next_roster || spares_of(o, p->next_roster));
+}
+
+bool sim_schedule_spares_w(const struct sim_owner *o)
+{
+	return spares(o, spares_w_of);
+}
+
+bool sim_schedule_spares_r(const struct sim_owner *o)
+{
+	return spares(o, spares_r_of);
+}
+
 /* --- from beginning to end --- */
 
 static void start_last(struct sim_world *w, void *arg, uint64_t ticket)

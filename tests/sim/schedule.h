@@ -34,7 +34,7 @@ struct sim_schedule {
 	uint64_t window, packet; /* of data connections */
 	unsigned losses;         /* of memory, at most */
 	unsigned faults;         /* at most */
-	bool calm;               /* nothing goes wrong: no commit may be late */
+	bool calm;               /* no faults; creators may meet trouble (creators.h) */
 	unsigned splits;         /* percent of them that part two owners, each with its mirrors */
 	unsigned claimers;       /* percent of them that are claimers which soon die */
 	unsigned stops;          /* percent of them that stop mirrors on purpose */
@@ -85,6 +85,12 @@ void sim_schedule_split(struct sim_world *w, struct sim_owner *o, uint64_t witho
 /* Starts an owner that creates the store. Returns false if the schedule is about to end, or has no
  * room for an owner. */
 bool sim_schedule_creator(struct sim_world *w);
+
+/* sim_schedule_spares_w returns true if the schedule is calm, and W members of each roster that the
+ * owner goes by met no trouble: no commit of the owner may be in doubt. sim_schedule_spares_r asks
+ * the same of R members; with both, perseas_confirm must confirm the owner. */
+bool sim_schedule_spares_w(const struct sim_owner *o);
+bool sim_schedule_spares_r(const struct sim_owner *o);
 
 /* Runs the schedule of a seed to its end. */
 void sim_schedule_run(struct sim_world *w, uint64_t seed);

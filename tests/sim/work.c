@@ -343,7 +343,7 @@ static int outcome(struct work *work, int rc)
 		sim_count(w, SIM_COMMITS, 1);
 		return GO_ON;
 	case PERSEAS_EINDOUBT:
-		if (w->schedule->calm)
+		if (sim_schedule_spares_w(a->owner))
 			sim_fail(w, "a commit is in doubt, and nothing went wrong");
 		sim_count(w, SIM_IN_DOUBT, 1);
 		return GO_ON;
