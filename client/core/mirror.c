@@ -111,6 +111,7 @@ void ps_link_end(struct perseas *p, struct ps_mirror *m)
 		m->fabric->detach(m->link);
 	m->link = NULL;
 	m->outstanding = m->bulk = 0;
+	m->completed = false;
 	if (!m->active)
 		return;
 	ps_assert_locked(p);
@@ -167,6 +168,13 @@ int ps_mirror_lost_link(struct perseas *p, struct ps_mirror *m, int rc)
 	m->unarrived = rc == PS_LINK_LOST;
 	ps_mirror_break(p, m, rc, ps_link_trouble(rc));
 	return rc;
+}
+
+void ps_mirror_drop(struct perseas *p, struct ps_mirror *m, const char *why)
+{
+	if (!m->completed)
+		ps_detour_broke(p, m, PS_LINK_BROKEN);
+	ps_mirror_break(p, m, PS_LINK_BROKEN, why);
 }
 
 void ps_mirrors_decide_staging(struct perseas *p)
@@ -266,6 +274,7 @@ static void take_completions(struct perseas *p, struct ps_mirror *m, unsigned do
 
 	assert(done <= m->outstanding);
 	m->outstanding -= done;
+	m->completed = true;
 	m->unarrived = false;
 	m->bulk -= m->bulk < done ? m->bulk : done;
 	/* Not after every transaction, since commits would pay for the wake. */

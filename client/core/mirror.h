@@ -67,6 +67,11 @@ void ps_mirror_set_position(struct ps_mirror *m, unsigned slot, uint64_t seq);
  * that code. */
 int ps_mirror_lost_link(struct perseas *p, struct ps_mirror *m, int rc);
 
+/* Ends the link of an active mirror that does not complete in time what was posted to it. A link
+ * that has completed nothing counts as broken for a detour: a fabric may take longer to notice that
+ * its path is out than commits wait for the mirror, so that it would never report this. */
+void ps_mirror_drop(struct perseas *p, struct ps_mirror *m, const char *why);
+
 /* Posts a chain to an active mirror. If the link fails, breaks it and returns its PS_LINK code;
  * otherwise returns 0. */
 static inline int ps_mirror_post(struct perseas *p, struct ps_mirror *m,

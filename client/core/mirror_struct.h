@@ -193,6 +193,7 @@ struct ps_mirror {
 	/* Seq of the last transaction that the mirror completed; kept while DOWN. */
 	uint64_t acked;
 	unsigned outstanding; /* chains posted and not yet completed */
+	bool completed;       /* the link has completed a transaction or a part of a copy */
 	/* Completions still to come until the chunk of a resync is complete; 0: no chunk is in
 	 * flight. */
 	unsigned bulk;

@@ -50,8 +50,7 @@ static void drop_mirrors(struct perseas *p, uint32_t slow)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		if (!(slow >> i & 1))
 			continue;
-		ps_mirror_break(p, &p->mirrors[i], PS_LINK_BROKEN,
-		                "dropped: it lags by half of the ring");
+		ps_mirror_drop(p, &p->mirrors[i], "dropped: it lags by half of the ring");
 		p->commit.stat.dropped++;
 	}
 }

@@ -66,8 +66,8 @@ static bool drain_links(struct perseas *p, bool late)
 		if (!m->active || (!m->outstanding && m->posted == p->commit.seq))
 			continue;
 		if (late)
-			ps_mirror_break(p, m, PS_LINK_BROKEN,
-			                "it did not complete its writes within commit_timeout_ms");
+			ps_mirror_drop(p, m,
+			               "it did not complete its writes within commit_timeout_ms");
 		else
 			all = false;
 	}

@@ -154,3 +154,119 @@ TEST(test_a_slow_mirror_is_copied_whole, struct fixture *f)
 	recover(f);
 	assert_catches_up(f, 1);
 }
+
+static struct ps_env_ops two_fabrics;
+static struct ps_fabric better;
+static const struct ps_fabric *other;
+
+static struct ps_link *test_nothing(struct ps_env *env, const struct ps_address *address,
+                                    const Perseas__Grant *grant, struct ps_error *error)
+{
+	(void)env;
+	(void)address;
+	(void)grant;
+	(void)error;
+	return NULL;
+}
+
+static const struct ps_fabric *find_fabric(struct ps_env *env, const struct ps_address *address,
+                                           const Perseas__Grant *grant, unsigned tried)
+{
+	(void)env;
+	(void)address;
+	(void)grant;
+	if (tried > 1)
+		return NULL;
+	return tried ? other : &better;
+}
+
+/* From the next link on, mirrors are reached over `better` first, and then over `other`. */
+static void offer_two_fabrics(struct fixture *f)
+{
+	struct perseas *p = f->o->p;
+
+	other = p->mirrors[1].fabric;
+	better = *other;
+	better.leads_begin = test_nothing;
+	two_fabrics = *p->env->ops;
+	two_fabrics.fabric = find_fabric;
+	p->env->ops = &two_fabrics;
+}
+
+/* Commits until mirror 1 is dropped, and lets it come back. */
+static void drop_and_reconnect(struct fixture *f)
+{
+	const uint64_t dropped = owner_stat(f->o).dropped;
+
+	for (unsigned i = 0; owner_stat(f->o).dropped == dropped; i++) {
+		assert_true(i < COMMITS);
+		assert_int_equal(put_big(f, i * 100, LENGTH, (uint8_t)i), 0);
+	}
+	assert_int_equal(owner_state(f->o, 1), PERSEAS_MIRROR_DOWN);
+	owner_keep(f->o, 1, PERSEAS_MIRROR_LIVE);
+}
+
+/* Links over the better fabric come up and then carry nothing, and commits drop the mirror before
+ * the fabric notices. The mirror is reached over the other fabric soon. */
+static void check_dead_path_is_left(struct fixture *f)
+{
+	const struct ps_mirror *m = &f->o->p->mirrors[1];
+
+	assert_int_equal(put_big(f, 0, LENGTH, 1), 0);
+	assert_int_equal(perseas_flush(f->o->p), 0);
+	offer_two_fabrics(f);
+	slow_down(f, false);
+	/* The first link had completed commits before. */
+	drop_and_reconnect(f);
+	assert_int_equal(m->way_back.breaks, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_ptr_equal(m->fabric, &better);
+		drop_and_reconnect(f);
+	}
+	assert_ptr_equal(m->fabric, other);
+	assert_int_not_equal(m->detour[0], 0);
+	recover(f);
+	assert_catches_up(f, 1);
+}
+
+TEST(test_a_path_that_carries_nothing_is_left, struct fixture *f)
+{
+	check_dead_path_is_left(f);
+}
+
+TEST_WITH(test_a_dead_path_is_left_without_pacing, setup_off, teardown, struct fixture *f)
+{
+	check_dead_path_is_left(f);
+}
+
+/* Has mirror 1 complete a part of what its link has in flight. */
+static void complete_some(struct fixture *f)
+{
+	const struct ps_mirror *m = &f->o->p->mirrors[1];
+	const uint64_t acked = m->acked;
+
+	for (unsigned i = 0; m->acked == acked; i++) {
+		assert_true(i < 100);
+		direct_release(f->o->d, 1, 1);
+		pthread_mutex_lock(&f->o->p->lock);
+		ps_mirrors_poll(f->o->p);
+		pthread_mutex_unlock(&f->o->p->lock);
+	}
+}
+
+/* A mirror that is too slow for the owner completes a little over each link: that is no fault of
+ * the fabric, and another one would not be faster. */
+TEST_WITH(test_a_slow_mirror_keeps_its_fabric, setup_off, teardown, struct fixture *f)
+{
+	offer_two_fabrics(f);
+	slow_down(f, false);
+	assert_int_equal(put_big(f, 0, LENGTH, 1), 0);
+	for (unsigned i = 0; i < 8; i++) {
+		complete_some(f);
+		drop_and_reconnect(f);
+		assert_int_equal(f->o->p->mirrors[1].way_back.breaks, 0);
+		assert_ptr_equal(f->o->p->mirrors[1].fabric, &better);
+	}
+	recover(f);
+	assert_catches_up(f, 1);
+}
