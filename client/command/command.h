@@ -37,9 +37,10 @@ enum ps_verb_bit {
 struct ps_verb {
 	const char *name;
 	enum ps_verb_bit bit;
-	/* What each word is, in order: s a store, m mirrors (unless --mirrors has them), f a file,
-	 * c a change of the roster (may be left out), a an address (of a member, or of the mirror
-	 * that drain empties), h a standby's name, n a heap's name, t a topic, S a shell. */
+	/* The arguments of the verb, a letter each: s a store, m mirrors (unless --mirrors has
+	 * them), f a file, c a change of the roster (may be left out), a an address (of a member,
+	 * or of the mirror that drain empties), h a standby's name, n a heap's name, t a topic, S a
+	 * shell. */
 	const char *words;
 	/* Which of s, m, f must be given. M: mirrors, which default to PERSEAS_MIRRORS and then to
 	 * the daemon of this host. */

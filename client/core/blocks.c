@@ -39,7 +39,7 @@ static void copy_blocks(struct ps_blocks *to, const struct ps_blocks *from)
 
 struct ps_blocks *ps_blocks_new(const struct ps_cover *cover, unsigned spans)
 {
-	/* With `spans` spans, a third of the blocks are free after they are distributed evenly. */
+	/* `most` leaves a third of the blocks free after `spans` spans are distributed evenly. */
 	const unsigned most = spans / HALF + 2;
 	const size_t head = sizeof(struct ps_blocks) + most * sizeof(struct block);
 	struct ps_blocks *blocks = malloc(head + most * sizeof(*blocks->spans));

@@ -146,7 +146,7 @@ void ps_copy_parallel(void *to, const void *from, size_t len)
 	PS_UNCANCELLED;
 	struct part parts[BESIDE_MAX];
 	unsigned count = parts_of(len);
-	/* So that two threads never write to the same large page. */
+	/* `each` is a multiple of a large page, so that two threads never write to the same one. */
 	size_t each = len / count / BESIDE_PART * BESIDE_PART;
 
 	for (unsigned i = 0; i < count; i++) {

@@ -124,7 +124,7 @@ struct ps_fetch_request {
 	struct ps_peek_link straight; /* the link must stay attached while it is read */
 };
 
-/* What a read through a link saw of the mirror. */
+/* The state of the mirror that a read through its link saw. */
 struct ps_peek_result {
 	uint64_t epoch, seq; /* of the commit slot before the bytes; 0: the mirror has none */
 	bool promised;       /* the promise was still this owner's after the read */

@@ -245,8 +245,8 @@ struct ps_env {
  * NULL on failure, with *error set. */
 struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_error *error);
 
-/* What perseas_open and perseas_create do, over any env. The handle owns the env, also on
- * failure. */
+/* Implement perseas_open and perseas_create over any env. The handle owns the env, even if they
+ * fail. */
 int ps_open(struct ps_env *env, const char *store, const char *mirrors,
             const struct perseas_options *options, perseas_t **p, struct ps_error *error);
 int ps_create(struct ps_env *env, const char *store, const char *mirrors,

@@ -55,8 +55,8 @@ static inline uint64_t ps_last_committed(const struct perseas *p)
 	return p->commit.seq + p->commit.gathering;
 }
 
-/* ps_gather_start allocates the group if there is none yet. Returns false if out of memory. Caller
- * holds p->lock. */
+/* ps_gather_start allocates the group on first use. Returns false if out of memory. Caller holds
+ * p->lock. */
 bool ps_gather_start(struct perseas *p);
 void ps_gather_free(struct perseas *p);
 

@@ -45,9 +45,11 @@ struct ps_segment {
 	uint64_t left; /* the seq at which this handle last unmapped the segment */
 	/* Copy of the committed contents (shadow.h); NULL: the options ask for none. */
 	uint8_t *shadow;
-	/* With a shadow: a bit for each page that may differ from it. NULL: any page may. */
+	/* A bit for each page that may differ from the shadow, if there is a shadow. NULL: any page
+	 * may. */
 	uint64_t *may_differ;
-	/* With a shadow: pages of the segment were missing when last checked (demand.h). */
+	/* The segment had missing pages when it was last checked (demand.h); kept only with a
+	 * shadow. */
 	bool has_missing;
 	unsigned pins;    /* number of heaps that use the segment, which prevent its unmap */
 	bool is_retained; /* the segment's memory outlives the handle (perseas_retain) */

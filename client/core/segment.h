@@ -35,9 +35,9 @@ static inline uint64_t ps_segment_start(const struct ps_segment *segment)
 /* Maps the segment's memory at `address`, where nothing may be mapped except a range reserved for
  * it. Returns 0 or an errno (EEXIST: something is mapped there), and sets no message. */
 int ps_segment_reserve(struct perseas *p, struct ps_segment *segment, uint64_t address);
-/* ps_segment_reserve_over maps it at its recorded address, over existing memory.
- * ps_segment_reserve_anywhere finds an address that is recorded for no segment of the store;
- * EEXIST: there is none. Both return 0 or an errno, and set no message. */
+/* ps_segment_reserve_over maps the segment at its recorded address, over existing memory.
+ * ps_segment_reserve_anywhere finds an address that no segment of the store records; EEXIST: every
+ * address is taken. Both return 0 or an errno, and set no message. */
 int ps_segment_reserve_over(struct ps_segment *segment);
 int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment);
 /* Sets the message for a failure of ps_segment_reserve_anywhere. Returns the code. */

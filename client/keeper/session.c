@@ -261,7 +261,7 @@ static void approach_epoch(struct perseas *p, struct ps_mirror *m, const struct 
 	set_aside(p, m, PERSEAS_MIRROR_DOWN, error->text);
 }
 
-/* Goes on after a refused Status or claim: makes the image anew if there is none, and otherwise
+/* Handles a refused Status or claim: makes the image anew if the mirror has no image, and otherwise
  * sets the mirror aside. */
 static void handle_refusal(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {

@@ -13,9 +13,9 @@
 enum ps_can { PS_CAN_NOT, PS_CAN_UNKNOWN, PS_CAN };
 
 struct ps_verdict {
-	/* Can the owner, or without one whoever opens the store, reach W live mirrors? Unknown if
-	 * that depends on mirrors which the owner calls live but which did not answer the command.
-	 */
+	/* Whether W mirrors are live for the owner or, without an owner, for the next open. Unknown
+	 * if that depends on mirrors which the owner calls live but which did not answer the
+	 * command. */
 	enum ps_can commit;
 	uint32_t unheard; /* mirrors that the owner calls live and that did not answer */
 	bool open;        /* can be opened now; while an owner lives, by a takeover */

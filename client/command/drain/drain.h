@@ -20,8 +20,8 @@ enum ps_drain_end {
 	PS_DRAIN_LEFT,    /* why was complained about */
 };
 
-/* One image of the drained mirror: as that mirror showed it, or, with --gone, as another member
- * showed its own. */
+/* An image that the drained mirror showed, or, with --gone, that another member showed of the same
+ * store. */
 struct ps_drain_image {
 	const Perseas__StoreStatus *status; /* of a list that ps_drain has */
 	char mirrors[PS_LIST_TEXT];         /* members of its rosters, as these list them */

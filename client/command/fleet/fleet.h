@@ -75,7 +75,7 @@ char *ps_fleet_unasked(const struct ps_fleet *fleet);
 
 const char *ps_fleet_address(const struct ps_fleet_daemon *daemon);
 
-/* One image in the reply of a daemon. */
+/* An image that a daemon listed in its reply. */
 struct ps_fleet_entry {
 	unsigned daemon;
 	const Perseas__StoreStatus *status;

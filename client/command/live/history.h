@@ -45,8 +45,8 @@ const Perseas__Segment *ps_history_segment(const struct ps_history *history,
 const struct ps_record *ps_history_record(const struct ps_history *history, size_t i);
 bool ps_history_wants(const struct ps_history *history, const struct ps_range *range);
 
-/* With args->bytes, for records from the first on: sets `bytes` to the range's bytes after its
- * record, and then undoes the record. */
+/* Sets `bytes` to a range's bytes after its record, and then undoes the record. Needs args->bytes,
+ * and must be called for the records from the first one on. */
 void ps_history_after(const struct ps_history *history, const struct ps_range *range,
                       uint8_t *bytes);
 void ps_history_undo(const struct ps_history *history, const struct ps_record *record);

@@ -10,7 +10,7 @@
 
 struct ps_warm_thread;
 
-/* What was reported last. Starts as zeros. */
+/* The state of the copy that was reported last. Initialize to zero. */
 struct ps_copy_told {
 	uint64_t next_ns;  /* not before */
 	uint64_t quiet_ns; /* people are told of no loss before */

@@ -73,7 +73,7 @@ struct runner {
 	bool told;           /* by a signal, to end */
 	bool owned;          /* COMMAND has been seen to own the store, since it was started */
 	bool killed;         /* ENDING: SIGKILL was sent */
-	bool heir_opens;     /* at least R mirrors know the standby that is to be next */
+	bool can_heir_open;  /* at least R mirrors know the standby that is to be next */
 	uint32_t failures;   /* in succession */
 	uint64_t own_epoch;  /* of its last owner */
 	uint64_t open_epoch; /* of the last one that had the store open */
@@ -348,7 +348,7 @@ static void watch_command(struct runner *r)
 		say_state(r, "COMMAND runs, and owns the store");
 	r->owned |= r->now.ours;
 	/* COMMAND ends only for a standby that can open the store. */
-	if (r->now.ours && !r->now.fenced && r->heir_opens && !is_heir(r)) {
+	if (r->now.ours && !r->now.fenced && r->can_heir_open && !is_heir(r)) {
 		hand_over(r);
 		return;
 	}
@@ -528,7 +528,7 @@ static void note_images(void *arg, const struct ps_images *images,
 	struct runner *r = arg;
 
 	note_epochs(r, images);
-	r->heir_opens = now->handing.asked && ps_standby_opens(images, now->handing.to);
+	r->can_heir_open = now->handing.asked && ps_standby_opens(images, now->handing.to);
 	keep_copy(r, images, now);
 	if (now->nowhere)
 		ps_images_nobody(images, r->run->store);

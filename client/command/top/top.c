@@ -12,7 +12,7 @@ enum { FORGET_LOOKS = 60 }; /* a store that so many looks did not see is forgott
 
 #define REPEAT_NS ((uint64_t)1200000000) /* latencies that are older than this are not repeated */
 
-/* What is remembered about a store until the next look. */
+/* A store's figures that perseas top remembers until the next look. */
 struct ps_top_past {
 	uint8_t store_id[PS_ID_SIZE];
 	unsigned unseen; /* looks since a mirror told of it */

@@ -25,7 +25,7 @@ enum ps_exit ps_file_failed(const char *path, const char *name, const char *what
 
 enum { PS_FILE_NAME = 256 };
 
-/* One new file. */
+/* A file that is being written under a temporary name. */
 struct ps_new_file {
 	char path[4096]; /* of its directory */
 	char name[PS_FILE_NAME];
