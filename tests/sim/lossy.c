@@ -19,8 +19,9 @@
 #define LOOKS (20 * SIM_MS)
 
 /* The next owner comes within a second of the last one's end and opens within three; a broken link
- * is noticed in 200 ms, an attempt takes 150 ms, and three attempts must break. */
-#define DETOUR (8000 * SIM_MS)
+ * is noticed in 200 ms, an attempt takes 150 ms, and three attempts must break. If they break in a
+ * copy, the pauses after them are 1, 2 and 4 s. */
+#define DETOUR (13000 * SIM_MS)
 /* The questions come 1, 2, 4, .. s after each other, and it was out for less than 11 s. */
 #define BACK (25000 * SIM_MS)
 

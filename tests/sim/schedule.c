@@ -507,7 +507,7 @@ static bool spares(const struct sim_owner *o,
 {
 	const struct perseas *p = o->handle;
 
-	return o->world->schedule->calm && spares_of(o, p->roster) &&
+	return sim_schedule_is_prompt(o->world->schedule) && spares_of(o, p->roster) &&
 	       (!p->next_roster || spares_of(o, p->next_roster));
 }
 
