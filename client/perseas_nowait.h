@@ -1,48 +1,46 @@
 /*
- * perseas_nowait.h - commits that do not wait for mirrors, how to learn when W of them hold what
- * was committed so (RVM, section 5.2: no_flush; Vista, figure 6), and whether this process still
- * owns the store. perseas.h includes it; what that says of return values and sentences holds here,
- * too.
+ * perseas_nowait.h - commits that do not wait for mirrors (RVM, section 5.2: no_flush; Vista,
+ * figure 6), how to learn when W mirrors hold them, and whether this process still owns the store.
+ * perseas.h includes this header. Its rules for return values and sentences apply here, too.
  *
- * With PERSEAS_NOWAIT a commit returns when the transaction is on its way to the mirrors, or is
- * held back for a while, where the options ask for that.
- * Transactions reach every mirror in the order of their commits, with and without this flag, so
- * what survives a crash is always a prefix of them: if this process dies before W mirrors hold a
- * transaction, it may be lost, and with it all after it.
+ * With PERSEAS_NOWAIT a commit returns when the transaction is on its way to the mirrors, or, if
+ * the options ask for it, is held back for a while. With and without this flag, transactions reach
+ * every mirror in the order of their commits. So a prefix of them survives a crash: if this process
+ * dies before W mirrors hold a transaction, this transaction and all after it may be lost.
  *
- * If W mirrors come to hold no more of these transactions for commit_timeout_ms, those that are
- * left are in doubt, as after EINDOUBT, although no thread waits: PERSEAS_EVENT_IN_DOUBT says so,
- * and perseas_begin returns EBLOCKED until W mirrors hold them.
+ * If for commit_timeout_ms no further transaction becomes durable on W mirrors, the remaining ones
+ * are in doubt, as after EINDOUBT, although no thread waits: PERSEAS_EVENT_IN_DOUBT reports it, and
+ * perseas_begin returns EBLOCKED until W mirrors hold them.
  *
- * Half of the ring (options.ring_size) may be on its way. Then a commit waits for mirrors to
- * complete some of it, for as long as they get on and then for commit_timeout_ms (EBLOCKED), or it
- * returns EAGAIN where PERSEAS_NOBLOCK is set. The transaction is still open after either. A mirror
- * without which W hold everything, and which makes no room, is dropped when it has not got on for
- * commit_timeout_ms, also while nobody commits. The descriptor of perseas_fd can be read as soon as
- * it gets on, or is away. Only where EAGAIN came since segments or claims are changed does the
- * descriptor not say when to try again.
+ * Back-pressure: transactions on their way may fill half of the ring (options.ring_size). Then a
+ * commit waits until mirrors complete some of them: as long as the mirrors make progress, and
+ * commit_timeout_ms longer (EBLOCKED). With PERSEAS_NOBLOCK it returns EAGAIN instead. After either
+ * error the transaction is still open. If W other mirrors hold everything, a mirror that makes no
+ * progress for commit_timeout_ms is dropped, even while no thread commits. The descriptor of
+ * perseas_fd becomes readable when such a mirror makes progress or is dropped. It does not become
+ * readable when EAGAIN came because segments or claims were being changed.
  *
  * Bounded persistence (options.flush_within_ms; RVM, section 5.2): a commit with PERSEAS_NOWAIT
- * posts its transaction only when W mirrors hold every other one whose commit had returned that
- * long before, or up to an eighth less. So a crash loses what was committed within that time before
- * the last one that was posted, and nothing before it. The commit waits, or returns EAGAIN, as it
- * does for room. While nothing is committed nobody waits: what is on its way gets there, or is in
- * doubt after commit_timeout_ms.
+ * posts its transaction only if W mirrors hold all transactions whose commits had returned
+ * flush_within_ms before, or up to an eighth less. So a crash loses at most what was committed
+ * within this time before the last posted transaction. If the commit has to wait for that, it waits
+ * or returns EAGAIN as under back-pressure. Without further commits no thread waits: what is on its
+ * way arrives, or is in doubt after commit_timeout_ms.
  *
- * Commits that are gathered (options.gather_us; RVM, section 5.2): such a commit may be held back
- * for so long, to be sent as one with those after it: of each byte only the first value before them
- * and the last one after them. Nobody can take it back, but until it is sent no mirror has it, and
- * a crash loses it. All that are sent together have the same token. They are sent at once if
- * anything is waited for (perseas_wait, perseas_flush, perseas_close), also by one that only read
- * (perseas_threads.h); before a commit that waits, and before segments are mapped, published or
- * unmapped; when they would take more than options.gather_bytes of the ring, or change more than
- * 1024 pieces of 64 bytes; and when another commit is in doubt. Doubt and flush_within_ms count
- * from the commit: it is held back for half of commit_timeout_ms and of flush_within_ms at most. A
- * transaction that is larger alone is sent alone, and so is each while there is no memory to hold
- * it back with.
+ * Group commit (options.gather_us; RVM, section 5.2): a commit may be held back for this time, to
+ * be sent together with later ones as one record, which has the first before-image and the last
+ * after-image of each byte. Nothing can undo such a commit, but a crash before it is sent loses it.
+ * All transactions of a group have the same token. A group is sent early if a thread waits for it
+ * (perseas_wait, perseas_flush, perseas_close, or the commit of a serial or locking transaction
+ * that only read: perseas_threads.h); before a commit that waits; before segments are mapped,
+ * published or unmapped; when it would exceed options.gather_bytes of the ring or 1024 changed
+ * pieces of 64 bytes; and when another commit is in doubt. Doubt and flush_within_ms count from the
+ * commit, so that it is held back for at most half of commit_timeout_ms and of flush_within_ms. A
+ * transaction that exceeds these limits by itself is sent alone, and so is every one while there is
+ * no memory for a group.
  *
- * Threads: any thread may call these functions, but on_event must not (perseas.h). Only
- * perseas_durable and the descriptor of perseas_fd are for one thread at a time.
+ * Threads: any thread may call these functions, except on_event (perseas.h). perseas_durable and
+ * the descriptor of perseas_fd are for one thread at a time.
  */
 #ifndef PERSEAS_NOWAIT_H
 #define PERSEAS_NOWAIT_H
@@ -60,19 +58,19 @@ enum perseas_commit_flag {
 };
 
 /*
- * Names a transaction, or all that are sent as one. Those of one epoch are numbered in the order of
- * their commits, and an owner that takes the store over begins another epoch. seq alone names
- * nothing: what the next owner commits may get the same.
+ * Names a transaction, or all transactions of a group. seq numbers the transactions of one epoch in
+ * the order of their commits. An owner that takes the store over begins a new epoch, and may use
+ * the same seq again.
  */
 struct perseas_token {
 	uint64_t epoch, seq;
 };
 
 /*
- * As perseas_commit, and fills in the transaction's token once it is sent, or is held back to be
- * sent with others, that is, for 0 and EINDOUBT; otherwise *token is as it was. A transaction
- * without ranges gets the token of the last one that was committed before it: what it has read is
- * held by W mirrors when that one is.
+ * Commits like perseas_commit, and fills in the transaction's token. This is done if the call
+ * returns 0 or EINDOUBT, that is, if the transaction was sent or is held back; otherwise *token is
+ * unchanged. A transaction without ranges gets the token of the last transaction that was committed
+ * before it: when W mirrors hold that one, they hold everything that this one read.
  *
  * Errors: those of perseas_commit; EAGAIN (PERSEAS_NOBLOCK: it would have to wait for mirrors, or
  * segments are being mapped or published; the transaction is still open), ESYSTEM (a thread of the
@@ -81,60 +79,60 @@ struct perseas_token {
 int perseas_commit_token(perseas_tx_t *tx, unsigned flags, struct perseas_token *token);
 
 /*
- * Fills in the token of the last transaction that any thread committed on this handle. To wait for
- * it is to wait for all before it. Errors: EINVAL.
+ * Fills in the token of the last transaction that any thread committed on this handle. Waiting for
+ * it means waiting for all before it. Errors: EINVAL.
  */
 int perseas_posted(perseas_t *p, struct perseas_token *token);
 
 /*
- * Waits until W mirrors hold the transaction of a token, and so all before it; for timeout_ms at
- * most, negative: for ever, 0: it does not wait. If that one is held back, it is sent first, also
- * with 0; to look without sending it, ask perseas_durable. Other threads may go on. A transaction
- * that W mirrors held stays so for this function, whatever becomes of these mirrors. Tokens stay
- * good if the library has to claim mirrors again (PERSEAS_EVENT_RENEWED).
+ * Waits until W mirrors hold the transaction of a token, and so all before it; for at most
+ * timeout_ms. Negative: without a limit; 0: does not wait. A transaction that is held back is sent
+ * first, even with 0; perseas_durable looks without sending. Other threads may go on. Once W
+ * mirrors held a transaction, this function always succeeds for it, whatever becomes of these
+ * mirrors. Tokens stay valid if the library claims mirrors again (PERSEAS_EVENT_RENEWED).
  *
- * Errors: EINVAL (also: there was no such transaction), ETIMEOUT (they do not hold it yet; it may
- * be in doubt), EEPOCH (the token is of another handle, as of the owner before; the data shows
- * whether its transaction survived), EFENCED (the outcome is unknown), ESALVAGE.
+ * Errors: EINVAL (also: there was no such transaction), ETIMEOUT (W mirrors do not hold it yet; it
+ * may be in doubt), EEPOCH (the token is of another handle, such as the previous owner's; the data
+ * shows whether its transaction survived), EFENCED (the outcome is unknown), ESALVAGE.
  */
 int perseas_wait(perseas_t *p, const struct perseas_token *token, int64_t timeout_ms);
 
 /*
- * A descriptor for poll, select and epoll, which can be read if W mirrors have come to hold more
- * since the last call of perseas_durable, or if that was never called; and if a mirror that was in
- * the way of a commit (EAGAIN) has got on since, or is away. When another owner has taken the store
- * over, it stays readable. It is the handle's, and closed with it: only wait for it. One
- * thread should use it, since any call of perseas_durable resets it. Otherwise an error code:
- * EINVAL (also: the handle is being closed), ESYSTEM (no descriptor, or a thread of the library did
- * not start).
+ * Returns a descriptor that tells of durable commits (for poll, select and epoll), or an error
+ * code. It becomes readable when W mirrors hold more than at the last call of perseas_durable, or
+ * if that was never called; and when a mirror that caused EAGAIN makes progress or is dropped. When
+ * another owner has taken the store over, it stays readable. The handle owns the descriptor and
+ * closes it: only wait for it. Every call of perseas_durable resets it, so only one thread should
+ * use it. Errors: EINVAL (also: the handle is being closed), ESYSTEM (no descriptor, or a thread of
+ * the library did not start).
  */
 int perseas_fd(perseas_t *p);
 
 /*
  * Fills in the token of the last transaction that W mirrors hold, and resets the descriptor of
- * perseas_fd. It does not wait. Errors: EINVAL; EFENCED, and *token is the last that W mirrors are
- * known to have held under this owner.
+ * perseas_fd. Does not wait. Errors: EINVAL; EFENCED, with *token the last transaction that W
+ * mirrors are known to have held under this owner.
  */
 int perseas_durable(perseas_t *p, struct perseas_token *token);
 
 /*
- * Asks the mirrors whether this process still owns the store, so that an owner that was replaced
- * while it slept, or while the network was cut, does not answer from its own memory. Returns 0 if R
- * mirrors of each roster in force said so after the call began, and W mirrors hold everything that
- * was committed on this handle before the call. Then
+ * Asks the mirrors whether this process still owns the store. Without it, an owner that was
+ * replaced while it slept, or while the network was cut, answers from its own memory. Returns 0 if
+ * R mirrors of each roster in force confirmed the owner after the call began, and W mirrors hold
+ * everything that was committed on this handle before the call. Then
  * - what was read before the call was the newest state of the store when it was read, and no
- *   failover takes it back. So read, call this function, and answer;
- * - what is read after the call has all that any other owner acknowledged before the call. It may
- *   also have later commits of this process, which W mirrors need not hold yet.
+ *   failover undoes it. So read, call this function, and answer;
+ * - what is read after the call includes all that any other owner acknowledged before the call. It
+ *   may also include later commits of this process, which W mirrors need not hold yet.
  *
  * It takes one network round trip, which threads that call it at the same time share. If claims
  * have to be renewed (PERSEAS_EVENT_RENEWED), it waits for that and asks again.
  *
- * It does not protect an owner that is left with mirrors which an operator called gone
- * (perseas_roster_change.gone), or without which an operator had the store opened (accept_epoch).
+ * It does not protect an owner whose remaining mirrors were made enough by an operator, who called
+ * others gone (perseas_roster_change.gone) or accepted a state without them (accept_epoch).
  *
  * Errors: EINVAL, EFENCED, ESALVAGE, EINDOUBT (for commit_timeout_ms too few mirrors answered, or
- * took what was committed: another owner may have the store; call again).
+ * too few hold what was committed: another owner may have the store; call again).
  */
 int perseas_confirm(perseas_t *p);
 

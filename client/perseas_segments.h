@@ -1,23 +1,22 @@
 /*
- * perseas_segments.h - segments that are mapped elsewhere than where the store has recorded them,
- * segments that grow, segments that are destroyed, the transactions that are open, and memory
- * without what these changed. perseas.h includes it; what that says of return values and sentences
- * holds here, too.
+ * perseas_segments.h - segments at other addresses than the recorded ones, growing and destroying
+ * segments, the list of open transactions, and copies of committed memory. perseas.h includes this
+ * header. Its rules for return values and sentences apply here, too.
  *
- * The store records an address for every segment when it is made, and perseas_map maps it there and
- * nowhere else: so pointers into segments may be kept in segments. perseas_map_at maps it at
- * another address, as where the recorded one is taken, or where two stores of which one is a copy
- * are to be open in one process. The record stays as it is. Ranges, commits, mirrors and heaps know
- * segments by offsets, and work as usual there; only pointers that are kept in segments are wrong.
- * They stay as they were stored, and it is for the program to do one of these:
- * - It keeps no pointers in segments, but offsets from the beginning of one.
- * - What it keeps are pointers as the record has them. It uses what perseas_here makes of one, and
- *   stores what perseas_recorded makes of one. Where all segments are where the record has them,
- *   both change nothing.
- * - It keeps pointers into one segment only, and adds what perseas_map_at calls *moved to each that
- *   it reads from there, and takes it from each that it stores.
- * A pointer that was stored as it was found here would be wrong for the next owner, who may map the
- * segment at another address, or at the recorded one.
+ * The store records an address for each new segment, and perseas_map maps the segment at that
+ * address only, so that segments may contain pointers into segments. perseas_map_at maps a segment
+ * at another address: for example because the recorded address is taken, or because a store and a
+ * copy of it are open in one process. The recorded address does not change. Ranges, commits,
+ * mirrors and heaps work with offsets and are not affected. Only pointers inside segments no longer
+ * fit, and the program must do one of the following:
+ * - Keep offsets from the beginning of a segment, and no pointers.
+ * - Keep pointers as the record has them: translate each pointer that it reads by perseas_here, and
+ *   each pointer that it stores by perseas_recorded. If all segments are at their recorded
+ *   addresses, these functions return their argument.
+ * - Keep pointers into one segment only: add *moved of perseas_map_at to each pointer that it
+ *   reads, and subtract it from each pointer that it stores.
+ * A pointer that is stored without translation is wrong for the next owner, who may map the segment
+ * at yet another address, or at the recorded one.
  */
 #ifndef PERSEAS_SEGMENTS_H
 #define PERSEAS_SEGMENTS_H
@@ -29,148 +28,151 @@ extern "C" {
 #endif
 
 /*
- * Maps a segment as perseas_map does, but at address `at`, wherever the store has recorded it. at
- * is a multiple of 4096, and of the size of the system's pages. NULL: where it is recorded, if
- * nothing else is there, and elsewhere if not. No other mapping is ever replaced. In *moved, which
- * may be NULL, is what *addr is above (or, negative, below) the recorded address, in bytes; 0 on an
- * error. *addr is valid as that of perseas_map.
+ * Maps a segment at a given address: like perseas_map, but at `at` instead of the recorded address.
+ * at must be a multiple of 4096 and of the system's page size. NULL means the recorded address if
+ * that is free, and any other address if not. No other mapping is ever replaced. Sets *moved, if
+ * moved is not NULL, to *addr minus the recorded address, in bytes; 0 on an error. *addr is valid
+ * as long as that of perseas_map.
  *
- * A segment that does not exist is made with `at` as its recorded address; with NULL, as by
- * perseas_map. One that is mapped already gives its address again, if that is `at`, or at is NULL.
- * After perseas_unmap it can be mapped at another address. For a segment that is mapped elsewhere
- * than recorded perseas_map returns EADDRESS, and perseas_heap_open does, too, unless its options
- * have PERSEAS_HEAP_MOVED.
+ * A segment that does not exist is created, with `at` as its recorded address, or with NULL as
+ * perseas_map does it. For a segment that is mapped already the call returns the present address if
+ * `at` is that address or NULL. After perseas_unmap the segment can be mapped at another address.
+ * While a segment is not at its recorded address, perseas_map returns EADDRESS for it, and so does
+ * perseas_heap_open without PERSEAS_HEAP_MOVED.
  *
- * Errors: those of perseas_map; EINVAL (also: at is no multiple of 4096, or the segment would end
- * beyond the last address), EADDRESS (something is there, which the message names as far as it is
- * known; the kernel gives nobody this address; the segment is mapped at another one; or it is new,
- * and another segment of the store is recorded there).
+ * Errors: those of perseas_map; EINVAL (also: at is not such a multiple, or the segment would end
+ * beyond the last address), EADDRESS (something else is at this address, which the message names if
+ * it can; the kernel does not give out this address; the segment is mapped at another address; or
+ * the segment is new, and another segment of the store has this recorded address).
  */
 int perseas_map_at(perseas_t *p, const char *segment, size_t size, void *at, void **addr,
                    ptrdiff_t *moved);
 
 /*
- * Where the byte lies in this process that the store has recorded at this address. NULL if
- * `recorded` is NULL, or is no address in a segment that is mapped; the end of a segment is not in
- * it. It takes no lock. Any thread, while p is open and nobody unmaps the segment.
+ * Returns the address in this process of the byte whose recorded address is `recorded`. Returns
+ * NULL if `recorded` is NULL or not inside a mapped segment; the end of a segment is outside. Takes
+ * no lock. Any thread may call this while p is open and no thread unmaps the segment.
  */
 void *perseas_here(const perseas_t *p, const void *recorded);
 
-/* The reverse: the recorded address of the byte that lies here. NULL if `here` is NULL, or is in no
- * segment that is mapped. */
+/* Returns the recorded address of the byte that is at `here` in this process. Returns NULL if
+ * `here` is NULL or not inside a mapped segment. */
 void *perseas_recorded(const perseas_t *p, const void *here);
 
 /*
- * Makes a segment larger, while transactions go on: it has `size` bytes then, where it is mapped,
- * and the new ones are zeros, on every mirror. It never moves. As with perseas_publish, the growth
- * is a transaction of its own: whoever opens the store finds the segment as it was, or larger by
- * all of it. Other threads may have transactions open in the segment, and ranges may begin in what
- * there was and end in what is new.
+ * Makes a segment larger while transactions go on: afterwards it has `size` bytes at its present
+ * address, and the new bytes are zeros on every mirror. A segment never moves. Like
+ * perseas_publish, growing is a transaction of its own: an owner that opens the store later finds
+ * the segment with the old size or with the new one. Other threads may have transactions open in
+ * the segment. A range may begin in the old part and end in the new one.
  *
- * size is a multiple of 4096, up to 1 TiB; so is the size of a segment that can grow. The segment
- * is published, and mapped here. If it has that size already, nothing is done, and 0 is returned as
- * soon as W mirrors hold that, as where another thread makes it so large at the same time.
- * The addresses behind it must be free here: perseas_map_reserve has them kept, and without it what
- * else is mapped in the meantime may be in the way.
+ * Both the old and the new size must be multiples of 4096, and the new one at most 1 TiB. The
+ * segment must be published, and mapped here. If it has this size already, because another thread
+ * made it so large for example, the call only waits until W mirrors hold that.
+ * The addresses behind the segment must be free in this process. perseas_map_reserve keeps them
+ * free; without it, anything that was mapped in the meantime may be in the way.
  *
- * A mirror makes memory for what is new as for a new segment, and is sent it; commits wait until
- * every mirror has it. So a large segment grows by several smaller steps if pauses matter. A mirror
- * that was away meanwhile is copied whole.
+ * Each mirror makes memory for the new part as for a new segment, and receives its contents;
+ * commits wait until every mirror has it. If pauses matter, let a large segment grow in several
+ * smaller steps. A mirror that is away meanwhile is copied whole.
  *
- * In the store, what a segment grows by is a segment, its part: NAME.grown.1, NAME.grown.2 and so
- * on. perseas_map maps them, perseas_unmap unmaps them and perseas_segment_destroy destroys them
- * with the segment, by its name; perseas_segment, perseas_segment_at and perseas_map tell and take
- * the size of all together, and the recorded address of the first byte. Segments of such names are
- * made by nobody else. Each part is one of the 128 segments of the store, until the whole segment
- * is destroyed: a segment that doubles each time takes few of them. A store that is restored from a
- * snapshot, or recovered onto other mirrors, has one segment for all parts of each.
+ * In the store each growth is a segment, called a part: NAME.grown.1, NAME.grown.2 and so on.
+ * perseas_map, perseas_unmap and perseas_segment_destroy handle the parts with the segment, by its
+ * name. perseas_segment, perseas_segment_at and perseas_map use the size of all parts together, and
+ * the recorded address of the first byte. No other call makes segments with such names. Each part
+ * counts as one of the store's 128 segments until the whole segment is destroyed; a segment that
+ * doubles each time needs few. A store that is restored from a snapshot, or recovered onto other
+ * mirrors, has one segment instead of the parts.
  *
- * Errors: EINVAL (also: the size is no multiple of 4096, that of the segment or the one that is
- * asked for; it is not mapped; its name has more than 55 bytes, or 54 or 53 where the number of the
- * part has two or three digits), ENOSEGMENT, EUNPUBLISHED, ESIZE (it has more bytes already),
- * EEXIST (a segment has the part's name, and is no part of it), EADDRESS (something else is behind
- * it here, which the message names as far as it is known, or another segment of the store is
- * recorded there), ECONFLICT (it is a heap's, which grows by itself), EMIRRORMEM (a mirror's memory
- * or a quota), ELIMIT (128 segments), EUNREACHABLE (fewer than W mirrors could make it, or took
- * it), EBLOCKED (a commit is in doubt), EFENCED, ENOMEM, ESALVAGE: the segment is as it was.
- * EINDOUBT: it is larger here, but fewer than W mirrors hold that so far, as with perseas_commit:
- * perseas_flush waits for it. EFENCED may come then as well: another owner decides.
+ * Errors: EINVAL (also: the old or new size is not a multiple of 4096; the segment is not mapped;
+ * its name has more than 55 bytes, or more than 54 or 53 if the part's number has two or three
+ * digits), ENOSEGMENT, EUNPUBLISHED, ESIZE (it is larger already), EEXIST (another segment has the
+ * part's name), EADDRESS (something else is behind it in this process, which the message names if
+ * it can, or another segment of the store has a recorded address there), ECONFLICT (the segment
+ * belongs to a heap, which grows by itself), EMIRRORMEM (a mirror's memory or a quota), ELIMIT (128
+ * segments), EUNREACHABLE (fewer than W mirrors made or received the part), EBLOCKED (a commit is
+ * in doubt), EFENCED, ENOMEM, ESALVAGE: the segment is unchanged.
+ * EINDOUBT: the segment is larger here, but fewer than W mirrors hold that so far, as with
+ * perseas_commit; perseas_flush waits for it. EFENCED may also come at this point: then the next
+ * owner decides.
  */
 int perseas_segment_grow(perseas_t *p, const char *segment, size_t size);
 
 /*
- * Maps a segment as perseas_map does, and keeps addresses for it to grow: those from its first byte
- * up to `most` bytes on. Nothing else is mapped there then, by this process or the library, until
- * the segment is unmapped. Kept addresses take no memory, here or on mirrors; an access to them is
- * a SIGSEGV. most is a multiple of 4096 up to 1 TiB; 0: as many as the segment has.
+ * Maps a segment and keeps addresses free for it to grow: like perseas_map, with `most` bytes of
+ * addresses from its first byte on. Until the segment is unmapped, nothing else in this process is
+ * mapped there. These addresses take no memory, here or on mirrors, and an access to them is a
+ * SIGSEGV. most is a multiple of 4096 up to 1 TiB; 0 means the segment's size.
  *
- * A segment that does not exist is made with `size` bytes, a multiple of 4096, at an address with
- * so much room. One that exists is mapped as it is, whatever size says, and no smaller most takes
- * addresses from it. In *whole, which may be NULL, is how many bytes it has; 0 on an error.
+ * A segment that does not exist is created with `size` bytes, a multiple of 4096, at an address
+ * with `most` free bytes. A segment that exists is mapped with the size that it has, whatever size
+ * is given. A smaller `most` than in an earlier call changes nothing. Sets *whole, if whole is not
+ * NULL, to the segment's size; 0 on an error.
  *
- * The store does not record what was kept: every owner calls this again, before it maps or makes
- * other segments. One that is mapped already stays where it is, and keeps the addresses from then
- * on.
+ * The store does not record what was kept free. Every owner makes this call again before it maps or
+ * makes other segments. For a segment that is mapped already, the call keeps the addresses behind
+ * it free from then on.
  *
- * Errors: those of perseas_map, but ESIZE; EINVAL (also: size or most is no multiple of 4096, or
- * size is above most; or the segment exists, and its size is no multiple of 4096), EADDRESS (also:
- * something is behind it, which the message names).
+ * Errors: those of perseas_map except ESIZE; EINVAL (also: size or most is not a multiple of 4096,
+ * or size is above most; or the segment exists, and its size is not a multiple of 4096), EADDRESS
+ * (also: something is behind the segment, which the message names).
  */
 int perseas_map_reserve(perseas_t *p, const char *segment, size_t size, size_t most, void **addr,
                         size_t *whole);
 
 /*
- * Has perseas_close leave the memory of a segment where it is, for whoever still has pointers into
- * it, as a runtime that collects garbage. addr is the segment's address, and from perseas_close on
- * its `size` bytes, rounded up to pages, are the caller's to give back by munmap. They have what
- * they had then, also what an open transaction had changed: abort it before. What is stored there
- * afterwards reaches no mirror. While the memory is there the segment cannot be mapped at this
- * address by another handle (EADDRESS), but by perseas_map_over. perseas_unmap of the segment takes
- * it back. Waits for transactions that are under way; other commits wait meanwhile.
+ * Makes perseas_close leave a segment's memory mapped, for code that still has pointers into it,
+ * such as a runtime with garbage collection. addr is the segment's address. After perseas_close its
+ * `size` bytes, rounded up to pages, belong to the caller, who gives them back by munmap. They keep
+ * the contents that they had at the close, including changes of open transactions: abort these
+ * first. Later stores there reach no mirror. As long as the memory is mapped, another handle cannot
+ * map the segment at this address (EADDRESS), except by perseas_map_over. perseas_unmap of the
+ * segment cancels this call. Waits for transactions that are being sent; other commits wait
+ * meanwhile.
  *
  * Errors: EINVAL, ERANGE (addr is not the address of a mapped segment), EAGAIN (memory of it is
- * missing: PERSEAS_RECOVERY_ON_DEMAND). After an error nothing is left.
+ * missing: PERSEAS_RECOVERY_ON_DEMAND). After an error no memory is left mapped.
  */
 int perseas_retain(perseas_t *p, void *addr);
 
 /*
- * Maps a segment of the store at its recorded address, over the memory that perseas_retain has left
- * there for an earlier handle of this process: whoever has pointers into it finds the segment there
- * again. All of that memory must be the caller's, and is the handle's afterwards, as that of any
- * segment that is mapped; it is replaced in one step, so that other threads may read it meanwhile.
- * After an error it is the caller's as before, with any contents.
+ * Maps a segment over the memory that perseas_retain left for an earlier handle of this process, at
+ * its recorded address, so that pointers into it are valid again. The caller must own all
+ * of that memory; afterwards it belongs to the handle, like that of any mapped segment. The memory
+ * is replaced in one step, so that other threads may read it meanwhile. After an error it still
+ * belongs to the caller, with undefined contents.
  *
- * Nothing else is replaced: where another owner has made the segment larger meanwhile, there is no
- * room for what is new, and perseas_map maps it once the retained memory is given back.
+ * No other mapping is replaced. If another owner has made the segment larger in the meantime, the
+ * new part does not fit: give the retained memory back, and use perseas_map.
  *
  * Errors: those of perseas_map for a segment that exists; EINVAL (also: retained is NULL), EADDRESS
- * (also: the segment is recorded at another address, takes memory that perseas_retain did not
- * leave, or this handle has mapped another segment there, or keeps addresses there for one to
- * grow).
+ * (also: the segment's recorded address is another one, the segment would cover memory that
+ * perseas_retain did not leave, or this handle has mapped another segment there or keeps these
+ * addresses free for one to grow).
  */
 int perseas_map_over(perseas_t *p, const char *segment, void *retained);
 
-/* A transaction that is open. */
+/* An open transaction. */
 struct perseas_transaction {
-	const perseas_tx_t *tx; /* to compare with those that the caller has, and not to use */
-	uint64_t since;         /* seq of the last transaction that was sent when it began:
-	                           perseas_stat.seq less this were committed since. What is held
-	                           back counts as one, and as committed since (gather_us). */
-	uint64_t bytes;         /* that it has declared, each counted once; PERSEAS_TRACK: 0 */
-	uint32_t ranges;        /* that these are: those that touch count as one */
-	uint32_t flags;         /* of perseas_begin */
-	uint32_t locks;         /* that it has (perseas_lock) */
+	const perseas_tx_t *tx; /* for comparing with the caller's own; do not use it */
+	uint64_t since;  /* seq of the last transaction that was sent before it began: since then,
+	                    perseas_stat.seq minus this were committed. A group that is held back
+	                    (gather_us) counts as one, committed after `since`. */
+	uint64_t bytes;  /* declared bytes, each counted once; 0 with PERSEAS_TRACK */
+	uint32_t ranges; /* declared ranges; adjoining ones count as one */
+	uint32_t flags;  /* as given to perseas_begin */
+	uint32_t locks;  /* locks that it holds (perseas_lock) */
 };
 
 /*
- * Lists the transactions that are open with this handle, the oldest first, as RVM lists those that
- * are not committed: up to `max` of them go into list, which is the caller's, and may be NULL where
- * max is 0. In *count is how many are open, which may be more; as it was on an error.
+ * Lists the open transactions of this handle, the oldest first, as RVM lists uncommitted
+ * transactions. Writes up to `max` of them to list, which the caller owns and which may be NULL if
+ * max is 0. Sets *count to the number of open transactions, which may be larger than max; an error
+ * leaves *count unchanged.
  *
- * All are as they were at one moment. Afterwards other threads go on: a transaction of the list may
- * have more ranges, or have ended, and then another one may have its address. So only the thread
- * that uses a transaction can rely on its row. What commits and aborts in the meantime waits, for
- * about as long as the list is; perseas_set_range takes a lock meanwhile.
+ * The list shows one moment. Other threads go on: a listed transaction may get more ranges, or may
+ * end, and a new one may then have its address. So only the thread that uses a transaction can rely
+ * on its row. Commits and aborts wait while the list is made, and perseas_set_range takes a lock.
  *
  * Errors: EINVAL.
  */
@@ -179,56 +181,55 @@ int perseas_open_transactions(perseas_t *p, struct perseas_transaction *list, si
 
 struct perseas_token; /* perseas_nowait.h */
 
-/* A piece of a copy. */
+/* One piece of perseas_copy_committed. */
 struct perseas_piece {
-	const void *from; /* in a segment that is mapped and published */
-	size_t len;       /* bytes; 0: nothing is copied */
+	const void *from; /* in a mapped and published segment */
+	size_t len;       /* bytes; with 0 nothing is copied */
 	void *to;         /* the caller's memory, outside of segments */
 };
 
 /*
- * Copies memory without what is not committed: of every byte that an open transaction declared,
- * what it held before that, and of what is held back (gather_us), what it held before that. So a
- * program can write segments to a file while its threads go on. All pieces are as of one moment,
- * between two transactions. *token, which may be NULL, becomes the last one that the copy has: it
- * is sent, and perseas_wait waits until W mirrors hold it.
+ * Copies committed memory. Instead of bytes that an open transaction declared, or that a group
+ * holds back (gather_us), it copies what was there before. So a program can write segments to a
+ * file while its threads go on. All pieces are copied at one moment between two transactions. Sets
+ * *token, if token is not NULL, to the last transaction in the copy: it was sent, and perseas_wait
+ * waits until W mirrors hold it.
  *
- * Memory that is missing (PERSEAS_RECOVERY_ON_DEMAND) is waited for first. Commits wait while bytes
- * are copied, and perseas_set_range takes a lock meanwhile. Any thread.
+ * The call first waits for memory that is missing (PERSEAS_RECOVERY_ON_DEMAND). Commits wait while
+ * bytes are copied, and perseas_set_range takes a lock. Any thread may call this.
  *
  * Errors: EINVAL, ERANGE (a piece is not wholly inside one mapped segment), EUNPUBLISHED, EFENCED.
- * After these nothing was copied.
+ * After an error nothing was copied.
  */
 int perseas_copy_committed(perseas_t *p, const struct perseas_piece *pieces, size_t count,
                            struct perseas_token *token);
 
 /*
- * Destroys a segment that is published, as a transaction of its own: it and its contents are there
- * until that transaction, and gone for good from it on, on every mirror and for every later owner.
- * The parts of a segment that has grown go with it.
- * Its name may be given to a new segment at once, of any size, and the memory goes back to the
- * mirrors. Nothing brings it back but a snapshot.
+ * Destroys a published segment with all its parts. This is a transaction of its own: after it the
+ * segment and its contents are gone on every mirror and for every later owner. Only a snapshot can
+ * bring it back. A new segment of any size may take the name at once, and the mirrors get the
+ * memory back.
  *
- * The segment must not be mapped here: perseas_unmap it first, which takes care of open
- * transactions, and of pointers that the program still has. So a destroy that is refused changes
- * nothing. A destroy waits for what is under way, as perseas_publish does, and commits wait while
- * it is posted. A mirror that was away meanwhile is copied whole, and a copy that is being made of
- * a mirror begins again.
+ * The segment must not be mapped here. Call perseas_unmap first, which deals with open transactions
+ * and with pointers that the program still has; so a destroy that is refused changes nothing. Like
+ * perseas_publish, the call waits for transactions that are being sent, and commits wait until its
+ * own transaction is posted. A mirror that is away meanwhile is copied whole, and a copy that is
+ * running begins again.
  *
- * The segments of a heap, NAME.heap.K and NAME.meta.K, are segments as others while the heap is not
- * open: to destroy one of them shortens the heap, or breaks it, and nothing warns of that.
+ * While a heap is not open, its segments NAME.heap.K and NAME.meta.K are ordinary segments:
+ * destroying one of them shortens the heap or breaks it, without a warning.
  *
- * Errors: EINVAL (no name), ENOSEGMENT (no such segment), ECONFLICT (it is mapped), EBLOCKED (a
- * commit is in doubt, or W mirrors do not hold yet that another one was destroyed), EFENCED,
- * ENOMEM, ESALVAGE, EUNREACHABLE (fewer than W mirrors are there): the segment is as it was.
+ * Errors: EINVAL (no name), ENOSEGMENT, ECONFLICT (the segment is mapped), EBLOCKED (a commit is in
+ * doubt, or W mirrors do not yet hold an earlier destroy), EFENCED, ENOMEM, ESALVAGE, EUNREACHABLE
+ * (fewer than W mirrors are connected): the segment is unchanged.
  * EINDOUBT: the segment is gone here, but fewer than W mirrors hold that so far, as with
- * perseas_commit: perseas_flush waits for it. EFENCED may come then as well: another owner decides
- * whether the segment is there. After EINDOUBT the memory does not go back when W mirrors hold it,
- * but with the next segment that is made or destroyed here, or when the store is opened again. If
- * not even one mirror had it before its connection broke, and some other segment is published but
- * not mapped here, perseas_flush says EINDOUBT for ever, since nobody has that segment for mirrors
- * that come back to be copied from: close the store and open it again, which loses nothing that
- * was acknowledged.
+ * perseas_commit; perseas_flush waits for it. EFENCED may also come at this point: then the next
+ * owner decides whether the segment exists. After EINDOUBT the mirrors get the memory back with the
+ * next segment that is made or destroyed here, or when the store is opened again.
+ * In one case perseas_flush then returns EINDOUBT for good: no mirror got the transaction before
+ * its connection broke, and another published segment is not mapped here, so that a returning
+ * mirror cannot be given its contents. Close the store and open it again; no acknowledged commit is
+ * lost by that.
  */
 int perseas_segment_destroy(perseas_t *p, const char *segment);
 

@@ -48,8 +48,9 @@ echo "max-memory 1G" >"$root/etc/perseasd.conf"
 cp -r "$root" "$top/before"
 make_there PREFIX=/usr install DESTDIR="$root"
 for path in bin/perseas sbin/perseasd sbin/perseas-rxe sbin/perseas-power include/perseas.h \
-		include/perseas_heap.h include/perseas_nowait.h include/perseas_roster.h \
-		include/perseas_segments.h include/perseas_standby.h include/perseas_threads.h \
+		include/perseas_heap.h include/perseas_latency.h include/perseas_nowait.h \
+		include/perseas_roster.h include/perseas_segments.h include/perseas_standby.h \
+		include/perseas_threads.h \
 		include/perseas_track.h include/perseas.hpp include/perseas/transaction.hpp \
 		include/rvm-perseas/rvm/rvm.h include/rvm-perseas/rvm/rvm_statistics.h \
 		lib/libperseas.so lib/libperseas.a lib/librvm-perseas.so lib/librvm-perseas.a \

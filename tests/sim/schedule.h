@@ -86,11 +86,11 @@ void sim_schedule_split(struct sim_world *w, struct sim_owner *o, uint64_t witho
  * room for an owner. */
 bool sim_schedule_creator(struct sim_world *w);
 
-/* Returns true if the schedule is calm and its links are fast: 8,000 bytes take at most 600 us, so
- * that a ring is carried before the shortest time limit of a commit, 50 ms, is over. */
+/* Returns true if the schedule is calm, and every link can carry a ring, its undo records and its
+ * data, in the time that a commit waits. A window of bytes takes up to 600 us. */
 static inline bool sim_schedule_is_prompt(const struct sim_schedule *s)
 {
-	return s->calm && s->window >= 8000;
+	return s->calm && s->commit_timeout_ms * s->window / 600 * 1000 >= 2 * s->ring_size;
 }
 
 /* sim_schedule_spares_w returns true if the schedule is prompt, and W members of each roster that

@@ -84,7 +84,7 @@ class BlockedError(PerseasError):
 
 
 class DamagedError(PerseasError):
-    """An image does not pass its checks."""
+    """An image failed its checks."""
 
 
 class MirrorMemoryError(PerseasError):
