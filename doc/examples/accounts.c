@@ -1,6 +1,6 @@
 /*
- * accounts.c - threads that move money between accounts, each with locks of the two that it
- * changes: those that have nothing in common go on side by side.
+ * accounts.c - threads that move money between accounts. Each transaction locks the two accounts
+ * that it changes, so that transactions on different accounts run in parallel.
  *
  *     accounts LIST
  */
@@ -84,9 +84,9 @@ int main(int argc, char **argv)
 
 	if (argc != 2)
 		return 2;
-	/* In tests: what the locks do not keep apart is found. */
+	/* For tests: reports transactions that the locks do not isolate. */
 	options.flags = PERSEAS_CREATE | PERSEAS_CHECK_OVERLAP;
-	options.log_size = 1 << 20; /* for transactions that are small */
+	options.log_size = 1 << 20; /* the transactions are small */
 	if (perseas_open("accounts", argv[1], &options, &p)) {
 		fprintf(stderr, "accounts: %s\n", perseas_message(NULL));
 		return 1;

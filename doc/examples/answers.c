@@ -1,7 +1,7 @@
 /*
- * answers.c - an event loop that waits for mirrors only when they have half of the ring still to
- * complete: it adds each number of its input to a sum, by a transaction of its own, and prints the
- * sum when W mirrors hold that.
+ * answers.c - an event loop with commits that do not wait. Each number of its input is added to a
+ * sum by a transaction, and the sum is printed when W mirrors hold it. The loop waits for mirrors
+ * only when half of the ring is in flight.
  *
  *     answers LIST <NUMBERS
  */
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MOST = 1000 }; /* numbers that are not answered yet */
+enum { MOST = 1000 }; /* unanswered numbers */
 
 struct ledger {
 	long sum, numbers;
@@ -62,8 +62,8 @@ static int answer(perseas_t *p)
 }
 /* end post */
 
-/* A line of the input, byte by byte, so that no line waits in a buffer that poll does not know. 0:
- * there are no more. */
+/* Reads a line of the input, byte by byte, so that no line waits in a buffer that poll does not
+ * see. Returns 0 at the end of the input. */
 static int read_line(char *line, size_t size)
 {
 	size_t length = 0;
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 		rc = serve(p, (struct ledger *)memory);
 	if (rc)
 		fail(p, rc);
-	closed = perseas_close(p); /* waits for what is not held yet */
+	closed = perseas_close(p); /* waits until W mirrors hold everything */
 	if (closed)
 		fail(NULL, closed);
 	return rc || closed;

@@ -1,5 +1,5 @@
 /*
- * bank.c - transfers between the accounts of a bank, and what becomes of one that is in doubt.
+ * bank.c - transfers between the accounts of a bank, with commits that may be in doubt.
  *
  *     bank LIST            transfers until SIGTERM
  *     bank LIST COUNT      so many transfers
@@ -31,7 +31,7 @@ static volatile sig_atomic_t stop;
 static void on_signal(int number)
 {
 	(void)number;
-	stop = 1; /* nothing of Perseas in a handler */
+	stop = 1; /* a signal handler must not call Perseas */
 }
 
 static int fail(const perseas_t *p, const char *what, int rc)
@@ -62,7 +62,7 @@ static int load(perseas_t *p, struct bank **bank)
 /* end load */
 
 /* begin transfer */
-/* Ends the transaction, whatever it returns. */
+/* Ends the transaction in every case. */
 static int transfer(perseas_t *p, struct bank *bank, int from, int to, int64_t amount)
 {
 	int64_t *giver = &bank->accounts[from].balance, *taker = &bank->accounts[to].balance;
@@ -84,7 +84,7 @@ static int transfer(perseas_t *p, struct bank *bank, int from, int to, int64_t a
 	*taker += amount;
 	bank->transfers++;
 	rc = perseas_commit(tx, 0);
-	/* These three end the transaction. After any other error it is open: take it back. */
+	/* These three end the transaction. After any other error it is open: abort it. */
 	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(tx);
 	return rc;
@@ -92,8 +92,8 @@ static int transfer(perseas_t *p, struct bank *bank, int from, int to, int64_t a
 /* end transfer */
 
 /* begin settle */
-/* Waits for a commit in doubt, which is applied here and cannot be taken back. Tell no client that
- * it is done before W mirrors hold it. */
+/* Waits for a commit in doubt, which is applied here and cannot be undone. Do not report it to a
+ * client before W mirrors hold it. */
 static int settle(perseas_t *p)
 {
 	int rc;
@@ -139,7 +139,7 @@ static int work(perseas_t *p, struct bank *bank, long count)
 }
 /* end work */
 
-/* sent: bytes that were sent before, to all mirrors. */
+/* sent: bytes sent to all mirrors before the transfers. */
 static void print_end(perseas_t *p, const struct bank *bank, uint64_t sent)
 {
 	struct perseas_stat stat;

@@ -1,6 +1,6 @@
 /*
- * bank.cpp - transfers between the accounts of a bank, and what becomes of one that is in doubt: as
- * bank.c, on the same store, which either opens after the other.
+ * bank.cpp - transfers between the accounts of a bank, with commits that may be in doubt. It works
+ * on the store of bank.c: either program can open it after the other.
  *
  *     bank LIST            transfers until SIGTERM
  *     bank LIST COUNT      so many transfers
@@ -33,11 +33,11 @@ static volatile std::sig_atomic_t stop;
 
 extern "C" void on_signal(int)
 {
-	stop = 1; /* nothing of Perseas in a handler */
+	stop = 1; /* a signal handler must not call Perseas */
 }
 
 /* begin transfer */
-/* Throws, and then nothing of it is done; but for errc::in_doubt, when it is done here. */
+/* Throws if the transfer was not made; with errc::in_doubt it was made here. */
 static void transfer(perseas::store &store, const bank &b, int from, int to, std::int64_t amount)
 {
 	store.transact([&](perseas::transaction &tx) {
@@ -49,8 +49,8 @@ static void transfer(perseas::store &store, const bank &b, int from, int to, std
 /* end transfer */
 
 /* begin settle */
-/* A commit is in doubt: it is done here, and cannot be taken back. Nobody is told that it is done
- * before W mirrors hold it. */
+/* Waits for a commit in doubt, which is applied here and cannot be undone. Do not report it before
+ * W mirrors hold it. */
 static void settle(perseas::store &store, const perseas::error &doubt)
 {
 	std::cout << "in doubt: " << doubt.sentence() << std::endl;
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
 		perseas::store store("bank", argv[1],
 		                     perseas::options().create().commit_timeout(
 					     std::chrono::seconds(1)));
-		/* What is there already is left as it is. */
+		/* Leaves existing contents unchanged. */
 		auto b = store.make_root<bank>("accounts", [](bank &made) {
 			for (auto &each : made.accounts)
 				each.balance = 100;

@@ -1,5 +1,5 @@
 /*
- * forgotten.c - two mistakes that go unnoticed until a mirror is needed, and how the checked modes
+ * forgotten.c - two mistakes that stay hidden until a mirror is needed, and how the checked modes
  * find them.
  *
  *     forgotten LIST

@@ -1,17 +1,17 @@
 /*
- * hash.c - linear hashing in a heap (hash.h): when a table has many keys for its buckets, one
- * bucket is split in two. Whatever is stored to was declared before, or allocated by the same
- * transaction.
+ * hash.c - linear hashing in a heap (hash.h): when a table has too many keys for its buckets, one
+ * bucket is split in two. The code declares every object before it changes it, or has allocated it
+ * in the same transaction.
  */
 #include "hash.h"
 
 #include <string.h>
 
 enum {
-	PARTS = 64,  /* locks, that is: more than there are threads */
+	PARTS = 64,  /* number of locks; more than there are threads */
 	LOAD = 2,    /* keys for each bucket */
 	FIRST = 16,  /* buckets of the first array */
-	ARRAYS = 24, /* each as large as all before it */
+	ARRAYS = 24, /* each as large as all previous ones together */
 };
 
 /* begin types */
@@ -47,8 +47,8 @@ static char *value_of(struct entry *entry)
 	return key_of(entry) + round_up(entry->key_size);
 }
 
-/* Anybody who may choose the keys can have them all in one bucket: a program that strangers use
- * takes a function with a secret instead. */
+/* An attacker who can choose the keys can put them all into one bucket. A program that strangers
+ * use needs a hash function with a secret instead. */
 static uint64_t hash_of(struct hash_bytes key)
 {
 	const unsigned char *bytes = (const unsigned char *)key.at;
@@ -62,7 +62,7 @@ static uint64_t hash_of(struct hash_bytes key)
 
 /* --- buckets --- */
 
-/* The power of two that is not above the number, which is not 0. */
+/* Returns the largest power of two that is at most the number, which must not be 0. */
 static uint64_t power_below(uint64_t number)
 {
 	return (uint64_t)1 << (63 - __builtin_clzll(number));
@@ -81,7 +81,7 @@ static struct entry **bucket_at(const struct part *part, uint64_t bucket)
 	return &part->arrays[k][bucket - first];
 }
 
-/* Buckets that were split already, and those that came of it, are told by a bit more. */
+/* For buckets that were split already, and for the new halves, one more bit of the hash counts. */
 static struct entry **bucket_of(const struct part *part, uint64_t hash)
 {
 	uint64_t half = power_below(part->buckets), bucket = hash & (2 * half - 1);
@@ -89,7 +89,8 @@ static struct entry **bucket_of(const struct part *part, uint64_t hash)
 	return bucket_at(part, bucket < part->buckets ? bucket : bucket - half);
 }
 
-/* The pointer to the key's entry, or the one at the end of its bucket; NULL: no bucket yet. */
+/* Returns the pointer that leads to the key's entry, or the NULL pointer that ends its bucket.
+ * Returns NULL if the bucket does not exist yet. */
 static struct entry **find(const struct part *part, uint64_t hash, struct hash_bytes key)
 {
 	struct entry **at;
@@ -112,7 +113,7 @@ static int set_link(perseas_tx_t *tx, struct entry **at, struct entry *to)
 	return rc;
 }
 
-/* Every entry of a bucket that has the bit goes to the new one. */
+/* Moves the entries of a bucket whose hash has the bit to the new bucket. */
 static int split(perseas_tx_t *tx, struct entry **from, struct entry **to, uint64_t bit)
 {
 	struct entry *entry = *from;
@@ -132,8 +133,8 @@ static int split(perseas_tx_t *tx, struct entry **from, struct entry **to, uint6
 	return rc;
 }
 
-/* Adds a bucket. An array is not declared as a whole: a bucket is when it begins to be used. The
- * part's numbers are declared already. */
+/* Adds a bucket. Declares the bucket only, not its whole array. The part's numbers are declared
+ * already. */
 static int add_bucket(perseas_tx_t *tx, perseas_heap_t *heap, struct part *part)
 {
 	uint64_t bucket = part->buckets, first = bucket ? power_below(bucket) : 0;
@@ -141,7 +142,7 @@ static int add_bucket(perseas_tx_t *tx, perseas_heap_t *heap, struct part *part)
 	void *array;
 
 	if (k == ARRAYS)
-		return 0; /* it goes on with what it has */
+		return 0; /* the present buckets must do */
 	if (bucket == 0 || (k > 0 && bucket == first)) {
 		rc = perseas_reserve(tx, heap, (k ? first : FIRST) * sizeof(struct entry *),
 		                     HASH_ARRAY, &array);
@@ -160,17 +161,18 @@ static int add_bucket(perseas_tx_t *tx, perseas_heap_t *heap, struct part *part)
 	return rc;
 }
 
-/* --- what may be done --- */
+/* --- the interface --- */
 
 static int open_part(perseas_tx_t *tx, const struct hash *hash, uint64_t number, int mode,
                      struct part **part)
 {
 	*part = &hash->table->parts[number >> 58];
-	/* No two things have the same address: so no other container's lock has this number. */
+	/* Two objects have different addresses, so no other container uses this number for a
+	 * lock. */
 	return perseas_lock(tx, (uint64_t)(uintptr_t)*part, mode);
 }
 
-/* A new entry, which is in no bucket yet. */
+/* Allocates an entry, which is in no bucket yet. */
 static int make_entry(perseas_tx_t *tx, const struct hash *hash, uint64_t number,
                       struct hash_bytes key, struct hash_bytes value, struct entry **entry)
 {
@@ -195,7 +197,7 @@ static int make_entry(perseas_tx_t *tx, const struct hash *hash, uint64_t number
 	return 0;
 }
 
-/* A value of the same size is overwritten; another needs another entry. */
+/* Overwrites a value of the same size. A value of another size needs a new entry. */
 static int replace(perseas_tx_t *tx, const struct hash *hash, struct entry **at,
                    struct hash_bytes key, struct hash_bytes value)
 {
@@ -342,7 +344,7 @@ int hash_count(perseas_tx_t *tx, const struct hash *hash, uint64_t *count)
 	return rc;
 }
 
-/* Commits, or takes back what failed. Only a commit's own error may have ended the transaction. */
+/* Commits, or aborts after an error. Only an error of the commit can have ended the transaction. */
 static int end(perseas_tx_t *tx, int rc)
 {
 	if (!rc) {
@@ -365,7 +367,7 @@ int hash_open(perseas_t *p, perseas_heap_t *heap, const char *root, struct hash 
 		rc = perseas_begin(p, 0, &tx);
 		if (rc)
 			return rc;
-		/* All zeros: parts without buckets. */
+		/* Zeros mean parts without buckets. */
 		rc = perseas_zalloc(tx, heap, sizeof(struct hash_table), HASH_TABLE, &object);
 		if (!rc)
 			rc = perseas_root_set(tx, heap, root, HASH_TABLE, object);

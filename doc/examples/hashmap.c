@@ -1,5 +1,5 @@
 /*
- * hashmap.c - texts by their names, in a hash table (hash.h) that threads change side by side.
+ * hashmap.c - texts by their names, in a hash table (hash.h) that several threads change.
  *
  *     hashmap LIST put KEY VALUE | get KEY | remove KEY | show | work THREADS COUNT
  */
@@ -25,8 +25,8 @@ static struct hash_bytes bytes_of(const char *text)
 }
 
 /* begin transact */
-/* Runs `change` in a transaction, again and again while an older transaction has a lock that it
- * needs. Returns what `change` returned (0 or 1), or an error. */
+/* Runs `change` in a transaction, and again after each lock that an older transaction holds.
+ * Returns the result of `change` (0 or 1), or an error. */
 static int transact(int (*change)(perseas_tx_t *tx, void *arg), void *arg)
 {
 	perseas_tx_t *tx;
@@ -52,7 +52,7 @@ static int transact(int (*change)(perseas_tx_t *tx, void *arg), void *arg)
 
 struct request {
 	char **words; /* a verb, a key, and a value */
-	char *found;  /* a copy: it is told when the transaction is over */
+	char *found;  /* a copy, which is printed after the transaction */
 };
 
 static int obey_words(perseas_tx_t *tx, void *arg)
@@ -106,12 +106,13 @@ static int show(perseas_tx_t *tx, void *arg)
 struct worker {
 	pthread_t thread;
 	int number;
-	long count; /* of transactions to make */
-	long last;  /* number that it counted */
+	long count; /* transactions to make */
+	long last;  /* last number that it stored */
 	int rc;
 };
 
-/* Each keeps the last numbers that it counted, and under its own name the last one of all. */
+/* Each thread stores the numbers that it counts, removes old ones, and stores the last number under
+ * its own name. */
 static int count_on(perseas_tx_t *tx, void *arg)
 {
 	struct worker *worker = (struct worker *)arg;
@@ -125,7 +126,7 @@ static int count_on(perseas_tx_t *tx, void *arg)
 	if (!rc)
 		next = atol((const char *)value.at) + 1;
 	snprintf(key, sizeof(key), "%d-%ld", worker->number, next);
-	/* Each of another length: */
+	/* Each text has another length: */
 	snprintf(text, sizeof(text), "%ld %*s", next, (int)(next % 300), "");
 	if (rc >= 0)
 		rc = hash_put(tx, &hash, bytes_of(name), bytes_of(text));
@@ -136,7 +137,7 @@ static int count_on(perseas_tx_t *tx, void *arg)
 		rc = hash_remove(tx, &hash, bytes_of(name));
 	}
 	if (rc > 0)
-		rc = PERSEAS_EHEAP; /* it was left otherwise */
+		rc = PERSEAS_EHEAP; /* the contents are not as this program left them */
 	worker->last = next;
 	return rc;
 }
@@ -147,7 +148,7 @@ static void *run_worker(void *arg)
 
 	for (long left = worker->count; left > 0 && !worker->rc; left--) {
 		worker->rc = transact(count_on, worker);
-		if (worker->rc) /* what failed is known to this thread alone */
+		if (worker->rc) /* only this thread knows the error */
 			fprintf(stderr, "hashmap: thread %d: %s\n", worker->number,
 			        perseas_message(p));
 		else
@@ -183,7 +184,7 @@ static int open_table(void)
 	int rc;
 
 	options.flags = PERSEAS_HEAP_CREATE;
-	options.first = 1 << 20; /* bytes; it grows when they are used up */
+	options.first = 1 << 20; /* bytes; the heap grows when they are used up */
 	rc = perseas_heap_open(p, "map", &options, &heap);
 	return rc ? rc : hash_open(p, heap, "map", &hash);
 }

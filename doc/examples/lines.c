@@ -1,5 +1,5 @@
 /*
- * lines.c - keeps lines of text, in a segment that grows when it is full.
+ * lines.c - stores lines of text in a segment that grows when it is full.
  *
  *     lines LIST TEXT...
  */
@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIRST = 4096 };                      /* bytes, when it is made */
-static const size_t MOST = (size_t)1 << 30; /* bytes of addresses that are kept for it */
+enum { FIRST = 4096 };                      /* initial bytes */
+static const size_t MOST = (size_t)1 << 30; /* bytes of addresses reserved for it */
 
-/* The text is behind it. */
+/* The text follows. */
 struct lines {
 	size_t used; /* bytes of the segment */
 };
@@ -61,7 +61,7 @@ static int add(perseas_t *p, struct lines *lines, size_t *size, const char *text
 	memcpy((char *)lines + lines->used, text, length);
 	lines->used += length;
 	rc = perseas_commit(tx, 0);
-	/* These three end the transaction. After any other error it is open: take it back. */
+	/* These three end the transaction. After any other error it is open: abort it. */
 	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(tx);
 	return rc;

@@ -23,8 +23,8 @@ static struct tree_bytes bytes_of(const char *text)
 	return bytes;
 }
 
-/* One thread, and so nobody who could have the lock: there is nothing to retry. What `change`
- * returns is 0, or 1, or an error. */
+/* Runs `change` in a transaction. Returns its result (0 or 1), or an error. This program has one
+ * thread, so no other transaction can hold the lock, and nothing must be retried. */
 static int transact(int (*change)(perseas_tx_t *tx, void *arg), void *arg)
 {
 	perseas_tx_t *tx;
@@ -56,7 +56,7 @@ static int remove_key(perseas_tx_t *tx, void *arg)
 }
 
 /* begin from */
-/* Prints every key from this one on, in order. This key need not exist. */
+/* Prints all keys from this key on, in order. This key need not exist. */
 static int print_from(perseas_tx_t *tx, void *arg)
 {
 	struct tree_bytes key = bytes_of((const char *)arg), value;
@@ -87,7 +87,7 @@ static int show(perseas_tx_t *tx, void *arg)
 	return rc;
 }
 
-/* Adds a number behind the last one, and removes the first where there are many. */
+/* Appends the next number, and removes the first if there are many. */
 static int count_on(perseas_tx_t *tx, void *arg)
 {
 	struct tree_bytes first = { NULL, 0 }, key = { NULL, 0 }, value;
@@ -104,7 +104,7 @@ static int count_on(perseas_tx_t *tx, void *arg)
 	if (rc < 0)
 		return rc;
 	snprintf(name, sizeof(name), "%08ld", next);
-	/* Each of another length: */
+	/* Each text has another length: */
 	snprintf(text, sizeof(text), "%ld %*s", next, (int)(next % 300), "");
 	if (!rc && count >= KEPT)
 		rc = tree_remove(tx, &tree, first);
@@ -137,7 +137,7 @@ static int obey(char **words)
 	int rc;
 
 	options.flags = PERSEAS_HEAP_CREATE;
-	options.first = 1 << 20; /* bytes; it grows when they are used up */
+	options.first = 1 << 20; /* bytes; the heap grows when they are used up */
 	rc = perseas_heap_open(p, "ordered", &options, &heap);
 	if (!rc)
 		rc = tree_open(p, heap, "ordered", &tree);

@@ -1,6 +1,6 @@
 /*
- * orders.c - an order of several items in one transaction: an item that cannot be had is taken
- * back, and the rest is ordered.
+ * orders.c - an order of several items in one transaction: if an item is out of stock, its part is
+ * rolled back, and the rest is ordered.
  *
  *     orders LIST
  */
@@ -17,7 +17,7 @@ struct shop {
 };
 
 /* begin item */
-/* Takes an item out of stock. After an error the caller takes back whatever it changed. */
+/* Takes an item out of stock. After an error the caller undoes the changes. */
 static int take_item(perseas_tx_t *tx, struct shop *shop, int item, int pieces)
 {
 	int rc = perseas_set_range(tx, shop, sizeof(*shop));
@@ -45,7 +45,7 @@ static int order(perseas_t *p, struct shop *shop, const int *pieces)
 		if (!rc)
 			rc = take_item(tx, shop, item, pieces[item]);
 		if (rc == PERSEAS_ELIMIT)
-			rc = perseas_rollback_to(tx, before); /* takes back this item only */
+			rc = perseas_rollback_to(tx, before); /* undoes this item only */
 	}
 	if (rc) {
 		perseas_abort(tx);
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		return 2;
 	options.flags = PERSEAS_CREATE | PERSEAS_CHECK_WRITES;
-	options.log_size = 1 << 20; /* for transactions that are small */
+	options.log_size = 1 << 20; /* the transactions are small */
 	if (perseas_open("shop", argv[1], &options, &p)) {
 		fprintf(stderr, "orders: %s\n", perseas_message(NULL));
 		return 1;

@@ -131,14 +131,14 @@ static int step(perseas_t *p, perseas_heap_t *heap, struct queue *queue, const c
 }
 /* end step */
 
-/* That step is committed: mirrors hold it. */
+/* Reports the step, which is committed: W mirrors hold it. */
 static void tell(long number)
 {
 	printf("%ld\n", number);
 	fflush(stdout);
 }
 
-/* Pushes numbers that go on behind the last one, and tells of each. */
+/* Pushes the numbers after the last one, and reports each. */
 static int fill(perseas_t *p, perseas_heap_t *heap, struct queue *queue, long count)
 {
 	long next = queue->last ? atol(text_of(queue->last)) + 1 : 0;
@@ -146,7 +146,7 @@ static int fill(perseas_t *p, perseas_heap_t *heap, struct queue *queue, long co
 	int rc = 0;
 
 	for (; count > 0 && !rc; count--, next++) {
-		/* Each of another length: */
+		/* Each text has another length: */
 		snprintf(text, sizeof(text), "%ld %*s", next, (int)(next % 300), "");
 		rc = step(p, heap, queue, text);
 		if (!rc)
@@ -155,7 +155,7 @@ static int fill(perseas_t *p, perseas_heap_t *heap, struct queue *queue, long co
 	return rc;
 }
 
-/* Pops them again. */
+/* Pops these numbers. */
 static int drain(perseas_t *p, perseas_heap_t *heap, struct queue *queue, long count)
 {
 	int rc = 0;
@@ -185,7 +185,7 @@ static int show(perseas_heap_t *heap, const struct queue *queue)
 	return 0;
 }
 
-/* What the words ask for. */
+/* Runs the command of the arguments. */
 static int obey(perseas_t *p, char **words)
 {
 	const char *text = words[1];

@@ -1,7 +1,7 @@
 /*
- * readings.c - keeps readings of sensors: the records that readings.cpp and readings.py keep, too.
+ * readings.c - stores readings of sensors, in the records that readings.cpp and readings.py use.
  *
- *     readings LIST COUNT      checks what is there, and adds so many
+ *     readings LIST COUNT      checks the stored readings, and adds COUNT
  */
 #include <perseas.h>
 
@@ -47,7 +47,7 @@ static int is_same(const struct reading *a, const struct reading *b)
 }
 
 /* begin check */
-/* Every row, and the object that the root "last" leads to. */
+/* Checks every row, and the object that the root "last" leads to. */
 static int check(perseas_heap_t *heap, const struct readings *all)
 {
 	void *last = NULL;

@@ -1,7 +1,7 @@
 /*
- * readings.cpp - keeps readings of sensors: the records that readings.c and readings.py keep, too.
+ * readings.cpp - stores readings of sensors, in the records that readings.c and readings.py use.
  *
- *     readings LIST COUNT      checks what is there, and adds so many
+ *     readings LIST COUNT      checks the stored readings, and adds COUNT
  */
 #include <perseas.hpp>
 
@@ -23,7 +23,7 @@ struct reading {
 };
 
 struct readings {
-	perseas::p<std::uint64_t> count; /* as large as a std::uint64_t */
+	perseas::p<std::uint64_t> count; /* has the size of a std::uint64_t */
 	reading rows[10000];
 };
 /* end types */
@@ -50,7 +50,7 @@ static bool same(const reading &a, const reading &b)
 }
 
 /* begin check */
-/* Every row, and the object that the root "last" leads to. */
+/* Checks every row, and the object that the root "last" leads to. */
 static bool check(const perseas::heap &heap, const readings &all)
 {
 	const reading *last = heap.root<reading>("last");

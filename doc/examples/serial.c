@@ -1,6 +1,6 @@
 /*
- * serial.c - threads that change whatever they like, one after another: nothing else keeps them
- * apart, and they wait for mirrors at the same time.
+ * serial.c - threads with serial transactions, which need no locks: one thread changes memory at a
+ * time, and several wait for mirrors.
  *
  *     serial LIST
  */
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		return 2;
 	options.flags = PERSEAS_CREATE | PERSEAS_CHECK_OVERLAP;
-	options.log_size = 1 << 20; /* for transactions that are small */
+	options.log_size = 1 << 20; /* the transactions are small */
 	if (perseas_open("serial", argv[1], &options, &p)) {
 		fprintf(stderr, "serial: %s\n", perseas_message(NULL));
 		return 1;

@@ -1,6 +1,6 @@
 /*
- * standby.c - a clock that ticks on one of several nodes: who runs this waits until the store has
- * no owner, takes it over, and goes on where the last one stopped.
+ * standby.c - a clock that ticks on one of several nodes. Each process waits until the store has no
+ * owner, takes it over, and goes on where the last owner stopped.
  *
  *     standby NAME LIST
  */

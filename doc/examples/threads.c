@@ -1,6 +1,6 @@
 /*
- * threads.c - several threads that commit at the same time. What keeps them apart is the
- * program's: here a lock for each shelf.
+ * threads.c - several threads that commit at the same time. The program isolates them by locks of
+ * its own, one for each shelf.
  *
  *     threads LIST
  */
@@ -27,8 +27,8 @@ static pthread_mutex_t locks[SHELVES] = {
 static struct shelf *shelves;
 static perseas_t *p;
 
-/* Moves a box. Holds the locks until commit has returned, because the changes can be taken back
- * until then. */
+/* Moves a box. Holds the locks until commit has returned, because the changes can be undone until
+ * then. */
 static int move_box(int from, int to)
 {
 	int low = from < to ? from : to, high = from < to ? to : from;

@@ -1,5 +1,5 @@
 /*
- * todo.cpp - a list of objects of the heap, with commits that a loop waits for.
+ * todo.cpp - a list of objects in the heap, with commits that an event loop waits for.
  *
  *     todo LIST TASK...
  */
@@ -12,7 +12,7 @@
 struct task {
 	static constexpr std::uint64_t perseas_type = 1;
 
-	const task *next; /* of the same heap: its objects keep their addresses */
+	const task *next; /* in the same heap, where objects keep their addresses */
 	char what[40];
 };
 /* end types */

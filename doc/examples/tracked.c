@@ -1,5 +1,5 @@
 /*
- * tracked.c - a library that knows nothing of Perseas changes the data, and the changes are found.
+ * tracked.c - a library that does not know Perseas changes the data, and Perseas finds the changes.
  *
  *     tracked LIST
  */
@@ -39,7 +39,7 @@ static int sort(perseas_t *p, int *numbers)
 		return rc;
 	qsort(numbers, COUNT, sizeof(*numbers), up);
 	rc = perseas_commit(tx, 0);
-	/* These three end the transaction. After any other error it is open: take it back. */
+	/* These three end the transaction. After any other error it is open: abort it. */
 	if (rc != 0 && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
 		perseas_abort(tx);
 	return rc;

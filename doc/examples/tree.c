@@ -1,8 +1,8 @@
 /*
- * tree.c - a treap in a heap (tree.h): a search tree by its keys, in which no node weighs more than
- * the one above it. A node's weight is a hash of its key: so the tree is about as low as one of
- * random shape, and it has the same shape in whatever order its keys came. A change stores to a few
- * pointers. Whatever is stored to was declared before, or allocated by the same transaction.
+ * tree.c - a treap in a heap (tree.h): a search tree by keys, in which no node weighs more than its
+ * parent. A node's weight is a hash of its key, so the tree is about as low as a random one, and
+ * its shape does not depend on the order of insertions. A change stores to a few pointers. The code
+ * declares every object before it changes it, or has allocated it in the same transaction.
  */
 #include "tree.h"
 
@@ -37,8 +37,8 @@ static char *value_of(struct node *node)
 	return key_of(node) + round_up(node->key_size);
 }
 
-/* Anybody who may choose the keys can have a tree that is high: a program that strangers use takes
- * a function with a secret instead. */
+/* An attacker who can choose the keys can make the tree high. A program that strangers use needs a
+ * hash function with a secret instead. */
 static uint64_t weight_of(struct tree_bytes key)
 {
 	const unsigned char *bytes = (const unsigned char *)key.at;
@@ -50,7 +50,8 @@ static uint64_t weight_of(struct tree_bytes key)
 	return hash ^ hash >> 32;
 }
 
-/* Less than 0, 0, more than 0: as the key is to the node's. */
+/* Returns a number below, equal to or above 0 if the key is less than, equal to or greater than the
+ * node's key. */
 static int compare(struct tree_bytes key, struct node *node)
 {
 	size_t size = key.size < node->key_size ? key.size : node->key_size;
@@ -59,7 +60,7 @@ static int compare(struct tree_bytes key, struct node *node)
 	return order ? order : (key.size > node->key_size) - (key.size < node->key_size);
 }
 
-/* The pointer to the key's node, or the one where there is none. */
+/* Returns the pointer that leads to the key's node, or the NULL pointer where it would be. */
 static struct node **find(struct node **at, struct tree_bytes key)
 {
 	int order;
@@ -69,7 +70,7 @@ static struct node **find(struct node **at, struct tree_bytes key)
 	return at;
 }
 
-/* Has a pointer of the tree lead to another node. */
+/* Sets a pointer of the tree to another node. */
 static int set_link(perseas_tx_t *tx, struct node **at, struct node *to)
 {
 	int rc = 0;
@@ -81,7 +82,7 @@ static int set_link(perseas_tx_t *tx, struct node **at, struct node *to)
 	return rc;
 }
 
-/* A new node goes above all that weigh less: those are parted by its key. */
+/* Inserts a node above all nodes that weigh less, and splits these by its key. */
 static int link_node(perseas_tx_t *tx, struct node **at, struct node *node, struct tree_bytes key)
 {
 	struct node *rest, **left = &node->left, **right = &node->right;
@@ -107,7 +108,7 @@ static int link_node(perseas_tx_t *tx, struct node **at, struct node *node, stru
 	return rc ? rc : set_link(tx, right, NULL);
 }
 
-/* What was below a node takes its place, by weight. */
+/* Removes a node: its children take its place, ordered by weight. */
 static int unlink_node(perseas_tx_t *tx, struct node **at, const struct node *node)
 {
 	struct node *left = node->left, *right = node->right;
@@ -127,13 +128,13 @@ static int unlink_node(perseas_tx_t *tx, struct node **at, const struct node *no
 	return rc ? rc : set_link(tx, at, left ? left : right);
 }
 
-/* No two things have the same address: so no other container's lock has this number. */
+/* Two objects have different addresses, so no other container uses this number for a lock. */
 static int lock(perseas_tx_t *tx, const struct tree *tree, int mode)
 {
 	return perseas_lock(tx, (uint64_t)(uintptr_t)tree->top, mode);
 }
 
-/* A new node, which is not in the tree yet. */
+/* Allocates a node, which is not in the tree yet. */
 static int make_node(perseas_tx_t *tx, const struct tree *tree, struct tree_bytes key,
                      struct tree_bytes value, struct node **node)
 {
@@ -158,7 +159,7 @@ static int make_node(perseas_tx_t *tx, const struct tree *tree, struct tree_byte
 	return 0;
 }
 
-/* A value of the same size is overwritten; another needs another node, in the same place. */
+/* Overwrites a value of the same size. A value of another size needs a new node in its place. */
 static int replace(perseas_tx_t *tx, const struct tree *tree, struct node **at,
                    struct tree_bytes key, struct tree_bytes value)
 {
@@ -294,7 +295,7 @@ int tree_count(perseas_tx_t *tx, const struct tree *tree, uint64_t *count)
 	return rc;
 }
 
-/* Commits, or takes back what failed. Only a commit's own error may have ended the transaction. */
+/* Commits, or aborts after an error. Only an error of the commit can have ended the transaction. */
 static int end(perseas_tx_t *tx, int rc)
 {
 	if (!rc) {

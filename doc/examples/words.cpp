@@ -1,5 +1,5 @@
 /*
- * words.cpp - counts words in a standard container that lives on.
+ * words.cpp - counts words in a standard container that survives in the store.
  *
  *     words LIST WORD...
  */
