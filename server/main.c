@@ -253,9 +253,9 @@ static int serve_until_signal(struct daemon *daemon, const struct config *config
 	if (ret == 0) {
 		daemon->phase = DAEMON_SERVING;
 		names_open(daemon);
-		ps_notify("READY=1\nSTATUS=serving");
+		ps_notify_service_manager("READY=1\nSTATUS=serving");
 		daemon_run(daemon);
-		ps_notify("STOPPING=1\nSTATUS=ending sessions");
+		ps_notify_service_manager("STOPPING=1\nSTATUS=ending sessions");
 	}
 	hold_signals();
 	if (term)
@@ -314,7 +314,7 @@ static void on_progress(void *arg)
 	if (now - progress->told_ns < (uint64_t)PROGRESS_SECONDS * 1000000000)
 		return;
 	progress->told_ns = now;
-	ps_notify("EXTEND_TIMEOUT_USEC=60000000");
+	ps_notify_service_manager("EXTEND_TIMEOUT_USEC=60000000");
 }
 
 struct loading {
@@ -371,7 +371,7 @@ static int write_spills(struct stores *stores, const struct config *config)
 		stores_report_lost(stores, report_lost, (void *)(uintptr_t) "lost");
 		return 0;
 	}
-	ps_notify("STATUS=writing images\nEXTEND_TIMEOUT_USEC=60000000");
+	ps_notify_service_manager("STATUS=writing images\nEXTEND_TIMEOUT_USEC=60000000");
 	if (!stores_spill(stores, &sum, report_rules, (void *)(uintptr_t) "spill-trouble"))
 		return 0;
 	log_event(LOG_LEVEL_INFO, "spilled", NULL, "%u images were written to %s, %llu bytes",
@@ -555,7 +555,7 @@ static void set_name(const struct config *config)
 
 static int fill_streams(void)
 {
-	if (ps_standard_fill() == 0)
+	if (ps_standard_fds_fill() == 0)
 		return 0;
 	return fail_start("a standard stream is closed, and /dev/null cannot be opened in its "
 	                  "place: start perseasd with all three open");

@@ -15,12 +15,11 @@ static int verb_complain_unknown(struct ps_reader *reader, const char *word)
 	const struct ps_verb *verb;
 
 	for (verb = ps_verbs; verb->name; verb++)
-		if (verb->summary && ps_spelt_like(word, verb->name))
-			return ps_reader_wrong(reader,
-			                       "there is no command '%.40s'; is '%s' meant?", word,
-			                       verb->name);
-	return ps_reader_wrong(reader, "there is no command '%.40s'; perseas --help lists them",
-	                       word);
+		if (verb->summary && ps_is_spelled_like(word, verb->name))
+			return ps_reader_fail(reader, "there is no command '%.40s'; is '%s' meant?",
+			                      word, verb->name);
+	return ps_reader_fail(reader, "there is no command '%.40s'; perseas --help lists them",
+	                      word);
 }
 
 static enum ps_exit word_complain_surplus(const struct ps_args *args, const char *word)
@@ -42,10 +41,10 @@ static int take_word(struct ps_reader *reader, const char *word)
 		return 0;
 	}
 	if (args->verb)
-		return ps_reader_wrong(reader,
-		                       "'%.80s' is one word too many; perseas %s --help says what "
-		                       "it takes",
-		                       word, args->verb->name);
+		return ps_reader_fail(reader,
+		                      "'%.80s' is one word too many; perseas %s --help says what "
+		                      "it takes",
+		                      word, args->verb->name);
 	while (verb->name && strcmp(verb->name, word) != 0)
 		verb++;
 	if (!verb->name)
@@ -219,8 +218,8 @@ enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args)
 		.into = args,
 		.why = why,
 		.size = sizeof(why),
-		.word = take_word,
-		.rest = take_rest,
+		.take_word = take_word,
+		.take_rest = take_rest,
 	};
 	enum ps_exit wrong;
 

@@ -12,17 +12,18 @@
 
 static bool is_path(const struct ps_option *option)
 {
-	return option->value && (!strcmp(option->value, "FILE") || !strcmp(option->value, "PATH"));
+	return option->placeholder &&
+	       (!strcmp(option->placeholder, "FILE") || !strcmp(option->placeholder, "PATH"));
 }
 
 static bool is_folder(const struct ps_option *option)
 {
-	return option->value && !strcmp(option->value, "DIR");
+	return option->placeholder && !strcmp(option->placeholder, "DIR");
 }
 
 static bool is_plain(const struct ps_option *option)
 {
-	return option->value && !is_path(option) && !is_folder(option);
+	return option->placeholder && !is_path(option) && !is_folder(option);
 }
 
 /* Prints the names of the options of these verbs that `wanted` accepts. */
@@ -87,11 +88,11 @@ static void print_brief(const char *text)
 
 static void zsh_option(const struct ps_option *option)
 {
-	printf(" \\\n\t\t\t'--%s%s[", option->name, option->value ? "=" : "");
+	printf(" \\\n\t\t\t'--%s%s[", option->name, option->placeholder ? "=" : "");
 	print_brief(option->help);
 	printf("]");
-	if (option->value)
-		printf(":%s:%s", option->value,
+	if (option->placeholder)
+		printf(":%s:%s", option->placeholder,
 		       is_path(option)     ? "_files"
 		       : is_folder(option) ? "_files -/"
 		                           : " ");

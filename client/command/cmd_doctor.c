@@ -37,10 +37,10 @@ static void report_add(struct report *report, const char *name, const struct ps_
 	}
 	snprintf(line, sizeof(line), "%s: %s", name, finding->found);
 	printf("%-*s", FOUND_COLUMN, health);
-	ps_fill(stdout, line, FOUND_COLUMN, FOUND_COLUMN);
+	ps_print_wrapped(stdout, line, FOUND_COLUMN, FOUND_COLUMN);
 	if (*finding->advice) {
 		printf("%*s", FOUND_COLUMN, "");
-		ps_fill(stdout, finding->advice, FOUND_COLUMN, FOUND_COLUMN);
+		ps_print_wrapped(stdout, finding->advice, FOUND_COLUMN, FOUND_COLUMN);
 	}
 }
 

@@ -40,7 +40,8 @@ static void warn_of_listed(const struct ps_images *images, const char *store)
 static void warn_of_fork(const struct ps_images *images, unsigned i, const char *store)
 {
 	if (!ps_images_is_of_store(images, i) || ps_images_is_listed(images, i) ||
-	    !ps_image_forked(images->told[i]->header, images->judged.settled, images->judged.next))
+	    !ps_image_is_forked(images->told[i]->header, images->judged.settled,
+	                        images->judged.next))
 		return;
 	printf("it is of a fork of the store that the other mirrors have, and what it has may be "
 	       "newer: perseas status %s LIST shows both; name only the mirrors of the one that is "
@@ -63,7 +64,7 @@ static void print_image(const struct ps_images *images, unsigned i, const struct
 		printf("would delete: %s\n", images->errors[i].text);
 		return;
 	}
-	segments = ps_part_count_wholes(status->header);
+	segments = ps_count_segments_without_parts(status->header);
 	printf("%s: %s the image %s of store '%s': %s, %zu segment%s, %s", mirror,
 	       args->yes ? "deleted" : "would delete",
 	       ps_hex_text(id, status->header->image_id.data), args->store,
@@ -94,7 +95,7 @@ static void image_json(struct ps_json *json, const struct ps_images *images, uns
 	ps_json_text(json, "image_id", ps_hex_text(id, status->header->image_id.data));
 	ps_json_text(json, "state", ps_state_text(status->header->state));
 	ps_json_bool(json, "listed", ps_images_is_listed(images, i));
-	ps_json_number(json, "segments", ps_part_count_wholes(status->header));
+	ps_json_number(json, "segments", ps_count_segments_without_parts(status->header));
 	ps_json_number(json, "bytes", status->bytes);
 	ps_json_slot(json, "slot", status->slot);
 	ps_json_bool(json, "deleted", deleted);

@@ -21,7 +21,7 @@ static void help_exits(void)
 	printf("Exit status:\n");
 	for (unsigned i = 0; i < sizeof(exits) / sizeof(exits[0]); i++) {
 		printf("  %d  ", (int)exits[i].status);
-		ps_fill(stdout, exits[i].text, STATUS_COLUMN, STATUS_COLUMN);
+		ps_print_wrapped(stdout, exits[i].text, STATUS_COLUMN, STATUS_COLUMN);
 	}
 }
 

@@ -55,7 +55,7 @@ static enum ps_exit show_place(const struct ps_survey *survey, const struct ps_a
 	char why[PS_PLACE_WHY];
 	bool placed;
 
-	wish.apart = args->apart ? ps_domain_named(args->apart)
+	wish.apart = args->apart ? ps_domain_by_name(args->apart)
 	                         : ps_domain_usual(survey->spots, survey->count);
 	if (wish.apart == PS_DOMAINS)
 		wish.apart = PS_DOMAIN_HOST;

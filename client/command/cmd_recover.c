@@ -26,7 +26,7 @@ enum ps_exit ps_verb_recover_check(const struct ps_args *args)
  * state can be saved. */
 static bool state_is_known(const struct ps_args *args, const struct ps_images *images)
 {
-	return images->judged.outlook >= PS_OUTLOOK_UNSEEN ||
+	return images->judged.outlook >= PS_OUTLOOK_BELOW_T ||
 	       (images->newest && args->options.accept_epoch == images->newest->slot->epoch &&
 	        args->options.accept_seq == images->newest->slot->seq);
 }

@@ -20,12 +20,12 @@ static enum ps_exit segment_make(struct ps_snapshot *snapshot, struct ps_remake 
 	void *base = NULL;
 	enum ps_exit status;
 
-	for (; part && ps_snapshot_has(snapshot, part); part = ps_part_next(header, part))
+	for (; part && ps_snapshot_has(snapshot, part); part = ps_segment_part_next(header, part))
 		size += part->size;
 	status = ps_remake_map(remake, segment->name, size, segment->address, &base);
 	part = segment;
 	for (uint64_t at = 0; !status && at < size;
-	     at += part->size, part = ps_part_next(header, part)) {
+	     at += part->size, part = ps_segment_part_next(header, part)) {
 		snapshot->image.segments[part->id].base = (uint8_t *)base + at;
 		snapshot->image.segments[part->id].size = part->size;
 	}
@@ -42,7 +42,7 @@ static enum ps_exit snapshot_load(struct ps_snapshot *snapshot, struct ps_remake
 	for (size_t k = 0; k < header->n_segments && !status; k++) {
 		const Perseas__Segment *segment = header->segments[k];
 
-		if (ps_snapshot_has(snapshot, segment) && !ps_part_before(header, segment))
+		if (ps_snapshot_has(snapshot, segment) && !ps_segment_part_before(header, segment))
 			status = segment_make(snapshot, remake, segment);
 	}
 	if (!status)

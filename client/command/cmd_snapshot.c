@@ -44,7 +44,7 @@ static void state_json(struct ps_json *json, const struct ps_slot *slot, uint64_
 static void print_copy(const struct ps_copy *copy, const struct ps_args *args, uint64_t length)
 {
 	const uint64_t time = copy->record ? copy->record->time : 0;
-	const size_t segments = ps_part_count_wholes(copy->header);
+	const size_t segments = ps_count_segments_without_parts(copy->header);
 	char bytes[PS_SIZE_TEXT], size[PS_SIZE_TEXT];
 	struct ps_json json = { .out = stdout };
 
@@ -93,7 +93,7 @@ static uint64_t segment_bytes(const struct ps_snapshot *snapshot, unsigned *coun
 		if (!ps_snapshot_has(snapshot, header->segments[k]))
 			continue;
 		bytes += header->segments[k]->size;
-		*count += !ps_part_before(header, header->segments[k]);
+		*count += !ps_segment_part_before(header, header->segments[k]);
 	}
 	return bytes;
 }

@@ -39,8 +39,8 @@ static const char *note_of(const struct ps_images *images, unsigned i)
 	if (!ps_images_is_of_store(images, i))
 		return "another store of this name";
 	if (!ps_images_is_listed(images, i))
-		return ps_image_forked(images->told[i]->header, images->judged.settled,
-		                       images->judged.next)
+		return ps_image_is_forked(images->told[i]->header, images->judged.settled,
+		                          images->judged.next)
 		               ? "not in the roster, but in one of a fork of this store: what "
 		                 "it has may be newer"
 		               : "not in the roster, counts for nothing";
@@ -204,7 +204,7 @@ static const Perseas__StoreStatus *table_of(const struct ps_images *images)
 static const Perseas__Segment *next_part(const Perseas__StoreStatus *status,
                                          const Perseas__Segment *segment)
 {
-	const Perseas__Segment *next = ps_part_next(status->header, segment);
+	const Perseas__Segment *next = ps_segment_part_next(status->header, segment);
 
 	return next && ps_images_lives(next, status) ? next : NULL;
 }
@@ -239,7 +239,7 @@ static uint64_t whole_bytes(const Perseas__StoreStatus *status, const Perseas__S
 /* Returns true if the segment is an existing part of another one, and so is printed with it. */
 static bool is_shown_with(const Perseas__StoreStatus *status, const Perseas__Segment *segment)
 {
-	return ps_images_lives(segment, status) && ps_part_before(status->header, segment);
+	return ps_images_lives(segment, status) && ps_segment_part_before(status->header, segment);
 }
 
 static void add_segment(struct ps_table *table, const Perseas__StoreStatus *status,
@@ -415,7 +415,7 @@ static void segments_json(struct ps_json *json, const Perseas__StoreStatus *stat
 	ps_json_begin(json, "segments", '[');
 	for (size_t k = 0; k < status->header->n_segments; k++) {
 		const Perseas__Segment *segment = status->header->segments[k];
-		const Perseas__Segment *before = ps_part_before(status->header, segment);
+		const Perseas__Segment *before = ps_segment_part_before(status->header, segment);
 
 		snprintf(address, sizeof(address), "0x%" PRIx64, segment->address);
 		ps_json_begin(json, NULL, '{');

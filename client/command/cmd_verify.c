@@ -340,7 +340,7 @@ static void compare_segment(struct verify *v, const Perseas__Segment *segment)
 	if (v->changed)
 		return;
 	report_segment(v, segment, tallies);
-	v->segments += !ps_part_before(v->images.told[v->base]->header, segment);
+	v->segments += !ps_segment_part_before(v->images.told[v->base]->header, segment);
 	v->bytes += segment->size;
 }
 

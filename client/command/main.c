@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 	struct ps_args args;
 	enum ps_exit status;
 
-	if (ps_standard_fill())
+	if (ps_standard_fds_fill())
 		return ps_complain(PS_EXIT_FAILURE,
 		                   "a standard stream is closed, and /dev/null cannot be opened in "
 		                   "its place: start perseas with all three open");

@@ -38,7 +38,7 @@ static bool set_apart(void *into, const char *value)
 static bool set_memory_dir(void *into, const char *value)
 {
 	((struct ps_args *)into)->memory_dir = value;
-	return value[0] == '/';
+	return placeholder[0] == '/';
 }
 
 static bool set_accept_state(void *into, const char *value)
@@ -106,7 +106,7 @@ static const struct ps_option rows[] = {
 	  .help = "Bytes of the undo log on each mirror, 4K to 64G; K, M and G are 1024, 1024^2 "
 	          "and 1024^3. Rounded up to 4K. A transaction's undo record may take half of "
 	          "it." },
-	{ "level", PS_OPTION_OWN, .value = "0", .set = set_level, .groups = PS_CREATE,
+	{ "level", PS_OPTION_OWN, .placeholder = "0", .set = set_level, .groups = PS_CREATE,
 	  .must = "0: new stores get the highest level that all of their mirrors know",
 	  .help = "Makes a store of level 0, which programs and mirrors of the version before can "
 	          "use, too. Default: the highest level that all of the mirrors know. perseas "
@@ -129,8 +129,9 @@ static const struct ps_option rows[] = {
 	          "all that the log still has." },
 	{ "seq", PS_OPTION_NUMBER, AT(seq), "S", .low = 1, .groups = PS_HISTORY,
 	  .help = "Only transaction S." },
-	{ "segment", PS_OPTION_OWN, .value = "NAME", .set = set_segment, .must = "a segment's name",
-	  .groups = PS_HISTORY, .help = "Only transactions that changed this segment." },
+	{ "segment", PS_OPTION_OWN, .placeholder = "NAME", .set = set_segment,
+	  .must = "a segment's name", .groups = PS_HISTORY,
+	  .help = "Only transactions that changed this segment." },
 	{ "offset", PS_OPTION_SIZE, AT(offset), "BYTES", "0", .high = PS_SEGMENT_MAX - 1,
 	  .must = "an offset in bytes, for example 4096 or 16M", .groups = PS_HISTORY,
 	  .help = "With --segment: only those that changed bytes from this offset on." },
@@ -169,16 +170,17 @@ static const struct ps_option rows[] = {
 	  .groups = PS_RECOVER,
 	  .help = "Makes the store again on these mirrors, with the same segments at the same "
 	          "addresses." },
-	{ "as", PS_OPTION_OWN, .value = "NAME", .set = set_as, .groups = PS_RECOVER,
+	{ "as", PS_OPTION_OWN, .placeholder = "NAME", .set = set_as, .groups = PS_RECOVER,
 	  .must = "a name: 1 to 63 of A-Z a-z 0-9 . _ -, not beginning with a dot",
 	  .help = "With --onto: the new store's name. Default: the old one's." },
-	{ "accept-state", PS_OPTION_OWN, .value = "EPOCH:SEQ", .set = set_accept_state,
+	{ "accept-state", PS_OPTION_OWN, .placeholder = "EPOCH:SEQ", .set = set_accept_state,
 	  .must = "an epoch from 1 and a transaction's number, for example 7:12345",
 	  .groups = PS_RECOVER,
 	  .help = "Accepts this state although too few mirrors answer to know that it is the "
 	          "newest. What was acknowledged after it is lost. The refusal without this option "
 	          "names the state. Without --to and --onto, W mirrors must have an image." },
-	{ "sizes", PS_OPTION_OWN, .value = "LIST", .usual = "8,64,1K,16K,256K", .set = set_sizes,
+	{ "sizes", PS_OPTION_OWN, .placeholder = "LIST", .default_text = "8,64,1K,16K,256K",
+	  .set = set_sizes,
 	  .must = "up to 16 numbers of bytes from 1 to 1M, with commas between them, for example "
 	          "8,1K,64K",
 	  .groups = PS_BENCH, .help = "Bytes that a transaction changes; each is measured." },
@@ -189,7 +191,7 @@ static const struct ps_option rows[] = {
 	{ "order", PS_OPTION_NUMBER, AT(order), "N", "0", .high = PS_ORDER_MAX, .groups = PS_RUN,
 	  .help = "Waits N times 0.25 s when the store has lost its owner, and looks again: of "
 	          "several standbys, those with a lower N come first." },
-	{ "name", PS_OPTION_OWN, .value = "NAME", .set = set_name, .groups = PS_RUN,
+	{ "name", PS_OPTION_OWN, .placeholder = "NAME", .set = set_name, .groups = PS_RUN,
 	  .must = "a name: 1 to 63 of A-Z a-z 0-9 . _ -, not beginning with a dot",
 	  .help = "What perseas move calls this standby. Default: the host's name." },
 	{ "warm", PS_OPTION_FLAG, AT(warm), .groups = PS_RUN,
@@ -209,8 +211,8 @@ static const struct ps_option rows[] = {
 	{ "size", PS_OPTION_SIZE, AT(image_size), "BYTES", "0", .groups = PS_PLACE,
 	  .help = "Bytes that the store takes on each mirror, with its log: daemons that have not "
 	          "so much room are left out." },
-	{ "apart", PS_OPTION_OWN, .value = "WHERE", .set = set_apart, .groups = PS_PLACE | PS_DRAIN,
-	  .must = "host, rack or zone",
+	{ "apart", PS_OPTION_OWN, .placeholder = "WHERE", .set = set_apart,
+	  .groups = PS_PLACE | PS_DRAIN, .must = "host, rack or zone",
 	  .help = "No two mirrors in the same host, rack or zone; rack means different hosts, too, "
 	          "and zone different racks. Default: the widest of these that all daemons "
 	          "name; of drain see above." },
@@ -231,7 +233,7 @@ static const struct ps_option rows[] = {
 	  .groups = PS_RUN,
 	  .help = "At the start, how long to wait for a mirror that has the store. Later on, run "
 	          "waits for mirrors without end." },
-	{ "memory-dir", PS_OPTION_OWN, .value = "DIR", .usual = "/dev/shm/perseas",
+	{ "memory-dir", PS_OPTION_OWN, .placeholder = "DIR", .default_text = "/dev/shm/perseas",
 	  .set = set_memory_dir, .must = "an absolute path", .groups = PS_DOCTOR,
 	  .help = "Where perseasd keeps images on this host." },
 	{ "mirror-timeout", PS_OPTION_NUMBER, AT(options.mirror_timeout_ms), "MS", "3000", 100,
@@ -266,5 +268,5 @@ const struct ps_options ps_command_options = {
 	.program = "perseas",
 	.rows = rows,
 	.count = sizeof(rows) / sizeof(rows[0]),
-	.once = true,
+	.refuses_repeats = true,
 };

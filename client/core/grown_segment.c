@@ -8,8 +8,8 @@
 
 static bool is_next_part(const struct ps_segment *segment, const struct ps_segment *before)
 {
-	return ps_part_follows(segment->name, segment->address, before->name,
-	                       before->address + before->size);
+	return ps_segment_part_follows(segment->name, segment->address, before->name,
+	                               before->address + before->size);
 }
 
 struct ps_segment *ps_grown_next_part(struct perseas *p, const struct ps_segment *segment)
@@ -22,7 +22,7 @@ struct ps_segment *ps_grown_next_part(struct perseas *p, const struct ps_segment
 
 struct ps_segment *ps_grown_previous_part(struct perseas *p, const struct ps_segment *segment)
 {
-	for (unsigned i = 0; ps_part_is_name(segment->name) && i < p->segment_count; i++)
+	for (unsigned i = 0; ps_segment_part_is_name(segment->name) && i < p->segment_count; i++)
 		if (is_next_part(segment, &p->segments[i]))
 			return &p->segments[i];
 	return NULL;

@@ -32,8 +32,8 @@ static inline bool ps_has_store(const struct perseas *p, const struct ps_mirror 
 	const Perseas__Header *header = m->found.header;
 
 	return !m->found.code && header &&
-	       (ps_store_is(header, p->store_id, p->roster) ||
-	        (!m->found.live && ps_store_precedes(header, p->store_id)));
+	       (ps_image_is_of_store(header, p->store_id, p->roster) ||
+	        (!m->found.live && ps_image_is_of_level_0(header, p->store_id)));
 }
 
 /* Moves the mirror to another state. The move must be in the diagram above. `why` is shown to

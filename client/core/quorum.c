@@ -122,7 +122,7 @@ bool ps_quorum_is_r(const struct perseas *p, uint32_t set)
 bool ps_quorum_can_remake(const struct perseas *p, uint32_t set, const struct ps_mirror *but)
 {
 	for (unsigned q = 0; q < p->quorum_count; q++)
-		if (!ps_quorum_remakes(&p->quorums[q], set, (unsigned)(but - p->mirrors)))
+		if (!ps_quorum_allows_remake(&p->quorums[q], set, (unsigned)(but - p->mirrors)))
 			return false;
 	return true;
 }
@@ -137,7 +137,7 @@ bool ps_quorum_can_remake_joint(const struct perseas *p, uint32_t set)
 
 bool ps_quorum_can_spare(const struct perseas *p, uint32_t set, const struct ps_mirror *m)
 {
-	return p->marked ? ps_quorum_remakes(open_roster(p), set, (unsigned)(m - p->mirrors))
+	return p->marked ? ps_quorum_allows_remake(open_roster(p), set, (unsigned)(m - p->mirrors))
 	                 : ps_quorum_can_remake(p, set, m);
 }
 

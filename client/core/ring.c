@@ -18,7 +18,7 @@ int ps_ring_init(struct ps_ring *ring, uint64_t size)
 {
 	memset(ring, 0, sizeof(*ring));
 	ring->positions = calloc(PS_RING_ENTRIES, sizeof(*ring->positions));
-	ring->base = mmap(ps_large_place(size + PS_BOUNCE), size + PS_BOUNCE,
+	ring->base = mmap(ps_large_page_hint(size + PS_BOUNCE), size + PS_BOUNCE,
 	                  PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (ring->base == MAP_FAILED)
 		ring->base = NULL;

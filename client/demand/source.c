@@ -15,7 +15,7 @@ static bool is_image(const struct ps_wanted *wanted, const Perseas__Header *head
 static bool is_claimed(const struct ps_wanted *wanted, const Perseas__Header *header)
 {
 	return header->promised_epoch == wanted->epoch &&
-	       ps_owner_is(header->promised_owner, wanted->owner);
+	       ps_is_same_owner(header->promised_owner, wanted->owner);
 }
 
 static bool is_whole(const Perseas__Header *header)

@@ -224,12 +224,12 @@ static bool step(struct ps_tunnel *tunnel, struct line *line)
 	if (is_given_up(line))
 		return false;
 	if (line->state == CONNECTING && is_connected(line, &failed)) {
-		if (failed || ps_stream_secure(&line->stream, tunnel->tls, line->order.host))
+		if (failed || ps_stream_begin_tls(&line->stream, tunnel->tls, line->order.host))
 			return false;
 		line->state = SHAKING;
 	}
 	if (line->state == SHAKING) {
-		shaken = ps_stream_shake(&line->stream);
+		shaken = ps_stream_handshake(&line->stream);
 		if (shaken < 0)
 			return false;
 		if (shaken)

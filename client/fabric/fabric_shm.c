@@ -272,8 +272,8 @@ static int map_region(struct region *region, uint32_t id, const struct stat *fil
                       struct ps_error *error)
 {
 	const int access = id == PS_REGION_PROMISE ? PROT_READ : PROT_READ | PROT_WRITE;
-	void *base = mmap(ps_large_place(region->length), region->length, access, MAP_SHARED, fd,
-	                  0);
+	void *base = mmap(ps_large_page_hint(region->length), region->length, access, MAP_SHARED,
+	                  fd, 0);
 
 	if (base == MAP_FAILED)
 		return ps_error_set(error, PERSEAS_ESYSTEM,

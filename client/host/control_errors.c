@@ -83,7 +83,7 @@ int ps_control_error_long(struct ps_error *error, const char *name, unsigned len
 
 int ps_control_error_reply(struct ps_error *error, const char *name, const char *why)
 {
-	if (ps_is_later(why))
+	if (ps_is_later_version(why))
 		return ps_error_set(error, PERSEAS_EVERSION, "%s told of a store: %s", name, why);
 	return ps_error_set(error, PERSEAS_EPROTOCOL,
 	                    "%s sent what is not the reply that is due (%s); is it a perseasd of "

@@ -59,7 +59,7 @@ static bool finish_connecting(struct ps_control *control, uint64_t until_ns)
 	while (shaken < 0) {
 		if (!get_stream(control, until_ns))
 			return false;
-		shaken = ps_stream_shake(&control->stream);
+		shaken = ps_stream_handshake(&control->stream);
 		if (shaken < 0 && !ps_dial_distrust(&control->dial)) {
 			fail_ended(control, errno);
 			return false;
@@ -69,7 +69,7 @@ static bool finish_connecting(struct ps_control *control, uint64_t until_ns)
 	}
 	control->handshake_done = shaken > 0;
 	if (control->handshake_done)
-		ps_stream_expiries(&control->stream, &control->expiries);
+		ps_stream_peer_expiries(&control->stream, &control->expiries);
 	return control->handshake_done;
 }
 
@@ -352,7 +352,7 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
                     struct ps_error *error)
 {
 	Perseas__Request numbered = *request;
-	const unsigned version = ps_version_of(&request->base);
+	const unsigned version = ps_version_needed_by(&request->base);
 	uint8_t *bytes;
 	size_t len;
 	int code = 0;

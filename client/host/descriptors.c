@@ -57,9 +57,9 @@ ssize_t ps_descriptors_recv(struct ps_descriptors *descriptors, int fd, void *to
 
 	/* With a number from 0 to 2, a mirror's memory would receive what the application
 	 * prints. */
-	ps_standard_hold();
+	ps_standard_fds_reserve();
 	n = recvmsg(fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	ps_standard_release();
+	ps_standard_fds_release();
 	if (n > 0)
 		take_descriptors(descriptors, &head);
 	return n;

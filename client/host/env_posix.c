@@ -400,7 +400,7 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 	int failed = 0;
 	int i;
 
-	if (!ps_version_limit_by(protocol)) {
+	if (!ps_version_limit_from_text(protocol)) {
 		ps_error_set(error, PERSEAS_EINVAL,
 		             PS_PROTOCOL_VARIABLE
 		             "=%.40s: this library speaks versions %d to %d of "

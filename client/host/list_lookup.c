@@ -71,7 +71,7 @@ int ps_list_lookup_begin(struct ps_env *env, const char *text, struct ps_list_lo
 	strcpy(made->text, text);
 	made->users = 2;
 	made->fd = ps_above_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	number = made->fd < 0 ? errno : ps_detached_start(run_lookup, made);
+	number = made->fd < 0 ? errno : ps_detached_thread_start(run_lookup, made);
 	if (!number) {
 		*lookup = made;
 		return 0;

@@ -244,7 +244,7 @@ static struct ps_lookup *start_lookup(const struct ps_address *address)
 		free(lookup);
 		return NULL;
 	}
-	errno = ps_detached_start(run_lookup, lookup);
+	errno = ps_detached_thread_start(run_lookup, lookup);
 	if (!errno)
 		return lookup;
 	release_lookup(lookup);

@@ -58,7 +58,7 @@ int ps_secure_begin(struct ps_stream *stream, struct ps_tls *tls, const struct p
                     struct ps_error *error)
 {
 	if (!tls || address->scheme != PS_SCHEME_TCP ||
-	    ps_stream_secure(stream, tls, address->host) == 0)
+	    ps_stream_begin_tls(stream, tls, address->host) == 0)
 		return 0;
 	return ps_error_set(error, PERSEAS_ENOMEM,
 	                    "no memory for TLS with %s, or no certificate can be for that host",
@@ -69,9 +69,9 @@ int ps_secure_failed(const struct ps_stream *stream, const struct ps_address *ad
                      struct ps_error *error)
 {
 	switch (ps_stream_fault(stream)) {
-	case PS_TLS_SOUND:
+	case PS_TLS_FAULT_NONE:
 		return 0;
-	case PS_TLS_ABSENT:
+	case PS_TLS_FAULT_NO_TLS:
 		return ps_error_set(error, PERSEAS_ETLS,
 		                    "%s does not speak TLS 1.3, which the certificates here ask "
 		                    "for; start its perseasd with --tls-cert, --tls-key and "
@@ -79,7 +79,7 @@ int ps_secure_failed(const struct ps_stream *stream, const struct ps_address *ad
 		                    address->text);
 	default:
 		return ps_error_set(error, PERSEAS_ETLS, "%s: %s", address->text,
-		                    ps_stream_why(stream));
+		                    ps_stream_fault_text(stream));
 	}
 }
 
@@ -106,7 +106,7 @@ int ps_secure_late(const struct ps_address *address, struct ps_error *error)
 int ps_secure_step(struct ps_stream *stream, const struct ps_address *address,
                    struct ps_error *error)
 {
-	int shaken = ps_stream_shake(stream), code;
+	int shaken = ps_stream_handshake(stream), code;
 
 	if (shaken >= 0)
 		return shaken > 0;

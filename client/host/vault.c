@@ -206,7 +206,7 @@ uint64_t ps_vault_keep_stream(struct ps_vault *vault, struct ps_stream *stream)
 	const uint64_t number = ps_vault_keep_fd(vault, stream->fd);
 
 	if (number)
-		ps_stream_leave(stream);
+		ps_stream_close_silently(stream);
 	return number;
 }
 

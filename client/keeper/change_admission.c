@@ -130,7 +130,7 @@ static uint32_t mirrors_to_remake(struct perseas *p, const struct side *side, ui
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].state == PERSEAS_MIRROR_LOST && p->mirrors[i].lost_memory &&
-		    ps_quorum_remakes(&side->quorum, connected, i))
+		    ps_quorum_allows_remake(&side->quorum, connected, i))
 			set |= (uint32_t)1 << i;
 	pthread_mutex_unlock(&p->lock);
 	return set;

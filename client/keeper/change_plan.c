@@ -29,7 +29,7 @@ static struct ps_mirror *mirror_of_member(struct perseas *p, const Perseas__Memb
  * addresses first: a member may be reached at an address where the roster lists another. */
 static struct ps_mirror *mirror_at_address(struct perseas *p, const char *address)
 {
-	struct ps_mirror *m = mirror_of_member(p, ps_roster_at(p->roster, address));
+	struct ps_mirror *m = mirror_of_member(p, ps_roster_member_at(p->roster, address));
 
 	for (unsigned i = 0; !m && i < p->mirror_count; i++)
 		if (p->mirrors[i].votes && !strcmp(p->mirrors[i].address.text, address) &&
@@ -42,7 +42,7 @@ static struct ps_mirror *mirror_at_address(struct perseas *p, const char *addres
 static const uint8_t *leaving_image(struct perseas *p)
 {
 	const struct ps_change *c = &p->upkeep.change;
-	const Perseas__Member *member = ps_roster_at(p->roster, c->address);
+	const Perseas__Member *member = ps_roster_member_at(p->roster, c->address);
 
 	if (c->old)
 		return c->old->image_id;
@@ -54,12 +54,12 @@ bool ps_plan_is_readdress(struct perseas *p, const Perseas__Header *header)
 	const struct ps_change *c = &p->upkeep.change;
 	const uint8_t *id = c->leaves ? leaving_image(p) : NULL, *here, *there;
 
-	if (!id || !ps_store_is(header, p->store_id, p->roster) ||
+	if (!id || !ps_image_is_of_store(header, p->store_id, p->roster) ||
 	    (!ps_id_equal(header->image_id, id) &&
 	     !(header->parent_id.len && ps_id_equal(header->parent_id, id))))
 		return false;
-	here = ps_daemon_told(c->new->daemon);
-	there = c->old ? ps_daemon_told(c->old->daemon) : NULL;
+	here = ps_known_daemon_id(c->new->daemon);
+	there = c->old ? ps_known_daemon_id(c->old->daemon) : NULL;
 	return !here || !there || !memcmp(here, there, PS_ID_SIZE);
 }
 
@@ -111,7 +111,7 @@ static int plan_join(struct perseas *p, const char *with, char *text, size_t siz
 		ps_text_format(text, size, "%s", error.text);
 		return error.code;
 	}
-	if (mirror_at_address(p, address.text) || ps_roster_at(p->roster, address.text)) {
+	if (mirror_at_address(p, address.text) || ps_roster_member_at(p->roster, address.text)) {
 		ps_text_format(text, size, "%s is in the roster already", address.text);
 		return PERSEAS_EINVAL;
 	}
@@ -148,7 +148,7 @@ static int plan_size(struct perseas *p, const struct perseas_roster_change *want
 	c->before = (struct ps_roster_size){ p->members, p->acks };
 	c->after = (struct ps_roster_size){ members, wanted->acks };
 	if (!wanted->acks)
-		c->after.acks = ps_quorum_acks_after(&before, members);
+		c->after.acks = ps_quorum_acks_after_change(&before, members);
 	return 0;
 }
 

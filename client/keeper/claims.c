@@ -85,14 +85,14 @@ void ps_fill_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX])
 		const struct ps_mirror *m = &p->mirrors[i];
 
 		told[i].header = m->found.header;
-		told[i].empty = m->found.code == PERSEAS_ENOSTORE;
+		told[i].has_no_image = m->found.code == PERSEAS_ENOSTORE;
 		told[i].is_excluded = m->found.code != 0;
 		/* If the image has no slot, the claim will report that it is damaged. */
 		told[i].has_slot = true;
 		told[i].epoch = m->found.at.epoch;
 		told[i].seq = m->found.at.seq;
 		told[i].from_roster = m->added;
-		told[i].daemon = ps_daemon_told(m->daemon);
+		told[i].daemon = ps_known_daemon_id(m->daemon);
 		/* On another host the same socket path may lead to another mirror. */
 		if (!m->added || m->address.scheme != PS_SCHEME_UNIX)
 			told[i].address = m->address.text;

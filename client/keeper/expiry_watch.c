@@ -30,7 +30,7 @@ static bool take_due(struct ps_expiry_event *told, const struct ps_expiry *expir
 		return false;
 	again = told->until_s == expiry->until_s && told->stage == stage;
 	/* The shorter pause limits a mirror that reports another certificate each time. */
-	if (now_s - told->at_s < (again ? PS_EXPIRY_LOOK_S : CHANGE_PAUSE_S))
+	if (now_s - told->at_s < (again ? PS_EXPIRY_CHECK_S : CHANGE_PAUSE_S))
 		return false;
 	*told = (struct ps_expiry_event){ expiry->until_s, now_s, stage };
 	return true;
@@ -59,17 +59,17 @@ static const struct ps_expiry *read_own(struct perseas *p, uint64_t now_s)
 
 	p->env->ops->expiries(p->env, &watch->own);
 	watch->own_at_s = now_s;
-	return ps_expiries_first(&watch->own, now_s);
+	return ps_expiries_most_urgent(&watch->own, now_s);
 }
 
 static void look_at_own(struct perseas *p, uint64_t now_s)
 {
 	struct ps_expiry_watch *watch = &p->upkeep.expiry;
-	const struct ps_expiry *first = ps_expiries_first(&watch->own, now_s);
+	const struct ps_expiry *first = ps_expiries_most_urgent(&watch->own, now_s);
 	struct ps_expiry_event told = watch->own_told;
 
 	/* The files are read again before the application is told: they may have been renewed. */
-	if (now_s - watch->own_at_s >= PS_EXPIRY_LOOK_S || take_due(&told, first, now_s))
+	if (now_s - watch->own_at_s >= PS_EXPIRY_CHECK_S || take_due(&told, first, now_s))
 		first = read_own(p, now_s);
 	if (take_due(&watch->own_told, first, now_s))
 		tell_application(p, NULL, first, now_s);
@@ -101,7 +101,7 @@ void ps_expiry_take(struct perseas *p, const struct ps_mirror *m,
 		if (!is_own(watch, &told.list[i]))
 			ps_expiries_add(&theirs, &told.list[i]);
 	now_s = clock_s(p);
-	first = ps_expiries_first(&theirs, now_s);
+	first = ps_expiries_most_urgent(&theirs, now_s);
 	if (take_due(&watch->told[m - p->mirrors], first, now_s))
 		tell_application(p, m, first, now_s);
 }

@@ -17,7 +17,7 @@ enum perseas_mirror_state ps_granted_image_judge(struct perseas *p, const struct
 
 	ps_assert_locked(p);
 	*why = "";
-	if (!ps_store_is(header, p->store_id, p->roster)) {
+	if (!ps_image_is_of_store(header, p->store_id, p->roster)) {
 		*why = "it has an image that was made without the store's key, and counts for "
 		       "nothing";
 		return PERSEAS_MIRROR_LOST;
@@ -56,10 +56,11 @@ const char *ps_granted_image_reason_to_keep(const struct perseas *p, const struc
 {
 	const Perseas__Header *header = m->session.granted->claim->header;
 
-	if (!ps_store_is(header, p->store_id, p->roster) && !ps_store_precedes(header, p->store_id))
+	if (!ps_image_is_of_store(header, p->store_id, p->roster) &&
+	    !ps_image_is_of_level_0(header, p->store_id))
 		return "it has another store of this name and id, with another key: perseas drop, "
 		       "of this mirror alone, deletes that store";
-	if (ps_image_forked(header, p->roster, p->next_roster))
+	if (ps_image_is_forked(header, p->roster, p->next_roster))
 		return PS_FORK_NOTE;
 	if (m->joins && ps_roster_newer(header->roster, p->roster))
 		return "it has the store by a newer roster, and is not copied over: open the store "

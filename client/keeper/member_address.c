@@ -40,7 +40,7 @@ static bool is_listed(const struct perseas *p, ProtobufCBinaryData image)
 static struct ps_mirror *find_other(struct perseas *p, const struct ps_mirror *m,
                                     const Perseas__Header *header)
 {
-	const uint8_t *daemon = ps_daemon_told(m->daemon);
+	const uint8_t *daemon = ps_known_daemon_id(m->daemon);
 	struct ps_mirror *has_image = NULL;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -63,7 +63,7 @@ int ps_member_check_address(struct perseas *p, const struct ps_mirror *m,
 	bool own;
 
 	/* An image without the store's key belongs to no member, whatever its id. */
-	if (header && !ps_store_is(header, p->store_id, p->roster))
+	if (header && !ps_image_is_of_store(header, p->store_id, p->roster))
 		header = NULL;
 	own = header && is_its_image(m, header);
 	*other = own ? NULL : find_other(p, m, header);

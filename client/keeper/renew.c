@@ -52,7 +52,7 @@ static bool is_listed(const struct perseas *p, const struct ps_mirror *m)
 {
 	const Perseas__Header *header = m->found.header;
 
-	return !m->found.code && header && ps_store_is(header, p->store_id, p->roster) &&
+	return !m->found.code && header && ps_image_is_of_store(header, p->store_id, p->roster) &&
 	       header->promised_owner.len == PS_ID_SIZE &&
 	       (ps_id_equal(header->image_id, m->image_id) ||
 	        (header->parent_id.len && ps_id_equal(header->parent_id, m->image_id)));
@@ -88,7 +88,7 @@ static bool is_of_another_owner(struct perseas *p, const struct ps_mirror *m)
 static bool is_held_by_another(const struct perseas *p, const struct ps_mirror *m)
 {
 	return !m->found.code && m->found.header && m->found.live &&
-	       !ps_owner_is(m->found.header->promised_owner, p->owner);
+	       !ps_is_same_owner(m->found.header->promised_owner, p->owner);
 }
 
 /* Notes the highest promise that a claim can follow. A mirror whose promise no claim can follow

@@ -75,7 +75,7 @@ bool ps_reverted_by_claim(struct perseas *p, const struct ps_mirror *m,
 	bool past;
 
 	/* Any client that may create stores can make an image without the store's key. */
-	if (!ps_store_is(claim->header, p->store_id, p->roster))
+	if (!ps_image_is_of_store(claim->header, p->store_id, p->roster))
 		return false;
 	if (slot)
 		*at = (struct ps_image_position){ slot->epoch, slot->seq, slot->next, slot->last,

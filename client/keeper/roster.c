@@ -16,7 +16,7 @@
 
 ProtobufCBinaryData ps_roster_key(struct perseas *p)
 {
-	const bool has = ps_level_of(p->roster, p->next_roster) > 0;
+	const bool has = ps_store_level(p->roster, p->next_roster) > 0;
 
 	return (ProtobufCBinaryData){ has ? PS_KEY_SIZE : 0, has ? p->key : NULL };
 }
@@ -25,7 +25,7 @@ uint32_t ps_roster_readable_level(const struct perseas *p, const struct ps_mirro
 {
 	if (!m->control)
 		return 0;
-	return p->env->ops->version ? ps_version_level(p->env->ops->version(m->control))
+	return p->env->ops->version ? ps_version_highest_level(p->env->ops->version(m->control))
 	                            : PS_LEVEL_MAX;
 }
 

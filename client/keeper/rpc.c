@@ -47,7 +47,7 @@ static void note_daemon(const struct perseas *p, struct ps_mirror *m, const Pers
 {
 	const Perseas__Header *header;
 
-	ps_daemon_note(m->daemon, reply);
+	ps_copy_daemon_id(m->daemon, reply);
 	if (reply->body_case != PERSEAS__REPLY__BODY_STORE)
 		return;
 	header = reply->store->status->header;
@@ -307,9 +307,9 @@ void ps_claim_request(struct perseas *p, struct ps_mirror *m, Perseas__ClaimRequ
 	claim->quiesced = p->open;
 	claim->shared = m->address.scheme == PS_SCHEME_UNIX;
 	claim->rdma = ps_wants_rdma(p, m);
-	if (ps_daemon_told(m->daemon)) {
+	if (ps_known_daemon_id(m->daemon)) {
 		claim->daemon = (ProtobufCBinaryData){ PS_ID_SIZE, m->daemon };
-		if (ps_daemon_told(m->shown))
+		if (ps_known_daemon_id(m->shown))
 			claim->image_id = (ProtobufCBinaryData){ PS_ID_SIZE, m->shown };
 	}
 	*request = PS_REQUEST(claim, CLAIM, claim);

@@ -61,7 +61,7 @@ static int report_refused(struct perseas *p, const struct ps_mirror *m)
  * on which the change is recorded have the key. */
 static int find_key(struct perseas *p)
 {
-	if (ps_level_of(p->roster, p->next_roster) == 0 || p->salvage ||
+	if (ps_store_level(p->roster, p->next_roster) == 0 || p->salvage ||
 	    !ps_quorum_is_r(p, ps_claimed_and_listed(p)))
 		return 0;
 	for (unsigned i = 0; i < p->mirror_count; i++) {

@@ -29,7 +29,7 @@ static int check_distinct(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		for (unsigned k = 0; k < i; k++)
-			if (ps_daemon_told(p->mirrors[i].daemon) &&
+			if (ps_known_daemon_id(p->mirrors[i].daemon) &&
 			    !memcmp(p->mirrors[i].daemon, p->mirrors[k].daemon, PS_ID_SIZE))
 				return ps_fail(p, PERSEAS_EINVAL,
 				               "%s and %s are the same mirror: name it once",

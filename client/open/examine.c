@@ -35,7 +35,7 @@ static const char *explain_absence(const struct perseas *p, const Perseas__Membe
 
 bool ps_is_forked(const struct perseas *p, const struct ps_mirror *m)
 {
-	return ps_has_store(p, m) && ps_image_forked(m->found.header, p->roster, p->next_roster);
+	return ps_has_store(p, m) && ps_image_is_forked(m->found.header, p->roster, p->next_roster);
 }
 
 static const char *explain_shortcoming(const struct perseas *p, const struct ps_mirror *m)
@@ -186,7 +186,7 @@ static int check_cancel(struct perseas *p, uint32_t claimed)
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (ps_can_make_anew(p, &p->mirrors[i]) &&
-		    ps_quorum_remakes(&p->quorums[0], claimed, i))
+		    ps_quorum_allows_remake(&p->quorums[0], claimed, i))
 			set |= (uint32_t)1 << i;
 	if (ps_quorum_is_settled_w(p, set))
 		return 0;

@@ -12,8 +12,8 @@
  * candidate. */
 const struct ps_image_position *ps_newest_state(const struct perseas *p);
 
-/* Returns true if mirror `m` has an image of a fork of the store (ps_image_forked), so that other
- * rosters may still rely on the image. */
+/* Returns true if mirror `m` has an image of a fork of the store (ps_image_is_forked), so that
+ * other rosters may still rely on the image. */
 bool ps_is_forked(const struct perseas *p, const struct ps_mirror *m);
 
 /* Returns true if mirror `m` is a member whose image may be replaced by a new one: it has none, or

@@ -201,7 +201,7 @@ static int check_map(struct perseas *p, const char *name, const struct ps_segmen
 		               "'%s' is a part of a segment that has grown, behind '%s': map that "
 		               "segment, and its parts are mapped with it",
 		               name, before->name);
-	if (!segment && ps_part_is_name(name) && placement->where != PS_PLACE_BEHIND)
+	if (!segment && ps_segment_part_is_name(name) && placement->where != PS_PLACE_BEHIND)
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "'%s': names that end with .grown.NUMBER are those of parts of "
 		               "segments that have grown: choose another one",
@@ -422,7 +422,7 @@ static bool is_in_publish(const struct ps_new_segments *birth, const struct ps_s
 {
 	if (segment->born)
 		return false;
-	return birth ? is_named_in(birth, segment) : !ps_part_is_name(segment->name);
+	return birth ? is_named_in(birth, segment) : !ps_segment_part_is_name(segment->name);
 }
 
 /* Publishes the segments of `birth`, or what perseas_publish does if birth is NULL. Sets *seq to

@@ -56,8 +56,8 @@ static void note_rivals(struct perseas *p)
 		const Perseas__Header *header = p->mirrors[i].found.header;
 
 		if (!p->mirrors[i].found.code && header && header->promised_epoch >= p->epoch &&
-		    ps_store_is(header, p->store_id, p->roster) &&
-		    !ps_owner_is(header->promised_owner, p->owner))
+		    ps_image_is_of_store(header, p->store_id, p->roster) &&
+		    !ps_is_same_owner(header->promised_owner, p->owner))
 			p->opening.rivals = true;
 	}
 }

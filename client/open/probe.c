@@ -108,7 +108,7 @@ static int check_key(struct perseas *p)
 
 		if (m->found.code || !ps_id_equal(m->found.header->store_id, p->store_id))
 			continue;
-		if (ps_store_is(m->found.header, p->store_id, p->roster))
+		if (ps_image_is_of_store(m->found.header, p->store_id, p->roster))
 			return 0;
 		without = m;
 	}

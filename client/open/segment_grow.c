@@ -68,7 +68,7 @@ static int check_head(struct perseas *p, const char *name, struct ps_segment *he
 	if (!head)
 		return ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has no segment '%s'", p->store,
 		               name);
-	if (ps_part_is_name(name))
+	if (ps_segment_part_is_name(name))
 		return ps_fail(
 			p, PERSEAS_EINVAL,
 			"'%s' is the name of a part of a grown segment: name the segment itself",
@@ -119,7 +119,7 @@ static int name_part(struct perseas *p, const struct growing *growing, char *par
 	}
 	if (rc)
 		return rc;
-	if (!ps_part_name(part, PS_NAME_MAX + 1, growing->name, count))
+	if (!ps_segment_part_name(part, PS_NAME_MAX + 1, growing->name, count))
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "segment '%s' has too long a name to grow: its parts have names of "
 		               "at most %d bytes, which end with .grown.NUMBER",

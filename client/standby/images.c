@@ -20,7 +20,7 @@ void ps_images_tell(const struct ps_images *images, struct ps_told told[PS_MIRRO
 		 * host. */
 		if (i < images->peers->given || address->scheme != PS_SCHEME_UNIX)
 			told[i].address = address->text;
-		told[i].empty = images->errors[i].code == PERSEAS_ENOSTORE;
+		told[i].has_no_image = images->errors[i].code == PERSEAS_ENOSTORE;
 		if (!status)
 			continue;
 		told[i].header = status->header;
@@ -164,8 +164,8 @@ const char *ps_images_newcomer(const struct ps_images *images)
 	if (!owner || !owner->order || !*owner->order->with ||
 	    (owner->result && owner->result->done))
 		return NULL;
-	if (ps_roster_at(images->judged.settled, owner->order->with) ||
-	    ps_roster_at(images->judged.next, owner->order->with))
+	if (ps_roster_member_at(images->judged.settled, owner->order->with) ||
+	    ps_roster_member_at(images->judged.next, owner->order->with))
 		return NULL;
 	return owner->order->with;
 }
@@ -267,8 +267,9 @@ bool ps_images_is_needed(const struct ps_images *images, unsigned i)
 	const char *address = images->peers->addresses[i].text;
 	const char *with = ps_images_newcomer(images);
 
-	return i < images->peers->given || ps_roster_at(images->judged.settled, address) ||
-	       ps_roster_at(images->judged.next, address) || (with && !strcmp(with, address));
+	return i < images->peers->given || ps_roster_member_at(images->judged.settled, address) ||
+	       ps_roster_member_at(images->judged.next, address) ||
+	       (with && !strcmp(with, address));
 }
 
 bool ps_images_take_more(struct ps_images *images, struct ps_peers *peers, const char *store)

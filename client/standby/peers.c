@@ -83,7 +83,7 @@ static Perseas__Reply *peers_receive_until(struct ps_peers *peers, unsigned i, u
 		peers_disconnect(peers, i);
 		return NULL;
 	}
-	ps_daemon_note(peers->daemons[i], reply);
+	ps_copy_daemon_id(peers->daemons[i], reply);
 	if (!ps_asked_refusal(reply, peers->addresses[i].text, error))
 		return reply;
 	perseas__reply__free_unpacked(reply, NULL);
@@ -223,7 +223,7 @@ void ps_peers_end(struct ps_peers *peers)
 const uint8_t *ps_peers_daemon(const struct ps_peers *peers, unsigned i)
 {
 	assert(i < peers->count);
-	return ps_daemon_told(peers->daemons[i]);
+	return ps_known_daemon_id(peers->daemons[i]);
 }
 
 bool ps_peers_answered(const struct ps_peers *peers, unsigned i)

@@ -36,7 +36,7 @@ static void explain_failure(char *why, size_t size, const char *option, const ch
 }
 
 /* Loads a revocation list. CRL_CHECK_ALL also checks the CA certificates above the peer's. */
-static bool load_revoked(SSL_CTX *context, const char *path)
+static bool load_crl(SSL_CTX *context, const char *path)
 {
 	X509_STORE *store = SSL_CTX_get_cert_store(context);
 	X509_LOOKUP *lookup = X509_STORE_add_lookup(store, X509_LOOKUP_file());
@@ -53,14 +53,14 @@ static bool load_files(SSL_CTX *context, const struct ps_tls_files *files, char 
 		explain_failure(why, size, "key", files->key);
 	else if (SSL_CTX_load_verify_file(context, files->ca) != 1)
 		explain_failure(why, size, "CA file", files->ca);
-	else if (files->crl && !load_revoked(context, files->crl))
+	else if (files->crl && !load_crl(context, files->crl))
 		explain_failure(why, size, "revocation list", files->crl);
 	else
 		return true;
 	return false;
 }
 
-static bool set_rules(SSL_CTX *context)
+static bool set_tls_options(SSL_CTX *context)
 {
 	SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
 	SSL_CTX_set_default_passwd_cb(context, no_passphrase);
@@ -79,7 +79,7 @@ static bool set_rules(SSL_CTX *context)
 	       SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION);
 }
 
-static void drop_context(SSL_CTX *context)
+static void free_context(SSL_CTX *context)
 {
 	if (!context || !ps_tls_enter())
 		return;
@@ -97,7 +97,7 @@ static SSL_CTX *make_context(const struct ps_tls_files *files, char *why, size_t
 	ERR_clear_error();
 	snprintf(why, size, "TLS: out of memory");
 	context = SSL_CTX_new(TLS_method());
-	if (context && !(set_rules(context) && load_files(context, files, why, size))) {
+	if (context && !(set_tls_options(context) && load_files(context, files, why, size))) {
 		SSL_CTX_free(context);
 		context = NULL;
 	}
@@ -105,7 +105,7 @@ static SSL_CTX *make_context(const struct ps_tls_files *files, char *why, size_t
 	return context;
 }
 
-/* Records the inode, size and modification time of each file, by which a change is noticed. */
+/* Records the inode, size and modification time of each file, to notice later that it changed. */
 static void stat_files(char *const paths[PS_TLS_FILES], struct stat seen[PS_TLS_FILES])
 {
 	memset(seen, 0, PS_TLS_FILES * sizeof(*seen));
@@ -159,7 +159,7 @@ bool ps_tls_refresh(struct ps_tls *tls, char *why, size_t size)
 	if (!same)
 		context = make_context(&files, why, size);
 	if (context) {
-		drop_context(tls->context);
+		free_context(tls->context);
 		tls->context = context;
 		memcpy(tls->seen, seen, sizeof(seen));
 	}
@@ -171,7 +171,7 @@ void ps_tls_free(struct ps_tls *tls)
 {
 	if (!tls)
 		return;
-	drop_context(tls->context);
+	free_context(tls->context);
 	for (int i = 0; i < PS_TLS_FILES; i++)
 		free(tls->paths[i]);
 	pthread_mutex_destroy(&tls->lock);

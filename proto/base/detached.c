@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-int ps_detached_start(void *(*run)(void *arg), void *arg)
+int ps_detached_thread_start(void *(*run)(void *arg), void *arg)
 {
 	sigset_t all, before;
 	pthread_t thread;

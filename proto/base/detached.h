@@ -8,6 +8,6 @@
 
 /* Starts a detached thread with all signals blocked, so that signals go to the application's
  * threads. Returns 0 or an errno. */
-int ps_detached_start(void *(*run)(void *arg), void *arg);
+int ps_detached_thread_start(void *(*run)(void *arg), void *arg);
 
 #endif

@@ -31,7 +31,7 @@ static void at_exit(void)
 }
 
 /* fork() copies only the calling thread, so no thread of the child is inside. */
-static void in_child(void)
+static void reset_in_child(void)
 {
 	atomic_store(&inside_count, 0);
 }
@@ -40,7 +40,7 @@ static void register_handlers(void)
 {
 	/* Initializes OpenSSL, which registers its own exit handler unless it did so before. */
 	if (OPENSSL_init_ssl(0, NULL) != 1 || atexit(at_exit) ||
-	    pthread_atfork(NULL, NULL, in_child))
+	    pthread_atfork(NULL, NULL, reset_in_child))
 		atomic_store(&is_exiting, true);
 }
 

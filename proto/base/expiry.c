@@ -33,7 +33,7 @@ void ps_expiry_set(struct ps_expiry *expiry, enum ps_expiry_kind kind, const cha
 }
 
 /* Returns the index of the entry with the same kind and name, or the count if there is none. */
-static unsigned find_same(const struct ps_expiries *expiries, const struct ps_expiry *expiry)
+static unsigned find_same_entry(const struct ps_expiries *expiries, const struct ps_expiry *expiry)
 {
 	unsigned i = 0;
 
@@ -53,7 +53,7 @@ static void remove_at(struct ps_expiries *expiries, unsigned i)
 
 void ps_expiries_add(struct ps_expiries *expiries, const struct ps_expiry *expiry)
 {
-	const unsigned same = find_same(expiries, expiry);
+	const unsigned same = find_same_entry(expiries, expiry);
 	unsigned i = 0;
 
 	assert(expiries->count <= PS_EXPIRIES_MAX);
@@ -94,7 +94,7 @@ static uint64_t stage_begins(const struct ps_expiry *expiry, enum ps_expiry_stag
 	} lead[] = {
 		[PS_EXPIRY_NEAR] = { 14 * DAY, 4 },
 		[PS_EXPIRY_URGENT] = { 2 * DAY, 8 },
-		[PS_EXPIRY_OVER] = { 0, 1 },
+		[PS_EXPIRY_EXPIRED] = { 0, 1 },
 	};
 	const uint64_t part_s = (expiry->until_s - expiry->from_s) / lead[stage].part;
 
@@ -104,13 +104,13 @@ static uint64_t stage_begins(const struct ps_expiry *expiry, enum ps_expiry_stag
 
 enum ps_expiry_stage ps_expiry_stage(const struct ps_expiry *expiry, uint64_t now_s)
 {
-	for (enum ps_expiry_stage stage = PS_EXPIRY_OVER; stage > PS_EXPIRY_FAR; stage--)
+	for (enum ps_expiry_stage stage = PS_EXPIRY_EXPIRED; stage > PS_EXPIRY_FAR; stage--)
 		if (now_s >= stage_begins(expiry, stage))
 			return stage;
 	return PS_EXPIRY_FAR;
 }
 
-const struct ps_expiry *ps_expiries_first(const struct ps_expiries *expiries, uint64_t now_s)
+const struct ps_expiry *ps_expiries_most_urgent(const struct ps_expiries *expiries, uint64_t now_s)
 {
 	const struct ps_expiry *first = NULL;
 
@@ -121,21 +121,21 @@ const struct ps_expiry *ps_expiries_first(const struct ps_expiries *expiries, ui
 	return first;
 }
 
-uint64_t ps_expiry_next(const struct ps_expiry *expiry, uint64_t now_s)
+uint64_t ps_expiry_seconds_to_next_stage(const struct ps_expiry *expiry, uint64_t now_s)
 {
 	const enum ps_expiry_stage stage = ps_expiry_stage(expiry, now_s);
 
-	if (stage == PS_EXPIRY_OVER)
+	if (stage == PS_EXPIRY_EXPIRED)
 		return UINT64_MAX;
 	return stage_begins(expiry, stage + 1) - now_s;
 }
 
-uint64_t ps_expiries_next(const struct ps_expiries *expiries, uint64_t now_s)
+uint64_t ps_expiries_seconds_to_next_check(const struct ps_expiries *expiries, uint64_t now_s)
 {
-	uint64_t next = PS_EXPIRY_LOOK_S;
+	uint64_t next = PS_EXPIRY_CHECK_S;
 
 	for (unsigned i = 0; i < expiries->count; i++) {
-		const uint64_t own = ps_expiry_next(&expiries->list[i], now_s);
+		const uint64_t own = ps_expiry_seconds_to_next_stage(&expiries->list[i], now_s);
 
 		next = own < next ? own : next;
 	}

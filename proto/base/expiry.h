@@ -21,14 +21,14 @@ enum ps_expiry_stage {
 	PS_EXPIRY_FAR,
 	PS_EXPIRY_NEAR,   /* 14 days are left, or a quarter of the validity period if less */
 	PS_EXPIRY_URGENT, /* 2 days are left, or an eighth of the validity period if less */
-	PS_EXPIRY_OVER    /* peers refuse connections */
+	PS_EXPIRY_EXPIRED /* peers refuse connections */
 };
 
 enum {
 	PS_EXPIRY_NAME = 128, /* size of a name in bytes, with the terminating zero */
 	PS_EXPIRY_TEXT = 240, /* size of the text of ps_expiry_text() */
 	PS_EXPIRIES_MAX = 16,
-	PS_EXPIRY_LOOK_S = 24 * 3600, /* seconds between two checks, and between two warnings */
+	PS_EXPIRY_CHECK_S = 24 * 3600, /* seconds between two checks, and between two warnings */
 };
 
 /* The validity period of a certificate or list, in seconds since 1970. Both times are 0 if the
@@ -61,14 +61,14 @@ enum ps_expiry_stage ps_expiry_stage(const struct ps_expiry *expiry, uint64_t no
 
 /* Returns the most urgent entry: the earliest of those in the latest stage. Returns NULL if the
  * list is empty. */
-const struct ps_expiry *ps_expiries_first(const struct ps_expiries *expiries, uint64_t now_s);
+const struct ps_expiry *ps_expiries_most_urgent(const struct ps_expiries *expiries, uint64_t now_s);
 
 /* Returns the seconds until the entry's next stage begins, or UINT64_MAX in the last stage. */
-uint64_t ps_expiry_next(const struct ps_expiry *expiry, uint64_t now_s);
+uint64_t ps_expiry_seconds_to_next_stage(const struct ps_expiry *expiry, uint64_t now_s);
 
 /* Returns the seconds until the next check is due, which is when the first entry changes its stage:
- * at least 1 and at most PS_EXPIRY_LOOK_S. */
-uint64_t ps_expiries_next(const struct ps_expiries *expiries, uint64_t now_s);
+ * at least 1 and at most PS_EXPIRY_CHECK_S. */
+uint64_t ps_expiries_seconds_to_next_check(const struct ps_expiries *expiries, uint64_t now_s);
 
 /* Formats a sentence without its full stop, such as "the certificate bank expires on 2026-12-13
  * 10:00 UTC, in 13 days". Returns text. */

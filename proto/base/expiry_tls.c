@@ -155,7 +155,7 @@ void ps_tls_expiries(struct ps_tls *tls, uint64_t now_s, struct ps_expiries *exp
 	ps_tls_leave();
 }
 
-void ps_stream_expiries(const struct ps_stream *stream, struct ps_expiries *expiries)
+void ps_stream_peer_expiries(const struct ps_stream *stream, struct ps_expiries *expiries)
 {
 	memset(expiries, 0, sizeof(*expiries));
 	if (!stream->tls || !ps_tls_enter())

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Copies and checks a name. Returns NULL, or a sentence that says why the name is not usable. */
-static const char *take_name(const unsigned char *bytes, int len, bool lower, char *name)
+static const char *copy_name(const unsigned char *bytes, int len, bool lower, char *name)
 {
 	if (len < 1)
 		return "it has an empty name";
@@ -24,7 +24,7 @@ static const char *take_name(const unsigned char *bytes, int len, bool lower, ch
 }
 
 /* Takes the first alternative name that is a DNS name or a URI. Returns false if there is none. */
-static bool take_alternative(const GENERAL_NAMES *names, char *name, const char **why)
+static bool copy_alternative_name(const GENERAL_NAMES *names, char *name, const char **why)
 {
 	for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
 		const GENERAL_NAME *at = sk_GENERAL_NAME_value(names, i);
@@ -32,14 +32,14 @@ static bool take_alternative(const GENERAL_NAMES *names, char *name, const char 
 
 		if (at->type != GEN_DNS && at->type != GEN_URI)
 			continue;
-		*why = take_name(ASN1_STRING_get0_data(text), ASN1_STRING_length(text),
+		*why = copy_name(ASN1_STRING_get0_data(text), ASN1_STRING_length(text),
 		                 at->type == GEN_DNS, name);
 		return true;
 	}
 	return false;
 }
 
-static const char *take_common(const X509_NAME *subject, char *name)
+static const char *copy_common_name(const X509_NAME *subject, char *name)
 {
 	int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
 	unsigned char *bytes;
@@ -54,7 +54,7 @@ static const char *take_common(const X509_NAME *subject, char *name)
 	                          X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
 	if (len < 0)
 		return "its common name cannot be read";
-	why = take_name(bytes, len, false, name);
+	why = copy_name(bytes, len, false, name);
 	OPENSSL_free(bytes);
 	return why;
 }
@@ -70,8 +70,8 @@ const char *ps_certificate_name(const struct x509_st *certificate, char name[PS_
 	 * malformed. */
 	if (!names && found != -1)
 		return "its alternative names cannot be read";
-	if (!names || !take_alternative(names, name, &why))
-		why = take_common(X509_get_subject_name(certificate), name);
+	if (!names || !copy_alternative_name(names, name, &why))
+		why = copy_common_name(X509_get_subject_name(certificate), name);
 	GENERAL_NAMES_free(names);
 	return why;
 }

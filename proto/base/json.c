@@ -48,7 +48,7 @@ static void indent_line(struct ps_json *json)
 }
 
 /* Writes what precedes a value: a comma, the indentation and the key. */
-static void lead_value(struct ps_json *json, const char *key)
+static void begin_value(struct ps_json *json, const char *key)
 {
 	if (json->filled)
 		fputc(',', json->out);
@@ -63,7 +63,7 @@ static void lead_value(struct ps_json *json, const char *key)
 
 void ps_json_begin(struct ps_json *json, const char *key, char bracket)
 {
-	lead_value(json, key);
+	begin_value(json, key);
 	fputc(bracket, json->out);
 	json->depth++;
 	json->filled = false;
@@ -83,7 +83,7 @@ void ps_json_end(struct ps_json *json, char bracket)
 
 void ps_json_text(struct ps_json *json, const char *key, const char *text)
 {
-	lead_value(json, key);
+	begin_value(json, key);
 	if (text)
 		write_quoted(json->out, text);
 	else
@@ -92,7 +92,7 @@ void ps_json_text(struct ps_json *json, const char *key, const char *text)
 
 void ps_json_number(struct ps_json *json, const char *key, uint64_t number)
 {
-	lead_value(json, key);
+	begin_value(json, key);
 	fprintf(json->out, "%" PRIu64, number);
 }
 
@@ -115,7 +115,7 @@ bool ps_json_begin_if(struct ps_json *json, const char *key, bool there)
 
 void ps_json_real(struct ps_json *json, const char *key, double number)
 {
-	lead_value(json, key);
+	begin_value(json, key);
 	if (isfinite(number))
 		fprintf(json->out, "%.3f", number);
 	else
@@ -124,7 +124,7 @@ void ps_json_real(struct ps_json *json, const char *key, double number)
 
 void ps_json_bool(struct ps_json *json, const char *key, bool value)
 {
-	lead_value(json, key);
+	begin_value(json, key);
 	fputs(value ? "true" : "false", json->out);
 }
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-void *ps_large_place(uint64_t length)
+void *ps_large_page_hint(uint64_t length)
 {
 	uint8_t *room;
 

@@ -16,6 +16,6 @@ enum { PS_MADV_COLLAPSE = 25 };
 /* Returns a hint for mmap(2): a free address, aligned to PS_LARGE_PAGE, for a mapping of `length`
  * bytes that begins at a multiple of PS_LARGE_PAGE in its file. Returns NULL if alignment does not
  * matter or no address is free. */
-void *ps_large_place(uint64_t length);
+void *ps_large_page_hint(uint64_t length);
 
 #endif

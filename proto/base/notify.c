@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-void ps_notify(const char *state)
+void ps_notify_service_manager(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un to = { .sun_family = AF_UNIX };

@@ -5,6 +5,6 @@
 #define PERSEAS_PROTO_NOTIFY_H
 
 /* Sends a state such as "READY=1" to $NOTIFY_SOCKET. Does nothing if the variable is not set. */
-void ps_notify(const char *state);
+void ps_notify_service_manager(const char *state);
 
 #endif

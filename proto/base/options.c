@@ -17,7 +17,7 @@ enum {
 	HELP_TEXT = 2048,
 };
 
-int ps_reader_wrong(struct ps_reader *reader, const char *format, ...)
+int ps_reader_fail(struct ps_reader *reader, const char *format, ...)
 {
 	va_list args;
 
@@ -58,7 +58,7 @@ static unsigned spelling_distance(const char *a, const char *b)
 	return row[columns];
 }
 
-bool ps_spelt_like(const char *word, const char *name)
+bool ps_is_spelled_like(const char *word, const char *name)
 {
 	const size_t len = strlen(word);
 	const size_t letters = spelling_distance(word, name);
@@ -113,7 +113,7 @@ static void describe_choice(const char *choices, char text[MUST_TEXT])
 	size_t at = 0;
 
 	for (; *choices && at + 8 < MUST_TEXT; choices++) {
-		const char *rest = choices + 1;
+		const char *take_rest = choices + 1;
 
 		if (*choices != '|')
 			text[at++] = *choices;
@@ -203,7 +203,7 @@ static bool read_choice(const char *choices, const char *value, uint64_t *place)
 
 /* Parses the value and stores it in the option's member. Returns false if the value is not
  * valid. */
-static bool take_value(const struct ps_option *row, void *into, const char *value)
+static bool store_value(const struct ps_option *row, void *into, const char *value)
 {
 	void *member = (uint8_t *)into + row->at;
 	uint64_t number = 0;
@@ -213,7 +213,7 @@ static bool take_value(const struct ps_option *row, void *into, const char *valu
 		return row->set(into, value);
 	case PS_OPTION_TEXT:
 		*(const char **)member = value;
-		return *value != '\0';
+		return *placeholder != '\0';
 	case PS_OPTION_PATH:
 		if (!*value || strlen(value) >= row->width)
 			return false;
@@ -238,8 +238,8 @@ static bool take_value(const struct ps_option *row, void *into, const char *valu
 void ps_options_preset(const struct ps_options *options, void *into)
 {
 	for (unsigned i = 0; i < options->count; i++)
-		if (options->rows[i].usual)
-			take_value(&options->rows[i], into, options->rows[i].usual);
+		if (options->rows[i].default_text)
+			store_value(&options->rows[i], into, options->rows[i].default_text);
 }
 
 void ps_options_read_environment(const struct ps_options *options, void *into)
@@ -247,7 +247,7 @@ void ps_options_read_environment(const struct ps_options *options, void *into)
 	for (unsigned i = 0; i < options->count; i++) {
 		const struct ps_option *row = &options->rows[i];
 		const char **member = (const char **)((uint8_t *)into + row->at);
-		const char *value = row->variable ? getenv(row->variable) : NULL;
+		const char *placeholder = row->variable ? getenv(row->variable) : NULL;
 
 		if (value && *value && !*member)
 			*member = value;
@@ -276,21 +276,21 @@ static const char *similar_name(const struct ps_options *options, unsigned group
 {
 	for (unsigned i = 0; i < options->count; i++)
 		if (is_in_groups(&options->rows[i], groups) &&
-		    ps_spelt_like(word, options->rows[i].name))
+		    ps_is_spelled_like(word, options->rows[i].name))
 			return options->rows[i].name;
 	return NULL;
 }
 
-static int set_row(struct ps_reader *reader, const struct ps_option *row, const char *value)
+static int store_row_value(struct ps_reader *reader, const struct ps_option *row, const char *value)
 {
 	char must[MUST_TEXT];
 
 	assert(reader->options->count <= 64);
 	reader->given |= (uint64_t)1 << (row - reader->options->rows);
-	if (take_value(row, reader->into, value))
+	if (store_value(row, reader->into, value))
 		return 0;
-	return ps_reader_wrong(reader, "--%s %.80s: it must be %s", row->name, value,
-	                       valid_values(row, must));
+	return ps_reader_fail(reader, "--%s %.80s: it must be %s", row->name, value,
+	                      valid_values(row, must));
 }
 
 static int refuse_unknown(struct ps_reader *reader, const char *word)
@@ -302,16 +302,16 @@ static int refuse_unknown(struct ps_reader *reader, const char *word)
 	snprintf(text, sizeof(text), "%.*s", (int)strcspn(word, "="), word);
 	name = similar_name(options, UINT_MAX, text);
 	if (name)
-		return ps_reader_wrong(reader, "there is no option --%s; is --%s meant?", text,
-		                       name);
-	return ps_reader_wrong(reader, "there is no option --%s; %s --help lists them", text,
-	                       options->program);
+		return ps_reader_fail(reader, "there is no option --%s; is --%s meant?", text,
+		                      name);
+	return ps_reader_fail(reader, "there is no option --%s; %s --help lists them", text,
+	                      options->program);
 }
 
 /* Parses the option at argv[*at]. If its value is the next argument, advances *at. */
 static int read_option(struct ps_reader *reader, int argc, char *const *argv, int *at)
 {
-	const char *word = argv[*at] + 2, *equals = strchr(word, '=');
+	const char *take_word = argv[*at] + 2, *equals = strchr(word, '=');
 	const size_t len = equals ? (size_t)(equals - word) : strlen(word);
 	const struct ps_option *row = find_row(reader->options, word, len);
 	char must[MUST_TEXT];
@@ -319,14 +319,15 @@ static int read_option(struct ps_reader *reader, int argc, char *const *argv, in
 	if (!row)
 		return refuse_unknown(reader, word);
 	if (row->type == PS_OPTION_FLAG)
-		return equals ? ps_reader_wrong(reader, "--%s takes no value", row->name)
-		              : set_row(reader, row, "");
-	if (reader->options->once && reader->given & (uint64_t)1 << (row - reader->options->rows))
-		return ps_reader_wrong(reader, "--%s is given twice", row->name);
+		return equals ? ps_reader_fail(reader, "--%s takes no value", row->name)
+		              : store_row_value(reader, row, "");
+	if (reader->options->refuses_repeats &&
+	    reader->given & (uint64_t)1 << (row - reader->options->rows))
+		return ps_reader_fail(reader, "--%s is given twice", row->name);
 	if (!equals && *at + 1 == argc)
-		return ps_reader_wrong(reader, "--%s needs %s behind it", row->name,
-		                       valid_values(row, must));
-	return set_row(reader, row, equals ? equals + 1 : argv[++*at]);
+		return ps_reader_fail(reader, "--%s needs %s behind it", row->name,
+		                      valid_values(row, must));
+	return store_row_value(reader, row, equals ? equals + 1 : argv[++*at]);
 }
 
 static int read_letter(struct ps_reader *reader, const char *word)
@@ -335,12 +336,12 @@ static int read_letter(struct ps_reader *reader, const char *word)
 		const struct ps_option *row = &reader->options->rows[i];
 
 		if (row->letter && word[1] == row->letter && !word[2])
-			return set_row(reader, row, "");
+			return store_row_value(reader, row, "");
 	}
-	return ps_reader_wrong(reader,
-	                       "there is no option %.40s; options begin with two dashes, %s "
-	                       "--help lists them",
-	                       word, reader->options->program);
+	return ps_reader_fail(reader,
+	                      "there is no option %.40s; options begin with two dashes, %s "
+	                      "--help lists them",
+	                      word, reader->options->program);
 }
 
 int ps_options_read(struct ps_reader *reader, int argc, char *const *argv)
@@ -349,19 +350,19 @@ int ps_options_read(struct ps_reader *reader, int argc, char *const *argv)
 	int ret = 0;
 
 	for (int i = 1; i < argc && ret == 0; i++) {
-		const char *word = argv[i];
-		const bool dashes = reader->word && !words_only && strcmp(word, "--") == 0;
+		const char *take_word = argv[i];
+		const bool dashes = reader->take_word && !words_only && strcmp(word, "--") == 0;
 
-		if (dashes && reader->rest && reader->rest(reader, argv + i + 1))
+		if (dashes && reader->take_rest && reader->take_rest(reader, argv + i + 1))
 			break;
-		if (reader->word && (words_only || word[0] != '-'))
-			ret = reader->word(reader, word);
+		if (reader->take_word && (words_only || word[0] != '-'))
+			ret = reader->take_word(reader, word);
 		else if (dashes)
 			words_only = true;
 		else if (word[0] != '-')
-			ret = ps_reader_wrong(reader,
-			                      "\"%.80s\" is not an option; %s --help lists them",
-			                      word, reader->options->program);
+			ret = ps_reader_fail(reader,
+			                     "\"%.80s\" is not an option; %s --help lists them",
+			                     word, reader->options->program);
 		else
 			ret = word[1] == '-' ? read_option(reader, argc, argv, &i)
 			                     : read_letter(reader, word);
@@ -377,16 +378,16 @@ int ps_options_read_line(struct ps_reader *reader, unsigned groups, const char *
 	char must[MUST_TEXT];
 
 	if (row && is_in_groups(row, groups))
-		return *value ? set_row(reader, row, value)
-		              : ps_reader_wrong(reader, "option \"%s\" needs %s behind it", name,
-		                                valid_values(row, must));
-	return ps_reader_wrong(reader, "there is no option \"%.80s\" in this file%s%s%s", name,
-	                       like ? "; is \"" : "", like ? like : "", like ? "\" meant?" : "");
+		return *placeholder ? store_row_value(reader, row, value)
+		                    : ps_reader_fail(reader, "option \"%s\" needs %s behind it",
+		                                     name, valid_values(row, must));
+	return ps_reader_fail(reader, "there is no option \"%.80s\" in this file%s%s%s", name,
+	                      like ? "; is \"" : "", like ? like : "", like ? "\" meant?" : "");
 }
 
 /* --- help --- */
 
-void ps_fill(FILE *out, const char *text, unsigned at, unsigned column)
+void ps_print_wrapped(FILE *out, const char *text, unsigned at, unsigned column)
 {
 	bool fresh = at <= column;
 
@@ -425,16 +426,16 @@ void ps_options_help(const struct ps_options *options, FILE *out, unsigned group
 		if (!is_in_groups(row, groups))
 			continue;
 		at = fprintf(out, "  %s--%s%s%s", row->letter ? letter : "", row->name,
-		             row->value ? " " : "", row->value ? row->value : "");
+		             row->placeholder ? " " : "", row->placeholder ? row->placeholder : "");
 		if (at > PS_HELP_COLUMN - 2)
 			at = fprintf(out, "\n") - 1;
 		fprintf(out, "%*s", PS_HELP_COLUMN - at, "");
 		snprintf(text, sizeof(text), "%s%s%s%s%s%s", row->help,
 		         row->variable ? " Default: " : "", row->variable ? row->variable : "",
-		         row->variable ? " in the environment."
-		         : row->usual  ? " Default: "
-		                       : "",
-		         row->usual ? row->usual : "", row->usual ? "." : "");
-		ps_fill(out, text, PS_HELP_COLUMN, PS_HELP_COLUMN);
+		         row->variable       ? " in the environment."
+		         : row->default_text ? " Default: "
+		                             : "",
+		         row->default_text ? row->default_text : "", row->default_text ? "." : "");
+		ps_print_wrapped(out, text, PS_HELP_COLUMN, PS_HELP_COLUMN);
 	}
 }

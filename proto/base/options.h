@@ -31,17 +31,18 @@ enum ps_option_type {
 struct ps_option {
 	const char *name; /* without the leading dashes */
 	enum ps_option_type type;
-	size_t at, width;  /* offset and size of the member: PS_OPTION_AT() */
-	const char *value; /* placeholder of the value in --help; NULL if it takes none */
-	/* The default, written as a value; NULL leaves the member unchanged. */
-	const char *usual;
+	size_t at, width;        /* offset and size of the member: PS_OPTION_AT() */
+	const char *placeholder; /* stands for the value in --help; NULL if the option takes none */
+	/* The default, as a user would write it; NULL leaves the member unchanged. */
+	const char *default_text;
 	uint64_t low, high;   /* range in the member's unit; high 0: all that the member can hold */
 	const char *unit;     /* what a number counts, such as "milliseconds", or NULL */
 	const char *choices;  /* the valid values of a CHOICE: "off|on" */
 	const char *must;     /* describes the valid values; NULL derives it from the type */
 	const char *variable; /* environment variable that gives a TEXT its default */
 	bool (*set)(void *into, const char *value); /* returns false if the value is not valid */
-	/* Bit mask defined by the program; 0: every group. */
+	/* The groups of options to which this one belongs, as a bit mask: the program gives each
+	 * bit a meaning, such as a command that takes the option. 0: every group. */
 	unsigned groups;
 	/* Short form of a flag, such as 'h' for -h; 0: none. */
 	char letter;
@@ -53,8 +54,8 @@ struct ps_option {
 struct ps_options {
 	const char *program;
 	const struct ps_option *rows;
-	unsigned count; /* at most 64 */
-	bool once;      /* giving a value twice is an error; otherwise the last one counts */
+	unsigned count;       /* number of rows; at most 64, the bits of ps_reader.given */
+	bool refuses_repeats; /* an option given twice is an error; else the last value counts */
 };
 
 /* The state of parsing, with its results. */
@@ -66,14 +67,14 @@ struct ps_reader {
 	uint64_t given; /* bit i is set if row i was given */
 	/* Takes an argument that is not an option. Returns 0, or -1 with `why` filled in. NULL if
 	 * the program takes no such arguments. */
-	int (*word)(struct ps_reader *reader, const char *word);
-	/* Takes all arguments after `--`, ended by NULL. Returns false to have them passed to
-	 * `word` instead, as NULL does. */
-	bool (*rest)(struct ps_reader *reader, char *const *rest);
+	int (*take_word)(struct ps_reader *reader, const char *word);
+	/* Takes all arguments after `--`, ended by NULL. If it is NULL or returns false, these
+	 * arguments are passed to take_word. */
+	bool (*take_rest)(struct ps_reader *reader, char *const *rest);
 };
 
 /* Formats an error sentence into reader->why. Returns -1. */
-int ps_reader_wrong(struct ps_reader *reader, const char *format, ...)
+int ps_reader_fail(struct ps_reader *reader, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* Sets every member that has a default to it. */
@@ -82,14 +83,14 @@ void ps_options_preset(const struct ps_options *options, void *into);
  * program takes words, all arguments after `--` are words. Returns 0, or -1 with `why` filled in;
  * options before the faulty one are stored. */
 int ps_options_read(struct ps_reader *reader, int argc, char *const *argv);
-/* Parses a line "name value" of a configuration file. Only rows of these groups are allowed there.
+/* Parses a line "name value" of a configuration file, which may set options of `groups` only.
  * Returns 0, or -1 with `why` filled in. */
 int ps_options_read_line(struct ps_reader *reader, unsigned groups, const char *name,
                          const char *value);
 /* Sets each TEXT member that is still NULL from its environment variable, if that is not empty. */
 void ps_options_read_environment(const struct ps_options *options, void *into);
 
-/* Prints a paragraph for each row that is in one of the groups. */
+/* Prints a paragraph of help for each option that is in one of the groups. */
 void ps_options_help(const struct ps_options *options, FILE *out, unsigned groups);
 
 enum { PS_HELP_COLUMN = 28 };
@@ -97,9 +98,9 @@ enum { PS_HELP_COLUMN = 28 };
 /* Prints words in lines of at most 78 columns. The first word goes to column `at`; later lines are
  * indented to `column`. A newline in the text breaks the line, and spaces after it indent the next
  * one. */
-void ps_fill(FILE *out, const char *text, unsigned at, unsigned column);
+void ps_print_wrapped(FILE *out, const char *text, unsigned at, unsigned column);
 
 /* Returns true if `word` is probably a misspelling or an abbreviation of `name`. */
-bool ps_spelt_like(const char *word, const char *name);
+bool ps_is_spelled_like(const char *word, const char *name);
 
 #endif

@@ -17,7 +17,7 @@ enum { STREAM_COUNT = STDERR_FILENO + 1 };
 static pthread_mutex_t holders_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t handlers_once = PTHREAD_ONCE_INIT;
 static unsigned holder_count;
-static bool is_filled[STREAM_COUNT]; /* opened by ps_standard_hold() */
+static bool is_filled[STREAM_COUNT]; /* opened by ps_standard_fds_reserve() */
 
 int ps_above_standard(int fd)
 {
@@ -74,7 +74,7 @@ static int fill_number(int number)
 	return own < 0 ? -1 : own == number;
 }
 
-int ps_standard_fill(void)
+int ps_standard_fds_fill(void)
 {
 	for (int i = 0; i < STREAM_COUNT; i++)
 		if (fill_number(i) < 0)
@@ -94,8 +94,8 @@ static bool is_filling(int number)
 	       here.st_ino == null.st_ino && here.st_dev == null.st_dev;
 }
 
-/* Closes the numbers that ps_standard_hold() filled. Caller holds holders_lock. */
-static void empty_numbers(void)
+/* Closes the numbers that ps_standard_fds_reserve() filled. Caller holds holders_lock. */
+static void close_filled_numbers(void)
 {
 	for (int i = 0; i < STREAM_COUNT; i++) {
 		if (is_filled[i] && is_filling(i))
@@ -114,20 +114,20 @@ static void after_fork(void)
 	pthread_mutex_unlock(&holders_lock);
 }
 
-/* The threads that called ps_standard_hold() do not exist in the child. */
-static void in_child(void)
+/* The threads that called ps_standard_fds_reserve() do not exist in the child. */
+static void reset_in_child(void)
 {
-	empty_numbers();
+	close_filled_numbers();
 	holder_count = 0;
 	pthread_mutex_unlock(&holders_lock);
 }
 
 static void register_handlers(void)
 {
-	pthread_atfork(before_fork, after_fork, in_child);
+	pthread_atfork(before_fork, after_fork, reset_in_child);
 }
 
-void ps_standard_hold(void)
+void ps_standard_fds_reserve(void)
 {
 	const int error = errno;
 
@@ -141,14 +141,14 @@ void ps_standard_hold(void)
 	errno = error;
 }
 
-void ps_standard_release(void)
+void ps_standard_fds_release(void)
 {
 	const int error = errno;
 
 	pthread_mutex_lock(&holders_lock);
 	assert(holder_count > 0);
 	if (--holder_count == 0)
-		empty_numbers();
+		close_filled_numbers();
 	pthread_mutex_unlock(&holders_lock);
 	errno = error;
 }

@@ -21,12 +21,13 @@ int ps_pair_above_standard(int made, int pair[2]);
 
 /* Opens /dev/null at each closed number from 0 to 2, in the wrong direction: 0 for writing, 1 and 2
  * for reading, so that using the stream still fails with EBADF. Returns 0, or -1 with errno set. */
-int ps_standard_fill(void);
+int ps_standard_fds_fill(void);
 
-/* Do the same around calls that create descriptors at numbers we cannot choose, such as rdma-core's
- * or recvmsg() with SCM_RIGHTS. Calls nest; the last release closes the numbers. If /dev/null
- * cannot be opened, the numbers stay closed. Preserve errno; any thread may call them. */
-void ps_standard_hold(void);
-void ps_standard_release(void);
+/* Keep the closed numbers from 0 to 2 open, on /dev/null, while another function creates
+ * descriptors at numbers that we cannot choose, as rdma-core's functions and recvmsg() with
+ * SCM_RIGHTS do. Calls nest; the last release closes the numbers. If /dev/null cannot be opened,
+ * the numbers stay closed. Preserve errno; any thread may call them. */
+void ps_standard_fds_reserve(void);
+void ps_standard_fds_release(void);
 
 #endif

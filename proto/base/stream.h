@@ -26,11 +26,11 @@ struct ps_stream {
 
 /* The cause of a TLS failure. */
 enum ps_tls_fault {
-	PS_TLS_SOUND,  /* TLS did not fail; the connection itself may have */
-	PS_TLS_ABSENT, /* the peer does not speak TLS 1.3 */
-	PS_TLS_THEIRS, /* this end rejects the peer's certificate */
-	PS_TLS_OURS,   /* the peer rejects this end's certificate */
-	PS_TLS_BROKEN, /* any other failure, such as corrupted records */
+	PS_TLS_FAULT_NONE,      /* TLS did not fail; the connection itself may have */
+	PS_TLS_FAULT_NO_TLS,    /* the peer does not speak TLS 1.3 */
+	PS_TLS_FAULT_PEER_CERT, /* this end rejects the peer's certificate */
+	PS_TLS_FAULT_OWN_CERT,  /* the peer rejects this end's certificate */
+	PS_TLS_FAULT_OTHER,     /* any other failure, such as corrupted records */
 };
 
 /* The first byte of a TLS record: handshake (ClientHello) or alert. No hello of Perseas begins with
@@ -41,17 +41,17 @@ enum ps_tls_fault {
 
 /* Sends a fatal alert "protocol version" to a peer that speaks TLS to a plain end or the reverse.
  * The alert is not guaranteed to arrive. */
-void ps_stream_refuse(const struct ps_stream *stream);
+void ps_stream_send_alert(const struct ps_stream *stream);
 
 /* Begins TLS on a stream on which no byte has moved. `host` is the dialed name or number, which the
  * peer's certificate must match; NULL on the accepting end. Returns 0, or -1 if memory is out or no
  * certificate can be issued for `host`. */
-int ps_stream_secure(struct ps_stream *stream, struct ps_tls *tls, const char *host);
+int ps_stream_begin_tls(struct ps_stream *stream, struct ps_tls *tls, const char *host);
 
 /* Advances the handshake. Returns 1 if it has succeeded or there is no TLS; 0 if it must wait for
  * ps_stream_events(); -1 if it failed (see ps_stream_fault()) or the connection ended (errno says
  * why; 0: closed by the peer). */
-int ps_stream_shake(struct ps_stream *stream);
+int ps_stream_handshake(struct ps_stream *stream);
 
 /* Returns the events to poll for: those that the handshake needs, and after it POLLIN, with POLLOUT
  * if `unsent` is true. */
@@ -60,13 +60,13 @@ short ps_stream_events(const struct ps_stream *stream, bool unsent);
 /* Return why TLS failed, and a sentence about the peer that says what to do ("it ...; do this").
  * The sentence is "" if TLS did not fail. */
 enum ps_tls_fault ps_stream_fault(const struct ps_stream *stream);
-const char *ps_stream_why(const struct ps_stream *stream);
+const char *ps_stream_fault_text(const struct ps_stream *stream);
 
 /* Closes the socket, if it is open, and drops unsent bytes. With TLS it sends close_notify and does
  * not wait for the answer. */
 void ps_stream_close(struct ps_stream *stream);
 /* Closes the socket without telling the peer, because another process also has it. */
-void ps_stream_leave(struct ps_stream *stream);
+void ps_stream_close_silently(struct ps_stream *stream);
 
 /* Implementation in stream_tls.c, for the inline functions below. */
 ssize_t ps_tls_recv(struct ps_tls_stream *tls, void *bytes, size_t len);

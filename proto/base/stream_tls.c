@@ -121,7 +121,7 @@ static bool is_not_tls(int reason)
 static void set_fault(struct ps_tls_stream *tls, enum ps_tls_fault fault, const char *what,
                       const char *reason, const char *todo)
 {
-	assert(fault != PS_TLS_SOUND);
+	assert(fault != PS_TLS_FAULT_NONE);
 	tls->fault = fault;
 	snprintf(tls->why, sizeof(tls->why), "%s (%s); %s", what, reason, todo);
 }
@@ -138,22 +138,22 @@ static void explain_error(struct ps_tls_stream *tls)
 	for (i = 0; i < sizeof(alerts) / sizeof(alerts[0]); i++) {
 		if (alerts[i].reason != reason)
 			continue;
-		set_fault(tls, PS_TLS_OURS, "it refuses the certificate of this end",
+		set_fault(tls, PS_TLS_FAULT_OWN_CERT, "it refuses the certificate of this end",
 		          alerts[i].text, alerts[i].todo);
 		return;
 	}
 	if (is_not_tls(reason))
 		snprintf(tls->why, sizeof(tls->why), "it does not speak TLS 1.3");
 	if (is_not_tls(reason))
-		tls->fault = PS_TLS_ABSENT;
+		tls->fault = PS_TLS_FAULT_NO_TLS;
 	else if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
-		set_fault(tls, PS_TLS_THEIRS, "its certificate is refused",
+		set_fault(tls, PS_TLS_FAULT_PEER_CERT, "its certificate is refused",
 		          X509_verify_cert_error_string(verdict), advice_for_verdict(verdict));
 	else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
-		set_fault(tls, PS_TLS_THEIRS, "it shows no certificate", "one is wanted",
+		set_fault(tls, PS_TLS_FAULT_PEER_CERT, "it shows no certificate", "one is wanted",
 		          give_certificate);
 	else
-		set_fault(tls, PS_TLS_BROKEN, "TLS with it failed", text ? text : "no reason",
+		set_fault(tls, PS_TLS_FAULT_OTHER, "TLS with it failed", text ? text : "no reason",
 		          "the connection may have been tampered with");
 }
 
@@ -182,8 +182,8 @@ static int handle_failure(struct ps_tls_stream *tls, int ret)
 	return -1;
 }
 
-/* Returns the result with which the stream ended: 0, or -1 with errno set. */
-static int end_result(const struct ps_tls_stream *tls)
+/* Returns how the stream ended: 0 if the peer closed it, or -1 with errno set. */
+static int end_or_error(const struct ps_tls_stream *tls)
 {
 	errno = tls->wire.error;
 	return tls->wire.error ? -1 : 0;
@@ -191,17 +191,17 @@ static int end_result(const struct ps_tls_stream *tls)
 
 enum ps_tls_fault ps_stream_fault(const struct ps_stream *stream)
 {
-	return stream->tls ? stream->tls->fault : PS_TLS_SOUND;
+	return stream->tls ? stream->tls->fault : PS_TLS_FAULT_NONE;
 }
 
-const char *ps_stream_why(const struct ps_stream *stream)
+const char *ps_stream_fault_text(const struct ps_stream *stream)
 {
 	return stream->tls ? stream->tls->why : "";
 }
 
-void ps_stream_refuse(const struct ps_stream *stream)
+void ps_stream_send_alert(const struct ps_stream *stream)
 {
-	/* Fatal, protocol_version. */
+	/* A record with one alert: level fatal (2), description protocol_version (70). */
 	static const uint8_t alert[] = { PS_TLS_ALERT, PS_TLS_MAJOR, 3, 0, 2, 2, 70 };
 
 	(void)send(stream->fd, alert, sizeof(alert), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -293,7 +293,7 @@ static int begin_tls(struct ps_stream *stream, struct ps_tls *context, const cha
 	return 0;
 }
 
-int ps_stream_secure(struct ps_stream *stream, struct ps_tls *context, const char *host)
+int ps_stream_begin_tls(struct ps_stream *stream, struct ps_tls *context, const char *host)
 {
 	int rc;
 
@@ -321,13 +321,13 @@ static int run_handshake(struct ps_stream *stream)
 		return 0;
 	/* OpenSSL sends no alert to a peer that does not speak TLS, so this sends one in plain
 	 * text. */
-	if (tls->server && tls->fault == PS_TLS_ABSENT)
-		ps_stream_refuse(stream);
+	if (tls->server && tls->fault == PS_TLS_FAULT_NO_TLS)
+		ps_stream_send_alert(stream);
 	errno = tls->wire.error;
 	return -1;
 }
 
-int ps_stream_shake(struct ps_stream *stream)
+int ps_stream_handshake(struct ps_stream *stream)
 {
 	struct ps_tls_stream *tls = stream->tls;
 	int ret;
@@ -351,7 +351,7 @@ short ps_stream_events(const struct ps_stream *stream, bool unsent)
 	return (short)(unsent ? POLLIN | POLLOUT : POLLIN);
 }
 
-static void say_goodbye(struct ps_tls_stream *tls)
+static void shut_down_tls(struct ps_tls_stream *tls)
 {
 	ERR_clear_error();
 	if (tls->up && !tls->over && !tls->unsent && tls->owed == 0)
@@ -366,7 +366,7 @@ void ps_stream_close(struct ps_stream *stream)
 
 	if (tls) {
 		if (ps_tls_enter()) {
-			say_goodbye(tls);
+			shut_down_tls(tls);
 			ps_tls_leave();
 		}
 		ps_tls_wire_clear(&tls->wire);
@@ -378,7 +378,7 @@ void ps_stream_close(struct ps_stream *stream)
 	stream->tls = NULL;
 }
 
-void ps_stream_leave(struct ps_stream *stream)
+void ps_stream_close_silently(struct ps_stream *stream)
 {
 	if (stream->tls)
 		stream->tls->over = true;
@@ -391,7 +391,7 @@ SSL *ps_stream_ssl(const struct ps_stream *stream)
 	return stream->tls->ssl;
 }
 
-int ps_stream_name(struct ps_stream *stream, char name[PS_TLS_NAME_MAX + 1])
+int ps_stream_peer_name(struct ps_stream *stream, char name[PS_TLS_NAME_MAX + 1])
 {
 	const X509 *certificate;
 	const char *why;
@@ -404,7 +404,7 @@ int ps_stream_name(struct ps_stream *stream, char name[PS_TLS_NAME_MAX + 1])
 	if (!why)
 		return 0;
 	name[0] = '\0';
-	set_fault(stream->tls, PS_TLS_THEIRS, "its certificate is refused", why,
+	set_fault(stream->tls, PS_TLS_FAULT_PEER_CERT, "its certificate is refused", why,
 	          "it needs a DNS name or a URI as alternative name, or a common name");
 	return -1;
 }
@@ -426,11 +426,11 @@ static int handle_failed_read(struct ps_tls_stream *tls, int ret)
 {
 	if (tls->messages <= MESSAGES_MAX)
 		return handle_failure(tls, ret);
-	set_fault(tls, PS_TLS_BROKEN, "TLS with it failed", "too many key updates",
+	set_fault(tls, PS_TLS_FAULT_OTHER, "TLS with it failed", "too many key updates",
 	          "no program of this protocol sends so many");
 	tls->wire.error = EPROTO;
 	tls->over = true;
-	return end_result(tls);
+	return end_or_error(tls);
 }
 
 static ssize_t read_records(struct ps_tls_stream *tls, void *bytes, size_t len)
@@ -464,7 +464,7 @@ ssize_t ps_tls_recv(struct ps_tls_stream *tls, void *bytes, size_t len)
 
 	if (tls->over || !enter_or_end(tls)) {
 		tls->more = false;
-		return end_result(tls);
+		return end_or_error(tls);
 	}
 	n = read_records(tls, bytes, len);
 	ps_tls_leave();
@@ -478,8 +478,8 @@ bool ps_tls_pending(const struct ps_tls_stream *tls)
 
 /* Returns the next bytes to encrypt, after skipping `skip` bytes of the parts: at most one record,
  * copied to tls->record if they span several parts. */
-static const uint8_t *next_record(struct ps_tls_stream *tls, const struct iovec *parts,
-                                  size_t count, size_t skip, size_t *len)
+static const uint8_t *next_plaintext(struct ps_tls_stream *tls, const struct iovec *parts,
+                                     size_t count, size_t skip, size_t *len)
 {
 	const uint8_t *base;
 	size_t n, at = 0;
@@ -529,14 +529,14 @@ static bool send_records(struct ps_tls_stream *tls, const struct iovec *parts, s
 	size_t batch = ps_tls_wire_batch(0), len, n;
 	const uint8_t *bytes;
 
-	while ((bytes = next_record(tls, parts, count, *at, &len)) != NULL) {
+	while ((bytes = next_plaintext(tls, parts, count, *at, &len)) != NULL) {
 		if (!SSL_write_ex(tls->ssl, bytes, len, &n)) {
 			bool over = tls->over;
 			int error = handle_failure(tls, 0) < 0 ? errno : EPIPE;
 
 			tls->unsent = true;
-			/* The peer's alert may still be there to receive. Keep the stream open for
-			 * it. */
+			/* After a failure of the socket, an alert by which the peer says why may
+			 * still be waiting to be read. The stream stays open for reading it. */
 			if (!tls->fault)
 				tls->over = over;
 			errno = error;

@@ -75,7 +75,7 @@ bool ps_is_control(const char *text)
 	return false;
 }
 
-bool ps_printable(const char *text)
+bool ps_is_printable(const char *text)
 {
 	while (*text) {
 		unsigned length = ps_utf8_length(text);
@@ -145,7 +145,7 @@ size_t ps_text_format(char *text, size_t size, const char *format, ...)
 	return len;
 }
 
-void ps_text_cut(char *text, size_t size)
+void ps_text_truncate(char *text, size_t size)
 {
 	if (strlen(text) >= size)
 		drop_words(text, size);

@@ -25,7 +25,7 @@ size_t ps_plain_length(const char *text);
 bool ps_is_control(const char *text);
 
 /* Returns true if the text is well-formed UTF-8 without control characters. */
-bool ps_printable(const char *text);
+bool ps_is_printable(const char *text);
 /* Replaces malformed bytes and control characters by question marks, in place. */
 void ps_make_printable(char *text);
 
@@ -34,8 +34,9 @@ void ps_make_printable(char *text);
 size_t ps_text_format(char *text, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 size_t ps_text_vformat(char *text, size_t size, const char *format, va_list args);
-/* Shortens an existing text to fit into `size` bytes, in the same way. */
-void ps_text_cut(char *text, size_t size);
+/* Shortens a text in place to fit into `size` bytes, as ps_text_format() does: after a whole word,
+ * with " …" at the end. */
+void ps_text_truncate(char *text, size_t size);
 
 enum { PS_HEX_TEXT = 33 };
 

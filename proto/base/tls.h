@@ -41,15 +41,15 @@ void ps_tls_set_key_records(struct ps_tls *tls, uint64_t records);
 /* Reads the peer's name from its certificate: its first subject alternative name that is a DNS name
  * (in lower case) or a URI; without one, its common name if it has exactly one. The name is 1 to
  * PS_TLS_NAME_MAX printable ASCII characters without spaces. Returns 0, or -1 with an empty name if
- * the certificate has no such name; ps_stream_why() says why. */
-int ps_stream_name(struct ps_stream *stream, char name[PS_TLS_NAME_MAX + 1]);
+ * the certificate has no such name; ps_stream_fault_text() says why. */
+int ps_stream_peer_name(struct ps_stream *stream, char name[PS_TLS_NAME_MAX + 1]);
 
 /* Lists the expiry dates of the peer's certificate and the CAs above it. The list is empty without
  * TLS and before the handshake has succeeded. */
-void ps_stream_expiries(const struct ps_stream *stream, struct ps_expiries *expiries);
+void ps_stream_peer_expiries(const struct ps_stream *stream, struct ps_expiries *expiries);
 
-/* Reads the name from a certificate, as ps_stream_name() does. Returns NULL, or a sentence that
- * says what is wrong with it. */
+/* Reads the name from a certificate, as ps_stream_peer_name() does. Returns NULL, or a sentence
+ * that says what is wrong with it. */
 const char *ps_certificate_name(const struct x509_st *certificate, char name[PS_TLS_NAME_MAX + 1]);
 
 #endif

@@ -52,9 +52,9 @@ static struct rdma_event_channel *create_event_channel(void)
 {
 	struct rdma_event_channel *channel;
 
-	ps_standard_hold();
+	ps_standard_fds_reserve();
 	channel = rdma_create_event_channel();
-	ps_standard_release();
+	ps_standard_fds_release();
 	return channel;
 }
 
@@ -62,9 +62,9 @@ static int get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event
 {
 	int rc;
 
-	ps_standard_hold();
+	ps_standard_fds_reserve();
 	rc = rdma_get_cm_event(channel, event);
-	ps_standard_release();
+	ps_standard_fds_release();
 	return rc;
 }
 
@@ -73,9 +73,9 @@ static int create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id,
 {
 	int rc;
 
-	ps_standard_hold();
+	ps_standard_fds_reserve();
 	rc = rdma_create_id(channel, id, context, ps);
-	ps_standard_release();
+	ps_standard_fds_release();
 	return rc;
 }
 
@@ -83,9 +83,9 @@ static int bind_addr(struct rdma_cm_id *id, struct sockaddr *address)
 {
 	int rc;
 
-	ps_standard_hold();
+	ps_standard_fds_reserve();
 	rc = rdma_bind_addr(id, address);
-	ps_standard_release();
+	ps_standard_fds_release();
 	return rc;
 }
 
@@ -94,9 +94,9 @@ static int resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct soc
 {
 	int rc;
 
-	ps_standard_hold();
+	ps_standard_fds_reserve();
 	rc = rdma_resolve_addr(id, from, to, timeout_ms);
-	ps_standard_release();
+	ps_standard_fds_release();
 	return rc;
 }
 
@@ -104,9 +104,9 @@ static struct ibv_comp_channel *create_comp_channel(struct ibv_context *context)
 {
 	struct ibv_comp_channel *channel;
 
-	ps_standard_hold();
+	ps_standard_fds_reserve();
 	channel = ibv_create_comp_channel(context);
-	ps_standard_release();
+	ps_standard_fds_release();
 	return channel;
 }
 

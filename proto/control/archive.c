@@ -19,7 +19,7 @@ static const uint8_t archive_magic[8] = "PERSARC";
 
 /* Extends the checksum over all heads by one head without its own checksum: a CRC over bytes and
  * their CRC is constant, whatever the bytes are. */
-static uint32_t sum_piece(uint32_t crc, const struct ps_archive_piece_head *head)
+static uint32_t extend_heads_crc(uint32_t crc, const struct ps_archive_piece_head *head)
 {
 	return ps_crc32c(crc, head, offsetof(struct ps_archive_piece_head, crc));
 }
@@ -82,7 +82,7 @@ static int put_piece(struct ps_archive_writer *writer, uint32_t region, uint64_t
 
 	assert(length >= 1 && length <= PS_ARCHIVE_PIECE_MAX);
 	head.crc = ps_crc32c(0, &head, offsetof(struct ps_archive_piece_head, crc));
-	writer->heads_crc = sum_piece(writer->heads_crc, &head);
+	writer->heads_crc = extend_heads_crc(writer->heads_crc, &head);
 	writer->pieces++;
 	writer->bytes += length;
 	return put_bytes(writer, &head, sizeof head) || put_bytes(writer, writer->piece, length)
@@ -130,8 +130,9 @@ void ps_archive_close(struct ps_archive_writer *writer)
 
 uint64_t ps_archive_bound(const Perseas__Header *header)
 {
-	uint64_t bytes = ps_header_bytes(header);
-	/* The last piece of each region may be short; the page of slots is one more. */
+	uint64_t bytes = ps_image_size(header);
+	/* The last piece of each region may be short. The regions are the segments and the log,
+	 * whose page of slots is a piece of its own. */
 	uint64_t pieces = bytes / PS_ARCHIVE_PIECE_MAX + header->n_segments + 2;
 
 	return sizeof(struct ps_archive_head) + sizeof(struct ps_header_file) +
@@ -326,7 +327,7 @@ int ps_archive_next(struct ps_archive_reader *reader, struct ps_archive_piece *p
 		*why = "the checksum of a piece is wrong";
 		return -1;
 	}
-	reader->heads_crc = sum_piece(reader->heads_crc, &head.piece);
+	reader->heads_crc = extend_heads_crc(reader->heads_crc, &head.piece);
 	assert(head.piece.length >= 1 && head.piece.length <= PS_ARCHIVE_PIECE_MAX);
 	reader->pieces++;
 	reader->bytes += head.piece.length;

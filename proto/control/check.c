@@ -55,7 +55,7 @@ static bool text_valid(const char *text, size_t max)
 /* Addresses must be printable as they are: an address is dialed, so printing must not alter it. */
 static bool address_valid(const char *address)
 {
-	return *address && text_valid(address, TEXT_MAX) && ps_printable(address);
+	return *address && text_valid(address, TEXT_MAX) && ps_is_printable(address);
 }
 
 const char *ps_roster_fault(const Perseas__Roster *roster)
@@ -346,13 +346,13 @@ static bool order_address_valid(const char *address, bool due)
 }
 
 /* Return true if an order of this kind names a mirror to remove, or one to add. */
-static bool names_removed(Perseas__OrderKind kind)
+static bool names_mirror_to_remove(Perseas__OrderKind kind)
 {
 	return kind == PERSEAS__ORDER_KIND__ORDER_REMOVE ||
 	       kind == PERSEAS__ORDER_KIND__ORDER_REPLACE;
 }
 
-static bool names_added(Perseas__OrderKind kind)
+static bool names_mirror_to_add(Perseas__OrderKind kind)
 {
 	return kind == PERSEAS__ORDER_KIND__ORDER_ADD || kind == PERSEAS__ORDER_KIND__ORDER_REPLACE;
 }
@@ -368,8 +368,8 @@ static const char *order_fault(const Perseas__Order *order)
 	    order->kind != PERSEAS__ORDER_KIND__ORDER_RAISE)
 		return "an order must be to add, to remove or to replace a mirror, to take that "
 		       "back, or to raise the store's level";
-	if (!order_address_valid(order->address, names_removed(order->kind)) ||
-	    !order_address_valid(order->with, names_added(order->kind)))
+	if (!order_address_valid(order->address, names_mirror_to_remove(order->kind)) ||
+	    !order_address_valid(order->with, names_mirror_to_add(order->kind)))
 		return "an order must name the mirror that goes, the one that comes, both or none, "
 		       "as its kind wants, by addresses of 1 to 255 bytes";
 	return order->acks <= PS_MIRRORS_MAX ? NULL : "acks must be 0 to 16";
@@ -381,7 +381,7 @@ static const char *order_request_fault(const Perseas__OrderRequest *request)
 }
 
 /* Returns true if the numbers are those of a valid roster, or both 0 (unknown). */
-static bool size_valid(uint32_t members, uint32_t acks)
+static bool roster_size_valid(uint32_t members, uint32_t acks)
 {
 	return members <= PS_MIRRORS_MAX && acks <= members && !acks == !members;
 }
@@ -390,8 +390,8 @@ static const char *result_fault(const Perseas__OrderResult *result)
 {
 	if (!ps_id_valid(result->id))
 		return bad_id;
-	if (!size_valid(result->members_before, result->acks_before) ||
-	    !size_valid(result->members, result->acks) ||
+	if (!roster_size_valid(result->members_before, result->acks_before) ||
+	    !roster_size_valid(result->members, result->acks) ||
 	    !result->members != !result->members_before)
 		return "the rosters of an order's result must have 1 to 16 members, and acks from "
 		       "1 to their number";

@@ -13,8 +13,8 @@
 const char *ps_request_fault(const Perseas__Request *request);
 const char *ps_reply_fault(const Perseas__Reply *reply);
 const char *ps_header_fault(const Perseas__Header *header);
-/* Checks the header of an image in a file, which at level 1 must have the store's key. Headers that
- * are shown to other clients do not have it. */
+/* Checks the header of an image in a file. If the store has level 1, the header must have the
+ * store's key (key.h), which headers shown to other clients do not have. */
 const char *ps_image_fault(const Perseas__Header *header);
 const char *ps_roster_fault(const Perseas__Roster *roster);
 /* Accepts NULL. */

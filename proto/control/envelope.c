@@ -54,7 +54,7 @@ static char *text_of_field(const ProtobufCMessage *message, const ProtobufCField
 
 /* Returns true if this version knows all fields of the message and of the messages in it. An
  * unknown field may change the meaning of the others, so it must not be ignored. */
-static bool all_known(const ProtobufCMessage *message)
+static bool all_fields_known(const ProtobufCMessage *message)
 {
 	const ProtobufCMessage *next;
 
@@ -63,7 +63,7 @@ static bool all_known(const ProtobufCMessage *message)
 	for (unsigned f = 0; f < message->descriptor->n_fields; f++)
 		for (size_t i = 0;
 		     (next = ps_field_message(message, &message->descriptor->fields[f], i)); i++)
-			if (!all_known(next))
+			if (!all_fields_known(next))
 				return false;
 	return true;
 }
@@ -84,7 +84,7 @@ static void *unpack_message(const ProtobufCMessageDescriptor *type, const uint8_
 		*why = "a message must be 1 MiB or less";
 	else if (!(message = protobuf_c_message_unpack(type, &allocator, len, bytes)))
 		*why = "the bytes are not a message of the expected kind, or memory is out";
-	else if (!all_known(message))
+	else if (!all_fields_known(message))
 		*why = unknown_field;
 	if (*why && message) {
 		protobuf_c_message_free_unpacked(message, NULL);
@@ -204,18 +204,18 @@ Perseas__Reply *ps_reply_unpack_in(ProtobufCAllocator *memory, const uint8_t *by
 		reply = perseas__reply__unpack(memory, len, bytes);
 	if (!reply)
 		return NULL;
-	*why = all_known(&reply->base) ? ps_reply_fault(reply) : "it has an unknown field";
+	*why = all_fields_known(&reply->base) ? ps_reply_fault(reply) : "it has an unknown field";
 	return *why ? NULL : reply;
 }
 
-void ps_daemon_note(uint8_t *daemon, const Perseas__Reply *reply)
+void ps_copy_daemon_id(uint8_t *daemon, const Perseas__Reply *reply)
 {
 	memset(daemon, 0, PS_ID_SIZE);
 	if (reply->daemon.len == PS_ID_SIZE)
 		memcpy(daemon, reply->daemon.data, PS_ID_SIZE);
 }
 
-const uint8_t *ps_daemon_told(const uint8_t *daemon)
+const uint8_t *ps_known_daemon_id(const uint8_t *daemon)
 {
 	static const uint8_t none[PS_ID_SIZE];
 
@@ -260,7 +260,7 @@ const char ps_later_version_text[] =
 	"a later version of Perseas wrote it, and it is left as it is: use that "
 	"version here, or a newer one";
 
-bool ps_is_later(const char *why)
+bool ps_is_later_version(const char *why)
 {
 	return why == ps_later_version_text;
 }
@@ -381,9 +381,9 @@ bool ps_id_equal(ProtobufCBinaryData id, const uint8_t *bytes)
 	return id.len == PS_ID_SIZE && memcmp(id.data, bytes, PS_ID_SIZE) == 0;
 }
 
-bool ps_owner_is(ProtobufCBinaryData told, const uint8_t owner[PS_ID_SIZE])
+bool ps_is_same_owner(ProtobufCBinaryData told, const uint8_t owner[PS_ID_SIZE])
 {
-	return told.len == PS_ID_SIZE && memcmp(told.data, owner, PS_OWNER_TOLD) == 0;
+	return told.len == PS_ID_SIZE && memcmp(told.data, owner, PS_OWNER_SHOWN_SIZE) == 0;
 }
 
 uint64_t ps_log_region_size(const Perseas__Header *header)
@@ -391,7 +391,7 @@ uint64_t ps_log_region_size(const Perseas__Header *header)
 	return PS_RING_OFFSET + header->log_size;
 }
 
-uint64_t ps_header_bytes(const Perseas__Header *header)
+uint64_t ps_image_size(const Perseas__Header *header)
 {
 	uint64_t bytes = ps_log_region_size(header);
 

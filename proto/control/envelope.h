@@ -14,7 +14,7 @@
 #define PS_OWNER_TIMEOUT_MIN_MS 100        /* shortest owner timeout of a mirror, except 0 (none) */
 #define PS_MIRROR_TIMEOUT_MIN_MS 100       /* shortest mirror timeout of an owner */
 #define PS_OWNER_TIMEOUT_LONG_MS 2000 /* from this timeout on, two heartbeats a second are enough */
-#define PS_READ_REQUEST_MAX ((uint32_t)512 << 10) /* maximum bytes of one ReadRequest */
+#define PS_READ_REQUEST_MAX ((uint32_t)512 << 10) /* most bytes that a ReadRequest may ask for */
 
 /* The first bytes that each end of a control connection sends. */
 struct ps_control_hello {
@@ -35,7 +35,7 @@ static_assert(sizeof(struct ps_header_file) == 24, "header file layout");
 
 enum {
 	PS_HEADER_FORMAT = 1,
-	PS_LEVEL_MAX = 1, /* the highest level of a roster that this version reads */
+	PS_LEVEL_MAX = 1, /* the highest level of a roster (key.h) that this version reads */
 };
 
 /* Makes a request with this body: PS_REQUEST(status, STATUS, &body). */
@@ -65,7 +65,7 @@ Perseas__Reply *ps_reply_unpack_in(ProtobufCAllocator *memory, const uint8_t *by
 extern const char ps_later_version_text[];
 /* Returns true if `why`, a sentence from this header or from ps_archive_open(), says that a later
  * version of Perseas wrote the data. The data is then not damaged and must be left unchanged. */
-bool ps_is_later(const char *why);
+bool ps_is_later_version(const char *why);
 
 /* Returns the id of a request that ps_request_unpack() refused, for the error reply, or 0 if it has
  * none. */
@@ -91,29 +91,28 @@ Perseas__Segment *ps_segment_copy(const Perseas__Segment *segment);
  * dot. */
 bool ps_name_valid(const char *name);
 
-/* Returns true if the header is valid for an image: at level 1, it must have the key, which headers
- * shown to other clients do not have. Sets *why to NULL or a sentence. */
+/* Returns true if ps_image_fault() finds the header valid. Sets *why to NULL or a sentence. */
 bool ps_header_valid(const Perseas__Header *header, const char **why);
 bool ps_id_valid(ProtobufCBinaryData id); /* PS_ID_SIZE bytes, not all zero */
 bool ps_id_equal(ProtobufCBinaryData id, const uint8_t *bytes);
 /* Copies the daemon's identity from a reply to `daemon`, PS_ID_SIZE bytes. Stores zeros if the
- * reply has none, as those of daemons of version 8. */
-void ps_daemon_note(uint8_t *daemon, const Perseas__Reply *reply);
+ * reply has no identity: daemons of version 8 send none. */
+void ps_copy_daemon_id(uint8_t *daemon, const Perseas__Reply *reply);
 /* Returns `daemon`, or NULL if it is all zero (unknown). */
-const uint8_t *ps_daemon_told(const uint8_t *daemon);
+const uint8_t *ps_known_daemon_id(const uint8_t *daemon);
 enum { PS_WATCH_MS = 30000 };  /* the longest time within which a Watch is answered */
 enum { PS_STANDBYS_MAX = 64 }; /* standbys of a store that a mirror reports */
 enum { PS_ORDER_MAX = 100 };   /* highest order of a standby */
 
-/* Bytes with which an owner's id begins if the process that started the owner's process gave it a
- * mark, to tell its owners from others. */
+/* Bytes of a mark with which an owner's id may begin. The process that starts owners (perseas run)
+ * gives them a mark, to recognize its own owners by their ids. */
 enum { PS_OWNER_MARK = 4 };
-/* Returns true if `told`, an owner's id in a status, is that of `owner`. A status has only the
- * first PS_OWNER_TOLD bytes. */
-bool ps_owner_is(ProtobufCBinaryData told, const uint8_t owner[PS_ID_SIZE]);
+/* Returns true if `told`, an owner's id in a status, is the id of `owner`. A status shows only the
+ * first PS_OWNER_SHOWN_SIZE bytes of an id. */
+bool ps_is_same_owner(ProtobufCBinaryData told, const uint8_t owner[PS_ID_SIZE]);
 
 /* Return the bytes of the log region, and of a whole image (slots, ring and segments). */
 uint64_t ps_log_region_size(const Perseas__Header *header);
-uint64_t ps_header_bytes(const Perseas__Header *header);
+uint64_t ps_image_size(const Perseas__Header *header);
 
 #endif

@@ -13,7 +13,7 @@ static const char *expiry_fault(const Perseas__Expiry *message)
 	if ((unsigned)message->kind > PERSEAS__EXPIRY__KIND__CRL)
 		return "what expires must be a certificate, a CA or a revocation list";
 	if (strnlen(message->name, PS_EXPIRY_NAME) == PS_EXPIRY_NAME ||
-	    !ps_printable(message->name))
+	    !ps_is_printable(message->name))
 		return "the name of what expires must be 127 bytes or less, all printable";
 	return NULL;
 }

@@ -13,7 +13,7 @@
 
 static bool is_of_store(const struct ps_told *told, const struct ps_judgement *j)
 {
-	return told->header && ps_store_is(told->header, j->store_id, j->naming_roster);
+	return told->header && ps_image_is_of_store(told->header, j->store_id, j->naming_roster);
 }
 
 static bool is_later(const struct ps_told *a, const struct ps_told *b)
@@ -29,7 +29,7 @@ static const Perseas__Header *valid_header(const struct ps_judgement *j, const s
 	const Perseas__Header *header = is_of_store(told, j) ? told->header : NULL;
 
 	if (!header || told->is_excluded ||
-	    (!j->unfinished && header->state == PERSEAS__STATE__STATE_CREATING))
+	    (!j->creation_unfinished && header->state == PERSEAS__STATE__STATE_CREATING))
 		return NULL;
 	return header;
 }
@@ -38,12 +38,12 @@ static const Perseas__Header *valid_header(const struct ps_judgement *j, const s
  * precedence over one that was raised to level 1, because only holders of the key can make its
  * images. Returns false if two keys claim an id that is derived from neither, so that either may be
  * the store's. */
-static bool find_name(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+static bool find_naming_roster(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	const Perseas__Roster *named = NULL;
 	bool unique = true;
 
-	/* The caller knew the store before. */
+	/* The caller has set the naming roster, because it knows the store already. */
 	if (j->naming_roster && j->naming_roster->level > 0)
 		return true;
 	j->naming_roster = NULL;
@@ -51,7 +51,8 @@ static bool find_name(struct ps_judgement *j, const struct ps_told *told, unsign
 		const Perseas__Header *header = valid_header(j, &told[i]);
 		const Perseas__Roster *roster = header ? header->roster : NULL;
 
-		if (!roster || roster->level == 0 || (named && ps_roster_same_name(roster, named)))
+		if (!roster || roster->level == 0 ||
+		    (named && ps_rosters_name_same_store(roster, named)))
 			continue;
 		unique = !named || !roster->key_hash.len || !named->key_hash.len;
 		if (!named || !roster->key_hash.len)
@@ -74,16 +75,17 @@ static bool is_decided(const struct ps_judgement *j, const struct ps_told *told,
 	return false;
 }
 
-/* Two rosters with equal (epoch, version) are the same, unless a client that may create stores
- * forged one. A forged roster is of the first version, and no image that carries it was ever owned,
- * so the roster of the later state is taken. */
+/* Two rosters with equal (epoch, version) are the same, unless one is forged: a client that may
+ * create stores can make an image with any first roster. No owner has ever written to such an
+ * image, so its slot is not later than that of a genuine one, and the roster of the image with the
+ * latest slot is taken. */
 void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	const struct ps_told *by = NULL;
 
 	j->settled = j->next = NULL;
 	assert(j->store_id);
-	(void)find_name(j, told, count);
+	(void)find_naming_roster(j, told, count);
 	for (unsigned i = 0; i < count; i++) {
 		const Perseas__Header *header = valid_header(j, &told[i]);
 		int order;
@@ -110,7 +112,8 @@ static bool is_listed(const struct ps_judgement *j, ProtobufCBinaryData image)
 }
 
 /* Returns true if an earlier answer is from the same image at another address. */
-static bool is_repeated(const struct ps_judgement *j, const struct ps_told *told, unsigned i)
+static bool repeats_earlier_image(const struct ps_judgement *j, const struct ps_told *told,
+                                  unsigned i)
 {
 	for (unsigned k = 0; k < i; k++) {
 		const Perseas__Header *header = valid_header(j, &told[k]);
@@ -126,14 +129,14 @@ static bool is_repeated(const struct ps_judgement *j, const struct ps_told *told
 static unsigned weigh_store(const uint8_t *store_id, bool unfinished, const struct ps_told *told,
                             unsigned count)
 {
-	struct ps_judgement j = { .store_id = store_id, .unfinished = unfinished };
+	struct ps_judgement j = { .store_id = store_id, .creation_unfinished = unfinished };
 	unsigned weight = 0;
 
 	ps_judge_rosters(&j, told, count);
 	for (unsigned i = 0; i < count; i++) {
 		const Perseas__Header *header = valid_header(&j, &told[i]);
 
-		if (!header || is_repeated(&j, told, i))
+		if (!header || repeats_earlier_image(&j, told, i))
 			continue;
 		weight++;
 		if (is_listed(&j, header->image_id) || is_listed(&j, header->parent_id))
@@ -187,9 +190,9 @@ static bool shows_image(const struct ps_judgement *j, const struct ps_told *told
 	return is_of_store(&told[i], j) && !is_unclaimed_twin(j, told, count, i);
 }
 
-/* Returns the rank of an address among those that lead to the same daemon. The image belongs to the
- * address with the lowest rank: one that was named, and among these one by which a roster lists the
- * image. */
+/* Returns the rank of an address among the addresses that lead to the same daemon. The image
+ * belongs to the address with the lowest rank. Addresses that the caller named rank below others,
+ * and among these an address by which a roster lists the image. */
 static unsigned address_rank(const struct ps_judgement *j, const struct ps_told *told)
 {
 	const bool lists = told->header &&
@@ -241,7 +244,8 @@ static void assign_by_image(struct ps_judgement *j, const struct ps_told *told, 
 	}
 }
 
-/* Returns true if this image can be the member that the image it was loaded from was. */
+/* Returns true if this image can take the place in the roster of its parent, the image that it was
+ * loaded from. */
 static bool can_replace_parent(const struct ps_judgement *j, const struct ps_told *told,
                                unsigned count)
 {
@@ -300,11 +304,11 @@ static void assign_remaining(struct ps_judgement *j, const Perseas__Roster *rost
                              const struct ps_told *told, unsigned count, bool that_answer)
 {
 	for (unsigned i = 0; i < count; i++) {
-		const bool answers = (told[i].header || told[i].empty) &&
+		const bool answers = (told[i].header || told[i].has_no_image) &&
 		                     !(j->duplicate_set >> i & 1);
 
 		if (j->member_ids[i] || answers != that_answer || !told[i].address ||
-		    !ps_roster_at(roster, told[i].address))
+		    !ps_roster_member_at(roster, told[i].address))
 			continue;
 		for (size_t k = 0; k < roster->n_members && !j->member_ids[i]; k++)
 			if (!is_assigned(j, count, roster->members[k]->image_id.data))
@@ -345,7 +349,7 @@ int ps_judge_newest(const struct ps_told *told, uint32_t set)
 /* Returns true if the image counts towards R although it is not consistent (I6): it is joining in
  * place and the copy was harmless, or it is being created and an open settles it before
  * claiming. */
-static bool counts_unfinished(const Perseas__Header *header)
+static bool counts_though_inconsistent(const Perseas__Header *header)
 {
 	return header->state == PERSEAS__STATE__STATE_CREATING ||
 	       (header->state == PERSEAS__STATE__STATE_JOINING && header->harmless);
@@ -361,7 +365,7 @@ void ps_judge_state(struct ps_judgement *j, const struct ps_told *told, unsigned
 			continue;
 		if (header->state == PERSEAS__STATE__STATE_CONSISTENT && told[i].has_slot)
 			j->candidate_set |= (uint32_t)1 << i;
-		else if (counts_unfinished(header))
+		else if (counts_though_inconsistent(header))
 			j->counted_set |= (uint32_t)1 << i;
 	}
 	j->counted_set |= j->candidate_set;
@@ -388,10 +392,10 @@ static bool may_be_replaced(const struct ps_judgement *j, const struct ps_told *
 
 	if (j->duplicate_set >> i & 1)
 		return false;
-	if (told[i].empty)
+	if (told[i].has_no_image)
 		return true;
-	return (j->image_set >> i & 1 || (header && ps_store_precedes(header, j->store_id))) &&
-	       !ps_image_forked(header, j->settled, j->next);
+	return (j->image_set >> i & 1 || (header && ps_image_is_of_level_0(header, j->store_id))) &&
+	       !ps_image_is_forked(header, j->settled, j->next);
 }
 
 /* Returns the members that lost their image and that an open may remake by I9, given that the
@@ -403,8 +407,8 @@ static uint32_t find_remakable(const struct ps_judgement *j, const struct ps_tol
 
 	for (unsigned i = 0; i < count; i++)
 		if (j->member_ids[i] && !(j->member_set >> i & 1) && !told[i].is_excluded &&
-		    may_be_replaced(j, told, i) && ps_quorum_remakes(&quorums[0], by, i) &&
-		    (!j->next || ps_quorum_remakes(&quorums[1], by, i)))
+		    may_be_replaced(j, told, i) && ps_quorum_allows_remake(&quorums[0], by, i) &&
+		    (!j->next || ps_quorum_allows_remake(&quorums[1], by, i)))
 			set |= (uint32_t)1 << i;
 	return set;
 }
@@ -423,28 +427,29 @@ static enum ps_outlook find_outlook(const struct ps_judgement *j, const struct p
 	for (unsigned i = 0; i < count; i++)
 		if (j->member_set >> i & 1 && !told[i].is_excluded)
 			reached |= (uint32_t)1 << i;
-	if (j->newest < 0 || ps_quorum_members(old, j->counted_set) < ps_quorum_r(old) ||
-	    ps_quorum_members(last, j->counted_set) < ps_quorum_r(last))
-		return PS_OUTLOOK_UNKNOWN;
-	if (ps_quorum_members(old, reached) < (j->next ? old->members - t + 1 : t))
-		return PS_OUTLOOK_UNSEEN;
+	if (j->newest < 0 || ps_quorum_count_members(old, j->counted_set) < ps_quorum_r(old) ||
+	    ps_quorum_count_members(last, j->counted_set) < ps_quorum_r(last))
+		return PS_OUTLOOK_BELOW_R;
+	if (ps_quorum_count_members(old, reached) < (j->next ? old->members - t + 1 : t))
+		return PS_OUTLOOK_BELOW_T;
 	reached |= find_remakable(j, told, count, quorums, reached);
-	return ps_quorum_members(last, reached) < last->acks ? PS_OUTLOOK_SHORT : PS_OUTLOOK_OPENS;
+	return ps_quorum_count_members(last, reached) < last->acks ? PS_OUTLOOK_BELOW_W
+	                                                           : PS_OUTLOOK_OPENS;
 }
 
 bool ps_judge_unfilled(const struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	return j->settled->filling &&
-	       (j->unfinished ||
-	        (find_outlook(j, told, count) != PS_OUTLOOK_UNKNOWN && told[j->newest].seq == 0));
+	       (j->creation_unfinished ||
+	        (find_outlook(j, told, count) != PS_OUTLOOK_BELOW_R && told[j->newest].seq == 0));
 }
 
 /* --- which store the name means --- */
 
 /* The evidence for one of several stores with the same name. */
 struct evidence {
-	/* The outlook if there were no other store. The number of images proves nothing, but R of
-	 * its newest roster do. */
+	/* The outlook if there were no other store. Any client can make images, so their number
+	 * proves nothing; R images of the newest roster prove that the store is genuine. */
 	enum ps_outlook outlook;
 	unsigned weight; /* weight of a store that shows fewer than R; else 0 */
 };
@@ -452,8 +457,8 @@ struct evidence {
 static struct evidence judge_alone(const uint8_t *store_id, bool unfinished,
                                    const struct ps_told *told, unsigned count)
 {
-	struct ps_judgement alone = { .store_id = store_id, .unfinished = unfinished };
-	struct evidence name = { PS_OUTLOOK_UNKNOWN, 0 };
+	struct ps_judgement alone = { .store_id = store_id, .creation_unfinished = unfinished };
+	struct evidence name = { PS_OUTLOOK_BELOW_R, 0 };
 
 	name.weight = weigh_store(store_id, unfinished, told, count);
 	if (!name.weight)
@@ -461,16 +466,16 @@ static struct evidence judge_alone(const uint8_t *store_id, bool unfinished,
 	if (!name.weight || unfinished)
 		return name;
 	/* Either key may be the store's, so no other store may be taken instead. */
-	if (!find_name(&alone, told, count))
-		return (struct evidence){ PS_OUTLOOK_SHORT, 0 };
+	if (!find_naming_roster(&alone, told, count))
+		return (struct evidence){ PS_OUTLOOK_BELOW_W, 0 };
 	ps_judge_rosters(&alone, told, count);
 	ps_judge_members(&alone, told, count);
 	ps_judge_state(&alone, told, count);
 	name.outlook = find_outlook(&alone, told, count);
-	/* R and T are there; whether W can be reached does not matter for which store is meant. */
+	/* The choice of a store depends on R and T only, not on W. */
 	if (name.outlook == PS_OUTLOOK_OPENS)
-		name.outlook = PS_OUTLOOK_SHORT;
-	if (name.outlook > PS_OUTLOOK_UNKNOWN)
+		name.outlook = PS_OUTLOOK_BELOW_W;
+	if (name.outlook > PS_OUTLOOK_BELOW_R)
 		name.weight = 0;
 	return name;
 }
@@ -489,8 +494,8 @@ static void note_rival(struct ps_judgement *j, const uint8_t *id)
 }
 
 /* Chooses among the stores of mirrors that the caller named, or among those of mirrors found in
- * rosters. Of equally strong ones, it takes the one with the lowest id, and the next one is its
- * rival, whatever the order of the answers. */
+ * rosters. Of stores with equal evidence it takes the one with the lowest id, and the next one is
+ * its rival. The result does not depend on the order of the answers. */
 static void choose_among(struct ps_judgement *j, const struct ps_told *told, unsigned count,
                          bool added)
 {
@@ -502,7 +507,7 @@ static void choose_among(struct ps_judgement *j, const struct ps_told *told, uns
 		int order;
 
 		if (id && told[i].from_roster == added)
-			name = judge_alone(id, j->unfinished, told, count);
+			name = judge_alone(id, j->creation_unfinished, told, count);
 		order = compare_evidence(&name, &best);
 		if (name.outlook == PS_OUTLOOK_NOTHING || order < 0 ||
 		    (j->store_id && !memcmp(id, j->store_id, PS_ID_SIZE)))
@@ -520,8 +525,7 @@ static void choose_among(struct ps_judgement *j, const struct ps_told *told, uns
 	}
 }
 
-/* A caller that names mirrors of one store means that one, whatever the other addresses in its
- * roster have. */
+/* Considers mirrors found in rosters only if no mirror that the caller named has an image. */
 static void choose_store(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	j->rival_id = NULL;
@@ -533,21 +537,21 @@ static void choose_store(struct ps_judgement *j, const struct ps_told *told, uns
 void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	j->store_id = NULL;
-	j->unfinished = false;
+	j->creation_unfinished = false;
 	choose_store(j, told, count);
 	if (!j->store_id) {
-		j->unfinished = true;
+		j->creation_unfinished = true;
 		choose_store(j, told, count);
 	}
 	j->naming_roster = NULL;
-	if (j->store_id && !find_name(j, told, count))
+	if (j->store_id && !find_naming_roster(j, told, count))
 		j->rival_id = j->store_id;
 	if (!j->store_id)
 		j->outlook = PS_OUTLOOK_NOTHING;
-	else if (j->unfinished)
+	else if (j->creation_unfinished)
 		j->outlook = PS_OUTLOOK_UNFINISHED;
 	else
-		j->outlook = j->rival_id ? PS_OUTLOOK_AMBIGUOUS : PS_OUTLOOK_UNKNOWN;
+		j->outlook = j->rival_id ? PS_OUTLOOK_AMBIGUOUS : PS_OUTLOOK_BELOW_R;
 }
 
 const char *ps_judge_rival_note(const struct ps_judgement *j)
@@ -563,7 +567,7 @@ bool ps_judge_forked(const struct ps_judgement *j, const struct ps_told *told, u
 
 	for (unsigned i = 0; i < count; i++)
 		if (is_of_store(&told[i], j) && !told[i].from_roster && !(j->member_set >> i & 1) &&
-		    ps_image_forked(told[i].header, j->settled, j->next))
+		    ps_image_is_forked(told[i].header, j->settled, j->next))
 			others[i] = told[i];
 	ps_judge_rosters(&other, others, count);
 	if (!other.settled)
@@ -573,7 +577,7 @@ bool ps_judge_forked(const struct ps_judgement *j, const struct ps_told *told, u
 	/* No owner ever adopted that state, so nothing was acknowledged there. */
 	if (other.newest >= 0 && others[other.newest].epoch == 0)
 		return false;
-	return find_outlook(&other, others, count) >= PS_OUTLOOK_SHORT;
+	return find_outlook(&other, others, count) >= PS_OUTLOOK_BELOW_W;
 }
 
 void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count)
@@ -587,9 +591,9 @@ void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count
 	assert(j->settled); /* ps_judge_store() chooses only stores with valid rosters */
 	ps_judge_members(j, told, count);
 	ps_judge_state(j, told, count);
-	if (j->outlook == PS_OUTLOOK_UNKNOWN)
+	if (j->outlook == PS_OUTLOOK_BELOW_R)
 		j->outlook = find_outlook(j, told, count);
-	if (j->outlook >= PS_OUTLOOK_UNKNOWN && ps_judge_forked(j, told, count))
+	if (j->outlook >= PS_OUTLOOK_BELOW_R && ps_judge_forked(j, told, count))
 		j->outlook = PS_OUTLOOK_FORKED;
 	else if (j->outlook != PS_OUTLOOK_AMBIGUOUS && ps_judge_unfilled(j, told, count))
 		j->outlook = PS_OUTLOOK_UNFILLED;

@@ -16,11 +16,12 @@
 
 #include <stdbool.h>
 
-/* One mirror's answer about the name. All zero if the mirror did not answer, or refused. */
+/* What one mirror answered when asked about a store by its name. All zero if the mirror did not
+ * answer, or refused. */
 struct ps_told {
-	const Perseas__Header *header; /* header of its image; NULL: none was told */
-	bool empty;                    /* it answered that it has no image */
-	/* It keeps its membership, but its state and its rosters are ignored. */
+	const Perseas__Header *header; /* header of its image; NULL: the answer has none */
+	bool has_no_image;             /* the mirror answered that it has no image */
+	/* The mirror stays a member, but the state and the rosters of its image are ignored. */
 	bool is_excluded;
 	bool has_slot;         /* epoch and seq are known */
 	uint64_t epoch, seq;   /* the commit slot of the image */
@@ -29,22 +30,24 @@ struct ps_told {
 	const uint8_t *daemon; /* identity of the daemon; NULL: unknown */
 };
 
-/* The result that an open would have. From PS_OUTLOOK_UNSEEN on, the newest state is known and can
- * be saved elsewhere (perseas recover --onto, --to). */
+/* The result that an open would have. From PS_OUTLOOK_BELOW_T on, the newest state is known and can
+ * be saved elsewhere (perseas recover --onto, --to). R members must be reached by a claim, T by an
+ * open, and W by a commit (quorum.h). */
 enum ps_outlook {
 	PS_OUTLOOK_NOTHING,    /* no mirror has an image: create the store, or ask other mirrors */
-	PS_OUTLOOK_UNFINISHED, /* its creation was not finished: create it again */
+	PS_OUTLOOK_UNFINISHED, /* the store's creation was not finished: create it again */
 	PS_OUTLOOK_AMBIGUOUS,  /* two stores with this name: ask the mirrors of one of them */
 	PS_OUTLOOK_FORKED,     /* the store and a fork of it: ask the mirrors of one of them */
 	PS_OUTLOOK_UNFILLED,   /* its restore was not finished: restore again, or drop the store */
-	PS_OUTLOOK_UNKNOWN,    /* fewer than R images count: more mirrors must answer */
-	/* Fewer than T, or too few to exclude a change of the roster: more mirrors must answer. */
-	PS_OUTLOOK_UNSEEN,
-	PS_OUTLOOK_SHORT, /* fewer than W can hold the state: more mirrors must answer */
-	PS_OUTLOOK_OPENS, /* it can be opened, or taken over from a live owner */
+	PS_OUTLOOK_BELOW_R, /* fewer than R members have images that count (I6): more must answer */
+	/* Fewer than T members answered, or too few to exclude a change of the roster: more must
+	 * answer. */
+	PS_OUTLOOK_BELOW_T,
+	PS_OUTLOOK_BELOW_W, /* fewer than W members can hold the state: more must answer */
+	PS_OUTLOOK_OPENS,   /* the store can be opened, or taken over from a live owner */
 };
 
-/* The result. In sets, bit i stands for told[i]. */
+/* The result. In sets, bit i stands for told[i], the answer of mirror i. */
 struct ps_judgement {
 	enum ps_outlook outlook;
 	const uint8_t *store_id; /* id of the store; NULL: none */
@@ -52,7 +55,7 @@ struct ps_judgement {
 	/* The settled roster of level 1 that names the store together with store_id. NULL: the
 	 * store has level 0, where the id alone names it. */
 	const Perseas__Roster *naming_roster;
-	bool unfinished; /* no image of it was ever settled */
+	bool creation_unfinished; /* no image of the store was ever settled */
 
 	const Perseas__Roster *settled; /* the newest settled roster */
 	/* A newer roster that is not settled, so both are in force; or NULL. */
@@ -64,26 +67,29 @@ struct ps_judgement {
 	const uint8_t *member_ids[PS_MIRRORS_MAX];
 	/* Members recognized by their image, not by their address. */
 	uint32_t member_set;
-	/* Those of member_set recognized by the image that theirs was loaded from. */
+	/* The part of member_set whose images are in no roster, but were loaded from an image that
+	 * a roster lists. */
 	uint32_t loaded_set;
-	/* Mirrors whose address leads to a daemon that also has another address here. They count as
-	 * not reached, and as the member at their address if that one was not seen. */
+	/* Answers from a daemon that already answered at another address: two addresses lead to
+	 * one daemon. Such an answer counts as if the mirror at its address had not been reached.
+	 */
 	uint32_t duplicate_set;
 	unsigned duplicate_of[PS_MIRRORS_MAX]; /* index of the address that the daemon counts as */
 
-	uint32_t counted_set; /* those of member_set that count towards R (I6) */
-	/* Those of counted_set that are consistent, so that their state may be chosen. */
+	uint32_t counted_set; /* the part of member_set whose images count towards R (I6) */
+	/* The part of counted_set whose images are consistent, so that their state may be
+	 * chosen. */
 	uint32_t candidate_set;
 	int newest; /* a candidate with the highest (epoch, seq); -1: none */
 };
 
-/* Format of a note about a mirror in duplicate_set: its address, and that of the mirror that it
- * is. */
+/* Format of a note about a mirror in duplicate_set. The arguments are its address and the other
+ * address of the same daemon. */
 #define PS_SAME_MIRROR_NOTE                                                                      \
 	"%s is the same mirror as %s, seen from this host: it counts once. If the roster lists " \
 	"another member there, that one was not reached"
 
-/* Note about a mirror with an image of a fork, for the member that it should be. */
+/* Note about a member's mirror whose image is of a fork of the store. */
 #define PS_FORK_NOTE                                                                      \
 	"it has an image of this store by another roster, which has no image in common "  \
 	"with this one, so that its state may be the newer one, and is not copied over: " \
@@ -92,21 +98,21 @@ struct ps_judgement {
 /* Runs all steps below. */
 void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count);
 
-/* The steps, in this order, for perseas_open(), which acts between them. Each uses the results of
- * those before it, or what the caller has stored in their place. */
+/* The steps, in this order. perseas_open() calls them one by one, because it acts between them.
+ * Each step uses the results of the earlier steps, or results that the caller has put in their
+ * place. */
 
 /* Chooses the store. Of the stores with the name, it takes the one that shows R and T of its newest
  * roster, else the one that shows R. If two stores do, neither wins, because any client that may
  * create stores can make one with more images. If no store shows R, none can be opened, and it
  * takes the one with most images, counting listed ones first. A store whose creation was not
  * finished is taken only if there is no other. A store whose images were raised with two keys is
- * its own rival. Sets outlook to one of the first three, or PS_OUTLOOK_UNKNOWN. */
+ * its own rival. Sets outlook to one of the first three, or PS_OUTLOOK_BELOW_R. */
 void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned count);
-/* Returns what a message must add that names the rival by its id: a note that the rival has the
- * same id but another key, or "". */
+/* Returns a note for a message that names the rival by its id: that it has the same id as the store
+ * but another key, or "" if the ids differ. */
 const char *ps_judge_rival_note(const struct ps_judgement *j);
-/* Finds the rosters of that store, and the one that names it. Of settled rosters, a higher level
- * outweighs a higher epoch and version. */
+/* Sets `settled`, `next`, `is_decided` and `naming_roster`: the rosters of the chosen store. */
 void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsigned count);
 /* Assigns each mirror to a member: by its image, by the image that it was loaded from, or by its
  * address. Of two images loaded from the same one, one is assigned. Of two addresses that lead to

@@ -17,7 +17,7 @@ void ps_key_store_id(const uint8_t key[PS_KEY_SIZE], uint8_t store_id[PS_ID_SIZE
 	memcpy(store_id, hash, PS_ID_SIZE);
 }
 
-uint32_t ps_level_of(const Perseas__Roster *roster, const Perseas__Roster *next)
+uint32_t ps_store_level(const Perseas__Roster *roster, const Perseas__Roster *next)
 {
 	return next && next->level > roster->level ? next->level : roster->level;
 }
@@ -39,7 +39,7 @@ const char *ps_key_fault(ProtobufCBinaryData key, ProtobufCBinaryData store_id,
 {
 	uint8_t hash[PS_SHA256];
 
-	if (ps_level_of(roster, next) == 0)
+	if (ps_store_level(roster, next) == 0)
 		return key.len == 0 ? NULL : "a store of level 0 has no key";
 	if (key.len != PS_KEY_SIZE)
 		return "the key of the store is missing: level 1 needs its 32 bytes";

@@ -9,16 +9,16 @@ struct fleet {
 	const struct ps_spot *spots;
 	unsigned count;
 	uint32_t gone;
-	ps_loss_works *works;
+	ps_survives_loss *works;
 	const void *arg;
 };
 
-bool ps_spot_unknown(const struct ps_spot *spot)
+bool ps_spot_host_is_unknown(const struct ps_spot *spot)
 {
 	return !*spot->labels[PS_DOMAIN_MACHINE] && !*spot->labels[PS_DOMAIN_HOST];
 }
 
-static bool loss_hurts(const struct fleet *fleet, uint32_t lost)
+static bool is_fatal_loss(const struct fleet *fleet, uint32_t lost)
 {
 	return !fleet->works(fleet->arg, fleet->gone | lost);
 }
@@ -35,29 +35,30 @@ static uint32_t domain_spots(const struct fleet *fleet, unsigned i, enum ps_doma
 
 	for (unsigned k = 0; k < fleet->count; k++)
 		if (!fleet->spots[k].closed &&
-		    ps_spots_share(&fleet->spots[i], &fleet->spots[k], domain))
+		    ps_spots_share_domain(&fleet->spots[i], &fleet->spots[k], domain))
 			set |= UINT32_C(1) << k;
 	return set;
 }
 
-/* Returns the spots whose single loss hurts. */
-static uint32_t find_alone(const struct fleet *fleet)
+/* Returns the spots of which each one alone is a fatal loss. */
+static uint32_t find_fatal_spots(const struct fleet *fleet)
 {
 	uint32_t alone = 0;
 
 	for (unsigned i = 0; i < fleet->count; i++)
-		if (!fleet->spots[i].closed && loss_hurts(fleet, UINT32_C(1) << i))
+		if (!fleet->spots[i].closed && is_fatal_loss(fleet, UINT32_C(1) << i))
 			alone |= UINT32_C(1) << i;
 	return alone;
 }
 
-/* Finds the domain with the fewest spots that may not be lost, if `more` spots are lost with it:
- * none that is wider than `widest`. */
-static struct ps_loss find_domain(const struct fleet *fleet, uint32_t more, enum ps_domain widest)
+/* Finds the domain with the fewest spots whose loss, together with the spots in `more`, is fatal.
+ * Considers no kind of domain wider than `widest`. */
+static struct ps_loss find_fatal_domain(const struct fleet *fleet, uint32_t more,
+                                        enum ps_domain widest)
 {
 	static const enum ps_domain order[] = { PS_DOMAIN_HOST, PS_DOMAIN_MACHINE, PS_DOMAIN_RACK,
 		                                PS_DOMAIN_ZONE };
-	struct ps_loss best = { .known = true, .domain = PS_DOMAINS };
+	struct ps_loss best = { .is_certain = true, .domain = PS_DOMAINS };
 
 	for (unsigned k = 0; k < sizeof(order) / sizeof(order[0]); k++)
 		for (unsigned i = 0; order[k] <= widest && i < fleet->count; i++) {
@@ -68,27 +69,29 @@ static struct ps_loss find_domain(const struct fleet *fleet, uint32_t more, enum
 				continue;
 			if (best.spots && __builtin_popcount(set) >= __builtin_popcount(best.spots))
 				continue;
-			if (loss_hurts(fleet, set | more))
+			if (is_fatal_loss(fleet, set | more))
 				best = (struct ps_loss){ true, order[k], set };
 		}
 	return best;
 }
 
-struct ps_loss ps_loss_smallest(const struct ps_spot *spots, unsigned count, uint32_t gone,
-                                ps_loss_works *works, const void *arg)
+struct ps_loss ps_smallest_fatal_loss(const struct ps_spot *spots, unsigned count, uint32_t gone,
+                                      ps_survives_loss *works, const void *arg)
 {
 	const struct fleet fleet = { spots, count, gone, works, arg };
-	struct ps_loss loss = { .known = true, .domain = PS_DOMAINS, .spots = find_alone(&fleet) };
+	struct ps_loss loss = { .is_certain = true,
+		                .domain = PS_DOMAINS,
+		                .spots = find_fatal_spots(&fleet) };
 	uint32_t unknown = 0;
 
 	if (!loss.spots)
-		loss = find_domain(&fleet, 0, PS_DOMAIN_ZONE);
+		loss = find_fatal_domain(&fleet, 0, PS_DOMAIN_ZONE);
 	for (unsigned i = 0; i < count; i++)
-		if (!spots[i].closed && ps_spot_unknown(&spots[i]))
+		if (!spots[i].closed && ps_spot_host_is_unknown(&spots[i]))
 			unknown |= UINT32_C(1) << i;
-	/* Spots that tell nothing could all be in any one of the domains that are known. */
+	/* Spots that report no host could all be in the same domain, whichever it is. */
 	if (!loss.spots && unknown)
-		loss.known = !find_domain(&fleet, unknown, PS_DOMAIN_ZONE).spots;
+		loss.is_certain = !find_fatal_domain(&fleet, unknown, PS_DOMAIN_ZONE).spots;
 	return loss;
 }
 
@@ -98,11 +101,11 @@ static bool is_one_at_most(const void *arg, uint32_t lost)
 	return is_single(lost);
 }
 
-struct ps_loss ps_spots_together(const struct ps_spot *spots, unsigned count)
+struct ps_loss ps_smallest_shared_host(const struct ps_spot *spots, unsigned count)
 {
 	const struct fleet fleet = { spots, count, 0, is_one_at_most, NULL };
 
-	return find_domain(&fleet, 0, PS_DOMAIN_HOST);
+	return find_fatal_domain(&fleet, 0, PS_DOMAIN_HOST);
 }
 
 void ps_loss_json(struct ps_json *json, const char *key, const struct ps_loss *loss,
@@ -115,7 +118,7 @@ void ps_loss_json(struct ps_json *json, const char *key, const struct ps_loss *l
 	name = loss->spots && loss->domain < PS_DOMAINS && loss->domain != PS_DOMAIN_MACHINE
 	               ? spots[__builtin_ctz(loss->spots)].labels[loss->domain]
 	               : NULL;
-	ps_json_bool(json, "known", loss->known);
+	ps_json_bool(json, "known", loss->is_certain);
 	ps_json_text(json, "of",
 	             !loss->spots                 ? NULL
 	             : loss->domain == PS_DOMAINS ? "mirror"

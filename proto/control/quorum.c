@@ -20,18 +20,18 @@ unsigned ps_quorum_t(const struct ps_quorum *quorum)
 	return others && most > others ? others : most;
 }
 
-unsigned ps_quorum_acks_after(const struct ps_quorum *before, unsigned members)
+unsigned ps_quorum_acks_after_change(const struct ps_quorum *before, unsigned members)
 {
 	const bool is_majority = before->acks == before->members / 2 + 1;
 
 	return is_majority || before->acks > members ? members / 2 + 1 : before->acks;
 }
 
-bool ps_quorum_remakes(const struct ps_quorum *quorum, uint32_t set, unsigned but)
+bool ps_quorum_allows_remake(const struct ps_quorum *quorum, uint32_t set, unsigned but)
 {
 	const unsigned need = ps_quorum_r_and_w(quorum);
 	const unsigned others = quorum->members - (quorum->set >> but & 1);
 
 	set &= ~((uint32_t)1 << but);
-	return others && ps_quorum_members(quorum, set) >= (need < others ? need : others);
+	return others && ps_quorum_count_members(quorum, set) >= (need < others ? need : others);
 }

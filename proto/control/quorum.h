@@ -31,16 +31,16 @@ unsigned ps_quorum_t(const struct ps_quorum *quorum);
 
 /* Returns the W of a roster with `members` mirrors if a change of the roster does not set it: a
  * majority stays a majority, and any other W stays the same if possible. */
-unsigned ps_quorum_acks_after(const struct ps_quorum *before, unsigned members);
+unsigned ps_quorum_acks_after_change(const struct ps_quorum *before, unsigned members);
 
 /* Returns the number of members in the set. */
-static inline unsigned ps_quorum_members(const struct ps_quorum *quorum, uint32_t set)
+static inline unsigned ps_quorum_count_members(const struct ps_quorum *quorum, uint32_t set)
 {
 	return (unsigned)__builtin_popcount(quorum->set & set);
 }
 
 /* Returns true if mirror `but` may be remade while the other mirrors in `set` hold the claim
  * (I9): it takes max(R, W) of them, or all others if these are fewer, and at least one. */
-bool ps_quorum_remakes(const struct ps_quorum *quorum, uint32_t set, unsigned but);
+bool ps_quorum_allows_remake(const struct ps_quorum *quorum, uint32_t set, unsigned but);
 
 #endif

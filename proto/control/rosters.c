@@ -39,7 +39,7 @@ Perseas__Member *ps_roster_member(const Perseas__Roster *roster, const uint8_t *
 	return NULL;
 }
 
-Perseas__Member *ps_roster_at(const Perseas__Roster *roster, const char *address)
+Perseas__Member *ps_roster_member_at(const Perseas__Roster *roster, const char *address)
 {
 	for (size_t k = 0; roster && k < roster->n_members; k++)
 		if (!strcmp(roster->members[k]->address, address))
@@ -52,7 +52,7 @@ static bool lists_image(const Perseas__Roster *roster, ProtobufCBinaryData image
 	return image.len == PS_ID_SIZE && ps_roster_member(roster, image.data);
 }
 
-static bool has_common(const Perseas__Roster *theirs, const Perseas__Roster *roster)
+static bool have_common_image(const Perseas__Roster *theirs, const Perseas__Roster *roster)
 {
 	for (size_t k = 0; theirs && k < theirs->n_members; k++)
 		if (lists_image(roster, theirs->members[k]->image_id))
@@ -60,7 +60,7 @@ static bool has_common(const Perseas__Roster *theirs, const Perseas__Roster *ros
 	return false;
 }
 
-bool ps_roster_same_name(const Perseas__Roster *a, const Perseas__Roster *b)
+bool ps_rosters_name_same_store(const Perseas__Roster *a, const Perseas__Roster *b)
 {
 	assert(a->level > 0 && b->level > 0);
 	return a->key_hash.len == b->key_hash.len &&
@@ -70,11 +70,11 @@ bool ps_roster_same_name(const Perseas__Roster *a, const Perseas__Roster *b)
 
 static bool names_store(const Perseas__Roster *theirs, const Perseas__Roster *roster)
 {
-	return theirs && theirs->level > 0 && ps_roster_same_name(theirs, roster);
+	return theirs && theirs->level > 0 && ps_rosters_name_same_store(theirs, roster);
 }
 
-bool ps_store_is(const Perseas__Header *header, const uint8_t *store_id,
-                 const Perseas__Roster *roster)
+bool ps_image_is_of_store(const Perseas__Header *header, const uint8_t *store_id,
+                          const Perseas__Roster *roster)
 {
 	if (!ps_id_equal(header->store_id, store_id))
 		return false;
@@ -82,35 +82,37 @@ bool ps_store_is(const Perseas__Header *header, const uint8_t *store_id,
 	       names_store(header->next_roster, roster);
 }
 
-bool ps_store_precedes(const Perseas__Header *header, const uint8_t *store_id)
+bool ps_image_is_of_level_0(const Perseas__Header *header, const uint8_t *store_id)
 {
 	return ps_id_equal(header->store_id, store_id) &&
-	       ps_level_of(header->roster, header->next_roster) == 0;
+	       ps_store_level(header->roster, header->next_roster) == 0;
 }
 
 /* Returns true if the image lacks the key from which the store's id is derived. The image was then
  * made by a client without the key: neither the store nor a fork of it ever had level 0. */
-static bool is_made_up(const Perseas__Header *header, const Perseas__Roster *settled)
+static bool is_made_without_key(const Perseas__Header *header, const Perseas__Roster *settled)
 {
 	return settled && settled->level > 0 && !settled->key_hash.len &&
-	       ps_level_of(header->roster, header->next_roster) == 0;
+	       ps_store_level(header->roster, header->next_roster) == 0;
 }
 
-bool ps_image_forked(const Perseas__Header *header, const Perseas__Roster *settled,
-                     const Perseas__Roster *next)
+bool ps_image_is_forked(const Perseas__Header *header, const Perseas__Roster *settled,
+                        const Perseas__Roster *next)
 {
 	const Perseas__Roster *const theirs[2] = { header->roster, header->next_roster };
 	bool listed = false, common = false;
 
-	if (is_made_up(header, settled))
+	if (is_made_without_key(header, settled))
 		return false;
-	/* After a change is decided, its owner may count by the new roster alone. */
+	/* If the change to the image's next roster is decided, skip its settled roster: the owner
+	 * may count by the next one alone. */
 	for (int q = header->marked && theirs[1]; q < 2; q++) {
 		listed = listed || lists_image(theirs[q], header->image_id) ||
 		         lists_image(theirs[q], header->parent_id);
-		common = common || has_common(theirs[q], settled) || has_common(theirs[q], next);
+		common = common || have_common_image(theirs[q], settled) ||
+		         have_common_image(theirs[q], next);
 	}
-	/* Covers an image that was loaded and got a new id, which its own roster does not have
+	/* An image that was just loaded has a new id, which the roster in its header does not list
 	 * yet. */
 	common = common || lists_image(settled, header->image_id) ||
 	         lists_image(next, header->image_id);

@@ -36,14 +36,14 @@ static unsigned part_number(const char *name, size_t *stem)
 	return number;
 }
 
-bool ps_part_is_name(const char *name)
+bool ps_segment_part_is_name(const char *name)
 {
 	size_t stem;
 
 	return part_number(name, &stem) > 0;
 }
 
-bool ps_part_name(char *to, size_t size, const char *segment, unsigned number)
+bool ps_segment_part_name(char *to, size_t size, const char *segment, unsigned number)
 {
 	char name[2 * PS_NAME_MAX];
 	const int length = snprintf(name, sizeof(name), "%s%s%u", segment, INFIX, number);
@@ -55,7 +55,7 @@ bool ps_part_name(char *to, size_t size, const char *segment, unsigned number)
 	return true;
 }
 
-bool ps_part_follows(const char *name, uint64_t address, const char *before, uint64_t end)
+bool ps_segment_part_follows(const char *name, uint64_t address, const char *before, uint64_t end)
 {
 	size_t stem, stem_before;
 	const unsigned number = part_number(name, &stem);
@@ -70,11 +70,12 @@ bool ps_part_follows(const char *name, uint64_t address, const char *before, uin
 
 static bool is_next_part(const Perseas__Segment *segment, const Perseas__Segment *before)
 {
-	return ps_part_follows(segment->name, segment->address, before->name,
-	                       before->address + before->size);
+	return ps_segment_part_follows(segment->name, segment->address, before->name,
+	                               before->address + before->size);
 }
 
-const Perseas__Segment *ps_part_next(const Perseas__Header *header, const Perseas__Segment *segment)
+const Perseas__Segment *ps_segment_part_next(const Perseas__Header *header,
+                                             const Perseas__Segment *segment)
 {
 	for (size_t k = 0; k < header->n_segments; k++)
 		if (is_next_part(header->segments[k], segment))
@@ -82,8 +83,8 @@ const Perseas__Segment *ps_part_next(const Perseas__Header *header, const Persea
 	return NULL;
 }
 
-const Perseas__Segment *ps_part_before(const Perseas__Header *header,
-                                       const Perseas__Segment *segment)
+const Perseas__Segment *ps_segment_part_before(const Perseas__Header *header,
+                                               const Perseas__Segment *segment)
 {
 	for (size_t k = 0; k < header->n_segments; k++)
 		if (is_next_part(segment, header->segments[k]))
@@ -91,11 +92,11 @@ const Perseas__Segment *ps_part_before(const Perseas__Header *header,
 	return NULL;
 }
 
-size_t ps_part_count_wholes(const Perseas__Header *header)
+size_t ps_count_segments_without_parts(const Perseas__Header *header)
 {
 	size_t count = 0;
 
 	for (size_t k = 0; k < header->n_segments; k++)
-		count += !ps_part_before(header, header->segments[k]);
+		count += !ps_segment_part_before(header, header->segments[k]);
 	return count;
 }

@@ -16,24 +16,25 @@
 #include <stdint.h>
 
 /* Returns true if the name has the form of a part's name. Applications may not use such names. */
-bool ps_part_is_name(const char *name);
+bool ps_segment_part_is_name(const char *name);
 
 /* Writes the name of part `number`, from 1, into `to` of `size` bytes. Returns false and writes
  * nothing if the name is too long for a segment. */
-bool ps_part_name(char *to, size_t size, const char *segment, unsigned number);
+bool ps_segment_part_name(char *to, size_t size, const char *segment, unsigned number);
 
 /* Returns true if a segment with this name and address is the next part after one that has the name
  * `before` and ends at the address `end`. */
-bool ps_part_follows(const char *name, uint64_t address, const char *before, uint64_t end);
+bool ps_segment_part_follows(const char *name, uint64_t address, const char *before, uint64_t end);
 
-/* Return the part that follows `segment` in a header's table, and the segment that it follows as a
- * part, or NULL. Do not check whether they are published. */
-const Perseas__Segment *ps_part_next(const Perseas__Header *header,
-                                     const Perseas__Segment *segment);
-const Perseas__Segment *ps_part_before(const Perseas__Header *header,
-                                       const Perseas__Segment *segment);
+/* Return the next part of a grown segment: the part that directly follows `segment`, which is the
+ * segment itself or one of its parts; and the reverse, what `segment`, a part, directly follows.
+ * Return NULL if there is no such entry. Do not check whether entries are published. */
+const Perseas__Segment *ps_segment_part_next(const Perseas__Header *header,
+                                             const Perseas__Segment *segment);
+const Perseas__Segment *ps_segment_part_before(const Perseas__Header *header,
+                                               const Perseas__Segment *segment);
 
-/* Returns how many segments of the table are not parts. */
-size_t ps_part_count_wholes(const Perseas__Header *header);
+/* Returns the number of segments in the table, counting a grown segment and its parts once. */
+size_t ps_count_segments_without_parts(const Perseas__Header *header);
 
 #endif

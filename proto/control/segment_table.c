@@ -46,7 +46,7 @@ bool ps_segment_tables_equal(const Perseas__Header *a, const Perseas__Header *b)
 
 const char *ps_random_ids_fault(const Perseas__Header *header)
 {
-	if (ps_level_of(header->roster, header->next_roster) > 0)
+	if (ps_store_level(header->roster, header->next_roster) > 0)
 		return NULL;
 	for (size_t i = 0; i < header->n_segments; i++)
 		if (header->segments[i]->random_id.len != 0)

@@ -10,8 +10,8 @@
 
 static const char *const names[PS_DOMAINS] = { "machine", "host", "rack", "zone" };
 
-void ps_spot_locate(struct ps_spot *spot, const char *host, const char *rack, const char *zone,
-                    const ProtobufCBinaryData *boot)
+void ps_spot_set_labels(struct ps_spot *spot, const char *host, const char *rack, const char *zone,
+                        const ProtobufCBinaryData *boot)
 {
 	const char *const labels[PS_DOMAINS] = { "", host, rack, zone };
 	char machine[PS_HEX_TEXT];
@@ -27,7 +27,7 @@ const char *ps_domain_name(enum ps_domain domain)
 	return names[domain];
 }
 
-enum ps_domain ps_domain_named(const char *name)
+enum ps_domain ps_domain_by_name(const char *name)
 {
 	enum ps_domain domain = PS_DOMAIN_MACHINE;
 
@@ -36,7 +36,8 @@ enum ps_domain ps_domain_named(const char *name)
 	return domain;
 }
 
-bool ps_spots_share(const struct ps_spot *one, const struct ps_spot *other, enum ps_domain domain)
+bool ps_spots_share_domain(const struct ps_spot *one, const struct ps_spot *other,
+                           enum ps_domain domain)
 {
 	return *one->labels[domain] && !strcmp(one->labels[domain], other->labels[domain]);
 }

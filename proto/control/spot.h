@@ -19,25 +19,28 @@ enum ps_domain { PS_DOMAIN_MACHINE, PS_DOMAIN_HOST, PS_DOMAIN_RACK, PS_DOMAIN_ZO
 /* Returns "machine", "host", "rack" or "zone". */
 const char *ps_domain_name(enum ps_domain domain);
 /* Returns the domain of that name, or PS_DOMAINS if no domain has it. */
-enum ps_domain ps_domain_named(const char *name);
+enum ps_domain ps_domain_by_name(const char *name);
 
-/* A daemon, as it told. */
+/* A daemon and where it runs, as it reported. */
 struct ps_spot {
-	uint8_t daemon[PS_ID_SIZE]; /* the daemon's identity; all zero: not told */
+	uint8_t daemon[PS_ID_SIZE]; /* the daemon's identity; all zero: unknown */
 	const char *address;
-	char labels[PS_DOMAINS][PS_NAME_MAX + 1]; /* "": not known; of a machine: its boot's id */
-	uint64_t used, room;                      /* bytes that images take, and can still take */
-	uint32_t stores;
-	uint32_t load; /* a processor, in thousandths */
-	bool closed;   /* it gets no image: it does not answer, or is being drained */
+	/* The name of the daemon's domain of each kind, "" if unknown. A machine's name is the id
+	 * of its current boot. */
+	char labels[PS_DOMAINS][PS_NAME_MAX + 1];
+	uint64_t used, room; /* bytes that images take, and that are free for images */
+	uint32_t stores;     /* number of stores that have an image there */
+	uint32_t load;       /* load average of the host per processor, in thousandths */
+	bool closed;         /* gets no image, because it does not answer or is being drained */
 };
 
 /* Sets the labels of a spot, of which each may be "". The machine is the host's boot, which may be
  * empty. */
-void ps_spot_locate(struct ps_spot *spot, const char *host, const char *rack, const char *zone,
-                    const ProtobufCBinaryData *boot);
+void ps_spot_set_labels(struct ps_spot *spot, const char *host, const char *rack, const char *zone,
+                        const ProtobufCBinaryData *boot);
 
 /* Returns true if both spots are known to be in the same domain of that kind. */
-bool ps_spots_share(const struct ps_spot *one, const struct ps_spot *other, enum ps_domain domain);
+bool ps_spots_share_domain(const struct ps_spot *one, const struct ps_spot *other,
+                           enum ps_domain domain);
 
 #endif

@@ -39,7 +39,7 @@ void ps_version_limit(unsigned most)
 	atomic_store(&highest_spoken, most);
 }
 
-bool ps_version_limit_by(const char *text)
+bool ps_version_limit_from_text(const char *text)
 {
 	const char *end;
 	uint64_t most;
@@ -119,7 +119,7 @@ static const struct {
 	{ &perseas__host_reply__descriptor, 121, 9 },
 	/* ListReply.set_aside: images that were set aside */
 	{ &perseas__list_reply__descriptor, 65, 9 },
-	/* Expiry dates of a daemon's TLS files: all of them, and those that are near. */
+	/* Expiry dates of a daemon's TLS files: all dates, and the dates that are near. */
 	{ &perseas__list_reply__descriptor, 125, 9 },
 	{ &perseas__confirm_reply__descriptor, 125, 9 },
 	/* ClaimRequest.daemon and image_id */
@@ -129,7 +129,7 @@ static const struct {
 	{ &perseas__claim_reply__descriptor, 65, 9 },
 	/* Failed copies in an owner's report on a mirror. */
 	{ &perseas__mirror_report__descriptor, 145, 9 },
-	/* Where daemons run, as they tell their owner and as it tells the others. */
+	/* Locations: a daemon reports its own to its owner, and the owner reports it to mirrors. */
 	{ &perseas__confirm_reply__descriptor, 106, 9 },
 	{ &perseas__mirror_report__descriptor, 106, 9 },
 	/* Sizes of the rosters in OrderResult. */
@@ -137,7 +137,8 @@ static const struct {
 	{ &perseas__order_result__descriptor, 131, 9 },
 	{ &perseas__order_result__descriptor, 132, 9 },
 	{ &perseas__order_result__descriptor, 133, 9 },
-	/* Level 1: the hash of the key in a roster, and the key. */
+	/* Stores of level 1, which have a secret key (key.h): the key's hash in a roster, and the
+	 * key. */
 	{ &perseas__roster__descriptor, 80, LEVEL_1 },
 	{ &perseas__roster__descriptor, 81, LEVEL_1 },
 	{ &perseas__header__descriptor, 80, LEVEL_1 },
@@ -146,7 +147,7 @@ static const struct {
 	/* Roster.filling and DropRequest.claimed */
 	{ &perseas__roster__descriptor, 100, LEVEL_1 },
 	{ &perseas__drop_request__descriptor, 100, 9 },
-	/* Level 1: Segment.random_id. */
+	/* Stores of level 1: Segment.random_id. */
 	{ &perseas__segment__descriptor, 105, LEVEL_1 },
 };
 
@@ -158,7 +159,7 @@ static unsigned version_of_field(const ProtobufCMessageDescriptor *message, unsi
 	return PS_PROTOCOL_LEAST;
 }
 
-uint32_t ps_version_level(unsigned version)
+uint32_t ps_version_highest_level(unsigned version)
 {
 	return version >= LEVEL_1;
 }
@@ -175,7 +176,7 @@ static unsigned version_of_values(const ProtobufCMessage *message)
 	return PS_PROTOCOL_LEAST;
 }
 
-unsigned ps_version_of(const ProtobufCMessage *message)
+unsigned ps_version_needed_by(const ProtobufCMessage *message)
 {
 	unsigned version = version_of_values(message);
 
@@ -189,7 +190,7 @@ unsigned ps_version_of(const ProtobufCMessage *message)
 		if (of > version)
 			version = of;
 		for (size_t i = 0; (inner = ps_field_message(message, field, i)); i++)
-			if ((of = ps_version_of(inner)) > version)
+			if ((of = ps_version_needed_by(inner)) > version)
 				version = of;
 	}
 	return version;

@@ -27,7 +27,7 @@ void ps_version_limit(unsigned most);
 
 /* Sets the limit from the variable's text; NULL stands for no limit. Returns false and changes
  * nothing if the text is not a valid version. */
-bool ps_version_limit_by(const char *text);
+bool ps_version_limit_from_text(const char *text);
 
 /* Returns the range of versions that this process speaks, for a hello. */
 uint32_t ps_version_greeting(void);
@@ -48,10 +48,10 @@ enum { PS_VERSION_TEXT = 40 };
 const char *ps_version_text(char text[PS_VERSION_TEXT], uint32_t greeting);
 
 /* Returns the highest level of a roster that a peer of this version reads. */
-uint32_t ps_version_level(unsigned version);
+uint32_t ps_version_highest_level(unsigned version);
 
 /* Returns the lowest version that knows every field that is set in the message and in the messages
  * in it. A peer that speaks a lower version must not be sent the message. */
-unsigned ps_version_of(const ProtobufCMessage *message);
+unsigned ps_version_needed_by(const ProtobufCMessage *message);
 
 #endif

@@ -23,7 +23,7 @@ enum {
 	PS_ID_SIZE = 16,       /* bytes of a random id (store, image, owner, token) */
 	/* Leading bytes of an owner's id that others may see; anybody who knew all of them could
 	 * claim as that owner. */
-	PS_OWNER_TOLD = 8,
+	PS_OWNER_SHOWN_SIZE = 8,
 	PS_ALIGN = 64,      /* alignment of every log position */
 	PS_TERMINATOR = 64, /* zero bytes that are written after each record */
 	PS_PAGE = 4096,

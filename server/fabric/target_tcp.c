@@ -53,7 +53,7 @@ static void data_close(struct data_link *link)
 		log_event(LOG_LEVEL_WARNING, "tls-broken",
 		          &(struct log_fields){ .peer = link->peer },
 		          "the data connection from %s is over: %s", link->peer,
-		          ps_stream_why(&link->stream));
+		          ps_stream_fault_text(&link->stream));
 	if (link->session)
 		link->session->fabric = NULL;
 	lane_remove(link);

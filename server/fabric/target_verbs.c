@@ -399,7 +399,7 @@ static void rdma_grant(struct daemon *daemon, struct session *session, Perseas__
 		grant->flush = target->options.flush;
 		return;
 	}
-	ps_text_cut(target->trouble, GRANT_TEXT);
+	ps_text_truncate(target->trouble, GRANT_TEXT);
 	grant->rdma_trouble = target->trouble;
 	for (size_t i = 0; i < grant->n_regions; i++) {
 		grant->regions[i]->address = 0;

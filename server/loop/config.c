@@ -151,17 +151,17 @@ enum { CONFIG_FILE = 1, CONFIG_LINE = 2 };
 #define LINE_ONLY .groups = CONFIG_LINE
 
 static const struct ps_option option_rows[] = {
-	{ "listen", PS_OPTION_OWN, .value = "HOST:PORT", .set = set_listen, FILE_OR_LINE,
+	{ "listen", PS_OPTION_OWN, .placeholder = "HOST:PORT", .set = set_listen, FILE_OR_LINE,
 	  .must = "an address, for example 192.0.2.1:" PS_PORT " or [::1]:" PS_PORT
 	          "; there may be 16 listeners",
 	  .help = "Listens for owners over TCP; port 0 takes a free one. May be given several "
 	          "times, like --unix. Without either, and without a socket from systemd "
 	          "(perseasd.socket): 127.0.0.1:" PS_PORT "." },
-	{ "unix", PS_OPTION_OWN, .value = "PATH", .set = set_unix, FILE_OR_LINE,
+	{ "unix", PS_OPTION_OWN, .placeholder = "PATH", .set = set_unix, FILE_OR_LINE,
 	  .must = "an absolute path of 107 bytes or less; there may be 16 listeners",
 	  .help = "Listens for owners on this host, which share memory with the daemon." },
-	{ "unix-mode", PS_OPTION_OWN, .value = "MODE", .usual = "600", .set = set_unix_mode,
-	  FILE_OR_LINE, .must = "a mode, for example 600 or 666",
+	{ "unix-mode", PS_OPTION_OWN, .placeholder = "MODE", .default_text = "600",
+	  .set = set_unix_mode, FILE_OR_LINE, .must = "a mode, for example 600 or 666",
 	  .help = "Permissions of these sockets in octal, as for chmod: who may connect." },
 	{ "tls-cert", PS_OPTION_PATH, AT(tls_cert), "FILE", FILE_OR_LINE,
 	  .help = "Uses TLS 1.3 on all TCP connections, with the daemon's certificate and those "
@@ -204,7 +204,7 @@ static const struct ps_option option_rows[] = {
 	  .high = 86400000,
 	  .help = "Seconds of silence after which an owner no longer counts as live, so that a "
 	          "claim needs no takeover: 0.1 or more; 0: it is live while it is connected." },
-	{ "label", PS_OPTION_OWN, .value = "WHERE=NAME", .set = set_label, FILE_OR_LINE,
+	{ "label", PS_OPTION_OWN, .placeholder = "WHERE=NAME", .set = set_label, FILE_OR_LINE,
 	  .must = "host=NAME, rack=NAME or zone=NAME; a name has 1 to 63 of A-Z a-z 0-9 . _ -, and "
 	          "does not begin with a dot",
 	  .help = "Says where this daemon runs: host=NAME, rack=NAME or zone=NAME, once each. "
@@ -253,11 +253,12 @@ static const struct ps_option option_rows[] = {
 	  .help = "text; json: one object a line. "
 	          "Where standard error is systemd's journal, text comes with fields "
 	          "(PERSEAS_EVENT, PERSEAS_STORE, ...)." },
-	{ "journal-socket", PS_OPTION_OWN, .value = "PATH", .usual = "/run/systemd/journal/socket",
-	  .set = set_journal, FILE_OR_LINE, .must = "an absolute path of at most 107 bytes",
+	{ "journal-socket", PS_OPTION_OWN, .placeholder = "PATH",
+	  .default_text = "/run/systemd/journal/socket", .set = set_journal, FILE_OR_LINE,
+	  .must = "an absolute path of at most 107 bytes",
 	  .help = "Where systemd's journal takes entries that have fields. What it does not take "
 	          "goes to standard error as a line." },
-	{ "http", PS_OPTION_OWN, .value = "HOST:PORT", .set = set_http, FILE_OR_LINE,
+	{ "http", PS_OPTION_OWN, .placeholder = "HOST:PORT", .set = set_http, FILE_OR_LINE,
 	  .must = "an address, for example 127.0.0.1:7180",
 	  .help = "Serves HTTP there: /metrics, /healthz, /readyz, /status.json, and a page "
 	          "at /; port 0 takes a free one. Unless --http-anywhere is on, HOST is an "
@@ -266,7 +267,7 @@ static const struct ps_option option_rows[] = {
 	{ "http-anywhere", PS_OPTION_CHOICE, AT(http.anywhere), "on|off", "off", FILE_OR_LINE,
 	  .choices = "off|on",
 	  .help = "Serves HTTP to other hosts, too: everybody who reaches the port can read it." },
-	{ "http-name", PS_OPTION_OWN, .value = "NAME", .set = set_http_name, FILE_OR_LINE,
+	{ "http-name", PS_OPTION_OWN, .placeholder = "NAME", .set = set_http_name, FILE_OR_LINE,
 	  .must = "a host's name, for example node1.example, without a port; there may be 8",
 	  .help = "Another name of this host under which HTTP requests are answered; up to 8 "
 	          "times. Numbers, localhost and the host's own name need no option." },
@@ -276,7 +277,7 @@ static const struct ps_option option_rows[] = {
 	  .help = "Writes the TCP ports to FILE once they are open, one a line." },
 	{ "config", PS_OPTION_PATH, AT(file), "FILE", LINE_ONLY,
 	  .help = "Reads options from FILE: lines of NAME VALUE; # begins a comment." },
-	{ "boot-id", PS_OPTION_OWN, .value = "ID", .set = set_boot_id, LINE_ONLY,
+	{ "boot-id", PS_OPTION_OWN, .placeholder = "ID", .set = set_boot_id, LINE_ONLY,
 	  .must = "32 hexadecimal digits",
 	  .help = "The id of this boot of the host, if /proc does not give it: 32 hexadecimal "
 	          "digits, like %b in a systemd unit." },
@@ -349,13 +350,13 @@ static int read_lines(struct ps_reader *reader, FILE *file, unsigned *number)
 	errno = 0;
 	for (*number = 1; ret == 0 && (len = getline(&line, &room, file)) >= 0; ++*number) {
 		if (strlen(line) != (size_t)len)
-			ret = ps_reader_wrong(reader, "there is a byte 0; it must be a text");
+			ret = ps_reader_fail(reader, "there is a byte 0; it must be a text");
 		else if (split_line(line, &name, &value))
 			ret = ps_options_read_line(reader, CONFIG_FILE, name, value);
 	}
 	--*number;
 	if (ret == 0 && !feof(file))
-		ret = ps_reader_wrong(reader, "%s", strerror(errno));
+		ret = ps_reader_fail(reader, "%s", strerror(errno));
 	free(line);
 	return ret;
 }
@@ -370,14 +371,14 @@ static int read_file(struct ps_reader *reader, const char *path)
 	int ret;
 
 	if (!file)
-		return ps_reader_wrong(reader, "configuration file %s: %s", path, strerror(errno));
+		return ps_reader_fail(reader, "configuration file %s: %s", path, strerror(errno));
 	lines.why = inner;
 	lines.size = sizeof(inner);
 	ret = read_lines(&lines, file, &number);
 	if (ret && ferror(file))
-		ps_reader_wrong(reader, "configuration file %s: %s", path, inner);
+		ps_reader_fail(reader, "configuration file %s: %s", path, inner);
 	else if (ret)
-		ps_reader_wrong(reader, "%s, line %u: %s", path, number, inner);
+		ps_reader_fail(reader, "%s, line %u: %s", path, number, inner);
 	fclose(file);
 	return ret;
 }
@@ -390,14 +391,14 @@ static int check_tls(struct ps_reader *reader)
 	           config->tls_crl[0];
 
 	if (any && !(config->tls_cert[0] && config->tls_key[0] && config->tls_ca[0]))
-		return ps_reader_wrong(
-			reader, "TLS needs --tls-cert, --tls-key and --tls-ca: %s is missing",
-			!config->tls_cert[0]  ? "--tls-cert"
-			: !config->tls_key[0] ? "--tls-key"
-					      : "--tls-ca");
+		return ps_reader_fail(reader,
+		                      "TLS needs --tls-cert, --tls-key and --tls-ca: %s is missing",
+		                      !config->tls_cert[0]  ? "--tls-cert"
+		                      : !config->tls_key[0] ? "--tls-key"
+		                                            : "--tls-ca");
 	if (any && config->exposed)
-		return ps_reader_wrong(reader, "with TLS there is no plain text: leave "
-		                               "--plaintext anywhere out, or --tls-cert");
+		return ps_reader_fail(reader, "with TLS there is no plain text: leave "
+		                              "--plaintext anywhere out, or --tls-cert");
 	return 0;
 }
 
@@ -406,8 +407,8 @@ static int check_owner_timeout(struct ps_reader *reader)
 	const struct config *config = reader->into;
 
 	if (config->owner_timeout_ms > 0 && config->owner_timeout_ms < PS_OWNER_TIMEOUT_MIN_MS)
-		return ps_reader_wrong(reader, "--owner-timeout is 0, or at least 0.1: owners on a "
-		                               "busy host are silent for shorter times");
+		return ps_reader_fail(reader, "--owner-timeout is 0, or at least 0.1: owners on a "
+		                              "busy host are silent for shorter times");
 	return 0;
 }
 

@@ -440,7 +440,7 @@ static int begin_stream(struct connection *connection)
 	if (connection->session.local || !connection->daemon->tls)
 		return connection_identify(connection, NULL);
 	connection->stage = STAGE_TLS;
-	if (ps_stream_secure(&connection->stream, connection->daemon->tls, NULL) == 0)
+	if (ps_stream_begin_tls(&connection->stream, connection->daemon->tls, NULL) == 0)
 		return 0;
 	log_no_memory(connection);
 	return -1;

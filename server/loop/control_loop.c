@@ -186,7 +186,7 @@ void connection_close(struct connection *connection)
 		log_limited(&connection->admitted.origin->told, LOG_LEVEL_WARNING, "tls-broken",
 		            &(struct log_fields){ .peer = connection->session.peer },
 		            "the connection from %s is over: %s", connection->session.peer,
-		            ps_stream_why(&stream));
+		            ps_stream_fault_text(&stream));
 	release_buffers(connection);
 	ps_stream_close(&stream);
 	if (kept)
@@ -370,7 +370,7 @@ static void refuse_protocol(const struct connection *connection)
 	            "%s wants TLS, and this daemon was started without: give it --tls-cert, "
 	            "--tls-key and --tls-ca",
 	            fields.peer);
-	ps_stream_refuse(&connection->stream);
+	ps_stream_send_alert(&connection->stream);
 }
 
 static enum taken sniff_kind(struct connection *connection)
@@ -403,7 +403,7 @@ static enum taken advance_handshake(struct connection *connection)
 	struct ps_stream *stream = &connection->stream;
 	const char *peer = connection->session.peer;
 	char name[PS_TLS_NAME_MAX + 1];
-	int ret = ps_stream_shake(stream);
+	int ret = ps_stream_handshake(stream);
 
 	connection->has_turn = false;
 	if (ret == 0) {
@@ -411,7 +411,7 @@ static enum taken advance_handshake(struct connection *connection)
 			event_add(connection->writable, NULL);
 		return TAKEN_WAITS;
 	}
-	if (ret < 0 || ps_stream_name(stream, name) < 0) {
+	if (ret < 0 || ps_stream_peer_name(stream, name) < 0) {
 		const bool fault = ps_stream_fault(stream);
 
 		/* Port scanners connect and hang up, which needs no attention. */
@@ -419,7 +419,7 @@ static enum taken advance_handshake(struct connection *connection)
 		            fault ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "tls-refused",
 		            &(struct log_fields){ .peer = peer },
 		            "the TLS connection from %s is refused: %s", peer,
-		            fault ? ps_stream_why(stream) : "it ended in the handshake");
+		            fault ? ps_stream_fault_text(stream) : "it ended in the handshake");
 		return TAKEN_CLOSE;
 	}
 	if (connection_identify(connection, name) < 0)

@@ -33,7 +33,7 @@ static void warn_expiry(const struct ps_expiry *expiry, uint64_t now_s)
 
 	if (stage == PS_EXPIRY_FAR)
 		return;
-	log_event(stage == PS_EXPIRY_OVER ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "tls-expires",
+	log_event(stage == PS_EXPIRY_EXPIRED ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "tls-expires",
 	          NULL, "%s; %s", ps_expiry_text(expiry, now_s, text), advice[expiry->kind]);
 }
 
@@ -52,7 +52,7 @@ void daemon_check_expiry(struct daemon *daemon)
 	if (!daemon->tls)
 		return;
 	expiry_warn(daemon->tls, now_s, &daemon->expiries);
-	wait.tv_sec = (time_t)ps_expiries_next(&daemon->expiries, now_s);
+	wait.tv_sec = (time_t)ps_expiries_seconds_to_next_check(&daemon->expiries, now_s);
 	evtimer_add(daemon->expiry, &wait);
 }
 

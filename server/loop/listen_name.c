@@ -70,7 +70,7 @@ static struct name_lookup *start_lookup(const struct endpoint *endpoint)
 	lookup->users = 2;
 	lookup->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (lookup->fd >= 0) {
-		errno = ps_detached_start(run_lookup, lookup);
+		errno = ps_detached_thread_start(run_lookup, lookup);
 		if (!errno)
 			return lookup;
 		close(lookup->fd);

@@ -69,7 +69,8 @@ static bool collapse_range(int fd, uint64_t at, uint64_t len)
 	for (uint64_t end = PS_LARGE_PAGE; end <= len; end += PS_LARGE_PAGE)
 		if (reserve_range(fd, at + end - LAST_PAGE, LAST_PAGE))
 			return false;
-	base = mmap(ps_large_place(len), len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
+	base = mmap(ps_large_page_hint(len), len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+	            (off_t)at);
 	if (base == MAP_FAILED)
 		return false;
 	gathered = !madvise(base, len, PS_MADV_COLLAPSE);
@@ -109,7 +110,7 @@ static void run_map(void *arg)
 	struct piece_work *work = arg;
 	int flags = MAP_SHARED | (work->size <= POPULATE_MAX ? MAP_POPULATE : 0);
 
-	work->base = mmap(ps_large_place(work->size), work->size, PROT_READ | PROT_WRITE, flags,
+	work->base = mmap(ps_large_page_hint(work->size), work->size, PROT_READ | PROT_WRITE, flags,
 	                  work->fd, 0);
 	work->error = errno;
 }

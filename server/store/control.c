@@ -50,13 +50,13 @@ enum {
 /* Returns true if the version spoken on the connection knows all of the message. */
 static bool is_of_version(const struct session *session, const ProtobufCMessage *message)
 {
-	return !session->version || ps_version_of(message) <= session->version;
+	return !session->version || ps_version_needed_by(message) <= session->version;
 }
 
 /* Returns the highest level of a store that the peer reads. */
 static uint32_t level_read(const struct session *session)
 {
-	return session->version ? ps_version_level(session->version) : PS_LEVEL_MAX;
+	return session->version ? ps_version_highest_level(session->version) : PS_LEVEL_MAX;
 }
 
 static void leave_sizes_out(Perseas__OrderResult *result)
@@ -97,7 +97,7 @@ static void fit_status(const struct session *session, Perseas__StoreStatus *stat
 		strip_reports(status);
 	if (status->result && session->version < SIZES_VERSION)
 		leave_sizes_out(status->result);
-	if (status->order && ps_version_of(&status->order->base) > session->version)
+	if (status->order && ps_version_needed_by(&status->order->base) > session->version)
 		status->order = NULL;
 }
 
@@ -109,7 +109,7 @@ static void fit_list(const struct session *session, Perseas__ListReply *reply)
 	for (size_t i = 0; i < reply->n_stores; i++) {
 		const Perseas__Header *header = reply->stores[i]->header;
 
-		if (ps_level_of(header->roster, header->next_roster) > level_read(session))
+		if (ps_store_level(header->roster, header->next_roster) > level_read(session))
 			continue;
 		fit_status(session, reply->stores[i]);
 		reply->stores[kept++] = reply->stores[i];
@@ -359,7 +359,7 @@ static void answer_request(struct call *call, const uint8_t *bytes, size_t len,
 	if (!request) {
 		strncpy(call->why->text, text, sizeof(call->why->text) - 1);
 		set_refusal(call->answer,
-		            ps_is_later(text) ? -STATUS(BAD_VERSION) : -STATUS(BAD_REQUEST),
+		            ps_is_later_version(text) ? -STATUS(BAD_VERSION) : -STATUS(BAD_REQUEST),
 		            call->why);
 		return;
 	}

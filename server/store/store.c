@@ -215,12 +215,12 @@ int store_check_level(const struct stores *stores, const char *name, uint32_t le
 	const struct store *store = store_find((struct stores *)stores, name);
 	const Perseas__Header *header = store ? store->header : NULL;
 
-	if (!header || ps_level_of(header->roster, header->next_roster) <= level)
+	if (!header || ps_store_level(header->roster, header->next_roster) <= level)
 		return 0;
 	return refuse(why, STATUS(BAD_VERSION),
 	              "store %s is of level %u, which the version of the protocol that its sender "
 	              "speaks does not know: upgrade that",
-	              name, ps_level_of(header->roster, header->next_roster));
+	              name, ps_store_level(header->roster, header->next_roster));
 }
 
 struct store *store_find_sound(struct stores *stores, const char *name, int *ret, struct why *why)
@@ -303,8 +303,8 @@ void header_without_key(Perseas__Header *told, const Perseas__Header *header)
 	told->key = (ProtobufCBinaryData){ 0, NULL };
 }
 
-/* Copies the header for clients: without the key, and with only the first PS_OWNER_TOLD bytes of
- * the owner's id. Returns NULL if memory is out. */
+/* Copies the header for clients: without the key, and with only the first PS_OWNER_SHOWN_SIZE bytes
+ * of the owner's id. Returns NULL if memory is out. */
 static Perseas__Header *header_for_clients(struct store *store)
 {
 	Perseas__Header *header = scratch_alloc(sizeof(*header));
@@ -316,7 +316,7 @@ static Perseas__Header *header_for_clients(struct store *store)
 	if (header->promised_owner.len != PS_ID_SIZE)
 		return header;
 	memset(owner, 0, PS_ID_SIZE);
-	memcpy(owner, header->promised_owner.data, PS_OWNER_TOLD);
+	memcpy(owner, header->promised_owner.data, PS_OWNER_SHOWN_SIZE);
 	header->promised_owner.data = owner;
 	return header;
 }
@@ -333,7 +333,7 @@ int store_fill_status(struct store *store, Perseas__StoreStatus *status, struct 
 	if (!fill_session(store, status) || !handover_status(store, status))
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	if (store->header) {
-		status->bytes = ps_header_bytes(store->header);
+		status->bytes = ps_image_size(store->header);
 		status->header = header_for_clients(store);
 	}
 	if (index >= 0)

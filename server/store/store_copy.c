@@ -123,7 +123,7 @@ static int copy_running(struct store *store, struct copying *copying, struct why
 {
 	struct ps_slot slot;
 
-	job_aside(ps_header_bytes(store->header), try_copy, copying);
+	job_aside(ps_image_size(store->header), try_copy, copying);
 	if (copying->good)
 		return 0;
 	if (ps_slot_choose(copying->live.log, &slot) < 0)

@@ -166,7 +166,7 @@ static bool has_room(const struct store *store)
 {
 	struct memory *memory = store->stores->memory;
 
-	return !memory->ops->room || memory->ops->room(memory) >= ps_header_bytes(store->header);
+	return !memory->ops->room || memory->ops->room(memory) >= ps_image_size(store->header);
 }
 
 /* Stores why a restart would lose the image ("": it would not), and reports when that begins and

@@ -63,7 +63,7 @@ static Perseas__Header *read_header(struct store *store, int *ret)
 	header = ps_header_unpack(bytes, len, &text);
 	free(bytes);
 	if (!header) {
-		store->is_later_version = ps_is_later(text);
+		store->is_later_version = ps_is_later_version(text);
 		snprintf(store->damage, sizeof(store->damage), "%s%s",
 		         store->is_later_version ? "" : "its header is not valid: ", text);
 		return NULL;

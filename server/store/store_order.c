@@ -190,7 +190,7 @@ int store_order(struct stores *stores, const Perseas__OrderRequest *request, str
 		              "order out; open the store, or ask another mirror",
 		              store->name);
 	if (store->session->version &&
-	    ps_version_of(&request->order->base) > store->session->version)
+	    ps_version_needed_by(&request->order->base) > store->session->version)
 		return refuse(why, STATUS(BAD_VERSION),
 		              "the owner of store %s speaks version %u of the protocol, which does "
 		              "not know this order: upgrade its program, or stop it, and try again",

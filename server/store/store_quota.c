@@ -24,7 +24,7 @@ static uint64_t bytes_beyond(const struct store *store, const struct image *imag
 static uint64_t bytes_of(const struct store *store, const struct image *image,
                          const Perseas__Header *header)
 {
-	uint64_t told = header ? ps_header_bytes(header) : 0, taken = 0;
+	uint64_t told = header ? ps_image_size(header) : 0, taken = 0;
 
 	for (uint32_t region = 0; region < PS_REGIONS_MAX; region++)
 		if (image->regions[region].base && region != PS_REGION_PROMISE)
@@ -113,7 +113,7 @@ int quota_grow(const struct store *store, bool is_rebuilt, uint64_t bytes, struc
 
 int quota_copy(const struct store *store, struct why *why)
 {
-	return check_store(store, ps_header_bytes(store->header), why);
+	return check_store(store, ps_image_size(store->header), why);
 }
 
 bool quota_exceeded(const struct store *store)

@@ -72,7 +72,7 @@ static int make_rebuilt(struct session *session, const Perseas__RebuildRequest *
 	struct store *store = session->store;
 	uint64_t generation = store->header->generation + 1;
 	Perseas__Header *header;
-	int ret = quota_grow(store, true, ps_header_bytes(request->header), why);
+	int ret = quota_grow(store, true, ps_image_size(request->header), why);
 
 	if (!ret)
 		ret = rebuilt_header(store, session, request, generation, &header, why);
@@ -172,7 +172,7 @@ static int make_anew(struct store *store, const struct session *session,
 static int check_quotas(const struct store *store, const struct session *session,
                         const Perseas__RebuildRequest *request, struct why *why)
 {
-	uint64_t bytes = ps_header_bytes(request->header);
+	uint64_t bytes = ps_image_size(request->header);
 	int ret = store->header
 	                  ? quota_grow(store, false, bytes, why)
 	                  : quota_create(store->stores, session->identity.name, store, bytes, why);

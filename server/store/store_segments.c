@@ -72,7 +72,7 @@ int store_add_segments(struct session *session, const Perseas__AddSegmentsReques
 		return ret;
 	ret = add_to_header(header, request, why);
 	if (!ret)
-		ret = quota_grow(session->store, session->is_rebuilding, ps_header_bytes(header),
+		ret = quota_grow(session->store, session->is_rebuilding, ps_image_size(header),
 		                 why);
 	if (ret) {
 		header_free(header);

@@ -298,7 +298,7 @@ static int make_image(struct store *store, struct ps_archive_reader *reader, str
 	if (ret)
 		return ret;
 	filling.image = image;
-	job_aside(ps_header_bytes(reader->header), run_filling, &filling);
+	job_aside(ps_image_size(reader->header), run_filling, &filling);
 	if (filling.filled < 0)
 		ret = refuse(why, STATUS(DAMAGED), "it is damaged: %s", filling.damage);
 	else if (filling.flushed < 0)
@@ -350,8 +350,9 @@ static int read_spill(struct unspilling *unspilling, struct store *store, struct
 	if (spill->ops->open(spill, store->name) < 0 ||
 	    ps_archive_open(&reader, &spill->source, &text) < 0 ||
 	    (text = header_fault(&reader, store->name)))
-		ret = ps_is_later(text) ? refuse(why, STATUS(BAD_VERSION), "%s", text)
-		                        : refuse(why, STATUS(DAMAGED), "it is damaged: %s", text);
+		ret = ps_is_later_version(text)
+		              ? refuse(why, STATUS(BAD_VERSION), "%s", text)
+		              : refuse(why, STATUS(DAMAGED), "it is damaged: %s", text);
 	else
 		ret = load_unused(unspilling, store, &reader, why);
 	ps_archive_free(&reader);

@@ -67,8 +67,8 @@ static void fill_spot(struct ps_spot *spot, const Perseas__StoreStatus *status,
 	spot->address = report->address;
 	spot->closed = !is_live(report) || !is_listed(status->header, report);
 	if (location)
-		ps_spot_locate(spot, location->host, location->rack, location->zone,
-		               &location->boot);
+		ps_spot_set_labels(spot, location->host, location->rack, location->zone,
+		                   &location->boot);
 }
 
 static bool find_loss(struct ps_loss *loss, const struct watch_losses *losses,
@@ -76,7 +76,7 @@ static bool find_loss(struct ps_loss *loss, const struct watch_losses *losses,
 {
 	if (!works_without(question, 0))
 		return false;
-	*loss = ps_loss_smallest(losses->spots, losses->count, 0, works_without, question);
+	*loss = ps_smallest_fatal_loss(losses->spots, losses->count, 0, works_without, question);
 	return true;
 }
 

@@ -18,7 +18,7 @@ static void use(const Perseas__Header *header)
 	/* That of an image has the store's key, too. */
 	assert(copy && ps_header_valid(copy, &why) == !why);
 	assert(copy->roster->level <= PS_LEVEL_MAX);
-	assert(ps_header_bytes(copy) >= ps_log_region_size(copy));
+	assert(ps_image_size(copy) >= ps_log_region_size(copy));
 	assert(ps_header_pack(copy, &bytes, &len) == 0);
 	again = ps_header_unpack(bytes, len, &why);
 	assert(again);

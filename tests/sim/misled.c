@@ -91,7 +91,7 @@ void sim_misled_reply(const struct ps_control *control, Perseas__Reply *reply)
 		return;
 	free(reply->daemon.data);
 	reply->daemon = (ProtobufCBinaryData){ 0, NULL };
-	member = header ? ps_roster_at(header->roster, control->called->address) : NULL;
+	member = header ? ps_roster_member_at(header->roster, control->called->address) : NULL;
 	if (member)
 		memcpy(header->image_id.data, member->image_id.data, PS_ID_SIZE);
 }

@@ -29,7 +29,7 @@ void sim_mistake_after_growth(struct ps_control *control, const struct sim_messa
 		const struct piece *piece =
 			&image_of((struct session *)session)->regions[PS_REGION_SEGMENT + s->id];
 
-		if (!s->born && ps_part_is_name(s->name) && piece->base)
+		if (!s->born && ps_segment_part_is_name(s->name) && piece->base)
 			memset(piece->base, 0xa5, s->size);
 	}
 }
@@ -44,5 +44,5 @@ bool sim_mistake_unsent(const struct ps_link *link, const struct ps_chain *chain
 	    chain->slot.length || !chain->count || chain->writes[0].region < PS_REGION_SEGMENT)
 		return false;
 	segment = ps_segment_by_id(p, chain->writes[0].region - PS_REGION_SEGMENT);
-	return segment && !segment->born && ps_part_is_name(segment->name);
+	return segment && !segment->born && ps_segment_part_is_name(segment->name);
 }

@@ -126,9 +126,9 @@ static void accept_next(struct tcp_stage *t)
 	t->heard = 0;
 	t->answered = 0;
 	ps_decoder_init(&t->decoder, &ops, t);
-	if (t->tls && ps_stream_secure(&t->stream, t->tls, NULL))
+	if (t->tls && ps_stream_begin_tls(&t->stream, t->tls, NULL))
 		shaken = -1;
-	while (shaken > 0 && (shaken = ps_stream_shake(&t->stream)) == 0) {
+	while (shaken > 0 && (shaken = ps_stream_handshake(&t->stream)) == 0) {
 		wait_for(t, ps_stream_events(&t->stream, false));
 		shaken = 1;
 	}

@@ -234,9 +234,9 @@ static void shake(struct run *run, struct peer *peer)
 	if (!run->tls)
 		return;
 	peer->next = EXPECT_MAGIC;
-	require(ps_stream_secure(&peer->stream, run->tls->client, "127.0.0.1") == 0);
+	require(ps_stream_begin_tls(&peer->stream, run->tls->client, "127.0.0.1") == 0);
 	for (int turns = 0; shaken == 0 && turns < TURNS_MAX; turns++) {
-		shaken = ps_stream_shake(&peer->stream);
+		shaken = ps_stream_handshake(&peer->stream);
 		event_base_loop(run->node->base, EVLOOP_NONBLOCK);
 	}
 	require(shaken == 1);

@@ -362,10 +362,10 @@ static int direct_send(struct ps_control *control, const Perseas__Request *reque
 	if (control->broken)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s: the connection is broken",
 		                    control->name);
-	if (ps_version_of(&request->base) > direct_version(control)) {
+	if (ps_version_needed_by(&request->base) > direct_version(control)) {
 		direct_break(control);
 		return ps_control_error_old(error, control->name, direct_version(control),
-		                            ps_version_of(&request->base));
+		                            ps_version_needed_by(&request->base));
 	}
 	direct_inside++;
 	control->owing |= mirror_of(control)->hung;

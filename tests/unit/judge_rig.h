@@ -124,7 +124,8 @@ static inline void tell_all(struct scene *s, unsigned store, unsigned mask, unsi
 /* Adds a mirror that answers that it has nothing. */
 static inline void tell_empty(struct scene *s, unsigned store, unsigned k)
 {
-	s->told[s->count++] = (struct ps_told){ .empty = true, .address = address_of(store, k) };
+	s->told[s->count++] = (struct ps_told){ .has_no_image = true,
+		                                .address = address_of(store, k) };
 }
 
 static inline enum ps_outlook judge(struct scene *s)

@@ -72,8 +72,8 @@ static void connect_pair_of(struct pair *pair, const char *host, int type)
 	assert_int_equal(socketpair(AF_UNIX, type | SOCK_NONBLOCK, 0, fds), 0);
 	pair->client.fd = fds[0];
 	pair->server.fd = fds[1];
-	assert_int_equal(ps_stream_secure(&pair->client, pair->client_tls, host), 0);
-	assert_int_equal(ps_stream_secure(&pair->server, pair->server_tls, NULL), 0);
+	assert_int_equal(ps_stream_begin_tls(&pair->client, pair->client_tls, host), 0);
+	assert_int_equal(ps_stream_begin_tls(&pair->server, pair->server_tls, NULL), 0);
 }
 
 static void connect_pair(struct pair *pair, const char *host)
@@ -113,9 +113,9 @@ static void shake(struct pair *pair, int *client, int *server)
 	*client = *server = 0;
 	for (int i = 0; i < STEPS_MAX && !(*client && *server); i++) {
 		if (!*client)
-			*client = ps_stream_shake(&pair->client);
+			*client = ps_stream_handshake(&pair->client);
 		if (!*server)
-			*server = ps_stream_shake(&pair->server);
+			*server = ps_stream_handshake(&pair->server);
 	}
 }
 

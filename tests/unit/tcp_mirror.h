@@ -163,9 +163,9 @@ static void *handshake(void *arg)
 	struct ps_answer welcome = { .op = PS_OP_HELLO };
 
 	m->stream.fd = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC);
-	if (mirror_tls && ps_stream_secure(&m->stream, mirror_tls, NULL))
+	if (mirror_tls && ps_stream_begin_tls(&m->stream, mirror_tls, NULL))
 		return NULL;
-	while (ps_stream_shake(&m->stream) == 0)
+	while (ps_stream_handshake(&m->stream) == 0)
 		wait_for(m, ps_stream_events(&m->stream, false));
 	if (!receive_all(m, &m->hello, sizeof(m->hello)))
 		return NULL;

@@ -83,7 +83,7 @@ static int shake(struct fixture *fixture, struct ps_stream *peer)
 {
 	int shaken;
 
-	for (int i = 0; (shaken = ps_stream_shake(peer)) == 0 && i < STEPS_MAX; i++)
+	for (int i = 0; (shaken = ps_stream_handshake(peer)) == 0 && i < STEPS_MAX; i++)
 		step_and_wait(fixture, peer);
 	return shaken;
 }
@@ -95,7 +95,7 @@ static struct ps_stream begin(struct fixture *fixture, struct ps_tls *tls)
 
 	fcntl(peer.fd, F_SETFL, O_NONBLOCK);
 	setsockopt(peer.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	assert_int_equal(ps_stream_secure(&peer, tls, "127.0.0.1"), 0);
+	assert_int_equal(ps_stream_begin_tls(&peer, tls, "127.0.0.1"), 0);
 	return peer;
 }
 
@@ -473,7 +473,7 @@ TEST(new_files_are_for_new_connections, struct fixture *fixture)
 	assert_int_equal(load(fixture, "second", "other"), 0);
 	peer = begin(fixture, alice);
 	shake(fixture, &peer);
-	assert_int_equal(ps_stream_fault(&peer), PS_TLS_THEIRS);
+	assert_int_equal(ps_stream_fault(&peer), PS_TLS_FAULT_PEER_CERT);
 	ps_stream_close(&peer);
 	assert_int_equal(ps_stream_recv(&old, &byte, 1), -1);
 	assert_int_equal(errno, EAGAIN);
@@ -495,7 +495,7 @@ TEST(a_handshake_waits_for_its_turn, struct fixture *fixture)
 	daemon->others_until_ns = daemon_now_ns() + hour_ns;
 	peer = begin(fixture, alice);
 	while (!daemon->connections || daemon->connections->due != DUE_TURN) {
-		assert_int_equal(ps_stream_shake(&peer), 0);
+		assert_int_equal(ps_stream_handshake(&peer), 0);
 		step(fixture);
 	}
 	assert_true(daemon->connections->hello_until_ns > daemon_now_ns() + hour_ns);
@@ -503,7 +503,7 @@ TEST(a_handshake_waits_for_its_turn, struct fixture *fixture)
 
 	daemon->others_until_ns = daemon_now_ns() + hour_ns / 100000;
 	peer = begin(fixture, alice);
-	while (ps_stream_shake(&peer) == 0)
+	while (ps_stream_handshake(&peer) == 0)
 		step(fixture);
 	assert_int_equal(daemon->connections->due, DUE_HELLO);
 	greet(fixture, &peer);

@@ -159,7 +159,7 @@ TEST(a_copy_shares_nothing_with_the_header)
 	assert_string_equal(header->store, "bank");
 	assert_string_equal(header->segments[1]->name, "s1");
 	assert_int_equal(ps_log_region_size(header), PS_RING_OFFSET + (1 << 20));
-	assert_int_equal(ps_header_bytes(header), PS_RING_OFFSET + (1 << 20) + 2000);
+	assert_int_equal(ps_image_size(header), PS_RING_OFFSET + (1 << 20) + 2000);
 	assert_int_equal(roster->n_members, 3);
 	assert_string_equal(roster->members[2]->address, "unix:///run/perseas");
 	perseas__header__free_unpacked(header, NULL);

@@ -65,7 +65,7 @@ static void all_is_over(void)
 		_exit(WAITED);
 	if (forked || !atomic_load(&exits))
 		return;
-	if (ps_stream_shake(&idle) != -1 || errno != ESHUTDOWN)
+	if (ps_stream_handshake(&idle) != -1 || errno != ESHUTDOWN)
 		_exit(LET_IN);
 	ps_stream_close(&idle);
 }
@@ -73,7 +73,7 @@ static void all_is_over(void)
 static void *keep(void *arg)
 {
 	(void)arg;
-	while (ps_stream_shake(&mirror) == 0)
+	while (ps_stream_handshake(&mirror) == 0)
 		;
 	ps_stream_close(&mirror);
 	return NULL;
@@ -86,7 +86,7 @@ static void connect_to_nobody(struct ps_stream *stream, struct ps_tls *tls)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
 	stream->fd = fds[0];
 	stream->tls = NULL;
-	assert_int_equal(ps_stream_secure(stream, tls, HOST), 0);
+	assert_int_equal(ps_stream_begin_tls(stream, tls, HOST), 0);
 }
 
 /* *arg: the application has used OpenSSL before the library does. Never returns. */

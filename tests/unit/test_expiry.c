@@ -28,11 +28,11 @@ TEST(a_long_validity_is_warned_of_by_days)
 	assert_int_equal(ps_expiry_stage(&expiry, end - 2 * DAY - 1), PS_EXPIRY_NEAR);
 	assert_int_equal(ps_expiry_stage(&expiry, end - 2 * DAY), PS_EXPIRY_URGENT);
 	assert_int_equal(ps_expiry_stage(&expiry, end - 1), PS_EXPIRY_URGENT);
-	assert_int_equal(ps_expiry_stage(&expiry, end), PS_EXPIRY_OVER);
-	assert_int_equal(ps_expiry_next(&expiry, end - 14 * DAY - 5), 5);
-	assert_int_equal(ps_expiry_next(&expiry, end - 14 * DAY), 12 * DAY);
-	assert_int_equal(ps_expiry_next(&expiry, end - 2 * DAY), 2 * DAY);
-	assert_int_equal(ps_expiry_next(&expiry, end), UINT64_MAX);
+	assert_int_equal(ps_expiry_stage(&expiry, end), PS_EXPIRY_EXPIRED);
+	assert_int_equal(ps_expiry_seconds_to_next_stage(&expiry, end - 14 * DAY - 5), 5);
+	assert_int_equal(ps_expiry_seconds_to_next_stage(&expiry, end - 14 * DAY), 12 * DAY);
+	assert_int_equal(ps_expiry_seconds_to_next_stage(&expiry, end - 2 * DAY), 2 * DAY);
+	assert_int_equal(ps_expiry_seconds_to_next_stage(&expiry, end), UINT64_MAX);
 }
 
 /* A certificate of a day: a quarter and an eighth of it. */
@@ -44,8 +44,8 @@ TEST(a_short_validity_is_warned_of_by_its_parts)
 	assert_int_equal(ps_expiry_stage(&expiry, NOW + DAY * 3 / 4), PS_EXPIRY_NEAR);
 	assert_int_equal(ps_expiry_stage(&expiry, NOW + DAY * 7 / 8 - 1), PS_EXPIRY_NEAR);
 	assert_int_equal(ps_expiry_stage(&expiry, NOW + DAY * 7 / 8), PS_EXPIRY_URGENT);
-	assert_int_equal(ps_expiry_stage(&expiry, NOW + DAY), PS_EXPIRY_OVER);
-	assert_int_equal(ps_expiry_next(&expiry, NOW), DAY * 3 / 4);
+	assert_int_equal(ps_expiry_stage(&expiry, NOW + DAY), PS_EXPIRY_EXPIRED);
+	assert_int_equal(ps_expiry_seconds_to_next_stage(&expiry, NOW), DAY * 3 / 4);
 }
 
 /* Dates that contradict each other, none at all, years beyond what a certificate can name, and a
@@ -57,17 +57,17 @@ TEST(strange_dates_have_a_stage)
 	const struct ps_expiry beyond = expiry_of(0, UINT64_MAX), second = expiry_of(NOW, NOW + 1);
 	char text[PS_EXPIRY_TEXT];
 
-	assert_int_equal(ps_expiry_stage(&reversed, NOW - DAY), PS_EXPIRY_OVER);
-	assert_int_equal(ps_expiry_stage(&same, NOW - DAY), PS_EXPIRY_OVER);
-	assert_int_equal(ps_expiry_stage(&none, 0), PS_EXPIRY_OVER);
+	assert_int_equal(ps_expiry_stage(&reversed, NOW - DAY), PS_EXPIRY_EXPIRED);
+	assert_int_equal(ps_expiry_stage(&same, NOW - DAY), PS_EXPIRY_EXPIRED);
+	assert_int_equal(ps_expiry_stage(&none, 0), PS_EXPIRY_EXPIRED);
 	assert_string_equal(ps_expiry_text(&reversed, NOW, text),
 	                    "the certificate bank is never valid, as its dates say");
 	assert_int_equal(ps_expiry_stage(&last, NOW), PS_EXPIRY_FAR);
 	assert_int_equal(beyond.until_s, YEAR_9999);
-	assert_int_equal(ps_expiry_stage(&beyond, UINT64_MAX), PS_EXPIRY_OVER);
+	assert_int_equal(ps_expiry_stage(&beyond, UINT64_MAX), PS_EXPIRY_EXPIRED);
 	assert_non_null(strstr(ps_expiry_text(&beyond, NOW, text), "expires on 9999-12-31 23:59"));
 	assert_int_equal(ps_expiry_stage(&second, NOW), PS_EXPIRY_FAR);
-	assert_int_equal(ps_expiry_stage(&second, NOW + 1), PS_EXPIRY_OVER);
+	assert_int_equal(ps_expiry_stage(&second, NOW + 1), PS_EXPIRY_EXPIRED);
 }
 
 TEST(the_text_says_what_expires_when)
@@ -137,15 +137,15 @@ TEST(the_first_is_the_most_urgent)
 	struct ps_expiries expiries = { 0 };
 	struct ps_expiry expiry = expiry_of(NOW, NOW + DAY);
 
-	assert_null(ps_expiries_first(&expiries, NOW));
+	assert_null(ps_expiries_most_urgent(&expiries, NOW));
 	ps_expiries_add(&expiries, &expiry);
-	assert_string_equal(ps_expiries_first(&expiries, NOW)->name, "bank");
+	assert_string_equal(ps_expiries_most_urgent(&expiries, NOW)->name, "bank");
 	ps_expiry_set(&expiry, PS_EXPIRY_CA, "ca", NOW - 355 * DAY, NOW + 10 * DAY);
 	ps_expiries_add(&expiries, &expiry);
 	ps_expiry_set(&expiry, PS_EXPIRY_CA, "later", NOW - 355 * DAY, NOW + 11 * DAY);
 	ps_expiries_add(&expiries, &expiry);
-	assert_string_equal(ps_expiries_first(&expiries, NOW)->name, "ca");
-	assert_string_equal(ps_expiries_first(&expiries, NOW + DAY)->name, "bank");
+	assert_string_equal(ps_expiries_most_urgent(&expiries, NOW)->name, "ca");
+	assert_string_equal(ps_expiries_most_urgent(&expiries, NOW + DAY)->name, "bank");
 }
 
 /* At the next stage of any, else in a day; and in a day only where nothing is left to begin. */
@@ -154,13 +154,13 @@ TEST(the_next_look_is_at_the_next_stage)
 	struct ps_expiries expiries = { 0 };
 	struct ps_expiry expiry = expiry_of(NOW, NOW + 365 * DAY);
 
-	assert_int_equal(ps_expiries_next(&expiries, NOW), DAY);
+	assert_int_equal(ps_expiries_seconds_to_next_check(&expiries, NOW), DAY);
 	ps_expiries_add(&expiries, &expiry);
-	assert_int_equal(ps_expiries_next(&expiries, NOW), DAY);
+	assert_int_equal(ps_expiries_seconds_to_next_check(&expiries, NOW), DAY);
 	ps_expiry_set(&expiry, PS_EXPIRY_CRL, "list", NOW, NOW + 80);
 	ps_expiries_add(&expiries, &expiry);
-	assert_int_equal(ps_expiries_next(&expiries, NOW), 60);
-	assert_int_equal(ps_expiries_next(&expiries, NOW + 60), 10);
-	assert_int_equal(ps_expiries_next(&expiries, NOW + 79), 1);
-	assert_int_equal(ps_expiries_next(&expiries, NOW + 80), DAY);
+	assert_int_equal(ps_expiries_seconds_to_next_check(&expiries, NOW), 60);
+	assert_int_equal(ps_expiries_seconds_to_next_check(&expiries, NOW + 60), 10);
+	assert_int_equal(ps_expiries_seconds_to_next_check(&expiries, NOW + 79), 1);
+	assert_int_equal(ps_expiries_seconds_to_next_check(&expiries, NOW + 80), DAY);
 }

@@ -66,7 +66,8 @@ TEST(what_has_expired_is_found)
 	struct ps_expiries expiries = expiries_of("expired", "ca", NULL);
 
 	assert_until(find(&expiries, PS_EXPIRY_CERTIFICATE, HOST), -HOUR);
-	assert_int_equal(ps_expiry_stage(&expiries.list[0], (uint64_t)time(NULL)), PS_EXPIRY_OVER);
+	assert_int_equal(ps_expiry_stage(&expiries.list[0], (uint64_t)time(NULL)),
+	                 PS_EXPIRY_EXPIRED);
 	assert_non_null(find(&expiries, PS_EXPIRY_CA, "CN=ca"));
 	authority_issue(past, &leaf);
 	expiries = expiries_of("of-the-past", "past", NULL);
@@ -112,7 +113,7 @@ TEST(dates_that_are_wrong_are_never_valid)
 		expiries = expiries_of("wrong", "careless", NULL);
 		assert_string_equal(expiries.list[0].name, "w");
 		assert_int_equal(expiries.list[0].until_s, 0);
-		assert_int_equal(ps_expiry_stage(&expiries.list[0], 1), PS_EXPIRY_OVER);
+		assert_int_equal(ps_expiry_stage(&expiries.list[0], 1), PS_EXPIRY_EXPIRED);
 	}
 	authority_free(careless);
 }
@@ -172,18 +173,18 @@ TEST(a_handshake_shows_when_the_other_end_expires)
 
 	authority_issue(authority, &leaf);
 	pair = pair_of("deep", "short", HOST, NULL);
-	ps_stream_expiries(&plain, &expiries);
+	ps_stream_peer_expiries(&plain, &expiries);
 	assert_int_equal(expiries.count, 0);
-	ps_stream_expiries(&pair.client, &expiries);
+	ps_stream_peer_expiries(&pair.client, &expiries);
 	assert_int_equal(expiries.count, 0);
 	shake(&pair, &client, &server);
 	assert_int_equal(client, 1);
 	assert_int_equal(server, 1);
-	ps_stream_expiries(&pair.client, &expiries);
+	ps_stream_peer_expiries(&pair.client, &expiries);
 	assert_int_equal(expiries.count, 2);
 	assert_until(find(&expiries, PS_EXPIRY_CERTIFICATE, HOST), HOUR);
 	assert_until(find(&expiries, PS_EXPIRY_CA, "CN=ca"), DAY);
-	ps_stream_expiries(&pair.server, &expiries);
+	ps_stream_peer_expiries(&pair.server, &expiries);
 	assert_int_equal(expiries.count, 3);
 	assert_until(find(&expiries, PS_EXPIRY_CA, "CN=middle"), DAY);
 	end(&pair);

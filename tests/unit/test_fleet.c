@@ -113,7 +113,7 @@ TEST(a_member_without_an_image_is_missed, struct desk *d)
 	struct ps_fleet_entry *entries;
 	unsigned count;
 
-	d->s.told[1] = (struct ps_told){ .empty = true, .address = address_of(0, 1) };
+	d->s.told[1] = (struct ps_told){ .has_no_image = true, .address = address_of(0, 1) };
 	look(d);
 	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_BARE);
 	assert_int_equal(d->fleet.stores[0].bears, 0);
@@ -148,7 +148,7 @@ TEST(a_store_that_a_host_takes_with_it_is_noted, struct desk *d)
 	assert_string_equal(store->trouble, store->next_loss);
 	leave(d);
 	/* Each of two mirrors is needed, so that their hosts make no difference. */
-	d->s.told[0] = (struct ps_told){ .empty = true, .address = address_of(0, 0) };
+	d->s.told[0] = (struct ps_told){ .has_no_image = true, .address = address_of(0, 0) };
 	look(d);
 	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_BARE);
 	assert_null(strstr(d->fleet.stores[0].trouble, "next loss"));

@@ -166,7 +166,7 @@ TEST(who_is_not_whole_may_have_no_voice, struct desk *desk)
 	direct_crash(o->d, 2);
 	store->header->state = PERSEAS__STATE__STATE_JOINING;
 	look(desk, 3);
-	assert_int_equal(desk->images.judged.outlook, PS_OUTLOOK_UNKNOWN);
+	assert_int_equal(desk->images.judged.outlook, PS_OUTLOOK_BELOW_R);
 	assert_int_equal(open_with(o, 0, 3, 0), PERSEAS_EQUORUM);
 	assert_error_says(o, "its image is not whole");
 	assert_int_equal(store->header->promised_epoch, 1);

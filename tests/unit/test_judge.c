@@ -132,7 +132,7 @@ TEST(the_store_that_shows_more_of_its_roster_is_meant, struct scene *s)
 	tell(s, 1, 0, 0, 4);
 	assert_int_equal(judge(s), PS_OUTLOOK_AMBIGUOUS);
 	tell(s, 0, 1, 0, 4);
-	assert_judged_store(s, PS_OUTLOOK_SHORT, 0);
+	assert_judged_store(s, PS_OUTLOOK_BELOW_W, 0);
 	tell_all(s, 1, 0x6, 0, 4);
 	assert_int_equal(judge(s), PS_OUTLOOK_AMBIGUOUS);
 }
@@ -211,7 +211,7 @@ TEST(one_listed_image_outweighs_those_that_are_not, struct scene *s)
 	for (unsigned k = 0; k < 4; k++)
 		tell(s, 0, k, 0, 9);
 	tell(s, 1, 0, 0, 5);
-	assert_judged_store(s, PS_OUTLOOK_UNKNOWN, 1);
+	assert_judged_store(s, PS_OUTLOOK_BELOW_R, 1);
 	tell(s, 1, 1, 0, 5);
 	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
 }
@@ -236,7 +236,7 @@ TEST(a_member_that_leaves_counts_until_the_change_is_settled, struct scene *s)
 	assert_int_equal(s->j.newest, 0);
 	/* Two of the old roster must be there, too. */
 	s->told[0].is_excluded = true;
-	assert_int_equal(judge(s), PS_OUTLOOK_UNKNOWN);
+	assert_int_equal(judge(s), PS_OUTLOOK_BELOW_R);
 	/* Somebody has it settled: mirror 0 has left. */
 	s->told[0].is_excluded = false;
 	s->headers[1].roster = &s->of[0].roster[1];
@@ -270,14 +270,14 @@ TEST(of_two_loaded_from_the_same_one_counts, struct scene *s)
 	list(s, 0, 0, 2, 0x7);
 	tell(s, 0, 5, 0, 1)->parent_id = image_of(0, 0);
 	tell(s, 0, 6, 0, 2)->parent_id = image_of(0, 0);
-	assert_judged(s, PS_OUTLOOK_UNKNOWN, 2); /* the lower id */
+	assert_judged(s, PS_OUTLOOK_BELOW_R, 2); /* the lower id */
 	assert_int_equal(s->j.loaded_set, 2);
 	assert_ptr_equal(s->j.member_ids[1], image_of(0, 0).data);
 	s->headers[0].image_id = image_of(0, 6);
 	s->headers[1].image_id = image_of(0, 5);
-	assert_judged(s, PS_OUTLOOK_UNKNOWN, 1);
+	assert_judged(s, PS_OUTLOOK_BELOW_R, 1);
 	tell(s, 0, 0, 0, 1);
-	assert_judged(s, PS_OUTLOOK_UNKNOWN, 4);
+	assert_judged(s, PS_OUTLOOK_BELOW_R, 4);
 	assert_int_equal(s->j.loaded_set, 0);
 }
 
@@ -296,11 +296,11 @@ TEST(one_image_has_one_voice, struct scene *s)
 	list(s, 0, 0, 2, 0x7);
 	tell(s, 0, 1, 0, 4);
 	tell(s, 0, 1, 0, 4);
-	assert_judged(s, PS_OUTLOOK_UNKNOWN, 1);
+	assert_judged(s, PS_OUTLOOK_BELOW_R, 1);
 	assert_int_equal(s->j.duplicate_set, 2);
 	assert_int_equal(s->j.duplicate_of[1], 0);
 	load_first(s, 2);
-	assert_judged(s, PS_OUTLOOK_UNKNOWN, 1);
+	assert_judged(s, PS_OUTLOOK_BELOW_R, 1);
 	assert_int_equal(s->j.duplicate_set, 2);
 }
 
@@ -315,7 +315,7 @@ TEST(one_empty_daemon_is_one_member)
 		tell(&s, 0, i, 0, 4);
 	s.count = 5;
 	for (unsigned i = 3; i < 5; i++)
-		s.told[i] = (struct ps_told){ .empty = true, .address = address_of(0, i) };
+		s.told[i] = (struct ps_told){ .has_no_image = true, .address = address_of(0, i) };
 	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
 	assert_int_equal(s.j.duplicate_set, 0); /* they tell no identity */
 	s.told[3].daemon = here;
@@ -338,7 +338,7 @@ TEST(an_address_that_leads_elsewhere_counts_for_nothing, struct scene *s)
 	tell(s, 0, 1, 0, 4);
 	s->told[1].from_roster = true;
 	s->told[1].address = address_of(0, 2);
-	assert_judged(s, PS_OUTLOOK_UNKNOWN, 1);
+	assert_judged(s, PS_OUTLOOK_BELOW_R, 1);
 	assert_int_equal(s->j.counted_set, 1);
 	assert_int_equal(s->j.duplicate_set, 2);
 	assert_memory_equal(s->j.member_ids[1], image_of(0, 2).data, PS_ID_SIZE);
@@ -347,7 +347,7 @@ TEST(an_address_that_leads_elsewhere_counts_for_nothing, struct scene *s)
 	assert_int_equal(s->j.duplicate_set, 2);
 	/* Where W needs all, it cannot be made anew. */
 	s->of[0].roster[0].acks = 3;
-	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
+	assert_int_equal(judge(s), PS_OUTLOOK_BELOW_W);
 	s->of[0].roster[0].acks = 2;
 	/* The same if both were loaded from a spill. */
 	load_first(s, 2);
@@ -364,11 +364,11 @@ TEST(an_address_whose_member_is_seen_elsewhere_stands_for_the_rest, struct scene
 	s->told[0].address = address_of(0, 0);
 	s->told[s->count++] = (struct ps_told){ .address = address_of(0, 2) };
 	s->told[s->count++] = (struct ps_told){ .address = address_of(0, 1) };
-	assert_judged(s, PS_OUTLOOK_UNKNOWN, 1);
+	assert_judged(s, PS_OUTLOOK_BELOW_R, 1);
 	assert_memory_equal(s->j.member_ids[0], image_of(0, 2).data, PS_ID_SIZE);
 	assert_memory_equal(s->j.member_ids[1], image_of(0, 0).data, PS_ID_SIZE);
 	assert_memory_equal(s->j.member_ids[2], image_of(0, 1).data, PS_ID_SIZE);
-	s->told[1].empty = true;
+	s->told[1].has_no_image = true;
 	judge(s);
 	assert_memory_equal(s->j.member_ids[1], image_of(0, 0).data, PS_ID_SIZE);
 	list(s, 0, 0, 2, 0xf);
@@ -424,11 +424,11 @@ TEST(r_must_have_a_voice, struct scene *s)
 	list(s, 0, 0, 2, 0x7);
 	assert_int_equal(judge(s), PS_OUTLOOK_NOTHING);
 	tell(s, 0, 0, 0, 4);
-	assert_int_equal(judge(s), PS_OUTLOOK_UNKNOWN);
+	assert_int_equal(judge(s), PS_OUTLOOK_BELOW_R);
 	assert_int_equal(s->j.newest, 0);
 	other = tell(s, 0, 1, 0, 9);
 	other->state = PERSEAS__STATE__STATE_JOINING;
-	assert_int_equal(judge(s), PS_OUTLOOK_UNKNOWN);
+	assert_int_equal(judge(s), PS_OUTLOOK_BELOW_R);
 	other->harmless = true;
 	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
 	assert_int_equal(s->j.newest, 0);
@@ -436,9 +436,9 @@ TEST(r_must_have_a_voice, struct scene *s)
 	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
 	assert_int_equal(s->j.newest, 1);
 	s->told[1].has_slot = false;
-	assert_int_equal(judge(s), PS_OUTLOOK_UNKNOWN);
-	s->told[1] = (struct ps_told){ .empty = true, .address = address_of(0, 1) };
-	assert_int_equal(judge(s), PS_OUTLOOK_UNKNOWN);
+	assert_int_equal(judge(s), PS_OUTLOOK_BELOW_R);
+	s->told[1] = (struct ps_told){ .has_no_image = true, .address = address_of(0, 1) };
+	assert_int_equal(judge(s), PS_OUTLOOK_BELOW_R);
 }
 
 /* Three mirrors, W = 3: R is 1, T is 2, and the third may be made anew if it lost its memory. */
@@ -446,17 +446,17 @@ TEST(t_must_be_touched_and_w_be_had, struct scene *s)
 {
 	list(s, 0, 0, 3, 0x7);
 	tell(s, 0, 0, 0, 4);
-	assert_int_equal(judge(s), PS_OUTLOOK_UNSEEN);
+	assert_int_equal(judge(s), PS_OUTLOOK_BELOW_T);
 	tell_empty(s, 0, 2);
-	assert_int_equal(judge(s), PS_OUTLOOK_UNSEEN);
+	assert_int_equal(judge(s), PS_OUTLOOK_BELOW_T);
 	tell(s, 0, 1, 0, 3);
 	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
 	assert_ptr_equal(s->j.member_ids[1], image_of(0, 2).data);
-	s->told[1].empty = false;
-	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
-	s->told[1].empty = true;
+	s->told[1].has_no_image = false;
+	assert_int_equal(judge(s), PS_OUTLOOK_BELOW_W);
+	s->told[1].has_no_image = true;
 	s->told[1].address = NULL;
-	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
+	assert_int_equal(judge(s), PS_OUTLOOK_BELOW_W);
 }
 
 /* --- forks --- */
@@ -471,29 +471,29 @@ TEST(an_image_of_a_fork_is_not_replaced, struct scene *s)
 	list(s, 0, 2, 2, 0x21);
 	tell(s, 0, 0, 0, 4);
 	header = tell(s, 0, 4, 1, 9);
-	assert_true(ps_image_forked(header, &s->of[0].roster[0], NULL));
-	assert_false(ps_image_forked(header, &s->of[0].roster[0], &s->of[0].roster[2]));
-	assert_false(ps_image_forked(header, &s->of[0].roster[2], NULL));
+	assert_true(ps_image_is_forked(header, &s->of[0].roster[0], NULL));
+	assert_false(ps_image_is_forked(header, &s->of[0].roster[0], &s->of[0].roster[2]));
+	assert_false(ps_image_is_forked(header, &s->of[0].roster[2], NULL));
 	header->roster = &s->of[0].roster[0];
-	assert_false(ps_image_forked(header, &s->of[0].roster[0], NULL));
+	assert_false(ps_image_is_forked(header, &s->of[0].roster[0], NULL));
 	header->roster = &s->of[0].roster[2];
-	assert_false(ps_image_forked(header, &s->of[0].roster[1], NULL));
+	assert_false(ps_image_is_forked(header, &s->of[0].roster[1], NULL));
 	header->roster = &s->of[0].roster[1];
 	/* The image also counts by the next roster; an image that is being copied does not. */
 	header->roster = &s->of[0].roster[2];
 	header->next_roster = &s->of[0].roster[1];
 	list(s, 0, 3, 1, 0x4);
-	assert_true(ps_image_forked(header, &s->of[0].roster[3], NULL));
+	assert_true(ps_image_is_forked(header, &s->of[0].roster[3], NULL));
 	header->next_roster = NULL;
-	assert_false(ps_image_forked(header, &s->of[0].roster[3], NULL));
+	assert_false(ps_image_is_forked(header, &s->of[0].roster[3], NULL));
 	/* The image counts by its parent's id, and not with an id that no roster has. */
 	header->roster = &s->of[0].roster[1];
 	header->image_id = image_of(0, 6);
-	assert_false(ps_image_forked(header, &s->of[0].roster[0], NULL));
+	assert_false(ps_image_is_forked(header, &s->of[0].roster[0], NULL));
 	header->parent_id = image_of(0, 4);
-	assert_true(ps_image_forked(header, &s->of[0].roster[0], NULL));
+	assert_true(ps_image_is_forked(header, &s->of[0].roster[0], NULL));
 	list(s, 0, 3, 1, 0x40);
-	assert_false(ps_image_forked(header, &s->of[0].roster[3], NULL));
+	assert_false(ps_image_is_forked(header, &s->of[0].roster[3], NULL));
 }
 
 /* One image of three does not know the newest state, and hinders nobody. */
@@ -521,13 +521,13 @@ TEST(a_decided_change_says_who_has_a_fork, struct scene *s)
 	joins = tell(s, 0, 2, 0, 4);
 	leaves = tell(s, 0, 0, 0, 4);
 	joins->next_roster = leaves->next_roster = &s->of[0].roster[1];
-	assert_false(ps_image_forked(joins, &s->of[0].roster[2], NULL));
+	assert_false(ps_image_is_forked(joins, &s->of[0].roster[2], NULL));
 	joins->marked = leaves->marked = true;
-	assert_true(ps_image_forked(joins, &s->of[0].roster[2], NULL));
+	assert_true(ps_image_is_forked(joins, &s->of[0].roster[2], NULL));
 	list(s, 0, 3, 1, 0x40);
-	assert_false(ps_image_forked(leaves, &s->of[0].roster[3], NULL));
+	assert_false(ps_image_is_forked(leaves, &s->of[0].roster[3], NULL));
 	leaves->marked = false;
-	assert_true(ps_image_forked(leaves, &s->of[0].roster[3], NULL));
+	assert_true(ps_image_is_forked(leaves, &s->of[0].roster[3], NULL));
 }
 
 /* The roster has the address of one that shows a fork's image: an open has no W. */
@@ -541,7 +541,7 @@ TEST(a_member_with_an_image_of_a_fork_is_not_made_anew, struct scene *s)
 	assert_int_equal(judge(s), PS_OUTLOOK_FORKED);
 	/* The address comes from the roster, so the client means the other history. */
 	s->told[1].from_roster = true;
-	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
+	assert_int_equal(judge(s), PS_OUTLOOK_BELOW_W);
 	assert_ptr_equal(s->j.member_ids[1], image_of(0, 1).data);
 	list(s, 0, 0, 1, 0x11);
 	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);

@@ -32,7 +32,7 @@ TEST(images_without_the_key_are_none_of_the_stores)
 		assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
 		assert_ptr_equal(s.j.settled, &s.of[0].roster[3]);
 		tell(&s, 0, 0, 0, 5);
-		assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
+		assert_int_equal(judge(&s), PS_OUTLOOK_BELOW_R);
 		tell(&s, 0, 1, 0, 6);
 		assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
 		assert_ptr_equal(s.j.settled, &s.of[0].roster[0]);
@@ -84,7 +84,7 @@ TEST(only_a_raised_store_may_have_a_fork_without_the_key, struct scene *s)
 	tell(s, 0, 2, 0, 9)->image_id = image_of(0, 6);
 	assert_judged(s, PS_OUTLOOK_OPENS, 0x3);
 	raise_roster(s, 0, 1, 7);
-	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
+	assert_int_equal(judge(s), PS_OUTLOOK_BELOW_W);
 }
 
 /* A key from which the id is derived outweighs any other; of two others neither wins. */
@@ -104,7 +104,7 @@ TEST(two_keys_of_one_id_are_ambiguous)
 		assert_ptr_equal(s.j.rival_id, s.j.store_id);
 		assert_string_equal(ps_judge_rival_note(&s.j), " (with another key)");
 		s.of[0].roster[0].key_hash.len = 0;
-		assert_int_equal(judge(&s), turn ? PS_OUTLOOK_UNKNOWN : PS_OUTLOOK_OPENS);
+		assert_int_equal(judge(&s), turn ? PS_OUTLOOK_BELOW_R : PS_OUTLOOK_OPENS);
 		assert_ptr_equal(s.j.naming_roster, &s.of[0].roster[0]);
 	}
 }

@@ -103,7 +103,7 @@ static void assert_alike(const struct ps_judgement *a, const struct ps_judgement
 {
 	assert_int_equal(a->outlook, b->outlook);
 	assert_true(same_id(a->store_id, b->store_id));
-	assert_int_equal(a->unfinished, b->unfinished);
+	assert_int_equal(a->creation_unfinished, b->creation_unfinished);
 	assert_ptr_equal(a->settled, b->settled);
 	assert_ptr_equal(a->next, b->next);
 	assert_int_equal(a->is_decided, b->is_decided);
@@ -158,8 +158,8 @@ TEST(who_knows_no_more_changes_nothing)
 			old.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, (uint8_t *)s.j.store_id };
 			old.image_id = id_of(STORES * IMAGES);
 			old.roster = (Perseas__Roster *)s.j.settled;
-			old.state = s.j.unfinished ? PERSEAS__STATE__STATE_CREATING
-			                           : PERSEAS__STATE__STATE_CONSISTENT;
+			old.state = s.j.creation_unfinished ? PERSEAS__STATE__STATE_CREATING
+			                                    : PERSEAS__STATE__STATE_CONSISTENT;
 			more.told[at] = (struct ps_told){
 				.header = &old, .has_slot = true, .epoch = 9, .seq = 9
 			};
@@ -178,7 +178,7 @@ static bool says(const struct scene *s, const struct ps_told *told)
 {
 	return told->header && !told->is_excluded &&
 	       same_id(told->header->store_id.data, s->j.store_id) &&
-	       (s->j.unfinished || told->header->state != PERSEAS__STATE__STATE_CREATING);
+	       (s->j.creation_unfinished || told->header->state != PERSEAS__STATE__STATE_CREATING);
 }
 
 /* Store, rosters and state are what some mirror told, and nobody with a say told of newer ones. */
@@ -289,7 +289,7 @@ static enum worth worth_of(const struct scene *s, const Perseas__Member *member)
 
 	if (!told)
 		return by && !by->is_excluded &&
-		                       (by->empty ||
+		                       (by->has_no_image ||
 		                        (by->header && is_free(s, by->header) &&
 		                         same_id(by->header->store_id.data, s->j.store_id)))
 		               ? LOST
@@ -362,8 +362,8 @@ TEST(it_opens_where_the_rules_say_so)
 
 	for (uint32_t seed = 0; seed < SEEDS; seed++) {
 		draw(&s, seed);
-		if (judge(&s) < PS_OUTLOOK_UNKNOWN) {
-			assert_true(!s.j.store_id || s.j.unfinished ||
+		if (judge(&s) < PS_OUTLOOK_BELOW_R) {
+			assert_true(!s.j.store_id || s.j.creation_unfinished ||
 			            s.j.outlook == PS_OUTLOOK_AMBIGUOUS ||
 			            s.j.outlook == PS_OUTLOOK_FORKED);
 			continue;

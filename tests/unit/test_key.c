@@ -221,8 +221,8 @@ TEST(a_member_does_not_move_to_an_image_without_the_key)
 	direct_crash(o->d, 2);
 	assert_int_equal(owner_put(o, 0, 100, 9), 0);
 	assert_int_equal(change_roster(o, &change), PERSEAS_EUNREACHABLE);
-	assert_non_null(ps_roster_at(o->p->roster, "sim://2"));
-	assert_null(ps_roster_at(o->p->roster, "sim://4"));
+	assert_non_null(ps_roster_member_at(o->p->roster, "sim://2"));
+	assert_null(ps_roster_member_at(o->p->roster, "sim://4"));
 	owner_free(o);
 }
 

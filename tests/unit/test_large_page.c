@@ -102,10 +102,10 @@ TEST(a_mirrors_large_pages_are_mapped_as_such)
 /* The result does not depend on what the kernel would choose. */
 TEST(a_place_is_a_multiple_of_a_large_page)
 {
-	assert_null(ps_large_place(PS_LARGE_PAGE - 1));
-	assert_null(ps_large_place(UINT64_MAX));
+	assert_null(ps_large_page_hint(PS_LARGE_PAGE - 1));
+	assert_null(ps_large_page_hint(UINT64_MAX));
 	for (uint64_t length = PS_LARGE_PAGE; length < 20 * PS_LARGE_PAGE; length += 4096 * 37) {
-		const void *place = ps_large_place(length);
+		const void *place = ps_large_page_hint(length);
 
 		assert_non_null(place);
 		assert_int_equal((uintptr_t)place % PS_LARGE_PAGE, 0);

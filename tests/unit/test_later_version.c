@@ -67,18 +67,18 @@ TEST_WITH(a_header_file_of_a_later_version_is_told_from_a_damaged_one, NULL, NUL
 		uint8_t *bytes = later_file(&h->header, what, &len);
 
 		assert_null(ps_header_unpack(bytes, len, &why));
-		assert_true(ps_is_later(why));
+		assert_true(ps_is_later_version(why));
 		assert_non_null(strstr(why, "a later version of Perseas wrote it"));
 		if (what != FORMAT) {
 			bytes[len - 1] ^= 1;
 			assert_null(ps_header_unpack(bytes, len, &why));
-			assert_false(ps_is_later(why));
+			assert_false(ps_is_later_version(why));
 		}
 		memcpy(&head, bytes, sizeof(head));
 		head.format = 0;
 		memcpy(bytes, &head, sizeof(head));
 		assert_null(ps_header_unpack(bytes, len, &why));
-		assert_false(ps_is_later(why));
+		assert_false(ps_is_later_version(why));
 		free(bytes);
 	}
 	free(h);
@@ -106,7 +106,7 @@ static void assert_level_refused(const ProtobufCMessage *message, Perseas__Roste
 		if (back)
 			protobuf_c_message_free_unpacked(back, NULL);
 		else
-			assert_true(ps_is_later(why));
+			assert_true(ps_is_later_version(why));
 	}
 	roster->level = 0;
 }
@@ -160,9 +160,9 @@ TEST(a_mirror_says_that_a_roster_is_of_a_later_version, struct rig *rig)
 	size_t len;
 
 	fill_create(&create, h);
-	assert_int_equal(ps_version_of(&request.base), PS_PROTOCOL_LEAST);
+	assert_int_equal(ps_version_needed_by(&request.base), PS_PROTOCOL_LEAST);
 	h->roster.level = ABOVE;
-	assert_true(ps_version_of(&request.base) > PS_PROTOCOL_LEAST);
+	assert_true(ps_version_needed_by(&request.base) > PS_PROTOCOL_LEAST);
 	peer_init(&peer);
 	assert_int_equal(ps_request_pack(&request, &bytes, &len), 0);
 	assert_int_equal(control_handle(rig->mirror.stores, &peer.session, "1.2.3", bytes + 4,

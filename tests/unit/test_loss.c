@@ -82,12 +82,13 @@ TEST(the_smallest_loss_that_hurts_is_found)
 		struct ps_loss loss;
 
 		fill_spots(spots, cases[i].mirrors);
-		loss = ps_loss_smallest(spots, cases[i].store.count, cases[i].gone, has_enough,
-		                        &cases[i].store);
-		if (loss.known != wanted->known || loss.domain != wanted->domain ||
+		loss = ps_smallest_fatal_loss(spots, cases[i].store.count, cases[i].gone,
+		                              has_enough, &cases[i].store);
+		if (loss.is_certain != wanted->is_certain || loss.domain != wanted->domain ||
 		    loss.spots != wanted->spots)
 			fail_msg("%s: %s, domain %d, spots %x", cases[i].what,
-			         loss.known ? "known" : "not known", (int)loss.domain, loss.spots);
+			         loss.is_certain ? "known" : "not known", (int)loss.domain,
+			         loss.spots);
 	}
 }
 
@@ -100,8 +101,8 @@ TEST(a_mirror_that_is_not_there_is_lost_with_no_host)
 
 	fill_spots(spots, "a,h1 b,h2 b,h2 ,");
 	spots[1].closed = spots[3].closed = true;
-	loss = ps_loss_smallest(spots, 4, 0, has_enough, &store);
-	assert_true(loss.known);
+	loss = ps_smallest_fatal_loss(spots, 4, 0, has_enough, &store);
+	assert_true(loss.is_certain);
 	assert_int_equal(loss.spots, 0);
 }
 
@@ -112,13 +113,13 @@ TEST(mirrors_on_one_host_or_machine_are_together)
 	struct ps_loss loss;
 
 	fill_spots(spots, "a,h1,r b,c1,r b,c2,r c,h1,r");
-	loss = ps_spots_together(spots, 4);
+	loss = ps_smallest_shared_host(spots, 4);
 	assert_int_equal(loss.domain, PS_DOMAIN_HOST);
 	assert_int_equal(loss.spots, 9);
 	spots[3].closed = true;
-	loss = ps_spots_together(spots, 4);
+	loss = ps_smallest_shared_host(spots, 4);
 	assert_int_equal(loss.domain, PS_DOMAIN_MACHINE);
 	assert_int_equal(loss.spots, 6);
 	spots[2].closed = true;
-	assert_int_equal(ps_spots_together(spots, 4).spots, 0);
+	assert_int_equal(ps_smallest_shared_host(spots, 4).spots, 0);
 }

@@ -79,7 +79,7 @@ static void locate(struct ps_spot *spot, const char *host, uint8_t machine)
 	const ProtobufCBinaryData boot = { machine ? PS_ID_SIZE : 0, id };
 
 	*spot = (struct ps_spot){ .address = host, .room = 10 };
-	ps_spot_locate(spot, host, host, "z", &boot);
+	ps_spot_set_labels(spot, host, host, "z", &boot);
 }
 
 /* Containers a and b, with hosts and racks of their own by their labels, and another machine. */
@@ -94,7 +94,7 @@ TEST_WITH(containers_on_one_machine_get_one_image_of_a_store, NULL, NULL)
 	locate(&spots[0], "a", 1);
 	locate(&spots[1], "b", 1);
 	locate(&spots[2], "c", 2);
-	assert_int_equal(ps_spots_together(spots, 3).spots, 1 << 0 | 1 << 1);
+	assert_int_equal(ps_smallest_shared_host(spots, 3).spots, 1 << 0 | 1 << 1);
 	assert_int_equal(ps_spots_apart(spots, both, 2), PS_DOMAINS);
 	assert_int_equal(ps_spots_apart(spots, apart, 2), PS_DOMAIN_RACK);
 	assert_true(ps_spots_choose(spots, 3, &wish, chosen, why));

@@ -47,7 +47,7 @@ static const struct ps_option rows[] = {
 	{ "text", PS_OPTION_TEXT, AT(text), "TEXT", .variable = "PERSEAS_TEST_TEXT", .groups = ONE,
 	  .help = "What." },
 	{ "path", PS_OPTION_PATH, AT(path), "FILE", "/x", .groups = ONE, .help = "Where." },
-	{ "own", PS_OPTION_OWN, .value = "IT", .set = set_own, .must = "good", .groups = ONE,
+	{ "own", PS_OPTION_OWN, .placeholder = "IT", .set = set_own, .must = "good", .groups = ONE,
 	  .help = "It." },
 };
 
@@ -63,7 +63,7 @@ static unsigned word_count;
 static int take_word(struct ps_reader *from, const char *word)
 {
 	if (word_count == 4)
-		return ps_reader_wrong(from, "too many");
+		return ps_reader_fail(from, "too many");
 	words[word_count++] = word;
 	return 0;
 }
@@ -80,7 +80,7 @@ static void begin(const struct ps_options *table, bool takes_words)
 		.into = &given,
 		.why = why,
 		.size = sizeof(why),
-		.word = takes_words ? take_word : NULL,
+		.take_word = takes_words ? take_word : NULL,
 	};
 	ps_options_preset(table, &given);
 }
@@ -280,7 +280,7 @@ TEST(words_are_handed_on)
 		const char *const *w = good[i].words;
 
 		begin(&options, true);
-		reader.rest = good[i].starts ? take_rest : NULL;
+		reader.take_rest = good[i].starts ? take_rest : NULL;
 		memset(rest, 0, sizeof(rest));
 		assert_int_equal(read_words(w[0], w[1], w[2]), 0);
 		if (strcmp(described(), good[i].read) != 0)
@@ -300,7 +300,7 @@ TEST(lines_of_a_file_are_of_some_groups)
 {
 	static const struct {
 		unsigned groups;
-		const char *name, *value, *said; /* NULL: it is accepted */
+		const char *name, *placeholder, *said; /* NULL: it is accepted */
 	} lines[] = {
 		{ ONE, "number", "9", NULL },
 		{ ONE, "size", "64K", "there is no option \"size\" in this file" },
@@ -316,10 +316,10 @@ TEST(lines_of_a_file_are_of_some_groups)
 	begin(&options, false);
 	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		const int rc = ps_options_read_line(&reader, lines[i].groups, lines[i].name,
-		                                    lines[i].value);
+		                                    lines[i].placeholder);
 
 		if (rc != (lines[i].said ? -1 : 0) || (rc && strcmp(why, lines[i].said) != 0))
-			fail_msg("%s %s gave: %s", lines[i].name, lines[i].value, why);
+			fail_msg("%s %s gave: %s", lines[i].name, lines[i].placeholder, why);
 	}
 	assert_string_equal(described(), "number=9 size=65536 ");
 }
@@ -368,7 +368,7 @@ TEST(text_is_filled_up_to_the_margin)
 	for (unsigned i = 9; i < sizeof(text) - 1; i += 10)
 		text[i] = ' ';
 	memcpy(text + 190, "\n  yy ", 6);
-	ps_fill(out, text, 0, 2);
+	ps_print_wrapped(out, text, 0, 2);
 	fclose(out);
 	for (const char *line = filled; *line; line = strchr(line, '\n') + 1)
 		assert_true(strcspn(line, "\n") <= 78);

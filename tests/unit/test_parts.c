@@ -16,24 +16,24 @@ TEST(names_of_parts_have_one_form)
 	};
 
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		assert_true(ps_part_is_name(parts[i]));
+		assert_true(ps_segment_part_is_name(parts[i]));
 	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		assert_false(ps_part_is_name(others[i]));
+		assert_false(ps_segment_part_is_name(others[i]));
 }
 
 TEST(a_part_is_the_next_one_where_the_last_one_ends)
 {
-	assert_true(ps_part_follows("a.grown.1", 8192, "a", 8192));
-	assert_true(ps_part_follows("a.grown.2", 8192, "a.grown.1", 8192));
-	assert_false(ps_part_follows("a.grown.1", 8192, "a", 4096));
-	assert_false(ps_part_follows("a.grown.2", 8192, "a", 8192));
-	assert_false(ps_part_follows("a.grown.1", 8192, "b", 8192));
-	assert_false(ps_part_follows("a.grown.1", 8192, "ab", 8192));
-	assert_false(ps_part_follows("ab.grown.1", 8192, "a", 8192));
-	assert_false(ps_part_follows("a.grown.3", 8192, "a.grown.1", 8192));
-	assert_false(ps_part_follows("a.grown.2", 8192, "a.grown.2", 8192));
-	assert_false(ps_part_follows("a.grown.2", 8192, "b.grown.1", 8192));
-	assert_false(ps_part_follows("a", 8192, "b", 8192));
+	assert_true(ps_segment_part_follows("a.grown.1", 8192, "a", 8192));
+	assert_true(ps_segment_part_follows("a.grown.2", 8192, "a.grown.1", 8192));
+	assert_false(ps_segment_part_follows("a.grown.1", 8192, "a", 4096));
+	assert_false(ps_segment_part_follows("a.grown.2", 8192, "a", 8192));
+	assert_false(ps_segment_part_follows("a.grown.1", 8192, "b", 8192));
+	assert_false(ps_segment_part_follows("a.grown.1", 8192, "ab", 8192));
+	assert_false(ps_segment_part_follows("ab.grown.1", 8192, "a", 8192));
+	assert_false(ps_segment_part_follows("a.grown.3", 8192, "a.grown.1", 8192));
+	assert_false(ps_segment_part_follows("a.grown.2", 8192, "a.grown.2", 8192));
+	assert_false(ps_segment_part_follows("a.grown.2", 8192, "b.grown.1", 8192));
+	assert_false(ps_segment_part_follows("a", 8192, "b", 8192));
 }
 
 TEST(a_name_may_be_too_long)
@@ -42,15 +42,15 @@ TEST(a_name_may_be_too_long)
 
 	memset(longest, 'n', sizeof(longest));
 	longest[PS_NAME_MAX] = '\0';
-	assert_false(ps_part_name(name, sizeof(name), longest, 1));
+	assert_false(ps_segment_part_name(name, sizeof(name), longest, 1));
 	longest[55] = '\0';
-	assert_false(ps_part_name(name, sizeof(name), longest, 10));
+	assert_false(ps_segment_part_name(name, sizeof(name), longest, 10));
 	assert_string_equal(name, "as it was");
-	assert_true(ps_part_name(name, sizeof(name), longest, 9));
+	assert_true(ps_segment_part_name(name, sizeof(name), longest, 9));
 	assert_int_equal(strlen(name), PS_NAME_MAX);
-	assert_true(ps_part_name(name, sizeof(name), "a", 127));
+	assert_true(ps_segment_part_name(name, sizeof(name), "a", 127));
 	assert_string_equal(name, "a.grown.127");
-	assert_false(ps_part_name(name, 11, "a", 127));
+	assert_false(ps_segment_part_name(name, 11, "a", 127));
 }
 
 /* In any order of the table; one that lies elsewhere is no part. */
@@ -76,12 +76,12 @@ TEST(a_table_has_wholes_and_parts)
 	}
 	header.n_segments = 5;
 	header.segments = list;
-	assert_int_equal(ps_part_count_wholes(&header), 3);
-	assert_ptr_equal(ps_part_next(&header, list[2]), list[3]);
-	assert_ptr_equal(ps_part_next(&header, list[3]), list[0]);
-	assert_null(ps_part_next(&header, list[0]));
-	assert_null(ps_part_next(&header, list[1]));
-	assert_ptr_equal(ps_part_before(&header, list[0]), list[3]);
-	assert_null(ps_part_before(&header, list[2]));
-	assert_null(ps_part_before(&header, list[4]));
+	assert_int_equal(ps_count_segments_without_parts(&header), 3);
+	assert_ptr_equal(ps_segment_part_next(&header, list[2]), list[3]);
+	assert_ptr_equal(ps_segment_part_next(&header, list[3]), list[0]);
+	assert_null(ps_segment_part_next(&header, list[0]));
+	assert_null(ps_segment_part_next(&header, list[1]));
+	assert_ptr_equal(ps_segment_part_before(&header, list[0]), list[3]);
+	assert_null(ps_segment_part_before(&header, list[2]));
+	assert_null(ps_segment_part_before(&header, list[4]));
 }

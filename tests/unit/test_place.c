@@ -106,8 +106,8 @@ TEST(the_widest_label_that_all_have_is_usual)
 	spots[0].labels[PS_DOMAIN_RACK][0] = '\0';
 	spots[0].labels[PS_DOMAIN_ZONE][0] = '\0';
 	assert_int_equal(ps_domain_usual(spots, 3), PS_DOMAINS);
-	assert_int_equal(ps_domain_named("rack"), PS_DOMAIN_RACK);
-	assert_int_equal(ps_domain_named("room"), PS_DOMAINS);
+	assert_int_equal(ps_domain_by_name("rack"), PS_DOMAIN_RACK);
+	assert_int_equal(ps_domain_by_name("room"), PS_DOMAINS);
 }
 
 /* --- a fleet --- */

@@ -417,8 +417,8 @@ static int shake_with(struct named *n, struct daemon *d, struct ps_stream *strea
 
 	await_connection(n, d);
 	stream->fd = accept4(d->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	assert_int_equal(ps_stream_secure(stream, tls, NULL), 0);
-	while ((shaken = ps_stream_shake(stream)) == 0)
+	assert_int_equal(ps_stream_begin_tls(stream, tls, NULL), 0);
+	while ((shaken = ps_stream_handshake(stream)) == 0)
 		(void)n->f->ops->answered(n->control);
 	return shaken;
 }

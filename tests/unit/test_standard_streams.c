@@ -93,7 +93,7 @@ IN_CHILD(closed_streams_become_null_and_others_stay)
 	char byte = 0;
 	int fd;
 
-	CHECK(ps_standard_fill() == 0);
+	CHECK(ps_standard_fds_fill() == 0);
 	for (int i = 0; i < 3; i++)
 		CHECK(is_null(i) && fcntl(i, F_GETFD) == FD_CLOEXEC);
 	CHECK(read(0, &byte, 1) == -1 && errno == EBADF);
@@ -101,7 +101,7 @@ IN_CHILD(closed_streams_become_null_and_others_stay)
 	CHECK(write(2, &byte, 1) == -1 && errno == EBADF);
 	fd = eventfd(0, 0);
 	CHECK(dup2(fd, 1) == 1);
-	CHECK(ps_standard_fill() == 0 && !is_null(1));
+	CHECK(ps_standard_fds_fill() == 0 && !is_null(1));
 }
 
 static void hold(void)
@@ -109,14 +109,14 @@ static void hold(void)
 	const int fd = ps_above_standard(eventfd(0, 0));
 
 	CHECK(dup2(fd, 0) == 0);
-	ps_standard_hold();
-	ps_standard_hold();
+	ps_standard_fds_reserve();
+	ps_standard_fds_reserve();
 	CHECK(!is_null(0) && is_null(1) && is_null(2));
-	ps_standard_release();
+	ps_standard_fds_release();
 	CHECK(is_null(1) && is_null(2));
 	/* The application opens its standard output in the meantime. */
 	CHECK(dup2(fd, 1) == 1);
-	ps_standard_release();
+	ps_standard_fds_release();
 	CHECK(is_open(0) && is_open(1) && !is_open(2));
 }
 
@@ -127,7 +127,7 @@ IN_CHILD(streams_are_held_until_the_last_release)
 
 IN_CHILD(a_child_holds_for_itself)
 {
-	ps_standard_hold();
+	ps_standard_fds_reserve();
 	in_child_without_streams(hold);
 	for (int i = 0; i < 3; i++)
 		CHECK(is_null(i));

@@ -43,14 +43,14 @@ TEST(both_ends_know_each_other)
 	char name[PS_TLS_NAME_MAX + 1], bytes[16];
 
 	assert_int_equal(ps_stream_events(&pair.server, true), POLLIN);
-	assert_int_equal(ps_stream_shake(&pair.server), 0);
-	assert_int_equal(ps_stream_shake(&pair.client), 0);
+	assert_int_equal(ps_stream_handshake(&pair.server), 0);
+	assert_int_equal(ps_stream_handshake(&pair.client), 0);
 	assert_int_equal(ps_stream_events(&pair.client, true), POLLIN);
-	assert_int_equal(ps_stream_shake(&pair.server), 0);
-	assert_int_equal(ps_stream_shake(&pair.client), 1);
+	assert_int_equal(ps_stream_handshake(&pair.server), 0);
+	assert_int_equal(ps_stream_handshake(&pair.client), 1);
 	assert_int_equal(send_one(&pair.client, "hello", 5), 5);
-	assert_int_equal(ps_stream_shake(&pair.server), 1);
-	assert_int_equal(ps_stream_name(&pair.server, name), 0);
+	assert_int_equal(ps_stream_handshake(&pair.server), 1);
+	assert_int_equal(ps_stream_peer_name(&pair.server, name), 0);
 	assert_string_equal(name, "alice");
 	/* The hello came with the end of the handshake: no poll tells of it. */
 	assert_false(readable(&pair.server));
@@ -76,7 +76,7 @@ TEST(a_host_is_a_name_or_a_number)
 		shake(&pair, &client, &server);
 		assert_int_equal(client, 1);
 		assert_int_equal(server, 1);
-		assert_int_equal(ps_stream_name(&pair.server, name), 0);
+		assert_int_equal(ps_stream_peer_name(&pair.server, name), 0);
 		assert_string_equal(name, "common");
 		end(&pair);
 	}
@@ -121,12 +121,12 @@ TEST(wrong_certificates_are_told_apart_at_both_ends)
 		assert_int_equal(server, -1);
 		if (!wrong->at_client)
 			assert_int_equal(ps_stream_recv(&pair.client, &byte, 1), -1);
-		assert_int_equal(ps_stream_fault(refuses), PS_TLS_THEIRS);
-		assert_int_equal(ps_stream_fault(refused), PS_TLS_OURS);
-		if (!strstr(ps_stream_why(refuses), wrong->why) ||
-		    !strstr(ps_stream_why(refused), wrong->told))
-			fail_msg("%zu: said %s, and %s", i, ps_stream_why(refuses),
-			         ps_stream_why(refused));
+		assert_int_equal(ps_stream_fault(refuses), PS_TLS_FAULT_PEER_CERT);
+		assert_int_equal(ps_stream_fault(refused), PS_TLS_FAULT_OWN_CERT);
+		if (!strstr(ps_stream_fault_text(refuses), wrong->why) ||
+		    !strstr(ps_stream_fault_text(refused), wrong->told))
+			fail_msg("%zu: said %s, and %s", i, ps_stream_fault_text(refuses),
+			         ps_stream_fault_text(refused));
 		end(&pair);
 	}
 }
@@ -140,10 +140,10 @@ TEST(a_certificate_that_is_good_is_not_always_a_name)
 
 	shake(&pair, &client, &server);
 	assert_int_equal(server, 1);
-	assert_int_equal(ps_stream_name(&pair.server, name), -1);
+	assert_int_equal(ps_stream_peer_name(&pair.server, name), -1);
 	assert_string_equal(name, "");
-	assert_int_equal(ps_stream_fault(&pair.server), PS_TLS_THEIRS);
-	assert_non_null(strstr(ps_stream_why(&pair.server), "space"));
+	assert_int_equal(ps_stream_fault(&pair.server), PS_TLS_FAULT_PEER_CERT);
+	assert_non_null(strstr(ps_stream_fault_text(&pair.server), "space"));
 	end(&pair);
 }
 
@@ -243,8 +243,8 @@ TEST(key_updates_without_end_are_refused)
 	assert_int_equal(n, -1);
 	assert_int_equal(errno, EPROTO);
 	assert_true(got >= 32 && got < 100);
-	assert_int_equal(ps_stream_fault(&pair.server), PS_TLS_BROKEN);
-	assert_non_null(strstr(ps_stream_why(&pair.server), "key updates"));
+	assert_int_equal(ps_stream_fault(&pair.server), PS_TLS_FAULT_OTHER);
+	assert_non_null(strstr(ps_stream_fault_text(&pair.server), "key updates"));
 	assert_false(ps_stream_pending(&pair.server));
 	end(&pair);
 }
@@ -288,7 +288,7 @@ TEST(the_end_comes_after_what_was_sent)
 		assert_false(ps_stream_pending(&pair.server));
 		assert_int_equal(send_one(&pair.server, "x", 1), -1);
 		assert_int_equal(errno, EPIPE);
-		assert_int_equal(ps_stream_fault(&pair.server), PS_TLS_SOUND);
+		assert_int_equal(ps_stream_fault(&pair.server), PS_TLS_FAULT_NONE);
 		end(&pair);
 	}
 }
@@ -307,7 +307,7 @@ TEST(bytes_that_were_changed_are_refused)
 	assert_int_equal(send(pair.client.fd, bytes, (size_t)n, 0), n);
 	assert_int_equal(ps_stream_recv(&pair.server, bytes, sizeof(bytes)), -1);
 	assert_int_equal(errno, EPROTO);
-	assert_int_equal(ps_stream_fault(&pair.server), PS_TLS_BROKEN);
+	assert_int_equal(ps_stream_fault(&pair.server), PS_TLS_FAULT_OTHER);
 	assert_int_equal(ps_stream_recv(&pair.server, bytes, sizeof(bytes)), -1);
 	assert_int_equal(send_one(&pair.server, "x", 1), -1);
 	end(&pair);
@@ -355,19 +355,19 @@ TEST(plain_text_is_told_from_tls)
 
 	plain.tls = NULL;
 	assert_int_equal(send_one(&plain, "PSSC....", 8), 8);
-	assert_int_equal(ps_stream_shake(&pair.server), -1);
-	assert_int_equal(ps_stream_fault(&pair.server), PS_TLS_ABSENT);
+	assert_int_equal(ps_stream_handshake(&pair.server), -1);
+	assert_int_equal(ps_stream_fault(&pair.server), PS_TLS_FAULT_NO_TLS);
 	assert_int_equal(ps_stream_recv(&plain, bytes, sizeof(bytes)), 7);
 	assert_int_equal(bytes[0], PS_TLS_ALERT);
 	assert_int_equal(bytes[1], PS_TLS_MAJOR);
 	/* The other way round. */
-	assert_int_equal(ps_stream_shake(&pair.client), 0);
+	assert_int_equal(ps_stream_handshake(&pair.client), 0);
 	assert_true(ps_stream_recv(&refuses, bytes, sizeof(bytes)) > 5);
 	assert_int_equal(bytes[0], PS_TLS_HANDSHAKE);
 	assert_int_equal(bytes[1], PS_TLS_MAJOR);
-	ps_stream_refuse(&refuses);
-	assert_int_equal(ps_stream_shake(&pair.client), -1);
-	assert_int_equal(ps_stream_fault(&pair.client), PS_TLS_ABSENT);
+	ps_stream_send_alert(&refuses);
+	assert_int_equal(ps_stream_handshake(&pair.client), -1);
+	assert_int_equal(ps_stream_fault(&pair.client), PS_TLS_FAULT_NO_TLS);
 	end(&pair);
 }
 
@@ -424,7 +424,7 @@ static void expect_name(struct pair *pair, const char *expected)
 	connect_pair(pair, HOST);
 	shake(pair, &client, &server);
 	assert_int_equal(server, 1);
-	assert_int_equal(ps_stream_name(&pair->server, name), 0);
+	assert_int_equal(ps_stream_peer_name(&pair->server, name), 0);
 	assert_string_equal(name, expected);
 	ps_stream_close(&pair->client);
 	ps_stream_close(&pair->server);

@@ -38,7 +38,7 @@ TEST(a_sentence_that_fits_is_left_as_it_is)
 
 	assert_int_equal(ps_text_format(text, sizeof(text), "%s", sentence), sizeof(text) - 1);
 	assert_string_equal(text, sentence);
-	ps_text_cut(text, sizeof(text));
+	ps_text_truncate(text, sizeof(text));
 	assert_string_equal(text, sentence);
 }
 
@@ -49,7 +49,7 @@ TEST(a_text_that_is_there_is_cut_in_the_same_way)
 
 	memcpy(text, sentence, sizeof(text));
 	ps_text_format(expected, sizeof(expected), "%s", sentence);
-	ps_text_cut(text, sizeof(expected));
+	ps_text_truncate(text, sizeof(expected));
 	assert_string_equal(text, expected);
 }
 
@@ -65,7 +65,7 @@ TEST(a_word_that_is_too_long_is_cut_between_characters)
 		size_t len = ps_text_format(text, size, "file %s", word);
 
 		assert_true(len + 3 > size && len < size);
-		assert_true(ps_printable(text));
+		assert_true(ps_is_printable(text));
 	}
 }
 

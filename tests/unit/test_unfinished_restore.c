@@ -43,7 +43,7 @@ static void fill_store(struct store *s)
 	s->last.slot = &s->slot;
 	s->images.peers = &s->peers;
 	s->images.told[MIRRORS - 1] = s->images.newest = &s->last;
-	s->images.judged.outlook = PS_OUTLOOK_UNKNOWN;
+	s->images.judged.outlook = PS_OUTLOOK_BELOW_R;
 	s->images.judged.settled = &s->roster;
 	s->images.judged.member_set = 1u << (MIRRORS - 1);
 	s->images.judged.member_ids[MIRRORS - 1] = ids[MIRRORS - 1];

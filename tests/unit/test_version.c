@@ -107,14 +107,14 @@ TEST(a_limit_is_a_version_that_there_is)
 		                             " 8", "-8", "4294967304", "99999999999999999999" };
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-		assert_false(ps_version_limit_by(wrong[i]));
-	assert_true(ps_version_limit_by(NULL));
+		assert_false(ps_version_limit_from_text(wrong[i]));
+	assert_true(ps_version_limit_from_text(NULL));
 	assert_int_equal(ps_version_greeting(), both(BEFORE, NOW));
-	assert_true(ps_version_limit_by("8"));
+	assert_true(ps_version_limit_from_text("8"));
 	assert_int_equal(ps_version_greeting(), both(BEFORE, BEFORE));
-	assert_false(ps_version_limit_by("10"));
+	assert_false(ps_version_limit_from_text("10"));
 	assert_int_equal(ps_version_greeting(), both(BEFORE, BEFORE));
-	assert_true(ps_version_limit_by(NULL));
+	assert_true(ps_version_limit_from_text(NULL));
 	assert_int_equal(ps_version_greeting(), both(BEFORE, NOW));
 }
 
@@ -178,11 +178,11 @@ TEST(a_field_is_of_the_version_that_brought_it)
 
 		assert_true(fields[i].message->sizeof_message <= sizeof(room));
 		protobuf_c_message_init(fields[i].message, message);
-		assert_int_equal(ps_version_of(message), BEFORE);
+		assert_int_equal(ps_version_needed_by(message), BEFORE);
 		fill_field(message, field(message, fields[i].field));
-		if (ps_version_of(message) != fields[i].version)
+		if (ps_version_needed_by(message) != fields[i].version)
 			fail_msg("%s.%s is of version %u", fields[i].message->name, fields[i].field,
-			         ps_version_of(message));
+			         ps_version_needed_by(message));
 	}
 }
 
@@ -193,9 +193,9 @@ TEST(a_message_is_of_the_version_of_those_in_it)
 	Perseas__OrderResult result = PERSEAS__ORDER_RESULT__INIT;
 
 	confirm.result = &result;
-	assert_int_equal(ps_version_of(&confirm.base), BEFORE);
+	assert_int_equal(ps_version_needed_by(&confirm.base), BEFORE);
 	result.acks = 1;
-	assert_int_equal(ps_version_of(&confirm.base), 9);
+	assert_int_equal(ps_version_needed_by(&confirm.base), 9);
 }
 
 /* A location is of the version that brought it, whatever it says. */
@@ -205,11 +205,11 @@ TEST(a_location_is_of_its_version)
 	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT;
 	Perseas__ConfirmReply answer = PERSEAS__CONFIRM_REPLY__INIT;
 
-	assert_int_equal(ps_version_of(&report.base), BEFORE);
-	assert_int_equal(ps_version_of(&answer.base), BEFORE);
+	assert_int_equal(ps_version_needed_by(&report.base), BEFORE);
+	assert_int_equal(ps_version_needed_by(&answer.base), BEFORE);
 	report.location = answer.location = &location;
-	assert_int_equal(ps_version_of(&report.base), 9);
-	assert_int_equal(ps_version_of(&answer.base), 9);
+	assert_int_equal(ps_version_needed_by(&report.base), 9);
+	assert_int_equal(ps_version_needed_by(&answer.base), 9);
 }
 
 /* The field of a roster's level is older than level 1, and so are orders. */
@@ -221,20 +221,20 @@ TEST(a_level_is_of_the_version_that_reads_it)
 	uint8_t id[PS_ID_SIZE] = { 1 };
 	unsigned version;
 
-	assert_int_equal(ps_version_of(&roster.base), BEFORE);
+	assert_int_equal(ps_version_needed_by(&roster.base), BEFORE);
 	for (roster.level = 1; roster.level <= PS_LEVEL_MAX; roster.level++) {
-		version = ps_version_of(&roster.base);
+		version = ps_version_needed_by(&roster.base);
 		assert_in_range(version, BEFORE + 1, NOW);
-		assert_int_equal(ps_version_level(version), roster.level);
-		assert_true(ps_version_level(version - 1) < roster.level);
+		assert_int_equal(ps_version_highest_level(version), roster.level);
+		assert_true(ps_version_highest_level(version - 1) < roster.level);
 	}
 	order.kind = PERSEAS__ORDER_KIND__ORDER_CANCEL;
-	assert_int_equal(ps_version_of(&order.base), BEFORE);
+	assert_int_equal(ps_version_needed_by(&order.base), BEFORE);
 	order.kind = PERSEAS__ORDER_KIND__ORDER_RAISE;
-	assert_int_equal(ps_version_level(ps_version_of(&order.base)), PS_LEVEL_MAX);
-	assert_int_equal(ps_version_level(ps_version_of(&segment.base)), 0);
+	assert_int_equal(ps_version_highest_level(ps_version_needed_by(&order.base)), PS_LEVEL_MAX);
+	assert_int_equal(ps_version_highest_level(ps_version_needed_by(&segment.base)), 0);
 	segment.random_id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
-	assert_int_equal(ps_version_level(ps_version_of(&segment.base)), 1);
+	assert_int_equal(ps_version_highest_level(ps_version_needed_by(&segment.base)), 1);
 }
 
 /* Each kind of field that messages have, without anything in it and with. */

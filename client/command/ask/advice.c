@@ -57,7 +57,8 @@ static bool are_too_few(const Perseas__Roster *roster, const struct members *fou
 	};
 
 	for (unsigned k = 0; k < roster->n_members; k++)
-		if (!((found->left | found->away) >> k & 1) && !ps_quorum_remakes(&quorum, set, k))
+		if (!((found->left | found->away) >> k & 1) &&
+		    !ps_quorum_allows_remake(&quorum, set, k))
 			return true;
 	return false;
 }
@@ -76,7 +77,7 @@ static void print_recover(const struct ps_images *images, const char *store)
 
 	printf("    perseas recover %s ", store);
 	print_list(roster);
-	if (newest && newest->slot && images->judged.outlook < PS_OUTLOOK_UNSEEN)
+	if (newest && newest->slot && images->judged.outlook < PS_OUTLOOK_BELOW_T)
 		printf(" --accept-state %" PRIu64 ":%" PRIu64, newest->slot->epoch,
 		       newest->slot->seq);
 	printf(" --onto ");

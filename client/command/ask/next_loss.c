@@ -14,8 +14,8 @@ void ps_images_spots(const struct ps_images *images, struct ps_spot spots[PS_MIR
 		spots[i].address = images->peers->addresses[i].text;
 		spots[i].closed = !told || !ps_images_is_listed(images, i);
 		if (!spots[i].closed)
-			ps_spot_locate(&spots[i], told->host, told->rack, told->zone,
-			               &told->header->boot);
+			ps_spot_set_labels(&spots[i], told->host, told->rack, told->zone,
+			                   &told->header->boot);
 	}
 }
 
@@ -53,7 +53,7 @@ static void print_unknown(FILE *out, const struct ps_spot *spots, unsigned count
 	uint32_t unknown = 0;
 
 	for (unsigned i = 0; i < count; i++)
-		if (!spots[i].closed && ps_spot_unknown(&spots[i]))
+		if (!spots[i].closed && ps_spot_host_is_unknown(&spots[i]))
 			unknown |= UINT32_C(1) << i;
 	fprintf(out, "not known, since the host of ");
 	print_set(out, spots, unknown, " and ");
@@ -70,8 +70,9 @@ static void print_hosts(FILE *out, const struct ps_spot *spots, uint32_t set)
 		bool named = !*host || !(set >> i & 1);
 
 		for (unsigned k = 0; k < i; k++)
-			named = named || (set >> k & 1 &&
-			                  ps_spots_share(&spots[k], &spots[i], PS_DOMAIN_HOST));
+			named = named ||
+			        (set >> k & 1 &&
+			         ps_spots_share_domain(&spots[k], &spots[i], PS_DOMAIN_HOST));
 		if (named)
 			continue;
 		fprintf(out, "%s%s", before, host);
@@ -101,7 +102,7 @@ void ps_loss_print(FILE *out, const struct ps_loss *loss, const struct ps_images
 	struct ps_spot spots[PS_MIRRORS_MAX];
 
 	ps_images_spots(images, spots);
-	if (!loss->known) {
+	if (!loss->is_certain) {
 		print_unknown(out, spots, images->peers->count);
 	} else if (!loss->spots) {
 		fprintf(out, "none alone");

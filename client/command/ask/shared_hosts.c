@@ -29,7 +29,7 @@ static void warn_of_all(const struct ps_images *images)
 
 	ps_images_spots(images, spots);
 	for (;;) {
-		const struct ps_loss loss = ps_spots_together(spots, count);
+		const struct ps_loss loss = ps_smallest_shared_host(spots, count);
 
 		if (!loss.spots)
 			return;

@@ -11,7 +11,7 @@
 
 static void take_host(struct ps_spot *spot, const Perseas__HostReply *host)
 {
-	ps_spot_locate(spot, host->host, host->rack, host->zone, &host->boot);
+	ps_spot_set_labels(spot, host->host, host->rack, host->zone, &host->boot);
 	spot->used = host->memory_used;
 	spot->room = host->memory_room;
 	spot->stores = host->stores;
@@ -23,7 +23,7 @@ static void take_host(struct ps_spot *spot, const Perseas__HostReply *host)
 static const struct ps_spot *find_same(const struct ps_survey *survey, const struct ps_spot *spot)
 {
 	for (const struct ps_spot *other = survey->spots; other < spot; other++)
-		if (ps_daemon_told(spot->daemon) &&
+		if (ps_known_daemon_id(spot->daemon) &&
 		    !memcmp(other->daemon, spot->daemon, PS_ID_SIZE) &&
 		    strcmp(other->address, spot->address) != 0)
 			return other;

@@ -46,7 +46,7 @@ void ps_peers_expiries(const struct ps_peers *peers, unsigned i, struct ps_expir
 static void take_first(struct first *first, const struct ps_expiries *expiries, const char *mirror,
                        uint64_t now_s)
 {
-	const struct ps_expiry *other = ps_expiries_first(expiries, now_s);
+	const struct ps_expiry *other = ps_expiries_most_urgent(expiries, now_s);
 	const enum ps_expiry_stage stage = other ? ps_expiry_stage(other, now_s) : PS_EXPIRY_FAR;
 
 	if (!other || stage < first->stage ||
@@ -93,7 +93,7 @@ void ps_tls_expiry_json(struct ps_json *json, const struct ps_peers *peers)
 		[PS_EXPIRY_FAR] = "far",
 		[PS_EXPIRY_NEAR] = "near",
 		[PS_EXPIRY_URGENT] = "urgent",
-		[PS_EXPIRY_OVER] = "over",
+		[PS_EXPIRY_EXPIRED] = "over",
 	};
 	const struct first first = find_first(peers);
 

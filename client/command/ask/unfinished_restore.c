@@ -10,7 +10,7 @@ bool ps_images_is_remainder(const struct ps_images *images)
 {
 	const struct ps_judgement *judged = &images->judged;
 
-	return judged->outlook == PS_OUTLOOK_UNKNOWN && judged->settled &&
+	return judged->outlook == PS_OUTLOOK_BELOW_R && judged->settled &&
 	       judged->settled->filling && images->newest && images->newest->slot &&
 	       images->newest->slot->seq == 0;
 }

@@ -197,11 +197,13 @@ static void find_losses(struct ps_verdict *verdict, const struct ps_images *imag
 
 	ps_images_spots(images, spots);
 	if (verdict->commit == PS_CAN) {
-		verdict->commit_loss = ps_loss_smallest(spots, count, doomed, commit_works, images);
+		verdict->commit_loss = ps_smallest_fatal_loss(spots, count, doomed, commit_works,
+		                                              images);
 		verdict->hurts |= alone_in(&verdict->commit_loss);
 	}
 	if (verdict->open) {
-		verdict->open_loss = ps_loss_smallest(spots, count, doomed, open_works, images);
+		verdict->open_loss = ps_smallest_fatal_loss(spots, count, doomed, open_works,
+		                                            images);
 		verdict->hurts |= alone_in(&verdict->open_loss);
 	}
 }
@@ -325,11 +327,11 @@ const char *ps_verdict_why(const struct ps_images *images)
 		return " (two stores bear this name: ask the mirrors of one of them)";
 	case PS_OUTLOOK_FORKED:
 		return " (the mirrors hold a fork of it, too: ask those of one of the two)";
-	case PS_OUTLOOK_UNKNOWN:
+	case PS_OUTLOOK_BELOW_R:
 		return why_unknown(images);
-	case PS_OUTLOOK_UNSEEN:
+	case PS_OUTLOOK_BELOW_T:
 		return " (too few images are seen to know of changes of the roster)";
-	case PS_OUTLOOK_SHORT:
+	case PS_OUTLOOK_BELOW_W:
 		return " (too few mirrors can come to hold the newest state)";
 	case PS_OUTLOOK_OPENS:
 		break;
@@ -381,7 +383,7 @@ static void print_unheard(const struct ps_verdict *verdict, const struct ps_imag
 
 static bool is_same_loss(const struct ps_loss *one, const struct ps_loss *other)
 {
-	return one->known == other->known && one->domain == other->domain &&
+	return one->is_certain == other->is_certain && one->domain == other->domain &&
 	       one->spots == other->spots;
 }
 
@@ -409,7 +411,7 @@ void ps_verdict_print_losses(FILE *out, const struct ps_verdict *verdict,
 
 static bool hurts_together(const struct ps_loss *loss)
 {
-	return !loss->known || (loss->spots && loss->domain != PS_DOMAINS);
+	return !loss->is_certain || (loss->spots && loss->domain != PS_DOMAINS);
 }
 
 bool ps_verdict_hurts_together(const struct ps_verdict *verdict)

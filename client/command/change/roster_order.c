@@ -29,7 +29,7 @@ static bool mirror_leaves(const struct ps_images *images, unsigned i, const stru
 static bool is_live(const struct ps_images *images, unsigned i, const uint8_t *owner)
 {
 	return ps_images_is_of_store(images, i) && images->told[i]->live &&
-	       (!owner || ps_owner_is(images->told[i]->header->promised_owner, owner));
+	       (!owner || ps_is_same_owner(images->told[i]->header->promised_owner, owner));
 }
 
 /* Returns a mirror that can pass the order to this owner, or -1. Prefers one that stays in the

@@ -15,13 +15,13 @@ static unsigned claims_of(unsigned members, unsigned acks)
 /* Returns the member at this address, as the roster writes it or as owners reach it, or NULL. */
 static const Perseas__Member *member_at(const Perseas__Roster *roster, const char *text)
 {
-	const Perseas__Member *member = ps_roster_at(roster, text);
+	const Perseas__Member *member = ps_roster_member_at(roster, text);
 	struct ps_address address;
 	struct ps_error ignored;
 
 	if (member || ps_address_parse(text, &address, &ignored))
 		return member;
-	return ps_roster_at(roster, address.text);
+	return ps_roster_member_at(roster, address.text);
 }
 
 bool ps_roster_lists(const Perseas__Roster *roster, const char *text)
@@ -160,7 +160,7 @@ static enum ps_exit plan_sizes(const Perseas__Roster *roster, const struct ps_ar
 		.members_before = before.members,
 		.acks_before = before.acks,
 		.members = members,
-		.acks = acks ? acks : ps_quorum_acks_after(&before, members),
+		.acks = acks ? acks : ps_quorum_acks_after_change(&before, members),
 	};
 	return PS_EXIT_OK;
 }

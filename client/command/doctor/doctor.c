@@ -79,7 +79,7 @@ void ps_finding_expiries(struct ps_finding *finding, const struct ps_expiries *e
 			continue;
 		ps_finding_add(finding, ", %s", ps_expiry_text(&expiries->list[i], now_s, text));
 		ps_finding_fault(finding,
-		                 stage == PS_EXPIRY_OVER ? PS_HEALTH_FAIL : PS_HEALTH_WARNING,
+		                 stage == PS_EXPIRY_EXPIRED ? PS_HEALTH_FAIL : PS_HEALTH_WARNING,
 		                 "Open connections go on after the end, but new ones are refused: "
 		                 "renew it, as PerseasCertificateExpires in the runbook says.");
 	}

@@ -14,7 +14,7 @@ const Perseas__Member *ps_drain_member(const struct ps_images *images,
 	const Perseas__Member *member;
 
 	if (gone)
-		return ps_roster_at(roster, gone);
+		return ps_roster_member_at(roster, gone);
 	member = ps_roster_member(roster, header->image_id.data);
 	if (!member && header->parent_id.len == PS_ID_SIZE)
 		member = ps_roster_member(roster, header->parent_id.data);
@@ -77,10 +77,10 @@ const char *ps_drain_trouble(const struct ps_images *images, const Perseas__Head
 		       "deletes it";
 	if (!images->header)
 		return "no mirror that its roster names tells of it";
-	if (!ps_store_is(header, images->header->store_id.data, judged->naming_roster))
+	if (!ps_image_is_of_store(header, images->header->store_id.data, judged->naming_roster))
 		return "the mirrors that its roster names have another store of that name: this "
 		       "image is of no use, and perseas drop deletes it";
-	if (!gone && ps_image_forked(header, judged->settled, judged->next))
+	if (!gone && ps_image_is_forked(header, judged->settled, judged->next))
 		return "the image here is of a fork of the store: what it has may be newer. "
 		       "perseas status shows both, and perseas drop deletes the one that is of no "
 		       "more use";
@@ -114,14 +114,14 @@ enum ps_drain_refusal ps_drain_refuses(const Perseas__Header *theirs, const Pers
 
 	if (!theirs)
 		return PS_DRAIN_TAKES;
-	if (!ps_store_is(theirs, mine->store_id.data, judged->naming_roster))
+	if (!ps_image_is_of_store(theirs, mine->store_id.data, judged->naming_roster))
 		return PS_DRAIN_HAS_ANOTHER;
 	if (is_seen_twice(theirs, mine, judged->settled))
 		return PS_DRAIN_HAS_IT;
 	if (ps_roster_newer(ps_roster_newest(theirs), images->roster))
 		return PS_DRAIN_HAS_NEWER;
-	return ps_image_forked(theirs, judged->settled, judged->next) ? PS_DRAIN_HAS_FORK
-	                                                              : PS_DRAIN_TAKES;
+	return ps_image_is_forked(theirs, judged->settled, judged->next) ? PS_DRAIN_HAS_FORK
+	                                                                 : PS_DRAIN_TAKES;
 }
 
 const char *ps_drain_newer(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,

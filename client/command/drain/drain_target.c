@@ -71,7 +71,7 @@ static bool choose_spot(const struct ps_spot *spots, unsigned count, struct ps_w
 static enum ps_domain least_apart(const struct ps_drain *drain, const struct others *others)
 {
 	if (drain->args->apart)
-		return ps_domain_named(drain->args->apart);
+		return ps_domain_by_name(drain->args->apart);
 	return others->apart == PS_DOMAINS ? PS_DOMAIN_HOST : others->apart;
 }
 

@@ -137,7 +137,7 @@ static const char *absence_of(const struct ps_images *images, unsigned i)
 		return "shows another image";
 	if (images->errors[i].code != PERSEAS_ENOSTORE)
 		return "does not show its image";
-	return images->judged.unfinished ? "was not given one" : "has lost its image";
+	return images->judged.creation_unfinished ? "was not given one" : "has lost its image";
 }
 
 static void note_unseen(struct line *line, const Perseas__Member *member)

@@ -15,7 +15,7 @@ static const char *filling_text(const struct ps_images *images, const Perseas__S
 		return "";
 	if (images->judged.outlook == PS_OUTLOOK_UNFILLED)
 		return "restore unfinished";
-	return images->judged.outlook == PS_OUTLOOK_UNKNOWN
+	return images->judged.outlook == PS_OUTLOOK_BELOW_R
 	               ? "restore unfinished, unless other mirrors have more"
 	               : "";
 }
@@ -28,7 +28,7 @@ static void print_shared_host(FILE *out, const struct ps_images *images, unsigne
 
 	ps_images_spots(images, spots);
 	for (;;) {
-		const struct ps_loss loss = ps_spots_together(spots, count);
+		const struct ps_loss loss = ps_smallest_shared_host(spots, count);
 
 		if (loss.spots >> i & 1) {
 			ps_loss_print(out, &loss, images);

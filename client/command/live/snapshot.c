@@ -142,7 +142,7 @@ static enum ps_exit check_parts(const struct ps_snapshot *snapshot)
 
 	for (size_t k = 0; k < header->n_segments; k++) {
 		const Perseas__Segment *part = header->segments[k];
-		const Perseas__Segment *before = ps_part_before(header, part);
+		const Perseas__Segment *before = ps_segment_part_before(header, part);
 
 		if (before && ps_snapshot_has(snapshot, part) && !ps_snapshot_has(snapshot, before))
 			return ps_complain(
@@ -206,7 +206,7 @@ static const char *log_fault(struct ps_snapshot *snapshot)
 
 enum ps_exit ps_snapshot_read(struct ps_snapshot *snapshot)
 {
-	uint64_t total = ps_header_bytes(snapshot->reader.header);
+	uint64_t total = ps_image_size(snapshot->reader.header);
 	struct ps_archive_piece piece;
 	const char *why = NULL;
 	int rc;

@@ -23,7 +23,7 @@ static bool is_together(const struct ps_spot *one, const struct ps_spot *other,
                         enum ps_domain widest)
 {
 	for (enum ps_domain domain = PS_DOMAIN_MACHINE; domain <= widest; domain++)
-		if (ps_spots_share(one, other, domain))
+		if (ps_spots_share_domain(one, other, domain))
 			return true;
 	return false;
 }
@@ -98,8 +98,8 @@ static unsigned count_shared_machines(const struct ps_spot *spots, unsigned coun
 
 		for (unsigned k = 0; k < i && !spots[i].closed; k++)
 			is_shared = is_shared ||
-			            (!spots[k].closed &&
-			             ps_spots_share(&spots[k], &spots[i], PS_DOMAIN_MACHINE));
+			            (!spots[k].closed && ps_spots_share_domain(&spots[k], &spots[i],
+			                                                       PS_DOMAIN_MACHINE));
 		shared += is_shared;
 	}
 	return shared;

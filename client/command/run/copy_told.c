@@ -29,7 +29,7 @@ static void tell_manager(struct ps_copy_told *told, const char *standing, unsign
 	told->told = percent + 1;
 	snprintf(status, sizeof(status), "STATUS=%s; the copy has %u %% of its memory", standing,
 	         percent);
-	ps_notify(status);
+	ps_notify_service_manager(status);
 }
 
 static void tell_people(struct ps_copy_told *told, const char *store,

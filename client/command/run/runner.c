@@ -94,7 +94,7 @@ static void say_state(struct runner *r, const char *text)
 	snprintf(r->last, sizeof(r->last), "%s", text);
 	ps_complain(PS_EXIT_OK, "store '%s': %s", r->run->store, text);
 	snprintf(status, sizeof(status), "STATUS=%s", text);
-	ps_notify(status);
+	ps_notify_service_manager(status);
 	ps_copy_told_again(&r->copy_told);
 }
 
@@ -194,7 +194,7 @@ static int take_signal(struct runner *r, const struct signalfd_siginfo *info)
 		return ps_child_ended(&r->child, &status) ? command_ended(r, status) : GOES_ON;
 	if (is_to_end(signal)) {
 		if (!r->told)
-			ps_notify("STOPPING=1");
+			ps_notify_service_manager("STOPPING=1");
 		r->told = true;
 	}
 	if (r->child.pid == 0)
@@ -238,7 +238,7 @@ static int seek_store(struct runner *r)
 	if (r->now.nowhere)
 		return PS_RUN_NO_STORE;
 	if (r->now.found) {
-		ps_notify("READY=1");
+		ps_notify_service_manager("READY=1");
 		move_to(r, STANDBY, 0);
 		return GOES_ON;
 	}
