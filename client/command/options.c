@@ -38,7 +38,7 @@ static bool set_apart(void *into, const char *value)
 static bool set_memory_dir(void *into, const char *value)
 {
 	((struct ps_args *)into)->memory_dir = value;
-	return placeholder[0] == '/';
+	return value[0] == '/';
 }
 
 static bool set_accept_state(void *into, const char *value)

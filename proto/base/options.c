@@ -113,7 +113,7 @@ static void describe_choice(const char *choices, char text[MUST_TEXT])
 	size_t at = 0;
 
 	for (; *choices && at + 8 < MUST_TEXT; choices++) {
-		const char *take_rest = choices + 1;
+		const char *rest = choices + 1;
 
 		if (*choices != '|')
 			text[at++] = *choices;
@@ -213,7 +213,7 @@ static bool store_value(const struct ps_option *row, void *into, const char *val
 		return row->set(into, value);
 	case PS_OPTION_TEXT:
 		*(const char **)member = value;
-		return *placeholder != '\0';
+		return *value != '\0';
 	case PS_OPTION_PATH:
 		if (!*value || strlen(value) >= row->width)
 			return false;
@@ -247,7 +247,7 @@ void ps_options_read_environment(const struct ps_options *options, void *into)
 	for (unsigned i = 0; i < options->count; i++) {
 		const struct ps_option *row = &options->rows[i];
 		const char **member = (const char **)((uint8_t *)into + row->at);
-		const char *placeholder = row->variable ? getenv(row->variable) : NULL;
+		const char *value = row->variable ? getenv(row->variable) : NULL;
 
 		if (value && *value && !*member)
 			*member = value;
@@ -311,7 +311,7 @@ static int refuse_unknown(struct ps_reader *reader, const char *word)
 /* Parses the option at argv[*at]. If its value is the next argument, advances *at. */
 static int read_option(struct ps_reader *reader, int argc, char *const *argv, int *at)
 {
-	const char *take_word = argv[*at] + 2, *equals = strchr(word, '=');
+	const char *word = argv[*at] + 2, *equals = strchr(word, '=');
 	const size_t len = equals ? (size_t)(equals - word) : strlen(word);
 	const struct ps_option *row = find_row(reader->options, word, len);
 	char must[MUST_TEXT];
@@ -350,7 +350,7 @@ int ps_options_read(struct ps_reader *reader, int argc, char *const *argv)
 	int ret = 0;
 
 	for (int i = 1; i < argc && ret == 0; i++) {
-		const char *take_word = argv[i];
+		const char *word = argv[i];
 		const bool dashes = reader->take_word && !words_only && strcmp(word, "--") == 0;
 
 		if (dashes && reader->take_rest && reader->take_rest(reader, argv + i + 1))
@@ -378,9 +378,9 @@ int ps_options_read_line(struct ps_reader *reader, unsigned groups, const char *
 	char must[MUST_TEXT];
 
 	if (row && is_in_groups(row, groups))
-		return *placeholder ? store_row_value(reader, row, value)
-		                    : ps_reader_fail(reader, "option \"%s\" needs %s behind it",
-		                                     name, valid_values(row, must));
+		return *value ? store_row_value(reader, row, value)
+		              : ps_reader_fail(reader, "option \"%s\" needs %s behind it", name,
+		                               valid_values(row, must));
 	return ps_reader_fail(reader, "there is no option \"%.80s\" in this file%s%s%s", name,
 	                      like ? "; is \"" : "", like ? like : "", like ? "\" meant?" : "");
 }

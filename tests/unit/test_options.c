@@ -300,7 +300,7 @@ TEST(lines_of_a_file_are_of_some_groups)
 {
 	static const struct {
 		unsigned groups;
-		const char *name, *placeholder, *said; /* NULL: it is accepted */
+		const char *name, *value, *said; /* NULL: it is accepted */
 	} lines[] = {
 		{ ONE, "number", "9", NULL },
 		{ ONE, "size", "64K", "there is no option \"size\" in this file" },
@@ -316,10 +316,10 @@ TEST(lines_of_a_file_are_of_some_groups)
 	begin(&options, false);
 	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		const int rc = ps_options_read_line(&reader, lines[i].groups, lines[i].name,
-		                                    lines[i].placeholder);
+		                                    lines[i].value);
 
 		if (rc != (lines[i].said ? -1 : 0) || (rc && strcmp(why, lines[i].said) != 0))
-			fail_msg("%s %s gave: %s", lines[i].name, lines[i].placeholder, why);
+			fail_msg("%s %s gave: %s", lines[i].name, lines[i].value, why);
 	}
 	assert_string_equal(described(), "number=9 size=65536 ");
 }
