@@ -114,7 +114,7 @@ static void print_ranges(const struct ps_history *history, const struct output *
 	struct ps_cursor cursor;
 	const void *image;
 
-	ps_record_walk(record, &cursor);
+	ps_record_begin_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &image))
 		if (ps_history_wants(history, range))
 			print_range(history, out, record, range, image);
@@ -242,12 +242,12 @@ static enum ps_log_step try_once(struct ps_peers *peers, const struct ps_args *a
 enum ps_exit ps_verb_history(const struct ps_args *args)
 {
 	struct ps_peers peers;
-	enum ps_log_step step = PS_LOG_AGAIN;
+	enum ps_log_step step = PS_LOG_OVERTAKEN;
 	enum ps_exit status = ps_peers_open_one(&peers, args->from, &args->options);
 
 	if (status)
 		return status;
-	for (unsigned try = 0; !status && step == PS_LOG_AGAIN && try < PS_LIVE_TRIES; try++)
+	for (unsigned try = 0; !status && step == PS_LOG_OVERTAKEN && try < PS_LIVE_TRIES; try++)
 		step = try_once(&peers, args, try, &status);
 	ps_peers_close(&peers);
 	return status;

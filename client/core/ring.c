@@ -57,7 +57,7 @@ static uint64_t oldest_position(const struct ps_ring *ring)
 /* Drops entries in the way of the next one. Returns its position. */
 static uint64_t drop_overwritten(struct ps_ring *ring, uint64_t length)
 {
-	uint64_t at = ps_place(ring->head, length, ring->size);
+	uint64_t at = ps_record_position(ring->head, length, ring->size);
 
 	while (ring->first <= ring->last && (at + length - oldest_position(ring) > ring->size ||
 	                                     ring->last - ring->first + 2 > PS_RING_ENTRIES))

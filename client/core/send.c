@@ -98,7 +98,7 @@ static void build_staged(struct perseas *p, const struct ps_outgoing *out, uint6
 	}
 }
 
-/* Like ps_place, but without its divisions, the slowest operations of a small commit. */
+/* Like ps_record_position, but without its divisions, the slowest operations of a small commit. */
 static uint64_t place_record(struct perseas *p, uint64_t length)
 {
 	if (p->commit.next + length <= p->commit.lap + p->log_size)

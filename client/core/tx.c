@@ -223,7 +223,7 @@ void ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment, u
 	assert(p->observing.count > 0);
 	memcpy(bytes, segment->base + offset, length);
 	for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
-		ps_undo(entries_of(tx), ps_window_put, &window);
+		ps_undo_entries(entries_of(tx), ps_window_restore, &window);
 	ps_gather_restore(p, &window);
 }
 

@@ -40,7 +40,7 @@ static void keep(struct ps_demand *d, const struct ps_record *record)
 	struct ps_cursor cursor;
 	const void *before;
 
-	ps_record_walk(record, &cursor);
+	ps_record_begin_walk(record, &cursor);
 	while (d->hot_count < RANGES && ps_record_next(&cursor, &range, &before))
 		if (range->length)
 			d->hot[d->hot_count++] = *range;

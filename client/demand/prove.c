@@ -129,7 +129,7 @@ static void forget_others(struct perseas *p)
 static bool is_within(const struct perseas *p, const struct ps_warm_point *point)
 {
 	return point->seq && point->seq <= p->commit.seq && point->position < p->commit.next &&
-	       point->position >= ps_record_bound(p->commit.next, p->log_size);
+	       point->position >= ps_lowest_intact_position(p->commit.next, p->log_size);
 }
 
 static bool prove(struct perseas *p)

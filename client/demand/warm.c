@@ -221,7 +221,7 @@ void ps_warm_change(struct ps_warm *warm, const struct ps_record *record)
 	/* What a publish names, the copy has not got yet. */
 	if (record->kind != PS_RECORD_TRANSACTION)
 		return;
-	ps_record_walk(record, &cursor);
+	ps_record_begin_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &before))
 		change_range(warm, range, record->seq);
 }

@@ -58,7 +58,7 @@ struct ps_link {
 	bool barrier;
 	uint64_t epoch;     /* this owner's epoch */
 	unsigned completed; /* chains completed since the last poll */
-	unsigned tears;     /* ps_guard_tears() when the regions were last checked */
+	unsigned tears;     /* ps_guards_torn() when the regions were last checked */
 	int broken;         /* PS_LINK_OK, or the permanent failure */
 	struct region regions[PS_REGIONS_MAX];
 };
@@ -106,9 +106,9 @@ static inline bool is_fenced(const struct ps_link *link)
 
 static bool find_tear(struct ps_link *link)
 {
-	link->tears = ps_guard_tears();
+	link->tears = ps_guards_torn();
 	for (unsigned i = 0; i < PS_REGIONS_MAX; i++)
-		if (ps_guard_torn(link->regions[i].guard))
+		if (ps_guard_is_torn(link->regions[i].guard))
 			return true;
 	return false;
 }
@@ -116,7 +116,7 @@ static bool find_tear(struct ps_link *link)
 /* Returns true if a file of the mirror was cut short under a region. */
 static inline bool is_torn(struct ps_link *link)
 {
-	return __builtin_expect(link->tears != ps_guard_tears(), 0) && find_tear(link);
+	return __builtin_expect(link->tears != ps_guards_torn(), 0) && find_tear(link);
 }
 
 /* Breaks the link because the promise is no longer this owner's. A mirror that ends, or no longer
@@ -234,8 +234,8 @@ static int shm_peek(const struct ps_link *link, uint32_t number, uint64_t offset
 	memcpy(bytes, from, length);
 	/* As in shm_read. Does not touch link->tears, which belongs to the thread that posts. */
 	atomic_thread_fence(memory_order_acquire);
-	if (ps_guard_torn(link->regions[number].guard) ||
-	    ps_guard_torn(link->regions[PS_REGION_PROMISE].guard) || is_fenced(link))
+	if (ps_guard_is_torn(link->regions[number].guard) ||
+	    ps_guard_is_torn(link->regions[PS_REGION_PROMISE].guard) || is_fenced(link))
 		return PS_LINK_BROKEN;
 	return PS_LINK_OK;
 }
@@ -316,7 +316,7 @@ static int add_region(struct region *regions, const struct region *old,
 		                    wanted->id, (unsigned long long)wanted->length);
 	region = &regions[wanted->id];
 	/* Reuse a region that is mapped already: its page faults have been taken. */
-	if (old[wanted->id].base && !ps_guard_torn(old[wanted->id].guard) &&
+	if (old[wanted->id].base && !ps_guard_is_torn(old[wanted->id].guard) &&
 	    old[wanted->id].dev == file.st_dev && old[wanted->id].ino == file.st_ino &&
 	    old[wanted->id].length == wanted->length) {
 		*region = old[wanted->id];

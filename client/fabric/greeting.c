@@ -49,7 +49,7 @@ static int check_answer(const struct ps_address *address, const struct ps_answer
 		                    address->text);
 	case PS_ANSWER_BAD_FRAME:
 	case PS_ANSWER_USED_TOKEN:
-	case PS_ANSWER_ELSEWHERE:
+	case PS_ANSWER_OTHER_DEVICE:
 	case PS_ANSWER_NO_RESOURCES:
 		break;
 	}

@@ -52,7 +52,7 @@ static int check_answer(struct ps_attempt *a, const struct ps_answer *answer)
 		                    "%s does not speak version %d of the data protocol; upgrade "
 		                    "the older of the two",
 		                    name, PS_DATA_VERSION);
-	case PS_ANSWER_ELSEWHERE:
+	case PS_ANSWER_OTHER_DEVICE:
 		return ps_attempt_fail(
 			a, "its memory is registered with another device than the one "
 			   "that this address leads to; give the mirror's address on the "

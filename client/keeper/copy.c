@@ -143,7 +143,7 @@ unsigned ps_copy_terminator(const struct perseas *p, struct ps_write *write)
 	const uint64_t next = p->commit.next;
 
 	*write = (struct ps_write){ zeros, PS_RING_OFFSET + next % p->log_size, PS_REGION_LOG,
-		                    (uint32_t)ps_terminator(next, p->log_size) };
+		                    (uint32_t)ps_terminator_size(next, p->log_size) };
 	return write->length != 0;
 }
 

@@ -32,7 +32,7 @@ static int collect_ranges(struct perseas *p, const struct ps_logged_record *step
 
 	if (step->record->kind != PS_RECORD_TRANSACTION)
 		return 1;
-	ps_record_walk(step->record, &cursor);
+	ps_record_begin_walk(step->record, &cursor);
 	while (ps_record_next(&cursor, &range, &image)) {
 		uint64_t base = (uint64_t)range->segment << 41, start = base + range->offset;
 		struct ps_span span = { start, start + range->length, base, range->segment };
@@ -67,8 +67,8 @@ static int collect_log(const struct perseas *p, const struct ps_logged_record *s
 static int collect_overwritten(const struct perseas *p, const struct ps_mirror *m,
                                struct ps_cover *log)
 {
-	uint64_t from = ps_record_bound(p->commit.next, p->log_size);
-	uint64_t end = ps_record_bound(m->found.at.next, p->log_size);
+	uint64_t from = ps_lowest_intact_position(p->commit.next, p->log_size);
+	uint64_t end = ps_lowest_intact_position(m->found.at.next, p->log_size);
 
 	if (end > p->commit.next)
 		end = p->commit.next;

@@ -42,7 +42,7 @@ static int note_record(struct perseas *p, struct missed *missed, const struct ps
 	if (record->kind != PS_RECORD_TRANSACTION ||
 	    record->ranges > ENTRIES_MAX - missed->range_count)
 		return 1;
-	ps_record_walk(record, &cursor);
+	ps_record_begin_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &before))
 		if (!ps_range_exists(p, range))
 			return 1;
@@ -80,8 +80,8 @@ static int read_missed(struct perseas *p, struct ps_mirror *from, const struct p
 	} while (back.seq > at->seq);
 	/* A claim of the mirror must find the oldest record where it looks for an unfinished
 	 * transaction, to roll it back. */
-	return oldest->previous == at->last &&
-	                       ps_place(at->next, oldest->length, p->log_size) == oldest->position
+	return oldest->previous == at->last && ps_record_position(at->next, oldest->length,
+	                                                          p->log_size) == oldest->position
 	               ? 0
 	               : 1;
 }
@@ -105,7 +105,7 @@ static int send_record(struct perseas *p, struct ps_mirror *m, const struct ps_r
 {
 	const uint64_t at = PS_RING_OFFSET + record->position % p->log_size;
 	const uint64_t next = record->position + ps_align64(record->length);
-	const uint64_t end = next - record->position + ps_terminator(next, p->log_size);
+	const uint64_t end = next - record->position + ps_terminator_size(next, p->log_size);
 	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
 
 	for (uint64_t done = 0; done < end;) {
@@ -139,7 +139,7 @@ static int send_range(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 		if (ps_mirror_read(p, from, region, window.offset, window.bytes, window.length))
 			return -1;
 		for (unsigned younger = 0; younger < i; younger++)
-			ps_undo_record(missed->steps[younger].record, ps_window_put, &window);
+			ps_undo_record(missed->steps[younger].record, ps_window_restore, &window);
 		if (write_piece(p, m, region, window.offset, (uint32_t)window.length))
 			return -1;
 	}
@@ -174,7 +174,7 @@ static int send_transaction(struct perseas *p, struct ps_mirror *from, struct ps
 
 	if (send_record(p, m, record))
 		return -1;
-	ps_record_walk(record, &cursor);
+	ps_record_begin_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &before))
 		if (send_range(p, from, m, missed, i, range))
 			return -1;

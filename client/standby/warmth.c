@@ -187,13 +187,13 @@ static bool ask_runs(struct ps_warm_thread *warmth)
  * false if the log is not contiguous, or if a segment was destroyed. Caller holds warmth->lock. */
 static bool note_changes(struct ps_warm_thread *warmth, uint64_t before)
 {
-	struct ps_log_back back = ps_log_newest(&warmth->log);
+	struct ps_log_back back = ps_log_newest_followed(&warmth->log);
 	const struct ps_record *record;
 
 	assert_locked(warmth);
 	while (back.seq > before) {
 		/* The id of a destroyed segment may name another one later. */
-		if (ps_log_followed(&warmth->log, &back, &record) ||
+		if (ps_log_older_followed(&warmth->log, &back, &record) ||
 		    record->kind == PS_RECORD_DESTROY)
 			return false;
 		ps_warm_change(warmth->copy, record);
@@ -256,15 +256,15 @@ static bool is_ending(struct ps_warm_thread *warmth)
 static bool follow_log(struct ps_warm_thread *warmth)
 {
 	struct ps_log_reader *log = &warmth->log;
-	enum ps_log_step step = ps_log_tail(log);
+	enum ps_log_step step = ps_log_read_tail(log);
 
 	if (!step)
 		step = ps_log_reach_slot(log);
-	for (unsigned tries = 0;
-	     step == PS_LOG_AGAIN && log->unproven && !is_ending(warmth) && tries < PROOF_TRIES;
+	for (unsigned tries = 0; step == PS_LOG_OVERTAKEN && log->unproven_from &&
+	                         !is_ending(warmth) && tries < PROOF_TRIES;
 	     tries++) {
 		pause_for(warmth, ps_ms(BUSY_PAUSE_MS));
-		step = ps_log_prove(log);
+		step = ps_log_prove_records(log);
 		if (!step)
 			step = ps_log_reach_slot(log);
 	}
@@ -302,7 +302,7 @@ static bool read_round(struct ps_warm_thread *warmth)
 			drop_copy(warmth);
 		return false;
 	}
-	ps_log_go_on(&warmth->log);
+	ps_log_begin_round(&warmth->log);
 	warmth->pause = warmth->log.seq > before ? ps_ms(BUSY_PAUSE_MS) : 2 * warmth->pause;
 	if (warmth->pause > ps_ms(IDLE_PAUSE_MS))
 		warmth->pause = ps_ms(IDLE_PAUSE_MS);
@@ -324,7 +324,8 @@ static bool begin_log(struct ps_warm_thread *warmth, uint64_t log_size)
 	ps_fetch_init(&warmth->fetch, &warmth->peers, 0, warmth->store);
 	ps_log_init(&warmth->log, &by_requests, &warmth->fetch, ring, log_size);
 	/* If the slot's record cannot be read, the copy is usable from the next transaction on. */
-	return ps_log_begin(&warmth->log) == PS_LOG_OK && ps_log_past(&warmth->log, &record) >= 0;
+	return ps_log_read_state(&warmth->log) == PS_LOG_OK &&
+	       ps_log_read_older(&warmth->log, &record) >= 0;
 }
 
 static bool begin_image(struct ps_warm_thread *warmth)

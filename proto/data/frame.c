@@ -12,7 +12,7 @@
 
 #define BROKEN UINT32_MAX /* value of `have` after the peer broke the protocol */
 
-/* The bytes that a call was given and has not consumed. */
+/* The bytes of the stream that ps_decoder_feed() was given and has not consumed. */
 struct input {
 	const uint8_t *at;
 	size_t left;
@@ -91,8 +91,8 @@ static bool extents_valid(const struct ps_decoder *decoder)
 	return true;
 }
 
-/* Copies input to `to`, of which the first `have` bytes are there, until it has `size` bytes.
- * Returns how many bytes it copied. */
+/* Fills up `to`, which already has its first `have` bytes, to `size` bytes as far as the input
+ * reaches. Returns how many bytes it copied. */
 static uint32_t gather_bytes(void *to, uint32_t have, uint32_t size, struct input *input)
 {
 	uint32_t len = size - have;
@@ -107,7 +107,7 @@ static uint32_t gather_bytes(void *to, uint32_t have, uint32_t size, struct inpu
 }
 
 /* Consumes bytes of the frame's head. Returns 0, or -1 if the head is invalid. */
-static int take_frame(struct ps_decoder *decoder, struct input *input)
+static int receive_head(struct ps_decoder *decoder, struct input *input)
 {
 	decoder->have += gather_bytes(&decoder->frame, decoder->have, sizeof decoder->frame, input);
 	if (decoder->have == sizeof decoder->frame && !frame_valid(&decoder->frame))
@@ -129,7 +129,7 @@ static int answer_read(struct ps_decoder *decoder)
 
 /* Consumes bytes of the extents. Checks them all once they are complete. Returns 0, or -1 if one is
  * invalid. */
-static int take_extents(struct ps_decoder *decoder, struct input *input)
+static int receive_extents(struct ps_decoder *decoder, struct input *input)
 {
 	const uint32_t head = sizeof decoder->frame;
 	const uint32_t size = decoder->frame.count * (uint32_t)sizeof decoder->extents[0];
@@ -146,7 +146,7 @@ static int take_extents(struct ps_decoder *decoder, struct input *input)
 }
 
 /* Writes bytes into the current extent. Returns 0, or -1 if its memory is no longer accessible. */
-static int take_payload(struct ps_decoder *decoder, struct input *input)
+static int receive_payload(struct ps_decoder *decoder, struct input *input)
 {
 	const struct ps_extent *extent = &decoder->extents[decoder->extent];
 	uint8_t *to = decoder->ops->where(decoder->ctx, extent, true);
@@ -172,11 +172,11 @@ int ps_decoder_feed(struct ps_decoder *decoder, const void *bytes, size_t len)
 
 	while (result == 0 && input.left > 0) {
 		if (decoder->payload)
-			result = take_payload(decoder, &input);
+			result = receive_payload(decoder, &input);
 		else if (decoder->have < sizeof decoder->frame)
-			result = take_frame(decoder, &input);
+			result = receive_head(decoder, &input);
 		else
-			result = take_extents(decoder, &input);
+			result = receive_extents(decoder, &input);
 	}
 	return result;
 }

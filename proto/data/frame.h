@@ -45,11 +45,11 @@ struct ps_hello {
 static_assert(sizeof(struct ps_hello) == 32, "hello layout");
 
 struct ps_frame {
-	uint8_t op; /* enum ps_op */
-	uint8_t flags;
+	uint8_t op;     /* enum ps_op */
+	uint8_t flags;  /* PS_FRAME_SIGNALLED, or 0 */
 	uint16_t count; /* number of extents, 1 to PS_FRAME_EXTENTS_MAX */
 	uint32_t zero;
-	uint64_t cookie; /* returned by the answer */
+	uint64_t cookie; /* chosen by the owner; the answer returns it */
 };
 static_assert(sizeof(struct ps_frame) == 16, "frame layout");
 
@@ -66,7 +66,7 @@ enum ps_answer_status {
 	PS_ANSWER_BAD_VERSION = 2,
 	PS_ANSWER_BAD_FRAME = 3,      /* malformed, or outside a region */
 	PS_ANSWER_USED_TOKEN = 4,     /* rdma: the session's data path was opened before */
-	PS_ANSWER_ELSEWHERE = 5,      /* rdma: the memory is registered with another device */
+	PS_ANSWER_OTHER_DEVICE = 5,   /* rdma: the memory is registered with another device */
 	PS_ANSWER_NO_RESOURCES = 6,   /* rdma: no memory or no queue pair; see the mirror's log */
 	PS_ANSWER_OTHER_IDENTITY = 7, /* the session belongs to another certificate */
 };

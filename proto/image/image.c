@@ -53,7 +53,7 @@ int ps_slot_choose(const void *page, struct ps_slot *slot)
 	return chosen;
 }
 
-void ps_image_format(uint8_t *log)
+void ps_image_init_slots(uint8_t *log)
 {
 	struct ps_slot slot;
 
@@ -182,10 +182,10 @@ static void begin_walk(struct ps_cursor *cursor, const struct ps_record *head, c
 	cursor->at = bytes + sizeof *head;
 	cursor->end = bytes + head->length;
 	cursor->left = head->ranges;
-	cursor->images = head->kind == PS_RECORD_TRANSACTION;
+	cursor->has_images = head->kind == PS_RECORD_TRANSACTION;
 }
 
-void ps_record_walk(const struct ps_record *record, struct ps_cursor *cursor)
+void ps_record_begin_walk(const struct ps_record *record, struct ps_cursor *cursor)
 {
 	struct ps_record head;
 
@@ -198,7 +198,7 @@ bool ps_record_next(struct ps_cursor *cursor, const struct ps_range **range, con
 	struct ps_range copy;
 
 	*range = (const struct ps_range *)cursor->at;
-	return ps_record_take(cursor, &copy, image);
+	return ps_record_next_copied(cursor, &copy, image);
 }
 
 bool ps_range_inside(const struct ps_range *range, uint64_t size)
@@ -235,31 +235,32 @@ static const uint8_t *record_at(const struct ps_image *image, uint64_t position,
 	return head->position == position ? bytes : NULL;
 }
 
-const struct ps_record *ps_image_at(const struct ps_image *image, uint64_t position)
+const struct ps_record *ps_image_record_at(const struct ps_image *image, uint64_t position)
 {
 	struct ps_record head;
 
 	return (const struct ps_record *)record_at(image, position, &head);
 }
 
-/* Does what ps_image_find() does, and copies the record's head. */
+/* Finds a record like ps_image_find_record(), and copies its head to *head. */
 static const uint8_t *find_record(const struct ps_image *image, uint64_t epoch, uint64_t seq,
                                   uint64_t next, struct ps_record *head)
 {
-	const uint64_t places[2] = { next, ps_place(next, image->ring_size, image->ring_size) };
+	const uint64_t places[2] = { next,
+		                     ps_record_position(next, image->ring_size, image->ring_size) };
 
 	for (int i = 0; i < 2; i++) {
 		const uint8_t *bytes = record_at(image, places[i], head);
 
 		if (bytes && head->epoch == epoch && head->seq == seq &&
-		    ps_place(next, head->length, image->ring_size) == head->position)
+		    ps_record_position(next, head->length, image->ring_size) == head->position)
 			return bytes;
 	}
 	return NULL;
 }
 
-const struct ps_record *ps_image_find(const struct ps_image *image, uint64_t epoch, uint64_t seq,
-                                      uint64_t next)
+const struct ps_record *ps_image_find_record(const struct ps_image *image, uint64_t epoch,
+                                             uint64_t seq, uint64_t next)
 {
 	struct ps_record head;
 
@@ -284,7 +285,7 @@ static bool ranges_inside(const struct ps_image *image, struct ps_cursor cursor)
 	struct ps_range range;
 	const void *before;
 
-	while (ps_record_take(&cursor, &range, &before))
+	while (ps_record_next_copied(&cursor, &range, &before))
 		if (!range_bytes(image, &range))
 			return false;
 	return true;
@@ -309,11 +310,11 @@ static bool undo_record(const struct ps_image *image, const struct ps_record *he
 	begin_walk(&cursor, head, bytes);
 	if (!ranges_inside(image, cursor))
 		return false;
-	ps_undo(cursor, put_in_image, image);
+	ps_undo_entries(cursor, put_in_image, image);
 	return true;
 }
 
-bool ps_image_undo(const struct ps_image *image, const struct ps_record *record)
+bool ps_image_undo_record(const struct ps_image *image, const struct ps_record *record)
 {
 	struct ps_record head;
 

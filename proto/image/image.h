@@ -51,10 +51,10 @@ struct ps_cursor {
 	const uint8_t *at;
 	const uint8_t *end; /* end of the record; never crossed, whatever the entries say */
 	uint32_t left;      /* entries left to walk */
-	bool images;        /* entries carry before-images */
+	bool has_images;    /* entries carry before-images */
 };
 
-void ps_record_walk(const struct ps_record *record, struct ps_cursor *cursor);
+void ps_record_begin_walk(const struct ps_record *record, struct ps_cursor *cursor);
 
 /* Returns the next entry, or false after the last one. *image is its before-image of range->length
  * bytes, or NULL if the record has none. */
@@ -75,18 +75,18 @@ static inline uint64_t ps_entry_size(const struct ps_range *range, bool images)
 
 /* Walks like ps_record_next(), but copies the range. For memory that another process may write
  * to. */
-static inline bool ps_record_take(struct ps_cursor *cursor, struct ps_range *range,
-                                  const void **image)
+static inline bool ps_record_next_copied(struct ps_cursor *cursor, struct ps_range *range,
+                                         const void **image)
 {
 	uint64_t room = (uint64_t)(cursor->end - cursor->at), size;
 
 	if (cursor->left == 0 || room < sizeof(*range))
 		return false;
 	ps_read_once(range, cursor->at, sizeof(*range));
-	size = ps_entry_size(range, cursor->images);
+	size = ps_entry_size(range, cursor->has_images);
 	if (size > room)
 		return false;
-	*image = cursor->images ? cursor->at + sizeof(*range) : NULL;
+	*image = cursor->has_images ? cursor->at + sizeof(*range) : NULL;
 	cursor->at += size;
 	cursor->left--;
 	return true;
@@ -122,11 +122,11 @@ uint32_t ps_record_sum(const struct ps_record *record);
 /* Finds the record of (epoch, seq), which must begin at `next` of the slot before it or at the
  * start of the ring's next lap. Returns a pointer into the ring to a checked record, or NULL if it
  * is missing, incomplete, or has another epoch, seq or position. */
-const struct ps_record *ps_image_find(const struct ps_image *image, uint64_t epoch, uint64_t seq,
-                                      uint64_t next);
+const struct ps_record *ps_image_find_record(const struct ps_image *image, uint64_t epoch,
+                                             uint64_t seq, uint64_t next);
 
 /* Returns the checked record that begins exactly at `position`, or NULL. */
-const struct ps_record *ps_image_at(const struct ps_image *image, uint64_t position);
+const struct ps_record *ps_image_record_at(const struct ps_image *image, uint64_t position);
 
 enum ps_recovery {
 	PS_RECOVERY_CLEAN = 0,    /* no transaction was in flight */
@@ -142,9 +142,9 @@ enum ps_recovery ps_image_recover(const struct ps_image *image, struct ps_slot *
 
 /* Restores the before-images of a checked record, last entry first. Returns false and changes
  * nothing if it names bytes outside the image. */
-bool ps_image_undo(const struct ps_image *image, const struct ps_record *record);
+bool ps_image_undo_record(const struct ps_image *image, const struct ps_record *record);
 
 /* Writes the slots of a new image. */
-void ps_image_format(uint8_t *log);
+void ps_image_init_slots(uint8_t *log);
 
 #endif

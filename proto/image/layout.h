@@ -21,8 +21,8 @@ enum {
 	PS_SEGMENTS_MAX = 128, /* segments of a store */
 	PS_MIRRORS_MAX = 16,   /* mirrors of a store */
 	PS_ID_SIZE = 16,       /* bytes of a random id (store, image, owner, token) */
-	/* Leading bytes of an owner's id that others may see; anybody who knew all of them could
-	 * claim as that owner. */
+	/* Leading bytes of an owner's id that other clients may see. A client that knew the whole
+	 * id could claim as that owner. */
 	PS_OWNER_SHOWN_SIZE = 8,
 	PS_ALIGN = 64,      /* alignment of every log position */
 	PS_TERMINATOR = 64, /* zero bytes that are written after each record */
@@ -72,17 +72,17 @@ enum ps_record_kind {
 #define PS_RECORD_MAGIC 0x52535031u /* "1PSR" in memory */
 
 /* The head of an undo record. `ranges` entries follow, each a struct ps_range and its before-image,
- * padded with zeros to 8 bytes. A record begins at a multiple of PS_ALIGN and never wraps. If it
- * does not fit into the rest of the ring, it begins at the next lap, while the slot before it still
- * has the position where it did not fit.
+ * padded with zeros to 8 bytes. A record begins at a multiple of PS_ALIGN and never wraps: if it
+ * does not fit into the rest of the ring, it begins at the start of the ring, in the next lap. The
+ * previous slot's `next` is then the position where it did not fit.
  *
- * The write of a record ends with zeros, up to PS_TERMINATOR bytes beyond the `next` that follows
- * it. The place where a reader looks for the following record therefore never has bytes of a
- * segment, which earlier laps of the ring are full of. */
+ * The write of a record ends with zeros, up to PS_TERMINATOR bytes beyond the next slot's `next`.
+ * Without them, a reader that looks there for the following record could find before-images from an
+ * earlier lap of the ring, which may look like a record. */
 struct ps_record {
 	uint32_t magic; /* PS_RECORD_MAGIC */
 	uint16_t kind;  /* enum ps_record_kind */
-	uint16_t flags; /* 0 */
+	uint16_t flags; /* reserved: 0 */
 	uint64_t epoch;
 	uint64_t seq;
 	/* Log position of this record; position % ring size is its offset in the ring. */
@@ -105,8 +105,8 @@ struct ps_range {
 static_assert(sizeof(struct ps_range) == 16, "range layout");
 
 /* Epochs of owners are 1 to PS_EPOCH_MAX. A mirror grants an epoch at most PS_EPOCH_STEP above its
- * promise, so that no client can use the numbers up. An owner that needs a higher one claims step
- * by step, and rises by at most PS_EPOCH_REACH (I5). */
+ * promise, so that no client can use the numbers up. An owner that needs a higher epoch claims in
+ * several steps, which together raise the epoch by at most PS_EPOCH_REACH (I5). */
 #define PS_EPOCH_MAX (UINT64_MAX / 2)
 #define PS_EPOCH_STEP ((uint64_t)1 << 20)
 #define PS_EPOCH_REACH ((uint64_t)1 << 26)
@@ -154,26 +154,26 @@ enum { PS_RECORD_SLACK = PS_ALIGN + PS_TERMINATOR };
 
 /* Returns the size of the terminator at `next`: 0 at the end of the ring, where the next lap
  * begins. */
-static inline uint64_t ps_terminator(uint64_t next, uint64_t ring_size)
+static inline uint64_t ps_terminator_size(uint64_t next, uint64_t ring_size)
 {
 	return next % ring_size ? PS_TERMINATOR : 0;
 }
 
 /* Returns the position of a record of `length` bytes that follows a slot with this `next`. */
-static inline uint64_t ps_place(uint64_t next, uint64_t length, uint64_t ring_size)
+static inline uint64_t ps_record_position(uint64_t next, uint64_t length, uint64_t ring_size)
 {
 	uint64_t rest = ring_size - next % ring_size;
 
 	return length <= rest ? next : next + rest;
 }
 
-/* Returns the position below which records may have been overwritten, given a slot with this
+/* Returns the lowest position of a record that is certainly not overwritten, given a slot with this
  * `next`. The record after the slot may be in flight or torn, may be as long as a record can be,
  * and may lie at the start of the next lap. */
-static inline uint64_t ps_record_bound(uint64_t next, uint64_t ring_size)
+static inline uint64_t ps_lowest_intact_position(uint64_t next, uint64_t ring_size)
 {
 	const uint64_t limit = ps_record_limit(ring_size);
-	const uint64_t end = ps_place(next, limit, ring_size) + limit + PS_TERMINATOR;
+	const uint64_t end = ps_record_position(next, limit, ring_size) + limit + PS_TERMINATOR;
 
 	return end > ring_size ? end - ring_size : 0;
 }

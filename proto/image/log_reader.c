@@ -112,7 +112,7 @@ static uint64_t bytes_to_lap(const struct ps_log_reader *reader, uint64_t positi
 
 /* Returns how many bytes from `position` on may be read without overwriting ring bytes that are
  * still needed. */
-static uint64_t space_at(const struct ps_log_reader *reader, uint64_t position)
+static uint64_t free_space_at(const struct ps_log_reader *reader, uint64_t position)
 {
 	uint64_t used = position - reader->lowest;
 
@@ -157,12 +157,12 @@ static int take_slot(struct ps_log_reader *reader, unsigned which, struct ps_slo
 	return index;
 }
 
-bool ps_log_ask_state(struct ps_log_reader *reader)
+bool ps_log_request_state(struct ps_log_reader *reader)
 {
 	return ask_slot(reader, 0);
 }
 
-enum ps_log_step ps_log_take_state(struct ps_log_reader *reader)
+enum ps_log_step ps_log_receive_state(struct ps_log_reader *reader)
 {
 	reader->index = take_slot(reader, 0, &reader->now);
 	if (reader->index < 0)
@@ -172,29 +172,29 @@ enum ps_log_step ps_log_take_state(struct ps_log_reader *reader)
 	reader->position = reader->from.last;
 	reader->next = reader->lowest = reader->from.next;
 	assert(reader->position < reader->next);
-	reader->unproven = reader->first = 0;
-	reader->past = ps_log_newest(reader);
-	reader->past_begin = reader->past_end = 0;
+	reader->unproven_from = reader->first = 0;
+	reader->older = ps_log_newest_followed(reader);
+	reader->older_begin = reader->older_end = 0;
 	return PS_LOG_OK;
 }
 
-enum ps_log_step ps_log_begin(struct ps_log_reader *reader)
+enum ps_log_step ps_log_read_state(struct ps_log_reader *reader)
 {
-	return ps_log_ask_state(reader) ? ps_log_take_state(reader) : PS_LOG_FAILED;
+	return ps_log_request_state(reader) ? ps_log_receive_state(reader) : PS_LOG_FAILED;
 }
 
-/* Takes a slot that was read with the log. Returns PS_LOG_AGAIN if it is of another epoch, older
- * than the first slot, or contradicts the records that were followed. */
+/* Takes a slot that was read with the log. Returns PS_LOG_OVERTAKEN if it is of another epoch,
+ * older than the first slot, or contradicts the records that were followed. */
 static enum ps_log_step check_slot(struct ps_log_reader *reader, unsigned which,
                                    struct ps_slot *slot)
 {
 	if (take_slot(reader, which, slot) < 0)
 		return PS_LOG_FAILED;
 	if (slot->epoch != reader->from.epoch || slot->seq < reader->from.seq)
-		return PS_LOG_AGAIN;
+		return PS_LOG_OVERTAKEN;
 	if (slot->seq == reader->seq &&
 	    (slot->next != reader->next || slot->last != reader->position))
-		return PS_LOG_AGAIN;
+		return PS_LOG_OVERTAKEN;
 	return PS_LOG_OK;
 }
 
@@ -202,9 +202,9 @@ static enum ps_log_step check_slot(struct ps_log_reader *reader, unsigned which,
 
 /* Requests a slot, the two places where the next record may begin (`next`, and the ring's next
  * lap), and the slot again. */
-bool ps_log_ask(struct ps_log_reader *reader)
+bool ps_log_request_new(struct ps_log_reader *reader)
 {
-	uint64_t length = reader->chunk, room = space_at(reader, reader->next);
+	uint64_t length = reader->chunk, room = free_space_at(reader, reader->next);
 
 	if (length > bytes_to_lap(reader, reader->next))
 		length = bytes_to_lap(reader, reader->next);
@@ -216,10 +216,12 @@ bool ps_log_ask(struct ps_log_reader *reader)
 	reader->ticket = length > 0
 	                         ? ask_ring(reader, reader->next, length)
 	                         : reader->ops->ask(reader->source, offset_of(reader, reader->next),
-	                                            sizeof(reader->ahead), &reader->ahead);
+	                                            sizeof(reader->head_at_next),
+	                                            &reader->head_at_next);
 	if (reader->ticket)
 		reader->ticket = reader->ops->ask(reader->source, PS_RING_OFFSET,
-		                                  sizeof(reader->lap), &reader->lap);
+		                                  sizeof(reader->head_at_lap),
+		                                  &reader->head_at_lap);
 	return reader->ticket && ask_slot(reader, 1);
 }
 
@@ -229,19 +231,19 @@ bool ps_log_ask(struct ps_log_reader *reader)
  * The record is accepted only if the slot read before these bytes includes the record before it.
  * Only then has that record's terminator arrived; until then, bytes of user data can lie here and
  * look like a record. */
-static bool is_next(const struct ps_log_reader *reader, const struct ps_record *head,
-                    uint64_t position)
+static bool is_next_record(const struct ps_log_reader *reader, const struct ps_record *head,
+                           uint64_t position)
 {
 	return reader->seq <= reader->now.seq && head->magic == PS_RECORD_MAGIC &&
 	       head->epoch == reader->from.epoch && head->seq == reader->seq + 1 &&
 	       head->position == position && head->length >= sizeof(*head) &&
 	       head->length <= bytes_to_lap(reader, position) &&
-	       ps_place(reader->next, head->length, ring_length(reader)) == position;
+	       ps_record_position(reader->next, head->length, ring_length(reader)) == position;
 }
 
 /* Follows the record at `position` if all of it was read, that is, if it ends before `end`. Returns
- * PS_LOG_AGAIN if the write of the record and its terminator has overwritten ring bytes that are
- * still needed. */
+ * PS_LOG_OVERTAKEN if the write of the record and its terminator has overwritten ring bytes that
+ * are still needed. */
 static enum ps_log_step follow_record(struct ps_log_reader *reader, uint64_t position, uint64_t end,
                                       bool *followed)
 {
@@ -252,30 +254,32 @@ static enum ps_log_step follow_record(struct ps_log_reader *reader, uint64_t pos
 	if (end - position < sizeof(head))
 		return PS_LOG_OK;
 	memcpy(&head, ring_bytes(reader, position), sizeof(head));
-	if (!is_next(reader, &head, position) || head.length > end - position ||
+	if (!is_next_record(reader, &head, position) || head.length > end - position ||
 	    ps_record_check(ring_bytes(reader, position), head.length))
 		return PS_LOG_OK;
 	next = position + ps_align64(head.length);
-	if (next + ps_terminator(next, ring_length(reader)) - reader->lowest > ring_length(reader))
-		return PS_LOG_AGAIN;
+	if (next + ps_terminator_size(next, ring_length(reader)) - reader->lowest >
+	    ring_length(reader))
+		return PS_LOG_OVERTAKEN;
 	*followed = true;
 	reader->seq++;
 	reader->position = position;
 	reader->next = next;
 	if (!reader->first)
 		reader->first = position;
-	if (reader->seq == reader->proof)
-		reader->unproven = 0;
+	if (reader->seq == reader->proof_seq)
+		reader->unproven_from = 0;
 	return PS_LOG_OK;
 }
 
 /* Reads all of a record of which only the head was read, and a slot after it. */
-static enum ps_log_step read_whole(struct ps_log_reader *reader, uint64_t position, uint32_t length)
+static enum ps_log_step read_whole_record(struct ps_log_reader *reader, uint64_t position,
+                                          uint32_t length)
 {
 	bool followed;
 
-	if (ps_align64(length) > space_at(reader, position))
-		return PS_LOG_AGAIN;
+	if (ps_align64(length) > free_space_at(reader, position))
+		return PS_LOG_OVERTAKEN;
 	if (!read_ring(reader, position, length) || !ask_slot(reader, 1))
 		return PS_LOG_FAILED;
 	return follow_record(reader, position, position + length, &followed);
@@ -289,18 +293,20 @@ static enum ps_log_step follow_new_bytes(struct ps_log_reader *reader, uint64_t 
 	struct ps_record head;
 	bool followed;
 
-	if (reader->fresh_length == 0 && is_next(reader, &reader->ahead, before))
-		return PS_LOG_AGAIN;
+	if (reader->fresh_length == 0 && is_next_record(reader, &reader->head_at_next, before))
+		return PS_LOG_OVERTAKEN;
 	do
 		step = follow_record(reader, reader->next, end, &followed);
 	while (!step && followed);
 	if (!step && end > reader->next && end - reader->next >= sizeof(head)) {
 		memcpy(&head, ring_bytes(reader, reader->next), sizeof(head));
-		if (is_next(reader, &head, reader->next) && head.length > end - reader->next)
-			step = read_whole(reader, reader->next, head.length);
+		if (is_next_record(reader, &head, reader->next) && head.length > end - reader->next)
+			step = read_whole_record(reader, reader->next, head.length);
 	}
-	if (!step && is_next(reader, &reader->lap, before + bytes_to_lap(reader, before)))
-		step = read_whole(reader, reader->lap.position, reader->lap.length);
+	if (!step &&
+	    is_next_record(reader, &reader->head_at_lap, before + bytes_to_lap(reader, before)))
+		step = read_whole_record(reader, reader->head_at_lap.position,
+		                         reader->head_at_lap.length);
 	return step;
 }
 
@@ -312,11 +318,12 @@ static void mark_unproven(struct ps_log_reader *reader, uint64_t first)
 {
 	const struct ps_slot *slot = &reader->after;
 
-	if (reader->seq > slot->seq || first >= ps_record_bound(slot->next, ring_length(reader)))
+	if (reader->seq > slot->seq ||
+	    first >= ps_lowest_intact_position(slot->next, ring_length(reader)))
 		return;
-	if (!reader->unproven)
-		reader->unproven = first;
-	reader->proof = slot->seq + 1;
+	if (!reader->unproven_from)
+		reader->unproven_from = first;
+	reader->proof_seq = slot->seq + 1;
 }
 
 /* Adapts the size of the next read to how much new log there was. */
@@ -328,7 +335,7 @@ static void adapt_chunk(struct ps_log_reader *reader, uint64_t taken)
 		reader->chunk /= 2;
 }
 
-enum ps_log_step ps_log_take(struct ps_log_reader *reader)
+enum ps_log_step ps_log_receive_new(struct ps_log_reader *reader)
 {
 	const uint64_t before = reader->next;
 	enum ps_log_step step = check_slot(reader, 0, &reader->now);
@@ -346,22 +353,22 @@ enum ps_log_step ps_log_take(struct ps_log_reader *reader)
 	return step;
 }
 
-enum ps_log_step ps_log_look(struct ps_log_reader *reader)
+enum ps_log_step ps_log_read_new(struct ps_log_reader *reader)
 {
-	return ps_log_ask(reader) ? ps_log_take(reader) : PS_LOG_FAILED;
+	return ps_log_request_new(reader) ? ps_log_receive_new(reader) : PS_LOG_FAILED;
 }
 
 /* --- the end of the log --- */
 
-/* Reads the log until record `goal` was followed or nothing is new. A record that a slot includes
- * and two reads did not find has been overwritten. */
-static enum ps_log_step follow_until(struct ps_log_reader *reader, uint64_t goal)
+/* Reads the log until the record with seq `goal` was followed or nothing is new. A record that a
+ * slot includes and two reads did not find has been overwritten. */
+static enum ps_log_step follow_until_seq(struct ps_log_reader *reader, uint64_t goal)
 {
 	unsigned in_vain = 0;
 
 	while (reader->seq < goal) {
 		const uint64_t before = reader->seq;
-		enum ps_log_step step = ps_log_look(reader);
+		enum ps_log_step step = ps_log_read_new(reader);
 
 		if (step)
 			return step;
@@ -369,60 +376,61 @@ static enum ps_log_step follow_until(struct ps_log_reader *reader, uint64_t goal
 		if (in_vain && reader->after.seq <= reader->seq)
 			break;
 		if (in_vain == 2)
-			return PS_LOG_AGAIN;
+			return PS_LOG_OVERTAKEN;
 	}
 	return PS_LOG_OK;
 }
 
-enum ps_log_step ps_log_prove(struct ps_log_reader *reader)
+enum ps_log_step ps_log_prove_records(struct ps_log_reader *reader)
 {
 	enum ps_log_step step = PS_LOG_OK;
 
-	for (unsigned tries = 0; !step && reader->unproven && tries < PROOF_TRIES; tries++)
-		step = follow_until(reader, reader->proof);
+	for (unsigned tries = 0; !step && reader->unproven_from && tries < PROOF_TRIES; tries++)
+		step = follow_until_seq(reader, reader->proof_seq);
 	if (step)
-		reader->unproven = 0;
-	else if (reader->unproven)
-		step = PS_LOG_AGAIN;
+		reader->unproven_from = 0;
+	else if (reader->unproven_from)
+		step = PS_LOG_OVERTAKEN;
 	return step;
 }
 
-/* A slot read after the data bounds what the data can contain: the slot's own transaction, and the
- * one after it, which may be in flight. If the record of the latter is found, all is known. If it
- * is not found, and the slot read after the log has not advanced, then the transaction had not
- * begun: its record cannot be overwritten before the slot advances. */
-enum ps_log_step ps_log_take_tail(struct ps_log_reader *reader)
+/* A slot read after the data bounds what the data can contain: transactions up to the slot's, and
+ * the next one, which may be in flight. If the record of the next one is found, every change is
+ * known. If it is not found, and the slot read after the log has not advanced, that transaction had
+ * not begun, because its record cannot be overwritten before the slot advances. */
+enum ps_log_step ps_log_receive_tail(struct ps_log_reader *reader)
 {
 	const uint64_t before = reader->seq;
-	enum ps_log_step step = ps_log_take(reader);
+	enum ps_log_step step = ps_log_receive_new(reader);
 	const uint64_t goal = reader->now.seq + 1;
 
 	if (!step && (reader->seq > before || reader->after.seq > reader->seq))
-		step = follow_until(reader, goal);
-	return step ? step : ps_log_prove(reader);
+		step = follow_until_seq(reader, goal);
+	return step ? step : ps_log_prove_records(reader);
 }
 
-enum ps_log_step ps_log_tail(struct ps_log_reader *reader)
+enum ps_log_step ps_log_read_tail(struct ps_log_reader *reader)
 {
-	return ps_log_ask(reader) ? ps_log_take_tail(reader) : PS_LOG_FAILED;
+	return ps_log_request_new(reader) ? ps_log_receive_tail(reader) : PS_LOG_FAILED;
 }
 
 enum ps_log_step ps_log_reach_slot(struct ps_log_reader *reader)
 {
 	const struct ps_slot slot = reader->now;
-	enum ps_log_step step = follow_until(reader, slot.seq);
+	enum ps_log_step step = follow_until_seq(reader, slot.seq);
 
 	if (!step && reader->seq < slot.seq)
-		step = PS_LOG_AGAIN;
+		step = PS_LOG_OVERTAKEN;
 	if (!step)
-		step = ps_log_prove(reader);
+		step = ps_log_prove_records(reader);
 	reader->now = slot;
 	return step;
 }
 
-void ps_log_go_on(struct ps_log_reader *reader)
+void ps_log_begin_round(struct ps_log_reader *reader)
 {
-	/* The ring has the first slot's own record only if ps_log_past() read it. */
+	/* `now.last` is the position of that slot's own record. If `now` is still the slot at which
+	 * following began, that record is in the ring only if ps_log_read_older() read it. */
 	if (reader->now.last > reader->from.last)
 		reader->lowest = reader->now.last;
 	reader->from = reader->now;
@@ -432,7 +440,7 @@ void ps_log_go_on(struct ps_log_reader *reader)
 
 /* Returns how many bytes before `position` to read: at most BACK_CHUNK, and only where the reader's
  * ring is free. */
-static uint64_t space_below(const struct ps_log_reader *reader, uint64_t position)
+static uint64_t free_space_below(const struct ps_log_reader *reader, uint64_t position)
 {
 	uint64_t room = ring_length(reader) - (reader->next - position);
 
@@ -443,44 +451,45 @@ static uint64_t space_below(const struct ps_log_reader *reader, uint64_t positio
 
 /* Reads older log, and then a slot: log below the slot's bound may have been overwritten during the
  * read. */
-static int read_past(struct ps_log_reader *reader, uint64_t from, uint64_t end)
+static int read_older(struct ps_log_reader *reader, uint64_t from, uint64_t end)
 {
 	if (!read_ring(reader, from, end - from) || !ask_slot(reader, 1) ||
 	    take_slot(reader, 1, &reader->after) < 0)
 		return -1;
-	reader->past.lowest = ps_record_bound(reader->after.next, ring_length(reader));
+	reader->older.lowest = ps_lowest_intact_position(reader->after.next, ring_length(reader));
 	return reader->after.epoch != reader->from.epoch;
 }
 
-/* Reads ahead: fetches log before the requested record with it. */
-static int view_past(void *arg, uint64_t position, uint64_t length, const void **bytes)
+/* Returns log bytes for ps_log_read_older(). Also fetches some of the log before them, which will
+ * be requested next. */
+static int view_older(void *arg, uint64_t position, uint64_t length, const void **bytes)
 {
 	struct ps_log_reader *reader = arg;
-	uint64_t from = reader->past_end, end = position + length;
+	uint64_t from = reader->older_end, end = position + length;
 	int rc = 0;
 
 	/* The record and everything after it must fit into the reader's ring. */
 	if (reader->next - position > ring_length(reader))
 		return 1;
-	if (position < reader->past_begin || position >= reader->past_end)
-		reader->past_begin = from = position - space_below(reader, position);
+	if (position < reader->older_begin || position >= reader->older_end)
+		reader->older_begin = from = position - free_space_below(reader, position);
 	if (from < end)
-		rc = read_past(reader, from, end);
-	reader->past_end = from < end ? end : from;
+		rc = read_older(reader, from, end);
+	reader->older_end = from < end ? end : from;
 	*bytes = ring_bytes(reader, position);
-	return rc ? rc : position < reader->past.lowest;
+	return rc ? rc : position < reader->older.lowest;
 }
 
-int ps_log_past(struct ps_log_reader *reader, const struct ps_record **record)
+int ps_log_read_older(struct ps_log_reader *reader, const struct ps_record **record)
 {
-	int rc = ps_log_back(&reader->past, ring_length(reader), view_past, reader, record);
+	int rc = ps_log_back(&reader->older, ring_length(reader), view_older, reader, record);
 
 	if (!rc)
 		reader->lowest = (*record)->position;
 	return rc;
 }
 
-struct ps_log_back ps_log_newest(const struct ps_log_reader *reader)
+struct ps_log_back ps_log_newest_followed(const struct ps_log_reader *reader)
 {
 	return (struct ps_log_back){ reader->position, reader->seq, reader->from.epoch,
 		                     reader->next, 0 };
@@ -493,8 +502,8 @@ static int view_ring(void *reader, uint64_t position, uint64_t length, const voi
 	return 0;
 }
 
-int ps_log_followed(const struct ps_log_reader *reader, struct ps_log_back *back,
-                    const struct ps_record **record)
+int ps_log_older_followed(const struct ps_log_reader *reader, struct ps_log_back *back,
+                          const struct ps_record **record)
 {
 	return ps_log_back(back, ring_length(reader), view_ring, (void *)reader, record);
 }

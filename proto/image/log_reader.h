@@ -19,7 +19,7 @@ struct ps_log_back {
 	uint64_t epoch; /* upper bound */
 	uint64_t end;   /* position that the record must not exceed */
 	/* Records that begin below this position are ignored: user data may have overwritten them
-	 * (see ps_record_bound()). 0: none were. */
+	 * (see ps_lowest_intact_position()). 0: none were. */
 	uint64_t lowest;
 };
 
@@ -27,7 +27,8 @@ struct ps_log_back {
 static inline struct ps_log_back ps_log_back_from(uint64_t epoch, uint64_t seq, uint64_t next,
                                                   uint64_t last, uint64_t ring_size)
 {
-	return (struct ps_log_back){ last, seq, epoch, next, ps_record_bound(next, ring_size) };
+	return (struct ps_log_back){ last, seq, epoch, next,
+		                     ps_lowest_intact_position(next, ring_size) };
 }
 
 /* Source of log bytes: returns in *bytes `length` bytes from `position` on, which do not cross the
@@ -45,8 +46,8 @@ int ps_log_back(struct ps_log_back *back, uint64_t ring_size, ps_log_view *view,
 
 enum ps_log_step {
 	PS_LOG_OK,
-	PS_LOG_AGAIN,  /* the owner overtook the reader: begin again with the slot */
-	PS_LOG_FAILED, /* the source failed and knows why */
+	PS_LOG_OVERTAKEN, /* the owner overtook the reader: begin again with the slot */
+	PS_LOG_FAILED,    /* the source failed and knows why */
 };
 
 /* Source of an image's bytes. */
@@ -78,28 +79,30 @@ struct ps_log_reader {
 	const struct ps_log_ops *ops;
 	void *source;
 	struct ps_image image; /* ring of the reader, in the caller's memory */
-	struct ps_slot from;   /* the slot to whose state the data is undone */
-	int index;             /* index of that slot, 0 or 1 */
+	struct ps_slot from;   /* slot at which following began; the data is undone to its state */
+	int index;             /* index of `from` among the image's commit slots, 0 or 1 */
 	struct ps_slot now;    /* slot read before the newest log bytes */
 	struct ps_slot after;  /* slot read after the newest log bytes */
 	uint64_t seq;          /* last record that was followed */
 	uint64_t next;         /* position where the next record may begin */
 	uint64_t position;     /* position of the last record that was followed; 0: none */
-	uint64_t lowest;       /* ring bytes from this position on are needed */
+	uint64_t lowest;       /* lowest position of which the ring's bytes are still needed */
 	/* Position of the first record that the last read followed; 0: none. */
 	uint64_t first;
-	/* Records from this position on may have been overwritten by transaction `proof`; 0:
-	 * none. */
-	uint64_t unproven;
-	/* Seq of the transaction that proves them valid when it is followed. */
-	uint64_t proof;
-	struct ps_log_back past;       /* the next older record for ps_log_past() */
-	uint64_t past_begin, past_end; /* positions of the older log bytes in the ring */
-	uint64_t ticket;               /* number of the last request for log bytes */
-	uint32_t chunk;                /* bytes of log to request next */
-	uint32_t fresh_length;         /* bytes of log that the last read returned */
-	struct ps_record ahead;        /* what lies at `next` if the ring has no space for it */
-	struct ps_record lap;          /* what lies at the start of the ring */
+	/* Records from this position on may have been overwritten by transaction proof_seq, which
+	 * was in flight while they were read. 0: none. */
+	uint64_t unproven_from;
+	/* Seq of that transaction. Once its record has been followed, the place that it overwrote
+	 * is known, and the records from unproven_from on are valid. */
+	uint64_t proof_seq;
+	struct ps_log_back older;        /* the next older record for ps_log_read_older() */
+	uint64_t older_begin, older_end; /* positions of the older log bytes in the ring */
+	uint64_t ticket;                 /* number of the last request for log bytes */
+	uint32_t chunk;                  /* bytes of log to request next */
+	uint32_t fresh_length;           /* bytes of log that the last read returned */
+	/* Bytes that were read at `next`, if the reader's ring had no space for a record there. */
+	struct ps_record head_at_next;
+	struct ps_record head_at_lap; /* bytes that were read at the start of the ring's next lap */
 	struct {
 		uint8_t bytes[PS_SLOT_STRIDE + sizeof(struct ps_slot)];
 		uint64_t ticket;
@@ -111,43 +114,47 @@ struct ps_log_reader {
 void ps_log_init(struct ps_log_reader *reader, const struct ps_log_ops *ops, void *source,
                  uint8_t *log, uint64_t ring_size);
 
-/* Read the slot whose state is wanted. ps_log_ask_state() only sends the request, so that several
- * mirrors can be read at once; ps_log_take_state() waits for the answer. */
-bool ps_log_ask_state(struct ps_log_reader *reader);
-enum ps_log_step ps_log_take_state(struct ps_log_reader *reader);
-enum ps_log_step ps_log_begin(struct ps_log_reader *reader); /* ask and take */
+/* Read the image's newest commit slot and begin to follow the log there. ps_log_request_state()
+ * only sends the request, so that several mirrors can be read at once; ps_log_receive_state() waits
+ * for the answer; ps_log_read_state() does both. */
+bool ps_log_request_state(struct ps_log_reader *reader);
+enum ps_log_step ps_log_receive_state(struct ps_log_reader *reader);
+enum ps_log_step ps_log_read_state(struct ps_log_reader *reader);
 
-/* Read new log. ps_log_ask() sends the request; ps_log_take() waits for the answer and follows the
- * new records. Other requests may be sent between the two. */
-bool ps_log_ask(struct ps_log_reader *reader);
-enum ps_log_step ps_log_take(struct ps_log_reader *reader);
-enum ps_log_step ps_log_look(struct ps_log_reader *reader); /* ask and take */
+/* Read new log. ps_log_request_new() sends the request and returns false if the source failed;
+ * ps_log_receive_new() waits for the answer and follows the new records; ps_log_read_new() does
+ * both. Other requests may be sent between the two. */
+bool ps_log_request_new(struct ps_log_reader *reader);
+enum ps_log_step ps_log_receive_new(struct ps_log_reader *reader);
+enum ps_log_step ps_log_read_new(struct ps_log_reader *reader);
 
-/* Follows the log to its end, after the last of the data was requested: then every change that the
- * data can contain is known. Use ps_log_ask() to send the request. Also returns PS_LOG_AGAIN while
- * records are `unproven`; the owner's next transaction would decide, so ps_log_prove() may be
- * called later. */
-enum ps_log_step ps_log_take_tail(struct ps_log_reader *reader);
-enum ps_log_step ps_log_tail(struct ps_log_reader *reader); /* ask and take */
-enum ps_log_step ps_log_prove(struct ps_log_reader *reader);
+/* Follow the log to its end, after the last of the data was requested: then every change that the
+ * data can contain is known. ps_log_request_new() sends the request, and ps_log_receive_tail()
+ * waits for the answer; ps_log_read_tail() does both. They also return PS_LOG_OVERTAKEN while
+ * unproven_from is set. The owner's next transaction would decide whether those records are valid,
+ * so ps_log_prove_records() may be called later. */
+enum ps_log_step ps_log_receive_tail(struct ps_log_reader *reader);
+enum ps_log_step ps_log_read_tail(struct ps_log_reader *reader);
+enum ps_log_step ps_log_prove_records(struct ps_log_reader *reader);
 
-/* After ps_log_take_tail() returned PS_LOG_OK: follows the log to the slot of its last read
- * (`now`), which may be newer than that end. Returns PS_LOG_AGAIN if the reader was overtaken. */
+/* After ps_log_receive_tail() returned PS_LOG_OK: follows the log to the slot of its last read
+ * (`now`), which may be newer than that end. Returns PS_LOG_OVERTAKEN if the reader was
+ * overtaken. */
 enum ps_log_step ps_log_reach_slot(struct ps_log_reader *reader);
 
 /* After ps_log_reach_slot() returned PS_LOG_OK: begins the next round. Log before that slot's
  * record is no longer needed, and data read from now on is undone to that slot. */
-void ps_log_go_on(struct ps_log_reader *reader);
+void ps_log_begin_round(struct ps_log_reader *reader);
 
 /* Reads the next older record, beginning with that of the slot, into the reader's ring. Returns 0,
  * 1 or -1 (the source failed), as ps_log_back(). */
-int ps_log_past(struct ps_log_reader *reader, const struct ps_record **record);
+int ps_log_read_older(struct ps_log_reader *reader, const struct ps_record **record);
 
-/* Walk back over records in the reader's ring, from the last one followed. ps_log_newest() begins;
- * ps_log_followed() returns the next older one. It returns 0, or 1 if the records are not
- * consecutive. */
-struct ps_log_back ps_log_newest(const struct ps_log_reader *reader);
-int ps_log_followed(const struct ps_log_reader *reader, struct ps_log_back *back,
-                    const struct ps_record **record);
+/* Walk back over records in the reader's ring, from the last one followed. ps_log_newest_followed()
+ * begins; ps_log_older_followed() returns the next older one. It returns 0, or 1 if the records are
+ * not consecutive. */
+struct ps_log_back ps_log_newest_followed(const struct ps_log_reader *reader);
+int ps_log_older_followed(const struct ps_log_reader *reader, struct ps_log_back *back,
+                          const struct ps_record **record);
 
 #endif

@@ -30,7 +30,7 @@ struct block {
 	struct ps_guard entries[BLOCK_ENTRIES];
 };
 
-_Atomic unsigned ps_guard_count;
+_Atomic unsigned ps_guards_torn_count;
 
 static _Atomic(struct block *) blocks; /* list of all blocks; never freed */
 static uintptr_t page_size;
@@ -70,8 +70,8 @@ static bool replace_pages(const struct ps_guard *guard, uintptr_t address)
 	            MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
 
-/* Does what would have happened without this handler. */
-static void pass_on(int number, siginfo_t *info, void *context)
+/* Handles a fault outside of guarded mappings as if this handler were not installed. */
+static void pass_to_previous_handler(int number, siginfo_t *info, void *context)
 {
 	const struct sigaction standard = { .sa_handler = SIG_DFL };
 
@@ -97,14 +97,14 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	struct ps_guard *guard = info->si_code > 0 ? guard_of(address) : NULL;
 
 	if (!guard) {
-		pass_on(number, info, context);
+		pass_to_previous_handler(number, info, context);
 	} else {
 		/* The guard must be torn before the zero pages are mapped, so that a thread that
 		 * reads zeros finds it torn. */
 		if (!atomic_exchange(&guard->torn, true))
-			atomic_fetch_add(&ps_guard_count, 1);
+			atomic_fetch_add(&ps_guards_torn_count, 1);
 		if (!replace_pages(guard, address))
-			pass_on(number, info, context);
+			pass_to_previous_handler(number, info, context);
 	}
 	errno = error;
 }
@@ -153,7 +153,7 @@ static void after_fork(void)
 }
 
 /* A child never frees the guards of its parent. */
-static void in_child(void)
+static void reset_in_child(void)
 {
 	guard_count = 0;
 	pthread_mutex_unlock(&handler_lock);
@@ -162,10 +162,10 @@ static void in_child(void)
 static void prepare_handler(void)
 {
 	page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
-	pthread_atfork(before_fork, after_fork, in_child);
+	pthread_atfork(before_fork, after_fork, reset_in_child);
 }
 
-void ps_guard_install(void)
+void ps_guard_reinstall_handler(void)
 {
 	pthread_once(&handler_once, prepare_handler);
 	pthread_mutex_lock(&handler_lock);
@@ -249,7 +249,7 @@ void ps_guard_free(struct ps_guard *guard)
 		uncount_guard();
 }
 
-bool ps_guard_torn(const struct ps_guard *guard)
+bool ps_guard_is_torn(const struct ps_guard *guard)
 {
 	return guard && atomic_load(&((struct ps_guard *)guard)->torn);
 }

@@ -25,7 +25,7 @@ struct ps_guard;
 
 /* Installs the handler again if another one has replaced it, and passes other faults to that one.
  * For programs that know that the other handler does not pass faults on. */
-void ps_guard_install(void);
+void ps_guard_reinstall_handler(void);
 
 /* Guards a mapping that begins at a page boundary. Returns NULL if memory is out. */
 struct ps_guard *ps_guard_new(void *base, size_t size);
@@ -34,16 +34,17 @@ struct ps_guard *ps_guard_new(void *base, size_t size);
  * more. Accepts NULL. */
 void ps_guard_free(struct ps_guard *guard);
 
-/* Returns true if the mapping is torn. Returns false for NULL. */
-bool ps_guard_torn(const struct ps_guard *guard);
+/* Returns true if the mapping is torn: a thread touched it beyond the end of its file, and zeroed
+ * memory has replaced it from there on. Returns false for NULL. */
+bool ps_guard_is_torn(const struct ps_guard *guard);
 
-/* Number of mappings torn since the process began. While it does not change, no mapping was
- * torn. */
-extern _Atomic unsigned ps_guard_count;
+/* Returns the number of mappings torn since the process began. While it does not change, no mapping
+ * was torn. */
+extern _Atomic unsigned ps_guards_torn_count;
 
-static inline unsigned ps_guard_tears(void)
+static inline unsigned ps_guards_torn(void)
 {
-	return __atomic_load_n((unsigned *)&ps_guard_count, __ATOMIC_RELAXED);
+	return __atomic_load_n((unsigned *)&ps_guards_torn_count, __ATOMIC_RELAXED);
 }
 
 #endif

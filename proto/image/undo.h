@@ -13,33 +13,34 @@
 /* Bytes of a segment, in memory. */
 struct ps_window {
 	uint8_t *bytes;
-	uint64_t offset; /* of the first byte, within the segment */
-	uint64_t length;
+	uint64_t offset;  /* of the first byte, within the segment */
+	uint64_t length;  /* bytes of the window */
 	uint32_t segment; /* id of the segment */
 };
 
 /* The bytes that a window and a range share, at least one. */
 struct ps_overlap {
-	uint64_t in_window; /* offset of the first shared byte in the window */
-	uint64_t in_range;  /* offset of the first shared byte in the range */
+	uint64_t offset_in_window; /* offset of the first shared byte in the window */
+	uint64_t offset_in_range;  /* offset of the first shared byte in the range */
 	uint64_t length;
 };
 
 /* Computes the overlap. Returns false if window and range share no byte. */
-bool ps_window_meets(const struct ps_window *window, const struct ps_range *range,
-                     struct ps_overlap *overlap);
+bool ps_window_overlaps(const struct ps_window *window, const struct ps_range *range,
+                        struct ps_overlap *overlap);
 
 /* Restores one before-image, of range->length bytes. */
-typedef void ps_undo_put(const void *where, const struct ps_range *range, const void *before);
+typedef void ps_undo_restore(const void *where, const struct ps_range *range, const void *before);
 
-/* A ps_undo_put that restores the bytes within `window`, a struct ps_window. */
-void ps_window_put(const void *window, const struct ps_range *range, const void *before);
+/* A ps_undo_restore that restores the bytes within `window`, a struct ps_window. */
+void ps_window_restore(const void *window, const struct ps_range *range, const void *before);
 
 /* Calls `put` for each entry that the cursor has not passed, last one first. The record must be a
  * transaction. */
-void ps_undo(struct ps_cursor cursor, ps_undo_put *put, const void *where);
+void ps_undo_entries(struct ps_cursor cursor, ps_undo_restore *put, const void *where);
 
-/* Does the same for a whole checked record. Publish and destroy records have nothing to restore. */
-void ps_undo_record(const struct ps_record *record, ps_undo_put *put, const void *where);
+/* Calls `put` for each entry of a whole checked record, last one first. Publish and destroy records
+ * have nothing to restore. */
+void ps_undo_record(const struct ps_record *record, ps_undo_restore *put, const void *where);
 
 #endif

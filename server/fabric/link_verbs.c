@@ -123,7 +123,7 @@ static enum ps_answer_status find_session(struct verbs_target *target,
 		return PS_ANSWER_BAD_TOKEN;
 	*domain = verbs_domain_find(target, session->store);
 	if (!*domain || (*domain)->device->context != request->id->verbs)
-		return PS_ANSWER_ELSEWHERE;
+		return PS_ANSWER_OTHER_DEVICE;
 	/* Checked last: an owner that uses tcp concludes from this answer that RDMA would work. */
 	if (session->opened || session->fabric)
 		return PS_ANSWER_USED_TOKEN;

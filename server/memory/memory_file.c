@@ -259,7 +259,7 @@ static enum memory_whose restore_piece(struct memory_file *file, const struct pi
 {
 	struct stat st;
 
-	if (ps_guard_torn(piece->guard) || fstat(piece->fd, &st) < 0 ||
+	if (ps_guard_is_torn(piece->guard) || fstat(piece->fd, &st) < 0 ||
 	    (uint64_t)st.st_size < piece->size)
 		return MEMORY_CUT;
 	if (piece_file_trim(piece->fd, piece->size) ||

@@ -31,7 +31,7 @@ static enum ps_log_step copy_segment(struct copying *copying, unsigned id)
 
 		memcpy(copying->copy.segments[id].base + at, copying->live.segments[id].base + at,
 		       len);
-		step = job_cancelled() ? PS_LOG_FAILED : ps_log_look(&copying->log);
+		step = job_cancelled() ? PS_LOG_FAILED : ps_log_read_new(&copying->log);
 	}
 	return step;
 }
@@ -42,19 +42,19 @@ static enum ps_log_step copy_data(struct copying *copying)
 
 	for (unsigned id = 0; id < PS_SEGMENTS_MAX && !step; id++)
 		step = copy_segment(copying, id);
-	return step ? step : ps_log_tail(&copying->log);
+	return step ? step : ps_log_read_tail(&copying->log);
 }
 
 /* Undoes the records that were followed, last one first. Returns false if they are not
  * consecutive. */
 static bool roll_back_copy(const struct copying *copying)
 {
-	struct ps_log_back back = ps_log_newest(&copying->log);
+	struct ps_log_back back = ps_log_newest_followed(&copying->log);
 	const struct ps_record *record;
 
 	while (back.seq > copying->log.from.seq)
-		if (ps_log_followed(&copying->log, &back, &record) ||
-		    !ps_image_undo(&copying->copy, record))
+		if (ps_log_older_followed(&copying->log, &back, &record) ||
+		    !ps_image_undo_record(&copying->copy, record))
 			return false;
 	return true;
 }
@@ -70,8 +70,8 @@ static void forget_overwritten(const struct copying *copying)
 {
 	const struct ps_image *copy = &copying->copy;
 	const uint64_t ring = copy->ring_size, next = copying->log.from.next;
-	uint64_t at = ps_record_bound(next, ring);
-	uint64_t end = ps_record_bound(copying->log.after.next, ring);
+	uint64_t at = ps_lowest_intact_position(next, ring);
+	uint64_t end = ps_lowest_intact_position(copying->log.after.next, ring);
 
 	if (end > next)
 		end = next;
@@ -81,7 +81,7 @@ static void forget_overwritten(const struct copying *copying)
 			length = end - at;
 		memset(ring_at(copy, at), 0, length);
 	}
-	memset(ring_at(copy, next), 0, ps_terminator(next, ring));
+	memset(ring_at(copy, next), 0, ps_terminator_size(next, ring));
 }
 
 static void write_slot(struct copying *copying)
@@ -101,7 +101,7 @@ static bool copy_once(struct copying *copying)
 	struct ps_image *copy = &copying->copy;
 
 	ps_log_init(&copying->log, &ps_log_memory, copying->live.log, copy->log, copy->ring_size);
-	if (ps_log_begin(&copying->log))
+	if (ps_log_read_state(&copying->log))
 		return false;
 	memcpy(copy->log + PS_RING_OFFSET, copying->live.log + PS_RING_OFFSET, copy->ring_size);
 	if (copy_data(copying) || !roll_back_copy(copying))

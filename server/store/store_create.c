@@ -75,7 +75,7 @@ static int make_store(struct store *store, Perseas__Header *header, struct why *
 		header_free(header);
 		return ret;
 	}
-	ps_image_format(image.regions[PS_REGION_LOG].base);
+	ps_image_init_slots(image.regions[PS_REGION_LOG].base);
 	ret = header_commit(store, header, why);
 	if (ret) {
 		image_remove(store, &image);

@@ -97,7 +97,7 @@ struct stores {
 	struct spill *spill;              /* NULL: no spill directory */
 	struct consumed *consumed;        /* NULL: no state directory */
 	struct freed_image *freed_images; /* images that are being freed outside of the loop */
-	unsigned tears;                   /* ps_guard_tears() when torn images were last searched */
+	unsigned tears;                   /* ps_guards_torn() when torn images were last searched */
 	void (*leave)(void *arg, const struct piece *piece); /* NULL: none */
 	void *leave_arg;
 	void (*tell)(void *arg, const struct store_event_info *news); /* NULL: none */

@@ -14,7 +14,7 @@
 static bool is_torn(const struct image *image)
 {
 	for (uint32_t region = 0; region < PS_REGIONS_MAX; region++)
-		if (ps_guard_torn(image->regions[region].guard))
+		if (ps_guard_is_torn(image->regions[region].guard))
 			return true;
 	return false;
 }
@@ -45,7 +45,7 @@ bool store_notice_torn(struct store *store)
 
 bool stores_notice_torn(struct stores *stores)
 {
-	const unsigned tears = ps_guard_tears();
+	const unsigned tears = ps_guards_torn();
 	bool any = false, busy = false;
 
 	if (stores->tears == tears)
@@ -61,7 +61,7 @@ bool stores_notice_torn(struct stores *stores)
 
 bool session_torn(const struct session *session)
 {
-	return session->store->stores->tears != ps_guard_tears() && is_torn(image_of(session));
+	return session->store->stores->tears != ps_guards_torn() && is_torn(image_of(session));
 }
 
 int store_check_torn(struct stores *stores, const char *name, struct why *why)

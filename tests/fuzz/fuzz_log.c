@@ -89,7 +89,7 @@ static void use(const struct ps_log_reader *reader, const struct ps_record *reco
 	assert(at >= ring && at < ring + RING && record->length <= (uint64_t)(ring + RING - at));
 	assert(ps_record_check(record, record->length) == PS_RECORD_OK);
 	memset(bytes, 0xee, sizeof bytes);
-	ps_undo_record(record, ps_window_put, &window);
+	ps_undo_record(record, ps_window_restore, &window);
 	for (unsigned i = SEGMENT; i < sizeof bytes; i++)
 		assert(bytes[i] == 0xee);
 }
@@ -99,7 +99,7 @@ static void read_past(struct ps_log_reader *reader, unsigned most)
 	const struct ps_record *record;
 	uint64_t before = reader->lowest;
 
-	while (most-- > 0 && ps_log_past(reader, &record) == 0) {
+	while (most-- > 0 && ps_log_read_older(reader, &record) == 0) {
 		assert(record->position < before && record->position == reader->lowest);
 		before = record->position;
 		use(reader, record);
@@ -113,14 +113,14 @@ static void read_all(struct ps_log_reader *reader)
 	enum ps_log_step step;
 
 	read_past(reader, 2);
-	step = ps_log_look(reader);
+	step = ps_log_read_new(reader);
 	if (!step)
-		step = ps_log_tail(reader);
-	assert(step == PS_LOG_OK || step == PS_LOG_AGAIN);
+		step = ps_log_read_tail(reader);
+	assert(step == PS_LOG_OK || step == PS_LOG_OVERTAKEN);
 	assert(reader->next - reader->lowest <= RING);
-	back = ps_log_newest(reader);
+	back = ps_log_newest_followed(reader);
 	for (uint64_t seq = reader->seq; seq != reader->from.seq; seq--) {
-		if (ps_log_followed(reader, &back, &record))
+		if (ps_log_older_followed(reader, &back, &record))
 			break;
 		assert(record->seq == seq);
 		use(reader, record);
@@ -143,7 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (owner.flags & 4 && owner.size > 0)
 		write_one(&owner);
 	ps_log_init(&reader, &ops, &owner, ring, RING);
-	if (!ps_log_begin(&reader))
+	if (!ps_log_read_state(&reader))
 		read_all(&reader);
 	free(owner.log);
 	free(ring);

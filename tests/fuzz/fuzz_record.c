@@ -19,7 +19,7 @@ static void walk(const struct ps_record *record, size_t size)
 	uint32_t count = 0;
 
 	assert(record->length <= size);
-	ps_record_walk(record, &cursor);
+	ps_record_begin_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &image)) {
 		assert((const uint8_t *)range == expected);
 		expected += sizeof *range;

@@ -23,7 +23,7 @@ static inline uint64_t forge_commit(struct forge_log *log, uint64_t length)
 	const uint64_t record = sizeof(struct ps_record) + sizeof(struct ps_range) +
 	                        ps_align8(length);
 
-	log->last = ps_place(log->next, record, log->ring);
+	log->last = ps_record_position(log->next, record, log->ring);
 	log->next = log->last + ps_align64(record);
 	log->seq++;
 	return log->last;

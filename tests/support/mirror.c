@@ -304,13 +304,13 @@ void writer_write(struct writer *writer, uint32_t segment, uint64_t offset, cons
 	range->length = len;
 	range->offset = offset;
 	memcpy(range + 1, writer->data[segment] + offset, len);
-	position = ps_place(writer->slot.next, record->length, writer->ring);
+	position = ps_record_position(writer->slot.next, record->length, writer->ring);
 	next = position + ps_align64(record->length);
 	ps_record_seal(record, writer->slot.epoch, writer->slot.seq + 1, position,
 	               writer->slot.last, 1);
 	if (steps & WRITE_RECORD)
 		memcpy(writer->log + PS_RING_OFFSET + position % writer->ring, record,
-		       next - position + ps_terminator(next, writer->ring));
+		       next - position + ps_terminator_size(next, writer->ring));
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	if (steps & WRITE_DATA)
 		memcpy(writer->data[segment] + offset, bytes, len);

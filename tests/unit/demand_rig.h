@@ -163,7 +163,7 @@ static int rig_serve(void *bytes)
 	struct daemon *daemon;
 
 	/* Installs the guard in front of the test runner's handler. */
-	ps_guard_install();
+	ps_guard_reinstall_handler();
 	log_init(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
 	snprintf(path, sizeof(path), "%s/memory", m->directory);
 	stores = stores_new(memory_file_new(path, 0, false, &text));

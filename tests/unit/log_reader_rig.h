@@ -106,7 +106,7 @@ static inline const struct ps_record *make_record(struct fixture *f, uint32_t le
 	memset(before, 1 + (int)(f->slot.seq % 255), length);
 	add_range(record, 0, 0, length, before);
 	ps_record_seal(record, f->slot.epoch, f->slot.seq + 1,
-	               ps_place(f->slot.next, record->length, f->ring), f->slot.last, 1);
+	               ps_record_position(f->slot.next, record->length, f->ring), f->slot.last, 1);
 	return record;
 }
 
@@ -122,7 +122,7 @@ static inline void commit(struct fixture *f, uint32_t length)
 
 	memcpy(place_of(f, record->position), record, record->length);
 	memset(place_of(f, record->position) + record->length, 0,
-	       next - record->position - record->length + ps_terminator(next, f->ring));
+	       next - record->position - record->length + ps_terminator_size(next, f->ring));
 	put_slot(f, record->epoch, record->seq, next, record->position);
 }
 
@@ -146,7 +146,7 @@ static inline void begin_behind(struct fixture *f, uint64_t ring, unsigned count
 	start(f, ring);
 	for (unsigned k = 0; k < count; k++)
 		commit(f, length_of(k));
-	assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_state(&f->reader), PS_LOG_OK);
 }
 
 /* Returns true if the next record, the rest of the ring, and `spare` bytes fit behind the record
@@ -163,12 +163,12 @@ static inline bool is_room(struct fixture *f, uint32_t length, uint32_t spare)
 static inline void assert_followed(const struct ps_log_reader *reader, uint64_t newest,
                                    uint64_t oldest)
 {
-	struct ps_log_back back = ps_log_newest(reader);
+	struct ps_log_back back = ps_log_newest_followed(reader);
 	const struct ps_record *record;
 
 	assert_int_equal(reader->seq, newest);
 	while (back.seq > oldest) {
-		assert_int_equal(ps_log_followed(reader, &back, &record), 0);
+		assert_int_equal(ps_log_older_followed(reader, &back, &record), 0);
 		assert_int_equal(record->seq, newest--);
 	}
 	assert_int_equal(newest, oldest);
@@ -178,13 +178,15 @@ static inline void assert_followed(const struct ps_log_reader *reader, uint64_t 
  * followed is right. */
 static inline enum ps_log_step tail(struct fixture *f)
 {
-	enum ps_log_step step = ps_log_tail(&f->reader);
+	enum ps_log_step step = ps_log_read_tail(&f->reader);
 
 	/* That transaction's own record may need the one after it. */
-	for (unsigned more = 0; step == PS_LOG_AGAIN && f->reader.unproven && more < 2; more++) {
-		assert_true(f->reader.unproven < ps_record_bound(f->slot.next, f->ring));
+	for (unsigned more = 0; step == PS_LOG_OVERTAKEN && f->reader.unproven_from && more < 2;
+	     more++) {
+		assert_true(f->reader.unproven_from <
+		            ps_lowest_intact_position(f->slot.next, f->ring));
 		commit(f, 1);
-		step = ps_log_prove(&f->reader);
+		step = ps_log_prove_records(&f->reader);
 	}
 	return step;
 }
@@ -193,7 +195,7 @@ static inline enum ps_log_step tail(struct fixture *f)
 static inline void commit_and_look(struct fixture *f, uint32_t length)
 {
 	commit(f, length);
-	assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_new(&f->reader), PS_LOG_OK);
 }
 
 static inline void act_many(struct fixture *f)

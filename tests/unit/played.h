@@ -129,11 +129,11 @@ static void begin(struct mirror *m)
 	record->kind = PS_RECORD_TRANSACTION;
 	record->length = (uint32_t)(at - m->record);
 	record->ranges = count;
-	position = ps_place(m->next, record->length, m->ring);
+	position = ps_record_position(m->next, record->length, m->ring);
 	ps_record_seal(record, m->epoch, seq, position, m->last, seq * 1000);
 	add(m, m->log + PS_RING_OFFSET + position % m->ring, record,
 	    (uint32_t)(ps_align64(record->length) +
-	               ps_terminator(position + ps_align64(record->length), m->ring)));
+	               ps_terminator_size(position + ps_align64(record->length), m->ring)));
 	for (unsigned i = 0; i < count; i++)
 		add(m, m->segments[ranges[i].segment] + ranges[i].offset, m->after[i],
 		    ranges[i].length);
@@ -388,7 +388,7 @@ static void start(uint32_t seed, unsigned mirrors, uint64_t ring, unsigned speed
 		m->ring = ring;
 		m->epoch = 1;
 		m->next = PS_FIRST_POSITION;
-		ps_image_format(m->log);
+		ps_image_init_slots(m->log);
 		ps_slot_encode((void *)m->log, 1, 0, PS_FIRST_POSITION, 0);
 		for (unsigned n = draw() % 4000; n > 0 && speed; n--)
 			step(m);

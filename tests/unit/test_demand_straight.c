@@ -242,7 +242,7 @@ static void cut_short(struct rig *rig)
 TEST(test_a_file_is_cut_short_under_who_reads_it, struct rig *rig)
 {
 	/* Over the one of whoever runs the tests. */
-	ps_guard_install();
+	ps_guard_reinstall_handler();
 	atomic_store(&shortest, ps_pager_uffd.granule + 1);
 	begin_held(rig);
 	cut_short(rig);

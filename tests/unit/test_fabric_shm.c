@@ -439,7 +439,7 @@ TEST(a_link_whose_memory_is_cut_short_breaks, struct fixture *f)
 	struct ps_chain chain = { .writes = &data, .count = 1 };
 	uint8_t read[64];
 
-	ps_guard_install(); /* over the one of cmocka */
+	ps_guard_reinstall_handler(); /* over the one of cmocka */
 	assert_int_equal(ps_fabric_shm.post(link, &chain), PS_LINK_OK);
 	assert_int_equal(ftruncate(f->files[2], 4096), 0);
 	assert_int_equal(ps_fabric_shm.post(link, &chain), PS_LINK_BROKEN);
@@ -460,7 +460,7 @@ TEST(an_update_maps_torn_memory_anew, struct fixture *f)
 	struct ps_error error;
 	uint8_t read[4];
 
-	ps_guard_install(); /* over the one of cmocka */
+	ps_guard_reinstall_handler(); /* over the one of cmocka */
 	assert_int_equal(ftruncate(f->files[2], 0), 0);
 	/* A peek tears the memory, and leaves the link as it is. */
 	assert_int_equal(ps_fabric_shm.peek(link, PS_REGION_SEGMENT, 0, read, 4), PS_LINK_BROKEN);

@@ -75,7 +75,7 @@ TEST(refusals_are_told_apart, struct verbs_mirror *m)
 		{ PS_ANSWER_USED_TOKEN, PERSEAS_EUNREACHABLE, "before" },
 		{ PS_ANSWER_BAD_VERSION, PERSEAS_EVERSION, "version" },
 		{ PS_ANSWER_BAD_FRAME, PERSEAS_EPROTOCOL, "understand" },
-		{ PS_ANSWER_ELSEWHERE, PERSEAS_ERDMA, "another device" },
+		{ PS_ANSWER_OTHER_DEVICE, PERSEAS_ERDMA, "another device" },
 		{ PS_ANSWER_NO_RESOURCES, PERSEAS_ERDMA, "log" },
 	};
 	struct ps_answer answer_ = { .op = PS_OP_HELLO };

@@ -160,9 +160,9 @@ TEST_WITH(test_a_reader_follows_no_stored_record, setup_one, owner_teardown, str
 	assert_non_null(ring);
 	forge(o);
 	ps_log_init(&reader, &ps_log_memory, log_memory(o, 0), ring, RING);
-	assert_int_equal(ps_log_begin(&reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_state(&reader), PS_LOG_OK);
 	assert_int_equal(reader.from.seq, o->p->commit.seq);
-	assert_int_equal(ps_log_tail(&reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_tail(&reader), PS_LOG_OK);
 	assert_int_equal(reader.seq, o->p->commit.seq);
 	free(ring);
 }
@@ -266,7 +266,7 @@ TEST(test_a_delta_brings_the_past_along, struct owner *o)
 	direct_crash(o->d, 2);
 	owner_reopen(o);
 	assert_int_equal(owner_put(o, 0, SMALL, 0x44), 0);
-	bound = ps_record_bound(o->p->commit.next, RING);
+	bound = ps_lowest_intact_position(o->p->commit.next, RING);
 	assert_in_range(bound, RING / 2, RING - 1);
 	come_back(o, 2);
 	assert_int_equal(owner_stat(o).mended_delta, 1);

@@ -37,22 +37,22 @@ static void unmap(struct mapping *mapping)
 TEST(a_hole_reads_as_zeros_and_is_known)
 {
 	struct mapping mapping = map(true), other = map(true);
-	const unsigned tears = ps_guard_tears();
+	const unsigned tears = ps_guards_torn();
 	volatile uint8_t *bytes = mapping.base;
 
-	ps_guard_install(); /* over the one of cmocka; so below */
+	ps_guard_reinstall_handler(); /* over the one of cmocka; so below */
 	assert_int_equal(ftruncate(mapping.fd, SIZE / 2), 0);
 	assert_int_equal(bytes[SIZE / 2 - 1], 7);
-	assert_false(ps_guard_torn(mapping.guard));
-	assert_int_equal(ps_guard_tears(), tears);
+	assert_false(ps_guard_is_torn(mapping.guard));
+	assert_int_equal(ps_guards_torn(), tears);
 	assert_int_equal(bytes[SIZE - 1], 0);
-	assert_true(ps_guard_torn(mapping.guard));
-	assert_int_equal(ps_guard_tears(), tears + 1);
+	assert_true(ps_guard_is_torn(mapping.guard));
+	assert_int_equal(ps_guards_torn(), tears + 1);
 	bytes[SIZE / 2] = 9; /* before the page that was touched first */
 	assert_int_equal(bytes[SIZE / 2], 9);
 	assert_int_equal(bytes[0], 7);
-	assert_int_equal(ps_guard_tears(), tears + 1);
-	assert_false(ps_guard_torn(other.guard));
+	assert_int_equal(ps_guards_torn(), tears + 1);
+	assert_false(ps_guard_is_torn(other.guard));
 	unmap(&mapping);
 	unmap(&other);
 }
@@ -66,7 +66,7 @@ static void *fill(void *arg)
 /* Threads write, and the file is cut and grown meanwhile. */
 TEST(threads_survive_a_file_that_is_cut_again_and_again)
 {
-	ps_guard_install();
+	ps_guard_reinstall_handler();
 	for (int round = 0; round < 50; round++) {
 		struct mapping mapping = map(true);
 		pthread_t threads[2];
@@ -88,7 +88,7 @@ TEST(guards_are_as_many_as_are_needed)
 	static struct ps_guard *guards[MANY];
 	struct mapping mapping = map(true);
 
-	ps_guard_install();
+	ps_guard_reinstall_handler();
 	for (int round = 0; round < 2; round++) {
 		for (uintptr_t i = 0; i < MANY; i++)
 			assert_non_null(guards[i] = ps_guard_new((void *)(PAGE * (i + 1)), PAGE));
@@ -97,7 +97,7 @@ TEST(guards_are_as_many_as_are_needed)
 	}
 	assert_int_equal(ftruncate(mapping.fd, 0), 0);
 	assert_int_equal(*(volatile uint8_t *)mapping.base, 0);
-	assert_true(ps_guard_torn(mapping.guard));
+	assert_true(ps_guard_is_torn(mapping.guard));
 	unmap(&mapping);
 }
 
@@ -158,7 +158,7 @@ static bool is_end(int status)
 TEST(other_faults_end_the_process_as_before)
 {
 	signal(SIGBUS, SIG_DFL);
-	ps_guard_install();
+	ps_guard_reinstall_handler();
 	parents = map(true);
 	assert_true(is_end(ends_with(touch_without_guard)));
 	assert_true(is_end(ends_with(touch_after_guard)));
@@ -222,7 +222,7 @@ static void free_in_child(void)
 	struct mapping mapping;
 
 	signal(SIGBUS, pass_to_nobody);
-	ps_guard_install();
+	ps_guard_reinstall_handler();
 	mapping = map(true);
 	unmap(&mapping);
 	if (bus_handler() != pass_to_nobody)

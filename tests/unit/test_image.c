@@ -20,7 +20,7 @@ struct fixture {
 static void make_image(struct fixture *f)
 {
 	memset(f, 0, sizeof *f);
-	ps_image_format(f->log);
+	ps_image_init_slots(f->log);
 	for (int i = 0; i < SEGMENT; i++) {
 		f->first[i] = (uint8_t)i;
 		f->second[i] = (uint8_t)(255 - i);
@@ -252,7 +252,7 @@ TEST(a_walk_gives_every_entry_once, struct fixture *f)
 	struct ps_cursor cursor;
 	struct ps_record *record;
 
-	ps_record_walk(make_record(f, ring_at(f, 64), 5, 78, 64), &cursor);
+	ps_record_begin_walk(make_record(f, ring_at(f, 64), 5, 78, 64), &cursor);
 	assert_true(ps_record_next(&cursor, &range, &image));
 	assert_int_equal(range->length, 13);
 	assert_memory_equal(image, f->first + 10, 13);
@@ -267,7 +267,7 @@ TEST(a_walk_gives_every_entry_once, struct fixture *f)
 	add_range(record, 91, 0, 5, NULL);
 	ps_record_seal(record, 5, 78, 64, 0, 0);
 	assert_int_equal(ps_record_check(record, RING), PS_RECORD_OK);
-	ps_record_walk(record, &cursor);
+	ps_record_begin_walk(record, &cursor);
 	assert_true(ps_record_next(&cursor, &range, &image));
 	assert_null(image);
 	assert_true(ps_record_next(&cursor, &range, &image));
@@ -388,10 +388,10 @@ TEST(a_record_is_found_on_the_next_lap, struct fixture *f)
 	change_data(f);
 	assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_UNDONE);
 	assert_int_equal(f->first[500], (uint8_t)500);
-	assert_non_null(ps_image_at(&f->image, lap));
-	assert_null(ps_image_at(&f->image, lap + RING));
-	assert_null(ps_image_at(&f->image, 0));
-	assert_null(ps_image_at(&f->image, lap + 1));
+	assert_non_null(ps_image_record_at(&f->image, lap));
+	assert_null(ps_image_record_at(&f->image, lap + RING));
+	assert_null(ps_image_record_at(&f->image, 0));
+	assert_null(ps_image_record_at(&f->image, lap + 1));
 }
 
 /* A record at the next lap's start that would have fitted before it was never placed there. */
@@ -430,7 +430,7 @@ TEST(a_range_outside_changes_nothing, struct fixture *f)
 		ps_record_seal(record, 5, 78, 64, 0, 0);
 		assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_BAD_RANGE);
 		assert_int_equal(f->first[100], 100);
-		assert_false(ps_image_undo(&f->image, record));
+		assert_false(ps_image_undo_record(&f->image, record));
 	}
 }
 
@@ -447,7 +447,7 @@ TEST(before_images_go_back_last_first, struct fixture *f)
 	}
 	ps_record_seal(record, 5, 78, 64, 0, 0);
 	assert_int_equal(ps_record_check(record, RING - 64), PS_RECORD_OK);
-	assert_true(ps_image_undo(&f->image, record));
+	assert_true(ps_image_undo_record(&f->image, record));
 	for (int i = 0; i < 101; i++)
 		assert_int_equal(f->second[5 + i], i < 2 ? 0 : i - 2);
 	assert_int_equal(f->second[5 + 102], 100);

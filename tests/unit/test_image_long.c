@@ -16,7 +16,7 @@ static struct ps_record *make_long_record(struct ps_image *image, uint8_t *segme
 	image->ring_size = 64 + (length + 63) / 64 * 64;
 	image->log = calloc(1, PS_RING_OFFSET + image->ring_size);
 	assert_non_null(image->log);
-	ps_image_format(image->log);
+	ps_image_init_slots(image->log);
 	image->segments[0].base = segment;
 	image->segments[0].size = 8;
 	record = (struct ps_record *)(image->log + PS_RING_OFFSET + 64);
@@ -76,7 +76,7 @@ TEST(a_long_record_goes_back_in_linear_time)
 		assert_int_equal(ps_record_check(record, image.ring_size - 64), PS_RECORD_OK);
 		check = processor_ns() - began < check ? processor_ns() - began : check;
 		began = processor_ns();
-		assert_true(ps_image_undo(&image, record));
+		assert_true(ps_image_undo_record(&image, record));
 		undo = processor_ns() - began < undo ? processor_ns() - began : undo;
 	}
 	print_message("check %llu us, undo %llu us\n", (unsigned long long)check / 1000,

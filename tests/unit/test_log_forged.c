@@ -30,7 +30,7 @@ TEST(no_record_is_followed_before_the_terminator_of_the_one_before_it, struct fi
 		forge_commit(&log, 100);
 		if (log.next % RING)
 			put_forged(f, &log);
-		assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
+		assert_int_equal(ps_log_read_new(&f->reader), PS_LOG_OK);
 		assert_int_equal(f->reader.seq, first + 1);
 	}
 }
@@ -42,11 +42,11 @@ TEST(no_record_is_followed_that_the_look_did_not_read, struct fixture *f)
 
 	begin_behind(f, WIDE, 0);
 	while (f->reader.chunk > 4096)
-		assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
+		assert_int_equal(ps_log_read_new(&f->reader), PS_LOG_OK);
 	commit(f, 4096 - FORGE_HEAD);
 	log = log_of(f);
 	forge_record(f->copy + PS_RING_OFFSET + log.next, &log, EPOCH, 0, 0);
-	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_tail(&f->reader), PS_LOG_OK);
 	assert_int_equal(f->reader.seq, 1);
 }
 
@@ -68,8 +68,8 @@ TEST(a_reader_that_is_overtaken_follows_no_stored_record, struct fixture *f)
 
 			begin_behind(f, RING, first);
 			act_before(f, act_lap_and_forge, at);
-			step = ps_log_tail(&f->reader);
-			assert_true(step == PS_LOG_AGAIN || f->reader.seq == first);
+			step = ps_log_read_tail(&f->reader);
+			assert_true(step == PS_LOG_OVERTAKEN || f->reader.seq == first);
 		}
 	}
 }
@@ -103,16 +103,16 @@ TEST(what_the_record_under_way_has_overwritten_is_not_followed, struct fixture *
 {
 	begin_behind(f, RING, 0);
 	commit(f, FIRST);
-	assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_new(&f->reader), PS_LOG_OK);
 	commit(f, SECOND);
 	commit(f, THIRD);
 	act_before(f, act_write_over, 2); /* the slot was read, the log was not */
-	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_AGAIN);
+	assert_int_equal(ps_log_read_tail(&f->reader), PS_LOG_OVERTAKEN);
 	assert_int_equal(f->reader.seq, 3);
-	assert_int_equal(f->reader.unproven, SECOND_AT);
+	assert_int_equal(f->reader.unproven_from, SECOND_AT);
 	memcpy(place_of(f, RING), f->record, 64);
-	assert_int_equal(ps_log_prove(&f->reader), PS_LOG_AGAIN);
-	assert_int_equal(f->reader.unproven, 0);
+	assert_int_equal(ps_log_prove_records(&f->reader), PS_LOG_OVERTAKEN);
+	assert_int_equal(f->reader.unproven_from, 0);
 }
 
 /* The owner laps the reader before it reads the next record: other bytes are there then. */
@@ -140,15 +140,15 @@ TEST(a_record_that_is_read_late_is_not_one_of_the_next_lap, struct fixture *f)
 		start(f, RING);
 		while (f->slot.next < RING - 512)
 			commit(f, 100);
-		assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
+		assert_int_equal(ps_log_read_state(&f->reader), PS_LOG_OK);
 		commit(f, 600);
 		assert_int_equal(f->slot.last, RING);
 		memcpy(before, place_of(f, RING), sizeof(before));
 		place = f->copy + PS_RING_OFFSET;
 		act_before(f, act_lap_and_change, at);
-		assert_int_not_equal(ps_log_look(&f->reader), PS_LOG_FAILED);
-		if (f->reader.unproven)
-			assert_int_equal(ps_log_prove(&f->reader), PS_LOG_AGAIN);
+		assert_int_not_equal(ps_log_read_new(&f->reader), PS_LOG_FAILED);
+		if (f->reader.unproven_from)
+			assert_int_equal(ps_log_prove_records(&f->reader), PS_LOG_OVERTAKEN);
 		else
 			assert_memory_equal(place, before, sizeof(before));
 	}
@@ -162,7 +162,7 @@ TEST(a_log_that_leads_elsewhere_than_its_slot_is_not_followed, struct fixture *f
 	begin_behind(f, RING, 0);
 	record = send_record(f, 100);
 	put_slot(f, EPOCH, 1, record->position + 512, record->position);
-	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_AGAIN);
+	assert_int_equal(ps_log_read_tail(&f->reader), PS_LOG_OVERTAKEN);
 }
 
 /* The same when the reader goes back into the past. */
@@ -174,9 +174,9 @@ TEST(what_the_record_under_way_has_overwritten_is_not_the_past, struct fixture *
 	commit(f, FIRST);
 	commit(f, SECOND);
 	commit(f, THIRD);
-	assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_state(&f->reader), PS_LOG_OK);
 	act_write_over(f);
-	while (ps_log_past(&f->reader, &record) == 0)
+	while (ps_log_read_older(&f->reader, &record) == 0)
 		assert_int_equal(record->seq, 3);
 }
 
@@ -194,7 +194,7 @@ TEST(what_is_overwritten_meanwhile_is_not_the_past, struct fixture *f)
 	start(f, RING);
 	commit(f, FIRST);
 	commit(f, SECOND);
-	assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_state(&f->reader), PS_LOG_OK);
 	act_before(f, act_go_on, 1);
-	assert_int_equal(ps_log_past(&f->reader, &record), 1);
+	assert_int_equal(ps_log_read_older(&f->reader, &record), 1);
 }

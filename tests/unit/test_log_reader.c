@@ -16,7 +16,7 @@ TEST(a_log_is_followed_over_the_rings_end, struct fixture *f)
 		for (unsigned k = first; is_room(f, length_of(k), 1024); k++) {
 			commit(f, length_of(k));
 			if (first % 2)
-				assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
+				assert_int_equal(ps_log_read_new(&f->reader), PS_LOG_OK);
 		}
 		assert_true(f->slot.seq > first);
 		assert_int_equal(tail(f), PS_LOG_OK);
@@ -38,15 +38,15 @@ TEST(a_reader_that_is_overtaken_knows_it, struct fixture *f)
 			for (unsigned k = 0; is_room(f, length_of(k), 0); k++) {
 				commit(f, length_of(k));
 				if (looks)
-					assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
+					assert_int_equal(ps_log_read_new(&f->reader), PS_LOG_OK);
 			}
 			for (unsigned k = 0; k < more; k++)
 				commit(f, length_of(k));
 			if (looks)
-				step = ps_log_look(&f->reader);
+				step = ps_log_read_new(&f->reader);
 			if (!step)
-				step = ps_log_tail(&f->reader);
-			assert_int_equal(step, PS_LOG_AGAIN);
+				step = ps_log_read_tail(&f->reader);
+			assert_int_equal(step, PS_LOG_OVERTAKEN);
 		}
 	}
 }
@@ -59,10 +59,10 @@ TEST(a_ring_that_is_just_full_is_no_loss, struct fixture *f)
 		commit_and_look(f, 48);
 	/* 64 bytes before the lap are too few, and lost; 64 after it are all that is left. */
 	assert_int_equal(f->slot.next, RING - 64);
-	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_tail(&f->reader), PS_LOG_OK);
 	assert_int_equal(f->reader.seq, f->slot.seq);
 	commit(f, 48);
-	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_AGAIN);
+	assert_int_equal(ps_log_read_tail(&f->reader), PS_LOG_OVERTAKEN);
 }
 
 /* The ring is full, and a torn record overwrites the first one: the reader still has that. */
@@ -73,17 +73,17 @@ TEST(what_is_needed_is_not_read_over, struct fixture *f)
 	start(f, RING);
 	for (unsigned k = 0; k < RING / 128; k++)
 		commit(f, 48);
-	assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_state(&f->reader), PS_LOG_OK);
 	for (unsigned k = 0; k < RING / 128 - 1; k++)
 		commit_and_look(f, 48);
 	assert_int_equal(f->slot.next, f->reader.from.next + RING - 128);
 	record = make_record(f, 48);
 	memcpy(place_of(f, record->position), record, 24);
-	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_tail(&f->reader), PS_LOG_OK);
 	assert_followed(&f->reader, 2 * (RING / 128) - 1, RING / 128);
 	/* The record itself would fit; its terminator does not. */
 	commit(f, 48);
-	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_AGAIN);
+	assert_int_equal(ps_log_read_tail(&f->reader), PS_LOG_OVERTAKEN);
 	assert_followed(&f->reader, 2 * (RING / 128) - 1, RING / 128);
 }
 
@@ -97,11 +97,11 @@ TEST(a_torn_record_is_not_followed, struct fixture *f)
 		record = make_record(f, 300);
 		for (uint32_t part = 0; part < record->length; part += 8) {
 			memcpy(place_of(f, record->position), record, part);
-			assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
+			assert_int_equal(ps_log_read_new(&f->reader), PS_LOG_OK);
 			assert_int_equal(f->reader.seq, before);
 		}
 		memcpy(place_of(f, record->position), record, record->length);
-		assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+		assert_int_equal(ps_log_read_tail(&f->reader), PS_LOG_OK);
 		assert_int_equal(f->reader.seq, before + 1);
 	}
 }
@@ -111,11 +111,11 @@ TEST(a_record_may_be_longer_than_a_look, struct fixture *f)
 {
 	begin_behind(f, WIDE, 0);
 	for (unsigned k = 0; k < 10; k++)
-		assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
+		assert_int_equal(ps_log_read_new(&f->reader), PS_LOG_OK);
 	commit(f, 8000);
 	commit(f, 20000);
 	assert_true(f->reader.chunk < 8000);
-	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_tail(&f->reader), PS_LOG_OK);
 	assert_int_equal(f->reader.seq, 2);
 }
 
@@ -123,7 +123,7 @@ TEST(another_owner_is_another_history, struct fixture *f)
 {
 	begin_behind(f, RING, 0);
 	act_another_owner(f);
-	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_AGAIN);
+	assert_int_equal(ps_log_read_tail(&f->reader), PS_LOG_OVERTAKEN);
 }
 
 /* --- back --- */
@@ -136,14 +136,15 @@ TEST(the_past_is_read_as_far_as_it_reaches, struct fixture *f)
 		int rc;
 
 		begin_behind(f, RING, count);
-		while ((rc = ps_log_past(&f->reader, &record)) == 0) {
+		while ((rc = ps_log_read_older(&f->reader, &record)) == 0) {
 			assert_int_equal(record->seq, seq--);
 			assert_memory_equal(record, place_of(f, record->position), record->length);
-			assert_true(record->position >= ps_record_bound(f->slot.next, RING));
+			assert_true(record->position >=
+			            ps_lowest_intact_position(f->slot.next, RING));
 		}
 		assert_int_equal(rc, 1);
-		assert_true(seq == 0 ||
-		            f->reader.past.position < ps_record_bound(f->slot.next, RING));
+		assert_true(seq == 0 || f->reader.older.position <
+		                                ps_lowest_intact_position(f->slot.next, RING));
 	}
 }
 
@@ -155,15 +156,15 @@ TEST(the_past_is_kept_from_what_comes, struct fixture *f)
 	start(f, RING);
 	for (unsigned k = 0; k < 30; k++)
 		commit(f, 112);
-	assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_state(&f->reader), PS_LOG_OK);
 	for (unsigned k = 0; k < 5; k++)
-		assert_int_equal(ps_log_past(&f->reader, &record), 0);
+		assert_int_equal(ps_log_read_older(&f->reader, &record), 0);
 	for (unsigned k = 0; k < 14; k++)
 		commit_and_look(f, 112);
-	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_tail(&f->reader), PS_LOG_OK);
 	assert_followed(&f->reader, 44, 25);
 	commit(f, 1500);
-	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_AGAIN);
+	assert_int_equal(ps_log_read_tail(&f->reader), PS_LOG_OVERTAKEN);
 }
 
 /* The past is asked for after a lap: it is not read over a record that was followed. */
@@ -174,12 +175,12 @@ TEST(what_was_followed_is_kept_from_the_past, struct fixture *f)
 	start(f, RING);
 	for (unsigned k = 0; k < 20; k++)
 		commit(f, 112);
-	assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_state(&f->reader), PS_LOG_OK);
 	for (unsigned k = 0; k < 18; k++)
 		commit_and_look(f, 112);
-	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+	assert_int_equal(ps_log_read_tail(&f->reader), PS_LOG_OK);
 	act_many(f);
-	assert_int_equal(ps_log_past(&f->reader, &record), 1);
+	assert_int_equal(ps_log_read_older(&f->reader, &record), 1);
 	assert_followed(&f->reader, 38, 20);
 }
 
@@ -304,9 +305,9 @@ TEST(numbers_near_their_end_lead_nowhere, struct fixture *f)
 			make_record(f, 40);
 			for (uint64_t at = 0; at + RECORD_MAX / 64 <= ring; at += RECORD_MAX / 64)
 				memcpy(f->log + PS_RING_OFFSET + at, f->record, 128);
-			assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
-			assert_int_not_equal(ps_log_tail(&f->reader), PS_LOG_FAILED);
-			while (ps_log_past(&f->reader, &record) == 0)
+			assert_int_equal(ps_log_read_state(&f->reader), PS_LOG_OK);
+			assert_int_not_equal(ps_log_read_tail(&f->reader), PS_LOG_FAILED);
+			while (ps_log_read_older(&f->reader, &record) == 0)
 				assert_true(record->position < next);
 		}
 	}
@@ -319,16 +320,16 @@ TEST(a_source_that_fails_is_told, struct fixture *f)
 
 	start(f, RING);
 	memset(f->log, 0, PS_RING_OFFSET);
-	assert_int_equal(ps_log_begin(&f->reader), PS_LOG_FAILED);
+	assert_int_equal(ps_log_read_state(&f->reader), PS_LOG_FAILED);
 	for (unsigned at = 1; at <= 5; at++) {
 		bool failed;
 
 		start(f, RING);
 		commit(f, 100);
 		f->fail_at = at;
-		failed = ps_log_begin(&f->reader) == PS_LOG_FAILED;
-		failed = failed || ps_log_past(&f->reader, &record) == -1;
-		failed = failed || ps_log_tail(&f->reader) == PS_LOG_FAILED;
+		failed = ps_log_read_state(&f->reader) == PS_LOG_FAILED;
+		failed = failed || ps_log_read_older(&f->reader, &record) == -1;
+		failed = failed || ps_log_read_tail(&f->reader) == PS_LOG_FAILED;
 		assert_true(failed);
 		assert_int_equal(f->asked, at);
 	}

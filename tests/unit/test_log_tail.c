@@ -31,12 +31,12 @@ TEST(what_an_owner_does_during_the_tail_is_no_loss, struct fixture *f)
 			begin_behind(f, RING, 0);
 			act_some(f);
 			act_before(f, acts[which], at);
-			step = ps_log_tail(&f->reader);
-			assert_true(step == PS_LOG_OK || (which == 1 && step == PS_LOG_AGAIN));
+			step = ps_log_read_tail(&f->reader);
+			assert_true(step == PS_LOG_OK || (which == 1 && step == PS_LOG_OVERTAKEN));
 			assert_true(step || f->reader.seq >= 3);
 			/* The first request asks for the slot, the second for the log. */
 			if (which == 1 && at <= 2)
-				assert_int_equal(step, PS_LOG_AGAIN);
+				assert_int_equal(step, PS_LOG_OVERTAKEN);
 		}
 	}
 }
@@ -52,12 +52,12 @@ TEST(a_record_that_is_lapped_while_it_is_read_is_missed, struct fixture *f)
 		start(f, RING);
 		while (RING - f->slot.next % RING > 320)
 			commit(f, 100);
-		assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
+		assert_int_equal(ps_log_read_state(&f->reader), PS_LOG_OK);
 		under_way = f->slot.seq + 1;
 		send_record(f, 300);
 		act_before(f, act_lap, at);
-		step = ps_log_tail(&f->reader);
-		assert_true(step == PS_LOG_AGAIN || f->reader.seq >= under_way);
+		step = ps_log_read_tail(&f->reader);
+		assert_true(step == PS_LOG_OVERTAKEN || f->reader.seq >= under_way);
 	}
 }
 
@@ -85,7 +85,7 @@ TEST(a_reader_that_goes_on_has_all_that_the_last_slot_counts, struct fixture *f)
 			assert_int_equal(ps_log_reach_slot(&f->reader), PS_LOG_OK);
 			assert_true(f->reader.seq >= f->reader.now.seq);
 			assert_followed(&f->reader, f->reader.seq, before);
-			ps_log_go_on(&f->reader);
+			ps_log_begin_round(&f->reader);
 		}
 	}
 	assert_true(ahead > 0);
@@ -100,11 +100,11 @@ TEST(a_slot_that_is_not_reached_is_a_loss, struct fixture *f)
 		begin_behind(f, WIDE, 0);
 		commit(f, 200);
 		act_before(f, act_much, at);
-		assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+		assert_int_equal(ps_log_read_tail(&f->reader), PS_LOG_OK);
 		if (f->reader.seq < f->reader.now.seq) {
 			for (unsigned k = 0; k < WIDE / 900 + 1; k++)
 				commit(f, 900);
-			assert_int_equal(ps_log_reach_slot(&f->reader), PS_LOG_AGAIN);
+			assert_int_equal(ps_log_reach_slot(&f->reader), PS_LOG_OVERTAKEN);
 			lost++;
 		} else {
 			assert_int_equal(ps_log_reach_slot(&f->reader), PS_LOG_OK);

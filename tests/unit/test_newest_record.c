@@ -16,7 +16,7 @@ static const struct ps_record *newest_of(struct fixture *f, unsigned mirror)
 
 	assert_true(ps_slot_choose(image.log, &slot) >= 0);
 	assert_int_equal(slot.seq, f->o->p->commit.seq);
-	record = ps_image_at(&image, slot.last);
+	record = ps_image_record_at(&image, slot.last);
 	return record && record->seq == slot.seq ? record : NULL;
 }
 

@@ -12,9 +12,9 @@ enum { RING = 4096, LAPS = 3 };
 static uint64_t lowest_after(uint64_t next, uint64_t length)
 {
 	uint8_t held[RING / PS_ALIGN] = { 0 };
-	const uint64_t place = ps_place(next, length, RING);
+	const uint64_t place = ps_record_position(next, length, RING);
 	const uint64_t after = place + ps_align64(length);
-	const uint64_t end = after + ps_terminator(after, RING);
+	const uint64_t end = after + ps_terminator_size(after, RING);
 	uint64_t lowest = next;
 
 	for (uint64_t at = place; at < end; at += PS_ALIGN)
@@ -39,8 +39,9 @@ static uint64_t lowest_after_any(uint64_t next)
 TEST(the_bound_is_what_the_next_record_can_reach)
 {
 	for (uint64_t next = PS_FIRST_POSITION; next < LAPS * RING; next += PS_ALIGN) {
-		const uint64_t bound = ps_record_bound(next, RING), lowest = lowest_after_any(next);
-		const uint64_t end = ps_place(next, RING / 2, RING) + RING / 2;
+		const uint64_t bound = ps_lowest_intact_position(next, RING),
+			       lowest = lowest_after_any(next);
+		const uint64_t end = ps_record_position(next, RING / 2, RING) + RING / 2;
 
 		if (end % RING)
 			assert_int_equal(bound, lowest);

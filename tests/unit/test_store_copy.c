@@ -96,8 +96,8 @@ TEST(the_copy_has_no_past_that_was_overwritten, struct mirror *mirror)
 		writer_write(&now.writer, 0, 0, "fill", 4, WRITE_ALL);
 	copied(mirror);
 	from = granted.slot->next;
-	low = ps_record_bound(from, PS_LOG_MIN);
-	high = ps_record_bound(now.writer.slot.next, PS_LOG_MIN);
+	low = ps_lowest_intact_position(from, PS_LOG_MIN);
+	high = ps_lowest_intact_position(now.writer.slot.next, PS_LOG_MIN);
 	assert_true(from < now.writer.slot.next && low > 0 && high < PS_LOG_MIN);
 	ring = session_memory(&rival.session, PS_REGION_LOG, PS_RING_OFFSET, PS_LOG_MIN, false);
 	for (uint64_t at = low; at < high; at++)

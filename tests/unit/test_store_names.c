@@ -217,7 +217,7 @@ TEST(a_rebuild_without_files_is_not_finished, struct rig *rig)
 	                               &mirror->why),
 	                 0);
 	perseas__header__free_unpacked(request.header, NULL);
-	ps_image_format(
+	ps_image_init_slots(
 		session_memory(&rig->owner.session, PS_REGION_LOG, 0, PS_RING_OFFSET, true));
 	assert_true(memory_heap_lose_piece(mirror->memory, "bank", "segment-0.2"));
 	assert_int_equal(store_finish(&rig->owner.session, &finished, &mirror->why), -STATUS(IO));

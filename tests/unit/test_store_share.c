@@ -189,10 +189,10 @@ TEST(the_copy_keeps_the_history, struct mirror *mirror)
 		writer_write(&writer, 0, 8, "12345678", 8, WRITE_ALL);
 	assert_int_equal(mirror_takeover(mirror, &rival, "bank", 9, 2, &granted), 0);
 	view.log = session_memory(&rival.session, PS_REGION_LOG, 0, 1, false);
-	record = ps_image_at(&view, granted.slot->last);
+	record = ps_image_record_at(&view, granted.slot->last);
 	assert_non_null(record);
 	assert_int_equal(record->seq, 4);
-	record = ps_image_at(&view, record->previous);
+	record = ps_image_record_at(&view, record->previous);
 	assert_non_null(record);
 	assert_int_equal(record->seq, 3);
 }

@@ -394,7 +394,8 @@ TEST(memory_is_registered_with_one_device, struct fixture *fixture)
 	assert_int_equal(peer_connect(&bob.peer, &hello, sizeof(hello)), 0);
 	settle(fixture);
 	assert_int_equal(peer_event(&bob.peer, NULL), RDMA_CM_EVENT_REJECTED);
-	assert_int_equal(((struct ps_answer *)(void *)bob.peer.given)->status, PS_ANSWER_ELSEWHERE);
+	assert_int_equal(((struct ps_answer *)(void *)bob.peer.given)->status,
+	                 PS_ANSWER_OTHER_DEVICE);
 	open_path(fixture, &alice);
 }
 

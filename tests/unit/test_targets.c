@@ -393,7 +393,7 @@ TEST(memory_that_is_cut_short_damages_its_store_alone, struct fixture *fixture)
 	Perseas__Reply *reply;
 	size_t count;
 
-	ps_guard_install(); /* over the one of cmocka */
+	ps_guard_reinstall_handler(); /* over the one of cmocka */
 	fixture_make(fixture, "other");
 	for (int viewed = 0; viewed < 2; viewed++) {
 		int owner = fixture_unix(fixture), fd = fixture_tcp(fixture), log;
@@ -441,7 +441,7 @@ TEST(what_goes_to_torn_memory_is_not_acknowledged, struct fixture *fixture)
 	struct ps_answer answer;
 	char path[128];
 
-	ps_guard_install();
+	ps_guard_reinstall_handler();
 	claim_data(fixture, fd, data, 5);
 	for (int cut = 0; cut < 2; cut++) {
 		fixture_send(data, &write, sizeof(write));

@@ -44,7 +44,7 @@ TEST(a_range_is_clipped_at_both_edges)
 			for (uint32_t i = 0; i < length; i++)
 				if (offset + i >= AT && offset + i < AT + LENGTH)
 					want[GUARD + offset + i - AT] = f.before[i];
-			ps_window_put(&f.window, &range, f.before);
+			ps_window_restore(&f.window, &range, f.before);
 			assert_memory_equal(f.bytes, want, sizeof want);
 		}
 	}
@@ -66,7 +66,7 @@ TEST(a_range_elsewhere_changes_nothing)
 
 	for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
 		make(&f);
-		ps_window_put(&f.window, &ranges[i], f.before);
+		ps_window_restore(&f.window, &ranges[i], f.before);
 		assert_untouched(&f);
 	}
 }
@@ -80,7 +80,7 @@ TEST(a_huge_range_fills_the_window_and_no_more)
 
 	make(&f);
 	memcpy(exact, f.before, 10 + LENGTH);
-	ps_window_put(&f.window, &range, exact);
+	ps_window_restore(&f.window, &range, exact);
 	assert_memory_equal(f.bytes + GUARD, f.before + 10, LENGTH);
 	memset(f.bytes + GUARD, 0xee, LENGTH);
 	assert_untouched(&f);
@@ -102,7 +102,7 @@ TEST(the_last_entry_goes_back_first)
 	add_range(record, 4, AT, 8, second);
 	add_range(record, 3, AT, 8, second);
 	ps_record_seal(record, 5, 78, 64, 0, 0);
-	ps_undo_record(record, ps_window_put, &f.window);
+	ps_undo_record(record, ps_window_restore, &f.window);
 	assert_memory_equal(f.bytes + GUARD, first, 4);
 	assert_memory_equal(f.bytes + GUARD + 4, second, 4);
 	memset(f.bytes + GUARD, 0xee, 8);
@@ -120,6 +120,6 @@ TEST(a_publish_has_nothing_to_put_back)
 	add_range(record, 3, 0, 0, f.before);
 	add_range(record, 3, AT, LENGTH, f.before);
 	ps_record_seal(record, 5, 78, 64, 0, 0);
-	ps_undo_record(record, ps_window_put, &f.window);
+	ps_undo_record(record, ps_window_restore, &f.window);
 	assert_untouched(&f);
 }

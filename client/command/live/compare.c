@@ -69,7 +69,7 @@ static void ask_slots(struct ps_compare *compare, struct ps_piece *piece)
 			piece_leave(compare, piece, i);
 	}
 	for (unsigned i = 0; i < compare->peers->count; i++)
-		if (piece->ask[i] && ps_log_take_state(&compare->of[i].live.log))
+		if (piece->ask[i] && ps_log_receive_state(&compare->of[i].live.log))
 			piece_leave(compare, piece, i);
 }
 
@@ -81,7 +81,7 @@ static void ask_bytes(struct ps_compare *compare, struct ps_piece *piece)
 		if (piece->ask[i] &&
 		    (!ps_fetch_range(&live->fetch, PS_REGION_SEGMENT + piece->ids[i], piece->offset,
 		                     piece->length, compare->of[i].bytes) ||
-		     !ps_log_ask(&live->log)))
+		     !ps_log_request_new(&live->log)))
 			piece_leave(compare, piece, i);
 	}
 }
@@ -98,12 +98,12 @@ static bool piece_read(struct ps_compare *compare, struct ps_piece *piece)
 
 		if (!piece->ask[i])
 			continue;
-		step = ps_log_take_tail(&compare->of[i].live.log);
+		step = ps_log_receive_tail(&compare->of[i].live.log);
 		/* No request may be in flight when reading begins again. */
 		ps_fetch_drain(&compare->of[i].live.fetch);
 		if (step == PS_LOG_FAILED)
 			piece_leave(compare, piece, i);
-		good &= step != PS_LOG_AGAIN;
+		good &= step != PS_LOG_OVERTAKEN;
 	}
 	return good;
 }
@@ -137,8 +137,8 @@ static enum reach walk_to(struct ps_log_reader *log, uint64_t seq)
 	const struct ps_record *record;
 	int rc = 0;
 
-	while (!rc && log->past.seq > seq)
-		rc = ps_log_past(log, &record);
+	while (!rc && log->older.seq > seq)
+		rc = ps_log_read_older(log, &record);
 	return rc < 0 ? REACH_FAILED : rc ? TOO_SHORT : REACHED;
 }
 
@@ -151,8 +151,9 @@ static bool same_history(struct ps_log_reader *log, const struct ps_log_reader *
 
 	if (low->from.seq == 0)
 		return true;
-	return !ps_log_past(log, &a) && !ps_log_past(&own, &b) && a->epoch == b->epoch &&
-	       a->seq == b->seq && a->position == b->position && a->crc == b->crc;
+	return !ps_log_read_older(log, &a) && !ps_log_read_older(&own, &b) &&
+	       a->epoch == b->epoch && a->seq == b->seq && a->position == b->position &&
+	       a->crc == b->crc;
 }
 
 static void piece_exclude(const struct ps_compare *compare, struct ps_piece *piece, unsigned i,

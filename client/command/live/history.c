@@ -121,7 +121,7 @@ static void put_in_blocks(const void *history, const struct ps_range *range, con
 		const struct ps_block *block = find_block(history, range->segment, k);
 
 		if (block)
-			ps_window_put(&block->window, range, before);
+			ps_window_restore(&block->window, range, before);
 	}
 }
 
@@ -137,8 +137,9 @@ void ps_history_after(const struct ps_history *history, const struct ps_range *r
 		const struct ps_block *block = find_block(history, range->segment, k);
 		struct ps_overlap part;
 
-		if (block && ps_window_meets(&block->window, range, &part))
-			memcpy(bytes + part.in_range, block->bytes + part.in_window, part.length);
+		if (block && ps_window_overlaps(&block->window, range, &part))
+			memcpy(bytes + part.offset_in_range, block->bytes + part.offset_in_window,
+			       part.length);
 	}
 }
 
@@ -177,7 +178,7 @@ static bool record_is_wanted(const struct ps_history *history, const struct ps_r
 		return false;
 	if (history->segment < 0)
 		return true;
-	ps_record_walk(record, &cursor);
+	ps_record_begin_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &image))
 		if (ps_history_wants(history, range))
 			return true;
@@ -194,7 +195,7 @@ static bool track_record(struct ps_history *history, const struct ps_record *rec
 
 	if (record->kind != PS_RECORD_TRANSACTION)
 		return true;
-	ps_record_walk(record, &cursor);
+	ps_record_begin_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &image)) {
 		const Perseas__Segment *segment = ps_history_segment(history, record,
 		                                                     range->segment);
@@ -226,12 +227,12 @@ static void position_push(struct ps_history *history, uint64_t position, bool sh
 
 const struct ps_record *ps_history_record(const struct ps_history *history, size_t i)
 {
-	return ps_image_at(&history->live.log.image, history->positions[i]);
+	return ps_image_record_at(&history->live.log.image, history->positions[i]);
 }
 
 static const char *why_it_ends(const struct ps_log_reader *log)
 {
-	if (log->past.seq == 0)
+	if (log->older.seq == 0)
 		return "the store's first transaction";
 	return "older records are no more in this mirror's log: they were overwritten, or its "
 	       "image was copied without them";
@@ -249,20 +250,20 @@ static enum ps_log_step log_walk(struct ps_history *history, const struct ps_arg
 
 	history->count = 0;
 	history->ends = "as many as were asked for";
-	while (found < history->limit && !(args->seq && log->past.seq < args->seq)) {
+	while (found < history->limit && !(args->seq && log->older.seq < args->seq)) {
 		const struct ps_record *record;
 		bool wanted;
 		int rc;
 
-		if (log->next - log->past.position > reach) {
+		if (log->next - log->older.position > reach) {
 			history->ends = "older records may be overwritten while they are read";
 			break;
 		}
-		rc = ps_log_past(log, &record);
+		rc = ps_log_read_older(log, &record);
 		/* The owner was too fast even for the newest record. */
-		if (rc > 0 && !history->count && log->past.seq && history->status->live &&
+		if (rc > 0 && !history->count && log->older.seq && history->status->live &&
 		    try + 1 < PS_LIVE_TRIES)
-			return PS_LOG_AGAIN;
+			return PS_LOG_OVERTAKEN;
 		if (rc) {
 			history->ends = why_it_ends(log);
 			return rc < 0 ? PS_LOG_FAILED : PS_LOG_OK;
@@ -287,11 +288,11 @@ static enum ps_log_step read_present(struct ps_history *history)
 		if (history->shown[i] && record && !track_record(history, record))
 			return PS_LOG_FAILED;
 	}
-	step = ps_log_tail(log);
-	back = ps_log_newest(log);
+	step = ps_log_read_tail(log);
+	back = ps_log_newest_followed(log);
 	while (!step && back.seq > log->from.seq) {
-		if (ps_log_followed(log, &back, &record))
-			return PS_LOG_AGAIN;
+		if (ps_log_older_followed(log, &back, &record))
+			return PS_LOG_OVERTAKEN;
 		ps_history_undo(history, record);
 	}
 	return step;

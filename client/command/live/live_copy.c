@@ -174,10 +174,10 @@ static enum ps_log_step read_segment(struct ps_live *live, const struct ps_copy 
 		if (!ps_fetch_range(&live->fetch, PS_REGION_SEGMENT + segment->id, at, length,
 		                    copy->segments[segment->id] + at))
 			return PS_LOG_FAILED;
-		step = ps_log_take(&live->log);
+		step = ps_log_receive_new(&live->log);
 		if (step)
 			return step;
-		if (!ps_log_ask(&live->log))
+		if (!ps_log_request_new(&live->log))
 			return PS_LOG_FAILED;
 		ps_bar_show("reading", done + at + length, copy->bytes);
 	}
@@ -186,7 +186,7 @@ static enum ps_log_step read_segment(struct ps_live *live, const struct ps_copy 
 
 static enum ps_log_step read_segments(struct ps_live *live, const struct ps_copy *copy)
 {
-	enum ps_log_step step = ps_log_ask(&live->log) ? PS_LOG_OK : PS_LOG_FAILED;
+	enum ps_log_step step = ps_log_request_new(&live->log) ? PS_LOG_OK : PS_LOG_FAILED;
 	uint64_t done = 0;
 
 	for (size_t k = 0; k < copy->header->n_segments && !step; k++) {
@@ -196,7 +196,7 @@ static enum ps_log_step read_segments(struct ps_live *live, const struct ps_copy
 		done += copy->header->segments[k]->size;
 	}
 	if (!step)
-		step = ps_log_take(&live->log);
+		step = ps_log_receive_new(&live->log);
 	return step;
 }
 
@@ -217,7 +217,7 @@ static bool copy_undo(const struct ps_live *live, const struct ps_copy *copy)
 static enum ps_log_step keep_record(struct ps_live *live, struct ps_copy *copy)
 {
 	const struct ps_record *record;
-	int rc = ps_log_past(&live->log, &record);
+	int rc = ps_log_read_older(&live->log, &record);
 
 	if (!rc) {
 		copy->record = malloc(record->length);
@@ -243,7 +243,7 @@ static enum ps_log_step copy_once(struct ps_copy *copy, struct ps_live *live,
 	if (!step)
 		step = read_segments(live, copy);
 	if (!step)
-		step = ps_log_tail(&live->log);
+		step = ps_log_read_tail(&live->log);
 	if (!step && !copy_undo(live, copy))
 		step = PS_LOG_FAILED;
 	return step;
@@ -257,7 +257,7 @@ static enum ps_log_step check_same(struct ps_peers *peers, const char *store, ui
 
 	ps_images_take(&images, peers, store);
 	if (images.have)
-		step = ps_copy_same(before, images.told[0], seq) ? PS_LOG_OK : PS_LOG_AGAIN;
+		step = ps_copy_same(before, images.told[0], seq) ? PS_LOG_OK : PS_LOG_OVERTAKEN;
 	else
 		peers->errors[0] = images.errors[0];
 	ps_images_free(&images);
@@ -270,10 +270,10 @@ enum ps_log_step ps_copy_check_same(struct ps_peers *peers, const char *store, u
 	const struct ps_error why = peers->errors[0];
 	enum ps_log_step same;
 
-	if (step == PS_LOG_AGAIN)
-		return PS_LOG_AGAIN;
+	if (step == PS_LOG_OVERTAKEN)
+		return PS_LOG_OVERTAKEN;
 	same = check_same(peers, store, seq, before);
-	if (step == PS_LOG_OK || same == PS_LOG_AGAIN)
+	if (step == PS_LOG_OK || same == PS_LOG_OVERTAKEN)
 		return same;
 	peers->errors[0] = why;
 	return PS_LOG_FAILED;
@@ -298,7 +298,7 @@ static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_peers *peers, c
 		ps_fetch_drain(&live.fetch);
 		if (!*failed)
 			step = ps_copy_check_same(peers, store, copy->slot.seq, status, step);
-		if (step == PS_LOG_AGAIN && copy->tries + 1 == PS_LIVE_TRIES)
+		if (step == PS_LOG_OVERTAKEN && copy->tries + 1 == PS_LIVE_TRIES)
 			*failed = ps_copy_too_fast(store, status->header->log_size);
 		else if (step == PS_LOG_FAILED && !*failed)
 			*failed = ps_peers_failed(peers, 0);

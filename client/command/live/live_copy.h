@@ -38,9 +38,10 @@ void ps_copy_free(struct ps_copy *copy);
 bool ps_copy_same(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b, uint64_t seq);
 
 /* Asks the only peer after everything was read, with the result `step`, whether its image is still
- * the same. Returns PS_LOG_AGAIN if it is not: then the bytes may belong to no state, and a failure
- * may come from a destroyed segment or a reused id. Returns PS_LOG_FAILED, with the peer's error,
- * if the image does not explain the failure. No request may be in flight on the connection. */
+ * the same. Returns PS_LOG_OVERTAKEN if it is not: then the bytes may belong to no state, and a
+ * failure may come from a destroyed segment or a reused id. Returns PS_LOG_FAILED, with the peer's
+ * error, if the image does not explain the failure. No request may be in flight on the
+ * connection. */
 enum ps_log_step ps_copy_check_same(struct ps_peers *peers, const char *store, uint64_t seq,
                                     const Perseas__StoreStatus *before, enum ps_log_step step);
 

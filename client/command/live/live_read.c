@@ -66,12 +66,12 @@ bool ps_live_ask_state(struct ps_live *live)
 {
 	/* The pages of the ring that were used are given back: the next state is elsewhere. */
 	madvise(live->log.image.log, bytes_of(live), MADV_DONTNEED);
-	return ps_log_ask_state(&live->log);
+	return ps_log_request_state(&live->log);
 }
 
 enum ps_log_step ps_live_begin(struct ps_live *live)
 {
-	return ps_live_ask_state(live) ? ps_log_take_state(&live->log) : PS_LOG_FAILED;
+	return ps_live_ask_state(live) ? ps_log_receive_state(&live->log) : PS_LOG_FAILED;
 }
 
 /* --- undoing --- */
@@ -99,7 +99,7 @@ static bool record_fits(const struct ps_record *record, const struct ps_windows 
 
 	if (record->kind != PS_RECORD_TRANSACTION)
 		return true;
-	ps_record_walk(record, &cursor);
+	ps_record_begin_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &before))
 		if (range->segment >= PS_SEGMENTS_MAX ||
 		    (window_of(windows, range)->bytes &&
@@ -110,17 +110,17 @@ static bool record_fits(const struct ps_record *record, const struct ps_windows 
 
 static void put_in_windows(const void *windows, const struct ps_range *range, const void *before)
 {
-	ps_window_put(window_of(windows, range), range, before);
+	ps_window_restore(window_of(windows, range), range, before);
 }
 
 bool ps_live_undo(const struct ps_live *live, const struct ps_windows *windows, uint64_t seq)
 {
-	struct ps_log_back back = ps_log_newest(&live->log);
+	struct ps_log_back back = ps_log_newest_followed(&live->log);
 	const struct ps_record *record;
 	const char *why = NULL;
 
 	while (!why && back.seq > seq) {
-		if (ps_log_followed(&live->log, &back, &record))
+		if (ps_log_older_followed(&live->log, &back, &record))
 			why = "the records of its log do not hang together";
 		else if (!record_fits(record, windows))
 			why = "a record of its log names bytes outside of a segment";

@@ -38,13 +38,14 @@ bool ps_live_init(struct ps_live *live, struct ps_peers *peers, unsigned mirror,
                   uint64_t log_size);
 void ps_live_close(struct ps_live *live);
 
-/* Call ps_log_ask_state and ps_log_begin, for the first state and whenever reading begins again. */
+/* Call ps_log_request_state and ps_log_read_state, for the first state and whenever reading begins
+ * again. */
 bool ps_live_ask_state(struct ps_live *live);
 enum ps_log_step ps_live_begin(struct ps_live *live);
 
 /*
  * Undoes in the windows what was followed, back to transaction `seq`, which is the slot's, or an
- * older one as far as ps_log_past has gone. False: the records do not hang together, or name
+ * older one as far as ps_log_read_older has gone. False: the records do not hang together, or name
  * bytes outside of a segment; the error is set.
  */
 bool ps_live_undo(const struct ps_live *live, const struct ps_windows *windows, uint64_t seq);

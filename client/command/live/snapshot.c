@@ -198,7 +198,7 @@ static const char *log_fault(struct ps_snapshot *snapshot)
 	if (ps_slot_choose(snapshot->image.log, &counts) < 0 ||
 	    memcmp(&counts, slot, sizeof(counts)) != 0)
 		return "the commit slots in it are not what its head says";
-	record = ps_image_at(&snapshot->image, slot->last);
+	record = ps_image_record_at(&snapshot->image, slot->last);
 	if (record && record->seq == slot->seq)
 		snapshot->time = record->time;
 	return NULL;
