@@ -41,7 +41,7 @@ static int begin_answer(struct ps_answers *answers)
 	return PS_LINK_OK;
 }
 
-void ps_answers_received(struct ps_answers *answers, size_t len)
+void ps_answers_advance(struct ps_answers *answers, size_t len)
 {
 	assert(answers->reads > 0 && len <= answers->payload);
 	answers->into += len;
@@ -61,7 +61,7 @@ int ps_answers_feed(struct ps_answers *answers, const void *bytes, size_t len)
 		if (answers->payload > 0) {
 			n = len < answers->payload ? len : answers->payload;
 			memcpy(answers->into, at, n);
-			ps_answers_received(answers, n);
+			ps_answers_advance(answers, n);
 		} else {
 			n = sizeof(answers->head) - answers->have;
 			n = len < n ? len : n;

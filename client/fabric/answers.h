@@ -19,7 +19,7 @@ struct ps_answers {
 	uint64_t writes; /* answers to writes that have not arrived */
 	uint64_t reads;  /* answers to reads that have not arrived completely */
 	uint8_t *into;   /* where the next byte of a read goes */
-	/* Bytes of the reads that have not arrived, whether requested yet or not. */
+	/* Bytes that the caller of the current read still lacks, whether requested yet or not. */
 	uint64_t left;
 	uint64_t completed; /* writes answered since the user last set this to 0 */
 
@@ -35,7 +35,8 @@ struct ps_answers {
  */
 int ps_answers_feed(struct ps_answers *answers, const void *bytes, size_t len);
 
-/* Records that the caller has put `len` bytes, at most `payload`, into `into`. */
-void ps_answers_received(struct ps_answers *answers, size_t len);
+/* Advances `into` by `len` bytes, at most `payload`, which the caller has received there without
+ * ps_answers_feed(). */
+void ps_answers_advance(struct ps_answers *answers, size_t len);
 
 #endif

@@ -56,18 +56,18 @@ struct ps_link {
 	const _Atomic uint64_t *promise; /* the epoch in the mirror's promise */
 	/* The mirror's fence is a membarrier that reaches this process. */
 	bool barrier;
-	uint64_t epoch;     /* this owner's epoch */
-	unsigned completed; /* chains completed since the last poll */
-	unsigned tears;     /* ps_guards_torn() when the regions were last checked */
-	int broken;         /* PS_LINK_OK, or the permanent failure */
+	uint64_t epoch;         /* this owner's epoch */
+	unsigned completed;     /* chains completed since the last poll */
+	unsigned tears_checked; /* result of ps_guards_torn() when the regions were last checked */
+	int broken;             /* PS_LINK_OK, or the permanent failure */
 	struct region regions[PS_REGIONS_MAX];
 };
 
 /* --- the data path --- */
 
 /* Returns the address of a range of a region, or NULL if it does not lie inside the region. */
-static inline uint8_t *get_range(const struct ps_link *link, uint32_t number, uint64_t offset,
-                                 uint64_t length)
+static inline uint8_t *range_address(const struct ps_link *link, uint32_t number, uint64_t offset,
+                                     uint64_t length)
 {
 	const struct region *region;
 
@@ -83,7 +83,7 @@ static inline uint8_t *get_range(const struct ps_link *link, uint32_t number, ui
 static inline __attribute__((always_inline)) bool copy_write(const struct ps_link *link,
                                                              const struct ps_write *write)
 {
-	uint8_t *to = get_range(link, write->region, write->offset, write->length);
+	uint8_t *to = range_address(link, write->region, write->offset, write->length);
 
 	if (!to || write->region == PS_REGION_PROMISE)
 		return false;
@@ -104,24 +104,25 @@ static inline bool is_fenced(const struct ps_link *link)
 	return load_promise(link) != link->epoch;
 }
 
-static bool find_tear(struct ps_link *link)
+static bool find_torn_region(struct ps_link *link)
 {
-	link->tears = ps_guards_torn();
+	link->tears_checked = ps_guards_torn();
 	for (unsigned i = 0; i < PS_REGIONS_MAX; i++)
 		if (ps_guard_is_torn(link->regions[i].guard))
 			return true;
 	return false;
 }
 
-/* Returns true if a file of the mirror was cut short under a region. */
+/* Returns true if the file of a region was truncated while it is mapped here. */
 static inline bool is_torn(struct ps_link *link)
 {
-	return __builtin_expect(link->tears != ps_guards_torn(), 0) && find_tear(link);
+	return __builtin_expect(link->tears_checked != ps_guards_torn(), 0) &&
+	       find_torn_region(link);
 }
 
-/* Breaks the link because the promise is no longer this owner's. A mirror that ends, or no longer
- * serves this owner, retires the page; it gives the reason when the owner connects again. */
-static int break_lost(struct ps_link *link)
+/* Breaks the link because the promise page no longer has this owner's epoch. A mirror that ends or
+ * stops serving this owner retires the page, and tells the reason when the owner connects again. */
+static int break_without_promise(struct ps_link *link)
 {
 	return link->broken = load_promise(link) == PS_PROMISE_RETIRED ? PS_LINK_BROKEN
 	                                                               : PS_LINK_FENCED;
@@ -137,7 +138,8 @@ static inline void prefetch_data(const struct ps_link *link, const struct ps_cha
 
 	for (i = chain->undo; i < end; i++) {
 		const struct ps_write *write = &chain->writes[i];
-		const uint8_t *to = get_range(link, write->region, write->offset, write->length);
+		const uint8_t *to = range_address(link, write->region, write->offset,
+		                                  write->length);
 
 		if (to)
 			__builtin_prefetch(to, 1);
@@ -152,7 +154,7 @@ static inline void prefetch_next_record(const struct ps_link *link, const struct
 
 	if (chain->undo == 0)
 		return;
-	to = get_range(link, record->region, record->offset + record->length, PREFETCH_RECORD);
+	to = range_address(link, record->region, record->offset + record->length, PREFETCH_RECORD);
 	for (unsigned at = 0; to && at < PREFETCH_RECORD; at += PS_ALIGN)
 		__builtin_prefetch(to + at, 1);
 }
@@ -181,7 +183,7 @@ static int shm_post(struct ps_link *link, const struct ps_chain *chain)
 	if (is_torn(link))
 		return link->broken = PS_LINK_BROKEN;
 	if (is_fenced(link))
-		return break_lost(link);
+		return break_without_promise(link);
 	link->completed++;
 	prefetch_next_record(link, chain);
 	return PS_LINK_OK;
@@ -198,14 +200,14 @@ static int shm_poll(struct ps_link *link)
 	if (completed > 0)
 		return (int)completed;
 	if (!link->broken && is_fenced(link))
-		break_lost(link);
+		break_without_promise(link);
 	return link->broken;
 }
 
 static int shm_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
                     uint64_t length, uint64_t patience_ns)
 {
-	const uint8_t *from = get_range(link, region, offset, length);
+	const uint8_t *from = range_address(link, region, offset, length);
 
 	(void)patience_ns;
 	if (link->broken)
@@ -220,19 +222,20 @@ static int shm_read(struct ps_link *link, uint32_t region, uint64_t offset, void
 	if (is_torn(link))
 		return link->broken = PS_LINK_BROKEN;
 	if (is_fenced(link))
-		return break_lost(link);
+		return break_without_promise(link);
 	return PS_LINK_OK;
 }
 
 static int shm_peek(const struct ps_link *link, uint32_t number, uint64_t offset, void *bytes,
                     uint64_t length)
 {
-	const uint8_t *from = get_range(link, number, offset, length);
+	const uint8_t *from = range_address(link, number, offset, length);
 
 	if (!from)
 		return PS_LINK_BROKEN;
 	memcpy(bytes, from, length);
-	/* As in shm_read. Does not touch link->tears, which belongs to the thread that posts. */
+	/* Checks the promise after the copy, as shm_read() does. Does not touch
+	 * link->tears_checked, which belongs to the thread that posts. */
 	atomic_thread_fence(memory_order_acquire);
 	if (ps_guard_is_torn(link->regions[number].guard) ||
 	    ps_guard_is_torn(link->regions[PS_REGION_PROMISE].guard) || is_fenced(link))
@@ -250,12 +253,12 @@ static bool shm_waits(struct ps_link *link, struct pollfd *fd)
 /* --- mapping --- */
 
 /*
- * Takes the page faults now, and asks the kernel to gather small pages into large ones where the
- * mirror did not: a chain writes to as many places as it has ranges, and looking up small pages
- * costs about as much as writing them. The kernel may refuse any of this; then commits are only
- * slower.
+ * Maps all pages now, so that no commit takes page faults, and asks the kernel to gather small
+ * pages into large ones where the mirror did not: a chain writes to as many places as it has
+ * ranges, and address translation with small pages costs about as much as the writes. If the kernel
+ * refuses, commits are only slower.
  */
-static void settle_pages(void *base, uint64_t length)
+static void prefault_pages(void *base, uint64_t length)
 {
 	if (length > POPULATE_MAX)
 		return;
@@ -292,7 +295,7 @@ static int map_region(struct region *region, uint32_t id, const struct stat *fil
 	madvise(base, region->length, MADV_DONTFORK);
 	ps_core_dump_omit(base, region->length);
 	if (id != PS_REGION_PROMISE)
-		settle_pages(base, region->length);
+		prefault_pages(base, region->length);
 	return 0;
 }
 
@@ -419,7 +422,7 @@ static struct ps_link *shm_attach(struct ps_env *env, const struct ps_address *a
 		ps_error_set(error, PERSEAS_ENOMEM, "this process is out of memory");
 	if (code == 0) {
 		link->epoch = epoch;
-		link->tears = 0;
+		link->tears_checked = 0;
 		link->barrier = grant->barrier && register_for_barriers();
 		link->promise = find_promise(link->regions);
 		code = check_promise(link, error);
@@ -443,7 +446,7 @@ static int shm_update(struct ps_link *link, const Perseas__Grant *grant, const i
 		return code;
 	unmap_regions(link->regions, regions);
 	memcpy(link->regions, regions, sizeof(regions));
-	link->tears = 0; /* check all regions again at the next post */
+	link->tears_checked = 0; /* check all regions again at the next post */
 	link->promise = find_promise(regions);
 	return 0;
 }

@@ -24,19 +24,20 @@
 #include <unistd.h>
 
 enum {
-	PIECES_ONCE = 64,   /* most pieces that one system call sends */
-	ANSWERS_ONCE = 256, /* most answers that one system call receives */
-	READS_ONCE = 4,     /* reads in flight at the same time */
+	PIECES_PER_CALL = 64,    /* most pieces that one system call sends */
+	ANSWERS_PER_CALL = 256,  /* most answers that one system call receives */
+	READS_IN_FLIGHT_MAX = 4, /* reads in flight at the same time */
 };
 
-#define SEND_ONCE ((size_t)1 << 20) /* most bytes that one system call sends */
+#define BYTES_PER_CALL ((size_t)1 << 20) /* most bytes that one system call sends */
 #define SEND_BUDGET \
 	((size_t)8 << 20) /* most bytes that one post or poll sends: others wait for the lock */
 
 /* A byte queue in a growing buffer, which starts over when it is empty. */
 struct queue {
 	uint8_t *base;
-	size_t start, end, size; /* offsets and size in bytes */
+	size_t start, end; /* offsets of the first byte in the queue and of the end of the last */
+	size_t size;       /* allocated bytes */
 };
 
 struct piece {
@@ -50,7 +51,7 @@ struct ps_link {
 	int broken;                   /* PS_LINK_OK, or the permanent failure */
 	/* The kernel gave up retransmitting: the mirror's host acknowledged nothing in time. */
 	bool lost;
-	/* Env->unarrived_ms: how long sent bytes may stay unacknowledged. */
+	/* Longest time that sent bytes may stay unacknowledged, from struct ps_env. */
 	uint32_t unarrived_ms;
 	bool corked;         /* posted chains stay queued */
 	uint64_t cookie;     /* cookie of the last frame that the mirror will answer */
@@ -58,7 +59,7 @@ struct ps_link {
 	struct queue pieces; /* elements of struct piece */
 	struct ps_answers answers;
 	uint64_t lengths[PS_REGIONS_MAX]; /* length of each region; 0 if the mirror gave none */
-	uint8_t buffer[ANSWERS_ONCE * sizeof(struct ps_answer)];
+	uint8_t buffer[ANSWERS_PER_CALL * sizeof(struct ps_answer)];
 };
 
 /* --- the queue --- */
@@ -108,8 +109,8 @@ static const struct ps_write *get_write(const struct ps_chain *chain, unsigned i
 	return i < chain->count ? &chain->writes[i] : &chain->slot;
 }
 
-/* Returns true if the range lies inside its region. One that does not is a bug of the caller; the
- * mirror would refuse it and everything after it. */
+/* Returns true if the range lies inside its region. Otherwise the caller has a bug; the mirror
+ * would refuse the range and everything after it. */
 static bool is_in_region(const struct ps_link *link, uint32_t region, uint64_t offset,
                          uint64_t length)
 {
@@ -195,8 +196,9 @@ static size_t fill_iovecs(const struct ps_link *link, struct iovec *parts, size_
 	const uint8_t *head = link->heads.base + link->heads.start;
 	size_t total = 0, n;
 
-	for (*count = 0; piece < end && *count < PIECES_ONCE && total < SEND_ONCE; piece++) {
-		n = piece->length < SEND_ONCE - total ? piece->length : SEND_ONCE - total;
+	for (*count = 0; piece < end && *count < PIECES_PER_CALL && total < BYTES_PER_CALL;
+	     piece++) {
+		n = piece->length < BYTES_PER_CALL - total ? piece->length : BYTES_PER_CALL - total;
 		/* sendmsg only reads what an iovec points to. */
 		parts[*count].iov_base = (void *)(piece->payload ? piece->payload : head);
 		parts[*count].iov_len = n;
@@ -238,7 +240,7 @@ static int link_fault(struct ps_link *link, int error)
 static int flush_queue(struct ps_link *link)
 {
 	size_t budget = SEND_BUDGET;
-	struct iovec parts[PIECES_ONCE];
+	struct iovec parts[PIECES_PER_CALL];
 	size_t count;
 
 	while (is_unsent(link) && budget > 0) {
@@ -312,7 +314,7 @@ static int receive_some(struct ps_link *link, bool *more)
 		return link_fault(link, 0);
 	if (!direct)
 		return ps_answers_feed(answers, link->buffer, (size_t)n);
-	ps_answers_received(answers, (size_t)n);
+	ps_answers_advance(answers, (size_t)n);
 	return PS_LINK_OK;
 }
 
@@ -333,7 +335,8 @@ static int tcp_poll(struct ps_link *link)
 
 	if (!link->broken) {
 		unsent = is_unsent(link) ? flush_queue(link) : PS_LINK_OK;
-		/* Even if sending failed: answers that arrived before the failure count. */
+		/* Receive even if sending failed, because answers that arrived before the failure
+		 * count. */
 		code = receive_all(link);
 		link->broken = code ? code : unsent;
 	}
@@ -376,8 +379,8 @@ static int read_step(struct ps_link *link, uint64_t until_ns)
 		code = receive_some(link, &more);
 	if (code || more || left != link->answers.left || writes != link->answers.writes)
 		return code;
-	/* Answers in flight would still be written to the caller's memory: break the link so that
-	 * they are not. */
+	/* Break the link, because answers in flight would otherwise still be written to the
+	 * caller's memory. */
 	if (ps_monotonic() >= until_ns)
 		return PS_LINK_BROKEN;
 	fd.events = ps_stream_events(&link->stream, is_unsent(link));
@@ -400,7 +403,7 @@ static int tcp_read(struct ps_link *link, uint32_t region, uint64_t offset, void
 	answers->into = bytes;
 	answers->left = length;
 	while (answers->left > 0 && !link->broken) {
-		while (asked < length && answers->reads < READS_ONCE && !link->broken) {
+		while (asked < length && answers->reads < READS_IN_FLIGHT_MAX && !link->broken) {
 			piece = length - asked < PS_READ_MAX ? (uint32_t)(length - asked)
 			                                     : PS_READ_MAX;
 			if (!queue_read(link, region, offset + asked, piece))
@@ -522,7 +525,8 @@ static void tcp_detach(struct ps_link *link)
 	free(link);
 }
 
-/* Also suits the Unix socket of a mirror that does not share its memory. */
+/* Returns true if the mirror can be reached over tcp. A Unix socket also suits, if the mirror does
+ * not share its memory. */
 static bool tcp_suits(const struct ps_env *env, const struct ps_address *address,
                       const Perseas__Grant *grant)
 {

@@ -35,11 +35,11 @@
 
 enum {
 	/* longest message in bytes: soft-RoCE takes 8 MiB, other devices take more */
-	MESSAGE_MOST = 8 << 20,
-	PIECE = 64 << 10, /* bytes requested, and bytes copied to the caller */
+	MESSAGE_MAX = 8 << 20,
+	PIECE = 64 << 10, /* bytes of one RDMA read; a large read is split into pieces */
 	STEP = 1024,      /* bytes copied by one memcpy */
 	SPINS = 64,       /* times that read() polls for a completion before it sleeps */
-	SIGN = 8,         /* bytes of a read that only asks for a sign of life or a flush */
+	SMALL_READ = 8,   /* bytes of a read that serves as a heartbeat or a flush */
 };
 
 static_assert(PS_LANDING % PIECE == 0, "a piece does not wrap");
@@ -56,19 +56,19 @@ struct ps_link {
 	struct ps_queue queue;
 	uintptr_t staging; /* the registered ring, which chains are sent from */
 	size_t staging_size;
-	bool phased; /* see the top of the file */
-	bool flush;  /* see the top of the file; implies phased */
-	bool armed;  /* a thread sleeps on `c.wake`, or has */
-	int ready;   /* eventfd that is always readable */
+	bool phased; /* each group of a chain waits for the previous one; see the top of the file */
+	bool flush;  /* each group ends with a read that flushes the writes; implies phased */
+	bool armed;  /* rdma_waits() requested an event for the next completion */
+	int ready;   /* an always readable eventfd, for rdma_waits() if nothing is awaited */
 	int broken;  /* PS_LINK_OK, or the permanent failure */
 	struct region regions[PS_REGIONS_MAX];
 };
 
 /* --- posting --- */
 
-/* Sets where a range of a region lies at the mirror. Returns false if the range is not inside the
- * region: that is a bug of the caller, and the mirror would refuse the range and everything after
- * it. */
+/* Sets the request's remote address and key to those of a range of a region. Returns false if the
+ * range is not inside the region: that is a bug of the caller, and the mirror would refuse the
+ * range and everything after it. */
 static bool set_remote(const struct ps_link *link, uint32_t region, uint64_t offset,
                        uint64_t length, struct ps_request *request)
 {
@@ -84,21 +84,21 @@ static bool set_remote(const struct ps_link *link, uint32_t region, uint64_t off
 	return true;
 }
 
-/* Sets where a write is sent from: the ring, or a copy in the pad. Returns false if the pad has no
- * space. */
+/* Sets the request's local address and key: in the ring if the write's source lies there, else of a
+ * copy in the pad. Returns false if the pad has no space. */
 static bool set_local(struct ps_link *link, const struct ps_write *write,
                       struct ps_request *request)
 {
 	uintptr_t at = (uintptr_t)write->src - link->staging;
 	uint8_t *copy;
 
-	request->pad = 0;
+	request->pad_bytes = 0;
 	if (at < link->staging_size && write->length <= link->staging_size - at) {
 		request->local = (uintptr_t)write->src;
 		request->lkey = link->c.device->staging->lkey;
 		return true;
 	}
-	copy = ps_queue_pad(&link->queue, write->length, &request->pad);
+	copy = ps_queue_reserve_pad(&link->queue, write->length, &request->pad_bytes);
 	if (!copy)
 		return false;
 	memcpy(copy, write->src, write->length);
@@ -107,7 +107,7 @@ static bool set_local(struct ps_link *link, const struct ps_write *write,
 	return true;
 }
 
-/* Queues one write, split into messages of MESSAGE_MOST bytes. The last of them gets `flags`. */
+/* Queues one write, split into messages of MESSAGE_MAX bytes. The last of them gets `flags`. */
 static bool queue_write(struct ps_link *link, const struct ps_write *write, uint16_t flags)
 {
 	struct ps_request request;
@@ -118,12 +118,12 @@ static bool queue_write(struct ps_link *link, const struct ps_write *write, uint
 	    !set_remote(link, write->region, write->offset, write->length, &request) ||
 	    !set_local(link, write, &request))
 		return false;
-	pad = request.pad;
+	pad = request.pad_bytes;
 	while (left > 0) {
-		request.length = left < MESSAGE_MOST ? left : MESSAGE_MOST;
+		request.length = left < MESSAGE_MAX ? left : MESSAGE_MAX;
 		left -= request.length;
 		request.flags = left ? 0 : flags;
-		request.pad = left ? 0 : pad;
+		request.pad_bytes = left ? 0 : pad;
 		if (!ps_queue_push(&link->queue, &request))
 			return false;
 		request.local += request.length;
@@ -133,22 +133,23 @@ static bool queue_write(struct ps_link *link, const struct ps_write *write, uint
 }
 
 /* Queues a read of a few bytes, whose answer comes after all earlier writes. */
-static bool queue_sign(struct ps_link *link, uint16_t flags)
+static bool queue_small_read(struct ps_link *link, uint16_t flags)
 {
 	struct ps_request request = {
 		.local = (uintptr_t)link->c.pad,
-		.length = SIGN,
+		.length = SMALL_READ,
 		.lkey = link->c.pad_mr->lkey,
 		.flags = (uint16_t)(PS_REQUEST_READ | PS_REQUEST_SIGNALLED | flags),
 	};
 
-	return set_remote(link, PS_REGION_LOG, 0, SIGN, &request) &&
+	return set_remote(link, PS_REGION_LOG, 0, SMALL_READ, &request) &&
 	       ps_queue_push(&link->queue, &request);
 }
 
-/* Queues one of a chain's groups (undo, data, slot). `last`: no other group follows. */
-static bool queue_group(struct ps_link *link, const struct ps_write *writes, unsigned count,
-                        bool last)
+/* Queues a group of a chain: the writes of its undo record, of its data, or of its slot. `last`: no
+ * other group follows. */
+static bool queue_chain_group(struct ps_link *link, const struct ps_write *writes, unsigned count,
+                              bool last)
 {
 	uint16_t end = 0;
 
@@ -159,7 +160,7 @@ static bool queue_group(struct ps_link *link, const struct ps_write *writes, uns
 	for (unsigned i = 0; i < count; i++)
 		if (!queue_write(link, &writes[i], i + 1 < count || link->flush ? 0 : end))
 			return false;
-	return !link->flush || queue_sign(link, end);
+	return !link->flush || queue_small_read(link, end);
 }
 
 static int rdma_post(struct ps_link *link, const struct ps_chain *chain)
@@ -171,12 +172,12 @@ static int rdma_post(struct ps_link *link, const struct ps_chain *chain)
 	if (link->broken)
 		return link->broken;
 	if (chain->undo > 0)
-		good = good && queue_group(link, chain->writes, chain->undo, !data && !slot);
+		good = good && queue_chain_group(link, chain->writes, chain->undo, !data && !slot);
 	if (data)
-		good = good && queue_group(link, chain->writes + chain->undo,
-		                           chain->count - chain->undo, !slot);
+		good = good && queue_chain_group(link, chain->writes + chain->undo,
+		                                 chain->count - chain->undo, !slot);
 	if (slot)
-		good = good && queue_group(link, &chain->slot, 1, true);
+		good = good && queue_chain_group(link, &chain->slot, 1, true);
 	if (!good)
 		return link->broken = PS_LINK_BROKEN;
 	ps_queue_post(&link->queue);
@@ -197,7 +198,7 @@ static void collect_completions(struct ps_link *link)
  * taken is handled too, and a later one has an event of its own. */
 static void handle_events(struct ps_link *link)
 {
-	bool lives = ps_connection_take_event(&link->c);
+	bool lives = ps_connection_handle_event(&link->c);
 
 	link->armed = false;
 	collect_completions(link);
@@ -205,7 +206,8 @@ static void handle_events(struct ps_link *link)
 		link->broken = PS_LINK_BROKEN;
 }
 
-/* Handles what has arrived. Makes a system call only if a thread has slept. */
+/* Handles completions and events that have arrived. Makes a system call only if rdma_waits() has
+ * requested events. */
 static void make_progress(struct ps_link *link)
 {
 	if (link->broken)
@@ -227,7 +229,7 @@ static int rdma_poll(struct ps_link *link)
 	return chains > 0 ? (int)chains : link->broken;
 }
 
-static bool has_news(const struct ps_link *link, unsigned pieces)
+static bool has_progress(const struct ps_link *link, unsigned pieces)
 {
 	return link->broken || link->queue.chains || link->queue.pieces != pieces;
 }
@@ -243,30 +245,30 @@ static bool rdma_waits(struct ps_link *link, struct pollfd *fd)
 			fd->fd = link->c.channel->fd;
 		return true;
 	}
-	if (has_news(link, pieces))
+	if (has_progress(link, pieces))
 		return true;
 	if (ps_queue_is_idle(&link->queue))
 		return false;
-	/* A completion from before the arming makes no event, so look for one afterwards. An old
-	 * event that nobody has taken only ends one sleep too early. */
+	/* A completion that came before this request makes no event, so collect completions after
+	 * it. An event left over from an earlier request only ends one sleep too early. */
 	if (link->c.verbs->req_notify_cq(link->c.cq, 0))
 		link->broken = PS_LINK_BROKEN;
 	else
 		collect_completions(link);
 	link->armed = true;
-	if (!has_news(link, pieces))
+	if (!has_progress(link, pieces))
 		fd->fd = link->c.wake;
 	return true;
 }
 
-static void rdma_beat(struct ps_link *link)
+static void rdma_send_heartbeat(struct ps_link *link)
 {
 	PS_UNCANCELLED;
 	if (link->broken || !ps_queue_is_idle(&link->queue))
 		return;
-	/* A read, because the mirror's device answers a read even where it does not answer a write
-	 * (iWARP). */
-	if (!queue_sign(link, PS_REQUEST_BEAT))
+	/* The heartbeat is a read, because a completed read proves that the mirror's device
+	 * answered, which a completed write over iWARP does not. */
+	if (!queue_small_read(link, PS_REQUEST_HEARTBEAT))
 		link->broken = PS_LINK_BROKEN;
 	ps_queue_post(&link->queue);
 }
@@ -337,7 +339,7 @@ static bool request_pieces(struct ps_link *link, struct reading *r)
 /* Copies a piece that has landed to the caller, while other pieces are in flight. It copies in
  * small steps: for a large copy memcpy uses one instruction, which emulators execute byte by
  * byte. */
-static void take_piece(struct ps_link *link, struct reading *r)
+static void copy_piece(struct ps_link *link, struct reading *r)
 {
 	const uint8_t *from = landing_place(link, r->done);
 	uint32_t length = piece_length(r, r->done);
@@ -365,7 +367,7 @@ static int rdma_read(struct ps_link *link, uint32_t region, uint64_t offset, voi
 		if (link->queue.pieces == 0 && !link->broken)
 			wait_for_completion(link, until_ns);
 		if (link->queue.pieces > 0)
-			take_piece(link, &r);
+			copy_piece(link, &r);
 		if (r.done - mark >= PS_READ_STRIDE) {
 			mark = r.done;
 			until_ns = ps_monotonic() + patience_ns;
@@ -373,15 +375,15 @@ static int rdma_read(struct ps_link *link, uint32_t region, uint64_t offset, voi
 	}
 	if (r.done == length)
 		return PS_LINK_OK;
-	/* Pieces in flight would land in the buffer that the next read uses, also one over another
-	 * link: end the connection so that they do not. */
-	ps_connection_end(&link->c);
+	/* Disconnect, because pieces in flight would otherwise land in the buffer during the next
+	 * read, which may be a read over another link. */
+	ps_connection_disconnect(&link->c);
 	return link->broken;
 }
 
 /* --- life --- */
 
-static int bad_region(const Perseas__Region *region, struct ps_error *error)
+static int fail_bad_region(const Perseas__Region *region, struct ps_error *error)
 {
 	return ps_error_set(error, PERSEAS_EPROTOCOL,
 	                    "the mirror named region %u of %llu bytes at 0x%llx, which cannot be; "
@@ -390,7 +392,7 @@ static int bad_region(const Perseas__Region *region, struct ps_error *error)
 	                    (unsigned long long)region->address);
 }
 
-/* Sets where the regions are, from the grant. */
+/* Sets the regions' addresses, lengths and keys from the grant. */
 static int set_regions(struct ps_link *link, const Perseas__Grant *grant, struct ps_error *error)
 {
 	struct region regions[PS_REGIONS_MAX] = { { 0 } };
@@ -401,7 +403,7 @@ static int set_regions(struct ps_link *link, const Perseas__Grant *grant, struct
 
 		if (!to || from->length == 0 || to->length ||
 		    from->address + from->length < from->address)
-			return bad_region(from, error);
+			return fail_bad_region(from, error);
 		if (from->address == 0 && from->key == 0)
 			return ps_error_set(error, PERSEAS_ERDMA,
 			                    "the mirror gave no key to region %u: %s", from->id,
@@ -448,7 +450,7 @@ static void rdma_detach(struct ps_link *link)
 	free(link);
 }
 
-static int no_memory(const struct ps_address *address, struct ps_error *error)
+static int fail_no_memory(const struct ps_address *address, struct ps_error *error)
 {
 	return ps_error_set(error, PERSEAS_ENOMEM, "no memory for a connection to %s",
 	                    address->text);
@@ -464,7 +466,7 @@ static struct ps_link *create_link(struct ps_env *env, const struct ps_address *
 		return NULL;
 	link = calloc(1, sizeof(*link));
 	if (!link) {
-		no_memory(address, error);
+		fail_no_memory(address, error);
 		return NULL;
 	}
 	link->ready = ps_above_standard(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -507,10 +509,10 @@ static struct ps_link *rdma_leads_begin(struct ps_env *env, const struct ps_addr
 }
 
 /* Completes a link whose connection is up, with everything that depends on the device. */
-static int bring_up(struct ps_link *link, struct ps_error *error)
+static int finish_attach(struct ps_link *link, struct ps_error *error)
 {
 	if (ps_queue_init(&link->queue, &link->c))
-		return no_memory(&link->attempt->address, error);
+		return fail_no_memory(&link->attempt->address, error);
 	link->flush = link->flush || ps_device_is_iwarp(link->c.device->context);
 	link->phased = link->phased || link->flush;
 	return 1;
@@ -520,9 +522,9 @@ static int rdma_attach_step(struct ps_link *link, uint64_t until_ns, struct ps_e
 {
 	int code = link->attempt ? ps_attempt_step(link->attempt, until_ns, error) : 1;
 
-	if (code <= 0 || !link->attempt || link->attempt->asks)
+	if (code <= 0 || !link->attempt || link->attempt->only_asks)
 		return code;
-	code = bring_up(link, error);
+	code = finish_attach(link, error);
 	if (code > 0) {
 		ps_attempt_free(link->attempt);
 		link->attempt = NULL;
@@ -582,6 +584,6 @@ const struct ps_fabric ps_fabric_rdma = {
 	.poll = rdma_poll,
 	.read = rdma_read,
 	.waits = rdma_waits,
-	.beat = rdma_beat,
+	.beat = rdma_send_heartbeat,
 	.detach = rdma_detach,
 };

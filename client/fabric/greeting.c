@@ -58,8 +58,8 @@ static int check_answer(const struct ps_address *address, const struct ps_answer
 }
 
 /* Fails because the mirror closed the connection before its answer was complete. */
-static int fail_cut_short(const struct ps_stream *stream, const struct ps_address *address,
-                          const struct ps_answer *answer, struct ps_error *error)
+static int fail_closed_by_mirror(const struct ps_stream *stream, const struct ps_address *address,
+                                 const struct ps_answer *answer, struct ps_error *error)
 {
 	int code = ps_secure_failed(stream, address, error);
 
@@ -99,7 +99,7 @@ static int step_hello(struct ps_greeting *g, struct ps_stream *stream, struct ps
 	ssize_t n = 1;
 	int code;
 
-	/* A new socket takes all of it, or has failed. */
+	/* A new socket has space for the whole hello, so a partial send means that it failed. */
 	if (!g->greeted)
 		n = ps_stream_send(stream, &part, 1) == sizeof(g->hello);
 	g->greeted = true;
@@ -112,13 +112,13 @@ static int step_hello(struct ps_greeting *g, struct ps_stream *stream, struct ps
 	if (n < 0 && ps_would_block(errno))
 		return 0;
 	if (g->have < sizeof(g->answer))
-		return fail_cut_short(stream, &g->dial.address, &g->answer, error);
+		return fail_closed_by_mirror(stream, &g->dial.address, &g->answer, error);
 	code = check_answer(&g->dial.address, &g->answer, error);
 	return code ? code : 1;
 }
 
-static int fail_late(const struct ps_greeting *g, const struct ps_stream *stream,
-                     struct ps_error *error)
+static int fail_timed_out(const struct ps_greeting *g, const struct ps_stream *stream,
+                          struct ps_error *error)
 {
 	if (stream->fd < 0)
 		return ps_dial_late(&g->dial, error);
@@ -140,7 +140,7 @@ int ps_greeting_step(struct ps_greeting *g, struct ps_stream *stream, uint64_t u
 	if (code > 0)
 		code = step_hello(g, stream, error);
 	if (code == 0 && ps_monotonic() >= until_ns)
-		return fail_late(g, stream, error);
+		return fail_timed_out(g, stream, error);
 	return code;
 }
 

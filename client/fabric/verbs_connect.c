@@ -31,9 +31,11 @@ enum {
 	RNR_RETRIES = 3,
 	/* reads that the mirror serves at the same time, if the devices can */
 	READS = 8,
-	ACK_BATCH = 64,      /* completion events that are acknowledged together */
-	ROUTES_MOST = 3,     /* times that a route is requested until its device is known */
-	GIDS = 1024,         /* entries of a device's table of addresses that are examined */
+	ACK_BATCH = 64, /* completion events that are acknowledged together */
+	/* Times that the device towards an address is requested. After a device was created, the
+	 * request is repeated, and may now lead to another device that is not created yet. */
+	ROUTES_MAX = 3,
+	GIDS = 1024,         /* most entries of a device's table of addresses that are examined */
 	DESTROY_TRIES = 100, /* attempts to destroy a queue pair, a millisecond apart */
 };
 
@@ -127,7 +129,7 @@ static int open_id(struct ps_attempt *a)
 }
 
 /* Requests the device that leads to the current address. */
-static int resolve_device(struct ps_attempt *a)
+static int request_device(struct ps_attempt *a)
 {
 	struct ps_connection *c = a->c;
 	int code = open_id(a);
@@ -145,7 +147,7 @@ static int resolve_device(struct ps_attempt *a)
 
 /* Refuses RoCE v1. It is not IP: it ends at the first router, and firewalls for UDP do not see
  * it. */
-static int check_roce(struct ps_attempt *a)
+static int refuse_roce_v1(struct ps_attempt *a)
 {
 	const struct rdma_cm_id *id = a->c->id;
 	const union ibv_gid *own = &id->route.addr.addr.ibaddr.sgid;
@@ -181,7 +183,7 @@ static int check_roce(struct ps_attempt *a)
 		ps_verbs_device_name(id->verbs), ps_verbs_device_name(id->verbs), id->port_num);
 }
 
-static void end_id(struct ps_connection *c)
+static void destroy_id_and_channel(struct ps_connection *c)
 {
 	if (c->id)
 		c->verbs->destroy_id(c->id);
@@ -198,7 +200,7 @@ static int make_device(struct ps_attempt *a)
 {
 	struct ps_connection *c = a->c;
 	uint64_t start = ps_monotonic();
-	int code = ps_device_make(a->env, c->id, c->channel, a->error);
+	int code = ps_device_create(a->env, c->id, c->channel, a->error);
 
 	a->until_ns += ps_monotonic() - start;
 	if (code)
@@ -208,24 +210,24 @@ static int make_device(struct ps_attempt *a)
 	return 0;
 }
 
-/* Handles a resolved address: goes on with the route if the device is known, else makes the device
- * and resolves the address again. */
-static int handle_device(struct ps_attempt *a)
+/* Handles a resolved address. If the device that leads there exists, requests the route. Otherwise
+ * creates the device and resolves the address again, because the device takes over the id. */
+static int handle_resolved_address(struct ps_attempt *a)
 {
 	struct ps_connection *c = a->c;
-	int code = check_roce(a);
+	int code = refuse_roce_v1(a);
 
 	if (code)
 		return code;
-	c->device = ps_device_find(a->env, c->id);
+	c->device = ps_device_acquire(a->env, c->id);
 	if (!c->device) {
 		code = make_device(a);
 		if (code)
 			return ps_error_prefix(a->error, "%s", a->address.text);
-		if (++a->tries == ROUTES_MOST)
+		if (++a->tries == ROUTES_MAX)
 			return ps_attempt_fail(
 				a, "the route there goes over another device each time");
-		return resolve_device(a);
+		return request_device(a);
 	}
 	a->step = PS_STEP_ROUTE;
 	return c->verbs->resolve_route(c->id, left_ms(a))
@@ -236,7 +238,7 @@ static int handle_device(struct ps_attempt *a)
 /* --- connecting --- */
 
 /* Handles a resolved route: makes the queue pair, and connects. */
-static int handle_route(struct ps_attempt *a)
+static int handle_resolved_route(struct ps_attempt *a)
 {
 	struct ps_connection *c = a->c;
 	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_DATA_VERSION };
@@ -249,7 +251,7 @@ static int handle_route(struct ps_attempt *a)
 		.retry_count = RETRIES,
 		.rnr_retry_count = RNR_RETRIES,
 	};
-	int code = ps_pair_make(a);
+	int code = ps_connection_create_objects(a);
 
 	if (code)
 		return code;
@@ -267,7 +269,7 @@ static int handle_answer(struct ps_attempt *a, const struct ps_verbs_event *even
 	int code;
 
 	a->c->established = true;
-	code = ps_refuse_answer(a, event);
+	code = ps_attempt_answer_code(a, event);
 	return code ? code : 1;
 }
 
@@ -284,12 +286,12 @@ static const struct {
 static int handle_event(struct ps_attempt *a, const struct ps_verbs_event *event)
 {
 	if (event->type != steps[a->step].wanted || event->status)
-		return ps_refuse_event(a, event);
+		return ps_attempt_event_code(a, event);
 	switch (a->step) {
 	case PS_STEP_DEVICE:
-		return handle_device(a);
+		return handle_resolved_address(a);
 	case PS_STEP_ROUTE:
-		return handle_route(a);
+		return handle_resolved_route(a);
 	case PS_STEP_GREETING:
 		break;
 	}
@@ -329,7 +331,7 @@ static int try_address(struct ps_attempt *a, uint64_t until_ns)
 	a->at++;
 	a->until_ns = until_ns > now ? now + (until_ns - now) / left : now;
 	a->tries = 0;
-	code = resolve_device(a);
+	code = request_device(a);
 	return code ? code : handle_events(a);
 }
 
@@ -346,9 +348,9 @@ int ps_attempt_step(struct ps_attempt *a, uint64_t until_ns, struct ps_error *er
 		ps_connection_close(a->c);
 		code = try_address(a, until_ns);
 	}
-	if (code < 0 || (code > 0 && a->asks))
+	if (code < 0 || (code > 0 && a->only_asks))
 		ps_connection_close(a->c);
-	if (!a->asks || code == 0)
+	if (!a->only_asks || code == 0)
 		return code;
 	if (a->taken)
 		return 1;
@@ -389,7 +391,7 @@ struct ps_attempt *ps_attempt_new(struct ps_connection *c, struct ps_env *env,
 	a->address = *address;
 	a->port = grant->rdma_port;
 	memcpy(a->token, grant->token.data, PS_ID_SIZE);
-	a->asks = asks;
+	a->only_asks = asks;
 	if (find_addresses(a, error)) {
 		free(a);
 		return NULL;
@@ -413,7 +415,7 @@ static bool take_cm_events(struct ps_connection *c)
 	while ((got = next_event(c, &event)) > 0) {
 		if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL)
 			atomic_store(&c->device->gone, true);
-		/* Other events concern addresses, or an earlier connection. */
+		/* Ignore other events, which concern addresses or an earlier connection. */
 		if (event.type == RDMA_CM_EVENT_DISCONNECTED ||
 		    event.type == RDMA_CM_EVENT_DEVICE_REMOVAL ||
 		    event.type == RDMA_CM_EVENT_CONNECT_ERROR)
@@ -422,7 +424,7 @@ static bool take_cm_events(struct ps_connection *c)
 	return lives && got == 0;
 }
 
-bool ps_connection_take_event(struct ps_connection *c)
+bool ps_connection_handle_event(struct ps_connection *c)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -474,9 +476,9 @@ static void destroy_queue_pair(struct ps_connection *c)
 	abort();
 }
 
-void ps_connection_end(struct ps_connection *c)
+void ps_connection_disconnect(struct ps_connection *c)
 {
-	/* Find out whether the device is gone: then its registrations are useless. */
+	/* The events tell whether the device is gone, which makes its registrations useless. */
 	if (c->device && c->channel)
 		(void)take_cm_events(c);
 	/* Tell the mirror now; if that fails, it notices later. */
@@ -490,7 +492,7 @@ void ps_connection_close(struct ps_connection *c)
 {
 	const struct ps_verbs *verbs = c->verbs;
 
-	ps_connection_end(c);
+	ps_connection_disconnect(c);
 	if (c->unacked)
 		verbs->ack_cq_events(c->cq, c->unacked);
 	if (c->cq)
@@ -500,10 +502,10 @@ void ps_connection_close(struct ps_connection *c)
 	if (c->pad_mr)
 		verbs->dereg_mr(c->pad_mr);
 	ps_pages_free(c->pad, PS_PAD);
-	end_id(c);
+	destroy_id_and_channel(c);
 	if (c->wake >= 0)
 		close(c->wake);
 	if (c->device)
-		ps_device_drop(c->device);
+		ps_device_release(c->device);
 	init_connection(c, verbs);
 }

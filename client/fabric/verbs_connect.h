@@ -10,10 +10,10 @@
 struct ps_attempt;
 
 enum {
-	PS_INLINE_MOST = 256, /* bytes of a write that may be copied into its work request */
-	/* Layout of the pad, a connection's own registered memory: first where the small reads land
-	 * that only ask for a sign of life or a flush, then copies of writes whose source is not in
-	 * the ring. */
+	PS_INLINE_MAX = 256, /* bytes of a write that may be copied into its work request */
+	/* Layout of the pad, a connection's own registered memory. In its first bytes land small
+	 * reads, which serve as heartbeats and flushes. The rest holds copies of writes whose
+	 * source is not in the ring. */
 	PS_PAD_LANDING = 64,
 	PS_PAD = 16 << 10,
 };
@@ -28,11 +28,11 @@ struct ps_connection {
 	struct ibv_cq *cq;
 	unsigned unacked; /* events of the completion channel that have not been acknowledged */
 	struct ibv_qp *qp;
-	uint32_t capacity;    /* work requests that may be at the device */
-	uint32_t inline_most; /* bytes of a write that the queue pair takes inline */
-	uint8_t *pad;         /* registered memory of PS_PAD bytes */
+	uint32_t capacity;   /* work requests that may be at the device */
+	uint32_t inline_max; /* bytes of a write that the queue pair takes inline */
+	uint8_t *pad;        /* registered memory of PS_PAD bytes */
 	struct ibv_mr *pad_mr;
-	int wake; /* epoll descriptor for both channels; -1 if none */
+	int wake; /* epoll descriptor: readable if `channel` or `completions` is; -1 if none */
 };
 
 /*
@@ -59,13 +59,13 @@ int ps_attempt_step(struct ps_attempt *attempt, uint64_t until_ns, struct ps_err
 void ps_attempt_free(struct ps_attempt *attempt);
 
 /* Disconnects. After it returns, the device reads and writes no memory for this connection, and
- * nothing more is reported of what was under way. The connection must still be closed. */
-void ps_connection_end(struct ps_connection *connection);
+ * reports no completion of requests in flight. The connection must still be closed. */
+void ps_connection_disconnect(struct ps_connection *connection);
 
 /* Disconnects, and frees everything that the connection has. */
 void ps_connection_close(struct ps_connection *connection);
 
 /* Handles an event that made `wake` readable. Returns false if the connection has ended. */
-bool ps_connection_take_event(struct ps_connection *connection);
+bool ps_connection_handle_event(struct ps_connection *connection);
 
 #endif

@@ -78,7 +78,7 @@ static void free_unplugged(struct ps_devices *devices)
 	}
 }
 
-struct ps_device *ps_device_find(struct ps_env *env, const struct rdma_cm_id *id)
+struct ps_device *ps_device_acquire(struct ps_env *env, const struct rdma_cm_id *id)
 {
 	struct ps_device *device;
 
@@ -94,7 +94,7 @@ struct ps_device *ps_device_find(struct ps_env *env, const struct rdma_cm_id *id
 	return NULL;
 }
 
-void ps_device_drop(struct ps_device *device)
+void ps_device_release(struct ps_device *device)
 {
 	unsigned before = atomic_fetch_sub(&device->links, 1);
 
@@ -151,8 +151,8 @@ static int prepare_fork(const struct ps_verbs *verbs, struct ps_error *error)
 	                    strerror(failed));
 }
 
-int ps_device_make(struct ps_env *env, struct rdma_cm_id *id, struct rdma_event_channel *channel,
-                   struct ps_error *error)
+int ps_device_create(struct ps_env *env, struct rdma_cm_id *id, struct rdma_event_channel *channel,
+                     struct ps_error *error)
 {
 	struct ps_device *device;
 	int rc;

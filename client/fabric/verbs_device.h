@@ -40,17 +40,17 @@ struct ps_device {
 	atomic_bool gone;  /* the device was unplugged; it is freed when no link uses it */
 };
 
-/* Returns the device of a routed id and counts one more link for it, or NULL if it has not been
- * made yet. */
-struct ps_device *ps_device_find(struct ps_env *env, const struct rdma_cm_id *id);
+/* Returns the device of a routed id and adds a link to its count. Returns NULL if the device has
+ * not been created yet. */
+struct ps_device *ps_device_acquire(struct ps_env *env, const struct rdma_cm_id *id);
 
-/* Makes the device of a routed id. On success it takes over id and channel. Returns 0, or a code
+/* Creates the device of a routed id. On success it takes over id and channel. Returns 0, or a code
  * with *error set. */
-int ps_device_make(struct ps_env *env, struct rdma_cm_id *id, struct rdma_event_channel *channel,
-                   struct ps_error *error);
+int ps_device_create(struct ps_env *env, struct rdma_cm_id *id, struct rdma_event_channel *channel,
+                     struct ps_error *error);
 
-/* Counts one link less for a device. Any thread may call it. */
-void ps_device_drop(struct ps_device *device);
+/* Subtracts a link from the device's count. Any thread may call it. */
+void ps_device_release(struct ps_device *device);
 
 /* Returns the access rights that memory needs for reads to land in it. */
 int ps_device_landing_access(const struct ibv_context *context);

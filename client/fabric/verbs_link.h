@@ -1,5 +1,5 @@
 /*
- * verbs_link.h - what tests inspect in a link over RDMA.
+ * verbs_link.h - counters of a link over RDMA, for tests.
  */
 #ifndef PERSEAS_CLIENT_VERBS_LINK_H
 #define PERSEAS_CLIENT_VERBS_LINK_H

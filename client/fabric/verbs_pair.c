@@ -43,10 +43,11 @@ static int make_queues(struct ps_attempt *a)
 	return 0;
 }
 
-/* Devices differ in how much they take inline, and some fail if asked for more: try less. */
+/* Creates the queue pair. Devices differ in how many bytes they take inline, and some fail if asked
+ * for more, so it tries with less each time. */
 static int make_queue_pair(struct ps_attempt *a)
 {
-	static const uint32_t sizes[] = { PS_INLINE_MOST, 128, 64, 0 };
+	static const uint32_t sizes[] = { PS_INLINE_MAX, 128, 64, 0 };
 	struct ps_connection *c = a->c;
 	const struct ibv_device_attr *attr = &c->device->attr;
 	struct ibv_qp_init_attr init;
@@ -75,8 +76,8 @@ static int make_queue_pair(struct ps_attempt *a)
 	c->qp = c->id->qp;
 	if (init.cap.max_send_wr < c->capacity)
 		c->capacity = init.cap.max_send_wr;
-	c->inline_most = init.cap.max_inline_data < PS_INLINE_MOST ? init.cap.max_inline_data
-	                                                           : PS_INLINE_MOST;
+	c->inline_max = init.cap.max_inline_data < PS_INLINE_MAX ? init.cap.max_inline_data
+	                                                         : PS_INLINE_MAX;
 	if (c->capacity == 0)
 		return ps_attempt_fail(a, "device %s gave a queue pair that takes no requests",
 		                       ps_verbs_device_name(c->id->verbs));
@@ -117,7 +118,7 @@ static int make_wake(struct ps_attempt *a)
 	                    a->address.text, strerror(errno));
 }
 
-int ps_pair_make(struct ps_attempt *a)
+int ps_connection_create_objects(struct ps_attempt *a)
 {
 	int code = make_queues(a);
 

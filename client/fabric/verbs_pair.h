@@ -9,7 +9,7 @@
 
 /* Makes the objects for a connection whose id is routed. Returns 0 or a code; closing the
  * connection frees what was made until then. */
-int ps_pair_make(struct ps_attempt *attempt);
+int ps_connection_create_objects(struct ps_attempt *attempt);
 
 /* Returns the lesser of a and a device's limit b; b is no limit if it is 0 or less. */
 static inline uint32_t ps_apply_limit(uint32_t a, int b)

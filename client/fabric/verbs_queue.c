@@ -11,7 +11,7 @@
 
 enum {
 	ROOM_FIRST = 1024,
-	POLL_ONCE = 16, /* most completions that one call polls */
+	COMPLETIONS_PER_CALL = 16, /* most completions that one call polls */
 	PAD_ROOM = PS_PAD - PS_PAD_LANDING,
 };
 
@@ -78,12 +78,12 @@ bool ps_queue_push(struct ps_queue *q, const struct ps_request *request)
 	if (q->tail - q->head == q->room && !grow_waiting(q))
 		return false;
 	q->waiting[q->tail++ & (q->room - 1)] = *request;
-	if (request->flags & PS_REQUEST_BEAT)
-		q->beating = true;
+	if (request->flags & PS_REQUEST_HEARTBEAT)
+		q->heartbeat_pending = true;
 	return true;
 }
 
-uint8_t *ps_queue_pad(struct ps_queue *q, uint32_t length, uint16_t *taken)
+uint8_t *ps_queue_reserve_pad(struct ps_queue *q, uint32_t length, uint16_t *taken)
 {
 	uint32_t need, at, skipped = 0;
 
@@ -117,13 +117,14 @@ static void build_work_request(const struct ps_queue *q, const struct ps_request
 	sge->length = r->length;
 	sge->lkey = r->lkey;
 	wr->opcode = reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-	wr->send_flags = !reads && r->length <= q->c->inline_most ? IBV_SEND_INLINE : 0;
+	wr->send_flags = !reads && r->length <= q->c->inline_max ? IBV_SEND_INLINE : 0;
 	wr->wr.rdma.remote_addr = r->remote;
 	wr->wr.rdma.rkey = r->rkey;
 }
 
 /* Makes the device report the request's completion, and stores what that completion means. */
-static void signal_request(struct ps_queue *q, struct ibv_send_wr *wr, const struct ps_mark *mark)
+static void signal_request(struct ps_queue *q, struct ibv_send_wr *wr,
+                           const struct ps_completion_mark *mark)
 {
 	wr->send_flags |= IBV_SEND_SIGNALED;
 	wr->wr_id = q->next_mark;
@@ -135,7 +136,7 @@ static void signal_request(struct ps_queue *q, struct ibv_send_wr *wr, const str
 static uint32_t build_batch(struct ps_queue *q)
 {
 	uint32_t space = q->c->capacity - q->in_flight, count = 0;
-	struct ps_mark mark = { 0 };
+	struct ps_completion_mark mark = { 0 };
 
 	while (!q->is_blocked && q->head != q->tail && count < space) {
 		const struct ps_request *r = &q->waiting[q->head++ & (q->room - 1)];
@@ -143,12 +144,12 @@ static uint32_t build_batch(struct ps_queue *q)
 
 		build_work_request(q, r, wr);
 		mark.requests++;
-		mark.pad = (uint16_t)(mark.pad + r->pad);
+		mark.pad_bytes = (uint16_t)(mark.pad_bytes + r->pad_bytes);
 		q->is_blocked = r->flags & PS_REQUEST_BARRIER;
 		if (r->flags & PS_REQUEST_SIGNALLED) {
 			mark.flags = r->flags;
 			signal_request(q, wr, &mark);
-			mark = (struct ps_mark){ 0 };
+			mark = (struct ps_completion_mark){ 0 };
 		}
 	}
 	if (mark.requests)
@@ -175,7 +176,7 @@ void ps_queue_post(struct ps_queue *q)
 	q->in_flight += count;
 	q->counts.requests += count;
 	q->counts.doorbells++;
-	/* Which requests were posted does not matter: the session is claimed again. */
+	/* It does not matter which requests were posted, because the session is claimed again. */
 	if (failed)
 		q->broken = true;
 }
@@ -184,35 +185,35 @@ void ps_queue_post(struct ps_queue *q)
 
 static void complete_mark(struct ps_queue *q)
 {
-	const struct ps_mark *mark = &q->marks[q->first_mark++ & (q->marks_room - 1)];
+	const struct ps_completion_mark *mark = &q->marks[q->first_mark++ & (q->marks_room - 1)];
 
-	assert(mark->requests <= q->in_flight && mark->pad <= q->pad_used);
+	assert(mark->requests <= q->in_flight && mark->pad_bytes <= q->pad_used);
 	q->in_flight -= mark->requests;
-	q->pad_start = (q->pad_start + mark->pad) % PAD_ROOM;
-	q->pad_used -= mark->pad;
+	q->pad_start = (q->pad_start + mark->pad_bytes) % PAD_ROOM;
+	q->pad_used -= mark->pad_bytes;
 	if (mark->flags & PS_REQUEST_BARRIER)
 		q->is_blocked = false;
 	if (mark->flags & PS_REQUEST_CHAIN)
 		q->chains++;
 	if (mark->flags & PS_REQUEST_PIECE)
 		q->pieces++;
-	if (mark->flags & PS_REQUEST_BEAT)
-		q->beating = false;
+	if (mark->flags & PS_REQUEST_HEARTBEAT)
+		q->heartbeat_pending = false;
 	q->counts.completions++;
 }
 
 void ps_queue_collect(struct ps_queue *q)
 {
-	struct ibv_wc done[POLL_ONCE];
-	int count = POLL_ONCE;
+	struct ibv_wc done[COMPLETIONS_PER_CALL];
+	int count = COMPLETIONS_PER_CALL;
 	bool good = true;
 
-	while (good && count == POLL_ONCE && q->in_flight) {
-		count = q->c->verbs->poll_cq(q->c->cq, POLL_ONCE, done);
+	while (good && count == COMPLETIONS_PER_CALL && q->in_flight) {
+		count = q->c->verbs->poll_cq(q->c->cq, COMPLETIONS_PER_CALL, done);
 		good = count >= 0;
 		for (int i = 0; i < count && good; i++) {
-			/* After an error the fate of the writes is unknown, never "not applied":
-			 * the mirror is asked later. */
+			/* After an error it is unknown whether the writes were applied. The owner
+			 * learns it from the mirror when it claims the session again. */
 			good = done[i].status == IBV_WC_SUCCESS && done[i].wr_id == q->first_mark &&
 			       q->first_mark != q->next_mark;
 			if (good)

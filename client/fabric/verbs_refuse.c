@@ -29,7 +29,7 @@ int ps_attempt_fail(struct ps_attempt *a, const char *format, ...)
 }
 
 /* Returns the code for an answer of perseasd. */
-static int check_answer(struct ps_attempt *a, const struct ps_answer *answer)
+static int answer_code(struct ps_attempt *a, const struct ps_answer *answer)
 {
 	const char *name = a->address.text;
 
@@ -77,22 +77,22 @@ static bool is_answer(const struct ps_verbs_event *event)
 	       ps_answer_valid(&event->answer);
 }
 
-static int fail_not_greeted(struct ps_attempt *a)
+static int fail_without_answer(struct ps_attempt *a)
 {
 	return ps_error_set(a->error, PERSEAS_EPROTOCOL,
 	                    "%s did not greet over RDMA as a perseasd does; check the address",
 	                    a->address.text);
 }
 
-int ps_refuse_answer(struct ps_attempt *a, const struct ps_verbs_event *event)
+int ps_attempt_answer_code(struct ps_attempt *a, const struct ps_verbs_event *event)
 {
-	return is_answer(event) ? check_answer(a, &event->answer) : fail_not_greeted(a);
+	return is_answer(event) ? answer_code(a, &event->answer) : fail_without_answer(a);
 }
 
 static int fail_rejected(struct ps_attempt *a, const struct ps_verbs_event *event)
 {
 	if (is_answer(event) && event->answer.status != PS_ANSWER_OK)
-		return check_answer(a, &event->answer);
+		return answer_code(a, &event->answer);
 	if (event->status == REASON_NO_LISTENER || event->status == -ECONNREFUSED)
 		return ps_attempt_fail(a,
 		                       "nobody listens for RDMA at port %u there; was perseasd "
@@ -103,7 +103,7 @@ static int fail_rejected(struct ps_attempt *a, const struct ps_verbs_event *even
 	                       event->status);
 }
 
-int ps_refuse_event(struct ps_attempt *a, const struct ps_verbs_event *event)
+int ps_attempt_event_code(struct ps_attempt *a, const struct ps_verbs_event *event)
 {
 	const char *why = strerror(event->status < 0 ? -event->status : event->status);
 

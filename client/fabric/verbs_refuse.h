@@ -20,12 +20,12 @@ struct ps_attempt {
 	struct ps_address address;
 	uint32_t port; /* port and token are those of the grant */
 	uint8_t token[PS_ID_SIZE];
-	bool asks;  /* only asks whether the mirror answers */
-	bool taken; /* the mirror accepted the token, but the session already has a data path */
+	bool only_asks; /* only asks whether the mirror answers */
+	bool taken;     /* the mirror accepted the token, but the session already has a data path */
 	struct ps_addresses list; /* addresses of the mirror's host, with the grant's port */
 	unsigned at;              /* number of addresses tried so far, including the current one */
 	enum ps_attempt_step step;
-	unsigned tries;         /* devices that were made for this address */
+	unsigned tries;         /* number of devices that were created for this address */
 	uint64_t until_ns;      /* instant at which the attempt at this address times out */
 	struct ps_error *error; /* the `error` argument of the current step */
 };
@@ -42,11 +42,12 @@ struct ps_verbs_event {
 int ps_attempt_fail(struct ps_attempt *attempt, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Returns the code for an event other than the awaited one, or 0 if the event means nothing. */
-int ps_refuse_event(struct ps_attempt *attempt, const struct ps_verbs_event *event);
+/* Handles an event other than the awaited one. Returns a code with the error set if the attempt has
+ * failed by it, or 0 if the event can be ignored. */
+int ps_attempt_event_code(struct ps_attempt *attempt, const struct ps_verbs_event *event);
 
-/* Returns the code for the answer that came with the mirror's acceptance, or 0 if that is
- * PS_ANSWER_OK. */
-int ps_refuse_answer(struct ps_attempt *attempt, const struct ps_verbs_event *event);
+/* Returns 0 if the answer that came with the mirror's acceptance is PS_ANSWER_OK, or else a code
+ * with the error set. */
+int ps_attempt_answer_code(struct ps_attempt *attempt, const struct ps_verbs_event *event);
 
 #endif
