@@ -19,9 +19,9 @@ struct part {
 
 struct cut {
 	perseas_t *store;
-	const struct ps_rvm_want *want;
-	uint64_t next; /* id of the next piece */
-	/* Made[0] is the wanted piece; the others are the rests of old ones. */
+	const struct ps_rvm_wanted_part *want;
+	uint64_t next_id; /* id that the next new piece gets */
+	/* New pieces. The first is the wanted piece; the others get the rests of old pieces. */
 	struct part made[PS_RVM_PIECES];
 	unsigned made_count;
 	struct part old[PS_RVM_PIECES]; /* existing pieces that have bytes of the wanted part */
@@ -36,9 +36,9 @@ static rvm_return_t fail_store(const struct cut *cut, int rc)
 
 /* --- planning ---  */
 
-static void find_old(struct cut *cut)
+static void find_overlapping_pieces(struct cut *cut)
 {
-	const struct ps_rvm_want *want = cut->want;
+	const struct ps_rvm_wanted_part *want = cut->want;
 
 	for (int i = 0; i < PS_RVM_PIECES && want->segment >= 0; i++) {
 		const struct ps_rvm_piece_row *row = &ps_rvm.table->pieces[i];
@@ -51,7 +51,7 @@ static void find_old(struct cut *cut)
 	}
 }
 
-/* Adds a piece to make. Returns false if the table has no free row for it. */
+/* Adds a new piece to the plan. Returns false if the table has no free row for it. */
 static bool plan_piece(struct cut *cut, uint64_t offset, uint64_t end)
 {
 	int free = 0;
@@ -82,7 +82,7 @@ static bool plan_pieces(struct cut *cut)
 
 /* --- contents --- */
 
-static int map_old(struct cut *cut)
+static int map_old_pieces(struct cut *cut)
 {
 	for (unsigned i = 0; i < cut->old_count; i++) {
 		void *base;
@@ -96,7 +96,7 @@ static int map_old(struct cut *cut)
 	return 0;
 }
 
-static int map_new(struct cut *cut)
+static int map_new_pieces(struct cut *cut)
 {
 	struct perseas_segment_info info;
 
@@ -106,7 +106,7 @@ static int map_new(struct cut *cut)
 		int rc;
 
 		do
-			part->id = cut->next++;
+			part->id = cut->next_id++;
 		while (!perseas_segment(cut->store, ps_rvm_piece_name(part->id).text, &info));
 		rc = perseas_map_at(cut->store, ps_rvm_piece_name(part->id).text, part->length,
 		                    NULL, &base, NULL);
@@ -118,7 +118,7 @@ static int map_new(struct cut *cut)
 }
 
 /* Returns true if the old pieces together have every byte of the wanted part. */
-static bool old_cover_all(const struct cut *cut)
+static bool old_pieces_cover_all(const struct cut *cut)
 {
 	uint64_t had = 0;
 
@@ -154,7 +154,7 @@ static void copy_part(const struct part *to, const struct part *from)
 
 static rvm_return_t fill_pieces(struct cut *cut)
 {
-	rvm_return_t code = old_cover_all(cut) ? RVM_SUCCESS : fill_from_file(cut);
+	rvm_return_t code = old_pieces_cover_all(cut) ? RVM_SUCCESS : fill_from_file(cut);
 
 	for (unsigned i = 0; i < cut->made_count && code == RVM_SUCCESS; i++)
 		for (unsigned j = 0; j < cut->old_count; j++)
@@ -186,7 +186,7 @@ static void change_rows(const struct cut *cut, unsigned segment)
 	struct ps_rvm_table *table = ps_rvm.table;
 	struct ps_rvm_segment_row *row = &table->segments[segment];
 
-	table->next = cut->next;
+	table->next = cut->next_id;
 	strcpy(row->name, cut->want->name);
 	if (row->length < cut->want->segment_length)
 		row->length = cut->want->segment_length;
@@ -200,7 +200,8 @@ static void change_rows(const struct cut *cut, unsigned segment)
 	}
 }
 
-/* A commit in doubt counts as done: the next transaction waits until mirrors have it. */
+/* Enters the new pieces into the table and removes the old ones, in a transaction. A commit in
+ * doubt counts as done, because the next transaction waits until mirrors have it. */
 static int change_table(struct cut *cut, unsigned segment)
 {
 	perseas_tx_t *tx;
@@ -222,7 +223,7 @@ static int change_table(struct cut *cut, unsigned segment)
 
 /* --- making and cleaning up --- */
 
-/* Gives each new piece a row. Its pages are noted as changed unless all of it came from the
+/* Gives each new piece a row. Marks its pages dirty unless all of its contents came from the
  * external data segment. Returns false if out of memory. */
 static bool assign_rows(struct cut *cut)
 {
@@ -231,7 +232,7 @@ static bool assign_rows(struct cut *cut)
 	for (unsigned i = 0; i < cut->made_count; i++, row++) {
 		while (ps_rvm.table->pieces[row].id)
 			row++;
-		if (!ps_rvm_piece_begin((unsigned)row, cut->made[i].length, cut->old_count > 0))
+		if (!ps_rvm_piece_init((unsigned)row, cut->made[i].length, cut->old_count > 0))
 			return false;
 		cut->made[i].row = row;
 	}
@@ -244,7 +245,7 @@ static void undo_cut(struct cut *cut)
 		struct part *part = &cut->made[i];
 
 		if (part->row >= 0)
-			ps_rvm_piece_end((unsigned)part->row);
+			ps_rvm_piece_free((unsigned)part->row);
 		if (part->base)
 			perseas_unmap(cut->store, part->base);
 		if (part->base && cut->published)
@@ -257,12 +258,12 @@ static void undo_cut(struct cut *cut)
 
 /* Unmaps and destroys the replaced pieces. The next open destroys what could not be destroyed
  * now. */
-static void drop_old(struct cut *cut)
+static void destroy_old_pieces(struct cut *cut)
 {
 	for (unsigned i = 1; i < cut->made_count; i++)
 		perseas_unmap(cut->store, cut->made[i].base);
 	for (unsigned i = 0; i < cut->old_count; i++) {
-		ps_rvm_piece_end((unsigned)cut->old[i].row);
+		ps_rvm_piece_free((unsigned)cut->old[i].row);
 		perseas_unmap(cut->store, cut->old[i].base);
 		perseas_segment_destroy(cut->store, ps_rvm_piece_name(cut->old[i].id).text);
 	}
@@ -271,10 +272,10 @@ static void drop_old(struct cut *cut)
 static rvm_return_t make_pieces(struct cut *cut, unsigned segment)
 {
 	rvm_return_t code;
-	int rc = map_old(cut);
+	int rc = map_old_pieces(cut);
 
 	if (!rc)
-		rc = map_new(cut);
+		rc = map_new_pieces(cut);
 	if (rc)
 		return fail_store(cut, rc);
 	code = fill_pieces(cut);
@@ -289,10 +290,10 @@ static rvm_return_t make_pieces(struct cut *cut, unsigned segment)
 	return rc ? fail_store(cut, rc) : RVM_SUCCESS;
 }
 
-rvm_return_t ps_rvm_cut(perseas_t *store, const struct ps_rvm_want *want, unsigned *row,
-                        void **base)
+rvm_return_t ps_rvm_make_piece(perseas_t *store, const struct ps_rvm_wanted_part *want,
+                               unsigned *row, void **base)
 {
-	struct cut cut = { .store = store, .want = want, .next = ps_rvm.table->next };
+	struct cut cut = { .store = store, .want = want, .next_id = ps_rvm.table->next };
 	const int segment = want->segment >= 0 ? want->segment
 	                                       : ps_rvm_table_find(ps_rvm.table, "");
 	rvm_return_t code;
@@ -301,7 +302,7 @@ rvm_return_t ps_rvm_cut(perseas_t *store, const struct ps_rvm_want *want, unsign
 		return ps_rvm_fail(RVM_ETOO_BIG,
 		                   "the store has %d segments, the most that it can have",
 		                   PS_RVM_SEGMENTS);
-	find_old(&cut);
+	find_overlapping_pieces(&cut);
 	if (!plan_pieces(&cut))
 		return ps_rvm_fail(RVM_ETOO_BIG,
 		                   "the store has %d parts of segments, the most that it can "
@@ -312,7 +313,7 @@ rvm_return_t ps_rvm_cut(perseas_t *store, const struct ps_rvm_want *want, unsign
 		undo_cut(&cut);
 		return code;
 	}
-	drop_old(&cut);
+	destroy_old_pieces(&cut);
 	*row = (unsigned)cut.made[0].row;
 	*base = cut.made[0].base;
 	return RVM_SUCCESS;

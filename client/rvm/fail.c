@@ -36,7 +36,7 @@ rvm_return_t ps_rvm_fail_errno(int number, const char *format, ...)
 }
 
 /* Returns the errno for an error of the store that RVM has no code for. */
-static int get_errno(int rc)
+static int errno_of_store_error(int rc)
 {
 	switch (rc) {
 	case PERSEAS_EINDOUBT:
@@ -61,7 +61,7 @@ static int get_errno(int rc)
 	}
 }
 
-static rvm_return_t get_code(int rc)
+static rvm_return_t rvm_code_of_store_error(int rc)
 {
 	switch (rc) {
 	case PERSEAS_ENOMEM:
@@ -92,6 +92,6 @@ static rvm_return_t get_code(int rc)
 rvm_return_t ps_rvm_fail_store(const perseas_t *store, int rc, const char *doing)
 {
 	ps_rvm_fail(0, "%s: %s: %s", doing, perseas_error_name(rc), perseas_message(store));
-	errno = get_errno(rc);
-	return get_code(rc);
+	errno = errno_of_store_error(rc);
+	return rvm_code_of_store_error(rc);
 }

@@ -11,9 +11,9 @@
 
 struct ps_rvm ps_rvm = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-rvm_return_t ps_rvm_no_store(void)
+rvm_return_t ps_rvm_fail_no_store(void)
 {
-	if (atomic_load(&ps_rvm.phase) != PS_RVM_READY)
+	if (atomic_load(&ps_rvm.phase) != PS_RVM_PHASE_READY)
 		return ps_rvm_fail(RVM_EINIT,
 		                   "the library is not initialized, or was terminated: call "
 		                   "rvm_initialize first");
@@ -21,10 +21,10 @@ rvm_return_t ps_rvm_no_store(void)
 	                             "rvm_initialize or rvm_set_options");
 }
 
-rvm_return_t ps_rvm_ready(perseas_t **store)
+rvm_return_t ps_rvm_require_store(perseas_t **store)
 {
 	*store = ps_rvm_store();
-	return *store ? RVM_SUCCESS : ps_rvm_no_store();
+	return *store ? RVM_SUCCESS : ps_rvm_fail_no_store();
 }
 
 static rvm_return_t initialize_locked(rvm_options_t *options)
@@ -32,16 +32,16 @@ static rvm_return_t initialize_locked(rvm_options_t *options)
 	rvm_options_t defaults;
 	rvm_return_t code;
 
-	if (ps_rvm.phase == PS_RVM_READY)
+	if (ps_rvm.phase == PS_RVM_PHASE_READY)
 		return RVM_SUCCESS;
-	if (ps_rvm.phase == PS_RVM_OVER)
+	if (ps_rvm.phase == PS_RVM_PHASE_TERMINATED)
 		return ps_rvm_fail(RVM_EINIT, "the library was terminated, and cannot begin again "
 		                              "in this process");
 	rvm_init_options(&defaults);
 	ps_rvm.options = defaults;
-	code = options ? ps_rvm_take_options(options) : RVM_SUCCESS;
+	code = options ? ps_rvm_apply_options(options) : RVM_SUCCESS;
 	if (code == RVM_SUCCESS)
-		atomic_store(&ps_rvm.phase, PS_RVM_READY);
+		atomic_store(&ps_rvm.phase, PS_RVM_PHASE_READY);
 	return code;
 }
 
@@ -61,14 +61,14 @@ rvm_return_t rvm_initialize(const char *version, rvm_options_t *options)
 
 /* Drops the state of all pieces, after everything was unmapped, and gives the caller back the
  * memory that regions had replaced. */
-static void end_pieces(void)
+static void free_pieces(void)
 {
 	for (unsigned i = 0; i < PS_RVM_PIECES; i++) {
 		struct ps_rvm_piece *piece = &ps_rvm.pieces[i];
 
-		if (piece->base && piece->lent)
-			ps_rvm_give_memory(piece->base, piece->length);
-		ps_rvm_piece_end(i);
+		if (piece->base && piece->replaces_memory)
+			ps_rvm_return_memory(piece->base, piece->length);
+		ps_rvm_piece_free(i);
 	}
 }
 
@@ -89,8 +89,8 @@ static rvm_return_t terminate_locked(void)
 		rc = ps_rvm_close_log();
 	else if (store)
 		ps_rvm_close_log();
-	end_pieces();
-	atomic_store(&ps_rvm.phase, PS_RVM_OVER);
+	free_pieces();
+	atomic_store(&ps_rvm.phase, PS_RVM_PHASE_TERMINATED);
 	return rc ? ps_rvm_fail_store(NULL, rc, "the store is closed") : RVM_SUCCESS;
 }
 
@@ -99,7 +99,7 @@ rvm_return_t rvm_terminate(void)
 	rvm_return_t code;
 
 	pthread_mutex_lock(&ps_rvm.lock);
-	if (ps_rvm.phase != PS_RVM_READY)
+	if (ps_rvm.phase != PS_RVM_PHASE_READY)
 		code = ps_rvm_fail(RVM_EINIT, "the library is not initialized, or was terminated");
 	else
 		code = terminate_locked();
@@ -107,12 +107,12 @@ rvm_return_t rvm_terminate(void)
 	return code;
 }
 
-void ps_rvm_forget(void)
+void ps_rvm_reset(void)
 {
 	pthread_mutex_lock(&ps_rvm.lock);
 	ps_rvm_close_log();
-	end_pieces();
-	ps_rvm_slots_forget();
-	atomic_store(&ps_rvm.phase, PS_RVM_NEW);
+	free_pieces();
+	ps_rvm_free_all_slots();
+	atomic_store(&ps_rvm.phase, PS_RVM_PHASE_NEW);
 	pthread_mutex_unlock(&ps_rvm.lock);
 }

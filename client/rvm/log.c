@@ -9,21 +9,21 @@
 #include <string.h>
 
 enum {
-	LEAST_HELD = 1024,    /* bounds of rvm_options_t.flush_buf_len, in bytes */
-	MOST_HELD = 16 << 20, /* a quarter of the store's ring */
-	LEAST_LOG = 4 << 20   /* bounds of the undo log's length, in bytes */
+	FLUSH_BUF_LEAST = 1024,    /* bounds of rvm_options_t.flush_buf_len, in bytes */
+	FLUSH_BUF_MOST = 16 << 20, /* a quarter of the store's ring */
+	LOG_LEAST = 4 << 20        /* bounds of the undo log's length, in bytes */
 };
-#define MOST_LOG ((rvm_length_t)64 << 30)
+#define LOG_MOST ((rvm_length_t)64 << 30)
 
-static rvm_return_t create_store(const struct ps_rvm_place *place, const rvm_offset_t *length)
+static rvm_return_t create_store(const struct ps_rvm_parsed_log *place, const rvm_offset_t *length)
 {
 	struct perseas_options how = PERSEAS_OPTIONS_INIT;
 	rvm_return_t code;
 	int rc;
 
-	if (!length || length->high || length->low > MOST_LOG)
+	if (!length || length->high || length->low > LOG_MOST)
 		return ps_rvm_fail(RVM_EOFFSET, "a log has a length of 64 GiB at most");
-	how.log_size = length->low && length->low < LEAST_LOG ? LEAST_LOG : length->low;
+	how.log_size = length->low && length->low < LOG_LEAST ? LOG_LEAST : length->low;
 	rc = perseas_create(place->store, place->mirrors, &how);
 	if (!rc)
 		return RVM_SUCCESS;
@@ -33,17 +33,17 @@ static rvm_return_t create_store(const struct ps_rvm_place *place, const rvm_off
 
 rvm_return_t rvm_create_log(rvm_options_t *options, rvm_offset_t *log_len, long mode)
 {
-	struct ps_rvm_place place;
+	struct ps_rvm_parsed_log place;
 	rvm_return_t code;
 
 	(void)mode;
-	if (atomic_load(&ps_rvm.phase) != PS_RVM_READY)
+	if (atomic_load(&ps_rvm.phase) != PS_RVM_PHASE_READY)
 		return ps_rvm_fail(RVM_EINIT, "the library is not initialized, or was terminated");
 	if (!options || options->struct_id != rvm_options_id)
 		return ps_rvm_fail(RVM_EOPTIONS, "options is not an initialized rvm_options_t");
 	if (!options->log_dev || !*options->log_dev)
 		return ps_rvm_fail(RVM_ELOG, "the options name no log");
-	code = ps_rvm_log_name(options->log_dev, &place);
+	code = ps_rvm_parse_log_name(options->log_dev, &place);
 	return code == RVM_SUCCESS ? create_store(&place, log_len) : code;
 }
 
@@ -69,12 +69,13 @@ static rvm_return_t open_table(perseas_t *store)
 	return code == RVM_ENO_MEMORY ? code : RVM_ELOG;
 }
 
-/* Initializes the state of all pieces. It is not known which pages their files lack: so all may. */
-static rvm_return_t begin_pieces(void)
+/* Initializes the state of all pieces. Marks all of their pages dirty, because it is not known
+ * which changes their files lack. */
+static rvm_return_t init_pieces(void)
 {
 	for (unsigned i = 0; i < PS_RVM_PIECES; i++)
 		if (ps_rvm.table->pieces[i].id &&
-		    !ps_rvm_piece_begin(i, ps_rvm.table->pieces[i].length, true))
+		    !ps_rvm_piece_init(i, ps_rvm.table->pieces[i].length, true))
 			return ps_rvm_fail(RVM_ENO_MEMORY,
 			                   "no memory for what is known of regions");
 	return RVM_SUCCESS;
@@ -86,10 +87,10 @@ static struct perseas_options options_for(const rvm_options_t *options)
 	rvm_length_t held = options->flush_buf_len;
 
 	if (options->flags & RVM_COALESCE_TRANS)
-		how.gather_us = PS_RVM_HELD_US;
-	if (held > MOST_HELD)
-		held = MOST_HELD;
-	how.gather_bytes = held < LEAST_HELD ? LEAST_HELD : (uint32_t)held;
+		how.gather_us = PS_RVM_DELAY_MAX_US;
+	if (held > FLUSH_BUF_MOST)
+		held = FLUSH_BUF_MOST;
+	how.gather_bytes = held < FLUSH_BUF_LEAST ? FLUSH_BUF_LEAST : (uint32_t)held;
 	if (options->flags & RVM_MAP_PRIVATE)
 		how.recovery = PERSEAS_RECOVERY_ON_DEMAND;
 	return how;
@@ -98,8 +99,8 @@ static struct perseas_options options_for(const rvm_options_t *options)
 rvm_return_t ps_rvm_open_log(const rvm_options_t *options)
 {
 	const struct perseas_options how = options_for(options);
-	struct ps_rvm_place place;
-	rvm_return_t code = ps_rvm_log_name(options->log_dev, &place);
+	struct ps_rvm_parsed_log place;
+	rvm_return_t code = ps_rvm_parse_log_name(options->log_dev, &place);
 	perseas_t *store;
 	int rc;
 
@@ -112,10 +113,10 @@ rvm_return_t ps_rvm_open_log(const rvm_options_t *options)
 		return open_fault(rc);
 	code = open_table(store);
 	if (code == RVM_SUCCESS)
-		code = begin_pieces();
+		code = init_pieces();
 	if (code != RVM_SUCCESS) {
 		for (unsigned i = 0; i < PS_RVM_PIECES; i++)
-			ps_rvm_piece_end(i);
+			ps_rvm_piece_free(i);
 		perseas_close(store);
 		ps_rvm.table = NULL;
 		return code;
@@ -123,7 +124,7 @@ rvm_return_t ps_rvm_open_log(const rvm_options_t *options)
 	strcpy(ps_rvm.log_name, options->log_dev);
 	ps_rvm.gathers = how.gather_us != 0;
 	memset(ps_rvm.named, 0, sizeof(ps_rvm.named));
-	ps_rvm_count_begin();
+	ps_rvm_reset_statistics();
 	atomic_store_explicit(&ps_rvm.store, store, memory_order_release);
 	return RVM_SUCCESS;
 }

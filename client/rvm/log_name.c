@@ -14,7 +14,7 @@
 #define SCHEME "perseas:"
 #define EXAMPLE "perseas:bank@node1:7170,node2:7170"
 
-static rvm_return_t parse_name(const char *name, struct ps_rvm_place *place)
+static rvm_return_t parse_name(const char *name, struct ps_rvm_parsed_log *place)
 {
 	const char *store = name + strlen(SCHEME), *at = strchr(store, '@');
 	const size_t length = at ? (size_t)(at - store) : 0;
@@ -54,7 +54,7 @@ static bool read_first_line(FILE *file, char *line, int size)
 	return false;
 }
 
-rvm_return_t ps_rvm_log_name(const char *log_dev, struct ps_rvm_place *place)
+rvm_return_t ps_rvm_parse_log_name(const char *log_dev, struct ps_rvm_parsed_log *place)
 {
 	char line[MAXPATHLEN + 256];
 	bool found;

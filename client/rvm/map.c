@@ -14,18 +14,18 @@
 
 /* --- the state of pieces --- */
 
-static uint64_t count_words(uint64_t length)
+static uint64_t count_bitmap_words(uint64_t length)
 {
 	const uint64_t grain = (uint64_t)PS_RVM_PAGE * PS_RVM_WORD;
 
 	return (length + grain - 1) / grain;
 }
 
-bool ps_rvm_piece_begin(unsigned row, uint64_t length, bool dirty)
+bool ps_rvm_piece_init(unsigned row, uint64_t length, bool dirty)
 {
 	struct ps_rvm_piece *piece = &ps_rvm.pieces[row];
 
-	piece->dirty = calloc(count_words(length), sizeof(*piece->dirty));
+	piece->dirty = calloc(count_bitmap_words(length), sizeof(*piece->dirty));
 	if (!piece->dirty)
 		return false;
 	atomic_store(&piece->length, length);
@@ -35,29 +35,30 @@ bool ps_rvm_piece_begin(unsigned row, uint64_t length, bool dirty)
 	return true;
 }
 
-void ps_rvm_piece_end(unsigned row)
+void ps_rvm_piece_free(unsigned row)
 {
 	struct ps_rvm_piece *piece = &ps_rvm.pieces[row];
 
 	atomic_store(&piece->base, NULL);
 	free(piece->dirty);
 	piece->dirty = NULL;
-	piece->lent = false;
+	piece->replaces_memory = false;
 }
 
-bool ps_rvm_dirty(void)
+bool ps_rvm_has_dirty_pages(void)
 {
 	for (unsigned i = 0; i < PS_RVM_PIECES; i++) {
 		const struct ps_rvm_piece *piece = &ps_rvm.pieces[i];
 
-		for (uint64_t word = 0; piece->dirty && word < count_words(piece->length); word++)
+		for (uint64_t word = 0; piece->dirty && word < count_bitmap_words(piece->length);
+		     word++)
 			if (atomic_load(&piece->dirty[word]))
 				return true;
 	}
 	return false;
 }
 
-int ps_rvm_region_at(const void *addr, rvm_length_t length)
+int ps_rvm_find_region(const void *addr, rvm_length_t length)
 {
 	for (int i = 0; i < PS_RVM_PIECES; i++)
 		if (ps_rvm_piece_has(&ps_rvm.pieces[i], addr, length))
@@ -65,7 +66,7 @@ int ps_rvm_region_at(const void *addr, rvm_length_t length)
 	return -1;
 }
 
-void ps_rvm_give_memory(void *base, uint64_t length)
+void ps_rvm_return_memory(void *base, uint64_t length)
 {
 	void *back = mmap(base, length, PROT_READ | PROT_WRITE,
 	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -94,7 +95,7 @@ static rvm_return_t region_fault(const rvm_region_t *region)
 
 /* Finds the region's segment in the table, and sets its length: from the region, the table, or the
  * file. */
-static rvm_return_t find_segment(const rvm_region_t *region, struct ps_rvm_want *want)
+static rvm_return_t find_segment(const rvm_region_t *region, struct ps_rvm_wanted_part *want)
 {
 	struct ps_rvm_file file;
 	rvm_return_t code;
@@ -117,7 +118,7 @@ static rvm_return_t find_segment(const rvm_region_t *region, struct ps_rvm_want 
 }
 
 /* Sets the part of the segment to map for the region: whole pages, except at the segment's end. */
-static rvm_return_t place_in_segment(const rvm_region_t *region, struct ps_rvm_want *want)
+static rvm_return_t place_in_segment(const rvm_region_t *region, struct ps_rvm_wanted_part *want)
 {
 	const uint64_t page = rvm_page_size();
 	uint64_t end = region->offset.low + region->length;
@@ -140,7 +141,7 @@ static rvm_return_t place_in_segment(const rvm_region_t *region, struct ps_rvm_w
 	return RVM_SUCCESS;
 }
 
-static rvm_return_t overlap_fault(const rvm_region_t *region, const struct ps_rvm_want *want)
+static rvm_return_t overlap_fault(const rvm_region_t *region, const struct ps_rvm_wanted_part *want)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)region->vmaddr;
 	const uint64_t table = (uint64_t)(uintptr_t)ps_rvm.table;
@@ -174,25 +175,27 @@ static rvm_return_t overlap_fault(const rvm_region_t *region, const struct ps_rv
 }
 
 /* Maps a piece at vmaddr, or anywhere if that is NULL. Replaces memory of the caller only if the
- * caller has memory in all of the range; *lent is then true. */
-static rvm_return_t map_piece(perseas_t *store, unsigned row, char *vmaddr, void **base, bool *lent)
+ * caller has memory in all of the range; *replaces_memory is then true. */
+static rvm_return_t map_piece(perseas_t *store, unsigned row, char *vmaddr, void **base,
+                              bool *replaces_memory)
 {
 	const struct ps_rvm_piece_row *piece = &ps_rvm.table->pieces[row];
 	const struct ps_rvm_piece_name name = ps_rvm_piece_name(piece->id);
 	int rc = perseas_map_at(store, name.text, 0, vmaddr, base, NULL);
 
-	*lent = rc == PERSEAS_EADDRESS && vmaddr && !msync(vmaddr, piece->length, MS_ASYNC);
-	if (*lent) {
+	*replaces_memory = rc == PERSEAS_EADDRESS && vmaddr &&
+	                   !msync(vmaddr, piece->length, MS_ASYNC);
+	if (*replaces_memory) {
 		munmap(vmaddr, piece->length);
 		rc = perseas_map_at(store, name.text, 0, vmaddr, base, NULL);
 		if (rc)
-			ps_rvm_give_memory(vmaddr, piece->length);
+			ps_rvm_return_memory(vmaddr, piece->length);
 	}
 	return rc ? ps_rvm_fail_store(store, rc, "the region cannot be mapped") : RVM_SUCCESS;
 }
 
 /* Returns the row of the piece that is exactly the wanted part, or -1. */
-static int find_exact_piece(const struct ps_rvm_want *want)
+static int find_exact_piece(const struct ps_rvm_wanted_part *want)
 {
 	for (int i = 0; i < PS_RVM_PIECES && want->segment >= 0; i++) {
 		const struct ps_rvm_piece_row *row = &ps_rvm.table->pieces[i];
@@ -207,18 +210,18 @@ static int find_exact_piece(const struct ps_rvm_want *want)
 /* Maps the wanted part, and makes a piece for it if necessary. A new piece is made at any free
  * address, because the store records that address, and must not record one that another piece may
  * need. It is then moved to vmaddr. */
-static rvm_return_t map_wanted(perseas_t *store, const struct ps_rvm_want *want, char *vmaddr,
-                               unsigned *row, void **base)
+static rvm_return_t map_wanted(perseas_t *store, const struct ps_rvm_wanted_part *want,
+                               char *vmaddr, unsigned *row, void **base)
 {
 	const int found = find_exact_piece(want);
 	rvm_return_t code = RVM_SUCCESS;
-	bool lent = false;
+	bool replaces_memory = false;
 	int rc;
 
 	*base = NULL;
 	*row = (unsigned)found;
 	if (found < 0)
-		code = ps_rvm_cut(store, want, row, base);
+		code = ps_rvm_make_piece(store, want, row, base);
 	if (code != RVM_SUCCESS)
 		return code;
 	if (*base && vmaddr && *base != vmaddr) {
@@ -228,26 +231,26 @@ static rvm_return_t map_wanted(perseas_t *store, const struct ps_rvm_want *want,
 		*base = NULL;
 	}
 	if (!*base)
-		code = map_piece(store, *row, vmaddr, base, &lent);
-	ps_rvm.pieces[*row].lent = lent && code == RVM_SUCCESS;
+		code = map_piece(store, *row, vmaddr, base, &replaces_memory);
+	ps_rvm.pieces[*row].replaces_memory = replaces_memory && code == RVM_SUCCESS;
 	return code;
 }
 
 static rvm_return_t map_locked(rvm_region_t *region, rvm_options_t *options)
 {
-	struct ps_rvm_want want = { 0 };
+	struct ps_rvm_wanted_part want = { 0 };
 	rvm_return_t code;
 	perseas_t *store;
 	unsigned row;
 	void *base;
 
-	if (atomic_load(&ps_rvm.phase) != PS_RVM_READY)
+	if (atomic_load(&ps_rvm.phase) != PS_RVM_PHASE_READY)
 		return ps_rvm_fail(RVM_EINIT, "the library is not initialized, or was terminated");
 	code = region_fault(region);
 	if (code == RVM_SUCCESS && options)
-		code = ps_rvm_take_options(options);
+		code = ps_rvm_apply_options(options);
 	if (code == RVM_SUCCESS)
-		code = ps_rvm_ready(&store);
+		code = ps_rvm_require_store(&store);
 	if (code == RVM_SUCCESS)
 		code = find_segment(region, &want);
 	if (code == RVM_SUCCESS)
@@ -286,12 +289,12 @@ static rvm_return_t unmap_locked(const rvm_region_t *region)
 	perseas_t *store;
 	int row, rc;
 
-	code = ps_rvm_ready(&store);
+	code = ps_rvm_require_store(&store);
 	if (code != RVM_SUCCESS)
 		return code;
 	if (!region || region->struct_id != rvm_region_id)
 		return ps_rvm_fail(RVM_EREGION, "region is not an initialized rvm_region_t");
-	row = ps_rvm_region_at(region->vmaddr, region->length);
+	row = ps_rvm_find_region(region->vmaddr, region->length);
 	told = row < 0 ? NULL : &ps_rvm.table->pieces[row];
 	piece = row < 0 ? NULL : &ps_rvm.pieces[row];
 	if (!piece || piece->base != region->vmaddr || told->length != region->length ||
@@ -301,9 +304,9 @@ static rvm_return_t unmap_locked(const rvm_region_t *region)
 	if (rc)
 		return ps_rvm_fail_store(store, rc, "the region cannot be unmapped");
 	atomic_store(&piece->base, NULL);
-	if (piece->lent)
-		ps_rvm_give_memory(region->vmaddr, told->length);
-	piece->lent = false;
+	if (piece->replaces_memory)
+		ps_rvm_return_memory(region->vmaddr, told->length);
+	piece->replaces_memory = false;
 	return RVM_SUCCESS;
 }
 

@@ -1,5 +1,6 @@
 /*
- * options.c - rvm_set_options and rvm_query: puts options in force, and tells which are.
+ * options.c - rvm_set_options and rvm_query: puts options in force, and returns the options in
+ * force.
  */
 #include "fail.h"
 #include "state.h"
@@ -24,7 +25,7 @@ static rvm_return_t options_fault(const rvm_options_t *options)
 	return RVM_SUCCESS;
 }
 
-static rvm_return_t take_log(const rvm_options_t *options)
+static rvm_return_t apply_log_name(const rvm_options_t *options)
 {
 	if (!options->log_dev || !*options->log_dev)
 		return RVM_SUCCESS;
@@ -36,24 +37,24 @@ static rvm_return_t take_log(const rvm_options_t *options)
 	return RVM_SUCCESS;
 }
 
-static rvm_length_t raise_to(rvm_length_t value, rvm_length_t least)
+static rvm_length_t at_least(rvm_length_t value, rvm_length_t least)
 {
 	return value < least ? least : value;
 }
 
-rvm_return_t ps_rvm_take_options(const rvm_options_t *options)
+rvm_return_t ps_rvm_apply_options(const rvm_options_t *options)
 {
 	const bool was_open = ps_rvm.store != NULL;
 	rvm_return_t code = options_fault(options);
 
 	if (code == RVM_SUCCESS)
-		code = take_log(options);
+		code = apply_log_name(options);
 	if (code != RVM_SUCCESS)
 		return code;
 	ps_rvm.options.truncate = options->truncate;
-	ps_rvm.options.recovery_buf_len = raise_to(options->recovery_buf_len, MIN_RECOVERY_BUF_LEN);
+	ps_rvm.options.recovery_buf_len = at_least(options->recovery_buf_len, MIN_RECOVERY_BUF_LEN);
 	if (!was_open)
-		ps_rvm.options.flush_buf_len = raise_to(options->flush_buf_len, MIN_FLUSH_BUF_LEN);
+		ps_rvm.options.flush_buf_len = at_least(options->flush_buf_len, MIN_FLUSH_BUF_LEN);
 	ps_rvm.options.max_read_len = options->max_read_len ? options->max_read_len : MAX_READ_LEN;
 	if (!ps_rvm.store)
 		return RVM_SUCCESS;
@@ -73,17 +74,17 @@ rvm_return_t rvm_set_options(rvm_options_t *options)
 	rvm_return_t code;
 
 	pthread_mutex_lock(&ps_rvm.lock);
-	if (ps_rvm.phase != PS_RVM_READY)
+	if (ps_rvm.phase != PS_RVM_PHASE_READY)
 		code = ps_rvm_fail(RVM_EINIT, "the library is not initialized, or was terminated");
 	else
-		code = ps_rvm_take_options(options);
+		code = ps_rvm_apply_options(options);
 	pthread_mutex_unlock(&ps_rvm.lock);
 	return code;
 }
 
 /* --- rvm_query --- */
 
-static rvm_return_t list_open(rvm_options_t *options, int row)
+static rvm_return_t list_open_transactions(rvm_options_t *options, int row)
 {
 	struct ps_rvm_slot *slot;
 
@@ -100,7 +101,7 @@ static rvm_return_t list_open(rvm_options_t *options, int row)
 			                                   "transactions");
 		options->tid_array = more;
 		rvm_init_tid(&more[options->n_uncommit]);
-		ps_rvm_slot_name(slot, name, &more[options->n_uncommit++]);
+		ps_rvm_slot_fill_tid(slot, name, &more[options->n_uncommit++]);
 	}
 	return RVM_SUCCESS;
 }
@@ -109,14 +110,14 @@ static rvm_return_t query_locked(rvm_options_t *options, const rvm_region_t *reg
 {
 	int row = -1;
 
-	if (atomic_load(&ps_rvm.phase) != PS_RVM_READY)
+	if (atomic_load(&ps_rvm.phase) != PS_RVM_PHASE_READY)
 		return ps_rvm_fail(RVM_EINIT, "the library is not initialized, or was terminated");
 	if (region && region->struct_id != rvm_region_id)
 		return ps_rvm_fail(RVM_EREGION, "region is not an initialized rvm_region_t");
 	if (!options || options->struct_id != rvm_options_id)
 		return ps_rvm_fail(RVM_EOPTIONS, "options is not an initialized rvm_options_t");
 	if (region) {
-		row = ps_rvm_region_at(region->vmaddr, region->length);
+		row = ps_rvm_find_region(region->vmaddr, region->length);
 		if (row < 0)
 			return ps_rvm_fail(RVM_ENOT_MAPPED, "no region has all of these bytes");
 	}
@@ -128,9 +129,9 @@ static rvm_return_t query_locked(rvm_options_t *options, const rvm_region_t *reg
 	options->max_read_len = ps_rvm.options.max_read_len;
 	options->flags = ps_rvm.options.flags;
 	options->pager = NULL;
-	options->log_empty = ps_rvm_dirty() ? rvm_false : rvm_true;
+	options->log_empty = ps_rvm_has_dirty_pages() ? rvm_false : rvm_true;
 	options->n_uncommit = 0;
-	return list_open(options, row);
+	return list_open_transactions(options, row);
 }
 
 rvm_return_t rvm_query(rvm_options_t *options, rvm_region_t *region)

@@ -215,8 +215,8 @@ typedef struct {
 	rvm_struct_id_t struct_id;
 	rvm_bool_t from_heap;
 	struct timeval uname; /* unique in the process; the second in which the transaction began */
-	void *tid;            /* internal */
-	rvm_length_t reserved; /* internal */
+	void *tid;            /* used by the library; programs must not touch it */
+	rvm_length_t reserved; /* used by the library; programs must not touch it */
 } rvm_tid_t;
 
 extern rvm_tid_t *rvm_malloc_tid(void);
@@ -258,7 +258,7 @@ typedef struct {
 /* Bits of rvm_options_t.flags. */
 #define RVM_COALESCE_RANGES 1 /* bytes that a transaction declares twice are sent once */
 /* no_flush transactions are delayed for up to a second and sent together; bytes that several of
- * them change are sent once (section 5.2). */
+ * them change are sent once (section 5.2 of the paper). */
 #define RVM_COALESCE_TRANS 2
 #define RVM_ALL_OPTIMIZATIONS (RVM_COALESCE_RANGES | RVM_COALESCE_TRANS)
 /* rvm_map returns at once, and memory is fetched when it is touched (PERSEAS_RECOVERY_ON_DEMAND in
@@ -302,7 +302,8 @@ extern rvm_return_t rvm_initialize(const char *version, rvm_options_t *options);
 
 /*
  * Makes all commits permanent, closes the store, and unmaps all regions. Does not write external
- * data segments: rvm_truncate does. The library is terminated even if it returns RVM_ETERMINATED.
+ * data segments: rvm_truncate does. If the call returns RVM_ETERMINATED, the library is terminated
+ * all the same.
  *
  * Errors: RVM_EUNCOMMIT, RVM_EIO (mirrors do not hold all commits yet: call it again).
  */
@@ -340,11 +341,11 @@ extern rvm_return_t rvm_create_log(rvm_options_t *options, rvm_offset_t *log_len
 /* --- regions --- */
 
 /*
- * Maps a region (section 4.1). Rounds its offset down and its end up to a page, but not beyond the
- * segment's end, and returns offset, length and vmaddr in *region. If vmaddr is not NULL, it
- * replaces the program's memory there, which must exist in all of the range; rvm_unmap leaves zeros
- * there. A part of a segment that was mapped before with other bounds is copied into a new part.
- * options are put in force as by rvm_set_options; NULL is allowed.
+ * Maps a region (section 4.1 of the paper). Rounds its offset down and its end up to a page, but
+ * not beyond the segment's end, and returns offset, length and vmaddr in *region. If vmaddr is not
+ * NULL, it replaces the program's memory there, which must exist in all of the range; rvm_unmap
+ * leaves zeros there. A part of a segment that was mapped before with other bounds is copied into a
+ * new part. options are put in force as by rvm_set_options; NULL is allowed.
  *
  * Errors: RVM_EREGION (also without a data_dev), RVM_ENAME_TOO_LONG, RVM_EOFFSET, RVM_EOVERLAP,
  * RVM_EVM_OVERLAP, RVM_ERANGE (vmaddr is not page-aligned, or part of the range is not the
@@ -363,7 +364,7 @@ extern rvm_return_t rvm_unmap(rvm_region_t *region);
 /* --- transactions --- */
 
 /*
- * Begins a transaction (section 4.2), which *tid names from then on.
+ * Begins a transaction (section 4.2 of the paper), which *tid names from then on.
  *
  * Errors: RVM_ETID (also if *tid names an open transaction), RVM_EMODE, RVM_EIO (an earlier commit
  * is in doubt: rvm_flush waits for it).
@@ -390,7 +391,7 @@ extern rvm_return_t rvm_abort_transaction(rvm_tid_t *tid);
 /*
  * Commits a transaction. With flush, returns once this transaction and everything committed before
  * it is permanent. With no_flush, a crash may lose the transaction and everything committed after
- * it, until rvm_flush or a commit with flush has returned (section 5.2).
+ * it, until rvm_flush or a commit with flush has returned (section 5.2 of the paper).
  *
  * Errors that leave the transaction open: RVM_ETID, RVM_EMODE, RVM_ENO_MEMORY, RVM_EIO with errno
  * EAGAIN (an earlier commit is in doubt). Errors that end it: RVM_EIO with another errno (the

@@ -29,11 +29,11 @@
 extern "C" {
 #endif
 
-/* Histograms: the number of places, and the highest value that each place but the last counts. */
+/* Histograms: the number of buckets, and the highest value that each bucket but the last counts. */
 #define flush_times_len 10
 #define flush_times_dist 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000 /* ms */
 #define truncation_times_len 5
-#define truncation_times_dist 1, 10, 100, 500 /* seconds of the last rvm_truncate */
+#define truncation_times_dist 1, 10, 100, 500 /* seconds that an rvm_truncate took */
 #define range_lengths_len 13
 #define range_lengths_dist 0, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096 /* bytes */
 #define range_overlaps_len 13

@@ -24,7 +24,7 @@ static bool try_reserve(struct ps_rvm_slot *slot)
 
 /* Reserves a free slot, or returns NULL if all are in use. The next search begins after this
  * slot. */
-static struct ps_rvm_slot *find_free(void)
+static struct ps_rvm_slot *find_free_slot(void)
 {
 	const uint32_t count = atomic_load_explicit(&ps_rvm_slots.count, memory_order_acquire);
 	const uint32_t first = atomic_load_explicit(&ps_rvm_slots.next, memory_order_relaxed);
@@ -63,13 +63,13 @@ static bool add_block(void)
 
 __attribute__((noinline)) static struct ps_rvm_slot *reserve_other(void)
 {
-	struct ps_rvm_slot *slot = find_free();
+	struct ps_rvm_slot *slot = find_free_slot();
 
 	if (slot)
 		return slot;
 	pthread_mutex_lock(&ps_rvm_slots.lock);
 	do
-		slot = find_free();
+		slot = find_free_slot();
 	while (!slot && add_block());
 	pthread_mutex_unlock(&ps_rvm_slots.lock);
 	return slot;
@@ -90,7 +90,7 @@ static uint64_t make_uname(void)
 	return name;
 }
 
-struct ps_rvm_slot *ps_rvm_slot_take(struct ps_rvm_slot *last)
+struct ps_rvm_slot *ps_rvm_slot_reserve(struct ps_rvm_slot *last)
 {
 	struct ps_rvm_slot *slot = try_reserve(last) ? last : reserve_other();
 
@@ -99,7 +99,7 @@ struct ps_rvm_slot *ps_rvm_slot_take(struct ps_rvm_slot *last)
 	return slot;
 }
 
-void ps_rvm_slot_give(struct ps_rvm_slot *slot)
+void ps_rvm_slot_free(struct ps_rvm_slot *slot)
 {
 	atomic_store_explicit(&slot->name, 0, memory_order_release);
 	atomic_store_explicit(&slot->touched[0], 0, memory_order_relaxed);
@@ -107,7 +107,7 @@ void ps_rvm_slot_give(struct ps_rvm_slot *slot)
 	atomic_store_explicit(&slot->taken, false, memory_order_release);
 }
 
-void ps_rvm_slots_forget(void)
+void ps_rvm_free_all_slots(void)
 {
 	const uint32_t count = atomic_exchange(&ps_rvm_slots.count, 0);
 

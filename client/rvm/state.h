@@ -24,7 +24,8 @@ enum {
 	PS_RVM_SLOT_BLOCKS = 1024,
 	/* Low bits of a transaction's name that hold the index of its slot. */
 	PS_RVM_INDEX_BITS = 16,
-	PS_RVM_HELD_US = 1000000 /* longest time that RVM_COALESCE_TRANS delays a transaction */
+	PS_RVM_DELAY_MAX_US =
+		1000000 /* longest time that RVM_COALESCE_TRANS delays a transaction */
 };
 
 /* What this process knows of the piece of a segment that the table's row of the same index
@@ -36,11 +37,12 @@ struct ps_rvm_piece {
 	/* A bit for each page that may differ from the external data segment; NULL if the row is
 	 * free. */
 	_Atomic uint64_t *dirty;
-	/* The region replaced memory of the caller, which rvm_unmap gives back. */
-	bool lent;
+	/* The region is mapped over the caller's own memory, and rvm_unmap must map zeroed memory
+	 * there again. */
+	bool replaces_memory;
 };
 
-/* A slot holds one open transaction. Slots are reused, and freed only by ps_rvm_slots_forget. */
+/* A slot holds one open transaction. Slots are reused, and freed only by ps_rvm_free_all_slots. */
 struct ps_rvm_slot {
 	perseas_tx_t *tx;
 	/* Name of the open transaction, also in the program's rvm_tid_t; 0 if none is open. */
@@ -50,9 +52,10 @@ struct ps_rvm_slot {
 	uint64_t last;
 	/* rvm_tid_t.uname as microseconds since 1970, unique in the process. */
 	_Atomic uint64_t uname;
-	/* Reserved for a transaction that is open, about to begin, or about to end. */
+	/* The slot is in use: its transaction is open, about to begin, or about to end. */
 	_Atomic bool taken;
-	/* A bit for each row whose piece the transaction has declared bytes of. */
+	/* A bit for each row of the table, set if the transaction has declared bytes of the row's
+	 * piece. */
 	_Atomic uint64_t touched[2];
 	/* Row of the region that the transaction declared bytes of last. */
 	uint32_t row;
@@ -60,7 +63,7 @@ struct ps_rvm_slot {
 	_Atomic uint64_t aborts, flushes, no_flushes, lengths[13];
 };
 
-struct ps_rvm_place; /* declared in log_name.h */
+struct ps_rvm_parsed_log; /* declared in log_name.h */
 
 struct ps_rvm {
 	pthread_mutex_t lock;
@@ -69,42 +72,49 @@ struct ps_rvm {
 	perseas_t *_Atomic store;
 	char log_name[MAXPATHLEN]; /* rvm_options_t.log_dev as the program gave it */
 	rvm_options_t options;     /* the options in force; their pointers are NULL */
-	/* The store gathers commits, but the options in force do not want that. */
+	/* Commits are sent at once although the store gathers them, because the options in force
+	 * lack RVM_COALESCE_TRANS. */
 	_Atomic bool send_at_once;
 	/* The store was opened with RVM_COALESCE_TRANS, so it gathers commits. */
 	bool gathers;
 	struct ps_rvm_table *table; /* the store's segment "rvm.table" */
-	/* A flag for each segment that the program has mapped regions of. */
+	/* A flag for each segment that the program itself has named in rvm_map. rvm_truncate writes
+	 * no other files. */
 	bool named[PS_RVM_SEGMENTS];
 	struct ps_rvm_piece pieces[PS_RVM_PIECES];
 };
 
-enum ps_rvm_phase { PS_RVM_NEW, PS_RVM_READY, PS_RVM_OVER };
+enum ps_rvm_phase {
+	PS_RVM_PHASE_NEW,        /* rvm_initialize was not called yet */
+	PS_RVM_PHASE_READY,      /* the library is initialized; a log may be open */
+	PS_RVM_PHASE_TERMINATED, /* rvm_terminate was called */
+};
 
 extern struct ps_rvm ps_rvm;
 
-/* Returns the store, or NULL if no log is open. ps_rvm_no_store then returns the reason. */
+/* Returns the store, or NULL if no log is open. ps_rvm_fail_no_store then returns the reason. */
 static inline perseas_t *ps_rvm_store(void)
 {
 	return atomic_load_explicit(&ps_rvm.store, memory_order_acquire);
 }
 
 /* Fails with the reason why no log is open: RVM_EINIT or RVM_ELOG. */
-rvm_return_t ps_rvm_no_store(void);
+rvm_return_t ps_rvm_fail_no_store(void);
 
-/* Sets *store. Returns RVM_SUCCESS, RVM_EINIT or RVM_ELOG. */
-rvm_return_t ps_rvm_ready(perseas_t **store);
+/* Sets *store to the open store. Returns RVM_SUCCESS, or fails with RVM_EINIT or RVM_ELOG if no log
+ * is open. */
+rvm_return_t ps_rvm_require_store(perseas_t **store);
 
 /* --- init.c --- */
 
 /* Resets the library to the state of a new process. Only for tests. */
-void ps_rvm_forget(void);
+void ps_rvm_reset(void);
 
 /* --- options.c --- */
 
 /* Checks the program's options and puts them in force; opens the log if they name one and none is
  * open. Caller holds ps_rvm.lock. */
-rvm_return_t ps_rvm_take_options(const rvm_options_t *options);
+rvm_return_t ps_rvm_apply_options(const rvm_options_t *options);
 
 /* --- log.c --- */
 
@@ -117,9 +127,9 @@ int ps_rvm_close_log(void);
 /* --- slots.c --- */
 
 /* Reserves a free slot: `last`, if that is free and not NULL. Returns NULL if out of memory. */
-struct ps_rvm_slot *ps_rvm_slot_take(struct ps_rvm_slot *last);
+struct ps_rvm_slot *ps_rvm_slot_reserve(struct ps_rvm_slot *last);
 /* Frees the slot of a transaction that has ended. */
-void ps_rvm_slot_give(struct ps_rvm_slot *slot);
+void ps_rvm_slot_free(struct ps_rvm_slot *slot);
 
 /* All slots, in blocks that never move. */
 struct ps_rvm_slots {
@@ -140,7 +150,7 @@ static inline struct ps_rvm_slot *ps_rvm_slot_at(uint32_t index)
 }
 
 /* Frees all slots. Only for tests. */
-void ps_rvm_slots_forget(void);
+void ps_rvm_free_all_slots(void);
 
 /* Returns the index of the slot that a transaction's name belongs to. */
 static inline uint32_t ps_rvm_slot_index(uint64_t name)
@@ -149,7 +159,8 @@ static inline uint32_t ps_rvm_slot_index(uint64_t name)
 }
 
 /* Fills in *tid so that it names the transaction `name` in the slot. */
-static inline void ps_rvm_slot_name(const struct ps_rvm_slot *slot, uint64_t name, rvm_tid_t *tid)
+static inline void ps_rvm_slot_fill_tid(const struct ps_rvm_slot *slot, uint64_t name,
+                                        rvm_tid_t *tid)
 {
 	const uint64_t uname = atomic_load_explicit(&slot->uname, memory_order_relaxed);
 
@@ -181,31 +192,31 @@ static inline bool ps_rvm_piece_has(const struct ps_rvm_piece *piece, const void
 
 /* Returns the row of the region that contains all of these bytes, or -1. Takes no lock: a region
  * cannot be unmapped while an open transaction has declared bytes of it. */
-int ps_rvm_region_at(const void *addr, rvm_length_t length);
+int ps_rvm_find_region(const void *addr, rvm_length_t length);
 
-/* Initializes the piece of a row. `dirty`: the external data segment may differ in all pages, else
- * in none. Returns false if out of memory. Caller holds ps_rvm.lock. */
-bool ps_rvm_piece_begin(unsigned row, uint64_t length, bool dirty);
+/* Initializes the state of a row's piece. `dirty` tells whether its pages may differ from the
+ * external data segment. Returns false if out of memory. Caller holds ps_rvm.lock. */
+bool ps_rvm_piece_init(unsigned row, uint64_t length, bool dirty);
 /* Frees what this process knows of a row's piece. Caller holds ps_rvm.lock. */
-void ps_rvm_piece_end(unsigned row);
+void ps_rvm_piece_free(unsigned row);
 
-/* Gives the caller back, as zeros, memory that a region had replaced. Does nothing if something
+/* Maps zeroed memory where a region had replaced memory of the caller. Does nothing if something
  * else has been mapped there since. */
-void ps_rvm_give_memory(void *base, uint64_t length);
+void ps_rvm_return_memory(void *base, uint64_t length);
 
 /* Returns true if any page may differ from its external data segment. Caller holds ps_rvm.lock. */
-bool ps_rvm_dirty(void);
+bool ps_rvm_has_dirty_pages(void);
 
 /* --- statistics.c --- */
 
-/* ps_rvm_count_begin starts all statistics anew when a log is opened. ps_rvm_count_truncation adds
- * a truncation, with the time it took to copy and to write, and starts the figures "since the last
- * truncation" anew. ps_rvm_count_flush adds a call of rvm_flush. Caller holds ps_rvm.lock, except
- * for ps_rvm_count_flush. */
-void ps_rvm_count_begin(void);
+/* ps_rvm_reset_statistics starts all statistics anew when a log is opened. ps_rvm_count_truncation
+ * adds a truncation, with the time it took to copy and to write, and starts the figures "since the
+ * last truncation" anew. ps_rvm_count_flush adds a call of rvm_flush. Caller holds ps_rvm.lock,
+ * except for ps_rvm_count_flush. */
+void ps_rvm_reset_statistics(void);
 void ps_rvm_count_truncation(uint64_t copied_ns, uint64_t written_ns);
 void ps_rvm_count_flush(uint64_t took_ns);
 /* Returns the monotonic time in nanoseconds. */
-uint64_t ps_rvm_now(void);
+uint64_t ps_rvm_now_ns(void);
 
 #endif

@@ -35,8 +35,9 @@ static struct {
 static const uint64_t flush_bounds[] = { flush_times_dist };
 static const uint64_t truncation_bounds[] = { truncation_times_dist };
 
-/* Returns the first of the `count` places whose bound is not below `value`; `count` if all are. */
-static unsigned find_place(uint64_t value, const uint64_t *bounds, unsigned count)
+/* Returns the index of the first of `count` buckets whose bound is not below `value`, or `count` if
+ * there is no such bucket. */
+static unsigned find_bucket(uint64_t value, const uint64_t *bounds, unsigned count)
 {
 	unsigned place = 0;
 
@@ -45,7 +46,7 @@ static unsigned find_place(uint64_t value, const uint64_t *bounds, unsigned coun
 	return place;
 }
 
-uint64_t ps_rvm_now(void)
+uint64_t ps_rvm_now_ns(void)
 {
 	struct timespec now;
 
@@ -55,7 +56,7 @@ uint64_t ps_rvm_now(void)
 
 void ps_rvm_count_flush(uint64_t took_ns)
 {
-	const unsigned place = find_place(took_ns / 1000000, flush_bounds, TIMES - 1);
+	const unsigned place = find_bucket(took_ns / 1000000, flush_bounds, TIMES - 1);
 
 	atomic_fetch_add(&counted.calls, 1);
 	atomic_fetch_add(&counted.call_ns, took_ns);
@@ -63,9 +64,9 @@ void ps_rvm_count_flush(uint64_t took_ns)
 	atomic_fetch_add(&counted.call_times[place], 1);
 }
 
-/* --- what is counted --- */
+/* --- sums of counters --- */
 
-static void add_slots(struct counts *counts)
+static void add_slot_counts(struct counts *counts)
 {
 	struct ps_rvm_slot *slot;
 
@@ -78,7 +79,7 @@ static void add_slots(struct counts *counts)
 	}
 }
 
-static void add_calls(struct counts *counts)
+static void add_flush_calls(struct counts *counts)
 {
 	counts->calls += atomic_load(&counted.calls);
 	counts->flush_ns += atomic_load(&counted.call_ns);
@@ -87,7 +88,7 @@ static void add_calls(struct counts *counts)
 }
 
 /* Adds the times of commits that waited, which the store has measured. */
-static rvm_return_t add_commits(struct counts *counts, perseas_t *store)
+static rvm_return_t add_commit_times(struct counts *counts, perseas_t *store)
 {
 	struct perseas_latency *latency = malloc(sizeof(*latency));
 
@@ -96,8 +97,8 @@ static rvm_return_t add_commits(struct counts *counts, perseas_t *store)
 	if (!perseas_latency(store, latency)) {
 		counts->flush_ns += latency->sum_ns;
 		for (unsigned i = 0; i < PERSEAS_LATENCY_BUCKETS; i++)
-			counts->times[find_place(perseas_latency_bound(i) / 1000000, flush_bounds,
-			                         TIMES - 1)] += latency->counts[i];
+			counts->times[find_bucket(perseas_latency_bound(i) / 1000000, flush_bounds,
+			                          TIMES - 1)] += latency->counts[i];
 	}
 	free(latency);
 	return RVM_SUCCESS;
@@ -107,8 +108,8 @@ static rvm_return_t gather_counts(struct counts *counts, struct perseas_stat *st
                                   perseas_t *store)
 {
 	memset(counts, 0, sizeof(*counts));
-	add_slots(counts);
-	add_calls(counts);
+	add_slot_counts(counts);
+	add_flush_calls(counts);
 	if (perseas_stat(store, stat))
 		return ps_rvm_fail(RVM_EINTERNAL, "the store has no statistics");
 	counts->laps = stat->log_laps;
@@ -116,7 +117,7 @@ static rvm_return_t gather_counts(struct counts *counts, struct perseas_stat *st
 	counts->within = stat->saved_within;
 	counts->between = stat->saved_between;
 	counts->coalesced = stat->gathered - stat->groups;
-	return add_commits(counts, store);
+	return add_commit_times(counts, store);
 }
 
 /* Subtracts member by member: all members are 64-bit counters. */
@@ -129,21 +130,21 @@ static void subtract_counts(struct counts *from, const struct counts *what)
 		a[i] -= b[i] < a[i] ? b[i] : a[i];
 }
 
-void ps_rvm_count_begin(void)
+void ps_rvm_reset_statistics(void)
 {
 	memset(&counted.since, 0, sizeof(counted.since));
 	memset(&counted.begin, 0, sizeof(counted.begin));
-	add_slots(&counted.begin);
-	add_calls(&counted.begin);
+	add_slot_counts(&counted.begin);
+	add_flush_calls(&counted.begin);
 	counted.truncations = counted.truncation_ns = counted.copied_ns = counted.written_ns = 0;
 	memset(counted.copy_times, 0, sizeof(counted.copy_times));
 	memset(counted.write_times, 0, sizeof(counted.write_times));
 	memset(counted.whole_times, 0, sizeof(counted.whole_times));
 }
 
-static unsigned truncation_place(uint64_t ns)
+static unsigned truncation_bucket(uint64_t ns)
 {
-	return find_place(ns / 1000000000, truncation_bounds, truncation_times_len - 1);
+	return find_bucket(ns / 1000000000, truncation_bounds, truncation_times_len - 1);
 }
 
 void ps_rvm_count_truncation(uint64_t copied_ns, uint64_t written_ns)
@@ -155,9 +156,9 @@ void ps_rvm_count_truncation(uint64_t copied_ns, uint64_t written_ns)
 	counted.truncation_ns += copied_ns + written_ns;
 	counted.copied_ns = copied_ns;
 	counted.written_ns = written_ns;
-	counted.copy_times[truncation_place(copied_ns)]++;
-	counted.write_times[truncation_place(written_ns)]++;
-	counted.whole_times[truncation_place(copied_ns + written_ns)]++;
+	counted.copy_times[truncation_bucket(copied_ns)]++;
+	counted.write_times[truncation_bucket(written_ns)]++;
+	counted.whole_times[truncation_bucket(copied_ns + written_ns)]++;
 	if (gather_counts(&now, &stat, ps_rvm.store) != RVM_SUCCESS)
 		return;
 	subtract_counts(&now, &counted.begin);
@@ -229,7 +230,7 @@ static rvm_return_t fill_statistics(rvm_statistics_t *statistics)
 	struct perseas_stat stat;
 	struct counts counts;
 	perseas_t *store;
-	rvm_return_t code = ps_rvm_ready(&store);
+	rvm_return_t code = ps_rvm_require_store(&store);
 
 	if (code == RVM_SUCCESS)
 		code = gather_counts(&counts, &stat, store);
@@ -252,7 +253,7 @@ rvm_return_t rvm_statistics(const char *version, rvm_statistics_t *statistics)
 {
 	rvm_return_t code;
 
-	if (atomic_load(&ps_rvm.phase) != PS_RVM_READY)
+	if (atomic_load(&ps_rvm.phase) != PS_RVM_PHASE_READY)
 		return ps_rvm_fail(RVM_EINIT, "the library is not initialized, or was terminated");
 	if (!version || strncmp(version, VERSION_PREFIX, strlen(VERSION_PREFIX)) != 0)
 		return ps_rvm_fail(RVM_ESTAT_VERSION_SKEW,

@@ -108,7 +108,7 @@ static bool is_named(const struct ps_rvm_table *table, const char *name)
 
 /* Destroys pieces that no row names. A piece that cannot be destroyed now does no harm; the next
  * open tries again. */
-static void destroy_nameless(perseas_t *store, const struct ps_rvm_table *table)
+static void destroy_unnamed_pieces(perseas_t *store, const struct ps_rvm_table *table)
 {
 	struct perseas_segment_info info;
 
@@ -121,7 +121,7 @@ static void destroy_nameless(perseas_t *store, const struct ps_rvm_table *table)
 }
 
 /* Returns what is wrong if a row's piece is missing or has another length, or NULL. */
-static const char *parts_fault(perseas_t *store, const struct ps_rvm_table *table)
+static const char *pieces_fault(perseas_t *store, const struct ps_rvm_table *table)
 {
 	struct perseas_segment_info info;
 
@@ -148,7 +148,7 @@ static int make_table(perseas_t *store, struct ps_rvm_table **table)
 
 /* Makes the table. While mirrors are busy it waits about as long as perseas_open does (15 s): each
  * of three calls waits for 5 s, as a commit does. */
-static int make_table_patiently(perseas_t *store, struct ps_rvm_table **table)
+static int make_table_with_retries(perseas_t *store, struct ps_rvm_table **table)
 {
 	int rc = make_table(store, table);
 
@@ -169,7 +169,7 @@ int ps_rvm_table_open(perseas_t *store, struct ps_rvm_table **table, const char 
 
 	*fault = NULL;
 	if (perseas_segment(store, PS_RVM_TABLE, &info))
-		return make_table_patiently(store, table);
+		return make_table_with_retries(store, table);
 	if (info.size != sizeof(**table)) {
 		*fault = "it has another size";
 		return PERSEAS_EDAMAGED;
@@ -180,9 +180,9 @@ int ps_rvm_table_open(perseas_t *store, struct ps_rvm_table **table, const char 
 	*table = addr;
 	*fault = ps_rvm_table_fault(*table);
 	if (!*fault)
-		*fault = parts_fault(store, *table);
+		*fault = pieces_fault(store, *table);
 	if (*fault)
 		return PERSEAS_EDAMAGED;
-	destroy_nameless(store, *table);
+	destroy_unnamed_pieces(store, *table);
 	return 0;
 }

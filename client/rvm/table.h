@@ -41,7 +41,7 @@ struct ps_rvm_piece_row {
 
 struct ps_rvm_table {
 	char magic[8];
-	uint64_t next; /* the next id to give, above all ids in use; 1 to 2^63 - 1 */
+	uint64_t next; /* id that the next new piece gets, above all ids in use; 1 to 2^63 - 1 */
 	struct ps_rvm_segment_row segments[PS_RVM_SEGMENTS];
 	struct ps_rvm_piece_row pieces[PS_RVM_PIECES];
 };

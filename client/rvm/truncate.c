@@ -2,22 +2,24 @@
  * truncate.c - rvm_truncate: writes what was committed to external data segments. In RVM it makes
  * room in the log; here nothing waits for it.
  *
- * set_range notes which pages a file lacks (tx.c). A truncation first takes these notes away, and
- * then copies the pages without uncommitted bytes. Three races need care:
- * - A transaction that is open in between may have noted its pages before, and commits after the
- *   copy. So the notes of regions that an open transaction touches are put back at once. A slot
- *   shows what its transaction touches before the first page is noted, and until the transaction
- *   has ended.
- * - A transaction that has ended by then may still be delayed (RVM_COALESCE_TRANS), and the copy
- *   would lack it. So the store is flushed between taking the notes and copying.
- * - A transaction that noted a page after the notes were taken may commit before the copy, which
- *   then has only a part of it. So if a page has been added, the notes are taken again, until
- *   the copy has all that was committed by its moment.
+ * rvm_set_range marks pages dirty: their file may lack a change (tx.c). A truncation takes the
+ * dirty bits, which clears them, and then copies the pages without uncommitted bytes. Three races
+ * need care:
+ * - A transaction may have marked its pages before the bits were taken, and commit after the
+ *   copy. So the bits of regions that an open transaction touches are put back at once. A slot
+ *   shows which regions its transaction touches from before the first page is marked until the
+ *   transaction has ended.
+ * - A transaction that ended before the bits were taken may still be delayed
+ *   (RVM_COALESCE_TRANS), and the copy would lack it. So the store is flushed between taking
+ *   the bits and copying.
+ * - A transaction that marks a page after the bits were taken may commit before the copy, which
+ *   then has only a part of it. So if a page has become dirty, the bits are taken again, until
+ *   the copy has all of every transaction that it contains.
  *
- * A process may have lost the store and not know it yet; its memory is then older than what the
- * next owner writes. So each file is locked, as the next owner does too, and only then a commit
- * asks the mirrors whether the store is still this process's. If so, the next owner's first
- * truncation comes later and writes everything. If not, nothing is written.
+ * A process may have lost the store and not know it yet; its memory is then older than the files
+ * that the next owner writes. So each file is locked, as the next owner does too, and only then a
+ * commit asks the mirrors whether this process still owns the store. If it does, the next owner's
+ * first truncation comes later and writes everything. If it does not, nothing is written.
  *
  * Segment names come from the store, and whoever can write to the store could put any path there.
  * So the library only writes files that the program itself has named in rvm_map.
@@ -32,32 +34,33 @@
 
 enum { PATIENCE_MS = 5000 };
 
-/* A piece, and the pages that its file lacks. */
+/* A piece that may have dirty pages. */
 struct part {
-	unsigned row;
-	uint64_t *taken; /* a bit for each page whose note was taken, in any round */
-	uint64_t words;
-	char *from;        /* the piece's memory */
-	bool borrowed;     /* mapped by the truncation, which unmaps it at the end */
-	size_t first, end; /* its runs are runs[first] to runs[end - 1] */
+	unsigned row;     /* the piece's row in the table */
+	uint64_t *dirty;  /* the dirty bits that were taken from the piece, in all rounds */
+	uint64_t words;   /* length of `dirty` */
+	char *memory;     /* the piece's memory */
+	bool mapped_here; /* mapped by the truncation, which unmaps it at the end */
+	size_t first_run, end_run; /* the piece's runs are runs[first_run] to runs[end_run - 1] */
 };
 
 struct truncation {
 	perseas_t *store;
 	struct part parts[PS_RVM_PIECES];
 	unsigned count;
-	struct perseas_piece *runs; /* contiguous pages: where they are, and where their copy is */
+	/* Runs of contiguous dirty pages: their address, length, and the address of the copy. */
+	struct perseas_piece *runs;
 	size_t run_count;
 	char *copy;
 	size_t copy_length;
 };
 
-static rvm_return_t no_memory(void)
+static rvm_return_t fail_no_memory(void)
 {
 	return ps_rvm_fail(RVM_ENO_MEMORY, "no memory for a copy of the changed pages");
 }
 
-/* --- notes --- */
+/* --- dirty bits --- */
 
 static rvm_return_t begin_part(struct truncation *t, unsigned row)
 {
@@ -66,9 +69,9 @@ static rvm_return_t begin_part(struct truncation *t, unsigned row)
 
 	*part = (struct part){ .row = row,
 		               .words = (ps_rvm.pieces[row].length + grain - 1) / grain };
-	part->taken = calloc(part->words, sizeof(*part->taken));
-	if (!part->taken)
-		return no_memory();
+	part->dirty = calloc(part->words, sizeof(*part->dirty));
+	if (!part->dirty)
+		return fail_no_memory();
 	t->count++;
 	return RVM_SUCCESS;
 }
@@ -83,25 +86,25 @@ static rvm_return_t begin_parts(struct truncation *t)
 	return code;
 }
 
-/* Moves the piece's notes to part->taken. */
-static void take_notes(struct part *part)
+/* Moves the piece's dirty bits to part->dirty. */
+static void take_dirty_bits(struct part *part)
 {
 	struct ps_rvm_piece *piece = &ps_rvm.pieces[part->row];
 
 	for (uint64_t i = 0; i < part->words; i++)
 		if (atomic_load(&piece->dirty[i]))
-			part->taken[i] |= atomic_exchange(&piece->dirty[i], 0);
+			part->dirty[i] |= atomic_exchange(&piece->dirty[i], 0);
 }
 
-/* Puts all taken notes back. */
-static void put_notes_back(const struct part *part)
+/* Sets the piece's dirty bits again for all pages in part->dirty. */
+static void put_dirty_bits_back(const struct part *part)
 {
 	for (uint64_t i = 0; i < part->words; i++)
-		if (part->taken[i])
-			atomic_fetch_or(&ps_rvm.pieces[part->row].dirty[i], part->taken[i]);
+		if (part->dirty[i])
+			atomic_fetch_or(&ps_rvm.pieces[part->row].dirty[i], part->dirty[i]);
 }
 
-static bool is_touched(unsigned row)
+static bool is_row_touched(unsigned row)
 {
 	struct ps_rvm_slot *slot;
 
@@ -111,24 +114,24 @@ static bool is_touched(unsigned row)
 	return false;
 }
 
-static void take_all_notes(struct truncation *t)
+static void take_all_dirty_bits(struct truncation *t)
 {
 	for (unsigned i = 0; i < t->count; i++)
-		take_notes(&t->parts[i]);
+		take_dirty_bits(&t->parts[i]);
 	atomic_thread_fence(memory_order_seq_cst);
 	for (unsigned i = 0; i < t->count; i++)
-		if (is_touched(t->parts[i].row))
-			put_notes_back(&t->parts[i]);
+		if (is_row_touched(t->parts[i].row))
+			put_dirty_bits_back(&t->parts[i]);
 }
 
-/* Returns true if a page has been noted since the notes were taken. */
-static bool has_added_pages(const struct truncation *t)
+/* Returns true if a page that is not in part->dirty has become dirty since the bits were taken. */
+static bool has_new_dirty_pages(const struct truncation *t)
 {
 	for (unsigned i = 0; i < t->count; i++) {
 		const struct part *part = &t->parts[i];
 
 		for (uint64_t word = 0; word < part->words; word++)
-			if (atomic_load(&ps_rvm.pieces[part->row].dirty[word]) & ~part->taken[word])
+			if (atomic_load(&ps_rvm.pieces[part->row].dirty[word]) & ~part->dirty[word])
 				return true;
 	}
 	return false;
@@ -136,19 +139,19 @@ static bool has_added_pages(const struct truncation *t)
 
 /* --- memory --- */
 
-static rvm_return_t find_memory(struct truncation *t, struct part *part)
+static rvm_return_t find_piece_memory(struct truncation *t, struct part *part)
 {
 	const uint64_t id = ps_rvm.table->pieces[part->row].id;
-	void *base = part->borrowed ? part->from : ps_rvm.pieces[part->row].base;
+	void *base = part->mapped_here ? part->memory : ps_rvm.pieces[part->row].base;
 	int rc;
 
 	if (!base) {
 		rc = perseas_map_at(t->store, ps_rvm_piece_name(id).text, 0, NULL, &base, NULL);
 		if (rc)
 			return ps_rvm_fail_store(t->store, rc, "a region cannot be read");
-		part->borrowed = true;
+		part->mapped_here = true;
 	}
-	part->from = base;
+	part->memory = base;
 	return RVM_SUCCESS;
 }
 
@@ -157,9 +160,10 @@ static bool add_page(struct truncation *t, const struct part *part, uint64_t pag
 {
 	const uint64_t offset = page * PS_RVM_PAGE, rest = ps_rvm.pieces[part->row].length - offset;
 	const size_t length = rest < PS_RVM_PAGE ? rest : PS_RVM_PAGE;
-	struct perseas_piece *last = t->run_count > part->first ? &t->runs[t->run_count - 1] : NULL;
+	struct perseas_piece *last = t->run_count > part->first_run ? &t->runs[t->run_count - 1]
+	                                                            : NULL;
 
-	if (last && (const char *)last->from + last->len == part->from + offset) {
+	if (last && (const char *)last->from + last->len == part->memory + offset) {
 		last->len += length;
 		return true;
 	}
@@ -172,22 +176,23 @@ static bool add_page(struct truncation *t, const struct part *part, uint64_t pag
 			return false;
 		t->runs = more;
 	}
-	t->runs[t->run_count++] = (struct perseas_piece){ part->from + offset, length, NULL };
+	t->runs[t->run_count++] = (struct perseas_piece){ part->memory + offset, length, NULL };
 	return true;
 }
 
 static rvm_return_t find_runs(struct truncation *t, struct part *part)
 {
-	part->first = t->run_count;
+	part->first_run = t->run_count;
 	for (uint64_t i = 0; i < part->words; i++)
-		for (uint64_t bits = part->taken[i]; bits; bits &= bits - 1)
+		for (uint64_t bits = part->dirty[i]; bits; bits &= bits - 1)
 			if (!add_page(t, part, i * PS_RVM_WORD + (uint64_t)__builtin_ctzll(bits)))
-				return no_memory();
-	part->end = t->run_count;
+				return fail_no_memory();
+	part->end_run = t->run_count;
 	return RVM_SUCCESS;
 }
 
-/* Copies all runs as of one commit, and waits until W mirrors hold that commit. */
+/* Copies all runs of dirty pages as of one commit, and waits until W mirrors, the write quorum,
+ * hold that commit. */
 static rvm_return_t copy_runs(struct truncation *t)
 {
 	struct perseas_token token;
@@ -201,7 +206,7 @@ static rvm_return_t copy_runs(struct truncation *t)
 	               -1, 0);
 	if (t->copy == MAP_FAILED) {
 		t->copy = NULL;
-		return no_memory();
+		return fail_no_memory();
 	}
 	for (size_t i = 0, at = 0; i < t->run_count; at += t->runs[i++].len)
 		t->runs[i].to = t->copy + at;
@@ -215,7 +220,7 @@ static rvm_return_t copy_runs(struct truncation *t)
 static bool is_clean(const struct part *part)
 {
 	for (uint64_t i = 0; i < part->words; i++)
-		if (part->taken[i])
+		if (part->dirty[i])
 			return false;
 	return true;
 }
@@ -229,7 +234,7 @@ static void drop_copy(struct truncation *t)
 	t->run_count = 0;
 }
 
-static rvm_return_t copy_all(struct truncation *t)
+static rvm_return_t copy_dirty_pages(struct truncation *t)
 {
 	rvm_return_t code = RVM_SUCCESS;
 
@@ -237,7 +242,7 @@ static rvm_return_t copy_all(struct truncation *t)
 	for (unsigned i = 0; i < t->count && code == RVM_SUCCESS; i++) {
 		if (is_clean(&t->parts[i]))
 			continue;
-		code = find_memory(t, &t->parts[i]);
+		code = find_piece_memory(t, &t->parts[i]);
 		if (code == RVM_SUCCESS)
 			code = find_runs(t, &t->parts[i]);
 	}
@@ -246,7 +251,8 @@ static rvm_return_t copy_all(struct truncation *t)
 
 /* --- files --- */
 
-/* Checks that this process still owns the store. Only a commit can tell; it changes nothing. */
+/* Checks that this process still owns the store. Only a commit can tell, so it commits a
+ * transaction that changes no bytes. */
 static rvm_return_t confirm_owner(perseas_t *store)
 {
 	perseas_tx_t *tx;
@@ -270,7 +276,7 @@ static rvm_return_t write_part(const struct truncation *t, const struct part *pa
 	struct ps_rvm_file file;
 	rvm_return_t code;
 
-	if (part->first == part->end)
+	if (part->first_run == part->end_run)
 		return RVM_SUCCESS;
 	code = ps_rvm_file_make(&file, ps_rvm.table->segments[row->segment].name);
 	if (code != RVM_SUCCESS)
@@ -278,9 +284,9 @@ static rvm_return_t write_part(const struct truncation *t, const struct part *pa
 	code = ps_rvm_file_lock(&file);
 	if (code == RVM_SUCCESS)
 		code = confirm_owner(t->store);
-	for (size_t i = part->first; i < part->end && code == RVM_SUCCESS; i++) {
+	for (size_t i = part->first_run; i < part->end_run && code == RVM_SUCCESS; i++) {
 		const struct perseas_piece *run = &t->runs[i];
-		const uint64_t at = (uint64_t)((const char *)run->from - part->from);
+		const uint64_t at = (uint64_t)((const char *)run->from - part->memory);
 
 		code = ps_rvm_file_write(&file, row->offset + at, run->to, run->len);
 	}
@@ -297,10 +303,10 @@ static void end_truncation(struct truncation *t, rvm_return_t code)
 		struct part *part = &t->parts[i];
 
 		if (code != RVM_SUCCESS)
-			put_notes_back(part);
-		if (part->borrowed)
-			perseas_unmap(t->store, part->from);
-		free(part->taken);
+			put_dirty_bits_back(part);
+		if (part->mapped_here)
+			perseas_unmap(t->store, part->memory);
+		free(part->dirty);
 	}
 	drop_copy(t);
 	free(t->runs);
@@ -314,19 +320,19 @@ static rvm_return_t flush_store(perseas_t *store)
 	          : RVM_SUCCESS;
 }
 
-/* Copies what was committed by one moment, with all pages that were changed until then. The number
- * of rounds grows with the logarithm of the pages: while more pages are copied, transactions add
- * more. */
+/* Copies the dirty pages as of one commit. Transactions may dirty further pages during a round, and
+ * the next round copies these as well. The number of rounds grows with the logarithm of the number
+ * of pages, because a round that takes longer leaves time for more of them. */
 static rvm_return_t copy_committed(struct truncation *t)
 {
 	rvm_return_t code = begin_parts(t);
 
 	while (code == RVM_SUCCESS) {
-		take_all_notes(t);
+		take_all_dirty_bits(t);
 		code = flush_store(t->store);
 		if (code == RVM_SUCCESS)
-			code = copy_all(t);
-		if (!has_added_pages(t))
+			code = copy_dirty_pages(t);
+		if (!has_new_dirty_pages(t))
 			break;
 	}
 	return code;
@@ -334,18 +340,18 @@ static rvm_return_t copy_committed(struct truncation *t)
 
 static rvm_return_t truncate_locked(struct truncation *t)
 {
-	rvm_return_t code = ps_rvm_ready(&t->store);
-	uint64_t begun = ps_rvm_now(), copied;
+	rvm_return_t code = ps_rvm_require_store(&t->store);
+	uint64_t begun = ps_rvm_now_ns(), copied;
 
 	if (code != RVM_SUCCESS)
 		return code;
 	code = copy_committed(t);
-	copied = ps_rvm_now();
+	copied = ps_rvm_now_ns();
 	for (unsigned i = 0; i < t->count && code == RVM_SUCCESS; i++)
 		code = write_part(t, &t->parts[i]);
 	end_truncation(t, code);
 	if (code == RVM_SUCCESS)
-		ps_rvm_count_truncation(copied - begun, ps_rvm_now() - copied);
+		ps_rvm_count_truncation(copied - begun, ps_rvm_now_ns() - copied);
 	return code;
 }
 
@@ -355,7 +361,7 @@ rvm_return_t rvm_truncate(void)
 	rvm_return_t code;
 
 	if (!t)
-		return no_memory();
+		return fail_no_memory();
 	pthread_mutex_lock(&ps_rvm.lock);
 	code = truncate_locked(t);
 	pthread_mutex_unlock(&ps_rvm.lock);

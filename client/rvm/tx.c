@@ -22,7 +22,7 @@ static inline struct ps_rvm_slot *last_slot(const rvm_tid_t *tid)
 }
 
 /* Returns true if the record names the slot's transaction, and that is open. */
-static inline bool names_open(const rvm_tid_t *tid, const struct ps_rvm_slot *slot)
+static inline bool names_open_transaction(const rvm_tid_t *tid, const struct ps_rvm_slot *slot)
 {
 	return slot && slot == tid->tid && tid->reserved &&
 	       atomic_load_explicit(&slot->name, memory_order_relaxed) == tid->reserved;
@@ -36,20 +36,20 @@ static inline struct ps_rvm_slot *find_slot(const rvm_tid_t *tid)
 	if (!tid || tid->struct_id != rvm_tid_id)
 		return NULL;
 	slot = last_slot(tid);
-	return names_open(tid, slot) ? slot : NULL;
+	return names_open_transaction(tid, slot) ? slot : NULL;
 }
 
-static rvm_return_t no_transaction(void)
+static rvm_return_t fail_no_transaction(void)
 {
 	if (!ps_rvm_store())
-		return ps_rvm_no_store();
+		return ps_rvm_fail_no_store();
 	return ps_rvm_fail(RVM_ETID, "the record names no transaction that is open: it was not "
 	                             "begun, or has ended");
 }
 
-static void end_transaction(struct ps_rvm_slot *slot, rvm_tid_t *tid)
+static void free_transaction(struct ps_rvm_slot *slot, rvm_tid_t *tid)
 {
-	ps_rvm_slot_give(slot);
+	ps_rvm_slot_free(slot);
 	tid->tid = NULL;
 }
 
@@ -62,7 +62,7 @@ static rvm_return_t begin_fault(const rvm_tid_t *tid, rvm_mode_t mode)
 		                             "rvm_init_tid first");
 	if (mode != restore && mode != no_restore)
 		return ps_rvm_fail(RVM_EMODE, "a transaction begins with restore or no_restore");
-	if (names_open(tid, last_slot(tid)))
+	if (names_open_transaction(tid, last_slot(tid)))
 		return ps_rvm_fail(RVM_ETID,
 		                   "the record names a transaction that is open: end or abort it "
 		                   "first, or use another record");
@@ -77,22 +77,22 @@ rvm_return_t rvm_begin_transaction(rvm_tid_t *tid, rvm_mode_t mode)
 	int rc;
 
 	if (!store)
-		return ps_rvm_no_store();
+		return ps_rvm_fail_no_store();
 	code = begin_fault(tid, mode);
 	if (code != RVM_SUCCESS)
 		return code;
-	slot = ps_rvm_slot_take(last_slot(tid));
+	slot = ps_rvm_slot_reserve(last_slot(tid));
 	if (!slot)
 		return ps_rvm_fail(RVM_ENO_MEMORY,
 		                   "no memory for a transaction, or 65536 are open");
 	rc = perseas_begin(store, 0, &slot->tx);
 	if (rc) {
-		ps_rvm_slot_give(slot);
+		ps_rvm_slot_free(slot);
 		return ps_rvm_fail_store(store, rc, "no transaction can begin");
 	}
 	slot->last += (uint64_t)1 << PS_RVM_INDEX_BITS;
 	atomic_store_explicit(&slot->name, slot->last, memory_order_release);
-	ps_rvm_slot_name(slot, slot->last, tid);
+	ps_rvm_slot_fill_tid(slot, slot->last, tid);
 	return RVM_SUCCESS;
 }
 
@@ -100,7 +100,7 @@ rvm_return_t rvm_begin_transaction(rvm_tid_t *tid, rvm_mode_t mode)
 
 /* Returns the place of a length in the histogram range_lengths_dist: up to 4, 8, 16 and so on to
  * 4096 bytes, and more. */
-static inline unsigned length_place(rvm_length_t length)
+static inline unsigned length_bucket(rvm_length_t length)
 {
 	if (length <= 4)
 		return 1;
@@ -108,16 +108,16 @@ static inline unsigned length_place(rvm_length_t length)
 }
 
 /* Marks the row as touched by the transaction. The fence makes the mark visible before the first
- * page is noted: truncate.c relies on that order. */
+ * page is marked dirty: truncate.c relies on that order. */
 static void mark_touched(struct ps_rvm_slot *slot, unsigned row)
 {
 	atomic_fetch_or(&slot->touched[row / 64], (uint64_t)1 << row % 64);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Notes that the external data segment lacks these pages. */
-static inline void note_pages(struct ps_rvm_slot *slot, unsigned row, uint64_t offset,
-                              uint64_t length)
+/* Marks pages that the external data segment may lack as dirty. */
+static inline void mark_pages_dirty(struct ps_rvm_slot *slot, unsigned row, uint64_t offset,
+                                    uint64_t length)
 {
 	_Atomic uint64_t *dirty = ps_rvm.pieces[row].dirty;
 	const uint64_t last = (offset + length - 1) / PS_RVM_PAGE;
@@ -132,7 +132,7 @@ static inline void note_pages(struct ps_rvm_slot *slot, unsigned row, uint64_t o
 	}
 }
 
-static rvm_return_t not_mapped(const void *dest, rvm_length_t length)
+static rvm_return_t fail_not_mapped(const void *dest, rvm_length_t length)
 {
 	return ps_rvm_fail(RVM_ENOT_MAPPED, "%lu bytes at %p are not wholly inside one region",
 	                   length, dest);
@@ -144,10 +144,10 @@ static inline rvm_return_t declare_range(struct ps_rvm_slot *slot, void *dest, r
 	int rc;
 
 	if (!ps_rvm_piece_has(piece, dest, length)) {
-		const int row = ps_rvm_region_at(dest, length);
+		const int row = ps_rvm_find_region(dest, length);
 
 		if (row < 0)
-			return not_mapped(dest, length);
+			return fail_not_mapped(dest, length);
 		slot->row = (uint32_t)row;
 		piece = &ps_rvm.pieces[row];
 	}
@@ -155,10 +155,11 @@ static inline rvm_return_t declare_range(struct ps_rvm_slot *slot, void *dest, r
 	if (rc)
 		return ps_rvm_fail_store(ps_rvm.store, rc, "the range cannot be declared");
 	/* Once declared, the region cannot be unmapped. If the program unmapped it just before, and
-	 * mapped another one there, that is its fault; the notes are not harmed. */
+	 * mapped another one there, that is its fault; no dirty bit is lost. */
 	if (ps_rvm_piece_has(piece, dest, length))
-		note_pages(slot, slot->row, (uint64_t)((char *)dest - (char *)piece->base), length);
-	count_one(&slot->lengths[length_place(length)]);
+		mark_pages_dirty(slot, slot->row, (uint64_t)((char *)dest - (char *)piece->base),
+		                 length);
+	count_one(&slot->lengths[length_bucket(length)]);
 	return RVM_SUCCESS;
 }
 
@@ -167,7 +168,7 @@ rvm_return_t rvm_set_range(rvm_tid_t *tid, void *dest, rvm_length_t length)
 	struct ps_rvm_slot *slot = find_slot(tid);
 
 	if (!slot)
-		return no_transaction();
+		return fail_no_transaction();
 	return length ? declare_range(slot, dest, length) : RVM_SUCCESS;
 }
 
@@ -191,12 +192,12 @@ rvm_return_t rvm_abort_transaction(rvm_tid_t *tid)
 	int rc;
 
 	if (!slot)
-		return no_transaction();
+		return fail_no_transaction();
 	rc = perseas_abort(slot->tx);
 	if (rc)
 		return ps_rvm_fail_store(ps_rvm.store, rc, "the transaction cannot be aborted");
 	count_one(&slot->aborts);
-	end_transaction(slot, tid);
+	free_transaction(slot, tid);
 	return RVM_SUCCESS;
 }
 
@@ -226,13 +227,13 @@ rvm_return_t rvm_end_transaction(rvm_tid_t *tid, rvm_mode_t mode)
 	int rc;
 
 	if (!slot)
-		return no_transaction();
+		return fail_no_transaction();
 	if (mode != flush && mode != no_flush)
 		return ps_rvm_fail(RVM_EMODE, "a transaction ends with flush or no_flush");
 	rc = commit_store(slot, mode);
 	if (!rc || rc == PERSEAS_EINDOUBT || rc == PERSEAS_EFENCED || rc == PERSEAS_EENDED) {
 		count_one(mode == flush ? &slot->flushes : &slot->no_flushes);
-		end_transaction(slot, tid);
+		free_transaction(slot, tid);
 	}
 	return rc ? ps_rvm_fail_store(ps_rvm.store, rc, "the commit failed") : RVM_SUCCESS;
 }
@@ -240,15 +241,15 @@ rvm_return_t rvm_end_transaction(rvm_tid_t *tid, rvm_mode_t mode)
 rvm_return_t rvm_flush(void)
 {
 	perseas_t *store;
-	rvm_return_t code = ps_rvm_ready(&store);
+	rvm_return_t code = ps_rvm_require_store(&store);
 	uint64_t begin;
 	int rc;
 
 	if (code != RVM_SUCCESS)
 		return code;
-	begin = ps_rvm_now();
+	begin = ps_rvm_now_ns();
 	rc = perseas_flush(store);
-	ps_rvm_count_flush(ps_rvm_now() - begin);
+	ps_rvm_count_flush(ps_rvm_now_ns() - begin);
 	return rc ? ps_rvm_fail_store(store, rc, "what is committed is not permanent yet")
 	          : RVM_SUCCESS;
 }

@@ -25,14 +25,14 @@ static void attach(perseas_t *p, char *base)
 	ps_rvm.pieces[0].dirty = dirty;
 	ps_rvm.pieces[0].length = SIZE;
 	ps_rvm.pieces[0].base = base;
-	ps_rvm.phase = PS_RVM_READY;
+	ps_rvm.phase = PS_RVM_PHASE_READY;
 	ps_rvm.store = p;
 }
 
 static void detach(void)
 {
 	ps_rvm.store = NULL;
-	ps_rvm.phase = PS_RVM_NEW;
+	ps_rvm.phase = PS_RVM_PHASE_NEW;
 	ps_rvm.pieces[0].base = NULL;
 	ps_rvm.pieces[0].dirty = NULL;
 	ps_rds.base = NULL;

@@ -93,7 +93,7 @@ static void open_store(void)
 	ps_rvm.pieces[0].dirty = dirty;
 	ps_rvm.pieces[0].length = SIZE;
 	ps_rvm.pieces[0].base = addr;
-	ps_rvm.phase = PS_RVM_READY;
+	ps_rvm.phase = PS_RVM_PHASE_READY;
 	ps_rvm.store = p;
 }
 

@@ -73,7 +73,7 @@ static inline void rvm_rig_open(struct rvm_rig *rig, rvm_length_t flags)
 {
 	rvm_options_t options = rvm_rig_options(rig);
 
-	ps_rvm_forget();
+	ps_rvm_reset();
 	options.flags = flags;
 	assert_rvm(RVM_INIT(&options));
 }
@@ -158,7 +158,7 @@ static inline int rvm_rig_setup_bare(void **state)
 	snprintf(rig->log, sizeof(rig->log), "perseas:rvm@%s", rig->place.local);
 	snprintf(rig->data, sizeof(rig->data), "%s/data", rig->place.folder);
 	rvm_rig_make_data(rig->data);
-	ps_rvm_forget();
+	ps_rvm_reset();
 	*state = rig;
 	return 0;
 }
@@ -194,7 +194,7 @@ static inline int rvm_rig_teardown(void **state)
 	struct rvm_rig *rig = *state;
 	int rc;
 
-	ps_rvm_forget();
+	ps_rvm_reset();
 	rc = place_end(&rig->place);
 	free(rig);
 	return rc;

@@ -10,7 +10,7 @@ static rvm_return_t open_named(const char *name)
 {
 	rvm_options_t options;
 
-	ps_rvm_forget();
+	ps_rvm_reset();
 	rvm_init_options(&options);
 	options.log_dev = (char *)(uintptr_t)name;
 	return RVM_INIT(&options);
@@ -179,7 +179,7 @@ TEST(bad_logs_are_not_created, struct rvm_rig *rig)
 	options = rvm_rig_options(rig);
 	options.create_log_file = rvm_true;
 	assert_rvm(rvm_set_options(&options));
-	ps_rvm_forget();
+	ps_rvm_reset();
 	/* An existing log is not taken for a new one. */
 	assert_rvm_eio(RVM_INIT(&options), EEXIST);
 }

@@ -86,7 +86,7 @@ static void assert_damaged(struct rvm_rig *rig, const char *why)
 {
 	rvm_options_t options = rvm_rig_options(rig);
 
-	ps_rvm_forget();
+	ps_rvm_reset();
 	assert_int_equal(RVM_INIT(&options), RVM_ELOG);
 	assert_non_null(strstr(rvm_message(), why));
 }
