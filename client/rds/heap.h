@@ -38,9 +38,10 @@ enum ps_rds_count {
 
 struct ps_rds_head {
 	char magic[8];
-	uint64_t length; /* bytes of a chunk */
-	uint64_t chunk;  /* bytes */
-	/* Lists of blocks of 1, 2, … chunks; the list of large blocks follows them. */
+	uint64_t length; /* bytes of the whole heap */
+	uint64_t chunk;  /* bytes of a chunk */
+	/* Number of lists for blocks of 1, 2, … chunks. The list of large blocks comes after these
+	 * and is not counted. */
 	uint64_t nlists;
 	uint64_t counts[PS_RDS_COUNTS];
 	uint64_t lists[]; /* place of each list's first block; 0 if the list is empty */
@@ -63,8 +64,8 @@ struct ps_rds_block {
 
 enum {
 	PS_RDS_GUARDS = 16, /* bytes of a block that its marks and its length take */
-	PS_RDS_WORDS = 160, /* most words of a change */
-	PS_RDS_JOINED = 32, /* most blocks that one change joins */
+	PS_RDS_WORDS = 160, /* maximum number of words in a change */
+	PS_RDS_JOINED = 32, /* maximum number of blocks that one change joins */
 };
 
 /* The heap that this process has started. */
@@ -75,8 +76,8 @@ struct ps_rds {
 	uint64_t first; /* place of the first block */
 	uint64_t end;   /* place where the last block ends */
 	rvm_tid_t user; /* copy of the record of the transaction that changed the heap last */
-	bool own;       /* that transaction belongs to this library, which may commit it in parts */
-	FILE *trace;
+	bool own;       /* `user` belongs to this library, which may commit it in parts */
+	FILE *trace;    /* file of rds_trace_on; NULL while tracing is off */
 };
 
 extern struct ps_rds ps_rds;
@@ -86,14 +87,14 @@ static inline struct ps_rds_head *ps_rds_head(void)
 	return (struct ps_rds_head *)ps_rds.base;
 }
 
-static inline uint64_t *ps_rds_word(uint64_t place)
+static inline uint64_t *ps_rds_word_at(uint64_t place)
 {
 	return (uint64_t *)(ps_rds.base + place);
 }
 
-/* Returns the place of the list head for blocks of so many chunks. Large blocks share list number
- * nlists + 1. */
-static inline uint64_t ps_rds_list(uint64_t chunks)
+/* Returns the place of the head of the list for blocks of this many chunks. Large blocks share list
+ * number nlists + 1. */
+static inline uint64_t ps_rds_list_place(uint64_t chunks)
 {
 	const uint64_t index = (chunks > ps_rds.nlists ? ps_rds.nlists + 1 : chunks) - 1;
 
@@ -102,9 +103,9 @@ static inline uint64_t ps_rds_list(uint64_t chunks)
 
 /* --- change.c: words that change together --- */
 
-/* Words to be written by one ps_rds_apply. ps_rds_read sees them as if they had been written. A
- * change that cannot be declared, or that finds the heap overwritten, is dropped and changes
- * nothing. */
+/* Words to be written by one ps_rds_apply_change. ps_rds_read_word sees them as if they had been
+ * written. A change that cannot be declared, or that finds the heap overwritten, is dropped and
+ * changes nothing. */
 struct ps_rds_change {
 	rvm_tid_t *tid;
 	unsigned count;
@@ -113,56 +114,58 @@ struct ps_rds_change {
 	} words[PS_RDS_WORDS];
 };
 
-/* Returns the word at a place, as changed. */
-uint64_t ps_rds_read(const struct ps_rds_change *change, uint64_t place);
+/* Returns the word at a place, with the change applied. */
+uint64_t ps_rds_read_word(const struct ps_rds_change *change, uint64_t place);
 /* Sets the word at a place. */
-void ps_rds_write(struct ps_rds_change *change, uint64_t place, uint64_t value);
+void ps_rds_write_word(struct ps_rds_change *change, uint64_t place, uint64_t value);
 /* Add to, or subtract from, a counter in the heap's head. */
-void ps_rds_add(struct ps_rds_change *change, enum ps_rds_count count, uint64_t more);
-void ps_rds_subtract(struct ps_rds_change *change, enum ps_rds_count count, uint64_t less);
+void ps_rds_add_to_count(struct ps_rds_change *change, enum ps_rds_count count, uint64_t more);
+void ps_rds_subtract_from_count(struct ps_rds_change *change, enum ps_rds_count count,
+                                uint64_t less);
 
 /* Declares all words to RVM and writes them. Returns SUCCESS, or a code of RVM with nothing
  * written. */
-int ps_rds_apply(struct ps_rds_change *change);
+int ps_rds_apply_change(struct ps_rds_change *change);
 
 /* --- blocks.c: the lists, within a change --- */
 
 /* Returns the length in chunks of the block at a place, or 0 if no intact block with that mark is
  * there. */
-uint64_t ps_rds_block(const struct ps_rds_change *change, uint64_t place, uint64_t mark);
+uint64_t ps_rds_block_length(const struct ps_rds_change *change, uint64_t place, uint64_t mark);
 
-/* Returns how many chunks a block for `size` bytes takes, or 0 if more than any heap has. */
-uint64_t ps_rds_chunks(uint64_t size);
+/* Returns how many chunks a block for `size` bytes takes, or 0 if it would exceed the heap. */
+uint64_t ps_rds_chunks_for(uint64_t size);
 
 /* Writes a block's mark and length at its beginning, and the mark at its end. */
-void ps_rds_mark(struct ps_rds_change *change, uint64_t place, uint64_t chunks, uint64_t mark);
+void ps_rds_mark_block(struct ps_rds_change *change, uint64_t place, uint64_t chunks,
+                       uint64_t mark);
 
-/* Overwrites the links of a block that was taken out of its list with zeros: they are the first 16
- * bytes of what the program gets. */
+/* Zeroes the links of a block that was taken out of its list, because they are the first 16 bytes
+ * of the memory that the program gets. */
 void ps_rds_clear_links(struct ps_rds_change *change, uint64_t place);
 
 /* Put a block into the list for its length, and take a block out of its list. They return false if
  * the list has been overwritten. */
-bool ps_rds_push(struct ps_rds_change *change, uint64_t place, uint64_t chunks);
-bool ps_rds_unlink(struct ps_rds_change *change, uint64_t place, uint64_t chunks);
+bool ps_rds_link_block(struct ps_rds_change *change, uint64_t place, uint64_t chunks);
+bool ps_rds_unlink_block(struct ps_rds_change *change, uint64_t place, uint64_t chunks);
 
-/* Sets *place to a free block of at least so many chunks, or to 0 if the heap has none. Returns
- * SUCCESS or ECORRUPT. */
-int ps_rds_find(const struct ps_rds_change *change, uint64_t chunks, uint64_t *place);
+/* Sets *place to the place of a free block of at least this many chunks, or to 0 if the heap has
+ * none. Returns SUCCESS or ECORRUPT. */
+int ps_rds_find_free(const struct ps_rds_change *change, uint64_t chunks, uint64_t *place);
 
-/* Joins free neighbors until a block of so many chunks exists, or all are joined. Returns SUCCESS
- * in both cases. */
-int ps_rds_join(rvm_tid_t *tid, uint64_t chunks);
+/* Joins free neighbors until a free block of at least this many chunks exists, or all are joined.
+ * Returns SUCCESS in both cases. */
+int ps_rds_join_free_blocks(rvm_tid_t *tid, uint64_t chunks);
 
-/* --- use.c: who may change the heap --- */
+/* --- use.c: one transaction at a time may change the heap --- */
 
-/* Takes the lock, and checks that the transaction may change the heap. If *tid is NULL, begins a
+/* Takes ps_rds.lock, and checks that the transaction may change the heap. If *tid is NULL, begins a
  * transaction in *own and sets *tid to it. After an error the lock is not held. */
-int ps_rds_enter(rvm_tid_t **tid, rvm_tid_t *own);
+int ps_rds_begin_change(rvm_tid_t **tid, rvm_tid_t *own);
 
-/* Ends what ps_rds_enter began: commits its own transaction with no_flush, or aborts it if `code`
- * is an error, and releases the lock. Returns `code`, or the code of the commit. */
-int ps_rds_leave(rvm_tid_t *tid, rvm_tid_t *own, int code);
+/* Ends what ps_rds_begin_change began: commits its own transaction with no_flush, or aborts it if
+ * `code` is an error, and releases the lock. Returns `code`, or the code of the commit. */
+int ps_rds_end_change(rvm_tid_t *tid, rvm_tid_t *own, int code);
 
 /* ps_rds_free_block frees a block; ps_rds_check_block only checks that it can be freed. Caller
  * holds ps_rds.lock. */

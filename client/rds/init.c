@@ -22,7 +22,7 @@ static char loaded_name[1024];
 
 /* --- checks --- */
 
-static int shape_fault(uint64_t length, uint64_t chunk, uint64_t nlists)
+static int check_shape(uint64_t length, uint64_t chunk, uint64_t nlists)
 {
 	if (chunk < RDS_MIN_CHUNK_SIZE || chunk % sizeof(char *))
 		return ps_rds_fail(EBAD_ARGS, "a chunk has %d bytes or more, and a multiple of %zu",
@@ -38,7 +38,7 @@ static int shape_fault(uint64_t length, uint64_t chunk, uint64_t nlists)
 	return SUCCESS;
 }
 
-static int started_fault(const char *base)
+static int check_no_other_heap(const char *base)
 {
 	if (ps_rds.base && ps_rds.base != base)
 		return ps_rds_fail(EHEAP_INIT, "another heap is started: call rds_stop_heap, or "
@@ -71,19 +71,20 @@ static int format_heap(rvm_tid_t *tid)
 	if (code != RVM_SUCCESS)
 		return ps_rds_fail_rvm(code, "the heap's head cannot be declared");
 	for (uint64_t i = 0; i < PS_RDS_COUNTS; i++)
-		ps_rds_write(&change, offsetof(struct ps_rds_head, counts) + i * sizeof(uint64_t),
-		             0);
-	ps_rds_write(&change,
-	             offsetof(struct ps_rds_head, counts) + PS_RDS_FREE_BYTES * sizeof(uint64_t),
-	             ps_rds.end - ps_rds.first);
-	ps_rds_write(&change, ps_rds_list(chunks), 0);
-	ps_rds_push(&change, ps_rds.first, chunks);
-	rc = ps_rds_apply(&change);
+		ps_rds_write_word(&change,
+		                  offsetof(struct ps_rds_head, counts) + i * sizeof(uint64_t), 0);
+	ps_rds_write_word(&change,
+	                  offsetof(struct ps_rds_head, counts) +
+	                          PS_RDS_FREE_BYTES * sizeof(uint64_t),
+	                  ps_rds.end - ps_rds.first);
+	ps_rds_write_word(&change, ps_rds_list_place(chunks), 0);
+	ps_rds_link_block(&change, ps_rds.first, chunks);
+	rc = ps_rds_apply_change(&change);
 	if (rc != SUCCESS)
 		return rc;
 	for (uint64_t i = 1; i <= ps_rds.nlists + 1; i++)
-		if (ps_rds_list(i) != ps_rds_list(chunks))
-			*ps_rds_word(ps_rds_list(i)) = 0;
+		if (ps_rds_list_place(i) != ps_rds_list_place(chunks))
+			*ps_rds_word_at(ps_rds_list_place(i)) = 0;
 	memcpy(head->magic, PS_RDS_MAGIC, sizeof(head->magic));
 	head->length = ps_rds.length;
 	head->chunk = ps_rds.chunk;
@@ -103,9 +104,9 @@ int rds_init_heap(char *base, rvm_length_t length, unsigned long chunkSize, unsi
 		                   "a transaction",
 		                   sizeof(uint64_t));
 	if (code == SUCCESS)
-		code = started_fault(base);
+		code = check_no_other_heap(base);
 	if (code == SUCCESS)
-		code = shape_fault(length, chunkSize, nlists);
+		code = check_shape(length, chunkSize, nlists);
 	if (code == SUCCESS) {
 		const struct ps_rds before = ps_rds;
 
@@ -122,8 +123,8 @@ int rds_init_heap(char *base, rvm_length_t length, unsigned long chunkSize, unsi
 
 /* --- starting and stopping a heap --- */
 
-/* Fails unless these bytes lie in a mapped region. */
-static int mapped_fault(char *base, uint64_t length)
+/* Fails unless `length` bytes from `base` on lie in a mapped region. */
+static int check_mapped(char *base, uint64_t length)
 {
 	rvm_options_t options;
 	rvm_region_t region;
@@ -138,24 +139,24 @@ static int mapped_fault(char *base, uint64_t length)
 	return code == RVM_SUCCESS ? SUCCESS : ps_rds_fail_rvm(code, "no heap can be there");
 }
 
-static int start_locked(char *base)
+static int start_heap_locked(char *base)
 {
 	const struct ps_rds_head *head = (struct ps_rds_head *)base;
-	int code = started_fault(base);
+	int code = check_no_other_heap(base);
 
 	if (code == SUCCESS && (uintptr_t)base % sizeof(uint64_t))
 		code = ps_rds_fail(EHEAP_VERSION_SKEW, "no heap begins at %p", (void *)base);
 	if (code == SUCCESS)
-		code = mapped_fault(base, sizeof(*head));
+		code = check_mapped(base, sizeof(*head));
 	if (code == SUCCESS && memcmp(head->magic, PS_RDS_MAGIC, sizeof(head->magic)) != 0)
 		code = ps_rds_fail(EHEAP_VERSION_SKEW,
 		                   "no heap of this version is at %p: make one "
 		                   "with rds_zap_heap or rds_init_heap",
 		                   (void *)base);
-	if (code == SUCCESS && shape_fault(head->length, head->chunk, head->nlists) != SUCCESS)
+	if (code == SUCCESS && check_shape(head->length, head->chunk, head->nlists) != SUCCESS)
 		code = ps_rds_fail(ECORRUPT, "the heap's head was overwritten");
 	if (code == SUCCESS)
-		code = mapped_fault(base, head->length);
+		code = check_mapped(base, head->length);
 	if (code == SUCCESS && !ps_rds.base)
 		start_heap(base, head->length, head->chunk, head->nlists);
 	return code;
@@ -166,12 +167,12 @@ int rds_start_heap(char *startAddr, int *err)
 	int code;
 
 	pthread_mutex_lock(&ps_rds.lock);
-	code = start_locked(startAddr);
+	code = start_heap_locked(startAddr);
 	pthread_mutex_unlock(&ps_rds.lock);
 	return ps_rds_set_err(code, err);
 }
 
-static int none_started(void)
+static int check_started(void)
 {
 	return ps_rds.base ? SUCCESS : ps_rds_fail(EHEAP_INIT, "no heap is started");
 }
@@ -181,7 +182,7 @@ static int stop_heap(void)
 	int code;
 
 	pthread_mutex_lock(&ps_rds.lock);
-	code = none_started();
+	code = check_started();
 	ps_rds.base = NULL;
 	pthread_mutex_unlock(&ps_rds.lock);
 	return code;
@@ -229,7 +230,7 @@ static unsigned long count_mapped(void)
 	unsigned long count = 0;
 
 	for (unsigned long i = 0; RegionDefs && i < NRegionDefs; i++)
-		count += mapped_fault(RegionDefs[i].vmaddr, RegionDefs[i].length) == SUCCESS;
+		count += check_mapped(RegionDefs[i].vmaddr, RegionDefs[i].length) == SUCCESS;
 	return count;
 }
 
@@ -244,11 +245,11 @@ static bool is_loaded(const char *name)
 	return loaded;
 }
 
-/* Fails if a heap is started, or the regions of one that was stopped are still mapped. */
-static int no_heap_yet(void)
+/* Fails if a heap is started, or if the regions of a stopped heap are still mapped. */
+static int check_nothing_loaded(void)
 {
 	pthread_mutex_lock(&ps_rds.lock);
-	int code = started_fault(NULL);
+	int code = check_no_other_heap(NULL);
 	if (code == SUCCESS && count_mapped())
 		code = ps_rds_fail(EHEAP_INIT,
 		                   "segment '%.200s' is loaded, and its heap is stopped: call "
@@ -260,7 +261,7 @@ static int no_heap_yet(void)
 
 static int load_heap(char *name, rvm_offset_t length)
 {
-	int code = no_heap_yet();
+	int code = check_nothing_loaded();
 
 	if (code == SUCCESS)
 		code = load_regions(name, length);
@@ -290,9 +291,9 @@ int rds_unload_heap(int *err)
 		return ps_rds_set_err(ps_rds_fail(EHEAP_INIT,
 		                                  "no heap was loaded with its segment"),
 		                      err);
-	/* The heap's region goes last: the heap stays usable if an open transaction keeps the
-	 * static region. */
-	code = ps_rds_unmap(&RegionDefs[1]);
+	/* Unmap the heap's region last: the heap stays usable if an open transaction prevents
+	 * unmapping the static region. */
+	code = ps_rds_unmap_region(&RegionDefs[1]);
 	if (code == RVM_SUCCESS)
 		code = release_regions();
 	if (code == RVM_SUCCESS)
@@ -330,12 +331,12 @@ int rds_zap_heap(char *DevName, rvm_offset_t DevLength, char *startAddr, rvm_len
 {
 	rvm_region_def_t regions[2] = { { .length = heapLength, .vmaddr = startAddr },
 		                        { .length = staticLength } };
-	int code = no_heap_yet();
+	int code = check_nothing_loaded();
 
 	if (code == SUCCESS && !startAddr)
 		code = ps_rds_fail(EBAD_ARGS, "a heap needs an address");
 	if (code == SUCCESS)
-		code = shape_fault(heapLength, chunkSize, nlists);
+		code = check_shape(heapLength, chunkSize, nlists);
 	if (code == SUCCESS) {
 		regions[1].vmaddr = startAddr + heapLength;
 		code = rvm_create_segment(DevName, DevLength, NULL, 2, regions);

@@ -6,12 +6,12 @@
 
 #include <stdlib.h>
 
-static int no_list(void)
+static int fail_no_list(void)
 {
 	return ps_rds_fail(EBAD_LIST, "list is NULL: pass a list of intentions");
 }
 
-static bool make_room(intentionList_t *list)
+static bool grow_table(intentionList_t *list)
 {
 	const unsigned long size = list->table ? list->size * 2 : STARTSIZE;
 	char **table;
@@ -34,14 +34,14 @@ int rds_fake_free(char *addr, intentionList_t *list)
 	int code = SUCCESS;
 
 	if (!list)
-		return no_list();
+		return fail_no_list();
 	pthread_mutex_lock(&ps_rds.lock);
 	if (!ps_rds.base)
 		code = ps_rds_fail(EHEAP_INIT, "no heap is started");
 	if (code == SUCCESS)
 		code = ps_rds_check_block(addr, &place, &chunks);
 	pthread_mutex_unlock(&ps_rds.lock);
-	if (code == SUCCESS && !make_room(list))
+	if (code == SUCCESS && !grow_table(list))
 		code = ps_rds_fail(RVM_ENO_MEMORY, "no memory for the list of intentions");
 	if (code == SUCCESS)
 		list->table[list->count++] = addr;
@@ -66,17 +66,17 @@ int rds_do_free(intentionList_t *list, rvm_mode_t mode)
 	int code;
 
 	if (!list)
-		return no_list();
+		return fail_no_list();
 	if (mode != flush && mode != no_flush)
 		return ps_rds_fail(RVM_EMODE, "a transaction ends with flush or no_flush");
 	if (!list->table)
 		return SUCCESS;
-	code = ps_rds_enter(&tid, &own);
+	code = ps_rds_begin_change(&tid, &own);
 	if (code != SUCCESS)
 		return code;
 	for (unsigned long i = 0; i < list->count && code == SUCCESS; i++)
 		code = ps_rds_free_block(tid, list->table[i]);
-	code = ps_rds_leave(tid, &own, code);
+	code = ps_rds_end_change(tid, &own, code);
 	if (code != SUCCESS)
 		return code;
 	free(list->table);

@@ -23,7 +23,7 @@ struct load_map {
 	struct row rows[];
 };
 
-uint64_t ps_rds_map_most(void)
+uint64_t ps_rds_map_max_regions(void)
 {
 	return (rvm_page_size() - sizeof(struct load_map)) / sizeof(struct row);
 }
@@ -41,7 +41,7 @@ static bool regions_overlap(const rvm_region_def_t *a, const rvm_region_def_t *b
 	       b->vmaddr < a->vmaddr + a->length;
 }
 
-rvm_return_t ps_rds_regions_fault(const rvm_region_def_t *regions, uint64_t count, uint64_t *end)
+rvm_return_t ps_rds_check_regions(const rvm_region_def_t *regions, uint64_t count, uint64_t *end)
 {
 	const uint64_t page = rvm_page_size();
 
@@ -67,7 +67,7 @@ rvm_return_t ps_rds_regions_fault(const rvm_region_def_t *regions, uint64_t coun
 
 /* --- the page --- */
 
-void ps_rds_map_put(void *page, const rvm_region_def_t *regions, uint64_t count)
+void ps_rds_map_write(void *page, const rvm_region_def_t *regions, uint64_t count)
 {
 	struct load_map *map = page;
 
@@ -82,7 +82,7 @@ void ps_rds_map_put(void *page, const rvm_region_def_t *regions, uint64_t count)
 static rvm_return_t map_fault(const struct load_map *map, const char *name)
 {
 	if (memcmp(map->magic, MAGIC, sizeof(map->magic)) != 0 || !map->count ||
-	    map->count > ps_rds_map_most())
+	    map->count > ps_rds_map_max_regions())
 		return ps_rds_fail(RVM_ESEGMENT_HDR,
 		                   "segment '%.200s' has no load map: make one with "
 		                   "rvm_create_segment",
@@ -112,7 +112,7 @@ static rvm_return_t read_rows(const struct load_map *map, const char *name, stru
 			                   "other",
 			                   name);
 	}
-	return ps_rds_regions_fault(read->regions, read->count, &read->end);
+	return ps_rds_check_regions(read->regions, read->count, &read->end);
 }
 
 rvm_return_t ps_rds_map_read(const void *page, const char *name, struct ps_rds_map *read)

@@ -10,17 +10,18 @@
 
 #include <stdint.h>
 
-/* ps_rds_map_most returns the number of regions that a page has room for, ps_rds_map_length the
- * bytes of a load map with `count` regions. */
-uint64_t ps_rds_map_most(void);
+/* ps_rds_map_max_regions returns the number of regions that a load map can list, and
+ * ps_rds_map_length the length in bytes of a load map with `count` regions. */
+uint64_t ps_rds_map_max_regions(void);
 uint64_t ps_rds_map_length(uint64_t count);
 
 /* Checks the regions' lengths and addresses, and sets *end to the segment's length. Returns
  * RVM_SUCCESS, RVM_ERANGE or RVM_EVM_OVERLAP. */
-rvm_return_t ps_rds_regions_fault(const rvm_region_def_t *regions, uint64_t count, uint64_t *end);
+rvm_return_t ps_rds_check_regions(const rvm_region_def_t *regions, uint64_t count, uint64_t *end);
 
-/* Writes the load map to a page. The regions have their offsets; the page has room for them. */
-void ps_rds_map_put(void *page, const rvm_region_def_t *regions, uint64_t count);
+/* Writes the load map to a page. The regions' offsets must be set, and there must be at most
+ * ps_rds_map_max_regions() regions. */
+void ps_rds_map_write(void *page, const rvm_region_def_t *regions, uint64_t count);
 
 struct ps_rds_map {
 	rvm_region_def_t *regions; /* in allocated memory; the caller frees it */
@@ -33,6 +34,6 @@ struct ps_rds_map {
 rvm_return_t ps_rds_map_read(const void *page, const char *name, struct ps_rds_map *read);
 
 /* Unmaps one region and sets its vmaddr to NULL. Defined in segment.c. */
-rvm_return_t ps_rds_unmap(rvm_region_def_t *region);
+rvm_return_t ps_rds_unmap_region(rvm_region_def_t *region);
 
 #endif

@@ -56,16 +56,17 @@ extern "C" {
 #endif
 
 #define SUCCESS 0
-#define ERVM_FAILED (-1)          /* never returned: functions return RVM's code instead */
-#define EBAD_LIST (-2)            /* the number of lists is 0, or the list of intentions is NULL */
-#define EBAD_SEGMENT_HDR (-3)     /* the segment does not have the two regions of a heap */
-#define EHEAP_VERSION_SKEW (-4)   /* no heap of this version at that address */
-#define EHEAP_INIT (-5)           /* no heap is started, or another one is */
-#define EBAD_ARGS (-6)            /* an argument is invalid */
-#define ECORRUPT (-7)             /* the heap's own data, or a guard, was overwritten */
-#define EFREED_TWICE (-8)         /* the block is free already */
-#define ENO_ROOM (-9)             /* the heap has no room */
-#define EBAD_CHUNK_SIZE EBAD_ARGS /* names that the manual uses for these two */
+#define ERVM_FAILED (-1)        /* never returned: functions return RVM's code instead */
+#define EBAD_LIST (-2)          /* the number of lists is 0, or the list of intentions is NULL */
+#define EBAD_SEGMENT_HDR (-3)   /* the segment does not have the two regions of a heap */
+#define EHEAP_VERSION_SKEW (-4) /* no heap of this version at that address */
+#define EHEAP_INIT (-5)         /* no heap is started, or another one is */
+#define EBAD_ARGS (-6)          /* an argument is invalid */
+#define ECORRUPT (-7)           /* the heap's own data, or a guard, was overwritten */
+#define EFREED_TWICE (-8)       /* the block is free already */
+#define ENO_ROOM (-9)           /* the heap has no room */
+/* The manual uses these names for EBAD_ARGS and EBAD_LIST. */
+#define EBAD_CHUNK_SIZE EBAD_ARGS
 #define EBAD_LIST_LENGTH EBAD_LIST
 
 #define RDS_MIN_CHUNK_SIZE 32 /* bytes */
@@ -133,8 +134,8 @@ extern int rds_stop_heap(int *err);
 
 /*
  * Splits nblocks free blocks of this size off larger ones, for later requests. With NULL for a
- * transaction it splits all or none. With the caller's transaction it splits as many as it can,
- * until that aborts.
+ * transaction it splits all or none. With the caller's transaction it splits as many as it can; an
+ * abort of that transaction undoes this.
  *
  * Errors: ENO_ROOM, ECORRUPT.
  */
@@ -152,7 +153,7 @@ extern char *rds_malloc(unsigned long size, rvm_tid_t *tid, int *err);
  * EFREED_TWICE, ECORRUPT (the block stays as it is, for inspection). */
 extern int rds_free(char *addr, rvm_tid_t *tid, int *err);
 
-/* Returns 1 if the heap has a free block for so many bytes, or 0 if not or if no heap is started.
+/* Returns 1 if the heap has a free block for `size` bytes, or 0 if not or if no heap is started.
  * Does not count free neighbors that could be joined. */
 extern int rds_maxblock(unsigned long size);
 
@@ -184,21 +185,21 @@ extern int rds_fake_free(char *addr, intentionList_t *list);
  */
 extern int rds_do_free(intentionList_t *list, rvm_mode_t mode);
 
-/* --- what there is to see --- */
+/* --- statistics and traces --- */
 
 /* Counters since rds_init_heap or rds_clear_stats; UINT_MAX stands for that or more. */
 typedef struct {
-	unsigned malloc;       /* requests for blocks */
+	unsigned malloc;       /* blocks that rds_malloc returned */
 	unsigned prealloc;     /* blocks that rds_prealloc made */
-	unsigned free;         /* blocks freed */
-	unsigned coalesce;     /* times that free neighbors were joined */
+	unsigned free;         /* blocks that were freed */
+	unsigned coalesce;     /* passes over the heap that joined free neighbors */
 	unsigned hits;         /* requests served by a block of the exact length */
 	unsigned misses;       /* requests served by splitting a longer block */
 	unsigned large_list;   /* times that the head of the list of large blocks changed */
 	unsigned large_hits;   /* requests served by a whole large block */
 	unsigned large_misses; /* requests served by splitting a large block */
 	unsigned merged;       /* blocks joined to a neighbor */
-	unsigned unmerged;     /* blocks that a join found without a free neighbor */
+	unsigned unmerged;     /* free blocks without a free neighbor that such passes found */
 	unsigned freebytes;    /* bytes in free blocks, with their guards; never cleared */
 	unsigned mallocbytes;  /* bytes in allocated blocks, with their guards; never cleared */
 } rds_stats_t;

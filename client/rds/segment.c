@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-static int rvm_fault(rvm_return_t code, const char *doing)
+static int fail_rvm(rvm_return_t code, const char *doing)
 {
 	return code == RVM_SUCCESS ? code : ps_rds_fail_rvm(code, doing);
 }
@@ -26,7 +26,7 @@ static rvm_return_t map_page(rvm_region_t *region, char *name, uint64_t segment_
 	region->data_dev = name;
 	region->dev_length = rvm_mk_offset(0, segment_length);
 	region->length = rvm_page_size();
-	return rvm_fault(rvm_map(region, options), "the load map cannot be mapped");
+	return fail_rvm(rvm_map(region, options), "the load map cannot be mapped");
 }
 
 static rvm_return_t write_map(void *map, const rvm_region_def_t *regions, uint64_t count)
@@ -39,10 +39,10 @@ static rvm_return_t write_map(void *map, const rvm_region_def_t *regions, uint64
 	if (code == RVM_SUCCESS)
 		code = rvm_set_range(&tid, map, ps_rds_map_length(count));
 	if (code == RVM_SUCCESS) {
-		ps_rds_map_put(map, regions, count);
+		ps_rds_map_write(map, regions, count);
 		code = rvm_end_transaction(&tid, flush);
 	}
-	rvm_fault(code, "the load map cannot be written");
+	fail_rvm(code, "the load map cannot be written");
 	if (code != RVM_SUCCESS)
 		rvm_abort_transaction(&tid); /* after some errors it has ended already */
 	return code;
@@ -57,10 +57,10 @@ rvm_return_t rvm_create_segment(char *DevName, rvm_offset_t DevLength, rvm_optio
 
 	if (!nregions || !region_defs)
 		return ps_rds_fail(RVM_EREGION_DEF, "a segment needs a region");
-	if (nregions > ps_rds_map_most())
+	if (nregions > ps_rds_map_max_regions())
 		return ps_rds_fail(RVM_ENO_MEMORY, "a load map has room for %llu regions",
-		                   (unsigned long long)ps_rds_map_most());
-	code = ps_rds_regions_fault(region_defs, nregions, &end);
+		                   (unsigned long long)ps_rds_map_max_regions());
+	code = ps_rds_check_regions(region_defs, nregions, &end);
 	if (code == RVM_SUCCESS)
 		code = map_page(&page, DevName, DevLength.low > end ? DevLength.low : end, options);
 	if (code != RVM_SUCCESS)
@@ -74,7 +74,7 @@ rvm_return_t rvm_create_segment(char *DevName, rvm_offset_t DevLength, rvm_optio
 
 /* --- loading --- */
 
-rvm_return_t ps_rds_unmap(rvm_region_def_t *def)
+rvm_return_t ps_rds_unmap_region(rvm_region_def_t *def)
 {
 	rvm_region_t region;
 	rvm_return_t code;
@@ -85,14 +85,14 @@ rvm_return_t ps_rds_unmap(rvm_region_def_t *def)
 	region.offset = def->offset;
 	region.length = def->length;
 	region.vmaddr = def->vmaddr;
-	code = rvm_fault(rvm_unmap(&region), "a region cannot be unmapped");
+	code = fail_rvm(rvm_unmap(&region), "a region cannot be unmapped");
 	if (code == RVM_SUCCESS)
 		def->vmaddr = NULL;
 	return code;
 }
 
 /* Returns true if the page lies in a mapped region. */
-static bool is_region(char *page)
+static bool is_in_region(char *page)
 {
 	rvm_options_t options;
 	rvm_region_t region;
@@ -109,7 +109,7 @@ static bool is_region(char *page)
 
 /* Fails if the program has memory at the region's address: a load map may name any address, and
  * rvm_map would replace that memory. */
-static rvm_return_t address_fault(uint64_t number, const rvm_region_def_t *def)
+static rvm_return_t check_address(uint64_t number, const rvm_region_def_t *def)
 {
 	void *place;
 
@@ -122,7 +122,7 @@ static rvm_return_t address_fault(uint64_t number, const rvm_region_def_t *def)
 		munmap(place, def->length);
 	if (place == def->vmaddr)
 		return RVM_SUCCESS;
-	if (is_region(def->vmaddr) || is_region(def->vmaddr + def->length - rvm_page_size()))
+	if (is_in_region(def->vmaddr) || is_in_region(def->vmaddr + def->length - rvm_page_size()))
 		return ps_rds_fail(RVM_EVM_OVERLAP,
 		                   "region %llu cannot be mapped at %p: another region is there",
 		                   (unsigned long long)number, (void *)def->vmaddr);
@@ -135,7 +135,7 @@ static rvm_return_t address_fault(uint64_t number, const rvm_region_def_t *def)
 
 static rvm_return_t map_region(char *name, uint64_t length, uint64_t number, rvm_region_def_t *def)
 {
-	rvm_return_t code = address_fault(number, def);
+	rvm_return_t code = check_address(number, def);
 	rvm_region_t region;
 
 	if (code != RVM_SUCCESS)
@@ -146,20 +146,21 @@ static rvm_return_t map_region(char *name, uint64_t length, uint64_t number, rvm
 	region.offset = def->offset;
 	region.length = def->length;
 	region.vmaddr = def->vmaddr;
-	code = rvm_fault(rvm_map(&region, NULL), "a region cannot be mapped");
+	code = fail_rvm(rvm_map(&region, NULL), "a region cannot be mapped");
 	if (code == RVM_SUCCESS)
 		def->vmaddr = region.vmaddr;
 	return code;
 }
 
-static rvm_return_t map_all(char *name, uint64_t length, rvm_region_def_t *regions, uint64_t count)
+static rvm_return_t map_regions(char *name, uint64_t length, rvm_region_def_t *regions,
+                                uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++) {
 		const rvm_return_t code = map_region(name, length, i, &regions[i]);
 
 		if (code != RVM_SUCCESS) {
 			while (i-- > 0)
-				ps_rds_unmap(&regions[i]);
+				ps_rds_unmap_region(&regions[i]);
 			return code;
 		}
 	}
@@ -182,8 +183,8 @@ rvm_return_t rvm_load_segment(char *DevName, rvm_offset_t DevLength, rvm_options
 	rvm_unmap(&page);
 	if (code != RVM_SUCCESS)
 		return code;
-	code = map_all(DevName, DevLength.low > map.end ? DevLength.low : map.end, map.regions,
-	               map.count);
+	code = map_regions(DevName, DevLength.low > map.end ? DevLength.low : map.end, map.regions,
+	                   map.count);
 	if (code != RVM_SUCCESS) {
 		free(map.regions);
 		return code;
@@ -202,7 +203,7 @@ rvm_return_t rvm_release_segment(unsigned long nregions, rvm_region_def_t **regi
 			RVM_EREGION_DEF,
 			"regions is NULL: pass the array that rvm_load_segment returned");
 	for (unsigned long i = 0; i < nregions; i++) {
-		const rvm_return_t one = ps_rds_unmap(&(*regions)[i]);
+		const rvm_return_t one = ps_rds_unmap_region(&(*regions)[i]);
 
 		if (code == RVM_SUCCESS)
 			code = one;

@@ -71,14 +71,14 @@ int rds_clear_stats(int *err)
 {
 	rvm_tid_t own, *tid = NULL;
 	struct ps_rds_change change = { 0 };
-	int code = ps_rds_enter(&tid, &own);
+	int code = ps_rds_begin_change(&tid, &own);
 
 	if (code != SUCCESS)
 		return ps_rds_set_err(code, err);
 	change.tid = tid;
 	for (unsigned i = 0; i < PS_RDS_FREE_BYTES; i++)
-		ps_rds_subtract(&change, i, ps_rds_head()->counts[i]);
-	return ps_rds_set_err(ps_rds_leave(tid, &own, ps_rds_apply(&change)), err);
+		ps_rds_subtract_from_count(&change, i, ps_rds_head()->counts[i]);
+	return ps_rds_set_err(ps_rds_end_change(tid, &own, ps_rds_apply_change(&change)), err);
 }
 
 /* --- the trace --- */
@@ -108,9 +108,9 @@ static int dump_blocks(void)
 
 	for (uint64_t place = ps_rds.first, chunks; place < ps_rds.end;
 	     place += chunks * ps_rds.chunk) {
-		const uint64_t is_free = ps_rds_block(&none, place, PS_RDS_FREED);
+		const uint64_t is_free = ps_rds_block_length(&none, place, PS_RDS_FREED);
 
-		chunks = is_free ? is_free : ps_rds_block(&none, place, PS_RDS_USED);
+		chunks = is_free ? is_free : ps_rds_block_length(&none, place, PS_RDS_USED);
 		if (!chunks)
 			return ps_rds_fail(ECORRUPT, "the heap was overwritten at %p",
 			                   (void *)(ps_rds.base + place));

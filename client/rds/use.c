@@ -11,7 +11,7 @@ struct ps_rds ps_rds = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* Returns true if another transaction than `tid` has changed the heap and is still open. Declaring
  * a range of length 0 changes nothing, and tells whether a transaction is open. */
-static bool is_in_use(const rvm_tid_t *tid)
+static bool is_changed_by_other(const rvm_tid_t *tid)
 {
 	if (ps_rds.user.struct_id != rvm_tid_id ||
 	    (tid && tid->tid == ps_rds.user.tid && tid->reserved == ps_rds.user.reserved))
@@ -19,14 +19,14 @@ static bool is_in_use(const rvm_tid_t *tid)
 	return rvm_set_range(&ps_rds.user, ps_rds.base, 0) == RVM_SUCCESS;
 }
 
-static int enter_fault(rvm_tid_t *tid)
+static int check_transaction(rvm_tid_t *tid)
 {
 	rvm_return_t code;
 
 	if (!ps_rds.base)
 		return ps_rds_fail(EHEAP_INIT, "no heap is started: call rds_load_heap or "
 		                               "rds_start_heap first");
-	if (is_in_use(tid))
+	if (is_changed_by_other(tid))
 		return ps_rds_fail(RVM_EUNCOMMIT,
 		                   "another transaction has changed the heap, and is open: end it "
 		                   "first");
@@ -34,13 +34,13 @@ static int enter_fault(rvm_tid_t *tid)
 	return code == RVM_SUCCESS ? SUCCESS : ps_rds_fail_rvm(code, "the heap cannot be changed");
 }
 
-int ps_rds_enter(rvm_tid_t **tid, rvm_tid_t *own)
+int ps_rds_begin_change(rvm_tid_t **tid, rvm_tid_t *own)
 {
 	rvm_return_t begun;
 	int code;
 
 	pthread_mutex_lock(&ps_rds.lock);
-	code = enter_fault(*tid);
+	code = check_transaction(*tid);
 	if (code == SUCCESS && !*tid) {
 		rvm_init_tid(own);
 		begun = rvm_begin_transaction(own, restore);
@@ -55,7 +55,7 @@ int ps_rds_enter(rvm_tid_t **tid, rvm_tid_t *own)
 	return code;
 }
 
-int ps_rds_leave(rvm_tid_t *tid, rvm_tid_t *own, int code)
+int ps_rds_end_change(rvm_tid_t *tid, rvm_tid_t *own, int code)
 {
 	rvm_return_t ended = RVM_SUCCESS;
 

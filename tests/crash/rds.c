@@ -185,9 +185,9 @@ static uint64_t count_blocks(struct checker *checker)
 
 	for (uint64_t place = ps_rds.first, chunks; place < ps_rds.end;
 	     place += chunks * ps_rds.chunk) {
-		const uint64_t is_free = ps_rds_block(&none, place, PS_RDS_FREED);
+		const uint64_t is_free = ps_rds_block_length(&none, place, PS_RDS_FREED);
 
-		chunks = is_free ? is_free : ps_rds_block(&none, place, PS_RDS_USED);
+		chunks = is_free ? is_free : ps_rds_block_length(&none, place, PS_RDS_USED);
 		if (!chunks) {
 			fault(checker, "rds: a block is none");
 			return 0;
@@ -196,9 +196,9 @@ static uint64_t count_blocks(struct checker *checker)
 		unused += is_free;
 	}
 	for (uint64_t i = 1; i <= ps_rds.nlists + 1; i++)
-		for (uint64_t at = *ps_rds_word(ps_rds_list(i)); at && listed <= unused;
-		     at = *ps_rds_word(at + sizeof(uint64_t)))
-			listed += ps_rds_block(&none, at, PS_RDS_FREED);
+		for (uint64_t at = *ps_rds_word_at(ps_rds_list_place(i)); at && listed <= unused;
+		     at = *ps_rds_word_at(at + sizeof(uint64_t)))
+			listed += ps_rds_block_length(&none, at, PS_RDS_FREED);
 	if (listed != unused || ps_rds_head()->counts[PS_RDS_FREE_BYTES] != unused * ps_rds.chunk)
 		fault(checker, "rds: %llu chunks are free, and lists have %llu",
 		      (unsigned long long)unused, (unsigned long long)listed);
@@ -212,7 +212,7 @@ static uint64_t count_nodes(struct checker *checker, char *base)
 	uint64_t nodes = 0;
 
 	for (uint64_t at = list->first, words[3]; at && nodes <= list->nodes; at = words[0]) {
-		if (!ps_rds_block(&none, at - sizeof(uint64_t), PS_RDS_USED)) {
+		if (!ps_rds_block_length(&none, at - sizeof(uint64_t), PS_RDS_USED)) {
 			fault(checker, "rds: a node is no block that is allocated");
 			return 0;
 		}

@@ -43,7 +43,7 @@ static void read_load_map(const uint8_t *data, size_t size)
 		require(*rds_message() && !map.regions);
 		return;
 	}
-	require(map.count && map.count <= ps_rds_map_most());
+	require(map.count && map.count <= ps_rds_map_max_regions());
 	for (uint64_t i = 0; i < map.count; i++) {
 		const rvm_region_def_t *region = &map.regions[i];
 
@@ -55,7 +55,7 @@ static void read_load_map(const uint8_t *data, size_t size)
 	}
 	require(at == map.end && at >= PAGE);
 	/* A map that was read is written as the same bytes. */
-	ps_rds_map_put(again, map.regions, map.count);
+	ps_rds_map_write(again, map.regions, map.count);
 	require(!memcmp(page, again, ps_rds_map_length(map.count)));
 	free(map.regions);
 }
@@ -128,7 +128,7 @@ static uint64_t room_of(const char *addr)
 	const struct ps_rds_change none = { 0 };
 	const uint64_t place = (uint64_t)(addr - region.base) - sizeof(uint64_t);
 
-	return ps_rds_block(&none, place, PS_RDS_USED) * ps_rds.chunk - PS_RDS_GUARDS;
+	return ps_rds_block_length(&none, place, PS_RDS_USED) * ps_rds.chunk - PS_RDS_GUARDS;
 }
 
 /* In a heap that nobody wrote to, no byte is given twice. */

@@ -31,7 +31,7 @@ static void save_map(const char *name, rvm_region_def_t *regions, uint64_t count
 
 	for (uint64_t i = 0; i < count; at += regions[i++].length)
 		regions[i].offset = rvm_mk_offset(0, at);
-	ps_rds_map_put(page, regions, count);
+	ps_rds_map_write(page, regions, count);
 	save(name, 1, NULL, page, ps_rds_map_length(count));
 }
 

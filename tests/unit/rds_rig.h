@@ -98,23 +98,23 @@ static inline unsigned rds_rig_check(void)
 
 	for (uint64_t place = ps_rds.first, chunks; place < ps_rds.end;
 	     place += chunks * ps_rds.chunk) {
-		chunks = ps_rds_block(&none, place, PS_RDS_FREED);
+		chunks = ps_rds_block_length(&none, place, PS_RDS_FREED);
 		free_blocks += chunks != 0;
 		unused += chunks * ps_rds.chunk;
 		if (chunks)
 			continue;
-		chunks = ps_rds_block(&none, place, PS_RDS_USED);
+		chunks = ps_rds_block_length(&none, place, PS_RDS_USED);
 		assert_true(chunks);
 		used += chunks * ps_rds.chunk;
 		blocks++;
 	}
 	for (uint64_t list = 1; list <= ps_rds.nlists + 1; list++)
-		for (uint64_t at = *ps_rds_word(ps_rds_list(list)), before = 0; at;
-		     before = at, at = *ps_rds_word(at + 8)) {
-			const uint64_t chunks = ps_rds_block(&none, at, PS_RDS_FREED);
+		for (uint64_t at = *ps_rds_word_at(ps_rds_list_place(list)), before = 0; at;
+		     before = at, at = *ps_rds_word_at(at + 8)) {
+			const uint64_t chunks = ps_rds_block_length(&none, at, PS_RDS_FREED);
 
 			assert_true(list > ps_rds.nlists ? chunks >= list : chunks == list);
-			assert_int_equal(*ps_rds_word(at + 16), before);
+			assert_int_equal(*ps_rds_word_at(at + 16), before);
 			listed += chunks * ps_rds.chunk;
 			assert_true(++in_lists <= free_blocks);
 		}
