@@ -9,10 +9,10 @@
 #include "../core/tx.h"
 
 /* Deferred stores that one object may need: the entry of its chunk, and a word of its bitmap. */
-enum { CHANGES = 2 };
+enum { STORES_PER_OBJECT = 2 };
 
 /* The object that the application asked for. */
-struct wish {
+struct request {
 	struct perseas_tx *tx;
 	struct perseas_heap *heap;
 	size_t size;
@@ -28,7 +28,7 @@ struct place {
 	size_t size;
 };
 
-int ps_heap_fail_change(struct perseas_tx *tx, const struct perseas_heap *heap)
+int ps_heap_refuse_change(struct perseas_tx *tx, const struct perseas_heap *heap)
 {
 	if (!tx || !heap)
 		return ps_fail(tx ? tx->p : NULL, PERSEAS_EINVAL,
@@ -52,12 +52,12 @@ static inline struct ps_bin *find_bin(struct perseas_heap *heap, unsigned class,
 	return heap->recent_bin = ps_bin_get(heap, class, type);
 }
 
-static int reserve_small(const struct wish *wish, struct ps_edits *edits, struct place *place,
+static int reserve_small(const struct request *request, struct ps_edits *edits, struct place *place,
                          struct ps_heap_need *need)
 {
-	struct perseas_heap *heap = wish->heap;
-	const unsigned class = heap->classes[(wish->size + PS_UNIT - 1) / PS_UNIT];
-	struct ps_bin *bin = find_bin(heap, class, wish->type);
+	struct perseas_heap *heap = request->heap;
+	const unsigned class = heap->classes[(request->size + PS_UNIT - 1) / PS_UNIT];
+	struct ps_bin *bin = find_bin(heap, class, request->type);
 	struct ps_edit *edit;
 	struct ps_run *run;
 	unsigned index;
@@ -66,19 +66,19 @@ static int reserve_small(const struct wish *wish, struct ps_edits *edits, struct
 	if (!bin)
 		return ps_fail(heap->p, PERSEAS_ENOMEM, "no memory for a class of a heap");
 	run = bin->open_runs;
-	/* A new run takes a chunk, so first make sure that the object will not be refused for lack
-	 * of space. */
-	if (!run && edits->changes_kept - edits->changes_used < CHANGES)
+	/* A new run takes a chunk, so first make sure that enough stores are reserved for the
+	 * object. */
+	if (!run && edits->stores_reserved - edits->stores_used < STORES_PER_OBJECT)
 		return PS_HEAP_RESERVE;
 	if (!run)
-		rc = ps_run_find(heap, bin, &run, need);
+		rc = ps_run_find_free(heap, bin, &run, need);
 	if (rc)
 		return rc;
 	index = ps_run_first_free(run);
 	edit = ps_edits_try_word(edits, run, index / 64);
 	if (!edit)
 		return PS_HEAP_RESERVE;
-	ps_run_take(run, index);
+	ps_run_allocate(run, index);
 	place->run = run;
 	place->bit = (uint64_t)1 << index % 64;
 	place->size = ps_class_sizes[class];
@@ -88,13 +88,13 @@ static int reserve_small(const struct wish *wish, struct ps_edits *edits, struct
 	return 0;
 }
 
-static int reserve_large(const struct wish *wish, struct ps_edits *edits, struct place *place,
+static int reserve_large(const struct request *request, struct ps_edits *edits, struct place *place,
                          struct ps_heap_need *need)
 {
-	const uint64_t span = (wish->size + PS_CHUNK - 1) / PS_CHUNK;
+	const uint64_t span = (request->size + PS_CHUNK - 1) / PS_CHUNK;
 	struct ps_extent *extent;
 	uint64_t chunk;
-	int rc = ps_large_find(wish->heap, span, wish->type, &extent, &chunk, need);
+	int rc = ps_large_allocate(request->heap, span, request->type, &extent, &chunk, need);
 
 	if (rc)
 		return rc;
@@ -106,30 +106,30 @@ static int reserve_large(const struct wish *wish, struct ps_edits *edits, struct
 	place->edit->extent = extent;
 	place->edit->chunk = chunk;
 	place->edit->word = (uint32_t)span;
-	place->edit->type = wish->type;
+	place->edit->type = request->type;
 	place->edit->set = 1;
 	return 0;
 }
 
-static int reserve_object(const struct wish *wish, struct place *place)
+static int reserve_object(const struct request *request, struct place *place)
 {
-	struct perseas_heap *heap = wish->heap;
-	/* Most objects share a word with an earlier object of the transaction, or need only one
-	 * store. */
+	struct perseas_heap *heap = request->heap;
+	/* Begin with one reserved store: most objects share a bitmap word with an earlier object of
+	 * the transaction, or need only one store. */
 	unsigned least = 1;
 	struct ps_heap_need need;
 	struct ps_edits *edits;
 	int rc;
 
 	do {
-		edits = ps_edits_get(wish->tx, heap, least, CHANGES, &rc);
+		edits = ps_edits_get(request->tx, heap, least, STORES_PER_OBJECT, &rc);
 		if (!edits)
 			return rc;
 		ps_biased_lock(&heap->lock);
-		rc = wish->size > PS_CLASS_MAX ? reserve_large(wish, edits, place, &need)
-		                               : reserve_small(wish, edits, place, &need);
+		rc = request->size > PS_CLASS_MAX ? reserve_large(request, edits, place, &need)
+		                                  : reserve_small(request, edits, place, &need);
 		ps_biased_unlock(&heap->lock);
-		least = rc == PS_HEAP_RESERVE ? CHANGES : least;
+		least = rc == PS_HEAP_RESERVE ? STORES_PER_OBJECT : least;
 		rc = ps_heap_provide(heap, rc, &need);
 	} while (rc > 0);
 	return rc;
@@ -137,10 +137,10 @@ static int reserve_object(const struct wish *wish, struct place *place)
 
 /* Takes an allocation back after its range could not be declared. Nothing was written to the
  * memory, so others may allocate it at once. */
-static void cancel_allocation(const struct wish *wish, const struct place *place)
+static void cancel_allocation(const struct request *request, const struct place *place)
 {
-	struct perseas_heap *heap = wish->heap;
-	struct ps_edits *edits = ps_edits_find(wish->tx, heap);
+	struct perseas_heap *heap = request->heap;
+	struct ps_edits *edits = ps_edits_find(request->tx, heap);
 	const struct ps_edit *edit = place->edit;
 
 	ps_biased_lock(&heap->lock);
@@ -156,13 +156,14 @@ static void cancel_allocation(const struct wish *wish, const struct place *place
 /* What an allocation does with the object's range: nothing, declares it, or also zeroes it. */
 enum way { BARE, DECLARED, ZEROED };
 
-static int check_wish(const struct wish *wish, void **addr)
+static int check_request(const struct request *request, void **addr)
 {
 	if (addr)
 		*addr = NULL;
-	if (addr && wish->size && wish->size <= PS_EXTENT_MAX && wish->type != PERSEAS_ANY_TYPE)
+	if (addr && request->size && request->size <= PS_EXTENT_MAX &&
+	    request->type != PERSEAS_ANY_TYPE)
 		return 0;
-	return ps_fail(wish->heap->p, PERSEAS_EINVAL,
+	return ps_fail(request->heap->p, PERSEAS_EINVAL,
 	               "an object has 1 byte to 1 TiB, a type below PERSEAS_ANY_TYPE, and "
 	               "needs a place for its address");
 }
@@ -185,7 +186,7 @@ static int check_size(const struct perseas *p, size_t size)
 static int allocate_object(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t type,
                            void **addr, enum way way)
 {
-	const struct wish wish = { tx, heap, size, type };
+	const struct request request = { tx, heap, size, type };
 	struct place place = { 0 };
 	int rc;
 
@@ -193,19 +194,19 @@ static int allocate_object(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, 
 		*addr = NULL;
 	rc = ps_heap_may_change(tx, heap);
 	if (!rc)
-		rc = check_wish(&wish, addr);
+		rc = check_request(&request, addr);
 	if (!rc && way != BARE)
 		rc = check_size(heap->p, size);
 	if (rc)
 		return rc;
-	rc = reserve_object(&wish, &place);
+	rc = reserve_object(&request, &place);
 	if (rc)
 		return rc;
 	assert(addr && place.edit);
 	if (way != BARE) {
 		rc = perseas_set_range(tx, place.addr, place.size);
 		if (rc) {
-			cancel_allocation(&wish, &place);
+			cancel_allocation(&request, &place);
 			return rc;
 		}
 	}
@@ -290,7 +291,7 @@ static int free_object(perseas_tx_t *tx, perseas_heap_t *heap, void *addr, const
 	int rc;
 
 	do {
-		edits = ps_edits_get(tx, heap, CHANGES, CHANGES, &rc);
+		edits = ps_edits_get(tx, heap, STORES_PER_OBJECT, STORES_PER_OBJECT, &rc);
 		if (!edits)
 			return rc;
 		ps_biased_lock(&heap->lock);
@@ -347,14 +348,16 @@ static bool fits_in_place(const struct perseas_heap *heap, const struct ps_found
 }
 
 /* Copies the object to a new one. The caller has marked the old one as freed. */
-static int move_object(const struct wish *wish, const struct ps_found_object *found, void **to)
+static int move_object(const struct request *request, const struct ps_found_object *found,
+                       void **to)
 {
-	const size_t size = found->object.size < wish->size ? found->object.size : wish->size;
+	const size_t size = found->object.size < request->size ? found->object.size : request->size;
 	const uint64_t start = (uint64_t)(uintptr_t)found->object.addr;
-	int rc = ps_demand_await(wish->heap->p, start, start + size);
+	int rc = ps_demand_await(request->heap->p, start, start + size);
 
 	if (!rc)
-		rc = allocate_object(wish->tx, wish->heap, wish->size, wish->type, to, DECLARED);
+		rc = allocate_object(request->tx, request->heap, request->size, request->type, to,
+		                     DECLARED);
 	if (!rc)
 		memcpy(*to, found->object.addr, size);
 	return rc;
@@ -363,7 +366,7 @@ static int move_object(const struct wish *wish, const struct ps_found_object *fo
 int perseas_realloc(perseas_tx_t *tx, perseas_heap_t *heap, void *addr, size_t size, uint64_t type,
                     void **to)
 {
-	const struct wish wish = { tx, heap, size, type };
+	const struct request request = { tx, heap, size, type };
 	struct ps_found_object found = { 0 };
 	int rc;
 
@@ -373,14 +376,14 @@ int perseas_realloc(perseas_tx_t *tx, perseas_heap_t *heap, void *addr, size_t s
 		*to = NULL;
 	rc = ps_heap_may_change(tx, heap);
 	if (!rc)
-		rc = check_wish(&wish, to);
+		rc = check_request(&request, to);
 	if (!rc)
 		rc = free_object(tx, heap, addr, &type, &found);
 	if (rc)
 		return rc;
 	assert(to && found.extent && found.object.addr);
 	if (!fits_in_place(heap, &found, size)) {
-		rc = move_object(&wish, &found, to);
+		rc = move_object(&request, &found, to);
 		if (rc)
 			unmark_freed(tx, heap, &found);
 		return rc;

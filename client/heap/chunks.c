@@ -11,9 +11,10 @@
 #include <stdlib.h>
 
 enum {
-	SLICE = 4096, /* chunks that are examined before other threads may have the lock */
+	CHUNKS_PER_SLICE =
+		4096, /* chunks that are examined before other threads may have the lock */
 	PEEK = 32,    /* chunks that are examined for a free object before a free chunk is taken */
-	AHEAD = 65536 /* bytes of metadata that are fetched at once */
+	FETCH_BYTES = 65536 /* bytes of metadata that are fetched at once */
 };
 
 int ps_heap_fail_damaged(const struct ps_extent *extent, uint64_t chunk, const char *fault)
@@ -41,7 +42,8 @@ int ps_heap_require(struct ps_extent *extent, const void *at, uint64_t length,
 	if (is_here && run >= length)
 		return 0;
 	need->start = start;
-	need->end = end - start > AHEAD && length < AHEAD ? start + AHEAD : start + length;
+	need->end = end - start > FETCH_BYTES && length < FETCH_BYTES ? start + FETCH_BYTES
+	                                                              : start + length;
 	if (need->end > end)
 		need->end = end;
 	return PS_HEAP_FETCH;
@@ -125,7 +127,7 @@ unsigned ps_run_first_free(struct ps_run *run)
 	return word * 64 + (unsigned)__builtin_ctzll(~run->taken[word]);
 }
 
-void ps_run_take(struct ps_run *run, unsigned index)
+void ps_run_allocate(struct ps_run *run, unsigned index)
 {
 	run->taken[index / 64] |= (uint64_t)1 << index % 64;
 	if (!--run->free_count)
@@ -138,8 +140,8 @@ static void mark_free(struct ps_extent *extent, uint64_t chunk, uint64_t count)
 	assert(count <= extent->chunks - chunk);
 	memset(extent->known + chunk, PS_KNOWN_FREE, count);
 	extent->free_count += count;
-	if (chunk < extent->lowest_free)
-		extent->lowest_free = chunk;
+	if (chunk < extent->lowest_free_chunk)
+		extent->lowest_free_chunk = chunk;
 }
 
 void ps_run_release(struct ps_run *run, unsigned word, uint64_t bits)
@@ -210,7 +212,7 @@ static int load_large(struct ps_extent *extent, uint64_t chunk)
 
 /* A run without objects stays unknown: it may be free, or covered by a large object. Only a scan
  * that comes from the chunks before it can tell. */
-int ps_chunk_learn(struct ps_extent *extent, uint64_t chunk, struct ps_heap_need *need)
+int ps_chunk_examine(struct ps_extent *extent, uint64_t chunk, struct ps_heap_need *need)
 {
 	const struct ps_heap_entry *entry = &extent->entries[chunk];
 	const char *fault;
@@ -241,7 +243,7 @@ static int examine_chunks(struct ps_extent *extent, unsigned count, struct ps_he
 {
 	for (; count > 0 && extent->examined < extent->chunks; count--) {
 		const uint64_t chunk = extent->examined;
-		int rc = ps_chunk_load(extent, chunk, need);
+		int rc = ps_chunk_ensure_known(extent, chunk, need);
 
 		if (rc)
 			return rc;
@@ -260,7 +262,7 @@ bool ps_extent_is_empty(const struct ps_extent *extent)
 int ps_extent_check_empty(struct ps_extent *extent, uint64_t *looked, bool *empty,
                           struct ps_heap_need *need)
 {
-	const int rc = examine_chunks(extent, SLICE, need);
+	const int rc = examine_chunks(extent, CHUNKS_PER_SLICE, need);
 
 	*empty = ps_extent_is_empty(extent);
 	/* One object is enough to say that the extent is not empty. */
@@ -269,7 +271,7 @@ int ps_extent_check_empty(struct ps_extent *extent, uint64_t *looked, bool *empt
 			return 0;
 	if (rc || extent->examined == extent->chunks)
 		return rc;
-	return PS_HEAP_AGAIN;
+	return PS_HEAP_YIELD;
 }
 
 /* Scans entries, not bitmaps, for free chunks: those that were never used, and those of freed large
@@ -278,7 +280,8 @@ static int scan_entries(struct ps_extent *extent, struct ps_heap_need *need)
 {
 	const uint64_t before = extent->free_count;
 
-	for (unsigned count = SLICE; count > 0 && extent->scanned < extent->chunks; count--) {
+	for (unsigned count = CHUNKS_PER_SLICE; count > 0 && extent->scanned < extent->chunks;
+	     count--) {
 		const uint64_t chunk = extent->scanned;
 		const struct ps_heap_entry *entry = &extent->entries[chunk];
 
@@ -286,7 +289,7 @@ static int scan_entries(struct ps_extent *extent, struct ps_heap_need *need)
 			int rc = ps_heap_require(extent, entry, sizeof(*entry), need);
 
 			if (!rc && entry->state != PS_CHUNK_RUN)
-				rc = ps_chunk_load(extent, chunk, need);
+				rc = ps_chunk_ensure_known(extent, chunk, need);
 			if (rc)
 				return rc;
 			if (entry->state == PS_CHUNK_FREE)
@@ -309,9 +312,9 @@ static bool find_free_chunks(struct ps_extent *extent, uint64_t span, uint64_t *
 
 	if (extent->free_count < span)
 		return false;
-	while (known[extent->lowest_free] != PS_KNOWN_FREE)
-		extent->lowest_free++;
-	for (uint64_t at = extent->lowest_free; at < extent->chunks; at++) {
+	while (known[extent->lowest_free_chunk] != PS_KNOWN_FREE)
+		extent->lowest_free_chunk++;
+	for (uint64_t at = extent->lowest_free_chunk; at < extent->chunks; at++) {
 		row = known[at] == PS_KNOWN_FREE ? row + 1 : 0;
 		if (row == span) {
 			*chunk = at + 1 - span;
@@ -331,10 +334,10 @@ static int find_in_extent(struct ps_extent *extent, uint64_t span, uint64_t *chu
 	if (extent->scanned < extent->chunks)
 		rc = scan_entries(extent, need);
 	else if (extent->examined < extent->chunks)
-		rc = examine_chunks(extent, SLICE, need);
+		rc = examine_chunks(extent, CHUNKS_PER_SLICE, need);
 	else
 		return PS_HEAP_GROW;
-	return rc ? rc : PS_HEAP_AGAIN;
+	return rc ? rc : PS_HEAP_YIELD;
 }
 
 /* Finds `span` consecutive free chunks. Returns 0, a PS_HEAP_… result or EHEAP. */
@@ -361,8 +364,8 @@ static int find_in_heap(struct perseas_heap *heap, uint64_t span, struct ps_exte
 	return rc;
 }
 
-int ps_run_find(struct perseas_heap *heap, struct ps_bin *bin, struct ps_run **run,
-                struct ps_heap_need *need)
+int ps_run_find_free(struct perseas_heap *heap, struct ps_bin *bin, struct ps_run **run,
+                     struct ps_heap_need *need)
 {
 	struct ps_extent *extent;
 	uint64_t chunk;
@@ -385,8 +388,8 @@ int ps_run_find(struct perseas_heap *heap, struct ps_bin *bin, struct ps_run **r
 	return 0;
 }
 
-int ps_large_find(struct perseas_heap *heap, uint64_t span, uint64_t type,
-                  struct ps_extent **extent, uint64_t *chunk, struct ps_heap_need *need)
+int ps_large_allocate(struct perseas_heap *heap, uint64_t span, uint64_t type,
+                      struct ps_extent **extent, uint64_t *chunk, struct ps_heap_need *need)
 {
 	int rc = find_in_heap(heap, span, extent, chunk, need);
 

@@ -9,7 +9,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { RECENT = 8 }; /* newest edits that are searched for one of the same word */
+/* Number of the transaction's newest edits that are searched for an edit of the same word. */
+enum { RECENT_EDITS = 8 };
 
 static const struct ps_deferred_ops late_ops;
 
@@ -64,20 +65,20 @@ struct ps_edits *ps_edits_prepare(struct perseas_tx *tx, struct perseas_heap *he
 		return NULL;
 	}
 	*rc = 0;
-	if (edits->changes_kept - edits->changes_used >= changes)
+	if (edits->stores_reserved - edits->stores_used >= changes)
 		return edits;
-	*rc = ps_deferred_reserve(tx, changes - (edits->changes_kept - edits->changes_used));
+	*rc = ps_deferred_reserve(tx, changes - (edits->stores_reserved - edits->stores_used));
 	if (*rc)
 		return NULL;
-	edits->changes_kept = edits->changes_used + changes;
+	edits->stores_reserved = edits->stores_used + changes;
 	return edits;
 }
 
-static void use_changes(struct ps_edits *edits, struct ps_edit *edit, unsigned changes)
+static void use_reserved_stores(struct ps_edits *edits, struct ps_edit *edit, unsigned changes)
 {
-	assert(edits->changes_used + changes <= edits->changes_kept);
+	assert(edits->stores_used + changes <= edits->stores_reserved);
 	edit->change_count = changes;
-	edits->changes_used += changes;
+	edits->stores_used += changes;
 }
 
 struct ps_edit *ps_edits_add(struct ps_edits *edits, enum ps_edit_kind kind, unsigned changes)
@@ -88,7 +89,7 @@ struct ps_edit *ps_edits_add(struct ps_edits *edits, enum ps_edit_kind kind, uns
 	/* Only PS_EDIT_ROOT uses `root`, which is large. */
 	memset(edit, 0, offsetof(struct ps_edit, root));
 	edit->kind = kind;
-	use_changes(edits, edit, changes);
+	use_reserved_stores(edits, edit, changes);
 	edits->heap->pending_edits++;
 	return edit;
 }
@@ -98,26 +99,26 @@ void ps_edits_withdraw(struct ps_edits *edits, const struct ps_edit *edit)
 	if (edit->set | edit->clear | edit->dropped)
 		return;
 	assert(edit == &edits->list[edits->count - 1]);
-	edits->changes_used -= edit->change_count;
+	edits->stores_used -= edit->change_count;
 	edits->count--;
 	edits->heap->pending_edits--;
 }
 
-static bool is_word(const struct ps_edit *edit, const struct ps_run *run, unsigned word)
+static bool is_edit_of_word(const struct ps_edit *edit, const struct ps_run *run, unsigned word)
 {
 	return edit->kind == PS_EDIT_WORD && edit->chunk == run->chunk &&
 	       edit->extent == run->extent && edit->word == word &&
 	       (edit->set | edit->clear | edit->dropped);
 }
 
-/* Returns one of the RECENT newest edits if it is of this word, or NULL. An application that
+/* Returns one of the RECENT_EDITS newest edits if it is of this word, or NULL. An application that
  * allocates objects of several sizes and types in turn comes back to the same few words. */
 static struct ps_edit *find_word(struct ps_edits *edits, const struct ps_run *run, unsigned word)
 {
-	const unsigned few = edits->count < RECENT ? edits->count : RECENT;
+	const unsigned few = edits->count < RECENT_EDITS ? edits->count : RECENT_EDITS;
 
 	for (unsigned i = 1; i <= few; i++)
-		if (is_word(&edits->list[edits->count - i], run, word))
+		if (is_edit_of_word(&edits->list[edits->count - i], run, word))
 			return &edits->list[edits->count - i];
 	return NULL;
 }
@@ -129,11 +130,11 @@ struct ps_edit *ps_edits_try_word(struct ps_edits *edits, struct ps_run *run, un
 
 	if (edit && edit->change_count)
 		return edit;
-	if (edits->changes_kept - edits->changes_used < changes)
+	if (edits->stores_reserved - edits->stores_used < changes)
 		return NULL;
 	if (edit) {
-		/* A roll-back gave up the reserved stores of this edit. */
-		use_changes(edits, edit, changes);
+		/* Takes reserved stores again, because a roll-back released those of this edit. */
+		use_reserved_stores(edits, edit, changes);
 		return edit;
 	}
 	edit = ps_edits_add(edits, PS_EDIT_WORD, changes);
@@ -154,12 +155,12 @@ struct ps_edit *ps_edits_word(struct ps_edits *edits, struct ps_run *run, unsign
 static bool is_edit_of(const struct ps_edit *edit, const struct ps_found_object *found)
 {
 	if (found->run)
-		return is_word(edit, found->run, found->index / 64);
+		return is_edit_of_word(edit, found->run, found->index / 64);
 	return edit->kind == PS_EDIT_LARGE && edit->extent == found->extent &&
 	       edit->chunk == found->chunk;
 }
 
-static uint64_t get_bit(const struct ps_found_object *found)
+static uint64_t object_bit(const struct ps_found_object *found)
 {
 	return found->run ? (uint64_t)1 << found->index % 64 : 1;
 }
@@ -167,7 +168,7 @@ static uint64_t get_bit(const struct ps_found_object *found)
 struct ps_edit *ps_edits_find_alloc(struct ps_edits *edits, const struct ps_found_object *found)
 {
 	for (unsigned i = edits->count; i-- > 0;)
-		if (edits->list[i].set & get_bit(found) && is_edit_of(&edits->list[i], found))
+		if (edits->list[i].set & object_bit(found) && is_edit_of(&edits->list[i], found))
 			return &edits->list[i];
 	return NULL;
 }
@@ -176,7 +177,7 @@ struct ps_edit *ps_edits_find_free(struct ps_edits *edits, const struct ps_found
 {
 	unsigned i = edits->count - 1;
 
-	while (!((edits->list[i].clear | edits->list[i].dropped) & get_bit(found)) ||
+	while (!((edits->list[i].clear | edits->list[i].dropped) & object_bit(found)) ||
 	       !is_edit_of(&edits->list[i], found))
 		i--;
 	return &edits->list[i];
@@ -274,7 +275,7 @@ static void end_large(const struct ps_edit *edit, bool posted)
 static void end_edit(struct perseas_heap *heap, const struct ps_edit *edit, bool posted)
 {
 	if (edit->kind == PS_EDIT_ROOT) {
-		ps_root_forget(heap, edit->word);
+		ps_root_clear_setter(heap, edit->word);
 		return;
 	}
 	if (!(edit->set | edit->clear | edit->dropped))
@@ -295,7 +296,7 @@ static int edits_mark(struct ps_deferred_stores *late, uint64_t savepoint)
 {
 	struct ps_edits *edits = (struct ps_edits *)late;
 	const size_t size = edits->count * sizeof(*edits->list);
-	struct ps_edits_mark *mark = malloc(sizeof(*mark) + size);
+	struct ps_edits_savepoint *mark = malloc(sizeof(*mark) + size);
 
 	if (!mark)
 		return PERSEAS_ENOMEM;
@@ -304,20 +305,20 @@ static int edits_mark(struct ps_deferred_stores *late, uint64_t savepoint)
 	if (size)
 		memcpy(mark->list, edits->list, size);
 	ps_biased_lock(&edits->heap->lock);
-	mark->older = edits->marks;
-	edits->marks = mark;
+	mark->older = edits->savepoints;
+	edits->savepoints = mark;
 	ps_biased_unlock(&edits->heap->lock);
 	return 0;
 }
 
 /* Frees the copies of savepoints newer than `savepoint`. Caller holds the heap's lock, unless the
  * transaction sets no root. */
-static void forget_marks(struct ps_edits *edits, uint64_t savepoint)
+static void free_savepoints(struct ps_edits *edits, uint64_t savepoint)
 {
-	while (edits->marks && edits->marks->savepoint > savepoint) {
-		struct ps_edits_mark *mark = edits->marks;
+	while (edits->savepoints && edits->savepoints->savepoint > savepoint) {
+		struct ps_edits_savepoint *mark = edits->savepoints;
 
-		edits->marks = mark->older;
+		edits->savepoints = mark->older;
 		free(mark);
 	}
 }
@@ -352,16 +353,16 @@ static void roll_back_root(struct perseas_heap *heap, struct ps_edit *edit,
 		heap->known_roots[edit->word].place = then->root.place;
 		return;
 	}
-	ps_root_forget(heap, edit->word);
-	/* A WORD edit without bits changes nothing. */
+	ps_root_clear_setter(heap, edit->word);
+	/* An edit of kind PS_EDIT_WORD without bits changes nothing. */
 	edit->kind = PS_EDIT_WORD;
 }
 
 /* Gives up the deferred stores that the edit reserved since the savepoint. */
-static void release_changes(struct ps_edits *edits, struct ps_edit *edit,
-                            const struct ps_edit *then)
+static void release_reserved_stores(struct ps_edits *edits, struct ps_edit *edit,
+                                    const struct ps_edit *then)
 {
-	edits->changes_used -= edit->change_count - then->change_count;
+	edits->stores_used -= edit->change_count - then->change_count;
 	edit->change_count = then->change_count;
 }
 
@@ -369,12 +370,13 @@ static void edits_roll_back(struct ps_deferred_stores *late, uint64_t savepoint)
 {
 	static const struct ps_edit no_edit;
 	struct ps_edits *edits = (struct ps_edits *)late;
-	const struct ps_edits_mark *mark;
+	const struct ps_edits_savepoint *mark;
 
 	ps_biased_lock(&edits->heap->lock);
-	forget_marks(edits, savepoint);
+	free_savepoints(edits, savepoint);
 	/* These edits did not exist yet when an older savepoint was made. */
-	mark = edits->marks && edits->marks->savepoint == savepoint ? edits->marks : NULL;
+	mark = edits->savepoints && edits->savepoints->savepoint == savepoint ? edits->savepoints
+	                                                                      : NULL;
 	for (unsigned i = 0; i < edits->count; i++) {
 		const struct ps_edit *then = mark && i < mark->count ? &mark->list[i] : NULL;
 
@@ -382,7 +384,7 @@ static void edits_roll_back(struct ps_deferred_stores *late, uint64_t savepoint)
 			roll_back_root(edits->heap, &edits->list[i], then);
 		else
 			roll_back_objects(&edits->list[i], then ? then : &no_edit);
-		release_changes(edits, &edits->list[i], then ? then : &no_edit);
+		release_reserved_stores(edits, &edits->list[i], then ? then : &no_edit);
 	}
 	ps_biased_unlock(&edits->heap->lock);
 }
@@ -394,15 +396,15 @@ static void edits_end(struct ps_deferred_stores *late, bool posted)
 	struct ps_edits *edits = (struct ps_edits *)late;
 	struct perseas_heap *heap = edits->heap;
 
-	edits->changes_kept = edits->changes_used = 0;
+	edits->stores_reserved = edits->stores_used = 0;
 	if (!edits->count) {
-		forget_marks(edits, 0);
+		free_savepoints(edits, 0);
 		return;
 	}
 	ps_biased_lock(&heap->lock);
 	for (unsigned i = 0; i < edits->count; i++)
 		end_edit(heap, &edits->list[i], posted);
-	forget_marks(edits, 0);
+	free_savepoints(edits, 0);
 	assert(heap->pending_edits >= edits->count);
 	heap->pending_edits -= edits->count;
 	ps_biased_unlock(&heap->lock);
@@ -413,7 +415,7 @@ static void edits_free(struct ps_deferred_stores *late)
 {
 	struct ps_edits *edits = (struct ps_edits *)late;
 
-	forget_marks(edits, 0);
+	free_savepoints(edits, 0);
 	free(edits->list);
 	free(edits);
 }

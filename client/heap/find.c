@@ -59,7 +59,7 @@ int ps_object_find(struct perseas_heap *heap, const void *addr, struct ps_found_
 	found->extent = extent;
 	found->chunk = offset / PS_CHUNK;
 	found->object.addr = extent->data + offset;
-	rc = ps_chunk_load(extent, found->chunk, need);
+	rc = ps_chunk_ensure_known(extent, found->chunk, need);
 	if (rc)
 		return rc;
 	switch (extent->known[found->chunk]) {

@@ -28,7 +28,7 @@ enum {
 	/* 64-bit words in a chunk's bitmap: a bit for each object of the smallest class */
 	PS_CHUNK_WORDS = 64,
 	PS_CLASSES = 52,
-	PS_CLASS_MAX = 32768, /* bytes of an object of the largest class */
+	PS_CLASS_MAX = 32768, /* bytes of an object of the largest class; larger ones take chunks */
 	PS_UNIT = 16,         /* bytes; the size of every class is a multiple */
 	PS_ROOTS = 64,
 	PS_ROOT_NAME = 39, /* longest name of a root, in bytes */
@@ -51,7 +51,7 @@ static_assert(sizeof(struct ps_heap_head) == 32, "head layout");
 struct ps_heap_root {
 	char name[PS_ROOT_NAME + 1]; /* padded with zeros */
 	uint64_t type;
-	uint64_t place; /* of its object, as ps_heap_place() returns it */
+	uint64_t place; /* place of the root's object (ps_heap_place) */
 	uint64_t zero;
 };
 static_assert(sizeof(struct ps_heap_root) == 64, "root layout");

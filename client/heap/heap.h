@@ -1,9 +1,9 @@
 /*
  * heap.h - the in-memory state of an open heap, for the files of this room.
  *
- * The metadata in memory always shows what is committed: it changes only at a commit, by deferred
- * stores (core/deferred_stores.h). What open transactions have allocated and mean to free is
- * recorded next to it, in runs. A run is built from the metadata of its chunk when the chunk is
+ * The metadata in memory always shows the committed state: it changes only at a commit, by deferred
+ * stores (core/deferred_stores.h). Objects that open transactions have allocated or mean to free
+ * are recorded next to it, in runs. A run is built from the metadata of its chunk when the chunk is
  * first needed.
  *
  * Locks: the heap's own lock guards all of this state; it costs little while a single thread
@@ -21,12 +21,12 @@
 #include "../core/handle.h"
 #include "../core/deferred_stores.h"
 
-/* Positive results of functions that are called with the heap's lock: call again, after
- * ps_heap_provide has provided what was missing. 0 is success; negative results are PERSEAS_E…
- * codes. */
+/* Positive results of functions that are called with the heap's lock. Each says what the function
+ * needs before it can continue: the caller calls ps_heap_provide, and then the function again. 0 is
+ * success; negative results are PERSEAS_E… codes. */
 enum {
 	PS_HEAP_FETCH = 1,   /* metadata that is not in memory yet (struct ps_heap_need) */
-	PS_HEAP_AGAIN = 2,   /* nothing: the function only lets other threads have the lock */
+	PS_HEAP_YIELD = 2,   /* nothing: the function only lets other threads have the lock */
 	PS_HEAP_GROW = 3,    /* free chunks: the heap must grow */
 	PS_HEAP_RESERVE = 4, /* record space for all changes that the function may make */
 };
@@ -68,20 +68,20 @@ struct ps_run {
 struct ps_extent {
 	struct perseas_heap *heap;
 	unsigned index;
-	uint64_t chunks; /* how many it has */
-	uint8_t *data;   /* its objects, in this process */
-	struct ps_heap_entry *entries;
-	uint64_t *bitmaps;
-	struct ps_mapped_extent meta; /* segment of the metadata, for deferred stores */
-	uint32_t segment;             /* id of the segment of the objects */
+	uint64_t chunks;               /* number of chunks */
+	uint8_t *data;                 /* the memory of its objects in this process */
+	struct ps_heap_entry *entries; /* the entry of each chunk, in the metadata */
+	uint64_t *bitmaps;             /* the bitmap of each chunk, in the metadata */
+	struct ps_mapped_extent meta;  /* segment of the metadata, for deferred stores */
+	uint32_t segment;              /* id of the segment of the objects */
 	bool is_present;      /* set once all metadata of the extent is known to be in memory */
 	uint8_t *known;       /* enum ps_known of each chunk */
 	struct ps_run **runs; /* for each chunk: its run, if PS_KNOWN_RUN */
 	/* For the first chunk of each large object: its number of chunks. */
 	uint32_t *spans;
-	uint64_t *types;      /* for the first chunk of each large object: its type */
-	uint64_t lowest_free; /* no chunk before this one is PS_KNOWN_FREE */
-	uint64_t free_count;  /* number of chunks that are PS_KNOWN_FREE */
+	uint64_t *types;            /* for the first chunk of each large object: its type */
+	uint64_t lowest_free_chunk; /* no chunk before this one is PS_KNOWN_FREE */
+	uint64_t free_count;        /* number of chunks that are PS_KNOWN_FREE */
 	/* Entries of chunks before this one have been scanned for free chunks. */
 	uint64_t scanned;
 	uint64_t examined; /* all chunks before this one are known */
@@ -100,7 +100,7 @@ struct ps_root_state {
 enum { PS_BIN_HASHES = 256 };
 
 struct perseas_heap {
-	struct ps_handle_attachment guest; /* must be the first member */
+	struct ps_handle_attachment attachment; /* must be the first member */
 	struct perseas *p;
 	char name[PS_HEAP_NAME + 1];
 	uint64_t max_size; /* bytes that the heap may grow to; 0 for no limit */
@@ -112,19 +112,22 @@ struct perseas_heap {
 	_Atomic unsigned extent_count;
 	struct ps_bin *bins[PS_BIN_HASHES];
 	struct ps_bin *recent_bin; /* bin of the last allocation; NULL before the first */
-	/* The smallest class that holds so many units of PS_UNIT. */
+	/* For each size, in units of PS_UNIT bytes: the smallest class with objects of that
+	 * size. */
 	uint8_t classes[PS_CLASS_MAX / PS_UNIT + 1];
 	/* The PS_ROOTS roots in the metadata of extent 0. */
 	struct ps_heap_root *roots;
 	struct ps_root_state known_roots[PS_ROOTS];
 	unsigned setter_count; /* number of known_roots that have a setter */
-	/* Surveys that are under way; while there are any, no extent is given back. */
+	/* Number of surveys (survey.c) in progress. While it is not 0, no extent is given back. */
 	unsigned survey_count;
-	uint64_t pending_edits;    /* number of edits that open transactions have */
-	uint64_t allocated, freed; /* objects, by committed transactions since the open */
+	uint64_t pending_edits; /* number of edits that open transactions have */
+	/* Numbers of objects that committed transactions have allocated and freed since the
+	 * open. */
+	uint64_t allocated, freed;
 };
 
-/* What a function with the heap's lock needs before it can continue. */
+/* What a function that returned PS_HEAP_FETCH or PS_HEAP_GROW needs before it can continue. */
 struct ps_heap_need {
 	uint64_t start, end;   /* PS_HEAP_FETCH: addresses of the metadata that must be in memory */
 	uint64_t chunks;       /* PS_HEAP_GROW: consecutive free chunks that the heap must get */
@@ -141,8 +144,9 @@ enum ps_edit_kind {
 /* One change that a transaction makes to the heap's metadata when it commits. */
 struct ps_edit {
 	enum ps_edit_kind kind;
-	unsigned change_count; /* deferred stores that are reserved for this edit */
-	/* WORD: index in the run's bitmap; LARGE: chunks of the object; ROOT: index of the root. */
+	unsigned change_count; /* number of deferred stores that are reserved for this edit */
+	/* PS_EDIT_WORD: index of the word in the run's bitmap; PS_EDIT_LARGE: number of chunks of
+	 * the object; PS_EDIT_ROOT: index of the root. */
 	uint32_t word;
 	struct ps_extent *extent; /* WORD, LARGE */
 	uint64_t chunk;
@@ -156,8 +160,8 @@ struct ps_edit {
 };
 
 /* A copy of a transaction's edits, made at a savepoint. */
-struct ps_edits_mark {
-	struct ps_edits_mark *older;
+struct ps_edits_savepoint {
+	struct ps_edits_savepoint *older;
 	uint64_t savepoint;
 	unsigned count;
 	struct ps_edit list[];
@@ -171,37 +175,40 @@ struct ps_edits {
 	unsigned count, capacity;
 	/* Copies made at savepoints, the newest first. Guarded by the heap's lock, because other
 	 * transactions look here for roots that a roll-back may restore. */
-	struct ps_edits_mark *marks;
-	/* Deferred stores that are reserved, and those that the edits may use at most. */
-	unsigned changes_kept, changes_used;
+	struct ps_edits_savepoint *savepoints;
+	/* Numbers of deferred stores that are reserved in the transaction, and that the edits have
+	 * taken of these. */
+	unsigned stores_reserved, stores_used;
 };
 
 /* --- chunks.c: the caller holds the heap's lock --- */
 
-/* Returns 0 if `length` bytes of metadata from `at` on are in memory; else PS_HEAP_FETCH, with
- * *need saying what to fetch. */
+/* Returns 0 if `length` bytes of metadata from `at` on are in memory. Otherwise sets *need to the
+ * bytes to fetch and returns PS_HEAP_FETCH. */
 int ps_heap_require(struct ps_extent *extent, const void *at, uint64_t length,
                     struct ps_heap_need *need);
 
-/* Finds out what an unknown chunk is. A chunk without objects stays PS_KNOWN_NOTHING. Returns 0,
+/* Sets extent->known of a chunk from its metadata. A chunk without objects stays PS_KNOWN_NOTHING.
+ * Returns 0,
  * PS_HEAP_FETCH, EHEAP or ENOMEM. */
-int ps_chunk_learn(struct ps_extent *extent, uint64_t chunk, struct ps_heap_need *need);
+int ps_chunk_examine(struct ps_extent *extent, uint64_t chunk, struct ps_heap_need *need);
 
-/* Finds out what a chunk is, unless that is known already. Returns as ps_chunk_learn. */
-static inline int ps_chunk_load(struct ps_extent *extent, uint64_t chunk, struct ps_heap_need *need)
+/* Examines a chunk that is PS_KNOWN_NOTHING. Returns like ps_chunk_examine. */
+static inline int ps_chunk_ensure_known(struct ps_extent *extent, uint64_t chunk,
+                                        struct ps_heap_need *need)
 {
-	return extent->known[chunk] == PS_KNOWN_NOTHING ? ps_chunk_learn(extent, chunk, need) : 0;
+	return extent->known[chunk] == PS_KNOWN_NOTHING ? ps_chunk_examine(extent, chunk, need) : 0;
 }
 
 /* Sets *run to a run of the bin that has a free object. Returns 0, a PS_HEAP_… result, EHEAP or
  * ENOMEM. */
-int ps_run_find(struct perseas_heap *heap, struct ps_bin *bin, struct ps_run **run,
-                struct ps_heap_need *need);
+int ps_run_find_free(struct perseas_heap *heap, struct ps_bin *bin, struct ps_run **run,
+                     struct ps_heap_need *need);
 
 /* Allocates `span` consecutive free chunks to a large object. Returns 0, a PS_HEAP_… result or
  * EHEAP. */
-int ps_large_find(struct perseas_heap *heap, uint64_t span, uint64_t type,
-                  struct ps_extent **extent, uint64_t *chunk, struct ps_heap_need *need);
+int ps_large_allocate(struct perseas_heap *heap, uint64_t span, uint64_t type,
+                      struct ps_extent **extent, uint64_t *chunk, struct ps_heap_need *need);
 
 /* Sets *is_empty to whether the extent has no object, not even one that an open transaction
  * allocates or frees. Examines some unknown chunks each time; the caller sets *looked to 0 before
@@ -216,9 +223,9 @@ bool ps_extent_is_empty(const struct ps_extent *extent);
 struct ps_bin *ps_bin_get(struct perseas_heap *heap, unsigned class, uint64_t type);
 
 /* ps_run_first_free returns the index of the first free object of a run, which must have one;
- * ps_run_take marks that object as allocated. */
+ * ps_run_allocate marks that object as allocated. */
 unsigned ps_run_first_free(struct ps_run *run);
-void ps_run_take(struct ps_run *run, unsigned index);
+void ps_run_allocate(struct ps_run *run, unsigned index);
 
 /* Marks the objects `bits` of a bitmap word as free. Frees the run itself if no object is left. */
 void ps_run_release(struct ps_run *run, unsigned word, uint64_t bits);
@@ -243,7 +250,7 @@ static inline struct ps_extent *ps_heap_find_extent(struct perseas_heap *heap, c
 	return NULL;
 }
 
-/* Fails with EHEAP: `fault` ends the sentence that begins with the chunk. */
+/* Fails with EHEAP. The message names the chunk and continues with `fault`. */
 int ps_heap_fail_damaged(const struct ps_extent *extent, uint64_t chunk, const char *fault);
 
 /* An object of the heap, as ps_object_find found it. */
@@ -264,21 +271,21 @@ struct ps_found_object {
 struct ps_edits *ps_edits_prepare(struct perseas_tx *tx, struct perseas_heap *heap,
                                   unsigned changes, int *rc);
 
-/* Returns as ps_edits_prepare. Takes the fast path if `least` deferred stores are reserved already:
- * the edit usually needs no more. */
+/* Returns like ps_edits_prepare, which it does not call if `least` deferred stores are reserved
+ * already: an edit usually needs no more. */
 static inline struct ps_edits *ps_edits_get(struct perseas_tx *tx, struct perseas_heap *heap,
                                             unsigned least, unsigned changes, int *rc)
 {
 	struct ps_edits *edits = (struct ps_edits *)tx->late;
 
 	if (edits && edits->late.whose == heap && edits->count < edits->capacity &&
-	    edits->changes_kept - edits->changes_used >= least)
+	    edits->stores_reserved - edits->stores_used >= least)
 		return edits;
 	return ps_edits_prepare(tx, heap, changes, rc);
 }
 
 /* Returns the transaction's edit of a word of the run's bitmap; adds one if necessary. Caller holds
- * the heap's lock and has reserved CHANGES deferred stores. */
+ * the heap's lock and has reserved the deferred stores that one object may need. */
 struct ps_edit *ps_edits_word(struct ps_edits *edits, struct ps_run *run, unsigned word);
 /* Returns the edit as ps_edits_word does, or NULL, with nothing changed, if too few deferred stores
  * are reserved. Caller holds the heap's lock. */
@@ -303,11 +310,12 @@ struct ps_edit *ps_edits_find_alloc(struct ps_edits *edits, const struct ps_foun
 
 /* --- open.c --- */
 
-/* Provides what a function with the heap's lock needs (rc > 0), and returns 1: call that function
- * again. Passes 0 and error codes on. Caller holds no lock. */
+/* Handles `rc`, the result of a function that was called with the heap's lock. If rc > 0, provides
+ * what the function needs, and returns 1, after which the caller calls it again. Returns other
+ * values of rc unchanged, or an error code. Caller holds no lock. */
 int ps_heap_provide_slowly(struct perseas_heap *heap, int rc, const struct ps_heap_need *need);
 
-/* As ps_heap_provide_slowly, which it calls only if rc > 0. */
+/* Does the same as ps_heap_provide_slowly. Inline for the usual case that rc is 0. */
 static inline int ps_heap_provide(struct perseas_heap *heap, int rc,
                                   const struct ps_heap_need *need)
 {
@@ -321,12 +329,12 @@ void ps_extent_free(struct ps_extent *extent);
 
 /* Fails with the reason why the transaction may not change this heap: EINVAL or EENDED. Caller
  * holds no lock. */
-int ps_heap_fail_change(struct perseas_tx *tx, const struct perseas_heap *heap);
+int ps_heap_refuse_change(struct perseas_tx *tx, const struct perseas_heap *heap);
 
 /* Returns 0 if the transaction may change the heap, or fails with EINVAL or EENDED. */
 static inline int ps_heap_may_change(struct perseas_tx *tx, const struct perseas_heap *heap)
 {
-	return tx && heap && tx->p == heap->p && tx->open ? 0 : ps_heap_fail_change(tx, heap);
+	return tx && heap && tx->p == heap->p && tx->open ? 0 : ps_heap_refuse_change(tx, heap);
 }
 
 /* --- roots.c: the caller holds the heap's lock --- */
@@ -342,7 +350,7 @@ static inline int ps_roots_may_free(const struct ps_edits *edits,
 }
 
 /* Forgets which transaction sets the root with this index. */
-void ps_root_forget(struct perseas_heap *heap, unsigned place);
+void ps_root_clear_setter(struct perseas_heap *heap, unsigned place);
 
 /* Returns the address of the root's object, or NULL if it lies outside of the heap. */
 void *ps_root_address(const struct perseas_heap *heap, const struct ps_heap_root *root);

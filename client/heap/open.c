@@ -50,7 +50,7 @@ static struct ps_extent *create_extent(struct perseas_heap *heap, unsigned index
 	extent->heap = heap;
 	extent->index = index;
 	extent->chunks = chunks;
-	extent->lowest_free = chunks - 1;
+	extent->lowest_free_chunk = chunks - 1;
 	extent->known = calloc(chunks, sizeof(*extent->known));
 	extent->runs = calloc(chunks, sizeof(struct ps_run *));
 	extent->spans = calloc(chunks, sizeof(*extent->spans));
@@ -127,7 +127,7 @@ static int fail_not_heap(const struct perseas_heap *heap, const char *segment, c
 
 /* Returns true if the store already has one of the two segments of an extent; *name is then its
  * name. */
-static bool is_taken(const struct perseas_heap *heap, unsigned index, char *name)
+static bool is_name_taken(const struct perseas_heap *heap, unsigned index, char *name)
 {
 	format_segment_name(name, heap->name, "heap", index);
 	if (ps_segment_find(heap->p, name))
@@ -137,50 +137,51 @@ static bool is_taken(const struct perseas_heap *heap, unsigned index, char *name
 }
 
 /* Argument of the callbacks of ps_map_publish_new. */
-struct making {
+struct extent_creation {
 	struct perseas_heap *heap;
 	struct ps_extent *extent; /* NULL once the heap has the extent */
 };
 
-static bool is_wanted(void *arg)
+static bool is_extent_missing(void *arg)
 {
-	const struct making *making = arg;
-	const struct perseas_heap *heap = making->heap;
+	const struct extent_creation *creation = arg;
+	const struct perseas_heap *heap = creation->heap;
 	char name[PS_NAME_MAX + 1];
 
-	return heap->extent_count == making->extent->index &&
-	       !is_taken(heap, making->extent->index, name);
+	return heap->extent_count == creation->extent->index &&
+	       !is_name_taken(heap, creation->extent->index, name);
 }
 
 static void fill_metadata(const struct ps_new_segments *birth, void *arg)
 {
-	const struct making *making = arg;
+	const struct extent_creation *creation = arg;
 
-	ps_heap_head_seal(birth->segments[1].addr, making->extent->index, making->extent->chunks);
+	ps_heap_head_seal(birth->segments[1].addr, creation->extent->index,
+	                  creation->extent->chunks);
 }
 
-static void join_new_extent(const struct ps_new_segments *birth, void *arg)
+static void add_new_extent(const struct ps_new_segments *birth, void *arg)
 {
-	struct making *making = arg;
+	struct extent_creation *creation = arg;
 
-	pin_segments(making->heap, making->extent->index, 1);
-	set_extent_addresses(making->extent, birth->segments[0].addr, birth->segments[1].addr);
-	add_extent(making->heap, making->extent);
-	making->extent = NULL;
+	pin_segments(creation->heap, creation->extent->index, 1);
+	set_extent_addresses(creation->extent, birth->segments[0].addr, birth->segments[1].addr);
+	add_extent(creation->heap, creation->extent);
+	creation->extent = NULL;
 }
 
 /* Creates an extent and adds it to the heap, unless another thread did so in the meantime. */
 static int make_extent(struct perseas_heap *heap, unsigned index, uint64_t chunks)
 {
-	struct making making = { heap, create_extent(heap, index, chunks) };
+	struct extent_creation creation = { heap, create_extent(heap, index, chunks) };
 	struct ps_new_segments birth = { .count = 2,
-		                         .wanted = is_wanted,
+		                         .wanted = is_extent_missing,
 		                         .fill = fill_metadata,
-		                         .born = join_new_extent,
-		                         .arg = &making };
+		                         .born = add_new_extent,
+		                         .arg = &creation };
 	int rc;
 
-	if (!making.extent)
+	if (!creation.extent)
 		return ps_fail(heap->p, PERSEAS_ENOMEM, "no memory for an extent of heap '%s'",
 		               heap->name);
 	format_segment_name(birth.segments[0].name, heap->name, "heap", index);
@@ -188,13 +189,14 @@ static int make_extent(struct perseas_heap *heap, unsigned index, uint64_t chunk
 	format_segment_name(birth.segments[1].name, heap->name, "meta", index);
 	birth.segments[1].size = ps_heap_meta_size(chunks);
 	rc = ps_map_publish_new(heap->p, &birth);
-	ps_extent_free(making.extent);
+	ps_extent_free(creation.extent);
 	return rc;
 }
 
-/* Returns 0 if the heap now has the extent, or can be asked to make it again. Fails if a segment of
- * the application has one of its names: retrying would never end. */
-static int check_made(struct perseas_heap *heap, unsigned index)
+/* Returns 0 if the heap now has the extent, or if creating it may be tried again. Fails if a
+ * segment of the application has the name of one of the extent's segments, because retrying would
+ * then never end. */
+static int check_extent_exists(struct perseas_heap *heap, unsigned index)
 {
 	char name[PS_NAME_MAX + 1];
 	bool taken;
@@ -203,7 +205,7 @@ static int check_made(struct perseas_heap *heap, unsigned index)
 		return 0;
 	/* While another thread gives the extent back, its segments still exist for a moment. */
 	ps_admin_enter(heap->p);
-	taken = heap->extent_count <= index && is_taken(heap, index, name);
+	taken = heap->extent_count <= index && is_name_taken(heap, index, name);
 	ps_admin_leave(heap->p);
 	return taken ? fail_not_heap(heap, name,
 	                             "exists and is not part of it: the heap can neither be "
@@ -233,7 +235,7 @@ static int grow_heap(struct perseas_heap *heap, unsigned had, uint64_t chunks)
 	uint64_t all, more;
 	int rc;
 
-	/* Another thread changed the heap: let the caller search it again. */
+	/* Another thread has changed the heap, so the caller searches it again. */
 	if (!count_chunks(heap, had, &all))
 		return 0;
 	if (had == PS_HEAP_EXTENTS)
@@ -259,7 +261,7 @@ static int grow_heap(struct perseas_heap *heap, unsigned had, uint64_t chunks)
 		rc = make_extent(heap, had, chunks);
 	/* After EINDOUBT the extent exists here. Later commits will say whether enough mirrors have
 	 * it. */
-	return rc && rc != PERSEAS_EINDOUBT ? rc : check_made(heap, had);
+	return rc && rc != PERSEAS_EINDOUBT ? rc : check_extent_exists(heap, had);
 }
 
 int ps_heap_provide_slowly(struct perseas_heap *heap, int rc, const struct ps_heap_need *need)
@@ -269,7 +271,7 @@ int ps_heap_provide_slowly(struct perseas_heap *heap, int rc, const struct ps_he
 	else if (rc == PS_HEAP_GROW)
 		rc = grow_heap(heap, need->extent_count, need->chunks);
 	else
-		rc = 0; /* PS_HEAP_AGAIN */
+		rc = 0; /* PS_HEAP_YIELD */
 	return rc ? rc : 1;
 }
 
@@ -308,9 +310,9 @@ static bool is_published(struct perseas *p, const char *name, struct perseas_seg
 }
 
 /* Checks the metadata of an extent that is mapped, and adds the extent to the heap. */
-static int join_extent(struct perseas_heap *heap, unsigned index, void *at, void *objects,
-                       const struct perseas_segment_info *meta,
-                       const struct perseas_segment_info *data)
+static int add_mapped_extent(struct perseas_heap *heap, unsigned index, void *at, void *objects,
+                             const struct perseas_segment_info *meta,
+                             const struct perseas_segment_info *data)
 {
 	struct perseas *p = heap->p;
 	const struct ps_heap_head *head = at;
@@ -363,7 +365,7 @@ static int open_extent(struct perseas_heap *heap, unsigned index)
 		return rc;
 	/* Look again: another thread may have given the extent back and created a new one. */
 	if (is_published(p, name, &meta) && is_published(p, data_name, &data))
-		rc = join_extent(heap, index, at, objects, &meta, &data);
+		rc = add_mapped_extent(heap, index, at, objects, &meta, &data);
 	else
 		rc = 1;
 	if (rc) {
@@ -383,9 +385,9 @@ static int open_extents(struct perseas_heap *heap)
 	return rc < 0 ? rc : 0;
 }
 
-static void free_heap(struct ps_handle_attachment *guest)
+static void free_heap(struct ps_handle_attachment *attachment)
 {
-	struct perseas_heap *heap = (struct perseas_heap *)guest;
+	struct perseas_heap *heap = (struct perseas_heap *)attachment;
 
 	for (unsigned i = 0; i < heap->extent_count; i++)
 		ps_extent_free(heap->extents[i]);
@@ -402,13 +404,13 @@ static void free_heap(struct ps_handle_attachment *guest)
 }
 
 /* Frees a heap that was not listed, and unpins its segments. */
-static void drop_heap(struct perseas_heap *heap)
+static void free_unlisted_heap(struct perseas_heap *heap)
 {
 	ps_admin_enter(heap->p);
 	for (unsigned i = 0; i < heap->extent_count; i++)
 		pin_segments(heap, i, -1);
 	ps_admin_leave(heap->p);
-	free_heap(&heap->guest);
+	free_heap(&heap->attachment);
 }
 
 static struct perseas_heap *create_heap(struct perseas *p, const char *name)
@@ -418,7 +420,7 @@ static struct perseas_heap *create_heap(struct perseas *p, const char *name)
 
 	if (!heap)
 		return NULL;
-	heap->guest.free = free_heap;
+	heap->attachment.free = free_heap;
 	heap->p = p;
 	snprintf(heap->name, sizeof(heap->name), "%s", name);
 	ps_biased_init(&heap->lock, p->observing.has_barrier ? p->env : NULL);
@@ -431,12 +433,13 @@ static struct perseas_heap *create_heap(struct perseas *p, const char *name)
 
 static struct perseas_heap *find_listed(struct perseas *p, const char *name)
 {
-	struct ps_handle_attachment *guest;
+	struct ps_handle_attachment *attachment;
 
 	ps_assert_locked(p);
-	for (guest = p->guests; guest; guest = guest->next)
-		if (guest->free == free_heap && !strcmp(((struct perseas_heap *)guest)->name, name))
-			return (struct perseas_heap *)guest;
+	for (attachment = p->guests; attachment; attachment = attachment->next)
+		if (attachment->free == free_heap &&
+		    !strcmp(((struct perseas_heap *)attachment)->name, name))
+			return (struct perseas_heap *)attachment;
 	return NULL;
 }
 
@@ -450,13 +453,13 @@ static struct perseas_heap *list_heap(struct perseas_heap *heap)
 	pthread_mutex_lock(&p->lock);
 	listed = find_listed(p, heap->name);
 	if (!listed) {
-		heap->guest.next = p->guests;
-		p->guests = &heap->guest;
+		heap->attachment.next = p->guests;
+		p->guests = &heap->attachment;
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (!listed)
 		return heap;
-	drop_heap(heap);
+	free_unlisted_heap(heap);
 	return listed;
 }
 
@@ -477,11 +480,12 @@ static int open_or_create(struct perseas_heap *heap, const struct perseas_heap_o
 	rc = open_extents(heap);
 	if (rc || heap->extent_count)
 		return rc;
-	rc = check_made(heap, 0);
+	rc = check_extent_exists(heap, 0);
 	return rc ? rc : fail_not_heap(heap, heap->name, "is mapped, and not published");
 }
 
-/* Checks `first` and `most`, which both count in whole chunks. */
+/* Checks `first` and `most`, the sizes at which the heap begins and to which it may grow. Compares
+ * them in whole chunks: `first` rounded up, `most` rounded down. Sets `first` if it is 0. */
 static int check_sizes(struct perseas *p, struct perseas_heap_options *options)
 {
 	const uint64_t most = options->most / PS_CHUNK;
@@ -556,7 +560,7 @@ static int open_first(struct perseas *p, const char *name,
 		*out = list_heap(heap);
 		return 0;
 	}
-	drop_heap(heap);
+	free_unlisted_heap(heap);
 	/* Another thread may have opened, trimmed and grown the heap in the meantime, and made this
 	 * open fail. Then use that thread's heap. */
 	*out = find_open_heap(p, name);

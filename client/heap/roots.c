@@ -10,7 +10,8 @@
 
 enum {
 	NO_PLACE = PS_ROOTS,
-	CHANGES = sizeof(struct ps_heap_root) / PS_DEFERRED_LENGTH, /* deferred stores of a root */
+	STORES_PER_ROOT = sizeof(struct ps_heap_root) /
+	                  PS_DEFERRED_LENGTH, /* deferred stores of a root */
 };
 
 static int check_name(const struct perseas_heap *heap, const char *name)
@@ -35,7 +36,7 @@ static unsigned find_committed(const struct perseas_heap *heap, const char *name
 
 /* Returns the index of the root with that name, committed or set by an open transaction, or else of
  * an unused root, or NO_PLACE. */
-static unsigned find_place(const struct perseas_heap *heap, const char *name)
+static unsigned find_root_index(const struct perseas_heap *heap, const char *name)
 {
 	unsigned i = find_committed(heap, name);
 
@@ -50,8 +51,8 @@ static unsigned find_place(const struct perseas_heap *heap, const char *name)
 	return NO_PLACE;
 }
 
-static int check_object(struct perseas_heap *heap, const char *name, uint64_t type,
-                        const struct ps_found_object *found)
+static int check_root_object(struct perseas_heap *heap, const char *name, uint64_t type,
+                             const struct ps_found_object *found)
 {
 	if (found->object.type != type)
 		return ps_fail(
@@ -88,7 +89,7 @@ static struct ps_edit *get_root_edit(struct ps_edits *edits, unsigned place)
 	for (unsigned i = 0; i < edits->count; i++)
 		if (edits->list[i].kind == PS_EDIT_ROOT && edits->list[i].word == place)
 			return &edits->list[i];
-	edit = ps_edits_add(edits, PS_EDIT_ROOT, CHANGES);
+	edit = ps_edits_add(edits, PS_EDIT_ROOT, STORES_PER_ROOT);
 	edit->word = place;
 	return edit;
 }
@@ -96,7 +97,7 @@ static struct ps_edit *get_root_edit(struct ps_edits *edits, unsigned place)
 static int set_root(struct ps_edits *edits, const char *name, uint64_t type, uint64_t object)
 {
 	struct perseas_heap *heap = edits->heap;
-	const unsigned place = find_place(heap, name);
+	const unsigned place = find_root_index(heap, name);
 	struct ps_root_state *known;
 	struct ps_edit *edit;
 
@@ -129,22 +130,23 @@ static int set_root(struct ps_edits *edits, const char *name, uint64_t type, uin
 	return 0;
 }
 
-static uint64_t get_place(const struct ps_found_object *found)
+static uint64_t object_place(const struct ps_found_object *found)
 {
 	return ps_heap_place(found->extent->index,
 	                     (uint64_t)((uint8_t *)found->object.addr - found->extent->data));
 }
 
-/* Returns true if the root's setter leads it to the place, or can roll back to a savepoint where it
- * did. */
-static bool leads_to(const struct ps_root_state *known, uint64_t place)
+/* Returns true if the transaction that sets the root sets it to the object at `place`, or can roll
+ * back to a savepoint where it did. */
+static bool is_set_to(const struct ps_root_state *known, uint64_t place)
 {
 	const struct ps_edits *setter = (const struct ps_edits *)known->setter;
-	const struct ps_edits_mark *mark = setter->marks;
+	const struct ps_edits_savepoint *mark = setter->savepoints;
 
 	if (known->place == place)
 		return true;
-	/* An older copy has no more edits than a newer one. */
+	/* Search the savepoints' copies of the edits, newest first. An older copy has no more edits
+	 * than a newer one, so the search ends at the first that lacks the edit. */
 	for (; mark && known->edit < mark->count; mark = mark->older)
 		if (mark->list[known->edit].root.place == place)
 			return true;
@@ -154,12 +156,12 @@ static bool leads_to(const struct ps_root_state *known, uint64_t place)
 int ps_roots_check_free(const struct ps_edits *edits, const struct ps_found_object *found)
 {
 	const struct perseas_heap *heap = edits->heap;
-	const uint64_t place = get_place(found);
+	const uint64_t place = object_place(found);
 
 	for (unsigned i = 0; i < PS_ROOTS; i++) {
 		const struct ps_root_state *known = &heap->known_roots[i];
 
-		if (known->setter && known->setter != &edits->late && leads_to(known, place))
+		if (known->setter && known->setter != &edits->late && is_set_to(known, place))
 			return ps_fail(heap->p, PERSEAS_ECONFLICT,
 			               "the object of heap '%s' at %p is not freed: another open "
 			               "transaction makes root '%s' lead to it, or did so before a "
@@ -169,7 +171,7 @@ int ps_roots_check_free(const struct ps_edits *edits, const struct ps_found_obje
 	return 0;
 }
 
-void ps_root_forget(struct perseas_heap *heap, unsigned place)
+void ps_root_clear_setter(struct perseas_heap *heap, unsigned place)
 {
 	struct ps_root_state *known = &heap->known_roots[place];
 
@@ -178,8 +180,8 @@ void ps_root_forget(struct perseas_heap *heap, unsigned place)
 	memset(known, 0, sizeof(*known));
 }
 
-static int set_locked(struct ps_edits *edits, const char *name, uint64_t type, void *addr,
-                      struct ps_heap_need *need)
+static int set_root_locked(struct ps_edits *edits, const char *name, uint64_t type, void *addr,
+                           struct ps_heap_need *need)
 {
 	struct perseas_heap *heap = edits->heap;
 	struct ps_found_object found;
@@ -189,12 +191,12 @@ static int set_locked(struct ps_edits *edits, const char *name, uint64_t type, v
 		return set_root(edits, name, type, 0);
 	rc = ps_object_find(heap, addr, &found, need);
 	if (!rc)
-		rc = check_object(heap, name, type, &found);
+		rc = check_root_object(heap, name, type, &found);
 	if (!rc)
 		rc = check_allocated(edits, name, &found);
 	if (rc)
 		return rc;
-	return set_root(edits, name, type, get_place(&found));
+	return set_root(edits, name, type, object_place(&found));
 }
 
 int perseas_root_set(perseas_tx_t *tx, perseas_heap_t *heap, const char *name, uint64_t type,
@@ -210,18 +212,18 @@ int perseas_root_set(perseas_tx_t *tx, perseas_heap_t *heap, const char *name, u
 	if (rc)
 		return rc;
 	do {
-		edits = ps_edits_get(tx, heap, CHANGES, CHANGES, &rc);
+		edits = ps_edits_get(tx, heap, STORES_PER_ROOT, STORES_PER_ROOT, &rc);
 		if (!edits)
 			return rc;
 		ps_biased_lock(&heap->lock);
-		rc = set_locked(edits, name, type, addr, &need);
+		rc = set_root_locked(edits, name, type, addr, &need);
 		ps_biased_unlock(&heap->lock);
 		rc = ps_heap_provide(heap, rc, &need);
 	} while (rc > 0);
 	return rc;
 }
 
-static unsigned get_extent(const struct ps_heap_root *root)
+static unsigned root_extent_index(const struct ps_heap_root *root)
 {
 	return (unsigned)(root->place >> 48) - 1;
 }
@@ -229,15 +231,15 @@ static unsigned get_extent(const struct ps_heap_root *root)
 void *ps_root_address(const struct perseas_heap *heap, const struct ps_heap_root *root)
 {
 	const uint64_t offset = root->place & (((uint64_t)1 << 48) - 1);
-	const unsigned extent = get_extent(root);
+	const unsigned extent = root_extent_index(root);
 
 	if (extent >= heap->extent_count || offset >= heap->extents[extent]->chunks * PS_CHUNK)
 		return NULL;
 	return heap->extents[extent]->data + offset;
 }
 
-static int get_locked(struct perseas_heap *heap, const char *name, uint64_t type, void **addr,
-                      struct ps_heap_need *need)
+static int get_root_locked(struct perseas_heap *heap, const char *name, uint64_t type, void **addr,
+                           struct ps_heap_need *need)
 {
 	const unsigned place = find_committed(heap, name);
 	const struct ps_heap_root *root;
@@ -254,7 +256,8 @@ static int get_locked(struct perseas_heap *heap, const char *name, uint64_t type
 		               heap->name, (unsigned long long)root->type,
 		               (unsigned long long)type);
 	at = ps_root_address(heap, root);
-	if (!at && get_extent(root) >= heap->extent_count && get_extent(root) < PS_HEAP_EXTENTS)
+	if (!at && root_extent_index(root) >= heap->extent_count &&
+	    root_extent_index(root) < PS_HEAP_EXTENTS)
 		return ps_fail(
 			heap->p, PERSEAS_EOBJECT,
 			"root '%s' of heap '%s' leads to where its object was freed, and the "
@@ -286,7 +289,7 @@ int perseas_root(perseas_heap_t *heap, const char *name, uint64_t type, void **a
 	*addr = NULL;
 	do {
 		ps_biased_lock(&heap->lock);
-		rc = get_locked(heap, name, type, addr, &need);
+		rc = get_root_locked(heap, name, type, addr, &need);
 		ps_biased_unlock(&heap->lock);
 		rc = ps_heap_provide(heap, rc, &need);
 	} while (rc > 0);

@@ -114,9 +114,9 @@ struct walk {
 	void *arg;
 };
 
-/* Returns true if the object is still there: the application's function, or another transaction,
- * may have freed it. */
-static bool is_still_there(const struct chunk_seen *seen, unsigned word, uint64_t bit)
+/* Returns true if the object still exists. While the survey had released the lock, the
+ * application's function or another transaction may have freed it. */
+static bool is_object_still_there(const struct chunk_seen *seen, unsigned word, uint64_t bit)
 {
 	const struct ps_heap_entry *entry = &seen->extent->entries[seen->chunk];
 	struct perseas_heap *heap = seen->extent->heap;
@@ -142,7 +142,7 @@ static int walk_run(const struct chunk_seen *seen, uint8_t *base, const struct w
 		for (; bits && !rc; bits &= bits - 1) {
 			const unsigned bit = (unsigned)__builtin_ctzll(bits);
 
-			if (!is_still_there(seen, word, (uint64_t)1 << bit))
+			if (!is_object_still_there(seen, word, (uint64_t)1 << bit))
 				continue;
 			object.addr = base + (word * 64 + bit) * object.size;
 			rc = walk->each(walk->arg, &object);
@@ -289,11 +289,11 @@ static const char *known_fault(const struct chunk_seen *seen, bool quiet)
 }
 
 /* Chunks of a large object that are checked before other threads may have the lock. */
-enum { SLICE = 64 };
+enum { CHUNKS_PER_SLICE = 64 };
 
 struct check {
 	const struct perseas_heap *heap;
-	const struct ps_extent *extent; /* of the large object that is being checked */
+	const struct ps_extent *extent; /* extent of the large object that is being checked */
 	uint64_t chunk, done; /* its first chunk, and how many of its chunks were checked */
 };
 
@@ -325,7 +325,7 @@ static int check_large(const struct chunk_seen *seen, struct ps_heap_need *need,
 		check->done = 0;
 	check->extent = extent;
 	check->chunk = seen->chunk;
-	end = span - check->done < SLICE ? span : check->done + SLICE;
+	end = span - check->done < CHUNKS_PER_SLICE ? span : check->done + CHUNKS_PER_SLICE;
 	for (; check->done < end; check->done++) {
 		const int rc = check_covered_chunk(extent, seen->chunk, seen->chunk + check->done,
 		                                   need);
@@ -333,7 +333,7 @@ static int check_large(const struct chunk_seen *seen, struct ps_heap_need *need,
 		if (rc)
 			return rc;
 	}
-	return end < span ? PS_HEAP_AGAIN : 0;
+	return end < span ? PS_HEAP_YIELD : 0;
 }
 
 static int check_chunk(const struct chunk_seen *seen, struct ps_heap_need *need, void *arg)

@@ -25,8 +25,8 @@ static uint64_t extent_bytes(const struct ps_extent *extent)
 	return extent->chunks * PS_CHUNK;
 }
 
-/* Returns the bytes for objects in the extents before this one. */
-static uint64_t bytes_before(const struct perseas_heap *heap, unsigned index)
+/* Returns the total size, in bytes for objects, of the extents before number `index`. */
+static uint64_t object_bytes_before(const struct perseas_heap *heap, unsigned index)
 {
 	uint64_t bytes = 0;
 
@@ -37,16 +37,16 @@ static uint64_t bytes_before(const struct perseas_heap *heap, unsigned index)
 
 /* Returns true if the heap can keep `keep` bytes without this extent. The first extent holds the
  * roots and always stays. Caller holds the heap's lock. */
-static bool is_beyond(const struct perseas_heap *heap, unsigned index, uint64_t keep)
+static bool can_spare_extent(const struct perseas_heap *heap, unsigned index, uint64_t keep)
 {
-	return index > 0 && index < heap->extent_count && bytes_before(heap, index) >= keep;
+	return index > 0 && index < heap->extent_count && object_bytes_before(heap, index) >= keep;
 }
 
 /* --- looking for empty extents --- */
 
-/* Sets *empty to whether the extent is empty and may go. Examining its chunks may take long; other
- * threads use the heap in the meantime. */
-static int check_empty(struct perseas_heap *heap, unsigned index, uint64_t keep, bool *empty)
+/* Sets *empty to whether the extent is empty and may be given back. Examining its chunks may take
+ * long; other threads use the heap in the meantime. */
+static int check_extent_empty(struct perseas_heap *heap, unsigned index, uint64_t keep, bool *empty)
 {
 	struct ps_heap_need need;
 	uint64_t looked = 0;
@@ -56,7 +56,7 @@ static int check_empty(struct perseas_heap *heap, unsigned index, uint64_t keep,
 		*empty = false;
 		rc = 0;
 		ps_biased_lock(&heap->lock);
-		if (is_beyond(heap, index, keep))
+		if (can_spare_extent(heap, index, keep))
 			rc = ps_extent_check_empty(heap->extents[index], &looked, empty, &need);
 		ps_biased_unlock(&heap->lock);
 		rc = ps_heap_provide(heap, rc, &need);
@@ -66,14 +66,14 @@ static int check_empty(struct perseas_heap *heap, unsigned index, uint64_t keep,
 
 /* Sets *any to whether the heap has an extent to give back. ps_map_destroy_set holds up commits, so
  * it is called only if there is one. */
-static int find_empty(struct perseas_heap *heap, uint64_t keep, bool *any)
+static int find_extent_to_give_back(struct perseas_heap *heap, uint64_t keep, bool *any)
 {
 	bool empty = true;
 	int rc = 0;
 
 	*any = false;
 	for (unsigned i = heap->extent_count; i-- > 0 && empty && !rc;) {
-		rc = check_empty(heap, i, keep, &empty);
+		rc = check_extent_empty(heap, i, keep, &empty);
 		*any |= empty && !rc;
 	}
 	return rc;
@@ -95,14 +95,14 @@ static bool can_remove_last(const struct trimming *t)
 	const struct perseas_heap *heap = t->heap;
 	const unsigned last = heap->extent_count - 1;
 
-	return !heap->survey_count && is_beyond(heap, last, t->keep) &&
+	return !heap->survey_count && can_spare_extent(heap, last, t->keep) &&
 	       ps_extent_is_empty(heap->extents[last]) &&
 	       is_unused(heap->p, heap->extents[last]->segment) &&
 	       is_unused(heap->p, heap->extents[last]->meta.segment);
 }
 
 /* Removes the extents from the heap: no thread allocates or searches in them from now on. */
-static void choose_extents(struct ps_destroy_set *death, void *arg)
+static void remove_empty_extents(struct ps_destroy_set *death, void *arg)
 {
 	struct trimming *t = arg;
 	struct perseas_heap *heap = t->heap;
@@ -144,7 +144,7 @@ int perseas_heap_trim(perseas_heap_t *heap, uint64_t keep, uint64_t *given)
 {
 	PS_UNCANCELLED;
 	struct trimming t = { .heap = heap, .keep = keep };
-	struct ps_destroy_set death = { .choose = choose_extents,
+	struct ps_destroy_set death = { .choose = remove_empty_extents,
 		                        .stay = restore_extents,
 		                        .arg = &t };
 	bool any;
@@ -154,7 +154,7 @@ int perseas_heap_trim(perseas_heap_t *heap, uint64_t keep, uint64_t *given)
 		*given = 0;
 	if (!heap)
 		return ps_fail(NULL, PERSEAS_EINVAL, "heap is NULL");
-	rc = find_empty(heap, keep, &any);
+	rc = find_extent_to_give_back(heap, keep, &any);
 	if (rc)
 		return rc;
 	if (!any) {

@@ -106,7 +106,7 @@ static const uint64_t *chunk_bits(const struct counting *c, uint64_t chunk)
 }
 
 /* Notes the roots that lead to an object of this chunk. */
-static void note_roots(const struct counting *c, uint64_t chunk, const struct ps_usage_row *row)
+static void record_roots(const struct counting *c, uint64_t chunk, const struct ps_usage_row *row)
 {
 	const uint64_t start = ps_heap_place(c->index, chunk * PS_CHUNK);
 
@@ -147,7 +147,7 @@ static bool count_run(struct counting *c, uint64_t chunk)
 	row.bytes = row.objects * ps_class_sizes[entry->class];
 	c->free_row = 0;
 	c->use->gaps += PS_CHUNK - row.bytes;
-	note_roots(c, chunk, &row);
+	record_roots(c, chunk, &row);
 	return add_row(c->use, &row);
 }
 
@@ -166,7 +166,7 @@ static bool count_large(struct counting *c, uint64_t chunk)
 	}
 	c->free_row = 0;
 	c->use->large++;
-	note_roots(c, chunk, &row);
+	record_roots(c, chunk, &row);
 	return add_row(c->use, &row);
 }
 

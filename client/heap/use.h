@@ -29,13 +29,13 @@ struct ps_heap_usage {
 	struct ps_usage_row *rows; /* sorted by class, then type */
 	size_t count, room;
 	unsigned extents, roots;
-	uint64_t size;    /* bytes for objects in all extents */
-	uint64_t objects; /* this and the next four: as in struct perseas_heap_stat */
-	uint64_t used, free, gaps, large;
+	uint64_t size; /* bytes for objects in all extents */
+	/* Counted as in struct perseas_heap_stat, which describes them. */
+	uint64_t objects, used, free, gaps, large;
 	uint64_t longest;             /* the longest sequence of free chunks, in bytes */
 	uint64_t rooted;              /* a bit for each root that leads to an object */
 	struct ps_heap_root root[64]; /* all roots; unused ones have no name */
-	/* What is wrong, as a printable sentence; empty if nothing is. */
+	/* A printable sentence about a fault of the metadata; empty if none was found. */
 	char fault[192];
 };
 static_assert(PS_ROOTS == 64, "a bit for each root");
