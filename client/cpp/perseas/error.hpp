@@ -33,7 +33,8 @@
 namespace perseas
 {
 
-/* C structures that share their names with functions, by names that need no `struct`. */
+/* Names for C structures that share their names with functions, so that programs need not write
+ * `struct`. */
 using status = struct ::perseas_stat;
 using heap_status = struct ::perseas_heap_stat;
 using segment_info = struct ::perseas_segment_info;
@@ -90,7 +91,8 @@ class category_type final : public std::error_category
 	const char *name() const noexcept override { return "perseas"; }
 	std::string message(int code) const override { return perseas_strerror(code); }
 
-	/* Lets code that knows nothing of Perseas compare with std::errc. */
+	/* Maps the code to a std::errc, so that code that knows nothing of Perseas can compare
+	 * it. */
 	std::error_condition default_error_condition(int code) const noexcept override
 	{
 		switch (code) {
@@ -144,8 +146,8 @@ class failure
     public:
 	failure(errc code, std::string sentence) : code_(code), sentence_(std::move(sentence)) {}
 
-	/* Returns the failure of the calling thread's last call with this handle, which returned
-	 * rc. For nullptr: of its last call without a handle. */
+	/* Returns the failure of the calling thread's last call with handle p, or of its last call
+	 * without a handle if p is nullptr. rc is the code that the call returned. */
 	static failure last(const perseas_t *p, int rc)
 	{
 		char sentence[1024];

@@ -50,7 +50,7 @@ class latencies
 
 	explicit latencies(const struct ::perseas_latency &counted) : raw_(counted) {}
 
-	/* Returns the estimated number of commits. */
+	/* Returns the number of commits: an estimate, because only a sample of them is timed. */
 	std::uint64_t count() const noexcept { return raw_.count; }
 	/* Returns the longest duration that was measured. */
 	nanoseconds longest() const noexcept { return time(raw_.max_ns); }
@@ -99,15 +99,15 @@ class roster_change
 	/* Cancels the change that another thread waits for. */
 	static roster_change cancel() { return { PERSEAS_ROSTER_CANCEL, {}, {} }; }
 
-	/* Sets W after the change. 0 means: a majority if W is one now or no longer fits, else
-	 * unchanged. */
+	/* Sets W after the change. 0 keeps W, but makes it a majority if it is one now or would no
+	 * longer fit. */
 	roster_change &acks(std::uint32_t w) &
 	{
 		acks_ = w;
 		return *this;
 	}
 	roster_change &&acks(std::uint32_t w) && { return std::move(acks(w)); }
-	/* States that the leaving mirror, and what it holds, never comes back. */
+	/* States that the leaving mirror and its image are gone for good. */
 	roster_change &gone() &
 	{
 		gone_ = true;

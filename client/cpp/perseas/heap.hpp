@@ -64,7 +64,7 @@ class heap
 	/* Returns the heap for the C interface; nullptr if its store is not open. */
 	perseas_heap_t *c() const noexcept { return session_.alive() ? heap_ : nullptr; }
 
-	/* Creates a T from the arguments. Its bytes are declared: this transaction may change
+	/* Creates a T from the arguments. Declares its bytes, so that this transaction may change
 	 * them. */
 	template <class T, class... Args>
 	result<T *> try_make(transaction &tx, Args &&...args)
@@ -125,7 +125,7 @@ class heap
 		return span<T>(first, count, tx.session_);
 	}
 	/* Frees an object, or an array by its first element; nullptr does nothing. Calls no
-	 * destructor: that of a storable T does nothing. */
+	 * destructor, because the destructor of a storable T does nothing. */
 	template <class T>
 	result<void> try_destroy(transaction &tx, const T *object)
 	{
@@ -157,7 +157,7 @@ class heap
 		});
 	}
 
-	/* Allocates bytes of a type without a C++ class. They are declared. */
+	/* Allocates bytes of a type without a C++ class, and declares them. */
 	result<void *> try_allocate(transaction &tx, std::size_t size, std::uint64_t type)
 	{
 		return allocate_by(tx, size, type, perseas_alloc);
@@ -173,8 +173,8 @@ class heap
 	{
 		return allocate_by(tx, size, type, perseas_reserve);
 	}
-	/* Resizes an object to `size` bytes, in place or by copying it elsewhere. It is
-	 * declared. */
+	/* Resizes an object to `size` bytes, in place or by copying it elsewhere, and declares
+	 * it. */
 	result<void *> try_reallocate(transaction &tx, void *at, std::size_t size,
 	                              std::uint64_t type)
 	{
@@ -216,8 +216,8 @@ class heap
 		return session_.alive() ? session_.done(perseas_heap_check(heap_))
 		                        : result<void>(session_.refusal());
 	}
-	/* Gives empty segments back to the mirrors. Returns how many bytes for objects these
-	 * had. */
+	/* Gives empty segments back to the mirrors, but keeps `keep` bytes for objects. Returns the
+	 * bytes for objects that were given back. */
 	result<std::uint64_t> try_trim(std::uint64_t keep = 0)
 	{
 		std::uint64_t given = 0;
@@ -363,7 +363,8 @@ class heap
 	}
 
 #if PERSEAS_EXCEPTIONS
-	/* Carries an exception of fn around the library, which none may pass through. */
+	/* Carries an exception of fn past the library's C code, through which no exception may
+	 * propagate. */
 	template <class F>
 	struct walker {
 		F &fn;

@@ -144,8 +144,8 @@ class kept
 	static_assert(alignof(T) <= 64, "perseas: what is kept is aligned to 64 bytes");
 
     public:
-	/* Opens the segment, by a small transaction. Or creates it with `size` bytes, at least
-	 * 4096, and publishes all mapped segments. */
+	/* Opens the segment, by a small transaction. If the store does not have it, creates it with
+	 * `size` bytes, at least 4096, and publishes all mapped segments. */
 	kept(store &in, const std::string &name, std::size_t size = 0)
 	    : memory_(in.map<unsigned char>(name, size))
 	{
@@ -174,7 +174,7 @@ class kept
 		return *object_;
 	}
 
-	/* Return the bytes of the segment, and how many of them were ever used. */
+	/* Return the size of the segment in bytes, and how many of these bytes were ever used. */
 	std::size_t size() const { return memory_.size(); }
 	std::size_t used() const { return (**this, arena_->kept().used); }
 
@@ -214,8 +214,8 @@ class kept
 		in.publish();
 	}
 
-	/* Sets the resource's virtual functions and session to those of this process; everything
-	 * else stays. */
+	/* Sets the resource's pointer to its virtual functions, and its session, to those of this
+	 * process. Everything else in the segment stays. */
 	void open_object(store &in)
 	{
 		auto *header = reinterpret_cast<detail::arena::header *>(

@@ -34,9 +34,9 @@ class options
 	options &check_overlap() { return flag(PERSEAS_CHECK_OVERLAP); }
 	options &check_writes() { return flag(PERSEAS_CHECK_WRITES); }
 	options &salvage() { return flag(PERSEAS_SALVAGE); }
-	/* Needed for transactions with track. */
+	/* Must be set for transactions with mode::track. */
 	options &tracked() { return flag(PERSEAS_TRACKED); }
-	options &level_0() { return flag(PERSEAS_LEVEL_0); } /* for a store that is created */
+	options &level_0() { return flag(PERSEAS_LEVEL_0); } /* affects only store creation */
 	options &on_demand() { return set(raw_.recovery, PERSEAS_RECOVERY_ON_DEMAND); }
 
 	options &acks(std::uint32_t w) { return set(raw_.acks, w); }
@@ -55,7 +55,8 @@ class options
 	options &spin(microseconds t) { return set(raw_.spin_us, whole(t)); }
 	options &gather(microseconds t) { return set(raw_.gather_us, whole(t)); }
 
-	/* For standbys. */
+	/* Options for standbys. order: a standby waits 250 ms for each step, so the standby with
+	 * the lowest order comes first. */
 	options &order(std::uint32_t steps) { return set(raw_.order, steps); }
 	options &warm() { return set(raw_.warm, 1); }
 	options &warm_rate(std::uint64_t bytes) { return set(raw_.warm_rate, bytes); }

@@ -48,7 +48,8 @@ class pending
     public:
 	const perseas_token &token() const noexcept { return token_; }
 
-	/* Returns true if W mirrors hold the transaction; waits `most` at the most. */
+	/* Waits until W mirrors hold the transaction, at most for `most`. Returns true if they
+	 * do. */
 	bool wait_for(std::chrono::milliseconds most) { return in_.wait(token_, most); }
 	bool ready() { return wait_for(std::chrono::milliseconds(0)); }
 
@@ -164,11 +165,12 @@ class completions
 		return fd < 0 ? result<int>(failure::last(session_.handle(), fd)) : result<int>(fd);
 	}
 
-	/* Registers fn: dispatch() calls it once W mirrors hold the transaction, or never will. fn
-	 * must not throw. */
+	/* Registers fn. dispatch() calls it once: with success when W mirrors hold the transaction,
+	 * or with a failure when it is certain that they never will. fn must not throw. */
 	void when(const perseas_token &token, function fn) { add(token, std::move(fn), nullptr); }
 
-	/* Calls all functions that are due, without waiting. Returns whether any are left. */
+	/* Calls all registered functions that are due, without waiting. Returns true if functions
+	 * are left that are not due yet. */
 	result<bool> try_dispatch()
 	{
 		perseas_token durable{};
@@ -178,7 +180,8 @@ class completions
 				: result<void>(session_.refusal());
 
 		call_due([&](const perseas_token &token) -> std::optional<result<void>> {
-			/* The library decides about a token of another epoch. */
+			/* Sequence numbers of different epochs cannot be compared, so the library
+			 * must decide about this token. */
 			if (token.epoch != durable.epoch && looked)
 				return judge(perseas_wait(session_.handle(), &token, 0));
 			if (token.epoch == durable.epoch && token.seq <= durable.seq)
@@ -192,7 +195,7 @@ class completions
 		return !waiting_.empty();
 	}
 
-	/* Waits until something is due or `most` has passed, and then dispatches. */
+	/* Waits until a registered function is due or `most` has passed, and then dispatches. */
 	result<bool> try_wait(std::chrono::milliseconds most)
 	{
 		auto fd = try_fd();
@@ -239,7 +242,7 @@ class completions
 
 #if PERSEAS_COROUTINES
 	/* The awaiter of co_await completions.durable(token). The dispatching thread may destroy a
-	 * coroutine while it waits, also from inside of dispatch(): it is then forgotten. */
+	 * coroutine while it waits, also from inside of dispatch(): its entry is then removed. */
 	class awaiter
 	{
 	    public:
@@ -303,7 +306,8 @@ class completions
 	struct waiter {
 		perseas_token token;
 		function fn;
-		/* Identifies a coroutine that may be destroyed; nullptr for functions. */
+		/* The coroutine of the entry, by which forget() finds it; nullptr for other
+		 * functions. */
 		const void *owner;
 	};
 
@@ -333,8 +337,9 @@ class completions
 		                              : std::make_optional(session_.done(rc));
 	}
 
-	/* Removes every entry for which `of` returns a result, and calls its function with that,
-	 * without the lock: the function may register more. */
+	/* Removes every entry for which `of` returns a result, and calls the entry's function with
+	 * this result. The lock is not held during these calls, because a function may register
+	 * others. */
 	template <class F>
 	void call_due(F &&of)
 	{

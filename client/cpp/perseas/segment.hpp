@@ -2,11 +2,11 @@
  * segment.hpp - memory of a store, as elements of a type. perseas.hpp includes it.
  *
  * Segments are read as const, and changed through transaction.writable, transaction.set or
- * perseas::p. So an undeclared store does not compile, unless it goes through a pointer that lies
- * in the segment. Each access checks that the store is still open, and throws perseas::error if not
- * (without exceptions it ends the program); so do the spans that a segment returns. data(), begin()
- * and references to elements are raw, for fast loops: using them after the store was closed or the
- * segment unmapped kills the process.
+ * perseas::p. So an assignment that no transaction has declared does not compile, unless it goes
+ * through a pointer that lies in the segment. Each access checks that the store is still open, and
+ * throws perseas::error if not (without exceptions it ends the program); so do the spans that a
+ * segment returns. data(), begin() and references to elements are raw, for fast loops: using them
+ * after the store was closed or the segment unmapped kills the process.
  */
 #ifndef PERSEAS_CPP_SEGMENT_HPP
 #define PERSEAS_CPP_SEGMENT_HPP
@@ -88,8 +88,8 @@ class segment
 	{
 	}
 
-	/* Sets `info` to the store's description of the segment. Returns false if it is no longer
-	 * mapped. */
+	/* Sets `info` to the store's description of the segment. Returns false if the segment is no
+	 * longer mapped. */
 	bool find(segment_info &info) const
 	{
 		for (unsigned i = 0; perseas_segment_at(session_.handle(), i, &info) == 0; i++)
@@ -98,7 +98,8 @@ class segment
 		return false;
 	}
 
-	/* Returns true if the segment has been published since it was mapped. */
+	/* Returns true if the segment is published, whether by this process or by an earlier
+	 * owner. */
 	bool exists() const
 	{
 		segment_info info;

@@ -31,7 +31,8 @@ struct session {
 	std::atomic<bool> tracking{ false }; /* a transaction with track is open */
 	perseas_t *handle = nullptr;
 	std::function<void(const event &)> on_event;
-	/* Keeps alive what the library calls while the store is open. */
+	/* Keeps functions alive that the library calls while the store is open, such as
+	 * on_event. */
 	std::shared_ptr<const void> keeps;
 	session *next = nullptr; /* next in the list of all sessions ever made */
 };
@@ -97,8 +98,8 @@ inline void session_put(session *s)
 /* The session of objects without a store. */
 inline session no_session;
 
-/* Result of a call that was not made because the object cannot be used. Other results are 0 and the
- * library's codes. */
+/* The result if an object cannot be used, so that the library was not called. Other results are 0
+ * and the library's codes. */
 inline constexpr int refused = 1;
 
 /* A reference to a store that notices when that store is closed. */
@@ -138,7 +139,7 @@ struct session_ref {
 		return rc == refused ? refusal() : failure::last(handle(), rc);
 	}
 
-	/* Converts the library's code to a result. */
+	/* Converts a code that the library returned to a result. */
 	result<void> done(int rc) const
 	{
 		if (__builtin_expect(rc == 0, 1))

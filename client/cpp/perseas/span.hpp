@@ -87,7 +87,7 @@ class span
 	friend class transaction;
 	friend class heap;
 
-	/* A span of the memory of this session's store. */
+	/* Creates a span of memory of the store to which the session `of` refers. */
 	constexpr span(T *first, std::size_t count, detail::session_ref of) noexcept
 	    : first_(first), count_(count), of_(of)
 	{

@@ -1,5 +1,5 @@
 /*
- * standby.hpp - a process that waits to own a store, with everything prepared that can be
+ * standby.hpp - a process that waits to own a store, and prepares for it as far as possible
  * (perseas_standby.h). perseas.hpp includes it.
  */
 #ifndef PERSEAS_CPP_STANDBY_HPP
@@ -31,8 +31,9 @@ inline const char *name_of(perseas_standby_state state) noexcept
 
 /*
  * Stands by for a store until this object ends. One thread at a time may be in wait(). Any thread
- * may call the other functions, except close(), moving and destroying. Stores that it opened stay
- * open when it ends. In a child of fork all calls fail, and nothing is ended.
+ * may call the other functions, except close(), moving and destroying. Stores that the standby
+ * opened stay open when it ends. In a child of fork all calls fail, and the destructor does not end
+ * the parent's standby.
  */
 class standby
 {
@@ -86,8 +87,8 @@ class standby
 			return opened.error();
 		return std::move(**opened);
 	}
-	/* Waits for `most`; returns nullopt if it timed out. 0 opens the store only if it can be
-	 * opened now (fd()). */
+	/* Waits like try_wait(), but at most for `most`; returns nullopt if that timed out. With 0
+	 * the store is opened only if that is possible now, when fd() is readable. */
 	result<std::optional<store>> try_wait(std::chrono::milliseconds most)
 	{
 		return wait_ms(most.count() < 0 ? 0 : most.count());
@@ -125,7 +126,7 @@ class standby
 		for (unsigned i = 0; i < stat->mirrors; i++) {
 			standby_mirror each{};
 
-			/* The roster may have become smaller. */
+			/* The call fails if the roster has become smaller since try_stat(). */
 			if (call([&](perseas_standby_t *s) {
 				    return perseas_standby_mirror(s, i, &each);
 			    }))

@@ -43,7 +43,7 @@ inline void pass_event(void *arg, const event *what) noexcept
 } // namespace detail
 
 /*
- * An open store. Its destructor closes it; call close() to learn whether mirrors hold the commits
+ * An open store. The destructor closes it; call close() to learn whether mirrors hold the commits
  * with nowait. A store that was moved from is as if it had never been opened. Threads may share a
  * store, except for close(), moving and destroying.
  *
@@ -97,8 +97,8 @@ class store : public detail::store_base
 		return store(detail::session_begin(s, p));
 	}
 
-	/* Takes over a handle of the C interface, for example of perseas_standby_wait, and closes
-	 * it at the end. nullptr gives a store that was never opened. */
+	/* Returns a store that owns a handle of the C interface, for example of
+	 * perseas_standby_wait, and closes it. nullptr gives a store that was never opened. */
 	static store adopt(perseas_t *p) { return adopt(p, nullptr); }
 
 	/* Always closes the store. A failure (in_doubt, fenced) concerns commits with nowait. */
@@ -128,9 +128,10 @@ class store : public detail::store_base
 		});
 	}
 
-	/* Maps a segment at another address than the recorded one (perseas_map_at); nullptr: at the
-	 * recorded one, or anywhere if that is taken. Pointers in the segment stay as they were
-	 * stored: here() and recorded() translate them. */
+	/* Maps a segment at the address `where`, which may differ from its recorded address
+	 * (perseas_map_at). nullptr stands for the recorded address, or any address if that is
+	 * taken. Pointers in the segment stay as they were stored: here() and recorded() translate
+	 * them. */
 	template <class T>
 	result<segment<T>> try_map_at(const std::string &name, std::size_t count = 0,
 	                              void *where = nullptr)
@@ -281,8 +282,8 @@ class store : public detail::store_base
 	{
 		return call([](perseas_t *p) { return perseas_flush(p); });
 	}
-	/* Checks with the mirrors that this process still owns the store. Call it between reading
-	 * and answering. */
+	/* Checks with the mirrors that this process still owns the store. A program that answers
+	 * requests from the store's data calls it after reading and before answering. */
 	result<void> try_confirm()
 	{
 		return call([](perseas_t *p) { return perseas_confirm(p); });
@@ -523,8 +524,8 @@ class store : public detail::store_base
 		return done.error();
 	}
 
-	/* Begins a transaction. One with track conflicts with other open ones, so it is retried:
-	 * these may end soon. */
+	/* Begins a transaction. A transaction with track conflicts with all other open
+	 * transactions, so beginning it is retried, because these may end soon. */
 	int begin_patiently(transaction &tx, mode how, unsigned &tries)
 	{
 		int rc = tx.begin(how);

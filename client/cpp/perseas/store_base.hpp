@@ -60,8 +60,8 @@ class store_base
 
 		return to_result(latencies(counted), done);
 	}
-	/* Returns the open transactions, the oldest first. Those of other threads may have ended by
-	 * then. */
+	/* Returns the open transactions, the oldest first. Transactions of other threads may end
+	 * before this returns. */
 	result<std::vector<open_transaction>> try_open_transactions() const
 	{
 		std::vector<open_transaction> all;
@@ -78,7 +78,8 @@ class store_base
 		return to_result(all, done);
 	}
 
-	/* Returns what the open found and did on each mirror; "" if the store is not open. */
+	/* Returns a report on how the store was opened, with each mirror's state and what was done
+	 * to it; "" if the store is not open. */
 	std::string report() const { return is_open() ? perseas_report(session_.handle()) : ""; }
 	/* Returns the segments that exist or are mapped; none if the store is not open. */
 	std::vector<segment_info> segments() const
@@ -107,8 +108,8 @@ class store_base
 	{
 		return call([&](perseas_t *p) { return perseas_wait_whole(p, most.count()); });
 	}
-	/* With options().on_demand(): fetches this memory before memory that no thread waits for.
-	 * Does not wait. */
+	/* With options().on_demand(): asks for the memory of `of` to be fetched next, after memory
+	 * that threads wait for. Does not wait. */
 	template <class T>
 	result<void> try_prefetch(span<T> of)
 	{
@@ -202,7 +203,8 @@ class store_base
 			return session_.refusal();
 		return session_.done(function(session_.handle()));
 	}
-	/* Returns `value`, which a call has filled in, or the call's failure. */
+	/* Returns `value` if `done`, the result of the call that filled it in, is success, or else
+	 * the call's failure. */
 	template <class T>
 	static result<T> to_result(const T &value, const result<void> &done)
 	{

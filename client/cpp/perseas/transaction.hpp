@@ -85,13 +85,14 @@ void store_value(const T &place, const T &value) noexcept
  * A transaction. If it is neither committed nor aborted, its destructor aborts it: so an exception
  * rolls it back. Closing its store ends it; later calls then fail.
  *
- * One thread at a time may use it. A call fails if another thread is seen to be in one.
+ * One thread at a time may use it. A call fails if it notices that another thread is in a call.
  */
 class transaction
 {
     public:
 #if PERSEAS_EXCEPTIONS
-	/* Begins a transaction. mode::nowait and noblock only matter to commit(). */
+	/* Begins a transaction. mode::nowait and mode::noblock have no effect here; they belong to
+	 * commit(). */
 	explicit transaction(store &in, mode how = mode::plain);
 #endif
 	transaction(transaction &&other) noexcept
