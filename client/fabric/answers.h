@@ -3,8 +3,8 @@
  * Does no I/O.
  *
  * Answers come in the order of their cookies, which count up from 1. Answers to reads come after
- * all answers to writes: a link reads only while nothing else is under way, or after it has posted
- * everything else.
+ * all answers to writes, because a link reads only while no write is in flight, or after it has
+ * posted all writes.
  */
 #ifndef PERSEAS_CLIENT_ANSWERS_H
 #define PERSEAS_CLIENT_ANSWERS_H

@@ -291,7 +291,8 @@ static int map_region(struct region *region, uint32_t id, const struct stat *fil
 	region->base = base;
 	region->dev = file->st_dev;
 	region->ino = file->st_ino;
-	/* A child that wrote to this memory would be an owner that nobody can fence. */
+	/* Children must not inherit this memory: a child could go on writing to it after this owner
+	 * was fenced. */
 	madvise(base, region->length, MADV_DONTFORK);
 	ps_core_dump_omit(base, region->length);
 	if (id != PS_REGION_PROMISE)
@@ -318,7 +319,7 @@ static int add_region(struct region *regions, const struct region *old,
 		                    "perseasd's memory directory",
 		                    wanted->id, (unsigned long long)wanted->length);
 	region = &regions[wanted->id];
-	/* Reuse a region that is mapped already: its page faults have been taken. */
+	/* Reuse a region that is mapped already, because its pages are present. */
 	if (old[wanted->id].base && !ps_guard_is_torn(old[wanted->id].guard) &&
 	    old[wanted->id].dev == file.st_dev && old[wanted->id].ino == file.st_ino &&
 	    old[wanted->id].length == wanted->length) {

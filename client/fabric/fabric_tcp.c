@@ -199,7 +199,7 @@ static size_t fill_iovecs(const struct ps_link *link, struct iovec *parts, size_
 	for (*count = 0; piece < end && *count < PIECES_PER_CALL && total < BYTES_PER_CALL;
 	     piece++) {
 		n = piece->length < BYTES_PER_CALL - total ? piece->length : BYTES_PER_CALL - total;
-		/* sendmsg only reads what an iovec points to. */
+		/* sendmsg() only reads the memory of an iovec. */
 		parts[*count].iov_base = (void *)(piece->payload ? piece->payload : head);
 		parts[*count].iov_len = n;
 		if (!piece->payload)
@@ -279,7 +279,7 @@ static int tcp_post(struct ps_link *link, const struct ps_chain *chain)
 	}
 	if (total == 0)
 		return link->broken = PS_LINK_BROKEN;
-	/* poll() reports a failure, after it has taken in the answers that arrived before it. */
+	/* poll() reports a failure, after it has handled the answers that arrived before it. */
 	if (!link->corked)
 		(void)flush_queue(link);
 	return PS_LINK_OK;
@@ -366,7 +366,8 @@ static bool tcp_waits(struct ps_link *link, struct pollfd *fd)
 
 /* --- reading --- */
 
-/* One step of a read: sends and receives what it can, and waits if neither made progress. */
+/* Takes one step of a read: sends and receives as many bytes as it can, and waits if it could do
+ * neither. */
 static int read_step(struct ps_link *link, uint64_t until_ns)
 {
 	struct pollfd fd = { .fd = link->stream.fd };

@@ -181,7 +181,7 @@ static int rdma_post(struct ps_link *link, const struct ps_chain *chain)
 	if (!good)
 		return link->broken = PS_LINK_BROKEN;
 	ps_queue_post(&link->queue);
-	/* poll() reports a failure, after it has taken in what was completed before it. */
+	/* poll() reports a failure, after it has handled the requests that completed before it. */
 	return PS_LINK_OK;
 }
 

@@ -26,8 +26,8 @@ struct ps_greeting *ps_greeting_new(struct ps_tls *tls, const struct ps_address 
 int ps_greeting_step(struct ps_greeting *g, struct ps_stream *stream, uint64_t until_ns,
                      struct ps_error *error);
 
-/* Sets *fd to what the next step waits for. Returns false if no descriptor shows when the next step
- * is due. */
+/* Sets *fd to the descriptor and events that the next step waits for. Returns false if no
+ * descriptor shows when the next step is due. */
 bool ps_greeting_get_pollfd(const struct ps_greeting *g, const struct ps_stream *stream,
                             struct pollfd *fd);
 

@@ -1,9 +1,9 @@
 /*
- * verbs_device.h - what all links of a handle share of an RDMA device: the protection domain, the
- * registered ring that chains are sent from, and the buffer that reads land in.
+ * verbs_device.h - the objects of an RDMA device that all links of a handle share: the protection
+ * domain, the registered ring that chains are sent from, and the buffer that reads land in.
  *
- * The first link that is routed over a device makes it, and it lives until the handle's env is
- * freed. So a link that is attached again after a break registers nothing anew.
+ * The first link that is routed over a device creates its struct ps_device, which lives until the
+ * handle's env is freed. So a link that is attached again after a break registers nothing anew.
  */
 #ifndef PERSEAS_CLIENT_VERBS_DEVICE_H
 #define PERSEAS_CLIENT_VERBS_DEVICE_H
@@ -17,8 +17,9 @@
  * Bytes of the buffer that reads land in; they are copied from there to the caller's memory. That
  * memory belongs to the application and may have up to 1 TiB: registering it would count against
  * RLIMIT_MEMLOCK and take longer than the copy, which overlaps with the next reads. This many bytes
- * under way fill a link of 100 Gb/s for 40 us, and the copy is no faster. With more, soft-RoCE
- * serves all of it before anything else, and on a slow host the ACK timeout passes in the meantime.
+ * in flight keep a link of 100 Gb/s busy for 40 us, and the copy is no faster. With more in flight,
+ * soft-RoCE serves these reads before anything else, and on a slow host the ACK timeout passes in
+ * the meantime.
  */
 #define PS_LANDING ((size_t)512 << 10)
 

@@ -10,7 +10,7 @@
 #include "verbs_connect.h"
 #include "../../proto/data/frame.h"
 
-/* What an attempt waits for. */
+/* The event that an attempt waits for: a device, a route to the mirror, or the mirror's answer. */
 enum ps_attempt_step { PS_STEP_DEVICE, PS_STEP_ROUTE, PS_STEP_GREETING };
 
 /* An attempt to connect, which tries the addresses of the mirror's host in turn. */

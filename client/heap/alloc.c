@@ -153,7 +153,7 @@ static void cancel_allocation(const struct request *request, const struct place 
 	ps_biased_unlock(&heap->lock);
 }
 
-/* What an allocation does with the object's range: nothing, declares it, or also zeroes it. */
+/* Whether an allocation leaves the object's range undeclared, declares it, or also zeroes it. */
 enum way { BARE, DECLARED, ZEROED };
 
 static int check_request(const struct request *request, void **addr)

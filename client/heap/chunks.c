@@ -169,7 +169,7 @@ void ps_large_release(struct ps_extent *extent, uint64_t chunk)
 	mark_free(extent, chunk, extent->spans[chunk]);
 }
 
-/* --- learning what a chunk is --- */
+/* --- examining chunks --- */
 
 static int load_run(struct ps_extent *extent, uint64_t chunk, struct ps_heap_need *need)
 {
@@ -274,8 +274,8 @@ int ps_extent_check_empty(struct ps_extent *extent, uint64_t *looked, bool *empt
 	return PS_HEAP_YIELD;
 }
 
-/* Scans entries, not bitmaps, for free chunks: those that were never used, and those of freed large
- * objects. */
+/* Scans entries, but no bitmaps, for free chunks. This finds chunks that were never used and chunks
+ * of freed large objects. */
 static int scan_entries(struct ps_extent *extent, struct ps_heap_need *need)
 {
 	const uint64_t before = extent->free_count;

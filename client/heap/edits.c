@@ -323,8 +323,8 @@ static void free_savepoints(struct ps_edits *edits, uint64_t savepoint)
 	}
 }
 
-/* Restores the edit as of the savepoint. Objects allocated since then become `dropped`: nobody may
- * allocate their memory before the transaction has ended. */
+/* Restores the edit as of the savepoint. Objects allocated since then become `dropped`, because no
+ * transaction may allocate their memory before this one has ended. */
 static void roll_back_objects(struct ps_edit *edit, const struct ps_edit *then)
 {
 	const uint64_t since = (edit->set | edit->dropped) & ~(then->set | then->dropped);

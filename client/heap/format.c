@@ -11,7 +11,7 @@
 static const uint64_t NO_TYPE = UINT64_MAX;
 
 /* Steps of 16 bytes up to 224. Larger classes grow by a seventh at most, and waste at most 1.2 % of
- * a run. Above 8 KiB the sizes are those of which a run holds 7, 6, 5 and fewer objects. */
+ * a run. Above 8 KiB the sizes are chosen so that a run holds 7, 6, 5 and fewer objects. */
 const uint16_t ps_class_sizes[PS_CLASSES] = {
 	16,   32,   48,   64,   80,   96,   112,  128,  144,   160,   176,   192,   208,
 	224,  256,  288,  320,  352,  400,  448,  512,  576,   656,   736,   832,   944,

@@ -31,7 +31,8 @@ enum {
 	PS_HEAP_RESERVE = 4, /* record space for all changes that the function may make */
 };
 
-/* What this process knows about a chunk, including what open transactions do there. */
+/* The contents of a chunk as far as this process knows them, with the changes of open
+ * transactions. */
 enum ps_known {
 	PS_KNOWN_NOTHING, /* its entry and bitmap have not been read yet */
 	PS_KNOWN_FREE,
@@ -64,7 +65,7 @@ struct ps_run {
 	uint64_t taken[];
 };
 
-/* One extent of a heap: two segments, and what this process knows of their chunks. */
+/* One extent of a heap: its two segments, and the state of its chunks in this process. */
 struct ps_extent {
 	struct perseas_heap *heap;
 	unsigned index;

@@ -312,8 +312,8 @@ static int check_covered_chunk(struct ps_extent *extent, uint64_t first, uint64_
 	return fault ? ps_heap_fail_damaged(extent, chunk, fault) : 0;
 }
 
-/* Checks that the chunks of a large object contain nothing else. An object that is allocated there
- * while the check has let go of the lock is a new one, which the check need not visit. */
+/* Checks that no other object is in the chunks of a large object. If the object is freed while the
+ * check has released the lock, an object found there is a new one, which need not be checked. */
 static int check_large(const struct chunk_seen *seen, struct ps_heap_need *need,
                        struct check *check)
 {

@@ -1,7 +1,7 @@
 /*
- * use.h - counts what a heap contains, by class and type, from the bytes of its metadata alone. The
- * command calls it with what a mirror sent; no handle is needed. The bytes may be hostile: time and
- * memory are bounded by their number.
+ * use.h - counts the objects of a heap, by class and type, from the bytes of its metadata alone.
+ * The command calls it with metadata that a mirror sent; no handle is needed. The bytes may be
+ * hostile: time and memory are bounded by their number.
  */
 #ifndef PERSEAS_CLIENT_HEAP_USE_H
 #define PERSEAS_CLIENT_HEAP_USE_H

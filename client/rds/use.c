@@ -1,6 +1,6 @@
 /*
  * use.c - serializes changes of the heap: one transaction at a time may have changed it, until it
- * ends (rds.h). The lock is held only within a call.
+ * ends (rds.h). A thread has ps_rds.lock only during a call.
  */
 #include "fail.h"
 #include "heap.h"

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* A piece that is made or replaced. */
+/* A new piece, or an old piece that new ones replace. */
 struct part {
 	uint64_t id, offset, length;
 	char *base;

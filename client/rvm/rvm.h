@@ -235,7 +235,7 @@ typedef struct {
 	 * MIN_FLUSH_BUF_LEN to 16 MiB. */
 	rvm_length_t flush_buf_len;
 	rvm_length_t max_read_len; /* stored, not used */
-	/* rvm_query: the external data segments have everything that is committed. */
+	/* rvm_query: rvm_true if the external data segments have all committed changes. */
 	rvm_bool_t log_empty;
 	char *pager;     /* must be NULL */
 	long n_uncommit; /* rvm_query: the number of open transactions */

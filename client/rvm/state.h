@@ -28,8 +28,8 @@ enum {
 		1000000 /* longest time that RVM_COALESCE_TRANS delays a transaction */
 };
 
-/* What this process knows of the piece of a segment that the table's row of the same index
- * describes. */
+/* The state in this process of a piece of a segment. ps_rvm.pieces[i] is the state of the piece in
+ * row i of the table. */
 struct ps_rvm_piece {
 	/* Address of the region that it is mapped as; NULL while it is not mapped. */
 	char *_Atomic base;
@@ -126,14 +126,15 @@ int ps_rvm_close_log(void);
 
 /* --- slots.c --- */
 
-/* Reserves a free slot: `last`, if that is free and not NULL. Returns NULL if out of memory. */
+/* Reserves a free slot and returns it: `last` if it is not NULL and free, else another one. Returns
+ * NULL if out of memory. */
 struct ps_rvm_slot *ps_rvm_slot_reserve(struct ps_rvm_slot *last);
 /* Frees the slot of a transaction that has ended. */
 void ps_rvm_slot_free(struct ps_rvm_slot *slot);
 
 /* All slots, in blocks that never move. */
 struct ps_rvm_slots {
-	pthread_mutex_t lock; /* held while a block is added */
+	pthread_mutex_t lock; /* serializes threads that add a block */
 	struct ps_rvm_slot *_Atomic blocks[PS_RVM_SLOT_BLOCKS];
 	_Atomic uint32_t count; /* number of slots */
 	_Atomic uint32_t next;  /* index where the next search for a free slot begins */
@@ -197,7 +198,7 @@ int ps_rvm_find_region(const void *addr, rvm_length_t length);
 /* Initializes the state of a row's piece. `dirty` tells whether its pages may differ from the
  * external data segment. Returns false if out of memory. Caller holds ps_rvm.lock. */
 bool ps_rvm_piece_init(unsigned row, uint64_t length, bool dirty);
-/* Frees what this process knows of a row's piece. Caller holds ps_rvm.lock. */
+/* Frees the state of a row's piece. Caller holds ps_rvm.lock. */
 void ps_rvm_piece_free(unsigned row);
 
 /* Maps zeroed memory where a region had replaced memory of the caller. Does nothing if something

@@ -21,8 +21,8 @@
  * commit asks the mirrors whether this process still owns the store. If it does, the next owner's
  * first truncation comes later and writes everything. If it does not, nothing is written.
  *
- * Segment names come from the store, and whoever can write to the store could put any path there.
- * So the library only writes files that the program itself has named in rvm_map.
+ * Segment names come from the store, and a client that can write to the store could put any path
+ * there. So the library only writes files that the program itself has named in rvm_map.
  */
 #include "data_file.h"
 #include "fail.h"

@@ -21,7 +21,7 @@ static inline struct ps_rvm_slot *last_slot(const rvm_tid_t *tid)
 	return ps_rvm_slot_at(ps_rvm_slot_index(tid->reserved));
 }
 
-/* Returns true if the record names the slot's transaction, and that is open. */
+/* Returns true if the record names the slot's transaction and the transaction is open. */
 static inline bool names_open_transaction(const rvm_tid_t *tid, const struct ps_rvm_slot *slot)
 {
 	return slot && slot == tid->tid && tid->reserved &&

@@ -32,7 +32,7 @@ void ps_expiry_set(struct ps_expiry *expiry, enum ps_expiry_kind kind, const cha
 	expiry->until_s = valid ? until_s : 0;
 }
 
-/* Returns the index of the entry with the same kind and name, or the count if there is none. */
+/* Returns the index of the entry with the same kind and name, or the count if no entry has them. */
 static unsigned find_same_entry(const struct ps_expiries *expiries, const struct ps_expiry *expiry)
 {
 	unsigned i = 0;
@@ -89,8 +89,10 @@ const char *ps_expiry_kind_name(enum ps_expiry_kind kind)
 static uint64_t stage_begins(const struct ps_expiry *expiry, enum ps_expiry_stage stage)
 {
 	static const struct {
-		uint64_t most_s; /* seconds before the end, at most */
-		unsigned part;   /* as a fraction of the validity period, if that is shorter */
+		/* The stage begins most_s seconds before the end of the validity period, or 1/part
+		 * of the period before its end if that is shorter. */
+		uint64_t most_s;
+		unsigned part;
 	} lead[] = {
 		[PS_EXPIRY_NEAR] = { 14 * DAY, 4 },
 		[PS_EXPIRY_URGENT] = { 2 * DAY, 8 },

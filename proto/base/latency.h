@@ -53,7 +53,7 @@ uint64_t ps_latency_total(const struct ps_latency *l);
  * to the end of its bucket but never above max_ns. Returns 0 if nothing is counted. */
 uint64_t ps_latency_percentile(const struct ps_latency *l, double percent);
 
-/* Makes a message of the histogram's buckets, from the first to the last that is not zero. The
+/* Fills in a message with the histogram's buckets, from the first to the last that is not zero. The
  * message points into *l. */
 void ps_latency_message(const struct ps_latency *l, Perseas__Latencies *message);
 

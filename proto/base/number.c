@@ -1,6 +1,6 @@
 /*
  * number.c - strict parsers for numbers and sizes. Options and access rules use them on both sides.
- * Text that is not wholly understood is refused.
+ * Text with any character that is not part of the number is refused.
  */
 #include "number.h"
 

@@ -12,7 +12,7 @@
 
 enum {
 	FILL_WIDTH = 78,
-	NAME_SHOWN = 32, /* a longer word is not a misspelt name */
+	NAME_SHOWN = 32, /* longer words are not compared with names of options */
 	MUST_TEXT = 160,
 	HELP_TEXT = 2048,
 };

@@ -36,7 +36,7 @@ struct ps_option {
 	/* The default, as a user would write it; NULL leaves the member unchanged. */
 	const char *default_text;
 	uint64_t low, high;   /* range in the member's unit; high 0: all that the member can hold */
-	const char *unit;     /* what a number counts, such as "milliseconds", or NULL */
+	const char *unit;     /* unit of a number, such as "milliseconds", or NULL */
 	const char *choices;  /* the valid values of a CHOICE: "off|on" */
 	const char *must;     /* describes the valid values; NULL derives it from the type */
 	const char *variable; /* environment variable that gives a TEXT its default */
@@ -87,7 +87,8 @@ int ps_options_read(struct ps_reader *reader, int argc, char *const *argv);
  * Returns 0, or -1 with `why` filled in. */
 int ps_options_read_line(struct ps_reader *reader, unsigned groups, const char *name,
                          const char *value);
-/* Sets each TEXT member that is still NULL from its environment variable, if that is not empty. */
+/* Sets each PS_OPTION_TEXT member that is still NULL from its environment variable, unless the
+ * variable is empty. */
 void ps_options_read_environment(const struct ps_options *options, void *into);
 
 /* Prints a paragraph of help for each option that is in one of the groups. */

@@ -53,8 +53,8 @@ int ps_stream_begin_tls(struct ps_stream *stream, struct ps_tls *tls, const char
  * why; 0: closed by the peer). */
 int ps_stream_handshake(struct ps_stream *stream);
 
-/* Returns the events to poll for: those that the handshake needs, and after it POLLIN, with POLLOUT
- * if `unsent` is true. */
+/* Returns the events to poll for. During the handshake these are the events that it needs; later
+ * POLLIN, and POLLOUT if `unsent` is true. */
 short ps_stream_events(const struct ps_stream *stream, bool unsent);
 
 /* Return why TLS failed, and a sentence about the peer that says what to do ("it ...; do this").

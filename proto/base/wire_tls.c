@@ -93,7 +93,7 @@ static int bio_write(BIO *bio, const char *bytes, int len)
 	BIO_clear_retry_flags(bio);
 	if (wire->gathers && keep_bytes(wire, bytes, (size_t)len))
 		return len;
-	/* Kept bytes must be sent before these. */
+	/* Bytes that were kept earlier must be sent before the new ones. */
 	n = ps_tls_wire_flush(wire);
 	if (n > 0)
 		n = send_once(wire, bytes, (size_t)len);

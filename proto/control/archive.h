@@ -83,8 +83,8 @@ int ps_archive_begin(struct ps_archive_writer *writer, struct ps_archive_sink *s
                      const Perseas__Header *header, const struct ps_slot *slot);
 
 /* Adds `length` bytes of a region as pieces, and skips pieces that are all zero. Copies the bytes
- * first, so that the checksum fits what is written even if another thread changes them. The caller
- * must add regions in the order of the format. Returns 0 or -1. */
+ * first, so that the checksum is that of the written bytes even if another thread changes the
+ * region. The caller must add regions in the order of the format. Returns 0 or -1. */
 int ps_archive_add(struct ps_archive_writer *writer, uint32_t region, uint64_t offset,
                    const void *bytes, uint64_t length);
 

@@ -380,7 +380,8 @@ static const char *order_request_fault(const Perseas__OrderRequest *request)
 	return ps_name_valid(request->store) ? order_fault(request->order) : bad_name;
 }
 
-/* Returns true if the numbers are those of a valid roster, or both 0 (unknown). */
+/* Returns true if a roster may have this number of members and this W, or if both are 0
+ * (unknown). */
 static bool roster_size_valid(uint32_t members, uint32_t acks)
 {
 	return members <= PS_MIRRORS_MAX && acks <= members && !acks == !members;

@@ -385,7 +385,7 @@ static struct ps_quorum quorum_of(const struct ps_judgement *j, const Perseas__R
 	return quorum;
 }
 
-/* Returns true if the mirror has no image, or one that may be replaced. */
+/* Returns true if the mirror has no image, or if its image may be replaced. */
 static bool may_be_replaced(const struct ps_judgement *j, const struct ps_told *told, unsigned i)
 {
 	const Perseas__Header *header = told[i].header;

@@ -102,22 +102,28 @@ void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count
  * Each step uses the results of the earlier steps, or results that the caller has put in their
  * place. */
 
-/* Chooses the store. Of the stores with the name, it takes the one that shows R and T of its newest
- * roster, else the one that shows R. If two stores do, neither wins, because any client that may
- * create stores can make one with more images. If no store shows R, none can be opened, and it
- * takes the one with most images, counting listed ones first. A store whose creation was not
- * finished is taken only if there is no other. A store whose images were raised with two keys is
- * its own rival. Sets outlook to one of the first three, or PS_OUTLOOK_BELOW_R. */
+/*
+ * Chooses the store, if the answers show several stores with the name. A store is preferred
+ * - if images of R and T members of its newest roster were shown, or else of R members. If two
+ *   stores are equal in this, the result is ambiguous, because any client that may create stores
+ *   can make one with more images;
+ * - if no store shows R members, so that none can be opened: if it has the most images, counting
+ *   images that its rosters list first.
+ * A store whose creation was not finished is chosen only if there is no other store. If images of
+ * one store were raised to level 1 with two different keys, the store is its own rival. Sets
+ * outlook to PS_OUTLOOK_NOTHING, _UNFINISHED, _AMBIGUOUS or, if a store was chosen, _BELOW_R.
+ */
 void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned count);
 /* Returns a note for a message that names the rival by its id: that it has the same id as the store
  * but another key, or "" if the ids differ. */
 const char *ps_judge_rival_note(const struct ps_judgement *j);
 /* Sets `settled`, `next`, `is_decided` and `naming_roster`: the rosters of the chosen store. */
 void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsigned count);
-/* Assigns each mirror to a member: by its image, by the image that it was loaded from, or by its
- * address. Of two images loaded from the same one, one is assigned. Of two addresses that lead to
- * the same daemon (by its identity or its image), one is assigned: one that the caller named, and
- * among these one by which a roster lists the image. */
+/* Assigns each mirror to a member of the rosters: by its image, by the image that its image was
+ * loaded from, or by its address. Of two images that were loaded from the same image, only one is
+ * assigned. Of two addresses that lead to the same daemon (with the same identity or image), only
+ * one is assigned: preferably an address that the caller named, and among these an address by which
+ * a roster lists the image. */
 void ps_judge_members(struct ps_judgement *j, const struct ps_told *told, unsigned count);
 /* Finds which images of members count (I6), and the newest state among them. */
 void ps_judge_state(struct ps_judgement *j, const struct ps_told *told, unsigned count);

@@ -3,21 +3,24 @@
  * that differs from message to message. A new message is a body in control.proto, its row here, and
  * the function that its row calls.
  *
- * Whoever needs some of the columns defines MESSAGE and includes this file, once for each use:
- * check.c (faults), asked.c (which answer belongs to which request), rights.c and
- * control.c. The file defines nothing by itself, and a column may only name what stands in
- * the place where it is used:
+ * This file defines nothing by itself. Each file that needs some of the columns defines a macro
+ * MESSAGE and includes this file, once for each use: check.c (faults), asked.c (which answer
+ * belongs to which request), rights.c and control.c. The expression in a column may only use names
+ * that exist where its column is used:
  *
  *     field, FIELD, Type     the request's member, its body case, and the type of both bodies
- *     replied, REPLIED         the same of the reply
- *     fault, answer_fault    check.c: what is wrong with `body`, or NULL
- *     rights, store          rights.c: every right that `body` takes (0: none), on which
- *                            store (NULL: on all); `held` is the store of the session, or NULL
- *     course, level          control.h: how it goes together with others; log.h: how loudly
- *                            a refusal is logged (a question is refused all day long)
- *     handle                 server/store/control.c: fills in `reply` for `body`
+ *     replied, REPLIED       the reply's member and its body case
+ *     fault, answer_fault    for check.c: a sentence about the fault of `body`, or NULL
+ *     rights, store          for rights.c: every right that `body` needs (0: none), and the
+ *                            store on which (NULL: all stores); `held` is the session's store,
+ *                            or NULL
+ *     course, level          for control.h: how the request runs besides other requests; for
+ *                            log.h: the level at which a refusal is logged, which is low for
+ *                            requests that programs repeat all day
+ *     handle                 for server/store/control.c: fills in `reply` for `body`
  *
- * Requests of a session name no store. Without a claim they take no right: they are refused anyway.
+ * Requests about a session's own store do not name it. Without a claim they need no right, because
+ * they are refused anyway.
  */
 /* clang-format off */
 

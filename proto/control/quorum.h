@@ -21,8 +21,8 @@ static inline unsigned ps_quorum_r(const struct ps_quorum *quorum)
 	return quorum->members - quorum->acks + 1;
 }
 
-/* Returns max(R, W). While so many members are whole and reachable, whichever they are, the store
- * can be opened and commit. */
+/* Returns max(R, W): any set of that many members, if they are reachable and have whole images,
+ * suffices to open the store and to commit. */
 unsigned ps_quorum_r_and_w(const struct ps_quorum *quorum);
 
 /* Returns T, the number of members that an open must reach with their images unchanged: min(n - 1,

@@ -22,8 +22,8 @@ bool ps_segment_part_is_name(const char *name);
  * nothing if the name is too long for a segment. */
 bool ps_segment_part_name(char *to, size_t size, const char *segment, unsigned number);
 
-/* Returns true if a segment with this name and address is the next part after one that has the name
- * `before` and ends at the address `end`. */
+/* Returns true if a segment with this name and address is the next part after a segment, or part,
+ * that has the name `before` and ends at the address `end`. */
 bool ps_segment_part_follows(const char *name, uint64_t address, const char *before, uint64_t end);
 
 /* Return the next part of a grown segment: the part that directly follows `segment`, which is the

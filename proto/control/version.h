@@ -6,8 +6,8 @@
  *
  * The version in a struct ps_control_hello is a single version, or a range with the highest one in
  * its low 16 bits and the lowest one above them. The owner sends the range that it speaks. The
- * mirror answers with the highest version that both speak; if there is none, it answers with its
- * own range and hangs up.
+ * mirror answers with the highest version that both speak. If they have none in common, it answers
+ * with its own range and closes the connection.
  */
 #ifndef PERSEAS_PROTO_VERSION_H
 #define PERSEAS_PROTO_VERSION_H
@@ -40,7 +40,7 @@ unsigned ps_version_common(uint32_t theirs);
 uint32_t ps_version_answer(uint32_t theirs);
 
 /* Returns the version that a connection speaks after our hello `sent` and the peer's answer, or 0
- * if there is none. Accepts any value. */
+ * if they have no version in common. Accepts any value. */
 unsigned ps_version_agreed(uint32_t sent, uint32_t answer);
 
 enum { PS_VERSION_TEXT = 40 };

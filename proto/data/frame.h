@@ -19,7 +19,7 @@
 
 enum {
 	PS_PROTOCOL_VERSION = 9, /* newest version of control messages (version.h) */
-	PS_PROTOCOL_LEAST = 8,   /* oldest version that is still spoken */
+	PS_PROTOCOL_LEAST = 8,   /* oldest version of control messages that is still supported */
 	/* Version of frames: the protocol version that last changed them. */
 	PS_DATA_VERSION = 7,
 	/* Extents of one frame; longer chains are sent as several frames. */

@@ -1,8 +1,8 @@
 /*
  * image.c - reads, checks and rolls back images.
  *
- * Everything that is checked is first copied out of the image: an owner on the same host may still
- * change the memory, and the checked value must be the one that is used.
+ * Every value is copied out of the image before it is checked, and then used from the copy, because
+ * an owner on the same host may still change the memory.
  */
 #include "image.h"
 

@@ -112,7 +112,7 @@ static_assert(sizeof(struct ps_range) == 16, "range layout");
 #define PS_EPOCH_REACH ((uint64_t)1 << 26)
 
 /* The promise page, which owners on the same host read after each slot (I5). */
-#define PS_PROMISE_RETIRED UINT64_MAX /* epoch of a promise that belongs to nobody */
+#define PS_PROMISE_RETIRED UINT64_MAX /* epoch in the page of a mirror that serves no owner */
 struct ps_promise {
 	uint64_t epoch; /* the promised epoch; stored last, in one write */
 	uint8_t owner[PS_ID_SIZE];

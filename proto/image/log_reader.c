@@ -272,7 +272,7 @@ static enum ps_log_step follow_record(struct ps_log_reader *reader, uint64_t pos
 	return PS_LOG_OK;
 }
 
-/* Reads all of a record of which only the head was read, and a slot after it. */
+/* Reads a whole record, of which only the head was read before, and then a slot. */
 static enum ps_log_step read_whole_record(struct ps_log_reader *reader, uint64_t position,
                                           uint32_t length)
 {

@@ -12,12 +12,12 @@
 
 /* --- backward, from a record to the one before it --- */
 
-/* What is known about a record before it is read. */
+/* Describes a record that is still to be read, by what the record after it says. */
 struct ps_log_back {
-	uint64_t position; /* where it begins; 0: there are no older records */
+	uint64_t position; /* where the record begins; 0: there are no older records */
 	uint64_t seq;
-	uint64_t epoch; /* upper bound */
-	uint64_t end;   /* position that the record must not exceed */
+	uint64_t epoch; /* the record's epoch is at most this one */
+	uint64_t end;   /* position at which the record must have ended */
 	/* Records that begin below this position are ignored: user data may have overwritten them
 	 * (see ps_lowest_intact_position()). 0: none were. */
 	uint64_t lowest;
@@ -36,9 +36,9 @@ static inline struct ps_log_back ps_log_back_from(uint64_t epoch, uint64_t seq, 
  * valid and unchanged until the next call. Returns 0, or the value that ps_log_back() returns. */
 typedef int ps_log_view(void *source, uint64_t position, uint64_t length, const void **bytes);
 
-/* Reads the record that *back describes. Returns 0 if *record is checked; *back then describes the
- * record before it. Returns 1 if there is none, or it was overwritten. Returns any other value of
- * the view unchanged. */
+/* Reads the record that *back describes. Returns 0 with a checked record in *record; *back then
+ * describes the record before it. Returns 1 if there is no older record, or if it was overwritten.
+ * Returns any other value of the view unchanged. */
 int ps_log_back(struct ps_log_back *back, uint64_t ring_size, ps_log_view *view, void *source,
                 const struct ps_record **record);
 

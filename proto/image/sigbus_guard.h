@@ -5,7 +5,8 @@
  * becomes torn: reads may return zeros, and writes go nowhere. Code that touches a guarded mapping
  * must check whether it is torn before it relies on the result.
  *
- * The daemon guards its images, and the library guards what it maps of a mirror on its host. The
+ * The daemon guards its images, and the library guards memory that it maps from a mirror on its
+ * host. The
  * SIGBUS handler is installed with the first guard. Faults outside of guarded mappings go to the
  * previous handler. An application that installs its own handler later must pass other faults on.
  * When the last guard is freed, the previous action is restored, unless another handler was

@@ -79,7 +79,7 @@ class p
 
 	constexpr operator const T &() const noexcept { return value_; }
 	constexpr const T &get() const noexcept { return value_; }
-	/* Works only if T is a pointer. */
+	/* Compiles only if T is a pointer. */
 	constexpr const T &operator->() const noexcept
 	{
 		static_assert(std::is_pointer_v<T>, "perseas: -> is for a p of a pointer");

@@ -188,8 +188,8 @@ class transaction
 		return to_result(end_by([&] { return perseas_abort(tx_); }));
 	}
 
-	/* Takes a lock, held until the transaction ends. After errc::conflict call retry() or
-	 * abort(). */
+	/* Takes a lock, which the transaction has until it ends. After errc::conflict call retry()
+	 * or abort(). */
 	result<void> try_lock(std::uint64_t key, perseas_lock_mode how = PERSEAS_LOCK_EXCLUSIVE)
 	{
 		return to_result(call([&] { return perseas_lock(tx_, key, how); }));
