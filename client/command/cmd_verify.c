@@ -201,7 +201,7 @@ static void match_entries(struct verify *v, const Perseas__Segment *segment, str
 		if (!v->compared[i])
 			continue;
 		own = ps_images_segment(v->images.told[i], segment->name);
-		if (own && ps_segment_same(own, segment)) {
+		if (own && ps_is_same_segment(own, segment)) {
 			piece->ask[i] = true;
 			piece->ids[i] = own->id;
 		} else if (own && own->born == segment->born) {

@@ -68,7 +68,7 @@ static int next_event(struct ps_connection *c, struct ps_verbs_event *copy)
 }
 
 /* Returns the milliseconds left for the connection manager's own timers, 1 to 60,000. */
-static int left_ms(const struct ps_attempt *a)
+static int time_left_ms(const struct ps_attempt *a)
 {
 	uint64_t now = ps_monotonic();
 	uint64_t left = a->until_ns > now ? (a->until_ns - now) / 1000000 : 0;
@@ -137,7 +137,7 @@ static int request_device(struct ps_attempt *a)
 	assert(a->at > 0);
 	a->step = PS_STEP_DEVICE;
 	if (code || !c->verbs->resolve_addr(c->id, NULL, (struct sockaddr *)&a->list.to[a->at - 1],
-	                                    left_ms(a)))
+	                                    time_left_ms(a)))
 		return code;
 	return ps_attempt_fail(a,
 	                       "no RDMA device of this host leads there (%s); give the "
@@ -230,7 +230,7 @@ static int handle_resolved_address(struct ps_attempt *a)
 		return request_device(a);
 	}
 	a->step = PS_STEP_ROUTE;
-	return c->verbs->resolve_route(c->id, left_ms(a))
+	return c->verbs->resolve_route(c->id, time_left_ms(a))
 	               ? ps_attempt_fail(a, "no RDMA route leads there (%s)", strerror(errno))
 	               : 0;
 }
@@ -406,7 +406,7 @@ void ps_attempt_free(struct ps_attempt *a)
 
 /* --- life --- */
 
-static bool take_cm_events(struct ps_connection *c)
+static bool handle_cm_events(struct ps_connection *c)
 {
 	struct ps_verbs_event event;
 	bool lives = true;
@@ -432,7 +432,7 @@ bool ps_connection_handle_event(struct ps_connection *c)
 	/* Usually the only event is a completion. If there are more, `wake` stays readable and is
 	 * handled again. */
 	if (c->verbs->get_cq_event(c->completions, &cq, &context))
-		return (errno == EAGAIN || errno == EINTR) && take_cm_events(c);
+		return (errno == EAGAIN || errno == EINTR) && handle_cm_events(c);
 	if (++c->unacked >= ACK_BATCH) {
 		c->verbs->ack_cq_events(c->cq, c->unacked);
 		c->unacked = 0;
@@ -480,7 +480,7 @@ void ps_connection_disconnect(struct ps_connection *c)
 {
 	/* The events tell whether the device is gone, which makes its registrations useless. */
 	if (c->device && c->channel)
-		(void)take_cm_events(c);
+		(void)handle_cm_events(c);
 	/* Tell the mirror now; if that fails, it notices later. */
 	if (c->established)
 		(void)c->verbs->disconnect(c->id);

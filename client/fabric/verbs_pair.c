@@ -105,7 +105,7 @@ static bool add_to_epoll(const struct ps_connection *c, int fd)
 	return epoll_ctl(c->wake, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-static int make_wake(struct ps_attempt *a)
+static int make_event_epoll(struct ps_attempt *a)
 {
 	struct ps_connection *c = a->c;
 
@@ -126,5 +126,5 @@ int ps_connection_create_objects(struct ps_attempt *a)
 		code = make_queue_pair(a);
 	if (!code)
 		code = make_pad(a);
-	return code ? code : make_wake(a);
+	return code ? code : make_event_epoll(a);
 }

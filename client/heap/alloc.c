@@ -239,7 +239,8 @@ static int fail_object(const struct perseas_heap *heap, const void *addr, const 
 	               addr, why);
 }
 
-static struct ps_edit *get_free_edit(struct ps_edits *edits, const struct ps_found_object *found)
+static struct ps_edit *get_edit_for_free(struct ps_edits *edits,
+                                         const struct ps_found_object *found)
 {
 	struct ps_edit *edit;
 
@@ -265,7 +266,7 @@ static int mark_freed(struct ps_edits *edits, const struct ps_found_object *foun
 		return fail_object(heap, found->object.addr,
 		                   "is freed already, by a transaction that is open");
 	if (found->is_committed) {
-		edit = get_free_edit(edits, found);
+		edit = get_edit_for_free(edits, found);
 		edit->clear |= bit;
 	} else {
 		edit = ps_edits_find_alloc(edits, found);

@@ -17,7 +17,7 @@ enum {
 	FETCH_BYTES = 65536 /* bytes of metadata that are fetched at once */
 };
 
-int ps_heap_fail_damaged(const struct ps_extent *extent, uint64_t chunk, const char *fault)
+int ps_heap_fail_damaged_chunk(const struct ps_extent *extent, uint64_t chunk, const char *fault)
 {
 	return ps_fail(extent->heap->p, PERSEAS_EHEAP, "chunk %llu of heap '%s', extent %u, %s",
 	               (unsigned long long)chunk, extent->heap->name, extent->index, fault);
@@ -93,7 +93,7 @@ struct ps_bin *ps_bin_get(struct perseas_heap *heap, unsigned class, uint64_t ty
 /* Makes the run of a chunk, with the objects that its bitmap has. Returns NULL if out of memory. */
 static struct ps_run *create_run(struct ps_extent *extent, uint64_t chunk, struct ps_bin *bin)
 {
-	const unsigned objects = ps_class_objects(bin->class), words = (objects + 63) / 64;
+	const unsigned objects = ps_objects_per_run(bin->class), words = (objects + 63) / 64;
 	struct ps_run *run = calloc(1, sizeof(*run) + (size_t)2 * words * sizeof(uint64_t));
 
 	if (!run)
@@ -184,7 +184,7 @@ static int load_run(struct ps_extent *extent, uint64_t chunk, struct ps_heap_nee
 		return rc;
 	fault = ps_heap_bits_fault(entry, bits);
 	if (fault)
-		return ps_heap_fail_damaged(extent, chunk, fault);
+		return ps_heap_fail_damaged_chunk(extent, chunk, fault);
 	if (!ps_bits_any(bits, PS_CHUNK_WORDS))
 		return 0;
 	bin = ps_bin_get(extent->heap, entry->class, entry->type);
@@ -202,7 +202,8 @@ static int load_large(struct ps_extent *extent, uint64_t chunk)
 
 	for (uint64_t i = 1; i < span; i++)
 		if (extent->known[chunk + i] != PS_KNOWN_NOTHING)
-			return ps_heap_fail_damaged(extent, chunk, "reaches over another object");
+			return ps_heap_fail_damaged_chunk(extent, chunk,
+			                                  "reaches over another object");
 	memset(extent->known + chunk, PS_KNOWN_TAIL, span);
 	extent->known[chunk] = PS_KNOWN_LARGE;
 	extent->spans[chunk] = (uint32_t)span;
@@ -223,7 +224,7 @@ int ps_chunk_examine(struct ps_extent *extent, uint64_t chunk, struct ps_heap_ne
 		return rc;
 	fault = ps_heap_entry_fault(entry, chunk, extent->chunks);
 	if (fault)
-		return ps_heap_fail_damaged(extent, chunk, fault);
+		return ps_heap_fail_damaged_chunk(extent, chunk, fault);
 	if (entry->state == PS_CHUNK_RUN)
 		return load_run(extent, chunk, need);
 	return entry->state == PS_CHUNK_LARGE ? load_large(extent, chunk) : 0;
@@ -360,7 +361,7 @@ static int find_in_heap(struct perseas_heap *heap, uint64_t span, struct ps_exte
 		rc = ps_heap_require(*extent, ps_chunk_bits(*extent, *chunk),
 		                     PS_CHUNK_WORDS * sizeof(uint64_t), need);
 	if (!rc && ps_bits_any(ps_chunk_bits(*extent, *chunk), PS_CHUNK_WORDS))
-		rc = ps_heap_fail_damaged(*extent, *chunk, "is free, and has objects");
+		rc = ps_heap_fail_damaged_chunk(*extent, *chunk, "is free, and has objects");
 	return rc;
 }
 

@@ -113,7 +113,8 @@ static bool is_edit_of_word(const struct ps_edit *edit, const struct ps_run *run
 
 /* Returns one of the RECENT_EDITS newest edits if it is of this word, or NULL. An application that
  * allocates objects of several sizes and types in turn comes back to the same few words. */
-static struct ps_edit *find_word(struct ps_edits *edits, const struct ps_run *run, unsigned word)
+static struct ps_edit *find_recent_word_edit(struct ps_edits *edits, const struct ps_run *run,
+                                             unsigned word)
 {
 	const unsigned few = edits->count < RECENT_EDITS ? edits->count : RECENT_EDITS;
 
@@ -126,7 +127,7 @@ static struct ps_edit *find_word(struct ps_edits *edits, const struct ps_run *ru
 struct ps_edit *ps_edits_try_word(struct ps_edits *edits, struct ps_run *run, unsigned word)
 {
 	const unsigned changes = run->recorded ? 1 : 2;
-	struct ps_edit *edit = find_word(edits, run, word);
+	struct ps_edit *edit = find_recent_word_edit(edits, run, word);
 
 	if (edit && edit->change_count)
 		return edit;
@@ -254,7 +255,7 @@ static void edits_apply(struct ps_deferred_stores *late, struct perseas_tx *tx)
 
 /* --- after the commit or abort --- */
 
-static void end_word(const struct ps_edit *edit, bool posted)
+static void end_word_edit(const struct ps_edit *edit, bool posted)
 {
 	struct ps_run *run = edit->extent->runs[edit->chunk];
 
@@ -262,7 +263,7 @@ static void end_word(const struct ps_edit *edit, bool posted)
 	ps_run_release(run, edit->word, edit->dropped | (posted ? edit->clear : edit->set));
 }
 
-static void end_large(const struct ps_edit *edit, bool posted)
+static void end_large_edit(const struct ps_edit *edit, bool posted)
 {
 	if (edit->dropped || (posted ? edit->clear : edit->set))
 		ps_large_release(edit->extent, edit->chunk);
@@ -285,9 +286,9 @@ static void end_edit(struct perseas_heap *heap, const struct ps_edit *edit, bool
 		heap->freed += ps_bits_count(edit->clear);
 	}
 	if (edit->kind == PS_EDIT_WORD)
-		end_word(edit, posted);
+		end_word_edit(edit, posted);
 	else
-		end_large(edit, posted);
+		end_large_edit(edit, posted);
 }
 
 /* --- savepoints --- */

@@ -68,7 +68,8 @@ const char *ps_heap_entry_fault(const struct ps_heap_entry *entry, uint64_t chun
 
 const char *ps_heap_bits_fault(const struct ps_heap_entry *entry, const uint64_t *bits)
 {
-	const unsigned objects = entry->state == PS_CHUNK_RUN ? ps_class_objects(entry->class) : 0;
+	const unsigned objects = entry->state == PS_CHUNK_RUN ? ps_objects_per_run(entry->class)
+	                                                      : 0;
 	const unsigned word = objects / 64;
 
 	if (word < PS_CHUNK_WORDS &&

@@ -76,7 +76,7 @@ static_assert(sizeof(struct ps_heap_entry) == 16, "entry layout");
 enum { PS_HEAP_ROOTS = PS_PAGE, PS_HEAP_ENTRIES = 2 * PS_PAGE };
 
 /* Returns the offset of the bitmaps in the metadata of an extent with `chunks` chunks. */
-static inline uint64_t ps_heap_bitmaps(uint64_t chunks)
+static inline uint64_t ps_heap_bitmaps_offset(uint64_t chunks)
 {
 	const uint64_t entries = chunks * sizeof(struct ps_heap_entry);
 
@@ -85,7 +85,8 @@ static inline uint64_t ps_heap_bitmaps(uint64_t chunks)
 
 static inline uint64_t ps_heap_meta_size(uint64_t chunks)
 {
-	const uint64_t size = ps_heap_bitmaps(chunks) + chunks * PS_CHUNK_WORDS * sizeof(uint64_t);
+	const uint64_t size = ps_heap_bitmaps_offset(chunks) +
+	                      chunks * PS_CHUNK_WORDS * sizeof(uint64_t);
 
 	return (size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 }
@@ -101,7 +102,7 @@ static inline uint64_t ps_heap_place(unsigned extent, uint64_t offset)
 extern const uint16_t ps_class_sizes[PS_CLASSES];
 
 /* Returns how many objects a run of the class holds. */
-static inline unsigned ps_class_objects(unsigned class)
+static inline unsigned ps_objects_per_run(unsigned class)
 {
 	return PS_CHUNK / ps_class_sizes[class];
 }

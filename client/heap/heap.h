@@ -252,7 +252,7 @@ static inline struct ps_extent *ps_heap_find_extent(struct perseas_heap *heap, c
 }
 
 /* Fails with EHEAP. The message names the chunk and continues with `fault`. */
-int ps_heap_fail_damaged(const struct ps_extent *extent, uint64_t chunk, const char *fault);
+int ps_heap_fail_damaged_chunk(const struct ps_extent *extent, uint64_t chunk, const char *fault);
 
 /* An object of the heap, as ps_object_find found it. */
 struct ps_found_object {

@@ -93,7 +93,7 @@ static void set_extent_addresses(struct ps_extent *extent, void *data, void *met
 	extent->heap->has_moved |= ps_segment_start(segment) != segment->address;
 	extent->data = data;
 	extent->entries = (struct ps_heap_entry *)((uint8_t *)meta + PS_HEAP_ENTRIES);
-	extent->bitmaps = (uint64_t *)((uint8_t *)meta + ps_heap_bitmaps(extent->chunks));
+	extent->bitmaps = (uint64_t *)((uint8_t *)meta + ps_heap_bitmaps_offset(extent->chunks));
 	extent->meta = (struct ps_mapped_extent){
 		.start = ps_segment_start(segment),
 		.end = ps_segment_start(segment) + segment->size,

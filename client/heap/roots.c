@@ -70,9 +70,9 @@ static int check_root_object(struct perseas_heap *heap, const char *name, uint64
 	return 0;
 }
 
-/* Refuses an object that another open transaction allocated: it may never be committed. */
-static int check_allocated(struct ps_edits *edits, const char *name,
-                           const struct ps_found_object *found)
+/* Refuses an object that another open transaction allocated, because that one may abort. */
+static int refuse_uncommitted_object(struct ps_edits *edits, const char *name,
+                                     const struct ps_found_object *found)
 {
 	if (found->is_committed || ps_edits_find_alloc(edits, found))
 		return 0;
@@ -193,7 +193,7 @@ static int set_root_locked(struct ps_edits *edits, const char *name, uint64_t ty
 	if (!rc)
 		rc = check_root_object(heap, name, type, &found);
 	if (!rc)
-		rc = check_allocated(edits, name, &found);
+		rc = refuse_uncommitted_object(edits, name, &found);
 	if (rc)
 		return rc;
 	return set_root(edits, name, type, object_place(&found));

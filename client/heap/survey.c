@@ -48,7 +48,7 @@ static int read_chunk(struct chunk_seen *seen, uint64_t *next, struct ps_heap_ne
 	if (!fault)
 		fault = ps_heap_bits_fault(&seen->entry, seen->bits);
 	if (fault)
-		return ps_heap_fail_damaged(extent, chunk, fault);
+		return ps_heap_fail_damaged_chunk(extent, chunk, fault);
 	*next = chunk + (seen->entry.state == PS_CHUNK_LARGE ? seen->entry.span : 1);
 	if (seen->entry.state == PS_CHUNK_RUN && !ps_bits_any(seen->bits, PS_CHUNK_WORDS))
 		seen->entry.state = PS_CHUNK_FREE;
@@ -309,7 +309,7 @@ static int check_covered_chunk(struct ps_extent *extent, uint64_t first, uint64_
 	if (rc)
 		return rc;
 	fault = ps_heap_covered_fault(extent->entries, bits, first, chunk, extent->chunks);
-	return fault ? ps_heap_fail_damaged(extent, chunk, fault) : 0;
+	return fault ? ps_heap_fail_damaged_chunk(extent, chunk, fault) : 0;
 }
 
 /* Checks that no other object is in the chunks of a large object. If the object is freed while the
@@ -342,7 +342,7 @@ static int check_chunk(const struct chunk_seen *seen, struct ps_heap_need *need,
 	const char *fault = known_fault(seen, check->heap->pending_edits == 0);
 
 	if (fault)
-		return ps_heap_fail_damaged(seen->extent, seen->chunk, fault);
+		return ps_heap_fail_damaged_chunk(seen->extent, seen->chunk, fault);
 	return seen->entry.state == PS_CHUNK_LARGE ? check_large(seen, need, check) : 0;
 }
 

@@ -201,7 +201,7 @@ static bool count_extent(struct counting *c, const struct ps_usage_extent *exten
 		                 c->name, fault);
 	c->chunks = head->chunks;
 	c->entries = (const void *)(extent->meta + PS_HEAP_ENTRIES);
-	c->bitmaps = (const void *)(extent->meta + ps_heap_bitmaps(head->chunks));
+	c->bitmaps = (const void *)(extent->meta + ps_heap_bitmaps_offset(head->chunks));
 	c->use->size += c->chunks * PS_CHUNK;
 	if (!c->index)
 		memcpy(c->use->root, extent->meta + PS_HEAP_ROOTS, sizeof(c->use->root));

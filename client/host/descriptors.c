@@ -95,7 +95,7 @@ int ps_descriptors_give(struct ps_descriptors *descriptors, unsigned due, int *f
 unsigned ps_descriptors_due(const Perseas__Reply *reply)
 {
 	const bool granted = reply->status == PERSEAS__STATUS__STATUS_OK;
-	const Perseas__Grant *grant = granted ? ps_grant_of(reply) : NULL;
+	const Perseas__Grant *grant = granted ? ps_reply_grant(reply) : NULL;
 
 	return grant ? grant->descriptors : 0;
 }

@@ -271,7 +271,7 @@ static void posix_expiries(struct ps_env *env, struct ps_expiries *expiries)
 	if (!env->tls)
 		return;
 	(void)ps_tls_refresh(env->tls, ignored, sizeof(ignored));
-	ps_tls_expiries(env->tls, posix_clock(env) / 1000000000, expiries);
+	ps_tls_own_expiries(env->tls, posix_clock(env) / 1000000000, expiries);
 }
 
 static int without_rdma(const struct ps_address *address, struct ps_error *error)

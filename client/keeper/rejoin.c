@@ -40,7 +40,7 @@ static int await_grant(struct perseas *p, struct ps_mirror *m, struct ps_error *
 	rc = ps_answer(p, m, ps_answer_deadline(p), &reply, fds, error);
 	if (rc)
 		return rc;
-	grant = ps_grant_of(reply);
+	grant = ps_reply_grant(reply);
 	rc = m->link ? ps_mirror_regrant(p, m, grant, fds, error)
 	             : ps_mirror_attach(p, m, grant, fds, error);
 	perseas__reply__free_unpacked(reply, NULL);

@@ -261,14 +261,14 @@ static int step_making(struct perseas *p, struct ps_error *error)
 	if (rc <= 0)
 		return rc;
 	if (!r->in_place && !m->link) {
-		rc = ps_attach_begin(p, m, ps_grant_of(reply), fds, error);
+		rc = ps_attach_begin(p, m, ps_reply_grant(reply), fds, error);
 		if (!rc) {
 			r->reply = reply;
 			ps_resync_move(p, PS_RESYNC_ATTACHING);
 			return 1;
 		}
 	} else {
-		rc = r->in_place ? 0 : ps_mirror_regrant(p, m, ps_grant_of(reply), fds, error);
+		rc = r->in_place ? 0 : ps_mirror_regrant(p, m, ps_reply_grant(reply), fds, error);
 	}
 	perseas__reply__free_unpacked(reply, NULL);
 	return rc ? rc : ask_to_add_unpublished(p, error);
@@ -277,7 +277,7 @@ static int step_making(struct perseas *p, struct ps_error *error)
 static int step_attaching(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	int rc = ps_attach_step(p, r->mirror, ps_grant_of(r->reply), error);
+	int rc = ps_attach_step(p, r->mirror, ps_reply_grant(r->reply), error);
 
 	if (rc <= 0)
 		return rc;
@@ -295,7 +295,7 @@ static int step_adding(struct perseas *p, struct ps_error *error)
 	rc = take_answer(p, &reply, fds, error);
 	if (rc <= 0)
 		return rc;
-	rc = ps_mirror_regrant(p, m, ps_grant_of(reply), fds, error);
+	rc = ps_mirror_regrant(p, m, ps_reply_grant(reply), fds, error);
 	perseas__reply__free_unpacked(reply, NULL);
 	return rc ? rc : begin_copy(p, error);
 }

@@ -74,7 +74,7 @@ int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas
 	}
 	note_daemon(p, m, *reply);
 	rc = ps_asked_refusal(*reply, m->address.text, error);
-	grant = rc ? NULL : ps_grant_of(*reply);
+	grant = rc ? NULL : ps_reply_grant(*reply);
 	expected = grant ? grant->descriptors : 0;
 	if (!rc && count != expected)
 		rc = ps_error_set(error, PERSEAS_EPROTOCOL,

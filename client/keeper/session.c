@@ -462,7 +462,7 @@ static bool step_adding(struct perseas *p, struct ps_mirror *m)
 		return false;
 	rc = ps_answer(p, m, m->session.until, &reply, fds, &error);
 	if (!rc) {
-		rc = ps_mirror_regrant(p, m, ps_grant_of(reply), fds, &error);
+		rc = ps_mirror_regrant(p, m, ps_reply_grant(reply), fds, &error);
 		perseas__reply__free_unpacked(reply, NULL);
 	}
 	if (!rc && m->session.unpublished_generation != p->upkeep.unpublished_generation)

@@ -63,7 +63,7 @@ static bool belongs_in_list(const struct ps_rds_change *change, uint64_t place, 
 	return chunks && ps_rds_list_place(chunks) == list;
 }
 
-static void set_first(struct ps_rds_change *change, uint64_t list, uint64_t first)
+static void set_list_head(struct ps_rds_change *change, uint64_t list, uint64_t first)
 {
 	ps_rds_write_word(change, list, first);
 	if (list == ps_rds_list_place(ps_rds.nlists + 1))
@@ -81,7 +81,7 @@ bool ps_rds_link_block(struct ps_rds_change *change, uint64_t place, uint64_t ch
 	ps_rds_write_word(change, PREVIOUS(place), 0);
 	if (first)
 		ps_rds_write_word(change, PREVIOUS(first), place);
-	set_first(change, list, place);
+	set_list_head(change, list, place);
 	return true;
 }
 
@@ -102,7 +102,7 @@ bool ps_rds_unlink_block(struct ps_rds_change *change, uint64_t place, uint64_t 
 	if (previous)
 		ps_rds_write_word(change, NEXT(previous), next);
 	else
-		set_first(change, list, next);
+		set_list_head(change, list, next);
 	return true;
 }
 

@@ -96,7 +96,8 @@ static rvm_return_t map_fault(const struct load_map *map, const char *name)
 }
 
 /* Reads the regions. Each must begin where the one before it ends. */
-static rvm_return_t read_rows(const struct load_map *map, const char *name, struct ps_rds_map *read)
+static rvm_return_t read_region_rows(const struct load_map *map, const char *name,
+                                     struct ps_rds_map *read)
 {
 	uint64_t at = rvm_page_size();
 
@@ -126,7 +127,7 @@ rvm_return_t ps_rds_map_read(const void *page, const char *name, struct ps_rds_m
 	read->regions = calloc(read->count, sizeof(*read->regions));
 	if (!read->regions)
 		return ps_rds_fail(RVM_ENO_MEMORY, "no memory for the regions");
-	code = read_rows(page, name, read);
+	code = read_region_rows(page, name, read);
 	if (code != RVM_SUCCESS) {
 		free(read->regions);
 		*read = (struct ps_rds_map){ 0 };

@@ -64,7 +64,7 @@ rvm_return_t ps_rvm_file_open(struct ps_rvm_file *file, const char *name, uint64
 	return RVM_SUCCESS;
 }
 
-rvm_return_t ps_rvm_file_make(struct ps_rvm_file *file, const char *name)
+rvm_return_t ps_rvm_file_create(struct ps_rvm_file *file, const char *name)
 {
 	file->name = name;
 	file->descriptor = keep_above_standard(open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600));

@@ -18,7 +18,7 @@ struct ps_rvm_file {
  * bytes. */
 rvm_return_t ps_rvm_file_open(struct ps_rvm_file *file, const char *name, uint64_t *length);
 /* Opens a file for writing, and creates it if it is missing. */
-rvm_return_t ps_rvm_file_make(struct ps_rvm_file *file, const char *name);
+rvm_return_t ps_rvm_file_create(struct ps_rvm_file *file, const char *name);
 void ps_rvm_file_close(struct ps_rvm_file *file);
 
 /* Locks a file, until it is unlocked, against every process that locks it in this way. Waits 5 s

@@ -97,7 +97,7 @@ static bool is_piece_name(const char *name)
 	return digits && !name[prefix + digits];
 }
 
-static bool is_named(const struct ps_rvm_table *table, const char *name)
+static bool is_in_table(const struct ps_rvm_table *table, const char *name)
 {
 	for (unsigned i = 0; i < PS_RVM_PIECES; i++)
 		if (table->pieces[i].id &&
@@ -114,7 +114,7 @@ static void destroy_unnamed_pieces(perseas_t *store, const struct ps_rvm_table *
 
 	for (unsigned i = 0; !perseas_segment_at(store, i, &info);)
 		if (strncmp(info.name, PREFIX, strlen(PREFIX)) != 0 || !is_piece_name(info.name) ||
-		    is_named(table, info.name) || perseas_segment_destroy(store, info.name))
+		    is_in_table(table, info.name) || perseas_segment_destroy(store, info.name))
 			i++;
 		else
 			i = 0;

@@ -62,7 +62,7 @@ static rvm_return_t fail_no_memory(void)
 
 /* --- dirty bits --- */
 
-static rvm_return_t begin_part(struct truncation *t, unsigned row)
+static rvm_return_t add_part(struct truncation *t, unsigned row)
 {
 	const uint64_t grain = (uint64_t)PS_RVM_PAGE * PS_RVM_WORD;
 	struct part *part = &t->parts[t->count];
@@ -76,13 +76,13 @@ static rvm_return_t begin_part(struct truncation *t, unsigned row)
 	return RVM_SUCCESS;
 }
 
-static rvm_return_t begin_parts(struct truncation *t)
+static rvm_return_t add_parts(struct truncation *t)
 {
 	rvm_return_t code = RVM_SUCCESS;
 
 	for (unsigned i = 0; i < PS_RVM_PIECES && code == RVM_SUCCESS; i++)
 		if (ps_rvm.pieces[i].dirty && ps_rvm.named[ps_rvm.table->pieces[i].segment])
-			code = begin_part(t, i);
+			code = add_part(t, i);
 	return code;
 }
 
@@ -217,7 +217,7 @@ static rvm_return_t copy_runs(struct truncation *t)
 	          : RVM_SUCCESS;
 }
 
-static bool is_clean(const struct part *part)
+static bool has_no_dirty_pages(const struct part *part)
 {
 	for (uint64_t i = 0; i < part->words; i++)
 		if (part->dirty[i])
@@ -240,7 +240,7 @@ static rvm_return_t copy_dirty_pages(struct truncation *t)
 
 	drop_copy(t);
 	for (unsigned i = 0; i < t->count && code == RVM_SUCCESS; i++) {
-		if (is_clean(&t->parts[i]))
+		if (has_no_dirty_pages(&t->parts[i]))
 			continue;
 		code = find_piece_memory(t, &t->parts[i]);
 		if (code == RVM_SUCCESS)
@@ -270,7 +270,7 @@ static rvm_return_t confirm_owner(perseas_t *store)
 	return ps_rvm_fail_store(store, rc, "no file is written");
 }
 
-static rvm_return_t write_part(const struct truncation *t, const struct part *part)
+static rvm_return_t write_dirty_pages(const struct truncation *t, const struct part *part)
 {
 	const struct ps_rvm_piece_row *row = &ps_rvm.table->pieces[part->row];
 	struct ps_rvm_file file;
@@ -278,7 +278,7 @@ static rvm_return_t write_part(const struct truncation *t, const struct part *pa
 
 	if (part->first_run == part->end_run)
 		return RVM_SUCCESS;
-	code = ps_rvm_file_make(&file, ps_rvm.table->segments[row->segment].name);
+	code = ps_rvm_file_create(&file, ps_rvm.table->segments[row->segment].name);
 	if (code != RVM_SUCCESS)
 		return code;
 	code = ps_rvm_file_lock(&file);
@@ -325,7 +325,7 @@ static rvm_return_t flush_store(perseas_t *store)
  * of pages, because a round that takes longer leaves time for more of them. */
 static rvm_return_t copy_committed(struct truncation *t)
 {
-	rvm_return_t code = begin_parts(t);
+	rvm_return_t code = add_parts(t);
 
 	while (code == RVM_SUCCESS) {
 		take_all_dirty_bits(t);
@@ -348,7 +348,7 @@ static rvm_return_t truncate_locked(struct truncation *t)
 	code = copy_committed(t);
 	copied = ps_rvm_now_ns();
 	for (unsigned i = 0; i < t->count && code == RVM_SUCCESS; i++)
-		code = write_part(t, &t->parts[i]);
+		code = write_dirty_pages(t, &t->parts[i]);
 	end_truncation(t, code);
 	if (code == RVM_SUCCESS)
 		ps_rvm_count_truncation(copied - begun, ps_rvm_now_ns() - copied);

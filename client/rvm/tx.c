@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Increments a counter that only the calling thread changes. */
-static inline void count_one(_Atomic uint64_t *counter)
+static inline void increment_counter(_Atomic uint64_t *counter)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
 	                      memory_order_relaxed);
@@ -159,7 +159,7 @@ static inline rvm_return_t declare_range(struct ps_rvm_slot *slot, void *dest, r
 	if (ps_rvm_piece_has(piece, dest, length))
 		mark_pages_dirty(slot, slot->row, (uint64_t)((char *)dest - (char *)piece->base),
 		                 length);
-	count_one(&slot->lengths[length_bucket(length)]);
+	increment_counter(&slot->lengths[length_bucket(length)]);
 	return RVM_SUCCESS;
 }
 
@@ -196,7 +196,7 @@ rvm_return_t rvm_abort_transaction(rvm_tid_t *tid)
 	rc = perseas_abort(slot->tx);
 	if (rc)
 		return ps_rvm_fail_store(ps_rvm.store, rc, "the transaction cannot be aborted");
-	count_one(&slot->aborts);
+	increment_counter(&slot->aborts);
 	free_transaction(slot, tid);
 	return RVM_SUCCESS;
 }
@@ -232,7 +232,7 @@ rvm_return_t rvm_end_transaction(rvm_tid_t *tid, rvm_mode_t mode)
 		return ps_rvm_fail(RVM_EMODE, "a transaction ends with flush or no_flush");
 	rc = commit_store(slot, mode);
 	if (!rc || rc == PERSEAS_EINDOUBT || rc == PERSEAS_EFENCED || rc == PERSEAS_EENDED) {
-		count_one(mode == flush ? &slot->flushes : &slot->no_flushes);
+		increment_counter(mode == flush ? &slot->flushes : &slot->no_flushes);
 		free_transaction(slot, tid);
 	}
 	return rc ? ps_rvm_fail_store(ps_rvm.store, rc, "the commit failed") : RVM_SUCCESS;

@@ -88,7 +88,7 @@ static void add_segments(struct ps_warm_thread *warmth, const Perseas__Header *h
 	for (size_t i = 0; i < header->n_segments; i++) {
 		const Perseas__Segment *segment = header->segments[i];
 
-		const struct ps_segment_key key = ps_message_key(segment);
+		const struct ps_segment_key key = ps_segment_entry_key(segment);
 
 		if (segment->born && segment->born <= warmth->log.now.seq && !segment->died &&
 		    !ps_warm_part(warmth->copy, segment->id))

@@ -81,10 +81,10 @@ static bool set_tls_options(SSL_CTX *context)
 
 static void free_context(SSL_CTX *context)
 {
-	if (!context || !ps_tls_enter())
+	if (!context || !ps_openssl_enter())
 		return;
 	SSL_CTX_free(context);
-	ps_tls_leave();
+	ps_openssl_leave();
 }
 
 static SSL_CTX *make_context(const struct ps_tls_files *files, char *why, size_t size)
@@ -92,7 +92,7 @@ static SSL_CTX *make_context(const struct ps_tls_files *files, char *why, size_t
 	SSL_CTX *context;
 
 	snprintf(why, size, "TLS: OpenSSL cannot be used, or the process ends");
-	if (!ps_tls_enter())
+	if (!ps_openssl_enter())
 		return NULL;
 	ERR_clear_error();
 	snprintf(why, size, "TLS: out of memory");
@@ -101,7 +101,7 @@ static SSL_CTX *make_context(const struct ps_tls_files *files, char *why, size_t
 		SSL_CTX_free(context);
 		context = NULL;
 	}
-	ps_tls_leave();
+	ps_openssl_leave();
 	return context;
 }
 

@@ -1,6 +1,6 @@
 /*
  * exit_tls.c - keeps threads of this library out of OpenSSL while the process exits. All other
- * *_tls.c files call OpenSSL between ps_tls_enter() and ps_tls_leave().
+ * *_tls.c files call OpenSSL between ps_openssl_enter() and ps_openssl_leave().
  *
  * At exit() OpenSSL frees its global state in a handler that it registers when it is first used,
  * while threads of this library still run. Our handler is registered after OpenSSL's and therefore
@@ -44,7 +44,7 @@ static void register_handlers(void)
 		atomic_store(&is_exiting, true);
 }
 
-bool ps_tls_enter(void)
+bool ps_openssl_enter(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -56,7 +56,7 @@ bool ps_tls_enter(void)
 	return false;
 }
 
-void ps_tls_leave(void)
+void ps_openssl_leave(void)
 {
 	atomic_fetch_sub(&inside_count, 1);
 }

@@ -86,7 +86,7 @@ const char *ps_expiry_kind_name(enum ps_expiry_kind kind)
 }
 
 /* Returns when the stage begins, in seconds since 1970. */
-static uint64_t stage_begins(const struct ps_expiry *expiry, enum ps_expiry_stage stage)
+static uint64_t stage_begin_s(const struct ps_expiry *expiry, enum ps_expiry_stage stage)
 {
 	static const struct {
 		/* The stage begins most_s seconds before the end of the validity period, or 1/part
@@ -107,7 +107,7 @@ static uint64_t stage_begins(const struct ps_expiry *expiry, enum ps_expiry_stag
 enum ps_expiry_stage ps_expiry_stage(const struct ps_expiry *expiry, uint64_t now_s)
 {
 	for (enum ps_expiry_stage stage = PS_EXPIRY_EXPIRED; stage > PS_EXPIRY_FAR; stage--)
-		if (now_s >= stage_begins(expiry, stage))
+		if (now_s >= stage_begin_s(expiry, stage))
 			return stage;
 	return PS_EXPIRY_FAR;
 }
@@ -129,7 +129,7 @@ uint64_t ps_expiry_seconds_to_next_stage(const struct ps_expiry *expiry, uint64_
 
 	if (stage == PS_EXPIRY_EXPIRED)
 		return UINT64_MAX;
-	return stage_begins(expiry, stage + 1) - now_s;
+	return stage_begin_s(expiry, stage + 1) - now_s;
 }
 
 uint64_t ps_expiries_seconds_to_next_check(const struct ps_expiries *expiries, uint64_t now_s)

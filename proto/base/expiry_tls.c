@@ -106,7 +106,7 @@ static bool expires_later(const X509_CRL *crl, const X509_CRL *than)
 
 /* Returns true if the same CA has a list that expires later. OpenSSL accepts any valid list of a
  * CA, so only the one that expires last matters. */
-static bool has_later_list(const STACK_OF(X509_OBJECT) * objects, const X509_CRL *list)
+static bool has_later_crl(const STACK_OF(X509_OBJECT) * objects, const X509_CRL *list)
 {
 	for (int i = 0; i < sk_X509_OBJECT_num(objects); i++) {
 		const X509_CRL *crl = X509_OBJECT_get0_X509_CRL(sk_X509_OBJECT_value(objects, i));
@@ -118,7 +118,7 @@ static bool has_later_list(const STACK_OF(X509_OBJECT) * objects, const X509_CRL
 	return false;
 }
 
-static void add_list(struct ps_expiries *expiries, const X509_CRL *list)
+static void add_crl(struct ps_expiries *expiries, const X509_CRL *list)
 {
 	char name[PS_EXPIRY_NAME];
 
@@ -127,7 +127,7 @@ static void add_list(struct ps_expiries *expiries, const X509_CRL *list)
 	          X509_CRL_get0_nextUpdate(list));
 }
 
-static void add_lists(struct ps_expiries *expiries, X509_STORE *store)
+static void add_crls(struct ps_expiries *expiries, X509_STORE *store)
 {
 	const STACK_OF(X509_OBJECT) * objects;
 
@@ -136,30 +136,30 @@ static void add_lists(struct ps_expiries *expiries, X509_STORE *store)
 	for (int i = 0; i < sk_X509_OBJECT_num(objects); i++) {
 		const X509_CRL *list = X509_OBJECT_get0_X509_CRL(sk_X509_OBJECT_value(objects, i));
 
-		if (list && X509_CRL_get0_nextUpdate(list) && !has_later_list(objects, list))
-			add_list(expiries, list);
+		if (list && X509_CRL_get0_nextUpdate(list) && !has_later_crl(objects, list))
+			add_crl(expiries, list);
 	}
 	X509_STORE_unlock(store);
 }
 
-void ps_tls_expiries(struct ps_tls *tls, uint64_t now_s, struct ps_expiries *expiries)
+void ps_tls_own_expiries(struct ps_tls *tls, uint64_t now_s, struct ps_expiries *expiries)
 {
 	memset(expiries, 0, sizeof(*expiries));
-	if (!ps_tls_enter())
+	if (!ps_openssl_enter())
 		return;
 	pthread_mutex_lock(&tls->lock);
 	add_own_chain(expiries, tls->context, now_s);
-	add_lists(expiries, SSL_CTX_get_cert_store(tls->context));
+	add_crls(expiries, SSL_CTX_get_cert_store(tls->context));
 	pthread_mutex_unlock(&tls->lock);
 	ERR_clear_error();
-	ps_tls_leave();
+	ps_openssl_leave();
 }
 
 void ps_stream_peer_expiries(const struct ps_stream *stream, struct ps_expiries *expiries)
 {
 	memset(expiries, 0, sizeof(*expiries));
-	if (!stream->tls || !ps_tls_enter())
+	if (!stream->tls || !ps_openssl_enter())
 		return;
 	add_chain(expiries, SSL_get0_verified_chain(ps_stream_ssl(stream)));
-	ps_tls_leave();
+	ps_openssl_leave();
 }

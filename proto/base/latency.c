@@ -87,7 +87,7 @@ const char *ps_latency_fault(const Perseas__Latencies *message)
 	               : NULL;
 }
 
-static uint64_t count_of(const Perseas__Latencies *message, size_t bucket)
+static uint64_t bucket_count(const Perseas__Latencies *message, size_t bucket)
 {
 	if (!message || bucket < message->first || bucket - message->first >= message->n_counts)
 		return 0;
@@ -97,7 +97,7 @@ static uint64_t count_of(const Perseas__Latencies *message, size_t bucket)
 bool ps_latency_grew(const Perseas__Latencies *earlier, const Perseas__Latencies *later)
 {
 	for (size_t i = 0; i < PS_LATENCY_BUCKETS; i++)
-		if (count_of(later, i) < count_of(earlier, i))
+		if (bucket_count(later, i) < bucket_count(earlier, i))
 			return false;
 	return !earlier ||
 	       (later && later->sum_ns >= earlier->sum_ns && later->max_ns >= earlier->max_ns);

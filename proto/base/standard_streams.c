@@ -48,7 +48,7 @@ int ps_pair_above_standard(int made, int pair[2])
 	return -1;
 }
 
-static int mode_of(int number)
+static int open_mode_of(int number)
 {
 	return number == STDIN_FILENO ? O_WRONLY : O_RDONLY;
 }
@@ -61,7 +61,7 @@ static int fill_number(int number)
 
 	if (fcntl(number, F_GETFD) >= 0)
 		return 0;
-	fd = open("/dev/null", mode_of(number) | O_CLOEXEC);
+	fd = open("/dev/null", open_mode_of(number) | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
 	if (fd == number)
@@ -89,9 +89,10 @@ static bool is_filling(int number)
 	const int mode = fcntl(number, F_GETFL);
 	struct stat here, null;
 
-	return mode >= 0 && (mode & O_ACCMODE) == mode_of(number) && fstat(number, &here) == 0 &&
-	       stat("/dev/null", &null) == 0 && here.st_rdev == null.st_rdev &&
-	       here.st_ino == null.st_ino && here.st_dev == null.st_dev;
+	return mode >= 0 && (mode & O_ACCMODE) == open_mode_of(number) &&
+	       fstat(number, &here) == 0 && stat("/dev/null", &null) == 0 &&
+	       here.st_rdev == null.st_rdev && here.st_ino == null.st_ino &&
+	       here.st_dev == null.st_dev;
 }
 
 /* Closes the numbers that ps_standard_fds_reserve() filled. Caller holds holders_lock. */

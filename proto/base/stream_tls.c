@@ -210,7 +210,7 @@ void ps_stream_send_alert(const struct ps_stream *stream)
 /* Enters OpenSSL. If the process is exiting, ends the stream and returns false with errno set. */
 static bool enter_or_end(struct ps_tls_stream *tls)
 {
-	if (ps_tls_enter())
+	if (ps_openssl_enter())
 		return true;
 	tls->over = true;
 	tls->more = false;
@@ -298,10 +298,10 @@ int ps_stream_begin_tls(struct ps_stream *stream, struct ps_tls *context, const 
 	int rc;
 
 	assert(!stream->tls);
-	if (!ps_tls_enter())
+	if (!ps_openssl_enter())
 		return -1;
 	rc = begin_tls(stream, context, host);
-	ps_tls_leave();
+	ps_openssl_leave();
 	return rc;
 }
 
@@ -338,7 +338,7 @@ int ps_stream_handshake(struct ps_stream *stream)
 	if (tls->over || !enter_or_end(tls))
 		return -1;
 	ret = run_handshake(stream);
-	ps_tls_leave();
+	ps_openssl_leave();
 	return ret;
 }
 
@@ -365,9 +365,9 @@ void ps_stream_close(struct ps_stream *stream)
 	struct ps_tls_stream *tls = stream->tls;
 
 	if (tls) {
-		if (ps_tls_enter()) {
+		if (ps_openssl_enter()) {
 			shut_down_tls(tls);
-			ps_tls_leave();
+			ps_openssl_leave();
 		}
 		ps_tls_wire_clear(&tls->wire);
 		free(tls);
@@ -396,11 +396,11 @@ int ps_stream_peer_name(struct ps_stream *stream, char name[PS_TLS_NAME_MAX + 1]
 	const X509 *certificate;
 	const char *why;
 
-	if (!ps_tls_enter())
+	if (!ps_openssl_enter())
 		return -1;
 	certificate = SSL_get0_peer_certificate(stream->tls->ssl);
 	why = certificate ? ps_certificate_name(certificate, name) : "there is none";
-	ps_tls_leave();
+	ps_openssl_leave();
 	if (!why)
 		return 0;
 	name[0] = '\0';
@@ -467,7 +467,7 @@ ssize_t ps_tls_recv(struct ps_tls_stream *tls, void *bytes, size_t len)
 		return end_or_error(tls);
 	}
 	n = read_records(tls, bytes, len);
-	ps_tls_leave();
+	ps_openssl_leave();
 	return n;
 }
 
@@ -594,6 +594,6 @@ ssize_t ps_tls_send(struct ps_tls_stream *tls, const struct iovec *parts, size_t
 		return -1;
 	}
 	n = send_parts(tls, parts, count);
-	ps_tls_leave();
+	ps_openssl_leave();
 	return n;
 }

@@ -32,7 +32,7 @@ void ps_tls_free(struct ps_tls *tls); /* accepts NULL */
 
 /* Lists the expiry dates in use: this end's certificate, the CAs above it, and revocation lists
  * that name their next update. now_s is in seconds since 1970. */
-void ps_tls_expiries(struct ps_tls *tls, uint64_t now_s, struct ps_expiries *expiries);
+void ps_tls_own_expiries(struct ps_tls *tls, uint64_t now_s, struct ps_expiries *expiries);
 
 /* Sets after how many records a stream changes its sending key. The default is 2^24, because one
  * key is good for a limited number of records. Tests set less. */

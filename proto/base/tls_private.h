@@ -23,10 +23,10 @@ struct ps_tls {
 };
 
 /* Enter and leave OpenSSL (exit_tls.c). Every thread that may run while the process exits calls
- * OpenSSL between the two. ps_tls_enter() returns false if the process is exiting or OpenSSL cannot
- * be used: no function of OpenSSL may be called then. */
-bool ps_tls_enter(void);
-void ps_tls_leave(void); /* preserves errno */
+ * OpenSSL between the two. ps_openssl_enter() returns false if the process is exiting or OpenSSL
+ * cannot be used: no function of OpenSSL may be called then. */
+bool ps_openssl_enter(void);
+void ps_openssl_leave(void); /* preserves errno */
 
 /* Returns the OpenSSL object of a stream that has TLS. */
 SSL *ps_stream_ssl(const struct ps_stream *stream);

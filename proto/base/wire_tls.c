@@ -135,7 +135,7 @@ static long bio_control(BIO *bio, int command, long number, void *pointer)
 	return command == BIO_CTRL_FLUSH;
 }
 
-static void make_method(void)
+static void make_bio_method(void)
 {
 	int type = BIO_get_new_index();
 
@@ -153,7 +153,7 @@ BIO *ps_tls_wire_bio(struct ps_tls_wire *wire)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	BIO *bio;
 
-	pthread_once(&once, make_method);
+	pthread_once(&once, make_bio_method);
 	bio = bio_method ? BIO_new(bio_method) : NULL;
 	if (!bio)
 		return NULL;

@@ -19,7 +19,7 @@ static const char bad_id[] = "the id of a handover must be 16 bytes, not all zer
 static const char bad_epoch[] = "the epoch of a handover must be 1 to 2^63 - 1";
 static const char bad_mark[] = "the mark of a standby must be 4 bytes";
 
-static bool mark_valid(ProtobufCBinaryData mark)
+static bool owner_mark_valid(ProtobufCBinaryData mark)
 {
 	return mark.len == PS_OWNER_MARK;
 }
@@ -34,7 +34,7 @@ static const char *standby_fault(const Perseas__Standby *standby)
 		return "a standby copies no more memory than a store may have";
 	if (standby->warm > standby->memory)
 		return "a standby's copy has more than the store's memory";
-	return mark_valid(standby->mark) ? NULL : bad_mark;
+	return owner_mark_valid(standby->mark) ? NULL : bad_mark;
 }
 
 const char *ps_standbys_fault(Perseas__Standby *const *standbys, size_t count)
@@ -54,7 +54,7 @@ const char *ps_handover_fault(const Perseas__Handover *handover)
 		return bad_id;
 	if (handover->epoch < 1 || handover->epoch > PS_EPOCH_MAX)
 		return bad_epoch;
-	if (!mark_valid(handover->to))
+	if (!owner_mark_valid(handover->to))
 		return bad_mark;
 	if (!ps_name_valid(handover->name))
 		return bad_name;
@@ -73,7 +73,7 @@ const char *ps_move_fault(const Perseas__MoveRequest *move)
 		return NULL;
 	if (move->epoch < 1 || move->epoch > PS_EPOCH_MAX)
 		return bad_epoch;
-	if (!mark_valid(move->to))
+	if (!owner_mark_valid(move->to))
 		return bad_mark;
 	if (!ps_name_valid(move->name))
 		return bad_name;
@@ -82,7 +82,7 @@ const char *ps_move_fault(const Perseas__MoveRequest *move)
 	               : "a move must be for 1 s to 1 day";
 }
 
-static bool may_be_id(ProtobufCBinaryData id)
+static bool is_empty_or_id(ProtobufCBinaryData id)
 {
 	return id.len == 0 || ps_id_valid(id);
 }
@@ -91,7 +91,7 @@ const char *ps_watch_fault(const Perseas__WatchRequest *watch)
 {
 	if (!ps_name_valid(watch->store))
 		return bad_name;
-	if (!may_be_id(watch->handover))
+	if (!is_empty_or_id(watch->handover))
 		return bad_id;
 	if (watch->within_ms && (watch->within_ms < WATCH_MIN_MS || watch->within_ms > PS_WATCH_MS))
 		return "a watch must be answered within 1 to 30 s";
@@ -100,5 +100,5 @@ const char *ps_watch_fault(const Perseas__WatchRequest *watch)
 
 const char *ps_watch_reply_fault(const Perseas__WatchReply *watch)
 {
-	return may_be_id(watch->handover) ? NULL : bad_id;
+	return is_empty_or_id(watch->handover) ? NULL : bad_id;
 }

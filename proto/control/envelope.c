@@ -235,7 +235,7 @@ const void *ps_body_field(const ProtobufCMessage *message, unsigned body_case, c
 	return field ? body + field->offset : NULL;
 }
 
-const Perseas__Grant *ps_grant_of(const Perseas__Reply *reply)
+const Perseas__Grant *ps_reply_grant(const Perseas__Reply *reply)
 {
 	Perseas__Grant *const *grant = ps_body_field(&reply->base, reply->body_case, "grant");
 

@@ -72,7 +72,7 @@ bool ps_is_later_version(const char *why);
 uint64_t ps_request_id(const uint8_t *bytes, size_t len);
 
 /* Returns the grant in a reply, or NULL if it has none. */
-const Perseas__Grant *ps_grant_of(const Perseas__Reply *reply);
+const Perseas__Grant *ps_reply_grant(const Perseas__Reply *reply);
 
 /* Returns the field with this name in the body of a request or reply, or NULL if the body has no
  * such field. `body_case` is the body_case of the message; the caller knows the field's type. */

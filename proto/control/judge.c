@@ -16,7 +16,7 @@ static bool is_of_store(const struct ps_told *told, const struct ps_judgement *j
 	return told->header && ps_image_is_of_store(told->header, j->store_id, j->naming_roster);
 }
 
-static bool is_later(const struct ps_told *a, const struct ps_told *b)
+static bool has_later_state(const struct ps_told *a, const struct ps_told *b)
 {
 	return a->epoch != b->epoch ? a->epoch > b->epoch : a->seq > b->seq;
 }
@@ -93,7 +93,7 @@ void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsign
 		if (!header)
 			continue;
 		order = ps_roster_order(header->roster, j->settled);
-		if (order > 0 || (order == 0 && by && is_later(&told[i], by))) {
+		if (order > 0 || (order == 0 && by && has_later_state(&told[i], by))) {
 			j->settled = header->roster;
 			by = &told[i];
 		}
@@ -105,7 +105,7 @@ void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsign
 	j->is_decided = is_decided(j, told, count);
 }
 
-static bool is_listed(const struct ps_judgement *j, ProtobufCBinaryData image)
+static bool is_image_listed(const struct ps_judgement *j, ProtobufCBinaryData image)
 {
 	return image.len == PS_ID_SIZE &&
 	       (ps_roster_member(j->settled, image.data) || ps_roster_member(j->next, image.data));
@@ -139,7 +139,7 @@ static unsigned weigh_store(const uint8_t *store_id, bool unfinished, const stru
 		if (!header || repeats_earlier_image(&j, told, i))
 			continue;
 		weight++;
-		if (is_listed(&j, header->image_id) || is_listed(&j, header->parent_id))
+		if (is_image_listed(&j, header->image_id) || is_image_listed(&j, header->parent_id))
 			weight += PS_MIRRORS_MAX;
 	}
 	return weight;
@@ -237,7 +237,7 @@ static void assign_by_image(struct ps_judgement *j, const struct ps_told *told, 
 		const Perseas__Header *header = told[i].header;
 
 		if (j->duplicate_set >> i & 1 || !shows_image(j, told, count, i) ||
-		    !is_listed(j, header->image_id))
+		    !is_image_listed(j, header->image_id))
 			continue;
 		j->member_ids[i] = header->image_id.data;
 		j->member_set |= (uint32_t)1 << i;
@@ -249,8 +249,8 @@ static void assign_by_image(struct ps_judgement *j, const struct ps_told *told, 
 static bool can_replace_parent(const struct ps_judgement *j, const struct ps_told *told,
                                unsigned count)
 {
-	return is_of_store(told, j) && !is_listed(j, told->header->image_id) &&
-	       is_listed(j, told->header->parent_id) &&
+	return is_of_store(told, j) && !is_image_listed(j, told->header->image_id) &&
+	       is_image_listed(j, told->header->parent_id) &&
 	       !is_assigned(j, count, told->header->parent_id.data);
 }
 
@@ -341,7 +341,7 @@ int ps_judge_newest(const struct ps_told *told, uint32_t set)
 	int best = -1;
 
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
-		if (set >> i & 1 && (best < 0 || is_later(&told[i], &told[best])))
+		if (set >> i & 1 && (best < 0 || has_later_state(&told[i], &told[best])))
 			best = (int)i;
 	return best;
 }

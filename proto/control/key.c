@@ -22,10 +22,10 @@ uint32_t ps_store_level(const Perseas__Roster *roster, const Perseas__Roster *ne
 	return next && next->level > roster->level ? next->level : roster->level;
 }
 
-/* Returns true if `hash` is that of the key by which this roster names the store. Level 0 uses no
- * key. */
-static bool is_named_by(const uint8_t hash[PS_SHA256], ProtobufCBinaryData store_id,
-                        const Perseas__Roster *roster)
+/* Returns true if `hash` is the hash of the key by which this roster names the store. A roster of
+ * level 0 names it without a key, so any hash is accepted. */
+static bool names_store_by_key(const uint8_t hash[PS_SHA256], ProtobufCBinaryData store_id,
+                               const Perseas__Roster *roster)
 {
 	if (!roster || roster->level == 0)
 		return true;
@@ -44,7 +44,8 @@ const char *ps_key_fault(ProtobufCBinaryData key, ProtobufCBinaryData store_id,
 	if (key.len != PS_KEY_SIZE)
 		return "the key of the store is missing: level 1 needs its 32 bytes";
 	ps_sha256(key.data, PS_KEY_SIZE, hash);
-	return is_named_by(hash, store_id, roster) && is_named_by(hash, store_id, next)
+	return names_store_by_key(hash, store_id, roster) &&
+	                       names_store_by_key(hash, store_id, next)
 	               ? NULL
 	               : "the key is not that of the store";
 }

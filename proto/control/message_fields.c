@@ -6,7 +6,8 @@
 #include <assert.h>
 #include <stdint.h>
 
-static bool is_chosen(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+/* Returns false if the field is part of a oneof that has another member set. */
+static bool may_be_set(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
 	const uint8_t *quantifier = (const uint8_t *)message + field->quantifier_offset;
 
@@ -25,7 +26,7 @@ const ProtobufCMessage *ps_field_message(const ProtobufCMessage *message,
 	if (field->label == PROTOBUF_C_LABEL_REPEATED)
 		return i < *(const size_t *)quantifier ? (*(ProtobufCMessage *const *const *)at)[i]
 		                                       : NULL;
-	if (i > 0 || !is_chosen(message, field))
+	if (i > 0 || !may_be_set(message, field))
 		return NULL;
 	return *(ProtobufCMessage *const *)at;
 }
@@ -37,7 +38,7 @@ bool ps_field_is_set(const ProtobufCMessage *message, const ProtobufCFieldDescri
 	if (field->label == PROTOBUF_C_LABEL_REPEATED)
 		return *(const size_t *)((const uint8_t *)message + field->quantifier_offset) > 0;
 	assert(field->label == PROTOBUF_C_LABEL_NONE);
-	if (!is_chosen(message, field))
+	if (!may_be_set(message, field))
 		return false;
 	switch (field->type) {
 	case PROTOBUF_C_TYPE_MESSAGE:

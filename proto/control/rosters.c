@@ -47,7 +47,7 @@ Perseas__Member *ps_roster_member_at(const Perseas__Roster *roster, const char *
 	return NULL;
 }
 
-static bool lists_image(const Perseas__Roster *roster, ProtobufCBinaryData image)
+static bool roster_lists_image(const Perseas__Roster *roster, ProtobufCBinaryData image)
 {
 	return image.len == PS_ID_SIZE && ps_roster_member(roster, image.data);
 }
@@ -55,7 +55,7 @@ static bool lists_image(const Perseas__Roster *roster, ProtobufCBinaryData image
 static bool have_common_image(const Perseas__Roster *theirs, const Perseas__Roster *roster)
 {
 	for (size_t k = 0; theirs && k < theirs->n_members; k++)
-		if (lists_image(roster, theirs->members[k]->image_id))
+		if (roster_lists_image(roster, theirs->members[k]->image_id))
 			return true;
 	return false;
 }
@@ -68,7 +68,7 @@ bool ps_rosters_name_same_store(const Perseas__Roster *a, const Perseas__Roster 
 	        memcmp(a->key_hash.data, b->key_hash.data, a->key_hash.len) == 0);
 }
 
-static bool names_store(const Perseas__Roster *theirs, const Perseas__Roster *roster)
+static bool roster_names_store(const Perseas__Roster *theirs, const Perseas__Roster *roster)
 {
 	return theirs && theirs->level > 0 && ps_rosters_name_same_store(theirs, roster);
 }
@@ -78,8 +78,8 @@ bool ps_image_is_of_store(const Perseas__Header *header, const uint8_t *store_id
 {
 	if (!ps_id_equal(header->store_id, store_id))
 		return false;
-	return !roster || roster->level == 0 || names_store(header->roster, roster) ||
-	       names_store(header->next_roster, roster);
+	return !roster || roster->level == 0 || roster_names_store(header->roster, roster) ||
+	       roster_names_store(header->next_roster, roster);
 }
 
 bool ps_image_is_of_level_0(const Perseas__Header *header, const uint8_t *store_id)
@@ -107,14 +107,14 @@ bool ps_image_is_forked(const Perseas__Header *header, const Perseas__Roster *se
 	/* If the change to the image's next roster is decided, skip its settled roster: the owner
 	 * may count by the next one alone. */
 	for (int q = header->marked && theirs[1]; q < 2; q++) {
-		listed = listed || lists_image(theirs[q], header->image_id) ||
-		         lists_image(theirs[q], header->parent_id);
+		listed = listed || roster_lists_image(theirs[q], header->image_id) ||
+		         roster_lists_image(theirs[q], header->parent_id);
 		common = common || have_common_image(theirs[q], settled) ||
 		         have_common_image(theirs[q], next);
 	}
 	/* An image that was just loaded has a new id, which the roster in its header does not list
 	 * yet. */
-	common = common || lists_image(settled, header->image_id) ||
-	         lists_image(next, header->image_id);
+	common = common || roster_lists_image(settled, header->image_id) ||
+	         roster_lists_image(next, header->image_id);
 	return listed && !common;
 }

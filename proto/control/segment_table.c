@@ -5,7 +5,7 @@
 
 #include "key.h"
 
-struct ps_segment_key ps_message_key(const Perseas__Segment *segment)
+struct ps_segment_key ps_segment_entry_key(const Perseas__Segment *segment)
 {
 	return ps_segment_key_of(segment->id, segment->name, segment->size, segment->address,
 	                         segment->born,
@@ -13,9 +13,9 @@ struct ps_segment_key ps_message_key(const Perseas__Segment *segment)
 	                                                              : NULL);
 }
 
-bool ps_segment_same(const Perseas__Segment *a, const Perseas__Segment *b)
+bool ps_is_same_segment(const Perseas__Segment *a, const Perseas__Segment *b)
 {
-	const struct ps_segment_key x = ps_message_key(a), y = ps_message_key(b);
+	const struct ps_segment_key x = ps_segment_entry_key(a), y = ps_segment_entry_key(b);
 
 	return ps_segment_key_equal(&x, &y);
 }
@@ -23,7 +23,7 @@ bool ps_segment_same(const Perseas__Segment *a, const Perseas__Segment *b)
 bool ps_segment_table_has(const Perseas__Header *header, const struct ps_segment_key *key)
 {
 	for (size_t i = 0; i < header->n_segments; i++) {
-		const struct ps_segment_key other = ps_message_key(header->segments[i]);
+		const struct ps_segment_key other = ps_segment_entry_key(header->segments[i]);
 
 		if (ps_segment_key_equal(&other, key))
 			return true;
@@ -36,7 +36,7 @@ bool ps_segment_tables_equal(const Perseas__Header *a, const Perseas__Header *b)
 	if (a->n_segments != b->n_segments)
 		return false;
 	for (size_t i = 0; i < a->n_segments; i++) {
-		const struct ps_segment_key key = ps_message_key(a->segments[i]);
+		const struct ps_segment_key key = ps_segment_entry_key(a->segments[i]);
 
 		if (!ps_segment_table_has(b, &key))
 			return false;

@@ -9,11 +9,11 @@
 #include "control.pb-c.h"
 
 /* Returns the key of a segment, from its entry in a header. */
-struct ps_segment_key ps_message_key(const Perseas__Segment *segment);
+struct ps_segment_key ps_segment_entry_key(const Perseas__Segment *segment);
 
 /* Returns true if both entries name the same segment. Does not compare whether they are
  * destroyed. */
-bool ps_segment_same(const Perseas__Segment *a, const Perseas__Segment *b);
+bool ps_is_same_segment(const Perseas__Segment *a, const Perseas__Segment *b);
 
 /* Returns true if both headers have the same segments, in any order. */
 bool ps_segment_tables_equal(const Perseas__Header *a, const Perseas__Header *b);

@@ -36,7 +36,7 @@ bool ps_answer_valid(const struct ps_answer *answer)
 	return (answer->op == PS_OP_HELLO || answer->op == PS_OP_WRITE) && answer->length == 0;
 }
 
-static void give_answer(struct ps_decoder *decoder, enum ps_answer_status status, uint32_t length,
+static void send_answer(struct ps_decoder *decoder, enum ps_answer_status status, uint32_t length,
                         const uint8_t *bytes)
 {
 	struct ps_answer answer = {
@@ -53,7 +53,7 @@ static void give_answer(struct ps_decoder *decoder, enum ps_answer_status status
 static int refuse_stream(struct ps_decoder *decoder)
 {
 	decoder->have = BROKEN;
-	give_answer(decoder, PS_ANSWER_BAD_FRAME, 0, NULL);
+	send_answer(decoder, PS_ANSWER_BAD_FRAME, 0, NULL);
 	return -1;
 }
 
@@ -122,7 +122,7 @@ static int answer_read(struct ps_decoder *decoder)
 
 	if (!bytes)
 		return refuse_stream(decoder);
-	give_answer(decoder, PS_ANSWER_OK, extent->length, bytes);
+	send_answer(decoder, PS_ANSWER_OK, extent->length, bytes);
 	end_frame(decoder);
 	return 0;
 }
@@ -160,7 +160,7 @@ static int receive_payload(struct ps_decoder *decoder, struct input *input)
 	if (++decoder->extent < decoder->frame.count)
 		return 0;
 	if (decoder->frame.flags & PS_FRAME_SIGNALLED)
-		give_answer(decoder, PS_ANSWER_OK, 0, NULL);
+		send_answer(decoder, PS_ANSWER_OK, 0, NULL);
 	end_frame(decoder);
 	return 0;
 }

@@ -95,14 +95,14 @@ static uint64_t ring_length(const struct ps_log_reader *reader)
 	return reader->image.ring_size;
 }
 
-static uint64_t offset_of(const struct ps_log_reader *reader, uint64_t position)
+static uint64_t log_offset_of(const struct ps_log_reader *reader, uint64_t position)
 {
 	return PS_RING_OFFSET + position % ring_length(reader);
 }
 
 static uint8_t *ring_bytes(const struct ps_log_reader *reader, uint64_t position)
 {
-	return reader->image.log + offset_of(reader, position);
+	return reader->image.log + log_offset_of(reader, position);
 }
 
 static uint64_t bytes_to_lap(const struct ps_log_reader *reader, uint64_t position)
@@ -120,22 +120,22 @@ static uint64_t free_space_at(const struct ps_log_reader *reader, uint64_t posit
 }
 
 /* Requests bytes of the ring. Returns a ticket, or 0 on failure. */
-static uint64_t ask_ring(struct ps_log_reader *reader, uint64_t position, uint64_t length)
+static uint64_t request_ring(struct ps_log_reader *reader, uint64_t position, uint64_t length)
 {
-	return reader->ops->ask(reader->source, offset_of(reader, position), length,
+	return reader->ops->ask(reader->source, log_offset_of(reader, position), length,
 	                        ring_bytes(reader, position));
 }
 
 static bool read_ring(struct ps_log_reader *reader, uint64_t position, uint64_t length)
 {
-	uint64_t ticket = ask_ring(reader, position, length);
+	uint64_t ticket = request_ring(reader, position, length);
 
 	return ticket && reader->ops->wait(reader->source, ticket);
 }
 
 /* --- commit slots --- */
 
-static bool ask_slot(struct ps_log_reader *reader, unsigned which)
+static bool request_slot(struct ps_log_reader *reader, unsigned which)
 {
 	reader->slots[which].ticket = reader->ops->ask(reader->source, 0,
 	                                               sizeof(reader->slots[which].bytes),
@@ -145,7 +145,7 @@ static bool ask_slot(struct ps_log_reader *reader, unsigned which)
 
 /* Waits for a requested slot. Returns its index, or -1 if the source failed or neither slot is
  * valid. */
-static int take_slot(struct ps_log_reader *reader, unsigned which, struct ps_slot *slot)
+static int receive_slot(struct ps_log_reader *reader, unsigned which, struct ps_slot *slot)
 {
 	int index;
 
@@ -159,12 +159,12 @@ static int take_slot(struct ps_log_reader *reader, unsigned which, struct ps_slo
 
 bool ps_log_request_state(struct ps_log_reader *reader)
 {
-	return ask_slot(reader, 0);
+	return request_slot(reader, 0);
 }
 
 enum ps_log_step ps_log_receive_state(struct ps_log_reader *reader)
 {
-	reader->index = take_slot(reader, 0, &reader->now);
+	reader->index = receive_slot(reader, 0, &reader->now);
 	if (reader->index < 0)
 		return PS_LOG_FAILED;
 	reader->from = reader->now;
@@ -188,7 +188,7 @@ enum ps_log_step ps_log_read_state(struct ps_log_reader *reader)
 static enum ps_log_step check_slot(struct ps_log_reader *reader, unsigned which,
                                    struct ps_slot *slot)
 {
-	if (take_slot(reader, which, slot) < 0)
+	if (receive_slot(reader, which, slot) < 0)
 		return PS_LOG_FAILED;
 	if (slot->epoch != reader->from.epoch || slot->seq < reader->from.seq)
 		return PS_LOG_OVERTAKEN;
@@ -211,18 +211,18 @@ bool ps_log_request_new(struct ps_log_reader *reader)
 	if (length > room)
 		length = room;
 	reader->fresh_length = (uint32_t)length;
-	if (!ask_slot(reader, 0))
+	if (!request_slot(reader, 0))
 		return false;
-	reader->ticket = length > 0
-	                         ? ask_ring(reader, reader->next, length)
-	                         : reader->ops->ask(reader->source, offset_of(reader, reader->next),
-	                                            sizeof(reader->head_at_next),
-	                                            &reader->head_at_next);
+	reader->ticket = length > 0 ? request_ring(reader, reader->next, length)
+	                            : reader->ops->ask(reader->source,
+	                                               log_offset_of(reader, reader->next),
+	                                               sizeof(reader->head_at_next),
+	                                               &reader->head_at_next);
 	if (reader->ticket)
 		reader->ticket = reader->ops->ask(reader->source, PS_RING_OFFSET,
 		                                  sizeof(reader->head_at_lap),
 		                                  &reader->head_at_lap);
-	return reader->ticket && ask_slot(reader, 1);
+	return reader->ticket && request_slot(reader, 1);
 }
 
 /* Returns true if this is the head of the next record, at `position`. The entries are not checked
@@ -280,7 +280,7 @@ static enum ps_log_step read_whole_record(struct ps_log_reader *reader, uint64_t
 
 	if (ps_align64(length) > free_space_at(reader, position))
 		return PS_LOG_OVERTAKEN;
-	if (!read_ring(reader, position, length) || !ask_slot(reader, 1))
+	if (!read_ring(reader, position, length) || !request_slot(reader, 1))
 		return PS_LOG_FAILED;
 	return follow_record(reader, position, position + length, &followed);
 }
@@ -453,8 +453,8 @@ static uint64_t free_space_below(const struct ps_log_reader *reader, uint64_t po
  * read. */
 static int read_older(struct ps_log_reader *reader, uint64_t from, uint64_t end)
 {
-	if (!read_ring(reader, from, end - from) || !ask_slot(reader, 1) ||
-	    take_slot(reader, 1, &reader->after) < 0)
+	if (!read_ring(reader, from, end - from) || !request_slot(reader, 1) ||
+	    receive_slot(reader, 1, &reader->after) < 0)
 		return -1;
 	reader->older.lowest = ps_lowest_intact_position(reader->after.next, ring_length(reader));
 	return reader->after.epoch != reader->from.epoch;

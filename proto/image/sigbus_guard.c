@@ -193,7 +193,7 @@ static void uncount_guard(void)
 }
 
 /* Takes an unused entry of the block. Returns NULL if all are in use. */
-static struct ps_guard *take_entry(struct block *block)
+static struct ps_guard *claim_guard_entry(struct block *block)
 {
 	for (unsigned i = 0; i < BLOCK_ENTRIES; i++) {
 		size_t none = 0;
@@ -204,19 +204,19 @@ static struct ps_guard *take_entry(struct block *block)
 	return NULL;
 }
 
-static struct ps_guard *take_new_entry(void)
+static struct ps_guard *claim_entry_in_new_block(void)
 {
 	struct ps_guard *guard = NULL;
 	struct block *block;
 
 	for (block = atomic_load(&blocks); block && !guard; block = block->next)
-		guard = take_entry(block);
+		guard = claim_guard_entry(block);
 	if (guard)
 		return guard;
 	block = calloc(1, sizeof(*block));
 	if (!block)
 		return NULL;
-	guard = take_entry(block);
+	guard = claim_guard_entry(block);
 	block->next = atomic_load(&blocks);
 	while (!atomic_compare_exchange_weak(&blocks, &block->next, block))
 		;
@@ -225,7 +225,7 @@ static struct ps_guard *take_new_entry(void)
 
 struct ps_guard *ps_guard_new(void *base, size_t size)
 {
-	struct ps_guard *guard = take_new_entry();
+	struct ps_guard *guard = claim_entry_in_new_block();
 
 	assert(size > 0);
 	if (!guard)

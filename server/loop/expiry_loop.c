@@ -39,7 +39,7 @@ static void warn_expiry(const struct ps_expiry *expiry, uint64_t now_s)
 
 void expiry_warn(struct ps_tls *tls, uint64_t now_s, struct ps_expiries *expiries)
 {
-	ps_tls_expiries(tls, now_s, expiries);
+	ps_tls_own_expiries(tls, now_s, expiries);
 	for (unsigned i = 0; i < expiries->count; i++)
 		warn_expiry(&expiries->list[i], now_s);
 }

@@ -434,7 +434,7 @@ static int handle_request(struct stores *stores, struct session *session, const 
 	reply->ends = answer.ends;
 	reply->status = answer.reply.status;
 	memcpy(reply->refusal, why.text, sizeof(reply->refusal));
-	if (!ps_grant_of(&answer.reply) ||
+	if (!ps_reply_grant(&answer.reply) ||
 	    session_descriptors(session, reply->fds, &reply->fd_count) == 0)
 		return 0;
 	free(reply->bytes);

@@ -81,7 +81,7 @@ static void put_metadata(struct input *input, uint8_t flags)
 	if (!(flags & 2))
 		take(input, store.meta + PS_HEAP_ROOTS, ROOTS_GIVEN * sizeof(struct ps_heap_root));
 	take(input, store.meta + PS_HEAP_ENTRIES, CHUNKS * sizeof(struct ps_heap_entry));
-	take(input, store.meta + ps_heap_bitmaps(CHUNKS),
+	take(input, store.meta + ps_heap_bitmaps_offset(CHUNKS),
 	     CHUNKS * PS_CHUNK_WORDS * sizeof(uint64_t));
 }
 

@@ -101,7 +101,7 @@ static bool is_like(const struct perseas *p, const Perseas__Segment *theirs, boo
 /* Returns true if the segment equals one of the owner's in all but its random id. */
 static bool is_of_any_publish(const struct perseas *p, const Perseas__Segment *theirs)
 {
-	struct ps_segment_key other = ps_message_key(theirs);
+	struct ps_segment_key other = ps_segment_entry_key(theirs);
 
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		const struct ps_segment_key ours = ps_segment_key(&p->segments[i]);

@@ -13,7 +13,7 @@ static struct ps_expiries expiries_of(const char *stem, const char *ca, const ch
 	struct ps_tls *tls = authority_tls(folder, stem, ca, crl);
 	struct ps_expiries expiries;
 
-	ps_tls_expiries(tls, (uint64_t)time(NULL), &expiries);
+	ps_tls_own_expiries(tls, (uint64_t)time(NULL), &expiries);
 	ps_tls_free(tls);
 	return expiries;
 }

@@ -412,7 +412,7 @@ static int use(struct owner *o)
 
 TEST(test_damaged_metadata_is_found, struct owner *o)
 {
-	const uint64_t bits = ps_heap_bitmaps(2);
+	const uint64_t bits = ps_heap_bitmaps_offset(2);
 	const struct {
 		uint64_t from, to;
 	} parts[] = { { 0, 32 },

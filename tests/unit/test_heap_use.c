@@ -87,7 +87,7 @@ static struct bytes bytes_new(uint64_t chunks)
 	bytes.head = (void *)meta;
 	bytes.roots = (void *)(meta + PS_HEAP_ROOTS);
 	bytes.entries = (void *)(meta + PS_HEAP_ENTRIES);
-	bytes.bits = (void *)(meta + ps_heap_bitmaps(chunks));
+	bytes.bits = (void *)(meta + ps_heap_bitmaps_offset(chunks));
 	ps_heap_head_seal(bytes.head, 0, chunks);
 	return bytes;
 }

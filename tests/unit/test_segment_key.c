@@ -48,10 +48,10 @@ TEST(segments_that_differ_in_one_field_are_different_segments)
 {
 	Perseas__Segment a = segment_of(0, name_a), same = segment_of(0, name_a), others[FIELDS];
 
-	assert_true(ps_segment_same(&a, &same));
+	assert_true(ps_is_same_segment(&a, &same));
 	differ(others);
 	for (unsigned i = 0; i < FIELDS; i++)
-		assert_false(ps_segment_same(&a, &others[i]));
+		assert_false(ps_is_same_segment(&a, &others[i]));
 }
 
 /* A segment never gains a random id: one without was added at level 0, and is another one. */
@@ -61,8 +61,8 @@ TEST(a_segment_with_and_one_without_a_random_id_differ)
 
 	without.random_id = (ProtobufCBinaryData){ 0, NULL };
 	other = without;
-	assert_false(ps_segment_same(&a, &without));
-	assert_true(ps_segment_same(&without, &other));
+	assert_false(ps_is_same_segment(&a, &without));
+	assert_true(ps_is_same_segment(&without, &other));
 }
 
 /* A death that is only announced means nothing to anybody but its session. */
@@ -72,7 +72,7 @@ TEST(a_death_does_not_make_it_another_segment)
 
 	same.died = 7;
 	same.died_epoch = 2;
-	assert_true(ps_segment_same(&a, &same));
+	assert_true(ps_is_same_segment(&a, &same));
 }
 
 static Perseas__Header header_of(Perseas__Segment **segments, size_t count)

@@ -177,7 +177,7 @@ static bool has_more(const Perseas__StoreStatus *one, const Perseas__StoreStatus
 		if (!ps_images_lives(segment, one))
 			continue;
 		same = ps_images_segment(other, segment->name);
-		if (!same || !ps_segment_same(same, segment))
+		if (!same || !ps_is_same_segment(same, segment))
 			return true;
 	}
 	return false;

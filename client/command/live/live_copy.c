@@ -56,8 +56,8 @@ static bool has_segments_of(const Perseas__Header *a, const Perseas__Header *b, 
 		const Perseas__Segment *segment = a->segments[k];
 		const Perseas__Segment *other = ps_header_segment(b, segment->id);
 
-		if (ps_segment_lives(segment, seq) &&
-		    (!other || !ps_segment_lives(other, seq) || !ps_segment_same(other, segment)))
+		if (ps_segment_lives(segment, seq) && (!other || !ps_segment_lives(other, seq) ||
+		                                       !ps_is_same_segment(other, segment)))
 			return false;
 	}
 	return true;
