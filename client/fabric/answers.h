@@ -23,9 +23,9 @@ struct ps_answers {
 	uint64_t left;
 	uint64_t completed; /* writes answered since the user last set this to 0 */
 
-	struct ps_answer head;
-	uint32_t have;    /* bytes of `head` that have arrived */
-	uint32_t payload; /* bytes of payload still to come for the last head */
+	struct ps_answer head; /* head of the answer that is arriving */
+	uint32_t have;         /* bytes of `head` that have arrived */
+	uint32_t payload;      /* bytes of payload still to come for the last head */
 };
 
 /*

@@ -54,7 +54,8 @@ struct region {
 
 struct ps_link {
 	const _Atomic uint64_t *promise; /* the epoch in the mirror's promise */
-	/* The mirror's fence is a membarrier that reaches this process. */
+	/* When the mirror fences this owner, it executes a membarrier that reaches this process. So
+	 * a post needs no full fence of its own. */
 	bool barrier;
 	uint64_t epoch;         /* this owner's epoch */
 	unsigned completed;     /* chains completed since the last poll */

@@ -303,8 +303,8 @@ static void wait_for_completion(struct ps_link *link, uint64_t until_ns)
 struct reading {
 	uint32_t region;
 	uint64_t offset, length;
-	uint8_t *to;
-	uint64_t asked, done; /* bytes */
+	uint8_t *to;          /* the caller's memory */
+	uint64_t asked, done; /* bytes that were requested, and that were copied to the caller */
 };
 
 static uint32_t piece_length(const struct reading *r, uint64_t at)

@@ -21,10 +21,10 @@ enum {
 struct ps_connection {
 	const struct ps_verbs *verbs;
 	struct ps_device *device;
-	struct rdma_event_channel *channel;
+	struct rdma_event_channel *channel; /* events of the connection manager */
 	struct rdma_cm_id *id;
-	bool established;
-	struct ibv_comp_channel *completions;
+	bool established;                     /* the mirror has accepted the connection */
+	struct ibv_comp_channel *completions; /* events of `cq` */
 	struct ibv_cq *cq;
 	unsigned unacked; /* events of the completion channel that have not been acknowledged */
 	struct ibv_qp *qp;

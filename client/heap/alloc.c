@@ -11,7 +11,7 @@
 /* Deferred stores that one object may need: the entry of its chunk, and a word of its bitmap. */
 enum { STORES_PER_OBJECT = 2 };
 
-/* The object that the application asked for. */
+/* An allocation that the application asked for. */
 struct request {
 	struct perseas_tx *tx;
 	struct perseas_heap *heap;
@@ -19,7 +19,7 @@ struct request {
 	uint64_t type;
 };
 
-/* The memory that was allocated for it. */
+/* The memory that was allocated for a request. */
 struct place {
 	struct ps_edit *edit;
 	struct ps_run *run; /* NULL for a large object */

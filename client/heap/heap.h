@@ -46,7 +46,7 @@ enum ps_known {
 struct ps_bin {
 	struct ps_bin *next; /* next bin in the same hash bucket */
 	uint64_t type;
-	unsigned class;
+	unsigned class;           /* size class: an index in ps_class_sizes */
 	struct ps_run *open_runs; /* runs with free objects, the most recently listed first */
 };
 
@@ -68,9 +68,9 @@ struct ps_run {
 /* One extent of a heap: its two segments, and the state of its chunks in this process. */
 struct ps_extent {
 	struct perseas_heap *heap;
-	unsigned index;
-	uint64_t chunks;               /* number of chunks */
-	uint8_t *data;                 /* the memory of its objects in this process */
+	unsigned index;  /* index in heap->extents, and K in the names of its segments */
+	uint64_t chunks; /* number of chunks */
+	uint8_t *data;   /* the memory of its objects in this process */
 	struct ps_heap_entry *entries; /* the entry of each chunk, in the metadata */
 	uint64_t *bitmaps;             /* the bitmap of each chunk, in the metadata */
 	struct ps_mapped_extent meta;  /* segment of the metadata, for deferred stores */
@@ -162,9 +162,9 @@ struct ps_edit {
 
 /* A copy of a transaction's edits, made at a savepoint. */
 struct ps_edits_savepoint {
-	struct ps_edits_savepoint *older;
-	uint64_t savepoint;
-	unsigned count;
+	struct ps_edits_savepoint *older; /* the copy of the savepoint before this one */
+	uint64_t savepoint;               /* name of the savepoint */
+	unsigned count;                   /* number of edits */
 	struct ps_edit list[];
 };
 

@@ -291,10 +291,12 @@ static const char *known_fault(const struct chunk_seen *seen, bool quiet)
 /* Chunks of a large object that are checked before other threads may have the lock. */
 enum { CHUNKS_PER_SLICE = 64 };
 
+/* State of one perseas_heap_check. */
 struct check {
 	const struct perseas_heap *heap;
 	const struct ps_extent *extent; /* extent of the large object that is being checked */
-	uint64_t chunk, done; /* its first chunk, and how many of its chunks were checked */
+	uint64_t chunk,
+		done; /* the object's first chunk, and how many of its chunks were checked */
 };
 
 static int check_covered_chunk(struct ps_extent *extent, uint64_t first, uint64_t chunk,

@@ -14,12 +14,12 @@
 /* The extent that is being counted. */
 struct counting {
 	struct ps_heap_usage *use;
-	const char *name;
-	unsigned index; /* index of the extent */
+	const char *name; /* name of the heap */
+	unsigned index;   /* index of the extent */
 	uint64_t chunks;
 	const struct ps_heap_entry *entries;
 	const uint64_t *bitmaps;
-	uint64_t free_row; /* length of the sequence of free chunks before this one */
+	uint64_t free_row; /* number of consecutive free chunks that were counted last */
 };
 
 static bool __attribute__((format(printf, 2, 3)))

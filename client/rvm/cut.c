@@ -26,7 +26,7 @@ struct cut {
 	unsigned made_count;
 	struct part old[PS_RVM_PIECES]; /* existing pieces that have bytes of the wanted part */
 	unsigned old_count;
-	bool published;
+	bool published; /* the new pieces are published, and must be destroyed after a failure */
 };
 
 static rvm_return_t fail_store(const struct cut *cut, int rc)

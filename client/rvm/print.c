@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <stdint.h>
 
+/* A line of the printed record: a figure since the last truncation, and since the log was
+ * opened. */
 struct row {
 	const char *what;
 	rvm_length_t since, total;

@@ -18,9 +18,14 @@ enum { TIMES = flush_times_len, LENGTHS = range_lengths_len };
 
 /* All counters that only grow. */
 struct counts {
-	uint64_t aborts, flushes, no_flushes, calls, laps, sent, within, between, coalesced;
+	uint64_t aborts, flushes, no_flushes; /* transactions, by how they ended */
+	uint64_t calls;                       /* calls of rvm_flush */
+	uint64_t laps;                        /* times that the undo log wrapped around */
+	uint64_t sent;                        /* bytes sent to mirrors */
+	uint64_t within, between; /* bytes saved within transactions, and between transactions */
+	uint64_t coalesced;       /* transactions sent in groups, less the number of groups */
 	uint64_t flush_ns;
-	uint64_t times[TIMES], lengths[LENGTHS];
+	uint64_t times[TIMES], lengths[LENGTHS]; /* histograms of flushes and of ranges */
 };
 
 static struct {

@@ -12,9 +12,9 @@
 
 struct ps_json {
 	FILE *out;
-	unsigned depth;
-	bool filled;   /* the current object or array has an element already */
-	bool one_line; /* no newlines or indentation inside the value */
+	unsigned depth; /* number of open objects and arrays */
+	bool filled;    /* the current object or array has an element already */
+	bool one_line;  /* no newlines or indentation inside the value */
 };
 
 /* `bracket` is '{' or '[' */
@@ -27,7 +27,7 @@ void ps_json_text(struct ps_json *json, const char *key, const char *text);
 void ps_json_number(struct ps_json *json, const char *key, uint64_t number);
 /* Writes the number if it is known, else null. */
 void ps_json_number_if(struct ps_json *json, const char *key, bool known, uint64_t number);
-/* Begins an object if `there` is true, else writes null. Returns `there`. */
+/* Begins an object if `there` is true, else writes null as the value. Returns `there`. */
 bool ps_json_begin_if(struct ps_json *json, const char *key, bool there);
 /* Writes a number with three decimals, or null if it is not finite. */
 void ps_json_real(struct ps_json *json, const char *key, double number);

@@ -22,9 +22,9 @@ enum {
 
 /* A histogram. Initialize to zero. */
 struct ps_latency {
-	uint64_t counts[PS_LATENCY_BUCKETS];
-	uint64_t sum_ns;
-	uint64_t max_ns; /* exact, not rounded to a bucket */
+	uint64_t counts[PS_LATENCY_BUCKETS]; /* number of times in each bucket */
+	uint64_t sum_ns;                     /* sum of all times */
+	uint64_t max_ns;                     /* exact, not rounded to a bucket */
 };
 
 /* Returns the index of the bucket that counts `ns`. */

@@ -52,7 +52,7 @@ struct ps_option {
 #define PS_OPTION_AT(type, member) offsetof(type, member), sizeof(((type *)0)->member)
 
 struct ps_options {
-	const char *program;
+	const char *program; /* name of the program, for error sentences */
 	const struct ps_option *rows;
 	unsigned count;       /* number of rows; at most 64, the bits of ps_reader.given */
 	bool refuses_repeats; /* an option given twice is an error; else the last value counts */

@@ -28,19 +28,20 @@ enum {
 struct ps_tls_stream {
 	SSL *ssl;
 	struct ps_tls_wire wire;
-	bool server;
+	bool server;     /* this end accepted the connection */
 	bool up;         /* the handshake has succeeded */
-	bool wants_room; /* TLS waits until the socket can be written */
-	bool more;       /* decrypted bytes or an end wait here that poll() does not report */
+	bool wants_room; /* the handshake waits until the socket can be written */
+	bool more;       /* decrypted bytes or an end wait here, and poll() does not report them */
 	bool over;       /* the stream has ended or failed; OpenSSL is not called any more */
 	bool unsent;     /* SSL_write_ex() was interrupted and must be repeated */
 	size_t owed;     /* leading bytes of the next send that are already encrypted */
+	/* Records sent with the current key, and after how many records the key is changed. */
 	uint64_t records, key_records;
-	unsigned messages;    /* messages of TLS itself received since message_bytes was 0 */
-	size_t message_bytes; /* bytes of data received in the same period */
-	enum ps_tls_fault fault;
-	char why[320];
-	uint8_t record[RECORD];
+	unsigned messages;       /* messages of TLS itself received since message_bytes was 0 */
+	size_t message_bytes;    /* bytes of data received in the same period */
+	enum ps_tls_fault fault; /* why TLS failed */
+	char why[320];           /* sentence about the fault; "" if there is none */
+	uint8_t record[RECORD];  /* bytes of several parts that form one record */
 };
 
 /* --- failures --- */

@@ -16,7 +16,7 @@ enum { PS_TLS_FILES = 4 };
 struct ps_tls {
 	pthread_mutex_t lock; /* guards all other members */
 	SSL_CTX *context;
-	uint64_t key_records;
+	uint64_t key_records; /* records after which a stream changes its sending key */
 	/* In the order of struct ps_tls_files; the last may be NULL. */
 	char *paths[PS_TLS_FILES];
 	struct stat seen[PS_TLS_FILES]; /* state of the files when they were loaded */

@@ -21,8 +21,9 @@ enum {
 	ALLOCATION_COST = 16, /* what malloc() adds to each allocation, in bytes */
 };
 
+/* Memory that the unpacking of a message may still allocate. */
 struct budget {
-	size_t left;
+	size_t left; /* bytes */
 };
 
 static void *budget_alloc(void *data, size_t size)

@@ -12,7 +12,7 @@
 
 struct ps_location {
 	char host[PS_NAME_MAX + 1], rack[PS_NAME_MAX + 1], zone[PS_NAME_MAX + 1];
-	uint8_t boot[PS_ID_SIZE];
+	uint8_t boot[PS_ID_SIZE]; /* id of the host's boot (proto/base/boot.h) */
 	bool is_boot_known;
 };
 

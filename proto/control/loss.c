@@ -5,12 +5,13 @@
 
 #include "../base/json.h"
 
+/* The arguments of ps_smallest_fatal_loss(). */
 struct fleet {
 	const struct ps_spot *spots;
 	unsigned count;
-	uint32_t gone;
+	uint32_t gone; /* set of spots that are lost already */
 	ps_survives_loss *works;
-	const void *arg;
+	const void *arg; /* argument of `works` */
 };
 
 bool ps_spot_host_is_unknown(const struct ps_spot *spot)

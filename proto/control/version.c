@@ -101,8 +101,8 @@ const char *ps_version_text(char text[PS_VERSION_TEXT], uint32_t greeting)
 /* The fields that each version added, for all versions that are spoken except the lowest. */
 static const struct {
 	const ProtobufCMessageDescriptor *message;
-	unsigned field;
-	unsigned version;
+	unsigned field;   /* the field's number in control.proto */
+	unsigned version; /* the first version that knows the field */
 } added_fields[] = {
 	/* Reply.daemon */
 	{ &perseas__reply__descriptor, 60, 9 },

@@ -90,7 +90,7 @@ struct ps_decoder_ops {
 
 struct ps_decoder {
 	const struct ps_decoder_ops *ops;
-	void *ctx;
+	void *ctx; /* first argument of the ops */
 	struct ps_frame frame;
 	struct ps_extent extents[PS_FRAME_EXTENTS_MAX];
 	uint32_t have;   /* bytes of the head and the extents received so far */

@@ -48,7 +48,7 @@ enum ps_record_fault ps_record_check(const void *bytes, uint64_t available);
 
 /* A position in the entries of a checked record. */
 struct ps_cursor {
-	const uint8_t *at;
+	const uint8_t *at;  /* the next entry */
 	const uint8_t *end; /* end of the record; never crossed, whatever the entries say */
 	uint32_t left;      /* entries left to walk */
 	bool has_images;    /* entries carry before-images */

@@ -21,7 +21,7 @@ enum { BLOCK_ENTRIES = 512 };
 struct ps_guard {
 	_Atomic size_t size; /* bytes; 0: unused, 1: being filled in */
 	_Atomic uintptr_t base;
-	_Atomic pid_t process; /* the process that made the mapping */
+	_Atomic pid_t process; /* the process that created the guard */
 	atomic_bool torn;
 };
 
