@@ -1,6 +1,6 @@
 /*
- * cut.h - makes pieces of segments: turns the part of a segment that rvm_map wants into one segment
- * of the store.
+ * cut.h - makes pieces of segments: puts the part of an RVM segment that rvm_map asks for into one
+ * segment of the store.
  */
 #ifndef PERSEAS_RVM_CUT_H
 #define PERSEAS_RVM_CUT_H

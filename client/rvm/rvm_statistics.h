@@ -138,7 +138,8 @@ typedef struct {
 extern rvm_return_t rvm_statistics(const char *version, rvm_statistics_t *statistics);
 #define RVM_STATISTICS(statistics) rvm_statistics(RVM_STATISTICS_VERSION, (statistics))
 
-/* As rvm_malloc_X, rvm_init_X, rvm_copy_X and rvm_free_X in rvm.h. */
+/* The functions of this type of record, which rvm.h describes as rvm_malloc_X, rvm_init_X,
+ * rvm_copy_X and rvm_free_X. */
 extern rvm_statistics_t *rvm_malloc_statistics(void);
 extern void rvm_init_statistics(rvm_statistics_t *statistics);
 extern rvm_statistics_t *rvm_copy_statistics(rvm_statistics_t *statistics);

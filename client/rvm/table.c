@@ -89,7 +89,7 @@ int ps_rvm_table_free_piece(const struct ps_rvm_table *table)
 	return -1;
 }
 
-/* Returns true if the name, which begins with PREFIX, is that of a piece. */
+/* Returns true if the name, which begins with PREFIX, is the name of a piece's segment. */
 static bool is_piece_name(const char *name)
 {
 	const size_t prefix = strlen(PREFIX), digits = strspn(name + prefix, "0123456789");

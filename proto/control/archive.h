@@ -121,7 +121,7 @@ struct ps_archive_reader {
 	uint64_t pieces, bytes;
 	uint32_t heads_crc;
 	uint32_t region; /* region of the last piece */
-	uint64_t end;    /* offset of its end */
+	uint64_t end;    /* offset in that region at which the last piece ended */
 };
 
 struct ps_archive_piece {

@@ -443,7 +443,8 @@ const char *ps_request_fault(const Perseas__Request *request)
 	return "the request is empty, or one that this version does not know";
 }
 
-/* All fields are zero if the image has no valid slot. */
+/* Accepts a slot whose fields are all zero: a mirror reports that if its image has no valid
+ * slot. */
 const char *ps_slot_fault(const Perseas__Slot *slot)
 {
 	bool none;

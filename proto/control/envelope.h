@@ -111,7 +111,7 @@ enum { PS_OWNER_MARK = 4 };
  * first PS_OWNER_SHOWN_SIZE bytes of an id. */
 bool ps_is_same_owner(ProtobufCBinaryData told, const uint8_t owner[PS_ID_SIZE]);
 
-/* Return the bytes of the log region, and of a whole image (slots, ring and segments). */
+/* Return the size in bytes of the log region, and of a whole image (slots, ring and segments). */
 uint64_t ps_log_region_size(const Perseas__Header *header);
 uint64_t ps_image_size(const Perseas__Header *header);
 

@@ -254,8 +254,8 @@ static bool can_replace_parent(const struct ps_judgement *j, const struct ps_tol
 	       !is_assigned(j, count, told->header->parent_id.data);
 }
 
-/* Of two images that were loaded from the same one, takes the one with the lower id, so that every
- * client takes the same. */
+/* Assigns mirrors by the parents of their images. Of two images with the same parent, the one with
+ * the lower id is assigned, so that every client assigns the same one. */
 static void assign_by_parent(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {

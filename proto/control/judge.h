@@ -51,7 +51,7 @@ enum ps_outlook {
 struct ps_judgement {
 	enum ps_outlook outlook;
 	const uint8_t *store_id; /* id of the store; NULL: none */
-	const uint8_t *rival_id; /* id of another store that may be meant as well; NULL: none */
+	const uint8_t *rival_id; /* id of another store that the name may mean; NULL: none */
 	/* The settled roster of level 1 that names the store together with store_id. NULL: the
 	 * store has level 0, where the id alone names it. */
 	const Perseas__Roster *naming_roster;
@@ -63,9 +63,10 @@ struct ps_judgement {
 	bool is_decided; /* the change to `next` is decided */
 
 	uint32_t image_set; /* mirrors with an image of the store */
-	/* Image id of the member that the mirror is; NULL: none. */
+	/* For each mirror: the image id of the roster's member to which it was assigned; NULL:
+	 * none. */
 	const uint8_t *member_ids[PS_MIRRORS_MAX];
-	/* Members recognized by their image, not by their address. */
+	/* Mirrors that were assigned to a member by their image, not by their address. */
 	uint32_t member_set;
 	/* The part of member_set whose images are in no roster, but were loaded from an image that
 	 * a roster lists. */

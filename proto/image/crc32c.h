@@ -11,7 +11,7 @@
  * checksum of a followed by b. crc32c(0, "123456789", 9) is 0xe3069283. */
 uint32_t ps_crc32c(uint32_t crc, const void *data, size_t len);
 
-/* Computes the same by table. For processors without the instruction, and for tests. */
+/* Computes the checksum by table, for processors without the instruction and for tests. */
 uint32_t ps_crc32c_table(uint32_t crc, const void *data, size_t len);
 
 #endif

@@ -310,10 +310,10 @@ static enum ps_log_step follow_new_bytes(struct ps_log_reader *reader, uint64_t 
 	return step;
 }
 
-/* Decides whether the records followed by this read, from `first` on, are certainly valid. They
- * are, if neither a transaction that the slot read afterwards includes nor the one in flight after
- * it can have overwritten them. Otherwise marks them unproven until the latter has been followed:
- * before that, its length and its place are unknown. */
+/* Decides whether the records followed by this read, from `first` on, are certainly valid: no
+ * transaction up to the slot that was read afterwards has overwritten them, nor can the next
+ * transaction, which may be in flight. If the next one can, marks the records unproven until it has
+ * been followed, because before that its length and its place are unknown. */
 static void mark_unproven(struct ps_log_reader *reader, uint64_t first)
 {
 	const struct ps_slot *slot = &reader->after;
