@@ -8,7 +8,7 @@
 #include "loop/daemon.h"
 #include "host/jobs.h"
 #include "watch/metrics.h"
-#include "store/consumed.h"
+#include "store/used_spills.h"
 #include "store/spill.h"
 
 #include <assert.h>
@@ -55,7 +55,7 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 static struct access *read_access(const char *path)
 {
 	char why[PATH_MAX + 512];
-	struct access *access = access_read(path, why, sizeof(why));
+	struct access *access = access_file_read(path, why, sizeof(why));
 
 	if (!access)
 		log_event(LOG_LEVEL_ERROR, "access-refused", NULL, "%s", why);
@@ -78,7 +78,7 @@ static void use_access(struct rules *rules, struct access *access)
 		          "and have lost nothing, when rules that allow them are read",
 		          cut);
 	log_event(LOG_LEVEL_INFO, "access", NULL, "access rules %s: %u are in force", rules->path,
-	          access_rules(access));
+	          access_rule_count(access));
 }
 
 /* Reads the rules when the daemon starts. */
@@ -158,16 +158,16 @@ static void on_hangup(evutil_socket_t number, short what, void *arg)
 
 	(void)number;
 	(void)what;
-	if (daemon_defer(reload->daemon, reload->event))
+	if (daemon_defer_event(reload->daemon, reload->event))
 		return;
 	log_event(LOG_LEVEL_INFO, "reload", NULL,
 	          "SIGHUP: reading the access rules and the TLS files again. All other options "
 	          "stay as they were at the start, --max-memory too: restart the daemon to change "
 	          "them");
-	daemon_enter(reload->daemon);
+	daemon_lock(reload->daemon);
 	reload_rules(reload);
 	reload_tls(reload);
-	daemon_leave(reload->daemon);
+	daemon_unlock(reload->daemon);
 }
 
 /* Logs a problem. `arg` is the name of the event. */
@@ -199,7 +199,7 @@ static int open_http(struct daemon *daemon, const struct http_options *options)
 {
 	char why[PATH_MAX + 256];
 
-	if (!options->on || http_open(daemon, options, why, sizeof(why)) == 0)
+	if (!options->enabled || http_open(daemon, options, why, sizeof(why)) == 0)
 		return 0;
 	return fail_start(why);
 }
@@ -209,7 +209,7 @@ static int open_listeners(struct daemon *daemon, const struct config *config)
 	char why[PATH_MAX + 256] = "out of memory";
 
 	for (int i = 0; i < config->activated_count; i++)
-		if (daemon_adopt(daemon, &config->activated[i], why, sizeof(why)) < 0)
+		if (daemon_adopt_socket(daemon, &config->activated[i], why, sizeof(why)) < 0)
 			return fail_start(why);
 	for (unsigned i = 0; i < config->endpoint_count; i++)
 		if (daemon_listen(daemon, &config->endpoints[i], why, sizeof(why)) < 0)
@@ -252,7 +252,7 @@ static int serve_until_signal(struct daemon *daemon, const struct config *config
 		ret = open_listeners(daemon, config);
 	if (ret == 0) {
 		daemon->phase = DAEMON_SERVING;
-		names_open(daemon);
+		names_loop_open(daemon);
 		ps_notify_service_manager("READY=1\nSTATUS=serving");
 		daemon_run(daemon);
 		ps_notify_service_manager("STOPPING=1\nSTATUS=ending sessions");
@@ -367,7 +367,7 @@ static int write_spills(struct stores *stores, const struct config *config)
 	struct spill_sum sum;
 
 	if (!config->spill_dir[0]) {
-		stores_mend_names(stores);
+		stores_repair_names(stores);
 		stores_report_lost(stores, report_lost, (void *)(uintptr_t) "lost");
 		return 0;
 	}
@@ -406,9 +406,9 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 		          "perseasd %s has started and keeps %llu bytes of images in %s",
 		          PERSEAS_VERSION, (unsigned long long)memory->ops->used(memory),
 		          config->memory_dir);
-		memory_file_tell_uncounted(memory);
+		memory_file_log_uncounted(memory);
 		/* Processes may still have memory that an earlier daemon shared with them. */
-		daemon_watch_excess(daemon);
+		daemon_start_excess_checks(daemon);
 		ret = serve_until_signal(daemon, config, rules);
 	}
 	if (ret == 0) {
@@ -416,7 +416,7 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 		ret = write_spills(stores, config);
 	}
 	/* The exit of the process closes it: the client knows that the memory directory is free. */
-	daemon->spill_client_fd = -1;
+	daemon->spill_requester_fd = -1;
 	daemon_free(daemon);
 	return ret;
 }
@@ -432,11 +432,11 @@ static void warn_of_old_spills(const struct config *config)
 
 /* Opens the directories that the options name. */
 static bool open_directories(const struct config *config, struct spill **spill,
-                             struct consumed **consumed, const char **why)
+                             struct used_spills **used, const char **why)
 {
 	if (config->spill_dir[0] && !(*spill = spill_file_new(config->spill_dir, why)))
 		return false;
-	return !config->state_dir[0] || (*consumed = consumed_file_new(config->state_dir, why));
+	return !config->state_dir[0] || (*used = used_spills_file_new(config->state_dir, why));
 }
 
 static int run_stores(struct memory *memory, const struct config *config)
@@ -444,12 +444,12 @@ static int run_stores(struct memory *memory, const struct config *config)
 	struct progress progress = { 0 };
 	struct stores *stores = stores_new(memory);
 	struct spill *spill = NULL;
-	struct consumed *consumed = NULL;
+	struct used_spills *used_spills = NULL;
 	struct rules rules = { .path = config->access_file };
 	const char *why = "out of memory";
 	int ret = -1;
 
-	if (!stores || !open_directories(config, &spill, &consumed, &why)) {
+	if (!stores || !open_directories(config, &spill, &used_spills, &why)) {
 		fail_start(why);
 	} else if (read_rules(&rules) == 0) {
 		if (spill) {
@@ -458,8 +458,8 @@ static int run_stores(struct memory *memory, const struct config *config)
 		}
 		stores_set_owner_timeout(stores, config->owner_timeout_ms);
 		stores_set_spill(stores, spill);
-		stores_set_consumed(stores, consumed);
-		if (spill && !consumed)
+		stores_set_used_spills(stores, used_spills);
+		if (spill && !used_spills)
 			warn_of_old_spills(config);
 		rules.stores = stores;
 		stores_set_access(stores, rules.access);
@@ -470,7 +470,7 @@ static int run_stores(struct memory *memory, const struct config *config)
 	stores_free(stores);
 	access_free(rules.access);
 	spill_file_free(spill);
-	consumed_file_free(consumed);
+	used_spills_file_free(used_spills);
 	return ret;
 }
 
@@ -485,7 +485,7 @@ static int run_memory(const struct config *config)
 		return fail_start(why);
 	if (config->boot_given)
 		memory_file_set_boot(memory, config->boot);
-	memory_file_leave_files(memory, config->max_connections + FILES_KEPT);
+	memory_file_leave_descriptors(memory, config->max_connections + FILES_KEPT);
 	ret = run_stores(memory, config);
 	memory_file_free(memory);
 	return ret;
@@ -520,7 +520,7 @@ static int check_files(const struct config *config)
 		status = 1;
 	}
 	if (tls)
-		expiry_warn(tls, (uint64_t)time(NULL), &expiries);
+		expiry_log_warnings(tls, (uint64_t)time(NULL), &expiries);
 	access_free(access);
 	ps_tls_free(tls);
 	return status ? status : put_text("the options and the files that they name can be used\n");

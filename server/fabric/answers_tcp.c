@@ -18,7 +18,7 @@ enum {
 	PARTS_MAX = 64, /* buffers of one sendmsg() */
 };
 
-static uint8_t *data_where(void *ctx, const struct ps_extent *extent, bool write)
+static uint8_t *data_memory(void *ctx, const struct ps_extent *extent, bool write)
 {
 	struct data_link *link = ctx;
 
@@ -26,7 +26,7 @@ static uint8_t *data_where(void *ctx, const struct ps_extent *extent, bool write
 	return session_memory(link->session, extent->region, extent->offset, extent->length, write);
 }
 
-static struct pending *queue_slot(struct data_link *link)
+static struct pending *add_pending(struct data_link *link)
 {
 	unsigned room = link->room ? 2 * link->room : ANSWERS_FIRST;
 	struct pending *queue;
@@ -42,10 +42,10 @@ static struct pending *queue_slot(struct data_link *link)
 	return &queue[link->count++];
 }
 
-void data_answer(void *ctx, const struct ps_answer *answer, const uint8_t *bytes)
+void data_queue_answer(void *ctx, const struct ps_answer *answer, const uint8_t *bytes)
 {
 	struct data_link *link = ctx;
-	struct pending *pending = queue_slot(link);
+	struct pending *pending = add_pending(link);
 
 	if (!pending) {
 		link->failed = true;
@@ -58,8 +58,8 @@ void data_answer(void *ctx, const struct ps_answer *answer, const uint8_t *bytes
 }
 
 const struct ps_decoder_ops data_ops = {
-	.where = data_where,
-	.answer = data_answer,
+	.where = data_memory,
+	.answer = data_queue_answer,
 };
 
 static uint64_t pending_size(const struct pending *pending)
@@ -67,7 +67,8 @@ static uint64_t pending_size(const struct pending *pending)
 	return sizeof(pending->answer) + pending->answer.length;
 }
 
-/* Adds the unsent bytes of one answer to the parts. Returns false if the memory to send is gone. */
+/* Adds the unsent bytes of an answer to the parts of a sendmsg(). Returns false if the image no
+ * longer has the memory that a read asked for. */
 static bool add_parts(struct data_link *link, struct pending *pending, uint64_t sent,
                       struct iovec *parts, int *count)
 {
@@ -92,7 +93,7 @@ static bool add_parts(struct data_link *link, struct pending *pending, uint64_t 
 	return true;
 }
 
-static void drop_sent(struct data_link *link, uint64_t sent)
+static void dequeue_sent(struct data_link *link, uint64_t sent)
 {
 	assert(link->count > 0);
 	link->sent += sent;
@@ -121,7 +122,7 @@ int data_flush(struct data_link *link)
 			continue;
 		if (n < 0)
 			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
-		drop_sent(link, (uint64_t)n);
+		dequeue_sent(link, (uint64_t)n);
 	}
 	return 0;
 }

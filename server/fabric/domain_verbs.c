@@ -30,8 +30,8 @@ struct verbs_work {
 	int access;
 	int error;
 	char why[VERBS_TEXT];
-	bool done; /* guarded by works_lock */
-	bool lost; /* the domain was closed and has deregistered the memory */
+	bool done;          /* guarded by works_lock */
+	bool domain_closed; /* the domain was closed and has deregistered the memory */
 };
 
 static pthread_mutex_t works_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -63,7 +63,8 @@ static void run_deregister(void *arg)
 	signal_done(work);
 }
 
-/* Runs the work outside of the loop, which finds it in the target's list in the meantime. */
+/* Runs the work outside of the loop. In the meantime, the loop finds the work in the target's
+ * list. */
 static void run_work(struct verbs_work *work, void (*run)(void *arg))
 {
 	struct verbs_target *target = work->domain->device->target;
@@ -71,14 +72,14 @@ static void run_work(struct verbs_work *work, void (*run)(void *arg))
 
 	work->next = target->works;
 	target->works = work;
-	work->domain->under_way++;
+	work->domain->work_count++;
 	job_aside(work->length, run, work);
 	while (*at != work)
 		at = &(*at)->next;
 	*at = work->next;
 	assert(work->done);
-	if (!work->lost)
-		work->domain->under_way--;
+	if (!work->domain_closed)
+		work->domain->work_count--;
 }
 
 /* --- domains --- */
@@ -96,19 +97,19 @@ static void deregister_memory(struct verbs_domain *domain, struct ibv_mr *memory
 	log_failure(domain, domain->device->target->verbs->dereg_mr(memory));
 }
 
-/* Waits for all work that uses the domain. */
+/* Waits for all work that uses the domain, which is about to be closed. */
 static void await_works(struct verbs_domain *domain)
 {
 	struct verbs_work *work = domain->device->target->works;
 
 	for (; work; work = work->next) {
-		if (work->lost || work->domain != domain)
+		if (work->domain_closed || work->domain != domain)
 			continue;
 		pthread_mutex_lock(&works_lock);
 		while (!work->done)
 			pthread_cond_wait(&is_done, &works_lock);
 		pthread_mutex_unlock(&works_lock);
-		work->lost = true;
+		work->domain_closed = true;
 		if (work->memory)
 			deregister_memory(domain, work->memory);
 	}
@@ -169,17 +170,17 @@ struct verbs_domain *verbs_domain_open(struct verbs_target *target, const struct
 	return domain;
 }
 
-static void close_unused(struct verbs_domain *domain)
+static void close_unused_domain(struct verbs_domain *domain)
 {
-	if (domain->links == 0 && domain->count == 0 && domain->under_way == 0)
+	if (domain->links == 0 && domain->count == 0 && domain->work_count == 0)
 		domain_close(domain);
 }
 
-void verbs_domain_unlink(struct verbs_domain *domain)
+void verbs_domain_remove_link(struct verbs_domain *domain)
 {
 	assert(domain->links > 0);
 	domain->links--;
-	close_unused(domain);
+	close_unused_domain(domain);
 }
 
 static struct ibv_mr *register_memory(struct verbs_domain *domain, void *base, uint64_t length,
@@ -196,15 +197,15 @@ static struct ibv_mr *register_memory(struct verbs_domain *domain, void *base, u
 	};
 
 	run_work(&work, run_register);
-	if (!work.lost && work.memory)
+	if (!work.domain_closed && work.memory)
 		return domain->memory[domain->count++] = work.memory;
 	snprintf(target->trouble, sizeof(target->trouble), "%s",
-	         work.lost ? "its device was taken away" : work.why);
+	         work.domain_closed ? "its device was taken away" : work.why);
 	return NULL;
 }
 
-struct ibv_mr *verbs_domain_memory(struct verbs_domain *domain, uint32_t region, uint8_t *base,
-                                   uint64_t length)
+struct ibv_mr *verbs_domain_register(struct verbs_domain *domain, uint32_t region, uint8_t *base,
+                                     uint64_t length)
 {
 	struct verbs_target *target = domain->device->target;
 	/* The promise page is read-only for owners. The header is not registered. */
@@ -233,10 +234,10 @@ static void deregister_piece(struct verbs_domain *domain, unsigned index)
 
 	domain->memory[index] = domain->memory[--domain->count];
 	run_work(&work, run_deregister);
-	if (work.lost)
+	if (work.domain_closed)
 		return;
 	log_failure(domain, work.error);
-	close_unused(domain);
+	close_unused_domain(domain);
 }
 
 void verbs_domain_unmap(void *arg, const struct piece *piece)
@@ -323,8 +324,8 @@ static void handle_events(struct verbs_device *device)
 	}
 }
 
-DAEMON_CALLBACK(on_happened, struct verbs_device, target->daemon, handle_events)
-DAEMON_CALLBACK(on_completed, struct verbs_device, target->daemon, verbs_link_completed)
+DAEMON_CALLBACK(on_async_event, struct verbs_device, target->daemon, handle_events)
+DAEMON_CALLBACK(on_completed, struct verbs_device, target->daemon, verbs_link_handle_completions)
 
 static struct event *watch_fd(struct verbs_device *device, int fd, event_callback_fn call)
 {
@@ -342,10 +343,10 @@ static struct event *watch_fd(struct verbs_device *device, int fd, event_callbac
 
 static void device_free(struct verbs_device *device)
 {
-	if (device->completed)
-		event_free(device->completed);
-	if (device->happened)
-		event_free(device->happened);
+	if (device->completion_event)
+		event_free(device->completion_event);
+	if (device->async_event)
+		event_free(device->async_event);
 	if (device->channel)
 		device->target->verbs->destroy_comp_channel(device->channel);
 	free(device);
@@ -371,9 +372,9 @@ struct verbs_device *verbs_device_open(struct verbs_target *target, struct ibv_c
 	device->channel = target->verbs->create_comp_channel(context);
 	if (!device->channel)
 		goto fail;
-	device->completed = watch_fd(device, device->channel->fd, on_completed);
-	device->happened = watch_fd(device, context->async_fd, on_happened);
-	if (!device->completed || !device->happened)
+	device->completion_event = watch_fd(device, device->channel->fd, on_completed);
+	device->async_event = watch_fd(device, context->async_fd, on_async_event);
+	if (!device->completion_event || !device->async_event)
 		goto fail;
 	device->next = target->devices;
 	target->devices = device;
@@ -386,7 +387,7 @@ fail:
 	return NULL;
 }
 
-static struct verbs_domain *domain_of(struct verbs_device *device)
+static struct verbs_domain *any_domain_of(struct verbs_device *device)
 {
 	struct verbs_domain *domain = device->target->domains;
 
@@ -399,7 +400,8 @@ void verbs_device_close(struct verbs_device *device)
 {
 	struct verbs_device **at = &device->target->devices;
 
-	for (struct verbs_domain *domain = domain_of(device); domain; domain = domain_of(device))
+	for (struct verbs_domain *domain = any_domain_of(device); domain;
+	     domain = any_domain_of(device))
 		domain_close(domain);
 	while (*at != device)
 		at = &(*at)->next;

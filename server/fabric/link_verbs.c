@@ -21,7 +21,7 @@ struct verbs_link *verbs_link_find(struct verbs_target *target, const struct rdm
 	return link;
 }
 
-static void name_peer(const struct rdma_cm_id *id, char *peer, size_t size)
+static void format_peer(const struct rdma_cm_id *id, char *peer, size_t size)
 {
 	const struct sockaddr *from = &id->route.addr.dst_addr;
 	char number[INET6_ADDRSTRLEN] = "?";
@@ -70,7 +70,7 @@ void verbs_link_close(struct verbs_link *link)
 	while (*at != link)
 		at = &(*at)->next;
 	*at = link->next;
-	/* So that the peer notices at once and not by a timeout. */
+	/* Lets the peer notice at once and not by a timeout. */
 	(void)target->verbs->disconnect(link->id);
 	destroy_queue_pair(link);
 	target->verbs->destroy_cq(link->cq);
@@ -78,7 +78,7 @@ void verbs_link_close(struct verbs_link *link)
 	/* The session may have changed to tcp by now. */
 	if (link->session->fabric == target_rdma.name)
 		link->session->fabric = NULL;
-	verbs_domain_unlink(link->domain);
+	verbs_domain_remove_link(link->domain);
 	admission_leave(&link->admitted);
 	free(link);
 }
@@ -97,7 +97,7 @@ static void refuse_request(struct verbs_target *target, const struct verbs_reque
 	const struct ps_answer answer = { .op = PS_OP_HELLO, .status = (uint8_t)status };
 	char peer[128];
 
-	name_peer(request->id, peer, sizeof(peer));
+	format_peer(request->id, peer, sizeof(peer));
 	log_limited(daemon_refuse(target->daemon, refusal), LOG_LEVEL_INFO, "rdma-refused",
 	            &(struct log_fields){ .peer = peer },
 	            "an rdma connection from %s is refused (status %d): %s", peer, (int)status,
@@ -118,7 +118,7 @@ static enum ps_answer_status find_session(struct verbs_target *target,
 	if (request->length < sizeof(*hello) || hello->magic != PS_DATA_MAGIC ||
 	    hello->version != PS_DATA_VERSION)
 		return PS_ANSWER_BAD_VERSION;
-	session = hello->zero ? NULL : stores_session(target->daemon->stores, hello->token);
+	session = hello->zero ? NULL : stores_find_session(target->daemon->stores, hello->token);
 	if (!session || !session->rdma)
 		return PS_ANSWER_BAD_TOKEN;
 	*domain = verbs_domain_find(target, session->store);
@@ -142,7 +142,7 @@ static int post_sentinel(struct verbs_link *link)
 	return link->target->verbs->post_recv(link->id->qp, &receive, &bad);
 }
 
-/* Returns 0 or an errno. */
+/* Creates the link's completion queue and queue pair. Returns 0 or an errno. */
 static int make_queue_pair(struct verbs_link *link)
 {
 	const struct ps_verbs *verbs = link->target->verbs;
@@ -185,8 +185,8 @@ static int accept_request(struct verbs_link *link, unsigned reads)
 	return link->target->verbs->accept(link->id, &param);
 }
 
-/* The data path of an owner is never evicted. */
-static bool guest_owns(const struct admitted *admitted)
+/* Returns true: the data path of an owner is never evicted. */
+static bool is_owner_link(const struct admitted *admitted)
 {
 	(void)admitted;
 	return true;
@@ -199,8 +199,8 @@ static bool admit_link(struct verbs_link *link, enum refusal *refusal)
 	const struct session *session = link->session;
 
 	*refusal = REFUSED_FULL;
-	link->admitted.owns = guest_owns;
-	link->admitted.path = true;
+	link->admitted.is_owner = is_owner_link;
+	link->admitted.is_data_path = true;
 	if (!admission_enter(&daemon->admission, &link->admitted, connection_origin(session)))
 		return false;
 	*refusal = REFUSED_LIMIT;
@@ -226,7 +226,7 @@ static struct verbs_link *link_new(struct verbs_target *target, struct rdma_cm_i
 	link->domain = domain;
 	link->session = session;
 	link->id = id;
-	name_peer(id, link->peer, sizeof(link->peer));
+	format_peer(id, link->peer, sizeof(link->peer));
 	if (!admit_link(link, refusal)) {
 		free(link);
 		return NULL;
@@ -242,7 +242,7 @@ static struct verbs_link *link_new(struct verbs_target *target, struct rdma_cm_i
 	return NULL;
 }
 
-void verbs_link_request(struct verbs_target *target, const struct verbs_request *request)
+void verbs_link_answer_request(struct verbs_target *target, const struct verbs_request *request)
 {
 	struct session *session;
 	struct verbs_domain *domain;
@@ -259,7 +259,7 @@ void verbs_link_request(struct verbs_target *target, const struct verbs_request 
 		refuse_request(target, request, PS_ANSWER_NO_RESOURCES, refusal);
 		return;
 	}
-	target->daemon->counters.connections++;
+	target->daemon->counters.connections_accepted++;
 	domain->links++;
 	assert(session->store && !session->fabric);
 	session->fabric = target_rdma.name;
@@ -292,7 +292,7 @@ static bool is_linked(const struct verbs_target *target, const struct verbs_link
 	return at != NULL;
 }
 
-void verbs_link_completed(struct verbs_device *device)
+void verbs_link_handle_completions(struct verbs_device *device)
 {
 	const struct ps_verbs *verbs = device->target->verbs;
 	struct ibv_cq *cq;

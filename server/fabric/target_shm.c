@@ -21,11 +21,12 @@
 #endif
 
 enum {
-	WAIT_STEP_MS = 20,   /* between two checks whether the wait was cancelled */
-	WAIT_UNSEEN_MS = 10, /* longest wait if it is unknown whether the process is about to end */
+	WAIT_STEP_MS = 20, /* between two checks whether the wait was cancelled */
+	/* Longest wait for the end of a process if it is unknown whether it is about to end. */
+	WAIT_UNKNOWN_MS = 10,
 };
 
-int shm_process(int fd)
+int shm_peer_pidfd(int fd)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(int);
@@ -33,14 +34,15 @@ int shm_process(int fd)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) == 0 && pidfd >= 0)
 		return pidfd;
-	/* Before Linux 6.5: the process id, which stays the peer's as long as the peer lives. */
+	/* Before Linux 6.5, uses the process id, which stays the peer's as long as the peer
+	 * lives. */
 	len = sizeof(cred);
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || cred.pid <= 0)
 		return -1;
 	return pidfd_open(cred.pid, 0);
 }
 
-bool shm_is_alive(int pidfd)
+bool shm_process_is_alive(int pidfd)
 {
 	struct pollfd process = { .fd = pidfd, .events = POLLIN };
 
@@ -56,21 +58,21 @@ struct process_holder {
 
 static bool holder_may_write(struct holder *holder)
 {
-	return shm_is_alive(((struct process_holder *)holder)->pidfd);
+	return shm_process_is_alive(((struct process_holder *)holder)->pidfd);
 }
 
 /* Returns how long to wait for the end of the process. process_mrelease(2) frees private memory of
- * a process that is about to end, and of no other. So it shows, even for processes of other users
- * or PID namespaces, that all threads were killed or are exiting. ESRCH: such a process without
- * memory to free. EINVAL: the process continues, though it may be stopped, dumping core, or without
- * its first thread. */
+ * a process that is about to end, and of no other process. So it shows, even for processes of other
+ * users or PID namespaces, whether all threads were killed or are exiting. It fails with ESRCH if
+ * such a process has no memory to free, and with EINVAL if the process continues, though it may be
+ * stopped, dumping core, or without its first thread. */
 static uint32_t longest_wait_ms(int pidfd, uint32_t most_ms)
 {
 	if (process_mrelease(pidfd, 0) == 0 || errno == ESRCH || errno == EAGAIN)
 		return most_ms;
 	if (errno == EINVAL)
 		return 0;
-	return most_ms < WAIT_UNSEEN_MS ? most_ms : WAIT_UNSEEN_MS;
+	return most_ms < WAIT_UNKNOWN_MS ? most_ms : WAIT_UNKNOWN_MS;
 }
 
 static void holder_await_end(struct holder *holder, uint32_t *left_ms)
@@ -81,7 +83,7 @@ static void holder_await_end(struct holder *holder, uint32_t *left_ms)
 	const uint32_t most = longest_wait_ms(pidfd, *left_ms);
 	uint64_t passed = 0;
 
-	while (passed < most && shm_is_alive(pidfd) && !job_cancelled()) {
+	while (passed < most && shm_process_is_alive(pidfd) && !job_cancelled()) {
 		const uint64_t step = most - passed;
 
 		(void)poll(&process, 1, (int)(step < WAIT_STEP_MS ? step : WAIT_STEP_MS));
@@ -99,7 +101,7 @@ static void holder_free(struct holder *holder)
 	free(holder);
 }
 
-struct holder *shm_holder(int pidfd)
+struct holder *shm_holder_new(int pidfd)
 {
 	struct process_holder *process = malloc(sizeof(*process));
 

@@ -3,7 +3,7 @@
  * answers are sent directly. While a peer does not take its answers, nothing is read from it.
  *
  * The loop reads a connection until its session is known, then the thread of its lane, if there is
- * one (lanes.h). A thread never closes a connection: it sets its fate, and the loop acts on it.
+ * one (lanes.h). A thread never closes a connection: it sets close_reason, and the loop closes it.
  */
 #include "target_tcp.h"
 
@@ -24,7 +24,7 @@ static bool is_threaded(const struct data_link *link)
 	return link->lane->epoll >= 0;
 }
 
-static void lane_add(struct data_link *link, struct lane *lane)
+static void lane_add_link(struct data_link *link, struct lane *lane)
 {
 	link->lane = lane;
 	link->next = lane->links;
@@ -35,7 +35,7 @@ static void lane_add(struct data_link *link, struct lane *lane)
 	lane->count++;
 }
 
-static void lane_remove(struct data_link *link)
+static void lane_remove_link(struct data_link *link)
 {
 	if (link->next)
 		link->next->link = link->link;
@@ -48,7 +48,7 @@ static void lane_remove(struct data_link *link)
 /* Closes the link. Called by the loop, inside the lock. */
 static void data_close(struct data_link *link)
 {
-	assert(daemon_is_inside(link->daemon));
+	assert(daemon_has_lock(link->daemon));
 	if (ps_stream_fault(&link->stream))
 		log_event(LOG_LEVEL_WARNING, "tls-broken",
 		          &(struct log_fields){ .peer = link->peer },
@@ -56,8 +56,8 @@ static void data_close(struct data_link *link)
 		          ps_stream_fault_text(&link->stream));
 	if (link->session)
 		link->session->fabric = NULL;
-	lane_remove(link);
-	if (is_threaded(link) && link->watched)
+	lane_remove_link(link);
+	if (is_threaded(link) && link->polled_events)
 		epoll_ctl(link->lane->epoll, EPOLL_CTL_DEL, link->stream.fd, NULL);
 	if (link->readable)
 		event_free(link->readable);
@@ -71,29 +71,29 @@ static void data_close(struct data_link *link)
 	free(link);
 }
 
-/* Does what data_watch() does, for a link in a lane with a thread. */
-static void lane_watch(struct data_link *link)
+/* Does what data_update_events() does, for a link in a lane with a thread. */
+static void lane_update_events(struct data_link *link)
 {
 	struct epoll_event event = { .events = link->count > 0 ? EPOLLOUT : EPOLLIN,
 		                     .data.ptr = link };
-	const int how = link->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+	const int how = link->polled_events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 
-	if (event.events != link->watched &&
+	if (event.events != link->polled_events &&
 	    epoll_ctl(link->lane->epoll, how, link->stream.fd, &event) < 0) {
-		link->fate = FATE_FAILED;
+		link->close_reason = CLOSE_FAILED;
 		return;
 	}
-	link->watched = event.events;
-	link->again = link->count == 0 && ps_stream_pending(&link->stream);
-	link->lane->again |= link->again;
+	link->polled_events = event.events;
+	link->has_pending = link->count == 0 && ps_stream_pending(&link->stream);
+	link->lane->has_pending |= link->has_pending;
 }
 
-/* Polls for reading or, while answers are unsent, for writing only. If decrypted bytes are waiting,
- * has them read after other connections had their turn. */
-static void data_watch(struct data_link *link)
+/* Has the link polled for reading or, while answers are unsent, for writing only. If decrypted
+ * bytes are waiting, has them read after other connections had their turn. */
+static void data_update_events(struct data_link *link)
 {
 	if (is_threaded(link)) {
-		lane_watch(link);
+		lane_update_events(link);
 	} else if (link->count > 0) {
 		event_del(link->readable);
 		event_add(link->writable, NULL);
@@ -109,7 +109,7 @@ static void answer_hello(struct data_link *link, enum ps_answer_status status)
 {
 	struct ps_answer answer = { .op = PS_OP_HELLO, .status = (uint8_t)status };
 
-	data_answer(link, &answer, NULL);
+	data_queue_answer(link, &answer, NULL);
 }
 
 static void free_event(struct event **event)
@@ -123,13 +123,14 @@ static void move_to_lane(struct data_link *link, struct lane *lane)
 {
 	free_event(&link->readable);
 	free_event(&link->writable);
-	lane_remove(link);
-	lane_add(link, lane);
+	lane_remove_link(link);
+	lane_add_link(link, lane);
 	link->moved = 0;
-	lane_watch(link);
+	lane_update_events(link);
 }
 
-/* A session has one data path: bytes that an earlier one has buffered must not arrive later. */
+/* Makes the link the data path of the session. First cuts an earlier path, because bytes that are
+ * buffered in it must not arrive later. */
 static void bind_session(struct data_link *link, struct session *session)
 {
 	struct lane *lane;
@@ -156,7 +157,8 @@ static int handle_hello(struct data_link *link)
 		answer_hello(link, PS_ANSWER_BAD_VERSION);
 		return -1;
 	}
-	session = link->hello.zero ? NULL : stores_session(link->daemon->stores, link->hello.token);
+	session = link->hello.zero ? NULL
+	                           : stores_find_session(link->daemon->stores, link->hello.token);
 	if (!session) {
 		log_limited(daemon_refuse(link->daemon, REFUSED_TOKEN), LOG_LEVEL_INFO,
 		            "data-refused", &(struct log_fields){ .peer = link->peer },
@@ -165,7 +167,7 @@ static int handle_hello(struct data_link *link)
 		return -1;
 	}
 	if (strcmp(link->identity, session->identity.name) != 0) {
-		/* The token belongs to another identity, so it was stolen. Always logged. */
+		/* The token belongs to another identity, so it was stolen: always log that. */
 		(void)daemon_refuse(link->daemon, REFUSED_TOKEN);
 		log_event(LOG_LEVEL_WARNING, "data-refused",
 		          &(struct log_fields){ .peer = link->peer },
@@ -198,20 +200,21 @@ static int consume_bytes(struct data_link *link, const uint8_t *bytes, size_t le
 	return ps_decoder_feed(&link->decoder, bytes, len);
 }
 
-/* Returns the link's fate after the decoder consumed bytes with the result `fed`. */
-static enum fate fate_of(struct data_link *link, int fed)
+/* Returns why the link must be closed after the decoder consumed bytes with the result `fed`, or
+ * CLOSE_NOT. */
+static enum close_reason close_reason_after(struct data_link *link, int fed)
 {
-	if (link->session && session_torn(link->session))
-		return FATE_TORN;
+	if (link->session && session_is_torn(link->session))
+		return CLOSE_TORN;
 	if (fed < 0) {
 		(void)data_flush(link);
-		return FATE_REFUSED;
+		return CLOSE_REFUSED;
 	}
-	return data_flush(link) < 0 || link->failed ? FATE_FAILED : link->fate;
+	return data_flush(link) < 0 || link->failed ? CLOSE_FAILED : link->close_reason;
 }
 
-/* Receives and applies bytes. Returns how many, 0 if the link now has a fate, or -1 if there were
- * none. */
+/* Receives and applies bytes. Returns their number, 0 if the link must be closed, or -1 if no bytes
+ * have arrived. */
 static ssize_t data_receive(struct data_link *link)
 {
 	uint8_t *buffer = link->lane->buffer;
@@ -220,18 +223,19 @@ static ssize_t data_receive(struct data_link *link)
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
 		return -1;
 	if (n <= 0) {
-		link->fate = FATE_ENDED;
+		link->close_reason = CLOSE_ENDED;
 		return 0;
 	}
 	link->lane->moved = true;
 	link->lane->data_ns = daemon_now_ns();
 	link->lane->traffic.bytes += (uint64_t)n;
 	link->moved = link->lane->spins;
-	link->fate = fate_of(link, consume_bytes(link, buffer, (size_t)n));
-	return link->fate ? 0 : n;
+	link->close_reason = close_reason_after(link, consume_bytes(link, buffer, (size_t)n));
+	return link->close_reason ? 0 : n;
 }
 
-/* Reads what is there. Returns true if anything moved. The link may have a fate afterwards. */
+/* Reads the bytes that have arrived. Returns true if any data moved. Sets link->close_reason if the
+ * link must be closed. */
 static bool data_read(struct data_link *link)
 {
 	ssize_t n = data_receive(link);
@@ -240,44 +244,46 @@ static bool data_read(struct data_link *link)
 	for (int round = 1; n == DATA_BUFFER_SIZE && link->count == 0 && round < ROUNDS; round++)
 		n = data_receive(link);
 	if (n != 0 && (link->count > 0 || ps_stream_pending(&link->stream)))
-		data_watch(link);
+		data_update_events(link);
 	return moved;
 }
 
-/* Closes the link according to its fate. Called by the loop, inside the lock. */
-static void data_end(struct data_link *link)
+/* Closes the link in the way that its close_reason requires. Called by the loop, inside the
+ * lock. */
+static void data_close_by_reason(struct data_link *link)
 {
 	struct stores *stores = link->daemon->stores;
-	const enum fate fate = link->fate;
+	const enum close_reason close_reason = link->close_reason;
 
-	if (fate == FATE_REFUSED)
+	if (close_reason == CLOSE_REFUSED)
 		log_event(LOG_LEVEL_DEBUG, "data-refused",
 		          &(struct log_fields){ .peer = link->peer },
 		          "data connection from %s is refused", link->peer);
-	if (fate == FATE_REFUSED || fate == FATE_FAILED)
+	if (close_reason == CLOSE_REFUSED || close_reason == CLOSE_FAILED)
 		shutdown(link->stream.fd, SHUT_WR);
 	data_close(link);
-	if (fate == FATE_TORN)
+	if (close_reason == CLOSE_TORN)
 		(void)stores_notice_torn(stores);
 }
 
-/* Continues with a link that the loop has read from. */
-static void data_continue(struct data_link *link)
+/* Closes a link that the loop has served, if it must be closed. If it has moved to a lane and has
+ * decrypted bytes, wakes the lane's thread. */
+static void data_close_or_wake(struct data_link *link)
 {
-	if (link->fate)
-		data_end(link);
-	else if (link->again)
+	if (link->close_reason)
+		data_close_by_reason(link);
+	else if (link->has_pending)
 		lane_wake(link->lane);
 }
 
 static void link_readable(struct data_link *link)
 {
-	link->paused = link->session && daemon_owners_pause(link->daemon);
+	link->paused = link->session && daemon_must_pause_owners(link->daemon);
 	if (link->paused) {
 		event_del(link->readable);
 	} else {
 		data_read(link);
-		data_continue(link);
+		data_close_or_wake(link);
 	}
 }
 
@@ -287,15 +293,15 @@ DAEMON_CALLBACK(on_readable, struct data_link, daemon, link_readable)
 static void data_write(struct data_link *link)
 {
 	if (data_flush(link) < 0)
-		link->fate = FATE_ENDED;
+		link->close_reason = CLOSE_ENDED;
 	else if (link->count == 0)
-		data_watch(link);
+		data_update_events(link);
 }
 
 static void link_writable(struct data_link *link)
 {
 	data_write(link);
-	data_continue(link);
+	data_close_or_wake(link);
 }
 
 DAEMON_CALLBACK(on_writable, struct data_link, daemon, link_writable)
@@ -319,28 +325,28 @@ struct data_link *data_link_next(const struct data_link *link)
 
 bool data_link_has_pending(const struct data_link *link)
 {
-	return link->again && !link->fate;
+	return link->has_pending && !link->close_reason;
 }
 
 bool data_link_moved(const struct data_link *link)
 {
-	return link->moved == link->lane->spins && link->count == 0 && !link->fate;
+	return link->moved == link->lane->spins && link->count == 0 && !link->close_reason;
 }
 
 bool data_link_serve(struct data_link *link)
 {
 	bool moved = false;
 
-	link->again = false;
-	if (link->fate)
+	link->has_pending = false;
+	if (link->close_reason)
 		return false;
 	if (link->count > 0)
 		data_write(link);
 	else
 		moved = data_read(link);
-	if (link->fate) {
+	if (link->close_reason) {
 		epoll_ctl(link->lane->epoll, EPOLL_CTL_DEL, link->stream.fd, NULL);
-		link->watched = 0;
+		link->polled_events = 0;
 		lane_report_ended(link->lane);
 	}
 	return moved;
@@ -361,16 +367,16 @@ static bool make_events(struct data_link *link)
 	       event_add(link->readable, NULL) == 0 && event_add(link->deadline, &limit) == 0;
 }
 
-static bool guest_owns(const struct admitted *admitted)
+static bool is_owner_link(const struct admitted *admitted)
 {
 	return ((const struct data_link *)admitted)->session;
 }
 
-static void guest_evict(struct admitted *admitted)
+static void evict_link(struct admitted *admitted)
 {
 	struct data_link *link = (struct data_link *)admitted;
 
-	daemon_log_full(link->daemon, link->peer);
+	daemon_log_too_many_connections(link->daemon, link->peer);
 	data_close(link);
 }
 
@@ -382,9 +388,9 @@ void data_accept(struct daemon *daemon, struct ps_stream *stream, const char *pe
 	if (!daemon->lane.buffer)
 		daemon->lane.buffer = data_buffer();
 	if (link)
-		link->admitted = (struct admitted){ .path = true,
-			                            .owns = guest_owns,
-			                            .evict = guest_evict };
+		link->admitted = (struct admitted){ .is_data_path = true,
+			                            .is_owner = is_owner_link,
+			                            .evict = evict_link };
 	if (!link || !daemon->lane.buffer ||
 	    !admission_enter(&daemon->admission, &link->admitted, origin)) {
 		log_event(LOG_LEVEL_ERROR, "out-of-memory", &(struct log_fields){ .peer = peer },
@@ -400,7 +406,7 @@ void data_accept(struct daemon *daemon, struct ps_stream *stream, const char *pe
 	snprintf(link->peer, sizeof(link->peer), "%s", peer);
 	snprintf(link->identity, sizeof(link->identity), "%s", identity);
 	ps_decoder_init(&link->decoder, &data_ops, link);
-	lane_add(link, &daemon->lane);
+	lane_add_link(link, &daemon->lane);
 	if (!make_events(link)) {
 		log_event(LOG_LEVEL_ERROR, "out-of-memory", &(struct log_fields){ .peer = peer },
 		          "out of memory for the data connection from %s", peer);
@@ -426,8 +432,8 @@ void data_links_close_ended(struct daemon *daemon)
 
 		/* Closing one link may close others. */
 		while (link)
-			if (link->fate) {
-				data_end(link);
+			if (link->close_reason) {
+				data_close_by_reason(link);
 				link = lane->links;
 			} else {
 				link = link->next;
@@ -446,7 +452,8 @@ static void tcp_stop(struct daemon *daemon)
 	daemon->lane.buffer = NULL;
 }
 
-/* Closing drops all buffered bytes: in this process, in TLS and in the kernel. */
+/* Closes the session's links, which drops all buffered bytes: in this process, in TLS and in the
+ * kernel. */
 static void tcp_cut(struct daemon *daemon, struct session *session)
 {
 	struct data_link *next;
@@ -464,7 +471,7 @@ static void tcp_resume(struct daemon *daemon)
 {
 	for (struct data_link *link = daemon->lane.links; link; link = link->next) {
 		if (link->paused)
-			data_watch(link);
+			data_update_events(link);
 		link->paused = false;
 	}
 }
@@ -481,8 +488,8 @@ static bool tcp_spin(struct daemon *daemon)
 			continue;
 		moved |= data_read(link);
 		/* Closing one link may free the next. */
-		if (link->fate) {
-			data_end(link);
+		if (link->close_reason) {
+			data_close_by_reason(link);
 			return true;
 		}
 	}

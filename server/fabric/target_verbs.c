@@ -24,7 +24,7 @@ enum {
 
 /* Copies an address without its port. An IPv4 address in IPv6 form (from a dual-stack socket)
  * becomes IPv4, which devices know. */
-static void plain_address(const struct sockaddr_storage *from, struct sockaddr_storage *to)
+static void address_without_port(const struct sockaddr_storage *from, struct sockaddr_storage *to)
 {
 	const struct sockaddr_in6 *v6 = (const void *)from;
 	struct sockaddr_in *v4 = (void *)to;
@@ -121,7 +121,7 @@ static void close_all(struct verbs_target *target)
 	target->channel = NULL;
 }
 
-static int cannot_listen(struct verbs_target *target, const char *address)
+static int set_listen_trouble(struct verbs_target *target, const char *address)
 {
 	snprintf(target->trouble, sizeof(target->trouble),
 	         "it cannot listen for RDMA at %s port %u: %s", address, target->options.port,
@@ -139,7 +139,7 @@ static int port_listen(struct verbs_target *target, struct verbs_port *port)
 	set_port(&address, target->options.port);
 	if (target->verbs->bind_addr(port->id, (struct sockaddr *)&address)) {
 		if (errno == EADDRINUSE)
-			return cannot_listen(target, text);
+			return set_listen_trouble(target, text);
 		snprintf(target->trouble, sizeof(target->trouble),
 		         "no RDMA device of its host has the address %s (%s); give one to it, or "
 		         "set soft-RoCE up with perseas-rxe",
@@ -155,7 +155,7 @@ static int port_listen(struct verbs_target *target, struct verbs_port *port)
 	if (!port->device)
 		return -1;
 	if (target->verbs->listen(port->id, BACKLOG))
-		return cannot_listen(target, text);
+		return set_listen_trouble(target, text);
 	port->number = port_of(port->id);
 	log_event(LOG_LEVEL_INFO, "listening", NULL, "listening at rdma://%s%s%s:%u on device %s",
 	          address.ss_family == AF_INET6 ? "[" : "", text,
@@ -197,8 +197,8 @@ static struct verbs_port *port_open(struct verbs_target *target,
 
 /* --- connection manager events --- */
 
-/* A copy of an event, which is acknowledged before it is handled, because destroying a connection
- * waits for that. */
+/* A copy of an event. An event is acknowledged before it is handled, because destroying a
+ * connection waits for that. */
 struct cm_event {
 	enum rdma_cm_event_type type;
 	int status;
@@ -224,7 +224,7 @@ static void copy_event(const struct rdma_cm_event *event, struct cm_event *copy)
 	copy->request.reads = param->responder_resources;
 }
 
-static void device_removed(struct verbs_target *target, const struct rdma_cm_id *id)
+static void handle_removed_device(struct verbs_target *target, const struct rdma_cm_id *id)
 {
 	struct verbs_device *device = target->devices;
 
@@ -244,10 +244,10 @@ static void handle_event(struct verbs_target *target, const struct cm_event *eve
 
 	switch (event->type) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		verbs_link_request(target, &event->request);
+		verbs_link_answer_request(target, &event->request);
 		return;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		device_removed(target, event->request.id);
+		handle_removed_device(target, event->request.id);
 		return;
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
@@ -331,7 +331,7 @@ static int add_keys(struct verbs_domain *domain, struct session *session, Persea
 			         "its request was cancelled");
 			return -1;
 		}
-		memory = verbs_domain_memory(domain, region->id, base, region->length);
+		memory = verbs_domain_register(domain, region->id, base, region->length);
 		if (!memory)
 			return -1;
 		region->address = (uintptr_t)base;
@@ -347,7 +347,7 @@ static struct verbs_port *session_port(struct verbs_target *target, struct sessi
 	struct sockaddr_storage local, address;
 
 	target->trouble[0] = '\0';
-	if (!target->options.on) {
+	if (!target->options.enabled) {
 		snprintf(target->trouble, sizeof(target->trouble),
 		         "its daemon was started with --rdma off");
 		return NULL;
@@ -360,7 +360,7 @@ static struct verbs_port *session_port(struct verbs_target *target, struct sessi
 	}
 	if (channel_open(target) < 0)
 		return NULL;
-	plain_address(&local, &address);
+	address_without_port(&local, &address);
 	return port_open(target, &address);
 }
 
@@ -437,7 +437,7 @@ int rdma_start(struct daemon *daemon, const struct ps_verbs *verbs,
 	stores_on_unmap(daemon->stores, verbs_domain_unmap, target);
 	/* Looking for the host's devices takes long the first time, so do it before an owner's
 	 * claim waits for it. If there are none, each claim looks again. */
-	if (options->on)
+	if (options->enabled)
 		(void)channel_open(target);
 	return 0;
 }

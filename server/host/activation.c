@@ -15,10 +15,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { FIRST = 3 }; /* SD_LISTEN_FDS_START */
+enum { FIRST_FD = 3 }; /* number of the first socket, SD_LISTEN_FDS_START */
 
 /* Parses a decimal number of at least 1. Returns 0 if it is malformed. */
-static unsigned long number_in(const char *text)
+static unsigned long parse_positive(const char *text)
 {
 	char *end;
 	unsigned long number;
@@ -31,7 +31,7 @@ static unsigned long number_in(const char *text)
 }
 
 /* Copies part `index` of "a:b:c". */
-static void name_of(const char *names, unsigned index, char *name, size_t size)
+static void copy_name_part(const char *names, unsigned index, char *name, size_t size)
 {
 	while (names && index-- > 0) {
 		names = strchr(names, ':');
@@ -40,7 +40,7 @@ static void name_of(const char *names, unsigned index, char *name, size_t size)
 	snprintf(name, size, "%.*s", names ? (int)strcspn(names, ":") : 0, names ? names : "");
 }
 
-static int option_of(int fd, int option)
+static int socket_option(int fd, int option)
 {
 	int value = 0;
 	socklen_t len = sizeof(value);
@@ -48,20 +48,20 @@ static int option_of(int fd, int option)
 	return getsockopt(fd, SOL_SOCKET, option, &value, &len) < 0 ? -1 : value;
 }
 
-/* Returns NULL if the descriptor is a usable socket, or what is wrong with it. */
-static const char *fault_of(int fd)
+/* Returns what is wrong with a descriptor that should be a listening socket, or NULL. */
+static const char *socket_fault(int fd)
 {
-	int family = option_of(fd, SO_DOMAIN);
+	int family = socket_option(fd, SO_DOMAIN);
 
 	if (family < 0)
 		return errno == EBADF ? "is not open" : "is no socket";
 	if (family != AF_INET && family != AF_INET6 && family != AF_UNIX)
 		return "is of another family than IPv4, IPv6 and Unix";
-	if (option_of(fd, SO_TYPE) != SOCK_STREAM)
+	if (socket_option(fd, SO_TYPE) != SOCK_STREAM)
 		return "is no stream socket";
-	if (family != AF_UNIX && option_of(fd, SO_PROTOCOL) != IPPROTO_TCP)
+	if (family != AF_UNIX && socket_option(fd, SO_PROTOCOL) != IPPROTO_TCP)
 		return "is not TCP's";
-	if (option_of(fd, SO_ACCEPTCONN) != 1)
+	if (socket_option(fd, SO_ACCEPTCONN) != 1)
 		return "does not listen; Accept=no is needed";
 	return NULL;
 }
@@ -94,13 +94,13 @@ static const char *read_address(struct activated *socket)
 	if (getnameinfo((struct sockaddr *)&address, len, socket->host, sizeof(socket->host), port,
 	                sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
 		return "does not tell its address";
-	socket->port = (unsigned)number_in(port);
+	socket->port = (unsigned)parse_positive(port);
 	return NULL;
 }
 
 static const char *take_socket(int fd, struct activated *socket)
 {
-	const char *fault = fault_of(fd);
+	const char *fault = socket_fault(fd);
 	int flags;
 
 	memset(socket, 0, sizeof(*socket));
@@ -116,10 +116,10 @@ static const char *take_socket(int fd, struct activated *socket)
 	return NULL;
 }
 
-static int take_all(struct activated *sockets, const char *count, const char *names, char *why,
-                    size_t size)
+static int take_sockets(struct activated *sockets, const char *count, const char *names, char *why,
+                        size_t size)
 {
-	unsigned long number = number_in(count);
+	unsigned long number = parse_positive(count);
 	char name[64];
 
 	if (number < 1 || number > ACTIVATED_MAX) {
@@ -130,15 +130,15 @@ static int take_all(struct activated *sockets, const char *count, const char *na
 		return -1;
 	}
 	for (unsigned i = 0; i < number; i++) {
-		const char *fault = take_socket(FIRST + (int)i, &sockets[i]);
+		const char *fault = take_socket(FIRST_FD + (int)i, &sockets[i]);
 
 		if (!fault)
 			continue;
-		name_of(names, i, name, sizeof(name));
+		copy_name_part(names, i, name, sizeof(name));
 		snprintf(why, size,
 		         "descriptor %u from the service manager%s%s %s; perseasd takes "
 		         "sockets of ListenStream= with an address and port or a path",
-		         FIRST + i, *name ? ", of " : "", name, fault);
+		         FIRST_FD + i, *name ? ", of " : "", name, fault);
 		return -1;
 	}
 	return (int)number;
@@ -149,9 +149,9 @@ int activation_take(struct activated sockets[ACTIVATED_MAX], char *why, size_t s
 	const char *count = getenv("LISTEN_FDS"), *pid = getenv("LISTEN_PID");
 	int found = 0;
 
-	/* The variables may be meant for the process that started this one. */
-	if (count && pid && number_in(pid) == (unsigned long)getpid())
-		found = take_all(sockets, count, getenv("LISTEN_FDNAMES"), why, size);
+	/* The variables may be meant for the process that started this one, so compare the pid. */
+	if (count && pid && parse_positive(pid) == (unsigned long)getpid())
+		found = take_sockets(sockets, count, getenv("LISTEN_FDNAMES"), why, size);
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDNAMES");

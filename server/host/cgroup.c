@@ -16,23 +16,25 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Part of the limit that is reserved for the daemon itself, and its maximum in bytes. */
-#define OWN_MAX ((uint64_t)64 << 20)
+/* 1 / RESERVE_PART of the limit is reserved for the daemon itself, but at most RESERVE_MAX
+ * bytes. */
+#define RESERVE_MAX ((uint64_t)64 << 20)
 enum {
 	TEXT_MAX = 16384,
-	OWN_PART = 16, /* 1 / OWN_PART of the limit */
+	RESERVE_PART = 16,
 };
 
 /* The file names of a version of control groups. Cache is not counted, because the kernel frees it
  * before it kills a process. */
 struct group_files {
-	const char *limit, *high, *used; /* high NULL: none */
-	const char *cache[2];            /* lines of memory.stat */
-	const char *shared, *swapped;    /* lines for tmpfs; swapped NULL: a file of its own */
+	const char *limit, *high, *used; /* files; high NULL: none */
+	const char *cache[2];            /* lines of memory.stat about the page cache */
+	/* Lines of memory.stat about tmpfs. swapped NULL: the swapped bytes are in another file. */
+	const char *shared, *swapped;
 };
 
-/* Returns a value of one group, or UINT64_MAX if the group has none. */
-typedef uint64_t group_figure(const char *folder, const struct group_files *group_files);
+/* A function that returns a value of one group, or UINT64_MAX if the group has none. */
+typedef uint64_t group_value(const char *folder, const struct group_files *group_files);
 
 static const struct group_files names_v2 = {
 	"memory.max", "memory.high", "memory.current", { "inactive_file ", "active_file " },
@@ -46,13 +48,13 @@ static const struct group_files names_v1 = {
 
 static const char *self_path, *root_path;
 
-void cgroup_set_place(const char *self, const char *root)
+void cgroup_set_paths(const char *self, const char *root)
 {
 	self_path = self;
 	root_path = root;
 }
 
-/* Reads at most TEXT_MAX - 1 bytes. Returns false if there are none. */
+/* Reads at most TEXT_MAX - 1 bytes of a file. Returns false if it has none. */
 static bool read_text(const char *path, char text[TEXT_MAX])
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -70,7 +72,7 @@ static bool read_text(const char *path, char text[TEXT_MAX])
 }
 
 /* Parses a number that ends its line. Returns UINT64_MAX for other text, such as "max". */
-static uint64_t number_of(const char *text)
+static uint64_t parse_number(const char *text)
 {
 	unsigned long long number;
 	char *end;
@@ -89,7 +91,7 @@ static uint64_t read_number(const char *folder, const char *name)
 	if (!name || snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path) ||
 	    !read_text(path, text))
 		return UINT64_MAX;
-	return number_of(text);
+	return parse_number(text);
 }
 
 /* Returns the number in the line that begins with `begins`, or UINT64_MAX if there is none. */
@@ -101,11 +103,11 @@ static uint64_t find_number(const char *text, const char *begins)
 		text = strchr(text, '\n');
 		text += text ? 1 : 0;
 	}
-	return text ? number_of(text + length) : UINT64_MAX;
+	return text ? parse_number(text + length) : UINT64_MAX;
 }
 
 /* Returns the number in the line that begins with `begins`, or 0 if there is none. */
-static uint64_t line_of(const char *text, const char *begins)
+static uint64_t find_number_or_zero(const char *text, const char *begins)
 {
 	const uint64_t number = find_number(text, begins);
 
@@ -120,7 +122,8 @@ static bool read_stat(const char *folder, char text[TEXT_MAX])
 	       read_text(path, text);
 }
 
-static uint64_t cache_of(const char *folder, const struct group_files *group_files, uint64_t used)
+static uint64_t cached_bytes(const char *folder, const struct group_files *group_files,
+                             uint64_t used)
 {
 	char text[TEXT_MAX];
 	uint64_t cache = 0;
@@ -128,7 +131,7 @@ static uint64_t cache_of(const char *folder, const struct group_files *group_fil
 	if (!read_stat(folder, text))
 		return 0;
 	for (unsigned i = 0; i < 2; i++) {
-		const uint64_t bytes = line_of(text, group_files->cache[i]);
+		const uint64_t bytes = find_number_or_zero(text, group_files->cache[i]);
 
 		cache += bytes < used - cache ? bytes : used - cache;
 	}
@@ -145,8 +148,8 @@ static uint64_t group_room(const char *folder, const struct group_files *group_f
 	used = limit == UINT64_MAX ? UINT64_MAX : read_number(folder, group_files->used);
 	if (used == UINT64_MAX)
 		return UINT64_MAX;
-	used -= cache_of(folder, group_files, used);
-	own = limit / OWN_PART < OWN_MAX ? limit / OWN_PART : OWN_MAX;
+	used -= cached_bytes(folder, group_files, used);
+	own = limit / RESERVE_PART < RESERVE_MAX ? limit / RESERVE_PART : RESERVE_MAX;
 	limit -= own;
 	return used < limit ? limit - used : 0;
 }
@@ -172,8 +175,8 @@ static uint64_t group_charged(const char *folder, const struct group_files *grou
 
 /* Returns the least value of a group and all groups above it. A group outside of this mount is
  * represented by the root. */
-static uint64_t path_least(const char *root, const char *path,
-                           const struct group_files *group_files, group_figure *figure)
+static uint64_t least_on_path(const char *root, const char *path,
+                              const struct group_files *group_files, group_value *value_of)
 {
 	char folder[PATH_MAX];
 	uint64_t least = UINT64_MAX;
@@ -183,7 +186,7 @@ static uint64_t path_least(const char *root, const char *path,
 	if (snprintf(folder, sizeof(folder), "%s%s", root, path) >= (int)sizeof(folder))
 		return least;
 	for (;;) {
-		const uint64_t bytes = figure(folder, group_files);
+		const uint64_t bytes = value_of(folder, group_files);
 
 		least = bytes < least ? bytes : least;
 		if (strlen(folder) <= strlen(root))
@@ -194,7 +197,7 @@ static uint64_t path_least(const char *root, const char *path,
 
 /* Returns the least value of the groups in a line of /proc/self/cgroup
  * (NUMBER:CONTROLLERS:PATH). */
-static uint64_t line_least(const char *root, char *line, group_figure *figure)
+static uint64_t least_of_line(const char *root, char *line, group_value *value_of)
 {
 	char *controllers = strchr(line, ':'), *path, *save = NULL, folder[PATH_MAX];
 
@@ -203,16 +206,16 @@ static uint64_t line_least(const char *root, char *line, group_figure *figure)
 		return UINT64_MAX;
 	*path++ = '\0';
 	if (strcmp(line, "0:") == 0)
-		return path_least(root, path, &names_v2, figure);
+		return least_on_path(root, path, &names_v2, value_of);
 	for (char *name = strtok_r(controllers + 1, ",", &save); name;
 	     name = strtok_r(NULL, ",", &save))
 		if (strcmp(name, "memory") == 0 &&
 		    snprintf(folder, sizeof(folder), "%s/memory", root) < (int)sizeof(folder))
-			return path_least(folder, path, &names_v1, figure);
+			return least_on_path(folder, path, &names_v1, value_of);
 	return UINT64_MAX;
 }
 
-static uint64_t least_value(group_figure *figure)
+static uint64_t least_value(group_value *value_of)
 {
 	const char *root = root_path ? root_path : "/sys/fs/cgroup";
 	char text[TEXT_MAX], *save = NULL;
@@ -221,7 +224,7 @@ static uint64_t least_value(group_figure *figure)
 	if (!read_text(self_path ? self_path : "/proc/self/cgroup", text))
 		return least;
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		const uint64_t bytes = line_least(root, line, figure);
+		const uint64_t bytes = least_of_line(root, line, value_of);
 
 		least = bytes < least ? bytes : least;
 	}

@@ -9,17 +9,18 @@
 
 #include <stdint.h>
 
-/* Returns how many bytes this process can still allocate under the limits of its group and those
- * above it, less a reserve for itself. UINT64_MAX: there is no limit, or it cannot be read. */
+/* Returns how many bytes of images this process can still allocate under the limits of its group
+ * and the groups above that, less a reserve for the process itself. UINT64_MAX: there is no limit,
+ * or it cannot be read. */
 uint64_t cgroup_room(void);
 
-/* Returns how many bytes of tmpfs the groups with a limit are charged for: that of the group with
- * the least. What this process has in tmpfs beyond that is charged to other groups, such as that of
+/* Returns for how many bytes of tmpfs each of these groups that has a limit is charged: the least
+ * of them. Memory of this process in tmpfs beyond that is charged to other groups, such as that of
  * an earlier daemon, and not limited here. UINT64_MAX: there is no limit, or it cannot be read. */
 uint64_t cgroup_charged(void);
 
-/* For tests: sets where this process's groups and the tree of all groups are read. NULL: at the
- * kernel's places. */
-void cgroup_set_place(const char *self, const char *root);
+/* For tests: sets the paths where this process's groups and the tree of all groups are read. NULL:
+ * /proc/self/cgroup and the mounted tree. */
+void cgroup_set_paths(const char *self, const char *root);
 
 #endif

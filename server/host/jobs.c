@@ -13,24 +13,24 @@
 struct worker {
 	struct jobs *jobs;
 	struct worker *next; /* in the list of idle workers, or of those that wait for their turn */
-	struct job *job;     /* NULL: idle */
-	pthread_cond_t told; /* signaled when it gets the turn, or must end */
+	struct job *job;     /* job that the worker runs; NULL: idle */
+	pthread_cond_t woken; /* signaled when it gets the turn, or must end */
 	pthread_t thread;
 	clockid_t clock; /* clock of its processor time */
 };
 
 struct jobs {
-	pthread_mutex_t lock; /* guards the members below, and the workers */
-	pthread_cond_t given; /* signaled when the loop gets the turn back */
-	struct worker *turn;  /* the worker that has the turn; NULL: the loop */
+	pthread_mutex_t lock;    /* guards the members below, and the workers */
+	pthread_cond_t returned; /* signaled when the loop gets the turn back */
+	struct worker *turn;     /* the worker that has the turn; NULL: the loop */
 	struct worker *idle;
 	struct worker *first, **last; /* workers that wait for their turn, in order */
 	struct worker *workers[JOBS_MAX];
 	/* Used by the loop only; `count` is the number of unfinished jobs. */
 	unsigned threads, count;
 	/* Used by the thread that has the turn: jobs that begin later. */
-	struct job *later, **later_last;
-	unsigned later_count;
+	struct job *queued, **queued_last;
+	unsigned queued_count;
 	bool ending;
 	void (*wake)(void *arg);
 	void *wake_arg;
@@ -44,16 +44,16 @@ static void give_turn(struct jobs *jobs, struct worker *worker)
 {
 	assert(!jobs->turn);
 	jobs->turn = worker;
-	pthread_cond_signal(&worker->told);
+	pthread_cond_signal(&worker->woken);
 	while (jobs->turn)
-		pthread_cond_wait(&jobs->given, &jobs->lock);
+		pthread_cond_wait(&jobs->returned, &jobs->lock);
 }
 
-static void return_turn(struct jobs *jobs)
+static void return_turn_to_loop(struct jobs *jobs)
 {
 	assert(jobs->turn == own_worker);
 	jobs->turn = NULL;
-	pthread_cond_signal(&jobs->given);
+	pthread_cond_signal(&jobs->returned);
 }
 
 static void wait_for_turn(struct worker *worker)
@@ -61,7 +61,7 @@ static void wait_for_turn(struct worker *worker)
 	struct jobs *jobs = worker->jobs;
 
 	while (jobs->turn != worker && !(jobs->ending && !worker->job))
-		pthread_cond_wait(&worker->told, &jobs->lock);
+		pthread_cond_wait(&worker->woken, &jobs->lock);
 }
 
 static void *jobs_thread(void *arg)
@@ -82,7 +82,7 @@ static void *jobs_thread(void *arg)
 		worker->job = NULL;
 		worker->next = jobs->idle;
 		jobs->idle = worker;
-		return_turn(jobs);
+		return_turn_to_loop(jobs);
 	}
 	pthread_mutex_unlock(&jobs->lock);
 	return NULL;
@@ -95,10 +95,10 @@ static bool add_worker(struct jobs *jobs)
 	if (!worker)
 		return false;
 	worker->jobs = jobs;
-	pthread_cond_init(&worker->told, NULL);
+	pthread_cond_init(&worker->woken, NULL);
 	if (thread_start(&worker->thread, jobs_thread, worker) ||
 	    pthread_getcpuclockid(worker->thread, &worker->clock)) {
-		pthread_cond_destroy(&worker->told);
+		pthread_cond_destroy(&worker->woken);
 		free(worker);
 		return false;
 	}
@@ -117,9 +117,9 @@ struct jobs *jobs_new(void (*wake)(void *arg), void *arg)
 	if (!jobs)
 		return NULL;
 	pthread_mutex_init(&jobs->lock, NULL);
-	pthread_cond_init(&jobs->given, NULL);
+	pthread_cond_init(&jobs->returned, NULL);
 	jobs->last = &jobs->first;
-	jobs->later_last = &jobs->later;
+	jobs->queued_last = &jobs->queued;
 	jobs->wake = wake;
 	jobs->wake_arg = arg;
 	loop_pool = jobs;
@@ -135,19 +135,19 @@ void jobs_free(struct jobs *jobs)
 	pthread_mutex_lock(&jobs->lock);
 	jobs->ending = true;
 	for (unsigned i = 0; i < jobs->threads; i++)
-		pthread_cond_signal(&jobs->workers[i]->told);
+		pthread_cond_signal(&jobs->workers[i]->woken);
 	pthread_mutex_unlock(&jobs->lock);
 	for (unsigned i = 0; i < jobs->threads; i++) {
 		pthread_join(jobs->workers[i]->thread, NULL);
-		pthread_cond_destroy(&jobs->workers[i]->told);
+		pthread_cond_destroy(&jobs->workers[i]->woken);
 		free(jobs->workers[i]);
 	}
-	pthread_cond_destroy(&jobs->given);
+	pthread_cond_destroy(&jobs->returned);
 	pthread_mutex_destroy(&jobs->lock);
 	free(jobs);
 }
 
-bool jobs_has_room(struct jobs *jobs)
+bool jobs_can_start(struct jobs *jobs)
 {
 	return jobs->idle || (jobs->threads < JOBS_MAX && add_worker(jobs));
 }
@@ -209,7 +209,7 @@ static struct job *give_next_turn(struct jobs *jobs)
 	return job->over ? job : NULL;
 }
 
-bool job_later(struct job *job)
+bool job_queue(struct job *job)
 {
 	struct jobs *jobs = own_worker ? own_worker->jobs : loop_pool;
 
@@ -218,26 +218,26 @@ bool job_later(struct job *job)
 		return true;
 	}
 	job->next = NULL;
-	*jobs->later_last = job;
-	jobs->later_last = &job->next;
-	jobs->later_count++;
+	*jobs->queued_last = job;
+	jobs->queued_last = &job->next;
+	jobs->queued_count++;
 	jobs->wake(jobs->wake_arg);
 	return false;
 }
 
-/* If the host has no thread left, the loop runs these jobs itself. */
-static void start_later(struct jobs *jobs)
+/* Starts the queued jobs. If the host has no thread left, the loop runs them itself. */
+static void start_queued(struct jobs *jobs)
 {
-	while (jobs->later) {
-		struct job *job = jobs->later;
-		const bool room = jobs_has_room(jobs);
+	while (jobs->queued) {
+		struct job *job = jobs->queued;
+		const bool room = jobs_can_start(jobs);
 
 		if (!room && jobs->count > 0)
 			return;
-		jobs->later = job->next;
-		if (!jobs->later)
-			jobs->later_last = &jobs->later;
-		jobs->later_count--;
+		jobs->queued = job->next;
+		if (!jobs->queued)
+			jobs->queued_last = &jobs->queued;
+		jobs->queued_count--;
 		if (!room)
 			job->run(job);
 		if (!room || jobs_start(jobs, job))
@@ -245,8 +245,9 @@ static void start_later(struct jobs *jobs)
 	}
 }
 
-/* Limits the number of turns; a job that returns in the meantime wakes the loop again. */
-void jobs_turns(struct jobs *jobs)
+/* Gives at most JOBS_MAX turns; a job that asks for its turn in the meantime wakes the loop
+ * again. */
+void jobs_give_turns(struct jobs *jobs)
 {
 	pthread_mutex_lock(&jobs->lock);
 	for (unsigned i = 0; i < JOBS_MAX && jobs->first; i++) {
@@ -259,12 +260,12 @@ void jobs_turns(struct jobs *jobs)
 		pthread_mutex_lock(&jobs->lock);
 	}
 	pthread_mutex_unlock(&jobs->lock);
-	start_later(jobs);
+	start_queued(jobs);
 }
 
 unsigned jobs_count(const struct jobs *jobs)
 {
-	return jobs->count + jobs->later_count;
+	return jobs->count + jobs->queued_count;
 }
 
 void job_cancel(struct job *job)
@@ -283,31 +284,31 @@ void job_aside(uint64_t bytes, void (*run)(void *arg), void *arg)
 	}
 	jobs = worker->jobs;
 	pthread_mutex_lock(&jobs->lock);
-	return_turn(jobs);
+	return_turn_to_loop(jobs);
 	pthread_mutex_unlock(&jobs->lock);
 	run(arg);
 	pthread_mutex_lock(&jobs->lock);
 	worker->next = NULL;
 	*jobs->last = worker;
 	jobs->last = &worker->next;
-	pthread_cond_signal(&jobs->given);
+	pthread_cond_signal(&jobs->returned);
 	jobs->wake(jobs->wake_arg);
 	wait_for_turn(worker);
 	pthread_mutex_unlock(&jobs->lock);
 }
 
-/* A job that leaves job_aside() also signals jobs->given. */
+/* Waits until a job asks for its turn: job_aside() signals jobs->returned for that, too. */
 void jobs_drain(struct jobs *jobs)
 {
-	for (start_later(jobs); jobs_count(jobs) > 0; start_later(jobs)) {
+	for (start_queued(jobs); jobs_count(jobs) > 0; start_queued(jobs)) {
 		pthread_mutex_lock(&jobs->lock);
 		for (unsigned i = 0; i < jobs->threads; i++)
 			if (jobs->workers[i]->job)
 				job_cancel(jobs->workers[i]->job);
 		while (!jobs->first)
-			pthread_cond_wait(&jobs->given, &jobs->lock);
+			pthread_cond_wait(&jobs->returned, &jobs->lock);
 		pthread_mutex_unlock(&jobs->lock);
-		jobs_turns(jobs);
+		jobs_give_turns(jobs);
 	}
 }
 

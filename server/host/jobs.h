@@ -23,54 +23,55 @@ struct worker;
 /* A job. Its creator owns it until done() was called or jobs_start() returned true. */
 struct job {
 	void (*run)(struct job *job); /* runs in a thread of its own, with the turn */
-	/* Runs in the loop's thread, if jobs_start() returned false. */
+	/* Called in the loop's thread when the job has ended, if jobs_start() returned false. */
 	void (*done)(struct job *job);
 	/* The following members are private to jobs.c. */
-	struct worker *worker;
-	bool over;
+	struct worker *worker; /* thread that runs the job */
+	bool over;             /* run() has returned */
 	atomic_bool cancelled;
-	uint64_t began_us; /* processor time of its thread at the start */
-	struct job *next;  /* in the list of jobs that begin later */
+	uint64_t began_us; /* processor time of the thread when the job began */
+	struct job *next;  /* next job in the queue (job_queue()) */
 };
 
 /* Maximum number of jobs in progress; further requests wait. */
 enum { JOBS_MAX = 32 };
 
-/* Creates a pool. Any thread calls wake() when jobs_turns() must be called. Returns NULL if memory
- * is out. */
+/* Creates a pool. Any thread calls wake() when jobs_give_turns() must be called. Returns NULL if
+ * memory is out. */
 struct jobs *jobs_new(void (*wake)(void *arg), void *arg);
 /* Cancels all jobs and waits until they have ended. Accepts NULL. */
 void jobs_free(struct jobs *jobs);
 
 /* Returns true if another job can be started. Returns false if there are too many or no thread can
  * be created. */
-bool jobs_has_room(struct jobs *jobs);
-/* Runs the job until it ends (returns true) or gives up the turn (returns false; done() is called
- * later). */
+bool jobs_can_start(struct jobs *jobs);
+/* Runs the job until it ends or gives up the turn. Returns true if it has ended. Otherwise done()
+ * is called later. */
 bool jobs_start(struct jobs *jobs, struct job *job);
 /* Gives each waiting job a turn, and calls done() for those that have ended. */
-void jobs_turns(struct jobs *jobs);
-/* Returns the number of jobs that are in progress or begin later. */
+void jobs_give_turns(struct jobs *jobs);
+/* Returns the number of jobs that are in progress or queued. */
 unsigned jobs_count(const struct jobs *jobs);
-/* Returns the processor time of the job in microseconds; NULL: of all jobs since the pool was
- * created. It grows while there is progress. */
+/* Returns the processor time that the job has used, in microseconds; NULL: that of all jobs since
+ * the pool was created. It grows while jobs make progress. */
 uint64_t jobs_spent_us(const struct jobs *jobs, const struct job *job);
 /* Cancels all jobs and gives them turns until none is left. */
 void jobs_drain(struct jobs *jobs);
 
-/* Cancels a job whose result is no longer wanted: what it runs in job_aside() shall end soon and
- * fail. */
+/* Cancels a job whose result is no longer wanted: functions that it runs in job_aside() should end
+ * soon and fail (job_cancelled()). */
 void job_cancel(struct job *job);
 
 /* --- for the thread that has the turn --- */
 
 /* Queues a job that begins when a thread is free. Returns true if there is no pool and it was run
  * at once; done() is not called then. */
-bool job_later(struct job *job);
+bool job_queue(struct job *job);
 
-/* Work on fewer bytes is too short to give up the turn. */
+/* Work on fewer bytes is too short to give up the turn for it. */
 #define JOB_ASIDE_LEAST ((uint64_t)1 << 20)
-/* Gives up the turn while run(arg) runs. Calls it directly outside of a job and for few bytes. */
+/* Gives up the turn, calls run(arg), and waits for the turn again. `bytes` says how much data run()
+ * works on. Outside of a job, and for less than JOB_ASIDE_LEAST bytes, just calls run(arg). */
 void job_aside(uint64_t bytes, void (*run)(void *arg), void *arg);
 /* Returns the job that runs in this thread, or NULL. */
 struct job *job_current(void);

@@ -119,7 +119,7 @@ static void write_text(const struct log_entry *entry)
 	log_out_line(line, (size_t)len);
 }
 
-static void write_object(const struct log_entry *entry)
+static void write_json(const struct log_entry *entry)
 {
 	char *line = NULL;
 	size_t len = 0;
@@ -137,12 +137,13 @@ static void write_object(const struct log_entry *entry)
 	free(line);
 }
 
-/* In the journal, text has fields. An entry that the journal does not take becomes a line, and so
- * do those after it until all lines are read, so that the order is preserved. */
+/* Writes the entry to the journal or as a line. An entry that the journal does not take becomes a
+ * line. Until that line is read, later entries become lines, too, so that the order is
+ * preserved. */
 static void write_entry(const struct log_entry *entry)
 {
 	if (log_form == LOG_FORMAT_JSON)
-		write_object(entry);
+		write_json(entry);
 	else if (!log_out_flush() || !log_journal_send(entry, daemon_name))
 		write_text(entry);
 }
@@ -181,7 +182,7 @@ static void record_event(enum log_level level, const char *event, const struct l
 		on_stall(on_stall_arg);
 }
 
-/* Reports lost lines, when standard error is read again. */
+/* Logs how many lines were dropped, when standard error is read again. */
 static void log_dropped(void)
 {
 	uint64_t lines = log_out_dropped();
@@ -230,7 +231,7 @@ static bool admit_event(struct log_limit *often)
 	uint64_t now;
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
-	/* A full burst is available at boot. */
+	/* Right after the host's boot, a full burst is available. */
 	now = saved + (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 	if (often->due_ns + saved < now)
 		often->due_ns = now - saved;

@@ -81,7 +81,7 @@ enum {
 	LOG_EVERY_SECONDS = 10, /* then one event in this time, with the number of those left out */
 };
 
-/* Logs an event if the rate limit admits it. */
+/* Logs an event like log_event() if the rate limit `often` admits it, else counts it. */
 void log_limited(struct log_limit *often, enum log_level level, const char *event,
                  const struct log_fields *fields, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
@@ -90,11 +90,11 @@ void log_limited(struct log_limit *often, enum log_level level, const char *even
  * Returns NULL if there are not so many. Valid until the next event. */
 const struct log_entry *log_recent(unsigned index);
 
-/* Lines never wait for the reader of standard error: what it does not take is kept, up to 256 KiB,
- * and further lines are counted and dropped. log_flush() tries again to write the kept lines and
- * logs how many were dropped; it returns false if some are still kept. stalled() is called when a
- * line was kept; NULL, the default: none. */
+/* Logging never waits for the reader of standard error. Lines that the reader does not take are
+ * kept, up to 256 KiB, and further lines are counted and dropped. log_flush() tries again to write
+ * the kept lines, and logs how many were dropped. It returns false if some lines are still kept. */
 bool log_flush(void);
+/* Sets a function that is called when a line was kept. NULL, the default: no function. */
 void log_on_stall(void (*stalled)(void *arg), void *arg);
 
 const char *log_level_name(enum log_level level);

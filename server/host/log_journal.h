@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sets the path of the socket; NULL, the default: none. A socket that does not exist is tried again
- * for each entry. */
+/* Sets the path of the journal's socket; NULL, the default: none. If the socket does not exist,
+ * each entry tries again. */
 void log_journal_open(const char *path);
 
 /* Sends the entry. `name` is the daemon's name ("": none yet). Returns false if the journal does

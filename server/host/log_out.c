@@ -18,7 +18,7 @@ static size_t kept_len;
 static uint64_t dropped_count;
 
 /* Writes like write(), but returns -1 with EAGAIN instead of blocking. */
-static ssize_t write_some(const char *bytes, size_t len)
+static ssize_t write_without_blocking(const char *bytes, size_t len)
 {
 	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
 	ssize_t n = send(STDERR_FILENO, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -32,14 +32,14 @@ static ssize_t write_some(const char *bytes, size_t len)
 	return write(STDERR_FILENO, bytes, len < PIPE_BUF ? len : PIPE_BUF);
 }
 
-/* Writes as much as possible. Returns how many bytes are done: all of them if nobody will ever
- * read. */
+/* Writes as much as possible. Returns how many bytes need not be written again: all of them if
+ * standard error has failed. */
 static size_t write_most(const char *bytes, size_t len)
 {
 	size_t gone = 0;
 
 	while (gone < len) {
-		ssize_t n = write_some(bytes + gone, len - gone);
+		ssize_t n = write_without_blocking(bytes + gone, len - gone);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -78,7 +78,7 @@ void log_out_line(const char *line, size_t len)
 
 	if (gone == len)
 		return;
-	/* The rest of a line that was begun is always kept. */
+	/* If the line was written in part, all earlier lines were written, so its rest fits. */
 	if (len - gone > sizeof(kept_lines) - kept_len) {
 		dropped_count++;
 		return;

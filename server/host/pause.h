@@ -12,7 +12,7 @@
 enum {
 	PAUSE_LEAST_MS = 1000,
 	PAUSE_MOST_MS = 600000,
-	/* After this many pauses without the problem, the next pause is the shortest. */
+	/* If the problem stays away for this many pauses, the next pause is the shortest again. */
 	PAUSE_CALM = 4,
 };
 

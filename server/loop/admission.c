@@ -11,14 +11,14 @@
 
 #define SECOND 1000000000u
 
-enum { OWNER_PLACES = 2 }; /* its control connection, and the data connection that follows */
+enum { OWNER_PLACES = 2 }; /* an owner's control connection, and the data connection that follows */
 
 uint64_t bucket_take(struct bucket *bucket, uint64_t rate, uint64_t now_ns)
 {
 	uint64_t due;
 
 	assert(rate > 0 && rate <= SECOND);
-	/* At most one second's worth can be saved up. */
+	/* A caller that was idle can use the tokens of at most one second at once. */
 	if (bucket->next_ns + SECOND < now_ns + SECOND / rate)
 		bucket->next_ns = now_ns + SECOND / rate - SECOND;
 	due = bucket->next_ns;
@@ -31,7 +31,7 @@ void bucket_return(struct bucket *bucket, uint64_t rate)
 	bucket->next_ns -= SECOND / rate;
 }
 
-static void image_files_forget(struct admission *admission, struct origin *origin)
+static void remove_origin(struct admission *admission, struct origin *origin)
 {
 	struct origin **link = &admission->origins;
 
@@ -52,11 +52,11 @@ static void forget_origin(struct admission *admission)
 		    (!first || origin->bucket.next_ns < first->bucket.next_ns))
 			first = origin;
 	assert(first);
-	image_files_forget(admission, first);
-	admission->remembered--;
+	remove_origin(admission, first);
+	admission->remembered_count--;
 }
 
-static struct origin *origin_named(struct admission *admission, const char *name)
+static struct origin *find_or_add_origin(struct admission *admission, const char *name)
 {
 	struct origin *origin;
 
@@ -72,32 +72,32 @@ static struct origin *origin_named(struct admission *admission, const char *name
 	return origin;
 }
 
-static void origin_drop(struct admission *admission, struct origin *origin)
+static void origin_remove_connection(struct admission *admission, struct origin *origin)
 {
 	assert(origin->connections > 0);
 	if (--origin->connections > 0)
 		return;
-	if (admission->remembered == ORIGINS_REMEMBERED_MAX)
+	if (admission->remembered_count == ORIGINS_REMEMBERED_MAX)
 		forget_origin(admission);
 	origin->remembered = true;
-	admission->remembered++;
+	admission->remembered_count++;
 }
 
-static void origin_use(struct admission *admission, struct origin *origin)
+static void origin_add_connection(struct admission *admission, struct origin *origin)
 {
-	assert(admission->remembered >= origin->remembered);
-	admission->remembered -= origin->remembered;
+	assert(admission->remembered_count >= origin->remembered);
+	admission->remembered_count -= origin->remembered;
 	origin->remembered = false;
 	origin->connections++;
 }
 
 void admission_free_origins(struct admission *admission)
 {
-	while (admission->remembered > 0)
+	while (admission->remembered_count > 0)
 		forget_origin(admission);
 }
 
-/* Returns true if `admitted` must be evicted before `other`, which came later. */
+/* Returns true if the connection `admitted` must be evicted before `other`, which began later. */
 static bool is_evicted_before(const struct admitted *admitted, const struct admitted *other)
 {
 	unsigned count = admitted->origin->connections, others = other->origin->connections;
@@ -105,18 +105,18 @@ static bool is_evicted_before(const struct admitted *admitted, const struct admi
 	return count != others ? count > others : admitted->heard_ms <= other->heard_ms;
 }
 
-/* The connections without a claim of one kind: over Unix sockets or over TCP. */
+/* The plain connections of one kind: over Unix sockets or over TCP. */
 struct kind {
 	unsigned count;
-	struct admitted *first; /* the next one to evict; NULL: none */
+	struct admitted *first; /* the connection to evict first; NULL: there is none */
 };
 
-static struct kind find_plain(const struct admission *admission, bool local)
+static struct kind find_next_to_evict(const struct admission *admission, bool local)
 {
 	struct kind kind = { 0 };
 
 	for (struct admitted *admitted = admission->admitted; admitted; admitted = admitted->next) {
-		if (admitted->local != local || admitted->owns(admitted))
+		if (admitted->local != local || admitted->is_owner(admitted))
 			continue;
 		kind.count++;
 		if (!kind.first || is_evicted_before(admitted, kind.first))
@@ -131,12 +131,12 @@ bool admission_owner_fits(const struct admission *admission)
 
 	for (const struct admitted *admitted = admission->admitted; admitted;
 	     admitted = admitted->next)
-		if (!admitted->path && admitted->owns(admitted))
+		if (!admitted->is_data_path && admitted->is_owner(admitted))
 			taken += OWNER_PLACES;
-	return taken + OWNER_PLACES <= admission->max - admission->operators;
+	return taken + OWNER_PLACES <= admission->max - admission->operators_reserved;
 }
 
-static void evict_guest(struct admission *admission, struct admitted *admitted)
+static void evict_connection(struct admission *admission, struct admitted *admitted)
 {
 	admission->evicted++;
 	admitted->evict(admitted);
@@ -144,35 +144,36 @@ static void evict_guest(struct admission *admission, struct admitted *admitted)
 
 bool admission_evict_one(struct admission *admission)
 {
-	struct admitted *near = find_plain(admission, true).first;
-	struct admitted *far = find_plain(admission, false).first;
+	struct admitted *near = find_next_to_evict(admission, true).first;
+	struct admitted *far = find_next_to_evict(admission, false).first;
 
 	if (!near || (far && is_evicted_before(far, near)))
 		near = far;
 	if (near)
-		evict_guest(admission, near);
+		evict_connection(admission, near);
 	return near;
 }
 
-/* If there is no room, the kind with more connections gives way, so that each can have half of what
- * owners leave. An odd place goes to Unix sockets, which operators use. */
+/* Returns true if a connection may be admitted, after evicting another one if necessary. The kind
+ * with more connections gives way, so that each kind can have half of the places that owners leave.
+ * An odd place goes to Unix sockets, which operators use. */
 static bool has_room(struct admission *admission, bool local)
 {
 	struct kind own, other;
 
-	if (admission->count < admission->max - admission->kept)
+	if (admission->count < admission->max - admission->reserved)
 		return true;
-	own = find_plain(admission, local);
+	own = find_next_to_evict(admission, local);
 	if (admission->count < admission->max &&
-	    (local || own.count < admission->max - admission->kept))
+	    (local || own.count < admission->max - admission->reserved))
 		return true;
 	if (admission->count >= admission->max) {
-		other = find_plain(admission, !local);
+		other = find_next_to_evict(admission, !local);
 		if (other.count > own.count + !local)
 			own = other;
 	}
 	if (own.first)
-		evict_guest(admission, own.first);
+		evict_connection(admission, own.first);
 	return own.first;
 }
 
@@ -180,10 +181,10 @@ bool admission_enter(struct admission *admission, struct admitted *admitted, con
 {
 	if (!has_room(admission, admitted->local))
 		return false;
-	admitted->origin = origin_named(admission, origin);
+	admitted->origin = find_or_add_origin(admission, origin);
 	if (!admitted->origin)
 		return false;
-	origin_use(admission, admitted->origin);
+	origin_add_connection(admission, admitted->origin);
 	admitted->admission = admission;
 	admitted->next = admission->admitted;
 	admitted->link = &admission->admitted;
@@ -196,12 +197,12 @@ bool admission_enter(struct admission *admission, struct admitted *admitted, con
 
 bool admission_change_origin(struct admitted *admitted, const char *name)
 {
-	struct origin *origin = origin_named(admitted->admission, name);
+	struct origin *origin = find_or_add_origin(admitted->admission, name);
 
 	if (!origin)
 		return false;
-	origin_use(admitted->admission, origin);
-	origin_drop(admitted->admission, admitted->origin);
+	origin_add_connection(admitted->admission, origin);
+	origin_remove_connection(admitted->admission, admitted->origin);
 	admitted->origin = origin;
 	return true;
 }
@@ -216,5 +217,5 @@ void admission_leave(struct admitted *admitted)
 	admitted->link = NULL;
 	assert(admitted->admission->count > 0);
 	admitted->admission->count--;
-	origin_drop(admitted->admission, admitted->origin);
+	origin_remove_connection(admitted->admission, admitted->origin);
 }

@@ -1,6 +1,6 @@
 /*
- * admission.h - admission control for connections: how many there are and from which origin, which
- * one is evicted when there is no room, and how fast each may send requests. Pure logic: no
+ * admission.h - admission control for connections: counts them by origin, chooses which connection
+ * is evicted when there are too many, and limits how fast each may send requests. Pure logic: no
  * sockets, no clock.
  *
  * A connection is an owner's if it holds a claim or is the data connection of one; all others are
@@ -37,11 +37,11 @@ struct admission;
 /* Where connections come from: a user of this host, a certificate, or an address. */
 struct origin {
 	struct origin *next;
-	unsigned connections;
-	unsigned watching; /* of these, connections that wait in a Watch (watch_loop.c) */
-	bool remembered;   /* it has no connections, but its rate limits are kept */
-	struct bucket bucket;
-	struct log_limit told; /* rate limit of log messages about its refusals */
+	unsigned connections; /* number of its connections */
+	unsigned watching;    /* number of these that wait in a Watch (watch_loop.c) */
+	bool remembered;      /* the origin has no connections, but its rate limits are kept */
+	struct bucket bucket; /* rate limit of requests on connections without a claim */
+	struct log_limit log_limit; /* rate limit of log messages about the origin's refusals */
 	char name[];
 };
 
@@ -50,10 +50,11 @@ struct admitted {
 	struct admitted *next, **link; /* link NULL: not in the list */
 	struct admission *admission;
 	struct origin *origin;
-	bool local;        /* over a Unix socket */
-	bool path;         /* a data connection; its owner's control connection counts for both */
+	bool local;        /* the connection is over a Unix socket */
+	bool is_data_path; /* a data connection: its owner's control connection counts for both */
 	uint64_t heard_ms; /* time when bytes last arrived, by a clock that all connections share */
-	bool (*owns)(const struct admitted *admitted);
+	/* Returns true if the connection must not be evicted, normally because it is an owner's. */
+	bool (*is_owner)(const struct admitted *admitted);
 	/* Closes the connection, which leaves the list before this returns. */
 	void (*evict)(struct admitted *admitted);
 };
@@ -63,16 +64,17 @@ enum { ORIGINS_REMEMBERED_MAX = 1024 }; /* maximum number of origins kept withou
 struct admission {
 	struct admitted *admitted;
 	struct origin *origins;
-	unsigned remembered;
+	unsigned remembered_count; /* origins without connections */
 	unsigned count;
-	unsigned max;       /* maximum number of connections of all kinds */
-	unsigned kept;      /* places that plain TCP connections do not get */
-	unsigned operators; /* places that owners do not get, so that operators can connect */
-	uint64_t evicted;   /* connections evicted since the start */
+	unsigned max;      /* maximum number of connections of all kinds */
+	unsigned reserved; /* places that plain TCP connections do not get */
+	/* Places that owners do not get, so that operators can connect. */
+	unsigned operators_reserved;
+	uint64_t evicted; /* connections evicted since the start */
 };
 
-/* Admits a connection whose owns, evict, local and heard_ms are set. Returns false if there is no
- * room and nobody to evict, or if memory is out. */
+/* Admits a connection whose is_owner, evict, local and heard_ms are set. Returns false if there are
+ * too many connections and none can be evicted, or if memory is out. */
 bool admission_enter(struct admission *admission, struct admitted *admitted, const char *origin);
 /* Moves the connection to another origin, when its identity is known. Returns false and changes
  * nothing if memory is out. */
@@ -80,9 +82,9 @@ bool admission_change_origin(struct admitted *admitted, const char *origin);
 void admission_leave(struct admitted *admitted); /* does nothing if it was not admitted */
 /* Frees all origins without connections. */
 void admission_free_origins(struct admission *admission);
-/* Returns true if there is room for another owner with its data connection. */
+/* Returns true if another owner can have a control connection and a data connection. */
 bool admission_owner_fits(const struct admission *admission);
-/* Evicts one plain connection. Returns false if there is none. */
+/* Evicts one plain connection. Returns false if all connections are owners'. */
 bool admission_evict_one(struct admission *admission);
 
 #endif

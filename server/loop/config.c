@@ -72,7 +72,7 @@ static bool set_listen(void *into, const char *value)
 	return true;
 }
 
-/* sun_path has 108 bytes, with the terminating zero. */
+/* Rejects a path that does not fit in sun_path, which has 108 bytes with the terminating zero. */
 static bool set_unix(void *into, const char *value)
 {
 	struct config *config = into;
@@ -102,7 +102,7 @@ static bool set_http(void *into, const char *value)
 {
 	struct http_options *http = &((struct config *)into)->http;
 
-	return http->on = split_address(value, &http->endpoint);
+	return http->enabled = split_address(value, &http->endpoint);
 }
 
 static bool set_http_name(void *into, const char *value)
@@ -177,7 +177,8 @@ static const struct ps_option option_rows[] = {
 	  .choices = "loopback|anywhere",
 	  .help = "Where TCP without TLS is allowed: loopback, or anywhere. With anywhere, "
 	          "whoever reaches the port can read and change stores." },
-	{ "rdma", PS_OPTION_CHOICE, AT(rdma.on), "on|off", "on", FILE_OR_LINE, .choices = "off|on",
+	{ "rdma", PS_OPTION_CHOICE, AT(rdma.enabled), "on|off", "on", FILE_OR_LINE,
+	  .choices = "off|on",
 	  .help = "Offers RDMA to owners over TCP if the address to which they connected is "
 	          "that of an RDMA device." },
 	{ "rdma-port", PS_OPTION_NUMBER, AT(rdma.port), "PORT", "0", FILE_OR_LINE, .high = 65535,
@@ -412,18 +413,19 @@ static int check_owner_timeout(struct ps_reader *reader)
 	return 0;
 }
 
-/* Returns the number of processors that this process may use, at most THREADS_USUAL. */
-static unsigned usual_threads(void)
+/* Returns the number of processors that this process may use, at most THREADS_DEFAULT_MAX. */
+static unsigned default_thread_count(void)
 {
 	cpu_set_t set;
 
 	if (sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) < 1)
 		return 1;
-	return CPU_COUNT(&set) < THREADS_USUAL ? (unsigned)CPU_COUNT(&set) : THREADS_USUAL;
+	return CPU_COUNT(&set) < THREADS_DEFAULT_MAX ? (unsigned)CPU_COUNT(&set)
+	                                             : THREADS_DEFAULT_MAX;
 }
 
-/* Uses the host's name as its label if it is valid as one. */
-static void preset_host(struct labels *labels)
+/* Uses the host's name as the label "host" if it is a valid label. */
+static void set_default_host(struct labels *labels)
 {
 	char name[PS_NAME_MAX + 1] = "";
 
@@ -431,17 +433,17 @@ static void preset_host(struct labels *labels)
 		strcpy(labels->host, name);
 }
 
-static void preset_config(struct config *config)
+static void set_defaults(struct config *config)
 {
 	memset(config, 0, sizeof(*config));
 	ps_options_preset(&config_options, config);
-	config->threads = usual_threads();
+	config->threads = default_thread_count();
 	config->protocol = PS_PROTOCOL_VERSION;
-	preset_host(&config->labels);
+	set_default_host(&config->labels);
 }
 
-/* The command line names the file and takes precedence over it, so it is read again after the
- * file. */
+/* The command line names the configuration file and takes precedence over it, so the command line
+ * is read again after the file. */
 int config_parse(struct config *config, int argc, char *const *argv, char *why, size_t size)
 {
 	struct ps_reader reader = { .options = &config_options, .into = config };
@@ -449,12 +451,12 @@ int config_parse(struct config *config, int argc, char *const *argv, char *why, 
 
 	reader.why = why;
 	reader.size = size;
-	preset_config(config);
+	set_defaults(config);
 	if (ps_options_read(&reader, argc, argv) < 0)
 		return -1;
 	if (config->file[0]) {
 		strcpy(path, config->file);
-		preset_config(config);
+		set_defaults(config);
 		if (read_file(&reader, path) < 0 || ps_options_read(&reader, argc, argv) < 0)
 			return -1;
 	}

@@ -19,7 +19,8 @@
 enum {
 	ENDPOINTS_MAX = 16,
 	THREADS_MAX = 64,
-	THREADS_USUAL = 8, /* default: as many as processors, at most this many */
+	/* Default of --threads: the number of processors, but at most this. */
+	THREADS_DEFAULT_MAX = 8,
 };
 
 struct endpoint {
@@ -29,16 +30,16 @@ struct endpoint {
 };
 
 struct rdma_options {
-	bool on;
+	bool enabled;
 	unsigned port; /* 0: any free port */
-	bool phased;   /* the network may reorder writes */
-	bool flush;    /* an RDMA write counts only after a later read has completed */
+	bool phased;   /* the network may reorder writes, so owners send them in phases */
+	bool flush;    /* owners count an RDMA write only after a later read has completed */
 };
 
 enum { HTTP_NAMES_MAX = 8, HTTP_NAME_MAX = 255 };
 
 struct http_options {
-	bool on;
+	bool enabled;
 	struct endpoint endpoint;
 	/* Additional names of this host in HTTP requests. */
 	char names[HTTP_NAMES_MAX][HTTP_NAME_MAX + 1];
@@ -69,12 +70,12 @@ struct config {
 	bool boot_given;        /* `boot` was set by --boot-id */
 	uint8_t boot[PS_BOOT_ID_SIZE];
 	bool memory_on_disk; /* memory_dir may be on a disk */
-	uint64_t max_memory; /* bytes; 0: no limit */
-	uint32_t spin_us;
-	unsigned threads; /* threads that move data; 1: only the loop */
+	uint64_t max_memory; /* limit for all images in bytes; 0: no limit */
+	uint32_t spin_us;    /* for how long threads poll after data arrived */
+	unsigned threads;    /* threads that move data; 1: only the loop */
 	uint32_t max_connections;
 	unsigned unix_mode;        /* permissions of Unix sockets */
-	uint32_t owner_timeout_ms; /* 0: none */
+	uint32_t owner_timeout_ms; /* silence after which an owner counts as dead; 0: none */
 	struct labels labels;
 	unsigned protocol; /* highest protocol version to speak */
 	struct rdma_options rdma;
@@ -82,10 +83,11 @@ struct config {
 	enum log_level log_level;
 	enum log_format log_format;
 	char journal[JOURNAL_PATH]; /* path of the journal's socket */
+	/* What to do instead of serving. */
 	bool help;
 	bool version;
 	bool metrics_help;
-	bool check;
+	bool check; /* check the configuration */
 };
 
 /* Reads the command line and the configuration file that it names. An option on the command line

@@ -27,13 +27,13 @@ enum stage {
 	STAGE_LAST,  /* unsent bytes are sent, then the connection is closed */
 };
 
-/* What the connection's timer is set for. */
+/* What must have happened, or happens, when the connection's timer ends. */
 enum due {
-	DUE_NOTHING,
+	DUE_NOTHING, /* the timer is not running */
 	DUE_HELLO,   /* the hello must have come (after the TLS handshake) */
 	DUE_REQUEST, /* the rest of the request must have come */
 	DUE_REPLY,   /* the peer must have taken the reply */
-	DUE_TURN,    /* reading resumes */
+	DUE_TURN,    /* reading resumes after a rate limit */
 	DUE_SIGN,    /* a sign of progress is due, because the request waits or runs as a job */
 	DUE_WATCH,   /* the state that a Watch waits for must be checked again */
 };
@@ -45,76 +45,80 @@ struct connection {
 	struct connection *next;
 	struct connection **link;
 	struct ps_stream stream;
-	int process; /* pidfd of a peer on this host; -1: none */
+	int pidfd; /* pidfd of a peer on this host; -1: none */
 	enum stage stage;
 	struct event *readable;
 	struct event *writable;
 	struct event *timer;
 	enum due due;
-	uint64_t hello_until_ns;
-	struct bucket bucket;          /* rate limit while it holds a claim */
-	bool has_turn;                 /* the rate limit has admitted the present request */
+	uint64_t hello_until_ns;       /* time until which the hello must have come */
+	struct bucket bucket;          /* rate limit of requests while the session holds a claim */
+	bool passed_rate_limit;        /* the rate limit has admitted the present request */
 	struct bucket priority_bucket; /* rate limit of requests with priority */
-	bool has_priority;             /* its next request has priority over others */
+	bool has_priority;             /* the next request has priority over other connections */
 	uint8_t *input;
-	size_t have, room;
+	size_t have, room; /* bytes in `input`, and its size */
 	struct control_reply output;
-	size_t sent;
-	size_t large_bytes; /* its share of daemon->large_bytes */
+	size_t sent;        /* bytes of `output` that are sent */
+	size_t large_bytes; /* the connection's share of daemon->large_bytes */
 	/* The following members belong to jobs_loop.c. */
-	struct control_subject subject; /* of the request that waits or runs as a job */
+	struct control_subject subject; /* what the request that waits or runs is about */
 	struct job job;                 /* the job that runs the request */
 	struct connection *parked_next;
 	struct event *hangup; /* detects a hangup while a request waits or runs */
 	bool parked;          /* the request waits for jobs or other requests */
-	bool working;         /* the request runs as a job */
-	bool must_close;      /* must be closed when the job ends; nobody waits for the reply */
-	bool hung_up;         /* the peer has closed the connection or has died */
+	bool is_running;      /* the request runs as a job */
+	bool must_close; /* close the connection when the job ends: nobody waits for the reply */
+	bool hung_up;    /* the peer has closed the connection or has died */
 	/* The following members belong to watch_loop.c. */
-	/* List of waiting requests; watch_link NULL: not in it. */
+	/* List of connections that wait in a Watch; watch_link NULL: not in the list. */
 	struct connection *watch_next, **watch_link;
-	uint64_t watch_until_ns;
-	int handled; /* result of control_handle() */
-	uint64_t began_ns;
+	uint64_t watch_until_ns;       /* time at which the Watch is answered in any case */
+	int handle_result;             /* result of control_handle() */
+	uint64_t began_ns;             /* time at which the request began */
 	uint64_t sign_base, sign_last; /* offset and last value of `done` in signs of progress */
 	bool expects_heartbeats;       /* the peer sends heartbeats, so it expects ours */
 };
 
 /* connection_loop.c */
+/* Returns the time of the monotonic clock in milliseconds. */
 uint64_t connection_now_ms(void);
 /* Starts the timer. If it is already running for the same purpose, it continues. */
 void connection_start_timer(struct connection *connection, enum due due, uint64_t ns);
 /* Stops the timer if it is running for this purpose. */
 void connection_stop_timer(struct connection *connection, enum due due);
-/* Updates the bytes of large messages that are charged to it. A connection with a claim is not
- * charged. */
+/* Updates the bytes of large messages that are charged to the connection. A connection with a claim
+ * is not charged. */
 void connection_count_large(struct connection *connection);
-/* Returns true if all connections together have so many bytes of large messages that this one,
- * which has no claim, must wait. */
+/* Returns true if the connection has no claim and must wait, because all connections together have
+ * too many bytes of large messages. */
 bool connection_exceeds_memory(const struct connection *connection);
-/* Applies the rate limits to a received request. Returns true if it must wait: reading stops and
- * resumes later. */
+/* Applies the rate limits to a received request. Returns true if the request must wait: the
+ * connection stops reading and resumes later. */
 bool connection_must_wait(struct connection *connection);
-/* Returns the unused turn of a connection that waits for its rate limit and is closed. */
-void connection_return_turn(struct connection *connection);
+/* Gives the token of the rate limit back if the connection is closed while its request waits for
+ * that limit. */
+void connection_return_token(struct connection *connection);
 /* Decides whether the next request has priority. Called after each request. */
 void connection_set_priority(struct connection *connection);
-/* Returns how many messages it may send before other connections have their turn. */
+/* Returns how many messages of the peer are handled before other connections have their turn. */
 unsigned connection_message_budget(const struct connection *connection);
 /* Sets the identity of the peer once it is known: now, or after the TLS handshake. `certificate` is
- * the name in the verified certificate; NULL: none. Returns 0, or -1 if it has too many connections
- * or an invalid name; the caller must close it. */
+ * the name in the verified certificate; NULL: none. Returns 0, or -1 if the identity has too many
+ * connections or an invalid name; the caller must then close the connection. */
 int connection_identify(struct connection *connection, const char *certificate);
-/* Returns the connection whose lifeline this was, if the peer has hung up: that session ends with
- * it. Returns NULL otherwise. A close by this daemon, or a network failure, does not end the
- * owner's session. */
-struct connection *connection_lifeline_of(const struct connection *connection);
+/* If this connection was a lifeline and its peer has hung up, returns the owner's connection, whose
+ * session must end, too. Returns NULL otherwise. A close by this daemon, or a network failure, does
+ * not end the owner's session. */
+struct connection *connection_of_ended_lifeline(const struct connection *connection);
 
 /* expiry_loop.c: returns the expiry dates of the daemon's TLS files, as of the last check. */
 const struct ps_expiries *connection_expiries(struct session *session);
 
 /* control_loop.c */
 extern const struct session_ops connection_session;
+/* Reads and handles messages until the input is empty, the connection must wait, or other
+ * connections have their turn. */
 void connection_read(struct connection *connection);
 void connection_write(struct connection *connection);
 /* Called when the job of a request has ended: sends its reply and reads the next request. */
@@ -131,18 +135,20 @@ bool connection_begin_request(struct connection *connection);
 void connection_on_hangup(int fd, short what, void *arg);
 /* Sends a sign of progress. Called by the timer. */
 void connection_send_progress(struct connection *connection);
-/* Removes the connection from the list of parked requests. Does nothing if it is not in it. */
-void connection_unpark(struct connection *connection);
+/* Removes the connection from the list of those whose requests wait for jobs. Does nothing if the
+ * connection is not in the list. */
+void connection_unpark_request(struct connection *connection);
 
 /* watch_loop.c */
-/* Returns true if its request is a Watch that must wait; connection_finish_request() follows
- * later. */
+/* Returns true if the connection's request is a Watch that must wait; connection_finish_request()
+ * follows later. */
 bool connection_must_watch(struct connection *connection);
 /* Checks whether the Watch can be answered. Called by the timer. */
 void connection_recheck_watch(struct connection *connection);
 /* Records that bytes have arrived. Wakes watchers if an owner has returned after a long silence. */
 void connection_note_received(struct connection *connection);
-/* Removes the connection from the list of watchers. Does nothing if it is not in it. */
+/* Removes the connection from the list of watchers. Does nothing if the connection is not in the
+ * list. */
 void connection_unwatch(struct connection *connection);
 
 #endif

@@ -17,12 +17,12 @@
 enum {
 	/* Bytes of large messages of all connections together; above it, connections without a
 	 * claim must wait. */
-	HELD_MAX = 64 << 20,
-	HELD_WAIT_MS = 100,
+	LARGE_BYTES_MAX = 64 << 20,
+	LARGE_WAIT_MS = 100,
 	/* Requests per second that every holder of a claim may send; up to 40 of them are
 	 * heartbeats. */
 	OWNER_REQUESTS = 100,
-	ROUNDS = 16,
+	MESSAGES_PER_TURN = 16,
 	/* For this long after data has come, owners wait for at most one message of other
 	 * clients. */
 	BUSY_MS = 2,
@@ -42,15 +42,15 @@ uint64_t connection_now_ms(void)
 void connection_count_large(struct connection *connection)
 {
 	const bool owner = connection->session.store;
-	size_t held = 0;
+	size_t large = 0;
 
 	if (!owner && connection->room > INPUT_FIRST)
-		held += connection->room;
+		large += connection->room;
 	if (!owner && connection->output.len > INPUT_FIRST)
-		held += connection->output.len;
+		large += connection->output.len;
 	assert(connection->daemon->large_bytes >= connection->large_bytes);
-	connection->daemon->large_bytes += held - connection->large_bytes;
-	connection->large_bytes = held;
+	connection->daemon->large_bytes += large - connection->large_bytes;
+	connection->large_bytes = large;
 }
 
 void connection_start_timer(struct connection *connection, enum due due, uint64_t ns)
@@ -73,7 +73,7 @@ void connection_stop_timer(struct connection *connection, enum due due)
 }
 
 /* Returns the rate limit in requests per second; LIMIT_NONE: unlimited. */
-static uint64_t rate_of(const struct connection *connection)
+static uint64_t rate_limit_of(const struct connection *connection)
 {
 	const struct session *session = &connection->session;
 	uint64_t rate = access_limit(stores_access(connection->daemon->stores),
@@ -82,8 +82,8 @@ static uint64_t rate_of(const struct connection *connection)
 	return session->store && rate < OWNER_REQUESTS ? OWNER_REQUESTS : rate;
 }
 
-/* Returns the bucket of its rate limit. Each holder of a claim has its own, so that other
- * connections of its identity do not delay it. */
+/* Returns the bucket of the connection's rate limit. Each connection with a claim has its own, so
+ * that other connections of its identity do not delay it. */
 static struct bucket *bucket_of(struct connection *connection)
 {
 	return connection->session.store ? &connection->bucket
@@ -92,7 +92,7 @@ static struct bucket *bucket_of(struct connection *connection)
 
 bool connection_exceeds_memory(const struct connection *connection)
 {
-	return connection->daemon->large_bytes > HELD_MAX && !connection->session.store;
+	return connection->daemon->large_bytes > LARGE_BYTES_MAX && !connection->session.store;
 }
 
 /* Returns true if data has come just now. */
@@ -101,9 +101,9 @@ static bool is_busy(struct daemon *daemon)
 	return daemon_now_ns() < daemon_data_ns(daemon) + BUSY_MS * 1000000ull;
 }
 
-/* Returns how long other clients must wait. The loop would otherwise spend a whole processor on a
- * client that floods it, which the data threads lack if there are few processors. Time used by
- * others is followed by a time in which they wait; a few messages are served at once. */
+/* Returns how long a client without priority must wait. Otherwise the loop would spend a whole
+ * processor on a client that floods it, and the data threads would lack that processor. Time that
+ * these clients use is followed by a time in which they wait; a few messages are served at once. */
 static uint64_t others_wait_ns(const struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
@@ -115,7 +115,8 @@ static uint64_t others_wait_ns(const struct connection *connection)
 	return lanes_are_running(daemon) && is_busy(daemon) ? daemon->others_until_ns - now_ns : 0;
 }
 
-static void charge_others(struct daemon *daemon, uint64_t began_ns)
+/* Charges the time since began_ns to the clients without priority (others_wait_ns()). */
+static void charge_unprioritized(struct daemon *daemon, uint64_t began_ns)
 {
 	const uint64_t now_ns = daemon_now_ns(), cost_ns = OTHERS_PART * (now_ns - began_ns);
 	const uint64_t most_ns = now_ns + OTHERS_WAIT_MAX_MS * 1000000ull;
@@ -127,7 +128,8 @@ static void charge_others(struct daemon *daemon, uint64_t began_ns)
 		*until_ns += cost_ns < most_ns - *until_ns ? cost_ns : most_ns - *until_ns;
 }
 
-/* Reads from a connection, and charges the time to other clients if it has no priority. */
+/* Reads from a connection. If it has no priority, charges the time to the share of clients without
+ * priority (others_wait_ns()). */
 static void read_charged(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
@@ -138,10 +140,10 @@ static void read_charged(struct connection *connection)
 		daemon_note_other_event(daemon);
 	connection_read(connection);
 	if (other)
-		charge_others(daemon, began_ns);
+		charge_unprioritized(daemon, began_ns);
 }
 
-/* Stops reading and resumes after wait_ns. The time limit for the hello is extended by it. */
+/* Stops reading and resumes after wait_ns. Extends the time limit for the hello by wait_ns. */
 static void pause_reading(struct connection *connection, uint64_t wait_ns)
 {
 	connection->hello_until_ns += wait_ns;
@@ -150,9 +152,11 @@ static void pause_reading(struct connection *connection, uint64_t wait_ns)
 	event_del(connection->readable);
 }
 
-static uint64_t turn_wait_ns(struct connection *connection)
+/* Returns how long the request must wait, by the connection's rate limit and by
+ * others_wait_ns(). */
+static uint64_t request_wait_ns(struct connection *connection)
 {
-	const uint64_t rate = rate_of(connection);
+	const uint64_t rate = rate_limit_of(connection);
 	uint64_t wait = 0;
 
 	if (rate != LIMIT_NONE)
@@ -160,8 +164,8 @@ static uint64_t turn_wait_ns(struct connection *connection)
 	return wait ? wait : others_wait_ns(connection);
 }
 
-/* A request that exceeds the rate waits, and no further one is read, which slows its sender down.
- * The same applies to a step of a TLS handshake, which costs more than most requests. */
+/* A request that exceeds the rate limit waits, and no further request is read, which slows its
+ * sender down. A step of a TLS handshake waits like a request, because it costs more than most. */
 bool connection_must_wait(struct connection *connection)
 {
 	uint64_t wait = 0;
@@ -169,11 +173,11 @@ bool connection_must_wait(struct connection *connection)
 	if (connection->stage != STAGE_OPEN && connection->stage != STAGE_TLS)
 		return false;
 	if (connection->stage == STAGE_OPEN && connection_exceeds_memory(connection)) {
-		wait = HELD_WAIT_MS * 1000000ull;
-	} else if (!connection->has_turn) {
+		wait = LARGE_WAIT_MS * 1000000ull;
+	} else if (!connection->passed_rate_limit) {
 		wait = connection->stage == STAGE_TLS ? others_wait_ns(connection)
-		                                      : turn_wait_ns(connection);
-		connection->has_turn = true;
+		                                      : request_wait_ns(connection);
+		connection->passed_rate_limit = true;
 	}
 	if (wait == 0)
 		return false;
@@ -181,11 +185,11 @@ bool connection_must_wait(struct connection *connection)
 	return true;
 }
 
-void connection_return_turn(struct connection *connection)
+void connection_return_token(struct connection *connection)
 {
-	const uint64_t rate = rate_of(connection);
+	const uint64_t rate = rate_limit_of(connection);
 
-	if (connection->has_turn && connection->due == DUE_TURN &&
+	if (connection->passed_rate_limit && connection->due == DUE_TURN &&
 	    connection->stage == STAGE_OPEN && rate != LIMIT_NONE)
 		bucket_return(bucket_of(connection), rate);
 }
@@ -207,16 +211,16 @@ void connection_set_priority(struct connection *connection)
 
 unsigned connection_message_budget(const struct connection *connection)
 {
-	return connection->has_priority || !is_busy(connection->daemon) ? ROUNDS : 1;
+	return connection->has_priority || !is_busy(connection->daemon) ? MESSAGES_PER_TURN : 1;
 }
 
-struct connection *connection_lifeline_of(const struct connection *connection)
+struct connection *connection_of_ended_lifeline(const struct connection *connection)
 {
 	if (!connection->hung_up)
 		return NULL;
 	/* The session is the first member of its connection. */
-	return (struct connection *)stores_lifeline_of(connection->daemon->stores,
-	                                               &connection->session);
+	return (struct connection *)stores_find_lifeline_session(connection->daemon->stores,
+	                                                         &connection->session);
 }
 
 DAEMON_CALLBACK(on_readable, struct connection, daemon, read_charged)
@@ -286,7 +290,7 @@ static void set_keepalive(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof(limit_ms));
 }
 
-static void name_peer(struct connection *connection, const struct sockaddr *from)
+static void format_peer(struct connection *connection, const struct sockaddr *from)
 {
 	const struct sockaddr_in *v4 = (const void *)from;
 	const struct sockaddr_in6 *v6 = (const void *)from;
@@ -309,7 +313,7 @@ static void name_peer(struct connection *connection, const struct sockaddr *from
 }
 
 /* An IPv6 network counts as one origin, because a host usually has all of its addresses. */
-static void origin_of(const struct sockaddr *from, bool local, char origin[ORIGIN_MAX])
+static void format_origin(const struct sockaddr *from, bool local, char origin[ORIGIN_MAX])
 {
 	struct in6_addr net;
 	char number[INET6_ADDRSTRLEN] = "?";
@@ -327,25 +331,26 @@ static void origin_of(const struct sockaddr *from, bool local, char origin[ORIGI
 	snprintf(origin, ORIGIN_MAX, "%s %s", local ? "unix" : "address", number);
 }
 
-static struct connection *connection_at(const struct admitted *admitted)
+static struct connection *connection_of_admitted(const struct admitted *admitted)
 {
 	return (struct connection *)((char *)(uintptr_t)admitted -
 	                             offsetof(struct connection, admitted));
 }
 
-/* A connection whose request runs as a job cannot be closed at once. */
-static bool guest_owns(const struct admitted *admitted)
+/* A connection whose request runs as a job counts as an owner's here, because it cannot be closed
+ * at once. */
+static bool is_owner_connection(const struct admitted *admitted)
 {
-	const struct connection *connection = connection_at(admitted);
+	const struct connection *connection = connection_of_admitted(admitted);
 
-	return connection->session.store || connection->working;
+	return connection->session.store || connection->is_running;
 }
 
-static void guest_evict(struct admitted *admitted)
+static void evict_connection(struct admitted *admitted)
 {
-	struct connection *connection = connection_at(admitted);
+	struct connection *connection = connection_of_admitted(admitted);
 
-	daemon_log_full(connection->daemon, connection->session.peer);
+	daemon_log_too_many_connections(connection->daemon, connection->session.peer);
 	connection_close(connection);
 }
 
@@ -409,10 +414,10 @@ static struct connection *connection_new(struct daemon *daemon, int fd, const st
 	connection->admitted = (struct admitted){
 		.local = local,
 		.heard_ms = connection_now_ms(),
-		.owns = guest_owns,
-		.evict = guest_evict,
+		.is_owner = is_owner_connection,
+		.evict = evict_connection,
 	};
-	origin_of(from, local, origin);
+	format_origin(from, local, origin);
 	if (!admission_enter(&daemon->admission, &connection->admitted, origin)) {
 		free(connection);
 		return NULL;
@@ -421,14 +426,14 @@ static struct connection *connection_new(struct daemon *daemon, int fd, const st
 	connection->session.local = local;
 	connection->daemon = daemon;
 	connection->stream.fd = fd;
-	connection->process = local ? shm_process(fd) : -1;
+	connection->pidfd = local ? shm_peer_pidfd(fd) : -1;
 	connection->next = daemon->connections;
 	connection->link = &daemon->connections;
 	if (connection->next)
 		connection->next->link = &connection->next;
 	daemon->connections = connection;
-	daemon->counters.connections++;
-	name_peer(connection, from);
+	daemon->counters.connections_accepted++;
+	format_peer(connection, from);
 	return connection;
 }
 
@@ -450,10 +455,10 @@ void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *fro
 {
 	struct connection *connection = connection_new(daemon, fd, from, local);
 
-	assert(daemon_is_inside(daemon));
+	assert(daemon_has_lock(daemon));
 	daemon_note_other_event(daemon);
 	if (!connection) {
-		daemon_log_full(daemon, "a new client");
+		daemon_log_too_many_connections(daemon, "a new client");
 		close(fd);
 		return;
 	}

@@ -33,25 +33,26 @@ static void session_cut(struct session *session)
 	daemon_cut(connection_of(session)->daemon, session);
 }
 
-static bool session_may_write(struct session *session)
+static bool session_process_may_write(struct session *session)
 {
-	return session->shared && shm_is_alive(connection_of(session)->process);
+	return session->shared && shm_process_is_alive(connection_of(session)->pidfd);
 }
 
-static struct holder *session_keep(struct session *session)
+static struct holder *session_get_holder(struct session *session)
 {
-	return shm_holder(connection_of(session)->process);
+	return shm_holder_new(connection_of(session)->pidfd);
 }
 
-/* Unread bytes in the socket count as received, unless a reply waits for the peer to take it. */
+/* Returns for how long the peer has sent nothing. Unread bytes in the socket count as received,
+ * unless a reply waits for the peer to take it. */
 static uint64_t session_silent_ms(struct session *session)
 {
 	struct connection *connection = connection_of(session);
 	char byte;
 
-	if (session->local && !shm_is_alive(connection->process))
+	if (session->local && !shm_process_is_alive(connection->pidfd))
 		return UINT64_MAX;
-	if (connection->due == DUE_TURN || connection->parked || connection->working)
+	if (connection->due == DUE_TURN || connection->parked || connection->is_running)
 		return 0;
 	if (connection->output.len == 0 &&
 	    (ps_stream_pending(&connection->stream) ||
@@ -69,7 +70,7 @@ static uint64_t session_clock_ns(struct session *session)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void session_load(struct session *session, Perseas__HostReply *reply)
+static void session_fill_load(struct session *session, Perseas__HostReply *reply)
 {
 	const long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	double load;
@@ -80,7 +81,7 @@ static void session_load(struct session *session, Perseas__HostReply *reply)
 		reply->load = (uint32_t)(load * 1000);
 }
 
-static void session_offer(struct session *session, Perseas__Grant *grant)
+static void session_fill_grant(struct session *session, Perseas__Grant *grant)
 {
 	daemon_grant(connection_of(session)->daemon, session, grant);
 }
@@ -90,7 +91,7 @@ static bool session_offers_rdma(struct session *session, char *why, size_t size)
 	return daemon_offers_rdma(connection_of(session)->daemon, session, why, size);
 }
 
-static bool session_fits(const struct session *session)
+static bool session_has_capacity(const struct session *session)
 {
 	return admission_owner_fits(&((const struct connection *)session)->daemon->admission);
 }
@@ -110,25 +111,25 @@ bool connection_address(const struct session *session, struct sockaddr_storage *
 
 const struct session_ops connection_session = {
 	.cut = session_cut,
-	.may_write = session_may_write,
-	.keep = session_keep,
+	.may_write = session_process_may_write,
+	.get_holder = session_get_holder,
 	.silent_ms = session_silent_ms,
 	.clock_ns = session_clock_ns,
 	.expiries = connection_expiries,
-	.load = session_load,
-	.grant = session_offer,
+	.load = session_fill_load,
+	.grant = session_fill_grant,
 	.offers_rdma = session_offers_rdma,
-	.fits = session_fits,
+	.has_capacity = session_has_capacity,
 };
 
-/* Frees the output, which is sent or never will be. */
-static void drop_output(struct connection *connection)
+/* Frees the output, which was sent or never will be. */
+static void free_output(struct connection *connection)
 {
 	if (connection->output.ends) {
 		/* The end of this connection tells the client that the daemon has exited, so keep
-		 * it until then. */
-		connection->daemon->spill_client_fd = fcntl(connection->stream.fd, F_DUPFD_CLOEXEC,
-		                                            0);
+		 * the socket open until then. */
+		connection->daemon->spill_requester_fd = fcntl(connection->stream.fd,
+		                                               F_DUPFD_CLOEXEC, 0);
 		daemon_stop(connection->daemon);
 	}
 	for (unsigned i = 0; i < connection->output.fd_count; i++)
@@ -147,12 +148,12 @@ static void free_event(struct event **event)
 	*event = NULL;
 }
 
-/* Frees everything except the stream. */
-static void release_buffers(struct connection *connection)
+/* Frees the connection, except its stream. */
+static void free_connection(struct connection *connection)
 {
-	assert(daemon_is_inside(connection->daemon));
-	connection_return_turn(connection);
-	connection_unpark(connection);
+	assert(daemon_has_lock(connection->daemon));
+	connection_return_token(connection);
+	connection_unpark_request(connection);
 	connection_unwatch(connection);
 	store_session_ended(&connection->session);
 	if (connection->next)
@@ -160,13 +161,13 @@ static void release_buffers(struct connection *connection)
 	*connection->link = connection->next;
 	admission_leave(&connection->admitted);
 	connection->room = 0;
-	drop_output(connection);
+	free_output(connection);
 	free_event(&connection->readable);
 	free_event(&connection->writable);
 	free_event(&connection->timer);
 	free_event(&connection->hangup);
-	if (connection->process >= 0)
-		close(connection->process);
+	if (connection->pidfd >= 0)
+		close(connection->pidfd);
 	free(connection->input);
 	free(connection);
 }
@@ -174,26 +175,26 @@ static void release_buffers(struct connection *connection)
 void connection_close(struct connection *connection)
 {
 	struct ps_stream stream = connection->stream;
-	struct connection *kept = connection_lifeline_of(connection);
+	struct connection *kept = connection_of_ended_lifeline(connection);
 
-	if (connection->working) {
+	if (connection->is_running) {
 		connection->must_close = true;
 		job_cancel(&connection->job);
 		return;
 	}
 	/* A failed handshake has been logged before. */
 	if (connection->stage != STAGE_TLS && ps_stream_fault(&stream))
-		log_limited(&connection->admitted.origin->told, LOG_LEVEL_WARNING, "tls-broken",
-		            &(struct log_fields){ .peer = connection->session.peer },
+		log_limited(&connection->admitted.origin->log_limit, LOG_LEVEL_WARNING,
+		            "tls-broken", &(struct log_fields){ .peer = connection->session.peer },
 		            "the connection from %s is over: %s", connection->session.peer,
 		            ps_stream_fault_text(&stream));
-	release_buffers(connection);
+	free_connection(connection);
 	ps_stream_close(&stream);
 	if (kept)
 		connection_close(kept);
 }
 
-/* Waits until the peer takes the rest. */
+/* Waits until the socket takes the rest of the output. */
 static int wait_writable(struct connection *connection)
 {
 	event_del(connection->readable);
@@ -230,7 +231,7 @@ static int send_output(struct connection *connection)
 			return -1;
 		connection->sent += (size_t)n;
 	}
-	drop_output(connection);
+	free_output(connection);
 	return connection->stage == STAGE_LAST ? -1 : 0;
 }
 
@@ -246,7 +247,7 @@ static int send_hello(struct connection *connection, uint32_t answer)
 	return send_output(connection);
 }
 
-/* Answers even if there is no common version, so that the peer can say what is wrong. */
+/* Answers the hello even if there is no common version, so that the peer can say what is wrong. */
 static int take_hello(struct connection *connection)
 {
 	struct ps_control_hello hello;
@@ -290,7 +291,7 @@ static void count_reply(struct connection *connection, const struct control_repl
 
 	counters_add_request(&connection->daemon->counters, reply->request, reply->status, took_ns);
 	if (reply->status != STATUS(OK))
-		log_limited(&connection->admitted.origin->told,
+		log_limited(&connection->admitted.origin->log_limit,
 		            control_refusal_level(reply->request), "refused", &fields,
 		            "%s is refused \"%s\": %s", peer, control_request_name(reply->request),
 		            reply->refusal);
@@ -302,12 +303,12 @@ static void count_reply(struct connection *connection, const struct control_repl
 /* Completes a request that was handled. Returns 0, or -1 if the connection must be closed. */
 static int finish_request(struct connection *connection)
 {
-	assert(!connection->working && !connection->parked);
-	if (connection->handled < 0)
+	assert(!connection->is_running && !connection->parked);
+	if (connection->handle_result < 0)
 		return -1;
 	if (connection->output.fd_count > 0) {
 		connection->session.fabric = target_shm.name;
-		daemon_watch_excess(connection->daemon);
+		daemon_start_excess_checks(connection->daemon);
 	}
 	count_reply(connection, &connection->output, daemon_now_ns() - connection->began_ns);
 	/* Nothing was read while the request waited or ran, so the silence begins now. */
@@ -332,7 +333,8 @@ bool connection_send_heartbeat(struct connection *connection)
 
 	assert(connection->output.len == 0);
 	sent = ps_stream_send(&connection->stream, &part, 1);
-	/* If the socket is full, heartbeats wait in it. But TLS must complete a begun record. */
+	/* If the socket is full, it still has earlier heartbeats, which suffice. But TLS must
+	 * complete a record that it began. */
 	return sent == (ssize_t)sizeof(nothing) ||
 	       (sent < 0 && !connection->stream.tls &&
 	        (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
@@ -351,9 +353,9 @@ static size_t wanted_input(const struct connection *connection)
 	return head + message_length(connection);
 }
 
-enum taken { TAKEN, TAKEN_WAITS, TAKEN_CLOSE, TAKEN_AWAY };
+enum step_result { STEP_DONE, STEP_WAITS, STEP_CLOSE, STEP_STREAM_MOVED };
 
-/* Refuses a peer that speaks another protocol, or an owner that wants TLS. */
+/* Refuses a peer that speaks another protocol, or TLS, which this daemon was started without. */
 static void refuse_protocol(const struct connection *connection)
 {
 	const struct log_fields fields = { .peer = connection->session.peer };
@@ -373,7 +375,7 @@ static void refuse_protocol(const struct connection *connection)
 	ps_stream_send_alert(&connection->stream);
 }
 
-static enum taken sniff_kind(struct connection *connection)
+static enum step_result detect_protocol(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	uint32_t magic = message_length(connection);
@@ -383,33 +385,33 @@ static enum taken sniff_kind(struct connection *connection)
 
 	if (magic == PS_CONTROL_MAGIC) {
 		connection->stage = STAGE_HELLO;
-		return TAKEN;
+		return STEP_DONE;
 	}
 	if (magic != PS_DATA_MAGIC) {
 		refuse_protocol(connection);
-		return TAKEN_CLOSE;
+		return STEP_CLOSE;
 	}
 	snprintf(origin, sizeof(origin), "%s", connection->admitted.origin->name);
-	release_buffers(connection);
+	free_connection(connection);
 	data_accept(daemon, &stream, session.peer, session.identity.name, origin);
-	return TAKEN_AWAY;
+	return STEP_STREAM_MOVED;
 }
 
 _Static_assert(PS_TLS_NAME_MAX + sizeof("cert:") <= IDENTITY_MAX + 1, "each name is an identity");
 
 /* Advances the TLS handshake. On success the name in the certificate becomes the identity. */
-static enum taken advance_handshake(struct connection *connection)
+static enum step_result advance_handshake(struct connection *connection)
 {
 	struct ps_stream *stream = &connection->stream;
 	const char *peer = connection->session.peer;
 	char name[PS_TLS_NAME_MAX + 1];
 	int ret = ps_stream_handshake(stream);
 
-	connection->has_turn = false;
+	connection->passed_rate_limit = false;
 	if (ret == 0) {
 		if (ps_stream_events(stream, false) == POLLOUT)
 			event_add(connection->writable, NULL);
-		return TAKEN_WAITS;
+		return STEP_WAITS;
 	}
 	if (ret < 0 || ps_stream_peer_name(stream, name) < 0) {
 		const bool fault = ps_stream_fault(stream);
@@ -420,30 +422,30 @@ static enum taken advance_handshake(struct connection *connection)
 		            &(struct log_fields){ .peer = peer },
 		            "the TLS connection from %s is refused: %s", peer,
 		            fault ? ps_stream_fault_text(stream) : "it ended in the handshake");
-		return TAKEN_CLOSE;
+		return STEP_CLOSE;
 	}
 	if (connection_identify(connection, name) < 0)
-		return TAKEN_CLOSE;
+		return STEP_CLOSE;
 	log_event(LOG_LEVEL_DEBUG, "identified", &(struct log_fields){ .peer = peer },
 	          "the connection from %s belongs to %s", peer, connection->session.identity.name);
 	connection->stage = STAGE_SNIFF;
-	return TAKEN;
+	return STEP_DONE;
 }
 
 /* Handles a heartbeat: answers an owner with one. The rate limit counts it like a request. */
-static enum taken take_heartbeat(struct connection *connection)
+static enum step_result take_heartbeat(struct connection *connection)
 {
 	connection->have = 0;
-	connection->has_turn = false;
+	connection->passed_rate_limit = false;
 	connection_set_priority(connection);
 	if (!connection->session.store)
-		return TAKEN;
+		return STEP_DONE;
 	connection->expects_heartbeats = true;
-	return connection_send_heartbeat(connection) ? TAKEN : TAKEN_CLOSE;
+	return connection_send_heartbeat(connection) ? STEP_DONE : STEP_CLOSE;
 }
 
 /* Handles a request that is complete, or whose length exceeds the maximum. */
-static enum taken take_request(struct connection *connection)
+static enum step_result take_request(struct connection *connection)
 {
 	connection_stop_timer(connection, DUE_REQUEST);
 	if (message_length(connection) == 0)
@@ -451,21 +453,21 @@ static enum taken take_request(struct connection *connection)
 	if (message_length(connection) > PS_MESSAGE_MAX)
 		connection->stage = STAGE_LAST;
 	if (!connection_begin_request(connection))
-		return TAKEN_WAITS;
-	return finish_request(connection) < 0 ? TAKEN_CLOSE : TAKEN;
+		return STEP_WAITS;
+	return finish_request(connection) < 0 ? STEP_CLOSE : STEP_DONE;
 }
 
-/* Takes one step that the input allows. */
-static enum taken step_once(struct connection *connection)
+/* Handles the input, which is complete for the present stage of the connection. */
+static enum step_result step_once(struct connection *connection)
 {
 	if (connection->stage == STAGE_SNIFF)
-		return sniff_kind(connection);
+		return detect_protocol(connection);
 	if (connection->stage == STAGE_HELLO)
-		return take_hello(connection) < 0 ? TAKEN_CLOSE : TAKEN;
+		return take_hello(connection) < 0 ? STEP_CLOSE : STEP_DONE;
 	return take_request(connection);
 }
 
-/* Grows by what has arrived, not by the announced length. */
+/* Grows the input buffer with what has arrived, not to the announced length. */
 static bool grow_input(struct connection *connection)
 {
 	size_t room = connection->room ? 2 * connection->room : INPUT_FIRST;
@@ -474,7 +476,7 @@ static bool grow_input(struct connection *connection)
 	if (connection->have < connection->room)
 		return true;
 	if (room > INPUT_FIRST && connection_exceeds_memory(connection)) {
-		log_limited(&connection->admitted.origin->told, LOG_LEVEL_WARNING, "too-much",
+		log_limited(&connection->admitted.origin->log_limit, LOG_LEVEL_WARNING, "too-much",
 		            &(struct log_fields){ .peer = connection->session.peer },
 		            "connection from %s is closed: no memory is left for a large request",
 		            connection->session.peer);
@@ -489,7 +491,8 @@ static bool grow_input(struct connection *connection)
 	return true;
 }
 
-/* Reads input for the next step. Returns 1 if complete, 0 if not, or -1 if it must close. */
+/* Reads the input that the present stage needs. Returns 1 if it is complete, 0 if not, or -1 if the
+ * connection must be closed. */
 static int receive_input(struct connection *connection)
 {
 	while (connection->have < wanted_input(connection)) {
@@ -521,22 +524,22 @@ static void expect_more(struct connection *connection)
 		connection_start_timer(connection, DUE_REQUEST, connection->daemon->message_ns);
 }
 
-static enum taken advance_stage(struct connection *connection)
+static enum step_result advance_stage(struct connection *connection)
 {
 	int ret;
 
 	if (connection->stage == STAGE_TLS)
-		return connection_must_wait(connection) ? TAKEN_WAITS
+		return connection_must_wait(connection) ? STEP_WAITS
 		                                        : advance_handshake(connection);
 	ret = receive_input(connection);
 	if (ret == 0)
 		expect_more(connection);
 	if (ret == 0 || (ret > 0 && connection_must_wait(connection)))
-		return TAKEN_WAITS;
-	return ret < 0 ? TAKEN_CLOSE : step_once(connection);
+		return STEP_WAITS;
+	return ret < 0 ? STEP_CLOSE : step_once(connection);
 }
 
-/* poll() does not report decrypted bytes. */
+/* Has the connection read again if it has decrypted bytes, which poll() does not report. */
 static void rearm_if_pending(struct connection *connection)
 {
 	if (ps_stream_pending(&connection->stream))
@@ -547,17 +550,17 @@ void connection_read(struct connection *connection)
 {
 	const uint64_t began = connection_now_ms();
 
-	assert(daemon_is_inside(connection->daemon));
+	assert(daemon_has_lock(connection->daemon));
 	for (unsigned round = 0; round < connection_message_budget(connection); round++) {
-		enum taken taken;
+		enum step_result step_result;
 
 		if (connection->output.len > 0)
 			return;
-		taken = advance_stage(connection);
+		step_result = advance_stage(connection);
 
-		if (taken == TAKEN_CLOSE)
+		if (step_result == STEP_CLOSE)
 			connection_close(connection);
-		if (taken != TAKEN)
+		if (step_result != STEP_DONE)
 			return;
 		if (connection_now_ms() - began >= TURN_MS)
 			break;

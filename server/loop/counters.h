@@ -16,7 +16,7 @@ enum { HISTOGRAM_BUCKETS = 10, COUNTED_STATUSES = PERSEAS__STATUS__STATUS_OTHER 
 extern const uint64_t histogram_bounds_ns[HISTOGRAM_BUCKETS];
 
 struct histogram {
-	/* Not cumulative; the last one has no upper bound. */
+	/* Observations in each bucket, not cumulative. The last bucket has no upper bound. */
 	uint64_t buckets[HISTOGRAM_BUCKETS + 1];
 	uint64_t count;
 	uint64_t sum_ns;
@@ -33,18 +33,18 @@ enum refusal {
 };
 
 struct counters {
-	uint64_t connections; /* accepted connections of all kinds */
+	uint64_t connections_accepted; /* accepted connections of all kinds */
 	uint64_t connections_refused[REFUSALS];
 	uint64_t http_requests; /* HTTP requests answered */
 	/* Refused control requests by status; index OK is unused. */
 	uint64_t refusals[COUNTED_STATUSES];
-	/* By kind of request; 0: could not be decoded. */
+	/* Durations by kind of request; index 0: requests that could not be decoded. */
 	struct histogram requests[CONTROL_REQUESTS];
 };
 
 void histogram_add(struct histogram *histogram, uint64_t ns);
 
-/* Counts a control request of this kind that was answered with this status. */
+/* Counts a control request of this kind that was answered with this status after `ns`. */
 void counters_add_request(struct counters *counters, unsigned request, unsigned status,
                           uint64_t ns);
 

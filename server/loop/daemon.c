@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 enum {
-	LOOP_ROUNDS = 32,  /* polls of data connections for each poll of everything else */
-	FLUSH_US = 100000, /* between two tries to write log lines that their reader did not take */
+	LOOP_ROUNDS = 32, /* polls of data connections for each poll of everything else */
+	/* Time between two tries to write log lines that the reader of standard error did not
+	 * take. */
+	FLUSH_US = 100000,
 };
 
 #define TARGET(name) &target_##name,
@@ -33,7 +35,7 @@ uint64_t daemon_now_ns(void)
 
 void daemon_cut(struct daemon *daemon, struct session *session)
 {
-	assert(daemon_is_inside(daemon));
+	assert(daemon_has_lock(daemon));
 	for (const struct target *const *target = all_targets; *target; target++)
 		if ((*target)->cut)
 			(*target)->cut(daemon, session);
@@ -78,7 +80,7 @@ static struct event_base *make_base(void)
 	return NULL;
 }
 
-bool daemon_owners_pause(struct daemon *daemon)
+bool daemon_must_pause_owners(struct daemon *daemon)
 {
 	const uint64_t now = daemon_now_ns(), wait = OTHERS_WAIT_MS * 1000000ull;
 
@@ -104,8 +106,9 @@ void daemon_note_other_event(struct daemon *daemon)
 			(*target)->resume(daemon);
 }
 
-/* Watchers are woken later, when the function that caused the event has returned. */
-static void on_news(void *arg, const struct store_event_info *news)
+/* Logs the event. Watchers are woken later, when the function that caused the event has
+ * returned. */
+static void on_store_event(void *arg, const struct store_event_info *news)
 {
 	struct daemon *daemon = arg;
 
@@ -116,12 +119,12 @@ static void on_news(void *arg, const struct store_event_info *news)
 	daemon_wake(daemon);
 }
 
-static void on_flush(evutil_socket_t fd, short what, void *arg)
+static void on_log_flush_timer(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
 	if (!log_flush())
-		evtimer_add(((struct daemon *)arg)->flush,
+		evtimer_add(((struct daemon *)arg)->log_flush_timer,
 		            &(struct timeval){ .tv_usec = FLUSH_US });
 }
 
@@ -129,11 +132,11 @@ static void on_log_stall(void *arg)
 {
 	struct daemon *daemon = arg;
 
-	if (!evtimer_pending(daemon->flush, NULL))
-		evtimer_add(daemon->flush, &(struct timeval){ .tv_usec = FLUSH_US });
+	if (!evtimer_pending(daemon->log_flush_timer, NULL))
+		evtimer_add(daemon->log_flush_timer, &(struct timeval){ .tv_usec = FLUSH_US });
 }
 
-static void on_last(evutil_socket_t fd, short what, void *arg)
+static void on_idle(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *daemon = arg;
 
@@ -146,8 +149,8 @@ static void on_last(evutil_socket_t fd, short what, void *arg)
 void daemon_set_connections(struct daemon *daemon, unsigned max)
 {
 	daemon->admission.max = max;
-	daemon->admission.kept = max / CONNECTIONS_KEPT;
-	daemon->admission.operators = max / OPERATORS_KEPT;
+	daemon->admission.reserved = max / CONNECTIONS_RESERVED_PART;
+	daemon->admission.operators_reserved = max / OPERATORS_RESERVED_PART;
 }
 
 struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
@@ -158,15 +161,16 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 		return NULL;
 	daemon->base = make_base();
 	if (daemon->base)
-		daemon->idle_event = event_new(daemon->base, -1, 0, on_last, daemon);
+		daemon->idle_event = event_new(daemon->base, -1, 0, on_idle, daemon);
 	if (daemon->base)
-		daemon->flush = evtimer_new(daemon->base, on_flush, daemon);
-	if (!daemon->idle_event || !daemon->flush || daemon_open_excess(daemon) < 0 ||
-	    daemon_open_expiry(daemon) < 0 || daemon_open_jobs(daemon) < 0) {
+		daemon->log_flush_timer = evtimer_new(daemon->base, on_log_flush_timer, daemon);
+	if (!daemon->idle_event || !daemon->log_flush_timer ||
+	    daemon_open_excess_check(daemon) < 0 || daemon_open_expiry(daemon) < 0 ||
+	    daemon_open_jobs(daemon) < 0) {
 		daemon_close_expiry(daemon);
-		daemon_close_excess(daemon);
-		if (daemon->flush)
-			event_free(daemon->flush);
+		daemon_close_excess_check(daemon);
+		if (daemon->log_flush_timer)
+			event_free(daemon->log_flush_timer);
 		if (daemon->idle_event)
 			event_free(daemon->idle_event);
 		if (daemon->base)
@@ -175,14 +179,14 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 		return NULL;
 	}
 	daemon->stores = stores;
-	stores_on_event(stores, on_news, daemon);
+	stores_on_event(stores, on_store_event, daemon);
 	stores_set_clock(stores, daemon_now_ns);
 	log_on_stall(on_log_stall, daemon);
 	daemon->spin_ns = spin_us * 1000;
 	daemon->watchers_last = &daemon->watchers;
 	daemon->watchers_max = WATCHERS_MAX;
 	daemon->watch_ns = PS_WATCH_MS * 1000000ull;
-	daemon->spill_client_fd = -1;
+	daemon->spill_requester_fd = -1;
 	daemon->lane.epoll = -1;
 	daemon->lane.wake = -1;
 	daemon->lane.spins = 1;
@@ -197,9 +201,9 @@ void daemon_end_sessions(struct daemon *daemon)
 {
 	daemon->phase = DAEMON_ENDING;
 	lanes_stop(daemon);
-	daemon_unlisten(daemon);
+	daemon_close_listeners(daemon);
 	connections_close(daemon);
-	names_close(daemon);
+	names_loop_close(daemon);
 	for (const struct target *const *target = all_targets; *target; target++)
 		if ((*target)->stop)
 			(*target)->stop(daemon);
@@ -210,16 +214,16 @@ void daemon_free(struct daemon *daemon)
 	if (!daemon)
 		return;
 	daemon_end_sessions(daemon);
-	if (daemon->spill_client_fd >= 0)
-		close(daemon->spill_client_fd);
+	if (daemon->spill_requester_fd >= 0)
+		close(daemon->spill_requester_fd);
 	http_close(daemon);
 	stores_on_event(daemon->stores, NULL, NULL);
 	lanes_close(daemon);
 	daemon_close_jobs(daemon);
 	daemon_close_expiry(daemon);
-	daemon_close_excess(daemon);
+	daemon_close_excess_check(daemon);
 	log_on_stall(NULL, NULL);
-	event_free(daemon->flush);
+	event_free(daemon->log_flush_timer);
 	event_free(daemon->idle_event);
 	event_base_free(daemon->base);
 	ps_tls_free(daemon->tls);
@@ -230,10 +234,10 @@ void daemon_free(struct daemon *daemon)
 struct log_limit *daemon_refuse(struct daemon *daemon, enum refusal refusal)
 {
 	daemon->counters.connections_refused[refusal]++;
-	return &daemon->told[refusal];
+	return &daemon->refusal_log_limits[refusal];
 }
 
-void daemon_log_full(struct daemon *daemon, const char *peer)
+void daemon_log_too_many_connections(struct daemon *daemon, const char *peer)
 {
 	const struct admission *admission = &daemon->admission;
 
@@ -281,7 +285,7 @@ int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, cha
 	return 0;
 }
 
-/* Other events run first, and the loop polls all sockets before it comes back to this one. */
+/* Other events run first, and the loop polls all sockets before it runs this event. */
 void daemon_rearm(struct daemon *daemon, struct event *readable)
 {
 	event_active(readable, EV_READ, 0);

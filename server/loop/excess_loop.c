@@ -7,50 +7,51 @@
 
 #include <event2/event.h>
 
-static void run_cut(struct job *job)
+static void run_cut_excess(struct job *job)
 {
-	struct daemon *daemon = (struct daemon *)((char *)job - offsetof(struct daemon, excess));
+	struct daemon *daemon = (struct daemon *)((char *)job -
+	                                          offsetof(struct daemon, excess_job));
 
 	(void)stores_cut_excess(daemon->stores);
 }
 
-static void cut_excess(struct daemon *daemon)
+static void check_excess(struct daemon *daemon)
 {
 	if (daemon->phase == DAEMON_ENDING || daemon->exclusive_job ||
 	    stores_excess(daemon->stores) == 0)
 		return;
-	if (daemon->deferred || daemon_defer(daemon, daemon->excess_timer))
+	if (daemon->deferred || daemon_defer_event(daemon, daemon->excess_timer))
 		return;
-	daemon->excess = (struct job){ .run = run_cut };
-	daemon_run_exclusive(daemon, &daemon->excess);
+	daemon->excess_job = (struct job){ .run = run_cut_excess };
+	daemon_run_exclusive(daemon, &daemon->excess_job);
 }
 
-static void on_second(evutil_socket_t fd, short what, void *arg)
+static void on_excess_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *daemon = arg;
 
 	(void)fd;
 	(void)what;
-	daemon_enter(daemon);
-	cut_excess(daemon);
+	daemon_lock(daemon);
+	check_excess(daemon);
 	if (stores_share_memory(daemon->stores))
-		daemon_watch_excess(daemon);
-	daemon_leave(daemon);
+		daemon_start_excess_checks(daemon);
+	daemon_unlock(daemon);
 }
 
-int daemon_open_excess(struct daemon *daemon)
+int daemon_open_excess_check(struct daemon *daemon)
 {
-	daemon->excess_timer = evtimer_new(daemon->base, on_second, daemon);
+	daemon->excess_timer = evtimer_new(daemon->base, on_excess_timer, daemon);
 	return daemon->excess_timer ? 0 : -1;
 }
 
-void daemon_close_excess(struct daemon *daemon)
+void daemon_close_excess_check(struct daemon *daemon)
 {
 	if (daemon->excess_timer)
 		event_free(daemon->excess_timer);
 }
 
-void daemon_watch_excess(struct daemon *daemon)
+void daemon_start_excess_checks(struct daemon *daemon)
 {
 	if (!evtimer_pending(daemon->excess_timer, NULL))
 		evtimer_add(daemon->excess_timer, &(struct timeval){ .tv_sec = 1 });

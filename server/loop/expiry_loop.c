@@ -37,7 +37,7 @@ static void warn_expiry(const struct ps_expiry *expiry, uint64_t now_s)
 	          NULL, "%s; %s", ps_expiry_text(expiry, now_s, text), advice[expiry->kind]);
 }
 
-void expiry_warn(struct ps_tls *tls, uint64_t now_s, struct ps_expiries *expiries)
+void expiry_log_warnings(struct ps_tls *tls, uint64_t now_s, struct ps_expiries *expiries)
 {
 	ps_tls_own_expiries(tls, now_s, expiries);
 	for (unsigned i = 0; i < expiries->count; i++)
@@ -51,7 +51,7 @@ void daemon_check_expiry(struct daemon *daemon)
 
 	if (!daemon->tls)
 		return;
-	expiry_warn(daemon->tls, now_s, &daemon->expiries);
+	expiry_log_warnings(daemon->tls, now_s, &daemon->expiries);
 	wait.tv_sec = (time_t)ps_expiries_seconds_to_next_check(&daemon->expiries, now_s);
 	evtimer_add(daemon->expiry, &wait);
 }
@@ -61,22 +61,22 @@ const struct ps_expiries *connection_expiries(struct session *session)
 	return &((const struct connection *)session)->daemon->expiries;
 }
 
-static void on_due(evutil_socket_t fd, short what, void *arg)
+static void on_expiry_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *daemon = arg;
 
 	(void)fd;
 	(void)what;
-	daemon_enter(daemon);
+	daemon_lock(daemon);
 	daemon_note_other_event(daemon);
 	daemon_check_expiry(daemon);
-	daemon_leave(daemon);
+	daemon_unlock(daemon);
 }
 
 int daemon_open_expiry(struct daemon *daemon)
 {
 	daemon->wall_s = wall_clock_s;
-	daemon->expiry = evtimer_new(daemon->base, on_due, daemon);
+	daemon->expiry = evtimer_new(daemon->base, on_expiry_timer, daemon);
 	return daemon->expiry && event_priority_set(daemon->expiry, PRIORITY_OTHERS) == 0 ? 0 : -1;
 }
 

@@ -14,7 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { SIGN_MS = 50 }; /* shorter than any timeout of a peer */
+enum { SIGN_MS = 50 }; /* time between signs of progress; shorter than any timeout of a peer */
 
 static struct connection *connection_of(struct job *job)
 {
@@ -23,7 +23,8 @@ static struct connection *connection_of(struct job *job)
 
 /* --- which requests must wait --- */
 
-/* Returns true if the request must wait for the other one, which came before it. */
+/* Returns true if the connection's request must wait for the request of `other`, which came before
+ * it. */
 static bool must_wait_for(const struct connection *connection, const struct connection *other)
 {
 	const struct control_subject *mine = &connection->subject, *theirs = &other->subject;
@@ -38,13 +39,13 @@ static bool must_wait_for(const struct connection *connection, const struct conn
 	       strcmp(connection->session.identity.name, other->session.identity.name) == 0;
 }
 
-/* Returns true if memory that is being freed must be gone before the request may begin. */
+/* Returns true if the request must wait because memory of its store is being freed. */
 static bool waits_for_memory(const struct connection *connection)
 {
 	const struct control_subject *subject = &connection->subject;
 
-	return stores_freeing(connection->daemon->stores,
-	                      subject->course == CONTROL_ALONE ? NULL : subject->store);
+	return stores_are_freeing(connection->daemon->stores,
+	                          subject->course == CONTROL_ALONE ? NULL : subject->store);
 }
 
 static bool must_park(const struct connection *connection)
@@ -60,17 +61,17 @@ static bool must_park(const struct connection *connection)
 		if (must_wait_for(connection, other))
 			return true;
 	if (connection->subject.course >= CONTROL_LONG &&
-	    (daemon->deferred || daemon->phase == DAEMON_ENDING || !jobs_has_room(daemon->jobs)))
+	    (daemon->deferred || daemon->phase == DAEMON_ENDING || !jobs_can_start(daemon->jobs)))
 		return true;
 	if (jobs_count(daemon->jobs) == 0)
 		return false;
 	for (const struct connection *other = daemon->connections; other; other = other->next)
-		if (other->working && must_wait_for(connection, other))
+		if (other->is_running && must_wait_for(connection, other))
 			return true;
 	return false;
 }
 
-/* Stops reading, and detects only a hangup. */
+/* Stops reading from the connection, and only detects a hangup of the peer. */
 static void watch_hangup(struct connection *connection)
 {
 	event_del(connection->readable);
@@ -88,7 +89,7 @@ static void park_request(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 
-	assert(!connection->parked && !connection->working);
+	assert(!connection->parked && !connection->is_running);
 	connection->parked = true;
 	connection->parked_next = NULL;
 	*daemon->parked_last = connection;
@@ -96,7 +97,7 @@ static void park_request(struct connection *connection)
 	watch_hangup(connection);
 }
 
-void connection_unpark(struct connection *connection)
+void connection_unpark_request(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	struct connection **at = &daemon->parked;
@@ -123,11 +124,11 @@ static void unpark_all(struct daemon *daemon)
 			connection = connection->parked_next;
 			continue;
 		}
-		connection_unpark(connection);
+		connection_unpark_request(connection);
 		event_add(connection->readable, NULL);
-		daemon->released = connection;
+		daemon->unparked = connection;
 		connection_read(connection);
-		daemon->released = NULL;
+		daemon->unparked = NULL;
 		connection = daemon->parked;
 	}
 }
@@ -138,28 +139,29 @@ static void handle_request(struct connection *connection)
 {
 	uint32_t length;
 
-	assert(daemon_is_inside(connection->daemon));
+	assert(daemon_has_lock(connection->daemon));
 	memcpy(&length, connection->input, sizeof(length));
-	connection->handled = control_handle(connection->daemon->stores, &connection->session,
-	                                     PERSEAS_VERSION, connection->input + sizeof(length),
-	                                     length, &connection->output);
+	connection->handle_result = control_handle(connection->daemon->stores, &connection->session,
+	                                           PERSEAS_VERSION,
+	                                           connection->input + sizeof(length), length,
+	                                           &connection->output);
 }
 
 static void run_job(struct job *job)
 {
 	struct connection *connection = connection_of(job);
 
-	stores_begin(connection->daemon->stores, connection->subject.store);
+	stores_begin_request(connection->daemon->stores, connection->subject.store);
 	handle_request(connection);
-	stores_end(connection->daemon->stores, connection->subject.store);
+	stores_end_request(connection->daemon->stores, connection->subject.store);
 }
 
 static void finish_job(struct job *job)
 {
 	struct connection *connection = connection_of(job);
 
-	assert(connection->working);
-	connection->working = false;
+	assert(connection->is_running);
+	connection->is_running = false;
 	/* Events of the job may be visible only now, so check the watchers. */
 	connection->daemon->has_news = true;
 	unwatch_hangup(connection);
@@ -175,17 +177,17 @@ bool connection_begin_request(struct connection *connection)
 	uint32_t length;
 
 	memcpy(&length, connection->input, sizeof(length));
-	control_subject_of(&connection->session, connection->input + sizeof(length), length,
-	                   &connection->subject);
+	control_find_subject(&connection->session, connection->input + sizeof(length), length,
+	                     &connection->subject);
 	connection->sign_base = connection->sign_last;
-	if (daemon->released != connection && must_park(connection)) {
+	if (daemon->unparked != connection && must_park(connection)) {
 		park_request(connection);
 		return false;
 	}
-	if (daemon->released != connection && connection_must_watch(connection))
+	if (daemon->unparked != connection && connection_must_watch(connection))
 		return false;
-	daemon->released = NULL;
-	connection->has_turn = false;
+	daemon->unparked = NULL;
+	connection->passed_rate_limit = false;
 	connection->began_ns = daemon_now_ns();
 	if (connection->subject.course < CONTROL_LONG) {
 		handle_request(connection);
@@ -195,7 +197,7 @@ bool connection_begin_request(struct connection *connection)
 	connection->job.done = finish_job;
 	if (jobs_start(daemon->jobs, &connection->job))
 		return true;
-	connection->working = true;
+	connection->is_running = true;
 	watch_hangup(connection);
 	return false;
 }
@@ -205,19 +207,19 @@ bool connection_begin_request(struct connection *connection)
 void connection_send_progress(struct connection *connection)
 {
 	const struct jobs *jobs = connection->daemon->jobs;
-	uint64_t done = jobs_spent_us(jobs, connection->working ? &connection->job : NULL);
+	uint64_t done = jobs_spent_us(jobs, connection->is_running ? &connection->job : NULL);
 	uint8_t *bytes = NULL;
 	struct iovec part = { NULL, 0 };
 	ssize_t sent;
 
-	done += connection->working ? connection->sign_base : 0;
+	done += connection->is_running ? connection->sign_base : 0;
 	if (done > connection->sign_last &&
 	    control_pack_progress(connection->subject.id, done, &bytes, &part.iov_len) == 0) {
 		part.iov_base = bytes;
 		connection->sign_last = done;
 		sent = ps_stream_send(&connection->stream, &part, 1);
 		free(bytes);
-		/* Nothing else is being sent, so the peer does not read. */
+		/* No reply is being sent, so the socket is full only if the peer does not read. */
 		if (sent != (ssize_t)part.iov_len) {
 			connection_close(connection);
 			return;
@@ -237,13 +239,13 @@ void connection_on_hangup(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	daemon_enter(daemon);
+	daemon_lock(daemon);
 	unwatch_hangup(connection);
 	connection_close(connection);
-	daemon_leave(daemon);
+	daemon_unlock(daemon);
 }
 
-static void on_turns(evutil_socket_t fd, short what, void *arg)
+static void on_jobs_event(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *daemon = arg;
 	uint64_t times;
@@ -251,9 +253,9 @@ static void on_turns(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (read(fd, &times, sizeof(times)) < 0)
 		return;
-	daemon_enter(daemon);
+	daemon_lock(daemon);
 	daemon_note_other_event(daemon);
-	jobs_turns(daemon->jobs);
+	jobs_give_turns(daemon->jobs);
 	if (daemon->exclusive_job && daemon->exclusive_job->over)
 		daemon->exclusive_job = NULL;
 	if (daemon->deferred && jobs_count(daemon->jobs) == 0) {
@@ -263,10 +265,10 @@ static void on_turns(evutil_socket_t fd, short what, void *arg)
 	unpark_all(daemon);
 	if (daemon->has_news)
 		daemon_answer_watchers(daemon);
-	daemon_leave(daemon);
+	daemon_unlock(daemon);
 }
 
-static void wake_parked(void *arg)
+static void wake_loop(void *arg)
 {
 	daemon_wake(arg);
 }
@@ -275,11 +277,11 @@ void daemon_wake(const struct daemon *daemon)
 {
 	const uint64_t one = 1;
 
-	/* It fails only if the counter would exceed 2^64 - 2. */
+	/* The write fails only if the eventfd's counter would exceed 2^64 - 2. */
 	(void)!write(daemon->jobs_fd, &one, sizeof(one));
 }
 
-bool daemon_defer(struct daemon *daemon, struct event *event)
+bool daemon_defer_event(struct daemon *daemon, struct event *event)
 {
 	if (jobs_count(daemon->jobs) == 0)
 		return false;
@@ -292,11 +294,12 @@ static void ignore_end(struct job *job)
 	(void)job;
 }
 
-/* If no thread can be started, the job runs in the loop, and no client is answered meanwhile. */
+/* Starts the job. If no thread can be started, runs it in the loop, which answers no client
+ * meanwhile. */
 static void start_job(struct daemon *daemon, struct job *job)
 {
 	job->done = ignore_end;
-	if (jobs_has_room(daemon->jobs)) {
+	if (jobs_can_start(daemon->jobs)) {
 		(void)jobs_start(daemon->jobs, job);
 		return;
 	}
@@ -315,9 +318,9 @@ void daemon_run_exclusive(struct daemon *daemon, struct job *job)
 
 void daemon_run_to_end(struct daemon *daemon, struct job *job)
 {
-	daemon_enter(daemon);
+	daemon_lock(daemon);
 	start_job(daemon, job);
-	daemon_leave(daemon);
+	daemon_unlock(daemon);
 	while (!job->over)
 		event_base_loop(daemon->base, EVLOOP_ONCE);
 }
@@ -326,10 +329,10 @@ int daemon_open_jobs(struct daemon *daemon)
 {
 	daemon->parked_last = &daemon->parked;
 	daemon->jobs_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	daemon->jobs = jobs_new(wake_parked, daemon);
+	daemon->jobs = jobs_new(wake_loop, daemon);
 	if (daemon->jobs_fd >= 0)
 		daemon->jobs_event = event_new(daemon->base, daemon->jobs_fd, EV_READ | EV_PERSIST,
-		                               on_turns, daemon);
+		                               on_jobs_event, daemon);
 	if (daemon->jobs && daemon->jobs_event && event_add(daemon->jobs_event, NULL) == 0)
 		return 0;
 	daemon_close_jobs(daemon);

@@ -14,15 +14,15 @@
 #include <unistd.h>
 
 enum {
-	EVENTS = 64,      /* events of one poll */
+	EVENTS = 64,      /* maximum number of events that one poll returns */
 	POLL_ROUNDS = 32, /* polls of the links that moved, for each poll of all links */
 };
 
 struct lanes {
 	pthread_rwlock_t lock;
-	bool entered;  /* the loop is inside the lock */
-	bool stopping; /* changed inside the lock */
-	int ended_fd;  /* an eventfd: a link of some lane has ended */
+	bool loop_has_lock; /* the loop is inside the lock */
+	bool stopping;      /* the threads must end; changed inside the lock */
+	int ended_fd;       /* eventfd, written when a link of any lane has ended */
 	struct event *ended;
 	unsigned running; /* used by the loop only */
 	unsigned count;
@@ -31,31 +31,31 @@ struct lanes {
 
 /* --- called by the loop --- */
 
-void daemon_enter(struct daemon *daemon)
+void daemon_lock(struct daemon *daemon)
 {
 	struct lanes *lanes = daemon->lanes;
 
 	if (!lanes_are_running(daemon))
 		return;
 	pthread_rwlock_wrlock(&lanes->lock);
-	assert(!lanes->entered);
-	lanes->entered = true;
+	assert(!lanes->loop_has_lock);
+	lanes->loop_has_lock = true;
 }
 
-void daemon_leave(struct daemon *daemon)
+void daemon_unlock(struct daemon *daemon)
 {
 	struct lanes *lanes = daemon->lanes;
 
 	if (!lanes_are_running(daemon))
 		return;
-	assert(lanes->entered);
-	lanes->entered = false;
+	assert(lanes->loop_has_lock);
+	lanes->loop_has_lock = false;
 	pthread_rwlock_unlock(&lanes->lock);
 }
 
-bool daemon_is_inside(const struct daemon *daemon)
+bool daemon_has_lock(const struct daemon *daemon)
 {
-	return !lanes_are_running(daemon) || daemon->lanes->entered;
+	return !lanes_are_running(daemon) || daemon->lanes->loop_has_lock;
 }
 
 struct lane *daemon_lane(struct daemon *daemon, unsigned index)
@@ -119,7 +119,7 @@ static void signal_eventfd(int fd)
 {
 	const uint64_t one = 1;
 
-	/* It fails only if the counter would exceed 2^64 - 2. */
+	/* The write fails only if the counter would exceed 2^64 - 2. */
 	(void)!write(fd, &one, sizeof(one));
 }
 
@@ -135,25 +135,25 @@ void lane_wake(const struct lane *lane)
 	signal_eventfd(lane->wake);
 }
 
-static void on_ended(evutil_socket_t fd, short what, void *arg)
+static void on_link_ended(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *daemon = arg;
 
 	(void)what;
 	drain_eventfd(fd);
-	daemon_enter(daemon);
+	daemon_lock(daemon);
 	data_links_close_ended(daemon);
-	daemon_leave(daemon);
+	daemon_unlock(daemon);
 }
 
 /* --- a lane's thread --- */
 
-static void reader_enter(const struct lane *lane)
+static void lane_read_lock(const struct lane *lane)
 {
 	pthread_rwlock_rdlock(&lane->daemon->lanes->lock);
 }
 
-static void reader_leave(const struct lane *lane)
+static void lane_read_unlock(const struct lane *lane)
 {
 	pthread_rwlock_unlock(&lane->daemon->lanes->lock);
 }
@@ -163,71 +163,73 @@ void lane_report_ended(const struct lane *lane)
 	signal_eventfd(lane->daemon->lanes->ended_fd);
 }
 
-/* Lets the loop enter. Returns false if the loop has taken links from the lane; pointers to links
- * are then invalid. */
-static bool let_loop_in(const struct lane *lane)
+/* Releases the lock for a moment, so that the loop can take it. Returns false if the loop has taken
+ * links from the lane; pointers to links are then invalid. */
+static bool yield_to_loop(const struct lane *lane)
 {
-	reader_leave(lane);
-	reader_enter(lane);
-	return lane->changes == lane->seen;
+	lane_read_unlock(lane);
+	lane_read_lock(lane);
+	return lane->changes == lane->changes_seen;
 }
 
 /* Serves the links that have decrypted bytes. Call inside the lock. */
 static void serve_pending(struct lane *lane)
 {
-	lane->again = false;
+	lane->has_pending = false;
 	for (struct data_link *link = lane->links; link; link = data_link_next(link)) {
 		if (!data_link_has_pending(link))
 			continue;
 		data_link_serve(link);
-		if (!let_loop_in(lane)) {
-			lane->again = true;
+		if (!yield_to_loop(lane)) {
+			lane->has_pending = true;
 			return;
 		}
 	}
 }
 
-/* What a thread needs to know about its lane outside of the lock. */
+/* A copy of the lane's state, for its thread to use outside of the lock. */
 struct lane_state {
-	bool again, moved, stopping;
+	bool has_pending, moved, stopping;
 };
 
 /* Reads and resets the state of the lane. Call inside the lock. */
 static struct lane_state take_state(struct lane *lane)
 {
-	struct lane_state lane_state = { lane->again, lane->moved, lane->daemon->lanes->stopping };
+	struct lane_state lane_state = { lane->has_pending, lane->moved,
+		                         lane->daemon->lanes->stopping };
 
 	lane->moved = false;
 	return lane_state;
 }
 
-/* Polls the lane and serves what has arrived. Events may be of a link that was closed before the
- * lock was taken; then all are ignored, and the next poll reports the others again. */
+/* Polls the lane and serves the links with events. An event may be of a link that was closed before
+ * the lock was taken. In that case all events are ignored, and the next poll reports those of other
+ * links again. */
 static struct lane_state serve_ready(struct lane *lane, bool wait)
 {
 	struct epoll_event events[EVENTS];
 	int count = epoll_wait(lane->epoll, events, EVENTS, wait ? -1 : 0);
 	struct lane_state lane_state;
 
-	reader_enter(lane);
-	if (lane->changes != lane->seen)
+	lane_read_lock(lane);
+	if (lane->changes != lane->changes_seen)
 		count = 0;
-	lane->seen = lane->changes;
+	lane->changes_seen = lane->changes;
 	for (int i = 0; i < count; i++) {
 		if (!events[i].data.ptr) {
 			drain_eventfd(lane->wake);
 			continue;
 		}
 		data_link_serve(events[i].data.ptr);
-		if (!let_loop_in(lane))
+		if (!yield_to_loop(lane))
 			break;
 	}
-	lane->seen = lane->changes;
-	if (lane->again)
+	lane->changes_seen = lane->changes;
+	if (lane->has_pending)
 		serve_pending(lane);
-	lane->seen = lane->changes;
+	lane->changes_seen = lane->changes;
 	lane_state = take_state(lane);
-	reader_leave(lane);
+	lane_read_unlock(lane);
 	return lane_state;
 }
 
@@ -236,17 +238,17 @@ static bool spin_once(struct lane *lane)
 {
 	bool moved = false;
 
-	reader_enter(lane);
-	lane->seen = lane->changes;
+	lane_read_lock(lane);
+	lane->changes_seen = lane->changes;
 	for (struct data_link *link = lane->links; link; link = data_link_next(link)) {
 		if (!data_link_moved(link))
 			continue;
 		moved |= data_link_serve(link);
-		if (!let_loop_in(lane))
+		if (!yield_to_loop(lane))
 			break;
 	}
-	lane->seen = lane->changes;
-	reader_leave(lane);
+	lane->changes_seen = lane->changes;
+	lane_read_unlock(lane);
 	return moved;
 }
 
@@ -266,10 +268,10 @@ static struct lane_state spin_links(struct lane *lane)
 		else if (now >= until)
 			break;
 	}
-	reader_enter(lane);
+	lane_read_lock(lane);
 	lane->spins++;
 	lane_state = take_state(lane);
-	reader_leave(lane);
+	lane_read_unlock(lane);
 	return lane_state;
 }
 
@@ -279,7 +281,7 @@ static void *lane_thread(void *arg)
 	struct lane_state lane_state = { 0 };
 
 	while (!lane_state.stopping) {
-		lane_state = serve_ready(lane, !lane_state.again);
+		lane_state = serve_ready(lane, !lane_state.has_pending);
 		if (lane_state.moved && lane->daemon->spin_ns > 0)
 			lane_state = spin_links(lane);
 	}
@@ -318,7 +320,8 @@ static struct lane *start_lane(struct daemon *daemon)
 	return NULL;
 }
 
-/* With the default kind, readers could keep the writer out forever. */
+/* Makes a lock that prefers writers: with the default kind, readers could keep the writer out
+ * forever. */
 static int make_lock(pthread_rwlock_t *made)
 {
 	pthread_rwlockattr_t attributes;
@@ -345,7 +348,7 @@ static struct lanes *make_lanes(struct daemon *daemon)
 	lanes->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (lanes->ended_fd >= 0)
 		lanes->ended = event_new(daemon->base, lanes->ended_fd, EV_READ | EV_PERSIST,
-		                         on_ended, daemon);
+		                         on_link_ended, daemon);
 	return lanes;
 }
 
@@ -386,9 +389,9 @@ void lanes_stop(struct daemon *daemon)
 
 	if (!lanes_are_running(daemon))
 		return;
-	daemon_enter(daemon);
+	daemon_lock(daemon);
 	lanes->stopping = true;
-	daemon_leave(daemon);
+	daemon_unlock(daemon);
 	for (unsigned i = 0; i < lanes->count; i++) {
 		lane_wake(lanes->lanes[i]);
 		pthread_join(lanes->lanes[i]->thread, NULL);

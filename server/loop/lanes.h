@@ -9,8 +9,8 @@
  *
  * One reader-writer lock guards all stores, sessions and connections. A lane's thread is a reader
  * while it moves bytes of one connection: it reads the session and its image, and changes only the
- * image's bytes, the connection and the lane. The loop is the writer, between daemon_enter() and
- * daemon_leave() in each of its callbacks. So is a job that has the turn, on behalf of the loop.
+ * image's bytes, the connection and the lane. The loop is the writer, between daemon_lock() and
+ * daemon_unlock() in each of its callbacks. So is a job that has the turn, on behalf of the loop.
  * The writer ("inside the lock") uses all state of the daemon as if there were no other thread. A
  * cut is therefore complete when it returns, and only the loop closes connections. Readers and the
  * writer take turns.
@@ -27,7 +27,7 @@ struct data_link;
 struct event;
 struct lanes;
 
-/* Traffic of data connections. */
+/* Counters of the traffic of data connections. */
 struct traffic {
 	uint64_t bytes;  /* bytes received */
 	uint64_t chains; /* chains applied and acknowledged */
@@ -38,16 +38,19 @@ struct lane {
 	unsigned count;
 	uint8_t *buffer; /* for recv() in target_tcp.c */
 	struct traffic traffic;
-	uint64_t spins;   /* number of times it has spun; marks the links that moved since */
+	/* Times that the thread has spun, plus 1. Links store it when data arrives, so it tells
+	 * which links have moved since the thread last slept. */
+	uint64_t spins;
 	uint64_t data_ns; /* time when data last arrived */
-	bool moved;       /* data has arrived since its thread last asked */
-	bool again;       /* a link has bytes that poll() does not report */
+	bool moved;       /* data has arrived since the lane's thread last reset this */
+	bool has_pending; /* a link has received bytes that poll() does not report */
 	/* The following members are for lanes with a thread. */
 	struct daemon *daemon;
-	int epoll; /* -1: the loop's own lane */
-	int wake;  /* an eventfd: something happened that no socket reports */
-	/* Number of links taken from the lane, now and before the last poll. */
-	uint64_t changes, seen;
+	int epoll; /* descriptor to poll the links; -1: the loop's own lane */
+	int wake;  /* eventfd that wakes the thread when no socket of the lane does */
+	/* Number of links that were ever taken from the lane: now, and when the thread last looked
+	 * at its list of links. */
+	uint64_t changes, changes_seen;
 	pthread_t thread;
 };
 
@@ -59,12 +62,12 @@ void lanes_stop(struct daemon *daemon);
 /* Call after all connections are closed. */
 void lanes_close(struct daemon *daemon);
 
-/* Enter and leave the lock. Each callback of the loop that uses stores, sessions or data
- * connections does so between the two. */
-void daemon_enter(struct daemon *daemon);
-void daemon_leave(struct daemon *daemon);
-/* Defines a callback that runs `run` inside the lock with the event's argument: a `type` that has
- * the daemon in `member`, and may be freed by `run`. */
+/* Take and release the lock as the writer. Callbacks of the loop that use stores, sessions or data
+ * connections do so between the two. */
+void daemon_lock(struct daemon *daemon);
+void daemon_unlock(struct daemon *daemon);
+/* Defines the callback `name` of an event: it calls run() inside the lock with the event's
+ * argument, a `type` that has the daemon in `member`. run() may free the argument. */
 #define DAEMON_CALLBACK(name, type, member, run)                     \
 	static void name(evutil_socket_t fd, short what, void *arg)  \
 	{                                                            \
@@ -72,24 +75,27 @@ void daemon_leave(struct daemon *daemon);
                                                                      \
 		(void)fd;                                            \
 		(void)what;                                          \
-		daemon_enter(daemon);                                \
+		daemon_lock(daemon);                                 \
 		run(arg);                                            \
-		daemon_leave(daemon);                                \
+		daemon_unlock(daemon);                               \
 	}
 /* For assertions: returns true if the caller, which is not a lane's thread, is inside the lock. */
-bool daemon_is_inside(const struct daemon *daemon);
+bool daemon_has_lock(const struct daemon *daemon);
 
-/* Return a lane by its index (0: the loop's; NULL: there is no such lane), and sums over all lanes.
- * Call inside the lock. */
+/* The following functions must be called inside the lock. */
+/* Returns a lane by its index (0: the loop's), or NULL if there is no such lane. */
 struct lane *daemon_lane(struct daemon *daemon, unsigned index);
+/* Returns the sum of the traffic of all lanes. */
 struct traffic daemon_traffic(struct daemon *daemon);
+/* Returns how many times the threads of all lanes have spun. */
 uint64_t daemon_spins(struct daemon *daemon);
+/* Returns the time when data last arrived in any lane. */
 uint64_t daemon_data_ns(struct daemon *daemon);
 /* Returns true if threads move the data. */
 bool lanes_are_running(const struct daemon *daemon);
 /* Returns the lane with the fewest links, or NULL if there are no threads. */
 struct lane *lanes_least_loaded(struct daemon *daemon);
-/* Wakes the lane's thread to look at lane->again. Any thread may call it. */
+/* Wakes the lane's thread to look at lane->has_pending. Any thread may call it. */
 void lane_wake(const struct lane *lane);
 
 /* Tells the loop that a link has ended and must be closed. For a lane's thread. */

@@ -30,10 +30,10 @@ struct listener {
 	struct daemon *daemon;
 	int fd;
 	struct event *readable;
-	struct event *resume;
-	bool local;     /* a Unix socket */
-	char path[108]; /* path to remove at the end; "": none */
-	unsigned port;  /* of a TCP socket; 0 for a Unix socket */
+	struct event *resume; /* timer: ends a pause */
+	bool local;           /* a Unix socket */
+	char path[108];       /* path to remove when the daemon exits; "": none */
+	unsigned port;        /* port of a TCP socket; 0 for a Unix socket */
 };
 
 static void on_resume(evutil_socket_t fd, short what, void *arg)
@@ -56,21 +56,21 @@ static void pause_listener(struct listener *listener)
 	event_add(listener->resume, &pause);
 }
 
-/* Returns true if accept() lacked a descriptor or memory. It may report that even if no connection
- * waits, because it allocates them first. */
-static bool is_scarce(int error)
+/* Returns true if accept() failed for lack of a descriptor or memory. accept() may do so even if no
+ * connection waits, because it allocates both first. */
+static bool lacks_resources(int error)
 {
 	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-static bool has_waiting(const struct listener *listener)
+static bool has_waiting_connection(const struct listener *listener)
 {
 	struct pollfd fd = { .fd = listener->fd, .events = POLLIN };
 
 	return poll(&fd, 1, 0) != 0;
 }
 
-static void accept_some(struct listener *listener)
+static void accept_connections(struct listener *listener)
 {
 	for (int i = 0; i < ACCEPTS; i++) {
 		struct sockaddr_storage from = { 0 };
@@ -83,21 +83,21 @@ static void accept_some(struct listener *listener)
 			                  listener->local);
 			continue;
 		}
-		if (is_scarce(errno) && !has_waiting(listener))
+		if (lacks_resources(errno) && !has_waiting_connection(listener))
 			return;
 		if (errno == EMFILE && admission_evict_one(&listener->daemon->admission))
 			continue;
-		if (is_scarce(errno))
+		if (lacks_resources(errno))
 			pause_listener(listener);
 		if (errno != ECONNABORTED && errno != EINTR)
 			return;
 	}
 }
 
-DAEMON_CALLBACK(on_connection, struct listener, daemon, accept_some)
+DAEMON_CALLBACK(on_connection, struct listener, daemon, accept_connections)
 
 /* Returns true if a process answers at this path. */
-static bool is_answered(const struct sockaddr_un *address)
+static bool is_socket_in_use(const struct sockaddr_un *address)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool served;
@@ -111,7 +111,7 @@ static bool is_answered(const struct sockaddr_un *address)
 }
 
 /* Removes a socket that an earlier daemon left. Returns 0, or -1 if the path is in use. */
-static int clear_path(const struct sockaddr_un *address, char *why, size_t size)
+static int remove_stale_socket(const struct sockaddr_un *address, char *why, size_t size)
 {
 	struct stat st;
 
@@ -121,7 +121,7 @@ static int clear_path(const struct sockaddr_un *address, char *why, size_t size)
 		snprintf(why, size, "%s is there already and is not a socket", address->sun_path);
 		return -1;
 	}
-	if (is_answered(address)) {
+	if (is_socket_in_use(address)) {
 		snprintf(why, size, "another process answers at %s", address->sun_path);
 		return -1;
 	}
@@ -137,10 +137,10 @@ static int bind_unix(const struct endpoint *endpoint, mode_t mode, char *why, si
 
 	/* config.c accepts no longer path. */
 	memcpy(address.sun_path, endpoint->host, sizeof(address.sun_path) - 1);
-	if (clear_path(&address, why, size) < 0)
+	if (remove_stale_socket(&address, why, size) < 0)
 		return -1;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	mask = umask(0777 & ~mode); /* so that the socket never has wider permissions */
+	mask = umask(0777 & ~mode); /* the socket must never have wider permissions */
 	ret = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof(address));
 	umask(mask);
 	if (ret == 0 && listen(fd, BACKLOG) == 0)
@@ -310,7 +310,8 @@ int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *
 	return 0;
 }
 
-int daemon_adopt(struct daemon *daemon, const struct activated *socket, char *why, size_t size)
+int daemon_adopt_socket(struct daemon *daemon, const struct activated *socket, char *why,
+                        size_t size)
 {
 	struct sockaddr_storage address = { 0 };
 	socklen_t len = sizeof(address);
@@ -329,7 +330,7 @@ int daemon_adopt(struct daemon *daemon, const struct activated *socket, char *wh
 	return -1;
 }
 
-void daemon_unlisten(struct daemon *daemon)
+void daemon_close_listeners(struct daemon *daemon)
 {
 	while (daemon->listeners) {
 		struct listener *listener = daemon->listeners;

@@ -17,15 +17,15 @@
 #include <unistd.h>
 
 struct name_lookup {
-	atomic_uint users;
+	atomic_uint users; /* 2, or 1 after the thread or the caller has released it */
 	atomic_bool ended; /* set after `refused` and `found` */
-	int fd;            /* an eventfd, written at the end */
-	int refused;
+	int fd;            /* eventfd, written when the lookup has ended */
+	int refused;       /* error of getaddrinfo(); 0: none */
 	struct addrinfo *found;
 	struct endpoint endpoint;
 };
 
-static int ask_names(const struct endpoint *endpoint, int flags, struct addrinfo **found)
+static int resolve_host(const struct endpoint *endpoint, int flags, struct addrinfo **found)
 {
 	const struct addrinfo hints = {
 		.ai_family = AF_UNSPEC,
@@ -52,7 +52,7 @@ static void *run_lookup(void *arg)
 	struct name_lookup *lookup = arg;
 	const uint64_t one = 1;
 
-	lookup->refused = ask_names(&lookup->endpoint, 0, &lookup->found);
+	lookup->refused = resolve_host(&lookup->endpoint, 0, &lookup->found);
 	atomic_store(&lookup->ended, true);
 	(void)!write(lookup->fd, &one, sizeof(one));
 	release_lookup(lookup);
@@ -111,7 +111,7 @@ struct addrinfo *listen_lookup(const struct endpoint *endpoint, int limit_ms, ch
 	struct addrinfo *found;
 	int refused = EAI_AGAIN;
 
-	if (!ask_names(endpoint, AI_NUMERICHOST, &found))
+	if (!resolve_host(endpoint, AI_NUMERICHOST, &found))
 		return found;
 	lookup = start_lookup(endpoint);
 	if (!lookup) {

@@ -14,22 +14,22 @@
 #include <string.h>
 
 enum {
-	LOOK_MS = 1000, /* between two checks */
+	CHECK_MS = 1000, /* time between two checks */
 	/* Delay of the check after a change, because several files are usually removed together,
 	 * and then their folder. */
-	SOON_MS = 200,
+	CHANGE_DELAY_MS = 200,
 };
 
 struct names_loop {
 	struct job job; /* must be first */
 	struct daemon *daemon;
-	struct event *look;    /* timer: every LOOK_MS, or earlier */
-	struct event *changed; /* NULL: the kernel does not report changes */
-	bool under_way;        /* the job is running */
-	bool told;             /* the kernel reports all changes */
-	bool due;              /* names may have changed since the last check */
-	struct pause pause;    /* between two repairs */
-	char trouble[512];     /* what is wrong with the directory */
+	struct event *check_timer; /* runs the check every CHECK_MS, or earlier after a change */
+	struct event *changed;     /* names changed; NULL: the kernel does not report changes */
+	bool is_repairing;         /* the job that repairs images is running */
+	bool reports_all;          /* the kernel reports all changes of names */
+	bool due;                  /* names may have changed since the last check */
+	struct pause pause;        /* time between two repairs */
+	char trouble[512];         /* what is wrong with the memory directory */
 };
 
 static struct memory *memory_of(const struct names_loop *names)
@@ -37,11 +37,11 @@ static struct memory *memory_of(const struct names_loop *names)
 	return stores_memory(names->daemon->stores);
 }
 
-static void check_in(struct names_loop *names, unsigned ms)
+static void schedule_check(struct names_loop *names, unsigned ms)
 {
 	const struct timeval time = { .tv_sec = ms / 1000, .tv_usec = (long)(ms % 1000) * 1000 };
 
-	evtimer_add(names->look, &time);
+	evtimer_add(names->check_timer, &time);
 }
 
 static void on_changed(evutil_socket_t fd, short what, void *arg)
@@ -50,56 +50,57 @@ static void on_changed(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	daemon_enter(names->daemon);
+	daemon_lock(names->daemon);
 	daemon_note_other_event(names->daemon);
-	names->told = memory_of(names)->ops->seen(memory_of(names));
+	names->reports_all = memory_of(names)->ops->read_changes(memory_of(names));
 	/* Continuous changes must not postpone the check. */
 	if (!names->due)
-		check_in(names, SOON_MS);
+		schedule_check(names, CHANGE_DELAY_MS);
 	names->due = true;
-	daemon_leave(names->daemon);
+	daemon_unlock(names->daemon);
 }
 
 /* --- repairs --- */
 
-static void run_mending(struct job *job)
+static void run_repair(struct job *job)
 {
-	stores_mend_names(((struct names_loop *)job)->daemon->stores);
+	stores_repair_names(((struct names_loop *)job)->daemon->stores);
 }
 
-/* Runs alone. If other jobs are running, the timer event calls this again when they have ended. */
+/* Starts the repair, which runs while no other job does. If jobs are running, the check's event
+ * calls this again when they have ended. */
 static void begin_repair(struct names_loop *names)
 {
 	struct daemon *daemon = names->daemon;
 
-	if (names->under_way || !pause_is_over(&names->pause, daemon_now_ns()) ||
-	    (daemon->deferred && daemon->deferred != names->look) ||
-	    daemon_defer(daemon, names->look))
+	if (names->is_repairing || !pause_is_over(&names->pause, daemon_now_ns()) ||
+	    (daemon->deferred && daemon->deferred != names->check_timer) ||
+	    daemon_defer_event(daemon, names->check_timer))
 		return;
-	names->under_way = true;
-	names->job.run = run_mending;
+	names->is_repairing = true;
+	names->job.run = run_repair;
 	daemon_run_exclusive(daemon, &names->job);
 }
 
-static void end_mending(struct names_loop *names)
+static void end_repair(struct names_loop *names)
 {
-	if (!names->under_way || !names->job.over)
+	if (!names->is_repairing || !names->job.over)
 		return;
-	names->under_way = false;
+	names->is_repairing = false;
 	pause_begin(&names->pause, daemon_now_ns());
 	names->due = true;
 }
 
 /* --- checks --- */
 
-/* Logs each fault of the directory once. */
+/* Restores the memory directory if it is missing. Logs each fault of the directory once. */
 static void check_directory(struct names_loop *names)
 {
 	struct memory *memory = memory_of(names);
 	char trouble[sizeof(names->trouble)] = "";
 
-	if (memory->ops->settle)
-		(void)memory->ops->settle(memory, trouble, sizeof(trouble));
+	if (memory->ops->restore_directory)
+		(void)memory->ops->restore_directory(memory, trouble, sizeof(trouble));
 	if (strcmp(trouble, names->trouble) == 0)
 		return;
 	names->due = true;
@@ -108,39 +109,39 @@ static void check_directory(struct names_loop *names)
 		log_event(LOG_LEVEL_ERROR, "memory-directory", NULL, "%s", trouble);
 }
 
-static void check_names(struct names_loop *names)
+static void check_file_names(struct names_loop *names)
 {
 	struct memory *memory = memory_of(names);
 
-	end_mending(names);
+	end_repair(names);
 	check_directory(names);
-	if (!names->told) {
-		names->told = memory->ops->seen && memory->ops->seen(memory);
+	if (!names->reports_all) {
+		names->reports_all = memory->ops->read_changes && memory->ops->read_changes(memory);
 		names->due = true;
 	}
 	if (names->due && stores_check_names(names->daemon->stores, &names->due))
 		begin_repair(names);
 }
 
-static void on_look(evutil_socket_t fd, short what, void *arg)
+static void on_check_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct names_loop *names = arg;
 
 	(void)fd;
 	(void)what;
-	daemon_enter(names->daemon);
+	daemon_lock(names->daemon);
 	daemon_note_other_event(names->daemon);
-	check_names(names);
-	check_in(names, LOOK_MS);
-	daemon_leave(names->daemon);
+	check_file_names(names);
+	schedule_check(names, CHECK_MS);
+	daemon_unlock(names->daemon);
 }
 
 /* --- start and end --- */
 
-static void watch_names(struct names_loop *names)
+static void watch_file_names(struct names_loop *names)
 {
 	struct memory *memory = memory_of(names);
-	const int fd = memory->ops->watch ? memory->ops->watch(memory) : -1;
+	const int fd = memory->ops->watch_names ? memory->ops->watch_names(memory) : -1;
 
 	if (fd >= 0)
 		names->changed = event_new(names->daemon->base, fd, EV_READ | EV_PERSIST,
@@ -151,25 +152,25 @@ static void watch_names(struct names_loop *names)
 	event_add(names->changed, NULL);
 }
 
-void names_open(struct daemon *daemon)
+void names_loop_open(struct daemon *daemon)
 {
 	struct names_loop *names = calloc(1, sizeof(*names));
 
 	if (!names)
 		return;
-	names->look = evtimer_new(daemon->base, on_look, names);
-	if (!names->look) {
+	names->check_timer = evtimer_new(daemon->base, on_check_timer, names);
+	if (!names->check_timer) {
 		free(names);
 		return;
 	}
-	event_priority_set(names->look, PRIORITY_OTHERS);
+	event_priority_set(names->check_timer, PRIORITY_OTHERS);
 	names->daemon = daemon;
 	daemon->names = names;
-	watch_names(names);
-	check_in(names, 0);
+	watch_file_names(names);
+	schedule_check(names, 0);
 }
 
-void names_close(struct daemon *daemon)
+void names_loop_close(struct daemon *daemon)
 {
 	struct names_loop *names = daemon->names;
 
@@ -178,8 +179,8 @@ void names_close(struct daemon *daemon)
 	daemon->names = NULL;
 	if (names->changed)
 		event_free(names->changed);
-	if (daemon->deferred == names->look)
+	if (daemon->deferred == names->check_timer)
 		daemon->deferred = NULL;
-	event_free(names->look);
+	event_free(names->check_timer);
 	free(names);
 }

@@ -13,7 +13,7 @@
 
 /* Returns in how many nanoseconds the Watch must be checked again, or 0 if it must be answered
  * now. */
-static uint64_t wait_ns(struct connection *connection)
+static uint64_t watch_wait_ns(struct connection *connection)
 {
 	const uint64_t now_ns = daemon_now_ns();
 	uint64_t left_ns, ms = UINT64_MAX;
@@ -45,8 +45,8 @@ void connection_unwatch(struct connection *connection)
 	connection->admitted.origin->watching--;
 }
 
-/* Answers from its timer, because answering here could begin other requests before the caller is
- * done. */
+/* Lets the connection's timer answer the Watch, because answering here could begin other requests
+ * before the caller is done. */
 static void answer_soon(struct connection *connection)
 {
 	connection_unwatch(connection);
@@ -55,7 +55,8 @@ static void answer_soon(struct connection *connection)
 	connection_start_timer(connection, DUE_WATCH, 0);
 }
 
-static void make_room(struct daemon *daemon)
+/* Answers a Watch early, because the table is full. */
+static void answer_one_early(struct daemon *daemon)
 {
 	struct connection *longest = daemon->watchers;
 
@@ -66,7 +67,8 @@ static void make_room(struct daemon *daemon)
 	answer_soon(longest);
 }
 
-/* Some clients ask for a shorter wait. */
+/* Returns the longest wait of the connection's Watch, which may ask for a shorter one than
+ * usual. */
 static uint64_t longest_wait_ns(const struct connection *connection)
 {
 	const uint64_t ns = (uint64_t)connection->subject.within_ms * 1000000;
@@ -82,11 +84,11 @@ bool connection_must_watch(struct connection *connection)
 	if (connection->subject.course != CONTROL_WATCHES || daemon->phase == DAEMON_ENDING)
 		return false;
 	connection->watch_until_ns = daemon_now_ns() + longest_wait_ns(connection);
-	ns = wait_ns(connection);
+	ns = watch_wait_ns(connection);
 	if (ns == 0)
 		return false;
 	if (daemon->watcher_count >= daemon->watchers_max)
-		make_room(daemon);
+		answer_one_early(daemon);
 	assert(!connection->watch_link);
 	connection->watch_next = NULL;
 	connection->watch_link = daemon->watchers_last;
@@ -102,7 +104,7 @@ bool connection_must_watch(struct connection *connection)
 
 void connection_recheck_watch(struct connection *connection)
 {
-	const uint64_t ns = wait_ns(connection);
+	const uint64_t ns = watch_wait_ns(connection);
 	struct daemon *daemon = connection->daemon;
 
 	if (ns > 0) {
@@ -113,13 +115,13 @@ void connection_recheck_watch(struct connection *connection)
 	event_del(connection->hangup);
 	event_add(connection->readable, NULL);
 	/* Answers with the present state, whether it has changed or not. */
-	daemon->released = connection;
+	daemon->unparked = connection;
 	connection_read(connection);
 	/* The connection may have been parked or closed; no other one may take its place. */
-	daemon->released = NULL;
+	daemon->unparked = NULL;
 }
 
-/* An owner that returns after a silence must wake the watchers here, because no event of the store
+/* Wakes the watchers if an owner returns after it counted as dead, because no event of the store
  * does. */
 void connection_note_received(struct connection *connection)
 {
@@ -128,7 +130,7 @@ void connection_note_received(struct connection *connection)
 	const uint64_t silent_ms = now_ms - connection->admitted.heard_ms;
 
 	connection->admitted.heard_ms = now_ms;
-	if (!daemon->watchers || !session_silence_kills(&connection->session, silent_ms))
+	if (!daemon->watchers || !session_silence_exceeds_limit(&connection->session, silent_ms))
 		return;
 	daemon->has_news = true;
 	daemon_wake(daemon);
@@ -141,7 +143,7 @@ void daemon_answer_watchers(struct daemon *daemon)
 	daemon->has_news = false;
 	for (struct connection *at = daemon->watchers; at; at = next) {
 		next = at->watch_next;
-		if (wait_ns(at) == 0)
+		if (watch_wait_ns(at) == 0)
 			answer_soon(at);
 	}
 }

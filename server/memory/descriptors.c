@@ -11,7 +11,7 @@
 
 void descriptors_init(struct descriptors *descriptors)
 {
-	descriptors->left = 0;
+	descriptors->left_to_others = 0;
 	for (unsigned i = 0; i < DESCRIPTORS_RESERVED; i++)
 		descriptors->reserved[i] = -1;
 }
@@ -38,7 +38,7 @@ void descriptors_release(struct descriptors *descriptors)
 bool descriptors_may_use(const struct descriptors *descriptors, int fd)
 {
 	struct rlimit limit;
-	rlim_t left = descriptors->left;
+	rlim_t left = descriptors->left_to_others;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
 		return true;

@@ -11,16 +11,17 @@ enum { DESCRIPTORS_RESERVED = 2 };
 
 struct descriptors {
 	int reserved[DESCRIPTORS_RESERVED]; /* reserved descriptors; -1: could not be reserved */
-	/* Descriptors that pieces must leave to others; at most half of all. */
-	unsigned left;
+	/* Number of descriptors that pieces must leave to connections; at most half of all. */
+	unsigned left_to_others;
 };
 
 void descriptors_init(struct descriptors *descriptors);
-/* Reserves missing descriptors, as duplicates of an open one. Preserves errno. */
+/* Reserves the descriptors that are missing, by duplicating the descriptor `open`. Preserves
+ * errno. */
 void descriptors_reserve(struct descriptors *descriptors, int open);
 /* Closes the reserved descriptors, so that the caller can open files before another thread does. */
 void descriptors_release(struct descriptors *descriptors);
-/* Returns true if a piece may use this descriptor, which was the lowest free one. */
+/* Returns true if a piece may use the descriptor fd, which the process has just opened. */
 bool descriptors_may_use(const struct descriptors *descriptors, int fd);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * directory.c - opens, locks and marks the directories of the daemon. memory_file.c, spill_file.c
- * and consumed_file.c call it. It must never change anything in a directory that may belong to
+ * and used_spills_file.c call it. It must never change anything in a directory that may belong to
  * somebody else.
  */
 #include "directory.h"
@@ -173,7 +173,7 @@ struct opening {
 	size_t size;
 };
 
-static int open_private(const struct opening *opening, struct directory *directory)
+static int open_private_directory(const struct opening *opening, struct directory *directory)
 {
 	char part[PATH_MAX];
 
@@ -241,7 +241,7 @@ int directory_open(const char *what, const char *path,
 	directory->fd = directory->lock = -1;
 	directory->marked = false;
 	*why = text;
-	if (open_private(&opening, directory) < 0 ||
+	if (open_private_directory(&opening, directory) < 0 ||
 	    check_content(&opening, directory, known) < 0 ||
 	    lock_directory(&opening, directory) < 0)
 		return -1;

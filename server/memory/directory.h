@@ -14,8 +14,9 @@
 struct directory {
 	int fd;   /* -1: not open */
 	int lock; /* descriptor of its lock file */
-	/* false: the directory is new, or a version without marks created it and all names in it
-	 * are known. The caller must call directory_mark() when it has handled these names. */
+	/* The directory has a mark. If not, it is new, or a version without marks created it and
+	 * all names in it are known. The caller must then handle these names and call
+	 * directory_mark(). */
 	bool marked;
 };
 
@@ -27,7 +28,7 @@ struct directory {
 int directory_open(const char *what, const char *path,
                    bool (*known)(int directory, const char *name), struct directory *directory,
                    const char **why);
-/* Accepts a directory that is not open. */
+/* Closes and unlocks the directory. Does nothing if it is not open. */
 void directory_close(struct directory *directory);
 
 /* Returns true if the lock file still has its name, so that no other daemon can lock another
@@ -38,8 +39,8 @@ bool directory_has_lock(const struct directory *directory);
  * failure. */
 DIR *directory_list(int folder);
 
-/* Returns true if the folder has a mark. If the result is false and errno is not ENOENT, the check
- * failed. */
+/* Returns true if the folder has a mark. Returns false with errno ENOENT if it has none, or with
+ * another errno if the check failed. */
 bool directory_is_marked(int folder);
 /* Marks the folder. Returns 0, or -1 with errno set. */
 int directory_mark(int folder);

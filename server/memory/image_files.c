@@ -33,7 +33,7 @@
 
 enum { NOTE_MAX = 1024, FACT_MAX = 80, NAME_ROOM = 40 };
 
-static const char name_list_add[] = ".origin", new_name[] = ".origin.new",
+static const char note_name[] = ".origin", new_name[] = ".origin.new",
 		  first_line[] = "perseasd origin 1\n";
 
 /* --- facts --- */
@@ -73,7 +73,8 @@ static void format_file(char text[FACT_MAX], int folder, const char *name)
 	        (long long)st.stx_btime.tv_sec, st.stx_btime.tv_nsec);
 }
 
-/* The device number may change with a reboot, which files on a disk outlast. */
+/* Formats the number of the folder's device, or "-" if the files may outlast a boot: the number may
+ * change with a reboot. */
 static void format_device(char text[FACT_MAX], int folder, const struct image_files *image)
 {
 	struct statx st;
@@ -94,7 +95,8 @@ struct fact {
 
 enum { FACTS = 6 };
 
-/* The first fact says which image the others are about. */
+/* Finds out the facts about the files in the folder. The first one says which image they are
+ * about. */
 static void gather_facts(struct fact facts[FACTS], int folder, const struct image_files *image)
 {
 	memset(facts, 0, FACTS * sizeof(*facts));
@@ -128,14 +130,14 @@ static void compose_note(char text[NOTE_MAX], const struct fact facts[FACTS])
 	}
 }
 
-/* Reads the note. Returns false if there is none of this version. */
+/* Reads the folder's note. Returns false if it has none that this version understands. */
 static bool read_note(int folder, char text[NOTE_MAX])
 {
 	uint8_t *bytes;
 	size_t length;
 	bool known;
 
-	if (small_file_load(folder, name_list_add, &bytes, &length))
+	if (small_file_load(folder, note_name, &bytes, &length))
 		return false;
 	known = length < NOTE_MAX && length >= sizeof(first_line) - 1 &&
 	        !memcmp(bytes, first_line, sizeof(first_line) - 1) && !memchr(bytes, 0, length);
@@ -156,7 +158,7 @@ static int write_note(int folder, const char *text)
 
 	if (fd >= 0)
 		close(fd);
-	whole = whole && renameat(folder, new_name, folder, name_list_add) == 0;
+	whole = whole && renameat(folder, new_name, folder, note_name) == 0;
 	if (!whole)
 		(void)unlinkat(folder, new_name, 0);
 	return whole ? fsync(folder) : -1;
@@ -204,7 +206,7 @@ static bool has_value(const char *values, const char *value)
 	}
 }
 
-static bool fact_agrees(const char *note, const struct fact *fact)
+static bool fact_matches(const char *note, const struct fact *fact)
 {
 	const char *values = find_fact(note, fact->name);
 
@@ -219,16 +221,16 @@ bool image_files_differ(int folder, const struct image_files *image)
 	if (!read_note(folder, note))
 		return false;
 	gather_facts(facts, folder, image);
-	if (!fact_agrees(note, &facts[0]))
+	if (!fact_matches(note, &facts[0]))
 		return false;
 	for (unsigned i = 1; i < FACTS; i++)
-		if (!fact_agrees(note, &facts[i]))
+		if (!fact_matches(note, &facts[i]))
 			return true;
 	return false;
 }
 
-void image_files_forget(int folder)
+void image_files_remove_note(int folder)
 {
-	(void)unlinkat(folder, name_list_add, 0);
+	(void)unlinkat(folder, note_name, 0);
 	(void)unlinkat(folder, new_name, 0);
 }

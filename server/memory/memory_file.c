@@ -36,7 +36,7 @@ static uint64_t bytes_used(struct memory_file *file)
 	       removed_files_bytes(&file->removed_files, NULL);
 }
 
-static void lower_used(struct memory_file *file, uint64_t size)
+static void uncount_bytes(struct memory_file *file, uint64_t size)
 {
 	file->used -= size < file->used ? size : file->used;
 }
@@ -50,23 +50,23 @@ static int unlink_piece(struct memory_file *file, const char *store, int folder,
 	const int error = unlinkat(folder, name, 0) < 0 ? errno : 0;
 
 	if (!error) {
-		lower_used(file, size);
-		reservation_end(&file->reservations, fd);
+		uncount_bytes(file, size);
+		reservation_remove(&file->reservations, fd);
 	}
 	if (fd >= 0 && !removed_file_add(&file->removed_files, store, fd, size))
-		piece_file_release(fd, size);
+		piece_file_close_removed(fd, size);
 	return error == ENOENT ? 0 : error;
 }
 
-/* Checks before anything is allocated, because a host without memory stops all its processes.
- * Counts what other jobs are about to allocate, or two of them could fail where there is room for
- * one. */
+/* Returns true if `size` bytes can be allocated. This is checked first, because a host without
+ * memory stops all its processes. Counts what other jobs are about to allocate, because otherwise
+ * two jobs could fail where one would succeed. */
 static bool has_room(struct memory_file *file, uint64_t size)
 {
-	const uint64_t taking = atomic_load(&file->taking);
+	const uint64_t unallocated = atomic_load(&file->unallocated);
 	const uint64_t room = memory_place_room(file->directory.fd, file->place, &file->advice);
 
-	return size <= room && taking <= room - size;
+	return size <= room && unallocated <= room - size;
 }
 
 static const char *file_advice(struct memory *memory)
@@ -74,8 +74,8 @@ static const char *file_advice(struct memory *memory)
 	return file_of(memory)->advice;
 }
 
-/* Returns the status for an errno of making or extending a file, and records what to raise.
- * Preserves errno. */
+/* Returns the status for an errno of making or extending a file, and records what the operator must
+ * raise. Preserves errno. */
 static int refuse_file(struct memory_file *file, int error)
 {
 	file->advice = memory_place_advice(file->directory.fd, error);
@@ -85,14 +85,14 @@ static int refuse_file(struct memory_file *file, int error)
 
 static int reserve_file(struct memory_file *file, int fd, uint64_t size)
 {
-	atomic_fetch_add(&file->taking, size);
-	return piece_file_reserve(fd, size, &file->taking);
+	atomic_fetch_add(&file->unallocated, size);
+	return piece_file_reserve(fd, size, &file->unallocated);
 }
 
 /* Allocates the missing blocks of a file with holes. */
-static int fill_up(struct memory_file *file, int fd, uint64_t size)
+static int fill_holes(struct memory_file *file, int fd, uint64_t size)
 {
-	const uint64_t has = file_blocks(fd);
+	const uint64_t has = occupied_bytes(fd);
 
 	return has < size && !has_room(file, size - has) ? ENOSPC : reserve_file(file, fd, size);
 }
@@ -119,15 +119,14 @@ static int make_piece_in(struct memory_file *file, const char *store, int folder
 		file->advice = "raise its limit on open files (LimitNOFILE=, ulimit -n)";
 		return -STATUS(NO_MEMORY);
 	}
-	/* Counted before the allocation, because other jobs may be making pieces at the same
-	 * time. */
+	/* Counts the size before the allocation, because other jobs may be making pieces now. */
 	file->used += size;
 	error = reserve_file(file, fd, size);
-	error = error ? error : reservation_note(&file->reservations, fd, size);
-	ret = error ? refuse_file(file, error) : piece_file_take(folder, name, fd, size, piece);
+	error = error ? error : reservation_add(&file->reservations, fd, size);
+	ret = error ? refuse_file(file, error) : piece_file_map(folder, name, fd, size, piece);
 	if (ret) {
 		error = error ? error : errno;
-		reservation_end(&file->reservations, fd);
+		reservation_remove(&file->reservations, fd);
 		close(fd);
 		piece_file_unlink(folder, name, size);
 		file->used -= size;
@@ -151,7 +150,7 @@ static int file_make(struct memory *memory, const char *store, const char *name,
 	return ret;
 }
 
-static int open_in(struct memory_file *file, int folder, const char *name, struct piece *piece)
+static int open_piece(struct memory_file *file, int folder, const char *name, struct piece *piece)
 {
 	struct stat st;
 	uint64_t size;
@@ -165,10 +164,10 @@ static int open_in(struct memory_file *file, int folder, const char *name, struc
 	}
 	/* Fills the holes of a file (a copy made by hand), or refuses it. */
 	size = (uint64_t)st.st_size;
-	ret = piece_file_trim(fd, size) || fill_up(file, fd, size) ||
-	                      reservation_note(&file->reservations, fd, size)
+	ret = piece_file_trim(fd, size) || fill_holes(file, fd, size) ||
+	                      reservation_add(&file->reservations, fd, size)
 	              ? -STATUS(NO_MEMORY)
-	              : piece_file_take(folder, name, fd, size, piece);
+	              : piece_file_map(folder, name, fd, size, piece);
 	if (ret) {
 		reservation_close(file->reservations, fd);
 		close(fd);
@@ -186,7 +185,7 @@ static int file_open(struct memory *memory, const char *store, const char *name,
 	folder = folder_open(file_of(memory)->directory.fd, store, false);
 	if (folder < 0)
 		return file_status(errno);
-	ret = open_in(file_of(memory), folder, name, piece);
+	ret = open_piece(file_of(memory), folder, name, piece);
 	close(folder);
 	return ret;
 }
@@ -197,7 +196,7 @@ static bool is_removed_by_others(struct memory_file *file, const struct piece *p
 	struct stat st;
 
 	return fstat(piece->fd, &st) == 0 && st.st_nlink == 0 &&
-	       !removed_files_have(file->removed_files, piece->fd);
+	       !removed_files_contain(file->removed_files, piece->fd);
 }
 
 static void file_close(struct memory *memory, struct piece *piece)
@@ -205,8 +204,8 @@ static void file_close(struct memory *memory, struct piece *piece)
 	if (!piece->base)
 		return;
 	if (is_removed_by_others(file_of(memory), piece)) {
-		lower_used(file_of(memory), piece->size);
-		reservation_end(&file_of(memory)->reservations, piece->fd);
+		uncount_bytes(file_of(memory), piece->size);
+		reservation_remove(&file_of(memory)->reservations, piece->fd);
 	} else {
 		reservation_close(file_of(memory)->reservations, piece->fd);
 	}
@@ -219,7 +218,7 @@ static void file_close(struct memory *memory, struct piece *piece)
 	piece->fd = piece->fd_readonly = -1;
 }
 
-/* Opens the piece by its name, unless that now leads to another file. Returns -1 on failure. */
+/* Opens the piece by its name, unless the name now leads to another file. Returns -1 on failure. */
 static int open_named(struct memory *memory, const char *store, const char *name,
                       const struct piece *piece)
 {
@@ -235,10 +234,10 @@ static int open_named(struct memory *memory, const char *store, const char *name
 	return fd;
 }
 
-/* Opens the file again instead of duplicating the daemon's descriptor, because file_whose()
+/* Opens the file again instead of duplicating the daemon's descriptor, because file_sharing()
  * distinguishes open files. */
-static int file_give(struct memory *memory, const char *store, const char *name,
-                     const struct piece *piece, int *fd)
+static int file_open_shared(struct memory *memory, const char *store, const char *name,
+                            const struct piece *piece, int *fd)
 {
 	char path[64];
 
@@ -254,28 +253,29 @@ static int file_give(struct memory *memory, const char *store, const char *name,
 	return *fd < 0 ? -STATUS(IO) : 0;
 }
 
-/* A process that had the file may have truncated or extended it, or freed some of its blocks. */
-static enum memory_whose restore_piece(struct memory_file *file, const struct piece *piece)
+/* Restores the size and the blocks of a file: a process that had it may have extended it or freed
+ * some of its blocks. Reports a truncated file. */
+static enum memory_sharing restore_piece(struct memory_file *file, const struct piece *piece)
 {
 	struct stat st;
 
 	if (ps_guard_is_torn(piece->guard) || fstat(piece->fd, &st) < 0 ||
 	    (uint64_t)st.st_size < piece->size)
-		return MEMORY_CUT;
+		return MEMORY_TRUNCATED;
 	if (piece_file_trim(piece->fd, piece->size) ||
-	    (file_blocks(piece->fd) < piece->size && fill_up(file, piece->fd, piece->size)))
-		return MEMORY_CUT;
-	return MEMORY_ALONE;
+	    (occupied_bytes(piece->fd) < piece->size && fill_holes(file, piece->fd, piece->size)))
+		return MEMORY_TRUNCATED;
+	return MEMORY_UNSHARED;
 }
 
-/* The kernel grants a write lease only if no other open file of the inode is open for writing. What
- * was given away is another open file, whether it is mapped, inherited, passed on or in transit
- * between processes. (If IMA counts readers, a reader is enough for a refusal; the piece then
- * counts as held.) See fcntl(2), F_SETLEASE. */
-static enum memory_whose file_whose(struct memory *memory, const struct piece *piece)
+/* The kernel grants a write lease only if the inode has no other open file description for writing.
+ * A descriptor that was given away is another open file description, whether it is mapped,
+ * inherited, passed on or in transit between processes. (If IMA counts readers, a reader is enough
+ * for a refusal; the piece then counts as shared.) See fcntl(2), F_SETLEASE. */
+static enum memory_sharing file_sharing(struct memory *memory, const struct piece *piece)
 {
 	if (fcntl(piece->fd, F_SETLEASE, F_WRLCK) < 0)
-		return errno == EAGAIN ? MEMORY_HELD : MEMORY_UNKNOWN;
+		return errno == EAGAIN ? MEMORY_SHARED : MEMORY_SHARING_UNKNOWN;
 	(void)fcntl(piece->fd, F_SETLEASE, F_UNLCK);
 	return restore_piece(file_of(memory), piece);
 }
@@ -286,7 +286,7 @@ static int file_flush(struct memory *memory, const struct piece *piece)
 	return msync(piece->base, piece->size, MS_SYNC) == 0 ? 0 : -STATUS(IO);
 }
 
-static int remove_in(struct memory_file *file, const char *store, const char *name)
+static int remove_piece(struct memory_file *file, const char *store, const char *name)
 {
 	int folder, error;
 
@@ -309,13 +309,13 @@ static int file_remove(struct memory *memory, const char *store, const char *nam
 	int ret;
 
 	descriptors_release(&file->descriptors);
-	ret = remove_in(file, store, name);
+	ret = remove_piece(file, store, name);
 	descriptors_reserve(&file->descriptors, file->directory.fd);
 	return ret;
 }
 
-static int replace_in(struct memory_file *file, const char *store, const char *name,
-                      const void *bytes, size_t len)
+static int replace_piece(struct memory_file *file, const char *store, const char *name,
+                         const void *bytes, size_t len)
 {
 	uint64_t before;
 	int folder, ret, error;
@@ -327,10 +327,10 @@ static int replace_in(struct memory_file *file, const char *store, const char *n
 		(void)refuse_file(file, errno);
 		return errno == ENOSPC ? -STATUS(NO_MEMORY) : -STATUS(IO);
 	}
-	before = names_size(folder, name);
+	before = names_file_bytes(folder, name);
 	ret = small_file_replace(folder, name, bytes, len);
 	error = errno;
-	file->used += names_size(folder, name);
+	file->used += names_file_bytes(folder, name);
 	file->used -= before;
 	close(folder);
 	if (ret)
@@ -339,8 +339,8 @@ static int replace_in(struct memory_file *file, const char *store, const char *n
 	return ret;
 }
 
-/* Uses the reserved descriptors, because an owner waits for it, however many descriptors
- * connections and pieces have. */
+/* Uses the reserved descriptors, because an owner waits for the new contents even if connections
+ * and pieces have all other descriptors. */
 static int file_replace(struct memory *memory, const char *store, const char *name,
                         const void *bytes, size_t len)
 {
@@ -348,7 +348,7 @@ static int file_replace(struct memory *memory, const char *store, const char *na
 	int ret;
 
 	descriptors_release(&file->descriptors);
-	ret = replace_in(file, store, name, bytes, len);
+	ret = replace_piece(file, store, name, bytes, len);
 	descriptors_reserve(&file->descriptors, file->directory.fd);
 	return ret;
 }
@@ -371,7 +371,7 @@ static int file_load(struct memory *memory, const char *store, const char *name,
 static int file_stores(struct memory *memory, void (*found)(void *arg, const char *store),
                        void *arg)
 {
-	return folder_stores(file_of(memory)->directory.fd, found, arg) < 0 ? -STATUS(IO) : 0;
+	return folder_list_stores(file_of(memory)->directory.fd, found, arg) < 0 ? -STATUS(IO) : 0;
 }
 
 static void file_pieces(struct memory *memory, const char *store,
@@ -381,20 +381,20 @@ static void file_pieces(struct memory *memory, const char *store,
 
 	if (folder < 0)
 		return;
-	(void)folder_pieces(folder, found, arg);
+	(void)folder_list_pieces(folder, found, arg);
 	close(folder);
 }
 
-static void file_forget(struct memory *memory, const char *store)
+static void file_remove_folder(struct memory *memory, const char *store)
 {
 	struct memory_file *file = file_of(memory);
 	int folder = folder_open(file->directory.fd, store, false);
 
 	if (folder < 0)
 		return;
-	file->used -= small_file_kept(folder, "header");
-	small_file_forget(folder, "header");
-	image_files_forget(folder);
+	file->used -= small_file_spare_bytes(folder, "header");
+	small_file_remove_spare(folder, "header");
+	image_files_remove_note(folder);
 	close(folder);
 	folder_remove(file->directory.fd, store);
 }
@@ -404,12 +404,12 @@ static uint64_t file_used(struct memory *memory)
 	return bytes_used(file_of(memory));
 }
 
-static uint64_t file_beyond(struct memory *memory, const struct piece *piece)
+static uint64_t file_piece_excess(struct memory *memory, const struct piece *piece)
 {
 	return reservation_excess(file_of(memory)->reservations, piece->fd);
 }
 
-static uint64_t file_excess(struct memory *memory)
+static uint64_t file_total_excess(struct memory *memory)
 {
 	return reservations_excess(file_of(memory)->reservations) +
 	       removed_files_excess(file_of(memory)->removed_files);
@@ -421,7 +421,7 @@ static void file_trim(struct memory *memory)
 	removed_files_trim(&file_of(memory)->removed_files);
 }
 
-static uint64_t file_kept(struct memory *memory, const char *store)
+static uint64_t file_removed_bytes(struct memory *memory, const char *store)
 {
 	return removed_files_bytes(&file_of(memory)->removed_files, store);
 }
@@ -455,9 +455,9 @@ static bool file_usable(struct memory *memory, char *why, size_t size)
 	return false;
 }
 
-/* Claims are rare and commits are not, so the cost of the fence between an owner's slot and its
- * read of the promise is paid here if the kernel supports it. Other owners execute a full fence of
- * their own. */
+/* Claims are rare and commits are not, so if the kernel supports it, this executes the fence
+ * between an owner's write of its slot and its read of the promise in the owner's place. Otherwise
+ * owners execute a full fence of their own. */
 static void file_fence(struct memory *memory)
 {
 	atomic_thread_fence(memory_order_seq_cst);
@@ -466,7 +466,7 @@ static void file_fence(struct memory *memory)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-static bool file_reaches_owners(struct memory *memory)
+static bool file_fence_reaches_owners(struct memory *memory)
 {
 	return file_of(memory)->barrier;
 }
@@ -490,38 +490,38 @@ static const struct memory_ops file_ops = {
 	.advice = file_advice,
 	.open = file_open,
 	.close = file_close,
-	.give = file_give,
-	.whose = file_whose,
+	.open_shared = file_open_shared,
+	.sharing = file_sharing,
 	.flush = file_flush,
 	.look_up = names_look_up,
-	.adopt = names_adopt,
-	.settle = names_settle,
-	.watch = names_watch,
-	.seen = names_seen,
-	.recount = names_count,
+	.mark_folder = names_mark_folder,
+	.restore_directory = names_restore_directory,
+	.watch_names = names_watch,
+	.read_changes = names_read_changes,
+	.recount = names_recount,
 	.remove = file_remove,
 	.replace = file_replace,
 	.load = file_load,
-	.stores = file_stores,
-	.pieces = file_pieces,
-	.forget = file_forget,
+	.list_stores = file_stores,
+	.list_pieces = file_pieces,
+	.remove_folder = file_remove_folder,
 	.set_aside = memory_file_set_aside,
 	.note_files = memory_file_note_files,
 	.is_copy = memory_file_is_copy,
 	.list_set_aside = memory_file_list_set_aside,
 	.boot = memory_file_boot,
-	.lasts = memory_file_lasts,
+	.data_survives = memory_file_data_survives,
 	.identity = file_identity,
 	.used = file_used,
-	.beyond = file_beyond,
-	.excess = file_excess,
+	.piece_excess = file_piece_excess,
+	.total_excess = file_total_excess,
 	.trim = file_trim,
-	.kept = file_kept,
+	.removed_bytes = file_removed_bytes,
 	.limit = file_limit,
 	.room = file_room,
 	.usable = file_usable,
 	.fence = file_fence,
-	.reaches_owners = file_reaches_owners,
+	.fence_reaches_owners = file_fence_reaches_owners,
 	.random = file_random,
 };
 
@@ -543,7 +543,7 @@ static int open_directory(struct memory_file *file, const char *path, bool on_di
 	if (directory_open("memory", path, folder_is_image, &file->directory, why) < 0 ||
 	    !place_is_allowed(file, path, on_disk, why))
 		return -1;
-	if (file->directory.marked || folder_adopt(file->directory.fd) == 0)
+	if (file->directory.marked || folder_mark_all(file->directory.fd) == 0)
 		return 0;
 	*why = "the memory directory cannot be marked: look at its file system";
 	return -1;
@@ -570,7 +570,7 @@ struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_di
 		return NULL;
 	}
 	descriptors_reserve(&file->descriptors, file->directory.fd);
-	names_count(&file->memory);
+	names_recount(&file->memory);
 	return &file->memory;
 }
 
@@ -580,9 +580,9 @@ void memory_file_set_boot(struct memory *memory, const uint8_t *boot)
 	memcpy(file_of(memory)->boot, boot, PS_BOOT_ID_SIZE);
 }
 
-void memory_file_leave_files(struct memory *memory, unsigned count)
+void memory_file_leave_descriptors(struct memory *memory, unsigned count)
 {
-	file_of(memory)->descriptors.left = count;
+	file_of(memory)->descriptors.left_to_others = count;
 }
 
 void memory_file_free(struct memory *memory)
@@ -590,7 +590,7 @@ void memory_file_free(struct memory *memory)
 	if (!memory)
 		return;
 	removed_files_close_all(&file_of(memory)->removed_files);
-	reservations_forget(&file_of(memory)->reservations);
+	reservations_free(&file_of(memory)->reservations);
 	descriptors_release(&file_of(memory)->descriptors);
 	directory_close(&file_of(memory)->directory);
 	if (file_of(memory)->notify >= 0)

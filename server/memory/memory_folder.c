@@ -30,7 +30,7 @@ bool folder_name_valid(const char *name)
 
 /* Marks a folder that was just created, or whose creation was interrupted, so that it must be
  * empty. */
-static int claim_folder(int fd)
+static int mark_new_folder(int fd)
 {
 	if (directory_is_marked(fd))
 		return 0;
@@ -54,7 +54,7 @@ int folder_open(int directory, const char *store, bool create)
 	fd = openat(directory, store, FOLDER_FLAGS);
 	if (fd < 0)
 		return -1;
-	if (create ? claim_folder(fd) == 0 : directory_is_marked(fd))
+	if (create ? mark_new_folder(fd) == 0 : directory_is_marked(fd))
 		return fd;
 	error = errno;
 	close(fd);
@@ -110,7 +110,7 @@ static bool is_aside_name(const char *name)
 	return *name == '.' && end > name && strncmp(end, ".aside-", 7) == 0 && is_number(end + 7);
 }
 
-void folder_asides(int directory, void (*found)(void *arg, const char *name), void *arg)
+void folder_list_set_aside(int directory, void (*found)(void *arg, const char *name), void *arg)
 {
 	DIR *dir = directory_list(directory);
 	struct dirent *entry;
@@ -153,8 +153,8 @@ static bool is_no_store(int error)
 	return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EACCES;
 }
 
-/* Includes folders that cannot be examined now, because a store that was missed would be created
- * again. */
+/* Returns true for the folder of a store. Also returns true if it cannot be examined now, because a
+ * store that was missed would be created again. */
 static bool is_store(int directory, const char *name)
 {
 	int fd = openat(directory, name, FOLDER_FLAGS);
@@ -167,8 +167,8 @@ static bool is_store(int directory, const char *name)
 
 /* Calls found() for each valid name in the folder that satisfies is_so(). Returns -1 with errno set
  * if the list is incomplete. */
-static int each_name(int folder, bool (*is_so)(int folder, const char *name),
-                     void (*found)(void *arg, const char *name), void *arg)
+static int for_each_name(int folder, bool (*is_so)(int folder, const char *name),
+                         void (*found)(void *arg, const char *name), void *arg)
 {
 	DIR *dir = directory_list(folder);
 	struct dirent *entry;
@@ -185,14 +185,14 @@ static int each_name(int folder, bool (*is_so)(int folder, const char *name),
 	return error ? -1 : 0;
 }
 
-int folder_stores(int directory, void (*found)(void *arg, const char *name), void *arg)
+int folder_list_stores(int directory, void (*found)(void *arg, const char *name), void *arg)
 {
-	return each_name(directory, is_store, found, arg);
+	return for_each_name(directory, is_store, found, arg);
 }
 
-int folder_pieces(int folder, void (*found)(void *arg, const char *name), void *arg)
+int folder_list_pieces(int folder, void (*found)(void *arg, const char *name), void *arg)
 {
-	return each_name(folder, is_piece, found, arg);
+	return for_each_name(folder, is_piece, found, arg);
 }
 
 /* --- directories of versions without marks --- */
@@ -214,7 +214,7 @@ bool folder_is_image(int directory, const char *name)
 	return so;
 }
 
-static void mark_image(void *arg, const char *name)
+static void mark_image_folder(void *arg, const char *name)
 {
 	int folder = openat(*(const int *)arg, name, FOLDER_FLAGS);
 
@@ -224,10 +224,11 @@ static void mark_image(void *arg, const char *name)
 	close(folder);
 }
 
-/* The directory is marked last, after which contents no longer count as a mark. */
-int folder_adopt(int directory)
+/* Marks the directory last: once it has a mark, folders are no longer recognized by their
+ * contents. */
+int folder_mark_all(int directory)
 {
-	if (each_name(directory, folder_is_image, mark_image, &directory) < 0)
+	if (for_each_name(directory, folder_is_image, mark_image_folder, &directory) < 0)
 		return -1;
 	return directory_mark(directory);
 }

@@ -23,18 +23,19 @@ void folder_remove(int directory, const char *store);
 /* Renames the folder to a free name that begins with a dot, and stores that in `where`. Returns 0,
  * or -1 if it keeps its name. */
 int folder_set_aside(int directory, const char *store, char *where, size_t size);
-/* Calls found() for each folder with such a name. */
-void folder_asides(int directory, void (*found)(void *arg, const char *name), void *arg);
+/* Calls found() for each folder that folder_set_aside() has renamed. */
+void folder_list_set_aside(int directory, void (*found)(void *arg, const char *name), void *arg);
 
 /* Call found() for each store in the directory, or for each piece in a folder. Return 0, or -1 with
- * errno set if there may be others. */
-int folder_stores(int directory, void (*found)(void *arg, const char *name), void *arg);
-int folder_pieces(int folder, void (*found)(void *arg, const char *name), void *arg);
+ * errno set if they may have missed one. */
+int folder_list_stores(int directory, void (*found)(void *arg, const char *name), void *arg);
+int folder_list_pieces(int folder, void (*found)(void *arg, const char *name), void *arg);
 
 /* Returns true if a version without marks created the folder for a store, which its header
  * shows. */
 bool folder_is_image(int directory, const char *name);
-/* Marks all these folders, and then the directory. Returns 0, or -1 with errno set. */
-int folder_adopt(int directory);
+/* Marks all folders for which folder_is_image() returns true, and then the directory. Returns 0, or
+ * -1 with errno set. */
+int folder_mark_all(int directory);
 
 #endif

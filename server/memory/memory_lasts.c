@@ -54,12 +54,12 @@ bool memory_file_is_copy(struct memory *memory, const char *store, const uint8_t
 void memory_file_list_set_aside(struct memory *memory, void (*found)(void *arg, const char *name),
                                 void *arg)
 {
-	folder_asides(file_of(memory)->directory.fd, found, arg);
+	folder_list_set_aside(file_of(memory)->directory.fd, found, arg);
 }
 
-/* An image without a boot is from a version that did not record it. It is valid if the file system
- * does not outlast a boot. */
-bool memory_file_lasts(struct memory *memory, const uint8_t *boot)
+/* An image without a boot is from a version that did not record boots. Its data is unchanged if the
+ * file system does not outlast a boot. */
+bool memory_file_data_survives(struct memory *memory, const uint8_t *boot)
 {
 	const struct memory_file *file = file_of(memory);
 

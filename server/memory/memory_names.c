@@ -52,7 +52,7 @@ static bool is_in_place(const struct memory_file *file, const char *store, const
 }
 
 /* Returns true if a file with this name is in a folder that a daemon would load. */
-static bool has_small(const struct memory_file *file, const char *store, const char *name)
+static bool has_small_piece(const struct memory_file *file, const char *store, const char *name)
 {
 	const int folder = folder_open(file->directory.fd, store, false);
 	struct stat st;
@@ -65,21 +65,21 @@ static bool has_small(const struct memory_file *file, const char *store, const c
 	return found;
 }
 
-enum memory_name names_look_up(struct memory *memory, const char *store, const char *name,
-                               const struct piece *piece)
+enum memory_name_state names_look_up(struct memory *memory, const char *store, const char *name,
+                                     const struct piece *piece)
 {
 	const struct memory_file *file = file_of(memory);
 	struct stat st;
 
 	if (!piece)
-		return has_small(file, store, name) ? MEMORY_NAMED : MEMORY_REMOVED;
+		return has_small_piece(file, store, name) ? MEMORY_NAMED : MEMORY_REMOVED;
 	if (fstat(piece->fd, &st) < 0 || is_in_place(file, store, name, &st))
 		return MEMORY_NAMED;
 	return st.st_nlink == 0 ? MEMORY_REMOVED : MEMORY_MOVED;
 }
 
-void names_adopt(struct memory *memory, const char *store, const char *name,
-                 const struct piece *piece)
+void names_mark_folder(struct memory *memory, const char *store, const char *name,
+                       const struct piece *piece)
 {
 	const int folder = openat(file_of(memory)->directory.fd, store,
 	                          O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -147,7 +147,7 @@ static bool reopen_directory(struct memory_file *file, dev_t device, char *why, 
 		return false;
 	}
 	if (directory_open("memory", file->path, folder_is_image, &fresh, &text) < 0 ||
-	    (!fresh.marked && folder_adopt(fresh.fd) < 0)) {
+	    (!fresh.marked && folder_mark_all(fresh.fd) < 0)) {
 		snprintf(why, size, "%s", text);
 		directory_close(&fresh);
 		return false;
@@ -157,7 +157,7 @@ static bool reopen_directory(struct memory_file *file, dev_t device, char *why, 
 	return true;
 }
 
-bool names_settle(struct memory *memory, char *why, size_t size)
+bool names_restore_directory(struct memory *memory, char *why, size_t size)
 {
 	struct memory_file *file = file_of(memory);
 	struct stat open;
@@ -181,7 +181,9 @@ bool names_settle(struct memory *memory, char *why, size_t size)
 
 /* --- notification of changes --- */
 
-static bool watch_path(const struct memory_file *file, const char *path, uint32_t more)
+/* Watches a folder for names that disappear, and for the events `more`. Returns false on
+ * failure. */
+static bool watch_folder(const struct memory_file *file, const char *path, uint32_t more)
 {
 	const uint32_t gone = IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF;
 
@@ -194,13 +196,13 @@ struct watching {
 	bool all;
 };
 
-static void watch_store(void *arg, const char *store)
+static void watch_store_folder(void *arg, const char *store)
 {
 	struct watching *watching = arg;
 	char path[PATH_MAX];
 	const int len = snprintf(path, sizeof(path), "%s/%s", watching->file->path, store);
 
-	watching->all &= len < (int)sizeof(path) && watch_path(watching->file, path, 0);
+	watching->all &= len < (int)sizeof(path) && watch_folder(watching->file, path, 0);
 }
 
 int names_watch(struct memory *memory)
@@ -212,8 +214,9 @@ int names_watch(struct memory *memory)
 	return file->notify;
 }
 
-/* Adding a watch for a folder that has one changes nothing. */
-bool names_seen(struct memory *memory)
+/* Watches every store's folder again, because new ones may have come. Watching a folder again
+ * changes nothing. */
+bool names_read_changes(struct memory *memory)
 {
 	_Alignas(struct inotify_event) char events[4096];
 	const struct memory_file *file = file_of(memory);
@@ -223,15 +226,16 @@ bool names_seen(struct memory *memory)
 		return false;
 	while (read(file->notify, events, sizeof(events)) > 0)
 		;
-	watching.all = watch_path(file, file->path, IN_CREATE | IN_MOVED_TO);
-	return folder_stores(file->directory.fd, watch_store, &watching) == 0 && watching.all;
+	watching.all = watch_folder(file, file->path, IN_CREATE | IN_MOVED_TO);
+	return folder_list_stores(file->directory.fd, watch_store_folder, &watching) == 0 &&
+	       watching.all;
 }
 
 /* --- sizes --- */
 
-uint64_t names_size(int folder, const char *name)
+uint64_t names_file_bytes(int folder, const char *name)
 {
-	return piece_file_size(folder, name) + small_file_kept(folder, name);
+	return piece_file_size(folder, name) + small_file_spare_bytes(folder, name);
 }
 
 struct counting {
@@ -243,7 +247,7 @@ static void count_piece(void *arg, const char *name)
 {
 	const struct counting *counting = arg;
 
-	counting->file->used += names_size(counting->folder, name);
+	counting->file->used += names_file_bytes(counting->folder, name);
 }
 
 static void count_store(void *arg, const char *store)
@@ -253,14 +257,14 @@ static void count_store(void *arg, const char *store)
 
 	if (counting.folder < 0)
 		return;
-	(void)folder_pieces(counting.folder, count_piece, &counting);
+	(void)folder_list_pieces(counting.folder, count_piece, &counting);
 	close(counting.folder);
 }
 
-void names_count(struct memory *memory)
+void names_recount(struct memory *memory)
 {
 	struct memory_file *file = file_of(memory);
 
 	file->used = 0;
-	(void)folder_stores(file->directory.fd, count_store, file);
+	(void)folder_list_stores(file->directory.fd, count_store, file);
 }

@@ -17,6 +17,7 @@ enum memory_place {
 
 #define MEMORY_ROOM_LEAST ((uint64_t)1 << 20) /* with fewer bytes left, the place counts as full */
 
+/* Finds out what the directory is stored on. */
 enum memory_place memory_place_of(int directory);
 
 /* Returns why a directory on a disk is refused. Valid until the next call. */
@@ -28,12 +29,14 @@ const char *memory_place_refusal(const char *path);
  * the host's memory. */
 uint64_t memory_place_room(int directory, enum memory_place place, const char **advice);
 
-/* Returns how many of `images` bytes the limits of this daemon's control groups do not count,
- * because other groups are charged for them. Returns 0 if there are none or no limit. */
+/* Returns how many bytes of the images, which have `images` bytes, the limits of this daemon's
+ * control groups do not count, because other groups are charged for them. Returns 0 if no group has
+ * a limit. */
 uint64_t memory_place_uncounted(int directory, uint64_t images);
 
-/* Returns which limit kept a file from being created or extended, as advice for the operator.
- * Returns NULL if errno has another cause, or if the file system is full. */
+/* Returns advice for the operator on the limit that kept a file from being created or extended.
+ * `error` is the errno of the failure. Returns NULL if it has another cause, or if the file system
+ * is full. */
 const char *memory_place_advice(int directory, int error);
 
 /* Returns true if files can be created and changed in the directory. Otherwise `why` says why

@@ -6,7 +6,7 @@
 #include "memory_place.h"
 #include "../host/log.h"
 
-void memory_file_tell_uncounted(struct memory *memory)
+void memory_file_log_uncounted(struct memory *memory)
 {
 	const uint64_t images = memory->ops->used(memory);
 	const uint64_t bytes = memory_place_uncounted(file_of(memory)->directory.fd, images);

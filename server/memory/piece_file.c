@@ -39,12 +39,12 @@ uint64_t piece_file_size(int folder, const char *name)
 }
 
 struct piece_work {
-	int fd; /* of the piece or of its folder */
+	int fd; /* descriptor of the piece's file or of its folder */
 	uint64_t size;
 	const char *name;
 	void *base;
 	int error;
-	_Atomic uint64_t *taking;
+	_Atomic uint64_t *unallocated;
 };
 
 static int reserve_range(int fd, uint64_t at, uint64_t len)
@@ -57,10 +57,10 @@ static int reserve_range(int fd, uint64_t at, uint64_t len)
 	return error;
 }
 
-/* Asks the kernel to make large pages of a slice, which it does if one page of each exists. Owners
- * on this host map them, and the kernel unmaps a large page at once instead of page by page when an
- * owner is killed. Existing data is preserved, and processes that have it mapped do not notice.
- * Returns false if the kernel refuses, which is harmless. */
+/* Asks the kernel to back a slice of the file by large pages. When an owner on this host is killed,
+ * the kernel unmaps a large page at once instead of page by page. The kernel makes a large page if
+ * one small page of it exists, and preserves existing data; processes that have it mapped do not
+ * notice. Returns false if the kernel refuses, which is harmless. */
 static bool collapse_range(int fd, uint64_t at, uint64_t len)
 {
 	void *base;
@@ -86,20 +86,20 @@ static void run_reserve(void *arg)
 	bool large = true;
 	uint64_t at = 0;
 
-	assert(atomic_load(work->taking) >= work->size);
+	assert(atomic_load(work->unallocated) >= work->size);
 	while (at < work->size && !work->error) {
 		uint64_t left = work->size - at, len = left < RESERVE_SLICE ? left : RESERVE_SLICE;
 
 		large = large && len >= PS_LARGE_PAGE && collapse_range(work->fd, at, len);
 		work->error = reserve_range(work->fd, at, len);
-		atomic_fetch_sub(work->taking, work->error ? left : len);
+		atomic_fetch_sub(work->unallocated, work->error ? left : len);
 		at += len;
 	}
 }
 
-int piece_file_reserve(int fd, uint64_t size, _Atomic uint64_t *taking)
+int piece_file_reserve(int fd, uint64_t size, _Atomic uint64_t *unallocated)
 {
-	struct piece_work work = { .fd = fd, .size = size, .taking = taking };
+	struct piece_work work = { .fd = fd, .size = size, .unallocated = unallocated };
 
 	job_aside(size, run_reserve, &work);
 	return work.error;
@@ -124,7 +124,7 @@ static void *map_file(int fd, uint64_t size)
 	return work.base;
 }
 
-int piece_file_take(int folder, const char *name, int fd, uint64_t size, struct piece *piece)
+int piece_file_map(int folder, const char *name, int fd, uint64_t size, struct piece *piece)
 {
 	void *base = map_file(fd, size);
 
@@ -174,7 +174,7 @@ int piece_file_trim(int fd, uint64_t size)
 	return work.error;
 }
 
-/* Unmaps in slices, because the loop may need a mapping in the meantime. */
+/* Unmaps in slices, because no other thread, such as the loop's, can map memory during a slice. */
 static void run_unmap(void *arg)
 {
 	struct piece_work *work = arg;
@@ -212,16 +212,16 @@ void piece_file_unlink(int folder, const char *name, uint64_t size)
 	job_aside(size, run_unlink, &work);
 }
 
-static void run_release(void *arg)
+static void run_close_removed(void *arg)
 {
 	struct piece_work *work = arg;
 
 	close(work->fd);
 }
 
-void piece_file_release(int fd, uint64_t size)
+void piece_file_close_removed(int fd, uint64_t size)
 {
 	struct piece_work work = { .fd = fd, .size = size };
 
-	job_aside(size, run_release, &work);
+	job_aside(size, run_close_removed, &work);
 }

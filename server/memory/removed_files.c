@@ -25,13 +25,13 @@ struct removed_file {
 	char store[128];
 	int fd;
 	uint64_t size;   /* size of the piece */
-	bool is_closing; /* no other process has it, and it is being closed */
-	uint64_t bytes;
+	bool is_closing; /* no other process has the file, and it is being closed */
+	uint64_t bytes;  /* bytes that the file occupied when its closing began */
 	struct job job;
 };
 
 /* The kernel grants a write lease only if no other process has the file open. */
-static bool is_in_use(int fd)
+static bool is_open_elsewhere(int fd)
 {
 	if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
 		return errno == EAGAIN;
@@ -39,7 +39,7 @@ static bool is_in_use(int fd)
 	return false;
 }
 
-uint64_t file_blocks(int fd)
+uint64_t occupied_bytes(int fd)
 {
 	struct stat st;
 
@@ -48,7 +48,8 @@ uint64_t file_blocks(int fd)
 
 bool removed_file_add(struct removed_file **list, const char *store, int fd, uint64_t size)
 {
-	struct removed_file *removed_file = is_in_use(fd) ? calloc(1, sizeof(*removed_file)) : NULL;
+	struct removed_file *removed_file = is_open_elsewhere(fd) ? calloc(1, sizeof(*removed_file))
+	                                                          : NULL;
 
 	if (!removed_file)
 		return false;
@@ -61,7 +62,7 @@ bool removed_file_add(struct removed_file **list, const char *store, int fd, uin
 	return true;
 }
 
-bool removed_files_have(const struct removed_file *list, int fd)
+bool removed_files_contain(const struct removed_file *list, int fd)
 {
 	struct stat open, st;
 
@@ -88,11 +89,11 @@ static void remove_from_list(struct removed_file *removed_file)
 /* Returns true if no other process has the file any more; the caller must then close it. */
 static bool begin_closing(struct removed_file *removed_file)
 {
-	if (removed_file->is_closing || is_in_use(removed_file->fd))
+	if (removed_file->is_closing || is_open_elsewhere(removed_file->fd))
 		return false;
 	assert(!removed_file->is_closing);
 	removed_file->is_closing = true;
-	removed_file->bytes = file_blocks(removed_file->fd);
+	removed_file->bytes = occupied_bytes(removed_file->fd);
 	return true;
 }
 
@@ -101,10 +102,10 @@ static void run_close(struct job *job)
 	struct removed_file *removed_file =
 		(struct removed_file *)((char *)job - offsetof(struct removed_file, job));
 
-	piece_file_release(removed_file->fd, removed_file->bytes);
+	piece_file_close_removed(removed_file->fd, removed_file->bytes);
 }
 
-static void end_closing(struct job *job)
+static void finish_close_job(struct job *job)
 {
 	remove_from_list((struct removed_file *)((char *)job - offsetof(struct removed_file, job)));
 }
@@ -119,21 +120,22 @@ uint64_t removed_files_bytes(struct removed_file **list, const char *store)
 		if (store && strcmp(removed_file->store, store) != 0)
 			continue;
 		if (begin_closing(removed_file)) {
-			removed_file->job = (struct job){ .run = run_close, .done = end_closing };
-			if (job_later(&removed_file->job)) {
+			removed_file->job = (struct job){ .run = run_close,
+				                          .done = finish_close_job };
+			if (job_queue(&removed_file->job)) {
 				remove_from_list(removed_file);
 				continue;
 			}
 		}
 		bytes += removed_file->is_closing ? removed_file->bytes
-		                                  : file_blocks(removed_file->fd);
+		                                  : occupied_bytes(removed_file->fd);
 	}
 	return bytes;
 }
 
-static uint64_t excess_of(const struct removed_file *removed_file)
+static uint64_t bytes_beyond_size(const struct removed_file *removed_file)
 {
-	const uint64_t taken = removed_file->is_closing ? 0 : file_blocks(removed_file->fd);
+	const uint64_t taken = removed_file->is_closing ? 0 : occupied_bytes(removed_file->fd);
 	const uint64_t own = (removed_file->size + PS_PAGE - 1) / PS_PAGE * PS_PAGE;
 
 	return taken > own ? taken - own : 0;
@@ -144,19 +146,19 @@ uint64_t removed_files_excess(const struct removed_file *list)
 	uint64_t bytes = 0;
 
 	for (; list; list = list->next)
-		bytes += excess_of(list);
+		bytes += bytes_beyond_size(list);
 	return bytes;
 }
 
-static const struct removed_file *first_exceeded(const struct removed_file *list)
+static const struct removed_file *first_oversized(const struct removed_file *list)
 {
-	while (list && excess_of(list) == 0)
+	while (list && bytes_beyond_size(list) == 0)
 		list = list->next;
 	return list;
 }
 
-/* The list may change with each trim, because it may give up the turn. A file that grows again at
- * once does not keep the loop going forever. */
+/* Searches the list again after each trim, because a trim may give up the turn (jobs.h) and the
+ * list may change. Limits the number of trims, because a file may grow again at once. */
 void removed_files_trim(struct removed_file *const *list)
 {
 	unsigned most = 0;
@@ -164,17 +166,17 @@ void removed_files_trim(struct removed_file *const *list)
 	for (const struct removed_file *each = *list; each; each = each->next)
 		most++;
 	for (; most > 0; most--) {
-		const struct removed_file *exceeded = first_exceeded(*list);
-		const int fd = exceeded ? fcntl(exceeded->fd, F_DUPFD_CLOEXEC, 0) : -1;
+		const struct removed_file *oversized = first_oversized(*list);
+		const int fd = oversized ? fcntl(oversized->fd, F_DUPFD_CLOEXEC, 0) : -1;
 
 		if (fd < 0)
 			return;
-		(void)piece_file_trim(fd, exceeded->size);
+		(void)piece_file_trim(fd, oversized->size);
 		close(fd);
 	}
 }
 
-/* The list may change with each file that is closed. */
+/* Begins again after each file that is closed, because the list may have changed. */
 void removed_files_close_unused(struct removed_file **list)
 {
 	struct removed_file *removed_file = *list;

@@ -19,8 +19,8 @@ struct reservation {
 	struct reservation *next;
 	ino_t inode;
 	int fd;         /* descriptor of the open piece; -1: closed */
-	uint64_t size;  /* of the piece */
-	uint64_t bytes; /* that the file occupies without anything beyond its end */
+	uint64_t size;  /* size of the piece */
+	uint64_t bytes; /* bytes that a file of that size occupies */
 };
 
 static uint64_t round_up(uint64_t size, uint64_t page)
@@ -28,8 +28,9 @@ static uint64_t round_up(uint64_t size, uint64_t page)
 	return (size + page - 1) / page * page;
 }
 
-/* A file system may use more than whole pages for a file, but at most whole large pages. */
-static uint64_t own_bytes(uint64_t taken, uint64_t size)
+/* Returns how many bytes a file of `size` bytes may occupy, given that it occupies `taken`: between
+ * whole pages and whole large pages, as the file system chooses. */
+static uint64_t expected_bytes(uint64_t taken, uint64_t size)
 {
 	const uint64_t least = round_up(size, PS_PAGE), most = round_up(size, PS_LARGE_PAGE);
 
@@ -37,7 +38,7 @@ static uint64_t own_bytes(uint64_t taken, uint64_t size)
 	return taken < least ? least : taken > most ? most : taken;
 }
 
-static struct reservation *find_inode(struct reservation *list, int fd)
+static struct reservation *find_by_inode(struct reservation *list, int fd)
 {
 	struct stat st;
 
@@ -48,16 +49,16 @@ static struct reservation *find_inode(struct reservation *list, int fd)
 	return list;
 }
 
-static struct reservation *find_open(struct reservation *list, int fd)
+static struct reservation *find_by_descriptor(struct reservation *list, int fd)
 {
 	while (list && list->fd != fd)
 		list = list->next;
 	return list;
 }
 
-int reservation_note(struct reservation **list, int fd, uint64_t size)
+int reservation_add(struct reservation **list, int fd, uint64_t size)
 {
-	struct reservation *reservation = find_inode(*list, fd);
+	struct reservation *reservation = find_by_inode(*list, fd);
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
@@ -73,13 +74,13 @@ int reservation_note(struct reservation **list, int fd, uint64_t size)
 	reservation->inode = st.st_ino;
 	reservation->fd = fd;
 	reservation->size = size;
-	reservation->bytes = own_bytes((uint64_t)st.st_blocks * 512, size);
+	reservation->bytes = expected_bytes((uint64_t)st.st_blocks * 512, size);
 	return 0;
 }
 
 void reservation_close(struct reservation *list, int fd)
 {
-	struct reservation *reservation = find_open(list, fd);
+	struct reservation *reservation = find_by_descriptor(list, fd);
 
 	if (reservation)
 		reservation->fd = -1;
@@ -87,7 +88,7 @@ void reservation_close(struct reservation *list, int fd)
 
 uint64_t reservation_size(const struct reservation *list, int fd)
 {
-	const struct reservation *reservation = find_inode((struct reservation *)list, fd);
+	const struct reservation *reservation = find_by_inode((struct reservation *)list, fd);
 	struct stat st;
 
 	if (reservation)
@@ -95,9 +96,9 @@ uint64_t reservation_size(const struct reservation *list, int fd)
 	return fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ? 0 : (uint64_t)st.st_size;
 }
 
-void reservation_end(struct reservation **list, int fd)
+void reservation_remove(struct reservation **list, int fd)
 {
-	struct reservation *reservation = find_inode(*list, fd), **link = list;
+	struct reservation *reservation = find_by_inode(*list, fd), **link = list;
 
 	if (!reservation)
 		return;
@@ -107,7 +108,7 @@ void reservation_end(struct reservation **list, int fd)
 	free(reservation);
 }
 
-static uint64_t excess_of(const struct reservation *reservation)
+static uint64_t bytes_beyond_reservation(const struct reservation *reservation)
 {
 	struct stat st;
 	uint64_t taken;
@@ -120,9 +121,9 @@ static uint64_t excess_of(const struct reservation *reservation)
 
 uint64_t reservation_excess(const struct reservation *list, int fd)
 {
-	const struct reservation *reservation = find_open((struct reservation *)list, fd);
+	const struct reservation *reservation = find_by_descriptor((struct reservation *)list, fd);
 
-	return reservation ? excess_of(reservation) : 0;
+	return reservation ? bytes_beyond_reservation(reservation) : 0;
 }
 
 uint64_t reservations_excess(const struct reservation *list)
@@ -130,13 +131,13 @@ uint64_t reservations_excess(const struct reservation *list)
 	uint64_t bytes = 0;
 
 	for (; list; list = list->next)
-		bytes += excess_of(list);
+		bytes += bytes_beyond_reservation(list);
 	return bytes;
 }
 
-static const struct reservation *first_exceeded(const struct reservation *list)
+static const struct reservation *first_oversized(const struct reservation *list)
 {
-	while (list && excess_of(list) == 0)
+	while (list && bytes_beyond_reservation(list) == 0)
 		list = list->next;
 	return list;
 }
@@ -153,8 +154,8 @@ static void trim_piece(const struct reservation *reservation)
 	close(fd);
 }
 
-/* The list may change with each trim, because it gives up the turn. A file that grows again at once
- * does not keep the loop going forever. */
+/* Searches the list again after each trim, because a trim gives up the turn (jobs.h) and the list
+ * may change. Limits the number of trims, because a file may grow again at once. */
 void reservations_trim(struct reservation *const *list)
 {
 	unsigned most = 0;
@@ -162,15 +163,15 @@ void reservations_trim(struct reservation *const *list)
 	for (const struct reservation *each = *list; each; each = each->next)
 		most++;
 	for (; most > 0; most--) {
-		const struct reservation *exceeded = first_exceeded(*list);
+		const struct reservation *oversized = first_oversized(*list);
 
-		if (!exceeded)
+		if (!oversized)
 			return;
-		trim_piece(exceeded);
+		trim_piece(oversized);
 	}
 }
 
-void reservations_forget(struct reservation **list)
+void reservations_free(struct reservation **list)
 {
 	while (*list) {
 		struct reservation *next = (*list)->next;

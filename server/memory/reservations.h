@@ -10,23 +10,24 @@
 
 struct reservation; /* element of a list, which is empty if NULL */
 
-/* Records that memory for a piece of `size` bytes was reserved for the open file. Returns 0 or an
- * errno. */
-int reservation_note(struct reservation **list, int fd, uint64_t size);
-/* Records that the piece is about to be closed. Its file still counts with its reserved size. */
+/* Records that memory for a piece of `size` bytes was reserved for the file open at fd. Returns 0
+ * or an errno. */
+int reservation_add(struct reservation **list, int fd, uint64_t size);
+/* Records that the piece is about to be closed. The file still has its reservation. */
 void reservation_close(struct reservation *list, int fd);
-/* Returns the size that was reserved for the file, or its present size without a reservation. */
+/* Returns the size that was reserved for the file, or its present size if nothing was reserved. */
 uint64_t reservation_size(const struct reservation *list, int fd);
 /* Removes the reservation of a file that was removed. */
-void reservation_end(struct reservation **list, int fd);
+void reservation_remove(struct reservation **list, int fd);
 
 /* Returns the bytes that the file of an open piece occupies beyond its reservation. */
 uint64_t reservation_excess(const struct reservation *list, int fd);
-/* Returns the sum over all open pieces. */
+/* Returns the sum of reservation_excess() over all open pieces. */
 uint64_t reservations_excess(const struct reservation *list);
 /* Truncates all files to their reservations. May give up the turn (jobs.h). */
 void reservations_trim(struct reservation *const *list);
 
-void reservations_forget(struct reservation **list);
+/* Frees the list. */
+void reservations_free(struct reservation **list);
 
 #endif

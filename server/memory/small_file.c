@@ -59,7 +59,7 @@ static int reserve_space(int fd, size_t size)
 }
 
 /* Opens the file and reserves `size` bytes. Returns -1 with errno set on failure. */
-static int open_with_room(int folder, const char *name, size_t size)
+static int open_and_reserve(int folder, const char *name, size_t size)
 {
 	int fd = openat(folder, name, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int error = fd < 0 ? errno : reserve_space(fd, size);
@@ -120,14 +120,14 @@ static int add_spare(int folder, const char *name, size_t size)
 	int fd;
 
 	spare_name(spare, name);
-	fd = open_with_room(folder, spare, size);
+	fd = open_and_reserve(folder, spare, size);
 	if (fd < 0)
 		return -1;
 	close(fd);
 	return 0;
 }
 
-/* Gives a new file its name, after creating a spare. Returns 1, or -1 with errno set. */
+/* Gives the first file its name, after creating its spare. Returns 1, or -1 with errno set. */
 static int create_first(int folder, const char *name, const char *written, size_t size)
 {
 	char first[NAME_ROOM];
@@ -141,14 +141,15 @@ static int create_first(int folder, const char *name, const char *written, size_
 	return -1;
 }
 
-/* The spare left by an older version is smaller. If it cannot grow, the next replacement tries
- * again. */
+/* Extends the spare if an older version made a smaller one. If that fails, the next replacement
+ * tries again. */
 static void grow_spare(int folder, const char *name, size_t size)
 {
 	(void)add_spare(folder, name, size);
 }
 
-/* Returns 1 if there was no file before, 0 if it was replaced, or -1 with errno set. */
+/* Exchanges the names of the file and of the file `written`. Returns 1 if there was no file before,
+ * 0 if it was replaced, or -1 with errno set. */
 static int swap_files(int folder, const char *name, const char *written, size_t size)
 {
 	struct stat st;
@@ -164,9 +165,9 @@ static int swap_files(int folder, const char *name, const char *written, size_t 
 	return 0;
 }
 
-/* Flushes the new name. If that fails, it may or may not be on the disk. The caller continues with
- * the old state and removes what the new contents name, so the next start must not find them: undo
- * the exchange. */
+/* Flushes the exchange of names to the disk. If that fails, undoes the exchange: the caller
+ * continues with the old state and removes the pieces that the new contents name, so the next start
+ * must not find the new contents. */
 static int flush_names(int folder, const char *name, const char *written, bool first)
 {
 	int error;
@@ -189,7 +190,7 @@ int small_file_replace(int folder, const char *name, const void *bytes, size_t l
 	int fd, error, first;
 
 	spare_name(spare, name);
-	fd = open_with_room(folder, spare, size);
+	fd = open_and_reserve(folder, spare, size);
 	error = fd < 0 || fill_file(fd, bytes, len) < 0 ? errno : 0;
 	if (fd >= 0)
 		close(fd);
@@ -200,7 +201,7 @@ int small_file_replace(int folder, const char *name, const void *bytes, size_t l
 	return error ? file_status(error == ENOENT ? EIO : error) : 0;
 }
 
-void small_file_forget(int folder, const char *name)
+void small_file_remove_spare(int folder, const char *name)
 {
 	char spare[NAME_ROOM];
 
@@ -210,7 +211,7 @@ void small_file_forget(int folder, const char *name)
 	(void)unlinkat(folder, spare, 0);
 }
 
-uint64_t small_file_kept(int folder, const char *name)
+uint64_t small_file_spare_bytes(int folder, const char *name)
 {
 	char spare[NAME_ROOM];
 	struct stat st;

@@ -36,9 +36,9 @@ static struct spill_file *file_of(struct spill *spill)
 	return (struct spill_file *)spill;
 }
 
-static void name_spill(char name[NAME_ROOM], const char *store, const char *more)
+static void spill_file_name(char name[NAME_ROOM], const char *store, const char *suffix)
 {
-	snprintf(name, NAME_ROOM, "%s%s%s", store, spill_suffix, more);
+	snprintf(name, NAME_ROOM, "%s%s%s", store, spill_suffix, suffix);
 }
 
 static int set_trouble(struct spill_file *file, const char *what, const char *name)
@@ -48,7 +48,8 @@ static int set_trouble(struct spill_file *file, const char *what, const char *na
 	return -1;
 }
 
-/* Flushes in parts, so that no call takes long and little memory holds unwritten data. */
+/* Counts `len` written bytes, and flushes every SYNC_BYTES, so that no flush takes long and little
+ * memory holds unwritten data. */
 static int sync_part(struct spill_file *file, size_t len)
 {
 	file->unsynced += len;
@@ -74,11 +75,11 @@ static int file_begin(struct spill *spill, const char *store)
 
 	assert(file->out < 0);
 	file->unsynced = 0;
-	name_spill(file->name, store, "");
-	name_spill(beside, store, ".loaded");
+	spill_file_name(file->name, store, "");
+	spill_file_name(beside, store, ".loaded");
 	if (unlinkat(file->directory.fd, beside, 0) < 0 && errno != ENOENT)
 		return set_trouble(file, "removing", beside);
-	name_spill(beside, store, ".tmp");
+	spill_file_name(beside, store, ".tmp");
 	if (unlinkat(file->directory.fd, beside, 0) < 0 && errno != ENOENT)
 		return set_trouble(file, "removing", beside);
 	file->out = openat(file->directory.fd, beside,
@@ -110,7 +111,7 @@ static int file_write(struct ps_archive_sink *sink, const void *bytes, size_t le
 	return sync_part(file, (size_t)(from - (const uint8_t *)bytes));
 }
 
-static void close_out(struct spill_file *file)
+static void close_output(struct spill_file *file)
 {
 	if (file->out >= 0)
 		close(file->out);
@@ -122,7 +123,7 @@ static void file_abandon(struct spill *spill)
 	struct spill_file *file = file_of(spill);
 	char beside[NAME_ROOM + 8];
 
-	close_out(file);
+	close_output(file);
 	snprintf(beside, sizeof(beside), "%s.tmp", file->name);
 	unlinkat(file->directory.fd, beside, 0);
 }
@@ -141,7 +142,7 @@ static int file_commit(struct spill *spill)
 		file_abandon(spill);
 		return ret;
 	}
-	close_out(file);
+	close_output(file);
 	if (fsync(file->directory.fd) < 0) {
 		ret = set_trouble(file, "writing", file->name);
 		unlinkat(file->directory.fd, file->name, 0);
@@ -149,10 +150,10 @@ static int file_commit(struct spill *spill)
 	return ret;
 }
 
-/* Calls found() for each name that ends in `tail`, with what precedes it. Returns -1 if there may
- * be others. */
-static int each_name(struct spill_file *file, const char *tail,
-                     void (*found)(void *arg, const char *store), void *arg)
+/* Calls found() for each name that ends in `tail`, with the store's name, which precedes it.
+ * Returns -1 if it may have missed one. */
+static int for_each_name(struct spill_file *file, const char *tail,
+                         void (*found)(void *arg, const char *store), void *arg)
 {
 	DIR *dir = directory_list(file->directory.fd);
 	struct dirent *entry;
@@ -181,8 +182,9 @@ struct room {
 	uint64_t bytes;
 };
 
-/* A loaded spill is removed when its store is spilled again. */
-static void add_retired(void *arg, const char *store)
+/* Adds the bytes of a loaded spill to the room, because it is removed when its store is spilled
+ * again. */
+static void add_retired_bytes(void *arg, const char *store)
 {
 	struct room *room = arg;
 	char name[NAME_MAX + 1];
@@ -200,17 +202,17 @@ static int file_room(struct spill *spill, uint64_t *bytes)
 
 	if (fstatvfs(room.file->directory.fd, &st) < 0)
 		return set_trouble(room.file, "the room in", spill->directory);
-	(void)each_name(room.file, loaded_suffix, add_retired, &room);
+	(void)for_each_name(room.file, loaded_suffix, add_retired_bytes, &room);
 	*bytes = (uint64_t)st.f_bavail * st.f_frsize + room.bytes;
 	return 0;
 }
 
 static int file_stores(struct spill *spill, void (*found)(void *arg, const char *store), void *arg)
 {
-	return each_name(file_of(spill), spill_suffix, found, arg);
+	return for_each_name(file_of(spill), spill_suffix, found, arg);
 }
 
-/* Removes what a daemon that was killed during a spill left. */
+/* Removes the unfinished spill of a daemon that was killed. */
 static void remove_unfinished(void *arg, const char *store)
 {
 	struct spill_file *file = arg;
@@ -227,7 +229,7 @@ static int file_open(struct spill *spill, const char *store)
 	struct stat st;
 
 	assert(file->in < 0);
-	name_spill(name, store, "");
+	spill_file_name(name, store, "");
 	file->in = openat(file->directory.fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (file->in < 0 || fstat(file->in, &st) < 0)
 		return set_trouble(file, "opening", name);
@@ -249,7 +251,7 @@ static long file_read(struct ps_archive_source *source, void *bytes, size_t len)
 	return n;
 }
 
-static void file_close(struct spill *spill)
+static void file_close_input(struct spill *spill)
 {
 	struct spill_file *file = file_of(spill);
 
@@ -263,34 +265,34 @@ static int file_remove(struct spill *spill, const char *store)
 	struct spill_file *file = file_of(spill);
 	char name[NAME_ROOM];
 
-	name_spill(name, store, "");
+	spill_file_name(name, store, "");
 	if ((unlinkat(file->directory.fd, name, 0) < 0 && errno != ENOENT) ||
 	    fsync(file->directory.fd) < 0)
 		return set_trouble(file, "removing", name);
 	return 0;
 }
 
-/* Replaces the spill that was loaded before. */
+/* Gives the spill the name of loaded spills, and so replaces the one that was loaded before. */
 static int file_retire(struct spill *spill, const char *store)
 {
 	struct spill_file *file = file_of(spill);
 	char name[NAME_ROOM], kept[NAME_ROOM];
 
-	name_spill(name, store, "");
-	name_spill(kept, store, ".loaded");
+	spill_file_name(name, store, "");
+	spill_file_name(kept, store, ".loaded");
 	if (renameat(file->directory.fd, name, file->directory.fd, kept) < 0 ||
 	    fsync(file->directory.fd) < 0)
 		return set_trouble(file, "renaming", name);
 	return 0;
 }
 
-/* Uses the first free name, so that nothing is replaced. */
+/* Renames the spill to the first free name, so that no other file is replaced. */
 static int file_set_aside(struct spill *spill, const char *store)
 {
 	struct spill_file *file = file_of(spill);
 	char name[NAME_ROOM], aside[NAME_ROOM + 16];
 
-	name_spill(name, store, "");
+	spill_file_name(name, store, "");
 	for (int i = 1; i <= ASIDE_MAX; i++) {
 		snprintf(aside, sizeof(aside), "%s.aside-%d", name, i);
 		if (renameat2(file->directory.fd, name, file->directory.fd, aside,
@@ -310,9 +312,9 @@ static const struct spill_ops file_ops = {
 	.begin = file_begin,
 	.commit = file_commit,
 	.abandon = file_abandon,
-	.stores = file_stores,
+	.list_stores = file_stores,
 	.open = file_open,
-	.close = file_close,
+	.close = file_close_input,
 	.remove = file_remove,
 	.retire = file_retire,
 	.set_aside = file_set_aside,
@@ -358,7 +360,7 @@ struct spill *spill_file_new(const char *directory, const char **why)
 		spill_file_free(&file->spill);
 		return NULL;
 	}
-	(void)each_name(file, unfinished_suffix, remove_unfinished, file);
+	(void)for_each_name(file, unfinished_suffix, remove_unfinished, file);
 	return &file->spill;
 }
 
@@ -369,8 +371,8 @@ void spill_file_free(struct spill *spill)
 	if (!spill)
 		return;
 	file = file_of(spill);
-	close_out(file);
-	file_close(spill);
+	close_output(file);
+	file_close_input(spill);
 	directory_close(&file->directory);
 	free(file);
 }

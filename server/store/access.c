@@ -93,7 +93,7 @@ static bool applies_to(const struct rule *rule, const struct identity *who)
 	return rule->who[0] ? pattern_matches(rule->who, who->name) : has_group(rule, who);
 }
 
-const char *access_doubt(const struct access *access)
+const char *access_likely_mistake(const struct access *access)
 {
 	if (access->allows && access->denies)
 		return "\"deny *\" stands beside lines that allow something: leave the one or the "
@@ -131,7 +131,7 @@ uint64_t access_limit(const struct access *access, const char *name, enum limit 
 	return LIMIT_NONE;
 }
 
-unsigned access_rules(const struct access *access)
+unsigned access_rule_count(const struct access *access)
 {
 	return access ? access->count : 0;
 }
@@ -153,11 +153,11 @@ struct reader {
 	struct access_fault *fault;
 };
 
-static int rule_is_wrong(struct reader *reader, const char *format, ...)
+static int set_rule_fault(struct reader *reader, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* The sentence may quote text from the file, so other characters are replaced. */
-static int rule_is_wrong(struct reader *reader, const char *format, ...)
+static int set_rule_fault(struct reader *reader, const char *format, ...)
 {
 	va_list args;
 
@@ -194,7 +194,7 @@ static bool is_number(const char *text)
 }
 
 /* Parses uid:N, user:NAME, gid:N or group:NAME into a pattern of numbers. */
-static int read_number_of(struct reader *reader, const char *word, char *pattern, size_t size)
+static int read_id_pattern(struct reader *reader, const char *word, char *pattern, size_t size)
 {
 	const char *value = strchr(word, ':') + 1;
 	bool group = *word == 'g', by_name = word[1] == 's' || word[1] == 'r';
@@ -202,18 +202,18 @@ static int read_number_of(struct reader *reader, const char *word, char *pattern
 
 	if (!by_name) {
 		if (strcmp(value, "*") != 0 && !is_number(value))
-			return rule_is_wrong(reader,
-			                     "\"%.60s\" is not of a number; write for example "
-			                     "%s",
-			                     word,
-			                     group ? "gid:100 or group:NAME"
-			                           : "uid:1000 or user:NAME");
+			return set_rule_fault(reader,
+			                      "\"%.60s\" is not of a number; write for example "
+			                      "%s",
+			                      word,
+			                      group ? "gid:100 or group:NAME"
+			                            : "uid:1000 or user:NAME");
 		snprintf(pattern, size, "%s", value);
 		return 0;
 	}
 	if (!(group ? reader->names->group : reader->names->user)(value, &number))
-		return rule_is_wrong(reader, "this host has no %s \"%.60s\"",
-		                     group ? "group" : "user", value);
+		return set_rule_fault(reader, "this host has no %s \"%.60s\"",
+		                      group ? "group" : "user", value);
 	snprintf(pattern, size, "%u", (unsigned)number);
 	return 0;
 }
@@ -229,23 +229,23 @@ static int read_who(struct reader *reader, struct rule *rule)
 	char number[16];
 
 	if (!word)
-		return rule_is_wrong(reader, "it does not say for whom it is");
+		return set_rule_fault(reader, "it does not say for whom it is");
 	if (word_begins(word, "gid:") || word_begins(word, "group:"))
-		return read_number_of(reader, word, rule->group, sizeof(rule->group));
+		return read_id_pattern(reader, word, rule->group, sizeof(rule->group));
 	if (word_begins(word, "uid:") || word_begins(word, "user:")) {
-		if (read_number_of(reader, word, number, sizeof(number)) < 0)
+		if (read_id_pattern(reader, word, number, sizeof(number)) < 0)
 			return -1;
 		snprintf(rule->who, sizeof(rule->who), "uid:%s", number);
 		return 0;
 	}
 	if (strlen(word) > IDENTITY_MAX)
-		return rule_is_wrong(reader, "\"%.60s...\" is longer than any identity", word);
+		return set_rule_fault(reader, "\"%.60s...\" is longer than any identity", word);
 	if (strcmp(word, "*") != 0 && strcmp(word, "anonymous") != 0 &&
 	    (!word_begins(word, "cert:") || !word[5]))
-		return rule_is_wrong(reader,
-		                     "\"%.60s\" is no identity; write uid:N, user:NAME, gid:N, "
-		                     "group:NAME, cert:NAME, anonymous or *",
-		                     word);
+		return set_rule_fault(reader,
+		                      "\"%.60s\" is no identity; write uid:N, user:NAME, gid:N, "
+		                      "group:NAME, cert:NAME, anonymous or *",
+		                      word);
 	strcpy(rule->who, word);
 	return 0;
 }
@@ -255,7 +255,7 @@ static int read_rights(struct reader *reader, struct rule *rule)
 	char *word = next_word(reader), *rest = word, *name;
 
 	if (!word)
-		return rule_is_wrong(reader, "it does not say which rights it gives");
+		return set_rule_fault(reader, "it does not say which rights it gives");
 	while ((name = strsep(&rest, ","))) {
 		unsigned right = strcmp(name, "all") == 0 ? RIGHTS_ALL : 0;
 
@@ -263,16 +263,16 @@ static int read_rights(struct reader *reader, struct rule *rule)
 			if (strcmp(name, right_names[i]) == 0)
 				right = 1u << i;
 		if (!right)
-			return rule_is_wrong(reader,
-			                     "\"%.60s\" is no right; there are create, own, read, "
-			                     "recover, admin, share and all",
-			                     name);
+			return set_rule_fault(reader,
+			                      "\"%.60s\" is no right; there are create, own, read, "
+			                      "recover, admin, share and all",
+			                      name);
 		rule->rights |= right;
 	}
 	return 0;
 }
 
-static int read_stores(struct reader *reader, struct rule *rule)
+static int read_store_pattern(struct reader *reader, struct rule *rule)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				      "0123456789._-*";
@@ -282,40 +282,41 @@ static int read_stores(struct reader *reader, struct rule *rule)
 	if (!word)
 		return 0;
 	if (strcmp(word, "store") != 0)
-		return rule_is_wrong(reader,
-		                     "\"%.60s\" is not understood; after the rights comes "
-		                     "\"store\" and a name, or nothing",
-		                     word);
+		return set_rule_fault(reader,
+		                      "\"%.60s\" is not understood; after the rights comes "
+		                      "\"store\" and a name, or nothing",
+		                      word);
 	value = next_word(reader);
 	if (!value || strlen(value) >= STORES_TEXT || value[strspn(value, letters)])
-		return rule_is_wrong(reader,
-		                     "\"store\" needs a store's name, 1 to 63 of A-Z a-z 0-9 . _ "
-		                     "- in which * stands for any characters");
+		return set_rule_fault(reader,
+		                      "\"store\" needs a store's name, 1 to 63 of A-Z a-z 0-9 . _ "
+		                      "- in which * stands for any characters");
 	strcpy(rule->stores, value);
 	return 0;
 }
 
-static int read_figure(struct reader *reader, enum limit limit, uint64_t *figure)
+static int read_limit_value(struct reader *reader, enum limit limit, uint64_t *figure)
 {
 	const char *value = next_word(reader), *end = "";
 
 	if (limit == LIMIT_MEMORY) {
 		if (!value || !ps_size_read(value, figure) || *figure == LIMIT_NONE)
-			return rule_is_wrong(reader,
-			                     "\"memory\" needs a number of bytes, for example 512M "
-			                     "or 64G");
+			return set_rule_fault(
+				reader, "\"memory\" needs a number of bytes, for example 512M "
+					"or 64G");
 		return 0;
 	}
 	if (!value || !ps_number_read(value, &end, figure) || *figure > RATE_MAX ||
 	    strcmp(end, limit == LIMIT_REQUESTS ? "/s" : "") != 0)
-		return rule_is_wrong(reader,
-		                     limit == LIMIT_REQUESTS
-		                             ? "\"%s\" needs a rate from 1/s to %d/s"
-		                             : "\"%s\" needs a number from 0 to %d",
-		                     limit_names[limit], RATE_MAX);
+		return set_rule_fault(reader,
+		                      limit == LIMIT_REQUESTS
+		                              ? "\"%s\" needs a rate from 1/s to %d/s"
+		                              : "\"%s\" needs a number from 0 to %d",
+		                      limit_names[limit], RATE_MAX);
 	if (limit == LIMIT_REQUESTS && *figure == 0)
-		return rule_is_wrong(reader, "a rate of 0/s would answer no request; allow nothing "
-		                             "instead");
+		return set_rule_fault(reader,
+		                      "a rate of 0/s would answer no request; allow nothing "
+		                      "instead");
 	return 0;
 }
 
@@ -324,24 +325,24 @@ static int read_limits(struct reader *reader, struct rule *rule)
 	const char *word = next_word(reader);
 
 	if (!rule->who[0])
-		return rule_is_wrong(reader,
-		                     "limits are of identities, not of groups: each is counted "
-		                     "for itself");
+		return set_rule_fault(reader,
+		                      "limits are of identities, not of groups: each is counted "
+		                      "for itself");
 	if (!word)
-		return rule_is_wrong(reader, "it does not say what it limits");
+		return set_rule_fault(reader, "it does not say what it limits");
 	for (; word; word = next_word(reader)) {
 		unsigned limit = 0;
 
 		while (limit < LIMITS && strcmp(word, limit_names[limit]) != 0)
 			limit++;
 		if (limit == LIMITS)
-			return rule_is_wrong(reader,
-			                     "\"%.60s\" is no limit; there are memory, stores, "
-			                     "sessions, connections and requests",
-			                     word);
+			return set_rule_fault(reader,
+			                      "\"%.60s\" is no limit; there are memory, stores, "
+			                      "sessions, connections and requests",
+			                      word);
 		if (rule->limits[limit] != LIMIT_NONE)
-			return rule_is_wrong(reader, "it names \"%s\" twice", word);
-		if (read_figure(reader, (enum limit)limit, &rule->limits[limit]) < 0)
+			return set_rule_fault(reader, "it names \"%s\" twice", word);
+		if (read_limit_value(reader, (enum limit)limit, &rule->limits[limit]) < 0)
 			return -1;
 	}
 	return 0;
@@ -351,11 +352,11 @@ static int read_allow(struct reader *reader, struct rule *rule)
 {
 	const char *word;
 
-	if (read_rights(reader, rule) < 0 || read_stores(reader, rule) < 0)
+	if (read_rights(reader, rule) < 0 || read_store_pattern(reader, rule) < 0)
 		return -1;
 	word = next_word(reader);
 	if (word)
-		return rule_is_wrong(reader, "\"%.60s\" is one word too many", word);
+		return set_rule_fault(reader, "\"%.60s\" is one word too many", word);
 	return 0;
 }
 
@@ -365,8 +366,8 @@ static int read_deny(struct access *access, struct reader *reader)
 	const char *word = next_word(reader);
 
 	if (!word || strcmp(word, "*") != 0 || next_word(reader))
-		return rule_is_wrong(reader,
-		                     "only \"deny *\" is there: what no line allows is denied");
+		return set_rule_fault(reader,
+		                      "only \"deny *\" is there: what no line allows is denied");
 	access->denies = true;
 	return 0;
 }
@@ -383,8 +384,8 @@ static int read_rule(struct access *access, struct reader *reader, struct rule *
 		return read_deny(access, reader);
 	allow = strcmp(word, "allow") == 0;
 	if (!allow && strcmp(word, "limit") != 0)
-		return rule_is_wrong(reader, "\"%.60s\" begins no rule: it is allow, limit or deny",
-		                     word);
+		return set_rule_fault(reader,
+		                      "\"%.60s\" begins no rule: it is allow, limit or deny", word);
 	memset(rule, 0, sizeof(*rule));
 	for (unsigned i = 0; i < LIMITS; i++)
 		rule->limits[i] = LIMIT_NONE;
@@ -393,20 +394,20 @@ static int read_rule(struct access *access, struct reader *reader, struct rule *
 	return (allow ? read_allow(reader, rule) : read_limits(reader, rule)) < 0 ? -1 : 1;
 }
 
-static int keep_rule(struct access *access, const struct rule *rule, struct reader *reader)
+static int add_rule(struct access *access, const struct rule *rule, struct reader *reader)
 {
 	unsigned room = access->room ? 2 * access->room : 16;
 	struct rule *rules;
 
 	assert(access->count <= access->room && access->allows <= access->count);
 	if (access->count == ACCESS_RULES_MAX)
-		return rule_is_wrong(reader,
-		                     "there are %d rules before it, the most that are taken",
-		                     ACCESS_RULES_MAX);
+		return set_rule_fault(reader,
+		                      "there are %d rules before it, the most that are taken",
+		                      ACCESS_RULES_MAX);
 	if (access->count == access->room) {
 		rules = realloc(access->rules, room * sizeof(*rules));
 		if (!rules)
-			return rule_is_wrong(reader, "out of memory");
+			return set_rule_fault(reader, "out of memory");
 		access->rules = rules;
 		access->room = room;
 	}
@@ -427,7 +428,7 @@ static int read_lines(struct access *access, char *text, struct reader *reader)
 		reader->fault->line++;
 		reader->at = line;
 		ret = read_rule(access, reader, &rule);
-		if (ret < 0 || (ret > 0 && keep_rule(access, &rule, reader) < 0))
+		if (ret < 0 || (ret > 0 && add_rule(access, &rule, reader) < 0))
 			return -1;
 	}
 	return 0;
@@ -443,14 +444,14 @@ struct access *access_parse(const char *text, size_t len, const struct access_na
 
 	memset(fault, 0, sizeof(*fault));
 	if (len > ACCESS_TEXT_MAX) {
-		rule_is_wrong(&reader, "there may be %d bytes of rules at most", ACCESS_TEXT_MAX);
+		set_rule_fault(&reader, "there may be %d bytes of rules at most", ACCESS_TEXT_MAX);
 	} else if (!copy || !access) {
-		rule_is_wrong(&reader, "out of memory");
+		set_rule_fault(&reader, "out of memory");
 	} else {
 		memcpy(copy, text, len);
 		copy[len] = '\0';
 		ret = strlen(copy) < len
-		              ? rule_is_wrong(&reader, "it has a zero byte: it is no text")
+		              ? set_rule_fault(&reader, "it has a zero byte: it is no text")
 		              : read_lines(access, copy, &reader);
 	}
 	free(copy);

@@ -72,14 +72,14 @@ struct access;
 struct access *access_parse(const char *text, size_t len, const struct access_names *names,
                             struct access_fault *fault);
 void access_free(struct access *access);
-unsigned access_rules(const struct access *access); /* number of rules */
+unsigned access_rule_count(const struct access *access); /* number of rules */
 
-/* Returns why a whole file of rules is probably not what its author wanted, for example because it
- * was emptied or half written, or NULL. A file that denies everything must say so by "deny *". */
-const char *access_doubt(const struct access *access);
+/* Returns why a file of valid rules is probably a mistake, for example because the file was emptied
+ * or half written, or NULL. A file that denies everything must say so by "deny *". */
+const char *access_likely_mistake(const struct access *access);
 
-/* Returns true if the rules give `who` this one right on the store. NULL means all stores, which
- * takes a line without a store. */
+/* Returns true if the rules give the identity `who` this right on the store. store NULL: on all
+ * stores, which only a line without a store gives. */
 bool access_allows(const struct access *access, const struct identity *who, enum right right,
                    const char *store);
 

@@ -50,7 +50,7 @@ static char *read_text(const char *path, size_t *len)
 	return NULL;
 }
 
-struct access *access_read(const char *path, char *why, size_t size)
+struct access *access_file_read(const char *path, char *why, size_t size)
 {
 	const char *doubt = NULL;
 	struct access_fault fault;
@@ -65,7 +65,7 @@ struct access *access_read(const char *path, char *why, size_t size)
 	access = access_parse(text, len, &host_names, &fault);
 	free(text);
 	if (access)
-		doubt = access_doubt(access);
+		doubt = access_likely_mistake(access);
 	if (doubt) {
 		snprintf(why, size, "access rules %s: %s", path, doubt);
 		access_free(access);

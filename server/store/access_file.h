@@ -9,6 +9,6 @@
 
 /* Reads the rules. Returns NULL on failure, with a sentence in `why` that names the file and, if
  * possible, the line. May block on the host's user database. */
-struct access *access_read(const char *path, char *why, size_t size);
+struct access *access_file_read(const char *path, char *why, size_t size);
 
 #endif

@@ -48,18 +48,18 @@ enum {
 };
 
 /* Returns true if the version spoken on the connection knows all of the message. */
-static bool is_of_version(const struct session *session, const ProtobufCMessage *message)
+static bool version_knows(const struct session *session, const ProtobufCMessage *message)
 {
 	return !session->version || ps_version_needed_by(message) <= session->version;
 }
 
 /* Returns the highest level of a store that the peer reads. */
-static uint32_t level_read(const struct session *session)
+static uint32_t peer_level(const struct session *session)
 {
 	return session->version ? ps_version_highest_level(session->version) : PS_LEVEL_MAX;
 }
 
-static void leave_sizes_out(Perseas__OrderResult *result)
+static void clear_roster_sizes(Perseas__OrderResult *result)
 {
 	result->members_before = result->acks_before = result->members = result->acks = 0;
 }
@@ -96,7 +96,7 @@ static void fit_status(const struct session *session, Perseas__StoreStatus *stat
 	if (status->n_mirrors && session->version < REPORT_VERSION)
 		strip_reports(status);
 	if (status->result && session->version < SIZES_VERSION)
-		leave_sizes_out(status->result);
+		clear_roster_sizes(status->result);
 	if (status->order && ps_version_needed_by(&status->order->base) > session->version)
 		status->order = NULL;
 }
@@ -109,7 +109,7 @@ static void fit_list(const struct session *session, Perseas__ListReply *reply)
 	for (size_t i = 0; i < reply->n_stores; i++) {
 		const Perseas__Header *header = reply->stores[i]->header;
 
-		if (ps_store_level(header->roster, header->next_roster) > level_read(session))
+		if (ps_store_level(header->roster, header->next_roster) > peer_level(session))
 			continue;
 		fit_status(session, reply->stores[i]);
 		reply->stores[kept++] = reply->stores[i];
@@ -135,7 +135,7 @@ static int answer_list(struct call *call, Perseas__ListReply *reply)
 	fit_list(call->session, reply);
 	if (call->session->version && call->session->version < ASIDE_VERSION)
 		return 0;
-	return store_list_aside(call->stores, &call->session->identity, reply, call->why);
+	return store_list_set_aside(call->stores, &call->session->identity, reply, call->why);
 }
 
 static int answer_confirm(struct call *call, const Perseas__ConfirmRequest *request,
@@ -254,17 +254,17 @@ enum log_level control_refusal_level(unsigned request)
 }
 
 /* Returns the name of the store that the request is about, or "". */
-static const char *store_of(const Perseas__Request *request, const struct session *session)
+static const char *request_store(const Perseas__Request *request, const struct session *session)
 {
-	const char *store = rights_demand(request, session).store;
+	const char *store = rights_needed(request, session).store;
 
 	if (!store)
 		store = session_store(session);
 	return store ? store : "";
 }
 
-void control_subject_of(const struct session *session, const uint8_t *bytes, size_t len,
-                        struct control_subject *subject)
+void control_find_subject(const struct session *session, const uint8_t *bytes, size_t len,
+                          struct control_subject *subject)
 {
 	const char *text;
 	Perseas__Request *request = ps_request_unpack(bytes, len, &text);
@@ -274,7 +274,7 @@ void control_subject_of(const struct session *session, const uint8_t *bytes, siz
 		return;
 	subject->id = request->id;
 	subject->course = messages[request->body_case].course;
-	snprintf(subject->store, sizeof(subject->store), "%s", store_of(request, session));
+	snprintf(subject->store, sizeof(subject->store), "%s", request_store(request, session));
 	if (request->body_case == PERSEAS__REQUEST__BODY_WATCH)
 		subject->within_ms = request->watch->within_ms;
 	perseas__request__free_unpacked(request, NULL);
@@ -285,11 +285,11 @@ void control_subject_of(const struct session *session, const uint8_t *bytes, siz
 static int check_level(const struct stores *stores, const struct session *session,
                        const Perseas__Request *request, struct why *why)
 {
-	const char *store = rights_demand(request, session).store;
+	const char *store = rights_needed(request, session).store;
 
 	if (!store || request->body_case == PERSEAS__REQUEST__BODY_CREATE)
 		return 0;
-	return store_check_level(stores, store, level_read(session), why);
+	return store_check_level(stores, store, peer_level(session), why);
 }
 
 bool control_must_wait(struct stores *stores, struct session *session, const uint8_t *bytes,
@@ -303,7 +303,7 @@ bool control_must_wait(struct stores *stores, struct session *session, const uin
 	if (!request)
 		return false;
 	waits = request->body_case == PERSEAS__REQUEST__BODY_WATCH && !session->store &&
-	        is_of_version(session, &request->base) &&
+	        version_knows(session, &request->base) &&
 	        !rights_check(stores, session, request, &why) &&
 	        !check_level(stores, session, request, &why);
 	if (waits) {
@@ -326,19 +326,19 @@ int control_pack_progress(uint64_t id, uint64_t done, uint8_t **bytes, size_t *l
 	return ps_reply_pack(&reply, bytes, len);
 }
 
-static void note_request(const struct call *call, struct control_reply *reply)
+static void record_request(const struct call *call, struct control_reply *reply)
 {
 	const Perseas__Request *request = call->request;
 	const uint64_t *epoch = ps_body_field(&request->base, request->body_case, "epoch");
 
 	reply->request = request->body_case;
 	reply->epoch = epoch ? *epoch : 0;
-	snprintf(reply->store, sizeof(reply->store), "%s", store_of(request, call->session));
+	snprintf(reply->store, sizeof(reply->store), "%s", request_store(request, call->session));
 }
 
-static int check_version(const struct call *call)
+static int check_message_version(const struct call *call)
 {
-	if (is_of_version(call->session, &call->request->base))
+	if (version_knows(call->session, &call->request->base))
 		return 0;
 	snprintf(call->why->text, sizeof(call->why->text),
 	         "the message is of a later version of the protocol than %u, with which its "
@@ -366,8 +366,8 @@ static void answer_request(struct call *call, const uint8_t *bytes, size_t len,
 	assert((unsigned)request->body_case < CONTROL_REQUESTS &&
 	       messages[request->body_case].handle);
 	call->request = request;
-	note_request(call, reply);
-	ret = check_version(call);
+	record_request(call, reply);
+	ret = check_message_version(call);
 	if (!ret)
 		ret = rights_check(call->stores, call->session, request, call->why);
 	if (!ret)
@@ -388,8 +388,8 @@ static int pack_answer(const struct call *call, struct control_reply *reply)
 
 	answer->id = call->answer->id;
 	if (!version || version >= IDENTITY_VERSION)
-		answer->daemon = stores_daemon(call->stores);
-	assert(is_of_version(call->session, &answer->base));
+		answer->daemon = stores_daemon_id(call->stores);
+	assert(version_knows(call->session, &answer->base));
 	return ps_reply_pack(answer, &reply->bytes, &reply->len);
 }
 
@@ -446,6 +446,6 @@ int control_handle(struct stores *stores, struct session *session, const char *v
 {
 	int ret = handle_request(stores, session, version, bytes, len, reply);
 
-	stores_answered();
+	stores_free_reply();
 	return ret;
 }

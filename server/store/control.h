@@ -13,12 +13,12 @@
 struct control_reply {
 	uint8_t *bytes; /* the caller frees them */
 	size_t len;
-	int fds[PS_REGIONS_MAX];
+	int fds[PS_REGIONS_MAX]; /* descriptors of shared memory */
 	unsigned fd_count;
 	bool ends; /* the daemon must exit after the reply is sent */
 	/* The following members are for logs and counters. */
 	unsigned request; /* PERSEAS__REQUEST__BODY_*; 0: it could not be decoded */
-	unsigned status;
+	unsigned status;  /* Perseas__Status of the reply */
 	/* The store that the request was about; "": none. */
 	char store[PS_NAME_MAX + 1];
 	uint64_t epoch;                                /* the epoch in the request; 0: none */
@@ -38,19 +38,21 @@ enum control_course {
 
 /* What a request is about, before it is handled. */
 struct control_subject {
-	enum control_course course;
-	uint64_t id;
-	char store[PS_NAME_MAX + 1]; /* "": none */
-	uint32_t within_ms;          /* from a Watch; 0: the default time */
+	enum control_course course;  /* whether the request runs at once, in turn or as a job */
+	uint64_t id;                 /* id of the request, which its reply repeats */
+	char store[PS_NAME_MAX + 1]; /* name of the store; "": none */
+	uint32_t within_ms;          /* longest wait that a Watch asks for; 0: the default time */
 };
 
-void control_subject_of(const struct session *session, const uint8_t *bytes, size_t len,
-                        struct control_subject *subject);
+/* Unpacks the message and fills in what it is about. A message that cannot be unpacked has no store
+ * and runs at once. */
+void control_find_subject(const struct session *session, const uint8_t *bytes, size_t len,
+                          struct control_subject *subject);
 
 /* Returns true if this is a Watch whose sender knows the present state already, so that it should
- * wait. Call again after *ms at the latest. A client with a claim never waits, because its
- * heartbeats would wait behind the Watch. Records what the message says about its sender as a
- * standby in either case. */
+ * wait. Call this again after *ms at the latest. A client with a claim never waits, because its
+ * heartbeats would wait behind the Watch. In either case, records what the Watch says about its
+ * sender as a standby. */
 bool control_must_wait(struct stores *stores, struct session *session, const uint8_t *bytes,
                        size_t len, uint64_t *ms);
 

@@ -7,7 +7,7 @@
 #include "store_private.h"
 
 /* Has no default case, so that the compiler reports a request without a row. */
-struct demand rights_demand(const Perseas__Request *request, const struct session *session)
+struct needed_rights rights_needed(const Perseas__Request *request, const struct session *session)
 {
 	const char *const held = session_store(session);
 
@@ -17,14 +17,14 @@ struct demand rights_demand(const Perseas__Request *request, const struct sessio
 		const Perseas__##Type##Request *const body = request->field;                   \
                                                                                                \
 		(void)body;                                                                    \
-		return (struct demand){ rights, store };                                       \
+		return (struct needed_rights){ rights, store };                                \
 	}
 #include "../../proto/control/messages.h"
 	case PERSEAS__REQUEST__BODY__NOT_SET: /* ps_request_unpack() refuses these */
 	case _PERSEAS__REQUEST__BODY__CASE_IS_INT_SIZE:
 		break;
 	}
-	return (struct demand){ RIGHT_ADMIN, NULL };
+	return (struct needed_rights){ RIGHT_ADMIN, NULL };
 }
 
 static int deny_right(const struct identity *who, enum right right, const char *store,
@@ -37,8 +37,8 @@ static int deny_right(const struct identity *who, enum right right, const char *
 	              store ? "store " : "all stores", store ? store : "", which);
 }
 
-int rights_to_make(const struct stores *stores, const struct session *session, const char *store,
-                   struct why *why)
+int rights_check_create(const struct stores *stores, const struct session *session,
+                        const char *store, struct why *why)
 {
 	if (access_allows(stores->access, &session->identity, RIGHT_CREATE, store))
 		return 0;
@@ -50,13 +50,13 @@ int rights_check(const struct stores *stores, const struct session *session,
                  const Perseas__Request *request, struct why *why)
 {
 	const struct identity *who = &session->identity;
-	const struct demand demand = rights_demand(request, session);
+	const struct needed_rights needed_rights = rights_needed(request, session);
 
-	for (unsigned right = 1; right <= demand.rights; right <<= 1) {
-		if (!(demand.rights & right) ||
-		    access_allows(stores->access, who, (enum right)right, demand.store))
+	for (unsigned right = 1; right <= needed_rights.rights; right <<= 1) {
+		if (!(needed_rights.rights & right) ||
+		    access_allows(stores->access, who, (enum right)right, needed_rights.store))
 			continue;
-		return deny_right(who, (enum right)right, demand.store, "", why);
+		return deny_right(who, (enum right)right, needed_rights.store, "", why);
 	}
 	return 0;
 }

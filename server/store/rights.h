@@ -6,23 +6,24 @@
 
 #include "store.h"
 
-/* store NULL: the rights are needed on all stores. rights 0: the request is always allowed. */
-struct demand {
-	unsigned rights; /* all of these bits are needed */
-	const char *store;
+/* The rights that a request needs. */
+struct needed_rights {
+	unsigned rights;   /* bits of enum right, all of which are needed; 0: always allowed */
+	const char *store; /* the store on which they are needed; NULL: all stores */
 };
 
-/* Returns what a request in this session needs. */
-struct demand rights_demand(const Perseas__Request *request, const struct session *session);
+/* Returns the rights that a request in this session needs. */
+struct needed_rights rights_needed(const Perseas__Request *request, const struct session *session);
 
-/* Returns 0, or -STATUS_DENIED with a sentence. Looks only at the request and at what the session
- * holds: a denial is worded the same whether the store exists or not. */
+/* Checks whether the session's identity has the rights that the request needs. Returns 0, or
+ * -STATUS_DENIED with a sentence. Looks only at the request and at the store that the session
+ * holds, so that a denial does not reveal whether a store exists. */
 int rights_check(const struct stores *stores, const struct session *session,
                  const Perseas__Request *request, struct why *why);
 
-/* Checks the additional right to create, which a Rebuild needs if this mirror does not have the
+/* Checks the right to create, which a Rebuild needs in addition if this mirror does not have the
  * store. */
-int rights_to_make(const struct stores *stores, const struct session *session, const char *store,
-                   struct why *why);
+int rights_check_create(const struct stores *stores, const struct session *session,
+                        const char *store, struct why *why);
 
 #endif

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATIENCE_MS = 5000 };
+enum { HOLDER_WAIT_MS = 5000 };
 
 #define DIGEST_MAX ((uint64_t)64 << 20)
 #define DIGEST_SLICE ((uint64_t)4 << 20)
@@ -36,11 +36,11 @@ int refuse(struct why *why, Perseas__Status status, const char *format, ...)
 	return -(int)status;
 }
 
-const char *reason_text(char text[REASON_TEXT], int error)
+const char *errno_text(char text[ERRNO_TEXT], int error)
 {
 	text[0] = '\0';
 	if (error)
-		snprintf(text, REASON_TEXT, " (%s)", strerror(error));
+		snprintf(text, ERRNO_TEXT, " (%s)", strerror(error));
 	return text;
 }
 
@@ -99,7 +99,7 @@ struct stores *stores_new(struct memory *memory)
 	if (!stores)
 		return NULL;
 	stores->memory = memory;
-	stores->patience_ms = PATIENCE_MS;
+	stores->holder_wait_ms = HOLDER_WAIT_MS;
 	memory->ops->identity(memory, stores->daemon);
 	return stores;
 }
@@ -109,12 +109,12 @@ void stores_set_owner_timeout(struct stores *stores, uint64_t ms)
 	stores->owner_timeout_ms = ms;
 }
 
-void stores_set_patience(struct stores *stores, uint32_t ms)
+void stores_set_holder_wait(struct stores *stores, uint32_t ms)
 {
-	stores->patience_ms = ms;
+	stores->holder_wait_ms = ms;
 }
 
-void stores_begin(struct stores *stores, const char *name)
+void stores_begin_request(struct stores *stores, const char *name)
 {
 	struct store *store = store_find(stores, name);
 
@@ -122,7 +122,7 @@ void stores_begin(struct stores *stores, const char *name)
 		store->job = job_current();
 }
 
-void stores_end(struct stores *stores, const char *name)
+void stores_end_request(struct stores *stores, const char *name)
 {
 	struct store *store = store_find(stores, name);
 
@@ -130,7 +130,7 @@ void stores_end(struct stores *stores, const char *name)
 		store->job = NULL;
 }
 
-void stores_answered(void)
+void stores_free_reply(void)
 {
 	scratch_reset();
 }
@@ -143,18 +143,18 @@ int stores_check_open(struct stores *stores, struct why *why)
 	return 0;
 }
 
-void stores_on_unmap(struct stores *stores, void (*leave)(void *arg, const struct piece *piece),
-                     void *arg)
+void stores_on_unmap(struct stores *stores,
+                     void (*before_unmap)(void *arg, const struct piece *piece), void *arg)
 {
-	stores->leave = leave;
-	stores->leave_arg = arg;
+	stores->before_unmap = before_unmap;
+	stores->before_unmap_arg = arg;
 }
 
 void stores_on_event(struct stores *stores,
-                     void (*tell)(void *arg, const struct store_event_info *news), void *arg)
+                     void (*on_event)(void *arg, const struct store_event_info *news), void *arg)
 {
-	stores->tell = tell;
-	stores->tell_arg = arg;
+	stores->on_event = on_event;
+	stores->on_event_arg = arg;
 }
 
 void store_report(struct store *store, enum store_event event, const struct session *session,
@@ -164,8 +164,8 @@ void store_report(struct store *store, enum store_event event, const struct sess
 		                               epoch, seq,         store->restart_loss };
 
 	store->events[event]++;
-	if (store->stores->tell)
-		store->stores->tell(store->stores->tell_arg, &news);
+	if (store->stores->on_event)
+		store->stores->on_event(store->stores->on_event_arg, &news);
 }
 
 void stores_free(struct stores *stores)
@@ -196,12 +196,12 @@ struct store *store_find_served(struct stores *stores, const char *name, int *re
 		store = NULL;
 	if (!store)
 		*ret = refuse(why, STATUS(NO_STORE), "this mirror has no store named %s", name);
-	else if ((*ret = store_check_later(store, why)))
+	else if ((*ret = store_check_version(store, why)))
 		store = NULL;
 	return store;
 }
 
-int store_check_later(const struct store *store, struct why *why)
+int store_check_version(const struct store *store, struct why *why)
 {
 	return store->is_later_version
 	               ? refuse(why, STATUS(BAD_VERSION), "the image of store %s is not served: %s",
@@ -259,7 +259,6 @@ struct store *store_insert(struct stores *stores, const char *name)
 	return store;
 }
 
-/* Closes the image, whose pieces stay, and frees the store. */
 void store_delete(struct store *store)
 {
 	struct store **link = &store->stores->first;
@@ -267,7 +266,7 @@ void store_delete(struct store *store)
 	image_close(store, &store->rebuilt);
 	header_free(store->rebuilt_header);
 	holder_drop(store);
-	board_drop(store);
+	owner_reports_drop(store);
 	handover_drop(store);
 	image_close(store, &store->image);
 	header_free(store->header);
@@ -279,7 +278,7 @@ void store_delete(struct store *store)
 	free(store);
 }
 
-/* Returns false if memory is out. */
+/* Fills in the fields of a status about the store's owner. Returns false if memory is out. */
 static bool fill_session(struct store *store, Perseas__StoreStatus *status)
 {
 	struct session *session = store->session;
@@ -294,13 +293,13 @@ static bool fill_session(struct store *store, Perseas__StoreStatus *status)
 	silent = session->ops->silent_ms ? session->ops->silent_ms(session) : 0;
 	if (silent != UINT64_MAX)
 		status->silent_ms = silent;
-	return board_status(store, status);
+	return owner_reports_fill_status(store, status);
 }
 
-void header_without_key(Perseas__Header *told, const Perseas__Header *header)
+void header_without_key(Perseas__Header *copy, const Perseas__Header *header)
 {
-	*told = *header;
-	told->key = (ProtobufCBinaryData){ 0, NULL };
+	*copy = *header;
+	copy->key = (ProtobufCBinaryData){ 0, NULL };
 }
 
 /* Copies the header for clients: without the key, and with only the first PS_OWNER_SHOWN_SIZE bytes
@@ -394,7 +393,7 @@ static struct piece *readable_piece(struct store *store, uint32_t region, uint64
 {
 	struct piece *piece = region < PS_REGIONS_MAX ? &store->image.regions[region] : NULL;
 
-	/* The promise page has the owner's whole id, which is secret (told_header()). */
+	/* The promise page has the owner's whole id, which is secret (header_for_clients()). */
 	if (!piece || !piece->base || region == PS_REGION_PROMISE) {
 		refuse(why, STATUS(BAD_REQUEST), "store %s has no region %u to read", store->name,
 		       region);
@@ -490,7 +489,7 @@ static bool same_token(const uint8_t *a, const uint8_t *b)
 	return differ == 0;
 }
 
-struct session *stores_session(struct stores *stores, const uint8_t token[PS_ID_SIZE])
+struct session *stores_find_session(struct stores *stores, const uint8_t token[PS_ID_SIZE])
 {
 	struct session *found = NULL;
 

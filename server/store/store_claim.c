@@ -14,13 +14,13 @@ struct claim {
 	struct store *store;
 	struct session *session;
 	const Perseas__ClaimRequest *request;
-	bool shared;             /* the session gets descriptors of the memory */
-	enum memory_whose whose; /* which processes have the image's memory */
-	bool is_copied;          /* the old owner may still write, so the image is copied */
-	struct image copy;       /* the copy */
+	bool shared;                 /* the session gets descriptors of the memory */
+	enum memory_sharing sharing; /* which processes have the image's memory */
+	bool is_copied;              /* the old owner may still write, so the image is copied */
+	struct image copy;           /* the copy */
 	struct ps_slot slot;
-	int index; /* index of the slot; -1: a joining image has none */
-	bool undone;
+	int index;   /* index of `slot` in the log; -1: a joining image may have no slot */
+	bool undone; /* a transaction was rolled back */
 };
 
 int promise_allows(const struct store *store, uint64_t epoch, ProtobufCBinaryData owner,
@@ -103,13 +103,14 @@ static int check_claim(const struct claim *claim, struct why *why)
 		return refuse(why, STATUS(BUSY), "store %s has a live owner at %s", store->name,
 		              old->peer);
 	}
-	return quota_claim(session, store, why);
+	return quota_check_claim(session, store, why);
 }
 
-/* Returns true unless the old owner's process is known not to write. Used if the kernel cannot tell
- * which processes have the memory. Only a claim by the identity that was given the memory may say
- * so. The promise page names the owner (none if retired); the promise in the header may be newer,
- * without a grant. */
+/* Returns false only if the old owner's process is known not to write any more. Called if the
+ * kernel cannot tell which processes have the memory. A claim may say that the old owner has
+ * stopped writing (`quiesced`). That is believed only from the identity that was given the memory,
+ * and only about the owner in the promise page: the promise in the header may be of a later claim
+ * that was given nothing. */
 static bool is_believed_to_write(const struct claim *claim)
 {
 	const struct store *store = claim->store;
@@ -136,12 +137,12 @@ static bool may_still_write(struct claim *claim)
 {
 	const struct store *store = claim->store;
 
-	claim->whose = MEMORY_ALONE;
+	claim->sharing = MEMORY_UNSHARED;
 	if (!store->header->shared && !store->header->sharer[0])
 		return false;
-	claim->whose = image_whose(store, &store->image);
-	return claim->whose == MEMORY_HELD ||
-	       (claim->whose == MEMORY_UNKNOWN && is_believed_to_write(claim));
+	claim->sharing = image_sharing(store, &store->image);
+	return claim->sharing == MEMORY_SHARED ||
+	       (claim->sharing == MEMORY_SHARING_UNKNOWN && is_believed_to_write(claim));
 }
 
 struct waiting {
@@ -149,7 +150,7 @@ struct waiting {
 	uint32_t left_ms;
 };
 
-static void run_wait(void *arg)
+static void run_await_end(void *arg)
 {
 	struct waiting *waiting = arg;
 
@@ -163,16 +164,17 @@ static bool await_holder(const struct claim *claim)
 {
 	struct store *store = claim->store;
 	struct session *old = store->session;
-	struct waiting waiting = { store->holder, store->patience_ms };
+	struct waiting waiting = { store->holder, store->holder_wait_left_ms };
 	bool waits;
 
 	/* The session may end while we wait, so keep its process. */
 	if (old)
-		waiting.holder = old->shared && old->ops->keep ? old->ops->keep(old) : NULL;
+		waiting.holder = old->shared && old->ops->get_holder ? old->ops->get_holder(old)
+		                                                     : NULL;
 	waits = waiting.holder && waiting.holder->await_end && waiting.left_ms > 0;
 	if (waits) {
-		job_aside(JOB_ASIDE_LEAST, run_wait, &waiting);
-		store->patience_ms = waiting.left_ms;
+		job_aside(JOB_ASIDE_LEAST, run_await_end, &waiting);
+		store->holder_wait_left_ms = waiting.left_ms;
 	}
 	if (old && waiting.holder)
 		waiting.holder->free(waiting.holder);
@@ -180,7 +182,7 @@ static bool await_holder(const struct claim *claim)
 }
 
 /* Makes the promise durable, then visible to an owner on this host, then cuts the old session. */
-static int promise_epoch(struct claim *claim, struct why *why)
+static int record_promise(struct claim *claim, struct why *why)
 {
 	static const ProtobufCBinaryData nobody = { 0, NULL };
 	const Perseas__ClaimRequest *request = claim->request;
@@ -193,19 +195,19 @@ static int promise_epoch(struct claim *claim, struct why *why)
 
 	if (ret)
 		return ret;
-	if (!header_promise(header, request->epoch, request->owner)) {
+	if (!header_set_promise(header, request->epoch, request->owner)) {
 		header_free(header);
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	}
-	/* The claim may roll back, of which the log has no record; readers notice it by this
-	 * counter. */
+	/* The claim may roll a transaction back, which the log does not record. Readers of the
+	 * image notice it by this counter. */
 	header->rewrites++;
 	ret = header_commit(store, header, why);
 	if (ret)
 		return ret;
 	assert(store->header->promised_epoch == request->epoch);
-	image_promise(&store->image, epoch, owner);
-	image_promise(&store->rebuilt, epoch, owner);
+	image_write_promise(&store->image, epoch, owner);
+	image_write_promise(&store->rebuilt, epoch, owner);
 	memory->ops->fence(memory);
 	if (store->session && !ps_id_equal(request->owner, store->session->owner))
 		store_report(store, STORE_FENCED, store->session, request->epoch, 0);
@@ -244,7 +246,7 @@ static int recover_image(struct claim *claim, struct why *why)
 	struct recovering recovering;
 	enum ps_recovery recovery;
 
-	if (claim->whose == MEMORY_CUT)
+	if (claim->sharing == MEMORY_TRUNCATED)
 		return refuse_damaged(store, "an owner on this host has cut its memory short", why);
 	if (store->header->state == STATE(JOINING)) {
 		claim->index = image_slot(&store->image, &claim->slot);
@@ -287,7 +289,8 @@ static const char *sharer_after(const struct claim *claim)
 		assert(claim->session);
 		return claim->session->identity.name;
 	}
-	return claim->is_copied || claim->whose == MEMORY_ALONE ? "" : claim->store->header->sharer;
+	return claim->is_copied || claim->sharing == MEMORY_UNSHARED ? ""
+	                                                             : claim->store->header->sharer;
 }
 
 /* Commits the header after the claim: without segments that are unpublished or destroyed at the
@@ -304,7 +307,7 @@ static int commit_image(struct claim *claim, struct why *why)
 	if (ret)
 		return ret;
 	pruned = header_prune(header, &claim->slot);
-	/* A claim with a session has counted this in promise_epoch(). */
+	/* For a claim with a session, record_promise() has counted the rewrite. */
 	header->rewrites += claim->session == NULL;
 	header->shared = claim->shared;
 	if (claim->is_copied)
@@ -314,7 +317,7 @@ static int commit_image(struct claim *claim, struct why *why)
 		header_free(header);
 		return 0;
 	}
-	if (!header_set_name(&header->sharer, sharer)) {
+	if (!header_set_identity(&header->sharer, sharer)) {
 		header_free(header);
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	}
@@ -337,7 +340,7 @@ static int adopt_image(struct claim *claim, struct why *why)
 	if (claim->is_copied) {
 		image_remove(store, &store->image);
 		store->image = claim->copy;
-		image_promise(&store->image, claim->request->epoch, claim->request->owner);
+		image_write_promise(&store->image, claim->request->epoch, claim->request->owner);
 	}
 	image_prune(store, &store->image, store->header);
 	holder_drop(store);
@@ -359,20 +362,21 @@ static int find_image(struct claim *claim, struct stores *stores, struct why *wh
 	ret = check_claim(claim, why);
 	if (ret)
 		return ret;
-	claim->shared = session_shares(claim->session, claim->store, claim->request->shared);
+	claim->shared = session_may_share(claim->session, claim->store, claim->request->shared);
 	claim->is_copied = may_still_write(claim);
 	return 0;
 }
 
-/* An image whose files were removed is copied to new files. A truncated one is damaged, so it is
- * not. */
-static void check_names(struct claim *claim)
+/* Decides to copy an image whose files were removed to new files. A truncated image is damaged, so
+ * it is not copied. */
+static void check_file_names(struct claim *claim)
 {
-	if (claim->whose != MEMORY_CUT)
+	if (claim->sharing != MEMORY_TRUNCATED)
 		claim->is_copied |= store_check_names(claim->store);
 }
 
-/* Does the same, after waiting for a process that is about to end. */
+/* Finds and checks the claimed store like find_image(). If the image would have to be copied, first
+ * waits for an old owner that is about to end, and checks the quota. */
 static int prepare_claim(struct claim *claim, struct stores *stores, struct why *why)
 {
 	int ret = find_image(claim, stores, why);
@@ -386,7 +390,7 @@ static int prepare_claim(struct claim *claim, struct stores *stores, struct why 
 			              claim->request->store);
 		ret = find_image(claim, stores, why);
 	}
-	return !ret && claim->is_copied ? quota_copy(claim->store, why) : ret;
+	return !ret && claim->is_copied ? quota_check_copy(claim->store, why) : ret;
 }
 
 /* Returns the checksum of the slot's record, by which an owner recognizes whether it wrote that
@@ -416,8 +420,8 @@ int store_claim(struct stores *stores, struct session *session,
 	if (ret)
 		return ret;
 	assert(claim.store);
-	check_names(&claim);
-	ret = promise_epoch(&claim, why);
+	check_file_names(&claim);
+	ret = record_promise(&claim, why);
 	if (ret)
 		return ret;
 	ret = adopt_image(&claim, why);
@@ -432,7 +436,7 @@ int store_claim(struct stores *stores, struct session *session,
 	reply->record = claim.index < 0 ? 0 : record_sum(claim.store, &claim.slot);
 	reply->undone = claim.undone;
 	reply->copied = claim.is_copied;
-	if (!reply->slot || session_grant(session, &reply->grant, why)) {
+	if (!reply->slot || session_make_grant(session, &reply->grant, why)) {
 		session_detach(claim.store);
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	}
@@ -441,7 +445,7 @@ int store_claim(struct stores *stores, struct session *session,
 
 /* Takes a store from its owner without a new one, by the steps of a claim. `away` forces a copy of
  * the image. */
-static int claim_for_nobody(struct store *store, bool away, struct why *why)
+static int take_store_from_owner(struct store *store, bool away, struct why *why)
 {
 	const Perseas__ClaimRequest nobody = {
 		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__claim_request__descriptor),
@@ -451,23 +455,23 @@ static int claim_for_nobody(struct store *store, bool away, struct why *why)
 	int ret = 0;
 
 	store->job = job_current();
-	claim.is_copied = may_still_write(&claim) || (away && claim.whose != MEMORY_CUT);
+	claim.is_copied = may_still_write(&claim) || (away && claim.sharing != MEMORY_TRUNCATED);
 	promise_retire(store);
 	if (store->session)
 		session_detach(store);
-	/* If no copy is needed, this finds out whether the memory was truncated. */
+	/* If no copy is needed, adopt_image() still finds out whether the memory was truncated. */
 	if (claim.is_copied || away)
 		ret = adopt_image(&claim, why);
 	store->job = NULL;
 	return ret;
 }
 
-int store_copy_aside(struct store *store, struct why *why)
+int store_copy_to_new_files(struct store *store, struct why *why)
 {
 	(void)store_notice_torn(store);
 	if (store->damage[0])
 		return refuse(why, STATUS(DAMAGED), "%s", store->damage);
-	return claim_for_nobody(store, true, why);
+	return take_store_from_owner(store, true, why);
 }
 
 const struct access *stores_access(const struct stores *stores)
@@ -482,7 +486,7 @@ static bool may_keep_store(const struct session *session)
 	const struct store *store = session->store;
 
 	return access_allows(store->stores->access, &session->identity, RIGHT_OWN, store->name) &&
-	       (!session->shared || session_shares(session, store, true));
+	       (!session->shared || session_may_share(session, store, true));
 }
 
 unsigned stores_set_access(struct stores *stores, const struct access *access)
@@ -493,7 +497,7 @@ unsigned stores_set_access(struct stores *stores, const struct access *access)
 	stores->access = access;
 	for (struct store *store = stores->first; store; store = store->next)
 		if (store->session && !may_keep_store(store->session)) {
-			(void)claim_for_nobody(store, false, &why);
+			(void)take_store_from_owner(store, false, &why);
 			cut++;
 		}
 	return cut;
@@ -513,8 +517,8 @@ unsigned stores_cut_excess(struct stores *stores)
 	for (struct store *store = stores->first; store; store = store->next) {
 		if (!store->is_over_quota || !store->session)
 			continue;
-		store_report(store, STORE_EXCEEDED, store->session, store->session->epoch, 0);
-		(void)claim_for_nobody(store, false, &why);
+		store_report(store, STORE_QUOTA_EXCEEDED, store->session, store->session->epoch, 0);
+		(void)take_store_from_owner(store, false, &why);
 		cut++;
 	}
 	return cut;
@@ -524,7 +528,7 @@ uint64_t stores_excess(const struct stores *stores)
 {
 	struct memory *memory = stores->memory;
 
-	return memory->ops->excess ? memory->ops->excess(memory) : 0;
+	return memory->ops->total_excess ? memory->ops->total_excess(memory) : 0;
 }
 
 bool stores_share_memory(const struct stores *stores)
@@ -534,5 +538,5 @@ bool stores_share_memory(const struct stores *stores)
 	for (const struct store *store = stores->first; store; store = store->next)
 		if (store->header && (store->header->shared || store->header->sharer[0]))
 			return true;
-	return memory->ops->kept && memory->ops->kept(memory, NULL) > 0;
+	return memory->ops->removed_bytes && memory->ops->removed_bytes(memory, NULL) > 0;
 }

@@ -17,8 +17,8 @@ enum { COPY_TRIES = 16 };
 struct copying {
 	struct ps_image live;
 	struct ps_image copy;
-	struct ps_log_reader log; /* reader of the live log; its ring is the copy's */
-	bool good;                /* the copy is a state of the store */
+	struct ps_log_reader log; /* reads the live log into the copy's ring */
+	bool good;                /* the copy is a committed state of the store */
 };
 
 static enum ps_log_step copy_segment(struct copying *copying, unsigned id)
@@ -45,8 +45,8 @@ static enum ps_log_step copy_data(struct copying *copying)
 	return step ? step : ps_log_read_tail(&copying->log);
 }
 
-/* Undoes the records that were followed, last one first. Returns false if they are not
- * consecutive. */
+/* Undoes in the copy the transactions that the owner wrote while it was copied, the last one first.
+ * Returns false if their records are not consecutive. */
 static bool roll_back_copy(const struct copying *copying)
 {
 	struct ps_log_back back = ps_log_newest_followed(&copying->log);
@@ -64,9 +64,9 @@ static uint8_t *ring_at(const struct ps_image *image, uint64_t position)
 	return image->log + PS_RING_OFFSET + position % image->ring_size;
 }
 
-/* Zeroes older log that the slot of the copy still reaches, but that newer records of the owner may
- * have overwritten. Otherwise bytes of user data could be read as records. */
-static void forget_overwritten(const struct copying *copying)
+/* Zeroes the part of the copy's log that its slot still reaches, but that newer records of the
+ * owner may have overwritten. Otherwise bytes of user data could be read as records. */
+static void zero_overwritten_log(const struct copying *copying)
 {
 	const struct ps_image *copy = &copying->copy;
 	const uint64_t ring = copy->ring_size, next = copying->log.from.next;
@@ -89,13 +89,13 @@ static void write_slot(struct copying *copying)
 	struct ps_slot *slot = (void *)(copying->copy.log + ps_slot_offset(copying->log.index));
 
 	assert(copying->log.index == 0 || copying->log.index == 1);
-	forget_overwritten(copying);
+	zero_overwritten_log(copying);
 	memset(copying->copy.log, 0, PS_RING_OFFSET);
 	*slot = copying->log.from;
 }
 
-/* Tries once. Copies the whole ring with its older records, because a resync by delta needs
- * them. */
+/* Tries once to copy the image. Copies the whole ring with its older records, because a resync by
+ * delta needs them. */
 static bool copy_once(struct copying *copying)
 {
 	struct ps_image *copy = &copying->copy;
@@ -137,8 +137,8 @@ static int copy_running(struct store *store, struct copying *copying, struct why
 	              store->name);
 }
 
-/* Makes the pieces to copy to, without segments that were never published. Which ones are destroyed
- * is known later, from the slot. */
+/* Makes the pieces of the copy, except segments that were never published. Which segments are
+ * destroyed is known only later, from the copy's slot. */
 static int make_copy(struct store *store, struct image *copy, struct why *why)
 {
 	static const struct ps_slot nothing, all = { .seq = UINT64_MAX };

@@ -31,7 +31,7 @@ static Perseas__Header *new_header(const Perseas__CreateRequest *request, const 
 	header->state = STATE(CREATING);
 	header->log_size = request->log_size;
 	header->generation = 1;
-	if (!header->store || !header->roster || !header_set_name(&header->creator, creator) ||
+	if (!header->store || !header->roster || !header_set_identity(&header->creator, creator) ||
 	    !copy_bytes(&header->store_id, request->store_id) ||
 	    !copy_bytes(&header->image_id, request->image_id) ||
 	    (request->key.len > 0 && !copy_bytes(&header->key, request->key))) {
@@ -41,8 +41,9 @@ static Perseas__Header *new_header(const Perseas__CreateRequest *request, const 
 	return header;
 }
 
-/* Inserts a new store with this name. A store that is still being created belongs to its creator,
- * or to the client that abandons it at the first mirror of its roster. */
+/* Inserts a new store with this name. Refuses if the name is taken, even by a store that is still
+ * being created: only its creator may go on with it, and only a client that abandons it at the
+ * first mirror of its roster may remove it. */
 static int insert_new(struct stores *stores, const char *name, struct store **place,
                       struct why *why)
 {
@@ -95,8 +96,8 @@ int store_create(struct stores *stores, const struct identity *who,
 
 	if (ret)
 		return ret;
-	ret = quota_create(stores, creator, store_find(stores, request->store),
-	                   PS_RING_OFFSET + request->log_size, why);
+	ret = quota_check_create(stores, creator, store_find(stores, request->store),
+	                         PS_RING_OFFSET + request->log_size, why);
 	if (!ret)
 		ret = insert_new(stores, request->store, &store, why);
 	if (!store)
@@ -138,24 +139,24 @@ int store_settle(struct stores *stores, const Perseas__SettleRequest *request, s
 	return ret;
 }
 
-/* Removes the header, without which the other pieces are ignored if this is interrupted. With it,
- * the store would exist again after a restart. */
+/* Removes the header first: if the removal of a store is interrupted, a restart ignores pieces
+ * without a header, but would serve the store again if the header were left. */
 static int remove_header(const struct store *store, struct why *why)
 {
 	struct memory *memory = store->stores->memory;
-	char reason[REASON_TEXT];
+	char reason[ERRNO_TEXT];
 
-	if (store_is_moved(store))
+	if (store_folder_is_renamed(store))
 		return refuse_moved(store, why);
 	if (memory->ops->remove(memory, store->name, "header") == 0)
 		return 0;
 	return refuse(why, STATUS(IO),
 	              "the header of store %s cannot be removed%s, and its image is kept; look at "
 	              "the memory directory's file system",
-	              store->name, reason_text(reason, errno));
+	              store->name, errno_text(reason, errno));
 }
 
-static void remove_rest(struct store *store)
+static void remove_store(struct store *store)
 {
 	image_close(store, &store->image);
 	pieces_sweep(store, NULL);
@@ -175,7 +176,7 @@ int store_abandon(struct stores *stores, const Perseas__AbandonRequest *request,
 		              "store %s is not being created by this caller", store->name);
 	ret = remove_header(store, why);
 	if (!ret)
-		remove_rest(store);
+		remove_store(store);
 	return ret;
 }
 
@@ -231,6 +232,6 @@ int store_drop(struct stores *stores, struct session *session, const Perseas__Dr
 	if (ret)
 		return ret;
 	store_report(store, STORE_DROPPED, NULL, 0, 0);
-	remove_rest(store);
+	remove_store(store);
 	return 0;
 }

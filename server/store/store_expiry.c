@@ -16,7 +16,7 @@ static const struct ps_expiries *expiries_of(struct session *session)
 	return ops && ops->expiries ? ops->expiries(session) : NULL;
 }
 
-static uint64_t clock_s(struct session *session)
+static uint64_t session_clock_s(struct session *session)
 {
 	const struct session_ops *ops = session->ops;
 
@@ -24,7 +24,7 @@ static uint64_t clock_s(struct session *session)
 }
 
 /* Returns a message that is valid until the reply is packed, or NULL if memory is out. */
-static Perseas__Expiry *message_of(const struct ps_expiry *expiry)
+static Perseas__Expiry *expiry_message(const struct ps_expiry *expiry)
 {
 	Perseas__Expiry *message = scratch_alloc(sizeof(*message));
 
@@ -42,14 +42,14 @@ int store_tell_expiries(struct session *session, enum ps_expiry_stage stage, siz
                         Perseas__Expiry ***list, struct why *why)
 {
 	const struct ps_expiries *all = expiries_of(session);
-	const uint64_t now_s = all ? clock_s(session) : 0;
+	const uint64_t now_s = all ? session_clock_s(session) : 0;
 
 	for (unsigned i = 0; all && i < all->count; i++) {
 		if (ps_expiry_stage(&all->list[i], now_s) < stage)
 			continue;
 		if (!*list)
 			*list = scratch_alloc(all->count * sizeof(**list));
-		if (!*list || !((*list)[*count] = message_of(&all->list[i])))
+		if (!*list || !((*list)[*count] = expiry_message(&all->list[i])))
 			return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 		++*count;
 	}

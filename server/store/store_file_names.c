@@ -1,7 +1,7 @@
 /*
  * store_file_names.c - finds and repairs images whose files were removed or renamed while the
  * daemon runs: it still has them mapped, but a restart would not find them. The loop calls
- * stores_check_names() and stores_mend_names(); claims check by themselves. It must never write a
+ * stores_check_names() and stores_repair_names(); claims check by themselves. It must never write a
  * header for pieces without names, because a restart would find a damaged image.
  */
 #include "store_private.h"
@@ -12,8 +12,8 @@
 /* The small pieces without which a daemon does not serve the image. */
 static const char *const small_pieces[] = { "header" };
 
-static enum memory_name look_up(const struct store *store, const char *name,
-                                const struct piece *piece)
+static enum memory_name_state look_up(const struct store *store, const char *name,
+                                      const struct piece *piece)
 {
 	struct memory *memory = store->stores->memory;
 
@@ -24,7 +24,7 @@ static enum memory_name look_up(const struct store *store, const char *name,
 
 /* Returns the worse of two states: if one piece is removed, no daemon finds the image, wherever the
  * other pieces are. */
-static enum memory_name worse_name(enum memory_name a, enum memory_name b)
+static enum memory_name_state worse_name(enum memory_name_state a, enum memory_name_state b)
 {
 	return a > b ? a : b;
 }
@@ -36,9 +36,9 @@ static bool is_needed(uint32_t region)
 	return region != PS_REGION_PROMISE;
 }
 
-static enum memory_name image_names(const struct store *store, const struct image *image)
+static enum memory_name_state image_name_state(const struct store *store, const struct image *image)
 {
-	enum memory_name worst = MEMORY_NAMED;
+	enum memory_name_state worst = MEMORY_NAMED;
 	char name[PIECE_NAME];
 
 	for (uint32_t region = 0; region < PS_REGIONS_MAX; region++) {
@@ -52,33 +52,34 @@ static enum memory_name image_names(const struct store *store, const struct imag
 	return worst;
 }
 
-static enum memory_name small_names(const struct store *store)
+static enum memory_name_state small_pieces_name_state(const struct store *store)
 {
-	enum memory_name worst = MEMORY_NAMED;
+	enum memory_name_state worst = MEMORY_NAMED;
 
 	for (size_t i = 0; i < sizeof(small_pieces) / sizeof(small_pieces[0]); i++)
 		worst = worse_name(worst, look_up(store, small_pieces[i], NULL));
 	return worst;
 }
 
-/* Small pieces are looked up by name only, which proves nothing if the folder was renamed. */
-static enum memory_name store_names(const struct store *store)
+/* Returns the worst state of the names of the store's pieces. Small pieces are looked up last and
+ * by name only, which would prove nothing if the folder was renamed. */
+static enum memory_name_state store_name_state(const struct store *store)
 {
-	const enum memory_name names = worse_name(image_names(store, &store->image),
-	                                          image_names(store, &store->rebuilt));
+	const enum memory_name_state names = worse_name(image_name_state(store, &store->image),
+	                                                image_name_state(store, &store->rebuilt));
 
-	return names == MEMORY_NAMED ? small_names(store) : names;
+	return names == MEMORY_NAMED ? small_pieces_name_state(store) : names;
 }
 
-bool store_is_removed(const struct store *store)
+bool store_has_removed_files(const struct store *store)
 {
-	return store->header && !store->damage[0] && store_names(store) == MEMORY_REMOVED;
+	return store->header && !store->damage[0] && store_name_state(store) == MEMORY_REMOVED;
 }
 
 /* --- writing headers --- */
 
 /* Returns the open image of this generation, or NULL if its pieces were made just now. */
-static const struct image *image_at(const struct store *store, uint64_t generation)
+static const struct image *image_of_generation(const struct store *store, uint64_t generation)
 {
 	if (store->image.generation == generation)
 		return &store->image;
@@ -93,10 +94,11 @@ int refuse_moved(const struct store *store, struct why *why)
 	              store->name);
 }
 
-static enum memory_name header_names(const struct store *store, const Perseas__Header *header)
+static enum memory_name_state header_name_state(const struct store *store,
+                                                const Perseas__Header *header)
 {
-	const struct image *image = image_at(store, header->generation);
-	enum memory_name worst = MEMORY_NAMED;
+	const struct image *image = image_of_generation(store, header->generation);
+	enum memory_name_state worst = MEMORY_NAMED;
 	char name[PIECE_NAME];
 
 	for (uint32_t region = 0; region < PS_REGIONS_MAX; region++) {
@@ -111,7 +113,7 @@ static enum memory_name header_names(const struct store *store, const Perseas__H
 	return worst;
 }
 
-bool store_is_moved(const struct store *store)
+bool store_folder_is_renamed(const struct store *store)
 {
 	const struct piece *log = &store->image.regions[PS_REGION_LOG];
 	char name[PIECE_NAME];
@@ -120,10 +122,10 @@ bool store_is_moved(const struct store *store)
 	return log->base && look_up(store, name, log) == MEMORY_MOVED;
 }
 
-int header_find_place(const struct store *store, const Perseas__Header *header, bool *in_memory,
-                      struct why *why)
+int header_check_files(const struct store *store, const Perseas__Header *header, bool *in_memory,
+                       struct why *why)
 {
-	const enum memory_name names = header_names(store, header);
+	const enum memory_name_state names = header_name_state(store, header);
 
 	*in_memory = names == MEMORY_REMOVED && store->header &&
 	             header->generation == store->image.generation;
@@ -142,7 +144,7 @@ int header_find_place(const struct store *store, const Perseas__Header *header, 
 
 /* Writes the small pieces again if all others have their names. Returns false if that is not
  * enough. */
-static bool mend_small(struct store *store)
+static bool repair_small_pieces(struct store *store)
 {
 	const struct piece *log = &store->image.regions[PS_REGION_LOG];
 	struct memory *memory = store->stores->memory;
@@ -150,18 +152,18 @@ static bool mend_small(struct store *store)
 	Perseas__Header *header;
 	char name[PIECE_NAME];
 
-	if (image_names(store, &store->image) != MEMORY_NAMED)
+	if (image_name_state(store, &store->image) != MEMORY_NAMED)
 		return false;
 	piece_name(name, PS_REGION_LOG, store->image.generation);
-	if (memory->ops->adopt)
-		memory->ops->adopt(memory, store->name, name, log);
+	if (memory->ops->mark_folder)
+		memory->ops->mark_folder(memory, store->name, name, log);
 	if (header_edit(store->header, &header, &why) || header_commit(store, header, &why))
 		return false;
-	return store_names(store) == MEMORY_NAMED;
+	return store_name_state(store) == MEMORY_NAMED;
 }
 
-/* Returns true if there is memory for a copy of the image. Removed files occupy theirs until they
- * are closed. */
+/* Returns true if memory suffices for a copy of the image. Its removed files occupy memory until
+ * they are closed. */
 static bool has_room(const struct store *store)
 {
 	struct memory *memory = store->stores->memory;
@@ -169,9 +171,9 @@ static bool has_room(const struct store *store)
 	return !memory->ops->room || memory->ops->room(memory) >= ps_image_size(store->header);
 }
 
-/* Stores why a restart would lose the image ("": it would not), and reports when that begins and
- * ends. */
-static void note_names(struct store *store, const char *text)
+/* Stores why a restart would lose the image ("": it would not). Reports an event when the image
+ * becomes at risk, and when it is safe again. */
+static void set_restart_loss(struct store *store, const char *text)
 {
 	const bool were = !store->restart_loss[0], are = !text[0];
 
@@ -179,12 +181,12 @@ static void note_names(struct store *store, const char *text)
 	if (were == are)
 		return;
 	store->stores->miscounted = true;
-	store_report(store, are ? STORE_FILES_BACK : STORE_FILES_MISSING, NULL, 0, 0);
+	store_report(store, are ? STORE_FILES_RESTORED : STORE_FILES_MISSING, NULL, 0, 0);
 }
 
-/* Stores what is wrong with the names. `trouble` is why the directory cannot be used, or "".
- * Returns true if the image must be copied and can be. */
-static bool judge_names(struct store *store, enum memory_name names, const char *trouble)
+/* Stores what is wrong with the names of the image's files. `trouble` is why the directory cannot
+ * be used, or "". Returns true if the image must be copied and memory suffices. */
+static bool judge_names(struct store *store, enum memory_name_state names, const char *trouble)
 {
 	const bool room = names != MEMORY_REMOVED || has_room(store);
 	char text[NAMES_TEXT + 160] = "";
@@ -197,7 +199,7 @@ static bool judge_names(struct store *store, enum memory_name names, const char 
 	else if (names == MEMORY_REMOVED)
 		snprintf(text, sizeof(text), "its files were removed, and are not made again: %s",
 		         *trouble ? trouble : "there is no memory for the image twice");
-	note_names(store, text);
+	set_restart_loss(store, text);
 	return names == MEMORY_REMOVED && !*trouble && room;
 }
 
@@ -205,7 +207,7 @@ bool store_check_names(struct store *store)
 {
 	struct memory *memory = store->stores->memory;
 	char trouble[NAMES_TEXT] = "";
-	enum memory_name names;
+	enum memory_name_state names;
 	bool is_repairable;
 
 	if (store->stores->closing)
@@ -214,35 +216,35 @@ bool store_check_names(struct store *store)
 		store->restart_loss[0] = '\0'; /* there is no image to lose */
 		return false;
 	}
-	if (memory->ops->settle)
-		(void)memory->ops->settle(memory, trouble, sizeof(trouble));
-	names = store_names(store);
+	if (memory->ops->restore_directory)
+		(void)memory->ops->restore_directory(memory, trouble, sizeof(trouble));
+	names = store_name_state(store);
 	/* The files have their names, but a restart would not look in this directory. */
 	if (names == MEMORY_NAMED && *trouble)
 		names = MEMORY_MOVED;
 	is_repairable = judge_names(store, names, trouble);
-	if (names == MEMORY_REMOVED && !*trouble && mend_small(store))
+	if (names == MEMORY_REMOVED && !*trouble && repair_small_pieces(store))
 		is_repairable = judge_names(store, MEMORY_NAMED, trouble);
 	return is_repairable;
 }
 
-static void mend_store(struct store *store)
+static void repair_store(struct store *store)
 {
 	struct why why = { .text = "" };
 	char text[NAMES_TEXT];
 
 	if (!store_check_names(store))
 		return;
-	if (store_copy_aside(store, &why) == 0) {
+	if (store_copy_to_new_files(store, &why) == 0) {
 		(void)store_check_names(store);
 		return;
 	}
 	snprintf(text, sizeof(text), "its files were removed, and are not made again: %.300s",
 	         why.text);
-	note_names(store, text);
+	set_restart_loss(store, text);
 }
 
-static bool has_astray(const struct stores *stores)
+static bool has_restart_loss(const struct stores *stores)
 {
 	for (const struct store *store = stores->first; store; store = store->next)
 		if (store->restart_loss[0])
@@ -261,16 +263,16 @@ bool stores_check_names(struct stores *stores, bool *again)
 		*again |= store->job || store->restart_loss[0];
 	}
 	*again |= stores->miscounted;
-	return is_repairable || (stores->miscounted && !has_astray(stores));
+	return is_repairable || (stores->miscounted && !has_restart_loss(stores));
 }
 
-void stores_mend_names(struct stores *stores)
+void stores_repair_names(struct stores *stores)
 {
 	struct memory *memory = stores->memory;
 
 	for (struct store *store = stores->first; store; store = store->next)
-		mend_store(store);
-	if (has_astray(stores))
+		repair_store(store);
+	if (has_restart_loss(stores))
 		return;
 	if (stores->miscounted && memory->ops->recount)
 		memory->ops->recount(memory);

@@ -19,19 +19,19 @@ struct standby {
 	char store[PS_NAME_MAX + 1], name[PS_NAME_MAX + 1];
 	uint32_t order;
 	uint8_t mark[PS_OWNER_MARK];
-	uint64_t memory, warm; /* as in its Watch (control.proto) */
+	uint64_t memory, warm; /* bytes of the segments, and of the standby's copy of them */
 };
 
 struct handover {
 	uint8_t id[PS_ID_SIZE], to[PS_OWNER_MARK];
 	char name[PS_NAME_MAX + 1];
-	uint64_t epoch;         /* of the owner that is asked to let go */
-	uint64_t next;          /* epoch of the last owner that claimed since; 0: none */
-	uint64_t asked_ns;      /* time of the request */
-	uint64_t until_ns;      /* time at which it is forgotten */
-	uint64_t opened_ns;     /* time at which the next owner had opened the store; 0: not yet */
-	struct parting parting; /* how the session of the asked owner ended */
-	struct stand first;
+	uint64_t epoch;      /* epoch of the owner that is asked to let go */
+	uint64_t next_epoch; /* epoch of the last owner that claimed since; 0: none */
+	uint64_t asked_ns;   /* time of the request */
+	uint64_t until_ns;   /* time at which the handover is forgotten */
+	uint64_t opened_ns;  /* time at which the next owner had opened the store; 0: not yet */
+	struct session_end session_end; /* how the session of the asked owner ended */
+	struct found_slot first_slot;
 };
 
 void stores_set_clock(struct stores *stores, uint64_t (*now_ns)(void))
@@ -67,7 +67,7 @@ void standbys_forget(struct stores *stores)
 		standby_forget(stores->standbys->session);
 }
 
-static struct standby *standby_of(struct stores *stores, struct session *session)
+static struct standby *find_or_add_standby(struct stores *stores, struct session *session)
 {
 	struct standby *standby = session->standby;
 
@@ -86,7 +86,7 @@ static struct standby *standby_of(struct stores *stores, struct session *session
 	return standby;
 }
 
-/* Ignores a sender that may not own the store. */
+/* A sender that may not own the store is not recorded. */
 void standby_record(struct stores *stores, struct session *session,
                     const Perseas__WatchRequest *request)
 {
@@ -98,7 +98,7 @@ void standby_record(struct stores *stores, struct session *session,
 		standby_forget(session);
 		return;
 	}
-	standby = standby_of(stores, session);
+	standby = find_or_add_standby(stores, session);
 	if (!standby)
 		return;
 	strcpy(standby->store, request->store);
@@ -124,7 +124,7 @@ static Perseas__Standby *standby_message(struct standby *standby)
 	return message;
 }
 
-static bool tell_standbys(const struct store *store, Perseas__StoreStatus *status)
+static bool list_standbys(const struct store *store, Perseas__StoreStatus *status)
 {
 	status->standbys = scratch_alloc(PS_STANDBYS_MAX * sizeof(status->standbys[0]));
 	if (!status->standbys)
@@ -150,8 +150,8 @@ void handover_drop(struct store *store)
 	store->handover = NULL;
 }
 
-/* Returns the handover, or NULL if there is none or it has expired. */
-static struct handover *handover_of(struct store *store)
+/* Returns the store's handover, or NULL if there is none or it has expired. */
+static struct handover *current_handover(struct store *store)
 {
 	if (store->handover && now_ns(store) >= store->handover->until_ns)
 		handover_drop(store);
@@ -160,67 +160,67 @@ static struct handover *handover_of(struct store *store)
 
 ProtobufCBinaryData handover_id(struct store *store)
 {
-	struct handover *handover = handover_of(store);
+	struct handover *handover = current_handover(store);
 
 	return handover ? (ProtobufCBinaryData){ PS_ID_SIZE, handover->id }
 	                : (ProtobufCBinaryData){ 0, NULL };
 }
 
-static void note_slot(const struct store *store, struct stand *stand)
+static void find_slot(const struct store *store, struct found_slot *found_slot)
 {
-	stand->index = image_slot(&store->image, &stand->slot);
+	found_slot->index = image_slot(&store->image, &found_slot->slot);
 }
 
-/* Records the end of a session even without a handover: an owner may let go before this mirror
- * hears of the request. */
-void handover_ends(struct store *store, bool released)
+/* Records the end of a session even without a handover, because an owner may let go before the
+ * request for the handover arrives here. */
+void handover_record_end(struct store *store, bool released)
 {
-	struct handover *handover = handover_of(store);
-	struct parting *parting = &store->parting;
+	struct handover *handover = current_handover(store);
+	struct session_end *session_end = &store->session_end;
 
 	assert(store->session);
-	parting->epoch = store->session->epoch;
-	parting->ns = now_ns(store);
-	parting->released = released;
-	note_slot(store, &parting->at);
-	if (handover && handover->epoch == parting->epoch)
-		handover->parting = *parting;
+	session_end->epoch = store->session->epoch;
+	session_end->ns = now_ns(store);
+	session_end->released = released;
+	find_slot(store, &session_end->last_slot);
+	if (handover && handover->epoch == session_end->epoch)
+		handover->session_end = *session_end;
 }
 
-void handover_claimed(struct store *store)
+void handover_record_claim(struct store *store)
 {
-	struct handover *handover = handover_of(store);
+	struct handover *handover = current_handover(store);
 	const uint64_t epoch = store->session->epoch;
 
-	/* The same owner has reconnected. */
 	assert(epoch == store->header->promised_epoch);
-	if (store->parting.epoch == epoch)
-		store->parting.epoch = 0;
+	/* The owner whose session ended has reconnected. */
+	if (store->session_end.epoch == epoch)
+		store->session_end.epoch = 0;
 	if (!handover || handover->opened_ns)
 		return;
-	/* A claim need not lead to an open, so the last one counts. */
+	/* A claim need not lead to an open, so the last claim counts. */
 	if (epoch != handover->epoch)
-		handover->next = epoch;
+		handover->next_epoch = epoch;
 	else
-		handover->parting.epoch = 0;
+		handover->session_end.epoch = 0;
 }
 
-void handover_confirmed(struct store *store)
+void handover_record_confirm(struct store *store)
 {
-	struct handover *handover = handover_of(store);
-	struct stand stand;
+	struct handover *handover = current_handover(store);
+	struct found_slot found_slot;
 
-	if (!handover || handover->opened_ns || handover->next != store->session->epoch ||
+	if (!handover || handover->opened_ns || handover->next_epoch != store->session->epoch ||
 	    store->session->is_rebuilding)
 		return;
-	/* The new owner's first slot is here, so it has opened the store, and only has to hear
-	 * it. */
-	note_slot(store, &stand);
-	if (stand.index < 0 || stand.slot.epoch != handover->next)
+	/* A slot of the new owner's epoch is in the image, so this Confirm is its last step to open
+	 * the store. */
+	find_slot(store, &found_slot);
+	if (found_slot.index < 0 || found_slot.slot.epoch != handover->next_epoch)
 		return;
-	assert(handover->next > 0 && handover->next != handover->epoch);
+	assert(handover->next_epoch > 0 && handover->next_epoch != handover->epoch);
 	handover->opened_ns = now_ns(store);
-	handover->first = stand;
+	handover->first_slot = found_slot;
 }
 
 /* Returns the time between two instants, at least 1, because 0 means that an event has not
@@ -232,7 +232,7 @@ static uint64_t time_between(uint64_t from_ns, uint64_t to_ns)
 
 static Perseas__Handover *handover_message(struct handover *handover)
 {
-	const struct parting *parting = &handover->parting;
+	const struct session_end *session_end = &handover->session_end;
 	Perseas__Handover *message = scratch_alloc(sizeof(*message));
 
 	if (!message)
@@ -242,21 +242,21 @@ static Perseas__Handover *handover_message(struct handover *handover)
 	message->epoch = handover->epoch;
 	message->to = (ProtobufCBinaryData){ PS_OWNER_MARK, handover->to };
 	message->name = handover->name;
-	if (parting->epoch != handover->epoch)
+	if (session_end->epoch != handover->epoch)
 		return message;
-	message->released = parting->released;
-	message->closing_ns = time_between(handover->asked_ns, parting->ns);
-	message->last = scratch_slot(&parting->at.slot, parting->at.index);
+	message->released = session_end->released;
+	message->closing_ns = time_between(handover->asked_ns, session_end->ns);
+	message->last = scratch_slot(&session_end->last_slot.slot, session_end->last_slot.index);
 	if (!handover->opened_ns)
 		return message;
-	message->pause_ns = time_between(parting->ns, handover->opened_ns);
-	message->first = scratch_slot(&handover->first.slot, handover->first.index);
+	message->pause_ns = time_between(session_end->ns, handover->opened_ns);
+	message->first = scratch_slot(&handover->first_slot.slot, handover->first_slot.index);
 	return message;
 }
 
 Perseas__Handover *handover_for_owner(struct store *store)
 {
-	struct handover *handover = handover_of(store);
+	struct handover *handover = current_handover(store);
 
 	if (!handover || !store->session || handover->epoch != store->session->epoch)
 		return NULL;
@@ -265,9 +265,9 @@ Perseas__Handover *handover_for_owner(struct store *store)
 
 bool handover_status(struct store *store, Perseas__StoreStatus *status)
 {
-	struct handover *handover = handover_of(store);
+	struct handover *handover = current_handover(store);
 
-	if (!tell_standbys(store, status))
+	if (!list_standbys(store, status))
 		return false;
 	status->handover = handover ? handover_message(handover) : NULL;
 	return !handover || status->handover;
@@ -276,11 +276,11 @@ bool handover_status(struct store *store, Perseas__StoreStatus *status)
 /* Remembers the withdrawn id, because the request for it may still arrive on another connection. */
 static int withdraw_handover(struct store *store, const Perseas__MoveRequest *request)
 {
-	memcpy(store->withdrawn, request->id.data, PS_ID_SIZE);
+	memcpy(store->withdrawn_handover, request->id.data, PS_ID_SIZE);
 	if (!store->handover || !same_id(request->id, handover_id(store)))
 		return 0;
 	handover_drop(store);
-	store_report(store, STORE_HANDOVER_OVER, store->session, 0, 0);
+	store_report(store, STORE_HANDOVER_WITHDRAWN, store->session, 0, 0);
 	return 0;
 }
 
@@ -296,11 +296,11 @@ static int begin_handover(struct store *store, const Perseas__MoveRequest *reque
 	handover->epoch = request->epoch;
 	handover->asked_ns = now_ns(store);
 	handover->until_ns = handover->asked_ns + (uint64_t)request->within_ms * 1000000;
-	if (store->parting.epoch == handover->epoch)
-		handover->parting = store->parting;
+	if (store->session_end.epoch == handover->epoch)
+		handover->session_end = store->session_end;
 	handover_drop(store);
 	store->handover = handover;
-	store_report(store, STORE_HANDOVER, store->session, request->epoch, 0);
+	store_report(store, STORE_HANDOVER_REQUESTED, store->session, request->epoch, 0);
 	return 0;
 }
 
@@ -310,7 +310,7 @@ static bool holds_or_held_last(const struct store *store, uint64_t epoch)
 {
 	if (store->session)
 		return session_lives(store->session) && store->session->epoch == epoch;
-	return store->parting.epoch == epoch && store->header->promised_epoch == epoch;
+	return store->session_end.epoch == epoch && store->header->promised_epoch == epoch;
 }
 
 int store_move(struct stores *stores, const Perseas__MoveRequest *request, struct why *why)
@@ -323,10 +323,10 @@ int store_move(struct stores *stores, const Perseas__MoveRequest *request, struc
 		return ret;
 	if (request->withdraw)
 		return withdraw_handover(store, request);
-	if (!memcmp(store->withdrawn, request->id.data, PS_ID_SIZE))
+	if (!memcmp(store->withdrawn_handover, request->id.data, PS_ID_SIZE))
 		return refuse(why, STATUS(BAD_STATE),
 		              "that handover of store %s has been taken back", store->name);
-	pending = handover_of(store);
+	pending = current_handover(store);
 	if (pending && same_id(request->id, handover_id(store)))
 		return 0;
 	if (!holds_or_held_last(store, request->epoch))

@@ -28,7 +28,7 @@ int header_edit(const Perseas__Header *header, Perseas__Header **edit, struct wh
 	return 0;
 }
 
-bool header_promise(Perseas__Header *header, uint64_t epoch, ProtobufCBinaryData owner)
+bool header_set_promise(Perseas__Header *header, uint64_t epoch, ProtobufCBinaryData owner)
 {
 	uint8_t *data = malloc(owner.len ? owner.len : 1);
 
@@ -42,7 +42,7 @@ bool header_promise(Perseas__Header *header, uint64_t epoch, ProtobufCBinaryData
 	return true;
 }
 
-bool header_set_name(char **field, const char *name)
+bool header_set_identity(char **field, const char *name)
 {
 	char *copy = name && *name ? strdup(name) : (char *)protobuf_c_empty_string;
 
@@ -84,7 +84,7 @@ void header_remove_segment(Perseas__Header *header, size_t index)
 	        (header->n_segments - index) * sizeof(*header->segments));
 }
 
-bool segment_is_dead(const Perseas__Segment *segment, const struct ps_slot *slot)
+bool segment_is_destroyed(const Perseas__Segment *segment, const struct ps_slot *slot)
 {
 	return segment->died != 0 && segment->died_epoch <= slot->epoch &&
 	       segment->died <= slot->seq;
@@ -98,7 +98,7 @@ unsigned header_prune(Perseas__Header *header, const struct ps_slot *slot)
 		Perseas__Segment *segment = header->segments[i];
 		const uint64_t born = segment->born;
 
-		if (born == 0 || born > slot->seq || segment_is_dead(segment, slot)) {
+		if (born == 0 || born > slot->seq || segment_is_destroyed(segment, slot)) {
 			header_remove_segment(header, i);
 			changed++;
 		} else if (segment->died != 0) {
@@ -111,8 +111,8 @@ unsigned header_prune(Perseas__Header *header, const struct ps_slot *slot)
 	return changed;
 }
 
-/* Sets the boot in which the image is in memory. Returns false if memory is out. */
-static bool note_boot(const struct store *store, Perseas__Header *header)
+/* Records the present boot in the header. Returns false if memory is out. */
+static bool set_boot(const struct store *store, Perseas__Header *header)
 {
 	struct memory *memory = store->stores->memory;
 	const uint8_t *boot = memory->ops->boot ? memory->ops->boot(memory) : NULL;
@@ -138,12 +138,12 @@ bool header_is_of_other_boot(const struct store *store, const Perseas__Header *h
 	       (boot && !ps_id_equal(header->boot, boot));
 }
 
-bool header_can_be_served(const struct store *store, const Perseas__Header *header)
+bool header_data_survives(const struct store *store, const Perseas__Header *header)
 {
 	struct memory *memory = store->stores->memory;
 	const uint8_t *boot = header->boot.len == PS_ID_SIZE ? header->boot.data : NULL;
 
-	return !memory->ops->lasts || memory->ops->lasts(memory, boot);
+	return !memory->ops->data_survives || memory->ops->data_survives(memory, boot);
 }
 
 bool header_is_copy(const struct store *store, const Perseas__Header *header)
@@ -163,13 +163,14 @@ void header_note_files(const struct store *store)
 		                        store->header->generation);
 }
 
-static void put_header(struct store *store, Perseas__Header *header)
+static void set_store_header(struct store *store, Perseas__Header *header)
 {
 	header_free(store->header);
 	store->header = header;
 }
 
-/* Asserts what a new header never takes back. Requests that would do so were refused before. */
+/* Asserts that a new header takes nothing back that must last, such as a promise. Requests that
+ * would do so were refused before. */
 static void assert_follows(const Perseas__Header *before, const Perseas__Header *after)
 {
 	if (!before)
@@ -191,7 +192,8 @@ static void assert_follows(const Perseas__Header *before, const Perseas__Header 
 
 /* Refuses a header that is invalid, lowers the level of the store, or changes its mark
  * `filling`. */
-static int check_next(const struct store *store, const Perseas__Header *header, struct why *why)
+static int check_new_header(const struct store *store, const Perseas__Header *header,
+                            struct why *why)
 {
 	const Perseas__Header *now = store->header;
 	const char *text = NULL;
@@ -217,29 +219,29 @@ static int check_next(const struct store *store, const Perseas__Header *header, 
 int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 {
 	struct memory *memory = store->stores->memory;
-	char reason[REASON_TEXT];
+	char reason[ERRNO_TEXT];
 	bool in_memory;
 	uint8_t *bytes;
 	size_t len;
 	int ret;
 
-	ret = check_next(store, header, why);
+	ret = check_new_header(store, header, why);
 	if (ret) {
 		header_free(header);
 		return ret;
 	}
-	if (!note_boot(store, header)) {
+	if (!set_boot(store, header)) {
 		header_free(header);
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	}
-	ret = header_find_place(store, header, &in_memory, why);
+	ret = header_check_files(store, header, &in_memory, why);
 	if (ret) {
 		header_free(header);
 		return ret;
 	}
 	assert_follows(store->header, header);
 	if (in_memory) {
-		put_header(store, header);
+		set_store_header(store, header);
 		return 0;
 	}
 	if (ps_header_pack(header, &bytes, &len) < 0) {
@@ -248,7 +250,7 @@ int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 	}
 	errno = 0;
 	ret = memory->ops->replace(memory, store->name, "header", bytes, len);
-	reason_text(reason, errno);
+	errno_text(reason, errno);
 	free(bytes);
 	if (ret) {
 		const char *advice = memory->ops->advice ? memory->ops->advice(memory) : NULL;
@@ -258,18 +260,18 @@ int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 		              "the header of store %s cannot be written%s; %s", store->name, reason,
 		              advice ? advice : "look at the memory directory's file system");
 	}
-	put_header(store, header);
+	set_store_header(store, header);
 	header_note_files(store);
 	return 0;
 }
 
-Perseas__Header *header_of(const struct session *session)
+Perseas__Header *session_header(const struct session *session)
 {
 	assert(session->store);
 	return session->is_rebuilding ? session->store->rebuilt_header : session->store->header;
 }
 
-int header_replace(struct session *session, Perseas__Header *header, struct why *why)
+int session_replace_header(struct session *session, Perseas__Header *header, struct why *why)
 {
 	struct store *store = session->store;
 	const char *text = NULL;

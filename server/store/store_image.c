@@ -67,11 +67,11 @@ int image_make_region(struct store *store, struct image *image, uint32_t region,
                       struct why *why)
 {
 	struct memory *memory = store->stores->memory;
-	char name[PIECE_NAME], reason[REASON_TEXT];
+	char name[PIECE_NAME], reason[ERRNO_TEXT];
 	int ret;
 
 	assert(region < PS_REGIONS_MAX && size > 0);
-	if (store_is_moved(store))
+	if (store_folder_is_renamed(store))
 		return refuse_moved(store, why);
 	piece_name(name, region, image->generation);
 	errno = 0;
@@ -83,7 +83,7 @@ int image_make_region(struct store *store, struct image *image, uint32_t region,
 			why, (Perseas__Status)-ret,
 			"piece %s of store %s cannot be made%s; look at the memory "
 			"directory's file system, and whether its folder %s is perseasd's own",
-			name, store->name, reason_text(reason, errno), store->name);
+			name, store->name, errno_text(reason, errno), store->name);
 	return 0;
 }
 
@@ -146,8 +146,8 @@ static void piece_close(struct store *store, struct piece *piece)
 {
 	struct stores *stores = store->stores;
 
-	if (stores->leave)
-		stores->leave(stores->leave_arg, piece);
+	if (stores->before_unmap)
+		stores->before_unmap(stores->before_unmap_arg, piece);
 	stores->memory->ops->close(stores->memory, piece);
 }
 
@@ -198,22 +198,22 @@ void image_prune(struct store *store, struct image *image, const Perseas__Header
 			image_remove_region(store, image, region);
 }
 
-enum memory_whose image_whose(const struct store *store, const struct image *image)
+enum memory_sharing image_sharing(const struct store *store, const struct image *image)
 {
 	struct memory *memory = store->stores->memory;
-	enum memory_whose all = MEMORY_ALONE;
+	enum memory_sharing all = MEMORY_UNSHARED;
 
-	if (!memory->ops->whose)
-		return MEMORY_UNKNOWN;
+	if (!memory->ops->sharing)
+		return MEMORY_SHARING_UNKNOWN;
 	for (uint32_t region = 0; region < PS_REGIONS_MAX; region++) {
-		enum memory_whose whose = MEMORY_ALONE;
+		enum memory_sharing sharing = MEMORY_UNSHARED;
 
 		if (image->regions[region].base && region != PS_REGION_PROMISE)
-			whose = memory->ops->whose(memory, &image->regions[region]);
-		if (whose == MEMORY_HELD || whose == MEMORY_UNKNOWN)
-			return whose;
-		if (whose == MEMORY_CUT)
-			all = whose;
+			sharing = memory->ops->sharing(memory, &image->regions[region]);
+		if (sharing == MEMORY_SHARED || sharing == MEMORY_SHARING_UNKNOWN)
+			return sharing;
+		if (sharing == MEMORY_TRUNCATED)
+			all = sharing;
 	}
 	return all;
 }
@@ -242,7 +242,7 @@ int image_slot(const struct image *image, struct ps_slot *slot)
 	return index;
 }
 
-void image_promise(struct image *image, uint64_t epoch, ProtobufCBinaryData owner)
+void image_write_promise(struct image *image, uint64_t epoch, ProtobufCBinaryData owner)
 {
 	struct ps_promise *promise = (void *)image->regions[PS_REGION_PROMISE].base;
 
@@ -261,7 +261,7 @@ struct sweep {
 	size_t count;
 };
 
-static bool is_kept(const char *name, const Perseas__Header *keep)
+static bool is_piece_of(const char *name, const Perseas__Header *keep)
 {
 	char kept[PIECE_NAME];
 
@@ -279,12 +279,12 @@ static bool is_kept(const char *name, const Perseas__Header *keep)
 	return false;
 }
 
-static void note_piece(void *arg, const char *name)
+static void add_to_sweep(void *arg, const char *name)
 {
 	struct sweep *sweep = arg;
 	char **names;
 
-	if (is_kept(name, sweep->keep))
+	if (is_piece_of(name, sweep->keep))
 		return;
 	names = realloc(sweep->names, (sweep->count + 1) * sizeof(*names));
 	if (!names)
@@ -301,12 +301,12 @@ void pieces_sweep(struct store *store, const Perseas__Header *keep)
 	struct memory *memory = store->stores->memory;
 	struct sweep sweep = { .store = store, .keep = keep };
 
-	memory->ops->pieces(memory, store->name, note_piece, &sweep);
+	memory->ops->list_pieces(memory, store->name, add_to_sweep, &sweep);
 	for (size_t i = 0; i < sweep.count; i++) {
 		(void)memory->ops->remove(memory, store->name, sweep.names[i]);
 		free(sweep.names[i]);
 	}
 	free(sweep.names);
 	if (!keep)
-		memory->ops->forget(memory, store->name);
+		memory->ops->remove_folder(memory, store->name);
 }

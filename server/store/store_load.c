@@ -1,7 +1,7 @@
 /*
  * store_load.c - finds the images that an earlier daemon left in memory, and serves those that pass
- * their checks. main.c calls it once, at the start. Others are reported and kept for people to look
- * at.
+ * their checks. main.c calls it once, at the start. Images that fail a check are reported and kept
+ * for people to look at.
  */
 #include "store_private.h"
 
@@ -14,7 +14,7 @@ struct loading {
 	struct stores *stores;
 	void (*complain)(void *arg, const char *text);
 	void *arg;
-	bool short_of; /* memory is out, so a store is unknown */
+	bool out_of_memory; /* memory was out, so a store was not inserted */
 };
 
 static void report_store(struct loading *loading, const char *store, const char *text)
@@ -28,7 +28,7 @@ static void report_store(struct loading *loading, const char *store, const char 
 /* Makes the promise page consistent with the header. The page names the owner that was given the
  * memory. If it differs from the header, a claim was interrupted: the process that has the memory
  * is not the owner in the header, and must not find its own promise. */
-static void settle_promise(struct store *store)
+static void match_promise_page(struct store *store)
 {
 	const Perseas__Header *header = store->header;
 	const ProtobufCBinaryData nobody = { 0, NULL };
@@ -42,9 +42,9 @@ static void settle_promise(struct store *store)
 	if (page.epoch == header->promised_epoch && memcmp(page.owner, owner, PS_ID_SIZE) == 0)
 		return;
 	if (header->shared)
-		image_promise(&store->image, PS_PROMISE_RETIRED, nobody);
+		image_write_promise(&store->image, PS_PROMISE_RETIRED, nobody);
 	else
-		image_promise(&store->image, header->promised_epoch, header->promised_owner);
+		image_write_promise(&store->image, header->promised_epoch, header->promised_owner);
 }
 
 static Perseas__Header *read_header(struct store *store, int *ret)
@@ -84,7 +84,7 @@ static Perseas__Header *read_header(struct store *store, int *ret)
  * the memory that a daemon served last. */
 static const char *reason_to_set_aside(const struct store *store, const Perseas__Header *header)
 {
-	if (!header_can_be_served(store, header))
+	if (!header_data_survives(store, header))
 		return "is of another boot of this host";
 	if (header_is_copy(store, header))
 		return "was copied here or put back, since its files are not those that a daemon "
@@ -92,7 +92,7 @@ static const char *reason_to_set_aside(const struct store *store, const Perseas_
 	return NULL;
 }
 
-static void set_aside(struct loading *loading, struct store *store, const char *reason)
+static void set_image_aside(struct loading *loading, struct store *store, const char *reason)
 {
 	struct memory *memory = loading->stores->memory;
 	char where[160] = "", text[400];
@@ -124,7 +124,7 @@ static void renew_header(struct loading *loading, struct store *store)
 	report_store(loading, store->name, why.text);
 }
 
-/* Stores the header even if the image cannot be opened, so that status can show it. */
+/* Opens the image. Stores the header even if that fails, so that status can show it. */
 static int open_image(struct store *store, Perseas__Header *header)
 {
 	int ret = image_open(store, header, &store->image, store->damage, sizeof(store->damage));
@@ -149,7 +149,7 @@ static void load_store(void *arg, const char *name)
 	}
 	store = store_insert(loading->stores, name);
 	if (!store) {
-		loading->short_of = true;
+		loading->out_of_memory = true;
 		return;
 	}
 	header = read_header(store, &ret);
@@ -162,7 +162,7 @@ static void load_store(void *arg, const char *name)
 	reason = header ? reason_to_set_aside(store, header) : NULL;
 	if (reason) {
 		store->header = header;
-		set_aside(loading, store, reason);
+		set_image_aside(loading, store, reason);
 		return;
 	}
 	if (!header || open_image(store, header) < 0) {
@@ -170,7 +170,7 @@ static void load_store(void *arg, const char *name)
 		return;
 	}
 	pieces_sweep(store, store->header);
-	settle_promise(store);
+	match_promise_page(store);
 	renew_header(loading, store);
 	header_note_files(store);
 }
@@ -184,7 +184,7 @@ void name_list_add(void *arg, const char *name)
 		return;
 	names = realloc(list->names, (list->count + 1) * sizeof(*list->names));
 	if (!names) {
-		list->short_of = true;
+		list->out_of_memory = true;
 		return;
 	}
 	list->names = names;
@@ -207,14 +207,14 @@ int stores_load(struct stores *stores, void (*report)(void *arg, const char *tex
 {
 	struct loading loading = { .stores = stores, .complain = report, .arg = arg };
 	struct name_list list = { 0 };
-	int ret = stores->memory->ops->stores(stores->memory, name_list_add, &list);
+	int ret = stores->memory->ops->list_stores(stores->memory, name_list_add, &list);
 
 	if (ret)
 		ret = report_unknown(&loading, strerror(errno));
 	for (size_t i = 0; i < list.count && !ret; i++)
 		load_store(&loading, list.names[i]);
 	free(list.names);
-	if (!ret && (list.short_of || loading.short_of))
+	if (!ret && (list.out_of_memory || loading.out_of_memory))
 		ret = report_unknown(&loading, "the daemon is out of memory");
 	return ret;
 }

@@ -1,6 +1,7 @@
 /*
- * store_order.c - the board of a live session: what its owner reports and counts, the order that an
- * operator gave it, and the result. It is kept only in memory and ends with the session.
+ * store_order.c - what the owner of a live session reports and counts, the order that an operator
+ * gave to the owner, and the order's result. All of it is kept only in memory and ends with the
+ * session. control.c calls it.
  */
 #include "store_private.h"
 #include "../../proto/control/version.h"
@@ -11,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct board {
-	Perseas__ConfirmRequest *told;  /* the last Confirm that had reports; NULL: none */
-	Perseas__Order *order;          /* NULL: none */
-	Perseas__OrderResult *result;   /* last result of the order; NULL: none */
-	Perseas__OwnerFigures *figures; /* last counters of the owner; NULL: none */
+struct owner_reports {
+	Perseas__ConfirmRequest *confirm; /* the last Confirm that had reports; NULL: none */
+	Perseas__Order *order;            /* NULL: none */
+	Perseas__OrderResult *result;     /* last result of the order; NULL: none */
+	Perseas__OwnerFigures *figures;   /* last counters of the owner; NULL: none */
 };
 
 /* Returns a deep copy, or NULL if memory is out. Message checks have bounded its size. */
@@ -39,38 +40,39 @@ static void discard_message(void *message)
 		protobuf_c_message_free_unpacked(message, NULL);
 }
 
-void board_drop(struct store *store)
+void owner_reports_drop(struct store *store)
 {
-	struct board *board = store->board;
+	struct owner_reports *owner_reports = store->owner_reports;
 
-	if (!board)
+	if (!owner_reports)
 		return;
-	discard_message(board->told);
-	discard_message(board->order);
-	discard_message(board->result);
-	discard_message(board->figures);
-	free(board);
-	store->board = NULL;
+	discard_message(owner_reports->confirm);
+	discard_message(owner_reports->order);
+	discard_message(owner_reports->result);
+	discard_message(owner_reports->figures);
+	free(owner_reports);
+	store->owner_reports = NULL;
 }
 
-static struct board *board_or_new(struct store *store, struct why *why)
+static struct owner_reports *get_owner_reports(struct store *store, struct why *why)
 {
-	if (!store->board)
-		store->board = calloc(1, sizeof(*store->board));
-	if (!store->board)
+	if (!store->owner_reports)
+		store->owner_reports = calloc(1, sizeof(*store->owner_reports));
+	if (!store->owner_reports)
 		refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	return store->board;
+	return store->owner_reports;
 }
 
-static bool is_done(const struct board *board)
+static bool order_is_done(const struct owner_reports *owner_reports)
 {
-	return board->result && board->result->done;
+	return owner_reports->result && owner_reports->result->done;
 }
 
-/* Returns true if the result is of the present order and that is not done yet. */
-static bool is_news(const struct board *board, const Perseas__OrderResult *result)
+/* Returns true if the result is of the present order and that order is not done yet. */
+static bool is_news(const struct owner_reports *owner_reports, const Perseas__OrderResult *result)
 {
-	return result && board->order && same_id(result->id, board->order->id) && !is_done(board);
+	return result && owner_reports->order && same_id(result->id, owner_reports->order->id) &&
+	       !order_is_done(owner_reports);
 }
 
 /* Copies the reports of a Confirm into a Confirm of their own. Returns NULL if memory is out. */
@@ -96,7 +98,7 @@ static bool figures_grew(const Perseas__OwnerFigures *earlier, const Perseas__Ow
 	       ps_latency_grew(earlier->commit, later->commit);
 }
 
-/* Replaces the old message by the copy, unless that is NULL. Returns the one that is kept. */
+/* Frees the old message and returns the copied one. If that is NULL, returns the old message. */
 static void *latest_message(void *old, void *copied)
 {
 	if (!copied)
@@ -105,19 +107,20 @@ static void *latest_message(void *old, void *copied)
 	return copied;
 }
 
-int board_update(struct store *store, const Perseas__ConfirmRequest *request, struct why *why)
+int owner_reports_update(struct store *store, const Perseas__ConfirmRequest *request,
+                         struct why *why)
 {
-	struct board *board = board_or_new(store, why);
+	struct owner_reports *owner_reports = get_owner_reports(store, why);
 	void *told = NULL, *result = NULL, *figures = NULL;
 	bool news;
 
 	assert(store->session);
-	if (!board)
+	if (!owner_reports)
 		return -STATUS(NO_MEMORY);
-	if (!figures_grew(board->figures, request->figures))
+	if (!figures_grew(owner_reports->figures, request->figures))
 		return refuse(why, STATUS(BAD_REQUEST),
 		              "the counters that an owner reports must not decrease");
-	news = is_news(board, request->result);
+	news = is_news(owner_reports, request->result);
 	if ((request->n_mirrors > 0 && !(told = copy_reports(request))) ||
 	    (news && !(result = copy_message(&request->result->base))) ||
 	    (request->figures && !(figures = copy_message(&request->figures->base)))) {
@@ -125,43 +128,46 @@ int board_update(struct store *store, const Perseas__ConfirmRequest *request, st
 		discard_message(result);
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	}
-	board->told = latest_message(board->told, told);
-	board->result = latest_message(board->result, result);
-	board->figures = latest_message(board->figures, figures);
+	owner_reports->confirm = latest_message(owner_reports->confirm, told);
+	owner_reports->result = latest_message(owner_reports->result, result);
+	owner_reports->figures = latest_message(owner_reports->figures, figures);
 	return 0;
 }
 
-Perseas__Order *board_order(const struct store *store)
+Perseas__Order *store_pending_order(const struct store *store)
 {
-	const struct board *board = store->board;
+	const struct owner_reports *owner_reports = store->owner_reports;
 
-	return board && board->order && !is_done(board) ? board->order : NULL;
+	return owner_reports && owner_reports->order && !order_is_done(owner_reports)
+	               ? owner_reports->order
+	               : NULL;
 }
 
-bool board_status(const struct store *store, Perseas__StoreStatus *status)
+bool owner_reports_fill_status(const struct store *store, Perseas__StoreStatus *status)
 {
-	const struct board *board = store->board;
+	const struct owner_reports *owner_reports = store->owner_reports;
 
-	if (!board)
+	if (!owner_reports)
 		return true;
-	if (board->told) {
-		status->n_mirrors = board->told->n_mirrors;
-		status->mirrors = board->told->mirrors;
-		status->owner_boot = board->told->boot;
+	if (owner_reports->confirm) {
+		status->n_mirrors = owner_reports->confirm->n_mirrors;
+		status->mirrors = owner_reports->confirm->mirrors;
+		status->owner_boot = owner_reports->confirm->boot;
 	}
-	status->order = board->order;
-	status->figures = board->figures;
-	if (!board->result)
+	status->order = owner_reports->order;
+	status->figures = owner_reports->figures;
+	if (!owner_reports->result)
 		return true;
 	status->result = scratch_alloc(sizeof(*status->result));
 	if (status->result)
-		*status->result = *board->result;
+		*status->result = *owner_reports->result;
 	return status->result != NULL;
 }
 
-/* Handles an order with the id of the present one: a cancel replaces it, so that the result is that
- * of both, and a repetition changes nothing. */
-static int order_again(struct board *board, const Perseas__Order *order, struct why *why)
+/* Handles an order that has the id of the present one: a cancel replaces that, so that both have
+ * one result; a repetition changes nothing. */
+static int order_again(struct owner_reports *owner_reports, const Perseas__Order *order,
+                       struct why *why)
 {
 	Perseas__Order *cancel;
 
@@ -170,14 +176,14 @@ static int order_again(struct board *board, const Perseas__Order *order, struct 
 	cancel = copy_message(&order->base);
 	if (!cancel)
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	discard_message(board->order);
-	board->order = cancel;
+	discard_message(owner_reports->order);
+	owner_reports->order = cancel;
 	return 0;
 }
 
 int store_order(struct stores *stores, const Perseas__OrderRequest *request, struct why *why)
 {
-	struct board *board;
+	struct owner_reports *owner_reports;
 	Perseas__Order *order;
 	int ret;
 	struct store *store = store_find_to_change(stores, request->store, &ret, why);
@@ -195,12 +201,12 @@ int store_order(struct stores *stores, const Perseas__OrderRequest *request, str
 		              "the owner of store %s speaks version %u of the protocol, which does "
 		              "not know this order: upgrade its program, or stop it, and try again",
 		              store->name, store->session->version);
-	board = board_or_new(store, why);
-	if (!board)
+	owner_reports = get_owner_reports(store, why);
+	if (!owner_reports)
 		return -STATUS(NO_MEMORY);
-	if (board->order && same_id(board->order->id, request->order->id))
-		return order_again(board, request->order, why);
-	if (board_order(store))
+	if (owner_reports->order && same_id(owner_reports->order->id, request->order->id))
+		return order_again(owner_reports, request->order, why);
+	if (store_pending_order(store))
 		return refuse(why, STATUS(BUSY),
 		              "the owner of store %s still carries out another order; ask again "
 		              "when that is over",
@@ -208,9 +214,9 @@ int store_order(struct stores *stores, const Perseas__OrderRequest *request, str
 	order = copy_message(&request->order->base);
 	if (!order)
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	discard_message(board->order);
-	discard_message(board->result);
-	board->order = order;
-	board->result = NULL;
+	discard_message(owner_reports->order);
+	discard_message(owner_reports->result);
+	owner_reports->order = order;
+	owner_reports->result = NULL;
 	return 0;
 }

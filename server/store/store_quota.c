@@ -1,43 +1,44 @@
 /*
  * store_quota.c - quotas of identities (access.h). A store is charged to the creator in its header;
- * one without a creator is charged to nobody. The makers of images and segments call it, and
- * claims. It must count what is really occupied, including what an owner that has the memory added,
- * and replaced images that a process still has.
+ * a store without a creator is charged to nobody. Code that makes images and segments calls it, and
+ * so do claims. It must count all bytes that are really occupied, also those by which an owner that
+ * has the memory extended it, and replaced images that a process still has.
  */
 #include "store_private.h"
 
 #include <string.h>
 
 /* Returns the bytes that the image occupies beyond its reservation. */
-static uint64_t bytes_beyond(const struct store *store, const struct image *image)
+static uint64_t image_excess(const struct store *store, const struct image *image)
 {
 	struct memory *memory = store->stores->memory;
-	uint64_t beyond = 0;
+	uint64_t piece_excess = 0;
 
-	for (uint32_t region = 0; memory->ops->beyond && region < PS_REGIONS_MAX; region++)
+	for (uint32_t region = 0; memory->ops->piece_excess && region < PS_REGIONS_MAX; region++)
 		if (image->regions[region].base)
-			beyond += memory->ops->beyond(memory, &image->regions[region]);
-	return beyond;
+			beyond += memory->ops->piece_excess(memory, &image->regions[region]);
+	return piece_excess;
 }
 
-/* Returns the size in the header, or the size of the pieces if that is larger. */
-static uint64_t bytes_of(const struct store *store, const struct image *image,
-                         const Perseas__Header *header)
+/* Returns the bytes that count against a quota: the size in the header, or the size of the pieces
+ * if that is larger. */
+static uint64_t charged_bytes(const struct store *store, const struct image *image,
+                              const Perseas__Header *header)
 {
 	uint64_t told = header ? ps_image_size(header) : 0, taken = 0;
 
 	for (uint32_t region = 0; region < PS_REGIONS_MAX; region++)
 		if (image->regions[region].base && region != PS_REGION_PROMISE)
 			taken += image->regions[region].size;
-	taken += bytes_beyond(store, image);
+	taken += image_excess(store, image);
 	return taken > told ? taken : told;
 }
 
-static uint64_t bytes_kept(const struct store *store)
+static uint64_t removed_bytes(const struct store *store)
 {
 	struct memory *memory = store->stores->memory;
 
-	return memory->ops->kept ? memory->ops->kept(memory, store->name) : 0;
+	return memory->ops->removed_bytes ? memory->ops->removed_bytes(memory, store->name) : 0;
 }
 
 static bool is_created_by(const struct store *store, const char *who)
@@ -45,8 +46,8 @@ static bool is_created_by(const struct store *store, const char *who)
 	return store->header && strcmp(store->header->creator, who) == 0;
 }
 
-/* Sums up what `who` created, except for `except`. The sizes in headers are checked, so no sum
- * overflows. */
+/* Sums up the stores that the identity `who` created, without the store `except`. The sizes in
+ * headers were checked, so no sum overflows. */
 static void sum_created(const struct stores *stores, const char *who, const struct store *except,
                         uint64_t *count, uint64_t *bytes)
 {
@@ -55,14 +56,14 @@ static void sum_created(const struct stores *stores, const char *who, const stru
 		if (store == except || !is_created_by(store, who))
 			continue;
 		*count += 1;
-		*bytes += bytes_of(store, &store->image, store->header) +
-		          bytes_of(store, &store->rebuilt, store->rebuilt_header) +
-		          bytes_kept(store);
+		*bytes += charged_bytes(store, &store->image, store->header) +
+		          charged_bytes(store, &store->rebuilt, store->rebuilt_header) +
+		          removed_bytes(store);
 	}
 }
 
-static int check_bytes(const char *who, uint64_t have, uint64_t more, uint64_t limit,
-                       struct why *why)
+static int check_byte_quota(const char *who, uint64_t have, uint64_t more, uint64_t limit,
+                            struct why *why)
 {
 	const unsigned long long wanted = have + more;
 
@@ -74,8 +75,8 @@ static int check_bytes(const char *who, uint64_t have, uint64_t more, uint64_t l
 	              who, wanted, limit_name(LIMIT_MEMORY), (unsigned long long)limit);
 }
 
-int quota_create(struct stores *stores, const char *who, const struct store *instead,
-                 uint64_t bytes, struct why *why)
+int quota_check_create(struct stores *stores, const char *who, const struct store *instead,
+                       uint64_t bytes, struct why *why)
 {
 	uint64_t limit, count, have;
 
@@ -88,10 +89,11 @@ int quota_create(struct stores *stores, const char *who, const struct store *ins
 		              "%s has created %llu stores on this mirror, all that its quota "
 		              "\"%s\" allows",
 		              who, (unsigned long long)count, limit_name(LIMIT_STORES));
-	return check_bytes(who, have, bytes, access_limit(stores->access, who, LIMIT_MEMORY), why);
+	return check_byte_quota(who, have, bytes, access_limit(stores->access, who, LIMIT_MEMORY),
+	                        why);
 }
 
-static int check_store(const struct store *store, uint64_t of_it, struct why *why)
+static int check_store_quota(const struct store *store, uint64_t store_bytes, struct why *why)
 {
 	const char *who = store->header ? store->header->creator : "";
 	uint64_t count, have;
@@ -99,21 +101,22 @@ static int check_store(const struct store *store, uint64_t of_it, struct why *wh
 	if (!*who)
 		return 0;
 	sum_created(store->stores, who, store, &count, &have);
-	return check_bytes(who, have + bytes_kept(store), of_it,
-	                   access_limit(store->stores->access, who, LIMIT_MEMORY), why);
+	return check_byte_quota(who, have + removed_bytes(store), store_bytes,
+	                        access_limit(store->stores->access, who, LIMIT_MEMORY), why);
 }
 
-int quota_grow(const struct store *store, bool is_rebuilt, uint64_t bytes, struct why *why)
+int quota_check_growth(const struct store *store, bool is_rebuilt, uint64_t bytes, struct why *why)
 {
-	const uint64_t other = is_rebuilt ? bytes_of(store, &store->image, store->header)
-	                                  : bytes_of(store, &store->rebuilt, store->rebuilt_header);
+	const uint64_t other = is_rebuilt ? charged_bytes(store, &store->image, store->header)
+	                                  : charged_bytes(store, &store->rebuilt,
+	                                                  store->rebuilt_header);
 
-	return check_store(store, bytes + other, why);
+	return check_store_quota(store, bytes + other, why);
 }
 
-int quota_copy(const struct store *store, struct why *why)
+int quota_check_copy(const struct store *store, struct why *why)
 {
-	return check_store(store, ps_image_size(store->header), why);
+	return check_store_quota(store, ps_image_size(store->header), why);
 }
 
 bool quota_exceeded(const struct store *store)
@@ -122,16 +125,19 @@ bool quota_exceeded(const struct store *store)
 	const uint64_t limit = memory->ops->limit(memory);
 	struct why why;
 
-	if (bytes_beyond(store, &store->image) + bytes_beyond(store, &store->rebuilt) == 0)
+	if (image_excess(store, &store->image) + image_excess(store, &store->rebuilt) == 0)
 		return false;
 	return (limit && memory->ops->used(memory) > limit) ||
-	       quota_grow(store, false, bytes_of(store, &store->image, store->header), &why) != 0;
+	       quota_check_growth(store, false, charged_bytes(store, &store->image, store->header),
+	                          &why) != 0;
 }
 
-/* A session that holds a store, or takes one from its owner, needs no additional capacity. */
+/* Checks whether the daemon has capacity for another owner. A session that holds a store, or takes
+ * it over from an owner, needs no additional capacity. */
 static int check_capacity(const struct session *session, const struct store *store, struct why *why)
 {
-	if (store->session || session->store || !session->ops->fits || session->ops->fits(session))
+	if (store->session || session->store || !session->ops->has_capacity ||
+	    session->ops->has_capacity(session))
 		return 0;
 	return refuse(
 		why, STATUS(LIMIT),
@@ -139,7 +145,7 @@ static int check_capacity(const struct session *session, const struct store *sto
 		"connections to each, and some to operators; raise it, or close a store");
 }
 
-int quota_claim(const struct session *session, const struct store *store, struct why *why)
+int quota_check_claim(const struct session *session, const struct store *store, struct why *why)
 {
 	const char *who = session->identity.name;
 	uint64_t limit = access_limit(store->stores->access, who, LIMIT_SESSIONS), count = 0;

@@ -1,7 +1,7 @@
 /*
- * store_rebuild.c - makes an image in place of a lost one, or next to the present one, which it
- * replaces when its owner says that it is complete. control.c calls it. Until then the new image
- * has no vote (I8, I9).
+ * store_rebuild.c - makes a new image where the image was lost, or next to the present image, which
+ * the new one replaces when the owner says that it is complete. control.c calls it. Until then the
+ * new image has no vote (I8, I9).
  */
 #include "rights.h"
 #include "store_private.h"
@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Clears the parent id, unless the new image replaces the same image. */
-static bool keep_parent(Perseas__Header *header, const Perseas__Header *before)
+/* Sets the parent id in the header of a new image: that of the image that it replaces if both have
+ * the same image id, else none. Returns false if memory is out. */
+static bool set_parent(Perseas__Header *header, const Perseas__Header *before)
 {
 	ProtobufCBinaryData *parent = &header->parent_id;
 
@@ -43,36 +44,37 @@ static int rebuilt_header(const struct store *store, const struct session *sessi
 		return ret;
 	header->state = STATE(JOINING);
 	header->harmless = false;
-	header->shared = session->shared || session_shares(session, store, request->shared);
+	header->shared = session->shared || session_may_share(session, store, request->shared);
 	header->generation = generation;
-	if (keep_parent(header, store->header) && header_set_name(&header->creator, creator) &&
-	    header_set_name(&header->sharer, header->shared ? who : NULL) &&
-	    header_promise(header, request->epoch, request->owner))
+	if (set_parent(header, store->header) && header_set_identity(&header->creator, creator) &&
+	    header_set_identity(&header->sharer, header->shared ? who : NULL) &&
+	    header_set_promise(header, request->epoch, request->owner))
 		return 0;
 	header_free(header);
 	return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 }
 
-static int fill_reply(struct session *session, Perseas__RebuildReply *reply, struct why *why)
+static int fill_rebuild_reply(struct session *session, Perseas__RebuildReply *reply,
+                              struct why *why)
 {
 	reply->header = scratch_alloc(sizeof(*reply->header));
 	if (!reply->header)
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	header_without_key(reply->header, header_of(session));
-	return session_grant(session, &reply->grant, why);
+	header_without_key(reply->header, session_header(session));
+	return session_make_grant(session, &reply->grant, why);
 }
 
-/* Drops the pieces of an earlier rebuild, makes empty ones, and points the session's data path at
- * them. On failure, the data path of a session that has not rebuilt before still leads to the
- * image. That of one that has leads to its earlier pieces, or nowhere once these are dropped; it
- * never leads back to the image. */
+/* Drops the pieces of an earlier rebuild, makes empty pieces, and points the session's data path at
+ * them. On failure, the data path still leads to the image if the session has not rebuilt before.
+ * Otherwise it leads to the earlier pieces, or nowhere once these are dropped, but never back to
+ * the image. */
 static int make_rebuilt(struct session *session, const Perseas__RebuildRequest *request,
                         struct why *why)
 {
 	struct store *store = session->store;
 	uint64_t generation = store->header->generation + 1;
 	Perseas__Header *header;
-	int ret = quota_grow(store, true, ps_image_size(request->header), why);
+	int ret = quota_check_growth(store, true, ps_image_size(request->header), why);
 
 	if (!ret)
 		ret = rebuilt_header(store, session, request, generation, &header, why);
@@ -84,7 +86,7 @@ static int make_rebuilt(struct session *session, const Perseas__RebuildRequest *
 		header_free(header);
 		return ret;
 	}
-	image_promise(&store->rebuilt, request->epoch, request->owner);
+	image_write_promise(&store->rebuilt, request->epoch, request->owner);
 	assert(store->session == session);
 	store->rebuilt_header = header;
 	session->is_rebuilding = true;
@@ -104,18 +106,18 @@ static int rebuild_claimed(struct session *session, const Perseas__RebuildReques
 	if (ret)
 		return ret;
 	session->shared = session->store->rebuilt_header->shared;
-	return fill_reply(session, reply, why);
+	return fill_rebuild_reply(session, reply, why);
 }
 
-/* Checks whether an image may be remade without a claim: allowed are a lost image, a damaged
- * one, and one whose creation was never settled. A promise that can still be read is respected. */
+/* Checks whether an image may be remade without a claim: allowed are a lost image, a damaged one,
+ * and one whose creation was never settled. A promise that can still be read is respected. */
 static int check_makeable(const struct store *store, const Perseas__RebuildRequest *request,
                           struct why *why)
 {
 	const Perseas__Header *header = store->header;
 
 	if (!header)
-		return store_check_later(store, why);
+		return store_check_version(store, why);
 	if (header->state == STATE(CREATING) &&
 	    !same_id(header->store_id, request->header->store_id))
 		return refuse(why, STATUS(BAD_STATE),
@@ -134,10 +136,10 @@ static int check_makeable(const struct store *store, const Perseas__RebuildReque
 	return promise_allows(store, request->epoch, request->owner, why);
 }
 
-/* Makes the pieces first, then the header, which makes them the image. The old pieces are removed
- * last. */
-static int make_anew(struct store *store, const struct session *session,
-                     const Perseas__RebuildRequest *request, struct why *why)
+/* Makes a new image without a claim: first the pieces, then the header, which makes them the image.
+ * The old pieces are removed last. */
+static int make_image_anew(struct store *store, const struct session *session,
+                           const Perseas__RebuildRequest *request, struct why *why)
 {
 	uint64_t generation = store->header ? store->header->generation + 1 : 1;
 	struct image image;
@@ -154,7 +156,7 @@ static int make_anew(struct store *store, const struct session *session,
 		header_free(header);
 		return ret;
 	}
-	image_promise(&image, request->epoch, request->owner);
+	image_write_promise(&image, request->epoch, request->owner);
 	ret = header_commit(store, header, why);
 	if (ret) {
 		image_remove(store, &image);
@@ -168,19 +170,21 @@ static int make_anew(struct store *store, const struct session *session,
 	return 0;
 }
 
-/* A store that has a header stays charged to its creator. */
+/* Checks the quotas for a new image without a claim. A store that has a header stays charged to its
+ * creator. */
 static int check_quotas(const struct store *store, const struct session *session,
                         const Perseas__RebuildRequest *request, struct why *why)
 {
 	uint64_t bytes = ps_image_size(request->header);
-	int ret = store->header
-	                  ? quota_grow(store, false, bytes, why)
-	                  : quota_create(store->stores, session->identity.name, store, bytes, why);
+	int ret = store->header ? quota_check_growth(store, false, bytes, why)
+	                        : quota_check_create(store->stores, session->identity.name, store,
+	                                             bytes, why);
 
-	return ret ? ret : quota_claim(session, store, why);
+	return ret ? ret : quota_check_claim(session, store, why);
 }
 
-/* Finds or inserts the store. Returns NULL if there are too many stores. */
+/* Finds or inserts the store. Returns NULL with a refusal in `why` if there are too many stores or
+ * memory is out. */
 static struct store *find_or_insert(struct stores *stores, const char *name, struct why *why)
 {
 	struct store *store = store_find(stores, name);
@@ -198,13 +202,13 @@ static struct store *find_or_insert(struct stores *stores, const char *name, str
 	return store;
 }
 
-static int make_store_anew(struct stores *stores, struct session *session,
-                           const Perseas__RebuildRequest *request, Perseas__RebuildReply *reply,
-                           struct why *why)
+static int rebuild_unclaimed(struct stores *stores, struct session *session,
+                             const Perseas__RebuildRequest *request, Perseas__RebuildReply *reply,
+                             struct why *why)
 {
 	const char *name = request->header->store;
 	struct store *store;
-	int ret = store_find(stores, name) ? 0 : rights_to_make(stores, session, name, why);
+	int ret = store_find(stores, name) ? 0 : rights_check_create(stores, session, name, why);
 
 	if (ret)
 		return ret;
@@ -215,7 +219,7 @@ static int make_store_anew(struct stores *stores, struct session *session,
 	if (!ret)
 		ret = check_quotas(store, session, request, why);
 	if (!ret)
-		ret = make_anew(store, session, request, why);
+		ret = make_image_anew(store, session, request, why);
 	if (ret) {
 		if (!store->header && !store->damage[0]) {
 			pieces_sweep(store, NULL);
@@ -226,7 +230,7 @@ static int make_store_anew(struct stores *stores, struct session *session,
 	session_attach(store, session, request->epoch, request->owner, store->header->shared,
 	               request->rdma);
 	store_report(store, STORE_REBUILD_BEGUN, session, session->epoch, 0);
-	ret = fill_reply(session, reply, why);
+	ret = fill_rebuild_reply(session, reply, why);
 	if (ret)
 		session_detach(store);
 	return ret;
@@ -247,7 +251,7 @@ int store_rebuild(struct stores *stores, struct session *session,
 	if (request->epoch == 0)
 		return refuse(why, STATUS(BAD_REQUEST), "an owner's epoch must not be 0");
 	if (!session->store)
-		return make_store_anew(stores, session, request, reply, why);
+		return rebuild_unclaimed(stores, session, request, reply, why);
 	if (strcmp(session->store->name, name) != 0)
 		return refuse(why, STATUS(BAD_REQUEST),
 		              "this connection holds store %s; use another connection for store %s",
@@ -255,7 +259,7 @@ int store_rebuild(struct stores *stores, struct session *session,
 	return rebuild_claimed(session, request, reply, why);
 }
 
-/* Replacing the header is the instant at which the rebuilt image becomes the image. */
+/* Makes the rebuilt image the store's image: replacing the header is the instant of the change. */
 static int swap_in(struct session *session, Perseas__Header *header, struct why *why)
 {
 	struct store *store = session->store;
@@ -280,7 +284,7 @@ int store_finish(struct session *session, Perseas__FinishReply *reply, struct wh
 	Perseas__Header *header;
 	struct ps_slot slot;
 	struct store *store;
-	int ret = session_check(session, why);
+	int ret = session_check_claim(session, why);
 
 	if (ret)
 		return ret;
@@ -294,7 +298,7 @@ int store_finish(struct session *session, Perseas__FinishReply *reply, struct wh
 	if (image_slot(session->is_rebuilding ? &store->rebuilt : &store->image, &slot) < 0)
 		return refuse(why, STATUS(DAMAGED),
 		              "the image of store %s has no valid commit slot yet", store->name);
-	ret = header_edit(header_of(session), &header, why);
+	ret = header_edit(session_header(session), &header, why);
 	if (ret)
 		return ret;
 	header->state = STATE(CONSISTENT);
@@ -309,8 +313,9 @@ int store_finish(struct session *session, Perseas__FinishReply *reply, struct wh
 	return 0;
 }
 
-/* Zeroes the ring, whose records are no history of what is copied in. A joining image is never
- * chosen, so a crash between its header and this does no harm: the owner begins again. */
+/* Zeroes the ring, because its records do not belong to the data that the owner is about to copy to
+ * the image. A crash after the header was written and before this does no harm: a joining image is
+ * never chosen, and the owner begins again. */
 static void zero_ring(void *arg)
 {
 	const struct piece *log = arg;
@@ -318,13 +323,13 @@ static void zero_ring(void *arg)
 	memset(log->base + PS_RING_OFFSET, 0, log->size - PS_RING_OFFSET);
 }
 
-/* A resync that did not begin harmlessly does not become harmless when it is announced again,
- * because what was lost before still counts. */
+/* A resync that was not harmless when it began does not become harmless when it is announced again,
+ * because the data that was lost then still counts. */
 int store_joining(struct session *session, const Perseas__JoiningRequest *request, struct why *why)
 {
 	Perseas__Header *header;
 	struct store *store;
-	int ret = session_check(session, why);
+	int ret = session_check_claim(session, why);
 
 	if (ret)
 		return ret;

@@ -1,15 +1,15 @@
 /*
  * store_segments.c - adds segments to an image, removes unpublished and destroyed ones, and records
  * which transaction publishes or destroys a segment. control.c calls it for the owner. A segment
- * exists from the transaction that publishes it to the one that destroys it; until the slot of the
- * latter is in the image, no byte of the segment may be removed.
+ * exists from the transaction that publishes it to the one that destroys it. No byte of the segment
+ * may be removed before the slot of the destroying transaction is in the image.
  */
 #include "store_private.h"
 
 #include <string.h>
 
-static int check_new(const Perseas__Header *header, const Perseas__Segment *segment,
-                     struct why *why)
+static int check_new_segment(const Perseas__Header *header, const Perseas__Segment *segment,
+                             struct why *why)
 {
 	if (segment->id >= PS_SEGMENTS_MAX || segment->size == 0 ||
 	    segment->size > PS_SEGMENT_MAX || !ps_name_valid(segment->name))
@@ -31,11 +31,11 @@ static int check_new(const Perseas__Header *header, const Perseas__Segment *segm
 	return 0;
 }
 
-static int add_to_header(Perseas__Header *header, const Perseas__AddSegmentsRequest *request,
-                         struct why *why)
+static int add_segments_to_header(Perseas__Header *header,
+                                  const Perseas__AddSegmentsRequest *request, struct why *why)
 {
 	for (size_t i = 0; i < request->n_segments; i++) {
-		int ret = check_new(header, request->segments[i], why);
+		int ret = check_new_segment(header, request->segments[i], why);
 
 		if (ret)
 			return ret;
@@ -50,7 +50,7 @@ static int make_pieces(struct session *session, const Perseas__AddSegmentsReques
 {
 	for (size_t i = 0; i < request->n_segments; i++) {
 		const Perseas__Segment *segment = request->segments[i];
-		int ret = image_make_region(session->store, image_of(session),
+		int ret = image_make_region(session->store, session_image(session),
 		                            PS_REGION_SEGMENT + segment->id, segment->size, why);
 
 		if (ret)
@@ -63,17 +63,17 @@ int store_add_segments(struct session *session, const Perseas__AddSegmentsReques
                        Perseas__AddSegmentsReply *reply, struct why *why)
 {
 	Perseas__Header *header;
-	int ret = session_check(session, why);
+	int ret = session_check_claim(session, why);
 
 	if (ret)
 		return ret;
-	ret = header_edit(header_of(session), &header, why);
+	ret = header_edit(session_header(session), &header, why);
 	if (ret)
 		return ret;
-	ret = add_to_header(header, request, why);
+	ret = add_segments_to_header(header, request, why);
 	if (!ret)
-		ret = quota_grow(session->store, session->is_rebuilding, ps_image_size(header),
-		                 why);
+		ret = quota_check_growth(session->store, session->is_rebuilding,
+		                         ps_image_size(header), why);
 	if (ret) {
 		header_free(header);
 		return ret;
@@ -82,12 +82,12 @@ int store_add_segments(struct session *session, const Perseas__AddSegmentsReques
 	if (ret)
 		header_free(header);
 	else
-		ret = header_replace(session, header, why);
+		ret = session_replace_header(session, header, why);
 	if (ret) {
-		image_prune(session->store, image_of(session), header_of(session));
+		image_prune(session->store, session_image(session), session_header(session));
 		return ret;
 	}
-	return session_grant(session, &reply->grant, why);
+	return session_make_grant(session, &reply->grant, why);
 }
 
 /* Finds the segment in the header's table, or refuses. */
@@ -100,8 +100,8 @@ static int find_segment(const Perseas__Header *header, uint32_t id, size_t *inde
 	              id);
 }
 
-/* Finds a segment that is not published or, if a slot is given, is destroyed at it. Refuses
- * others. */
+/* Finds the segment with this id, and refuses if it exists for transactions: only a segment that is
+ * not published, or that is destroyed at the given slot (NULL: none), may be removed. */
 static int find_removable(const Perseas__Header *header, uint32_t id, const struct ps_slot *slot,
                           size_t *index, struct why *why)
 {
@@ -111,7 +111,7 @@ static int find_removable(const Perseas__Header *header, uint32_t id, const stru
 	if (ret)
 		return ret;
 	segment = header->segments[*index];
-	if (segment->born == 0 || (slot && segment_is_dead(segment, slot)))
+	if (segment->born == 0 || (slot && segment_is_destroyed(segment, slot)))
 		return 0;
 	return refuse(why, STATUS(BAD_STATE), "segment %s of store %s is published", segment->name,
 	              header->store);
@@ -122,14 +122,14 @@ int store_drop_segments(struct session *session, const Perseas__DropSegmentsRequ
 {
 	Perseas__Header *header;
 	struct ps_slot slot;
-	int ret = session_check(session, why);
+	int ret = session_check_claim(session, why);
 
 	if (ret)
 		return ret;
-	ret = header_edit(header_of(session), &header, why);
+	ret = header_edit(session_header(session), &header, why);
 	if (ret)
 		return ret;
-	image_slot(image_of(session), &slot);
+	image_slot(session_image(session), &slot);
 	for (size_t i = 0; i < request->n_ids; i++) {
 		size_t index;
 
@@ -140,15 +140,15 @@ int store_drop_segments(struct session *session, const Perseas__DropSegmentsRequ
 		}
 		header_remove_segment(header, index);
 	}
-	ret = header_replace(session, header, why);
+	ret = session_replace_header(session, header, why);
 	if (ret)
 		return ret;
-	image_prune(session->store, image_of(session), header_of(session));
-	return session_grant(session, &reply->grant, why);
+	image_prune(session->store, session_image(session), session_header(session));
+	return session_make_grant(session, &reply->grant, why);
 }
 
-/* Idempotent for the same seq. */
-static int record_segment(Perseas__Header *header, uint32_t id, uint64_t seq, struct why *why)
+/* Records that the transaction `seq` publishes the segment. May be repeated. */
+static int record_publication(Perseas__Header *header, uint32_t id, uint64_t seq, struct why *why)
 {
 	Perseas__Segment *segment = header_segment(header, id);
 	size_t index = 0;
@@ -166,29 +166,29 @@ static int record_segment(Perseas__Header *header, uint32_t id, uint64_t seq, st
 int store_publish(struct session *session, const Perseas__PublishRequest *request, struct why *why)
 {
 	Perseas__Header *header;
-	int ret = session_check(session, why);
+	int ret = session_check_claim(session, why);
 
 	if (ret)
 		return ret;
 	if (request->seq == 0)
 		return refuse(why, STATUS(BAD_REQUEST),
 		              "a publish must name the seq of its record, 1 or more");
-	ret = header_edit(header_of(session), &header, why);
+	ret = header_edit(session_header(session), &header, why);
 	if (ret)
 		return ret;
 	for (size_t i = 0; i < request->n_ids; i++) {
-		ret = record_segment(header, request->ids[i], request->seq, why);
+		ret = record_publication(header, request->ids[i], request->seq, why);
 		if (ret) {
 			header_free(header);
 			return ret;
 		}
 	}
-	return header_replace(session, header, why);
+	return session_replace_header(session, header, why);
 }
 
-/* Idempotent for the same seq. */
-static int record_death(Perseas__Header *header, uint32_t id, uint64_t epoch, uint64_t seq,
-                        struct why *why)
+/* Records that the transaction (epoch, seq) destroys the segment. May be repeated. */
+static int record_destruction(Perseas__Header *header, uint32_t id, uint64_t epoch, uint64_t seq,
+                              struct why *why)
 {
 	Perseas__Segment *segment;
 	size_t index;
@@ -212,19 +212,20 @@ static int record_death(Perseas__Header *header, uint32_t id, uint64_t epoch, ui
 int store_destroy(struct session *session, const Perseas__DestroyRequest *request, struct why *why)
 {
 	Perseas__Header *header;
-	int ret = session_check(session, why);
+	int ret = session_check_claim(session, why);
 
 	if (ret)
 		return ret;
-	ret = header_edit(header_of(session), &header, why);
+	ret = header_edit(session_header(session), &header, why);
 	if (ret)
 		return ret;
 	for (size_t i = 0; i < request->n_ids; i++) {
-		ret = record_death(header, request->ids[i], session->epoch, request->seq, why);
+		ret = record_destruction(header, request->ids[i], session->epoch, request->seq,
+		                         why);
 		if (ret) {
 			header_free(header);
 			return ret;
 		}
 	}
-	return header_replace(session, header, why);
+	return session_replace_header(session, header, why);
 }

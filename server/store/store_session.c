@@ -34,12 +34,12 @@ struct freed_image {
 	struct store store;
 };
 
-static void free_image(struct job *job)
+static void free_rebuilt_image(struct job *job)
 {
 	rebuilt_drop(&((struct freed_image *)job)->store);
 }
 
-static void unlink_freed(struct job *job)
+static void remove_freed_image(struct job *job)
 {
 	struct freed_image *freed_image = (struct freed_image *)job,
 			   **link = &freed_image->store.stores->freed_images;
@@ -77,12 +77,12 @@ void rebuilt_free_later(struct store *store)
 	store->rebuilt_header = NULL;
 	freed_image->next = stores->freed_images;
 	stores->freed_images = freed_image;
-	freed_image->job = (struct job){ .run = free_image, .done = unlink_freed };
-	if (job_later(&freed_image->job))
-		unlink_freed(&freed_image->job);
+	freed_image->job = (struct job){ .run = free_rebuilt_image, .done = remove_freed_image };
+	if (job_queue(&freed_image->job))
+		remove_freed_image(&freed_image->job);
 }
 
-bool stores_freeing(const struct stores *stores, const char *name)
+bool stores_are_freeing(const struct stores *stores, const char *name)
 {
 	for (const struct freed_image *freed_image = stores->freed_images; freed_image;
 	     freed_image = freed_image->next)
@@ -123,8 +123,8 @@ void session_attach(struct store *store, struct session *session, uint64_t epoch
 	session->rdma = rdma;
 	session->opened = false;
 	session->is_rebuilding = false;
-	store->patience_ms = store->stores->patience_ms;
-	handover_claimed(store);
+	store->holder_wait_left_ms = store->stores->holder_wait_ms;
+	handover_record_claim(store);
 	store_report(store, STORE_CLAIMED, session, epoch, 0);
 }
 
@@ -135,7 +135,7 @@ static bool exceeds_timeout(const struct session *session, uint64_t silent_ms)
 	return limit != 0 && silent_ms > limit;
 }
 
-bool session_silence_kills(const struct session *session, uint64_t silent_ms)
+bool session_silence_exceeds_limit(const struct session *session, uint64_t silent_ms)
 {
 	return session->store && exceeds_timeout(session, silent_ms);
 }
@@ -151,7 +151,7 @@ bool session_lives(const struct session *session)
 	return silent != UINT64_MAX && !exceeds_timeout(session, silent);
 }
 
-bool session_shares(const struct session *session, const struct store *store, bool wanted)
+bool session_may_share(const struct session *session, const struct store *store, bool wanted)
 {
 	return wanted &&
 	       access_allows(store->stores->access, &session->identity, RIGHT_SHARE, store->name);
@@ -162,8 +162,8 @@ void promise_retire(struct store *store)
 	static const ProtobufCBinaryData nobody = { 0, NULL };
 	struct memory *memory = store->stores->memory;
 
-	image_promise(&store->image, PS_PROMISE_RETIRED, nobody);
-	image_promise(&store->rebuilt, PS_PROMISE_RETIRED, nobody);
+	image_write_promise(&store->image, PS_PROMISE_RETIRED, nobody);
+	image_write_promise(&store->rebuilt, PS_PROMISE_RETIRED, nobody);
 	memory->ops->fence(memory);
 }
 
@@ -173,21 +173,21 @@ static void end_session(struct store *store, bool released)
 
 	assert(session && session->store == store);
 	session->ops->cut(session);
-	handover_ends(store, released);
-	store_report(store, STORE_SESSION_OVER, session, session->epoch, 0);
+	handover_record_end(store, released);
+	store_report(store, STORE_SESSION_ENDED, session, session->epoch, 0);
 	if (session->shared) {
 		holder_drop(store);
-		if (session->ops->keep)
-			store->holder = session->ops->keep(session);
+		if (session->ops->get_holder)
+			store->holder = session->ops->get_holder(session);
 	}
-	board_drop(store);
+	owner_reports_drop(store);
 	memset(session->token, 0, sizeof(session->token));
 	session->shared = false;
 	session->rdma = false;
 	session->is_rebuilding = false;
 	session->store = NULL;
 	store->session = NULL;
-	/* Last, because it may give up the turn, and the session may end in the meantime. */
+	/* Called last, because it may give up the turn, and the session may end in the meantime. */
 	rebuilt_free_later(store);
 }
 
@@ -206,7 +206,7 @@ void store_session_ended(struct session *session)
 int store_lifeline(struct stores *stores, struct session *session,
                    const Perseas__LifelineRequest *request, struct why *why)
 {
-	const struct session *owner = stores_session(stores, request->token.data);
+	const struct session *owner = stores_find_session(stores, request->token.data);
 
 	if (session->store)
 		return refuse(why, STATUS(BAD_REQUEST),
@@ -219,13 +219,13 @@ int store_lifeline(struct stores *stores, struct session *session,
 	return 0;
 }
 
-struct session *stores_lifeline_of(struct stores *stores, const struct session *lifeline)
+struct session *stores_find_lifeline_session(struct stores *stores, const struct session *lifeline)
 {
 	static const uint8_t none[PS_ID_SIZE];
 
 	if (memcmp(lifeline->lifeline, none, PS_ID_SIZE) == 0)
 		return NULL;
-	return stores_session(stores, lifeline->lifeline);
+	return stores_find_session(stores, lifeline->lifeline);
 }
 
 const char *session_store(const struct session *session)
@@ -233,7 +233,7 @@ const char *session_store(const struct session *session)
 	return session->store ? session->store->name : NULL;
 }
 
-int session_check(struct session *session, struct why *why)
+int session_check_claim(struct session *session, struct why *why)
 {
 	if (!session->store)
 		return refuse(why, STATUS(NO_SESSION),
@@ -242,10 +242,10 @@ int session_check(struct session *session, struct why *why)
 	return 0;
 }
 
-int session_grant(struct session *session, Perseas__Grant **given, struct why *why)
+int session_make_grant(struct session *session, Perseas__Grant **given, struct why *why)
 {
 	struct stores *stores = session->store->stores;
-	struct image *image = image_of(session);
+	struct image *image = session_image(session);
 	Perseas__Grant *grant = scratch_alloc(sizeof(*grant));
 	Perseas__Region *regions = scratch_alloc(PS_REGIONS_MAX * sizeof(*regions));
 	Perseas__Region **table = scratch_alloc(PS_REGIONS_MAX * sizeof(*table));
@@ -268,8 +268,8 @@ int session_grant(struct session *session, Perseas__Grant **given, struct why *w
 		table[grant->n_regions++] = region;
 	}
 	grant->descriptors = session->shared ? (uint32_t)grant->n_regions : 0;
-	grant->barrier = session->shared && stores->memory->ops->reaches_owners &&
-	                 stores->memory->ops->reaches_owners(stores->memory);
+	grant->barrier = session->shared && stores->memory->ops->fence_reaches_owners &&
+	                 stores->memory->ops->fence_reaches_owners(stores->memory);
 	if (session->ops->grant)
 		session->ops->grant(session, grant);
 	*given = grant;
@@ -286,13 +286,13 @@ int session_descriptors(struct session *session, int fds[PS_REGIONS_MAX], unsign
 	if (!session->store || !session->shared)
 		return 0;
 	memory = session->store->stores->memory;
-	image = image_of(session);
+	image = session_image(session);
 	for (uint32_t id = 0; id < PS_REGIONS_MAX; id++) {
 		if (!image->regions[id].base)
 			continue;
 		piece_name(name, id, image->generation);
-		if (memory->ops->give(memory, session->store->name, name, &image->regions[id],
-		                      &fds[*count]) == 0) {
+		if (memory->ops->open_shared(memory, session->store->name, name,
+		                             &image->regions[id], &fds[*count]) == 0) {
 			++*count;
 			continue;
 		}
@@ -310,7 +310,7 @@ uint8_t *session_memory(struct session *session, uint32_t region, uint64_t offse
 
 	if (!session->store || region >= PS_REGIONS_MAX || (write && region == PS_REGION_PROMISE))
 		return NULL;
-	piece = &image_of(session)->regions[region];
+	piece = &session_image(session)->regions[region];
 	if (!piece->base || offset > piece->size || length > piece->size - offset)
 		return NULL;
 	return piece->base + offset;
@@ -320,16 +320,16 @@ int store_confirm(struct session *session, const Perseas__ConfirmRequest *reques
                   Perseas__ConfirmReply *reply, struct why *why)
 {
 	struct ps_slot slot;
-	int index, ret = session_check(session, why);
+	int index, ret = session_check_claim(session, why);
 
 	if (!ret)
-		ret = board_update(session->store, request, why);
+		ret = owner_reports_update(session->store, request, why);
 	if (ret)
 		return ret;
-	handover_confirmed(session->store);
-	reply->order = board_order(session->store);
+	handover_record_confirm(session->store);
+	reply->order = store_pending_order(session->store);
 	reply->handover = handover_for_owner(session->store);
-	index = image_slot(image_of(session), &slot);
+	index = image_slot(session_image(session), &slot);
 	reply->slot = scratch_slot(&slot, index);
 	if (!reply->slot)
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
@@ -337,7 +337,7 @@ int store_confirm(struct session *session, const Perseas__ConfirmRequest *reques
 }
 
 /* Replaces a roster by a copy; NULL removes it. Returns false if memory is out. */
-static bool put_roster(Perseas__Roster **place, const Perseas__Roster *roster)
+static bool replace_roster(Perseas__Roster **place, const Perseas__Roster *roster)
 {
 	Perseas__Roster *copy = roster ? ps_roster_copy(roster) : NULL;
 
@@ -350,7 +350,7 @@ static bool put_roster(Perseas__Roster **place, const Perseas__Roster *roster)
 }
 
 /* Sets or removes the header's key. Returns false if memory is out. */
-static bool put_key(Perseas__Header *header, ProtobufCBinaryData key)
+static bool replace_key(Perseas__Header *header, ProtobufCBinaryData key)
 {
 	uint8_t *copy = key.len ? malloc(key.len) : NULL;
 
@@ -363,15 +363,15 @@ static bool put_key(Perseas__Header *header, ProtobufCBinaryData key)
 	return true;
 }
 
-/* Sets the settled roster and the next one, or only the next one if the request's is not
- * settled. */
+/* Stores the request's rosters in the header: the settled roster and the next one. If the request's
+ * roster is not settled, it becomes the next one. Returns false if memory is out. */
 static bool set_rosters(Perseas__Header *header, const Perseas__RosterRequest *request)
 {
 	header->marked = request->mark;
 	if (!request->settled)
-		return put_roster(&header->next_roster, request->roster);
-	return put_roster(&header->roster, request->roster) &&
-	       put_roster(&header->next_roster, request->next);
+		return replace_roster(&header->next_roster, request->roster);
+	return replace_roster(&header->roster, request->roster) &&
+	       replace_roster(&header->next_roster, request->next);
 }
 
 static int edit_rosters(const Perseas__Header *header, const Perseas__RosterRequest *request,
@@ -381,20 +381,21 @@ static int edit_rosters(const Perseas__Header *header, const Perseas__RosterRequ
 
 	if (ret)
 		return ret;
-	if (set_rosters(*edit, request) && put_key(*edit, request->key))
+	if (set_rosters(*edit, request) && replace_key(*edit, request->key))
 		return 0;
 	header_free(*edit);
 	*edit = NULL;
 	return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 }
 
-/* Updates both the image and the rebuilt one, because either may be served next. */
+/* Updates the headers of both the image and the rebuilt image, because either may be served
+ * next. */
 int store_roster(struct session *session, const Perseas__RosterRequest *request, struct why *why)
 {
 	Perseas__Header *header, *rebuilt = NULL;
 	const Perseas__Roster *told = request->next ? request->next : request->roster, *newest;
 	struct store *store;
-	int ret = session_check(session, why);
+	int ret = session_check_claim(session, why);
 
 	if (ret)
 		return ret;
@@ -432,16 +433,16 @@ int store_roster(struct session *session, const Perseas__RosterRequest *request,
 int store_release(struct session *session, struct why *why)
 {
 	Perseas__Header *header;
-	enum memory_whose whose;
+	enum memory_sharing sharing;
 	struct store *store;
-	int ret = session_check(session, why);
+	int ret = session_check_claim(session, why);
 
 	if (ret)
 		return ret;
 	store = session->store;
-	/* The owner's word counts only if the kernel cannot tell. */
-	whose = image_whose(store, &store->image);
-	if (store->header->shared && whose != MEMORY_HELD) {
+	/* A Release says that the owner no longer has the memory. The kernel may know better. */
+	sharing = image_sharing(store, &store->image);
+	if (store->header->shared && sharing != MEMORY_SHARED) {
 		ret = header_edit(store->header, &header, why);
 		if (ret)
 			return ret;

@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-enum { ASIDES_MAX = 64 }; /* listed at most, so that the reply stays small */
+enum { ASIDES_MAX = 64 }; /* maximum number of listed images, so that the reply stays small */
 
 struct listing {
 	const struct access *access;
 	const struct identity *who;
 	Perseas__ListReply *reply;
-	bool short_of; /* memory is out */
+	bool out_of_memory;
 };
 
 /* Returns true if the listing may show this folder, whose name is a dot, the store's name and
@@ -29,7 +29,7 @@ static bool may_see(const struct listing *listing, const char *name)
 	return access_allows(listing->access, listing->who, RIGHT_READ, store);
 }
 
-static void add_aside(void *arg, const char *name)
+static void add_set_aside_image(void *arg, const char *name)
 {
 	struct listing *listing = arg;
 	Perseas__ListReply *reply = listing->reply;
@@ -39,20 +39,20 @@ static void add_aside(void *arg, const char *name)
 	if (reply->n_set_aside == ASIDES_MAX || !may_see(listing, name))
 		return;
 	told = scratch_alloc(sizeof(*told));
-	listing->short_of |= !told;
+	listing->out_of_memory |= !told;
 	if (!told)
 		return;
 	perseas__set_aside__init(told);
 	told->folder = scratch_alloc(length);
-	listing->short_of |= !told->folder;
+	listing->out_of_memory |= !told->folder;
 	if (!told->folder)
 		return;
 	memcpy(told->folder, name, length);
 	reply->set_aside[reply->n_set_aside++] = told;
 }
 
-int store_list_aside(struct stores *stores, const struct identity *who, Perseas__ListReply *reply,
-                     struct why *why)
+int store_list_set_aside(struct stores *stores, const struct identity *who,
+                         Perseas__ListReply *reply, struct why *why)
 {
 	struct memory *memory = stores->memory;
 	struct listing listing = { who ? stores->access : NULL, who, reply, false };
@@ -62,6 +62,7 @@ int store_list_aside(struct stores *stores, const struct identity *who, Perseas_
 	reply->set_aside = scratch_alloc(ASIDES_MAX * sizeof(*reply->set_aside));
 	if (!reply->set_aside)
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	memory->ops->list_set_aside(memory, add_aside, &listing);
-	return listing.short_of ? refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory") : 0;
+	memory->ops->list_set_aside(memory, add_set_aside_image, &listing);
+	return listing.out_of_memory ? refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory")
+	                             : 0;
 }

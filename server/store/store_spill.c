@@ -23,7 +23,7 @@ void stores_set_spill(struct stores *stores, struct spill *spill)
 }
 
 /* Ends all sessions. No store may change after this. */
-static void close_stores(struct stores *stores)
+static void end_all_sessions(struct stores *stores)
 {
 	stores->closing = true;
 	for (struct store *store = stores->first; store; store = store->next) {
@@ -34,7 +34,7 @@ static void close_stores(struct stores *stores)
 	}
 }
 
-static int add_data(struct ps_archive_writer *writer, const struct image *image)
+static int write_segments(struct ps_archive_writer *writer, const struct image *image)
 {
 	for (uint32_t region = PS_REGION_SEGMENT; region < PS_REGIONS_MAX; region++) {
 		const struct piece *piece = &image->regions[region];
@@ -56,7 +56,7 @@ static int write_image(struct store *store, struct ps_archive_sink *sink, const 
 
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (ret == 0)
-		ret = add_data(&writer, &store->image);
+		ret = write_segments(&writer, &store->image);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (ret == 0)
 		ret = ps_archive_add(&writer, PS_REGION_LOG, 0, page, PS_RING_OFFSET);
@@ -78,7 +78,7 @@ struct writing {
 	int ret;
 };
 
-static int set_given_up(struct spill *spill)
+static int set_cancelled(struct spill *spill)
 {
 	snprintf(spill->trouble, sizeof(spill->trouble), "its request was cancelled");
 	return -1;
@@ -89,7 +89,7 @@ static int count_bytes(struct ps_archive_sink *sink, const void *bytes, size_t l
 	struct writing *writing = (struct writing *)sink;
 
 	if (job_cancelled())
-		return set_given_up(writing->spill);
+		return set_cancelled(writing->spill);
 	writing->bytes += len;
 	return writing->spill->sink.write(&writing->spill->sink, bytes, len);
 }
@@ -136,7 +136,7 @@ static void remove_rest_of_files(struct store *store)
 {
 	struct memory *memory = store->stores->memory;
 
-	if (!store_is_removed(store))
+	if (!store_has_removed_files(store))
 		return;
 	/* Pieces without a header are ignored, so failures do not matter. */
 	(void)memory->ops->remove(memory, store->name, "header");
@@ -171,11 +171,11 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
 	memset(sum, 0, sizeof(*sum));
 	if (!stores->spill || stores->closing)
 		return false;
-	close_stores(stores);
+	end_all_sessions(stores);
 	for (struct store *store = stores->first; store; store = store->next) {
 		int ret = store->damage[0] ? 0 : write_store(store, &sum->bytes);
 
-		if (store->on_disk)
+		if (store->is_only_spilled)
 			continue;
 		if (store->is_later_version) {
 			snprintf(line, sizeof(line), "store %s is not spilled: %s", store->name,
@@ -203,10 +203,10 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
 
 /* Refuses a spill if an image needs a later version: stopping the daemon would lose the memory, and
  * only that version could write the spill. */
-static int check_later(struct stores *stores, struct why *why)
+static int check_versions(struct stores *stores, struct why *why)
 {
 	for (struct store *store = stores->first; store; store = store->next)
-		if (store->is_later_version && !store->on_disk)
+		if (store->is_later_version && !store->is_only_spilled)
 			return refuse(why, STATUS(BAD_VERSION),
 			              "store %s cannot be spilled: %s; nothing was ended, and "
 			              "SIGTERM spills the others",
@@ -235,7 +235,7 @@ static int check_room(struct stores *stores, struct why *why)
 
 /* Serves the stores again after a failed spill, except those whose new spill cannot be removed: it
  * could be mistaken for the image later. */
-static void reopen_stores(struct stores *stores)
+static void serve_stores_again(struct stores *stores)
 {
 	struct spill *spill = stores->spill;
 
@@ -264,12 +264,12 @@ int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *w
 		return refuse(why, STATUS(BAD_STATE),
 		              "this mirror has no spill directory; start perseasd with "
 		              "--spill-dir");
-	ret = check_later(stores, why);
+	ret = check_versions(stores, why);
 	if (!ret)
 		ret = check_room(stores, why);
 	if (ret)
 		return ret;
-	close_stores(stores);
+	end_all_sessions(stores);
 	for (struct store *store = stores->first; store; store = store->next) {
 		if (store->damage[0])
 			continue;
@@ -282,13 +282,13 @@ int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *w
 			       "store %s could not be spilled, so none is: %s; "
 			       "sessions were ended",
 			       store->name, spill->trouble);
-			reopen_stores(stores);
+			serve_stores_again(stores);
 			return -STATUS(IO);
 		}
 		reply->stores++;
 	}
 	if (job_cancelled()) {
-		reopen_stores(stores);
+		serve_stores_again(stores);
 		return -STATUS(IO);
 	}
 	for (struct store *store = stores->first; store; store = store->next)

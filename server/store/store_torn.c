@@ -45,23 +45,24 @@ bool store_notice_torn(struct store *store)
 
 bool stores_notice_torn(struct stores *stores)
 {
-	const unsigned tears = ps_guards_torn();
+	const unsigned tears_seen = ps_guards_torn();
 	bool any = false, busy = false;
 
-	if (stores->tears == tears)
+	if (stores->tears_seen == tears)
 		return false;
 	for (struct store *store = stores->first; store; store = store->next) {
 		any |= store_notice_torn(store);
 		busy |= store->job != NULL;
 	}
 	if (!busy)
-		stores->tears = tears;
+		stores->tears_seen = tears;
 	return any;
 }
 
-bool session_torn(const struct session *session)
+bool session_is_torn(const struct session *session)
 {
-	return session->store->stores->tears != ps_guards_torn() && is_torn(image_of(session));
+	return session->store->stores->tears_seen != ps_guards_torn() &&
+	       is_torn(session_image(session));
 }
 
 int store_check_torn(struct stores *stores, const char *name, struct why *why)

@@ -4,16 +4,16 @@
  * A spill must never come back as new. So an image that is loaded gets an id of its own, and its
  * spill loses its name, durably, before it is served. The steps, of which each may be the last:
  *
- *   pieces are made and filled   without a header they are nothing; the next start removes them
- *   the header is written        the image is there, and its spill still is: memory wins
- *   the spill is noted as used   where there is a state directory: put back, it is known again
- *   the spill is retired         nothing will ever load it again: only now the store is served
+ *   pieces are made and filled   they have no header yet, so the next start removes them
+ *   the header is written        the image and its spill exist: the next start uses the image
+ *   the spill is noted as used   in the state directory, if any: recognized if it is put back
+ *   the spill is retired         no daemon ever loads it again: only now is the store served
  */
 #include "store_private.h"
 
 #include "../../proto/control/archive.h"
 #include "../host/jobs.h"
-#include "consumed.h"
+#include "used_spills.h"
 #include "spill.h"
 
 #include <assert.h>
@@ -28,12 +28,12 @@ struct unspilling {
 	void (*complain)(void *arg, const char *text);
 	void *arg;
 	int loaded;
-	char key[CONSUMED_KEY]; /* key of the spill that is being loaded */
+	char key[USED_SPILL_KEY]; /* key of the spill that is being loaded */
 };
 
-void stores_set_consumed(struct stores *stores, struct consumed *consumed)
+void stores_set_used_spills(struct stores *stores, struct used_spills *used_spills)
 {
-	stores->consumed = consumed;
+	stores->used_spills = used_spills;
 }
 
 static void report_spill(struct unspilling *unspilling, const char *store, const char *format, ...)
@@ -51,7 +51,7 @@ static void report_spill(struct unspilling *unspilling, const char *store, const
 	unspilling->complain(unspilling->arg, line);
 }
 
-/* Returns NULL if the spill is of this store, or a sentence. */
+/* Returns a sentence if the spill is of another store than its name says, else NULL. */
 static const char *header_fault(const struct ps_archive_reader *reader, const char *name)
 {
 	return strcmp(reader->header->store, name) == 0 ? NULL : "it is of another store";
@@ -61,15 +61,15 @@ static const char *header_fault(const struct ps_archive_reader *reader, const ch
 
 /* Makes the key of a spill. An image whose spill is used up counts one more rewrite than the spill,
  * so no later spill of that image has the same key, even if nothing is committed in between. */
-static void make_key(char key[CONSUMED_KEY], const struct ps_archive_reader *reader)
+static void make_key(char key[USED_SPILL_KEY], const struct ps_archive_reader *reader)
 {
 	const Perseas__Header *header = reader->header;
 	int length = 0;
 
 	for (unsigned i = 0; i < PS_ID_SIZE; i++)
-		length += snprintf(key + length, CONSUMED_KEY - (size_t)length, "%02x",
+		length += snprintf(key + length, USED_SPILL_KEY - (size_t)length, "%02x",
 		                   header->image_id.data[i]);
-	snprintf(key + length, CONSUMED_KEY - (size_t)length, " %llu %llu:%llu",
+	snprintf(key + length, USED_SPILL_KEY - (size_t)length, " %llu %llu:%llu",
 	         (unsigned long long)header->rewrites, (unsigned long long)reader->slot.epoch,
 	         (unsigned long long)reader->slot.seq);
 }
@@ -77,12 +77,13 @@ static void make_key(char key[CONSUMED_KEY], const struct ps_archive_reader *rea
 /* Returns 0, or a refusal if the spill is used up or that cannot be determined. */
 static int check_unused(const struct unspilling *unspilling, const char *store, struct why *why)
 {
-	struct consumed *consumed = unspilling->stores->consumed;
-	const int used = consumed ? consumed->ops->has(consumed, store, unspilling->key) : 0;
+	struct used_spills *used_spills = unspilling->stores->used_spills;
+	const int used = used_spills ? used_spills->ops->has(used_spills, store, unspilling->key)
+	                             : 0;
 
 	if (used < 0)
 		return refuse(why, STATUS(IO), "the state directory cannot be read: %s",
-		              consumed->trouble);
+		              used_spills->trouble);
 	if (used)
 		return refuse(why, STATUS(EXISTS),
 		              "it was used up before and somebody put it back, so it is older than "
@@ -93,23 +94,23 @@ static int check_unused(const struct unspilling *unspilling, const char *store, 
 /* Records that the spill is used up. On failure, spill->trouble has the reason. */
 static int note_used(const struct unspilling *unspilling, const char *store)
 {
-	struct consumed *consumed = unspilling->stores->consumed;
+	struct used_spills *used_spills = unspilling->stores->used_spills;
 
-	if (!consumed || consumed->ops->add(consumed, store, unspilling->key) == 0)
+	if (!used_spills || used_spills->ops->add(used_spills, store, unspilling->key) == 0)
 		return 0;
 	snprintf(unspilling->spill->trouble, sizeof(unspilling->spill->trouble),
-	         "recording that it was used: %.200s", consumed->trouble);
+	         "recording that it was used: %.200s", used_spills->trouble);
 	return -1;
 }
 
-/* Counts a rewrite, so that the image no longer has the key of its spill (see name_key()). */
+/* Counts a rewrite, so that the image no longer has the key of its spill (see make_key()). */
 static int count_rewrite(const struct unspilling *unspilling, struct store *store)
 {
 	struct why why = { .text = "" };
 	Perseas__Header *header;
 	int ret;
 
-	if (!unspilling->stores->consumed)
+	if (!unspilling->stores->used_spills)
 		return 0;
 	ret = header_edit(store->header, &header, &why);
 	if (ret == 0) {
@@ -146,9 +147,9 @@ static int retire_spill(struct spill *spill, const char *store,
 	return retiring.ret;
 }
 
-/* Returns NULL if the spill is of the image in memory, or of the one that it was loaded from, so
- * that it is no newer. Otherwise somebody may have put the spill of another mirror here, which may
- * be newer and the only copy. */
+/* Returns NULL if the spill is of the image in memory, or of the image's parent, so that it is not
+ * newer than the image. Otherwise returns a sentence: somebody may have put the spill of another
+ * mirror here, which may be newer and the only copy. */
 static const char *origin_fault(const Perseas__Header *spilled, const Perseas__Header *header)
 {
 	if (!same_id(spilled->store_id, header->store_id))
@@ -188,7 +189,7 @@ static bool give_up_spill(struct unspilling *unspilling, struct store *store)
 	return same;
 }
 
-/* Refuses the store, because its spill could be mistaken for the image later. */
+/* Marks the store as damaged, because its spill could be mistaken for the image later. */
 static void refuse_store(struct unspilling *unspilling, struct store *store)
 {
 	snprintf(store->damage, sizeof(store->damage),
@@ -239,8 +240,8 @@ static bool is_listed(const Perseas__Roster *roster, ProtobufCBinaryData id)
 /* Makes the header of a loaded image: it gets a new id, and the spilled image's id becomes its
  * parent. An image that has a parent and whose own id is in no known roster keeps both, because
  * rosters may list either by now. */
-static int make_renamed(struct store *store, const Perseas__Header *from, Perseas__Header **edit,
-                        struct why *why)
+static int make_loaded_header(struct store *store, const Perseas__Header *from,
+                              Perseas__Header **edit, struct why *why)
 {
 	struct memory *memory = store->stores->memory;
 	int ret = header_edit(from, edit, why);
@@ -251,7 +252,7 @@ static int make_renamed(struct store *store, const Perseas__Header *from, Persea
 		return ret;
 	(*edit)->shared = false;
 	(*edit)->rewrites++;
-	(void)header_set_name(&(*edit)->sharer, NULL);
+	(void)header_set_identity(&(*edit)->sharer, NULL);
 	parent = &(*edit)->parent_id;
 	id = &(*edit)->image_id;
 	if (parent->len && !is_listed(from->roster, *id) && !is_listed(from->next_roster, *id))
@@ -316,9 +317,9 @@ static int load_image(struct store *store, struct ps_archive_reader *reader, str
 
 	if (ret)
 		return ret;
-	ret = make_renamed(store, reader->header, &header, why);
+	ret = make_loaded_header(store, reader->header, &header, why);
 	if (ret == 0) {
-		image_promise(&image, header->promised_epoch, header->promised_owner);
+		image_write_promise(&image, header->promised_epoch, header->promised_owner);
 		ret = header_commit(store, header, why);
 	}
 	if (ret) {
@@ -330,8 +331,8 @@ static int load_image(struct store *store, struct ps_archive_reader *reader, str
 	return 0;
 }
 
-static int load_unused(struct unspilling *unspilling, struct store *store,
-                       struct ps_archive_reader *reader, struct why *why)
+static int load_if_unused(struct unspilling *unspilling, struct store *store,
+                          struct ps_archive_reader *reader, struct why *why)
 {
 	int ret;
 
@@ -354,7 +355,7 @@ static int read_spill(struct unspilling *unspilling, struct store *store, struct
 		              ? refuse(why, STATUS(BAD_VERSION), "%s", text)
 		              : refuse(why, STATUS(DAMAGED), "it is damaged: %s", text);
 	else
-		ret = load_unused(unspilling, store, &reader, why);
+		ret = load_if_unused(unspilling, store, &reader, why);
 	ps_archive_free(&reader);
 	spill->ops->close(spill);
 	return ret;
@@ -363,7 +364,7 @@ static int read_spill(struct unspilling *unspilling, struct store *store, struct
 /* Keeps the name in use: a client that found no store here would create an empty one. */
 static void keep_for_later_version(struct store *store, const struct why *why)
 {
-	store->is_later_version = store->on_disk = true;
+	store->is_later_version = store->is_only_spilled = true;
 	snprintf(store->damage, sizeof(store->damage), "%.200s", why->text);
 }
 
@@ -408,12 +409,12 @@ static void load_spill(struct unspilling *unspilling, const char *name)
 }
 
 /* Refuses to start: a client that found no store would create an empty one. */
-static void report_unknown(const struct unspilling *unspilling, bool short_of)
+static void report_unknown(const struct unspilling *unspilling, bool out_of_memory)
 {
 	char line[400];
 
 	snprintf(line, sizeof(line), "not all spills can be known: %s; no store is served",
-	         short_of ? "the daemon is out of memory" : unspilling->spill->trouble);
+	         out_of_memory ? "the daemon is out of memory" : unspilling->spill->trouble);
 	unspilling->complain(unspilling->arg, line);
 }
 
@@ -443,8 +444,9 @@ int stores_load_spills(struct stores *stores, void (*report)(void *arg, const ch
 
 	if (!stores->spill)
 		return 0;
-	if (stores->spill->ops->stores(stores->spill, name_list_add, &list) < 0 || list.short_of) {
-		report_unknown(&unspilling, list.short_of);
+	if (stores->spill->ops->list_stores(stores->spill, name_list_add, &list) < 0 ||
+	    list.out_of_memory) {
+		report_unknown(&unspilling, list.out_of_memory);
 		unspilling.loaded = -1;
 	}
 	for (size_t i = 0; i < list.count && unspilling.loaded >= 0; i++)

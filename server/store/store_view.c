@@ -50,7 +50,7 @@ int stores_view(struct stores *stores, const struct store_view **views, size_t *
 	return ret;
 }
 
-ProtobufCBinaryData stores_daemon(struct stores *stores)
+ProtobufCBinaryData stores_daemon_id(struct stores *stores)
 {
 	return (ProtobufCBinaryData){ PS_ID_SIZE, stores->daemon };
 }

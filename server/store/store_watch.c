@@ -21,7 +21,7 @@ static uint64_t ms_to_silence(const struct store *store)
 }
 
 /* Returns true if the present handover has this id, or there is none and the id is empty. */
-static bool is_handover(struct store *store, ProtobufCBinaryData seen)
+static bool has_handover_id(struct store *store, ProtobufCBinaryData seen)
 {
 	const ProtobufCBinaryData id = handover_id(store);
 
@@ -36,7 +36,7 @@ bool store_is_unchanged(struct stores *stores, const Perseas__WatchRequest *requ
 
 	if (!store || store->header->promised_epoch != request->epoch ||
 	    session_lives(store->session) != (bool)request->live ||
-	    !is_handover(store, request->handover))
+	    !has_handover_id(store, request->handover))
 		return false;
 	*ms = ms_to_silence(store);
 	return true;

@@ -5,21 +5,21 @@
  *
  * A target keeps the order of writes (F1 of client/core/fabric.h), and the following rules:
  *
- * - Sessions and images are used only inside the lock, between daemon_enter() and daemon_leave()
- *   (lanes.h). The members below are called inside; callbacks of the target's own events enter and
- *   leave by themselves.
- * - A data path shows the token of a grant, and stores_session() returns its session. A path that
- *   shows none within HANDSHAKE_SECONDS is closed. If the path has an identity of its own, it must
- *   be that of the session.
- * - A session has one data path, of any fabric. A second one is refused, or daemon_cut() ends the
+ * - Sessions and images are used only inside the lock, between daemon_lock() and daemon_unlock()
+ *   (lanes.h). The members below are called inside; callbacks of the target's own events lock and
+ *   unlock by themselves.
+ * - A data path shows the token of a grant, and stores_find_session() returns the session with that
+ *   token. A path that shows none within HANDSHAKE_SECONDS is closed. If the peer of the path has
+ *   an identity, it must be that of the session.
+ * - A session has one data path, of any fabric. A second path is refused, or daemon_cut() ends the
  *   first before the second is bound. session->fabric is the target's name while there is a path.
  * - session_memory() returns the memory for a write, and refuses what the owner must not touch. It
  *   must be called for each frame, because the session's next request may move the image. A device
  *   that keeps memory registered releases it when stores_on_unmap() says so.
- * - session_torn() must be called before anything is acknowledged. If it returns true, nothing is
- *   acknowledged, the path ends, and stores_notice_torn() must be called.
+ * - session_is_torn() must be called before anything is acknowledged. If it returns true, nothing
+ *   is acknowledged, the path ends, and stores_notice_torn() must be called.
  * - A path counts for admission control (admission.h) as an owner's connection. In a busy loop it
- *   leaves its data unread while daemon_owners_pause() returns true, until resume().
+ *   leaves its data unread while daemon_must_pause_owners() returns true, until resume().
  */
 #ifndef PERSEAS_SERVER_TARGET_H
 #define PERSEAS_SERVER_TARGET_H
@@ -40,7 +40,7 @@ struct target {
 	bool (*offers)(struct daemon *daemon, struct session *session, char *why, size_t size);
 	/* Ends the session's data path (see session_ops.cut). */
 	void (*cut)(struct daemon *daemon, struct session *session);
-	/* Resumes data paths that paused because of daemon_owners_pause(). */
+	/* Resumes data paths that paused because of daemon_must_pause_owners(). */
 	void (*resume)(struct daemon *daemon);
 	/* Moves data on all paths without blocking, while the loop spins. Returns true if anything
 	 * moved. */

@@ -10,9 +10,9 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* Extracts the name, without port, brackets and a final dot. Returns false if it is empty or too
- * long. */
-static bool take_name(const char *host, char name[HTTP_NAME_MAX + 1])
+/* Extracts the host's name, without port, brackets and a final dot. Returns false if the name is
+ * empty or too long. */
+static bool extract_name(const char *host, char name[HTTP_NAME_MAX + 1])
 {
 	const char *end = host + strcspn(host, ":");
 	size_t len;
@@ -52,7 +52,7 @@ bool http_host_is_ours(const struct http_options *options, const char *host)
 {
 	char name[HTTP_NAME_MAX + 1];
 
-	if (!take_name(host, name))
+	if (!extract_name(host, name))
 		return false;
 	if (is_number(name) || is_this_host(name) || strcasecmp(name, options->endpoint.host) == 0)
 		return true;

@@ -44,20 +44,21 @@ enum {
 
 #define TEXT "text/plain; charset=utf-8"
 
-/* libevent reports when a connection begins but not when it ends. So each bufferevent gets a second
- * reference here: when ours is the last one, the server has freed its own and shut the socket down.
- * The socket is closed with the last reference. */
+/* A connection of an HTTP client. libevent reports when a connection begins but not when it ends.
+ * So `stream` is a second reference to its bufferevent: when this reference is the last one, the
+ * server has freed its own and shut the socket down. The socket is closed with the last
+ * reference. */
 struct client {
 	struct http *http;
-	struct bufferevent *stream; /* NULL: unused */
-	struct event *deadline;
+	struct bufferevent *stream; /* NULL: the entry is unused */
+	struct event *deadline;     /* timer: ends the connection */
 };
 
 /* A page that is cached: answers share its bytes. */
 struct page {
 	void (*write)(FILE *out, struct daemon *daemon);
-	struct evbuffer *body; /* NULL: not made yet */
-	uint64_t made_ns;
+	struct evbuffer *body; /* NULL: the page was not made yet */
+	uint64_t made_ns;      /* time when `body` was made */
 };
 
 struct http {
@@ -65,15 +66,16 @@ struct http {
 	struct http_options options;
 	struct evhttp *server;
 	struct evconnlistener *listener; /* owned by the server */
-	struct event *sweeper;           /* pending while there are clients */
+	struct event *sweep_timer;       /* pending while there are clients */
 	struct client clients[CLIENTS_MAX];
 	struct page metrics, alerts, status;
 };
 
 /* --- connections --- */
 
-/* Gives up our reference. Returns true if the connection had ended before. */
-static bool release_client(struct client *client)
+/* Gives up the reference to the client's stream. Returns true if the connection had ended
+ * before. */
+static bool stop_watching_client(struct client *client)
 {
 	struct bufferevent *stream = client->stream;
 
@@ -118,7 +120,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (!release_client(client))
+	if (!stop_watching_client(client))
 		shutdown(bufferevent_getfd(stream), SHUT_RDWR);
 }
 
@@ -126,8 +128,8 @@ static void sweep_later(struct http *http)
 {
 	const struct timeval pause = { .tv_usec = SWEEP_MS * 1000L };
 
-	if (!evtimer_pending(http->sweeper, NULL))
-		event_add(http->sweeper, &pause);
+	if (!evtimer_pending(http->sweep_timer, NULL))
+		event_add(http->sweep_timer, &pause);
 }
 
 static void on_sweep(evutil_socket_t fd, short what, void *arg)
@@ -156,7 +158,7 @@ static void on_accept_error(struct evconnlistener *listener, void *arg)
 	const struct timeval pause = { .tv_usec = SWEEP_MS * 1000L };
 	struct event_base *base = evconnlistener_get_base(listener);
 
-	(void)arg; /* belongs to the server */
+	(void)arg; /* the argument of the server's own callbacks */
 	log_event(LOG_LEVEL_WARNING, "connections-wait", NULL,
 	          "no connection for HTTP can be accepted for now: %s", strerror(errno));
 	evconnlistener_disable(listener);
@@ -225,8 +227,9 @@ static void answer_text(struct http *http, struct evhttp_request *request, int c
 	send_answer(http, request, code, reason, TEXT, body);
 }
 
-/* Called when no answer uses the bytes any more and the page was made again. */
-static void on_sent(const void *bytes, size_t len, void *arg)
+/* Frees the bytes of a page. Called when the page was made again and no answer uses them any
+ * more. */
+static void free_page_bytes(const void *bytes, size_t len, void *arg)
 {
 	(void)bytes;
 	(void)len;
@@ -245,7 +248,7 @@ static struct evbuffer *write_page(struct http *http, const struct page *page)
 		page->write(out, http->daemon);
 	}
 	if (out && fclose(out) == 0 &&
-	    evbuffer_add_reference(body, bytes, len, on_sent, bytes) == 0)
+	    evbuffer_add_reference(body, bytes, len, free_page_bytes, bytes) == 0)
 		return body;
 	free(bytes);
 	if (body)
@@ -253,7 +256,7 @@ static struct evbuffer *write_page(struct http *http, const struct page *page)
 	return NULL;
 }
 
-static bool add_page(struct http *http, struct page *page, struct evbuffer *body)
+static bool add_page_to_body(struct http *http, struct page *page, struct evbuffer *body)
 {
 	uint64_t now = daemon_now_ns();
 	struct evbuffer *made;
@@ -275,7 +278,7 @@ static void answer_page(struct http *http, struct evhttp_request *request, struc
 {
 	struct evbuffer *body = evbuffer_new();
 
-	if (!body || !add_page(http, page, body)) {
+	if (!body || !add_page_to_body(http, page, body)) {
 		if (body)
 			evbuffer_free(body);
 		answer_text(http, request, HTTP_SERVUNAVAIL, "Service Unavailable",
@@ -286,7 +289,7 @@ static void answer_page(struct http *http, struct evhttp_request *request, struc
 }
 
 /* Returns the query of the requested address, or "". */
-static const char *query_of(const struct evhttp_request *request)
+static const char *request_query(const struct evhttp_request *request)
 {
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
 	const char *query = uri ? evhttp_uri_get_query(uri) : NULL;
@@ -296,7 +299,7 @@ static const char *query_of(const struct evhttp_request *request)
 
 static void get_metrics(struct http *http, struct evhttp_request *request)
 {
-	const bool alerts = strcmp(query_of(request), "for=alerts") == 0;
+	const bool alerts = strcmp(request_query(request), "for=alerts") == 0;
 
 	answer_page(http, request, alerts ? &http->alerts : &http->metrics,
 	            "text/plain; version=0.0.4; charset=utf-8");
@@ -317,7 +320,7 @@ static void get_ready(struct http *http, struct evhttp_request *request)
 {
 	char why[WATCH_REASON] = "ready";
 
-	if (watch_ready(http->daemon, why, sizeof(why)))
+	if (watch_is_ready(http->daemon, why, sizeof(why)))
 		answer_text(http, request, HTTP_OK, "OK", why);
 	else
 		answer_text(http, request, HTTP_SERVUNAVAIL, "Service Unavailable", why);
@@ -409,9 +412,9 @@ static void on_request(struct evhttp_request *request, void *arg)
 {
 	struct http *http = arg;
 
-	daemon_enter(http->daemon);
+	daemon_lock(http->daemon);
 	answer_request(http, request);
-	daemon_leave(http->daemon);
+	daemon_unlock(http->daemon);
 }
 
 /* --- start and end --- */
@@ -438,9 +441,9 @@ static bool make_server(struct http *http, int fd)
 		if (!http->clients[i].deadline)
 			return false;
 	}
-	http->sweeper = evtimer_new(base, on_sweep, http);
+	http->sweep_timer = evtimer_new(base, on_sweep, http);
 	http->server = evhttp_new(base);
-	if (!http->sweeper || !http->server)
+	if (!http->sweep_timer || !http->server)
 		return false;
 	configure_server(http);
 	bound = evhttp_accept_socket_with_handle(http->server, fd);
@@ -503,12 +506,12 @@ void http_close(struct daemon *daemon)
 		evhttp_free(http->server);
 	for (unsigned i = 0; i < CLIENTS_MAX; i++) {
 		if (http->clients[i].stream)
-			release_client(&http->clients[i]);
+			stop_watching_client(&http->clients[i]);
 		if (http->clients[i].deadline)
 			event_free(http->clients[i].deadline);
 	}
-	if (http->sweeper)
-		event_free(http->sweeper);
+	if (http->sweep_timer)
+		event_free(http->sweep_timer);
 	if (http->metrics.body)
 		evbuffer_free(http->metrics.body);
 	if (http->alerts.body)

@@ -4,7 +4,7 @@
  */
 #include "../loop/daemon.h"
 
-static void log_files(const struct store_event_info *news, const struct log_fields *about)
+static void log_files_event(const struct store_event_info *news, const struct log_fields *about)
 {
 	if (news->event == STORE_FILES_MISSING)
 		log_event(LOG_LEVEL_ERROR, "files-missing", about,
@@ -37,13 +37,13 @@ void journal_log_event(void *arg, const struct store_event_info *news)
 		          "store %s: %s is fenced by a claim with epoch %llu", news->store, peer,
 		          epoch);
 		break;
-	case STORE_EXCEEDED:
+	case STORE_QUOTA_EXCEEDED:
 		log_event(LOG_LEVEL_WARNING, "share-exceeded", &about,
 		          "store %s: %s took more memory than was reserved for the store, and is "
 		          "cut off; the memory is given back, and the image stays",
 		          news->store, peer);
 		break;
-	case STORE_SESSION_OVER:
+	case STORE_SESSION_ENDED:
 		log_event(LOG_LEVEL_INFO, "session-over", &about,
 		          "store %s: the session of %s, epoch %llu, is over", news->store, peer,
 		          epoch);
@@ -67,18 +67,18 @@ void journal_log_event(void *arg, const struct store_event_info *news)
 	case STORE_DROPPED:
 		log_event(LOG_LEVEL_INFO, "dropped", &about, "store %s: dropped", news->store);
 		break;
-	case STORE_HANDOVER:
+	case STORE_HANDOVER_REQUESTED:
 		log_event(LOG_LEVEL_INFO, "handover", &about,
 		          "store %s: %s, epoch %llu, is asked to hand it over", news->store, peer,
 		          epoch);
 		break;
-	case STORE_HANDOVER_OVER:
+	case STORE_HANDOVER_WITHDRAWN:
 		log_event(LOG_LEVEL_INFO, "handover-over", &about,
 		          "store %s: the handover is taken back", news->store);
 		break;
 	case STORE_FILES_MISSING:
-	case STORE_FILES_BACK:
-		log_files(news, &about);
+	case STORE_FILES_RESTORED:
+		log_files_event(news, &about);
 		break;
 	case STORE_EVENTS:
 		break;

@@ -8,12 +8,13 @@
 
 #include <string.h>
 
-/* Returns the number of live members that a roster needs for something. */
-typedef unsigned needed_of(const struct ps_quorum *quorum);
+/* A function that returns how many live members a roster needs, to commit or to open. */
+typedef unsigned members_needed(const struct ps_quorum *quorum);
 
-struct question {
+/* What a store must still be able to do after a loss. */
+struct loss_query {
 	const Perseas__StoreStatus *status;
-	needed_of *needed;
+	members_needed *needed;
 };
 
 static unsigned needed_to_commit(const struct ps_quorum *quorum)
@@ -26,10 +27,10 @@ static bool is_live(const Perseas__MirrorReport *report)
 	return report->image_id.len && !strcmp(report->state, "live");
 }
 
-static bool has_enough(const struct question *question, const Perseas__Roster *roster,
+static bool has_enough(const struct loss_query *loss_query, const Perseas__Roster *roster,
                        uint32_t lost)
 {
-	const Perseas__StoreStatus *status = question->status;
+	const Perseas__StoreStatus *status = loss_query->status;
 	struct ps_quorum quorum = { 0 };
 	unsigned live = 0;
 
@@ -40,16 +41,17 @@ static bool has_enough(const struct question *question, const Perseas__Roster *r
 	for (size_t i = 0; i < status->n_mirrors; i++)
 		live += !(lost >> i & 1) && is_live(status->mirrors[i]) &&
 		        ps_roster_member(roster, status->mirrors[i]->image_id.data);
-	return live >= question->needed(&quorum);
+	return live >= loss_query->needed(&quorum);
 }
 
-static bool works_without(const void *arg, uint32_t lost)
+/* Returns true if the store can still do it after the loss of these mirrors, a bit for each. */
+static bool works_after_loss(const void *arg, uint32_t lost)
 {
-	const struct question *question = arg;
-	const Perseas__Header *header = question->status->header;
+	const struct loss_query *loss_query = arg;
+	const Perseas__Header *header = loss_query->status->header;
 
-	return has_enough(question, header->roster, lost) &&
-	       has_enough(question, header->next_roster, lost);
+	return has_enough(loss_query, header->roster, lost) &&
+	       has_enough(loss_query, header->next_roster, lost);
 }
 
 static bool is_listed(const Perseas__Header *header, const Perseas__MirrorReport *report)
@@ -71,19 +73,20 @@ static void fill_spot(struct ps_spot *spot, const Perseas__StoreStatus *status,
 		                   &location->boot);
 }
 
-static bool find_loss(struct ps_loss *loss, const struct watch_losses *losses,
-                      const struct question *question)
+static bool find_smallest_loss(struct ps_loss *loss, const struct watch_losses *losses,
+                               const struct loss_query *loss_query)
 {
-	if (!works_without(question, 0))
+	if (!works_after_loss(loss_query, 0))
 		return false;
-	*loss = ps_smallest_fatal_loss(losses->spots, losses->count, 0, works_without, question);
+	*loss = ps_smallest_fatal_loss(losses->spots, losses->count, 0, works_after_loss,
+	                               loss_query);
 	return true;
 }
 
 void watch_losses_find(struct watch_losses *losses, const Perseas__StoreStatus *status)
 {
-	const struct question commit = { status, needed_to_commit };
-	const struct question open = { status, ps_quorum_r_and_w };
+	const struct loss_query commit = { status, needed_to_commit };
+	const struct loss_query open = { status, ps_quorum_r_and_w };
 
 	memset(losses, 0, sizeof(*losses));
 	if (!status->n_mirrors || !status->header || !status->header->roster)
@@ -91,6 +94,6 @@ void watch_losses_find(struct watch_losses *losses, const Perseas__StoreStatus *
 	losses->count = (unsigned)status->n_mirrors;
 	for (unsigned i = 0; i < losses->count; i++)
 		fill_spot(&losses->spots[i], status, status->mirrors[i]);
-	losses->can_commit = find_loss(&losses->commit, losses, &commit);
-	losses->can_open = find_loss(&losses->open, losses, &open);
+	losses->can_commit = find_smallest_loss(&losses->commit, losses, &commit);
+	losses->can_open = find_smallest_loss(&losses->open, losses, &open);
 }

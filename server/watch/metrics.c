@@ -44,7 +44,7 @@ static void write_ready(struct sheet *sheet)
 {
 	char why[WATCH_REASON];
 
-	metric_number(sheet, NULL, watch_ready(sheet->daemon, why, sizeof(why)));
+	metric_number(sheet, NULL, watch_is_ready(sheet->daemon, why, sizeof(why)));
 }
 
 static struct memory *memory_of(const struct sheet *sheet)
@@ -65,7 +65,7 @@ static void count_set_aside(void *arg, const char *name)
 	++*(uint64_t *)arg;
 }
 
-static uint64_t count_aside(struct memory *memory)
+static uint64_t set_aside_count(struct memory *memory)
 {
 	uint64_t sum = 0;
 
@@ -74,12 +74,12 @@ static uint64_t count_aside(struct memory *memory)
 	return sum;
 }
 
-ONE_NUMBER(set_aside, count_aside(memory_of(sheet)))
+ONE_NUMBER(set_aside, set_aside_count(memory_of(sheet)))
 ONE_NUMBER(memory_used, memory_of(sheet)->ops->used(memory_of(sheet)))
 ONE_NUMBER(memory_limit, memory_of(sheet)->ops->limit(memory_of(sheet)))
 ONE_NUMBER(connections, sheet->daemon->admission.count)
 ONE_NUMBER(http_connections, http_connections(sheet->daemon->http))
-ONE_NUMBER(accepted, sheet->daemon->counters.connections)
+ONE_NUMBER(accepted, sheet->daemon->counters.connections_accepted)
 ONE_NUMBER(http_requests, sheet->daemon->counters.http_requests)
 ONE_NUMBER(tcp_bytes, daemon_traffic(sheet->daemon).bytes)
 ONE_NUMBER(tcp_chains, daemon_traffic(sheet->daemon).chains)
@@ -94,7 +94,7 @@ static void write_memory_room(struct sheet *sheet)
 		metric_number(sheet, NULL, room);
 }
 
-static void write_turned_away(struct sheet *sheet)
+static void write_connections_refused(struct sheet *sheet)
 {
 	static const char *const reasons[REFUSALS] = {
 		[REFUSED_FULL] = "full",   [REFUSED_LIMIT] = "limit", [REFUSED_TLS] = "tls",
@@ -255,7 +255,8 @@ OF_STORES(owner_bytes, status->figures, status->figures->range_bytes)
 OF_STORES(owner_saved_within, status->figures, status->figures->saved_within)
 OF_STORES(owner_saved_between, status->figures, status->figures->saved_between)
 
-/* An owner has 16 buckets for each power of two; this writes some of the powers, in ns. */
+/* Writes the histogram of an owner's commits. The owner counts in 16 buckets for each power of two
+ * nanoseconds; the metric has a bucket for some of these powers. */
 static void write_latencies(struct sheet *sheet, const char *store, const Perseas__Latencies *told)
 {
 	static const uint8_t powers[] = {
@@ -289,8 +290,8 @@ static void write_owner_latency(struct sheet *sheet)
 
 /* --- mirrors, as reported by owners --- */
 
-/* Calls write() for each report. Skips reports with the address of an earlier one, which would be
- * the same series. */
+/* Calls write() for each report of an owner about a mirror. Skips a report with the address of an
+ * earlier one, because both would be the same series. */
 static void each_mirror(struct sheet *sheet,
                         void (*write)(struct sheet *sheet, const struct store_view *view,
                                       const Perseas__MirrorReport *report))
@@ -327,8 +328,8 @@ OF_MIRRORS(broken_bytes, report->broken ? report->broken->bytes : 0)
 OF_MIRRORS(needed_rate, report->broken ? report->broken->rate : 0)
 OF_MIRRORS(waited_for_copies, report->broken ? report->broken->waited : 0)
 
-static void of_mirror_state(struct sheet *sheet, const struct store_view *view,
-                            const Perseas__MirrorReport *report)
+static void write_one_mirror_state(struct sheet *sheet, const struct store_view *view,
+                                   const Perseas__MirrorReport *report)
 {
 	metric_number(sheet,
 	              LABELS({ "store", view->name }, { "mirror", report->address },
@@ -338,7 +339,7 @@ static void of_mirror_state(struct sheet *sheet, const struct store_view *view,
 
 static void write_mirror_state(struct sheet *sheet)
 {
-	each_mirror(sheet, of_mirror_state);
+	each_mirror(sheet, write_one_mirror_state);
 }
 
 /* --- all of them --- */
@@ -373,7 +374,7 @@ static const struct metric {
 	  "Connections that were refused or closed: full, as too many were open; limit, of its "
 	  "identity; tls, its handshake failed; hello, it did not greet, or as something else; "
 	  "token, a data path for no session.",
-	  write_turned_away },
+	  write_connections_refused },
 	{ "perseas_tls_expires_timestamp_seconds", "gauge", "kind, name",
 	  "When a certificate, CA or revocation list in use expires, since 1970; 0: never valid.",
 	  write_expires },

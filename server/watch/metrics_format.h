@@ -11,13 +11,13 @@
 struct daemon;
 struct store_view;
 
-/* A page of metrics being written. */
+/* A page of metrics that is being written. */
 struct sheet {
 	FILE *out;
 	struct daemon *daemon;
 	const struct store_view *views;
 	size_t count;
-	const char *name; /* name of the present metric */
+	const char *name; /* name of the metric that is being written */
 };
 
 /* A label of a sample. A list of labels ends with the name NULL. */
@@ -31,15 +31,16 @@ enum { LABELS_MAX = 4 };
 #define LABELS(...) (const struct label[LABELS_MAX]){ __VA_ARGS__ }
 /* clang-format on */
 
-/* Write a sample of the present metric. `labels` has at most LABELS_MAX entries, or is NULL. */
+/* Write a sample of the metric sheet->name. `labels` has at most LABELS_MAX entries, or is NULL. */
 void metric_number(struct sheet *sheet, const struct label *labels, uint64_t value);
 void metric_seconds(struct sheet *sheet, const char *suffix, const struct label *labels,
                     uint64_t ns);
 
-/* Writes the number of observations that are not above the bound; 0: no bound. */
+/* Writes the sample of a histogram's bucket: the number of observations up to the bound; 0: of all
+ * observations. */
 void metric_bucket(struct sheet *sheet, struct label of, uint64_t bound_ns, uint64_t count);
 
-/* Writes the total number, the sum and the count of a histogram. */
+/* Writes the last samples of a histogram: the bucket without a bound, the sum and the count. */
 void metric_end_buckets(struct sheet *sheet, struct label of, uint64_t sum_ns, uint64_t count);
 
 #endif

@@ -84,7 +84,7 @@ static void write_owner(struct ps_json *json, const struct store_view *view)
 	ps_json_text(json, "owner", status->owner_address[0] ? status->owner_address : NULL);
 	ps_json_bool(json, "live", status->live);
 	ps_json_text(json, "fabric", watch_fabric(view));
-	ps_json_bool(json, "owner_here", watch_owner_here(status));
+	ps_json_bool(json, "owner_here", watch_owner_is_local(status));
 	ps_json_number(json, "silent_ms", status->silent_ms);
 	ps_json_text(json, "order", status->order && status->result ? status->result->text : NULL);
 	if (status->figures)
@@ -145,7 +145,7 @@ static void write_daemon(struct ps_json *json, struct daemon *daemon)
 	             log_time_text(text,
 	                           (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000));
 	ps_json_real(json, "uptime", (double)(daemon_now_ns() - daemon->began_ns) / 1e9);
-	ps_json_bool(json, "ready", watch_ready(daemon, why, sizeof(why)));
+	ps_json_bool(json, "ready", watch_is_ready(daemon, why, sizeof(why)));
 	ps_json_text(json, "reason", why);
 	ps_json_number(json, "memory_used", memory->ops->used(memory));
 	ps_json_number(json, "memory_limit", memory->ops->limit(memory));

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-bool watch_ready(const struct daemon *daemon, char *why, size_t size)
+bool watch_is_ready(const struct daemon *daemon, char *why, size_t size)
 {
 	struct memory *memory = stores_memory(daemon->stores);
 
@@ -104,7 +104,7 @@ uint64_t watch_lag(const Perseas__StoreStatus *status, const Perseas__MirrorRepo
 	return furthest - report->seq;
 }
 
-/* Returns the next character as metrics_label() writes it: all invalid ones look the same. */
+/* Returns the next character as metrics_label() writes it: all invalid characters look the same. */
 static const char *next_printable(const char **text)
 {
 	const char *at = *text;
@@ -146,7 +146,7 @@ const char *watch_machine(char text[PS_HEX_TEXT], struct daemon *daemon)
 	return ps_hex_text(text, hash);
 }
 
-bool watch_owner_here(const Perseas__StoreStatus *status)
+bool watch_owner_is_local(const Perseas__StoreStatus *status)
 {
 	return status->owner_boot.len && status->header &&
 	       status->owner_boot.len == status->header->boot.len &&

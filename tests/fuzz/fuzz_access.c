@@ -64,11 +64,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (access) {
 		more = access_parse(text, size + sizeof(one_more) - 1, &names, &fault);
 		if (more) {
-			require(access_rules(more) == access_rules(access) + 2);
+			require(access_rule_count(more) == access_rule_count(access) + 2);
 			compare(access, more);
 		} else {
 			require(size + sizeof(one_more) > ACCESS_TEXT_MAX ||
-			        access_rules(access) + 2 > ACCESS_RULES_MAX);
+			        access_rule_count(access) + 2 > ACCESS_RULES_MAX);
 		}
 		access_free(more);
 		access_free(access);

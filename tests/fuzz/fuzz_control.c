@@ -144,11 +144,11 @@ static void check(struct mirror *mirror, struct peer peers[PEERS])
 {
 	for (int i = 0; i < PEERS; i++) {
 		struct session *session = &peers[i].session;
-		struct session *found = stores_session(mirror->stores, session->token);
+		struct session *found = stores_find_session(mirror->stores, session->token);
 
 		assert(session->store ? found == session : found == NULL);
 		assert(session->store || !session_memory(session, PS_REGION_LOG, 0, 1, false));
-		assert(!session->store || !stores_lifeline_of(mirror->stores, session));
+		assert(!session->store || !stores_find_lifeline_session(mirror->stores, session));
 	}
 }
 

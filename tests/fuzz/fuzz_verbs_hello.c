@@ -118,7 +118,7 @@ static void make_store(void)
 /* A control connection over the loopback interface: its address is the device's. */
 static void begin(void)
 {
-	const struct rdma_options options = { .on = true };
+	const struct rdma_options options = { .enabled = true };
 	struct sockaddr_in at = {
 		.sin_family = AF_INET,
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),

@@ -101,7 +101,7 @@ static const struct session_ops session_functions = {
 	.grant = session_offers,
 	.cut = session_cut,
 	.may_write = session_may_write,
-	.keep = session_keep,
+	.get_holder = session_keep,
 };
 
 /* --- control connections --- */
@@ -146,7 +146,7 @@ void sim_mirror_ended(struct sim_world *w, void *control, uint64_t ticket)
 static struct sim_memory *give_memory(struct ps_control *control)
 {
 	struct sim_mirror *m = control->mirror;
-	const struct image *image = image_of(&control->server.session);
+	const struct image *image = session_image(&control->server.session);
 	struct sim_memory *given = sim_alloc(m->world, sizeof(*given));
 
 	given->memory = m->memory;
@@ -277,7 +277,7 @@ static void greet(struct ps_link *link, struct sim_message *message)
 {
 	struct sim_mirror *m = link->mirror;
 	struct sim_message *answer = sim_message_new(m->world, SIM_HELLO_ANSWER, NULL, 0);
-	struct session *session = m->stores ? stores_session(m->stores, message->bytes) : NULL;
+	struct session *session = m->stores ? stores_find_session(m->stores, message->bytes) : NULL;
 
 	if (session) {
 		struct sim_session *end = (struct sim_session *)session;

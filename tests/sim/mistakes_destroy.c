@@ -64,12 +64,12 @@ static void keep_deaths(Perseas__Header *header)
 /* Takes the announcement of a destroy for the destroy. */
 static void bury(struct session *session)
 {
-	Perseas__Header *header = header_of(session);
+	Perseas__Header *header = session_header(session);
 
 	for (size_t i = header->n_segments; i-- > 0;)
 		if (header->segments[i]->died)
 			header_remove_segment(header, i);
-	image_prune(session->store, image_of(session), header);
+	image_prune(session->store, session_image(session), header);
 }
 
 void sim_mistake_after_end(struct ps_control *control, const struct sim_message *message)

@@ -23,11 +23,11 @@ void sim_mistake_after_growth(struct ps_control *control, const struct sim_messa
 	if (!sim_mistake_is(control->mirror->world, SIM_MISTAKE_NOT_ZEROS) ||
 	    message->a != PERSEAS__REQUEST__BODY_ADD_SEGMENTS || !session->store)
 		return;
-	header = header_of((struct session *)session);
+	header = session_header((struct session *)session);
 	for (size_t i = 0; i < header->n_segments; i++) {
 		const Perseas__Segment *s = header->segments[i];
-		const struct piece *piece =
-			&image_of((struct session *)session)->regions[PS_REGION_SEGMENT + s->id];
+		const struct piece *piece = &session_image((struct session *)session)
+		                                     ->regions[PS_REGION_SEGMENT + s->id];
 
 		if (!s->born && ps_segment_part_is_name(s->name) && piece->base)
 			memset(piece->base, 0xa5, s->size);

@@ -520,7 +520,7 @@ static void compare(struct sim_mirror *m, const struct sim_node *node, const str
 	for (size_t i = 0; i < store->header->n_segments; i++) {
 		const Perseas__Segment *s = store->header->segments[i];
 
-		if (!s->born || s->born > slot->seq || segment_is_dead(s, slot))
+		if (!s->born || s->born > slot->seq || segment_is_destroyed(s, slot))
 			continue;
 		found++;
 		compare_segment(m, node, s, view->segments[s->id].base);

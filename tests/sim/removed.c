@@ -50,7 +50,7 @@ static void mend(struct sim_mirror *m, const struct store *store)
 	if (sim_mistake_is(m->world, SIM_MISTAKE_UNLINKED))
 		return;
 	if (stores_check_names(m->stores, &again)) {
-		stores_mend_names(m->stores);
+		stores_repair_names(m->stores);
 		sim_count(m->world, SIM_MENDED, 1);
 	}
 	if (store->restart_loss[0])

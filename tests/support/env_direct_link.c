@@ -24,7 +24,7 @@ static struct ps_link *direct_attach(struct ps_env *env, const struct ps_address
 	struct direct *d = of(env)->d;
 	unsigned mirror = direct_at(d, address);
 	struct stores *stores = d->mirrors[mirror].stores;
-	struct session *session = stores ? stores_session(stores, grant->token.data) : NULL;
+	struct session *session = stores ? stores_find_session(stores, grant->token.data) : NULL;
 	struct ps_link *link;
 
 	(void)fds;

@@ -210,8 +210,8 @@ static int give(struct memory *memory, const char *store, const char *name,
 	return 0;
 }
 
-static enum memory_name look_up(struct memory *memory, const char *store, const char *name,
-                                const struct piece *piece)
+static enum memory_name_state look_up(struct memory *memory, const char *store, const char *name,
+                                      const struct piece *piece)
 {
 	const struct heap_piece *found = find(heap_of(memory), store, name);
 
@@ -224,7 +224,7 @@ static enum memory_name look_up(struct memory *memory, const char *store, const 
 }
 
 /* Says whose memory it is: nobody can tell, until a test says otherwise. */
-static enum memory_whose whose(struct memory *memory, const struct piece *piece)
+static enum memory_sharing whose(struct memory *memory, const struct piece *piece)
 {
 	(void)piece;
 	return heap_of(memory)->whose;
@@ -418,26 +418,26 @@ static const struct memory_ops heap_ops = {
 	.make = make,
 	.open = open_piece,
 	.close = close_piece,
-	.give = give,
-	.whose = whose,
+	.open_shared = give,
+	.sharing = whose,
 	.look_up = look_up,
 	.remove = remove_piece,
 	.replace = replace,
 	.load = load,
-	.stores = stores,
-	.pieces = pieces,
-	.forget = forget,
+	.list_stores = stores,
+	.list_pieces = pieces,
+	.remove_folder = forget,
 	.set_aside = set_aside,
 	.list_set_aside = list_set_aside,
 	.is_copy = is_copy,
 	.boot = boot,
-	.lasts = lasts,
+	.data_survives = lasts,
 	.identity = identity,
 	.used = used,
-	.beyond = beyond,
-	.excess = excess,
+	.piece_excess = beyond,
+	.total_excess = excess,
 	.trim = trim,
-	.kept = kept,
+	.removed_bytes = kept,
 	.limit = limit,
 	.room = room,
 	.fence = fence,

@@ -69,8 +69,8 @@ void memory_heap_trust_boots(struct memory *memory);
  * none. */
 void memory_heap_set_descriptor(struct memory *memory, int fd);
 
-/* Sets what the kernel says about all pieces; MEMORY_UNKNOWN by default. */
-void memory_heap_set_whose(struct memory *memory, enum memory_whose whose);
+/* Sets what the kernel says about all pieces; MEMORY_SHARING_UNKNOWN by default. */
+void memory_heap_set_whose(struct memory *memory, enum memory_sharing whose);
 
 /* The next `skip` makes and replaces succeed, then `count` fail (make: NO_MEMORY, replace:
  * IO). */

@@ -51,7 +51,7 @@ void memory_heap_set_descriptor(struct memory *memory, int fd)
 	heap_of(memory)->fd = fd;
 }
 
-void memory_heap_set_whose(struct memory *memory, enum memory_whose whose)
+void memory_heap_set_whose(struct memory *memory, enum memory_sharing whose)
 {
 	heap_of(memory)->whose = whose;
 }

@@ -23,7 +23,7 @@ struct heap_piece {
 struct memory_heap {
 	struct memory memory;
 	struct heap_piece *pieces;
-	enum memory_whose whose; /* all of them are */
+	enum memory_sharing whose; /* all of them are */
 	uint64_t limit;
 	uint64_t random;
 	unsigned skip;

@@ -104,7 +104,7 @@ static struct holder *peer_keep(struct session *session)
 static const struct session_ops peer_ops = {
 	.cut = peer_cut,
 	.may_write = peer_may_write,
-	.keep = peer_keep,
+	.get_holder = peer_keep,
 	.silent_ms = peer_silent_ms,
 };
 

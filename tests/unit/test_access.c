@@ -53,7 +53,7 @@ TEST(without_rules_everybody_may_do_everything)
 {
 	assert_true(may(NULL, "anonymous", RIGHT_ADMIN, NULL));
 	assert_int_equal(access_limit(NULL, "anonymous", LIMIT_STORES), LIMIT_NONE);
-	assert_int_equal(access_rules(NULL), 0);
+	assert_int_equal(access_rule_count(NULL), 0);
 }
 
 /* Comments, empty lines, and ends of lines of another system. */
@@ -61,7 +61,7 @@ TEST(a_file_without_rules_denies_everything)
 {
 	struct access *access = rules("# nothing\n\n   \t\r\n#allow * all");
 
-	assert_int_equal(access_rules(access), 0);
+	assert_int_equal(access_rule_count(access), 0);
 	for (unsigned right = RIGHT_CREATE; right <= RIGHT_ADMIN; right <<= 1)
 		assert_false(may(access, "uid:0", (enum right)right, "bank"));
 	access_free(access);
@@ -84,7 +84,7 @@ TEST(to_deny_everybody_must_be_said)
 
 	for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		struct access *access = rules(files[i].text);
-		const char *doubt = access_doubt(access);
+		const char *doubt = access_likely_mistake(access);
 
 		assert_int_equal(doubt != NULL, files[i].doubt != NULL);
 		if (doubt)
@@ -106,7 +106,7 @@ TEST(rights_of_all_lines_add_up)
 	                              "allow uid:1000 admin store bank-1\n"
 	                              "allow anonymous read store *-public\n");
 
-	assert_int_equal(access_rules(access), 4);
+	assert_int_equal(access_rule_count(access), 4);
 	assert_true(may(access, "uid:1000", RIGHT_READ, "bank-1"));
 	assert_true(may(access, "uid:1000", RIGHT_OWN, "bank-"));
 	assert_true(may(access, "uid:1000", RIGHT_ADMIN, "bank-1"));
@@ -268,7 +268,7 @@ TEST(there_is_a_most_that_is_read)
 	for (size_t i = 0; i <= ACCESS_RULES_MAX; i++)
 		memcpy(text + i * len, line, len);
 	access = access_parse(text, ACCESS_RULES_MAX * len, &names, &fault);
-	assert_int_equal(access_rules(access), ACCESS_RULES_MAX);
+	assert_int_equal(access_rule_count(access), ACCESS_RULES_MAX);
 	access_free(access);
 	assert_null(access_parse(text, (ACCESS_RULES_MAX + 1) * len, &names, &fault));
 	assert_int_equal(fault.line, ACCESS_RULES_MAX + 1);
@@ -286,15 +286,15 @@ TEST(a_file_that_is_wrong_is_named_with_its_line)
 	int fd = mkstemp(path);
 
 	assert_int_equal(write(fd, "allow user:root all\n", 20), 20);
-	access = access_read(path, why, sizeof(why));
+	access = access_file_read(path, why, sizeof(why));
 	assert_true(may(access, "uid:0", RIGHT_ADMIN, NULL));
 	access_free(access);
 	assert_int_equal(write(fd, "allow nobody\n", 13), 13);
-	assert_null(access_read(path, why, sizeof(why)));
+	assert_null(access_file_read(path, why, sizeof(why)));
 	snprintf(at, sizeof(at), "%s, line 2: ", path);
 	assert_non_null(strstr(why, at));
 	close(fd);
 	unlink(path);
-	assert_null(access_read(path, why, sizeof(why)));
+	assert_null(access_file_read(path, why, sizeof(why)));
 	assert_non_null(strstr(why, "No such file"));
 }

@@ -8,7 +8,7 @@ enum { MAX = 8, KEPT = 2, MANY = 64 };
 
 struct one {
 	struct admitted admitted;
-	bool owns, gone;
+	bool is_owner, gone;
 };
 
 struct rig {
@@ -19,7 +19,7 @@ struct rig {
 
 static bool owns(const struct admitted *admitted)
 {
-	return ((const struct one *)admitted)->owns;
+	return ((const struct one *)admitted)->is_owner;
 }
 
 static void evict(struct admitted *admitted)
@@ -33,7 +33,7 @@ static int setup(void **state)
 	struct rig *rig = calloc(1, sizeof(*rig));
 
 	rig->admission.max = MAX;
-	rig->admission.kept = KEPT;
+	rig->admission.reserved = KEPT;
 	*state = rig;
 	return 0;
 }
@@ -60,7 +60,7 @@ static struct one *come(struct rig *rig, const char *origin, bool local)
 
 	one->admitted.local = local;
 	one->admitted.heard_ms = rig->count;
-	one->admitted.owns = owns;
+	one->admitted.is_owner = owns;
 	one->admitted.evict = evict;
 	if (!admission_enter(&rig->admission, &one->admitted, origin))
 		return NULL;
@@ -107,7 +107,7 @@ TEST(a_part_is_kept_from_plain_tcp, struct rig *rig)
 		assert_non_null(come(rig, "a", false));
 	assert_int_equal(rig->admission.count, MAX - KEPT);
 	owner = come(rig, "a", false);
-	owner->owns = true;
+	owner->is_owner = true;
 	assert_non_null(come(rig, "a", false));
 	assert_int_equal(rig->admission.count, MAX - KEPT + 1);
 	assert_non_null(come(rig, "unix", true));
@@ -125,8 +125,8 @@ TEST(neither_kind_keeps_the_other_out, struct rig *rig)
 		unsigned late = 0;
 
 		rig->count = 0;
-		come(rig, "o", false)->owns = true;
-		come(rig, "o", true)->owns = true;
+		come(rig, "o", false)->is_owner = true;
+		come(rig, "o", true)->is_owner = true;
 		for (int i = 0; i < 2 * MAX; i++)
 			assert_non_null(come(rig, "a", local));
 		assert_int_equal(rig->admission.count, local ? MAX : MAX - KEPT + 2);
@@ -148,12 +148,12 @@ TEST(neither_kind_keeps_the_other_out, struct rig *rig)
 TEST(users_of_this_host_leave_a_place_to_tcp, struct rig *rig)
 {
 	for (int i = 0; i < MAX - 2; i++)
-		come(rig, "a", true)->owns = true;
+		come(rig, "a", true)->is_owner = true;
 	assert_non_null(come(rig, "b", true));
 	assert_non_null(come(rig, "b", true));
 	assert_non_null(come(rig, "c", false));
 	assert_true(rig->ones[MAX - 2].gone);
-	rig->ones[MAX].owns = true;
+	rig->ones[MAX].is_owner = true;
 	assert_null(come(rig, "c", false));
 	assert_false(rig->ones[MAX - 1].gone);
 }
@@ -162,12 +162,12 @@ TEST(users_of_this_host_leave_a_place_to_tcp, struct rig *rig)
 TEST(an_owner_never_goes, struct rig *rig)
 {
 	for (int i = 0; i < MAX; i++)
-		come(rig, "a", i % 2)->owns = true;
+		come(rig, "a", i % 2)->is_owner = true;
 	assert_null(come(rig, "b", false));
 	assert_null(come(rig, "b", true));
 	assert_false(admission_evict_one(&rig->admission));
 	assert_int_equal(rig->admission.evicted, 0);
-	rig->ones[3].owns = false;
+	rig->ones[3].is_owner = false;
 	assert_null(come(rig, "b", false));
 	assert_non_null(come(rig, "b", true));
 	assert_true(rig->ones[3].gone);
@@ -217,7 +217,7 @@ TEST(who_comes_again_has_used_what_it_used, struct rig *rig)
 	admission_leave(&one->admitted);
 	one = come(rig, "a", false);
 	assert_true(bucket_take(&one->admitted.origin->bucket, 1, now) > 0);
-	assert_int_equal(rig->admission.remembered, 0);
+	assert_int_equal(rig->admission.remembered_count, 0);
 }
 
 /* More clients than can be remembered come once each; the one that used the most is not
@@ -239,7 +239,7 @@ TEST(those_that_took_most_are_remembered, struct rig *rig)
 		bucket_take(&one->admitted.origin->bucket, 1, now);
 		admission_leave(&one->admitted);
 	}
-	assert_int_equal(rig->admission.remembered, ORIGINS_REMEMBERED_MAX);
+	assert_int_equal(rig->admission.remembered_count, ORIGINS_REMEMBERED_MAX);
 	one = come(rig, "greedy", false);
 	assert_true(bucket_take(&one->admitted.origin->bucket, 1, now) > 4000000000);
 }
@@ -247,16 +247,16 @@ TEST(those_that_took_most_are_remembered, struct rig *rig)
 /* Two places each, and some are not theirs; a data path is its owner's second one. */
 TEST(owners_leave_places_to_others, struct rig *rig)
 {
-	rig->admission.operators = 2;
+	rig->admission.operators_reserved = 2;
 	for (int i = 0; i < (MAX - 2) / 2; i++) {
 		assert_true(admission_owner_fits(&rig->admission));
-		come(rig, "a", false)->owns = true;
-		come(rig, "a", false)->owns = true;
-		rig->ones[2 * i + 1].admitted.path = true;
+		come(rig, "a", false)->is_owner = true;
+		come(rig, "a", false)->is_owner = true;
+		rig->ones[2 * i + 1].admitted.is_data_path = true;
 	}
 	assert_false(admission_owner_fits(&rig->admission));
 	for (int i = 0; i < 5; i++)
 		assert_non_null(come(rig, "b", false));
-	rig->ones[0].owns = false;
+	rig->ones[0].is_owner = false;
 	assert_true(admission_owner_fits(&rig->admission));
 }

@@ -173,7 +173,7 @@ TEST_WITH(a_directory_on_a_disk_is_refused, NULL, NULL)
 	memory = memory_file_new(path, 0, true, &why);
 	assert_non_null(memory);
 	/* An image that a version without boot ids left cannot be told from an old one. */
-	assert_false(memory->ops->lasts(memory, NULL));
+	assert_false(memory->ops->data_survives(memory, NULL));
 	memory_file_free(memory);
 	unit_remove_folder(path);
 }
@@ -207,12 +207,12 @@ TEST_WITH(a_directory_in_memory_knows_its_boot, NULL, NULL)
 	assert_true(ps_boot_id(id) && ps_boot_id(again));
 	assert_memory_equal(id, again, PS_BOOT_ID_SIZE);
 	assert_memory_equal(memory->ops->boot(memory), id, PS_BOOT_ID_SIZE);
-	assert_true(memory->ops->lasts(memory, id));
-	assert_true(memory->ops->lasts(memory, NULL));
+	assert_true(memory->ops->data_survives(memory, id));
+	assert_true(memory->ops->data_survives(memory, NULL));
 	id[15] ^= 1;
-	assert_false(memory->ops->lasts(memory, id));
+	assert_false(memory->ops->data_survives(memory, id));
 	memory_file_set_boot(memory, id);
-	assert_true(memory->ops->lasts(memory, id));
+	assert_true(memory->ops->data_survives(memory, id));
 	memory_file_free(memory);
 	unit_remove_folder(path);
 }

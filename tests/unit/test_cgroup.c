@@ -21,14 +21,14 @@ static int setup(void **state)
 	snprintf(self, sizeof(self), "%s/self", place);
 	snprintf(root, sizeof(root), "%s/root", place);
 	assert_int_equal(mkdir(root, 0700), 0);
-	cgroup_set_place(self, root);
+	cgroup_set_paths(self, root);
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	cgroup_set_place(NULL, NULL);
+	cgroup_set_paths(NULL, NULL);
 	unit_remove_folder(place);
 	return 0;
 }

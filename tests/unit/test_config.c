@@ -42,7 +42,7 @@ static const struct good defaults[] = {
 	{ NULL, NULL, NUMBER(log_level, LOG_LEVEL_INFO) },
 	{ NULL, NULL, NUMBER(log_format, LOG_FORMAT_TEXT) },
 	{ NULL, NULL, TEXT(journal, "/run/systemd/journal/socket") },
-	{ NULL, NULL, NUMBER(http.on, false) },
+	{ NULL, NULL, NUMBER(http.enabled, false) },
 	{ NULL, NULL, NUMBER(memory_on_disk, false) },
 	{ NULL, NULL, NUMBER(protocol, PS_PROTOCOL_VERSION) },
 	{ NULL, NULL, NUMBER(unix_mode, 0600) },
@@ -60,13 +60,13 @@ static const struct good listeners[] = {
 	{ "--access", "/etc/perseas.access", TEXT(access_file, "/etc/perseas.access") },
 	{ "--access", "/etc/perseas.access", NUMBER(unix_mode, 0600) },
 	{ "--max-connections", "65536", NUMBER(max_connections, 65536) },
-	{ "--http", "[::1]:0", NUMBER(http.on, true) },
+	{ "--http", "[::1]:0", NUMBER(http.enabled, true) },
 	{ "--http", "[::1]:0", TEXT(http.endpoint.host, "::1") },
 	{ "--http", "[::1]:0", TEXT(http.endpoint.port, "0") },
 	{ "--http", "[::1]:0", NUMBER(http.anywhere, false) },
 	{ "--http", "[::1]:0", NUMBER(endpoint_count, 1) },
 	{ "--http-anywhere=on", "--http=0.0.0.0:7180", NUMBER(http.anywhere, true) },
-	{ "--http-anywhere=on", "--http=0.0.0.0:7180", NUMBER(http.on, true) },
+	{ "--http-anywhere=on", "--http=0.0.0.0:7180", NUMBER(http.enabled, true) },
 	{ "--http-port-file", "/a", TEXT(http.port_file, "/a") },
 	{ "--http-name=a", "--http-name=node1.example", TEXT(http.names[1], "node1.example") },
 };
@@ -173,7 +173,7 @@ static void assert_read(const struct good *rows, size_t count)
 TEST(defaults_serve_this_host)
 {
 	assert_read(ROWS(defaults));
-	assert_in_range(config.threads, 1, THREADS_USUAL);
+	assert_in_range(config.threads, 1, THREADS_DEFAULT_MAX);
 }
 
 TEST(listeners_are_where_they_are_told_to_be)
@@ -204,8 +204,9 @@ TEST(threads_are_as_many_as_the_processors)
 
 	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
 	assert_int_equal(parse(NULL, NULL), 0);
-	assert_int_equal(config.threads,
-	                 CPU_COUNT(&all) < THREADS_USUAL ? CPU_COUNT(&all) : THREADS_USUAL);
+	assert_int_equal(config.threads, CPU_COUNT(&all) < THREADS_DEFAULT_MAX
+	                                         ? CPU_COUNT(&all)
+	                                         : THREADS_DEFAULT_MAX);
 	while (!CPU_ISSET(first, &all))
 		first++;
 	CPU_ZERO(&one);

@@ -322,11 +322,11 @@ TEST(owners_lock_nobody_out, struct fixture *fixture)
 	fixture->daemon->phase = DAEMON_SERVING;
 	daemon_set_connections(fixture->daemon, 16);
 	for (int i = 0; i < 7; i++) {
-		assert_true(watch_ready(fixture->daemon, why, sizeof(why)));
+		assert_true(watch_is_ready(fixture->daemon, why, sizeof(why)));
 		fds[i] = fixture_tcp(fixture);
 		assert_int_equal(claim_store(fixture, fds[i], names[i]), 0);
 	}
-	assert_false(watch_ready(fixture->daemon, why, sizeof(why)));
+	assert_false(watch_is_ready(fixture->daemon, why, sizeof(why)));
 	assert_non_null(strstr(why, "--max-connections"));
 	fds[7] = fixture_tcp(fixture);
 	assert_int_equal(claim_store(fixture, fds[7], names[7]), PERSEAS__STATUS__STATUS_LIMIT);

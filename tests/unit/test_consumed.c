@@ -4,12 +4,12 @@
  */
 #include "spill_rig.h"
 
-#include "../../server/store/consumed.h"
+#include "../../server/store/used_spills.h"
 #include "../support/memory_folder.h"
 
 struct state {
 	struct rig *rig;
-	struct consumed *consumed;
+	struct used_spills *used_spills;
 	char directory[64];
 	uint8_t *backup; /* of the spill of the bank; or NULL */
 	size_t backup_len;
@@ -19,8 +19,8 @@ static void open_state(struct state *state)
 {
 	const char *why = NULL;
 
-	state->consumed = consumed_file_new(state->directory, &why);
-	if (!state->consumed)
+	state->used_spills = used_spills_file_new(state->directory, &why);
+	if (!state->used_spills)
 		fail_msg("%s", why);
 }
 
@@ -43,7 +43,7 @@ static int teardown_state(void **of)
 	void *rig = state->rig;
 
 	teardown(&rig);
-	consumed_file_free(state->consumed);
+	used_spills_file_free(state->used_spills);
 	unit_remove_folder(state->directory);
 	free(state->backup);
 	free(state);
@@ -59,7 +59,7 @@ static unsigned start_noting(struct state *state)
 
 	rig->mirror.stores = stores_new(rig->mirror.memory);
 	stores_set_spill(rig->mirror.stores, rig->spill);
-	stores_set_consumed(rig->mirror.stores, state->consumed);
+	stores_set_used_spills(rig->mirror.stores, state->used_spills);
 	rig->complaints = 0;
 	stores_load(rig->mirror.stores, complain, rig);
 	rig->loaded = stores_load_spills(rig->mirror.stores, complain, rig);
@@ -126,7 +126,7 @@ TEST(a_note_outlives_the_daemon, struct state *state)
 	end_host(state);
 	start_noting(state);
 	lose_host(state);
-	consumed_file_free(state->consumed);
+	used_spills_file_free(state->used_spills);
 	open_state(state);
 	put_back(state);
 	start_noting(state);
@@ -188,22 +188,22 @@ TEST(without_a_state_directory_it_is_loaded_again, struct state *state)
 
 /* --- what cannot be noted, or read --- */
 
-static int fail_add(struct consumed *consumed, const char *store, const char *key)
+static int fail_add(struct used_spills *used_spills, const char *store, const char *key)
 {
 	(void)store;
 	(void)key;
-	snprintf(consumed->trouble, sizeof(consumed->trouble), "the disk is full");
+	snprintf(used_spills->trouble, sizeof(used_spills->trouble), "the disk is full");
 	return -1;
 }
 
-static int fail_has(struct consumed *consumed, const char *store, const char *key)
+static int fail_has(struct used_spills *used_spills, const char *store, const char *key)
 {
-	return fail_add(consumed, store, key);
+	return fail_add(used_spills, store, key);
 }
 
-static int has_not(struct consumed *consumed, const char *store, const char *key)
+static int has_not(struct used_spills *used_spills, const char *store, const char *key)
 {
-	(void)consumed;
+	(void)used_spills;
 	(void)store;
 	(void)key;
 	return 0;
@@ -212,12 +212,12 @@ static int has_not(struct consumed *consumed, const char *store, const char *key
 /* The image is loaded but not served, because its spill could be loaded once more. */
 TEST(an_image_whose_spill_cannot_be_noted_is_not_served, struct state *state)
 {
-	static const struct consumed_ops full = { has_not, fail_add };
-	struct consumed broken = { .ops = &full }, *real = state->consumed;
+	static const struct used_spills_ops full = { has_not, fail_add };
+	struct used_spills broken = { .ops = &full }, *real = state->used_spills;
 	struct peer peer;
 
 	end_host(state);
-	state->consumed = &broken;
+	state->used_spills = &broken;
 	assert_int_equal(start_noting(state), 0);
 	assert_non_null(strstr(state->rig->complaint, "the disk is full"));
 	peer_init(&peer);
@@ -225,7 +225,7 @@ TEST(an_image_whose_spill_cannot_be_noted_is_not_served, struct state *state)
 	                                 NULL),
 	                 -STATUS(DAMAGED));
 	/* There is room again: memory has it, and the spill goes. */
-	state->consumed = real;
+	state->used_spills = real;
 	stop(state->rig);
 	start_noting(state);
 	assert_int_equal(spill_heap_count(state->rig->spill), 0);
@@ -235,35 +235,35 @@ TEST(an_image_whose_spill_cannot_be_noted_is_not_served, struct state *state)
 /* Nobody knows whether the spill was used, so it is kept for another start. */
 TEST(without_notes_that_can_be_read_a_spill_is_kept, struct state *state)
 {
-	static const struct consumed_ops unreadable = { fail_has, fail_add };
-	struct consumed broken = { .ops = &unreadable }, *real = state->consumed;
+	static const struct used_spills_ops unreadable = { fail_has, fail_add };
+	struct used_spills broken = { .ops = &unreadable }, *real = state->used_spills;
 
 	end_host(state);
-	state->consumed = &broken;
+	state->used_spills = &broken;
 	assert_int_equal(start_noting(state), 0);
 	assert_non_null(strstr(state->rig->complaint, "kept, not loaded"));
 	assert_int_equal(spill_heap_count(state->rig->spill), 1);
 	stop(state->rig);
-	state->consumed = real;
+	state->used_spills = real;
 	assert_int_equal(start_noting(state), 1);
 }
 
 /* A crash while a line was written leaves a part of it. It is no key, and begins no other. */
 TEST(a_line_that_was_cut_short_is_none, struct state *state)
 {
-	struct consumed *consumed = state->consumed;
+	struct used_spills *used_spills = state->used_spills;
 	char command[128];
 
-	assert_int_equal(consumed->ops->has(consumed, "bank", "one 1 1:1"), 0);
-	assert_int_equal(consumed->ops->add(consumed, "bank", "one 1 1:1"), 0);
-	assert_int_equal(consumed->ops->has(consumed, "bank", "one 1 1:1"), 1);
-	assert_int_equal(consumed->ops->has(consumed, "bank", "one 1 1:"), 0);
-	assert_int_equal(consumed->ops->has(consumed, "other", "one 1 1:1"), 0);
+	assert_int_equal(used_spills->ops->has(used_spills, "bank", "one 1 1:1"), 0);
+	assert_int_equal(used_spills->ops->add(used_spills, "bank", "one 1 1:1"), 0);
+	assert_int_equal(used_spills->ops->has(used_spills, "bank", "one 1 1:1"), 1);
+	assert_int_equal(used_spills->ops->has(used_spills, "bank", "one 1 1:"), 0);
+	assert_int_equal(used_spills->ops->has(used_spills, "other", "one 1 1:1"), 0);
 	snprintf(command, sizeof(command), "printf 'two 2' >> '%s/bank.consumed'",
 	         state->directory);
 	assert_int_equal(system(command), 0);
-	assert_int_equal(consumed->ops->has(consumed, "bank", "two 2"), 0);
-	assert_int_equal(consumed->ops->add(consumed, "bank", "three 3 3:3"), 0);
-	assert_int_equal(consumed->ops->has(consumed, "bank", "three 3 3:3"), 1);
-	assert_int_equal(consumed->ops->has(consumed, "bank", "one 1 1:1"), 1);
+	assert_int_equal(used_spills->ops->has(used_spills, "bank", "two 2"), 0);
+	assert_int_equal(used_spills->ops->add(used_spills, "bank", "three 3 3:3"), 0);
+	assert_int_equal(used_spills->ops->has(used_spills, "bank", "three 3 3:3"), 1);
+	assert_int_equal(used_spills->ops->has(used_spills, "bank", "one 1 1:1"), 1);
 }

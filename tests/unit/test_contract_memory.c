@@ -126,8 +126,8 @@ TEST(what_is_made_takes_what_was_reserved, struct subject *s)
 
 	assert_int_equal(s->ops->make(s->memory, "bank", "log.1", SIZE, &piece), 0);
 	memset(piece.base, 7, SIZE);
-	assert_int_equal(s->ops->beyond(s->memory, &piece), 0);
-	assert_int_equal(s->ops->excess(s->memory), 0);
+	assert_int_equal(s->ops->piece_excess(s->memory, &piece), 0);
+	assert_int_equal(s->ops->total_excess(s->memory), 0);
 	s->ops->trim(s->memory);
 	assert_int_equal(s->ops->used(s->memory), SIZE);
 	assert_int_equal(piece.base[SIZE - 1], 7);
@@ -152,7 +152,7 @@ TEST(what_is_too_large_is_refused_and_leaves_nothing, struct subject *s)
 	                 -STATUS(NO_MEMORY));
 	assert_int_equal(s->ops->open(s->memory, "bank", "segment-0.1", &piece), -STATUS(NO_STORE));
 	assert_int_equal(s->ops->used(s->memory), SIZE);
-	s->ops->pieces(s->memory, "bank", note, found);
+	s->ops->list_pieces(s->memory, "bank", note, found);
 	assert_string_equal(found, "log.1 ");
 	make_and_close(s, "segment-0.1", LIMIT - SIZE);
 }
@@ -221,13 +221,13 @@ TEST(what_is_removed_counts_while_somebody_has_it, struct subject *s)
 	s->ops->remove(s->memory, "bank", "segment-0.1");
 	assert_int_equal(s->ops->open(s->memory, "bank", "segment-0.1", &next), -STATUS(NO_STORE));
 	assert_int_equal(piece.base[size - 1], 3);
-	assert_int_equal(s->ops->kept(s->memory, "bank"), size);
-	assert_int_equal(s->ops->kept(s->memory, "other"), 0);
+	assert_int_equal(s->ops->removed_bytes(s->memory, "bank"), size);
+	assert_int_equal(s->ops->removed_bytes(s->memory, "other"), 0);
 	assert_int_equal(s->ops->used(s->memory), size);
 	assert_int_equal(s->ops->make(s->memory, "bank", "segment-0.2", size, &next),
 	                 -STATUS(NO_MEMORY));
 	close_it(s, &piece);
-	assert_int_equal(s->ops->kept(s->memory, "bank"), 0);
+	assert_int_equal(s->ops->removed_bytes(s->memory, "bank"), 0);
 	assert_int_equal(s->ops->used(s->memory), 0);
 	make_and_close(s, "segment-0.2", size);
 	s->ops->remove(s->memory, "bank", "none");
@@ -307,14 +307,14 @@ TEST(stores_and_pieces_are_found_once, struct subject *s)
 
 	make_and_close(s, "log.1", SIZE);
 	make_and_close(s, "log.2", SIZE);
-	s->ops->stores(s->memory, note, found);
+	s->ops->list_stores(s->memory, note, found);
 	assert_string_equal(found, "bank ");
 	s->ops->remove(s->memory, "bank", "log.1");
 	found[0] = '\0';
-	s->ops->pieces(s->memory, "bank", note, found);
+	s->ops->list_pieces(s->memory, "bank", note, found);
 	assert_string_equal(found, "log.2 ");
 	found[0] = '\0';
-	s->ops->pieces(s->memory, "none", note, found);
+	s->ops->list_pieces(s->memory, "none", note, found);
 	assert_string_equal(found, "");
 }
 
@@ -326,14 +326,14 @@ TEST(a_store_with_pieces_is_not_forgotten, struct subject *s)
 	assert_int_equal(replace(s, "header"), 0);
 	make_and_close(s, "log.1", SIZE);
 	s->ops->remove(s->memory, "bank", "header");
-	s->ops->forget(s->memory, "bank");
-	s->ops->stores(s->memory, note, found);
+	s->ops->remove_folder(s->memory, "bank");
+	s->ops->list_stores(s->memory, note, found);
 	assert_string_equal(found, "bank ");
 	s->ops->remove(s->memory, "bank", "log.1");
-	s->ops->forget(s->memory, "bank");
-	s->ops->forget(s->memory, "none");
+	s->ops->remove_folder(s->memory, "bank");
+	s->ops->remove_folder(s->memory, "none");
 	found[0] = '\0';
-	s->ops->stores(s->memory, note, found);
+	s->ops->list_stores(s->memory, note, found);
 	assert_string_equal(found, "");
 	assert_int_equal(s->ops->used(s->memory), 0);
 }
@@ -353,7 +353,7 @@ TEST(what_is_set_aside_is_not_found_again, struct subject *s)
 	}
 	assert_string_not_equal(where[0], where[1]);
 	restart(s);
-	s->ops->stores(s->memory, note, found);
+	s->ops->list_stores(s->memory, note, found);
 	assert_string_equal(found, "");
 	assert_int_equal(s->ops->set_aside(s->memory, "none", where[0], sizeof(where[0])),
 	                 -STATUS(IO));
@@ -367,10 +367,10 @@ TEST(what_was_memory_in_another_boot_does_not_last, struct subject *s)
 
 	assert_non_null(boot);
 	memcpy(other, boot, sizeof(other));
-	assert_true(s->ops->lasts(s->memory, other));
+	assert_true(s->ops->data_survives(s->memory, other));
 	other[15] ^= 1;
-	assert_false(s->ops->lasts(s->memory, other));
-	assert_true(s->ops->lasts(s->memory, NULL));
+	assert_false(s->ops->data_survives(s->memory, other));
+	assert_true(s->ops->data_survives(s->memory, NULL));
 }
 
 /* identity: the same for the next daemon that has this memory. */

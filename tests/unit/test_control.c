@@ -256,7 +256,8 @@ static void tell_result(struct mirror *mirror)
 
 	order.address = report.trouble = result.text = (char *)(uintptr_t) "";
 	assert_int_equal(store_order(mirror->stores, &request, &mirror->why), 0);
-	assert_int_equal(board_update(store_find(mirror->stores, "bank"), &confirm, &mirror->why),
+	assert_int_equal(owner_reports_update(store_find(mirror->stores, "bank"), &confirm,
+	                                      &mirror->why),
 	                 0);
 }
 

@@ -30,7 +30,8 @@ static void step(struct fixture *fixture)
 /* The session that the reply to a claim grants. */
 static struct session *session_of(struct fixture *fixture, Perseas__Reply *reply)
 {
-	struct session *session = stores_session(fixture->stores, reply->claim->grant->token.data);
+	struct session *session = stores_find_session(fixture->stores,
+	                                              reply->claim->grant->token.data);
 
 	fixture_done(reply);
 	assert_non_null(session);

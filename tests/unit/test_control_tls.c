@@ -329,7 +329,7 @@ TEST(the_token_of_another_identity_opens_nothing, struct fixture *fixture)
 {
 	uint8_t token[PS_ID_SIZE];
 	struct ps_stream control = claim(fixture, alice, 5, token), data = dial(fixture, bob);
-	struct session *session = stores_session(fixture->stores, token);
+	struct session *session = stores_find_session(fixture->stores, token);
 
 	assert_string_equal(session->identity.name, "cert:alice");
 	assert_int_equal(open_data(fixture, &data, token), PS_ANSWER_OTHER_IDENTITY);
@@ -401,15 +401,15 @@ static struct ps_stream stuff(struct fixture *fixture, const uint8_t *token, uns
 /* Returns how many of the writes are in the image. */
 static unsigned applied(struct fixture *fixture, const uint8_t *token, unsigned writes)
 {
-	struct session *session = stores_session(fixture->stores, token);
+	struct session *session = stores_find_session(fixture->stores, token);
 	const uint8_t *ring = session_memory(session, PS_REGION_LOG, PS_RING_OFFSET, writes * 1024,
 	                                     false);
 	unsigned count = 0;
 
-	daemon_enter(fixture->daemon);
+	daemon_lock(fixture->daemon);
 	for (unsigned i = 0; i < writes; i++)
 		count += ring[(uint64_t)i * 1024] == 0xee;
-	daemon_leave(fixture->daemon);
+	daemon_unlock(fixture->daemon);
 	return count;
 }
 
@@ -447,7 +447,7 @@ TEST(what_lies_in_tls_at_a_fence_is_not_applied, struct fixture *fixture)
 			successor = claim(fixture, bob, 8, next);
 		assert_int_equal(take_until_applied(fixture, &data, owner, WRITES), !fenced);
 		assert_int_equal(applied(fixture, owner, WRITES), fenced ? 0 : WRITES);
-		memset(session_memory(stores_session(fixture->stores, owner), PS_REGION_LOG,
+		memset(session_memory(stores_find_session(fixture->stores, owner), PS_REGION_LOG,
 		                      PS_RING_OFFSET, WRITES * 1024, true),
 		       0, WRITES * 1024);
 		ps_stream_close(&data);

@@ -157,7 +157,7 @@ TEST(what_others_put_there_stays)
 	assert_int_equal(memory->ops->open(memory, "letters", "log.1", &piece), -STATUS(NO_STORE));
 	assert_int_not_equal(memory->ops->replace(memory, "letters", "header", "x", 1), 0);
 	memory->ops->remove(memory, "letters", "log.1");
-	memory->ops->forget(memory, "letters");
+	memory->ops->remove_folder(memory, "letters");
 	memory_file_free(memory);
 	assert_int_equal(run("memory"), 1);
 	assert_true(there("memory/letters/log.1"));
@@ -218,7 +218,7 @@ TEST(an_empty_folder_is_taken_for_a_store)
 	assert_true(there("memory/bank/.perseas"));
 	memory->ops->close(memory, &piece);
 	memory->ops->remove(memory, "bank", "log.1");
-	memory->ops->forget(memory, "bank");
+	memory->ops->remove_folder(memory, "bank");
 	assert_false(there("memory/bank"));
 	memory_file_free(memory);
 }

@@ -78,7 +78,7 @@ static int setup(void **state)
 	const int ret = fixture_setup(state);
 	struct fixture *fixture = *state;
 
-	stores_set_patience(fixture->stores, NEVER);
+	stores_set_holder_wait(fixture->stores, NEVER);
 	fixture_bank(fixture);
 	atomic_store(&asked, 0);
 	atomic_store(&waits, 0);
@@ -367,7 +367,7 @@ static void expect_a_copy_at_once(struct fixture *fixture)
 
 TEST(an_owner_that_goes_on_is_not_waited_for, struct fixture *fixture)
 {
-	stores_set_patience(fixture->stores, SHORT);
+	stores_set_holder_wait(fixture->stores, SHORT);
 	owner_begin(fixture, ENDS);
 	expect_a_copy_at_once(fixture);
 	close(owner.go);
@@ -375,7 +375,7 @@ TEST(an_owner_that_goes_on_is_not_waited_for, struct fixture *fixture)
 
 TEST(an_owner_that_is_stopped_is_not_waited_for, struct fixture *fixture)
 {
-	stores_set_patience(fixture->stores, SHORT);
+	stores_set_holder_wait(fixture->stores, SHORT);
 	owner_begin(fixture, ENDS);
 	assert_int_equal(kill(owner.pid, SIGSTOP), 0);
 	wait_for_stop(SIGSTOP);
@@ -386,7 +386,7 @@ TEST(an_owner_that_is_stopped_is_not_waited_for, struct fixture *fixture)
 /* Other threads go on, and may write. */
 TEST(an_owner_whose_first_thread_has_ended_is_not_waited_for, struct fixture *fixture)
 {
-	stores_set_patience(fixture->stores, SHORT);
+	stores_set_holder_wait(fixture->stores, SHORT);
 	owner_begin(fixture, LOSES_ITS_FIRST_THREAD);
 	owner_end();
 	owner_let_go();
@@ -398,7 +398,7 @@ TEST(an_owner_of_which_nothing_is_known_is_not_waited_for_long, struct fixture *
 {
 	int next;
 
-	stores_set_patience(fixture->stores, SHORT);
+	stores_set_holder_wait(fixture->stores, SHORT);
 	owner_begin(fixture, ENDS);
 	owner_end();
 	atomic_store(&answer, EPERM);
@@ -413,7 +413,7 @@ TEST(an_owner_that_never_ends_is_not_waited_for_again, struct fixture *fixture)
 {
 	int next;
 
-	stores_set_patience(fixture->stores, 1);
+	stores_set_holder_wait(fixture->stores, 1);
 	owner_begin(fixture, ENDS);
 	owner_end();
 	next = begin_claim(fixture, 2);
@@ -442,7 +442,7 @@ TEST(whoever_claims_may_leave_meanwhile, struct fixture *fixture)
 	unsigned before;
 	int next;
 
-	stores_set_patience(fixture->stores, LONG);
+	stores_set_holder_wait(fixture->stores, LONG);
 	next = begin_both(fixture, ENDS);
 	close(next);
 	for (int i = 0; i < STEPS_MAX && !has_gone(fixture); i++)
@@ -458,11 +458,11 @@ TEST(whoever_claims_may_leave_meanwhile, struct fixture *fixture)
 
 TEST(the_daemon_may_end_meanwhile, struct fixture *fixture)
 {
-	stores_set_patience(fixture->stores, LONG);
+	stores_set_holder_wait(fixture->stores, LONG);
 	begin_both(fixture, ENDS);
-	daemon_enter(fixture->daemon);
+	daemon_lock(fixture->daemon);
 	connections_close(fixture->daemon);
-	daemon_leave(fixture->daemon);
+	daemon_unlock(fixture->daemon);
 	assert_int_equal(promised(fixture), 1);
 	owner_let_end();
 }
@@ -514,7 +514,7 @@ TEST(an_image_beside_takes_no_copy_along, struct fixture *fixture)
 	wait_until_asked(fixture, 1);
 	atomic_store(&stands, true);
 	shutdown(fd, SHUT_RDWR);
-	for (int i = 0; i < STEPS_MAX && !stores_freeing(fixture->stores, "bank"); i++)
+	for (int i = 0; i < STEPS_MAX && !stores_are_freeing(fixture->stores, "bank"); i++)
 		step(fixture);
 	owner_let_go();
 	reply = fixture_reply(fixture, next);
@@ -522,7 +522,7 @@ TEST(an_image_beside_takes_no_copy_along, struct fixture *fixture)
 	assert_true(reply->claim->copied);
 	assert_int_equal(reply->claim->header->generation, 3);
 	fixture_done(reply);
-	assert_true(stores_freeing(fixture->stores, "bank"));
+	assert_true(stores_are_freeing(fixture->stores, "bank"));
 	atomic_store(&stands, false);
 	wait_for_jobs(fixture);
 	assert_false(has_piece(fixture, "log.2"));

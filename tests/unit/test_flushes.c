@@ -6,7 +6,7 @@
  * A file's bytes are durable after an fsync of the file that follows the last write to it; a name
  * is after an fsync of its folder that follows the call that made, replaced or removed it.
  */
-#include "../../server/store/consumed.h"
+#include "../../server/store/used_spills.h"
 #include "../../server/store/memory.h"
 #include "../../server/store/spill.h"
 #include "../../server/store/status.h"
@@ -268,7 +268,7 @@ TEST(what_is_removed_stays_removed, struct place *place)
 	memory->ops->close(memory, &piece);
 	memory->ops->remove(memory, "bank", "log.1");
 	assert_gone("log.1");
-	memory->ops->forget(memory, "bank");
+	memory->ops->remove_folder(memory, "bank");
 	assert_gone("bank");
 }
 
@@ -321,7 +321,7 @@ TEST(a_spill_that_cannot_be_flushed_is_none, struct place *place)
 	failing = EIO;
 	assert_int_equal(spill->ops->commit(spill), -1);
 	failing = 0;
-	spill->ops->stores(spill, note_store, &stores);
+	spill->ops->list_stores(spill, note_store, &stores);
 	assert_int_equal(stores, 0);
 }
 
@@ -345,14 +345,14 @@ TEST(a_used_spill_is_noted_for_good, struct place *place)
 {
 	char path[80], name[100];
 	const char *why = NULL;
-	struct consumed *consumed;
+	struct used_spills *used_spills;
 	struct stat file, folder;
 
 	snprintf(path, sizeof(path), "%s/state", place->spills);
-	consumed = consumed_file_new(path, &why);
-	assert_non_null(consumed);
+	used_spills = used_spills_file_new(path, &why);
+	assert_non_null(used_spills);
 	count = 0;
-	assert_int_equal(consumed->ops->add(consumed, "bank", "a key"), 0);
+	assert_int_equal(used_spills->ops->add(used_spills, "bank", "a key"), 0);
 	snprintf(name, sizeof(name), "%s/bank.consumed", path);
 	assert_int_equal(stat(name, &file), 0);
 	assert_int_equal(stat(path, &folder), 0);
@@ -360,8 +360,8 @@ TEST(a_used_spill_is_noted_for_good, struct place *place)
 	assert_true(flushed(file.st_ino, last_write(file.st_ino), (int)count));
 	assert_true(flushed(folder.st_ino, last_write(file.st_ino), (int)count));
 	failing = EIO;
-	assert_int_equal(consumed->ops->add(consumed, "bank", "another key"), -1);
-	consumed_file_free(consumed);
+	assert_int_equal(used_spills->ops->add(used_spills, "bank", "another key"), -1);
+	used_spills_file_free(used_spills);
 }
 
 TEST(a_spill_that_is_set_aside_stays_aside, struct place *place)

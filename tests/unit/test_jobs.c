@@ -57,7 +57,7 @@ static void wait_for_turns(void)
 
 	assert_int_equal(poll(&fd, 1, 600000), 1);
 	assert_int_equal(read(woken, &times, sizeof(times)), sizeof(times));
-	jobs_turns(jobs);
+	jobs_give_turns(jobs);
 }
 
 static void run_at_once(struct job *job)
@@ -72,7 +72,7 @@ TEST(a_job_without_aside_is_over_at_once)
 	struct job job = { .run = run_at_once, .done = count_done };
 
 	for (int i = 0; i < ROUNDS; i++) {
-		assert_true(jobs_has_room(jobs));
+		assert_true(jobs_can_start(jobs));
 		assert_true(jobs_start(jobs, &job));
 	}
 	assert_int_equal(counter, ROUNDS);
@@ -105,23 +105,23 @@ TEST(who_is_aside_stops_nobody)
 	atomic_store(&may_end, false);
 	for (unsigned i = 0; i < JOBS_MAX - 1; i++) {
 		many[i] = (struct job){ .run = run_long, .done = count_done };
-		assert_true(jobs_has_room(jobs));
+		assert_true(jobs_can_start(jobs));
 		assert_false(jobs_start(jobs, &many[i]));
 		assert_int_equal(jobs_count(jobs), i + 1);
 	}
 	assert_int_equal(counter, JOBS_MAX - 1);
 	/* One more job fits, and ends meanwhile; two more do not. */
-	assert_true(jobs_has_room(jobs));
+	assert_true(jobs_can_start(jobs));
 	assert_true(jobs_start(jobs, &quick));
 	many[JOBS_MAX - 1] = many[0];
 	assert_false(jobs_start(jobs, &many[JOBS_MAX - 1]));
-	assert_false(jobs_has_room(jobs));
+	assert_false(jobs_can_start(jobs));
 	atomic_store(&may_end, true);
 	while (done < JOBS_MAX)
 		wait_for_turns();
 	assert_int_equal(jobs_count(jobs), 0);
 	assert_int_equal(counter, 2 * JOBS_MAX + 1);
-	assert_true(jobs_has_room(jobs));
+	assert_true(jobs_can_start(jobs));
 }
 
 TEST(what_is_cancelled_ends)
@@ -129,9 +129,9 @@ TEST(what_is_cancelled_ends)
 	struct job first = { .run = run_long, .done = count_done }, second = first;
 
 	atomic_store(&may_end, false);
-	assert_true(jobs_has_room(jobs));
+	assert_true(jobs_can_start(jobs));
 	assert_false(jobs_start(jobs, &first));
-	assert_true(jobs_has_room(jobs));
+	assert_true(jobs_can_start(jobs));
 	assert_false(jobs_start(jobs, &second));
 	job_cancel(&first);
 	wait_for_turns();
@@ -165,7 +165,7 @@ TEST(one_at_a_time_has_the_turn)
 
 	for (int i = 0; i < MANY; i++) {
 		many[i] = (struct job){ .run = run_in_turns, .done = count_done };
-		assert_true(jobs_has_room(jobs));
+		assert_true(jobs_can_start(jobs));
 		assert_false(jobs_start(jobs, &many[i]));
 		counter++;
 	}
@@ -194,7 +194,7 @@ static void begin_two(struct job *job)
 {
 	static struct later inner = { { .run = run_later, .done = count_done }, 2 };
 
-	assert_false(job_later(&inner.job));
+	assert_false(job_queue(&inner.job));
 	run_later(job);
 }
 
@@ -205,13 +205,13 @@ TEST(a_later_job_begins_when_the_loop_comes_to_it)
 	struct later last = { { .run = run_later, .done = count_done }, 3 };
 
 	ran = 0;
-	assert_false(job_later(&first.job));
+	assert_false(job_queue(&first.job));
 	assert_int_equal(ran, 0);
 	assert_int_equal(jobs_count(jobs), 1);
 	while (done < 2)
 		wait_for_turns();
 	assert_int_equal(jobs_count(jobs), 0);
-	assert_false(job_later(&last.job));
+	assert_false(job_queue(&last.job));
 	jobs_drain(jobs);
 	assert_int_equal(done, 3);
 	assert_int_equal(ran, 3);
@@ -225,7 +225,7 @@ TEST(a_later_job_without_jobs_is_a_call)
 
 	jobs_free(jobs);
 	ran = 0;
-	assert_true(job_later(&only.job));
+	assert_true(job_queue(&only.job));
 	assert_int_equal(ran, 1);
 	assert_int_equal(done, 0);
 	jobs = NULL;

@@ -224,7 +224,7 @@ TEST(rules_wait_for_what_is_under_way, struct fixture *fixture)
 	struct event *event = event_new(fixture->daemon->base, -1, 0, count_event, &came);
 	int owner = begin_long(fixture);
 
-	assert_true(daemon_defer(fixture->daemon, event));
+	assert_true(daemon_defer_event(fixture->daemon, event));
 	for (int i = 0; i < 100; i++)
 		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
 	assert_int_equal(came, 0);
@@ -233,7 +233,7 @@ TEST(rules_wait_for_what_is_under_way, struct fixture *fixture)
 	for (int i = 0; i < STEPS_MAX && came == 0; i++)
 		step_and_wait(fixture);
 	assert_int_equal(came, 1);
-	assert_false(daemon_defer(fixture->daemon, event));
+	assert_false(daemon_defer_event(fixture->daemon, event));
 	event_free(event);
 }
 
@@ -301,9 +301,9 @@ TEST(rules_that_have_an_image_copied_stop_nobody, struct fixture *fixture)
 	fixture_greet(fixture, other);
 	memory = claim_and_keep(fixture, owner);
 	slow_size = LOG_SIZE;
-	daemon_enter(fixture->daemon);
+	daemon_lock(fixture->daemon);
 	daemon_run_exclusive(fixture->daemon, &ruling.job);
-	daemon_leave(fixture->daemon);
+	daemon_unlock(fixture->daemon);
 	assert_false(ruling.job.over);
 	fixture_ask_list(other);
 	reply = fixture_reply(fixture, other);

@@ -34,10 +34,10 @@ static struct owner claim_by(int (*dial)(struct fixture *fixture), struct fixtur
 	token = reply->claim->grant->token.data;
 	owner.data = dial(fixture);
 	assert_int_equal(open_data(fixture, owner.data, token).status, PS_ANSWER_OK);
-	daemon_enter(fixture->daemon);
-	owner.image = session_memory(stores_session(fixture->stores, token), PS_REGION_LOG,
+	daemon_lock(fixture->daemon);
+	owner.image = session_memory(stores_find_session(fixture->stores, token), PS_REGION_LOG,
 	                             PS_RING_OFFSET, BLOCK, true);
-	daemon_leave(fixture->daemon);
+	daemon_unlock(fixture->daemon);
 	assert_non_null(owner.image);
 	fixture_done(reply);
 	return owner;
@@ -138,10 +138,10 @@ static void make_stores(struct fixture *fixture, unsigned count, char names[][16
 /* The links of the loop, and of each thread. */
 static void count_links(struct fixture *fixture, unsigned counts[3])
 {
-	daemon_enter(fixture->daemon);
+	daemon_lock(fixture->daemon);
 	for (unsigned i = 0; i < 3; i++)
 		counts[i] = daemon_lane(fixture->daemon, i)->count;
-	daemon_leave(fixture->daemon);
+	daemon_unlock(fixture->daemon);
 }
 
 TEST(different_stores_are_on_different_threads, struct fixture *fixture)
@@ -182,7 +182,7 @@ static void note_cut(void *arg, const struct store_event_info *news)
 {
 	const struct owner *owner = arg;
 
-	if (news->event == STORE_SESSION_OVER && owner->image)
+	if (news->event == STORE_SESSION_ENDED && owner->image)
 		memcpy(at_cut, owner->image, BLOCK);
 }
 
@@ -190,9 +190,9 @@ static uint8_t first_byte(struct fixture *fixture, const struct owner *owner)
 {
 	uint8_t byte;
 
-	daemon_enter(fixture->daemon);
+	daemon_lock(fixture->daemon);
 	byte = owner->image[0];
-	daemon_leave(fixture->daemon);
+	daemon_unlock(fixture->daemon);
 	return byte;
 }
 
@@ -214,9 +214,9 @@ TEST(nothing_is_written_after_a_cut, struct fixture *fixture)
 			assert_true(time(NULL) < until);
 		next = claim(fixture, "bank", epoch);
 		pthread_join(owner.thread, NULL);
-		daemon_enter(fixture->daemon);
+		daemon_lock(fixture->daemon);
 		assert_memory_equal(owner.image, at_cut, BLOCK);
-		daemon_leave(fixture->daemon);
+		daemon_unlock(fixture->daemon);
 		leave(&owner);
 		owner = next;
 	}
@@ -248,9 +248,9 @@ TEST(all_get_their_turn, struct fixture *fixture)
 		for (unsigned i = 0; i < OWNERS; i++)
 			over = over && atomic_load(&owners[i].over);
 	} while (!over);
-	daemon_enter(fixture->daemon);
+	daemon_lock(fixture->daemon);
 	traffic = daemon_traffic(fixture->daemon);
-	daemon_leave(fixture->daemon);
+	daemon_unlock(fixture->daemon);
 	assert_int_equal(traffic.chains, OWNERS * ECHOES);
 	assert_true(traffic.bytes > OWNERS * ECHOES * sizeof(struct request_frame));
 	for (unsigned i = 0; i < OWNERS; i++) {
@@ -288,10 +288,10 @@ TEST(floods_keep_nobody_out, struct fixture *fixture)
 /* Data comes without a pause, and others are so far ahead of their part of the loop's time. */
 static void let_others_be_ahead(struct fixture *fixture, uint64_t ns)
 {
-	daemon_enter(fixture->daemon);
+	daemon_lock(fixture->daemon);
 	daemon_lane(fixture->daemon, 1)->data_ns = UINT64_MAX / 2;
 	fixture->daemon->others_until_ns = daemon_now_ns() + ns;
-	daemon_leave(fixture->daemon);
+	daemon_unlock(fixture->daemon);
 }
 
 static void ask_and_get(struct fixture *fixture, int fd)
@@ -368,8 +368,8 @@ TEST(the_loop_keeps_nobody_out, struct fixture *fixture)
 	owner.wanted = 500;
 	begin(&owner, run_echoes);
 	while (!atomic_load(&owner.over)) {
-		daemon_enter(fixture->daemon);
-		daemon_leave(fixture->daemon);
+		daemon_lock(fixture->daemon);
+		daemon_unlock(fixture->daemon);
 	}
 	pthread_join(owner.thread, NULL);
 	assert_int_equal(owner.echoes, owner.wanted);

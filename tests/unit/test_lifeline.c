@@ -53,7 +53,7 @@ static int have_lifeline(struct fixture *fixture, struct token *token)
 
 static bool goes_on(struct fixture *fixture, const struct token *token)
 {
-	return stores_session(fixture->stores, token->bytes);
+	return stores_find_session(fixture->stores, token->bytes);
 }
 
 static unsigned connections(const struct fixture *fixture)
@@ -141,7 +141,7 @@ TEST(nobody_names_the_session_of_another, struct fixture *fixture)
 	token.bytes[15] ^= 1;
 	assert_int_equal(show_token(fixture, other, &token), STATUS(NO_SESSION));
 	token.bytes[15] ^= 1;
-	session = stores_session(fixture->stores, token.bytes);
+	session = stores_find_session(fixture->stores, token.bytes);
 	strcpy(session->identity.name, "uid:7");
 	assert_int_equal(show_token(fixture, other, &token), STATUS(NO_SESSION));
 	hang_up(fixture, other, 1);

@@ -180,7 +180,7 @@ static void promise(struct place *place, uint64_t epoch)
 {
 	static const ProtobufCBinaryData nobody = { 0, NULL };
 
-	image_promise(&place->image, epoch, nobody);
+	image_write_promise(&place->image, epoch, nobody);
 }
 
 /* --- the owner --- */
@@ -367,7 +367,7 @@ static void a_full_fence_is_between_slot_and_promise(void **state)
 {
 	struct place *place = place_of(state);
 
-	assert_false(place->memory->ops->reaches_owners(place->memory));
+	assert_false(place->memory->ops->fence_reaches_owners(place->memory));
 	take_over_again_and_again(place, false);
 }
 
@@ -376,7 +376,7 @@ static void an_owner_that_cannot_register_keeps_its_fence(void **state)
 {
 	struct place *place = place_of(state);
 
-	assert_true(place->memory->ops->reaches_owners(place->memory));
+	assert_true(place->memory->ops->fence_reaches_owners(place->memory));
 	take_over_again_and_again(place, true);
 }
 
@@ -385,7 +385,7 @@ static void the_mirrors_fence_reaches_the_owner(void **state)
 {
 	struct place *place = place_of(state);
 
-	if (!place->memory->ops->reaches_owners(place->memory)) {
+	if (!place->memory->ops->fence_reaches_owners(place->memory)) {
 		print_message("SKIP: this kernel has no membarrier(2)\n");
 		skip();
 	}

@@ -80,7 +80,7 @@ TEST(a_large_piece_lies_in_large_pages, struct place *place)
 
 	skip_where_pages_are_small();
 	assert_int_equal(memory->ops->make(memory, "bank", "segment-0.1", WHOLE, &piece), 0);
-	assert_int_equal(memory->ops->beyond(memory, &piece), 0);
+	assert_int_equal(memory->ops->piece_excess(memory, &piece), 0);
 	memset(piece.base, 1, WHOLE);
 	assert_large(piece.base, refused);
 	memory->ops->close(memory, &piece);
@@ -239,7 +239,7 @@ TEST(a_small_piece_is_replaced_whole, struct place *place)
 	free(bytes);
 	assert_int_equal(memory->ops->used(memory), 2 * len);
 	memory->ops->remove(memory, "bank", "header");
-	memory->ops->forget(memory, "bank");
+	memory->ops->remove_folder(memory, "bank");
 	assert_int_equal(memory->ops->used(memory), 0);
 }
 
@@ -324,9 +324,9 @@ TEST(what_owners_take_is_counted, struct place *place)
 	assert_int_equal(memory->ops->make(memory, "bank", "segment-0.1", 4096, &piece), 0);
 	fd = open(path_of(place, "bank/segment-0.1"), O_RDWR);
 	assert_true(fd >= 0);
-	assert_int_equal(memory->ops->beyond(memory, &piece), 0);
+	assert_int_equal(memory->ops->piece_excess(memory, &piece), 0);
 	assert_int_equal(posix_fallocate(fd, 0, (off_t)large), 0);
-	assert_int_equal(memory->ops->beyond(memory, &piece), large - 4096);
+	assert_int_equal(memory->ops->piece_excess(memory, &piece), large - 4096);
 	assert_int_equal(memory->ops->used(memory), large);
 	/* Bytes beyond the piece are given back when it is closed. */
 	memory->ops->close(memory, &piece);
@@ -335,13 +335,13 @@ TEST(what_owners_take_is_counted, struct place *place)
 	memory->ops->close(memory, &piece);
 	memory->ops->remove(memory, "bank", "segment-0.1");
 	assert_int_equal(posix_fallocate(fd, 0, (off_t)large), 0);
-	assert_int_equal(memory->ops->kept(memory, "bank"), large);
-	assert_int_equal(memory->ops->kept(memory, "other"), 0);
+	assert_int_equal(memory->ops->removed_bytes(memory, "bank"), large);
+	assert_int_equal(memory->ops->removed_bytes(memory, "other"), 0);
 	assert_int_equal(memory->ops->used(memory), large);
 	assert_int_equal(memory->ops->make(memory, "bank", "log.1", 4096, &piece), 0);
 	assert_int_equal(memory->ops->used(memory), large + 4096);
 	close(fd);
-	assert_int_equal(memory->ops->kept(memory, "bank"), 0);
+	assert_int_equal(memory->ops->removed_bytes(memory, "bank"), 0);
 	assert_int_equal(memory->ops->used(memory), 4096);
 	memory->ops->close(memory, &piece);
 }
@@ -362,8 +362,8 @@ TEST(what_is_beyond_a_piece_counts_until_it_is_given_back, struct place *place)
 	assert_true(fd >= 0);
 	for (int mode = 0; mode <= FALLOC_FL_KEEP_SIZE; mode += FALLOC_FL_KEEP_SIZE) {
 		assert_int_equal(fallocate(fd, mode, 0, (off_t)large), 0);
-		assert_int_equal(memory->ops->beyond(memory, &piece), large - 8192);
-		assert_int_equal(memory->ops->excess(memory), large - 8192);
+		assert_int_equal(memory->ops->piece_excess(memory, &piece), large - 8192);
+		assert_int_equal(memory->ops->total_excess(memory), large - 8192);
 		assert_int_equal(memory->ops->used(memory), large - 4095);
 		assert_int_equal(memory->ops->make(memory, "other", "log.1", 8192, &other),
 		                 -STATUS(NO_MEMORY));
@@ -377,9 +377,9 @@ TEST(what_is_beyond_a_piece_counts_until_it_is_given_back, struct place *place)
 	memory->ops->close(memory, &piece);
 	memory->ops->remove(memory, "bank", "segment-0.1");
 	assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)large), 0);
-	assert_int_equal(memory->ops->excess(memory), large - 8192);
+	assert_int_equal(memory->ops->total_excess(memory), large - 8192);
 	memory->ops->trim(memory);
-	assert_int_equal(memory->ops->kept(memory, NULL), 8192);
+	assert_int_equal(memory->ops->removed_bytes(memory, NULL), 8192);
 	assert_int_equal(memory->ops->make(memory, "other", "log.1", 8192, &other), 0);
 	memory->ops->close(memory, &other);
 	close(fd);
@@ -418,7 +418,7 @@ TEST(a_hole_is_filled_whatever_is_beyond_the_end, struct place *place)
 	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
 	assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, 8192, 4096), 0);
 	close(fd);
-	assert_int_equal(ops->whose(place->memory, &piece), MEMORY_ALONE);
+	assert_int_equal(ops->sharing(place->memory, &piece), MEMORY_UNSHARED);
 	assert_int_equal(ftruncate(piece.fd, 8192), 0);
 	assert_int_equal(fstat(piece.fd, &st), 0);
 	assert_int_equal(st.st_blocks, 16);
@@ -455,26 +455,26 @@ TEST(the_kernel_tells_who_has_a_piece, struct place *place)
 	int fd;
 
 	assert_int_equal(ops->make(place->memory, "bank", "log.1", 8192, &piece), 0);
-	assert_int_equal(ops->whose(place->memory, &piece), MEMORY_ALONE);
-	assert_int_equal(ops->give(place->memory, "bank", "log.1", &piece, &fd), 0);
-	assert_int_equal(ops->whose(place->memory, &piece), MEMORY_HELD);
+	assert_int_equal(ops->sharing(place->memory, &piece), MEMORY_UNSHARED);
+	assert_int_equal(ops->open_shared(place->memory, "bank", "log.1", &piece, &fd), 0);
+	assert_int_equal(ops->sharing(place->memory, &piece), MEMORY_SHARED);
 	mapped = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
 	close(fd);
-	assert_int_equal(ops->whose(place->memory, &piece), MEMORY_HELD);
+	assert_int_equal(ops->sharing(place->memory, &piece), MEMORY_SHARED);
 	munmap(mapped, 4096);
-	assert_int_equal(ops->whose(place->memory, &piece), MEMORY_ALONE);
+	assert_int_equal(ops->sharing(place->memory, &piece), MEMORY_UNSHARED);
 	for (int size = 4096; size <= 12288; size += 8192) {
-		assert_int_equal(ops->give(place->memory, "bank", "log.1", &piece, &fd), 0);
+		assert_int_equal(ops->open_shared(place->memory, "bank", "log.1", &piece, &fd), 0);
 		assert_int_equal(ftruncate(fd, size), 0);
-		assert_int_equal(ops->whose(place->memory, &piece), MEMORY_HELD);
+		assert_int_equal(ops->sharing(place->memory, &piece), MEMORY_SHARED);
 		close(fd);
-		assert_int_equal(ops->whose(place->memory, &piece),
-		                 size < 8192 ? MEMORY_CUT : MEMORY_ALONE);
+		assert_int_equal(ops->sharing(place->memory, &piece),
+		                 size < 8192 ? MEMORY_TRUNCATED : MEMORY_UNSHARED);
 	}
 	assert_int_equal(lseek(piece.fd, 0, SEEK_END), 8192);
 	ops->close(place->memory, &piece);
 	assert_int_equal(ops->make(place->memory, "bank", "promise.1", 4096, &piece), 0);
-	assert_int_equal(ops->give(place->memory, "bank", "promise.1", &piece, &fd), 0);
+	assert_int_equal(ops->open_shared(place->memory, "bank", "promise.1", &piece, &fd), 0);
 	assert_int_equal(ftruncate(fd, 0), -1);
 	close(fd);
 	ops->close(place->memory, &piece);

@@ -83,7 +83,7 @@ static void warm_up(void)
 
 	for (unsigned i = 0; i < 2; i++) {
 		waits[i] = (struct job){ .run = run_wait, .done = pass_over };
-		assert_true(jobs_has_room(jobs));
+		assert_true(jobs_can_start(jobs));
 		assert_false(jobs_start(jobs, &waits[i]));
 	}
 	jobs_drain(jobs);
@@ -120,7 +120,7 @@ struct unit_fixture unit_fixture = { begin, end };
 static bool begin_making(struct making *making, const char *store)
 {
 	*making = (struct making){ { .run = run_making, .done = note_done }, .store = store };
-	assert_true(jobs_has_room(jobs));
+	assert_true(jobs_can_start(jobs));
 	return jobs_start(jobs, &making->job);
 }
 
@@ -132,7 +132,7 @@ static void finish_making(struct making *making)
 	while (!making->done) {
 		assert_int_equal(poll(&fd, 1, 600000), 1);
 		assert_int_equal(read(woken, &times, sizeof(times)), sizeof(times));
-		jobs_turns(jobs);
+		jobs_give_turns(jobs);
 	}
 }
 

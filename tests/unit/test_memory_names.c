@@ -69,10 +69,10 @@ static bool exists(const struct place *p, const char *rest)
 static bool settle(struct place *p)
 {
 	p->why[0] = '\0';
-	return p->ops->settle(p->memory, p->why, sizeof(p->why));
+	return p->ops->restore_directory(p->memory, p->why, sizeof(p->why));
 }
 
-static enum memory_name log_name(struct place *p)
+static enum memory_name_state log_name(struct place *p)
 {
 	return p->ops->look_up(p->memory, "bank", "log.1", &p->log);
 }
@@ -190,11 +190,11 @@ TEST(what_is_given_is_the_piece, struct place *p)
 	int fd;
 
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(p->ops->give(p->memory, "bank", "log.1", &p->log, &fd), 0);
+		assert_int_equal(p->ops->open_shared(p->memory, "bank", "log.1", &p->log, &fd), 0);
 		assert_int_equal(fstat(fd, &given), 0);
 		assert_int_equal(fstat(p->log.fd, &own), 0);
 		assert_true(given.st_ino == own.st_ino);
-		assert_int_equal(p->ops->whose(p->memory, &p->log), MEMORY_HELD);
+		assert_int_equal(p->ops->sharing(p->memory, &p->log), MEMORY_SHARED);
 		close(fd);
 		run("cd %s/memory/bank && cp log.1 copy && mv -f copy log.1", p->above);
 	}
@@ -206,17 +206,17 @@ TEST(a_folder_gets_its_mark_again, struct place *p)
 	assert_int_equal(unlink(path_of(p, "memory/bank/.perseas")), 0);
 	assert_int_equal(p->ops->look_up(p->memory, "bank", "header", NULL), MEMORY_REMOVED);
 	assert_int_equal(log_name(p), MEMORY_NAMED);
-	p->ops->adopt(p->memory, "bank", "log.1", &p->log);
+	p->ops->mark_folder(p->memory, "bank", "log.1", &p->log);
 	assert_int_equal(p->ops->look_up(p->memory, "bank", "header", NULL), MEMORY_NAMED);
 	run("rm -rf %s/memory/bank", p->above);
 	run("mkdir %s/memory/bank", p->above);
-	p->ops->adopt(p->memory, "bank", "log.1", &p->log);
+	p->ops->mark_folder(p->memory, "bank", "log.1", &p->log);
 	assert_false(exists(p, "memory/bank/.perseas"));
 }
 
 static bool tells(struct place *p)
 {
-	struct pollfd ready = { .fd = p->ops->watch(p->memory), .events = POLLIN };
+	struct pollfd ready = { .fd = p->ops->watch_names(p->memory), .events = POLLIN };
 
 	return poll(&ready, 1, 0) == 1;
 }
@@ -227,14 +227,14 @@ TEST(removals_are_told_of, struct place *p)
 	struct piece piece;
 
 	assert_false(tells(p));
-	assert_true(p->ops->seen(p->memory));
+	assert_true(p->ops->read_changes(p->memory));
 	assert_false(tells(p));
 	assert_int_equal(unlink(path_of(p, "memory/bank/log.1")), 0);
 	assert_true(tells(p));
-	assert_true(p->ops->seen(p->memory));
+	assert_true(p->ops->read_changes(p->memory));
 	assert_int_equal(p->ops->make(p->memory, "till", "log.1", SIZE, &piece), 0);
 	assert_true(tells(p));
-	assert_true(p->ops->seen(p->memory));
+	assert_true(p->ops->read_changes(p->memory));
 	assert_false(tells(p));
 	assert_int_equal(unlink(path_of(p, "memory/till/log.1")), 0);
 	assert_true(tells(p));

@@ -75,7 +75,7 @@ TEST(every_kind_and_every_status_has_a_counter)
 {
 	const ProtobufCMessageDescriptor *requests = &perseas__request__descriptor;
 	const ProtobufCEnumDescriptor *statuses = &perseas__status__descriptor;
-	struct counters counters = { .connections = 0 };
+	struct counters counters = { .connections_accepted = 0 };
 
 	for (unsigned i = 0; i < requests->n_fields; i++)
 		if (requests->fields[i].flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
@@ -125,7 +125,7 @@ TEST_WITH(stores_are_told_of_once_they_are_served, fixture_setup, teardown, stru
 
 	fixture_bank(fixture);
 	expect(fixture, "perseas_ready 0");
-	assert_false(watch_ready(fixture->daemon, why, sizeof(why)));
+	assert_false(watch_is_ready(fixture->daemon, why, sizeof(why)));
 	assert_null(strstr(metrics(fixture), "bank"));
 	fixture->daemon->phase = DAEMON_SERVING;
 	expect(fixture, "perseas_ready 1");

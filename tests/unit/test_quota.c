@@ -181,7 +181,7 @@ TEST(who_exceeds_a_quota_is_cut_off, struct mirror *mirror)
 	snprintf(text, sizeof(text), "allow * all\nlimit * memory %d", 3 * LEAST);
 	set_rules(mirror, text);
 	share_beside(mirror);
-	memory_heap_set_whose(mirror->memory, MEMORY_HELD);
+	memory_heap_set_whose(mirror->memory, MEMORY_SHARED);
 	assert_true(memory_heap_take(mirror->memory, "a", "log.1", 2 * LEAST));
 	assert_int_equal(stores_excess(mirror->stores), 2 * LEAST);
 	assert_int_equal(stores_cut_excess(mirror->stores), 0);

@@ -466,7 +466,7 @@ TEST(test_an_epoch_that_it_wrote_elsewhere_is_not_its_own, struct fixture *f)
 	assert_true(f->o->p->renewing);
 	assert_int_equal(f->o->p->mirrors[0].own.wrote[1], f->o->p->epoch);
 	claim = claim_alone(f, 2, f->o->p->epoch);
-	session = stores_session(f->o->d->mirrors[2].stores, claim.token);
+	session = stores_find_session(f->o->d->mirrors[2].stores, claim.token);
 	for (unsigned i = 0; i < 2; i++) {
 		slots = (void *)session_memory(session, PS_REGION_LOG, ps_slot_offset((int)i),
 		                               sizeof(*slots), true);

@@ -350,7 +350,7 @@ TEST(a_takeover_needs_the_right_to_recover, struct mirror *mirror)
 	assert_int_equal(claim(mirror, &rival, 9, true), STATUS(DENIED));
 	assert_int_equal(holder.cuts, 0);
 	assert_ptr_equal(holder.session.store,
-	                 stores_session(mirror->stores, holder.session.token)->store);
+	                 stores_find_session(mirror->stores, holder.session.token)->store);
 	peer_named(&rival, "uid:10");
 	assert_int_equal(claim(mirror, &rival, 9, true), STATUS(OK));
 	assert_int_equal(holder.cuts, 1);

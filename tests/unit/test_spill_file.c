@@ -74,7 +74,7 @@ static unsigned count(struct spill *spill)
 {
 	unsigned number = 0;
 
-	spill->ops->stores(spill, count_name, &number);
+	spill->ops->list_stores(spill, count_name, &number);
 	return number;
 }
 

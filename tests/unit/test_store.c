@@ -169,7 +169,7 @@ TEST(a_claim_that_means_another_daemon_or_image_is_refused, struct mirror *mirro
 	uint8_t daemon[PS_ID_SIZE], image[PS_ID_SIZE];
 	Perseas__ClaimRequest request = PERSEAS__CLAIM_REQUEST__INIT;
 
-	memcpy(daemon, stores_daemon(mirror->stores).data, PS_ID_SIZE);
+	memcpy(daemon, stores_daemon_id(mirror->stores).data, PS_ID_SIZE);
 	memcpy(image, mirror_header(mirror, "bank")->image_id.data, PS_ID_SIZE);
 	request.store = (char *)(uintptr_t) "bank";
 	request.epoch = 9;
@@ -273,19 +273,19 @@ TEST(a_token_opens_only_the_session_that_is_there, struct mirror *mirror)
 	uint8_t old[PS_ID_SIZE], zero[PS_ID_SIZE] = { 0 };
 
 	memcpy(old, holder.session.token, PS_ID_SIZE);
-	assert_ptr_equal(stores_session(mirror->stores, old), &holder.session);
+	assert_ptr_equal(stores_find_session(mirror->stores, old), &holder.session);
 	assert_int_equal(mirror_takeover(mirror, &rival, "bank", 9, 2, NULL), 0);
-	assert_null(stores_session(mirror->stores, old));
+	assert_null(stores_find_session(mirror->stores, old));
 	assert_null(session_memory(&holder.session, 16, 0, 1, true));
 	memcpy(old, rival.session.token, PS_ID_SIZE);
 	assert_int_equal(release(mirror, &rival), 0);
-	assert_null(stores_session(mirror->stores, old));
-	assert_null(stores_session(mirror->stores, zero));
+	assert_null(stores_find_session(mirror->stores, old));
+	assert_null(stores_find_session(mirror->stores, zero));
 	assert_int_equal(mirror_claim(mirror, &holder, "bank", 10, 3, NULL), 0);
 	memcpy(old, holder.session.token, PS_ID_SIZE);
 	store_session_ended(&holder.session);
-	assert_null(stores_session(mirror->stores, old));
-	assert_null(stores_session(mirror->stores, zero));
+	assert_null(stores_find_session(mirror->stores, old));
+	assert_null(stores_find_session(mirror->stores, zero));
 }
 
 /* Makes an owner's requests over a connection without a claim. */

@@ -123,16 +123,16 @@ TEST_WITH(an_epoch_above_the_slots_is_not_covered, NULL, NULL)
 	Perseas__Segment segment = PERSEAS__SEGMENT__INIT;
 
 	segment.born = 1;
-	assert_false(segment_is_dead(&segment, &slot));
+	assert_false(segment_is_destroyed(&segment, &slot));
 	segment.died = 10;
 	segment.died_epoch = 5;
-	assert_true(segment_is_dead(&segment, &slot));
+	assert_true(segment_is_destroyed(&segment, &slot));
 	segment.died_epoch = 6;
-	assert_false(segment_is_dead(&segment, &slot));
+	assert_false(segment_is_destroyed(&segment, &slot));
 	segment.died_epoch = 4;
-	assert_true(segment_is_dead(&segment, &slot));
+	assert_true(segment_is_destroyed(&segment, &slot));
 	segment.died = 11;
-	assert_false(segment_is_dead(&segment, &slot));
+	assert_false(segment_is_destroyed(&segment, &slot));
 }
 
 /* Said again with the same seq, with another one, of what is not there, or not published. */

@@ -17,7 +17,7 @@ static void look(struct rig *rig)
 	bool again;
 
 	if (stores_check_names(rig->mirror.stores, &again))
-		stores_mend_names(rig->mirror.stores);
+		stores_repair_names(rig->mirror.stores);
 }
 
 static const struct store_view *view(struct rig *rig)
@@ -35,7 +35,7 @@ static void assert_mended(struct rig *rig)
 {
 	assert_string_equal(view(rig)->restart_loss, "");
 	assert_int_equal(view(rig)->events[STORE_FILES_MISSING], 1);
-	assert_int_equal(view(rig)->events[STORE_FILES_BACK], 1);
+	assert_int_equal(view(rig)->events[STORE_FILES_RESTORED], 1);
 }
 
 static void restart_well(struct rig *rig)
@@ -141,7 +141,7 @@ TEST(a_claim_copies_an_image_without_files, struct rig *rig)
 	assert_int_equal(reply.slot->seq, 2);
 	assert_int_equal(reply.header->generation, 2);
 	assert_string_equal(view(rig)->restart_loss, "");
-	assert_int_equal(view(rig)->events[STORE_FILES_BACK], 1);
+	assert_int_equal(view(rig)->events[STORE_FILES_RESTORED], 1);
 	restart_well(rig);
 	assert_int_equal(bank(rig)->promised_epoch, 9);
 }

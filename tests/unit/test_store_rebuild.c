@@ -362,7 +362,8 @@ TEST(the_session_that_claimed_rebuilds_and_writes, struct mirror *mirror)
 	store_session_ended(&holder.session);
 	assert_int_equal(mirror_claim(mirror, &rival, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
 	assert_int_equal(rebuild(mirror, &rival, 1, BANK_EPOCH, BANK_OWNER, BANK_SIZE, &reply), 0);
-	assert_ptr_equal(stores_session(mirror->stores, reply.grant->token.data), &rival.session);
+	assert_ptr_equal(stores_find_session(mirror->stores, reply.grant->token.data),
+	                 &rival.session);
 	fill(&rival, "copy");
 	assert_memory_equal(memory_heap_piece(mirror->memory, "bank", "segment-0.1", NULL), "made",
 	                    4);

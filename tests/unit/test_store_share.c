@@ -300,7 +300,7 @@ TEST(a_copy_of_a_store_that_runs_is_one_of_its_states, struct mirror *mirror)
 }
 
 /* The bank of uid:7, which says that it gave its memory back; what uid:`next`'s claim finds. */
-static bool is_copied_after_release(struct mirror *mirror, enum memory_whose whose,
+static bool is_copied_after_release(struct mirror *mirror, enum memory_sharing whose,
                                     const char *next)
 {
 	store_session_ended(&holder.session);
@@ -312,7 +312,7 @@ static bool is_copied_after_release(struct mirror *mirror, enum memory_whose who
 	strcpy(rival.session.identity.name, next);
 	assert_int_equal(mirror_claim(mirror, &rival, "bank", 99, 3, &granted), 0);
 	assert_string_equal(mirror_header(mirror, "bank")->sharer,
-	                    whose == MEMORY_UNKNOWN && !granted.copied ? "uid:7" : "");
+	                    whose == MEMORY_SHARING_UNKNOWN && !granted.copied ? "uid:7" : "");
 	return granted.copied;
 }
 
@@ -321,14 +321,14 @@ static bool is_copied_after_release(struct mirror *mirror, enum memory_whose who
 TEST(released_memory_is_taken_in_place_where_nobody_has_it, struct mirror *mirror)
 {
 	static const struct {
-		enum memory_whose whose;
+		enum memory_sharing whose;
 		const char *next;
 		bool copied;
 	} cases[] = {
-		{ MEMORY_HELD, "uid:7", true },
-		{ MEMORY_ALONE, "uid:8", false },
-		{ MEMORY_UNKNOWN, "uid:8", true },
-		{ MEMORY_UNKNOWN, "uid:7", false },
+		{ MEMORY_SHARED, "uid:7", true },
+		{ MEMORY_UNSHARED, "uid:8", false },
+		{ MEMORY_SHARING_UNKNOWN, "uid:8", true },
+		{ MEMORY_SHARING_UNKNOWN, "uid:7", false },
 	};
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -342,7 +342,7 @@ TEST(released_memory_is_taken_in_place_where_nobody_has_it, struct mirror *mirro
 /* A process with the memory still lives, but has given everything back. */
 TEST(a_process_that_lives_without_the_memory_is_no_holder, struct mirror *mirror)
 {
-	memory_heap_set_whose(mirror->memory, MEMORY_ALONE);
+	memory_heap_set_whose(mirror->memory, MEMORY_UNSHARED);
 	assert_int_equal(mirror_takeover(mirror, &rival, "bank", 9, 2, &granted), 0);
 	assert_false(granted.copied);
 }
@@ -350,7 +350,7 @@ TEST(a_process_that_lives_without_the_memory_is_no_holder, struct mirror *mirror
 /* The owner cut its image short, and went. */
 TEST(memory_that_was_cut_short_is_damaged_for_the_next_one, struct mirror *mirror)
 {
-	memory_heap_set_whose(mirror->memory, MEMORY_CUT);
+	memory_heap_set_whose(mirror->memory, MEMORY_TRUNCATED);
 	assert_int_equal(mirror_takeover(mirror, &rival, "bank", 9, 2, &granted), -STATUS(DAMAGED));
 	assert_non_null(strstr(mirror->why.text, "cut its memory short"));
 }

@@ -41,7 +41,7 @@ TEST(memory_is_written_and_read, struct fixture *fixture)
 	memset(alice.peer.bytes, 0, 5000);
 	assert_int_equal(get(&alice, PS_REGION_LOG, OFFSET + 4000, 1000), IBV_WC_SUCCESS);
 	assert_int_equal(alice.peer.bytes[999], 77);
-	assert_string_equal(stores_session(fixture->stores, alice.token)->fabric, "rdma");
+	assert_string_equal(stores_find_session(fixture->stores, alice.token)->fabric, "rdma");
 }
 
 /* The promise may be read and not written; before and behind a region there is nothing. */
@@ -283,7 +283,7 @@ static int destroy_late(struct ibv_qp *qp)
 
 static int setup_late(void **state)
 {
-	const struct rdma_options options = { .on = true };
+	const struct rdma_options options = { .enabled = true };
 
 	late = verbs_fake_table;
 	late.destroy_qp = destroy_late;
@@ -466,7 +466,8 @@ TEST(requests_that_are_refused_are_counted, struct fixture *fixture)
 	}
 	assert_int_equal(counters->connections_refused[REFUSED_TOKEN], MANY / 2);
 	assert_int_equal(counters->connections_refused[REFUSED_HELLO], MANY / 2);
-	assert_int_equal(fixture->daemon->told[REFUSED_TOKEN].left_out, MANY / 2 - LOG_BURST);
+	assert_int_equal(fixture->daemon->refusal_log_limits[REFUSED_TOKEN].left_out,
+	                 MANY / 2 - LOG_BURST);
 	assert_int_equal(fixture->daemon->admission.count, 2);
 	assert_int_equal(put(&alice, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
 }

@@ -23,7 +23,7 @@ static void assert_only_path_ended(struct fixture *fixture, const struct far_own
 
 	settle(fixture);
 	assert_null(verbs_fake_passive_qp());
-	session = stores_session(fixture->stores, owner->token);
+	session = stores_find_session(fixture->stores, owner->token);
 	assert_non_null(session);
 	assert_null(session->fabric);
 }
@@ -62,7 +62,7 @@ TEST(a_path_ends_with_its_owner, struct fixture *fixture)
 	close(alice.control);
 	settle(fixture);
 	assert_null(verbs_fake_passive_qp());
-	assert_null(stores_session(fixture->stores, alice.token));
+	assert_null(stores_find_session(fixture->stores, alice.token));
 	assert_int_not_equal(put(&alice, PS_REGION_LOG, OFFSET, 8, 99), IBV_WC_SUCCESS);
 }
 
@@ -197,7 +197,7 @@ TEST(a_device_with_small_regions_is_named, struct fixture *fixture)
 	assert_says(alice.trouble, "100000");
 }
 
-static struct rdma_options later = { .on = true };
+static struct rdma_options later = { .enabled = true };
 
 static int setup_bare(void **state)
 {
@@ -237,14 +237,14 @@ TEST_WITH(who_needs_rdma_is_told_that_there_is_none, setup_bare, teardown, struc
 		assert_int_equal(ask_for_rdma(fixture, control, names[i], reason), STATUS(NO_RDMA));
 		assert_says(reason, "built without RDMA");
 	}
-	later.on = false;
+	later.enabled = false;
 	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(ask_for_rdma(fixture, control, names[i], reason), STATUS(NO_RDMA));
 		assert_says(reason, "--rdma off");
 		assert_says(reason, "tcp://");
 	}
-	later.on = true;
+	later.enabled = true;
 	rdma_stop(fixture->daemon);
 	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
 	assert_int_equal(ask_for_rdma(fixture, control, "bank", reason), STATUS(NO_RDMA));
@@ -265,14 +265,14 @@ TEST_WITH(a_daemon_without_rdma_says_why, setup_bare, teardown, struct fixture *
 {
 	struct verbs_peer other;
 
-	later.on = false;
+	later.enabled = false;
 	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
 	fixture_bank(fixture);
 	claim(fixture, &alice, "bank", 5);
 	assert_int_equal(alice.port, 0);
 	assert_says(alice.trouble, "--rdma off");
 	rdma_stop(fixture->daemon);
-	later.on = true;
+	later.enabled = true;
 	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
 	claim_again(fixture, &alice, 6);
 	assert_int_equal(alice.port, 0);
@@ -315,7 +315,7 @@ TEST_WITH(an_owner_does_not_wait_for_the_first_look_at_devices, setup_bare, tear
 /* The daemon passes its network's options on to owners. */
 TEST_WITH(modes_are_told_to_owners, setup_bare, teardown, struct fixture *fixture)
 {
-	const struct rdma_options options = { .on = true, .phased = true, .flush = true };
+	const struct rdma_options options = { .enabled = true, .phased = true, .flush = true };
 	Perseas__Reply *reply;
 
 	rxe = verbs_fake_device("rxe0", "127.0.0.1");

@@ -70,7 +70,7 @@ static int note_destroy_id(struct rdma_cm_id *id)
 
 static int setup_slow(void **state)
 {
-	const struct rdma_options options = { .on = true };
+	const struct rdma_options options = { .enabled = true };
 	const struct timeval often = { .tv_usec = 1000 };
 	struct fixture *fixture;
 	int ret;

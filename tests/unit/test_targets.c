@@ -264,8 +264,8 @@ TEST_WITH(shared_memory_is_the_image_itself, setup_loop, fixture_teardown, struc
 	           MAP_SHARED, fds[0], 0);
 	assert_ptr_not_equal(log, MAP_FAILED);
 	log[PS_RING_OFFSET] = 77;
-	assert_int_equal(*session_memory(stores_session(fixture->stores,
-	                                                reply->claim->grant->token.data),
+	assert_int_equal(*session_memory(stores_find_session(fixture->stores,
+	                                                     reply->claim->grant->token.data),
 	                                 PS_REGION_LOG, PS_RING_OFFSET, 1, false),
 	                 77);
 	assert_ptr_equal(mmap(NULL, PS_PAGE, PROT_WRITE, MAP_SHARED, fds[1], 0), MAP_FAILED);
@@ -405,9 +405,9 @@ TEST(memory_that_is_cut_short_damages_its_store_alone, struct fixture *fixture)
 		assert_int_equal(ask_digest(fixture, fd, "bank"), STATUS(OK));
 		assert_int_equal(ftruncate(log, viewed ? 0 : PS_RING_OFFSET), 0);
 		if (viewed) {
-			daemon_enter(fixture->daemon);
+			daemon_lock(fixture->daemon);
 			assert_int_equal(stores_view(fixture->stores, &views, &count), 0);
-			daemon_leave(fixture->daemon);
+			daemon_unlock(fixture->daemon);
 			assert_int_equal(count, 2);
 			assert_string_equal(views[0].name, "bank");
 			assert_non_null(strstr(views[0].damage, "cut short"));

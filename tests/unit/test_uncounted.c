@@ -46,7 +46,7 @@ static int setup(void **state)
 	if (mkdir(root, 0700) || mkdir(path, 0700))
 		return -1;
 	put(self, "0::/service\n");
-	cgroup_set_place(self, root);
+	cgroup_set_paths(self, root);
 	return 0;
 }
 
@@ -55,7 +55,7 @@ static int teardown(void **state)
 	char command[128];
 
 	(void)state;
-	cgroup_set_place(NULL, NULL);
+	cgroup_set_paths(NULL, NULL);
 	snprintf(command, sizeof(command), "rm -rf '%s'", place);
 	return system(command);
 }

@@ -8,7 +8,7 @@ struct unit_fixture unit_fixture = { NULL, nodes_teardown };
 
 enum { SIZE = 100000 };
 
-static const struct rdma_options plain = { .on = true };
+static const struct rdma_options plain = { .enabled = true };
 
 /* A store with a published segment. */
 static perseas_t *begin(struct nodes *n, uint8_t **bytes)
@@ -280,7 +280,7 @@ TEST(rdma_that_breaks_again_and_again_is_left)
 
 TEST(rdma_that_is_insisted_on_is_missed)
 {
-	const struct rdma_options off = { .on = false };
+	const struct rdma_options off = { .enabled = false };
 	struct nodes *n = nodes_new(1, &off, "rdma://");
 	perseas_t *p = NULL;
 

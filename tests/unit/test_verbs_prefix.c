@@ -149,7 +149,7 @@ static unsigned run(const struct rdma_options *rdma, bool reorder)
 /* Fabrics promise that writes are placed in the order in which they were posted. */
 TEST(every_instant_recovers)
 {
-	const struct rdma_options rdma = { .on = true };
+	const struct rdma_options rdma = { .enabled = true };
 
 	assert_int_equal(run(&rdma, false), 0);
 }
@@ -157,7 +157,7 @@ TEST(every_instant_recovers)
 /* A fabric that does not promise it, and a mirror that knows. */
 TEST(every_instant_recovers_in_phases)
 {
-	const struct rdma_options rdma = { .on = true, .phased = true };
+	const struct rdma_options rdma = { .enabled = true, .phased = true };
 
 	assert_int_equal(run(&rdma, true), 0);
 }
@@ -165,7 +165,7 @@ TEST(every_instant_recovers_in_phases)
 /* Images on persistent memory, over a fabric that reorders. */
 TEST(every_instant_recovers_with_flushes)
 {
-	const struct rdma_options rdma = { .on = true, .flush = true };
+	const struct rdma_options rdma = { .enabled = true, .flush = true };
 
 	assert_int_equal(run(&rdma, true), 0);
 }
@@ -173,7 +173,7 @@ TEST(every_instant_recovers_with_flushes)
 /* The phases are needed: without them such a fabric does harm, and this test sees it. */
 TEST(without_phases_a_fabric_that_reorders_does_harm)
 {
-	const struct rdma_options rdma = { .on = true };
+	const struct rdma_options rdma = { .enabled = true };
 
 	assert_true(run(&rdma, true) > COMMITS);
 }

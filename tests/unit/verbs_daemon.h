@@ -55,7 +55,7 @@ static int start(void **state, const struct ps_verbs *verbs, const struct rdma_o
 
 static inline int setup(void **state)
 {
-	const struct rdma_options options = { .on = true };
+	const struct rdma_options options = { .enabled = true };
 
 	return start(state, &verbs_fake_table, &options);
 }
@@ -237,7 +237,7 @@ static inline int get(struct far_owner *owner, uint32_t region, uint64_t offset,
 static inline const uint8_t *seen(struct fixture *fixture, const struct far_owner *owner,
                                   uint32_t region, uint64_t offset)
 {
-	struct session *session = stores_session(fixture->stores, owner->token);
+	struct session *session = stores_find_session(fixture->stores, owner->token);
 	const uint8_t *bytes;
 
 	assert_non_null(session);
