@@ -1,6 +1,6 @@
 /*
- * args.c - the command line: its options by the table of options.c, then what its words mean to the
- * verb. main.c calls it; nothing is connected to before it is done.
+ * args.c - parses the command line: options by the table of options.c, then the words by what they
+ * mean to the verb. main.c calls it. Nothing connects to a mirror before it is done.
  */
 #include "options.h"
 #include "change/roster.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int verb_complain_unknown(struct ps_reader *reader, const char *word)
+static int complain_of_unknown_verb(struct ps_reader *reader, const char *word)
 {
 	const struct ps_verb *verb;
 
@@ -22,7 +22,7 @@ static int verb_complain_unknown(struct ps_reader *reader, const char *word)
 	                      word);
 }
 
-static enum ps_exit word_complain_surplus(const struct ps_args *args, const char *word)
+static enum ps_exit complain_of_surplus_word(const struct ps_args *args, const char *word)
 {
 	return ps_complain(PS_EXIT_USAGE,
 	                   "'%.80s' is one word too many; perseas %s --help says "
@@ -31,7 +31,7 @@ static enum ps_exit word_complain_surplus(const struct ps_args *args, const char
 }
 
 /* Takes the first word for the verb, and keeps the others. */
-static int take_word(struct ps_reader *reader, const char *word)
+static int collect_word(struct ps_reader *reader, const char *word)
 {
 	struct ps_args *args = reader->into;
 	const struct ps_verb *verb = ps_verbs;
@@ -48,13 +48,14 @@ static int take_word(struct ps_reader *reader, const char *word)
 	while (verb->name && strcmp(verb->name, word) != 0)
 		verb++;
 	if (!verb->name)
-		return verb_complain_unknown(reader, word);
+		return complain_of_unknown_verb(reader, word);
 	args->verb = verb;
 	return 0;
 }
 
-/* Ends the reading of options at the program that run starts: its options are its own. */
-static bool take_rest(struct ps_reader *reader, char *const *rest)
+/* Stops reading options at the program that perseas run starts, and keeps that program's command
+ * line. */
+static bool take_program(struct ps_reader *reader, char *const *rest)
 {
 	struct ps_args *args = reader->into;
 
@@ -98,8 +99,8 @@ static enum ps_exit set_heap(struct ps_args *args, const char *word)
 	return PS_EXIT_OK;
 }
 
-/* Stores the word where `place`, a letter of verb->words, says. Clears *taken if the word belongs
- * to the next letter. */
+/* Stores the word as `place`, a letter of verb->words, says. Clears *taken if the word belongs to
+ * the next letter. */
 static enum ps_exit set_word(struct ps_args *args, char place, const char *word, bool *taken)
 {
 	struct ps_error error;
@@ -135,9 +136,9 @@ static enum ps_exit set_word(struct ps_args *args, char place, const char *word,
 	}
 }
 
-/* Returns true if the list of mirrors may be left out before word i because the environment has it:
- * in a change of the roster, and before a standby's name. */
-static bool is_left_out(const struct ps_args *args, unsigned i)
+/* Returns true if word i is not the list of mirrors, because the command line leaves the list to
+ * the environment. This is possible before a change of the roster, and before a standby's name. */
+static bool is_list_left_out(const struct ps_args *args, unsigned i)
 {
 	const unsigned words = args->word_count - i;
 	const char *usual = getenv(PS_MIRRORS_VARIABLE);
@@ -151,7 +152,7 @@ static bool is_left_out(const struct ps_args *args, unsigned i)
 
 /* Gives the words their meaning after the whole line was read, because options may stand anywhere.
  */
-static enum ps_exit place_words(struct ps_args *args)
+static enum ps_exit assign_words(struct ps_args *args)
 {
 	const char *place = args->verb->words;
 	unsigned i = 0;
@@ -160,19 +161,19 @@ static enum ps_exit place_words(struct ps_args *args)
 		bool taken;
 		enum ps_exit wrong;
 
-		if ((*place == 'm' && is_left_out(args, i)) || (*place == 's' && args->all))
+		if ((*place == 'm' && is_list_left_out(args, i)) || (*place == 's' && args->all))
 			place++;
 		wrong = set_word(args, *place++, args->words[i], &taken);
 		if (wrong)
 			return wrong;
 		i += taken;
 	}
-	return i < args->word_count ? word_complain_surplus(args, args->words[i]) : PS_EXIT_OK;
+	return i < args->word_count ? complain_of_surplus_word(args, args->words[i]) : PS_EXIT_OK;
 }
 
-/* Fills in what the command line left out. A verb that must be given its mirror takes it from the
- * command line only. */
-static void fill_in(struct ps_args *args)
+/* Fills in the defaults of what the command line left out. A verb whose mirror must be named
+ * ignores the environment's list. */
+static void fill_in_defaults(struct ps_args *args)
 {
 	const char *named = args->mirrors;
 
@@ -181,8 +182,8 @@ static void fill_in(struct ps_args *args)
 		args->mirrors = named;
 	else if (strchr(args->verb->needs, 'M') && !args->mirrors)
 		args->mirrors = "127.0.0.1:" PS_PORT;
-	args->unnamed = !named && args->mirrors;
-	if (!args->from && !args->check)
+	args->is_default_list = !named && args->mirrors;
+	if (!args->from && !args->check_file)
 		args->from = args->mirrors;
 }
 
@@ -218,8 +219,8 @@ enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args)
 		.into = args,
 		.why = why,
 		.size = sizeof(why),
-		.take_word = take_word,
-		.take_rest = take_rest,
+		.collect_word = collect_word,
+		.take_program = take_program,
 	};
 	enum ps_exit wrong;
 
@@ -231,9 +232,9 @@ enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args)
 		return PS_EXIT_OK;
 	if (!args->verb)
 		return ps_complain(PS_EXIT_USAGE, "do what? perseas --help lists the commands");
-	wrong = place_words(args);
+	wrong = assign_words(args);
 	if (wrong)
 		return wrong;
-	fill_in(args);
+	fill_in_defaults(args);
 	return args_check(args, reader.given);
 }

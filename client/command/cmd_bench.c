@@ -1,5 +1,5 @@
 /*
- * cmd_bench.c - perseas bench: how long do commits take on these mirrors?
+ * cmd_bench.c - perseas bench: measures how long commits take on these mirrors.
  */
 #include "command.h"
 #include "bench/bench.h"
@@ -15,7 +15,7 @@ static double us_of(uint64_t ns)
 	return (double)ns / 1000;
 }
 
-static double size_rate(const struct ps_bench_size *size)
+static double commit_rate(const struct ps_bench_size *size)
 {
 	return size->seconds > 0 ? (double)size->commits.total / size->seconds : 0;
 }
@@ -50,7 +50,7 @@ static void print_sizes(const struct ps_bench *bench)
 		const struct ps_bench_size *size = &bench->sizes[i];
 
 		ps_table_cell(&table, 0, "%s", ps_size_text(text, size->bytes));
-		ps_table_cell(&table, 1, "%.0f", size_rate(size));
+		ps_table_cell(&table, 1, "%.0f", commit_rate(size));
 		for (unsigned k = 0; k < 3; k++)
 			ps_table_cell(&table, 2 + k, "%.1f",
 			              us_of(ps_histogram_percentile(&size->commits, percents[k])));
@@ -97,7 +97,7 @@ static void size_json(struct ps_json *json, const struct ps_bench_size *size)
 	ps_json_begin(json, NULL, '{');
 	ps_json_number(json, "bytes", size->bytes);
 	ps_json_real(json, "seconds", size->seconds);
-	ps_json_real(json, "rate", size_rate(size));
+	ps_json_real(json, "rate", commit_rate(size));
 	ps_json_begin(json, "commit", '{');
 	ps_json_number(json, "count", commits->total);
 	ps_json_real(json, "p50_us", us_of(ps_histogram_percentile(commits, 50)));
@@ -169,7 +169,7 @@ enum ps_exit ps_verb_bench(const struct ps_args *args)
 	enum ps_exit status, dropped;
 	int rc;
 
-	if (args->unnamed)
+	if (args->is_default_list)
 		ps_announce(args->json, "no list is given: the commits load %s", args->mirrors);
 	name_store(store);
 	ps_stop_catch();

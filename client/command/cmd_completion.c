@@ -1,9 +1,9 @@
 /*
- * cmd_completion.c - perseas completion: the tables of commands and options as a shell reads them,
- * and behind them the script that completes by them, completion.bash or completion.zsh.
+ * cmd_completion.c - perseas completion: prints the tables of commands and options in the form that
+ * a shell reads, and then the script that completes by them, completion.bash or completion.zsh.
  *
- * What stands at a place is told by the letters of ps_verb.words, and what an option's value is by
- * its name in --help: FILE and PATH are files, DIR is a folder.
+ * The letters of ps_verb.words say what each word of a command is. An option's value is what its
+ * name in --help says: FILE and PATH are files, DIR is a folder.
  */
 #include "command.h"
 #include "options.h"
@@ -78,8 +78,9 @@ static void print_bash(void)
 
 /* --- zsh --- */
 
-/* The first part of a sentence, in which nothing has a meaning to _arguments or the shell. */
-static void print_brief(const char *text)
+/* Prints the beginning of a sentence, up to the first character that _arguments or the shell would
+ * interpret. */
+static void print_sentence_start(const char *text)
 {
 	for (; *text && *text != ':' && *text != ';' && strncmp(text, ". ", 2) != 0; text++)
 		if (!strchr("'[]\\`$", *text) && !(*text == '.' && !text[1]))
@@ -89,7 +90,7 @@ static void print_brief(const char *text)
 static void zsh_option(const struct ps_option *option)
 {
 	printf(" \\\n\t\t\t'--%s%s[", option->name, option->placeholder ? "=" : "");
-	print_brief(option->help);
+	print_sentence_start(option->help);
 	printf("]");
 	if (option->placeholder)
 		printf(":%s:%s", option->placeholder,
@@ -153,7 +154,7 @@ static void print_zsh(void)
 		if (!verb->summary)
 			continue;
 		printf("\t\t'%s:", verb->name);
-		print_brief(verb->summary);
+		print_sentence_start(verb->summary);
 		printf("'\n");
 	}
 	printf("\t)\n\t_describe command commands\n}\n\n_perseas_tables()\n{\n\tcase $1 in\n");

@@ -1,5 +1,5 @@
 /*
- * cmd_create.c - perseas create: a store on all of the mirrors, or on none.
+ * cmd_create.c - perseas create: creates a store on all of the mirrors, or on none.
  */
 #include "command.h"
 #include "ask/shared_hosts.h"

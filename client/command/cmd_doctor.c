@@ -1,5 +1,5 @@
 /*
- * cmd_doctor.c - perseas doctor: is this host, and are these mirrors, as they should be?
+ * cmd_doctor.c - perseas doctor: checks this host and mirrors for what owners and daemons need.
  */
 #include "command.h"
 #include "doctor/doctor.h"
@@ -20,7 +20,8 @@ struct report {
 	unsigned counts[PS_HEALTH_SKIPPED + 1];
 };
 
-static void report_add(struct report *report, const char *name, const struct ps_finding *finding)
+static void report_finding(struct report *report, const char *name,
+                           const struct ps_finding *finding)
 {
 	const char *health = ps_health_name(finding->health);
 	char line[64 + sizeof(finding->found)];
@@ -71,7 +72,7 @@ static void look_at_files(const Perseas__ListReply *list, struct ps_finding *fin
 			continue;
 		ps_finding_add(finding, ", would lose store %s if it were restarted: %s",
 		               list->stores[i]->header->store, list->stores[i]->files_missing);
-		ps_finding_fault(
+		ps_finding_worsen(
 			finding, PS_HEALTH_FAIL,
 			"Do not restart it before that is mended: see PerseasFilesMissing in "
 			"the runbook.");
@@ -84,9 +85,9 @@ static void look_at_set_aside(const Perseas__ListReply *list, struct ps_finding 
 	for (size_t i = 0; i < list->n_set_aside; i++)
 		ps_finding_add(finding, ", has set aside %s", list->set_aside[i]->folder);
 	if (list->n_set_aside)
-		ps_finding_fault(finding, PS_HEALTH_WARNING,
-		                 "It may be old, so it counts for nothing: see "
-		                 "PerseasImageSetAside in the runbook.");
+		ps_finding_worsen(finding, PS_HEALTH_WARNING,
+		                  "It may be old, so it counts for nothing: see "
+		                  "PerseasImageSetAside in the runbook.");
 }
 
 /* Finds stores that can lose acknowledged commits with one mirror. */
@@ -101,8 +102,8 @@ static void look_at_acks(const Perseas__ListReply *list, struct ps_finding *find
 			continue;
 		ps_finding_add(finding, ", store %s has W = 1 of %zu", header->store,
 		               header->roster->n_members);
-		ps_finding_fault(finding, PS_HEALTH_WARNING, "Store %s has %s.", header->store,
-		                 text);
+		ps_finding_worsen(finding, PS_HEALTH_WARNING, "Store %s has %s.", header->store,
+		                  text);
 	}
 }
 
@@ -124,16 +125,16 @@ static void look_at_mirror(struct ps_peers *peers, unsigned i, struct ps_finding
 	               list->version, list->n_stores, ps_plural(list->n_stores),
 	               ps_size_text(used, list->memory_used));
 	if (strcmp(list->version, perseas_version()) != 0) {
-		ps_finding_fault(finding, PS_HEALTH_WARNING,
-		                 "This is %s: upgrade the older of the two, mirrors "
-		                 "first.",
-		                 perseas_version());
+		ps_finding_worsen(finding, PS_HEALTH_WARNING,
+		                  "This is %s: upgrade the older of the two, mirrors "
+		                  "first.",
+		                  perseas_version());
 	}
 	ps_peers_expiries(peers, i, &expiries);
 	look_at_acks(list, finding);
 	look_at_files(list, finding);
 	look_at_set_aside(list, finding);
-	ps_finding_expiries(finding, &expiries, ps_env_seconds(peers->env));
+	ps_finding_add_expiries(finding, &expiries, ps_env_clock_seconds(peers->env));
 }
 
 /* Looks at each mirror. A mirror that does not answer is a finding, not PS_EXIT_PARTLY. */
@@ -151,13 +152,14 @@ static enum ps_exit look_at_mirrors(struct report *report, const struct ps_args 
 
 		look_at_mirror(&peers, i, &finding);
 		snprintf(name, sizeof(name), "mirror %s", peers.addresses[i].text);
-		report_add(report, name, &finding);
+		report_finding(report, name, &finding);
 	}
 	ps_peers_close(&peers);
 	return PS_EXIT_OK;
 }
 
-/* Reports on the TLS files that the doctor was given, also without mirrors; nothing without TLS. */
+/* Reports when the TLS files that the command was given expire, also without mirrors. Reports
+ * nothing without TLS. */
 static void look_at_certificates(struct report *report, const struct ps_args *args)
 {
 	struct ps_finding finding = { 0 };
@@ -168,7 +170,7 @@ static void look_at_certificates(struct report *report, const struct ps_args *ar
 	uint64_t now_s = 0;
 
 	if (env) {
-		now_s = ps_env_seconds(env);
+		now_s = ps_env_clock_seconds(env);
 		ps_env_expiries(env, &expiries);
 		env->ops->free(env);
 	}
@@ -181,8 +183,8 @@ static void look_at_certificates(struct report *report, const struct ps_args *ar
 		               ps_expiry_text(&expiries.list[0], now_s, text));
 	else
 		ps_finding_set(&finding, PS_HEALTH_OK, "the files that are given here can be read");
-	ps_finding_expiries(&finding, &expiries, now_s);
-	report_add(report, "certificates", &finding);
+	ps_finding_add_expiries(&finding, &expiries, now_s);
+	report_finding(report, "certificates", &finding);
 }
 
 /* --- the verb --- */
@@ -200,7 +202,7 @@ enum ps_exit ps_verb_doctor_check(const struct ps_args *args)
 	return PS_EXIT_OK;
 }
 
-static void print_end(const struct report *report)
+static void print_totals(const struct report *report)
 {
 	const unsigned *counts = report->counts;
 
@@ -231,13 +233,13 @@ enum ps_exit ps_verb_doctor(const struct ps_args *args)
 	for (const struct ps_check *check = ps_checks; check->name; check++) {
 		struct ps_finding finding = { 0 };
 
-		check->look(&host, &finding);
-		report_add(&report, check->name, &finding);
+		check->examine(&host, &finding);
+		report_finding(&report, check->name, &finding);
 	}
 	look_at_certificates(&report, args);
 	if (args->mirrors)
 		status = look_at_mirrors(&report, args);
-	print_end(&report);
+	print_totals(&report);
 	if (status)
 		return status;
 	return report.counts[PS_HEALTH_FAIL] ? PS_EXIT_NO : PS_EXIT_OK;

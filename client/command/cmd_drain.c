@@ -18,7 +18,7 @@ enum ps_exit ps_verb_drain_check(const struct ps_args *args)
 	return PS_EXIT_OK;
 }
 
-/* --- what there is --- */
+/* --- the images to move --- */
 
 static void add_members(struct ps_drain_image *image, const Perseas__Roster *roster)
 {
@@ -29,7 +29,7 @@ static void add_members(struct ps_drain_image *image, const Perseas__Roster *ros
 		struct ps_address parsed;
 
 		/* Adds each address once: most members are in both rosters. */
-		if (!ps_survey_address(address, &parsed) ||
+		if (!ps_survey_parse_address(address, &parsed) ||
 		    ps_address_in_list(image->mirrors, address) ||
 		    used + strlen(address) + 2 > sizeof(image->mirrors))
 			continue;
@@ -39,9 +39,9 @@ static void add_members(struct ps_drain_image *image, const Perseas__Roster *ros
 }
 
 /* Complains about a silent mirror. Only --gone may give its place away. */
-static enum ps_exit complain_of_mirror(const struct ps_drain *drain)
+static enum ps_exit complain_of_silent_mirror(const struct ps_drain *drain)
 {
-	const enum ps_exit status = ps_peers_failed(&drain->mirror, 0);
+	const enum ps_exit status = ps_peers_complain(&drain->mirror, 0);
 
 	if (drain->mirror.errors[0].code != PERSEAS_EUNREACHABLE)
 		return status;
@@ -55,7 +55,7 @@ static enum ps_exit ask_list(struct ps_drain *drain, Perseas__Reply **list)
 	ps_peers_connect(&drain->mirror, 0);
 	ps_peers_ask_all(&drain->mirror, ps_peers_list_request());
 	if (!drain->mirror.replies[0])
-		return complain_of_mirror(drain);
+		return complain_of_silent_mirror(drain);
 	*list = drain->mirror.replies[0];
 	drain->mirror.replies[0] = NULL;
 	return PS_EXIT_OK;
@@ -75,12 +75,12 @@ static enum ps_exit check_gone(struct ps_drain *drain)
 	return PS_EXIT_OK;
 }
 
-static void add_store(struct ps_drain *drain, const struct ps_images *images,
+static void add_image(struct ps_drain *drain, const struct ps_images *images,
                       const Perseas__StoreStatus *status)
 {
 	struct ps_drain_image *image;
 
-	drain->images = ps_or_end(
+	drain->images = ps_or_exit(
 		realloc(drain->images, (drain->count + 1) * sizeof(*drain->images)));
 	image = &drain->images[drain->count++];
 	*image = (struct ps_drain_image){ .status = images->newest ? images->newest : status };
@@ -89,7 +89,7 @@ static void add_store(struct ps_drain *drain, const struct ps_images *images,
 }
 
 /* Finds the stores of a mirror that is gone in the rosters of all other mirrors. */
-static enum ps_exit take_stores(struct ps_drain *drain)
+static enum ps_exit find_stores_of_gone(struct ps_drain *drain)
 {
 	enum ps_exit status = check_gone(drain);
 	struct ps_peers peers;
@@ -97,15 +97,16 @@ static enum ps_exit take_stores(struct ps_drain *drain)
 	unsigned run;
 
 	for (unsigned i = 0; !status && i < drain->entry_count; i += run) {
-		run = ps_fleet_run(drain->entries + i, drain->entry_count - i);
-		ps_fleet_images(&drain->fleet, drain->entries + i, run, false, &peers, &images);
-		if (ps_fleet_misses(&images, drain->gone))
-			add_store(drain, &images, drain->entries[i].status);
+		run = ps_fleet_count_store_entries(drain->entries + i, drain->entry_count - i);
+		ps_fleet_fill_images(&drain->fleet, drain->entries + i, run, false, &peers,
+		                     &images);
+		if (ps_fleet_is_image_unseen(&images, drain->gone))
+			add_image(drain, &images, drain->entries[i].status);
 	}
 	return status;
 }
 
-static enum ps_exit take_list(struct ps_drain *drain)
+static enum ps_exit list_stores_of_mirror(struct ps_drain *drain)
 {
 	enum ps_exit status = ask_list(drain, &drain->list);
 	const Perseas__ListReply *list;
@@ -113,7 +114,7 @@ static enum ps_exit take_list(struct ps_drain *drain)
 	if (status)
 		return status;
 	list = drain->list->list;
-	drain->images = ps_or_end(calloc(list->n_stores + 1, sizeof(*drain->images)));
+	drain->images = ps_or_exit(calloc(list->n_stores + 1, sizeof(*drain->images)));
 	drain->count = (unsigned)list->n_stores;
 	for (unsigned i = 0; i < drain->count; i++) {
 		const Perseas__Header *header = list->stores[i]->header;
@@ -125,8 +126,8 @@ static enum ps_exit take_list(struct ps_drain *drain)
 	return PS_EXIT_OK;
 }
 
-/* The mirror itself gets nothing. */
-static enum ps_exit take_survey(struct ps_drain *drain)
+/* Surveys the daemons of LIST as candidates for the images. The drained mirror itself gets none. */
+static enum ps_exit survey_candidates(struct ps_drain *drain)
 {
 	const struct ps_args *args = drain->args;
 	enum ps_exit status = ps_survey_take(&drain->survey, args->mirrors, &args->options);
@@ -141,9 +142,9 @@ static enum ps_exit take_survey(struct ps_drain *drain)
 	return PS_EXIT_OK;
 }
 
-/* --- what is printed --- */
+/* --- output --- */
 
-static const char *end_text(const struct ps_drain_image *image)
+static const char *end_word(const struct ps_drain_image *image)
 {
 	switch (image->end) {
 	case PS_DRAIN_MOVED:
@@ -208,7 +209,7 @@ static void print_json(const struct ps_drain *drain, unsigned left, unsigned nam
 		ps_json_number(&json, "bytes", image->status->bytes);
 		ps_json_text(&json, "from", *image->from ? image->from : NULL);
 		ps_json_text(&json, "to", *image->to ? image->to : NULL);
-		ps_json_text(&json, "result", end_text(image));
+		ps_json_text(&json, "result", end_word(image));
 		ps_json_end(&json, '}');
 	}
 	ps_json_end(&json, ']');
@@ -218,7 +219,7 @@ static void print_json(const struct ps_drain *drain, unsigned left, unsigned nam
 /* --- the end --- */
 
 /* Counts the images that the mirror has now, including images made since the drain began. */
-static enum ps_exit count_left(struct ps_drain *drain, unsigned *left)
+static enum ps_exit count_images_left(struct ps_drain *drain, unsigned *left)
 {
 	Perseas__Reply *list = NULL;
 	enum ps_exit status;
@@ -269,9 +270,9 @@ static enum ps_exit drain_all(struct ps_drain *drain)
 		status = worse_of(status, ps_drain_image(drain, &drain->images[i]));
 		print_image(drain, i);
 	}
-	counted = count_left(drain, &left);
+	counted = count_images_left(drain, &left);
 	if (!ps_stopped())
-		status = worse_of(status, ps_drain_named(drain, &named));
+		status = worse_of(status, ps_drain_check_named(drain, &named));
 	if (drain->args->json)
 		print_json(drain, left, named);
 	else if (!counted)
@@ -295,9 +296,9 @@ enum ps_exit ps_verb_drain(const struct ps_args *args)
 	if (!status)
 		drain.entries = ps_fleet_entries(&drain.fleet, &drain.entry_count);
 	if (!status)
-		status = args->gone ? take_stores(&drain) : take_list(&drain);
+		status = args->gone ? find_stores_of_gone(&drain) : list_stores_of_mirror(&drain);
 	if (!status)
-		status = take_survey(&drain);
+		status = survey_candidates(&drain);
 	if (!status) {
 		ps_stop_catch();
 		status = drain_all(&drain);

@@ -148,7 +148,7 @@ static enum ps_exit drop_chosen(struct ps_peers *peers, const struct ps_images *
 		if (peers->replies[i])
 			continue;
 		*chosen &= ~(UINT32_C(1) << i);
-		status = ps_peers_failed(peers, i);
+		status = ps_peers_complain(peers, i);
 	}
 	return status;
 }
@@ -167,7 +167,7 @@ static uint32_t choose_images(const struct ps_images *images, enum ps_exit *stat
 		else
 			*status = ps_complain(error->code == PERSEAS_ENOSTORE
 			                              ? *status
-			                              : ps_exit_of(error->code),
+			                              : ps_exit_of_code(error->code),
 			                      "%s", error->text);
 	}
 	return chosen;
@@ -190,7 +190,7 @@ static enum ps_exit drop_images(struct ps_peers *peers, const struct ps_images *
 			                   args->store, images->told[i]->owner_address);
 	}
 	if (!any)
-		return ps_images_nobody(images, args->store);
+		return ps_images_complain_absent(images, args->store);
 	chosen = choose_images(images, &status);
 	if (!args->yes) {
 		print_images(images, chosen, args);

@@ -1,7 +1,7 @@
 /*
- * cmd_heap.c - perseas heap: what the heaps of a store are used for, by size and type, and how
- * fragmented they are, while the store runs. It reads their metadata from one mirror, and no
- * object. What the mirror sends is checked by client/heap/use.h before it is believed.
+ * cmd_heap.c - perseas heap: shows what the heaps of a store are used for, by size and type, and
+ * how fragmented they are, while the store runs. It reads the heaps' metadata from one mirror, and
+ * no object. client/heap/use.h checks what the mirror sends.
  */
 #include "command.h"
 #include "live/live_copy.h"
@@ -12,20 +12,21 @@
 #include <string.h>
 
 struct heaps {
-	struct ps_copy_wish wish; /* first */
+	/* Must be the first member: is_wanted casts it to the whole struct. */
+	struct ps_copy_wish wish;
 	const struct ps_args *args;
 	struct ps_copy copy;
 	struct ps_json *json; /* NULL: print text */
 	unsigned shown;
 };
 
-/* --- which segments are a heap's --- */
+/* --- finding heaps by the names of segments --- */
 
 static const char META[] = ".meta.";
 
-/* Returns the length of the heap's name and sets *index if the segment is the metadata of an
- * extent, else returns 0. */
-static size_t meta_of(const char *segment, unsigned *index)
+/* Returns the length of the heap's name and sets *index if the segment is named like the metadata
+ * of an extent, else returns 0. */
+static size_t parse_metadata_name(const char *segment, unsigned *index)
 {
 	char name[PS_NAME_MAX + 1];
 	const char *at = NULL;
@@ -40,8 +41,8 @@ static size_t meta_of(const char *segment, unsigned *index)
 	return 0;
 }
 
-static const Perseas__Segment *segment_of(const Perseas__Header *header, const char *heap,
-                                          const char *part, unsigned index)
+static const Perseas__Segment *find_heap_segment(const Perseas__Header *header, const char *heap,
+                                                 const char *part, unsigned index)
 {
 	char name[PS_NAME_MAX + 1];
 
@@ -52,12 +53,12 @@ static const Perseas__Segment *segment_of(const Perseas__Header *header, const c
 	return NULL;
 }
 
-/* The heap's name, if the segment is called as the metadata of a heap is, of one that was asked
- * for. */
-static bool find_name(const struct ps_args *args, const char *segment, char name[PS_HEAP_NAME + 1],
-                      unsigned *index)
+/* Returns true if the segment is named like the metadata of a heap that was asked for. Sets the
+ * heap's name and the index of the extent. */
+static bool match_heap_name(const struct ps_args *args, const char *segment,
+                            char name[PS_HEAP_NAME + 1], unsigned *index)
 {
-	const size_t length = meta_of(segment, index);
+	const size_t length = parse_metadata_name(segment, index);
 
 	snprintf(name, PS_HEAP_NAME + 1, "%.*s", (int)length, segment);
 	return length && (!args->heap || !strcmp(args->heap, name));
@@ -72,21 +73,23 @@ static bool is_wanted(const struct ps_copy_wish *wish, const Perseas__Header *he
 	char name[PS_HEAP_NAME + 1];
 	unsigned index;
 
-	if (!find_name(((const struct heaps *)wish)->args, segment->name, name, &index))
+	if (!match_heap_name(((const struct heaps *)wish)->args, segment->name, name, &index))
 		return false;
-	data = segment_of(header, name, "heap", index);
+	data = find_heap_segment(header, name, "heap", index);
 	return data && data->size && data->size % PS_CHUNK == 0 && data->size <= PS_EXTENT_MAX &&
 	       segment->size == ps_heap_meta_size(data->size / PS_CHUNK);
 }
 
 /* Finds the extents 0, 1, … up to the first that is missing. Returns NULL, or what is wrong with
- * the last one. */
+ * the last extent found. */
 static const char *find_extents(const struct ps_copy *copy, const char *heap,
                                 struct ps_usage_extent extents[PS_HEAP_EXTENTS], unsigned *count)
 {
 	for (*count = 0; *count < PS_HEAP_EXTENTS; ++*count) {
-		const Perseas__Segment *meta = segment_of(copy->header, heap, "meta", *count);
-		const Perseas__Segment *data = segment_of(copy->header, heap, "heap", *count);
+		const Perseas__Segment *meta = find_heap_segment(copy->header, heap, "meta",
+		                                                 *count);
+		const Perseas__Segment *data = find_heap_segment(copy->header, heap, "heap",
+		                                                 *count);
 
 		if (!meta)
 			break;
@@ -100,9 +103,10 @@ static const char *find_extents(const struct ps_copy *copy, const char *heap,
 	return NULL;
 }
 
-/* --- what is printed --- */
+/* --- output --- */
 
-static uint64_t gaps_of(const struct ps_usage_row *row)
+/* Returns the unused bytes in the chunks of this row. */
+static uint64_t unused_chunk_bytes(const struct ps_usage_row *row)
 {
 	return row->chunks * PS_CHUNK - row->bytes;
 }
@@ -126,8 +130,9 @@ static void print_rows(const struct ps_heap_usage *use)
 		ps_table_cell(&table, 2, "%" PRIu64, row->objects);
 		ps_table_cell(&table, 3, "%s", ps_size_text(bytes, row->bytes));
 		ps_table_cell(&table, 4, "%" PRIu64, row->chunks);
-		ps_table_cell(&table, 5, "%s", ps_size_text(gaps, gaps_of(row)));
-		ps_table_cell(&table, 6, "%u %%", ps_percent(gaps_of(row), row->chunks * PS_CHUNK));
+		ps_table_cell(&table, 5, "%s", ps_size_text(gaps, unused_chunk_bytes(row)));
+		ps_table_cell(&table, 6, "%u %%",
+		              ps_percent(unused_chunk_bytes(row), row->chunks * PS_CHUNK));
 	}
 	ps_table_print(&table, stdout);
 }
@@ -164,7 +169,7 @@ static void rows_json(struct ps_json *json, const struct ps_heap_usage *use)
 		ps_json_number(json, "objects", row->objects);
 		ps_json_number(json, "bytes", row->bytes);
 		ps_json_number(json, "chunks", row->chunks);
-		ps_json_number(json, "gaps", gaps_of(row));
+		ps_json_number(json, "gaps", unused_chunk_bytes(row));
 		ps_json_end(json, '}');
 	}
 	ps_json_end(json, ']');
@@ -248,7 +253,7 @@ static enum ps_exit show_heaps(struct heaps *heaps)
 		unsigned index;
 		enum ps_exit worse;
 
-		if (!find_name(heaps->args, header->segments[k]->name, name, &index) || index)
+		if (!match_heap_name(heaps->args, header->segments[k]->name, name, &index) || index)
 			continue;
 		worse = show_heap(heaps, name);
 		status = worse > status ? worse : status;

@@ -16,7 +16,7 @@ static const struct {
 #undef EXIT_ROW
 };
 
-static void help_exits(void)
+static void print_exit_statuses(void)
 {
 	printf("Exit status:\n");
 	for (unsigned i = 0; i < sizeof(exits) / sizeof(exits[0]); i++) {
@@ -43,7 +43,7 @@ void ps_help_print(void)
 	       "\nOptions, anywhere on the line, as --name VALUE or --name=VALUE:\n");
 	ps_options_help(&ps_command_options, stdout, PS_EVERY_VERB);
 	printf("\n");
-	help_exits();
+	print_exit_statuses();
 }
 
 void ps_help_print_verb(const struct ps_verb *verb)
@@ -52,7 +52,7 @@ void ps_help_print_verb(const struct ps_verb *verb)
 	       verb->usage, verb->details);
 	ps_options_help(&ps_command_options, stdout, verb->bit);
 	printf("\n");
-	help_exits();
+	print_exit_statuses();
 }
 
 enum ps_exit ps_verb_help(const struct ps_args *args)
@@ -64,7 +64,7 @@ enum ps_exit ps_verb_help(const struct ps_args *args)
 		return PS_EXIT_OK;
 	}
 	if (!strcmp(args->topic, "exit-codes")) {
-		help_exits();
+		print_exit_statuses();
 		return PS_EXIT_OK;
 	}
 	while (verb->name && strcmp(verb->name, args->topic) != 0)

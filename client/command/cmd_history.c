@@ -1,5 +1,5 @@
 /*
- * cmd_history.c - perseas history: which transaction changed which bytes, and when.
+ * cmd_history.c - perseas history: shows which transaction changed which bytes, and when.
  */
 #include "command.h"
 #include "live/history.h"
@@ -18,15 +18,15 @@ enum ps_exit ps_verb_history_check(const struct ps_args *args)
 	return PS_EXIT_OK;
 }
 
-static const char *kind_text(const struct ps_record *record)
+static const char *record_kind_text(const struct ps_record *record)
 {
 	if (record->kind == PS_RECORD_DESTROY)
 		return "destroy";
 	return record->kind == PS_RECORD_PUBLISH ? "publish" : "transaction";
 }
 
-static const char *name_of(const struct ps_history *history, const struct ps_record *record,
-                           uint32_t id, char text[32])
+static const char *segment_name(const struct ps_history *history, const struct ps_record *record,
+                                uint32_t id, char text[32])
 {
 	const Perseas__Segment *segment = ps_history_segment(history, record, id);
 
@@ -36,11 +36,11 @@ static const char *name_of(const struct ps_history *history, const struct ps_rec
 	return text;
 }
 
-/* Bytes in hexadecimal; the caller frees it. */
+/* Returns the bytes in hexadecimal. The caller frees the text. */
 static char *hex_of(const uint8_t *bytes, uint32_t length)
 {
 	static const char digits[] = "0123456789abcdef";
-	char *text = ps_or_end(malloc(2 * (size_t)length + 1));
+	char *text = ps_or_exit(malloc(2 * (size_t)length + 1));
 
 	for (uint32_t i = 0; i < length; i++) {
 		text[2 * (size_t)i] = digits[bytes[i] >> 4];
@@ -67,16 +67,17 @@ static void print_bytes(const struct output *out, const char *key, const char *l
 	free(text);
 }
 
-/* Prints the bytes after the transaction, unless the segment is gone: then nobody knows them. */
-static void print_after(const struct ps_history *history, const struct output *out,
-                        const struct ps_record *record, const struct ps_range *range)
+/* Prints the bytes of a range after the record's transaction. If the segment is gone, they are not
+ * known. */
+static void print_bytes_after(const struct ps_history *history, const struct output *out,
+                              const struct ps_record *record, const struct ps_range *range)
 {
 	uint8_t *after;
 
 	if (!ps_history_segment(history, record, range->segment))
 		return;
-	after = ps_or_end(calloc(1, (size_t)range->length + 1));
-	ps_history_after(history, range, after);
+	after = ps_or_exit(calloc(1, (size_t)range->length + 1));
+	ps_history_bytes_after(history, range, after);
 	print_bytes(out, "after", "became", after, range->length);
 	free(after);
 }
@@ -86,7 +87,7 @@ static void print_range(const struct ps_history *history, const struct output *o
                         const uint8_t *image)
 {
 	char gone[32];
-	const char *name = name_of(history, record, range->segment, gone);
+	const char *name = segment_name(history, record, range->segment, gone);
 
 	if (out->json) {
 		ps_json_begin(out->json, NULL, '{');
@@ -101,7 +102,7 @@ static void print_range(const struct ps_history *history, const struct output *o
 	}
 	if (out->bytes && image) {
 		print_bytes(out, "before", "was   ", image, range->length);
-		print_after(history, out, record, range);
+		print_bytes_after(history, out, record, range);
 	}
 	if (out->json)
 		ps_json_end(out->json, '}');
@@ -116,7 +117,7 @@ static void print_ranges(const struct ps_history *history, const struct output *
 
 	ps_record_begin_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &image))
-		if (ps_history_wants(history, range))
+		if (ps_history_wants_range(history, range))
 			print_range(history, out, record, range, image);
 }
 
@@ -131,7 +132,8 @@ static void print_record(const struct ps_history *history, const struct output *
 
 		printf("transaction %" PRIu64 "  epoch %" PRIu64 "  %s%s%s  %u range%s\n",
 		       record->seq, record->epoch, time, plain ? "" : "  ",
-		       plain ? "" : kind_text(record), record->ranges, ps_plural(record->ranges));
+		       plain ? "" : record_kind_text(record), record->ranges,
+		       ps_plural(record->ranges));
 		print_ranges(history, out, record);
 		return;
 	}
@@ -140,14 +142,15 @@ static void print_record(const struct ps_history *history, const struct output *
 	ps_json_number(out->json, "epoch", record->epoch);
 	ps_json_text(out->json, "time", time);
 	ps_json_number(out->json, "time_ns", record->time);
-	ps_json_text(out->json, "kind", kind_text(record));
+	ps_json_text(out->json, "kind", record_kind_text(record));
 	ps_json_begin(out->json, "ranges", '[');
 	print_ranges(history, out, record);
 	ps_json_end(out->json, ']');
 	ps_json_end(out->json, '}');
 }
 
-/* The newest first; each is undone when it has been shown. Returns how many. */
+/* Prints the records, the newest first, and undoes each when it has been printed. Returns how many
+ * were printed. */
 static uint64_t print_records(const struct ps_history *history, const struct output *out)
 {
 	uint64_t count = 0;
@@ -184,17 +187,17 @@ static enum ps_exit print_history(const struct ps_history *history, const struct
 	if (args->json) {
 		ps_json_end(&json, ']');
 		ps_json_number(&json, "looked_at", history->count);
-		ps_json_text(&json, "ends", history->ends);
+		ps_json_text(&json, "ends", history->why_ends);
 		ps_json_end(&json, '}');
 	} else {
 		printf("%" PRIu64 " shown, of %zu looked at, back from transaction %" PRIu64
 		       "; it ends there: %s\n",
-		       count, history->count, history->live.log.from.seq, history->ends);
+		       count, history->count, history->live.log.from.seq, history->why_ends);
 	}
 	return count ? PS_EXIT_OK : PS_EXIT_NO;
 }
 
-/* Reads, and prints what was read unless the image was mended meanwhile. */
+/* Reads the history, and prints it unless the image was mended meanwhile. */
 static enum ps_log_step history_read(struct ps_peers *peers, const Perseas__StoreStatus *told,
                                      const struct ps_args *args, unsigned try, enum ps_exit *status)
 {
@@ -204,14 +207,14 @@ static enum ps_log_step history_read(struct ps_peers *peers, const Perseas__Stor
 	*status = ps_history_init(&history, peers, told, args);
 	if (!*status) {
 		step = ps_history_walk(&history, args, try);
-		step = ps_copy_check_same(peers, args->store, history.live.log.from.seq, told,
-		                          step);
+		step = ps_copy_check_unchanged(peers, args->store, history.live.log.from.seq, told,
+		                               step);
 		if (!step)
 			*status = print_history(&history, args);
 		else if (step == PS_LOG_FAILED)
-			*status = ps_peers_failed(peers, 0);
+			*status = ps_peers_complain(peers, 0);
 		else if (try + 1 == PS_LIVE_TRIES)
-			*status = ps_copy_too_fast(args->store, told->header->log_size);
+			*status = ps_copy_complain_too_fast(args->store, told->header->log_size);
 	}
 	ps_history_free(&history);
 	return step;
@@ -225,9 +228,9 @@ static enum ps_log_step try_once(struct ps_peers *peers, const struct ps_args *a
 	enum ps_log_step step = PS_LOG_FAILED;
 	struct ps_images images;
 
-	ps_images_take(&images, peers, args->store);
+	ps_images_fetch(&images, peers, args->store);
 	if (!images.have)
-		*status = ps_images_nobody(&images, args->store);
+		*status = ps_images_complain_absent(&images, args->store);
 	else if (images.told[0]->header->state != PERSEAS__STATE__STATE_CONSISTENT)
 		*status = ps_complain(PS_EXIT_NO,
 		                      "%s: its image of store '%s' is not whole: its log holds no "

@@ -1,5 +1,5 @@
 /*
- * cmd_ls.c - perseas ls: what each mirror has.
+ * cmd_ls.c - perseas ls: lists the stores that each mirror has.
  */
 #include "command.h"
 #include "ask/ask.h"
@@ -31,7 +31,7 @@ static void print_stores(const struct ps_peers *peers, const struct ps_store_not
 	ps_table_print(&table, stdout);
 }
 
-/* Prints the labels of a daemon, which it tells with each store. */
+/* Prints the labels of a daemon, which are in the status of each of its stores. */
 static void print_labels(const Perseas__ListReply *list)
 {
 	const Perseas__StoreStatus *status = list->n_stores ? list->stores[0] : NULL;
@@ -53,7 +53,7 @@ static void print_mirror(const struct ps_peers *peers, const struct ps_store_not
 	char used[PS_SIZE_TEXT], limit[PS_SIZE_TEXT];
 
 	if (!peers->replies[i]) {
-		printf("%s: %s\n", peers->addresses[i].text, ps_peers_absence(peers, i));
+		printf("%s: %s\n", peers->addresses[i].text, ps_peers_absence_text(peers, i));
 		return;
 	}
 	list = peers->replies[i]->list;

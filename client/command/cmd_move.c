@@ -1,7 +1,7 @@
 /*
- * cmd_move.c - perseas move: a store that runs is handed over to a standby. The mirrors pass the
- * request on, to the owner and to the standbys, and time what comes of it. It claims nothing, and
- * asks the owner for nothing before it has seen the standby.
+ * cmd_move.c - perseas move: hands a running store over to a standby. The mirrors pass the request
+ * to the owner and to the standbys, and measure the handover. The command claims nothing, and asks
+ * the owner for nothing before it has seen the standby.
  */
 #include "command.h"
 #include "../../proto/base/json.h"
@@ -18,8 +18,9 @@
 #define MS_NS ((uint64_t)1000000)
 
 enum {
-	LOOK_MS = 20,     /* between two looks at what became of it */
-	REST_MS = 200,    /* for mirrors beyond W to see the end, too: they are in the report */
+	LOOK_MS = 20, /* pause between two looks at the handover */
+	/* Wait for mirrors beyond W to see the end, so that the report includes them. */
+	LAST_MIRRORS_MS = 200,
 	KEPT_MS = 10000,  /* time for which mirrors keep the request beyond the move's own limit */
 	NAMES_TEXT = 512, /* size of a list of names; longer lists are cut off */
 };
@@ -28,12 +29,13 @@ struct move {
 	const struct ps_args *args;
 	struct ps_peers peers;
 	struct ps_handover handover;
-	char name[PS_NAME_MAX + 1];     /* of the standby */
-	unsigned asked[PS_MIRRORS_MAX]; /* mirrors that have the owner, as the roster lists them */
-	unsigned count;                 /* of these; 0: there is nothing to do */
-	uint32_t doubtful;              /* of these: they may have the request, set by number */
+	char name[PS_NAME_MAX + 1]; /* name of the standby */
+	/* Indices of the mirrors that see the owner, in the roster's order. */
+	unsigned owner_mirrors[PS_MIRRORS_MAX];
+	unsigned count;            /* how many these are; 0: the standby owns the store already */
+	uint32_t may_have_request; /* peers that may have the request, as bits */
 	uint64_t began_ns;
-	uint64_t over_ns; /* since when W mirrors have seen the end; 0: they have not */
+	uint64_t ended_ns; /* when W mirrors had seen the end; 0: not yet */
 };
 
 enum ps_exit ps_verb_move_check(const struct ps_args *args)
@@ -46,10 +48,10 @@ enum ps_exit ps_verb_move_check(const struct ps_args *args)
 	                   args->store);
 }
 
-/* --- whom it goes to --- */
+/* --- the standby --- */
 
-static enum ps_exit complain_nobody(const struct move *move, const struct ps_standbys *standbys,
-                                    const Perseas__Standby *owner)
+static enum ps_exit complain_no_standby(const struct move *move, const struct ps_standbys *standbys,
+                                        const Perseas__Standby *owner)
 {
 	const bool one = move->args->host_count == 1;
 	char names[NAMES_TEXT] = "";
@@ -71,8 +73,8 @@ static enum ps_exit complain_nobody(const struct move *move, const struct ps_sta
 }
 
 /* Refuses the move: the owner would end, and this standby could not open the store. */
-static enum ps_exit complain_reach(const struct move *move, const struct ps_images *images,
-                                   const Perseas__Standby *standby)
+static enum ps_exit complain_cannot_open(const struct move *move, const struct ps_images *images,
+                                         const Perseas__Standby *standby)
 {
 	const Perseas__Roster *roster = images->judged.settled;
 	const unsigned members = roster ? (unsigned)roster->n_members : 0;
@@ -80,12 +82,12 @@ static enum ps_exit complain_reach(const struct move *move, const struct ps_imag
 	return ps_complain(PS_EXIT_NO,
 	                   "%s is known to %u of %u mirrors of store '%s', too few to open it; "
 	                   "nothing was changed",
-	                   standby->name, ps_standby_reach(images, standby->mark.data), members,
-	                   move->args->store);
+	                   standby->name, ps_standby_count_members(images, standby->mark.data),
+	                   members, move->args->store);
 }
 
-/* The first HOST that is there, and can open the store. It may be the owner's, where no other
- * standby has that name: then there is nothing to do. */
+/* Chooses the first HOST whose standby is there and can open the store. That may be the standby
+ * that owns the store, if no other standby has its name: then sets *done. */
 static enum ps_exit choose_standby(struct move *move, const struct ps_images *images,
                                    const Perseas__StoreStatus *owner, bool *done)
 {
@@ -93,18 +95,18 @@ static enum ps_exit choose_standby(struct move *move, const struct ps_images *im
 	struct ps_standbys standbys;
 
 	ps_standbys_find(&standbys, images);
-	present = ps_standby_of(&standbys, owner);
+	present = ps_standbys_find_owner(&standbys, owner);
 	for (unsigned i = 0; i < move->args->host_count && !chosen; i++) {
-		named = ps_standby_named(&standbys, move->args->hosts[i], present);
-		if (named && (named == present || ps_standby_opens(images, named->mark.data)))
+		named = ps_standbys_find_named(&standbys, move->args->hosts[i], present);
+		if (named && (named == present || ps_standby_can_open(images, named->mark.data)))
 			chosen = named;
 		else if (named)
 			out_of_reach = named;
 	}
 	if (!chosen && out_of_reach)
-		return complain_reach(move, images, out_of_reach);
+		return complain_cannot_open(move, images, out_of_reach);
 	if (!chosen)
-		return complain_nobody(move, &standbys, present);
+		return complain_no_standby(move, &standbys, present);
 	*done = chosen == present;
 	memcpy(move->handover.to, chosen->mark.data, PS_OWNER_MARK);
 	snprintf(move->name, sizeof(move->name), "%s", chosen->name);
@@ -118,7 +120,8 @@ static enum ps_exit choose_standby(struct move *move, const struct ps_images *im
 
 /* Refuses the move while a commit is in doubt: nobody knows whether the next owner finds it, and
  * the mirrors that do not answer this owner may not answer the next one. */
-static enum ps_exit check_doubt(const struct move *move, const Perseas__StoreStatus *owner)
+static enum ps_exit check_no_commit_in_doubt(const struct move *move,
+                                             const Perseas__StoreStatus *owner)
 {
 	const uint64_t ms = ps_owner_doubt_ms(owner);
 
@@ -131,9 +134,9 @@ static enum ps_exit check_doubt(const struct move *move, const Perseas__StoreSta
 	                   move->args->store, (double)ms / 1000);
 }
 
-/* Lists the mirrors in the roster's order, so that of two moves at once one is second everywhere.
- */
-static void list_mirrors(struct move *move, const struct ps_images *images)
+/* Lists the mirrors that see the owner, in the roster's order: of two moves at the same time, all
+ * mirrors then refuse the same one. */
+static void list_owner_mirrors(struct move *move, const struct ps_images *images)
 {
 	const Perseas__Roster *roster = images->judged.settled;
 
@@ -142,7 +145,7 @@ static void list_mirrors(struct move *move, const struct ps_images *images)
 			if (ps_images_is_member(images, i, roster->members[k]) &&
 			    images->told[i]->live &&
 			    images->told[i]->header->promised_epoch == move->handover.epoch)
-				move->asked[move->count++] = i;
+				move->owner_mirrors[move->count++] = i;
 }
 
 static void print_json(const struct move *move, const struct ps_outcome *outcome)
@@ -153,7 +156,7 @@ static void print_json(const struct move *move, const struct ps_outcome *outcome
 	ps_json_text(&json, "store", move->args->store);
 	ps_json_text(&json, "to", move->name);
 	ps_json_bool(&json, "moved", outcome->opened > 0);
-	ps_json_bool(&json, "planned", outcome->planned && outcome->released);
+	ps_json_bool(&json, "planned", outcome->standby_owns && outcome->released);
 	ps_json_number(&json, "epoch", outcome->epoch);
 	ps_json_number(&json, "seq", outcome->seq);
 	ps_json_number(&json, "closing_us", outcome->closing_ns / 1000);
@@ -165,9 +168,9 @@ static void print_json(const struct move *move, const struct ps_outcome *outcome
 }
 
 /* Reports that the standby owns the store already, so nobody has to be asked. */
-static enum ps_exit report_done(const struct move *move)
+static enum ps_exit report_already_owner(const struct move *move)
 {
-	const struct ps_outcome nothing = { .planned = true,
+	const struct ps_outcome nothing = { .standby_owns = true,
 		                            .released = true,
 		                            .epoch = move->handover.epoch };
 
@@ -185,8 +188,8 @@ static enum ps_exit plan_move(struct move *move, const struct ps_images *images)
 	bool done = false;
 
 	if (!images->have)
-		return ps_images_nobody(images, move->args->store);
-	status = ps_images_ambiguous(images, move->args->store);
+		return ps_images_complain_absent(images, move->args->store);
+	status = ps_images_check_ambiguous(images, move->args->store);
 	if (status)
 		return status;
 	if (owner < 0)
@@ -200,11 +203,11 @@ static enum ps_exit plan_move(struct move *move, const struct ps_images *images)
 	if (status)
 		return status;
 	if (done)
-		return report_done(move);
-	status = check_doubt(move, images->told[owner]);
+		return report_already_owner(move);
+	status = check_no_commit_in_doubt(move, images->told[owner]);
 	if (status)
 		return status;
-	list_mirrors(move, images);
+	list_owner_mirrors(move, images);
 	if (move->count)
 		return PS_EXIT_OK;
 	return ps_complain(
@@ -217,7 +220,7 @@ static enum ps_exit plan_move(struct move *move, const struct ps_images *images)
 /* --- asking --- */
 
 /* Sends the request to all mirrors of the set at once. */
-static void tell_mirrors(struct move *move, uint32_t set, bool withdraw)
+static void send_request(struct move *move, uint32_t set, bool withdraw)
 {
 	const Perseas__Request *requests[PS_MIRRORS_MAX] = { NULL };
 	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
@@ -237,40 +240,40 @@ static void tell_mirrors(struct move *move, uint32_t set, bool withdraw)
 	ps_peers_ask(&move->peers, requests);
 }
 
-/* Asks mirror i to pass the request on. Returns true if it took the request. */
+/* Asks peer i to pass the request on. Returns true if it took the request. */
 static bool ask_mirror(struct move *move, unsigned i)
 {
-	tell_mirrors(move, 1u << i, false);
+	send_request(move, 1u << i, false);
 	/* A mirror that did not answer may have taken the request, or may still get it. */
 	if (move->peers.replies[i] || !ps_peers_answered(&move->peers, i))
-		move->doubtful |= 1u << i;
+		move->may_have_request |= 1u << i;
 	return move->peers.replies[i] != NULL;
 }
 
-/* Withdraws the request from each mirror that may have it; one that did not answer is asked over a
- * new connection. Returns false if a mirror may still have it. */
+/* Withdraws the request from each mirror that may have it, over a new connection if the mirror did
+ * not answer. Returns false if a mirror may still have the request. */
 static bool withdraw_move(struct move *move)
 {
 	for (unsigned i = 0; i < move->peers.count; i++)
-		if (move->doubtful >> i & 1)
+		if (move->may_have_request >> i & 1)
 			ps_peers_connect(&move->peers, i);
-	tell_mirrors(move, move->doubtful, true);
+	send_request(move, move->may_have_request, true);
 	for (unsigned i = 0; i < move->peers.count; i++) {
-		if (!(move->doubtful >> i & 1))
+		if (!(move->may_have_request >> i & 1))
 			continue;
 		if (ps_peers_answered(&move->peers, i))
-			move->doubtful &= ~(1u << i);
+			move->may_have_request &= ~(1u << i);
 		else
 			ps_complain(PS_EXIT_OK,
 			            "%s may have the request, and was not told that it is taken "
 			            "back: %s",
 			            move->peers.addresses[i].text, move->peers.errors[i].text);
 	}
-	return !move->doubtful;
+	return !move->may_have_request;
 }
 
-/* The first mirror that answers decides. One that did not may have taken the request all the same,
- * which is taken back then. */
+/* Asks the mirrors in turn to pass the request to the owner, until one refuses before another took
+ * it. If none took the request, withdraws it from mirrors that did not answer but may have it. */
 static enum ps_exit ask_owner(struct move *move)
 {
 	struct ps_error error = { 0 };
@@ -278,7 +281,7 @@ static enum ps_exit ask_owner(struct move *move)
 	bool refused = false;
 
 	for (unsigned k = 0; k < move->count && !refused; k++) {
-		const unsigned i = move->asked[k];
+		const unsigned i = move->owner_mirrors[k];
 
 		if (ask_mirror(move, i)) {
 			taken++;
@@ -299,7 +302,7 @@ static enum ps_exit ask_owner(struct move *move)
 	                   error.text);
 }
 
-/* --- what became of it --- */
+/* --- the outcome --- */
 
 static double ms_of(uint64_t ns)
 {
@@ -313,8 +316,8 @@ static void print_outcome(const struct move *move, const struct ps_outcome *outc
 		return;
 	}
 	printf("store '%s' is handed over to %s: epoch %" PRIu64 ", transaction %" PRIu64 "\n",
-	       move->args->store, outcome->planned ? move->name : outcome->address, outcome->epoch,
-	       outcome->seq);
+	       move->args->store, outcome->standby_owns ? move->name : outcome->address,
+	       outcome->epoch, outcome->seq);
 	printf("the last owner let go of it after %.1f ms\n", ms_of(outcome->closing_ns));
 	printf("pause: %.1f ms, until the next one had it open (the longest of %u mirror%s)\n",
 	       ms_of(outcome->pause_ns), outcome->opened, ps_plural(outcome->opened));
@@ -329,7 +332,7 @@ static enum ps_exit report_outcome(const struct move *move, const struct ps_outc
 		                   "store '%s' lost transactions that W mirrors had: see what "
 		                   "perseas status and the mirrors' logs say before anything else",
 		                   move->args->store);
-	if (!outcome->planned)
+	if (!outcome->standby_owns)
 		return ps_complain(PS_EXIT_PARTLY,
 		                   "%s did not take store '%s': the owner from %s did", move->name,
 		                   move->args->store, outcome->address);
@@ -367,7 +370,8 @@ static enum ps_exit give_up(struct move *move, const struct ps_outcome *outcome)
 		store, s);
 }
 
-/* Returns true if nothing is left to wait for. */
+/* Returns true if nothing is left to wait for: all mirrors that know of the handover have seen its
+ * end, or W have and the others had their time. */
 static bool move_is_over(struct move *move, const struct ps_outcome *outcome,
                          const struct ps_images *images)
 {
@@ -375,9 +379,10 @@ static bool move_is_over(struct move *move, const struct ps_outcome *outcome,
 
 	if (!ps_outcome_is_over(outcome, images))
 		return false;
-	if (!move->over_ns)
-		move->over_ns = now_ns;
-	return outcome->opened == outcome->known || now_ns >= move->over_ns + REST_MS * MS_NS;
+	if (!move->ended_ns)
+		move->ended_ns = now_ns;
+	return outcome->opened == outcome->known ||
+	       now_ns >= move->ended_ns + LAST_MIRRORS_MS * MS_NS;
 }
 
 /* Looks at the store once. Returns true if the move has ended. */
@@ -388,8 +393,8 @@ static bool look_at_move(struct move *move, struct ps_outcome *outcome, enum ps_
 
 	for (unsigned i = 0; i < move->peers.count; i++)
 		ps_peers_connect(&move->peers, i);
-	ps_images_take(&images, &move->peers, move->args->store);
-	ps_outcome_take(outcome, &move->handover, &images);
+	ps_images_fetch(&images, &move->peers, move->args->store);
+	ps_outcome_collect(outcome, &move->handover, &images);
 	over = move_is_over(move, outcome, &images);
 	if (over)
 		*status = report_outcome(move, outcome);
@@ -398,8 +403,8 @@ static bool look_at_move(struct move *move, struct ps_outcome *outcome, enum ps_
 	return over;
 }
 
-/* Looks until it is over, its time is, or a signal says to stop. */
-static enum ps_exit follow_move(struct move *move)
+/* Looks at the store until the move is over, its time limit is over, or a signal says to stop. */
+static enum ps_exit await_move(struct move *move)
 {
 	const uint64_t until_ns = move->began_ns + move->args->within_ms * MS_NS;
 	struct ps_outcome outcome = { .epoch = move->handover.epoch };
@@ -424,7 +429,7 @@ enum ps_exit ps_verb_move(const struct ps_args *args)
 	status = ps_images_open(&images, &move.peers, args->store, args->mirrors, &args->options);
 	if (status)
 		return status;
-	(void)ps_images_take_more(&images, &move.peers, args->store);
+	(void)ps_images_fetch_more(&images, &move.peers, args->store);
 	status = plan_move(&move, &images);
 	ps_images_free(&images);
 	move.began_ns = move.peers.env->ops->now(move.peers.env);
@@ -433,7 +438,7 @@ enum ps_exit ps_verb_move(const struct ps_args *args)
 	if (!status && move.count)
 		status = ask_owner(&move);
 	if (!status && move.count)
-		status = follow_move(&move);
+		status = await_move(&move);
 	ps_peers_close(&move.peers);
 	return status;
 }

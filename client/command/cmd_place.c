@@ -1,5 +1,5 @@
 /*
- * cmd_place.c - perseas place: which mirrors a new store is to have.
+ * cmd_place.c - perseas place: chooses the mirrors of a new store.
  */
 #include "command.h"
 #include "ask/survey.h"
@@ -56,7 +56,7 @@ static enum ps_exit show_place(const struct ps_survey *survey, const struct ps_a
 	bool placed;
 
 	wish.apart = args->apart ? ps_domain_by_name(args->apart)
-	                         : ps_domain_usual(survey->spots, survey->count);
+	                         : ps_domain_all_name(survey->spots, survey->count);
 	if (wish.apart == PS_DOMAINS)
 		wish.apart = PS_DOMAIN_HOST;
 	placed = ps_spots_choose(survey->spots, survey->count, &wish, chosen, why);

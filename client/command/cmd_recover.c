@@ -1,5 +1,5 @@
 /*
- * cmd_recover.c - perseas recover: in place, into files, or onto other mirrors.
+ * cmd_recover.c - perseas recover: recovers a store in place, into files, or onto other mirrors.
  */
 #include "command.h"
 #include "ask/ask.h"
@@ -72,14 +72,14 @@ static enum ps_exit open_store(const struct ps_args *args, uint32_t flags, perse
 		ps_library_failed(NULL, rc);
 		if (rc == PERSEAS_EQUORUM && !(flags & PERSEAS_SALVAGE))
 			advise_saving(args);
-		return ps_exit_of(rc);
+		return ps_exit_of_code(rc);
 	}
 	if (!args->json)
 		fputs(perseas_report(*p), stdout);
 	return PS_EXIT_OK;
 }
 
-static void print_live(const struct ps_args *args, perseas_t *p)
+static void print_live_mirrors(const struct ps_args *args, perseas_t *p)
 {
 	struct ps_json json = { .out = stdout };
 	struct ps_opened opened;
@@ -112,7 +112,8 @@ static void print_live(const struct ps_args *args, perseas_t *p)
 	       args->store, stat.seq, stat.epoch, stat.live, stat.mirrors);
 }
 
-/* W mirrors hold the state when open has returned, so it is done even where some are down. */
+/* Opens and closes the store, so that W mirrors hold its state. This succeeds even if some mirrors
+ * are down. */
 static enum ps_exit recover_in_place(const struct ps_args *args)
 {
 	perseas_t *p;
@@ -120,7 +121,7 @@ static enum ps_exit recover_in_place(const struct ps_args *args)
 
 	if (status)
 		return status;
-	print_live(args, p);
+	print_live_mirrors(args, p);
 	perseas_close(p);
 	return PS_EXIT_OK;
 }
@@ -128,13 +129,14 @@ static enum ps_exit recover_in_place(const struct ps_args *args)
 static enum ps_exit recover_elsewhere(const struct ps_args *args)
 {
 	perseas_t *p;
-	enum ps_exit status = args->to ? ps_recover_to_check(args) : ps_recover_onto_check(args);
+	enum ps_exit status = args->to ? ps_recover_to_files_check(args)
+	                               : ps_recover_onto_mirrors_check(args);
 
 	if (!status)
 		status = open_store(args, PERSEAS_SALVAGE, &p);
 	if (status)
 		return status;
-	status = args->to ? ps_recover_to(args, p) : ps_recover_onto(args, p);
+	status = args->to ? ps_recover_to_files(args, p) : ps_recover_onto_mirrors(args, p);
 	perseas_close(p);
 	return status;
 }

@@ -1,5 +1,5 @@
 /*
- * cmd_restore.c - perseas restore: a new store from a snapshot.
+ * cmd_restore.c - perseas restore: makes a new store from a snapshot.
  */
 #include "command.h"
 #include "../../proto/base/json.h"
@@ -10,9 +10,10 @@
 
 #include <inttypes.h>
 
-/* Makes one segment of a segment and the parts by which it grew, with memory for all of them. */
-static enum ps_exit segment_make(struct ps_snapshot *snapshot, struct ps_remake *remake,
-                                 const Perseas__Segment *segment)
+/* Maps one new segment for a segment of the snapshot and all parts by which it grew, and has the
+ * file read into it. */
+static enum ps_exit map_segment(struct ps_snapshot *snapshot, struct ps_remake *remake,
+                                const Perseas__Segment *segment)
 {
 	const Perseas__Header *header = snapshot->reader.header;
 	const Perseas__Segment *part = segment;
@@ -20,7 +21,8 @@ static enum ps_exit segment_make(struct ps_snapshot *snapshot, struct ps_remake 
 	void *base = NULL;
 	enum ps_exit status;
 
-	for (; part && ps_snapshot_has(snapshot, part); part = ps_segment_part_next(header, part))
+	for (; part && ps_snapshot_has_segment(snapshot, part);
+	     part = ps_segment_part_next(header, part))
 		size += part->size;
 	status = ps_remake_map(remake, segment->name, size, segment->address, &base);
 	part = segment;
@@ -32,7 +34,8 @@ static enum ps_exit segment_make(struct ps_snapshot *snapshot, struct ps_remake 
 	return status;
 }
 
-/* Maps what exists, and reads the file into it: what was unfinished is rolled back there. */
+/* Maps the segments that exist, and reads the file into them. Rolls back the unfinished transaction
+ * in this memory. */
 static enum ps_exit snapshot_load(struct ps_snapshot *snapshot, struct ps_remake *remake)
 {
 	const Perseas__Header *header = snapshot->reader.header;
@@ -42,8 +45,9 @@ static enum ps_exit snapshot_load(struct ps_snapshot *snapshot, struct ps_remake
 	for (size_t k = 0; k < header->n_segments && !status; k++) {
 		const Perseas__Segment *segment = header->segments[k];
 
-		if (ps_snapshot_has(snapshot, segment) && !ps_segment_part_before(header, segment))
-			status = segment_make(snapshot, remake, segment);
+		if (ps_snapshot_has_segment(snapshot, segment) &&
+		    !ps_segment_part_before(header, segment))
+			status = map_segment(snapshot, remake, segment);
 	}
 	if (!status)
 		status = ps_snapshot_read(snapshot);
@@ -71,7 +75,7 @@ static void print_restored(const struct ps_snapshot *snapshot, const struct ps_r
 	ps_json_begin(&json, NULL, '{');
 	ps_json_text(&json, "store", remake->store);
 	ps_json_list(&json, "mirrors", remake->mirrors);
-	ps_json_number(&json, "alike", remake->alike);
+	ps_json_number(&json, "alike", remake->equal_mirrors);
 	ps_json_text(&json, "file", snapshot->path);
 	ps_json_text(&json, "of_store", snapshot->reader.header->store);
 	ps_json_number(&json, "of_epoch", slot->epoch);
@@ -99,7 +103,7 @@ static enum ps_exit restore_fill(const struct ps_args *args, struct ps_remake *r
 	return status;
 }
 
-/* The whole file is read once before anything is made. */
+/* Reads and checks the whole file, before anything is made. */
 static enum ps_exit check_file(const struct ps_args *args, struct ps_remake *remake)
 {
 	const Perseas__Header *header;
@@ -111,7 +115,7 @@ static enum ps_exit check_file(const struct ps_args *args, struct ps_remake *rem
 	header = snapshot.reader.header;
 	remake->options.log_size = header->log_size;
 	for (size_t k = 0; k < header->n_segments; k++)
-		remake->segments += ps_snapshot_has(&snapshot, header->segments[k]);
+		remake->segments += ps_snapshot_has_segment(&snapshot, header->segments[k]);
 	status = ps_snapshot_read(&snapshot);
 	ps_snapshot_close(&snapshot);
 	return status;
@@ -142,7 +146,7 @@ enum ps_exit ps_verb_restore(const struct ps_args *args)
 		ps_remake_take_back(&remake);
 		return status;
 	}
-	ps_remake_end(&remake);
+	ps_remake_close(&remake);
 	ps_shared_hosts_warn(args->store, args->mirrors, &args->options);
 	return status;
 }

@@ -1,8 +1,8 @@
 /*
- * cmd_roster.c - perseas roster: which mirrors a store has, and changes of it.
+ * cmd_roster.c - perseas roster: shows which mirrors a store has, and changes them.
  *
- * A store with a live owner is changed by that owner: a mirror passes the order on, and tells what
- * became of it. Without an owner the command is the owner for as long as it takes.
+ * The live owner of a store makes the change: a mirror passes the order to it, and shows the
+ * result. If the store has no owner, the command becomes the owner for the change.
  */
 #include "command.h"
 #include "../../proto/base/json.h"
@@ -43,8 +43,8 @@ enum ps_exit ps_verb_roster_check(const struct ps_args *args)
 		return ps_complain(PS_EXIT_USAGE,
 		                   "which mirror? usage: perseas roster %s STORE "
 		                   "LIST %s",
-		                   action->name, action->takes);
-	if (args->gone && (!action || !ps_roster_old(args)))
+		                   action->name, action->address_names);
+	if (args->gone && (!action || !ps_roster_old_address(args)))
 		return ps_complain(PS_EXIT_USAGE, "--gone goes with roster remove or replace");
 	if ((!action || action->members == 0) && args->options.acks)
 		return ps_complain(PS_EXIT_USAGE, "--acks goes with a change: roster add, remove "
@@ -140,13 +140,13 @@ static enum ps_exit show_roster(const struct ps_images *images, const struct ps_
 
 /* --- the verb --- */
 
-/* Does the parts of a change that need no ownership of the store. `owner` is the mirror that shows
- * a live owner, or -1. */
+/* Does what needs no ownership of the store: shows the roster, previews a change, or orders it from
+ * the live owner. owner: the mirror that shows a live owner, or -1. */
 static enum ps_exit roster_by_images(struct ps_peers *peers, const struct ps_images *images,
                                      const struct ps_args *args, int owner)
 {
-	enum ps_exit status = images->have ? ps_images_ambiguous(images, args->store)
-	                                   : ps_images_nobody(images, args->store);
+	enum ps_exit status = images->have ? ps_images_check_ambiguous(images, args->store)
+	                                   : ps_images_complain_absent(images, args->store);
 
 	if (status)
 		return status;
@@ -159,7 +159,8 @@ static enum ps_exit roster_by_images(struct ps_peers *peers, const struct ps_ima
 		return show_roster(images, args);
 	if (args->dry_run)
 		return ps_roster_preview(images, args);
-	return owner >= 0 ? ps_roster_by_owner(peers, images, args) : ps_roster_check(images, args);
+	return owner >= 0 ? ps_roster_change_by_owner(peers, images, args)
+	                  : ps_roster_check(images, args);
 }
 
 enum ps_exit ps_verb_roster(const struct ps_args *args)
@@ -174,15 +175,15 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 		return status;
 	ps_bar_start();
 	if (args->action && (args->dry_run || ps_images_find_owner(&images) < 0))
-		(void)ps_images_take_more(&images, &peers, args->store);
+		(void)ps_images_fetch_more(&images, &peers, args->store);
 	owner = args->action && images.have ? ps_images_find_owner(&images) : -1;
 	status = roster_by_images(&peers, &images, args, owner);
 	ps_images_close(&images, &peers);
 	if (args->dry_run)
 		return status;
 	if (!status && args->action && owner < 0)
-		status = ps_roster_here(args);
-	if (!status && args->action && ps_roster_new(args))
+		status = ps_roster_change_by_open(args);
+	if (!status && args->action && ps_roster_new_address(args))
 		ps_shared_hosts_warn(args->store, args->mirrors, &args->options);
 	return status;
 }

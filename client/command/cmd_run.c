@@ -1,5 +1,6 @@
 /*
- * cmd_run.c - perseas run: a program owns a store wherever no other owner lives.
+ * cmd_run.c - perseas run: runs a program that owns a store, on whichever host no other owner
+ * lives.
  */
 #include "command.h"
 #include "run/runner.h"
@@ -30,6 +31,6 @@ enum ps_exit ps_verb_run(const struct ps_args *args)
 	};
 
 	options.warm = args->warm;
-	/* Among them are statuses of COMMAND's. */
+	/* This may be an exit status of COMMAND. */
 	return (enum ps_exit)ps_runner_run(&run);
 }

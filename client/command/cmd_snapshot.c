@@ -1,5 +1,5 @@
 /*
- * cmd_snapshot.c - perseas snapshot: a copy of a store in a file, and the check of one.
+ * cmd_snapshot.c - perseas snapshot: copies a store to a file, or checks such a file.
  */
 #include "command.h"
 #include "../../proto/base/json.h"
@@ -10,7 +10,7 @@
 
 enum ps_exit ps_verb_snapshot_check(const struct ps_args *args)
 {
-	if (args->check) {
+	if (args->check_file) {
 		if (args->store || args->from || args->to)
 			return ps_complain(PS_EXIT_USAGE, "--check FILE stands alone");
 		return PS_EXIT_OK;
@@ -90,7 +90,7 @@ static uint64_t segment_bytes(const struct ps_snapshot *snapshot, unsigned *coun
 
 	*count = 0;
 	for (size_t k = 0; k < header->n_segments; k++) {
-		if (!ps_snapshot_has(snapshot, header->segments[k]))
+		if (!ps_snapshot_has_segment(snapshot, header->segments[k]))
 			continue;
 		bytes += header->segments[k]->size;
 		*count += !ps_segment_part_before(header, header->segments[k]);
@@ -98,7 +98,7 @@ static uint64_t segment_bytes(const struct ps_snapshot *snapshot, unsigned *coun
 	return bytes;
 }
 
-static void print_good(const struct ps_snapshot *snapshot, bool as_json)
+static void print_checked_file(const struct ps_snapshot *snapshot, bool as_json)
 {
 	const char *store = snapshot->reader.header->store;
 	struct ps_json json = { .out = stdout };
@@ -130,7 +130,7 @@ static enum ps_exit snapshot_check(const char *path, bool as_json)
 		return status;
 	status = ps_snapshot_read(&snapshot);
 	if (!status)
-		print_good(&snapshot, as_json);
+		print_checked_file(&snapshot, as_json);
 	ps_snapshot_close(&snapshot);
 	return status;
 }
@@ -141,8 +141,8 @@ enum ps_exit ps_verb_snapshot(const struct ps_args *args)
 	enum ps_exit status;
 
 	ps_bar_start();
-	if (args->check)
-		return snapshot_check(args->check, args->json);
+	if (args->check_file)
+		return snapshot_check(args->check_file, args->json);
 	status = ps_peers_open_one(&peers, args->from, &args->options);
 	if (status)
 		return status;

@@ -1,5 +1,5 @@
 /*
- * cmd_spill.c - perseas spill: a mirror writes its images to disk and ends.
+ * cmd_spill.c - perseas spill: has a mirror write its images to disk and end.
  */
 #include "command.h"
 #include "../../proto/base/json.h"
@@ -9,9 +9,9 @@
 #include <inttypes.h>
 #include <poll.h>
 
-/* The mirror leaves this connection open until its process ends. What may still come on it, as
- * TLS's goodbye, is no end. */
-static bool has_ended(const struct ps_peers *peers, uint32_t wait_ms)
+/* Waits until the mirror's process ends, which closes the connection. Bytes that arrive before,
+ * such as TLS's close notification, are no end. */
+static bool wait_for_end(const struct ps_peers *peers, uint32_t wait_ms)
 {
 	struct pollfd fd = { .fd = peers->env->ops->control_fd(peers->controls[0]),
 		             .events = POLLRDHUP };
@@ -43,16 +43,16 @@ static void print_spilled(const struct ps_peers *peers, bool ended, bool as_json
 
 /* Returns true if the mirror answers. Asked first, so that an absent mirror is not waited for as
  * long as a disk may take. */
-static bool is_there(struct ps_peers *peers)
+static bool does_answer(struct ps_peers *peers)
 {
 	ps_peers_ask_all(peers, ps_peers_list_request());
 	return peers->replies[0] != NULL;
 }
 
-/* The images are written: waits for the end, and tells. */
-static enum ps_exit see_off(const struct ps_peers *peers, const struct ps_args *args)
+/* Waits for the daemon's end after the images were written, and reports it. */
+static enum ps_exit await_daemon_end(const struct ps_peers *peers, const struct ps_args *args)
 {
-	const bool ended = has_ended(peers, args->wait_ms);
+	const bool ended = wait_for_end(peers, args->wait_ms);
 
 	print_spilled(peers, ended, args->json);
 	if (ended)
@@ -72,14 +72,14 @@ enum ps_exit ps_verb_spill(const struct ps_args *args)
 
 	if (status)
 		return status;
-	if (is_there(&peers)) {
+	if (does_answer(&peers)) {
 		peers.timeout_ms = args->wait_ms;
 		ps_peers_ask_all(&peers, &request);
 	}
 	if (peers.replies[0])
-		status = see_off(&peers, args);
+		status = await_daemon_end(&peers, args);
 	else
-		status = ps_peers_failed(&peers, 0);
+		status = ps_peers_complain(&peers, 0);
 	ps_peers_close(&peers);
 	return status;
 }

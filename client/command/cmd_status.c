@@ -1,5 +1,5 @@
 /*
- * cmd_status.c - perseas status: a store, as each mirror has it.
+ * cmd_status.c - perseas status: shows a store as each mirror has it.
  */
 #include "command.h"
 #include "ask/ask.h"
@@ -21,7 +21,7 @@
 
 /* Sets *lag to the transactions by which the image is behind the newest one. Returns false if it
  * has no slot, or one of another history. */
-static bool lag_of(const struct ps_images *images, unsigned i, uint64_t *lag)
+static bool image_lag(const struct ps_images *images, unsigned i, uint64_t *lag)
 {
 	const Perseas__Slot *newest = images->newest ? images->newest->slot : NULL;
 	const Perseas__Slot *slot;
@@ -34,7 +34,7 @@ static bool lag_of(const struct ps_images *images, unsigned i, uint64_t *lag)
 }
 
 /* Returns what to print about an image besides its state, or "" if the image counts. */
-static const char *note_of(const struct ps_images *images, unsigned i)
+static const char *image_note(const struct ps_images *images, unsigned i)
 {
 	if (!ps_images_is_of_store(images, i))
 		return "another store of this name";
@@ -50,13 +50,13 @@ static const char *note_of(const struct ps_images *images, unsigned i)
 		return "no valid commit slot";
 	if (images->told[i]->files_missing[0])
 		return "would not survive a restart";
-	if (ps_owner_lost(images) >> i & 1)
+	if (ps_owner_lost_mirrors(images) >> i & 1)
 		return "put back: it does not hold what it acknowledged";
 	return ps_images_is_loaded(images, i) ? "loaded from a spill" : "";
 }
 
-static const char *absence_of(const struct ps_images *images, const struct ps_set_aside *aside,
-                              unsigned i)
+static const char *absence_text(const struct ps_images *images, const struct ps_set_aside *aside,
+                                unsigned i)
 {
 	if (aside->folders[i])
 		return "set aside";
@@ -64,9 +64,9 @@ static const char *absence_of(const struct ps_images *images, const struct ps_se
 		return "no such store";
 	if (images->errors[i].code == PERSEAS_EDAMAGED)
 		return "damaged";
-	if (images->elsewhere >> i & 1)
+	if (images->duplicates >> i & 1)
 		return "not reached";
-	return ps_peers_absence(images->peers, i);
+	return ps_peers_absence_text(images->peers, i);
 }
 
 static unsigned roster_claimers(const Perseas__Roster *roster)
@@ -95,7 +95,7 @@ static void print_standbys(const struct ps_images *images, int live)
 
 	ps_standbys_find(&standbys, images);
 	if (live >= 0)
-		owner = ps_standby_of(&standbys, images->told[live]);
+		owner = ps_standbys_find_owner(&standbys, images->told[live]);
 	for (unsigned i = 0; i < standbys.count; i++) {
 		printf("%s%s", i ? ", " : "standbys: ", standbys.list[i]->name);
 		if (standbys.list[i] == owner)
@@ -117,7 +117,7 @@ static void print_owner(const struct ps_images *images, int live)
 	printf("live owner: from %s over %s, epoch %" PRIu64, images->told[live]->owner_address,
 	       *images->told[live]->fabric ? images->told[live]->fabric : "no data path yet",
 	       images->told[live]->header->promised_epoch);
-	ps_beside_owner_print(images);
+	ps_owner_machine_print(images);
 	printf("\n");
 }
 
@@ -146,11 +146,11 @@ static void print_mirror(struct ps_table *table, const struct ps_images *images,
 	const Perseas__StoreStatus *status = images->told[i];
 	char size[PS_SIZE_TEXT];
 	uint64_t lag = 0;
-	const bool has_lag = lag_of(images, i, &lag);
+	const bool has_lag = image_lag(images, i, &lag);
 
 	ps_table_cell(table, 0, "%s", images->peers->addresses[i].text);
 	if (!status) {
-		ps_table_cell(table, 1, "%s", absence_of(images, aside, i));
+		ps_table_cell(table, 1, "%s", absence_text(images, aside, i));
 		return;
 	}
 	ps_table_cell(table, 1, "%s", ps_state_text(status->header->state));
@@ -160,7 +160,7 @@ static void print_mirror(struct ps_table *table, const struct ps_images *images,
 	ps_table_cell(table, 5, "%s", ps_size_text(size, status->bytes));
 	ps_table_cell(table, 6, status->live ? "%s %s" : "-", status->owner_address,
 	              status->fabric);
-	ps_table_cell(table, 7, "%s", note_of(images, i));
+	ps_table_cell(table, 7, "%s", image_note(images, i));
 }
 
 static void print_mirrors(const struct ps_images *images, const struct ps_set_aside *aside)
@@ -183,8 +183,8 @@ static void print_missing(const struct ps_images *images)
 			       images->roster->members[k]->address);
 }
 
-/* Images that a restart of their daemons would lose, and why. */
-static void print_astray(const struct ps_images *images)
+/* Prints the images that a restart of their daemons would lose, and why. */
+static void print_only_in_memory(const struct ps_images *images)
 {
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (images->told[i] && images->told[i]->files_missing[0])
@@ -192,7 +192,7 @@ static void print_astray(const struct ps_images *images)
 			       images->peers->addresses[i].text, images->told[i]->files_missing);
 }
 
-static const Perseas__StoreStatus *table_of(const struct ps_images *images)
+static const Perseas__StoreStatus *find_segment_table(const struct ps_images *images)
 {
 	for (unsigned i = 0; i < images->peers->count && !images->newest; i++)
 		if (ps_images_is_of_store(images, i))
@@ -200,13 +200,13 @@ static const Perseas__StoreStatus *table_of(const struct ps_images *images)
 	return images->newest;
 }
 
-/* The next part of it that exists, or NULL. */
+/* Returns the next part of the segment that exists, or NULL. */
 static const Perseas__Segment *next_part(const Perseas__StoreStatus *status,
                                          const Perseas__Segment *segment)
 {
 	const Perseas__Segment *next = ps_segment_part_next(status->header, segment);
 
-	return next && ps_images_lives(next, status) ? next : NULL;
+	return next && ps_segment_exists_in_image(next, status) ? next : NULL;
 }
 
 /* Lists the transactions that created a segment and made it grow. */
@@ -237,9 +237,11 @@ static uint64_t whole_bytes(const Perseas__StoreStatus *status, const Perseas__S
 }
 
 /* Returns true if the segment is an existing part of another one, and so is printed with it. */
-static bool is_shown_with(const Perseas__StoreStatus *status, const Perseas__Segment *segment)
+static bool is_printed_with_head(const Perseas__StoreStatus *status,
+                                 const Perseas__Segment *segment)
 {
-	return ps_images_lives(segment, status) && ps_segment_part_before(status->header, segment);
+	return ps_segment_exists_in_image(segment, status) &&
+	       ps_segment_part_before(status->header, segment);
 }
 
 static void add_segment(struct ps_table *table, const Perseas__StoreStatus *status,
@@ -253,9 +255,10 @@ static void add_segment(struct ps_table *table, const Perseas__StoreStatus *stat
 	ps_table_cell(table, 2, "0x%" PRIx64, segment->address);
 	if (segment->died && segment->born)
 		ps_table_cell(table, 3, "%s, %s by %" PRIu64, born,
-		              ps_images_lives(segment, status) ? "to be destroyed" : "destroyed",
+		              ps_segment_exists_in_image(segment, status) ? "to be destroyed"
+		                                                          : "destroyed",
 		              segment->died);
-	else if (ps_images_lives(segment, status))
+	else if (ps_segment_exists_in_image(segment, status))
 		ps_table_cell(table, 3, "%s", born);
 	else
 		ps_table_cell(table, 3, "not yet published");
@@ -273,7 +276,7 @@ static void print_segments(const Perseas__StoreStatus *status)
 	for (size_t k = 0; k < status->header->n_segments; k++) {
 		const Perseas__Segment *segment = status->header->segments[k];
 
-		if (!is_shown_with(status, segment))
+		if (!is_printed_with_head(status, segment))
 			add_segment(&table, status, segment);
 	}
 	printf("\n");
@@ -285,16 +288,16 @@ static void print_text(const struct ps_images *images, const struct ps_set_aside
 {
 	struct ps_verdict verdict;
 
-	ps_verdict_reach(&verdict, images);
+	ps_verdict_fill(&verdict, images);
 	ps_verdict_print(&verdict, images);
 	print_summary(images, store);
 	print_mirrors(images, aside);
 	print_missing(images);
-	print_astray(images);
+	print_only_in_memory(images);
 	ps_advice_print(images, store);
 	if (ps_images_find_owner(images) >= 0)
 		ps_owner_print(images->told[ps_images_find_owner(images)]);
-	print_segments(table_of(images));
+	print_segments(find_segment_table(images));
 	ps_level_print(images);
 	ps_tls_expiry_print(images->peers);
 }
@@ -331,7 +334,7 @@ static void image_json(struct ps_json *json, const struct ps_images *images, uns
 	const Perseas__StoreStatus *status = images->told[i];
 	char id[PS_HEX_TEXT];
 	uint64_t lag = 0;
-	const bool has_lag = lag_of(images, i, &lag);
+	const bool has_lag = image_lag(images, i, &lag);
 
 	ps_json_text(json, "state", ps_state_text(status->header->state));
 	ps_json_bool(json, "same_store", ps_images_is_of_store(images, i));
@@ -364,7 +367,7 @@ static void standbys_json(struct ps_json *json, const struct ps_images *images, 
 
 	ps_standbys_find(&standbys, images);
 	if (live >= 0)
-		owner = ps_standby_of(&standbys, images->told[live]);
+		owner = ps_standbys_find_owner(&standbys, images->told[live]);
 	ps_json_begin(json, "standbys", '[');
 	for (unsigned i = 0; i < standbys.count; i++) {
 		ps_json_begin(json, NULL, '{');
@@ -379,7 +382,7 @@ static void standbys_json(struct ps_json *json, const struct ps_images *images, 
 
 static void beside_owner_json(struct ps_json *json, const struct ps_images *images)
 {
-	const uint32_t beside = ps_images_beside_owner(images);
+	const uint32_t beside = ps_images_on_owner_machine(images);
 
 	ps_json_begin(json, "beside_owner", '[');
 	for (unsigned i = 0; i < images->peers->count; i++)
@@ -396,7 +399,7 @@ static void mirrors_json(struct ps_json *json, const struct ps_images *images,
 		ps_json_begin(json, NULL, '{');
 		ps_json_text(json, "address", images->peers->addresses[i].text);
 		ps_json_bool(json, "reachable",
-		             ps_peers_answered(images->peers, i) && !(images->elsewhere >> i & 1));
+		             ps_peers_answered(images->peers, i) && !(images->duplicates >> i & 1));
 		ps_peers_daemon_json(json, images->peers, i);
 		ps_json_bool(json, "has_store", images->told[i] != NULL);
 		ps_json_text(json, "error", images->told[i] ? NULL : images->errors[i].text);
@@ -428,7 +431,7 @@ static void segments_json(struct ps_json *json, const Perseas__StoreStatus *stat
 			ps_json_text(json, "random_id", ps_hex_text(id, segment->random_id.data));
 		if (segment->died)
 			ps_json_number(json, "died", segment->died);
-		ps_json_bool(json, "published", ps_images_lives(segment, status));
+		ps_json_bool(json, "published", ps_segment_exists_in_image(segment, status));
 		if (before)
 			ps_json_text(json, "behind", before->name);
 		ps_json_end(json, '}');
@@ -448,7 +451,7 @@ static void print_json(const struct ps_images *images, const struct ps_set_aside
 	ps_json_text(&json, "store", store);
 	ps_json_bool(&json, "found", images->header != NULL);
 	if (images->header) {
-		ps_verdict_reach(&verdict, images);
+		ps_verdict_fill(&verdict, images);
 		ps_verdict_json(&json, &verdict, images);
 		ps_json_text(&json, "store_id", ps_hex_text(id, images->header->store_id.data));
 		ps_json_number(&json, "log_size", images->header->log_size);
@@ -467,7 +470,7 @@ static void print_json(const struct ps_images *images, const struct ps_set_aside
 	ps_tls_expiry_json(&json, images->peers);
 	mirrors_json(&json, images, aside);
 	if (images->header)
-		segments_json(&json, table_of(images));
+		segments_json(&json, find_segment_table(images));
 	ps_json_end(&json, '}');
 }
 
@@ -484,12 +487,12 @@ static enum ps_exit show_status(const struct ps_images *images, const struct ps_
 		print_text(images, aside, args->store);
 	ps_set_aside_complain(aside, images, args->store);
 	if (!images->have)
-		return ps_images_nobody(images, args->store);
-	(void)ps_images_ambiguous(images, args->store);
+		return ps_images_complain_absent(images, args->store);
+	(void)ps_images_check_ambiguous(images, args->store);
 	for (unsigned i = 0; i < images->peers->count; i++) {
 		if (!images->told[i] && !aside->folders[i])
 			ps_complain(PS_EXIT_OK, "%s", images->errors[i].text);
-		if (!ps_peers_answered(images->peers, i) || images->elsewhere >> i & 1)
+		if (!ps_peers_answered(images->peers, i) || images->duplicates >> i & 1)
 			status = PS_EXIT_PARTLY;
 	}
 	return status;
@@ -507,7 +510,7 @@ enum ps_exit ps_verb_status(const struct ps_args *args)
 	status = ps_images_open(&images, &peers, args->store, args->mirrors, &args->options);
 	if (status)
 		return status;
-	(void)ps_images_take_more(&images, &peers, args->store);
+	(void)ps_images_fetch_more(&images, &peers, args->store);
 	ps_set_aside_ask(&aside, &images, &peers, args->store);
 	status = show_status(&images, &aside, args);
 	ps_set_aside_free(&aside);

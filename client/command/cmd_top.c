@@ -1,5 +1,5 @@
 /*
- * cmd_top.c - perseas top: the stores of a list of mirrors, again and again.
+ * cmd_top.c - perseas top: shows the stores of a list of mirrors again and again.
  */
 #include "command.h"
 #include "top/screen.h"
@@ -9,6 +9,7 @@
 
 #define MS_NS ((uint64_t)1000000)
 
+/* Longest wait for keys: a signal that arrives just before a wait does not end it. */
 enum { SLICE_MS = 100 };
 
 struct watch {
@@ -40,7 +41,7 @@ static void draw_look(const struct watch *watch)
 	const struct ps_peers *peers = &watch->peers;
 	char *text = NULL;
 	size_t size;
-	FILE *out = ps_or_end(open_memstream(&text, &size));
+	FILE *out = ps_or_exit(open_memstream(&text, &size));
 
 	fprintf(out,
 	        "perseas top: %u of %u mirrors answer, %u store%s; every %g s, q quits, arrows "
@@ -49,7 +50,7 @@ static void draw_look(const struct watch *watch)
 	        ps_plural(watch->top.fleet.store_count), (double)watch->args->interval_ms / 1000);
 	ps_top_print(&watch->top, peers, out);
 	fclose(out);
-	ps_screen_draw(ps_or_end(text));
+	ps_screen_draw(ps_or_exit(text));
 	free(text);
 }
 
@@ -80,7 +81,7 @@ static void show_look(const struct watch *watch)
 		print_look(watch);
 }
 
-/* --- looking --- */
+/* --- looks --- */
 
 /* Returns true once a mirror has answered: the command then waits half a second for the others. */
 static bool is_enough(void *arg, const struct ps_peers *peers)
@@ -100,7 +101,7 @@ static void take_look(struct watch *watch)
 	ps_top_take(&watch->top, &watch->peers, now_ns);
 }
 
-/* Asks the members that rosters name and LIST does not, from the next look on. */
+/* From the next look on, also asks members that rosters name and LIST does not. */
 static void widen_peers(struct watch *watch)
 {
 	char *list = ps_fleet_unasked(&watch->top.fleet);
@@ -112,7 +113,7 @@ static void widen_peers(struct watch *watch)
 	free(list);
 }
 
-static bool is_over(void)
+static bool has_ended(void)
 {
 	return ps_stopped() || ps_screen_has_quit() || ferror(stdout);
 }
@@ -122,7 +123,7 @@ static void await_next(const struct watch *watch)
 {
 	uint64_t now_ns;
 
-	while (!is_over() && (now_ns = watch_now(watch)) < watch->next_ns) {
+	while (!has_ended() && (now_ns = watch_now(watch)) < watch->next_ns) {
 		const uint64_t ms = (watch->next_ns - now_ns) / MS_NS + 1;
 
 		/* The wait is cut into slices, because a signal that arrives just before a wait
@@ -134,7 +135,8 @@ static void await_next(const struct watch *watch)
 	}
 }
 
-/* Returns the status of a single look, by the mirrors of LIST, as that of perseas ls. */
+/* Returns the exit status of a single look: by which mirrors of LIST answered, as for perseas ls.
+ */
 static enum ps_exit look_status(const struct ps_peers *peers)
 {
 	unsigned silent = 0;
@@ -168,11 +170,11 @@ enum ps_exit ps_verb_top(const struct ps_args *args)
 	do {
 		widen_peers(&watch);
 		await_next(&watch);
-		if (is_over())
+		if (has_ended())
 			break;
 		take_look(&watch);
 		show_look(&watch);
-	} while (!args->once && !is_over());
+	} while (!args->once && !has_ended());
 	ps_screen_end();
 	if (args->once)
 		status = look_status(&watch.peers);

@@ -1,5 +1,5 @@
 /*
- * cmd_verify.c - perseas verify: are the images on the mirrors the same?
+ * cmd_verify.c - perseas verify: compares the images on the mirrors.
  */
 #include "command.h"
 #include "live/compare.h"
@@ -16,44 +16,48 @@
 #include <string.h>
 
 enum {
-	ROUNDS_MAX = 16,       /* new beginnings, when images change meanwhile */
-	SETTLE_MS = 20,        /* between two looks at mirrors that catch up */
-	STRIDE_MIN = 16 << 10, /* bytes of the shortest piece that is tried */
-	STRIDE_FIRST = 512 << 10,
+	ROUNDS_MAX = 16,          /* rounds that are begun, at most, while images change */
+	SETTLE_MS = 20,           /* pause between two looks at mirrors that catch up */
+	STRIDE_MIN = 16 << 10,    /* bytes of the shortest piece that is tried */
+	STRIDE_FIRST = 512 << 10, /* bytes of the first piece */
 };
 
+/* One round: each segment is compared once. */
 struct verify {
 	struct ps_peers peers;
 	struct ps_images images;
 	struct ps_compare compare;
 	const char *store;
-	bool compared[PS_MIRRORS_MAX]; /* its image counts, and has answered so far */
-	unsigned mirrors;              /* with compared[i] set at the beginning */
-	unsigned base;                 /* one at the newest state: its table is the measure */
-	bool live;                     /* an owner is there, or was meanwhile */
-	bool resting;                  /* nothing moves: what mirrors sum themselves can tell */
-	bool changed;                  /* images were replaced or mended: begin again */
-	bool too_fast;                 /* a piece could not be followed */
-	bool same;                     /* the verdict */
-	uint64_t stride;               /* bytes of a piece that is followed */
-	unsigned segments;
-	uint64_t bytes;
-	uint64_t seq;         /* at which the last piece was compared */
-	unsigned differences; /* lines printed */
-	unsigned behind;      /* segments that a mirror does not have yet */
-	struct ps_json *json; /* its findings are elements of an array; NULL: text */
+	/* Mirror i's image counts, and the mirror has answered so far. */
+	bool compared[PS_MIRRORS_MAX];
+	unsigned mirrors; /* mirrors with compared[i] set at the beginning */
+	/* A mirror at the newest state, with whose segment table the others are compared. */
+	unsigned base;
+	bool live;            /* a live owner is or was seen */
+	bool idle;            /* no mirror gets transactions, so checksums by the mirrors suffice */
+	bool changed;         /* images were replaced or mended: the round begins again */
+	bool too_fast;        /* the log was overwritten even before the shortest piece was read */
+	bool same;            /* the verdict: all compared mirrors are equal */
+	uint64_t stride;      /* bytes that are compared at a time while transactions commit */
+	unsigned segments;    /* segments that were compared, without later parts */
+	uint64_t bytes;       /* bytes of these segments, with later parts */
+	uint64_t seq;         /* transaction at which the last piece was compared */
+	unsigned differences; /* differences that were reported */
+	unsigned behind;      /* segments for which a mirror was reported to be behind */
+	/* The findings are printed as elements of an array; NULL: print text. */
+	struct ps_json *json;
 };
 
 /* Counts the differences in one segment on one mirror. */
 struct tally {
-	uint64_t pieces; /* of PS_COMPARE_PIECE */
-	uint64_t last;   /* number of the last of these */
-	uint64_t bytes;
-	uint64_t first; /* offset of the first byte */
-	uint64_t seq;   /* when it was seen */
+	uint64_t pieces; /* pieces of PS_COMPARE_PIECE that differ */
+	uint64_t last;   /* number of the last of these pieces */
+	uint64_t bytes;  /* bytes that differ */
+	uint64_t first;  /* offset of the first byte that differs */
+	uint64_t seq;    /* transaction at which the first difference was seen */
 };
 
-static const char *name_of(const struct verify *v, unsigned i)
+static const char *mirror_name(const struct verify *v, unsigned i)
 {
 	return v->peers.addresses[i].text;
 }
@@ -63,17 +67,17 @@ static bool same_slot(const Perseas__Slot *a, const Perseas__Slot *b)
 	return a && b && a->epoch == b->epoch && a->seq == b->seq;
 }
 
-/* Prints a fault as a line, or as an element of the array, where `what` is a word for programs. */
-static void find_fault(const struct verify *v, unsigned i, const char *segment, const char *what,
-                       const char *how)
+/* Reports a fault as a line, or as an element of the array. what: a word for programs. */
+static void report_fault(const struct verify *v, unsigned i, const char *segment, const char *what,
+                         const char *how)
 {
 	if (!v->json && segment) {
-		printf("%s: segment '%s' %s\n", name_of(v, i), segment, how);
+		printf("%s: segment '%s' %s\n", mirror_name(v, i), segment, how);
 	} else if (!v->json) {
-		printf("%s: %s\n", name_of(v, i), how);
+		printf("%s: %s\n", mirror_name(v, i), how);
 	} else {
 		ps_json_begin(v->json, NULL, '{');
-		ps_json_text(v->json, "mirror", name_of(v, i));
+		ps_json_text(v->json, "mirror", mirror_name(v, i));
 		ps_json_text(v->json, "segment", segment);
 		ps_json_text(v->json, "what", what);
 		ps_json_text(v->json, "how", how);
@@ -83,7 +87,8 @@ static void find_fault(const struct verify *v, unsigned i, const char *segment, 
 
 /* --- which images can be compared --- */
 
-static void leave_out(const struct verify *v, unsigned i)
+/* Reports why image i is not compared. */
+static void report_left_out(const struct verify *v, unsigned i)
 {
 	const struct ps_images *images = &v->images;
 	const char *why = "not compared: its owner calls it lost, as it does not hold what it "
@@ -101,25 +106,25 @@ static void leave_out(const struct verify *v, unsigned i)
 		why = "not compared: its image is not whole";
 	else if (!images->told[i]->slot)
 		why = "not compared: its commit slot is not valid";
-	find_fault(v, i, NULL, "not compared", why);
+	report_fault(v, i, NULL, "not compared", why);
 }
 
 static void choose_images(struct verify *v)
 {
 	const struct ps_images *images = &v->images;
-	const uint32_t lost = ps_owner_lost(images);
+	const uint32_t lost = ps_owner_lost_mirrors(images);
 
-	v->resting = true;
+	v->idle = true;
 	for (unsigned i = 0; i < v->peers.count; i++) {
 		v->compared[i] = ps_images_is_counted(images, i) && !(lost >> i & 1);
 		if (!v->compared[i]) {
-			leave_out(v, i);
+			report_left_out(v, i);
 			continue;
 		}
 		v->mirrors++;
 		v->live |= images->told[i]->live;
-		v->resting &= !images->told[i]->live &&
-		              same_slot(images->told[i]->slot, images->newest->slot);
+		v->idle &= !images->told[i]->live &&
+		           same_slot(images->told[i]->slot, images->newest->slot);
 		if (images->told[i] == images->newest)
 			v->base = i;
 	}
@@ -127,38 +132,38 @@ static void choose_images(struct verify *v)
 
 /* --- segments --- */
 
-static void find_difference(struct verify *v, unsigned i, const char *segment, const char *how)
+static void report_difference(struct verify *v, unsigned i, const char *segment, const char *how)
 {
 	ps_bar_clear();
-	find_fault(v, i, segment, "differs", how);
+	report_fault(v, i, segment, "differs", how);
 	v->differences++;
 }
 
-static void find_behind(struct verify *v, unsigned i, const char *segment, const char *how)
+static void report_behind(struct verify *v, unsigned i, const char *segment, const char *how)
 {
 	ps_bar_clear();
-	find_fault(v, i, segment, "behind", how);
+	report_fault(v, i, segment, "behind", how);
 	v->behind++;
 }
 
-/* The mirror has a segment that the newest state has not. If it is behind, it may not have heard
- * that it was destroyed. */
-static void find_extra(struct verify *v, unsigned i, const char *segment)
+/* Reports a segment of mirror i that the newest state does not have. A mirror that is behind may
+ * not have heard yet that the segment was destroyed. */
+static void report_extra_segment(struct verify *v, unsigned i, const char *segment)
 {
 	const uint64_t seq = v->images.told[i]->slot->seq;
 	char how[160];
 
 	if (seq >= v->images.told[v->base]->slot->seq) {
-		find_difference(v, i, segment, "is not in the newest state");
+		report_difference(v, i, segment, "is not in the newest state");
 		return;
 	}
 	snprintf(how, sizeof(how),
 	         "is not in the newest state any more, and this mirror stands at %" PRIu64, seq);
-	find_behind(v, i, segment, how);
+	report_behind(v, i, segment, how);
 }
 
-/* Segments that the newest state does not have. */
-static void find_surplus(struct verify *v)
+/* Reports the segments that the newest state does not have. */
+static void report_extra_segments(struct verify *v)
 {
 	const Perseas__StoreStatus *base = v->images.told[v->base];
 
@@ -168,58 +173,61 @@ static void find_surplus(struct verify *v)
 		for (size_t k = 0; v->compared[i] && k < status->header->n_segments; k++) {
 			const Perseas__Segment *segment = status->header->segments[k];
 
-			if (ps_images_lives(segment, status) &&
-			    !ps_images_segment(base, segment->name))
-				find_extra(v, i, segment->name);
+			if (ps_segment_exists_in_image(segment, status) &&
+			    !ps_images_find_segment(base, segment->name))
+				report_extra_segment(v, i, segment->name);
 		}
 	}
 }
 
-/* The mirror has no such segment: it may not have heard of it yet. */
-static void find_missing(struct verify *v, unsigned i, const Perseas__Segment *segment)
+/* Reports a segment that mirror i does not have. A mirror that is behind may not have heard of it
+ * yet. */
+static void report_missing_segment(struct verify *v, unsigned i, const Perseas__Segment *segment)
 {
 	const Perseas__Slot *slot = v->images.told[i]->slot;
 	char how[160];
 
 	if (slot->seq >= segment->born) {
-		find_difference(v, i, segment->name, "is missing");
+		report_difference(v, i, segment->name, "is missing");
 		return;
 	}
 	snprintf(how, sizeof(how),
 	         "is missing: transaction %" PRIu64 " made it, and this mirror "
 	         "stands at %" PRIu64,
 	         segment->born, slot->seq);
-	find_behind(v, i, segment->name, how);
+	report_behind(v, i, segment->name, how);
 }
 
-/* The mirrors whose entry of the segment is the base's take part; says so of the others. */
-static void match_entries(struct verify *v, const Perseas__Segment *segment, struct ps_piece *piece)
+/* Lets the mirrors take part that have the same table entry of the segment as the base. Reports the
+ * others. */
+static void match_table_entries(struct verify *v, const Perseas__Segment *segment,
+                                struct ps_piece *piece)
 {
 	for (unsigned i = 0; i < v->peers.count; i++) {
 		const Perseas__Segment *own;
 
 		if (!v->compared[i])
 			continue;
-		own = ps_images_segment(v->images.told[i], segment->name);
+		own = ps_images_find_segment(v->images.told[i], segment->name);
 		if (own && ps_is_same_segment(own, segment)) {
 			piece->ask[i] = true;
 			piece->ids[i] = own->id;
 		} else if (own && own->born == segment->born) {
-			find_difference(v, i, segment->name,
-			                "has another id, size, address or random id");
+			report_difference(v, i, segment->name,
+			                  "has another id, size, address or random id");
 		} else {
 			/* The mirror may have the segment that had this name before. */
-			find_missing(v, i, segment);
+			report_missing_segment(v, i, segment);
 		}
 	}
 }
 
-/* Returns true if all sums are equal and no image changed in between. Mirrors whose sum differs, or
- * that did not answer, are compared byte by byte. */
-static bool sums_agree(struct verify *v, struct ps_piece *piece)
+/* Returns true if all mirrors compute the same checksum and no image changed in between. Otherwise
+ * the piece is compared byte by byte. */
+static bool checksums_agree(struct verify *v, struct ps_piece *piece)
 {
 	const Perseas__DigestReply *first = NULL;
-	bool alike = true;
+	bool equal_mirrors = true;
 
 	ps_digest_ask(&v->peers, v->store, piece->ask, piece->ids, piece->offset, piece->length);
 	for (unsigned i = 0; i < v->peers.count; i++) {
@@ -232,10 +240,10 @@ static bool sums_agree(struct verify *v, struct ps_piece *piece)
 		digest = v->peers.replies[i]->digest;
 		first = first ? first : digest;
 		v->live |= digest->live;
-		v->resting &= !digest->live && same_slot(digest->slot, v->images.told[i]->slot);
+		v->idle &= !digest->live && same_slot(digest->slot, v->images.told[i]->slot);
 		alike &= digest->crc == first->crc;
 	}
-	return alike && v->resting;
+	return equal_mirrors && v->idle;
 }
 
 static void tally_piece(struct verify *v, const struct ps_piece *piece, struct tally *tallies)
@@ -255,14 +263,14 @@ static void tally_piece(struct verify *v, const struct ps_piece *piece, struct t
 	}
 }
 
-/* Compares at most a stride. Halves the stride when the log was overwritten before the bytes were
- * read, and lengthens it by an eighth while mirrors agree. */
-static enum ps_verdict compare_shorter(struct verify *v, struct ps_piece *piece)
+/* Compares the first v->stride bytes of the piece, at most. Halves the stride when the log was
+ * overwritten before the bytes were read, and lengthens it by an eighth while mirrors agree. */
+static enum ps_comparison compare_stride(struct verify *v, struct ps_piece *piece)
 {
 	uint64_t whole = piece->length;
 
 	for (;;) {
-		enum ps_verdict verdict;
+		enum ps_comparison verdict;
 
 		piece->length = whole < v->stride ? whole : v->stride;
 		verdict = ps_compare_piece(&v->compare, piece, v->base);
@@ -275,13 +283,13 @@ static enum ps_verdict compare_shorter(struct verify *v, struct ps_piece *piece)
 	}
 }
 
-/* Compares the beginning of the piece; its length is then what was compared. */
+/* Compares the beginning of the piece. Sets piece->length to the length that was compared. */
 static void compare_piece(struct verify *v, struct ps_piece *piece, struct tally *tallies)
 {
-	if (v->resting && sums_agree(v, piece))
+	if (v->idle && checksums_agree(v, piece))
 		return;
 	v->compare.patient = v->live;
-	switch (compare_shorter(v, piece)) {
+	switch (compare_stride(v, piece)) {
 	case PS_SAME:
 		break;
 	case PS_DIFFERENT:
@@ -315,7 +323,7 @@ static void report_segment(struct verify *v, const Perseas__Segment *segment,
 		         " of %" PRIu64 " pieces)",
 		         t->seq, t->first, t->bytes, ps_plural(t->bytes), t->pieces,
 		         (segment->size + PS_COMPARE_PIECE - 1) / PS_COMPARE_PIECE);
-		find_difference(v, i, segment->name, how);
+		report_difference(v, i, segment->name, how);
 	}
 }
 
@@ -326,9 +334,10 @@ static void compare_segment(struct verify *v, const Perseas__Segment *segment)
 
 	/* An id that no segment has marks mirrors that never took part. */
 	memset(piece.ids, 0xff, sizeof(piece.ids));
-	match_entries(v, segment, &piece);
+	match_table_entries(v, segment, &piece);
 	while (piece.offset < segment->size && !v->changed && !v->too_fast && !ps_stopped()) {
-		/* Never over the end of a piece that mirrors sum. */
+		/* Mirrors compute checksums of whole pieces, so no comparison goes beyond the end
+		 * of one. */
 		uint64_t piece_end = (piece.offset / PS_COMPARE_PIECE + 1) * PS_COMPARE_PIECE;
 
 		piece.length = (piece_end < segment->size ? piece_end : segment->size) -
@@ -355,7 +364,7 @@ static unsigned count_compared(const struct verify *v)
 	return count;
 }
 
-/* Reports the mirrors that are behind in an idle store: they stay behind. */
+/* Reports the mirrors that are behind in an idle store, since they stay behind. */
 static void print_behind(const struct verify *v)
 {
 	const Perseas__Slot *newest = v->images.newest->slot;
@@ -370,14 +379,14 @@ static void print_behind(const struct verify *v)
 		         "stands at transaction %" PRIu64 ", %" PRIu64
 		         " behind: perseas recover %s mends it",
 		         slot->seq, newest->seq - slot->seq, v->store);
-		find_fault(v, i, NULL, "behind", how);
+		report_fault(v, i, NULL, "behind", how);
 	}
 }
 
-/* The transaction at which the mirrors were compared. */
-static uint64_t seq_of(const struct verify *v)
+/* Returns the transaction at which the mirrors were compared. */
+static uint64_t compared_seq(const struct verify *v)
 {
-	return v->resting ? v->images.newest->slot->seq : v->seq;
+	return v->idle ? v->images.newest->slot->seq : v->seq;
 }
 
 static enum ps_exit print_same(struct verify *v, unsigned count)
@@ -389,7 +398,7 @@ static enum ps_exit print_same(struct verify *v, unsigned count)
 		printf("store '%s': %u of %zu mirrors hold the same: %u segment%s, %s, "
 		       "epoch %" PRIu64 ", transaction %" PRIu64 "%s\n",
 		       v->store, count, members, v->segments, ps_plural(v->segments),
-		       ps_size_text(size, v->bytes), v->images.newest->slot->epoch, seq_of(v),
+		       ps_size_text(size, v->bytes), v->images.newest->slot->epoch, compared_seq(v),
 		       v->live ? ", while it runs" : "");
 	print_behind(v);
 	v->same = true;
@@ -406,7 +415,8 @@ static enum ps_exit verify_verdict(struct verify *v)
 	if (ps_stopped())
 		return ps_complain(PS_EXIT_PARTLY, "stopped by a signal before all was compared");
 	if (v->too_fast)
-		return ps_copy_too_fast(v->store, v->images.header->log_size), PS_EXIT_PARTLY;
+		return ps_copy_complain_too_fast(v->store, v->images.header->log_size),
+		       PS_EXIT_PARTLY;
 	if (v->behind)
 		return ps_complain(PS_EXIT_PARTLY,
 		                   "not conclusive: a mirror of store '%s' is "
@@ -423,13 +433,13 @@ static enum ps_exit verify_verdict(struct verify *v)
 static void take_images(struct verify *v)
 {
 	for (unsigned look = 0; look < ROUNDS_MAX; look++) {
-		ps_images_take(&v->images, &v->peers, v->store);
-		if (!ps_images_moves(&v->images))
+		ps_images_fetch(&v->images, &v->peers, v->store);
+		if (!ps_images_tables_differ(&v->images))
 			return;
 		ps_images_free(&v->images);
 		poll(NULL, 0, SETTLE_MS);
 	}
-	ps_images_take(&v->images, &v->peers, v->store);
+	ps_images_fetch(&v->images, &v->peers, v->store);
 }
 
 static enum ps_exit compare_all(struct verify *v)
@@ -445,9 +455,9 @@ static enum ps_exit compare_all(struct verify *v)
 	if (!ps_compare_open(&v->compare, &v->peers, &v->images, v->store, v->compared))
 		return PS_EXIT_FAILURE;
 	header = v->images.told[v->base]->header;
-	find_surplus(v);
+	report_extra_segments(v);
 	for (size_t k = 0; k < header->n_segments && !v->changed && !v->too_fast; k++)
-		if (ps_images_lives(header->segments[k], v->images.newest))
+		if (ps_segment_exists_in_image(header->segments[k], v->images.newest))
 			compare_segment(v, header->segments[k]);
 	return v->changed ? PS_EXIT_PARTLY : verify_verdict(v);
 }
@@ -474,7 +484,7 @@ static void end_json(const struct verify *v)
 	ps_json_number(v->json, "bytes", v->bytes);
 	if (known && v->images.newest) {
 		ps_json_number(v->json, "epoch", v->images.newest->slot->epoch);
-		ps_json_number(v->json, "seq", seq_of(v));
+		ps_json_number(v->json, "seq", compared_seq(v));
 	}
 	ps_json_bool(v->json, "live", v->live);
 	ps_json_end(v->json, '}');
@@ -488,8 +498,8 @@ static enum ps_exit verify_peers(struct verify *v)
 		begin_json(v);
 	take_images(v);
 	if (!v->images.have)
-		status = ps_images_nobody(&v->images, v->store);
-	else if (ps_images_ambiguous(&v->images, v->store))
+		status = ps_images_complain_absent(&v->images, v->store);
+	else if (ps_images_check_ambiguous(&v->images, v->store))
 		status = PS_EXIT_PARTLY;
 	else
 		status = compare_all(v);
@@ -498,7 +508,7 @@ static enum ps_exit verify_peers(struct verify *v)
 	return status;
 }
 
-/* Prints the round's text, unless the round begins again. */
+/* Prints the round's JSON if `print` is true, and frees it. */
 static void print_json(struct ps_json *json, char **text, bool print)
 {
 	if (fclose(json->out) == 0 && print)
@@ -520,7 +530,7 @@ static enum ps_exit verify_once(const struct ps_args *args, bool *changed)
 	if (status)
 		return status;
 	if (args->json) {
-		json.out = ps_or_end(open_memstream(&text, &size));
+		json.out = ps_or_exit(open_memstream(&text, &size));
 		v.json = &json;
 	}
 	status = verify_peers(&v);
@@ -551,7 +561,7 @@ static enum ps_exit verify_round(const struct ps_args *args)
 	                   args->store);
 }
 
-/* The worst of all rounds; a difference is worse than no answer. */
+/* Returns the worse status of two rounds. A difference is worse than no answer. */
 static enum ps_exit worse_of(enum ps_exit a, enum ps_exit b)
 {
 	if (a == PS_EXIT_NO || b == PS_EXIT_NO)

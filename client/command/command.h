@@ -7,6 +7,7 @@
 
 #include "ui/args.h"
 
+/* A bit for each verb, by which the rows of options.c name the verbs that take them. */
 enum ps_verb_bit {
 	PS_CREATE = 1,
 	PS_STATUS = 2,
@@ -30,7 +31,7 @@ enum ps_verb_bit {
 	PS_PLACE = 524288,
 	PS_DRAIN = 1048576,
 	PS_EVERY_VERB = 2097151,
-	/* the verbs that speak with mirrors */
+	/* Verbs that talk to mirrors. */
 	PS_ASKING_VERBS = PS_EVERY_VERB & ~(PS_HELP | PS_COMPLETION),
 };
 
@@ -56,7 +57,7 @@ struct ps_verb {
 
 extern const struct ps_verb ps_verbs[]; /* ends with a name of NULL */
 
-/* the texts of completion.bash and completion.zsh */
+/* The texts of completion.bash and completion.zsh. */
 extern const char ps_completion_bash[], ps_completion_zsh[];
 
 enum ps_exit ps_verb_create(const struct ps_args *args);

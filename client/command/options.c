@@ -1,7 +1,7 @@
 /*
- * options.c - the table of the command's options, and what options.c cannot read of itself.
- * args.c has command lines read by it; help and completion are made of it. What options must be
- * together is each verb's to check.
+ * options.c - the table of the command's options, with functions for values that
+ * proto/base/options.c cannot parse. args.c reads command lines by the table; help and completion
+ * are made from it. Each verb checks which options it accepts together.
  */
 #include "options.h"
 #include "../../proto/control/envelope.h"
@@ -56,7 +56,7 @@ static bool set_level(void *into, const char *value)
 	return !strcmp(value, "0");
 }
 
-/* Sizes with commas between them. */
+/* Parses sizes with commas between them. */
 static bool set_sizes(void *into, const char *value)
 {
 	struct ps_args *args = into;
@@ -122,7 +122,7 @@ static const struct ps_option rows[] = {
 	  .help = "The mirror to read from: one address, as in --mirrors. Its data path is not "
 	          "used. Default: PERSEAS_MIRRORS in the environment, where that is one, or "
 	          "127.0.0.1:" PS_PORT "." },
-	{ "check", PS_OPTION_TEXT, AT(check), "FILE", .must = "a file", .groups = PS_SNAPSHOT,
+	{ "check", PS_OPTION_TEXT, AT(check_file), "FILE", .must = "a file", .groups = PS_SNAPSHOT,
 	  .help = "Reads a snapshot, and says whether every byte of it is as it was written." },
 	{ "last", PS_OPTION_NUMBER, AT(last), "N", .low = 1, .groups = PS_HISTORY,
 	  .help = "At most N transactions, the newest first. Default: 20; with --segment or --seq, "

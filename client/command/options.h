@@ -1,5 +1,6 @@
 /*
- * options.h - the table of the command's options. The groups of a row are the verbs that take it.
+ * options.h - the table of the command's options. The groups of a row are the verbs that take the
+ * option.
  */
 #ifndef PERSEAS_COMMAND_OPTIONS_H
 #define PERSEAS_COMMAND_OPTIONS_H

@@ -7,7 +7,7 @@
  *
  *   mark 0011aabb           the first bytes of the ids of this process's owners
  *   warm 7                  an inherited descriptor: a copy of the store's memory
- *   addresses TEXT          where mirrors answered, as ps_resolver_tell writes it
+ *   addresses TEXT          where mirrors answered, as ps_resolver_export writes it
  *   silent 123456 m2:7170   mirrors that did not answer, and when: ms of the monotonic clock
  *   store bank              the store that `perseas run` follows
  *   list @bank              the list of its mirrors, as `perseas run` was given it

@@ -330,7 +330,7 @@ static int uffd_look_up(struct ps_pager *pager, const struct ps_address *address
                         struct ps_known_addresses *way, struct ps_error *error)
 {
 	struct ps_dial dial;
-	int rc = ps_dial_known(&dial, address, error);
+	int rc = ps_dial_begin_known(&dial, address, error);
 
 	(void)pager;
 	if (rc)

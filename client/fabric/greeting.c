@@ -61,10 +61,10 @@ static int check_answer(const struct ps_address *address, const struct ps_answer
 static int fail_closed_by_mirror(const struct ps_stream *stream, const struct ps_address *address,
                                  const struct ps_answer *answer, struct ps_error *error)
 {
-	int code = ps_secure_failed(stream, address, error);
+	int code = ps_secure_check_failure(stream, address, error);
 
 	if (!code)
-		code = ps_secure_wanted((const uint8_t *)answer, address, error);
+		code = ps_secure_peer_wants_tls((const uint8_t *)answer, address, error);
 	return code ? code
 	            : ps_error_set(error, PERSEAS_EUNREACHABLE,
 	                           "%s ended the data connection; see its log", address->text);
@@ -121,9 +121,9 @@ static int fail_timed_out(const struct ps_greeting *g, const struct ps_stream *s
                           struct ps_error *error)
 {
 	if (stream->fd < 0)
-		return ps_dial_late(&g->dial, error);
+		return ps_dial_fail_timeout(&g->dial, error);
 	if (!g->shaken)
-		return ps_secure_late(&g->dial.address, error);
+		return ps_secure_fail_timeout(&g->dial.address, error);
 	return ps_error_set(error, PERSEAS_EUNREACHABLE,
 	                    "%s took the data connection and did not answer in time; is its "
 	                    "perseasd stuck?",
@@ -148,7 +148,7 @@ bool ps_greeting_get_pollfd(const struct ps_greeting *g, const struct ps_stream 
                             struct pollfd *fd)
 {
 	if (stream->fd < 0)
-		return ps_dial_waits(&g->dial, fd);
+		return ps_dial_poll_fd(&g->dial, fd);
 	*fd = (struct pollfd){ stream->fd, ps_stream_events(stream, false), 0 };
 	return true;
 }
@@ -186,7 +186,7 @@ struct ps_greeting *ps_greeting_new(struct ps_tls *tls, const struct ps_address 
 	g->hello = (struct ps_hello){ .magic = PS_DATA_MAGIC, .version = PS_DATA_VERSION };
 	memcpy(g->hello.token, grant->token.data, PS_ID_SIZE);
 	/* Connect to the address that the control connection used. */
-	if (ps_dial_known(&g->dial, address, error) == 0)
+	if (ps_dial_begin_known(&g->dial, address, error) == 0)
 		return g;
 	free(g);
 	return NULL;

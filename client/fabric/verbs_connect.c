@@ -360,7 +360,7 @@ int ps_attempt_step(struct ps_attempt *a, uint64_t until_ns, struct ps_error *er
 /* Fills in the addresses of the host to which the control connection goes. Returns 0 or a code. */
 static int find_addresses(struct ps_attempt *a, struct ps_error *error)
 {
-	const int code = ps_resolver_known(&a->address, &a->list, error);
+	const int code = ps_resolver_known_addresses(&a->address, &a->list, error);
 
 	for (unsigned i = 0; i < a->list.count; i++)
 		ps_addresses_set_port(&a->list.to[i], (uint16_t)a->port);

@@ -71,7 +71,7 @@ static void pin_segments(const struct perseas_heap *heap, unsigned index, int by
 	ps_assert_admin(heap->p);
 	for (unsigned i = 0; i < 2; i++) {
 		format_segment_name(name, heap->name, parts[i], index);
-		ps_segment_find(heap->p, name)->pins += (unsigned)by;
+		ps_segment_by_name(heap->p, name)->pins += (unsigned)by;
 	}
 }
 
@@ -86,10 +86,10 @@ static void set_extent_addresses(struct ps_extent *extent, void *data, void *met
 
 	format_segment_name(data_name, name, "heap", extent->index);
 	format_segment_name(meta_name, name, "meta", extent->index);
-	segment = ps_segment_find(p, data_name);
+	segment = ps_segment_by_name(p, data_name);
 	extent->segment = segment->id;
 	extent->heap->has_moved |= ps_segment_start(segment) != segment->address;
-	segment = ps_segment_find(p, meta_name);
+	segment = ps_segment_by_name(p, meta_name);
 	extent->heap->has_moved |= ps_segment_start(segment) != segment->address;
 	extent->data = data;
 	extent->entries = (struct ps_heap_entry *)((uint8_t *)meta + PS_HEAP_ENTRIES);
@@ -99,7 +99,7 @@ static void set_extent_addresses(struct ps_extent *extent, void *data, void *met
 		.end = ps_segment_start(segment) + segment->size,
 		.segment = segment->id,
 		.published = true,
-		.usual = true,
+		.is_ready = true,
 	};
 	if (!extent->index)
 		extent->heap->roots = (struct ps_heap_root *)((uint8_t *)meta + PS_HEAP_ROOTS);
@@ -130,10 +130,10 @@ static int fail_not_heap(const struct perseas_heap *heap, const char *segment, c
 static bool is_name_taken(const struct perseas_heap *heap, unsigned index, char *name)
 {
 	format_segment_name(name, heap->name, "heap", index);
-	if (ps_segment_find(heap->p, name))
+	if (ps_segment_by_name(heap->p, name))
 		return true;
 	format_segment_name(name, heap->name, "meta", index);
-	return ps_segment_find(heap->p, name) != NULL;
+	return ps_segment_by_name(heap->p, name) != NULL;
 }
 
 /* Argument of the callbacks of ps_map_publish_new. */
@@ -177,7 +177,7 @@ static int make_extent(struct perseas_heap *heap, unsigned index, uint64_t chunk
 	struct ps_new_segments birth = { .count = 2,
 		                         .wanted = is_extent_missing,
 		                         .fill = fill_metadata,
-		                         .born = add_new_extent,
+		                         .on_published = add_new_extent,
 		                         .arg = &creation };
 	int rc;
 
@@ -299,7 +299,7 @@ static int map_segments(const struct perseas_heap *heap, const char *meta, const
 	if (!rc)
 		return 0;
 	ps_admin_enter(heap->p);
-	ps_segment_find(heap->p, meta)->pins--;
+	ps_segment_by_name(heap->p, meta)->pins--;
 	ps_admin_leave(heap->p);
 	return rc;
 }
@@ -436,7 +436,7 @@ static struct perseas_heap *find_listed(struct perseas *p, const char *name)
 	struct ps_handle_attachment *attachment;
 
 	ps_assert_locked(p);
-	for (attachment = p->guests; attachment; attachment = attachment->next)
+	for (attachment = p->attachments; attachment; attachment = attachment->next)
 		if (attachment->free == free_heap &&
 		    !strcmp(((struct perseas_heap *)attachment)->name, name))
 			return (struct perseas_heap *)attachment;
@@ -453,8 +453,8 @@ static struct perseas_heap *list_heap(struct perseas_heap *heap)
 	pthread_mutex_lock(&p->lock);
 	listed = find_listed(p, heap->name);
 	if (!listed) {
-		heap->attachment.next = p->guests;
-		p->guests = &heap->attachment;
+		heap->attachment.next = p->attachments;
+		p->attachments = &heap->attachment;
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (!listed)

@@ -145,7 +145,7 @@ int perseas_heap_trim(perseas_heap_t *heap, uint64_t keep, uint64_t *given)
 	PS_UNCANCELLED;
 	struct trimming t = { .heap = heap, .keep = keep };
 	struct ps_destroy_set death = { .choose = remove_empty_extents,
-		                        .stay = restore_extents,
+		                        .undo_choose = restore_extents,
 		                        .arg = &t };
 	bool any;
 	int rc;

@@ -1,5 +1,5 @@
 /*
- * asked.c - see asked.h. It must not know more of a request than its kind.
+ * asked.c - see asked.h. It must know no more of a request than its kind.
  */
 #include "asked.h"
 
@@ -15,7 +15,7 @@ uint64_t ps_asked_add(struct ps_asked *asked, Perseas__Request__BodyCase body)
 }
 
 /* Returns true if the reply is of the kind that answers a request with this body. */
-static bool is_kind(const Perseas__Reply *reply, uint8_t body)
+static bool is_reply_to(const Perseas__Reply *reply, uint8_t body)
 {
 	switch (body) {
 #define MESSAGE(field, FIELD, Type, replied, REPLIED, ...) \
@@ -41,15 +41,16 @@ enum ps_match ps_asked_match(struct ps_asked *asked, const Perseas__Reply *reply
 		return PS_MATCH_WORKING;
 	}
 	if (reply->status == PERSEAS__STATUS__STATUS_OK &&
-	    !is_kind(reply, asked->bodies[oldest % PS_ASKED_MAX]))
+	    !is_reply_to(reply, asked->bodies[oldest % PS_ASKED_MAX]))
 		return PS_MATCH_NONE;
 	asked->due--;
 	asked->done = 0;
 	return PS_MATCH_ANSWER;
 }
 
-/* No default, so that the compiler reports a status that is missing. */
-static int code_of(Perseas__Status status)
+/* Returns the code for a mirror's status. The switch has no default, so that the compiler reports a
+ * status that is missing. */
+static int status_code(Perseas__Status status)
 {
 	switch (status) {
 	case PERSEAS__STATUS__STATUS_OK:
@@ -89,7 +90,7 @@ static int code_of(Perseas__Status status)
 
 int ps_asked_refusal(const Perseas__Reply *reply, const char *address, struct ps_error *error)
 {
-	const int code = code_of(reply->status);
+	const int code = status_code(reply->status);
 
 	return code ? ps_error_set(error, code, "%s: %s", address, reply->message) : 0;
 }

@@ -26,7 +26,7 @@ int ps_control_error_ended(struct ps_error *error, const char *name, bool greete
 	                    name);
 }
 
-int ps_control_error_late(struct ps_error *error, const char *name, bool greeted)
+int ps_control_error_timeout(struct ps_error *error, const char *name, bool greeted)
 {
 	if (!greeted)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,
@@ -47,13 +47,13 @@ int ps_control_error_silent(struct ps_error *error, const char *name, uint64_t l
 		name, (unsigned)(limit_ns / 1000000));
 }
 
-int ps_control_error_stranger(struct ps_error *error, const char *name)
+int ps_control_error_not_perseasd(struct ps_error *error, const char *name)
 {
 	return ps_error_set(error, PERSEAS_EPROTOCOL, "%s is not a perseasd; check the address",
 	                    name);
 }
 
-int ps_control_error_version(struct ps_error *error, const char *name, uint32_t theirs)
+int ps_control_error_no_common_version(struct ps_error *error, const char *name, uint32_t theirs)
 {
 	char there[PS_VERSION_TEXT], here[PS_VERSION_TEXT];
 
@@ -64,8 +64,8 @@ int ps_control_error_version(struct ps_error *error, const char *name, uint32_t 
 	                    ps_version_text(here, ps_version_greeting()));
 }
 
-int ps_control_error_old(struct ps_error *error, const char *name, unsigned version,
-                         unsigned needed)
+int ps_control_error_old_version(struct ps_error *error, const char *name, unsigned version,
+                                 unsigned needed)
 {
 	return ps_error_set(error, PERSEAS_EVERSION,
 	                    "%s speaks version %u of the protocol, and this takes version %u of "
@@ -73,7 +73,7 @@ int ps_control_error_old(struct ps_error *error, const char *name, unsigned vers
 	                    name, version, needed);
 }
 
-int ps_control_error_long(struct ps_error *error, const char *name, unsigned length)
+int ps_control_error_too_long(struct ps_error *error, const char *name, unsigned length)
 {
 	return ps_error_set(error, PERSEAS_EPROTOCOL,
 	                    "%s sent a message of %u bytes, up to %u are allowed; is it a perseasd "
@@ -81,7 +81,7 @@ int ps_control_error_long(struct ps_error *error, const char *name, unsigned len
 	                    name, length, PS_MESSAGE_MAX);
 }
 
-int ps_control_error_reply(struct ps_error *error, const char *name, const char *why)
+int ps_control_error_bad_reply(struct ps_error *error, const char *name, const char *why)
 {
 	if (ps_is_later_version(why))
 		return ps_error_set(error, PERSEAS_EVERSION, "%s told of a store: %s", name, why);

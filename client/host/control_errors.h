@@ -11,19 +11,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Number: errno, or 0 if the mirror ended the connection. */
+/* The connection ended. number: errno, or 0 if the mirror ended it. greeted: the mirror's hello was
+ * complete. */
 int ps_control_error_ended(struct ps_error *error, const char *name, bool greeted, int number);
-/* A request timed out. */
-int ps_control_error_late(struct ps_error *error, const char *name, bool greeted);
+/* A request timed out. greeted: as above. */
+int ps_control_error_timeout(struct ps_error *error, const char *name, bool greeted);
+/* Nothing was heard of the mirror for limit_ns. */
 int ps_control_error_silent(struct ps_error *error, const char *name, uint64_t limit_ns);
-/* The peer is not a perseasd, or supports none of this library's versions. */
-int ps_control_error_stranger(struct ps_error *error, const char *name);
-int ps_control_error_version(struct ps_error *error, const char *name, uint32_t theirs);
+/* The peer is not a perseasd. */
+int ps_control_error_not_perseasd(struct ps_error *error, const char *name);
+/* The mirror supports none of this library's versions. theirs: the version in its hello. */
+int ps_control_error_no_common_version(struct ps_error *error, const char *name, uint32_t theirs);
 /* The mirror speaks `version`, and a request needs a later one. */
-int ps_control_error_old(struct ps_error *error, const char *name, unsigned version,
-                         unsigned needed);
-/* A message is too long, or is not the reply that was due. */
-int ps_control_error_long(struct ps_error *error, const char *name, unsigned length);
-int ps_control_error_reply(struct ps_error *error, const char *name, const char *why);
+int ps_control_error_old_version(struct ps_error *error, const char *name, unsigned version,
+                                 unsigned needed);
+/* A message is too long. */
+int ps_control_error_too_long(struct ps_error *error, const char *name, unsigned length);
+/* A reply is malformed, or answers no request: `why` says what is wrong. */
+int ps_control_error_bad_reply(struct ps_error *error, const char *name, const char *why);
 
 #endif

@@ -31,12 +31,12 @@ int ps_control_greeting_end(struct ps_control_greeting *greeting, const char *na
 	unsigned version;
 
 	if (greeting->answer.magic != PS_CONTROL_MAGIC)
-		return ps_control_error_stranger(error, name);
+		return ps_control_error_not_perseasd(error, name);
 	version = ps_version_agreed(greeting->offered.version, answer);
 	if (!version)
-		return ps_control_error_version(error, name, answer);
+		return ps_control_error_no_common_version(error, name, answer);
 	if (greeting->needed > version)
-		return ps_control_error_old(error, name, version, greeting->needed);
+		return ps_control_error_old_version(error, name, version, greeting->needed);
 	greeting->version = version;
 	return 0;
 }

@@ -35,7 +35,7 @@ static uint64_t heartbeat_interval(const struct ps_control *control)
 static void check_liveness(struct ps_control *control)
 {
 	if (control->greeted && !control->message && !control->received && !control->reply)
-		control->liveness.heard |= ps_liveness_take_signs(&control->stream);
+		control->liveness.heard |= ps_liveness_take_heartbeats(&control->stream);
 	if (!ps_liveness_look(&control->liveness, &control->stream, ps_monotonic()))
 		return;
 	control->silent = true;

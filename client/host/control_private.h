@@ -15,23 +15,23 @@
 #include "socket.h"
 
 struct ps_control {
-	struct ps_controls *all;
-	struct ps_control *next;
+	struct ps_controls *all; /* the connections of the same env */
+	struct ps_control *next; /* next connection in all->first */
 	struct ps_dial dial;
 	struct ps_tls *tls;      /* belongs to the env; NULL: plain text */
 	struct ps_stream stream; /* stream.fd is -1 while there is no connection */
 	bool handshake_done;     /* the TLS handshake is complete, or there is no TLS */
-	/* When the mirror's certificates expire; set with handshake_done. */
+	/* When the certificates expire that the mirror presented; set with handshake_done. */
 	struct ps_expiries expiries;
 	struct ps_error error; /* why the connection is over; code 0: it is not */
 	struct ps_asked asked; /* requests not yet answered */
 
 	struct ps_outbox out; /* the hello and requests that are not sent yet */
 
-	/* The connection receives the hello, then a length and a message in turn. */
+	/* The hello is received first, then a length and a message in turn. */
 	bool greeted; /* the hello is complete, and a version was agreed on */
 	struct ps_control_greeting greeting;
-	uint32_t length;
+	uint32_t length; /* length of the message that is received next */
 	/* A buffer of `length` bytes; NULL while the length is being received. */
 	uint8_t *message;
 	size_t received; /* bytes received of the current part */

@@ -4,10 +4,9 @@
  *     dialling --connected--> shaking --TLS, or none--> greeting --hello--> up
  *         \_____________________\__________________________\________________\__ error
  *
- * Requests are queued from the start and leave as soon as the socket takes them; the mirror's
- * hello is looked at before its first reply. A reply that answers nothing that is asked, and a
- * request whose time is over, end the connection: what came later could else be taken for the
- * answer to a newer request.
+ * Requests are queued from the start and leave as soon as the socket takes them; the mirror's hello
+ * is checked before its first reply. A reply that answers no request, or a request that timed out,
+ * ends the connection: otherwise a later message could be taken for the answer to a newer request.
  */
 #include "control_private.h"
 #include "../core/mirror.h"
@@ -39,7 +38,7 @@ static void close_stream(struct ps_control *control)
 }
 
 /* Continues to connect. Returns true if there is a stream. */
-static bool get_stream(struct ps_control *control, uint64_t until_ns)
+static bool connect_stream(struct ps_control *control, uint64_t until_ns)
 {
 	if (control->stream.fd >= 0)
 		return true;
@@ -57,7 +56,7 @@ static bool finish_connecting(struct ps_control *control, uint64_t until_ns)
 	int shaken = -1;
 
 	while (shaken < 0) {
-		if (!get_stream(control, until_ns))
+		if (!connect_stream(control, until_ns))
 			return false;
 		shaken = ps_stream_handshake(&control->stream);
 		if (shaken < 0 && !ps_dial_distrust(&control->dial)) {
@@ -81,7 +80,7 @@ void ps_control_push(struct ps_control *control, uint64_t until_ns)
 		ps_outbox_send(&control->out, &control->stream);
 }
 
-/* Returns true if the connection can get on without an answer: it is being made, or has something
+/* Returns true if the connection can proceed without an answer: it is being made, or has something
  * to send. */
 static bool is_pushing(const struct ps_control *control)
 {
@@ -94,9 +93,9 @@ static struct pollfd poll_target(const struct ps_control *control)
 {
 	struct pollfd fd;
 
-	/* The answer that is here counts only if the name service leads to this mirror. */
+	/* A reply that has arrived counts only if the name service leads to this mirror. */
 	if (control->stream.fd < 0 || (control->reply && control->dial.lookup))
-		(void)ps_dial_waits(&control->dial, &fd);
+		(void)ps_dial_poll_fd(&control->dial, &fd);
 	else
 		fd = (struct pollfd){ control->stream.fd,
 			              ps_stream_events(&control->stream, is_pushing(control)), 0 };
@@ -110,9 +109,9 @@ static int fail_ended(struct ps_control *control, int number)
 	const struct ps_address *address = &control->dial.address;
 	struct ps_error *error = &control->error;
 
-	if (ps_secure_failed(&control->stream, address, error) ||
+	if (ps_secure_check_failure(&control->stream, address, error) ||
 	    (!control->greeted &&
-	     ps_secure_wanted((const uint8_t *)&control->greeting.answer, address, error)))
+	     ps_secure_peer_wants_tls((const uint8_t *)&control->greeting.answer, address, error)))
 		return error->code;
 	return ps_control_error_ended(error, ps_control_name(control), control->greeted, number);
 }
@@ -147,8 +146,8 @@ static int receive_part(struct ps_control *control, void *to, size_t want)
 
 static int check_hello(struct ps_control *control)
 {
-	if (ps_secure_wanted((const uint8_t *)&control->greeting.answer, &control->dial.address,
-	                     &control->error))
+	if (ps_secure_peer_wants_tls((const uint8_t *)&control->greeting.answer,
+	                             &control->dial.address, &control->error))
 		return control->error.code;
 	if (ps_control_greeting_end(&control->greeting, ps_control_name(control), &control->error))
 		return control->error.code;
@@ -162,8 +161,8 @@ static int begin_message(struct ps_control *control)
 	if (control->length == 0)
 		return 0;
 	if (control->length > PS_MESSAGE_MAX)
-		return ps_control_error_long(&control->error, ps_control_name(control),
-		                             control->length);
+		return ps_control_error_too_long(&control->error, ps_control_name(control),
+		                                 control->length);
 	control->message = malloc(control->length);
 	if (!control->message)
 		return ps_error_set(&control->error, PERSEAS_ENOMEM,
@@ -183,7 +182,7 @@ static int take_message(struct ps_control *control)
 	free(control->message);
 	control->message = NULL;
 	if (!reply)
-		return ps_control_error_reply(&control->error, ps_control_name(control), why);
+		return ps_control_error_bad_reply(&control->error, ps_control_name(control), why);
 	match = ps_asked_match(&control->asked, reply);
 	if (match == PS_MATCH_ANSWER) {
 		control->reply = reply;
@@ -191,8 +190,8 @@ static int take_message(struct ps_control *control)
 	}
 	perseas__reply__free_unpacked(reply, NULL);
 	if (match == PS_MATCH_NONE)
-		return ps_control_error_reply(&control->error, ps_control_name(control),
-		                              "it answers nothing that was asked");
+		return ps_control_error_bad_reply(&control->error, ps_control_name(control),
+		                                  "it answers nothing that was asked");
 	control->worked_at = ps_monotonic();
 	return 0;
 }
@@ -218,8 +217,8 @@ static int receive_next_part(struct ps_control *control)
 	return got > 0 && take_message(control) ? control->error.code : got;
 }
 
-/* Checks the daemon of an answer that is here. Returns 1 if it is the mirror's, 0 if that is not
- * known yet, or an error code. */
+/* Checks the daemon that sent the reply. Returns 1 if it is the mirror's, 0 if that is not known
+ * yet, or an error code. */
 static int accept_daemon(struct ps_control *control)
 {
 	const ProtobufCBinaryData *daemon = &control->reply->daemon;
@@ -228,7 +227,7 @@ static int accept_daemon(struct ps_control *control)
 	                      &control->error);
 }
 
-/* Receives without waiting. Returns 1 if an answer is here, 0 if not yet, or an error code. */
+/* Receives without waiting. Returns 1 if a reply has arrived, 0 if not yet, or an error code. */
 static int receive_reply(struct ps_control *control)
 {
 	int got = 1;
@@ -242,7 +241,7 @@ static int receive_reply(struct ps_control *control)
 	return got > 0 ? accept_daemon(control) : got;
 }
 
-/* Waits, without the lock, until a connection can get on, or until then. */
+/* Waits, without the lock, until a connection can proceed, or until until_ns. */
 static void wait_ready(struct ps_control *control, uint64_t until_ns)
 {
 	struct pollfd fds[WATCHED_MAX];
@@ -268,15 +267,15 @@ static void wait_ready(struct ps_control *control, uint64_t until_ns)
 }
 
 /* Sets the error of a connection whose request timed out. Returns its code. */
-static int fail_late(struct ps_control *control)
+static int fail_timeout(struct ps_control *control)
 {
 	struct ps_error *error = &control->error;
 
 	if (control->stream.fd < 0 || control->reply)
-		return ps_dial_late(&control->dial, error);
+		return ps_dial_fail_timeout(&control->dial, error);
 	if (!control->handshake_done)
-		return ps_secure_late(&control->dial.address, error);
-	return ps_control_error_late(error, ps_control_name(control), control->greeted);
+		return ps_secure_fail_timeout(&control->dial.address, error);
+	return ps_control_error_timeout(error, ps_control_name(control), control->greeted);
 }
 
 /* Returns when to stop waiting for an answer: each sign of progress allows `patience` more. */
@@ -308,7 +307,7 @@ static int await_reply(struct ps_control *control, uint64_t until_ns)
 			return got > 0 ? 0 : got;
 		/* Checked last: an answer that came in time counts, however late it is taken. */
 		if (ps_monotonic() >= extended_deadline(control, until_ns, patience))
-			return fail_late(control);
+			return fail_timeout(control);
 		wait_ready(control, extended_deadline(control, until_ns, patience));
 	}
 }
@@ -365,8 +364,8 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 		                    ps_control_name(control), PS_MESSAGE_MAX);
 	pthread_mutex_lock(&control->all->lock);
 	if (control->greeted && version > control->greeting.version && !control->error.code)
-		ps_control_error_old(&control->error, ps_control_name(control),
-		                     control->greeting.version, version);
+		ps_control_error_old_version(&control->error, ps_control_name(control),
+		                             control->greeting.version, version);
 	if (control->error.code) {
 		code = copy_error(control, error);
 	} else if (!ps_control_greeting_add(&control->greeting, &control->out, version, bytes,
@@ -376,7 +375,7 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 	} else {
 		ps_asked_add(&control->asked, request->body_case);
 		control->asked_at = control->heartbeat_at = ps_monotonic();
-		/* Receive reports what fails here. */
+		/* ps_control_receive reports what fails here. */
 		ps_control_push(control, PS_NEVER);
 	}
 	pthread_mutex_unlock(&control->all->lock);
@@ -384,7 +383,7 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 	return code;
 }
 
-/* --- life --- */
+/* --- connecting and disconnecting --- */
 
 void ps_controls_init(struct ps_controls *all)
 {

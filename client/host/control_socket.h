@@ -1,10 +1,10 @@
 /*
- * control_socket.h - control connections over TCP and Unix sockets: the functions behind
- * struct ps_env_ops of the same names, where their contract is.
+ * control_socket.h - control connections over TCP and Unix sockets: the functions behind the
+ * members of struct ps_env_ops with the same names, where their contract is.
  *
- * While one connection waits for its answer the others of the same env are moved on too, so
- * that requests to several mirrors are under way at once, and a mirror that is dead does not
- * use up the time of the others.
+ * A wait for an answer on one connection also connects and sends on the other connections of the
+ * env. So requests to several mirrors are in flight at once, and a dead mirror does not use up the
+ * time of the others.
  */
 #ifndef PERSEAS_CLIENT_CONTROL_SOCKET_H
 #define PERSEAS_CLIENT_CONTROL_SOCKET_H

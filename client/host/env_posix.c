@@ -27,8 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Returns true if this variable is "off". */
-static bool is_off(const char *variable)
+/* Returns true if the environment variable has the value "off". */
+static bool is_switched_off(const char *variable)
 {
 	const char *wanted = getenv(variable);
 
@@ -41,7 +41,7 @@ static bool is_off(const char *variable)
 
 static const struct ps_verbs *verbs_of_process(void)
 {
-	return is_off("PERSEAS_RDMA") ? NULL : &ps_verbs_system;
+	return is_switched_off("PERSEAS_RDMA") ? NULL : &ps_verbs_system;
 }
 
 static void free_devices(struct ps_env *env)
@@ -49,7 +49,8 @@ static void free_devices(struct ps_env *env)
 	ps_devices_free(env->devices);
 }
 
-static int has_rdma(struct ps_env *env, const struct ps_address *address, struct ps_error *error)
+/* Returns 0 if this process can use RDMA to the address, or an error code. */
+static int check_rdma(struct ps_env *env, const struct ps_address *address, struct ps_error *error)
 {
 	return ps_verbs_check_possible(env->verbs, address, error);
 }
@@ -68,7 +69,7 @@ static void free_devices(struct ps_env *env)
 	(void)env;
 }
 
-static int has_rdma(struct ps_env *env, const struct ps_address *address, struct ps_error *error)
+static int check_rdma(struct ps_env *env, const struct ps_address *address, struct ps_error *error)
 {
 	(void)env;
 	(void)address;
@@ -274,7 +275,7 @@ static void posix_expiries(struct ps_env *env, struct ps_expiries *expiries)
 	ps_tls_own_expiries(env->tls, posix_clock(env) / 1000000000, expiries);
 }
 
-static int without_rdma(const struct ps_address *address, struct ps_error *error)
+static int fail_without_rdma(const struct ps_address *address, struct ps_error *error)
 {
 	return ps_error_set(error, PERSEAS_ERDMA,
 	                    "%s: " WITHOUT_RDMA "; without RDMA it is tcp://%s:%s", address->text,
@@ -286,7 +287,7 @@ static int posix_has_route(struct ps_env *env, const struct ps_address *address,
 {
 	if (address->scheme != PS_SCHEME_TCP || address->route != PS_ROUTE_RDMA)
 		return 0;
-	return env->verbs ? has_rdma(env, address, error) : without_rdma(address, error);
+	return env->verbs ? check_rdma(env, address, error) : fail_without_rdma(address, error);
 }
 
 /* Attach of the fabric `no_rdma`: fails with the reason why this process has no RDMA. */
@@ -298,7 +299,7 @@ static struct ps_link *refuse_rdma(struct ps_env *env, const struct ps_address *
 	(void)epoch;
 	(void)until_ns;
 	ps_close_all(fds, grant->descriptors);
-	without_rdma(address, error);
+	fail_without_rdma(address, error);
 	return NULL;
 }
 
@@ -389,7 +390,7 @@ static int read_inherited(struct ps_env *env)
 	env->inherited = inherited;
 	env->marked = inherited->is_marked;
 	memcpy(env->mark, inherited->mark, sizeof(env->mark));
-	ps_resolver_take(inherited->addresses);
+	ps_resolver_import(inherited->addresses);
 	return 0;
 }
 
@@ -418,8 +419,8 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 	posix->env.verbs = verbs_of_process();
 	posix->env.boot_known = ps_boot_id(posix->env.boot);
 	posix->env.pager = &ps_pager_uffd;
-	posix->env.lifelines = !is_off("PERSEAS_LIFELINES");
-	if (!is_off("PERSEAS_WRITTEN_PAGES"))
+	posix->env.lifelines = !is_switched_off("PERSEAS_LIFELINES");
+	if (!is_switched_off("PERSEAS_WRITTEN_PAGES"))
 		posix->env.written = &ps_written_pages;
 	ps_controls_init(&posix->controls);
 	for (i = 0; i < PS_SLEEPERS; i++) {
@@ -434,7 +435,7 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 		posix_free(&posix->env);
 		return NULL;
 	}
-	if (ps_secure_new(options, &posix->env.tls, error)) {
+	if (ps_secure_load_files(options, &posix->env.tls, error)) {
 		posix_free(&posix->env);
 		return NULL;
 	}

@@ -10,14 +10,15 @@
 #include <stdint.h>
 
 struct ps_heartbeats {
-	pthread_mutex_t *lock; /* the caller's: guards this struct and what `send` reads */
-	/* Sends what is due, and returns when the next heartbeat is, by ps_monotonic(), or PS_NEVER
-	 * to sleep until it is woken. Called with the lock. */
+	/* Lock of the caller, which guards this struct and what `send` reads. */
+	pthread_mutex_t *lock;
+	/* Sends the heartbeats that are due. Returns the time of the next one, by ps_monotonic(),
+	 * or PS_NEVER to sleep until ps_heartbeats_wake. Called with the lock. */
 	uint64_t (*send)(void *arg);
 	void *arg;
 	pthread_cond_t woken;
 	pthread_t thread;
-	bool running, over;
+	bool running, over; /* the thread was started; it must end */
 };
 
 void ps_heartbeats_init(struct ps_heartbeats *heartbeats, pthread_mutex_t *lock,

@@ -35,7 +35,7 @@ static bool split_line(char *line, char **name, char **list)
 	return **name != '\0';
 }
 
-static int file_wrong(struct ps_error *error, const char *path, unsigned number, const char *what)
+static int fail_file(struct ps_error *error, const char *path, unsigned number, const char *what)
 {
 	return ps_error_set(error, PERSEAS_EINVAL,
 	                    "%.500s, line %u: %s; write a name and its mirrors, for example "
@@ -44,25 +44,25 @@ static int file_wrong(struct ps_error *error, const char *path, unsigned number,
 }
 
 /* Reads one line, with its newline. Sets the list if the line has the wanted name. */
-static int take_line(char *line, const char *path, unsigned number, const char *wanted,
-                     char list[PS_LIST_TEXT], struct ps_error *error)
+static int parse_line(char *line, const char *path, unsigned number, const char *wanted,
+                      char list[PS_LIST_TEXT], struct ps_error *error)
 {
 	char *name, *value;
 
 	if (number > LINES_MAX)
-		return file_wrong(error, path, number, "the file has too many lines");
+		return fail_file(error, path, number, "the file has too many lines");
 	if (strlen(line) == LINE_MAX_BYTES - 1)
-		return file_wrong(error, path, number, "it is too long");
+		return fail_file(error, path, number, "it is too long");
 	if (!split_line(line, &name, &value) || strcmp(name, wanted) != 0)
 		return 0;
 	if (!*value)
-		return file_wrong(error, path, number, "the name has no mirrors");
+		return fail_file(error, path, number, "the name has no mirrors");
 	if (*value == '@')
-		return file_wrong(error, path, number, "a name cannot stand for another name");
+		return fail_file(error, path, number, "a name cannot stand for another name");
 	if (*list)
-		return file_wrong(error, path, number, "the name is in the file twice");
+		return fail_file(error, path, number, "the name is in the file twice");
 	if (strlen(value) >= PS_LIST_TEXT)
-		return file_wrong(error, path, number, "the list is too long");
+		return fail_file(error, path, number, "the list is too long");
 	strcpy(list, value);
 	return 0;
 }
@@ -76,7 +76,7 @@ int ps_cluster_find(FILE *file, const char *path, const char *name, char list[PS
 	list[0] = '\0';
 	errno = 0;
 	for (unsigned number = 1; !rc && fgets(line, sizeof(line), file); number++)
-		rc = take_line(line, path, number, name, list, error);
+		rc = parse_line(line, path, number, name, list, error);
 	if (!rc && ferror(file))
 		rc = ps_error_set(error, PERSEAS_ESYSTEM, "%.500s: %s", path, strerror(errno));
 	if (rc)
@@ -86,8 +86,8 @@ int ps_cluster_find(FILE *file, const char *path, const char *name, char list[PS
 
 /* Does what ps_cluster_find does, with the file at `path`. A file that does not exist has no
  * names. */
-static int find_in(const char *path, const char *name, char list[PS_LIST_TEXT],
-                   struct ps_error *error)
+static int find_in_file(const char *path, const char *name, char list[PS_LIST_TEXT],
+                        struct ps_error *error)
 {
 	FILE *file = fopen(path, "re");
 	int rc;
@@ -103,7 +103,7 @@ static int find_in(const char *path, const char *name, char list[PS_LIST_TEXT],
 }
 
 /* Sets the path of the user's own file, or "" if the user has no directory for it. */
-static void own_path(char path[PATH_MAX])
+static void set_user_path(char path[PATH_MAX])
 {
 	const char *config = secure_getenv("XDG_CONFIG_HOME"), *home = secure_getenv("HOME");
 	int len = 0;
@@ -116,7 +116,8 @@ static void own_path(char path[PATH_MAX])
 		path[0] = '\0';
 }
 
-static int not_found(struct ps_error *error, const char *name, const char *only, const char *own)
+static int fail_not_found(struct ps_error *error, const char *name, const char *only,
+                          const char *own)
 {
 	if (only)
 		return ps_error_set(error, PERSEAS_EINVAL,
@@ -143,21 +144,21 @@ static int find_cluster(const char *name, char list[PS_LIST_TEXT], struct ps_err
 			"a-z 0-9 . _ -, not beginning with a dot",
 			PS_NAME_MAX);
 	if (only && *only) {
-		rc = find_in(only, name, list, error);
-		return rc == PERSEAS_ENOSTORE ? not_found(error, name, only, own) : rc;
+		rc = find_in_file(only, name, list, error);
+		return rc == PERSEAS_ENOSTORE ? fail_not_found(error, name, only, own) : rc;
 	}
-	own_path(own);
+	set_user_path(own);
 	if (*own)
-		rc = find_in(own, name, list, error);
+		rc = find_in_file(own, name, list, error);
 	if (rc == PERSEAS_ENOSTORE)
-		rc = find_in(PS_CLUSTERS, name, list, error);
-	return rc == PERSEAS_ENOSTORE ? not_found(error, name, NULL, own) : rc;
+		rc = find_in_file(PS_CLUSTERS, name, list, error);
+	return rc == PERSEAS_ENOSTORE ? fail_not_found(error, name, NULL, own) : rc;
 }
 
 bool ps_list_is_named(const char *text)
 {
 	text += strspn(text, " \t");
-	return *text == '@' || ps_srv_is(text);
+	return *text == '@' || ps_srv_is_name(text);
 }
 
 int ps_list_by_name(const char *text, char list[PS_LIST_TEXT], struct ps_error *error)
@@ -171,11 +172,11 @@ int ps_list_by_name(const char *text, char list[PS_LIST_TEXT], struct ps_error *
 		rc = find_cluster(text + 1, found, error);
 		if (rc)
 			return rc;
-		if (!ps_srv_is(found)) {
+		if (!ps_srv_is_name(found)) {
 			strcpy(list, found);
 			return 0;
 		}
 		text = found;
 	}
-	return ps_srv_is(text) ? ps_srv_list(text, NULL, list, error) : 0;
+	return ps_srv_is_name(text) ? ps_srv_lookup(text, NULL, list, error) : 0;
 }

@@ -47,7 +47,7 @@ static void *run_lookup(void *arg)
 	return NULL;
 }
 
-static int refuse_start(struct ps_error *error, const char *text, int number)
+static int fail_start(struct ps_error *error, const char *text, int number)
 {
 	return ps_error_set(error, PERSEAS_ESYSTEM,
 	                    "the mirrors of %.300s cannot be looked up: %s; raise the limits of "
@@ -79,7 +79,7 @@ int ps_list_lookup_begin(struct ps_env *env, const char *text, struct ps_list_lo
 	if (made->fd >= 0)
 		close(made->fd);
 	free(made);
-	return refuse_start(error, text, number);
+	return fail_start(error, text, number);
 }
 
 bool ps_list_lookup_wait(struct ps_list_lookup *lookup, uint64_t until_ns, char list[PS_LIST_TEXT],

@@ -6,7 +6,7 @@
 
 #include <sys/ioctl.h>
 
-static bool has_some(const struct ps_stream *stream)
+static bool has_bytes_waiting(const struct ps_stream *stream)
 {
 	int waiting = 0;
 
@@ -24,7 +24,7 @@ bool ps_liveness_look(struct ps_liveness *liveness, const struct ps_stream *stre
 {
 	if (!liveness->limit_ns || now_ns < liveness->look_at)
 		return false;
-	if (liveness->heard || has_some(stream))
+	if (liveness->heard || has_bytes_waiting(stream))
 		liveness->unheard = 0;
 	else
 		liveness->unheard++;
@@ -33,7 +33,7 @@ bool ps_liveness_look(struct ps_liveness *liveness, const struct ps_stream *stre
 	return liveness->unheard >= PS_LIVENESS_LOOKS;
 }
 
-bool ps_liveness_take_signs(const struct ps_stream *stream)
+bool ps_liveness_take_heartbeats(const struct ps_stream *stream)
 {
 	uint32_t length;
 	bool taken = false;

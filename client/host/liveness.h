@@ -30,6 +30,6 @@ bool ps_liveness_look(struct ps_liveness *liveness, const struct ps_stream *stre
 
 /* Takes heartbeats (messages of length 0) from the socket, between two messages of the stream.
  * Returns false if there were none. */
-bool ps_liveness_take_signs(const struct ps_stream *stream);
+bool ps_liveness_take_heartbeats(const struct ps_stream *stream);
 
 #endif

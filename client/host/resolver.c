@@ -94,7 +94,7 @@ static int query_addresses(const char *host, const char *port, int flags,
 	return found->count ? 0 : EAI_NONAME;
 }
 
-bool ps_resolver_number(const struct ps_address *address, struct ps_addresses *found)
+bool ps_resolver_parse_number(const struct ps_address *address, struct ps_addresses *found)
 {
 	return !query_addresses(address->host, address->port, AI_NUMERICHOST | AI_NUMERICSERV,
 	                        found);
@@ -126,8 +126,9 @@ static struct entry *find_entry(const struct ps_address *address)
 	return NULL;
 }
 
-/* Makes room for an entry. Returns false if a lookup is in flight for all of them. */
-static bool drop_oldest(void)
+/* Drops the least recently used entry that has no lookup in flight. Returns false if all entries
+ * have one. */
+static bool drop_oldest_entry(void)
 {
 	struct entry **oldest = NULL, *entry;
 
@@ -143,14 +144,15 @@ static bool drop_oldest(void)
 	return true;
 }
 
-/* Returns the entry, or NULL with errno set. */
+/* Returns the entry of the host and port, which is made if it does not exist. Returns NULL with
+ * errno set if that is not possible. */
 static struct entry *get_entry(const struct ps_address *address)
 {
 	struct entry *entry = find_entry(address);
 
 	if (entry)
 		return entry;
-	if (entry_count == ENTRIES_MAX && !drop_oldest()) {
+	if (entry_count == ENTRIES_MAX && !drop_oldest_entry()) {
 		errno = EAGAIN;
 		return NULL;
 	}
@@ -166,19 +168,19 @@ static struct entry *get_entry(const struct ps_address *address)
 
 /* --- fork --- */
 
-static void before_fork(void)
+static void lock_before_fork(void)
 {
 	pthread_mutex_lock(&table_lock);
 }
 
-static void after_fork(void)
+static void unlock_after_fork(void)
 {
 	pthread_mutex_unlock(&table_lock);
 }
 
-/* The child has none of the threads of lookups in flight, so these lookups would never end
- * there. */
-static void begin_child(void)
+/* Empties the table in the child: it has none of the threads of lookups in flight, so these lookups
+ * would never end there. */
+static void empty_table_in_child(void)
 {
 	while (entries) {
 		struct entry *entry = entries;
@@ -192,9 +194,9 @@ static void begin_child(void)
 	pthread_mutex_unlock(&table_lock);
 }
 
-static void watch_forks(void)
+static void register_fork_handlers(void)
 {
-	pthread_atfork(before_fork, after_fork, begin_child);
+	pthread_atfork(lock_before_fork, unlock_after_fork, empty_table_in_child);
 }
 
 /* --- lookups --- */
@@ -257,7 +259,7 @@ struct ps_lookup *ps_lookup_begin(const struct ps_address *address)
 	struct ps_lookup *lookup = NULL;
 	struct entry *entry;
 
-	pthread_once(&once, watch_forks);
+	pthread_once(&once, register_fork_handlers);
 	pthread_mutex_lock(&table_lock);
 	entry = get_entry(address);
 	if (entry && !entry->lookup)
@@ -275,7 +277,7 @@ int ps_lookup_fd(const struct ps_lookup *lookup)
 	return lookup->fd;
 }
 
-bool ps_lookup_answer(struct ps_lookup *lookup, struct ps_addresses *found, int *refused)
+bool ps_lookup_get_answer(struct ps_lookup *lookup, struct ps_addresses *found, int *refused)
 {
 	bool ended;
 
@@ -317,7 +319,7 @@ void ps_resolver_note(const struct ps_address *address, const struct sockaddr_st
 	pthread_mutex_unlock(&table_lock);
 }
 
-void ps_resolver_doubt(const struct ps_address *address)
+void ps_resolver_note_failure(const struct ps_address *address)
 {
 	struct entry *entry;
 
@@ -329,8 +331,8 @@ void ps_resolver_doubt(const struct ps_address *address)
 	pthread_mutex_unlock(&table_lock);
 }
 
-bool ps_resolver_last(const struct ps_address *address, struct ps_addresses *last,
-                      uint8_t daemon[PS_ID_SIZE])
+bool ps_resolver_last_address(const struct ps_address *address, struct ps_addresses *last,
+                              uint8_t daemon[PS_ID_SIZE])
 {
 	struct entry *entry;
 
@@ -345,12 +347,12 @@ bool ps_resolver_last(const struct ps_address *address, struct ps_addresses *las
 	return last->count > 0;
 }
 
-int ps_resolver_known(const struct ps_address *address, struct ps_addresses *known,
-                      struct ps_error *error)
+int ps_resolver_known_addresses(const struct ps_address *address, struct ps_addresses *known,
+                                struct ps_error *error)
 {
 	struct entry *entry;
 
-	if (ps_resolver_number(address, known))
+	if (ps_resolver_parse_number(address, known))
 		return 0;
 	pthread_mutex_lock(&table_lock);
 	entry = find_entry(address);
@@ -370,7 +372,7 @@ int ps_resolver_known(const struct ps_address *address, struct ps_addresses *kno
 
 /* --- as text: "HOST PORT NUMBER IDENTITY", with commas between --- */
 
-void ps_resolver_tell(char *text, size_t size)
+void ps_resolver_export(char *text, size_t size)
 {
 	char number[NUMBER_TEXT], daemon[PS_HEX_TEXT];
 	size_t used = 0;
@@ -411,8 +413,9 @@ static bool read_daemon(const char *text, uint8_t daemon[PS_ID_SIZE])
 	return true;
 }
 
-/* Adds the address in one part of a text of ps_resolver_tell. Returns false if it is malformed. */
-static bool take_part(const char *part, size_t length)
+/* Adds the address in one part of a text of ps_resolver_export. Returns false if it is malformed.
+ */
+static bool import_address(const char *part, size_t length)
 {
 	char text[512], host[200], port[8], number[NUMBER_TEXT], daemon[2 * PS_ID_SIZE + 1];
 	char written[sizeof(host) + sizeof(port) + 1];
@@ -433,19 +436,19 @@ static bool take_part(const char *part, size_t length)
 		return false;
 	at = name;
 	ps_text_format(at.host, sizeof(at.host), "%s", number);
-	if (!ps_resolver_number(&at, &found))
+	if (!ps_resolver_parse_number(&at, &found))
 		return false;
-	if (!ps_resolver_last(&name, &last, ignored))
+	if (!ps_resolver_last_address(&name, &last, ignored))
 		ps_resolver_note(&name, &found.to[0], found.len[0], told);
 	return true;
 }
 
-void ps_resolver_take(const char *text)
+void ps_resolver_import(const char *text)
 {
 	while (*text) {
 		const size_t length = strcspn(text, ",");
 
-		if (!take_part(text, length))
+		if (!import_address(text, length))
 			return;
 		text += length + (text[length] == ',');
 	}

@@ -31,7 +31,7 @@ int ps_addresses_find(const struct ps_addresses *list, const struct sockaddr_sto
 void ps_addresses_set_port(struct sockaddr_storage *to, uint16_t port);
 
 /* Returns false if the host is a name, true with *found if it is a number. */
-bool ps_resolver_number(const struct ps_address *address, struct ps_addresses *found);
+bool ps_resolver_parse_number(const struct ps_address *address, struct ps_addresses *found);
 
 /* A lookup of a host name in flight or ended. */
 struct ps_lookup;
@@ -45,7 +45,7 @@ int ps_lookup_fd(const struct ps_lookup *lookup);
 
 /* Returns true if the lookup has ended. Then *found has at least one address and *refused is 0, or
  * *refused is an error of getaddrinfo. */
-bool ps_lookup_answer(struct ps_lookup *lookup, struct ps_addresses *found, int *refused);
+bool ps_lookup_get_answer(struct ps_lookup *lookup, struct ps_addresses *found, int *refused);
 
 /* Must be called once for each ps_lookup_begin; the lookup itself goes on. NULL is allowed. */
 void ps_lookup_drop(struct ps_lookup *lookup);
@@ -57,23 +57,23 @@ void ps_resolver_note(const struct ps_address *address, const struct sockaddr_st
 
 /* Notes that a connection to the last address of a mirror failed. Forgets that address, unless the
  * last answer of the name service has it, or there was no answer. */
-void ps_resolver_doubt(const struct ps_address *address);
+void ps_resolver_note_failure(const struct ps_address *address);
 
 /* Returns true with *last, one address, and the identity of the daemon that answered there. */
-bool ps_resolver_last(const struct ps_address *address, struct ps_addresses *last,
-                      uint8_t daemon[PS_ID_SIZE]);
+bool ps_resolver_last_address(const struct ps_address *address, struct ps_addresses *last,
+                              uint8_t daemon[PS_ID_SIZE]);
 
 /* Returns all addresses that are known without a lookup: where the mirror answered, then those of
  * the last answer. Returns 0, or PERSEAS_EUNREACHABLE if there are none. */
-int ps_resolver_known(const struct ps_address *address, struct ps_addresses *known,
-                      struct ps_error *error);
+int ps_resolver_known_addresses(const struct ps_address *address, struct ps_addresses *known,
+                                struct ps_error *error);
 
-/* Writes the addresses at which mirrors answered as text for ps_resolver_take in another process,
+/* Writes the addresses at which mirrors answered as text for ps_resolver_import in another process,
  * as many as fit; "" if there are none. */
-void ps_resolver_tell(char *text, size_t size);
+void ps_resolver_export(char *text, size_t size);
 
-/* Adds the addresses in a text from ps_resolver_tell, for names that have none so far. Ignores the
- * rest of the text from the first malformed part on. */
-void ps_resolver_take(const char *text);
+/* Adds the addresses in a text from ps_resolver_export, for names that have none so far. Ignores
+ * the rest of the text from the first malformed part on. */
+void ps_resolver_import(const char *text);
 
 #endif

@@ -23,8 +23,8 @@ static const char *path_of(const struct perseas_options *options, size_t offset,
 	return path && *path ? path : NULL;
 }
 
-int ps_secure_new(const struct perseas_options *options, struct ps_tls **tls,
-                  struct ps_error *error)
+int ps_secure_load_files(const struct perseas_options *options, struct ps_tls **tls,
+                         struct ps_error *error)
 {
 	const struct ps_tls_files files = {
 		.cert = path_of(options, offsetof(struct perseas_options, tls_cert),
@@ -65,8 +65,8 @@ int ps_secure_begin(struct ps_stream *stream, struct ps_tls *tls, const struct p
 	                    address->text);
 }
 
-int ps_secure_failed(const struct ps_stream *stream, const struct ps_address *address,
-                     struct ps_error *error)
+int ps_secure_check_failure(const struct ps_stream *stream, const struct ps_address *address,
+                            struct ps_error *error)
 {
 	switch (ps_stream_fault(stream)) {
 	case PS_TLS_FAULT_NONE:
@@ -83,8 +83,8 @@ int ps_secure_failed(const struct ps_stream *stream, const struct ps_address *ad
 	}
 }
 
-int ps_secure_wanted(const uint8_t first[2], const struct ps_address *address,
-                     struct ps_error *error)
+int ps_secure_peer_wants_tls(const uint8_t first[2], const struct ps_address *address,
+                             struct ps_error *error)
 {
 	if (first[0] != PS_TLS_ALERT || first[1] != PS_TLS_MAJOR)
 		return 0;
@@ -95,7 +95,7 @@ int ps_secure_wanted(const uint8_t first[2], const struct ps_address *address,
 	                    address->text);
 }
 
-int ps_secure_late(const struct ps_address *address, struct ps_error *error)
+int ps_secure_fail_timeout(const struct ps_address *address, struct ps_error *error)
 {
 	return ps_error_set(error, PERSEAS_EUNREACHABLE,
 	                    "%s took the connection and did not finish the TLS handshake in time; "
@@ -110,7 +110,7 @@ int ps_secure_step(struct ps_stream *stream, const struct ps_address *address,
 
 	if (shaken >= 0)
 		return shaken > 0;
-	code = ps_secure_failed(stream, address, error);
+	code = ps_secure_check_failure(stream, address, error);
 	if (code)
 		return code;
 	return ps_error_set(error, PERSEAS_EUNREACHABLE,

@@ -15,8 +15,8 @@
  * is the caller's, or NULL for plain text if none are named. Returns 0, PERSEAS_EINVAL if only some
  * are named, or PERSEAS_ETLS.
  */
-int ps_secure_new(const struct perseas_options *options, struct ps_tls **tls,
-                  struct ps_error *error);
+int ps_secure_load_files(const struct perseas_options *options, struct ps_tls **tls,
+                         struct ps_error *error);
 
 /* Begins TLS on a connection over TCP, if tls is not NULL. Returns 0, or PERSEAS_ENOMEM. */
 int ps_secure_begin(struct ps_stream *stream, struct ps_tls *tls, const struct ps_address *address,
@@ -27,15 +27,15 @@ int ps_secure_step(struct ps_stream *stream, const struct ps_address *address,
                    struct ps_error *error);
 
 /* Sets the error of TLS on the stream. Returns PERSEAS_ETLS, or 0 if TLS did not fail. */
-int ps_secure_failed(const struct ps_stream *stream, const struct ps_address *address,
-                     struct ps_error *error);
+int ps_secure_check_failure(const struct ps_stream *stream, const struct ps_address *address,
+                            struct ps_error *error);
 
 /* Returns PERSEAS_ETLS with *error if these first bytes of the answer to a plain hello say that the
  * peer wants TLS. Otherwise returns 0. */
-int ps_secure_wanted(const uint8_t first[2], const struct ps_address *address,
-                     struct ps_error *error);
+int ps_secure_peer_wants_tls(const uint8_t first[2], const struct ps_address *address,
+                             struct ps_error *error);
 
 /* Sets the error of a handshake that timed out. Returns PERSEAS_EUNREACHABLE. */
-int ps_secure_late(const struct ps_address *address, struct ps_error *error);
+int ps_secure_fail_timeout(const struct ps_address *address, struct ps_error *error);
 
 #endif

@@ -25,7 +25,7 @@ enum {
 	KEEPALIVE_INTERVAL_S = 2,
 	KEEPALIVE_PROBES = 3,
 	BUSY_RETRY_NS = 2000000, /* a Unix socket does not signal when its backlog has room again */
-	LAST_RETRY_NS = 50000000,
+	LAST_RETRY_NS = 50000000, /* a last address that failed is tried again after this time */
 };
 
 uint64_t ps_monotonic(void)
@@ -96,12 +96,12 @@ int ps_dial_begin(struct ps_dial *dial, const struct ps_address *address, struct
 	dial_init(dial, address);
 	if (address->scheme != PS_SCHEME_TCP)
 		return set_path(dial, error);
-	if (ps_resolver_number(address, &dial->list))
+	if (ps_resolver_parse_number(address, &dial->list))
 		return 0;
 	dial->source = PS_DIAL_RESOLVED;
 	dial->lookup = ps_lookup_begin(address);
 	failed = errno;
-	if (ps_resolver_last(address, &dial->list, dial->daemon))
+	if (ps_resolver_last_address(address, &dial->list, dial->daemon))
 		dial->source = PS_DIAL_LAST;
 	else if (!dial->lookup)
 		return ps_error_set(error, PERSEAS_ESYSTEM,
@@ -111,12 +111,13 @@ int ps_dial_begin(struct ps_dial *dial, const struct ps_address *address, struct
 	return 0;
 }
 
-int ps_dial_known(struct ps_dial *dial, const struct ps_address *address, struct ps_error *error)
+int ps_dial_begin_known(struct ps_dial *dial, const struct ps_address *address,
+                        struct ps_error *error)
 {
 	dial_init(dial, address);
 	if (address->scheme != PS_SCHEME_TCP)
 		return set_path(dial, error);
-	return ps_resolver_known(address, &dial->list, error);
+	return ps_resolver_known_addresses(address, &dial->list, error);
 }
 
 static void close_epoll(struct ps_dial *dial)
@@ -146,19 +147,19 @@ void ps_dial_end(struct ps_dial *dial)
 	hang_up(dial);
 	drop_lookup(dial);
 	if (dial->source == PS_DIAL_LAST)
-		ps_resolver_doubt(&dial->address);
+		ps_resolver_note_failure(&dial->address);
 }
 
 /* --- the answer of the name service --- */
 
 /* Takes the answer of the name service, if there is one. The present attempt continues if the name
  * still leads to its address; otherwise the new addresses are tried instead. */
-static void take_answer(struct ps_dial *dial)
+static void take_lookup_answer(struct ps_dial *dial)
 {
 	struct ps_addresses found;
 	int here;
 
-	if (!dial->lookup || !ps_lookup_answer(dial->lookup, &found, &dial->lookup_error))
+	if (!dial->lookup || !ps_lookup_get_answer(dial->lookup, &found, &dial->lookup_error))
 		return;
 	drop_lookup(dial);
 	dial->until = PS_NEVER;
@@ -188,14 +189,14 @@ bool ps_dial_distrust(struct ps_dial *dial)
 	return true;
 }
 
-/* Another daemon than before answered at PS_DIAL_LAST. Returns 1 if the name service leads there, 0
- * if it has not answered yet, or PERSEAS_EUNREACHABLE. */
-static int confirm_last(struct ps_dial *dial, struct ps_error *error)
+/* Confirms the address after another daemon than before answered at PS_DIAL_LAST. Returns 1 if the
+ * name service leads to this address, 0 if it has not answered yet, or PERSEAS_EUNREACHABLE. */
+static int confirm_last_address(struct ps_dial *dial, struct ps_error *error)
 {
 	const char *what = "cannot be looked up now; see /etc/resolv.conf and the name server";
 	struct ps_addresses found;
 
-	if (dial->lookup && !ps_lookup_answer(dial->lookup, &found, &dial->lookup_error))
+	if (dial->lookup && !ps_lookup_get_answer(dial->lookup, &found, &dial->lookup_error))
 		return 0;
 	if (dial->lookup && !dial->lookup_error) {
 		if (ps_addresses_find(&found, &dial->list.to[dial->current]) >= 0)
@@ -215,7 +216,7 @@ int ps_dial_accept(struct ps_dial *dial, const uint8_t *daemon, struct ps_error 
 
 	if (dial->source == PS_DIAL_LAST &&
 	    memcmp(daemon ? daemon : none, dial->daemon, PS_ID_SIZE) != 0)
-		rc = confirm_last(dial, error);
+		rc = confirm_last_address(dial, error);
 	if (rc > 0 && dial->source != PS_DIAL_GIVEN)
 		ps_resolver_note(&dial->address, &dial->list.to[dial->current],
 		                 dial->list.len[dial->current], daemon);
@@ -272,7 +273,7 @@ static void watch_connect_and_lookup(struct ps_dial *dial)
 }
 
 /* Returns true if the same address is tried again at dial->until. */
-static bool is_resting(const struct ps_dial *dial)
+static bool is_retry_pending(const struct ps_dial *dial)
 {
 	return dial->fd < 0 && dial->until != PS_NEVER;
 }
@@ -307,7 +308,7 @@ static void begin_connect(struct ps_dial *dial)
 
 /* Returns true if the socket is connected to itself, which can happen on a free port of this host's
  * ephemeral range. It would even look like a mirror, because it echoes the greeting. */
-static bool is_itself(int fd)
+static bool is_connected_to_itself(int fd)
 {
 	struct sockaddr_storage here = { 0 }, there = { 0 };
 	socklen_t here_len = sizeof(here), there_len = sizeof(there);
@@ -319,7 +320,7 @@ static bool is_itself(int fd)
 	       memcmp(&here, &there, here_len) == 0;
 }
 
-/* Returns 1 if the attempt has connected, 0 if it goes on, -1 if it failed. */
+/* Returns 1 if the attempt has connected, 0 if it is in progress, -1 if it failed. */
 static int connect_result(struct ps_dial *dial)
 {
 	struct pollfd fd = { .fd = dial->fd, .events = POLLOUT };
@@ -330,7 +331,7 @@ static int connect_result(struct ps_dial *dial)
 		return 0;
 	if (getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &error, &len))
 		error = errno;
-	if (!error && is_itself(dial->fd))
+	if (!error && is_connected_to_itself(dial->fd))
 		error = ECONNREFUSED;
 	if (error)
 		fail_address(dial, error);
@@ -403,9 +404,9 @@ static void limit_attempt(struct ps_dial *dial, uint64_t until_ns)
 
 int ps_dial_step(struct ps_dial *dial, uint64_t until_ns, struct ps_error *error)
 {
-	take_answer(dial);
+	take_lookup_answer(dial);
 	while (dial->current < dial->list.count) {
-		if (is_resting(dial) && ps_monotonic() < dial->until)
+		if (is_retry_pending(dial) && ps_monotonic() < dial->until)
 			return 0;
 		if (dial->fd < 0)
 			begin_connect(dial);
@@ -425,9 +426,9 @@ int ps_dial_step(struct ps_dial *dial, uint64_t until_ns, struct ps_error *error
 	return dial->lookup ? 0 : fail_dial(dial, error);
 }
 
-bool ps_dial_waits(const struct ps_dial *dial, struct pollfd *fd)
+bool ps_dial_poll_fd(const struct ps_dial *dial, struct pollfd *fd)
 {
-	if (!is_resting(dial) && dial->lookup && (dial->fd < 0 || dial->epoll_fd >= 0))
+	if (!is_retry_pending(dial) && dial->lookup && (dial->fd < 0 || dial->epoll_fd >= 0))
 		*fd = (struct pollfd){ dial->fd < 0 ? ps_lookup_fd(dial->lookup) : dial->epoll_fd,
 			               POLLIN, 0 };
 	else
@@ -435,7 +436,7 @@ bool ps_dial_waits(const struct ps_dial *dial, struct pollfd *fd)
 	return fd->fd >= 0;
 }
 
-int ps_dial_late(const struct ps_dial *dial, struct ps_error *error)
+int ps_dial_fail_timeout(const struct ps_dial *dial, struct ps_error *error)
 {
 	struct ps_dial late = *dial;
 
@@ -463,10 +464,10 @@ int ps_dial(const struct ps_address *address, uint64_t until_ns, struct ps_error
 		return code;
 	while ((code = ps_dial_step(&dial, until_ns, error)) == 0) {
 		struct pollfd fd;
-		const bool waits = ps_dial_waits(&dial, &fd);
+		const bool waits = ps_dial_poll_fd(&dial, &fd);
 
 		if (ps_monotonic() >= until_ns) {
-			code = ps_dial_late(&dial, error);
+			code = ps_dial_fail_timeout(&dial, error);
 			break;
 		}
 		ps_poll(&fd, waits, dial.until < until_ns ? dial.until : until_ns);

@@ -1,6 +1,6 @@
 /*
- * socket.h - getting a connected socket to a mirror, and what else the files that use sockets
- * share. Sockets are non-blocking and close on exec.
+ * socket.h - makes a connected socket to a mirror, and has what else files share that use sockets.
+ * Sockets are non-blocking and close on exec.
  */
 #ifndef PERSEAS_CLIENT_SOCKET_H
 #define PERSEAS_CLIENT_SOCKET_H
@@ -22,8 +22,8 @@ enum ps_dial_source {
 
 /* A connection that is being made. The host's addresses are tried in turn. */
 struct ps_dial {
-	struct ps_address address;
-	struct ps_addresses list;
+	struct ps_address address; /* address on the list of mirrors */
+	struct ps_addresses list;  /* socket addresses to try */
 	enum ps_dial_source source;
 	/* With PS_DIAL_LAST: identity of the daemon that answered there. */
 	uint8_t daemon[PS_ID_SIZE];
@@ -47,7 +47,8 @@ int ps_dial_begin(struct ps_dial *dial, const struct ps_address *address, struct
 
 /* Begins to dial the addresses that are known without a lookup, for a host to which this process
  * has a connection already. Returns 0, or PERSEAS_EUNREACHABLE if none is known. */
-int ps_dial_known(struct ps_dial *dial, const struct ps_address *address, struct ps_error *error);
+int ps_dial_begin_known(struct ps_dial *dial, const struct ps_address *address,
+                        struct ps_error *error);
 
 /* Continues without waiting. Divides the time until until_ns among the addresses that are left.
  * Returns 1 if dial->fd is connected, for the caller to take; 0 if not yet; or an error code. */
@@ -55,7 +56,7 @@ int ps_dial_step(struct ps_dial *dial, uint64_t until_ns, struct ps_error *error
 
 /* Fills in what to poll for before the next step. Returns false if no descriptor shows when the
  * step is due. */
-bool ps_dial_waits(const struct ps_dial *dial, struct pollfd *fd);
+bool ps_dial_poll_fd(const struct ps_dial *dial, struct pollfd *fd);
 
 /* Notes that the connection does not lead to a mirror. Returns true if it went to PS_DIAL_LAST: the
  * dial continues with the name service's answer. Returns false if there is nothing else to try. */
@@ -70,7 +71,7 @@ bool ps_dial_distrust(struct ps_dial *dial);
 int ps_dial_accept(struct ps_dial *dial, const uint8_t *daemon, struct ps_error *error);
 
 /* Sets the error of a dial that timed out. Returns PERSEAS_EUNREACHABLE, or PERSEAS_ESYSTEM. */
-int ps_dial_late(const struct ps_dial *dial, struct ps_error *error);
+int ps_dial_fail_timeout(const struct ps_dial *dial, struct ps_error *error);
 
 /* Waits for a connection until until_ns. Returns its fd, which the caller owns, or an error
  * code. */

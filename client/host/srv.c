@@ -1,5 +1,5 @@
 /*
- * srv.c - see srv.h. The C library asks and expands compressed names.
+ * srv.c - see srv.h. The C library sends the query and expands compressed names.
  */
 #include "srv.h"
 
@@ -16,9 +16,9 @@
 #define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 
 enum {
-	HOST_MAX = 199, /* longest host in an address */
-	ANSWER_MAX = 65535,
-	FIXED = 6, /* bytes of a record before its target: priority, weight, port */
+	HOST_MAX = 199,     /* longest host in an address */
+	ANSWER_MAX = 65535, /* longest answer */
+	FIXED_BYTES = 6,    /* bytes of a record before its target: priority, weight, port */
 };
 
 /* One SRV record. */
@@ -32,7 +32,7 @@ struct targets {
 	unsigned count;
 };
 
-bool ps_srv_is(const char *text)
+bool ps_srv_is_name(const char *text)
 {
 	return strncmp(text, SCHEME, strlen(SCHEME)) == 0;
 }
@@ -66,7 +66,7 @@ static int compare_targets(const void *a, const void *b)
 	return (x->port > y->port) - (x->port < y->port);
 }
 
-static bool is_known(const struct targets *targets, const struct target *one)
+static bool has_target(const struct targets *targets, const struct target *one)
 {
 	for (unsigned i = 0; i < targets->count; i++)
 		if (targets->all[i].port == one->port &&
@@ -83,8 +83,9 @@ static int take_record(struct targets *targets, const ns_msg *message, const ns_
 	char name[NS_MAXDNAME];
 	struct target one = { 0 };
 
-	if (ns_rr_rdlen(*record) <= FIXED || dn_expand(ns_msg_base(*message), ns_msg_end(*message),
-	                                               data + FIXED, name, sizeof(name)) < 0)
+	if (ns_rr_rdlen(*record) <= FIXED_BYTES ||
+	    dn_expand(ns_msg_base(*message), ns_msg_end(*message), data + FIXED_BYTES, name,
+	              sizeof(name)) < 0)
 		return fail_query(error, PERSEAS_EPROTOCOL, domain,
 		                  "a record of the answer is broken");
 	one.priority = ns_get16(data);
@@ -97,7 +98,7 @@ static int take_record(struct targets *targets, const ns_msg *message, const ns_
 		return fail_query(error, PERSEAS_EPROTOCOL, domain,
 		                  "a record has no host's name, or port 0");
 	strcpy(one.host, name);
-	if (is_known(targets, &one))
+	if (has_target(targets, &one))
 		return 0;
 	if (targets->count == PS_MIRRORS_MAX)
 		return fail_query(error, PERSEAS_ELIMIT, domain,
@@ -117,8 +118,8 @@ static void write_list(struct targets *targets, char list[PS_LIST_TEXT])
 	assert(len < PS_LIST_TEXT);
 }
 
-int ps_srv_read(const uint8_t *answer, size_t len, const char *domain, char list[PS_LIST_TEXT],
-                struct ps_error *error)
+int ps_srv_parse(const uint8_t *answer, size_t len, const char *domain, char list[PS_LIST_TEXT],
+                 struct ps_error *error)
 {
 	struct targets targets = { .count = 0 };
 	ns_msg message;
@@ -181,13 +182,13 @@ static int query_server(struct __res_state *state, const char *domain,
 	else if (len > ANSWER_MAX)
 		rc = fail_query(error, PERSEAS_EPROTOCOL, domain, "the answer is too long");
 	else
-		rc = ps_srv_read(answer, (size_t)len, domain, list, error);
+		rc = ps_srv_parse(answer, (size_t)len, domain, list, error);
 	free(answer);
 	return rc;
 }
 
-int ps_srv_list(const char *text, const struct ps_srv_server *server, char list[PS_LIST_TEXT],
-                struct ps_error *error)
+int ps_srv_lookup(const char *text, const struct ps_srv_server *server, char list[PS_LIST_TEXT],
+                  struct ps_error *error)
 {
 	struct __res_state state;
 	const char *domain = text + strlen(SCHEME);

@@ -14,12 +14,12 @@
 #include <stdint.h>
 
 /* Returns true if the text begins with "srv://". */
-bool ps_srv_is(const char *text);
+bool ps_srv_is_name(const char *text);
 
 /* A DNS server, and how long to wait for it. */
 struct ps_srv_server {
 	struct sockaddr_in address;
-	unsigned seconds; /* of each of the two tries: 1 to 30 */
+	unsigned seconds; /* time limit of each of the two tries: 1 to 30 */
 };
 
 /*
@@ -31,12 +31,12 @@ struct ps_srv_server {
  * PERSEAS_EPROTOCOL    the answer is malformed
  * PERSEAS_ELIMIT       the answer has more mirrors than a store may have
  */
-int ps_srv_list(const char *text, const struct ps_srv_server *server, char list[PS_LIST_TEXT],
-                struct ps_error *error);
+int ps_srv_lookup(const char *text, const struct ps_srv_server *server, char list[PS_LIST_TEXT],
+                  struct ps_error *error);
 
-/* Reads the DNS answer, of len bytes, to the query of ps_srv_list. Returns as ps_srv_list does.
+/* Reads the DNS answer, of len bytes, to the query of ps_srv_lookup. Returns as ps_srv_lookup does.
  * domain is for error messages. */
-int ps_srv_read(const uint8_t *answer, size_t len, const char *domain, char list[PS_LIST_TEXT],
-                struct ps_error *error);
+int ps_srv_parse(const uint8_t *answer, size_t len, const char *domain, char list[PS_LIST_TEXT],
+                 struct ps_error *error);
 
 #endif

@@ -138,14 +138,14 @@ static bool start_thread(struct ps_vault *vault)
 	return ready;
 }
 
-static void close_pair(struct ps_vault *vault)
+static void close_socket_pair(struct ps_vault *vault)
 {
 	close(vault->send_fd);
 	close(vault->thread_fd);
 }
 
 /* Starts the thread. Called only once, because a failure would repeat. */
-static void try_start(struct ps_vault *vault)
+static void try_start_thread(struct ps_vault *vault)
 {
 	int pair[2];
 
@@ -157,7 +157,7 @@ static void try_start(struct ps_vault *vault)
 	vault->thread_fd = pair[1];
 	vault->running = start_thread(vault);
 	if (!vault->running)
-		close_pair(vault);
+		close_socket_pair(vault);
 }
 
 /* Sends a message to the thread, with a descriptor unless fd is -1. The thread only receives, so
@@ -193,7 +193,7 @@ void ps_vault_init(struct ps_vault *vault)
 uint64_t ps_vault_keep_fd(struct ps_vault *vault, int fd)
 {
 	if (!vault->was_tried)
-		try_start(vault);
+		try_start_thread(vault);
 	if (!vault->running || vault->count == FDS_MAX ||
 	    !send_message(vault, vault->last_number + 1, fd))
 		return 0;
@@ -224,6 +224,6 @@ void ps_vault_close(struct ps_vault *vault)
 	 * connection. */
 	(void)shutdown(vault->send_fd, SHUT_RDWR);
 	pthread_join(vault->thread, NULL);
-	close_pair(vault);
+	close_socket_pair(vault);
 	ps_vault_init(vault);
 }

@@ -21,7 +21,7 @@ struct ps_vault {
 	/* The end of a socket pair on which this process sends messages to the thread. */
 	int send_fd;
 	int thread_fd;  /* the thread's end, which has the same number in the thread's table */
-	unsigned count; /* descriptors that the thread keeps */
+	unsigned count; /* number of descriptors that the thread keeps */
 	uint64_t last_number; /* the last number that was given out */
 };
 

@@ -1,11 +1,12 @@
 /*
- * written_pages.c - which pages were written, by the kernel: the range is write-protected through
- * userfaultfd(2) in a mode in which the kernel itself takes the protection off at the first store
- * to a page, and PAGEMAP_SCAN lists the pages that have none, and protects them again. shadow.c
- * calls it. It must never leave out a page that was written: where anything is unclear, all were.
+ * written_pages.c - finds out from the kernel which pages were written: the range is
+ * write-protected through userfaultfd(2) in a mode in which the kernel itself takes the protection
+ * off at the first store to a page. PAGEMAP_SCAN lists the pages without protection, and protects
+ * them again. shadow.c calls it. It must never leave out a page that was written: if anything is
+ * unclear, it reports all pages.
  *
- * A store to a large page that is protected parts it for good into small ones. So each is parted
- * once, and not at each commit.
+ * A store to a large page that is protected splits it for good into small ones. So each large page
+ * is split once, and not at each commit.
  */
 #include "../core/env.h"
 #include "page_calls.h"
@@ -45,7 +46,7 @@ static struct ps_written *fail_begin(struct ps_written *written, struct ps_error
 	return NULL;
 }
 
-static bool has_scan(const struct ps_written *written)
+static bool has_pagemap_scan(const struct ps_written *written)
 {
 	struct ps_page_scan nothing = { .size = sizeof(nothing), .wanted = PS_PAGE_WRITTEN };
 
@@ -77,7 +78,7 @@ static struct ps_written *pages_begin(struct ps_env *env, struct ps_error *error
 	written->pagemap = ps_above_standard(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
 	if (written->pagemap < 0)
 		return fail_begin(written, error, "/proc/self/pagemap cannot be opened");
-	if (!has_scan(written))
+	if (!has_pagemap_scan(written))
 		return fail_begin(written, error,
 		                  "this kernel has no PAGEMAP_SCAN: it takes Linux 6.7");
 	return written;
@@ -90,14 +91,14 @@ static void pages_end(struct ps_written *written)
 	free(written);
 }
 
-static uint64_t whole_pages(uint64_t size)
+static uint64_t round_up_to_pages(uint64_t size)
 {
 	return (size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 }
 
 static int pages_watch(struct ps_written *written, const uint8_t *base, uint64_t size)
 {
-	const struct uffdio_range range = { (uint64_t)(uintptr_t)base, whole_pages(size) };
+	const struct uffdio_range range = { (uint64_t)(uintptr_t)base, round_up_to_pages(size) };
 	struct uffdio_register watched = { .range = range, .mode = UFFDIO_REGISTER_MODE_WP };
 	struct uffdio_writeprotect protect = { .range = range,
 		                               .mode = UFFDIO_WRITEPROTECT_MODE_WP };
@@ -116,7 +117,7 @@ static int pages_watch(struct ps_written *written, const uint8_t *base, uint64_t
 static void add_run(uint64_t *set, uint64_t base, uint64_t size, const struct ps_page_run *run)
 {
 	uint64_t page = (run->start - base) / PS_PAGE, end = (run->end - base) / PS_PAGE;
-	const uint64_t pages = whole_pages(size) / PS_PAGE;
+	const uint64_t pages = round_up_to_pages(size) / PS_PAGE;
 
 	for (end = end < pages ? end : pages; page < end; page++)
 		set[page / PS_WRITTEN_WORD] |= (uint64_t)1 << page % PS_WRITTEN_WORD;
@@ -126,7 +127,7 @@ static int pages_take(struct ps_written *written, const uint8_t *base, uint64_t 
                       uint64_t length, uint64_t *set)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)base + offset;
-	const uint64_t end = start + whole_pages(length);
+	const uint64_t end = start + round_up_to_pages(length);
 	struct ps_page_run runs[RUNS];
 	struct ps_page_scan scan = {
 		.size = sizeof(scan),

@@ -35,8 +35,8 @@ static int mark_good(struct perseas *p, struct ps_mirror *m, const char *how)
 }
 
 /* Notes that the session with a mirror broke during adoption. Returns PS_AGAIN; the open goes on
- * without the mirror if W others hold the state (check_broken). */
-static int mark_broken(struct perseas *p, struct ps_mirror *m, const char *why)
+ * without the mirror if W others hold the state (check_broken_sessions). */
+static int mark_session_broken(struct perseas *p, struct ps_mirror *m, const char *why)
 {
 	ps_report(p, "%s: its session broke while it was mended: %s", m->address.text, why);
 	m->found.broke = true;
@@ -50,7 +50,7 @@ static bool may_write(const struct perseas *p, const struct ps_mirror *m)
 
 /* --- which segments the chosen state has --- */
 
-static bool is_at_chosen(const struct ps_mirror *m, const struct ps_image_position *chosen)
+static bool is_at_chosen_state(const struct ps_mirror *m, const struct ps_image_position *chosen)
 {
 	return m->found.claimed && ps_candidate_is_at(m, chosen);
 }
@@ -64,7 +64,7 @@ static uint32_t find_same_segments(const struct perseas *p, const struct ps_imag
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *other = &p->mirrors[i];
 
-		if (is_at_chosen(other, chosen) &&
+		if (is_at_chosen_state(other, chosen) &&
 		    ps_segment_tables_equal(other->found.header, m->found.header))
 			alike |= (uint32_t)1 << i;
 	}
@@ -88,7 +88,7 @@ static struct ps_mirror *find_source(struct perseas *p, const struct ps_image_po
 	uint32_t all = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		all |= (uint32_t)is_at_chosen(&p->mirrors[i], chosen) << i;
+		all |= (uint32_t)is_at_chosen_state(&p->mirrors[i], chosen) << i;
 	*alike = true;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -105,7 +105,7 @@ static struct ps_mirror *find_source(struct perseas *p, const struct ps_image_po
 	return first;
 }
 
-static int fail_segments_differ(struct perseas *p)
+static int fail_segment_tables_differ(struct perseas *p)
 {
 	return ps_fail(p, PERSEAS_EDAMAGED,
 	               "the mirrors of store '%s' that hold its newest transaction have different "
@@ -130,10 +130,10 @@ static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_image_
 
 		if (!may_write(p, m))
 			continue;
-		if (!is_at_chosen(m, chosen) || !ps_segments_match(p, m->found.header))
+		if (!is_at_chosen_state(m, chosen) || !ps_segments_match(p, m->found.header))
 			continue;
 		if (ps_copy_commit_slot(p, m)) {
-			mark_broken(p, m, "its slot was not written");
+			mark_session_broken(p, m, "its slot was not written");
 			continue;
 		}
 		mark_good(p, m, "adopted as it is");
@@ -164,10 +164,10 @@ static int copy_image(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 
 /* Notes that a mirror refused to be mended, and leaves it as it is. Returns PS_AGAIN if the session
  * broke or another owner claimed the mirror, else 0. */
-static int leave_behind(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
+static int leave_unmended(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
 	if (error->code == PERSEAS_EUNREACHABLE)
-		return mark_broken(p, m, error->text);
+		return mark_session_broken(p, m, error->text);
 	ps_report(p, "%s: not mended: %s", m->address.text, error->text);
 	m->found.code = error->code;
 	m->found.error = *error;
@@ -179,12 +179,12 @@ static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 	struct ps_error error = { 0 };
 
 	if (ps_rejoin_beside(p, m, &error))
-		return leave_behind(p, m, &error);
+		return leave_unmended(p, m, &error);
 	m->found.claimed = true;
 	if (copy_image(p, from, m))
-		return mark_broken(p, m, "the copy was not completed");
+		return mark_session_broken(p, m, "the copy was not completed");
 	if (ps_rejoin_finish(p, m, &error))
-		return leave_behind(p, m, &error);
+		return leave_unmended(p, m, &error);
 	p->commit.stat.mended_whole++;
 	return mark_good(p, m, "copied whole, beside what it had");
 }
@@ -258,7 +258,7 @@ static int mend_mirror(struct perseas *p, struct ps_mirror *from, struct ps_mirr
 		p->commit.stat.mended_delta++;
 		return mark_good(p, m, "mended from the logs");
 	}
-	return rc < 0 ? mark_broken(p, m, "the link broke") : mend_whole(p, from, m);
+	return rc < 0 ? mark_session_broken(p, m, "the link broke") : mend_whole(p, from, m);
 }
 
 static int mend_all(struct perseas *p, struct ps_mirror *from)
@@ -271,7 +271,7 @@ static int mend_all(struct perseas *p, struct ps_mirror *from)
 			int rc;
 
 			if (m->found.good || m->found.broke || !may_write(p, m) ||
-			    (pass ? !ps_can_make_anew(p, m) : !is_mendable(m)))
+			    (pass ? !ps_mirror_can_be_made_anew(p, m) : !is_mendable(m)))
 				continue;
 			rc = mend_mirror(p, from, m);
 			if (rc && (!m->found.broke || !from->link))
@@ -282,7 +282,7 @@ static int mend_all(struct perseas *p, struct ps_mirror *from)
 }
 
 /* Gives images that were loaded from a spill ids of their own in the roster (I9). */
-static int record_loaded(struct perseas *p)
+static int record_loaded_images(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -303,8 +303,9 @@ static int record_loaded(struct perseas *p)
  * roster must hold the state.
  *
  * Mirrors that a decided change removes are not written here but by settle_change, once W of the
- * new roster hold the state. The previous owner may have settled the change, and then a record of
- * this open on a removed mirror would outlive the loss of a mirror that stays.
+ * new roster hold the state. The previous owner may have settled the change before it ended. If
+ * this open failed after it wrote to a removed mirror, that mirror would show unsettled rosters of
+ * a newer owner, and they would count if a mirror that stays lost its memory.
  */
 static int record_change(struct perseas *p)
 {
@@ -349,7 +350,7 @@ static int fail_too_few_hold(struct perseas *p, uint32_t holding)
  * the same image: this shows that it promised nothing to another owner in the meantime, and lost
  * nothing.
  */
-static int check_broken(struct perseas *p)
+static int check_broken_sessions(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -357,7 +358,7 @@ static int check_broken(struct perseas *p)
 		if (!m->found.broke)
 			continue;
 		if (!ps_quorum_can_spare(p, ps_probe_sets(p).good, m) ||
-		    (m->found.claimed && !ps_claim_is_unbroken(p, m)))
+		    (m->found.claimed && !ps_claim_repeat(p, m)))
 			return PS_AGAIN;
 	}
 	return 0;
@@ -368,7 +369,7 @@ static int check_broken(struct perseas *p)
 static int check_good_count(struct perseas *p)
 {
 	if (ps_quorum_is_newest_w(p, ps_probe_sets(p).good))
-		return check_broken(p);
+		return check_broken_sessions(p);
 	return ps_probe_sets(p).broke ? PS_AGAIN : fail_too_few_hold(p, ps_probe_sets(p).good);
 }
 
@@ -388,7 +389,7 @@ int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 	if (p->salvage)
 		return 0;
 	if (!alike)
-		return fail_segments_differ(p);
+		return fail_segment_tables_differ(p);
 	rc = ps_check_adoptable(p, ps_claimed_and_listed(p), chosen);
 	if (rc)
 		return rc;
@@ -408,7 +409,7 @@ int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 	if (!rc)
 		rc = check_good_count(p);
 	if (!rc)
-		rc = record_loaded(p);
+		rc = record_loaded_images(p);
 	if (!rc && p->next_roster)
 		rc = settle_change(p);
 	if (!rc && !ps_roster_adopt(p, ps_claimed_and_listed(p), ps_probe_sets(p).good))

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-static uint32_t examine_claimed(struct perseas *p)
+static uint32_t judge_claimed(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_probe_result *f = &p->mirrors[i].found;
@@ -22,7 +22,7 @@ static uint32_t examine_claimed(struct perseas *p)
 		f->good = false;
 		if (f->claimed && !f->listed)
 			ps_report(p, "%s: %s", p->mirrors[i].address.text,
-			          ps_is_forked(p, &p->mirrors[i])
+			          ps_mirror_is_forked(p, &p->mirrors[i])
 			                  ? PS_FORK_NOTE
 			                  : "its image is not in the roster, and counts for "
 			                    "nothing");
@@ -52,13 +52,13 @@ static int cancel_change(struct perseas *p, uint32_t *counted)
 	ps_report(p, "a change of the roster that was not settled is taken back");
 	p->opening.cancelled = true;
 	rc = ps_probe_roster(p);
-	*counted = examine_claimed(p);
+	*counted = judge_claimed(p);
 	return rc;
 }
 
 int ps_choose_state(struct perseas *p, struct ps_image_position *chosen)
 {
-	uint32_t counted = examine_claimed(p);
+	uint32_t counted = judge_claimed(p);
 	const struct ps_image_position *best;
 	bool enough;
 	int rc = p->next_roster && p->options.flags & PERSEAS_CANCEL ? cancel_change(p, &counted)

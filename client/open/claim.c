@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-static void draw_owner(struct perseas *p)
+static void draw_owner_id(struct perseas *p)
 {
 	p->env->ops->random(p->env, p->owner, sizeof(p->owner));
 	if (p->env->marked)
@@ -59,7 +59,7 @@ static int report_refused(struct perseas *p, const struct ps_mirror *m)
 
 /* Takes the store's key from a claimed image. While a store is being raised to level 1, only images
  * on which the change is recorded have the key. */
-static int find_key(struct perseas *p)
+static int take_store_key(struct perseas *p)
 {
 	if (ps_store_level(p->roster, p->next_roster) == 0 || p->salvage ||
 	    !ps_quorum_is_r(p, ps_claimed_and_listed(p)))
@@ -105,7 +105,7 @@ int ps_claim_store(struct perseas *p)
 	bool broke = false;
 	int rc = 0;
 
-	draw_owner(p);
+	draw_owner_id(p);
 	ps_report(p, "claiming store '%s' with epoch %llu", p->store,
 	          (unsigned long long)p->epoch + 1);
 	ps_claims_send(p, find_claimable(p), ps_ms(p->options.connect_timeout_ms), &round);
@@ -125,7 +125,7 @@ int ps_claim_store(struct perseas *p)
 	if (!rc)
 		rc = ps_probe_roster(p);
 	if (!rc)
-		rc = find_key(p);
+		rc = take_store_key(p);
 	/* Two owners that claim at the same time can both end up with fewer than R claims. */
 	return !rc && broke && !ps_quorum_is_r(p, ps_claimed_and_listed(p)) ? PS_AGAIN : rc;
 }
@@ -143,7 +143,7 @@ int ps_confirm_claims(struct perseas *p)
 
 /* Returns true if the header is of the image that this attempt examined, or that this owner made
  * anew since then. */
-static bool is_examined(const struct ps_mirror *m, const Perseas__Header *header)
+static bool is_examined_image(const struct ps_mirror *m, const Perseas__Header *header)
 {
 	return (m->found.header && ps_id_equal(header->image_id, m->found.header->image_id.data)) ||
 	       ps_id_equal(header->image_id, m->image_id);
@@ -151,7 +151,7 @@ static bool is_examined(const struct ps_mirror *m, const Perseas__Header *header
 
 /* Connects again. Returns true if the mirror still shows the examined image; its address may lead
  * to another daemon now. */
-static bool shows_examined(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+static bool shows_examined_image(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
@@ -163,12 +163,12 @@ static bool shows_examined(struct perseas *p, struct ps_mirror *m, struct ps_err
 	ask.store = p->store;
 	if (ps_ask_mirror(p, m, &request, ps_answer_deadline(p), &reply, NULL, error))
 		return false;
-	same = is_examined(m, reply->store->status->header);
+	same = is_examined_image(m, reply->store->status->header);
 	perseas__reply__free_unpacked(reply, NULL);
 	return same;
 }
 
-bool ps_claim_is_unbroken(struct perseas *p, struct ps_mirror *m)
+bool ps_claim_repeat(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
 	Perseas__ClaimRequest claim;
@@ -176,7 +176,7 @@ bool ps_claim_is_unbroken(struct perseas *p, struct ps_mirror *m)
 	Perseas__Reply *reply;
 	bool same;
 
-	if (!shows_examined(p, m, &error)) {
+	if (!shows_examined_image(p, m, &error)) {
 		ps_report(p, "%s", *error.text ? error.text : "it has another image now");
 		return false;
 	}
@@ -188,7 +188,7 @@ bool ps_claim_is_unbroken(struct perseas *p, struct ps_mirror *m)
 		ps_report(p, "%s", error.text);
 		return false;
 	}
-	same = is_examined(m, reply->claim->header);
+	same = is_examined_image(m, reply->claim->header);
 	perseas__reply__free_unpacked(reply, NULL);
 	return same;
 }

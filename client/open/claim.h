@@ -18,6 +18,6 @@ int ps_confirm_claims(struct perseas *p);
 /* Connects again to a mirror whose session broke, and repeats the claim with the same epoch.
  * Returns true if the mirror granted it and still has the image that this attempt examined. The
  * mirror then has no data path. */
-bool ps_claim_is_unbroken(struct perseas *p, struct ps_mirror *m);
+bool ps_claim_repeat(struct perseas *p, struct ps_mirror *m);
 
 #endif

@@ -25,7 +25,7 @@ static bool is_creating(const struct ps_probe_result *f)
 }
 
 /* Fails if two addresses lead to the same daemon: they would count as two mirrors. */
-static int check_distinct(struct perseas *p)
+static int check_distinct_daemons(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		for (unsigned k = 0; k < i; k++)
@@ -39,7 +39,7 @@ static int check_distinct(struct perseas *p)
 }
 
 /* Fails unless every mirror answered and none has the store. */
-static int check_free(struct perseas *p)
+static int check_name_free(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
@@ -63,7 +63,7 @@ static unsigned wanted_acks(const struct perseas *p)
 
 /* Returns true if a mirror has settled the store that an earlier attempt of this process created,
  * without knowing so. */
-static bool is_own(const struct perseas *p)
+static bool has_own_creation_settled(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_probe_result *f = &p->mirrors[i].found;
@@ -76,7 +76,7 @@ static bool is_own(const struct perseas *p)
 
 /* Settles the store that an earlier attempt created. Succeeds if the first W or more mirrors
  * confirm it, because then no other process withdraws it. */
-static int complete_own(struct perseas *p)
+static int complete_own_creation(struct perseas *p)
 {
 	unsigned have = 0;
 
@@ -100,7 +100,8 @@ struct create_requests {
 	uint8_t ids[PS_MIRRORS_MAX][PS_ID_SIZE];
 };
 
-/* Returns the highest level that all mirrors support. */
+/* Returns the level at which the store is created: the highest that all mirrors support, or 0 with
+ * PERSEAS_LEVEL_0. */
 static uint32_t wanted_level(const struct perseas *p)
 {
 	uint32_t level = p->options.flags & PERSEAS_LEVEL_0 ? 0 : PS_LEVEL_MAX;
@@ -154,7 +155,7 @@ static void prepare_requests(struct perseas *p, struct create_requests *making)
 	}
 }
 
-int ps_create_clear(struct perseas *p)
+int ps_create_clear_unfinished(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const Perseas__Header *header = p->mirrors[i].found.header;
@@ -179,7 +180,7 @@ int ps_create_clear(struct perseas *p)
 
 /* Abandons the creation on all mirrors. Settle was not sent to any, so none has the store as
  * consistent. */
-static void abandon_all(struct perseas *p)
+static void abandon_on_mirrors(struct perseas *p)
 {
 	Perseas__AbandonRequest body = PERSEAS__ABANDON_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(abandon, ABANDON, &body);
@@ -191,7 +192,7 @@ static void abandon_all(struct perseas *p)
 
 /* Sends Create to one mirror after the other. Stops at the first that refuses, and abandons the
  * creation. Returns 0, PS_AGAIN if another process is creating the store, or an error code. */
-static int create_all(struct perseas *p, const struct create_requests *making)
+static int create_on_mirrors(struct perseas *p, const struct create_requests *making)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_error error = { 0 };
@@ -204,7 +205,7 @@ static int create_all(struct perseas *p, const struct create_requests *making)
 			perseas__reply__free_unpacked(reply, NULL);
 			continue;
 		}
-		abandon_all(p);
+		abandon_on_mirrors(p);
 		if (rc != PERSEAS_EEXIST)
 			return ps_fail(p, rc, "creating needs every mirror of the list: %s",
 			               error.text);
@@ -230,7 +231,7 @@ static int withdraw_undecided(struct perseas *p, const struct create_requests *m
 	return PS_AGAIN;
 }
 
-static int settle_all(struct perseas *p, const struct create_requests *making)
+static int settle_on_mirrors(struct perseas *p, const struct create_requests *making)
 {
 	unsigned yes = 0;
 
@@ -251,7 +252,7 @@ static int settle_all(struct perseas *p, const struct create_requests *making)
 	return yes >= wanted_acks(p) ? 0 : PS_AGAIN;
 }
 
-static unsigned count_given(const struct perseas *p)
+static unsigned count_listed_mirrors(const struct perseas *p)
 {
 	unsigned count = p->mirror_count;
 
@@ -262,14 +263,14 @@ static unsigned count_given(const struct perseas *p)
 
 /* Removes mirrors that a roster added to the list. Their answers counted in the probe, but a store
  * is created only on the mirrors that the caller named. */
-static void forget_added(struct perseas *p)
+static void forget_unlisted_mirrors(struct perseas *p)
 {
-	ps_mirrors_forget_from(p, count_given(p));
+	ps_mirrors_forget_from(p, count_listed_mirrors(p));
 }
 
 int ps_create_probed(struct perseas *p)
 {
-	const unsigned given = count_given(p);
+	const unsigned given = count_listed_mirrors(p);
 	struct ps_error error = { 0 };
 	struct create_requests making;
 	int rc = ps_named_list_await(p, &error);
@@ -279,17 +280,17 @@ int ps_create_probed(struct perseas *p)
 	if (p->options.acks > given)
 		return ps_fail(p, PERSEAS_EINVAL, "%u mirrors cannot give %u acknowledgements",
 		               given, p->options.acks);
-	if (is_own(p))
-		return complete_own(p);
-	rc = check_distinct(p);
+	if (has_own_creation_settled(p))
+		return complete_own_creation(p);
+	rc = check_distinct_daemons(p);
 	if (!rc)
-		rc = check_free(p);
+		rc = check_name_free(p);
 	if (!rc)
-		rc = ps_create_clear(p);
+		rc = ps_create_clear_unfinished(p);
 	if (rc)
 		return rc;
-	forget_added(p);
+	forget_unlisted_mirrors(p);
 	prepare_requests(p, &making);
-	rc = create_all(p, &making);
-	return rc ? rc : settle_all(p, &making);
+	rc = create_on_mirrors(p, &making);
+	return rc ? rc : settle_on_mirrors(p, &making);
 }

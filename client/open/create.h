@@ -14,6 +14,6 @@ int ps_create_probed(struct perseas *p);
 /* Withdraws unfinished creations of the store by other processes. Returns 0 if no mirror has an
  * unfinished creation any more. Returns PS_AGAIN if one was already decided, which this call then
  * completed; PERSEAS_EUNFINISHED if another process is filling the store; or another error code. */
-int ps_create_clear(struct perseas *p);
+int ps_create_clear_unfinished(struct perseas *p);
 
 #endif

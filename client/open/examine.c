@@ -33,7 +33,7 @@ static const char *explain_absence(const struct perseas *p, const Perseas__Membe
 	return "not among the mirrors given";
 }
 
-bool ps_is_forked(const struct perseas *p, const struct ps_mirror *m)
+bool ps_mirror_is_forked(const struct perseas *p, const struct ps_mirror *m)
 {
 	return ps_has_store(p, m) && ps_image_is_forked(m->found.header, p->roster, p->next_roster);
 }
@@ -42,7 +42,7 @@ static const char *explain_shortcoming(const struct perseas *p, const struct ps_
 {
 	if (m->found.code)
 		return m->found.error.text;
-	return ps_is_forked(p, m) ? PS_FORK_NOTE : "its image is not whole";
+	return ps_mirror_is_forked(p, m) ? PS_FORK_NOTE : "its image is not whole";
 }
 
 static void list_missing(const struct perseas *p, const Perseas__Roster *roster, char *text,
@@ -57,7 +57,7 @@ static void list_missing(const struct perseas *p, const Perseas__Roster *roster,
 		const char *why = explain_absence(p, roster->members[k]);
 
 		for (unsigned i = 0; i < p->mirror_count; i++)
-			if (p->mirrors[i].known &&
+			if (p->mirrors[i].in_roster &&
 			    ps_id_equal(roster->members[k]->image_id, p->mirrors[i].image_id))
 				m = &p->mirrors[i];
 		if (m && m->found.counts)
@@ -112,7 +112,7 @@ int ps_fail_too_few(struct perseas *p, uint32_t counted, const struct ps_image_p
 	if (code == PERSEAS_EDENIED || code == PERSEAS_ELIMIT)
 		return ps_fail_error(p, &p->mirrors[0].found.error);
 	/* During a change of the roster, report the roster that lacks mirrors. */
-	if (p->next_roster && ps_quorum_count(p, counted) >= ps_quorum_claimers(p)) {
+	if (p->next_roster && ps_quorum_count_members(p, counted) >= ps_quorum_r_count(p)) {
 		quorum = &p->quorums[1];
 		roster = p->next_roster;
 	}
@@ -144,7 +144,7 @@ static int fail_too_few_hold(struct perseas *p, const struct ps_image_position *
 		snprintf(anew, sizeof(anew),
 		         "; one that lost its memory is made anew only while "
 		         "%u others have theirs (I9)",
-		         ps_quorum_touch_count(p));
+		         ps_quorum_t_count(p));
 	return ps_fail(p, PERSEAS_EQUORUM,
 	               "%u of %u mirrors hold the newest state of store '%s', and %u must before "
 	               "it can be opened%s. It is %llu:%llu (epoch:transaction), no state was "
@@ -153,22 +153,23 @@ static int fail_too_few_hold(struct perseas *p, const struct ps_image_position *
 	               (unsigned long long)state->epoch, (unsigned long long)state->seq, names);
 }
 
-bool ps_can_make_anew(const struct perseas *p, const struct ps_mirror *m)
+bool ps_mirror_can_be_made_anew(const struct perseas *p, const struct ps_mirror *m)
 {
 	return m->votes && !m->found.listed && m->control &&
-	       (ps_has_store(p, m) ? !ps_is_forked(p, m) : m->found.code == PERSEAS_ENOSTORE);
+	       (ps_has_store(p, m) ? !ps_mirror_is_forked(p, m)
+	                           : m->found.code == PERSEAS_ENOSTORE);
 }
 
 /* Returns the members without a usable image on which I9 allows a new one, given these claimed
  * mirrors. Sets *lost to true if there are members without a usable image at all. */
-static uint32_t find_made_anew(const struct perseas *p, uint32_t claimed, bool *lost)
+static uint32_t find_members_to_make_anew(const struct perseas *p, uint32_t claimed, bool *lost)
 {
 	uint32_t set = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (!ps_can_make_anew(p, m))
+		if (!ps_mirror_can_be_made_anew(p, m))
 			continue;
 		*lost = true;
 		if (ps_quorum_can_remake(p, claimed, m))
@@ -179,13 +180,13 @@ static uint32_t find_made_anew(const struct perseas *p, uint32_t claimed, bool *
 
 /* Fails unless the roster before a change could count alone again: W of its members must be
  * claimed, or may be made anew by its own rules. */
-static int check_cancel(struct perseas *p, uint32_t claimed)
+static int check_can_cancel(struct perseas *p, uint32_t claimed)
 {
 	char names[PS_ERROR_TEXT - 512];
 	uint32_t set = claimed;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (ps_can_make_anew(p, &p->mirrors[i]) &&
+		if (ps_mirror_can_be_made_anew(p, &p->mirrors[i]) &&
 		    ps_quorum_allows_remake(&p->quorums[0], claimed, i))
 			set |= (uint32_t)1 << i;
 	if (ps_quorum_is_settled_w(p, set))
@@ -196,31 +197,31 @@ static int check_cancel(struct perseas *p, uint32_t claimed)
 	               "roster before it are there, and %u must be. Start those that are missing, "
 	               "even without their memory, or open the store without PERSEAS_CANCEL, which "
 	               "completes the change. Missing: %s",
-	               ps_quorum_count(p, set), p->members, p->acks, names);
+	               ps_quorum_count_members(p, set), p->members, p->acks, names);
 }
 
 /* Returns true if the change of the roster is cancelled, or will be once the claims have shown that
  * it can be. */
 static bool is_cancelling(const struct perseas *p)
 {
-	return p->opening.cancelled ||
+	return p->opening.cancelled_change ||
 	       (p->next_roster && !p->marked && p->options.flags & PERSEAS_CANCEL);
 }
 
 int ps_check_adoptable(struct perseas *p, uint32_t claimed, const struct ps_image_position *state)
 {
 	bool lost = false;
-	const uint32_t whole = claimed | find_made_anew(p, claimed, &lost);
+	const uint32_t whole = claimed | find_members_to_make_anew(p, claimed, &lost);
 
-	if (p->next_roster && !ps_quorum_is_seen(p, claimed))
+	if (p->next_roster && !ps_quorum_is_seen_by_opens(p, claimed))
 		return ps_fail_too_few(p, claimed, NULL);
 	if (!ps_quorum_is_r(p, claimed))
 		return ps_quorum_is_newest_w(p, whole) ? 0 : fail_too_few_hold(p, state, lost);
 	if (p->next_roster && !p->marked && !(p->options.flags & PERSEAS_CANCEL))
 		return 0;
-	if (!ps_quorum_is_touched(p, claimed))
+	if (!ps_quorum_is_t(p, claimed))
 		return fail_too_few_hold(p, state, lost);
-	return is_cancelling(p) ? check_cancel(p, claimed) : 0;
+	return is_cancelling(p) ? check_can_cancel(p, claimed) : 0;
 }
 
 const struct ps_image_position *ps_newest_state(const struct perseas *p)

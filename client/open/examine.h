@@ -14,12 +14,12 @@ const struct ps_image_position *ps_newest_state(const struct perseas *p);
 
 /* Returns true if mirror `m` has an image of a fork of the store (ps_image_is_forked), so that
  * other rosters may still rely on the image. */
-bool ps_is_forked(const struct perseas *p, const struct ps_mirror *m);
+bool ps_mirror_is_forked(const struct perseas *p, const struct ps_mirror *m);
 
 /* Returns true if mirror `m` is a member whose image may be replaced by a new one: it has none, or
  * has one that no roster lists and that is not of a fork. The caller still must check I9
  * (ps_quorum_can_remake). */
-bool ps_can_make_anew(const struct perseas *p, const struct ps_mirror *m);
+bool ps_mirror_can_be_made_anew(const struct perseas *p, const struct ps_mirror *m);
 
 /* Fails because only the mirrors in `counted` count towards R. state: the newest state that was
  * seen, for the message, or NULL. Returns PERSEAS_EQUORUM, or the code with which all mirrors

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-static uint64_t answer_by(struct perseas *p)
+static uint64_t answer_deadline(struct perseas *p)
 {
 	return ps_now(p) + ps_ms(p->options.connect_timeout_ms);
 }
@@ -22,7 +22,7 @@ static uint64_t answer_by(struct perseas *p)
 static int ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
                       Perseas__Reply **reply, struct ps_error *error)
 {
-	int rc = ps_ask_mirror(p, m, request, answer_by(p), reply, NULL, error);
+	int rc = ps_ask_mirror(p, m, request, answer_deadline(p), reply, NULL, error);
 
 	if (rc == PERSEAS_EUNREACHABLE)
 		ps_mirror_disconnect(p, m);
@@ -141,6 +141,8 @@ static struct ps_mirror *reach_mirror(struct perseas *p, const char *address,
 	return m->control ? m : NULL;
 }
 
+/* One step of the making at a mirror that has been reached. Returns 0 or an error code with *error.
+ * Sets *decided to true if the mirror shows that the making is decided. */
 typedef int making_step(struct perseas *p, struct ps_mirror *m, const uint8_t *store_id,
                         bool *decided, struct ps_error *error);
 
@@ -214,8 +216,8 @@ static int settle_step(struct perseas *p, struct ps_mirror *m, const uint8_t *st
 	return rc;
 }
 
-static int run_at(struct perseas *p, making_step *step, const char *address,
-                  const uint8_t *store_id, bool *decided, struct ps_error *error)
+static int run_step_at(struct perseas *p, making_step *step, const char *address,
+                       const uint8_t *store_id, bool *decided, struct ps_error *error)
 {
 	struct ps_mirror visited, *m = reach_mirror(p, address, &visited, error);
 	int rc = m ? step(p, m, store_id, decided, error) : error->code;
@@ -227,14 +229,14 @@ static int run_at(struct perseas *p, making_step *step, const char *address,
 
 /* Runs a step at every member in the roster's order, until one fails or *decided is set. *at is the
  * index of that member. */
-static int run_at_members(struct perseas *p, making_step *step, const uint8_t *store_id,
-                          const Perseas__Roster *roster, size_t *at, bool *decided,
-                          struct ps_error *error)
+static int run_step_at_members(struct perseas *p, making_step *step, const uint8_t *store_id,
+                               const Perseas__Roster *roster, size_t *at, bool *decided,
+                               struct ps_error *error)
 {
 	int rc = 0;
 
 	for (*at = 0; *at < roster->n_members; (*at)++) {
-		rc = run_at(p, step, roster->members[*at]->address, store_id, decided, error);
+		rc = run_step_at(p, step, roster->members[*at]->address, store_id, decided, error);
 		if (rc || *decided)
 			break;
 	}
@@ -249,12 +251,13 @@ static void complete_at_others(struct perseas *p, const uint8_t *store_id,
 {
 	struct ps_error ignored = { 0 };
 	bool decided = true;
-	int rc = run_at(p, settle_step, roster->members[at]->address, store_id, &decided, &ignored);
+	int rc = run_step_at(p, settle_step, roster->members[at]->address, store_id, &decided,
+	                     &ignored);
 
 	for (size_t k = 0; k < roster->n_members && !rc; k++)
 		if (k != at)
-			rc = run_at(p, settle_step, roster->members[k]->address, store_id, &decided,
-			            &ignored);
+			rc = run_step_at(p, settle_step, roster->members[k]->address, store_id,
+			                 &decided, &ignored);
 }
 
 int ps_making_withdraw(struct perseas *p, const uint8_t *store_id, const Perseas__Roster *roster,
@@ -265,9 +268,9 @@ int ps_making_withdraw(struct perseas *p, const uint8_t *store_id, const Perseas
 	int rc;
 
 	*decided = false;
-	rc = run_at_members(p, look_step, store_id, roster, &at, decided, &error);
+	rc = run_step_at_members(p, look_step, store_id, roster, &at, decided, &error);
 	if (!rc && !*decided)
-		rc = run_at_members(p, abandon_step, store_id, roster, &at, decided, &error);
+		rc = run_step_at_members(p, abandon_step, store_id, roster, &at, decided, &error);
 	if (*decided)
 		complete_at_others(p, store_id, roster, at);
 	if (!rc || *decided)

@@ -61,7 +61,7 @@ static void break_mirror(struct perseas *p, struct ps_mirror *m, const char *why
 
 /* Has every live mirror reserve memory for the segment. Drops mirrors that do not answer. If one
  * refuses for lack of memory, fails for all. */
-static int make_on_mirrors(struct perseas *p, struct ps_segment *segment)
+static int reserve_on_mirrors(struct perseas *p, struct ps_segment *segment)
 {
 	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(add_segments, ADD_SEGMENTS, &add);
@@ -69,7 +69,7 @@ static int make_on_mirrors(struct perseas *p, struct ps_segment *segment)
 	struct ps_error last = { 0 };
 	uint32_t made = 0;
 
-	ps_segment_message(segment, &message);
+	ps_segment_fill_message(segment, &message);
 	add.n_segments = 1;
 	add.segments = &list;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -99,18 +99,18 @@ static int make_on_mirrors(struct perseas *p, struct ps_segment *segment)
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors could make segment '%s', and %u must hold "
 		               "it%s%s",
-		               ps_quorum_count(p, made), p->members, segment->name, p->acks,
+		               ps_quorum_count_members(p, made), p->members, segment->name, p->acks,
 		               last.text[0] ? "; of the others: " : "", last.text);
 	return 0;
 }
 
 static const struct ps_placement recorded_placement = { .where = PS_PLACE_RECORDED };
 
-static int map_new(struct perseas *p, const char *name, uint64_t size,
-                   const struct ps_placement *placement, struct ps_segment **mapped)
+static int map_new_segment(struct perseas *p, const char *name, uint64_t size,
+                           const struct ps_placement *placement, struct ps_segment **mapped)
 {
 	struct ps_segment *segment;
-	int rc = ps_destroyed_free(p);
+	int rc = ps_free_destroyed_segments(p);
 
 	if (rc)
 		return rc;
@@ -123,9 +123,9 @@ static int map_new(struct perseas *p, const char *name, uint64_t size,
 		               PS_SEGMENTS_MAX);
 	rc = ps_place_new(p, segment, placement);
 	if (!rc)
-		rc = make_on_mirrors(p, segment);
+		rc = reserve_on_mirrors(p, segment);
 	if (!rc)
-		rc = ps_layout_renew(p);
+		rc = ps_layout_publish(p);
 	if (rc) {
 		ps_map_drop_at_mirrors(p, segment->id);
 		pthread_mutex_lock(&p->lock);
@@ -137,7 +137,7 @@ static int map_new(struct perseas *p, const char *name, uint64_t size,
 	return 0;
 }
 
-static void map_undo(struct perseas *p, const struct ps_segment *segment,
+static void undo_map(struct perseas *p, const struct ps_segment *segment,
                      const struct ps_placement *placement)
 {
 	struct ps_segment hidden[PS_SEGMENTS_MAX];
@@ -151,7 +151,7 @@ static void map_undo(struct perseas *p, const struct ps_segment *segment,
 		ps_demand_unmap(p, ps_segment_by_id(p, ids[i]));
 		if (placement->where == PS_PLACE_OVER)
 			hidden[i].base = NULL; /* the memory belongs to the caller again */
-		ps_segment_unplace(&hidden[i]);
+		ps_segment_unmap(&hidden[i]);
 	}
 }
 
@@ -169,7 +169,7 @@ static int bring_contents(struct perseas *p, struct ps_segment *segment)
 		return 0;
 	}
 	ps_shadow_free_room(segment, room);
-	rc = ps_copy_segment_in(p, segment);
+	rc = ps_copy_segment_from_mirror(p, segment);
 	return rc ? rc : ps_shadow_make(p, segment);
 }
 
@@ -184,9 +184,9 @@ static int map_existing(struct perseas *p, struct ps_segment *segment,
 	for (struct ps_segment *s = segment; s && !rc; s = ps_grown_next_part(p, s))
 		rc = bring_contents(p, s);
 	if (!rc)
-		rc = ps_layout_renew(p);
+		rc = ps_layout_publish(p);
 	if (rc)
-		map_undo(p, segment, placement);
+		undo_map(p, segment, placement);
 	return rc;
 }
 
@@ -219,7 +219,7 @@ static int check_map(struct perseas *p, const char *name, const struct ps_segmen
 static int map_exclusive(struct perseas *p, const char *name, uint64_t size,
                          const struct ps_placement *placement, struct ps_segment **mapped)
 {
-	struct ps_segment *segment = ps_segment_find(p, name);
+	struct ps_segment *segment = ps_segment_by_name(p, name);
 	int rc;
 
 	ps_assert_admin(p);
@@ -239,7 +239,7 @@ static int map_exclusive(struct perseas *p, const char *name, uint64_t size,
 		               name);
 	if (p->salvage)
 		return ps_ready(p);
-	return map_new(p, name, size, placement, mapped);
+	return map_new_segment(p, name, size, placement, mapped);
 }
 
 int ps_map_check_ready(struct perseas *p)
@@ -379,12 +379,12 @@ int ps_map_post_record(struct perseas *p, enum ps_record_kind kind, const uint32
 	int rc;
 
 	memset(&record, 0, sizeof(record));
-	out.length = sizeof(struct ps_record) + count * sizeof(struct ps_range);
+	out.record_length = sizeof(struct ps_record) + count * sizeof(struct ps_range);
 	for (unsigned i = 0; i < count; i++)
 		ranges[i].segment = ids[i];
 	out.ranges = count;
-	out.kind = kind;
-	out.entry_length = ps_entry_length(out.length, 0, 0);
+	out.record_kind = kind;
+	out.entry_length = ps_entry_length(out.record_length, 0, 0);
 	pthread_mutex_lock(&p->lock);
 	rc = ps_commit_send(p, &out);
 	pthread_mutex_unlock(&p->lock);
@@ -393,12 +393,12 @@ int ps_map_post_record(struct perseas *p, enum ps_record_kind kind, const uint32
 
 /* Marks the segments as published by `seq`, or as unpublished again if seq is 0. No commit can run
  * meanwhile. */
-static int set_published(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t seq)
+static int mark_published(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t seq)
 {
 	int rc = 0;
 
 	ps_assert_admin(p);
-	p->upkeep.births++;
+	p->upkeep.publish_generation++;
 	for (unsigned i = 0; i < count; i++) {
 		struct ps_segment *segment = ps_segment_by_id(p, ids[i]);
 
@@ -406,10 +406,10 @@ static int set_published(struct perseas *p, const uint32_t *ids, unsigned count,
 		if (seq && !rc)
 			rc = ps_shadow_make(p, segment);
 	}
-	return rc ? rc : ps_layout_renew(p);
+	return rc ? rc : ps_layout_publish(p);
 }
 
-static bool is_named_in(const struct ps_new_segments *birth, const struct ps_segment *segment)
+static bool is_listed_in(const struct ps_new_segments *birth, const struct ps_segment *segment)
 {
 	for (unsigned i = 0; i < birth->count; i++)
 		if (!strcmp(birth->segments[i].name, segment->name))
@@ -417,12 +417,12 @@ static bool is_named_in(const struct ps_new_segments *birth, const struct ps_seg
 	return false;
 }
 
-/* Returns true if publishing `birth` includes the segment. NULL: all unpublished ones but parts. */
+/* birth NULL: perseas_publish, which includes all unpublished segments except parts of others. */
 static bool is_in_publish(const struct ps_new_segments *birth, const struct ps_segment *segment)
 {
 	if (segment->born)
 		return false;
-	return birth ? is_named_in(birth, segment) : !ps_segment_part_is_name(segment->name);
+	return birth ? is_listed_in(birth, segment) : !ps_segment_part_is_name(segment->name);
 }
 
 /* Publishes the segments of `birth`, or what perseas_publish does if birth is NULL. Sets *seq to
@@ -440,20 +440,20 @@ static int publish_exclusive(struct perseas *p, const struct ps_new_segments *bi
 	if (!count)
 		return 0;
 	for (unsigned i = 0; i < count && !rc; i++)
-		rc = ps_copy_segment_out(p, ps_segment_by_id(p, ids[i]));
+		rc = ps_copy_segment_to_mirrors(p, ps_segment_by_id(p, ids[i]));
 	if (rc)
 		return rc;
 	if (!ps_quorum_is_w(p, ps_mirrors_with_whole_image(p)))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors took the contents, and %u must hold them: "
 		               "nothing is published",
-		               ps_quorum_count(p, ps_mirrors_with_whole_image(p)), p->members,
-		               p->acks);
+		               ps_quorum_count_members(p, ps_mirrors_with_whole_image(p)),
+		               p->members, p->acks);
 	/* Every step that can fail comes before the announcement: afterwards no other record may
 	 * use this seq. */
-	rc = set_published(p, ids, count, p->commit.seq + 1);
+	rc = mark_published(p, ids, count, p->commit.seq + 1);
 	if (rc) {
-		set_published(p, ids, count, 0);
+		mark_published(p, ids, count, 0);
 		return rc;
 	}
 	*seq = p->commit.seq + 1;
@@ -517,13 +517,13 @@ int perseas_publish(perseas_t *p)
 	return before ? ps_map_await_durable_once(p, before) : ps_map_await_durable(p, rc, seq);
 }
 
-int ps_map_drop_unborn(struct perseas *p, struct ps_segment *segment)
+int ps_map_drop_unpublished(struct perseas *p, struct ps_segment *segment)
 {
 	uint8_t *base = segment->base;
 	int rc;
 
 	segment->base = NULL;
-	rc = ps_layout_renew(p);
+	rc = ps_layout_publish(p);
 	segment->base = base;
 	if (rc)
 		return rc;
@@ -539,19 +539,19 @@ int ps_map_drop_unborn(struct perseas *p, struct ps_segment *segment)
 static void take_back_unpublished(struct perseas *p, const struct ps_new_segments *birth)
 {
 	for (unsigned i = 0; i < birth->count; i++) {
-		struct ps_segment *segment = ps_segment_find(p, birth->segments[i].name);
+		struct ps_segment *segment = ps_segment_by_name(p, birth->segments[i].name);
 
 		if (segment && !segment->born)
-			(void)ps_map_drop_unborn(p, segment);
+			(void)ps_map_drop_unpublished(p, segment);
 	}
 }
 
 /* Fails if a segment of `birth` exists already: another caller made it, so it must be neither
  * filled nor dropped. */
-static int check_new(struct perseas *p, const struct ps_new_segments *birth)
+static int check_none_exists(struct perseas *p, const struct ps_new_segments *birth)
 {
 	for (unsigned i = 0; i < birth->count; i++)
-		if (ps_segment_find(p, birth->segments[i].name))
+		if (ps_segment_by_name(p, birth->segments[i].name))
 			return ps_fail(p, PERSEAS_EEXIST,
 			               "segment '%s' cannot be created: store '%s' already has one",
 			               birth->segments[i].name, p->store);
@@ -561,7 +561,7 @@ static int check_new(struct perseas *p, const struct ps_new_segments *birth)
 static int publish_new_exclusive(struct perseas *p, struct ps_new_segments *birth, uint64_t *seq)
 {
 	struct ps_segment *segment = NULL;
-	int rc = check_new(p, birth);
+	int rc = check_none_exists(p, birth);
 
 	if (rc)
 		return rc;
@@ -578,7 +578,7 @@ static int publish_new_exclusive(struct perseas *p, struct ps_new_segments *birt
 		rc = publish_exclusive(p, birth, seq);
 	}
 	if (*seq)
-		birth->born(birth, birth->arg);
+		birth->on_published(birth, birth->arg);
 	else
 		take_back_unpublished(p, birth);
 	return rc;

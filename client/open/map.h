@@ -30,7 +30,7 @@ struct ps_new_segments {
 	void (*fill)(const struct ps_new_segments *birth, void *arg);
 	/* Called once the segments are published, before other threads may map or publish again.
 	 * Cannot fail. */
-	void (*born)(const struct ps_new_segments *birth, void *arg);
+	void (*on_published)(const struct ps_new_segments *birth, void *arg);
 	void *arg;
 	const struct ps_placement *placement; /* where to map the segments; NULL: anywhere */
 };
@@ -51,13 +51,13 @@ struct ps_destroy_set {
 	void (*choose)(struct ps_destroy_set *death, void *arg);
 	/* Called instead of the destruction if unmapping failed. The segments are as before
 	 * `choose`. Cannot fail. */
-	void (*stay)(void *arg);
+	void (*undo_choose)(void *arg);
 	void *arg;
 };
 
 /* Destroys the segments by one record, all or none. Returns 0, also if `choose` named none. After
- * PERSEAS_EINDOUBT or PERSEAS_EFENCED the segments may be gone from this process; `stay` was called
- * only if they are not. */
+ * PERSEAS_EINDOUBT or PERSEAS_EFENCED the segments may be gone from this process; `undo_choose` was
+ * called only if they are not. */
 int ps_map_destroy_set(struct perseas *p, struct ps_destroy_set *death);
 
 /* Has mirrors free the memory of segments that were destroyed before, if W mirrors hold their
@@ -97,6 +97,6 @@ void ps_map_drop_at_mirrors(struct perseas *p, uint32_t id);
 /* Unmaps an unpublished segment, removes it from the handle, and has mirrors free its memory.
  * Pointers to other struct ps_segment may be invalid afterwards. Returns 0, or PERSEAS_ENOMEM,
  * which changes nothing. */
-int ps_map_drop_unborn(struct perseas *p, struct ps_segment *segment);
+int ps_map_drop_unpublished(struct perseas *p, struct ps_segment *segment);
 
 #endif

@@ -5,7 +5,7 @@
  * adopt.c calls it.
  *
  * The logs have before-images, not the data that transactions wrote. The data of a transaction is
- * what the source's segments have now, with the before-images of all later transactions put back.
+ * in the source's segments once the before-images of all later transactions are put back.
  */
 #include "mend_forward.h"
 

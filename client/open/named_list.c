@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-void ps_named_list_drop(struct perseas *p)
+void ps_named_list_drop_lookup(struct perseas *p)
 {
 	if (p->opening.named.lookup)
 		p->env->ops->list_drop(p->opening.named.lookup);
@@ -43,8 +43,8 @@ static bool is_same_list(const struct perseas *p, const struct ps_address *addre
 	return true;
 }
 
-static int replace_list(struct perseas *p, const struct ps_address *addresses, unsigned count,
-                        struct ps_error *error)
+static int replace_mirrors(struct perseas *p, const struct ps_address *addresses, unsigned count,
+                           struct ps_error *error)
 {
 	if (is_same_list(p, addresses, count))
 		return 0;
@@ -71,6 +71,6 @@ int ps_named_list_await(struct perseas *p, struct ps_error *error)
 	if (!ps_env_list_found(p->env, named->lookup, named->until, named->list, addresses, &count,
 	                       error))
 		ps_env_list_late(named->list, named->limit_ms, error);
-	ps_named_list_drop(p);
-	return error->code ? error->code : replace_list(p, addresses, count, error);
+	ps_named_list_drop_lookup(p);
+	return error->code ? error->code : replace_mirrors(p, addresses, count, error);
 }

@@ -14,7 +14,7 @@
 int ps_named_list_await(struct perseas *p, struct ps_error *error);
 
 /* Drops the lookup, if there is one. */
-void ps_named_list_drop(struct perseas *p);
+void ps_named_list_drop_lookup(struct perseas *p);
 
 /* Disconnects and forgets all mirrors with an index of `first` or more. */
 void ps_mirrors_forget_from(struct perseas *p, unsigned first);

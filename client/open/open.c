@@ -137,9 +137,9 @@ static void set_mirror_states(struct perseas *p, const struct ps_image_position 
 /* A supervisor may start the next owner in the same moment in which the last one died. Mirrors can
  * see the dead owner until its node has closed its connections, so an open does not fail with
  * PERSEAS_EBUSY before BUSY_WAIT has passed. */
-#define BUSY_WAIT ps_ms(500)
-#define BUSY_PAUSE ps_ms(20)
-#define CLOSE_WAIT ps_ms(500)
+#define BUSY_WAIT ps_ms(500)  /* how long a live owner is waited for */
+#define BUSY_PAUSE ps_ms(20)  /* pause between attempts while a live owner is seen */
+#define CLOSE_WAIT ps_ms(500) /* how long a close waits for mirrors that lag */
 
 static bool pause_while_busy(struct perseas *p, uint64_t since)
 {
@@ -176,7 +176,7 @@ static int fail_timeout(struct perseas *p)
 }
 
 /* Fails with rc, and warns that a claim without an answer may have fenced the previous owner. */
-static int fail_unanswered(struct perseas *p, int rc)
+static int fail_with_unanswered_claim(struct perseas *p, int rc)
 {
 	char text[PS_ERROR_TEXT - 256]; /* leaves room for the advice */
 
@@ -191,7 +191,7 @@ static int fail_unanswered(struct perseas *p, int rc)
 /* Marks the mirrors that did not answer the process that started this one, so that the first probe
  * skips them: waiting for them again would keep the store without an owner for as long. An open
  * that fences an owner, or accepts fewer than R, asks all mirrors. */
-static void mark_silent(struct perseas *p)
+static void mark_inherited_silent(struct perseas *p)
 {
 	const uint32_t by_force = PERSEAS_TAKEOVER | PERSEAS_SALVAGE | PERSEAS_CANCEL;
 
@@ -203,7 +203,7 @@ static void mark_silent(struct perseas *p)
 		                                           ps_now(p) / 1000000);
 }
 
-static bool has_spared(const struct perseas *p)
+static bool has_skipped_mirrors(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].found.spared)
@@ -214,9 +214,9 @@ static bool has_spared(const struct perseas *p)
 /* Returns true if an attempt that failed with rc skipped silent mirrors and may succeed with them.
  * The next attempt asks them. PERSEAS_EROSTER is not among these codes: the attempt has asked all
  * mirrors, and must not forget a fork that it saw. */
-static bool needs_spared(const struct perseas *p, int rc)
+static bool should_ask_skipped_mirrors(const struct perseas *p, int rc)
 {
-	return has_spared(p) && !p->opening.warm &&
+	return has_skipped_mirrors(p) && !p->opening.warm &&
 	       (rc == PERSEAS_EQUORUM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_ENOSTORE);
 }
 
@@ -237,7 +237,7 @@ static int try_named_list(struct perseas *p, int rc)
 	return code == PS_AGAIN ? code : rc;
 }
 
-static int open_handle(struct perseas *p)
+static int open_with_retries(struct perseas *p)
 {
 	uint64_t start = ps_now(p);
 	int rc;
@@ -246,7 +246,7 @@ static int open_handle(struct perseas *p)
 	for (unsigned tries = 0;; tries++) {
 		p->report.length = 0;
 		rc = attempt_open(p);
-		if (needs_spared(p, rc))
+		if (should_ask_skipped_mirrors(p, rc))
 			continue;
 		if (rc == PERSEAS_EBUSY && pause_while_busy(p, start))
 			continue;
@@ -259,9 +259,11 @@ static int open_handle(struct perseas *p)
 		back_off(p, tries);
 	}
 	if (rc)
-		return rc == PERSEAS_EQUORUM && p->opening.unanswered ? fail_unanswered(p, rc) : rc;
+		return rc == PERSEAS_EQUORUM && p->opening.unanswered
+		               ? fail_with_unanswered_claim(p, rc)
+		               : rc;
 	p->opening.until = 0;
-	ps_named_list_drop(p);
+	ps_named_list_drop_lookup(p);
 	p->opened_as = p->epoch;
 	ps_tokens_begin(p);
 	set_mirror_states(p, &p->opening.chosen);
@@ -320,7 +322,7 @@ static bool all_caught_up(struct perseas *p)
 
 /* Waits a moment until all mirrors have every commit. W of them have it already; if the others do
  * too, the next open has nothing to mend. */
-static void await_stragglers(struct perseas *p)
+static void await_lagging_mirrors(struct perseas *p)
 {
 	uint64_t until = ps_now(p) + CLOSE_WAIT;
 
@@ -345,7 +347,7 @@ static int finish_unwaited(struct perseas *p)
 		ps_text_format(text, sizeof(text), "%s", perseas_message(p));
 		ps_fail(NULL, rc, "%s", text);
 	}
-	await_stragglers(p);
+	await_lagging_mirrors(p);
 	return rc;
 }
 
@@ -391,7 +393,7 @@ int ps_open(struct ps_env *env, const char *store, const char *mirrors,
 	*out = NULL;
 	if (!p)
 		return error->code;
-	mark_silent(p);
+	mark_inherited_silent(p);
 	return ps_open_handle(p, out, error);
 }
 
@@ -400,7 +402,7 @@ int ps_open_handle(struct perseas *p, perseas_t **out, struct ps_error *error)
 	int rc;
 
 	p->salvage = (p->options.flags & PERSEAS_SALVAGE) != 0;
-	rc = open_handle(p);
+	rc = open_with_retries(p);
 	if (rc) {
 		ps_error_set(error, rc, "%s", perseas_message(p));
 		close_handle(p);
@@ -421,7 +423,7 @@ int ps_open_abort(struct perseas *p, int rc, struct ps_error *error)
 }
 
 /* Creates the store. Backs off while other processes create the same store at the same time. */
-static int create_handle(struct perseas *p)
+static int create_with_retries(struct perseas *p)
 {
 	uint64_t start = ps_now(p);
 
@@ -447,7 +449,7 @@ int ps_create(struct ps_env *env, const char *store, const char *mirrors,
 
 	if (!p)
 		return error->code;
-	return ps_open_abort(p, create_handle(p), error);
+	return ps_open_abort(p, create_with_retries(p), error);
 }
 
 int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,
@@ -462,7 +464,7 @@ int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,
 	if (!p)
 		return error->code;
 	p->fills = true;
-	rc = create_handle(p);
+	rc = create_with_retries(p);
 	if (rc) {
 		ps_error_set(error, rc, "%s", perseas_message(p));
 		close_handle(p);

@@ -29,7 +29,7 @@ void ps_opened_read(perseas_t *p, struct ps_opened *opened)
 	ps_admin_leave(p);
 }
 
-uint32_t ps_opened_segment(perseas_t *p, const char *name)
+uint32_t ps_opened_segment_id(perseas_t *p, const char *name)
 {
 	const struct ps_segment *segment;
 	uint32_t id;

@@ -22,7 +22,7 @@ struct ps_opened {
 void ps_opened_read(perseas_t *p, struct ps_opened *opened);
 
 /* Returns the id of the segment with this name. The segment must be mapped. */
-uint32_t ps_opened_segment(perseas_t *p, const char *name);
+uint32_t ps_opened_segment_id(perseas_t *p, const char *name);
 
 /* Creates a store that the caller's first transaction fills, and opens it. At level 1 no other
  * process can open the store before that transaction (PROTOCOL.md, "Filling a store"). Sets

@@ -100,8 +100,8 @@ static bool is_beyond_limit(uint64_t end)
 	       try_page(NULL, 0) == 0;
 }
 
-static int fail_at(const struct perseas *p, const struct ps_segment *segment, uint64_t address,
-                   int error)
+static int fail_address(const struct perseas *p, const struct ps_segment *segment, uint64_t address,
+                        int error)
 {
 	const uint64_t size = (segment->size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 	char holder[320];
@@ -125,19 +125,19 @@ static int place_at(struct perseas *p, struct ps_segment *segment, uint64_t addr
 {
 	const int error = ps_segment_reserve(p, segment, address);
 
-	return error ? fail_at(p, segment, address, error) : 0;
+	return error ? fail_address(p, segment, address, error) : 0;
 }
 
 /* --- room to grow --- */
 
-static int fail_behind(struct perseas *p, const struct ps_segment *head, uint64_t whole,
-                       uint64_t room, int error)
+static int fail_no_room_behind(struct perseas *p, const struct ps_segment *head, uint64_t whole,
+                               uint64_t room, int error)
 {
 	const uint64_t start = ps_segment_start(head);
 	char holder[320];
 
 	if (error != EEXIST)
-		return fail_at(p, head, start + whole, error);
+		return fail_address(p, head, start + whole, error);
 	name_occupant(p, start + whole + head->spare_size, room - whole - head->spare_size, holder,
 	              sizeof(holder));
 	return ps_fail(
@@ -147,7 +147,7 @@ static int fail_behind(struct perseas *p, const struct ps_segment *head, uint64_
 		head->name, (number)whole, (number)start, (number)room, holder);
 }
 
-static int fail_uneven(const struct perseas *p, const char *name, uint64_t size)
+static int fail_not_whole_pages(const struct perseas *p, const char *name, uint64_t size)
 {
 	return ps_fail(
 		p, PERSEAS_EINVAL,
@@ -166,9 +166,9 @@ static int reserve_growth(struct perseas *p, struct ps_segment *head, uint64_t r
 	if (room <= whole)
 		return 0;
 	if (whole % PS_PAGE)
-		return fail_uneven(p, head->name, whole);
+		return fail_not_whole_pages(p, head->name, whole);
 	error = ps_segment_reserve_growth(head, whole, room);
-	return error ? fail_behind(p, head, whole, room, error) : 0;
+	return error ? fail_no_room_behind(p, head, whole, room, error) : 0;
 }
 
 /* --- segments that exist --- */
@@ -230,7 +230,7 @@ static bool overlaps_handle(const struct perseas *p, uint64_t start, uint64_t si
 	return false;
 }
 
-static int place_over(struct perseas *p, struct ps_segment *segment, uint64_t address)
+static int place_over_retained(struct perseas *p, struct ps_segment *segment, uint64_t address)
 {
 	int error;
 
@@ -239,25 +239,27 @@ static int place_over(struct perseas *p, struct ps_segment *segment, uint64_t ad
 		               "segment '%s' is recorded at 0x%llx, not 0x%llx", segment->name,
 		               (number)segment->address, (number)address);
 	if (overlaps_handle(p, address, segment->size))
-		return fail_at(p, segment, address, EEXIST);
+		return fail_address(p, segment, address, EEXIST);
 	if (!ps_retained_has(address, segment->size))
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "perseas_retain left no memory of %llu bytes at 0x%llx, which "
 		               "segment '%s' needs: map it with perseas_map instead",
 		               (number)segment->size, (number)address, segment->name);
 	error = ps_segment_reserve_over(segment);
-	return error ? fail_at(p, segment, address, error) : 0;
+	return error ? fail_address(p, segment, address, error) : 0;
 }
 
-static int place_each(struct perseas *p, struct ps_segment *head,
-                      const struct ps_placement *placement)
+static int place_parts(struct perseas *p, struct ps_segment *head,
+                       const struct ps_placement *placement)
 {
 	int rc = 0;
 
 	for (struct ps_segment *s = head; s && !rc; s = ps_grown_next_part(p, s))
 		rc = placement->where == PS_PLACE_RECORDED ? ps_segment_place(p, s)
 		     : placement->where == PS_PLACE_OVER
-		             ? place_over(p, s, placement->address + (s->address - head->address))
+		             ? place_over_retained(p, s,
+		                                   placement->address +
+		                                           (s->address - head->address))
 		             : place_at(p, s, placement->address + (s->address - head->address));
 	return rc;
 }
@@ -266,7 +268,7 @@ int ps_place_existing(struct perseas *p, struct ps_segment *segment,
                       const struct ps_placement *placement)
 {
 	int rc = placement->where == PS_PLACE_ANY ? place_anywhere(p, segment)
-	                                          : place_each(p, segment, placement);
+	                                          : place_parts(p, segment, placement);
 
 	if (!rc)
 		rc = reserve_growth(p, segment, placement->reserve_size);
@@ -288,7 +290,8 @@ int ps_place_check(struct perseas *p, struct ps_segment *segment,
 
 /* Fails if another segment is recorded at these addresses: the two could never be mapped at the
  * same time. */
-static int check_record(const struct perseas *p, const struct ps_segment *segment, uint64_t address)
+static int check_recorded_address_free(const struct perseas *p, const struct ps_segment *segment,
+                                       uint64_t address)
 {
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		const struct ps_segment *other = &p->segments[i];
@@ -308,7 +311,7 @@ static int check_record(const struct perseas *p, const struct ps_segment *segmen
 static int place_behind(struct perseas *p, struct ps_segment *segment, struct ps_segment *head)
 {
 	const uint64_t whole = ps_grown_size(p, head);
-	int rc = check_record(p, segment, head->address + whole), error;
+	int rc = check_recorded_address_free(p, segment, head->address + whole), error;
 
 	if (rc)
 		return rc;
@@ -317,7 +320,7 @@ static int place_behind(struct perseas *p, struct ps_segment *segment, struct ps
 		return rc;
 	error = ps_segment_place_part(head, segment);
 	if (error)
-		return fail_at(p, segment, ps_segment_start(head) + whole, error);
+		return fail_address(p, segment, ps_segment_start(head) + whole, error);
 	segment->address = head->address + whole;
 	return 0;
 }
@@ -331,7 +334,7 @@ int ps_place_new(struct perseas *p, struct ps_segment *segment,
 		return place_behind(p, segment, ps_segment_by_id(p, placement->head_id));
 	if (placement->where != PS_PLACE_AT)
 		return ps_segment_choose(p, segment, placement->reserve_size);
-	rc = check_record(p, segment, placement->address);
+	rc = check_recorded_address_free(p, segment, placement->address);
 	if (rc)
 		return rc;
 	segment->address = placement->address;

@@ -1,5 +1,5 @@
 /*
- * probe.c - asks the mirrors what they have, and decides which store, rosters and epoch an open
+ * probe.c - asks the mirrors for their images, and decides which store, rosters and epoch an open
  * uses. It must never claim a mirror, so that an open that is refused fences no owner.
  */
 #include "probe.h"
@@ -28,7 +28,7 @@ static void forget_answer(struct perseas *p, struct ps_mirror *m)
 
 /* Asks all mirrors with an index of `first` or more for their status, and notes the answers in
  * `found`. */
-static void ask_from(struct perseas *p, unsigned first)
+static void ask_mirrors_from(struct perseas *p, unsigned first)
 {
 	struct ps_round round;
 	uint32_t set = 0;
@@ -57,7 +57,7 @@ static void ask_from(struct perseas *p, unsigned first)
 
 void ps_probe_mirrors(struct perseas *p)
 {
-	ask_from(p, 0);
+	ask_mirrors_from(p, 0);
 }
 
 static int fail_ambiguous(struct perseas *p, const struct ps_judgement *j)
@@ -81,7 +81,7 @@ static bool has_store_id(const uint8_t *store_id)
 }
 
 /* Writes the errors of all mirrors into text, separated by semicolons. Returns text. */
-static const char *format_troubles(const struct perseas *p, char *text, size_t size)
+static const char *format_errors(const struct perseas *p, char *text, size_t size)
 {
 	size_t used = 0;
 
@@ -96,7 +96,7 @@ static const char *format_troubles(const struct perseas *p, char *text, size_t s
 
 /* Fails if the mirrors only show images with the store's id but without the key that an earlier
  * attempt has seen. Judged alone, such images would pass for a store of level 0. */
-static int check_key(struct perseas *p)
+static int check_key_still_shown(struct perseas *p)
 {
 	const struct ps_mirror *without = NULL;
 	char text[PS_ERROR_TEXT / 2];
@@ -117,7 +117,7 @@ static int check_key(struct perseas *p)
 	return ps_fail(p, PERSEAS_EUNREACHABLE,
 	               "the mirrors of store '%s' answered before and no longer do, and %s has an "
 	               "image without the key of this store: start the mirrors (%s)",
-	               p->store, without->address.text, format_troubles(p, text, sizeof(text)));
+	               p->store, without->address.text, format_errors(p, text, sizeof(text)));
 }
 
 /* Chooses the store to open among those with this name, for example after it was created again on
@@ -141,7 +141,7 @@ static int choose_store(struct perseas *p)
 		               "another store has its name now",
 		               p->store);
 	if (!memcmp(p->store_id, j.store_id, PS_ID_SIZE))
-		return check_key(p);
+		return check_key_still_shown(p);
 	memcpy(p->store_id, j.store_id, PS_ID_SIZE);
 	return 0;
 }
@@ -162,7 +162,7 @@ static int fail_no_store(struct perseas *p)
 		if (code && code != PERSEAS_ENOSTORE && code != PERSEAS_EUNREACHABLE)
 			other = code;
 	}
-	format_troubles(p, text, sizeof(text));
+	format_errors(p, text, sizeof(text));
 	if (other)
 		return ps_fail(p, other, "%s", text);
 	if (unfilled)
@@ -256,7 +256,7 @@ int ps_probe_roster(struct perseas *p)
 	return 0;
 }
 
-static bool is_known(const struct perseas *p, const uint8_t *image_id)
+static bool has_mirror_with_image(const struct perseas *p, const uint8_t *image_id)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].known && !memcmp(p->mirrors[i].image_id, image_id, PS_ID_SIZE))
@@ -276,7 +276,7 @@ static bool add_members(struct perseas *p, const Perseas__Roster *roster)
 		struct ps_address address;
 		struct ps_mirror *m;
 
-		if (is_known(p, member->image_id.data) ||
+		if (has_mirror_with_image(p, member->image_id.data) ||
 		    ps_address_parse(member->address, &address, &ignored) ||
 		    ps_handle_has(p, address.text))
 			continue;
@@ -338,7 +338,7 @@ static int ask_rival_members(struct perseas *p)
 		      has_all_members(p, header->next_roster);
 	}
 	if (p->mirror_count > given)
-		ask_from(p, given);
+		ask_mirrors_from(p, given);
 	if (all)
 		return 0;
 	return ps_fail(p, PERSEAS_EROSTER,
@@ -357,7 +357,7 @@ static int ask_members(struct perseas *p)
 	added |= add_members(p, p->next_roster);
 	if (!added)
 		return 0;
-	ask_from(p, given);
+	ask_mirrors_from(p, given);
 	/* A new answer may be `creating` although other mirrors have settled that making. */
 	ps_making_complete(p);
 	rc = ps_probe_roster(p);
@@ -371,7 +371,7 @@ static int ask_members(struct perseas *p)
 
 /* Fails if the mirrors have a store and a fork of it, with no image in common: epochs and seqs
  * cannot tell which of the two has the acknowledged transactions. */
-static int check_fork(struct perseas *p)
+static int check_no_fork(struct perseas *p)
 {
 	struct ps_judgement j = known_judgement(p);
 	struct ps_told told[PS_MIRRORS_MAX];
@@ -389,7 +389,7 @@ static int check_fork(struct perseas *p)
 }
 
 /* Fails if the restore of the store is unfinished, except in the process that fills the store. */
-static int check_filled(struct perseas *p)
+static int check_restore_finished(struct perseas *p)
 {
 	struct ps_judgement j = known_judgement(p);
 	struct ps_told told[PS_MIRRORS_MAX];
@@ -400,7 +400,7 @@ static int check_filled(struct perseas *p)
 	return !p->fills && ps_judge_unfilled(&j, told, p->mirror_count) ? ps_fail_unfilled(p) : 0;
 }
 
-static int check_live(struct perseas *p)
+static int check_no_live_owner(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
@@ -419,7 +419,7 @@ static int check_live(struct perseas *p)
 /* Fails if too few mirrors answered to adopt a state. Claiming them anyway would fence a live owner
  * for nothing, and would raise the epoch above the state that the operator was told. An operator
  * who accepts a state with fewer than R mirrors has named it. */
-static int check_reach(struct perseas *p)
+static int check_enough_answered(struct perseas *p)
 {
 	const struct ps_image_position *newest;
 	const struct ps_probe_sets n = ps_probe_sets(p);
@@ -473,14 +473,14 @@ static int judge_probed(struct perseas *p)
 	if (!rc)
 		rc = ask_members(p);
 	if (!rc)
-		rc = check_fork(p);
+		rc = check_no_fork(p);
 	if (!rc)
-		rc = check_filled(p);
+		rc = check_restore_finished(p);
 	if (!rc)
-		rc = check_live(p);
+		rc = check_no_live_owner(p);
 	if (!rc)
 		rc = judge_epoch(p);
-	return rc ? rc : check_reach(p);
+	return rc ? rc : check_enough_answered(p);
 }
 
 /* Returns a mirror of the set `had` that fails now, except with PERSEAS_ENOSTORE, or NULL. */

@@ -32,7 +32,7 @@ static bool is_destroy_durable(struct perseas *p)
 	return held;
 }
 
-int ps_destroyed_free(struct perseas *p)
+int ps_free_destroyed_segments(struct perseas *p)
 {
 	ps_assert_admin(p);
 	if (!p->graves.count)
@@ -73,7 +73,7 @@ static void forget_destroyed(struct perseas *p, struct ps_segment *segment, uint
 	pthread_mutex_unlock(&p->lock);
 }
 
-static int check_segment(struct perseas *p, const char *name, struct ps_segment *segment)
+static int check_can_destroy(struct perseas *p, const char *name, struct ps_segment *segment)
 {
 	if (!segment)
 		return ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has no segment '%s'", p->store,
@@ -91,10 +91,10 @@ static int check_segment(struct perseas *p, const char *name, struct ps_segment 
 }
 
 /* Fails if the mirrors cannot take a record that destroys segments now. */
-static int check_mirrors(struct perseas *p)
+static int check_mirrors_ready(struct perseas *p)
 {
 	static const struct ps_outgoing none = { .span_count = 0 };
-	int rc = ps_destroyed_free(p);
+	int rc = ps_free_destroyed_segments(p);
 
 	if (!rc)
 		rc = ps_commit_reserve(p, &none);
@@ -129,10 +129,10 @@ static int destroy_exclusive(struct perseas *p, const char *name, uint64_t *seq)
 {
 	struct ps_segment *segment = ps_segment_find(p, name);
 	uint32_t ids[PS_SEGMENTS_MAX];
-	int rc = check_segment(p, name, segment);
+	int rc = check_can_destroy(p, name, segment);
 
 	if (!rc)
-		rc = check_mirrors(p);
+		rc = check_mirrors_ready(p);
 	/* One record destroys all parts: with several, a new owner could find only some of them. */
 	return rc ? rc : destroy_segments(p, ids, ps_grown_ids(p, segment, ids), seq);
 }
@@ -163,7 +163,7 @@ static int unmap_segments(struct perseas *p, const struct ps_destroy_set *death)
 
 static int destroy_mapped(struct perseas *p, struct ps_destroy_set *death, uint64_t *seq)
 {
-	int rc = check_mirrors(p);
+	int rc = check_mirrors_ready(p);
 
 	ps_assert_admin(p);
 	if (rc)
@@ -174,7 +174,7 @@ static int destroy_mapped(struct perseas *p, struct ps_destroy_set *death, uint6
 	rc = unmap_segments(p, death);
 	if (!rc)
 		return destroy_segments(p, death->ids, death->count, seq);
-	death->stay(death->arg);
+	death->undo_choose(death->arg);
 	return rc;
 }
 
@@ -184,7 +184,7 @@ static void free_destroyed(struct perseas *p)
 {
 	ps_exclusive_enter(p);
 	if (!ps_map_check_ready(p))
-		(void)ps_destroyed_free(p);
+		(void)ps_free_destroyed_segments(p);
 	ps_exclusive_leave(p);
 }
 

@@ -35,10 +35,11 @@ int perseas_map_reserve(perseas_t *p, const char *segment, size_t size, size_t m
 	return ps_map_placed(p, segment, size, &placement, addr, NULL, whole);
 }
 
+/* One call of perseas_segment_grow. */
 struct growing {
 	struct perseas *p;
 	const char *name;
-	uint64_t size;
+	uint64_t size; /* size to which the segment must grow */
 	struct ps_new_segments birth;
 	struct ps_placement placement;
 	int rc;       /* why the segment cannot grow; 0: it can */
@@ -63,7 +64,7 @@ static bool is_heap_extent(struct perseas *p, const char *name)
 	return false;
 }
 
-static int check_head(struct perseas *p, const char *name, struct ps_segment *head)
+static int check_can_grow(struct perseas *p, const char *name, struct ps_segment *head)
 {
 	if (!head)
 		return ps_fail(p, PERSEAS_ENOSEGMENT, "store '%s' has no segment '%s'", p->store,
@@ -114,7 +115,7 @@ static int name_part(struct perseas *p, const struct growing *growing, char *par
 	int rc = 0;
 
 	if (!last->born) {
-		rc = ps_map_drop_unborn(p, last);
+		rc = ps_map_drop_unpublished(p, last);
 		count--;
 	}
 	if (rc)
@@ -147,7 +148,7 @@ static int prepare_growth(struct growing *growing, uint64_t *more)
 {
 	struct perseas *p = growing->p;
 	struct ps_segment *head = ps_segment_find(p, growing->name);
-	int rc = check_head(p, growing->name, head);
+	int rc = check_can_grow(p, growing->name, head);
 
 	if (!rc)
 		rc = check_size(p, head, growing->size, more);
@@ -160,7 +161,7 @@ static int prepare_growth(struct growing *growing, uint64_t *more)
 	return name_part(p, growing, growing->birth.segments[0].name);
 }
 
-static bool is_wanted(void *arg)
+static bool is_growth_wanted(void *arg)
 {
 	struct growing *growing = arg;
 	uint64_t more = 0;
@@ -193,9 +194,9 @@ int perseas_segment_grow(perseas_t *p, const char *segment, size_t size)
 		.name = segment,
 		.size = size,
 		.birth = { .count = 1,
-		           .wanted = is_wanted,
+		           .wanted = is_growth_wanted,
 		           .fill = leave_zeros,
-		           .born = inherit_retained },
+		           .on_published = inherit_retained },
 		.placement = { .where = PS_PLACE_BEHIND },
 	};
 	int rc;

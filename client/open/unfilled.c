@@ -18,21 +18,22 @@
 
 #include <string.h>
 
-/* Returns true if a mirror has an image of an unfinished store, or of the making with the id `own`,
- * which has no mark at level 0. own may be NULL. */
-static bool has_making(const struct perseas *p, const uint8_t *own)
+/* Returns true if a mirror has an image of an unfinished store, or of the making with the id
+ * `own_id`, which has no mark at level 0. own_id may be NULL. */
+static bool has_making(const struct perseas *p, const uint8_t *own_id)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_probe_result *f = &p->mirrors[i].found;
 
 		if (!f->code && f->header->state == PERSEAS__STATE__STATE_CREATING &&
-		    (f->header->roster->filling || (own && ps_id_equal(f->header->store_id, own))))
+		    (f->header->roster->filling ||
+		     (own_id && ps_id_equal(f->header->store_id, own_id))))
 			return true;
 	}
 	return false;
 }
 
-static bool has_settled(const struct perseas *p)
+static bool has_settled_mirror(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_probe_result *f = &p->mirrors[i].found;
@@ -43,7 +44,8 @@ static bool has_settled(const struct perseas *p)
 	return false;
 }
 
-static const struct ps_mirror *find_mirror(const struct perseas *p, const Perseas__Member *member)
+static const struct ps_mirror *find_mirror_of_member(const struct perseas *p,
+                                                     const Perseas__Member *member)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].known && ps_id_equal(member->image_id, p->mirrors[i].image_id))
@@ -57,7 +59,7 @@ static int check_members(struct perseas *p)
 {
 	for (size_t k = 0; k < p->roster->n_members; k++) {
 		const Perseas__Member *member = p->roster->members[k];
-		const struct ps_mirror *m = find_mirror(p, member);
+		const struct ps_mirror *m = find_mirror_of_member(p, member);
 
 		if (m && (m->found.code == PERSEAS_ENOSTORE || !m->found.code))
 			continue;
@@ -84,7 +86,7 @@ static bool is_before_first(const struct ps_probe_result *f)
 }
 
 /* Fails if any image, listed in a roster or not, may have the transaction that fills the store. */
-static int check_before(struct perseas *p)
+static int check_all_before_first(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
@@ -99,16 +101,16 @@ static int check_before(struct perseas *p)
 	return 0;
 }
 
-/* Fails unless the store is unfinished and no image has its first transaction. own: the id of the
- * store that the caller itself created, which has no mark at level 0; or NULL. */
-static int check_unfilled(struct perseas *p, const uint8_t *own)
+/* Fails unless the store is unfinished and no image has its first transaction. own_id: the id of
+ * the store that the caller itself created, which has no mark at level 0; or NULL. */
+static int check_unfilled(struct perseas *p, const uint8_t *own_id)
 {
-	if ((!p->roster->filling && !own) || p->next_roster)
+	if ((!p->roster->filling && !own_id) || p->next_roster)
 		return ps_fail(p, PERSEAS_EEXIST,
 		               "store '%s' is not an unfinished restore, and nothing is deleted: "
 		               "perseas status shows what is there",
 		               p->store);
-	return check_before(p);
+	return check_all_before_first(p);
 }
 
 static int check_claimed(struct perseas *p)
@@ -125,7 +127,7 @@ static int check_claimed(struct perseas *p)
 	return 0;
 }
 
-static int delete_at(struct perseas *p, struct ps_mirror *m)
+static int delete_image(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__DropRequest body = PERSEAS__DROP_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(drop, DROP, &body);
@@ -146,24 +148,24 @@ static int delete_at(struct perseas *p, struct ps_mirror *m)
 	          : 0;
 }
 
-static int delete_claimed(struct perseas *p)
+static int delete_claimed_images(struct perseas *p)
 {
 	int rc = 0;
 
 	for (unsigned i = 0; i < p->mirror_count && !rc; i++)
 		if (p->mirrors[i].found.claimed)
-			rc = delete_at(p, &p->mirrors[i]);
+			rc = delete_image(p, &p->mirrors[i]);
 	return rc;
 }
 
-static int remove_settled(struct perseas *p, const uint8_t *own)
+static int remove_settled(struct perseas *p, const uint8_t *own_id)
 {
 	int rc = ps_probe_judge(p);
 
 	/* PERSEAS_EQUORUM: an earlier removal may have deleted some images. Then every member must
 	 * answer. */
 	if (!rc || rc == PERSEAS_EQUORUM)
-		rc = check_unfilled(p, own);
+		rc = check_unfilled(p, own_id);
 	if (!rc)
 		rc = check_members(p);
 	if (!rc)
@@ -172,14 +174,14 @@ static int remove_settled(struct perseas *p, const uint8_t *own)
 		rc = check_claimed(p);
 	/* The claims may have shown newer images than the probe. */
 	if (!rc)
-		rc = check_unfilled(p, own);
+		rc = check_unfilled(p, own_id);
 	if (!rc)
 		rc = check_members(p);
-	return rc ? rc : delete_claimed(p);
+	return rc ? rc : delete_claimed_images(p);
 }
 
 /* Fails unless every mirror answers that it has no store of this name. */
-static int check_gone(struct perseas *p)
+static int check_no_mirror_has_store(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].found.code != PERSEAS_ENOSTORE)
@@ -187,22 +189,22 @@ static int check_gone(struct perseas *p)
 	return 0;
 }
 
-static int remove_probed(struct perseas *p, const uint8_t *own)
+static int remove_probed(struct perseas *p, const uint8_t *own_id)
 {
 	int rc = 0;
 
 	ps_probe_mirrors(p);
-	if (has_settled(p))
-		return remove_settled(p, own);
-	if (!has_making(p, own))
-		return own ? check_gone(p)
-		           : ps_fail(p, PERSEAS_ENOSTORE, "no mirror has an unfinished store '%s'",
-		                     p->store);
-	rc = ps_create_clear(p);
+	if (has_settled_mirror(p))
+		return remove_settled(p, own_id);
+	if (!has_making(p, own_id))
+		return own_id ? check_no_mirror_has_store(p)
+		              : ps_fail(p, PERSEAS_ENOSTORE,
+		                        "no mirror has an unfinished store '%s'", p->store);
+	rc = ps_create_clear_unfinished(p);
 	if (rc != PS_AGAIN)
 		return rc;
 	ps_probe_mirrors(p);
-	return remove_settled(p, own);
+	return remove_settled(p, own_id);
 }
 
 int ps_unfilled_remove(struct ps_env *env, const char *store, const char *mirrors,

@@ -123,7 +123,7 @@ int perseas_unmap(perseas_t *p, void *addr)
 	return rc;
 }
 
-static bool lacks_memory(struct perseas *p, const struct ps_segment *segment)
+static bool has_missing_memory(struct perseas *p, const struct ps_segment *segment)
 {
 	for (; segment; segment = ps_grown_next_part(p, segment))
 		if (ps_demand_has_missing(p, segment))
@@ -143,7 +143,7 @@ int perseas_retain(perseas_t *p, void *addr)
 	segment = find_mapped(p, addr);
 	if (!segment)
 		rc = PERSEAS_ERANGE;
-	else if (lacks_memory(p, segment))
+	else if (has_missing_memory(p, segment))
 		rc = ps_fail(p, PERSEAS_EAGAIN,
 		             "some memory of segment '%s' is not fetched yet, and could not be "
 		             "fetched after the close: call perseas_wait_whole first",

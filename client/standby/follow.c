@@ -21,7 +21,7 @@ enum {
 	RETRY_MS = 1000,    /* until a mirror that is down, or reports no change, is asked again */
 	SILENT_FACTOR = 10, /* a silent mirror may cost at most 1/SILENT_FACTOR of the time */
 	REPORT_MS = 5000,   /* how often a mirror is told how warm the copy is */
-	FIRST_REPORT_MS = 1000, /* likewise while there is no copy yet */
+	FIRST_REPORT_MS = 1000, /* how often it is told that there is no copy yet */
 };
 
 uint64_t ps_follow_now(const struct ps_follow *follow)
@@ -31,7 +31,7 @@ uint64_t ps_follow_now(const struct ps_follow *follow)
 
 /* --- judging the answers --- */
 
-static bool is_marked(const struct ps_follow *follow, const Perseas__StoreStatus *status)
+static bool has_own_mark(const struct ps_follow *follow, const Perseas__StoreStatus *status)
 {
 	const ProtobufCBinaryData *owner = &status->header->promised_owner;
 
@@ -45,13 +45,13 @@ static bool is_held_by_others(const struct ps_follow *follow, const struct ps_im
 {
 	const Perseas__StoreStatus *status = ps_images_find_member(images, member);
 
-	return status && status->live && !is_marked(follow, status);
+	return status && status->live && !has_own_mark(follow, status);
 }
 
 /* Returns true if other owners have so many members of the roster that an owner with follow->mark
  * has fewer than W. */
-static bool is_roster_lost(const struct ps_follow *follow, const struct ps_images *images,
-                           const Perseas__Roster *roster)
+static bool is_fenced_in_roster(const struct ps_follow *follow, const struct ps_images *images,
+                                const Perseas__Roster *roster)
 {
 	unsigned lost = 0;
 
@@ -62,11 +62,12 @@ static bool is_roster_lost(const struct ps_follow *follow, const struct ps_image
 
 /* Returns a peer with a live owner, or -1. ours: whether the owner's id must begin with
  * follow->mark. As in perseas_open, a live owner at any peer counts. */
-static int find_live(const struct ps_follow *follow, const struct ps_images *images, bool ours)
+static int find_live_owner(const struct ps_follow *follow, const struct ps_images *images,
+                           bool ours)
 {
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (ps_images_is_of_store(images, i) && images->told[i]->live &&
-		    is_marked(follow, images->told[i]) == ours)
+		    has_own_mark(follow, images->told[i]) == ours)
 			return (int)i;
 	return -1;
 }
@@ -85,8 +86,10 @@ static bool is_enough(void *arg, const struct ps_peers *peers)
 			images.told[i] = peers->replies[i]->store->status;
 	}
 	ps_images_judge(&images);
-	return images.judged.outlook == PS_OUTLOOK_OPENS && find_live(follow, &images, false) < 0 &&
-	       find_live(follow, &images, true) < 0 && !ps_forks_is_other_store(follow, &images);
+	return images.judged.outlook == PS_OUTLOOK_OPENS &&
+	       find_live_owner(follow, &images, false) < 0 &&
+	       find_live_owner(follow, &images, true) < 0 &&
+	       !ps_forks_is_other_store(follow, &images);
 }
 
 static void describe_owner(const struct ps_images *images, int at, struct ps_follow_result *now)
@@ -124,7 +127,7 @@ static void describe_trouble(const struct ps_follow *follow, const struct ps_ima
 	         trouble);
 }
 
-/* Fills in the planned handover, and what is known of other standbys. */
+/* Fills in the planned handover, and the highest order among the standbys. */
 static void judge_standbys(const struct ps_images *images, struct ps_follow_result *now)
 {
 	const Perseas__Handover *handover = ps_images_handover(images);
@@ -167,15 +170,16 @@ static bool is_nowhere(const struct ps_images *images)
 static void judge_images(const struct ps_follow *follow, const struct ps_images *images,
                          struct ps_follow_result *now)
 {
-	const int other = find_live(follow, images, false), own = find_live(follow, images, true);
+	const int other = find_live_owner(follow, images, false),
+		  own = find_live_owner(follow, images, true);
 
 	memset(now, 0, sizeof(*now));
 	now->found = images->have > 0;
 	/* Until a lookup of the list ends, the list may name other mirrors. */
 	now->nowhere = !follow->lookup && is_nowhere(images);
 	now->ours = own >= 0;
-	now->fenced = is_roster_lost(follow, images, images->judged.settled) ||
-	              is_roster_lost(follow, images, images->judged.next);
+	now->fenced = is_fenced_in_roster(follow, images, images->judged.settled) ||
+	              is_fenced_in_roster(follow, images, images->judged.next);
 	if (other >= 0 || own >= 0) {
 		now->ownership = PS_OWNER_LIVES;
 		describe_owner(images, other >= 0 ? other : own, now);
@@ -204,7 +208,7 @@ static void add_watches(struct ps_follow *follow)
 
 /* Returns false if a newer roster than this one was seen. Otherwise notes this one as the
  * newest. */
-static bool note_if_newest(struct ps_follow *follow, uint64_t epoch, uint64_t version)
+static bool note_roster_if_newest(struct ps_follow *follow, uint64_t epoch, uint64_t version)
 {
 	if (epoch < follow->roster_epoch ||
 	    (epoch == follow->roster_epoch && version < follow->roster_version))
@@ -219,7 +223,7 @@ void ps_follow_add_known(struct ps_follow *follow, const struct ps_roster_places
 	for (unsigned i = 0; i < places->count; i++)
 		ps_peers_add_address(&follow->looks, places->addresses[i].text);
 	add_watches(follow);
-	note_if_newest(follow, places->epoch, places->version);
+	note_roster_if_newest(follow, places->epoch, places->version);
 }
 
 /* Follows the mirrors that `perseas run` has seen: the mirrors on the list may have left the store
@@ -279,14 +283,14 @@ static void end_watch(struct ps_follow *follow, unsigned i, uint64_t again_ns)
 	follow->mirrors[i].watch_at_ns = again_ns;
 }
 
-/* Returns true if this differs from what the last Watch told the mirror. */
-static bool has_changed(const struct ps_followed *mirror, uint64_t epoch, bool live,
-                        const ProtobufCBinaryData *handover)
+/* Returns true if these values differ from those of the last Watch to the mirror. */
+static bool differs_from_watch(const struct ps_followed *mirror, uint64_t epoch, bool live,
+                               const ProtobufCBinaryData *handover)
 {
 	static const uint8_t none[PS_ID_SIZE];
 
-	return epoch != mirror->epoch || live != mirror->live ||
-	       memcmp(handover && handover->len ? handover->data : none, mirror->handover,
+	return epoch != mirror->watched_epoch || live != mirror->watched_live ||
+	       memcmp(handover && handover->len ? handover->data : none, mirror->watched_handover,
 	              PS_ID_SIZE) != 0;
 }
 
@@ -295,8 +299,8 @@ static bool has_changed(const struct ps_followed *mirror, uint64_t epoch, bool l
 static bool is_repeated_news(struct ps_followed *mirror, const Perseas__StoreStatus *status)
 {
 	const bool idle = mirror->answered_early &&
-	                  !has_changed(mirror, status->header->promised_epoch, status->live,
-	                               status->handover ? &status->handover->id : NULL);
+	                  !differs_from_watch(mirror, status->header->promised_epoch, status->live,
+	                                      status->handover ? &status->handover->id : NULL);
 
 	mirror->answered_early = false;
 	return idle;
@@ -337,13 +341,13 @@ static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__Sto
 	}
 	ask.store = (char *)(uintptr_t)follow->store;
 	fill_standby(follow, mirror, &who, &ask);
-	memset(mirror->handover, 0, PS_ID_SIZE);
+	memset(mirror->watched_handover, 0, PS_ID_SIZE);
 	if (status->handover) {
-		memcpy(mirror->handover, status->handover->id.data, PS_ID_SIZE);
-		ask.handover = (ProtobufCBinaryData){ PS_ID_SIZE, mirror->handover };
+		memcpy(mirror->watched_handover, status->handover->id.data, PS_ID_SIZE);
+		ask.handover = (ProtobufCBinaryData){ PS_ID_SIZE, mirror->watched_handover };
 	}
-	ask.epoch = mirror->epoch = status->header->promised_epoch;
-	ask.live = mirror->live = status->live;
+	ask.epoch = mirror->watched_epoch = status->header->promised_epoch;
+	ask.live = mirror->watched_live = status->live;
 	request.body_case = PERSEAS__REQUEST__BODY_WATCH;
 	request.watch = &ask;
 	ps_peers_connect(&follow->watches, i);
@@ -355,7 +359,7 @@ static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__Sto
 }
 
 /* Takes the answer to a Watch that was answered or timed out. */
-static void take_watch(struct ps_follow *follow, unsigned i)
+static void take_watch_answer(struct ps_follow *follow, unsigned i)
 {
 	struct ps_followed *mirror = &follow->mirrors[i];
 	const uint64_t now_ns = ps_follow_now(follow);
@@ -367,8 +371,8 @@ static void take_watch(struct ps_follow *follow, unsigned i)
 	reply = ps_peers_receive(&follow->watches, i);
 	follow->watches.timeout_ms = timeout_ms;
 	soon = now_ns - mirror->asked_ns < RETRY_MS * MS_NS;
-	news = reply && has_changed(mirror, reply->watch->epoch, reply->watch->live,
-	                            &reply->watch->handover);
+	news = reply && differs_from_watch(mirror, reply->watch->epoch, reply->watch->live,
+	                                   &reply->watch->handover);
 	mirror->answered_early = soon && news;
 	/* An early answer without news comes from a mirror that too many clients watch: pause, as
 	 * it would do so again. */
@@ -414,7 +418,7 @@ bool ps_follow_is_due(struct ps_follow *follow)
 			stirred |= now_ns >= mirror->watch_at_ns;
 		} else if (peers->env->ops->answered(peers->controls[i]) ||
 		           now_ns >= mirror->until_ns) {
-			take_watch(follow, i);
+			take_watch_answer(follow, i);
 			stirred = true;
 		}
 	}
@@ -431,7 +435,7 @@ static uint32_t find_unneeded(struct ps_follow *follow, const struct ps_images *
 	uint32_t set = 0;
 
 	if (!images->roster || follow->forked ||
-	    !note_if_newest(follow, images->roster->epoch, images->roster->version))
+	    !note_roster_if_newest(follow, images->roster->epoch, images->roster->version))
 		return 0;
 	for (unsigned i = images->peers->given; i < images->peers->count; i++)
 		if (!ps_images_is_needed(images, i))
@@ -455,7 +459,7 @@ static void forget_unneeded(struct ps_follow *follow, uint32_t set)
 
 /* Drops a connection that ended since the last look, for example because the mirror was
  * restarted. */
-static void drop_ended(struct ps_peers *peers, unsigned i)
+static void drop_ended_connection(struct ps_peers *peers, unsigned i)
 {
 	if (!peers->controls[i] || !peers->env->ops->ended(peers->controls[i]))
 		return;
@@ -470,7 +474,7 @@ static void connect_looks(struct ps_follow *follow)
 	const uint64_t now_ns = ps_follow_now(follow);
 
 	for (unsigned i = 0; i < follow->looks.count; i++) {
-		drop_ended(&follow->looks, i);
+		drop_ended_connection(&follow->looks, i);
 		if (now_ns >= follow->mirrors[i].look_at_ns)
 			ps_peers_connect(&follow->looks, i);
 	}
@@ -484,7 +488,8 @@ static void note_images(struct ps_follow *follow, const struct ps_images *images
 	for (unsigned i = 0; i < follow->looks.count; i++) {
 		struct ps_followed *mirror = &follow->mirrors[i];
 
-		mirror->is_learnt = i >= images->peers->given && ps_images_is_listed(images, i);
+		mirror->is_unlisted_member = i >= images->peers->given &&
+		                             ps_images_is_listed(images, i);
 		if (images->told[i])
 			begin_watch(follow, i, images->told[i]);
 		else if (!mirror->asked)
@@ -521,7 +526,7 @@ static void refresh_list(struct ps_follow *follow, struct ps_images *images)
 	if (!any)
 		return;
 	ps_images_free(images);
-	ps_images_take(images, &follow->looks, follow->store);
+	ps_images_fetch(images, &follow->looks, follow->store);
 	add_watches(follow);
 }
 
@@ -532,9 +537,9 @@ void ps_follow_look(struct ps_follow *follow, struct ps_follow_result *now)
 	uint32_t left;
 
 	connect_looks(follow);
-	ps_images_take(&images, &follow->looks, follow->store);
+	ps_images_fetch(&images, &follow->looks, follow->store);
 	refresh_list(follow, &images);
-	if (ps_images_take_more(&images, &follow->looks, follow->store))
+	if (ps_images_fetch_more(&images, &follow->looks, follow->store))
 		add_watches(follow);
 	ps_forks_look(follow, &images);
 	note_images(follow, &images, began_ns);
@@ -546,9 +551,9 @@ void ps_follow_look(struct ps_follow *follow, struct ps_follow_result *now)
 	forget_unneeded(follow, left);
 }
 
-bool ps_follow_is_learnt(const struct ps_follow *follow, unsigned i)
+bool ps_follow_is_unlisted_member(const struct ps_follow *follow, unsigned i)
 {
-	return follow->mirrors[i].is_learnt;
+	return follow->mirrors[i].is_unlisted_member;
 }
 
 struct ps_control *ps_follow_take_connection(struct ps_follow *follow, const char *address)
@@ -560,7 +565,7 @@ struct ps_control *ps_follow_take_connection(struct ps_follow *follow, const cha
 
 		if (strcmp(looks->addresses[i].text, address) != 0)
 			continue;
-		drop_ended(looks, i);
+		drop_ended_connection(looks, i);
 		control = looks->controls[i];
 		looks->controls[i] = NULL;
 		return control;

@@ -40,8 +40,8 @@ struct ps_follow_result {
 	/* Every mirror answered that it has no image of the store, or only a damaged one. */
 	bool nowhere;
 	uint32_t last_order; /* the highest `order` among the standbys that follow the store */
-	struct ps_handover_state handing;
-	char text[PS_SENTENCE]; /* the result for people, as a clause without a period */
+	struct ps_handover_state handing; /* the planned handover */
+	char text[PS_SENTENCE];           /* the result for people, as a clause without a period */
 };
 
 /* What is known of one mirror. Its index is the same in `looks` and in `watches`. */
@@ -52,13 +52,13 @@ struct ps_followed {
 	bool tells_warmth;
 	/* The mirror had an image when a store and its fork were seen. */
 	bool showed_fork;
-	bool is_learnt; /* not on the list, but has an image that a roster lists */
-	/* The last Watch asked for changes from this: whether an owner lives. */
-	bool live;
-	uint64_t epoch;               /* likewise: the promised epoch */
-	uint8_t handover[PS_ID_SIZE]; /* likewise: the id of the handover; all zero: none */
-	uint64_t asked_ns, until_ns;  /* when the Watch was sent, and when it times out */
-	uint64_t watch_at_ns;         /* earliest time for the next Watch */
+	bool is_unlisted_member; /* not on the list, but has an image that a roster lists */
+	/* The last Watch asked the mirror to report changes from these three values. */
+	bool watched_live;                    /* an owner lives */
+	uint64_t watched_epoch;               /* the promised epoch */
+	uint8_t watched_handover[PS_ID_SIZE]; /* id of the handover; all zero: none */
+	uint64_t asked_ns, until_ns;          /* when the Watch was sent, and when it times out */
+	uint64_t watch_at_ns;                 /* earliest time for the next Watch */
 	/* Earliest time to ask a silent mirror for its status again. */
 	uint64_t look_at_ns;
 };
@@ -83,7 +83,7 @@ struct ps_follow {
 	/* The newest settled roster that was seen, and the id of its store. NULL: none was seen. */
 	Perseas__Roster *settled;
 	uint8_t store_id[PS_ID_SIZE];
-	/* A store and a fork of it were seen, or what is seen may be either (forks.h). */
+	/* A store and a fork of it were seen, or one of the two, not known which (forks.h). */
 	bool forked;
 	const char *list;  /* the list of mirrors or its name; the caller's */
 	uint64_t named_ns; /* when the last lookup of the list's name began */
@@ -130,7 +130,7 @@ struct ps_control *ps_follow_take_connection(struct ps_follow *follow, const cha
 /* Returns true if mirror `i` is not on the list, but had an image that a roster lists at the last
  * look. An open by the list alone might ask no mirror that has the store, and create another one.
  * Images of forks and newcomers do not count. */
-bool ps_follow_is_learnt(const struct ps_follow *follow, unsigned i);
+bool ps_follow_is_unlisted_member(const struct ps_follow *follow, unsigned i);
 
 /* Returns true if the mirror at this address did not answer a moment ago. */
 bool ps_follow_is_silent(const struct ps_follow *follow, const char *address);

@@ -23,8 +23,8 @@ static bool have_all_answered(const struct ps_images *images)
 }
 
 /* Returns true if two stores of the name, or a store and its fork, were seen, and either may have
- * what was acknowledged last. If the mirrors of one of them fall silent, the other is not thereby
- * the right one: only answers of the mirrors that showed both can end this. */
+ * what was acknowledged last. This does not end when the mirrors of one of them fall silent, but
+ * only by answers of the mirrors that showed both. */
 static bool is_divided(struct ps_follow *follow, const struct ps_images *images)
 {
 	const bool parted = images->judged.outlook == PS_OUTLOOK_FORKED ||
@@ -70,7 +70,7 @@ static void note_roster(struct ps_follow *follow, const struct ps_images *images
  * have no image in common. Then an operator has given up a mirror that came back, and an open of
  * its image would begin a fork. If all mirrors answer, the images of the newer roster are gone, and
  * there is no fork. */
-static bool is_outdated(const struct ps_follow *follow, const struct ps_images *images)
+static bool is_roster_outdated(const struct ps_follow *follow, const struct ps_images *images)
 {
 	const struct ps_judgement *j = &images->judged;
 	const Perseas__Roster *seen = follow->settled;
@@ -92,7 +92,7 @@ static bool is_forked(struct ps_follow *follow, const struct ps_images *images)
 	if (ps_forks_is_other_store(follow, images) && !have_all_answered(images))
 		return true;
 	note_roster(follow, images);
-	return parted || is_outdated(follow, images);
+	return parted || is_roster_outdated(follow, images);
 }
 
 /* Takes the images twice: a roster that changes while mirrors answer one after the other looks like
@@ -105,6 +105,6 @@ void ps_forks_look(struct ps_follow *follow, struct ps_images *images)
 	if (before || !follow->forked)
 		return;
 	ps_images_free(images);
-	ps_images_take(images, &follow->looks, follow->store);
+	ps_images_fetch(images, &follow->looks, follow->store);
 	follow->forked = is_forked(follow, images);
 }

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-void ps_images_tell(const struct ps_images *images, struct ps_told told[PS_MIRRORS_MAX])
+void ps_images_fill_told(const struct ps_images *images, struct ps_told told[PS_MIRRORS_MAX])
 {
 	memset(told, 0, PS_MIRRORS_MAX * sizeof(told[0]));
 	for (unsigned i = 0; i < images->peers->count; i++) {
@@ -36,7 +36,7 @@ static void ignore_duplicates(struct ps_images *images)
 	const struct ps_judgement *j = &images->judged;
 	const struct ps_address *addresses = images->peers->addresses;
 
-	images->elsewhere = j->duplicate_set;
+	images->duplicates = j->duplicate_set;
 	for (unsigned i = 0; i < images->peers->count; i++) {
 		if (!(j->duplicate_set >> i & 1))
 			continue;
@@ -53,11 +53,11 @@ void ps_images_judge(struct ps_images *images)
 	const unsigned count = images->peers->count;
 	struct ps_told told[PS_MIRRORS_MAX];
 
-	ps_images_tell(images, told);
+	ps_images_fill_told(images, told);
 	ps_judge(&images->judged, told, count);
 	ignore_duplicates(images);
-	if (images->elsewhere) {
-		ps_images_tell(images, told);
+	if (images->duplicates) {
+		ps_images_fill_told(images, told);
 		ps_judge(&images->judged, told, count);
 	}
 	images->roster = j->next ? j->next : j->settled;
@@ -68,7 +68,7 @@ void ps_images_judge(struct ps_images *images)
 		images->newest = images->told[j->newest];
 }
 
-void ps_images_take(struct ps_images *images, struct ps_peers *peers, const char *store)
+void ps_images_fetch(struct ps_images *images, struct ps_peers *peers, const char *store)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
@@ -220,7 +220,7 @@ bool ps_peers_add_address(struct ps_peers *peers, const char *address)
 	return true;
 }
 
-static bool ask_members(struct ps_peers *peers, const Perseas__Roster *roster)
+static bool add_members(struct ps_peers *peers, const Perseas__Roster *roster)
 {
 	bool any = false;
 
@@ -231,7 +231,7 @@ static bool ask_members(struct ps_peers *peers, const Perseas__Roster *roster)
 
 /* Adds the members of the rosters of other stores with this name: only their answers show which
  * store an open would use. Returns true if there are new ones. */
-static bool ask_rivals(struct ps_peers *peers, const struct ps_images *images)
+static bool add_rival_members(struct ps_peers *peers, const struct ps_images *images)
 {
 	bool any = false;
 
@@ -240,18 +240,18 @@ static bool ask_rivals(struct ps_peers *peers, const struct ps_images *images)
 
 		if (!told || ps_images_is_of_store(images, i))
 			continue;
-		any |= ask_members(peers, told->header->roster);
-		any |= ask_members(peers, told->header->next_roster);
+		any |= add_members(peers, told->header->roster);
+		any |= add_members(peers, told->header->next_roster);
 	}
 	return any;
 }
 
 /* Adds mirrors that the list does not name. Returns false if there are none. */
-static bool ask_unnamed(struct ps_peers *peers, const struct ps_images *images)
+static bool add_unlisted_peers(struct ps_peers *peers, const struct ps_images *images)
 {
 	const Perseas__Roster *rosters[] = { images->judged.settled, images->judged.next };
 	const char *with = ps_images_newcomer(images);
-	bool any = ask_rivals(peers, images);
+	bool any = add_rival_members(peers, images);
 
 	for (unsigned r = 0; r < 2; r++)
 		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)
@@ -272,11 +272,11 @@ bool ps_images_is_needed(const struct ps_images *images, unsigned i)
 	       (with && !strcmp(with, address));
 }
 
-bool ps_images_take_more(struct ps_images *images, struct ps_peers *peers, const char *store)
+bool ps_images_fetch_more(struct ps_images *images, struct ps_peers *peers, const char *store)
 {
-	if (!ask_unnamed(peers, images))
+	if (!add_unlisted_peers(peers, images))
 		return false;
 	ps_images_free(images);
-	ps_images_take(images, peers, store);
+	ps_images_fetch(images, peers, store);
 	return true;
 }

@@ -14,21 +14,21 @@ struct ps_images {
 	/* The status of each peer's image, or NULL if it has none; errors[i] says why. */
 	const Perseas__StoreStatus *told[PS_MIRRORS_MAX];
 	struct ps_error errors[PS_MIRRORS_MAX];
-	unsigned answered;          /* peers that answered */
-	unsigned have;              /* peers with a store of this name */
+	unsigned answered;          /* number of peers that answered */
+	unsigned have;              /* number of peers with a store of this name */
 	struct ps_judgement judged; /* the judgement that perseas_open would reach */
 	/* Peers that are not on the list, and reach the same daemon as another peer. They count as
 	 * not reached. */
-	uint32_t elsewhere;
-	/* Of the store that an open would use; NULL: no peer has it. */
+	uint32_t duplicates;
+	/* Facts about the store that an open would use; NULL: no peer has it. */
 	const Perseas__Header *header; /* the header of one of its images */
-	const Perseas__Roster *roster; /* its newest roster, settled or not */
-	/* The image at the newest state, of those that count; NULL: none counts. */
+	const Perseas__Roster *roster; /* newest roster of that store, settled or not */
+	/* The image at the newest state, of those that count; NULL: no image counts. */
 	const Perseas__StoreStatus *newest;
 };
 
 /* Asks the peers for their images of the store, and judges them. */
-void ps_images_take(struct ps_images *images, struct ps_peers *peers, const char *store);
+void ps_images_fetch(struct ps_images *images, struct ps_peers *peers, const char *store);
 void ps_images_free(struct ps_images *images);
 
 /* Judges ->peers, ->told and ->errors, and fills in the other members except ->answered. For
@@ -46,7 +46,7 @@ bool ps_peers_add_address(struct ps_peers *peers, const char *address);
 /* Takes the images again, with more peers, as perseas_open does: members of rosters whose images
  * were not seen, and the mirror that a change of the roster adds. Returns false if there are no
  * such peers. */
-bool ps_images_take_more(struct ps_images *images, struct ps_peers *peers, const char *store);
+bool ps_images_fetch_more(struct ps_images *images, struct ps_peers *peers, const char *store);
 
 /* Returns true if the list names peer `i`, or a roster in force or a change of the roster has its
  * address. */
@@ -64,7 +64,7 @@ int ps_images_find_owner(const struct ps_images *images);
 const char *ps_images_newcomer(const struct ps_images *images);
 
 /* Fills in `told` for ps_judge, with pointers into the images. */
-void ps_images_tell(const struct ps_images *images, struct ps_told told[PS_MIRRORS_MAX]);
+void ps_images_fill_told(const struct ps_images *images, struct ps_told told[PS_MIRRORS_MAX]);
 
 /* Returns true if peer `i` has an image of the store that an open would use. */
 bool ps_images_is_of_store(const struct ps_images *images, unsigned i);

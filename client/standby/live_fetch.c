@@ -48,7 +48,7 @@ bool ps_fetch_collect(struct ps_fetch *fetch, uint64_t count)
 	return !fetch->failed;
 }
 
-bool ps_fetch_drain(struct ps_fetch *fetch)
+bool ps_fetch_collect_all(struct ps_fetch *fetch)
 {
 	return ps_fetch_collect(fetch, fetch->asked);
 }

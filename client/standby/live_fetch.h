@@ -43,6 +43,6 @@ bool ps_fetch_range(struct ps_fetch *fetch, uint32_t region, uint64_t offset, ui
 bool ps_fetch_collect(struct ps_fetch *fetch, uint64_t count);
 
 /* Collects all answers in flight. Returns false if a request failed. */
-bool ps_fetch_drain(struct ps_fetch *fetch);
+bool ps_fetch_collect_all(struct ps_fetch *fetch);
 
 #endif

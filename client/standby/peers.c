@@ -17,7 +17,7 @@ enum {
 	TICK_MS = 20,
 };
 
-static void connect_given(struct ps_peers *peers)
+static void connect_listed(struct ps_peers *peers)
 {
 	peers->given = peers->count;
 	for (unsigned i = 0; i < peers->count; i++)
@@ -30,7 +30,7 @@ int ps_peers_begin(struct ps_peers *peers, struct ps_env *env, const char *mirro
 	*peers = (struct ps_peers){ .env = env, .timeout_ms = timeout_ms };
 	if (ps_env_list(env, mirrors, timeout_ms, peers->addresses, &peers->count, error))
 		return error->code;
-	connect_given(peers);
+	connect_listed(peers);
 	return 0;
 }
 
@@ -42,7 +42,7 @@ int ps_peers_begin_known(struct ps_peers *peers, struct ps_env *env, const char 
 	if (ps_env_list_known(env, mirrors, timeout_ms, peers->addresses, &peers->count, lookup,
 	                      error))
 		return error->code;
-	connect_given(peers);
+	connect_listed(peers);
 	return 0;
 }
 

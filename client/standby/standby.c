@@ -242,12 +242,12 @@ static int open_store(struct perseas_standby *s, perseas_t **p, struct ps_error 
 {
 	const int rc = ps_open_handle(ps_standby_thread_take(s), p, error);
 
-	ps_standby_thread_leave(s);
+	ps_standby_thread_end_watches(s);
 	if (!rc)
 		ps_turn_reset(&s->turn);
 	/* If another owner has the store, the next look sees it, and the rest ends. */
 	else
-		ps_turn_failed(&s->turn, s->env->ops->now(s->env));
+		ps_turn_note_failure(&s->turn, s->env->ops->now(s->env));
 	return rc;
 }
 
@@ -273,7 +273,7 @@ static int become_owner(struct perseas_standby *s, uint64_t until_ns, perseas_t 
 }
 
 /* Returns false if another thread is waiting. */
-static bool enter_wait(struct perseas_standby *s)
+static bool begin_wait(struct perseas_standby *s)
 {
 	bool free;
 
@@ -286,9 +286,9 @@ static bool enter_wait(struct perseas_standby *s)
 }
 
 /* Ends a wait. After an error the standby follows the store as before, even if the store was just
- * handed to this wait. No other thread can wait before this is done, because it takes down what the
- * thread has used. */
-static void leave_wait(struct perseas_standby *s, bool failed)
+ * handed to this wait. No other thread can wait before this returns, because it frees what the
+ * standby's thread used. */
+static void end_wait(struct perseas_standby *s, bool failed)
 {
 	struct ps_error ignored;
 	enum ps_standby_stage stage;
@@ -320,11 +320,11 @@ int perseas_standby_wait(perseas_standby_t *s, int64_t timeout_ms, perseas_t **p
 	rc = check_standby(s);
 	if (rc)
 		return rc;
-	if (!enter_wait(s))
+	if (!begin_wait(s))
 		return ps_fail(NULL, PERSEAS_EINVAL,
 		               "another thread is already waiting with this standby");
 	rc = become_owner(s, deadline_ns(s, timeout_ms), p, &error);
-	leave_wait(s, rc != 0);
+	end_wait(s, rc != 0);
 	return rc ? ps_fail_error(NULL, &error) : 0;
 }
 

@@ -33,7 +33,7 @@ struct perseas_standby {
 	/* One byte more than a name can have, so that a name that is too long stays invalid. */
 	char store[PS_NAME_MAX + 2];
 	char *mirrors;
-	struct perseas_options options; /* the strings are copies */
+	struct perseas_options options; /* copy of the caller's options and their strings */
 	/* Env of the thread, of its Watch requests, and of the waiting thread. */
 	struct ps_env *env;
 	int flag;               /* descriptor that perseas_standby_fd returns (flag_fd.h) */
@@ -66,9 +66,9 @@ int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error);
 
 /* Returns the handle to open, with the connections to its mirrors. The caller owns it. The standby
  * must be HANDED, and becomes IDLE. Mirrors keep showing this standby to others, which hold back
- * for it, until the caller calls ps_standby_thread_leave after the open. */
+ * for it, until the caller calls ps_standby_thread_end_watches after the open. */
 struct perseas *ps_standby_thread_take(struct perseas_standby *s);
-void ps_standby_thread_leave(struct perseas_standby *s);
+void ps_standby_thread_end_watches(struct perseas_standby *s);
 
 /* Ends the thread and frees what it has. The standby becomes IDLE. */
 void ps_standby_thread_end(struct perseas_standby *s);

@@ -88,7 +88,7 @@ static void note_owner(struct perseas_standby *s, const struct ps_images *images
 
 /* Returns true if an error with this code may pass without people: the mirror may be restarted, or
  * get room. */
-static bool is_temporary(int code)
+static bool is_temporary_error(int code)
 {
 	return code != PERSEAS_ETLS && code != PERSEAS_EVERSION && code != PERSEAS_EPROTOCOL &&
 	       code != PERSEAS_EDENIED && code != PERSEAS_ERDMA;
@@ -103,7 +103,7 @@ static void note_fault(struct perseas_standby *s, const struct ps_images *images
 
 	s->fault.code = 0;
 	for (unsigned i = 0; i < peers->count; i++) {
-		if (!images->errors[i].code || is_temporary(images->errors[i].code))
+		if (!images->errors[i].code || is_temporary_error(images->errors[i].code))
 			continue;
 		lasting++;
 		last = i;
@@ -134,7 +134,7 @@ static bool is_uncreated(const struct ps_images *images)
 
 /* Reserves the addresses of the store's segments in this process, as far as possible. Caller holds
  * s->lock. */
-static void keep_addresses(struct perseas_standby *s, const struct ps_images *images)
+static void reserve_addresses(struct perseas_standby *s, const struct ps_images *images)
 {
 	s->stat.warning[0] = 0;
 	if (images->newest)
@@ -152,12 +152,12 @@ static void note_images(void *arg, const struct ps_images *images,
 	note_owner(s, images);
 	note_fault(s, images, now->nowhere);
 	s->is_uncreated = is_uncreated(images);
-	keep_addresses(s, images);
+	reserve_addresses(s, images);
 	pthread_mutex_unlock(&s->lock);
 	/* Without an owner the store does not change: let the copy complete from its present
 	 * source. */
 	if (s->warmth && now->ownership == PS_OWNER_LIVES)
-		ps_warm_thread_aim(s->warmth, images);
+		ps_warm_thread_choose_source(s->warmth, images);
 }
 
 static enum perseas_standby_state standby_state(enum ps_ownership ownership, bool due)
@@ -318,7 +318,7 @@ static void save_unlisted(struct perseas_standby *s)
 	ps_unlisted_mirrors_set(s->unlisted, &places);
 }
 
-static void follow_known(struct perseas_standby *s)
+static void follow_unlisted(struct perseas_standby *s)
 {
 	struct ps_roster_places places;
 
@@ -337,7 +337,7 @@ int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error)
 		ps_handle_free(s->p);
 		return error->code;
 	}
-	follow_known(s);
+	follow_unlisted(s);
 	s->follow.name = s->options.name;
 	s->follow.order = s->options.order;
 	if (s->options.warm && begin_copy(s, error)) {
@@ -370,12 +370,12 @@ static void become_idle(struct perseas_standby *s)
 
 /* Adds the mirrors that only rosters name to the handle. If no mirror of an old list had the store,
  * an open with PERSEAS_CREATE would create another one. */
-static void add_learnt(struct perseas_standby *s)
+static void add_unlisted_members(struct perseas_standby *s)
 {
 	const struct ps_peers *looks = &s->follow.looks;
 
 	for (unsigned i = 0; i < looks->count; i++) {
-		if (ps_follow_is_learnt(&s->follow, i))
+		if (ps_follow_is_unlisted_member(&s->follow, i))
 			ps_handle_add_learnt(s->p, &looks->addresses[i]);
 	}
 }
@@ -391,7 +391,7 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 	pthread_mutex_unlock(&s->lock);
 	save_unlisted(s);
 	ps_unlisted_mirrors_lend(s->unlisted, p);
-	add_learnt(s);
+	add_unlisted_members(s);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -408,7 +408,7 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 }
 
 /* `looks` has ended before: its env belongs to the handle, which may be freed. */
-void ps_standby_thread_leave(struct perseas_standby *s)
+void ps_standby_thread_end_watches(struct perseas_standby *s)
 {
 	ps_peers_end(&s->follow.watches);
 	ps_roster_free(&s->follow.settled);

@@ -72,7 +72,7 @@ bool ps_turn_must_yield(struct ps_turn *turn, const struct ps_follow_result *now
 	return true;
 }
 
-void ps_turn_failed(struct ps_turn *turn, uint64_t now_ns)
+void ps_turn_note_failure(struct ps_turn *turn, uint64_t now_ns)
 {
 	uint64_t ms = PS_TURN_REST_MS;
 

@@ -44,12 +44,13 @@ bool ps_turn_must_yield(struct ps_turn *turn, const struct ps_follow_result *now
                         const uint8_t *mark, uint64_t now_ns, uint64_t *until_ns);
 
 /* Returns true if the store has no owner and a handover names this standby. It then waits for no
- * turn, but still rests after a failure. mark: as for ps_turn_must_yield. */
+ * turn, but still rests after a failure. mark: the mark of this standby, by which a handover names
+ * it; NULL: none can. */
 bool ps_turn_is_named(const struct ps_turn *turn, const struct ps_follow_result *now,
                       const uint8_t *mark, uint64_t now_ns);
 
 /* Notes that an open failed although no other owner was seen, so that this standby rests. */
-void ps_turn_failed(struct ps_turn *turn, uint64_t now_ns);
+void ps_turn_note_failure(struct ps_turn *turn, uint64_t now_ns);
 
 /* Notes that this standby, or another owner, has opened the store: earlier failures no longer
  * count. */

@@ -12,7 +12,7 @@
 
 struct ps_unlisted_mirrors;
 
-/* Returns NULL if there is no memory. */
+/* Returns a new, empty set of mirrors, or NULL if there is no memory. */
 struct ps_unlisted_mirrors *ps_unlisted_mirrors_new(void);
 /* Drops the caller's reference. A handle that borrowed the struct may live longer. NULL is
  * allowed. */
@@ -22,7 +22,7 @@ void ps_unlisted_mirrors_free(struct ps_unlisted_mirrors *known);
  * stores nothing. */
 void ps_unlisted_mirrors_lend(struct ps_unlisted_mirrors *known, struct perseas *p);
 
-/* Replaces all mirrors, or reads them. Any thread may call these. */
+/* Replace all mirrors of the set, or read them. Any thread may call these functions. */
 void ps_unlisted_mirrors_set(struct ps_unlisted_mirrors *known,
                              const struct ps_roster_places *places);
 void ps_unlisted_mirrors_get(struct ps_unlisted_mirrors *known, struct ps_roster_places *places);

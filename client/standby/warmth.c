@@ -96,9 +96,9 @@ static void add_segments(struct ps_warm_thread *warmth, const Perseas__Header *h
 	}
 }
 
-/* Sets *point to the record of the current slot. Returns false if the ring has other bytes
- * there. */
-static bool find_point(const struct ps_warm_thread *warmth, struct ps_warm_point *point)
+/* Sets *point to the record of the current slot. Returns false if that record is not in the ring.
+ */
+static bool find_slot_record(const struct ps_warm_thread *warmth, struct ps_warm_point *point)
 {
 	const struct ps_slot *slot = &warmth->log.now;
 	const struct ps_record *record = (const void *)(warmth->ring + PS_RING_OFFSET +
@@ -112,6 +112,7 @@ static bool find_point(const struct ps_warm_thread *warmth, struct ps_warm_point
 	return true;
 }
 
+/* Gives the copy up, because it may differ from the image. */
 static void drop_copy(struct ps_warm_thread *warmth)
 {
 	struct ps_warm *copy;
@@ -171,7 +172,7 @@ static void choose_runs(struct ps_warm_thread *warmth)
 	warmth->free_at += (uint64_t)((double)used * 1e9 / (double)warmth->rate);
 }
 
-static bool ask_runs(struct ps_warm_thread *warmth)
+static bool request_runs(struct ps_warm_thread *warmth)
 {
 	for (unsigned i = 0; i < warmth->run_count; i++) {
 		const struct ps_warmth_run *run = &warmth->runs[i];
@@ -201,9 +202,9 @@ static bool note_changes(struct ps_warm_thread *warmth, uint64_t before)
 	return true;
 }
 
-/* Puts the pages of this round into the copy. Returns false if there is no memory for them; then
- * the copy must be dropped. Caller holds warmth->lock. */
-static bool take_runs(struct ps_warm_thread *warmth)
+/* Puts the pages that this round read into the copy. Returns false if there is no memory for them;
+ * then the copy must be dropped. Caller holds warmth->lock. */
+static bool add_runs_to_copy(struct ps_warm_thread *warmth)
 {
 	assert_locked(warmth);
 	for (unsigned i = 0; i < warmth->run_count; i++)
@@ -214,18 +215,20 @@ static bool take_runs(struct ps_warm_thread *warmth)
 	return true;
 }
 
-/* Ends a round in which only the log's transactions changed the image. Returns false if the copy
- * must be dropped. */
-static bool count_round(struct ps_warm_thread *warmth, uint64_t before,
-                        const Perseas__Header *header)
+/* Takes the results of a round into the copy, after it was checked that only transactions in the
+ * log changed the image. before: seq of the last transaction of the previous round. Returns false
+ * if the copy must be dropped, because the log has a gap, a segment was destroyed, or there is no
+ * memory. */
+static bool accept_round(struct ps_warm_thread *warmth, uint64_t before,
+                         const Perseas__Header *header)
 {
 	bool good = true;
 
 	pthread_mutex_lock(&warmth->lock);
 	if (warmth->copy && !warmth->is_ending) {
 		good = note_changes(warmth, before);
-		good = good && take_runs(warmth);
-		if (good && !find_point(warmth, &warmth->copy->point))
+		good = good && add_runs_to_copy(warmth);
+		if (good && !find_slot_record(warmth, &warmth->copy->point))
 			warmth->copy->point.seq = 0;
 		if (good)
 			add_segments(warmth, header);
@@ -251,8 +254,9 @@ static bool is_ending(struct ps_warm_thread *warmth)
 	return ends;
 }
 
-/* Reads the log to its end, and to the slot. Once in each lap of the ring, the log is only proven
- * to be intact when the owner begins its next transaction, so waits for that. */
+/* Reads the log to its end, which must have the slot's transaction. Once in each lap of the ring,
+ * only the owner's next transaction proves that the log was read intact, so waits for that
+ * transaction. */
 static bool follow_log(struct ps_warm_thread *warmth)
 {
 	struct ps_log_reader *log = &warmth->log;
@@ -275,18 +279,18 @@ static bool follow_log(struct ps_warm_thread *warmth)
  * may be in the pages. The next round begins at the last slot, so the log has every transaction of
  * this round. Finally checks that nothing else changed the image. Returns false if the round
  * failed. */
-static bool read_all(struct ps_warm_thread *warmth)
+static bool read_round_data(struct ps_warm_thread *warmth)
 {
 	const uint64_t before = warmth->log.seq;
 	Perseas__Reply *reply;
 	bool good;
 
-	if (!ask_runs(warmth) || !follow_log(warmth) || !ps_fetch_drain(&warmth->fetch))
+	if (!request_runs(warmth) || !follow_log(warmth) || !ps_fetch_collect_all(&warmth->fetch))
 		return false;
 	reply = ask_status(warmth);
 	good = reply &&
 	       is_same_image(warmth->base->store->status->header, reply->store->status->header) &&
-	       count_round(warmth, before, reply->store->status->header);
+	       accept_round(warmth, before, reply->store->status->header);
 	perseas__reply__free_unpacked(reply, NULL);
 	return good;
 }
@@ -296,7 +300,7 @@ static bool read_round(struct ps_warm_thread *warmth)
 	const uint64_t before = warmth->log.seq;
 
 	choose_runs(warmth);
-	if (!read_all(warmth)) {
+	if (!read_round_data(warmth)) {
 		/* A mirror that cannot be reached does not make the copy wrong. */
 		if (ps_peers_answered(&warmth->peers, 0))
 			drop_copy(warmth);
@@ -340,7 +344,7 @@ static bool begin_image(struct ps_warm_thread *warmth)
 		return false;
 	copy = ps_warm_new(header->store_id.data);
 	pthread_mutex_lock(&warmth->lock);
-	ours = copy && warmth->is_aimed && !warmth->is_ending &&
+	ours = copy && warmth->has_source && !warmth->is_ending &&
 	       ps_id_equal(header->image_id, warmth->image_id);
 	if (ours) {
 		older = warmth->copy;
@@ -365,12 +369,12 @@ static void end_image(struct ps_warm_thread *warmth)
 /* --- the thread --- */
 
 /* Returns true if the thread must keep reading from the mirror at this address. */
-static bool is_still_aimed(struct ps_warm_thread *warmth, const char *address)
+static bool is_still_source(struct ps_warm_thread *warmth, const char *address)
 {
 	bool on;
 
 	pthread_mutex_lock(&warmth->lock);
-	on = warmth->is_aimed && !warmth->is_ending && !strcmp(warmth->address, address);
+	on = warmth->has_source && !warmth->is_ending && !strcmp(warmth->address, address);
 	pthread_mutex_unlock(&warmth->lock);
 	return on;
 }
@@ -396,7 +400,7 @@ static void follow_image(struct ps_warm_thread *warmth, const char *address)
 		return;
 	warmth->pause = ps_ms(BUSY_PAUSE_MS);
 	if (begin_image(warmth))
-		while (is_still_aimed(warmth, address) && read_round(warmth))
+		while (is_still_source(warmth, address) && read_round(warmth))
 			pause_between_rounds(warmth);
 	end_image(warmth);
 	ps_peers_end(&warmth->peers);
@@ -411,14 +415,14 @@ static void run_copy_thread(void *arg)
 	for (;;) {
 		pthread_mutex_lock(&warmth->lock);
 		ends = warmth->is_ending;
-		aimed = warmth->is_aimed;
+		aimed = warmth->has_source;
 		snprintf(address, sizeof(address), "%s", warmth->address);
 		pthread_mutex_unlock(&warmth->lock);
 		if (ends)
 			return;
 		if (aimed && warmth->env->ops->now(warmth->env) >= warmth->begin_at)
 			follow_image(warmth, address);
-		if (is_still_aimed(warmth, address) || !aimed)
+		if (is_still_source(warmth, address) || !aimed)
 			pause_for(warmth, ps_ms(RETRY_MS));
 	}
 }
@@ -477,14 +481,14 @@ static unsigned rate_source(const struct ps_images *images, unsigned i)
 	return images->peers->addresses[i].scheme == PS_SCHEME_UNIX ? 2 : 1;
 }
 
-static bool is_aimed_at(const struct ps_warm_thread *warmth, const struct ps_images *images,
-                        unsigned i)
+static bool is_source(const struct ps_warm_thread *warmth, const struct ps_images *images,
+                      unsigned i)
 {
-	return warmth->is_aimed && !strcmp(warmth->address, images->peers->addresses[i].text) &&
+	return warmth->has_source && !strcmp(warmth->address, images->peers->addresses[i].text) &&
 	       ps_id_equal(images->told[i]->header->image_id, warmth->image_id);
 }
 
-void ps_warm_thread_aim(struct ps_warm_thread *warmth, const struct ps_images *images)
+void ps_warm_thread_choose_source(struct ps_warm_thread *warmth, const struct ps_images *images)
 {
 	int best = -1;
 
@@ -494,10 +498,10 @@ void ps_warm_thread_aim(struct ps_warm_thread *warmth, const struct ps_images *i
 
 		if (is &&
 		    (best < 0 || is > rate_source(images, (unsigned)best) ||
-		     (is == rate_source(images, (unsigned)best) && is_aimed_at(warmth, images, i))))
+		     (is == rate_source(images, (unsigned)best) && is_source(warmth, images, i))))
 			best = (int)i;
 	}
-	warmth->is_aimed = best >= 0;
+	warmth->has_source = best >= 0;
 	if (best >= 0) {
 		snprintf(warmth->address, sizeof(warmth->address), "%s",
 		         images->peers->addresses[best].text);

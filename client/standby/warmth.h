@@ -30,11 +30,11 @@ struct ps_warm_thread {
 	struct ps_env *env;
 	char store[PS_NAME_MAX + 1];
 	uint32_t timeout_ms;
-	uint64_t rate;
+	uint64_t rate; /* bytes a second to read at most */
 
 	pthread_mutex_t lock; /* guards these: */
 	bool is_ending;
-	bool is_aimed; /* address and image_id say which image to read; false: read none */
+	bool has_source; /* address and image_id say which image to read; false: read none */
 	char address[sizeof(((struct ps_address *)NULL)->text)];
 	uint8_t image_id[PS_ID_SIZE];
 	struct ps_warm *copy; /* the copy so far; NULL: none */
@@ -44,25 +44,25 @@ struct ps_warm_thread {
 	struct ps_peers peers;
 	struct ps_fetch fetch;
 	struct ps_log_reader log;
-	uint8_t *ring;
+	uint8_t *ring;        /* the log region of the image, as far as it was read */
 	Perseas__Reply *base; /* the status of the image when the copy began */
-	uint8_t *block;
-	struct ps_warmth_run runs[PS_WARMTH_RUNS];
-	unsigned run_count;
-	uint64_t free_at;  /* when the rate limit allows the next read */
-	uint64_t begin_at; /* earliest time for the next copy */
-	uint64_t pause;    /* time to wait after a round that read no pages */
+	uint8_t *block;       /* memory for the pages of a round */
+	struct ps_warmth_run runs[PS_WARMTH_RUNS]; /* the pages that the present round reads */
+	unsigned run_count;                        /* number of `runs` */
+	uint64_t free_at;                          /* when the rate limit allows the next read */
+	uint64_t begin_at;                         /* earliest time for the next copy */
+	uint64_t pause; /* time to wait after a round that read no pages */
 };
 
-/* Starts the thread, which reads nothing before ps_warm_thread_aim. timeout_ms: time limit of one
- * round of requests. Returns NULL with *error if the thread cannot be started. */
+/* Starts the thread, which reads nothing before ps_warm_thread_choose_source. timeout_ms: time
+ * limit of one round of requests. Returns NULL with *error if the thread cannot be started. */
 struct ps_warm_thread *ps_warm_thread_begin(const char *store,
                                             const struct perseas_options *options,
                                             uint32_t timeout_ms, struct ps_error *error);
 
 /* Chooses the mirror to read from, after each look at the store. Stays with the present one while
  * no other is better. */
-void ps_warm_thread_aim(struct ps_warm_thread *warmth, const struct ps_images *images);
+void ps_warm_thread_choose_source(struct ps_warm_thread *warmth, const struct ps_images *images);
 
 /* Fills in the figures as of now. Any thread may call it. */
 void ps_warm_thread_read_figures(struct ps_warm_thread *warmth,

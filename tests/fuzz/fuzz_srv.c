@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ps_error error = { 0 };
 	char list[PS_LIST_TEXT];
 	unsigned count = 0;
-	int rc = ps_srv_read(data, size, "mirrors.example", list, &error);
+	int rc = ps_srv_parse(data, size, "mirrors.example", list, &error);
 
 	if (rc) {
 		require(rc == error.code && !*list);

@@ -146,14 +146,14 @@ static void stay(void *arg)
 
 	/* Without its metadata the extent can belong to nobody. */
 	if (!halves->first)
-		halves->whole->stay(halves->whole->arg);
+		halves->whole->undo_choose(halves->whole->arg);
 }
 
 int __wrap_ps_map_destroy_set(struct perseas *p, struct ps_destroy_set *death)
 {
 	struct sim_owner *o = (struct sim_owner *)p->env;
 	struct halves halves = { .whole = death };
-	struct ps_destroy_set half = { .choose = choose_half, .stay = stay, .arg = &halves };
+	struct ps_destroy_set half = { .choose = choose_half, .undo_choose = stay, .arg = &halves };
 	void (*sealing)(void *arg) = o->running->sealing;
 	int rc;
 

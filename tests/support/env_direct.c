@@ -364,8 +364,8 @@ static int direct_send(struct ps_control *control, const Perseas__Request *reque
 		                    control->name);
 	if (ps_version_needed_by(&request->base) > direct_version(control)) {
 		direct_break(control);
-		return ps_control_error_old(error, control->name, direct_version(control),
-		                            ps_version_needed_by(&request->base));
+		return ps_control_error_old_version(error, control->name, direct_version(control),
+		                                    ps_version_needed_by(&request->base));
 	}
 	direct_inside++;
 	control->owing |= mirror_of(control)->hung;

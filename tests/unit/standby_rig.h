@@ -213,7 +213,7 @@ static inline bool is_told_of(struct asker *asker, const char *name)
 	struct ps_images images;
 	bool told = true;
 
-	ps_images_take(&images, &asker->peers, STORE);
+	ps_images_fetch(&images, &asker->peers, STORE);
 	for (unsigned i = 0; i < MIRRORS; i++) {
 		const Perseas__StoreStatus *status = images.told[i];
 

@@ -7,13 +7,13 @@
 #include "../../client/command/live/compare.h"
 
 /* `end`: as world.end, from when it is known what there is to compare. */
-static enum ps_verdict compare(struct ps_piece *piece, unsigned end)
+static enum ps_comparison compare(struct ps_piece *piece, unsigned end)
 {
 	struct ps_compare compare;
 	struct ps_images images;
-	enum ps_verdict verdict;
+	enum ps_comparison verdict;
 
-	ps_images_take(&images, &world.peers, "s");
+	ps_images_fetch(&images, &world.peers, "s");
 	world.end = end;
 	assert_true(ps_compare_open(&compare, &world.peers, &images, "s", piece->ask));
 	compare.patient = !world.stopped;
@@ -48,7 +48,7 @@ TEST(mirrors_of_one_history_are_never_said_to_differ)
 
 	for (uint32_t seed = 1; seed <= 400; seed++) {
 		struct ps_piece piece = whole_piece(seed % 2);
-		enum ps_verdict verdict;
+		enum ps_comparison verdict;
 
 		start_two(seed);
 		verdict = compare(&piece, 0);
@@ -66,7 +66,7 @@ TEST(a_mirror_that_is_mended_is_never_said_to_differ)
 
 	for (uint32_t seed = 1; seed <= 400; seed++) {
 		struct ps_piece piece = whole_piece(seed % 2);
-		enum ps_verdict verdict;
+		enum ps_comparison verdict;
 
 		start_two(seed);
 		world.mend = 2 + seed % 20;
@@ -84,7 +84,7 @@ TEST(mirrors_that_refuse_what_is_gone_are_asked_again)
 
 	for (uint32_t seed = 1; seed <= 400; seed++) {
 		struct ps_piece piece = whole_piece(SEGMENTS - 1);
-		enum ps_verdict verdict;
+		enum ps_comparison verdict;
 
 		start_two(seed);
 		world.stopped = true;
@@ -108,7 +108,7 @@ TEST(a_flipped_byte_is_found_whatever_the_owner_does)
 	for (uint32_t seed = 1; seed <= 400; seed++) {
 		struct ps_piece piece = whole_piece(1);
 		uint64_t at = QUIET + seed % (SIZE - QUIET);
-		enum ps_verdict verdict;
+		enum ps_comparison verdict;
 
 		start_two(seed);
 		world.controls[1].mirror.segments[1][at] ^= 1;

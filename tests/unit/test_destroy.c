@@ -395,13 +395,13 @@ TEST_WITH(it_lives_from_its_birth_to_its_death, NULL, NULL)
 {
 	Perseas__Segment segment = PERSEAS__SEGMENT__INIT;
 
-	assert_false(ps_segment_lives(&segment, 5));
+	assert_false(ps_segment_exists_at(&segment, 5));
 	segment.born = 5;
-	assert_false(ps_segment_lives(&segment, 4));
-	assert_true(ps_segment_lives(&segment, 5));
+	assert_false(ps_segment_exists_at(&segment, 4));
+	assert_true(ps_segment_exists_at(&segment, 5));
 	segment.died = 7;
-	assert_true(ps_segment_lives(&segment, 6));
-	assert_false(ps_segment_lives(&segment, 7));
+	assert_true(ps_segment_exists_at(&segment, 6));
+	assert_false(ps_segment_exists_at(&segment, 7));
 }
 
 /* A standby's copy of the segment that has this key, proven. */

@@ -72,7 +72,7 @@ static enum ps_health look(struct made_up *m, const char *name)
 		check++;
 	assert_non_null(check->name);
 	memset(&m->finding, 0, sizeof(m->finding));
-	check->look(&m->host, &m->finding);
+	check->examine(&m->host, &m->finding);
 	assert_true(*m->finding.found);
 	/* Each fault comes with advice. */
 	if (m->finding.health == PS_HEALTH_FAIL || m->finding.health == PS_HEALTH_WARNING)

@@ -55,15 +55,15 @@ TEST(an_image_is_a_member_by_its_id_or_by_that_of_its_parent, struct desk *d)
 	Perseas__Header loaded = PERSEAS__HEADER__INIT;
 
 	loaded.image_id = image_of(0, 5);
-	assert_null(ps_drain_member(&d->images, &loaded, NULL));
+	assert_null(ps_drain_find_member(&d->images, &loaded, NULL));
 	loaded.parent_id = image_of(0, 1);
-	assert_ptr_equal(ps_drain_member(&d->images, &loaded, NULL), d->s.of[0].list[0][1]);
-	assert_ptr_equal(ps_drain_member(&d->images, &d->s.headers[2], NULL),
+	assert_ptr_equal(ps_drain_find_member(&d->images, &loaded, NULL), d->s.of[0].list[0][1]);
+	assert_ptr_equal(ps_drain_find_member(&d->images, &d->s.headers[2], NULL),
 	                 d->s.of[0].list[0][2]);
 	/* With --gone another member's image is looked at, and the mirror's own address counts. */
-	assert_ptr_equal(ps_drain_member(&d->images, &d->s.headers[2], address_of(0, 0)),
+	assert_ptr_equal(ps_drain_find_member(&d->images, &d->s.headers[2], address_of(0, 0)),
 	                 d->s.of[0].list[0][0]);
-	assert_null(ps_drain_member(&d->images, &d->s.headers[2], address_of(0, 4)));
+	assert_null(ps_drain_find_member(&d->images, &d->s.headers[2], address_of(0, 4)));
 }
 
 /* A client that may create stores can give an image any id, but cannot claim it. */
@@ -96,7 +96,7 @@ TEST(an_image_is_the_same_only_if_its_daemon_wrote_the_same, struct desk *d)
 static void assert_trouble(const struct desk *d, const Perseas__Header *header, const char *gone,
                            const char *words)
 {
-	const char *trouble = ps_drain_trouble(&d->images, header, gone);
+	const char *trouble = ps_drain_obstacle(&d->images, header, gone);
 
 	if (!words)
 		assert_null(trouble);
@@ -158,17 +158,17 @@ TEST(a_mirror_is_gone_when_its_owner_says_so_too, struct desk *d)
 {
 	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports = &report;
 
-	assert_false(ps_drain_lives(&d->images, address_of(0, 1)));
+	assert_false(ps_drain_is_live(&d->images, address_of(0, 1)));
 	d->status[0].live = true;
 	d->s.headers[0].promised_epoch = 1;
 	d->status[0].mirrors = &reports;
 	d->status[0].n_mirrors = 1;
 	report.address = address_of(0, 1);
 	report.state = (char *)"live";
-	assert_true(ps_drain_lives(&d->images, address_of(0, 1)));
-	assert_false(ps_drain_lives(&d->images, address_of(0, 2)));
+	assert_true(ps_drain_is_live(&d->images, address_of(0, 1)));
+	assert_false(ps_drain_is_live(&d->images, address_of(0, 2)));
 	report.state = (char *)"down";
-	assert_false(ps_drain_lives(&d->images, address_of(0, 1)));
+	assert_false(ps_drain_is_live(&d->images, address_of(0, 1)));
 }
 
 /* The mirror may just be restarting: one look is not enough, and neither are several with an answer
@@ -178,13 +178,13 @@ TEST(a_mirror_is_dead_when_it_was_silent_for_a_while)
 	const uint64_t most = (uint64_t)PS_DRAIN_SILENT_MS * 1000000;
 	struct ps_drain_silence silence = { .since_ns = 0 };
 
-	assert_false(ps_drain_silent(&silence, "a", 2 * most));
-	assert_false(ps_drain_silent(&silence, "a", 3 * most - 1));
-	assert_true(ps_drain_silent(&silence, "a", 3 * most));
-	assert_false(ps_drain_silent(&silence, "b", 3 * most));
-	assert_false(ps_drain_silent(&silence, NULL, 3 * most));
-	assert_false(ps_drain_silent(&silence, "b", 5 * most));
-	assert_true(ps_drain_silent(&silence, "b", 6 * most));
+	assert_false(ps_drain_note_silence(&silence, "a", 2 * most));
+	assert_false(ps_drain_note_silence(&silence, "a", 3 * most - 1));
+	assert_true(ps_drain_note_silence(&silence, "a", 3 * most));
+	assert_false(ps_drain_note_silence(&silence, "b", 3 * most));
+	assert_false(ps_drain_note_silence(&silence, NULL, 3 * most));
+	assert_false(ps_drain_note_silence(&silence, "b", 5 * most));
+	assert_true(ps_drain_note_silence(&silence, "b", 6 * most));
 }
 
 TEST(who_takes_a_place_has_nothing_that_counts, struct desk *d)
@@ -193,21 +193,23 @@ TEST(who_takes_a_place_has_nothing_that_counts, struct desk *d)
 	const Perseas__Header *mine;
 
 	mine = &d->s.headers[0];
-	assert_int_equal(ps_drain_refuses(NULL, mine, &d->images), PS_DRAIN_TAKES);
-	assert_int_equal(ps_drain_refuses(mine, mine, &d->images), PS_DRAIN_HAS_IT);
-	assert_int_equal(ps_drain_refuses(&d->s.headers[1], mine, &d->images), PS_DRAIN_HAS_IT);
+	assert_int_equal(ps_drain_check_daemon(NULL, mine, &d->images), PS_DRAIN_ACCEPTS);
+	assert_int_equal(ps_drain_check_daemon(mine, mine, &d->images), PS_DRAIN_HAS_THIS_IMAGE);
+	assert_int_equal(ps_drain_check_daemon(&d->s.headers[1], mine, &d->images),
+	                 PS_DRAIN_HAS_THIS_IMAGE);
 	other.store_id = store_of(1);
 	other.image_id = image_of(0, 5);
-	assert_int_equal(ps_drain_refuses(&other, mine, &d->images), PS_DRAIN_HAS_ANOTHER);
+	assert_int_equal(ps_drain_check_daemon(&other, mine, &d->images), PS_DRAIN_HAS_OTHER_STORE);
 	other.store_id = store_of(0);
 	list(&d->s, 0, 1, 1, 0x21);
 	other.roster = &d->s.of[0].roster[1];
-	assert_int_equal(ps_drain_refuses(&other, mine, &d->images), PS_DRAIN_HAS_NEWER);
+	assert_int_equal(ps_drain_check_daemon(&other, mine, &d->images),
+	                 PS_DRAIN_HAS_NEWER_ROSTER);
 	/* An old one that left the roster; and one of a fork. */
 	d->s.of[0].roster[0].epoch = 7;
-	assert_int_equal(ps_drain_refuses(&other, mine, &d->images), PS_DRAIN_TAKES);
+	assert_int_equal(ps_drain_check_daemon(&other, mine, &d->images), PS_DRAIN_ACCEPTS);
 	list(&d->s, 0, 1, 1, 0x20);
-	assert_int_equal(ps_drain_refuses(&other, mine, &d->images), PS_DRAIN_HAS_FORK);
+	assert_int_equal(ps_drain_check_daemon(&other, mine, &d->images), PS_DRAIN_HAS_FORK);
 }
 
 /* Any daemon of the list may know what those that the image names do not. */
@@ -226,13 +228,13 @@ TEST(a_newer_roster_is_found_wherever_it_is, struct desk *d)
 	theirs = d->s.headers[1];
 	status.header = &theirs;
 	list(&d->s, 0, 1, 1, 0x20);
-	assert_null(ps_drain_newer(&fleet, &entry, 1, &d->images));
+	assert_null(ps_drain_find_newer_roster(&fleet, &entry, 1, &d->images));
 	theirs.roster = &d->s.of[0].roster[1];
-	assert_string_equal(ps_drain_newer(&fleet, &entry, 1, &d->images), "far");
-	assert_null(ps_drain_newer(&fleet, &entry, 0, &d->images));
+	assert_string_equal(ps_drain_find_newer_roster(&fleet, &entry, 1, &d->images), "far");
+	assert_null(ps_drain_find_newer_roster(&fleet, &entry, 0, &d->images));
 	theirs.store_id = store_of(1);
-	assert_null(ps_drain_newer(&fleet, &entry, 1, &d->images));
+	assert_null(ps_drain_find_newer_roster(&fleet, &entry, 1, &d->images));
 	theirs.store_id = store_of(0);
 	theirs.state = PERSEAS__STATE__STATE_CREATING;
-	assert_null(ps_drain_newer(&fleet, &entry, 1, &d->images));
+	assert_null(ps_drain_find_newer_roster(&fleet, &entry, 1, &d->images));
 }

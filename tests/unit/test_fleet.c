@@ -93,8 +93,8 @@ TEST(a_store_without_an_owner_is_free, struct desk *d)
 	store = &d->fleet.stores[0];
 	assert_int_equal(store->rank, PS_FLEET_FREE);
 	assert_true(store->open && store->commit);
-	assert_int_equal(store->bears, 1);
-	assert_int_equal(store->promise, 1);
+	assert_int_equal(store->losses_borne, 1);
+	assert_int_equal(store->losses_promised, 1);
 	assert_int_equal(store->live, 3);
 	assert_int_equal(store->members, 3);
 	assert_true(store->has_lag);
@@ -116,16 +116,16 @@ TEST(a_member_without_an_image_is_missed, struct desk *d)
 	d->s.told[1] = (struct ps_told){ .has_no_image = true, .address = address_of(0, 1) };
 	look(d);
 	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_BARE);
-	assert_int_equal(d->fleet.stores[0].bears, 0);
+	assert_int_equal(d->fleet.stores[0].losses_borne, 0);
 	assert_int_equal(d->fleet.stores[0].live, 2);
 	assert_non_null(strstr(d->fleet.stores[0].trouble, address_of(0, 1)));
 	entries = ps_fleet_entries(&d->fleet, &count);
 	assert_int_equal(count, 2);
-	ps_fleet_images(&d->fleet, entries, count, false, &peers, &images);
+	ps_fleet_fill_images(&d->fleet, entries, count, false, &peers, &images);
 	assert_int_equal(peers.count, 2);
-	assert_true(ps_fleet_misses(&images, address_of(0, 1)));
-	assert_false(ps_fleet_misses(&images, address_of(0, 0)));
-	ps_fleet_images(&d->fleet, entries, count, true, &peers, &images);
+	assert_true(ps_fleet_is_image_unseen(&images, address_of(0, 1)));
+	assert_false(ps_fleet_is_image_unseen(&images, address_of(0, 0)));
+	ps_fleet_fill_images(&d->fleet, entries, count, true, &peers, &images);
 	assert_int_equal(peers.count, 3);
 	free(entries);
 	leave(d);
@@ -172,9 +172,9 @@ TEST(stores_of_one_name_are_two, struct desk *d)
 		assert_non_null(strstr(d->fleet.stores[i].trouble, "another store has this name"));
 	entries = ps_fleet_entries(&d->fleet, &count);
 	assert_int_equal(count, 4);
-	first = ps_fleet_run(entries, count);
+	first = ps_fleet_count_store_entries(entries, count);
 	assert_true(first == 1 || first == 3);
-	assert_int_equal(ps_fleet_run(entries + first, count - first), 4 - first);
+	assert_int_equal(ps_fleet_count_store_entries(entries + first, count - first), 4 - first);
 	free(entries);
 	leave(d);
 }

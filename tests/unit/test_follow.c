@@ -27,7 +27,7 @@ static struct ps_inherited tell(void)
 {
 	struct ps_inherited told;
 
-	ps_tell_command(&follow, -1);
+	ps_set_inherited_variable(&follow, -1);
 	ps_inherited_read(&told, getenv(PS_INHERITED_VARIABLE));
 	unsetenv(PS_INHERITED_VARIABLE);
 	return told;

@@ -262,7 +262,7 @@ TEST(a_fork_where_a_member_was_is_no_place_of_the_store)
 	follow_list(o, "sim://3,sim://4", direct_env(o->d));
 	assert_int_equal(look(), PS_OWNER_NONE);
 	assert_int_equal(follow.looks.count, 3);
-	assert_false(ps_follow_is_learnt(&follow, 2));
+	assert_false(ps_follow_is_unlisted_member(&follow, 2));
 	follow_end();
 	assert_int_equal(open_with(o, 1, 4, PERSEAS_CREATE), PERSEAS_EROSTER);
 	open_well(o, 3, 2, 0);

@@ -68,7 +68,7 @@ struct unit_fixture unit_fixture = { setup, NULL };
 
 static bool is_over(struct desk *desk)
 {
-	ps_outcome_take(&desk->outcome, &desk->handover, &desk->images);
+	ps_outcome_collect(&desk->outcome, &desk->handover, &desk->images);
 	return ps_outcome_is_over(&desk->outcome, &desk->images);
 }
 
@@ -83,7 +83,7 @@ TEST(the_longest_times_are_told, struct desk *desk)
 	assert_int_equal(outcome->seq, 40);
 	assert_int_equal(outcome->lost + outcome->in_doubt, 0);
 	assert_int_equal(outcome->epoch, EPOCH + 1);
-	assert_true(outcome->planned && outcome->released);
+	assert_true(outcome->standby_owns && outcome->released);
 	assert_string_equal(outcome->address, "192.0.2.1:9");
 }
 
@@ -124,11 +124,11 @@ TEST(what_was_not_planned_is_told, struct desk *desk)
 {
 	desk->noted[1].released = false;
 	assert_true(is_over(desk));
-	assert_true(desk->outcome.planned);
+	assert_true(desk->outcome.standby_owns);
 	assert_false(desk->outcome.released);
 	desk->handover.to[0] = 2;
 	assert_true(is_over(desk));
-	assert_false(desk->outcome.planned);
+	assert_false(desk->outcome.standby_owns);
 }
 
 /* Nothing has happened yet. */
@@ -168,15 +168,15 @@ TEST(standbys_are_listed_once_and_in_their_order, struct desk *desk)
 	assert_int_equal(found.count, 3);
 	assert_ptr_equal(found.list[0], &standbys[2]);
 	assert_ptr_equal(found.list[1], &standbys[1]);
-	assert_ptr_equal(ps_standby_named(&found, "beta", NULL), &standbys[2]);
-	assert_null(ps_standby_named(&found, "bet", NULL));
+	assert_ptr_equal(ps_standbys_find_named(&found, "beta", NULL), &standbys[2]);
+	assert_null(ps_standbys_find_named(&found, "bet", NULL));
 	/* Not to the owner, where another one has its name. */
-	assert_ptr_equal(ps_standby_named(&found, "beta", &standbys[2]), &standbys[0]);
-	assert_ptr_equal(ps_standby_named(&found, "beta", &standbys[0]), &standbys[2]);
-	assert_ptr_equal(ps_standby_named(&found, "alpha", &standbys[1]), &standbys[1]);
-	assert_ptr_equal(ps_standby_of(&found, &desk->status[1]), &standbys[0]);
+	assert_ptr_equal(ps_standbys_find_named(&found, "beta", &standbys[2]), &standbys[0]);
+	assert_ptr_equal(ps_standbys_find_named(&found, "beta", &standbys[0]), &standbys[2]);
+	assert_ptr_equal(ps_standbys_find_named(&found, "alpha", &standbys[1]), &standbys[1]);
+	assert_ptr_equal(ps_standbys_find_owner(&found, &desk->status[1]), &standbys[0]);
 	desk->header[1].promised_owner.len = 0;
-	assert_null(ps_standby_of(&found, &desk->status[1]));
+	assert_null(ps_standbys_find_owner(&found, &desk->status[1]));
 }
 
 /* A mirror of an older version tells of the same one without its copy. */
@@ -220,16 +220,16 @@ TEST(who_is_to_be_next_must_reach_as_many_as_an_open_needs, struct desk *desk)
 	desk->images.judged.member_set = 7;
 	desk->status[0].standbys = desk->status[2].standbys = list;
 	desk->status[0].n_standbys = 1;
-	assert_int_equal(ps_standby_reach(&desk->images, mark), 1);
-	assert_false(ps_standby_opens(&desk->images, mark));
+	assert_int_equal(ps_standby_count_members(&desk->images, mark), 1);
+	assert_false(ps_standby_can_open(&desk->images, mark));
 	desk->status[2].n_standbys = 1;
-	assert_int_equal(ps_standby_reach(&desk->images, mark), 2);
-	assert_true(ps_standby_opens(&desk->images, mark));
-	assert_false(ps_standby_opens(&desk->images, other));
+	assert_int_equal(ps_standby_count_members(&desk->images, mark), 2);
+	assert_true(ps_standby_can_open(&desk->images, mark));
+	assert_false(ps_standby_can_open(&desk->images, other));
 	desk->images.judged.member_set = 3;
-	assert_false(ps_standby_opens(&desk->images, mark));
+	assert_false(ps_standby_can_open(&desk->images, mark));
 	desk->roster.acks = 3;
-	assert_true(ps_standby_opens(&desk->images, mark));
+	assert_true(ps_standby_can_open(&desk->images, mark));
 	desk->images.judged.settled = NULL;
-	assert_false(ps_standby_opens(&desk->images, mark));
+	assert_false(ps_standby_can_open(&desk->images, mark));
 }

@@ -197,7 +197,7 @@ TEST(test_a_birth_leaves_other_segments, struct owner *o)
 		                                       { "two", 4096, NULL } },
 		                         .wanted = is_wanted,
 		                         .fill = must_not,
-		                         .born = must_not };
+		                         .on_published = must_not };
 	struct perseas_segment_info info;
 	void *published, *draft;
 

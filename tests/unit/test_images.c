@@ -52,7 +52,7 @@ static void look(struct desk *desk, unsigned count)
 		assert_int_equal(ps_address_parse(text, &desk->peers.addresses[i], &error), 0);
 		ps_peers_connect(&desk->peers, i);
 	}
-	ps_images_take(&desk->images, &desk->peers, STORE);
+	ps_images_fetch(&desk->images, &desk->peers, STORE);
 }
 
 static int setup(void **state)
@@ -128,7 +128,7 @@ static const Perseas__Order *order_at(struct desk *desk, char *with)
 	if (!desk->peers.replies[0])
 		fail_msg("%s", desk->peers.errors[0].text);
 	ps_images_free(&desk->images);
-	ps_images_take(&desk->images, &desk->peers, STORE);
+	ps_images_fetch(&desk->images, &desk->peers, STORE);
 	return desk->images.told[0]->order;
 }
 
@@ -274,15 +274,15 @@ TEST(a_report_is_of_the_image_that_it_names, struct desk *desk)
 	struct ps_verdict verdict;
 
 	swap_addresses(reports[1], reports[2]);
-	ps_verdict_reach(&verdict, &desk->images);
+	ps_verdict_fill(&verdict, &desk->images);
 	assert_true(verdict.commit == PS_CAN && verdict.open);
-	assert_int_equal(verdict.hurts, 3);
+	assert_int_equal(verdict.single_losses, 3);
 	/* Member 1 is not live by the report of member 0 when it has no report of its own. */
 	owner = (Perseas__StoreStatus *)desk->images.told[ps_images_find_owner(&desk->images)];
 	set_state(reports[2], "live");
 	swap_addresses(reports[0], reports[2]);
 	owner->n_mirrors = 1;
-	ps_verdict_reach(&verdict, &desk->images);
+	ps_verdict_fill(&verdict, &desk->images);
 	owner->n_mirrors = 3;
 	assert_int_equal(verdict.commit, PS_CAN_NOT);
 }
@@ -297,8 +297,8 @@ TEST(a_mirror_is_the_member_that_its_image_is, struct desk *desk)
 	o->d->leads[0] = 1;
 	o->d->leads[1] = 0;
 	look(desk, 3);
-	ps_verdict_reach(&verdict, &desk->images);
-	assert_int_equal(verdict.hurts, 0);
+	ps_verdict_fill(&verdict, &desk->images);
+	assert_int_equal(verdict.single_losses, 0);
 }
 
 /* The owner calls the image of mirror 2 lost, though it is there: an open finds it, and must not be
@@ -308,22 +308,22 @@ TEST(an_image_that_the_owner_calls_lost_is_none, struct desk *desk)
 	Perseas__MirrorReport **reports = look_at_stale(desk);
 	struct ps_verdict verdict;
 
-	ps_verdict_reach(&verdict, &desk->images);
-	assert_int_equal(ps_owner_lost(&desk->images), 0);
+	ps_verdict_fill(&verdict, &desk->images);
+	assert_int_equal(ps_owner_lost_mirrors(&desk->images), 0);
 	assert_int_equal(verdict.open_loss.domain, PS_DOMAIN_MACHINE);
 	set_state(reports[2], "lost");
-	ps_verdict_reach(&verdict, &desk->images);
-	assert_int_equal(ps_owner_lost(&desk->images), 4);
+	ps_verdict_fill(&verdict, &desk->images);
+	assert_int_equal(ps_owner_lost_mirrors(&desk->images), 4);
 	assert_true(verdict.open);
 	assert_int_equal(verdict.open_loss.domain, PS_DOMAINS);
 	assert_int_equal(verdict.open_loss.spots, 3);
-	assert_int_equal(ps_verdict_bears(&desk->images), 0);
+	assert_int_equal(ps_verdict_losses_borne(&desk->images), 0);
 	/* A copy to it did not end. */
 	store_find(desk->o->d->mirrors[2].stores, STORE)->header->state =
 		PERSEAS__STATE__STATE_JOINING;
 	look(desk, 3);
 	set_state(reports_of(desk)[2], "lost");
-	assert_int_equal(ps_owner_lost(&desk->images), 0);
+	assert_int_equal(ps_owner_lost_mirrors(&desk->images), 0);
 }
 
 /* The owner's report of one that was removed is of no image: its address is all that is known. */
@@ -351,17 +351,17 @@ TEST(an_owner_is_beside_the_mirrors_that_tell_its_boot, struct desk *desk)
 
 	direct_keep(o->d, o->p);
 	look(desk, 3);
-	assert_int_equal(ps_images_beside_owner(&desk->images), 0);
+	assert_int_equal(ps_images_on_owner_machine(&desk->images), 0);
 	memcpy(o->p->env->boot, desk->images.told[0]->header->boot.data, PS_ID_SIZE);
 	o->p->env->boot_known = true;
 	o->p->upkeep.next_heartbeat_at = 0;
 	direct_keep(o->d, o->p);
 	store_find(o->d->mirrors[1].stores, STORE)->header->boot.data[0] ^= 1;
 	look(desk, 3);
-	assert_int_equal(ps_images_beside_owner(&desk->images), 5);
+	assert_int_equal(ps_images_on_owner_machine(&desk->images), 5);
 	owner_die(o);
 	look(desk, 3);
-	assert_int_equal(ps_images_beside_owner(&desk->images), 0);
+	assert_int_equal(ps_images_on_owner_machine(&desk->images), 0);
 }
 
 /* With all there the promise is kept, by an owner and without one; each loss takes one from it, and
@@ -378,14 +378,15 @@ TEST(each_loss_takes_one_from_what_is_borne, struct desk *desk)
 
 		direct_keep(o->d, o->p);
 		look(desk, cases[i].count);
-		assert_int_equal(ps_verdict_promise(&desk->images), cases[i].promise);
-		assert_int_equal(ps_verdict_bears(&desk->images), cases[i].promise);
-		assert_true(ps_verdict_whole(&desk->images));
+		assert_int_equal(ps_verdict_losses_promised(&desk->images), cases[i].promise);
+		assert_int_equal(ps_verdict_losses_borne(&desk->images), cases[i].promise);
+		assert_true(ps_verdict_is_whole(&desk->images));
 		owner_die(o);
 		for (unsigned lost = 0; lost <= cases[i].promise; lost++) {
 			look(desk, cases[i].count);
-			assert_int_equal(ps_verdict_bears(&desk->images), cases[i].promise - lost);
-			assert_int_equal(ps_verdict_whole(&desk->images), lost == 0);
+			assert_int_equal(ps_verdict_losses_borne(&desk->images),
+			                 cases[i].promise - lost);
+			assert_int_equal(ps_verdict_is_whole(&desk->images), lost == 0);
 			direct_crash(o->d, lost);
 		}
 	}
@@ -397,18 +398,18 @@ TEST(who_is_behind_is_not_borne_beside_another, struct desk *desk)
 {
 	Perseas__MirrorReport **reports = look_at_stale(desk);
 
-	assert_int_equal(ps_verdict_bears(&desk->images), 0);
-	assert_false(ps_verdict_whole(&desk->images));
+	assert_int_equal(ps_verdict_losses_borne(&desk->images), 0);
+	assert_false(ps_verdict_is_whole(&desk->images));
 	set_state(reports[2], "live");
-	assert_true(ps_verdict_whole(&desk->images));
+	assert_true(ps_verdict_is_whole(&desk->images));
 	desk->images.judged.next = desk->images.judged.settled;
-	assert_false(ps_verdict_whole(&desk->images));
+	assert_false(ps_verdict_is_whole(&desk->images));
 	desk->images.judged.next = NULL;
 	desk->images.told[1] = NULL;
 	ps_images_judge(&desk->images);
-	assert_false(ps_verdict_whole(&desk->images));
+	assert_false(ps_verdict_is_whole(&desk->images));
 	/* Its owner reaches that one; who opens the store does not. */
-	assert_int_equal(ps_verdict_bears(&desk->images), 0);
+	assert_int_equal(ps_verdict_losses_borne(&desk->images), 0);
 }
 
 /* The daemon does not answer the command, for this reason, and its owner has not noticed. */
@@ -428,21 +429,21 @@ TEST(the_word_of_an_owner_is_no_answer_of_a_mirror, struct desk *desk)
 	direct_keep(desk->o->d, desk->o->p);
 	look(desk, 3);
 	silence(desk, 1, PERSEAS_EUNREACHABLE);
-	ps_verdict_reach(&verdict, &desk->images);
+	ps_verdict_fill(&verdict, &desk->images);
 	assert_true(verdict.commit == PS_CAN && verdict.open);
-	assert_int_equal(verdict.unheard, 2);
-	assert_int_equal(verdict.hurts, 5);
+	assert_int_equal(verdict.live_but_silent, 2);
+	assert_int_equal(verdict.single_losses, 5);
 	silence(desk, 2, PERSEAS_EUNREACHABLE);
-	ps_verdict_reach(&verdict, &desk->images);
+	ps_verdict_fill(&verdict, &desk->images);
 	assert_int_equal(verdict.commit, PS_CAN_UNKNOWN);
 	assert_false(verdict.open);
-	assert_int_equal(verdict.unheard, 6);
-	assert_int_equal(ps_verdict_bears(&desk->images), 0);
-	assert_false(ps_verdict_whole(&desk->images));
+	assert_int_equal(verdict.live_but_silent, 6);
+	assert_int_equal(ps_verdict_losses_borne(&desk->images), 0);
+	assert_false(ps_verdict_is_whole(&desk->images));
 	silence(desk, 2, PERSEAS_EDENIED);
-	ps_verdict_reach(&verdict, &desk->images);
+	ps_verdict_fill(&verdict, &desk->images);
 	assert_int_equal(verdict.commit, PS_CAN);
-	assert_int_equal(verdict.unheard, 2);
+	assert_int_equal(verdict.live_but_silent, 2);
 }
 
 /* Judges a store of three mirrors. Its owner calls mirror 2 stale, and mirror 1 does not answer. */
@@ -452,8 +453,8 @@ static struct ps_verdict judge_stale_and_silent(struct desk *desk)
 
 	look_at_stale(desk);
 	silence(desk, 1, PERSEAS_EUNREACHABLE);
-	ps_verdict_reach(&verdict, &desk->images);
-	assert_false(ps_verdict_whole(&desk->images));
+	ps_verdict_fill(&verdict, &desk->images);
+	assert_false(ps_verdict_is_whole(&desk->images));
 	return verdict;
 }
 
@@ -470,7 +471,7 @@ TEST(a_store_that_opens_may_not_be_known_to_commit, struct desk *desk)
 {
 	const struct ps_verdict verdict = judge_stale_and_silent(desk);
 
-	assert_int_equal(ps_verdict_bears(&desk->images), 0);
+	assert_int_equal(ps_verdict_losses_borne(&desk->images), 0);
 	assert_int_equal(verdict.commit, PS_CAN_UNKNOWN);
 	assert_true(verdict.open);
 }
@@ -492,16 +493,16 @@ TEST(a_segment_that_is_made_anew_moves, struct desk *before)
 	struct desk after = { .o = before->o };
 
 	look(before, 3);
-	assert_false(ps_images_moves(&before->images));
+	assert_false(ps_images_tables_differ(&before->images));
 	make_anew(before->o, "accounts");
 	look(&after, 3);
-	assert_false(ps_images_moves(&after.images));
+	assert_false(ps_images_tables_differ(&after.images));
 	for (unsigned i = 0; i < 3; i++) {
 		const Perseas__StoreStatus *told = after.images.told[i];
 
 		after.images.told[i] = before->images.told[i];
 		ps_images_judge(&after.images);
-		assert_true(ps_images_moves(&after.images));
+		assert_true(ps_images_tables_differ(&after.images));
 		after.images.told[i] = told;
 	}
 	leave(&after);

@@ -201,9 +201,9 @@ TEST_WITH(who_is_told_of_a_later_level_is_told_what_to_do, NULL, NULL)
 	assert_int_equal(ps_reply_pack(&reply, &bytes, &len), 0);
 	assert_null(ps_reply_unpack(bytes + 4, len - 4, &why));
 	free(bytes);
-	assert_int_equal(ps_control_error_reply(&error, "m1:7170", why), PERSEAS_EVERSION);
+	assert_int_equal(ps_control_error_bad_reply(&error, "m1:7170", why), PERSEAS_EVERSION);
 	assert_non_null(strstr(error.text, "m1:7170 told of a store: a later version of Perseas"));
-	assert_int_equal(ps_control_error_reply(&error, "m1:7170", "it is wrong"),
+	assert_int_equal(ps_control_error_bad_reply(&error, "m1:7170", "it is wrong"),
 	                 PERSEAS_EPROTOCOL);
 	free(h);
 }

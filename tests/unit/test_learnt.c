@@ -75,8 +75,8 @@ TEST(a_standby_follows_it_there)
 	assert_int_equal(look(), PS_OWNER_NONE);
 	assert_int_equal(follow.looks.count, 4);
 	assert_int_equal(follow.watches.count, 4);
-	assert_false(ps_follow_is_learnt(&follow, 1));
-	assert_true(ps_follow_is_learnt(&follow, 2));
+	assert_false(ps_follow_is_unlisted_member(&follow, 1));
+	assert_true(ps_follow_is_unlisted_member(&follow, 2));
 	follow_end();
 	owner_free(o);
 }

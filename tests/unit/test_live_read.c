@@ -116,8 +116,8 @@ TEST(a_segment_that_is_dead_is_no_longer_the_same)
 	before.header = make_header(&world.controls[0].mirror);
 	after.header = make_header(&world.controls[0].mirror);
 	after.header->segments[1]->died = 5;
-	assert_true(ps_copy_same(&before, &after, 4));
-	assert_false(ps_copy_same(&before, &after, 5));
+	assert_true(ps_copy_is_same_image(&before, &after, 4));
+	assert_false(ps_copy_is_same_image(&before, &after, 5));
 	perseas__header__free_unpacked(before.header, NULL);
 	perseas__header__free_unpacked(after.header, NULL);
 }

@@ -95,8 +95,8 @@ TEST_WITH(containers_on_one_machine_get_one_image_of_a_store, NULL, NULL)
 	locate(&spots[1], "b", 1);
 	locate(&spots[2], "c", 2);
 	assert_int_equal(ps_smallest_shared_host(spots, 3).spots, 1 << 0 | 1 << 1);
-	assert_int_equal(ps_spots_apart(spots, both, 2), PS_DOMAINS);
-	assert_int_equal(ps_spots_apart(spots, apart, 2), PS_DOMAIN_RACK);
+	assert_int_equal(ps_spots_widest_apart(spots, both, 2), PS_DOMAINS);
+	assert_int_equal(ps_spots_widest_apart(spots, apart, 2), PS_DOMAIN_RACK);
 	assert_true(ps_spots_choose(spots, 3, &wish, chosen, why));
 	assert_true((chosen[0] == 2) != (chosen[1] == 2));
 	wish.copies = 3;

@@ -84,7 +84,7 @@ TEST(images_that_stay_count)
 {
 	const struct ps_spot spots[] = { spot("a", "r1", "", 90), spot("b", "r1", "", 90),
 		                         spot("c", "r2", "", 90), spot("d", "r3", "", 9) };
-	const unsigned there[] = { 0, 2 };
+	const unsigned holders[] = { 0, 2 };
 	const struct ps_wish wish = { 1, 5, PS_DOMAIN_RACK, there, 2 };
 	unsigned chosen;
 
@@ -98,14 +98,14 @@ TEST(the_widest_label_that_all_have_is_usual)
 	struct ps_spot spots[] = { spot("a", "r1", "z1", 1), spot("b", "r2", "z1", 1),
 		                   spot("c", "r3", "", 1) };
 
-	assert_int_equal(ps_domain_usual(spots, 2), PS_DOMAIN_ZONE);
-	assert_int_equal(ps_domain_usual(spots, 3), PS_DOMAIN_RACK);
+	assert_int_equal(ps_domain_all_name(spots, 2), PS_DOMAIN_ZONE);
+	assert_int_equal(ps_domain_all_name(spots, 3), PS_DOMAIN_RACK);
 	spots[2].closed = true;
-	assert_int_equal(ps_domain_usual(spots, 3), PS_DOMAIN_ZONE);
+	assert_int_equal(ps_domain_all_name(spots, 3), PS_DOMAIN_ZONE);
 	spots[0].labels[PS_DOMAIN_HOST][0] = '\0';
 	spots[0].labels[PS_DOMAIN_RACK][0] = '\0';
 	spots[0].labels[PS_DOMAIN_ZONE][0] = '\0';
-	assert_int_equal(ps_domain_usual(spots, 3), PS_DOMAINS);
+	assert_int_equal(ps_domain_all_name(spots, 3), PS_DOMAINS);
 	assert_int_equal(ps_domain_by_name("rack"), PS_DOMAIN_RACK);
 	assert_int_equal(ps_domain_by_name("room"), PS_DOMAINS);
 }
@@ -181,7 +181,7 @@ static unsigned fleet_heal(struct fleet *fleet)
 
 	for (unsigned i = 0; i < STORES; i++)
 		for (unsigned k = 0; k < COPIES; k++) {
-			unsigned there[COPIES], count = 0, chosen;
+			unsigned holders[COPIES], count = 0, chosen;
 			struct ps_wish wish = { 1, IMAGE, PS_DOMAIN_RACK, there, 0 };
 
 			if (!fleet->spots[fleet->images[i][k]].closed)
@@ -190,7 +190,7 @@ static unsigned fleet_heal(struct fleet *fleet)
 				if (!fleet->spots[fleet->images[i][other]].closed)
 					there[count++] = fleet->images[i][other];
 			assert_int_equal(count, COPIES - 1);
-			wish.there_count = count;
+			wish.holder_count = count;
 			assert_true(ps_spots_choose(fleet->spots, DAEMONS, &wish, &chosen, why));
 			fleet->images[i][k] = chosen;
 			fleet_put(fleet, chosen);
@@ -245,10 +245,10 @@ TEST(mirrors_are_as_far_apart_as_the_closest_two)
 	const unsigned far[] = { 0, 1 }, hosts[] = { 0, 1, 2 }, silent[] = { 0, 3 },
 		       one[] = { 0, 4 }, racks[] = { 0, 1, 5 };
 
-	assert_int_equal(ps_spots_apart(spots, far, 2), PS_DOMAIN_ZONE);
-	assert_int_equal(ps_spots_apart(spots, racks, 3), PS_DOMAIN_RACK);
-	assert_int_equal(ps_spots_apart(spots, hosts, 3), PS_DOMAIN_HOST);
-	assert_int_equal(ps_spots_apart(spots, silent, 2), PS_DOMAIN_HOST);
-	assert_int_equal(ps_spots_apart(spots, one, 2), PS_DOMAINS);
-	assert_int_equal(ps_spots_apart(spots, far, 0), PS_DOMAIN_ZONE);
+	assert_int_equal(ps_spots_widest_apart(spots, far, 2), PS_DOMAIN_ZONE);
+	assert_int_equal(ps_spots_widest_apart(spots, racks, 3), PS_DOMAIN_RACK);
+	assert_int_equal(ps_spots_widest_apart(spots, hosts, 3), PS_DOMAIN_HOST);
+	assert_int_equal(ps_spots_widest_apart(spots, silent, 2), PS_DOMAIN_HOST);
+	assert_int_equal(ps_spots_widest_apart(spots, one, 2), PS_DOMAINS);
+	assert_int_equal(ps_spots_widest_apart(spots, far, 0), PS_DOMAIN_ZONE);
 }

@@ -491,12 +491,13 @@ TEST(what_is_known_is_told_without_a_lookup, struct named *n)
 	struct ps_addresses known;
 	struct sockaddr_in at;
 
-	assert_int_equal(ps_resolver_known(&n->first.address, &known, NULL), PERSEAS_EUNREACHABLE);
+	assert_int_equal(ps_resolver_known_addresses(&n->first.address, &known, NULL),
+	                 PERSEAS_EUNREACHABLE);
 	reach_first(n);
 	names_set(false, SECOND);
 	await_lookup(n);
 	names_asked();
-	assert_int_equal(ps_resolver_known(&n->first.address, &known, NULL), 0);
+	assert_int_equal(ps_resolver_known_addresses(&n->first.address, &known, NULL), 0);
 	assert_int_equal(names_asked(), 0);
 	assert_int_equal(known.count, 2);
 	memcpy(&at, &known.to[0], sizeof(at));
@@ -513,25 +514,25 @@ TEST(another_process_can_be_told_the_addresses, struct named *n)
 	char text[8192], part[256];
 
 	reach_first(n);
-	ps_resolver_tell(text, sizeof(text));
+	ps_resolver_export(text, sizeof(text));
 	snprintf(part, sizeof(part), "%s %s " FIRST, n->first.address.host, n->first.address.port);
 	assert_non_null(strstr(text, part));
 	names_set(false, SECOND);
 	await_lookup(n);
-	ps_resolver_doubt(&n->first.address);
-	assert_false(ps_resolver_last(&n->first.address, &last, daemon));
-	ps_resolver_take("nonsense,");
-	ps_resolver_take(text);
-	assert_true(ps_resolver_last(&n->first.address, &last, daemon));
+	ps_resolver_note_failure(&n->first.address);
+	assert_false(ps_resolver_last_address(&n->first.address, &last, daemon));
+	ps_resolver_import("nonsense,");
+	ps_resolver_import(text);
+	assert_true(ps_resolver_last_address(&n->first.address, &last, daemon));
 	assert_memory_equal(daemon, daemon_a, PS_ID_SIZE);
 	/* Addresses that the process found itself count for more. */
 	snprintf(part, sizeof(part), "%s %s " SECOND " %032d", n->first.address.host,
 	         n->first.address.port, 0);
-	ps_resolver_take(part);
-	assert_true(ps_resolver_last(&n->first.address, &last, daemon));
+	ps_resolver_import(part);
+	assert_true(ps_resolver_last_address(&n->first.address, &last, daemon));
 	assert_memory_equal(daemon, daemon_a, PS_ID_SIZE);
 	/* A text that does not fit is left out. */
-	ps_resolver_tell(text, 20);
+	ps_resolver_export(text, 20);
 	assert_string_equal(text, "");
 }
 
@@ -554,16 +555,16 @@ TEST(a_child_of_fork_begins_anew, struct named *n)
 		names = (struct name_service){ .lock = PTHREAD_MUTEX_INITIALIZER,
 			                       .changed = PTHREAD_COND_INITIALIZER,
 			                       .leads_to = FIRST };
-		if (ps_resolver_last(&n->first.address, &last, daemon))
+		if (ps_resolver_last_address(&n->first.address, &last, daemon))
 			_exit(1);
 		ps_lookup_drop(lookup);
 		lookup = ps_lookup_begin(&n->first.address);
 		poll(&(struct pollfd){ ps_lookup_fd(lookup), POLLIN, 0 }, 1, -1);
-		_exit(ps_lookup_answer(lookup, &last, &refused) && !refused ? 0 : 2);
+		_exit(ps_lookup_get_answer(lookup, &last, &refused) && !refused ? 0 : 2);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	assert_true(ps_resolver_last(&n->first.address, &last, daemon));
+	assert_true(ps_resolver_last_address(&n->first.address, &last, daemon));
 	ps_lookup_drop(lookup);
 }
 

@@ -85,7 +85,7 @@ static struct ps_error error;
 static int read_packet(const struct packet *packet)
 {
 	error.code = 0;
-	return ps_srv_read(packet->bytes, packet->len, "mirrors.example", list, &error);
+	return ps_srv_parse(packet->bytes, packet->len, "mirrors.example", list, &error);
 }
 
 TEST(records_are_a_list_in_the_order_of_their_priorities)
@@ -318,7 +318,7 @@ static int ask_server(struct server *server)
 	memset(&error, 0, sizeof(error));
 	open_server(server);
 	assert_int_equal(pthread_create(&server->thread, NULL, serve, server), 0);
-	rc = ps_srv_list("srv://mirrors.example", &server->at, list, &error);
+	rc = ps_srv_lookup("srv://mirrors.example", &server->at, list, &error);
 	sendto(stop, "", 1, 0, (struct sockaddr *)&server->at.address, sizeof(server->at.address));
 	close(stop);
 	pthread_join(server->thread, NULL);
@@ -360,7 +360,7 @@ TEST(no_server_is_no_answer)
 
 	open_server(&server);
 	close(server.udp);
-	assert_int_equal(ps_srv_list("srv://mirrors.example", &server.at, list, &error),
+	assert_int_equal(ps_srv_lookup("srv://mirrors.example", &server.at, list, &error),
 	                 PERSEAS_EUNREACHABLE);
 	assert_non_null(strstr(error.text, "no server gave an answer"));
 	close(server.tcp);
@@ -372,8 +372,8 @@ TEST(what_is_no_domain_is_not_asked_for)
 		                           "srv://a,b", "srv://a:53", "srv://a b",  "srv://@a" };
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_true(ps_srv_is(bad[i]));
-		assert_int_equal(ps_srv_list(bad[i], NULL, list, &error), PERSEAS_EINVAL);
+		assert_true(ps_srv_is_name(bad[i]));
+		assert_int_equal(ps_srv_lookup(bad[i], NULL, list, &error), PERSEAS_EINVAL);
 		assert_non_null(strstr(error.text, "must be a domain"));
 	}
 }

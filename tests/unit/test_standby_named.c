@@ -70,7 +70,7 @@ TEST(mirrors_tell_of_it_until_it_has_opened_the_store, struct rig *rig)
 		assert_true(is_told_of(&asker, "beta"));
 	assert_int_equal(ps_open_handle(p, &rig->p, &error), 0);
 	assert_true(is_told_of(&asker, "beta"));
-	ps_standby_thread_leave(s);
+	ps_standby_thread_end_watches(s);
 	RIG_UNTIL(is_told_of(&asker, NULL));
 	asker_end(&asker);
 }

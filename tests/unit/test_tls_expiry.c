@@ -58,7 +58,7 @@ struct unit_fixture unit_fixture = { setup, teardown };
 static void add(struct rig *rig, struct ps_expiries *expiries, const char *name, uint64_t whole_s,
                 uint64_t left_s)
 {
-	const uint64_t until_s = ps_env_seconds(rig->peers.env) + left_s;
+	const uint64_t until_s = ps_env_clock_seconds(rig->peers.env) + left_s;
 	struct ps_expiry expiry;
 
 	ps_expiry_set(&expiry, PS_EXPIRY_CERTIFICATE, name, until_s - whole_s, until_s);
@@ -123,21 +123,21 @@ TEST(what_a_daemon_told_counts, struct rig *rig)
 /* A distant end is no finding; an expired file is worse than one that expires soon. */
 TEST(the_doctor_finds_what_expires, struct rig *rig)
 {
-	const uint64_t now_s = ps_env_seconds(rig->peers.env);
+	const uint64_t now_s = ps_env_clock_seconds(rig->peers.env);
 	struct ps_finding finding = { 0 };
 	struct ps_expiries expiries = { 0 };
 
 	add(rig, &expiries, "far", 400 * DAY, 300 * DAY);
-	ps_finding_expiries(&finding, &expiries, now_s);
+	ps_finding_add_expiries(&finding, &expiries, now_s);
 	assert_int_equal(finding.health, PS_HEALTH_OK);
 	assert_string_equal(finding.advice, "");
 	add(rig, &expiries, "near", 400 * DAY, 10 * DAY);
-	ps_finding_expiries(&finding, &expiries, now_s);
+	ps_finding_add_expiries(&finding, &expiries, now_s);
 	assert_int_equal(finding.health, PS_HEALTH_WARNING);
 	assert_non_null(strstr(finding.found, "the certificate near expires on"));
 	assert_null(strstr(finding.found, "far"));
 	add(rig, &expiries, "over", 400 * DAY, 0);
-	ps_finding_expiries(&finding, &expiries, now_s);
+	ps_finding_add_expiries(&finding, &expiries, now_s);
 	assert_int_equal(finding.health, PS_HEALTH_FAIL);
 	assert_non_null(strstr(finding.advice, "renew it"));
 }

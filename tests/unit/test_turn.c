@@ -93,7 +93,7 @@ TEST(who_is_meant_waits_for_nobody)
 	assert_true(ps_turn_is_named(&turn, &now, mark, BEGIN));
 	assert_false(ps_turn_is_named(&turn, &now, other, BEGIN));
 	assert_false(ps_turn_is_named(&turn, &now, NULL, BEGIN));
-	ps_turn_failed(&turn, BEGIN);
+	ps_turn_note_failure(&turn, BEGIN);
 	assert_false(ps_turn_is_named(&turn, &now, mark, BEGIN + (PS_TURN_REST_MS - 1) * MS));
 	assert_true(ps_turn_is_named(&turn, &now, mark, BEGIN + PS_TURN_REST_MS * MS));
 	now.handing.asked = false;
@@ -123,7 +123,7 @@ TEST(who_failed_rests_for_longer_and_longer)
 
 	for (unsigned i = 0; i < 20; i++) {
 		assert_true(comes(&turn, PS_OWNER_NONE, now));
-		ps_turn_failed(&turn, BEGIN + now * MS);
+		ps_turn_note_failure(&turn, BEGIN + now * MS);
 		assert_false(comes(&turn, PS_OWNER_NONE, now));
 		assert_true(until == BEGIN + (now + rest) * MS);
 		assert_false(comes(&turn, PS_OWNER_NONE, now + rest - 1));
@@ -138,11 +138,11 @@ TEST(an_owner_ends_the_counting)
 	struct ps_turn turn = { .order = 0 };
 
 	for (unsigned i = 0; i < 5; i++)
-		ps_turn_failed(&turn, BEGIN);
+		ps_turn_note_failure(&turn, BEGIN);
 	assert_false(comes(&turn, PS_OWNER_LIVES, 5000));
 	assert_int_equal(turn.failures, 0);
 	assert_true(comes(&turn, PS_OWNER_NONE, 5000));
-	ps_turn_failed(&turn, BEGIN + 5000 * MS);
+	ps_turn_note_failure(&turn, BEGIN + 5000 * MS);
 	assert_true(comes(&turn, PS_OWNER_NONE, 5100));
 	ps_turn_reset(&turn);
 	assert_int_equal(turn.failures, 0);

@@ -10,22 +10,23 @@
 
 /* Members of the settled roster, as sets of their positions in it. */
 struct members {
-	uint32_t left; /* members that have their image */
-	uint32_t away; /* members that did not answer; the remaining members have no image */
+	uint32_t with_image; /* members that have their image */
+	uint32_t unanswered; /* members that did not answer; the remaining members have no image */
 };
 
-static bool has_answered(const struct ps_images *images, const Perseas__Member *member)
+static bool has_member_answered(const struct ps_images *images, const Perseas__Member *member)
 {
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (!strcmp(images->peers->addresses[i].text, member->address))
-			return ps_peers_answered(images->peers, i) && !(images->elsewhere >> i & 1);
+			return ps_peers_answered(images->peers, i) &&
+			       !(images->duplicates >> i & 1);
 	return false;
 }
 
 /* Returns true if a mirror shows the member's image and the owner does not call it lost. */
 static bool has_image(const struct ps_images *images, const Perseas__Member *member)
 {
-	const uint32_t lost = ps_owner_lost(images);
+	const uint32_t lost = ps_owner_lost_mirrors(images);
 
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (!(lost >> i & 1) && ps_images_is_member(images, i, member))
@@ -33,22 +34,24 @@ static bool has_image(const struct ps_images *images, const Perseas__Member *mem
 	return false;
 }
 
-static struct members sort_members(const struct ps_images *images, const Perseas__Roster *roster)
+static struct members classify_members(const struct ps_images *images,
+                                       const Perseas__Roster *roster)
 {
 	struct members found = { 0, 0 };
 
 	for (unsigned k = 0; k < roster->n_members; k++) {
 		if (has_image(images, roster->members[k]))
-			found.left |= UINT32_C(1) << k;
-		else if (!has_answered(images, roster->members[k]))
-			found.away |= UINT32_C(1) << k;
+			found.with_image |= UINT32_C(1) << k;
+		else if (!has_member_answered(images, roster->members[k]))
+			found.unanswered |= UINT32_C(1) << k;
 	}
 	return found;
 }
 
-/* Returns true if some lost image cannot be made anew because I9 finds the members in `set` too
- * few. */
-static bool are_too_few(const Perseas__Roster *roster, const struct members *found, uint32_t set)
+/* Returns true if some lost image cannot be made anew because the members in `set` are too few for
+ * I9. */
+static bool are_too_few_for_new_image(const Perseas__Roster *roster, const struct members *found,
+                                      uint32_t set)
 {
 	const struct ps_quorum quorum = {
 		.set = (UINT32_C(1) << roster->n_members) - 1,
@@ -57,7 +60,7 @@ static bool are_too_few(const Perseas__Roster *roster, const struct members *fou
 	};
 
 	for (unsigned k = 0; k < roster->n_members; k++)
-		if (!((found->left | found->away) >> k & 1) &&
+		if (!((found->with_image | found->unanswered) >> k & 1) &&
 		    !ps_quorum_allows_remake(&quorum, set, k))
 			return true;
 	return false;
@@ -70,7 +73,7 @@ static void print_list(const Perseas__Roster *roster)
 }
 
 /* Prints the recover command that saves the newest state that was seen. */
-static void print_recover(const struct ps_images *images, const char *store)
+static void print_recover_command(const struct ps_images *images, const char *store)
 {
 	const Perseas__Roster *roster = images->judged.settled;
 	const Perseas__StoreStatus *newest = images->newest;
@@ -93,18 +96,19 @@ void ps_advice_print(const struct ps_images *images, const char *store)
 
 	if (!roster || ps_images_find_owner(images) < 0)
 		return;
-	found = sort_members(images, roster);
-	if (!are_too_few(roster, &found, found.left))
+	found = classify_members(images, roster);
+	if (!are_too_few_for_new_image(roster, &found, found.with_image))
 		return;
-	lost = (unsigned)(roster->n_members - (size_t)__builtin_popcount(found.left | found.away));
+	lost = (unsigned)(roster->n_members -
+	                  (size_t)__builtin_popcount(found.with_image | found.unanswered));
 	printf("%u of %zu mirrors lost their memory, and the images that are seen are too few to "
 	       "make others anew (I9)\n",
 	       lost, roster->n_members);
-	if (!are_too_few(roster, &found, found.left | found.away)) {
+	if (!are_too_few_for_new_image(roster, &found, found.with_image | found.unanswered)) {
 		printf("start the mirrors that do not answer: they are enough if they have their "
 		       "images\n");
 		return;
 	}
 	printf("end the owner once each mirror that is left is live, and save what they have:\n");
-	print_recover(images, store);
+	print_recover_command(images, store);
 }

@@ -19,7 +19,7 @@ enum ps_exit ps_peers_open(struct ps_peers *peers, const char *mirrors,
 
 	/* A list that cannot be read is reported before anything that the system lacks. */
 	if (!ps_list_is_named(mirrors) &&
-	    ps_address_list(mirrors, peers->addresses, &peers->count, &error))
+	    ps_address_parse_list(mirrors, peers->addresses, &peers->count, &error))
 		return ps_complain(PS_EXIT_USAGE, "%s", error.text);
 	env = ps_env_posix(options, &error);
 	if (!env)
@@ -27,7 +27,7 @@ enum ps_exit ps_peers_open(struct ps_peers *peers, const char *mirrors,
 	if (!ps_peers_begin(peers, env, mirrors, options->connect_timeout_ms, &error))
 		return PS_EXIT_OK;
 	env->ops->free(env);
-	return ps_complain(ps_exit_of(error.code), "%s", error.text);
+	return ps_complain(ps_exit_of_code(error.code), "%s", error.text);
 }
 
 enum ps_exit ps_peers_open_one(struct ps_peers *peers, const char *mirror,
@@ -41,7 +41,7 @@ enum ps_exit ps_peers_open_one(struct ps_peers *peers, const char *mirror,
 	return ps_peers_open(peers, mirror, options);
 }
 
-enum ps_exit ps_peers_check_apart(const struct ps_peers *peers)
+enum ps_exit ps_peers_check_distinct(const struct ps_peers *peers)
 {
 	for (unsigned i = 0; i < peers->count; i++) {
 		const uint8_t *daemon = ps_peers_daemon(peers, i);
@@ -65,7 +65,7 @@ enum ps_exit ps_env_check_route(struct ps_env *env, const struct ps_address *add
 
 	if (!env->ops->has_route || !env->ops->has_route(env, address, &error))
 		return PS_EXIT_OK;
-	return ps_complain(ps_exit_of(error.code), "%s", error.text);
+	return ps_complain(ps_exit_of_code(error.code), "%s", error.text);
 }
 
 enum ps_exit ps_peers_check_routes(struct ps_peers *peers, const char *store)
@@ -89,7 +89,7 @@ enum ps_exit ps_peers_check_routes(struct ps_peers *peers, const char *store)
 	ps_peers_ask(peers, requests);
 	for (unsigned i = 0; i < peers->count; i++)
 		if (requests[i] && peers->errors[i].code == PERSEAS_ERDMA)
-			return ps_peers_failed(peers, i);
+			return ps_peers_complain(peers, i);
 	return PS_EXIT_OK;
 }
 
@@ -108,12 +108,12 @@ const Perseas__Request *ps_peers_list_request(void)
 	return &request;
 }
 
-enum ps_exit ps_peers_failed(const struct ps_peers *peers, unsigned i)
+enum ps_exit ps_peers_complain(const struct ps_peers *peers, unsigned i)
 {
-	return ps_complain(ps_exit_of(peers->errors[i].code), "%s", peers->errors[i].text);
+	return ps_complain(ps_exit_of_code(peers->errors[i].code), "%s", peers->errors[i].text);
 }
 
-const char *ps_peers_absence(const struct ps_peers *peers, unsigned i)
+const char *ps_peers_absence_text(const struct ps_peers *peers, unsigned i)
 {
 	if (ps_peers_answered(peers, i))
 		return "refused";
@@ -128,7 +128,7 @@ enum ps_exit ps_images_open(struct ps_images *images, struct ps_peers *peers, co
 	enum ps_exit status = ps_peers_open(peers, mirrors, options);
 
 	if (!status)
-		ps_images_take(images, peers, store);
+		ps_images_fetch(images, peers, store);
 	return status;
 }
 
@@ -138,7 +138,7 @@ void ps_images_close(struct ps_images *images, struct ps_peers *peers)
 	ps_peers_close(peers);
 }
 
-const Perseas__Segment *ps_header_segment(const Perseas__Header *header, uint32_t id)
+const Perseas__Segment *ps_header_find_segment(const Perseas__Header *header, uint32_t id)
 {
 	for (size_t k = 0; k < header->n_segments; k++)
 		if (header->segments[k]->id == id)
@@ -146,55 +146,56 @@ const Perseas__Segment *ps_header_segment(const Perseas__Header *header, uint32_
 	return NULL;
 }
 
-bool ps_segment_lives(const Perseas__Segment *segment, uint64_t seq)
+bool ps_segment_exists_at(const Perseas__Segment *segment, uint64_t seq)
 {
 	return segment->born && segment->born <= seq && (!segment->died || segment->died > seq);
 }
 
-bool ps_images_lives(const Perseas__Segment *segment, const Perseas__StoreStatus *status)
+bool ps_segment_exists_in_image(const Perseas__Segment *segment, const Perseas__StoreStatus *status)
 {
-	return status->slot && ps_segment_lives(segment, status->slot->seq);
+	return status->slot && ps_segment_exists_at(segment, status->slot->seq);
 }
 
-const Perseas__Segment *ps_images_segment(const Perseas__StoreStatus *status, const char *name)
+const Perseas__Segment *ps_images_find_segment(const Perseas__StoreStatus *status, const char *name)
 {
 	for (size_t k = 0; k < status->header->n_segments; k++) {
 		const Perseas__Segment *segment = status->header->segments[k];
 
-		if (!strcmp(segment->name, name) && ps_images_lives(segment, status))
+		if (!strcmp(segment->name, name) && ps_segment_exists_in_image(segment, status))
 			return segment;
 	}
 	return NULL;
 }
 
-/* Returns true if `one` has a segment that `other` lacks. A segment that was destroyed and made
+/* Returns true if `one` has a segment that `other` lacks. A segment that was destroyed and created
  * again is another segment. */
-static bool has_more(const Perseas__StoreStatus *one, const Perseas__StoreStatus *other)
+static bool has_extra_segment(const Perseas__StoreStatus *one, const Perseas__StoreStatus *other)
 {
 	for (size_t k = 0; k < one->header->n_segments; k++) {
 		const Perseas__Segment *segment = one->header->segments[k], *same;
 
-		if (!ps_images_lives(segment, one))
+		if (!ps_segment_exists_in_image(segment, one))
 			continue;
-		same = ps_images_segment(other, segment->name);
+		same = ps_images_find_segment(other, segment->name);
 		if (!same || !ps_is_same_segment(same, segment))
 			return true;
 	}
 	return false;
 }
 
-bool ps_images_moves(const struct ps_images *images)
+bool ps_images_tables_differ(const struct ps_images *images)
 {
 	const Perseas__StoreStatus *newest = images->newest;
 
 	for (unsigned i = 0; newest && newest->live && i < images->peers->count; i++)
 		if (ps_images_is_counted(images, i) &&
-		    (has_more(newest, images->told[i]) || has_more(images->told[i], newest)))
+		    (has_extra_segment(newest, images->told[i]) ||
+		     has_extra_segment(images->told[i], newest)))
 			return true;
 	return false;
 }
 
-enum ps_exit ps_images_nobody(const struct ps_images *images, const char *store)
+enum ps_exit ps_images_complain_absent(const struct ps_images *images, const char *store)
 {
 	unsigned count = images->peers->count;
 
@@ -214,7 +215,7 @@ enum ps_exit ps_images_nobody(const struct ps_images *images, const char *store)
 	                   store);
 }
 
-enum ps_exit ps_images_ambiguous(const struct ps_images *images, const char *store)
+enum ps_exit ps_images_check_ambiguous(const struct ps_images *images, const char *store)
 {
 	const struct ps_judgement *judged = &images->judged;
 	char id[PS_HEX_TEXT], rival[PS_HEX_TEXT];

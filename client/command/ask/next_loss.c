@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-void ps_images_spots(const struct ps_images *images, struct ps_spot spots[PS_MIRRORS_MAX])
+void ps_images_fill_spots(const struct ps_images *images, struct ps_spot spots[PS_MIRRORS_MAX])
 {
 	memset(spots, 0, PS_MIRRORS_MAX * sizeof(*spots));
 	for (unsigned i = 0; i < images->peers->count; i++) {
@@ -19,7 +19,7 @@ void ps_images_spots(const struct ps_images *images, struct ps_spot spots[PS_MIR
 	}
 }
 
-uint32_t ps_images_beside_owner(const struct ps_images *images)
+uint32_t ps_images_on_owner_machine(const struct ps_images *images)
 {
 	const int at = ps_images_find_owner(images);
 	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
@@ -33,7 +33,7 @@ uint32_t ps_images_beside_owner(const struct ps_images *images)
 	return beside;
 }
 
-static void print_set(FILE *out, const struct ps_spot *spots, uint32_t set, const char *last)
+static void print_mirror_set(FILE *out, const struct ps_spot *spots, uint32_t set, const char *last)
 {
 	for (unsigned i = 0; set; i++) {
 		const uint32_t rest = set & ~(UINT32_C(1) << i);
@@ -48,7 +48,7 @@ static void print_set(FILE *out, const struct ps_spot *spots, uint32_t set, cons
 	}
 }
 
-static void print_unknown(FILE *out, const struct ps_spot *spots, unsigned count)
+static void print_mirrors_without_host(FILE *out, const struct ps_spot *spots, unsigned count)
 {
 	uint32_t unknown = 0;
 
@@ -56,11 +56,11 @@ static void print_unknown(FILE *out, const struct ps_spot *spots, unsigned count
 		if (!spots[i].closed && ps_spot_host_is_unknown(&spots[i]))
 			unknown |= UINT32_C(1) << i;
 	fprintf(out, "not known, since the host of ");
-	print_set(out, spots, unknown, " and ");
+	print_mirror_set(out, spots, unknown, " and ");
 	fprintf(out, " is not told");
 }
 
-/* Prints the hosts of a machine, by their labels: each once. */
+/* Prints the host labels of a machine's mirrors, each label once. */
 static void print_hosts(FILE *out, const struct ps_spot *spots, uint32_t set)
 {
 	const char *before = " (hosts ";
@@ -94,37 +94,37 @@ static void print_domain(FILE *out, const struct ps_loss *loss, const struct ps_
 		        spots[first].labels[loss->domain]);
 	}
 	fprintf(out, ": mirrors ");
-	print_set(out, spots, loss->spots, " and ");
+	print_mirror_set(out, spots, loss->spots, " and ");
 }
 
 void ps_loss_print(FILE *out, const struct ps_loss *loss, const struct ps_images *images)
 {
 	struct ps_spot spots[PS_MIRRORS_MAX];
 
-	ps_images_spots(images, spots);
+	ps_images_fill_spots(images, spots);
 	if (!loss->is_certain) {
-		print_unknown(out, spots, images->peers->count);
+		print_mirrors_without_host(out, spots, images->peers->count);
 	} else if (!loss->spots) {
 		fprintf(out, "none alone");
 	} else if (loss->domain == PS_DOMAINS) {
 		fprintf(out, "%s", loss->spots & (loss->spots - 1) ? "any of " : "");
-		print_set(out, spots, loss->spots, ", ");
+		print_mirror_set(out, spots, loss->spots, ", ");
 	} else {
 		print_domain(out, loss, spots);
 	}
 }
 
-void ps_beside_owner_print(const struct ps_images *images)
+void ps_owner_machine_print(const struct ps_images *images)
 {
-	const uint32_t beside = ps_images_beside_owner(images);
+	const uint32_t beside = ps_images_on_owner_machine(images);
 	struct ps_spot spots[PS_MIRRORS_MAX];
 	const char *host;
 
 	if (!beside)
 		return;
-	ps_images_spots(images, spots);
+	ps_images_fill_spots(images, spots);
 	host = spots[__builtin_ctz(beside)].labels[PS_DOMAIN_HOST];
 	printf(", on %s%s with mirror%s ", *host ? "host " : "one machine", host,
 	       beside & (beside - 1) ? "s" : "");
-	print_set(stdout, spots, beside, " and ");
+	print_mirror_set(stdout, spots, beside, " and ");
 }

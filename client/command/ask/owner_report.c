@@ -1,12 +1,12 @@
 /*
- * owner_report.c - what a live owner tells of its mirrors, for perseas status.
+ * owner_report.c - what a live owner reports about its mirrors, for perseas status.
  */
 #include "owner_report.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-static const char *kind_text(Perseas__OrderKind kind)
+static const char *order_kind_text(Perseas__OrderKind kind)
 {
 	switch (kind) {
 	case PERSEAS__ORDER_KIND__ORDER_ADD:
@@ -34,7 +34,7 @@ static void print_order(const Perseas__StoreStatus *status)
 	const Perseas__Order *order = status->order;
 	const Perseas__OrderResult *result = status->result;
 
-	printf("\nthe owner has been asked: roster %s%s%s%s%s", kind_text(order->kind),
+	printf("\nthe owner has been asked: roster %s%s%s%s%s", order_kind_text(order->kind),
 	       *order->address ? " " : "", order->address, *order->with ? " " : "", order->with);
 	if (order->acks)
 		printf(" --acks %u", order->acks);
@@ -64,12 +64,13 @@ uint64_t ps_owner_doubt_ms(const Perseas__StoreStatus *status)
 	return status->figures ? status->figures->doubt_ms : 0;
 }
 
-uint64_t ps_owner_missing(const Perseas__StoreStatus *status)
+uint64_t ps_owner_missing_bytes(const Perseas__StoreStatus *status)
 {
 	return status->figures ? status->figures->missing : 0;
 }
 
-/* An image in state joining is not lost: an interrupted copy left it. */
+/* Returns true if the owner calls the image lost. An image in state joining never is: an
+ * interrupted copy left it. */
 static bool is_called_lost(const Perseas__StoreStatus *owner, const Perseas__Header *header)
 {
 	if (header->state != PERSEAS__STATE__STATE_CONSISTENT)
@@ -83,7 +84,7 @@ static bool is_called_lost(const Perseas__StoreStatus *owner, const Perseas__Hea
 	return false;
 }
 
-uint32_t ps_owner_lost(const struct ps_images *images)
+uint32_t ps_owner_lost_mirrors(const struct ps_images *images)
 {
 	const int at = ps_images_find_owner(images);
 	uint32_t lost = 0;
@@ -144,7 +145,7 @@ static void order_json(struct ps_json *json, const Perseas__StoreStatus *status)
 
 	if (!ps_json_begin_if(json, "order", has_order(status)))
 		return;
-	ps_json_text(json, "change", kind_text(status->order->kind));
+	ps_json_text(json, "change", order_kind_text(status->order->kind));
 	ps_json_text(json, "address", status->order->address);
 	ps_json_text(json, "with", status->order->with);
 	ps_json_number(json, "acks", status->order->acks);
@@ -159,7 +160,7 @@ void ps_owner_json(struct ps_json *json, const Perseas__StoreStatus *status)
 	ps_json_number(json, "epoch", status->header->promised_epoch);
 	ps_json_number(json, "silent_ms", status->silent_ms);
 	ps_json_number(json, "doubt_ms", ps_owner_doubt_ms(status));
-	ps_json_number(json, "missing", ps_owner_missing(status));
+	ps_json_number(json, "missing", ps_owner_missing_bytes(status));
 	ps_json_begin(json, "mirrors", '[');
 	for (size_t k = 0; k < status->n_mirrors; k++)
 		mirror_json(json, status->mirrors[k]);

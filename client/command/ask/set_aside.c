@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Returns the number of a folder that is named .STORE.aside-NUMBER, or 0 for any other name. */
-static unsigned long number_of(const char *folder, const char *store)
+static unsigned long folder_number(const char *folder, const char *store)
 {
 	static const char mark[] = ".aside-";
 	const size_t length = strlen(store);
@@ -28,7 +28,7 @@ static const char *newest_folder(const Perseas__ListReply *list, const char *sto
 	unsigned long highest = 0;
 
 	for (size_t k = 0; k < list->n_set_aside; k++) {
-		const unsigned long number = number_of(list->set_aside[k]->folder, store);
+		const unsigned long number = folder_number(list->set_aside[k]->folder, store);
 
 		if (number <= highest)
 			continue;

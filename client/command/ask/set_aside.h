@@ -11,10 +11,12 @@ struct ps_set_aside {
 	/* The folder of the newest image of the store that mirror i has set aside; NULL: it has set
 	 * none aside, or has the store. */
 	const char *folders[PS_MIRRORS_MAX];
-	Perseas__Reply *lists[PS_MIRRORS_MAX]; /* have the folders' names */
+	/* The List replies that `folders` point into; NULL: the mirror was not asked. */
+	Perseas__Reply *lists[PS_MIRRORS_MAX];
 };
 
-/* Asks those mirrors that have no such store for what they have set aside. */
+/* Asks the mirrors that do not have the store which of its images they have set aside. Call
+ * ps_set_aside_free to free the answers. */
 void ps_set_aside_ask(struct ps_set_aside *aside, const struct ps_images *images,
                       struct ps_peers *peers, const char *store);
 void ps_set_aside_free(struct ps_set_aside *aside);

@@ -1,5 +1,6 @@
 /*
- * standbys.c - see standbys.h. A mark stands for one standby, whatever its name is.
+ * standbys.c - see standbys.h. Two entries with the same mark are the same standby, whatever its
+ * name is.
  */
 #include "standbys.h"
 
@@ -27,7 +28,7 @@ static void add_standby(struct ps_standbys *standbys, const Perseas__Standby *st
 	unsigned at = standbys->count;
 	const Perseas__Standby **twin = find_mark(standbys, standby);
 
-	/* Prefers the entry with a copy's size: some mirrors may not know it yet. */
+	/* Prefers the entry that has the size of the copy: some mirrors may not know it yet. */
 	if (twin && !(*twin)->memory)
 		*twin = standby;
 	if (twin || at == PS_STANDBYS_MAX)
@@ -38,7 +39,7 @@ static void add_standby(struct ps_standbys *standbys, const Perseas__Standby *st
 	standbys->count++;
 }
 
-static bool tells_of(const Perseas__StoreStatus *status, const uint8_t *mark)
+static bool shows_standby(const Perseas__StoreStatus *status, const uint8_t *mark)
 {
 	for (size_t k = 0; k < status->n_standbys; k++)
 		if (!memcmp(status->standbys[k]->mark.data, mark, PS_OWNER_MARK))
@@ -54,7 +55,7 @@ void ps_standbys_find(struct ps_standbys *standbys, const struct ps_images *imag
 			add_standby(standbys, images->told[i]->standbys[k]);
 }
 
-unsigned ps_standby_reach(const struct ps_images *images, const uint8_t *mark)
+unsigned ps_standby_count_members(const struct ps_images *images, const uint8_t *mark)
 {
 	const Perseas__Roster *roster = images->judged.settled;
 	unsigned reach = 0;
@@ -63,20 +64,20 @@ unsigned ps_standby_reach(const struct ps_images *images, const uint8_t *mark)
 		const Perseas__StoreStatus *status = ps_images_find_member(images,
 		                                                           roster->members[k]);
 
-		reach += status && tells_of(status, mark);
+		reach += status && shows_standby(status, mark);
 	}
 	return reach;
 }
 
-bool ps_standby_opens(const struct ps_images *images, const uint8_t *mark)
+bool ps_standby_can_open(const struct ps_images *images, const uint8_t *mark)
 {
 	const Perseas__Roster *roster = images->judged.settled;
 
-	return roster && ps_standby_reach(images, mark) + roster->acks > roster->n_members;
+	return roster && ps_standby_count_members(images, mark) + roster->acks > roster->n_members;
 }
 
-const Perseas__Standby *ps_standby_named(const struct ps_standbys *standbys, const char *name,
-                                         const Perseas__Standby *last)
+const Perseas__Standby *ps_standbys_find_named(const struct ps_standbys *standbys, const char *name,
+                                               const Perseas__Standby *last)
 {
 	const Perseas__Standby *found = NULL;
 
@@ -86,18 +87,18 @@ const Perseas__Standby *ps_standby_named(const struct ps_standbys *standbys, con
 	return found;
 }
 
-bool ps_standby_owns(const uint8_t *mark, const Perseas__StoreStatus *status)
+bool ps_standby_is_owner(const uint8_t *mark, const Perseas__StoreStatus *status)
 {
 	const ProtobufCBinaryData *owner = &status->header->promised_owner;
 
 	return owner->len == PS_ID_SIZE && !memcmp(owner->data, mark, PS_OWNER_MARK);
 }
 
-const Perseas__Standby *ps_standby_of(const struct ps_standbys *standbys,
-                                      const Perseas__StoreStatus *status)
+const Perseas__Standby *ps_standbys_find_owner(const struct ps_standbys *standbys,
+                                               const Perseas__StoreStatus *status)
 {
 	for (unsigned i = 0; i < standbys->count; i++)
-		if (ps_standby_owns(standbys->list[i]->mark.data, status))
+		if (ps_standby_is_owner(standbys->list[i]->mark.data, status))
 			return standbys->list[i];
 	return NULL;
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void take_host(struct ps_spot *spot, const Perseas__HostReply *host)
+static void read_host_reply(struct ps_spot *spot, const Perseas__HostReply *host)
 {
 	ps_spot_set_labels(spot, host->host, host->rack, host->zone, &host->boot);
 	spot->used = host->memory_used;
@@ -20,7 +20,8 @@ static void take_host(struct ps_spot *spot, const Perseas__HostReply *host)
 }
 
 /* Returns an earlier spot of the same daemon, reached by another address, or NULL. */
-static const struct ps_spot *find_same(const struct ps_survey *survey, const struct ps_spot *spot)
+static const struct ps_spot *find_same_daemon(const struct ps_survey *survey,
+                                              const struct ps_spot *spot)
 {
 	for (const struct ps_spot *other = survey->spots; other < spot; other++)
 		if (ps_known_daemon_id(spot->daemon) &&
@@ -30,15 +31,16 @@ static const struct ps_spot *find_same(const struct ps_survey *survey, const str
 	return NULL;
 }
 
-/* Takes what the daemon told, unless another address leads to it: it gets one image of a store. */
-static void take_spot(const struct ps_survey *survey, struct ps_spot *spot,
+/* Fills in the spot from the answer of peer i. Closes the spot if an earlier one is the same
+ * daemon, since a daemon gets only one image of a store. */
+static void fill_spot(const struct ps_survey *survey, struct ps_spot *spot,
                       const struct ps_peers *peers, unsigned i)
 {
 	const struct ps_spot *same;
 
 	memcpy(spot->daemon, peers->daemons[i], PS_ID_SIZE);
-	take_host(spot, peers->replies[i]->host);
-	same = find_same(survey, spot);
+	read_host_reply(spot, peers->replies[i]->host);
+	same = find_same_daemon(survey, spot);
 	if (!same)
 		return;
 	spot->closed = true;
@@ -48,17 +50,17 @@ static void take_spot(const struct ps_survey *survey, struct ps_spot *spot,
 
 /* Refuses a daemon that speaks no common version: it may have all the free memory, so it must not
  * be left out silently. */
-static enum ps_exit take_peers(struct ps_survey *survey, const struct ps_peers *peers)
+static enum ps_exit take_answers(struct ps_survey *survey, const struct ps_peers *peers)
 {
 	for (unsigned i = 0; i < peers->count; i++) {
 		struct ps_spot *spot = &survey->spots[survey->count + i];
 
 		*spot = (struct ps_spot){ .closed = true };
-		spot->address = ps_or_end(strdup(peers->addresses[i].text));
+		spot->address = ps_or_exit(strdup(peers->addresses[i].text));
 		if (peers->replies[i])
-			take_spot(survey, spot, peers, i);
+			fill_spot(survey, spot, peers, i);
 		else if (peers->errors[i].code == PERSEAS_EVERSION)
-			return ps_peers_failed(peers, i);
+			return ps_peers_complain(peers, i);
 		else
 			ps_complain(PS_EXIT_OK, "%s", peers->errors[i].text);
 		survey->silent += !peers->replies[i];
@@ -66,16 +68,16 @@ static enum ps_exit take_peers(struct ps_survey *survey, const struct ps_peers *
 	return PS_EXIT_OK;
 }
 
-/* Adds `more` spots of unknown daemons: one name can stand for several. */
-static void add_room(struct ps_survey *survey, unsigned more)
+/* Adds room for `more` spots: the name of a list stands for several daemons. */
+static void grow_spots(struct ps_survey *survey, unsigned more)
 {
 	const size_t size = sizeof(*survey->spots);
 
-	survey->spots = ps_or_end(realloc(survey->spots, (survey->count + more) * size));
+	survey->spots = ps_or_exit(realloc(survey->spots, (survey->count + more) * size));
 	memset(survey->spots + survey->count, 0, more * size);
 }
 
-static enum ps_exit ask_some(struct ps_survey *survey, const char *list,
+static enum ps_exit ask_part(struct ps_survey *survey, const char *list,
                              const struct perseas_options *options)
 {
 	Perseas__HostRequest ask = PERSEAS__HOST_REQUEST__INIT;
@@ -86,8 +88,8 @@ static enum ps_exit ask_some(struct ps_survey *survey, const char *list,
 	if (status)
 		return status;
 	ps_peers_ask_all(&peers, &request);
-	add_room(survey, peers.count);
-	status = take_peers(survey, &peers);
+	grow_spots(survey, peers.count);
+	status = take_answers(survey, &peers);
 	survey->count += peers.count;
 	ps_peers_close(&peers);
 	return status;
@@ -102,7 +104,7 @@ char *ps_list_cut(char *list, unsigned most)
 	return list;
 }
 
-enum ps_exit ps_list_fits(const char *list)
+enum ps_exit ps_list_check_length(const char *list)
 {
 	unsigned count = 1;
 
@@ -120,13 +122,13 @@ enum ps_exit ps_survey_take(struct ps_survey *survey, const char *mirrors,
 	enum ps_exit status;
 
 	*survey = (struct ps_survey){ 0 };
-	status = ps_list_fits(mirrors);
+	status = ps_list_check_length(mirrors);
 	if (status)
 		return status;
-	survey->words = ps_or_end(strdup(mirrors));
+	survey->words = ps_or_exit(strdup(mirrors));
 	for (char *list = survey->words, *rest; list && !status; list = rest) {
 		rest = ps_list_cut(list, PS_MIRRORS_MAX);
-		status = ask_some(survey, list, options);
+		status = ask_part(survey, list, options);
 	}
 	if (!status && survey->silent == survey->count)
 		status = ps_complain(PS_EXIT_FAILURE, "no daemon answers");
@@ -146,7 +148,7 @@ enum ps_exit ps_survey_add(struct ps_survey *survey, const char *address,
 		return PS_EXIT_OK;
 	}
 	*spot = survey->count;
-	status = ask_some(survey, address, options);
+	status = ask_part(survey, address, options);
 	for (unsigned i = *spot; i < survey->count; i++)
 		survey->spots[i].closed = true;
 	return status;
@@ -161,7 +163,7 @@ void ps_survey_free(struct ps_survey *survey)
 	*survey = (struct ps_survey){ 0 };
 }
 
-bool ps_survey_address(const char *text, struct ps_address *address)
+bool ps_survey_parse_address(const char *text, struct ps_address *address)
 {
 	return !strchr(text, ',') && !ps_address_parse(text, address, NULL);
 }

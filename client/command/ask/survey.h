@@ -1,6 +1,6 @@
 /*
- * survey.h - where the daemons of a list run, and what they have left. perseas place and perseas
- * drain call it. It claims nothing.
+ * survey.h - asks the daemons of a list where they run and how much free memory they have. perseas
+ * place and perseas drain call it. It claims nothing.
  */
 #ifndef PERSEAS_COMMAND_SURVEY_H
 #define PERSEAS_COMMAND_SURVEY_H
@@ -12,15 +12,16 @@
 enum { PS_SURVEY_MAX = 1024 }; /* daemons of one list */
 
 /* Returns PS_EXIT_USAGE, with a complaint, if the list has more than PS_SURVEY_MAX addresses. */
-enum ps_exit ps_list_fits(const char *list);
-/* Cuts the list after `most` addresses. Returns the rest of it, or NULL. */
+enum ps_exit ps_list_check_length(const char *list);
+/* Ends the list, in place, after `most` addresses. Returns the rest of the list, or NULL if nothing
+ * is left. */
 char *ps_list_cut(char *list, unsigned most);
 
 struct ps_survey {
 	struct ps_spot *spots; /* daemons that do not answer have closed spots */
 	unsigned count;
-	char *words; /* the text of the list; addresses point into it */
-	unsigned silent;
+	char *words; /* a copy of the list's text, into which the addresses of the spots point */
+	unsigned silent; /* daemons that did not answer */
 };
 
 /*
@@ -32,15 +33,16 @@ enum ps_exit ps_survey_take(struct ps_survey *survey, const char *mirrors,
                             const struct perseas_options *options);
 void ps_survey_free(struct ps_survey *survey);
 
-/* Returns true if the text is the address of one mirror. A peer's roster is not trusted: its text
- * may be a list, or the name of one. */
-bool ps_survey_address(const char *text, struct ps_address *address);
+/* Parses the address of one mirror. Returns false for any other text: a peer's roster is not
+ * trusted, and its text may be a list, or the name of a list. */
+bool ps_survey_parse_address(const char *text, struct ps_address *address);
 
-/* Returns the spot of that address, or -1 if none has it. */
+/* Returns the index of the spot with that address, or -1. */
 int ps_survey_find(const struct ps_survey *survey, const char *address);
 
-/* Sets *spot to the number of the address's spot. A daemon that was not asked before is asked now;
- * its spot is closed, but says where the daemon runs. After an error *spot may be unset. */
+/* Sets *spot to the index of the spot with that address. If there is none, asks the daemon and adds
+ * a closed spot, which says where the daemon runs but gets no image. After an error *spot may be
+ * unset. */
 enum ps_exit ps_survey_add(struct ps_survey *survey, const char *address,
                            const struct perseas_options *options, unsigned *spot);
 

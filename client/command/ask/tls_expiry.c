@@ -8,15 +8,15 @@
 
 #include <string.h>
 
-/* The most urgent of what expires, and who uses it. */
-struct first {
+/* The certificate that expires first, and who uses it. */
+struct first_expiry {
 	bool found;
 	struct ps_expiry expiry;
 	enum ps_expiry_stage stage;
-	const char *mirror; /* its address; NULL: the files of this command */
+	const char *mirror; /* address of the mirror that uses it; NULL: this command does */
 };
 
-uint64_t ps_env_seconds(struct ps_env *env)
+uint64_t ps_env_clock_seconds(struct ps_env *env)
 {
 	return env->ops->clock(env) / 1000000000;
 }
@@ -43,8 +43,8 @@ void ps_peers_expiries(const struct ps_peers *peers, unsigned i, struct ps_expir
 		ps_expiries_add(expiries, &shown.list[k]);
 }
 
-static void take_first(struct first *first, const struct ps_expiries *expiries, const char *mirror,
-                       uint64_t now_s)
+static void take_if_first(struct first_expiry *first, const struct ps_expiries *expiries,
+                          const char *mirror, uint64_t now_s)
 {
 	const struct ps_expiry *other = ps_expiries_most_urgent(expiries, now_s);
 	const enum ps_expiry_stage stage = other ? ps_expiry_stage(other, now_s) : PS_EXPIRY_FAR;
@@ -52,29 +52,29 @@ static void take_first(struct first *first, const struct ps_expiries *expiries, 
 	if (!other || stage < first->stage ||
 	    (first->found && stage == first->stage && first->expiry.until_s <= other->until_s))
 		return;
-	*first = (struct first){ true, *other, stage, mirror };
+	*first = (struct first_expiry){ true, *other, stage, mirror };
 }
 
-/* Returns the most urgent of all; `found` is false without TLS. */
-static struct first find_first(const struct ps_peers *peers)
+/* Returns the certificate that expires first. `found` is false without TLS. */
+static struct first_expiry find_first_expiry(const struct ps_peers *peers)
 {
-	const uint64_t now_s = ps_env_seconds(peers->env);
-	struct first first = { 0 };
+	const uint64_t now_s = ps_env_clock_seconds(peers->env);
+	struct first_expiry first = { 0 };
 	struct ps_expiries expiries;
 
 	ps_env_expiries(peers->env, &expiries);
-	take_first(&first, &expiries, NULL, now_s);
+	take_if_first(&first, &expiries, NULL, now_s);
 	for (unsigned i = 0; i < peers->count; i++) {
 		ps_peers_expiries(peers, i, &expiries);
-		take_first(&first, &expiries, peers->addresses[i].text, now_s);
+		take_if_first(&first, &expiries, peers->addresses[i].text, now_s);
 	}
 	return first;
 }
 
 void ps_tls_expiry_print(const struct ps_peers *peers)
 {
-	const uint64_t now_s = ps_env_seconds(peers->env);
-	const struct first first = find_first(peers);
+	const uint64_t now_s = ps_env_clock_seconds(peers->env);
+	const struct first_expiry first = find_first_expiry(peers);
 	char text[PS_EXPIRY_TEXT];
 
 	if (!first.found)
@@ -95,7 +95,7 @@ void ps_tls_expiry_json(struct ps_json *json, const struct ps_peers *peers)
 		[PS_EXPIRY_URGENT] = "urgent",
 		[PS_EXPIRY_EXPIRED] = "over",
 	};
-	const struct first first = find_first(peers);
+	const struct first_expiry first = find_first_expiry(peers);
 
 	if (!ps_json_begin_if(json, "tls_expires", first.found))
 		return;

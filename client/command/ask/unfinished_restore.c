@@ -1,6 +1,6 @@
 /*
- * unfinished_restore.c - whether a store is an unfinished restore, by what mirrors told of it. It
- * decides words only: open/unfilled.c decides whether the store may be removed.
+ * unfinished_restore.c - decides by the mirrors' answers whether a store is an unfinished restore.
+ * Only messages depend on it: open/unfilled.c decides whether the store may be removed.
  */
 #include "ask.h"
 
@@ -15,10 +15,10 @@ bool ps_images_is_remainder(const struct ps_images *images)
 	       images->newest->slot->seq == 0;
 }
 
-static bool has_answered(const struct ps_images *images, const Perseas__Member *member)
+static bool has_member_answered(const struct ps_images *images, const Perseas__Member *member)
 {
 	if (ps_images_find_member(images, member))
-		return true; /* wherever it was seen */
+		return true; /* at its address or another */
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (!strcmp(images->peers->addresses[i].text, member->address))
 			return images->told[i] || images->errors[i].code == PERSEAS_ENOSTORE;
@@ -34,7 +34,7 @@ bool ps_images_is_unfinished(const struct ps_images *images)
 	if (!ps_images_is_remainder(images))
 		return false;
 	for (size_t k = 0; k < roster->n_members; k++)
-		if (!has_answered(images, roster->members[k]))
+		if (!has_member_answered(images, roster->members[k]))
 			return false;
 	return true;
 }

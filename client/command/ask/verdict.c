@@ -9,15 +9,15 @@
 
 #include <string.h>
 
-enum { NOBODY = 0 };
+enum { NO_MIRRORS = 0 };
 
 /* Returns true if the store could be opened without the mirrors in `lost`. */
-static bool opens_without(const struct ps_images *images, uint32_t lost)
+static bool can_open_without(const struct ps_images *images, uint32_t lost)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
 	struct ps_judgement judged;
 
-	ps_images_tell(images, told);
+	ps_images_fill_told(images, told);
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (lost >> i & 1)
 			told[i] = (struct ps_told){ .address = told[i].address };
@@ -34,7 +34,8 @@ static bool is_member(const struct ps_images *images, unsigned i, const Perseas_
 	return !strcmp(images->peers->addresses[i].text, member->address);
 }
 
-static bool is_lost(const struct ps_images *images, uint32_t lost, const Perseas__Member *member)
+static bool is_member_lost(const struct ps_images *images, uint32_t lost,
+                           const Perseas__Member *member)
 {
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (lost >> i & 1 && is_member(images, i, member))
@@ -50,11 +51,11 @@ static bool names_member(const struct ps_images *images, const Perseas__MirrorRe
 	        ps_roster_member(images->judged.next, report->image_id.data));
 }
 
-/* The member may be listed under another id since the owner reported: then the address tells. A
- * report of another member is never meant, whatever the owner's addresses are. */
-const Perseas__MirrorReport *ps_verdict_report(const struct ps_images *images,
-                                               const Perseas__StoreStatus *owner,
-                                               const Perseas__Member *member)
+/* The member's image may have got another id since the owner reported, so the address counts, too.
+ * But a report with another member's image id never counts, whatever its address is. */
+const Perseas__MirrorReport *ps_verdict_find_report(const struct ps_images *images,
+                                                    const Perseas__StoreStatus *owner,
+                                                    const Perseas__Member *member)
 {
 	for (size_t k = 0; k < owner->n_mirrors; k++) {
 		const Perseas__MirrorReport *report = owner->mirrors[k];
@@ -71,16 +72,16 @@ const Perseas__MirrorReport *ps_verdict_report(const struct ps_images *images,
 	return NULL;
 }
 
-static bool is_live(const struct ps_images *images, const Perseas__StoreStatus *owner,
-                    const Perseas__Member *member)
+static bool is_member_live(const struct ps_images *images, const Perseas__StoreStatus *owner,
+                           const Perseas__Member *member)
 {
-	const Perseas__MirrorReport *report = ps_verdict_report(images, owner, member);
+	const Perseas__MirrorReport *report = ps_verdict_find_report(images, owner, member);
 
 	return report && !strcmp(report->state, "live");
 }
 
-/* Mirrors that did not answer the command: a daemon that is stopped, or a network that is cut. An
- * owner takes such a mirror for live until its own time limit is over. */
+/* Returns the mirrors that did not answer the command, because a daemon is stopped or a network is
+ * cut. An owner counts such a mirror as live until its own time limit is over. */
 static uint32_t mirrors_silent(const struct ps_images *images)
 {
 	uint32_t silent = 0;
@@ -91,9 +92,9 @@ static uint32_t mirrors_silent(const struct ps_images *images)
 	return silent;
 }
 
-/* Tells whether W members of the roster are live for the owner, without the mirrors in `lost`. */
-static enum ps_can has_acks(const struct ps_images *images, const Perseas__Roster *roster,
-                            const Perseas__StoreStatus *owner, uint32_t lost)
+/* Returns whether W members of the roster are live for the owner, without the mirrors in `lost`. */
+static enum ps_can can_reach_acks(const struct ps_images *images, const Perseas__Roster *roster,
+                                  const Perseas__StoreStatus *owner, uint32_t lost)
 {
 	const uint32_t silent = mirrors_silent(images);
 	unsigned live = 0, heard = 0;
@@ -101,90 +102,95 @@ static enum ps_can has_acks(const struct ps_images *images, const Perseas__Roste
 	for (size_t k = 0; roster && k < roster->n_members; k++) {
 		const Perseas__Member *member = roster->members[k];
 
-		if (is_lost(images, lost, member) || !is_live(images, owner, member))
+		if (is_member_lost(images, lost, member) || !is_member_live(images, owner, member))
 			continue;
 		live++;
-		heard += !is_lost(images, silent, member);
+		heard += !is_member_lost(images, silent, member);
 	}
 	if (!roster || heard >= roster->acks)
 		return PS_CAN;
 	return live >= roster->acks ? PS_CAN_UNKNOWN : PS_CAN_NOT;
 }
 
-static enum ps_can least_of(enum ps_can one, enum ps_can other)
+static enum ps_can worse_of(enum ps_can one, enum ps_can other)
 {
 	return one < other ? one : other;
 }
 
-/* Tells whether the store's owner could commit without the mirrors in `lost`. Without an owner, or
- * before its first report, an open decides, and it succeeds only with W. */
-static enum ps_can commits_without(const struct ps_images *images, uint32_t lost)
+/* Returns whether the store's owner could commit without the mirrors in `lost`. Without an owner,
+ * or before its first report, an open decides, and it succeeds only with W. */
+static enum ps_can can_commit_without(const struct ps_images *images, uint32_t lost)
 {
 	const int at = ps_images_find_owner(images);
 	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
 
 	if (!owner || !owner->n_mirrors)
-		return opens_without(images, lost) ? PS_CAN : PS_CAN_NOT;
+		return can_open_without(images, lost) ? PS_CAN : PS_CAN_NOT;
 	if (owner->figures && owner->figures->doubt_ms)
 		return PS_CAN_NOT;
-	return least_of(has_acks(images, images->judged.settled, owner, lost),
-	                has_acks(images, images->judged.next, owner, lost));
+	return worse_of(can_reach_acks(images, images->judged.settled, owner, lost),
+	                can_reach_acks(images, images->judged.next, owner, lost));
 }
 
-static uint32_t live_for_owner(const struct ps_images *images, const Perseas__StoreStatus *owner,
-                               const Perseas__Roster *roster)
+static uint32_t mirrors_live_for_owner(const struct ps_images *images,
+                                       const Perseas__StoreStatus *owner,
+                                       const Perseas__Roster *roster)
 {
 	uint32_t live = 0;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
 		for (unsigned i = 0; i < images->peers->count; i++)
 			if (is_member(images, i, roster->members[k]) &&
-			    is_live(images, owner, roster->members[k]))
+			    is_member_live(images, owner, roster->members[k]))
 				live |= UINT32_C(1) << i;
 	return live;
 }
 
-/* Mirrors that the owner calls live, and that did not answer the command. */
-static uint32_t mirrors_unheard(const struct ps_images *images)
+/* Returns the mirrors that the owner calls live and that did not answer the command. */
+static uint32_t mirrors_live_but_silent(const struct ps_images *images)
 {
 	const int at = ps_images_find_owner(images);
 	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
 
 	if (!owner)
 		return 0;
-	return mirrors_silent(images) & (live_for_owner(images, owner, images->judged.settled) |
-	                                 live_for_owner(images, owner, images->judged.next));
+	return mirrors_silent(images) &
+	       (mirrors_live_for_owner(images, owner, images->judged.settled) |
+	        mirrors_live_for_owner(images, owner, images->judged.next));
 }
 
-/* Mirrors whose image exists in the memory of their daemon only: what ends the daemon loses it. */
-static uint32_t mirrors_astray(const struct ps_images *images)
+/* Returns the mirrors whose image has no files any more, so that it is lost when their daemon ends.
+ */
+static uint32_t mirrors_only_in_memory(const struct ps_images *images)
 {
-	uint32_t astray = 0;
+	uint32_t only_in_memory = 0;
 
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (images->told[i] && images->told[i]->files_missing[0])
-			astray |= UINT32_C(1) << i;
-	return astray;
+			only_in_memory |= UINT32_C(1) << i;
+	return only_in_memory;
 }
 
-/* Mirrors whose image a restart of their daemon would lose, or the owner calls lost already. */
-static uint32_t mirrors_doomed(const struct ps_images *images)
+/* Returns the mirrors whose image a restart of their daemon would lose, or which the owner calls
+ * lost already. */
+static uint32_t mirrors_counted_lost(const struct ps_images *images)
 {
-	return mirrors_astray(images) | ps_owner_lost(images);
+	return mirrors_only_in_memory(images) | ps_owner_lost_mirrors(images);
 }
 
 static bool commit_works(const void *images, uint32_t lost)
 {
-	return commits_without(images, lost) == PS_CAN;
+	return can_commit_without(images, lost) == PS_CAN;
 }
 
 static bool open_works(const void *images, uint32_t lost)
 {
-	return opens_without(images, lost);
+	return can_open_without(images, lost);
 }
 
-/* Returns the mirrors whose loss alone hurts. */
-static uint32_t alone_in(const struct ps_loss *loss)
+/* Returns the mirrors of a loss that do not have to be lost together: the loss of one alone hurts.
+ */
+static uint32_t single_mirrors(const struct ps_loss *loss)
 {
 	return loss->domain == PS_DOMAINS ? loss->spots : 0;
 }
@@ -192,46 +198,46 @@ static uint32_t alone_in(const struct ps_loss *loss)
 static void find_losses(struct ps_verdict *verdict, const struct ps_images *images)
 {
 	const unsigned count = images->peers->count;
-	const uint32_t doomed = mirrors_doomed(images);
+	const uint32_t counted_lost = mirrors_counted_lost(images);
 	struct ps_spot spots[PS_MIRRORS_MAX];
 
-	ps_images_spots(images, spots);
+	ps_images_fill_spots(images, spots);
 	if (verdict->commit == PS_CAN) {
-		verdict->commit_loss = ps_smallest_fatal_loss(spots, count, doomed, commit_works,
-		                                              images);
-		verdict->hurts |= alone_in(&verdict->commit_loss);
+		verdict->commit_loss = ps_smallest_fatal_loss(spots, count, counted_lost,
+		                                              commit_works, images);
+		verdict->single_losses |= single_mirrors(&verdict->commit_loss);
 	}
 	if (verdict->open) {
-		verdict->open_loss = ps_smallest_fatal_loss(spots, count, doomed, open_works,
+		verdict->open_loss = ps_smallest_fatal_loss(spots, count, counted_lost, open_works,
 		                                            images);
-		verdict->hurts |= alone_in(&verdict->open_loss);
+		verdict->single_losses |= single_mirrors(&verdict->open_loss);
 	}
 }
 
-void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_images *images)
+void ps_verdict_fill(struct ps_verdict *verdict, const struct ps_images *images)
 {
 	*verdict = (struct ps_verdict){
-		.commit = commits_without(images, NOBODY),
-		.unheard = mirrors_unheard(images),
-		.open = opens_without(images, NOBODY),
-		.astray = mirrors_astray(images),
+		.commit = can_commit_without(images, NO_MIRRORS),
+		.live_but_silent = mirrors_live_but_silent(images),
+		.open = can_open_without(images, NO_MIRRORS),
+		.only_in_memory = mirrors_only_in_memory(images),
 	};
 	find_losses(verdict, images);
 }
 
 /* --- how many losses can be borne --- */
 
-static bool works_without(const struct ps_images *images, uint32_t lost)
+static bool is_usable_without(const struct ps_images *images, uint32_t lost)
 {
-	return commits_without(images, lost) == PS_CAN && opens_without(images, lost);
+	return can_commit_without(images, lost) == PS_CAN && can_open_without(images, lost);
 }
 
-/* Returns true if the loss of `more` mirrors out of those from `from` on, together with `lost`,
- * would hurt. */
+/* Returns true if the store cannot be used after the loss of `lost` and of some `more` other
+ * mirrors with an index of `from` or more. */
 static bool hurts_with(const struct ps_images *images, uint32_t lost, unsigned from, unsigned more)
 {
 	if (!more)
-		return !works_without(images, lost);
+		return !is_usable_without(images, lost);
 	for (unsigned i = from; i < images->peers->count; i++)
 		if (ps_images_is_listed(images, i) &&
 		    hurts_with(images, lost | UINT32_C(1) << i, i + 1, more - 1))
@@ -239,20 +245,20 @@ static bool hurts_with(const struct ps_images *images, uint32_t lost, unsigned f
 	return false;
 }
 
-unsigned ps_verdict_bears(const struct ps_images *images)
+unsigned ps_verdict_losses_borne(const struct ps_images *images)
 {
-	const unsigned most = ps_verdict_promise(images);
-	const uint32_t doomed = mirrors_doomed(images);
+	const unsigned most = ps_verdict_losses_promised(images);
+	const uint32_t counted_lost = mirrors_counted_lost(images);
 	unsigned bears = 0;
 
-	if (!works_without(images, doomed))
+	if (!is_usable_without(images, counted_lost))
 		return 0;
-	while (bears < most && !hurts_with(images, doomed, 0, bears + 1))
+	while (bears < most && !hurts_with(images, counted_lost, 0, bears + 1))
 		bears++;
 	return bears;
 }
 
-static unsigned roster_promise(const Perseas__Roster *roster)
+static unsigned roster_losses_promised(const Perseas__Roster *roster)
 {
 	const struct ps_quorum quorum = { .members = (unsigned)roster->n_members,
 		                          .acks = roster->acks };
@@ -260,18 +266,18 @@ static unsigned roster_promise(const Perseas__Roster *roster)
 	return quorum.members - ps_quorum_r_and_w(&quorum);
 }
 
-unsigned ps_verdict_promise(const struct ps_images *images)
+unsigned ps_verdict_losses_promised(const struct ps_images *images)
 {
 	const struct ps_judgement *judged = &images->judged;
-	unsigned promise = judged->settled ? roster_promise(judged->settled) : 0;
+	unsigned promise = judged->settled ? roster_losses_promised(judged->settled) : 0;
 
-	if (judged->next && roster_promise(judged->next) < promise)
-		promise = roster_promise(judged->next);
+	if (judged->next && roster_losses_promised(judged->next) < promise)
+		promise = roster_losses_promised(judged->next);
 	return promise;
 }
 
 /* Returns true if the member's image is whole and the owner, if any, calls it live. */
-static bool is_kept_up(const struct ps_images *images, const Perseas__Member *member)
+static bool is_up_to_date(const struct ps_images *images, const Perseas__Member *member)
 {
 	const int at = ps_images_find_owner(images);
 	const Perseas__StoreStatus *image = ps_images_find_member(images, member);
@@ -280,17 +286,17 @@ static bool is_kept_up(const struct ps_images *images, const Perseas__Member *me
 		return false;
 	if (image->files_missing[0])
 		return false;
-	return at < 0 || is_live(images, images->told[at], member);
+	return at < 0 || is_member_live(images, images->told[at], member);
 }
 
-bool ps_verdict_whole(const struct ps_images *images)
+bool ps_verdict_is_whole(const struct ps_images *images)
 {
 	const Perseas__Roster *roster = images->judged.settled;
 
-	if (!roster || images->judged.next || !works_without(images, NOBODY))
+	if (!roster || images->judged.next || !is_usable_without(images, NO_MIRRORS))
 		return false;
 	for (size_t k = 0; k < roster->n_members; k++)
-		if (!is_kept_up(images, roster->members[k]))
+		if (!is_up_to_date(images, roster->members[k]))
 			return false;
 	return true;
 }
@@ -314,7 +320,7 @@ static const char *why_unknown(const struct ps_images *images)
 	               : " (too few images are seen to know the newest state)";
 }
 
-const char *ps_verdict_why(const struct ps_images *images)
+const char *ps_verdict_why_closed(const struct ps_images *images)
 {
 	switch (images->judged.outlook) {
 	case PS_OUTLOOK_NOTHING:
@@ -345,14 +351,14 @@ const char *ps_verdict_why(const struct ps_images *images)
 static void print_missing(const struct ps_images *images)
 {
 	const int at = ps_images_find_owner(images);
-	const uint64_t missing = at < 0 ? 0 : ps_owner_missing(images->told[at]);
+	const uint64_t missing = at < 0 ? 0 : ps_owner_missing_bytes(images->told[at]);
 	char size[PS_SIZE_TEXT];
 
 	if (missing)
 		printf("; its owner still reads %s from mirrors", ps_size_text(size, missing));
 }
 
-/* The addresses of these mirrors, in a list that begins so. */
+/* Prints the addresses of these mirrors as a list that begins with `begin`. */
 static void print_mirrors(const struct ps_images *images, uint32_t mirrors, const char *begin)
 {
 	for (unsigned i = 0; i < images->peers->count; i++) {
@@ -375,9 +381,9 @@ static void print_unheard(const struct ps_verdict *verdict, const struct ps_imag
 {
 	const Perseas__StoreStatus *owner = images->told[ps_images_find_owner(images)];
 
-	print_mirrors(images, verdict->unheard, " (no answer from ");
+	print_mirrors(images, verdict->live_but_silent, " (no answer from ");
 	printf("; the owner called %s live %.1f s ago)",
-	       verdict->unheard & (verdict->unheard - 1) ? "them" : "it",
+	       verdict->live_but_silent & (verdict->live_but_silent - 1) ? "them" : "it",
 	       (double)owner->silent_ms / 1000);
 }
 
@@ -409,15 +415,15 @@ void ps_verdict_print_losses(FILE *out, const struct ps_verdict *verdict,
 		           &verdict->open_loss, images);
 }
 
-static bool hurts_together(const struct ps_loss *loss)
+static bool is_domain_loss(const struct ps_loss *loss)
 {
 	return !loss->is_certain || (loss->spots && loss->domain != PS_DOMAINS);
 }
 
-bool ps_verdict_hurts_together(const struct ps_verdict *verdict)
+bool ps_verdict_is_domain_loss(const struct ps_verdict *verdict)
 {
-	return (verdict->commit == PS_CAN && hurts_together(&verdict->commit_loss)) ||
-	       (verdict->open && hurts_together(&verdict->open_loss));
+	return (verdict->commit == PS_CAN && is_domain_loss(&verdict->commit_loss)) ||
+	       (verdict->open && is_domain_loss(&verdict->open_loss));
 }
 
 void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_images *images)
@@ -425,12 +431,12 @@ void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_images *
 	printf("can commit: %s", can_text(verdict->commit));
 	if (verdict->commit == PS_CAN_UNKNOWN)
 		print_unheard(verdict, images);
-	printf("; can open: %s%s", verdict->open ? "yes" : "no", ps_verdict_why(images));
+	printf("; can open: %s%s", verdict->open ? "yes" : "no", ps_verdict_why_closed(images));
 	if (verdict->commit == PS_CAN || verdict->open) {
 		printf("; ");
 		ps_verdict_print_losses(stdout, verdict, images);
 	}
-	print_mirrors(images, verdict->astray, "; would not survive a restart: ");
+	print_mirrors(images, verdict->only_in_memory, "; would not survive a restart: ");
 	print_missing(images);
 	printf("\n");
 }
@@ -449,18 +455,18 @@ void ps_verdict_json(struct ps_json *json, const struct ps_verdict *verdict,
 	struct ps_spot spots[PS_MIRRORS_MAX];
 	const unsigned count = images->peers->count;
 
-	ps_images_spots(images, spots);
+	ps_images_fill_spots(images, spots);
 	ps_json_begin(json, "verdict", '{');
 	ps_can_json(json, "can_commit", verdict->commit);
 	ps_json_bool(json, "can_open", verdict->open);
 	ps_json_begin(json, "hurts", '[');
 	for (unsigned i = 0; i < images->peers->count; i++)
-		if (verdict->hurts >> i & 1)
+		if (verdict->single_losses >> i & 1)
 			ps_json_text(json, NULL, images->peers->addresses[i].text);
 	ps_json_end(json, ']');
 	ps_json_begin(json, "unheard", '[');
 	for (unsigned i = 0; i < images->peers->count; i++)
-		if (verdict->unheard >> i & 1)
+		if (verdict->live_but_silent >> i & 1)
 			ps_json_text(json, NULL, images->peers->addresses[i].text);
 	ps_json_end(json, ']');
 	ps_json_begin(json, "next_loss", '{');

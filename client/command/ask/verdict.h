@@ -1,8 +1,8 @@
 /*
  * verdict.h - the first line of perseas status: can the store's owner commit, can the store be
  * opened, and which loss of a mirror, or of all mirrors of a host, would change that? cmd_status.c
- * calls it. It must never ask a mirror: it judges what the images say, and what would be told
- * without some of them.
+ * calls it. It must never ask a mirror: it judges the images, and judges them again without those
+ * of lost mirrors.
  */
 #ifndef PERSEAS_COMMAND_VERDICT_H
 #define PERSEAS_COMMAND_VERDICT_H
@@ -10,6 +10,7 @@
 #include "ask.h"
 #include "../../../proto/control/loss.h"
 
+/* Whether something is possible; a smaller value is worse. */
 enum ps_can { PS_CAN_NOT, PS_CAN_UNKNOWN, PS_CAN };
 
 struct ps_verdict {
@@ -17,39 +18,40 @@ struct ps_verdict {
 	 * if that depends on mirrors which the owner calls live but which did not answer the
 	 * command. */
 	enum ps_can commit;
-	uint32_t unheard; /* mirrors that the owner calls live and that did not answer */
-	bool open;        /* can be opened now; while an owner lives, by a takeover */
-	uint32_t astray;  /* mirrors whose image a restart of their daemon would lose */
-	/* Mirrors whose single loss turns a yes into a no. Images that a restart would lose, or
-	 * that the owner calls lost, count as lost already. */
-	uint32_t hurts;
+	uint32_t live_but_silent; /* mirrors that the owner calls live and that did not answer */
+	bool open; /* the store can be opened now; while an owner lives, by a takeover */
+	uint32_t only_in_memory; /* mirrors whose image a restart of their daemon would lose */
+	/* Mirrors whose loss alone turns a yes into a no. Images that a restart would lose, or that
+	 * the owner calls lost, count as lost already. */
+	uint32_t single_losses;
 	/* The smallest loss that turns each yes into a no; unused if the answer is no already. */
 	struct ps_loss commit_loss, open_loss;
 };
 
-void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_images *images);
+/* Fills in the verdict on the store of these images. */
+void ps_verdict_fill(struct ps_verdict *verdict, const struct ps_images *images);
 
 /* Returns how many mirrors, in the worst case, can be lost before a commit or an open fails; 0 if
  * either fails now. Images that a restart would lose, or that the owner calls lost, count as lost.
  */
-unsigned ps_verdict_bears(const struct ps_images *images);
-/* Returns how many mirrors could be lost if every member of the rosters in force were up to date.
- */
-unsigned ps_verdict_promise(const struct ps_images *images);
+unsigned ps_verdict_losses_borne(const struct ps_images *images);
+/* Returns how many mirrors can be lost, in the worst case, while every member of the rosters in
+ * force is up to date. */
+unsigned ps_verdict_losses_promised(const struct ps_images *images);
 
 /* Returns the owner's report about the member, or NULL. */
-const Perseas__MirrorReport *ps_verdict_report(const struct ps_images *images,
-                                               const Perseas__StoreStatus *owner,
-                                               const Perseas__Member *member);
+const Perseas__MirrorReport *ps_verdict_find_report(const struct ps_images *images,
+                                                    const Perseas__StoreStatus *owner,
+                                                    const Perseas__Member *member);
 
 /* Returns true if the roster is settled and each member has a whole image, which the owner, if any,
  * calls live. */
-bool ps_verdict_whole(const struct ps_images *images);
+bool ps_verdict_is_whole(const struct ps_images *images);
 
 /* Returns " (reason)" if the store cannot be opened, else "". */
-const char *ps_verdict_why(const struct ps_images *images);
+const char *ps_verdict_why_closed(const struct ps_images *images);
 
-/* Adds a boolean, or null if it is not known. */
+/* Adds a boolean with this key to the current object, or null for PS_CAN_UNKNOWN. */
 void ps_can_json(struct ps_json *json, const char *key, enum ps_can can);
 
 /* Prints "next loss that hurts: host h1: mirrors a and b". Prints two such clauses if different
@@ -59,8 +61,9 @@ void ps_verdict_print_losses(FILE *out, const struct ps_verdict *verdict,
 
 /* Returns true if the smallest loss that hurts is several mirrors of one domain, or is not known.
  */
-bool ps_verdict_hurts_together(const struct ps_verdict *verdict);
+bool ps_verdict_is_domain_loss(const struct ps_verdict *verdict);
 
+/* Print the verdict as the first lines of perseas status, or as members of a JSON object. */
 void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_images *images);
 void ps_verdict_json(struct ps_json *json, const struct ps_verdict *verdict,
                      const struct ps_images *images);

@@ -1,6 +1,6 @@
 /*
- * bench.h - commits of several sizes, measured on a store of the command's own. cmd_bench.c makes
- * the store, prints the figures, and deletes the store.
+ * bench.h - measures commits of several sizes on a store that the command made for this.
+ * cmd_bench.c makes the store, prints the figures, and deletes the store.
  */
 #ifndef PERSEAS_COMMAND_BENCH_H
 #define PERSEAS_COMMAND_BENCH_H
@@ -11,16 +11,17 @@
 
 /* The results of one size. */
 struct ps_bench_size {
-	uint32_t bytes;
-	double seconds;
+	uint32_t bytes;              /* bytes of a transaction */
+	double seconds;              /* measured time */
 	struct ps_histogram commits; /* ns in perseas_commit */
 };
 
-/* Too large for a stack. */
+/* A run of perseas bench: its store and its results. Too large for a stack. */
 struct ps_bench {
 	const struct ps_args *args;
 	perseas_t *p;
-	uint8_t *base; /* of the segment: PS_BENCH_SLICE for each thread */
+	/* Start of the mapped segment, which has PS_BENCH_SLICE bytes for each thread. */
+	uint8_t *base;
 	struct ps_bench_size sizes[PS_SIZES_MAX];
 	unsigned size_count; /* sizes that were measured */
 };

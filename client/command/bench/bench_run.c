@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum {
-	WARM_PERCENT = 10, /* of a size's time, which is not counted */
-	LOOK_MS = 20,      /* between two looks at the clock and at signals */
+	WARM_PERCENT = 10, /* percent of a size's time that warm up and are not measured */
+	LOOK_MS = 20,      /* pause between two looks at the clock and at signals */
 };
 
 enum stage { WARMING, MEASURING, ENDING };
@@ -22,19 +22,19 @@ struct run {
 	uint32_t bytes;
 	_Atomic enum stage stage;
 	_Atomic unsigned failed;
-	_Atomic bool measured; /* at least one commit */
+	_Atomic bool measured; /* a commit was measured */
 };
 
 struct worker {
 	struct run *run;
 	pthread_t thread;
 	uint8_t *slice;
-	uint64_t number; /* of its transactions so far */
-	int code;        /* that ended it */
+	uint64_t number; /* transactions so far */
+	int code;        /* the error that ended the thread; 0: none */
 	struct ps_histogram commits;
 };
 
-static int worker_transact(struct worker *w, uint64_t *ns)
+static int worker_run_transaction(struct worker *w, uint64_t *ns)
 {
 	const size_t bytes = w->run->bytes;
 	const size_t places = PS_BENCH_SLICE / bytes;
@@ -64,7 +64,7 @@ static void *worker_run(void *arg)
 	uint64_t ns;
 
 	while ((stage = atomic_load_explicit(&w->run->stage, memory_order_relaxed)) != ENDING) {
-		w->code = worker_transact(w, &ns);
+		w->code = worker_run_transaction(w, &ns);
 		if (w->code)
 			break;
 		if (stage == MEASURING) {
@@ -78,9 +78,9 @@ static void *worker_run(void *arg)
 	return NULL;
 }
 
-/* Sleeps for `ms`, and on while MEASURING until a commit was measured. Returns early if a signal
- * says to stop, or a thread failed. */
-static void run_for(const struct run *run, uint64_t ms)
+/* Sleeps for `ms`, and in stage MEASURING until a commit was measured. Returns early if a signal
+ * says to stop, or if a thread failed. */
+static void wait_in_stage(const struct run *run, uint64_t ms)
 {
 	const uint64_t until = ps_monotonic() + ms * 1000000;
 
@@ -94,7 +94,7 @@ static void run_for(const struct run *run, uint64_t ms)
 	}
 }
 
-static unsigned workers_start(struct run *run, struct worker *workers, uint8_t *base,
+static unsigned start_workers(struct run *run, struct worker *workers, uint8_t *base,
                               unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -107,19 +107,19 @@ static unsigned workers_start(struct run *run, struct worker *workers, uint8_t *
 }
 
 /* Measures one size. A run that is stopped reports what it measured so far. */
-static enum ps_exit size_measure(struct ps_bench *bench, struct ps_bench_size *size,
+static enum ps_exit measure_size(struct ps_bench *bench, struct ps_bench_size *size,
                                  struct worker *workers)
 {
 	const struct ps_args *args = bench->args;
 	struct run run = { .p = bench->p, .bytes = size->bytes, .stage = WARMING };
-	unsigned count = workers_start(&run, workers, bench->base, args->threads);
+	unsigned count = start_workers(&run, workers, bench->base, args->threads);
 	uint64_t before;
 
-	run_for(&run, args->run_ms * WARM_PERCENT / 100);
+	wait_in_stage(&run, args->run_ms * WARM_PERCENT / 100);
 	atomic_store(&run.stage, MEASURING);
 	before = ps_monotonic();
 	if (count == args->threads)
-		run_for(&run, args->run_ms);
+		wait_in_stage(&run, args->run_ms);
 	size->seconds = (double)(ps_monotonic() - before) / 1e9;
 	atomic_store(&run.stage, ENDING);
 	for (unsigned i = 0; i < count; i++) {
@@ -143,7 +143,7 @@ enum ps_exit ps_bench_commits(struct ps_bench *bench)
 
 		size->bytes = args->sizes[i];
 		if (workers)
-			status = size_measure(bench, size, workers);
+			status = measure_size(bench, size, workers);
 		else
 			status = ps_complain(PS_EXIT_FAILURE, "out of memory");
 		free(workers);

@@ -9,14 +9,14 @@
 #include <stdint.h>
 
 enum {
-	PS_HISTOGRAM_BITS = 7, /* of a value that a bucket tells apart */
+	PS_HISTOGRAM_BITS = 7, /* leading bits of a value that choose its bucket */
 	PS_HISTOGRAM_BUCKETS = (64 - PS_HISTOGRAM_BITS + 1) << PS_HISTOGRAM_BITS,
 };
 
 struct ps_histogram {
 	uint64_t counts[PS_HISTOGRAM_BUCKETS];
 	uint64_t total;
-	uint64_t max; /* exact */
+	uint64_t max; /* the largest value, not rounded */
 };
 
 static inline void ps_histogram_add(struct ps_histogram *h, uint64_t value)
@@ -29,12 +29,12 @@ static inline void ps_histogram_add(struct ps_histogram *h, uint64_t value)
 
 void ps_histogram_clear(struct ps_histogram *h);
 
-/* Adds all that `from` counted. */
+/* Adds all values that `from` counted. */
 void ps_histogram_merge(struct ps_histogram *h, const struct ps_histogram *from);
 
 /*
- * The smallest value that `percent` of all values do not exceed, rounded up to the end of its
- * bucket, but never above the maximum. 0 when nothing was counted.
+ * Returns the smallest value that `percent` of all values do not exceed, rounded up to the end of
+ * its bucket, but never above the maximum. Returns 0 if nothing was counted.
  */
 uint64_t ps_histogram_percentile(const struct ps_histogram *h, double percent);
 

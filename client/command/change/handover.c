@@ -10,23 +10,25 @@
 
 #include <string.h>
 
-/* Transactions at which images stood when the owner ended, the highest first. */
-struct lasts {
+/* The seqs of the last transactions of the images when the old owner's session ended, the highest
+ * first. */
+struct last_seqs {
 	uint64_t list[PS_MIRRORS_MAX];
 	unsigned count;
 };
 
-static void add_last(struct lasts *lasts, uint64_t seq)
+static void add_last_seq(struct last_seqs *last_seqs, uint64_t seq)
 {
-	unsigned at = lasts->count++;
+	unsigned at = last_seqs->count++;
 
-	for (; at > 0 && lasts->list[at - 1] < seq; at--)
-		lasts->list[at] = lasts->list[at - 1];
-	lasts->list[at] = seq;
+	for (; at > 0 && last_seqs->list[at - 1] < seq; at--)
+		last_seqs->list[at] = last_seqs->list[at - 1];
+	last_seqs->list[at] = seq;
 }
 
-static void note_handover(struct ps_outcome *outcome, struct lasts *lasts,
-                          const Perseas__Handover *handover)
+/* Adds one mirror's record of the handover to the outcome. */
+static void add_record(struct ps_outcome *outcome, struct last_seqs *last_seqs,
+                       const Perseas__Handover *handover)
 {
 	outcome->known++;
 	if (!handover->closing_ns)
@@ -36,7 +38,7 @@ static void note_handover(struct ps_outcome *outcome, struct lasts *lasts,
 	if (handover->closing_ns > outcome->closing_ns)
 		outcome->closing_ns = handover->closing_ns;
 	if (handover->last)
-		add_last(lasts, handover->last->seq);
+		add_last_seq(last_seqs, handover->last->seq);
 	if (!handover->pause_ns)
 		return;
 	outcome->opened++;
@@ -46,25 +48,26 @@ static void note_handover(struct ps_outcome *outcome, struct lasts *lasts,
 		outcome->seq = handover->first->seq;
 }
 
-/* Sorts the last transactions by who held them: with W mirrors they were, or may have been,
- * acknowledged; with fewer they were not. */
-static void count_losses(struct ps_outcome *outcome, const struct lasts *lasts, unsigned acks)
+/* Counts lost and doubtful transactions. What W mirrors held at the old owner's end was, or may
+ * have been, acknowledged; what fewer held was in doubt. */
+static void count_losses(struct ps_outcome *outcome, const struct last_seqs *last_seqs,
+                         unsigned acks)
 {
 	uint64_t held;
 
-	if (!lasts->count || !acks)
+	if (!last_seqs->count || !acks)
 		return;
-	held = lasts->list[(acks < lasts->count ? acks : lasts->count) - 1];
-	outcome->in_doubt = lasts->list[0] - held;
+	held = last_seqs->list[(acks < last_seqs->count ? acks : last_seqs->count) - 1];
+	outcome->in_doubt = last_seqs->list[0] - held;
 	outcome->lost = outcome->opened && held > outcome->seq ? held - outcome->seq : 0;
 }
 
-void ps_outcome_take(struct ps_outcome *outcome, const struct ps_handover *handover,
-                     const struct ps_images *images)
+void ps_outcome_collect(struct ps_outcome *outcome, const struct ps_handover *handover,
+                        const struct ps_images *images)
 {
 	const Perseas__Roster *roster = images->judged.settled;
 	const int owner = ps_images_find_owner(images);
-	struct lasts lasts = { .count = 0 };
+	struct last_seqs last_seqs = { .count = 0 };
 
 	*outcome = (struct ps_outcome){ .released = true, .epoch = handover->epoch };
 	for (unsigned i = 0; i < images->peers->count; i++) {
@@ -75,12 +78,12 @@ void ps_outcome_take(struct ps_outcome *outcome, const struct ps_handover *hando
 		if (status->header->promised_epoch > outcome->epoch)
 			outcome->epoch = status->header->promised_epoch;
 		if (status->handover && ps_id_equal(status->handover->id, handover->id))
-			note_handover(outcome, &lasts, status->handover);
+			add_record(outcome, &last_seqs, status->handover);
 	}
-	count_losses(outcome, &lasts, roster ? roster->acks : 0);
+	count_losses(outcome, &last_seqs, roster ? roster->acks : 0);
 	if (owner < 0 || images->told[owner]->header->promised_epoch == handover->epoch)
 		return;
-	outcome->planned = ps_standby_owns(handover->to, images->told[owner]);
+	outcome->standby_owns = ps_standby_is_owner(handover->to, images->told[owner]);
 	outcome->address = images->told[owner]->owner_address;
 }
 

@@ -1,6 +1,6 @@
 /*
- * handover.h - what became of a planned handover, from what the mirrors noted of it. perseas move
- * calls it.
+ * handover.h - the outcome of a planned handover, from the records of it that mirrors have. perseas
+ * move calls it.
  */
 #ifndef PERSEAS_COMMAND_HANDOVER_H
 #define PERSEAS_COMMAND_HANDOVER_H
@@ -10,27 +10,33 @@
 /* Identifies a handover. */
 struct ps_handover {
 	uint8_t id[PS_ID_SIZE];
-	uint8_t to[PS_OWNER_MARK]; /* of the standby */
-	uint64_t epoch;            /* of the owner that is asked */
+	uint8_t to[PS_OWNER_MARK]; /* mark of the standby that gets the store */
+	uint64_t epoch;            /* epoch of the owner that is asked to release the store */
 };
 
+/* What the mirrors recorded of a handover. "Next owner" is the one after the owner that was asked.
+ */
 struct ps_outcome {
-	unsigned known;                /* mirrors that know of it */
-	unsigned ended;                /* of these, that saw the owner's end */
-	unsigned opened;               /* of these, that saw the next one have the store open */
-	bool released;                 /* the owner let go by itself, by all that saw its end */
-	uint64_t closing_ns, pause_ns; /* the longest */
-	uint64_t seq;                  /* at which the next one began */
-	uint64_t lost;                 /* transactions that W had, and the next one has not */
-	uint64_t in_doubt;             /* that some had, and not W, when the owner ended */
-	uint64_t epoch;                /* the highest that was promised */
-	bool planned;                  /* the owner that lives is the standby's */
-	const char *address; /* of the next owner, as the images have it; NULL: none lives */
+	unsigned known;  /* mirrors that have a record of the handover */
+	unsigned ended;  /* mirrors that saw the old owner's session end */
+	unsigned opened; /* mirrors that saw the next owner have the store open */
+	/* Every mirror that saw the session end was told that the owner releases the store. */
+	bool released;
+	/* Longest time from the request to the end of the session, and from there to the next
+	 * owner's open. */
+	uint64_t closing_ns, pause_ns;
+	uint64_t seq;  /* seq at which the next owner began */
+	uint64_t lost; /* transactions that W mirrors held and the next owner lacks */
+	/* Transactions that some mirrors held when the old owner ended, but fewer than W. */
+	uint64_t in_doubt;
+	uint64_t epoch;      /* the highest promised epoch */
+	bool standby_owns;   /* the live owner is the chosen standby's */
+	const char *address; /* address of the next owner, in the images; NULL: no owner lives */
 };
 
-/* Fills in the outcome by what the mirrors noted. */
-void ps_outcome_take(struct ps_outcome *outcome, const struct ps_handover *handover,
-                     const struct ps_images *images);
+/* Fills in the outcome from the records in the images. */
+void ps_outcome_collect(struct ps_outcome *outcome, const struct ps_handover *handover,
+                        const struct ps_images *images);
 
 /* Returns true if W mirrors have seen the next owner open the store, or all mirrors that still know
  * of the handover have. A mirror that was restarted does not know of it. */

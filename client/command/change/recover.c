@@ -1,5 +1,5 @@
 /*
- * recover.c - what perseas recover says of a store that it opened, wherever it puts it.
+ * recover.c - the JSON about a store that perseas recover has opened, for both ways of saving it.
  */
 #include "recover.h"
 #include "../../../proto/base/json.h"

@@ -1,9 +1,10 @@
 /*
- * recover_onto.c - a store made again on other mirrors.
+ * recover_onto.c - makes a recovered store again on other mirrors.
  *
- * Segments go one after another: read from the old store, kept aside, unmapped, and mapped in the
- * new store at the same address, so that pointers in them stay good. They come to exist together
- * when all are there; the old store stays claimed until then, so that nobody changes it meanwhile.
+ * Each segment in turn is mapped from the old store, copied to other memory, unmapped, and mapped
+ * in the new store at the same address, so that pointers into it stay valid. All segments are
+ * published together at the end. Until then the old store stays claimed, so that no other process
+ * changes it.
  */
 #include "../../../proto/base/json.h"
 #include "recover.h"
@@ -15,18 +16,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static const char *new_name(const struct ps_args *args)
+static const char *new_store_name(const struct ps_args *args)
 {
 	return args->as ? args->as : args->store;
 }
 
-/* --- before --- */
+/* --- checks --- */
 
 /* Describes the new store. */
-static struct ps_remake remake_of(const struct ps_args *args, uint64_t log_size)
+static struct ps_remake describe_new_store(const struct ps_args *args, uint64_t log_size)
 {
 	struct ps_remake remake = {
-		.store = new_name(args),
+		.store = new_store_name(args),
 		.mirrors = args->onto,
 		.options = args->options,
 		.quiet = args->json,
@@ -34,23 +35,24 @@ static struct ps_remake remake_of(const struct ps_args *args, uint64_t log_size)
 	};
 
 	remake.options.log_size = log_size;
-	/* That was about the old store. */
+	/* The accepted state is one of the old store. */
 	remake.options.accept_epoch = remake.options.accept_seq = 0;
 	return remake;
 }
 
-enum ps_exit ps_recover_onto_check(const struct ps_args *args)
+enum ps_exit ps_recover_onto_mirrors_check(const struct ps_args *args)
 {
-	struct ps_remake remake = remake_of(args, 0);
+	struct ps_remake remake = describe_new_store(args, 0);
 
 	return ps_remake_check(&remake);
 }
 
 /* --- copying --- */
 
-/* Reads a segment and leaves its address free. NULL with a complaint. */
-static void *keep_aside(perseas_t *from, const struct perseas_segment_info *info,
-                        enum ps_exit *status)
+/* Copies a segment's bytes to other memory and unmaps the segment, so that its address is free.
+ * Returns the copy, or NULL with a complaint. */
+static void *copy_and_unmap(perseas_t *from, const struct perseas_segment_info *info,
+                            enum ps_exit *status)
 {
 	void *base, *aside;
 	int rc = perseas_map(from, info->name, 0, &base);
@@ -73,8 +75,8 @@ static void *keep_aside(perseas_t *from, const struct perseas_segment_info *info
 	return aside;
 }
 
-static enum ps_exit segment_put(struct ps_remake *remake, const struct perseas_segment_info *info,
-                                const void *bytes)
+static enum ps_exit map_and_fill(struct ps_remake *remake, const struct perseas_segment_info *info,
+                                 const void *bytes)
 {
 	void *base;
 	enum ps_exit status = ps_remake_map(remake, info->name, info->size,
@@ -91,11 +93,11 @@ static enum ps_exit copy_segments(perseas_t *from, struct ps_remake *to)
 	enum ps_exit status = PS_EXIT_OK;
 
 	for (unsigned i = 0; !status && !perseas_segment_at(from, i, &info); i++) {
-		void *aside = keep_aside(from, &info, &status);
+		void *aside = copy_and_unmap(from, &info, &status);
 
 		if (!aside)
 			break;
-		status = segment_put(to, &info, aside);
+		status = map_and_fill(to, &info, aside);
 		munmap(aside, info.size);
 		if (!status && ps_stopped())
 			status = ps_complain(PS_EXIT_FAILURE, "stopped by a signal");
@@ -105,7 +107,7 @@ static enum ps_exit copy_segments(perseas_t *from, struct ps_remake *to)
 
 /* --- all of it --- */
 
-static void remake_print(const struct ps_args *args, perseas_t *from, const struct ps_remake *to)
+static void print_remade(const struct ps_args *args, perseas_t *from, const struct ps_remake *to)
 {
 	struct ps_json json = { .out = stdout };
 	struct ps_opened opened;
@@ -115,18 +117,18 @@ static void remake_print(const struct ps_args *args, perseas_t *from, const stru
 		printf("store '%s', as it was at epoch %" PRIu64 ", transaction %" PRIu64 ", is "
 		       "now store '%s' on %s; open it there:\n    perseas_open(\"%s\", \"%s\", "
 		       "…)\n",
-		       args->store, opened.state_epoch, opened.state_seq, new_name(args),
-		       args->onto, new_name(args), args->onto);
+		       args->store, opened.state_epoch, opened.state_seq, new_store_name(args),
+		       args->onto, new_store_name(args), args->onto);
 		return;
 	}
 	ps_recover_json(&json, args, from);
-	ps_json_text(&json, "as", new_name(args));
+	ps_json_text(&json, "as", new_store_name(args));
 	ps_json_list(&json, "onto", args->onto);
-	ps_json_number(&json, "alike", to->alike);
+	ps_json_number(&json, "alike", to->equal_mirrors);
 	ps_json_end(&json, '}');
 }
 
-static enum ps_exit remake_fill(const struct ps_args *args, perseas_t *from, struct ps_remake *to)
+static enum ps_exit fill_store(const struct ps_args *args, perseas_t *from, struct ps_remake *to)
 {
 	enum ps_exit status = copy_segments(from, to);
 
@@ -138,11 +140,11 @@ static enum ps_exit remake_fill(const struct ps_args *args, perseas_t *from, str
 	}
 	status = ps_remake_compare(to);
 	if (status == PS_EXIT_OK || status == PS_EXIT_PARTLY)
-		remake_print(args, from, to);
+		print_remade(args, from, to);
 	return status;
 }
 
-enum ps_exit ps_recover_onto(const struct ps_args *args, perseas_t *from)
+enum ps_exit ps_recover_onto_mirrors(const struct ps_args *args, perseas_t *from)
 {
 	struct perseas_segment_info info;
 	struct ps_opened opened;
@@ -150,15 +152,15 @@ enum ps_exit ps_recover_onto(const struct ps_args *args, perseas_t *from)
 	enum ps_exit status;
 
 	ps_opened_read(from, &opened);
-	remake = remake_of(args, opened.log_size);
+	remake = describe_new_store(args, opened.log_size);
 	while (!perseas_segment_at(from, (unsigned)remake.segments, &info))
 		remake.segments++;
 	ps_stop_catch();
 	status = ps_remake_begin(&remake);
 	if (!status)
-		status = remake_fill(args, from, &remake);
-	ps_remake_end(&remake);
+		status = fill_store(args, from, &remake);
+	ps_remake_close(&remake);
 	if (status == PS_EXIT_OK || status == PS_EXIT_PARTLY)
-		ps_shared_hosts_warn(new_name(args), args->onto, &args->options);
+		ps_shared_hosts_warn(new_store_name(args), args->onto, &args->options);
 	return status;
 }

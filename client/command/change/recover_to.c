@@ -1,9 +1,9 @@
 /*
- * recover_to.c - a store's segments as files.
+ * recover_to.c - writes a recovered store's segments to files.
  *
- * Each is written under a name of its own that begins with a dot and synced; only when all are
- * there they get their names, without replacing anything, and then the manifest. So a directory
- * with a manifest is complete, and one without it is not.
+ * Each segment is written and synced under a partial name that begins with a dot. When all are
+ * written, the files get their own names, without replacing any file, and then the manifest is
+ * written. So a directory with a manifest is complete, and a directory without one is not.
  */
 #include "recover.h"
 #include "../ask/ask.h"
@@ -35,14 +35,14 @@ struct export
 	const char *path;
 	int dir;
 	unsigned count;   /* segments */
-	unsigned written; /* partial files that are there */
-	unsigned named;   /* of these, that have their names */
+	unsigned written; /* partial files that exist */
+	unsigned named;   /* of these, files that have their own names by now */
 	struct file files[PS_SEGMENTS_MAX];
 };
 
-/* A segment's file has the segment's name; one that is called like the manifest gets a plus sign,
- * which no segment's name has. */
-static void name_file(char name[FILE_NAME], const char *segment)
+/* Sets the name of a segment's file, which is the segment's. For a segment with the manifest's name
+ * adds a plus sign, which no segment's name has. */
+static void set_file_name(char name[FILE_NAME], const char *segment)
 {
 	snprintf(name, FILE_NAME, "%s%s", segment, strcmp(segment, MANIFEST) ? "" : "+");
 }
@@ -52,10 +52,11 @@ static enum ps_exit export_failed(const struct export *export, const char *name,
 	return ps_file_failed(export->path, name, what);
 }
 
-/* --- before --- */
+/* --- checks --- */
 
-/* The files of all segments that any mirror knows of. */
-static enum ps_exit check_images(const struct ps_images *images, int dir, const char *path)
+/* Complains if the directory has the manifest, or a file named like a segment that any mirror
+ * knows. */
+static enum ps_exit check_files_free(const struct ps_images *images, int dir, const char *path)
 {
 	enum ps_exit status = ps_file_check_free(dir, path, MANIFEST);
 
@@ -67,7 +68,7 @@ static enum ps_exit check_images(const struct ps_images *images, int dir, const 
 		for (size_t k = 0; !status && header && k < header->n_segments; k++) {
 			char name[FILE_NAME];
 
-			name_file(name, header->segments[k]->name);
+			set_file_name(name, header->segments[k]->name);
 			status = ps_file_check_free(dir, path, name);
 		}
 	}
@@ -93,7 +94,7 @@ static enum ps_exit open_directory(const char *path, int *dir)
 	return PS_EXIT_OK;
 }
 
-enum ps_exit ps_recover_to_check(const struct ps_args *args)
+enum ps_exit ps_recover_to_files_check(const struct ps_args *args)
 {
 	struct ps_peers peers;
 	struct ps_images images;
@@ -104,9 +105,9 @@ enum ps_exit ps_recover_to_check(const struct ps_args *args)
 	if (status)
 		return status;
 	status = images.have ? open_directory(args->to, &dir)
-	                     : ps_images_nobody(&images, args->store);
+	                     : ps_images_complain_absent(&images, args->store);
 	if (!status) {
-		status = check_images(&images, dir, args->to);
+		status = check_files_free(&images, dir, args->to);
 		close(dir);
 	}
 	ps_images_close(&images, &peers);
@@ -147,8 +148,9 @@ static enum ps_exit write_partial(struct export *export, struct file *file, cons
 	return status;
 }
 
-/* Maps one segment at a time, so that memory for the largest is enough. */
-static enum ps_exit read_out(struct export *export, perseas_t *p)
+/* Writes the partial files of all segments. Maps one segment at a time, so that memory for the
+ * largest is enough. */
+static enum ps_exit write_partials(struct export *export, perseas_t *p)
 {
 	for (unsigned i = 0; i < export->count; i++) {
 		struct file *file = &export->files[i];
@@ -217,7 +219,7 @@ static enum ps_exit write_manifest(const struct export *export, const struct ps_
 	fd = openat(export->dir, partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return export_failed(export, partial, "cannot be made");
-	out = ps_or_end(fdopen(fd, "w"));
+	out = ps_or_exit(fdopen(fd, "w"));
 	manifest_json(out, export, args, p);
 	/* Checks each step: fflush reports nothing for bytes whose write failed before. */
 	if (fflush(out) || ferror(out) || fsync(fd))
@@ -242,7 +244,7 @@ static enum ps_exit export_collect(struct export *export, perseas_t *p)
 		enum ps_exit status;
 
 		file->segment = info;
-		name_file(file->name, info.name);
+		set_file_name(file->name, info.name);
 		snprintf(file->partial, sizeof(file->partial), ".%s.%d.partial", info.name,
 		         (int)getpid());
 		status = ps_file_check_free(export->dir, export->path, file->name);
@@ -289,7 +291,7 @@ static void export_print(const struct export *export, const struct ps_args *args
 	ps_json_end(&json, '}');
 }
 
-enum ps_exit ps_recover_to(const struct ps_args *args, perseas_t *p)
+enum ps_exit ps_recover_to_files(const struct ps_args *args, perseas_t *p)
 {
 	struct export export = { .path = args->to };
 	enum ps_exit status = open_directory(args->to, &export.dir);
@@ -299,7 +301,7 @@ enum ps_exit ps_recover_to(const struct ps_args *args, perseas_t *p)
 	ps_file_begin();
 	status = export_collect(&export, p);
 	if (!status)
-		status = read_out(&export, p);
+		status = write_partials(&export, p);
 	if (!status)
 		status = export_name_files(&export);
 	if (!status)

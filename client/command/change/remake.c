@@ -1,5 +1,5 @@
 /*
- * remake.c - a new store that is filled with what is already somebody's.
+ * remake.c - see remake.h.
  */
 #include "remake.h"
 #include "unfinished.h"
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* --- before --- */
+/* --- checks --- */
 
 static enum ps_exit complain_taken(const struct ps_remake *remake, const char *address,
                                    const Perseas__Header *header)
@@ -39,7 +39,7 @@ static enum ps_exit clear_unfinished(const struct ps_remake *remake)
 	return status;
 }
 
-static enum ps_exit check_free(const struct ps_images *images, const struct ps_remake *remake)
+static enum ps_exit check_name_free(const struct ps_images *images, const struct ps_remake *remake)
 {
 	const struct ps_peers *peers = images->peers;
 
@@ -49,7 +49,7 @@ static enum ps_exit check_free(const struct ps_images *images, const struct ps_r
 			return complain_taken(remake, peers->addresses[i].text,
 			                      images->told[i]->header);
 		if (!images->told[i] && images->errors[i].code != PERSEAS_ENOSTORE)
-			return ps_complain(ps_exit_of(images->errors[i].code),
+			return ps_complain(ps_exit_of_code(images->errors[i].code),
 			                   "making a store "
 			                   "needs all of its mirrors: %s",
 			                   images->errors[i].text);
@@ -60,10 +60,10 @@ static enum ps_exit check_free(const struct ps_images *images, const struct ps_r
 	return PS_EXIT_OK;
 }
 
-/* Checks that this identity may own the new store: one that may only create it could neither fill
- * nor remove it. The claim is refused for its rights first, and names a creation that does not
- * exist, so it cannot claim anything. */
-static enum ps_exit check_own(struct ps_peers *peers, const struct ps_remake *remake)
+/* Checks that this client may own the new store: a client that may only create stores could neither
+ * fill nor remove it. Sends Claims with a random store id. A mirror checks the rights first, and
+ * grants no claim of a store that it does not have. */
+static enum ps_exit check_rights(struct ps_peers *peers, const struct ps_remake *remake)
 {
 	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(claim, CLAIM, &claim);
@@ -100,20 +100,20 @@ enum ps_exit ps_remake_check(const struct ps_remake *remake)
 		if (status)
 			return status;
 	}
-	status = ps_peers_check_apart(&peers);
+	status = ps_peers_check_distinct(&peers);
 	if (!status)
-		status = check_free(&images, remake);
+		status = check_name_free(&images, remake);
 	if (!status)
 		status = ps_peers_check_routes(&peers, remake->store);
 	if (!status)
-		status = check_own(&peers, remake);
+		status = check_rights(&peers, remake);
 	ps_images_close(&images, &peers);
 	return status;
 }
 
 /* --- the end --- */
 
-void ps_remake_end(struct ps_remake *remake)
+void ps_remake_close(struct ps_remake *remake)
 {
 	perseas_close(remake->p);
 	remake->p = NULL;
@@ -124,7 +124,7 @@ void ps_remake_take_back(struct ps_remake *remake)
 	static const uint8_t none[PS_ID_SIZE];
 	enum ps_exit status;
 
-	ps_remake_end(remake);
+	ps_remake_close(remake);
 	if (!memcmp(remake->store_id, none, PS_ID_SIZE))
 		return;
 	status = ps_unfinished_remove(remake->store, remake->mirrors, remake->store_id,
@@ -142,7 +142,7 @@ void ps_remake_take_back(struct ps_remake *remake)
 
 /* --- making --- */
 
-/* A store without segments is finished when it is created: no transaction fills it. */
+/* Creates and opens a store without segments, which no transaction fills. */
 static enum ps_exit make_empty(struct ps_remake *remake)
 {
 	int rc = perseas_create(remake->store, remake->mirrors, &remake->options);
@@ -152,6 +152,7 @@ static enum ps_exit make_empty(struct ps_remake *remake)
 	return rc ? ps_library_failed(NULL, rc) : PS_EXIT_OK;
 }
 
+/* Creates and opens a store that the command's first transaction fills. */
 static enum ps_exit make_filling(struct ps_remake *remake)
 {
 	struct ps_error error = { 0 };
@@ -160,7 +161,7 @@ static enum ps_exit make_filling(struct ps_remake *remake)
 	if (env && !ps_open_filling(env, remake->store, remake->mirrors, &remake->options,
 	                            remake->store_id, &remake->p, &error))
 		return PS_EXIT_OK;
-	return ps_complain(ps_exit_of(error.code), "%s", error.text);
+	return ps_complain(ps_exit_of_code(error.code), "%s", error.text);
 }
 
 enum ps_exit ps_remake_begin(struct ps_remake *remake)
@@ -200,7 +201,7 @@ enum ps_exit ps_remake_publish(struct ps_remake *remake)
 
 struct comparison {
 	struct ps_peers peers;
-	bool good[PS_MIRRORS_MAX]; /* has answered, and alike, so far */
+	bool good[PS_MIRRORS_MAX]; /* the mirror has answered, with the right checksums, so far */
 	unsigned different;
 	unsigned silent;
 };
@@ -227,7 +228,7 @@ static void compare_piece(struct comparison *c, const struct perseas_segment_inf
 	}
 }
 
-/* The number of the segment is the same on all mirrors of a store. */
+/* Compares a segment on all mirrors. It has the same id on each. */
 static void compare_segment(struct comparison *c, const char *store,
                             const struct perseas_segment_info *segment, uint32_t id)
 {
@@ -250,7 +251,8 @@ static void compare_segments(struct comparison *c, const struct ps_remake *remak
 	struct perseas_segment_info info;
 
 	for (unsigned i = 0; !perseas_segment_at(remake->p, i, &info); i++)
-		compare_segment(c, remake->store, &info, ps_opened_segment(remake->p, info.name));
+		compare_segment(c, remake->store, &info,
+		                ps_opened_segment_id(remake->p, info.name));
 }
 
 enum ps_exit ps_remake_compare(struct ps_remake *remake)
@@ -263,10 +265,10 @@ enum ps_exit ps_remake_compare(struct ps_remake *remake)
 	for (unsigned i = 0; i < c.peers.count; i++)
 		c.good[i] = true;
 	compare_segments(&c, remake);
-	remake->alike = c.peers.count - c.different - c.silent;
+	remake->equal_mirrors = c.peers.count - c.different - c.silent;
 	if (!remake->quiet)
-		printf("%u of %u mirrors hold what was recovered, byte for byte\n", remake->alike,
-		       c.peers.count);
+		printf("%u of %u mirrors hold what was recovered, byte for byte\n",
+		       remake->equal_mirrors, c.peers.count);
 	if (c.different)
 		status = ps_complain(PS_EXIT_FAILURE, "the copy is not good; where it was taken "
 		                                      "from is as it was");

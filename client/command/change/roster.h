@@ -1,5 +1,5 @@
 /*
- * roster.h - a change of the roster, as the command line has it: perseas roster makes one, and
+ * roster.h - a change of the roster that the command line asks for: perseas roster makes one, and
  * perseas drain one for each store.
  */
 #ifndef PERSEAS_COMMAND_ROSTER_H
@@ -8,43 +8,45 @@
 #include "../ui/args.h"
 #include "../ask/ask.h"
 
+/* A kind of change. */
 struct ps_roster_action {
-	const char *name;
+	const char *name; /* the word on the command line: "add" */
 	Perseas__OrderKind order;
-	unsigned members; /* addresses that it takes */
-	const char *takes;
+	unsigned members;          /* number of addresses that follow the word */
+	const char *address_names; /* names of these addresses, for the usage: "OLD NEW" */
 };
 
-/* Returns true if the command line asks to take a change back. */
+/* Returns true if the command line asks to cancel a change. */
 bool ps_roster_is_cancel(const struct ps_args *args);
 
 /* Return the address of the mirror that leaves or joins, or NULL if none does. */
-const char *ps_roster_old(const struct ps_args *args);
-const char *ps_roster_new(const struct ps_args *args);
+const char *ps_roster_old_address(const struct ps_args *args);
+const char *ps_roster_new_address(const struct ps_args *args);
 
-/* Says which change is about to be made: with a list from the environment, a command line with a
- * word too few is valid, and names other mirrors than were meant. Says nothing if no mirror joins
- * or leaves. */
+/* Prints which change is about to be made. If the list of mirrors comes from the environment, a
+ * command line with a word too few is valid, and names other mirrors than were meant. Prints
+ * nothing if no mirror joins or leaves. */
 void ps_roster_announce(const struct ps_args *args);
 
-/* The number of mirrors, and W, before and after a change of the roster. All 0: not told. */
+/* The number of mirrors, and W, before and after a change of the roster. All 0: not known. */
 struct ps_roster_sizes {
 	unsigned members_before, acks_before;
 	unsigned members, acks;
 };
 
-/* Says that the change is made; `told` is what its owner said of it, or "". */
-void ps_roster_done(const struct ps_args *args, const char *told,
-                    const struct ps_roster_sizes *sizes);
+/* Prints that the change was made. told: the sentence of the store's owner about it, or "". */
+void ps_roster_print_done(const struct ps_args *args, const char *told,
+                          const struct ps_roster_sizes *sizes);
 
-/* roster_sizes.c */
+/* The following functions are in roster_sizes.c. */
 
 /* Returns true if the roster lists a mirror at this address, as written or as owners reach it. */
 bool ps_roster_lists(const Perseas__Roster *roster, const char *text);
 
+/* Prints W and R before and after the change. */
 void ps_roster_sizes_print(const struct ps_roster_sizes *sizes);
 
-/* Prints the object that --json has of a change. */
+/* Prints the JSON object that reports a change that was made. */
 void ps_roster_change_json(const struct ps_args *args, const char *told,
                            const struct ps_roster_sizes *sizes);
 
@@ -59,10 +61,11 @@ enum ps_exit ps_roster_check(const struct ps_images *images, const struct ps_arg
 
 /* Sends the change to the live owner and follows it for at most args->wait_ms. Returns
  * PS_EXIT_PARTLY if a signal stopped it first. */
-enum ps_exit ps_roster_by_owner(struct ps_peers *peers, const struct ps_images *images,
-                                const struct ps_args *args);
+enum ps_exit ps_roster_change_by_owner(struct ps_peers *peers, const struct ps_images *images,
+                                       const struct ps_args *args);
 
-/* Changes the roster of a store that has no owner: opens it, and lets go of it afterwards. */
-enum ps_exit ps_roster_here(const struct ps_args *args);
+/* Changes the roster of a store that has no owner: opens the store, changes the roster, and closes
+ * the store. */
+enum ps_exit ps_roster_change_by_open(const struct ps_args *args);
 
 #endif

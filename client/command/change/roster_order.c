@@ -1,7 +1,7 @@
 /*
  * roster_order.c - a change of the roster that a store's live owner makes: a mirror passes the
- * order on, and tells what became of it. perseas roster and perseas drain call it. It must never
- * claim the store.
+ * order to the owner, and then shows its progress and result. perseas roster and perseas drain call
+ * it. It must never claim the store.
  */
 #include "roster.h"
 #include "../../../proto/control/envelope.h"
@@ -9,24 +9,24 @@
 #include <poll.h>
 #include <string.h>
 
-enum { LOOK_MS = 100 }; /* between two looks at how far an order is */
+enum { LOOK_MS = 100 }; /* pause between two looks at an order */
 
-static const struct ps_roster_sizes untold;
+static const struct ps_roster_sizes unknown_sizes;
 
 /* Returns true if the change removes mirror i from the roster. */
 static bool mirror_leaves(const struct ps_images *images, unsigned i, const struct ps_args *args)
 {
 	const Perseas__Roster *roster = images->roster;
 
-	for (size_t k = 0; ps_roster_old(args) && k < roster->n_members; k++)
-		if (!strcmp(roster->members[k]->address, ps_roster_old(args)) &&
+	for (size_t k = 0; ps_roster_old_address(args) && k < roster->n_members; k++)
+		if (!strcmp(roster->members[k]->address, ps_roster_old_address(args)) &&
 		    ps_images_find_member(images, roster->members[k]) == images->told[i])
 			return true;
 	return false;
 }
 
 /* Returns true if mirror i has a live session of this owner, or of any owner if `owner` is NULL. */
-static bool is_live(const struct ps_images *images, unsigned i, const uint8_t *owner)
+static bool has_live_session(const struct ps_images *images, unsigned i, const uint8_t *owner)
 {
 	return ps_images_is_of_store(images, i) && images->told[i]->live &&
 	       (!owner || ps_is_same_owner(images->told[i]->header->promised_owner, owner));
@@ -40,19 +40,20 @@ static int find_messenger(const struct ps_images *images, const struct ps_args *
 	int found = -1;
 
 	for (unsigned i = 0; i < images->peers->count; i++)
-		if (is_live(images, i, owner) &&
+		if (has_live_session(images, i, owner) &&
 		    (found < 0 || mirror_leaves(images, (unsigned)found, args)))
 			found = (int)i;
 	return found;
 }
 
+/* An order in progress. */
 struct wait {
-	uint8_t id[PS_ID_SIZE];
-	uint8_t owner[PS_ID_SIZE]; /* that was given the order */
-	unsigned at;               /* the mirror that passes it on */
-	char told[1024];           /* how far it was, when it was looked at last */
-	bool found;                /* a cancel: the order that it takes back */
-	bool over;
+	uint8_t id[PS_ID_SIZE];    /* id of the order */
+	uint8_t owner[PS_ID_SIZE]; /* id of the owner that was given the order */
+	unsigned at;               /* index of the mirror that passes the order to the owner */
+	char told[1024];           /* the progress that was printed last */
+	bool found;                /* with cancel: there was an order to cancel */
+	bool over;                 /* the result is known, or cannot be learnt any more */
 	enum ps_exit status;
 };
 
@@ -69,8 +70,8 @@ static enum ps_exit give_order(struct ps_peers *peers, const struct ps_args *arg
 	order.id.len = PS_ID_SIZE;
 	order.kind = args->action->order;
 	/* The message has no const; it is only packed. */
-	order.address = (char *)(ps_roster_old(args) ? ps_roster_old(args) : "");
-	order.with = (char *)(ps_roster_new(args) ? ps_roster_new(args) : "");
+	order.address = (char *)(ps_roster_old_address(args) ? ps_roster_old_address(args) : "");
+	order.with = (char *)(ps_roster_new_address(args) ? ps_roster_new_address(args) : "");
 	order.acks = args->options.acks;
 	order.gone = args->gone;
 	ask.store = (char *)args->store;
@@ -78,13 +79,14 @@ static enum ps_exit give_order(struct ps_peers *peers, const struct ps_args *arg
 	requests[i] = &request;
 	ps_peers_ask(peers, requests);
 	if (!peers->replies[i])
-		return ps_peers_failed(peers, i);
+		return ps_peers_complain(peers, i);
 	return PS_EXIT_OK;
 }
 
-/* The result is that of the change that was to be taken back: it was, when it did not succeed. */
-static enum ps_exit cancel_ends(const Perseas__OrderResult *result, bool found,
-                                const struct ps_args *args)
+/* Reports the end of a cancel. `result` is that of the change that was to be cancelled: the cancel
+ * succeeded if the change did not. */
+static enum ps_exit report_cancel(const Perseas__OrderResult *result, bool found,
+                                  const struct ps_args *args)
 {
 	if (!result->code)
 		return ps_complain(PS_EXIT_NO,
@@ -92,20 +94,21 @@ static enum ps_exit cancel_ends(const Perseas__OrderResult *result, bool found,
 		                   result->text);
 	if (result->code == PERSEAS_EINVAL && !found)
 		return ps_complain(PS_EXIT_NO, "%s", result->text);
-	ps_roster_done(args,
-	               result->code == PERSEAS_EINVAL
-	                       ? "the change is taken back: its owner had not begun it"
-	                       : result->text,
-	               &untold);
+	ps_roster_print_done(args,
+	                     result->code == PERSEAS_EINVAL
+	                             ? "the change is taken back: its owner had not begun it"
+	                             : result->text,
+	                     &unknown_sizes);
 	return PS_EXIT_OK;
 }
 
-static void say_made(const Perseas__OrderResult *result, const struct ps_args *args)
+/* Prints that the change was made. */
+static void print_made(const Perseas__OrderResult *result, const struct ps_args *args)
 {
 	const struct ps_roster_sizes sizes = { result->members_before, result->acks_before,
 		                               result->members, result->acks };
 
-	ps_roster_done(args, result->text, &sizes);
+	ps_roster_print_done(args, result->text, &sizes);
 	if (!result->members && args->action->members && !args->options.acks && !args->quiet)
 		ps_announce(
 			args->json,
@@ -114,6 +117,7 @@ static void say_made(const Perseas__OrderResult *result, const struct ps_args *a
 			"perseas roster shows it, and --acks with a change sets it");
 }
 
+/* Prints progress, or the result of a change or cancel. */
 static void take_result(struct wait *wait, const Perseas__OrderResult *result,
                         const struct ps_args *args)
 {
@@ -123,15 +127,15 @@ static void take_result(struct wait *wait, const Perseas__OrderResult *result,
 	snprintf(wait->told, sizeof(wait->told), "%s", result->text);
 	wait->over = result->done;
 	if (result->done && ps_roster_is_cancel(args))
-		wait->status = cancel_ends(result, wait->found, args);
+		wait->status = report_cancel(result, wait->found, args);
 	else if (result->done && result->code)
-		wait->status = ps_complain(ps_exit_of(result->code), "%s", result->text);
+		wait->status = ps_complain(ps_exit_of_code(result->code), "%s", result->text);
 	else if (result->done)
-		say_made(result, args);
+		print_made(result, args);
 }
 
-static const Perseas__OrderResult *result_of(const struct ps_images *images,
-                                             const struct wait *wait)
+static const Perseas__OrderResult *find_result(const struct ps_images *images,
+                                               const struct wait *wait)
 {
 	const Perseas__OrderResult *result = images->told[wait->at] ? images->told[wait->at]->result
 	                                                            : NULL;
@@ -142,15 +146,15 @@ static const Perseas__OrderResult *result_of(const struct ps_images *images,
 /* Returns true if the mirror still has the order, and a session of the owner that it is for. */
 static bool is_pending(const struct ps_images *images, const struct wait *wait)
 {
-	return is_live(images, wait->at, wait->owner) && images->told[wait->at]->order &&
+	return has_live_session(images, wait->at, wait->owner) && images->told[wait->at]->order &&
 	       ps_id_equal(images->told[wait->at]->order->id, wait->id);
 }
 
-/* Returns true if the settled roster is what the order asks for. When all mirrors that pass orders
- * leave by it, their last roster shows this, and the owner is no longer seen there. */
-static bool is_made(const struct ps_images *images, const struct ps_args *args)
+/* Returns true if the settled roster is what the order asks for. This shows success if all mirrors
+ * that pass orders leave the roster by this change, so that they no longer see the owner. */
+static bool is_change_made(const struct ps_images *images, const struct ps_args *args)
 {
-	const char *old = ps_roster_old(args), *new = ps_roster_new(args);
+	const char *old = ps_roster_old_address(args), *new = ps_roster_new_address(args);
 	const Perseas__Roster *roster = images->judged.settled;
 
 	if (args->action->order == PERSEAS__ORDER_KIND__ORDER_RAISE)
@@ -160,13 +164,13 @@ static bool is_made(const struct ps_images *images, const struct ps_args *args)
 	       (!args->options.acks || args->options.acks == roster->acks);
 }
 
-/* Ends the wait when no mirror has a session of the owner that took the order. */
-static void owner_is_gone(const struct ps_images *images, const struct ps_args *args,
-                          struct wait *wait)
+/* Ends the wait because no mirror has a session of the owner that was given the order. */
+static void end_without_owner(const struct ps_images *images, const struct ps_args *args,
+                              struct wait *wait)
 {
 	wait->over = true;
-	if (is_made(images, args)) {
-		ps_roster_done(args, "", &untold);
+	if (is_change_made(images, args)) {
+		ps_roster_print_done(args, "", &unknown_sizes);
 		return;
 	}
 	wait->status = ps_complain(
@@ -180,19 +184,19 @@ static void owner_is_gone(const struct ps_images *images, const struct ps_args *
 
 /* Asks once. If the owner lost the mirror that passes the order, another mirror gets the same
  * order; an owner carries it out once. */
-static void wait_look(struct ps_peers *peers, const struct ps_args *args, struct wait *wait)
+static void look_at_order(struct ps_peers *peers, const struct ps_args *args, struct wait *wait)
 {
 	const Perseas__OrderResult *result;
 	struct ps_images images;
 	int now;
 
-	ps_images_take(&images, peers, args->store);
-	result = result_of(&images, wait);
+	ps_images_fetch(&images, peers, args->store);
+	result = find_result(&images, wait);
 	now = find_messenger(&images, args, wait->owner);
 	if (result) {
 		take_result(wait, result, args);
 	} else if (now < 0) {
-		owner_is_gone(&images, args, wait);
+		end_without_owner(&images, args, wait);
 	} else if (!is_pending(&images, wait)) {
 		wait->at = (unsigned)now;
 		wait->status = give_order(peers, args, wait);
@@ -201,14 +205,14 @@ static void wait_look(struct ps_peers *peers, const struct ps_args *args, struct
 	ps_images_free(&images);
 }
 
-/* Looks until it is over, the time is up, or a signal says to stop. */
+/* Looks at the order until it has ended, the time limit is over, or a signal says to stop. */
 static enum ps_exit follow_order(struct ps_peers *peers, const struct ps_args *args,
                                  struct wait *wait)
 {
 	uint64_t until_ns = peers->env->ops->now(peers->env) + (uint64_t)args->wait_ms * 1000000;
 
 	while (!ps_stopped() && peers->env->ops->now(peers->env) < until_ns) {
-		wait_look(peers, args, wait);
+		look_at_order(peers, args, wait);
 		if (wait->over)
 			return wait->status;
 		poll(NULL, 0, LOOK_MS);
@@ -219,14 +223,14 @@ static enum ps_exit follow_order(struct ps_peers *peers, const struct ps_args *a
 	                   *wait->told ? ": " : "", wait->told);
 }
 
-/* The order that the owner carries out now, or else one that waits: to take that back, a cancel
- * bears its id, and goes to the mirror that has it. */
+/* Finds the order that a cancel is about: the one that the owner carries out now, or else one that
+ * waits. The cancel gets its id, and goes to the mirror that has it. */
 static void find_order(const struct ps_images *images, struct wait *wait)
 {
 	for (unsigned i = 0; i < images->peers->count; i++) {
 		const Perseas__StoreStatus *status = images->told[i];
 
-		if (!is_live(images, i, wait->owner) || !status->order ||
+		if (!has_live_session(images, i, wait->owner) || !status->order ||
 		    status->order->id.len != PS_ID_SIZE ||
 		    (status->result && status->result->done) || (wait->found && !status->result))
 			continue;
@@ -236,8 +240,8 @@ static void find_order(const struct ps_images *images, struct wait *wait)
 	}
 }
 
-enum ps_exit ps_roster_by_owner(struct ps_peers *peers, const struct ps_images *images,
-                                const struct ps_args *args)
+enum ps_exit ps_roster_change_by_owner(struct ps_peers *peers, const struct ps_images *images,
+                                       const struct ps_args *args)
 {
 	const uint8_t *owner =
 		images->told[ps_images_find_owner(images)]->header->promised_owner.data;

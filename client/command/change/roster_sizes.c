@@ -1,13 +1,15 @@
 /*
- * roster_sizes.c - how many mirrors a roster has, and W and R, before and after a change: what
- * perseas roster prints of them, and what they would be. It must never change a store.
+ * roster_sizes.c - how many mirrors a roster has, and W and R, before and after a change: prints
+ * these sizes for perseas roster, and computes them for a change that is only planned. It must
+ * never change a store.
  */
 #include "roster.h"
 #include "../../../proto/base/json.h"
 
 #include <string.h>
 
-static unsigned claims_of(unsigned members, unsigned acks)
+/* Returns R of a roster of this size. */
+static unsigned claims_needed(unsigned members, unsigned acks)
 {
 	return members - acks + 1;
 }
@@ -32,8 +34,9 @@ bool ps_roster_lists(const Perseas__Roster *roster, const char *text)
 void ps_roster_sizes_print(const struct ps_roster_sizes *sizes)
 {
 	printf("W %u of %u -> %u of %u; R %u -> %u\n", sizes->acks_before, sizes->members_before,
-	       sizes->acks, sizes->members, claims_of(sizes->members_before, sizes->acks_before),
-	       claims_of(sizes->members, sizes->acks));
+	       sizes->acks, sizes->members,
+	       claims_needed(sizes->members_before, sizes->acks_before),
+	       claims_needed(sizes->members, sizes->acks));
 	if (sizes->members == 2 && sizes->acks == 2)
 		printf("with two mirrors and W = 2 the loss of either stops commits, until a third "
 		       "mirror is added\n");
@@ -45,7 +48,7 @@ static void size_json(struct ps_json *json, const char *key, unsigned members, u
 		return;
 	ps_json_number(json, "mirrors", members);
 	ps_json_number(json, "acks", acks);
-	ps_json_number(json, "claims", claims_of(members, acks));
+	ps_json_number(json, "claims", claims_needed(members, acks));
 	ps_json_end(json, '}');
 }
 
@@ -57,8 +60,8 @@ void ps_roster_change_json(const struct ps_args *args, const char *told,
 	ps_json_begin(&json, NULL, '{');
 	ps_json_text(&json, "store", args->store);
 	ps_json_text(&json, "change", args->action->name);
-	ps_json_text(&json, "address", ps_roster_old(args));
-	ps_json_text(&json, "with", ps_roster_new(args));
+	ps_json_text(&json, "address", ps_roster_old_address(args));
+	ps_json_text(&json, "with", ps_roster_new_address(args));
 	ps_json_bool(&json, "dry_run", args->dry_run);
 	ps_json_text(&json, "told", *told ? told : NULL);
 	size_json(&json, "before", sizes->members_before, sizes->acks_before);
@@ -66,7 +69,7 @@ void ps_roster_change_json(const struct ps_args *args, const char *told,
 	ps_json_end(&json, '}');
 }
 
-/* --- what a change would be --- */
+/* --- planned changes --- */
 
 /* Returns the member at this address, as the roster or the list of mirrors has it, or NULL. */
 static const Perseas__Member *member_seen_at(const struct ps_images *images, const char *text)
@@ -83,13 +86,14 @@ static const Perseas__Member *member_seen_at(const struct ps_images *images, con
 
 static enum ps_exit check_change(const struct ps_images *images, const struct ps_args *args)
 {
-	const char *old = ps_roster_old(args), *new = ps_roster_new(args);
+	const char *old = ps_roster_old_address(args), *new = ps_roster_new_address(args);
 
 	if (old && !member_seen_at(images, old))
-		return ps_complain(ps_exit_of(PERSEAS_EINVAL),
+		return ps_complain(ps_exit_of_code(PERSEAS_EINVAL),
 		                   "the roster has no mirror %s: perseas roster shows it", old);
 	if (new &&ps_roster_lists(images->judged.settled, new))
-		return ps_complain(ps_exit_of(PERSEAS_EINVAL), "%s is in the roster already", new);
+		return ps_complain(ps_exit_of_code(PERSEAS_EINVAL), "%s is in the roster already",
+		                   new);
 	return PS_EXIT_OK;
 }
 
@@ -107,18 +111,19 @@ static const Perseas__Member *member_on(const struct ps_images *images, const ui
 }
 
 /* Returns true if the change only gives this member another address. */
-static bool is_moved(const struct ps_images *images, const struct ps_args *args,
-                     const Perseas__Member *member)
+static bool only_moves_member(const struct ps_images *images, const struct ps_args *args,
+                              const Perseas__Member *member)
 {
-	const char *old = ps_roster_old(args);
+	const char *old = ps_roster_old_address(args);
 
 	return old && member == member_seen_at(images, old) && !args->gone && !args->options.acks;
 }
 
-/* Asks the new mirror which daemon it is: a daemon counts once, whatever its addresses are. */
+/* Checks that the new mirror's daemon is not a member's already: a daemon counts once, whatever its
+ * addresses are. */
 static enum ps_exit check_daemon(const struct ps_images *images, const struct ps_args *args)
 {
-	const char *new = ps_roster_new(args);
+	const char *new = ps_roster_new_address(args);
 	const Perseas__Member *member;
 	struct ps_peers peers;
 	enum ps_exit status = ps_peers_open_one(&peers, new, &args->options);
@@ -128,9 +133,9 @@ static enum ps_exit check_daemon(const struct ps_images *images, const struct ps
 	ps_peers_ask_all(&peers, ps_peers_list_request());
 	member = member_on(images, ps_peers_daemon(&peers, 0));
 	if (!peers.replies[0])
-		status = ps_peers_failed(&peers, 0);
-	else if (member && !is_moved(images, args, member))
-		status = ps_complain(ps_exit_of(PERSEAS_EINVAL),
+		status = ps_peers_complain(&peers, 0);
+	else if (member && !only_moves_member(images, args, member))
+		status = ps_complain(ps_exit_of_code(PERSEAS_EINVAL),
 		                     "%s is the mirror %s of the roster, and counts once", new,
 		                     member->address);
 	else
@@ -144,17 +149,18 @@ static enum ps_exit plan_sizes(const Perseas__Roster *roster, const struct ps_ar
 {
 	const struct ps_quorum before = { .members = (unsigned)roster->n_members,
 		                          .acks = roster->acks };
-	const unsigned members = before.members + (ps_roster_new(args) != NULL) -
-	                         (ps_roster_old(args) != NULL);
+	const unsigned members = before.members + (ps_roster_new_address(args) != NULL) -
+	                         (ps_roster_old_address(args) != NULL);
 	const unsigned acks = args->options.acks;
 
 	if (!members)
-		return ps_complain(ps_exit_of(PERSEAS_EINVAL),
+		return ps_complain(ps_exit_of_code(PERSEAS_EINVAL),
 		                   "a store needs a mirror: replace the only one instead");
 	if (members > PS_MIRRORS_MAX)
-		return ps_complain(ps_exit_of(PERSEAS_ELIMIT), "a store has 16 mirrors at most");
+		return ps_complain(ps_exit_of_code(PERSEAS_ELIMIT),
+		                   "a store has 16 mirrors at most");
 	if (acks > members)
-		return ps_complain(ps_exit_of(PERSEAS_EINVAL),
+		return ps_complain(ps_exit_of_code(PERSEAS_EINVAL),
 		                   "%u mirrors cannot give %u acknowledgements", members, acks);
 	*sizes = (struct ps_roster_sizes){
 		.members_before = before.members,
@@ -186,7 +192,7 @@ enum ps_exit ps_roster_check(const struct ps_images *images, const struct ps_arg
 	status = check_change(images, args);
 	if (!status)
 		status = plan_sizes(images->judged.settled, args, &sizes);
-	if (!status && ps_roster_new(args))
+	if (!status && ps_roster_new_address(args))
 		status = ps_env_check_route(images->peers->env,
 		                            &args->members[args->action->members - 1]);
 	return status;
@@ -203,7 +209,7 @@ enum ps_exit ps_roster_preview(const struct ps_images *images, const struct ps_a
 		                   "roster shows it",
 		                   args->store);
 	status = check_change(images, args);
-	if (!status && ps_roster_new(args))
+	if (!status && ps_roster_new_address(args))
 		status = check_daemon(images, args);
 	if (!status)
 		status = plan_sizes(images->judged.settled, args, &sizes);

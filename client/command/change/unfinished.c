@@ -13,7 +13,7 @@ bool ps_unfinished_is(const char *store, const char *mirrors, const struct perse
 
 	if (ps_images_open(&images, &peers, store, mirrors, options))
 		return false;
-	(void)ps_images_take_more(&images, &peers, store);
+	(void)ps_images_fetch_more(&images, &peers, store);
 	is = images.judged.outlook == PS_OUTLOOK_UNFILLED || ps_images_is_remainder(&images);
 	ps_images_close(&images, &peers);
 	return is;
@@ -27,5 +27,5 @@ enum ps_exit ps_unfinished_remove(const char *store, const char *mirrors, const 
 
 	if (env && !ps_unfilled_remove(env, store, mirrors, options, store_id, &error))
 		return PS_EXIT_OK;
-	return ps_complain(ps_exit_of(error.code), "%s", error.text);
+	return ps_complain(ps_exit_of_code(error.code), "%s", error.text);
 }

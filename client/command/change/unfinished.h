@@ -1,7 +1,7 @@
 /*
- * unfinished.h - removes what a command that filled a store left of it when it was killed. The same
- * command calls it when it begins anew, and perseas drop does. It must never remove a store that
- * was filled.
+ * unfinished.h - removes an unfinished store, which a command that filled it left when it was
+ * killed. The same command calls it when it runs again, and so does perseas drop. It must never
+ * remove a store that was filled.
  */
 #ifndef PERSEAS_COMMAND_UNFINISHED_H
 #define PERSEAS_COMMAND_UNFINISHED_H

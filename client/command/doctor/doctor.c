@@ -1,5 +1,6 @@
 /*
- * doctor.c - the table of checks, what they say, and what they ask of this host.
+ * doctor.c - the table of checks, functions to write findings, and the functions of this host that
+ * checks call.
  */
 #include "doctor.h"
 #include "../../core/demand.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The checks. A guide or a message names each of them. */
+/* The checks. Guides and messages name them. */
 const struct ps_check ps_checks[] = {
 	{ "core dumps", ps_check_core_dumps }, { "recovery on demand", ps_check_demand },
 	{ "written pages", ps_check_written }, { "RDMA addresses", ps_check_rdma_addresses },
@@ -56,7 +57,7 @@ void ps_finding_advise(struct ps_finding *finding, const char *format, ...)
 	va_end(args);
 }
 
-void ps_finding_fault(struct ps_finding *finding, enum ps_health health, const char *format, ...)
+void ps_finding_worsen(struct ps_finding *finding, enum ps_health health, const char *format, ...)
 {
 	va_list args;
 
@@ -67,8 +68,8 @@ void ps_finding_fault(struct ps_finding *finding, enum ps_health health, const c
 	va_end(args);
 }
 
-void ps_finding_expiries(struct ps_finding *finding, const struct ps_expiries *expiries,
-                         uint64_t now_s)
+void ps_finding_add_expiries(struct ps_finding *finding, const struct ps_expiries *expiries,
+                             uint64_t now_s)
 {
 	char text[PS_EXPIRY_TEXT];
 
@@ -78,16 +79,16 @@ void ps_finding_expiries(struct ps_finding *finding, const struct ps_expiries *e
 		if (stage == PS_EXPIRY_FAR)
 			continue;
 		ps_finding_add(finding, ", %s", ps_expiry_text(&expiries->list[i], now_s, text));
-		ps_finding_fault(finding,
-		                 stage == PS_EXPIRY_EXPIRED ? PS_HEALTH_FAIL : PS_HEALTH_WARNING,
-		                 "Open connections go on after the end, but new ones are refused: "
-		                 "renew it, as PerseasCertificateExpires in the runbook says.");
+		ps_finding_worsen(finding,
+		                  stage == PS_EXPIRY_EXPIRED ? PS_HEALTH_FAIL : PS_HEALTH_WARNING,
+		                  "Open connections go on after the end, but new ones are refused: "
+		                  "renew it, as PerseasCertificateExpires in the runbook says.");
 	}
 }
 
 /* --- this host --- */
 
-static int demand_here(const char **limit, struct ps_error *error)
+static int probe_demand_here(const char **limit, struct ps_error *error)
 {
 	struct ps_env *env = ps_env_posix(NULL, error);
 	int rc;
@@ -99,7 +100,7 @@ static int demand_here(const char **limit, struct ps_error *error)
 	return rc;
 }
 
-static int written_here(struct ps_error *error)
+static int probe_written_here(struct ps_error *error)
 {
 	struct ps_env *env = ps_env_posix(NULL, error);
 	int rc;
@@ -119,7 +120,7 @@ struct ps_host ps_host_here(const char *memory_dir)
 		.root = "",
 		.memory_dir = memory_dir,
 		.has_rdma = PERSEAS_RDMA && !(rdma && !strcmp(rdma, "off")),
-		.demand = demand_here,
-		.written = written_here,
+		.demand = probe_demand_here,
+		.written = probe_written_here,
 	};
 }

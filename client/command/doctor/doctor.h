@@ -1,9 +1,9 @@
 /*
- * doctor.h - what perseas doctor checks on this host, as a table of checks, and what a check says.
- * cmd_doctor.c runs the table.
+ * doctor.h - the checks of perseas doctor on this host, as a table, and the findings that they
+ * report. cmd_doctor.c runs the table.
  *
- * A check reads files below a root, and asks the host's functions what no file says. Tests use
- * trees and functions of their own. A check must never change anything.
+ * A check reads files below a root, and calls the functions of struct ps_host for what no file
+ * says. Tests use trees and functions of their own. A check must never change anything.
  */
 #ifndef PERSEAS_COMMAND_DOCTOR_H
 #define PERSEAS_COMMAND_DOCTOR_H
@@ -17,7 +17,7 @@
 
 struct ps_host {
 	const char *root;       /* "" is this host, else a path without a slash at its end */
-	const char *memory_dir; /* absolute */
+	const char *memory_dir; /* absolute path of perseasd's memory directory */
 	bool has_rdma;          /* this build has RDMA, and the environment allows it */
 	/* Tests whether this process can recover on demand. Returns what ps_demand_probe returns.
 	 */
@@ -32,6 +32,7 @@ struct ps_host ps_host_here(const char *memory_dir);
 
 enum ps_health { PS_HEALTH_OK, PS_HEALTH_WARNING, PS_HEALTH_FAIL, PS_HEALTH_SKIPPED };
 
+/* What a check found. */
 struct ps_finding {
 	enum ps_health health;
 	char found[2048]; /* a sentence without its full stop */
@@ -40,29 +41,31 @@ struct ps_finding {
 
 struct ps_check {
 	const char *name;
-	void (*look)(const struct ps_host *host, struct ps_finding *finding);
+	/* Examines the host and sets the finding. */
+	void (*examine)(const struct ps_host *host, struct ps_finding *finding);
 };
 
 extern const struct ps_check ps_checks[]; /* ends with a name of NULL */
 
 const char *ps_health_name(enum ps_health health); /* "ok", "warning", "fail", "skipped" */
 
+/* Sets the health and the sentence of the finding, and leaves its advice as it is. */
 void ps_finding_set(struct ps_finding *finding, enum ps_health health, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void ps_finding_advise(struct ps_finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* Makes the finding at least as bad as `health`, and replaces its advice. */
-void ps_finding_fault(struct ps_finding *finding, enum ps_health health, const char *format, ...)
+void ps_finding_worsen(struct ps_finding *finding, enum ps_health health, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Appends to what was found so far. */
+/* Appends to the sentence of the finding. */
 void ps_finding_add(struct ps_finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Adds each TLS file that has expired, or will soon, as a fault. */
-void ps_finding_expiries(struct ps_finding *finding, const struct ps_expiries *expiries,
-                         uint64_t now_s);
+/* Notes each TLS file that has expired, or will soon, as a fault. */
+void ps_finding_add_expiries(struct ps_finding *finding, const struct ps_expiries *expiries,
+                             uint64_t now_s);
 
 /* --- doctor_files.c: reading below the root --- */
 
@@ -71,6 +74,7 @@ void ps_finding_expiries(struct ps_finding *finding, const struct ps_expiries *e
 bool ps_host_read(const struct ps_host *host, char *text, size_t size, const char *path, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* Returns true if the file or folder exists below the root. */
 bool ps_host_exists(const struct ps_host *host, const char *path, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -85,15 +89,15 @@ bool ps_host_lines(const struct ps_host *host, const char *path,
 
 /* --- the checks --- */
 
-/* doctor_kernel.c: what the kernel lets a process do, and does with it. */
+/* doctor_kernel.c: what the kernel lets an owner do, and where its core dump goes. */
 void ps_check_core_dumps(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_demand(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_written(const struct ps_host *host, struct ps_finding *finding);
 
-/* doctor_rdma.c */
+/* doctor_rdma.c: the addresses of RDMA devices. */
 void ps_check_rdma_addresses(const struct ps_host *host, struct ps_finding *finding);
 
-/* doctor_logind.c */
+/* doctor_logind.c: whether logind removes images. */
 void ps_check_remove_ipc(const struct ps_host *host, struct ps_finding *finding);
 
 #endif

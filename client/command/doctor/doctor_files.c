@@ -1,5 +1,5 @@
 /*
- * doctor_files.c - what the checks read, below a root.
+ * doctor_files.c - reads files below a root for the checks.
  */
 #include "doctor.h"
 

@@ -1,12 +1,13 @@
 /*
- * doctor_kernel.c - what the kernel lets an owner do, and what becomes of an owner that crashes.
+ * doctor_kernel.c - checks what the kernel lets an owner do, and where it writes the core dump of
+ * an owner that crashes.
  */
 #include "doctor.h"
 
 #include <stdio.h>
 
-/* A core pattern that starts a program ignores the limit on the size of core files, unless the
- * limit is 1. */
+/* Says where core dumps go. A core pattern that starts a program ignores the limit on the size of
+ * core files, unless the limit is 1. */
 void ps_check_core_dumps(const struct ps_host *host, struct ps_finding *finding)
 {
 	char pattern[128];

@@ -1,6 +1,6 @@
 /*
- * doctor_logind.c - whether logind would remove the images, because perseasd's user is no system
- * user.
+ * doctor_logind.c - checks whether logind would remove the images, because perseasd's user is not a
+ * system user.
  */
 #include "doctor.h"
 
@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIRST_USER = 1000 }; /* to systemd, lower ids are system users */
+enum { FIRST_USER_ID = 1000 }; /* to systemd, lower ids are system users */
 
 /* The user that perseasd runs as. */
 struct daemon_user {
 	bool known;
-	uint64_t uid; /* of several, the highest */
+	uint64_t uid; /* the highest of several ids */
 };
 
 static void note_user(struct daemon_user *user, uint64_t uid)
@@ -23,7 +23,7 @@ static void note_user(struct daemon_user *user, uint64_t uid)
 	user->known = true;
 }
 
-static bool take_passwd(void *user, const char *line)
+static bool read_passwd_line(void *user, const char *line)
 {
 	uint64_t uid;
 
@@ -32,7 +32,7 @@ static bool take_passwd(void *user, const char *line)
 	return false;
 }
 
-static bool take_uid(void *user, const char *line)
+static bool read_uid_line(void *user, const char *line)
 {
 	uint64_t uid;
 
@@ -49,20 +49,20 @@ static struct daemon_user find_user(const struct ps_host *host)
 	char path[64], name[32], **pids;
 	const unsigned count = ps_host_names(host, "/proc", &pids);
 
-	ps_host_lines(host, "/etc/passwd", take_passwd, &user);
+	ps_host_lines(host, "/etc/passwd", read_passwd_line, &user);
 	for (unsigned i = 0; i < count; i++) {
 		if (strspn(pids[i], "0123456789") != strlen(pids[i]) ||
 		    !ps_host_read(host, name, sizeof(name), "/proc/%s/comm", pids[i]) ||
 		    strcmp(name, "perseasd") != 0)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%.20s/status", pids[i]);
-		ps_host_lines(host, path, take_uid, &user);
+		ps_host_lines(host, path, read_uid_line, &user);
 	}
 	ps_host_names_free(pids, count);
 	return user;
 }
 
-static bool take_setting(void *removes, const char *line)
+static bool read_setting_line(void *removes, const char *line)
 {
 	if (strncmp(line, "RemoveIPC=", 10) == 0)
 		*(bool *)removes = strchr("1yYtT", line[10]) != NULL || !strcmp(line + 10, "on");
@@ -76,7 +76,7 @@ static void read_settings(const struct ps_host *host, const char *folder, bool *
 
 	for (unsigned i = 0; i < count; i++) {
 		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-		ps_host_lines(host, path, take_setting, removes);
+		ps_host_lines(host, path, read_setting_line, removes);
 	}
 	ps_host_names_free(names, count);
 }
@@ -87,8 +87,8 @@ static bool logind_removes(const struct ps_host *host)
 {
 	bool removes = true;
 
-	ps_host_lines(host, "/usr/lib/systemd/logind.conf", take_setting, &removes);
-	ps_host_lines(host, "/etc/systemd/logind.conf", take_setting, &removes);
+	ps_host_lines(host, "/usr/lib/systemd/logind.conf", read_setting_line, &removes);
+	ps_host_lines(host, "/etc/systemd/logind.conf", read_setting_line, &removes);
 	read_settings(host, "/usr/lib/systemd/logind.conf.d", &removes);
 	read_settings(host, "/run/systemd/logind.conf.d", &removes);
 	read_settings(host, "/etc/systemd/logind.conf.d", &removes);
@@ -114,7 +114,7 @@ void ps_check_remove_ipc(const struct ps_host *host, struct ps_finding *finding)
 	else if (!user.known)
 		ps_finding_set(finding, PS_HEALTH_SKIPPED,
 		               "there is no user perseas, and no perseasd runs");
-	else if (user.uid < FIRST_USER)
+	else if (user.uid < FIRST_USER_ID)
 		ps_finding_set(finding, PS_HEALTH_OK,
 		               "perseasd's user is a system user (%" PRIu64 ")", user.uid);
 	else

@@ -1,6 +1,6 @@
 /*
- * doctor_rdma.c - at which addresses owners reach the RDMA devices of this host, as sysfs shows
- * them. It must never call rdma-core.
+ * doctor_rdma.c - lists the addresses at which owners reach the RDMA devices of this host, as sysfs
+ * shows them. It must never call rdma-core.
  */
 #include "doctor.h"
 
@@ -11,12 +11,14 @@
 
 enum {
 	GIDS_MAX = 1024,
-	GIDS_EMPTY_MAX = 16, /* so many empty places, and the rest is taken to be empty */
+	/* After so many empty entries, the rest of a GID table counts as empty. */
+	GIDS_EMPTY_MAX = 16,
 };
 
 static const char devices_path[] = "/sys/class/infiniband";
 
-/* Parses "0000:0000:0000:0000:0000:ffff:c000:0201"; false: link-local, empty, or none. */
+/* Converts a GID such as "0000:0000:0000:0000:0000:ffff:c000:0201" to the text of an address.
+ * Returns false if the GID is link-local, empty or malformed. */
 static bool gid_address(const char *gid, char text[INET6_ADDRSTRLEN])
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -41,7 +43,7 @@ static unsigned add_gids(const struct ps_host *host, struct ps_finding *finding,
 
 	snprintf(base, sizeof(base), "%s/%s/ports/%s", devices_path, device, port);
 	for (unsigned i = 0; i < GIDS_MAX && empty < GIDS_EMPTY_MAX; i++) {
-		/* The type of an empty place cannot be read. */
+		/* The type of an empty table entry cannot be read. */
 		if (!ps_host_read(host, type, sizeof(type), "%s/gid_attrs/types/%u", base, i)) {
 			empty++;
 			continue;
@@ -68,9 +70,11 @@ static bool is_ethernet(const struct ps_host *host, const char *device, const ch
 	return node[0] != '4' && strcmp(layer, "InfiniBand") != 0;
 }
 
-/* Soft-RoCE can lose the queue pair by which connections are made, for good, and nothing in sysfs
- * shows that. This tells where to look if owners are unexpectedly over TCP. */
-static void add_software(const struct ps_host *host, struct ps_finding *finding, const char *device)
+/* Notes a device that is made by software (Soft-RoCE). It can permanently lose the queue pair that
+ * makes connections, which sysfs does not show, so the note says where to look if owners
+ * unexpectedly use TCP. */
+static void note_software_device(const struct ps_host *host, struct ps_finding *finding,
+                                 const char *device)
 {
 	if (ps_host_exists(host, "%s/%s/parent", devices_path, device))
 		ps_finding_add(finding,
@@ -99,7 +103,7 @@ static unsigned add_device(const struct ps_host *host, struct ps_finding *findin
 	}
 	ps_host_names_free(ports, count);
 	if (*finding->found)
-		add_software(host, finding, device);
+		note_software_device(host, finding, device);
 	return without;
 }
 
@@ -124,8 +128,8 @@ void ps_check_rdma_addresses(const struct ps_host *host, struct ps_finding *find
 			"there is no RDMA device, or none of RoCE; perseas-rxe up --dev DEVICE "
 			"makes one of an Ethernet device");
 	if (without > 0)
-		ps_finding_fault(finding, PS_HEALTH_FAIL,
-		                 "Owners need a GID of RoCE v2 for an address that is not "
-		                 "link-local: ip addr add ADDRESS/BITS dev DEVICE "
-		                 "(deploy/roce.md)");
+		ps_finding_worsen(finding, PS_HEALTH_FAIL,
+		                  "Owners need a GID of RoCE v2 for an address that is not "
+		                  "link-local: ip addr add ADDRESS/BITS dev DEVICE "
+		                  "(deploy/roce.md)");
 }

@@ -1,7 +1,7 @@
 /*
- * drain_image.c - one image is moved: looks at its store, does the next step, and looks again,
- * until the image is deleted or nothing more can be done. cmd_drain.c calls it. Every step is one
- * that may follow a run that was killed anywhere: it must never rest on what was seen before.
+ * drain_image.c - moves one image: looks at its store, takes the next step, and looks again, until
+ * the image is deleted or nothing more can be done. cmd_drain.c calls it. A step must only depend
+ * on the last look, since another run may have been killed after any step.
  */
 #include "drain.h"
 #include "../ask/drop.h"
@@ -12,11 +12,12 @@
 #include <poll.h>
 #include <string.h>
 
-enum { LOOK_MS = 100, TRIES = 8 };
+enum { LOOK_MS = 100, TRIES = 8 }; /* pause between two looks; failed steps that are tried again */
 
 static const struct ps_roster_action replaces = { "replace", PERSEAS__ORDER_KIND__ORDER_REPLACE, 2,
 	                                          "OLD NEW" };
 
+/* The work on one image. */
 struct step {
 	struct ps_drain *drain;
 	struct ps_drain_image *image;
@@ -24,20 +25,21 @@ struct step {
 	struct ps_images images;
 	uint64_t until_ns;
 	struct ps_drain_silence silence;
-	bool told_live; /* that the owner calls one live that is gone */
-	unsigned tries; /* changes that were ordered */
+	bool told_live; /* said that the owner calls the mirror live that is gone */
+	unsigned tries; /* steps that failed and were tried again */
 	enum ps_exit status;
 };
 
-static const char *store_of(const struct step *s)
+static const char *store_name(const struct step *s)
 {
 	return s->image->status->header->store;
 }
 
 /* --- questions about the image --- */
 
-/* The image's header as it is now, where the mirrors that were asked tell it. */
-static const Perseas__Header *header_of(const struct step *s)
+/* Returns the image's header: the present one if a mirror that was asked shows the image, else the
+ * one at the beginning. */
+static const Perseas__Header *present_header(const struct step *s)
 {
 	const Perseas__Header *header = s->image->status->header;
 
@@ -48,8 +50,8 @@ static const Perseas__Header *header_of(const struct step *s)
 	return header;
 }
 
-/* Returns the member that an earlier change brought and that does not answer now, or NULL. */
-static const Perseas__Member *silent_of(const struct step *s)
+/* Returns the member that replaced the drained mirror earlier and does not answer now, or NULL. */
+static const Perseas__Member *find_silent_replacement(const struct step *s)
 {
 	const Perseas__Roster *roster = s->images.judged.settled;
 
@@ -67,7 +69,7 @@ static const Perseas__Member *silent_of(const struct step *s)
 	return NULL;
 }
 
-/* Returns true if mirror i still has an order of the owner. Its result clears it. */
+/* Returns true if mirror i has an order for the owner that has no result yet. */
 static bool has_order(const struct step *s, unsigned i)
 {
 	const Perseas__StoreStatus *status = s->images.told[i];
@@ -76,7 +78,7 @@ static bool has_order(const struct step *s, unsigned i)
 	       !(status->result && status->result->done);
 }
 
-static bool is_changing(const struct step *s)
+static bool is_roster_changing(const struct step *s)
 {
 	for (unsigned i = 0; i < s->peers.count; i++)
 		if (has_order(s, i))
@@ -87,15 +89,16 @@ static bool is_changing(const struct step *s)
 /* --- steps --- */
 
 /* Ends the work on this image. Returns true. */
-static bool end_with(struct step *s, enum ps_drain_end end, enum ps_exit status)
+static bool end_work(struct step *s, enum ps_drain_end end, enum ps_exit status)
 {
 	s->image->end = end;
 	s->status = status;
 	return true;
 }
 
-/* Waits for a moment. True: the time is up, or somebody says to stop. */
-static bool wait_more(struct step *s, const char *what)
+/* Waits for a moment. Returns true, after a complaint, if the time limit is over or a signal says
+ * to stop. */
+static bool wait_or_give_up(struct step *s, const char *what)
 {
 	struct ps_env *env = s->peers.env;
 
@@ -103,48 +106,52 @@ static bool wait_more(struct step *s, const char *what)
 		poll(NULL, 0, LOOK_MS);
 		return false;
 	}
-	ps_complain(PS_EXIT_PARTLY, "store '%s': %s; run perseas drain again", store_of(s), what);
-	return end_with(s, PS_DRAIN_LEFT, PS_EXIT_PARTLY);
+	ps_complain(PS_EXIT_PARTLY, "store '%s': %s; run perseas drain again", store_name(s), what);
+	return end_work(s, PS_DRAIN_LEFT, PS_EXIT_PARTLY);
 }
 
 /* Opens the store, which completes a change that its owner left unfinished, and closes it. */
-static bool finish_here(struct step *s)
+static bool finish_change_by_open(struct step *s)
 {
 	struct perseas_options options = s->drain->args->options;
 	perseas_t *p;
 	int rc;
 
 	if (s->tries++ >= TRIES)
-		return wait_more(s, "a change of its roster that was begun is not completed");
-	rc = perseas_open(store_of(s), s->image->mirrors, &options, &p);
+		return wait_or_give_up(s, "a change of its roster that was begun is not completed");
+	rc = perseas_open(store_name(s), s->image->mirrors, &options, &p);
 	if (rc && rc != PERSEAS_EBUSY)
-		return end_with(s, PS_DRAIN_LEFT, ps_library_failed(NULL, rc));
+		return end_work(s, PS_DRAIN_LEFT, ps_library_failed(NULL, rc));
 	if (!rc)
 		perseas_close(p);
 	return false;
 }
 
-/* The image counts for nothing any more: no roster lists it, and the store is whole without it. */
+/* Deletes the image, which no longer counts: no roster lists it, and the store is whole without it.
+ * Returns true if the work on the image has ended. */
 static bool delete_image(struct step *s)
 {
 	struct ps_peers *mirror = &s->drain->mirror;
 	const struct ps_error *error = &mirror->errors[0];
 
 	if (s->drain->args->dry_run)
-		return end_with(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
+		return end_work(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
 	ps_peers_connect(mirror, 0);
-	ps_drop_ask(mirror, store_of(s), 0, s->image->status->header);
+	ps_drop_ask(mirror, store_name(s), 0, s->image->status->header);
 	if (mirror->replies[0] || error->code == PERSEAS_ENOSTORE)
-		return end_with(s, *s->image->to ? PS_DRAIN_MOVED : PS_DRAIN_DELETED, PS_EXIT_OK);
+		return end_work(s, *s->image->to ? PS_DRAIN_MOVED : PS_DRAIN_DELETED, PS_EXIT_OK);
 	/* The owner is about to end its session with this mirror. */
 	if (error->code == PERSEAS_EBUSY)
-		return wait_more(s, "an owner that is no longer to be there still uses its image");
-	/* The connection may date from before the mirror's restart, so it is tried once more. */
+		return wait_or_give_up(
+			s, "an owner that is no longer to be there still uses its image");
+	/* The connection may be older than the mirror's restart, so the deletion is tried once
+	 * more. */
 	if (error->code == PERSEAS_EUNREACHABLE && s->tries++ == 0)
 		return false;
-	return end_with(s, PS_DRAIN_LEFT, ps_peers_failed(mirror, 0));
+	return end_work(s, PS_DRAIN_LEFT, ps_peers_complain(mirror, 0));
 }
 
+/* Notes that the image moves from the member at `from` to the daemon of the spot. */
 static void note_move(struct step *s, struct ps_spot *spot, const char *from)
 {
 	const uint64_t bytes = s->image->status->bytes;
@@ -156,12 +163,12 @@ static void note_move(struct step *s, struct ps_spot *spot, const char *from)
 	spot->stores++;
 }
 
-/* The change itself. A store that has an owner is changed by that one. */
-static enum ps_exit order_change(struct step *s, const char *old, const char *new)
+/* Replaces the member `old` by `new`. The store's owner makes the change, if there is one. */
+static enum ps_exit change_roster(struct step *s, const char *old, const char *new)
 {
 	struct ps_args change = *s->drain->args;
 
-	change.store = store_of(s);
+	change.store = store_name(s);
 	change.mirrors = s->image->mirrors;
 	change.action = &replaces;
 	change.gone = s->drain->gone && !strcmp(old, s->drain->gone);
@@ -172,8 +179,8 @@ static enum ps_exit order_change(struct step *s, const char *old, const char *ne
 	    ps_address_parse(new, &change.members[1], NULL))
 		return ps_complain(PS_EXIT_FAILURE, "'%s' or '%s' is no address", old, new);
 	if (ps_images_find_owner(&s->images) >= 0)
-		return ps_roster_by_owner(&s->peers, &s->images, &change);
-	return ps_roster_here(&change);
+		return ps_roster_change_by_owner(&s->peers, &s->images, &change);
+	return ps_roster_change_by_open(&change);
 }
 
 static bool target_answers(const struct step *s, const char *address)
@@ -191,33 +198,33 @@ static bool target_answers(const struct step *s, const char *address)
 
 static bool replace_member(struct step *s, const Perseas__Member *old)
 {
-	struct ps_spot *spot = ps_drain_target(s->drain, s->image, &s->images, old);
+	struct ps_spot *spot = ps_drain_choose_target(s->drain, s->image, &s->images, old);
 	char address[256], from[256];
 	enum ps_exit status;
 
 	if (!spot)
-		return end_with(s, PS_DRAIN_LEFT, PS_EXIT_NO);
+		return end_work(s, PS_DRAIN_LEFT, PS_EXIT_NO);
 	if (s->drain->args->dry_run) {
 		note_move(s, spot, old->address);
-		return end_with(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
+		return end_work(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
 	}
 	snprintf(address, sizeof(address), "%s", spot->address);
 	snprintf(from, sizeof(from), "%s", old->address);
 	if (!s->drain->args->json)
-		printf("store '%s': from %s to %s\n", store_of(s), from, address);
+		printf("store '%s': from %s to %s\n", store_name(s), from, address);
 	fflush(stdout);
-	status = order_change(s, from, address);
+	status = change_roster(s, from, address);
 	if (!status) {
 		note_move(s, spot, from);
 		return false;
 	}
 	if (status == PS_EXIT_PARTLY)
-		return wait_more(s, "its change is not over");
+		return wait_or_give_up(s, "its change is not over");
 	/* A target that died is not chosen again. Another failure repeats itself, unless an owner
 	 * came or went meanwhile, so it gets one more try. */
 	s->tries++;
 	if (s->tries >= TRIES || (s->tries > 1 && target_answers(s, address)))
-		return end_with(s, PS_DRAIN_LEFT, status);
+		return end_work(s, PS_DRAIN_LEFT, status);
 	return false;
 }
 
@@ -228,48 +235,52 @@ static bool replace_silent(struct step *s, const Perseas__Member *silent)
 	struct ps_env *env = s->peers.env;
 
 	if (s->drain->args->dry_run ||
-	    ps_drain_silent(&s->silence, silent->address, env->ops->now(env)))
+	    ps_drain_note_silence(&s->silence, silent->address, env->ops->now(env)))
 		return replace_member(s, silent);
 	if (!known)
 		ps_complain(PS_EXIT_OK,
 		            "store '%s': %s, which is in its roster now, does not answer, and is "
 		            "replaced unless it does within %d s",
-		            store_of(s), silent->address, PS_DRAIN_SILENT_MS / 1000);
-	return wait_more(s, "a mirror of its new roster does not answer, so the image that left "
-	                    "the roster is kept");
+		            store_name(s), silent->address, PS_DRAIN_SILENT_MS / 1000);
+	return wait_or_give_up(s,
+	                       "a mirror of its new roster does not answer, so the image that left "
+	                       "the roster is kept");
 }
 
-/* Leaves an image that no roster lists. */
-static bool leave_behind(struct step *s)
+/* Takes the next step for an image that no roster lists: deletes it if the store is whole without
+ * it. */
+static bool finish_unlisted_image(struct step *s)
 {
-	const Perseas__Member *silent = silent_of(s);
+	const Perseas__Member *silent = find_silent_replacement(s);
 
-	/* --gone was said of the drained mirror only, not of other silent ones. */
+	/* --gone concerns the drained mirror only, not other silent ones. */
 	if (s->drain->gone && !(silent && !strcmp(silent->address, s->image->to)))
-		return end_with(s, PS_DRAIN_MOVED, PS_EXIT_OK);
+		return end_work(s, PS_DRAIN_MOVED, PS_EXIT_OK);
 	if (silent)
 		return replace_silent(s, silent);
-	ps_drain_silent(&s->silence, NULL, 0);
-	if (ps_verdict_whole(&s->images))
+	ps_drain_note_silence(&s->silence, NULL, 0);
+	if (ps_verdict_is_whole(&s->images))
 		return delete_image(s);
 	if (s->drain->args->dry_run)
-		return end_with(s, PS_DRAIN_LEFT,
+		return end_work(s, PS_DRAIN_LEFT,
 		                ps_complain(PS_EXIT_NO,
 		                            "store '%s': its image here is in no roster, and is "
 		                            "kept, since the store is not whole without it",
-		                            store_of(s)));
-	return wait_more(s, "not every mirror of its new roster is up to date, so the image that "
-	                    "left the roster is kept");
+		                            store_name(s)));
+	return wait_or_give_up(
+		s, "not every mirror of its new roster is up to date, so the image that "
+		   "left the roster is kept");
 }
 
-/* The owner may learn only now that the mirror is gone; else it is not, and keeps its place. */
-static bool await_owner(struct step *s)
+/* Waits for the owner to notice that the mirror is gone. If it keeps calling the mirror live, the
+ * mirror is not gone, and keeps its place. */
+static bool await_owner_notice(struct step *s)
 {
 	if (!s->told_live)
 		ps_complain(PS_EXIT_OK, "store '%s': its owner calls %s live, and is waited for",
-		            store_of(s), s->drain->gone);
+		            store_name(s), s->drain->gone);
 	s->told_live = true;
-	return wait_more(s, "its owner calls the mirror live, so it is not gone");
+	return wait_or_give_up(s, "its owner calls the mirror live, so it is not gone");
 }
 
 /* Returns true if the drained mirror is this member: it is at the member's address, or shows the
@@ -285,62 +296,67 @@ static bool is_members_mirror(const struct step *s, const Perseas__Member *membe
 
 	if (drain->gone || !strcmp(member->address, address))
 		return true;
-	if (!there || ps_images_open(&images, &peers, store_of(s), address, &drain->args->options))
+	if (!there ||
+	    ps_images_open(&images, &peers, store_name(s), address, &drain->args->options))
 		return false;
 	same = images.told[0] && ps_drain_same_image(images.told[0]->header, there->header);
 	ps_images_close(&images, &peers);
 	return same;
 }
 
-/* An owner may have claimed the image between the two looks, so a third one decides. */
-static bool leave_strange(struct step *s, const Perseas__Member *member)
+/* Leaves an image that has a member's id but is not that member's image. Looks once more before,
+ * because an owner may have claimed the image between the two looks. */
+static bool leave_foreign_image(struct step *s, const Perseas__Member *member)
 {
 	if (s->tries++ == 0)
 		return false;
-	return end_with(s, PS_DRAIN_LEFT,
+	return end_work(s, PS_DRAIN_LEFT,
 	                ps_complain(PS_EXIT_NO,
 	                            "store '%s' stays: the image here has the id of the member at "
 	                            "%s, and is not the image that is there: if that is this "
 	                            "mirror by another address, drain it by that one; if not, "
 	                            "perseas drop deletes the image here",
-	                            store_of(s), member->address));
+	                            store_name(s), member->address));
 }
 
 /* Takes one step. Returns true if it was the last one. */
 static bool take_step(struct step *s)
 {
 	const struct ps_drain *drain = s->drain;
-	const Perseas__Header *header = header_of(s);
-	const char *trouble = ps_drain_trouble(&s->images, header, drain->gone), *newer;
+	const Perseas__Header *header = present_header(s);
+	const char *trouble = ps_drain_obstacle(&s->images, header, drain->gone), *newer;
 	const Perseas__Member *member;
 
 	if (trouble)
-		return end_with(s, PS_DRAIN_LEFT,
-		                ps_complain(PS_EXIT_NO, "store '%s' stays: %s", store_of(s),
+		return end_work(s, PS_DRAIN_LEFT,
+		                ps_complain(PS_EXIT_NO, "store '%s' stays: %s", store_name(s),
 		                            trouble));
-	if (is_changing(s)) {
+	if (is_roster_changing(s)) {
 		if (s->drain->args->dry_run)
-			return end_with(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
+			return end_work(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
 		return ps_images_find_owner(&s->images) < 0
-		               ? finish_here(s)
-		               : wait_more(s, "another change of its roster is "
-		                              "not over");
+		               ? finish_change_by_open(s)
+		               : wait_or_give_up(s, "another change of its roster is "
+		                                    "not over");
 	}
-	/* During a change some mirrors get the new roster earlier than others. */
-	newer = ps_drain_newer(&drain->fleet, drain->entries, drain->entry_count, &s->images);
+	/* Checked after all changes have settled, because a change reaches some mirrors earlier
+	 * than others. */
+	newer = ps_drain_find_newer_roster(&drain->fleet, drain->entries, drain->entry_count,
+	                                   &s->images);
 	if (newer)
-		return end_with(s, PS_DRAIN_LEFT,
+		return end_work(s, PS_DRAIN_LEFT,
 		                ps_complain(PS_EXIT_NO,
 		                            "store '%s' stays: %s knows a newer roster of it than "
 		                            "the mirrors that are named here, which may have been "
 		                            "left behind; perseas status %s %s shows it",
-		                            store_of(s), newer, store_of(s), newer));
-	if (drain->gone && !drain->args->dry_run && ps_drain_lives(&s->images, drain->gone))
-		return await_owner(s);
-	member = ps_drain_member(&s->images, header, drain->gone);
+		                            store_name(s), newer, store_name(s), newer));
+	if (drain->gone && !drain->args->dry_run && ps_drain_is_live(&s->images, drain->gone))
+		return await_owner_notice(s);
+	member = ps_drain_find_member(&s->images, header, drain->gone);
 	if (!member)
-		return leave_behind(s);
-	return is_members_mirror(s, member) ? replace_member(s, member) : leave_strange(s, member);
+		return finish_unlisted_image(s);
+	return is_members_mirror(s, member) ? replace_member(s, member)
+	                                    : leave_foreign_image(s, member);
 }
 
 enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image)
@@ -351,14 +367,14 @@ enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image
 
 	s.until_ns = env->ops->now(env) + (uint64_t)drain->args->wait_ms * 1000000;
 	while (!over) {
-		enum ps_exit status = ps_images_open(&s.images, &s.peers, store_of(&s),
+		enum ps_exit status = ps_images_open(&s.images, &s.peers, store_name(&s),
 		                                     image->mirrors, &drain->args->options);
 
 		if (status) {
 			image->end = PS_DRAIN_LEFT;
 			return status;
 		}
-		while (ps_images_take_more(&s.images, &s.peers, store_of(&s)))
+		while (ps_images_fetch_more(&s.images, &s.peers, store_name(&s)))
 			;
 		over = take_step(&s);
 		ps_images_close(&s.images, &s.peers);

@@ -1,14 +1,14 @@
 /*
- * drain_judge.c - what is decided of an image, and of a daemon that may take its place, by what
- * mirrors told; see drain.h. drain_image.c and drain_target.c call it. It must never ask a mirror.
+ * drain_judge.c - judges an image, and daemons that may take its place, by what mirrors reported;
+ * see drain.h. drain_image.c and drain_target.c call it. It must never ask a mirror.
  */
 #include "drain.h"
 #include "../../../proto/control/envelope.h"
 
 #include <string.h>
 
-const Perseas__Member *ps_drain_member(const struct ps_images *images,
-                                       const Perseas__Header *header, const char *gone)
+const Perseas__Member *ps_drain_find_member(const struct ps_images *images,
+                                            const Perseas__Header *header, const char *gone)
 {
 	const Perseas__Roster *roster = images->judged.settled;
 	const Perseas__Member *member;
@@ -21,25 +21,25 @@ const Perseas__Member *ps_drain_member(const struct ps_images *images,
 	return member;
 }
 
-static bool is_same(ProtobufCBinaryData a, ProtobufCBinaryData b)
+static bool is_equal(ProtobufCBinaryData a, ProtobufCBinaryData b)
 {
 	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
 bool ps_drain_same_image(const Perseas__Header *here, const Perseas__Header *there)
 {
-	return is_same(here->store_id, there->store_id) &&
-	       is_same(here->image_id, there->image_id) &&
-	       is_same(here->parent_id, there->parent_id) && is_same(here->boot, there->boot) &&
+	return is_equal(here->store_id, there->store_id) &&
+	       is_equal(here->image_id, there->image_id) &&
+	       is_equal(here->parent_id, there->parent_id) && is_equal(here->boot, there->boot) &&
 	       here->promised_epoch == there->promised_epoch &&
-	       is_same(here->promised_owner, there->promised_owner) &&
+	       is_equal(here->promised_owner, there->promised_owner) &&
 	       here->rewrites == there->rewrites && here->generation == there->generation &&
 	       !strcmp(here->creator, there->creator);
 }
 
-/* Returns true if the store can be opened, or has an owner: an owner can change the roster even
- * where nobody could open the store. */
-static bool may_open(const struct ps_images *images, const char *gone)
+/* Returns true if the store can be opened or, with --gone, has an owner: an owner can change the
+ * roster even if nobody could open the store. */
+static bool is_openable_or_owned(const struct ps_images *images, const char *gone)
 {
 	const struct ps_judgement *judged = &images->judged;
 
@@ -47,7 +47,7 @@ static bool may_open(const struct ps_images *images, const char *gone)
 	       (judged->outlook == PS_OUTLOOK_OPENS || (gone && ps_images_find_owner(images) >= 0));
 }
 
-bool ps_drain_lives(const struct ps_images *images, const char *address)
+bool ps_drain_is_live(const struct ps_images *images, const char *address)
 {
 	const int at = ps_images_find_owner(images);
 	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
@@ -67,8 +67,8 @@ static const char *why_closed(const struct ps_judgement *judged)
 	return "too few of its mirrors are seen to open it; perseas status says more";
 }
 
-const char *ps_drain_trouble(const struct ps_images *images, const Perseas__Header *header,
-                             const char *gone)
+const char *ps_drain_obstacle(const struct ps_images *images, const Perseas__Header *header,
+                              const char *gone)
 {
 	const struct ps_judgement *judged = &images->judged;
 
@@ -84,12 +84,12 @@ const char *ps_drain_trouble(const struct ps_images *images, const Perseas__Head
 		return "the image here is of a fork of the store: what it has may be newer. "
 		       "perseas status shows both, and perseas drop deletes the one that is of no "
 		       "more use";
-	if (!may_open(images, gone))
+	if (!is_openable_or_owned(images, gone))
 		return why_closed(judged);
 	return NULL;
 }
 
-bool ps_drain_silent(struct ps_drain_silence *silence, const char *address, uint64_t now_ns)
+bool ps_drain_note_silence(struct ps_drain_silence *silence, const char *address, uint64_t now_ns)
 {
 	if (!address || strcmp(silence->address, address) != 0) {
 		snprintf(silence->address, sizeof(silence->address), "%s", address ? address : "");
@@ -99,33 +99,36 @@ bool ps_drain_silent(struct ps_drain_silence *silence, const char *address, uint
 	return now_ns - silence->since_ns >= (uint64_t)PS_DRAIN_SILENT_MS * 1000000;
 }
 
-/* Returns true if the two images belong to one member of the roster, or are one image. */
-static bool is_seen_twice(const Perseas__Header *theirs, const Perseas__Header *mine,
-                          const Perseas__Roster *roster)
+/* Returns true if `theirs` is another view of the same image, or the image of a member of the
+ * roster. */
+static bool is_same_or_member(const Perseas__Header *theirs, const Perseas__Header *mine,
+                              const Perseas__Roster *roster)
 {
 	return ps_id_equal(theirs->image_id, mine->image_id.data) ||
 	       ps_roster_member(roster, theirs->image_id.data);
 }
 
-enum ps_drain_refusal ps_drain_refuses(const Perseas__Header *theirs, const Perseas__Header *mine,
-                                       const struct ps_images *images)
+enum ps_drain_refusal ps_drain_check_daemon(const Perseas__Header *theirs,
+                                            const Perseas__Header *mine,
+                                            const struct ps_images *images)
 {
 	const struct ps_judgement *judged = &images->judged;
 
 	if (!theirs)
-		return PS_DRAIN_TAKES;
+		return PS_DRAIN_ACCEPTS;
 	if (!ps_image_is_of_store(theirs, mine->store_id.data, judged->naming_roster))
-		return PS_DRAIN_HAS_ANOTHER;
-	if (is_seen_twice(theirs, mine, judged->settled))
-		return PS_DRAIN_HAS_IT;
+		return PS_DRAIN_HAS_OTHER_STORE;
+	if (is_same_or_member(theirs, mine, judged->settled))
+		return PS_DRAIN_HAS_THIS_IMAGE;
 	if (ps_roster_newer(ps_roster_newest(theirs), images->roster))
-		return PS_DRAIN_HAS_NEWER;
+		return PS_DRAIN_HAS_NEWER_ROSTER;
 	return ps_image_is_forked(theirs, judged->settled, judged->next) ? PS_DRAIN_HAS_FORK
-	                                                                 : PS_DRAIN_TAKES;
+	                                                                 : PS_DRAIN_ACCEPTS;
 }
 
-const char *ps_drain_newer(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
-                           unsigned count, const struct ps_images *images)
+const char *ps_drain_find_newer_roster(const struct ps_fleet *fleet,
+                                       const struct ps_fleet_entry *entries, unsigned count,
+                                       const struct ps_images *images)
 {
 	const Perseas__Header *header = images->header;
 

@@ -1,7 +1,7 @@
 /*
- * drain_named.c - stores whose rosters name the mirror that is drained, and of which it shows no
- * image: it lost it, or has a damaged one. Its list does not tell of these, other daemons do.
- * cmd_drain.c calls it. It must never change anything on a mirror.
+ * drain_named.c - finds stores whose rosters name the drained mirror although the mirror lists no
+ * image of them, because it lost the image or has a damaged one. The lists of other daemons show
+ * these stores. cmd_drain.c calls it. It must never change anything on a mirror.
  */
 #include "drain.h"
 #include "../fleet/fleet.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Returns true if the drain has dealt with this store already. */
-static bool was_listed(const struct ps_drain *drain, const Perseas__Header *header)
+static bool is_among_images(const struct ps_drain *drain, const Perseas__Header *header)
 {
 	for (unsigned i = 0; i < drain->count; i++)
 		if (ps_id_equal(drain->images[i].status->header->store_id, header->store_id.data))
@@ -21,17 +21,17 @@ static bool was_listed(const struct ps_drain *drain, const Perseas__Header *head
 
 /* Returns true if the mirror is a member whose image nobody shows. An image that arrived meanwhile
  * is shown, since ps_fleet_ask asks members that were not seen. */
-static bool is_named(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
-                     unsigned count, const char *mirror)
+static bool is_unseen_member(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
+                             unsigned count, const char *mirror)
 {
 	struct ps_peers peers;
 	struct ps_images images;
 
-	ps_fleet_images(fleet, entries, count, false, &peers, &images);
-	return ps_fleet_misses(&images, mirror);
+	ps_fleet_fill_images(fleet, entries, count, false, &peers, &images);
+	return ps_fleet_is_image_unseen(&images, mirror);
 }
 
-enum ps_exit ps_drain_named(const struct ps_drain *drain, unsigned *named)
+enum ps_exit ps_drain_check_named(const struct ps_drain *drain, unsigned *named)
 {
 	const char *mirror = drain->args->members[0].text;
 	struct ps_fleet_entry *entries;
@@ -46,8 +46,9 @@ enum ps_exit ps_drain_named(const struct ps_drain *drain, unsigned *named)
 	for (unsigned i = 0; i < count; i += run) {
 		const Perseas__Header *header = entries[i].status->header;
 
-		run = ps_fleet_run(entries + i, count - i);
-		if (was_listed(drain, header) || !is_named(&fleet, entries + i, run, mirror))
+		run = ps_fleet_count_store_entries(entries + i, count - i);
+		if (is_among_images(drain, header) ||
+		    !is_unseen_member(&fleet, entries + i, run, mirror))
 			continue;
 		(*named)++;
 		status = ps_complain(PS_EXIT_NO, "store '%s': its roster names %s, which %s",

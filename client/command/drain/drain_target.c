@@ -1,6 +1,6 @@
 /*
- * drain_target.c - which daemon gets an image; see drain.h. drain_image.c calls it. It must never
- * change anything on a mirror.
+ * drain_target.c - chooses the daemon that gets an image; see drain.h. drain_image.c calls it. It
+ * must never change anything on a mirror.
  */
 #include "drain.h"
 #include "../../../proto/control/envelope.h"
@@ -10,19 +10,20 @@
 
 /* The members that stay, and the widest domain in which all of them are apart now. */
 struct others {
-	unsigned spots[PS_MIRRORS_MAX + 1]; /* that of `old` comes last */
-	unsigned count;
+	/* Indices of the spots of these members, and last of the member that leaves. */
+	unsigned spots[PS_MIRRORS_MAX + 1];
+	unsigned count; /* number of members that stay */
 	enum ps_domain apart;
 };
 
-static bool is_known(const struct ps_spot *spot)
+static bool is_located(const struct ps_spot *spot)
 {
 	return *spot->labels[PS_DOMAIN_HOST];
 }
 
-static bool find_others(struct ps_drain *drain, const struct ps_drain_image *image,
-                        const Perseas__Roster *roster, const Perseas__Member *old,
-                        struct others *others)
+static bool find_staying_members(struct ps_drain *drain, const struct ps_drain_image *image,
+                                 const Perseas__Roster *roster, const Perseas__Member *old,
+                                 struct others *others)
 {
 	const struct perseas_options *options = &drain->args->options;
 	unsigned spot;
@@ -34,7 +35,7 @@ static bool find_others(struct ps_drain *drain, const struct ps_drain_image *ima
 		if (roster->members[k] == old)
 			continue;
 		if (ps_survey_add(&drain->survey, address, options, &spot) ||
-		    !is_known(&drain->survey.spots[spot])) {
+		    !is_located(&drain->survey.spots[spot])) {
 			ps_complain(PS_EXIT_OK,
 			            "store '%s' stays: %s, which keeps its image, does not tell "
 			            "where it runs, so that nobody knows what fails together with "
@@ -48,15 +49,16 @@ static bool find_others(struct ps_drain *drain, const struct ps_drain_image *ima
 	 * runs, how far apart the members were is not known. */
 	others->apart = PS_DOMAIN_HOST;
 	if (!ps_survey_add(&drain->survey, old->address, options, &spot) &&
-	    is_known(&drain->survey.spots[spot])) {
+	    is_located(&drain->survey.spots[spot])) {
 		others->spots[others->count] = spot;
-		others->apart = ps_spots_apart(drain->survey.spots, others->spots,
-		                               others->count + 1);
+		others->apart = ps_spots_widest_apart(drain->survey.spots, others->spots,
+		                                      others->count + 1);
 	}
 	return true;
 }
 
-/* Tries the widest domain first, and no narrower one than there must be. */
+/* Chooses a spot that is apart in the widest possible kind of domain, but in none narrower than
+ * `least`. */
 static bool choose_spot(const struct ps_spot *spots, unsigned count, struct ps_wish *wish,
                         enum ps_domain least, unsigned *chosen, char why[PS_PLACE_WHY])
 {
@@ -68,37 +70,38 @@ static bool choose_spot(const struct ps_spot *spots, unsigned count, struct ps_w
 	}
 }
 
-static enum ps_domain least_apart(const struct ps_drain *drain, const struct others *others)
+static enum ps_domain narrowest_domain(const struct ps_drain *drain, const struct others *others)
 {
 	if (drain->args->apart)
 		return ps_domain_by_name(drain->args->apart);
 	return others->apart == PS_DOMAINS ? PS_DOMAIN_HOST : others->apart;
 }
 
-static enum ps_domain most_apart(const struct ps_drain *drain, const struct ps_spot *spots,
-                                 enum ps_domain least)
+static enum ps_domain widest_domain(const struct ps_drain *drain, const struct ps_spot *spots,
+                                    enum ps_domain least)
 {
-	const enum ps_domain usual = ps_domain_usual(spots, drain->survey.count);
+	const enum ps_domain usual = ps_domain_all_name(spots, drain->survey.count);
 
 	return drain->args->apart || usual == PS_DOMAINS || usual < least ? least : usual;
 }
 
-static void complain_of(enum ps_drain_refusal refusal, const char *address, const char *store)
+static void complain_of_refusal(enum ps_drain_refusal refusal, const char *address,
+                                const char *store)
 {
 	switch (refusal) {
-	case PS_DRAIN_TAKES:
+	case PS_DRAIN_ACCEPTS:
 		break;
-	case PS_DRAIN_HAS_ANOTHER:
+	case PS_DRAIN_HAS_OTHER_STORE:
 		ps_complain(PS_EXIT_OK, "%s has another store '%s', and gets no image of this one",
 		            address, store);
 		break;
-	case PS_DRAIN_HAS_IT:
+	case PS_DRAIN_HAS_THIS_IMAGE:
 		ps_complain(PS_EXIT_OK,
 		            "%s is the mirror that is drained, or a member of the roster, by "
 		            "another address",
 		            address);
 		break;
-	case PS_DRAIN_HAS_NEWER:
+	case PS_DRAIN_HAS_NEWER_ROSTER:
 		ps_complain(PS_EXIT_OK,
 		            "%s knows a newer roster of store '%s' than the mirrors that the image "
 		            "here names, and is not made a copy of theirs; perseas status %s %s "
@@ -114,13 +117,13 @@ static void complain_of(enum ps_drain_refusal refusal, const char *address, cons
 	}
 }
 
-/* Returns true if the daemon may take the image. It is asked again, since much may have changed
- * after the survey. Sets *gone if it can take no other image either. */
+/* Returns true if the daemon may take the image. Asks the daemon again, since much may have changed
+ * after the survey. Sets *gone if it cannot take any other image either. */
 static bool spot_accepts(const struct ps_drain *drain, const struct ps_drain_image *image,
                          const struct ps_images *seen, const struct ps_spot *spot, bool *gone)
 {
 	const Perseas__Header *mine = image->status->header, *theirs;
-	enum ps_drain_refusal refusal = PS_DRAIN_TAKES;
+	enum ps_drain_refusal refusal = PS_DRAIN_ACCEPTS;
 	struct ps_peers peers;
 	struct ps_images images;
 	bool answers;
@@ -131,22 +134,23 @@ static bool spot_accepts(const struct ps_drain *drain, const struct ps_drain_ima
 	theirs = images.told[0] ? images.told[0]->header : NULL;
 	answers = theirs || images.errors[0].code == PERSEAS_ENOSTORE;
 	if (answers)
-		refusal = ps_drain_refuses(theirs, mine, seen);
+		refusal = ps_drain_check_daemon(theirs, mine, seen);
 	else
 		ps_complain(PS_EXIT_OK, "%s", images.errors[0].text);
-	complain_of(refusal, spot->address, mine->store);
+	complain_of_refusal(refusal, spot->address, mine->store);
 	*gone = !answers ||
 	        (theirs && !drain->gone && ps_id_equal(theirs->image_id, mine->image_id.data));
 	ps_images_close(&images, &peers);
-	return answers && refusal == PS_DRAIN_TAKES;
+	return answers && refusal == PS_DRAIN_ACCEPTS;
 }
 
-/* Asks the best spot first. Spots that refuse are left out of `spots`, or of all later choices. */
+/* Chooses the best spot that accepts the image. A spot that refuses is closed in `spots`, or for
+ * all later images if it can take none. */
 static struct ps_spot *choose_target(struct ps_drain *drain, const struct ps_drain_image *image,
                                      const struct ps_images *seen, const struct others *others,
                                      struct ps_spot *spots)
 {
-	const enum ps_domain least = least_apart(drain, others);
+	const enum ps_domain least = narrowest_domain(drain, others);
 	char why[PS_PLACE_WHY];
 	unsigned chosen;
 	bool gone;
@@ -154,9 +158,9 @@ static struct ps_spot *choose_target(struct ps_drain *drain, const struct ps_dra
 	for (;;) {
 		struct ps_wish wish = { .copies = 1,
 			                .bytes = image->status->bytes,
-			                .apart = most_apart(drain, spots, least),
-			                .there = others->spots,
-			                .there_count = others->count };
+			                .apart = widest_domain(drain, spots, least),
+			                .holders = others->spots,
+			                .holder_count = others->count };
 
 		if (!choose_spot(spots, drain->survey.count, &wish, least, &chosen, why)) {
 			ps_complain(PS_EXIT_NO, "store '%s' stays: nobody can take its image: %s",
@@ -170,17 +174,17 @@ static struct ps_spot *choose_target(struct ps_drain *drain, const struct ps_dra
 	}
 }
 
-struct ps_spot *ps_drain_target(struct ps_drain *drain, const struct ps_drain_image *image,
-                                const struct ps_images *images, const Perseas__Member *old)
+struct ps_spot *ps_drain_choose_target(struct ps_drain *drain, const struct ps_drain_image *image,
+                                       const struct ps_images *images, const Perseas__Member *old)
 {
 	struct ps_spot *spots, *target;
 	struct others others;
 	size_t size;
 
-	if (!find_others(drain, image, images->judged.settled, old, &others))
+	if (!find_staying_members(drain, image, images->judged.settled, old, &others))
 		return NULL;
 	size = drain->survey.count * sizeof(*spots);
-	spots = ps_or_end(malloc(size));
+	spots = ps_or_exit(malloc(size));
 	memcpy(spots, drain->survey.spots, size);
 	target = choose_target(drain, image, images, &others, spots);
 	free(spots);

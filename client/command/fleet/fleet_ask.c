@@ -1,6 +1,7 @@
 /*
- * fleet_ask.c - asks daemons what they have: one connection and one List each, however many stores
- * there are. fleet_show.c calls it. It must never ask a daemon twice because two stores are there.
+ * fleet_ask.c - asks daemons for their stores: one connection and one List request each, however
+ * many stores there are. fleet_show.c calls it. It must never ask a daemon again for each of its
+ * stores.
  */
 #include "fleet.h"
 #include "../../../proto/control/envelope.h"
@@ -14,20 +15,20 @@ const char *ps_fleet_address(const struct ps_fleet_daemon *daemon)
 	return daemon->peers->addresses[daemon->at].text;
 }
 
-static enum ps_exit ask_some(struct ps_fleet *fleet, const char *list, bool added,
+static enum ps_exit ask_part(struct ps_fleet *fleet, const char *list, bool added,
                              const struct perseas_options *options)
 {
-	struct ps_peers *peers = ps_or_end(calloc(1, sizeof(*peers)));
+	struct ps_peers *peers = ps_or_exit(calloc(1, sizeof(*peers)));
 	enum ps_exit status = ps_peers_open(peers, list, options);
 
 	if (status) {
 		free(peers);
 		return status;
 	}
-	fleet->peer_sets = ps_or_end(
+	fleet->peer_sets = ps_or_exit(
 		realloc(fleet->peer_sets, (fleet->peer_set_count + 1) * sizeof(*fleet->peer_sets)));
 	fleet->peer_sets[fleet->peer_set_count++] = peers;
-	fleet->daemons = ps_or_end(
+	fleet->daemons = ps_or_exit(
 		realloc(fleet->daemons, (fleet->count + peers->count) * sizeof(*fleet->daemons)));
 	ps_peers_ask_all(peers, ps_peers_list_request());
 	for (unsigned i = 0; i < peers->count; i++) {
@@ -39,7 +40,7 @@ static enum ps_exit ask_some(struct ps_fleet *fleet, const char *list, bool adde
 	return PS_EXIT_OK;
 }
 
-static bool was_asked(const struct ps_fleet *fleet, const char *address)
+static bool was_daemon_asked(const struct ps_fleet *fleet, const char *address)
 {
 	for (unsigned i = 0; i < fleet->count; i++)
 		if (!strcmp(ps_fleet_address(&fleet->daemons[i]), address))
@@ -67,14 +68,14 @@ void ps_fleet_sort(struct ps_fleet_entry *entries, unsigned count)
 
 struct ps_fleet_entry *ps_fleet_entries(const struct ps_fleet *fleet, unsigned *count)
 {
-	struct ps_fleet_entry *entries = ps_or_end(calloc(1, sizeof(*entries)));
+	struct ps_fleet_entry *entries = ps_or_exit(calloc(1, sizeof(*entries)));
 
 	*count = 0;
 	for (unsigned i = 0; i < fleet->count; i++) {
 		const Perseas__Reply *reply = fleet->daemons[i].reply;
 		const size_t more = reply ? reply->list->n_stores : 0;
 
-		entries = ps_or_end(realloc(entries, (*count + more + 1) * sizeof(*entries)));
+		entries = ps_or_exit(realloc(entries, (*count + more + 1) * sizeof(*entries)));
 		for (size_t k = 0; k < more; k++)
 			entries[(*count)++] = (struct ps_fleet_entry){ i, reply->list->stores[k],
 				                                       (unsigned)k };
@@ -83,7 +84,7 @@ struct ps_fleet_entry *ps_fleet_entries(const struct ps_fleet *fleet, unsigned *
 	return entries;
 }
 
-unsigned ps_fleet_run(const struct ps_fleet_entry *entries, unsigned count)
+unsigned ps_fleet_count_store_entries(const struct ps_fleet_entry *entries, unsigned count)
 {
 	const Perseas__Header *first = entries[0].status->header;
 	unsigned run = 1;
@@ -97,37 +98,38 @@ unsigned ps_fleet_run(const struct ps_fleet_entry *entries, unsigned count)
 
 /* --- daemons that rosters name --- */
 
-/* Addresses with commas between them. */
+/* A comma-separated list of addresses. */
 struct names {
 	char *text;
 	size_t length;
 	unsigned count;
 };
 
-static void add_name(struct names *names, const char *address)
+static void add_address(struct names *names, const char *address)
 {
 	const size_t size = strlen(address);
 
-	names->text = ps_or_end(realloc(names->text, names->length + size + 2));
+	names->text = ps_or_exit(realloc(names->text, names->length + size + 2));
 	names->length += (size_t)sprintf(names->text + names->length, "%s%s",
 	                                 names->count++ ? "," : "", address);
 }
 
-static void add_unseen(const struct ps_fleet *fleet, const struct ps_images *images,
-                       const Perseas__Roster *roster, struct names *names)
+/* Adds the members of the roster whose images were not seen and whose daemons were not asked. */
+static void add_unseen_members(const struct ps_fleet *fleet, const struct ps_images *images,
+                               const Perseas__Roster *roster, struct names *names)
 {
 	struct ps_address address;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
 		if (!ps_images_find_member(images, roster->members[k]) &&
-		    ps_survey_address(roster->members[k]->address, &address) &&
-		    !was_asked(fleet, address.text) &&
+		    ps_survey_parse_address(roster->members[k]->address, &address) &&
+		    !was_daemon_asked(fleet, address.text) &&
 		    !ps_address_in_list(names->text, address.text) &&
 		    fleet->count + names->count < PS_SURVEY_MAX)
-			add_name(names, address.text);
+			add_address(names, address.text);
 }
 
-static void find_unseen(const struct ps_fleet *fleet, struct names *names)
+static void find_unseen_members(const struct ps_fleet *fleet, struct names *names)
 {
 	struct ps_peers peers;
 	struct ps_images images;
@@ -135,15 +137,15 @@ static void find_unseen(const struct ps_fleet *fleet, struct names *names)
 	struct ps_fleet_entry *entries = ps_fleet_entries(fleet, &count);
 
 	for (unsigned i = 0; i < count; i += run) {
-		run = ps_fleet_run(entries + i, count - i);
-		ps_fleet_images(fleet, entries + i, run, false, &peers, &images);
-		add_unseen(fleet, &images, images.judged.settled, names);
-		add_unseen(fleet, &images, images.judged.next, names);
+		run = ps_fleet_count_store_entries(entries + i, count - i);
+		ps_fleet_fill_images(fleet, entries + i, run, false, &peers, &images);
+		add_unseen_members(fleet, &images, images.judged.settled, names);
+		add_unseen_members(fleet, &images, images.judged.next, names);
 	}
 	free(entries);
 }
 
-/* Asks the mirrors of the list in parts that fit into one set of peers. Cuts the list up. */
+/* Asks the mirrors of the list, in parts that fit into one set of peers. Modifies the list. */
 static enum ps_exit ask_list(struct ps_fleet *fleet, char *list, bool added,
                              const struct perseas_options *options)
 {
@@ -151,7 +153,7 @@ static enum ps_exit ask_list(struct ps_fleet *fleet, char *list, bool added,
 
 	for (char *rest; list && !status; list = rest) {
 		rest = ps_list_cut(list, PS_MIRRORS_MAX);
-		status = ask_some(fleet, list, added, options);
+		status = ask_part(fleet, list, added, options);
 	}
 	return status;
 }
@@ -160,12 +162,13 @@ char *ps_fleet_unasked(const struct ps_fleet *fleet)
 {
 	struct names names = { 0 };
 
-	find_unseen(fleet, &names);
+	find_unseen_members(fleet, &names);
 	return names.text;
 }
 
-/* Asks until all daemons were asked that rosters in force name. */
-static void ask_unseen(struct ps_fleet *fleet, const struct perseas_options *options)
+/* Asks the daemons that rosters in force name, and again those that their replies name, until all
+ * were asked. */
+static void ask_unseen_members(struct ps_fleet *fleet, const struct perseas_options *options)
 {
 	bool any = true;
 
@@ -180,16 +183,16 @@ static void ask_unseen(struct ps_fleet *fleet, const struct perseas_options *opt
 enum ps_exit ps_fleet_ask(struct ps_fleet *fleet, const char *mirrors,
                           const struct perseas_options *options)
 {
-	char *list = ps_or_end(strdup(mirrors));
+	char *list = ps_or_exit(strdup(mirrors));
 	enum ps_exit status;
 
 	*fleet = (struct ps_fleet){ 0 };
-	status = ps_list_fits(mirrors);
+	status = ps_list_check_length(mirrors);
 	if (!status)
 		status = ask_list(fleet, list, false, options);
 	free(list);
 	if (!status)
-		ask_unseen(fleet, options);
+		ask_unseen_members(fleet, options);
 	else
 		ps_fleet_free(fleet);
 	return status;

@@ -1,6 +1,6 @@
 /*
- * fleet_judge.c - judges each store of a fleet by the images that daemons told of, as ask/verdict.h
- * does, and writes its line. fleet_ask.c and fleet_show.c call it.
+ * fleet_judge.c - judges each store of a fleet by the images that daemons listed, as ask/verdict.h
+ * does, and collects what is wrong with it. fleet_ask.c and fleet_show.c call it.
  */
 #include "fleet.h"
 #include "../ask/owner_report.h"
@@ -13,8 +13,8 @@
 
 /* --- the images --- */
 
-static const Perseas__StoreStatus *image_at(const struct ps_fleet_entry *entries, unsigned count,
-                                            unsigned daemon)
+static const Perseas__StoreStatus *image_on_daemon(const struct ps_fleet_entry *entries,
+                                                   unsigned count, unsigned daemon)
 {
 	for (unsigned i = 0; i < count; i++)
 		if (entries[i].daemon == daemon)
@@ -24,7 +24,8 @@ static const Perseas__StoreStatus *image_at(const struct ps_fleet_entry *entries
 
 /* Asks why a daemon does not list the image, over the connection that it has: the image may be
  * damaged. */
-static void ask_why(const struct ps_fleet_daemon *daemon, const char *store, struct ps_error *error)
+static void ask_for_error(const struct ps_fleet_daemon *daemon, const char *store,
+                          struct ps_error *error)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
@@ -43,9 +44,9 @@ static void ask_why(const struct ps_fleet_daemon *daemon, const char *store, str
 	             store);
 }
 
-static void images_add(const struct ps_fleet *fleet, unsigned daemon, const char *store,
-                       const Perseas__StoreStatus *status, struct ps_peers *peers,
-                       struct ps_images *images)
+static void add_peer(const struct ps_fleet *fleet, unsigned daemon, const char *store,
+                     const Perseas__StoreStatus *status, struct ps_peers *peers,
+                     struct ps_images *images)
 {
 	const struct ps_fleet_daemon *it = &fleet->daemons[daemon];
 	const unsigned i = peers->count;
@@ -58,13 +59,13 @@ static void images_add(const struct ps_fleet *fleet, unsigned daemon, const char
 	images->told[i] = status;
 	images->have += status != NULL;
 	if (!status && it->reply)
-		ask_why(it, store, &images->errors[i]);
+		ask_for_error(it, store, &images->errors[i]);
 	else if (!status)
 		images->errors[i] = it->peers->errors[it->at];
 }
 
-static bool is_unseen(const struct ps_images *images, const Perseas__Roster *roster,
-                      const char *address)
+static bool has_unseen_member(const struct ps_images *images, const Perseas__Roster *roster,
+                              const char *address)
 {
 	for (size_t k = 0; roster && k < roster->n_members; k++)
 		if (!strcmp(roster->members[k]->address, address) &&
@@ -73,41 +74,42 @@ static bool is_unseen(const struct ps_images *images, const Perseas__Roster *ros
 	return false;
 }
 
-bool ps_fleet_misses(const struct ps_images *images, const char *address)
+bool ps_fleet_is_image_unseen(const struct ps_images *images, const char *address)
 {
-	return is_unseen(images, images->judged.settled, address) ||
-	       is_unseen(images, images->judged.next, address);
+	return has_unseen_member(images, images->judged.settled, address) ||
+	       has_unseen_member(images, images->judged.next, address);
 }
 
-void ps_fleet_images(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
-                     unsigned count, bool fully, struct ps_peers *peers, struct ps_images *images)
+void ps_fleet_fill_images(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
+                          unsigned count, bool fully, struct ps_peers *peers,
+                          struct ps_images *images)
 {
 	const char *store = entries[0].status->header->store;
 	struct ps_peers seen_peers = { 0 };
 	struct ps_images seen = { .peers = &seen_peers };
 
 	for (unsigned i = 0; i < count; i++)
-		images_add(fleet, entries[i].daemon, store, entries[i].status, &seen_peers, &seen);
+		add_peer(fleet, entries[i].daemon, store, entries[i].status, &seen_peers, &seen);
 	ps_images_judge(&seen);
 	*peers = (struct ps_peers){ 0 };
 	*images = (struct ps_images){ .peers = peers };
 	for (unsigned i = 0; i < fleet->count; i++) {
-		const Perseas__StoreStatus *status = image_at(entries, count, i);
+		const Perseas__StoreStatus *status = image_on_daemon(entries, count, i);
 		const char *address = ps_fleet_address(&fleet->daemons[i]);
 
-		if (status || (fully && ps_fleet_misses(&seen, address)))
-			images_add(fleet, i, store, status, peers, images);
+		if (status || (fully && ps_fleet_is_image_unseen(&seen, address)))
+			add_peer(fleet, i, store, status, peers, images);
 	}
 	ps_images_judge(images);
 }
 
-/* --- the line --- */
+/* --- the line of a store --- */
 
 struct line {
 	const struct ps_images *images;
 	struct ps_fleet_store *store;
-	FILE *trouble;
-	bool any;
+	FILE *trouble; /* writes store->trouble */
+	bool any;      /* something was noted */
 };
 
 __attribute__((format(printf, 2, 3))) static void line_note(struct line *line, const char *format,
@@ -123,7 +125,7 @@ __attribute__((format(printf, 2, 3))) static void line_note(struct line *line, c
 	va_end(args);
 }
 
-static const Perseas__StoreStatus *owner_of(const struct ps_images *images)
+static const Perseas__StoreStatus *find_owner_status(const struct ps_images *images)
 {
 	const int at = ps_images_find_owner(images);
 
@@ -131,7 +133,7 @@ static const Perseas__StoreStatus *owner_of(const struct ps_images *images)
 }
 
 /* Returns why mirror `i` shows no image of the member. */
-static const char *absence_of(const struct ps_images *images, unsigned i)
+static const char *absence_text(const struct ps_images *images, unsigned i)
 {
 	if (images->told[i])
 		return "shows another image";
@@ -140,18 +142,18 @@ static const char *absence_of(const struct ps_images *images, unsigned i)
 	return images->judged.creation_unfinished ? "was not given one" : "has lost its image";
 }
 
-static void note_unseen(struct line *line, const Perseas__Member *member)
+static void note_missing_image(struct line *line, const Perseas__Member *member)
 {
 	const struct ps_images *images = line->images;
 	const char *why = "was not asked";
 
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (!strcmp(images->peers->addresses[i].text, member->address))
-			why = absence_of(images, i);
+			why = absence_text(images, i);
 	line_note(line, "%s %s", member->address, why);
 }
 
-static void take_lag(struct line *line, const Perseas__StoreStatus *image)
+static void update_lag(struct line *line, const Perseas__StoreStatus *image)
 {
 	const Perseas__StoreStatus *newest = line->images->newest;
 	struct ps_fleet_store *store = line->store;
@@ -165,11 +167,13 @@ static void take_lag(struct line *line, const Perseas__StoreStatus *image)
 	store->has_lag = true;
 }
 
-static void take_member(struct line *line, const Perseas__Member *member)
+/* Counts a member, and notes what is wrong with its image. */
+static void count_member(struct line *line, const Perseas__Member *member)
 {
 	const Perseas__StoreStatus *image = ps_images_find_member(line->images, member);
-	const Perseas__StoreStatus *owner = owner_of(line->images);
-	const Perseas__MirrorReport *report = owner ? ps_verdict_report(line->images, owner, member)
+	const Perseas__StoreStatus *owner = find_owner_status(line->images);
+	const Perseas__MirrorReport *report = owner ? ps_verdict_find_report(line->images, owner,
+	                                                                     member)
 	                                            : NULL;
 	struct ps_fleet_store *store = line->store;
 
@@ -179,9 +183,9 @@ static void take_member(struct line *line, const Perseas__Member *member)
 		store->total += report->total;
 	}
 	if (image)
-		take_lag(line, image);
+		update_lag(line, image);
 	if (!image)
-		note_unseen(line, member);
+		note_missing_image(line, member);
 	else if (image->header->state != PERSEAS__STATE__STATE_CONSISTENT)
 		line_note(line, "%s %s", member->address, ps_state_text(image->header->state));
 	else if (report && strcmp(report->state, "live") != 0)
@@ -190,7 +194,8 @@ static void take_member(struct line *line, const Perseas__Member *member)
 		store->live++;
 }
 
-static void note_rest(struct line *line, const Perseas__StoreStatus *owner)
+/* Notes what is wrong with the store beyond single members. */
+static void note_store_faults(struct line *line, const Perseas__StoreStatus *owner)
 {
 	const struct ps_images *images = line->images;
 
@@ -206,16 +211,17 @@ static void note_rest(struct line *line, const Perseas__StoreStatus *owner)
 			          images->peers->addresses[i].text);
 }
 
-/* Keeps the clauses on the next loss; notes them if mirrors of one host are lost together. */
-static void take_losses(struct line *line, const struct ps_verdict *verdict)
+/* Sets store->next_loss. Notes it as trouble if several mirrors of one domain would be lost
+ * together. */
+static void set_next_loss(struct line *line, const struct ps_verdict *verdict)
 {
 	size_t size;
-	FILE *out = ps_or_end(open_memstream(&line->store->next_loss, &size));
+	FILE *out = ps_or_exit(open_memstream(&line->store->next_loss, &size));
 
 	ps_verdict_print_losses(out, verdict, line->images);
 	fclose(out);
-	ps_or_end(line->store->next_loss);
-	if (ps_verdict_hurts_together(verdict))
+	ps_or_exit(line->store->next_loss);
+	if (ps_verdict_is_domain_loss(verdict))
 		line_note(line, "%s", line->store->next_loss);
 }
 
@@ -224,37 +230,37 @@ static void take_verdict(struct line *line, const Perseas__StoreStatus *owner)
 	struct ps_fleet_store *store = line->store;
 	struct ps_verdict verdict;
 
-	ps_verdict_reach(&verdict, line->images);
+	ps_verdict_fill(&verdict, line->images);
 	store->commit = verdict.commit;
 	store->open = verdict.open;
-	store->bears = ps_verdict_bears(line->images);
-	store->promise = ps_verdict_promise(line->images);
+	store->losses_borne = ps_verdict_losses_borne(line->images);
+	store->losses_promised = ps_verdict_losses_promised(line->images);
 	if (owner && ps_owner_doubt_ms(owner))
 		line_note(line, "a commit has been in doubt for %.1f s",
 		          (double)ps_owner_doubt_ms(owner) / 1000);
 	if (!store->open)
-		line_note(line, "it cannot be opened%s", ps_verdict_why(line->images));
+		line_note(line, "it cannot be opened%s", ps_verdict_why_closed(line->images));
 	else if (store->commit == PS_CAN_NOT)
 		line_note(line, "it cannot commit");
 	else if (store->commit == PS_CAN_UNKNOWN)
 		line_note(line, "whether it can commit is not known");
-	take_losses(line, &verdict);
+	set_next_loss(line, &verdict);
 }
 
-static enum ps_fleet_rank rank_of(const struct line *line)
+static enum ps_fleet_rank choose_rank(const struct line *line)
 {
 	const struct ps_fleet_store *store = line->store;
 
 	if (store->commit == PS_CAN_NOT || !store->open)
 		return PS_FLEET_STUCK;
-	if (store->commit == PS_CAN_UNKNOWN || store->bears < store->promise)
+	if (store->commit == PS_CAN_UNKNOWN || store->losses_borne < store->losses_promised)
 		return PS_FLEET_BARE;
 	if (line->any)
 		return PS_FLEET_NOTED;
 	return *store->owner ? PS_FLEET_GOOD : PS_FLEET_FREE;
 }
 
-static void take_slot(struct ps_fleet_store *store, const struct ps_images *images)
+static void set_slot(struct ps_fleet_store *store, const struct ps_images *images)
 {
 	const Perseas__Slot *slot = images->newest ? images->newest->slot : NULL;
 
@@ -265,11 +271,11 @@ static void take_slot(struct ps_fleet_store *store, const struct ps_images *imag
 	store->seq = slot->seq;
 }
 
-/* Takes the owner's newest report: it reports to one mirror after the other, and counts its
- * reports. */
-static void take_owner(struct ps_fleet_store *store, const struct ps_images *images)
+/* Takes the owner's newest figures: it reports to one mirror after the other, and counts its
+ * commits. */
+static void set_owner(struct ps_fleet_store *store, const struct ps_images *images)
 {
-	const Perseas__StoreStatus *owner = owner_of(images);
+	const Perseas__StoreStatus *owner = find_owner_status(images);
 
 	store->owner_status = owner;
 	if (!owner)
@@ -285,7 +291,8 @@ static void take_owner(struct ps_fleet_store *store, const struct ps_images *ima
 	}
 }
 
-/* Says how to tell the store from another one of its name, and how to name it to other commands. */
+/* Notes how to tell the store from another one of its name, and how to name it to other commands.
+ */
 static void note_name(struct line *line)
 {
 	const Perseas__Roster *roster = line->images->judged.settled;
@@ -302,22 +309,22 @@ static void note_name(struct line *line)
 static void judge_store(struct ps_fleet_store *store, const struct ps_images *images)
 {
 	const Perseas__Roster *roster = images->judged.settled;
-	const Perseas__StoreStatus *owner = owner_of(images);
+	const Perseas__StoreStatus *owner = find_owner_status(images);
 	struct line line = { .images = images, .store = store };
 	size_t size;
 
-	line.trouble = ps_or_end(open_memstream(&store->trouble, &size));
+	line.trouble = ps_or_exit(open_memstream(&store->trouble, &size));
 	if (store->shares_name)
 		note_name(&line);
-	take_owner(store, images);
-	take_slot(store, images);
+	set_owner(store, images);
+	set_slot(store, images);
 	take_verdict(&line, owner);
 	for (size_t k = 0; roster && k < roster->n_members; k++)
-		take_member(&line, roster->members[k]);
-	note_rest(&line, owner);
-	store->rank = rank_of(&line);
+		count_member(&line, roster->members[k]);
+	note_store_faults(&line, owner);
+	store->rank = choose_rank(&line);
 	fclose(line.trouble);
-	ps_or_end(store->trouble);
+	ps_or_exit(store->trouble);
 }
 
 static int compare_stores(const void *a, const void *b)
@@ -343,12 +350,12 @@ void ps_fleet_judge(struct ps_fleet *fleet)
 	unsigned count, run;
 	struct ps_fleet_entry *entries = ps_fleet_entries(fleet, &count);
 
-	fleet->stores = ps_or_end(calloc(count + 1, sizeof(*fleet->stores)));
+	fleet->stores = ps_or_exit(calloc(count + 1, sizeof(*fleet->stores)));
 	for (unsigned i = 0; i < count; i += run) {
 		struct ps_fleet_store *store = &fleet->stores[fleet->store_count++];
 
-		run = ps_fleet_run(entries + i, count - i);
-		ps_fleet_images(fleet, entries + i, run, true, &peers, &images);
+		run = ps_fleet_count_store_entries(entries + i, count - i);
+		ps_fleet_fill_images(fleet, entries + i, run, true, &peers, &images);
 		store->header = entries[i].status->header;
 		store->shares_name = (i && have_same_name(&entries[i - 1], &entries[i])) ||
 		                     (i + run < count &&

@@ -1,6 +1,6 @@
 /*
- * fleet_show.c - perseas status --all: a line for each store, those with problems first. It must
- * never print more than that for a store that is well.
+ * fleet_show.c - perseas status --all: prints a line for each store, those with problems first. It
+ * must never print more for a store without problems.
  */
 #include "fleet.h"
 #include "../../../proto/base/json.h"
@@ -27,8 +27,8 @@ static void print_summary(const struct ps_fleet *fleet)
 	printf("\n");
 }
 
-void ps_fleet_behind_cell(struct ps_table *table, unsigned column,
-                          const struct ps_fleet_store *store)
+void ps_fleet_add_lag_cell(struct ps_table *table, unsigned column,
+                           const struct ps_fleet_store *store)
 {
 	if (store->total)
 		ps_table_cell(table, column, "resync %u%%", ps_percent(store->done, store->total));
@@ -41,8 +41,8 @@ static void add_store(struct ps_table *table, const struct ps_fleet_store *store
 	ps_table_cell(table, 0, "%s", store->header->store);
 	ps_table_cell(table, 1, "%s", *store->owner ? store->owner : "-");
 	ps_table_cell(table, 2, "%u of %u", store->live, store->members);
-	ps_table_cell(table, 3, "%u of %u", store->bears, store->promise);
-	ps_fleet_behind_cell(table, 4, store);
+	ps_table_cell(table, 3, "%u of %u", store->losses_borne, store->losses_promised);
+	ps_fleet_add_lag_cell(table, 4, store);
 	ps_table_cell(table, 5, "%s", store->trouble);
 }
 
@@ -68,8 +68,8 @@ void ps_fleet_store_json(struct ps_json *json, const struct ps_fleet_store *stor
 	ps_json_text(json, "store_id", ps_hex_text(id, store->header->store_id.data));
 	ps_can_json(json, "can_commit", store->commit);
 	ps_json_bool(json, "can_open", store->open);
-	ps_json_number(json, "bears", store->bears);
-	ps_json_number(json, "promises", store->promise);
+	ps_json_number(json, "bears", store->losses_borne);
+	ps_json_number(json, "promises", store->losses_promised);
 	ps_json_number(json, "mirrors", store->members);
 	ps_json_number(json, "mirrors_whole", store->live);
 	if (store->has_lag)
@@ -120,7 +120,7 @@ static void print_json(const struct ps_fleet *fleet)
 	ps_json_end(&json, '}');
 }
 
-static enum ps_exit status_of(const struct ps_fleet *fleet)
+static enum ps_exit exit_status(const struct ps_fleet *fleet)
 {
 	if (fleet->silent == fleet->count)
 		return ps_complain(PS_EXIT_FAILURE, "no daemon answers");
@@ -143,8 +143,8 @@ enum ps_exit ps_fleet_status(const struct ps_args *args)
 		print_text(&fleet);
 	for (unsigned i = 0; i < fleet.count; i++)
 		if (!fleet.daemons[i].reply)
-			ps_peers_failed(fleet.daemons[i].peers, fleet.daemons[i].at);
-	status = status_of(&fleet);
+			ps_peers_complain(fleet.daemons[i].peers, fleet.daemons[i].at);
+	status = exit_status(&fleet);
 	ps_fleet_free(&fleet);
 	return status;
 }

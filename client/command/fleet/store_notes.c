@@ -8,8 +8,10 @@
 
 #include <stdlib.h>
 
-/* Judges by what all mirrors told: an image without transactions may only be behind. */
-static const char *filling_text(const struct ps_images *images, const Perseas__StoreStatus *status)
+/* Returns the note on an unfinished restore, or "". All mirrors' answers count, because a single
+ * image without transactions may only be behind. */
+static const char *unfinished_text(const struct ps_images *images,
+                                   const Perseas__StoreStatus *status)
 {
 	if (!status->header->roster->filling || (status->slot && status->slot->seq))
 		return "";
@@ -26,7 +28,7 @@ static void print_shared_host(FILE *out, const struct ps_images *images, unsigne
 	const unsigned count = images->peers->count;
 	struct ps_spot spots[PS_MIRRORS_MAX];
 
-	ps_images_spots(images, spots);
+	ps_images_fill_spots(images, spots);
 	for (;;) {
 		const struct ps_loss loss = ps_smallest_shared_host(spots, count);
 
@@ -46,19 +48,19 @@ static char *note_of(const struct ps_images *images, unsigned i, const Perseas__
 {
 	size_t size;
 	char *text;
-	FILE *out = ps_or_end(open_memstream(&text, &size));
+	FILE *out = ps_or_exit(open_memstream(&text, &size));
 
-	fputs(filling_text(images, status), out);
+	fputs(unfinished_text(images, status), out);
 	if (status->header->state == PERSEAS__STATE__STATE_CREATING)
 		fputs("its making was not finished", out);
 	fflush(out);
 	if (!size)
 		print_shared_host(out, images, i);
 	fclose(out);
-	return ps_or_end(text);
+	return ps_or_exit(text);
 }
 
-/* Judges the store of these images, and notes what there is to note on each. */
+/* Judges the store of these images, and writes the note on each image. */
 static void note_store(struct ps_store_notes *notes, const struct ps_peers *peers,
                        const struct ps_fleet_entry *entries, unsigned count)
 {
@@ -88,9 +90,9 @@ void ps_store_notes_take(struct ps_store_notes *notes, const struct ps_peers *pe
 	*notes = (struct ps_store_notes){ 0 };
 	for (unsigned i = 0; i < peers->count; i++)
 		count += count_stores(peers, i);
-	entries = ps_or_end(calloc(count + 1, sizeof(*entries)));
+	entries = ps_or_exit(calloc(count + 1, sizeof(*entries)));
 	for (unsigned i = 0; i < peers->count; i++) {
-		notes->of[i] = ps_or_end(calloc(count_stores(peers, i) + 1, sizeof(char *)));
+		notes->of[i] = ps_or_exit(calloc(count_stores(peers, i) + 1, sizeof(char *)));
 		for (unsigned k = 0; k < count_stores(peers, i); k++)
 			entries[at++] = (struct ps_fleet_entry){ i,
 				                                 peers->replies[i]->list->stores[k],
@@ -98,7 +100,7 @@ void ps_store_notes_take(struct ps_store_notes *notes, const struct ps_peers *pe
 	}
 	ps_fleet_sort(entries, count);
 	for (at = 0; at < count; at += run) {
-		run = ps_fleet_run(entries + at, count - at);
+		run = ps_fleet_count_store_entries(entries + at, count - at);
 		note_store(notes, peers, entries + at, run);
 	}
 	free(entries);

@@ -1,9 +1,10 @@
 /*
- * compare.c - one piece of a segment on several mirrors, compared as it was at one transaction.
+ * compare.c - see compare.h.
  *
- * Each mirror is read as any store that runs: slot, bytes, log. Mirrors stand at different
- * transactions; all are undone to the lowest of them, by the records that were followed and, for
- * those before a mirror's own slot, by the log's past.
+ * Each mirror is read like any running store: first its slot, then the bytes, then its log. The
+ * mirrors are at different transactions. The bytes of each are undone to the lowest of these: by
+ * the records that were followed while reading and, before a mirror's own slot, by older records of
+ * its log.
  */
 #include "compare.h"
 #include "live_copy.h"
@@ -13,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRIES = 6 }; /* of one length of a piece */
+enum { TRIES = 6 }; /* tries with one length of a piece */
 
-static const char *name_of(const struct ps_compare *compare, unsigned i)
+static const char *mirror_name(const struct ps_compare *compare, unsigned i)
 {
 	return compare->peers->addresses[i].text;
 }
@@ -51,11 +52,11 @@ void ps_compare_close(struct ps_compare *compare)
 
 /* --- reading --- */
 
-/* Leaves out mirror i, which failed. leavers_are_the_same decides later whether to complain. */
-static void piece_leave(struct ps_compare *compare, struct ps_piece *piece, unsigned i)
+/* Leaves out mirror i, which failed. check_failures decides later whether to complain. */
+static void piece_drop_failed(struct ps_compare *compare, struct ps_piece *piece, unsigned i)
 {
 	if (piece->ask[i]) {
-		compare->of[i].left = true;
+		compare->of[i].has_failed = true;
 		compare->of[i].why = compare->peers->errors[i];
 	}
 	piece->ask[i] = false;
@@ -66,11 +67,11 @@ static void ask_slots(struct ps_compare *compare, struct ps_piece *piece)
 	for (unsigned i = 0; i < compare->peers->count; i++) {
 		compare->of[i].before = compare->of[i].live.log.from;
 		if (piece->ask[i] && !ps_live_ask_state(&compare->of[i].live))
-			piece_leave(compare, piece, i);
+			piece_drop_failed(compare, piece, i);
 	}
 	for (unsigned i = 0; i < compare->peers->count; i++)
 		if (piece->ask[i] && ps_log_receive_state(&compare->of[i].live.log))
-			piece_leave(compare, piece, i);
+			piece_drop_failed(compare, piece, i);
 }
 
 static void ask_bytes(struct ps_compare *compare, struct ps_piece *piece)
@@ -82,7 +83,7 @@ static void ask_bytes(struct ps_compare *compare, struct ps_piece *piece)
 		    (!ps_fetch_range(&live->fetch, PS_REGION_SEGMENT + piece->ids[i], piece->offset,
 		                     piece->length, compare->of[i].bytes) ||
 		     !ps_log_request_new(&live->log)))
-			piece_leave(compare, piece, i);
+			piece_drop_failed(compare, piece, i);
 	}
 }
 
@@ -100,17 +101,18 @@ static bool piece_read(struct ps_compare *compare, struct ps_piece *piece)
 			continue;
 		step = ps_log_receive_tail(&compare->of[i].live.log);
 		/* No request may be in flight when reading begins again. */
-		ps_fetch_drain(&compare->of[i].live.fetch);
+		ps_fetch_collect_all(&compare->of[i].live.fetch);
 		if (step == PS_LOG_FAILED)
-			piece_leave(compare, piece, i);
+			piece_drop_failed(compare, piece, i);
 		good &= step != PS_LOG_OVERTAKEN;
 	}
 	return good;
 }
 
-/* --- one transaction for all --- */
+/* --- undoing to one transaction --- */
 
-static unsigned piece_lowest(const struct ps_compare *compare, const struct ps_piece *piece)
+/* Returns the mirror at the lowest transaction. */
+static unsigned find_lowest_mirror(const struct ps_compare *compare, const struct ps_piece *piece)
 {
 	unsigned best = PS_MIRRORS_MAX;
 
@@ -122,17 +124,17 @@ static unsigned piece_lowest(const struct ps_compare *compare, const struct ps_p
 	return best;
 }
 
-/* Returns true if the mirror received transactions since the last try: then it is not behind for
- * long. */
-static bool mirror_goes_on(const struct ps_compare *compare, unsigned i)
+/* Returns true if the mirror received transactions since the previous try, so that it will catch
+ * up. */
+static bool has_mirror_progressed(const struct ps_compare *compare, unsigned i)
 {
 	return compare->of[i].live.log.from.seq != compare->of[i].before.seq;
 }
 
 enum reach { REACHED, TOO_SHORT, REACH_FAILED };
 
-/* Walks back until all records after `seq` are there. */
-static enum reach walk_to(struct ps_log_reader *log, uint64_t seq)
+/* Reads the log back until it has all records after `seq`. */
+static enum reach read_back_to(struct ps_log_reader *log, uint64_t seq)
 {
 	const struct ps_record *record;
 	int rc = 0;
@@ -142,8 +144,8 @@ static enum reach walk_to(struct ps_log_reader *log, uint64_t seq)
 	return rc < 0 ? REACH_FAILED : rc ? TOO_SHORT : REACHED;
 }
 
-/* Returns true if the log holds the transaction at which `low` stands, with the same content. Each
- * epoch has one owner, so records with the same epoch and seq are equal. */
+/* Returns true if the log holds the transaction at which the mirror of `low` is, with the same
+ * content. Each epoch has one owner, so records with the same epoch and seq are equal. */
 static bool same_history(struct ps_log_reader *log, const struct ps_log_reader *low)
 {
 	struct ps_log_reader own = *low;
@@ -156,32 +158,34 @@ static bool same_history(struct ps_log_reader *log, const struct ps_log_reader *
 	       a->crc == b->crc;
 }
 
+/* Leaves out mirror i, with a complaint. */
 static void piece_exclude(const struct ps_compare *compare, struct ps_piece *piece, unsigned i,
                           const char *why)
 {
 	ps_complain(PS_EXIT_OK,
 	            "%s: not compared, it stands at epoch %" PRIu64 ", transaction %" PRIu64 ", %s",
-	            name_of(compare, i), compare->of[i].live.log.from.epoch,
+	            mirror_name(compare, i), compare->of[i].live.log.from.epoch,
 	            compare->of[i].live.log.from.seq, why);
 	piece->ask[i] = false;
 }
 
-/* Takes mirror i back to where mirror `low` stands. False: one of them was left out instead, or
- * (*again) it may be better the next time. */
-static bool piece_align(struct ps_compare *compare, struct ps_piece *piece, unsigned i,
+/* Reads mirror i's log back to the transaction of mirror `low`, so that its bytes can be undone to
+ * there. Returns false if that failed: one of the two was left out or, with *again set, the next
+ * try may succeed. */
+static bool piece_reach(struct ps_compare *compare, struct ps_piece *piece, unsigned i,
                         unsigned low, bool last, bool *again)
 {
 	struct ps_log_reader *log = &compare->of[i].live.log;
 	const struct ps_log_reader *base = &compare->of[low].live.log;
-	enum reach reach = walk_to(log, base->from.seq);
+	enum reach reach = read_back_to(log, base->from.seq);
 
 	if (reach == REACH_FAILED) {
-		piece_leave(compare, piece, i);
+		piece_drop_failed(compare, piece, i);
 		return false;
 	}
 	if (reach == REACHED && log->from.epoch == base->from.epoch)
 		return true;
-	if (!last || (compare->patient && mirror_goes_on(compare, low))) {
+	if (!last || (compare->patient && has_mirror_progressed(compare, low))) {
 		*again = true;
 	} else if (reach == TOO_SHORT) {
 		piece_exclude(compare, piece, low, "further behind than the others' logs reach");
@@ -195,14 +199,15 @@ static bool piece_align(struct ps_compare *compare, struct ps_piece *piece, unsi
 	return false;
 }
 
-/* Undoes all pieces to the same transaction. False: begin again; a mirror may have left. */
-static bool piece_align_all(struct ps_compare *compare, struct ps_piece *piece, bool last)
+/* Undoes the bytes of all mirrors to the same transaction. Returns false if reading must begin
+ * again, perhaps without a mirror that was left out. */
+static bool piece_undo_all(struct ps_compare *compare, struct ps_piece *piece, bool last)
 {
-	unsigned low = piece_lowest(compare, piece);
+	unsigned low = find_lowest_mirror(compare, piece);
 	bool again = false;
 
 	for (unsigned i = 0; i < compare->peers->count && low < PS_MIRRORS_MAX; i++)
-		if (piece->ask[i] && i != low && !piece_align(compare, piece, i, low, last, &again))
+		if (piece->ask[i] && i != low && !piece_reach(compare, piece, i, low, last, &again))
 			return false;
 	for (unsigned i = 0; i < compare->peers->count; i++) {
 		const struct ps_window window = {
@@ -218,7 +223,7 @@ static bool piece_align_all(struct ps_compare *compare, struct ps_piece *piece, 
 		ps_windows_add(&windows, &window, piece->size);
 		compare->seq = compare->of[low].live.log.from.seq;
 		if (!ps_live_undo(&compare->of[i].live, &windows, compare->seq))
-			piece_leave(compare, piece, i);
+			piece_drop_failed(compare, piece, i);
 	}
 	return true;
 }
@@ -238,8 +243,8 @@ static unsigned votes_for(const struct ps_compare *compare, const struct ps_piec
 
 /* Returns the mirror with the bytes that most mirrors have; without a majority, the base or the
  * first mirror. */
-static unsigned right_one(const struct ps_compare *compare, const struct ps_piece *piece,
-                          unsigned base)
+static unsigned find_right_mirror(const struct ps_compare *compare, const struct ps_piece *piece,
+                                  unsigned base)
 {
 	unsigned best = 0, right = base;
 
@@ -260,7 +265,7 @@ static unsigned right_one(const struct ps_compare *compare, const struct ps_piec
 static void find_differences(const struct ps_compare *compare, struct ps_piece *piece,
                              unsigned base)
 {
-	unsigned right = right_one(compare, piece, base);
+	unsigned right = find_right_mirror(compare, piece, base);
 	const uint8_t *want = compare->of[right].bytes;
 
 	piece->differing = 0;
@@ -280,72 +285,75 @@ static void find_differences(const struct ps_compare *compare, struct ps_piece *
 	}
 }
 
-/* Returns false if an image was repaired or replaced meanwhile: then it proves nothing. */
-static bool images_are_the_same(const struct ps_compare *compare, const struct ps_piece *piece)
+/* Returns false if an image was repaired or replaced meanwhile, so that the comparison proves
+ * nothing. */
+static bool are_images_unchanged(const struct ps_compare *compare, const struct ps_piece *piece)
 {
 	struct ps_images now;
 	bool same = true;
 
-	ps_images_take(&now, compare->peers, compare->store);
+	ps_images_fetch(&now, compare->peers, compare->store);
 	for (unsigned i = 0; i < compare->peers->count && same; i++)
-		same = !piece->ask[i] || (now.told[i] && ps_copy_same(compare->images->told[i],
-		                                                      now.told[i], compare->seq));
+		same = !piece->ask[i] ||
+		       (now.told[i] &&
+		        ps_copy_is_same_image(compare->images->told[i], now.told[i], compare->seq));
 	ps_images_free(&now);
 	return same;
 }
 
 /* Returns true if the mirror has another image now, or lacks a segment that it had at the
  * beginning. */
-static bool leaver_changed(const struct ps_compare *compare, const struct ps_images *now,
-                           unsigned i)
+static bool has_failed_image_changed(const struct ps_compare *compare, const struct ps_images *now,
+                                     unsigned i)
 {
 	const Perseas__StoreStatus *before = compare->images->told[i];
 
 	return now->told[i] &&
-	       !ps_copy_same(before, now->told[i], before->slot ? before->slot->seq : 0);
+	       !ps_copy_is_same_image(before, now->told[i], before->slot ? before->slot->seq : 0);
 }
 
-/* Returns false if a failure is explained by a change, such as a destroyed segment. Otherwise
- * complains about each mirror that failed. */
-static bool leavers_are_the_same(struct ps_compare *compare)
+/* Returns false if a mirror failed because its image changed, for example because a segment was
+ * destroyed. Otherwise complains about each mirror that failed. */
+static bool check_failures(struct ps_compare *compare)
 {
 	struct ps_images now;
 	bool any = false, same = true;
 
 	for (unsigned i = 0; i < compare->peers->count; i++) {
-		any |= compare->of[i].left;
-		if (compare->of[i].left)
-			ps_fetch_drain(&compare->of[i].live.fetch);
+		any |= compare->of[i].has_failed;
+		if (compare->of[i].has_failed)
+			ps_fetch_collect_all(&compare->of[i].live.fetch);
 	}
 	if (!any)
 		return true;
-	ps_images_take(&now, compare->peers, compare->store);
+	ps_images_fetch(&now, compare->peers, compare->store);
 	for (unsigned i = 0; i < compare->peers->count && same; i++)
-		same = !compare->of[i].left || !leaver_changed(compare, &now, i);
+		same = !compare->of[i].has_failed || !has_failed_image_changed(compare, &now, i);
 	ps_images_free(&now);
 	for (unsigned i = 0; i < compare->peers->count && same; i++) {
-		if (compare->of[i].left)
+		if (compare->of[i].has_failed)
 			ps_complain(PS_EXIT_OK, "%s", compare->of[i].why.text);
-		compare->of[i].left = false;
+		compare->of[i].has_failed = false;
 	}
 	return same;
 }
 
-enum ps_verdict ps_compare_piece(struct ps_compare *compare, struct ps_piece *piece, unsigned base)
+enum ps_comparison ps_compare_piece(struct ps_compare *compare, struct ps_piece *piece,
+                                    unsigned base)
 {
 	for (unsigned try = 0; try < TRIES; try++) {
 		bool last = !compare->patient || try >= TRIES / 2;
 
-		bool good = piece_read(compare, piece) && piece_align_all(compare, piece, last);
+		bool good = piece_read(compare, piece) && piece_undo_all(compare, piece, last);
 
-		if (!leavers_are_the_same(compare))
+		if (!check_failures(compare))
 			return PS_CHANGED;
 		if (!good)
 			continue;
 		find_differences(compare, piece, base);
 		if (!piece->differing)
 			return PS_SAME;
-		return images_are_the_same(compare, piece) ? PS_DIFFERENT : PS_CHANGED;
+		return are_images_unchanged(compare, piece) ? PS_DIFFERENT : PS_CHANGED;
 	}
 	return PS_TOO_FAST;
 }

@@ -1,6 +1,6 @@
 /*
- * compare.h - one piece of a segment, on several mirrors of a store that may run, compared byte
- * for byte as it was at one transaction.
+ * compare.h - compares one piece of a segment on several mirrors of a store that may be running,
+ * byte for byte as the piece was at one transaction.
  */
 #ifndef PERSEAS_COMMAND_COMPARE_H
 #define PERSEAS_COMMAND_COMPARE_H
@@ -8,6 +8,7 @@
 #include "../ask/ask.h"
 #include "live_read.h"
 
+/* Bytes of the longest piece. */
 #define PS_COMPARE_PIECE ((uint64_t)2 << 20)
 
 struct ps_compare {
@@ -16,30 +17,33 @@ struct ps_compare {
 	const struct ps_images *images;
 	struct {
 		struct ps_live live;
-		uint8_t *bytes;        /* PS_COMPARE_PIECE; NULL: the mirror takes no part */
-		struct ps_slot before; /* where it stood at the try before */
-		bool left;             /* it failed, and `why` was not complained about yet */
+		uint8_t *bytes; /* buffer of PS_COMPARE_PIECE; NULL: the mirror takes no part */
+		struct ps_slot before; /* the mirror's slot at the previous try */
+		bool has_failed; /* the mirror failed, and `why` was not complained about yet */
 		struct ps_error why;
 	} of[PS_MIRRORS_MAX];
-	bool patient; /* an owner commits: mirrors that are apart may meet a moment later */
-	uint64_t seq; /* at which the last piece was compared */
+	/* An owner commits: mirrors at different transactions may meet a moment later. */
+	bool patient;
+	uint64_t seq; /* transaction at which the last piece was compared */
 };
 
+/* A piece of a segment, and the result of comparing it. */
 struct ps_piece {
-	uint32_t ids[PS_MIRRORS_MAX]; /* of the segment, as each mirror has it */
-	uint64_t size;                /* of the segment */
+	uint32_t ids[PS_MIRRORS_MAX]; /* id of the segment on each mirror */
+	uint64_t size;                /* size of the whole segment */
 	uint64_t offset, length;
-	bool ask[PS_MIRRORS_MAX];       /* takes part; cleared where that turns out impossible */
-	uint64_t differing;             /* set to the mirrors that differ, as bits */
-	uint64_t first[PS_MIRRORS_MAX]; /* where a mirror first differs: an offset */
-	uint64_t bytes[PS_MIRRORS_MAX]; /* of a mirror that differ */
+	bool ask[PS_MIRRORS_MAX]; /* the mirror takes part; cleared if that turns out impossible */
+	uint64_t differing;       /* result: the mirrors that differ, as bits */
+	/* result: offset of the first byte in which a mirror differs */
+	uint64_t first[PS_MIRRORS_MAX];
+	uint64_t bytes[PS_MIRRORS_MAX]; /* result: number of bytes in which a mirror differs */
 };
 
-enum ps_verdict {
+enum ps_comparison {
 	PS_SAME,
 	PS_DIFFERENT,
 	PS_CHANGED,  /* an image was repaired or replaced, or lost segments: begin again */
-	PS_TOO_FAST, /* try a shorter piece: it is read, and its log, in less time */
+	PS_TOO_FAST, /* the log was overwritten before it was read: try a shorter piece */
 };
 
 /* Prepares to compare the mirrors with take[i] set. Returns false, with a complaint, if memory is
@@ -50,9 +54,10 @@ void ps_compare_close(struct ps_compare *compare);
 
 /*
  * Compares one piece. Complains about each mirror that cannot take part, and leaves it out: it
- * failed, is further behind than the logs reach, or has another history. `base` is the mirror that
- * is right where votes are equal.
+ * failed, is further behind than the logs reach, or has another history. If no bytes have a
+ * majority, those of the mirror `base` count as right.
  */
-enum ps_verdict ps_compare_piece(struct ps_compare *compare, struct ps_piece *piece, unsigned base);
+enum ps_comparison ps_compare_piece(struct ps_compare *compare, struct ps_piece *piece,
+                                    unsigned base);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * history.c - the transactions that a mirror's log still holds.
+ * history.c - see history.h.
  *
- * What a transaction made of a byte is the before-image of that byte in the next later record
- * that has it, or the present data. So present data is read for all bytes that are to be shown,
- * undone to the slot as for any reading of a running store, and then undone record by record
- * while these are shown.
+ * What a transaction made of a byte is the before-image of that byte in the next later record that
+ * has it or, if there is none, the present byte. So the present bytes of all ranges that are to be
+ * shown are read and undone to the slot, as in any reading of a running store. Then each record is
+ * undone after it has been shown.
  */
 #include "history.h"
 
@@ -13,12 +13,13 @@
 
 enum {
 	BUCKETS = 1 << 16,
-	TRIES_EACH = 3, /* of one reach; then half of it */
+	TRIES_EACH = 3, /* tries with one reach; then it is halved */
 };
 
+/* Bytes of a segment that are undone together. */
 struct ps_block {
 	struct ps_block *next;
-	struct ps_window window; /* bytes */
+	struct ps_window window; /* describes `bytes` */
 	uint8_t bytes[PS_BLOCK];
 };
 
@@ -36,14 +37,14 @@ enum ps_exit ps_history_init(struct ps_history *history, struct ps_peers *peers,
 			history->segment = (int)status->header->segments[k]->id;
 			history->born = status->header->segments[k]->born;
 			if (!history->born)
-				history->born = UINT64_MAX; /* no transaction is of it yet */
+				history->born = UINT64_MAX; /* no record is about it yet */
 		}
 	if (args->segment && history->segment < 0)
 		return ps_complain(PS_EXIT_NO,
 		                   "store '%s' has no segment '%s'; perseas status "
 		                   "shows those that it has",
 		                   args->store, args->segment);
-	history->blocks = ps_or_end(calloc(BUCKETS, sizeof(struct ps_block *)));
+	history->blocks = ps_or_exit(calloc(BUCKETS, sizeof(struct ps_block *)));
 	return ps_live_init(&history->live, peers, 0, args->store, status->header->log_size)
 	               ? PS_EXIT_OK
 	               : PS_EXIT_FAILURE;
@@ -85,8 +86,8 @@ static struct ps_block *find_block(const struct ps_history *history, uint32_t se
 	return block;
 }
 
-/* Asks for a block's present data, if it is not tracked yet. */
-static bool block_track(struct ps_history *history, const Perseas__Segment *segment,
+/* Starts to read a block's present bytes, if the block is not tracked yet. */
+static bool track_block(struct ps_history *history, const Perseas__Segment *segment,
                         uint64_t number)
 {
 	struct ps_block **bucket = bucket_of(history, segment->id, number), *block;
@@ -94,7 +95,7 @@ static bool block_track(struct ps_history *history, const Perseas__Segment *segm
 
 	if (find_block(history, segment->id, number))
 		return true;
-	block = ps_or_end(calloc(1, sizeof(*block)));
+	block = ps_or_exit(calloc(1, sizeof(*block)));
 	block->window = (struct ps_window){ block->bytes, number * PS_BLOCK, PS_BLOCK,
 		                            segment->id };
 	block->next = *bucket;
@@ -109,13 +110,14 @@ static uint64_t first_block(const struct ps_range *range)
 	return range->offset / PS_BLOCK;
 }
 
-/* The block behind the range's last one; 0, so none at all, of a range without bytes. */
+/* Returns the number of the block behind the range's last one, or 0 (no block) for a range without
+ * bytes. */
 static uint64_t blocks_end(const struct ps_range *range)
 {
 	return range->length ? (range->offset + range->length - 1) / PS_BLOCK + 1 : 0;
 }
 
-static void put_in_blocks(const void *history, const struct ps_range *range, const void *before)
+static void undo_in_blocks(const void *history, const struct ps_range *range, const void *before)
 {
 	for (uint64_t k = first_block(range); k < blocks_end(range); k++) {
 		const struct ps_block *block = find_block(history, range->segment, k);
@@ -127,11 +129,11 @@ static void put_in_blocks(const void *history, const struct ps_range *range, con
 
 void ps_history_undo(const struct ps_history *history, const struct ps_record *record)
 {
-	ps_undo_record(record, put_in_blocks, history);
+	ps_undo_record(record, undo_in_blocks, history);
 }
 
-void ps_history_after(const struct ps_history *history, const struct ps_range *range,
-                      uint8_t *bytes)
+void ps_history_bytes_after(const struct ps_history *history, const struct ps_range *range,
+                            uint8_t *bytes)
 {
 	for (uint64_t k = first_block(range); k < blocks_end(range); k++) {
 		const struct ps_block *block = find_block(history, range->segment, k);
@@ -148,17 +150,17 @@ void ps_history_after(const struct ps_history *history, const struct ps_range *r
 const Perseas__Segment *ps_history_segment(const struct ps_history *history,
                                            const struct ps_record *record, uint32_t id)
 {
-	const Perseas__Segment *segment = ps_header_segment(history->status->header, id);
+	const Perseas__Segment *segment = ps_header_find_segment(history->status->header, id);
 
 	/* A segment that is not published yet or is destroyed is left out: records may know its id
 	 * as another segment's, and its memory may vanish at any moment. */
 	return segment && record->seq >= segment->born &&
-	                       ps_segment_lives(segment, history->live.log.from.seq)
+	                       ps_segment_exists_at(segment, history->live.log.from.seq)
 	               ? segment
 	               : NULL;
 }
 
-bool ps_history_wants(const struct ps_history *history, const struct ps_range *range)
+bool ps_history_wants_range(const struct ps_history *history, const struct ps_range *range)
 {
 	/* In a publish, a range without bytes stands for the whole segment. */
 	uint64_t end = range->length ? range->offset + range->length : UINT64_MAX;
@@ -180,13 +182,12 @@ static bool record_is_wanted(const struct ps_history *history, const struct ps_r
 		return true;
 	ps_record_begin_walk(record, &cursor);
 	while (ps_record_next(&cursor, &range, &image))
-		if (ps_history_wants(history, range))
+		if (ps_history_wants_range(history, range))
 			return true;
 	return false;
 }
 
-/* Adds the record's ranges. Each lies inside its segment; ranges of destroyed segments are not
- * shown. */
+/* Tracks the blocks of the record's ranges that were asked for and whose segments exist. */
 static bool track_record(struct ps_history *history, const struct ps_record *record)
 {
 	const struct ps_range *range;
@@ -200,26 +201,27 @@ static bool track_record(struct ps_history *history, const struct ps_record *rec
 		const Perseas__Segment *segment = ps_history_segment(history, record,
 		                                                     range->segment);
 
-		if (!segment || !ps_history_wants(history, range) ||
+		if (!segment || !ps_history_wants_range(history, range) ||
 		    !ps_range_inside(range, segment->size))
 			continue;
 		for (uint64_t k = first_block(range); k < blocks_end(range); k++)
-			if (!block_track(history, segment, k))
+			if (!track_block(history, segment, k))
 				return false;
 	}
 	return true;
 }
 
-/* --- walking --- */
+/* --- reading backwards --- */
 
-static void position_push(struct ps_history *history, uint64_t position, bool shown)
+static void add_position(struct ps_history *history, uint64_t position, bool shown)
 {
-	if (history->count == history->room) {
-		history->room = history->room ? 2 * history->room : 64;
-		history->positions = ps_or_end(
-			realloc(history->positions, history->room * sizeof(*history->positions)));
-		history->shown = ps_or_end(
-			realloc(history->shown, history->room * sizeof(*history->shown)));
+	if (history->count == history->capacity) {
+		history->capacity = history->capacity ? 2 * history->capacity : 64;
+		history->positions = ps_or_exit(
+			realloc(history->positions,
+		                history->capacity * sizeof(*history->positions)));
+		history->shown = ps_or_exit(
+			realloc(history->shown, history->capacity * sizeof(*history->shown)));
 	}
 	history->positions[history->count] = position;
 	history->shown[history->count++] = shown;
@@ -230,7 +232,7 @@ const struct ps_record *ps_history_record(const struct ps_history *history, size
 	return ps_image_record_at(&history->live.log.image, history->positions[i]);
 }
 
-static const char *why_it_ends(const struct ps_log_reader *log)
+static const char *why_history_ends(const struct ps_log_reader *log)
 {
 	if (log->older.seq == 0)
 		return "the store's first transaction";
@@ -238,45 +240,46 @@ static const char *why_it_ends(const struct ps_log_reader *log)
 	       "image was copied without them";
 }
 
-static enum ps_log_step log_walk(struct ps_history *history, const struct ps_args *args,
-                                 unsigned try)
+/* Reads records from the newest on, until there are as many as were asked for. */
+static enum ps_log_step read_records(struct ps_history *history, const struct ps_args *args,
+                                     unsigned try)
 {
 	struct ps_log_reader *log = &history->live.log;
-	/* Records that come while data is read need room in the ring, too. */
+	/* The ring must keep room for records that arrive while data is read. */
 	uint64_t reach = args->bytes && history->status->live
 	                         ? log->image.ring_size / 4 * 3 >> try / TRIES_EACH
 	                         : UINT64_MAX;
 	uint64_t found = 0;
 
 	history->count = 0;
-	history->ends = "as many as were asked for";
+	history->why_ends = "as many as were asked for";
 	while (found < history->limit && !(args->seq && log->older.seq < args->seq)) {
 		const struct ps_record *record;
 		bool wanted;
 		int rc;
 
 		if (log->next - log->older.position > reach) {
-			history->ends = "older records may be overwritten while they are read";
+			history->why_ends = "older records may be overwritten while they are read";
 			break;
 		}
 		rc = ps_log_read_older(log, &record);
-		/* The owner was too fast even for the newest record. */
+		/* Even the newest record was overwritten before it was read. */
 		if (rc > 0 && !history->count && log->older.seq && history->status->live &&
 		    try + 1 < PS_LIVE_TRIES)
 			return PS_LOG_OVERTAKEN;
 		if (rc) {
-			history->ends = why_it_ends(log);
+			history->why_ends = why_history_ends(log);
 			return rc < 0 ? PS_LOG_FAILED : PS_LOG_OK;
 		}
 		wanted = record_is_wanted(history, record, args);
 		found += wanted;
-		position_push(history, record->position, wanted);
+		add_position(history, record->position, wanted);
 	}
 	return PS_LOG_OK;
 }
 
-/* The present data, undone to the slot. */
-static enum ps_log_step read_present(struct ps_history *history)
+/* Reads the present bytes of what is shown, undone to the slot. */
+static enum ps_log_step read_present_bytes(struct ps_history *history)
 {
 	struct ps_log_reader *log = &history->live.log;
 	const struct ps_record *record;
@@ -304,9 +307,9 @@ enum ps_log_step ps_history_walk(struct ps_history *history, const struct ps_arg
 	enum ps_log_step step = ps_live_begin(&history->live);
 
 	if (!step)
-		step = log_walk(history, args, try);
+		step = read_records(history, args, try);
 	if (!step && args->bytes)
-		step = read_present(history);
-	ps_fetch_drain(&history->live.fetch);
+		step = read_present_bytes(history);
+	ps_fetch_collect_all(&history->live.fetch);
 	return step;
 }

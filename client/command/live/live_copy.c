@@ -1,5 +1,5 @@
 /*
- * live_copy.c - segments of one mirror's image, as they were at one transaction.
+ * live_copy.c - see live_copy.h.
  */
 #include "live_copy.h"
 #include "../ask/ask.h"
@@ -13,23 +13,23 @@
 #include <sys/mman.h>
 
 enum {
-	PIECES = 4,    /* asked for between two looks at the log */
-	HURRY_MAX = 3, /* each try that failed halves a piece, so often */
+	PIECES = 4,    /* pieces that are read between two looks at the log */
+	HURRY_MAX = 3, /* how often a failed try halves the pieces, at most */
 };
 
 /* --- segments that exist --- */
 
-/* The one mirror's answer, which the images holds. NULL with a complaint: it has no such store that
- * can be read, or one that is not whole. */
-static const Perseas__StoreStatus *find_source(const struct ps_images *images, const char *store,
-                                               enum ps_exit *status)
+/* Returns the status of the image to copy, that of the only peer. Returns NULL, with a complaint,
+ * if the mirror has no such store, or if its image is not whole. */
+static const Perseas__StoreStatus *find_image(const struct ps_images *images, const char *store,
+                                              enum ps_exit *status)
 {
 	const char *name = images->peers->addresses[0].text;
 	const Perseas__StoreStatus *told = images->told[0];
 	const char *why = NULL;
 
 	if (!images->have) {
-		*status = ps_images_nobody(images, store);
+		*status = ps_images_complain_absent(images, store);
 		return NULL;
 	}
 	if (told->header->state != PERSEAS__STATE__STATE_CONSISTENT)
@@ -54,16 +54,18 @@ static bool has_segments_of(const Perseas__Header *a, const Perseas__Header *b, 
 {
 	for (size_t k = 0; k < a->n_segments; k++) {
 		const Perseas__Segment *segment = a->segments[k];
-		const Perseas__Segment *other = ps_header_segment(b, segment->id);
+		const Perseas__Segment *other = ps_header_find_segment(b, segment->id);
 
-		if (ps_segment_lives(segment, seq) && (!other || !ps_segment_lives(other, seq) ||
-		                                       !ps_is_same_segment(other, segment)))
+		if (ps_segment_exists_at(segment, seq) &&
+		    (!other || !ps_segment_exists_at(other, seq) ||
+		     !ps_is_same_segment(other, segment)))
 			return false;
 	}
 	return true;
 }
 
-bool ps_copy_same(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b, uint64_t seq)
+bool ps_copy_is_same_image(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b,
+                           uint64_t seq)
 {
 	const Perseas__Header *x = a->header, *y = b->header;
 
@@ -75,7 +77,7 @@ bool ps_copy_same(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b, 
 	       has_segments_of(y, x, seq);
 }
 
-enum ps_exit ps_copy_too_fast(const char *store, uint64_t log_size)
+enum ps_exit ps_copy_complain_too_fast(const char *store, uint64_t log_size)
 {
 	char size[PS_SIZE_TEXT];
 
@@ -100,7 +102,7 @@ static void free_segments(struct ps_copy *copy)
 	copy->bytes = 0;
 }
 
-/* Makes a header that lists existing segments only. */
+/* Makes a header that lists only the segments that exist. */
 static bool make_header(struct ps_copy *copy, const Perseas__Header *from)
 {
 	size_t kept = 0;
@@ -111,7 +113,7 @@ static bool make_header(struct ps_copy *copy, const Perseas__Header *from)
 	for (size_t k = 0; k < copy->header->n_segments; k++) {
 		Perseas__Segment *segment = copy->header->segments[k];
 
-		if (!ps_segment_lives(segment, copy->slot.seq)) {
+		if (!ps_segment_exists_at(segment, copy->slot.seq)) {
 			perseas__segment__free_unpacked(segment, NULL);
 			continue;
 		}
@@ -123,9 +125,9 @@ static bool make_header(struct ps_copy *copy, const Perseas__Header *from)
 	return true;
 }
 
-/* Memory for what exists and is wanted. */
-static enum ps_exit make_segments(struct ps_copy *copy, const Perseas__Header *from,
-                                  const struct ps_copy_wish *wish)
+/* Allocates memory for the segments that exist and are wanted. */
+static enum ps_exit allocate_segments(struct ps_copy *copy, const Perseas__Header *from,
+                                      const struct ps_copy_wish *wish)
 {
 	if (!make_header(copy, from))
 		return ps_complain(PS_EXIT_FAILURE, "out of memory");
@@ -149,7 +151,7 @@ static enum ps_exit make_segments(struct ps_copy *copy, const Perseas__Header *f
 	return PS_EXIT_OK;
 }
 
-static void copy_forget(struct ps_copy *copy)
+static void copy_reset(struct ps_copy *copy)
 {
 	free_segments(copy);
 	if (copy->header)
@@ -159,8 +161,8 @@ static void copy_forget(struct ps_copy *copy)
 	copy->record = NULL;
 }
 
-/* Reads the pieces of one segment and follows the log at the same time: the log's answer is taken
- * when the next pieces are in flight. */
+/* Reads the pieces of one segment and follows the log at the same time: takes the log's answer
+ * while the next pieces are in flight. */
 static enum ps_log_step read_segment(struct ps_live *live, const struct ps_copy *copy,
                                      const Perseas__Segment *segment, uint64_t done)
 {
@@ -213,8 +215,8 @@ static bool copy_undo(const struct ps_live *live, const struct ps_copy *copy)
 	return ps_live_undo(live, &windows, copy->slot.seq);
 }
 
-/* The record of the slot's own transaction, for its time. */
-static enum ps_log_step keep_record(struct ps_live *live, struct ps_copy *copy)
+/* Keeps the record of the slot's transaction, which has the transaction's time. */
+static enum ps_log_step keep_slot_record(struct ps_live *live, struct ps_copy *copy)
 {
 	const struct ps_record *record;
 	int rc = ps_log_read_older(&live->log, &record);
@@ -236,10 +238,10 @@ static enum ps_log_step copy_once(struct ps_copy *copy, struct ps_live *live,
 	if (step)
 		return step;
 	copy->slot = live->log.from;
-	*failed = make_segments(copy, status->header, wish);
+	*failed = allocate_segments(copy, status->header, wish);
 	if (*failed)
 		return PS_LOG_FAILED;
-	step = keep_record(live, copy);
+	step = keep_slot_record(live, copy);
 	if (!step)
 		step = read_segments(live, copy);
 	if (!step)
@@ -249,30 +251,33 @@ static enum ps_log_step copy_once(struct ps_copy *copy, struct ps_live *live,
 	return step;
 }
 
-static enum ps_log_step check_same(struct ps_peers *peers, const char *store, uint64_t seq,
-                                   const Perseas__StoreStatus *before)
+/* Returns PS_LOG_OK if the only peer still has the same image, PS_LOG_OVERTAKEN if it has another one,
+ * or PS_LOG_FAILED. */
+static enum ps_log_step check_image_unchanged(struct ps_peers *peers, const char *store,
+                                              uint64_t seq, const Perseas__StoreStatus *before)
 {
 	struct ps_images images;
 	enum ps_log_step step = PS_LOG_FAILED;
 
-	ps_images_take(&images, peers, store);
+	ps_images_fetch(&images, peers, store);
 	if (images.have)
-		step = ps_copy_same(before, images.told[0], seq) ? PS_LOG_OK : PS_LOG_OVERTAKEN;
+		step = ps_copy_is_same_image(before, images.told[0], seq) ? PS_LOG_OK
+		                                                          : PS_LOG_OVERTAKEN;
 	else
 		peers->errors[0] = images.errors[0];
 	ps_images_free(&images);
 	return step;
 }
 
-enum ps_log_step ps_copy_check_same(struct ps_peers *peers, const char *store, uint64_t seq,
-                                    const Perseas__StoreStatus *before, enum ps_log_step step)
+enum ps_log_step ps_copy_check_unchanged(struct ps_peers *peers, const char *store, uint64_t seq,
+                                         const Perseas__StoreStatus *before, enum ps_log_step step)
 {
 	const struct ps_error why = peers->errors[0];
 	enum ps_log_step same;
 
 	if (step == PS_LOG_OVERTAKEN)
 		return PS_LOG_OVERTAKEN;
-	same = check_same(peers, store, seq, before);
+	same = check_image_unchanged(peers, store, seq, before);
 	if (step == PS_LOG_OK || same == PS_LOG_OVERTAKEN)
 		return same;
 	peers->errors[0] = why;
@@ -288,20 +293,20 @@ static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_peers *peers, c
 	struct ps_images images;
 	struct ps_live live = { 0 };
 
-	ps_images_take(&images, peers, store);
-	status = find_source(&images, store, failed);
+	ps_images_fetch(&images, peers, store);
+	status = find_image(&images, store, failed);
 	if (status && !ps_live_init(&live, peers, 0, store, status->header->log_size))
 		*failed = PS_EXIT_FAILURE;
 	if (status && !*failed) {
 		copy->live = status->live;
 		step = copy_once(copy, &live, status, wish, failed);
-		ps_fetch_drain(&live.fetch);
+		ps_fetch_collect_all(&live.fetch);
 		if (!*failed)
-			step = ps_copy_check_same(peers, store, copy->slot.seq, status, step);
+			step = ps_copy_check_unchanged(peers, store, copy->slot.seq, status, step);
 		if (step == PS_LOG_OVERTAKEN && copy->tries + 1 == PS_LIVE_TRIES)
-			*failed = ps_copy_too_fast(store, status->header->log_size);
+			*failed = ps_copy_complain_too_fast(store, status->header->log_size);
 		else if (step == PS_LOG_FAILED && !*failed)
-			*failed = ps_peers_failed(peers, 0);
+			*failed = ps_peers_complain(peers, 0);
 	}
 	ps_live_close(&live);
 	ps_images_free(&images);
@@ -317,7 +322,7 @@ enum ps_exit ps_copy_take_some(struct ps_copy *copy, struct ps_peers *peers, con
 	for (; copy->tries < PS_LIVE_TRIES; copy->tries++) {
 		if (try_copy(copy, peers, store, wish, &failed) == PS_LOG_OK)
 			return PS_EXIT_OK;
-		copy_forget(copy);
+		copy_reset(copy);
 		if (failed)
 			break;
 	}
@@ -331,5 +336,5 @@ enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_peers *peers, const ch
 
 void ps_copy_free(struct ps_copy *copy)
 {
-	copy_forget(copy);
+	copy_reset(copy);
 }

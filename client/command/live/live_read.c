@@ -1,7 +1,8 @@
 /*
- * live_read.c - reads one mirror's image of a store that may run, with READ requests.
+ * live_read.c - see live_read.h.
  *
- * The ring here is as large as the mirror's, and sparse.
+ * The local copy of the ring has the size of the mirror's, but only pages that were read take
+ * memory.
  */
 #include "live_read.h"
 
@@ -50,7 +51,7 @@ bool ps_live_init(struct ps_live *live, struct ps_peers *peers, unsigned mirror,
 	return log;
 }
 
-static size_t bytes_of(const struct ps_live *live)
+static size_t mapped_size(const struct ps_live *live)
 {
 	return PS_RING_OFFSET + live->log.image.ring_size;
 }
@@ -58,14 +59,14 @@ static size_t bytes_of(const struct ps_live *live)
 void ps_live_close(struct ps_live *live)
 {
 	if (live->log.image.log)
-		munmap(live->log.image.log, bytes_of(live));
+		munmap(live->log.image.log, mapped_size(live));
 	live->log.image.log = NULL;
 }
 
 bool ps_live_ask_state(struct ps_live *live)
 {
-	/* The pages of the ring that were used are given back: the next state is elsewhere. */
-	madvise(live->log.image.log, bytes_of(live), MADV_DONTNEED);
+	/* Frees the pages of the ring that were used: the next state is elsewhere in the ring. */
+	madvise(live->log.image.log, mapped_size(live), MADV_DONTNEED);
 	return ps_log_request_state(&live->log);
 }
 
@@ -108,7 +109,7 @@ static bool record_fits(const struct ps_record *record, const struct ps_windows 
 	return true;
 }
 
-static void put_in_windows(const void *windows, const struct ps_range *range, const void *before)
+static void undo_in_windows(const void *windows, const struct ps_range *range, const void *before)
 {
 	ps_window_restore(window_of(windows, range), range, before);
 }
@@ -125,7 +126,7 @@ bool ps_live_undo(const struct ps_live *live, const struct ps_windows *windows, 
 		else if (!record_fits(record, windows))
 			why = "a record of its log names bytes outside of a segment";
 		else
-			ps_undo_record(record, put_in_windows, windows);
+			ps_undo_record(record, undo_in_windows, windows);
 	}
 	if (why)
 		image_is_damaged((void *)&live->fetch, why);

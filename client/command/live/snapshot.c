@@ -1,5 +1,5 @@
 /*
- * snapshot.c - a copy of a store in a file.
+ * snapshot.c - see snapshot.h.
  */
 #include "snapshot.h"
 #include "../ask/ask.h"
@@ -50,7 +50,8 @@ static int add_segments(struct ps_archive_writer *writer, const struct ps_copy *
 	return 0;
 }
 
-/* The slot, and its transaction's own record, which has its time. */
+/* Adds the log region: the slot, and the record of its transaction, which has the transaction's
+ * time. */
 static int add_log(struct ps_archive_writer *writer, const struct ps_copy *copy)
 {
 	uint8_t page[PS_RING_OFFSET] = { 0 };
@@ -104,7 +105,7 @@ enum ps_exit ps_snapshot_write(const struct ps_copy *copy, const char *path, uin
 
 /* --- reading --- */
 
-static enum ps_exit snapshot_is_bad(const struct ps_snapshot *snapshot, const char *why)
+static enum ps_exit complain_bad_snapshot(const struct ps_snapshot *snapshot, const char *why)
 {
 	return ps_complain(PS_EXIT_NO, "%s cannot be used: %s", snapshot->path, why);
 }
@@ -134,8 +135,8 @@ static const char *head_fault(const struct ps_snapshot *snapshot)
 	return NULL;
 }
 
-/* Refuses a part that lives without the segment that it extends: a destroy ends both at once, so
- * the table is damaged. The part would be left out, and more may be missing. */
+/* Refuses a part that exists without the segment that it extends. A destroy ends both at once, so
+ * the table is damaged; the part would be left out, and more may be missing. */
 static enum ps_exit check_parts(const struct ps_snapshot *snapshot)
 {
 	const Perseas__Header *header = snapshot->reader.header;
@@ -144,7 +145,8 @@ static enum ps_exit check_parts(const struct ps_snapshot *snapshot)
 		const Perseas__Segment *part = header->segments[k];
 		const Perseas__Segment *before = ps_segment_part_before(header, part);
 
-		if (before && ps_snapshot_has(snapshot, part) && !ps_snapshot_has(snapshot, before))
+		if (before && ps_snapshot_has_segment(snapshot, part) &&
+		    !ps_snapshot_has_segment(snapshot, before))
 			return ps_complain(
 				PS_EXIT_NO,
 				"%s cannot be used: its table of segments is damaged: "
@@ -169,7 +171,7 @@ enum ps_exit ps_snapshot_open(struct ps_snapshot *snapshot, const char *path)
 	ps_archive_file_init(&snapshot->file, snapshot->fd);
 	if (ps_archive_open(&snapshot->reader, &snapshot->file.source, &why) == 0)
 		why = head_fault(snapshot);
-	status = why ? snapshot_is_bad(snapshot, why) : check_parts(snapshot);
+	status = why ? complain_bad_snapshot(snapshot, why) : check_parts(snapshot);
 	if (!status)
 		status = map_log(snapshot);
 	if (status)
@@ -177,7 +179,7 @@ enum ps_exit ps_snapshot_open(struct ps_snapshot *snapshot, const char *path)
 	return status;
 }
 
-static void piece_put(const struct ps_image *image, const struct ps_archive_piece *piece)
+static void copy_piece(const struct ps_image *image, const struct ps_archive_piece *piece)
 {
 	uint8_t *base = piece->region == PS_REGION_LOG
 	                        ? image->log
@@ -212,7 +214,7 @@ enum ps_exit ps_snapshot_read(struct ps_snapshot *snapshot)
 	int rc;
 
 	while ((rc = ps_archive_next(&snapshot->reader, &piece, &why)) > 0) {
-		piece_put(&snapshot->image, &piece);
+		copy_piece(&snapshot->image, &piece);
 		snapshot->bytes += piece.length;
 		ps_bar_show("reading", snapshot->bytes, total);
 		if (ps_stopped())
@@ -221,12 +223,12 @@ enum ps_exit ps_snapshot_read(struct ps_snapshot *snapshot)
 	ps_bar_clear();
 	if (rc == 0)
 		why = log_fault(snapshot);
-	return why ? snapshot_is_bad(snapshot, why) : PS_EXIT_OK;
+	return why ? complain_bad_snapshot(snapshot, why) : PS_EXIT_OK;
 }
 
-bool ps_snapshot_has(const struct ps_snapshot *snapshot, const Perseas__Segment *segment)
+bool ps_snapshot_has_segment(const struct ps_snapshot *snapshot, const Perseas__Segment *segment)
 {
-	return ps_segment_lives(segment, snapshot->reader.slot.seq);
+	return ps_segment_exists_at(segment, snapshot->reader.slot.seq);
 }
 
 void ps_snapshot_close(struct ps_snapshot *snapshot)

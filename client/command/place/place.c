@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum ps_domain ps_domain_usual(const struct ps_spot *spots, unsigned count)
+enum ps_domain ps_domain_all_name(const struct ps_spot *spots, unsigned count)
 {
 	for (int domain = PS_DOMAINS - 1; domain >= PS_DOMAIN_HOST; domain--) {
 		bool all = true;
@@ -18,9 +18,9 @@ enum ps_domain ps_domain_usual(const struct ps_spot *spots, unsigned count)
 	return PS_DOMAINS;
 }
 
-/* Returns true if the two spots share a domain no wider than `widest`. */
-static bool is_together(const struct ps_spot *one, const struct ps_spot *other,
-                        enum ps_domain widest)
+/* Returns true if the two spots share a domain of the kind `widest` or narrower. */
+static bool share_domain(const struct ps_spot *one, const struct ps_spot *other,
+                         enum ps_domain widest)
 {
 	for (enum ps_domain domain = PS_DOMAIN_MACHINE; domain <= widest; domain++)
 		if (ps_spots_share_domain(one, other, domain))
@@ -28,7 +28,8 @@ static bool is_together(const struct ps_spot *one, const struct ps_spot *other,
 	return false;
 }
 
-enum ps_domain ps_spots_apart(const struct ps_spot *spots, const unsigned *set, unsigned count)
+enum ps_domain ps_spots_widest_apart(const struct ps_spot *spots, const unsigned *set,
+                                     unsigned count)
 {
 	for (int domain = PS_DOMAINS - 1; domain >= PS_DOMAIN_HOST; domain--) {
 		bool apart = true;
@@ -36,8 +37,8 @@ enum ps_domain ps_spots_apart(const struct ps_spot *spots, const unsigned *set, 
 		for (unsigned i = 0; i < count; i++) {
 			apart = apart && *spots[set[i]].labels[domain];
 			for (unsigned k = 0; k < i; k++)
-				apart = apart && !is_together(&spots[set[i]], &spots[set[k]],
-				                              (enum ps_domain)domain);
+				apart = apart && !share_domain(&spots[set[i]], &spots[set[k]],
+				                               (enum ps_domain)domain);
 		}
 		if (apart)
 			return (enum ps_domain)domain;
@@ -46,7 +47,7 @@ enum ps_domain ps_spots_apart(const struct ps_spot *spots, const unsigned *set, 
 }
 
 /* Returns true if the spot could have an image of the store, if no other spot had one. */
-static bool is_open(const struct ps_spot *spot, const struct ps_wish *wish)
+static bool has_room(const struct ps_spot *spot, const struct ps_wish *wish)
 {
 	return !spot->closed && *spot->labels[wish->apart] && spot->room >= wish->bytes;
 }
@@ -63,7 +64,7 @@ static uint64_t spot_fullness(const struct ps_spot *spot, uint64_t bytes)
 	return used <= UINT64_MAX / 1000 ? used * 1000 / all : used / (all / 1000);
 }
 
-static bool is_better(const struct ps_spot *one, const struct ps_spot *other, uint64_t bytes)
+static bool is_better_spot(const struct ps_spot *one, const struct ps_spot *other, uint64_t bytes)
 {
 	const uint64_t mine = spot_fullness(one, bytes), theirs = spot_fullness(other, bytes);
 
@@ -74,16 +75,17 @@ static bool is_better(const struct ps_spot *one, const struct ps_spot *other, ui
 	return one->load < other->load;
 }
 
-/* Returns true if the spot is apart from all that have an image, and from those chosen so far. */
+/* Returns true if the spot shares no domain, of the kind wish->apart or narrower, with spots that
+ * have an image or were chosen before. */
 static bool is_apart(const struct ps_spot *spots, unsigned i, const struct ps_wish *wish,
                      const unsigned *chosen, unsigned chosen_count)
 {
-	for (unsigned k = 0; k < wish->there_count; k++)
-		if (wish->there[k] == i ||
-		    is_together(&spots[i], &spots[wish->there[k]], wish->apart))
+	for (unsigned k = 0; k < wish->holder_count; k++)
+		if (wish->holders[k] == i ||
+		    share_domain(&spots[i], &spots[wish->holders[k]], wish->apart))
 			return false;
 	for (unsigned k = 0; k < chosen_count; k++)
-		if (chosen[k] == i || is_together(&spots[i], &spots[chosen[k]], wish->apart))
+		if (chosen[k] == i || share_domain(&spots[i], &spots[chosen[k]], wish->apart))
 			return false;
 	return true;
 }
@@ -105,8 +107,9 @@ static unsigned count_shared_machines(const struct ps_spot *spots, unsigned coun
 	return shared;
 }
 
-static bool say_why(const struct ps_spot *spots, unsigned count, const struct ps_wish *wish,
-                    unsigned found, char why[PS_PLACE_WHY])
+/* Writes into `why` what is missing. Returns false. */
+static bool explain_shortage(const struct ps_spot *spots, unsigned count,
+                             const struct ps_wish *wish, unsigned found, char why[PS_PLACE_WHY])
 {
 	const char *domain = ps_domain_name(wish->apart);
 	unsigned unlabelled = 0, full = 0;
@@ -134,11 +137,11 @@ bool ps_spots_choose(const struct ps_spot *spots, unsigned count, const struct p
 		unsigned best = count;
 
 		for (unsigned i = 0; i < count; i++)
-			if (is_open(&spots[i], wish) && is_apart(spots, i, wish, chosen, found) &&
-			    (best == count || is_better(&spots[i], &spots[best], wish->bytes)))
+			if (has_room(&spots[i], wish) && is_apart(spots, i, wish, chosen, found) &&
+			    (best == count || is_better_spot(&spots[i], &spots[best], wish->bytes)))
 				best = i;
 		if (best == count)
-			return say_why(spots, count, wish, found, why);
+			return explain_shortage(spots, count, wish, found, why);
 		chosen[found] = best;
 	}
 	return true;

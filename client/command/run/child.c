@@ -20,7 +20,7 @@ static void become_command(char *const *command, const sigset_t *blocked, int ke
 	int error;
 
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	/* The signals that tell of the parent's end could have come before that. */
+	/* If the parent ended before the call above, no signal comes. */
 	if (getppid() != parent)
 		_exit(PS_CHILD_SIGNALLED + SIGTERM);
 	sigprocmask(SIG_UNBLOCK, blocked, NULL);
@@ -34,9 +34,8 @@ static void become_command(char *const *command, const sigset_t *blocked, int ke
 	_exit(error == ENOENT ? PS_CHILD_NOT_FOUND : PS_CHILD_CANNOT);
 }
 
-/* Returns the errno of a failed exec, or 0: a successful exec closes the descriptor without a byte.
- */
-static int hear_fault(int told)
+/* Returns the errno of a failed exec, or 0: a successful exec closes the pipe without a byte. */
+static int read_exec_error(int told)
 {
 	int error = 0;
 	ssize_t n;
@@ -66,7 +65,7 @@ int ps_child_start(struct ps_child *child, char *const *command, const sigset_t 
 	error = child->pid < 0 ? errno : 0;
 	close(told[1]);
 	if (!error) {
-		error = hear_fault(told[0]);
+		error = read_exec_error(told[0]);
 		if (error)
 			waitpid(child->pid, &status, 0);
 	}

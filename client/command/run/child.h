@@ -1,6 +1,6 @@
 /*
- * child.h - the COMMAND that perseas run starts: its environment, its process, and what became of
- * it. runner.c calls it. It must know nothing of stores.
+ * child.h - the COMMAND that perseas run starts: its environment, its process, and how it ended.
+ * runner.c calls it. It must know nothing of stores.
  */
 #ifndef PERSEAS_COMMAND_CHILD_H
 #define PERSEAS_COMMAND_CHILD_H

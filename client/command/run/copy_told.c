@@ -1,6 +1,6 @@
 /*
- * copy_told.c - see copy_told.h. An owner that changes all of its memory all the time is never
- * caught up with: so people hear of the copy when most of it is there, and not when all of it is.
+ * copy_told.c - see copy_told.h. If an owner keeps changing all of its memory, the copy never
+ * catches up with it. So people are told when most of the memory is copied, and not when all is.
  */
 #include "copy_told.h"
 
@@ -13,20 +13,21 @@
 
 #define SECOND ((uint64_t)1000000000)
 
+/* Percent of the memory; seconds without news of progress after a copy was given up. */
 enum { MOST = 90, QUIET_S = 60 };
 
-void ps_copy_told_again(struct ps_copy_told *told)
+void ps_copy_told_forget(struct ps_copy_told *told)
 {
-	told->told = 0;
+	told->manager_percent = 0;
 }
 
 static void tell_manager(struct ps_copy_told *told, const char *standing, unsigned percent)
 {
 	char status[2 * PS_SENTENCE];
 
-	if (told->told == percent + 1)
+	if (told->manager_percent == percent + 1)
 		return;
-	told->told = percent + 1;
+	told->manager_percent = percent + 1;
 	snprintf(status, sizeof(status), "STATUS=%s; the copy has %u %% of its memory", standing,
 	         percent);
 	ps_notify_service_manager(status);
@@ -38,23 +39,23 @@ static void tell_people(struct ps_copy_told *told, const char *store,
 {
 	char size[PS_SIZE_TEXT];
 
-	if (told->most && figures->drops != told->drops) {
-		told->most = false;
+	if (told->told_most && figures->drops != told->drops) {
+		told->told_most = false;
 		told->quiet_ns = now_ns + QUIET_S * SECOND;
 		ps_complain(PS_EXIT_OK,
 		            "store '%s': the copy of its memory was given up, and begins again",
 		            store);
 	}
 	told->drops = figures->drops;
-	if (told->most || percent < MOST || now_ns < told->quiet_ns)
+	if (told->told_most || percent < MOST || now_ns < told->quiet_ns)
 		return;
-	told->most = true;
+	told->told_most = true;
 	ps_complain(PS_EXIT_OK, "store '%s': the copy has %u %% of its memory (%s)", store, percent,
 	            ps_size_text(size, figures->total));
 }
 
-uint64_t ps_copy_tell(struct ps_copy_told *told, struct ps_warm_thread *warmth, const char *store,
-                      const char *standing, uint64_t now_ns)
+uint64_t ps_copy_report(struct ps_copy_told *told, struct ps_warm_thread *warmth, const char *store,
+                        const char *standing, uint64_t now_ns)
 {
 	struct ps_warm_thread_figures figures;
 	unsigned percent;

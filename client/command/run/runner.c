@@ -6,11 +6,11 @@
  *                           +------------lost it------------+------------------+
  *                           +--after a while-- RESTING <----+ failed
  *
- * ENDING is also where a COMMAND is that is to hand the store over.
+ * A COMMAND that must hand the store over is in state ENDING, too.
  *
- * What happens (a signal, news of the store, a time that is over) is waited for in one place, and
- * each state has one function that says what it does about it. A look at the mirrors can take as
- * long as one of them takes to be given up.
+ * One function waits for all events: a signal, news of the store, the end of a time limit. Each
+ * state has one function that handles them. A look at the mirrors can take as long as a silent
+ * mirror's time limit.
  */
 #include "runner.h"
 
@@ -36,12 +36,11 @@
 #define MS_NS ((uint64_t)1000000)
 
 enum {
-	REST_MS = 100,       /* before the first restart; twice as long before each further one */
-	REST_MAX_MS = 10000, /* but no longer than this */
-	/* after running this long, COMMAND's restarts are counted from zero again */
-	SOUND_MS = 60000,
+	REST_MS = 100,       /* rest before the first restart, doubled before each further one */
+	REST_MAX_MS = 10000, /* longest rest */
+	STEADY_MS = 60000,   /* COMMAND's restarts count from zero after running this long */
 	STATUS_TEXT = PS_SENTENCE + 128,
-	GOES_ON = -1, /* instead of an exit status */
+	NO_EXIT = -1, /* perseas run goes on: returned instead of an exit status */
 };
 
 enum state { SEEKING, STANDBY, RUNNING, ENDING, RESTING, STATES };
@@ -61,27 +60,27 @@ struct runner {
 	const struct ps_run *run;
 	struct ps_env *env;
 	struct ps_follow follow;
-	struct ps_follow_result now; /* as the last look found it */
+	struct ps_follow_result now; /* result of the last look */
 	struct ps_turn turn;
 	struct ps_child child;
 	struct ps_warm_thread *warmth; /* keeps a copy for COMMAND, or is ending; NULL: none */
-	bool handed;                   /* the copy was taken from it */
+	bool copy_taken;               /* COMMAND got the copy of `warmth` */
 	struct ps_copy_told copy_told;
 	enum state state;
-	uint64_t since_ns;   /* in this state */
-	uint64_t until_ns;   /* when time alone makes a difference to it; PS_NEVER: it does not */
-	bool told;           /* by a signal, to end */
-	bool owned;          /* COMMAND has been seen to own the store, since it was started */
-	bool killed;         /* ENDING: SIGKILL was sent */
-	bool can_heir_open;  /* at least R mirrors know the standby that is to be next */
-	uint32_t failures;   /* in succession */
-	uint64_t own_epoch;  /* of its last owner */
-	uint64_t open_epoch; /* of the last one that had the store open */
+	uint64_t since_ns;   /* when this state began */
+	uint64_t until_ns;   /* when this state must act without news; PS_NEVER: it need not */
+	bool told_to_end;    /* a signal said that perseas run must end */
+	bool owned;          /* since COMMAND was started, it was seen to own the store */
+	bool killed;         /* in ENDING: SIGKILL was sent */
+	bool can_named_open; /* a handover names a standby that at least R mirrors know */
+	uint32_t failures;   /* failures of COMMAND in succession */
+	uint64_t own_epoch;  /* epoch of COMMAND's last owner */
+	uint64_t open_epoch; /* epoch of the last owner of any host that had the store open */
 	uint8_t mark[PS_OWNER_MARK];
-	char name[PS_NAME_MAX + 1]; /* as a standby */
+	char name[PS_NAME_MAX + 1]; /* name of the standby */
 	sigset_t signals;
 	int signal_fd;
-	char last[STATUS_TEXT]; /* the last text that was reported */
+	char last[STATUS_TEXT]; /* the text that was reported last */
 };
 
 /* Reports the text to people and to the service manager, once. */
@@ -95,10 +94,10 @@ static void say_state(struct runner *r, const char *text)
 	ps_complain(PS_EXIT_OK, "store '%s': %s", r->run->store, text);
 	snprintf(status, sizeof(status), "STATUS=%s", text);
 	ps_notify_service_manager(status);
-	ps_copy_told_again(&r->copy_told);
+	ps_copy_told_forget(&r->copy_told);
 }
 
-static void say_standing(struct runner *r, const char *before)
+static void say_with_look(struct runner *r, const char *before)
 {
 	char text[STATUS_TEXT];
 
@@ -106,7 +105,7 @@ static void say_standing(struct runner *r, const char *before)
 	say_state(r, text);
 }
 
-/* for_ms 0: for as long as nothing happens. */
+/* Moves to another state. for_ms: time until the state must act even without news; 0: no limit. */
 static void move_to(struct runner *r, enum state state, uint64_t for_ms)
 {
 	assert(moves[r->state] & TO(state));
@@ -119,7 +118,7 @@ static void move_to(struct runner *r, enum state state, uint64_t for_ms)
 
 /* --- what became of COMMAND --- */
 
-static uint64_t rest_ms(const struct runner *r)
+static uint64_t rest_before_restart_ms(const struct runner *r)
 {
 	uint64_t ms = REST_MS;
 
@@ -128,17 +127,18 @@ static uint64_t rest_ms(const struct runner *r)
 	return ms < REST_MAX_MS ? ms : REST_MAX_MS;
 }
 
-/* Counts an end of COMMAND that no other owner caused. */
+/* Handles an end of COMMAND that no other owner caused. Returns NO_EXIT, to restart COMMAND after a
+ * rest, or an exit status. */
 static int count_failure(struct runner *r, int status)
 {
 	char text[STATUS_TEXT];
 
-	if (ps_follow_now(&r->follow) - r->since_ns >= SOUND_MS * MS_NS)
+	if (ps_follow_now(&r->follow) - r->since_ns >= STEADY_MS * MS_NS)
 		r->failures = 0;
 	/* COMMAND cannot work without its mirrors, so this is no failure of its own. */
 	if (r->now.ownership == PS_OWNER_UNKNOWN) {
-		move_to(r, RESTING, rest_ms(r));
-		return GOES_ON;
+		move_to(r, RESTING, rest_before_restart_ms(r));
+		return NO_EXIT;
 	}
 	if (r->failures == r->run->restarts) {
 		ps_complain(PS_EXIT_OK, "COMMAND ended with status %d, and is not restarted",
@@ -147,39 +147,41 @@ static int count_failure(struct runner *r, int status)
 	}
 	r->failures++;
 	snprintf(text, sizeof(text), "COMMAND ended with status %d; it may be restarted in %llu ms",
-	         status, (unsigned long long)rest_ms(r));
+	         status, (unsigned long long)rest_before_restart_ms(r));
 	say_state(r, text);
-	move_to(r, RESTING, rest_ms(r));
-	return GOES_ON;
+	move_to(r, RESTING, rest_before_restart_ms(r));
+	return NO_EXIT;
 }
 
+/* Handles the end of COMMAND. Returns NO_EXIT or an exit status. */
 static int command_ended(struct runner *r, int status)
 {
 	const bool fenced = r->state == ENDING;
 
-	if (r->told || (status == 0 && !fenced))
+	if (r->told_to_end || (status == 0 && !fenced))
 		return status;
 	ps_follow_look(&r->follow, &r->now);
 	if (fenced || (r->now.ownership == PS_OWNER_LIVES && !r->now.ours)) {
 		r->failures = 0;
 		move_to(r, STANDBY, 0);
-		say_standing(r, "standby");
-		/* The store may have no owner already: then no mirror tells so again. */
+		say_with_look(r, "standby");
+		/* Looks again at once: if the store has no owner already, no mirror will report
+		 * that as news. */
 		r->until_ns = r->since_ns;
-		return GOES_ON;
+		return NO_EXIT;
 	}
 	return count_failure(r, status);
 }
 
 /* --- signals --- */
 
-static bool is_to_end(int signal)
+static bool is_end_signal(int signal)
 {
 	return signal == SIGTERM || signal == SIGINT || signal == SIGQUIT;
 }
 
-/* Returns true if the terminal sent the signal, which COMMAND then got as well. A hang-up goes to
- * the session's leader only. */
+/* Returns true if the terminal sent the signal, so that COMMAND got it, too. A hang-up goes to the
+ * session's leader only. */
 static bool is_of_terminal(const struct signalfd_siginfo *info)
 {
 	return info->ssi_code == SI_KERNEL && info->ssi_signo != SIGHUP;
@@ -191,25 +193,25 @@ static int take_signal(struct runner *r, const struct signalfd_siginfo *info)
 	int status;
 
 	if (signal == SIGCHLD)
-		return ps_child_ended(&r->child, &status) ? command_ended(r, status) : GOES_ON;
-	if (is_to_end(signal)) {
-		if (!r->told)
+		return ps_child_ended(&r->child, &status) ? command_ended(r, status) : NO_EXIT;
+	if (is_end_signal(signal)) {
+		if (!r->told_to_end)
 			ps_notify_service_manager("STOPPING=1");
-		r->told = true;
+		r->told_to_end = true;
 	}
 	if (r->child.pid == 0)
-		return r->told ? PS_RUN_STOPPED : GOES_ON;
+		return r->told_to_end ? PS_RUN_STOPPED : NO_EXIT;
 	if (!is_of_terminal(info))
 		ps_child_signal(&r->child, signal);
-	return GOES_ON;
+	return NO_EXIT;
 }
 
 static int take_signals(struct runner *r)
 {
 	struct signalfd_siginfo info;
-	int status = GOES_ON;
+	int status = NO_EXIT;
 
-	while (status == GOES_ON && read(r->signal_fd, &info, sizeof(info)) == sizeof(info))
+	while (status == NO_EXIT && read(r->signal_fd, &info, sizeof(info)) == sizeof(info))
 		status = take_signal(r, &info);
 	return status;
 }
@@ -231,7 +233,7 @@ static bool catch_signals(struct runner *r)
 	return false;
 }
 
-/* --- what a look found, by state --- */
+/* --- acting on a look, by state --- */
 
 static int seek_store(struct runner *r)
 {
@@ -240,11 +242,11 @@ static int seek_store(struct runner *r)
 	if (r->now.found) {
 		ps_notify_service_manager("READY=1");
 		move_to(r, STANDBY, 0);
-		return GOES_ON;
+		return NO_EXIT;
 	}
 	if (ps_follow_now(&r->follow) < r->until_ns) {
-		say_standing(r, "waits for its mirrors");
-		return GOES_ON;
+		say_with_look(r, "waits for its mirrors");
+		return NO_EXIT;
 	}
 	ps_complain(PS_EXIT_OK,
 	            "%s; see whether the mirrors run, and whether the list is right, or wait "
@@ -253,12 +255,12 @@ static int seek_store(struct runner *r)
 	return PS_RUN_UNREACHED;
 }
 
-/* COMMAND inherits what the copy is now; NULL: there is nothing. */
-static struct ps_warm *hand_copy(struct runner *r)
+/* Returns the copy for COMMAND to inherit, or NULL if there is none. */
+static struct ps_warm *take_copy(struct runner *r)
 {
-	struct ps_warm *copy = r->warmth && !r->handed ? ps_warm_thread_take(r->warmth) : NULL;
+	struct ps_warm *copy = r->warmth && !r->copy_taken ? ps_warm_thread_take(r->warmth) : NULL;
 
-	r->handed = true;
+	r->copy_taken = true;
 	if (copy && ps_warm_share(copy)) {
 		ps_warm_free(copy);
 		copy = NULL;
@@ -268,11 +270,11 @@ static struct ps_warm *hand_copy(struct runner *r)
 
 static int start_child(struct runner *r)
 {
-	struct ps_warm *copy = hand_copy(r);
+	struct ps_warm *copy = take_copy(r);
 	const int warm_fd = copy ? copy->fd : -1;
 	int status;
 
-	ps_tell_command(&r->follow, warm_fd);
+	ps_set_inherited_variable(&r->follow, warm_fd);
 	status = ps_child_start(&r->child, r->run->command, &r->signals, warm_fd);
 	ps_warm_free(copy);
 	return status;
@@ -283,7 +285,7 @@ static int start_command(struct runner *r)
 	/* A look can take seconds, so signals that came meanwhile are taken first. */
 	int status = take_signals(r);
 
-	if (status != GOES_ON)
+	if (status != NO_EXIT)
 		return status;
 	status = start_child(r);
 	if (status)
@@ -291,16 +293,16 @@ static int start_command(struct runner *r)
 	r->owned = false;
 	move_to(r, RUNNING, 0);
 	say_state(r, "COMMAND runs");
-	return GOES_ON;
+	return NO_EXIT;
 }
 
-static bool is_heir(const struct runner *r)
+static bool is_named_next(const struct runner *r)
 {
 	return r->now.handing.asked && !memcmp(r->now.handing.to, r->mark, PS_OWNER_MARK);
 }
 
-/* Returns true if this standby may take over now. The one that was named next goes at once; among
- * the others, lower orders go first. */
+/* Returns true if this standby may take over now. The standby that a handover names goes at once;
+ * of the others, those with lower orders go first. */
 static bool is_turn(struct runner *r)
 {
 	const uint64_t now_ns = ps_follow_now(&r->follow);
@@ -311,25 +313,27 @@ static bool is_turn(struct runner *r)
 	       ps_turn_is_due(&r->turn, r->now.ownership, now_ns, &r->until_ns);
 }
 
-static int stand_by(struct runner *r)
+static int act_as_standby(struct runner *r)
 {
 	if (r->now.nowhere)
 		return PS_RUN_NO_STORE;
-	say_standing(r, "standby");
-	/* Another owner came: what COMMAND ended with before says nothing of the next one. */
+	say_with_look(r, "standby");
+	/* With another owner, earlier failures of COMMAND say nothing about its next start. */
 	if (r->now.ownership == PS_OWNER_LIVES && !r->now.ours)
 		r->failures = 0;
-	/* A live owner may be this runner's own, whose end a mirror has not seen, or one that
+	/* An open_epoch above own_epoch shows another owner that had the store open. A live owner
+	 * alone does not: it may be this runner's own, whose end a mirror has not seen, or one that
 	 * claims and never opens. */
 	if (r->open_epoch > r->own_epoch)
 		r->turn.order = r->run->order;
 	if (!is_turn(r))
-		return GOES_ON;
+		return NO_EXIT;
 	ps_turn_reset(&r->turn);
 	return start_command(r);
 }
 
-/* Leaves the store to the named standby; this one comes last until another owner has come. */
+/* Ends COMMAND, to leave the store to the standby that a handover names. Afterwards this standby
+ * comes last until another owner has come. */
 static void hand_over(struct runner *r)
 {
 	char text[STATUS_TEXT];
@@ -342,25 +346,25 @@ static void hand_over(struct runner *r)
 	move_to(r, ENDING, r->run->stop_ms);
 }
 
-static void watch_command(struct runner *r)
+static void end_command_if_due(struct runner *r)
 {
 	if (r->now.ours)
 		say_state(r, "COMMAND runs, and owns the store");
 	r->owned |= r->now.ours;
-	/* COMMAND ends only for a standby that can open the store. */
-	if (r->now.ours && !r->now.fenced && r->can_heir_open && !is_heir(r)) {
+	/* COMMAND is only ended for a standby that can open the store. */
+	if (r->now.ours && !r->now.fenced && r->can_named_open && !is_named_next(r)) {
 		hand_over(r);
 		return;
 	}
-	/* A COMMAND that was never seen as the owner finds out by its open. */
+	/* A COMMAND that was never seen as the owner learns by its open that it was fenced. */
 	if (!r->owned || !r->now.fenced)
 		return;
-	say_standing(r, "COMMAND was fenced, and is ended");
+	say_with_look(r, "COMMAND was fenced, and is ended");
 	ps_child_signal(&r->child, SIGTERM);
 	move_to(r, ENDING, r->run->stop_ms);
 }
 
-static void press_command(struct runner *r)
+static void kill_command_if_overdue(struct runner *r)
 {
 	if (r->killed || ps_follow_now(&r->follow) < r->until_ns)
 		return;
@@ -370,60 +374,62 @@ static void press_command(struct runner *r)
 	r->until_ns = PS_NEVER;
 }
 
-static int consider_look(struct runner *r)
+/* Acts on the last look, as the state says. Returns NO_EXIT or an exit status. */
+static int act_on_look(struct runner *r)
 {
 	switch (r->state) {
 	case SEEKING:
 		return seek_store(r);
 	case STANDBY:
-		return stand_by(r);
+		return act_as_standby(r);
 	case RUNNING:
-		watch_command(r);
-		return GOES_ON;
+		end_command_if_due(r);
+		return NO_EXIT;
 	case ENDING:
-		press_command(r);
-		return GOES_ON;
+		kill_command_if_overdue(r);
+		return NO_EXIT;
 	case RESTING:
 		if (ps_follow_now(&r->follow) < r->until_ns)
-			return GOES_ON;
+			return NO_EXIT;
 		move_to(r, STANDBY, 0);
-		return stand_by(r);
+		return act_as_standby(r);
 	case STATES:
 		break;
 	}
-	return GOES_ON;
+	return NO_EXIT;
 }
 
-/* Reports the size of the copy to the mirrors, until COMMAND has the copy. */
-static void tell_mirrors_of_copy(struct runner *r)
+/* Has the next Watch requests report the size of the copy to the mirrors, until COMMAND has the
+ * copy. */
+static void set_reported_copy(struct runner *r)
 {
 	struct ps_warm_thread_figures figures = { 0 };
 
-	if (r->warmth && !r->handed)
+	if (r->warmth && !r->copy_taken)
 		ps_warm_thread_read_figures(r->warmth, &figures);
 	r->follow.copies = r->run->options->warm;
 	r->follow.memory = figures.total;
 	r->follow.warm = figures.here;
 }
 
-static int look_around(struct runner *r)
+static int look_and_act(struct runner *r)
 {
-	int status = GOES_ON;
+	int status = NO_EXIT;
 	enum state before;
 
-	tell_mirrors_of_copy(r);
+	set_reported_copy(r);
 	ps_follow_look(&r->follow, &r->now);
-	/* Steps until the state stays, since the same look may matter to the next state. */
+	/* Steps until the state stays the same, since a look may matter to the next state, too. */
 	do {
 		before = r->state;
-		status = consider_look(r);
-	} while (status == GOES_ON && r->state != before);
+		status = act_on_look(r);
+	} while (status == NO_EXIT && r->state != before);
 	return status;
 }
 
 /* --- all of it --- */
 
-/* Hands the command line's options to COMMAND. */
+/* Passes the command line's options to COMMAND in the environment. */
 static void set_environment(const struct runner *r)
 {
 	const struct perseas_options *options = r->run->options;
@@ -440,20 +446,21 @@ static void set_environment(const struct runner *r)
 		setenv("PERSEAS_TLS_CRL", options->tls_crl, 1);
 }
 
-/* Reports the copy, and returns the time of the next report. */
-static uint64_t tell_of_copy(struct runner *r)
+/* Reports the copy's progress to people. Returns the time of the next report. */
+static uint64_t report_copy(struct runner *r)
 {
-	if (r->state != STANDBY || !r->warmth || r->handed)
+	if (r->state != STANDBY || !r->warmth || r->copy_taken)
 		return PS_NEVER;
-	return ps_copy_tell(&r->copy_told, r->warmth, r->run->store, r->last,
-	                    ps_follow_now(&r->follow));
+	return ps_copy_report(&r->copy_told, r->warmth, r->run->store, r->last,
+	                      ps_follow_now(&r->follow));
 }
 
-/* Waits for a signal, news of the store, or the time. */
-static int await_something(struct runner *r)
+/* Waits for a signal, news of the store, or a time limit, and handles it. Returns NO_EXIT or an
+ * exit status. */
+static int await_event(struct runner *r)
 {
 	struct pollfd fds[PS_FOLLOW_FDS + 1] = { { .fd = r->signal_fd, .events = POLLIN } };
-	const uint64_t tell_ns = tell_of_copy(r);
+	const uint64_t tell_ns = report_copy(r);
 	uint64_t until_ns = r->until_ns < tell_ns ? r->until_ns : tell_ns, now_ns;
 	unsigned count = 1 + ps_follow_fds(&r->follow, fds + 1, &until_ns);
 	int status, wait_ms = -1;
@@ -463,11 +470,11 @@ static int await_something(struct runner *r)
 		wait_ms = until_ns > now_ns ? (int)((until_ns - now_ns) / MS_NS) + 1 : 0;
 	(void)poll(fds, count, wait_ms);
 	status = take_signals(r);
-	if (status != GOES_ON)
+	if (status != NO_EXIT)
 		return status;
 	if (ps_follow_is_due(&r->follow) || ps_follow_now(&r->follow) >= r->until_ns)
-		return look_around(r);
-	return GOES_ON;
+		return look_and_act(r);
+	return NO_EXIT;
 }
 
 static int run_states(struct runner *r)
@@ -477,13 +484,14 @@ static int run_states(struct runner *r)
 	r->state = SEEKING;
 	r->since_ns = ps_follow_now(&r->follow);
 	r->until_ns = r->since_ns + r->run->patience_ms * MS_NS;
-	status = look_around(r);
-	while (status == GOES_ON)
-		status = await_something(r);
+	status = look_and_act(r);
+	while (status == NO_EXIT)
+		status = await_event(r);
 	return status;
 }
 
-/* The slot is of an owner's epoch as soon as that one has adopted the image. */
+/* Notes the epochs of COMMAND's last owner and of the last owner that had the store open. The slot
+ * has an owner's epoch from the adoption by its open on. */
 static void note_epochs(struct runner *r, const struct ps_images *images)
 {
 	for (unsigned i = 0; i < images->peers->count; i++) {
@@ -491,7 +499,7 @@ static void note_epochs(struct runner *r, const struct ps_images *images)
 
 		if (!ps_images_is_of_store(images, i))
 			continue;
-		if (ps_standby_owns(r->mark, status) &&
+		if (ps_standby_is_owner(r->mark, status) &&
 		    status->header->promised_epoch > r->own_epoch)
 			r->own_epoch = status->header->promised_epoch;
 		if (status->slot && status->slot->epoch > r->open_epoch)
@@ -499,7 +507,7 @@ static void note_epochs(struct runner *r, const struct ps_images *images)
 	}
 }
 
-/* Keeps a copy while another owner lives, if --warm asks for one. */
+/* With --warm, keeps a copy of the memory while another owner lives. */
 static void keep_copy(struct runner *r, const struct ps_images *images,
                       const struct ps_follow_result *now)
 {
@@ -507,17 +515,17 @@ static void keep_copy(struct runner *r, const struct ps_images *images,
 
 	if (!r->run->options->warm || r->child.pid > 0 || now->ownership != PS_OWNER_LIVES)
 		return;
-	if (r->handed) {
+	if (r->copy_taken) {
 		ps_warm_thread_end(r->warmth);
 		r->warmth = NULL;
-		r->handed = false;
+		r->copy_taken = false;
 		r->copy_told = (struct ps_copy_told){ 0 };
 	}
 	if (!r->warmth)
 		r->warmth = ps_warm_thread_begin(r->run->store, r->run->options,
 		                                 r->run->options->connect_timeout_ms, &error);
 	if (r->warmth)
-		ps_warm_thread_aim(r->warmth, images);
+		ps_warm_thread_choose_source(r->warmth, images);
 	else
 		ps_complain(PS_EXIT_OK, "no copy of the memory is kept: %s", error.text);
 }
@@ -528,14 +536,14 @@ static void note_images(void *arg, const struct ps_images *images,
 	struct runner *r = arg;
 
 	note_epochs(r, images);
-	r->can_heir_open = now->handing.asked && ps_standby_opens(images, now->handing.to);
+	r->can_named_open = now->handing.asked && ps_standby_can_open(images, now->handing.to);
 	keep_copy(r, images, now);
 	if (now->nowhere)
-		ps_images_nobody(images, r->run->store);
+		ps_images_complain_absent(images, r->run->store);
 }
 
-/* Sets the standby's name: the given one, or the host's, with characters replaced that a standby's
- * name may not have. */
+/* Sets the standby's name: the given one or the host's, with a dash for each character that a
+ * standby's name may not have. */
 static void name_standby(char name[PS_NAME_MAX + 1], const char *given)
 {
 	snprintf(name, PS_NAME_MAX + 1, "%s", given ? given : "");
@@ -549,7 +557,7 @@ static void name_standby(char name[PS_NAME_MAX + 1], const char *given)
 		name[0] = '-';
 }
 
-/* Follows the store. Returns 0, or the exit status. */
+/* Begins to follow the store. Returns 0, or an exit status. */
 static int follow_store(struct runner *r)
 {
 	const struct ps_run *run = r->run;

@@ -1,9 +1,9 @@
 /*
- * tell_command.c - see tell_command.h. Without what the looks found, an open by a list that is
- * older than the roster may ask no mirror that has the store; an open that has to look names up
- * fails while the name service is silent; and an open that waits for a silent mirror leaves the
- * store without an owner for as long as the last look did. A mirror that answered when it was last
- * asked must never be told as silent.
+ * tell_command.c - see tell_command.h. COMMAND's open needs the result of the looks: with a list
+ * that is older than the roster, it might ask no mirror that has the store; if it looked names up,
+ * it would fail while the name service is silent; and if it waited for a silent mirror, the store
+ * would have no owner for as long as the last look took. A mirror that answered when it was last
+ * asked must never be passed on as silent.
  */
 #include "tell_command.h"
 
@@ -24,7 +24,7 @@ static void fill_named(struct ps_inherited *told, const struct ps_peers *looks)
 		                       used ? "," : "", looks->addresses[i].text);
 }
 
-static void fill_learnt(struct ps_inherited *told, const struct ps_follow *follow)
+static void fill_unlisted(struct ps_inherited *told, const struct ps_follow *follow)
 {
 	const struct ps_peers *looks = &follow->looks;
 	struct ps_roster_places *places = &told->learnt;
@@ -32,7 +32,7 @@ static void fill_learnt(struct ps_inherited *told, const struct ps_follow *follo
 	places->epoch = follow->roster_epoch;
 	places->version = follow->roster_version;
 	for (unsigned i = looks->given; i < looks->count; i++)
-		if (ps_follow_is_learnt(follow, i))
+		if (ps_follow_is_unlisted_member(follow, i))
 			places->addresses[places->count++] = looks->addresses[i];
 }
 
@@ -48,20 +48,21 @@ static void fill_silent(struct ps_inherited *told, const struct ps_follow *follo
 			                       "%s%s", used ? "," : "", looks->addresses[i].text);
 }
 
-void ps_tell_command(const struct ps_follow *follow, int warm_fd)
+void ps_set_inherited_variable(const struct ps_follow *follow, int warm_fd)
 {
 	struct ps_inherited told = { .is_marked = follow->mark, .warm_fd = warm_fd };
 	char text[PS_INHERITED_TEXT];
 
 	if (follow->mark)
 		memcpy(told.mark, follow->mark, sizeof(told.mark));
-	ps_resolver_tell(told.addresses, sizeof(told.addresses));
+	ps_resolver_export(told.addresses, sizeof(told.addresses));
 	ps_text_format(told.store, sizeof(told.store), "%s", follow->store);
-	/* A list that does not fit is left out: then the open refuses to run without mirrors. */
+	/* A list that is too long is left out: then an open without a list of mirrors is refused.
+	 */
 	if (strlen(follow->list) < sizeof(told.list))
 		strcpy(told.list, follow->list);
 	fill_named(&told, &follow->looks);
-	fill_learnt(&told, follow);
+	fill_unlisted(&told, follow);
 	fill_silent(&told, follow);
 	ps_inherited_write(&told, text);
 	setenv(PS_INHERITED_VARIABLE, text, 1);

@@ -1,5 +1,5 @@
 /*
- * screen.c - see screen.h. ncurses draws, reads keys, and sees to resizing and to Control-Z.
+ * screen.c - see screen.h. ncurses draws, reads keys, and handles resizing and Control-Z.
  */
 #include "screen.h"
 
@@ -16,7 +16,7 @@
 static struct {
 	bool taken;
 	bool has_quit;
-	int first_line; /* of the text, at the top of the screen */
+	int first_line; /* line of the text at the top of the screen */
 } screen;
 
 bool ps_screen_begin(void)

@@ -8,25 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORGET_LOOKS = 60 }; /* a store that so many looks did not see is forgotten */
+enum { FORGET_LOOKS = 60 }; /* looks after which a store that none of them saw is forgotten */
 
-#define REPEAT_NS ((uint64_t)1200000000) /* latencies that are older than this are not repeated */
+#define REPEAT_NS ((uint64_t)1200000000) /* older latencies are not shown again */
 
 /* A store's figures that perseas top remembers until the next look. */
 struct ps_top_past {
 	uint8_t store_id[PS_ID_SIZE];
-	unsigned unseen; /* looks since a mirror told of it */
+	unsigned unseen; /* looks since a mirror reported the store */
 	bool has_slot;
 	uint64_t seq, at_ns;
 	bool has_owner;
-	uint64_t epoch;            /* of that owner */
-	struct ps_latency latency; /* that it had counted */
-	uint64_t told_ns;          /* when it last told of commits */
-	struct ps_latency since;   /* the latencies of the interval before that */
+	uint64_t epoch; /* epoch of that owner */
+	/* The owner's latencies at the last look, counted since its open. */
+	struct ps_latency latency;
+	uint64_t told_ns;        /* when a look last found new commits */
+	struct ps_latency since; /* latencies of these new commits */
 };
 
-/* Sets *is_new if no earlier look saw the store. */
-static struct ps_top_past *past_of(struct ps_top *top, const uint8_t *store_id, bool *is_new)
+/* Returns the remembered figures of the store. Sets *is_new if no earlier look saw the store. */
+static struct ps_top_past *find_past(struct ps_top *top, const uint8_t *store_id, bool *is_new)
 {
 	struct ps_top_past *past;
 
@@ -35,14 +36,15 @@ static struct ps_top_past *past_of(struct ps_top *top, const uint8_t *store_id, 
 		if (!memcmp(top->past[i].store_id, store_id, PS_ID_SIZE))
 			return &top->past[i];
 	*is_new = true;
-	top->past = ps_or_end(realloc(top->past, (top->past_count + 1) * sizeof(*top->past)));
+	top->past = ps_or_exit(realloc(top->past, (top->past_count + 1) * sizeof(*top->past)));
 	past = &top->past[top->past_count++];
 	memset(past, 0, sizeof(*past));
 	memcpy(past->store_id, store_id, PS_ID_SIZE);
 	return past;
 }
 
-/* A seq that fell belongs to a mirror that is behind, while the others do not answer. */
+/* Sets the rate. A seq that fell is that of a mirror that is behind, while the others do not
+ * answer. */
 static void compare_seq(struct ps_top_change *change, const struct ps_fleet_store *store,
                         struct ps_top_past *past, uint64_t now_ns)
 {
@@ -57,7 +59,7 @@ static void compare_seq(struct ps_top_change *change, const struct ps_fleet_stor
 	past->at_ns = now_ns;
 }
 
-/* Subtracts what was counted before. Returns false if that was counted by another owner, or is
+/* Subtracts an earlier count from `counted`. Returns false if `before` is of another owner, or is
  * newer. */
 static bool latency_subtract(struct ps_latency *counted, const struct ps_latency *before)
 {
@@ -69,8 +71,8 @@ static bool latency_subtract(struct ps_latency *counted, const struct ps_latency
 	return true;
 }
 
-/* Remembers the owner's counts since the last look. Returns false if they are older than those of
- * the last look. */
+/* Remembers the owner's counts, and the difference to the last look. Returns false if the counts
+ * are older than those of the last look. */
 static bool take_figures(const struct ps_fleet_store *store, struct ps_top_past *past, bool is_new,
                          uint64_t now_ns)
 {
@@ -109,18 +111,18 @@ static void compare_figures(struct ps_top_change *change, const struct ps_fleet_
 	change->p999_ns = ps_latency_percentile(&past->since, 99.9);
 }
 
-static void take_store(struct ps_top *top, unsigned i, uint64_t now_ns)
+static void compare_store(struct ps_top *top, unsigned i, uint64_t now_ns)
 {
 	const struct ps_fleet_store *store = &top->fleet.stores[i];
 	bool is_new;
-	struct ps_top_past *past = past_of(top, store->header->store_id.data, &is_new);
+	struct ps_top_past *past = find_past(top, store->header->store_id.data, &is_new);
 
 	past->unseen = 0;
 	compare_seq(&top->changes[i], store, past, now_ns);
 	compare_figures(&top->changes[i], store, past, is_new, now_ns);
 }
 
-static void forget_old(struct ps_top *top)
+static void forget_unseen_stores(struct ps_top *top)
 {
 	unsigned kept = 0;
 
@@ -137,15 +139,15 @@ void ps_top_take(struct ps_top *top, struct ps_peers *peers, uint64_t asked_ns)
 	ps_fleet_free_stores(fleet);
 	free(fleet->daemons);
 	*fleet = (struct ps_fleet){ .count = peers->count };
-	fleet->daemons = ps_or_end(calloc(peers->count, sizeof(*fleet->daemons)));
+	fleet->daemons = ps_or_exit(calloc(peers->count, sizeof(*fleet->daemons)));
 	for (unsigned i = 0; i < peers->count; i++)
 		fleet->daemons[i] = (struct ps_fleet_daemon){ peers, i, false, peers->replies[i] };
 	ps_fleet_judge(fleet);
 	free(top->changes);
-	top->changes = ps_or_end(calloc(fleet->store_count + 1, sizeof(*top->changes)));
+	top->changes = ps_or_exit(calloc(fleet->store_count + 1, sizeof(*top->changes)));
 	for (unsigned i = 0; i < fleet->store_count; i++)
-		take_store(top, i, asked_ns);
-	forget_old(top);
+		compare_store(top, i, asked_ns);
+	forget_unseen_stores(top);
 }
 
 void ps_top_free(struct ps_top *top)

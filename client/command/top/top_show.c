@@ -1,5 +1,5 @@
 /*
- * top_show.c - what perseas top prints.
+ * top_show.c - prints the looks of perseas top.
  */
 #include "top.h"
 
@@ -42,7 +42,7 @@ static void add_store(struct ps_table *table, const struct ps_fleet_store *store
 	add_latency(table, 3, change->has_latency, change->p50_ns);
 	add_latency(table, 4, change->has_latency, change->p99_ns);
 	ps_table_cell(table, 5, "%u of %u", store->live, store->members);
-	ps_fleet_behind_cell(table, 6, store);
+	ps_fleet_add_lag_cell(table, 6, store);
 	add_owner(table, store);
 	ps_table_cell(table, 8, "%s", store->trouble);
 }
@@ -86,7 +86,7 @@ static void addresses_json(struct ps_json *json, const struct ps_peers *peers)
 	ps_json_end(json, ']');
 }
 
-/* Figures are counted since the owner opened the store. */
+/* Adds the owner's figures, which count from its open on. */
 static void figures_json(struct ps_json *json, const Perseas__OwnerFigures *figures)
 {
 	if (!ps_json_begin_if(json, "figures", figures))

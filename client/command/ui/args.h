@@ -1,6 +1,6 @@
 /*
  * args.h - what the command line said. args.c fills it in for main.c; verbs, and what they call,
- * read it. It must never be changed once it is parsed.
+ * read it. It must never be changed after parsing.
  */
 #ifndef PERSEAS_COMMAND_ARGS_H
 #define PERSEAS_COMMAND_ARGS_H
@@ -13,57 +13,60 @@ struct ps_roster_action;
 
 enum { PS_WORDS_MAX = 6, PS_SIZES_MAX = 16, PS_HOSTS_MAX = 4 };
 
-/* The command line. Text points into argv; NULL and 0: not given. */
+/* The command line. Text points into argv; NULL and 0: not given. "Never 0" and "never NULL" hold
+ * after parsing. */
 struct ps_args {
 	const struct ps_verb *verb;
 	const char *store;
 	const char *mirrors;
-	bool unnamed;                    /* `mirrors` came from the environment or is the default */
-	const char *words[PS_WORDS_MAX]; /* behind the verb, as they stand */
-	const char *topic;               /* help: of what; completion: for which shell */
+	bool is_default_list;            /* `mirrors` came from the environment or is the default */
+	const char *words[PS_WORDS_MAX]; /* the words after the verb */
+	const char *topic;               /* help: a verb; completion: a shell */
 	uint32_t sizes[PS_SIZES_MAX];    /* bench: bytes of a transaction */
-	unsigned size_count;             /* never 0 once it is parsed */
-	uint32_t threads;                /* the same */
-	uint32_t run_ms;                 /* the same: each size takes so long */
-	const char *memory_dir;          /* never NULL once it is parsed */
+	unsigned size_count;             /* never 0 */
+	uint32_t threads;                /* bench: threads that commit; never 0 */
+	uint32_t run_ms;                 /* bench: time for each size; never 0 */
+	const char *memory_dir;          /* doctor: never NULL */
 	unsigned word_count;
-	const char *file;                      /* a snapshot */
-	const char *heap;                      /* its name */
-	const char *from;                      /* one mirror */
-	const char *check;                     /* a snapshot */
-	const struct ps_roster_action *action; /* roster: NULL: shows it */
-	struct ps_address members[2];          /* roster: that come or go; drain: the mirror */
+	const char *file;       /* snapshot, restore: name of a snapshot file */
+	const char *heap;       /* heap: name of a heap */
+	const char *from;       /* snapshot, history, heap: the mirror to read from */
+	const char *check_file; /* snapshot: file to check instead */
+	/* roster: the change to make; NULL: shows the roster */
+	const struct ps_roster_action *action;
+	/* roster: members that leave or join; drain: the drained mirror */
+	struct ps_address members[2];
 	unsigned member_count;
 	char *const *command; /* run: the words after `--`, up to a NULL; NULL: none */
 	uint32_t order, restarts, stop_ms, patience_ms; /* run */
-	const char *name;                               /* run: as a standby; NULL: the host's */
-	const char *hosts[PS_HOSTS_MAX];                /* move: names of standbys */
+	const char *name;                /* run: name of the standby; NULL: the host's name */
+	const char *hosts[PS_HOSTS_MAX]; /* move: names of standbys */
 	unsigned host_count;
-	uint32_t within_ms;  /* move */
-	uint32_t copies;     /* place: images of the store; never 0 once it is parsed */
-	uint64_t image_size; /* place: bytes of each; 0: not given */
-	const char *apart;   /* place: host, rack or zone; NULL: not given */
-	const char *segment;
-	uint64_t offset, length; /* within the segment; length 0: not given */
-	uint64_t last;           /* 0: not given */
-	uint64_t seq;            /* the same */
-	const char *to;          /* directory or file */
-	const char *onto;        /* list of mirrors */
-	const char *as;
+	uint32_t within_ms;             /* move: time limit */
+	uint32_t copies;                /* place: images of the store; never 0 */
+	uint64_t image_size;            /* place: bytes of each image; 0: not given */
+	const char *apart;              /* place: host, rack or zone; NULL: not given */
+	const char *segment;            /* history: name of a segment */
+	uint64_t offset, length;        /* within the segment; length 0: not given */
+	uint64_t last;                  /* history: how many transactions to show; 0: not given */
+	uint64_t seq;                   /* history: the only transaction to show; 0: not given */
+	const char *to;                 /* recover: directory; snapshot: file */
+	const char *onto;               /* recover: list of mirrors that get the store */
+	const char *as;                 /* recover: name of the new store */
 	struct perseas_options options; /* options for the library */
-	uint32_t wait_ms;               /* never 0 once it is parsed */
-	uint32_t repeat_ms;             /* 0: once */
-	uint32_t interval_ms;           /* never 0 once it is parsed */
-	bool warm;
-	bool once;
+	uint32_t wait_ms;               /* roster, spill, drain: time limit; never 0 */
+	uint32_t repeat_ms;             /* verify: time between two rounds; 0: one round */
+	uint32_t interval_ms;           /* top: time between two looks; never 0 */
+	bool warm;                      /* run: keeps a copy of the memory */
+	bool once;                      /* top: takes one look */
 	bool json;
-	bool quiet; /* prints nothing on stdout, since another verb asked for it */
-	bool dry_run;
-	bool all; /* status: of a fleet, and no store is named */
-	bool bytes;
-	bool yes;
-	bool gone;
-	bool takeover;
+	bool quiet;    /* prints nothing on stdout: another verb called this one */
+	bool dry_run;  /* only says what would be done */
+	bool all;      /* status: of all stores of the daemons in `mirrors` */
+	bool bytes;    /* history: with the bytes */
+	bool yes;      /* drop: deletes, and does not only say what it would */
+	bool gone;     /* drain, roster: the mirror that leaves is gone for good */
+	bool takeover; /* recover: takes the store from a live owner */
 	bool help;
 	bool version;
 };

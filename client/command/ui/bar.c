@@ -1,5 +1,6 @@
 /*
- * bar.c - how far a long copy is: a bar on a terminal, and a line now and then anywhere else.
+ * bar.c - shows how far a long operation is: as a bar on a terminal, and as a line now and then
+ * elsewhere.
  */
 #include "ui.h"
 #include "../../host/socket.h"
@@ -11,15 +12,16 @@ enum {
 	BAR_WIDTH = 30,
 	PATIENCE_MS = 500, /* work that ends sooner shows no bar */
 	REDRAW_MS = 100,
-	LINE_MS = 30000, /* between two lines where there is no terminal */
+	LINE_MS = 30000, /* time between two lines if stderr is no terminal */
 };
 
 static struct {
 	enum { BAR_OFF, BAR_DRAWN, BAR_LINES } mode;
 	bool drawn;
 	char what[64];
-	uint64_t began_ns; /* with this what */
-	uint64_t drawn_ns; /* last; in lines, from the start on */
+	uint64_t began_ns; /* when the operation `what` began */
+	/* When the bar was drawn last, or a line printed; at first, when the operation began. */
+	uint64_t drawn_ns;
 } bar;
 
 static uint64_t ms_since(uint64_t now_ns, uint64_t ns)
@@ -41,7 +43,7 @@ static void bar_draw(uint64_t done, uint64_t total, uint64_t now_ns)
 	bar.drawn_ns = now_ns;
 }
 
-static void bar_tell(uint64_t done, uint64_t total, uint64_t now_ns)
+static void bar_print_line(uint64_t done, uint64_t total, uint64_t now_ns)
 {
 	if (ms_since(now_ns, bar.drawn_ns) < LINE_MS)
 		return;
@@ -59,7 +61,7 @@ void ps_bar_show_at(const char *what, uint64_t done, uint64_t total, uint64_t no
 		bar.began_ns = now_ns;
 	}
 	if (bar.mode == BAR_LINES)
-		bar_tell(done, total, now_ns);
+		bar_print_line(done, total, now_ns);
 	else if (done == total)
 		ps_bar_clear();
 	else if (ms_since(now_ns, bar.began_ns) >= PATIENCE_MS &&
@@ -80,7 +82,7 @@ void ps_bar_clear(void)
 	bar.what[0] = '\0';
 }
 
-static void from_library(void *arg, const char *what, uint64_t done, uint64_t total)
+static void show_library_progress(void *arg, const char *what, uint64_t done, uint64_t total)
 {
 	(void)arg;
 	ps_bar_show(what, done, total);
@@ -90,5 +92,5 @@ void ps_bar_start(void)
 {
 	bar.mode = isatty(STDERR_FILENO) ? BAR_DRAWN : BAR_LINES;
 	bar.drawn_ns = bar.mode == BAR_LINES ? ps_monotonic() : 0;
-	perseas_set_progress(from_library, NULL);
+	perseas_set_progress(show_library_progress, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * new_file.c - files that are made whole or not at all.
+ * new_file.c - see new_file.h.
  */
 #include "new_file.h"
 

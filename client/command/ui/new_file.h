@@ -1,17 +1,17 @@
 /*
- * new_file.h - files that are made whole or not at all: written under a partial name that begins
- * with a dot, and given their own name at the end. They must never replace a file.
+ * new_file.h - creates files whole or not at all: they are written under a partial name that begins
+ * with a dot, and get their own name at the end. They must never replace a file.
  */
 #ifndef PERSEAS_COMMAND_NEW_FILE_H
 #define PERSEAS_COMMAND_NEW_FILE_H
 
 #include "ui.h"
 
-/* Makes SIGINT, SIGTERM and the limit on the size of files end a write with an error, and not the
- * process with half a file. */
+/* Makes a write fail, instead of ending the process with half a file, at SIGINT, SIGTERM and the
+ * limit on the size of files. */
 void ps_file_begin(void);
 
-/* Writes all bytes. Returns false with errno set; ECANCELED: a signal asks the command to stop. */
+/* Writes all bytes. Returns false with errno set; ECANCELED: a signal asked the command to stop. */
 bool ps_file_write(int fd, const void *bytes, uint64_t length);
 
 /* Complains if the directory has something of this name. `path` names the directory for people. */
@@ -27,7 +27,7 @@ enum { PS_FILE_NAME = 256 };
 
 /* A file that is being written under a temporary name. */
 struct ps_new_file {
-	char path[4096]; /* of its directory */
+	char path[4096]; /* path of the file's directory */
 	char name[PS_FILE_NAME];
 	char partial[PS_FILE_NAME];
 	int dir;

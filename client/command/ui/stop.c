@@ -1,5 +1,6 @@
 /*
- * stop.c - a clean end on SIGINT, SIGTERM, and SIGHUP, which comes when the terminal is gone.
+ * stop.c - ends the command cleanly on SIGINT, SIGTERM, and SIGHUP, which comes when the terminal
+ * is gone.
  */
 #include "ui.h"
 

@@ -1,5 +1,5 @@
 /*
- * text.c - sentences, sizes and tables for people.
+ * text.c - prints sentences, sizes and tables for people.
  */
 #include "ui.h"
 
@@ -40,11 +40,11 @@ enum ps_exit ps_library_failed(const perseas_t *p, int rc)
 {
 	const char *message = perseas_message(p);
 
-	return ps_complain(ps_exit_of(rc), "%s", *message ? message : perseas_strerror(rc));
+	return ps_complain(ps_exit_of_code(rc), "%s", *message ? message : perseas_strerror(rc));
 }
 
-/* No default, so that the compiler reports a code that is missing. */
-enum ps_exit ps_exit_of(int code)
+/* The switch has no default, so that the compiler reports a code that is missing. */
+enum ps_exit ps_exit_of_code(int code)
 {
 	switch ((enum perseas_error)code) {
 	case PERSEAS_OK:
@@ -147,7 +147,7 @@ unsigned ps_percent(uint64_t done, uint64_t total)
 	return done >= total ? 100 : (unsigned)((double)done / (double)total * 100);
 }
 
-void *ps_or_end(void *memory)
+void *ps_or_exit(void *memory)
 {
 	if (!memory)
 		exit(ps_complain(PS_EXIT_FAILURE, "out of memory"));
@@ -161,7 +161,7 @@ void ps_table_cell(struct ps_table *table, unsigned column, const char *format, 
 
 	assert(column < PS_COLUMNS_MAX);
 	if (column == 0) {
-		table->cells = ps_or_end(
+		table->cells = ps_or_exit(
 			realloc(table->cells, (table->rows + 1) * sizeof(*table->cells)));
 		memset(table->cells[table->rows], 0, sizeof(*table->cells));
 		table->rows++;
@@ -170,7 +170,7 @@ void ps_table_cell(struct ps_table *table, unsigned column, const char *format, 
 	if (vasprintf(&cell, format, args) < 0)
 		cell = NULL;
 	va_end(args);
-	table->cells[table->rows - 1][column] = ps_or_end(cell);
+	table->cells[table->rows - 1][column] = ps_or_exit(cell);
 	if (column >= table->columns)
 		table->columns = column + 1;
 }
@@ -195,7 +195,7 @@ void ps_table_number(struct ps_table *table, unsigned column, bool known, uint64
 		ps_table_cell(table, column, "-");
 }
 
-static const char *cell_of(const struct ps_table *table, unsigned row, unsigned column)
+static const char *cell_text(const struct ps_table *table, unsigned row, unsigned column)
 {
 	const char *cell = table->cells[row][column];
 
@@ -208,7 +208,7 @@ void ps_table_print(struct ps_table *table, FILE *out)
 
 	for (unsigned row = 0; row < table->rows; row++)
 		for (unsigned column = 0; column < table->columns; column++) {
-			int width = (int)strlen(cell_of(table, row, column));
+			int width = (int)strlen(cell_text(table, row, column));
 
 			if (width > widths[column])
 				widths[column] = width;
@@ -216,11 +216,11 @@ void ps_table_print(struct ps_table *table, FILE *out)
 	for (unsigned row = 0; row < table->rows; row++) {
 		unsigned last = table->columns - 1;
 
-		while (last > 0 && !*cell_of(table, row, last))
+		while (last > 0 && !*cell_text(table, row, last))
 			last--;
 		for (unsigned column = 0; column < last; column++)
-			fprintf(out, "%-*s  ", widths[column], cell_of(table, row, column));
-		fprintf(out, "%s\n", cell_of(table, row, last));
+			fprintf(out, "%-*s  ", widths[column], cell_text(table, row, column));
+		fprintf(out, "%s\n", cell_text(table, row, last));
 		for (unsigned column = 0; column < table->columns; column++)
 			free(table->cells[row][column]);
 	}

@@ -30,7 +30,7 @@ enum ps_exit {
 #undef PS_EXIT_ENUM
 };
 
-/* text.c */
+/* --- text.c --- */
 
 /* Prints "perseas: " and the sentence on stderr. Returns `status`. */
 enum ps_exit ps_complain(enum ps_exit status, const char *format, ...)
@@ -40,34 +40,35 @@ enum ps_exit ps_complain(enum ps_exit status, const char *format, ...)
  * stdout. */
 void ps_announce(bool json, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Complains with the handle's last message (NULL: of the last open or create). */
+/* Complains with the last message of the handle (NULL: of the last open or create). Returns the
+ * exit status for rc. */
 enum ps_exit ps_library_failed(const perseas_t *p, int rc);
 
 /* Returns the exit status for this PERSEAS_E… code of the library. */
-enum ps_exit ps_exit_of(int code);
+enum ps_exit ps_exit_of_code(int code);
 
 /* Returns "" for 1, and "s" for all other counts. */
 const char *ps_plural(uint64_t count);
 
-/* Returns which part of `total` is done: 0 to 100. */
+/* Returns how many percent of `total` are done: 0 to 100. */
 unsigned ps_percent(uint64_t done, uint64_t total);
 
 /* Returns memory. If it is NULL, ends the process with PS_EXIT_FAILURE. */
-void *ps_or_end(void *memory);
+void *ps_or_exit(void *memory);
 
 enum { PS_SIZE_TEXT = 24 };
 
-/* "17.3 MiB", or "512 bytes". Returns text. */
+/* Writes a size as "17.3 MiB", or "512 bytes". Returns text. */
 const char *ps_size_text(char text[PS_SIZE_TEXT], uint64_t size);
 
 enum { PS_DURATION_TEXT = 32 };
 
-/* "350 ns", "14.2 us", "3.1 ms", "5.0 s". Returns text. */
+/* Writes a duration as "350 ns", "14.2 us", "3.1 ms" or "5.0 s". Returns text. */
 const char *ps_duration_text(char text[PS_DURATION_TEXT], uint64_t ns);
 
 enum { PS_TIME_TEXT = 40 };
 
-/* "2026-03-01T12:00:00.123456789Z", of nanoseconds since 1970. Returns text. */
+/* Writes nanoseconds since 1970 as "2026-03-01T12:00:00.123456789Z". Returns text. */
 const char *ps_time_text(char text[PS_TIME_TEXT], uint64_t time_ns);
 
 /* A table whose columns are as wide as their cells. */
@@ -84,7 +85,7 @@ struct ps_table {
 void ps_table_cell(struct ps_table *table, unsigned column, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Adds a row of heads, which have a bar between them: "MIRROR|STATE". */
+/* Adds a row of column heads, which are separated by bars in `heads`: "MIRROR|STATE". */
 void ps_table_heads(struct ps_table *table, const char *heads);
 
 /* Sets a cell to a number, or to "-" if the number is not known. */
@@ -93,18 +94,22 @@ void ps_table_number(struct ps_table *table, unsigned column, bool known, uint64
 /* Prints the table, and frees it. */
 void ps_table_print(struct ps_table *table, FILE *out);
 
-/* bar.c: how far long work is, on stderr: a progress bar where that is a terminal, and else a line
- * every 30 s. */
+/* --- bar.c --- */
 
-/* Shows the library's copies from now on. */
-void ps_bar_start(void);
+/* Shows on stderr how far the operation `what` is: as a progress bar on a terminal, else as a line
+ * every 30 s. */
 void ps_bar_show(const char *what, uint64_t done, uint64_t total);
+
+/* From now on, ps_bar_show also shows the copies that the library makes. */
+void ps_bar_start(void);
 /* Does what ps_bar_show does, with the time given (by ps_monotonic). */
 void ps_bar_show_at(const char *what, uint64_t done, uint64_t total, uint64_t now_ns);
 /* Clears the bar, so that the next output begins on a line of its own. */
 void ps_bar_clear(void);
 
-/* stop.c: from now on SIGINT, SIGTERM and SIGHUP are only noted. */
+/* --- stop.c --- */
+/* From now on, SIGINT, SIGTERM and SIGHUP do not end the process, but make ps_stopped() return
+ * true. */
 void ps_stop_catch(void);
 bool ps_stopped(void);
 

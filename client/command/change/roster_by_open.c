@@ -1,6 +1,6 @@
 /*
- * roster_here.c - a change of the roster: what the command line asks for, what is printed about its
- * result, and the change of a store that has no owner.
+ * roster_by_open.c - a change of the roster: what the command line asks for, what is printed about
+ * the result, and the change of a store that has no owner.
  */
 #include "roster.h"
 #include "../../open/opened.h"
@@ -10,14 +10,14 @@ bool ps_roster_is_cancel(const struct ps_args *args)
 	return args->action && args->action->order == PERSEAS__ORDER_KIND__ORDER_CANCEL;
 }
 
-const char *ps_roster_old(const struct ps_args *args)
+const char *ps_roster_old_address(const struct ps_args *args)
 {
 	return args->action->members == 0 || args->action->order == PERSEAS__ORDER_KIND__ORDER_ADD
 	               ? NULL
 	               : args->members[0].text;
 }
 
-const char *ps_roster_new(const struct ps_args *args)
+const char *ps_roster_new_address(const struct ps_args *args)
 {
 	return args->action->members == 0 ||
 	                       args->action->order == PERSEAS__ORDER_KIND__ORDER_REMOVE
@@ -27,7 +27,7 @@ const char *ps_roster_new(const struct ps_args *args)
 
 void ps_roster_announce(const struct ps_args *args)
 {
-	const char *old = ps_roster_old(args), *new = ps_roster_new(args);
+	const char *old = ps_roster_old_address(args), *new = ps_roster_new_address(args);
 
 	if (!args->quiet && (old || new))
 		ps_announce(args->json, "roster %s of store '%s':%s%s%s%s, LIST %s",
@@ -35,8 +35,8 @@ void ps_roster_announce(const struct ps_args *args)
 		            new ? (old ? ", NEW " : " NEW ") : "", new ? new : "", args->mirrors);
 }
 
-void ps_roster_done(const struct ps_args *args, const char *told,
-                    const struct ps_roster_sizes *sizes)
+void ps_roster_print_done(const struct ps_args *args, const char *told,
+                          const struct ps_roster_sizes *sizes)
 {
 	if (args->quiet)
 		return;
@@ -54,7 +54,7 @@ void ps_roster_done(const struct ps_args *args, const char *told,
 		ps_roster_sizes_print(sizes);
 }
 
-static enum perseas_roster_kind kind_of(const struct ps_args *args)
+static enum perseas_roster_kind change_kind(const struct ps_args *args)
 {
 	switch (args->action->order) {
 	case PERSEAS__ORDER_KIND__ORDER_ADD:
@@ -68,28 +68,29 @@ static enum perseas_roster_kind kind_of(const struct ps_args *args)
 	}
 }
 
-static void say_done(const struct ps_args *args, const struct ps_opened *before, perseas_t *p)
+static void print_done(const struct ps_args *args, const struct ps_opened *before, perseas_t *p)
 {
 	static const struct ps_roster_sizes untold;
 	struct ps_opened after;
 
 	ps_opened_read(p, &after);
 	if (ps_roster_is_cancel(args))
-		ps_roster_done(args, "the change is taken back: the roster is as it was before",
-		               &untold);
+		ps_roster_print_done(args,
+		                     "the change is taken back: the roster is as it was before",
+		                     &untold);
 	else
-		ps_roster_done(args, "",
-		               &(struct ps_roster_sizes){ before->members, before->acks,
-		                                          after.members, after.acks });
+		ps_roster_print_done(args, "",
+		                     &(struct ps_roster_sizes){ before->members, before->acks,
+		                                                after.members, after.acks });
 }
 
-enum ps_exit ps_roster_here(const struct ps_args *args)
+enum ps_exit ps_roster_change_by_open(const struct ps_args *args)
 {
 	struct perseas_options options = args->options;
 	struct perseas_roster_change change = {
-		.kind = kind_of(args),
-		.address = ps_roster_old(args),
-		.with = ps_roster_new(args),
+		.kind = change_kind(args),
+		.address = ps_roster_old_address(args),
+		.with = ps_roster_new_address(args),
 		.acks = args->options.acks,
 		.gone = args->gone,
 	};
@@ -119,7 +120,7 @@ enum ps_exit ps_roster_here(const struct ps_args *args)
 	else if (rc)
 		status = ps_library_failed(p, rc);
 	else
-		say_done(args, &before, p);
+		print_done(args, &before, p);
 	perseas_close(p);
 	return status;
 }
