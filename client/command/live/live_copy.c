@@ -251,8 +251,8 @@ static enum ps_log_step copy_once(struct ps_copy *copy, struct ps_live *live,
 	return step;
 }
 
-/* Returns PS_LOG_OK if the only peer still has the same image, PS_LOG_OVERTAKEN if it has another one,
- * or PS_LOG_FAILED. */
+/* Returns PS_LOG_OK if the only peer still has the same image, PS_LOG_OVERTAKEN if it has another
+ * one, or PS_LOG_FAILED. */
 static enum ps_log_step check_image_unchanged(struct ps_peers *peers, const char *store,
                                               uint64_t seq, const Perseas__StoreStatus *before)
 {

@@ -43,8 +43,8 @@ bool ps_copy_is_same_image(const Perseas__StoreStatus *a, const Perseas__StoreSt
                            uint64_t seq);
 
 /* Checks whether the image of the only peer is still the same after everything was read, which
- * ended with `step`. Returns PS_LOG_OVERTAKEN if it is not: then the bytes may belong to no state, and
- * a failure may come from a destroyed segment or a reused id. Returns PS_LOG_FAILED, with the
+ * ended with `step`. Returns PS_LOG_OVERTAKEN if it is not: then the bytes may belong to no state,
+ * and a failure may come from a destroyed segment or a reused id. Returns PS_LOG_FAILED, with the
  * peer's error, if the image does not explain the failure. No request may be in flight on the
  * connection. */
 enum ps_log_step ps_copy_check_unchanged(struct ps_peers *peers, const char *store, uint64_t seq,

@@ -39,15 +39,15 @@ bool ps_live_init(struct ps_live *live, struct ps_peers *peers, unsigned mirror,
                   uint64_t log_size);
 void ps_live_close(struct ps_live *live);
 
-/* Call ps_log_request_state and ps_log_read_state (log_reader.h), before the first read and whenever reading
- * begins again. */
+/* Call ps_log_request_state and ps_log_read_state (log_reader.h), before the first read and
+ * whenever reading begins again. */
 bool ps_live_ask_state(struct ps_live *live);
 enum ps_log_step ps_live_begin(struct ps_live *live);
 
 /*
  * Undoes in the windows the records that were followed, back to transaction `seq`: that of the
- * first slot, or an older one that ps_log_read_older has reached. Returns false, with the peer's error
- * set, if the records are not contiguous or name bytes outside of a segment.
+ * first slot, or an older one that ps_log_read_older has reached. Returns false, with the peer's
+ * error set, if the records are not contiguous or name bytes outside of a segment.
  */
 bool ps_live_undo(const struct ps_live *live, const struct ps_windows *windows, uint64_t seq);
 
