@@ -197,7 +197,7 @@ enum ps_exit ps_verb_doctor_check(const struct ps_args *args)
 	unsigned count;
 
 	if (args->mirrors && !ps_list_is_named(args->mirrors) &&
-	    ps_address_list(args->mirrors, addresses, &count, &error))
+	    ps_address_parse_list(args->mirrors, addresses, &count, &error))
 		return ps_complain(PS_EXIT_USAGE, "%s", error.text);
 	return PS_EXIT_OK;
 }

@@ -58,7 +58,7 @@ static bool parse_number(const char *text, unsigned low, char out[8])
 }
 
 /* Returns true if the text can be a host name, or an IPv6 scope. Does not depend on the locale. */
-static bool is_name(const char *text, size_t len)
+static bool is_host_name(const char *text, size_t len)
 {
 	return len > 0 && strspn(text, LETTERS DIGITS "._-") >= len;
 }
@@ -72,7 +72,7 @@ static bool is_ipv6(const char *text, size_t len)
 
 	if (number >= sizeof(digits))
 		return false;
-	if (scope && !is_name(scope + 1, len - number - 1))
+	if (scope && !is_host_name(scope + 1, len - number - 1))
 		return false;
 	memcpy(digits, text, number);
 	digits[number] = '\0';
@@ -97,7 +97,7 @@ static const char *parse_host(const char *text, char *host, size_t size, const c
 			return NULL;
 		*what = end == text ? "it has no host"
 		                    : "the host has a character that no host has";
-		if (!is_name(text, (size_t)(end - text)))
+		if (!is_host_name(text, (size_t)(end - text)))
 			return NULL;
 	}
 	len = (size_t)(end - text);
@@ -189,7 +189,7 @@ int ps_address_parse(const char *text, struct ps_address *address, struct ps_err
 }
 
 /* Returns true if both addresses lead to the same mirror, however they are written. */
-static bool same_place(const struct ps_address *a, const struct ps_address *b)
+static bool lead_to_same_mirror(const struct ps_address *a, const struct ps_address *b)
 {
 	if (a->scheme != b->scheme || strcmp(a->port, b->port) != 0)
 		return false;
@@ -203,8 +203,8 @@ static bool is_blank(char c)
 }
 
 /* Parses `len` bytes of a list into addresses[count]. */
-static int add_entry(const char *text, size_t len, struct ps_address *addresses, unsigned count,
-                     struct ps_error *error)
+static int parse_list_entry(const char *text, size_t len, struct ps_address *addresses,
+                            unsigned count, struct ps_error *error)
 {
 	char entry[sizeof(addresses->text) + 1];
 	unsigned i;
@@ -225,7 +225,7 @@ static int add_entry(const char *text, size_t len, struct ps_address *addresses,
 	entry[len] = '\0';
 	code = ps_address_parse(entry, &addresses[count], error);
 	for (i = 0; code == 0 && i < count; i++)
-		if (same_place(&addresses[i], &addresses[count]))
+		if (lead_to_same_mirror(&addresses[i], &addresses[count]))
 			code = ps_error_set(error, PERSEAS_EINVAL,
 			                    "%s is in the list twice (as %s); name each "
 			                    "mirror once",
@@ -233,8 +233,8 @@ static int add_entry(const char *text, size_t len, struct ps_address *addresses,
 	return code;
 }
 
-int ps_address_list(const char *text, struct ps_address *addresses, unsigned *count,
-                    struct ps_error *error)
+int ps_address_parse_list(const char *text, struct ps_address *addresses, unsigned *count,
+                          struct ps_error *error)
 {
 	unsigned found = 0;
 	size_t len;
@@ -244,7 +244,7 @@ int ps_address_list(const char *text, struct ps_address *addresses, unsigned *co
 		return fail_entry(error, "", "it is empty");
 	for (;; text += len + 1) {
 		len = strcspn(text, ",");
-		code = add_entry(text, len, addresses, found, error);
+		code = parse_list_entry(text, len, addresses, found, error);
 		if (code)
 			return code;
 		found++;

@@ -19,7 +19,7 @@ enum ps_scheme { PS_SCHEME_TCP, PS_SCHEME_UNIX, PS_SCHEME_SIM };
 enum ps_route { PS_ROUTE_ANY, PS_ROUTE_TCP, PS_ROUTE_RDMA };
 
 struct ps_address {
-	enum ps_scheme scheme; /* of the control connection */
+	enum ps_scheme scheme; /* how the control connection is made */
 	enum ps_route route;   /* TCP only */
 	char text[256];        /* the complete address as text, with defaults filled in */
 	/* TCP: host name or IP address, without brackets; UNIX: path of the socket */
@@ -36,8 +36,8 @@ int ps_address_parse(const char *text, struct ps_address *address, struct ps_err
 
 /* Parses a comma-separated list of at most PS_MIRRORS_MAX entries, all different. Returns 0 and
  * sets *count, or PERSEAS_EINVAL. */
-int ps_address_list(const char *text, struct ps_address *addresses, unsigned *count,
-                    struct ps_error *error);
+int ps_address_parse_list(const char *text, struct ps_address *addresses, unsigned *count,
+                          struct ps_error *error);
 
 /* Returns true if `text` is an entry of the comma-separated list, which may be NULL. Compares bytes
  * only: another spelling of the same address does not count. */

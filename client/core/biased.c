@@ -10,7 +10,7 @@
 
 void ps_biased_init(struct ps_biased *lock, struct ps_env *env)
 {
-	*lock = (struct ps_biased){ .env = env, .wanted = PS_BIASED_FEW };
+	*lock = (struct ps_biased){ .env = env, .threshold = PS_BIASED_FIRST_THRESHOLD };
 	pthread_mutex_init(&lock->mutex, NULL);
 }
 
@@ -33,9 +33,9 @@ static void revoke_favorite(struct ps_biased *lock, const struct ps_seat *seat)
 	ps_section_fence(lock->env);
 	while (ps_section_is_entered(&seat->section))
 		ps_section_pause(lock->env);
-	lock->times = 0;
-	if (lock->wanted < PS_BIASED_MANY)
-		lock->wanted *= 2;
+	lock->in_a_row = 0;
+	if (lock->threshold < PS_BIASED_LAST_THRESHOLD)
+		lock->threshold *= 2;
 }
 
 void ps_biased_lock_slowly(struct ps_biased *lock)
@@ -50,7 +50,7 @@ void ps_biased_lock_slowly(struct ps_biased *lock)
 }
 
 /* Returns the thread's seat, which may be new, or NULL if out of memory. Caller holds the mutex. */
-static struct ps_seat *seat_of(struct ps_biased *lock, uintptr_t thread)
+static struct ps_seat *find_or_make_seat(struct ps_biased *lock, uintptr_t thread)
 {
 	struct ps_seat *seat = lock->seats;
 
@@ -68,11 +68,12 @@ static struct ps_seat *seat_of(struct ps_biased *lock, uintptr_t thread)
 
 void ps_biased_unlock_slowly(struct ps_biased *lock)
 {
-	const uintptr_t self = ps_biased_self();
+	const uintptr_t self = ps_biased_this_thread();
 
-	lock->times = self == lock->last ? lock->times + 1 : 1;
-	lock->last = self;
-	if (lock->env && lock->times >= lock->wanted)
-		atomic_store_explicit(&lock->favorite, seat_of(lock, self), memory_order_release);
+	lock->in_a_row = self == lock->last_thread ? lock->in_a_row + 1 : 1;
+	lock->last_thread = self;
+	if (lock->env && lock->in_a_row >= lock->threshold)
+		atomic_store_explicit(&lock->favorite, find_or_make_seat(lock, self),
+		                      memory_order_release);
 	pthread_mutex_unlock(&lock->mutex);
 }

@@ -26,15 +26,17 @@
 struct ps_env;
 
 enum {
-	PS_BIASED_FEW = 256, /* acquisitions in a row that make a thread the favorite at first */
-	/* The maximum of that number, which doubles each time the favorite is revoked. */
-	PS_BIASED_MANY = 1 << 14,
+	PS_BIASED_FIRST_THRESHOLD =
+		/* the first `threshold`: acquisitions in a row that make a thread the favorite */
+	256,
+	/* The maximum of `threshold`, which doubles each time a favorite is revoked. */
+	PS_BIASED_LAST_THRESHOLD = 1 << 14,
 };
 
 /* Belongs to a thread that is, or was, the favorite. Lives as long as the lock. */
 struct ps_seat {
 	struct ps_seat *next;
-	uintptr_t thread;
+	uintptr_t thread;          /* the thread that the seat belongs to */
 	struct ps_section section; /* entered while the thread holds the lock without the mutex */
 };
 
@@ -47,9 +49,9 @@ struct ps_biased {
 	pthread_mutex_t mutex;
 	/* Guarded by the mutex. */
 	struct ps_seat *seats;
-	uintptr_t last;  /* the thread that took the mutex last */
-	unsigned times;  /* how often in a row `last` did */
-	unsigned wanted; /* how often a thread must to become the favorite */
+	uintptr_t last_thread; /* the thread that took the mutex last */
+	unsigned in_a_row;     /* how often in a row `last_thread` took it */
+	unsigned threshold;    /* how often in a row a thread must take it to become the favorite */
 };
 
 /* Initializes a lock. env's barrier must work, and env must outlive the lock; NULL: no barrier
@@ -61,12 +63,12 @@ void ps_biased_lock_slowly(struct ps_biased *lock);
 void ps_biased_unlock_slowly(struct ps_biased *lock);
 
 /* Returns a number for the calling thread that no other living thread has. */
-static inline uintptr_t ps_biased_self(void)
+static inline uintptr_t ps_biased_this_thread(void)
 {
 #if defined(__x86_64__)
 	uintptr_t self;
 
-	/* The ABI has the thread pointer there: pthread_self without a call. */
+	/* The ABI keeps the thread pointer at %fs:0. Reading it is pthread_self without a call. */
 	__asm__("mov %%fs:0, %0" : "=r"(self));
 	return self;
 #else
@@ -79,7 +81,7 @@ static inline void ps_biased_lock(struct ps_biased *lock)
 {
 	struct ps_seat *seat = atomic_load_explicit(&lock->favorite, memory_order_acquire);
 
-	if (seat && seat->thread == ps_biased_self()) {
+	if (seat && seat->thread == ps_biased_this_thread()) {
 		ps_section_enter(&seat->section);
 		if (atomic_load_explicit(&lock->favorite, memory_order_relaxed) == seat) {
 			lock->held_through = seat;

@@ -13,8 +13,8 @@
 enum {
 	EVEN_FILL = 96, /* spans in a block after they are distributed evenly */
 	HALF = PS_BLOCK / 2,
-	STRIDE = 2 * PS_BLOCK, /* distance between the places of two blocks' first spans */
-	NEIGHBOURS = 3,        /* spans a range may touch before it must be PS_FIT_OVERLAPS */
+	STRIDE = 2 * PS_BLOCK, /* distance between the places of the first spans of two blocks */
+	TOUCHED_MAX = 3,       /* a range that touches this many spans is PS_FIT_OVERLAPS */
 };
 
 struct block {
@@ -53,14 +53,15 @@ struct ps_blocks *ps_blocks_new(const struct ps_cover *cover, unsigned spans)
 	return blocks;
 }
 
-/* Makes ps_cover_is_past_end return false (ps_blocks_spread). */
-static void set_bar(struct ps_cover *cover)
+/* Ends the last element of the array at UINT64_MAX, so that ps_cover_is_past_end returns false
+ * while blocks are in use (ps_blocks_from_array). */
+static void set_sentinel(struct ps_cover *cover)
 {
 	assert(cover->count > 0 && cover->count <= cover->allocated);
 	cover->spans[cover->count - 1].end = UINT64_MAX;
 }
 
-void ps_blocks_spread(struct ps_cover *cover)
+void ps_blocks_from_array(struct ps_cover *cover)
 {
 	struct ps_blocks *blocks = cover->blocks;
 
@@ -78,10 +79,10 @@ void ps_blocks_spread(struct ps_cover *cover)
 	}
 	for (unsigned i = cover->block_count; i < blocks->most; i++)
 		blocks->directory[i].number = i;
-	set_bar(cover);
+	set_sentinel(cover);
 }
 
-void ps_blocks_collect(struct ps_cover *cover)
+void ps_blocks_to_array(struct ps_cover *cover)
 {
 	const struct ps_blocks *blocks = cover->blocks;
 	struct ps_span *to = cover->spans;
@@ -140,10 +141,10 @@ static unsigned find_place(const struct ps_cover *cover, uint64_t address)
 		return place_of(block, 0);
 	inside.spans = cover->blocks->spans[directory[block].number];
 	inside.count = directory[block].count;
-	return place_of(block, ps_cover_find(&inside, address));
+	return place_of(block, ps_cover_find_index(&inside, address));
 }
 
-const struct ps_span *ps_blocks_from(const struct ps_cover *cover, uint64_t address)
+const struct ps_span *ps_blocks_span_from(const struct ps_cover *cover, uint64_t address)
 {
 	return span_at(cover, find_place(cover, address));
 }
@@ -153,7 +154,7 @@ enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *ra
 {
 	const unsigned first = find_place(cover, range->start);
 	const struct ps_span *span = span_at(cover, first), *next;
-	struct ps_span spans[NEIGHBOURS];
+	struct ps_span spans[TOUCHED_MAX];
 	struct ps_cover near = { .spans = spans };
 	enum ps_fit fit;
 	unsigned at = first, ahead;
@@ -168,7 +169,7 @@ enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *ra
 	if (range->start == span->end && range->base == span->base &&
 	    (!next || range->end < next->start))
 		return PS_FIT_EXTENDS;
-	while (near.count < NEIGHBOURS && (span = span_at(cover, at))) {
+	while (near.count < TOUCHED_MAX && (span = span_at(cover, at))) {
 		spans[near.count++] = *span;
 		at = next_place(cover, at);
 	}
@@ -181,15 +182,15 @@ enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *ra
 /* --- changes --- */
 
 /* Splits a full block in two. If no block is free, redistributes all spans. */
-static void make_room(struct ps_cover *cover, unsigned at)
+static void make_room_in_block(struct ps_cover *cover, unsigned at)
 {
 	struct ps_blocks *blocks = cover->blocks;
 	struct block *block = &blocks->directory[at], added;
 
 	assert(blocks->spans);
 	if (cover->block_count == blocks->most) {
-		ps_blocks_collect(cover);
-		ps_blocks_spread(cover);
+		ps_blocks_to_array(cover);
+		ps_blocks_from_array(cover);
 		return;
 	}
 	added = (struct block){ block->end, blocks->directory[cover->block_count].number, HALF };
@@ -202,9 +203,9 @@ static void make_room(struct ps_cover *cover, unsigned at)
 	cover->block_count++;
 }
 
-/* Returns where a span that touches no other belongs. Spans are disjoint, so the first one that
- * ends after it begins after it. */
-static unsigned find_gap(const struct ps_cover *cover, const struct ps_span *span)
+/* Returns the place at which to insert a span that touches no other: before the first span that
+ * ends after it, which also begins after it, because spans are disjoint. */
+static unsigned find_insertion_place(const struct ps_cover *cover, const struct ps_span *span)
 {
 	const unsigned place = find_place(cover, span->end), last = cover->block_count - 1;
 
@@ -215,13 +216,13 @@ static unsigned find_gap(const struct ps_cover *cover, const struct ps_span *spa
 
 void ps_blocks_insert(struct ps_cover *cover, const struct ps_span *span)
 {
-	unsigned place = find_gap(cover, span), at;
+	unsigned place = find_insertion_place(cover, span), at;
 	struct ps_span *spans;
 	struct block *block;
 
 	if (block_at(cover, place)->count == PS_BLOCK) {
-		make_room(cover, place / STRIDE);
-		place = find_gap(cover, span);
+		make_room_in_block(cover, place / STRIDE);
+		place = find_insertion_place(cover, span);
 	}
 	block = block_at(cover, place);
 	at = place % STRIDE;
@@ -234,7 +235,7 @@ void ps_blocks_insert(struct ps_cover *cover, const struct ps_span *span)
 		block->end = span->end;
 	cover->count++;
 	cover->bytes += span->end - span->start;
-	set_bar(cover);
+	set_sentinel(cover);
 }
 
 void ps_blocks_extend(struct ps_cover *cover, unsigned place, uint64_t end)
@@ -249,7 +250,7 @@ void ps_blocks_extend(struct ps_cover *cover, unsigned place, uint64_t end)
 }
 
 /* Removes a span and returns the place of the next one. A block that becomes empty moves behind the
- * used ones. */
+ * blocks in use. */
 static unsigned remove_span(struct ps_cover *cover, unsigned place)
 {
 	struct block *block = block_at(cover, place), emptied;
@@ -277,9 +278,9 @@ void ps_blocks_add(struct ps_cover *cover, const struct ps_span *span)
 	const struct ps_span *old = span_at(cover, place);
 	struct ps_span merged = *span;
 
-	if (old && ps_span_ends_apart(old, span))
+	if (old && ps_span_abuts_other_segment(old, span))
 		place = next_place(cover, place);
-	for (; (old = span_at(cover, place)) && ps_span_is_reached(old, span);
+	for (; (old = span_at(cover, place)) && ps_span_is_reached_by(old, span);
 	     place = remove_span(cover, place)) {
 		if (old->start < merged.start)
 			merged.start = old->start;

@@ -10,16 +10,17 @@
 
 #define FIRST_PAUSE ps_ms(1000)
 #define LONGEST_PAUSE ps_ms(300000)
-/* While commits cannot succeed without the mirror: no transactions compete with a copy then. */
+/* The pause while commits cannot succeed without the mirror: then no transactions compete with the
+ * copy for its link. */
 #define NEEDED_PAUSE ps_ms(5000)
 
 enum { DOUBLINGS = 16 }; /* enough to reach the longest pause */
 
-void ps_broken_copy_begin(struct perseas *p, struct ps_mirror *m)
+void ps_broken_copy_note_begin(struct perseas *p, struct ps_mirror *m)
 {
 	ps_assert_locked(p);
 	m->broken.begun_at = ps_now(p);
-	m->broken.begun_in = p->commit.ring.head;
+	m->broken.begun_at_head = p->commit.ring.head;
 	m->broken.wait = (struct ps_copy_wait){ .acked = m->acked };
 }
 
@@ -27,7 +28,7 @@ void ps_broken_copy_begin(struct perseas *p, struct ps_mirror *m)
 static uint64_t rate_of_transactions(const struct perseas *p, const struct ps_mirror *m,
                                      uint64_t now)
 {
-	const uint64_t bytes = p->commit.ring.head - m->broken.begun_in;
+	const uint64_t bytes = p->commit.ring.head - m->broken.begun_at_head;
 	const uint64_t took_ms = (now - m->broken.begun_at) / ps_ms(1) + 1;
 
 	return bytes / took_ms * 1000;
@@ -39,34 +40,34 @@ static void count_broken_copy(struct perseas *p, struct ps_mirror *m)
 	const uint64_t now = ps_now(p);
 	const unsigned doublings = broken->count < DOUBLINGS ? broken->count : DOUBLINGS;
 
-	broken->rate = rate_of_transactions(p, m, now);
+	broken->transaction_rate = rate_of_transactions(p, m, now);
 	broken->broke_at = now;
-	broken->bytes += p->upkeep.resync.done;
+	broken->sent_bytes += p->upkeep.resync.done;
 	broken->count++;
-	broken->pause = FIRST_PAUSE << doublings;
-	if (broken->pause > LONGEST_PAUSE)
-		broken->pause = LONGEST_PAUSE;
-	m->retry.delay = broken->pause;
+	broken->pause_ns = FIRST_PAUSE << doublings;
+	if (broken->pause_ns > LONGEST_PAUSE)
+		broken->pause_ns = LONGEST_PAUSE;
+	m->retry.delay = broken->pause_ns;
 }
 
-const char *ps_broken_copy_note(struct perseas *p, struct ps_mirror *m, const char *why, char *text,
-                                size_t size)
+const char *ps_broken_copy_note_and_explain(struct perseas *p, struct ps_mirror *m, const char *why,
+                                            char *text, size_t size)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 	char load[80] = "";
 
 	ps_assert_locked(p);
 	count_broken_copy(p, m);
-	if (m->broken.rate)
+	if (m->broken.transaction_rate)
 		ps_text_format(load, sizeof(load),
 		               "; its link must carry more than %llu bytes/s of transactions",
-		               (unsigned long long)m->broken.rate);
+		               (unsigned long long)m->broken.transaction_rate);
 	ps_text_format(text, size,
 	               "%.90s; copy %u in a row that did not end, after %llu of %llu bytes%s; the "
 	               "next begins in %llu s",
 	               why, m->broken.count, (unsigned long long)r->done,
 	               (unsigned long long)r->total, load,
-	               (unsigned long long)(m->broken.pause / ps_ms(1000)));
+	               (unsigned long long)(m->broken.pause_ns / ps_ms(1000)));
 	return text;
 }
 
@@ -78,7 +79,7 @@ uint64_t ps_broken_copy_retry_at(struct perseas *p, const struct ps_mirror *m)
 	pthread_mutex_lock(&p->lock);
 	needed = !ps_quorum_is_w(p, ps_mirrors_with_whole_image(p));
 	pthread_mutex_unlock(&p->lock);
-	if (!needed || ps_broken_copy_until(m) <= soon)
+	if (!needed || ps_broken_copy_pause_end(m) <= soon)
 		return ps_broken_copy_due(m);
-	return soon > m->retry.at ? soon : m->retry.at;
+	return soon > m->retry.next_at ? soon : m->retry.next_at;
 }

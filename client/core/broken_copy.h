@@ -10,27 +10,28 @@
 #include "handle.h"
 
 /* Notes that a copy to this mirror begins. Caller holds p->lock. */
-void ps_broken_copy_begin(struct perseas *p, struct ps_mirror *m);
+void ps_broken_copy_note_begin(struct perseas *p, struct ps_mirror *m);
 
-/* Notes that the copy broke, and sets the pause before the next one. Returns `text`: a sentence for
- * people that begins with `why`. Caller holds p->lock. */
-const char *ps_broken_copy_note(struct perseas *p, struct ps_mirror *m, const char *why, char *text,
-                                size_t size);
+/* Notes that the copy to this mirror broke, and sets the pause before the next copy. Writes a
+ * sentence for people into `text`, and returns `text`: it begins with `why`, counts the broken
+ * copies, and says when the next copy begins. Caller holds p->lock. */
+const char *ps_broken_copy_note_and_explain(struct perseas *p, struct ps_mirror *m, const char *why,
+                                            char *text, size_t size);
 
-/* Returns when the pause after the last broken copy ends, if commits succeed without the mirror; 0:
- * no copy broke. */
-static inline uint64_t ps_broken_copy_until(const struct ps_mirror *m)
+/* Returns when the pause after the last broken copy to this mirror ends; 0 if no copy broke. The
+ * pause applies while commits succeed without the mirror. */
+static inline uint64_t ps_broken_copy_pause_end(const struct ps_mirror *m)
 {
-	return m->broken.count ? m->broken.broke_at + m->broken.pause : 0;
+	return m->broken.count ? m->broken.broke_at + m->broken.pause_ns : 0;
 }
 
-/* Returns when to connect to the mirror again: not before m->retry.at, nor before the pause after
- * its last broken copy ends. */
+/* Returns when to connect to the mirror again: not before m->retry.next_at, nor before the pause
+ * after its last broken copy ends. */
 static inline uint64_t ps_broken_copy_due(const struct ps_mirror *m)
 {
-	const uint64_t until = ps_broken_copy_until(m);
+	const uint64_t until = ps_broken_copy_pause_end(m);
 
-	return until > m->retry.at ? until : m->retry.at;
+	return until > m->retry.next_at ? until : m->retry.next_at;
 }
 
 /* Returns ps_broken_copy_due, or an earlier time if commits cannot succeed without the mirror.

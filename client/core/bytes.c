@@ -16,19 +16,20 @@
 enum {
 	PAGE = 4096,
 	STEP = 64, /* bytes copied at once */
-	/* A long memcpy is slow if it ends up to this many bytes behind its source, modulo a
-	 * page. */
-	CLOSE = 32,
-	LONG = 1024,           /* copies from this length on are long in this sense */
-	LIBRARY_AWAY = 0x4040, /* below this length, glibc's memcpy never bypasses the caches */
-	BESIDE_MAX = 4,        /* maximum number of threads for one copy */
-	BESIDE_PART = 2 << 20, /* bytes of a copy that are worth a thread of their own */
+	/* A long memcpy is slow if its target lies up to this many bytes behind its source, modulo
+	 * a page. */
+	ALIASING_DISTANCE = 32,
+	ALIASING_MIN = 1024, /* shorter copies are not slowed down by that */
+	GLIBC_UNCACHED_MIN =
+		0x4040,         /* below this length, glibc's memcpy never bypasses the caches */
+	THREADS_MAX = 4,        /* maximum number of threads for one copy */
+	THREAD_BYTES = 2 << 20, /* a thread copies at least this many bytes */
 };
 
 /* 16 bytes at any address. */
 typedef uint64_t lane __attribute__((vector_size(16), aligned(1), may_alias));
 
-static void copy_down(uint8_t *to, const uint8_t *from, size_t len)
+static void copy_descending(uint8_t *to, const uint8_t *from, size_t len)
 {
 	while (len >= STEP) {
 		lane parts[STEP / sizeof(lane)];
@@ -50,14 +51,15 @@ void ps_copy_long(void *to, const void *from, size_t len)
 {
 	size_t behind = ((uintptr_t)to - (uintptr_t)from) % PAGE;
 
-	if (len >= LONG && behind > 0 && behind < CLOSE)
-		copy_down(to, from, len);
+	if (len >= ALIASING_MIN && behind > 0 && behind < ALIASING_DISTANCE)
+		copy_descending(to, from, len);
 	else
 		memcpy(to, from, len);
 }
 
 #if defined(__x86_64__)
-/* Bypasses the caches: the target's lines need not be fetched before they are written. */
+/* Copies past the caches, so that the target's cache lines need not be fetched before they are
+ * written. */
 static void copy_around_caches(uint8_t *to, const uint8_t *from, size_t len)
 {
 	for (size_t at = 0; at < len; at += STEP) {
@@ -81,9 +83,9 @@ void ps_copy_uncached(void *to_bytes, const void *from_bytes, size_t len)
 	uint8_t *to = to_bytes;
 	size_t head = -(uintptr_t)to % STEP, body;
 
-	if (len >= LIBRARY_AWAY)
+	if (len >= GLIBC_UNCACHED_MIN)
 		_mm_sfence();
-	if (len < PS_COPY_AWAY) {
+	if (len < PS_COPY_UNCACHED_MIN) {
 		ps_copy(to, from, len);
 		return;
 	}
@@ -108,7 +110,7 @@ struct part {
 	bool started;
 };
 
-static void *copy_part(void *arg)
+static void *run_copy_thread(void *arg)
 {
 	struct part *part = arg;
 
@@ -118,7 +120,7 @@ static void *copy_part(void *arg)
 
 /* Starts a thread that blocks the application's signals, except SIGBUS: the bytes copied may be a
  * mirror's memory (proto/image/sigbus_guard.h). */
-static bool start_part(struct part *part)
+static bool start_copy_thread(struct part *part)
 {
 	sigset_t all, before;
 	int error;
@@ -126,14 +128,14 @@ static bool start_part(struct part *part)
 	sigfillset(&all);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&part->thread, NULL, copy_part, part);
+	error = pthread_create(&part->thread, NULL, run_copy_thread, part);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return error == 0;
 }
 
-static unsigned parts_of(size_t len)
+static unsigned count_threads(size_t len)
 {
-	size_t most = len / BESIDE_PART < BESIDE_MAX ? len / BESIDE_PART : BESIDE_MAX;
+	size_t most = len / THREAD_BYTES < THREADS_MAX ? len / THREAD_BYTES : THREADS_MAX;
 	cpu_set_t cpus;
 
 	if (most < 2 || sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
@@ -144,10 +146,10 @@ static unsigned parts_of(size_t len)
 void ps_copy_parallel(void *to, const void *from, size_t len)
 {
 	PS_UNCANCELLED;
-	struct part parts[BESIDE_MAX];
-	unsigned count = parts_of(len);
+	struct part parts[THREADS_MAX];
+	unsigned count = count_threads(len);
 	/* `each` is a multiple of a large page, so that two threads never write to the same one. */
-	size_t each = len / count / BESIDE_PART * BESIDE_PART;
+	size_t each = len / count / THREAD_BYTES * THREAD_BYTES;
 
 	for (unsigned i = 0; i < count; i++) {
 		size_t at = i * each;
@@ -155,11 +157,11 @@ void ps_copy_parallel(void *to, const void *from, size_t len)
 		parts[i] = (struct part){ .to = (uint8_t *)to + at,
 			                  .from = (const uint8_t *)from + at,
 			                  .len = i + 1 < count ? each : len - at };
-		parts[i].started = i > 0 && start_part(&parts[i]);
+		parts[i].started = i > 0 && start_copy_thread(&parts[i]);
 	}
 	for (unsigned i = 0; i < count; i++)
 		if (!parts[i].started)
-			copy_part(&parts[i]);
+			run_copy_thread(&parts[i]);
 	for (unsigned i = 0; i < count; i++)
 		if (parts[i].started)
 			pthread_join(parts[i].thread, NULL);

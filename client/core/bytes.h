@@ -62,10 +62,11 @@ enum {
 	/* Up to this many bytes, ps_copy_short is faster than memcpy. */
 	PS_COPY_SHORT = 256,
 	/* From this many bytes on, ps_copy_uncached bypasses the caches. */
-	PS_COPY_AWAY = 64 << 10,
+	PS_COPY_UNCACHED_MIN = 64 << 10,
 };
 
-/* bytes.c: memcpy, but fast also where memcpy is slow. */
+/* bytes.c: memcpy, but fast also if the target lies a few bytes behind the source, modulo a page,
+ * where memcpy is slow. */
 void ps_copy_long(void *to, const void *from, size_t len);
 
 /* memcpy to memory that no thread reads soon: long copies bypass the caches, whose contents stay.

@@ -28,19 +28,19 @@ int ps_check_overlap(struct perseas_tx *tx, uint64_t start, uint64_t end)
 }
 
 /* Returns the first span of the transaction that ends after `at`, or NULL. */
-static const struct ps_span *span_behind(const struct perseas_tx *tx, uint64_t at)
+static const struct ps_span *span_ending_after(const struct perseas_tx *tx, uint64_t at)
 {
-	return ps_cover_from(&tx->cover, at + 1);
+	return ps_cover_span_from(&tx->cover, at + 1);
 }
 
-/* Returns the end of a declared span, of any open transaction, that contains `at`; or `at` if none
- * does. */
+/* Returns the end of a span that contains `at` and that any open transaction declared; or `at` if
+ * no span contains it. */
 static uint64_t skip_declared(const struct perseas *p, uint64_t at)
 {
 	const struct perseas_tx *tx = p->commit.open_list;
 
 	for (; tx; tx = tx->next) {
-		const struct ps_span *span = span_behind(tx, at);
+		const struct ps_span *span = span_ending_after(tx, at);
 
 		if (span && span->start <= at)
 			return span->end;
@@ -48,13 +48,14 @@ static uint64_t skip_declared(const struct perseas *p, uint64_t at)
 	return at;
 }
 
-/* Returns where the next declared span begins, at most `end`. No span contains `at`. */
-static uint64_t next_declared(const struct perseas *p, uint64_t at, uint64_t end)
+/* Returns where the next span begins that any open transaction declared; `end` if none begins
+ * before. No declared span may contain `at`. */
+static uint64_t find_next_declared(const struct perseas *p, uint64_t at, uint64_t end)
 {
 	const struct perseas_tx *tx = p->commit.open_list;
 
 	for (; tx; tx = tx->next) {
-		const struct ps_span *span = span_behind(tx, at);
+		const struct ps_span *span = span_ending_after(tx, at);
 
 		if (span && span->start < end)
 			end = span->start;
@@ -87,7 +88,7 @@ static int check_page(struct perseas *p, const struct ps_segment *s, uint64_t at
 		uint64_t next = skip_declared(p, at);
 
 		if (next == at) {
-			next = next_declared(p, at, end);
+			next = find_next_declared(p, at, end);
 			if (memcmp((const void *)at, s->shadow + (at - base), next - at) != 0)
 				return fail_undeclared(p, s, at, next);
 		}
@@ -101,7 +102,7 @@ static int check_segment(struct perseas *p, struct ps_segment *s)
 	uint64_t offset = 0, length;
 
 	ps_shadow_collect_written(p, s);
-	for (; ps_shadow_next(p, s, &offset, &length); offset += length) {
+	for (; ps_shadow_next_difference(p, s, &offset, &length); offset += length) {
 		const uint64_t at = ps_segment_start(s) + offset;
 		int rc = check_page(p, s, at, at + length);
 
@@ -116,7 +117,8 @@ int ps_check_undeclared(struct perseas_tx *tx)
 	struct perseas *p = tx->p;
 	int rc = 0;
 
-	/* A tracked transaction is the only one, so all changes are its own. */
+	/* While a tracked transaction is open there is no other: all changes are its own, and need
+	 * no set_range. */
 	if (tx->traits & PS_TX_TRACKED)
 		return 0;
 	for (unsigned i = 0; i < p->segment_count && !rc; i++)

@@ -39,7 +39,7 @@ static bool blocks_entry(const struct perseas *p, const struct ps_mirror *m, uin
 /* Returns true if an entry of `length` bytes would leave less than half of the ring to transactions
  * that W mirrors do not hold. If such transactions left the ring, no mirror could get them any
  * more, and they would be in doubt forever. */
-static bool is_unheld(struct perseas *p, uint64_t length)
+static bool leaves_unheld_too_little(struct perseas *p, uint64_t length)
 {
 	const struct ps_ring *ring = &p->commit.ring;
 	const uint64_t most = ring->size / 2 - length;
@@ -69,17 +69,19 @@ static int make_ring_room(struct perseas *p, uint64_t length, unsigned flags,
 	uint32_t slow = find_blocking_mirrors(p, length);
 
 	if (slow) {
-		/* They may have completed it already: poll before judging. */
+		/* The mirrors may have completed these entries already: poll before judging
+		 * them. */
 		ps_mirrors_poll(p);
 		slow = find_blocking_mirrors(p, length);
 	}
-	/* Without unawaited commits, a thread waits for each transaction that is not held, so these
-	 * are too few to matter. */
-	if ((flags & PERSEAS_NOWAIT || p->commit.unwaited.seq) && is_unheld(p, length))
-		return ps_pace(p, slow, flags, pacing);
+	/* Without unawaited commits, a thread waits for each transaction that W mirrors do not hold
+	 * yet, so these are too few to fill half of the ring. */
+	if ((flags & PERSEAS_NOWAIT || p->commit.unwaited.seq) &&
+	    leaves_unheld_too_little(p, length))
+		return ps_pace_commit(p, slow, flags, pacing);
 	if (slow)
-		return ps_pace(p, slow, flags, pacing);
-	return p->upkeep.resync.mirror ? ps_pace_copy(p, flags, pacing) : 0;
+		return ps_pace_commit(p, slow, flags, pacing);
+	return p->upkeep.resync.target ? ps_pace_copy(p, flags, pacing) : 0;
 }
 
 int ps_fail_renewing(const struct perseas *p)
@@ -92,7 +94,7 @@ int ps_fail_renewing(const struct perseas *p)
 
 /* Returns true while no transaction may be sent: a thread has the links to itself, or the owner
  * holds no claims. */
-static inline bool is_held_back(const struct perseas *p)
+static inline bool is_sending_stopped(const struct perseas *p)
 {
 	return p->gate || p->renewing;
 }
@@ -105,20 +107,20 @@ static int await_sending_allowed(struct perseas *p, unsigned flags, uint64_t *si
 	const uint64_t now = ps_now(p), deadline = now + ps_ms(p->options.commit_timeout_ms);
 
 	if (flags & PERSEAS_NOBLOCK)
-		return ps_fail_again(p, "while segments or claims are changed");
+		return ps_fail_would_block(p, "while segments or claims are changed");
 	if (!*since)
 		*since = now;
 	while (p->gate || (p->renewing && !ps_is_fenced(p) && ps_now(p) < deadline)) {
-		p->commit.line.waiters++;
-		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock,
+		p->commit.wait_line.waiters++;
+		p->env->ops->wait(p->env, &p->commit.wait_line.changed, &p->lock,
 		                  p->gate ? PS_NEVER : deadline);
-		p->commit.line.waiters--;
+		p->commit.wait_line.waiters--;
 	}
 	return 0;
 }
 
 /* Returns 0 if the handle may send transactions, or EBLOCKED, EFENCED, ESALVAGE. */
-static inline int check_handle(struct perseas *p)
+static inline int check_may_send(struct perseas *p)
 {
 	const int rc = ps_ready(p);
 
@@ -129,7 +131,7 @@ static inline int check_handle(struct perseas *p)
  * joins. */
 static inline uint64_t entry_length_of(const struct perseas_tx *tx, unsigned flags)
 {
-	return flags & PS_GATHERS ? ps_gather_length(tx) : ps_tx_entry_length(tx);
+	return flags & PS_MAY_GATHER ? ps_gather_entry_length(tx) : ps_tx_entry_length(tx);
 }
 
 /* Makes the ring ready for the transaction's entry: posts the group of gathered commits if the
@@ -140,11 +142,11 @@ static inline int reserve_ring(struct perseas_tx *tx, unsigned flags, struct ps_
 	struct perseas *p = tx->p;
 	int rc;
 
-	if (p->commit.gathering)
-		ps_gather_make_way(tx, flags);
+	if (p->commit.has_gathered)
+		ps_gather_send_unless_joined(tx, flags);
 	rc = p->commit.staged ? make_ring_room(p, entry_length_of(tx, flags), flags, pacing) : 0;
-	if (!rc && flags & PERSEAS_NOWAIT && ps_unwaited_overdue(p))
-		rc = ps_pace(p, 0, flags, pacing);
+	if (!rc && flags & PERSEAS_NOWAIT && ps_unwaited_is_overdue(p))
+		rc = ps_pace_commit(p, 0, flags, pacing);
 	return rc;
 }
 
@@ -166,9 +168,9 @@ static inline __attribute__((always_inline)) int await_admission(struct perseas_
 
 	pacing.since = 0;
 	do {
-		rc = is_held_back(p) ? await_sending_allowed(p, flags, &since) : 0;
+		rc = is_sending_stopped(p) ? await_sending_allowed(p, flags, &since) : 0;
 		if (!rc)
-			rc = check_handle(p);
+			rc = check_may_send(p);
 		/* A transaction that changed nothing sends nothing. */
 		if (rc || !(tx->ranges || tx->deferred_count))
 			break;
@@ -187,7 +189,7 @@ static inline __attribute__((always_inline)) int prepare_commit(struct perseas_t
 
 	if (rc == PERSEAS_EFENCED) {
 		/* Memory must not show changes that the store does not have. */
-		ps_tx_undo(tx);
+		ps_tx_restore_memory(tx);
 		ps_tx_end(tx);
 	}
 	if (!rc && tx->p->options.flags & PERSEAS_CHECK_WRITES)
@@ -197,13 +199,13 @@ static inline __attribute__((always_inline)) int prepare_commit(struct perseas_t
 
 /* Returns true if W mirrors hold the transaction already, as with fabrics that copy at once: most
  * commits then neither wait nor read the clock. */
-static bool is_held_already(struct perseas *p)
+static bool is_durable_already(struct perseas *p)
 {
 	ps_mirrors_poll(p);
-	return ps_mirrors_hold(p, p->commit.seq);
+	return ps_w_mirrors_hold(p, p->commit.seq);
 }
 
-static int await_and_time(struct perseas *p, ps_start_t start)
+static int await_w_and_time(struct perseas *p, ps_start_t start)
 {
 	uint64_t since = 0;
 	int rc = ps_commit_await(p, p->commit.seq, &since);
@@ -218,7 +220,7 @@ static int await_and_time(struct perseas *p, ps_start_t start)
 static __attribute__((noinline)) int apply_deferred_stores(struct perseas_tx *tx)
 {
 	const struct ps_outgoing most = { .span_count = tx->cover.count + tx->deferred_count };
-	int rc = ps_commit_reserve(tx->p, &most);
+	int rc = ps_commit_reserve_chain(tx->p, &most);
 
 	if (!rc)
 		ps_deferred_apply(tx);
@@ -230,12 +232,12 @@ static inline __attribute__((always_inline)) int post_transaction(struct perseas
 	struct perseas *p = tx->p;
 	struct ps_outgoing out = {
 		.record = (struct ps_record *)tx->record,
-		.length = tx->length,
+		.record_length = tx->length,
 		.ranges = tx->ranges,
-		.kind = PS_RECORD_TRANSACTION,
+		.record_kind = PS_RECORD_TRANSACTION,
 		.spans = tx->cover.spans,
 		.span_count = tx->cover.count,
-		.bytes = tx->cover.bytes,
+		.changed_bytes = tx->cover.bytes,
 	};
 	int rc;
 
@@ -246,17 +248,17 @@ static inline __attribute__((always_inline)) int post_transaction(struct perseas
 		return rc;
 	/* The transaction is over: from here on its memory may serve another thread. */
 	ps_tx_end(tx);
-	p->commit.stat.range_bytes += out.bytes;
+	p->commit.stat.range_bytes += out.changed_bytes;
 	return 0;
 }
 
 /* Posts the transaction, or adds it to the group of gathered commits. Returns 0, or an error. */
 static inline int post_or_gather(struct perseas_tx *tx, unsigned flags)
 {
-	ps_cover_settle(&tx->cover);
-	if (!(flags & PS_GATHERS) || !ps_gather_can_hold(tx))
+	ps_cover_to_array(&tx->cover);
+	if (!(flags & PS_MAY_GATHER) || !ps_gather_can_hold(tx))
 		return post_transaction(tx);
-	ps_gather_add(tx);
+	ps_gather_add_tx(tx);
 	ps_tx_end(tx);
 	return 0;
 }
@@ -271,11 +273,11 @@ static inline int commit_unchanged(struct perseas_tx *tx, unsigned flags)
 }
 
 /* Commits a tracked transaction: finds its changes, and then needs room for them. Returns what
- * send_locked returns. */
+ * send_transaction returns. */
 static __attribute__((noinline)) int send_tracked(struct perseas_tx *tx, unsigned flags,
                                                   ps_start_t *start)
 {
-	int rc = ps_track_find(tx);
+	int rc = ps_track_find_changes(tx);
 
 	if (rc)
 		return rc;
@@ -287,7 +289,7 @@ static __attribute__((noinline)) int send_tracked(struct perseas_tx *tx, unsigne
 	if (!rc)
 		rc = post_or_gather(tx, flags);
 	if (rc)
-		ps_track_forget(tx);
+		ps_track_drop_ranges(tx);
 	return rc;
 }
 
@@ -320,7 +322,7 @@ static int commit_and_wait(struct perseas_tx *tx, ps_start_t start)
 	if (rc < 0)
 		return rc;
 	if (!rc)
-		rc = !start && is_held_already(p) ? 0 : await_and_time(p, start);
+		rc = !start && is_durable_already(p) ? 0 : await_w_and_time(p, start);
 	else
 		rc = 0;
 	p->commit.stat.commits += !rc;
@@ -337,19 +339,19 @@ static int commit_with_token(struct perseas_tx *tx, unsigned flags, struct perse
 	int rc = waits ? 0 : ps_collector_start(p);
 
 	/* If there is no memory for a group, the transaction is sent alone. */
-	if (!rc && !waits && p->options.gather_us && ps_gather_start(p))
-		flags |= PS_GATHERS;
+	if (!rc && !waits && p->options.gather_us && ps_gather_allocate(p))
+		flags |= PS_MAY_GATHER;
 	if (!rc)
 		rc = send_transaction(tx, flags, &start);
 	if (rc < 0 && rc != PERSEAS_EINDOUBT)
 		return rc;
-	*token = ps_token(p);
+	*token = ps_last_token(p);
 	if (rc)
 		rc = rc > 0 ? 0 : rc;
 	else if (waits)
-		rc = await_and_time(p, start);
+		rc = await_w_and_time(p, start);
 	else
-		ps_unwaited_add(p);
+		ps_unwaited_note_commit(p);
 	p->commit.stat.commits += !rc;
 	return rc;
 }
@@ -380,7 +382,7 @@ int perseas_commit_token(perseas_tx_t *tx, unsigned flags, struct perseas_token 
 	return rc;
 }
 
-/* A function of its own, so that a commit that waits has a smaller stack frame. */
+/* This is a function of its own so that a commit that waits has a smaller stack frame. */
 static __attribute__((noinline)) int commit_without_token(struct perseas_tx *tx, unsigned flags)
 {
 	struct perseas_token token;

@@ -9,13 +9,13 @@
 /* A complete undo record, and the changed memory that follows it to the mirrors. */
 struct ps_outgoing {
 	struct ps_record *record; /* followed by PS_RECORD_SLACK bytes of space */
-	uint64_t length;          /* bytes of the record */
+	uint64_t record_length;   /* bytes of the record */
 	uint32_t ranges;
-	uint32_t kind;
-	const struct ps_span *spans;
+	uint32_t record_kind;        /* enum ps_record_kind */
+	const struct ps_span *spans; /* the changed memory */
 	unsigned span_count;
-	uint64_t bytes;        /* sum of the lengths of the spans */
-	uint64_t entry_length; /* bytes of the ring entry, if transactions go through the ring */
+	uint64_t changed_bytes; /* sum of the lengths of the spans */
+	uint64_t entry_length;  /* bytes of the ring entry, if transactions go through the ring */
 };
 
 /* Returns the bytes of a ring entry with an undo record of `length` bytes that changes `bytes`
@@ -26,13 +26,13 @@ static inline uint64_t ps_entry_length(uint64_t length, uint64_t spans, uint64_t
 	                  ps_align64(length) + PS_TERMINATOR + ps_align8(bytes));
 }
 
-/* Reserves space for the chain of a transaction, so that ps_commit_send cannot fail. Returns 0, or
- * ENOMEM. Caller holds p->lock. */
-int ps_commit_reserve(struct perseas *p, const struct ps_outgoing *out);
+/* Reserves space for the chain of writes that ps_commit_send builds for this record, so that
+ * sending cannot fail. Returns 0, or ENOMEM. Caller holds p->lock. */
+int ps_commit_reserve_chain(struct perseas *p, const struct ps_outgoing *out);
 
-/* Reserves space for a chain of `writes` writes, even if transactions go through the ring now.
- * Returns 0, or ENOMEM. Caller holds p->lock. */
-int ps_commit_grow(struct perseas *p, unsigned writes);
+/* Reserves space for a chain of `writes` writes, even if transactions go through the ring at
+ * present, which needs no such space. Returns 0, or ENOMEM. Caller holds p->lock. */
+int ps_commit_reserve_writes(struct perseas *p, unsigned writes);
 
 /* Seals the record as the next transaction and posts it to every active mirror. The ring must have
  * room. Returns 0, or ENOMEM and nothing was sent. Caller holds p->lock. */
@@ -52,32 +52,33 @@ int ps_fail_renewing(const struct perseas *p);
 
 /* Sleeps until a link has something to report, or until_ns. Caller holds p->lock, which is released
  * meanwhile. */
-void ps_commit_sleep(struct perseas *p, uint64_t until_ns);
+void ps_commit_sleep_on_links(struct perseas *p, uint64_t until_ns);
 
 /* How long a thread waits for a transaction to be held by W mirrors. */
 struct ps_wait_limits {
 	uint64_t seq;
 	uint64_t spin_until; /* a thread that waits alone spins until then */
-	uint64_t until;
+	uint64_t until;      /* when the thread gives up */
 };
 
 /* Returns true if another thread polls or sleeps on the links for all waiting threads. Caller holds
  * p->lock. */
-static inline bool ps_line_is_led(const struct perseas *p)
+static inline bool ps_wait_line_is_led(const struct perseas *p)
 {
-	return p->commit.line.leader || p->commit.line.spins;
+	return p->commit.wait_line.has_leader || p->commit.wait_line.is_spinning;
 }
 
-/* Returns true if the calling thread should poll the links itself. Fabrics that copy at once have
- * results at once. Caller holds p->lock. */
+/* Returns true if the calling thread should poll the links itself: no other thread does, or
+ * transactions go to fabrics that copy at once, so that results are there at once. Caller holds
+ * p->lock. */
 static inline bool ps_commit_should_poll(const struct perseas *p)
 {
-	return !p->commit.staged || !ps_line_is_led(p);
+	return !p->commit.staged || !ps_wait_line_is_led(p);
 }
 
-/* Waits until W mirrors may hold rest->seq, or until rest->until. May return early: the caller then
- * checks, and polls the links if ps_commit_should_poll says so. A caller that stops waiting calls
- * ps_line_leave. Caller holds p->lock, which is released meanwhile. */
+/* Waits until W mirrors may hold transaction rest->seq, or until rest->until. May return early: the
+ * caller then checks, and polls the links if ps_commit_should_poll says so. A caller that stops
+ * waiting calls ps_wait_line_leave. Caller holds p->lock, which is released meanwhile. */
 void ps_commit_wait_once(struct perseas *p, const struct ps_wait_limits *rest, uint64_t now);
 
 #endif

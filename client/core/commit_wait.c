@@ -8,8 +8,9 @@
 #include "nowait.h"
 #include "quorum.h"
 
-/* Sleeps on the links, for all waiting threads. */
-static void lead_line(struct perseas *p, uint64_t until_ns)
+/* Sleeps on the links until a mirror answers, as the leader of all waiting threads
+ * (wait_line.h). */
+static void sleep_as_leader(struct perseas *p, uint64_t until_ns)
 {
 	struct pollfd fds[PS_MIRRORS_MAX];
 	unsigned count = 0;
@@ -20,55 +21,55 @@ static void lead_line(struct perseas *p, uint64_t until_ns)
 		if (m->active && m->outstanding && m->fabric->waits(m->link, &fds[count]))
 			count++;
 	}
-	p->commit.line.leader = true;
+	p->commit.wait_line.has_leader = true;
 	pthread_mutex_unlock(&p->lock);
 	p->env->ops->pause(p->env, PS_COMMITTER, fds, count, until_ns);
 	pthread_mutex_lock(&p->lock);
-	p->commit.line.leader = false;
+	p->commit.wait_line.has_leader = false;
 }
 
-void ps_commit_sleep(struct perseas *p, uint64_t until_ns)
+void ps_commit_sleep_on_links(struct perseas *p, uint64_t until_ns)
 {
 	ps_assert_locked(p);
-	p->commit.line.waiters++;
-	if (p->commit.line.leader) {
-		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock, until_ns);
-		p->commit.line.waiters--;
+	p->commit.wait_line.waiters++;
+	if (p->commit.wait_line.has_leader) {
+		p->env->ops->wait(p->env, &p->commit.wait_line.changed, &p->lock, until_ns);
+		p->commit.wait_line.waiters--;
 		return;
 	}
-	lead_line(p, until_ns);
-	p->commit.line.waiters--;
-	ps_progress(p);
+	sleep_as_leader(p, until_ns);
+	p->commit.wait_line.waiters--;
+	ps_wake_waiters(p);
 }
 
 static void spin_once(struct perseas *p)
 {
-	p->commit.line.spins = true;
+	p->commit.wait_line.is_spinning = true;
 	pthread_mutex_unlock(&p->lock);
 	ps_relax();
 	pthread_mutex_lock(&p->lock);
-	p->commit.line.spins = false;
+	p->commit.wait_line.is_spinning = false;
 }
 
 void ps_commit_wait_once(struct perseas *p, const struct ps_wait_limits *rest, uint64_t now)
 {
-	p->commit.line.waiters++;
-	if (ps_line_is_led(p))
-		ps_line_wait(p, rest->seq, rest->until);
+	p->commit.wait_line.waiters++;
+	if (ps_wait_line_is_led(p))
+		ps_wait_line_sleep(p, rest->seq, rest->until);
 	/* If other threads wait, spinning would take their processor. */
-	else if (now < rest->spin_until && p->commit.line.waiters == 1)
+	else if (now < rest->spin_until && p->commit.wait_line.waiters == 1)
 		spin_once(p);
 	else
-		lead_line(p, rest->until);
-	p->commit.line.waiters--;
+		sleep_as_leader(p, rest->until);
+	p->commit.wait_line.waiters--;
 }
 
-/* While a roster change is not settled, a commit needs W of both rosters: the message names the one
- * that is short. */
+/* While a roster change is not settled, a commit needs W of both rosters: the message names the
+ * roster of which fewer than W mirrors hold the transaction. */
 int ps_fail_in_doubt(const struct perseas *p, uint64_t seq)
 {
 	const uint32_t holding = ps_mirrors_holding(p, seq);
-	const unsigned q = ps_quorum_short(p, holding);
+	const unsigned q = ps_quorum_first_without_w(p, holding);
 	const struct ps_quorum *quorum = &p->quorums[q];
 	const char *which = p->quorum_count == 1 ? ""
 	                    : q                  ? " of the new roster, which is not settled yet,"
@@ -82,10 +83,10 @@ int ps_fail_in_doubt(const struct perseas *p, uint64_t seq)
 	               ps_doubt_advice(p, advice, sizeof(advice)));
 }
 
-/* Returns when W mirrors last made progress on unawaited commits, if that is after `since`. They
- * get these commits before the present one, and there may be many. Completing the last of them is
- * progress, too. */
-static uint64_t progress_since(struct perseas *p, uint64_t since)
+/* Returns when W mirrors last made progress on commits for which no thread waits, if that is after
+ * `since`. Mirrors get these commits before the one that this thread waits for, and there may be
+ * many of them. Completing the last of them is progress, too. */
+static uint64_t unawaited_progress_since(struct perseas *p, uint64_t since)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
 
@@ -94,7 +95,7 @@ static uint64_t progress_since(struct perseas *p, uint64_t since)
 	return u->progress_at > since ? u->progress_at : since;
 }
 
-static int await_held(struct perseas *p, uint64_t seq, uint64_t *since)
+static int await_w_mirrors(struct perseas *p, uint64_t seq, uint64_t *since)
 {
 	struct ps_wait_limits rest = { .seq = seq };
 	uint64_t start = 0, now;
@@ -104,8 +105,8 @@ static int await_held(struct perseas *p, uint64_t seq, uint64_t *since)
 		const bool looks = late || ps_commit_should_poll(p);
 
 		if (looks)
-			ps_line_poll(p);
-		if (ps_mirrors_hold(p, seq))
+			ps_wait_line_poll(p);
+		if (ps_w_mirrors_hold(p, seq))
 			return 0;
 		if (ps_is_fenced(p))
 			return ps_fail_fenced(p);
@@ -115,8 +116,10 @@ static int await_held(struct perseas *p, uint64_t seq, uint64_t *since)
 		if (!*since)
 			*since = start;
 		rest.spin_until = start + (uint64_t)p->options.spin_us * 1000;
-		rest.until = progress_since(p, start) + ps_ms(p->options.commit_timeout_ms);
-		/* Polls the links itself before it gives up, even if another thread leads. */
+		rest.until = unawaited_progress_since(p, start) +
+		             ps_ms(p->options.commit_timeout_ms);
+		/* Before it gives up, the thread polls the links itself, even if another thread
+		 * leads. */
 		late = now >= rest.until;
 		if (!late)
 			ps_commit_wait_once(p, &rest, now);
@@ -129,9 +132,9 @@ static int await_held(struct perseas *p, uint64_t seq, uint64_t *since)
 
 int ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
 {
-	int rc = await_held(p, seq, since);
+	int rc = await_w_mirrors(p, seq, since);
 
-	ps_line_leave(p);
+	ps_wait_line_leave(p);
 	return rc;
 }
 
@@ -143,7 +146,7 @@ int perseas_flush(perseas_t *p)
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
 	pthread_mutex_lock(&p->lock);
-	ps_gather_post(p);
+	ps_gather_send_if_any(p);
 	rc = p->salvage ? 0 : ps_commit_await(p, p->commit.seq, &since);
 	pthread_mutex_unlock(&p->lock);
 	return rc;

@@ -37,6 +37,6 @@ int perseas_retry_conflict(perseas_t *p, perseas_tx_t *tx, unsigned *tries)
 	pause_ns = (uint64_t)FIRST_PAUSE_NS << (*tries)++;
 	if (tx)
 		return ps_retry_after(tx, pause_ns);
-	ps_pause_for(p, pause_ns);
+	ps_sleep_for(p, pause_ns);
 	return 0;
 }

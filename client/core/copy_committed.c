@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Returns true if the segment, with its published parts, reaches up to `end`. */
-static bool reaches_end(struct perseas *p, const struct ps_segment *segment, uint64_t end)
+static bool segment_reaches(struct perseas *p, const struct ps_segment *segment, uint64_t end)
 {
 	while (end - ps_segment_start(segment) > segment->size) {
 		const struct ps_segment *next = ps_grown_next_part(p, segment);
@@ -26,10 +26,10 @@ static bool reaches_end(struct perseas *p, const struct ps_segment *segment, uin
 	return true;
 }
 
-/* Returns the published segment, or part, in which the piece begins. It contains all of the piece
+/* Returns the published segment or part in which the piece begins, if it contains the whole piece
  * together with the parts behind it. Otherwise returns NULL and sets *rc. Caller holds p->lock. */
-static const struct ps_segment *segment_of(struct perseas *p, const struct perseas_piece *piece,
-                                           int *rc)
+static const struct ps_segment *find_segment_of_piece(struct perseas *p,
+                                                      const struct perseas_piece *piece, int *rc)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)piece->from;
 
@@ -39,7 +39,8 @@ static const struct ps_segment *segment_of(struct perseas *p, const struct perse
 		const uint64_t base = (uint64_t)(uintptr_t)segment->base;
 
 		if (!base || start < base || start - base >= segment->size ||
-		    piece->len > UINT64_MAX - start || !reaches_end(p, segment, start + piece->len))
+		    piece->len > UINT64_MAX - start ||
+		    !segment_reaches(p, segment, start + piece->len))
 			continue;
 		if (segment->born)
 			return segment;
@@ -58,14 +59,14 @@ static const struct ps_segment *segment_of(struct perseas *p, const struct perse
 
 /* Returns how many bytes of the piece, from offset `done` on, lie in one segment or part, and sets
  * *segment to that. Caller holds p->lock. */
-static size_t part_of(struct perseas *p, const struct perseas_piece *piece, size_t done,
-                      const struct ps_segment **segment)
+static size_t length_in_one_segment(struct perseas *p, const struct perseas_piece *piece,
+                                    size_t done, const struct ps_segment **segment)
 {
 	const struct perseas_piece rest = { .from = (const uint8_t *)piece->from + done, .len = 1 };
 	size_t length;
 	int rc = 0;
 
-	*segment = segment_of(p, &rest, &rc);
+	*segment = find_segment_of_piece(p, &rest, &rc);
 	assert(*segment);
 	length = (size_t)((*segment)->base + (*segment)->size - (const uint8_t *)rest.from);
 	return length < piece->len - done ? length : piece->len - done;
@@ -79,13 +80,13 @@ static void copy_piece(struct perseas *p, const struct perseas_piece *piece)
 	for (size_t done = 0; done < piece->len; done += length) {
 		const uint8_t *from = (const uint8_t *)piece->from + done;
 
-		length = part_of(p, piece, done, &segment);
+		length = length_in_one_segment(p, piece, done, &segment);
 		ps_tx_copy_committed(p, segment, (uint64_t)(from - segment->base),
 		                     (uint8_t *)piece->to + done, length);
 	}
 }
 
-static int bring_piece(struct perseas *p, const struct perseas_piece *piece)
+static int fetch_piece(struct perseas *p, const struct perseas_piece *piece)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)piece->from;
 	const struct ps_segment *segment;
@@ -95,8 +96,8 @@ static int bring_piece(struct perseas *p, const struct perseas_piece *piece)
 	for (size_t done = 0; done < piece->len && !rc; done += length) {
 		length = piece->len - done;
 		pthread_mutex_lock(&p->lock);
-		if (segment_of(p, piece, &rc))
-			length = part_of(p, piece, done, &segment);
+		if (find_segment_of_piece(p, piece, &rc))
+			length = length_in_one_segment(p, piece, done, &segment);
 		pthread_mutex_unlock(&p->lock);
 		if (!rc)
 			rc = ps_demand_await(p, start + done, start + done + length);
@@ -104,19 +105,21 @@ static int bring_piece(struct perseas *p, const struct perseas_piece *piece)
 	return rc;
 }
 
-/* Waits for missing memory, while the thread holds nothing that others may wait for. */
-static int bring_pieces(struct perseas *p, const struct perseas_piece *pieces, size_t count)
+/* Waits until all memory of the pieces is here (demand.h), while the thread holds nothing that
+ * others may wait for. */
+static int fetch_pieces(struct perseas *p, const struct perseas_piece *pieces, size_t count)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < count && !rc; i++)
-		rc = bring_piece(p, &pieces[i]);
+		rc = fetch_piece(p, &pieces[i]);
 	return rc;
 }
 
-/* Returns true if the piece is here. It may be missing again, because it was unmapped and mapped
- * again before the lock was taken. Caller holds p->lock. */
-static bool is_here(struct perseas *p, const struct perseas_piece *piece)
+/* Returns true if all memory of the piece is here (demand.h), and requests what is missing. Memory
+ * that the thread waited for may be missing again, if it was unmapped and mapped again before the
+ * lock was taken. Caller holds p->lock. */
+static bool is_piece_here(struct perseas *p, const struct perseas_piece *piece)
 {
 	const struct ps_segment *segment;
 	bool here = true;
@@ -125,15 +128,15 @@ static bool is_here(struct perseas *p, const struct perseas_piece *piece)
 	for (size_t done = 0; done < piece->len; done += length) {
 		const uint8_t *from = (const uint8_t *)piece->from + done;
 
-		length = part_of(p, piece, done, &segment);
+		length = length_in_one_segment(p, piece, done, &segment);
 		here &= ps_demand_request(p, segment, (uint64_t)(from - segment->base), length);
 	}
 	return here;
 }
 
-/* Copies all pieces, after it has found all of them. Returns 0; 1 if memory is missing again, which
- * was not touched, since fetching it may need the lock; or an error. Caller holds p->lock. */
-static int copy_locked(struct perseas *p, const struct perseas_piece *pieces, size_t count)
+/* Finds all pieces, and then copies them. Returns 0 or an error; or 1, before it copied anything,
+ * if memory is missing again, because fetching it may need the lock. Caller holds p->lock. */
+static int copy_pieces_locked(struct perseas *p, const struct perseas_piece *pieces, size_t count)
 {
 	int rc = 0;
 
@@ -143,7 +146,8 @@ static int copy_locked(struct perseas *p, const struct perseas_piece *pieces, si
 		               "what is committed: close this handle",
 		               p->store);
 	for (size_t i = 0; i < count && !rc; i++)
-		if (pieces[i].len && segment_of(p, &pieces[i], &rc) && !is_here(p, &pieces[i]))
+		if (pieces[i].len && find_segment_of_piece(p, &pieces[i], &rc) &&
+		    !is_piece_here(p, &pieces[i]))
 			rc = 1;
 	for (size_t i = 0; i < count && !rc; i++)
 		copy_piece(p, &pieces[i]);
@@ -165,13 +169,13 @@ int perseas_copy_committed(perseas_t *p, const struct perseas_piece *pieces, siz
 			               "to copy to",
 			               i);
 	do {
-		rc = bring_pieces(p, pieces, count);
+		rc = fetch_pieces(p, pieces, count);
 		if (rc)
 			return rc;
 		ps_tx_observe_begin(p);
 		pthread_mutex_lock(&p->lock);
-		rc = copy_locked(p, pieces, count);
-		/* p->epoch may be one that a renewal has only tried. */
+		rc = copy_pieces_locked(p, pieces, count);
+		/* The token's epoch is not p->epoch, which a renewal may only have tried. */
 		if (!rc && token)
 			*token = (struct perseas_token){ p->commit.unwaited.epoch, p->commit.seq };
 		pthread_mutex_unlock(&p->lock);

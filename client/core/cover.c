@@ -8,22 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct ps_span *ps_cover_from(const struct ps_cover *cover, uint64_t address)
+const struct ps_span *ps_cover_span_from(const struct ps_cover *cover, uint64_t address)
 {
 	unsigned i;
 
 	if (cover->block_count)
-		return ps_blocks_from(cover, address);
-	i = ps_cover_find(cover, address);
+		return ps_blocks_span_from(cover, address);
+	i = ps_cover_find_index(cover, address);
 	return i < cover->count ? &cover->spans[i] : NULL;
 }
 
-bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uint64_t *gap_start,
-                  uint64_t *gap_end)
+bool ps_cover_find_gap(const struct ps_cover *cover, uint64_t from, uint64_t end,
+                       uint64_t *gap_start, uint64_t *gap_end)
 {
 	const struct ps_span *span;
 
-	while ((span = ps_cover_from(cover, from + 1)) && span->start <= from)
+	while ((span = ps_cover_span_from(cover, from + 1)) && span->start <= from)
 		from = span->end;
 	if (from >= end)
 		return false;
@@ -32,8 +32,8 @@ bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uin
 	return true;
 }
 
-/* Makes sure that there is memory for `spans` spans. Returns 0 if there was, 1 if it allocated, or
- * -1. */
+/* Makes sure that there is memory for `spans` spans. Returns 0 if there was, 1 if it allocated
+ * memory, or -1 if out of memory. */
 static int grow_memory(struct ps_cover *cover, unsigned spans)
 {
 	const unsigned more = spans > 2 * cover->allocated ? spans : 2 * cover->allocated;
@@ -42,7 +42,7 @@ static int grow_memory(struct ps_cover *cover, unsigned spans)
 
 	if (spans <= cover->allocated)
 		return 0;
-	if (more > PS_BLOCKS_FROM && !(blocks = ps_blocks_new(cover, more)))
+	if (more > PS_BLOCKS_MIN_CAPACITY && !(blocks = ps_blocks_new(cover, more)))
 		return -1;
 	grown = realloc(cover->spans, more * sizeof(*grown));
 	if (!grown) {
@@ -80,29 +80,29 @@ int ps_cover_reserve_extra(struct ps_cover *cover, unsigned spans)
 	return rc;
 }
 
-/* Returns true if a change at `place` would move more spans than a block has. Spans that come in
- * ascending order stay in the array, which is cheapest. */
+/* Returns true if an insertion at `place` would move so many spans that blocks are cheaper. A cover
+ * whose spans come in ascending order stays an array, which is cheapest. */
 static bool moves_many_spans(const struct ps_cover *cover, unsigned place)
 {
-	return cover->blocks && cover->count - place > PS_BLOCKS_FAR;
+	return cover->blocks && cover->count - place > PS_BLOCKS_MIN_MOVED;
 }
 
 void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
 {
-	unsigned first = cover->block_count ? 0 : ps_cover_find(cover, span->start);
+	unsigned first = cover->block_count ? 0 : ps_cover_find_index(cover, span->start);
 	struct ps_span merged = *span;
 	unsigned after;
 
 	if (!cover->block_count && moves_many_spans(cover, first))
-		ps_blocks_spread(cover);
+		ps_blocks_from_array(cover);
 	if (cover->block_count) {
 		ps_blocks_add(cover, span);
 		return;
 	}
-	first += first < cover->count && ps_span_ends_apart(&cover->spans[first], span);
+	first += first < cover->count && ps_span_abuts_other_segment(&cover->spans[first], span);
 	/* Merge the new span with every span that it touches. */
-	for (after = first; after < cover->count && ps_span_is_reached(&cover->spans[after], span);
-	     after++) {
+	for (after = first;
+	     after < cover->count && ps_span_is_reached_by(&cover->spans[after], span); after++) {
 		const struct ps_span *old = &cover->spans[after];
 
 		cover->bytes -= old->end - old->start;
@@ -124,7 +124,7 @@ void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_spa
 	struct ps_span *at = &cover->spans[place];
 
 	if (!cover->block_count && moves_many_spans(cover, place))
-		ps_blocks_spread(cover);
+		ps_blocks_from_array(cover);
 	if (cover->block_count) {
 		ps_blocks_insert(cover, span);
 		return;
@@ -138,7 +138,7 @@ void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_spa
 
 bool ps_cover_overlaps(const struct ps_cover *cover, uint64_t start, uint64_t end)
 {
-	const struct ps_span *span = ps_cover_from(cover, start + 1);
+	const struct ps_span *span = ps_cover_span_from(cover, start + 1);
 
 	return span && span->start < end;
 }

@@ -25,20 +25,20 @@ struct ps_cover {
 	uint64_t bytes; /* total length of the spans */
 	unsigned capacity;
 	unsigned extra;     /* spans reserved in addition to `capacity` (ps_cover_reserve_extra) */
-	unsigned allocated; /* spans that have memory: at least capacity + kept */
+	unsigned allocated; /* spans that have memory: at least capacity + extra */
 	struct ps_blocks *blocks; /* blocks for `allocated` spans; NULL while these are few */
 };
 
 /* Finds the first gap of [from, end) that no span covers. To iterate, call it again with `from` set
  * to *gap_end. Returns false if there is no gap. */
-bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uint64_t *gap_start,
-                  uint64_t *gap_end);
+bool ps_cover_find_gap(const struct ps_cover *cover, uint64_t from, uint64_t end,
+                       uint64_t *gap_start, uint64_t *gap_end);
 
 /* Reserves room for `spans` more spans. Returns 0, 1 if it allocated memory, or -1 if out of
  * memory. */
 int ps_cover_reserve_more(struct ps_cover *cover, unsigned spans);
 
-/* Reserves room for one more span, with the same results. */
+/* Reserves room for one more span. Returns 0, 1 or -1, like ps_cover_reserve_more. */
 static inline int ps_cover_reserve(struct ps_cover *cover)
 {
 	return ps_cover_reserve_more(cover, 1);
@@ -61,34 +61,36 @@ static inline void ps_cover_release_extra(struct ps_cover *cover)
 	cover->extra = 0;
 }
 
-/* Makes the array `spans` valid. Call ps_cover_settle before reading it; the next change may
+/* Makes the array `spans` valid. Call ps_cover_to_array before reading it; the next change may
  * invalidate it again. */
-void ps_blocks_collect(struct ps_cover *cover);
+void ps_blocks_to_array(struct ps_cover *cover);
 
-static inline void ps_cover_settle(struct ps_cover *cover)
+static inline void ps_cover_to_array(struct ps_cover *cover)
 {
 	if (cover->block_count)
-		ps_blocks_collect(cover);
+		ps_blocks_to_array(cover);
 }
 
 /* Returns the first span that ends at or after the address, or NULL. Does not change the cover. */
-const struct ps_span *ps_cover_from(const struct ps_cover *cover, uint64_t address);
+const struct ps_span *ps_cover_span_from(const struct ps_cover *cover, uint64_t address);
 
 /* Adds a span and merges it with its neighbors. Room must be reserved. */
 void ps_cover_add(struct ps_cover *cover, const struct ps_span *span);
 
 /* How a range of one segment relates to the spans of the cover. */
 enum ps_fit {
-	PS_FIT_DISJOINT, /* overlaps and touches no span: insert it at `place` */
-	/* Begins at the end of the span at `place` and touches no other: extend that span. */
+	PS_FIT_DISJOINT, /* the range overlaps and touches no span: insert it at `place` */
+	/* The range begins at the end of the span at `place` and touches no other: extend that
+	 * span. */
 	PS_FIT_EXTENDS,
-	PS_FIT_INSIDE,   /* all of it is covered */
-	PS_FIT_OVERLAPS, /* covered in part, or touches several spans: see ps_cover_gap */
+	PS_FIT_INSIDE, /* the whole range is covered */
+	/* the range is covered in part, or touches several spans: see ps_cover_find_gap */
+	PS_FIT_OVERLAPS,
 };
 
-/* Returns the index of the first span that ends at or after `address`; cover->count if there is
- * none. The search has no unpredictable branch. Blocks must not be in use. */
-static inline unsigned ps_cover_find(const struct ps_cover *cover, uint64_t address)
+/* Returns the index of the first span that ends at or after `address`; cover->count if no span
+ * does. The search has no unpredictable branch. Blocks must not be in use. */
+static inline unsigned ps_cover_find_index(const struct ps_cover *cover, uint64_t address)
 {
 	unsigned at = 0, left = cover->count;
 
@@ -103,8 +105,8 @@ static inline unsigned ps_cover_find(const struct ps_cover *cover, uint64_t addr
 
 /* Slow paths of ps_cover_fit: for a range that touches the span at index `at`, or the next one; and
  * for a cover that uses blocks. */
-enum ps_fit ps_cover_touch(const struct ps_cover *cover, unsigned at, const struct ps_span *range,
-                           unsigned *place);
+enum ps_fit ps_cover_fit_touching(const struct ps_cover *cover, unsigned at,
+                                  const struct ps_span *range, unsigned *place);
 enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *range,
                           unsigned *place);
 
@@ -118,7 +120,7 @@ static inline enum ps_fit ps_cover_fit(const struct ps_cover *cover, uint64_t ba
 
 	if (cover->block_count)
 		return ps_blocks_fit(cover, &(struct ps_span){ start, end, base, 0 }, place);
-	at = ps_cover_find(cover, start);
+	at = ps_cover_find_index(cover, start);
 	*place = at;
 	if (at == cover->count || end < spans[at].start)
 		return PS_FIT_DISJOINT;
@@ -126,7 +128,8 @@ static inline enum ps_fit ps_cover_fit(const struct ps_cover *cover, uint64_t ba
 	    (at + 1 == cover->count || end < spans[at + 1].start))
 		return PS_FIT_EXTENDS;
 	if (start == spans[at].end || end == spans[at].start)
-		return ps_cover_touch(cover, at, &(struct ps_span){ start, end, base, 0 }, place);
+		return ps_cover_fit_touching(cover, at, &(struct ps_span){ start, end, base, 0 },
+		                             place);
 	return spans[at].start <= start && end <= spans[at].end ? PS_FIT_INSIDE : PS_FIT_OVERLAPS;
 }
 
@@ -153,7 +156,7 @@ static inline bool ps_cover_is_past_end(const struct ps_cover *cover, uint64_t s
 	return !cover->count || cover->spans[cover->count - 1].end < start;
 }
 
-/* Appends such a span. Room must be reserved. */
+/* Appends a span for which ps_cover_is_past_end returned true. Room must be reserved. */
 static inline void ps_cover_append(struct ps_cover *cover, const struct ps_span *span)
 {
 	cover->spans[cover->count++] = *span;

@@ -8,9 +8,9 @@
 
 #include <stdatomic.h>
 
-enum { SLOTS = 256 };
+enum { COUNTERS = 256 };
 
-/* This lock is acquired before that of any handle. */
+/* All handles of the process. The lock is acquired before that of any handle. */
 static struct {
 	pthread_mutex_t lock;
 	struct perseas *handles;
@@ -20,7 +20,7 @@ static atomic_uint handle_count;
 
 /* Number of blocked threads, by a hash of the thread. A thread counts itself before it reads the
  * counters of others: if two threads wait for each other, the later one sees the earlier one. */
-static atomic_uint blocked_count[SLOTS];
+static atomic_uint blocked_count[COUNTERS];
 
 /* --- handles --- */
 
@@ -33,16 +33,16 @@ static void forget_handles(void)
 	atomic_store(&handle_count, 0);
 }
 
-static void watch_forks(void)
+static void register_fork_handler(void)
 {
 	pthread_atfork(NULL, NULL, forget_handles);
 }
 
-void ps_deadlock_add(struct perseas *p)
+void ps_deadlock_add_handle(struct perseas *p)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, watch_forks);
+	pthread_once(&once, register_fork_handler);
 	pthread_mutex_lock(&process.lock);
 	p->serialization.next_handle = process.handles;
 	process.handles = p;
@@ -50,7 +50,7 @@ void ps_deadlock_add(struct perseas *p)
 	pthread_mutex_unlock(&process.lock);
 }
 
-void ps_deadlock_remove(struct perseas *p)
+void ps_deadlock_remove_handle(struct perseas *p)
 {
 	struct perseas **link;
 
@@ -66,22 +66,22 @@ void ps_deadlock_remove(struct perseas *p)
 
 /* --- blocked threads --- */
 
-static atomic_uint *slot_of(uintptr_t thread)
+static atomic_uint *counter_of(uintptr_t thread)
 {
-	return &blocked_count[((uint64_t)thread * 0x9e3779b97f4a7c15u >> 32) % SLOTS];
+	return &blocked_count[((uint64_t)thread * 0x9e3779b97f4a7c15u >> 32) % COUNTERS];
 }
 
-void ps_deadlock_enter(struct perseas *p, struct ps_blocked *b)
+void ps_deadlock_add_thread(struct perseas *p, struct ps_blocked *b)
 {
 	ps_assert_locked(p);
 	b->p = p;
-	b->thread = ps_thread(p);
+	b->thread = ps_this_thread(p);
 	b->next = p->serialization.blocked;
 	p->serialization.blocked = b;
-	atomic_fetch_add(slot_of(b->thread), 1);
+	atomic_fetch_add(counter_of(b->thread), 1);
 }
 
-void ps_deadlock_leave(struct ps_blocked *b)
+void ps_deadlock_remove_thread(struct ps_blocked *b)
 {
 	struct ps_blocked **link = &b->p->serialization.blocked;
 
@@ -89,7 +89,7 @@ void ps_deadlock_leave(struct ps_blocked *b)
 	while (*link != b)
 		link = &(*link)->next;
 	*link = b->next;
-	atomic_fetch_sub(slot_of(b->thread), 1);
+	atomic_fetch_sub(counter_of(b->thread), 1);
 }
 
 /* --- the search --- */
@@ -104,7 +104,7 @@ struct search {
 static bool may_be_blocked(void *unused, uintptr_t thread)
 {
 	(void)unused;
-	return atomic_load(slot_of(thread)) != 0;
+	return atomic_load(counter_of(thread)) != 0;
 }
 
 static bool reach_thread(void *arg, uintptr_t thread)
@@ -127,7 +127,7 @@ static bool reach_thread(void *arg, uintptr_t thread)
 
 /* Returns true if the thread of `from` waits, directly or not, for itself. Caller holds the locks
  * of all handles. */
-static bool leads_back(const struct ps_blocked *from)
+static bool waits_for_itself(const struct ps_blocked *from)
 {
 	struct search search = { from->thread, NULL };
 	const struct ps_visit visit = { reach_thread, &search };
@@ -146,7 +146,7 @@ static bool leads_back(const struct ps_blocked *from)
 	return found;
 }
 
-bool ps_deadlock_closes(struct ps_blocked *b)
+bool ps_deadlock_closes_cycle(struct ps_blocked *b)
 {
 	const struct ps_visit visit = { may_be_blocked, NULL };
 	struct perseas *p = b->p;
@@ -159,7 +159,7 @@ bool ps_deadlock_closes(struct ps_blocked *b)
 	for (struct perseas *other = process.handles; other;
 	     other = other->serialization.next_handle)
 		ps_lock(other);
-	closes = b->ops->must_wait(b) && leads_back(b);
+	closes = b->ops->must_wait(b) && waits_for_itself(b);
 	for (struct perseas *other = process.handles; other;
 	     other = other->serialization.next_handle)
 		if (other != p)

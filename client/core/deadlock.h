@@ -27,12 +27,12 @@ struct ps_blocked;
 struct ps_visit {
 	/* Returns true to end the search. */
 	bool (*thread)(void *arg, uintptr_t thread);
-	void *arg;
+	void *arg; /* passed to `thread` */
 };
 
 /* The caller holds the lock of the handle that the thread is blocked in. */
 struct ps_blocked_ops {
-	/* Returns true while the thread must wait. Called by this thread only. */
+	/* Returns true while the thread must wait. Called only by the thread itself. */
 	bool (*must_wait)(const struct ps_blocked *b);
 	/* Visits each thread that must release something before this thread can go on, until a
 	 * visit returns true. Returns true if one did. Called by any thread. */
@@ -46,20 +46,21 @@ struct ps_blocked {
 	uintptr_t thread;
 	struct ps_blocked *next;    /* next blocked thread of the same handle */
 	struct ps_blocked *pending; /* next thread that the search has reached but not expanded */
-	bool is_reached;
+	bool is_reached;            /* the search has reached this thread */
 };
 
-/* Add a handle to the process's list, and remove it. Caller holds the lock of no handle. */
-void ps_deadlock_add(struct perseas *p);
-void ps_deadlock_remove(struct perseas *p);
+/* Add a handle to the list of all handles of the process, and remove it. Caller holds the lock of
+ * no handle. */
+void ps_deadlock_add_handle(struct perseas *p);
+void ps_deadlock_remove_handle(struct perseas *p);
 
 /* Add the calling thread to the handle's list of blocked threads, and remove it. Caller holds
  * p->lock. */
-void ps_deadlock_enter(struct perseas *p, struct ps_blocked *b);
-void ps_deadlock_leave(struct ps_blocked *b);
+void ps_deadlock_add_thread(struct perseas *p, struct ps_blocked *b);
+void ps_deadlock_remove_thread(struct ps_blocked *b);
 
-/* Returns true if the calling thread must wait and its wait closes a cycle. Caller holds
- * b->p->lock, which is released in between. */
-bool ps_deadlock_closes(struct ps_blocked *b);
+/* Returns true if the calling thread must wait, and its wait would close a cycle of threads that
+ * wait for each other. Caller holds b->p->lock, which is released in between. */
+bool ps_deadlock_closes_cycle(struct ps_blocked *b);
 
 #endif

@@ -9,8 +9,8 @@
 
 void ps_deferred_apply(struct perseas_tx *tx)
 {
-	for (struct ps_deferred_stores *late = tx->late; late; late = late->next)
-		late->ops->apply(late, tx);
+	for (struct ps_deferred_stores *stores = tx->deferred; stores; stores = stores->next)
+		stores->ops->apply(stores, tx);
 	assert(tx->length <= tx->capacity && tx->length <= ps_record_limit(tx->p->log_size));
 	tx->deferred_applied = true;
 	ps_cover_release_extra(&tx->cover);
@@ -19,36 +19,36 @@ void ps_deferred_apply(struct perseas_tx *tx)
 
 void ps_deferred_end(struct perseas_tx *tx)
 {
-	for (struct ps_deferred_stores *late = tx->late; late; late = late->next)
-		late->ops->end(late, tx->deferred_applied);
+	for (struct ps_deferred_stores *stores = tx->deferred; stores; stores = stores->next)
+		stores->ops->end(stores, tx->deferred_applied);
 	tx->deferred_applied = false;
 	ps_cover_release_extra(&tx->cover);
 	tx->deferred_count = 0;
-	tx->room = tx->whole_room;
+	tx->record_room = tx->undeferred_room;
 }
 
-int ps_deferred_mark(struct perseas_tx *tx, uint64_t savepoint)
+int ps_deferred_savepoint(struct perseas_tx *tx, uint64_t savepoint)
 {
 	int rc = 0;
 
-	for (struct ps_deferred_stores *late = tx->late; late && !rc; late = late->next)
-		rc = late->ops->mark(late, savepoint);
+	for (struct ps_deferred_stores *stores = tx->deferred; stores && !rc; stores = stores->next)
+		rc = stores->ops->mark(stores, savepoint);
 	return rc;
 }
 
 void ps_deferred_roll_back(struct perseas_tx *tx, uint64_t savepoint)
 {
 	ps_assert_locked(tx->p);
-	for (struct ps_deferred_stores *late = tx->late; late; late = late->next)
-		late->ops->roll_back(late, savepoint);
+	for (struct ps_deferred_stores *stores = tx->deferred; stores; stores = stores->next)
+		stores->ops->roll_back(stores, savepoint);
 }
 
 void ps_deferred_free(struct perseas_tx *tx)
 {
-	while (tx->late) {
-		struct ps_deferred_stores *late = tx->late;
+	while (tx->deferred) {
+		struct ps_deferred_stores *stores = tx->deferred;
 
-		tx->late = late->next;
-		late->ops->free(late);
+		tx->deferred = stores->next;
+		stores->ops->free(stores);
 	}
 }

@@ -28,23 +28,24 @@ struct ps_deferred_stores;
 struct ps_deferred_ops {
 	/* Calls ps_deferred_store for each deferred store, at most as often as space was
 	 * reserved. */
-	void (*apply)(struct ps_deferred_stores *late, struct perseas_tx *tx);
-	/* Called when the transaction is over and its chain is posted, or all of its bytes are
-	 * restored. Only now may other transactions use what it had reserved. */
-	void (*end)(struct ps_deferred_stores *late, bool posted);
-	/* A savepoint was made; its number is higher than those before. Returns 0 or ENOMEM. */
-	int (*mark)(struct ps_deferred_stores *late, uint64_t savepoint);
+	void (*apply)(struct ps_deferred_stores *stores, struct perseas_tx *tx);
+	/* Called when the transaction is over: its chain is posted, or all of its bytes are
+	 * restored. Only now may other transactions use what this user had reserved for it. */
+	void (*end)(struct ps_deferred_stores *stores, bool posted);
+	/* Notes a new savepoint, whose number is higher than those before. Returns 0 or ENOMEM. */
+	int (*mark)(struct ps_deferred_stores *stores, uint64_t savepoint);
 	/* Discards the stores deferred after this savepoint. Their bytes in memory are restored
 	 * already. */
-	void (*roll_back)(struct ps_deferred_stores *late, uint64_t savepoint);
-	void (*free)(struct ps_deferred_stores *late);
+	void (*roll_back)(struct ps_deferred_stores *stores, uint64_t savepoint);
+	void (*free)(struct ps_deferred_stores *stores);
 };
 
-/* The deferred stores of one user of a transaction. Kept from one transaction to the next. */
+/* The deferred stores that one user, such as a heap, makes for a transaction. Kept from one
+ * transaction to the next. */
 struct ps_deferred_stores {
 	const struct ps_deferred_ops *ops;
 	struct ps_deferred_stores *next;
-	const void *whose;
+	const void *user; /* the user's own object: identifies the user */
 };
 
 /* Reserves space for `changes` more deferred stores. Returns 0; or ETOOBIG or ENOMEM, and reserves
@@ -56,10 +57,11 @@ int ps_deferred_reserve(struct perseas_tx *tx, unsigned changes);
 void ps_deferred_store(struct perseas_tx *tx, const struct ps_mapped_extent *segment, void *at,
                        const void *bytes, uint32_t length);
 
-/* Call the operation of the same name for every user of the transaction's deferred stores. */
+/* Call an operation for every user of the transaction's deferred stores: apply, end, mark (in
+ * ps_deferred_savepoint), roll_back and free. */
 void ps_deferred_apply(struct perseas_tx *tx);
 void ps_deferred_end(struct perseas_tx *tx);
-int ps_deferred_mark(struct perseas_tx *tx, uint64_t savepoint);
+int ps_deferred_savepoint(struct perseas_tx *tx, uint64_t savepoint);
 void ps_deferred_roll_back(struct perseas_tx *tx, uint64_t savepoint);
 void ps_deferred_free(struct perseas_tx *tx);
 

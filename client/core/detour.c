@@ -23,9 +23,9 @@ void ps_detour_cancel_test(struct ps_mirror *m)
 {
 	struct ps_way_back *way = &m->way_back;
 
-	if (way->asking)
-		way->fabric->detach(way->asking);
-	way->asking = NULL;
+	if (way->test_link)
+		way->fabric->detach(way->test_link);
+	way->test_link = NULL;
 }
 
 /* Returns true if the grant has regions that the mirror could not register: connecting over RDMA is
@@ -42,10 +42,10 @@ static bool has_unregistered_regions(const Perseas__Grant *grant)
  * long after the last test. */
 static void schedule_test(struct ps_way_back *way, uint64_t now)
 {
-	way->delay = way->delay ? 2 * way->delay : FIRST_DELAY;
-	if (way->delay > LONGEST_DELAY)
-		way->delay = LONGEST_DELAY;
-	way->at = now + way->delay;
+	way->test_delay = way->test_delay ? 2 * way->test_delay : FIRST_DELAY;
+	if (way->test_delay > LONGEST_DELAY)
+		way->test_delay = LONGEST_DELAY;
+	way->test_at = now + way->test_delay;
 }
 
 void ps_detour_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
@@ -58,21 +58,21 @@ void ps_detour_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Gran
 	if (!p->open)
 		ps_report(p, "%s; using %s instead", error->text, next->name);
 	memset(error, 0, sizeof(*error));
-	if (now > way->at + LONGEST_DELAY)
-		way->delay = 0;
-	/* A detour's own links may break often. If the better fabric was not tried since, that does
-	 * not put off the next test. */
-	if (way->breaks < BREAKS_MAX || now >= way->at)
+	if (now > way->test_at + LONGEST_DELAY)
+		way->test_delay = 0;
+	/* Links over the detour may break often, too. Such a break does not put off the next test
+	 * of the better fabric if that was not tried since. */
+	if (way->break_count < BREAKS_MAX || now >= way->test_at)
 		schedule_test(way, now);
 	ps_detour_cancel_test(m);
-	way->port = 0;
+	way->rdma_port = 0;
 	if (has_unregistered_regions(grant) || grant->token.len != PS_ID_SIZE)
 		return;
-	way->port = grant->rdma_port;
+	way->rdma_port = grant->rdma_port;
 	memcpy(way->token, grant->token.data, PS_ID_SIZE);
 }
 
-void ps_detour_broke(struct perseas *p, struct ps_mirror *m, int rc)
+void ps_detour_note_break(struct perseas *p, struct ps_mirror *m, int rc)
 {
 	struct ps_way_back *way = &m->way_back;
 	const uint64_t now = ps_now(p);
@@ -80,24 +80,25 @@ void ps_detour_broke(struct perseas *p, struct ps_mirror *m, int rc)
 	if (rc != PS_LINK_BROKEN || m->detour[0])
 		return;
 	if (now > way->broke_at + LONGEST_DELAY)
-		way->breaks = 0;
-	way->breaks++;
+		way->break_count = 0;
+	way->break_count++;
 	way->broke_at = now;
 }
 
 bool ps_detour_is_needed(const struct ps_mirror *m, const struct ps_fabric *best,
                          struct ps_error *error)
 {
-	if (!best->leads_begin || m->way_back.breaks < BREAKS_MAX)
+	if (!best->leads_begin || m->way_back.break_count < BREAKS_MAX)
 		return false;
 	ps_error_set(error, PERSEAS_ERDMA, "%s: links over %s come up, and %u of them broke",
-	             m->address.text, best->name, m->way_back.breaks);
+	             m->address.text, best->name, m->way_back.break_count);
 	return true;
 }
 
 static bool is_on_detour(const struct perseas *p, const struct ps_mirror *m)
 {
-	return m->state == PERSEAS_MIRROR_LIVE && m->detour[0] && m->way_back.port && !p->salvage;
+	return m->state == PERSEAS_MIRROR_LIVE && m->detour[0] && m->way_back.rdma_port &&
+	       !p->salvage;
 }
 
 /* Begins to test the best fabric. */
@@ -107,34 +108,34 @@ static void begin_test(struct perseas *p, struct ps_mirror *m)
 	struct ps_way_back *way = &m->way_back;
 	struct ps_error ignored;
 
-	grant.rdma_port = way->port;
+	grant.rdma_port = way->rdma_port;
 	grant.token = (ProtobufCBinaryData){ PS_ID_SIZE, way->token };
 	way->fabric = p->env->ops->fabric(p->env, &m->address, &grant, 0);
 	if (way->fabric->leads_begin)
-		way->asking = way->fabric->leads_begin(p->env, &m->address, &grant, &ignored);
-	way->until = ps_now(p) + TEST_TIMEOUT;
-	if (!way->asking)
+		way->test_link = way->fabric->leads_begin(p->env, &m->address, &grant, &ignored);
+	way->test_until = ps_now(p) + TEST_TIMEOUT;
+	if (!way->test_link)
 		schedule_test(way, ps_now(p));
 }
 
 /* Takes the result of the test. The present session goes on until the best fabric has answered. */
-static void take_result(struct perseas *p, struct ps_mirror *m)
+static void take_test_result(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_way_back *way = &m->way_back;
 	const uint64_t start = ps_now(p);
 	struct ps_error ignored;
-	int rc = way->fabric->attach_step(way->asking, way->until, &ignored);
+	int rc = way->fabric->attach_step(way->test_link, way->test_until, &ignored);
 
-	way->until += ps_now(p) - start;
+	way->test_until += ps_now(p) - start;
 	if (!rc)
 		return;
 	ps_detour_cancel_test(m);
 	schedule_test(way, ps_now(p));
 	pthread_mutex_lock(&p->lock);
 	if (rc > 0 && m->state == PERSEAS_MIRROR_LIVE) {
-		/* The next link that breaks soon reaches the limit again. */
-		if (way->breaks >= BREAKS_MAX)
-			way->breaks = BREAKS_MAX - 1;
+		/* One more broken link then reaches the limit again. */
+		if (way->break_count >= BREAKS_MAX)
+			way->break_count = BREAKS_MAX - 1;
 		ps_mirror_break(p, m, PS_LINK_BROKEN,
 		                "a better fabric works again: reconnecting over it");
 	}
@@ -149,10 +150,10 @@ void ps_detour_step(struct perseas *p, uint64_t now)
 
 		if (!is_on_detour(p, m))
 			ps_detour_cancel_test(m);
-		else if (!m->way_back.asking && now >= m->way_back.at)
+		else if (!m->way_back.test_link && now >= m->way_back.test_at)
 			begin_test(p, m);
-		if (m->way_back.asking)
-			take_result(p, m);
+		if (m->way_back.test_link)
+			take_test_result(p, m);
 	}
 }
 
@@ -162,7 +163,7 @@ uint64_t ps_detour_due(const struct perseas *p)
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_way_back *way = &p->mirrors[i].way_back;
-		const uint64_t at = way->asking ? way->until : way->at;
+		const uint64_t at = way->test_link ? way->test_until : way->test_at;
 
 		if (is_on_detour(p, &p->mirrors[i]) && at < due)
 			due = at;
@@ -170,9 +171,9 @@ uint64_t ps_detour_due(const struct perseas *p)
 	return due;
 }
 
-bool ps_detour_waits(const struct ps_mirror *m, struct pollfd *fd)
+bool ps_detour_fill_pollfd(const struct ps_mirror *m, struct pollfd *fd)
 {
 	const struct ps_way_back *way = &m->way_back;
 
-	return way->asking && way->fabric->waits(way->asking, fd);
+	return way->test_link && way->fabric->waits(way->test_link, fd);
 }

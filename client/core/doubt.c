@@ -11,8 +11,9 @@
 void ps_put_in_doubt(struct perseas *p, uint64_t seq, uint64_t now)
 {
 	ps_assert_locked(p);
-	/* Otherwise gathered commits would wait until the doubt is over, possibly forever. */
-	ps_gather_post(p);
+	/* Posts the group first: otherwise its commits would wait until the doubt is over, possibly
+	 * forever. */
+	ps_gather_send_if_any(p);
 	if (!p->commit.in_doubt) {
 		p->commit.doubt_at = now;
 		ps_event(p, PERSEAS_EVENT_IN_DOUBT, seq, NULL,

@@ -21,7 +21,7 @@ static uint64_t last_held_seq(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->votes && m->acked > best && ps_mirrors_hold(p, m->acked))
+		if (m->votes && m->acked > best && ps_w_mirrors_hold(p, m->acked))
 			best = m->acked;
 	}
 	return best;
@@ -31,9 +31,9 @@ void ps_unwaited_notify(struct perseas *p)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
 
-	if (u->flag >= 0 && !u->raised)
-		ps_flag_fd_raise(u->flag);
-	u->raised = true;
+	if (u->flag_fd >= 0 && !u->flag_raised)
+		ps_flag_fd_raise(u->flag_fd);
+	u->flag_raised = true;
 }
 
 uint64_t ps_update_durable(struct perseas *p)
@@ -51,11 +51,11 @@ uint64_t ps_update_durable(struct perseas *p)
 	if (now >= u->seq)
 		u->seq = 0;
 	ps_unwaited_notify(p);
-	u->wanted = u->seq || u->flag >= 0;
+	u->tracks_durable = u->seq || u->flag_fd >= 0;
 	return now;
 }
 
-void ps_pace_forget(struct perseas *p, struct ps_mirror *m)
+void ps_pace_clear_blocking(struct perseas *p, struct ps_mirror *m)
 {
 	/* Commits that were refused because of this mirror may find room now. */
 	if (m->stuck_at)
@@ -63,12 +63,12 @@ void ps_pace_forget(struct perseas *p, struct ps_mirror *m)
 	m->stuck_at = 0;
 }
 
-void ps_mirrors_settle_doubt(struct perseas *p)
+void ps_end_doubt_if_durable(struct perseas *p)
 {
-	if (p->commit.unwaited.wanted)
+	if (p->commit.unwaited.tracks_durable)
 		ps_update_durable(p);
 	if (!p->commit.in_doubt ||
-	    (p->commit.durable < p->commit.in_doubt && !ps_mirrors_hold(p, p->commit.in_doubt)))
+	    (p->commit.durable < p->commit.in_doubt && !ps_w_mirrors_hold(p, p->commit.in_doubt)))
 		return;
 	ps_assert_locked(p);
 	ps_event(p, PERSEAS_EVENT_DURABLE, p->commit.in_doubt, NULL,
@@ -77,13 +77,13 @@ void ps_mirrors_settle_doubt(struct perseas *p)
 	p->commit.in_doubt = 0;
 }
 
-void ps_tokens_begin(struct perseas *p)
+void ps_tokens_set_epoch(struct perseas *p)
 {
 	p->commit.unwaited.epoch = p->epoch;
-	p->commit.unwaited.before = p->commit.seq;
+	p->commit.unwaited.seq_before_epoch = p->commit.seq;
 }
 
-struct perseas_token ps_token(const struct perseas *p)
+struct perseas_token ps_last_token(const struct perseas *p)
 {
 	return (struct perseas_token){ p->commit.unwaited.epoch, ps_last_committed(p) };
 }
@@ -100,7 +100,7 @@ int ps_token_check(const struct perseas *p, const struct perseas_token *token)
 			(unsigned long long)token->epoch, p->store,
 			(unsigned long long)p->opened_as);
 	/* Earlier epochs ended where the present one began. */
-	if (token->seq > (token->epoch == u->epoch ? ps_last_committed(p) : u->before))
+	if (token->seq > (token->epoch == u->epoch ? ps_last_committed(p) : u->seq_before_epoch))
 		return ps_fail(p, PERSEAS_EINVAL, "no transaction %llu was committed in epoch %llu",
 		               (unsigned long long)token->seq, (unsigned long long)token->epoch);
 	return 0;

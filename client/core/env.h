@@ -31,8 +31,11 @@ struct ps_env;
 struct ps_list_lookup;
 struct ps_tls;
 
-/* Sleeping threads that can be woken. PS_UNWOKEN sleeps until a descriptor is ready or the time is
- * over: nothing wakes it, and any number of threads may sleep so. */
+/* What a thread sleeps as, which says who wakes it. PS_COMMITTER: the thread that sleeps on the
+ * links for all waiting commits. PS_KEEPER, PS_COLLECTOR: the threads of these names. wake() wakes
+ * each of them, and only one thread at a time sleeps as each. PS_UNWOKEN: wake() wakes none of
+ * these threads, which sleep until a descriptor is ready or the time is over, and there may be any
+ * number of them. */
 enum ps_sleeper { PS_COMMITTER, PS_KEEPER, PS_COLLECTOR, PS_SLEEPERS, PS_UNWOKEN = PS_SLEEPERS };
 
 #define PS_NEVER UINT64_MAX
@@ -50,8 +53,8 @@ struct ps_env_ops {
 
 	/* pause sleeps until a descriptor of `fds` is ready, until wake() is called for this
 	 * sleeper (a call before pause counts, too), or until until_ns. May return early. Caller
-	 * does not hold p->lock. Two threads never sleep as the same sleeper, since one would take
-	 * the other's wake. */
+	 * does not hold p->lock. Two threads never sleep as the same sleeper, except as PS_UNWOKEN,
+	 * since one would take the other's wake. */
 	void (*pause)(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,
 	              uint64_t until_ns);
 	void (*wake)(struct ps_env *env, enum ps_sleeper who);
@@ -181,27 +184,28 @@ struct ps_env_ops {
 	void (*free)(struct ps_env *env);
 };
 
-/* Parses a list of addresses as ps_address_list does. If the text is the name of a list, looks it
- * up first, and waits timeout_ms at most. Returns 0, or an error of list_begin or list_wait;
- * PERSEAS_EUNREACHABLE also if the lookup timed out. */
-int ps_env_list(struct ps_env *env, const char *text, uint32_t timeout_ms,
-                struct ps_address *addresses, unsigned *count, struct ps_error *error);
+/* Parses a list of addresses as ps_address_parse_list does. If the text is the name of a list,
+ * looks it up first, and waits timeout_ms at most. Returns 0, or an error of list_begin or
+ * list_wait; PERSEAS_EUNREACHABLE also if the lookup timed out. */
+int ps_env_resolve_list(struct ps_env *env, const char *text, uint32_t timeout_ms,
+                        struct ps_address *addresses, unsigned *count, struct ps_error *error);
 
-/* Does what ps_env_list does, with a shortcut: if looking up a name takes more than 0.2 s and
- * `perseas run` told which mirrors the name stood for, returns those mirrors. *lookup is then the
- * lookup that goes on, and the caller must drop it; otherwise *lookup is NULL. */
-int ps_env_list_known(struct ps_env *env, const char *text, uint32_t timeout_ms,
-                      struct ps_address *addresses, unsigned *count, struct ps_list_lookup **lookup,
-                      struct ps_error *error);
+/* Does what ps_env_resolve_list does, with a shortcut: if looking up a name takes more than 0.2 s
+ * and `perseas run` told which mirrors the name stood for, returns those mirrors. *lookup is then
+ * the lookup that goes on, and the caller must drop it; otherwise *lookup is NULL. */
+int ps_env_resolve_list_quickly(struct ps_env *env, const char *text, uint32_t timeout_ms,
+                                struct ps_address *addresses, unsigned *count,
+                                struct ps_list_lookup **lookup, struct ps_error *error);
 
-/* Sets the error for a lookup that timed out, and returns its code. */
-int ps_env_list_late(const char *text, uint32_t timeout_ms, struct ps_error *error);
+/* Sets *error for a lookup of `text` that took more than timeout_ms. Returns the code. */
+int ps_env_list_fail_timeout(const char *text, uint32_t timeout_ms, struct ps_error *error);
 
-/* Parses what a lookup of `text` found, as ps_env_list does. Returns false if the lookup has not
- * ended by until_ns. Otherwise error->code is 0, or an error of ps_env_list. */
-bool ps_env_list_found(struct ps_env *env, struct ps_list_lookup *lookup, uint64_t until_ns,
-                       const char *text, struct ps_address *addresses, unsigned *count,
-                       struct ps_error *error);
+/* Takes the result of a lookup of `text`, and parses it as ps_env_resolve_list does. Returns false
+ * if the lookup has not ended by until_ns. Otherwise error->code is 0, or an error of
+ * ps_env_resolve_list. */
+bool ps_env_list_take_result(struct ps_env *env, struct ps_list_lookup *lookup, uint64_t until_ns,
+                             const char *text, struct ps_address *addresses, unsigned *count,
+                             struct ps_error *error);
 
 struct ps_verbs;
 struct ps_devices;
@@ -218,10 +222,10 @@ struct ps_env {
 	const struct ps_env_ops *ops;
 	const struct ps_verbs *verbs; /* NULL: this process has no RDMA */
 	struct ps_devices *devices;   /* what RDMA links share; NULL until the first link */
-	/* First bytes of this process's owner ids, if `marked`. The process that started this one
-	 * recognizes them. */
+	/* First bytes of this process's owner ids, if `marked`. By these the process that started
+	 * this one (`perseas run`) recognizes them. */
 	uint8_t mark[PS_OWNER_MARK];
-	bool marked;
+	bool marked;              /* `mark` is set */
 	uint8_t boot[PS_ID_SIZE]; /* the id of this host's boot, if boot_known */
 	bool boot_known;
 	const struct ps_inherited *inherited; /* NULL: `perseas run` told nothing */
@@ -229,16 +233,16 @@ struct ps_env {
 	 * is PS_LINK_LOST; 0: 10 s. The handle sets it before the first attach. */
 	uint32_t unarrived_ms;
 	bool lifelines;     /* `entrust` is set and may be used */
-	struct ps_tls *tls; /* for tcp connections; NULL: plain text */
+	struct ps_tls *tls; /* the TLS of tcp connections; NULL: plain text */
 	/* The memory that all chains are sent from. Fabrics that must register memory do so before
 	 * they attach; the handle sets it before the first attach. */
 	void *staging;
-	size_t staging_size;
+	size_t staging_size;                  /* bytes of `staging` */
 	const struct ps_pager_ops *pager;     /* NULL: no recovery on demand */
 	const struct ps_written_ops *written; /* NULL: written pages are not tracked */
 	/* Real env only: descriptors that wake() writes to, for threads with a descriptor table of
 	 * their own. */
-	int wakers[PS_SLEEPERS];
+	int wake_fds[PS_SLEEPERS];
 };
 
 /* Makes the real env. Only the tls_ members of options are read; NULL: no TLS (secure.h). Returns

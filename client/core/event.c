@@ -22,7 +22,7 @@ struct ps_events {
 	uint32_t missed; /* events dropped since the last one that was noted */
 	bool fenced;     /* the event about being fenced was noted: that never ends */
 	bool denied;     /* the event about refused access was noted, and the condition lasts */
-	unsigned lost;   /* mirrors that had lost their memory when that was last noted */
+	unsigned lost;   /* how many mirrors had lost their memory when an event last said so */
 };
 
 int ps_events_init(struct perseas *p)
@@ -58,12 +58,12 @@ void ps_event_note(struct perseas *p, enum perseas_event_kind kind, uint64_t seq
 	va_start(args, format);
 	ps_text_vformat(event->text, sizeof(event->text), format, args);
 	va_end(args);
-	if (p->keeper)
+	if (p->has_keeper)
 		p->env->ops->wake(p->env, PS_KEEPER);
 }
 
 /* Notes that a mirror that took transactions does so no longer. */
-static void note_left(struct perseas *p, const struct ps_mirror *m, const char *why)
+static void note_mirror_left(struct perseas *p, const struct ps_mirror *m, const char *why)
 {
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
 		ps_event(p, PERSEAS_EVENT_RESYNC_BROKEN, ps_last_committed(p), m,
@@ -73,8 +73,8 @@ static void note_left(struct perseas *p, const struct ps_mirror *m, const char *
 		         "mirror %s is down: %s", m->address.text, why);
 }
 
-void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_mirror_state state,
-                    const char *why)
+void ps_event_note_move(struct perseas *p, const struct ps_mirror *m,
+                        enum perseas_mirror_state state, const char *why)
 {
 	ps_assert_locked(p);
 	switch (state) {
@@ -92,10 +92,10 @@ void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_m
 		break;
 	case PERSEAS_MIRROR_DOWN:
 	case PERSEAS_MIRROR_REMOVED:
-		note_left(p, m, why);
+		note_mirror_left(p, m, why);
 		break;
 	default:
-		break; /* Before such a move the mirror took no transactions. */
+		break; /* Before a move to any other state the mirror took no transactions. */
 	}
 }
 
@@ -112,7 +112,8 @@ static void note_fence(struct perseas *p)
 	         ps_fenced_text(p, text, sizeof(text)));
 }
 
-/* Notes that mirrors refuse this owner. The condition can begin and end many times. */
+/* Notes that the access rules of too many mirrors refuse this owner. The condition can begin and
+ * end many times. */
 static void note_denial(struct perseas *p)
 {
 	const struct ps_mirror *m = ps_refusing_mirror(p);
@@ -124,10 +125,10 @@ static void note_denial(struct perseas *p)
 	p->commit.events->denied = m != NULL;
 }
 
-/* Notes that too many mirrors lost their memory, and again if they become more. */
+/* Notes that too many mirrors lost their memory, and notes it again when their number grows. */
 static void note_loss(struct perseas *p)
 {
-	const unsigned lost = ps_mirrors_lost(p);
+	const unsigned lost = ps_count_lost_mirrors(p);
 	char text[256];
 
 	if (lost > p->commit.events->lost)
@@ -155,7 +156,7 @@ static bool take_event(struct perseas *p, struct perseas_event *event)
 	return any;
 }
 
-void ps_events_tell(struct perseas *p)
+void ps_events_deliver(struct perseas *p)
 {
 	struct perseas_event event;
 

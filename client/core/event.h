@@ -26,10 +26,10 @@ void ps_event_note(struct perseas *p, enum perseas_event_kind kind, uint64_t seq
 
 /* Notes the event, if any, that goes with a mirror's move to another state. Called before the
  * move. */
-void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_mirror_state state,
-                    const char *why);
+void ps_event_note_move(struct perseas *p, const struct ps_mirror *m,
+                        enum perseas_mirror_state state, const char *why);
 
 /* Delivers the noted events. Called by the keeper, which holds nothing. */
-void ps_events_tell(struct perseas *p);
+void ps_events_deliver(struct perseas *p);
 
 #endif

@@ -40,23 +40,23 @@ struct ps_env;
 struct ps_link;
 
 struct ps_write {
-	const void *src;
-	uint64_t offset; /* of the first byte in `region` */
+	const void *src; /* the bytes to write */
+	uint64_t offset; /* where in `region` the first byte goes */
 	uint32_t region;
 	uint32_t length;
 };
 
 /*
- * A chain: the first `undo` writes, then the other writes, then the slot. It has at least one of
- * the three, and no write is empty.
+ * A chain: the undo record (the first undo_count writes), then the other writes, then the slot. It
+ * has at least one of the three, and no write is empty.
  *
  * F1  Each of the three groups is entirely in the mirror's memory before the next begins to arrive;
  *     within a group the order is free. Chains arrive in the order of posting.
  */
 struct ps_chain {
 	const struct ps_write *writes;
-	unsigned count;
-	unsigned undo;        /* the first `undo` of the `count` writes are the undo record */
+	unsigned count;       /* number of `writes` */
+	unsigned undo_count;  /* the first writes, this many, are the undo record */
 	struct ps_write slot; /* length 0: the chain has no slot */
 };
 
@@ -94,9 +94,9 @@ struct ps_fabric {
 	 *     the chain completes or the link is detached. If false, post() has copied them.
 	 */
 	bool staged;
-	/* True if poll() may consume an event that waits() armed even when it reports nothing. The
-	 * event that waits() returned is then void (F15). */
-	bool arms;
+	/* True if poll() may consume the event that waits() returned, even when poll() reports
+	 * nothing. That event is then void (F15). */
+	bool poll_consumes_event;
 	/* Returns true if the fabric should be tried for this address, with what the grant offers.
 	 * env_posix.c asks every row of PS_FABRICS and tries, in that order, those that say yes.
 	 * Some fabric must suit every address, so a fabric that the address names by its scheme
@@ -186,7 +186,7 @@ struct ps_fabric {
 	 *     at once if the link has ended. Returns false if no wait is needed, because everything
 	 *     posted is complete or because poll() always knows everything. The event is valid
 	 *     until the next poll(): a thread that polls must wake the thread that sleeps on it,
-	 *     with `arms` even if poll reported nothing.
+	 *     with poll_consumes_event even if poll reported nothing.
 	 */
 	bool (*waits)(struct ps_link *link, struct pollfd *fd);
 	/*

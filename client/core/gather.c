@@ -31,13 +31,13 @@ enum {
 
 /* --- how much fits --- */
 
-static uint64_t entry_length(uint64_t pieces, uint64_t bytes)
+static uint64_t group_entry_length(uint64_t pieces, uint64_t bytes)
 {
 	return ps_align64(GROUP_OVERHEAD + pieces * PIECE_OVERHEAD + 2 * bytes);
 }
 
 /* Returns an upper bound for the entries that the transaction adds. */
-static uint64_t pieces_of(const struct perseas_tx *tx)
+static uint64_t max_pieces_of(const struct perseas_tx *tx)
 {
 	const uint64_t ranges = (uint64_t)tx->ranges + tx->deferred_count;
 
@@ -45,58 +45,60 @@ static uint64_t pieces_of(const struct perseas_tx *tx)
 	       (tx->cover.bytes + (uint64_t)tx->deferred_count * PS_DEFERRED_LENGTH) / LINE;
 }
 
-static uint64_t bytes_of(const struct perseas_tx *tx)
+static uint64_t max_bytes_of(const struct perseas_tx *tx)
 {
 	return tx->cover.bytes + (uint64_t)tx->deferred_count * PS_DEFERRED_LENGTH;
 }
 
 static bool fits_group(const struct ps_gather *g, uint64_t pieces, uint64_t bytes)
 {
-	return pieces <= LINES_MAX && entry_length(pieces, bytes) <= g->limit;
+	return pieces <= LINES_MAX && group_entry_length(pieces, bytes) <= g->max_length;
 }
 
 bool ps_gather_can_hold(const struct perseas_tx *tx)
 {
-	return fits_group(tx->p->commit.gather, pieces_of(tx), bytes_of(tx));
+	return fits_group(tx->p->commit.gather, max_pieces_of(tx), max_bytes_of(tx));
 }
 
-void ps_gather_make_way(const struct perseas_tx *tx, unsigned flags)
+void ps_gather_send_unless_joined(const struct perseas_tx *tx, unsigned flags)
 {
 	struct perseas *p = tx->p;
 	const struct ps_gather *g = p->commit.gather;
 
-	assert(p->commit.gathering);
-	if (!(flags & PS_GATHERS) ||
-	    !fits_group(g, g->pieces + pieces_of(tx), g->bytes + bytes_of(tx)))
+	assert(p->commit.has_gathered);
+	if (!(flags & PS_MAY_GATHER) ||
+	    !fits_group(g, g->max_pieces + max_pieces_of(tx), g->changed_bytes + max_bytes_of(tx)))
 		ps_gather_send(p);
 }
 
-uint64_t ps_gather_length(const struct perseas_tx *tx)
+uint64_t ps_gather_entry_length(const struct perseas_tx *tx)
 {
 	const struct ps_gather *g = tx->p->commit.gather;
 
 	if (!ps_gather_can_hold(tx))
 		return ps_tx_entry_length(tx);
-	return entry_length(g->pieces + pieces_of(tx), g->bytes + bytes_of(tx));
+	return group_entry_length(g->max_pieces + max_pieces_of(tx),
+	                          g->changed_bytes + max_bytes_of(tx));
 }
 
 /* --- begin and end --- */
 
-static uint64_t lower_of(uint64_t a, uint64_t b)
+static uint64_t smaller_of(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* Doubt and flush_within_ms count from the commit, so the hold takes at most half of either. */
+/* The times commit_timeout_ms and flush_within_ms count from the commit, so a commit is held back
+ * for at most half of either. */
 static uint64_t hold_ns(const struct perseas_options *o)
 {
 	const uint64_t asked = (uint64_t)o->gather_us * 1000;
-	const uint64_t most = lower_of(asked, ps_ms(o->commit_timeout_ms) / 2);
+	const uint64_t most = smaller_of(asked, ps_ms(o->commit_timeout_ms) / 2);
 
-	return o->flush_within_ms ? lower_of(most, ps_ms(o->flush_within_ms) / 2) : most;
+	return o->flush_within_ms ? smaller_of(most, ps_ms(o->flush_within_ms) / 2) : most;
 }
 
-bool ps_gather_start(struct perseas *p)
+bool ps_gather_allocate(struct perseas *p)
 {
 	struct ps_gather *g = p->commit.gather;
 	struct ps_record *record;
@@ -105,12 +107,12 @@ bool ps_gather_start(struct perseas *p)
 	if (g)
 		return true;
 	ps_assert_locked(p);
-	/* Room for a chain of any group, even if transactions go through the ring now: that may
-	 * have changed when the group is posted. */
-	if (ps_commit_grow(p, LINES_MAX + 1))
+	/* Reserves the writes of the largest group's chain. It needs none while transactions go
+	 * through the ring, but they may no longer do so when a group is posted. */
+	if (ps_commit_reserve_writes(p, LINES_MAX + 1))
 		return false;
-	limit = lower_of(p->options.gather_bytes, p->commit.ring.size / 4);
-	limit = lower_of(limit, ps_record_limit(p->log_size)) / PS_ALIGN * PS_ALIGN;
+	limit = smaller_of(p->options.gather_bytes, p->commit.ring.size / 4);
+	limit = smaller_of(limit, ps_record_limit(p->log_size)) / PS_ALIGN * PS_ALIGN;
 	g = calloc(1, sizeof(*g));
 	record = aligned_alloc(PS_ALIGN, limit + PS_RECORD_SLACK);
 	if (!g || !record) {
@@ -120,7 +122,7 @@ bool ps_gather_start(struct perseas *p)
 	}
 	memset(record, 0, sizeof(*record));
 	g->record = record;
-	g->limit = limit;
+	g->max_length = limit;
 	g->hold_ns = hold_ns(&p->options);
 	p->commit.gather = g;
 	return true;
@@ -139,15 +141,15 @@ void ps_gather_free(struct perseas *p)
 
 uint64_t ps_gather_due(const struct perseas *p)
 {
-	return p->commit.gathering ? p->commit.gather->due : PS_NEVER;
+	return p->commit.has_gathered ? p->commit.gather->due_at : PS_NEVER;
 }
 
 /* --- adding a transaction --- */
 
-static unsigned find_line(struct ps_gather *g, uint32_t segment, uint64_t number)
+static unsigned find_or_add_line(struct ps_gather *g, uint32_t segment, uint64_t number)
 {
 	uint32_t place = (uint32_t)(((number + segment) * 0x9e3779b97f4a7c15u) >> 40);
-	struct ps_line *line;
+	struct ps_gather_line *line;
 
 	for (;; place++) {
 		const uint32_t at = g->index[place %= PLACES];
@@ -157,11 +159,11 @@ static unsigned find_line(struct ps_gather *g, uint32_t segment, uint64_t number
 		if (g->lines[at - 1].number == number && g->lines[at - 1].segment == segment)
 			return at - 1;
 	}
-	assert(g->count < LINES_MAX);
-	line = &g->lines[g->count];
-	*line = (struct ps_line){ .number = number, .segment = segment, .place = place };
-	g->index[place] = ++g->count;
-	return g->count - 1;
+	assert(g->line_count < LINES_MAX);
+	line = &g->lines[g->line_count];
+	*line = (struct ps_gather_line){ .number = number, .segment = segment, .place = place };
+	g->index[place] = ++g->line_count;
+	return g->line_count - 1;
 }
 
 static unsigned count_bits(uint64_t bits)
@@ -178,12 +180,12 @@ static unsigned count_bits(uint64_t bits)
 static void add_line_bytes(struct ps_gather *g, uint32_t segment, uint64_t offset, unsigned length,
                            const uint8_t *before, const uint8_t *after)
 {
-	const unsigned at = find_line(g, segment, offset / LINE), from = offset % LINE;
+	const unsigned at = find_or_add_line(g, segment, offset / LINE), from = offset % LINE;
 	const uint64_t bits = (length == LINE ? UINT64_MAX : ((uint64_t)1 << length) - 1) << from;
 	uint64_t fresh = bits & ~g->lines[at].covered;
 
-	g->pieces += fresh != 0;
-	g->bytes += fresh == bits ? length : count_bits(fresh);
+	g->max_pieces += fresh != 0;
+	g->changed_bytes += fresh == bits ? length : count_bits(fresh);
 	g->lines[at].covered |= bits;
 	ps_copy_short(g->after[at] + from, after, length);
 	if (fresh == bits) {
@@ -204,7 +206,7 @@ static void add_range(struct ps_gather *g, const struct ps_range *range, const u
 
 	while (done < range->length) {
 		const uint64_t offset = range->offset + done;
-		const uint64_t length = lower_of(LINE - offset % LINE, range->length - done);
+		const uint64_t length = smaller_of(LINE - offset % LINE, range->length - done);
 
 		add_line_bytes(g, range->segment, offset, (unsigned)length, before + done,
 		               after + done);
@@ -212,8 +214,8 @@ static void add_range(struct ps_gather *g, const struct ps_range *range, const u
 	}
 }
 
-/* Adds all declared ranges with their present contents; a shadow, if there is one, has what must be
- * sent. */
+/* Adds all declared ranges with their present contents. They come from the shadow if the segment
+ * has one, because that is what must be sent. */
 static void add_ranges(struct ps_gather *g, const struct perseas_tx *tx)
 {
 	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record), tx->record + tx->length,
@@ -229,34 +231,35 @@ static void add_ranges(struct ps_gather *g, const struct perseas_tx *tx)
 	}
 }
 
-void ps_gather_add(struct perseas_tx *tx)
+void ps_gather_add_tx(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 	struct ps_gather *g = p->commit.gather;
 
-	/* A thread that sets one of these posts the group first, and no transaction joins until it
-	 * is cleared. */
+	/* A thread that sets one of these flags posts the group first, and no transaction joins a
+	 * group until the flag is cleared. */
 	assert(!p->gate && !p->renewing && !p->commit.in_doubt);
 	if (p->options.flags & PS_SHADOWED)
 		ps_shadow_copy_changes(tx);
 	g->added_at = ps_now(p);
-	if (!p->commit.gathering)
-		g->due = g->added_at + g->hold_ns;
-	p->commit.gathering = true;
-	g->declared += tx->cover.bytes;
+	if (!p->commit.has_gathered)
+		g->due_at = g->added_at + g->hold_ns;
+	p->commit.has_gathered = true;
+	g->declared_bytes += tx->cover.bytes;
 	add_ranges(g, tx);
-	assert(fits_group(g, g->pieces, g->bytes));
+	assert(fits_group(g, g->max_pieces, g->changed_bytes));
 	/* A mirror that comes back must not be replayed from entries that the group will
 	 * overwrite. */
-	ps_ring_reserve(&p->commit.ring, entry_length(g->pieces, g->bytes));
+	ps_ring_drop_overwritten(&p->commit.ring,
+	                         group_entry_length(g->max_pieces, g->changed_bytes));
 	p->commit.stat.gathered++;
-	if (g->added_at >= g->due)
+	if (g->added_at >= g->due_at)
 		ps_gather_send(p);
 }
 
 /* --- posting --- */
 
-/* The record as it is being built. */
+/* The group's undo record while it is being built. */
 struct record_builder {
 	uint8_t *end;
 	struct ps_range *last;
@@ -275,11 +278,11 @@ static void pad_entry(struct record_builder *to)
 static void append_run(struct ps_gather *g, struct record_builder *to, unsigned at, unsigned from,
                        unsigned length)
 {
-	const struct ps_line *line = &g->lines[at];
+	const struct ps_gather_line *line = &g->lines[at];
 	const uint64_t offset = line->number * LINE + from, after = (uintptr_t)g->after[at] + from;
 	struct ps_span *span = &g->spans[to->count];
 
-	/* The last entry then ended at the end of the line before. */
+	/* The run continues the last entry, which ended at the end of the line before. */
 	if (to->count && to->last->segment == line->segment &&
 	    to->last->offset + to->last->length == offset) {
 		assert(span[-1].end == after);
@@ -318,37 +321,38 @@ static struct ps_outgoing build_record(struct ps_gather *g)
 {
 	struct record_builder to = { .end = (uint8_t *)(g->record + 1) };
 	struct ps_outgoing out = { .record = g->record,
-		                   .kind = PS_RECORD_TRANSACTION,
+		                   .record_kind = PS_RECORD_TRANSACTION,
 		                   .spans = g->spans,
-		                   .bytes = g->bytes };
+		                   .changed_bytes = g->changed_bytes };
 
-	for (unsigned i = 0; i < g->count; i++)
+	for (unsigned i = 0; i < g->line_count; i++)
 		append_line(g, &to, i);
 	pad_entry(&to);
-	out.length = (uint64_t)(to.end - (uint8_t *)g->record);
+	out.record_length = (uint64_t)(to.end - (uint8_t *)g->record);
 	out.ranges = out.span_count = to.count;
-	out.entry_length = ps_entry_length(out.length, to.count, out.bytes);
-	assert(out.entry_length <= entry_length(g->pieces, g->bytes));
+	out.entry_length = ps_entry_length(out.record_length, to.count, out.changed_bytes);
+	assert(out.entry_length <= group_entry_length(g->max_pieces, g->changed_bytes));
 	return out;
 }
 
 static void empty_group(struct ps_gather *g)
 {
-	for (unsigned i = 0; i < g->count; i++)
+	for (unsigned i = 0; i < g->line_count; i++)
 		g->index[g->lines[i].place] = 0;
-	g->count = g->pieces = 0;
-	g->bytes = g->declared = 0;
+	g->line_count = g->max_pieces = 0;
+	g->changed_bytes = g->declared_bytes = 0;
 }
 
-/* If the group is posted late, for example because this process was stopped, mirrors could not
- * complete it in time. Counts its age as if it had been posted when it was due. */
-static void restart_timeout(struct perseas *p)
+/* Restarts the timeout of unawaited commits if the group is posted late, for example because this
+ * process was stopped: mirrors could not have completed it in time. Counts its age as if it had
+ * been posted when it was due. */
+static void restart_doubt_timeout(struct perseas *p)
 {
 	const struct ps_gather *g = p->commit.gather;
 	const uint64_t now = ps_now(p), slack = ps_ms(p->options.commit_timeout_ms) / 4;
 	struct ps_unwaited *u = &p->commit.unwaited;
 
-	if (u->seq && p->commit.durable >= p->commit.seq && now >= g->due + slack)
+	if (u->seq && p->commit.durable >= p->commit.seq && now >= g->due_at + slack)
 		u->progress_at = now - g->hold_ns;
 }
 
@@ -359,16 +363,16 @@ void ps_gather_send(struct perseas *p)
 	int rc;
 
 	ps_assert_locked(p);
-	assert(p->commit.gathering);
+	assert(p->commit.has_gathered);
 	out = build_record(g);
-	p->commit.gathering = false;
-	restart_timeout(p);
+	p->commit.has_gathered = false;
+	restart_doubt_timeout(p);
 	rc = ps_commit_send(p, &out);
 	assert(!rc);
 	(void)rc;
 	p->commit.stat.groups++;
-	p->commit.stat.range_bytes += g->bytes;
-	p->commit.stat.saved_between += g->declared - g->bytes;
+	p->commit.stat.range_bytes += g->changed_bytes;
+	p->commit.stat.saved_between += g->declared_bytes - g->changed_bytes;
 	empty_group(g);
 }
 
@@ -376,10 +380,10 @@ void ps_gather_restore(const struct perseas *p, const struct ps_window *window)
 {
 	const struct ps_gather *g = p->commit.gather;
 
-	if (!p->commit.gathering)
+	if (!p->commit.has_gathered)
 		return;
-	for (unsigned i = 0; i < g->count; i++) {
-		const struct ps_line *line = &g->lines[i];
+	for (unsigned i = 0; i < g->line_count; i++) {
+		const struct ps_gather_line *line = &g->lines[i];
 		const uint64_t offset = line->number * LINE;
 
 		if (line->segment != window->segment || offset + LINE <= window->offset ||

@@ -16,13 +16,13 @@
 
 enum {
 	PS_GATHER_LINE = 64, /* bytes of a line */
-	/* Bounds the entries of a group. Repairing a mirror forward can handle 4096 entries in all
-	 * the records that it missed. */
+	/* The maximum number of lines, which bounds the entries of a group. Repairing a mirror
+	 * forward can handle 4096 entries in all the records that it missed. */
 	PS_GATHER_LINES = 1024,
 	PS_GATHER_PLACES = 2 * PS_GATHER_LINES,
 };
 
-struct ps_line {
+struct ps_gather_line {
 	uint64_t number;  /* offset in the segment, in lines */
 	uint64_t covered; /* a bit for each byte that was changed */
 	uint32_t segment; /* the segment's id */
@@ -30,66 +30,69 @@ struct ps_line {
 };
 
 struct ps_gather {
-	uint64_t limit;    /* maximum bytes of the group's ring entry */
-	uint64_t hold_ns;  /* how long the first commit of a group is held back */
-	uint64_t due;      /* when the group must be posted */
-	uint64_t added_at; /* when the last commit was added */
-	uint64_t declared; /* sum of the bytes that each transaction changed */
-	uint64_t bytes;    /* different bytes that the group changes */
-	unsigned pieces;   /* upper bound for the number of entries in the record */
-	unsigned count;    /* number of lines in use */
-	struct ps_line lines[PS_GATHER_LINES];
+	uint64_t max_length;     /* maximum bytes of the group's ring entry */
+	uint64_t hold_ns;        /* how long the first commit of a group is held back */
+	uint64_t due_at;         /* when the group must be posted */
+	uint64_t added_at;       /* when the last commit was added */
+	uint64_t declared_bytes; /* sum of the bytes that each transaction changed */
+	uint64_t changed_bytes;  /* different bytes that the group changes */
+	unsigned max_pieces;     /* upper bound for the number of entries in the record */
+	unsigned line_count;     /* number of lines in use */
+	struct ps_gather_line lines[PS_GATHER_LINES];
 	uint32_t index[PS_GATHER_PLACES]; /* hash index: number of a line plus 1; 0: empty */
 	/* Images of the lines, adjacent in memory: a run may continue in the next line. */
 	uint8_t before[PS_GATHER_LINES][PS_GATHER_LINE], after[PS_GATHER_LINES][PS_GATHER_LINE];
-	struct ps_span spans[PS_GATHER_LINES];
-	struct ps_record *record; /* `limit` bytes */
+	struct ps_span
+		spans[PS_GATHER_LINES]; /* the changed memory of the record, while it is posted */
+	struct ps_record *record;       /* the group's record, of max_length bytes */
 };
 
-/* A flag of a commit, in addition to those of perseas_nowait.h: it may be gathered. */
-enum { PS_GATHERS = 1 << 30 };
+/* A flag of a commit, in addition to those of perseas_nowait.h: the commit may join a group. */
+enum { PS_MAY_GATHER = 1 << 30 };
 
 /* Returns the seq of the last committed transaction, posted or gathered. Caller holds p->lock. */
 static inline uint64_t ps_last_committed(const struct perseas *p)
 {
-	return p->commit.seq + p->commit.gathering;
+	return p->commit.seq + p->commit.has_gathered;
 }
 
-/* ps_gather_start allocates the group on first use. Returns false if out of memory. Caller holds
+/* ps_gather_allocate allocates the group on first use. Returns false if out of memory. Caller holds
  * p->lock. */
-bool ps_gather_start(struct perseas *p);
+bool ps_gather_allocate(struct perseas *p);
 void ps_gather_free(struct perseas *p);
 
-/* Posts the group unless the transaction may join it. The group must not be empty. Caller holds
- * p->lock. */
-void ps_gather_make_way(const struct perseas_tx *tx, unsigned flags);
+/* Posts the group, unless the transaction is going to join it. The group must not be empty. Caller
+ * holds p->lock. */
+void ps_gather_send_unless_joined(const struct perseas_tx *tx, unsigned flags);
 
 /* Returns true if the transaction is small enough for a group. Otherwise it is posted alone. Caller
  * holds p->lock. */
 bool ps_gather_can_hold(const struct perseas_tx *tx);
 
-/* Returns the bytes of the ring for the group with the transaction, or for the transaction alone if
- * it is too large for a group. Call ps_gather_make_way first. Caller holds p->lock. */
-uint64_t ps_gather_length(const struct perseas_tx *tx);
+/* Returns how many bytes of the ring the group takes together with the transaction; or the
+ * transaction alone, if it is too large for a group. Call ps_gather_send_unless_joined first.
+ * Caller holds p->lock. */
+uint64_t ps_gather_entry_length(const struct perseas_tx *tx);
 
 /* Adds the transaction's changes to the group; the caller then ends the transaction. Caller holds
  * p->lock, and has reserved ring space. */
-void ps_gather_add(struct perseas_tx *tx);
+void ps_gather_add_tx(struct perseas_tx *tx);
 
 /* Posts the group, which cannot fail. Caller holds p->lock. */
 void ps_gather_send(struct perseas *p);
 
-static inline void ps_gather_post(struct perseas *p)
+static inline void ps_gather_send_if_any(struct perseas *p)
 {
-	if (p->commit.gathering)
+	if (p->commit.has_gathered)
 		ps_gather_send(p);
 }
 
 /* Returns when the group must be posted, or PS_NEVER if it is empty. Caller holds p->lock. */
 uint64_t ps_gather_due(const struct perseas *p);
 
-/* Restores, in the bytes of `window`, what the group's transactions changed. Call it after the
- * changes of open transactions, which are newer, were restored. Caller holds p->lock. */
+/* Puts the bytes of `window` back to what they were before the group's transactions changed them.
+ * Call it after the changes of open transactions, which are newer, were put back. Caller holds
+ * p->lock. */
 void ps_gather_restore(const struct perseas *p, const struct ps_window *window);
 
 #endif

@@ -32,7 +32,7 @@ struct ps_segment *ps_grown_head(struct perseas *p, struct ps_segment *segment)
 {
 	struct ps_segment *before;
 
-	/* Terminates, since the numbers of parts decrease. */
+	/* This loop ends, since the numbers of the parts decrease. */
 	while ((before = ps_grown_previous_part(p, segment)))
 		segment = before;
 	return segment;

@@ -76,7 +76,7 @@ static int fill_options(struct perseas_options *o, const struct perseas_options 
 		memcpy(o, given, given->size);
 	}
 	o->size = sizeof(*o);
-	/* The env has its own copies of these. */
+	/* The env has its own copies of these file names. */
 	o->tls_cert = o->tls_key = o->tls_ca = o->tls_crl = NULL;
 	if (!o->log_size)
 		o->log_size = (uint64_t)16 << 20;
@@ -105,7 +105,7 @@ static int fill_options(struct perseas_options *o, const struct perseas_options 
 	return check_options(o, error);
 }
 
-bool ps_handle_has(const struct perseas *p, const char *address)
+bool ps_handle_has_address(const struct perseas *p, const char *address)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (!strcmp(p->mirrors[i].address.text, address))
@@ -113,28 +113,28 @@ bool ps_handle_has(const struct perseas *p, const char *address)
 	return false;
 }
 
-void ps_handle_add_learnt(struct perseas *p, const struct ps_address *address)
+void ps_handle_add_learnt_mirror(struct perseas *p, const struct ps_address *address)
 {
 	struct ps_mirror *m = &p->mirrors[p->mirror_count];
 
-	if (p->mirror_count == PS_MIRRORS_MAX || ps_handle_has(p, address->text))
+	if (p->mirror_count == PS_MIRRORS_MAX || ps_handle_has_address(p, address->text))
 		return;
 	m->address = *address;
-	m->added = true;
+	m->from_roster = true;
 	p->mirror_count++;
 }
 
-static void add_learnt(struct perseas *p, const char *list)
+static void add_learnt_mirrors(struct perseas *p, const char *list)
 {
 	struct ps_roster_places places;
 
-	ps_inherited_learnt(p->env->inherited, p->store, list, &places);
+	ps_inherited_learnt_mirrors(p->env->inherited, p->store, list, &places);
 	for (unsigned i = 0; i < places.count; i++)
-		ps_handle_add_learnt(p, &places.addresses[i]);
+		ps_handle_add_learnt_mirror(p, &places.addresses[i]);
 }
 
-int ps_handle_name_mirrors(struct perseas *p, const char *list, const struct ps_address *addresses,
-                           unsigned count, struct ps_error *error)
+int ps_handle_set_mirrors(struct perseas *p, const char *list, const struct ps_address *addresses,
+                          unsigned count, struct ps_error *error)
 {
 	int rc = 0;
 
@@ -145,17 +145,17 @@ int ps_handle_name_mirrors(struct perseas *p, const char *list, const struct ps_
 	for (unsigned i = 0; i < count; i++)
 		p->mirrors[i].address = addresses[i];
 	p->mirror_count = count;
-	add_learnt(p, list);
+	add_learnt_mirrors(p, list);
 	return 0;
 }
 
-static int fill_names(struct perseas *p, const char *store, const char *mirrors,
-                      struct ps_error *error)
+static int set_store_and_mirrors(struct perseas *p, const char *store, const char *mirrors,
+                                 struct ps_error *error)
 {
 	const struct perseas_options *o = &p->options;
 	const uint32_t limit_ms = o->connect_timeout_ms < o->open_timeout_ms ? o->connect_timeout_ms
 	                                                                     : o->open_timeout_ms;
-	struct ps_named_list *named = &p->opening.named;
+	struct ps_named_list *named = &p->opening.named_list;
 	struct ps_address addresses[PS_MIRRORS_MAX];
 	unsigned count = 0;
 	int rc;
@@ -168,10 +168,10 @@ static int fill_names(struct perseas *p, const char *store, const char *mirrors,
 	snprintf(p->store, sizeof(p->store), "%s", store);
 	named->list = mirrors ? mirrors : "";
 	named->limit_ms = limit_ms;
-	named->until = ps_now(p) + ps_ms(limit_ms);
-	rc = ps_env_list_known(p->env, named->list, limit_ms, addresses, &count, &named->lookup,
-	                       error);
-	return rc ? rc : ps_handle_name_mirrors(p, named->list, addresses, count, error);
+	named->deadline = ps_now(p) + ps_ms(limit_ms);
+	rc = ps_env_resolve_list_quickly(p->env, named->list, limit_ms, addresses, &count,
+	                                 &named->lookup, error);
+	return rc ? rc : ps_handle_set_mirrors(p, named->list, addresses, count, error);
 }
 
 /* Returns how long sent data may stay unacknowledged; 0: the sockets' default limit. Even a short
@@ -197,16 +197,17 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		return NULL;
 	}
 	p->env = env;
-	p->commit.unwaited.flag = -1;
+	p->commit.unwaited.flag_fd = -1;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->commit.line.changed, &attr);
+	pthread_cond_init(&p->commit.wait_line.changed, &attr);
 	pthread_cond_init(&p->serialization.changed, &attr);
 	pthread_condattr_destroy(&attr);
 	ps_serialization_init(p);
-	ps_deadlock_add(p);
-	if (fill_options(&p->options, options, error) || fill_names(p, store, mirrors, error)) {
+	ps_deadlock_add_handle(p);
+	if (fill_options(&p->options, options, error) ||
+	    set_store_and_mirrors(p, store, mirrors, error)) {
 		ps_handle_free(p);
 		return NULL;
 	}
@@ -216,7 +217,7 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		ps_handle_free(p);
 		return NULL;
 	}
-	/* Enough for a commit of one range, so that publishing cannot run out of memory. */
+	/* This is enough for a commit of one range, so that publishing cannot run out of memory. */
 	p->commit.writes_max = 64;
 	p->commit.writes = calloc(p->commit.writes_max, sizeof(*p->commit.writes));
 	if (!p->commit.writes) {
@@ -229,7 +230,7 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		ps_handle_free(p);
 		return NULL;
 	}
-	ps_tx_begin_handle(p);
+	ps_tx_init_observing(p);
 	env->unarrived_ms = unarrived_ms(p->options.mirror_timeout_ms);
 	env->staging = p->commit.ring.base;
 	env->staging_size = p->commit.ring.size + PS_BOUNCE;
@@ -250,11 +251,11 @@ static void free_segments(struct perseas *p)
 {
 	struct ps_layout *layout = p->layout;
 
-	ps_segments_reserve(p, NULL, NULL, 0);
+	ps_segments_reserve_addresses(p, NULL, NULL, 0);
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		if (p->segments[i].is_retained)
 			retain_memory(&p->segments[i]);
-		ps_segment_unplace(&p->segments[i]);
+		ps_segment_unmap(&p->segments[i]);
 	}
 	while (layout) {
 		struct ps_layout *older = layout->older;
@@ -264,35 +265,35 @@ static void free_segments(struct perseas *p)
 	}
 }
 
-static void free_guests(struct perseas *p)
+static void free_attachments(struct perseas *p)
 {
-	while (p->guests) {
-		struct ps_handle_attachment *guest = p->guests;
+	while (p->attachments) {
+		struct ps_handle_attachment *attachment = p->attachments;
 
-		p->guests = guest->next;
-		guest->free(guest);
+		p->attachments = attachment->next;
+		attachment->free(attachment);
 	}
 }
 
 void ps_handle_free(struct perseas *p)
 {
-	ps_deadlock_remove(p);
+	ps_deadlock_remove_handle(p);
 	free_segments(p);
-	ps_shadow_end(p);
-	if (p->opening.named.lookup)
-		p->env->ops->list_drop(p->opening.named.lookup);
+	ps_shadow_end_tracking(p);
+	if (p->opening.named_list.lookup)
+		p->env->ops->list_drop(p->opening.named_list.lookup);
 	/* Free the env before the ring: its devices may have registered the ring's memory. */
 	p->env->ops->free(p->env);
-	ps_line_free(p);
+	ps_wait_line_free(p);
 	ps_locks_free(p);
 	ps_tx_free_all(p);
 	ps_gather_free(p);
-	free_guests(p);
+	free_attachments(p);
 	ps_ring_free(&p->commit.ring);
 	ps_roster_free(&p->roster);
 	ps_roster_free(&p->next_roster);
-	if (p->upkeep.orders.waiting)
-		perseas__reply__free_unpacked(p->upkeep.orders.waiting, NULL);
+	if (p->upkeep.orders.waiting_answer)
+		perseas__reply__free_unpacked(p->upkeep.orders.waiting_answer, NULL);
 	if (p->upkeep.change.question.reply)
 		perseas__reply__free_unpacked(p->upkeep.change.question.reply, NULL);
 	for (unsigned i = 0; i < p->mirror_count; i++)
@@ -301,7 +302,7 @@ void ps_handle_free(struct perseas *p)
 	free(p->commit.writes);
 	free(p->commit.events);
 	free(p->report.text);
-	pthread_cond_destroy(&p->commit.line.changed);
+	pthread_cond_destroy(&p->commit.wait_line.changed);
 	pthread_cond_destroy(&p->serialization.changed);
 	pthread_mutex_destroy(&p->lock);
 	free(p);

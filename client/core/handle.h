@@ -42,7 +42,7 @@ struct ps_segment {
 	/* Where this process maps the segment: `address`, or the application's choice; NULL: not
 	 * mapped. */
 	uint8_t *base;
-	uint64_t left; /* the seq at which this handle last unmapped the segment */
+	uint64_t unmapped_seq; /* the seq at which this handle last unmapped the segment */
 	/* Copy of the committed contents (shadow.h); NULL: the options ask for none. */
 	uint8_t *shadow;
 	/* A bit for each page that may differ from the shadow, if there is a shadow. NULL: any page
@@ -62,15 +62,17 @@ struct ps_segment {
  * once published: a change publishes a new layout. Old ones stay until the handle is closed, since
  * threads may still read them. */
 struct ps_layout {
-	struct ps_layout *older;
+	struct ps_layout *older; /* the layout that this one replaced */
 	unsigned count;
 	uint8_t by_recorded[PS_SEGMENTS_MAX]; /* indexes of `segments`, sorted by `recorded` */
 	struct ps_mapped_extent {
 		uint64_t start, end; /* addresses in this process, end excluded */
 		uint32_t segment;    /* the segment's id */
-		/* Usual: published, and no page is missing, so set_range need not look further. */
-		bool published, usual;
-		/* The next part of the grown segment that the extent before belongs to. */
+		/* is_ready: published, and no page is missing, so set_range need not look
+		 * further. */
+		bool published, is_ready;
+		/* This extent is a part of the grown segment that the extent before it belongs to,
+		 * and follows it. */
 		bool is_continuation;
 		uint64_t recorded; /* the address that the store records for `start` */
 	} segments[];
@@ -96,33 +98,33 @@ struct ps_named_list {
 	struct ps_list_lookup *lookup; /* the lookup of the name; NULL: not needed, or ended */
 	const char *list;              /* the list or name that the caller of open gave */
 	uint32_t limit_ms;             /* how long the lookup may take */
-	uint64_t until;                /* when the lookup times out */
+	uint64_t deadline;             /* when the lookup times out */
 };
 
 /* The state of perseas_open. Until it returns, one thread has the handle to itself. A renewal uses
- * `step`, `above` and `chosen`, too; it has admin. */
+ * `step`, `highest_epoch` and `chosen`, too; it has admin. */
 struct ps_opening {
 	enum ps_attempt_step step;
-	uint64_t until; /* when the open times out; 0: the store is open */
-	/* From CLAIMED on: the highest epoch seen before; the claim asks for the next one. */
-	uint64_t above;
+	uint64_t deadline; /* when the open times out; 0: the store is open */
+	/* From CLAIMED on: the highest epoch seen before. The claim asks for the next one. */
+	uint64_t highest_epoch;
 	struct ps_image_position chosen; /* from CHOSEN on: the state that was chosen */
 	/* The epoch under which an earlier attempt adopted the state that the operator accepted
 	 * (options.accept_epoch). */
 	uint64_t accepted_as;
-	bool unanswered; /* a claim was sent and never answered */
-	bool rivals;     /* other owners claimed the store during this open */
-	bool cancelled;  /* this open took back a roster change that another owner had begun */
-	bool warm;       /* a standby has already checked that the store has no owner */
-	struct ps_named_list named;
+	bool claim_unanswered; /* a claim was sent and never answered */
+	bool saw_rivals;       /* other owners claimed the store during this open */
+	bool cancelled_change; /* this open took back a change that another owner had begun */
+	bool warm;             /* a standby has already checked that the store has no owner */
+	struct ps_named_list named_list;
 };
 
 /* Everything that commits touch. Guarded by p->lock. */
 struct ps_commit {
-	uint64_t seq;  /* the last transaction posted */
-	uint64_t next; /* log position of the next record */
-	uint64_t last; /* log position of the last record */
-	uint64_t lap;  /* log position where the present lap of the log began */
+	uint64_t seq;           /* the last transaction posted */
+	uint64_t next_position; /* log position of the next record */
+	uint64_t last_position; /* log position of the last record */
+	uint64_t lap_position;  /* log position where the present lap of the log began */
 	/* The last seq in doubt: a commit timed out waiting for W mirrors; 0: none. */
 	uint64_t in_doubt;
 	uint64_t doubt_at; /* when the first commit in doubt timed out */
@@ -130,23 +132,23 @@ struct ps_commit {
 	 * (nowait.h). */
 	uint64_t durable;
 	struct ps_unwaited unwaited;
-	struct ps_wait_line line;
-	uint32_t fenced; /* mirrors that have promised another owner, a bit for each */
+	struct ps_wait_line wait_line;
+	uint32_t fenced_mirrors; /* mirrors that have promised another owner, a bit for each */
 	/* Transactions go through the ring; else fabrics copy them straight from memory. */
 	bool staged;
-	struct ps_ring ring;     /* copies of sent transactions, if `staged` */
-	struct ps_slot slot;     /* the commit slot as it was sent last */
-	struct ps_write *writes; /* array of writes_max writes, in which a chain is built */
+	struct ps_ring ring;      /* copies of sent transactions, if `staged` */
+	struct ps_slot sent_slot; /* the commit slot as it was sent last */
+	struct ps_write *writes;  /* array of writes_max writes, in which a chain is built */
 	unsigned writes_max;
-	bool gathering; /* the group `gather` has commits that are not posted yet (gather.h) */
+	bool has_gathered; /* the group `gather` has commits that are not posted yet (gather.h) */
 	struct ps_gather *gather; /* the group; NULL until the first commit is gathered */
 	struct perseas_tx *open_list, *free_list, *all_list;
 	struct perseas_tx *tracking; /* the open tracked transaction, or NULL (track.h) */
 	struct perseas_stat stat;    /* counters only; perseas_stat fills in the rest */
 	struct ps_events *events;    /* events to deliver; NULL: the application asked for none */
-	/* So many transactions begin untimed before the next timed one (timing.h). */
-	uint32_t untimed;
-	uint64_t random_state;     /* state of the random numbers that choose `untimed` */
+	/* How many more transactions begin untimed before the next timed one (timing.h). */
+	uint32_t untimed_left;
+	uint64_t random_state;     /* state of the random numbers that choose untimed_left */
 	struct ps_latency latency; /* histogram of commit latencies */
 };
 
@@ -156,23 +158,23 @@ struct ps_lock;
 struct ps_turn_waiter {
 	struct ps_blocked blocked;
 	struct ps_turn_waiter *next;
-	bool came;
+	bool has_turn; /* the turn has come to this thread */
 };
 
 /* How transactions are serialized (turn.c, locks.c). Guarded by p->lock. */
 struct ps_serialization {
-	bool taken;                           /* a SERIAL transaction has the turn */
-	uintptr_t thread;                     /* the thread that has the turn, if `taken` */
+	bool turn_taken;                      /* a SERIAL transaction has the turn */
+	uintptr_t turn_thread;                /* the thread that has the turn, if turn_taken */
 	struct ps_turn_waiter *first, **last; /* queue of the threads that wait for a turn */
 	/* Hash table of locks that are held or wanted; NULL until the first lock. */
 	struct ps_lock **locks;
-	/* Counts transactions that asked for a lock: the source of tx->age. */
-	uint64_t ages;
+	/* The age that the last transaction got when it asked for its first lock (tx->age). */
+	uint64_t last_age;
 	struct ps_blocked *blocked;  /* list of the threads that wait for a turn or a lock */
 	pthread_cond_t changed;      /* signaled when a blocked thread should check again */
 	struct perseas *next_handle; /* list of all handles of the process (deadlock.c) */
 	/* The process that opened the handle: a child of fork must not wait. */
-	pid_t process;
+	pid_t opener;
 };
 
 struct perseas {
@@ -184,18 +186,18 @@ struct perseas {
 	/* The store's key, at level 1 or while the store is being raised to it; otherwise
 	 * undefined. Guarded by admin. */
 	uint8_t key[PS_KEY_SIZE];
-	uint8_t owner[PS_ID_SIZE];
-	uint64_t opened_as; /* the epoch under which this handle opened the store */
-	uint64_t log_size;  /* bytes of the log on each mirror */
-	bool salvage;
+	uint8_t owner[PS_ID_SIZE]; /* the id with which this owner claims mirrors */
+	uint64_t opened_as;        /* the epoch under which this handle opened the store */
+	uint64_t log_size;         /* bytes of the log on each mirror */
+	bool salvage;              /* opened with PERSEAS_SALVAGE: no mirror is adopted */
 	/* This handle created the store and fills it, or removes a store that was never filled. */
-	bool fills;
-	bool open;   /* perseas_open has returned, or is about to */
-	bool keeper; /* the keeper's thread is running */
+	bool is_filling;
+	bool open;       /* perseas_open has returned, or is about to */
+	bool has_keeper; /* the keeper's thread is running */
 	struct ps_report_text {
 		char *text;
-		size_t length;
-	} report; /* the report of the open, a line for each finding (ps_report) */
+		size_t length; /* bytes of `text` */
+	} report;              /* the report of the open, a line for each finding (ps_report) */
 	struct ps_opening opening;
 	struct ps_demand *demand; /* fetches missing memory; NULL: recovery is not on demand */
 	/* Tells which pages were written; NULL: unknown, so commits compare all. */
@@ -208,7 +210,7 @@ struct perseas {
 	bool gate;       /* raised: commits wait */
 	bool renewing;   /* the owner holds no claims, and sends nothing until it does (renew.c) */
 	bool superseded; /* another owner has the store, for good */
-	bool stopping;
+	bool stopping;   /* the handle is being closed */
 
 	/* The epoch of the claims; each attempt to renew them raises it. Guarded by admin. */
 	uint64_t epoch;
@@ -218,11 +220,12 @@ struct perseas {
 	struct ps_mirror mirrors[PS_MIRRORS_MAX];
 	unsigned mirror_count;   /* mirrors in use in `mirrors` */
 	Perseas__Roster *roster; /* the newest settled roster */
-	/* The roster of a change that is not settled: both count; or NULL. */
+	/* The roster that an unsettled change leads to, which counts together with `roster`; or
+	 * NULL. */
 	Perseas__Roster *next_roster;
-	/* The change to next_roster is decided, and a mirror may know it. */
+	/* The change to next_roster is decided: some mirror may have been told so. */
 	bool marked;
-	struct ps_quorum quorums[2]; /* of `roster`, and of `next_roster` */
+	struct ps_quorum quorums[2]; /* the quorum of `roster`, and that of `next_roster` */
 	unsigned quorum_count;
 	unsigned members; /* n of the settled roster */
 	unsigned acks;    /* W of the settled roster */
@@ -230,23 +233,24 @@ struct perseas {
 	struct ps_commit commit;
 	struct ps_serialization serialization;
 	struct ps_confirm_calls {
-		uint64_t calls; /* calls of perseas_confirm so far: the number of the last one */
+		/* calls of perseas_confirm so far: the number of the last one */
+		uint64_t call_count;
 		/* R mirrors have confirmed the claim for every call up to this number. */
-		uint64_t confirmed;
+		uint64_t confirmed_call;
 	} confirm;
 	_Atomic uint64_t savepoints; /* savepoints made so far: the last one's number */
 
 	/* set_range reads these without the lock. Segments change only while commits are held
 	 * back. */
 	struct ps_segment segments[PS_SEGMENTS_MAX];
-	unsigned segment_count;
+	unsigned segment_count; /* segments in use in `segments` */
 	/* Segments destroyed by transaction `seq`, whose memory some mirrors still keep
 	 * (segment_destroy.c). */
-	struct ps_graves {
+	struct ps_destroyed_segments {
 		uint64_t seq;
 		unsigned count;
 		uint32_t ids[PS_SEGMENTS_MAX];
-	} graves;
+	} destroyed;
 	/* Address ranges that a standby reserves for segments that are not mapped yet. */
 	struct ps_reserved {
 		unsigned count;
@@ -265,14 +269,14 @@ struct perseas {
 
 	struct ps_upkeep upkeep; /* guarded by admin */
 
-	struct ps_handle_attachment *guests; /* guarded by the lock */
+	struct ps_handle_attachment *attachments; /* objects of other rooms; guarded by the lock */
 };
 
-/* An object of another room that lives as long as the handle. */
+/* An object of another room, such as a heap, that lives as long as the handle. */
 struct ps_handle_attachment {
 	struct ps_handle_attachment *next;
 	/* Frees the object. No thread uses the handle any more, but its rosters are still there. */
-	void (*free)(struct ps_handle_attachment *guest);
+	void (*free)(struct ps_handle_attachment *attachment);
 };
 
 /* The last lock that a transaction was refused. */
@@ -294,29 +298,30 @@ enum ps_tx_trait {
 /* A transaction. While it is open, its undo record grows in the form that the mirrors will get. */
 struct perseas_tx {
 	struct perseas *p;
-	bool open;
+	bool open;      /* begun, and neither committed nor aborted */
 	uint8_t traits; /* set of enum ps_tx_trait */
 	uint8_t timed;  /* enum ps_timed: whether the commit is timed */
 	/* Entered while the transaction's thread is inside set_range without the lock. */
-	struct ps_section declaring;
+	struct ps_section set_range_section;
 	uint8_t *record; /* the undo record: struct ps_record, then its entries */
 	uint64_t capacity;
 	/* A record up to this length fits into `record`, the log and the ring
 	 * (ps_tx_update_room). */
-	uint64_t room;
-	uint64_t whole_room; /* the same without the space reserved for deferred stores */
-	uint64_t length;     /* bytes of `record` in use */
-	uint64_t began;      /* the last seq posted when the transaction began */
+	uint64_t record_room;
+	/* what record_room would be if no space were reserved for deferred stores */
+	uint64_t undeferred_room;
+	uint64_t length;    /* bytes of `record` in use */
+	uint64_t begun_seq; /* the last seq posted when the transaction began */
 	uint32_t ranges;
 	uint64_t redeclared_bytes; /* bytes for which set_range was called again */
 	/* Offset of the last entry in `record`, for extending it; 0: none to extend. */
-	uint64_t tail;
-	struct ps_cover cover;
-	/* The extent of the last range: the next one is likely there, too. */
-	const struct ps_mapped_extent *hint;
+	uint64_t last_entry_offset;
+	struct ps_cover cover; /* all bytes that the transaction has declared */
+	/* The extent of the last range: the next range is likely in it, too. */
+	const struct ps_mapped_extent *last_extent;
 	/* Segments that have ranges, a bit for each id. Other threads may read it at any time. */
 	_Atomic uint64_t touched[PS_SEGMENTS_MAX / 64];
-	const struct ps_layout *layout;     /* the layout that `hint` points into */
+	const struct ps_layout *layout;     /* the layout that last_extent points into */
 	struct perseas_tx *next, *previous; /* links of the open list or the free list */
 	struct perseas_tx *next_in_pool;    /* list of every transaction of the handle */
 
@@ -329,7 +334,8 @@ struct perseas_tx {
 	/* Order of first lock requests: lower is older; 0: no lock requested. */
 	uint64_t age;
 	uint64_t read_up_to; /* the last seq whose changes the transaction may have read */
-	struct ps_deferred_stores *late; /* stores that are made at commit (deferred_stores.h) */
+	struct ps_deferred_stores
+		*deferred; /* stores that are made at commit (deferred_stores.h) */
 	/* Deferred stores for which record, cover and ring have space reserved. */
 	unsigned deferred_count;
 	/* The deferred stores are in the record, which is about to be sent. */
@@ -347,27 +353,27 @@ bool ps_failed_by_deadlock(const struct perseas *p);
 
 /* handle_lock.c: returns a number for the calling thread that no other thread of this process ever
  * had. */
-uintptr_t ps_thread(struct perseas *p);
+uintptr_t ps_this_thread(struct perseas *p);
 
 /* handle.c: ps_handle_new returns NULL on failure, with *error set, and then has freed `env`. */
 struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char *mirrors,
                               const struct perseas_options *options, struct ps_error *error);
 void ps_handle_free(struct perseas *p);
-bool ps_handle_has(const struct perseas *p, const char *address);
+bool ps_handle_has_address(const struct perseas *p, const char *address);
 /* Gives a handle that has no mirrors yet those of its list, and those that `perseas run` learned of
- * (ps_inherited_learnt). Returns 0, or an error of has_route (env.h). */
-int ps_handle_name_mirrors(struct perseas *p, const char *list, const struct ps_address *addresses,
-                           unsigned count, struct ps_error *error);
+ * (ps_inherited_learnt_mirrors). Returns 0, or an error of has_route (env.h). */
+int ps_handle_set_mirrors(struct perseas *p, const char *list, const struct ps_address *addresses,
+                          unsigned count, struct ps_error *error);
 /* Adds a mirror that is known to have the store, before the handle opens. The open asks it as if
  * the roster had named it, since the list's mirrors may have lost the store. Nothing is created
  * there. */
-void ps_handle_add_learnt(struct perseas *p, const struct ps_address *address);
+void ps_handle_add_learnt_mirror(struct perseas *p, const struct ps_address *address);
 
 /* failure.c: adds a line to the report of the open. */
 void ps_report(struct perseas *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* wait_line.c: wakes every thread that waits for a change of the handle. Caller holds p->lock. */
-void ps_progress(struct perseas *p);
+void ps_wake_waiters(struct perseas *p);
 
 /* handle_lock.c: acquires p->lock while another thread holds it. */
 void ps_lock_contended(struct perseas *p);
@@ -391,13 +397,13 @@ static inline void ps_lock(struct perseas *p)
 }
 
 /* segment_lookup.c: return NULL if the handle has no such segment. */
-struct ps_segment *ps_segment_find(struct perseas *p, const char *name);
+struct ps_segment *ps_segment_by_name(struct perseas *p, const char *name);
 struct ps_segment *ps_segment_by_id(struct perseas *p, uint32_t id);
 /* Fills in the segment's message of the control protocol, which then points into the segment. */
-void ps_segment_message(struct ps_segment *segment, Perseas__Segment *message);
-void ps_segment_load(struct perseas *p, const Perseas__Header *header);
+void ps_segment_fill_message(struct ps_segment *segment, Perseas__Segment *message);
+void ps_segments_load(struct perseas *p, const Perseas__Header *header);
 /* Publishes the mapped segments to set_range. Returns 0, or ENOMEM. */
-int ps_layout_renew(struct perseas *p);
+int ps_layout_publish(struct perseas *p);
 
 /* Asserts that the caller holds p->lock. Too slow for functions that run in every transaction.
  * Before the store is open, one thread has the handle to itself and needs no lock. */

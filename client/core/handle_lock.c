@@ -20,14 +20,15 @@ void ps_lock_contended(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 }
 
-uintptr_t ps_thread(struct perseas *p)
+uintptr_t ps_this_thread(struct perseas *p)
 {
 	static atomic_uintptr_t threads;
 	static _Thread_local uintptr_t number;
 
 	if (p->env->ops->thread)
 		return p->env->ops->thread(p->env);
-	/* Not an address: a later thread may get the address of one that has ended. */
+	/* The number is not an address, because a later thread may get the address of one that has
+	 * ended. */
 	if (!number)
 		number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) + 1;
 	return number;
@@ -35,7 +36,7 @@ uintptr_t ps_thread(struct perseas *p)
 
 int ps_check_same_process(const struct perseas *p)
 {
-	if (p->serialization.process == getpid())
+	if (p->serialization.opener == getpid())
 		return 0;
 	return ps_fail(p, PERSEAS_EINVAL,
 	               "a child of fork has neither its parent's threads nor the memory of its "
@@ -43,7 +44,7 @@ int ps_check_same_process(const struct perseas *p)
 	               p->store);
 }
 
-void ps_pause_for(struct perseas *p, uint64_t pause_ns)
+void ps_sleep_for(struct perseas *p, uint64_t pause_ns)
 {
 	const uint64_t until = ps_now(p) + pause_ns;
 

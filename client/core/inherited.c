@@ -91,8 +91,8 @@ static void read_mark(struct ps_inherited *inherited, const char *value)
 			inherited->mark[i] = (uint8_t)byte;
 }
 
-/* Descriptors 0 to 2 are never a copy. */
-static void read_warm(struct ps_inherited *inherited, const char *value)
+/* Descriptors 0 to 2 are never that of a copy of memory. */
+static void read_warm_fd(struct ps_inherited *inherited, const char *value)
 {
 	uint64_t fd;
 
@@ -107,7 +107,7 @@ static void read_learnt(struct ps_inherited *inherited, const char *value)
 
 	if (!ps_number_read(value, &value, &places->epoch) || *value != ':' ||
 	    !ps_number_read(value + 1, &value, &places->version) || *value != ' ' ||
-	    ps_address_list(value + 1, places->addresses, &places->count, &ignored))
+	    ps_address_parse_list(value + 1, places->addresses, &places->count, &ignored))
 		memset(places, 0, sizeof(*places));
 }
 
@@ -128,7 +128,7 @@ static void take_value(struct ps_inherited *inherited, const char *key, const ch
 	if (!strcmp(key, "mark"))
 		read_mark(inherited, value);
 	else if (!strcmp(key, "warm"))
-		read_warm(inherited, value);
+		read_warm_fd(inherited, value);
 	else if (!strcmp(key, "addresses"))
 		copy_value(inherited->addresses, sizeof(inherited->addresses), value);
 	else if (!strcmp(key, "store"))
@@ -167,13 +167,13 @@ void ps_inherited_read(struct ps_inherited *inherited, const char *text)
 
 /* --- using --- */
 
-const char *ps_inherited_named(const struct ps_inherited *inherited, const char *list)
+const char *ps_inherited_list_mirrors(const struct ps_inherited *inherited, const char *list)
 {
 	return inherited && !strcmp(inherited->list, list) ? inherited->named : "";
 }
 
-void ps_inherited_learnt(const struct ps_inherited *inherited, const char *store, const char *list,
-                         struct ps_roster_places *places)
+void ps_inherited_learnt_mirrors(const struct ps_inherited *inherited, const char *store,
+                                 const char *list, struct ps_roster_places *places)
 {
 	memset(places, 0, sizeof(*places));
 	if (inherited && !strcmp(inherited->store, store) && !strcmp(inherited->list, list))
@@ -181,7 +181,8 @@ void ps_inherited_learnt(const struct ps_inherited *inherited, const char *store
 }
 
 /* A time in the future, from the clock of another host or boot, means nothing. */
-bool ps_inherited_silent(const struct ps_inherited *inherited, const char *address, uint64_t now_ms)
+bool ps_inherited_is_silent(const struct ps_inherited *inherited, const char *address,
+                            uint64_t now_ms)
 {
 	return inherited && inherited->silent_at_ms <= now_ms &&
 	       now_ms - inherited->silent_at_ms <= PS_INHERITED_SILENT_MS &&

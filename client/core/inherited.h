@@ -47,9 +47,9 @@ struct ps_roster_places {
 
 /* The parsed block. Lines that are missing leave zeros. */
 struct ps_inherited {
-	bool is_marked;
+	bool is_marked; /* `mark` was given */
 	uint8_t mark[PS_OWNER_MARK];
-	int warm_fd;
+	int warm_fd; /* descriptor of the copy of memory; none if not positive */
 	char addresses[PS_INHERITED_ADDRESSES];
 	char store[PS_NAME_MAX + 1];
 	char list[PS_LIST_TEXT];
@@ -67,16 +67,16 @@ void ps_inherited_read(struct ps_inherited *inherited, const char *text);
 
 /* Returns the mirrors that the list stood for when `perseas run` began; "" if that is unknown,
  * because `inherited` is NULL or is about another list. */
-const char *ps_inherited_named(const struct ps_inherited *inherited, const char *list);
+const char *ps_inherited_list_mirrors(const struct ps_inherited *inherited, const char *list);
 
 /* Sets *places to the mirrors of the store that the list does not name; none if `inherited` is NULL
  * or is about another store or list. */
-void ps_inherited_learnt(const struct ps_inherited *inherited, const char *store, const char *list,
-                         struct ps_roster_places *places);
+void ps_inherited_learnt_mirrors(const struct ps_inherited *inherited, const char *store,
+                                 const char *list, struct ps_roster_places *places);
 
 /* Returns true if the mirror at this address did not answer `perseas run` shortly before.
  * `inherited` may be NULL. */
-bool ps_inherited_silent(const struct ps_inherited *inherited, const char *address,
-                         uint64_t now_ms);
+bool ps_inherited_is_silent(const struct ps_inherited *inherited, const char *address,
+                            uint64_t now_ms);
 
 #endif

@@ -140,7 +140,7 @@ void ps_locks_release(struct perseas_tx *tx)
 	tx->traits &= (uint8_t) ~(PS_TX_SERIAL | PS_TX_LOCKS);
 }
 
-static void want_nothing(struct perseas_tx *tx)
+static void drop_wants(struct perseas_tx *tx)
 {
 	while (tx->wants) {
 		struct ps_lock_want *want = tx->wants;
@@ -152,11 +152,11 @@ static void want_nothing(struct perseas_tx *tx)
 	}
 }
 
-void ps_serialization_end(struct perseas_tx *tx)
+void ps_serialization_end_tx(struct perseas_tx *tx)
 {
 	ps_assert_locked(tx->p);
 	if (tx->wants) {
-		want_nothing(tx);
+		drop_wants(tx);
 		ps_wake_blocked(tx->p);
 	}
 	ps_locks_release(tx);

@@ -10,13 +10,13 @@
 struct ps_lock {
 	struct ps_lock *next; /* next lock in the same hash chain */
 	uint64_t key;
-	struct ps_lock_hold *holds;
-	struct ps_lock_want *wants;
+	struct ps_lock_hold *holds; /* the transactions that hold the lock */
+	struct ps_lock_want *wants; /* the transactions that want the lock */
 };
 
 /* A lock that a transaction holds. */
 struct ps_lock_hold {
-	/* The lock's other holders; the transaction's other locks. */
+	/* `next`: the lock's next holder. `next_of_tx`: the transaction's next lock. */
 	struct ps_lock_hold *next, *next_of_tx;
 	struct perseas_tx *tx;
 	struct ps_lock *lock;
@@ -26,7 +26,7 @@ struct ps_lock_hold {
 /* A lock that a transaction waits for, or would wait for if it could. Younger transactions do not
  * get the lock first. */
 struct ps_lock_want {
-	/* The lock's other wants; the transaction's other wants. */
+	/* `next`: the lock's next want. `next_of_tx`: the transaction's next want. */
 	struct ps_lock_want *next, *next_of_tx;
 	const struct perseas_tx *tx;
 	struct ps_lock *lock;
@@ -46,7 +46,7 @@ void ps_lock_drop_if_unused(struct perseas *p, struct ps_lock *lock);
 void ps_lock_want_add(struct ps_lock_want *want);
 void ps_lock_want_remove(const struct ps_lock_want *want);
 
-/* Releases a transaction's locks and its turn. It keeps its wants. */
+/* Releases a transaction's locks and its turn. The transaction keeps its wants. */
 void ps_locks_release(struct perseas_tx *tx);
 
 #endif

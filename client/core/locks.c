@@ -63,24 +63,24 @@ static struct ps_lock_hold *find_hold(const struct ps_lock *lock, const struct p
 }
 
 /* Returns true if the calling thread holds up others through another transaction than this one. */
-static bool holds_up_others(const struct perseas_tx *tx)
+static bool thread_holds_up_others(const struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
-	const uintptr_t me = ps_thread(p);
+	const uintptr_t me = ps_this_thread(p);
 	const struct perseas_tx *other = p->commit.open_list;
 
-	if (p->serialization.taken && p->serialization.thread == me)
+	if (p->serialization.turn_taken && p->serialization.turn_thread == me)
 		return true;
 	while (other && (other == tx || !(other->holds || other->wants) || other->thread != me))
 		other = other->next;
 	return other != NULL;
 }
 
-/* Notes that the transaction wants the lock until it ends. Used if it cannot wait where it asks: it
- * is SERIAL, or its wait would deadlock. Other transactions may ask between two of its tries. All
- * refused locks are wanted, not just the last: otherwise the others would be gone when it gets that
- * one. Returns 0 or ENOMEM. */
-static int keep_wanting(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
+/* Notes that the transaction wants the lock until it ends. Used if the transaction cannot wait when
+ * it asks, because it is SERIAL or its wait would deadlock: without the want, younger transactions
+ * would get the lock between its tries. It wants all locks that it was refused, not just the last:
+ * otherwise the others would be gone when it gets the last. Returns 0 or ENOMEM. */
+static int want_until_end(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
 	struct ps_lock_want *want = tx->wants;
 
@@ -100,7 +100,7 @@ static int keep_wanting(struct perseas_tx *tx, struct ps_lock *lock, bool exclus
 
 static int refuse_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive, const char *why)
 {
-	if (tx->traits & PS_TX_SERIAL && keep_wanting(tx, lock, exclusive))
+	if (tx->traits & PS_TX_SERIAL && want_until_end(tx, lock, exclusive))
 		return PERSEAS_ENOMEM;
 	tx->refused = (struct ps_refused){ lock->key, exclusive, true };
 	return ps_fail(tx->p, PERSEAS_ECONFLICT,
@@ -116,7 +116,7 @@ struct blocked_tx {
 	const struct ps_refused *refused; /* during a retry: the lock that it was refused */
 };
 
-static const struct blocked_tx *tx_of(const struct ps_blocked *b)
+static const struct blocked_tx *blocked_tx_of(const struct ps_blocked *b)
 {
 	return (const struct blocked_tx *)b;
 }
@@ -132,33 +132,35 @@ static bool visit_holders(const struct ps_lock_want *want, uint64_t oldest, uint
 	return false;
 }
 
-static bool must_wait(const struct ps_blocked *b)
+static bool must_wait_for_lock(const struct ps_blocked *b)
 {
-	const struct ps_lock_want *want = tx_of(b)->want;
+	const struct ps_lock_want *want = blocked_tx_of(b)->want;
 
 	return judge_request(want->lock, want->tx, want->exclusive) == MUST_WAIT;
 }
 
-/* The transaction waits only for younger ones. If an older one gets the lock meanwhile, it sleeps
- * until a younger one releases its lock, and is then refused. */
-static bool visit_younger(const struct ps_blocked *b, const struct ps_visit *visit)
+/* Visits the younger transactions that hold the lock: the transaction waits only for these. If an
+ * older one gets the lock meanwhile, the transaction sleeps on until a younger one releases it, and
+ * is then refused. */
+static bool visit_younger_holders(const struct ps_blocked *b, const struct ps_visit *visit)
 {
-	const struct ps_lock_want *want = tx_of(b)->want;
+	const struct ps_lock_want *want = blocked_tx_of(b)->want;
 
 	return visit_holders(want, want->tx->age, UINT64_MAX, visit);
 }
 
-/* Waits while younger transactions have the lock. Returns 0, or why it must not wait. */
+/* Waits while younger transactions have the lock. Returns 0, or why the transaction must not
+ * wait. */
 static int wait_for_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
-	static const struct ps_blocked_ops ops = { must_wait, visit_younger };
+	static const struct ps_blocked_ops ops = { must_wait_for_lock, visit_younger_holders };
 	struct ps_lock_want want = { .tx = tx, .lock = lock, .exclusive = exclusive };
 	struct blocked_tx w = { .blocked.ops = &ops, .tx = tx, .want = &want };
 	int rc;
 
 	ps_lock_want_add(&want);
 	rc = ps_await_blocker(tx->p, &w.blocked);
-	if (rc == PERSEAS_ECONFLICT && keep_wanting(tx, lock, exclusive))
+	if (rc == PERSEAS_ECONFLICT && want_until_end(tx, lock, exclusive))
 		rc = PERSEAS_ENOMEM;
 	tx->refused = (struct ps_refused){ lock->key, exclusive, rc == PERSEAS_ECONFLICT };
 	ps_lock_want_remove(&want);
@@ -176,7 +178,7 @@ static int await_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusiv
 
 	if (answer == MUST_WAIT) {
 		rc = ps_check_may_wait(tx->p);
-		if (!rc && holds_up_others(tx))
+		if (!rc && thread_holds_up_others(tx))
 			rc = refuse_lock(
 				tx, lock, exclusive,
 				"held by another transaction, and others may wait for this thread");
@@ -188,7 +190,8 @@ static int await_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusiv
 	}
 	if (answer == REFUSED)
 		return refuse_lock(tx, lock, exclusive, "an older transaction's");
-	/* What the transaction reads under this lock is posted by now, or gathered. */
+	/* All that the transaction can read under this lock was committed before: it is posted, or
+	 * held in a group (gather.h). */
 	tx->read_up_to = ps_last_committed(tx->p);
 	return 0;
 }
@@ -235,10 +238,10 @@ static int request_lock(struct perseas_tx *tx, uint64_t key, bool exclusive)
 	if (!lock)
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a lock");
 	if (!tx->age)
-		tx->age = ++p->serialization.ages;
+		tx->age = ++p->serialization.last_age;
 	tx->traits |= PS_TX_LOCKS;
 	tx->refused.is_set = false;
-	tx->thread = ps_thread(p);
+	tx->thread = ps_this_thread(p);
 	rc = take_lock(tx, lock, exclusive);
 	ps_lock_drop_if_unused(p, lock);
 	return rc;
@@ -261,9 +264,9 @@ int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode)
 	return rc;
 }
 
-/* Returns true if a retried transaction may ask for its lock again. If it would wait, it asks,
- * because only then younger transactions are refused. A SERIAL transaction would be refused
- * instead, so it asks only when it can have all that it wants. */
+/* Returns true if a retried transaction may ask for its lock again. It asks even if it will then
+ * wait, because younger transactions are refused only while it does. A SERIAL transaction is
+ * refused rather than made to wait, so it asks only when it can have all that it wants. */
 static bool may_ask_again(const struct perseas_tx *tx, const struct ps_refused *refused)
 {
 	const struct ps_lock *lock = refused->is_set ? ps_lock_find(tx->p, refused->key) : NULL;
@@ -271,12 +274,12 @@ static bool may_ask_again(const struct perseas_tx *tx, const struct ps_refused *
 
 	for (const struct ps_lock_want *want = tx->wants; want && may; want = want->next_of_tx)
 		may = judge_request(want->lock, tx, want->exclusive) == GRANTED;
-	return may || holds_up_others(tx);
+	return may || thread_holds_up_others(tx);
 }
 
 static bool must_not_ask_again(const struct ps_blocked *b)
 {
-	return !may_ask_again(tx_of(b)->tx, tx_of(b)->refused);
+	return !may_ask_again(blocked_tx_of(b)->tx, blocked_tx_of(b)->refused);
 }
 
 static bool visit_older_wants(const struct ps_lock_want *own, const struct ps_visit *visit)
@@ -291,8 +294,8 @@ static bool visit_older_wants(const struct ps_lock_want *own, const struct ps_vi
 /* Visits the threads because of which may_ask_again() returns false. */
 static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *visit)
 {
-	const struct perseas_tx *tx = tx_of(b)->tx;
-	const struct ps_refused *refused = tx_of(b)->refused;
+	const struct perseas_tx *tx = blocked_tx_of(b)->tx;
+	const struct ps_refused *refused = blocked_tx_of(b)->refused;
 	const struct ps_lock_want again = { .tx = tx,
 		                            .lock = refused->is_set
 		                                            ? ps_lock_find(b->p, refused->key)
@@ -310,7 +313,7 @@ static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *vi
 
 /* Waits until a retried transaction, which holds nothing, may ask again for the lock that it was
  * refused. */
-static int await_refused(struct perseas_tx *tx, const struct ps_refused *refused)
+static int await_refused_lock(struct perseas_tx *tx, const struct ps_refused *refused)
 {
 	static const struct ps_blocked_ops ops = { must_not_ask_again, visit_refusers };
 	struct blocked_tx w = { .blocked.ops = &ops, .tx = tx, .refused = refused };
@@ -322,7 +325,7 @@ static int await_refused(struct perseas_tx *tx, const struct ps_refused *refused
 static void pause_unlocked(struct perseas *p, uint64_t pause_ns)
 {
 	pthread_mutex_unlock(&p->lock);
-	ps_pause_for(p, pause_ns);
+	ps_sleep_for(p, pause_ns);
 	ps_lock(p);
 }
 
@@ -335,14 +338,14 @@ static int retry_locked(struct perseas_tx *tx, uint64_t pause_ns)
 	int rc;
 
 	ps_tx_roll_back(tx);
-	ps_tx_begin_again(tx);
+	ps_tx_reset_open(tx);
 	ps_locks_release(tx);
 	tx->traits |= PS_TX_LOCKS;
 	tx->age = age;
-	tx->thread = ps_thread(p);
+	tx->thread = ps_this_thread(p);
 	if (pause_ns)
 		pause_unlocked(p, pause_ns);
-	rc = await_refused(tx, &refused);
+	rc = await_refused_lock(tx, &refused);
 	if (!rc)
 		rc = serial ? ps_turn_await(p) : ps_ready(p);
 	if (!rc && serial)

@@ -24,7 +24,8 @@ enum { WINDOW = 128 };
 
 #define FROM(state) (1u << (state))
 
-/* The keeper reconnects to these, or judges them again. */
+/* In these states a mirror has no data path: the keeper connects to it again, or judges it
+ * again. */
 #define UNCONNECTED \
 	(FROM(PERSEAS_MIRROR_DOWN) | FROM(PERSEAS_MIRROR_STALE) | FROM(PERSEAS_MIRROR_LOST))
 
@@ -69,15 +70,15 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 {
 	ps_assert_locked(p);
 	assert(entered_from[state] & FROM(m->state));
-	ps_event_moves(p, m, state, why);
+	ps_event_note_move(p, m, state, why);
 	/* A half-overwritten image holds no transaction. */
 	if (m->state == PERSEAS_MIRROR_RESYNCING && state != PERSEAS_MIRROR_LIVE)
 		m->acked = 0;
 	m->state = state;
-	ps_pace_forget(p, m);
-	p->commit.fenced &= ~ps_mirror_bit(p, m);
+	ps_pace_clear_blocking(p, m);
+	p->commit.fenced_mirrors &= ~ps_mirror_bit(p, m);
 	if (state == PERSEAS_MIRROR_FENCED)
-		p->commit.fenced |= ps_mirror_bit(p, m);
+		p->commit.fenced_mirrors |= ps_mirror_bit(p, m);
 	m->active = state == PERSEAS_MIRROR_LIVE || state == PERSEAS_MIRROR_REPLAYING ||
 	            state == PERSEAS_MIRROR_RESYNCING;
 	if (m->active)
@@ -90,7 +91,7 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 	ps_text_format(m->trouble, sizeof(m->trouble), "%s",
 	               state == PERSEAS_MIRROR_LIVE ? m->detour : why);
 	ps_mirrors_decide_staging(p);
-	ps_progress(p);
+	ps_wake_waiters(p);
 }
 
 void ps_mirror_note_loaded(struct ps_mirror *m, const Perseas__Header *header)
@@ -110,19 +111,19 @@ void ps_link_end(struct perseas *p, struct ps_mirror *m)
 	if (m->link)
 		m->fabric->detach(m->link);
 	m->link = NULL;
-	m->outstanding = m->bulk = 0;
-	m->completed = false;
+	m->outstanding = m->bulk_outstanding = 0;
+	m->has_completed = false;
 	if (!m->active)
 		return;
 	ps_assert_locked(p);
 	m->active = false;
-	/* A commit may sleep on this link, and the collector; the keeper looks after the session
-	 * and a copy. */
-	if (p->commit.line.leader)
+	/* Wakes the committing thread and the collector, which may sleep on this link, and the
+	 * keeper, which ends the session and a copy. */
+	if (p->commit.wait_line.has_leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
-	if (p->commit.unwaited.watching)
+	if (p->commit.unwaited.watches_links)
 		p->env->ops->wake(p->env, PS_COLLECTOR);
-	if (p->keeper)
+	if (p->has_keeper)
 		p->env->ops->wake(p->env, PS_KEEPER);
 }
 
@@ -131,9 +132,9 @@ void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char 
 	char text[sizeof(m->trouble)];
 
 	ps_link_end(p, m);
-	m->retry.delay = m->retry.at = 0;
+	m->retry.delay = m->retry.next_at = 0;
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
-		why = ps_broken_copy_note(p, m, why, text, sizeof(text));
+		why = ps_broken_copy_note_and_explain(p, m, why, text, sizeof(text));
 	ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, why);
 	if (rc == PS_LINK_FENCED)
 		ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED,
@@ -151,7 +152,7 @@ void ps_mirror_break_silent(struct perseas *p, struct ps_mirror *m)
 
 void ps_mirror_set_position(struct ps_mirror *m, unsigned slot, uint64_t seq)
 {
-	m->slot = slot;
+	m->valid_slot = slot;
 	m->posted = m->acked = seq;
 }
 
@@ -162,9 +163,9 @@ const char *ps_link_trouble(int rc)
 	return rc == PS_LINK_FENCED ? "fenced" : "the data connection broke";
 }
 
-int ps_mirror_lost_link(struct perseas *p, struct ps_mirror *m, int rc)
+int ps_mirror_handle_lost_link(struct perseas *p, struct ps_mirror *m, int rc)
 {
-	ps_detour_broke(p, m, rc);
+	ps_detour_note_break(p, m, rc);
 	m->unarrived = rc == PS_LINK_LOST;
 	ps_mirror_break(p, m, rc, ps_link_trouble(rc));
 	return rc;
@@ -172,8 +173,8 @@ int ps_mirror_lost_link(struct perseas *p, struct ps_mirror *m, int rc)
 
 void ps_mirror_drop(struct perseas *p, struct ps_mirror *m, const char *why)
 {
-	if (!m->completed)
-		ps_detour_broke(p, m, PS_LINK_BROKEN);
+	if (!m->has_completed)
+		ps_detour_note_break(p, m, PS_LINK_BROKEN);
 	ps_mirror_break(p, m, PS_LINK_BROKEN, why);
 }
 
@@ -196,7 +197,7 @@ void ps_mirrors_decide_staging(struct perseas *p)
 	if (staged && !p->commit.staged && p->commit.ring.last != p->commit.seq)
 		ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
 	p->commit.staged = staged;
-	ps_timing_renew(p);
+	ps_timing_adapt(p);
 }
 
 /* Wakes the threads that sleep on links: they watch only links that had chains in flight when they
@@ -205,9 +206,9 @@ static void wake_sleepers(struct perseas *p, const struct ps_mirror *m)
 {
 	if (m->outstanding)
 		return;
-	if (p->commit.line.leader)
+	if (p->commit.wait_line.has_leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
-	if (p->commit.unwaited.watching)
+	if (p->commit.unwaited.watches_links)
 		p->env->ops->wake(p->env, PS_COLLECTOR);
 }
 
@@ -216,7 +217,7 @@ static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_e
 	struct ps_chain chain = { entry->writes,
 		                  entry->count,
 		                  1,
-		                  { &entry->slot, ps_slot_offset(!m->slot), PS_REGION_LOG,
+		                  { &entry->slot, ps_slot_offset(!m->valid_slot), PS_REGION_LOG,
 		                    sizeof(entry->slot) } };
 
 	wake_sleepers(p, m);
@@ -226,7 +227,7 @@ static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_e
 	p->commit.stat.bytes_sent += entry->bytes;
 }
 
-void ps_mirror_pump(struct perseas *p, struct ps_mirror *m)
+void ps_mirror_post_from_ring(struct perseas *p, struct ps_mirror *m)
 {
 	const bool several = m->active && m->posted + 1 < p->commit.seq && m->fabric->cork;
 
@@ -235,7 +236,8 @@ void ps_mirror_pump(struct perseas *p, struct ps_mirror *m)
 	while (m->active && m->posted < p->commit.seq && m->outstanding < WINDOW) {
 		const struct ps_entry *entry = ps_ring_find(&p->commit.ring, m->posted + 1);
 
-		/* Commit makes room only when no connected mirror needs what it overwrites. */
+		/* The ring has the entry: a commit makes room only when no connected mirror needs
+		 * what its entry overwrites. */
 		assert(entry);
 		if (m->state == PERSEAS_MIRROR_REPLAYING)
 			p->commit.stat.replayed++;
@@ -247,21 +249,21 @@ void ps_mirror_pump(struct perseas *p, struct ps_mirror *m)
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 }
 
-/* Returns true if new transactions may stay in the ring for now: called threads come here next, and
+/* Returns true if new transactions may stay in the ring for now: woken threads come here next, and
  * the last of them posts everything committed meanwhile (wait_line.h). The mirror's pending answer
  * triggers sending at the latest, no matter when these threads run. */
-static bool is_held_back(const struct perseas *p, const struct ps_mirror *m)
+static bool stays_in_ring(const struct perseas *p, const struct ps_mirror *m)
 {
-	return p->commit.line.called && m->outstanding && m->fabric->cork;
+	return p->commit.wait_line.woken_count && m->outstanding && m->fabric->cork;
 }
 
-void ps_mirrors_send(struct perseas *p)
+void ps_mirrors_post_from_ring(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->active && m->posted < p->commit.seq && !is_held_back(p, m))
-			ps_mirror_pump(p, m);
+		if (m->active && m->posted < p->commit.seq && !stays_in_ring(p, m))
+			ps_mirror_post_from_ring(p, m);
 	}
 }
 
@@ -269,23 +271,25 @@ void ps_mirrors_send(struct perseas *p)
  * chunk of a resync are transactions. */
 static void take_completions(struct perseas *p, struct ps_mirror *m, unsigned done)
 {
-	const bool copying = m->bulk != 0;
+	const bool copying = m->bulk_outstanding != 0;
 	uint64_t acked;
 
 	assert(done <= m->outstanding);
 	m->outstanding -= done;
-	m->completed = true;
+	m->has_completed = true;
 	m->unarrived = false;
-	m->bulk -= m->bulk < done ? m->bulk : done;
-	/* Not after every transaction, since commits would pay for the wake. */
-	if (copying ? !m->bulk : p->upkeep.resync.mirror == m && p->upkeep.resync.awaited)
+	m->bulk_outstanding -= m->bulk_outstanding < done ? m->bulk_outstanding : done;
+	/* Wakes the keeper only when the chunk or the whole copy is complete: commits would pay for
+	 * a wake after every transaction. */
+	if (copying ? !m->bulk_outstanding
+	            : p->upkeep.resync.target == m && p->upkeep.resync.all_posted)
 		p->env->ops->wake(p->env, PS_KEEPER);
-	acked = m->posted - (m->outstanding - (m->bulk != 0));
+	acked = m->posted - (m->outstanding - (m->bulk_outstanding != 0));
 	if (acked > m->acked)
 		m->acked = acked;
 }
 
-int ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain)
+int ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain)
 {
 	int rc;
 
@@ -293,7 +297,7 @@ int ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain
 	wake_sleepers(p, m);
 	rc = ps_mirror_post(p, m, chain);
 	if (!rc)
-		m->bulk = m->outstanding;
+		m->bulk_outstanding = m->outstanding;
 	return rc;
 }
 
@@ -302,19 +306,19 @@ static void poll_mirror(struct perseas *p, struct ps_mirror *m)
 	int done = m->fabric->poll(m->link);
 
 	if (done < 0) {
-		ps_mirror_lost_link(p, m, done);
+		ps_mirror_handle_lost_link(p, m, done);
 		return;
 	}
 	if (!done) {
-		if (m->fabric->arms)
-			ps_line_wake_leader(p);
+		if (m->fabric->poll_consumes_event)
+			ps_wait_line_wake_leader(p);
 		return;
 	}
 	take_completions(p, m, (unsigned)done);
-	if (p->commit.unwaited.wanted || p->commit.in_doubt)
-		ps_mirrors_settle_doubt(p);
-	if (p->commit.line.waiters)
-		ps_line_call_held(p);
+	if (p->commit.unwaited.tracks_durable || p->commit.in_doubt)
+		ps_end_doubt_if_durable(p);
+	if (p->commit.wait_line.waiters)
+		ps_wait_line_wake_durable(p);
 }
 
 void ps_mirrors_poll(struct perseas *p)
@@ -322,12 +326,13 @@ void ps_mirrors_poll(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		/* A heartbeat is answered through poll(), so idle links are polled, too. Not while
-		 * commits are held back: the thread that does so uses the link without the lock. */
+		/* A heartbeat is answered through poll(), so idle links are polled, too. They are
+		 * not while the gate is up: the thread that raised it uses the links without the
+		 * lock. */
 		if (m->active && (m->outstanding || (m->fabric->beat && !p->gate)))
 			poll_mirror(p, m);
-		if (m->active && m->posted < p->commit.seq && !is_held_back(p, m))
-			ps_mirror_pump(p, m);
+		if (m->active && m->posted < p->commit.seq && !stays_in_ring(p, m))
+			ps_mirror_post_from_ring(p, m);
 	}
 }
 

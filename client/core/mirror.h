@@ -20,8 +20,8 @@
 
 #include "handle.h"
 
-/* Adds a mirror with this address, in no roster yet. Returns NULL if the handle has as many mirrors
- * as it can. */
+/* Adds a mirror with this address to the handle. No roster lists it yet. Returns NULL if the handle
+ * has as many mirrors as it can. */
 struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *address);
 
 /* Returns true if the header that the mirror told last is of a usable image of the handle's store.
@@ -33,7 +33,7 @@ static inline bool ps_has_store(const struct perseas *p, const struct ps_mirror 
 
 	return !m->found.code && header &&
 	       (ps_image_is_of_store(header, p->store_id, p->roster) ||
-	        (!m->found.live && ps_image_is_of_level_0(header, p->store_id)));
+	        (!m->found.has_owner && ps_image_is_of_level_0(header, p->store_id)));
 }
 
 /* Moves the mirror to another state. The move must be in the diagram above. `why` is shown to
@@ -65,11 +65,12 @@ void ps_mirror_set_position(struct ps_mirror *m, unsigned slot, uint64_t seq);
 
 /* Handles the end of an active mirror's link, with the PS_LINK code that the link gave. Returns
  * that code. */
-int ps_mirror_lost_link(struct perseas *p, struct ps_mirror *m, int rc);
+int ps_mirror_handle_lost_link(struct perseas *p, struct ps_mirror *m, int rc);
 
-/* Ends the link of an active mirror that does not complete in time what was posted to it. A link
- * that has completed nothing counts as broken for a detour: a fabric may take longer to notice that
- * its path is out than commits wait for the mirror, so that it would never report this. */
+/* Ends the link of an active mirror that does not complete in time what was posted to it. If the
+ * link has completed nothing at all, it also counts as broken for a detour: a fabric may take
+ * longer to notice that its path is out than commits wait for the mirror, and would then never
+ * report this. */
 void ps_mirror_drop(struct perseas *p, struct ps_mirror *m, const char *why);
 
 /* Posts a chain to an active mirror. If the link fails, breaks it and returns its PS_LINK code;
@@ -80,9 +81,9 @@ static inline int ps_mirror_post(struct perseas *p, struct ps_mirror *m,
 	int rc = m->fabric->post(m->link, chain);
 
 	if (rc)
-		return ps_mirror_lost_link(p, m, rc);
+		return ps_mirror_handle_lost_link(p, m, rc);
 	if (chain->slot.length)
-		m->slot = !m->slot;
+		m->valid_slot = !m->valid_slot;
 	m->outstanding++;
 	return 0;
 }
@@ -91,17 +92,17 @@ static inline int ps_mirror_post(struct perseas *p, struct ps_mirror *m,
  * image. */
 static inline void ps_mirror_note_write(struct ps_mirror *m, uint64_t epoch)
 {
-	if (m->own.wrote[1] == epoch)
+	if (m->own.written_epochs[1] == epoch)
 		return;
-	m->own.wrote[0] = m->own.wrote[1];
-	m->own.wrote[1] = epoch;
+	m->own.written_epochs[0] = m->own.written_epochs[1];
+	m->own.written_epochs[1] = epoch;
 }
 
 /* Returns true if this owner wrote, or may have written, a slot of this epoch to this very image.
  * To have tried an epoch is not enough: two owners can try the same one. */
 static inline bool ps_mirror_has_written(const struct ps_mirror *m, uint64_t epoch)
 {
-	return epoch == m->own.wrote[0] || epoch == m->own.wrote[1];
+	return epoch == m->own.written_epochs[0] || epoch == m->own.written_epochs[1];
 }
 
 /* Called with the epoch of the slot that a mirror told right after its claim was granted. If this
@@ -109,7 +110,7 @@ static inline bool ps_mirror_has_written(const struct ps_mirror *m, uint64_t epo
 static inline void ps_mirror_note_slot(const struct perseas *p, struct ps_mirror *m, uint64_t epoch)
 {
 	if (ps_mirror_has_written(m, epoch) || epoch == p->opened_as)
-		m->own.wrote[0] = m->own.wrote[1] = epoch;
+		m->own.written_epochs[0] = m->own.written_epochs[1] = epoch;
 }
 
 /* Returns true while the mirror's session is being set up. Its connection must be used for nothing
@@ -120,15 +121,16 @@ static inline bool ps_session_under_way(const struct ps_mirror *m)
 	       m->session.state == PS_SESSION_ATTACHING || m->session.state == PS_SESSION_PREPARING;
 }
 
-/* Posts the transactions in the ring that the mirror has not been sent yet. Caller holds
+/* Posts to the mirror the transactions in the ring that it was not sent yet. Caller holds
  * p->lock. */
-void ps_mirror_pump(struct perseas *p, struct ps_mirror *m);
+void ps_mirror_post_from_ring(struct perseas *p, struct ps_mirror *m);
 
-/* Pumps all mirrors, except where transactions stay in the ring to be sent together with later ones
- * (wait_line.h). Caller holds p->lock. */
-void ps_mirrors_send(struct perseas *p);
+/* Does ps_mirror_post_from_ring for all mirrors, except where transactions stay in the ring to be
+ * sent together with later ones (wait_line.h). Caller holds p->lock. */
+void ps_mirrors_post_from_ring(struct perseas *p);
 
-/* Collects the completions of all links, and pumps. Never blocks. Caller holds p->lock. */
+/* Collects the completions of all links, and posts from the ring. Never blocks. Caller holds
+ * p->lock. */
 void ps_mirrors_poll(struct perseas *p);
 
 /* Asks for a sign of life on links with nothing in flight. A later poll sees whether it comes.
@@ -168,9 +170,9 @@ static inline uint64_t ps_mirror_seq(const struct ps_mirror *m)
 }
 
 /* ps_mirrors_holding returns the set of mirrors that have acknowledged transaction `seq`;
- * ps_mirrors_hold returns true if they are W. */
+ * ps_w_mirrors_hold returns true if they are W. */
 uint32_t ps_mirrors_holding(const struct perseas *p, uint64_t seq);
-bool ps_mirrors_hold(const struct perseas *p, uint64_t seq);
+bool ps_w_mirrors_hold(const struct perseas *p, uint64_t seq);
 
 /* Returns the set of active mirrors whose image is whole. */
 uint32_t ps_mirrors_with_whole_image(const struct perseas *p);
@@ -184,18 +186,19 @@ uint32_t ps_mirrors_live(const struct perseas *p);
 
 /* Called when the set of transactions that W mirrors hold may have grown: ends the doubt about a
  * commit that they hold now, and notifies the application. Caller holds p->lock. */
-void ps_mirrors_settle_doubt(struct perseas *p);
+void ps_end_doubt_if_durable(struct perseas *p);
 
 /* Posts a chain that is not a transaction, between transactions. The sources of the chain must stay
- * unchanged until m->bulk is 0 again. Returns 0, or a PS_LINK code. Caller holds p->lock. */
-int ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
+ * unchanged until m->bulk_outstanding is 0 again. Returns 0, or a PS_LINK code. Caller holds
+ * p->lock. */
+int ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
 
-/* Decides whether transactions go through the ring. They need not while every mirror that may still
- * get them copies at once. Caller holds p->lock. */
+/* Decides whether transactions go through the ring. They need not if each mirror that may still get
+ * them has a fabric that copies at once. Caller holds p->lock. */
 void ps_mirrors_decide_staging(struct perseas *p);
 
 /* Returns true if so many mirrors promised another owner that W cannot be reached without them. */
-bool ps_fenced_for_good(const struct perseas *p);
+bool ps_fences_prevent_w(const struct perseas *p);
 
 /* If the access rules of so many mirrors refuse this owner that W cannot be reached without them,
  * returns one of these mirrors, otherwise NULL. The condition ends when they allow it again. */
@@ -203,9 +206,9 @@ const struct ps_mirror *ps_refusing_mirror(const struct perseas *p);
 
 /* Returns how many mirrors lost their memory, if none of them may be made anew (I9) even once all
  * others are live; else 0. Caller holds p->lock. */
-unsigned ps_mirrors_lost(const struct perseas *p);
+unsigned ps_count_lost_mirrors(const struct perseas *p);
 
-/* Writes what to do when ps_mirrors_lost is not 0. Returns text. */
+/* Writes what to do when ps_count_lost_mirrors is not 0. Returns text. */
 const char *ps_lost_text(const struct perseas *p, char *text, size_t size);
 
 /* Returns advice about a commit in doubt, as the end of a sentence. The result is `text` or a

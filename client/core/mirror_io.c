@@ -18,14 +18,14 @@ struct in_flight {
 };
 
 /* Returns true if this thread may use the mirror's link without the lock. */
-static bool has_link(const struct perseas *p, const struct ps_mirror *m)
+static bool may_use_link(const struct perseas *p, const struct ps_mirror *m)
 {
 	return !p->open || (p->admin && (p->gate || !m->active));
 }
 
 /* Returns the time that a mirror has to answer, and, over a slow link, for each part of a longer
  * write or read. */
-static uint64_t answer_time(const struct perseas *p)
+static uint64_t answer_timeout(const struct perseas *p)
 {
 	return ps_ms(p->options.connect_timeout_ms);
 }
@@ -35,13 +35,13 @@ static uint64_t answer_time(const struct perseas *p)
 static int give_up_link(struct perseas *p, struct ps_mirror *m, int rc)
 {
 	if (!p->open) {
-		ps_detour_broke(p, m, rc);
+		ps_detour_note_break(p, m, rc);
 		ps_link_end(p, m);
 		snprintf(m->trouble, sizeof(m->trouble), "%s", ps_link_trouble(rc));
 		return rc;
 	}
 	pthread_mutex_lock(&p->lock);
-	ps_mirror_lost_link(p, m, rc);
+	ps_mirror_handle_lost_link(p, m, rc);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }
@@ -54,11 +54,11 @@ static int post_chain(struct ps_mirror *m, const struct ps_chain *chain, struct 
 	return m->fabric->post(m->link, chain);
 }
 
-/* Returns how many writes from `first` on, of the same group, make up a part; 0 if the first one
- * alone is larger than a part. */
-static unsigned part_at(const struct ps_chain *chain, unsigned first)
+/* Returns how many writes from `first` on, all of the same group, fit into one part; 0 if the first
+ * write alone is larger than a part. */
+static unsigned count_writes_in_part(const struct ps_chain *chain, unsigned first)
 {
-	const unsigned end = first < chain->undo ? chain->undo : chain->count;
+	const unsigned end = first < chain->undo_count ? chain->undo_count : chain->count;
 	uint64_t bytes = 0;
 	unsigned n = 0;
 
@@ -67,7 +67,7 @@ static unsigned part_at(const struct ps_chain *chain, unsigned first)
 	return n;
 }
 
-static int post_large(struct ps_mirror *m, const struct ps_write *write, struct in_flight *s)
+static int post_large_write(struct ps_mirror *m, const struct ps_write *write, struct in_flight *s)
 {
 	struct ps_write some = *write;
 	struct ps_chain chain = { .writes = &some, .count = 1 };
@@ -84,7 +84,7 @@ static int post_large(struct ps_mirror *m, const struct ps_write *write, struct 
 	return rc;
 }
 
-static bool is_small(const struct ps_chain *chain)
+static bool fits_one_part(const struct ps_chain *chain)
 {
 	uint64_t bytes = 0;
 
@@ -95,36 +95,39 @@ static bool is_small(const struct ps_chain *chain)
 
 /* Posts a chain in parts, whose completions show that the link makes progress. The parts keep the
  * chain's order (F1): the slot comes last. */
-static int post_parts(struct ps_mirror *m, const struct ps_chain *chain, struct in_flight *s)
+static int post_in_parts(struct ps_mirror *m, const struct ps_chain *chain, struct in_flight *s)
 {
 	const struct ps_chain slot = { .slot = chain->slot };
 	int rc = 0;
 
 	for (unsigned i = 0, n; i < chain->count && !rc; i += n) {
-		const struct ps_chain part = { &chain->writes[i], n = part_at(chain, i), 0, { 0 } };
+		const struct ps_chain part = {
+			&chain->writes[i], n = count_writes_in_part(chain, i), 0, { 0 }
+		};
 
-		rc = n ? post_chain(m, &part, s) : post_large(m, &chain->writes[i], s);
+		rc = n ? post_chain(m, &part, s) : post_large_write(m, &chain->writes[i], s);
 		n += !n;
 	}
 	return rc || !slot.slot.length ? rc : post_chain(m, &slot, s);
 }
 
-static int post_all(struct ps_mirror *m, const struct ps_chain *chain, struct in_flight *s)
+static int post_any_chain(struct ps_mirror *m, const struct ps_chain *chain, struct in_flight *s)
 {
 	int rc;
 
-	if (is_small(chain))
+	if (fits_one_part(chain))
 		return post_chain(m, chain, s);
 	if (m->fabric->cork)
 		m->fabric->cork(m->link, true);
-	rc = post_parts(m, chain, s);
+	rc = post_in_parts(m, chain, s);
 	if (m->fabric->cork)
 		m->fabric->cork(m->link, false);
 	return rc;
 }
 
-/* Collects completions of one mirror. Returns true if more are to come. */
-static bool is_sending(struct perseas *p, struct ps_mirror *m, struct in_flight *s)
+/* Collects completions of one mirror. Sets s->rc if the link broke, or if the next chain did not
+ * complete in time. Returns true if completions are still to come. */
+static bool collect_or_time_out(struct perseas *p, struct ps_mirror *m, struct in_flight *s)
 {
 	int done = 0;
 
@@ -133,15 +136,16 @@ static bool is_sending(struct perseas *p, struct ps_mirror *m, struct in_flight 
 	while (s->due && (done = m->fabric->poll(m->link)) > 0) {
 		assert((unsigned)done <= s->due);
 		s->due -= (unsigned)done;
-		s->until = ps_now(p) + answer_time(p);
+		s->until = ps_now(p) + answer_timeout(p);
 	}
 	if (s->due && (done < 0 || ps_now(p) >= s->until))
 		s->rc = done < 0 ? done : PS_LINK_BROKEN;
 	return s->due && !s->rc;
 }
 
-/* Waits until the chains of every mirror are complete, or their links are given up. A commit may
- * sleep as PS_COMMITTER meanwhile, so this thread sleeps as PS_UNWOKEN. */
+/* Waits until each mirror has completed the chains that were posted to it, or its link is given up.
+ * Sleeps as PS_UNWOKEN, because a waiting commit may sleep as PS_COMMITTER at the same time, and
+ * two threads that sleep as the same would take each other's wakes. */
 static void await_completions(struct perseas *p, struct in_flight *in_flight)
 {
 	for (;;) {
@@ -152,7 +156,7 @@ static void await_completions(struct perseas *p, struct in_flight *in_flight)
 		for (unsigned i = 0; i < p->mirror_count; i++) {
 			struct ps_mirror *m = &p->mirrors[i];
 
-			if (!is_sending(p, m, &in_flight[i]))
+			if (!collect_or_time_out(p, m, &in_flight[i]))
 				continue;
 			count += m->fabric->waits(m->link, &fds[count]);
 			if (in_flight[i].until < until)
@@ -173,9 +177,9 @@ unsigned ps_mirrors_write(struct perseas *p, const bool *to, const struct ps_cha
 		struct ps_mirror *m = &p->mirrors[i];
 		struct in_flight *s = &in_flight[i];
 
-		assert(!to[i] || has_link(p, m));
-		s->rc = to[i] && m->link ? post_all(m, chain, s) : PS_LINK_BROKEN;
-		s->until = ps_now(p) + answer_time(p);
+		assert(!to[i] || may_use_link(p, m));
+		s->rc = to[i] && m->link ? post_any_chain(m, chain, s) : PS_LINK_BROKEN;
+		s->until = ps_now(p) + answer_timeout(p);
 	}
 	await_completions(p, in_flight);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -203,8 +207,8 @@ int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint
 {
 	int rc;
 
-	assert(has_link(p, m));
-	rc = m->link ? m->fabric->read(m->link, region, offset, bytes, length, answer_time(p))
+	assert(may_use_link(p, m));
+	rc = m->link ? m->fabric->read(m->link, region, offset, bytes, length, answer_timeout(p))
 	             : PS_LINK_BROKEN;
 	return rc && m->link ? give_up_link(p, m, rc) : rc;
 }

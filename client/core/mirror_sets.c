@@ -18,7 +18,7 @@ uint32_t ps_mirrors_holding(const struct perseas *p, uint64_t seq)
 	return holding;
 }
 
-bool ps_mirrors_hold(const struct perseas *p, uint64_t seq)
+bool ps_w_mirrors_hold(const struct perseas *p, uint64_t seq)
 {
 	return ps_quorum_is_w(p, ps_mirrors_holding(p, seq));
 }
@@ -41,7 +41,7 @@ uint32_t ps_mirrors_confirmed(const struct perseas *p, uint64_t call)
 	uint32_t confirmed = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		confirmed |= (uint32_t)(p->mirrors[i].confirm.confirmed >= call) << i;
+		confirmed |= (uint32_t)(p->mirrors[i].confirm.confirmed_call >= call) << i;
 	return confirmed & ps_mirrors_with_whole_image(p);
 }
 

@@ -24,26 +24,27 @@ struct ps_mirror;
 /* The state of a mirror's image, as its commit slot tells it. */
 struct ps_image_position {
 	uint64_t epoch, seq, next, last;
-	int index; /* the slot that is valid, 0 or 1; the next transaction writes the other one */
+	/* The commit slot that is valid, 0 or 1; the next transaction writes the other one. */
+	int valid_slot;
 };
 
 /* What an attempt to open has found out about a mirror. */
 struct ps_probe_result {
-	/* 0: the mirror has the store; else the PERSEAS_E code that says why not */
+	/* 0 if the mirror has the store; otherwise the PERSEAS_E code that says why not. */
 	int code;
 	struct ps_error error;   /* the sentence that goes with `code` */
 	Perseas__Header *header; /* the header that the mirror told last, or NULL */
 	struct ps_image_position at;
 	/* The mirror was not asked, because it did not answer `perseas run` shortly before. */
-	bool spared;
-	bool live;       /* the mirror's image has an owner that is alive */
-	char owner[128]; /* address of that owner */
-	bool claimed;
-	bool counts;    /* counts toward the R mirrors that determine the newest state */
-	bool candidate; /* the mirror's state may be chosen as the newest */
-	bool good;      /* holds the chosen state under this owner's epoch */
-	bool broke;     /* the session broke while the state was adopted or repaired */
-	bool listed;    /* a roster lists the image, or the image it was loaded from */
+	bool was_skipped;
+	bool has_owner;          /* the mirror's image has an owner that is alive */
+	char owner_address[128]; /* address of that owner */
+	bool claimed;            /* the mirror granted the claim, and has a data path */
+	bool counts;             /* counts toward the R mirrors that determine the newest state */
+	bool candidate;          /* the mirror's state may be chosen as the newest */
+	bool adopted;            /* holds the chosen state under this owner's epoch */
+	bool session_broke;      /* the session broke while the state was adopted or repaired */
+	bool listed; /* a roster lists the image, or the image from whose spill it was loaded */
 };
 
 /* Handles an answer that no thread waits for (due.h). The function may keep *reply, and then sets
@@ -57,24 +58,24 @@ typedef void ps_answer_handler(struct perseas *p, struct ps_mirror *m,
 enum { PS_PENDING_MAX = 6 }; /* answers that may be due from a mirror at a time */
 
 struct ps_pending_answer {
-	ps_answer_handler *take;
-	void *arg;
-	uint64_t ticket; /* chosen by `take`: tells it which request was answered */
+	ps_answer_handler *take; /* takes the answer */
+	void *arg;               /* for `take` */
+	uint64_t ticket; /* chosen by the function `take`: tells it which request was answered */
 };
 
 /* Answers that a mirror owes and that no thread waits for, oldest first. */
 struct ps_pending_answers {
 	unsigned count;
 	struct ps_pending_answer list[PS_PENDING_MAX];
-	uint64_t asked_at; /* when the oldest request was sent */
-	uint64_t answer_by;
+	uint64_t asked_at;  /* when the request with the oldest pending answer was sent */
+	uint64_t answer_by; /* when the oldest answer times out */
 };
 
 /* Calls of perseas_confirm, by number, that concern the present session; 0: none. */
 struct ps_mirror_confirm {
-	uint64_t asked; /* the last call for which the mirror was asked */
+	uint64_t asked_call; /* the last call for which the mirror was asked */
 	/* The last call that the mirror's answers confirm. Guarded by p->lock. */
-	uint64_t confirmed;
+	uint64_t confirmed_call;
 };
 
 /* What this owner has written to the mirror's image. */
@@ -84,19 +85,19 @@ struct ps_own_image {
 	uint8_t live_id[PS_ID_SIZE];
 	/* The last two epochs for which this owner wrote, or may have written, a slot to this
 	 * image. */
-	uint64_t wrote[2];
+	uint64_t written_epochs[2];
 };
 
 /* When to reconnect to a mirror that is DOWN. */
 struct ps_retry {
-	uint64_t at;
-	uint64_t delay;
+	uint64_t next_at; /* no try before this time */
+	uint64_t delay;   /* between the last try and the next one */
 };
 
 /* States of the control connection and the data path to a mirror (session.c). */
 enum ps_session_state {
 	PS_SESSION_NONE,
-	PS_SESSION_ASKING,    /* connecting, or waiting for what the mirror has */
+	PS_SESSION_ASKING,    /* connecting, or waiting for the mirror's status */
 	PS_SESSION_CLAIMING,  /* the mirror has the right image, and is asked for the claim */
 	PS_SESSION_ATTACHING, /* the claim is granted, and the data path is being connected */
 	PS_SESSION_PREPARING, /* the image is being made ready to take what it lacks */
@@ -105,125 +106,130 @@ enum ps_session_state {
 
 struct ps_session {
 	enum ps_session_state state;
-	uint64_t until; /* ASKING, CLAIMING, PREPARING: when the answer times out */
+	uint64_t answer_by; /* ASKING, CLAIMING, PREPARING: when the answer times out */
 	/* PREPARING: p->upkeep.unpublished_generation when the mirror was told the segments. */
 	uint64_t unpublished_generation;
-	Perseas__Reply *granted; /* ATTACHING, PREPARING: the answer to the claim, or NULL */
+	/* ATTACHING, PREPARING: the answer that granted the claim, or NULL */
+	Perseas__Reply *claim_reply;
 };
 
 /* A data path that is being connected. */
 struct ps_attaching {
-	unsigned tried; /* fabrics that failed before this one */
-	uint64_t until; /* when this fabric times out */
+	unsigned failed_fabrics; /* how many fabrics failed before this one */
+	uint64_t deadline;       /* when this fabric times out */
 };
 
 /* The way from a detour back to the best fabric (detour.c). */
 struct ps_way_back {
-	uint64_t at; /* when to try the best fabric next */
-	uint64_t delay;
-	uint32_t port; /* of the grant; 0: no way back before the next grant */
-	uint8_t token[PS_ID_SIZE];
+	uint64_t test_at;          /* when to test the best fabric next */
+	uint64_t test_delay;       /* between the last test and the next one */
+	uint32_t rdma_port;        /* the grant's RDMA port; 0: no test before the next grant */
+	uint8_t token[PS_ID_SIZE]; /* the grant's token */
 	const struct ps_fabric *fabric; /* the best fabric */
 	/* The link that tests the best fabric; NULL: no test is under way. */
-	struct ps_link *asking;
-	uint64_t until; /* when the test times out */
-	/* Links over the best fabric that broke, each within a minute of the one before. */
-	unsigned breaks;
-	uint64_t broke_at;
+	struct ps_link *test_link;
+	uint64_t test_until; /* when the test times out */
+	/* How many links over the best fabric broke, each within a minute of the one before. */
+	unsigned break_count;
+	uint64_t broke_at; /* when the last of them broke */
 };
 
 /* A second connection to the mirror, which ends as soon as this process is killed, even while the
  * kernel still frees its memory (lifeline.h). */
 struct ps_lifeline {
-	bool wanted;               /* the session has a data path that shares no memory */
-	uint8_t token[PS_ID_SIZE]; /* the session's token, if `wanted` */
-	uint64_t begin_at;         /* when to request the connection; 0: do not */
+	bool is_possible; /* the session may have a lifeline: its data path shares no memory */
+	uint8_t session_token[PS_ID_SIZE]; /* the session's token, if is_possible */
+	uint64_t begin_at;                 /* when to request the connection; 0: do not */
 	struct ps_control *control;
-	uint64_t until; /* when the request times out */
-	bool settled;   /* the request was answered, or timed out */
+	uint64_t answer_by; /* when the request times out */
+	bool request_ended; /* the request was answered, or timed out */
 };
 
 /* When commits pause for the copy that is under way (pace.h). */
 struct ps_copy_wait {
-	uint64_t until;     /* the current pause ends, or the last one ended, at this time */
-	uint64_t run_until; /* no new pause begins before this time */
-	uint64_t acked;     /* the mirror's `acked` when the last pause began */
+	uint64_t commits_pause_until; /* until then commits pause, or did when they paused last */
+	uint64_t commits_run_until;   /* until then commits run: no new pause begins before */
+	uint64_t acked;               /* the mirror's `acked` when the last pause began */
 };
 
 /* Whole copies to a mirror that broke, since the last one that was completed. Guarded by
  * p->lock. */
 struct ps_broken_copies {
 	unsigned count;
-	uint64_t bytes;    /* sum of the bytes that the broken copies sent */
-	uint64_t rate;     /* bytes of transactions per second during the last broken copy */
-	uint64_t broke_at; /* when the last copy broke */
+	uint64_t sent_bytes; /* sum of the bytes that the broken copies sent */
+	uint64_t
+		transaction_rate; /* bytes of transactions per second during the last broken copy */
+	uint64_t broke_at;        /* when the last copy broke */
 	/* ns from broke_at to the next copy, if commits succeed without the mirror */
-	uint64_t pause;
-	uint64_t begun_at,
-		/* The copy under way: when it began, and the ring's head at that time. */
-		begun_in;
+	uint64_t pause_ns;
+	uint64_t begun_at;      /* when the copy under way began */
+	uint64_t begun_at_head; /* the ring's head at that time */
 	struct ps_copy_wait wait;
-	uint64_t waited; /* commits that waited for the broken copies and the present one */
+	uint64_t commits_waited; /* commits that waited for the broken copies and the present one */
 };
 
 struct ps_mirror {
 	struct ps_address address;
 	enum perseas_mirror_state state;
-	struct ps_control *control;
+	struct ps_control *control; /* the control connection; NULL: not connected */
 	/* Identity of the daemon that answers on `control`; all zero: it told none. */
 	uint8_t daemon[PS_ID_SIZE];
 	/* Id of the store's image that this daemon told last; all zero: it told none. */
-	uint8_t shown[PS_ID_SIZE];
+	uint8_t shown_image[PS_ID_SIZE];
 	struct ps_session session; /* used once the store is open */
 	struct ps_lifeline lifeline;
-	struct ps_attaching attaching;
-	struct ps_pending_answers dues;
-	struct ps_mirror_confirm confirm;
-	/* The last round in which the mirror was told the rosters (telling.c). */
-	uint64_t told;
-	/* Id of the last order that the mirror passed on; all zero: none (orders.c). */
-	uint8_t order[PS_ID_SIZE];
-	const struct ps_fabric *fabric;
-	struct ps_link *link; /* NULL: not connected */
-	bool active;          /* the link takes transactions: LIVE, REPLAYING or RESYNCING */
-	bool known;           /* a roster lists the image that image_id names */
+	struct ps_attaching attaching;     /* used while a data path is being connected */
+	struct ps_pending_answers pending; /* answers that no thread waits for */
+	struct ps_mirror_confirm confirm;  /* calls of perseas_confirm (confirm.c) */
+	/* The last round in which the mirror was told the rosters (roster_telling.c). */
+	uint64_t told_round;
+	/* Id of the last operator's order that the mirror passed on; all zero: none
+	 * (operator_orders.c). */
+	uint8_t last_order_id[PS_ID_SIZE];
+	const struct ps_fabric *fabric; /* the fabric of `link`, or of the link before */
+	struct ps_link *link;           /* NULL: not connected */
+	/* transactions are posted to the link: the mirror is LIVE, REPLAYING or RESYNCING */
+	bool active;
+	bool in_roster; /* a roster lists the image that image_id names */
 	uint8_t image_id[PS_ID_SIZE];
-	unsigned slot;   /* the valid commit slot once everything posted has arrived, 0 or 1 */
+	/* the commit slot, 0 or 1, that is valid once all that was posted has arrived */
+	unsigned valid_slot;
 	uint64_t posted; /* seq of the last transaction posted to the mirror */
 	/* Seq of the last transaction that the mirror completed; kept while DOWN. */
 	uint64_t acked;
 	unsigned outstanding; /* chains posted and not yet completed */
-	bool completed;       /* the link has completed a transaction or a part of a copy */
-	/* Completions still to come until the chunk of a resync is complete; 0: no chunk is in
-	 * flight. */
-	unsigned bulk;
+	bool has_completed;   /* the link has completed a transaction or a part of a copy */
+	/* How many completions are still to come until a copy's chunk is complete; 0: no chunk is
+	 * in flight. */
+	unsigned bulk_outstanding;
 	bool votes; /* the mirror is in a roster, so its acknowledgements count */
 	/* The image was loaded from a spill, and no roster lists its new id yet. */
 	bool loaded;
 	uint8_t loaded_id[PS_ID_SIZE]; /* the image's new id, if `loaded` */
 	/* The mirror's address comes from a roster, not from the caller's list. */
-	bool added;
+	bool from_roster;
 	bool joins; /* a roster change adds the mirror, which has no vote yet */
 	bool warm;  /* a standby left the mirror connected, without a claim */
 	/* The mirror did not answer `perseas run` shortly before this open. */
 	bool silent;
 	struct ps_retry retry; /* used while the mirror is DOWN */
 	struct ps_broken_copies broken;
-	struct ps_location location; /* as its daemon reported it last. Guarded by admin. */
-	struct ps_own_image own;
-	bool denied;    /* the mirror's access rules refused this owner's last claim */
+	/* where the mirror runs, as its daemon reported it last. Guarded by admin. */
+	struct ps_location location;
+	struct ps_own_image own; /* what this owner has written to the mirror's image */
+	bool denied;             /* the mirror's access rules refused this owner's last claim */
 	bool unarrived; /* the last link was PS_LINK_LOST, and this one has completed nothing yet */
 	/* The mirror answered the last claim that its memory is gone, so it must be made anew. */
 	bool lost_memory;
-	uint64_t paced_at; /* when a commit last waited for the mirror to keep up */
-	/* Since when it has blocked commits, and its `acked` at that time; stuck_at 0: it blocks
-	 * none. */
+	uint64_t paced_at; /* when a commit last waited because the mirror could not keep up */
+	/* Since when the mirror has blocked commits that must not wait (pace.c), and its `acked` at
+	 * that time; stuck_at 0: it blocks none. */
 	uint64_t stuck_at, stuck_acked;
-	char trouble[256];
+	char trouble[256]; /* what is wrong with the mirror, for people; "": nothing */
 	/* Why the link does not use the best fabric; "" if it does. */
 	char detour[256];
-	struct ps_way_back way_back; /* used while `detour` is not empty */
-	struct ps_probe_result found;
+	struct ps_way_back way_back;  /* used while `detour` is not empty */
+	struct ps_probe_result found; /* what an open or a renewal has found out */
 };
 
 #endif

@@ -16,8 +16,8 @@
 #include <assert.h>
 #include <unistd.h>
 
-/* How often the collector looks while no thread waits for the result; and while mirrors take less
- * at a time than there is to send. */
+/* How often the collector polls: normally, and while a mirror takes less at a time than there is to
+ * send. */
 #define LOOK_INTERVAL ps_ms(10)
 #define LOOK_INTERVAL_SHORT ps_ms(1)
 
@@ -25,7 +25,7 @@
  * call for each mirror. */
 enum { POLL_EVERY = 32 };
 
-static bool was_stuck(struct perseas *p, uint64_t now)
+static bool is_stuck_at(struct perseas *p, uint64_t now)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
 
@@ -35,16 +35,17 @@ static bool was_stuck(struct perseas *p, uint64_t now)
 
 static bool is_stuck(struct perseas *p)
 {
-	return was_stuck(p, ps_now(p));
+	return is_stuck_at(p, ps_now(p));
 }
 
 /* Does ps_unwaited_check_doubt, with the time that the caller has read. */
 static void check_doubt(struct perseas *p, uint64_t now)
 {
-	if (!was_stuck(p, now))
+	if (!is_stuck_at(p, now))
 		return;
 	ps_assert_locked(p);
-	/* This process may have been stopped, with the answers waiting for a long time. */
+	/* Polls before judging: this process may have been stopped for long, while answers waited
+	 * for it. */
 	ps_mirrors_poll(p);
 	ps_update_durable(p);
 	if (is_stuck(p))
@@ -63,48 +64,48 @@ static void stamp_commit(struct perseas *p, uint64_t now)
 	struct ps_unwaited *u = &p->commit.unwaited;
 	const uint64_t gap = ps_ms(p->options.flush_within_ms) / (PS_STAMPS - 1);
 
-	if (!u->stamped || now >= u->stamps[(u->stamped - 1) % PS_STAMPS].at + gap)
-		u->stamps[u->stamped++ % PS_STAMPS].at = now;
-	u->stamps[(u->stamped - 1) % PS_STAMPS].seq = ps_last_committed(p);
+	if (!u->stamp_count || now >= u->stamps[(u->stamp_count - 1) % PS_STAMPS].at + gap)
+		u->stamps[u->stamp_count++ % PS_STAMPS].at = now;
+	u->stamps[(u->stamp_count - 1) % PS_STAMPS].seq = ps_last_committed(p);
 }
 
-void ps_unwaited_add(struct perseas *p)
+void ps_unwaited_note_commit(struct perseas *p)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
 	uint64_t now;
 
-	if (!p->commit.gathering && (!p->commit.staged || p->commit.seq % POLL_EVERY == 0)) {
+	if (!p->commit.has_gathered && (!p->commit.staged || p->commit.seq % POLL_EVERY == 0)) {
 		ps_mirrors_poll(p);
 		if (ps_update_durable(p) >= p->commit.seq)
 			return;
 	}
 	/* Reading the clock would be a noticeable cost of a gathered commit. */
-	now = p->commit.gathering ? p->commit.gather->added_at : ps_now(p);
+	now = p->commit.has_gathered ? p->commit.gather->added_at : ps_now(p);
 	if (!u->seq) {
-		/* What other threads waited for is no progress of unawaited commits. */
+		/* Commits that other threads waited for are no progress of unawaited commits. */
 		ps_update_durable(p);
 		u->progress_at = now;
 	}
 	u->seq = ps_last_committed(p);
 	if (p->options.flush_within_ms)
 		stamp_commit(p, now);
-	u->wanted = true;
+	u->tracks_durable = true;
 	check_doubt(p, now);
-	if (u->idle || ps_gather_due(p) < u->look_at) {
-		u->look_at = ps_gather_due(p);
+	if (u->idle || ps_gather_due(p) < u->wake_at) {
+		u->wake_at = ps_gather_due(p);
 		p->env->ops->wake(p->env, PS_COLLECTOR);
 	}
 }
 
-/* Returns a time before which no commit was posted that W mirrors do not hold, as far as the stamps
- * tell. The oldest stamp is as old as flush_within_ms. At least one commit is not held. */
+/* Returns, by the stamps, a time at or before which the oldest commit that W mirrors do not hold
+ * was posted. The oldest stamp is as old as flush_within_ms. At least one commit is not held. */
 static uint64_t unheld_since(const struct perseas *p)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
 	uint64_t since = 0;
 
-	for (unsigned back = 1; back <= PS_STAMPS && back <= u->stamped; back++) {
-		const struct ps_stamp *s = &u->stamps[(u->stamped - back) % PS_STAMPS];
+	for (unsigned back = 1; back <= PS_STAMPS && back <= u->stamp_count; back++) {
+		const struct ps_stamp *s = &u->stamps[(u->stamp_count - back) % PS_STAMPS];
 
 		if (s->seq <= p->commit.durable)
 			break;
@@ -119,25 +120,25 @@ static bool is_overdue(struct perseas *p)
 	       ps_now(p) >= unheld_since(p) + ps_ms(p->options.flush_within_ms);
 }
 
-bool ps_unwaited_overdue(struct perseas *p)
+bool ps_unwaited_is_overdue(struct perseas *p)
 {
 	if (!p->options.flush_within_ms || !is_overdue(p))
 		return false;
 	ps_assert_locked(p);
-	ps_gather_post(p);
+	ps_gather_send_if_any(p);
 	ps_mirrors_poll(p);
 	ps_update_durable(p);
 	return is_overdue(p);
 }
 
-int ps_unwaited_finish(struct perseas *p)
+int ps_unwaited_await_all(struct perseas *p)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
 	uint64_t since = 0;
 	int rc = 0;
 
 	pthread_mutex_lock(&p->lock);
-	ps_gather_post(p);
+	ps_gather_send_if_any(p);
 	if (u->seq) {
 		ps_mirrors_poll(p);
 		ps_update_durable(p);
@@ -153,7 +154,7 @@ int ps_unwaited_finish(struct perseas *p)
 /* --- the collector --- */
 
 /* Returns true if a mirror takes less at a time than there is to send. */
-static bool is_behind(const struct perseas *p)
+static bool is_any_mirror_behind(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].active && p->mirrors[i].posted < p->commit.seq)
@@ -161,7 +162,7 @@ static bool is_behind(const struct perseas *p)
 	return false;
 }
 
-static unsigned watch_links(struct perseas *p, struct pollfd *fds)
+static unsigned fill_link_pollfds(struct perseas *p, struct pollfd *fds)
 {
 	unsigned count = 0;
 
@@ -184,7 +185,7 @@ static uint64_t collect_completions(struct perseas *p, struct pollfd *fds, unsig
 	uint64_t look;
 
 	*count = 0;
-	u->idle = u->watching = false;
+	u->idle = u->watches_links = false;
 	if (ps_now(p) >= ps_gather_due(p))
 		ps_gather_send(p);
 	if (u->seq && !ps_is_fenced(p)) {
@@ -192,20 +193,20 @@ static uint64_t collect_completions(struct perseas *p, struct pollfd *fds, unsig
 		ps_update_durable(p);
 		ps_unwaited_check_doubt(p);
 	}
-	works = !ps_is_fenced(p) && (ps_pace_check(p) || u->seq);
-	look = ps_now(p) + (is_behind(p) ? LOOK_INTERVAL_SHORT : LOOK_INTERVAL);
+	works = !ps_is_fenced(p) && (ps_pace_check_blocking(p) || u->seq);
+	look = ps_now(p) + (is_any_mirror_behind(p) ? LOOK_INTERVAL_SHORT : LOOK_INTERVAL);
 	if (look > ps_gather_due(p))
 		look = ps_gather_due(p);
-	/* Stays awake for one more round, since the next commit may come soon: a wake would cost it
-	 * a system call. */
+	/* The collector stays awake for one more round, since the next commit may come soon: waking
+	 * the collector would cost that commit a system call. */
 	if (!works) {
-		u->idle = !worked || u->flag >= 0;
+		u->idle = !worked || u->flag_fd >= 0;
 		return u->idle ? PS_NEVER : look;
 	}
-	/* If a commit leads, it sleeps on the links and reports what it sees. */
-	if (u->flag >= 0 && !p->commit.line.leader) {
-		u->watching = true;
-		*count = watch_links(p, fds);
+	/* If a committing thread leads, it sleeps on the links itself and reports completions. */
+	if (u->flag_fd >= 0 && !p->commit.wait_line.has_leader) {
+		u->watches_links = true;
+		*count = fill_link_pollfds(p, fds);
 	}
 	return look;
 }
@@ -221,7 +222,7 @@ static void run_collector(void *arg)
 
 	do {
 		pthread_mutex_lock(&p->lock);
-		until = u->look_at = collect_completions(p, fds, &count);
+		until = u->wake_at = collect_completions(p, fds, &count);
 		pthread_mutex_unlock(&p->lock);
 		p->env->ops->pause(p->env, PS_COLLECTOR, fds, count, until);
 		pthread_mutex_lock(&p->lock);
@@ -235,18 +236,18 @@ int ps_collector_start(struct perseas *p)
 	struct ps_unwaited *u = &p->commit.unwaited;
 
 	/* The fast path of nearly all unawaited commits. */
-	if (u->collector && !p->stopping)
+	if (u->has_collector && !p->stopping)
 		return 0;
 	ps_assert_locked(p);
-	/* No thread would end the collector. */
+	/* No thread would end a collector that is started now. */
 	if (p->stopping)
 		return ps_fail(p, PERSEAS_EINVAL, "the handle is being closed");
-	if (!u->collector && p->env->ops->spawn(p->env, PS_COLLECTOR, run_collector, p))
+	if (!u->has_collector && p->env->ops->spawn(p->env, PS_COLLECTOR, run_collector, p))
 		return ps_fail(
 			p, PERSEAS_ESYSTEM,
 			"the thread that collects completions could not be started: raise the "
 			"limit on threads");
-	u->collector = true;
+	u->has_collector = true;
 	return 0;
 }
 
@@ -259,14 +260,14 @@ void ps_collector_end(struct perseas *p)
 	p->stopping = true;
 	/* The keeper still runs, and must not raise a descriptor number that may be reused after
 	 * the close. */
-	flag = u->flag;
-	u->flag = -1;
+	flag = u->flag_fd;
+	u->flag_fd = -1;
 	pthread_mutex_unlock(&p->lock);
-	if (u->collector) {
+	if (u->has_collector) {
 		p->env->ops->wake(p->env, PS_COLLECTOR);
 		p->env->ops->join(p->env, PS_COLLECTOR);
 	}
-	u->collector = false;
+	u->has_collector = false;
 	if (flag >= 0)
 		close(flag);
 }

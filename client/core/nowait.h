@@ -28,10 +28,10 @@ static inline uint64_t ps_oldest_unheld(const struct perseas *p)
 
 /* Makes new tokens carry the handle's present epoch, with which transactions are sealed from now
  * on. Caller holds p->lock, or no other thread uses the handle yet. */
-void ps_tokens_begin(struct perseas *p);
+void ps_tokens_set_epoch(struct perseas *p);
 
 /* Returns the token of the last committed transaction. Caller holds p->lock. */
-struct perseas_token ps_token(const struct perseas *p);
+struct perseas_token ps_last_token(const struct perseas *p);
 
 /* Returns 0 if the token is of this handle and of a committed transaction, otherwise EEPOCH or
  * EINVAL. Caller holds p->lock. */
@@ -45,8 +45,8 @@ int ps_collector_start(struct perseas *p);
  * still run. Caller does not hold p->lock. */
 void ps_collector_end(struct perseas *p);
 
-/* Notes that no thread waits for the transaction committed last. Caller holds p->lock. */
-void ps_unwaited_add(struct perseas *p);
+/* Notes that no thread waits for the transaction that was committed last. Caller holds p->lock. */
+void ps_unwaited_note_commit(struct perseas *p);
 
 /* Puts the unawaited transactions in doubt if W mirrors made no progress on them for
  * commit_timeout_ms. Caller holds p->lock. */
@@ -54,18 +54,19 @@ void ps_unwaited_check_doubt(struct perseas *p);
 
 /* Returns true if an unawaited commit is older than flush_within_ms and W mirrors do not hold it,
  * so that no further one may be posted. Caller holds p->lock. */
-bool ps_unwaited_overdue(struct perseas *p);
+bool ps_unwaited_is_overdue(struct perseas *p);
 
 /* Waits until W mirrors hold all unawaited commits, before a handle is closed. Does not wait for
  * commits that are already in doubt. Returns 0, EINDOUBT or EFENCED. Caller does not hold
  * p->lock. */
-int ps_unwaited_finish(struct perseas *p);
+int ps_unwaited_await_all(struct perseas *p);
 
-/* Raises perseas_fd's flag: W mirrors hold more, or another owner has the store. Caller holds
- * p->lock. */
+/* Raises perseas_fd's flag, because W mirrors hold more than before or another owner has the store.
+ * Caller holds p->lock. */
 void ps_unwaited_notify(struct perseas *p);
 
-/* Puts all commits up to `seq` in doubt. Caller holds p->lock. */
+/* Puts all commits up to `seq` in doubt, at time `now`: W mirrors did not hold them in time. No
+ * transaction begins until they do. Caller holds p->lock. */
 void ps_put_in_doubt(struct perseas *p, uint64_t seq, uint64_t now);
 
 #endif

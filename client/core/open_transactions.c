@@ -13,7 +13,7 @@ static void describe_transaction(const struct perseas_tx *tx, struct perseas_tra
 {
 	memset(told, 0, sizeof(*told));
 	told->tx = tx;
-	told->since = tx->began;
+	told->since = tx->begun_seq;
 	told->bytes = tx->cover.bytes;
 	told->ranges = tx->cover.count;
 	told->flags = (tx->traits & PS_TX_SERIAL ? PERSEAS_SERIAL : 0u) |
@@ -22,7 +22,8 @@ static void describe_transaction(const struct perseas_tx *tx, struct perseas_tra
 }
 
 /* The newest transaction comes first in the handle's list, and last in the result. */
-static size_t list_locked(const struct perseas *p, struct perseas_transaction *list, size_t max)
+static size_t list_open_locked(const struct perseas *p, struct perseas_transaction *list,
+                               size_t max)
 {
 	const struct perseas_tx *tx;
 	size_t open = 0, place;
@@ -47,7 +48,7 @@ int perseas_open_transactions(perseas_t *p, struct perseas_transaction *list, si
 	if (max)
 		ps_tx_observe_begin(p);
 	pthread_mutex_lock(&p->lock);
-	*count = list_locked(p, list, max);
+	*count = list_open_locked(p, list, max);
 	pthread_mutex_unlock(&p->lock);
 	if (max)
 		ps_tx_observe_end(p);

@@ -55,20 +55,20 @@ static void drop_mirrors(struct perseas *p, uint32_t slow)
 	}
 }
 
-int ps_fail_again(const struct perseas *p, const char *when)
+int ps_fail_would_block(const struct perseas *p, const char *when)
 {
 	return ps_fail(p, PERSEAS_EAGAIN, "the commit would block %s: try again later", when);
 }
 
-/* Returns true if the mirrors hold up a quorum: W cannot be reached without them. */
-static bool are_needed(const struct perseas *p, uint32_t slow)
+/* Returns true if commits need one of these mirrors: without them W cannot be reached. */
+static bool are_needed_for_w(const struct perseas *p, uint32_t slow)
 {
 	const uint32_t whole = ps_mirrors_with_whole_image(p);
 
 	return slow & whole && !ps_quorum_is_w(p, whole & ~slow);
 }
 
-static int fail_full(const struct perseas *p)
+static int fail_ring_full(const struct perseas *p)
 {
 	return ps_fail(p, PERSEAS_EBLOCKED,
 	               "mirrors have completed too few commits in time, so the ring is full or "
@@ -98,7 +98,7 @@ static uint64_t progress_limit(const struct perseas *p, bool needed, unsigned fl
 /* --- commits with PERSEAS_NOBLOCK --- */
 
 /* Returns the mirrors that made no progress for as long as a commit would wait for them. */
-static uint32_t find_stuck(struct perseas *p)
+static uint32_t find_stuck_mirrors(struct perseas *p)
 {
 	const uint64_t now = ps_now(p), most = progress_limit(p, false, PERSEAS_NOWAIT);
 	uint32_t stuck = 0;
@@ -112,17 +112,17 @@ static uint32_t find_stuck(struct perseas *p)
 	return stuck;
 }
 
-static bool drop_stuck(struct perseas *p)
+static bool drop_stuck_mirrors(struct perseas *p)
 {
-	const uint32_t stuck = find_stuck(p);
+	const uint32_t stuck = find_stuck_mirrors(p);
 
-	if (!stuck || are_needed(p, stuck))
+	if (!stuck || are_needed_for_w(p, stuck))
 		return false;
 	drop_mirrors(p, stuck);
 	return true;
 }
 
-static bool blocks_any(const struct perseas *p)
+static bool is_any_blocking(const struct perseas *p)
 {
 	bool any = false;
 
@@ -131,32 +131,33 @@ static bool blocks_any(const struct perseas *p)
 	return any;
 }
 
-static void forget_progressed(struct perseas *p)
+static void clear_progressed(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].acked != p->mirrors[i].stuck_acked)
-			ps_pace_forget(p, &p->mirrors[i]);
+			ps_pace_clear_blocking(p, &p->mirrors[i]);
 }
 
-bool ps_pace_check(struct perseas *p)
+bool ps_pace_check_blocking(struct perseas *p)
 {
 	ps_assert_locked(p);
-	if (!blocks_any(p))
+	if (!is_any_blocking(p))
 		return false;
-	/* This process may have been stopped, with the answers waiting for a long time. */
+	/* Polls before judging: this process may have been stopped for long, while answers waited
+	 * for it. */
 	ps_mirrors_poll(p);
-	forget_progressed(p);
-	drop_stuck(p);
-	return blocks_any(p);
+	clear_progressed(p);
+	drop_stuck_mirrors(p);
+	return is_any_blocking(p);
 }
 
-/* Notes since when each of these mirrors blocks commits. Returns 1 if it dropped any, otherwise
- * EAGAIN. */
+/* For a commit that must not wait: notes since when each mirror of `slow` blocks commits. Returns 1
+ * if it dropped any of them, otherwise EAGAIN. */
 static int refuse_to_wait(struct perseas *p, uint32_t slow)
 {
 	const uint64_t now = ps_now(p);
 
-	forget_progressed(p);
+	clear_progressed(p);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -165,11 +166,11 @@ static int refuse_to_wait(struct perseas *p, uint32_t slow)
 		m->stuck_at = now;
 		m->stuck_acked = m->acked;
 	}
-	if (drop_stuck(p))
+	if (drop_stuck_mirrors(p))
 		return 1;
 	if (slow && p->commit.unwaited.idle)
 		p->env->ops->wake(p->env, PS_COLLECTOR);
-	return ps_fail_again(p, "until mirrors complete more of the ring");
+	return ps_fail_would_block(p, "until mirrors complete more of the ring");
 }
 
 /* --- copies --- */
@@ -185,9 +186,10 @@ bool ps_pace_copy_lags(const struct perseas *p, const struct ps_mirror *m)
 
 /* Returns true if the copy waits for nothing but the link, and made progress since commits last
  * began to wait. */
-static bool copy_moves(const struct perseas *p, const struct ps_mirror *m)
+static bool is_copy_moving(const struct perseas *p, const struct ps_mirror *m)
 {
-	return (m->bulk || p->upkeep.resync.awaited) && m->acked != m->broken.wait.acked;
+	return (m->bulk_outstanding || p->upkeep.resync.all_posted) &&
+	       m->acked != m->broken.wait.acked;
 }
 
 /* Begins the next wait for the copy if it is due. Returns true if commits wait now. */
@@ -195,12 +197,12 @@ static bool waits_for_copy(const struct perseas *p, struct ps_mirror *m, uint64_
 {
 	struct ps_copy_wait *wait = &m->broken.wait;
 
-	if (now >= wait->run_until && copy_moves(p, m)) {
-		wait->until = now + ps_ms(p->options.pace_ms);
-		wait->run_until = wait->until + ps_ms(p->options.pace_ms);
+	if (now >= wait->commits_run_until && is_copy_moving(p, m)) {
+		wait->commits_pause_until = now + ps_ms(p->options.pace_ms);
+		wait->commits_run_until = wait->commits_pause_until + ps_ms(p->options.pace_ms);
 		wait->acked = m->acked;
 	}
-	return now < wait->until;
+	return now < wait->commits_pause_until;
 }
 
 static void sleep_for_copy(struct perseas *p, struct ps_mirror *m, uint64_t now,
@@ -212,12 +214,12 @@ static void sleep_for_copy(struct perseas *p, struct ps_mirror *m, uint64_t now,
 		pacing->copy_until = 0;
 	}
 	if (!pacing->copy_until) {
-		m->broken.waited++;
-		pacing->copy_until = m->broken.wait.until;
+		m->broken.commits_waited++;
+		pacing->copy_until = m->broken.wait.commits_pause_until;
 	}
 	note_pacing(p, ps_mirror_bit(p, m), now);
-	ps_commit_sleep(p, pacing->copy_until);
-	/* A mirror that blocks the ring gets pace_ms from here on. */
+	ps_commit_sleep_on_links(p, pacing->copy_until);
+	/* A mirror that blocks the ring has pace_ms from now on. */
 	pacing->moved_at = ps_now(p);
 	pacing->acked = 0;
 	p->commit.stat.paced_ns += pacing->moved_at - now;
@@ -226,13 +228,13 @@ static void sleep_for_copy(struct perseas *p, struct ps_mirror *m, uint64_t now,
 
 int ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing)
 {
-	struct ps_mirror *m = p->upkeep.resync.mirror;
+	struct ps_mirror *m = p->upkeep.resync.target;
 	uint64_t now;
 
 	ps_assert_locked(p);
 	if (!m || flags & PERSEAS_NOBLOCK || !ps_pace_copy_lags(p, m))
 		return 0;
-	/* It may have completed more already: poll before judging. */
+	/* The mirror may have completed more already: poll before judging it. */
 	ps_mirrors_poll(p);
 	now = ps_now(p);
 	if (!ps_pace_copy_lags(p, m) || !waits_for_copy(p, m, now))
@@ -245,11 +247,11 @@ int ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing)
 
 /* --- all --- */
 
-int ps_pace(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing)
+int ps_pace_commit(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing)
 {
-	const bool needed = !slow || are_needed(p, slow), first = !pacing->since;
+	const bool needed = !slow || are_needed_for_w(p, slow), first = !pacing->since;
 	/* Unawaited commits fill the ring quickly, so half a ring of lag is normal. */
-	const bool counts = p->commit.unwaited.collector;
+	const bool counts = p->commit.unwaited.has_collector;
 	const uint64_t now = ps_now(p), acked = sum_acknowledged(p, slow);
 	uint64_t until;
 
@@ -268,13 +270,13 @@ int ps_pace(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *
 	if (now < until) {
 		p->commit.stat.paced += first;
 		note_pacing(p, slow, now);
-		ps_commit_sleep(p, until);
+		ps_commit_sleep_on_links(p, until);
 		p->commit.stat.paced_ns += ps_now(p) - now;
 		ps_mirrors_poll(p);
 		return 1;
 	}
 	if (needed)
-		return fail_full(p);
+		return fail_ring_full(p);
 	drop_mirrors(p, slow);
 	return 1;
 }

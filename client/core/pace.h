@@ -17,12 +17,12 @@ struct ps_pacing {
 	uint64_t since;
 	uint64_t moved_at;   /* when the mirrors that the commit waits for last made progress */
 	uint64_t acked;      /* the sum of their `acked` at that time */
-	uint64_t copy_until; /* until when the commit waits for a copy; 0: for none */
+	uint64_t copy_until; /* until when the commit waits for a copy; 0: it has waited for none */
 };
 
 /* Fails with EAGAIN: the commit would block. `when` says on what, as the end of a sentence. Returns
  * the code. */
-int ps_fail_again(const struct perseas *p, const char *when);
+int ps_fail_would_block(const struct perseas *p, const char *when);
 
 /*
  * Waits, or decides what to do, because the mirrors in `slow` prevent the next entry of the ring;
@@ -36,7 +36,7 @@ int ps_fail_again(const struct perseas *p, const char *when);
  * mirrors make progress: half a ring of lag is then normal. Caller holds p->lock, which is released
  * meanwhile.
  */
-int ps_pace(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing);
+int ps_pace_commit(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing);
 
 /* Returns true if commits may wait for the copy to this mirror: the last two copies broke, and the
  * mirror lags by more than a quarter of the ring. Caller holds p->lock. */
@@ -53,11 +53,11 @@ int ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing);
 /* Checks the mirrors that blocked commits with PERSEAS_NOBLOCK. Raises perseas_fd's flag for those
  * that made progress, and drops those that made none for too long. Returns true if any are left:
  * call it again soon. Called by the collector, which holds p->lock. */
-bool ps_pace_check(struct perseas *p);
+bool ps_pace_check_blocking(struct perseas *p);
 
 /* Forgets that the mirror blocks commits, because it changes its state or made progress. Caller
  * holds p->lock. */
-void ps_pace_forget(struct perseas *p, struct ps_mirror *m);
+void ps_pace_clear_blocking(struct perseas *p, struct ps_mirror *m);
 
 /* Returns a sentence for people about what is wrong with the mirror, or "". Caller holds
  * p->lock. */

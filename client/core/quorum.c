@@ -18,7 +18,7 @@ struct ps_quorum ps_quorum_of(const struct perseas *p, const Perseas__Roster *ro
 	struct ps_quorum quorum = { 0, (unsigned)roster->n_members, roster->acks };
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].known && ps_roster_member(roster, p->mirrors[i].image_id))
+		if (p->mirrors[i].in_roster && ps_roster_member(roster, p->mirrors[i].image_id))
 			quorum.set |= (uint32_t)1 << i;
 	return quorum;
 }
@@ -42,7 +42,7 @@ bool ps_quorum_is_w(const struct perseas *p, uint32_t set)
 	return true;
 }
 
-unsigned ps_quorum_short(const struct perseas *p, uint32_t set)
+unsigned ps_quorum_first_without_w(const struct perseas *p, uint32_t set)
 {
 	for (unsigned q = 0; q < p->quorum_count; q++)
 		if (count_members(&p->quorums[q], set) < p->quorums[q].acks)
@@ -63,44 +63,44 @@ bool ps_quorum_is_newest_w(const struct perseas *p, uint32_t set)
 }
 
 /* Returns the roster that an open goes by: the next one if the change to it is decided. */
-static const struct ps_quorum *open_roster(const struct perseas *p)
+static const struct ps_quorum *roster_for_open(const struct perseas *p)
 {
 	return &p->quorums[p->marked ? p->quorum_count - 1 : 0];
 }
 
-unsigned ps_quorum_touch_count(const struct perseas *p)
+unsigned ps_quorum_t_count(const struct perseas *p)
 {
-	return ps_quorum_t(open_roster(p));
+	return ps_quorum_t(roster_for_open(p));
 }
 
-bool ps_quorum_is_touched(const struct perseas *p, uint32_t set)
+bool ps_quorum_is_t(const struct perseas *p, uint32_t set)
 {
-	return count_members(open_roster(p), set) >= ps_quorum_touch_count(p);
+	return count_members(roster_for_open(p), set) >= ps_quorum_t_count(p);
 }
 
-uint32_t ps_quorum_decided(const struct perseas *p)
+uint32_t ps_quorum_writable_by_open(const struct perseas *p)
 {
-	return p->marked ? open_roster(p)->set : UINT32_MAX;
+	return p->marked ? roster_for_open(p)->set : UINT32_MAX;
 }
 
-bool ps_quorum_is_adopted(const struct perseas *p, uint32_t set)
+bool ps_quorum_is_w_for_open(const struct perseas *p, uint32_t set)
 {
 	return p->marked ? ps_quorum_is_newest_w(p, set) : ps_quorum_is_w(p, set);
 }
 
-bool ps_quorum_is_seen(const struct perseas *p, uint32_t set)
+bool ps_quorum_is_seen_by_opens(const struct perseas *p, uint32_t set)
 {
 	const struct ps_quorum *old = &p->quorums[0];
 
 	return count_members(old, set) > old->members - ps_quorum_t(old);
 }
 
-bool ps_quorum_is_all(const struct perseas *p, uint32_t set)
+bool ps_quorum_has_all_members(const struct perseas *p, uint32_t set)
 {
 	return count_members(&p->quorums[0], set) == p->quorums[0].members;
 }
 
-bool ps_quorum_is_possible(const struct perseas *p, uint32_t lost)
+bool ps_quorum_is_possible_without(const struct perseas *p, uint32_t lost)
 {
 	for (unsigned q = 0; q < p->quorum_count; q++) {
 		const struct ps_quorum *quorum = &p->quorums[q];
@@ -137,16 +137,17 @@ bool ps_quorum_can_remake_joint(const struct perseas *p, uint32_t set)
 
 bool ps_quorum_can_spare(const struct perseas *p, uint32_t set, const struct ps_mirror *m)
 {
-	return p->marked ? ps_quorum_allows_remake(open_roster(p), set, (unsigned)(m - p->mirrors))
+	return p->marked ? ps_quorum_allows_remake(roster_for_open(p), set,
+	                                           (unsigned)(m - p->mirrors))
 	                 : ps_quorum_can_remake(p, set, m);
 }
 
-unsigned ps_quorum_count(const struct perseas *p, uint32_t set)
+unsigned ps_quorum_count_members(const struct perseas *p, uint32_t set)
 {
 	return count_members(&p->quorums[0], set);
 }
 
-unsigned ps_quorum_claimers(const struct perseas *p)
+unsigned ps_quorum_r_count(const struct perseas *p)
 {
 	return ps_quorum_r(&p->quorums[0]);
 }

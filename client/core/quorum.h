@@ -8,7 +8,7 @@
 #include "handle.h"
 
 /* Recomputes the quorums, by image id, after the handle's rosters changed. Caller holds p->lock. */
-void ps_quorum_renew(struct perseas *p);
+void ps_quorums_recompute(struct perseas *p);
 
 /* Returns a roster as a quorum over the handle's mirrors. It need not be one of the handle's
  * rosters. */
@@ -17,9 +17,9 @@ struct ps_quorum ps_quorum_of(const struct perseas *p, const Perseas__Roster *ro
 /* Returns true if the set is W of each roster: enough to hold a transaction. */
 bool ps_quorum_is_w(const struct perseas *p, uint32_t set);
 
-/* Returns the index in p->quorums of the first roster of which the set is not W; 0 if there is
- * none. */
-unsigned ps_quorum_short(const struct perseas *p, uint32_t set);
+/* Returns the index in p->quorums of the first roster of which the set is not W; 0 if the set is W
+ * of each. */
+unsigned ps_quorum_first_without_w(const struct perseas *p, uint32_t set);
 
 /* Returns true if the set is W of the settled roster, which is enough for it to count alone
  * again. */
@@ -29,23 +29,22 @@ bool ps_quorum_is_settled_w(const struct perseas *p, uint32_t set);
  * none. */
 bool ps_quorum_is_newest_w(const struct perseas *p, uint32_t set);
 
-/* ps_quorum_is_touched returns true if the set has at least T mirrors of the roster that an open
- * goes by: the next one if the change to it is decided. ps_quorum_touch_count returns that T. An
- * open claims R of its roster's images and adopts on W, and it may have made one of these anew; so
- * it touches at least T = min(n - 1, max(R, W)) unchanged images (n = 1: one). Below that it must
- * adopt on none: its slot would count for more than what a roster that it does not see
- * acknowledged. */
-bool ps_quorum_is_touched(const struct perseas *p, uint32_t set);
-unsigned ps_quorum_touch_count(const struct perseas *p);
+/* ps_quorum_is_t returns true if the set has at least T mirrors of the roster that an open goes by:
+ * the next one if the change to it is decided. ps_quorum_t_count returns that T. An open claims R
+ * of its roster's images and adopts on W, and it may have made one of these anew; so it touches at
+ * least T = min(n - 1, max(R, W)) unchanged images (n = 1: one). Below that it must adopt on none:
+ * its slot would count for more than what a roster that it does not see acknowledged. */
+bool ps_quorum_is_t(const struct perseas *p, uint32_t set);
+unsigned ps_quorum_t_count(const struct perseas *p);
 
 /* Returns the mirrors that an open may write to before W of them hold the state: all mirrors;
  * or, if a roster change is decided, the members of the next roster ("Left unfinished" in
  * PROTOCOL.md). */
-uint32_t ps_quorum_decided(const struct perseas *p);
+uint32_t ps_quorum_writable_by_open(const struct perseas *p);
 
 /* Returns true if the set is W of the rosters that an open goes by: of each roster, or of the next
  * one alone if the change to it is decided. */
-bool ps_quorum_is_adopted(const struct perseas *p, uint32_t set);
+bool ps_quorum_is_w_for_open(const struct perseas *p, uint32_t set);
 
 /* Returns true if an open may go on without mirror `m`, whose session broke, because the keeper can
  * make it anew later with the mirrors of the set (I9). */
@@ -53,13 +52,13 @@ bool ps_quorum_can_spare(const struct perseas *p, uint32_t set, const struct ps_
 
 /* Returns true if every open of the settled roster sees a change that is recorded on this set: it
  * has n - T + 1 of its members. */
-bool ps_quorum_is_seen(const struct perseas *p, uint32_t set);
+bool ps_quorum_is_seen_by_opens(const struct perseas *p, uint32_t set);
 /* Returns true if all members of the settled roster are in the set. */
-bool ps_quorum_is_all(const struct perseas *p, uint32_t set);
+bool ps_quorum_has_all_members(const struct perseas *p, uint32_t set);
 
 /* Returns true if W of each roster can still be reached without the mirrors in `lost`. Members that
  * are not among the handle's mirrors may come back. */
-bool ps_quorum_is_possible(const struct perseas *p, uint32_t lost);
+bool ps_quorum_is_possible_without(const struct perseas *p, uint32_t lost);
 
 /* Returns true if the set is R of each roster: enough to know the newest state. */
 bool ps_quorum_is_r(const struct perseas *p, uint32_t set);
@@ -74,10 +73,10 @@ bool ps_quorum_can_remake(const struct perseas *p, uint32_t set, const struct ps
  * having seen its mark. */
 bool ps_quorum_can_remake_joint(const struct perseas *p, uint32_t set);
 
-/* For messages: ps_quorum_count returns how many members of the settled roster are in the set, and
- * ps_quorum_claimers returns its R. */
-unsigned ps_quorum_count(const struct perseas *p, uint32_t set);
-unsigned ps_quorum_claimers(const struct perseas *p);
+/* For messages: ps_quorum_count_members returns how many members of the settled roster are in the
+ * set, and ps_quorum_r_count returns the R of that roster. */
+unsigned ps_quorum_count_members(const struct perseas *p, uint32_t set);
+unsigned ps_quorum_r_count(const struct perseas *p);
 
 static inline uint32_t ps_mirror_bit(const struct perseas *p, const struct ps_mirror *m)
 {

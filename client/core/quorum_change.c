@@ -6,7 +6,7 @@
 
 #include "nowait.h"
 
-void ps_quorum_renew(struct perseas *p)
+void ps_quorums_recompute(struct perseas *p)
 {
 	ps_assert_locked(p);
 	if (p->open)

@@ -1,7 +1,7 @@
 /*
- * range.c - set_range: saves the before-image of a range that a transaction is about to change in
- * its local undo log (PERSEAS, section 3, step 1 of figure 3). The log is built in the very form in
- * which commit sends it.
+ * range.c - perseas_set_range: saves the before-image of a range that a transaction is about to
+ * change in its local undo log (PERSEAS, section 3, step 1 of figure 3). The log is built in the
+ * very form in which commit sends it.
  */
 #include "tx.h"
 
@@ -42,9 +42,9 @@ static const struct ps_mapped_extent *locate_range(struct perseas_tx *tx, uint64
 	const struct ps_layout *layout = tx->p->layout;
 	const struct ps_mapped_extent *first, *last;
 
-	if (tx->layout == layout && tx->hint && start >= tx->hint->start && end <= tx->hint->end &&
-	    end > start)
-		return tx->hint;
+	if (tx->layout == layout && tx->last_extent && start >= tx->last_extent->start &&
+	    end <= tx->last_extent->end && end > start)
+		return tx->last_extent;
 	first = last = end > start ? find_extent(layout, start) : NULL;
 	while (last && end > last->end) {
 		last++;
@@ -54,7 +54,7 @@ static const struct ps_mapped_extent *locate_range(struct perseas_tx *tx, uint64
 	if (!last)
 		return NULL;
 	tx->layout = layout;
-	tx->hint = first;
+	tx->last_extent = first;
 	/* Parts are published in order, so only the last one may be unpublished. */
 	return last->published ? first : last;
 }
@@ -70,8 +70,8 @@ static inline void mark_touched(struct perseas_tx *tx, uint32_t segment)
 	                      memory_order_relaxed);
 }
 
-static int range_error(struct perseas_tx *tx, const void *addr, size_t len,
-                       const struct ps_mapped_extent *segment)
+static int fail_range(struct perseas_tx *tx, const void *addr, size_t len,
+                      const struct ps_mapped_extent *segment)
 {
 	if (!segment)
 		return ps_fail(tx->p, PERSEAS_ERANGE,
@@ -87,7 +87,7 @@ static int range_error(struct perseas_tx *tx, const void *addr, size_t len,
  * ENOMEM. */
 static inline int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
 {
-	if (more <= tx->room && tx->length + more <= tx->room &&
+	if (more <= tx->record_room && tx->length + more <= tx->record_room &&
 	    tx->cover.count < tx->cover.capacity)
 		return 0;
 	return ps_tx_make_room(tx, more, bytes, 1);
@@ -95,22 +95,22 @@ static inline int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes
 
 /* Appends the before-image of [start, end) to the record. Extends the last entry if the range
  * continues it. */
-static void log_piece(struct perseas_tx *tx, const struct ps_mapped_extent *segment, uint64_t start,
-                      uint64_t end, const void *before)
+static void log_before_image(struct perseas_tx *tx, const struct ps_mapped_extent *segment,
+                             uint64_t start, uint64_t end, const void *before)
 {
-	struct ps_range *last = (struct ps_range *)(tx->record + tx->tail);
+	struct ps_range *last = (struct ps_range *)(tx->record + tx->last_entry_offset);
 	uint64_t offset = start - segment->start;
 	uint32_t length = (uint32_t)(end - start);
 	uint8_t *image;
 
-	if (tx->tail && last->segment == segment->segment &&
+	if (tx->last_entry_offset && last->segment == segment->segment &&
 	    last->offset + last->length == offset) {
 		image = (uint8_t *)(last + 1) + last->length;
 		last->length += length;
 	} else {
-		tx->tail = tx->length;
+		tx->last_entry_offset = tx->length;
 		tx->ranges++;
-		last = (struct ps_range *)(tx->record + tx->tail);
+		last = (struct ps_range *)(tx->record + tx->last_entry_offset);
 		ps_put_pair(&last->segment, segment->segment, length);
 		last->offset = offset;
 		image = (uint8_t *)(last + 1);
@@ -129,15 +129,15 @@ static void count_redeclared(struct perseas_tx *tx, uint64_t bytes)
 	tx->traits |= PS_TX_REDECLARED;
 }
 
-/* Adds a range that is partly covered, or touches spans on both sides. */
-static int add_across(struct perseas_tx *tx, const struct ps_mapped_extent *segment, uint64_t start,
-                      uint64_t end)
+/* Adds a range that is partly covered already, or touches spans on both sides. */
+static int add_overlapping_range(struct perseas_tx *tx, const struct ps_mapped_extent *segment,
+                                 uint64_t start, uint64_t end)
 {
 	struct ps_span span = { start, end, segment->start, segment->segment };
 	uint64_t from, gap_start, gap_end, more = 0, bytes = 0;
 	int rc;
 
-	for (from = start; ps_cover_gap(&tx->cover, from, end, &gap_start, &gap_end);
+	for (from = start; ps_cover_find_gap(&tx->cover, from, end, &gap_start, &gap_end);
 	     from = gap_end) {
 		more += sizeof(struct ps_range) + ps_align8(gap_end - gap_start);
 		bytes += gap_end - gap_start;
@@ -145,9 +145,9 @@ static int add_across(struct perseas_tx *tx, const struct ps_mapped_extent *segm
 	rc = make_room(tx, more, bytes);
 	if (rc)
 		return rc;
-	for (from = start; ps_cover_gap(&tx->cover, from, end, &gap_start, &gap_end);
+	for (from = start; ps_cover_find_gap(&tx->cover, from, end, &gap_start, &gap_end);
 	     from = gap_end)
-		log_piece(tx, segment, gap_start, gap_end, (const void *)gap_start);
+		log_before_image(tx, segment, gap_start, gap_end, (const void *)gap_start);
 	ps_cover_add(&tx->cover, &span);
 	if (bytes < end - start)
 		count_redeclared(tx, end - start - bytes);
@@ -176,11 +176,11 @@ static int add_range(struct perseas_tx *tx, const struct ps_mapped_extent *segme
 		return 0;
 	}
 	if (fit == PS_FIT_OVERLAPS)
-		return add_across(tx, segment, start, end);
+		return add_overlapping_range(tx, segment, start, end);
 	rc = make_room(tx, sizeof(struct ps_range) + ps_align8(end - start), end - start);
 	if (rc)
 		return rc;
-	log_piece(tx, segment, start, end, (const void *)start);
+	log_before_image(tx, segment, start, end, (const void *)start);
 	cover_range(tx, fit, place,
 	            &(struct ps_span){ start, end, segment->start, segment->segment });
 	return 0;
@@ -189,15 +189,16 @@ static int add_range(struct perseas_tx *tx, const struct ps_mapped_extent *segme
 /* Adds a range to a transaction with savepoints: the present contents are saved for the newest
  * savepoint, too. The fast path below needs no such copy: its bytes were not declared before, so
  * the record has them. */
-static int add_saved(struct perseas_tx *tx, const struct ps_mapped_extent *segment, uint64_t start,
-                     uint64_t end)
+static int add_range_saving(struct perseas_tx *tx, const struct ps_mapped_extent *segment,
+                            uint64_t start, uint64_t end)
 {
-	int rc = ps_savepoint_keep(tx, start, end, 1);
+	int rc = ps_savepoint_before_range(tx, start, end, 1);
 
 	if (!rc)
 		rc = add_range(tx, segment, start, end);
-	ps_savepoint_kept(tx, &(struct ps_span){ start, end, segment->start, segment->segment },
-	                  rc);
+	ps_savepoint_after_range(tx,
+	                         &(struct ps_span){ start, end, segment->start, segment->segment },
+	                         rc);
 	return rc;
 }
 
@@ -214,8 +215,8 @@ static inline struct ps_span piece_of(const struct ps_mapped_extent *extent, uin
 
 /* Makes room for all pieces, so that either all are added or none. Each piece is counted with
  * alignment, since later pieces are checked against the then longer record. */
-static int make_room_across(struct perseas_tx *tx, const struct ps_mapped_extent *extent,
-                            uint64_t start, uint64_t end)
+static int make_room_for_parts(struct perseas_tx *tx, const struct ps_mapped_extent *extent,
+                               uint64_t start, uint64_t end)
 {
 	uint64_t more = 0, bytes = PS_ALIGN, gap_start, gap_end;
 	unsigned spans = 0;
@@ -224,7 +225,7 @@ static int make_room_across(struct perseas_tx *tx, const struct ps_mapped_extent
 		const struct ps_span piece = piece_of(extent, start, end);
 
 		for (uint64_t from = piece.start;
-		     ps_cover_gap(&tx->cover, from, piece.end, &gap_start, &gap_end);
+		     ps_cover_find_gap(&tx->cover, from, piece.end, &gap_start, &gap_end);
 		     from = gap_end) {
 			more += sizeof(struct ps_range) + ps_align8(gap_end - gap_start);
 			bytes += ps_align8(gap_end - gap_start) + sizeof(struct ps_write);
@@ -234,16 +235,16 @@ static int make_room_across(struct perseas_tx *tx, const struct ps_mapped_extent
 	return ps_tx_make_room(tx, more, bytes, spans);
 }
 
-static int add_across_parts(struct perseas_tx *tx, const struct ps_mapped_extent *extent,
-                            uint64_t start, uint64_t end)
+static int add_range_across_parts(struct perseas_tx *tx, const struct ps_mapped_extent *extent,
+                                  uint64_t start, uint64_t end)
 {
 	unsigned pieces = 1;
-	int rc = make_room_across(tx, extent, start, end);
+	int rc = make_room_for_parts(tx, extent, start, end);
 
 	while (extent[pieces - 1].end < end)
 		pieces++;
 	if (!rc && tx->traits & PS_TX_SAVEPOINTS)
-		rc = ps_savepoint_keep(tx, start, end, pieces);
+		rc = ps_savepoint_before_range(tx, start, end, pieces);
 	if (rc)
 		return rc;
 	for (; start < end; start = (extent++)->end) {
@@ -252,7 +253,7 @@ static int add_across_parts(struct perseas_tx *tx, const struct ps_mapped_extent
 		rc = add_range(tx, extent, piece.start, piece.end);
 		assert(!rc);
 		if (tx->traits & PS_TX_SAVEPOINTS)
-			ps_savepoint_kept(tx, &piece, 0);
+			ps_savepoint_after_range(tx, &piece, 0);
 	}
 	return 0;
 }
@@ -261,8 +262,8 @@ static inline int add_extent_range(struct perseas_tx *tx, const struct ps_mapped
                                    uint64_t start, uint64_t end)
 {
 	if (end > segment->end)
-		return add_across_parts(tx, segment, start, end);
-	return tx->traits & PS_TX_SAVEPOINTS ? add_saved(tx, segment, start, end)
+		return add_range_across_parts(tx, segment, start, end);
+	return tx->traits & PS_TX_SAVEPOINTS ? add_range_saving(tx, segment, start, end)
 	                                     : add_range(tx, segment, start, end);
 }
 
@@ -281,7 +282,7 @@ int ps_tx_add_found_range(struct perseas_tx *tx, const struct ps_segment *segmen
 	assert(fit == PS_FIT_DISJOINT || fit == PS_FIT_EXTENDS);
 	if (rc)
 		return rc;
-	log_piece(tx, &extent, start, end, segment->shadow + offset);
+	log_before_image(tx, &extent, start, end, segment->shadow + offset);
 	cover_range(tx, fit, place, &(struct ps_span){ start, end, extent.start, extent.segment });
 	return 0;
 }
@@ -302,7 +303,7 @@ static int add_range_locked(struct perseas_tx *tx, const struct ps_mapped_extent
 	return rc;
 }
 
-/* Reserves space for deferred stores if it is at hand. Returns false if not. */
+/* Reserves space for deferred stores if that needs no allocation. Returns false otherwise. */
 static inline bool reserve_at_once(struct perseas_tx *tx, unsigned pieces)
 {
 	const uint64_t record = (uint64_t)pieces * PS_DEFERRED_RECORD;
@@ -310,11 +311,11 @@ static inline bool reserve_at_once(struct perseas_tx *tx, unsigned pieces)
 	/* In the ring, a deferred store takes no more than a range with as many bytes of record. */
 	static_assert(PS_DEFERRED_ENTRY <= 3 * PS_DEFERRED_RECORD,
 	              "a deferred store's part of the ring");
-	if (tx->length + record > tx->room || !ps_cover_has_extra(&tx->cover, pieces))
+	if (tx->length + record > tx->record_room || !ps_cover_has_extra(&tx->cover, pieces))
 		return false;
 	tx->cover.extra += pieces;
 	tx->deferred_count += pieces;
-	tx->room -= record;
+	tx->record_room -= record;
 	return true;
 }
 
@@ -340,7 +341,7 @@ static __attribute__((noinline)) int reserve_deferred(struct perseas_tx *tx, uns
 }
 
 /* Returns true if other threads read open transactions, which then change under p->lock only. The
- * caller has entered tx->declaring, the section that this closes (section.h). */
+ * caller has entered tx->set_range_section, the section that this closes (section.h). */
 static inline bool is_observed(const struct perseas_tx *tx)
 {
 	return atomic_load_explicit(&tx->p->observing.active, memory_order_acquire);
@@ -351,13 +352,13 @@ static int add_range_unlocked(struct perseas_tx *tx, const struct ps_mapped_exte
 {
 	int rc;
 
-	ps_section_enter(&tx->declaring);
+	ps_section_enter(&tx->set_range_section);
 	if (is_observed(tx)) {
-		ps_section_leave(&tx->declaring);
+		ps_section_leave(&tx->set_range_section);
 		return add_range_locked(tx, segment, start, end);
 	}
 	rc = add_extent_range(tx, segment, start, end);
-	ps_section_leave(&tx->declaring);
+	ps_section_leave(&tx->set_range_section);
 	return rc;
 }
 
@@ -371,13 +372,13 @@ static __attribute__((noinline)) int reserve_deferred_slowly(struct perseas_tx *
 			tx->p, PERSEAS_EINVAL,
 			"a transaction with PERSEAS_TRACK cannot allocate or free objects of "
 			"a heap: what it changed is found when it commits");
-	ps_section_enter(&tx->declaring);
+	ps_section_enter(&tx->set_range_section);
 	if (!is_observed(tx)) {
 		rc = reserve_deferred(tx, pieces);
-		ps_section_leave(&tx->declaring);
+		ps_section_leave(&tx->set_range_section);
 		return rc;
 	}
-	ps_section_leave(&tx->declaring);
+	ps_section_leave(&tx->set_range_section);
 	pthread_mutex_lock(&tx->p->lock);
 	rc = reserve_deferred(tx, pieces);
 	pthread_mutex_unlock(&tx->p->lock);
@@ -390,9 +391,9 @@ int ps_deferred_reserve(struct perseas_tx *tx, unsigned pieces)
 
 	if (tx->traits & PS_TX_TRACKED)
 		return reserve_deferred_slowly(tx, pieces);
-	ps_section_enter(&tx->declaring);
+	ps_section_enter(&tx->set_range_section);
 	kept = !is_observed(tx) && reserve_at_once(tx, pieces);
-	ps_section_leave(&tx->declaring);
+	ps_section_leave(&tx->set_range_section);
 	return kept ? 0 : reserve_deferred_slowly(tx, pieces);
 }
 
@@ -409,7 +410,7 @@ void ps_deferred_store(struct perseas_tx *tx, const struct ps_mapped_extent *seg
 	 * already. */
 	if (fit != PS_FIT_INSIDE) {
 		assert(tx->deferred_count > 0);
-		log_piece(tx, segment, start, span.end, (const void *)start);
+		log_before_image(tx, segment, start, span.end, (const void *)start);
 		ps_cover_release_extra(&tx->cover);
 		if (fit == PS_FIT_OVERLAPS)
 			ps_cover_add(&tx->cover, &span);
@@ -420,22 +421,22 @@ void ps_deferred_store(struct perseas_tx *tx, const struct ps_mapped_extent *seg
 	ps_copy_short(at, bytes, length);
 }
 
-/* Waits until the range is here, while the thread holds nothing that others may wait for: fetching
- * it may take long. */
-static int bring_range(struct perseas_tx *tx, const struct ps_mapped_extent *extent, uint64_t start,
+/* Waits until all memory of the range is here (demand.h), while the thread holds nothing that
+ * others may wait for: fetching memory may take long. */
+static int fetch_range(struct perseas_tx *tx, const struct ps_mapped_extent *extent, uint64_t start,
                        uint64_t end)
 {
 	int rc = 0;
 
 	for (; start < end && !rc; start = (extent++)->end) {
 		mark_touched(tx, extent->segment);
-		if (!extent->usual)
+		if (!extent->is_ready)
 			rc = ps_demand_await(tx->p, start, piece_of(extent, start, end).end);
 	}
 	return rc;
 }
 
-static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
+static int set_range_slowly(struct perseas_tx *tx, const void *addr, size_t len)
 {
 	uint64_t start = (uint64_t)(uintptr_t)addr, end = start + len;
 	const struct ps_mapped_extent *segment;
@@ -450,10 +451,10 @@ static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 		return 0;
 	segment = locate_range(tx, start, end);
 	if (!segment || !segment->published)
-		return range_error(tx, addr, len, segment);
+		return fail_range(tx, addr, len, segment);
 	if (tx->traits & PS_TX_TRACKED)
 		return 0;
-	rc = bring_range(tx, segment, start, end);
+	rc = fetch_range(tx, segment, start, end);
 	if (rc)
 		return rc;
 	return add_range_unlocked(tx, segment, start, end);
@@ -464,39 +465,40 @@ static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
  * can. */
 static inline bool is_fast_range(const struct perseas_tx *tx, uint64_t start, size_t len)
 {
-	const struct ps_mapped_extent *segment = tx->hint;
+	const struct ps_mapped_extent *segment = tx->last_extent;
 
 	return tx->open && !(tx->traits & PS_TX_TRACKED) && len - 1 < FAST_LENGTH && segment &&
 	       tx->layout == tx->p->layout && start >= segment->start &&
-	       start <= segment->end - len && segment->usual &&
-	       tx->length + sizeof(struct ps_range) + ps_align8(len) <= tx->room &&
+	       start <= segment->end - len && segment->is_ready &&
+	       tx->length + sizeof(struct ps_range) + ps_align8(len) <= tx->record_room &&
 	       tx->cover.count < tx->cover.capacity;
 }
 
 /* Returns true if the range continues the last entry, which is then worth extending. */
 static inline bool continues_last_entry(const struct perseas_tx *tx, uint64_t start)
 {
-	const struct ps_range *last = (const struct ps_range *)(tx->record + tx->tail);
+	const struct ps_range *last = (const struct ps_range *)(tx->record + tx->last_entry_offset);
 
-	return tx->tail && last->segment == tx->hint->segment &&
-	       last->offset + last->length == start - tx->hint->start;
+	return tx->last_entry_offset && last->segment == tx->last_extent->segment &&
+	       last->offset + last->length == start - tx->last_extent->start;
 }
 
 static inline struct ps_span fast_span(const struct perseas_tx *tx, uint64_t start, size_t len)
 {
-	return (struct ps_span){ start, start + len, tx->hint->start, tx->hint->segment };
+	return (struct ps_span){ start, start + len, tx->last_extent->start,
+		                 tx->last_extent->segment };
 }
 
 /* Logs a range of the fast path, without a call. */
 static inline __attribute__((always_inline)) void log_fast_range(struct perseas_tx *tx,
                                                                  uint64_t start, size_t len)
 {
-	const struct ps_mapped_extent *segment = tx->hint;
+	const struct ps_mapped_extent *segment = tx->last_extent;
 	struct ps_range *range = (struct ps_range *)(tx->record + tx->length);
 	uint8_t *image = (uint8_t *)(range + 1), *end = image + ps_align8(len);
 
 	mark_touched(tx, segment->segment);
-	tx->tail = tx->length;
+	tx->last_entry_offset = tx->length;
 	tx->ranges++;
 	ps_put_pair(&range->segment, segment->segment, (uint32_t)len);
 	range->offset = start - segment->start;
@@ -506,8 +508,8 @@ static inline __attribute__((always_inline)) void log_fast_range(struct perseas_
 	tx->length = (uint64_t)(end - tx->record);
 }
 
-/* Adds a range of the fast path that is not behind all others. Returns false if it needs the slow
- * path: it overlaps others, or extends the last entry. */
+/* Adds a range of the fast path that does not lie behind all others. Returns false if it needs the
+ * slow path: it overlaps others, or extends the last entry. */
 static inline bool add_fast_range(struct perseas_tx *tx, uint64_t start, size_t len)
 {
 	const struct ps_span span = fast_span(tx, start, len);
@@ -526,15 +528,15 @@ static inline bool add_fast_range(struct perseas_tx *tx, uint64_t start, size_t 
 	return true;
 }
 
-/* A function of its own, so that appending a range saves no registers. */
+/* This is a function of its own so that appending a range saves no registers. */
 static __attribute__((noinline)) int add_between(struct perseas_tx *tx, uint64_t start, size_t len)
 {
 	bool added;
 
-	ps_section_enter(&tx->declaring);
+	ps_section_enter(&tx->set_range_section);
 	added = !is_observed(tx) && add_fast_range(tx, start, len);
-	ps_section_leave(&tx->declaring);
-	return added ? 0 : set_range(tx, (const void *)start, len);
+	ps_section_leave(&tx->set_range_section);
+	return added ? 0 : set_range_slowly(tx, (const void *)start, len);
 }
 
 int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
@@ -543,17 +545,17 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
 	struct ps_span span;
 
 	if (!tx || !is_fast_range(tx, start, len))
-		return set_range(tx, addr, len);
+		return set_range_slowly(tx, addr, len);
 	if (!ps_cover_is_past_end(&tx->cover, start))
 		return add_between(tx, start, len);
-	ps_section_enter(&tx->declaring);
+	ps_section_enter(&tx->set_range_section);
 	if (is_observed(tx)) {
-		ps_section_leave(&tx->declaring);
-		return set_range(tx, addr, len);
+		ps_section_leave(&tx->set_range_section);
+		return set_range_slowly(tx, addr, len);
 	}
 	span = fast_span(tx, start, len);
 	ps_cover_append(&tx->cover, &span);
 	log_fast_range(tx, start, len);
-	ps_section_leave(&tx->declaring);
+	ps_section_leave(&tx->set_range_section);
 	return 0;
 }

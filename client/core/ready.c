@@ -6,13 +6,13 @@
 #include "quorum.h"
 #include "../../proto/base/text.h"
 
-bool ps_fenced_for_good(const struct perseas *p)
+bool ps_fences_prevent_w(const struct perseas *p)
 {
 	uint32_t lost = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		lost |= p->commit.fenced & (uint32_t)p->mirrors[i].votes << i;
-	return lost && !ps_quorum_is_possible(p, lost);
+		lost |= p->commit.fenced_mirrors & (uint32_t)p->mirrors[i].votes << i;
+	return lost && !ps_quorum_is_possible_without(p, lost);
 }
 
 const struct ps_mirror *ps_refusing_mirror(const struct perseas *p)
@@ -28,10 +28,10 @@ const struct ps_mirror *ps_refusing_mirror(const struct perseas *p)
 		lost |= ps_mirror_bit(p, m);
 		one = m;
 	}
-	return one && !ps_quorum_is_possible(p, lost) ? one : NULL;
+	return one && !ps_quorum_is_possible_without(p, lost) ? one : NULL;
 }
 
-unsigned ps_mirrors_lost(const struct perseas *p)
+unsigned ps_count_lost_mirrors(const struct perseas *p)
 {
 	uint32_t lost = 0, others = 0;
 
@@ -51,7 +51,7 @@ unsigned ps_mirrors_lost(const struct perseas *p)
 
 const char *ps_lost_text(const struct perseas *p, char *text, size_t size)
 {
-	const unsigned lost = ps_mirrors_lost(p);
+	const unsigned lost = ps_count_lost_mirrors(p);
 
 	if (lost == p->members)
 		ps_text_format(text, size,
@@ -70,7 +70,7 @@ const char *ps_doubt_advice(const struct perseas *p, char *text, size_t size)
 {
 	const struct ps_mirror *denied = ps_refusing_mirror(p);
 
-	if (!denied && ps_mirrors_lost(p))
+	if (!denied && ps_count_lost_mirrors(p))
 		return ps_lost_text(p, text, size);
 	if (!denied)
 		return "perseas_flush waits for it; perseas_mirror_stat says what is wrong with "
@@ -84,8 +84,8 @@ const char *ps_doubt_advice(const struct perseas *p, char *text, size_t size)
 
 const char *ps_fenced_text(const struct perseas *p, char *text, size_t size)
 {
-	if (p->upkeep.renewal.past[0])
-		return p->upkeep.renewal.past;
+	if (p->upkeep.renewal.reverted_text[0])
+		return p->upkeep.renewal.reverted_text;
 	ps_text_format(text, size,
 	               "another owner has taken store '%s' over from epoch %llu: close this handle",
 	               p->store, (unsigned long long)p->epoch);
@@ -99,9 +99,9 @@ int ps_fail_fenced(const struct perseas *p)
 	return ps_fail(p, PERSEAS_EFENCED, "%s", ps_fenced_text(p, text, sizeof(text)));
 }
 
-/* Returns true while the keeper has not yet found out what became of a mirror whose session
- * broke. */
-static bool is_open_question(const struct perseas *p)
+/* Returns true while the keeper has not yet found out why a mirror's session broke: another owner
+ * may have ended it. */
+static bool is_cause_unknown(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
@@ -122,10 +122,10 @@ int ps_fail_session(struct perseas *p, int rc)
 	if (rc != PERSEAS_EUNREACHABLE && rc != PERSEAS_EFENCED)
 		return rc;
 	pthread_mutex_lock(&p->lock);
-	while (!ps_is_fenced(p) && ps_now(p) < until && (p->admin || is_open_question(p))) {
-		p->commit.line.waiters++;
-		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock, until);
-		p->commit.line.waiters--;
+	while (!ps_is_fenced(p) && ps_now(p) < until && (p->admin || is_cause_unknown(p))) {
+		p->commit.wait_line.waiters++;
+		p->env->ops->wait(p->env, &p->commit.wait_line.changed, &p->lock, until);
+		p->commit.wait_line.waiters--;
 	}
 	if (ps_is_fenced(p))
 		rc = ps_fail_fenced(p);

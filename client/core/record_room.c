@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 /* Returns the bytes of the record reserved for deferred stores. */
-static inline uint64_t kept_record(const struct perseas_tx *tx)
+static inline uint64_t deferred_record_bytes(const struct perseas_tx *tx)
 {
 	return (uint64_t)tx->deferred_count * PS_DEFERRED_RECORD;
 }
@@ -27,11 +27,12 @@ void ps_tx_update_room(struct perseas_tx *tx)
 	const uint64_t limit = ps_record_limit(p->log_size);
 
 	static_assert(sizeof(struct ps_write) <= sizeof(struct ps_range) + 8, "a range's write");
-	tx->room = entry < limit ? entry : limit;
-	if (tx->room > tx->capacity)
-		tx->room = tx->capacity;
-	tx->whole_room = tx->room;
-	tx->room -= tx->room < kept_record(tx) ? tx->room : kept_record(tx);
+	tx->record_room = entry < limit ? entry : limit;
+	if (tx->record_room > tx->capacity)
+		tx->record_room = tx->capacity;
+	tx->undeferred_room = tx->record_room;
+	tx->record_room -= tx->record_room < deferred_record_bytes(tx) ? tx->record_room
+	                                                               : deferred_record_bytes(tx);
 }
 
 uint64_t ps_tx_entry_length(const struct perseas_tx *tx)
@@ -43,7 +44,7 @@ uint64_t ps_tx_entry_length(const struct perseas_tx *tx)
 int ps_tx_make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, unsigned spans)
 {
 	struct perseas *p = tx->p;
-	uint64_t need = tx->length + kept_record(tx) + more;
+	uint64_t need = tx->length + deferred_record_bytes(tx) + more;
 	uint8_t *grown;
 	int rc;
 

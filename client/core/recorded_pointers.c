@@ -7,7 +7,7 @@
 
 /* Returns the index in by_recorded of the first extent whose recorded address is above
  * `address`. */
-static unsigned find_behind(const struct ps_layout *layout, uint64_t address)
+static unsigned find_first_above(const struct ps_layout *layout, uint64_t address)
 {
 	unsigned low = 0, high = layout->count;
 
@@ -29,7 +29,7 @@ void *perseas_here(const perseas_t *p, const void *recorded)
 	const struct ps_mapped_extent *extent;
 	unsigned behind;
 
-	behind = layout ? find_behind(layout, address) : 0;
+	behind = layout ? find_first_above(layout, address) : 0;
 	if (!behind)
 		return NULL;
 	extent = &layout->segments[layout->by_recorded[behind - 1]];

@@ -31,7 +31,7 @@ void ps_retained_add(uint64_t start, uint64_t size)
 }
 
 /* Returns how far memory is retained from `at` on; `at` if it is not. Caller holds `lock`. */
-static uint64_t end_at(uint64_t at)
+static uint64_t retained_end(uint64_t at)
 {
 	uint64_t end = at;
 
@@ -47,7 +47,7 @@ bool ps_retained_has(uint64_t start, uint64_t size)
 	uint64_t at = start, next;
 
 	pthread_mutex_lock(&lock);
-	while (at < end && (next = end_at(at)) > at)
+	while (at < end && (next = retained_end(at)) > at)
 		at = next;
 	pthread_mutex_unlock(&lock);
 	return at >= end;

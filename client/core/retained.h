@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Adds a range of whole pages. If there is no memory to note it, no segment can be mapped over it
- * later. From any thread. */
+/* Adds a range of whole pages. If there is no memory to note the range, no segment can be mapped
+ * over it later. From any thread. */
 void ps_retained_add(uint64_t start, uint64_t size);
 
 /* Returns true if handles left all of the range, even if the application has unmapped some of it

@@ -54,8 +54,9 @@ static uint64_t oldest_position(const struct ps_ring *ring)
 	                                : ring->positions[ring->first % PS_RING_ENTRIES];
 }
 
-/* Drops entries in the way of the next one. Returns its position. */
-static uint64_t drop_overwritten(struct ps_ring *ring, uint64_t length)
+/* Drops the oldest entries that an entry of `length` bytes will overwrite. Returns the position of
+ * that entry. */
+static uint64_t drop_old_entries(struct ps_ring *ring, uint64_t length)
 {
 	uint64_t at = ps_record_position(ring->head, length, ring->size);
 
@@ -65,14 +66,14 @@ static uint64_t drop_overwritten(struct ps_ring *ring, uint64_t length)
 	return at;
 }
 
-void ps_ring_reserve(struct ps_ring *ring, uint64_t length)
+void ps_ring_drop_overwritten(struct ps_ring *ring, uint64_t length)
 {
-	drop_overwritten(ring, length);
+	drop_old_entries(ring, length);
 }
 
 struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length)
 {
-	const uint64_t at = drop_overwritten(ring, length);
+	const uint64_t at = drop_old_entries(ring, length);
 
 	ring->last++;
 	ring->positions[ring->last % PS_RING_ENTRIES] = at;
@@ -88,7 +89,7 @@ struct ps_entry *ps_ring_find(const struct ps_ring *ring, uint64_t seq)
 	                           ring->positions[seq % PS_RING_ENTRIES] % ring->size);
 }
 
-bool ps_ring_replays(const struct ps_ring *ring, uint64_t from, uint64_t to)
+bool ps_ring_can_replay(const struct ps_ring *ring, uint64_t from, uint64_t to)
 {
 	for (uint64_t seq = from + 1; seq <= to; seq++) {
 		const struct ps_entry *entry = ps_ring_find(ring, seq);
@@ -105,25 +106,25 @@ uint64_t ps_ring_lag(const struct ps_ring *ring, uint64_t seq)
 		return 0;
 	if (seq < ring->first)
 		return UINT64_MAX;
-	/* A full index counts like a full ring. */
+	/* If `positions` is half full, the ring counts as full. */
 	if (ring->last - seq >= PS_RING_ENTRIES / 2)
 		return ring->size;
 	return ring->head - ring->positions[seq % PS_RING_ENTRIES];
 }
 
 /* Pages in other use, such as those registered with an RDMA device, stay as they are. */
-bool ps_ring_gather(struct ps_ring *ring, uint64_t head)
+bool ps_ring_enlarge_pages(struct ps_ring *ring, uint64_t head)
 {
 	const uint64_t written = head < ring->size ? head : ring->size;
 	const uint64_t end = written - written % PS_LARGE_PAGE;
 	uint64_t length;
 
-	if (ring->gathered >= end)
+	if (ring->enlarged >= end)
 		return false;
-	length = end - ring->gathered;
+	length = end - ring->enlarged;
 	if (length > LARGE_PAGES_AT_ONCE * PS_LARGE_PAGE)
 		length = LARGE_PAGES_AT_ONCE * PS_LARGE_PAGE;
-	(void)madvise(ring->base + ring->gathered, length, PS_MADV_COLLAPSE);
-	ring->gathered += length;
-	return ring->gathered < end;
+	(void)madvise(ring->base + ring->enlarged, length, PS_MADV_COLLAPSE);
+	ring->enlarged += length;
+	return ring->enlarged < end;
 }

@@ -22,7 +22,7 @@ struct ps_entry {
 	uint32_t kind;   /* enum ps_record_kind */
 	uint64_t bytes;  /* bytes that the entry sends over a fabric */
 	struct ps_slot slot;
-	uint64_t zero;
+	uint64_t zero;            /* padding */
 	struct ps_write writes[]; /* the sources follow the last one */
 };
 static_assert(sizeof(struct ps_entry) % 8 == 0, "entries are aligned");
@@ -38,7 +38,8 @@ struct ps_ring {
 	uint64_t head;        /* position of the next entry: counts bytes, never wraps */
 	uint64_t first, last; /* seqs of the entries in the ring; last < first: it is empty */
 	uint64_t *positions;  /* position of each seq, at index seq % PS_RING_ENTRIES */
-	uint64_t gathered;    /* bytes from `base` that ps_ring_gather has processed */
+	/* the first bytes, this many, that ps_ring_enlarge_pages has processed */
+	uint64_t enlarged;
 };
 
 /* Allocates the ring. `size` must be a multiple of 4096. Returns 0, or -1 if out of memory. */
@@ -50,7 +51,7 @@ void ps_ring_reset(struct ps_ring *ring, uint64_t seq);
 
 /* Drops the entries that an entry of up to `length` bytes will overwrite, so that no mirror is
  * replayed from them any more. */
-void ps_ring_reserve(struct ps_ring *ring, uint64_t length);
+void ps_ring_drop_overwritten(struct ps_ring *ring, uint64_t length);
 
 /* Returns space for the entry of seq last + 1. `length` is at most half of the ring. */
 struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length);
@@ -65,7 +66,7 @@ struct ps_entry *ps_ring_find(const struct ps_ring *ring, uint64_t seq);
 
 /* Returns true if the ring can bring a mirror from transaction `from` to `to`. A publish in between
  * cannot be replayed, since its contents did not go through the ring. */
-bool ps_ring_replays(const struct ps_ring *ring, uint64_t from, uint64_t to);
+bool ps_ring_can_replay(const struct ps_ring *ring, uint64_t from, uint64_t to);
 
 /* Returns the bytes from the entry of `seq` to the head, which must stay while `seq` is the oldest
  * transaction that some mirror has not completed. Returns 0 if `seq` is past the last entry,
@@ -77,6 +78,6 @@ uint64_t ps_ring_lag(const struct ps_ring *ring, uint64_t seq);
  * has little other memory. Large pages from the start would make a commit wait while one is
  * cleared. One thread calls it; others may append and send meanwhile. Returns true if there is more
  * to do. */
-bool ps_ring_gather(struct ps_ring *ring, uint64_t head);
+bool ps_ring_enlarge_pages(struct ps_ring *ring, uint64_t head);
 
 #endif

@@ -52,8 +52,8 @@ struct ps_saved {
 
 /* Makes room for `count` elements of `size` bytes. Returns false if out of memory, and nothing has
  * changed. */
-static bool make_room(struct perseas_tx *tx, void **memory, uint64_t *capacity, uint64_t count,
-                      size_t size)
+static bool grow_array(struct perseas_tx *tx, void **memory, uint64_t *capacity, uint64_t count,
+                       size_t size)
 {
 	uint64_t more = *capacity ? *capacity : 64;
 	void *grown;
@@ -78,10 +78,10 @@ static bool save_piece(struct perseas_tx *tx, uint64_t start, uint64_t end)
 	struct ps_saved *saved = tx->saved;
 	const uint64_t length = end - start;
 
-	if (!make_room(tx, (void **)&saved->pieces, &saved->piece_capacity,
-	               (uint64_t)saved->piece_count + 1, sizeof(*saved->pieces)) ||
-	    !make_room(tx, (void **)&saved->journal, &saved->journal_capacity,
-	               saved->journal_length + length, 1))
+	if (!grow_array(tx, (void **)&saved->pieces, &saved->piece_capacity,
+	                (uint64_t)saved->piece_count + 1, sizeof(*saved->pieces)) ||
+	    !grow_array(tx, (void **)&saved->journal, &saved->journal_capacity,
+	                saved->journal_length + length, 1))
 		return false;
 	memcpy(saved->journal + saved->journal_length, (const void *)start, length);
 	saved->pieces[saved->piece_count++] = (struct piece){ start, length,
@@ -90,13 +90,13 @@ static bool save_piece(struct perseas_tx *tx, uint64_t start, uint64_t end)
 	return true;
 }
 
-/* Saves, of bytes that are not saved yet, those that the record covers. */
+/* Saves, of these bytes, which are not saved yet, those that the record covers already. */
 static bool save_covered(struct perseas_tx *tx, uint64_t start, uint64_t end)
 {
 	uint64_t gap_start, gap_end;
 
 	while (start < end) {
-		if (!ps_cover_gap(&tx->cover, start, end, &gap_start, &gap_end))
+		if (!ps_cover_find_gap(&tx->cover, start, end, &gap_start, &gap_end))
 			gap_start = gap_end = end;
 		if (gap_start > start && !save_piece(tx, start, gap_start))
 			return false;
@@ -105,14 +105,14 @@ static bool save_covered(struct perseas_tx *tx, uint64_t start, uint64_t end)
 	return true;
 }
 
-static void forget_pieces(struct ps_saved *saved, unsigned count)
+static void truncate_journal(struct ps_saved *saved, unsigned count)
 {
 	if (count < saved->piece_count)
 		saved->journal_length = saved->pieces[count].at;
 	saved->piece_count = count;
 }
 
-int ps_savepoint_keep(struct perseas_tx *tx, uint64_t start, uint64_t end, unsigned spans)
+int ps_savepoint_before_range(struct perseas_tx *tx, uint64_t start, uint64_t end, unsigned spans)
 {
 	struct ps_saved *saved = tx->saved;
 	uint64_t gap_start, gap_end;
@@ -120,24 +120,26 @@ int ps_savepoint_keep(struct perseas_tx *tx, uint64_t start, uint64_t end, unsig
 
 	saved->piece_mark = saved->piece_count;
 	for (uint64_t from = start;
-	     room && ps_cover_gap(&saved->cover, from, end, &gap_start, &gap_end); from = gap_end)
+	     room && ps_cover_find_gap(&saved->cover, from, end, &gap_start, &gap_end);
+	     from = gap_end)
 		room = save_covered(tx, gap_start, gap_end);
 	return room ? 0
 	            : ps_fail(tx->p, PERSEAS_ENOMEM, "no memory to keep %llu bytes for a savepoint",
 	                      (unsigned long long)(end - start));
 }
 
-void ps_savepoint_kept(struct perseas_tx *tx, const struct ps_span *span, int rc)
+void ps_savepoint_after_range(struct perseas_tx *tx, const struct ps_span *span, int rc)
 {
 	if (rc)
-		forget_pieces(tx->saved, tx->saved->piece_mark);
+		truncate_journal(tx->saved, tx->saved->piece_mark);
 	else
 		ps_cover_add(&tx->saved->cover, span);
 }
 
 /* --- PERSEAS_CHECK_WRITES: changes without another set_range --- */
 
-/* Copies what is declared now: its spans, and their contents one behind another. */
+/* Copies what the transaction has declared by now, for PERSEAS_CHECK_WRITES: its spans, and their
+ * contents one behind another. Returns false if out of memory. */
 static bool copy_declared(struct perseas_tx *tx)
 {
 	struct ps_saved *saved = tx->saved;
@@ -147,10 +149,12 @@ static bool copy_declared(struct perseas_tx *tx)
 	ps_cover_clear(&saved->declared);
 	if (!(tx->p->options.flags & PERSEAS_CHECK_WRITES))
 		return true;
-	if (!make_room(tx, (void **)&saved->old_contents, &saved->old_capacity, tx->cover.bytes, 1))
+	if (!grow_array(tx, (void **)&saved->old_contents, &saved->old_capacity, tx->cover.bytes,
+	                1))
 		return false;
 	/* Other threads may read the cover meanwhile, so it must not be settled. */
-	for (uint64_t from = 0; (span = ps_cover_from(&tx->cover, from)); from = span->end + 1) {
+	for (uint64_t from = 0; (span = ps_cover_span_from(&tx->cover, from));
+	     from = span->end + 1) {
 		if (ps_cover_reserve(&saved->declared) < 0)
 			return false;
 		memcpy(saved->old_contents + at, (const void *)span->start,
@@ -161,15 +165,15 @@ static bool copy_declared(struct perseas_tx *tx)
 	return true;
 }
 
-/* Returns the address of the first byte of the span that changed without being declared again; 0:
- * none did. */
+/* Returns the address of the first byte of the span that changed since the newest savepoint without
+ * being declared again; 0 if none did. */
 static uint64_t find_change(const struct ps_saved *saved, const struct ps_span *span,
                             const uint8_t *old_contents)
 {
 	uint64_t start, end;
 
 	for (uint64_t from = span->start;
-	     ps_cover_gap(&saved->cover, from, span->end, &start, &end); from = end)
+	     ps_cover_find_gap(&saved->cover, from, span->end, &start, &end); from = end)
 		for (; start < end; start++)
 			if (*(const uint8_t *)start != old_contents[start - span->start])
 				return start;
@@ -222,12 +226,12 @@ int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
 	if (!tx->saved && !(tx->saved = calloc(1, sizeof(*tx->saved))))
 		return fail_memory(tx);
 	saved = tx->saved;
-	if (!make_room(tx, (void **)&saved->marks, &saved->mark_capacity,
-	               (uint64_t)saved->mark_count + 1, sizeof(*saved->marks)) ||
+	if (!grow_array(tx, (void **)&saved->marks, &saved->mark_capacity,
+	                (uint64_t)saved->mark_count + 1, sizeof(*saved->marks)) ||
 	    !copy_declared(tx))
 		return fail_memory(tx);
 	*savepoint = atomic_fetch_add_explicit(&tx->p->savepoints, 1, memory_order_relaxed) + 1;
-	if (ps_deferred_mark(tx, *savepoint)) {
+	if (ps_deferred_savepoint(tx, *savepoint)) {
 		*savepoint = 0;
 		return fail_memory(tx);
 	}
@@ -235,7 +239,7 @@ int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
 		                                           saved->piece_count };
 	ps_cover_clear(&saved->cover);
 	/* No entry extends across a savepoint. */
-	tx->tail = 0;
+	tx->last_entry_offset = 0;
 	/* Other threads may read the transaction meanwhile. */
 	pthread_mutex_lock(&tx->p->lock);
 	tx->traits |= PS_TX_SAVEPOINTS;
@@ -244,7 +248,7 @@ int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
 }
 
 /* Restores memory from the record's entries after the mark. */
-static void put_back_entries(struct perseas_tx *tx, const struct mark *mark)
+static void restore_entries(struct perseas_tx *tx, const struct mark *mark)
 {
 	struct ps_cursor cursor = { tx->record + mark->length, tx->record + tx->length,
 		                    tx->ranges - mark->ranges, true };
@@ -258,7 +262,7 @@ static void put_back_entries(struct perseas_tx *tx, const struct mark *mark)
 
 /* Rebuilds the cover from the record. There is room, since the cover had at least these spans
  * before. */
-static void cover_again(struct perseas_tx *tx)
+static void rebuild_cover(struct perseas_tx *tx)
 {
 	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record), tx->record + tx->length,
 		                    tx->ranges, true };
@@ -280,7 +284,7 @@ static void cover_again(struct perseas_tx *tx)
 		atomic_store_explicit(&tx->touched[i], touched[i], memory_order_relaxed);
 }
 
-static void roll_back(struct perseas_tx *tx, const struct mark *mark)
+static void roll_back_to_mark(struct perseas_tx *tx, const struct mark *mark)
 {
 	struct ps_saved *saved = tx->saved;
 
@@ -289,12 +293,12 @@ static void roll_back(struct perseas_tx *tx, const struct mark *mark)
 
 		memcpy((void *)piece->start, saved->journal + piece->at, piece->length);
 	}
-	forget_pieces(saved, mark->pieces);
-	put_back_entries(tx, mark);
+	truncate_journal(saved, mark->pieces);
+	restore_entries(tx, mark);
 	tx->length = mark->length;
 	tx->ranges = mark->ranges;
-	tx->tail = 0;
-	cover_again(tx);
+	tx->last_entry_offset = 0;
+	rebuild_cover(tx);
 	ps_cover_clear(&saved->cover);
 	saved->mark_count = (unsigned)(mark - saved->marks) + 1;
 }
@@ -328,13 +332,14 @@ int perseas_rollback_to(perseas_tx_t *tx, uint64_t savepoint)
 	rc = check_undeclared(tx);
 	if (rc)
 		return rc;
-	/* With the lock, so that no thread reads the transaction or copies its changes
+	/* Takes the lock so that no thread reads the transaction or copies its changes
 	 * meanwhile. */
 	pthread_mutex_lock(&p->lock);
-	roll_back(tx, mark);
+	roll_back_to_mark(tx, mark);
 	ps_deferred_roll_back(tx, savepoint);
 	pthread_mutex_unlock(&p->lock);
-	/* Cannot fail: the savepoint's copy took at least as much memory. */
+	/* This cannot fail: the buffers are large enough, since the copy at the savepoint was no
+	 * smaller. */
 	copy_declared(tx);
 	return 0;
 }

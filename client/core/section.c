@@ -6,13 +6,13 @@
 #include "env.h"
 
 enum {
-	PAUSE = 20000, /* ns: time for some copying, unless the thread inside was preempted */
-	TRIES = 1000,  /* attempts at a barrier that worked before */
+	PAUSE_NS = 20000, /* ns: enough for the thread inside to finish, unless it was preempted */
+	TRIES = 1000,     /* attempts at a barrier that worked before */
 };
 
 void ps_section_pause(struct ps_env *env)
 {
-	env->ops->pause(env, PS_UNWOKEN, NULL, 0, env->ops->now(env) + PAUSE);
+	env->ops->pause(env, PS_UNWOKEN, NULL, 0, env->ops->now(env) + PAUSE_NS);
 }
 
 void ps_section_fence(struct ps_env *env)

@@ -29,7 +29,7 @@ struct ps_env;
 
 /* The flag of a section. Each thread has its own, or each object that one thread at a time uses. */
 struct ps_section {
-	atomic_bool inside;
+	atomic_bool inside; /* the thread is inside the section */
 };
 
 /* Enters the section. The caller then reads the word that closes the section, and leaves at once if

@@ -29,7 +29,7 @@
 #define SEGMENT_GUARD SEGMENT_ALIGN /* unmapped space between segments */
 #define ADDRESS_TRIES 4096
 
-static struct ps_segment *at_address(struct perseas *p, uint64_t address, uint64_t size)
+static struct ps_segment *find_overlapping(struct perseas *p, uint64_t address, uint64_t size)
 {
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		struct ps_segment *s = &p->segments[i];
@@ -64,9 +64,9 @@ struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t 
 	return segment;
 }
 
-/* Returns the addresses of a part that is given up to the segment's spare range, for the next
+/* Gives the addresses of a part that is given up back to the segment's spare range, for the next
  * part. */
-static void return_addresses(struct perseas *p, struct ps_segment *part)
+static void return_to_spare(struct perseas *p, struct ps_segment *part)
 {
 	struct ps_segment *head = ps_grown_head(p, part);
 
@@ -82,8 +82,8 @@ static void return_addresses(struct perseas *p, struct ps_segment *part)
 
 void ps_segment_forget(struct perseas *p, struct ps_segment *segment)
 {
-	return_addresses(p, segment);
-	ps_segment_unplace(segment);
+	return_to_spare(p, segment);
+	ps_segment_unmap(segment);
 	memmove(segment, segment + 1,
 	        (size_t)(&p->segments[p->segment_count] - (segment + 1)) * sizeof(*segment));
 	p->segment_count--;
@@ -126,7 +126,7 @@ static void forget_reserved(struct perseas *p, struct ps_reserved_range *kept)
 	*kept = p->reserved.list[--p->reserved.count];
 }
 
-static bool is_wanted(const Perseas__Header *header, const struct ps_reserved_range *kept)
+static bool is_of_a_segment(const Perseas__Header *header, const struct ps_reserved_range *kept)
 {
 	for (size_t i = 0; header && i < header->n_segments; i++)
 		if (header->segments[i]->born && header->segments[i]->address == kept->address &&
@@ -135,13 +135,13 @@ static bool is_wanted(const Perseas__Header *header, const struct ps_reserved_ra
 	return false;
 }
 
-void ps_segments_reserve(struct perseas *p, const Perseas__Header *header, char *warning,
-                         size_t size)
+void ps_segments_reserve_addresses(struct perseas *p, const Perseas__Header *header, char *warning,
+                                   size_t size)
 {
 	for (unsigned i = p->reserved.count; i-- > 0;) {
 		struct ps_reserved_range kept = p->reserved.list[i];
 
-		if (is_wanted(header, &kept))
+		if (is_of_a_segment(header, &kept))
 			continue;
 		munmap((void *)kept.address, kept.size);
 		forget_reserved(p, &p->reserved.list[i]);
@@ -166,8 +166,8 @@ void ps_segments_reserve(struct perseas *p, const Perseas__Header *header, char 
 
 /* --- placing --- */
 
-/* Maps memory for a segment. is_over: over what is mapped there; otherwise nothing may be. Returns
- * 0 or an errno. */
+/* Maps memory for a segment, and sets *base. is_over: over what is mapped there; otherwise nothing
+ * may be mapped there. Returns 0 or an errno. */
 static int map_segment(uint64_t address, uint64_t size, bool is_over, uint8_t **base)
 {
 	void *got = (void *)address;
@@ -182,7 +182,7 @@ static int map_segment(uint64_t address, uint64_t size, bool is_over, uint8_t **
 	return 0;
 }
 
-int ps_segment_reserve(struct perseas *p, struct ps_segment *segment, uint64_t address)
+int ps_segment_map_at(struct perseas *p, struct ps_segment *segment, uint64_t address)
 {
 	struct ps_reserved_range *kept = address == segment->address
 	                                         ? find_reserved(p, address, segment->size)
@@ -195,7 +195,7 @@ int ps_segment_reserve(struct perseas *p, struct ps_segment *segment, uint64_t a
 	return error;
 }
 
-int ps_segment_reserve_over(struct ps_segment *segment)
+int ps_segment_map_over(struct ps_segment *segment)
 {
 	return map_segment(segment->address, segment->size, true, &segment->base);
 }
@@ -210,9 +210,9 @@ int ps_segment_fail_memory(const struct perseas *p, const struct ps_segment *seg
 	               ps_memory_limit_text(&limits, text));
 }
 
-int ps_segment_place(struct perseas *p, struct ps_segment *segment)
+int ps_segment_map_at_recorded(struct perseas *p, struct ps_segment *segment)
 {
-	int error = ps_segment_reserve(p, segment, segment->address);
+	int error = ps_segment_map_at(p, segment, segment->address);
 
 	if (!error)
 		return 0;
@@ -224,7 +224,7 @@ int ps_segment_place(struct perseas *p, struct ps_segment *segment)
 	return ps_segment_fail_memory(p, segment, error);
 }
 
-void ps_segment_unplace(struct ps_segment *segment)
+void ps_segment_unmap(struct ps_segment *segment)
 {
 	if (segment->base)
 		munmap(segment->base, segment->size);
@@ -248,14 +248,14 @@ void ps_segment_move_memory(struct perseas *p, struct ps_segment *segment,
 	segment->is_retained = false;
 }
 
-int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment)
+int ps_segment_map_anywhere(struct perseas *p, struct ps_segment *segment)
 {
 	uint64_t place, address, size = segment->size;
 
 	memcpy(&place, p->store_id, sizeof(place));
 	address = FIRST_ADDRESS + place % STORE_PLACES * STORE_STRIDE;
 	for (unsigned i = 0; i < ADDRESS_TRIES; i++) {
-		const struct ps_segment *there = at_address(p, address, size);
+		const struct ps_segment *there = find_overlapping(p, address, size);
 		int error = there ? EEXIST : map_segment(address, size, false, &segment->base);
 
 		if (error != EEXIST)
@@ -284,7 +284,7 @@ int ps_segment_reserve_growth(struct ps_segment *head, uint64_t whole, uint64_t 
 	return 0;
 }
 
-int ps_segment_place_part(struct ps_segment *head, struct ps_segment *part)
+int ps_segment_map_part(struct ps_segment *head, struct ps_segment *part)
 {
 	assert(part->size <= head->spare_size && part->size % PS_PAGE == 0);
 	if (mprotect(head->spare, part->size, PROT_READ | PROT_WRITE))
@@ -297,7 +297,7 @@ int ps_segment_place_part(struct ps_segment *head, struct ps_segment *part)
 	return 0;
 }
 
-int ps_segment_fail_anywhere(const struct perseas *p, const struct ps_segment *segment, int error)
+int ps_segment_fail_map(const struct perseas *p, const struct ps_segment *segment, int error)
 {
 	if (error == EEXIST)
 		return ps_fail(p, PERSEAS_EADDRESS,
@@ -306,17 +306,17 @@ int ps_segment_fail_anywhere(const struct perseas *p, const struct ps_segment *s
 	return ps_segment_fail_memory(p, segment, error);
 }
 
-int ps_segment_choose(struct perseas *p, struct ps_segment *segment, uint64_t room)
+int ps_segment_map_new(struct perseas *p, struct ps_segment *segment, uint64_t room)
 {
 	struct ps_segment all = *segment;
 	int error;
 
-	/* So that at_address finds no overlap with the segment itself. */
+	/* Keeps find_overlapping from finding the segment itself. */
 	segment->address = UINT64_MAX / 2;
 	all.size = room > segment->size ? room : segment->size;
-	error = ps_segment_reserve_anywhere(p, &all);
+	error = ps_segment_map_anywhere(p, &all);
 	if (error)
-		return ps_segment_fail_anywhere(p, &all, error);
+		return ps_segment_fail_map(p, &all, error);
 	segment->base = all.base;
 	segment->address = ps_segment_start(segment);
 	if (all.size > segment->size) {
@@ -334,8 +334,8 @@ static int compare_starts(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Insertion sort: few segments are mapped. */
-static void sort_by_record(struct ps_layout *layout)
+/* Sorts by_recorded. By insertion, since few segments are mapped. */
+static void sort_by_recorded(struct ps_layout *layout)
 {
 	for (unsigned i = 0; i < layout->count; i++) {
 		unsigned at = i;
@@ -353,14 +353,14 @@ static void sort_by_record(struct ps_layout *layout)
 
 /* Returns true if the segment is a part that is mapped right behind the one before, so that a range
  * may extend over both. */
-static bool continues_previous(struct perseas *p, const struct ps_segment *segment)
+static bool is_mapped_behind_previous(struct perseas *p, const struct ps_segment *segment)
 {
 	const struct ps_segment *before = ps_grown_previous_part(p, segment);
 
 	return before && before->base && before->base + before->size == segment->base;
 }
 
-int ps_layout_renew(struct perseas *p)
+int ps_layout_publish(struct perseas *p)
 {
 	ps_assert_admin(p);
 	struct ps_layout *layout = calloc(1, sizeof(*layout) +
@@ -377,13 +377,13 @@ int ps_layout_renew(struct perseas *p)
 				.end = ps_segment_start(s) + s->size,
 				.segment = s->id,
 				.published = s->born != 0,
-				.usual = s->born != 0 && !ps_demand_has_missing(p, s),
-				.is_continuation = continues_previous(p, s),
+				.is_ready = s->born != 0 && !ps_demand_has_missing(p, s),
+				.is_continuation = is_mapped_behind_previous(p, s),
 				.recorded = s->address,
 			};
 	}
 	qsort(layout->segments, layout->count, sizeof(layout->segments[0]), compare_starts);
-	sort_by_record(layout);
+	sort_by_recorded(layout);
 	layout->older = p->layout;
 	p->layout = layout;
 	return 0;

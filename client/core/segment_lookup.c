@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct ps_segment *ps_segment_find(struct perseas *p, const char *name)
+struct ps_segment *ps_segment_by_name(struct perseas *p, const char *name)
 {
 	for (unsigned i = 0; i < p->segment_count; i++)
 		if (!strcmp(p->segments[i].name, name))
@@ -32,7 +32,7 @@ struct ps_segment_key ps_segment_key(const struct ps_segment *segment)
 	                         segment->born, segment->random_id);
 }
 
-bool ps_segments_match(const struct perseas *p, const Perseas__Header *header)
+bool ps_segments_match_header(const struct perseas *p, const Perseas__Header *header)
 {
 	size_t published = 0;
 
@@ -48,7 +48,7 @@ bool ps_segments_match(const struct perseas *p, const Perseas__Header *header)
 	return published == header->n_segments;
 }
 
-void ps_segment_message(struct ps_segment *segment, Perseas__Segment *message)
+void ps_segment_fill_message(struct ps_segment *segment, Perseas__Segment *message)
 {
 	perseas__segment__init(message);
 	message->id = segment->id;
@@ -62,7 +62,7 @@ void ps_segment_message(struct ps_segment *segment, Perseas__Segment *message)
 		message->random_id = (ProtobufCBinaryData){ 0, NULL };
 }
 
-void ps_segment_load(struct perseas *p, const Perseas__Header *header)
+void ps_segments_load(struct perseas *p, const Perseas__Header *header)
 {
 	p->segment_count = 0;
 	for (size_t i = 0; i < header->n_segments; i++) {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int ps_commit_grow(struct perseas *p, unsigned count)
+int ps_commit_reserve_writes(struct perseas *p, unsigned count)
 {
 	struct ps_write *grown;
 
@@ -26,11 +26,13 @@ int ps_commit_grow(struct perseas *p, unsigned count)
 	return 0;
 }
 
-int ps_commit_reserve(struct perseas *p, const struct ps_outgoing *out)
+int ps_commit_reserve_chain(struct perseas *p, const struct ps_outgoing *out)
 {
 	const unsigned count = out->span_count + 1;
 
-	return p->commit.staged || count <= p->commit.writes_max ? 0 : ps_commit_grow(p, count);
+	return p->commit.staged || count <= p->commit.writes_max
+	               ? 0
+	               : ps_commit_reserve_writes(p, count);
 }
 
 /* Builds the chain directly from the record and live memory, for fabrics that copy at once. */
@@ -40,7 +42,7 @@ static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct
 	int rc;
 
 	if (count > p->commit.writes_max) {
-		rc = ps_commit_grow(p, count);
+		rc = ps_commit_reserve_writes(p, count);
 		if (rc)
 			return rc;
 	}
@@ -54,16 +56,16 @@ static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct
 	}
 	chain->writes = p->commit.writes;
 	chain->count = count;
-	chain->undo = 1;
+	chain->undo_count = 1;
 	return 0;
 }
 
 /* Returns the write of a record and its terminator: zeros up to PS_TERMINATOR bytes past the next
  * position, or up to the end of the log. In memory the zeros follow the record. */
-static struct ps_write record_write(const struct perseas *p, const void *src, uint64_t position,
-                                    uint64_t length)
+static struct ps_write make_record_write(const struct perseas *p, const void *src,
+                                         uint64_t position, uint64_t length)
 {
-	const uint64_t at = position - p->commit.lap, end = at + ps_align64(length);
+	const uint64_t at = position - p->commit.lap_position, end = at + ps_align64(length);
 	const uint64_t zeros = end < p->log_size ? PS_TERMINATOR : 0;
 
 	return (struct ps_write){ src, PS_RING_OFFSET + at, PS_REGION_LOG,
@@ -79,11 +81,11 @@ static void build_staged(struct perseas *p, const struct ps_outgoing *out, uint6
 	entry->seq = p->commit.seq + 1;
 	entry->length = out->entry_length;
 	entry->count = out->span_count + 1;
-	entry->kind = out->kind;
-	entry->slot = p->commit.slot;
-	memcpy(at, out->record, ps_align64(out->length) + PS_TERMINATOR);
-	entry->writes[0] = record_write(p, at, position, out->length);
-	at += ps_align64(out->length) + PS_TERMINATOR;
+	entry->kind = out->record_kind;
+	entry->slot = p->commit.sent_slot;
+	memcpy(at, out->record, ps_align64(out->record_length) + PS_TERMINATOR);
+	entry->writes[0] = make_record_write(p, at, position, out->record_length);
+	at += ps_align64(out->record_length) + PS_TERMINATOR;
 	entry->bytes = entry->writes[0].length + sizeof(entry->slot);
 	for (unsigned i = 0; i < out->span_count; i++) {
 		const struct ps_span *span = &out->spans[i];
@@ -98,14 +100,15 @@ static void build_staged(struct perseas *p, const struct ps_outgoing *out, uint6
 	}
 }
 
-/* Like ps_record_position, but without its divisions, the slowest operations of a small commit. */
+/* Returns the log position of the next record, of `length` bytes. Does what ps_record_position does without
+ * its divisions, which would be the slowest operations of a small commit. */
 static uint64_t place_record(struct perseas *p, uint64_t length)
 {
-	if (p->commit.next + length <= p->commit.lap + p->log_size)
-		return p->commit.next;
-	p->commit.lap += p->log_size;
+	if (p->commit.next_position + length <= p->commit.lap_position + p->log_size)
+		return p->commit.next_position;
+	p->commit.lap_position += p->log_size;
 	p->commit.stat.log_laps++;
-	return p->commit.lap;
+	return p->commit.lap_position;
 }
 
 /* Posts the chain to every active mirror without the ring. All of these copy it before post
@@ -117,8 +120,9 @@ static void post_direct(struct perseas *p, struct ps_chain *chain, uint64_t byte
 
 		if (!m->active)
 			continue;
-		chain->slot = (struct ps_write){ &p->commit.slot, ps_slot_offset(!m->slot),
-			                         PS_REGION_LOG, sizeof(p->commit.slot) };
+		chain->slot = (struct ps_write){ &p->commit.sent_slot,
+			                         ps_slot_offset(!m->valid_slot), PS_REGION_LOG,
+			                         sizeof(p->commit.sent_slot) };
 		if (ps_mirror_post(p, m, chain))
 			continue;
 		m->posted = p->commit.seq;
@@ -138,28 +142,30 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 
 	if (rc)
 		return rc;
-	position = place_record(p, out->length);
-	assert(position >= p->commit.next); /* I3: the log only goes forward */
-	out->record->kind = (uint16_t)out->kind;
-	out->record->length = (uint32_t)out->length;
+	position = place_record(p, out->record_length);
+	assert(position >= p->commit.next_position); /* I3: the log only goes forward */
+	out->record->kind = (uint16_t)out->record_kind;
+	out->record->length = (uint32_t)out->record_length;
 	out->record->ranges = out->ranges;
 	out->record->sum = p->roster->level > 0 ? ps_record_sum(out->record) : 0;
-	ps_record_seal(out->record, p->epoch, p->commit.seq + 1, position, p->commit.last,
+	ps_record_seal(out->record, p->epoch, p->commit.seq + 1, position, p->commit.last_position,
 	               p->env->ops->clock(p->env));
-	ps_slot_encode(&p->commit.slot, p->epoch, p->commit.seq + 1,
-	               position + ps_align64(out->length), position);
-	memset((uint8_t *)out->record + out->length, 0, PS_RECORD_SLACK);
+	ps_slot_encode(&p->commit.sent_slot, p->epoch, p->commit.seq + 1,
+	               position + ps_align64(out->record_length), position);
+	memset((uint8_t *)out->record + out->record_length, 0, PS_RECORD_SLACK);
 	if (p->commit.staged)
 		build_staged(p, out, position);
 	else
-		p->commit.writes[0] = record_write(p, out->record, position, out->length);
+		p->commit.writes[0] = make_record_write(p, out->record, position,
+		                                        out->record_length);
 	p->commit.seq++;
-	p->commit.last = position;
-	p->commit.next = p->commit.slot.next;
+	p->commit.last_position = position;
+	p->commit.next_position = p->commit.sent_slot.next;
 	if (p->commit.staged)
-		ps_mirrors_send(p);
+		ps_mirrors_post_from_ring(p);
 	else
 		post_direct(p, &chain,
-		            p->commit.writes[0].length + out->bytes + sizeof(p->commit.slot));
+		            p->commit.writes[0].length + out->changed_bytes +
+		                    sizeof(p->commit.sent_slot));
 	return 0;
 }

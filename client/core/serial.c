@@ -41,7 +41,7 @@ int ps_commit_unchanged(struct perseas_tx *tx)
 	if (!saw || ps_update_durable(p) >= saw)
 		return 1;
 	if (saw > p->commit.seq)
-		ps_gather_post(p);
+		ps_gather_send_if_any(p);
 	rc = ps_commit_await(p, saw, &since);
 	return rc ? rc : 1;
 }

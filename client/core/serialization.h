@@ -14,9 +14,9 @@
 
 #include "handle.h"
 
-/* Called before the handle is used. */
+/* Makes the queue of turns empty. Called before the handle is used. */
 void ps_serialization_init(struct perseas *p);
-/* Called when the handle is freed, before its transactions are. */
+/* Frees all locks. Called when the handle is freed, before its transactions are. */
 void ps_locks_free(struct perseas *p);
 
 /* Implements perseas_begin with PERSEAS_SERIAL: waits for the turn. Takes p->lock. */
@@ -38,7 +38,7 @@ unsigned ps_locks_count(const struct perseas_tx *tx);
 
 /* Ends a transaction's part in serialization: passes on its turn, releases its locks, and drops its
  * wants. Caller holds p->lock. */
-void ps_serialization_end(struct perseas_tx *tx);
+void ps_serialization_end_tx(struct perseas_tx *tx);
 
 /* Commits a transaction that changed nothing: ends it, then waits until W mirrors hold what it may
  * have read. Returns 1, or EINDOUBT, EFENCED. Caller holds p->lock, which is released meanwhile. */
@@ -58,7 +58,7 @@ int ps_await_blocker(struct perseas *p, struct ps_blocked *b);
 int ps_retry_after(struct perseas_tx *tx, uint64_t pause_ns);
 
 /* Sleeps for pause_ns. Caller does not hold p->lock. */
-void ps_pause_for(struct perseas *p, uint64_t pause_ns);
+void ps_sleep_for(struct perseas *p, uint64_t pause_ns);
 
 /* Returns 0; or EINVAL in a child of fork, where no thread would ever release a lock and no segment
  * is mapped. */

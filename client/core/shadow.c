@@ -17,12 +17,12 @@
 
 enum { WORD = PS_WRITTEN_WORD };
 
-static const char *name_of(const struct perseas *p)
+static const char *flag_name(const struct perseas *p)
 {
 	return p->options.flags & PERSEAS_TRACKED ? "PERSEAS_TRACKED" : "PERSEAS_CHECK_WRITES";
 }
 
-void ps_shadow_end(struct perseas *p)
+void ps_shadow_end_tracking(struct perseas *p)
 {
 	if (p->written)
 		p->env->written->end(p->written);
@@ -30,7 +30,7 @@ void ps_shadow_end(struct perseas *p)
 }
 
 /* Begins to track written pages. If that is not possible, *error says why. */
-static void begin_written(struct perseas *p, struct ps_error *error)
+static void begin_write_tracking(struct perseas *p, struct ps_error *error)
 {
 	const struct ps_written_ops *ops = p->env->written;
 
@@ -47,14 +47,14 @@ static void begin_written(struct perseas *p, struct ps_error *error)
 	             "this kernel cannot track stores to memory that is fetched on demand");
 }
 
-void ps_shadow_begin(struct perseas *p)
+void ps_shadow_begin_tracking(struct perseas *p)
 {
 	struct ps_error error = { 0 };
-	const char *what = name_of(p);
+	const char *what = flag_name(p);
 
 	if (!(p->options.flags & PS_SHADOWED))
 		return;
-	begin_written(p, &error);
+	begin_write_tracking(p, &error);
 	if (p->written)
 		ps_report(p, "%s: commits compare the pages that were written", what);
 	else
@@ -101,7 +101,7 @@ int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8
 	return ps_fail(p, PERSEAS_ENOMEM,
 	               "no memory for the second copy of segment '%s' (%llu bytes) that %s needs: "
 	               "give the process more memory, or open without that flag",
-	               segment->name, (unsigned long long)segment->size, name_of(p));
+	               segment->name, (unsigned long long)segment->size, flag_name(p));
 }
 
 void ps_shadow_install(struct perseas *p, struct ps_segment *segment, uint8_t *room, bool watched)
@@ -131,7 +131,8 @@ int ps_shadow_make(struct perseas *p, struct ps_segment *segment)
 	/* Tracking begins before the copy, so that a store after the copy is noted. */
 	watched = p->written && !p->env->written->watch(p->written, segment->base, segment->size);
 	memcpy(room, segment->base, segment->size);
-	/* Set only when it is complete, since an abort restores memory from it. */
+	/* The segment gets its shadow only when that is complete, since an abort restores memory
+	 * from it. */
 	ps_shadow_install(p, segment, room, watched);
 	return 0;
 }
@@ -143,8 +144,8 @@ void ps_shadow_free(struct ps_segment *segment)
 	segment->may_differ = NULL;
 }
 
-/* Adds the pages that were written, among those that are here: asking about a missing page would
- * mark it (written.h). Returns false if any page may have been written. */
+/* Adds to segment->may_differ the pages that were written, among those that are here: asking about
+ * a missing page would mark it (written.h). Returns false if any page may have been written. */
 static bool collect_written(struct perseas *p, const struct ps_segment *segment)
 {
 	bool here = true;
@@ -169,7 +170,7 @@ void ps_shadow_collect_written(struct perseas *p, struct ps_segment *segment)
 
 /* Returns the next page, from `page` on, that may differ from its shadow; a page past the end if
  * none does. */
-static uint64_t find_page(const struct ps_segment *segment, uint64_t page)
+static uint64_t find_page_to_compare(const struct ps_segment *segment, uint64_t page)
 {
 	const uint64_t *set = segment->may_differ;
 	uint64_t rest;
@@ -185,9 +186,9 @@ static uint64_t find_page(const struct ps_segment *segment, uint64_t page)
 }
 
 /* Finds the next bytes of [*at, end) that are here and differ from the shadow. Sets *at and
- * *length. Returns false if there are none. */
-static bool find_unlike(struct perseas *p, const struct ps_segment *segment, uint64_t *at,
-                        uint64_t end, uint64_t *length)
+ * *length. Returns false if no bytes do. */
+static bool find_difference(struct perseas *p, const struct ps_segment *segment, uint64_t *at,
+                            uint64_t end, uint64_t *length)
 {
 	bool here = true;
 
@@ -201,17 +202,18 @@ static bool find_unlike(struct perseas *p, const struct ps_segment *segment, uin
 	return false;
 }
 
-bool ps_shadow_next(struct perseas *p, struct ps_segment *segment, uint64_t *offset,
-                    uint64_t *length)
+bool ps_shadow_next_difference(struct perseas *p, struct ps_segment *segment, uint64_t *offset,
+                               uint64_t *length)
 {
-	uint64_t page = find_page(segment, *offset / PS_PAGE), at, from;
+	uint64_t page = find_page_to_compare(segment, *offset / PS_PAGE), at, from;
 
-	for (; (at = page * PS_PAGE) < segment->size; page = find_page(segment, page + 1)) {
+	for (; (at = page * PS_PAGE) < segment->size;
+	     page = find_page_to_compare(segment, page + 1)) {
 		const uint64_t rest = segment->size - at;
 
 		from = at < *offset ? *offset : at;
-		if (find_unlike(p, segment, &from, at + (rest < PS_PAGE ? rest : PS_PAGE),
-		                length)) {
+		if (find_difference(p, segment, &from, at + (rest < PS_PAGE ? rest : PS_PAGE),
+		                    length)) {
 			*offset = from;
 			return true;
 		}
@@ -244,11 +246,11 @@ void ps_shadow_copy_changes(struct perseas_tx *tx)
 int ps_shadow_send(struct perseas_tx *tx, struct ps_outgoing *out)
 {
 	struct perseas *p = tx->p;
-	int rc = ps_commit_reserve(p, out);
+	int rc = ps_commit_reserve_chain(p, out);
 
 	if (rc)
 		return rc;
-	/* From here on nothing can fail. */
+	/* From here on nothing can fail, so the shadows may get the changes. */
 	ps_shadow_copy_changes(tx);
 	rc = ps_commit_send(p, out);
 	assert(!rc);

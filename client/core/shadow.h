@@ -20,19 +20,20 @@ struct ps_outgoing;
 /* Option flags that ask for shadows. */
 enum { PS_SHADOWED = PERSEAS_CHECK_WRITES | PERSEAS_TRACKED };
 
-/* ps_shadow_begin decides how commits find written pages, and reports it. ps_shadow_end ends the
- * tracking, after everything was unmapped. Both do nothing if the options ask for no shadows. */
-void ps_shadow_begin(struct perseas *p);
-void ps_shadow_end(struct perseas *p);
+/* ps_shadow_begin_tracking decides how commits find written pages, and reports it.
+ * ps_shadow_end_tracking ends the tracking, after everything was unmapped. Both do nothing if the
+ * options ask for no shadows. */
+void ps_shadow_begin_tracking(struct perseas *p);
+void ps_shadow_end_tracking(struct perseas *p);
 
 /* Gives a segment a shadow, if the options ask for one; its memory is what is committed. Caller
  * holds commits back. Returns 0 or ENOMEM. */
 int ps_shadow_make(struct perseas *p, struct ps_segment *segment);
 
-/* The same in two steps, for memory that is fetched on demand, where each page reaches the shadow
- * first (demand.h). ps_shadow_reserve allocates *room, which the caller owns, or sets it to NULL if
- * the options ask for no shadow; returns 0 or ENOMEM. ps_shadow_install makes it the segment's
- * shadow; watched: stores to the segment are tracked. */
+/* ps_shadow_make in two steps, for memory that is fetched on demand, where each page reaches the
+ * shadow first (demand.h). ps_shadow_reserve allocates *room, which the caller owns, or sets it to
+ * NULL if the options ask for no shadow; returns 0 or ENOMEM. ps_shadow_install makes it the
+ * segment's shadow; watched: stores to the segment are tracked. */
 int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8_t **room);
 void ps_shadow_install(struct perseas *p, struct ps_segment *segment, uint8_t *room, bool watched);
 /* ps_shadow_free_room frees room that no segment took, and accepts NULL. ps_shadow_free frees a
@@ -54,11 +55,12 @@ static inline int ps_shadow_settle(struct perseas *p)
  * p->lock. */
 void ps_shadow_collect_written(struct perseas *p, struct ps_segment *segment);
 
-/* Finds the next bytes, from *offset on, of a written page that differs from its shadow: sets
- * *offset and *length to the part of the page that is here. Returns false if no page differs. Call
- * ps_shadow_collect_written first. Caller holds p->lock. */
-bool ps_shadow_next(struct perseas *p, struct ps_segment *segment, uint64_t *offset,
-                    uint64_t *length);
+/* Finds the next bytes, from *offset on, that differ from their shadow, in pages that were written.
+ * Sets *offset and *length to a run of bytes within one page, all of which are here (none is
+ * missing, demand.h). Returns false if no page differs. Call ps_shadow_collect_written first.
+ * Caller holds p->lock. */
+bool ps_shadow_next_difference(struct perseas *p, struct ps_segment *segment, uint64_t *offset,
+                               uint64_t *length);
 
 /* Copies a transaction's changes to the shadows, when it can no longer fail. The spans of its cover
  * become spans of the shadows. Caller holds p->lock. */

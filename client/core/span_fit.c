@@ -4,22 +4,22 @@
  */
 #include "blocks.h"
 
-bool ps_span_is_reached(const struct ps_span *next, const struct ps_span *range)
+bool ps_span_is_reached_by(const struct ps_span *next, const struct ps_span *range)
 {
 	return next->start < range->end || (next->start == range->end && next->base == range->base);
 }
 
-enum ps_fit ps_cover_touch(const struct ps_cover *cover, unsigned at, const struct ps_span *range,
-                           unsigned *place)
+enum ps_fit ps_cover_fit_touching(const struct ps_cover *cover, unsigned at,
+                                  const struct ps_span *range, unsigned *place)
 {
 	const struct ps_span *spans = cover->spans;
 	bool behind, reaches;
 
-	at += ps_span_ends_apart(&spans[at], range);
+	at += ps_span_abuts_other_segment(&spans[at], range);
 	*place = at;
 	behind = at < cover->count && spans[at].end == range->start;
 	at += behind;
-	reaches = at < cover->count && ps_span_is_reached(&spans[at], range);
+	reaches = at < cover->count && ps_span_is_reached_by(&spans[at], range);
 	if (!reaches)
 		return behind ? PS_FIT_EXTENDS : PS_FIT_DISJOINT;
 	return !behind && spans[at].start <= range->start && range->end <= spans[at].end

@@ -9,10 +9,10 @@
 
 enum { WHAT = 280, LINE = 320 };
 
-bool ps_states_lead(const struct ps_states *states, unsigned from, unsigned to)
+bool ps_states_allow(const struct ps_states *states, unsigned from, unsigned to)
 {
 	return from < states->count && to < states->count &&
-	       states->rows[from].leads_to & PS_TO(to);
+	       states->rows[from].next_states & PS_TO(to);
 }
 
 unsigned ps_states_move(struct ps_env *env, const struct ps_states *states, unsigned from,
@@ -21,7 +21,7 @@ unsigned ps_states_move(struct ps_env *env, const struct ps_states *states, unsi
 	char what[WHAT], line[LINE];
 	va_list args;
 
-	assert(ps_states_lead(states, from, to));
+	assert(ps_states_allow(states, from, to));
 	if (!env->ops->trace)
 		return to;
 	va_start(args, format);

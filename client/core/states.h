@@ -15,7 +15,7 @@
 /* A state: its name for people, and the set of states that may follow it. */
 struct ps_state {
 	const char *name;
-	unsigned leads_to;
+	unsigned next_states; /* set of PS_TO(state) */
 };
 
 /* One row for each state; state 0 is the initial one. */
@@ -25,7 +25,7 @@ struct ps_states {
 };
 
 /* Returns true if the table allows the move. */
-bool ps_states_lead(const struct ps_states *states, unsigned from, unsigned to);
+bool ps_states_allow(const struct ps_states *states, unsigned from, unsigned to);
 
 /* Asserts that the table allows the move, and traces it as one line, "WHAT: FROM, then TO". The
  * format and its arguments make WHAT. Returns `to`. */

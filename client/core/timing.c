@@ -20,21 +20,22 @@ static uint32_t draw_gap(struct perseas *p)
 	return (uint32_t)((p->commit.random_state >> 32) % (2 * PS_TIMING_EVERY - 1));
 }
 
-void ps_timing_renew(struct perseas *p)
+void ps_timing_adapt(struct perseas *p)
 {
 	ps_assert_locked(p);
 	if (p->commit.staged)
-		p->commit.untimed = 0;
-	else if (!p->commit.untimed)
-		p->commit.untimed = draw_gap(p);
+		p->commit.untimed_left = 0;
+	else if (!p->commit.untimed_left)
+		p->commit.untimed_left = draw_gap(p);
 }
 
 enum ps_timed ps_timing_draw(struct perseas *p)
 {
-	/* Nothing is counted down meanwhile, so this is called again for the next transaction. */
+	/* The count stays 0 meanwhile, so this function is called again for the next
+	 * transaction. */
 	if (p->commit.staged)
 		return PS_TIMED_ALWAYS;
-	p->commit.untimed = draw_gap(p);
+	p->commit.untimed_left = draw_gap(p);
 	return PS_TIMED_DRAWN;
 }
 

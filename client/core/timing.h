@@ -27,7 +27,7 @@ enum ps_timed {
 typedef uint64_t ps_start_t;
 
 /* Adapts the timing after p->commit.staged was decided anew. Caller holds p->lock. */
-void ps_timing_renew(struct perseas *p);
+void ps_timing_adapt(struct perseas *p);
 
 /* The slow path of ps_timing_choose: times the transaction, and draws when the next one is timed.
  * Caller holds p->lock. */
@@ -36,9 +36,9 @@ enum ps_timed ps_timing_draw(struct perseas *p);
 /* Chooses whether a transaction that begins will be timed. Caller holds p->lock. */
 static inline enum ps_timed ps_timing_choose(struct perseas *p)
 {
-	if (!p->commit.untimed)
+	if (!p->commit.untimed_left)
 		return ps_timing_draw(p);
-	p->commit.untimed--;
+	p->commit.untimed_left--;
 	return PS_TIMED_NOT;
 }
 

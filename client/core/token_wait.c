@@ -22,13 +22,13 @@ static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
 	bool late = false;
 
 	if (seq > p->commit.seq)
-		ps_gather_post(p);
+		ps_gather_send_if_any(p);
 	while (p->commit.durable < seq) {
 		const bool looks = late || ps_commit_should_poll(p);
 		uint64_t now;
 
 		if (looks)
-			ps_line_poll(p);
+			ps_wait_line_poll(p);
 		if (ps_update_durable(p) >= seq)
 			break;
 		if (ps_is_fenced(p))
@@ -55,7 +55,7 @@ int perseas_wait(perseas_t *p, const struct perseas_token *token, int64_t timeou
 	rc = p->salvage ? ps_ready(p) : ps_token_check(p, token);
 	if (!rc) {
 		rc = await_token(p, token->seq, timeout_ms);
-		ps_line_leave(p);
+		ps_wait_line_leave(p);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return rc;
@@ -67,7 +67,7 @@ int perseas_posted(perseas_t *p, struct perseas_token *token)
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "posted needs a handle and a place for the token");
 	pthread_mutex_lock(&p->lock);
-	*token = ps_token(p);
+	*token = ps_last_token(p);
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }
@@ -88,13 +88,14 @@ int perseas_durable(perseas_t *p, struct perseas_token *token)
 	*token = (struct perseas_token){ u->epoch,
 		                         p->salvage ? p->commit.seq : ps_update_durable(p) };
 	if (ps_is_fenced(p)) {
-		/* The descriptor stays readable, since nothing is left to wait for. */
+		/* The flag stays raised, so that the descriptor stays readable: nothing is left to
+		 * wait for. */
 		rc = ps_fail_fenced(p);
 	} else {
-		/* The flag is raised under the lock only, so no change is missed. */
-		if (u->flag >= 0 && u->raised)
-			ps_flag_fd_lower(u->flag);
-		u->raised = false;
+		/* The flag is raised under the lock only, so no change is missed here. */
+		if (u->flag_fd >= 0 && u->flag_raised)
+			ps_flag_fd_lower(u->flag_fd);
+		u->flag_raised = false;
 	}
 	pthread_mutex_unlock(&p->lock);
 	return rc;
@@ -112,16 +113,17 @@ int perseas_fd(perseas_t *p)
 	u = &p->commit.unwaited;
 	pthread_mutex_lock(&p->lock);
 	rc = ps_collector_start(p);
-	if (!rc && u->flag < 0) {
+	if (!rc && u->flag_fd < 0) {
 		rc = ps_flag_fd_new(&error);
-		u->flag = rc;
-		/* Raised at first, so that the application looks once at what happened before. */
-		u->raised = false;
+		u->flag_fd = rc;
+		/* ps_unwaited_notify raises the flag below, so that the application looks once at
+		 * what happened before. It raises only a flag that is not noted as raised. */
+		u->flag_raised = false;
 		if (rc >= 0)
 			ps_unwaited_notify(p);
-		u->wanted = u->seq || rc >= 0;
+		u->tracks_durable = u->seq || rc >= 0;
 	}
-	rc = rc < 0 ? rc : u->flag;
+	rc = rc < 0 ? rc : u->flag_fd;
 	if (error.code)
 		rc = ps_fail_error(p, &error);
 	pthread_mutex_unlock(&p->lock);

@@ -50,7 +50,7 @@ void ps_track_end(struct perseas_tx *tx)
 	p->commit.tracking = NULL;
 }
 
-int ps_track_conflict(const struct perseas *p)
+int ps_track_fail_conflict(const struct perseas *p)
 {
 	return ps_fail(p, PERSEAS_ECONFLICT,
 	               "a transaction with PERSEAS_TRACK is open, and must be alone: begin when it "
@@ -72,7 +72,7 @@ static uint64_t word_at(const uint8_t *bytes, uint64_t at, uint64_t end)
 	return word;
 }
 
-static bool is_like(const struct ps_segment *segment, uint64_t at, uint64_t end)
+static bool is_same_word(const struct ps_segment *segment, uint64_t at, uint64_t end)
 {
 	return word_at(segment->base, at, end) == word_at(segment->shadow, at, end);
 }
@@ -84,20 +84,20 @@ static bool find_difference(const struct ps_segment *segment, uint64_t *at, uint
 {
 	uint64_t behind;
 
-	while (*at < end && is_like(segment, *at, end))
+	while (*at < end && is_same_word(segment, *at, end))
 		*at += WORD;
 	if (*at >= end)
 		return false;
 	behind = *at + WORD;
 	for (uint64_t next = behind; next < end && next - behind < NEAR; next += WORD)
-		if (!is_like(segment, next, end))
+		if (!is_same_word(segment, next, end))
 			behind = next + WORD;
 	*length = (behind < end ? behind : end) - *at;
 	return true;
 }
 
-static int find_in_page(struct perseas_tx *tx, const struct ps_segment *segment, uint64_t at,
-                        uint64_t end)
+static int add_changes_in_page(struct perseas_tx *tx, const struct ps_segment *segment, uint64_t at,
+                               uint64_t end)
 {
 	uint64_t length;
 
@@ -110,13 +110,13 @@ static int find_in_page(struct perseas_tx *tx, const struct ps_segment *segment,
 	return 0;
 }
 
-static int find_in_segment(struct perseas_tx *tx, struct ps_segment *segment)
+static int add_changes_in_segment(struct perseas_tx *tx, struct ps_segment *segment)
 {
 	uint64_t offset = 0, length;
 
 	ps_shadow_collect_written(tx->p, segment);
-	for (; ps_shadow_next(tx->p, segment, &offset, &length); offset += length) {
-		const int rc = find_in_page(tx, segment, offset, offset + length);
+	for (; ps_shadow_next_difference(tx->p, segment, &offset, &length); offset += length) {
+		const int rc = add_changes_in_page(tx, segment, offset, offset + length);
 
 		if (rc)
 			return rc;
@@ -124,15 +124,15 @@ static int find_in_segment(struct perseas_tx *tx, struct ps_segment *segment)
 	return 0;
 }
 
-void ps_track_forget(struct perseas_tx *tx)
+void ps_track_drop_ranges(struct perseas_tx *tx)
 {
 	tx->length = sizeof(struct ps_record);
 	tx->ranges = 0;
-	tx->tail = 0;
+	tx->last_entry_offset = 0;
 	ps_cover_clear(&tx->cover);
 }
 
-int ps_track_find(struct perseas_tx *tx)
+int ps_track_find_changes(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 	int rc = 0;
@@ -141,9 +141,9 @@ int ps_track_find(struct perseas_tx *tx)
 	assert(p->commit.tracking == tx && !tx->ranges && !tx->deferred_count);
 	for (unsigned i = 0; i < p->segment_count && !rc; i++)
 		if (is_tracked(&p->segments[i]))
-			rc = find_in_segment(tx, &p->segments[i]);
+			rc = add_changes_in_segment(tx, &p->segments[i]);
 	if (rc)
-		ps_track_forget(tx);
+		ps_track_drop_ranges(tx);
 	return rc;
 }
 
@@ -159,7 +159,7 @@ void ps_track_undo(struct perseas_tx *tx)
 		if (!is_tracked(segment))
 			continue;
 		ps_shadow_collect_written(p, segment);
-		for (; ps_shadow_next(p, segment, &offset, &length); offset += length)
+		for (; ps_shadow_next_difference(p, segment, &offset, &length); offset += length)
 			memcpy(segment->base + offset, segment->shadow + offset, length);
 	}
 }

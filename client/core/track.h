@@ -21,16 +21,16 @@ void ps_track_touch_all(struct perseas_tx *tx);
 void ps_track_end(struct perseas_tx *tx);
 
 /* Fails with ECONFLICT, for a begin while a tracked transaction is open. Returns the code. */
-int ps_track_conflict(const struct perseas *p);
+int ps_track_fail_conflict(const struct perseas *p);
 
 /* Adds a range to the transaction, which has none, for each difference between memory and shadow,
  * with the before-image from the shadow. Returns 0; or ETOOBIG or ENOMEM, and the transaction still
  * has no ranges. Caller holds p->lock. */
-int ps_track_find(struct perseas_tx *tx);
+int ps_track_find_changes(struct perseas_tx *tx);
 
-/* Drops the ranges that ps_track_find added: the next commit finds them anew. Caller holds
+/* Drops the ranges that ps_track_find_changes added: the next commit finds them anew. Caller holds
  * p->lock. */
-void ps_track_forget(struct perseas_tx *tx);
+void ps_track_drop_ranges(struct perseas_tx *tx);
 
 /* Copies the shadow to memory wherever they differ. Caller holds p->lock. */
 void ps_track_undo(struct perseas_tx *tx);

@@ -13,7 +13,7 @@
 void ps_serialization_init(struct perseas *p)
 {
 	p->serialization.last = &p->serialization.first;
-	p->serialization.process = getpid();
+	p->serialization.opener = getpid();
 }
 
 int ps_check_may_wait(struct perseas *p)
@@ -28,15 +28,15 @@ int ps_await_blocker(struct perseas *p, struct ps_blocked *b)
 {
 	int rc = 0;
 
-	ps_deadlock_enter(p, b);
-	if (ps_deadlock_closes(b))
+	ps_deadlock_add_thread(p, b);
+	if (ps_deadlock_closes_cycle(b))
 		rc = ps_fail_deadlock(p);
 	while (!rc && b->ops->must_wait(b)) {
 		rc = ps_check_may_wait(p);
 		if (!rc)
 			p->env->ops->wait(p->env, &p->serialization.changed, &p->lock, PS_NEVER);
 	}
-	ps_deadlock_leave(b);
+	ps_deadlock_remove_thread(b);
 	return rc;
 }
 
@@ -64,37 +64,37 @@ void ps_turn_pass(struct perseas *p)
 	struct ps_turn_waiter *next = s->first;
 
 	ps_assert_locked(p);
-	assert(s->taken);
-	s->taken = next != NULL;
+	assert(s->turn_taken);
+	s->turn_taken = next != NULL;
 	if (!next)
 		return;
 	leave_queue(s, next);
-	s->thread = next->blocked.thread;
-	next->came = true;
+	s->turn_thread = next->blocked.thread;
+	next->has_turn = true;
 	ps_wake_blocked(p);
 }
 
-static const struct ps_turn_waiter *turn_of(const struct ps_blocked *b)
+static const struct ps_turn_waiter *turn_waiter_of(const struct ps_blocked *b)
 {
 	return (const struct ps_turn_waiter *)b;
 }
 
-static bool must_queue(const struct ps_blocked *b)
+static bool must_wait_for_turn(const struct ps_blocked *b)
 {
-	return !turn_of(b)->came;
+	return !turn_waiter_of(b)->has_turn;
 }
 
 /* Visits the thread that has the turn. The threads ahead in the queue need no visit: they wait for
  * the same thread. Once the turn has come, that is the waiting thread itself, which waits for
  * nothing. */
-static bool visit_turn(const struct ps_blocked *b, const struct ps_visit *visit)
+static bool visit_turn_thread(const struct ps_blocked *b, const struct ps_visit *visit)
 {
-	return visit->thread(visit->arg, b->p->serialization.thread);
+	return visit->thread(visit->arg, b->p->serialization.turn_thread);
 }
 
-static int await_turn(struct perseas *p)
+static int queue_for_turn(struct perseas *p)
 {
-	static const struct ps_blocked_ops ops = { must_queue, visit_turn };
+	static const struct ps_blocked_ops ops = { must_wait_for_turn, visit_turn_thread };
 	struct ps_turn_waiter turn = { .blocked.ops = &ops };
 	int rc = ps_check_may_wait(p);
 
@@ -110,28 +110,29 @@ static int await_turn(struct perseas *p)
 int ps_turn_await(struct perseas *p)
 {
 	struct ps_serialization *s = &p->serialization;
-	const uintptr_t me = ps_thread(p);
+	const uintptr_t me = ps_this_thread(p);
 	const int rc = ps_ready(p);
 
 	if (rc)
 		return rc;
-	if (!s->taken) {
+	if (!s->turn_taken) {
 		assert(!s->first);
-		s->taken = true;
-		s->thread = me;
+		s->turn_taken = true;
+		s->turn_thread = me;
 		return 0;
 	}
-	if (s->thread == me)
+	if (s->turn_thread == me)
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "this thread has a SERIAL transaction open: commit or abort it "
 		               "before another begins");
-	return await_turn(p);
+	return queue_for_turn(p);
 }
 
 void ps_turn_take(struct perseas_tx *tx)
 {
 	tx->traits |= PS_TX_SERIAL;
-	tx->thread = tx->p->serialization.thread;
-	/* What the transaction reads is posted by now, or gathered: no other SERIAL one runs. */
+	tx->thread = tx->p->serialization.turn_thread;
+	/* All that the transaction can read was committed before (posted, or held in a group),
+	 * since no other SERIAL transaction runs. */
 	tx->read_up_to = ps_last_committed(tx->p);
 }

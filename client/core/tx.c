@@ -22,7 +22,8 @@ enum {
 	CHECKED = PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES,
 };
 
-/* A thread that reads `active == false` is ordered after every read made by earlier observers. */
+/* Adds `change` to the number of threads that read the open transactions of others. A thread that
+ * then reads `active == false` is ordered after every read made by earlier observers. */
 static void add_observers(struct perseas *p, int change)
 {
 	pthread_mutex_lock(&p->lock);
@@ -35,13 +36,13 @@ static void add_observers(struct perseas *p, int change)
 	pthread_mutex_unlock(&p->lock);
 }
 
-void ps_tx_begin_handle(struct perseas *p)
+void ps_tx_init_observing(struct perseas *p)
 {
 	p->observing.has_barrier = p->env->ops->barrier(p->env);
 	add_observers(p, 0);
 }
 
-static struct perseas_tx *tx_new(struct perseas *p)
+static struct perseas_tx *new_transaction(struct perseas *p)
 {
 	struct perseas_tx *tx = calloc(1, sizeof(*tx));
 
@@ -88,7 +89,7 @@ static inline void reset_tx(struct perseas_tx *tx)
 	tx->timed = ps_timing_choose(tx->p);
 	tx->length = sizeof(struct ps_record);
 	tx->ranges = 0;
-	tx->tail = 0;
+	tx->last_entry_offset = 0;
 	for (unsigned i = 0; i < PS_SEGMENTS_MAX / 64; i++)
 		atomic_store_explicit(&tx->touched[i], 0, memory_order_relaxed);
 }
@@ -101,27 +102,27 @@ int ps_tx_begin(struct perseas *p, struct perseas_tx **out)
 	if (rc)
 		return rc;
 	if (p->commit.tracking)
-		return ps_track_conflict(p);
+		return ps_track_fail_conflict(p);
 	tx = p->commit.free_list;
 	if (tx)
 		list_remove(&p->commit.free_list, tx);
-	else if (!(tx = tx_new(p)))
+	else if (!(tx = new_transaction(p)))
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a transaction");
 	assert(!tx->open && !tx->traits);
 	list_push(&p->commit.open_list, tx);
 	tx->open = true;
-	tx->began = p->commit.seq;
+	tx->begun_seq = p->commit.seq;
 	reset_tx(tx);
 	*out = tx;
 	return 0;
 }
 
-void ps_tx_begin_again(struct perseas_tx *tx)
+void ps_tx_reset_open(struct perseas_tx *tx)
 {
 	ps_assert_locked(tx->p);
 	if (tx->traits & PS_TX_SAVEPOINTS)
 		ps_savepoints_end(tx);
-	if (tx->late)
+	if (tx->deferred)
 		ps_deferred_end(tx);
 	ps_cover_clear(&tx->cover);
 	reset_tx(tx);
@@ -140,7 +141,7 @@ static void end_traits(struct perseas_tx *tx)
 	if (tx->traits & PS_TX_TRACKED)
 		ps_track_end(tx);
 	if (tx->traits & (PS_TX_SERIAL | PS_TX_LOCKS))
-		ps_serialization_end(tx);
+		ps_serialization_end_tx(tx);
 	assert(!tx->traits);
 }
 
@@ -149,7 +150,7 @@ void ps_tx_end(struct perseas_tx *tx)
 	struct perseas *p = tx->p;
 
 	tx->open = false;
-	if (tx->late)
+	if (tx->deferred)
 		ps_deferred_end(tx);
 	if (tx->traits)
 		end_traits(tx);
@@ -181,7 +182,7 @@ static bool is_any_declaring(struct perseas *p)
 
 	pthread_mutex_lock(&p->lock);
 	for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
-		any |= ps_section_is_entered(&tx->declaring);
+		any |= ps_section_is_entered(&tx->set_range_section);
 	pthread_mutex_unlock(&p->lock);
 	return any;
 }
@@ -202,7 +203,7 @@ void ps_tx_observe_end(struct perseas *p)
 }
 
 /* Returns a cursor over the entries of the transaction's record. */
-static struct ps_cursor entries_of(const struct perseas_tx *tx)
+static struct ps_cursor entries_of_record(const struct perseas_tx *tx)
 {
 	return (struct ps_cursor){ tx->record + sizeof(struct ps_record), tx->record + tx->length,
 		                   tx->ranges, true };
@@ -223,15 +224,15 @@ void ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment, u
 	assert(p->observing.count > 0);
 	memcpy(bytes, segment->base + offset, length);
 	for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
-		ps_undo_entries(entries_of(tx), ps_window_restore, &window);
+		ps_undo_entries(entries_of_record(tx), ps_window_restore, &window);
 	ps_gather_restore(p, &window);
 }
 
-void ps_tx_undo(struct perseas_tx *tx)
+void ps_tx_restore_memory(struct perseas_tx *tx)
 {
 	const struct ps_range *range;
 	const void *image;
-	struct ps_cursor cursor = entries_of(tx);
+	struct ps_cursor cursor = entries_of_record(tx);
 
 	if (tx->traits & PS_TX_TRACKED) {
 		ps_track_undo(tx);
@@ -249,6 +250,6 @@ void ps_tx_undo(struct perseas_tx *tx)
 void ps_tx_roll_back(struct perseas_tx *tx)
 {
 	ps_assert_locked(tx->p);
-	ps_tx_undo(tx);
+	ps_tx_restore_memory(tx);
 	tx->p->commit.stat.aborts++;
 }

@@ -15,23 +15,24 @@ struct ps_unwaited {
 	uint64_t seq; /* the last unawaited seq; 0: W mirrors hold all of them */
 	/* When W mirrors last came to hold more, or when the first unawaited commit was posted. */
 	uint64_t progress_at;
-	/* epoch: of new tokens. before: the last seq of all earlier epochs. */
-	uint64_t epoch, before;
+	/* epoch: the epoch of new tokens. seq_before_epoch: the last seq of all earlier epochs. */
+	uint64_t epoch, seq_before_epoch;
 	/* Each completion must update p->commit.durable: there are unawaited commits, or perseas_fd
 	 * is used. */
-	bool wanted;
-	bool collector; /* the collector's thread was started */
-	/* idle: the collector sleeps until it is woken. watching: it sleeps on the links. */
-	bool idle, watching;
-	bool raised;      /* the flag is raised */
-	int flag;         /* the descriptor that perseas_fd returned; -1: not called yet */
-	uint64_t look_at; /* when the collector wakes by itself */
+	bool tracks_durable;
+	bool has_collector; /* the collector's thread was started */
+	/* idle: the collector sleeps until it is woken. watches_links: it sleeps on the links. */
+	bool idle, watches_links;
+	bool flag_raised; /* perseas_fd's flag is raised */
+	/* the descriptor that perseas_fd returned; -1: perseas_fd was not called yet */
+	int flag_fd;
+	uint64_t wake_at; /* when the collector wakes by itself */
 	/* A ring of times for flush_within_ms. Commits after the previous stamp's seq, up to `seq`,
 	 * were posted at `at` or later. */
 	struct ps_stamp {
 		uint64_t seq, at;
 	} stamps[PS_STAMPS];
-	unsigned stamped; /* number of stamps made so far */
+	unsigned stamp_count; /* number of stamps made so far */
 };
 
 #endif

@@ -19,9 +19,9 @@ struct ps_mirror;
 /* A request to several mirrors, and their answers so far (due.h). */
 struct ps_question {
 	uint64_t id;           /* 0: no question is under way */
-	uint32_t due;          /* mirrors that have not answered yet */
+	uint32_t unanswered;   /* mirrors that have not answered yet */
 	uint32_t granted;      /* mirrors that granted the request */
-	uint64_t until;        /* when the question times out */
+	uint64_t deadline;     /* when the question times out */
 	Perseas__Reply *reply; /* the last answer that granted the request, or NULL */
 	struct ps_error error; /* error of the last answer that refused the request */
 };
@@ -44,43 +44,45 @@ enum ps_resync_state {
 /* The whole copy of a mirror while transactions go on, one mirror at a time (resync.c). */
 struct ps_resync {
 	enum ps_resync_state state;
-	struct ps_mirror *mirror; /* the mirror that is copied to, or NULL */
+	struct ps_mirror *target; /* the mirror that is copied to, or NULL */
 	char why[256];            /* the reason for the copy, for people */
 	/* The mirror's previous image does not count: it gets a new id (I9). */
 	bool anew;
 	/* The mirror's previous image is overwritten, not kept until the end. */
 	bool in_place;
 	uint8_t image_id[PS_ID_SIZE]; /* the new id, if `anew` */
-	uint64_t births,
-		/* p->upkeep's values when the mirror was told the segments */
-		unpublished_generation;
+	/* p->upkeep's values of the same names when the mirror was told of the segments */
+	uint64_t publish_generation;
+	uint64_t unpublished_generation;
 	uint64_t answer_by;          /* when the mirror's own answer times out */
 	struct ps_question question; /* used in ASKING, RECORDING, and from READING on */
-	/* RECORDING: mirrors to ask only after the others; mirrors that recorded the id before. */
-	uint32_t last, took;
+	/* RECORDING. ask_last_mirrors: mirrors to ask only after the others. recorded: mirrors that
+	 * have recorded the new id, before ask_last_mirrors were asked. */
+	uint32_t ask_last_mirrors, recorded;
 	Perseas__Reply *reply; /* ATTACHING: the grant; VOUCHING: the bytes that were read */
-	/* The region to read: the log until the newest record was sought, then segments. */
-	uint32_t region;
-	uint64_t length; /* READING: how many bytes were asked for */
-	uint32_t tried;  /* mirrors that were asked for these bytes */
-	/* READING: `left` of the segment when the read began; another value: it was mapped
-	 * meanwhile. */
-	uint64_t left;
+	/* The region that is read from other mirrors: the log until the newest record was sought,
+	 * then segments. */
+	uint32_t read_region;
+	uint64_t read_length;   /* READING: how many bytes were asked for */
+	uint32_t asked_mirrors; /* mirrors that were asked for the bytes of the present read */
+	/* READING: unmapped_seq of the segment when the read began. If the segment has another
+	 * value by now, it was mapped meanwhile. */
+	uint64_t unmapped_seq;
 	/* Enough other mirrors confirmed the claim since this one was claimed. */
 	bool confirmed;
 
-	/* The seq at which the copy began. Segments published later come with their publish. */
-	uint64_t seq;
+	/* The last seq when the copy began. Segments published later come with their publish. */
+	uint64_t begun_seq;
 	uint32_t segment;     /* id of the segment of the next chunk */
 	uint64_t offset;      /* where in that segment the next chunk begins */
 	uint64_t chunk;       /* maximum bytes of a chunk */
 	uint64_t done, total; /* bytes copied so far; bytes of the whole image */
-	bool ours;            /* the image already belonged to this owner */
-	bool begun;           /* the first chunk was posted, together with the commit slot */
-	uint64_t until;       /* the last chunk may contain transactions up to this seq */
-	bool awaited;         /* everything is posted, and its completion is awaited */
+	bool was_counted;     /* the image already counted under this owner in this epoch */
+	bool has_posted;      /* the first chunk was posted, together with the commit slot */
+	uint64_t needed_seq;  /* the last chunk may contain transactions up to this seq */
+	bool all_posted;      /* everything is posted, and only its completion is awaited */
 	bool fetching;        /* memory of the next chunk is missing here, and being fetched */
-	uint64_t next_at;     /* not before this time, to limit the rate */
+	uint64_t next_at;     /* no chunk before this time, to limit the rate */
 };
 
 enum ps_change_stage {
@@ -105,35 +107,39 @@ struct ps_roster_size {
 struct ps_change {
 	enum ps_change_stage stage;
 	/* Id of the order that asked for the change; all zero: this process asked. */
-	uint8_t id[PS_ID_SIZE];
-	struct ps_mirror *old, *new; /* the mirror that leaves, the mirror that joins; or NULL */
-	bool gone;                   /* `old` is gone for good: no later open can use it */
+	uint8_t order_id[PS_ID_SIZE];
+	struct ps_mirror *leaving; /* the mirror that leaves, or NULL */
+	struct ps_mirror *joining; /* the mirror that joins, or NULL */
+	bool gone;                 /* `leaving` is gone for good: no later open can use it */
 	/* A member leaves. It need not be among this handle's mirrors. */
-	bool leaves;
-	bool raises;                         /* the change only raises the store to level 1 */
-	char address[256];                   /* address of the member that leaves */
+	bool removes_member;
+	bool raises_level;                   /* the change only raises the store to level 1 */
+	char leaving_address[256];           /* address of the member that leaves */
 	struct ps_roster_size before, after; /* sizes before and after the change */
 	/* W of the new roster must hold this seq before that roster counts alone. */
-	uint64_t seq;
-	bool met;  /* the new mirror has been copied to, at least for a while */
-	bool same; /* the new mirror's address leads to a present member */
-	/* With `same`: that member is the one that leaves, so only its address changes. */
-	bool moves;
-	uint64_t until;              /* when the new mirror must be at work */
-	uint64_t grace;              /* until then every mirror that was asked is waited for */
+	uint64_t needed_seq;
+	bool was_copied_to;     /* the mirror that joins has been copied to, at least for a while */
+	bool is_member_address; /* the joining mirror's address leads to a member of the roster */
+	/* With is_member_address: that member is the one that leaves, so only its address
+	 * changes. */
+	bool moves_address;
+	/* when the change fails unless the joining mirror is being copied to */
+	uint64_t copy_deadline;
+	/* Until then every mirror that was asked is waited for, even if enough have answered. */
+	uint64_t grace_until;
 	struct ps_question question; /* used in ASKING and RELEASING */
-	int code;                    /* after the change: 0, or why the change was refused */
+	int result_code;             /* after the change: 0, or the code that says why it failed */
 	char text[256];              /* progress so far, or why the change was refused */
-	/* A thread waits for the end of the change, and has not seen it yet. */
-	bool awaited;
+	/* A thread of the application waits for the end of the change, and has not seen it yet. */
+	bool has_waiter;
 };
 
-/* How far the mirrors have been told the rosters (telling.c). */
+/* How far the mirrors have been told the rosters (roster_telling.c). */
 struct ps_telling {
-	uint64_t what[5];  /* epoch and version of both rosters, and the mark */
-	uint64_t round;    /* number of the round: grows when `what` changes */
-	uint32_t took;     /* mirrors that recorded this round's rosters */
-	uint64_t again_at; /* when to tell the other mirrors again */
+	uint64_t versions[5];   /* epoch and version of both rosters, and the mark */
+	uint64_t round;         /* number of the round: grows when `versions` changes */
+	uint32_t recorded;      /* mirrors that recorded this round's rosters */
+	uint64_t tell_again_at; /* when to tell the other mirrors again */
 };
 
 /* The result of an order. */
@@ -145,36 +151,40 @@ struct ps_order_result {
 };
 
 /* The last orders and handovers that were accepted, so that none is carried out twice, and the
- * results of orders before the present one (orders.c). */
+ * results of orders before the present one (operator_orders.c). */
 enum { PS_ORDERS_SAVED = 16 };
 struct ps_orders {
-	uint8_t ids[PS_ORDERS_SAVED][PS_ID_SIZE];
-	unsigned count;
-	struct ps_order_result ends[PS_ORDERS_SAVED];
-	unsigned ended;
-	Perseas__Reply *waiting; /* the answer that brought an order to carry out next, or NULL */
+	uint8_t ids[PS_ORDERS_SAVED][PS_ID_SIZE];        /* a ring of the accepted ids */
+	unsigned id_count;                               /* ids accepted so far */
+	struct ps_order_result results[PS_ORDERS_SAVED]; /* a ring of results */
+	unsigned result_count;                           /* results saved so far */
+	Perseas__Reply
+		*waiting_answer; /* the answer that brought an order to carry out next, or NULL */
 };
 
 /* Renewal: an owner claims its mirrors again (renew.c). */
 struct ps_renewal {
-	uint64_t above; /* the highest epoch that a mirror promised and that can be exceeded */
+	uint64_t
+		/* the highest epoch that a mirror promised and that a claim can exceed */
+		highest_epoch;
 	/* During a renewal: the epoch of the records in the ring, which is the one before. */
-	uint64_t sealed;
+	uint64_t ring_epoch;
 	uint64_t next_at; /* no attempt before this time */
 	uint64_t delay;
-	/* With p->superseded: how this owner knows that its state went back in time; or "". */
-	char past[400];
+	/* With p->superseded: how this owner knows that its state went back in time
+	 * (reverted_owner.c); or "". */
+	char reverted_text[400];
 	/* Renew although no mirror is fenced: records in a new format need a new epoch. */
 	bool wanted;
-	bool stuck;        /* result of stuck.h in the keeper's last round */
+	bool quorum_stuck; /* ps_quorum_is_stuck in the keeper's last round */
 	const char *cause; /* why the present or last renewal began, for people */
 };
 
 /* The last event about an expiring certificate, CA or revocation list (expiry_watch.c). */
 struct ps_expiry_event {
-	uint64_t until_s; /* when the certificate expires; 0: no event yet */
-	uint64_t at_s;
-	enum ps_expiry_stage stage;
+	uint64_t until_s;           /* when the certificate expires; 0: no event yet */
+	uint64_t at_s;              /* when the application was told */
+	enum ps_expiry_stage stage; /* how urgent it was then */
 };
 
 struct ps_expiry_watch {
@@ -187,14 +197,14 @@ struct ps_expiry_watch {
 /* Guarded by admin. Members that commits and statistics read change with both admin and the
  * lock. */
 struct ps_upkeep {
-	uint64_t births;                 /* grows when segments are published or destroyed */
+	uint64_t publish_generation;     /* grows when segments are published or destroyed */
 	uint64_t unpublished_generation; /* grows when an unpublished segment is added or removed */
 	struct ps_resync resync;
 	struct ps_change change;
 	struct ps_telling telling;
 	struct ps_orders orders;
 	struct ps_renewal renewal;
-	uint64_t questions;         /* the id of the last question */
+	uint64_t last_question_id;  /* the id of the last question (struct ps_question) */
 	uint64_t next_heartbeat_at; /* when the next heartbeat is due */
 	struct ps_expiry_watch expiry;
 };

@@ -14,29 +14,29 @@
 enum waiter_state {
 	SPARE,
 	IN_LINE,
-	CALLED,
-	HEIR,
+	WOKEN,
+	NEXT_LEADER,
 };
 
 #define FROM(state) (1u << (state))
 
 /* The states from which each state may be entered. */
 static const unsigned entered_from[] = {
-	[SPARE] = FROM(IN_LINE) | FROM(CALLED) | FROM(HEIR),
+	[SPARE] = FROM(IN_LINE) | FROM(WOKEN) | FROM(NEXT_LEADER),
 	[IN_LINE] = FROM(SPARE),
-	[CALLED] = FROM(IN_LINE),
-	[HEIR] = FROM(IN_LINE),
+	[WOKEN] = FROM(IN_LINE),
+	[NEXT_LEADER] = FROM(IN_LINE),
 };
 
 /* A place in the line, lent to a thread that waits. It lives as long as the handle, because a
- * broadcast may come after its thread has gone on: it then wakes the thread that has the place,
- * without need. */
+ * broadcast may come after its thread has gone on: the broadcast then wakes the thread that has the
+ * place by now, without need. */
 struct ps_waiter {
 	enum waiter_state state;
 	/* Links of the line in IN_LINE; `next` links the spare list in SPARE. */
 	struct ps_waiter *next, *previous;
 	uint64_t seq;
-	pthread_cond_t call;
+	pthread_cond_t wake;
 };
 
 /* Inserts the waiter behind those that wait for the same seq: nearly always at the end. */
@@ -58,40 +58,41 @@ static void unlink_waiter(struct ps_wait_line *line, struct ps_waiter *w)
 	*(w->previous ? &w->previous->next : &line->first) = w->next;
 }
 
-/* Moves a waiter to another state, and keeps the line, `called` and `heir` consistent with it. */
+/* Moves a waiter to another state, and keeps the line, woken_count and next_leader consistent with
+ * it. */
 static void move_waiter(struct ps_wait_line *line, struct ps_waiter *w, enum waiter_state to)
 {
 	assert(entered_from[to] & FROM(w->state));
-	assert((w->state == HEIR) == (line->heir == w));
+	assert((w->state == NEXT_LEADER) == (line->next_leader == w));
 	if (w->state == IN_LINE)
 		unlink_waiter(line, w);
-	if (w->state == HEIR)
-		line->heir = NULL;
+	if (w->state == NEXT_LEADER)
+		line->next_leader = NULL;
 	if (to == SPARE && w->state != IN_LINE) {
-		assert(line->called > 0);
-		line->called--;
+		assert(line->woken_count > 0);
+		line->woken_count--;
 	}
 	w->state = to;
 	if (to == IN_LINE)
 		link_waiter(line, w);
-	if (to == CALLED || to == HEIR)
-		line->called++;
-	if (to == HEIR) {
-		assert(!line->heir);
-		line->heir = w;
+	if (to == WOKEN || to == NEXT_LEADER)
+		line->woken_count++;
+	if (to == NEXT_LEADER) {
+		assert(!line->next_leader);
+		line->next_leader = w;
 	}
 }
 
-/* Wakes a waiter of the line. `to` is CALLED, or HEIR if the thread must lead. */
-static void call_waiter(struct perseas *p, struct ps_waiter *w, enum waiter_state to)
+/* Wakes a waiter of the line. `to` is WOKEN, or NEXT_LEADER if the thread must lead. */
+static void wake_waiter(struct perseas *p, struct ps_waiter *w, enum waiter_state to)
 {
-	struct ps_wait_line *line = &p->commit.line;
+	struct ps_wait_line *line = &p->commit.wait_line;
 
 	move_waiter(line, w, to);
-	if (line->calls_later && line->uncalled < PS_CALLS_MAX)
-		line->calls[line->uncalled++] = &w->call;
+	if (line->defers_broadcasts && line->deferred_count < PS_DEFERRED_BROADCASTS_MAX)
+		line->deferred[line->deferred_count++] = &w->wake;
 	else
-		p->env->ops->broadcast(p->env, &w->call);
+		p->env->ops->broadcast(p->env, &w->wake);
 }
 
 static struct ps_waiter *new_waiter(void)
@@ -103,7 +104,7 @@ static struct ps_waiter *new_waiter(void)
 		return NULL;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->call, &attr);
+	pthread_cond_init(&w->wake, &attr);
 	pthread_condattr_destroy(&attr);
 	return w;
 }
@@ -126,50 +127,50 @@ static void return_waiter(struct ps_wait_line *line, struct ps_waiter *w)
 	line->spare = w;
 }
 
-void ps_line_free(struct perseas *p)
+void ps_wait_line_free(struct perseas *p)
 {
-	struct ps_waiter *w = p->commit.line.spare;
+	struct ps_waiter *w = p->commit.wait_line.spare;
 
 	while (w) {
 		struct ps_waiter *next = w->next;
 
-		pthread_cond_destroy(&w->call);
+		pthread_cond_destroy(&w->wake);
 		free(w);
 		w = next;
 	}
 }
 
-void ps_line_wait(struct perseas *p, uint64_t seq, uint64_t until_ns)
+void ps_wait_line_sleep(struct perseas *p, uint64_t seq, uint64_t until_ns)
 {
-	struct ps_wait_line *line = &p->commit.line;
+	struct ps_wait_line *line = &p->commit.wait_line;
 	struct ps_waiter *self = borrow_waiter(line);
-	bool was_called;
+	bool was_woken;
 
 	ps_assert_locked(p);
-	assert(p->commit.line.leader || line->spins);
+	assert(p->commit.wait_line.has_leader || line->is_spinning);
 	/* Without a waiter, the thread is woken by every change. */
 	if (!self) {
-		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock, until_ns);
+		p->env->ops->wait(p->env, &p->commit.wait_line.changed, &p->lock, until_ns);
 		return;
 	}
 	self->seq = seq;
 	move_waiter(line, self, IN_LINE);
-	p->env->ops->wait(p->env, &self->call, &p->lock, until_ns);
-	was_called = self->state != IN_LINE;
+	p->env->ops->wait(p->env, &self->wake, &p->lock, until_ns);
+	was_woken = self->state != IN_LINE;
 	move_waiter(line, self, SPARE);
-	if (was_called && !line->called)
-		ps_mirrors_send(p);
+	if (was_woken && !line->woken_count)
+		ps_mirrors_post_from_ring(p);
 	return_waiter(line, self);
 }
 
 /* Makes the deferred broadcasts, one at a time. If the first thread that is woken takes the
  * processor from this one, it makes the remaining ones when it polls the links. */
-static void make_calls(struct perseas *p)
+static void make_deferred_broadcasts(struct perseas *p)
 {
-	struct ps_wait_line *line = &p->commit.line;
+	struct ps_wait_line *line = &p->commit.wait_line;
 
-	while (line->uncalled) {
-		pthread_cond_t *call = line->calls[--line->uncalled];
+	while (line->deferred_count) {
+		pthread_cond_t *call = line->deferred[--line->deferred_count];
 
 		pthread_mutex_unlock(&p->lock);
 		p->env->ops->broadcast(p->env, call);
@@ -177,57 +178,58 @@ static void make_calls(struct perseas *p)
 	}
 }
 
-void ps_line_poll(struct perseas *p)
+void ps_wait_line_poll(struct perseas *p)
 {
-	p->commit.line.calls_later = true;
+	p->commit.wait_line.defers_broadcasts = true;
 	ps_mirrors_poll(p);
-	p->commit.line.calls_later = false;
-	make_calls(p);
+	p->commit.wait_line.defers_broadcasts = false;
+	make_deferred_broadcasts(p);
 }
 
-void ps_line_leave(struct perseas *p)
+void ps_wait_line_leave(struct perseas *p)
 {
-	struct ps_wait_line *line = &p->commit.line;
+	struct ps_wait_line *line = &p->commit.wait_line;
 
-	if (!p->commit.line.waiters || p->commit.line.leader || line->spins || line->heir)
+	if (!p->commit.wait_line.waiters || p->commit.wait_line.has_leader || line->is_spinning ||
+	    line->next_leader)
 		return;
 	if (line->last)
-		call_waiter(p, line->last, HEIR);
-	else if (!line->called)
-		p->env->ops->broadcast(p->env, &p->commit.line.changed);
-	assert(!line->first || line->heir);
+		wake_waiter(p, line->last, NEXT_LEADER);
+	else if (!line->woken_count)
+		p->env->ops->broadcast(p->env, &p->commit.wait_line.changed);
+	assert(!line->first || line->next_leader);
 }
 
-void ps_line_wake_leader(struct perseas *p)
+void ps_wait_line_wake_leader(struct perseas *p)
 {
-	if (p->commit.line.leader)
+	if (p->commit.wait_line.has_leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
 }
 
-void ps_line_call_held(struct perseas *p)
+void ps_wait_line_wake_durable(struct perseas *p)
 {
-	struct ps_wait_line *line = &p->commit.line;
+	struct ps_wait_line *line = &p->commit.wait_line;
 
-	while (line->first && ps_mirrors_hold(p, line->first->seq))
-		call_waiter(p, line->first, CALLED);
-	ps_line_wake_leader(p);
-	p->env->ops->broadcast(p->env, &p->commit.line.changed);
+	while (line->first && ps_w_mirrors_hold(p, line->first->seq))
+		wake_waiter(p, line->first, WOKEN);
+	ps_wait_line_wake_leader(p);
+	p->env->ops->broadcast(p->env, &p->commit.wait_line.changed);
 }
 
-void ps_line_call_all(struct perseas *p)
+void ps_wait_line_wake_all(struct perseas *p)
 {
-	while (p->commit.line.first)
-		call_waiter(p, p->commit.line.first, CALLED);
+	while (p->commit.wait_line.first)
+		wake_waiter(p, p->commit.wait_line.first, WOKEN);
 }
 
-void ps_progress(struct perseas *p)
+void ps_wake_waiters(struct perseas *p)
 {
-	if (!p->commit.line.waiters)
+	if (!p->commit.wait_line.waiters)
 		return;
 	ps_assert_locked(p);
 	/* The leader sleeps on links, whose events another thread may have consumed. */
-	if (p->commit.line.leader)
+	if (p->commit.wait_line.has_leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
-	p->env->ops->broadcast(p->env, &p->commit.line.changed);
-	ps_line_call_all(p);
+	p->env->ops->broadcast(p->env, &p->commit.wait_line.changed);
+	ps_wait_line_wake_all(p);
 }

@@ -135,7 +135,7 @@ static void unmap_all(struct perseas *p)
 			continue;
 		ps_demand_unmap(p, segment);
 		if (!segment->is_retained)
-			ps_segment_unplace(segment);
+			ps_segment_unmap(segment);
 	}
 }
 
@@ -219,7 +219,7 @@ static uint64_t add_mapping(struct perseas *p, const struct ps_segment *segment,
 		.segment = segment->id,
 		.base = segment->base,
 		.size = segment->size,
-		.left = segment->left,
+		.left = segment->unmapped_seq,
 		.count = count,
 		.missing = count,
 		.watched = shadow && p->written,
@@ -401,7 +401,8 @@ static bool is_same_way(const struct ps_known_addresses *a, const struct ps_know
 static bool follow_mirror(struct perseas *p, unsigned i, uint64_t now)
 {
 	const struct ps_mirror *m = &p->mirrors[i];
-	const bool counts = i < p->mirror_count && m->known && m->state != PERSEAS_MIRROR_REMOVED;
+	const bool counts = i < p->mirror_count && m->in_roster &&
+	                    m->state != PERSEAS_MIRROR_REMOVED;
 	struct ps_demand *d = p->demand;
 	struct ps_source *source = &d->sources[i];
 	struct ps_error error;
@@ -461,9 +462,9 @@ static void renew_layout(struct perseas *p)
 	for (unsigned i = 0; layout && i < layout->count; i++) {
 		const struct ps_mapped_extent *extent = &layout->segments[i];
 
-		if (extent->published && !extent->usual &&
+		if (extent->published && !extent->is_ready &&
 		    !ps_demand_has_missing(p, ps_segment_by_id(p, extent->segment))) {
-			(void)ps_layout_renew(p);
+			(void)ps_layout_publish(p);
 			return;
 		}
 	}

@@ -49,8 +49,8 @@ static void keep(struct ps_demand *d, const struct ps_record *record)
 /* The newest record first, so that it is the old ones for which there is no room. */
 static void keep_all(struct perseas *p, struct tail *tail)
 {
-	struct ps_log_back back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next,
-	                                           p->commit.last, p->log_size);
+	struct ps_log_back back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next_position,
+	                                           p->commit.last_position, p->log_size);
 	const struct ps_record *record;
 
 	while (p->demand->hot_count < RANGES &&
@@ -69,8 +69,8 @@ static struct ps_mirror *find_mirror(struct perseas *p)
 /* Where the tail begins: at the start of the lap of the newest record, or later. */
 static uint64_t begin_of(const struct perseas *p)
 {
-	const uint64_t lap = p->commit.last - p->commit.last % p->log_size;
-	const uint64_t end = p->commit.next;
+	const uint64_t lap = p->commit.last_position - p->commit.last_position % p->log_size;
+	const uint64_t end = p->commit.next_position;
 
 	return end - lap > LOG ? end - LOG : lap;
 }
@@ -81,14 +81,14 @@ void ps_hot_read(struct perseas *p)
 	struct tail tail = { 0 };
 	struct ps_mirror *m = find_mirror(p);
 
-	if (!m || !p->commit.last || p->commit.next <= p->commit.last)
+	if (!m || !p->commit.last_position || p->commit.next_position <= p->commit.last_position)
 		return;
 	tail.position = begin_of(p);
 	tail.bytes = malloc(LOG);
 	d->hot = calloc(RANGES, sizeof(*d->hot));
-	if (tail.bytes && d->hot && tail.position <= p->commit.last &&
+	if (tail.bytes && d->hot && tail.position <= p->commit.last_position &&
 	    !ps_mirror_read(p, m, PS_REGION_LOG, PS_RING_OFFSET + tail.position % p->log_size,
-	                    tail.bytes, p->commit.next - tail.position))
+	                    tail.bytes, p->commit.next_position - tail.position))
 		keep_all(p, &tail);
 	free(tail.bytes);
 }

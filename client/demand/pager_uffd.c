@@ -92,7 +92,7 @@ static bool part_descriptors(struct ps_pager *pager)
 {
 	int kept[KEPT] = { pager->wake_fd, pager->uffd };
 
-	memcpy(kept + 2, pager->env->wakers, sizeof(pager->env->wakers));
+	memcpy(kept + 2, pager->env->wake_fds, sizeof(pager->env->wake_fds));
 	return ps_own_table(kept, KEPT);
 }
 

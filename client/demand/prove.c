@@ -83,8 +83,8 @@ static int walk_back(struct ps_warm *warm, struct block *block)
 	const struct perseas *p = block->p;
 	const struct ps_record *record;
 
-	block->back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next, p->commit.last,
-	                               p->log_size);
+	block->back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next_position,
+	                               p->commit.last_position, p->log_size);
 	while (block->back.seq >= warm->point.seq) {
 		const int rc = ps_log_back(&block->back, p->log_size, view, block, &record);
 
@@ -128,8 +128,9 @@ static void forget_others(struct perseas *p)
 /* May the copy's transaction be in the log of the chosen state? */
 static bool is_within(const struct perseas *p, const struct ps_warm_point *point)
 {
-	return point->seq && point->seq <= p->commit.seq && point->position < p->commit.next &&
-	       point->position >= ps_lowest_intact_position(p->commit.next, p->log_size);
+	return point->seq && point->seq <= p->commit.seq &&
+	       point->position < p->commit.next_position &&
+	       point->position >= ps_lowest_intact_position(p->commit.next_position, p->log_size);
 }
 
 static bool prove(struct perseas *p)

@@ -133,11 +133,12 @@ static int break_without_promise(struct ps_link *link)
  * Otherwise their cache misses come one after the other, in front of the full fence. */
 static inline void prefetch_data(const struct ps_link *link, const struct ps_chain *chain)
 {
-	unsigned end = chain->count < chain->undo + PREFETCH_MAX ? chain->count
-	                                                         : chain->undo + PREFETCH_MAX;
+	unsigned end = chain->count < chain->undo_count + PREFETCH_MAX
+	                       ? chain->count
+	                       : chain->undo_count + PREFETCH_MAX;
 	unsigned i;
 
-	for (i = chain->undo; i < end; i++) {
+	for (i = chain->undo_count; i < end; i++) {
 		const struct ps_write *write = &chain->writes[i];
 		const uint8_t *to = range_address(link, write->region, write->offset,
 		                                  write->length);
@@ -153,7 +154,7 @@ static inline void prefetch_next_record(const struct ps_link *link, const struct
 	const struct ps_write *record = chain->writes;
 	const uint8_t *to;
 
-	if (chain->undo == 0)
+	if (chain->undo_count == 0)
 		return;
 	to = range_address(link, record->region, record->offset + record->length, PREFETCH_RECORD);
 	for (unsigned at = 0; to && at < PREFETCH_RECORD; at += PS_ALIGN)
@@ -167,7 +168,7 @@ static int shm_post(struct ps_link *link, const struct ps_chain *chain)
 	if (link->broken)
 		return link->broken;
 	prefetch_data(link, chain);
-	for (i = 0; i < chain->undo; i++)
+	for (i = 0; i < chain->undo_count; i++)
 		if (!copy_write(link, &chain->writes[i]))
 			goto mistake;
 	atomic_thread_fence(memory_order_release);

@@ -166,16 +166,17 @@ static bool queue_chain_group(struct ps_link *link, const struct ps_write *write
 static int rdma_post(struct ps_link *link, const struct ps_chain *chain)
 {
 	PS_UNCANCELLED;
-	bool slot = chain->slot.length > 0, data = chain->count > chain->undo;
+	bool slot = chain->slot.length > 0, data = chain->count > chain->undo_count;
 	bool good = slot || chain->count > 0;
 
 	if (link->broken)
 		return link->broken;
-	if (chain->undo > 0)
-		good = good && queue_chain_group(link, chain->writes, chain->undo, !data && !slot);
+	if (chain->undo_count > 0)
+		good = good &&
+		       queue_chain_group(link, chain->writes, chain->undo_count, !data && !slot);
 	if (data)
-		good = good && queue_chain_group(link, chain->writes + chain->undo,
-		                                 chain->count - chain->undo, !slot);
+		good = good && queue_chain_group(link, chain->writes + chain->undo_count,
+		                                 chain->count - chain->undo_count, !slot);
 	if (slot)
 		good = good && queue_chain_group(link, &chain->slot, 1, true);
 	if (!good)
@@ -573,7 +574,7 @@ static bool rdma_suits(const struct ps_env *env, const struct ps_address *addres
 const struct ps_fabric ps_fabric_rdma = {
 	.name = "rdma",
 	.staged = true,
-	.arms = true,
+	.poll_consumes_event = true,
 	.suits = rdma_suits,
 	.attach = rdma_attach,
 	.attach_begin = rdma_attach_begin,

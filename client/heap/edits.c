@@ -21,17 +21,17 @@ static struct ps_edits *create_edits(struct perseas_tx *tx, struct perseas_heap 
 	if (!edits)
 		return NULL;
 	edits->late.ops = &late_ops;
-	edits->late.whose = heap;
+	edits->late.user = heap;
 	edits->heap = heap;
-	edits->late.next = tx->late;
-	tx->late = &edits->late;
+	edits->late.next = tx->deferred;
+	tx->deferred = &edits->late;
 	return edits;
 }
 
 struct ps_edits *ps_edits_find(struct perseas_tx *tx, const struct perseas_heap *heap)
 {
-	for (struct ps_deferred_stores *late = tx->late; late; late = late->next)
-		if (late->whose == heap)
+	for (struct ps_deferred_stores *late = tx->deferred; late; late = late->next)
+		if (late->user == heap)
 			return (struct ps_edits *)late;
 	return NULL;
 }

@@ -277,9 +277,9 @@ struct ps_edits *ps_edits_prepare(struct perseas_tx *tx, struct perseas_heap *he
 static inline struct ps_edits *ps_edits_get(struct perseas_tx *tx, struct perseas_heap *heap,
                                             unsigned least, unsigned changes, int *rc)
 {
-	struct ps_edits *edits = (struct ps_edits *)tx->late;
+	struct ps_edits *edits = (struct ps_edits *)tx->deferred;
 
-	if (edits && edits->late.whose == heap && edits->count < edits->capacity &&
+	if (edits && edits->late.user == heap && edits->count < edits->capacity &&
 	    edits->stores_reserved - edits->stores_used >= least)
 		return edits;
 	return ps_edits_prepare(tx, heap, changes, rc);

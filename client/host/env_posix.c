@@ -427,7 +427,7 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 		posix->sleepers[i].fd = ps_above_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 		if (posix->sleepers[i].fd < 0)
 			failed = errno;
-		posix->env.wakers[i] = posix->sleepers[i].fd;
+		posix->env.wake_fds[i] = posix->sleepers[i].fd;
 	}
 	if (failed) {
 		ps_error_set(error, PERSEAS_ESYSTEM,

@@ -26,10 +26,11 @@ static const struct ps_state steps[] = {
 
 const struct ps_states ps_attempt_steps = { steps, sizeof(steps) / sizeof(steps[0]) };
 
-/* Returns true if the attempt has not changed any mirror yet. */
-static bool is_untouched(const struct ps_probe_sets *n)
+/* Returns true if the attempt has not changed any mirror yet: it has no data path, claim or adopted
+ * image. */
+static bool has_changed_no_mirror(const struct ps_probe_sets *n)
 {
-	return !n->linked && !n->claimed && !n->good && !n->broke;
+	return !n->linked && !n->claimed && !n->adopted && !n->session_broke;
 }
 
 /* Returns true if the rosters in force are known, and quorums are counted by them. */
@@ -55,12 +56,12 @@ static bool is_above_promises(const struct perseas *p)
 /* Returns true if the handle has the epoch of its claims, which is the same for all mirrors. */
 static bool has_claimed_epoch(const struct perseas *p)
 {
-	return has_rosters(p) && p->epoch == p->opening.above + 1;
+	return has_rosters(p) && p->epoch == p->opening.highest_epoch + 1;
 }
 
 /* Returns true if state `at` is later than the chosen one. A renewal may have written slots of
  * epochs that it only tried; among these and the chosen epoch, seq alone decides. */
-static bool is_later(const struct perseas *p, const struct ps_image_position *at)
+static bool is_later_than_choice(const struct perseas *p, const struct ps_image_position *at)
 {
 	const struct ps_image_position *chosen = &p->opening.chosen;
 
@@ -69,11 +70,12 @@ static bool is_later(const struct perseas *p, const struct ps_image_position *at
 	return at->epoch > chosen->epoch;
 }
 
-/* Returns true if no candidate is later than the chosen state (I6). */
-static bool is_newest(const struct perseas *p)
+/* Returns true if no candidate's state is later than the chosen one (I6). */
+static bool is_choice_newest(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].found.candidate && is_later(p, &p->mirrors[i].found.at))
+		if (p->mirrors[i].found.candidate &&
+		    is_later_than_choice(p, &p->mirrors[i].found.at))
 			return false;
 	return true;
 }
@@ -87,7 +89,7 @@ static bool has_valid_choice(const struct perseas *p, const struct ps_probe_sets
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		stands |= n->claimed >> i & 1 && ps_candidate_is_at(&p->mirrors[i], chosen);
-	return stands && is_newest(p) &&
+	return stands && is_choice_newest(p) &&
 	       !((n->candidates | n->counts) & ~(n->claimed & n->listed)) &&
 	       (ps_quorum_is_r(p, n->counts) || ps_state_is_accepted(p, chosen));
 }
@@ -98,36 +100,36 @@ static bool has_adopted_state(const struct perseas *p, const struct ps_probe_set
 {
 	const struct ps_image_position *chosen = &p->opening.chosen;
 
-	if (p->commit.seq != chosen->seq || p->commit.next != chosen->next ||
-	    p->commit.last != chosen->last)
+	if (p->commit.seq != chosen->seq || p->commit.next_position != chosen->next ||
+	    p->commit.last_position != chosen->last)
 		return false;
 	if (p->salvage)
-		return !n->good;
-	return ps_quorum_is_w(p, n->good) && !(n->good & ~n->claimed) && !(n->good & n->broke) &&
-	       (!p->next_roster || p->renewing);
+		return !n->adopted;
+	return ps_quorum_is_w(p, n->adopted) && !(n->adopted & ~n->claimed) &&
+	       !(n->adopted & n->session_broke) && (!p->next_roster || p->renewing);
 }
 
-bool ps_attempt_is_sound(const struct perseas *p)
+bool ps_attempt_fits_step(const struct perseas *p)
 {
 	const struct ps_probe_sets n = ps_probe_sets(p);
 
 	switch (p->opening.step) {
 	case PS_ATTEMPT_NONE:
-		return !p->keeper || p->renewing;
+		return !p->has_keeper || p->renewing;
 	case PS_ATTEMPT_PROBED:
 	case PS_ATTEMPT_MADE:
-		return is_untouched(&n);
+		return has_changed_no_mirror(&n);
 	case PS_ATTEMPT_JUDGED:
-		return is_untouched(&n) && has_rosters(p) && is_above_promises(p);
+		return has_changed_no_mirror(&n) && has_rosters(p) && is_above_promises(p);
 	case PS_ATTEMPT_CLAIMED:
-		return has_claimed_epoch(p) && n.claimed == n.linked && !n.good;
+		return has_claimed_epoch(p) && n.claimed == n.linked && !n.adopted;
 	case PS_ATTEMPT_CHOSEN:
 	case PS_ATTEMPT_CONFIRMED:
-		return has_claimed_epoch(p) && has_valid_choice(p, &n) && !n.good;
+		return has_claimed_epoch(p) && has_valid_choice(p, &n) && !n.adopted;
 	case PS_ATTEMPT_ADOPTED:
 		return has_claimed_epoch(p) && has_adopted_state(p, &n);
 	case PS_ATTEMPT_OPEN:
-		return has_claimed_epoch(p) && has_adopted_state(p, &n) && !(n.good & ~n.linked);
+		return has_claimed_epoch(p) && has_adopted_state(p, &n) && !(n.adopted & ~n.linked);
 	case PS_ATTEMPT_SUPERSEDED:
 		return p->superseded;
 	}
@@ -138,7 +140,7 @@ static void move_attempt(struct perseas *p, enum ps_attempt_step to)
 {
 	p->opening.step = ps_states_move(p->env, &ps_attempt_steps, p->opening.step, to,
 	                                 "open of store '%s'", p->store);
-	assert(ps_attempt_is_sound(p));
+	assert(ps_attempt_fits_step(p));
 }
 
 int ps_attempt_reach(struct perseas *p, enum ps_attempt_step step, int rc)
@@ -168,6 +170,6 @@ int ps_attempt_run(struct perseas *p, const struct ps_attempt_actions *way)
 
 void ps_attempt_end(struct perseas *p)
 {
-	if (ps_states_lead(&ps_attempt_steps, p->opening.step, PS_ATTEMPT_NONE))
+	if (ps_states_allow(&ps_attempt_steps, p->opening.step, PS_ATTEMPT_NONE))
 		move_attempt(p, PS_ATTEMPT_NONE);
 }

@@ -27,23 +27,24 @@ enum { PS_AGAIN = 1 };
 
 extern const struct ps_states ps_attempt_steps;
 
-/* The functions that do the steps of an attempt from PROBED to OPEN. */
+/* The functions that do the steps of an attempt from PROBED to OPEN. Each returns 0, an error code,
+ * or PS_AGAIN. */
 struct ps_attempt_actions {
 	/* Decides whether to claim. Sets p->epoch to the highest promise that the claims must
 	 * exceed. */
 	int (*judge)(struct perseas *p);
 	/* Claims the mirrors under the next epoch (ps_claims_send). */
 	int (*claim)(struct perseas *p);
-	/* Chooses the state to adopt (I6), and fills in *chosen. */
+	/* Chooses the state to adopt (I6), and fills in *chosen with its position. */
 	int (*choose)(struct perseas *p, struct ps_image_position *chosen);
-	/* Asks whether the claims still stand. Called before and after the adoption. */
+	/* Asks the mirrors whether the claims still stand. Called before and after the adoption. */
 	int (*confirm)(struct perseas *p);
 	/* Makes the chosen state this owner's on W mirrors. */
 	int (*adopt)(struct perseas *p, const struct ps_image_position *chosen);
 };
 
-/* Returns true if the handle fits the step that its attempt has reached. */
-bool ps_attempt_is_sound(const struct perseas *p);
+/* Returns true if the handle is in a condition that the step of its attempt allows. */
+bool ps_attempt_fits_step(const struct perseas *p);
 
 /* Moves the attempt to `step` if rc is 0, and otherwise to NONE. Returns rc. */
 int ps_attempt_reach(struct perseas *p, enum ps_attempt_step step, int rc);

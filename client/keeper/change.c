@@ -46,16 +46,16 @@ const struct ps_states ps_change_stages = { stages, sizeof(stages) / sizeof(stag
 /* Returns true if `roster` is the one that the change leads to. */
 static bool is_wanted(const struct ps_change *c, const Perseas__Roster *roster)
 {
-	return roster->acks == c->after.acks && roster->level >= c->raises &&
-	       (!c->new || ps_roster_member(roster, c->new->image_id)) &&
-	       (!c->old || !ps_roster_member(roster, c->old->image_id));
+	return roster->acks == c->after.acks && roster->level >= c->raises_level &&
+	       (!c->joining || ps_roster_member(roster, c->joining->image_id)) &&
+	       (!c->leaving || !ps_roster_member(roster, c->leaving->image_id));
 }
 
-bool ps_change_is_sound(const struct perseas *p)
+bool ps_change_fits_stage(const struct perseas *p)
 {
 	const struct ps_change *c = &p->upkeep.change;
 	const bool joint = p->next_roster != NULL;
-	const bool joins = c->new && c->new->joins;
+	const bool joins = c->joining && c->joining->joins;
 
 	switch (c->stage) {
 	case PS_CHANGE_NONE:
@@ -63,7 +63,7 @@ bool ps_change_is_sound(const struct perseas *p)
 	case PS_CHANGE_COPYING:
 	case PS_CHANGE_ASKING:
 	case PS_CHANGE_CANCELLING:
-		return !joint && !p->marked && joins == (c->new != NULL);
+		return !joint && !p->marked && joins == (c->joining != NULL);
 	case PS_CHANGE_JOINT:
 		return joint && !p->marked && is_wanted(c, p->next_roster);
 	case PS_CHANGE_MARKED:
@@ -84,7 +84,7 @@ static void move_change(struct perseas *p, enum ps_change_stage to, const char *
 	ps_assert_admin(p);
 	c->stage = ps_states_move(p->env, &ps_change_stages, c->stage, to, "change of the roster");
 	ps_text_format(c->text, sizeof(c->text), "%s", text);
-	assert(ps_change_is_sound(p));
+	assert(ps_change_fits_stage(p));
 }
 
 /* Moves a mirror to REMOVED, under the lock: commits may be posting to it. */
@@ -96,16 +96,15 @@ static void remove_mirror(struct perseas *p, struct ps_mirror *m, const char *wh
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Ends the change with this result, which it returns. A change that fails has had no effect: the
- * new mirror had no vote. */
+/* Ends the change and returns `code`. A failed change had no effect: the new mirror had no vote. */
 static int finish_change(struct perseas *p, int code, const char *text)
 {
 	struct ps_change *c = &p->upkeep.change;
 
-	if (code && c->new) {
-		c->new->joins = false;
-		remove_mirror(p, c->new, "it did not join the roster");
-		ps_mirror_disconnect(p, c->new);
+	if (code && c->joining) {
+		c->joining->joins = false;
+		remove_mirror(p, c->joining, "it did not join the roster");
+		ps_mirror_disconnect(p, c->joining);
 	}
 	ps_question_forget(&c->question);
 	pthread_mutex_lock(&p->lock);
@@ -114,15 +113,16 @@ static int finish_change(struct perseas *p, int code, const char *text)
 		ps_text_format(c->text, sizeof(c->text), "%s", text);
 	else
 		move_change(p, PS_CHANGE_NONE, text);
-	c->code = code;
-	if (!code && c->raises)
+	c->result_code = code;
+	if (!code && c->raises_level)
 		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last_committed(p), NULL,
 		         "the store has level %u now", p->roster->level);
 	else if (!code)
-		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last_committed(p), c->new ? c->new : c->old,
+		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last_committed(p),
+		         c->joining ? c->joining : c->leaving,
 		         "the roster has %u mirrors now, W = %u (before: %u, W = %u)", p->members,
 		         p->acks, c->before.members, c->before.acks);
-	ps_progress(p);
+	ps_wake_waiters(p);
 	pthread_mutex_unlock(&p->lock);
 	p->upkeep.next_heartbeat_at = 0;
 	return code;
@@ -148,7 +148,7 @@ static uint32_t connected_mirrors(struct perseas *p)
 static int admit_or_finish(struct perseas *p, uint32_t answered, uint32_t live)
 {
 	char text[sizeof(p->upkeep.change.text)];
-	int rc = ps_plan_admit(p, answered, live, text, sizeof(text));
+	int rc = ps_change_plan_admit(p, answered, live, text, sizeof(text));
 
 	return rc ? finish_change(p, rc, text) : 0;
 }
@@ -165,7 +165,7 @@ static void reset_change(struct perseas *p, const uint8_t *id)
 	ps_orders_save_result(p);
 	memset(c, 0, sizeof(*c));
 	if (id)
-		memcpy(c->id, id, PS_ID_SIZE);
+		memcpy(c->order_id, id, PS_ID_SIZE);
 }
 
 int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wanted,
@@ -179,17 +179,17 @@ int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wante
 	reset_change(p, id);
 	if (p->salvage)
 		return finish_change(p, PERSEAS_ESALVAGE, salvage_text);
-	rc = ps_plan_make(p, wanted, text, sizeof(text));
+	rc = ps_change_plan_make(p, wanted, text, sizeof(text));
 	if (rc)
 		return finish_change(p, rc, text);
 	rc = admit_or_finish(p, connected_mirrors(p),
-	                     ps_mirrors_live(p) | (c->new ? ps_mirror_bit(p, c->new) : 0));
+	                     ps_mirrors_live(p) | (c->joining ? ps_mirror_bit(p, c->joining) : 0));
 	if (rc)
 		return rc;
-	c->until = ps_now(p) + COPY_PATIENCE;
+	c->copy_deadline = ps_now(p) + COPY_PATIENCE;
 	pthread_mutex_lock(&p->lock);
 	move_change(p, PS_CHANGE_COPYING,
-	            c->new ? "connecting to the new mirror" : "asking the mirrors");
+	            c->joining ? "connecting to the new mirror" : "asking the mirrors");
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }
@@ -200,7 +200,7 @@ static bool is_answered(struct perseas *p, bool enough)
 {
 	const struct ps_change *c = &p->upkeep.change;
 
-	return ps_question_is_over(p, &c->question) || (ps_now(p) >= c->grace && enough);
+	return ps_question_is_over(p, &c->question) || (ps_now(p) >= c->grace_until && enough);
 }
 
 /* Asks which mirrors can be told of the change: a mirror that hangs may still look connected. Does
@@ -209,19 +209,19 @@ static void ask_mirrors(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 
-	if (ps_pending_is_full(p, connected_mirrors(p)))
+	if (ps_pending_is_any_full(p, connected_mirrors(p)))
 		return;
-	c->grace = ps_now(p) + ANSWER_GRACE;
-	ps_question_confirm(p, &c->question, connected_mirrors(p));
+	c->grace_until = ps_now(p) + ANSWER_GRACE;
+	ps_question_ask_confirm(p, &c->question, connected_mirrors(p));
 	pthread_mutex_lock(&p->lock);
 	move_change(p, PS_CHANGE_ASKING, "asking the mirrors whether they can record the change");
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Makes both rosters count, before any mirror is told. */
-static void make_joint(struct perseas *p)
+/* Moves the change to JOINT: makes both rosters count, before any mirror is told. */
+static void begin_joint_stage(struct perseas *p)
 {
-	Perseas__Roster *roster = ps_plan_roster(p);
+	Perseas__Roster *roster = ps_change_plan_roster(p);
 
 	if (!roster) {
 		finish_change(p, PERSEAS_ENOMEM, "out of memory");
@@ -229,8 +229,8 @@ static void make_joint(struct perseas *p)
 	}
 	pthread_mutex_lock(&p->lock);
 	p->next_roster = roster;
-	p->upkeep.change.seq = p->commit.seq;
-	ps_quorum_renew(p);
+	p->upkeep.change.needed_seq = p->commit.seq;
+	ps_quorums_recompute(p);
 	move_change(
 		p, PS_CHANGE_JOINT,
 		"both rosters count until the change is recorded; perseas roster cancel takes it "
@@ -248,19 +248,19 @@ static void step_asking(struct perseas *p)
 	ps_pending_take_all(p, ps_now(p));
 	answered = c->question.granted & connected_mirrors(p);
 	pthread_mutex_lock(&p->lock);
-	copied = !c->new || c->new->state == PERSEAS_MIRROR_LIVE;
+	copied = !c->joining || c->joining->state == PERSEAS_MIRROR_LIVE;
 	if (!copied)
 		move_change(p, PS_CHANGE_COPYING,
 		            "the link of the new mirror broke: copying to it again");
 	live = ps_mirrors_live(p) & answered;
 	pthread_mutex_unlock(&p->lock);
 	if (!copied) {
-		c->until = ps_now(p) + COPY_PATIENCE;
+		c->copy_deadline = ps_now(p) + COPY_PATIENCE;
 		ps_question_forget(&c->question);
-	} else if (is_answered(p, !ps_plan_admit(p, answered, live, text, sizeof(text))) &&
+	} else if (is_answered(p, !ps_change_plan_admit(p, answered, live, text, sizeof(text))) &&
 	           !admit_or_finish(p, answered, live)) {
 		ps_question_forget(&c->question);
-		make_joint(p);
+		begin_joint_stage(p);
 	}
 }
 
@@ -268,10 +268,10 @@ static void step_asking(struct perseas *p)
 static void handle_copy_trouble(struct perseas *p, bool down, const char *text, uint64_t now)
 {
 	struct ps_change *c = &p->upkeep.change;
-	const bool tried = c->new->retry.delay > 0 && !ps_session_under_way(c->new);
+	const bool tried = c->joining->retry.delay > 0 && !ps_session_under_way(c->joining);
 
 	/* No daemon answers at the new address, or it refuses: waiting would not help. */
-	if (now >= c->until || (down && tried && !c->met))
+	if (now >= c->copy_deadline || (down && tried && !c->was_copied_to))
 		finish_change(p, PERSEAS_EUNREACHABLE, text);
 	else if (tried)
 		ps_text_format(c->text, sizeof(c->text),
@@ -279,21 +279,21 @@ static void handle_copy_trouble(struct perseas *p, bool down, const char *text, 
 		               text);
 }
 
-/* Gives the member that should leave the new mirror's address, at which it answers. Nothing else
+/* Gives the new mirror's address to the member that should leave, which answers there. Nothing else
  * changes, so the address is recorded like an image id, and the rosters never count jointly. */
 static void readdress_member(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 
-	if (!ps_plan_readdress(p)) {
+	if (!ps_change_plan_readdress(p)) {
 		finish_change(p, PERSEAS_ENOMEM, "out of memory");
 		return;
 	}
-	if (c->old) {
-		remove_mirror(p, c->new, "the roster has another address of this mirror");
-		ps_mirror_disconnect(p, c->new);
+	if (c->leaving) {
+		remove_mirror(p, c->joining, "the roster has another address of this mirror");
+		ps_mirror_disconnect(p, c->joining);
 	}
-	c->old = c->new = NULL;
+	c->leaving = c->joining = NULL;
 	pthread_mutex_lock(&p->lock);
 	move_change(p, PS_CHANGE_SETTLING, "recording the mirror's new address");
 	pthread_mutex_unlock(&p->lock);
@@ -306,12 +306,12 @@ static void handle_member_address(struct perseas *p)
 	struct ps_change *c = &p->upkeep.change;
 	char text[sizeof(c->text)];
 
-	if (c->moves && !c->gone && c->after.acks == p->acks) {
+	if (c->moves_address && !c->gone && c->after.acks == p->acks) {
 		readdress_member(p);
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	ps_text_format(text, sizeof(text), "%s", c->new->trouble);
+	ps_text_format(text, sizeof(text), "%s", c->joining->trouble);
 	pthread_mutex_unlock(&p->lock);
 	finish_change(p, PERSEAS_EINVAL, text);
 }
@@ -319,31 +319,31 @@ static void handle_member_address(struct perseas *p)
 static void step_copying(struct perseas *p, uint64_t now)
 {
 	struct ps_change *c = &p->upkeep.change;
-	char text[sizeof(c->new->trouble)];
+	char text[sizeof(c->joining->trouble)];
 	enum perseas_mirror_state state;
 	uint64_t done, total;
 
 	pthread_mutex_lock(&p->lock);
-	state = c->new ? c->new->state : PERSEAS_MIRROR_LIVE;
-	if (c->new) {
-		memcpy(text, c->new->trouble, sizeof(text));
-		ps_resync_progress(p, c->new, &done, &total);
+	state = c->joining ? c->joining->state : PERSEAS_MIRROR_LIVE;
+	if (c->joining) {
+		memcpy(text, c->joining->trouble, sizeof(text));
+		ps_resync_progress(p, c->joining, &done, &total);
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (state == PERSEAS_MIRROR_LIVE) {
 		ask_mirrors(p);
 	} else if (state == PERSEAS_MIRROR_RESYNCING) {
-		c->met = true;
-		c->until = now + COPY_PATIENCE;
+		c->was_copied_to = true;
+		c->copy_deadline = now + COPY_PATIENCE;
 		snprintf(c->text, sizeof(c->text), "copied %llu of %llu bytes to the new mirror",
 		         (unsigned long long)done, (unsigned long long)total);
-	} else if (p->upkeep.resync.mirror && p->upkeep.resync.mirror != c->new) {
-		c->until = now + COPY_PATIENCE;
+	} else if (p->upkeep.resync.target && p->upkeep.resync.target != c->joining) {
+		c->copy_deadline = now + COPY_PATIENCE;
 		snprintf(c->text, sizeof(c->text), "waiting for the copy to another mirror");
-	} else if (!p->upkeep.resync.mirror) {
+	} else if (!p->upkeep.resync.target) {
 		/* After a broken copy the keeper pauses before it copies again. */
-		if (c->met && ps_broken_copy_until(c->new) > now)
-			c->until = ps_broken_copy_until(c->new) + COPY_PATIENCE;
+		if (c->was_copied_to && ps_broken_copy_pause_end(c->joining) > now)
+			c->copy_deadline = ps_broken_copy_pause_end(c->joining) + COPY_PATIENCE;
 		handle_copy_trouble(p, state == PERSEAS_MIRROR_DOWN, text, now);
 	}
 }
@@ -351,85 +351,85 @@ static void step_copying(struct perseas *p, uint64_t now)
 /* Tells the rosters to the connected mirrors, and returns those that have recorded them. Mirrors
  * that were loaded from spills and may not know their own ids are told last, once they and the
  * recorders would be enough. */
-static uint32_t tell_mirrors(struct perseas *p,
+static uint32_t tell_rosters(struct perseas *p,
                              bool (*are_enough)(struct perseas *p, uint32_t took))
 {
-	const uint32_t set = connected_mirrors(p), last = set & ps_roster_unrecorded(p);
+	const uint32_t set = connected_mirrors(p), last = set & ps_roster_unrecorded_mirrors(p);
 	const uint32_t took = ps_roster_tell(p, set & ~last);
 
 	return last && are_enough(p, took | last) ? ps_roster_tell(p, set) : took;
 }
 
 /* Returns true if the mirrors `took` are W of each roster. */
-static bool has_w(struct perseas *p, uint32_t took)
+static bool is_w(struct perseas *p, uint32_t took)
 {
 	return ps_quorum_is_w(p, took);
 }
 
 /* Returns true if the mirrors `took` suffice for the next stage: every open of the old roster would
  * see the change, and W of the new roster hold what the old roster alone acknowledged. */
-static bool may_end_stage(struct perseas *p, uint32_t took)
+static bool may_end_stage_locked(struct perseas *p, uint32_t took)
 {
 	const struct ps_change *c = &p->upkeep.change;
-	const uint32_t holding = ps_mirrors_holding(p, c->seq);
+	const uint32_t holding = ps_mirrors_holding(p, c->needed_seq);
 
 	ps_mirrors_poll(p);
 	/* An image without the key counts for nothing once the level is raised. */
-	if (c->raises && c->stage == PS_CHANGE_JOINT && !ps_quorum_is_all(p, took))
+	if (c->raises_level && c->stage == PS_CHANGE_JOINT && !ps_quorum_has_all_members(p, took))
 		return false;
-	return ps_quorum_is_seen(p, ps_plan_reachable(p, took)) &&
+	return ps_quorum_is_seen_by_opens(p, ps_change_plan_reachable(p, took)) &&
 	       ps_quorum_is_newest_w(p, took & holding);
 }
 
-static bool may_end_stage_unlocked(struct perseas *p, uint32_t took)
+static bool may_end_stage(struct perseas *p, uint32_t took)
 {
 	bool known;
 
 	pthread_mutex_lock(&p->lock);
-	known = may_end_stage(p, took);
+	known = may_end_stage_locked(p, took);
 	pthread_mutex_unlock(&p->lock);
 	return known;
 }
 
-/* Tells the mirrors, and calls go_on() under the lock if enough have recorded the rosters. Returns
- * true if it did. */
-static bool tell_and_move(struct perseas *p, void (*go_on)(struct perseas *p))
+/* Tells the rosters to the mirrors, and calls go_on() under the lock if enough have recorded them.
+ * Returns true if it did. */
+static bool tell_rosters_and_move(struct perseas *p, void (*go_on)(struct perseas *p))
 {
-	const uint32_t took = tell_mirrors(p, may_end_stage_unlocked);
+	const uint32_t took = tell_rosters(p, may_end_stage);
 	bool known;
 
 	pthread_mutex_lock(&p->lock);
-	known = may_end_stage(p, took);
+	known = may_end_stage_locked(p, took);
 	if (known)
 		go_on(p);
 	pthread_mutex_unlock(&p->lock);
 	return known;
 }
 
-static void mark_change(struct perseas *p)
+static void mark_change_decided(struct perseas *p)
 {
-	ps_roster_mark(p);
+	ps_roster_mark_decided(p);
 	move_change(p, PS_CHANGE_MARKED, "the change is decided; recording that on the mirrors");
 }
 
 static void step_joint(struct perseas *p)
 {
-	tell_and_move(p, mark_change);
+	tell_rosters_and_move(p, mark_change_decided);
 }
 
 /* Makes the new roster count alone. Caller holds p->lock. */
 static void settle_change(struct perseas *p)
 {
 	ps_roster_settle(p);
-	p->upkeep.renewal.wanted = p->upkeep.change.raises;
+	p->upkeep.renewal.wanted = p->upkeep.change.raises_level;
 	move_change(p, PS_CHANGE_SETTLING, "the new roster counts; recording that on the mirrors");
-	ps_mirrors_settle_doubt(p);
-	ps_progress(p);
+	ps_end_doubt_if_durable(p);
+	ps_wake_waiters(p);
 }
 
 static void step_marked(struct perseas *p)
 {
-	if (tell_and_move(p, settle_change))
+	if (tell_rosters_and_move(p, settle_change))
 		p->env->ops->wake(p->env, PS_COMMITTER);
 }
 
@@ -440,8 +440,8 @@ static void cancel_joint(struct perseas *p)
 	ps_roster_cancel(p);
 	move_change(p, PS_CHANGE_CANCELLING,
 	            "the change is taken back; recording that on the mirrors");
-	ps_mirrors_settle_doubt(p);
-	ps_progress(p);
+	ps_end_doubt_if_durable(p);
+	ps_wake_waiters(p);
 	pthread_mutex_unlock(&p->lock);
 	p->env->ops->wake(p->env, PS_COMMITTER);
 	p->env->ops->wake(p->env, PS_KEEPER);
@@ -479,7 +479,7 @@ int ps_change_cancel(struct perseas *p, char *text, size_t size)
 	return PERSEAS_EINVAL;
 }
 
-void ps_change_obey_cancel(struct perseas *p, const uint8_t *id)
+void ps_change_cancel_by_order(struct perseas *p, const uint8_t *id)
 {
 	static const uint8_t none[PS_ID_SIZE];
 	struct ps_change *c = &p->upkeep.change;
@@ -493,23 +493,23 @@ void ps_change_obey_cancel(struct perseas *p, const uint8_t *id)
 		return;
 	}
 	/* A change that no order asked for reports its result as that of this order. */
-	if (!memcmp(c->id, none, PS_ID_SIZE))
-		memcpy(c->id, id, PS_ID_SIZE);
+	if (!memcmp(c->order_id, none, PS_ID_SIZE))
+		memcpy(c->order_id, id, PS_ID_SIZE);
 	/* The order stays until it can be obeyed. The change's text says why it cannot yet. */
-	if (!memcmp(c->id, id, PS_ID_SIZE) &&
+	if (!memcmp(c->order_id, id, PS_ID_SIZE) &&
 	    ps_change_cancel(p, text, sizeof(text)) == PERSEAS_EQUORUM)
 		memcpy(c->text, text, sizeof(c->text));
 }
 
 static void step_cancelling(struct perseas *p)
 {
-	if (has_w(p, tell_mirrors(p, has_w)))
+	if (is_w(p, tell_rosters(p, is_w)))
 		finish_change(p, PERSEAS_EQUORUM, cancelled_text);
 }
 
 /* Removes the mirror that leaves, and tells it that this owner holds no claim on it any more. Its
  * image stays. */
-static void release_mirror(struct perseas *p, struct ps_mirror *m)
+static void remove_and_release(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__ReleaseRequest ask_release = PERSEAS__RELEASE_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
@@ -518,7 +518,7 @@ static void release_mirror(struct perseas *p, struct ps_mirror *m)
 	remove_mirror(p, m, "it was taken out of the roster");
 	request.body_case = PERSEAS__REQUEST__BODY_RELEASE;
 	request.release = &ask_release;
-	c->grace = ps_now(p) + ANSWER_GRACE;
+	c->grace_until = ps_now(p) + ANSWER_GRACE;
 	if (m->session.state == PS_SESSION_UP)
 		ps_question_ask(p, &c->question, ps_mirror_bit(p, m), &request);
 	pthread_mutex_lock(&p->lock);
@@ -533,9 +533,9 @@ static const char *success_text(const struct perseas *p)
 {
 	const struct ps_change *c = &p->upkeep.change;
 
-	if (c->raises)
+	if (c->raises_level)
 		return "the store has level 1";
-	return c->moves ? readdressed_text : "the roster is changed";
+	return c->moves_address ? readdressed_text : "the roster is changed";
 }
 
 static void step_releasing(struct perseas *p)
@@ -543,7 +543,7 @@ static void step_releasing(struct perseas *p)
 	ps_pending_take_all(p, ps_now(p));
 	if (!is_answered(p, true))
 		return;
-	ps_mirror_disconnect(p, p->upkeep.change.old);
+	ps_mirror_disconnect(p, p->upkeep.change.leaving);
 	finish_change(p, 0, success_text(p));
 }
 
@@ -551,15 +551,15 @@ static void step_settling(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 
-	if (!has_w(p, tell_mirrors(p, has_w)))
+	if (!is_w(p, tell_rosters(p, is_w)))
 		return;
 	/* The mirror that leaves must hear of it, even if it is behind with its answers. */
-	if (c->old && ps_pending_is_full(p, ps_mirror_bit(p, c->old)))
+	if (c->leaving && ps_pending_is_any_full(p, ps_mirror_bit(p, c->leaving)))
 		return;
-	if (c->new)
-		c->new->joins = false;
-	if (c->old)
-		release_mirror(p, c->old);
+	if (c->joining)
+		c->joining->joins = false;
+	if (c->leaving)
+		remove_and_release(p, c->leaving);
 	else
 		finish_change(p, 0, success_text(p));
 }
@@ -569,7 +569,7 @@ void ps_change_step(struct perseas *p, uint64_t now)
 	const struct ps_change *c = &p->upkeep.change;
 
 	ps_assert_admin(p);
-	if (c->stage == PS_CHANGE_COPYING && c->same)
+	if (c->stage == PS_CHANGE_COPYING && c->is_member_address)
 		handle_member_address(p);
 	if (c->stage == PS_CHANGE_COPYING)
 		step_copying(p, now);
@@ -593,8 +593,8 @@ uint64_t ps_change_due(const struct perseas *p, uint64_t now)
 
 	/* Allocating memory for the copy may take longer. Its end wakes the keeper. */
 	if (c->stage == PS_CHANGE_COPYING)
-		return now < c->until ? c->until : PS_NEVER;
+		return now < c->copy_deadline ? c->copy_deadline : PS_NEVER;
 	if (c->stage == PS_CHANGE_ASKING || c->stage == PS_CHANGE_RELEASING)
-		return now < c->grace ? c->grace : c->question.until;
+		return now < c->grace_until ? c->grace_until : c->question.deadline;
 	return c->stage == PS_CHANGE_NONE ? PS_NEVER : ps_roster_tell_due(p);
 }

@@ -26,8 +26,8 @@
 
 extern const struct ps_states ps_change_stages;
 
-/* Returns true if the handle's rosters fit the stage of its change. */
-bool ps_change_is_sound(const struct perseas *p);
+/* Returns true if the handle's rosters are those that the stage of its change allows. */
+bool ps_change_fits_stage(const struct perseas *p);
 
 /* Begins a change if none is in progress. `id` is the id of the order, or NULL. Returns 0, or an
  * error code whose sentence is in p->upkeep.change.text. */
@@ -39,10 +39,10 @@ int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wante
  * progress. A sentence is in `text` on failure. */
 int ps_change_cancel(struct perseas *p, char *text, size_t size);
 
-/* Takes back the change in progress by an order with this id, whose result is that of the change.
- * An order that is for another change, or that is refused with EQUORUM, waits. The change's text
- * then says why. */
-void ps_change_obey_cancel(struct perseas *p, const uint8_t *id);
+/* Takes back the change in progress by an order with this id, whose result is then that of the
+ * change. If the order is for another change, or is refused with EQUORUM, it waits, and the
+ * change's text says why. */
+void ps_change_cancel_by_order(struct perseas *p, const uint8_t *id);
 
 /* Moves the change on as far as possible without waiting. */
 void ps_change_step(struct perseas *p, uint64_t now);
@@ -55,7 +55,7 @@ int ps_roster_change_until(struct perseas *p, const struct perseas_roster_change
 
 /* Returns true while a thread of the application waits for the end of its change, or has not
  * returned with the result yet. No other change begins meanwhile. */
-bool ps_change_is_awaited(struct perseas *p);
+bool ps_change_has_waiter(struct perseas *p);
 
 /* Returns when the change next needs attention if nothing arrives, or PS_NEVER. */
 uint64_t ps_change_due(const struct perseas *p, uint64_t now);

@@ -35,7 +35,7 @@ static bool can_open(const struct side *side, uint32_t live)
 }
 
 /* Writes the addresses of the members that are not in `set`, separated by commas. */
-static void name_missing(const struct perseas *p, const struct side *side, uint32_t set, char *text,
+static void list_missing(const struct perseas *p, const struct side *side, uint32_t set, char *text,
                          size_t size)
 {
 	size_t used = 0;
@@ -61,7 +61,7 @@ static int fail_too_few(const struct perseas *p, const struct side *side, uint32
 {
 	char missing[100];
 
-	name_missing(p, side, live, missing, sizeof(missing));
+	list_missing(p, side, live, missing, sizeof(missing));
 	snprintf(text, size,
 	         "the roster %s has %u of %u mirrors live, and %s needs %u; not live: %s. "
 	         "Start or replace what is dead first, or choose another W",
@@ -90,7 +90,7 @@ static int check_commits(struct perseas *p, const struct ps_admission *asked, ch
 		return 0;
 	if (!can_commit(&old, live))
 		return fail_too_few(p, &old, live, old.quorum.acks, "a commit", text, size);
-	if (!p->commit.in_doubt || ps_mirrors_hold(p, p->commit.in_doubt))
+	if (!p->commit.in_doubt || ps_w_mirrors_hold(p, p->commit.in_doubt))
 		return 0;
 	snprintf(text, size,
 	         "transaction %llu is in doubt: the roster is changed when perseas_flush has "
@@ -104,7 +104,7 @@ int ps_change_admit(struct perseas *p, const struct ps_admission *asked, char *t
 	int rc;
 
 	ps_assert_admin(p);
-	if (!ps_quorum_is_seen(p, asked->answered)) {
+	if (!ps_quorum_is_seen_by_opens(p, asked->answered)) {
 		snprintf(
 			text, size,
 			"too few mirrors of the roster as it is now answer for a change to be seen "
@@ -145,7 +145,7 @@ int ps_change_admit_cancel(struct perseas *p, uint32_t connected, char *text, si
 	ps_assert_admin(p);
 	if (ps_quorum_is_settled_w(p, there))
 		return 0;
-	name_missing(p, &old, there, missing, sizeof(missing));
+	list_missing(p, &old, there, missing, sizeof(missing));
 	snprintf(text, size,
 	         "the change cannot be taken back: the roster %s has %u of %u mirrors connected, "
 	         "and %u must record that; not connected: %s. Start them, even without their "

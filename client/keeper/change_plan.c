@@ -39,49 +39,49 @@ static struct ps_mirror *mirror_at_address(struct perseas *p, const char *addres
 }
 
 /* Returns the image id of the member that leaves, or NULL if the roster does not list it. */
-static const uint8_t *leaving_image(struct perseas *p)
+static const uint8_t *leaving_image_id(struct perseas *p)
 {
 	const struct ps_change *c = &p->upkeep.change;
-	const Perseas__Member *member = ps_roster_member_at(p->roster, c->address);
+	const Perseas__Member *member = ps_roster_member_at(p->roster, c->leaving_address);
 
-	if (c->old)
-		return c->old->image_id;
+	if (c->leaving)
+		return c->leaving->image_id;
 	return member ? member->image_id.data : NULL;
 }
 
-bool ps_plan_is_readdress(struct perseas *p, const Perseas__Header *header)
+bool ps_change_plan_is_readdress(struct perseas *p, const Perseas__Header *header)
 {
 	const struct ps_change *c = &p->upkeep.change;
-	const uint8_t *id = c->leaves ? leaving_image(p) : NULL, *here, *there;
+	const uint8_t *id = c->removes_member ? leaving_image_id(p) : NULL, *here, *there;
 
 	if (!id || !ps_image_is_of_store(header, p->store_id, p->roster) ||
 	    (!ps_id_equal(header->image_id, id) &&
 	     !(header->parent_id.len && ps_id_equal(header->parent_id, id))))
 		return false;
-	here = ps_known_daemon_id(c->new->daemon);
-	there = c->old ? ps_known_daemon_id(c->old->daemon) : NULL;
+	here = ps_known_daemon_id(c->joining->daemon);
+	there = c->leaving ? ps_known_daemon_id(c->leaving->daemon) : NULL;
 	return !here || !there || !memcmp(here, there, PS_ID_SIZE);
 }
 
-bool ps_plan_readdress(struct perseas *p)
+bool ps_change_plan_readdress(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
-	struct ps_mirror *member = c->old, *new = c->new;
-	const uint8_t *id = leaving_image(p);
+	struct ps_mirror *member = c->leaving, *new = c->joining;
+	const uint8_t *id = leaving_image_id(p);
 
-	if (!ps_roster_readdress(p, id, new->address.text))
+	if (!ps_roster_set_address(p, id, new->address.text))
 		return false;
 	new->joins = false;
 	if (member) {
 		ps_member_swap_addresses(p, new, member);
 		return true;
 	}
-	/* The new mirror stands for the member, which no mirror of the handle did. */
+	/* No mirror of the handle stood for the member: now the joining one does. */
 	pthread_mutex_lock(&p->lock);
 	memcpy(new->image_id, id, PS_ID_SIZE);
-	ps_quorum_renew(p);
+	ps_quorums_recompute(p);
 	pthread_mutex_unlock(&p->lock);
-	new->retry.at = new->retry.delay = 0;
+	new->retry.next_at = new->retry.delay = 0;
 	return true;
 }
 
@@ -90,11 +90,11 @@ static int plan_leave(struct perseas *p, const char *address, bool gone, char *t
 {
 	struct ps_change *c = &p->upkeep.change;
 
-	c->leaves = true;
+	c->removes_member = true;
 	c->gone = gone;
-	snprintf(c->address, sizeof(c->address), "%.255s", address);
-	c->old = mirror_at_address(p, address);
-	if (leaving_image(p))
+	snprintf(c->leaving_address, sizeof(c->leaving_address), "%.255s", address);
+	c->leaving = mirror_at_address(p, address);
+	if (leaving_image_id(p))
 		return 0;
 	ps_text_format(text, size, "the roster has no mirror %s: perseas roster shows it", address);
 	return PERSEAS_EINVAL;
@@ -116,14 +116,14 @@ static int plan_join(struct perseas *p, const char *with, char *text, size_t siz
 		return PERSEAS_EINVAL;
 	}
 	pthread_mutex_lock(&p->lock);
-	c->new = ps_mirror_add(p, &address);
-	if (c->new) {
-		c->new->joins = c->new->known = true;
-		p->env->ops->random(p->env, c->new->image_id, PS_ID_SIZE);
-		ps_quorum_renew(p);
+	c->joining = ps_mirror_add(p, &address);
+	if (c->joining) {
+		c->joining->joins = c->joining->in_roster = true;
+		p->env->ops->random(p->env, c->joining->image_id, PS_ID_SIZE);
+		ps_quorums_recompute(p);
 	}
 	pthread_mutex_unlock(&p->lock);
-	if (c->new)
+	if (c->joining)
 		return 0;
 	snprintf(text, size, "a store can have 16 mirrors at most: remove or replace one instead");
 	return PERSEAS_ELIMIT;
@@ -135,7 +135,7 @@ static int plan_size(struct perseas *p, const struct perseas_roster_change *want
 {
 	struct ps_change *c = &p->upkeep.change;
 	const bool joins = wanted->kind != PERSEAS_ROSTER_REMOVE;
-	const unsigned members = p->members + joins - c->leaves;
+	const unsigned members = p->members + joins - c->removes_member;
 	const struct ps_quorum before = { .members = p->members, .acks = p->acks };
 
 	if (!members || wanted->acks > members) {
@@ -152,7 +152,8 @@ static int plan_size(struct perseas *p, const struct perseas_roster_change *want
 	return 0;
 }
 
-/* Draws the store's key. It becomes valid once a roster has its hash. */
+/* Plans to raise the store to level 1: draws the store's key, which becomes valid once a roster has
+ * its hash. */
 static int plan_raise(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
                       size_t size)
 {
@@ -167,7 +168,7 @@ static int plan_raise(struct perseas *p, const struct perseas_roster_change *wan
 		         p->roster->level);
 		return PERSEAS_EINVAL;
 	}
-	c->raises = true;
+	c->raises_level = true;
 	c->before = c->after = (struct ps_roster_size){ p->members, p->acks };
 	p->env->ops->random(p->env, p->key, sizeof(p->key));
 	return 0;
@@ -180,8 +181,8 @@ static bool is_well_formed(const struct perseas_roster_change *wanted)
 	       (wanted->kind == PERSEAS_ROSTER_REMOVE || wanted->with);
 }
 
-int ps_plan_make(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
-                 size_t size)
+int ps_change_plan_make(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
+                        size_t size)
 {
 	int rc = 0;
 
@@ -203,7 +204,7 @@ int ps_plan_make(struct perseas *p, const struct perseas_roster_change *wanted, 
 	return rc;
 }
 
-/* Sets level 1 and the hash of the key. Returns false if out of memory. */
+/* Sets level 1 and the hash of the key in the roster. Returns false if out of memory. */
 static bool set_level(const struct perseas *p, Perseas__Roster *roster)
 {
 	roster->level = 1;
@@ -216,32 +217,34 @@ static bool set_level(const struct perseas *p, Perseas__Roster *roster)
 	return true;
 }
 
-Perseas__Roster *ps_plan_roster(struct perseas *p)
+Perseas__Roster *ps_change_plan_roster(struct perseas *p)
 {
 	const struct ps_change *c = &p->upkeep.change;
 	Perseas__Roster *roster = ps_roster_copy(p->roster);
 
 	if (!roster)
 		return NULL;
-	if (c->new && !ps_roster_add(roster, c->new->address.text, c->new->image_id)) {
+	if (c->joining &&
+	    !ps_roster_add_member(roster, c->joining->address.text, c->joining->image_id)) {
 		ps_roster_free(&roster);
 		return NULL;
 	}
-	if (c->leaves && leaving_image(p))
-		ps_roster_remove(roster, leaving_image(p));
+	if (c->removes_member && leaving_image_id(p))
+		ps_roster_remove_member(roster, leaving_image_id(p));
 	roster->acks = c->after.acks;
 	roster->epoch = p->epoch;
 	roster->version = p->roster->version + 1;
-	if (c->raises && !set_level(p, roster))
+	if (c->raises_level && !set_level(p, roster))
 		ps_roster_free(&roster);
 	return roster;
 }
 
-uint32_t ps_plan_reachable(const struct perseas *p, uint32_t told)
+uint32_t ps_change_plan_reachable(const struct perseas *p, uint32_t told)
 {
 	const struct ps_change *c = &p->upkeep.change;
 
-	return c->gone && c->old && p->members == 2 ? told | ps_mirror_bit(p, c->old) : told;
+	return c->gone && c->leaving && p->members == 2 ? told | ps_mirror_bit(p, c->leaving)
+	                                                : told;
 }
 
 /* Admits a raise of the level if every member has answered over a connection whose version reads
@@ -272,17 +275,19 @@ static int admit_raise(struct perseas *p, uint32_t answered, char *text, size_t 
 	return 0;
 }
 
-int ps_plan_admit(struct perseas *p, uint32_t answered, uint32_t live, char *text, size_t size)
+int ps_change_plan_admit(struct perseas *p, uint32_t answered, uint32_t live, char *text,
+                         size_t size)
 {
 	struct ps_change *c = &p->upkeep.change;
-	Perseas__Roster *next = ps_plan_roster(p);
+	Perseas__Roster *next = ps_change_plan_roster(p);
 	const struct ps_admission asked = {
 		.next = next,
-		.answered = ps_plan_reachable(p, answered),
+		.answered = ps_change_plan_reachable(p, answered),
 		.live = live,
-		.unblocks_commits = c->leaves && !(c->old && live & ps_mirror_bit(p, c->old)),
+		.unblocks_commits = c->removes_member &&
+		                    !(c->leaving && live & ps_mirror_bit(p, c->leaving)),
 	};
-	int rc = c->raises ? admit_raise(p, answered, text, size) : 0;
+	int rc = c->raises_level ? admit_raise(p, answered, text, size) : 0;
 
 	if (!next) {
 		snprintf(text, size, "out of memory");

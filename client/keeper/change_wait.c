@@ -7,10 +7,10 @@
 #include "../core/mirror.h"
 #include "../core/cancel.h"
 
-#define FENCE_POLL ps_ms(500) /* between two checks whether the handle is fenced */
+#define FENCE_POLL ps_ms(500) /* a waiting thread checks this often whether the handle is fenced */
 
-/* Waits until the change leaves stage `stage`, or until it is over if `stage` is NONE. Returns its
- * result, PERSEAS_ETIMEOUT if it continues, or PERSEAS_EFENCED. */
+/* Waits until the change leaves stage `stage`, or until it is over if `stage` is NONE. Returns the
+ * change's result, PERSEAS_ETIMEOUT if it continues, or PERSEAS_EFENCED. */
 static int await_change(struct perseas *p, enum ps_change_stage stage, uint64_t until,
                         bool (*stop)(void))
 {
@@ -24,25 +24,25 @@ static int await_change(struct perseas *p, enum ps_change_stage stage, uint64_t 
 			rc = ps_fail(p, PERSEAS_ETIMEOUT, "the change is not over: %s", c->text);
 		if (rc)
 			break;
-		p->commit.line.waiters++;
-		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock,
+		p->commit.wait_line.waiters++;
+		p->env->ops->wait(p->env, &p->commit.wait_line.changed, &p->lock,
 		                  ps_now(p) + FENCE_POLL);
-		p->commit.line.waiters--;
+		p->commit.wait_line.waiters--;
 	}
-	if (!rc && stage == PS_CHANGE_NONE && c->code)
-		rc = ps_fail(p, c->code, "%s", c->text);
+	if (!rc && stage == PS_CHANGE_NONE && c->result_code)
+		rc = ps_fail(p, c->result_code, "%s", c->text);
 	if (stage == PS_CHANGE_NONE)
-		c->awaited = false;
+		c->has_waiter = false;
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }
 
-bool ps_change_is_awaited(struct perseas *p)
+bool ps_change_has_waiter(struct perseas *p)
 {
 	bool awaited;
 
 	pthread_mutex_lock(&p->lock);
-	awaited = p->upkeep.change.awaited;
+	awaited = p->upkeep.change.has_waiter;
 	pthread_mutex_unlock(&p->lock);
 	return awaited;
 }
@@ -69,14 +69,14 @@ static int begin_change(struct perseas *p, const struct perseas_roster_change *c
 	if (c->stage != PS_CHANGE_NONE)
 		return ps_fail(p, PERSEAS_EBUSY, "another change of the roster is not over: %s",
 		               c->text);
-	if (ps_change_is_awaited(p))
+	if (ps_change_has_waiter(p))
 		return ps_fail(p, PERSEAS_EBUSY,
 		               "another thread waits for the end of its change of the roster: try "
 		               "again");
 	if (ps_change_begin(p, change, NULL))
-		return ps_fail(p, c->code, "%s", c->text);
+		return ps_fail(p, c->result_code, "%s", c->text);
 	pthread_mutex_lock(&p->lock);
-	c->awaited = true;
+	c->has_waiter = true;
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }

@@ -21,8 +21,8 @@ void ps_probe_result_clear(struct ps_mirror *m)
 	memset(&m->found, 0, sizeof(m->found));
 }
 
-static void note_image(struct ps_mirror *m, const Perseas__Header *header,
-                       const Perseas__Slot *slot)
+static void note_shown_image(struct ps_mirror *m, const Perseas__Header *header,
+                             const Perseas__Slot *slot)
 {
 	struct ps_probe_result *f = &m->found;
 
@@ -46,9 +46,10 @@ void ps_probe_result_set(struct ps_mirror *m, const Perseas__Reply *reply,
 	m->found.code = error->code;
 	if (!status)
 		return;
-	note_image(m, status->header, status->slot);
-	m->found.live = status->live;
-	snprintf(m->found.owner, sizeof(m->found.owner), "%s", status->owner_address);
+	note_shown_image(m, status->header, status->slot);
+	m->found.has_owner = status->live;
+	snprintf(m->found.owner_address, sizeof(m->found.owner_address), "%s",
+	         status->owner_address);
 }
 
 struct ps_probe_sets ps_probe_sets(const struct perseas *p)
@@ -65,8 +66,8 @@ struct ps_probe_sets ps_probe_sets(const struct perseas *p)
 		n.listed |= (uint32_t)m->found.listed << i;
 		n.counts |= (uint32_t)m->found.counts << i;
 		n.candidates |= (uint32_t)m->found.candidate << i;
-		n.good |= (uint32_t)m->found.good << i;
-		n.broke |= (uint32_t)m->found.broke << i;
+		n.adopted |= (uint32_t)m->found.adopted << i;
+		n.session_broke |= (uint32_t)m->found.session_broke << i;
 	}
 	return n;
 }
@@ -91,10 +92,10 @@ void ps_fill_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX])
 		told[i].has_slot = true;
 		told[i].epoch = m->found.at.epoch;
 		told[i].seq = m->found.at.seq;
-		told[i].from_roster = m->added;
+		told[i].from_roster = m->from_roster;
 		told[i].daemon = ps_known_daemon_id(m->daemon);
 		/* On another host the same socket path may lead to another mirror. */
-		if (!m->added || m->address.scheme != PS_SCHEME_UNIX)
+		if (!m->from_roster || m->address.scheme != PS_SCHEME_UNIX)
 			told[i].address = m->address.text;
 	}
 }
@@ -137,8 +138,8 @@ static void await_claims(struct perseas *p, struct ps_round *round, uint64_t pat
 	uint64_t until = soon;
 
 	ps_round_send(p, round);
-	if (!ps_quorum_is_r(p, ps_round_await(p, round, soon, false)) && p->opening.until > soon)
-		until = p->opening.until;
+	if (!ps_quorum_is_r(p, ps_round_await(p, round, soon, false)) && p->opening.deadline > soon)
+		until = p->opening.deadline;
 	ps_round_await(p, round, until, true);
 	ps_round_receive(p, round, until);
 }
@@ -149,7 +150,7 @@ static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__Cl
 {
 	struct ps_probe_result *f = &m->found;
 
-	note_image(m, claim->header, claim->slot);
+	note_shown_image(m, claim->header, claim->slot);
 	if (f->code)
 		ps_close_all(fds, claim->grant->descriptors);
 	else
@@ -163,7 +164,7 @@ void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct p
 	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
 	Perseas__Request requests[PS_MIRRORS_MAX];
 
-	p->opening.above = p->epoch++;
+	p->opening.highest_epoch = p->epoch++;
 	memset(round->errors, 0, sizeof(round->errors));
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -190,14 +191,14 @@ void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct p
 	}
 }
 
-uint32_t ps_claims_broken(struct perseas *p, uint32_t set)
+uint32_t ps_claims_find_broken(struct perseas *p, uint32_t set)
 {
-	uint32_t broken = set & ~ps_confirmed(p, set);
+	uint32_t broken = set & ~ps_ask_confirmed(p, set);
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->found.claimed && m->found.good && !m->link)
+		if (m->found.claimed && m->found.adopted && !m->link)
 			broken |= ps_mirror_bit(p, m);
 	}
 	return broken;

@@ -20,21 +20,21 @@ void ps_probe_result_set(struct ps_mirror *m, const Perseas__Reply *reply,
 struct ps_probe_sets {
 	uint32_t told;   /* have shown an image */
 	uint32_t linked; /* have a session with a data path */
-	uint32_t claimed, listed, counts, candidates, good,
-		broke; /* as in struct ps_probe_result */
+	/* These are as in struct ps_probe_result. */
+	uint32_t claimed, listed, counts, candidates, adopted, session_broke;
 };
 
 struct ps_probe_sets ps_probe_sets(const struct perseas *p);
 
-/* Returns the mirrors that are claimed and whose images are listed. */
+/* Returns the mirrors that are claimed and whose images a roster lists. */
 uint32_t ps_claimed_and_listed(const struct perseas *p);
 
 /* Fills in what the mirrors have shown, for proto/control/judge.h. `told` points into the
  * handle. */
 void ps_fill_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX]);
 
-/* Judges the listed images of the mirrors of `set`, and notes which count and which are candidates.
- * Returns those that count. */
+/* Judges the listed images of the mirrors of `set`. Notes which of them count toward R, and which
+ * are candidates: the newest state may be chosen from these. Returns the mirrors that count. */
 uint32_t ps_judge_images(struct perseas *p, uint32_t set);
 
 /* Returns true if the mirror is a candidate with exactly this state. */
@@ -52,6 +52,6 @@ void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct p
 
 /* Asks the mirrors of `set` whether they are still claimed over sessions that never broke. Returns
  * those that are not, and those that were adopted on and lost their data path. */
-uint32_t ps_claims_broken(struct perseas *p, uint32_t set);
+uint32_t ps_claims_find_broken(struct perseas *p, uint32_t set);
 
 #endif

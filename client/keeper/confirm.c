@@ -25,19 +25,20 @@ enum { QUESTIONS_MAX = 2 };
 
 /* Takes a mirror's answer. due->ticket is the last call that was counted when the mirror was
  * asked. */
-static void take_answer(struct perseas *p, struct ps_mirror *m, const struct ps_pending_answer *due,
-                        Perseas__Reply **reply, const struct ps_error *why)
+static void take_confirm_answer(struct perseas *p, struct ps_mirror *m,
+                                const struct ps_pending_answer *due, Perseas__Reply **reply,
+                                const struct ps_error *why)
 {
 	(void)why;
-	/* No reply: the connection is over, which the keeper notices itself. */
+	/* Without a reply the connection is over, which the keeper notices itself. */
 	if (!*reply)
 		return;
 	if ((*reply)->status != PERSEAS__STATUS__STATUS_OK) {
-		ps_heartbeat_refused(p, m);
+		ps_heartbeat_handle_refusal(p, m);
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	m->confirm.confirmed = due->ticket;
+	m->confirm.confirmed_call = due->ticket;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -52,54 +53,55 @@ static uint32_t mirrors_to_ask(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		set |= (uint32_t)(m->votes && m->confirm.asked < p->confirm.calls) << i;
+		set |= (uint32_t)(m->votes && m->confirm.asked_call < p->confirm.call_count) << i;
 	}
 	return set & ps_mirrors_with_whole_image(p);
 }
 
-/* Raises p->confirm.confirmed to the newest call after which R mirrors of each roster in force
+/* Raises p->confirm.confirmed_call to the newest call after which R mirrors of each roster in force
  * confirmed the claim, and wakes the threads that wait for it. It never falls: what was confirmed
- * after a call stays so, whatever happens to the mirrors. */
-static void note_confirmed(struct perseas *p)
+ * after a call stays confirmed, whatever happens to the mirrors. */
+static void update_confirmed_call(struct perseas *p)
 {
-	const uint64_t before = p->confirm.confirmed;
+	const uint64_t before = p->confirm.confirmed_call;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const uint64_t call = p->mirrors[i].confirm.confirmed;
+		const uint64_t call = p->mirrors[i].confirm.confirmed_call;
 
-		if (call > p->confirm.confirmed && ps_quorum_is_r(p, ps_mirrors_confirmed(p, call)))
-			p->confirm.confirmed = call;
+		if (call > p->confirm.confirmed_call &&
+		    ps_quorum_is_r(p, ps_mirrors_confirmed(p, call)))
+			p->confirm.confirmed_call = call;
 	}
-	if (p->confirm.confirmed > before)
-		p->env->ops->broadcast(p->env, &p->commit.line.changed);
+	if (p->confirm.confirmed_call > before)
+		p->env->ops->broadcast(p->env, &p->commit.wait_line.changed);
 }
 
 void ps_confirm_step(struct perseas *p)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(confirm, CONFIRM, &ask);
-	struct ps_pending_answer due = { take_answer, NULL, 0 };
+	struct ps_pending_answer due = { take_confirm_answer, NULL, 0 };
 	uint32_t set;
 
 	ps_assert_admin(p);
 	pthread_mutex_lock(&p->lock);
-	note_confirmed(p);
+	update_confirmed_call(p);
 	set = mirrors_to_ask(p);
-	due.ticket = p->confirm.calls;
+	due.ticket = p->confirm.call_count;
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (set >> i & 1 && ps_pending_count(m, take_answer) < QUESTIONS_MAX &&
-		    ps_pending_ask(p, m, &request, due))
-			m->confirm.asked = due.ticket;
+		if (set >> i & 1 && ps_pending_count(m, take_confirm_answer) < QUESTIONS_MAX &&
+		    ps_pending_send(p, m, &request, due))
+			m->confirm.asked_call = due.ticket;
 	}
 }
 
 void ps_confirm_forget(struct perseas *p, struct ps_mirror *m)
 {
 	pthread_mutex_lock(&p->lock);
-	m->confirm.asked = m->confirm.confirmed = 0;
+	m->confirm.asked_call = m->confirm.confirmed_call = 0;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -111,8 +113,8 @@ static int fail_unconfirmed(const struct perseas *p, uint64_t call)
 	               "%u of %u mirrors confirmed within %u ms that this process still owns store "
 	               "'%s', and %u must%s: another owner may have it; call perseas_confirm "
 	               "again, and see perseas_mirror_stat for what is wrong with each mirror",
-	               ps_quorum_count(p, ps_mirrors_confirmed(p, call)), p->members,
-	               p->options.commit_timeout_ms, p->store, ps_quorum_claimers(p),
+	               ps_quorum_count_members(p, ps_mirrors_confirmed(p, call)), p->members,
+	               p->options.commit_timeout_ms, p->store, ps_quorum_r_count(p),
 	               p->next_roster ? ", and R of the new roster, which is not settled yet" : "");
 }
 
@@ -122,28 +124,28 @@ static int await_confirmed(struct perseas *p, uint64_t call, uint64_t until)
 	for (;;) {
 		if (ps_is_fenced(p))
 			return ps_fail_fenced(p);
-		if (p->confirm.confirmed >= call)
+		if (p->confirm.confirmed_call >= call)
 			return 0;
 		if (ps_now(p) >= until)
 			return fail_unconfirmed(p, call);
-		p->commit.line.waiters++;
-		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock, until);
-		p->commit.line.waiters--;
+		p->commit.wait_line.waiters++;
+		p->env->ops->wait(p->env, &p->commit.wait_line.changed, &p->lock, until);
+		p->commit.wait_line.waiters--;
 	}
 }
 
-/* The mirrors are asked while W of them receive what was posted, so both take one round trip.
- * Caller holds p->lock. */
-static int confirm_locked(struct perseas *p)
+/* Carries out perseas_confirm. The mirrors are asked while W of them receive what was posted, so
+ * both take one round trip. Caller holds p->lock. */
+static int confirm_claim_locked(struct perseas *p)
 {
 	const uint64_t until = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
-	const uint64_t call = ++p->confirm.calls;
+	const uint64_t call = ++p->confirm.call_count;
 	uint64_t since = 0;
 	int rc;
 
 	ps_assert_locked(p);
 	p->env->ops->wake(p->env, PS_KEEPER);
-	ps_gather_post(p);
+	ps_gather_send_if_any(p);
 	rc = ps_commit_await(p, p->commit.seq, &since);
 	return rc ? rc : await_confirmed(p, call, until);
 }
@@ -156,7 +158,7 @@ int perseas_confirm(perseas_t *p)
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
 	pthread_mutex_lock(&p->lock);
-	rc = p->salvage || ps_is_fenced(p) ? ps_ready(p) : confirm_locked(p);
+	rc = p->salvage || ps_is_fenced(p) ? ps_ready(p) : confirm_claim_locked(p);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

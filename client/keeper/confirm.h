@@ -8,7 +8,8 @@
 
 #include "../core/handle.h"
 
-/* Asks the mirrors that can count if a call of perseas_confirm needs their answers. Never waits. */
+/* Asks the mirrors whose answers can count whether they still hold this owner's claim, if a call of
+ * perseas_confirm needs that. Never waits. */
 void ps_confirm_step(struct perseas *p);
 
 /* Forgets what the mirror confirmed, because its session has ended. */

@@ -45,7 +45,7 @@ static uint64_t piece_length(uint64_t done, uint64_t total, uint64_t most)
 
 /* Returns true if the standby's copy has the whole piece. A piece that it has in part is read in
  * full, so that the copy never causes more requests. */
-static bool is_copied(const struct ps_warm_part *copy, uint64_t from, uint64_t length)
+static bool is_in_standby_copy(const struct ps_warm_part *copy, uint64_t from, uint64_t length)
 {
 	return copy && ps_warm_holds(copy, from, length);
 }
@@ -62,7 +62,7 @@ static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segmen
 		uint64_t length = piece_length(done, segment->size, most);
 		int rc = 0;
 
-		if (is_copied(copy, done, length))
+		if (is_in_standby_copy(copy, done, length))
 			memcpy(segment->base + done, copy->bytes + done, length);
 		else
 			rc = ps_mirror_read(p, m, PS_REGION_SEGMENT + segment->id, done,
@@ -76,7 +76,7 @@ static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segmen
 	return 0;
 }
 
-int ps_copy_segment_in(struct perseas *p, struct ps_segment *segment)
+int ps_copy_segment_from_mirror(struct perseas *p, struct ps_segment *segment)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -94,7 +94,7 @@ int ps_copy_segment_in(struct perseas *p, struct ps_segment *segment)
 	               segment->name);
 }
 
-int ps_copy_segment_out(struct perseas *p, const struct ps_segment *segment)
+int ps_copy_segment_to_mirrors(struct perseas *p, const struct ps_segment *segment)
 {
 	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
 	bool to[PS_MIRRORS_MAX];
@@ -137,31 +137,33 @@ int ps_copy_between_mirrors(struct perseas *p, struct ps_mirror *from, struct ps
 	return 0;
 }
 
-unsigned ps_copy_terminator(const struct perseas *p, struct ps_write *write)
+unsigned ps_copy_make_terminator_write(const struct perseas *p, struct ps_write *write)
 {
 	static const uint8_t zeros[PS_TERMINATOR];
-	const uint64_t next = p->commit.next;
+	const uint64_t next = p->commit.next_position;
 
 	*write = (struct ps_write){ zeros, PS_RING_OFFSET + next % p->log_size, PS_REGION_LOG,
 		                    (uint32_t)ps_terminator_size(next, p->log_size) };
 	return write->length != 0;
 }
 
-int ps_copy_commit_slot(struct perseas *p, struct ps_mirror *m)
+int ps_copy_write_commit_slot(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_slot slot;
 	struct ps_write terminator;
-	const unsigned count = ps_copy_terminator(p, &terminator);
+	const unsigned count = ps_copy_make_terminator_write(p, &terminator);
 	struct ps_chain chain = { &terminator,
 		                  count,
 		                  count,
-		                  { &slot, ps_slot_offset(!m->found.at.index), PS_REGION_LOG,
+		                  { &slot, ps_slot_offset(!m->found.at.valid_slot), PS_REGION_LOG,
 		                    sizeof(slot) } };
 
-	ps_slot_encode(&slot, p->epoch, p->commit.seq, p->commit.next, p->commit.last);
+	ps_slot_encode(&slot, p->epoch, p->commit.seq, p->commit.next_position,
+	               p->commit.last_position);
 	if (ps_mirror_write(p, m, &chain))
 		return -1;
-	m->found.at = (struct ps_image_position){ p->epoch, p->commit.seq, p->commit.next,
-		                                  p->commit.last, !m->found.at.index };
+	m->found.at = (struct ps_image_position){ p->epoch, p->commit.seq, p->commit.next_position,
+		                                  p->commit.last_position,
+		                                  !m->found.at.valid_slot };
 	return 0;
 }

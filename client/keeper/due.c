@@ -16,30 +16,30 @@
 #define OVERDUE_AFTER ps_ms(1000)
 
 /* Starts the timeout of the oldest pending answer. */
-static void note_asked(struct perseas *p, struct ps_mirror *m)
+static void start_answer_timeout(struct perseas *p, struct ps_mirror *m)
 {
-	m->dues.asked_at = ps_now(p);
-	m->dues.answer_by = ps_answer_deadline(p);
+	m->pending.asked_at = ps_now(p);
+	m->pending.answer_by = ps_answer_deadline(p);
 }
 
 bool ps_pending_is_overdue(struct perseas *p, const struct ps_mirror *m)
 {
-	return m->dues.count && ps_now(p) - m->dues.asked_at > OVERDUE_AFTER &&
+	return m->pending.count && ps_now(p) - m->pending.asked_at > OVERDUE_AFTER &&
 	       !p->env->ops->answered(m->control);
 }
 
-bool ps_pending_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                    struct ps_pending_answer due)
+bool ps_pending_send(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+                     struct ps_pending_answer due)
 {
 	struct ps_error ignored;
 
 	ps_assert_admin(p);
-	if (!m->control || m->dues.count >= PS_PENDING_MAX || ps_pending_is_overdue(p, m) ||
+	if (!m->control || m->pending.count >= PS_PENDING_MAX || ps_pending_is_overdue(p, m) ||
 	    p->env->ops->send(m->control, request, &ignored))
 		return false;
-	if (!m->dues.count)
-		note_asked(p, m);
-	m->dues.list[m->dues.count++] = due;
+	if (!m->pending.count)
+		start_answer_timeout(p, m);
+	m->pending.list[m->pending.count++] = due;
 	return true;
 }
 
@@ -47,29 +47,29 @@ unsigned ps_pending_count(const struct ps_mirror *m, ps_answer_handler *take)
 {
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < m->dues.count; i++)
-		count += m->dues.list[i].take == take;
+	for (unsigned i = 0; i < m->pending.count; i++)
+		count += m->pending.list[i].take == take;
 	return count;
 }
 
 int ps_pending_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
                     struct ps_error *error)
 {
-	const struct ps_pending_answer due = m->dues.list[0];
+	const struct ps_pending_answer due = m->pending.list[0];
 	Perseas__Reply *reply;
 	unsigned count;
 	int rc;
 
-	assert(m->dues.count);
+	assert(m->pending.count);
 	rc = p->env->ops->receive(m->control, until_ns, &reply, NULL, &count, error);
 	if (rc) {
 		ps_pending_drop(p, m, error);
 		return rc;
 	}
-	m->dues.count--;
-	memmove(m->dues.list, m->dues.list + 1, m->dues.count * sizeof(due));
-	if (m->dues.count)
-		note_asked(p, m);
+	m->pending.count--;
+	memmove(m->pending.list, m->pending.list + 1, m->pending.count * sizeof(due));
+	if (m->pending.count)
+		start_answer_timeout(p, m);
 	due.take(p, m, &due, &reply, NULL);
 	if (reply)
 		perseas__reply__free_unpacked(reply, NULL);
@@ -84,19 +84,19 @@ void ps_pending_take_all(struct perseas *p, uint64_t now)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		while (m->dues.count && (p->env->ops->answered(m->control) ||
-		                         now >= ps_answer_limit(p, m, m->dues.answer_by)))
-			ps_pending_take(p, m, m->dues.answer_by, &ignored);
+		while (m->pending.count && (p->env->ops->answered(m->control) ||
+		                            now >= ps_answer_limit(p, m, m->pending.answer_by)))
+			ps_pending_take(p, m, m->pending.answer_by, &ignored);
 	}
 }
 
 void ps_pending_drop(struct perseas *p, struct ps_mirror *m, const struct ps_error *why)
 {
 	struct ps_pending_answer dropped[PS_PENDING_MAX];
-	const unsigned count = m->dues.count;
+	const unsigned count = m->pending.count;
 
-	memcpy(dropped, m->dues.list, sizeof(dropped));
-	m->dues.count = 0;
+	memcpy(dropped, m->pending.list, sizeof(dropped));
+	m->pending.count = 0;
 	for (unsigned i = 0; i < count; i++) {
 		Perseas__Reply *none = NULL;
 
@@ -104,12 +104,13 @@ void ps_pending_drop(struct perseas *p, struct ps_mirror *m, const struct ps_err
 	}
 }
 
-bool ps_pending_is_full(struct perseas *p, uint32_t set)
+bool ps_pending_is_any_full(struct perseas *p, uint32_t set)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (set >> i & 1 && m->dues.count >= PS_PENDING_MAX && !ps_pending_is_overdue(p, m))
+		if (set >> i & 1 && m->pending.count >= PS_PENDING_MAX &&
+		    !ps_pending_is_overdue(p, m))
 			return true;
 	}
 	return false;
@@ -117,15 +118,16 @@ bool ps_pending_is_full(struct perseas *p, uint32_t set)
 
 /* --- questions --- */
 
-static void take_answer(struct perseas *p, struct ps_mirror *m, const struct ps_pending_answer *due,
-                        Perseas__Reply **reply, const struct ps_error *why)
+static void take_question_answer(struct perseas *p, struct ps_mirror *m,
+                                 const struct ps_pending_answer *due, Perseas__Reply **reply,
+                                 const struct ps_error *why)
 {
 	struct ps_question *q = due->arg;
 
 	assert(*reply || why);
 	if (due->ticket != q->id)
 		return;
-	q->due &= ~ps_mirror_bit(p, m);
+	q->unanswered &= ~ps_mirror_bit(p, m);
 	if (!*reply) {
 		q->error = *why;
 	} else if (!ps_asked_refusal(*reply, m->address.text, &q->error)) {
@@ -147,14 +149,15 @@ void ps_question_forget(struct ps_question *question)
 void ps_question_ask(struct perseas *p, struct ps_question *question, uint32_t set,
                      const Perseas__Request *request)
 {
-	const struct ps_pending_answer due = { take_answer, question, ++p->upkeep.questions };
+	const struct ps_pending_answer due = { take_question_answer, question,
+		                               ++p->upkeep.last_question_id };
 
 	ps_question_forget(question);
 	question->id = due.ticket;
-	question->until = ps_answer_deadline(p);
+	question->deadline = ps_answer_deadline(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (set >> i & 1 && ps_pending_ask(p, &p->mirrors[i], request, due))
-			question->due |= (uint32_t)1 << i;
+		if (set >> i & 1 && ps_pending_send(p, &p->mirrors[i], request, due))
+			question->unanswered |= (uint32_t)1 << i;
 }
 
 bool ps_mirror_has_version(const struct perseas *p, const struct ps_mirror *m, unsigned version)
@@ -162,7 +165,7 @@ bool ps_mirror_has_version(const struct perseas *p, const struct ps_mirror *m, u
 	return !p->env->ops->version || (m->control && p->env->ops->version(m->control) >= version);
 }
 
-void ps_question_confirm(struct perseas *p, struct ps_question *question, uint32_t set)
+void ps_question_ask_confirm(struct perseas *p, struct ps_question *question, uint32_t set)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(confirm, CONFIRM, &ask);
@@ -172,5 +175,5 @@ void ps_question_confirm(struct perseas *p, struct ps_question *question, uint32
 
 bool ps_question_is_over(struct perseas *p, const struct ps_question *question)
 {
-	return !question->due || ps_now(p) >= question->until;
+	return !question->unanswered || ps_now(p) >= question->deadline;
 }

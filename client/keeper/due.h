@@ -9,12 +9,12 @@
 
 #include "../core/handle.h"
 
-/* Sends a request to mirror `m`, whose answer `due` takes. Returns false if the mirror cannot be
- * asked now. */
-bool ps_pending_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                    struct ps_pending_answer due);
+/* Sends a request to mirror `m` without waiting. `due` says which function takes the answer.
+ * Returns false if the mirror cannot be asked now. */
+bool ps_pending_send(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
+                     struct ps_pending_answer due);
 
-/* Returns how many pending answers of mirror `m` this function takes. */
+/* Returns how many pending answers of mirror `m` the function `take` is to get. */
 unsigned ps_pending_count(const struct ps_mirror *m, ps_answer_handler *take);
 
 /* Waits until until_ns for the oldest pending answer of mirror `m`, and gives it to its taker.
@@ -36,15 +36,17 @@ bool ps_pending_is_overdue(struct perseas *p, const struct ps_mirror *m);
 
 /* Returns true if a mirror of `set` owes so many answers that it cannot be asked now. That passes:
  * the answers come, or the mirror is found overdue. */
-bool ps_pending_is_full(struct perseas *p, uint32_t set);
+bool ps_pending_is_any_full(struct perseas *p, uint32_t set);
 
 /* Sends one request to the mirrors of `set` that can be asked, and collects their answers in
- * *question, which must live until it is forgotten or asked again. Answers to what was asked
- * before are dropped. A caller that needs the answer of a slow mirror first checks
- * ps_pending_is_full(). */
+ * *question, which must live until it is forgotten or asked again. Answers to what was asked before
+ * are dropped. A caller that needs the answer of a slow mirror first checks
+ * ps_pending_is_any_full().
+ *
+ * ps_question_ask_confirm asks whether this owner's claim stands. */
 void ps_question_ask(struct perseas *p, struct ps_question *question, uint32_t set,
                      const Perseas__Request *request);
-void ps_question_confirm(struct perseas *p, struct ps_question *question, uint32_t set);
+void ps_question_ask_confirm(struct perseas *p, struct ps_question *question, uint32_t set);
 void ps_question_forget(struct ps_question *question);
 
 /* Returns true if all answers have come, or the question timed out. */

@@ -16,7 +16,7 @@
 
 /* Returns true if R mirrors can grant a claim just above this promise. Mirrors that promised less
  * approach it in steps. */
-static bool can_follow(const struct perseas *p, uint64_t promised)
+static bool can_r_follow(const struct perseas *p, uint64_t promised)
 {
 	uint32_t near = 0;
 
@@ -33,7 +33,7 @@ static bool can_follow(const struct perseas *p, uint64_t promised)
 	return ps_quorum_is_r(p, near);
 }
 
-/* Returns the highest promise that R mirrors can follow, with *enough set. If none can be followed,
+/* Returns the highest promise that R mirrors can follow, with *enough set. If there is none,
  * returns the highest valid promise: an operator may have accepted fewer mirrors than R. */
 static uint64_t highest_promise(const struct perseas *p, bool *enough)
 {
@@ -49,7 +49,7 @@ static uint64_t highest_promise(const struct perseas *p, bool *enough)
 		its = p->mirrors[i].found.header->promised_epoch;
 		if (its < PS_EPOCH_MAX && its > usable)
 			usable = its;
-		if (!can_follow(p, its))
+		if (!can_r_follow(p, its))
 			continue;
 		*enough = true;
 		if (its > reached)
@@ -98,9 +98,10 @@ static uint64_t ask_promise(struct perseas *p, struct ps_mirror *m, struct ps_er
 	return promised;
 }
 
-/* Claims the mirror for one step, without memory, because the step's grant is not used. */
-static int claim_step(struct perseas *p, struct ps_mirror *m, uint64_t epoch, bool takeover,
-                      struct ps_error *error)
+/* Claims the mirror under this epoch, on the way to a higher one. Asks for no access to memory,
+ * because this grant is not used. */
+static int claim_one_step(struct perseas *p, struct ps_mirror *m, uint64_t epoch, bool takeover,
+                          struct ps_error *error)
 {
 	Perseas__ClaimRequest claim;
 	Perseas__Request request;
@@ -126,7 +127,7 @@ void ps_epoch_approach(struct perseas *p, struct ps_mirror *m, bool takeover)
 		return;
 	while (p->epoch - at > PS_EPOCH_STEP) {
 		at += PS_EPOCH_STEP;
-		if (claim_step(p, m, at, takeover, &error))
+		if (claim_one_step(p, m, at, takeover, &error))
 			return;
 	}
 }

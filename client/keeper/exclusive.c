@@ -8,21 +8,22 @@
 #include "keeper.h"
 #include "../core/mirror.h"
 
-/* between two checks for silent mirrors, which no descriptor of a link reports */
+/* ps_exclusive_enter sleeps this long between two checks for silent mirrors, which no descriptor of
+ * a link reports. */
 #define SILENCE_POLL ps_ms(50)
 
-static void wait_change(struct perseas *p)
+static void wait_for_change(struct perseas *p)
 {
-	p->commit.line.waiters++;
-	p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock, PS_NEVER);
-	p->commit.line.waiters--;
+	p->commit.wait_line.waiters++;
+	p->env->ops->wait(p->env, &p->commit.wait_line.changed, &p->lock, PS_NEVER);
+	p->commit.wait_line.waiters--;
 }
 
 void ps_admin_enter(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
 	while (p->admin)
-		wait_change(p);
+		wait_for_change(p);
 	p->admin = true;
 	pthread_mutex_unlock(&p->lock);
 }
@@ -31,15 +32,15 @@ void ps_admin_leave(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
 	p->admin = false;
-	ps_progress(p);
+	ps_wake_waiters(p);
 	pthread_mutex_unlock(&p->lock);
-	if (p->keeper)
+	if (p->has_keeper)
 		p->env->ops->wake(p->env, PS_KEEPER);
 }
 
-/* Returns the deadline until which links may drain. Unawaited commits may leave a long backlog: as
- * long as it shrinks, the deadline moves. *left is the backlog at the last call. */
-static uint64_t renew_deadline(struct perseas *p, uint64_t deadline, uint64_t *left)
+/* Returns the deadline by which links must have drained. Unawaited commits may leave a long
+ * backlog: as long as it shrinks, the deadline moves. *left is the backlog at the last call. */
+static uint64_t extend_deadline(struct perseas *p, uint64_t deadline, uint64_t *left)
 {
 	uint64_t now_left = 0;
 
@@ -82,23 +83,24 @@ void ps_exclusive_enter(struct perseas *p)
 
 	ps_admin_enter(p);
 	pthread_mutex_lock(&p->lock);
-	/* The turn may have come late, and what is posted now has had no time. */
+	/* The deadline counts from here: admin may have come late, and what is posted now has had
+	 * no time. */
 	deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
-	ps_gather_post(p);
+	ps_gather_send_if_any(p);
 	p->gate = true;
 	unwaited = p->commit.unwaited.seq != 0;
-	renew_deadline(p, deadline, &left);
+	extend_deadline(p, deadline, &left);
 	while (!drain_links(p, ps_now(p) >= deadline)) {
 		const uint64_t look_at = looks ? ps_now(p) + SILENCE_POLL : deadline;
 
-		ps_commit_sleep(p, look_at < deadline ? look_at : deadline);
+		ps_commit_sleep_on_links(p, look_at < deadline ? look_at : deadline);
 		if (unwaited)
-			deadline = renew_deadline(p, deadline, &left);
+			deadline = extend_deadline(p, deadline, &left);
 		if (!looks)
 			continue;
 		pthread_mutex_unlock(&p->lock);
 		/* No other thread watches the sessions while this one holds admin. */
-		ps_sessions_check(p);
+		ps_sessions_break_ended(p);
 		pthread_mutex_lock(&p->lock);
 	}
 	pthread_mutex_unlock(&p->lock);

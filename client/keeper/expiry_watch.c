@@ -12,16 +12,18 @@
 
 #define LOOK_PERIOD ps_ms(1000)
 
-enum { CHANGE_PAUSE_S = 60 }; /* between two events of different certificates or stages */
+/* the pause between two events about different certificates or stages */
+enum { CHANGE_PAUSE_S = 60 };
 
 static uint64_t clock_s(struct perseas *p)
 {
 	return p->env->ops->clock(p->env) / 1000000000;
 }
 
-/* Returns true if the application must be told of `expiry` now, and notes that it was. NULL, for an
- * empty list, is never due. */
-static bool take_due(struct ps_expiry_event *told, const struct ps_expiry *expiry, uint64_t now_s)
+/* Returns true if the application must be told of `expiry` now, and notes that it was. NULL, which
+ * stands for an empty list, is never due. */
+static bool take_if_due(struct ps_expiry_event *told, const struct ps_expiry *expiry,
+                        uint64_t now_s)
 {
 	const enum ps_expiry_stage stage = expiry ? ps_expiry_stage(expiry, now_s) : PS_EXPIRY_FAR;
 	bool again;
@@ -29,7 +31,8 @@ static bool take_due(struct ps_expiry_event *told, const struct ps_expiry *expir
 	if (stage == PS_EXPIRY_FAR)
 		return false;
 	again = told->until_s == expiry->until_s && told->stage == stage;
-	/* The shorter pause limits a mirror that reports another certificate each time. */
+	/* The shorter pause limits what a mirror can cause that reports another certificate each
+	 * time. */
 	if (now_s - told->at_s < (again ? PS_EXPIRY_CHECK_S : CHANGE_PAUSE_S))
 		return false;
 	*told = (struct ps_expiry_event){ expiry->until_s, now_s, stage };
@@ -53,7 +56,7 @@ static void tell_application(struct perseas *p, const struct ps_mirror *m,
 }
 
 /* Reads the expiry dates of this process's files again. Returns the most urgent one, or NULL. */
-static const struct ps_expiry *read_own(struct perseas *p, uint64_t now_s)
+static const struct ps_expiry *read_own_expiries(struct perseas *p, uint64_t now_s)
 {
 	struct ps_expiry_watch *watch = &p->upkeep.expiry;
 
@@ -62,21 +65,22 @@ static const struct ps_expiry *read_own(struct perseas *p, uint64_t now_s)
 	return ps_expiries_most_urgent(&watch->own, now_s);
 }
 
-static void look_at_own(struct perseas *p, uint64_t now_s)
+static void check_own_expiries(struct perseas *p, uint64_t now_s)
 {
 	struct ps_expiry_watch *watch = &p->upkeep.expiry;
 	const struct ps_expiry *first = ps_expiries_most_urgent(&watch->own, now_s);
 	struct ps_expiry_event told = watch->own_told;
 
 	/* The files are read again before the application is told: they may have been renewed. */
-	if (now_s - watch->own_at_s >= PS_EXPIRY_CHECK_S || take_due(&told, first, now_s))
-		first = read_own(p, now_s);
-	if (take_due(&watch->own_told, first, now_s))
+	if (now_s - watch->own_at_s >= PS_EXPIRY_CHECK_S || take_if_due(&told, first, now_s))
+		first = read_own_expiries(p, now_s);
+	if (take_if_due(&watch->own_told, first, now_s))
 		tell_application(p, NULL, first, now_s);
 }
 
-/* Returns true if this process's own files include `expiry`: look_at_own() reports it then. */
-static bool is_own(const struct ps_expiry_watch *watch, const struct ps_expiry *expiry)
+/* Returns true if this process's own files include `expiry`: check_own_expiries() reports it
+ * then. */
+static bool is_own_expiry(const struct ps_expiry_watch *watch, const struct ps_expiry *expiry)
 {
 	for (unsigned i = 0; i < watch->own.count; i++)
 		if (watch->own.list[i].kind == expiry->kind &&
@@ -86,8 +90,8 @@ static bool is_own(const struct ps_expiry_watch *watch, const struct ps_expiry *
 	return false;
 }
 
-void ps_expiry_take(struct perseas *p, const struct ps_mirror *m,
-                    const Perseas__ConfirmReply *confirm)
+void ps_expiry_take_reported(struct perseas *p, const struct ps_mirror *m,
+                             const Perseas__ConfirmReply *confirm)
 {
 	struct ps_expiry_watch *watch = &p->upkeep.expiry;
 	struct ps_expiries told = { 0 }, theirs = { 0 };
@@ -98,15 +102,15 @@ void ps_expiry_take(struct perseas *p, const struct ps_mirror *m,
 		return;
 	ps_expiries_read(&told, confirm->expiring, confirm->n_expiring);
 	for (unsigned i = 0; i < told.count; i++)
-		if (!is_own(watch, &told.list[i]))
+		if (!is_own_expiry(watch, &told.list[i]))
 			ps_expiries_add(&theirs, &told.list[i]);
 	now_s = clock_s(p);
 	first = ps_expiries_most_urgent(&theirs, now_s);
-	if (take_due(&watch->told[m - p->mirrors], first, now_s))
+	if (take_if_due(&watch->told[m - p->mirrors], first, now_s))
 		tell_application(p, m, first, now_s);
 }
 
-void ps_expiry_watch(struct perseas *p)
+void ps_expiry_watch_step(struct perseas *p)
 {
 	struct ps_expiry_watch *watch = &p->upkeep.expiry;
 
@@ -114,5 +118,5 @@ void ps_expiry_watch(struct perseas *p)
 	if (!p->commit.events || !p->env->ops->expiries || ps_now(p) < watch->look_at)
 		return;
 	watch->look_at = ps_now(p) + LOOK_PERIOD;
-	look_at_own(p, clock_s(p));
+	check_own_expiries(p, clock_s(p));
 }

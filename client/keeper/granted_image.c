@@ -41,11 +41,11 @@ enum perseas_mirror_state ps_granted_image_judge(struct perseas *p, const struct
 		return PERSEAS_MIRROR_LOST;
 	}
 	/* The ring replays no publish or destroy: an image that missed one is STALE. */
-	if (!ps_ring_replays(&p->commit.ring, slot->seq, p->commit.seq)) {
+	if (!ps_ring_can_replay(&p->commit.ring, slot->seq, p->commit.seq)) {
 		*why = "it missed more than the ring holds; it waits to be copied whole";
 		return PERSEAS_MIRROR_STALE;
 	}
-	if (!ps_segments_match(p, header)) {
+	if (!ps_segments_match_header(p, header)) {
 		*why = "its segments are not those of the store; it waits to be copied whole";
 		return PERSEAS_MIRROR_STALE;
 	}
@@ -54,7 +54,7 @@ enum perseas_mirror_state ps_granted_image_judge(struct perseas *p, const struct
 
 const char *ps_granted_image_reason_to_keep(const struct perseas *p, const struct ps_mirror *m)
 {
-	const Perseas__Header *header = m->session.granted->claim->header;
+	const Perseas__Header *header = m->session.claim_reply->claim->header;
 
 	if (!ps_image_is_of_store(header, p->store_id, p->roster) &&
 	    !ps_image_is_of_level_0(header, p->store_id))

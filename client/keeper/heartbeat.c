@@ -69,9 +69,9 @@ static void fill_broken_copies(const struct ps_mirror *m, Perseas__BrokenCopies 
 {
 	perseas__broken_copies__init(broken);
 	broken->count = m->broken.count;
-	broken->bytes = m->broken.bytes;
-	broken->rate = m->broken.rate;
-	broken->waited = m->broken.waited;
+	broken->bytes = m->broken.sent_bytes;
+	broken->rate = m->broken.transaction_rate;
+	broken->waited = m->broken.commits_waited;
 }
 
 static void fill_report(struct perseas *p, struct heartbeat *beat)
@@ -100,20 +100,21 @@ static void fill_report(struct perseas *p, struct heartbeat *beat)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Takes what a mirror told: where it runs, when its TLS files expire, and the operators' orders. */
-static void take_confirmed(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply)
+/* Takes what a mirror told in its answer: where it runs, when its TLS files expire, and the
+ * operators' orders. */
+static void take_confirm_reply(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply)
 {
 	if ((*reply)->body_case != PERSEAS__REPLY__BODY_CONFIRM)
 		return;
 	ps_location_read(&m->location, (*reply)->confirm->location);
-	ps_expiry_take(p, m, (*reply)->confirm);
+	ps_expiry_take_reported(p, m, (*reply)->confirm);
 	if ((*reply)->confirm->handover)
-		ps_orders_handover(p, (*reply)->confirm->handover);
+		ps_orders_tell_handover(p, (*reply)->confirm->handover);
 	if ((*reply)->confirm->order)
-		ps_orders_note(p, m, reply);
+		ps_orders_take(p, m, reply);
 }
 
-void ps_heartbeat_refused(struct perseas *p, struct ps_mirror *m)
+void ps_heartbeat_handle_refusal(struct perseas *p, struct ps_mirror *m)
 {
 	pthread_mutex_lock(&p->lock);
 	if (m->active)
@@ -123,23 +124,23 @@ void ps_heartbeat_refused(struct perseas *p, struct ps_mirror *m)
 }
 
 /* Takes the answer to a heartbeat. */
-static void take_heartbeat(struct perseas *p, struct ps_mirror *m,
-                           const struct ps_pending_answer *due, Perseas__Reply **reply,
-                           const struct ps_error *why)
+static void take_heartbeat_answer(struct perseas *p, struct ps_mirror *m,
+                                  const struct ps_pending_answer *due, Perseas__Reply **reply,
+                                  const struct ps_error *why)
 {
 	(void)due;
 	(void)why;
-	/* No reply: the connection is over, which the keeper notices itself. */
+	/* Without a reply the connection is over, which the keeper notices itself. */
 	if (!*reply)
 		return;
 	if ((*reply)->status == PERSEAS__STATUS__STATUS_OK)
-		take_confirmed(p, m, reply);
+		take_confirm_reply(p, m, reply);
 	else
-		ps_heartbeat_refused(p, m);
+		ps_heartbeat_handle_refusal(p, m);
 }
 
 /* Returns the boot id of this host, or an empty id if it is unknown or too new for the mirror. */
-static ProtobufCBinaryData readable_boot(struct perseas *p, const struct ps_mirror *m)
+static ProtobufCBinaryData readable_boot_id(struct perseas *p, const struct ps_mirror *m)
 {
 	if (!p->env->boot_known || !ps_mirror_has_version(p, m, BOOT_VERSION))
 		return (ProtobufCBinaryData){ 0, NULL };
@@ -147,7 +148,8 @@ static ProtobufCBinaryData readable_boot(struct perseas *p, const struct ps_mirr
 }
 
 /* Adds the counts of broken copies and the mirrors' locations if the receiver can read them. */
-static void add_readable(struct perseas *p, const struct ps_mirror *to, struct heartbeat *beat)
+static void add_readable_fields(struct perseas *p, const struct ps_mirror *to,
+                                struct heartbeat *beat)
 {
 	const bool reads = ps_mirror_has_version(p, to, REPORT_VERSION);
 
@@ -184,13 +186,13 @@ static void send_heartbeats(struct perseas *p)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		/* Skips mirrors whose previous answer is still pending. */
-		if (!is_claimed(p, m) || ps_pending_count(m, take_heartbeat))
+		if (!is_claimed(p, m) || ps_pending_count(m, take_heartbeat_answer))
 			continue;
-		ask.boot = readable_boot(p, m);
-		add_readable(p, m, &beat);
-		ask.result = ps_orders_result(p, m, &result) ? &result : NULL;
-		ps_pending_ask(p, m, &request,
-		               (struct ps_pending_answer){ take_heartbeat, NULL, 0 });
+		ask.boot = readable_boot_id(p, m);
+		add_readable_fields(p, m, &beat);
+		ask.result = ps_orders_fill_result(p, m, &result) ? &result : NULL;
+		ps_pending_send(p, m, &request,
+		                (struct ps_pending_answer){ take_heartbeat_answer, NULL, 0 });
 	}
 }
 

@@ -15,6 +15,6 @@ void ps_heartbeat_step(struct perseas *p, uint64_t now);
 
 /* Breaks the mirror's link because the mirror refused to confirm this owner's claim. The next
  * session tells which owner has the claim. */
-void ps_heartbeat_refused(struct perseas *p, struct ps_mirror *m);
+void ps_heartbeat_handle_refusal(struct perseas *p, struct ps_mirror *m);
 
 #endif

@@ -40,7 +40,7 @@ static bool record_loaded_id(struct perseas *p, struct ps_mirror *m)
 		return false;
 	if (memcmp(m->image_id, m->loaded_id, PS_ID_SIZE) != 0)
 		ps_roster_set_image_id(p, m, m->loaded_id);
-	others = whole & ~ps_roster_unrecorded(p);
+	others = whole & ~ps_roster_unrecorded_mirrors(p);
 	if (!ps_quorum_is_w(p, others | self))
 		others = whole & ~self;
 	if (ps_quorum_is_w(p, (ps_roster_tell(p, others) & whole) | self) &&
@@ -49,8 +49,9 @@ static bool record_loaded_id(struct perseas *p, struct ps_mirror *m)
 	return true;
 }
 
-/* Records one id at a time, because each mirror is told the ids of the others. */
-static void record_loaded(struct perseas *p)
+/* Records the ids of loaded images one at a time, because each mirror is told the ids of the
+ * others. */
+static void record_loaded_ids(struct perseas *p)
 {
 	bool going = false;
 
@@ -76,7 +77,7 @@ static bool break_if_ended(struct perseas *p, struct ps_mirror *m)
 	return true;
 }
 
-void ps_sessions_check(struct perseas *p)
+void ps_sessions_break_ended(struct perseas *p)
 {
 	ps_assert_admin(p);
 	ps_pending_take_all(p, ps_now(p));
@@ -84,7 +85,7 @@ void ps_sessions_check(struct perseas *p)
 		break_if_ended(p, &p->mirrors[i]);
 }
 
-static void watch_sessions(struct perseas *p)
+static void end_broken_sessions(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (break_if_ended(p, &p->mirrors[i]))
@@ -98,7 +99,7 @@ static uint64_t next_due(const struct perseas *p, uint64_t now)
 
 	if (ps_renew_due(p) < until)
 		until = ps_renew_due(p);
-	/* A renewing keeper does nothing else. */
+	/* While the owner renews its claims, the keeper does nothing else. */
 	if (p->renewing)
 		return until;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -124,11 +125,11 @@ static uint64_t enlarge_ring_pages(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	head = p->commit.ring.head;
 	pthread_mutex_unlock(&p->lock);
-	return ps_ring_gather(&p->commit.ring, head) ? ps_now(p) + ENLARGE_PAUSE : PS_NEVER;
+	return ps_ring_enlarge_pages(&p->commit.ring, head) ? ps_now(p) + ENLARGE_PAUSE : PS_NEVER;
 }
 
 /* Asks idle links for a sign of life. Otherwise only the next commit would notice a dead host. */
-static void beat_links(struct perseas *p, uint64_t now, uint64_t *next)
+static void send_link_heartbeats(struct perseas *p, uint64_t now, uint64_t *next)
 {
 	if (now < *next)
 		return;
@@ -148,31 +149,32 @@ static uint64_t run_round(struct perseas *p, uint64_t *next_beat)
 	if (!busy) {
 		p->admin = true;
 		ps_mirrors_poll(p);
-		beat_links(p, now, next_beat);
+		send_link_heartbeats(p, now, next_beat);
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (busy)
 		return now + ROUND_PAUSE;
-	watch_sessions(p);
-	ps_expiry_watch(p);
+	end_broken_sessions(p);
+	ps_expiry_watch_step(p);
 	ps_heartbeat_step(p, now);
 	if (!p->renewing) {
-		ps_orders_obey(p);
+		ps_orders_carry_out(p);
 		ps_detour_step(p, now);
 		ps_sessions_step(p);
 	}
 	ps_lifelines_step(p);
 	if (!ps_renew_step(p, ps_now(p))) {
 		ps_resync_step(p);
-		record_loaded(p);
+		record_loaded_ids(p);
 		ps_change_step(p, now);
 	}
-	/* The copies and the renewal may have made more mirrors able to confirm. */
+	/* A copy or a renewal that has ended may let more mirrors confirm this owner's claim
+	 * (confirm.h). */
 	ps_confirm_step(p);
 	ps_demand_step(p);
 	pthread_mutex_lock(&p->lock);
 	p->admin = false;
-	ps_progress(p);
+	ps_wake_waiters(p);
 	pthread_mutex_unlock(&p->lock);
 	due = next_due(p, ps_now(p));
 	again = enlarge_ring_pages(p);
@@ -197,12 +199,14 @@ static unsigned collect_descriptors(struct perseas *p, struct pollfd *fds)
 			count++;
 		if (attaching && m->fabric->waits(m->link, &fds[count]))
 			count++;
-		if (ps_lifeline_waits(p, m, &fds[count]))
+		if (ps_lifeline_fill_pollfd(p, m, &fds[count]))
 			count++;
-		if (ps_detour_waits(m, &fds[count]))
+		if (ps_detour_fill_pollfd(m, &fds[count]))
 			count++;
-		if (m->active && (m->outstanding || m->fabric->beat) && !p->commit.line.leader &&
-		    (m->bulk || !p->commit.unwaited.seq) && m->fabric->waits(m->link, &fds[count]))
+		if (m->active && (m->outstanding || m->fabric->beat) &&
+		    !p->commit.wait_line.has_leader &&
+		    (m->bulk_outstanding || !p->commit.unwaited.seq) &&
+		    m->fabric->waits(m->link, &fds[count]))
 			count++;
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -219,7 +223,7 @@ void ps_keeper_run(void *arg)
 	do {
 		uint64_t until = run_round(p, &next_beat);
 
-		ps_events_tell(p);
+		ps_events_deliver(p);
 		p->env->ops->pause(p->env, PS_KEEPER, fds, collect_descriptors(p, fds), until);
 		pthread_mutex_lock(&p->lock);
 		stopping = p->stopping;

@@ -13,6 +13,6 @@ void ps_keeper_run(void *arg);
 /* Takes the answers that have come, and breaks the links of mirrors whose session is over or that
  * have been silent for mirror_timeout_ms. A message that no caller takes counts as a sign of life.
  * Caller holds admin, but not p->lock. */
-void ps_sessions_check(struct perseas *p);
+void ps_sessions_break_ended(struct perseas *p);
 
 #endif

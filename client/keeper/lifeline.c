@@ -11,30 +11,31 @@
 #include <assert.h>
 #include <string.h>
 
-/* after the session is up, so that the first commit of a new owner comes first */
+/* The lifeline is requested this long after the session is up, so that the first commit of a new
+ * owner comes first. */
 #define BEGIN_DELAY ps_ms(100)
 
-void ps_lifeline_note(struct ps_mirror *m, const Perseas__Grant *grant)
+void ps_lifeline_note_grant(struct ps_mirror *m, const Perseas__Grant *grant)
 {
-	m->lifeline.wanted = !grant->descriptors && grant->token.len == PS_ID_SIZE;
-	if (m->lifeline.wanted)
-		memcpy(m->lifeline.token, grant->token.data, PS_ID_SIZE);
+	m->lifeline.is_possible = !grant->descriptors && grant->token.len == PS_ID_SIZE;
+	if (m->lifeline.is_possible)
+		memcpy(m->lifeline.session_token, grant->token.data, PS_ID_SIZE);
 }
 
 void ps_lifeline_end(struct perseas *p, struct ps_mirror *m)
 {
 	p->env->ops->disconnect(m->lifeline.control);
 	m->lifeline.control = NULL;
-	m->lifeline.settled = false;
+	m->lifeline.request_ended = false;
 	m->lifeline.begin_at = 0;
 }
 
 static bool can_have_lifeline(const struct perseas *p, const struct ps_mirror *m)
 {
-	return m->lifeline.wanted && p->env->lifelines;
+	return m->lifeline.is_possible && p->env->lifelines;
 }
 
-void ps_lifeline_begin(struct perseas *p, struct ps_mirror *m)
+void ps_lifeline_schedule(struct perseas *p, struct ps_mirror *m)
 {
 	assert(!m->lifeline.control);
 	if (can_have_lifeline(p, m))
@@ -49,24 +50,25 @@ static void ask_for_lifeline(struct perseas *p, struct ps_mirror *m)
 	struct ps_error ignored = { 0 };
 
 	line->begin_at = 0;
-	ask.token = (ProtobufCBinaryData){ PS_ID_SIZE, line->token };
-	line->until = ps_answer_deadline(p);
+	ask.token = (ProtobufCBinaryData){ PS_ID_SIZE, line->session_token };
+	line->answer_by = ps_answer_deadline(p);
 	line->control = p->env->ops->connect(p->env, &m->address, &ignored);
 	if (line->control && p->env->ops->send(line->control, &request, &ignored))
 		ps_lifeline_end(p, m);
 }
 
-/* Takes the mirror's answer, and entrusts the connection. On failure the connection stays until the
- * session is over: the mirror may have granted it, and would take its end for the end of this
+/* Takes the mirror's answer to the request for a lifeline. If it was granted, hands the connection
+ * to an idle thread (env.h, `entrust`). On failure the connection stays open until the session is
+ * over: the mirror may have granted the lifeline, and would take its end for the end of this
  * process. */
-static void settle_lifeline(struct perseas *p, struct ps_lifeline *line)
+static void take_lifeline_answer(struct perseas *p, struct ps_lifeline *line)
 {
 	struct ps_error ignored = { 0 };
 	Perseas__Reply *reply;
 	unsigned count;
 
-	line->settled = true;
-	if (p->env->ops->receive(line->control, line->until, &reply, NULL, &count, &ignored))
+	line->request_ended = true;
+	if (p->env->ops->receive(line->control, line->answer_by, &reply, NULL, &count, &ignored))
 		return;
 	if (reply->status == PERSEAS__STATUS__STATUS_OK)
 		(void)p->env->ops->entrust(line->control);
@@ -82,9 +84,9 @@ void ps_lifelines_step(struct perseas *p)
 
 		if (line->begin_at && ps_now(p) >= line->begin_at)
 			ask_for_lifeline(p, m);
-		if (line->control && !line->settled &&
-		    (p->env->ops->answered(line->control) || ps_now(p) >= line->until))
-			settle_lifeline(p, line);
+		if (line->control && !line->request_ended &&
+		    (p->env->ops->answered(line->control) || ps_now(p) >= line->answer_by))
+			take_lifeline_answer(p, line);
 	}
 }
 
@@ -94,11 +96,11 @@ uint64_t ps_lifeline_due(const struct ps_mirror *m)
 
 	if (line->begin_at)
 		return line->begin_at;
-	return line->control && !line->settled ? line->until : PS_NEVER;
+	return line->control && !line->request_ended ? line->answer_by : PS_NEVER;
 }
 
-bool ps_lifeline_waits(const struct perseas *p, const struct ps_mirror *m, struct pollfd *fd)
+bool ps_lifeline_fill_pollfd(const struct perseas *p, const struct ps_mirror *m, struct pollfd *fd)
 {
-	return m->lifeline.control && !m->lifeline.settled &&
+	return m->lifeline.control && !m->lifeline.request_ended &&
 	       p->env->ops->control_waits(m->lifeline.control, fd);
 }

@@ -14,10 +14,10 @@
 #include "../core/handle.h"
 
 /* Notes whether the grant allows a lifeline, and the session's token. */
-void ps_lifeline_note(struct ps_mirror *m, const Perseas__Grant *grant);
+void ps_lifeline_note_grant(struct ps_mirror *m, const Perseas__Grant *grant);
 
-/* Schedules the lifeline of a session that is up. */
-void ps_lifeline_begin(struct perseas *p, struct ps_mirror *m);
+/* Schedules the request for a lifeline, the second connection, of a session that is up. */
+void ps_lifeline_schedule(struct perseas *p, struct ps_mirror *m);
 
 /* Asks for the lifelines that are due, and takes the mirrors' answers. */
 void ps_lifelines_step(struct perseas *p);
@@ -27,7 +27,7 @@ uint64_t ps_lifeline_due(const struct ps_mirror *m);
 
 /* Fills in *fd with what to poll until the mirror may have answered. Returns false if there is
  * nothing to poll. */
-bool ps_lifeline_waits(const struct perseas *p, const struct ps_mirror *m, struct pollfd *fd);
+bool ps_lifeline_fill_pollfd(const struct perseas *p, const struct ps_mirror *m, struct pollfd *fd);
 
 /* Ends the lifeline, after this end has ended the session. */
 void ps_lifeline_end(struct perseas *p, struct ps_mirror *m);

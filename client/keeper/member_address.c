@@ -16,7 +16,7 @@ static bool is_member(const struct ps_mirror *m)
 }
 
 /* Returns true if the header is of the mirror's image, or of one loaded from a spill of it. */
-static bool is_its_image(const struct ps_mirror *m, const Perseas__Header *header)
+static bool is_image_of_mirror(const struct ps_mirror *m, const Perseas__Header *header)
 {
 	return ps_id_equal(header->image_id, m->image_id) ||
 	       (m->loaded && ps_id_equal(header->image_id, m->loaded_id)) ||
@@ -29,7 +29,7 @@ static bool has_session_with(const struct ps_mirror *m, const uint8_t *daemon)
 }
 
 /* Returns true if a roster in force lists this image id. */
-static bool is_listed(const struct perseas *p, ProtobufCBinaryData image)
+static bool is_image_listed(const struct perseas *p, ProtobufCBinaryData image)
 {
 	return image.len == PS_ID_SIZE && (ps_roster_member(p->roster, image.data) ||
 	                                   ps_roster_member(p->next_roster, image.data));
@@ -37,8 +37,8 @@ static bool is_listed(const struct perseas *p, ProtobufCBinaryData image)
 
 /* Returns the other mirror that has a session with the daemon on mirror `m`'s connection, or whose
  * image that daemon shows. Returns NULL if there is no such mirror. */
-static struct ps_mirror *find_other(struct perseas *p, const struct ps_mirror *m,
-                                    const Perseas__Header *header)
+static struct ps_mirror *find_other_member(struct perseas *p, const struct ps_mirror *m,
+                                           const Perseas__Header *header)
 {
 	const uint8_t *daemon = ps_known_daemon_id(m->daemon);
 	struct ps_mirror *has_image = NULL;
@@ -50,7 +50,7 @@ static struct ps_mirror *find_other(struct perseas *p, const struct ps_mirror *m
 			continue;
 		if (has_session_with(other, daemon))
 			return other;
-		if (header && is_its_image(other, header))
+		if (header && is_image_of_mirror(other, header))
 			has_image = other;
 	}
 	return has_image;
@@ -65,14 +65,15 @@ int ps_member_check_address(struct perseas *p, const struct ps_mirror *m,
 	/* An image without the store's key belongs to no member, whatever its id. */
 	if (header && !ps_image_is_of_store(header, p->store_id, p->roster))
 		header = NULL;
-	own = header && is_its_image(m, header);
-	*other = own ? NULL : find_other(p, m, header);
+	own = header && is_image_of_mirror(m, header);
+	*other = own ? NULL : find_other_member(p, m, header);
 	if (*other)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,
 		                    m->joins ? "%s is the mirror %s of the roster, and counts once"
 		                             : PS_SAME_MIRROR_NOTE,
 		                    m->address.text, (*other)->address.text);
-	if (header && !own && (is_listed(p, header->image_id) || is_listed(p, header->parent_id)))
+	if (header && !own &&
+	    (is_image_listed(p, header->image_id) || is_image_listed(p, header->parent_id)))
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,
 		                    "%s has the image of another member of the roster: the member "
 		                    "that the roster lists there was not reached",
@@ -91,5 +92,5 @@ void ps_member_swap_addresses(struct perseas *p, struct ps_mirror *m, struct ps_
 	m->address = other->address;
 	other->address = address;
 	pthread_mutex_unlock(&p->lock);
-	other->retry.at = other->retry.delay = 0;
+	other->retry.next_at = other->retry.delay = 0;
 }

@@ -20,25 +20,26 @@ static_assert(RECORD_MAX + sizeof(struct ps_slot) <= PS_BOUNCE, "a record and a 
 
 /* Returns the length of the newest record with its padding. Returns 0 if the copy goes without it:
  * it is too long, or a transaction was sent since the copy began. Caller holds p->lock. */
-static uint64_t length_wanted(struct perseas *p)
+static uint64_t length_to_copy(struct perseas *p)
 {
-	const uint64_t length = p->commit.next - p->commit.last;
+	const uint64_t length = p->commit.next_position - p->commit.last_position;
 
 	ps_assert_locked(p);
-	return p->commit.seq == p->upkeep.resync.seq && p->commit.last && length <= RECORD_MAX
+	return p->commit.seq == p->upkeep.resync.begun_seq && p->commit.last_position &&
+	                       length <= RECORD_MAX
 	               ? length
 	               : 0;
 }
 
-/* Continues the copy without looking for the record any more. */
-static void end_record(struct perseas *p)
+/* Ends the search for the newest record: the copy goes on with segments. */
+static void end_record_copy(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
 	ps_resync_forget_reply(r);
 	ps_question_forget(&r->question);
-	r->region = PS_REGION_SEGMENT;
-	r->tried = 0;
+	r->read_region = PS_REGION_SEGMENT;
+	r->asked_mirrors = 0;
 	if (r->state != PS_RESYNC_COPYING)
 		ps_resync_move(p, PS_RESYNC_COPYING);
 }
@@ -48,14 +49,14 @@ bool ps_newest_record_ask(struct perseas *p)
 	struct ps_resync *r = &p->upkeep.resync;
 	uint64_t offset, length;
 
-	assert(!r->begun && ps_newest_record_is_next(r));
+	assert(!r->has_posted && ps_newest_record_is_next(r));
 	pthread_mutex_lock(&p->lock);
-	offset = PS_RING_OFFSET + p->commit.last % p->log_size;
-	length = length_wanted(p);
+	offset = PS_RING_OFFSET + p->commit.last_position % p->log_size;
+	length = length_to_copy(p);
 	pthread_mutex_unlock(&p->lock);
-	if (length && ps_resync_ask_bytes(p, PS_REGION_LOG, offset, length, r->seq))
+	if (length && ps_resync_ask_bytes(p, PS_REGION_LOG, offset, length, r->begun_seq))
 		return true;
-	end_record(p);
+	end_record_copy(p);
 	return false;
 }
 
@@ -73,39 +74,41 @@ static int view_reply(void *source, uint64_t position, uint64_t length, const vo
  * question, and after a lap of the ring its record lies in the same place. */
 static bool is_newest_record(const struct perseas *p, Perseas__ReadReply *read)
 {
-	struct ps_log_back back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next,
-	                                           p->commit.last, p->log_size);
+	struct ps_log_back back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next_position,
+	                                           p->commit.last_position, p->log_size);
 	const struct ps_record *record;
 
-	return read->bytes.len == p->commit.next - p->commit.last &&
+	return read->bytes.len == p->commit.next_position - p->commit.last_position &&
 	       !ps_log_back(&back, p->log_size, view_reply, read, &record);
 }
 
-/* Sends the record, the terminator, and then the slot that counts it (I2). Caller holds p->lock. */
-static void post_record(struct perseas *p, const Perseas__ReadReply *read)
+/* Sends the newest record to the mirror that is copied to, then the terminator, and then the slot
+ * that counts the record (I2). Caller holds p->lock. */
+static void post_newest_record(struct perseas *p, const Perseas__ReadReply *read)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
-	struct ps_write writes[2] = { { bounce, PS_RING_OFFSET + p->commit.last % p->log_size,
+	struct ps_write writes[2] = { { bounce,
+		                        PS_RING_OFFSET + p->commit.last_position % p->log_size,
 		                        PS_REGION_LOG, (uint32_t)read->bytes.len } };
-	const unsigned count = 1 + ps_copy_terminator(p, writes + 1);
+	const unsigned count = 1 + ps_copy_make_terminator_write(p, writes + 1);
 	struct ps_chain chain = { writes, count, count, { NULL, 0, 0, 0 } };
 
 	memcpy(bounce, read->bytes.data, read->bytes.len);
-	chain.slot = ps_resync_slot(p, bounce + RECORD_MAX);
-	if (!ps_mirror_bulk(p, r->mirror, &chain)) {
-		r->begun = true;
-		r->until = p->commit.seq;
+	chain.slot = ps_resync_make_slot_write(p, bounce + RECORD_MAX);
+	if (!ps_mirror_post_bulk(p, r->target, &chain)) {
+		r->has_posted = true;
+		r->needed_seq = p->commit.seq;
 	}
 }
 
-void ps_newest_record_take(struct perseas *p)
+void ps_newest_record_send(struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 
 	pthread_mutex_lock(&p->lock);
-	if (r->mirror->state == PERSEAS_MIRROR_RESYNCING && is_newest_record(p, r->reply->read))
-		post_record(p, r->reply->read);
+	if (r->target->state == PERSEAS_MIRROR_RESYNCING && is_newest_record(p, r->reply->read))
+		post_newest_record(p, r->reply->read);
 	pthread_mutex_unlock(&p->lock);
-	end_record(p);
+	end_record_copy(p);
 }

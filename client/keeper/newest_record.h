@@ -16,14 +16,15 @@
 /* Returns true if the copy still has to read the record, before the bytes of segments. */
 static inline bool ps_newest_record_is_next(const struct ps_resync *r)
 {
-	return r->region == PS_REGION_LOG;
+	return r->read_region == PS_REGION_LOG;
 }
 
 /* Asks the next mirror for the record, and moves the copy to READING. Returns false if no mirror is
- * left or the record is not needed: the copy continues without it, as COPYING. */
+ * left or the record is not needed: then the copy goes on without it, as COPYING. */
 bool ps_newest_record_ask(struct perseas *p);
 
-/* Sends the record that was read, if it is still the newest. The claim still stood (VOUCHING). */
-void ps_newest_record_take(struct perseas *p);
+/* Sends the record that was read, if it is still the newest. The mirror that it was read from has
+ * confirmed this owner's claim (VOUCHING). */
+void ps_newest_record_send(struct perseas *p);
 
 #endif

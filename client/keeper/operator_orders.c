@@ -24,12 +24,12 @@ static bool is_no_id(const uint8_t *id)
 	return !memcmp(id, none, PS_ID_SIZE);
 }
 
-void ps_orders_note(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply)
+void ps_orders_take(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply)
 {
-	memcpy(m->order, (*reply)->confirm->order->id.data, PS_ID_SIZE);
-	if (p->upkeep.orders.waiting)
+	memcpy(m->last_order_id, (*reply)->confirm->order->id.data, PS_ID_SIZE);
+	if (p->upkeep.orders.waiting_answer)
 		return;
-	p->upkeep.orders.waiting = *reply;
+	p->upkeep.orders.waiting_answer = *reply;
 	*reply = NULL;
 	p->env->ops->wake(p->env, PS_KEEPER);
 }
@@ -43,11 +43,11 @@ static bool note_carried_out(struct perseas *p, ProtobufCBinaryData id)
 	for (unsigned i = 0; i < PS_ORDERS_SAVED; i++)
 		if (ps_id_equal(id, orders->ids[i]))
 			return false;
-	memcpy(orders->ids[orders->count++ % PS_ORDERS_SAVED], id.data, PS_ID_SIZE);
+	memcpy(orders->ids[orders->id_count++ % PS_ORDERS_SAVED], id.data, PS_ID_SIZE);
 	return true;
 }
 
-void ps_orders_handover(struct perseas *p, const Perseas__Handover *handover)
+void ps_orders_tell_handover(struct perseas *p, const Perseas__Handover *handover)
 {
 	if (!note_carried_out(p, handover->id))
 		return;
@@ -58,8 +58,8 @@ void ps_orders_handover(struct perseas *p, const Perseas__Handover *handover)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Begins the ordered change or takes a change back, if that is possible now. */
-static void carry_out(struct perseas *p, const Perseas__Order *order)
+/* Begins the ordered change, or takes a change back, if that is possible now. */
+static void carry_out_order(struct perseas *p, const Perseas__Order *order)
 {
 	const struct perseas_roster_change wanted = {
 		.kind = (int)order->kind,
@@ -71,32 +71,32 @@ static void carry_out(struct perseas *p, const Perseas__Order *order)
 	const bool cancels = order->kind == PERSEAS__ORDER_KIND__ORDER_CANCEL;
 
 	if (cancels && p->upkeep.change.stage != PS_CHANGE_NONE) {
-		ps_change_obey_cancel(p, order->id.data);
+		ps_change_cancel_by_order(p, order->id.data);
 		/* An order for another change waits. A cancelling order may have the id of the
 		 * order that it takes back. */
-		if (ps_id_equal(order->id, p->upkeep.change.id))
+		if (ps_id_equal(order->id, p->upkeep.change.order_id))
 			(void)note_carried_out(p, order->id);
 		return;
 	}
 	/* The order waits, and its mirror passes it on again. */
-	if (p->upkeep.change.stage != PS_CHANGE_NONE || ps_change_is_awaited(p) ||
+	if (p->upkeep.change.stage != PS_CHANGE_NONE || ps_change_has_waiter(p) ||
 	    !note_carried_out(p, order->id))
 		return;
 	if (cancels)
-		ps_change_obey_cancel(p, order->id.data);
+		ps_change_cancel_by_order(p, order->id.data);
 	else
 		ps_change_begin(p, &wanted, order->id.data);
 }
 
-void ps_orders_obey(struct perseas *p)
+void ps_orders_carry_out(struct perseas *p)
 {
-	Perseas__Reply *reply = p->upkeep.orders.waiting;
+	Perseas__Reply *reply = p->upkeep.orders.waiting_answer;
 
 	ps_assert_admin(p);
-	p->upkeep.orders.waiting = NULL;
+	p->upkeep.orders.waiting_answer = NULL;
 	if (!reply)
 		return;
-	carry_out(p, reply->confirm->order);
+	carry_out_order(p, reply->confirm->order);
 	perseas__reply__free_unpacked(reply, NULL);
 }
 
@@ -107,11 +107,11 @@ void ps_orders_save_result(struct perseas *p)
 	struct ps_order_result *end;
 
 	ps_assert_admin(p);
-	if (is_no_id(c->id))
+	if (is_no_id(c->order_id))
 		return;
-	end = &orders->ends[orders->ended++ % PS_ORDERS_SAVED];
-	memcpy(end->id, c->id, PS_ID_SIZE);
-	end->code = c->code;
+	end = &orders->results[orders->result_count++ % PS_ORDERS_SAVED];
+	memcpy(end->id, c->order_id, PS_ID_SIZE);
+	end->code = c->result_code;
 	end->before = c->before;
 	end->after = c->after;
 	ps_text_format(end->text, sizeof(end->text), "%s", c->text);
@@ -122,8 +122,8 @@ void ps_orders_save_result(struct perseas *p)
 static struct ps_order_result *find_result(struct perseas *p, const uint8_t *id)
 {
 	for (unsigned i = 0; i < PS_ORDERS_SAVED; i++)
-		if (!is_no_id(id) && !memcmp(id, p->upkeep.orders.ends[i].id, PS_ID_SIZE))
-			return &p->upkeep.orders.ends[i];
+		if (!is_no_id(id) && !memcmp(id, p->upkeep.orders.results[i].id, PS_ID_SIZE))
+			return &p->upkeep.orders.results[i];
 	return NULL;
 }
 
@@ -136,17 +136,17 @@ static void set_sizes(Perseas__OrderResult *result, const struct ps_roster_size 
 	result->acks = after->acks;
 }
 
-bool ps_orders_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResult *result)
+bool ps_orders_fill_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResult *result)
 {
 	struct ps_change *c = &p->upkeep.change;
-	struct ps_order_result *end = find_result(p, m->order);
+	struct ps_order_result *end = find_result(p, m->last_order_id);
 
-	if (!end && is_no_id(c->id))
+	if (!end && is_no_id(c->order_id))
 		return false;
 	perseas__order_result__init(result);
-	result->id = (ProtobufCBinaryData){ PS_ID_SIZE, end ? end->id : c->id };
+	result->id = (ProtobufCBinaryData){ PS_ID_SIZE, end ? end->id : c->order_id };
 	result->done = end || c->stage == PS_CHANGE_NONE;
-	result->code = end ? end->code : result->done ? c->code : 0;
+	result->code = end ? end->code : result->done ? c->result_code : 0;
 	result->text = end ? end->text : c->text;
 	if (result->done && !result->code && ps_mirror_has_version(p, m, SIZES_VERSION))
 		set_sizes(result, end ? &end->before : &c->before, end ? &end->after : &c->after);

@@ -8,14 +8,15 @@
 #include "../core/handle.h"
 
 /* Takes over the order in this mirror's answer, unless another order waits; then the mirror will
- * pass it on again. Only notes it: the caller may be in the middle of other work. */
-void ps_orders_note(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply);
+ * pass it on again. Only notes the order: the caller may be in the middle of other work. */
+void ps_orders_take(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply);
 
 /* Tells the application, once, that this owner is asked to hand the store over. */
-void ps_orders_handover(struct perseas *p, const Perseas__Handover *handover);
+void ps_orders_tell_handover(struct perseas *p, const Perseas__Handover *handover);
 
-/* Begins the waiting order, or takes back the change that it names. The keeper calls this. */
-void ps_orders_obey(struct perseas *p);
+/* Carries out the waiting order: begins the change that it asks for, or takes a change back. The
+ * keeper calls this. */
+void ps_orders_carry_out(struct perseas *p);
 
 /* Saves the result of the finished change, if it was ordered, before the next change replaces it.
  * Mirrors that have not been told of the result still get it. */
@@ -24,6 +25,6 @@ void ps_orders_save_result(struct perseas *p);
 /* Sets the result that mirror `m` is told: the end of the order that `m` passed on, if the owner
  * carried that order out before the last one, and otherwise the progress of the last order. Returns
  * false if there was no order. */
-bool ps_orders_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResult *result);
+bool ps_orders_fill_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResult *result);
 
 #endif

@@ -20,10 +20,10 @@ static int send_request(struct perseas *p, struct ps_mirror *m, const Perseas__R
 }
 
 /* Waits for an answer that holds nothing of interest. Returns 0 or an error code. */
-static int await_answer(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+static int await_bare_answer(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	Perseas__Reply *reply;
-	int rc = ps_answer(p, m, ps_answer_deadline(p), &reply, NULL, error);
+	int rc = ps_await_answer(p, m, ps_answer_deadline(p), &reply, NULL, error);
 
 	if (!rc)
 		perseas__reply__free_unpacked(reply, NULL);
@@ -37,7 +37,7 @@ static int await_grant(struct perseas *p, struct ps_mirror *m, struct ps_error *
 	const Perseas__Grant *grant;
 	Perseas__Reply *reply;
 
-	rc = ps_answer(p, m, ps_answer_deadline(p), &reply, fds, error);
+	rc = ps_await_answer(p, m, ps_answer_deadline(p), &reply, fds, error);
 	if (rc)
 		return rc;
 	grant = ps_reply_grant(reply);
@@ -62,10 +62,10 @@ int ps_rejoin_in_place(struct perseas *p, struct ps_mirror *m, bool whole, struc
 {
 	int rc = ps_rejoin_ask_in_place(p, m, whole, error);
 
-	return rc ? rc : await_answer(p, m, error);
+	return rc ? rc : await_bare_answer(p, m, error);
 }
 
-void ps_rejoin_finish_request(Perseas__FinishRequest *finish, Perseas__Request *request)
+void ps_rejoin_make_finish_request(Perseas__FinishRequest *finish, Perseas__Request *request)
 {
 	perseas__finish_request__init(finish);
 	*request = PS_REQUEST(finish, FINISH, finish);
@@ -77,9 +77,9 @@ int ps_rejoin_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *er
 	Perseas__Request request;
 	int rc;
 
-	ps_rejoin_finish_request(&finish, &request);
+	ps_rejoin_make_finish_request(&finish, &request);
 	rc = send_request(p, m, &request, error);
-	return rc ? rc : await_answer(p, m, error);
+	return rc ? rc : await_bare_answer(p, m, error);
 }
 
 /* The handle's published or unpublished segments, as messages. */
@@ -88,7 +88,7 @@ struct segment_table {
 	size_t count;
 };
 
-static void fill_table(struct perseas *p, struct segment_table *table, bool published)
+static void fill_segment_table(struct perseas *p, struct segment_table *table, bool published)
 {
 	table->count = 0;
 	for (unsigned i = 0; i < p->segment_count; i++) {
@@ -97,7 +97,7 @@ static void fill_table(struct perseas *p, struct segment_table *table, bool publ
 		if ((s->born != 0) != published)
 			continue;
 		table->list[table->count] = &table->segments[table->count];
-		ps_segment_message(s, table->list[table->count++]);
+		ps_segment_fill_message(s, table->list[table->count++]);
 	}
 }
 
@@ -108,7 +108,7 @@ int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error
 	Perseas__Header header = PERSEAS__HEADER__INIT;
 	struct segment_table table;
 
-	fill_table(p, &table, true);
+	fill_segment_table(p, &table, true);
 	header.store = p->store;
 	header.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
 	header.image_id = (ProtobufCBinaryData){ PS_ID_SIZE,
@@ -118,14 +118,14 @@ int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error
 	header.roster = p->roster;
 	header.next_roster = p->next_roster;
 	header.marked = p->marked;
-	header.key = ps_roster_key(p);
+	header.key = ps_roster_key_for_message(p);
 	header.n_segments = table.count;
 	header.segments = table.list;
 	ask_rebuild.header = &header;
 	ask_rebuild.epoch = p->epoch;
 	ask_rebuild.owner = (ProtobufCBinaryData){ PS_ID_SIZE, p->owner };
 	ask_rebuild.shared = m->address.scheme == PS_SCHEME_UNIX;
-	ask_rebuild.rdma = ps_wants_rdma(p, m);
+	ask_rebuild.rdma = ps_claim_wants_rdma(p, m);
 	return send_request(p, m, &request, error);
 }
 
@@ -144,24 +144,24 @@ bool ps_rejoin_has_unpublished(const struct perseas *p)
 	return false;
 }
 
-int ps_rejoin_ask_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+int ps_rejoin_ask_to_add_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(add_segments, ADD_SEGMENTS, &add);
 	struct segment_table table;
 
-	fill_table(p, &table, false);
+	fill_segment_table(p, &table, false);
 	add.n_segments = table.count;
 	add.segments = table.list;
 	return send_request(p, m, &request, error);
 }
 
-int ps_rejoin_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+int ps_rejoin_add_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	int rc;
 
 	if (!ps_rejoin_has_unpublished(p))
 		return 0;
-	rc = ps_rejoin_ask_unpublished(p, m, error);
+	rc = ps_rejoin_ask_to_add_unpublished(p, m, error);
 	return rc ? rc : await_grant(p, m, error);
 }

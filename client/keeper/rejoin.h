@@ -23,17 +23,18 @@ int ps_rejoin_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *er
 
 /* Adds the segments that are mapped here and not published, which a claim drops. Returns 0 or an
  * error code. */
-int ps_rejoin_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
+int ps_rejoin_add_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 
-/* Send the requests of ps_rejoin_in_place, ps_rejoin_beside, ps_rejoin_unpublished and
- * ps_rejoin_finish without waiting. The caller takes the answer (ps_answer), and the grant that
- * Rebuild and AddSegments bring. ps_rejoin_has_unpublished returns true if there is a segment to
- * add. */
+/* Send the requests of ps_rejoin_in_place, ps_rejoin_beside and ps_rejoin_add_unpublished without
+ * waiting. The caller takes the answer (ps_await_answer), and the grant that Rebuild and
+ * AddSegments bring. ps_rejoin_has_unpublished returns true if there is a segment to add.
+ * ps_rejoin_make_finish_request makes the request that ps_rejoin_finish sends. */
 int ps_rejoin_ask_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
                            struct ps_error *error);
 int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 bool ps_rejoin_has_unpublished(const struct perseas *p);
-int ps_rejoin_ask_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
-void ps_rejoin_finish_request(Perseas__FinishRequest *finish, Perseas__Request *request);
+int ps_rejoin_ask_to_add_unpublished(struct perseas *p, struct ps_mirror *m,
+                                     struct ps_error *error);
+void ps_rejoin_make_finish_request(Perseas__FinishRequest *finish, Perseas__Request *request);
 
 #endif

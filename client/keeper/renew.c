@@ -41,14 +41,14 @@ static uint32_t voting_mirrors(const struct perseas *p)
 
 static uint32_t fenced_voters(const struct perseas *p)
 {
-	return p->commit.fenced & voting_mirrors(p);
+	return p->commit.fenced_mirrors & voting_mirrors(p);
 }
 
 /* --- the images that mirrors show --- */
 
 /* Returns true if the mirror shows the image that the rosters list, or one loaded from its
  * spill. */
-static bool is_listed(const struct perseas *p, const struct ps_mirror *m)
+static bool shows_listed_image(const struct perseas *p, const struct ps_mirror *m)
 {
 	const Perseas__Header *header = m->found.header;
 
@@ -58,41 +58,43 @@ static bool is_listed(const struct perseas *p, const struct ps_mirror *m)
 	        (header->parent_id.len && ps_id_equal(header->parent_id, m->image_id)));
 }
 
-static bool is_consistent(const struct perseas *p, const struct ps_mirror *m)
+static bool shows_consistent_image(const struct perseas *p, const struct ps_mirror *m)
 {
-	return is_listed(p, m) && m->found.header->state == PERSEAS__STATE__STATE_CONSISTENT;
+	return shows_listed_image(p, m) &&
+	       m->found.header->state == PERSEAS__STATE__STATE_CONSISTENT;
 }
 
 /* Returns true if `roster` is newer than both rosters of this owner. */
-static bool is_newer(const Perseas__Roster *roster, const struct perseas *p)
+static bool is_newer_than_own(const Perseas__Roster *roster, const struct perseas *p)
 {
 	return ps_roster_newer(roster, p->roster) && ps_roster_newer(roster, p->next_roster);
 }
 
 /* Returns true if another owner adopted the image, recorded a roster there, or claimed it for
  * salvage. That owner may have opened the store, and its commits are not in this memory. */
-static bool is_of_another_owner(struct perseas *p, const struct ps_mirror *m)
+static bool shows_another_owner(struct perseas *p, const struct ps_mirror *m)
 {
-	if (!is_listed(p, m))
+	if (!shows_listed_image(p, m))
 		return false;
-	if (is_consistent(p, m) && ps_reverted_by_status(p, m))
+	if (shows_consistent_image(p, m) && ps_reverted_by_status(p, m))
 		return true;
 	if (!memcmp(m->found.header->promised_owner.data, ps_salvage_mark, sizeof(ps_salvage_mark)))
 		return true;
-	return (is_consistent(p, m) && m->found.at.epoch > p->opened_as &&
+	return (shows_consistent_image(p, m) && m->found.at.epoch > p->opened_as &&
 	        !ps_mirror_has_written(m, m->found.at.epoch)) ||
-	       is_newer(m->found.header->roster, p) || is_newer(m->found.header->next_roster, p);
+	       is_newer_than_own(m->found.header->roster, p) ||
+	       is_newer_than_own(m->found.header->next_roster, p);
 }
 
-/* Returns true if another owner lives on the mirror. */
-static bool is_held_by_another(const struct perseas *p, const struct ps_mirror *m)
+/* Returns true if the mirror's image has another owner, which is alive. */
+static bool has_another_live_owner(const struct perseas *p, const struct ps_mirror *m)
 {
-	return !m->found.code && m->found.header && m->found.live &&
+	return !m->found.code && m->found.header && m->found.has_owner &&
 	       !ps_is_same_owner(m->found.header->promised_owner, p->owner);
 }
 
-/* Notes the highest promise that a claim can follow. A mirror whose promise no claim can follow
- * counts as unreachable (epoch.h). */
+/* Notes the mirror's promise for the epoch of the renewal. If no claim can follow the promise, the
+ * mirror counts as unreachable (epoch.h). */
 static void note_promise(struct perseas *p, struct ps_mirror *m)
 {
 	const uint64_t promised = m->found.header->promised_epoch;
@@ -105,8 +107,8 @@ static void note_promise(struct perseas *p, struct ps_mirror *m)
 		                             "%s: it promised epoch %llu, which no claim can "
 		                             "follow: drop this image",
 		                             m->address.text, (unsigned long long)promised);
-	else if (promised > p->upkeep.renewal.above)
-		p->upkeep.renewal.above = promised;
+	else if (promised > p->upkeep.renewal.highest_epoch)
+		p->upkeep.renewal.highest_epoch = promised;
 }
 
 /* Asks the mirrors of `set` for their status, over new connections if their sessions are not UP. An
@@ -122,7 +124,7 @@ static void ask_status(struct perseas *p, uint32_t set)
 		    (ps_session_under_way(m) || (m->control && p->env->ops->ended(m->control))))
 			ps_mirror_disconnect(p, m);
 	}
-	ps_round_status(p, set, false, &round, ps_now(p) + ANSWER_TIMEOUT);
+	ps_round_ask_status(p, set, false, &round, ps_now(p) + ANSWER_TIMEOUT);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i], *other;
 
@@ -134,14 +136,14 @@ static void ask_status(struct perseas *p, uint32_t set)
 			                                        &m->found.error);
 		if (!m->found.code)
 			note_promise(p, m);
-		m->found.listed = is_listed(p, m);
+		m->found.listed = shows_listed_image(p, m);
 	}
 	ps_round_free(&round);
 }
 
-/* Returns true if a fenced voter can be claimed. A fenced voter without an image has no promise
+/* Returns true if any fenced voter can be claimed. A fenced voter without an image has no promise
  * left: it moves to DOWN, and the keeper makes it anew (I9). */
-static bool can_claim_any(struct perseas *p)
+static bool can_claim_any_fenced(struct perseas *p)
 {
 	bool any = false;
 
@@ -161,7 +163,7 @@ static bool can_claim_any(struct perseas *p)
 
 /* Returns PERSEAS_EFENCED if another owner succeeded this one, or PS_AGAIN if another owner lives
  * on one of the mirrors and this owner has not given up its claims yet. Otherwise returns 0. */
-static int judge_claims(struct perseas *p, uint32_t asked)
+static int judge_other_owners(struct perseas *p, uint32_t asked)
 {
 	bool held = false;
 
@@ -170,35 +172,35 @@ static int judge_claims(struct perseas *p, uint32_t asked)
 
 		if (!(asked >> i & 1))
 			continue;
-		if (is_of_another_owner(p, m))
+		if (shows_another_owner(p, m))
 			return PERSEAS_EFENCED;
-		held |= is_held_by_another(p, m);
+		held |= has_another_live_owner(p, m);
 	}
-	if (held && ps_fenced_for_good(p))
+	if (held && ps_fences_prevent_w(p))
 		return PERSEAS_EFENCED;
 	return held && !p->renewing ? PS_AGAIN : 0;
 }
 
-/* Returns true if an open with these images can succeed. If it cannot, giving up the present claims
- * would gain nothing. */
-static bool would_open(const struct perseas *p, uint32_t set)
+/* Returns true if an open with the images of this set can succeed. If it cannot, giving up the
+ * present claims would gain nothing. */
+static bool would_open_succeed(const struct perseas *p, uint32_t set)
 {
 	return ps_quorum_is_r(p, set) && ps_quorum_is_w(p, set) &&
-	       (p->next_roster ? ps_quorum_is_seen(p, set) : ps_quorum_is_touched(p, set));
+	       (p->next_roster ? ps_quorum_is_seen_by_opens(p, set) : ps_quorum_is_t(p, set));
 }
 
-/* Returns true if this owner should give up the claims that it has. */
-static bool has_reason(struct perseas *p)
+/* Returns true if this owner should give up the claims that it has, to claim its mirrors again. */
+static bool has_reason_to_renew(struct perseas *p)
 {
-	const bool any = can_claim_any(p);
+	const bool any = can_claim_any_fenced(p);
 
-	return any || p->renewing || p->upkeep.renewal.wanted || p->upkeep.renewal.stuck;
+	return any || p->renewing || p->upkeep.renewal.wanted || p->upkeep.renewal.quorum_stuck;
 }
 
 /* Asks the fenced voters first, because they are known to answer. Asks the other unclaimed voters
  * only if a renewal is needed, because their silence may have to time out. Returns 0 if the renewal
  * can succeed, PS_AGAIN, or PERSEAS_EFENCED. */
-static int probe_mirrors(struct perseas *p)
+static int probe_before_renewal(struct perseas *p)
 {
 	uint32_t unclaimed = voting_mirrors(p), ready;
 	int rc;
@@ -206,21 +208,22 @@ static int probe_mirrors(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	ready = ps_mirrors_with_whole_image(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		/* A mirror that is being prepared for a copy reports by itself. */
+		/* A mirror that is being prepared for a copy need not be asked: its session reports
+		 * by itself. */
 		if (p->mirrors[i].active || p->mirrors[i].session.state == PS_SESSION_PREPARING)
 			unclaimed &= ~((uint32_t)1 << i);
 	pthread_mutex_unlock(&p->lock);
-	p->upkeep.renewal.above = p->epoch;
+	p->upkeep.renewal.highest_epoch = p->epoch;
 	ask_status(p, fenced_voters(p));
-	rc = judge_claims(p, fenced_voters(p));
-	if (!rc && !has_reason(p))
+	rc = judge_other_owners(p, fenced_voters(p));
+	if (!rc && !has_reason_to_renew(p))
 		rc = PS_AGAIN;
 	if (rc)
 		return rc;
 	ask_status(p, unclaimed & ~fenced_voters(p));
-	rc = judge_claims(p, unclaimed);
+	rc = judge_other_owners(p, unclaimed);
 	ps_judge_images(p, unclaimed);
-	return rc || would_open(p, ready | ps_probe_sets(p).candidates) ? rc : PS_AGAIN;
+	return rc || would_open_succeed(p, ready | ps_probe_sets(p).candidates) ? rc : PS_AGAIN;
 }
 
 /* --- the attempt --- */
@@ -238,10 +241,10 @@ static const char *renewal_cause(const struct perseas *p)
 static void give_claims_up(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
-	ps_gather_post(p);
+	ps_gather_send_if_any(p);
 	p->gate = true;
 	if (!p->renewing) {
-		p->upkeep.renewal.sealed = p->epoch;
+		p->upkeep.renewal.ring_epoch = p->epoch;
 		p->upkeep.renewal.cause = renewal_cause(p);
 		p->renewing = true;
 		ps_attempt_end(p);
@@ -263,7 +266,7 @@ static void give_claims_up(struct perseas *p)
 }
 
 /* Disconnects a mirror that refused the claim, and moves it to FENCED or DOWN. */
-static void note_refusal(struct perseas *p, struct ps_mirror *m)
+static void handle_refused_claim(struct perseas *p, struct ps_mirror *m)
 {
 	const struct ps_probe_result *f = &m->found;
 
@@ -275,7 +278,7 @@ static void note_refusal(struct perseas *p, struct ps_mirror *m)
 }
 
 /* Asks all voters for their status over new connections. */
-static void probe_members(struct perseas *p)
+static void probe_voters(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		ps_probe_result_clear(&p->mirrors[i]);
@@ -283,17 +286,17 @@ static void probe_members(struct perseas *p)
 	ps_attempt_reach(p, PS_ATTEMPT_PROBED, 0);
 }
 
-static int judge_members(struct perseas *p)
+static int judge_voters(struct perseas *p)
 {
-	const int rc = judge_claims(p, voting_mirrors(p));
+	const int rc = judge_other_owners(p, voting_mirrors(p));
 
 	if (!rc)
-		p->epoch = p->upkeep.renewal.above;
+		p->epoch = p->upkeep.renewal.highest_epoch;
 	return rc;
 }
 
 /* Claims all voters that answered, with this owner's id. */
-static int claim_members(struct perseas *p)
+static int claim_voters(struct perseas *p)
 {
 	struct ps_round round;
 
@@ -301,12 +304,12 @@ static int claim_members(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		m->found.listed = is_listed(p, m);
+		m->found.listed = shows_listed_image(p, m);
 		if (m->found.claimed && m->found.listed) {
 			ps_mirror_note_loaded(m, m->found.header);
 			ps_mirror_note_slot(p, m, m->found.at.epoch);
 		} else if (m->votes && !round.replies[i]) {
-			note_refusal(p, m);
+			handle_refused_claim(p, m);
 		}
 	}
 	ps_round_free(&round);
@@ -315,15 +318,15 @@ static int claim_members(struct perseas *p)
 
 /* Returns true if the image lacks transactions that the mirror acknowledged: it was replaced or
  * reverted. */
-static bool lacks_acknowledged(const struct perseas *p, const struct ps_mirror *m)
+static bool lacks_acknowledged_transactions(const struct perseas *p, const struct ps_mirror *m)
 {
-	return is_consistent(p, m) && m->found.at.epoch >= p->upkeep.renewal.sealed &&
+	return shows_consistent_image(p, m) && m->found.at.epoch >= p->upkeep.renewal.ring_epoch &&
 	       m->found.at.seq < m->acked;
 }
 
 /* Chooses this owner's memory as the state of the store, if R mirrors show that no other owner has
  * adopted the store. Returns 0, PS_AGAIN, or PERSEAS_EFENCED. */
-static int choose_memory(struct perseas *p, struct ps_image_position *chosen)
+static int choose_own_memory(struct perseas *p, struct ps_image_position *chosen)
 {
 	uint32_t claimed = 0;
 
@@ -332,34 +335,35 @@ static int choose_memory(struct perseas *p, struct ps_image_position *chosen)
 
 		if (!m->found.claimed)
 			continue;
-		if (is_of_another_owner(p, m))
+		if (shows_another_owner(p, m))
 			return PERSEAS_EFENCED;
-		if (!lacks_acknowledged(p, m))
+		if (!lacks_acknowledged_transactions(p, m))
 			claimed |= ps_mirror_bit(p, m);
 	}
-	*chosen = (struct ps_image_position){ p->upkeep.renewal.sealed, p->commit.seq,
-		                              p->commit.next, p->commit.last, 0 };
-	return would_open(p, ps_judge_images(p, claimed)) ? 0 : PS_AGAIN;
+	*chosen = (struct ps_image_position){ p->upkeep.renewal.ring_epoch, p->commit.seq,
+		                              p->commit.next_position, p->commit.last_position, 0 };
+	return would_open_succeed(p, ps_judge_images(p, claimed)) ? 0 : PS_AGAIN;
 }
 
-static int confirm_counted(struct perseas *p)
+static int confirm_counted_claims(struct perseas *p)
 {
-	return ps_claims_broken(p, ps_probe_sets(p).counts) ? PS_AGAIN : 0;
+	return ps_claims_find_broken(p, ps_probe_sets(p).counts) ? PS_AGAIN : 0;
 }
 
-static int adopt_memory(struct perseas *p, const struct ps_image_position *chosen)
+static int adopt_own_memory(struct perseas *p, const struct ps_image_position *chosen)
 {
 	const uint32_t counted = ps_probe_sets(p).counts;
 	uint32_t good;
 
 	assert(p->commit.seq == chosen->seq);
 	ps_renew_adopt(p, counted);
-	good = ps_probe_sets(p).good;
-	return ps_quorum_is_w(p, good) && ps_roster_adopt(p, counted, good) ? 0 : PS_AGAIN;
+	good = ps_probe_sets(p).adopted;
+	return ps_quorum_is_w(p, good) && ps_roster_record_adopted(p, counted, good) ? 0 : PS_AGAIN;
 }
 
-static const struct ps_attempt_actions renewal_way = { judge_members, claim_members, choose_memory,
-	                                               confirm_counted, adopt_memory };
+static const struct ps_attempt_actions renewal_way = { judge_voters, claim_voters,
+	                                               choose_own_memory, confirm_counted_claims,
+	                                               adopt_own_memory };
 
 /* --- the result --- */
 
@@ -367,8 +371,8 @@ static const struct ps_attempt_actions renewal_way = { judge_members, claim_memb
  * claimed mirror to STALE. Caller holds p->lock. */
 static void set_renewed_state(struct perseas *p, struct ps_mirror *m)
 {
-	if (m->found.good) {
-		ps_mirror_set_position(m, m->found.at.index, p->commit.seq);
+	if (m->found.adopted) {
+		ps_mirror_set_position(m, m->found.at.valid_slot, p->commit.seq);
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 		return;
 	}
@@ -376,7 +380,7 @@ static void set_renewed_state(struct perseas *p, struct ps_mirror *m)
 	if (m->found.claimed)
 		ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
 		               "it waits to be copied whole since the owner's claim was renewed");
-	m->retry.at = m->retry.delay = 0;
+	m->retry.next_at = m->retry.delay = 0;
 }
 
 /* Lets commits go on under the new epoch. */
@@ -390,22 +394,23 @@ static void finish_renewal(struct perseas *p)
 			set_renewed_state(p, &p->mirrors[i]);
 	p->renewing = false;
 	assert(!p->superseded && ps_quorum_is_w(p, ps_mirrors_live(p)));
-	ps_tokens_begin(p);
+	ps_tokens_set_epoch(p);
 	p->upkeep.renewal.delay = 0;
 	p->commit.stat.renewals++;
 	ps_event(p, PERSEAS_EVENT_RENEWED, ps_last_committed(p), NULL,
 	         "this owner claimed store '%s' again, as epoch %llu, since %s", p->store,
 	         (unsigned long long)p->epoch, p->upkeep.renewal.cause);
 	p->upkeep.renewal.wanted = false;
-	ps_mirrors_settle_doubt(p);
+	ps_end_doubt_if_durable(p);
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (!p->mirrors[i].active)
 			ps_mirror_disconnect(p, &p->mirrors[i]);
 	ps_sessions_set_up(p);
-	/* From now on the mirrors are told of the change under the new epoch. */
+	/* Gives the unsettled change the new epoch, under which the mirrors are told of it from now
+	 * on. */
 	if (p->next_roster)
-		ps_roster_stamp(p);
+		ps_rosters_raise_version(p);
 }
 
 /* Fences the handle for good, because another owner has succeeded it. */
@@ -423,14 +428,14 @@ static void set_superseded(struct perseas *p)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED,
 			               "another owner has claimed the store");
 	}
-	ps_progress(p);
+	ps_wake_waiters(p);
 	pthread_mutex_unlock(&p->lock);
-	if (p->upkeep.renewal.past[0])
+	if (p->upkeep.renewal.reverted_text[0])
 		ps_reverted_end_sessions(p);
 }
 
-void ps_renew_went_back(struct perseas *p, const struct ps_mirror *m,
-                        const struct ps_image_position *at)
+void ps_renew_end_reverted_owner(struct perseas *p, const struct ps_mirror *m,
+                                 const struct ps_image_position *at)
 {
 	ps_assert_admin(p);
 	if (p->superseded) {
@@ -443,8 +448,8 @@ void ps_renew_went_back(struct perseas *p, const struct ps_mirror *m,
 	set_superseded(p);
 }
 
-/* A random part keeps two claimers from colliding again. */
-static void delay_next_try(struct perseas *p)
+/* Sets the time of the next try. A random part keeps two claimers from colliding again. */
+static void delay_next_renewal(struct perseas *p)
 {
 	struct ps_renewal *r = &p->upkeep.renewal;
 	uint64_t bits;
@@ -456,10 +461,10 @@ static void delay_next_try(struct perseas *p)
 	r->next_at = ps_now(p) + r->delay / 2 + bits % r->delay;
 }
 
-/* Ends the data paths, and the connections that were made only to ask. While the renewal goes on,
- * sessions with a claim stay: other clients then see an owner, and the mirrors hear at once what it
- * lacks. */
-static void rest_until_next_try(struct perseas *p)
+/* After a try that failed, ends the data paths, and the connections that were made only to ask.
+ * While the renewal goes on, sessions with a claim stay: other clients then see an owner, and the
+ * mirrors hear at once what it lacks. */
+static void end_renewal_try(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -477,7 +482,7 @@ static void rest_until_next_try(struct perseas *p)
 static bool is_renewal_wanted(const struct perseas *p)
 {
 	return !p->superseded && !p->salvage &&
-	       (p->renewing || p->upkeep.renewal.wanted || p->upkeep.renewal.stuck ||
+	       (p->renewing || p->upkeep.renewal.wanted || p->upkeep.renewal.quorum_stuck ||
 	        fenced_voters(p));
 }
 
@@ -486,13 +491,13 @@ bool ps_renew_step(struct perseas *p, uint64_t now)
 	int rc;
 
 	ps_assert_admin(p);
-	p->upkeep.renewal.stuck = !p->renewing && ps_quorum_is_stuck(p);
+	p->upkeep.renewal.quorum_stuck = !p->renewing && ps_quorum_is_stuck(p);
 	if (!is_renewal_wanted(p) || now < p->upkeep.renewal.next_at)
 		return p->renewing;
-	rc = probe_mirrors(p);
+	rc = probe_before_renewal(p);
 	if (!rc) {
 		give_claims_up(p);
-		probe_members(p);
+		probe_voters(p);
 		rc = ps_attempt_run(p, &renewal_way);
 	}
 	if (!rc)
@@ -500,11 +505,11 @@ bool ps_renew_step(struct perseas *p, uint64_t now)
 	if (rc == PERSEAS_EFENCED)
 		set_superseded(p);
 	if (rc)
-		rest_until_next_try(p);
-	delay_next_try(p);
+		end_renewal_try(p);
+	delay_next_renewal(p);
 	pthread_mutex_lock(&p->lock);
 	p->gate = false;
-	ps_progress(p);
+	ps_wake_waiters(p);
 	pthread_mutex_unlock(&p->lock);
 	p->env->ops->wake(p->env, PS_COMMITTER);
 	return p->renewing;

@@ -19,10 +19,10 @@
 
 enum {
 	CHUNK = 128 << 10, /* copied at once in memory, while set_range waits */
-	MISSED_MAX = 256,  /* transactions that a mirror is sent even if W others are good */
+	MISSED_MAX = 256, /* a mirror is sent this many transactions even if W others are adopted */
 };
 
-/* What it takes to make one more mirror good, from the cheapest to the most expensive way. */
+/* What it takes to adopt on one more mirror, from the cheapest to the most expensive way. */
 enum effort { NEEDS_SLOT, NEEDS_RECENT, NEEDS_RING, NEEDS_COPY };
 
 /* Returns true if the image is of this owner's history: at the epoch of the ring's transactions, or
@@ -32,24 +32,24 @@ static bool is_own_history(const struct perseas *p, const struct ps_mirror *m)
 	const struct ps_image_position *at = &m->found.at;
 
 	return m->found.header->state == PERSEAS__STATE__STATE_CONSISTENT &&
-	       ((at->epoch == p->upkeep.renewal.sealed && at->seq <= p->commit.seq) ||
-	        (at->epoch > p->upkeep.renewal.sealed && at->seq == p->commit.seq));
+	       ((at->epoch == p->upkeep.renewal.ring_epoch && at->seq <= p->commit.seq) ||
+	        (at->epoch > p->upkeep.renewal.ring_epoch && at->seq == p->commit.seq));
 }
 
 static enum effort find_effort(const struct perseas *p, const struct ps_mirror *m)
 {
 	const uint64_t seq = m->found.at.seq;
 
-	if (!is_own_history(p, m) || !ps_ring_replays(&p->commit.ring, seq, p->commit.seq))
+	if (!is_own_history(p, m) || !ps_ring_can_replay(&p->commit.ring, seq, p->commit.seq))
 		return NEEDS_COPY;
 	if (seq == p->commit.seq)
 		return NEEDS_SLOT;
 	return p->commit.seq - seq <= MISSED_MAX ? NEEDS_RECENT : NEEDS_RING;
 }
 
-/* Sends the transactions with their old epoch, so that the image is a prefix of the history at any
- * moment. */
-static int send_missed(struct perseas *p, struct ps_mirror *m)
+/* Sends the transactions that the mirror missed, with their old epoch, so that the image is a
+ * prefix of the history at any moment. */
+static int send_missed_transactions(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_image_position *at = &m->found.at;
 
@@ -58,14 +58,14 @@ static int send_missed(struct perseas *p, struct ps_mirror *m)
 		struct ps_chain chain = { entry->writes,
 			                  entry->count,
 			                  1,
-			                  { &entry->slot, ps_slot_offset(!at->index), PS_REGION_LOG,
-			                    sizeof(entry->slot) } };
+			                  { &entry->slot, ps_slot_offset(!at->valid_slot),
+			                    PS_REGION_LOG, sizeof(entry->slot) } };
 
 		assert(entry->slot.epoch == at->epoch);
 		if (ps_mirror_write(p, m, &chain))
 			return -1;
 		*at = (struct ps_image_position){ entry->slot.epoch, entry->seq, entry->slot.next,
-			                          entry->slot.last, !at->index };
+			                          entry->slot.last, !at->valid_slot };
 	}
 	return 0;
 }
@@ -80,7 +80,7 @@ static int read_from_other(struct perseas *p, const struct ps_mirror *m,
 		struct ps_mirror *from = &p->mirrors[i];
 
 		if (from != m && from->found.claimed && from->link && is_own_history(p, from) &&
-		    from->found.at.seq >= segment->left &&
+		    from->found.at.seq >= segment->unmapped_seq &&
 		    !ps_mirror_read(p, from, PS_REGION_SEGMENT + segment->id, offset,
 		                    ps_ring_bounce(&p->commit.ring), length))
 			return 0;
@@ -116,8 +116,9 @@ static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_
 	return 0;
 }
 
-/* Copies beside the old image, which may be the last copy of something. */
-static int copy_memory(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+/* Copies this owner's memory whole to the mirror, beside the old image, which may be the last copy
+ * of something. Returns 0, or nonzero on failure. */
+static int copy_memory_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	int rc = ps_rejoin_beside(p, m, error);
 
@@ -130,29 +131,29 @@ static int copy_memory(struct perseas *p, struct ps_mirror *m, struct ps_error *
 	ps_tx_observe_end(p);
 	if (rc)
 		return rc;
-	m->found.at.index = 0;
+	m->found.at.valid_slot = 0;
 	ps_mirror_note_write(m, p->epoch);
-	if (ps_copy_commit_slot(p, m))
+	if (ps_copy_write_commit_slot(p, m))
 		return -1;
 	return ps_rejoin_finish(p, m, error);
 }
 
-/* Makes mirror `m` good with this effort. Returns 0, or nonzero if that failed. */
-static int adopt_on(struct perseas *p, struct ps_mirror *m, enum effort effort)
+/* Adopts on mirror `m` in this way. Returns 0, or nonzero if that failed. */
+static int adopt_on_mirror(struct perseas *p, struct ps_mirror *m, enum effort effort)
 {
 	struct ps_error error = { 0 };
 	int rc;
 
 	if (effort == NEEDS_COPY) {
-		rc = copy_memory(p, m, &error);
+		rc = copy_memory_beside(p, m, &error);
 	} else {
-		rc = send_missed(p, m);
+		rc = send_missed_transactions(p, m);
 		ps_mirror_note_write(m, p->epoch);
 		if (!rc)
-			rc = ps_copy_commit_slot(p, m);
+			rc = ps_copy_write_commit_slot(p, m);
 	}
 	if (!rc)
-		rc = ps_rejoin_unpublished(p, m, &error);
+		rc = ps_rejoin_add_unpublished(p, m, &error);
 	if (error.code) {
 		pthread_mutex_lock(&p->lock);
 		ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
@@ -167,11 +168,11 @@ void ps_renew_adopt(struct perseas *p, uint32_t counted)
 		for (unsigned i = 0; i < p->mirror_count; i++) {
 			struct ps_mirror *m = &p->mirrors[i];
 
-			if (!(counted >> i & 1) || m->found.good || find_effort(p, m) != effort)
+			if (!(counted >> i & 1) || m->found.adopted || find_effort(p, m) != effort)
 				continue;
-			if (effort >= NEEDS_RING && ps_quorum_is_w(p, ps_probe_sets(p).good))
+			if (effort >= NEEDS_RING && ps_quorum_is_w(p, ps_probe_sets(p).adopted))
 				return;
-			m->found.good = !adopt_on(p, m, effort);
+			m->found.adopted = !adopt_on_mirror(p, m, effort);
 		}
 	}
 }

@@ -23,9 +23,9 @@
 #include <assert.h>
 #include <string.h>
 
-/* Commits wait while a chunk is copied in memory: 128 KiB take about 20 us. The chunk's slot lies
- * behind it in the bounce buffer. After each chunk the copy leaves the lock to commits for a while,
- * because mutexes are not fair. */
+/* Commits wait while a chunk is copied in memory: 128 KiB take about 20 us. After each chunk the
+ * copy leaves the lock to commits for a while, because mutexes are not fair. If a chunk brings a
+ * commit slot, the slot lies behind it in the bounce buffer, at SLOT_AT. */
 enum {
 	CHUNK = 128 << 10,
 	SMALL_CHUNK = 16 << 10, /* leaves most of a slow link to transactions */
@@ -48,7 +48,7 @@ void ps_resync_forget_reply(struct ps_resync *r)
 static void end_copy(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	/* ps_resync_begin_copying() began to observe */
+	/* ps_resync_begin_copying() called ps_tx_observe_begin(). */
 	const bool observes = r->state >= PS_RESYNC_COPYING;
 
 	ps_question_forget(&r->question);
@@ -65,18 +65,18 @@ static void end_copy(struct perseas *p)
 
 void ps_resync_end(struct perseas *p, struct ps_mirror *m)
 {
-	if (p->upkeep.resync.mirror == m)
+	if (p->upkeep.resync.target == m)
 		end_copy(p);
 }
 
 /* --- which mirrors are asked --- */
 
-uint32_t ps_resync_others(struct perseas *p)
+uint32_t ps_resync_other_mirrors(struct perseas *p)
 {
 	uint32_t others;
 
 	pthread_mutex_lock(&p->lock);
-	others = ps_mirrors_with_whole_image(p) & ~ps_mirror_bit(p, p->upkeep.resync.mirror);
+	others = ps_mirrors_with_whole_image(p) & ~ps_mirror_bit(p, p->upkeep.resync.target);
 	pthread_mutex_unlock(&p->lock);
 	return others;
 }
@@ -84,15 +84,15 @@ uint32_t ps_resync_others(struct perseas *p)
 bool ps_resync_is_confirmed(struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
-	const uint32_t granted = r->question.granted & ps_resync_others(p);
+	const uint32_t granted = r->question.granted & ps_resync_other_mirrors(p);
 
-	return ps_resync_is_settled_member(p) ? ps_quorum_can_remake(p, granted, r->mirror)
+	return ps_resync_is_settled_member(p) ? ps_quorum_can_remake(p, granted, r->target)
 	                                      : ps_quorum_can_remake_joint(p, granted);
 }
 
 bool ps_resync_is_settled_member(const struct perseas *p)
 {
-	return ps_roster_member(p->roster, p->upkeep.resync.mirror->image_id) != NULL;
+	return ps_roster_member(p->roster, p->upkeep.resync.target->image_id) != NULL;
 }
 
 /* --- begin --- */
@@ -117,7 +117,7 @@ bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m)
 	bool would;
 
 	pthread_mutex_lock(&p->lock);
-	would = was_adopted(p, m, m->session.granted->claim) || ps_copy_would_count(p, m);
+	would = was_adopted(p, m, m->session.claim_reply->claim) || ps_copy_would_count(p, m);
 	pthread_mutex_unlock(&p->lock);
 	return would;
 }
@@ -125,23 +125,24 @@ bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m)
 void ps_resync_begin_copying(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	struct ps_mirror *m = r->mirror;
-	const Perseas__ClaimReply *claim = m->session.granted ? m->session.granted->claim : NULL;
+	struct ps_mirror *m = r->target;
+	const Perseas__ClaimReply *claim = m->session.claim_reply ? m->session.claim_reply->claim
+	                                                          : NULL;
 	const Perseas__Slot *slot = claim ? claim->slot : NULL;
 
 	assert(claim || r->anew);
 	ps_tx_observe_begin(p);
 	pthread_mutex_lock(&p->lock);
-	r->seq = p->commit.seq;
+	r->begun_seq = p->commit.seq;
 	if (!r->anew && slot)
 		ps_mirror_note_slot(p, m, slot->epoch);
-	r->ours = !r->anew && was_adopted(p, m, claim);
+	r->was_counted = !r->anew && was_adopted(p, m, claim);
 	for (unsigned i = 0; i < p->segment_count; i++)
 		r->total += p->segments[i].born ? p->segments[i].size : 0;
-	/* Raises the durable mark while what the mirror holds still counts. */
+	/* Updates which transaction is durable while what the mirror holds still counts. */
 	ps_update_durable(p);
 	ps_mirror_set_position(m, r->in_place && slot ? slot->index : 0, p->commit.seq);
-	ps_broken_copy_begin(p, m);
+	ps_broken_copy_note_begin(p, m);
 	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, r->why);
 	ps_resync_move(p, PS_RESYNC_COPYING);
 	pthread_mutex_unlock(&p->lock);
@@ -157,19 +158,20 @@ static struct ps_segment *next_segment(struct perseas *p)
 	for (; r->segment < PS_SEGMENTS_MAX; r->segment++, r->offset = 0) {
 		struct ps_segment *s = ps_segment_by_id(p, r->segment);
 
-		if (s && s->born && s->born <= r->seq && r->offset < s->size)
+		if (s && s->born && s->born <= r->begun_seq && r->offset < s->size)
 			return s;
 	}
 	return NULL;
 }
 
-struct ps_write ps_resync_slot(struct perseas *p, uint8_t *to)
+struct ps_write ps_resync_make_slot_write(struct perseas *p, uint8_t *to)
 {
 	struct ps_slot *slot = (struct ps_slot *)(void *)to;
 
 	ps_assert_locked(p);
-	ps_slot_encode(slot, p->epoch, p->commit.seq, p->commit.next, p->commit.last);
-	return (struct ps_write){ slot, ps_slot_offset(!p->upkeep.resync.mirror->slot),
+	ps_slot_encode(slot, p->epoch, p->commit.seq, p->commit.next_position,
+	               p->commit.last_position);
+	return (struct ps_write){ slot, ps_slot_offset(!p->upkeep.resync.target->valid_slot),
 		                  PS_REGION_LOG, sizeof(*slot) };
 }
 
@@ -178,11 +180,12 @@ struct ps_write ps_resync_slot(struct perseas *p, uint8_t *to)
 static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint64_t length)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	struct ps_mirror *m = r->mirror;
+	struct ps_mirror *m = r->target;
 	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
 	struct ps_write writes[2];
-	const unsigned first = r->begun || p->commit.seq != r->seq ? 0
-	                                                           : ps_copy_terminator(p, writes);
+	const unsigned first = r->has_posted || p->commit.seq != r->begun_seq
+	                               ? 0
+	                               : ps_copy_make_terminator_write(p, writes);
 	struct ps_chain chain = { writes, first + (length != 0), first, { NULL, 0, 0, 0 } };
 
 	ps_assert_locked(p);
@@ -197,14 +200,14 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 	}
 	/* The first chunk brings a slot, unless a transaction did. The image stays `joining` until
 	 * the copy ends, so no open takes it for whole. */
-	if (!r->begun && p->commit.seq == r->seq)
-		chain.slot = ps_resync_slot(p, bounce + SLOT_AT);
-	if (ps_mirror_bulk(p, m, &chain))
+	if (!r->has_posted && p->commit.seq == r->begun_seq)
+		chain.slot = ps_resync_make_slot_write(p, bounce + SLOT_AT);
+	if (ps_mirror_post_bulk(p, m, &chain))
 		return;
-	r->begun = true;
+	r->has_posted = true;
 	r->offset += length;
 	r->done += length;
-	r->until = p->commit.seq;
+	r->needed_seq = p->commit.seq;
 	r->next_at = ps_now(p) + COMMIT_TURN_NS;
 	if (p->options.resync_rate && length * 1000000000 / p->options.resync_rate > COMMIT_TURN_NS)
 		r->next_at += length * 1000000000 / p->options.resync_rate - COMMIT_TURN_NS;
@@ -220,7 +223,7 @@ static uint64_t chunk_length(const struct perseas *p, const struct ps_segment *s
 /* Breaks the mirror's link, which ends the copy. */
 static void break_copy(struct perseas *p, const char *why)
 {
-	struct ps_mirror *m = p->upkeep.resync.mirror;
+	struct ps_mirror *m = p->upkeep.resync.target;
 
 	pthread_mutex_lock(&p->lock);
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
@@ -239,7 +242,7 @@ void ps_resync_restart(struct perseas *p, const char *why)
 static void copy_chunk(struct perseas *p, const struct ps_segment *segment)
 {
 	pthread_mutex_lock(&p->lock);
-	if (p->upkeep.resync.mirror->state == PERSEAS_MIRROR_RESYNCING)
+	if (p->upkeep.resync.target->state == PERSEAS_MIRROR_RESYNCING)
 		post_chunk(p, segment, chunk_length(p, segment));
 	pthread_mutex_unlock(&p->lock);
 }
@@ -255,19 +258,19 @@ bool ps_resync_ask_bytes(struct perseas *p, uint32_t region, uint64_t offset, ui
 	uint32_t from;
 
 	pthread_mutex_lock(&p->lock);
-	from = ps_mirrors_with_whole_image(p) & ps_mirrors_holding(p, seq) & ~r->tried;
+	from = ps_mirrors_with_whole_image(p) & ps_mirrors_holding(p, seq) & ~r->asked_mirrors;
 	pthread_mutex_unlock(&p->lock);
 	read.store = p->store;
-	read.region = r->region = region;
+	read.region = r->read_region = region;
 	read.offset = offset;
-	read.length = r->length = length;
+	read.length = r->read_length = length;
 	ps_resync_forget_reply(r);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		if (!(from >> i & 1))
 			continue;
-		r->tried |= (uint32_t)1 << i;
+		r->asked_mirrors |= (uint32_t)1 << i;
 		ps_question_ask(p, &r->question, (uint32_t)1 << i, &request);
-		if (!r->question.due)
+		if (!r->question.unanswered)
 			continue;
 		ps_resync_move(p, PS_RESYNC_READING);
 		return true;
@@ -277,23 +280,23 @@ bool ps_resync_ask_bytes(struct perseas *p, uint32_t region, uint64_t offset, ui
 
 /* Reads the next chunk of an unmapped segment from another mirror. The segment is the same on every
  * whole mirror that holds the last transaction before it was unmapped. */
-static void ask_chunk(struct perseas *p, const struct ps_segment *segment)
+static void ask_for_chunk(struct perseas *p, const struct ps_segment *segment)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
-	r->left = segment->left;
+	r->unmapped_seq = segment->unmapped_seq;
 	if (!ps_resync_ask_bytes(p, PS_REGION_SEGMENT + segment->id, r->offset,
-	                         chunk_length(p, segment), segment->left))
+	                         chunk_length(p, segment), segment->unmapped_seq))
 		break_copy(p, "no other mirror could be read for what is not mapped here");
 }
 
-/* Asks the next mirror, after one did not give the bytes. */
+/* Asks the next mirror for the bytes, after one did not give them. */
 static void ask_next_mirror(struct perseas *p)
 {
 	if (ps_newest_record_is_next(&p->upkeep.resync))
 		ps_newest_record_ask(p);
 	else
-		ask_chunk(p, next_segment(p));
+		ask_for_chunk(p, next_segment(p));
 }
 
 /* Checks the bytes that were read, and asks their mirror whether this owner's claim still stands.
@@ -305,33 +308,34 @@ static bool step_reading(struct perseas *p)
 	ps_pending_take_all(p, ps_now(p));
 	if (!ps_question_is_over(p, &r->question))
 		return false;
-	if (!r->question.granted || r->question.reply->read->bytes.len != r->length) {
+	if (!r->question.granted || r->question.reply->read->bytes.len != r->read_length) {
 		ask_next_mirror(p);
 		return true;
 	}
 	r->reply = r->question.reply;
 	r->question.reply = NULL;
-	ps_question_confirm(p, &r->question, r->question.granted);
+	ps_question_ask_confirm(p, &r->question, r->question.granted);
 	ps_resync_move(p, PS_RESYNC_VOUCHING);
 	return true;
 }
 
-/* Returns true if the segment was not mapped since it was read. Otherwise transactions that the
- * mirror already has may have changed it, and the bytes are outdated. */
-static bool is_unchanged(const struct perseas *p, const struct ps_segment *segment)
+/* Returns true if the segment was not mapped since its bytes were read from another mirror.
+ * Otherwise transactions that the mirror already has may have changed it, and the bytes are
+ * outdated. */
+static bool is_still_unmapped(const struct perseas *p, const struct ps_segment *segment)
 {
-	return !segment->base && segment->left == p->upkeep.resync.left;
+	return !segment->base && segment->unmapped_seq == p->upkeep.resync.unmapped_seq;
 }
 
-/* Sends the bytes that were read while this owner's claim stood. */
+/* Sends the bytes that were read from another mirror while this owner's claim stood. */
 static void copy_read_chunk(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	const struct ps_segment *segment = next_segment(p);
 
-	if (is_unchanged(p, segment))
+	if (is_still_unmapped(p, segment))
 		copy_chunk(p, segment);
-	r->tried = 0;
+	r->asked_mirrors = 0;
 	ps_question_forget(&r->question);
 	ps_resync_forget_reply(r);
 	ps_resync_move(p, PS_RESYNC_COPYING);
@@ -348,7 +352,7 @@ static bool step_vouching(struct perseas *p)
 	if (!r->question.granted)
 		ask_next_mirror(p);
 	else if (ps_newest_record_is_next(r))
-		ps_newest_record_take(p);
+		ps_newest_record_send(p);
 	else
 		copy_read_chunk(p);
 	return true;
@@ -363,26 +367,27 @@ static bool step_vouching(struct perseas *p)
  * the mirror's id. */
 static bool needs_confirmation(const struct perseas *p)
 {
-	return !p->upkeep.resync.ours && !p->upkeep.resync.confirmed &&
+	return !p->upkeep.resync.was_counted && !p->upkeep.resync.confirmed &&
 	       ps_resync_is_settled_member(p);
 }
 
 /* Asks the mirror to count the image: all chunks are there, so it is a prefix of the history up to
  * its slot. Returns false if the request must wait. */
-static bool ask_finish(struct perseas *p)
+static bool ask_to_finish(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	Perseas__FinishRequest finish;
 	Perseas__Request request;
 
 	assert(!needs_confirmation(p));
-	ps_rejoin_finish_request(&finish, &request);
-	ps_question_ask(p, &r->question, ps_mirror_bit(p, r->mirror), &request);
-	if (r->question.due) {
+	ps_rejoin_make_finish_request(&finish, &request);
+	ps_question_ask(p, &r->question, ps_mirror_bit(p, r->target), &request);
+	if (r->question.unanswered) {
 		ps_resync_move(p, PS_RESYNC_FINISHING);
 		return true;
 	}
-	/* Too many answers of the mirror are pending: they arrive, or its session ends. */
+	/* The mirror could not be asked, because too many of its answers are pending: they arrive,
+	 * or its session ends. */
 	ps_question_forget(&r->question);
 	r->next_at = ps_now(p) + RETRY_LATER;
 	if (r->state != PS_RESYNC_COPYING)
@@ -397,7 +402,7 @@ static bool step_confirming(struct perseas *p)
 	ps_pending_take_all(p, ps_now(p));
 	if (ps_resync_is_confirmed(p)) {
 		r->confirmed = true;
-		return ask_finish(p);
+		return ask_to_finish(p);
 	}
 	if (!ps_question_is_over(p, &r->question))
 		return false;
@@ -408,10 +413,10 @@ static bool step_confirming(struct perseas *p)
 static bool step_finishing(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	struct ps_mirror *m = r->mirror;
+	struct ps_mirror *m = r->target;
 
 	ps_pending_take_all(p, ps_now(p));
-	if (r->question.due)
+	if (r->question.unanswered)
 		return false;
 	if (!r->question.granted) {
 		break_copy(p, r->question.error.text);
@@ -421,7 +426,7 @@ static bool step_finishing(struct perseas *p)
 	if (m->state == PERSEAS_MIRROR_RESYNCING) {
 		p->commit.stat.resyncs++;
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
-		ps_mirrors_settle_doubt(p);
+		ps_end_doubt_if_durable(p);
 	}
 	pthread_mutex_unlock(&p->lock);
 	p->env->ops->wake(p->env, PS_COMMITTER);
@@ -437,16 +442,17 @@ enum chunk_progress { CHUNK_BROKEN, CHUNK_WAITS, CHUNK_READY };
  * have every transaction that the chunk may contain. */
 static enum chunk_progress progress_of_chunk(struct perseas *p, bool last)
 {
-	const struct ps_mirror *m = p->upkeep.resync.mirror;
+	const struct ps_mirror *m = p->upkeep.resync.target;
 	enum chunk_progress now = CHUNK_BROKEN;
 
 	pthread_mutex_lock(&p->lock);
 	if (m->state == PERSEAS_MIRROR_RESYNCING && m->outstanding)
 		ps_mirrors_poll(p);
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
-		now = m->bulk || (last && m->acked < p->upkeep.resync.until) ? CHUNK_WAITS
-		                                                             : CHUNK_READY;
-	p->upkeep.resync.awaited = last && now == CHUNK_WAITS;
+		now = m->bulk_outstanding || (last && m->acked < p->upkeep.resync.needed_seq)
+		              ? CHUNK_WAITS
+		              : CHUNK_READY;
+	p->upkeep.resync.all_posted = last && now == CHUNK_WAITS;
 	p->upkeep.resync.chunk = ps_pace_copy_lags(p, m) ? SMALL_CHUNK : CHUNK;
 	pthread_mutex_unlock(&p->lock);
 	return now;
@@ -456,7 +462,7 @@ static bool step_copying(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	const struct ps_segment *segment = next_segment(p);
-	const bool last = !segment && r->begun;
+	const bool last = !segment && r->has_posted;
 
 	if (progress_of_chunk(p, last) != CHUNK_READY || ps_now(p) < r->next_at)
 		return false;
@@ -467,7 +473,7 @@ static bool step_copying(struct perseas *p)
 	              !ps_demand_request(p, segment, r->offset, chunk_length(p, segment));
 	if (!last) {
 		if (segment && !segment->base)
-			ask_chunk(p, segment);
+			ask_for_chunk(p, segment);
 		else if (r->fetching)
 			return false;
 		else
@@ -475,12 +481,12 @@ static bool step_copying(struct perseas *p)
 		return true;
 	}
 	if (!needs_confirmation(p))
-		return ask_finish(p);
-	if (ps_pending_is_full(p, ps_resync_others(p))) {
+		return ask_to_finish(p);
+	if (ps_pending_is_any_full(p, ps_resync_other_mirrors(p))) {
 		r->next_at = ps_now(p) + RETRY_LATER;
 		return false;
 	}
-	ps_question_confirm(p, &r->question, ps_resync_others(p));
+	ps_question_ask_confirm(p, &r->question, ps_resync_other_mirrors(p));
 	ps_resync_move(p, PS_RESYNC_CONFIRMING);
 	return true;
 }
@@ -515,7 +521,7 @@ static bool is_link_broken(struct perseas *p)
 	bool broken;
 
 	pthread_mutex_lock(&p->lock);
-	broken = p->upkeep.resync.mirror->state != PERSEAS_MIRROR_RESYNCING;
+	broken = p->upkeep.resync.target->state != PERSEAS_MIRROR_RESYNCING;
 	pthread_mutex_unlock(&p->lock);
 	return broken;
 }
@@ -541,7 +547,7 @@ bool ps_resync_awaits_mirror(const struct perseas *p)
 
 bool ps_resync_is_attaching(const struct perseas *p, const struct ps_mirror *m)
 {
-	return p->upkeep.resync.mirror == m && p->upkeep.resync.state == PS_RESYNC_ATTACHING;
+	return p->upkeep.resync.target == m && p->upkeep.resync.state == PS_RESYNC_ATTACHING;
 }
 
 uint64_t ps_resync_due(const struct perseas *p)
@@ -554,21 +560,22 @@ uint64_t ps_resync_due(const struct perseas *p)
 		return PS_NEVER;
 	case PS_RESYNC_MAKING:
 	case PS_RESYNC_ADDING:
-		return ps_answer_limit(p, r->mirror, r->answer_by);
+		return ps_answer_limit(p, r->target, r->answer_by);
 	case PS_RESYNC_ATTACHING:
-		return r->mirror->attaching.until;
+		return r->target->attaching.deadline;
 	case PS_RESYNC_COPYING:
 		/* Completions wake the keeper, and so does memory that arrives. */
-		return r->mirror->bulk || r->awaited || r->fetching ? PS_NEVER : r->next_at;
+		return r->target->bulk_outstanding || r->all_posted || r->fetching ? PS_NEVER
+		                                                                   : r->next_at;
 	default:
-		return r->question.until;
+		return r->question.deadline;
 	}
 }
 
 void ps_resync_progress(struct perseas *p, const struct ps_mirror *m, uint64_t *done,
                         uint64_t *total)
 {
-	const bool going = p->upkeep.resync.mirror == m && m->state == PERSEAS_MIRROR_RESYNCING;
+	const bool going = p->upkeep.resync.target == m && m->state == PERSEAS_MIRROR_RESYNCING;
 
 	ps_assert_locked(p);
 	*done = going ? p->upkeep.resync.done : 0;

@@ -43,7 +43,7 @@
 extern const struct ps_states ps_resync_states;
 
 /* Begins a whole copy to mirror `m`. Its session is PREPARING, and no copy is in progress.
- * m->session.granted is the granted claim, with the link attached, or NULL if the mirror has no
+ * m->session.claim_reply is the granted claim, with the link attached, or NULL if the mirror has no
  * image. `anew`: the old image does not count, so the mirror gets a new image id (I9). `why`, up to
  * a semicolon, becomes the mirror's trouble. Returns 0, or an error code; then the caller
  * disconnects the mirror. */

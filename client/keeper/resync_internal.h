@@ -27,10 +27,11 @@ void ps_resync_forget_reply(struct ps_resync *r);
 
 /* Returns a write of this owner's commit slot to the mirror that is copied to. `to` gets the
  * encoded slot. Caller holds p->lock. */
-struct ps_write ps_resync_slot(struct perseas *p, uint8_t *to);
+struct ps_write ps_resync_make_slot_write(struct perseas *p, uint8_t *to);
 
-/* Returns the other mirrors that are connected and whole. Takes p->lock. */
-uint32_t ps_resync_others(struct perseas *p);
+/* Returns the mirrors that are connected and whole, without the one that is copied to. Takes
+ * p->lock. */
+uint32_t ps_resync_other_mirrors(struct perseas *p);
 
 /* Returns true if enough mirrors that are still connected and whole have confirmed this owner's
  * claim for the mirror to be made anew (I9). */

@@ -21,7 +21,7 @@
 
 static const Perseas__ClaimReply *claim_of(const struct ps_mirror *m)
 {
-	return m->session.granted ? m->session.granted->claim : NULL;
+	return m->session.claim_reply ? m->session.claim_reply->claim : NULL;
 }
 
 /* --- the mirror's image --- */
@@ -30,7 +30,7 @@ static const Perseas__ClaimReply *claim_of(const struct ps_mirror *m)
  * keeps the image's table of segments, so the contents would get the names of other segments. */
 static bool has_same_regions(const struct perseas *p, const Perseas__Header *header)
 {
-	return header->log_size == p->log_size && ps_segments_match(p, header);
+	return header->log_size == p->log_size && ps_segments_match_header(p, header);
 }
 
 /* Returns true if the image may be copied in place: no acknowledged transaction depends on it (I8),
@@ -56,13 +56,13 @@ static bool may_copy_in_place(struct perseas *p, const struct ps_mirror *m,
 }
 
 /* Asks the mirror for room in place or beside the old image. Returns 1, or an error code. */
-static int ask_for_room(struct perseas *p, struct ps_error *error)
+static int ask_for_copy_room(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	struct ps_mirror *m = r->mirror;
+	struct ps_mirror *m = r->target;
 	int rc;
 
-	r->births = p->upkeep.births;
+	r->publish_generation = p->upkeep.publish_generation;
 	r->answer_by = ps_answer_deadline(p);
 	r->in_place = !r->anew && may_copy_in_place(p, m, claim_of(m));
 	rc = r->in_place ? ps_rejoin_ask_in_place(p, m, true, error)
@@ -74,9 +74,9 @@ static int ask_for_room(struct perseas *p, struct ps_error *error)
 
 /* Returns PERSEAS_EBUSY if a segment was published or destroyed since the mirror was told of the
  * segments: the table of its image would be wrong. Otherwise returns 0. */
-static int check_births(const struct perseas *p, struct ps_error *error)
+static int check_publish_generation(const struct perseas *p, struct ps_error *error)
 {
-	return p->upkeep.births == p->upkeep.resync.births
+	return p->upkeep.publish_generation == p->upkeep.resync.publish_generation
 	               ? 0
 	               : ps_error_set(error, PERSEAS_EBUSY,
 	                              "segments were published or destroyed meanwhile; it waits "
@@ -84,11 +84,11 @@ static int check_births(const struct perseas *p, struct ps_error *error)
 }
 
 /* Begins copying, and returns 1, if the mirror has exactly the segments that are unpublished now.
- * It will hear when one of them is published, but not when one comes or goes. Otherwise returns an
- * error code. */
+ * It will hear when one of them is published, but not when one is added or removed. Otherwise
+ * returns an error code. */
 static int begin_copy(struct perseas *p, struct ps_error *error)
 {
-	int rc = check_births(p, error);
+	int rc = check_publish_generation(p, error);
 
 	if (!rc && p->upkeep.resync.unpublished_generation != p->upkeep.unpublished_generation)
 		rc = ps_error_set(error, PERSEAS_EBUSY,
@@ -103,7 +103,7 @@ static int begin_copy(struct perseas *p, struct ps_error *error)
 static int ask_to_add_unpublished(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	int rc = check_births(p, error);
+	int rc = check_publish_generation(p, error);
 
 	if (rc)
 		return rc;
@@ -111,7 +111,7 @@ static int ask_to_add_unpublished(struct perseas *p, struct ps_error *error)
 	if (!ps_rejoin_has_unpublished(p))
 		return begin_copy(p, error);
 	r->answer_by = ps_answer_deadline(p);
-	rc = ps_rejoin_ask_unpublished(p, r->mirror, error);
+	rc = ps_rejoin_ask_to_add_unpublished(p, r->target, error);
 	if (!rc)
 		ps_resync_move(p, PS_RESYNC_ADDING);
 	return rc ? rc : 1;
@@ -120,11 +120,11 @@ static int ask_to_add_unpublished(struct perseas *p, struct ps_error *error)
 /* --- other mirrors --- */
 
 /* Returns true if a roster lists the mirror. While it joins and the change is not joint yet, no
- * roster does, and no other owner can know of it. */
-static bool is_listed(const struct perseas *p)
+ * roster does, and no other owner can know of the mirror. */
+static bool is_in_any_roster(const struct perseas *p)
 {
 	return ps_resync_is_settled_member(p) ||
-	       ps_roster_member(p->next_roster, p->upkeep.resync.mirror->image_id);
+	       ps_roster_member(p->next_roster, p->upkeep.resync.target->image_id);
 }
 
 /* Asks the other mirrors whether this mirror may be made anew, if a roster lists it. Returns 1, or
@@ -133,11 +133,11 @@ static int ask_to_make_anew(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
-	if (!is_listed(p)) {
-		ps_roster_set_image_id(p, r->mirror, r->image_id);
-		return ask_for_room(p, error);
+	if (!is_in_any_roster(p)) {
+		ps_roster_set_image_id(p, r->target, r->image_id);
+		return ask_for_copy_room(p, error);
 	}
-	ps_question_confirm(p, &r->question, ps_resync_others(p));
+	ps_question_ask_confirm(p, &r->question, ps_resync_other_mirrors(p));
 	ps_resync_move(p, PS_RESYNC_ASKING);
 	return 1;
 }
@@ -147,7 +147,7 @@ static void ask_to_record(struct perseas *p, uint32_t on)
 	Perseas__RosterRequest ask;
 	Perseas__Request request;
 
-	ps_roster_request(p, &ask, &request);
+	ps_roster_make_request(p, &ask, &request);
 	ps_question_ask(p, &p->upkeep.resync.question, on, &request);
 }
 
@@ -158,7 +158,7 @@ static int fail_unconfirmed(struct perseas *p, struct ps_error *error)
 	bool lost;
 
 	pthread_mutex_lock(&p->lock);
-	lost = ps_mirrors_lost(p);
+	lost = ps_count_lost_mirrors(p);
 	if (lost)
 		ps_lost_text(p, text, sizeof(text));
 	pthread_mutex_unlock(&p->lock);
@@ -168,8 +168,8 @@ static int fail_unconfirmed(struct perseas *p, struct ps_error *error)
 	                           "it anew: start them");
 }
 
-/* The mirror lost its promises with its memory, so the others must confirm this owner's claim
- * (I9). */
+/* Takes the other mirrors' answers, whether this owner's claim stands. The mirror lost its promises
+ * with its memory, so the others must confirm the claim (I9). */
 static int step_asking(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
@@ -181,13 +181,13 @@ static int step_asking(struct perseas *p, struct ps_error *error)
 		/* The change is told to the mirrors again, with the new id, before this mirror
 		 * counts. */
 		ps_question_forget(&r->question);
-		ps_roster_set_image_id(p, r->mirror, r->image_id);
-		return ask_for_room(p, error);
+		ps_roster_set_image_id(p, r->target, r->image_id);
+		return ask_for_copy_room(p, error);
 	}
 	granted = r->question.granted;
-	r->last = granted & ps_roster_unrecorded(p);
-	ps_roster_set_image_id(p, r->mirror, r->image_id);
-	ask_to_record(p, granted & ~r->last);
+	r->ask_last_mirrors = granted & ps_roster_unrecorded_mirrors(p);
+	ps_roster_set_image_id(p, r->target, r->image_id);
+	ask_to_record(p, granted & ~r->ask_last_mirrors);
 	ps_resync_move(p, PS_RESYNC_RECORDING);
 	return 1;
 }
@@ -198,21 +198,21 @@ static uint32_t find_recorders(struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 
-	return ((r->took | r->question.granted) & ps_resync_others(p)) |
-	       ps_mirror_bit(p, r->mirror);
+	return ((r->recorded | r->question.granted) & ps_resync_other_mirrors(p)) |
+	       ps_mirror_bit(p, r->target);
 }
 
 /* Asks the mirrors that were loaded from spills and may not know their own ids, if they and the
  * recorders are W. These mirrors must be told last. Returns false if they are not asked. */
-static bool ask_last(struct perseas *p)
+static bool ask_loaded_mirrors(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	const uint32_t last = r->last;
+	const uint32_t last = r->ask_last_mirrors;
 
-	if (!last || !ps_quorum_is_w(p, find_recorders(p) | (last & ps_resync_others(p))))
+	if (!last || !ps_quorum_is_w(p, find_recorders(p) | (last & ps_resync_other_mirrors(p))))
 		return false;
-	r->took = find_recorders(p);
-	r->last = 0;
+	r->recorded = find_recorders(p);
+	r->ask_last_mirrors = 0;
 	ask_to_record(p, last);
 	return true;
 }
@@ -222,7 +222,7 @@ static int step_recording(struct perseas *p, struct ps_error *error)
 	struct ps_resync *r = &p->upkeep.resync;
 
 	if (!ps_quorum_is_w(p, find_recorders(p))) {
-		if (ask_last(p))
+		if (ask_loaded_mirrors(p))
 			return 1;
 		return ps_question_is_over(p, &r->question)
 		               ? ps_error_set(error, PERSEAS_EQUORUM,
@@ -231,33 +231,34 @@ static int step_recording(struct perseas *p, struct ps_error *error)
 		               : 0;
 	}
 	ps_question_forget(&r->question);
-	return ask_for_room(p, error);
+	return ask_for_copy_room(p, error);
 }
 
 /* --- the mirror's answers --- */
 
 /* Takes the mirror's answer to the pending request. Returns 1, 0 if it has not come yet, or an
  * error code. */
-static int take_answer(struct perseas *p, Perseas__Reply **reply, int *fds, struct ps_error *error)
+static int take_mirror_answer(struct perseas *p, Perseas__Reply **reply, int *fds,
+                              struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	struct ps_mirror *m = r->mirror;
+	struct ps_mirror *m = r->target;
 	int rc;
 
 	if (!p->env->ops->answered(m->control) && ps_now(p) < ps_answer_limit(p, m, r->answer_by))
 		return 0;
-	rc = ps_answer(p, m, r->answer_by, reply, fds, error);
+	rc = ps_await_answer(p, m, r->answer_by, reply, fds, error);
 	return rc ? rc : 1;
 }
 
 static int step_making(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	struct ps_mirror *m = r->mirror;
+	struct ps_mirror *m = r->target;
 	int fds[PS_REGIONS_MAX], rc;
 	Perseas__Reply *reply;
 
-	rc = take_answer(p, &reply, fds, error);
+	rc = take_mirror_answer(p, &reply, fds, error);
 	if (rc <= 0)
 		return rc;
 	if (!r->in_place && !m->link) {
@@ -277,7 +278,7 @@ static int step_making(struct perseas *p, struct ps_error *error)
 static int step_attaching(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	int rc = ps_attach_step(p, r->mirror, ps_reply_grant(r->reply), error);
+	int rc = ps_attach_step(p, r->target, ps_reply_grant(r->reply), error);
 
 	if (rc <= 0)
 		return rc;
@@ -288,11 +289,11 @@ static int step_attaching(struct perseas *p, struct ps_error *error)
 
 static int step_adding(struct perseas *p, struct ps_error *error)
 {
-	struct ps_mirror *m = p->upkeep.resync.mirror;
+	struct ps_mirror *m = p->upkeep.resync.target;
 	int fds[PS_REGIONS_MAX], rc;
 	Perseas__Reply *reply;
 
-	rc = take_answer(p, &reply, fds, error);
+	rc = take_mirror_answer(p, &reply, fds, error);
 	if (rc <= 0)
 		return rc;
 	rc = ps_mirror_regrant(p, m, ps_reply_grant(reply), fds, error);
@@ -348,13 +349,13 @@ int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool anew, const cha
 		                    "this owner did not adopt it, and too few other mirrors are "
 		                    "live to let it count after a copy: start them");
 	pthread_mutex_lock(&p->lock);
-	r->mirror = m;
+	r->target = m;
 	r->anew = anew;
 	/* Leaves out the part behind the semicolon: that the mirror waits for its copy. */
 	snprintf(r->why, sizeof(r->why), "being copied whole: %.*s", (int)strcspn(why, ";"), why);
 	pthread_mutex_unlock(&p->lock);
 	if (anew)
 		p->env->ops->random(p->env, r->image_id, sizeof(r->image_id));
-	rc = anew ? ask_to_make_anew(p, error) : ask_for_room(p, error);
+	rc = anew ? ask_to_make_anew(p, error) : ask_for_copy_room(p, error);
 	return rc < 0 ? rc : 0;
 }

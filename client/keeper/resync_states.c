@@ -42,9 +42,9 @@ static bool is_preparing(const struct ps_mirror *m)
 }
 
 /* Returns true if the fields of the copy fit its state. */
-static bool is_sound(const struct ps_resync *r)
+static bool fields_fit_state(const struct ps_resync *r)
 {
-	const struct ps_mirror *m = r->mirror;
+	const struct ps_mirror *m = r->target;
 
 	switch (r->state) {
 	case PS_RESYNC_NONE:
@@ -75,8 +75,8 @@ void ps_resync_move(struct perseas *p, enum ps_resync_state to)
 	struct ps_resync *r = &p->upkeep.resync;
 
 	r->state = ps_states_move(p->env, &ps_resync_states, r->state, to, "copy to %.255s",
-	                          r->mirror->address.text);
+	                          r->target->address.text);
 	if (to == PS_RESYNC_NONE)
 		memset(r, 0, sizeof(*r));
-	assert(is_sound(r));
+	assert(fields_fit_state(r));
 }

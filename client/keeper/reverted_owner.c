@@ -18,12 +18,12 @@ static const struct ps_record *sent_record(const struct perseas *p, uint64_t seq
 }
 
 /* Returns true if the slot's record begins at another place than this owner's. */
-static bool lies_elsewhere(const struct perseas *p, const struct ps_image_position *at)
+static bool record_lies_elsewhere(const struct perseas *p, const struct ps_image_position *at)
 {
 	const struct ps_record *next = sent_record(p, at->seq + 1);
 
 	if (at->seq == p->commit.seq)
-		return at->next != p->commit.next || at->last != p->commit.last;
+		return at->next != p->commit.next_position || at->last != p->commit.last_position;
 	return next && next->previous != at->last;
 }
 
@@ -38,7 +38,8 @@ static bool is_other_record(const struct perseas *p, const struct ps_image_posit
 bool ps_reverted_by_slot(struct perseas *p, const struct ps_image_position *at, uint32_t record)
 {
 	ps_assert_locked(p);
-	return at->seq > p->commit.seq || lies_elsewhere(p, at) || is_other_record(p, at, record);
+	return at->seq > p->commit.seq || record_lies_elsewhere(p, at) ||
+	       is_other_record(p, at, record);
 }
 
 static bool is_unknown_roster(const struct perseas *p, const Perseas__Roster *roster)
@@ -59,7 +60,7 @@ void ps_reverted_note(struct perseas *p, const struct ps_mirror *m,
 	struct ps_renewal *r = &p->upkeep.renewal;
 
 	ps_assert_locked(p);
-	ps_text_format(r->past, sizeof(r->past),
+	ps_text_format(r->reverted_text, sizeof(r->reverted_text),
 	               "this process went back in time (its machine was reverted, or runs twice): "
 	               "close this handle. Mirror %s holds its transaction %llu:%llu, and it knows "
 	               "only %llu:%llu",
@@ -70,7 +71,7 @@ void ps_reverted_note(struct perseas *p, const struct ps_mirror *m,
 bool ps_reverted_by_claim(struct perseas *p, const struct ps_mirror *m,
                           struct ps_image_position *at)
 {
-	const Perseas__ClaimReply *claim = m->session.granted->claim;
+	const Perseas__ClaimReply *claim = m->session.claim_reply->claim;
 	const Perseas__Slot *slot = claim->slot;
 	bool past;
 

@@ -21,8 +21,8 @@ bool ps_reverted_by_slot(struct perseas *p, const struct ps_image_position *at, 
  * Caller holds p->lock. */
 bool ps_reverted_by_roster(struct perseas *p, const Perseas__Header *header);
 
-/* Notes that the image of mirror `m`, at `at`, shows the reverted owner, for ps_fail_fenced and the
- * event. Caller holds p->lock. */
+/* Notes, for ps_fail_fenced and the event, that the image of mirror `m`, whose position is `at`,
+ * shows that this owner was reverted. Caller holds p->lock. */
 void ps_reverted_note(struct perseas *p, const struct ps_mirror *m,
                       const struct ps_image_position *at);
 
@@ -31,8 +31,8 @@ void ps_reverted_note(struct perseas *p, const struct ps_mirror *m,
 bool ps_reverted_by_claim(struct perseas *p, const struct ps_mirror *m,
                           struct ps_image_position *at);
 
-/* Returns true, and notes it, if the status of mirror `m`, whose image is consistent, shows that
- * this owner was reverted. */
+/* Returns true if the status of mirror `m`, whose image is consistent, shows that this owner was
+ * reverted, and notes that. */
 bool ps_reverted_by_status(struct perseas *p, const struct ps_mirror *m);
 
 /* Returns true if an older image was put back on the mirror: the granted image was live in this

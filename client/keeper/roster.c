@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-ProtobufCBinaryData ps_roster_key(struct perseas *p)
+ProtobufCBinaryData ps_roster_key_for_message(struct perseas *p)
 {
 	const bool has = ps_store_level(p->roster, p->next_roster) > 0;
 
@@ -29,7 +29,8 @@ uint32_t ps_roster_readable_level(const struct perseas *p, const struct ps_mirro
 	                            : PS_LEVEL_MAX;
 }
 
-void ps_roster_request(struct perseas *p, Perseas__RosterRequest *ask, Perseas__Request *request)
+void ps_roster_make_request(struct perseas *p, Perseas__RosterRequest *ask,
+                            Perseas__Request *request)
 {
 	perseas__roster_request__init(ask);
 	perseas__request__init(request);
@@ -37,7 +38,7 @@ void ps_roster_request(struct perseas *p, Perseas__RosterRequest *ask, Perseas__
 	ask->settled = true;
 	ask->next = p->next_roster;
 	ask->mark = p->marked;
-	ask->key = ps_roster_key(p);
+	ask->key = ps_roster_key_for_message(p);
 	request->body_case = PERSEAS__REQUEST__BODY_ROSTER;
 	request->roster = ask;
 }
@@ -48,11 +49,11 @@ uint32_t ps_roster_record(struct perseas *p, uint32_t on)
 	Perseas__Request request;
 
 	ps_assert_admin(p);
-	ps_roster_request(p, &ask, &request);
+	ps_roster_make_request(p, &ask, &request);
 	return ps_ask_mirrors(p, on, &request);
 }
 
-void ps_roster_stamp(struct perseas *p)
+void ps_rosters_raise_version(struct perseas *p)
 {
 	ps_assert_admin(p);
 	p->roster->epoch = p->epoch;
@@ -69,12 +70,12 @@ void ps_roster_stamp(struct perseas *p)
 		p->next_roster->raised_epoch = p->epoch;
 }
 
-bool ps_roster_adopt(struct perseas *p, uint32_t claimed, uint32_t good)
+bool ps_roster_record_adopted(struct perseas *p, uint32_t claimed, uint32_t good)
 {
 	if (p->next_roster || p->roster->epoch == p->epoch ||
-	    ps_quorum_count(p, claimed) == p->members || !ps_quorum_is_r(p, claimed))
+	    ps_quorum_count_members(p, claimed) == p->members || !ps_quorum_is_r(p, claimed))
 		return true;
-	ps_roster_stamp(p);
+	ps_rosters_raise_version(p);
 	return ps_quorum_is_w(p, ps_roster_record(p, good));
 }
 
@@ -85,10 +86,10 @@ void ps_roster_settle(struct perseas *p)
 	p->roster = p->next_roster;
 	p->next_roster = NULL;
 	p->marked = false;
-	ps_quorum_renew(p);
+	ps_quorums_recompute(p);
 }
 
-void ps_roster_mark(struct perseas *p)
+void ps_roster_mark_decided(struct perseas *p)
 {
 	ps_assert_locked(p);
 	assert(p->next_roster);
@@ -105,10 +106,10 @@ void ps_roster_cancel(struct perseas *p)
 	if (p->roster->version <= p->next_roster->version)
 		p->roster->version = p->next_roster->version + 1;
 	ps_roster_free(&p->next_roster);
-	ps_quorum_renew(p);
+	ps_quorums_recompute(p);
 }
 
-bool ps_roster_add(Perseas__Roster *roster, const char *address, const uint8_t *image_id)
+bool ps_roster_add_member(Perseas__Roster *roster, const char *address, const uint8_t *image_id)
 {
 	Perseas__Member **members = realloc(roster->members,
 	                                    (roster->n_members + 1) * sizeof(*members));
@@ -131,7 +132,7 @@ bool ps_roster_add(Perseas__Roster *roster, const char *address, const uint8_t *
 	return true;
 }
 
-void ps_roster_remove(Perseas__Roster *roster, const uint8_t *image_id)
+void ps_roster_remove_member(Perseas__Roster *roster, const uint8_t *image_id)
 {
 	for (size_t k = 0; k < roster->n_members; k++) {
 		if (!ps_id_equal(roster->members[k]->image_id, image_id))
@@ -142,7 +143,7 @@ void ps_roster_remove(Perseas__Roster *roster, const uint8_t *image_id)
 	}
 }
 
-bool ps_roster_readdress(struct perseas *p, const uint8_t *image_id, const char *address)
+bool ps_roster_set_address(struct perseas *p, const uint8_t *image_id, const char *address)
 {
 	Perseas__Member *member = ps_roster_member(p->roster, image_id);
 	char *text = strdup(address);
@@ -152,7 +153,7 @@ bool ps_roster_readdress(struct perseas *p, const uint8_t *image_id, const char 
 		return false;
 	free(member->address);
 	member->address = text;
-	ps_roster_stamp(p);
+	ps_rosters_raise_version(p);
 	return true;
 }
 
@@ -166,26 +167,27 @@ void ps_roster_set_image_id(struct perseas *p, struct ps_mirror *m, const uint8_
 	if (next)
 		memcpy(next->image_id.data, image_id, PS_ID_SIZE);
 	memcpy(m->image_id, image_id, PS_ID_SIZE);
-	/* A loaded image that gets its own id is still the same image; any other id is a new
-	 * image. */
+	/* own.written_epochs is about one image. A loaded image that gets its own id is still the
+	 * same image; any other id is that of a new image, to which this owner wrote nothing
+	 * yet. */
 	if (!m->loaded || memcmp(image_id, m->loaded_id, PS_ID_SIZE) != 0)
-		memset(m->own.wrote, 0, sizeof(m->own.wrote));
-	/* A mirror that joins is in neither roster. If they were stamped, its image could be the
-	 * only one with a newer roster, and a newer roster counts as decided if this owner ends
-	 * before it is. */
+		memset(m->own.written_epochs, 0, sizeof(m->own.written_epochs));
+	/* A mirror that joins is in neither roster. If they got a higher version all the same, its
+	 * image could be the only one with a newer roster, and a newer roster counts as decided if
+	 * this owner ends before it is. */
 	if (member || next)
-		ps_roster_stamp(p);
+		ps_rosters_raise_version(p);
 }
 
-bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id, uint32_t on,
-                      uint32_t with)
+bool ps_roster_record_image_id(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id,
+                               uint32_t on, uint32_t with)
 {
 	assert(!p->open);
 	ps_roster_set_image_id(p, m, image_id);
-	return ps_quorum_is_adopted(p, ps_roster_record(p, on) | with);
+	return ps_quorum_is_w_for_open(p, ps_roster_record(p, on) | with);
 }
 
-uint32_t ps_roster_unrecorded(const struct perseas *p)
+uint32_t ps_roster_unrecorded_mirrors(const struct perseas *p)
 {
 	uint32_t set = 0;
 
@@ -198,11 +200,11 @@ uint32_t ps_roster_unrecorded(const struct perseas *p)
 	return set;
 }
 
-bool ps_roster_rename_loaded(struct perseas *p, struct ps_mirror *m, uint32_t on)
+bool ps_roster_record_loaded_id(struct perseas *p, struct ps_mirror *m, uint32_t on)
 {
 	const uint32_t self = ps_mirror_bit(p, m);
 
-	m->loaded = !ps_roster_rename(p, m, m->loaded_id, on & ~self, self) ||
+	m->loaded = !ps_roster_record_image_id(p, m, m->loaded_id, on & ~self, self) ||
 	            ps_roster_record(p, self) != self;
 	return !m->loaded;
 }

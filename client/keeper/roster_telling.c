@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-#define TELL_AGAIN ps_ms(500) /* until mirrors that did not record a roster are told again */
+/* mirrors that did not record a roster are told again after this time */
+#define TELL_AGAIN ps_ms(500)
 
 /* Begins another round if the rosters have changed since the last one. */
 static void update_round(struct perseas *p)
@@ -21,24 +22,24 @@ static void update_round(struct perseas *p)
 		                  next ? next->version : 0, p->marked };
 	struct ps_telling *t = &p->upkeep.telling;
 
-	static_assert(sizeof(what) == sizeof(t->what), "all that is compared");
-	if (t->round && !memcmp(t->what, what, sizeof(what)))
+	static_assert(sizeof(what) == sizeof(t->versions), "all that is compared");
+	if (t->round && !memcmp(t->versions, what, sizeof(what)))
 		return;
-	memcpy(t->what, what, sizeof(what));
+	memcpy(t->versions, what, sizeof(what));
 	t->round++;
-	t->took = 0;
-	t->again_at = 0;
+	t->recorded = 0;
+	t->tell_again_at = 0;
 }
 
-/* Notes that the mirror recorded the rosters, if they are those of the present round. */
-static void take_recorded(struct perseas *p, struct ps_mirror *m,
-                          const struct ps_pending_answer *due, Perseas__Reply **reply,
-                          const struct ps_error *why)
+/* Notes that the mirror recorded the rosters, unless it was told them in an earlier round. */
+static void take_roster_answer(struct perseas *p, struct ps_mirror *m,
+                               const struct ps_pending_answer *due, Perseas__Reply **reply,
+                               const struct ps_error *why)
 {
 	(void)why;
 	if (*reply && (*reply)->status == PERSEAS__STATUS__STATUS_OK &&
 	    due->ticket == p->upkeep.telling.round)
-		p->upkeep.telling.took |= ps_mirror_bit(p, m);
+		p->upkeep.telling.recorded |= ps_mirror_bit(p, m);
 }
 
 uint32_t ps_roster_tell(struct perseas *p, uint32_t set)
@@ -51,34 +52,36 @@ uint32_t ps_roster_tell(struct perseas *p, uint32_t set)
 
 	ps_assert_admin(p);
 	update_round(p);
-	again = now >= t->again_at;
+	again = now >= t->tell_again_at;
 	if (again)
-		t->again_at = now + TELL_AGAIN;
-	ps_roster_request(p, &ask, &request);
+		t->tell_again_at = now + TELL_AGAIN;
+	ps_roster_make_request(p, &ask, &request);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
 		/* A mirror that was not told in this round is told at once, one that refused after
 		 * a pause. */
-		if (set & ~t->took & ps_mirror_bit(p, m) &&
-		    (m->told != t->round || (again && !ps_pending_count(m, take_recorded))) &&
-		    ps_pending_ask(p, m, &request,
-		                   (struct ps_pending_answer){ take_recorded, NULL, t->round }))
-			m->told = t->round;
+		if (set & ~t->recorded & ps_mirror_bit(p, m) &&
+		    (m->told_round != t->round ||
+		     (again && !ps_pending_count(m, take_roster_answer))) &&
+		    ps_pending_send(p, m, &request,
+		                    (struct ps_pending_answer){ take_roster_answer, NULL,
+		                                                t->round }))
+			m->told_round = t->round;
 	}
-	return t->took;
+	return t->recorded;
 }
 
 void ps_roster_tell_forget(struct perseas *p, struct ps_mirror *m)
 {
 	/* A mirror that never was told may be another store's: creating a store visits such
 	 * mirrors. */
-	if (m->told)
-		p->upkeep.telling.took &= ~ps_mirror_bit(p, m);
-	m->told = 0;
+	if (m->told_round)
+		p->upkeep.telling.recorded &= ~ps_mirror_bit(p, m);
+	m->told_round = 0;
 }
 
 uint64_t ps_roster_tell_due(const struct perseas *p)
 {
-	return p->upkeep.telling.again_at;
+	return p->upkeep.telling.tell_again_at;
 }

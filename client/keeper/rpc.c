@@ -52,23 +52,23 @@ static void note_daemon(const struct perseas *p, struct ps_mirror *m, const Pers
 		return;
 	header = reply->store->status->header;
 	if (!strcmp(header->store, p->store))
-		memcpy(m->shown, header->image_id.data, PS_ID_SIZE);
+		memcpy(m->shown_image, header->image_id.data, PS_ID_SIZE);
 }
 
-int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas__Reply **reply,
-              int *fds, struct ps_error *error)
+int ps_await_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
+                    Perseas__Reply **reply, int *fds, struct ps_error *error)
 {
 	int got[PS_REGIONS_MAX];
 	unsigned count = 0, expected;
 	const Perseas__Grant *grant;
 	int rc = 0;
 
-	while (!rc && m->dues.count)
+	while (!rc && m->pending.count)
 		rc = ps_pending_take(p, m, until_ns, error);
 	if (!rc)
 		rc = p->env->ops->receive(m->control, until_ns, reply, got, &count, error);
 	if (rc) {
-		/* The connection is over. The keeper begins the session again. */
+		/* The connection is over. Wakes the keeper, which begins the session again. */
 		p->env->ops->wake(p->env, PS_KEEPER);
 		return rc;
 	}
@@ -115,7 +115,7 @@ int ps_ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Request
 		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s is not connected",
 		                    m->address.text);
 	rc = send_request(p, m, request, error);
-	return rc ? rc : ps_answer(p, m, until_ns, reply, fds, error);
+	return rc ? rc : ps_await_answer(p, m, until_ns, reply, fds, error);
 }
 
 uint64_t ps_answer_limit(const struct perseas *p, const struct ps_mirror *m, uint64_t until_ns)
@@ -150,7 +150,7 @@ static bool is_awaited(const struct ps_round *round, unsigned i)
 	return round->ask[i] && !round->errors[i].code && !round->replies[i];
 }
 
-/* Takes the answers that have come. */
+/* Takes the answers of this round that have come. */
 static void take_answers(struct perseas *p, struct ps_round *round, uint64_t until_ns)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -159,7 +159,8 @@ static void take_answers(struct perseas *p, struct ps_round *round, uint64_t unt
 		if (!is_awaited(round, i) || !p->env->ops->answered(m->control))
 			continue;
 		round->answered |= ps_mirror_bit(p, m);
-		ps_answer(p, m, until_ns, &round->replies[i], round->fds[i], &round->errors[i]);
+		ps_await_answer(p, m, until_ns, &round->replies[i], round->fds[i],
+		                &round->errors[i]);
 	}
 }
 
@@ -219,8 +220,8 @@ void ps_round_receive(struct perseas *p, struct ps_round *round, uint64_t until_
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (is_awaited(round, i))
-			ps_answer(p, &p->mirrors[i], until_ns, &round->replies[i], round->fds[i],
-			          &round->errors[i]);
+			ps_await_answer(p, &p->mirrors[i], until_ns, &round->replies[i],
+			                round->fds[i], &round->errors[i]);
 }
 
 void ps_round_run(struct perseas *p, struct ps_round *round, uint64_t until_ns)
@@ -229,8 +230,8 @@ void ps_round_run(struct perseas *p, struct ps_round *round, uint64_t until_ns)
 	ps_round_receive(p, round, until_ns);
 }
 
-void ps_round_status(struct perseas *p, uint32_t set, bool to_open, struct ps_round *round,
-                     uint64_t until_ns)
+void ps_round_ask_status(struct perseas *p, uint32_t set, bool to_open, struct ps_round *round,
+                         uint64_t until_ns)
 {
 	Perseas__StatusRequest asks[2] = { PERSEAS__STATUS_REQUEST__INIT,
 		                           PERSEAS__STATUS_REQUEST__INIT };
@@ -281,7 +282,7 @@ uint32_t ps_ask_mirrors(struct perseas *p, uint32_t set, const Perseas__Request 
 	return granted;
 }
 
-uint32_t ps_confirmed(struct perseas *p, uint32_t set)
+uint32_t ps_ask_confirmed(struct perseas *p, uint32_t set)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(confirm, CONFIRM, &ask);
@@ -289,7 +290,7 @@ uint32_t ps_confirmed(struct perseas *p, uint32_t set)
 	return ps_ask_mirrors(p, set, &request);
 }
 
-bool ps_wants_rdma(const struct perseas *p, const struct ps_mirror *m)
+bool ps_claim_wants_rdma(const struct perseas *p, const struct ps_mirror *m)
 {
 	return p->env->verbs && m->address.scheme == PS_SCHEME_TCP &&
 	       m->address.route != PS_ROUTE_TCP;
@@ -306,28 +307,29 @@ void ps_claim_request(struct perseas *p, struct ps_mirror *m, Perseas__ClaimRequ
 	claim->takeover = !p->open && p->options.flags & PERSEAS_TAKEOVER;
 	claim->quiesced = p->open;
 	claim->shared = m->address.scheme == PS_SCHEME_UNIX;
-	claim->rdma = ps_wants_rdma(p, m);
+	claim->rdma = ps_claim_wants_rdma(p, m);
 	if (ps_known_daemon_id(m->daemon)) {
 		claim->daemon = (ProtobufCBinaryData){ PS_ID_SIZE, m->daemon };
-		if (ps_known_daemon_id(m->shown))
-			claim->image_id = (ProtobufCBinaryData){ PS_ID_SIZE, m->shown };
+		if (ps_known_daemon_id(m->shown_image))
+			claim->image_id = (ProtobufCBinaryData){ PS_ID_SIZE, m->shown_image };
 	}
 	*request = PS_REQUEST(claim, CLAIM, claim);
 }
 
-/* Attaches over the fabric at index a->tried. `wait`: until it is up. */
-static int attach_next(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
-                       const int *fds, bool wait, struct ps_error *error)
+/* Attaches over the fabric at index a->failed_fabrics. `wait`: waits until the data path is up. */
+static int attach_over_fabric(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                              const int *fds, bool wait, struct ps_error *error)
 {
 	struct ps_attaching *a = &m->attaching;
-	const struct ps_fabric *fabric = p->env->ops->fabric(p->env, &m->address, grant, a->tried);
+	const struct ps_fabric *fabric = p->env->ops->fabric(p->env, &m->address, grant,
+	                                                     a->failed_fabrics);
 
 	/* The last fabric gets all the remaining time. An earlier one gets half of the timeout. */
-	if (!p->env->ops->fabric(p->env, &m->address, grant, a->tried + 1))
-		a->until += ps_ms(p->options.connect_timeout_ms) / 2;
+	if (!p->env->ops->fabric(p->env, &m->address, grant, a->failed_fabrics + 1))
+		a->deadline += ps_ms(p->options.connect_timeout_ms) / 2;
 	m->fabric = fabric;
 	if (wait || !fabric->attach_begin)
-		m->link = fabric->attach(p->env, &m->address, grant, fds, p->epoch, a->until,
+		m->link = fabric->attach(p->env, &m->address, grant, fds, p->epoch, a->deadline,
 		                         error);
 	else
 		m->link = fabric->attach_begin(p->env, &m->address, grant, fds, p->epoch, error);
@@ -335,55 +337,55 @@ static int attach_next(struct perseas *p, struct ps_mirror *m, const Perseas__Gr
 }
 
 /* Tries the remaining fabrics after one failed with PERSEAS_ERDMA. Returns 0 or an error code. */
-static int attach_others(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
-                         const int *fds, bool wait, struct ps_error *error)
+static int attach_over_others(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                              const int *fds, bool wait, struct ps_error *error)
 {
 	struct ps_attaching *a = &m->attaching;
 	int code = error->code;
 
 	while (code == PERSEAS_ERDMA) {
 		const struct ps_fabric *next = p->env->ops->fabric(p->env, &m->address, grant,
-		                                                   ++a->tried);
+		                                                   ++a->failed_fabrics);
 
 		if (!next)
 			break;
 		ps_detour_begin(p, m, grant, next, error);
-		if (a->until < ps_now(p))
-			a->until = ps_now(p);
-		code = attach_next(p, m, grant, fds, wait, error);
+		if (a->deadline < ps_now(p))
+			a->deadline = ps_now(p);
+		code = attach_over_fabric(p, m, grant, fds, wait, error);
 	}
 	return code;
 }
 
 /* Attaches over the best fabric, or over the next one if the best is avoided or fails. `wait`:
- * until the data path is up. Returns 0 or an error code. */
-static int attach_first(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
-                        const int *fds, bool wait, struct ps_error *error)
+ * waits until the data path is up. Returns 0 or an error code. */
+static int attach_over_best(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
+                            const int *fds, bool wait, struct ps_error *error)
 {
 	ps_assert_admin(p);
 	assert(!m->active && !m->link);
-	ps_lifeline_note(m, grant);
+	ps_lifeline_note_grant(m, grant);
 	m->detour[0] = 0;
-	m->attaching.tried = 0;
-	m->attaching.until = ps_now(p) + ps_ms(p->options.connect_timeout_ms) / 2;
+	m->attaching.failed_fabrics = 0;
+	m->attaching.deadline = ps_now(p) + ps_ms(p->options.connect_timeout_ms) / 2;
 	if (p->env->ops->fabric(p->env, &m->address, grant, 1) &&
 	    ps_detour_is_needed(m, p->env->ops->fabric(p->env, &m->address, grant, 0), error))
-		return attach_others(p, m, grant, fds, wait, error);
-	return attach_next(p, m, grant, fds, wait, error)
-	               ? attach_others(p, m, grant, fds, wait, error)
+		return attach_over_others(p, m, grant, fds, wait, error);
+	return attach_over_fabric(p, m, grant, fds, wait, error)
+	               ? attach_over_others(p, m, grant, fds, wait, error)
 	               : 0;
 }
 
 int ps_mirror_attach(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                      const int *fds, struct ps_error *error)
 {
-	return attach_first(p, m, grant, fds, true, error);
+	return attach_over_best(p, m, grant, fds, true, error);
 }
 
 int ps_attach_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                     const int *fds, struct ps_error *error)
 {
-	return attach_first(p, m, grant, fds, false, error);
+	return attach_over_best(p, m, grant, fds, false, error);
 }
 
 int ps_attach_step(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
@@ -394,15 +396,15 @@ int ps_attach_step(struct perseas *p, struct ps_mirror *m, const Perseas__Grant 
 
 	ps_assert_admin(p);
 	assert(!m->active);
-	rc = m->fabric->attach_step ? m->fabric->attach_step(m->link, m->attaching.until, error)
+	rc = m->fabric->attach_step ? m->fabric->attach_step(m->link, m->attaching.deadline, error)
 	                            : 1;
 	/* A step does not wait: its time was this host's work, not the mirror's silence. */
-	m->attaching.until += ps_now(p) - start;
+	m->attaching.deadline += ps_now(p) - start;
 	if (rc >= 0)
 		return rc;
 	ps_link_end(p, m);
-	/* No descriptors: only shared memory has them, and no other fabric follows it. */
-	return attach_others(p, m, grant, NULL, false, error);
+	/* There are no descriptors: only shared memory has them, and no other fabric follows it. */
+	return attach_over_others(p, m, grant, NULL, false, error);
 }
 
 int ps_mirror_regrant(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,

@@ -17,8 +17,8 @@ int ps_ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Request
 /* Waits for the answer to the oldest request that was sent to mirror `m` by a caller that waits.
  * Earlier answers that no caller waits for (due.h) are taken first. Returns as ps_ask_mirror
  * does. */
-int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas__Reply **reply,
-              int *fds, struct ps_error *error);
+int ps_await_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
+                    Perseas__Reply **reply, int *fds, struct ps_error *error);
 
 /* One request to each of several mirrors at the same time. Mirror i is asked if ask[i] is set.
  * replies[i] is NULL for a mirror that was not asked, and for one that failed, which has errors[i]
@@ -28,9 +28,10 @@ struct ps_round {
 	const Perseas__Request *requests[PS_MIRRORS_MAX];
 	Perseas__Reply *replies[PS_MIRRORS_MAX];
 	struct ps_error errors[PS_MIRRORS_MAX];
-	int fds[PS_MIRRORS_MAX][PS_REGIONS_MAX];
-	uint64_t sent_at;
-	uint32_t answered; /* mirrors whose answers ps_round_await has taken, a bit each */
+	int fds[PS_MIRRORS_MAX]
+	       [PS_REGIONS_MAX]; /* descriptors that came with each grant; -1: none */
+	uint64_t sent_at;        /* when the requests were sent */
+	uint32_t answered;       /* mirrors whose answers ps_round_await has taken, a bit each */
 };
 
 /* Sends the requests of a round, and waits until until_ns for the answers. */
@@ -48,8 +49,8 @@ void ps_round_receive(struct perseas *p, struct ps_round *round, uint64_t until_
 /* Asks each mirror of `set` for its status of the store, and connects to those that are not
  * connected. Sets up all of *round. `to_open`: a mirror whose address asks for RDMA, and that
  * offers none, counts as refusing. */
-void ps_round_status(struct perseas *p, uint32_t set, bool to_open, struct ps_round *round,
-                     uint64_t until_ns);
+void ps_round_ask_status(struct perseas *p, uint32_t set, bool to_open, struct ps_round *round,
+                         uint64_t until_ns);
 
 /* Frees the replies of a round, and closes the descriptors that no caller took. */
 void ps_round_free(struct ps_round *round);
@@ -58,8 +59,9 @@ void ps_round_free(struct ps_round *round);
  * granted it. */
 uint32_t ps_ask_mirrors(struct perseas *p, uint32_t set, const Perseas__Request *request);
 
-/* Asks each mirror of `set` whether this owner's claim stands. Returns the mirrors that say so. */
-uint32_t ps_confirmed(struct perseas *p, uint32_t set);
+/* Asks each mirror of `set` whether this owner's claim stands. Returns the mirrors that confirm
+ * it. */
+uint32_t ps_ask_confirmed(struct perseas *p, uint32_t set);
 
 /* Returns the deadline of the answer to a request that is sent at this moment. */
 static inline uint64_t ps_answer_deadline(struct perseas *p)
@@ -79,7 +81,7 @@ void ps_claim_request(struct perseas *p, struct ps_mirror *m, Perseas__ClaimRequ
                       Perseas__Request *request);
 
 /* Returns true if a claim asks mirror `m` for keys to its memory, which RDMA needs. */
-bool ps_wants_rdma(const struct perseas *p, const struct ps_mirror *m);
+bool ps_claim_wants_rdma(const struct perseas *p, const struct ps_mirror *m);
 
 /* Attaches the data path of a grant over the best fabric that works, and waits until it is up.
  * Returns 0 or an error code. */
@@ -92,7 +94,7 @@ int ps_attach_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Grant
                     const int *fds, struct ps_error *error);
 
 /* Continues an attachment that ps_attach_begin began. Returns 1 if the data path is up, or 0 if it
- * is not up yet: m->link says what to poll, and m->attaching.until when it times out. Returns an
+ * is not up yet: m->link says what to poll, and m->attaching.deadline when it times out. Returns an
  * error code if it failed, and the link is gone. */
 int ps_attach_step(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                    struct ps_error *error);

@@ -49,20 +49,20 @@ const struct ps_states ps_session_states = { states, sizeof(states) / sizeof(sta
 
 /* Returns true if the mirror's fields fit the state of its session. Before UP the mirror takes no
  * transactions. */
-static bool is_sound(const struct ps_mirror *m)
+static bool fields_fit_state(const struct ps_mirror *m)
 {
 	switch (m->session.state) {
 	case PS_SESSION_NONE:
-		return !m->control && !m->link && !m->session.granted && !m->active;
+		return !m->control && !m->link && !m->session.claim_reply && !m->active;
 	case PS_SESSION_ASKING:
 	case PS_SESSION_CLAIMING:
-		return m->control && !m->link && !m->session.granted && !m->active;
+		return m->control && !m->link && !m->session.claim_reply && !m->active;
 	case PS_SESSION_ATTACHING:
-		return m->control && m->link && m->session.granted && !m->active;
+		return m->control && m->link && m->session.claim_reply && !m->active;
 	case PS_SESSION_PREPARING:
 		return m->control && !m->active;
 	case PS_SESSION_UP:
-		return m->control && !m->session.granted;
+		return m->control && !m->session.claim_reply;
 	}
 	return false;
 }
@@ -71,15 +71,15 @@ static void move_session(struct perseas *p, struct ps_mirror *m, enum ps_session
 {
 	m->session.state = ps_states_move(p->env, &ps_session_states, m->session.state, to,
 	                                  "session with %.255s", m->address.text);
-	assert(is_sound(m));
+	assert(fields_fit_state(m));
 }
 
 /* Frees what the session has in progress, ends a whole copy to this mirror, and moves the session
  * to NONE. */
 static void abandon_session(struct perseas *p, struct ps_mirror *m)
 {
-	perseas__reply__free_unpacked(m->session.granted, NULL);
-	m->session.granted = NULL;
+	perseas__reply__free_unpacked(m->session.claim_reply, NULL);
+	m->session.claim_reply = NULL;
 	ps_resync_end(p, m);
 	if (m->session.state != PS_SESSION_NONE)
 		move_session(p, m, PS_SESSION_NONE);
@@ -92,7 +92,7 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 	assert(!m->active);
 	ps_link_end(p, m);
 	memset(m->daemon, 0, sizeof(m->daemon));
-	memset(m->shown, 0, sizeof(m->shown));
+	memset(m->shown_image, 0, sizeof(m->shown_image));
 	p->env->ops->disconnect(m->control);
 	m->control = NULL;
 	ps_lifeline_end(p, m);
@@ -109,7 +109,7 @@ static void set_session_up(struct perseas *p, struct ps_mirror *m)
 	move_session(p, m, PS_SESSION_UP);
 	if (p->options.mirror_timeout_ms && p->env->ops->hear)
 		p->env->ops->hear(m->control, ps_ms(p->options.mirror_timeout_ms));
-	ps_lifeline_begin(p, m);
+	ps_lifeline_schedule(p, m);
 }
 
 void ps_sessions_set_up(struct perseas *p)
@@ -130,7 +130,7 @@ void ps_sessions_close(struct perseas *p)
 }
 
 /* Notes whether the mirror's access rules refused this owner's last claim. */
-static void note_rights(struct perseas *p, struct ps_mirror *m, bool denied)
+static void note_access(struct perseas *p, struct ps_mirror *m, bool denied)
 {
 	pthread_mutex_lock(&p->lock);
 	m->denied = denied;
@@ -138,8 +138,8 @@ static void note_rights(struct perseas *p, struct ps_mirror *m, bool denied)
 }
 
 /* Disconnects the mirror, and moves it to `state` because of `why`. */
-static void set_aside(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
-                      const char *why)
+static void disconnect_and_move(struct perseas *p, struct ps_mirror *m,
+                                enum perseas_mirror_state state, const char *why)
 {
 	pthread_mutex_lock(&p->lock);
 	ps_link_end(p, m);
@@ -159,44 +159,44 @@ static void begin_catch_up(struct perseas *p, struct ps_mirror *m, const Perseas
 	ps_mirror_set_position(m, slot->index, slot->seq);
 	p->commit.stat.reconnects++;
 	ps_mirror_move(p, m, PERSEAS_MIRROR_REPLAYING, "");
-	ps_mirrors_settle_doubt(p);
-	ps_mirror_pump(p, m);
+	ps_end_doubt_if_durable(p);
+	ps_mirror_post_from_ring(p, m);
 }
 
 /* Frees the granted claim, and moves the session to UP. */
 static void finish_preparing(struct perseas *p, struct ps_mirror *m)
 {
-	perseas__reply__free_unpacked(m->session.granted, NULL);
-	m->session.granted = NULL;
+	perseas__reply__free_unpacked(m->session.claim_reply, NULL);
+	m->session.claim_reply = NULL;
 	set_session_up(p, m);
 }
 
-/* Begins a whole copy to the mirror, or sets the mirror aside while another mirror is being copied
- * to. The mirror has no image if no claim was granted. */
+/* Begins a whole copy to the mirror, or disconnects it while another mirror is being copied to. The
+ * mirror has no image if no claim was granted. */
 static void begin_whole_copy(struct perseas *p, struct ps_mirror *m,
                              enum perseas_mirror_state state, const char *why)
 {
 	const bool lost = state == PERSEAS_MIRROR_LOST;
 	struct ps_error error = { 0 };
 
-	if (p->upkeep.resync.mirror) {
-		set_aside(p, m, state, why);
+	if (p->upkeep.resync.target) {
+		disconnect_and_move(p, m, state, why);
 		return;
 	}
 	m->lost_memory = lost;
 	if (lost)
 		m->loaded = false;
 	else
-		ps_mirror_note_loaded(m, m->session.granted->claim->header);
+		ps_mirror_note_loaded(m, m->session.claim_reply->claim->header);
 	if (ps_resync_begin(p, m, lost, m->joins ? "it joins the roster" : why, &error))
-		set_aside(p, m, state, error.text);
+		disconnect_and_move(p, m, state, error.text);
 }
 
-/* Starts catch-up, or sets the mirror aside. Judges the image again under the lock: commits may
+/* Starts catch-up, or disconnects the mirror. Judges the image again under the lock: commits may
  * have overwritten in the ring what the mirror still needs. */
-static void catch_up_or_set_aside(struct perseas *p, struct ps_mirror *m)
+static void catch_up_or_disconnect(struct perseas *p, struct ps_mirror *m)
 {
-	const Perseas__ClaimReply *claim = m->session.granted->claim;
+	const Perseas__ClaimReply *claim = m->session.claim_reply->claim;
 	enum perseas_mirror_state state;
 	const char *why;
 
@@ -208,7 +208,7 @@ static void catch_up_or_set_aside(struct perseas *p, struct ps_mirror *m)
 	if (state == PERSEAS_MIRROR_REPLAYING)
 		finish_preparing(p, m);
 	else
-		set_aside(p, m, state, why);
+		disconnect_and_move(p, m, state, why);
 	/* A thread that waits for a commit must now sleep on this link, too. */
 	p->env->ops->wake(p->env, PS_COMMITTER);
 }
@@ -218,10 +218,10 @@ static void ask_to_add_unpublished(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
 
-	m->session.until = ps_answer_deadline(p);
+	m->session.answer_by = ps_answer_deadline(p);
 	m->session.unpublished_generation = p->upkeep.unpublished_generation;
-	if (ps_rejoin_ask_unpublished(p, m, &error))
-		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+	if (ps_rejoin_ask_to_add_unpublished(p, m, &error))
+		disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
 }
 
 /* Chooses how a claimed mirror with a data path goes on: catch-up, a whole copy, or neither. The
@@ -234,23 +234,23 @@ static void choose_recovery(struct perseas *p, struct ps_mirror *m)
 
 	/* What a reverted owner has forgotten was acknowledged, and must not be copied over. */
 	if (ps_reverted_by_claim(p, m, &at)) {
-		ps_renew_went_back(p, m, &at);
+		ps_renew_end_reverted_owner(p, m, &at);
 		return;
 	}
 	reason = ps_granted_image_reason_to_keep(p, m);
 	if (reason) {
-		set_aside(p, m, PERSEAS_MIRROR_DOWN, reason);
+		disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, reason);
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	state = ps_granted_image_judge(p, m, m->session.granted->claim, &why);
+	state = ps_granted_image_judge(p, m, m->session.claim_reply->claim, &why);
 	pthread_mutex_unlock(&p->lock);
 	if (state != PERSEAS_MIRROR_REPLAYING)
 		begin_whole_copy(p, m, state, why);
 	else if (ps_rejoin_has_unpublished(p))
 		ask_to_add_unpublished(p, m);
 	else
-		catch_up_or_set_aside(p, m);
+		catch_up_or_disconnect(p, m);
 }
 
 /* Brings the mirror's promise closer to this owner's epoch for the next try. The mirror may have
@@ -258,11 +258,11 @@ static void choose_recovery(struct perseas *p, struct ps_mirror *m)
 static void approach_epoch(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
 	ps_epoch_approach(p, m, true);
-	set_aside(p, m, PERSEAS_MIRROR_DOWN, error->text);
+	disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error->text);
 }
 
 /* Handles a refused Status or claim: makes the image anew if the mirror has no image, and otherwise
- * sets the mirror aside. */
+ * disconnects the mirror. */
 static void handle_refusal(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
 	m->lost_memory = false;
@@ -270,13 +270,13 @@ static void handle_refusal(struct perseas *p, struct ps_mirror *m, const struct 
 		move_session(p, m, PS_SESSION_PREPARING);
 		begin_whole_copy(p, m, PERSEAS_MIRROR_LOST, error->text);
 	} else if (error->code == PERSEAS_EFENCED || error->code == PERSEAS_EBUSY) {
-		set_aside(p, m, PERSEAS_MIRROR_FENCED, error->text);
+		disconnect_and_move(p, m, PERSEAS_MIRROR_FENCED, error->text);
 	} else if (error->code == PERSEAS_EDAMAGED) {
-		set_aside(p, m, PERSEAS_MIRROR_LOST, error->text);
+		disconnect_and_move(p, m, PERSEAS_MIRROR_LOST, error->text);
 	} else if (error->code == PERSEAS_ELIMIT) {
 		approach_epoch(p, m, error);
 	} else {
-		set_aside(p, m, PERSEAS_MIRROR_DOWN, error->text);
+		disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error->text);
 	}
 }
 
@@ -287,7 +287,7 @@ static bool wants_session(const struct perseas *p, const struct ps_mirror *m)
 		return false;
 	/* Only one mirror at a time is copied to. */
 	return m->state == PERSEAS_MIRROR_DOWN ||
-	       (!p->upkeep.resync.mirror &&
+	       (!p->upkeep.resync.target &&
 	        (m->state == PERSEAS_MIRROR_STALE || m->state == PERSEAS_MIRROR_LOST));
 }
 
@@ -297,7 +297,7 @@ static void delay_retry(struct ps_mirror *m, uint64_t now)
 	m->retry.delay = m->retry.delay ? 2 * m->retry.delay : RETRY_MIN;
 	if (m->retry.delay > RETRY_MAX)
 		m->retry.delay = RETRY_MAX;
-	m->retry.at = now + m->retry.delay;
+	m->retry.next_at = now + m->retry.delay;
 }
 
 /* Connects, and asks for the status: another daemon may answer at the address now. */
@@ -312,14 +312,14 @@ static void begin_session(struct perseas *p, struct ps_mirror *m, uint64_t now)
 	delay_retry(m, now);
 	m->control = p->env->ops->connect(p->env, &m->address, &error);
 	if (m->control) {
-		m->session.until = ps_answer_deadline(p);
+		m->session.answer_by = ps_answer_deadline(p);
 		move_session(p, m, PS_SESSION_ASKING);
 		ask.store = p->store;
 		if (!p->env->ops->send(m->control, &request, &error))
 			return;
 	}
-	note_rights(p, m, false);
-	set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+	note_access(p, m, false);
+	disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
 }
 
 /* Claims the mirror again, with this owner's id and epoch. */
@@ -329,16 +329,17 @@ static void send_claim(struct perseas *p, struct ps_mirror *m)
 	Perseas__Request request;
 	struct ps_error error = { 0 };
 
-	m->session.until = ps_answer_deadline(p);
+	m->session.answer_by = ps_answer_deadline(p);
 	move_session(p, m, PS_SESSION_CLAIMING);
 	ps_claim_request(p, m, &claim, &request);
 	/* This owner has R claims, so it may fence an earlier owner that still lives there. */
 	claim.takeover = true;
 	if (p->env->ops->send(m->control, &request, &error))
-		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+		disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
 }
 
-/* Begins a session for a mirror that has none or lost its data path, if one is due. */
+/* Begins a session for a mirror that has none or lost its data path, if one is due. Returns true if
+ * the session may be able to move on at once. */
 static bool step_idle(struct perseas *p, struct ps_mirror *m)
 {
 	const uint64_t now = ps_now(p);
@@ -349,7 +350,7 @@ static bool step_idle(struct perseas *p, struct ps_mirror *m)
 	return m->session.state == PS_SESSION_ASKING;
 }
 
-/* Sets aside mirror `m`, whose address leads to the member `other`. Swaps their addresses if
+/* Disconnects mirror `m`, whose address leads to the member `other`. Swaps their addresses if
  * `other` has no session: then each may be reached at the other's address. */
 static void leave_wrong_member(struct perseas *p, struct ps_mirror *m, struct ps_mirror *other,
                                const Perseas__Header *header, const struct ps_error *error)
@@ -357,10 +358,10 @@ static void leave_wrong_member(struct perseas *p, struct ps_mirror *m, struct ps
 	struct ps_change *c = &p->upkeep.change;
 
 	if (m->joins) {
-		c->same = true;
-		c->moves = header && ps_plan_is_readdress(p, header);
+		c->is_member_address = true;
+		c->moves_address = header && ps_change_plan_is_readdress(p, header);
 	}
-	set_aside(p, m, PERSEAS_MIRROR_DOWN, error->text);
+	disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error->text);
 	if (other && !other->control && !m->joins && !other->joins)
 		ps_member_swap_addresses(p, m, other);
 }
@@ -376,12 +377,12 @@ static bool step_asking(struct perseas *p, struct ps_mirror *m)
 	int code;
 
 	if (!p->env->ops->answered(m->control) &&
-	    ps_now(p) < ps_answer_limit(p, m, m->session.until))
+	    ps_now(p) < ps_answer_limit(p, m, m->session.answer_by))
 		return false;
-	code = ps_answer(p, m, m->session.until, &reply, NULL, &error);
+	code = ps_await_answer(p, m, m->session.answer_by, &reply, NULL, &error);
 	header = code ? NULL : reply->store->status->header;
 	if (code == PERSEAS_EDENIED)
-		note_rights(p, m, true);
+		note_access(p, m, true);
 	if ((!code || code == PERSEAS_ENOSTORE) &&
 	    ps_member_check_address(p, m, header, &other, &elsewhere))
 		leave_wrong_member(p, m, other, header, &elsewhere);
@@ -403,27 +404,27 @@ static bool step_claiming(struct perseas *p, struct ps_mirror *m)
 	int fds[PS_REGIONS_MAX], code;
 
 	if (!p->env->ops->answered(m->control) &&
-	    ps_now(p) < ps_answer_limit(p, m, m->session.until))
+	    ps_now(p) < ps_answer_limit(p, m, m->session.answer_by))
 		return false;
-	code = ps_answer(p, m, m->session.until, &reply, fds, &error);
-	note_rights(p, m, code == PERSEAS_EDENIED);
+	code = ps_await_answer(p, m, m->session.answer_by, &reply, fds, &error);
+	note_access(p, m, code == PERSEAS_EDENIED);
 	if (code) {
 		handle_refusal(p, m, &error);
 		return m->session.state == PS_SESSION_PREPARING;
 	}
 	if (ps_attach_begin(p, m, reply->claim->grant, fds, &error)) {
 		perseas__reply__free_unpacked(reply, NULL);
-		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+		disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
 		return false;
 	}
-	m->session.granted = reply;
+	m->session.claim_reply = reply;
 	move_session(p, m, PS_SESSION_ATTACHING);
 	return true;
 }
 
-/* Returns PERSEAS_EUNREACHABLE if the mirror hung up. While no answer is due, only this check reads
- * that, and the keeper could not sleep on the connection any more. */
-static int check_ended(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+/* Returns PERSEAS_EUNREACHABLE if the mirror hung up, otherwise 0. While no answer is due, only
+ * this check reads that, and the keeper could not sleep on the connection any more. */
+static int check_hung_up(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	return p->env->ops->ended(m->control)
 	               ? ps_error_set(error, PERSEAS_EUNREACHABLE, "the mirror ended the session")
@@ -432,16 +433,16 @@ static int check_ended(struct perseas *p, struct ps_mirror *m, struct ps_error *
 
 static bool step_attaching(struct perseas *p, struct ps_mirror *m)
 {
-	Perseas__Reply *reply = m->session.granted;
+	Perseas__Reply *reply = m->session.claim_reply;
 	struct ps_error error = { 0 };
-	int rc = check_ended(p, m, &error);
+	int rc = check_hung_up(p, m, &error);
 
 	if (!rc)
 		rc = ps_attach_step(p, m, reply->claim->grant, &error);
 	if (!rc)
 		return false;
 	if (rc < 0) {
-		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+		disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
 		return false;
 	}
 	move_session(p, m, PS_SESSION_PREPARING);
@@ -449,8 +450,8 @@ static bool step_attaching(struct perseas *p, struct ps_mirror *m)
 	return true;
 }
 
-/* Takes the answer to AddSegments, and starts catch-up. Sets the mirror aside if unpublished
- * segments changed since the request. */
+/* Takes the answer to AddSegments, and starts catch-up. Disconnects the mirror if unpublished
+ * segments changed since the request. Returns false. */
 static bool step_adding(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
@@ -458,9 +459,9 @@ static bool step_adding(struct perseas *p, struct ps_mirror *m)
 	Perseas__Reply *reply;
 
 	if (!p->env->ops->answered(m->control) &&
-	    ps_now(p) < ps_answer_limit(p, m, m->session.until))
+	    ps_now(p) < ps_answer_limit(p, m, m->session.answer_by))
 		return false;
-	rc = ps_answer(p, m, m->session.until, &reply, fds, &error);
+	rc = ps_await_answer(p, m, m->session.answer_by, &reply, fds, &error);
 	if (!rc) {
 		rc = ps_mirror_regrant(p, m, ps_reply_grant(reply), fds, &error);
 		perseas__reply__free_unpacked(reply, NULL);
@@ -468,27 +469,29 @@ static bool step_adding(struct perseas *p, struct ps_mirror *m)
 	if (!rc && m->session.unpublished_generation != p->upkeep.unpublished_generation)
 		rc = ps_error_set(&error, PERSEAS_EBUSY, "unpublished segments changed meanwhile");
 	if (rc)
-		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+		disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
 	else
-		catch_up_or_set_aside(p, m);
+		catch_up_or_disconnect(p, m);
 	return false;
 }
 
-/* Takes the answers while the mirror is prepared. Ends the session if it failed. */
+/* Takes the answers while the mirror is prepared. Disconnects the mirror if that failed. Returns
+ * false: the session cannot move on at once. */
 static bool step_preparing(struct perseas *p, struct ps_mirror *m)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 	struct ps_error error = { 0 };
 	int rc = 0;
 
-	if (r->mirror != m)
+	if (r->target != m)
 		return step_adding(p, m);
 	if (!ps_resync_awaits_mirror(p))
-		rc = check_ended(p, m, &error);
+		rc = check_hung_up(p, m, &error);
 	if (!rc)
 		rc = ps_resync_prepare(p, &error);
 	if (rc < 0)
-		set_aside(p, m, r->anew ? PERSEAS_MIRROR_LOST : PERSEAS_MIRROR_STALE, error.text);
+		disconnect_and_move(p, m, r->anew ? PERSEAS_MIRROR_LOST : PERSEAS_MIRROR_STALE,
+		                    error.text);
 	else if (rc)
 		finish_preparing(p, m);
 	return false;
@@ -533,12 +536,12 @@ uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m)
 	case PS_SESSION_CLAIMING:
 		if (!p->env->ops->control_waits(m->control, &ignored))
 			return p->env->ops->now(p->env) + CONNECT_POLL;
-		return ps_answer_limit(p, m, m->session.until);
+		return ps_answer_limit(p, m, m->session.answer_by);
 	case PS_SESSION_ATTACHING:
-		return m->attaching.until;
+		return m->attaching.deadline;
 	case PS_SESSION_PREPARING:
-		return p->upkeep.resync.mirror == m ? ps_resync_due(p)
-		                                    : ps_answer_limit(p, m, m->session.until);
+		return p->upkeep.resync.target == m ? ps_resync_due(p)
+		                                    : ps_answer_limit(p, m, m->session.answer_by);
 	}
 	return PS_NEVER;
 }

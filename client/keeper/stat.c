@@ -158,7 +158,7 @@ int perseas_segment(perseas_t *p, const char *name, struct perseas_segment_info 
 	if (!p || !name || !info)
 		return ps_fail(p, PERSEAS_EINVAL, "segment needs a handle, a name and a place");
 	ps_admin_enter(p);
-	segment = ps_segment_find(p, name);
+	segment = ps_segment_by_name(p, name);
 	if (segment && !ps_grown_previous_part(p, segment))
 		fill_segment_info(p, segment, info);
 	else

@@ -18,7 +18,7 @@ bool ps_copy_would_count(struct perseas *p, const struct ps_mirror *m)
 
 /* Returns true if the mirror is stale, was not live under this owner in this epoch, and would not
  * count after a copy. */
-static bool waits_for_others(struct perseas *p, const struct ps_mirror *m)
+static bool would_not_count(struct perseas *p, const struct ps_mirror *m)
 {
 	return m->state == PERSEAS_MIRROR_STALE && m->own.live_epoch != p->epoch &&
 	       !ps_copy_would_count(p, m);
@@ -41,10 +41,10 @@ bool ps_quorum_is_stuck(struct perseas *p)
 
 		if (!m->votes || m->active)
 			continue;
-		waits |= waits_for_others(p, m);
+		waits |= would_not_count(p, m);
 		tried &= !is_untried(m);
 	}
-	if (p->upkeep.resync.mirror || ps_quorum_is_w(p, ps_mirrors_with_whole_image(p)))
+	if (p->upkeep.resync.target || ps_quorum_is_w(p, ps_mirrors_with_whole_image(p)))
 		waits = false;
 	pthread_mutex_unlock(&p->lock);
 	return waits && tried;

@@ -29,7 +29,7 @@
 
 static int mark_good(struct perseas *p, struct ps_mirror *m, const char *how)
 {
-	m->found.good = true;
+	m->found.adopted = true;
 	ps_report(p, "%s: %s", m->address.text, how);
 	return 0;
 }
@@ -39,13 +39,13 @@ static int mark_good(struct perseas *p, struct ps_mirror *m, const char *how)
 static int mark_session_broken(struct perseas *p, struct ps_mirror *m, const char *why)
 {
 	ps_report(p, "%s: its session broke while it was mended: %s", m->address.text, why);
-	m->found.broke = true;
+	m->found.session_broke = true;
 	return PS_AGAIN;
 }
 
 static bool may_write(const struct perseas *p, const struct ps_mirror *m)
 {
-	return ps_quorum_decided(p) & ps_mirror_bit(p, m);
+	return ps_quorum_writable_by_open(p) & ps_mirror_bit(p, m);
 }
 
 /* --- which segments the chosen state has --- */
@@ -97,7 +97,7 @@ static struct ps_mirror *find_source(struct perseas *p, const struct ps_image_po
 		if (!(all >> i & 1))
 			continue;
 		like = find_same_segments(p, chosen, m);
-		if (like == all || ps_quorum_is_adopted(p, like))
+		if (like == all || ps_quorum_is_w_for_open(p, like))
 			return m;
 		first = first ? first : m;
 	}
@@ -130,9 +130,9 @@ static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_image_
 
 		if (!may_write(p, m))
 			continue;
-		if (!is_at_chosen_state(m, chosen) || !ps_segments_match(p, m->found.header))
+		if (!is_at_chosen_state(m, chosen) || !ps_segments_match_header(p, m->found.header))
 			continue;
-		if (ps_copy_commit_slot(p, m)) {
+		if (ps_copy_write_commit_slot(p, m)) {
 			mark_session_broken(p, m, "its slot was not written");
 			continue;
 		}
@@ -158,8 +158,8 @@ static int copy_image(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 			return -1;
 	}
 	ps_copy_progress(m->address.text, header->n_segments, header->n_segments);
-	m->found.at.index = 1;
-	return ps_copy_commit_slot(p, m);
+	m->found.at.valid_slot = 1;
+	return ps_copy_write_commit_slot(p, m);
 }
 
 /* Notes that a mirror refused to be mended, and leaves it as it is. Returns PS_AGAIN if the session
@@ -220,7 +220,7 @@ static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror
 		ps_report(p,
 		          "%s: lost its image; %u of %u mirrors are claimed, too few to make it "
 		          "anew",
-		          m->address.text, ps_quorum_count(p, claimed), p->members);
+		          m->address.text, ps_quorum_count_members(p, claimed), p->members);
 		return 0;
 	}
 	if (!m->found.claimed && !is_still_without_image(p, m))
@@ -228,8 +228,10 @@ static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror
 	p->env->ops->random(p->env, image_id, PS_ID_SIZE);
 	ps_report(p, "%s: lost its image; it is made anew", m->address.text);
 	/* The header of the new image is itself one of the W that must know its id. */
-	if (!ps_roster_rename(p, m, image_id, claimed & ps_quorum_decided(p) & ~ps_mirror_bit(p, m),
-	                      ps_mirror_bit(p, m)))
+	if (!ps_roster_record_image_id(p, m, image_id,
+	                               claimed & ps_quorum_writable_by_open(p) &
+	                                       ~ps_mirror_bit(p, m),
+	                               ps_mirror_bit(p, m)))
 		return PS_AGAIN;
 	return mend_whole(p, from, m);
 }
@@ -252,7 +254,7 @@ static int mend_mirror(struct perseas *p, struct ps_mirror *from, struct ps_mirr
 		p->commit.stat.mended_forward++;
 		return mark_good(p, m, "sent the transactions that it missed");
 	}
-	if (rc > 0 && m->found.candidate && ps_quorum_is_adopted(p, ps_probe_sets(p).good))
+	if (rc > 0 && m->found.candidate && ps_quorum_is_w_for_open(p, ps_probe_sets(p).adopted))
 		rc = ps_mend_delta(p, from, m);
 	if (!rc) {
 		p->commit.stat.mended_delta++;
@@ -270,11 +272,11 @@ static int mend_all(struct perseas *p, struct ps_mirror *from)
 			struct ps_mirror *m = &p->mirrors[i];
 			int rc;
 
-			if (m->found.good || m->found.broke || !may_write(p, m) ||
+			if (m->found.adopted || m->found.session_broke || !may_write(p, m) ||
 			    (pass ? !ps_mirror_can_be_made_anew(p, m) : !is_mendable(m)))
 				continue;
 			rc = mend_mirror(p, from, m);
-			if (rc && (!m->found.broke || !from->link))
+			if (rc && (!m->found.session_broke || !from->link))
 				return rc;
 		}
 	}
@@ -287,9 +289,9 @@ static int record_loaded_images(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->loaded || !m->found.good)
+		if (!m->loaded || !m->found.adopted)
 			continue;
-		if (!ps_roster_rename_loaded(p, m, ps_probe_sets(p).good))
+		if (!ps_roster_record_loaded_id(p, m, ps_probe_sets(p).adopted))
 			return PS_AGAIN;
 		ps_report(p, "%s: was loaded from a spill; its image has a new id",
 		          m->address.text);
@@ -309,10 +311,10 @@ static int record_loaded_images(struct perseas *p)
  */
 static int record_change(struct perseas *p)
 {
-	const uint32_t on = ps_claimed_and_listed(p) & ps_quorum_decided(p);
+	const uint32_t on = ps_claimed_and_listed(p) & ps_quorum_writable_by_open(p);
 
 	if (p->next_roster)
-		ps_roster_stamp(p);
+		ps_rosters_raise_version(p);
 	return ps_roster_record(p, on) == on ? 0 : PS_AGAIN;
 }
 
@@ -320,12 +322,12 @@ static int record_change(struct perseas *p)
  * the new roster counts alone, so that an owner that could cancel the change sees the mark. */
 static int settle_change(struct perseas *p)
 {
-	const uint32_t good = ps_probe_sets(p).good;
+	const uint32_t good = ps_probe_sets(p).adopted;
 	uint32_t took;
 
-	ps_roster_mark(p);
+	ps_roster_mark_decided(p);
 	took = ps_roster_record(p, ps_claimed_and_listed(p) | good);
-	if (!ps_quorum_is_seen(p, took) || !ps_quorum_is_newest_w(p, took & good))
+	if (!ps_quorum_is_seen_by_opens(p, took) || !ps_quorum_is_newest_w(p, took & good))
 		return PS_AGAIN;
 	ps_roster_settle(p);
 	ps_report(p, "a change of the roster that was not settled is completed: %u mirrors, W = %u",
@@ -339,7 +341,7 @@ static int fail_too_few_hold(struct perseas *p, uint32_t holding)
 	return ps_fail(p, PERSEAS_EQUORUM,
 	               "%u of %u mirrors hold the newest state of store '%s', and %u must before "
 	               "it can be opened. What was found:\n%s",
-	               ps_quorum_count(p, holding), p->members, p->store, p->acks,
+	               ps_quorum_count_members(p, holding), p->members, p->store, p->acks,
 	               perseas_report(p));
 }
 
@@ -355,9 +357,9 @@ static int check_broken_sessions(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->found.broke)
+		if (!m->found.session_broke)
 			continue;
-		if (!ps_quorum_can_spare(p, ps_probe_sets(p).good, m) ||
+		if (!ps_quorum_can_spare(p, ps_probe_sets(p).adopted, m) ||
 		    (m->found.claimed && !ps_claim_repeat(p, m)))
 			return PS_AGAIN;
 	}
@@ -368,9 +370,10 @@ static int check_broken_sessions(struct perseas *p)
  * PERSEAS_EQUORUM. */
 static int check_good_count(struct perseas *p)
 {
-	if (ps_quorum_is_newest_w(p, ps_probe_sets(p).good))
+	if (ps_quorum_is_newest_w(p, ps_probe_sets(p).adopted))
 		return check_broken_sessions(p);
-	return ps_probe_sets(p).broke ? PS_AGAIN : fail_too_few_hold(p, ps_probe_sets(p).good);
+	return ps_probe_sets(p).session_broke ? PS_AGAIN
+	                                      : fail_too_few_hold(p, ps_probe_sets(p).adopted);
 }
 
 int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
@@ -381,11 +384,11 @@ int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 
 	assert(from); /* choosing this state needed at least one such mirror */
 	p->commit.seq = chosen->seq;
-	p->commit.next = chosen->next;
-	p->commit.last = chosen->last;
+	p->commit.next_position = chosen->next;
+	p->commit.last_position = chosen->last;
 	p->log_size = from->found.header->log_size;
-	p->commit.lap = p->commit.next - p->commit.next % p->log_size;
-	ps_segment_load(p, from->found.header);
+	p->commit.lap_position = p->commit.next_position - p->commit.next_position % p->log_size;
+	ps_segments_load(p, from->found.header);
 	if (p->salvage)
 		return 0;
 	if (!alike)
@@ -402,7 +405,7 @@ int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 	from = adopt_holders(p, chosen, from);
 	if (!from)
 		return PS_AGAIN;
-	if (p->next_roster || p->opening.cancelled)
+	if (p->next_roster || p->opening.cancelled_change)
 		rc = record_change(p);
 	if (!rc)
 		rc = mend_all(p, from);
@@ -412,7 +415,7 @@ int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 		rc = record_loaded_images(p);
 	if (!rc && p->next_roster)
 		rc = settle_change(p);
-	if (!rc && !ps_roster_adopt(p, ps_claimed_and_listed(p), ps_probe_sets(p).good))
+	if (!rc && !ps_roster_record_adopted(p, ps_claimed_and_listed(p), ps_probe_sets(p).adopted))
 		rc = PS_AGAIN;
 	return rc;
 }

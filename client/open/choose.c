@@ -19,7 +19,7 @@ static uint32_t judge_claimed(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_probe_result *f = &p->mirrors[i].found;
 
-		f->good = false;
+		f->adopted = false;
 		if (f->claimed && !f->listed)
 			ps_report(p, "%s: %s", p->mirrors[i].address.text,
 			          ps_mirror_is_forked(p, &p->mirrors[i])
@@ -46,11 +46,11 @@ static int cancel_change(struct perseas *p, uint32_t *counted)
 		               "the store without PERSEAS_CANCEL, which completes it");
 	if (!ps_quorum_is_r(p, *counted))
 		return ps_fail_too_few(p, *counted, ps_newest_state(p));
-	if (!ps_quorum_is_touched(p, ps_claimed_and_listed(p)))
+	if (!ps_quorum_is_t(p, ps_claimed_and_listed(p)))
 		return PS_AGAIN;
 	ps_roster_cancel(p);
 	ps_report(p, "a change of the roster that was not settled is taken back");
-	p->opening.cancelled = true;
+	p->opening.cancelled_change = true;
 	rc = ps_probe_roster(p);
 	*counted = judge_claimed(p);
 	return rc;
@@ -74,11 +74,11 @@ int ps_choose_state(struct perseas *p, struct ps_image_position *chosen)
 		*chosen = *best;
 	if (!best || (!enough && !ps_state_is_accepted(p, chosen)))
 		return ps_fail_too_few(p, counted, best ? chosen : NULL);
-	if (p->roster->filling && chosen->seq == 0 && !p->fills)
+	if (p->roster->filling && chosen->seq == 0 && !p->is_filling)
 		return ps_fail_unfilled(p);
 	ps_report(p, "chosen: epoch %llu, transaction %llu, the newest of %u examined (R = %u%s)",
 	          (unsigned long long)chosen->epoch, (unsigned long long)chosen->seq,
-	          ps_quorum_count(p, counted), ps_quorum_claimers(p),
+	          ps_quorum_count_members(p, counted), ps_quorum_r_count(p),
 	          enough ? "" : "; fewer, and accepted as asked");
 	return 0;
 }

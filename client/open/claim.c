@@ -50,8 +50,8 @@ static int report_refused(struct perseas *p, const struct ps_mirror *m)
 	const int code = m->found.code;
 
 	ps_report(p, "%s", m->found.error.text);
-	p->opening.unanswered |= code == PERSEAS_EUNREACHABLE;
-	p->opening.rivals |= code == PERSEAS_EFENCED;
+	p->opening.claim_unanswered |= code == PERSEAS_EUNREACHABLE;
+	p->opening.saw_rivals |= code == PERSEAS_EFENCED;
 	if (code == PERSEAS_EBUSY)
 		return ps_fail_error(p, &m->found.error);
 	return code == PERSEAS_EFENCED ? PS_AGAIN : 0;
@@ -132,7 +132,7 @@ int ps_claim_store(struct perseas *p)
 
 int ps_confirm_claims(struct perseas *p)
 {
-	const uint32_t broken = ps_claims_broken(p, ps_probe_sets(p).claimed);
+	const uint32_t broken = ps_claims_find_broken(p, ps_probe_sets(p).claimed);
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (broken >> i & 1)

@@ -131,7 +131,7 @@ static void prepare_requests(struct perseas *p, struct create_requests *making)
 	perseas__roster__init(&making->roster);
 	making->roster.version = 1;
 	making->roster.level = wanted_level(p);
-	making->roster.filling = p->fills && making->roster.level > 0;
+	making->roster.filling = p->is_filling && making->roster.level > 0;
 	draw_store_id(p, &making->roster);
 	making->roster.acks = wanted_acks(p);
 	making->roster.n_members = p->mirror_count;
@@ -164,7 +164,7 @@ int ps_create_clear_unfinished(struct perseas *p)
 
 		if (!is_creating(&p->mirrors[i].found))
 			continue;
-		if (header->roster->filling && !p->fills)
+		if (header->roster->filling && !p->is_filling)
 			return ps_fail_unfilled(p);
 		rc = ps_making_withdraw(p, header->store_id.data, header->roster, &decided);
 		if (rc)
@@ -256,7 +256,7 @@ static unsigned count_listed_mirrors(const struct perseas *p)
 {
 	unsigned count = p->mirror_count;
 
-	while (p->mirrors[count - 1].added)
+	while (p->mirrors[count - 1].from_roster)
 		count--;
 	return count;
 }

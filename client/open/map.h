@@ -69,7 +69,7 @@ void ps_map_free_destroyed(struct perseas *p);
 int ps_map_pinned(struct perseas *p, const char *segment, bool anywhere, void **addr);
 
 /* Moves the mappings of these segments into hidden[], so that the segments look unmapped to other
- * threads. The caller either frees hidden[] by ps_segment_unplace, without the lock, or copies it
+ * threads. The caller either frees hidden[] by ps_segment_unmap, without the lock, or copies it
  * back. The layout still has the segments. Caller holds p->lock. */
 void ps_map_hide(struct perseas *p, const uint32_t *ids, unsigned count, struct ps_segment *hidden);
 

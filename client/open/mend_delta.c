@@ -67,11 +67,11 @@ static int collect_log(const struct perseas *p, const struct ps_logged_record *s
 static int collect_overwritten(const struct perseas *p, const struct ps_mirror *m,
                                struct ps_cover *log)
 {
-	uint64_t from = ps_lowest_intact_position(p->commit.next, p->log_size);
+	uint64_t from = ps_lowest_intact_position(p->commit.next_position, p->log_size);
 	uint64_t end = ps_lowest_intact_position(m->found.at.next, p->log_size);
 
-	if (end > p->commit.next)
-		end = p->commit.next;
+	if (end > p->commit.next_position)
+		end = p->commit.next_position;
 	for (uint64_t length; from < end; from += length) {
 		const uint64_t at = PS_RING_OFFSET + from % p->log_size;
 		struct ps_span span = { at, at, 0, 0 };
@@ -125,8 +125,8 @@ static int find_divergence(struct perseas *p, struct ps_mirror *from, struct ps_
 	const struct ps_image_position *at = &m->found.at;
 	int rc;
 
-	right->back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next, p->commit.last,
-	                               p->log_size);
+	right->back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next_position,
+	                               p->commit.last_position, p->log_size);
 	wrong->back = ps_log_back_from(at->epoch, at->seq, at->next, at->last, p->log_size);
 	rc = read_older(p, from, right);
 	if (!rc)
@@ -167,7 +167,7 @@ static int copy_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 		if (ps_copy_between_mirrors(p, from, m, PS_REGION_LOG, log->spans[i].start,
 		                            log->spans[i].end - log->spans[i].start))
 			return -1;
-	if (ps_copy_commit_slot(p, m))
+	if (ps_copy_write_commit_slot(p, m))
 		return -1;
 	return ps_rejoin_finish(p, m, &error) ? -1 : 0;
 }
@@ -180,7 +180,7 @@ int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m
 	int rc = 1;
 
 	/* I8: W mirrors hold the chosen state before this image is changed. */
-	assert(!p->open && ps_quorum_is_adopted(p, ps_probe_sets(p).good));
+	assert(!p->open && ps_quorum_is_w_for_open(p, ps_probe_sets(p).adopted));
 	for (unsigned i = 0; i < p->segment_count; i++)
 		whole += p->segments[i].size;
 	if (has_same_regions(from->found.header, m->found.header))

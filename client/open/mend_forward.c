@@ -62,8 +62,8 @@ static int read_missed(struct perseas *p, struct ps_mirror *from, const struct p
 {
 	const struct ps_image_position *at = &m->found.at;
 	const struct ps_record *oldest;
-	struct ps_log_back back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next,
-	                                           p->commit.last, p->log_size);
+	struct ps_log_back back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next_position,
+	                                           p->commit.last_position, p->log_size);
 
 	do {
 		struct ps_logged_record *step = &missed->steps[missed->count];
@@ -149,12 +149,15 @@ static int send_range(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 static int send_slot(struct perseas *p, struct ps_mirror *m, const struct ps_record *record)
 {
 	const struct ps_image_position now = {
-		record->epoch,    record->seq,        record->position + ps_align64(record->length),
-		record->position, !m->found.at.index,
+		record->epoch,
+		record->seq,
+		record->position + ps_align64(record->length),
+		record->position,
+		!m->found.at.valid_slot,
 	};
 	struct ps_slot slot;
 	struct ps_chain chain = {
-		NULL, 0, 0, { &slot, ps_slot_offset(now.index), PS_REGION_LOG, sizeof(slot) }
+		NULL, 0, 0, { &slot, ps_slot_offset(now.valid_slot), PS_REGION_LOG, sizeof(slot) }
 	};
 
 	ps_slot_encode(&slot, now.epoch, now.seq, now.next, now.last);
@@ -196,7 +199,7 @@ int ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_mirror 
 	for (unsigned i = missed->count; !rc && i > 0; i--)
 		rc = send_transaction(p, from, m, missed, i - 1);
 	if (!rc)
-		rc = ps_copy_commit_slot(p, m);
+		rc = ps_copy_write_commit_slot(p, m);
 	for (unsigned i = 0; i < MISSED_MAX; i++)
 		free(missed->steps[i].bytes);
 	free(missed);

@@ -13,9 +13,9 @@
 
 void ps_named_list_drop_lookup(struct perseas *p)
 {
-	if (p->opening.named.lookup)
-		p->env->ops->list_drop(p->opening.named.lookup);
-	p->opening.named.lookup = NULL;
+	if (p->opening.named_list.lookup)
+		p->env->ops->list_drop(p->opening.named_list.lookup);
+	p->opening.named_list.lookup = NULL;
 }
 
 void ps_mirrors_forget_from(struct perseas *p, unsigned first)
@@ -34,10 +34,10 @@ void ps_mirrors_forget_from(struct perseas *p, unsigned first)
 static bool is_same_list(const struct perseas *p, const struct ps_address *addresses,
                          unsigned count)
 {
-	if (p->mirror_count < count || (p->mirror_count > count && !p->mirrors[count].added))
+	if (p->mirror_count < count || (p->mirror_count > count && !p->mirrors[count].from_roster))
 		return false;
 	for (unsigned i = 0; i < count; i++)
-		if (p->mirrors[i].added ||
+		if (p->mirrors[i].from_roster ||
 		    strcmp(p->mirrors[i].address.text, addresses[i].text) != 0)
 			return false;
 	return true;
@@ -53,24 +53,24 @@ static int replace_mirrors(struct perseas *p, const struct ps_address *addresses
 	if (p->epoch)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,
 		                    "%.300s names other mirrors than before: open the store again",
-		                    p->opening.named.list);
+		                    p->opening.named_list.list);
 	ps_mirrors_forget_from(p, 0);
-	if (ps_handle_name_mirrors(p, p->opening.named.list, addresses, count, error))
+	if (ps_handle_set_mirrors(p, p->opening.named_list.list, addresses, count, error))
 		return error->code;
 	return PS_AGAIN;
 }
 
 int ps_named_list_await(struct perseas *p, struct ps_error *error)
 {
-	const struct ps_named_list *named = &p->opening.named;
+	const struct ps_named_list *named = &p->opening.named_list;
 	struct ps_address addresses[PS_MIRRORS_MAX];
 	unsigned count = 0;
 
 	if (!named->lookup)
 		return 0;
-	if (!ps_env_list_found(p->env, named->lookup, named->until, named->list, addresses, &count,
-	                       error))
-		ps_env_list_late(named->list, named->limit_ms, error);
+	if (!ps_env_list_take_result(p->env, named->lookup, named->deadline, named->list, addresses,
+	                             &count, error))
+		ps_env_list_fail_timeout(named->list, named->limit_ms, error);
 	ps_named_list_drop_lookup(p);
 	return error->code ? error->code : replace_mirrors(p, addresses, count, error);
 }

@@ -10,7 +10,7 @@
 
 /* Waits for the lookup until its time limit, unless an earlier call did. Returns 0 if the handle's
  * mirrors are those of the list; PS_AGAIN if this call replaced the handle's mirrors, so that they
- * must be probed; or an error of ps_env_list with *error. */
+ * must be probed; or an error of ps_env_resolve_list with *error. */
 int ps_named_list_await(struct perseas *p, struct ps_error *error);
 
 /* Drops the lookup, if there is one. */

@@ -48,7 +48,7 @@ static bool is_store_absent(const struct perseas *p)
 	return true;
 }
 
-/* Notes in p->opening.rivals that a mirror promised another owner at least the epoch that the
+/* Notes in p->opening.saw_rivals that a mirror promised another owner at least the epoch that the
  * previous attempt claimed. */
 static void note_rivals(struct perseas *p)
 {
@@ -58,7 +58,7 @@ static void note_rivals(struct perseas *p)
 		if (!p->mirrors[i].found.code && header && header->promised_epoch >= p->epoch &&
 		    ps_image_is_of_store(header, p->store_id, p->roster) &&
 		    !ps_is_same_owner(header->promised_owner, p->owner))
-			p->opening.rivals = true;
+			p->opening.saw_rivals = true;
 	}
 }
 
@@ -99,19 +99,19 @@ static void set_mirror_states(struct perseas *p, const struct ps_image_position 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 		bool good = p->salvage ? m->found.claimed && ps_candidate_is_at(m, chosen)
-		                       : m->found.good;
+		                       : m->found.adopted;
 
-		ps_mirror_set_position(m, m->found.at.index, good ? p->commit.seq : 0);
+		ps_mirror_set_position(m, m->found.at.valid_slot, good ? p->commit.seq : 0);
 		if (good && (m->votes || p->salvage)) {
 			ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 			continue;
 		}
 		if (!m->votes)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST,
-			               m->added && m->found.code
+			               m->from_roster && m->found.code
 			                       ? m->found.error.text
 			                       : "the store's roster does not list it");
-		else if (m->found.broke)
+		else if (m->found.session_broke)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
 			               "its session broke while it was mended for the open; it "
 			               "waits for a whole copy");
@@ -165,11 +165,11 @@ static void back_off(struct perseas *p, unsigned tries)
 
 static int fail_timeout(struct perseas *p)
 {
-	return ps_fail(p, p->opening.rivals ? PERSEAS_EFENCED : PERSEAS_EUNREACHABLE,
+	return ps_fail(p, p->opening.saw_rivals ? PERSEAS_EFENCED : PERSEAS_EUNREACHABLE,
 	               "store '%s' could not be opened within %u ms: %s, again and again. What was "
 	               "seen:\n%s",
 	               p->store, p->options.open_timeout_ms,
-	               p->opening.rivals
+	               p->opening.saw_rivals
 	                       ? "others claimed it"
 	                       : "sessions with mirrors broke, and nobody else claimed it",
 	               perseas_report(p));
@@ -198,15 +198,15 @@ static void mark_inherited_silent(struct perseas *p)
 	if (p->options.flags & by_force || p->options.accept_epoch)
 		return;
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		p->mirrors[i].silent = ps_inherited_silent(p->env->inherited,
-		                                           p->mirrors[i].address.text,
-		                                           ps_now(p) / 1000000);
+		p->mirrors[i].silent = ps_inherited_is_silent(p->env->inherited,
+		                                              p->mirrors[i].address.text,
+		                                              ps_now(p) / 1000000);
 }
 
 static bool has_skipped_mirrors(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].found.spared)
+		if (p->mirrors[i].found.was_skipped)
 			return true;
 	return false;
 }
@@ -229,7 +229,7 @@ static int try_named_list(struct perseas *p, int rc)
 	struct ps_error error = { 0 };
 	int code;
 
-	if (!p->opening.named.lookup || p->epoch || rc == PS_AGAIN || rc == PERSEAS_EBUSY)
+	if (!p->opening.named_list.lookup || p->epoch || rc == PS_AGAIN || rc == PERSEAS_EBUSY)
 		return rc;
 	code = ps_named_list_await(p, &error);
 	if (code && code != PS_AGAIN && rc == PERSEAS_ENOSTORE)
@@ -242,7 +242,7 @@ static int open_with_retries(struct perseas *p)
 	uint64_t start = ps_now(p);
 	int rc;
 
-	p->opening.until = start + ps_ms(p->options.open_timeout_ms);
+	p->opening.deadline = start + ps_ms(p->options.open_timeout_ms);
 	for (unsigned tries = 0;; tries++) {
 		p->report.length = 0;
 		rc = attempt_open(p);
@@ -254,20 +254,20 @@ static int open_with_retries(struct perseas *p)
 			rc = try_named_list(p, rc);
 		if (rc != PS_AGAIN)
 			break;
-		if (ps_now(p) >= p->opening.until)
+		if (ps_now(p) >= p->opening.deadline)
 			return fail_timeout(p);
 		back_off(p, tries);
 	}
 	if (rc)
-		return rc == PERSEAS_EQUORUM && p->opening.unanswered
+		return rc == PERSEAS_EQUORUM && p->opening.claim_unanswered
 		               ? fail_with_unanswered_claim(p, rc)
 		               : rc;
-	p->opening.until = 0;
+	p->opening.deadline = 0;
 	ps_named_list_drop_lookup(p);
 	p->opened_as = p->epoch;
-	ps_tokens_begin(p);
+	ps_tokens_set_epoch(p);
 	set_mirror_states(p, &p->opening.chosen);
-	rc = ps_layout_renew(p);
+	rc = ps_layout_publish(p);
 	if (rc)
 		return rc;
 	/* The gate lets this thread read from mirrors. The keeper takes care of a mirror that
@@ -276,10 +276,10 @@ static int open_with_retries(struct perseas *p)
 	ps_sessions_set_up(p);
 	ps_warm_prove(p);
 	ps_demand_begin(p);
-	ps_shadow_begin(p);
+	ps_shadow_begin_tracking(p);
 	p->admin = p->gate = false;
-	p->keeper = !p->env->ops->spawn(p->env, PS_KEEPER, ps_keeper_run, p);
-	if (!p->keeper)
+	p->has_keeper = !p->env->ops->spawn(p->env, PS_KEEPER, ps_keeper_run, p);
+	if (!p->has_keeper)
 		return ps_fail(p, PERSEAS_ESYSTEM,
 		               "the thread that watches the mirrors did not start");
 	return 0;
@@ -328,7 +328,7 @@ static void await_lagging_mirrors(struct perseas *p)
 
 	pthread_mutex_lock(&p->lock);
 	while (!all_caught_up(p) && ps_now(p) < until)
-		ps_commit_sleep(p, until);
+		ps_commit_sleep_on_links(p, until);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -341,7 +341,7 @@ static int finish_unwaited(struct perseas *p)
 
 	if (!p->open || p->salvage)
 		return 0;
-	rc = ps_unwaited_finish(p);
+	rc = ps_unwaited_await_all(p);
 	if (rc) {
 		/* Keep the message: the handle is about to be freed. */
 		ps_text_format(text, sizeof(text), "%s", perseas_message(p));
@@ -356,13 +356,13 @@ static int close_handle(struct perseas *p)
 	const int rc = finish_unwaited(p);
 
 	ps_collector_end(p);
-	if (p->keeper) {
+	if (p->has_keeper) {
 		pthread_mutex_lock(&p->lock);
 		p->stopping = true;
 		pthread_mutex_unlock(&p->lock);
 		p->env->ops->wake(p->env, PS_KEEPER);
 		p->env->ops->join(p->env, PS_KEEPER);
-		p->keeper = false;
+		p->has_keeper = false;
 	}
 	ps_attempt_end(p);
 	ps_demand_end(p);
@@ -463,7 +463,7 @@ int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,
 	memset(store_id, 0, PS_ID_SIZE);
 	if (!p)
 		return error->code;
-	p->fills = true;
+	p->is_filling = true;
 	rc = create_with_retries(p);
 	if (rc) {
 		ps_error_set(error, rc, "%s", perseas_message(p));

@@ -35,7 +35,7 @@ uint32_t ps_opened_segment_id(perseas_t *p, const char *name)
 	uint32_t id;
 
 	ps_admin_enter(p);
-	segment = ps_segment_find(p, name);
+	segment = ps_segment_by_name(p, name);
 	assert(segment);
 	id = segment->id;
 	ps_admin_leave(p);

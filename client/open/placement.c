@@ -123,7 +123,7 @@ static int fail_address(const struct perseas *p, const struct ps_segment *segmen
 
 static int place_at(struct perseas *p, struct ps_segment *segment, uint64_t address)
 {
-	const int error = ps_segment_reserve(p, segment, address);
+	const int error = ps_segment_map_at(p, segment, address);
 
 	return error ? fail_address(p, segment, address, error) : 0;
 }
@@ -176,7 +176,7 @@ static int reserve_growth(struct perseas *p, struct ps_segment *head, uint64_t r
 void ps_place_undo(struct perseas *p, struct ps_segment *segment)
 {
 	for (; segment; segment = ps_grown_next_part(p, segment))
-		ps_segment_unplace(segment);
+		ps_segment_unmap(segment);
 }
 
 static int reserve_recorded(struct perseas *p, struct ps_segment *head)
@@ -184,7 +184,7 @@ static int reserve_recorded(struct perseas *p, struct ps_segment *head)
 	int error = 0;
 
 	for (struct ps_segment *s = head; s && !error; s = ps_grown_next_part(p, s))
-		error = ps_segment_reserve(p, s, s->address);
+		error = ps_segment_map_at(p, s, s->address);
 	if (error)
 		ps_place_undo(p, head);
 	return error;
@@ -200,7 +200,7 @@ static int reserve_anywhere(struct perseas *p, struct ps_segment *head)
 	/* Includes parts that a mirror reports as unpublished, which no owner leaves. */
 	for (const struct ps_segment *s = head; s; s = ps_grown_next_part(p, s))
 		all.size = s->address + s->size - head->address;
-	error = ps_segment_reserve_anywhere(p, &all);
+	error = ps_segment_map_anywhere(p, &all);
 	for (struct ps_segment *s = head; s && !error; s = ps_grown_next_part(p, s))
 		s->base = all.base + (s->address - head->address);
 	return error;
@@ -212,7 +212,7 @@ static int place_anywhere(struct perseas *p, struct ps_segment *head)
 
 	if (error == EEXIST || error == EINVAL || error == EPERM)
 		error = reserve_anywhere(p, head);
-	return error ? ps_segment_fail_anywhere(p, head, error) : 0;
+	return error ? ps_segment_fail_map(p, head, error) : 0;
 }
 
 /* Returns true if the handle has memory in this range, which the caller then must not replace. */
@@ -245,7 +245,7 @@ static int place_over_retained(struct perseas *p, struct ps_segment *segment, ui
 		               "perseas_retain left no memory of %llu bytes at 0x%llx, which "
 		               "segment '%s' needs: map it with perseas_map instead",
 		               (number)segment->size, (number)address, segment->name);
-	error = ps_segment_reserve_over(segment);
+	error = ps_segment_map_over(segment);
 	return error ? fail_address(p, segment, address, error) : 0;
 }
 
@@ -255,7 +255,7 @@ static int place_parts(struct perseas *p, struct ps_segment *head,
 	int rc = 0;
 
 	for (struct ps_segment *s = head; s && !rc; s = ps_grown_next_part(p, s))
-		rc = placement->where == PS_PLACE_RECORDED ? ps_segment_place(p, s)
+		rc = placement->where == PS_PLACE_RECORDED ? ps_segment_map_at_recorded(p, s)
 		     : placement->where == PS_PLACE_OVER
 		             ? place_over_retained(p, s,
 		                                   placement->address +
@@ -275,7 +275,7 @@ int ps_place_existing(struct perseas *p, struct ps_segment *segment,
 	for (struct ps_segment *s = segment; rc && s; s = ps_grown_next_part(p, s)) {
 		if (placement->where == PS_PLACE_OVER)
 			s->base = NULL; /* the memory belongs to the caller again */
-		ps_segment_unplace(s);
+		ps_segment_unmap(s);
 	}
 	return rc;
 }
@@ -318,7 +318,7 @@ static int place_behind(struct perseas *p, struct ps_segment *segment, struct ps
 	rc = reserve_growth(p, head, whole + segment->size);
 	if (rc)
 		return rc;
-	error = ps_segment_place_part(head, segment);
+	error = ps_segment_map_part(head, segment);
 	if (error)
 		return fail_address(p, segment, ps_segment_start(head) + whole, error);
 	segment->address = head->address + whole;
@@ -333,7 +333,7 @@ int ps_place_new(struct perseas *p, struct ps_segment *segment,
 	if (placement->where == PS_PLACE_BEHIND)
 		return place_behind(p, segment, ps_segment_by_id(p, placement->head_id));
 	if (placement->where != PS_PLACE_AT)
-		return ps_segment_choose(p, segment, placement->reserve_size);
+		return ps_segment_map_new(p, segment, placement->reserve_size);
 	rc = check_recorded_address_free(p, segment, placement->address);
 	if (rc)
 		return rc;

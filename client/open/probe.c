@@ -23,7 +23,7 @@ static void forget_answer(struct perseas *p, struct ps_mirror *m)
 		ps_mirror_disconnect(p, m);
 	m->warm = false;
 	ps_probe_result_clear(m);
-	m->known = m->votes = false;
+	m->in_roster = m->votes = false;
 }
 
 /* Asks all mirrors with an index of `first` or more for their status, and notes the answers in
@@ -39,7 +39,7 @@ static void ask_mirrors_from(struct perseas *p, unsigned first)
 		 * vain. */
 		set |= (uint32_t)!p->mirrors[i].silent << i;
 	}
-	ps_round_status(p, set, true, &round, ps_answer_deadline(p));
+	ps_round_ask_status(p, set, true, &round, ps_answer_deadline(p));
 	for (unsigned i = first; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -49,7 +49,7 @@ static void ask_mirrors_from(struct perseas *p, unsigned first)
 			                             "%s did not answer the standby, and was "
 			                             "not asked again",
 			                             m->address.text);
-		m->found.spared = m->silent;
+		m->found.was_skipped = m->silent;
 		m->silent = false;
 	}
 	ps_round_free(&round);
@@ -134,7 +134,7 @@ static int choose_store(struct perseas *p)
 		return fail_ambiguous(p, &j);
 	if (j.outlook < PS_OUTLOOK_AMBIGUOUS)
 		return PERSEAS_ENOSTORE;
-	if (p->fills && has_store_id(p->store_id) &&
+	if (p->is_filling && has_store_id(p->store_id) &&
 	    memcmp(p->store_id, j.store_id, PS_ID_SIZE) != 0)
 		return ps_fail(p, PERSEAS_EEXIST,
 		               "the store '%s' that was being filled was removed meanwhile, and "
@@ -208,17 +208,17 @@ static void find_members(struct perseas *p, const struct ps_told *told)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		m->known = j.member_ids[i];
+		m->in_roster = j.member_ids[i];
 		m->found.listed = j.member_set >> i & 1;
 		m->loaded = false;
-		if (m->known)
+		if (m->in_roster)
 			memcpy(m->image_id, j.member_ids[i], PS_ID_SIZE);
 		if (j.loaded_set >> i & 1)
 			ps_mirror_note_loaded(m, m->found.header);
 		if (j.duplicate_set >> i & 1)
 			drop_duplicate(p, m, &p->mirrors[j.duplicate_of[i]]);
 	}
-	ps_quorum_renew(p);
+	ps_quorums_recompute(p);
 }
 
 /* Replaces *have by a copy of `found`. Returns 0 or PERSEAS_ENOMEM. */
@@ -259,7 +259,8 @@ int ps_probe_roster(struct perseas *p)
 static bool has_mirror_with_image(const struct perseas *p, const uint8_t *image_id)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].known && !memcmp(p->mirrors[i].image_id, image_id, PS_ID_SIZE))
+		if (p->mirrors[i].in_roster &&
+		    !memcmp(p->mirrors[i].image_id, image_id, PS_ID_SIZE))
 			return true;
 	return false;
 }
@@ -278,11 +279,11 @@ static bool add_members(struct perseas *p, const Perseas__Roster *roster)
 
 		if (has_mirror_with_image(p, member->image_id.data) ||
 		    ps_address_parse(member->address, &address, &ignored) ||
-		    ps_handle_has(p, address.text))
+		    ps_handle_has_address(p, address.text))
 			continue;
 		m = ps_mirror_add(p, &address);
 		if (m)
-			m->added = added = true;
+			m->from_roster = added = true;
 	}
 	return added;
 }
@@ -311,7 +312,7 @@ static bool has_all_members(const struct perseas *p, const Perseas__Roster *rost
 		struct ps_address address;
 
 		if (!ps_address_parse(roster->members[k]->address, &address, &ignored) &&
-		    !ps_handle_has(p, address.text))
+		    !ps_handle_has_address(p, address.text))
 			return false;
 	}
 	return true;
@@ -397,7 +398,8 @@ static int check_restore_finished(struct perseas *p)
 	ps_fill_told(p, told);
 	ps_judge_members(&j, told, p->mirror_count);
 	ps_judge_state(&j, told, p->mirror_count);
-	return !p->fills && ps_judge_unfilled(&j, told, p->mirror_count) ? ps_fail_unfilled(p) : 0;
+	return !p->is_filling && ps_judge_unfilled(&j, told, p->mirror_count) ? ps_fail_unfilled(p)
+	                                                                      : 0;
 }
 
 static int check_no_live_owner(struct perseas *p)
@@ -405,11 +407,12 @@ static int check_no_live_owner(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (ps_has_store(p, m) && m->found.live && !(p->options.flags & PERSEAS_TAKEOVER))
+		if (ps_has_store(p, m) && m->found.has_owner &&
+		    !(p->options.flags & PERSEAS_TAKEOVER))
 			return ps_fail(p, PERSEAS_EBUSY,
 			               "store '%s' has a live owner (from %s, epoch %llu, seen "
 			               "by %s): stop it, or ask for a takeover to fence it",
-			               p->store, m->found.owner,
+			               p->store, m->found.owner_address,
 			               (unsigned long long)m->found.header->promised_epoch,
 			               m->address.text);
 	}
@@ -468,7 +471,7 @@ static int judge_probed(struct perseas *p)
 	/* Rosters that an earlier attempt changed may be recorded on no mirror. */
 	ps_roster_free(&p->roster);
 	ps_roster_free(&p->next_roster);
-	p->marked = p->opening.cancelled = false;
+	p->marked = p->opening.cancelled_change = false;
 	rc = ps_probe_roster(p);
 	if (!rc)
 		rc = ask_members(p);

@@ -20,14 +20,14 @@
 
 #include <assert.h>
 
-/* Returns true if W mirrors hold the record that destroyed the segments in p->graves. Needs
+/* Returns true if W mirrors hold the record that destroyed the segments in p->destroyed. Needs
  * admin. */
 static bool is_destroy_durable(struct perseas *p)
 {
 	bool held;
 
 	pthread_mutex_lock(&p->lock);
-	held = ps_mirrors_hold(p, p->graves.seq);
+	held = ps_w_mirrors_hold(p, p->destroyed.seq);
 	pthread_mutex_unlock(&p->lock);
 	return held;
 }
@@ -35,15 +35,15 @@ static bool is_destroy_durable(struct perseas *p)
 int ps_free_destroyed_segments(struct perseas *p)
 {
 	ps_assert_admin(p);
-	if (!p->graves.count)
+	if (!p->destroyed.count)
 		return 0;
 	if (!is_destroy_durable(p))
 		return ps_fail(p, PERSEAS_EBLOCKED,
 		               "too few mirrors hold that a segment of store '%s' was destroyed: "
 		               "try again when perseas_flush returns 0",
 		               p->store);
-	while (p->graves.count)
-		ps_map_drop_at_mirrors(p, p->graves.ids[--p->graves.count]);
+	while (p->destroyed.count)
+		ps_map_drop_at_mirrors(p, p->destroyed.ids[--p->destroyed.count]);
 	return 0;
 }
 
@@ -62,10 +62,10 @@ static void announce_destroy(struct perseas *p, uint32_t *ids, unsigned count, u
 /* Removes a segment that the record `seq` destroys from the handle. This cannot be undone. */
 static void forget_destroyed(struct perseas *p, struct ps_segment *segment, uint64_t seq)
 {
-	assert(p->graves.count < PS_SEGMENTS_MAX && !segment->base);
-	p->graves.ids[p->graves.count++] = segment->id;
-	p->graves.seq = seq;
-	p->upkeep.births++;
+	assert(p->destroyed.count < PS_SEGMENTS_MAX && !segment->base);
+	p->destroyed.ids[p->destroyed.count++] = segment->id;
+	p->destroyed.seq = seq;
+	p->upkeep.publish_generation++;
 	/* A standby's copy of the segment is obsolete, even if it would only be read later. */
 	ps_warm_leave(p->warm, segment->id);
 	pthread_mutex_lock(&p->lock);
@@ -97,15 +97,15 @@ static int check_mirrors_ready(struct perseas *p)
 	int rc = ps_free_destroyed_segments(p);
 
 	if (!rc)
-		rc = ps_commit_reserve(p, &none);
+		rc = ps_commit_reserve_chain(p, &none);
 	if (rc)
 		return rc;
 	if (!ps_quorum_is_w(p, ps_mirrors_with_whole_image(p)))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors are whole, and %u must be: nothing is "
 		               "destroyed",
-		               ps_quorum_count(p, ps_mirrors_with_whole_image(p)), p->members,
-		               p->acks);
+		               ps_quorum_count_members(p, ps_mirrors_with_whole_image(p)),
+		               p->members, p->acks);
 	return 0;
 }
 
@@ -127,7 +127,7 @@ static int destroy_segments(struct perseas *p, uint32_t *ids, unsigned count, ui
 
 static int destroy_exclusive(struct perseas *p, const char *name, uint64_t *seq)
 {
-	struct ps_segment *segment = ps_segment_find(p, name);
+	struct ps_segment *segment = ps_segment_by_name(p, name);
 	uint32_t ids[PS_SEGMENTS_MAX];
 	int rc = check_can_destroy(p, name, segment);
 
@@ -150,13 +150,13 @@ static int unmap_segments(struct perseas *p, const struct ps_destroy_set *death)
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < death->count; i++)
 		ps_segment_move_memory(p, ps_segment_by_id(p, death->ids[i]), &hidden[i]);
-	rc = ps_layout_renew(p);
+	rc = ps_layout_publish(p);
 	for (unsigned i = 0; rc && i < death->count; i++)
 		*ps_segment_by_id(p, death->ids[i]) = hidden[i];
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; !rc && i < death->count; i++) {
 		ps_demand_unmap(p, &hidden[i]);
-		ps_segment_unplace(&hidden[i]);
+		ps_segment_unmap(&hidden[i]);
 	}
 	return rc;
 }
@@ -193,7 +193,7 @@ void ps_map_free_destroyed(struct perseas *p)
 	bool any;
 
 	ps_admin_enter(p);
-	any = p->graves.count > 0 && is_destroy_durable(p);
+	any = p->destroyed.count > 0 && is_destroy_durable(p);
 	ps_admin_leave(p);
 	/* Stop commits (ps_exclusive_enter) only if there is something to free. */
 	if (any)

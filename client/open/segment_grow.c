@@ -59,7 +59,7 @@ static bool is_heap_extent(struct perseas *p, const char *name)
 			continue;
 		memcpy(other, name, strlen(name) + 1);
 		memcpy(other + (dot - 5 - name), parts[!i], 6);
-		return ps_segment_find(p, other) != NULL;
+		return ps_segment_by_name(p, other) != NULL;
 	}
 	return false;
 }
@@ -125,7 +125,7 @@ static int name_part(struct perseas *p, const struct growing *growing, char *par
 		               "segment '%s' has too long a name to grow: its parts have names of "
 		               "at most %d bytes, which end with .grown.NUMBER",
 		               growing->name, PS_NAME_MAX);
-	if (ps_segment_find(p, part))
+	if (ps_segment_by_name(p, part))
 		return ps_fail(
 			p, PERSEAS_EEXIST,
 			"store '%s' has a segment '%s' that is not a part of '%s' but has the "
@@ -147,7 +147,7 @@ static uint64_t last_published_seq(struct perseas *p, const struct ps_segment *h
 static int prepare_growth(struct growing *growing, uint64_t *more)
 {
 	struct perseas *p = growing->p;
-	struct ps_segment *head = ps_segment_find(p, growing->name);
+	struct ps_segment *head = ps_segment_by_name(p, growing->name);
 	int rc = check_can_grow(p, growing->name, head);
 
 	if (!rc)
@@ -182,7 +182,7 @@ static void inherit_retained(const struct ps_new_segments *birth, void *arg)
 {
 	const struct growing *growing = arg;
 
-	ps_segment_find(growing->p, birth->segments[0].name)->is_retained =
+	ps_segment_by_name(growing->p, birth->segments[0].name)->is_retained =
 		ps_segment_by_id(growing->p, growing->placement.head_id)->is_retained;
 }
 

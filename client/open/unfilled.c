@@ -48,7 +48,8 @@ static const struct ps_mirror *find_mirror_of_member(const struct perseas *p,
                                                      const Perseas__Member *member)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].known && ps_id_equal(member->image_id, p->mirrors[i].image_id))
+		if (p->mirrors[i].in_roster &&
+		    ps_id_equal(member->image_id, p->mirrors[i].image_id))
 			return &p->mirrors[i];
 	return NULL;
 }
@@ -216,7 +217,7 @@ int ps_unfilled_remove(struct ps_env *env, const char *store, const char *mirror
 
 	if (!p)
 		return error->code;
-	p->fills = true;
+	p->is_filling = true;
 	p->options.flags = 0;
 	if (store_id)
 		memcpy(p->store_id, store_id, PS_ID_SIZE);

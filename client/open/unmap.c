@@ -53,7 +53,7 @@ static int hide_mapped(struct perseas *p, const uint32_t *ids, unsigned count,
 
 	pthread_mutex_lock(&p->lock);
 	ps_map_hide(p, ids, count, hidden);
-	rc = ps_layout_renew(p);
+	rc = ps_layout_publish(p);
 	for (unsigned i = 0; rc && i < count; i++)
 		*ps_segment_by_id(p, ids[i]) = hidden[i];
 	pthread_mutex_unlock(&p->lock);
@@ -65,7 +65,7 @@ static void unmap_hidden(struct perseas *p, struct ps_segment *hidden)
 	struct ps_segment *segment = ps_segment_by_id(p, hidden->id);
 
 	if (segment->born) {
-		segment->left = p->commit.seq;
+		segment->unmapped_seq = p->commit.seq;
 		ps_demand_unmap(p, segment);
 	} else {
 		ps_map_drop_at_mirrors(p, segment->id);
@@ -73,7 +73,7 @@ static void unmap_hidden(struct perseas *p, struct ps_segment *hidden)
 		ps_segment_forget(p, segment);
 		pthread_mutex_unlock(&p->lock);
 	}
-	ps_segment_unplace(hidden);
+	ps_segment_unmap(hidden);
 }
 
 static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)

@@ -97,8 +97,8 @@ struct ps_follow {
 /* Begins to follow a store. mark: the PS_OWNER_MARK bytes with which the ids of the caller's own
  * owners begin, or NULL. The mark, both strings and the envs belong to the caller and must outlive
  * `follow`; the two envs may be the same. A list given by its name is looked up again now and then
- * while no mirror has the store. Returns 0, or an error of ps_env_list with *error, after which
- * there is nothing to close. */
+ * while no mirror has the store. Returns 0, or an error of ps_env_resolve_list with *error, after
+ * which there is nothing to close. */
 int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirrors,
                    const uint8_t *mark, struct ps_env *looks, struct ps_env *watches,
                    uint32_t timeout_ms, struct ps_error *error);

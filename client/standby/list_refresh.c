@@ -50,8 +50,8 @@ static unsigned take_lookup(struct ps_follow *follow, struct ps_address found[PS
 	struct ps_error error = { 0 };
 	unsigned count = 0;
 
-	if (!follow->lookup || !ps_env_list_found(follow->looks.env, follow->lookup, 0,
-	                                          follow->list, found, &count, &error))
+	if (!follow->lookup || !ps_env_list_take_result(follow->looks.env, follow->lookup, 0,
+	                                                follow->list, found, &count, &error))
 		return 0;
 	ps_list_refresh_drop(follow);
 	return error.code ? 0 : count;

@@ -28,7 +28,7 @@ int ps_peers_begin(struct ps_peers *peers, struct ps_env *env, const char *mirro
                    uint32_t timeout_ms, struct ps_error *error)
 {
 	*peers = (struct ps_peers){ .env = env, .timeout_ms = timeout_ms };
-	if (ps_env_list(env, mirrors, timeout_ms, peers->addresses, &peers->count, error))
+	if (ps_env_resolve_list(env, mirrors, timeout_ms, peers->addresses, &peers->count, error))
 		return error->code;
 	connect_listed(peers);
 	return 0;
@@ -39,8 +39,8 @@ int ps_peers_begin_known(struct ps_peers *peers, struct ps_env *env, const char 
                          struct ps_error *error)
 {
 	*peers = (struct ps_peers){ .env = env, .timeout_ms = timeout_ms };
-	if (ps_env_list_known(env, mirrors, timeout_ms, peers->addresses, &peers->count, lookup,
-	                      error))
+	if (ps_env_resolve_list_quickly(env, mirrors, timeout_ms, peers->addresses, &peers->count,
+	                                lookup, error))
 		return error->code;
 	connect_listed(peers);
 	return 0;

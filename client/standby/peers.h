@@ -30,12 +30,12 @@ struct ps_peers {
 };
 
 /* Begins to connect to every mirror of the list, which may be given by its name. The caller owns
- * the env, which must outlive the peers. Returns 0, or an error of ps_env_list with *error, after
- * which there is nothing to end. */
+ * the env, which must outlive the peers. Returns 0, or an error of ps_env_resolve_list with *error,
+ * after which there is nothing to end. */
 int ps_peers_begin(struct ps_peers *peers, struct ps_env *env, const char *mirrors,
                    uint32_t timeout_ms, struct ps_error *error);
 
-/* Does the same with ps_env_list_known. The caller must drop *lookup. */
+/* Does the same with ps_env_resolve_list_quickly. The caller must drop *lookup. */
 int ps_peers_begin_known(struct ps_peers *peers, struct ps_env *env, const char *mirrors,
                          uint32_t timeout_ms, struct ps_list_lookup **lookup,
                          struct ps_error *error);

@@ -138,8 +138,8 @@ static void reserve_addresses(struct perseas_standby *s, const struct ps_images 
 {
 	s->stat.warning[0] = 0;
 	if (images->newest)
-		ps_segments_reserve(s->p, images->newest->header, s->stat.warning,
-		                    sizeof(s->stat.warning));
+		ps_segments_reserve_addresses(s->p, images->newest->header, s->stat.warning,
+		                              sizeof(s->stat.warning));
 }
 
 static void note_images(void *arg, const struct ps_images *images,
@@ -376,7 +376,7 @@ static void add_unlisted_members(struct perseas_standby *s)
 
 	for (unsigned i = 0; i < looks->count; i++) {
 		if (ps_follow_is_unlisted_member(&s->follow, i))
-			ps_handle_add_learnt(s->p, &looks->addresses[i]);
+			ps_handle_add_learnt_mirror(s->p, &looks->addresses[i]);
 	}
 }
 

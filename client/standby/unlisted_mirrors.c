@@ -86,8 +86,8 @@ void ps_unlisted_mirrors_lend(struct ps_unlisted_mirrors *known, struct perseas 
 	pthread_mutex_lock(&known->lock);
 	known->users++;
 	pthread_mutex_unlock(&known->lock);
-	*borrower = (struct borrower){ { p->guests, note_roster }, p, known };
-	p->guests = &borrower->guest;
+	*borrower = (struct borrower){ { p->attachments, note_roster }, p, known };
+	p->attachments = &borrower->guest;
 }
 
 /* --- the mirrors --- */

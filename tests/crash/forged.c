@@ -32,7 +32,8 @@ static void put(struct work *w, const uint8_t *bytes, uint64_t length)
 static bool forge(struct work *w, uint64_t epoch)
 {
 	const struct perseas *p = w->p;
-	struct forge_log log = { p->commit.next, p->commit.seq, p->commit.last, p->log_size };
+	struct forge_log log = { p->commit.next_position, p->commit.seq, p->commit.last_position,
+		                 p->log_size };
 	uint8_t bytes[FORGED] = { 0 };
 	uint64_t position, at;
 
@@ -49,7 +50,7 @@ static bool forge(struct work *w, uint64_t epoch)
 		memset(bytes, k, FILLER);
 		put(w, bytes, FILLER);
 	}
-	assert(w->broken || p->commit.next == log.next);
+	assert(w->broken || p->commit.next_position == log.next);
 	return true;
 }
 

@@ -54,7 +54,8 @@ static void disguise(struct perseas *p, uint8_t *bytes, size_t length)
 static int store_and_lap(struct owner *owner, uint8_t *to, uint64_t ahead)
 {
 	struct perseas *p = owner->p;
-	struct forge_log log = { p->commit.next, p->commit.seq, p->commit.last, p->log_size };
+	struct forge_log log = { p->commit.next_position, p->commit.seq, p->commit.last_position,
+		                 p->log_size };
 	uint8_t bytes[STORED] = { 0 };
 	uint64_t position, at;
 	int rc;

@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(text, data, size);
 	text[size] = '\0';
-	if (ps_address_list(text, addresses, &count, &error)) {
+	if (ps_address_parse_list(text, addresses, &count, &error)) {
 		require(error.code == PERSEAS_EINVAL);
 		require(strlen(error.text) > 0 && strlen(error.text) < sizeof(error.text));
 		for (i = 0; error.text[i]; i++)

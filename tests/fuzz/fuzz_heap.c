@@ -52,13 +52,13 @@ static void open_store(void)
 /* The heap is closed, and the store is not: no transaction may remember it. */
 static void forget_heap(void)
 {
-	struct ps_handle_attachment *guest = store.p->guests;
+	struct ps_handle_attachment *guest = store.p->attachments;
 
 	if (!guest)
 		return;
 	for (struct perseas_tx *tx = store.p->commit.all_list; tx; tx = tx->next_in_pool)
 		ps_deferred_free(tx);
-	store.p->guests = guest->next;
+	store.p->attachments = guest->next;
 	guest->free(guest);
 }
 

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	require(strlen(list) < sizeof(list));
-	require(ps_address_list(list, addresses, &count, NULL) == 0);
+	require(ps_address_parse_list(list, addresses, &count, NULL) == 0);
 	require(count >= 1 && count <= PS_MIRRORS_MAX);
 	return 0;
 }

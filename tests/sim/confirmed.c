@@ -74,8 +74,8 @@ void sim_mistake_confirmed(struct sim_owner *o)
 	if (!early && !sim_mistake_is(o->world, SIM_MISTAKE_CONFIRMED_UNASKED))
 		return;
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (early ? p->mirrors[i].confirm.confirmed != 0 : p->mirrors[i].active)
-			p->mirrors[i].confirm.confirmed = p->confirm.calls;
+		if (early ? p->mirrors[i].confirm.confirmed_call != 0 : p->mirrors[i].active)
+			p->mirrors[i].confirm.confirmed_call = p->confirm.call_count;
 }
 
 int __wrap_ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
@@ -123,7 +123,7 @@ uint32_t __wrap_ps_mirrors_confirmed(const struct perseas *p, uint64_t call)
 	uint32_t confirmed = __real_ps_mirrors_confirmed(p, call);
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (joins >> i & 1 && p->mirrors[i].confirm.confirmed >= call)
+		if (joins >> i & 1 && p->mirrors[i].confirm.confirmed_call >= call)
 			confirmed |= (uint32_t)1 << i;
 	return confirmed;
 }

@@ -83,7 +83,8 @@ static bool is_idle(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].acked != p->commit.seq)
 			return false;
-	return !p->admin && !p->commit.line.waiters && !p->commit.gathering && !p->commit.open_list;
+	return !p->admin && !p->commit.wait_line.waiters && !p->commit.has_gathered &&
+	       !p->commit.open_list;
 }
 
 static void depose(struct sim_world *w, void *arg, uint64_t ticket)

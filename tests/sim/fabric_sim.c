@@ -171,8 +171,9 @@ static int stream_post(struct ps_link *link, const struct ps_chain *chain)
 		else
 			link->completed++;
 	} else if (!sim_mistake_order(link, chain, enqueue)) {
-		enqueue_data(link, chain, 0, chain->undo, !slot && chain->undo == chain->count);
-		enqueue_data(link, chain, chain->undo, chain->count, !slot);
+		enqueue_data(link, chain, 0, chain->undo_count,
+		             !slot && chain->undo_count == chain->count);
+		enqueue_data(link, chain, chain->undo_count, chain->count, !slot);
 		if (slot)
 			enqueue(link, &chain->slot, true);
 	}

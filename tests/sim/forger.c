@@ -59,7 +59,8 @@ static unsigned find_segment(const struct sim_application *a)
 static bool plan(struct sim_application *a)
 {
 	struct perseas *p = a->p;
-	struct forge_log log = { p->commit.next, p->commit.seq, p->commit.last, p->log_size };
+	struct forge_log log = { p->commit.next_position, p->commit.seq, p->commit.last_position,
+		                 p->log_size };
 	struct sim_forger *f = &a->forger;
 	uint64_t position, at;
 

@@ -45,7 +45,7 @@ static void let_go(void *arg)
 	struct fork *f = arg;
 
 	f->p->upkeep.change.stage = PS_CHANGE_NONE;
-	f->p->upkeep.change.code = PERSEAS_EUNREACHABLE;
+	f->p->upkeep.change.result_code = PERSEAS_EUNREACHABLE;
 }
 
 static int open_fork(struct fork *f)

@@ -44,7 +44,7 @@ int sim_grown_unmap(struct sim_application *a, unsigned segment)
 
 const struct ps_segment *sim_grown_segment(const struct sim_application *a, unsigned i)
 {
-	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
+	const struct ps_segment *segment = ps_segment_by_name(a->p, sim_segment_name(i));
 
 	if (!segment)
 		sim_fail(a->world, "owner %u has no segment %s any more", a->owner->index,
@@ -103,7 +103,7 @@ void sim_grown_seal(struct sim_application *a, struct sim_node *node, unsigned s
 	while (node->segments[sim_part(segment, k)].present)
 		k++;
 	part = sim_part(segment, k);
-	found = ps_segment_find(a->p, sim_segment_name(part));
+	found = ps_segment_by_name(a->p, sim_segment_name(part));
 	if (!found)
 		sim_fail(a->world, "owner %u has no segment %s", a->owner->index,
 		         sim_segment_name(part));

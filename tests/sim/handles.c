@@ -6,15 +6,15 @@
  */
 #include "../../client/core/deadlock.h"
 
-void __wrap_ps_deadlock_add(struct perseas *p);
-void __wrap_ps_deadlock_remove(struct perseas *p);
+void __wrap_ps_deadlock_add_handle(struct perseas *p);
+void __wrap_ps_deadlock_remove_handle(struct perseas *p);
 
-void __wrap_ps_deadlock_add(struct perseas *p)
+void __wrap_ps_deadlock_add_handle(struct perseas *p)
 {
 	(void)p;
 }
 
-void __wrap_ps_deadlock_remove(struct perseas *p)
+void __wrap_ps_deadlock_remove_handle(struct perseas *p)
 {
 	(void)p;
 }

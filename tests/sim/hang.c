@@ -88,7 +88,7 @@ static void look_at_change(struct sim_world *w, void *arg, uint64_t ticket)
 	/* Some applications cancel the change. */
 	if (c->stage == PS_CHANGE_NONE && strstr(c->text, "taken back"))
 		return;
-	if (c->stage == PS_CHANGE_NONE && c->code)
+	if (c->stage == PS_CHANGE_NONE && c->result_code)
 		sim_fail(w, "mirror %u hangs, and mirror %u does not leave: %s", h->hung->index,
 		         h->wiped->index, c->text);
 	if (c->stage == PS_CHANGE_NONE) {

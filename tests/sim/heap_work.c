@@ -171,7 +171,7 @@ static void bear(void *arg)
 		extent++;
 	sim_count(a->world, SIM_GROWN, extent > 0);
 	for (unsigned i = data_of(extent); i < data_of(extent + 1); i++) {
-		const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
+		const struct ps_segment *segment = ps_segment_by_name(a->p, sim_segment_name(i));
 
 		if (!segment)
 			sim_fail(a->world, "owner %u sends %s, and its heap has no segment %s",
@@ -202,7 +202,7 @@ static void expect_birth(struct sim_application *a)
 void sim_heap_shrinks(struct sim_application *a, struct sim_node *node)
 {
 	for (unsigned i = data_of(1); i < SIM_WHOLE; i++) {
-		if (!node->segments[i].present || ps_segment_find(a->p, sim_segment_name(i)))
+		if (!node->segments[i].present || ps_segment_by_name(a->p, sim_segment_name(i)))
 			continue;
 		node->segments[i].present = false;
 		node->segments[i].bytes = NULL;
@@ -509,7 +509,7 @@ void sim_heap_end(struct sim_application *a, const perseas_tx_t *tx, const struc
 static void edit_metadata(const struct sim_application *a, struct sim_node *node, unsigned extent)
 {
 	const unsigned i = data_of(extent) + 1;
-	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
+	const struct ps_segment *segment = ps_segment_by_name(a->p, sim_segment_name(i));
 	uint8_t *to = sim_node_edit(a->world, node, i);
 	uint64_t run;
 	bool here;

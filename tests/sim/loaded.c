@@ -105,7 +105,7 @@ static void look_at_change(struct sim_world *w, void *arg, uint64_t ticket)
 	/* Some applications cancel the change. */
 	if (c->stage == PS_CHANGE_NONE && strstr(c->text, "taken back"))
 		return;
-	if (c->stage == PS_CHANGE_NONE && c->code)
+	if (c->stage == PS_CHANGE_NONE && c->result_code)
 		sim_fail(w, "mirror %u was loaded, and mirror %u is not replaced: %s",
 		         l->loaded->index, l->other->index, c->text);
 	if (c->stage == PS_CHANGE_NONE && !mirror_of(l, l->loaded)->loaded) {
@@ -168,7 +168,7 @@ static void await_id(struct sim_world *w, void *arg, uint64_t ticket)
 	(void)ticket;
 	if (is_over(w, l))
 		return;
-	if (ps_roster_unrecorded(l->owner->handle)) {
+	if (ps_roster_unrecorded_mirrors(l->owner->handle)) {
 		wipe(w, l);
 		return;
 	}

@@ -302,14 +302,15 @@ bool sim_mistake_order(struct ps_link *link, const struct ps_chain *chain,
 	const struct sim_world *w = link->owner->world;
 	bool slot_first = is(w, SIM_MISTAKE_SLOT_FIRST);
 
-	if ((!slot_first && !is(w, SIM_MISTAKE_UNDO_LAST)) || !chain->undo || !chain->slot.length)
+	if ((!slot_first && !is(w, SIM_MISTAKE_UNDO_LAST)) || !chain->undo_count ||
+	    !chain->slot.length)
 		return false;
 	if (slot_first)
 		enqueue(link, &chain->slot, false);
-	for (unsigned i = chain->undo; i < chain->count; i++)
+	for (unsigned i = chain->undo_count; i < chain->count; i++)
 		enqueue(link, &chain->writes[i], false);
-	for (unsigned i = 0; i < chain->undo; i++)
-		enqueue(link, &chain->writes[i], slot_first && i + 1 == chain->undo);
+	for (unsigned i = 0; i < chain->undo_count; i++)
+		enqueue(link, &chain->writes[i], slot_first && i + 1 == chain->undo_count);
 	if (!slot_first)
 		enqueue(link, &chain->slot, true);
 	return true;
@@ -335,7 +336,7 @@ static bool is_copied_to(const struct ps_link *link)
 {
 	const struct perseas *p = link->owner->handle;
 
-	return p && p->upkeep.resync.mirror && p->upkeep.resync.mirror->link == link;
+	return p && p->upkeep.resync.target && p->upkeep.resync.target->link == link;
 }
 
 bool sim_mistake_chunk(struct ps_link *link, const struct ps_chain *chain)
@@ -347,8 +348,8 @@ bool sim_mistake_chunk(struct ps_link *link, const struct ps_chain *chain)
 		return true;
 	if (!is_copied_to(link) || !chain->count)
 		return false;
-	if (chain->undo)
-		return is(link->owner->world, SIM_MISTAKE_BETWEEN) && p->upkeep.resync.begun &&
+	if (chain->undo_count)
+		return is(link->owner->world, SIM_MISTAKE_BETWEEN) && p->upkeep.resync.has_posted &&
 		       p->upkeep.resync.done < p->upkeep.resync.total;
 	segment = ps_segment_by_id(p, chain->writes[0].region - PS_REGION_SEGMENT);
 	if (is(link->owner->world, SIM_MISTAKE_UNCOMMITTED) && segment && segment->base)

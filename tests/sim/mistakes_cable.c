@@ -10,7 +10,7 @@ void sim_mistake_worn(struct sim_owner *o)
 {
 	for (unsigned i = 0; o->handle && i < o->handle->mirror_count; i++)
 		if (sim_mistake_is(o->world, SIM_MISTAKE_WORN))
-			o->handle->mirrors[i].way_back.breaks = 0;
+			o->handle->mirrors[i].way_back.break_count = 0;
 }
 
 /* Claimed once more under the same epoch, it seems to be another image. */

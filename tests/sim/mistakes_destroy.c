@@ -122,17 +122,17 @@ static bool is_taken_for_ours(const struct perseas *p, const Perseas__Segment *t
 	return is_like(p, theirs, sim_mistake_is(w, SIM_MISTAKE_ANY_NAME));
 }
 
-bool __real_ps_segments_match(const struct perseas *p, const Perseas__Header *header);
-bool __wrap_ps_segments_match(const struct perseas *p, const Perseas__Header *header);
+bool __real_ps_segments_match_header(const struct perseas *p, const Perseas__Header *header);
+bool __wrap_ps_segments_match_header(const struct perseas *p, const Perseas__Header *header);
 
-bool __wrap_ps_segments_match(const struct perseas *p, const Perseas__Header *header)
+bool __wrap_ps_segments_match_header(const struct perseas *p, const Perseas__Header *header)
 {
 	const struct sim_world *w = ((const struct sim_owner *)p->env)->world;
 	size_t published = 0;
 
 	if (!sim_mistake_is(w, SIM_MISTAKE_SAME_ID) && !sim_mistake_is(w, SIM_MISTAKE_ANY_NAME) &&
 	    !sim_mistake_is(w, SIM_MISTAKE_ANY_PUBLISH))
-		return __real_ps_segments_match(p, header);
+		return __real_ps_segments_match_header(p, header);
 	for (unsigned i = 0; i < p->segment_count; i++)
 		published += p->segments[i].born != 0;
 	for (size_t i = 0; i < header->n_segments; i++)

@@ -9,10 +9,10 @@
 #include "../../client/core/tx.h"
 #include "process.h"
 
-void __real_ps_gather_add(struct perseas_tx *tx);
-void __wrap_ps_gather_add(struct perseas_tx *tx);
-void __real_ps_gather_make_way(const struct perseas_tx *tx, unsigned flags);
-void __wrap_ps_gather_make_way(const struct perseas_tx *tx, unsigned flags);
+void __real_ps_gather_add_tx(struct perseas_tx *tx);
+void __wrap_ps_gather_add_tx(struct perseas_tx *tx);
+void __real_ps_gather_send_unless_joined(const struct perseas_tx *tx, unsigned flags);
+void __wrap_ps_gather_send_unless_joined(const struct perseas_tx *tx, unsigned flags);
 void __real_ps_gather_send(struct perseas *p);
 void __wrap_ps_gather_send(struct perseas *p);
 void __real_ps_gather_restore(const struct perseas *p, const struct ps_window *window);
@@ -28,26 +28,26 @@ static bool is(const struct perseas *p, enum sim_mistake mistake)
 	return sim_mistake_is(((const struct sim_owner *)p->env)->world, mistake);
 }
 
-void __wrap_ps_gather_add(struct perseas_tx *tx)
+void __wrap_ps_gather_add_tx(struct perseas_tx *tx)
 {
 	struct sim_task *task = ((struct sim_owner *)tx->p->env)->running;
 
 	if (task->sealing)
 		task->holding(task->sealed);
 	task->sealing = NULL;
-	__real_ps_gather_add(tx);
+	__real_ps_gather_add_tx(tx);
 }
 
-void __wrap_ps_gather_make_way(const struct perseas_tx *tx, unsigned flags)
+void __wrap_ps_gather_send_unless_joined(const struct perseas_tx *tx, unsigned flags)
 {
 	struct perseas *p = tx->p;
 
-	if (is(p, SIM_MISTAKE_HELD_PASSED) && !(flags & PS_GATHERS))
+	if (is(p, SIM_MISTAKE_HELD_PASSED) && !(flags & PS_MAY_GATHER))
 		return;
-	if (is(p, SIM_MISTAKE_HELD_LIVE) && !(flags & PS_GATHERS))
+	if (is(p, SIM_MISTAKE_HELD_LIVE) && !(flags & PS_MAY_GATHER))
 		__wrap_ps_gather_send(p);
 	else
-		__real_ps_gather_make_way(tx, flags);
+		__real_ps_gather_send_unless_joined(tx, flags);
 }
 
 /* Reads the bytes of the group again, which open transactions may have changed since. */
@@ -55,8 +55,8 @@ static void read_again(struct perseas *p)
 {
 	struct ps_gather *g = p->commit.gather;
 
-	for (unsigned i = 0; i < g->count; i++) {
-		const struct ps_line *line = &g->lines[i];
+	for (unsigned i = 0; i < g->line_count; i++) {
+		const struct ps_gather_line *line = &g->lines[i];
 		const struct ps_segment *segment = ps_segment_by_id(p, line->segment);
 
 		for (unsigned bit = 0; bit < PS_GATHER_LINE; bit++)

@@ -40,7 +40,7 @@ bool sim_mistake_unsent(const struct ps_link *link, const struct ps_chain *chain
 	struct perseas *p = link->owner->handle;
 	const struct ps_segment *segment;
 
-	if (!sim_mistake_is(link->owner->world, SIM_MISTAKE_NOT_ZEROS) || !p || chain->undo ||
+	if (!sim_mistake_is(link->owner->world, SIM_MISTAKE_NOT_ZEROS) || !p || chain->undo_count ||
 	    chain->slot.length || !chain->count || chain->writes[0].region < PS_REGION_SEGMENT)
 		return false;
 	segment = ps_segment_by_id(p, chain->writes[0].region - PS_REGION_SEGMENT);

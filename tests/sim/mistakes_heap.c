@@ -32,7 +32,7 @@ static void release_word(const struct ps_edit *edit)
 /* Others get what the transaction means to free. */
 static void release_early(struct perseas_tx *tx)
 {
-	for (struct ps_deferred_stores *late = tx->late; late; late = late->next) {
+	for (struct ps_deferred_stores *late = tx->deferred; late; late = late->next) {
 		const struct ps_edits *edits = (const struct ps_edits *)late;
 
 		ps_biased_lock(&edits->heap->lock);
@@ -97,7 +97,7 @@ static void apply_again(struct sim_owner *o, const struct perseas_tx *tx)
 	for (unsigned i = 0; i < applied->count; i++)
 		*applied->at[i] = (*applied->at[i] | applied->set[i]) & ~applied->clear[i];
 	applied->count = 0;
-	for (struct ps_deferred_stores *late = tx->late; late; late = late->next) {
+	for (struct ps_deferred_stores *late = tx->deferred; late; late = late->next) {
 		const struct ps_edits *edits = (const struct ps_edits *)late;
 
 		for (unsigned i = 0; i < edits->count && applied->count < SIM_APPLIED; i++) {

@@ -19,9 +19,9 @@ static void redo(struct perseas *p)
 
 	if (!p->commit.in_doubt || p->commit.in_doubt != p->commit.seq || !record || p->next_roster)
 		return;
-	p->commit.next = record->position;
-	p->commit.last = record->previous;
-	p->commit.lap = p->commit.next - p->commit.next % p->log_size;
+	p->commit.next_position = record->position;
+	p->commit.last_position = record->previous;
+	p->commit.lap_position = p->commit.next_position - p->commit.next_position % p->log_size;
 	p->commit.ring.head = p->commit.ring.positions[p->commit.seq % PS_RING_ENTRIES];
 	p->commit.ring.last--;
 	p->commit.seq--;
@@ -47,10 +47,10 @@ void sim_mistake_poke(struct sim_owner *o)
 	if (sim_mistake_is(o->world, SIM_MISTAKE_REDONE))
 		redo(p);
 	if (sim_mistake_is(o->world, SIM_MISTAKE_UNAWAITED))
-		p->upkeep.resync.until = 0;
+		p->upkeep.resync.needed_seq = 0;
 	if (p->upkeep.change.stage == PS_CHANGE_JOINT &&
 	    sim_mistake_is(o->world, SIM_MISTAKE_BEHIND))
-		p->upkeep.change.seq = 0;
+		p->upkeep.change.needed_seq = 0;
 }
 
 /* --- a mirror that is claimed again --- */
@@ -111,7 +111,7 @@ unsigned sim_mistake_ahead(struct ps_link *link)
 	struct ps_mirror *m = p ? mirror_of(p, link->mirror) : NULL;
 	unsigned rest = link->due - link->completed;
 
-	if (!m || p->upkeep.resync.mirror || m->link != link ||
+	if (!m || p->upkeep.resync.target || m->link != link ||
 	    !sim_mistake_is(link->owner->world, SIM_MISTAKE_REUSED) ||
 	    !ps_quorum_is_w(p, ps_mirrors_holding(p, p->commit.seq) & ~ps_mirror_bit(p, m)))
 		return 0;

@@ -32,10 +32,10 @@ WRAPPED(int, ps_mirror_read, struct perseas *p, struct ps_mirror *m, uint32_t re
 WRAPPED(int, ps_mirror_write, struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
 WRAPPED(uint64_t, ps_update_durable, struct perseas *p);
 WRAPPED(int, ps_token_check, const struct perseas *p, const struct perseas_token *token);
-WRAPPED(int, ps_unwaited_finish, struct perseas *p);
-WRAPPED(bool, ps_unwaited_overdue, struct perseas *p);
+WRAPPED(int, ps_unwaited_await_all, struct perseas *p);
+WRAPPED(bool, ps_unwaited_is_overdue, struct perseas *p);
 WRAPPED(int, ps_pace_copy, struct perseas *p, unsigned flags, struct ps_pacing *pacing);
-WRAPPED(bool, ps_quorum_is_touched, const struct perseas *p, uint32_t set);
+WRAPPED(bool, ps_quorum_is_t, const struct perseas *p, uint32_t set);
 WRAPPED(bool, ps_quorum_can_remake_joint, const struct perseas *p, uint32_t set);
 WRAPPED(int, ps_rejoin_ask_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 WRAPPED(int, ps_rejoin_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
@@ -72,9 +72,9 @@ int __wrap_ps_making_withdraw(struct perseas *p, const uint8_t *store_id,
 
 /* --- an open --- */
 
-bool __wrap_ps_quorum_is_touched(const struct perseas *p, uint32_t set)
+bool __wrap_ps_quorum_is_t(const struct perseas *p, uint32_t set)
 {
-	return is(p, SIM_MISTAKE_UNTOUCHED) || __real_ps_quorum_is_touched(p, set);
+	return is(p, SIM_MISTAKE_UNTOUCHED) || __real_ps_quorum_is_t(p, set);
 }
 
 /* Makes the image of a new mirror of the joint roster without a confirmation by the old roster. */
@@ -86,9 +86,10 @@ bool __wrap_ps_quorum_can_remake_joint(const struct perseas *p, uint32_t set)
 /* The epoch of the last transaction; 0: it cannot be read. */
 static uint64_t last_epoch(struct perseas *p, struct ps_mirror *from)
 {
-	struct ps_logged_record step = { .back = ps_log_back_from(p->epoch, p->commit.seq,
-		                                                  p->commit.next, p->commit.last,
-		                                                  p->log_size) };
+	struct ps_logged_record step = {
+		.back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next_position,
+		                         p->commit.last_position, p->log_size)
+	};
 	uint64_t epoch = 0;
 
 	if (p->commit.seq && !ps_logged_record_read(p, from, &step))
@@ -153,8 +154,8 @@ uint64_t __wrap_ps_update_durable(struct perseas *p)
 {
 	if (is(p, SIM_MISTAKE_TOLD_EARLY))
 		p->commit.durable = p->commit.seq;
-	if (is(p, SIM_MISTAKE_HELD_TOLD) && p->commit.gathering &&
-	    ps_mirrors_hold(p, p->commit.seq))
+	if (is(p, SIM_MISTAKE_HELD_TOLD) && p->commit.has_gathered &&
+	    ps_w_mirrors_hold(p, p->commit.seq))
 		p->commit.durable = ps_last_committed(p);
 	return __real_ps_update_durable(p);
 }
@@ -164,14 +165,14 @@ int __wrap_ps_token_check(const struct perseas *p, const struct perseas_token *t
 	return is(p, SIM_MISTAKE_ANY_EPOCH) ? 0 : __real_ps_token_check(p, token);
 }
 
-bool __wrap_ps_unwaited_overdue(struct perseas *p)
+bool __wrap_ps_unwaited_is_overdue(struct perseas *p)
 {
-	return !is(p, SIM_MISTAKE_UNBOUNDED) && __real_ps_unwaited_overdue(p);
+	return !is(p, SIM_MISTAKE_UNBOUNDED) && __real_ps_unwaited_is_overdue(p);
 }
 
-int __wrap_ps_unwaited_finish(struct perseas *p)
+int __wrap_ps_unwaited_await_all(struct perseas *p)
 {
-	return is(p, SIM_MISTAKE_CLOSES) ? 0 : __real_ps_unwaited_finish(p);
+	return is(p, SIM_MISTAKE_CLOSES) ? 0 : __real_ps_unwaited_await_all(p);
 }
 
 /* --- a copy --- */
@@ -207,8 +208,8 @@ int __wrap_ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pac
 	if (is(p, SIM_MISTAKE_UNPACED))
 		return 0;
 	/* The owner believes that the mirror has acknowledged something meanwhile. */
-	if (is(p, SIM_MISTAKE_PACED_STUCK) && p->upkeep.resync.mirror)
-		p->upkeep.resync.mirror->broken.wait.acked = UINT64_MAX;
+	if (is(p, SIM_MISTAKE_PACED_STUCK) && p->upkeep.resync.target)
+		p->upkeep.resync.target->broken.wait.acked = UINT64_MAX;
 	return __real_ps_pace_copy(p, flags, pacing);
 }
 

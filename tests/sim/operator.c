@@ -258,7 +258,7 @@ void sim_operator_let_go(void *arg)
 	struct sim_application *a = arg;
 
 	a->p->upkeep.change.stage = PS_CHANGE_NONE;
-	a->p->upkeep.change.code = PERSEAS_EUNREACHABLE;
+	a->p->upkeep.change.result_code = PERSEAS_EUNREACHABLE;
 }
 
 void sim_operate(void *application)

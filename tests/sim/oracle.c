@@ -246,7 +246,8 @@ void sim_oracle_asks(struct sim_owner *o, int kind)
 		return;
 	/* Copies what is needed of the owner: the message may be handled after its handle is
 	 * gone. */
-	o->renewal = (struct sim_renewal){ .epoch = p->epoch, .sealed = p->upkeep.renewal.sealed };
+	o->renewal = (struct sim_renewal){ .epoch = p->epoch,
+		                           .sealed = p->upkeep.renewal.ring_epoch };
 	memcpy(o->renewal.owner, p->owner, PS_ID_SIZE);
 }
 

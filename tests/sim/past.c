@@ -33,9 +33,9 @@ static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 
 bool sim_past_ends(struct sim_owner *o)
 {
-	if (!o->reverted && o->handle && o->handle->upkeep.renewal.past[0])
+	if (!o->reverted && o->handle && o->handle->upkeep.renewal.reverted_text[0])
 		sim_fail(o->world, "owner %u did not go back in time, and is told that it did: %s",
-		         o->index, o->handle->upkeep.renewal.past);
+		         o->index, o->handle->upkeep.renewal.reverted_text);
 	while (o->reverted && !o->dead && !o->handle->superseded && !o->world->schedule->ending)
 		sim_owner_sleep(o, LOOKS);
 	return o->reverted;
@@ -48,7 +48,7 @@ static void look(struct sim_world *w, void *arg, uint64_t ticket)
 	if (w->schedule->ending || !sim_aim_is_open(o))
 		return;
 	if (o->handle->superseded) {
-		sim_count(w, SIM_REVERTED, o->handle->upkeep.renewal.past[0] != 0);
+		sim_count(w, SIM_REVERTED, o->handle->upkeep.renewal.reverted_text[0] != 0);
 		return;
 	}
 	if (w->now > ticket && w->mistake != SIM_MISTAKE_PAST)
@@ -62,7 +62,7 @@ static bool is_idle(const struct sim_owner *o)
 {
 	const struct perseas *p = o->handle;
 
-	if (p->admin || p->commit.line.waiters || p->commit.in_doubt || p->commit.open_list ||
+	if (p->admin || p->commit.wait_line.waiters || p->commit.in_doubt || p->commit.open_list ||
 	    o->locks)
 		return false;
 	for (unsigned i = 0; i < p->mirror_count; i++)

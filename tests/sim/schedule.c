@@ -390,9 +390,9 @@ static bool lose_new(struct sim_world *w, const struct ps_change *change)
 {
 	struct sim_mirror *m;
 
-	if (!change->new || change->stage != PS_CHANGE_JOINT || !w->schedule->losses)
+	if (!change->joining || change->stage != PS_CHANGE_JOINT || !w->schedule->losses)
 		return false;
-	m = sim_mirror_find(w, &change->new->address);
+	m = sim_mirror_find(w, &change->joining->address);
 	if (!m->stores)
 		return false;
 	w->schedule->losses--;

@@ -16,7 +16,7 @@ enum { USUAL_SIZE = 512 };
 void sim_segments_compare(struct sim_application *a, unsigned i, const char *when)
 {
 	const struct sim_segment *s = &a->at->segments[i];
-	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
+	const struct ps_segment *segment = ps_segment_by_name(a->p, sim_segment_name(i));
 	uint32_t at = 0;
 	bool here;
 
@@ -42,7 +42,7 @@ void sim_segments_compare(struct sim_application *a, unsigned i, const char *whe
  * this process, one after the other (env_sim.c), must not meet there. */
 static int map_somewhere(struct sim_application *a, unsigned i, void **addr)
 {
-	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
+	const struct ps_segment *segment = ps_segment_by_name(a->p, sim_segment_name(i));
 	const uint64_t away = ((uint64_t)1 << 30) + ((uint64_t)a->owner->index << 26);
 
 	a->maps++;
@@ -57,7 +57,7 @@ static int map_somewhere(struct sim_application *a, unsigned i, void **addr)
  * publish chooses among free addresses, also ones that another owner unmaps only for a moment. */
 static bool another_has_its_place(const struct sim_application *a, unsigned i)
 {
-	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
+	const struct ps_segment *segment = ps_segment_by_name(a->p, sim_segment_name(i));
 	const struct sim_world *w = a->world;
 
 	for (unsigned other = 0; segment && other < w->owner_count; other++) {

@@ -362,14 +362,14 @@ static struct perseas *handle_new(struct demand_stage *s)
 	p->options.connect_timeout_ms = FAR / 1000000;
 	p->epoch = EPOCH;
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->commit.line.changed, NULL);
+	pthread_cond_init(&p->commit.wait_line.changed, NULL);
 	p->mirror_count = SOURCES;
 	for (unsigned i = 0; i < SOURCES; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
 		if (ps_address_parse(s->address, &m->address, NULL))
 			abort();
-		m->known = true;
+		m->in_roster = true;
 		memcpy(m->image_id, header->image_id.data, PS_ID_SIZE);
 	}
 	return p;
@@ -416,7 +416,7 @@ static void end(struct owner *o)
 		unmap(o);
 	ps_demand_end(o->p);
 	o->stage->env->pager = script.real;
-	pthread_cond_destroy(&o->p->commit.line.changed);
+	pthread_cond_destroy(&o->p->commit.wait_line.changed);
 	pthread_mutex_destroy(&o->p->lock);
 	free(o->p->report.text);
 	free(o->p);

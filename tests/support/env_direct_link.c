@@ -99,9 +99,9 @@ static int apply_chain(struct ps_link *link, const struct ps_chain *chain)
 
 	link->d->chain_count++;
 	for (unsigned i = 0; i < chain->count && !rc; i++) {
-		enum direct_part part = i < chain->undo ? DIRECT_UNDO : DIRECT_DATA;
+		enum direct_part part = i < chain->undo_count ? DIRECT_UNDO : DIRECT_DATA;
 
-		rc = apply_write(link, chain->undo ? part : DIRECT_COPY, &chain->writes[i]);
+		rc = apply_write(link, chain->undo_count ? part : DIRECT_COPY, &chain->writes[i]);
 	}
 	if (!rc && chain->slot.length)
 		rc = apply_write(link, DIRECT_SLOT, &chain->slot);
@@ -115,7 +115,7 @@ static void hold_back(struct ps_link *link, const struct ps_chain *chain, bool a
 	assert(held);
 	held->applied = applied;
 	held->count = chain->count;
-	held->undo = chain->undo;
+	held->undo = chain->undo_count;
 	held->slot = chain->slot;
 	memcpy(held->writes, chain->writes, chain->count * sizeof(struct ps_write));
 	*link->last = held;
@@ -126,7 +126,7 @@ static int post(struct ps_link *link, const struct ps_chain *chain)
 {
 	const struct direct_mirror *m = &link->d->mirrors[link->mirror];
 	/* A chain behind one that is held back is held back, too. */
-	bool held = (m->hold && chain->undo) || link->held;
+	bool held = (m->hold && chain->undo_count) || link->held;
 	bool writes = held &&
 	              (m->hold == DIRECT_HOLD_WRITES || (link->held && !link->held->applied));
 	int rc = link->dead;

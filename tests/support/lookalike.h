@@ -115,7 +115,7 @@ static inline void lookalike_slots(const struct perseas *p, uint8_t *to, size_t 
 
 	for (size_t at = 0, k = 1; at + sizeof(slot) <= length; at += sizeof(slot), k++) {
 		ps_slot_encode(&slot, p->epoch + k % 2, p->commit.seq + LOOKALIKE_AHEAD + k,
-		               p->commit.next, p->commit.last);
+		               p->commit.next_position, p->commit.last_position);
 		memcpy(to + at, &slot, sizeof(slot));
 	}
 }

@@ -43,9 +43,9 @@ static bool step_back(struct perseas *p)
 	if (!record || !before || entry->kind != PS_RECORD_TRANSACTION || !undo(p, record, false))
 		return false;
 	undo(p, record, true);
-	p->commit.next = before->slot.next;
-	p->commit.last = before->slot.last;
-	p->commit.lap = p->commit.last - p->commit.last % p->log_size;
+	p->commit.next_position = before->slot.next;
+	p->commit.last_position = before->slot.last;
+	p->commit.lap_position = p->commit.last_position - p->commit.last_position % p->log_size;
 	p->commit.ring.head = p->commit.ring.positions[p->commit.seq % PS_RING_ENTRIES];
 	p->commit.ring.last--;
 	p->commit.seq--;

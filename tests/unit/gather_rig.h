@@ -35,14 +35,14 @@ static inline uint8_t byte_of(struct owner *o, unsigned mirror, unsigned at)
 /* Check that no mirror has the commit yet, or that all have it. */
 static inline void assert_held(struct owner *o, unsigned at, uint8_t value)
 {
-	assert_true(o->p->commit.gathering);
+	assert_true(o->p->commit.has_gathered);
 	for (unsigned i = 0; i < o->d->count; i++)
 		assert_int_not_equal(byte_of(o, i, at), value);
 }
 
 static inline void assert_sent(struct owner *o, unsigned at, uint8_t value)
 {
-	assert_false(o->p->commit.gathering);
+	assert_false(o->p->commit.has_gathered);
 	for (unsigned i = 0; i < o->d->count; i++)
 		assert_int_equal(byte_of(o, i, at), value);
 }

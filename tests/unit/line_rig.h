@@ -12,7 +12,7 @@
 
 #include <sched.h>
 
-enum { WAITERS = 5, CROWD = 2 * PS_CALLS_MAX, BOUND_S = 20 };
+enum { WAITERS = 5, CROWD = 2 * PS_DEFERRED_BROADCASTS_MAX, BOUND_S = 20 };
 
 /* A thread that waits for one transaction. */
 struct waiter {
@@ -103,14 +103,14 @@ static void wait_for_call(struct ps_env *env, pthread_cond_t *cond, pthread_mute
 static void call_all(struct ps_env *env, pthread_cond_t *cond)
 {
 	(void)env;
-	if (calls_outside && cond != &o->p->commit.line.changed) {
+	if (calls_outside && cond != &o->p->commit.wait_line.changed) {
 		const struct timespec bound = { .tv_sec = time(NULL) + BOUND_S };
 
 		assert_int_equal(pthread_mutex_timedlock(&o->p->lock, &bound), 0);
 		pthread_mutex_unlock(&o->p->lock);
 	}
 	pthread_cond_broadcast(cond);
-	if (is_slow_to_call && own == first && cond != &o->p->commit.line.changed)
+	if (is_slow_to_call && own == first && cond != &o->p->commit.wait_line.changed)
 		UNTIL(woken == WAITERS - 1);
 }
 
@@ -118,18 +118,18 @@ static void call_all(struct ps_env *env, pthread_cond_t *cond)
 
 static bool is_led(void)
 {
-	return o->p->commit.line.leader;
+	return o->p->commit.wait_line.has_leader;
 }
 
 static uint64_t led_for(void)
 {
-	return o->p->commit.line.leader ? led : 0;
+	return o->p->commit.wait_line.has_leader ? led : 0;
 }
 
 /* Returns the number of waiters in the line. */
 static unsigned asleep(void)
 {
-	return o->p->commit.line.waiters - o->p->commit.line.leader;
+	return o->p->commit.wait_line.waiters - o->p->commit.wait_line.has_leader;
 }
 
 static bool is_over(const struct waiter *w)
@@ -147,7 +147,7 @@ static void *run_waiter(void *arg)
 	if (w->seq)
 		w->rc = ps_commit_await(o->p, w->seq, &since);
 	else
-		ps_commit_sleep(o->p, PS_NEVER);
+		ps_commit_sleep_on_links(o->p, PS_NEVER);
 	w->over = true;
 	pthread_mutex_unlock(&o->p->lock);
 	return NULL;
@@ -238,11 +238,11 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	const struct ps_wait_line *line = &o->p->commit.line;
+	const struct ps_wait_line *line = &o->p->commit.wait_line;
 
-	assert_int_equal(o->p->commit.line.waiters, 0);
-	assert_true(!line->first && !line->last && !line->called && !line->heir);
-	assert_false(line->spins);
+	assert_int_equal(o->p->commit.wait_line.waiters, 0);
+	assert_true(!line->first && !line->last && !line->woken_count && !line->next_leader);
+	assert_false(line->is_spinning);
 	pthread_cond_destroy(&leader_woken);
 	pthread_cond_destroy(&goes_on);
 	o->p->env->ops = before;

@@ -287,7 +287,7 @@ static inline void owner_keep_stage(struct owner *o, enum ps_change_stage stage)
 static inline void owner_complete(struct owner *o)
 {
 	owner_keep_stage(o, PS_CHANGE_NONE);
-	if (o->p->upkeep.change.code)
+	if (o->p->upkeep.change.result_code)
 		fail_msg("%s", o->p->upkeep.change.text);
 }
 

@@ -274,7 +274,7 @@ static inline void reach_chunk_read(struct owner *o)
 {
 	const struct ps_resync *r = &o->p->upkeep.resync;
 
-	for (unsigned rounds = 0; r->state != PS_RESYNC_READING || r->region == PS_REGION_LOG;
+	for (unsigned rounds = 0; r->state != PS_RESYNC_READING || r->read_region == PS_REGION_LOG;
 	     rounds++) {
 		assert_true(rounds < ROUNDS);
 		round_of(o);

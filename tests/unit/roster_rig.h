@@ -69,7 +69,7 @@ static inline int change_roster(struct owner *o, const struct perseas_roster_cha
 {
 	assert_int_equal(owner_change(o, wanted), 0);
 	owner_keep_stage(o, PS_CHANGE_NONE);
-	return o->p->upkeep.change.code;
+	return o->p->upkeep.change.result_code;
 }
 
 static inline void begin_removal(struct owner *o, const char *address)

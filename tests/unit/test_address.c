@@ -153,8 +153,9 @@ TEST(a_list_keeps_its_order)
 	struct ps_error error;
 	unsigned count = 99;
 
-	assert_int_equal(ps_address_list("a , b", addresses, &count, &error), 0);
-	assert_int_equal(ps_address_list("a:1, tcp://b:2 ,\tunix:///c", addresses, &count, &error),
+	assert_int_equal(ps_address_parse_list("a , b", addresses, &count, &error), 0);
+	assert_int_equal(ps_address_parse_list("a:1, tcp://b:2 ,\tunix:///c", addresses, &count,
+	                                       &error),
 	                 0);
 	assert_int_equal(count, 3);
 	assert_string_equal(addresses[0].text, "a:1");
@@ -186,12 +187,12 @@ TEST(a_wrong_list_is_refused_and_gives_no_count)
 	unsigned count = 99;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_int_equal(ps_address_list(bad[i], addresses, &count, &error),
+		assert_int_equal(ps_address_parse_list(bad[i], addresses, &count, &error),
 		                 PERSEAS_EINVAL);
 		assert_true(strlen(error.text) > 20);
 		assert_int_equal(count, 99);
 	}
-	assert_int_equal(ps_address_list(NULL, addresses, &count, &error), PERSEAS_EINVAL);
+	assert_int_equal(ps_address_parse_list(NULL, addresses, &count, &error), PERSEAS_EINVAL);
 }
 
 /* A list of as many mirrors as a store may have. */
@@ -205,7 +206,7 @@ TEST(the_longest_list_is_taken)
 
 	for (i = 0; i < PS_MIRRORS_MAX; i++)
 		snprintf(text + strlen(text), 16, "%shost:%d", i ? "," : "", i + 1);
-	assert_int_equal(ps_address_list(text, addresses, &count, &error), 0);
+	assert_int_equal(ps_address_parse_list(text, addresses, &count, &error), 0);
 	assert_int_equal(count, PS_MIRRORS_MAX);
 }
 

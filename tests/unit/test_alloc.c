@@ -379,7 +379,7 @@ TEST(test_without_memory_commits_are_not_held_back, struct owner *o)
 	begin_gathering(o, true);
 	do {
 		assert_int_equal(commit_with(o, (uint8_t)(n + 2), n), 0);
-		assert_true(o->p->commit.gathering == !refused);
+		assert_true(o->p->commit.has_gathered == !refused);
 	} while (refused && n++ < 10);
 	/* The chain's room stays, once it is there. */
 	assert_int_equal(n, 2);
@@ -399,7 +399,7 @@ TEST(test_what_is_held_is_sent_without_memory, struct owner *o)
 		*unit_state = o = owner_new(3);
 		begin_gathering(o, staged);
 		assert_int_equal(commit_with(o, 9, -1), 0);
-		assert_true(o->p->commit.gathering);
+		assert_true(o->p->commit.has_gathered);
 		allowed = 0;
 		rc = perseas_flush(o->p);
 		allowed = -1;

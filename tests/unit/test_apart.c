@@ -36,7 +36,7 @@ TEST(test_serial_transactions_take_turns, struct owner *o)
 		o->bytes[7] = 71;
 	}
 	/* No transaction has a turn or a lock any more. */
-	assert_false(o->p->serialization.taken);
+	assert_false(o->p->serialization.turn_taken);
 	assert_null(o->p->serialization.first);
 }
 
@@ -169,7 +169,7 @@ static void waiters_leave(struct owner *o, void (*why)(struct owner *o), int cod
 	assert_int_equal(perseas_retry(asks), code);
 	assert_int_equal(perseas_abort(asks), PERSEAS_EENDED);
 	assert_int_equal(perseas_abort(held), 0);
-	assert_false(o->p->serialization.taken);
+	assert_false(o->p->serialization.turn_taken);
 }
 
 TEST(test_waiters_leave_when_a_commit_is_in_doubt, struct owner *o)
@@ -194,7 +194,7 @@ TEST(test_who_waits_for_a_turn_leaves_in_doubt, struct owner *o)
 	assert_null(tx);
 	assert_null(o->p->serialization.first);
 	assert_int_equal(perseas_abort(held), 0);
-	assert_false(o->p->serialization.taken);
+	assert_false(o->p->serialization.turn_taken);
 }
 
 /* A thread that would wait for itself is told so. */
@@ -365,10 +365,10 @@ TEST(test_a_retry_gives_its_turn_up, struct owner *o)
 	tx = begin(o, PERSEAS_SERIAL, 1);
 	retry(tx, 1, SHARED, take_turn);
 	assert_int_equal(waits, 1);
-	assert_true(o->p->serialization.taken && tx->traits & PS_TX_SERIAL);
+	assert_true(o->p->serialization.turn_taken && tx->traits & PS_TX_SERIAL);
 	assert_int_equal(perseas_lock(tx, 1, SHARED), 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);
-	assert_false(o->p->serialization.taken);
+	assert_false(o->p->serialization.turn_taken);
 }
 
 TEST(test_bad_locks_are_refused, struct owner *o)

@@ -45,7 +45,7 @@ TEST(test_a_serial_retry_waits_for_younger_ones, struct owner *o)
 	assert_int_equal(waits, 1);
 	assert_int_equal(perseas_lock(tx, 1, SHARED), 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);
-	assert_false(o->p->serialization.taken);
+	assert_false(o->p->serialization.turn_taken);
 }
 
 /* --- a SERIAL writer among readers that overlap --- */

@@ -99,9 +99,9 @@ TEST_WITH(what_was_asked_before_counts_for_nothing, owner_setup_three, owner_tea
 	o->p->admin = true;
 	ps_heartbeat_step(o->p, ps_now(o->p));
 	for (unsigned i = 0; i < 3; i++)
-		assert_true(o->p->mirrors[i].dues.count);
+		assert_true(o->p->mirrors[i].pending.count);
 	second = owner_rival(o);
-	assert_int_equal(ps_confirmed(o->p, 7), 0);
+	assert_int_equal(ps_ask_confirmed(o->p, 7), 0);
 	o->p->admin = false;
 	assert_int_equal(perseas_close(second), 0);
 }
@@ -123,10 +123,10 @@ static uint8_t hear_order(struct owner *o, unsigned mirror, uint8_t id, const ch
 	ps_admin_enter(o->p);
 	ps_heartbeat_step(o->p, ps_now(o->p));
 	ps_heartbeat_step(o->p, ps_now(o->p));
-	ps_orders_obey(o->p);
+	ps_orders_carry_out(o->p);
 	ps_admin_leave(o->p);
 	assert_int_equal(o->p->upkeep.change.stage, PS_CHANGE_NONE);
-	return o->p->upkeep.change.id[0];
+	return o->p->upkeep.change.order_id[0];
 }
 
 /* Two orders were carried out, and a mirror that was stopped meanwhile tells of the first one: it
@@ -143,7 +143,7 @@ TEST_WITH(an_owner_that_saves_changes_no_roster, owner_setup_three, owner_teardo
 {
 	assert_int_equal(owner_open(o, PERSEAS_SALVAGE), 0);
 	assert_int_equal(hear_order(o, 0, 1, "sim://2"), 1);
-	assert_int_equal(o->p->upkeep.change.code, PERSEAS_ESALVAGE);
+	assert_int_equal(o->p->upkeep.change.result_code, PERSEAS_ESALVAGE);
 	owner_reopen(o);
 	assert_int_equal(o->p->members, 3);
 }

@@ -180,8 +180,8 @@ static struct kept keep(const struct perseas *p)
 		          .roster = p->roster,
 		          .epoch = p->epoch,
 		          .seq = p->commit.seq,
-		          .next = p->commit.next,
-		          .last = p->commit.last };
+		          .next = p->commit.next_position,
+		          .last = p->commit.last_position };
 
 	memcpy(k.mirrors, p->mirrors, sizeof(k.mirrors));
 	return k;
@@ -197,10 +197,10 @@ static void put_back(struct perseas *p, const struct kept *k)
 	p->marked = p->salvage = false;
 	p->epoch = k->epoch;
 	p->commit.seq = k->seq;
-	p->commit.next = k->next;
-	p->commit.last = k->last;
+	p->commit.next_position = k->next;
+	p->commit.last_position = k->last;
 	pthread_mutex_lock(&p->lock);
-	ps_quorum_renew(p);
+	ps_quorums_recompute(p);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -211,7 +211,7 @@ static void stand_at(struct perseas *p, enum ps_attempt_step step)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		if (step < PS_ATTEMPT_ADOPTED) {
-			m->found.good = false;
+			m->found.adopted = false;
 			m->found.at = p->opening.chosen;
 		}
 		if (step < PS_ATTEMPT_CLAIMED) {
@@ -258,17 +258,17 @@ static void make_silent(struct perseas *p)
 
 static void make_good(struct perseas *p)
 {
-	p->mirrors[0].found.good = true;
+	p->mirrors[0].found.adopted = true;
 }
 
 static void make_few_good(struct perseas *p)
 {
-	p->mirrors[0].found.good = p->mirrors[1].found.good = false;
+	p->mirrors[0].found.adopted = p->mirrors[1].found.adopted = false;
 }
 
 static void make_broke(struct perseas *p)
 {
-	p->mirrors[0].found.broke = true;
+	p->mirrors[0].found.session_broke = true;
 }
 
 static void make_two_rosters(struct perseas *p)
@@ -319,12 +319,12 @@ static void make_other(struct perseas *p)
 
 static void make_further(struct perseas *p)
 {
-	p->commit.next++;
+	p->commit.next_position++;
 }
 
 static void make_elsewhere(struct perseas *p)
 {
-	p->commit.last++;
+	p->commit.last_position++;
 }
 
 static void make_saved(struct perseas *p)
@@ -372,7 +372,7 @@ TEST(each_step_says_what_is_so, struct owner *o)
 		const char *name = ps_attempt_steps.rows[step].name;
 
 		stand_at(p, step);
-		if (!ps_attempt_is_sound(p))
+		if (!ps_attempt_fits_step(p))
 			fail_msg("%s: not sound as it is", name);
 		for (unsigned i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
 			const bool is_one = mistakes[i].steps & PS_TO(step);
@@ -380,7 +380,7 @@ TEST(each_step_says_what_is_so, struct owner *o)
 
 			stand_at(p, step);
 			mistakes[i].make(p);
-			sound = ps_attempt_is_sound(p);
+			sound = ps_attempt_fits_step(p);
 			put_back(p, &k);
 			if (sound == is_one)
 				fail_msg("%s, %s: %s", name, mistakes[i].what,
@@ -397,9 +397,9 @@ TEST(an_accepted_state_needs_fewer, struct owner *o)
 
 	stand_at(p, PS_ATTEMPT_CHOSEN);
 	make_few_examined(p);
-	assert_false(ps_attempt_is_sound(p));
+	assert_false(ps_attempt_fits_step(p));
 	p->options.accept_epoch = p->opening.chosen.epoch;
 	p->options.accept_seq = p->opening.chosen.seq;
-	assert_true(ps_attempt_is_sound(p));
+	assert_true(ps_attempt_fits_step(p));
 	put_back(p, &k);
 }

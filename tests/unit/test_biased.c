@@ -76,11 +76,11 @@ static void beside(void *(*does)(void *), void *arg)
 
 TEST(a_thread_that_takes_it_often_is_the_favorite)
 {
-	take(PS_BIASED_FEW - 1);
+	take(PS_BIASED_FIRST_THRESHOLD - 1);
 	assert_false(has_favorite());
 	take(1);
 	assert_true(has_favorite());
-	assert_true(atomic_load(&lock.favorite)->thread == ps_biased_self());
+	assert_true(atomic_load(&lock.favorite)->thread == ps_biased_this_thread());
 	ps_biased_lock(&lock);
 	assert_ptr_equal(lock.held_through, atomic_load(&lock.favorite));
 	assert_int_equal(pthread_mutex_trylock(&lock.mutex), 0);
@@ -93,7 +93,7 @@ TEST(a_thread_that_takes_it_often_is_the_favorite)
 TEST(threads_that_take_it_by_turns_have_no_favorite)
 {
 	for (unsigned i = 0; i < 4; i++) {
-		take(PS_BIASED_FEW - 1);
+		take(PS_BIASED_FIRST_THRESHOLD - 1);
 		beside(take_once, NULL);
 	}
 	assert_false(has_favorite());
@@ -102,10 +102,10 @@ TEST(threads_that_take_it_by_turns_have_no_favorite)
 
 TEST(another_thread_makes_the_next_favorite_wait_longer)
 {
-	unsigned wanted = PS_BIASED_FEW;
+	unsigned threshold = PS_BIASED_FIRST_THRESHOLD;
 
-	for (unsigned i = 0; i < 4; i++, wanted *= 2) {
-		take(wanted - 1);
+	for (unsigned i = 0; i < 4; i++, threshold *= 2) {
+		take(threshold - 1);
 		assert_false(has_favorite());
 		take(1);
 		assert_true(has_favorite());
@@ -118,15 +118,15 @@ TEST(another_thread_makes_the_next_favorite_wait_longer)
 /* The former favorite may still be about to say that it is not inside after all. */
 TEST(each_favorite_has_a_seat_of_its_own)
 {
-	unsigned often = 2 * PS_BIASED_FEW;
+	unsigned often = 2 * PS_BIASED_FIRST_THRESHOLD;
 	struct ps_seat *mine;
 
-	take(PS_BIASED_FEW);
+	take(PS_BIASED_FIRST_THRESHOLD);
 	mine = atomic_load(&lock.favorite);
 	beside(take_often, &often);
 	assert_true(has_favorite());
 	assert_ptr_not_equal(atomic_load(&lock.favorite), mine);
-	take(4 * PS_BIASED_FEW);
+	take(4 * PS_BIASED_FIRST_THRESHOLD);
 	assert_ptr_equal(atomic_load(&lock.favorite), mine);
 }
 
@@ -134,13 +134,13 @@ TEST(without_barriers_there_is_no_favorite)
 {
 	ps_biased_destroy(&lock);
 	ps_biased_init(&lock, NULL);
-	take(4 * PS_BIASED_FEW);
+	take(4 * PS_BIASED_FIRST_THRESHOLD);
 	assert_false(has_favorite());
 }
 
 TEST(a_barrier_that_fails_is_tried_again)
 {
-	take(PS_BIASED_FEW);
+	take(PS_BIASED_FIRST_THRESHOLD);
 	failures = 3;
 	beside(take_once, NULL);
 	assert_int_equal(barriers, 4);
@@ -162,7 +162,7 @@ TEST(another_thread_waits_while_the_favorite_is_inside)
 {
 	pthread_t thread;
 
-	take(PS_BIASED_FEW);
+	take(PS_BIASED_FIRST_THRESHOLD);
 	atomic_store(&got, false);
 	ps_biased_lock(&lock);
 	assert_int_equal(pthread_create(&thread, NULL, take_and_tell, NULL), 0);
@@ -218,7 +218,7 @@ static bool come_before(unsigned at)
 	pthread_t other;
 	bool together, came;
 
-	lock.wanted = SOON;
+	lock.threshold = SOON;
 	take(SOON);
 	assert_true(has_favorite());
 	memset(&visit, 0, sizeof(visit));
@@ -318,7 +318,7 @@ static void come_between(unsigned delay)
 	be_inside(2, STAY);
 	expect_alone(!lock.held_through); /* this thread is never the favorite */
 	race.other++;
-	lock.wanted = SOON;
+	lock.threshold = SOON;
 	ps_biased_unlock(&lock);
 }
 
@@ -331,7 +331,7 @@ TEST(no_two_threads_have_it_at_once)
 	if (rounds == ALONE)
 		race.processors[0] = race.processors[1] = sched_getcpu();
 	sched_getaffinity(0, sizeof(before), &before);
-	lock.wanted = SOON;
+	lock.threshold = SOON;
 	assert_int_equal(pthread_create(&thread, NULL, be_the_favorite, NULL), 0);
 	stay_on(race.processors[0]);
 	while (race.other < rounds) {

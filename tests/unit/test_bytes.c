@@ -83,7 +83,8 @@ TEST(copies_around_the_caches)
 	for (size_t at = 0; at < 64; at += 5)
 		for (size_t from = 0; from < 64; from += 9)
 			for (size_t more = 0; more < 130; more += 43)
-				check(ps_copy_uncached, PAGE + at, from, PS_COPY_AWAY - 1 + more);
+				check(ps_copy_uncached, PAGE + at, from,
+				      PS_COPY_UNCACHED_MIN - 1 + more);
 }
 
 TEST(copies_by_several_processors)

@@ -128,7 +128,7 @@ TEST(test_calls_share_a_round, struct owner *o)
 {
 	beside.act = confirm_too;
 	assert_int_equal(perseas_confirm(o->p), 0);
-	assert_int_equal(o->p->confirm.calls, 2);
+	assert_int_equal(o->p->confirm.call_count, 2);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(beside.confirms[i], 1);
 }
@@ -271,7 +271,7 @@ static void break_a_session(struct owner *o)
 	direct_cut(o->d, 1);
 	direct_unhang(o->d, 0);
 	direct_keep_after(o->d, o->p, MS);
-	assert_int_equal(o->p->mirrors[1].confirm.confirmed, 0);
+	assert_int_equal(o->p->mirrors[1].confirm.confirmed_call, 0);
 }
 
 TEST(test_a_session_that_broke_is_asked_again, struct owner *o)
@@ -340,7 +340,7 @@ TEST_WITH(test_what_is_held_back_is_sent, setup_gathering, end_owner, struct own
 	assert_int_equal(o->p->commit.seq, before);
 	assert_int_equal(perseas_confirm(o->p), 0);
 	assert_int_equal(o->p->commit.seq, before + 1);
-	assert_true(ps_mirrors_hold(o->p, before + 1));
+	assert_true(ps_w_mirrors_hold(o->p, before + 1));
 }
 
 /* R mirrors answer, and W do not hold what was committed. */
@@ -367,8 +367,8 @@ static void renew_and_ask(struct owner *o)
 	}
 	/* In the round in which they were claimed: the next one may come half a second later. */
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(o->p->mirrors[i].confirm.asked, 1);
-	assert_int_equal(o->p->confirm.confirmed, 0);
+		assert_int_equal(o->p->mirrors[i].confirm.asked_call, 1);
+	assert_int_equal(o->p->confirm.confirmed_call, 0);
 }
 
 TEST(test_it_asks_again_after_a_renewal, struct owner *o)
@@ -446,12 +446,12 @@ TEST_WITH(test_mirrors_are_asked_while_a_segment_is_read, setup_large, end_joini
           struct fixture *f)
 {
 	assert_int_equal(perseas_unmap(f->o->p, f->big), 0);
-	f->o->p->confirm.calls = 1;
+	f->o->p->confirm.call_count = 1;
 	map_big(f);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(beside.confirms[i], 1);
 	direct_keep_after(f->o->d, f->o->p, MS);
-	assert_int_equal(f->o->p->confirm.confirmed, 1);
+	assert_int_equal(f->o->p->confirm.confirmed_call, 1);
 }
 
 /* --- two rosters --- */

@@ -91,11 +91,11 @@ static void check(size_t len, bool goes_around)
 static void copies_of_every_size_are_fenced(void **state)
 {
 	(void)state;
-	for (size_t len = 1; len < PS_COPY_AWAY; len = len * 4 + 5)
+	for (size_t len = 1; len < PS_COPY_UNCACHED_MIN; len = len * 4 + 5)
 		check(len, false);
-	check(PS_COPY_AWAY - 1, false);
-	check(PS_COPY_AWAY, true);
-	check(PS_COPY_AWAY + 77, true);
+	check(PS_COPY_UNCACHED_MIN - 1, false);
+	check(PS_COPY_UNCACHED_MIN, true);
+	check(PS_COPY_UNCACHED_MIN + 77, true);
 }
 
 static void copies_of_the_library_are_fenced(void **state)
@@ -104,7 +104,7 @@ static void copies_of_the_library_are_fenced(void **state)
 	for (size_t len = 16 << 10; len < 24 << 10; len += 1021)
 		check(len, false);
 	check(24 << 10, true);
-	check(PS_COPY_AWAY - 1, true);
+	check(PS_COPY_UNCACHED_MIN - 1, true);
 }
 #else
 static void copies_of_every_size_are_fenced(void **state)

@@ -54,7 +54,7 @@ static bool ends(const struct area *a, unsigned i)
  * and they are what is collected. */
 static void check(const struct area *a, struct ps_cover *cover, bool collects)
 {
-	const struct ps_span *span = ps_cover_from(cover, 0);
+	const struct ps_span *span = ps_cover_span_from(cover, 0);
 	unsigned spans = 0, bytes = 0, end;
 
 	for (unsigned i = 0; i < a->size; i++) {
@@ -70,14 +70,14 @@ static void check(const struct area *a, struct ps_cover *cover, bool collects)
 		assert_true(span->base == run.base && span->segment == run.segment);
 		bytes += end - i;
 		spans++;
-		span = ps_cover_from(cover, span->end + 1);
+		span = ps_cover_span_from(cover, span->end + 1);
 	}
 	assert_null(span);
 	assert_int_equal(cover->count, spans);
 	assert_int_equal(cover->bytes, bytes);
 	if (!collects)
 		return;
-	ps_cover_settle(cover);
+	ps_cover_to_array(cover);
 	for (unsigned k = 0, at = 0; k < a->size; k++)
 		if (begins(a, k))
 			assert_int_equal(cover->spans[at++].start, BASE + k);
@@ -88,7 +88,7 @@ static void check_gaps(const struct ps_cover *cover, const bool *map, unsigned f
 {
 	uint64_t gap_start, gap_end, at = BASE + from;
 
-	while (ps_cover_gap(cover, at, BASE + end, &gap_start, &gap_end)) {
+	while (ps_cover_find_gap(cover, at, BASE + end, &gap_start, &gap_end)) {
 		assert_true(gap_start >= at && gap_end > gap_start && gap_end <= BASE + end);
 		for (; at < gap_start; at++)
 			assert_true(map[at - BASE]);
@@ -219,10 +219,10 @@ TEST(test_empty_cover_has_one_gap)
 	uint64_t start, end;
 
 	assert_false(ps_cover_overlaps(&cover, 0, UINT64_MAX));
-	assert_true(ps_cover_gap(&cover, 5, 9, &start, &end));
+	assert_true(ps_cover_find_gap(&cover, 5, 9, &start, &end));
 	assert_int_equal(start, 5);
 	assert_int_equal(end, 9);
-	assert_false(ps_cover_gap(&cover, 9, 9, &start, &end));
+	assert_false(ps_cover_find_gap(&cover, 9, 9, &start, &end));
 }
 
 /* --- covers of thousands, whose spans are in blocks --- */

@@ -347,7 +347,7 @@ static void run_once(void)
 		w.refusals += w.players[i].refusals;
 	}
 	for (unsigned s = 0; s < STORES; s++) {
-		assert_false(w.stores[s]->serialization.taken);
+		assert_false(w.stores[s]->serialization.turn_taken);
 		assert_null(w.stores[s]->serialization.blocked);
 	}
 	w.runs_made++;

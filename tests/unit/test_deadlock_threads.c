@@ -323,10 +323,10 @@ static bool search_again(const struct ps_blocked *parents)
 	alarm(60);
 	for (unsigned i = 0; i < 2; i++) {
 		pthread_mutex_init(&handles[i].lock, NULL);
-		ps_deadlock_add(&handles[i]);
+		ps_deadlock_add_handle(&handles[i]);
 	}
 	pthread_mutex_lock(&handles[0].lock);
-	return ps_deadlock_closes(&b);
+	return ps_deadlock_closes_cycle(&b);
 }
 
 static int status_of_child;
@@ -352,9 +352,9 @@ TEST(a_child_forgets_the_handles_of_its_parent, struct stores *stores)
 
 	status_of_child = -1;
 	pthread_mutex_lock(&p->lock);
-	ps_deadlock_enter(p, &b);
-	assert_false(ps_deadlock_closes(&b));
-	ps_deadlock_leave(&b);
+	ps_deadlock_add_thread(p, &b);
+	assert_false(ps_deadlock_closes_cycle(&b));
+	ps_deadlock_remove_thread(&b);
 	pthread_mutex_unlock(&p->lock);
 	assert_int_equal(status_of_child, 0);
 }

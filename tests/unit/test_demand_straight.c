@@ -314,7 +314,7 @@ static int ends[2]; /* of a pipe */
 
 static int hire_over(struct ps_pager *pager, unsigned which)
 {
-	const int number = atomic_load(&env_of_open)->wakers[PS_KEEPER], saved = dup(number);
+	const int number = atomic_load(&env_of_open)->wake_fds[PS_KEEPER], saved = dup(number);
 	const uint64_t one = 1;
 	int rc;
 

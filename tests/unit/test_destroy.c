@@ -280,7 +280,7 @@ TEST(a_chunk_that_was_read_is_of_nothing, struct owner *o)
 		o->d->mirrors[i].slow_ns = ps_ms(50);
 	}
 	owner_lose(o, 2);
-	OWNER_KEEP_UNTIL(o, r->state == PS_RESYNC_READING && r->region != PS_REGION_LOG);
+	OWNER_KEEP_UNTIL(o, r->state == PS_RESYNC_READING && r->read_region != PS_REGION_LOG);
 	assert_int_equal(perseas_segment_destroy(o->p, "more"), 0);
 	assert_int_not_equal(owner_state(o, 2), PERSEAS_MIRROR_RESYNCING);
 	make_unmapped(o, "less", 3000, 5);
@@ -426,13 +426,13 @@ TEST(its_copy_is_nobody_elses, struct owner *o)
 	const struct ps_warm_part *part;
 
 	make_unmapped(o, "first", 8192, 0x11);
-	segment = ps_segment_find(o->p, "first");
+	segment = ps_segment_by_name(o->p, "first");
 	keep_copy(o, ps_segment_key(segment), 0x11);
 	part = ps_warm_part(o->p->warm, segment->id);
 	assert_int_equal(perseas_segment_destroy(o->p, "first"), 0);
 	assert_true(part->left);
 	make(o, "second", 8192, 0x22);
-	assert_int_equal(ps_segment_find(o->p, "second")->id, part->segment);
+	assert_int_equal(ps_segment_by_name(o->p, "second")->id, part->segment);
 	unmap(o, "second");
 	assert_there(o, "second", 8192, 0x22);
 }
@@ -443,7 +443,7 @@ TEST(a_copy_of_another_segment_is_not_taken, struct owner *o)
 	struct ps_segment_key key, others[4];
 
 	make_unmapped(o, "first", 8192, 0x11);
-	key = ps_segment_key(ps_segment_find(o->p, "first"));
+	key = ps_segment_key(ps_segment_by_name(o->p, "first"));
 	for (unsigned i = 0; i < 4; i++)
 		others[i] = key;
 	others[0].born--;

@@ -98,7 +98,7 @@ static int setup(void **state)
 	rig->ops.fabric = find_fabric;
 	p->env->ops = &rig->ops;
 	snprintf(m->detour, sizeof(m->detour), "over another one");
-	m->way_back.port = 7;
+	m->way_back.rdma_port = 7;
 	*state = rig;
 	return 0;
 }
@@ -205,16 +205,16 @@ TEST(test_a_detour_that_breaks_puts_no_look_off)
 	const uint64_t due = rig->o->d->now + 1000 * MS;
 	struct ps_error error = { 0 };
 
-	way->breaks = 3;
-	way->at = due;
-	way->delay = 1000 * MS;
+	way->break_count = 3;
+	way->test_at = due;
+	way->test_delay = 1000 * MS;
 	for (unsigned i = 0; i < 10; i++)
 		ps_detour_begin(rig->o->p, mirror(1), &grant, rig->real, &error);
-	assert_int_equal(way->at, due);
-	assert_int_equal(way->delay, 1000 * MS);
+	assert_int_equal(way->test_at, due);
+	assert_int_equal(way->test_delay, 1000 * MS);
 	rig->o->d->now = due;
 	ps_detour_begin(rig->o->p, mirror(1), &grant, rig->real, &error);
-	assert_true(way->at >= due + 2000 * MS);
+	assert_true(way->test_at >= due + 2000 * MS);
 }
 
 /* The handle is closed while it asks: teardown sees that nothing is left. */

@@ -53,19 +53,19 @@ TEST(test_answers_are_counted_as_they_come, struct owner *o)
 
 	o->d->mirrors[1].slow_ns = 200 * MS;
 	direct_hang(o->d, 2);
-	ps_question_confirm(o->p, &q, 7);
-	assert_int_equal(q.due, 7);
+	ps_question_ask_confirm(o->p, &q, 7);
+	assert_int_equal(q.unanswered, 7);
 	pass(o, 60 * MS);
 	assert_int_equal(q.granted, 1);
 	pass(o, 200 * MS);
 	assert_int_equal(q.granted, 3);
-	assert_int_equal(q.due, 4);
+	assert_int_equal(q.unanswered, 4);
 	assert_false(ps_question_is_over(o->p, &q));
 	pass(o, 4000 * MS);
 	assert_true(ps_question_is_over(o->p, &q));
 	assert_int_equal(q.granted, 3);
 	assert_int_equal(q.error.code, PERSEAS_EUNREACHABLE);
-	assert_int_equal(o->p->mirrors[2].dues.count, 0);
+	assert_int_equal(o->p->mirrors[2].pending.count, 0);
 	ps_question_forget(&q);
 }
 
@@ -74,12 +74,12 @@ TEST(test_an_answer_to_what_was_asked_before_counts_for_nothing, struct owner *o
 {
 	struct ps_question q = { 0 };
 
-	ps_question_confirm(o->p, &q, 7);
+	ps_question_ask_confirm(o->p, &q, 7);
 	o->d->now += 30 * MS;
-	ps_question_confirm(o->p, &q, 3);
+	ps_question_ask_confirm(o->p, &q, 3);
 	pass(o, 30 * MS);
 	assert_int_equal(q.granted, 0);
-	assert_int_equal(q.due, 3);
+	assert_int_equal(q.unanswered, 3);
 	pass(o, 30 * MS);
 	assert_int_equal(q.granted, 3);
 	ps_question_forget(&q);
@@ -90,13 +90,13 @@ TEST(test_the_answers_of_a_session_end_with_it, struct owner *o)
 {
 	struct ps_question q = { 0 };
 
-	ps_question_confirm(o->p, &q, 7);
+	ps_question_ask_confirm(o->p, &q, 7);
 	pthread_mutex_lock(&o->p->lock);
 	ps_mirror_break(o->p, &o->p->mirrors[1], PS_LINK_BROKEN, "the test ends it");
 	pthread_mutex_unlock(&o->p->lock);
 	ps_mirror_disconnect(o->p, &o->p->mirrors[1]);
-	assert_int_equal(q.due, 5);
-	assert_int_equal(o->p->mirrors[1].dues.count, 0);
+	assert_int_equal(q.unanswered, 5);
+	assert_int_equal(o->p->mirrors[1].pending.count, 0);
 	pass(o, 60 * MS);
 	assert_int_equal(q.granted, 5);
 	assert_true(ps_question_is_over(o->p, &q));
@@ -109,9 +109,9 @@ TEST(test_a_mirror_is_not_asked_without_end, struct owner *o)
 	struct ps_question q[PS_PENDING_MAX + 1] = { 0 };
 
 	for (unsigned i = 0; i <= PS_PENDING_MAX; i++)
-		ps_question_confirm(o->p, &q[i], 1);
-	assert_int_equal(q[PS_PENDING_MAX - 1].due, 1);
-	assert_int_equal(q[PS_PENDING_MAX].due, 0);
+		ps_question_ask_confirm(o->p, &q[i], 1);
+	assert_int_equal(q[PS_PENDING_MAX - 1].unanswered, 1);
+	assert_int_equal(q[PS_PENDING_MAX].unanswered, 0);
 	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
 		pass(o, 60 * MS);
 	for (unsigned i = 0; i <= PS_PENDING_MAX; i++) {
@@ -129,9 +129,9 @@ static void fill(struct owner *o, uint32_t set)
 	o->p->admin = true;
 	ps_pending_take_all(o->p, o->d->now);
 	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
-		ps_question_confirm(o->p, &behind[i], set);
-	assert_true(ps_pending_is_full(o->p, 7));
-	assert_false(ps_pending_is_full(o->p, 1));
+		ps_question_ask_confirm(o->p, &behind[i], set);
+	assert_true(ps_pending_is_any_full(o->p, 7));
+	assert_false(ps_pending_is_any_full(o->p, 1));
 	o->p->admin = false;
 }
 
@@ -149,7 +149,7 @@ static void make_it_leave(struct owner *o, bool late)
 		direct_keep_after(o->d, o->p, 10 * MS);
 	}
 	assert_string_equal(c->text, "the roster is changed");
-	assert_int_equal(c->code, 0);
+	assert_int_equal(c->result_code, 0);
 	assert_int_not_equal(behind[0].id, 0);
 }
 

@@ -35,7 +35,8 @@ struct unit_fixture unit_fixture = { setup_three, owner_teardown };
 
 static struct forge_log log_of(const struct owner *o)
 {
-	return (struct forge_log){ o->p->commit.next, o->p->commit.seq, o->p->commit.last, RING };
+	return (struct forge_log){ o->p->commit.next_position, o->p->commit.seq,
+		                   o->p->commit.last_position, RING };
 }
 
 /* Returns what the commit of a transaction returns that stores these bytes at `offset`. */
@@ -113,9 +114,9 @@ static void assert_terminated(struct owner *o)
 		uint64_t at, end;
 
 		assert_int_equal(owner_put(o, 0, 1 + k * 7919 % 700, 0xff), 0);
-		record = (const void *)(ring + o->p->commit.last % RING);
-		at = o->p->commit.last % RING + record->length;
-		end = o->p->commit.next % RING;
+		record = (const void *)(ring + o->p->commit.last_position % RING);
+		at = o->p->commit.last_position % RING + record->length;
+		end = o->p->commit.next_position % RING;
 		for (end = end ? end + PS_TERMINATOR : RING; at < end; at++)
 			assert_int_equal(ring[at], 0);
 	}
@@ -201,7 +202,7 @@ static void miss_and_forge(struct owner *o, bool another)
 	o->d->mirrors[0].writes_left = o->d->mirrors[1].writes_left = 1;
 	memset(bytes, 0x33, FILLS);
 	assert_true(put_range(o, FILLS_AT, bytes, UNDER_WAY) < 0);
-	assert_int_equal(o->p->commit.last, RING);
+	assert_int_equal(o->p->commit.last_position, RING);
 	owner_die(o);
 	direct_start(o->d, 2);
 	owner_reopen(o);
@@ -242,7 +243,7 @@ TEST(test_a_delta_leaves_no_stored_record_at_its_slot, struct owner *o)
 	direct_crash(o->d, 2);
 	owner_reopen(o);
 	assert_int_equal(owner_put(o, 0, SMALL, 0x44), 0);
-	assert_int_equal(o->p->commit.next, log.next);
+	assert_int_equal(o->p->commit.next_position, log.next);
 	come_back(o, 2);
 	assert_int_equal(owner_stat(o).mended_delta, 1);
 	owner_next(o);
@@ -256,7 +257,7 @@ TEST(test_a_delta_brings_the_past_along, struct owner *o)
 {
 	uint64_t bound;
 
-	while (o->p->commit.next < RING)
+	while (o->p->commit.next_position < RING)
 		assert_int_equal(owner_put(o, 0, SMALL, (uint8_t)o->p->commit.seq), 0);
 	o->d->mirrors[0].writes_left = o->d->mirrors[1].writes_left = 0;
 	put_in_doubt(o, 0, PARTED, 0x77);
@@ -266,7 +267,7 @@ TEST(test_a_delta_brings_the_past_along, struct owner *o)
 	direct_crash(o->d, 2);
 	owner_reopen(o);
 	assert_int_equal(owner_put(o, 0, SMALL, 0x44), 0);
-	bound = ps_lowest_intact_position(o->p->commit.next, RING);
+	bound = ps_lowest_intact_position(o->p->commit.next_position, RING);
 	assert_in_range(bound, RING / 2, RING - 1);
 	come_back(o, 2);
 	assert_int_equal(owner_stat(o).mended_delta, 1);

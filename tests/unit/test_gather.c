@@ -128,14 +128,14 @@ TEST(test_the_collector_comes_when_it_is_due, struct owner *o)
 	u = &o->p->commit.unwaited;
 	put_held(o, 0, 10, 1);
 	direct_collect(o->p);
-	assert_true(o->p->commit.gathering && u->look_at == o->p->commit.gather->due);
-	o->d->now = u->look_at;
+	assert_true(o->p->commit.has_gathered && u->wake_at == o->p->commit.gather->due_at);
+	o->d->now = u->wake_at;
 	direct_collect(o->p);
-	assert_false(o->p->commit.gathering || u->idle);
+	assert_false(o->p->commit.has_gathered || u->idle);
 	o->d->woken = 0;
 	put_held(o, 0, 10, 2);
 	assert_true(o->d->woken >> PS_COLLECTOR & 1);
-	assert_true(u->look_at == o->p->commit.gather->due);
+	assert_true(u->wake_at == o->p->commit.gather->due_at);
 }
 
 TEST(test_the_collector_posts_it_in_time, struct owner *o)
@@ -143,7 +143,7 @@ TEST(test_the_collector_posts_it_in_time, struct owner *o)
 	const uint64_t from = o->d->now;
 
 	put_held(o, 0, 10, 1);
-	assert_true(o->p->commit.unwaited.look_at <= from + HOLD + 1000000);
+	assert_true(o->p->commit.unwaited.wake_at <= from + HOLD + 1000000);
 	o->d->now = from + HOLD / 2;
 	put_held(o, 100, 10, 2);
 	direct_collect(o->p);
@@ -316,7 +316,7 @@ TEST(test_doubt_counts_from_the_commit, struct owner *o)
 	token = put_held(o, 0, 10, 1);
 	o->d->now = from + HOLD + 1000000;
 	direct_collect(o->p);
-	assert_false(o->p->commit.gathering);
+	assert_false(o->p->commit.has_gathered);
 	o->d->now = from + timeout - 1000000;
 	direct_collect(o->p);
 	assert_int_equal(doubts, 0);
@@ -333,7 +333,7 @@ static void post_beside(void *arg)
 
 	o->d->on_pause = NULL;
 	put_held(o, 100, 10, 2);
-	assert_true(o->p->commit.gathering);
+	assert_true(o->p->commit.has_gathered);
 }
 
 /* While another commit is in doubt nothing is held: no commit can come behind it. */
@@ -342,7 +342,7 @@ TEST(test_a_doubt_posts_it, struct owner *o)
 	hold_all(o, DIRECT_HOLD_WRITES);
 	owner_at_pause(o, post_beside);
 	assert_int_equal(owner_put(o, 0, 10, 1), PERSEAS_EINDOUBT);
-	assert_false(o->p->commit.gathering);
+	assert_false(o->p->commit.has_gathered);
 	assert_int_equal(owner_put(o, 0, 10, 1), PERSEAS_EBLOCKED);
 	let_all_go(o);
 	assert_sent(o, 100, 2);

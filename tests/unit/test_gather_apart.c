@@ -77,7 +77,7 @@ static void hold_all_over(struct fixture *f, uint8_t value)
 		memset(f->big + (128 << 10) - 100 + 50 * i, value + i, 200);
 		assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), 0);
 	}
-	assert_true(f->o->p->commit.gathering);
+	assert_true(f->o->p->commit.has_gathered);
 }
 
 /* The image of the mirror that is copied is whole at its slot, behind which all of that comes. */
@@ -91,7 +91,7 @@ TEST_WITH(test_a_copy_has_nothing_of_it, setup_staged, teardown, struct fixture 
 	tx = open_on(f, (128 << 10) - 10, 20);
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
-	assert_true(o->p->commit.gathering);
+	assert_true(o->p->commit.has_gathered);
 	assert_image(f, 1);
 	assert_int_equal(perseas_abort(tx), 0);
 	assert_int_equal(perseas_flush(o->p), 0);
@@ -127,7 +127,7 @@ TEST_WITH(test_its_room_in_the_ring_is_kept, setup_small, teardown, struct fixtu
 
 			assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), 0);
 		}
-		assert_true(o->p->commit.gathering);
+		assert_true(o->p->commit.has_gathered);
 		o->d->mirrors[1].hold = DIRECT_HOLD_WRITES;
 		direct_start(o->d, 1);
 		for (unsigned i = 0; i < 3; i++)
@@ -151,7 +151,7 @@ TEST_WITH(test_entries_are_bounded, setup_large, teardown, struct fixture *f)
 		perseas_tx_t *tx = open_on(f, 128 * i, 1);
 
 		assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), 0);
-		assert_true(f->o->p->commit.gather->pieces <= 1024);
+		assert_true(f->o->p->commit.gather->max_pieces <= 1024);
 	}
 	assert_int_equal(owner_stat(f->o).groups - before.groups, 1);
 	assert_int_equal(perseas_flush(f->o->p), 0);
@@ -287,7 +287,7 @@ TEST(test_blocks_pass_on, struct owner *o)
 		old = allocate(o, tx, 2);
 		assert_int_equal(perseas_root_set(tx, heap, "root", 1, old), 0);
 		assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), 0);
-		assert_true(o->p->commit.gathering);
+		assert_true(o->p->commit.has_gathered);
 		assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
 		new = allocate(o, tx, 9);
 		assert_true(new != old);

@@ -22,7 +22,7 @@ static void map_many(struct owner *o, uint8_t **low, uint8_t **high)
 
 		snprintf(name, sizeof(name), "s%u", id);
 		assert_int_equal(perseas_map(o->p, name, is_large ? OTHER : 64, &addr), 0);
-		assert_int_equal(ps_segment_find(o->p, name)->id, id);
+		assert_int_equal(ps_segment_by_name(o->p, name)->id, id);
 		if (id == 1)
 			*low = addr;
 		*high = addr;
@@ -76,11 +76,13 @@ TEST_WITH(test_its_record_is_bounded, NULL, NULL)
 	owner_begin(o);
 	for (unsigned i = 0; i < 58; i++) {
 		put_held(o, i % 29 * 100, 100, (uint8_t)i);
-		assert_true(o->p->commit.next - o->p->commit.last <= ps_record_limit(4096));
+		assert_true(o->p->commit.next_position - o->p->commit.last_position <=
+		            ps_record_limit(4096));
 	}
 	assert_in_range(owner_stat(o).groups, 2, 57);
 	assert_int_equal(perseas_flush(o->p), 0);
-	assert_true(o->p->commit.next - o->p->commit.last <= ps_record_limit(4096));
+	assert_true(o->p->commit.next_position - o->p->commit.last_position <=
+	            ps_record_limit(4096));
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(byte_of(o, i, 2800), 57);
 	owner_free(o);
@@ -113,10 +115,10 @@ TEST(test_doubt_has_what_is_held, struct owner *o)
 	direct_collect(o->p);
 	o->d->now = from + timeout - HOLD / 2;
 	held = put_held(o, 100, 10, 2);
-	assert_true(o->p->commit.gathering && held.seq == posted.seq + 1);
+	assert_true(o->p->commit.has_gathered && held.seq == posted.seq + 1);
 	o->d->now = from + timeout + 1000000;
 	direct_collect(o->p);
-	assert_false(o->p->commit.gathering);
+	assert_false(o->p->commit.has_gathered);
 	assert_true(o->p->commit.in_doubt == held.seq);
 	complete_all(o);
 	assert_int_equal(owner_stat(o).in_doubt, 0);
@@ -146,7 +148,7 @@ TEST(test_it_is_committed_for_events, struct owner *o)
 	direct_crash(o->d, 1);
 	for (unsigned i = 0; i < 10 && !told; i++)
 		direct_keep(o->d, o->p);
-	assert_true(o->p->commit.gathering);
+	assert_true(o->p->commit.has_gathered);
 	assert_true(told == token.seq);
 	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
 	assert_int_equal(perseas_open_transactions(o->p, &open, 1, &count), 0);

@@ -35,7 +35,7 @@ struct oracle {
 static void assert_mirrors(struct oracle *r)
 {
 	struct fixture f = { .o = r->o };
-	const uint8_t *expected = r->o->p->commit.gathering ? r->sent : r->committed;
+	const uint8_t *expected = r->o->p->commit.has_gathered ? r->sent : r->committed;
 
 	for (unsigned i = 0; i < r->o->d->count; i++)
 		if (owner_state(r->o, i) == PERSEAS_MIRROR_LIVE)
@@ -72,7 +72,7 @@ static void change(struct oracle *r, struct opened *t)
 
 static void commit(struct oracle *r, struct opened *t, unsigned flags)
 {
-	const bool was_held = r->o->p->commit.gathering;
+	const bool was_held = r->o->p->commit.has_gathered;
 	const uint64_t groups = owner_stat(r->o).groups;
 	uint8_t before[SIZE];
 
@@ -83,7 +83,7 @@ static void commit(struct oracle *r, struct opened *t, unsigned flags)
 	mark(r, t, false);
 	memset(t, 0, sizeof(*t));
 	/* This commit is the first of the present group. */
-	if (r->o->p->commit.gathering && (!was_held || owner_stat(r->o).groups != groups))
+	if (r->o->p->commit.has_gathered && (!was_held || owner_stat(r->o).groups != groups))
 		memcpy(r->sent, before, SIZE);
 }
 
@@ -97,7 +97,7 @@ static void undo(struct oracle *r, struct opened *t)
 /* A mirror loses its memory, or only its links. */
 static void copy_one(struct oracle *r)
 {
-	const bool was_held = r->o->p->commit.gathering;
+	const bool was_held = r->o->p->commit.has_gathered;
 
 	if (below(2)) {
 		owner_lose(r->o, 1);
@@ -109,14 +109,14 @@ static void copy_one(struct oracle *r)
 	for (unsigned i = 0; i < 4; i++)
 		direct_keep(r->o->d, r->o->p);
 	owner_keep(r->o, 1, PERSEAS_MIRROR_LIVE);
-	r->copied += was_held && r->o->p->commit.gathering;
+	r->copied += was_held && r->o->p->commit.has_gathered;
 }
 
 /* The owner dies while it sends the group: the next owner finds all of it, or nothing. */
 static void crash(struct oracle *r)
 {
 	struct owner *o = r->o;
-	const bool was_held = o->p->commit.gathering;
+	const bool was_held = o->p->commit.has_gathered;
 	const long writes = (long)below(6);
 
 	for (unsigned i = 0; i < o->d->count; i++)

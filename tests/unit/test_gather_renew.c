@@ -66,7 +66,7 @@ static struct perseas_token hold_and_claim(struct owner *o, bool staged, enum fa
 	put_held(o, 0, 10, 1);
 	token = put_held(o, 5, 10, 2);
 	come_and_die(o, fate);
-	assert_true(o->p->commit.gathering);
+	assert_true(o->p->commit.has_gathered);
 	keep(o);
 	return token;
 }
@@ -76,7 +76,7 @@ static void renew(bool staged, enum fate fate)
 	struct owner *o = gathering_owner(3);
 	const struct perseas_token token = hold_and_claim(o, staged, fate);
 
-	assert_false(o->p->commit.gathering);
+	assert_false(o->p->commit.has_gathered);
 	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
 	assert_int_equal(perseas_flush(o->p), 0);
 	for (unsigned i = 0; i < 20; i++)

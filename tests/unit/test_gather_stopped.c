@@ -34,7 +34,7 @@ static struct owner *stop_and_go_on(bool gathers)
 	struct owner *o = begin_held(gathers);
 
 	put_held(o, 0, 10, 1);
-	assert_int_equal(o->p->commit.gathering, gathers);
+	assert_int_equal(o->p->commit.has_gathered, gathers);
 	pass_time(o);
 	hold_all(o, DIRECT_HOLD_COMPLETIONS);
 	return o;
@@ -123,7 +123,7 @@ static void give_turn_late(struct direct *d)
 	pthread_mutex_lock(&waiting->p->lock);
 	waiting->p->admin = false;
 	pthread_mutex_unlock(&waiting->p->lock);
-	if (waiting->p->commit.gathering)
+	if (waiting->p->commit.has_gathered)
 		hold_all(waiting, DIRECT_HOLD_COMPLETIONS);
 }
 

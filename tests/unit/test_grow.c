@@ -375,7 +375,7 @@ TEST(a_part_that_was_never_published_has_a_place, struct owner *o)
 	assert_int_equal(grow(o, "table", 4), 0);
 	unmap(o, table);
 	there = occupy(table);
-	part = ps_segment_find(o->p, "table.grown.1");
+	part = ps_segment_by_name(o->p, "table.grown.1");
 	born = part->born;
 	part->born = 0;
 	assert_int_equal(perseas_map_at(o->p, "table", 0, NULL, &addr, NULL), 0);
@@ -498,7 +498,7 @@ TEST(names_of_parts_are_kept, struct owner *o)
 	assert_int_equal(perseas_segment_destroy(o->p, "t.grown.1"), PERSEAS_EINVAL);
 	assert_says(o, "destroy that segment");
 	/* Makes the part look like one that an older version, which knows no parts, made. */
-	part = ps_segment_find(o->p, "t.grown.1");
+	part = ps_segment_by_name(o->p, "t.grown.1");
 	part->address += 64 * PAGE;
 	table = map(o, "t");
 	assert_int_equal(size_of(o, "t"), PAGE);

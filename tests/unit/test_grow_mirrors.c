@@ -66,7 +66,7 @@ TEST(what_was_not_born_is_no_part, struct owner *o)
 	void *addr;
 
 	for (unsigned round = 0; round < 2; round++) {
-		placement.head_id = ps_segment_find(o->p, "table")->id;
+		placement.head_id = ps_segment_by_name(o->p, "table")->id;
 		assert_int_equal(ps_map_placed(o->p, "table.grown.1", PAGE, &placement, &addr, NULL,
 		                               NULL),
 		                 0);

@@ -28,7 +28,7 @@ struct between {
 static void between_apply(struct ps_deferred_stores *late, struct perseas_tx *tx)
 {
 	struct between *between = (struct between *)late;
-	perseas_heap_t *heap = (perseas_heap_t *)(uintptr_t)tx->late->whose;
+	perseas_heap_t *heap = (perseas_heap_t *)(uintptr_t)tx->deferred->user;
 
 	between->rc = perseas_free(between->frees, heap, between->object);
 }
@@ -47,10 +47,10 @@ TEST(test_a_free_of_what_is_being_committed, struct owner *o)
 	perseas_tx_t *tx = begin(o), *second = begin(o);
 
 	assert_int_equal(perseas_reserve(tx, heap, 40000, LINE, &between.object), 0);
-	assert_null(tx->late->next);
-	tx->late->next = &between.late;
+	assert_null(tx->deferred->next);
+	tx->deferred->next = &between.late;
 	assert_int_equal(perseas_commit(tx, 0), 0);
-	tx->late->next = NULL;
+	tx->deferred->next = NULL;
 	assert_int_equal(between.rc, 0);
 	assert_int_equal(perseas_free(second, heap, between.object), PERSEAS_EOBJECT);
 	assert_int_equal(perseas_commit(between.frees, 0), 0);

@@ -210,7 +210,7 @@ TEST(a_silent_mirror_is_left_and_taken_up_again, struct owner *o)
 	signs.limit[1] = 0;
 	signs.silent = dialled[1];
 	direct_keep_after(o->d, o->p, 1);
-	ps_events_tell(o->p);
+	ps_events_deliver(o->p);
 	assert_false(signs.locked);
 	assert_non_null(strstr(last_event, "it has said nothing for 3000 ms"));
 	assert_int_equal(o->p->commit.stat.reconnects, 1);

@@ -16,7 +16,7 @@
 
 static void note_move(struct owner *o)
 {
-	ps_event_moves(o->p, &o->p->mirrors[0], PERSEAS_MIRROR_STALE, "");
+	ps_event_note_move(o->p, &o->p->mirrors[0], PERSEAS_MIRROR_STALE, "");
 }
 
 static void ask_trouble(struct owner *o)
@@ -26,23 +26,23 @@ static void ask_trouble(struct owner *o)
 
 static void renew_quorum(struct owner *o)
 {
-	ps_quorum_renew(o->p);
+	ps_quorums_recompute(o->p);
 }
 
 static void renew_timing(struct owner *o)
 {
-	ps_timing_renew(o->p);
+	ps_timing_adapt(o->p);
 }
 
 static void settle_doubt(struct owner *o)
 {
 	o->p->commit.in_doubt = 1;
-	ps_mirrors_settle_doubt(o->p);
+	ps_end_doubt_if_durable(o->p);
 }
 
 static void renew_layout(struct owner *o)
 {
-	ps_layout_renew(o->p);
+	ps_layout_publish(o->p);
 }
 
 static void step_detour(struct owner *o)
@@ -57,7 +57,7 @@ static void step_renewal(struct owner *o)
 
 static void stamp_roster(struct owner *o)
 {
-	ps_roster_stamp(o->p);
+	ps_rosters_raise_version(o->p);
 }
 
 static void record_roster(struct owner *o)
@@ -74,7 +74,7 @@ static void change_roster(struct owner *o, void (*change)(struct perseas *p))
 
 static void mark_roster(struct owner *o)
 {
-	change_roster(o, ps_roster_mark);
+	change_roster(o, ps_roster_mark_decided);
 }
 
 static void settle_roster(struct owner *o)

@@ -154,7 +154,7 @@ TEST(all_are_woken_when_another_owner_has_the_store)
 	begin_all();
 	pthread_mutex_lock(&o->p->lock);
 	o->p->superseded = true;
-	ps_progress(o->p);
+	ps_wake_waiters(o->p);
 	pthread_mutex_unlock(&o->p->lock);
 	for (unsigned i = 0; i < WAITERS; i++)
 		assert_int_equal(end(i), PERSEAS_EFENCED);
@@ -222,7 +222,7 @@ TEST(the_leader_sleeps_anew_when_another_has_taken_an_event)
 	const struct ps_fabric *fabric = o->p->mirrors[0].fabric;
 	struct ps_fabric arming = *fabric;
 
-	arming.arms = true;
+	arming.poll_consumes_event = true;
 	begin(0, first);
 	UNTIL(pauses == 1);
 	complete(0);
@@ -249,7 +249,7 @@ TEST(nobody_waits_for_who_was_called_to_lead)
 		assert_int_equal(end(i), 0);
 }
 
-/* Several waiters leave before the heir has run; the first of them has called it. */
+/* Several waiters leave before the next leader has run; the first of them has woken it. */
 TEST(one_heir_is_called)
 {
 	for (unsigned i = 1; i < WAITERS; i++)
@@ -261,8 +261,8 @@ TEST(one_heir_is_called)
 	assert_int_equal(end(2), 0);
 	UNTIL(woken == 3);
 	pthread_mutex_lock(&o->p->lock);
-	assert_ptr_equal(o->p->commit.line.first, o->p->commit.line.last);
-	assert_non_null(o->p->commit.line.first);
+	assert_ptr_equal(o->p->commit.wait_line.first, o->p->commit.wait_line.last);
+	assert_non_null(o->p->commit.wait_line.first);
 	pthread_mutex_unlock(&o->p->lock);
 	run_again(3, 4);
 	UNTIL(led_for() == first + WAITERS - 1);

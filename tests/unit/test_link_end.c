@@ -36,7 +36,7 @@ static void assert_nothing_is_left(const struct ps_mirror *m)
 	assert_null(m->link);
 	assert_false(m->active);
 	assert_int_equal(m->outstanding, 0);
-	assert_int_equal(m->bulk, 0);
+	assert_int_equal(m->bulk_outstanding, 0);
 }
 
 /* A commit sleeps on the link, the keeper on all there is; and a link that has ended ends again. */
@@ -48,13 +48,13 @@ TEST(an_end_takes_all_and_wakes_who_sleeps, struct owner *o)
 	o->d->mirrors[2].hold = DIRECT_HOLD_COMPLETIONS;
 	assert_int_equal(owner_put(o, 0, 8, 1), 0);
 	assert_int_equal(m->outstanding, 1);
-	m->bulk = 1; /* as while its image is copied */
-	o->p->commit.line.leader = true;
+	m->bulk_outstanding = 1; /* as while its image is copied */
+	o->p->commit.wait_line.has_leader = true;
 	assert_int_equal(end_link(o), both);
 	assert_nothing_is_left(m);
 	assert_int_equal(end_link(o), 0);
 	assert_nothing_is_left(m);
-	o->p->commit.line.leader = false;
+	o->p->commit.wait_line.has_leader = false;
 }
 
 /* Nobody sleeps on the links, so no commit is woken. */
@@ -96,9 +96,9 @@ TEST(a_link_breaks_in_one_way, struct owner *o)
 		owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
 		assert_int_equal(o->p->commit.staged, staged);
 		o->d->mirrors[2].writes_left = 0;
-		breaks = o->p->mirrors[2].way_back.breaks;
+		breaks = o->p->mirrors[2].way_back.break_count;
 		assert_int_equal(owner_put(o, 0, 8, (uint8_t)(staged + 1)), 0);
-		assert_int_equal(o->p->mirrors[2].way_back.breaks, breaks + 1);
+		assert_int_equal(o->p->mirrors[2].way_back.break_count, breaks + 1);
 		assert_int_equal(perseas_mirror_stat(o->p, 2, &stat), 0);
 		assert_int_equal(stat.state, PERSEAS_MIRROR_DOWN);
 		assert_non_null(strstr(stat.trouble, "the data connection broke"));

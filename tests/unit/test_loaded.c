@@ -116,11 +116,11 @@ TEST(a_session_that_breaks_meanwhile_changes_nothing, struct fixture *f)
 	come_back_loaded(f);
 	for (unsigned i = 0; i < 5; i++)
 		round_of(f->o);
-	assert_int_equal(ps_roster_unrecorded(f->o->p), 1 << 1);
+	assert_int_equal(ps_roster_unrecorded_mirrors(f->o->p), 1 << 1);
 	direct_cut(f->o->d, 1);
 	round_of(f->o);
 	reach_live(f->o, 1);
-	assert_int_equal(ps_roster_unrecorded(f->o->p), 1 << 1);
+	assert_int_equal(ps_roster_unrecorded_mirrors(f->o->p), 1 << 1);
 	go_on_until_recorded(f);
 	assert_image(f, 1);
 }
@@ -143,7 +143,7 @@ TEST(a_change_tells_it_after_the_others, struct fixture *f)
 	assert_int_equal(c->stage, PS_CHANGE_JOINT);
 	direct_crash(o->d, 1);
 	load_spilled(f, 1);
-	for (unsigned i = 0; !ps_roster_unrecorded(o->p); i++) {
+	for (unsigned i = 0; !ps_roster_unrecorded_mirrors(o->p); i++) {
 		assert_true(i < ROUNDS);
 		round_of(o);
 	}
@@ -154,7 +154,7 @@ TEST(a_change_tells_it_after_the_others, struct fixture *f)
 		round_of(o);
 		assert_true(!knows_own_id(f, 1) || o->d->now - start > SLOW - LITTLE);
 	}
-	assert_int_equal(c->code, 0);
+	assert_int_equal(c->result_code, 0);
 	assert_true(knows_own_id(f, 1));
 }
 
@@ -169,7 +169,7 @@ static void lose_before_it_is_recorded(struct fixture *f)
 	reach_live(o, 1);
 	for (unsigned i = 0; i < 5; i++)
 		round_of(o);
-	assert_int_equal(ps_roster_unrecorded(o->p), 1 << 1);
+	assert_int_equal(ps_roster_unrecorded_mirrors(o->p), 1 << 1);
 	direct_crash(o->d, 0);
 	memory_heap_lose(o->d->mirrors[0].memory, NULL);
 	o->d->mirrors[0].slow_at = 0;
@@ -233,7 +233,7 @@ TEST_WITH(a_dead_mirror_is_replaced_beside_it, setup_all, teardown, struct fixtu
 		assert_true(i < ROUNDS);
 		round_of(f->o);
 	}
-	if (c->code)
+	if (c->result_code)
 		fail_msg("%s", c->text);
 	assert_goes_on(f);
 	assert_image(f, 3);

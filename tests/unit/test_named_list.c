@@ -154,7 +154,7 @@ TEST(mirrors_that_do_not_do_are_replaced_by_those_of_the_list, struct owner *o)
 	assert_int_equal(open_named(o, OTHERS, BEFORE, 1, 0), 0);
 	assert_int_equal(o->p->mirror_count, 2);
 	assert_string_equal(o->p->mirrors[0].address.text, "sim://0");
-	assert_false(o->p->mirrors[0].added);
+	assert_false(o->p->mirrors[0].from_roster);
 	owner_die(o);
 	direct_crash(o->d, 2);
 	direct_crash(o->d, 3);
@@ -168,9 +168,9 @@ TEST(mirrors_of_the_list_are_not_those_that_a_roster_added, struct owner *o)
 	assert_int_equal(open_named(o, OTHERS, BEFORE ",sim://2", 1, 0), 0);
 	assert_int_equal(o->p->mirror_count, 4);
 	assert_string_equal(o->p->mirrors[2].address.text, "sim://2");
-	assert_false(o->p->mirrors[2].added);
+	assert_false(o->p->mirrors[2].from_roster);
 	assert_string_equal(o->p->mirrors[3].address.text, "sim://4");
-	assert_true(o->p->mirrors[3].added);
+	assert_true(o->p->mirrors[3].from_roster);
 	memset(&server.inherited, 0, sizeof(server.inherited));
 }
 

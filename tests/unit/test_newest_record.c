@@ -31,7 +31,7 @@ static void lose_and_copy(struct fixture *f, unsigned mirror)
 static void assert_same_record(struct fixture *f, unsigned mirror, unsigned as)
 {
 	const struct ps_record *record = newest_of(f, mirror), *whole = newest_of(f, as);
-	const uint64_t end = f->o->p->commit.next % f->o->p->log_size;
+	const uint64_t end = f->o->p->commit.next_position % f->o->p->log_size;
 	const uint8_t *ring = image_of(f, mirror, "log") + PS_RING_OFFSET;
 
 	assert_non_null(whole);
@@ -119,7 +119,7 @@ TEST_WITH(a_long_one_is_left_out, setup_long, teardown, struct fixture *f)
 TEST_WITH(it_is_left_out_when_no_mirror_has_it, setup_two, teardown, struct fixture *f)
 {
 	memset((uint8_t *)(uintptr_t)image_of(f, 0, "log") + PS_RING_OFFSET +
-	               f->o->p->commit.last % f->o->p->log_size,
+	               f->o->p->commit.last_position % f->o->p->log_size,
 	       0xff, sizeof(struct ps_record));
 	lose_and_copy(f, 1);
 	assert_null(newest_of(f, 1));

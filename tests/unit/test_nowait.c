@@ -255,7 +255,7 @@ TEST(test_the_mark_does_not_fall, struct owner *o)
 	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
 	owner_lose(o, 1);
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
-	assert_false(ps_mirrors_hold(o->p, token.seq));
+	assert_false(ps_w_mirrors_hold(o->p, token.seq));
 	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
 	assert_true(owner_stat(o).durable_seq == token.seq);
 	o->d->now += 100000000000u;
@@ -287,7 +287,7 @@ static void count_by(struct owner *o, uint32_t acks)
 {
 	pthread_mutex_lock(&o->p->lock);
 	o->p->roster->acks = acks;
-	ps_quorum_renew(o->p);
+	ps_quorums_recompute(o->p);
 	pthread_mutex_unlock(&o->p->lock);
 }
 
@@ -301,7 +301,7 @@ TEST(test_the_mark_is_taken_before_a_roster_counts, struct owner *o)
 	assert_int_equal(owner_put(o, 0, 10, 1), 0);
 	seq = o->p->commit.seq;
 	count_by(o, 2);
-	assert_false(ps_mirrors_hold(o->p, seq));
+	assert_false(ps_w_mirrors_hold(o->p, seq));
 	assert_true(owner_stat(o).durable_seq == seq);
 	complete_all(o);
 }

@@ -462,14 +462,14 @@ static void look_at_the_end(struct ps_env *env, enum ps_sleeper who)
 {
 	usual->join(env, who);
 	if (who == PS_COLLECTOR) {
-		assert_int_equal(closing->commit.unwaited.flag, -1);
+		assert_int_equal(closing->commit.unwaited.flag_fd, -1);
 		assert_true(fcntl(closing_fd, F_GETFD) >= 0);
 		return;
 	}
 	/* An application may break the rules and call this from an event's callback. */
 	assert_int_equal(perseas_fd(closing), PERSEAS_EINVAL);
 	assert_non_null(strstr(perseas_message(closing), "is being closed"));
-	assert_false(closing->commit.unwaited.collector);
+	assert_false(closing->commit.unwaited.has_collector);
 }
 
 /* The keeper outlives the collector: it must raise no closed descriptor and begin no collector. */

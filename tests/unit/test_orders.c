@@ -71,7 +71,7 @@ TEST(test_an_order_ends_no_session_that_is_waited_for, struct owner *o)
 	p->admin = true;
 	ps_heartbeat_step(p, o->d->now);
 	p->admin = false;
-	assert_true(p->mirrors[3].dues.count > 0);
+	assert_true(p->mirrors[3].pending.count > 0);
 	assert_int_equal(perseas_map(p, "other", 1000, &addr), 0);
 	assert_int_equal(owner_state(o, 3), PERSEAS_MIRROR_RESYNCING);
 	direct_keep(o->d, p);
@@ -172,7 +172,7 @@ TEST(an_order_waits_until_claims_are_renewed, struct owner *o)
 	direct_start(o->d, 2);
 	OWNER_KEEP_UNTIL(o, o->p->renewing);
 	order(o, "sim://0", 'w', PERSEAS__ORDER_KIND__ORDER_REMOVE, "sim://1");
-	OWNER_KEEP_UNTIL(o, o->p->upkeep.orders.waiting);
+	OWNER_KEEP_UNTIL(o, o->p->upkeep.orders.waiting_answer);
 	for (unsigned rounds = 0; rounds < 200; rounds++)
 		direct_keep_after(o->d, o->p, ps_ms(20));
 	assert_true(o->p->renewing);
@@ -180,7 +180,7 @@ TEST(an_order_waits_until_claims_are_renewed, struct owner *o)
 	memory_heap_set_limit(o->d->mirrors[2].memory, 0);
 	OWNER_KEEP_UNTIL(o, !o->p->renewing);
 	OWNER_KEEP_UNTIL(o, o->p->members == 2);
-	assert_int_equal(o->p->upkeep.change.code, 0);
+	assert_int_equal(o->p->upkeep.change.result_code, 0);
 }
 
 /* A mirror of the version before is told the result in words it knows, and no boot of this host. */

@@ -185,7 +185,7 @@ TEST(test_a_chain_that_is_cut_keeps_its_order, struct owner *o)
 		assert_int_equal(one->offset, writes[w].offset + done);
 		assert_ptr_equal(one->bytes, bytes + one->offset);
 		assert_in_range(one->length, 1, STRIDE);
-		assert_true(!i || one->chain > one[-1].chain || w != chain.undo || done);
+		assert_true(!i || one->chain > one[-1].chain || w != chain.undo_count || done);
 		done += one->length;
 		assert_in_range(done, 1, lengths[w]);
 		if (done == lengths[w]) {

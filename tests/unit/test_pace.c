@@ -218,7 +218,7 @@ static void check_dead_path_is_left(struct fixture *f)
 	slow_down(f, false);
 	/* The first link had completed commits before. */
 	drop_and_reconnect(f);
-	assert_int_equal(m->way_back.breaks, 0);
+	assert_int_equal(m->way_back.break_count, 0);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_ptr_equal(m->fabric, &better);
 		drop_and_reconnect(f);
@@ -264,7 +264,7 @@ TEST_WITH(test_a_slow_mirror_keeps_its_fabric, setup_off, teardown, struct fixtu
 	for (unsigned i = 0; i < 8; i++) {
 		complete_some(f);
 		drop_and_reconnect(f);
-		assert_int_equal(f->o->p->mirrors[1].way_back.breaks, 0);
+		assert_int_equal(f->o->p->mirrors[1].way_back.break_count, 0);
 		assert_ptr_equal(f->o->p->mirrors[1].fabric, &better);
 	}
 	recover(f);

@@ -57,7 +57,7 @@ static struct ps_warm_point note_point(struct fixture *f)
 
 	assert_int_equal(owner_put(o, 0, 100, 7), 0);
 	record = (const void *)(memory_heap_piece(o->d->mirrors[0].memory, STORE, "log.1", NULL) +
-	                        PS_RING_OFFSET + o->p->commit.last % o->p->log_size);
+	                        PS_RING_OFFSET + o->p->commit.last_position % o->p->log_size);
 	assert_true(record->seq == o->p->commit.seq);
 	point = (struct ps_warm_point){ record->epoch, record->seq, record->position, record->crc };
 	for (unsigned i = 0; i < 3; i++)
@@ -103,7 +103,7 @@ TEST(test_what_no_log_can_have_is_not_looked_for, struct fixture *f)
 	point.seq += 100;
 	assert_proves(f, &point, 0, false);
 	point.seq -= 100;
-	while (f->o->p->commit.next - point.position <= f->o->p->log_size)
+	while (f->o->p->commit.next_position - point.position <= f->o->p->log_size)
 		assert_int_equal(owner_put(f->o, 0, 100, 1), 0);
 	assert_proves(f, &point, 0, false);
 }

@@ -44,14 +44,14 @@ TEST(each_rule_asks_for_its_number)
 				assert_int_equal(ps_quorum_is_w(&p, first(have)), have >= w);
 				assert_int_equal(ps_quorum_is_newest_w(&p, first(have)), have >= w);
 				assert_int_equal(ps_quorum_is_r(&p, first(have)), have >= r);
-				assert_int_equal(ps_quorum_is_touched(&p, first(have)), have >= t);
-				assert_int_equal(ps_quorum_is_seen(&p, first(have)),
+				assert_int_equal(ps_quorum_is_t(&p, first(have)), have >= t);
+				assert_int_equal(ps_quorum_is_seen_by_opens(&p, first(have)),
 				                 have >= n - t + 1);
-				assert_int_equal(ps_quorum_is_possible(&p, first(have)),
+				assert_int_equal(ps_quorum_is_possible_without(&p, first(have)),
 				                 n - have >= w);
 			}
-			assert_int_equal(ps_quorum_touch_count(&p), t);
-			assert_int_equal(ps_quorum_claimers(&p), r);
+			assert_int_equal(ps_quorum_t_count(&p), t);
+			assert_int_equal(ps_quorum_r_count(&p), r);
 		}
 }
 
@@ -93,9 +93,9 @@ TEST(while_two_rosters_count_both_are_asked)
 	assert_true(ps_quorum_is_r(&p, 0x0e));
 	assert_false(ps_quorum_is_newest_w(&p, 0x07));
 	assert_true(ps_quorum_is_newest_w(&p, 0x18));
-	assert_false(ps_quorum_is_possible(&p, 0x03));
-	assert_false(ps_quorum_is_possible(&p, 0x18));
-	assert_true(ps_quorum_is_possible(&p, 0x04));
+	assert_false(ps_quorum_is_possible_without(&p, 0x03));
+	assert_false(ps_quorum_is_possible_without(&p, 0x18));
+	assert_true(ps_quorum_is_possible_without(&p, 0x04));
 	/* A mirror that only the new roster lists needs two mirrors of each roster. */
 	assert_true(ps_quorum_can_remake(&p, 0x07 | 0x08, &p.mirrors[4]));
 	assert_false(ps_quorum_can_remake(&p, 0x07, &p.mirrors[4]));

@@ -18,7 +18,7 @@ TEST(a_store_is_raised_while_transactions_go_on)
 		assert_int_equal(owner_put(o, 0, 100, (uint8_t)rounds), 0);
 		direct_keep(o->d, o->p);
 	}
-	assert_int_equal(o->p->upkeep.change.code, 0);
+	assert_int_equal(o->p->upkeep.change.result_code, 0);
 	assert_raised(o);
 	assert_memory_equal(header_at(o, 0)->store_id.data, id, PS_ID_SIZE);
 	assert_int_equal(header_at(o, 0)->roster->key_hash.len, PS_SHA256);

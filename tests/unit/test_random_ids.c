@@ -40,14 +40,14 @@ static void assert_id(struct owner *o, const char *name, const uint8_t id[PS_ID_
 {
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(ps_id_equal(id_on(o, i, name), id));
-	assert_true(ps_segments_match(o->p, header_at(o, 0)));
+	assert_true(ps_segments_match_header(o->p, header_at(o, 0)));
 }
 
 static void assert_no_id(struct owner *o, const char *name)
 {
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(id_on(o, i, name).len, 0);
-	assert_true(ps_segments_match(o->p, header_at(o, 0)));
+	assert_true(ps_segments_match_header(o->p, header_at(o, 0)));
 }
 
 /* Two segments of one name have different ids as well: the owner destroys the first one, and reuses

@@ -9,7 +9,7 @@ static const struct ps_record *commit_record(struct owner *o)
 	const uint8_t *log = owner_piece(o, 0, "log");
 
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
-	return (const void *)(log + PS_RING_OFFSET + o->p->commit.last % o->p->log_size);
+	return (const void *)(log + PS_RING_OFFSET + o->p->commit.last_position % o->p->log_size);
 }
 
 TEST(records_of_level_1_have_a_sum)

@@ -464,14 +464,14 @@ TEST(test_an_epoch_that_it_wrote_elsewhere_is_not_its_own, struct fixture *f)
 	f->o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_CLAIM;
 	direct_keep(f->o->d, f->o->p);
 	assert_true(f->o->p->renewing);
-	assert_int_equal(f->o->p->mirrors[0].own.wrote[1], f->o->p->epoch);
+	assert_int_equal(f->o->p->mirrors[0].own.written_epochs[1], f->o->p->epoch);
 	claim = claim_alone(f, 2, f->o->p->epoch);
 	session = stores_find_session(f->o->d->mirrors[2].stores, claim.token);
 	for (unsigned i = 0; i < 2; i++) {
 		slots = (void *)session_memory(session, PS_REGION_LOG, ps_slot_offset((int)i),
 		                               sizeof(*slots), true);
-		ps_slot_encode(slots, f->o->p->epoch, f->o->p->commit.seq, f->o->p->commit.next,
-		               f->o->p->commit.last);
+		ps_slot_encode(slots, f->o->p->epoch, f->o->p->commit.seq,
+		               f->o->p->commit.next_position, f->o->p->commit.last_position);
 	}
 	drop(&claim);
 	keep(f);

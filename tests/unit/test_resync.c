@@ -489,7 +489,7 @@ TEST(test_who_sleeps_learns_of_another_link, struct fixture *f)
 	perseas_flush(o->p);
 	done = o->p->upkeep.resync.done;
 	o->p->env->ops = &counting;
-	o->p->commit.line.leader = true;
+	o->p->commit.wait_line.has_leader = true;
 	wakes = 0;
 	for (unsigned i = 0; i < ROUNDS && o->p->upkeep.resync.done == done; i++)
 		direct_keep(o->d, o->p);
@@ -505,7 +505,7 @@ TEST(test_who_sleeps_learns_of_another_link, struct fixture *f)
 	assert_true(wakes > 0);
 	o->d->mirrors[0].hold = DIRECT_HOLD_NOTHING;
 	direct_release(o->d, 0, 1000);
-	o->p->commit.line.leader = false;
+	o->p->commit.wait_line.has_leader = false;
 	o->p->env->ops = real;
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(perseas_flush(o->p), 0);

@@ -23,7 +23,7 @@ static void assert_nothing_waits(struct fixture *f, enum ps_resync_state state)
 	for (unsigned i = 0; i < 40; i++) {
 		round_of(o);
 		assert_int_equal(put_big(f, 1000 * i, 900, (uint8_t)i), 0);
-		assert_true(o->d->now - o->p->mirrors[4].dues.asked_at < 600 * MS);
+		assert_true(o->d->now - o->p->mirrors[4].pending.asked_at < 600 * MS);
 	}
 	assert_int_equal(o->p->upkeep.resync.state, state);
 	reach_live(o, 1);
@@ -202,7 +202,7 @@ TEST_WITH(test_a_copy_ends_when_the_mirror_can_be_asked, setup, teardown, struct
 	reach(o, PS_RESYNC_COPYING);
 	ps_admin_enter(o->p);
 	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
-		ps_question_confirm(o->p, &questions[i], 2);
+		ps_question_ask_confirm(o->p, &questions[i], 2);
 	ps_admin_leave(o->p);
 	for (unsigned rounds = 0; !o->p->upkeep.resync.confirmed; rounds++) {
 		assert_true(rounds < ROUNDS);

@@ -68,19 +68,19 @@ TEST(what_was_written_comes_to_lie_in_large_pages)
 	need_small_pages();
 	assert_int_equal(ps_ring_init(&ring, RING + LARGE / 2), 0);
 	assert_int_equal((uintptr_t)ring.base % LARGE, 0);
-	assert_false(ps_ring_gather(&ring, 0));
+	assert_false(ps_ring_enlarge_pages(&ring, 0));
 	append(&ring, LARGE - ENTRY);
-	assert_false(ps_ring_gather(&ring, ring.head));
+	assert_false(ps_ring_enlarge_pages(&ring, ring.head));
 	assert_int_equal(count_large(ring.base), 0);
 	append(&ring, 2 * ENTRY);
-	assert_false(ps_ring_gather(&ring, ring.head));
+	assert_false(ps_ring_enlarge_pages(&ring, ring.head));
 	assert_large(ring.base, LARGE, refused);
 	append(&ring, RING);
-	assert_false(ps_ring_gather(&ring, ring.head));
+	assert_false(ps_ring_enlarge_pages(&ring, ring.head));
 	assert_large(ring.base, RING, refused);
 	assert_whole(&ring);
 	append(&ring, 3 * RING);
-	assert_false(ps_ring_gather(&ring, ring.head));
+	assert_false(ps_ring_enlarge_pages(&ring, ring.head));
 	assert_whole(&ring);
 	ps_ring_free(&ring);
 }
@@ -93,9 +93,9 @@ TEST(a_few_are_gathered_at_once)
 	need_small_pages();
 	assert_int_equal(ps_ring_init(&ring, 2 * RING), 0);
 	append(&ring, 2 * RING - LARGE);
-	assert_true(ps_ring_gather(&ring, ring.head));
+	assert_true(ps_ring_enlarge_pages(&ring, ring.head));
 	assert_large(ring.base, AT_ONCE * LARGE, refused);
-	assert_false(ps_ring_gather(&ring, ring.head));
+	assert_false(ps_ring_enlarge_pages(&ring, ring.head));
 	assert_large(ring.base, 2 * RING - LARGE, refused);
 	assert_whole(&ring);
 	ps_ring_free(&ring);

@@ -240,7 +240,7 @@ TEST(test_gone_is_no_voice_of_three)
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 	replace_gone(o, true);
 	owner_keep_stage(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EQUORUM);
+	assert_int_equal(o->p->upkeep.change.result_code, PERSEAS_EQUORUM);
 	assert_int_equal(perseas_close(second), 0);
 }
 
@@ -369,8 +369,8 @@ TEST(test_an_edited_next_roster_is_newer)
 	p->admin = true;
 	p->next_roster = ps_roster_copy(p->roster);
 	assert_non_null(p->next_roster);
-	ps_roster_stamp(p);
-	ps_roster_mark(p);
+	ps_rosters_raise_version(p);
+	ps_roster_mark_decided(p);
 	version = p->next_roster->version;
 	ps_roster_set_image_id(p, &p->mirrors[1], id);
 	assert_true(ps_id_equal(p->next_roster->members[1]->image_id, id));
@@ -401,7 +401,7 @@ TEST(test_refusals)
 		direct_keep(o->d, o->p);
 		assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	}
-	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EUNREACHABLE);
+	assert_int_equal(o->p->upkeep.change.result_code, PERSEAS_EUNREACHABLE);
 	assert_int_equal(o->p->members, 2);
 	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_REMOVED);
 	direct_start(o->d, 2);
@@ -417,7 +417,7 @@ static void assert_refused(struct owner *o, int kind, const char *address, const
 	if (!rc)
 		owner_keep_stage(o, PS_CHANGE_NONE);
 	assert_null(o->p->next_roster);
-	assert_int_equal(rc ? rc : o->p->upkeep.change.code, code);
+	assert_int_equal(rc ? rc : o->p->upkeep.change.result_code, code);
 	if (!strstr(o->p->upkeep.change.text, words))
 		fail_msg("'%s' does not say '%s'", o->p->upkeep.change.text, words);
 }
@@ -459,7 +459,7 @@ TEST(test_one_that_hangs_is_found_before_both_count)
 	o->p->upkeep.next_heartbeat_at = UINT64_MAX;
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
 	direct_keep(o->d, o->p);
-	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EQUORUM);
+	assert_int_equal(o->p->upkeep.change.result_code, PERSEAS_EQUORUM);
 	assert_null(o->p->next_roster);
 	o->d->mirrors[2].break_at = 0;
 }
@@ -511,7 +511,7 @@ TEST(test_a_dead_address_is_told_at_once)
 	assert_null(strstr(o->p->upkeep.change.text, "copied"));
 	direct_keep(o->d, o->p);
 	assert_true(over(o));
-	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EUNREACHABLE);
+	assert_int_equal(o->p->upkeep.change.result_code, PERSEAS_EUNREACHABLE);
 	assert_non_null(strstr(o->p->upkeep.change.text, "sim://3"));
 }
 

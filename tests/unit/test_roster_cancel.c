@@ -72,7 +72,7 @@ TEST(test_the_owner_takes_it_back)
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_int_equal(owner_put(o, 0, 100, 4), 0);
 	owner_keep_stage(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EQUORUM);
+	assert_int_equal(o->p->upkeep.change.result_code, PERSEAS_EQUORUM);
 	assert_non_null(strstr(o->p->upkeep.change.text, "taken back"));
 	assert_int_equal(cancel(o), PERSEAS_EINVAL);
 	assert_found(o, 3, 4);

@@ -227,7 +227,7 @@ TEST(compares_written)
 	if (!can(&ways[2]))
 		skip();
 	begin_store(&ways[2], 1, PERSEAS_CHECK_WRITES);
-	segment = ps_segment_find(o->p, "large");
+	segment = ps_segment_by_name(o->p, "large");
 	large[FAR] ^= 1;
 	assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);
 	large[FAR] ^= 1;

@@ -116,10 +116,10 @@ TEST(test_silence_counts_for_a_while, struct owner *o)
 	(void)o;
 	strcpy(inherited.silent, "sim://1");
 	inherited.silent_at_ms = at_ms;
-	assert_true(ps_inherited_silent(&inherited, "sim://1", at_ms));
-	assert_true(ps_inherited_silent(&inherited, "sim://1", at_ms + limit_ms));
-	assert_false(ps_inherited_silent(&inherited, "sim://1", at_ms + limit_ms + 1));
-	assert_false(ps_inherited_silent(&inherited, "sim://1", at_ms - 1));
-	assert_false(ps_inherited_silent(&inherited, "sim://2", at_ms));
-	assert_false(ps_inherited_silent(NULL, "sim://1", at_ms));
+	assert_true(ps_inherited_is_silent(&inherited, "sim://1", at_ms));
+	assert_true(ps_inherited_is_silent(&inherited, "sim://1", at_ms + limit_ms));
+	assert_false(ps_inherited_is_silent(&inherited, "sim://1", at_ms + limit_ms + 1));
+	assert_false(ps_inherited_is_silent(&inherited, "sim://1", at_ms - 1));
+	assert_false(ps_inherited_is_silent(&inherited, "sim://2", at_ms));
+	assert_false(ps_inherited_is_silent(NULL, "sim://1", at_ms));
 }

@@ -98,7 +98,7 @@ TEST_WITH(tables_allow_what_is_drawn_and_no_more, NULL, NULL)
 		assert_int_equal(d->states->count, d->count);
 		for (unsigned from = 0; from < d->count; from++) {
 			for (unsigned to = 0; to < d->count; to++) {
-				const bool leads = ps_states_lead(d->states, from, to);
+				const bool leads = ps_states_allow(d->states, from, to);
 
 				allowed += leads;
 				if (leads != is_drawn(d, from, to))
@@ -118,7 +118,7 @@ static unsigned reached_from(const struct ps_states *states, unsigned first)
 	for (unsigned round = 0; round < states->count; round++)
 		for (unsigned i = 0; i < states->count; i++)
 			if (reached & PS_TO(i))
-				reached |= states->rows[i].leads_to;
+				reached |= states->rows[i].next_states;
 	return reached;
 }
 
@@ -143,8 +143,8 @@ TEST_WITH(states_that_do_not_exist_lead_nowhere, NULL, NULL)
 		const struct ps_states *states = drawn[i].states;
 
 		for (unsigned known = 0; known < states->count; known++) {
-			assert_false(ps_states_lead(states, known, states->count));
-			assert_false(ps_states_lead(states, states->count, known));
+			assert_false(ps_states_allow(states, known, states->count));
+			assert_false(ps_states_allow(states, states->count, known));
 		}
 	}
 }
@@ -229,11 +229,11 @@ TEST(the_stages_of_a_change_are_traced, struct owner *o)
 	assert_int_equal(ps_change_cancel(o->p, text, sizeof(text)), 0);
 	ps_admin_leave(o->p);
 	owner_keep_stage(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EQUORUM);
+	assert_int_equal(o->p->upkeep.change.result_code, PERSEAS_EQUORUM);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(owner_change(o, &leaves), 0);
 	owner_keep_stage(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->upkeep.change.code, 0);
+	assert_int_equal(o->p->upkeep.change.result_code, 0);
 	assert_traced(o, &t, moves);
 }
 
@@ -274,7 +274,7 @@ TEST(stages_say_what_the_rosters_are, struct owner *o)
 	assert_int_equal(owner_change(o, &leaves), 0);
 	wanted = ps_roster_copy(p->roster);
 	assert_non_null(wanted);
-	ps_roster_remove(wanted, old->image_id);
+	ps_roster_remove_member(wanted, old->image_id);
 	wanted->acks = p->upkeep.change.after.acks;
 	for (enum ps_change_stage stage = PS_CHANGE_NONE; stage <= PS_CHANGE_CANCELLING; stage++) {
 		Perseas__Roster *const settled = p->roster;
@@ -294,7 +294,7 @@ TEST(stages_say_what_the_rosters_are, struct owner *o)
 			p->next_roster = two ? counts : NULL;
 			p->roster = two ? settled : counts;
 			p->marked = marked;
-			if (ps_change_is_sound(p) != sound)
+			if (ps_change_fits_stage(p) != sound)
 				fail_msg("%s: %u", ps_change_stages.rows[stage].name, bits);
 		}
 		p->roster = settled;
@@ -311,15 +311,15 @@ TEST(whoever_joins_does_so_while_the_change_goes_on, struct owner *o)
 	struct perseas *p = o->p;
 	const struct ps_change before = p->upkeep.change;
 
-	p->upkeep.change.new = &p->mirrors[2];
+	p->upkeep.change.joining = &p->mirrors[2];
 	for (unsigned joins = 0; joins < 2; joins++) {
 		p->mirrors[2].joins = joins;
 		p->upkeep.change.stage = PS_CHANGE_NONE;
-		assert_int_equal(ps_change_is_sound(p), !joins);
+		assert_int_equal(ps_change_fits_stage(p), !joins);
 		p->upkeep.change.stage = PS_CHANGE_COPYING;
-		assert_int_equal(ps_change_is_sound(p), joins);
+		assert_int_equal(ps_change_fits_stage(p), joins);
 		p->upkeep.change.stage = PS_CHANGE_CANCELLING;
-		assert_int_equal(ps_change_is_sound(p), joins);
+		assert_int_equal(ps_change_fits_stage(p), joins);
 	}
 	p->mirrors[2].joins = false;
 	p->upkeep.change = before;

@@ -51,7 +51,7 @@ TEST(descriptors_that_are_too_many_are_counted)
 	p->env = &env;
 	m = &p->mirrors[0];
 	snprintf(m->address.text, sizeof(m->address.text), "mirror:1");
-	assert_int_equal(ps_answer(p, m, 0, &reply, NULL, &error), PERSEAS_EPROTOCOL);
+	assert_int_equal(ps_await_answer(p, m, 0, &reply, NULL, &error), PERSEAS_EPROTOCOL);
 	assert_string_equal(error.text,
 	                    "mirror:1 sent 3 descriptors, and its answer accounts for 1");
 	for (unsigned i = 0; i < 3; i++)

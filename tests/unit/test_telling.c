@@ -39,7 +39,7 @@ static uint64_t replace(struct owner *o, unsigned mirror, enum ps_change_stage h
 			o->d->mirrors[mirror].hung = true;
 		direct_keep_after(o->d, o->p, ROUND);
 	}
-	if (o->p->upkeep.change.code)
+	if (o->p->upkeep.change.result_code)
 		fail_msg("%s", o->p->upkeep.change.text);
 	assert_null(o->p->next_roster);
 	return o->d->now - start - rounds * ROUND;
@@ -123,7 +123,7 @@ TEST(test_an_answer_counts_for_what_was_told, struct owner *o)
 	pass(o, 30 * MS);
 	assert_int_equal(tell(p, all), all & ~slow);
 	p->admin = true;
-	ps_roster_stamp(p);
+	ps_rosters_raise_version(p);
 	p->admin = false;
 	assert_int_equal(tell(p, all), 0);
 	pass(o, 30 * MS);
@@ -142,7 +142,7 @@ TEST(test_a_new_session_is_told_anew, struct owner *o)
 	direct_cut(o->d, 1);
 	direct_keep(o->d, p);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
-	assert_int_equal(p->upkeep.telling.took, 13);
+	assert_int_equal(p->upkeep.telling.recorded, 13);
 	assert_int_equal(tell_and_hear(o), 15);
 }
 
@@ -153,14 +153,14 @@ TEST(test_one_that_was_not_told_is_told_later, struct owner *o)
 	struct perseas *p = o->p;
 
 	p->upkeep.next_heartbeat_at = PS_NEVER;
-	p->mirrors[2].dues.count = PS_PENDING_MAX;
+	p->mirrors[2].pending.count = PS_PENDING_MAX;
 	tell(p, 15);
-	p->mirrors[2].dues.count = 0;
+	p->mirrors[2].pending.count = 0;
 	pass(o, MS);
 	assert_int_equal(tell(p, 15), 11);
 	pass(o, MS);
 	assert_int_equal(tell(p, 15), 15);
-	p->upkeep.telling.took = 13;
+	p->upkeep.telling.recorded = 13;
 	assert_int_equal(tell_and_hear(o), 13);
 	pass(o, 600 * MS);
 	assert_int_equal(tell_and_hear(o), 15);
@@ -184,7 +184,7 @@ TEST(test_the_keeper_sleeps_while_memory_is_made, struct owner *o)
 		assert_true(rounds < ROUNDS);
 		direct_keep_after(o->d, o->p, ROUND);
 	}
-	assert_int_equal(o->p->upkeep.change.code, 0);
+	assert_int_equal(o->p->upkeep.change.result_code, 0);
 }
 
 /* The mirror refuses each time that it is asked: the patience ends. */
@@ -201,6 +201,6 @@ TEST(test_a_mirror_without_memory_does_not_join, struct owner *o)
 		assert_true(o->d->now - start < 12000 * MS);
 		direct_keep_after(o->d, o->p, ROUND);
 	}
-	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EUNREACHABLE);
+	assert_int_equal(o->p->upkeep.change.result_code, PERSEAS_EUNREACHABLE);
 	assert_non_null(strstr(o->p->upkeep.change.text, "memory"));
 }

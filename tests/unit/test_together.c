@@ -1,6 +1,6 @@
 /*
  * test_together.c - what several threads commit at about the same time is sent by one system call:
- * when a chain stays here for others, and what sends it (ps_mirrors_send, fabric.h F17).
+ * when a chain stays here for others, and what sends it (ps_mirrors_post_from_ring, fabric.h F17).
  */
 #include "line_rig.h"
 
@@ -88,7 +88,7 @@ TEST(commits_wait_for_others_that_come)
 	assert_int_equal(posts, 2);
 }
 
-/* A called thread may not run for long: the answer that was due arrives first. */
+/* A woken thread may not run for long: the answer that was due arrives first. */
 TEST(commits_wait_no_longer_than_for_an_answer)
 {
 	begin_with_one_to_come();

@@ -113,7 +113,7 @@ EACH_WAY(a_tracked_transaction_is_alone)
 	/* The next user of the handle need not ask for room at each range. */
 	other = owner_tx(o);
 	assert_ptr_equal(other, tx);
-	assert_true(other->room > 0);
+	assert_true(other->record_room > 0);
 	assert_int_equal(perseas_abort(other), 0);
 	assert_int_equal(perseas_unmap(o->p, o->bytes), 0);
 	assert_stored();

@@ -374,7 +374,7 @@ static void look_inside(int number, siginfo_t *info, void *context)
 	(void)info;
 	(void)context;
 	hidden.looks++;
-	hidden.declaring = ps_section_is_entered(&hidden.tx->declaring);
+	hidden.declaring = ps_section_is_entered(&hidden.tx->set_range_section);
 	if (mprotect(hidden.page, hidden.size, PROT_READ | PROT_WRITE))
 		abort();
 }
@@ -396,6 +396,6 @@ TEST(test_set_range_is_seen_at_work, struct fixture *f)
 	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
 	assert_int_equal(hidden.looks, 1);
 	assert_true(hidden.declaring);
-	assert_false(ps_section_is_entered(&hidden.tx->declaring));
+	assert_false(ps_section_is_entered(&hidden.tx->set_range_section));
 	perseas_abort(hidden.tx);
 }

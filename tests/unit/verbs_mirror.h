@@ -190,7 +190,7 @@ static inline void fill_transaction(struct verbs_mirror *m, struct transaction *
 	t->chain = (struct ps_chain){
 		.writes = t->writes,
 		.count = 3,
-		.undo = 1,
+		.undo_count = 1,
 		.slot = staged(m, 1600, PS_REGION_LOG, 0, sizeof(struct ps_slot)),
 	};
 }
