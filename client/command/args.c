@@ -219,8 +219,8 @@ enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args)
 		.into = args,
 		.why = why,
 		.size = sizeof(why),
-		.collect_word = collect_word,
-		.take_program = take_program,
+		.take_word = collect_word,
+		.take_rest = take_program,
 	};
 	enum ps_exit wrong;
 

@@ -241,7 +241,7 @@ static bool checksums_agree(struct verify *v, struct ps_piece *piece)
 		first = first ? first : digest;
 		v->live |= digest->live;
 		v->idle &= !digest->live && same_slot(digest->slot, v->images.told[i]->slot);
-		alike &= digest->crc == first->crc;
+		equal_mirrors &= digest->crc == first->crc;
 	}
 	return equal_mirrors && v->idle;
 }

@@ -142,7 +142,7 @@ bool ps_quorum_can_spare(const struct perseas *p, uint32_t set, const struct ps_
 	                 : ps_quorum_can_remake(p, set, m);
 }
 
-unsigned ps_quorum_count_members(const struct perseas *p, uint32_t set)
+unsigned ps_quorum_member_count(const struct perseas *p, uint32_t set)
 {
 	return count_members(&p->quorums[0], set);
 }

@@ -73,9 +73,9 @@ bool ps_quorum_can_remake(const struct perseas *p, uint32_t set, const struct ps
  * having seen its mark. */
 bool ps_quorum_can_remake_joint(const struct perseas *p, uint32_t set);
 
-/* For messages: ps_quorum_count_members returns how many members of the settled roster are in the
+/* For messages: ps_quorum_member_count returns how many members of the settled roster are in the
  * set, and ps_quorum_r_count returns the R of that roster. */
-unsigned ps_quorum_count_members(const struct perseas *p, uint32_t set);
+unsigned ps_quorum_member_count(const struct perseas *p, uint32_t set);
 unsigned ps_quorum_r_count(const struct perseas *p);
 
 static inline uint32_t ps_mirror_bit(const struct perseas *p, const struct ps_mirror *m)

@@ -100,8 +100,8 @@ static void build_staged(struct perseas *p, const struct ps_outgoing *out, uint6
 	}
 }
 
-/* Returns the log position of the next record, of `length` bytes. Does what ps_record_position does without
- * its divisions, which would be the slowest operations of a small commit. */
+/* Returns the log position of the next record, of `length` bytes. Does what ps_record_position does
+ * without its divisions, which would be the slowest operations of a small commit. */
 static uint64_t place_record(struct perseas *p, uint64_t length)
 {
 	if (p->commit.next_position + length <= p->commit.lap_position + p->log_size)

@@ -113,7 +113,7 @@ static int fail_unconfirmed(const struct perseas *p, uint64_t call)
 	               "%u of %u mirrors confirmed within %u ms that this process still owns store "
 	               "'%s', and %u must%s: another owner may have it; call perseas_confirm "
 	               "again, and see perseas_mirror_stat for what is wrong with each mirror",
-	               ps_quorum_count_members(p, ps_mirrors_confirmed(p, call)), p->members,
+	               ps_quorum_member_count(p, ps_mirrors_confirmed(p, call)), p->members,
 	               p->options.commit_timeout_ms, p->store, ps_quorum_r_count(p),
 	               p->next_roster ? ", and R of the new roster, which is not settled yet" : "");
 }

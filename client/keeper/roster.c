@@ -73,7 +73,7 @@ void ps_rosters_raise_version(struct perseas *p)
 bool ps_roster_record_adopted(struct perseas *p, uint32_t claimed, uint32_t good)
 {
 	if (p->next_roster || p->roster->epoch == p->epoch ||
-	    ps_quorum_count_members(p, claimed) == p->members || !ps_quorum_is_r(p, claimed))
+	    ps_quorum_member_count(p, claimed) == p->members || !ps_quorum_is_r(p, claimed))
 		return true;
 	ps_rosters_raise_version(p);
 	return ps_quorum_is_w(p, ps_roster_record(p, good));

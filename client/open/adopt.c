@@ -220,7 +220,7 @@ static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror
 		ps_report(p,
 		          "%s: lost its image; %u of %u mirrors are claimed, too few to make it "
 		          "anew",
-		          m->address.text, ps_quorum_count_members(p, claimed), p->members);
+		          m->address.text, ps_quorum_member_count(p, claimed), p->members);
 		return 0;
 	}
 	if (!m->found.claimed && !is_still_without_image(p, m))
@@ -341,7 +341,7 @@ static int fail_too_few_hold(struct perseas *p, uint32_t holding)
 	return ps_fail(p, PERSEAS_EQUORUM,
 	               "%u of %u mirrors hold the newest state of store '%s', and %u must before "
 	               "it can be opened. What was found:\n%s",
-	               ps_quorum_count_members(p, holding), p->members, p->store, p->acks,
+	               ps_quorum_member_count(p, holding), p->members, p->store, p->acks,
 	               perseas_report(p));
 }
 

@@ -112,7 +112,7 @@ int ps_fail_too_few(struct perseas *p, uint32_t counted, const struct ps_image_p
 	if (code == PERSEAS_EDENIED || code == PERSEAS_ELIMIT)
 		return ps_fail_error(p, &p->mirrors[0].found.error);
 	/* During a change of the roster, report the roster that lacks mirrors. */
-	if (p->next_roster && ps_quorum_count_members(p, counted) >= ps_quorum_r_count(p)) {
+	if (p->next_roster && ps_quorum_member_count(p, counted) >= ps_quorum_r_count(p)) {
 		quorum = &p->quorums[1];
 		roster = p->next_roster;
 	}
@@ -197,7 +197,7 @@ static int check_can_cancel(struct perseas *p, uint32_t claimed)
 	               "roster before it are there, and %u must be. Start those that are missing, "
 	               "even without their memory, or open the store without PERSEAS_CANCEL, which "
 	               "completes the change. Missing: %s",
-	               ps_quorum_count_members(p, set), p->members, p->acks, names);
+	               ps_quorum_member_count(p, set), p->members, p->acks, names);
 }
 
 /* Returns true if the change of the roster is cancelled, or will be once the claims have shown that

@@ -99,7 +99,7 @@ static int reserve_on_mirrors(struct perseas *p, struct ps_segment *segment)
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors could make segment '%s', and %u must hold "
 		               "it%s%s",
-		               ps_quorum_count_members(p, made), p->members, segment->name, p->acks,
+		               ps_quorum_member_count(p, made), p->members, segment->name, p->acks,
 		               last.text[0] ? "; of the others: " : "", last.text);
 	return 0;
 }
@@ -447,7 +447,7 @@ static int publish_exclusive(struct perseas *p, const struct ps_new_segments *bi
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors took the contents, and %u must hold them: "
 		               "nothing is published",
-		               ps_quorum_count_members(p, ps_mirrors_with_whole_image(p)),
+		               ps_quorum_member_count(p, ps_mirrors_with_whole_image(p)),
 		               p->members, p->acks);
 	/* Every step that can fail comes before the announcement: afterwards no other record may
 	 * use this seq. */

@@ -104,7 +104,7 @@ static int check_mirrors_ready(struct perseas *p)
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors are whole, and %u must be: nothing is "
 		               "destroyed",
-		               ps_quorum_count_members(p, ps_mirrors_with_whole_image(p)),
+		               ps_quorum_member_count(p, ps_mirrors_with_whole_image(p)),
 		               p->members, p->acks);
 	return 0;
 }

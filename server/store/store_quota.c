@@ -16,7 +16,7 @@ static uint64_t image_excess(const struct store *store, const struct image *imag
 
 	for (uint32_t region = 0; memory->ops->piece_excess && region < PS_REGIONS_MAX; region++)
 		if (image->regions[region].base)
-			beyond += memory->ops->piece_excess(memory, &image->regions[region]);
+			piece_excess += memory->ops->piece_excess(memory, &image->regions[region]);
 	return piece_excess;
 }
 

@@ -48,14 +48,14 @@ bool stores_notice_torn(struct stores *stores)
 	const unsigned tears_seen = ps_guards_torn();
 	bool any = false, busy = false;
 
-	if (stores->tears_seen == tears)
+	if (stores->tears_seen == tears_seen)
 		return false;
 	for (struct store *store = stores->first; store; store = store->next) {
 		any |= store_notice_torn(store);
 		busy |= store->job != NULL;
 	}
 	if (!busy)
-		stores->tears_seen = tears;
+		stores->tears_seen = tears_seen;
 	return any;
 }
 

@@ -85,7 +85,7 @@ TEST(images_that_stay_count)
 	const struct ps_spot spots[] = { spot("a", "r1", "", 90), spot("b", "r1", "", 90),
 		                         spot("c", "r2", "", 90), spot("d", "r3", "", 9) };
 	const unsigned holders[] = { 0, 2 };
-	const struct ps_wish wish = { 1, 5, PS_DOMAIN_RACK, there, 2 };
+	const struct ps_wish wish = { 1, 5, PS_DOMAIN_RACK, holders, 2 };
 	unsigned chosen;
 
 	assert_true(ps_spots_choose(spots, 4, &wish, &chosen, why));
@@ -182,7 +182,7 @@ static unsigned fleet_heal(struct fleet *fleet)
 	for (unsigned i = 0; i < STORES; i++)
 		for (unsigned k = 0; k < COPIES; k++) {
 			unsigned holders[COPIES], count = 0, chosen;
-			struct ps_wish wish = { 1, IMAGE, PS_DOMAIN_RACK, there, 0 };
+			struct ps_wish wish = { 1, IMAGE, PS_DOMAIN_RACK, holders, 0 };
 
 			if (!fleet->spots[fleet->images[i][k]].closed)
 				continue;

@@ -58,7 +58,7 @@ struct unit_fixture unit_fixture = { setup, teardown };
 
 static void assert_loss(const struct ps_loss *loss, enum ps_domain domain, uint32_t spots)
 {
-	assert_true(loss->known);
+	assert_true(loss->is_certain);
 	assert_int_equal(loss->domain, domain);
 	assert_int_equal(loss->spots, spots);
 }
@@ -133,7 +133,7 @@ TEST(a_loss_is_not_known_while_hosts_are_not, struct told *told)
 {
 	told->reports[0].location = told->reports[1].location = NULL;
 	watch_losses_find(&told->losses, &told->status);
-	assert_true(told->losses.can_commit && !told->losses.commit.known);
+	assert_true(told->losses.can_commit && !told->losses.commit.is_certain);
 }
 
 TEST(nothing_is_known_without_an_owner_s_report, struct told *told)
