@@ -188,7 +188,7 @@ static unsigned fleet_heal(struct fleet *fleet)
 				continue;
 			for (unsigned other = 0; other < COPIES; other++)
 				if (!fleet->spots[fleet->images[i][other]].closed)
-					there[count++] = fleet->images[i][other];
+					holders[count++] = fleet->images[i][other];
 			assert_int_equal(count, COPIES - 1);
 			wish.holder_count = count;
 			assert_true(ps_spots_choose(fleet->spots, DAEMONS, &wish, &chosen, why));
