@@ -42,7 +42,8 @@ def test_a_new_store_gets_the_level_that_its_mirrors_know(mirrors):
     assert [level_of(store, daemons) for store in ("high", "low")] == [1, 0]
     done = run_command("status", "low", mirrors=daemons)
     assert "perseas roster raise" in done.out
-    for risk in ("a client that may create stores", "a restore that ends", "an earlier version"):
+    for risk in ("a client that may create stores", "a restore that ends", "an earlier version",
+                 "their own CRC-32C"):
         assert risk in done.out, done
     assert "roster raise" not in run_command("status", "high", mirrors=daemons).out
     mixed = mirrors(1) + mirrors(1, options=(OLD,))

@@ -11,6 +11,8 @@ static const char *const risks[] = {
 	"a restore that ends in between leaves a store that opens, without its contents",
 	("the first open after an owner of an earlier version, and the first open of that "
 	 "version's spill, can take bytes that users stored for an unfinished transaction"),
+	("stored values that carry their own CRC-32C can complete an interrupted undo record of "
+	 "the same lengths, which is then rolled back"),
 };
 
 enum { RISKS = sizeof(risks) / sizeof(risks[0]) };
