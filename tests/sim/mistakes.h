@@ -45,7 +45,7 @@ struct perseas_tx;
 	X(NO_ROOM, "no-room", 1000, 172, "a full mirror has no room for a header")                 \
 	X(OTHER_BOOT, "other-boot", 4000, 59, "an image of another boot is taken for memory")      \
 	X(PUT_BACK, "put-back", 4000, 59, "an image that was put back is taken for memory")        \
-	X(LANDS, "lands", 2000, 97, "a fenced owner's write lands")                                \
+	X(LANDS, "lands", 2000, 48, "a fenced owner's write lands")                                \
 	X(SLOT_FIRST, "slot-first", 100, 6, "the slot is sent before the data")                    \
 	X(UNDO_LAST, "undo-last", 100, 6, "the undo record is sent after the data")                \
 	X(STALE, "stale", 1000, 22, "an old record is taken for the unfinished one")               \
@@ -57,10 +57,10 @@ struct perseas_tx;
 	X(NOT_UNDONE, "not-undone", 1000, 67, "a claim does not roll back")                        \
 	X(AGAIN, "again", 1000, 14, "replayed from what had completed")                            \
 	X(REUSED, "reused", 2000, 18, "the ring is overwritten where a mirror needs it")           \
-	X(DROPPED, "dropped", 4000, 986, "a link that was dropped still sends from the ring")      \
+	X(DROPPED, "dropped", 4000, 576, "a link that was dropped still sends from the ring")      \
 	X(FOREIGN, "foreign", 2000, 325, "another owner's image is replayed onto")                 \
 	X(REDONE, "redone", 2000, 2, "what timed out is taken for not applied")                    \
-	X(LAPPED, "lapped", 2000, 18, "replayed from what the ring no longer holds")               \
+	X(LAPPED, "lapped", 2000, 17, "replayed from what the ring no longer holds")               \
 	X(TURN, "turn", 2000, 13, "a turn passes on before the transaction is posted")             \
 	X(READER, "reader", 2000, 9, "who only read is not held up until W have that")             \
 	X(COVERED, "covered", 100, 2, "behind a savepoint nothing is kept of what was declared")   \
@@ -83,17 +83,19 @@ struct perseas_tx;
 	X(OLD_ACKS, "old-acks", 2000, 5, "W of the old roster only, while it is joint")            \
 	X(LATE, "late-roster", 8000, 247, "a newer roster that a claim shows is ignored")          \
 	X(UNMARKED, "unmarked", 8000, 6539, "what has the mark is taken back")                     \
-	X(VERSIONS, "versions", 8000, 2712, "rosters are compared by version only")                \
+	X(VERSIONS, "versions", 8000, 3228, "rosters are compared by version only")                \
 	X(FEW_SEE, "few-see", 8000, 6, "a change is settled when one of the old roster has it")    \
-	X(BEHIND, "behind", 8000, 21, "a change is settled, and W do not hold everything")         \
+	X(BEHIND, "behind", 8000, 3, "a change is settled, and W do not hold everything")          \
 	X(UNTOUCHED, "untouched", 32000, 3603, "adopted by an open that touches fewer than T")     \
 	X(JOINT_ANEW, "joint-anew", 4000, 52, "made anew, and the joint roster does not list it")  \
 	X(JOINT_UNASKED, "joint-unasked", 100, 2, ".. listed, and nobody is asked before")         \
 	X(PARENT_BACK, "parent-back", 8000, 4901, "a copy gets its parent's id back")              \
-	X(GONE, "gone", 8000, 34, "a member that is called gone comes back")                       \
+	X(GONE, "gone", 8000, 59, "a member that is called gone comes back")                       \
 	X(FORKED, "forked", 100, 5, "an image of a fork is copied over")                           \
 	X(PAST, "past", 200, 2, "an owner copies its past over what it has forgotten")             \
+	X(UNNOTICED, "unnoticed", 200, 1, "an image that went back is replayed onto as it was")    \
 	X(MADE_UP, "made-up", 100, 5, "a mirror takes any roster from who creates a store")        \
+	X(KEYLESS, "keyless", 2000, 113, "nobody looks whether who makes an image has the key")    \
 	X(MARKED, "marked", 1000, 159, "a store whose image has a filler's mark is removed")       \
 	X(VOTES, "votes", 1000, 8, "a new mirror votes before it is whole")                        \
 	X(UNFINISHED, "unfinished", 1000, 9, "a resync is finished before its chunks are there")   \

@@ -73,6 +73,11 @@ static void tell_seq(struct sim_owner *o, const struct ps_mirror *m, Perseas__Sl
 		slot->seq = m->acked;
 	if (sim_mistake_is(o->world, SIM_MISTAKE_LAPPED) && slot->seq + 1 < ring->first)
 		slot->seq = ring->first - 1;
+	if (sim_mistake_is(o->world, SIM_MISTAKE_UNNOTICED) && slot->seq < m->acked) {
+		slot->seq = m->acked;
+		slot->next = o->handle->commit.next_position;
+		slot->last = o->handle->commit.last_position;
+	}
 	/* Tells the record before the next one, so that this owner knows it. */
 	next = ps_ring_find(ring, slot->seq + 1);
 	if (next)
@@ -90,6 +95,8 @@ void sim_mistake_claimed(struct ps_control *control, Perseas__ClaimReply *claim)
 	if (!m)
 		return;
 	own = claim->slot->epoch == o->handle->epoch;
+	if (own && claim->slot->seq < m->acked && sim_mistake_is(o->world, SIM_MISTAKE_UNNOTICED))
+		claim->record = 0;
 	if (own)
 		tell_seq(o, m, claim->slot);
 	/* Takes the image that a reverted owner forgot for an interrupted copy. */

@@ -181,6 +181,7 @@ static void shape_owners(struct sim_world *w, unsigned *mirrors)
 		schedule->losses = 6;
 		break;
 	case SIM_MISTAKE_FORGETS:
+	case SIM_MISTAKE_KEYLESS:
 		set_size(w, mirrors, 3, 2);
 		be_busy(schedule);
 		schedule->losses = 6;

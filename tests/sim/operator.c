@@ -50,7 +50,8 @@ void sim_operator_list(struct sim_world *w, bool first, bool last, char list[SIM
  * for mistakes that need level 1. */
 bool sim_operator_keeps_low(const struct sim_world *w)
 {
-	if (sim_aim_is(w, &sim_fillers_aim) || w->mistake == SIM_MISTAKE_ANY_PUBLISH)
+	if (sim_aim_is(w, &sim_fillers_aim) || w->mistake == SIM_MISTAKE_ANY_PUBLISH ||
+	    w->mistake == SIM_MISTAKE_KEYLESS)
 		return false;
 	return w->mistake || w->seed % 3 == 1;
 }

@@ -77,6 +77,19 @@ static void fill_roster(struct sim_world *w, Perseas__Roster *roster, Perseas__M
 	own->image_id = real->members[k]->image_id;
 }
 
+/* The mistake: mirrors and owners do not look whether the stranger has the store's key. It asks for
+ * nothing else that Create refuses. */
+static void pass_for_holder(const Perseas__Header *real, Perseas__CreateRequest *create,
+                            Perseas__Roster *roster)
+{
+	roster->epoch = 0;
+	roster->version = 1;
+	roster->level = real->roster->level;
+	roster->key_hash = real->roster->key_hash;
+	create->key = real->key;
+	create->log_size = real->log_size;
+}
+
 static void forge(struct sim_world *w, struct sim_mirror *m)
 {
 	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
@@ -98,6 +111,8 @@ static void forge(struct sim_world *w, struct sim_mirror *m)
 	create.image_id = own.image_id;
 	create.log_size = PS_LOG_MIN;
 	create.roster = &roster;
+	if (sim_mistake_is(w, SIM_MISTAKE_KEYLESS))
+		pass_for_holder(real, &create, &roster);
 	if (store_create(m->stores, NULL, &create, &why) || store_settle(m->stores, &settle, &why))
 		return;
 	sim_trace(w, "mirror %u: a stranger makes an image without the key", m->index);
@@ -133,12 +148,13 @@ static void claim_once(struct sim_world *w, struct sim_mirror *m)
 bool sim_stranger_comes(struct sim_world *w, struct sim_mirror *m)
 {
 	const unsigned jumps = w->schedule->jumps;
+	const bool forges = w->mistake ? sim_mistake_is(w, SIM_MISTAKE_KEYLESS) : w->seed % 5 == 4;
 
 	if (jumps && sim_chance(w, jumps)) {
 		claim_once(w, m);
 		return true;
 	}
-	if (w->mistake || w->seed % 5 != 4 || !sim_chance(w, 20))
+	if (!forges || !sim_chance(w, 20))
 		return false;
 	forge(w, m);
 	return true;

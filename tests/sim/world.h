@@ -103,6 +103,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(CANCELS_REFUSED, 1, ".. not, since the one before is short")  \
 	X(FORKED, 1, "images kept from a fork's roster")                \
 	X(REVERTED, 1, "owners that went back in time")                 \
+	X(WENT_BACK, 1, "mirrors that did, under an owner")             \
 	X(IMPOSTORS, 1, "opens refused for a second store of the name") \
 	X(FILLERS, 1, "opens by who fills a store that nobody had")     \
 	X(UNFILLED, 1, ".. after one that was not filled was removed")  \
