@@ -285,8 +285,9 @@ static void take_completions(struct perseas *p, struct ps_mirror *m, unsigned do
 	            : p->upkeep.resync.target == m && p->upkeep.resync.all_posted)
 		p->env->ops->wake(p->env, PS_KEEPER);
 	acked = m->posted - (m->outstanding - (m->bulk_outstanding != 0));
-	if (acked > m->acked)
-		m->acked = acked;
+	/* I3, I4: within a session, a mirror never holds less than it acknowledged. */
+	assert(acked >= m->acked);
+	m->acked = acked;
 }
 
 int ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain)

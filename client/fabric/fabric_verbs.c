@@ -9,12 +9,12 @@
  * - phased: the mirror says that its fabric may reorder writes. Data is posted once the undo
  *   record is complete, the slot once the data is complete, and the next chain's undo record
  *   once the slot is.
- * - flush: a write counts only once a later read has returned. Images on persistent memory need
- *   this, because a completion may mean that the bytes are in a buffer that a power loss
- *   empties. So does iWARP, where a completion means that the bytes have been handed to TCP. The
- *   read pushes earlier writes to memory. As I1 to I3 hold for writes that count, each phase
- *   ends with a read. (Devices that support FLUSH could do without the reads, but rdma-core 44
- *   has no call for it.)
+ * - flush: a write counts only once a later read has returned. Operators can ask for this
+ *   (perseasd --rdma-flush on), because a completion may mean that the bytes are still in a
+ *   buffer of the mirror's device. iWARP always needs it: there a completion means that the
+ *   bytes have been handed to TCP. The read pushes earlier writes to memory. As I1 to I3 hold
+ *   for writes that count, each phase ends with a read. (Devices that support FLUSH could do
+ *   without the reads, but rdma-core 44 has no call for it.)
  *
  * After a completion with an error, the fate of the writes is unknown. A fence looks the same: a
  * fenced owner learns of it when it claims the session again.

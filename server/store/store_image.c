@@ -232,6 +232,9 @@ void image_view(const struct image *image, struct ps_image *view)
 	}
 }
 
+/* Does not assert that slots never go back: owners write the log, also one over shared memory, so a
+ * hostile owner could end the daemon and with it every other store. Owners assert it
+ * (take_completions() in client/core/mirror.c). */
 int image_slot(const struct image *image, struct ps_slot *slot)
 {
 	const uint8_t *log = image->regions[PS_REGION_LOG].base;

@@ -350,7 +350,7 @@ static void do_confirm(struct desk *desk)
 
 static void do_forge(struct desk *desk)
 {
-	answer_code(desk, forgery_store(desk->owner, number(desk, 1)));
+	answer_code(desk, forgery_store(desk->owner, number(desk, 1), desk->words[2]));
 }
 
 /* --- figures --- */
@@ -434,7 +434,7 @@ static const struct command {
 	{ "flush", do_flush, 1, true, false },      { "stat", do_stat, 1, true, false },
 	{ "mirrors", do_mirrors, 1, true, false },  { "events", do_events, 1, false, false },
 	{ "message", do_message, 1, false, false }, { "report", do_report, 1, true, false },
-	{ "forge", do_forge, 2, true, false },      { "confirm", do_confirm, 1, true, false },
+	{ "forge", do_forge, 3, true, false },      { "confirm", do_confirm, 1, true, false },
 };
 
 static void obey(struct desk *desk)

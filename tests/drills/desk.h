@@ -10,8 +10,8 @@
  *   map SEGMENT SIZE, publish
  *   begin, range SEGMENT OFFSET LENGTH, store SEGMENT OFFSET LENGTH BYTE, commit, abort
  *   load SEGMENT OFFSET                  "ok BYTE"
- *   forge AHEAD                          a stored record lies where the next one is looked for
- *                                        (forgery.h)
+ *   forge AHEAD LOG                      a stored record lies where the next one is looked for, and
+ *                                        old contents of this file in the log (forgery.h)
  *   flush, stat, mirrors, message, report, exit
  *   events                               "ok kind:mirror …", all that the library told of
  *

@@ -291,6 +291,11 @@ def flip(path, offset, bits=0xff):
         file.write(bytes([byte ^ bits]))
 
 
+def log_of(daemon, store):
+    """The file of the log of its image of the store."""
+    return max((daemon.memory / store).glob("log.*"), key=lambda path: int(path.suffix[1:]))
+
+
 def fill(name, daemons, segments, **options):
     """A store with these segments: {name: bytes}; one transaction on each. Their addresses."""
     with Store(name, mirror_list(daemons), flags=CREATE, **options) as store:

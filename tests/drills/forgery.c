@@ -8,7 +8,10 @@
 #include "../support/forge.h"
 #include "../support/lookalike.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum {
 	STORED = 6000, /* bytes that hold the stored record */
@@ -47,11 +50,28 @@ static uint32_t find_id(const struct perseas *p, const char *name)
 static void disguise(struct perseas *p, uint8_t *bytes, size_t length)
 {
 	ps_lock(p);
-	lookalike_store(p, (enum lookalike)(p->commit.seq % LOOKALIKES), bytes, length);
+	lookalike_store(p, (enum lookalike)(p->commit.seq % (LOOKALIKES + 1)), bytes, length);
 	pthread_mutex_unlock(&p->lock);
 }
 
-static int store_and_lap(struct owner *owner, uint8_t *to, uint64_t ahead)
+/* Fills the bytes with contents of the log: records of earlier transactions, with right checksums.
+ * As a before-image, they begin at multiples of 64 of the ring again. Returns false if the log
+ * cannot be read. */
+static bool recall(int log, uint64_t seq, uint8_t *bytes, size_t length)
+{
+	const size_t shift = PS_ALIGN - FORGE_HEAD % PS_ALIGN;
+	const size_t wanted = length - shift;
+	struct stat st;
+	uint64_t place;
+
+	if (fstat(log, &st) < 0 || st.st_size <= (off_t)(PS_RING_OFFSET + length))
+		return false;
+	place = 256 * seq % ((uint64_t)st.st_size - PS_RING_OFFSET - length);
+	place = PS_RING_OFFSET + place / PS_ALIGN * PS_ALIGN;
+	return pread(log, bytes + shift, wanted, (off_t)place) == (ssize_t)wanted;
+}
+
+static int store_and_lap(struct owner *owner, uint8_t *to, uint64_t ahead, int old)
 {
 	struct perseas *p = owner->p;
 	struct forge_log log = { p->commit.next_position, p->commit.seq, p->commit.last_position,
@@ -71,20 +91,25 @@ static int store_and_lap(struct owner *owner, uint8_t *to, uint64_t ahead)
 	if (!rc)
 		rc = put(owner, to, bytes, STORED);
 	while (!rc && p->commit.seq < log.seq) {
-		disguise(p, bytes, FILLER);
+		if (p->commit.seq % (LOOKALIKES + 1) < LOOKALIKES)
+			disguise(p, bytes, FILLER);
+		else if (!recall(old, p->commit.seq, bytes, FILLER))
+			return PERSEAS_ESYSTEM;
 		rc = put(owner, to, bytes, FILLER);
 	}
 	return rc;
 }
 
-int forgery_store(struct owner *owner, uint64_t ahead)
+int forgery_store(struct owner *owner, uint64_t ahead, const char *log)
 {
+	const int old = open(log, O_RDONLY | O_CLOEXEC);
 	void *to;
-	int rc = perseas_map(owner->p, "forgery", STORED, &to);
+	int rc = old < 0 ? PERSEAS_ESYSTEM : perseas_map(owner->p, "forgery", STORED, &to);
 
 	if (!rc)
 		rc = perseas_publish(owner->p);
 	if (!rc)
-		rc = store_and_lap(owner, to, ahead);
+		rc = store_and_lap(owner, to, ahead, old);
+	close(old);
 	return rc ? owner_fail(owner, rc) : 0;
 }

@@ -11,10 +11,10 @@
  * Commits transactions to the segment "forgery" until the bytes of a record with a right checksum
  * lie at `next`, as a before-image of the lap before. The record names bytes of the first book, and
  * is made for the epoch of this owner plus `ahead`. The rest of the log then holds slots of later
- * transactions, headers, rosters and segment tables, as before-images too. Makes the segment if it
- * is missing. No other thread may commit meanwhile. Returns 0 or an error, which owner->message
- * describes.
+ * transactions, headers, rosters, segment tables, and contents of `log`, a mirror's file of this
+ * store's log, as before-images too. Makes the segment if it is missing. No other thread may commit
+ * meanwhile. Returns 0 or an error, which owner->message describes.
  */
-int forgery_store(struct owner *owner, uint64_t ahead);
+int forgery_store(struct owner *owner, uint64_t ahead, const char *log);
 
 #endif

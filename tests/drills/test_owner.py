@@ -1,7 +1,7 @@
 """Owners that are killed, refused, or watched."""
 import pytest
 
-from drill import rounds
+from drill import log_of, rounds
 from teller import LOG, dice, random_moment, tellers, until  # noqa: F401
 
 ROUNDS = rounds(25)
@@ -40,7 +40,7 @@ def test_stored_bytes_are_no_record_after_a_kill(mirrors, tellers, fabric, ahead
     desk.open("books", daemons, "create", LOG, "acks=2")
     desk.books()
     desk.run(20)
-    desk.ask("forge", ahead)
+    desk.ask("forge", ahead, log_of(daemons[0], "books"))
     desk.kill9()
     assert tellers.verify("books", daemons, page) == 20
     assert tellers.verify("books", daemons, page) == 20
@@ -57,7 +57,7 @@ def test_stored_slots_are_not_the_slot_of_a_mirror_that_was_away(mirrors, teller
     desk.books()
     desk.run(20)
     until(lambda: desk.all_live(3), "live mirrors")
-    desk.ask("forge", 0)
+    desk.ask("forge", 0, log_of(daemons[0], "books"))
     desk.ask("flush")
     daemons[2].kill9()
     desk.run(300)

@@ -14,7 +14,7 @@ import struct
 import time
 
 from cluster import Cluster
-from drill import BUILD, Daemon, run_command, status_of, wait_ownerless
+from drill import BUILD, Daemon, log_of, run_command, status_of, wait_ownerless
 from relay import Relay
 from teller import ENDED, LOG, Refused, dice, random_moment, tellers, until  # noqa: F401
 
@@ -179,12 +179,13 @@ class Life:
 
     def forge(self):
         """Stored bytes lie where the log looks for a record that this owner, or the next one, did
-        not finish, and slots and headers in the rest of the log. Then the owner ends, and perhaps
-        all mirrors; or it goes on until only mirrors that are away have these bytes in their logs.
-        """
+        not finish, and slots, headers and old contents of the log in the rest of it. Then the owner
+        ends, and perhaps all mirrors; or it goes on until only mirrors that are away have these
+        bytes in their logs."""
         try:
             self.desk.ask("halt")
-            self.desk.ask("forge", self.dice.randrange(2))
+            log = log_of(self.daemons[self.dice.choice(self.members)], "books")
+            self.desk.ask("forge", self.dice.randrange(2), log)
             self.tried["a stored record lay in the log"] += 1
         except Refused:
             self.kill_owner()           # in doubt: the next owner finds out

@@ -6,7 +6,8 @@ import threading
 
 from binding import CREATE, Store
 from drill import (FAILURE, MIB, NO, OK, PARTLY, command_line, die_with_parent, fill, flip,
-                   mirror_list, run_command, wait_even, wait_for, wait_ownerless)
+                   mirror_list, run_command, status_of, wait_even, wait_for, wait_ownerless)
+from test_recover import crc32c
 from teller import SECONDS, tellers  # noqa: F401
 
 QUIET = 5 * MIB + 123                   # bytes of a segment that nobody changes
@@ -111,6 +112,27 @@ def test_verify_finds_a_segment_that_is_missing(perseas, mirrors):
     done = perseas("verify", "s", mirrors=daemons)
     assert done.status == PARTLY, done
     assert "%s: segment 'more' is missing" % daemons[2].address in done.out
+
+
+def test_verify_finds_another_segment_of_the_same_name(mirrors):
+    """One of three has the segment of another owner's publish: name, size, address and transaction
+    are the same, the random id is not."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"accounts": b"contents"})
+    segment, = status_of("s", daemons)["segments"]
+    own = bytes.fromhex(segment["random_id"])
+    daemons[1].kill9()
+    path = daemons[1].memory / "s" / "header"
+    data = path.read_bytes()
+    packed = data[24:24 + int.from_bytes(data[12:16], "little")]
+    assert packed.count(own) == 1
+    packed = packed.replace(own, bytes(15) + b"\1")
+    path.write_bytes(data[:16] + crc32c(packed).to_bytes(4, "little") + bytes(4) + packed)
+    daemons[1].restart()
+    done = run_command("verify", "s", mirrors=daemons)
+    assert done.status == NO, done
+    line, = [each for each in done.out.splitlines() if each.startswith(daemons[1].address)]
+    assert "segment 'accounts' has another id, size, address or random id" in line, done
 
 
 # --- a store that is busy ---

@@ -268,7 +268,7 @@ static void expect_flushes(struct verbs_mirror *m)
 	ps_fabric_rdma.detach(link);
 }
 
-/* The mirror's images lie in persistent memory. */
+/* The mirror's operator asked for flushes (perseasd --rdma-flush on). */
 TEST(a_flush_ends_each_phase_with_a_read, struct verbs_mirror *m)
 {
 	m->grant.flush = true;

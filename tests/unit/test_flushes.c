@@ -86,7 +86,7 @@ int msync(void *from, size_t length, int flags)
 	return -1;
 }
 
-static void name_list_add(int folder, const char *name)
+static void note_name(int folder, const char *name)
 {
 	struct stat st;
 
@@ -98,7 +98,7 @@ int renameat2(int from, const char *old, int to, const char *new, unsigned flags
 	int ret = (int)syscall(SYS_renameat2, from, old, to, new, flags);
 
 	if (ret == 0)
-		name_list_add(to, new);
+		note_name(to, new);
 	return ret;
 }
 

@@ -122,6 +122,21 @@ TEST(a_segment_that_is_dead_is_no_longer_the_same)
 	perseas__header__free_unpacked(after.header, NULL);
 }
 
+/* Another owner's segment got the name, id and transaction of this one. */
+TEST(a_segment_at_another_address_is_not_the_same)
+{
+	Perseas__StoreStatus before = PERSEAS__STORE_STATUS__INIT, after = before;
+
+	start(1, 1, 4096, 0);
+	before.header = make_header(&world.controls[0].mirror);
+	after.header = make_header(&world.controls[0].mirror);
+	assert_true(ps_copy_is_same_image(&before, &after, 4));
+	after.header->segments[1]->address += 4096;
+	assert_false(ps_copy_is_same_image(&before, &after, 4));
+	perseas__header__free_unpacked(before.header, NULL);
+	perseas__header__free_unpacked(after.header, NULL);
+}
+
 /* An owner that laps the ring between any two requests. */
 TEST(a_store_that_changes_too_fast_is_refused)
 {

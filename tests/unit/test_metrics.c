@@ -119,6 +119,17 @@ TEST_WITH(events_of_a_store_are_counted, fixture_setup, teardown, struct fixture
 	expect(fixture, "perseas_connections 2");
 }
 
+TEST_WITH(images_that_were_set_aside_are_counted, fixture_setup, teardown, struct fixture *fixture)
+{
+	struct memory *memory = fixture->memory;
+	char where[64];
+
+	fixture_bank(fixture);
+	expect(fixture, "perseas_images_set_aside 0");
+	assert_int_equal(memory->ops->set_aside(memory, "bank", where, sizeof(where)), 0);
+	expect(fixture, "perseas_images_set_aside 1");
+}
+
 TEST_WITH(stores_are_told_of_once_they_are_served, fixture_setup, teardown, struct fixture *fixture)
 {
 	char why[WATCH_REASON];

@@ -106,3 +106,40 @@ TEST(a_mirror_without_an_answer_has_no_notes, struct desk *d)
 	assert_int_equal(d->notes.judged, NAMES);
 	assert_string_equal(d->notes.of[2][0], "");
 }
+
+/* Store "a" has no transaction yet, the one with which a command fills it. */
+static void leave_unfinished(struct desk *d)
+{
+	d->of[0].of[0].roster[0].level = 1;
+	d->of[0].of[0].roster[0].filling = true;
+	for (unsigned i = 0; i < PEERS; i++)
+		d->slots[i][0].seq = 0;
+}
+
+TEST(an_unfinished_restore_is_noted, struct desk *d)
+{
+	leave_unfinished(d);
+	ps_store_notes_take(&d->notes, &d->peers);
+	assert_string_equal(d->notes.of[0][0], "restore unfinished");
+	assert_string_equal(d->notes.of[2][0], "restore unfinished");
+	assert_string_equal(d->notes.of[1][1], "");
+}
+
+TEST(a_restore_that_others_may_have_finished_is_noted, struct desk *d)
+{
+	leave_unfinished(d);
+	d->peers.replies[1] = d->peers.replies[2] = NULL;
+	ps_store_notes_take(&d->notes, &d->peers);
+	assert_string_equal(d->notes.of[0][0],
+	                    "restore unfinished, unless other mirrors have more");
+}
+
+/* Its transaction shows that, whatever other mirrors have. */
+TEST(a_restore_that_is_finished_is_not_noted, struct desk *d)
+{
+	leave_unfinished(d);
+	d->slots[0][0].seq = 1;
+	d->peers.replies[1] = d->peers.replies[2] = NULL;
+	ps_store_notes_take(&d->notes, &d->peers);
+	assert_string_equal(d->notes.of[0][0], "");
+}

@@ -4,6 +4,7 @@
  */
 #include "owner.h"
 #include "../../client/keeper/member_address.h"
+#include "../../client/keeper/rpc.h"
 
 struct unit_fixture unit_fixture = { NULL, owner_teardown };
 
@@ -268,4 +269,30 @@ TEST(a_daemon_with_a_session_is_no_other_mirror)
 	assert_ptr_equal(other, &o->p->mirrors[1]);
 	assert_non_null(strstr(error.text, "sim://2 is the same mirror as sim://1"));
 	memset(m->daemon, 0, PS_ID_SIZE);
+}
+
+/* At another daemon, or another image at the same daemon, the claim must change nothing. */
+TEST(a_claim_names_the_daemon_and_image_that_it_means)
+{
+	struct owner *o = begin(3, 2);
+	const struct ps_mirror *m = &o->p->mirrors[1];
+	Perseas__ClaimRequest claim;
+	Perseas__Request request;
+
+	ps_claim_request(o->p, &o->p->mirrors[1], &claim, &request);
+	assert_true(ps_known_daemon_id(m->daemon) && ps_known_daemon_id(m->shown));
+	assert_int_equal(claim.daemon.len, PS_ID_SIZE);
+	assert_memory_equal(claim.daemon.data, m->daemon, PS_ID_SIZE);
+	assert_int_equal(claim.image_id.len, PS_ID_SIZE);
+	assert_memory_equal(claim.image_id.data, m->image_id, PS_ID_SIZE);
+}
+
+/* Its two images would count twice towards W, and be lost together. */
+TEST(a_store_is_not_made_twice_on_a_daemon)
+{
+	struct owner *o = owner_of_test(owner_new(3));
+
+	o->d->leads[2] = 1;
+	assert_int_equal(owner_open(o, PERSEAS_CREATE), PERSEAS_EINVAL);
+	assert_non_null(strstr(o->error.text, "sim://1 and sim://2 are the same mirror"));
 }

@@ -162,7 +162,7 @@ TEST(every_instant_recovers_in_phases)
 	assert_int_equal(run(&rdma, true), 0);
 }
 
-/* Images on persistent memory, over a fabric that reorders. */
+/* The operator asked for flushes, over a fabric that reorders. */
 TEST(every_instant_recovers_with_flushes)
 {
 	const struct rdma_options rdma = { .enabled = true, .flush = true };
