@@ -8,6 +8,9 @@
 
 #include "claims.h"
 #include "copy.h"
+#include "../core/broken_copy.h"
+#include "../core/event.h"
+#include "../core/gather.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "heartbeat.h"
@@ -110,20 +113,21 @@ static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_
 		if (ps_mirror_write(p, m, &chain))
 			return -1;
 		done += length;
+		p->upkeep.resync.done += length;
 		/* The other mirrors must not take this owner for dead during the copy. */
 		ps_heartbeat_step(p, ps_now(p));
 	}
 	return 0;
 }
 
-/* Copies this owner's memory whole to the mirror, beside the old image, which may be the last copy
- * of something. Returns 0, or nonzero on failure. */
-static int copy_memory_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+/* Sends this owner's memory and the slot to the mirror's second image. Counts the bytes in
+ * p->upkeep.resync, which no other copy uses during a renewal. */
+static int send_memory(struct perseas *p, struct ps_mirror *m)
 {
-	int rc = ps_rejoin_beside(p, m, error);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	for (unsigned i = 0; i < p->segment_count; i++)
+		p->upkeep.resync.total += p->segments[i].born ? p->segments[i].size : 0;
 	ps_tx_observe_begin(p);
 	for (unsigned i = 0; i < p->segment_count && !rc; i++)
 		if (p->segments[i].born)
@@ -133,9 +137,48 @@ static int copy_memory_beside(struct perseas *p, struct ps_mirror *m, struct ps_
 		return rc;
 	m->found.at.valid_slot = 0;
 	ps_mirror_note_write(m, p->epoch);
-	if (ps_copy_write_commit_slot(p, m))
-		return -1;
-	return ps_rejoin_finish(p, m, error);
+	return ps_copy_write_commit_slot(p, m);
+}
+
+/* Counts a copy that broke, which sets the pause before the next one, and says so in *error. */
+static void note_broken_copy(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	const int code = error->code ? error->code : PERSEAS_EUNREACHABLE;
+	char text[sizeof(m->trouble)];
+
+	pthread_mutex_lock(&p->lock);
+	ps_broken_copy_note_and_explain(p, m,
+	                                error->code ? error->text : "the data connection broke",
+	                                text, sizeof(text));
+	ps_event(p, PERSEAS_EVENT_RESYNC_BROKEN, ps_last_committed(p), m,
+	         "the copy to mirror %s broke: %s", m->address.text, text);
+	pthread_mutex_unlock(&p->lock);
+	ps_error_set(error, code, "%s", text);
+}
+
+/* Copies beside the old image, which may be the last copy of something. */
+static int copy_memory_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	int rc = ps_rejoin_beside(p, m, error);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&p->lock);
+	ps_broken_copy_note_begin(p, m);
+	pthread_mutex_unlock(&p->lock);
+	rc = send_memory(p, m);
+	if (!rc)
+		rc = ps_rejoin_finish(p, m, error);
+	if (rc)
+		note_broken_copy(p, m, error);
+	p->upkeep.resync.done = p->upkeep.resync.total = 0;
+	return rc;
+}
+
+/* Returns true if the mirror waits for the end of the pause after a copy that broke. */
+static bool is_pausing(struct perseas *p, const struct ps_mirror *m)
+{
+	return m->broken.count && ps_broken_copy_retry_at(p, m) > ps_now(p);
 }
 
 /* Adopts on mirror `m` in this way. Returns 0, or nonzero if that failed. */
@@ -172,6 +215,8 @@ void ps_renew_adopt(struct perseas *p, uint32_t counted)
 				continue;
 			if (effort >= NEEDS_RING && ps_quorum_is_w(p, ps_probe_sets(p).adopted))
 				return;
+			if (effort == NEEDS_COPY && is_pausing(p, m))
+				continue;
 			m->found.adopted = !adopt_on_mirror(p, m, effort);
 		}
 	}

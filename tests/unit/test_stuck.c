@@ -13,6 +13,7 @@ enum { TEN_SECONDS = 500 }; /* in rounds of 20 ms */
 struct asked {
 	struct direct_tap tap;
 	unsigned images;
+	struct direct_mirror *broken; /* the link to this mirror breaks under each copy, or NULL */
 };
 
 static void note_request(void *arg, unsigned mirror, unsigned session, const uint8_t *bytes,
@@ -29,9 +30,19 @@ static void note_request(void *arg, unsigned mirror, unsigned session, const uin
 	perseas__request__free_unpacked(request, NULL);
 }
 
+static void break_copies(void *arg, const struct direct_write *write)
+{
+	struct asked *asked = arg;
+
+	if (asked->broken && write->region >= PS_REGION_SEGMENT)
+		asked->broken->writes_left = 0;
+}
+
 static void count_images(struct fixture *f, struct asked *asked)
 {
-	*asked = (struct asked){ .tap = { .arg = asked, .request = note_request } };
+	*asked = (struct asked){
+		.tap = { .arg = asked, .request = note_request, .write = break_copies }
+	};
 	f->o->d->tap = &asked->tap;
 }
 
@@ -116,6 +127,45 @@ TEST(a_mirror_without_room_is_named, struct fixture *f)
 	memory_heap_set_limit(f->o->d->mirrors[2].memory, 0);
 	keep(f, 300);
 	assert_int_equal(perseas_flush(f->o->p), 0);
+	f->o->d->tap = NULL;
+	direct_start(f->o->d, 1);
+	assert_carries(f, 1);
+}
+
+static unsigned broken_copies; /* of which events told */
+
+static void count_broken_copy(void *arg, const struct perseas_event *event)
+{
+	(void)arg;
+	broken_copies += event->kind == PERSEAS_EVENT_RESYNC_BROKEN;
+}
+
+/* The link to the last mirror breaks under every copy. Each copy waits longer for the next one, and
+ * the owner says so. When the link holds, the copy ends, and nothing is counted any more. */
+TEST(a_copy_of_a_renewal_that_breaks_backs_off, struct fixture *f)
+{
+	struct perseas_mirror_stat stat;
+	struct asked asked;
+
+	broken_copies = 0;
+	f->o->options.on_event = count_broken_copy;
+	change_owner_without(f, 2);
+	direct_crash(f->o->d, 1);
+	count_images(f, &asked);
+	direct_start(f->o->d, 2);
+	asked.broken = &f->o->d->mirrors[2];
+	assert_int_equal(put_big(f, 20, 50, 3), PERSEAS_EINDOUBT);
+	for (unsigned i = 0; i < TEN_SECONDS; i++)
+		direct_keep_after(f->o->d, f->o->p, ROUND);
+	assert_int_equal(perseas_mirror_stat(f->o->p, 2, &stat), 0);
+	assert_non_null(strstr(stat.trouble, "in a row that did not end"));
+	assert_in_range(asked.images, 3, 5);
+	assert_int_equal(f->o->p->mirrors[2].broken.count, asked.images);
+	assert_int_equal(broken_copies, asked.images);
+	asked.broken = NULL;
+	keep(f, 600);
+	assert_int_equal(perseas_flush(f->o->p), 0);
+	assert_int_equal(f->o->p->mirrors[2].broken.count, 0);
 	f->o->d->tap = NULL;
 	direct_start(f->o->d, 1);
 	assert_carries(f, 1);
