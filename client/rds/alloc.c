@@ -1,6 +1,7 @@
 /*
  * alloc.c - rds_malloc, rds_free and rds_prealloc, which programs call for their blocks.
  */
+#include "../rvm/cancel.h"
 #include "fail.h"
 #include "heap.h"
 
@@ -77,6 +78,7 @@ static int take_block(rvm_tid_t *tid, uint64_t size, uint64_t *place)
 
 char *rds_malloc(unsigned long size, rvm_tid_t *tid, int *err)
 {
+	PS_RVM_UNCANCELLED;
 	rvm_tid_t own;
 	uint64_t place = 0;
 	char *addr = NULL;
@@ -136,6 +138,7 @@ int ps_rds_free_block(rvm_tid_t *tid, const char *addr)
 
 int rds_free(char *addr, rvm_tid_t *tid, int *err)
 {
+	PS_RVM_UNCANCELLED;
 	rvm_tid_t own;
 	int code = ps_rds_begin_change(&tid, &own);
 
@@ -146,6 +149,7 @@ int rds_free(char *addr, rvm_tid_t *tid, int *err)
 
 int rds_maxblock(unsigned long size)
 {
+	PS_RVM_UNCANCELLED;
 	const struct ps_rds_change none = { 0 };
 	uint64_t place = 0, chunks;
 
@@ -177,6 +181,7 @@ static int split_one(rvm_tid_t *tid, uint64_t size, uint64_t chunks, bool is_fir
 
 int rds_prealloc(unsigned long size, unsigned long nblocks, rvm_tid_t *tid, int *err)
 {
+	PS_RVM_UNCANCELLED;
 	rvm_tid_t own;
 	uint64_t chunks;
 	int code = ps_rds_begin_change(&tid, &own);

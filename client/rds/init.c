@@ -1,6 +1,7 @@
 /*
  * init.c - creates, starts and stops the heap of a process, and loads it with its segment.
  */
+#include "../rvm/cancel.h"
 #include "fail.h"
 #include "heap.h"
 #include "load_map.h"
@@ -95,6 +96,7 @@ static int format_heap(rvm_tid_t *tid)
 int rds_init_heap(char *base, rvm_length_t length, unsigned long chunkSize, unsigned long nlists,
                   rvm_tid_t *tid, int *err)
 {
+	PS_RVM_UNCANCELLED;
 	int code = SUCCESS;
 
 	pthread_mutex_lock(&ps_rds.lock);
@@ -164,6 +166,7 @@ static int start_heap_locked(char *base)
 
 int rds_start_heap(char *startAddr, int *err)
 {
+	PS_RVM_UNCANCELLED;
 	int code;
 
 	pthread_mutex_lock(&ps_rds.lock);
@@ -190,6 +193,7 @@ static int stop_heap(void)
 
 int rds_stop_heap(int *err)
 {
+	PS_RVM_UNCANCELLED;
 	return ps_rds_set_err(stop_heap(), err);
 }
 
@@ -272,6 +276,7 @@ static int load_heap(char *name, rvm_offset_t length)
 
 int rds_load_heap(char *DevName, rvm_offset_t DevLength, char **staticAddr, int *err)
 {
+	PS_RVM_UNCANCELLED;
 	int code;
 
 	if (is_loaded(DevName))
@@ -285,6 +290,7 @@ int rds_load_heap(char *DevName, rvm_offset_t DevLength, char **staticAddr, int 
 
 int rds_unload_heap(int *err)
 {
+	PS_RVM_UNCANCELLED;
 	rvm_return_t code;
 
 	if (!RegionDefs)
@@ -329,6 +335,7 @@ static int make_heap(rvm_length_t length, unsigned long chunk, unsigned long nli
 int rds_zap_heap(char *DevName, rvm_offset_t DevLength, char *startAddr, rvm_length_t staticLength,
                  rvm_length_t heapLength, unsigned long nlists, unsigned long chunkSize, int *err)
 {
+	PS_RVM_UNCANCELLED;
 	rvm_region_def_t regions[2] = { { .length = heapLength, .vmaddr = startAddr },
 		                        { .length = staticLength } };
 	int code = check_nothing_loaded();

@@ -1,6 +1,7 @@
 /*
  * intentions.c - rds_fake_free and rds_do_free: lists of blocks that a transaction means to free.
  */
+#include "../rvm/cancel.h"
 #include "fail.h"
 #include "heap.h"
 
@@ -30,6 +31,7 @@ static bool grow_table(intentionList_t *list)
 
 int rds_fake_free(char *addr, intentionList_t *list)
 {
+	PS_RVM_UNCANCELLED;
 	uint64_t place, chunks;
 	int code = SUCCESS;
 
@@ -62,6 +64,7 @@ static int flush_all(void)
  * twice. */
 int rds_do_free(intentionList_t *list, rvm_mode_t mode)
 {
+	PS_RVM_UNCANCELLED;
 	rvm_tid_t own, *tid = NULL;
 	int code;
 

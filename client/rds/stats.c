@@ -1,6 +1,7 @@
 /*
  * stats.c - a heap's statistics and traces. Only rds_clear_stats changes a heap.
  */
+#include "../rvm/cancel.h"
 #include "fail.h"
 #include "heap.h"
 
@@ -45,6 +46,7 @@ static int copy_counts(unsigned *counts)
 
 int rds_get_stats(rds_stats_t *stats)
 {
+	PS_RVM_UNCANCELLED;
 	unsigned c[PS_RDS_COUNTS];
 	int code;
 
@@ -59,6 +61,7 @@ int rds_get_stats(rds_stats_t *stats)
 
 int rds_print_stats(void)
 {
+	PS_RVM_UNCANCELLED;
 	unsigned counts[PS_RDS_COUNTS];
 	const int code = copy_counts(counts);
 
@@ -69,6 +72,7 @@ int rds_print_stats(void)
 
 int rds_clear_stats(int *err)
 {
+	PS_RVM_UNCANCELLED;
 	rvm_tid_t own, *tid = NULL;
 	struct ps_rds_change change = { 0 };
 	int code = ps_rds_begin_change(&tid, &own);
@@ -85,6 +89,7 @@ int rds_clear_stats(int *err)
 
 int rds_trace_on(FILE *file)
 {
+	PS_RVM_UNCANCELLED;
 	if (!file)
 		return ps_rds_fail(EBAD_ARGS, "file is NULL: pass the file for the trace");
 	pthread_mutex_lock(&ps_rds.lock);
@@ -95,6 +100,7 @@ int rds_trace_on(FILE *file)
 
 int rds_trace_off(void)
 {
+	PS_RVM_UNCANCELLED;
 	pthread_mutex_lock(&ps_rds.lock);
 	ps_rds.trace = NULL;
 	pthread_mutex_unlock(&ps_rds.lock);
@@ -124,6 +130,7 @@ static int dump_blocks(void)
 
 int rds_trace_dump_heap(void)
 {
+	PS_RVM_UNCANCELLED;
 	int code;
 
 	pthread_mutex_lock(&ps_rds.lock);

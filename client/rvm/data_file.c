@@ -159,7 +159,7 @@ static int sync_folder(const char *name)
 
 	if (slash) /* Keep the slash: the folder may be "/". */
 		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - name) + 1, name);
-	descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	descriptor = keep_above_standard(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (descriptor < 0)
 		return errno == EACCES ? 0 : -1;
 	rc = fsync(descriptor);

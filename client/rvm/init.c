@@ -1,6 +1,7 @@
 /*
  * init.c - rvm_initialize, rvm_terminate, and the library's state.
  */
+#include "cancel.h"
 #include "fail.h"
 #include "state.h"
 
@@ -47,6 +48,7 @@ static rvm_return_t initialize_locked(rvm_options_t *options)
 
 rvm_return_t rvm_initialize(const char *version, rvm_options_t *options)
 {
+	PS_RVM_UNCANCELLED;
 	rvm_return_t code;
 
 	if (!version || strncmp(version, VERSION_PREFIX, strlen(VERSION_PREFIX)) != 0)
@@ -96,6 +98,7 @@ static rvm_return_t terminate_locked(void)
 
 rvm_return_t rvm_terminate(void)
 {
+	PS_RVM_UNCANCELLED;
 	rvm_return_t code;
 
 	pthread_mutex_lock(&ps_rvm.lock);

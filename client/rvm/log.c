@@ -1,6 +1,7 @@
 /*
  * log.c - opens, creates and closes the store that serves as the log.
  */
+#include "cancel.h"
 #include "fail.h"
 #include "log_name.h"
 #include "state.h"
@@ -33,6 +34,7 @@ static rvm_return_t create_store(const struct ps_rvm_parsed_log *place, const rv
 
 rvm_return_t rvm_create_log(rvm_options_t *options, rvm_offset_t *log_len, long mode)
 {
+	PS_RVM_UNCANCELLED;
 	struct ps_rvm_parsed_log place;
 	rvm_return_t code;
 

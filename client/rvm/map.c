@@ -2,6 +2,7 @@
  * map.c - rvm_map and rvm_unmap: maps regions at addresses that the program may choose, and keeps
  * the state of each piece (struct ps_rvm_piece).
  */
+#include "cancel.h"
 #include "cut.h"
 #include "data_file.h"
 #include "fail.h"
@@ -271,6 +272,7 @@ static rvm_return_t map_locked(rvm_region_t *region, rvm_options_t *options)
 
 rvm_return_t rvm_map(rvm_region_t *region, rvm_options_t *options)
 {
+	PS_RVM_UNCANCELLED;
 	rvm_return_t code;
 
 	pthread_mutex_lock(&ps_rvm.lock);
@@ -312,6 +314,7 @@ static rvm_return_t unmap_locked(const rvm_region_t *region)
 
 rvm_return_t rvm_unmap(rvm_region_t *region)
 {
+	PS_RVM_UNCANCELLED;
 	rvm_return_t code;
 
 	pthread_mutex_lock(&ps_rvm.lock);

@@ -2,6 +2,7 @@
  * options.c - rvm_set_options and rvm_query: puts options in force, and returns the options in
  * force.
  */
+#include "cancel.h"
 #include "fail.h"
 #include "state.h"
 
@@ -71,6 +72,7 @@ rvm_return_t ps_rvm_apply_options(const rvm_options_t *options)
 
 rvm_return_t rvm_set_options(rvm_options_t *options)
 {
+	PS_RVM_UNCANCELLED;
 	rvm_return_t code;
 
 	pthread_mutex_lock(&ps_rvm.lock);
@@ -136,6 +138,7 @@ static rvm_return_t query_locked(rvm_options_t *options, const rvm_region_t *reg
 
 rvm_return_t rvm_query(rvm_options_t *options, rvm_region_t *region)
 {
+	PS_RVM_UNCANCELLED;
 	rvm_return_t code;
 
 	pthread_mutex_lock(&ps_rvm.lock);

@@ -2,6 +2,7 @@
  * print.c - rvm_print_statistics: prints a record of statistics for people. Members that are always
  * 0 (rvm_statistics.h) are left out.
  */
+#include "cancel.h"
 #include "rvm_statistics.h"
 
 #include "fail.h"
@@ -63,6 +64,7 @@ static void print_histogram(FILE *stream, const char *title, const uint16_t *bou
 
 rvm_return_t rvm_print_statistics(rvm_statistics_t *statistics, FILE *stream)
 {
+	PS_RVM_UNCANCELLED;
 	static const uint16_t lengths[] = { range_lengths_dist };
 	static const uint16_t flushes[] = { flush_times_dist };
 	static const uint16_t truncations[] = { truncation_times_dist };

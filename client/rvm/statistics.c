@@ -2,6 +2,7 @@
  * statistics.c - rvm_statistics: figures that transactions counted in their slots, figures of the
  * store, and the times that rvm_flush and rvm_truncate took.
  */
+#include "cancel.h"
 #include "rvm_statistics.h"
 
 #include "fail.h"
@@ -256,6 +257,7 @@ static rvm_return_t fill_statistics(rvm_statistics_t *statistics)
 
 rvm_return_t rvm_statistics(const char *version, rvm_statistics_t *statistics)
 {
+	PS_RVM_UNCANCELLED;
 	rvm_return_t code;
 
 	if (atomic_load(&ps_rvm.phase) != PS_RVM_PHASE_READY)

@@ -24,6 +24,7 @@
  * Segment names come from the store, and a client that can write to the store could put any path
  * there. So the library only writes files that the program itself has named in rvm_map.
  */
+#include "cancel.h"
 #include "data_file.h"
 #include "fail.h"
 #include "state.h"
@@ -357,6 +358,7 @@ static rvm_return_t truncate_locked(struct truncation *t)
 
 rvm_return_t rvm_truncate(void)
 {
+	PS_RVM_UNCANCELLED;
 	struct truncation *t = calloc(1, sizeof(*t));
 	rvm_return_t code;
 

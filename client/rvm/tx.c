@@ -2,6 +2,7 @@
  * tx.c - transactions: begin, declare, commit, abort. Programs call this for every change. So
  * nothing here takes a lock of this library, except to find a free slot.
  */
+#include "cancel.h"
 #include "fail.h"
 #include "rvm_statistics.h"
 #include "state.h"
@@ -240,6 +241,7 @@ rvm_return_t rvm_end_transaction(rvm_tid_t *tid, rvm_mode_t mode)
 
 rvm_return_t rvm_flush(void)
 {
+	PS_RVM_UNCANCELLED;
 	perseas_t *store;
 	rvm_return_t code = ps_rvm_require_store(&store);
 	uint64_t begin;

@@ -3,6 +3,8 @@
  */
 #include "memory_limit.h"
 
+#include "standard_streams.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -19,7 +21,8 @@ static uint64_t limit_of(int resource)
 
 static char read_overcommit(void)
 {
-	const int fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+	const int fd = ps_above_standard(
+		open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC));
 	char mode = '?';
 
 	if (fd < 0)

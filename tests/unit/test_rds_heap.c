@@ -295,3 +295,33 @@ TEST(the_trace_tells_calls_and_blocks)
 	assert_rds(rds_stop_heap(&err));
 	assert_int_equal(rds_trace_dump_heap(), EHEAP_INIT);
 }
+
+/* A thread with a cancellation pending prints, and ends at its own next cancellation point. */
+static void *print_when_cancelled(void *returned)
+{
+	pthread_cancel(pthread_self());
+	*(int *)returned = rds_trace_dump_heap();
+	pthread_testcancel();
+	return NULL;
+}
+
+TEST(a_cancelled_thread_prints_to_the_end)
+{
+	FILE *file = fopen("/dev/null", "w");
+	int returned = EBAD_ARGS;
+	pthread_t thread;
+	void *result;
+
+	/* Each line is a system call. */
+	assert_non_null(file);
+	assert_int_equal(setvbuf(file, NULL, _IOLBF, 0), 0);
+	assert_int_equal(rds_trace_on(file), SUCCESS);
+	assert_int_equal(pthread_create(&thread, NULL, print_when_cancelled, &returned), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	/* A thread that ended inside kept a lock, for which the teardown would wait. */
+	if (returned != SUCCESS)
+		_exit(1);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_int_equal(rds_trace_off(), SUCCESS);
+	fclose(file);
+}

@@ -62,6 +62,33 @@ TEST(files_get_what_is_committed, struct rvm_rig *rig)
 	assert_truncates_to(rig, expected);
 }
 
+/* A thread with a cancellation pending truncates, and ends at its own next cancellation point. */
+static void *truncate_when_cancelled(void *returned)
+{
+	pthread_cancel(pthread_self());
+	*(rvm_return_t *)returned = rvm_truncate();
+	pthread_testcancel();
+	return NULL;
+}
+
+TEST(a_cancelled_thread_truncates_to_the_end, struct rvm_rig *rig)
+{
+	rvm_return_t returned = RVM_EINTERNAL;
+	pthread_t thread;
+	void *result;
+
+	rvm_rig_put(rig, 5, 5, 1, flush);
+	assert_int_equal(pthread_create(&thread, NULL, truncate_when_cancelled, &returned), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	/* A thread that ended inside kept a lock, for which the teardown would wait. */
+	if (returned != RVM_SUCCESS)
+		_exit(1);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_file_is(rig, rig->region.vmaddr);
+	rvm_rig_put(rig, 50, 5, 2, flush);
+	assert_truncates_to(rig, rig->region.vmaddr);
+}
+
 TEST_WITH(what_is_held_back_is_committed, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
 	rvm_rig_open_mapped(rig, RVM_ALL_OPTIMIZATIONS);

@@ -8,6 +8,8 @@
 #include "../../client/demand/warm.h"
 #include "../../client/host/descriptors.h"
 #include "../../client/host/socket.h"
+#include "../../client/rvm/data_file.h"
+#include "../../proto/base/memory_limit.h"
 #include "../../proto/base/standard_streams.h"
 #include "../support/unit.h"
 
@@ -96,7 +98,7 @@ IN_CHILD(closed_streams_become_null_and_others_stay)
 	CHECK(ps_standard_fds_fill() == 0);
 	for (int i = 0; i < 3; i++)
 		CHECK(is_null(i) && fcntl(i, F_GETFD) == FD_CLOEXEC);
-	CHECK(read(0, &byte, 1) == -1 && errno == EBADF);
+	CHECK(syscall(SYS_read, 0, &byte, 1) == -1 && errno == EBADF);
 	CHECK(write(1, &byte, 1) == -1 && errno == EBADF);
 	CHECK(write(2, &byte, 1) == -1 && errno == EBADF);
 	fd = eventfd(0, 0);
@@ -174,6 +176,32 @@ IN_CHILD(a_received_descriptor_is_no_stream)
 	for (int i = 0; i < 3; i++)
 		CHECK(descriptors.fds[i] > 2 && !is_open(i));
 	ps_descriptors_close(&descriptors);
+}
+
+static int lowest_used = INT_MAX; /* of the descriptors that were read or synced */
+
+/* These two stand in for the C library's. */
+ssize_t read(int fd, void *bytes, size_t len)
+{
+	lowest_used = fd < lowest_used ? fd : lowest_used;
+	return syscall(SYS_read, fd, bytes, len);
+}
+
+int fsync(int fd)
+{
+	lowest_used = fd < lowest_used ? fd : lowest_used;
+	return (int)syscall(SYS_fsync, fd);
+}
+
+IN_CHILD(what_is_open_for_a_moment_is_no_stream)
+{
+	const struct ps_rvm_file file = { "/dev/null", ps_above_standard(open("/tmp", O_RDONLY)) };
+
+	(void)ps_memory_limits();
+	CHECK(lowest_used > 2 && lowest_used < INT_MAX);
+	lowest_used = INT_MAX;
+	(void)ps_rvm_file_sync(&file);
+	CHECK(lowest_used > 2 && lowest_used < INT_MAX);
 }
 
 static int dial_listener(struct ps_error *error)
