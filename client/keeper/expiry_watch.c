@@ -100,11 +100,14 @@ void ps_expiry_take_reported(struct perseas *p, const struct ps_mirror *m,
 
 	if (!p->commit.events || confirm->n_expiring == 0)
 		return;
+	now_s = clock_s(p);
+	/* Mirrors answer already while an open copies, before the first look at the own files. */
+	if (!watch->own_at_s && p->env->ops->expiries)
+		read_own_expiries(p, now_s);
 	ps_expiries_read(&told, confirm->expiring, confirm->n_expiring);
 	for (unsigned i = 0; i < told.count; i++)
 		if (!is_own_expiry(watch, &told.list[i]))
 			ps_expiries_add(&theirs, &told.list[i]);
-	now_s = clock_s(p);
 	first = ps_expiries_most_urgent(&theirs, now_s);
 	if (take_if_due(&watch->told[m - p->mirrors], first, now_s))
 		tell_application(p, m, first, now_s);

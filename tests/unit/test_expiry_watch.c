@@ -4,6 +4,8 @@
  */
 #include "owner.h"
 
+#include "../../client/keeper/heartbeat.h"
+
 enum { HOUR = 3600, DAY = 24 * HOUR, MIRRORS = 3 };
 
 struct rig {
@@ -178,6 +180,23 @@ TEST(a_ca_of_all_is_told_of_once, struct rig *rig)
 	for (unsigned i = 0; i < MIRRORS; i++)
 		set_of_mirror(rig, i, PS_EXPIRY_CA, "CN=ca", 5 * DAY);
 	assert_told(rig, 0, 1, "", "");
+}
+
+/* The owner hears from mirrors while an open copies, before the keeper looks at its own files. */
+TEST(a_ca_of_all_is_told_of_once_before_the_first_look, struct rig *rig)
+{
+	struct perseas *p = rig->o->p;
+
+	set_own(rig, PS_EXPIRY_CA, "CN=ca", 5 * DAY);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		set_of_mirror(rig, i, PS_EXPIRY_CA, "CN=ca", 5 * DAY);
+	p->admin = true;
+	for (unsigned i = 0; i < 2; i++) {
+		rig->o->d->now += 1000000000;
+		ps_heartbeat_step(p, ps_now(p));
+	}
+	p->admin = false;
+	assert_told(rig, 0, 1, "", "the CA certificate CN=ca");
 }
 
 /* The certificate of a day that ends first is renewed in time; the CA is what has to be told of. */
