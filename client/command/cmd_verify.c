@@ -184,17 +184,12 @@ static void report_extra_segments(struct verify *v)
  * yet. */
 static void report_missing_segment(struct verify *v, unsigned i, const Perseas__Segment *segment)
 {
-	const Perseas__Slot *slot = v->images.told[i]->slot;
 	char how[160];
 
-	if (slot->seq >= segment->born) {
-		report_difference(v, i, segment->name, "is missing");
-		return;
-	}
 	snprintf(how, sizeof(how),
 	         "is missing: transaction %" PRIu64 " made it, and this mirror "
 	         "stands at %" PRIu64,
-	         segment->born, slot->seq);
+	         segment->born, v->images.told[i]->slot->seq);
 	report_behind(v, i, segment->name, how);
 }
 
@@ -204,20 +199,25 @@ static void match_table_entries(struct verify *v, const Perseas__Segment *segmen
                                 struct ps_piece *piece)
 {
 	for (unsigned i = 0; i < v->peers.count; i++) {
-		const Perseas__Segment *own;
+		const Perseas__StoreStatus *told = v->images.told[i];
 
 		if (!v->compared[i])
 			continue;
-		own = ps_images_find_segment(v->images.told[i], segment->name);
-		if (own && ps_is_same_segment(own, segment)) {
+		switch (ps_compare_entry(told, segment)) {
+		case PS_ENTRY_SAME:
 			piece->ask[i] = true;
-			piece->ids[i] = own->id;
-		} else if (own && own->born == segment->born) {
+			piece->ids[i] = ps_images_find_segment(told, segment->name)->id;
+			break;
+		case PS_ENTRY_DIFFERENT:
 			report_difference(v, i, segment->name,
 			                  "has another id, size, address or random id");
-		} else {
-			/* The mirror may have the segment that had this name before. */
+			break;
+		case PS_ENTRY_MISSING:
+			report_difference(v, i, segment->name, "is missing");
+			break;
+		case PS_ENTRY_BEHIND:
 			report_missing_segment(v, i, segment);
+			break;
 		}
 	}
 }

@@ -402,7 +402,7 @@ init {
  * quick found -DLOSSES=0 -DPOSTS2=1 -DMISTAKE=23: goes on before W have adopted
  *   in the code: unit test_renew test_it_goes_on_with_w_only
  * quick found -DLOSSES=0 -DPOSTS2=1 -DMISTAKE=24: only the mirror that fences is claimed again
- *   in the code: unit test_renew test_all_are_claimed_again
+ *   in the code: unit test_renew test_all_confirm_before_the_first_adoption
  * full found -DLOSSES=0 -DRENEWALS=2 -DPOSTS2=1 -DMISTAKE=26: an epoch that was only tried is its own
  *   in the code: unit test_renew test_an_epoch_that_was_only_tried_is_not_its_own
  * full found -DN=2 -DW=2 -DOWNERS=3 -DLOSSES=1 -DPOSTS2=1 -DRENEWALS=2 -DMISTAKE=27: or written elsewhere

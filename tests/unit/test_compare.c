@@ -123,3 +123,69 @@ TEST(a_flipped_byte_is_found_whatever_the_owner_does)
 	}
 	assert_true(found > 200);
 }
+
+/* --- entries of segments --- */
+
+enum { OLD, GONE, NEW, MOMENTS };
+
+/* What a mirror tells at a moment: segment "a" is made by transaction 3, destroyed by 12, and made
+ * anew by 15, which may give it the same id. */
+static Perseas__StoreStatus *tell(unsigned moment, uint32_t new_id)
+{
+	static const uint64_t seqs[] = { 10, 12, 15 };
+	static Perseas__Segment segments[MOMENTS], *tables[MOMENTS];
+	static Perseas__Header headers[MOMENTS];
+	static Perseas__Slot slots[MOMENTS];
+	static Perseas__StoreStatus told[MOMENTS];
+
+	perseas__segment__init(&segments[moment]);
+	segments[moment].name = (char *)"a";
+	segments[moment].size = SIZE;
+	segments[moment].born = moment == OLD ? 3 : 15;
+	segments[moment].id = moment == OLD ? 0 : new_id;
+	tables[moment] = &segments[moment];
+	perseas__header__init(&headers[moment]);
+	headers[moment].segments = &tables[moment];
+	headers[moment].n_segments = moment != GONE;
+	perseas__slot__init(&slots[moment]);
+	slots[moment].seq = seqs[moment];
+	perseas__store_status__init(&told[moment]);
+	told[moment].header = &headers[moment];
+	told[moment].slot = &slots[moment];
+	return &told[moment];
+}
+
+/* Three mirrors answer before, between and after, in all orders. One that answered earlier than
+ * another is behind that answer, and none differs. */
+TEST(a_segment_that_is_made_anew_between_answers_never_differs)
+{
+	for (unsigned order = 0; order < MOMENTS * MOMENTS * MOMENTS; order++) {
+		const unsigned at[] = { order % MOMENTS, order / MOMENTS % MOMENTS,
+			                order / MOMENTS / MOMENTS };
+		const uint32_t new_id = order % 2;
+		unsigned newest = OLD;
+
+		for (unsigned i = 0; i < 3; i++)
+			newest = at[i] > newest ? at[i] : newest;
+		if (newest == GONE) /* has no segment to compare with */
+			continue;
+		for (unsigned i = 0; i < 3; i++)
+			assert_int_equal(
+				ps_compare_entry(tell(at[i], new_id),
+			                         tell(newest, new_id)->header->segments[0]),
+				at[i] == newest ? PS_ENTRY_SAME : PS_ENTRY_BEHIND);
+	}
+}
+
+TEST(entries_that_differ_are_found)
+{
+	Perseas__StoreStatus *told = tell(NEW, 1);
+	Perseas__Segment segment = *told->header->segments[0];
+
+	segment.size += 4096;
+	assert_int_equal(ps_compare_entry(told, &segment), PS_ENTRY_DIFFERENT);
+	told->header->n_segments = 0;
+	assert_int_equal(ps_compare_entry(told, &segment), PS_ENTRY_MISSING);
+	told->slot->seq = 14;
+	assert_int_equal(ps_compare_entry(told, &segment), PS_ENTRY_BEHIND);
+}

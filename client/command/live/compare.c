@@ -8,6 +8,7 @@
  */
 #include "compare.h"
 #include "live_copy.h"
+#include "../../../proto/control/segment_table.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,6 +20,18 @@ enum { TRIES = 6 }; /* tries with one length of a piece */
 static const char *mirror_name(const struct ps_compare *compare, unsigned i)
 {
 	return compare->peers->addresses[i].text;
+}
+
+enum ps_entry ps_compare_entry(const Perseas__StoreStatus *told, const Perseas__Segment *segment)
+{
+	const Perseas__Segment *own = ps_images_find_segment(told, segment->name);
+
+	if (own && ps_is_same_segment(own, segment))
+		return PS_ENTRY_SAME;
+	if (own && own->born == segment->born)
+		return PS_ENTRY_DIFFERENT;
+	/* The mirror may still have the segment that had this name before. */
+	return told->slot->seq >= segment->born ? PS_ENTRY_MISSING : PS_ENTRY_BEHIND;
 }
 
 bool ps_compare_open(struct ps_compare *compare, struct ps_peers *peers,

@@ -46,6 +46,19 @@ enum ps_comparison {
 	PS_TOO_FAST, /* the log was overwritten before it was read: try a shorter piece */
 };
 
+/* A mirror's entry of a segment, next to that of the newest state. */
+enum ps_entry {
+	PS_ENTRY_SAME,
+	PS_ENTRY_DIFFERENT, /* one transaction made both, and they are not the same */
+	PS_ENTRY_MISSING,   /* although the mirror has the transaction that made the segment */
+	PS_ENTRY_BEHIND,    /* the mirror answered before it had that transaction */
+};
+
+/* Compares what a mirror told, which has a slot, with a segment of the newest state. Mirrors answer
+ * at different moments: between two answers a segment may be destroyed and made anew under its
+ * name. */
+enum ps_entry ps_compare_entry(const Perseas__StoreStatus *told, const Perseas__Segment *segment);
+
 /* Prepares to compare the mirrors with take[i] set. Returns false, with a complaint, if memory is
  * short. The caller must close it either way. */
 bool ps_compare_open(struct ps_compare *compare, struct ps_peers *peers,
