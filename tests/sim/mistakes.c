@@ -174,8 +174,12 @@ void sim_mistake_reply(struct ps_control *control, Perseas__Reply *reply)
 	bool claim = reply->body_case == PERSEAS__REPLY__BODY_CLAIM;
 	Perseas__Header *header = claim ? reply->claim->header : NULL;
 
-	if (reply->body_case == PERSEAS__REPLY__BODY_STORE)
+	if (reply->body_case == PERSEAS__REPLY__BODY_STORE) {
 		header = reply->store->status->header;
+		sim_mistake_succeeded(control, header, reply->store->status->slot);
+	}
+	if (claim)
+		sim_mistake_succeeded(control, header, reply->claim->slot);
 	sim_misled_reply(control, reply);
 	if (is(w, SIM_MISTAKE_FEW))
 		tell_few(o, header);

@@ -137,6 +137,7 @@ struct perseas_tx;
 	X(PACED_STUCK, "paced-stuck", 100, 1, ".. and they wait although it makes no progress")    \
 	X(UNRENEWED, "unrenewed", 100, 1, "an owner that lacks W does not claim again")            \
 	X(COPIED_ANYHOW, "copied-anyhow", 100, 1, ".. and copies what cannot count")               \
+	X(SUCCEEDED, "succeeded", 1000, 96, "an owner that has a successor claims again")          \
 	X(REPLACED, "replaced", 1000, 9, "a create replaces another; one that settles is enough")  \
 	X(NOT_FIRST, "not-first", 4000, 3, "a making is withdrawn, but not at its first mirror")   \
 	X(UNDECIDED, "undecided", 4000, 12, "settled elsewhere before the first mirror has")       \
@@ -190,6 +191,9 @@ void sim_mistake_poke(struct sim_owner *o);
 bool sim_mistake_request(struct ps_control *control, const Perseas__Request *request);
 /* Called when a claim was granted and has a slot. */
 void sim_mistake_claimed(struct ps_control *control, Perseas__ClaimReply *claim);
+/* Called when a reply told the header and the slot of an image. */
+void sim_mistake_succeeded(struct ps_control *control, Perseas__Header *header,
+                           Perseas__Slot *slot);
 /* Called when a reply arrived. */
 void sim_mistake_reply(struct ps_control *control, Perseas__Reply *reply);
 /* Returns a made-up reply instead of one that did not arrive, or NULL. */

@@ -110,6 +110,24 @@ void sim_mistake_claimed(struct ps_control *control, Perseas__ClaimReply *claim)
 		claim->slot->epoch--;
 }
 
+/* Makes the image of another owner look like this owner's newest one. */
+void sim_mistake_succeeded(struct ps_control *control, Perseas__Header *header, Perseas__Slot *slot)
+{
+	const struct sim_owner *o = control->owner;
+	struct perseas *p = o->handle;
+	const struct ps_mirror *m = p && p->open ? mirror_of(p, control->mirror) : NULL;
+
+	if (!m || !header || !slot || !sim_mistake_is(o->world, SIM_MISTAKE_SUCCEEDED) ||
+	    slot->epoch <= p->opened_as || ps_mirror_has_written(m, slot->epoch))
+		return;
+	header->roster->epoch = p->roster->epoch;
+	header->roster->version = p->roster->version;
+	slot->epoch = p->opened_as;
+	slot->seq = p->commit.seq;
+	slot->next = p->commit.next_position;
+	slot->last = p->commit.last_position;
+}
+
 /* --- writes from the ring --- */
 
 unsigned sim_mistake_ahead(struct ps_link *link)

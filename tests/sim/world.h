@@ -83,6 +83,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(BESIDE_LOADED, 1, "images made anew beside an unrecorded id") \
 	X(CHANGED_BESIDE_LOADED, 1, ".. mirrors replaced beside one")   \
 	X(UNSTUCK, 1, "owners that claimed again to have W")            \
+	X(CUT_IN_TURN, 1, ".. and times that one of two was cut off")   \
 	X(COPIES_PACED, 1, "copies that ended since commits waited")    \
 	X(COPIES_STUCK, 1, ".. that got stuck, and commits went on")    \
 	X(DETOURS, 1, "mirrors reached over another fabric")            \
