@@ -302,6 +302,39 @@ void test_fenced()
 	(void)s.try_close();
 }
 
+/* Threads use two stores in either order. A transact inside of another one passes on what would
+ * deadlock, and the outer one begins again. */
+void test_two_stores()
+{
+	store left = open_store("left"), right = open_store("right");
+	auto in_left = left.make_root<long>("n"), in_right = right.make_root<long>("n");
+	const auto add = [](store &s, const long &n, const auto &then) {
+		s.transact(
+			[&](transaction &tx) {
+				tx.set(n, n + 1);
+				then();
+			},
+			perseas::serial);
+	};
+	const auto work = [&](store &first, const long &one, store &second, const long &other) {
+		for (int done = 0; done < 40;) {
+			try {
+				add(first, one, [&] { add(second, other, [] {}); });
+				done++;
+			} catch (const perseas::error &e) {
+				CHECK(e.reason() == errc::conflict);
+				check_says(e.sentence(), "would deadlock", __LINE__);
+			}
+		}
+	};
+	std::thread there([&] { work(right, *in_right, left, *in_left); });
+
+	work(left, *in_left, right, *in_right);
+	there.join();
+	/* An inner one may be done more often. */
+	CHECK(*in_left >= 80 && *in_right >= 80);
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -318,5 +351,6 @@ int main(int argc, char **argv)
 	test("memory comes on demand", test_on_demand);
 	test("a commit in doubt is applied, and says so", test_doubt);
 	test("an owner that is fenced is told", test_fenced);
+	test("two stores do not deadlock", test_two_stores);
 	return checks_end();
 }

@@ -36,6 +36,7 @@ def test_the_demo_holds_and_leaves_nothing(short_path):
     output, _ = demo.communicate(timeout=SECONDS)
     assert demo.returncode == 0, output
     assert "all held" in output
+    assert "whose loss would be the loss of all three" in output
     assert nothing_left(short_path, output), output
 
 

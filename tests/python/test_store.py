@@ -465,6 +465,16 @@ def test_the_roster_changes_while_the_store_is_open(mirrors):
         assert store.stat().acks == 1
 
 
+def test_a_majority_stays_one_when_the_roster_changes(mirrors):
+    """W is not named: 1 of 1, 2 of 2, 2 of 3, and back."""
+    first, second, third = (mirrors(1)[0].address for _ in range(3))
+    with perseas.open("s", first, create=True) as store:
+        for change, acks in (({"add": second}, 2), ({"add": third}, 2), ({"remove": third}, 2),
+                             ({"remove": second}, 1)):
+            store.change_roster(**change)
+            assert store.stat().acks == acks, change
+
+
 def test_a_descriptor_of_the_loop_survives_a_close(mirrors):
     """The store's number is somebody else's when those that awaited a token hear of the close."""
     daemon, = mirrors(1)

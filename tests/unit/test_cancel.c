@@ -5,9 +5,12 @@
 #include "../../client/core/cancel.h"
 #include "../../client/core/env.h"
 #include "../../client/core/flag_fd.h"
+#include "../support/contract_clause.h"
 #include "../support/unit.h"
 
 static struct ps_env *env;
+static struct fabric_stage *stage;
+static struct ps_link *link_of_stage;
 static atomic_bool returned;
 
 /* Ends at the first cancellation point of fn, or at its own behind it. */
@@ -67,6 +70,30 @@ static void raise_and_lower_flag(void)
 	}
 }
 
+static void post_a_slot(void)
+{
+	const struct ps_chain chain = {
+		NULL, 0, 0, { stage->ring, STAGE_SLOT_AT, PS_REGION_LOG, STAGE_SLOT }
+	};
+
+	stage->fabric->post(link_of_stage, &chain);
+}
+
+static void poll_a_link(void)
+{
+	stage->fabric->poll(link_of_stage);
+}
+
+/* No mirror listens there. */
+static void open_in_vain(void)
+{
+	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	perseas_t *p;
+
+	options.open_timeout_ms = 1;
+	perseas_open("bank", "127.0.0.1:1", &options, &p);
+}
+
 TEST(a_cancelled_thread_returns_from_a_wait)
 {
 	assert_true(returns_then_cancels(wait_for_time));
@@ -80,4 +107,20 @@ TEST(a_cancelled_thread_returns_from_a_pause)
 TEST(a_cancelled_thread_returns_from_a_flag)
 {
 	assert_true(returns_then_cancels(raise_and_lower_flag));
+}
+
+TEST(a_cancelled_thread_sends_and_receives_over_tcp)
+{
+	stage = fabric_stage_tcp(NULL, NULL);
+	link_of_stage = attach(stage);
+	assert_non_null(link_of_stage);
+	assert_true(returns_then_cancels(post_a_slot));
+	assert_true(returns_then_cancels(poll_a_link));
+	stage->fabric->detach(link_of_stage);
+	fabric_stage_tcp_end(stage);
+}
+
+TEST(a_cancelled_thread_returns_from_an_open)
+{
+	assert_true(returns_then_cancels(open_in_vain));
 }

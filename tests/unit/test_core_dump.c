@@ -3,11 +3,16 @@
  * of each mapping.
  */
 #include "../../client/core/ring.h"
+#include "../../client/demand/reach.h"
 #include "../../client/demand/warm.h"
 #include "../../proto/base/core_dump.h"
+#include "../../proto/image/sigbus_guard.h"
+#include "../../server/memory/piece_file.h"
+#include "../../server/store/memory.h"
 #include "../support/unit.h"
+#include "owner.h"
 
-enum { SIZE = 1 << 20 };
+enum { LARGE = 1 << 20 };
 
 /* Returns true if a core dump leaves the page of this address out. */
 static bool is_omitted(const void *address)
@@ -33,14 +38,14 @@ static bool is_omitted(const void *address)
 
 static bool omits(void)
 {
-	void *base = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *base = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	bool omitted;
 
 	assert_ptr_not_equal(base, MAP_FAILED);
 	assert_false(is_omitted(base));
-	ps_core_dump_omit(base, SIZE);
+	ps_core_dump_omit(base, LARGE);
 	omitted = is_omitted(base);
-	munmap(base, SIZE);
+	munmap(base, LARGE);
 	return omitted;
 }
 
@@ -64,7 +69,61 @@ TEST(the_ring_is_left_out)
 {
 	struct ps_ring ring;
 
-	assert_int_equal(ps_ring_init(&ring, SIZE), 0);
+	assert_int_equal(ps_ring_init(&ring, LARGE), 0);
 	assert_true(is_omitted(ring.base));
 	ps_ring_free(&ring);
+}
+
+/* The copy of a store that a standby keeps: the bytes of a segment, and the states of its pages. */
+TEST(the_copy_of_a_standby_is_left_out)
+{
+	static const uint8_t store_id[PS_ID_SIZE];
+	const struct ps_segment_key key = { .size = LARGE };
+	struct ps_warm *warm = ps_warm_new(store_id);
+
+	assert_non_null(warm);
+	assert_true(ps_warm_add(warm, &key, 0));
+	assert_true(is_omitted(warm->parts[0].bytes));
+	assert_true(is_omitted(warm->parts[0].state));
+	ps_warm_free(warm);
+}
+
+TEST(what_is_fetched_on_demand_is_left_out)
+{
+	struct ps_reach reach;
+
+	assert_true(ps_reach_init(&reach));
+	assert_true(is_omitted(reach.memory));
+	assert_true(is_omitted(reach.room));
+	ps_reach_free(&reach);
+}
+
+/* The memory of an image, as its daemon maps it. */
+TEST(the_memory_of_a_mirror_is_left_out)
+{
+	const int fd = memfd_create("piece", MFD_CLOEXEC);
+	struct piece piece;
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, LARGE), 0);
+	assert_int_equal(piece_file_map(AT_FDCWD, "segment", fd, LARGE, &piece), 0);
+	assert_true(is_omitted(piece.base));
+	ps_guard_free(piece.guard);
+	munmap(piece.base, LARGE);
+	close(fd);
+}
+
+/* A segment, and the copy of its committed contents that tracked transactions are compared with. */
+TEST(segments_and_their_shadows_are_left_out)
+{
+	struct owner *o = owner_new(1);
+
+	owner_begin(o);
+	owner_die(o);
+	assert_int_equal(owner_open(o, PERSEAS_TRACKED), 0);
+	owner_map(o);
+	assert_true(is_omitted(o->p->segments[0].base));
+	assert_non_null(o->p->segments[0].shadow);
+	assert_true(is_omitted(o->p->segments[0].shadow));
+	owner_free(o);
 }

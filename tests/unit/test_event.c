@@ -227,13 +227,14 @@ static const char *last_text(struct told *told, int kind)
 
 /* Of four mirrors with W = 3, a single one that lost its memory is made anew by the others, and two
  * are not (I9). The owner is told once what to do, and once more when only one mirror has the
- * store. Its errors say the same. */
+ * store. Its errors and the mirror's trouble say the same. */
 TEST(memory_that_too_many_mirrors_lost_is_told, struct told *told)
 {
 	static const char save[] = "2 of 4 mirrors lost their memory, too many to make them anew";
 	static const char write[] =
 		"all mirrors lost their memory: this process has all that is left";
 	struct owner *o = told->o;
+	struct perseas_mirror_stat stat;
 
 	direct_crash(o->d, 0);
 	memory_heap_lose(o->d->mirrors[0].memory, NULL);
@@ -248,6 +249,8 @@ TEST(memory_that_too_many_mirrors_lost_is_told, struct told *told)
 	assert_int_equal(owner_put(o, 0, 10, 1), PERSEAS_EINDOUBT);
 	assert_says(o, save);
 	EXPECT(told, PERSEAS_EVENT_IN_DOUBT);
+	assert_int_equal(perseas_mirror_stat(o->p, 0, &stat), 0);
+	assert_non_null(strstr(stat.trouble, save));
 	owner_lose(o, 2);
 	owner_lose(o, 3);
 	OWNER_KEEP_UNTIL(o, owner_state(o, 2) == PERSEAS_MIRROR_LOST &&

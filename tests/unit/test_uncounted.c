@@ -4,6 +4,7 @@
  */
 #include "../../server/host/cgroup.h"
 #include "../../server/memory/memory_place.h"
+#include "../../server/store/memory.h"
 #include "../support/unit.h"
 
 #include <fcntl.h>
@@ -117,4 +118,47 @@ TEST(version_1_says_it_in_lines_of_its_own)
 	snprintf(path, sizeof(path), "%s/memory/box/memory.stat", root);
 	put(path, "shmem 1\ntotal_shmem 300\ntotal_swap 50\n");
 	assert_int_equal(uncounted(place), IMAGES - 350);
+}
+
+/* Returns what a daemon that starts with these images logs of them. */
+static const char *logged_of(struct memory *memory)
+{
+	static char text[1024];
+	const int before = dup(STDERR_FILENO), file = memfd_create("log", MFD_CLOEXEC);
+	ssize_t len;
+
+	assert_true(before >= 0 && file >= 0);
+	assert_int_equal(dup2(file, STDERR_FILENO), STDERR_FILENO);
+	memory_file_log_uncounted(memory);
+	assert_int_equal(dup2(before, STDERR_FILENO), STDERR_FILENO);
+	len = pread(file, text, sizeof(text) - 1, 0);
+	assert_true(len >= 0);
+	text[len] = '\0';
+	close(file);
+	close(before);
+	return text;
+}
+
+/* The daemon says so, with the option that counts all of them, unless it is less than a MiB. */
+TEST(the_daemon_logs_what_is_uncounted)
+{
+	char images[80];
+	struct memory *memory;
+	struct piece piece;
+	const char *why = NULL;
+
+	put_group("memory.max", "100000000\n");
+	put_group("memory.stat", "shmem 0\n");
+	snprintf(images, sizeof(images), "%s/images", place);
+	assert_int_equal(mkdir(images, 0700), 0);
+	memory = memory_file_new(images, 0, false, &why);
+	assert_non_null(memory);
+	assert_string_equal(logged_of(memory), "");
+	assert_int_equal(memory->ops->make(memory, "bank", "log", 2 * MEMORY_ROOM_LEAST, &piece),
+	                 0);
+	if (!strstr(logged_of(memory), "2097152 of 2097152 bytes") ||
+	    !strstr(logged_of(memory), "give --max-memory"))
+		fail_msg("%s", logged_of(memory));
+	memory->ops->close(memory, &piece);
+	memory_file_free(memory);
 }
