@@ -71,7 +71,7 @@ TEST_WITH(files_that_are_removed_are_made_again, fixture_setup, fixture_teardown
 
 	serve_bank(fixture);
 	size = size_of(path);
-	names_open(fixture->daemon);
+	names_loop_open(fixture->daemon);
 	step_until_check(fixture);
 	assert_int_equal(unlink(path), 0);
 	step_until_size(fixture, path, size);

@@ -280,7 +280,7 @@ TEST(a_claim_names_the_daemon_and_image_that_it_means)
 	Perseas__Request request;
 
 	ps_claim_request(o->p, &o->p->mirrors[1], &claim, &request);
-	assert_true(ps_known_daemon_id(m->daemon) && ps_known_daemon_id(m->shown));
+	assert_true(ps_known_daemon_id(m->daemon) && ps_known_daemon_id(m->shown_image));
 	assert_int_equal(claim.daemon.len, PS_ID_SIZE);
 	assert_memory_equal(claim.daemon.data, m->daemon, PS_ID_SIZE);
 	assert_int_equal(claim.image_id.len, PS_ID_SIZE);
