@@ -1,6 +1,6 @@
 /*
- * area.h - memory of the kind that the library asks for, so that what is measured beside it works
- * on the same: of large pages where the system has some.
+ * area.h - allocates memory the way the library does, with huge pages where the system has them, so
+ * that other engines are measured on the same kind of memory.
  */
 #ifndef PERSEAS_BENCH_AREA_H
 #define PERSEAS_BENCH_AREA_H
@@ -9,7 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Zeros, whose pages come when they are touched. NULL, and errno set, on failure. */
+/* Maps `size` zero bytes; pages are allocated on first touch. Returns NULL with errno set on
+ * failure. */
 static inline void *area_new(size_t size)
 {
 	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -20,7 +21,8 @@ static inline void *area_new(size_t size)
 	return at;
 }
 
-/* The same with every page there; each byte is `value`. */
+/* Maps `size` bytes and sets each to `value`, so that every page is allocated. Returns NULL with
+ * errno set on failure. */
 static inline void *area_filled(size_t size, int value)
 {
 	void *at = area_new(size);
@@ -28,7 +30,7 @@ static inline void *area_filled(size_t size, int value)
 	return at ? memset(at, value, size) : NULL;
 }
 
-/* NULL is allowed. */
+/* Unmaps the area. `at` may be NULL. */
 static inline void area_free(void *at, size_t size)
 {
 	if (at)

@@ -1,11 +1,11 @@
 /*
  * bank.h - the debit-credit workload: the variant of TPC-B that RVM, Vista and PERSEAS were
- * measured with. A transaction adds an amount to the balances of an account, of a teller and
- * of the teller's branch, and writes a record of it into a ring.
+ * measured with. A transaction adds an amount to the balances of an account, of a teller and of the
+ * teller's branch, and writes a record of the transfer into a ring.
  *
- * The i-th transfer is the same in every run, and every transfer leaves its number in the
- * history: whoever finds a bank in memory can say how many transfers it holds, and what every
- * byte of it must be.
+ * The i-th transfer is the same in every run, and every transfer stores its number in the history.
+ * A bank's history therefore tells how many transfers the bank contains, which determines every
+ * byte of it.
  */
 #ifndef PERSEAS_BENCH_BANK_H
 #define PERSEAS_BENCH_BANK_H
@@ -25,14 +25,14 @@ enum {
 
 struct bank_balance {
 	int64_t balance;
-	uint8_t rest[120]; /* what else a bank knows; never touched */
+	uint8_t rest[120]; /* the other data of a real account; never touched */
 };
 static_assert(sizeof(struct bank_balance) == 128, "account layout");
 
 struct bank_history {
-	uint64_t number; /* of the transfer, from 1; 0: none yet */
+	uint64_t number; /* of the transfer, from 1; 0: the record is unused */
 	int64_t amount;
-	int64_t account_balance; /* after it */
+	int64_t account_balance; /* after the transfer */
 	int64_t teller_balance;
 	int64_t branch_balance;
 	uint32_t account;
@@ -57,43 +57,44 @@ struct bank_transfer {
 	int64_t amount;
 };
 
-/* The next transfer of the sequence; the plan's first sum is that of their amounts. */
+/* Draws the next transfer and adds its amount to the plan's first sum. */
 void bank_plan_next(struct work_plan *plan, struct bank_transfer *transfer);
 
-/* Skips to after transfer number `done`. */
+/* Advances the plan until it has drawn transfer number `done`. */
 void bank_plan_skip(struct work_plan *plan, uint64_t done);
 
-/* The tables of a bank: in memory they lie as in struct bank. */
+/* The tables of a bank, in the order of the members of struct bank. */
 enum { BANK_OF_ACCOUNTS, BANK_OF_TELLERS, BANK_OF_BRANCHES, BANK_OF_HISTORY, BANK_TABLES };
 
-/* The workload "debit-credit". Its size is the accounts'; 1 stands for BANK_ACCOUNTS, of which a
- * struct bank is. */
+/* The workload "debit-credit". Its size is the number of accounts; size 1 means BANK_ACCOUNTS, the
+ * number that struct bank has. */
 extern const struct work bank_work;
 
 #define BANK_NO_COUNT UINT64_MAX
 
-/* How many transfers the bank holds, by its history. BANK_NO_COUNT: it is not the history of
- * any number of transfers. */
+/* Returns how many transfers the bank contains according to its history, or BANK_NO_COUNT if no
+ * number of transfers produces that history. */
 uint64_t bank_count(const struct bank *bank);
 
 /*
- * Do the accounts, the tellers and the branches each add up to what the plan says, and does
- * the history end where the plan is? False: a sentence in `why`.
+ * Returns true if accounts, tellers and branches each add up to the plan's sum and the history ends
+ * with the plan's last transfer. Otherwise returns false with a sentence in `why`.
  */
 bool bank_check(const struct work_plan *plan, const void *bank, char *why, unsigned why_size);
 
-/* --- what tpca.c takes of it --- */
+/* --- shared with tpca.c --- */
 
-/* A column of balances, which add up to the plan's first sum. */
+/* Describes a column of balances, which must add up to the plan's first sum. */
 #define BANK_COLUMN(table) WORK_COLUMN(table, bank_balance, balance), 0, WORK_NO_SUM, 0
 
-/* The number that must stand at a place of a ring of so many records after `count` of them. */
+/* Returns the number that the record at `place` has in a ring of `ring` records after `count`
+ * transfers. */
 static inline uint64_t bank_number_at(uint64_t place, uint64_t ring, uint64_t count)
 {
 	return count <= place ? 0 : (count - 1 - place) / ring * ring + place + 1;
 }
 
-/* Adds to the balance of a row. The new balance. */
+/* Adds `amount` to the balance in row `id` of `table`. Returns the new balance. */
 static inline int64_t bank_add(struct rows *rows, unsigned table, uint32_t id, int64_t amount)
 {
 	return rows_add_i64(rows, table, id, offsetof(struct bank_balance, balance), amount);

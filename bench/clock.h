@@ -1,5 +1,5 @@
 /*
- * clock.h - the time, for the benchmarks.
+ * clock.h - reads clocks for the benchmarks.
  */
 #ifndef PERSEAS_BENCH_CLOCK_H
 #define PERSEAS_BENCH_CLOCK_H
@@ -15,13 +15,13 @@ static inline uint64_t clock_read(clockid_t clock)
 	return (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
 }
 
-/* Nanoseconds of a clock that never steps back. */
+/* Returns the nanoseconds of a clock that never steps back. */
 static inline uint64_t clock_ns(void)
 {
 	return clock_read(CLOCK_MONOTONIC);
 }
 
-/* Nanoseconds that the calling thread has had a processor for. */
+/* Returns the nanoseconds of processor time that the calling thread has used. */
 static inline uint64_t clock_thread_ns(void)
 {
 	return clock_read(CLOCK_THREAD_CPUTIME_ID);

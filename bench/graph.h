@@ -1,7 +1,7 @@
 /*
- * graph.h - objects that refer to each other, kept by the library's heap, by plain memory, or by
- * another system (peers/graph_*.c): what oo7.c builds its database of. Where objects are in memory,
- * a reference is an address or an offset, and following it is an addition.
+ * graph.h - stores objects that refer to each other, in the library's heap, in plain memory, or in
+ * another system (peers/graph_*.c). oo7.c builds its database of them. If a system has its objects
+ * in memory, a reference is an address or an offset, and following it is an addition.
  */
 #ifndef PERSEAS_BENCH_GRAPH_H
 #define PERSEAS_BENCH_GRAPH_H
@@ -14,47 +14,49 @@
 enum { GRAPH_WHY = 512 };
 
 struct graph_place {
-	const char *mirrors, *store; /* of Perseas */
-	const char *dir;             /* of others: an empty folder */
-	uint64_t bytes;              /* that the objects take, at most */
+	const char *mirrors, *store; /* for Perseas */
+	const char *dir;             /* for other systems: an empty folder */
+	uint64_t bytes;              /* upper bound of what the objects take */
 };
 
 struct graph;
 
-/* What returns a number returns 0, or another number and the reason in graph->why. */
+/* Functions that return an int return 0, or another value with the reason in graph->why. */
 struct graph_ops {
 	const char *name;
-	size_t size; /* of its struct, which begins with a struct graph and is zeros at first */
+	size_t size; /* of the system's own struct, which begins with a struct graph and is zeroed
+	                before `open` */
 	int (*open)(struct graph *graph, const struct graph_place *place);
-	/* One transaction at a time. It allocates, or it does not. */
+	/* One transaction runs at a time. `allocates` tells whether it will call `alloc`. */
 	int (*begin)(struct graph *graph, bool allocates);
 	int (*commit)(struct graph *graph);
-	uint64_t (*alloc)(struct graph *graph, size_t size); /* a reference; 0: it failed */
-	/* Announces a change of bytes; NULL where `put` stores objects. */
+	uint64_t (*alloc)(struct graph *graph, size_t size); /* Returns a reference, or 0 on
+	                                                        failure. */
+	/* Announces a change of `len` bytes. NULL in systems that store objects with `put`. */
 	int (*range)(struct graph *graph, void *at, size_t len);
-	/* Copies an object out and in; NULL where objects are in memory. */
+	/* Copy an object out and in. NULL in systems that have objects in memory. */
 	int (*get)(struct graph *graph, uint64_t ref, void *object, size_t size);
 	int (*put)(struct graph *graph, uint64_t ref, const void *object, size_t size);
-	void (*close)(struct graph *graph); /* also after a failure, and of what is open */
+	void (*close)(struct graph *graph); /* also after a failure, and with a transaction open */
 };
 
 struct graph {
 	const struct graph_ops *ops;
-	uint8_t *base; /* where reference 0 would be */
-	int failed;    /* of the first failure; what is read after it is anything */
+	uint8_t *base; /* address of reference 0 */
+	int failed;    /* code of the first failure; anything read after it is undefined */
 	char why[GRAPH_WHY];
 };
 
 extern const struct graph_ops graph_plain, graph_perseas, graph_perseas_tracked;
 
-/* NULL where the drivers of peers/ are not linked. */
+/* NULL if the drivers in peers/ are not linked in. */
 extern const struct graph_ops graph_pmemobj __attribute__((weak));
 extern const struct graph_ops graph_lmdb __attribute__((weak));
 
-/* Remembers what failed. Returns -1. */
+/* Stores the reason of a failure in graph->why. Returns -1. */
 int graph_fail(struct graph *graph, const char *what, const char *why);
 
-/* An object to be read: itself, or its copy in `room`. */
+/* Returns an object for reading: its address in the store, or `room` filled with a copy. */
 static inline const void *graph_read(struct graph *graph, uint64_t ref, void *room, size_t size)
 {
 	if (!graph->ops->get)
@@ -64,7 +66,7 @@ static inline const void *graph_read(struct graph *graph, uint64_t ref, void *ro
 	return room;
 }
 
-/* Stores an object, all of it. */
+/* Overwrites a whole object. */
 static inline void graph_write(struct graph *graph, uint64_t ref, const void *object, size_t size)
 {
 	if (graph->failed)

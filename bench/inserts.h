@@ -1,7 +1,7 @@
 /*
- * inserts.h - a table that threads insert into, each key in a transaction of its own: the hash
- * table of doc/examples/, or that of another system (peers/inserts_*.c). The value of a key is the
- * number that the key was made of.
+ * inserts.h - a table that threads insert into, each key in its own transaction: the hash table of
+ * doc/examples/, or a table of another system (peers/inserts_*.c). Keys are derived from numbers;
+ * the value of a key is the number that it was derived from.
  */
 #ifndef PERSEAS_BENCH_INSERTS_H
 #define PERSEAS_BENCH_INSERTS_H
@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { INSERTS_WHY = 512, INSERTS_VALUE = 8 }; /* bytes of a reason, and of a value */
-enum { INSERTS_THREADS = 256 };                /* at most */
+enum { INSERTS_WHY = 512, INSERTS_VALUE = 8 }; /* bytes of a reason; bytes of a value */
+enum { INSERTS_THREADS = 256 };                /* upper bound */
 
-/* Keys are in no order, each once: every step can be undone. */
+/* Scrambles a number into a key. Every step is invertible, so no key occurs twice. */
 static inline uint64_t inserts_key(uint64_t number)
 {
 	number *= 0x9e3779b97f4a7c15u;
@@ -21,18 +21,18 @@ static inline uint64_t inserts_key(uint64_t number)
 	return number ^ number >> 32;
 }
 
-/* A pair's part of a table's digest, which is the sum of these. */
+/* Hashes a pair. The digest of a table is the sum of the hashes of its pairs. */
 static inline uint64_t inserts_pair(uint64_t key, uint64_t value)
 {
 	return inserts_key(key ^ inserts_key(value + 1));
 }
 
-/* What a table holds. */
+/* What a table contains: the number of keys, and a digest of its pairs. */
 struct inserts_content {
 	uint64_t keys, digest;
 };
 
-/* Adds a pair, each of 8 bytes. */
+/* Adds a pair to the content. Key and value are 8 bytes each. */
 static inline void inserts_add(struct inserts_content *content, const void *key, const void *value)
 {
 	uint64_t numbers[2];
@@ -44,30 +44,33 @@ static inline void inserts_add(struct inserts_content *content, const void *key,
 }
 
 struct inserts_place {
-	const char *mirrors, *store; /* of Perseas */
-	const char *dir;             /* of others: an empty folder */
-	uint64_t spin_us;            /* of Perseas; 0: the library's */
+	const char *mirrors, *store; /* for Perseas */
+	const char *dir;             /* for other systems: an empty folder */
+	uint64_t spin_us;            /* for Perseas; 0: the library's default */
 	uint64_t bulk;               /* keys of the largest transaction; 0: one */
 };
 
-/* What returns a number returns 0, or -1 and the reason in `why` of INSERTS_WHY bytes. */
+/* Functions that return an int return 0, or -1 with the reason in `why` of INSERTS_WHY bytes. */
 struct inserts {
 	const char *name;
 	int (*open)(const struct inserts_place *place, char *why);
-	/* Of any thread. When it returns, the key is there, in the system's own terms: `does`. */
+	/* Inserts one key and commits; any thread may call it. `does` says what the commit
+	 * guarantees when it returns. */
 	int (*insert)(uint64_t key, const void *value, char *why);
-	/* The keys of so many numbers from the first on, in one transaction; NULL: it has none. */
+	/* Inserts the keys of `count` numbers from `first` on in one transaction. NULL if the table
+	 * has no bulk insert. */
 	int (*bulk)(uint64_t first, uint64_t count, char *why);
-	int (*settle)(char *why); /* what was not waited for; may be NULL */
-	/* What the table holds, pair by pair. A way that keeps none leaves the digest as it is. */
+	int (*settle)(char *why); /* waits for the commits that `insert` did not wait for; may be
+	                             NULL */
+	/* Reads all pairs of the table. A table that stores nothing leaves the digest unchanged. */
 	int (*content)(struct inserts_content *content, char *why);
 	void (*close)(void);
-	const char *does; /* at a commit, in a sentence */
+	const char *does; /* what a commit does, as a sentence */
 };
 
 extern const struct inserts inserts_hash, inserts_hash_nowait, inserts_bare;
 
-/* NULL where the drivers of peers/ are not linked. */
+/* NULL if the drivers in peers/ are not linked in. */
 extern const struct inserts inserts_bdb __attribute__((weak));
 extern const struct inserts inserts_bdb_tree __attribute__((weak));
 extern const struct inserts inserts_lmdb __attribute__((weak));

@@ -1,6 +1,6 @@
 /*
- * measure.h - runs several things in turn, round by round, and tells what each did: its
- * rate from a pass without a clock, its latencies from a pass with one.
+ * measure.h - measures several steps in turn, round by round. Each round gives a rate, from a pass
+ * without reading the clock, and latencies, from a pass with it.
  */
 #ifndef PERSEAS_BENCH_MEASURE_H
 #define PERSEAS_BENCH_MEASURE_H
@@ -16,68 +16,70 @@ enum { MEASURE_ROUNDS_MAX = 101, MEASURE_ROUNDS_LEAST = 3 };
 
 struct measured {
 	const char *name;
-	int (*step)(void *ctx); /* one transaction; not 0: it failed */
+	int (*step)(void *ctx); /* runs one transaction; returns nonzero if it failed */
 	void *ctx;
-	int code;                         /* of the step that failed */
-	unsigned rounds;                  /* so far */
-	double rates[MEASURE_ROUNDS_MAX]; /* a second */
-	/* A second of the thread's processor time: what other processes take does not count, nor
-	 * does what it waits for. */
+	int code;                         /* what the step that failed returned */
+	unsigned rounds;                  /* measured so far */
+	double rates[MEASURE_ROUNDS_MAX]; /* steps a second in each round */
+	/* Steps per second of the thread's processor time: excludes time taken by other processes
+	 * and time spent waiting. */
 	double busy_rates[MEASURE_ROUNDS_MAX];
-	uint64_t medians[MEASURE_ROUNDS_MAX]; /* latency of each round, ns */
+	uint64_t medians[MEASURE_ROUNDS_MAX]; /* median latency in each round, ns */
 	struct ps_histogram latency;
 	struct ps_histogram round;
 };
 
-/* Ends the program where there is no memory. */
+/* Allocates the results for one step function. Exits the program if there is no memory. */
 struct measured *measured_new(const char *name, int (*step)(void *ctx), void *ctx);
 void measured_free_all(struct measured *const *m, unsigned count);
 
-/* Steps for that long that are not counted. 0, or what step returned. */
+/* Runs steps for `seconds` without recording anything. Returns 0, or what the failed step
+ * returned. */
 int measure_warm_up(struct measured *m, double seconds);
 
 /*
- * One round: half of `seconds` without a clock, half with one; each half ends sooner after
- * `steps` steps, when that is not 0. 0, or what step returned.
+ * Measures one round: half of `seconds` without reading the clock, half with it. If `steps` is not
+ * 0, each half ends after that many steps at the latest. Returns 0, or what the failed step
+ * returned.
  */
 int measure_round(struct measured *m, double seconds, uint64_t steps);
 
-/* How several are measured. */
+/* How to measure several steps in turn. */
 struct measure_plan {
-	uint64_t rounds; /* of each, at most */
+	uint64_t rounds; /* upper bound for each step function */
 	double seconds;  /* of a round */
-	uint64_t steps;  /* of half a round, at most; 0: as many as there is time for */
-	/* Fewer rounds will do, MEASURE_ROUNDS_LEAST of each at least, once the rates of none
-	 * differ by more than this part of their median, without the fastest quarter of its rounds
-	 * and the slowest; 0: all rounds are run. */
+	uint64_t steps;  /* upper bound for half a round; 0: none */
+	/* Ends early, after at least MEASURE_ROUNDS_LEAST rounds, when the rates of every step
+	 * function differ by at most this fraction of their median, not counting the fastest and
+	 * the slowest quarter of the rounds. 0: runs all rounds. */
 	double spread;
-	bool busy; /* the rates that count there are those of processor time */
+	bool busy; /* compares the rates of processor time to end early */
 };
 
-/* Rounds of each; they take turns, round by round. NULL, or the one that failed. */
+/* Measures all step functions in turn, round by round. Returns NULL, or the one that failed. */
 const struct measured *measure_in_turn(struct measured *const *m, unsigned count,
                                        const struct measure_plan *plan);
 
-/* A median, and the smallest and largest of the rounds. */
+/* The median, smallest and largest value of several rounds. */
 struct measured_ratio {
 	double median, least, most;
 };
 
-/* Of any numbers, which it sorts; zeros when there are none. */
+/* Summarizes `values`, which it sorts. Returns zeros if count is 0. */
 struct measured_ratio measured_summary(double *values, unsigned count);
 
 struct measured_ratio measured_rates(const struct measured *m);
 
-/* A table, and the line below it that compares two of its lines: the median of one by that of the
- * other, and the extremes of rounds of the same number. */
+/* Prints a table with a line for each result; and a line that compares two results, with the ratio
+ * of their medians and the smallest and largest ratio of rounds of the same number. */
 void measured_print(FILE *out, struct measured *const *m, unsigned count);
 void measured_print_ratios(FILE *out, const struct measured *a, const struct measured *b);
 
-/* Members of a JSON object: an object for each, by its name. */
+/* Adds a member for each result to a JSON object, named after the result. */
 void measured_json_all(struct ps_json *json, struct measured *const *m, unsigned count);
-/* Those of one: its rounds, rates and latencies. */
+/* Adds the number of rounds, the rates and the latencies of one result to a JSON object. */
 void measured_json(struct ps_json *json, const struct measured *m);
-/* A ratio, and an array, by that key. */
+/* Add a ratio, or an array of numbers, to a JSON object as member `key`. */
 void measured_ratio_json(struct ps_json *json, const char *key, struct measured_ratio ratio);
 void measured_numbers_json(struct ps_json *json, const char *key, const double *numbers,
                            unsigned count);

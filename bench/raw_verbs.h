@@ -1,9 +1,10 @@
 /*
- * raw_verbs.h - the bare fabric: an owner's writes and reads over RDMA, without Perseas.
+ * raw_verbs.h - an owner's RDMA writes and reads without Perseas, to measure the bare fabric.
  *
- * The far end is memory laid out as a mirror's image is: a page with two slots, the ring of undo
- * records, a segment. It does nothing but to connect. The near end posts the writes of a commit, of
- * the same sizes, to the same kinds of places, and waits as the library does.
+ * The far end registers memory that is laid out like a mirror's image: a page with two commit
+ * slots, the ring of undo records, a segment. It accepts connections and does nothing else. The
+ * near end posts writes with the sizes and targets of a commit's writes, and waits as the library
+ * does.
  */
 #ifndef PERSEAS_BENCH_RAW_VERBS_H
 #define PERSEAS_BENCH_RAW_VERBS_H
@@ -14,106 +15,109 @@
 #include <sys/types.h>
 
 enum {
-	RAW_WHY = 256,       /* bytes of a sentence that says what is wrong */
-	RAW_RING = 16 << 20, /* of undo records: the library's default */
+	RAW_WHY = 256,       /* bytes of an error message */
+	RAW_RING = 16 << 20, /* bytes of the ring of undo records: the library's default */
 	RAW_TARGETS_MAX = 16,
-	RAW_BYTES_MAX = 4096, /* of a transaction */
-	RAW_DEPTH_MAX = 64,   /* reads under way */
+	RAW_BYTES_MAX = 4096, /* upper bound for a transaction */
+	RAW_DEPTH_MAX = 64,   /* upper bound of reads in flight */
 };
 
 /* --- the far end --- */
 
 /*
- * Waits at host:port for near ends, one after the other, `segment` bytes each may read and write.
- * Port 0 takes a free one. The port is written to `tell`, as an unsigned, when that is not -1.
- * Returns only when it fails: -1, and why.
+ * Listens at host:port and serves near ends, one after the other. Each may read and write a segment
+ * of `segment` bytes. Port 0 picks a free port. Writes the port to the descriptor `tell` as an
+ * unsigned, unless that is -1. Returns only on failure: -1 with the reason in `why`.
  */
 int raw_serve(const char *host, unsigned port, uint64_t segment, int tell, char *why);
 
 /*
- * The same in a child that ends with the caller. *port is where it waits. The child's id, or -1 and
- * why. Fork before anything is connected.
+ * Runs raw_serve in a child process that ends with the caller, and sets *port to its port. Returns
+ * the child's id, or -1 with the reason in `why`. Call it before anything is connected.
  */
 pid_t raw_fork(const char *host, uint64_t segment, unsigned *port, char *why);
 
 /* --- the near end --- */
 
 struct raw_options {
-	const char *from;      /* address to come from; NULL: the system chooses */
-	uint64_t inline_bytes; /* to ask for; less is taken when the device gives less */
-	uint64_t spin_ns;      /* to poll before sleeping */
+	const char *from;      /* local address to connect from; NULL: the system chooses */
+	uint64_t inline_bytes; /* requested; the device may grant less */
+	uint64_t spin_ns;      /* time to poll before sleeping */
 };
 
-/* What the far end says when it accepts. */
+/* The far end's memory, as it announces it when it accepts a connection. */
 struct raw_memory {
-	uint64_t address; /* of the slots' page */
-	uint64_t segment; /* bytes; the segment comes after page and ring */
+	uint64_t address; /* of the page with the slots */
+	uint64_t segment; /* bytes of the segment, which follows page and ring */
 	uint32_t key;
-	uint32_t reads; /* that it answers at a time */
+	uint32_t reads; /* number of reads that it answers at a time */
 };
 
 struct raw_link {
-	struct rdma_cm_id *id; /* with its queues of completions */
+	struct rdma_cm_id *id; /* with its completion queues */
 	struct ibv_mr *staging;
-	struct ibv_mr *reads; /* NULL: none prepared */
-	uint8_t *memory;      /* that reads go to */
+	struct ibv_mr *reads; /* NULL: raw_prepare_reads was not called */
+	uint8_t *memory;      /* destination of reads */
 	struct raw_memory far;
 	uint64_t spin_ns;
-	unsigned inline_bytes;      /* granted */
-	unsigned depth;             /* reads that both ends take */
-	uint64_t posted, completed; /* signalled work requests */
-	uint64_t state;             /* of the random places */
+	unsigned inline_bytes;      /* as granted */
+	unsigned depth;             /* reads in flight that both ends support */
+	uint64_t posted, completed; /* counts of signalled work requests */
+	uint64_t state;             /* of the random generator that picks places */
 	uint64_t position;          /* of the next undo record in the ring */
 	unsigned slot;
-	const char *trouble; /* why it broke; NULL: nothing is known */
+	const char *trouble; /* why the link broke; NULL: unknown */
 	struct ibv_send_wr wr[3];
 	struct ibv_sge sge[3];
-	uint8_t bytes[3 * RAW_BYTES_MAX]; /* what is written */
+	uint8_t bytes[3 * RAW_BYTES_MAX]; /* the data that is written */
 };
 
-/* NULL, and why. */
+/* Connects to a far end. Returns NULL with the reason in `why` on failure. */
 struct raw_link *raw_connect(const char *host, unsigned port, const struct raw_options *options,
                              char *why);
-void raw_disconnect(struct raw_link *link); /* NULL is allowed */
+void raw_disconnect(struct raw_link *link); /* `link` may be NULL */
 
-/* The MTU of the path, bytes; 0: unknown. */
+/* Returns the MTU of the path in bytes, or 0 if it is unknown. */
 unsigned raw_mtu(const struct raw_link *link);
 
-/* Posts one signalled write of `bytes`. 0 or -1. */
+/* Posts one signalled write of `bytes` bytes. Returns 0 or -1. */
 int raw_post_write(struct raw_link *link, unsigned bytes);
 
 /*
- * Posts the writes of a commit of one range of `bytes`: undo record, data, slot; linked, one
- * doorbell, the last signalled. 0 or -1.
+ * Posts the writes of a commit with one range of `bytes` bytes: undo record, data, slot. They are
+ * linked, need one doorbell, and the last is signalled. Returns 0 or -1.
  */
 int raw_post_chain(struct raw_link *link, unsigned bytes);
 
-/* Waits until `enough` of the links have completed all that was posted. 0, or -1: one broke. */
+/* Waits until `enough` of the links have completed all posted work. Returns 0, or -1 if a link
+ * broke. */
 int raw_wait(struct raw_link *const *links, unsigned count, unsigned enough);
 
-/* Waits until at most `left` of what was posted is under way. 0, or -1: the link broke. */
+/* Waits until at most `left` posted work requests are in flight. Returns 0, or -1 if the link
+ * broke. */
 int raw_leave(struct raw_link *link, unsigned left);
 
-/* Registers memory that reads go to, as large as the far end's segment. 0, or -1 and why. */
+/* Registers memory for reads, as large as the far end's segment. Returns 0, or -1 with the reason
+ * in `why`. */
 int raw_prepare_reads(struct raw_link *link, char *why);
 
-/* Reads the whole segment, in pieces of `size`, `depth` at a time. 0, or -1: the link broke, or
- * something else came than what is there. */
+/* Reads the whole segment in pieces of `size` bytes, `depth` at a time. Returns 0, or -1 if the
+ * link broke or the data read is wrong. */
 int raw_read(struct raw_link *link, unsigned size, unsigned depth);
 
-/* --- for both --- */
+/* --- shared by both ends --- */
 
 #define RAW_SEGMENT_OFFSET ((uint64_t)4096 + RAW_RING)
 
-/* The last word of the segment, which no write reaches. */
+/* The last word of the segment, which no write overwrites. */
 #define RAW_END 0x646e652065687421u
 
-/* The address of host:port that one listens at (`passive`), or goes to, from `from` if that is not
- * NULL. NULL, and why. */
+/* Resolves host:port to an address to listen at (`passive`) or to connect to, from the local
+ * address `from` unless that is NULL. Returns NULL with the reason in `why` on failure. */
 struct rdma_addrinfo *raw_resolve(const char *host, unsigned port, bool passive, const char *from,
                                   char *why);
 
-/* Writes "what: errno's text". -1. */
+/* Writes `what` and errno's text to `why`. Returns -1. */
 int raw_fail(char *why, const char *what);
 
 #endif

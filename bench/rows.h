@@ -1,7 +1,7 @@
 /*
- * rows.h - tables of rows on either kind of engine (engine.h): in its memory, one table after the
- * other as they are in `tables`, or kept by it row by row. A workload on top of this is the same
- * code for all engines; in memory a read is a pointer and costs no call.
+ * rows.h - tables of rows on both kinds of engines (engine.h): one after the other in a memory
+ * engine's memory, in the order of `tables`; or in a row engine, row by row. A workload that uses
+ * rows.h is the same code on all engines; reading a row in memory needs no call.
  *
  * A transaction:
  *
@@ -19,40 +19,42 @@
 
 enum {
 	ROWS_TABLES_MAX = 12,
-	ROWS_SCRATCH = 4, /* rows that stay as they are while others are read */
+	ROWS_SCRATCH = 4, /* number of scratch rows: how many rows a workload may use at a time */
 };
 
 struct rows {
 	struct engine *engine;
 	const struct engine_ops *ops;
-	uint8_t *memory; /* NULL: the engine keeps rows */
-	int code;        /* of the first failure; nothing is changed after one */
+	uint8_t *memory; /* NULL for a row engine */
+	int code;        /* of the first failure; after it nothing is changed */
 	unsigned table_count;
 	struct engine_table tables[ROWS_TABLES_MAX];
-	uint64_t offsets[ROWS_TABLES_MAX + 1]; /* of the tables in memory; the last: bytes in all */
+	uint64_t offsets[ROWS_TABLES_MAX + 1]; /* of the tables in memory; the last is the total
+	                                          size */
 	uint8_t *scratch[ROWS_SCRATCH];        /* copies of rows */
-	unsigned next;                         /* of the scratch rows */
+	unsigned next;                         /* number of scratch rows handed out */
 };
 
-/* Where tables are when they follow each other in memory. Returns the bytes of all. */
+/* Computes the offsets of tables that follow each other in memory. Returns their total size. */
 uint64_t rows_lay_out(const struct engine_table *tables, unsigned count, uint64_t *offsets);
 
-/* Opens the engine for these tables. 0, or -1 and the reason in `why` of ENGINE_WHY bytes. */
+/* Opens the engine with these tables. Returns 0, or -1 with the reason in `why` of ENGINE_WHY
+ * bytes. */
 int rows_open(struct rows *rows, const struct engine_ops *ops, const struct engine_options *options,
               const struct engine_table *tables, unsigned count, char *why);
 
-/* Everything zero is allowed. */
+/* Closes the engine and frees the scratch rows. `rows` may be all zeros. */
 void rows_close(struct rows *rows);
 
-/* Why rows->code is not 0. */
+/* Returns the reason of the failure that set rows->code. */
 const char *rows_why(const struct rows *rows);
 
-/* Gives all tables the contents of `image`, which is laid out as memory is. 0 or the code. */
+/* Fills all tables from `image`, which has the layout of memory. Returns 0 or the code. */
 int rows_load(struct rows *rows, const void *image);
 
 /*
- * All tables as memory holds them: that memory itself, or `room` of as many bytes, filled from
- * what the engine keeps. NULL: rows->code says what failed.
+ * Returns an image of all tables: the engine's memory, or for a row engine `room`, filled with its
+ * rows. `room` has the size of all tables. Returns NULL on failure, with the code in rows->code.
  */
 const void *rows_image(struct rows *rows, void *room);
 
@@ -63,7 +65,7 @@ static inline int rows_begin(struct rows *rows)
 	return rows->code;
 }
 
-/* Not called after a failure: what is open then is lost with the engine. */
+/* Must not be called to end a transaction that failed: closing the engine drops it. */
 static inline int rows_commit(struct rows *rows)
 {
 	if (!rows->code)
@@ -76,16 +78,17 @@ static inline void *rows_at(const struct rows *rows, unsigned table, uint64_t id
 	return rows->memory + rows->offsets[table] + id * rows->tables[table].size;
 }
 
-/* A scratch row. The fourth one from here takes its place. */
+/* Returns a scratch row. It is reused by the fourth call from this one. */
 static inline void *rows_scratch(struct rows *rows)
 {
 	return rows->scratch[rows->next++ % ROWS_SCRATCH];
 }
 
-/* A scratch row with the contents of a row that the engine keeps. */
+/* Copies a row from a row engine into a scratch row, which it returns. */
 void *rows_fetch(struct rows *rows, unsigned table, uint64_t id);
 
-/* A row to be read. Never NULL: after a failure it is one that holds anything. */
+/* Returns a row for reading. Never returns NULL: after a failure the row's contents are
+ * undefined. */
 static inline const void *rows_read(struct rows *rows, unsigned table, uint64_t id)
 {
 	if (rows->memory)
@@ -94,9 +97,9 @@ static inline const void *rows_read(struct rows *rows, unsigned table, uint64_t 
 }
 
 /*
- * Makes a row that rows_read gave one whose `len` bytes from `offset` on are about to be changed;
- * rows_put must follow. Never NULL: after a failure it is a scratch row, so that the caller need
- * not look before the commit.
+ * Makes a row that rows_read returned writable: the caller will change `len` bytes from `offset` on
+ * and must then call rows_put. Never returns NULL: after a failure it returns a scratch row, so the
+ * caller need not check for errors before the commit.
  */
 static inline void *rows_change(struct rows *rows, const void *row, size_t offset, size_t len)
 {
@@ -107,14 +110,15 @@ static inline void *rows_change(struct rows *rows, const void *row, size_t offse
 	return __builtin_expect(rows->code, 0) ? rows_scratch(rows) : (void *)row;
 }
 
-/* The two together. */
+/* Calls rows_read and rows_change. */
 static inline void *rows_write(struct rows *rows, unsigned table, uint64_t id, size_t offset,
                                size_t len)
 {
 	return rows_change(rows, rows_read(rows, table, id), offset, len);
 }
 
-/* A row that is written whole; rows_put must follow. What it holds until then is anything. */
+/* Returns a row that the caller will overwrite whole; rows_put must follow. Its contents are
+ * undefined. */
 static inline void *rows_new(struct rows *rows, unsigned table, uint64_t id)
 {
 	if (!rows->memory)
@@ -128,7 +132,7 @@ static inline void rows_put(struct rows *rows, unsigned table, uint64_t id, cons
 		rows->code = rows->ops->put(rows->engine, table, id, row);
 }
 
-/* Adds to the number that begins at `offset` of a row. The new number. */
+/* Adds `amount` to the 8-byte number at `offset` of a row. Returns the new number. */
 static inline int64_t rows_add_i64(struct rows *rows, unsigned table, uint64_t id, size_t offset,
                                    int64_t amount)
 {
