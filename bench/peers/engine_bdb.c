@@ -1,8 +1,8 @@
 /*
- * engine_bdb.c - Berkeley DB: a B-tree, whose keys are a table's number above a row's, with the
- * most significant byte first; one process and one thread, so no locks.
+ * engine_bdb.c - Berkeley DB: one B-tree, whose keys are a table's number followed by a row's, most
+ * significant byte first. It is used by one process with one thread, so it needs no locks.
  *
- * `bdb` gives the log to the system at a commit, `bdb-sync` waits until it is on the disk.
+ * A commit of `bdb` leaves the log to the system; a commit of `bdb-sync` waits until it is on disk.
  */
 #include "peer.h"
 
@@ -15,8 +15,9 @@
 enum {
 	LOG_BUFFER = 8 << 20,
 	LOG_FILE = 64 << 20,
-	LOG_ROW = 128, /* bytes of the log that a row takes beside its own */
-	/* Rows that are not small beside a page are kept apart from the tree, and cost more. */
+	LOG_ROW = 128, /* bytes of log for a row, in addition to its contents */
+	/* Berkeley DB stores rows outside of the tree if they are large for a page, which costs
+	 * more. */
 	PAGE_ROWS = 8,
 	PAGE_LEAST = 4096,
 	PAGE_MOST = 65536,
@@ -26,10 +27,10 @@ struct bdb {
 	struct engine engine;
 	DB_ENV *env;
 	DB *db;
-	DB_TXN *txn;        /* the one that is open, else NULL */
-	uint32_t at_commit; /* flags */
-	uint64_t logged;    /* bytes since the last checkpoint, about */
-	char message[256];  /* the library's last one */
+	DB_TXN *txn;        /* the open transaction, or NULL */
+	uint32_t at_commit; /* flags for commit */
+	uint64_t logged;    /* bytes of log since the last checkpoint, estimated */
+	char message[256];  /* the library's last error message */
 };
 
 static int bdb_fail(struct bdb *bdb, const char *what, int code)
@@ -54,7 +55,7 @@ static int bdb_begin(struct engine *engine)
 	return code ? bdb_fail(bdb, "begin", code) : 0;
 }
 
-/* Writes out what is in the cache only, so that older parts of the log can go. */
+/* Flushes the cache, so that Berkeley DB can delete older log files. */
 static int bdb_checkpoint(struct engine *engine)
 {
 	struct bdb *bdb = (struct bdb *)engine;

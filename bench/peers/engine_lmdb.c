@@ -1,9 +1,8 @@
 /*
  * engine_lmdb.c - LMDB: one B+tree with integer keys, a table's number above a row's.
  *
- * `lmdb` writes through its map and never asks for a sync, as is usual where the end of the
- * process is all that must be survived. `lmdb-sync` is LMDB as it comes: a commit has reached
- * the disk.
+ * `lmdb` writes through its map and never syncs, as is usual if data must survive only the end of
+ * the process. `lmdb-sync` is LMDB with its defaults: a commit is on disk when it returns.
  */
 #include "peer.h"
 
@@ -13,7 +12,7 @@
 struct lmdb {
 	struct engine engine;
 	MDB_env *env;
-	MDB_txn *txn; /* the one that is open, else NULL */
+	MDB_txn *txn; /* the open transaction, or NULL */
 	MDB_dbi dbi;
 };
 
@@ -49,8 +48,9 @@ static int lmdb_commit(struct engine *engine)
 }
 
 /*
- * The map is address space, and a file with holes: it has room for each row twice, since a
- * transaction writes new pages before it frees old ones, and a row of 4 KiB takes two of them.
+ * Returns the size of the map, which takes address space and a sparse file. There is room for each
+ * row twice, because a transaction writes new pages before it frees old ones; and a row of 4 KiB
+ * takes two pages.
  */
 static size_t map_size(const struct engine *engine)
 {
@@ -114,7 +114,7 @@ static int lmdb_put(struct engine *engine, unsigned table, uint64_t id, const vo
 	MDB_val value = { engine->tables[table].size, (void *)row };
 	int code = MDB_KEYEXIST;
 
-	/* Rows that are loaded in order are appended, and fill pages to their end. */
+	/* Appends rows that are loaded in order, which fills pages to their end. */
 	if (__builtin_expect(engine->loading, 0))
 		code = mdb_put(lmdb->txn, lmdb->dbi, &key, &value, MDB_APPEND);
 	if (code == MDB_KEYEXIST)

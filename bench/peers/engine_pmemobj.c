@@ -3,10 +3,10 @@
  * is the workload's memory. `pmemobj-replica` has a pool set, by which the library keeps a second
  * copy on this host.
  *
- * The pool is a file in memory, which outlives the process. The library is told to take it for
- * persistent memory, or it would call msync for every few bytes; and that the processor's caches
- * outlive a failure, too, so that it need not flush them, which would halve its rate. It reads
- * these settings when it is loaded: here, and not with the program.
+ * The pool is a file in memory, which outlives the process. Settings tell the library to treat it
+ * as persistent memory, because it would otherwise call msync for every few bytes; and that
+ * processor caches survive a failure, because flushing them would halve its rate. The library reads
+ * these settings when it is loaded, so the engine loads it with dlopen after setting them.
  */
 #define PMEMOBJ_DIRECT_NON_INLINE
 
@@ -25,8 +25,9 @@
 
 enum {
 	POOL_PAGE = 4096,
-	POOL_MORE = 64 << 20, /* beside the root: the heap's own and the undo log */
-	LOG_CACHE = 2 << 20,  /* undo log that is not given back after a transaction */
+	POOL_MORE = 64 << 20, /* room for the heap's own data and the undo log, in addition to the
+	                         root */
+	LOG_CACHE = 2 << 20,  /* undo log that the library keeps after a transaction */
 };
 
 extern const struct engine_ops engine_pmemobj_replica;
@@ -38,7 +39,7 @@ struct pool {
 
 /* --- the library --------------------------------------------------------------------- */
 
-/* What a user may set otherwise; engine->setup says what is. */
+/* Settings that the environment may override; engine->setup shows the values in effect. */
 static const char *const settings[][2] = {
 	{ "PMEM_IS_PMEM_FORCE", "1" },
 	{ "PMEM_NO_FLUSH", "1" },
@@ -47,7 +48,7 @@ static const char *const settings[][2] = {
 
 enum { SETTINGS = sizeof(settings) / sizeof(*settings) };
 
-/* Each is a function of the library without its prefix. */
+/* The functions of the library that are used, without their prefix. */
 /* clang-format off */
 #define FUNCTIONS(with)                                                                            \
 	with(create) with(open) with(close) with(root) with(direct) with(errormsg) with(ctl_set)   \
@@ -62,7 +63,7 @@ static struct {
 	FUNCTIONS(MEMBER)
 } pmem;
 
-/* Once for the process. */
+/* Loads the library, once for the process. */
 static int load_library(struct pool *pool)
 {
 	void *library;
@@ -94,7 +95,7 @@ static int pool_fail(struct pool *pool, const char *what)
 
 /* --- opening and closing ------------------------------------------------------------- */
 
-/* Also rolls back what is not committed. */
+/* Closes the pool and rolls back an open transaction. */
 static void pool_close(struct engine *engine)
 {
 	struct pool *pool = (struct pool *)engine;
@@ -113,7 +114,7 @@ static size_t pool_size(size_t size)
 	return (size + size / 8 + POOL_MORE) & ~(size_t)(POOL_PAGE - 1);
 }
 
-/* Describes a pool and its replica, each of one file. */
+/* Writes a pool set file that describes a pool and its replica, each in one file. */
 static int write_set(struct pool *pool, const struct engine_options *options, const char *path,
                      size_t size)
 {
@@ -133,14 +134,15 @@ static int write_set(struct pool *pool, const struct engine_options *options, co
 	return bad ? engine_fail(&pool->engine, "%s: %s", path, strerror(errno)) : 0;
 }
 
-/* The pool at `path`, made when it is not there. A set says its own size. */
+/* Opens the pool at `path`, or creates it if there is none. The size of a pool set is in its
+ * file. */
 static int open_pool(struct pool *pool, const struct engine_options *options, const char *path,
                      size_t size, bool replica)
 {
 	long long cache = LOG_CACHE;
 	int touch = 1;
 
-	/* Every page is there before anything is measured. */
+	/* Touches every page, so that no page fault is measured. */
 	if (pmem.ctl_set(NULL, "prefault.at_create", &touch) ||
 	    pmem.ctl_set(NULL, "prefault.at_open", &touch))
 		return pool_fail(pool, path);
@@ -156,7 +158,7 @@ static int open_pool(struct pool *pool, const struct engine_options *options, co
 	return 0;
 }
 
-/* The library puts a header before the root; memory begins at the page after it. */
+/* Opens the root object. The library puts a header before it, so memory begins at the next page. */
 static int open_root(struct pool *pool, size_t size, void **memory)
 {
 	PMEMoid root = pmem.root(pool->pop, size + POOL_PAGE);

@@ -1,9 +1,9 @@
 /*
- * engine_redis.c - Redis with a replica: a string for each row. A transaction is one MSET, which
- * is atomic, and a WAIT for the replica, sent together: one round trip.
+ * engine_redis.c - Redis with a replica: each row is a string. A transaction is one MSET, which is
+ * atomic, and a WAIT for the replica, sent together: one round trip.
  *
- * Whoever uses this engine is the only one that writes, and so may keep copies of the rows: in a
- * transaction a row is asked for once. Outside of transactions rows are always the server's.
+ * The program is the only client that writes, so the engine caches rows: in transactions it asks
+ * the server for a row only once. Outside of transactions it always reads from the server.
  */
 #include "../area.h"
 #include "../rows.h"
@@ -18,33 +18,35 @@
 
 enum {
 	KEY_SIZE = 32,
-	TABLES_MAX = 12,     /* of a workload */
-	FETCH_ROWS = 512,    /* of a request, at most */
-	PATIENCE_MS = 60000, /* when the options do not say */
+	TABLES_MAX = 12,     /* upper bound for a workload */
+	FETCH_ROWS = 512,    /* upper bound for a request */
+	PATIENCE_MS = 60000, /* default of options->patience_ms */
 };
 
 struct redis {
 	struct engine engine;
 	redisContext *context;
-	uint8_t *copies; /* of the rows, table after table */
+	uint8_t *copies; /* cached rows, table after table */
 	uint64_t offsets[TABLES_MAX + 1];
-	uint8_t *known[TABLES_MAX]; /* which rows have a copy: a bit for each */
-	FILE *puts; /* the rows that the open transaction has put, as arguments of MSET */
-	char *text; /* what was written to `puts` */
+	uint8_t *known[TABLES_MAX]; /* for each table a bitmap of the rows that are cached */
+	FILE *puts; /* stream of the rows put by the open transaction, as arguments of MSET */
+	char *text; /* buffer behind `puts` */
 	size_t text_length;
 	unsigned put_count;
 };
 
-/* After this the connection is of no use: answers may be missing, or copies be ahead. */
+/* Reports an error. The connection is unusable afterward: answers may be unread, or cached rows may
+ * be newer than the server's. */
 static int redis_fail(struct redis *redis, const char *what)
 {
 	return engine_fail(&redis->engine, "%s: %s", what,
 	                   redis->context->err ? redis->context->errstr : "a strange answer");
 }
 
-/* --- talking ------------------------------------------------------------------------- */
+/* --- requests and answers ------------------------------------------------------------- */
 
-/* The next answer, which must be of that type. NULL, and the reason is remembered. */
+/* Reads the next answer, which must have type `type`. Returns NULL on failure, with the reason
+ * stored for engine_why. */
 static redisReply *take_answer(struct redis *redis, int type, const char *what)
 {
 	void *reply = NULL;
@@ -72,7 +74,8 @@ static int send_wait(struct redis *redis, int replicas)
 	               : redis_fail(redis, "WAIT");
 }
 
-/* How many replicas there are is what WAIT answers. */
+/* Reads the answer to WAIT, which is the number of replicas that acknowledged. Returns 0 if there
+ * was one, else -1. */
 static int take_wait(struct redis *redis)
 {
 	redisReply *reply = take_answer(redis, REDIS_REPLY_INTEGER, "WAIT");
@@ -90,7 +93,7 @@ static size_t make_key(char *key, unsigned table, uint64_t id)
 	return (size_t)snprintf(key, KEY_SIZE, "%u:%" PRIu64, table, id);
 }
 
-/* One command that puts all rows. */
+/* Sends one MSET with all rows that the transaction put. */
 static int send_puts(struct redis *redis)
 {
 	char head[64];
@@ -115,7 +118,7 @@ static int take_puts(struct redis *redis)
 	return reply ? 0 : -1;
 }
 
-/* --- the rows and their copies ------------------------------------------------------- */
+/* --- rows and the cache --------------------------------------------------------------- */
 
 static uint8_t *copy_of(const struct redis *redis, unsigned table, uint64_t id)
 {
@@ -148,7 +151,7 @@ static int redis_put(struct engine *engine, unsigned table, uint64_t id, const v
 	return ferror(redis->puts) ? engine_fail(engine, "put: out of memory") : 0;
 }
 
-/* What the server said of a row. */
+/* Copies a row out of the server's answer. */
 static int take_row(struct redis *redis, const redisReply *reply, unsigned table, void *row)
 {
 	if (reply->type != REDIS_REPLY_NIL && reply->type != REDIS_REPLY_STRING)
@@ -156,7 +159,7 @@ static int take_row(struct redis *redis, const redisReply *reply, unsigned table
 	return peer_row(&redis->engine, table, reply->str, reply->len, row);
 }
 
-/* Fetches `count` rows from `id` on, into `rows`. */
+/* Reads `count` rows from `id` on from the server into `rows`. */
 static int fetch_rows(struct redis *redis, unsigned table, uint64_t id, unsigned count,
                       uint8_t *rows)
 {
@@ -217,7 +220,7 @@ static int redis_get(struct engine *engine, unsigned table, uint64_t id, void *r
 
 /* --- transactions -------------------------------------------------------------------- */
 
-/* The server hears of a transaction when it ends. */
+/* Does nothing: the transaction is sent when it commits. */
 static int redis_begin(struct engine *engine)
 {
 	(void)engine;
@@ -237,7 +240,7 @@ static int redis_commit(struct engine *engine)
 
 /* --- opening and closing ------------------------------------------------------------- */
 
-/* What is not committed was never sent. */
+/* Closes the connection. Uncommitted changes were never sent. */
 static void redis_close(struct engine *engine)
 {
 	struct redis *redis = (struct redis *)engine;
@@ -269,7 +272,7 @@ static int reach_server(struct redis *redis, const struct engine_options *option
 		                   "port %u of 127.0.0.1: %s; redis_pair.py starts a "
 		                   "server with a replica",
 		                   options->redis_port, redis->context->errstr);
-	/* A replica that has gone would be waited for for ever. */
+	/* Without a timeout, WAIT would block forever if the replica is gone. */
 	if (redisSetTimeout(redis->context, limit) != REDIS_OK)
 		return redis_fail(redis, "time limit");
 	return 0;
@@ -290,7 +293,7 @@ static int make_copies(struct redis *redis)
 	return redis->copies && redis->puts ? 0 : engine_fail(&redis->engine, "out of memory");
 }
 
-/* The version of the server, for the line that says how things are set up. */
+/* Writes the server's version and configuration to engine->setup. */
 static int describe_server(struct redis *redis)
 {
 	static const char field[] = "redis_version:";

@@ -1,9 +1,8 @@
 /*
- * engine_sqlite.c - SQLite: a table of rows for each table, a write-ahead log, statements that
- * are prepared once, the file locked for as long as it is open.
+ * engine_sqlite.c - SQLite: one SQL table for each table, a write-ahead log, statements that are
+ * prepared once, and the file locked for as long as it is open.
  *
- * `sqlite` leaves it to the system when the log reaches the disk, `sqlite-sync` waits for that
- * at every commit.
+ * A commit of `sqlite` does not wait for the log to reach the disk; a commit of `sqlite-sync` does.
  */
 #include "peer.h"
 
@@ -12,11 +11,11 @@
 #include <string.h>
 
 enum {
-	/* A commit writes whole pages: small ones for small rows. */
+	/* A commit writes whole pages, so small rows get small pages. */
 	PAGE_ROWS = 4,
 	PAGE_LEAST = 512,
 	PAGE_MOST = 65536,
-	TABLES_MAX = 12, /* of a workload */
+	TABLES_MAX = 12, /* upper bound for a workload */
 };
 
 struct sqlite {
@@ -112,7 +111,8 @@ static int prepare_all(struct sqlite *sqlite)
 	return 0;
 }
 
-/* SQLite goes on without a write-ahead log where there can be none: its answer tells. */
+/* Turns on the write-ahead log. If a file system does not support it, SQLite goes on without it, so
+ * the mode that SQLite answers must be checked. */
 static int use_log(struct sqlite *sqlite)
 {
 	const char *mode = NULL;
@@ -139,7 +139,7 @@ static int open_database(struct sqlite *sqlite, const char *path, const char *sy
 	uint32_t page = peer_page(&sqlite->engine, PAGE_ROWS, PAGE_LEAST, PAGE_MOST);
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
 
-	/* Before anything else of the library; later it is refused, and no matter. */
+	/* Fails, which does no harm, if SQLite was used before. */
 	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 	if (sqlite3_open_v2(path, &sqlite->db, flags, NULL) != SQLITE_OK)
 		return sqlite_fail(sqlite, path);
@@ -170,7 +170,7 @@ static int sqlite_open(struct engine *engine, const struct engine_options *optio
 	return 0;
 }
 
-/* What was loaded goes from the log to the tables. */
+/* Moves the loaded rows from the log to the database file. */
 static int sqlite_loaded(struct engine *engine)
 {
 	return run_sql((struct sqlite *)engine, "PRAGMA wal_checkpoint(TRUNCATE)");
@@ -204,7 +204,7 @@ static int sqlite_put(struct engine *engine, unsigned table, uint64_t id, const 
 	sqlite3_bind_int64(put, 1, (sqlite3_int64)id);
 	sqlite3_bind_blob(put, 2, row, (int)sqlite->engine.tables[table].size, SQLITE_STATIC);
 	code = run_prepared(sqlite, put, "put");
-	/* The caller's row must not stay bound when it has returned. */
+	/* Unbinds the caller's row, whose memory may go after the call. */
 	sqlite3_bind_null(put, 2);
 	return code;
 }

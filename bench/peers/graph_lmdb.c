@@ -1,6 +1,6 @@
 /*
- * graph_lmdb.c - a graph's objects as records of LMDB, by their numbers: a reference is a number,
- * and following it is a search of the B+tree. Its file is in memory, and nothing is synced.
+ * graph_lmdb.c - a graph's objects as records of LMDB. A reference is a record's number, and
+ * following it is a search in the B+tree. The file is in memory and is never synced.
  */
 #include "../graph.h"
 

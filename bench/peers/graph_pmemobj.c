@@ -1,7 +1,7 @@
 /*
  * graph_pmemobj.c - a graph's objects in a pool of libpmemobj, in a file in memory. A reference is
- * an object's offset in the pool, to which its address is added, which is what pmemobj_direct does.
- * As in engine_pmemobj.c the library need not flush anything, and reads that when it is loaded.
+ * an object's offset in the pool; adding the pool's address follows it, as pmemobj_direct does. As
+ * in engine_pmemobj.c, settings tell the library not to flush, and must be set before it is loaded.
  */
 #define PMEMOBJ_DIRECT_NON_INLINE
 

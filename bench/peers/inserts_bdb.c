@@ -1,8 +1,8 @@
 /*
  * inserts_bdb.c - Berkeley DB for bench/inserts.c: its hash table, or its B-tree, in an environment
- * of one process with transactions, a log and locks. A commit writes the log and asks for a sync of
- * its file (DB_TXN_SYNC), which is free of charge in memory: what several threads commit at once it
- * writes together. A transaction that locks refuse begins again.
+ * of one process with transactions, a log and locks. A commit writes the log and syncs its file
+ * (DB_TXN_SYNC), which costs nothing for a file in memory. Concurrent commits of several threads
+ * are written together. A transaction that loses a lock conflict is run again.
  */
 #include "../inserts.h"
 
@@ -18,14 +18,14 @@ enum {
 	LOG_BUFFER = 8 << 20,
 	LOG_FILE = 64 << 20,
 	TRANSACTIONS = 2 * INSERTS_THREADS,
-	LOCKS = 16384,    /* and four for each key of a large transaction */
-	LOG_INSERT = 512, /* bytes of the log that an insert takes, about */
+	LOCKS = 16384,    /* four more for each key of a large transaction */
+	LOG_INSERT = 512, /* bytes of log for an insert, estimated */
 };
 
 struct bdb {
 	DB_ENV *env;
 	DB *db;
-	_Atomic uint64_t logged; /* since the last checkpoint */
+	_Atomic uint64_t logged; /* bytes of log since the last checkpoint, estimated */
 };
 
 static struct bdb hash, tree;
@@ -36,7 +36,7 @@ static int fail(const char *what, int code, char *why)
 	return -1;
 }
 
-/* Locks and transactions for all threads, and for the largest transaction. */
+/* Configures locks and transactions for all threads and for the largest transaction. */
 static int make_room(DB_ENV *env, uint64_t bulk)
 {
 	const uint32_t locks = LOCKS + 4 * (uint32_t)bulk;
@@ -78,7 +78,7 @@ static int open_bdb(struct bdb *bdb, const struct inserts_place *place, const ch
 	return code ? fail("table", code, why) : 0;
 }
 
-/* Older parts of the log can go when what is in the cache is written. */
+/* Flushes the cache, so that Berkeley DB can delete older log files. */
 static int checkpoint(struct bdb *bdb, char *why)
 {
 	int code = bdb->env->txn_checkpoint(bdb->env, 0, 0, 0);

@@ -1,14 +1,14 @@
 /*
- * inserts_lmdb.c - LMDB for bench/inserts.c: a B+tree, of which one thread at a time makes a
- * transaction. A commit writes the pages that changed, and the page that says which ones count, and
- * asks for a sync of the file, which is free of charge in memory.
+ * inserts_lmdb.c - LMDB for bench/inserts.c: a B+tree that one thread at a time may change. A
+ * commit writes the changed pages and the meta page that makes them valid, and syncs the file,
+ * which costs nothing for a file in memory.
  */
 #include "../inserts.h"
 
 #include <lmdb.h>
 #include <stdio.h>
 
-#define MAP ((size_t)8 << 30) /* address space, and a file with holes */
+#define MAP ((size_t)8 << 30) /* address space and a sparse file */
 
 static MDB_env *env;
 static MDB_dbi dbi;

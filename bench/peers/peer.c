@@ -1,5 +1,5 @@
 /*
- * peer.c - what the drivers have in common.
+ * peer.c - helpers that the drivers share.
  */
 #include "peer.h"
 
