@@ -1,5 +1,5 @@
 /*
- * bank.c - debit-credit.
+ * bank.c - the debit-credit workload.
  */
 #include "bank.h"
 
@@ -9,7 +9,7 @@
 
 enum { ACCOUNTS_LEAST = 1024, ACCOUNTS_MOST = 1 << 27 };
 
-/* The usual bank is of size 1. */
+/* Returns the number of accounts. Size 1 means the standard bank. */
 static uint64_t accounts_of(uint64_t size)
 {
 	return size == 1 ? BANK_ACCOUNTS : size;
@@ -19,8 +19,7 @@ void bank_plan_next(struct work_plan *plan, struct bank_transfer *transfer)
 {
 	uint64_t bits = work_random(&plan->state);
 
-	/* Different bits for each choice: 32 for the account, 12 for the teller, 20 for the
-	 * amount. */
+	/* Each choice uses other bits: 32 for the account, 12 for the teller, 20 for the amount. */
 	transfer->account = (uint32_t)((bits >> 32) * accounts_of(plan->size) >> 32);
 	transfer->teller = (uint32_t)((bits >> 20 & 0xfff) * BANK_TELLERS >> 12);
 	transfer->branch = transfer->teller / (BANK_TELLERS / BANK_BRANCHES);

@@ -1,5 +1,5 @@
 /*
- * compare - one workload on several engines, which take turns.
+ * compare - runs one workload on several engines in turn.
  */
 #include "fabric.h"
 #include "measure.h"
@@ -97,8 +97,9 @@ struct contest {
 	struct work_run runs[CONTENDERS_MAX];
 	struct measured *m[CONTENDERS_MAX];
 	char configurations[CONTENDERS_MAX][ENGINE_SETUP];
-	struct engine_counts counts[CONTENDERS_MAX]; /* of those with mirrors */
-	double bytes_a_commit[CONTENDERS_MAX];       /* to all mirrors; 0: there are none */
+	struct engine_counts counts[CONTENDERS_MAX]; /* for engines with mirrors */
+	double bytes_a_commit[CONTENDERS_MAX];       /* bytes sent to all mirrors for each commit; 0
+	                                                without mirrors */
 };
 
 static int read_engines(struct contest *contest)
@@ -136,14 +137,14 @@ static int read_options(struct contest *contest)
 	return program_pin(options.cpu) ? 2 : read_engines(contest);
 }
 
-/* The library's handle, NULL of any other engine and of one that was let go. */
+/* Returns the library's handle, or NULL if the engine is another one or was closed. */
 static struct perseas *run_handle(const struct work_run *run)
 {
 	return run->rows.engine ? run->rows.engine->handle : NULL;
 }
 
-/* What was sent to an engine's mirrors for each commit since this was called last, and whether they
- * are on the fabric that is meant: one that came back meanwhile may be on another. */
+/* Updates how many bytes were sent to an engine's mirrors for each commit since the last call, and
+ * checks their fabric: a mirror that reconnected may be on another. Returns an exit status. */
 static int look_at_mirrors(struct contest *contest, unsigned i)
 {
 	struct engine_counts *counts = &contest->counts[i], before = *counts;
@@ -159,7 +160,7 @@ static int look_at_mirrors(struct contest *contest, unsigned i)
 	return options.fabric && p ? fabric_check(p, options.fabric) : 0;
 }
 
-/* Every engine has a folder of its own. */
+/* Opens an engine with its own folder and fills its tables. Returns an exit status. */
 static int open_run(struct contest *contest, unsigned i)
 {
 	const struct engine_ops *ops = contest->ops[i];
@@ -179,7 +180,7 @@ static int open_run(struct contest *contest, unsigned i)
 	return look_at_mirrors(contest, i);
 }
 
-/* `count` engines from `first` on, in turn. */
+/* Measures `count` engines from `first` on in turn. Returns an exit status. */
 static int run_rounds(struct contest *contest, unsigned first, unsigned count)
 {
 	const struct measure_plan plan = { .rounds = options.rounds,
@@ -216,7 +217,7 @@ static int run_together(struct contest *contest)
 	return status ? status : run_rounds(contest, 0, contest->count);
 }
 
-/* So that there is never more than one engine's memory. */
+/* Measures one engine after the other, so that only one has memory at a time. */
 static int run_apart(struct contest *contest)
 {
 	char why[WORK_WHY];
@@ -232,7 +233,8 @@ static int run_apart(struct contest *contest)
 	return status;
 }
 
-/* What the check must find. Only memory is spoiled: rows would take a transaction. */
+/* Flips a bit, which the check must find. Works on memory engines only: changing a row would need a
+ * transaction. */
 static int spoil(const struct work_run *run)
 {
 	uint8_t *image = run->kept ? run->kept : run->rows.memory;

@@ -1,11 +1,11 @@
 /*
- * cpp.cpp - the same transaction of 8 bytes by the C interface and by each of the ways that the C++
- * binding has for it. bench/cpp.py starts it under callgrind, and counts what the functions below
- * take, by their names. All look at the root once, before they begin.
+ * cpp.cpp - runs a transaction of 8 bytes through the C interface, or through each of the ways that
+ * the C++ binding has for it. bench/cpp.py runs it under callgrind, which counts the instructions
+ * inside perseas_counted. Every way reads the root once, before its loop.
  *
  *     cpp MIRRORS STORE WAY COUNT
- *     cpp MIRRORS STORE WAY -          as many as each line of the input says, and the seconds that
- *                                      they took (bench/languages.py)
+ *     cpp MIRRORS STORE WAY -          runs as many transactions as each line of input says, and
+ *                                      prints the seconds that they took (bench/languages.py)
  */
 #include <perseas.hpp>
 
@@ -24,7 +24,7 @@ struct row {
 	perseas::p<std::uint64_t> at[numbers];
 };
 
-/* The place that transaction i changes. */
+/* Returns the index of the number that transaction i changes. */
 unsigned place(unsigned i)
 {
 	return i * 37 % numbers;
@@ -125,7 +125,7 @@ way way_named(const std::string &name)
 
 } // namespace
 
-/* What is counted: its own call is the same for all. */
+/* callgrind counts the instructions in this function; its own call is the same for all ways. */
 extern "C" __attribute__((noinline)) bool
 perseas_counted(way go, perseas::store &s, const perseas::root<row> &r, unsigned count)
 {

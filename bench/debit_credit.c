@@ -1,6 +1,6 @@
 /*
- * debit-credit - runs the debit-credit workload as a process to be killed, or checks what was left
- * of it. `compare` measures it.
+ * debit-credit - runs the debit-credit workload in a process that a test may kill, or checks the
+ * store that the process left. `compare` measures the workload.
  */
 #include "bank.h"
 #include "clock.h"
@@ -76,7 +76,7 @@ static int check_bank(const struct work_run *run)
 	return program_refute(run->rows.ops->name, why);
 }
 
-/* Opens the engine, and the plan at the point where its bank is. An exit status. */
+/* Opens the engine and advances the plan to the state of its bank. Returns an exit status. */
 static int open_bank(struct work_run *run, const struct engine_ops *ops)
 {
 	char why[WORK_WHY];
@@ -94,7 +94,7 @@ static int open_bank(struct work_run *run, const struct engine_ops *ops)
 	return check_bank(run);
 }
 
-/* --- a process to be killed --------------------------------------------------------- */
+/* --- running until killed ------------------------------------------------------------ */
 
 static volatile sig_atomic_t stopped;
 
@@ -105,9 +105,10 @@ static void note_signal(int signal)
 }
 
 /*
- * What a process that may be killed was promised: how many transactions were acknowledged, in a
- * page of a file, which is shared with the system's cache and so outlives the process. It has
- * nothing to do with the store that it is the witness of. It stays mapped to the end.
+ * Maps the oracle file, whose page counts the transactions that were acknowledged to this process.
+ * The page is in the system's page cache, so the count survives if the process is killed, and it
+ * does not depend on the store that it checks. It is never unmapped. Returns NULL on failure, after
+ * it printed the reason.
  */
 static _Atomic uint64_t *open_oracle(void)
 {
@@ -168,9 +169,9 @@ static int run_bank(void)
 	return status;
 }
 
-/* --- checking what was left --------------------------------------------------------- */
+/* --- checking the store afterward ---------------------------------------------------- */
 
-/* Maps the bank of a store that is there. *bank is NULL when no bank was ever published. An
+/* Opens the store and maps its bank. Sets *bank to NULL if no bank was ever published. Returns an
  * exit status. */
 static int open_left(perseas_t **p, const struct bank **bank)
 {
@@ -192,7 +193,8 @@ static int open_left(perseas_t **p, const struct bank **bank)
 	return 0;
 }
 
-/* Holds the bank all of the first `done` transactions, and these are what was promised? */
+/* Checks that the bank contains exactly the first `done` transactions, and that these are the ones
+ * that the oracle counts, plus at most one more. Returns an exit status. */
 static int compare_bank(const struct bank *bank, uint64_t done)
 {
 	char why[WORK_WHY];

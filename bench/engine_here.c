@@ -1,14 +1,14 @@
 /*
- * engine_here.c - the engines that stay in this process, which Perseas is compared with:
+ * engine_here.c - engines that stay in this process, for comparison:
  *
- * none: memory without transactions; what the workload itself costs.
+ * none: memory without transactions. Measures the workload itself.
  *
- * local: Vista's scheme. Before-images go to an undo log in memory, a commit throws the log away.
+ * local: Vista's scheme. Before-images go to an undo log in memory, and a commit discards the log.
  * It makes no copy elsewhere and no system call.
  *
- * copies: what one mirror in memory costs at least, as PERSEAS has it: three copies of every range.
- * Its before-image goes to a log here, from there to the log of the mirror, and what is new to the
- * mirror's data. Nobody is at the other end, and nothing is waited for.
+ * copies: the least that a mirror in memory costs, as PERSEAS does it: three copies of every range.
+ * The before-image is copied to a local log, from there to the mirror's log, and the after-image to
+ * the mirror's data. No other process takes part, and a commit waits for nothing.
  */
 #include "../client/core/bytes.h"
 #include "area.h"
@@ -21,7 +21,7 @@
 
 enum { LOG = 8 << 20, RING = 16 << 20, LINE = 64, ASK_MOST = 8 * LINE };
 
-/* One entry of the log; its before-image follows, padded to 8 bytes. */
+/* An entry of the log. Its before-image follows, padded to 8 bytes. */
 struct entry {
 	uint8_t *addr;
 	size_t len;
@@ -32,10 +32,10 @@ struct here {
 	uint8_t *memory;
 	size_t size;
 	uint8_t *log;
-	size_t used;   /* bytes of the log that count: what a roll-back undoes */
+	size_t used;   /* bytes of the log that a rollback would undo */
 	uint8_t *far;  /* the mirror's data */
 	uint8_t *ring; /* the mirror's log */
-	size_t at;     /* in the ring */
+	size_t at;     /* where the next entry goes in the ring */
 };
 
 static void here_close(struct engine *engine)
@@ -89,7 +89,8 @@ static size_t entry_size(size_t len)
 	return sizeof(struct entry) + ((len + 7) & ~(size_t)7);
 }
 
-/* As well a begin as a commit that is one store: from there on there is nothing to roll back. */
+/* Empties the log with a single store. Serves both as begin and as commit: afterward there is
+ * nothing to roll back. */
 static int log_clear(struct engine *engine)
 {
 	atomic_signal_fence(memory_order_seq_cst);
@@ -108,7 +109,7 @@ static int log_range(struct engine *engine, const void *addr, size_t len)
 	entry->addr = (uint8_t *)addr;
 	entry->len = len;
 	ps_copy(entry + 1, addr, len);
-	/* The entry is whole before it counts, and counts before the data changes. */
+	/* The entry must be complete before it counts, and count before the data changes. */
 	atomic_signal_fence(memory_order_seq_cst);
 	here->used += entry_size(len);
 	atomic_signal_fence(memory_order_seq_cst);
@@ -116,8 +117,8 @@ static int log_range(struct engine *engine, const void *addr, size_t len)
 }
 
 /*
- * Asks for the lines of the mirror that the commit will write, so that they are on their way
- * meanwhile. Of a large range, the processor itself foresees the rest.
+ * Prefetches the mirror's cache lines that the commit will write. For a large range the processor's
+ * own prefetcher does the rest.
  */
 static int copies_range(struct engine *engine, const void *addr, size_t len)
 {
@@ -143,7 +144,7 @@ static int copies_commit(struct engine *engine)
 		ps_copy(here->far + (entry->addr - here->memory), entry->addr, entry->len);
 		done += entry_size(entry->len);
 	}
-	/* The compiler must not leave out what is overwritten by the next. */
+	/* Keeps the compiler from dropping copies that the next commit overwrites. */
 	atomic_signal_fence(memory_order_seq_cst);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /*
- * engine_perseas.c - the library as engines: one segment, one transaction at a time. Commits wait
- * for W mirrors, or so many of them are waited for together, or each for the one so many before.
- * Ranges are declared as the workload does, or by whole pages, or found by the library.
+ * engine_perseas.c - the library as engines with one segment and one transaction at a time. Commits
+ * wait for W mirrors; or a flush waits for several commits together; or each commit waits for an
+ * earlier one. Ranges are declared by the workload, or as whole pages, or found by the library.
  */
 #include "clock.h"
 #include "engine.h"
@@ -13,13 +13,13 @@ enum { FLYING = 32, PAGE = 4096 };
 
 struct mirrored {
 	struct engine engine;
-	perseas_tx_t *tx; /* open, or NULL */
+	perseas_tx_t *tx; /* the open transaction, or NULL */
 	uint64_t patience_ns;
-	unsigned together; /* commits that are waited for at once; 0: each is for itself */
-	unsigned unwaited; /* so many are not yet */
-	uint32_t flags;    /* of perseas_open, beside what is asked for */
+	unsigned together; /* commits that one flush waits for; 0: each commit waits */
+	unsigned unwaited; /* commits since the last flush */
+	uint32_t flags;    /* for perseas_open, in addition to those from the options */
 	uint8_t *memory, *end;
-	unsigned gather_us; /* they are held back so long; 0: each is sent at once */
+	unsigned gather_us; /* how long commits are delayed; 0: each is sent at once */
 	struct perseas_token flying[FLYING];
 	uint64_t posted;
 };
@@ -45,7 +45,7 @@ static int open_store(struct engine *engine, const struct engine_options *option
 	return 0;
 }
 
-/* Has every page there, as the other engines do, so that no fault is measured later. */
+/* Touches every page, as the other engines do, so that no page fault is measured. */
 static void touch_pages(void *memory, size_t size)
 {
 	volatile uint8_t *bytes = memory;
@@ -54,8 +54,8 @@ static void touch_pages(void *memory, size_t size)
 		bytes[i] = bytes[i];
 }
 
-/* A mirror that breaks, or is slow, in the middle connects again by itself. False: it is not worth
- * another try. */
+/* Waits before another try, while a mirror that broke or is slow reconnects by itself. Returns
+ * false if another try is pointless. */
 static bool wait_for_mirrors(int code, uint64_t until)
 {
 	const struct timespec pause = { .tv_nsec = 100000000 };
@@ -66,7 +66,7 @@ static bool wait_for_mirrors(int code, uint64_t until)
 	return true;
 }
 
-/* The segment, and its contents on the mirrors. */
+/* Maps the segment and publishes it to the mirrors. Returns 0 or an error code. */
 static int make_segment(struct mirrored *m, const char *name, size_t size, void **memory)
 {
 	uint64_t until = clock_ns() + m->patience_ns;
@@ -84,7 +84,7 @@ static int make_segment(struct mirrored *m, const char *name, size_t size, void 
 	return code;
 }
 
-/* Where the mirrors are, on which fabric the last of them, and how a commit waits. */
+/* Describes the number of mirrors, the fabric of the last one, and how a commit waits. */
 static void describe_store(struct engine *engine, const struct engine_options *options)
 {
 	struct perseas_mirror_stat mirror = { .fabric = "?" };
@@ -133,7 +133,7 @@ static int mirrored_range(struct engine *engine, const void *addr, size_t len)
 	return perseas_set_range(((struct mirrored *)engine)->tx, addr, len);
 }
 
-/* Waits for a commit in doubt, for as long as the options allow. */
+/* Waits for a commit in doubt, up to the patience of the options. Returns 0 or an error code. */
 static int wait_for_commit(const struct mirrored *m)
 {
 	uint64_t until = clock_ns() + m->patience_ns;
@@ -153,7 +153,8 @@ static int mirrored_commit(struct engine *engine)
 	return __builtin_expect(code == PERSEAS_EINDOUBT, 0) ? wait_for_commit(m) : code;
 }
 
-/* A round may end in between: it counts fewer commits than `together` that were not waited for. */
+/* Commits without waiting, and flushes after every `together` commits. The count continues across
+ * rounds, so the flush at a round's start may cover commits of the round before. */
 static int mirrored_post(struct engine *engine)
 {
 	struct mirrored *m = (struct mirrored *)engine;
@@ -165,8 +166,8 @@ static int mirrored_post(struct engine *engine)
 	return wait_for_commit(m);
 }
 
-/* What is committed goes out when W mirrors hold what was committed FLYING transactions before, so
- * that so many are always on their way. */
+/* Commits without waiting, after W mirrors acknowledged the commit FLYING transactions ago. So
+ * FLYING commits are always in flight. */
 static int mirrored_fly(struct engine *engine)
 {
 	struct mirrored *m = (struct mirrored *)engine;
@@ -213,7 +214,7 @@ static int open_1000(struct engine *engine, const struct engine_options *options
 	return open_together(engine, options, size, memory, 1000, 0);
 }
 
-/* Page grain logging: whoever changes a byte declares its page. */
+/* Declares the whole pages around a change: logging at page granularity. */
 static int range_pages(struct engine *engine, const void *addr, size_t len)
 {
 	const struct mirrored *m = (const struct mirrored *)engine;
@@ -248,7 +249,7 @@ static int begin_tracked(struct engine *engine)
 	return perseas_begin(engine->handle, PERSEAS_TRACK, &((struct mirrored *)engine)->tx);
 }
 
-/* What comes within a millisecond is one record. */
+/* Commits within a millisecond are sent as one record. */
 static int open_gathered_1000(struct engine *engine, const struct engine_options *options,
                               size_t size, void **memory)
 {
@@ -279,7 +280,7 @@ const struct engine_ops engine_flying_32 = {
 	.close = mirrored_close,
 };
 
-/* Rhino's other two ways to learn what a transaction writes. */
+/* The other two ways of Rhino to find what a transaction writes. */
 const struct engine_ops engine_pages = {
 	.name = "pages",
 	.survives = "host",

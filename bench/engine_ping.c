@@ -1,7 +1,7 @@
 /*
- * engine_ping.c - a round trip over a bare socket for each transaction, and memory without
- * transactions: what talking to another process on this host costs without Perseas, when both ends
- * wait as Perseas does. `compare` measures it beside the other engines, or alone.
+ * engine_ping.c - memory without transactions, and for each commit a round trip over a bare socket.
+ * It shows what talking to another process on this host costs without Perseas if both ends wait as
+ * Perseas does. `compare` measures it next to other engines, or alone.
  */
 #include "area.h"
 #include "clock.h"
@@ -24,7 +24,7 @@
 struct ping {
 	struct engine engine;
 	int fd;
-	pid_t child; /* the far end; 0: none */
+	pid_t child; /* process of the far end; 0: not started */
 	uint64_t spin_ns;
 	uint8_t *message;
 	size_t message_size;
@@ -32,7 +32,7 @@ struct ping {
 	size_t size;
 };
 
-/* Receives a whole message: spins first, with receives that do not block, then sleeps. 0 or -1. */
+/* Receives a whole message: spins with non-blocking receives, then sleeps. Returns 0 or -1. */
 static int receive_all(int fd, uint8_t *bytes, size_t len, uint64_t spin_ns)
 {
 	uint64_t until = clock_ns() + spin_ns;
@@ -68,7 +68,7 @@ static int send_all(int fd, const uint8_t *bytes, size_t len)
 	return 0;
 }
 
-/* A connected pair of TCP sockets over the loopback. 0 or -1. */
+/* Connects a pair of TCP sockets over the loopback. Returns 0 or -1. */
 static int tcp_pair(int fds[2])
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,
@@ -89,7 +89,7 @@ static int tcp_pair(int fds[2])
 	return 0;
 }
 
-/* The far end: sends back what comes, until the near end closes. */
+/* Runs the far end: echoes messages until the near end closes the connection. Does not return. */
 static void send_back(const struct ping *ping, int fd, const struct engine_options *options)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,7 +1,7 @@
 /*
- * engine_rvm.c - RVM's interface on the library as engines: commits with flush, and with no_flush,
- * of which a thousand are flushed at once. A process has one RVM, which stays: both engines have
- * their regions in one store, and let go of these alone.
+ * engine_rvm.c - RVM's interface as engines: commits with flush, and commits with no_flush that are
+ * flushed a thousand at a time. A process has one RVM, which stays initialized: both engines have
+ * their regions in one store, and closing an engine unmaps only its region.
  */
 #include "engine.h"
 #include "../client/rvm/rvm.h"
@@ -49,7 +49,8 @@ static int name_log(struct engine *engine, const struct engine_options *options)
 	return fail_rvm(engine, RVM_INIT(&how));
 }
 
-/* segment: names of zeros, of which each engine has its own. */
+/* Maps the engine's region. `segment` is a path of a file of zeros; each engine uses another
+ * spelling, so that it has its own segment. */
 static int open_region(struct engine *engine, const struct engine_options *options, size_t size,
                        void **memory, char *segment)
 {
@@ -116,7 +117,7 @@ static int recoverable_post(struct engine *engine)
 	return fail_rvm(engine, code);
 }
 
-/* Of both engines, where both are open: it is one store. */
+/* Counts the whole store, which both engines share if both are open. */
 static void recoverable_counts(struct engine *engine, struct engine_counts *counts)
 {
 	rvm_statistics_t told;

@@ -1,5 +1,5 @@
 /*
- * engines.c - the engines by name, and what opening, closing and failing are for all of them.
+ * engines.c - the list of engines, and opening, closing and error messages of all engines.
  */
 #include "engine.h"
 
@@ -12,9 +12,9 @@
 #include <string.h>
 
 /*
- * Other transaction systems. Those that keep files open what options->dir holds, or make it there.
- * The ones whose names end in -sync survive a power failure, and refuse a folder in memory. They
- * are weak: where the drivers in bench/peers/ are not linked, all of them are NULL.
+ * Other transaction systems. Those with files open what options->dir contains, or create it there.
+ * Engines whose names end in -sync survive a power failure, and refuse a folder in memory. The
+ * symbols are weak: they are NULL if the drivers in bench/peers/ are not linked.
  */
 #define PEERS(with)                                                                 \
 	with(lmdb) with(lmdb_sync) with(pmemobj) with(pmemobj_replica) with(sqlite) \

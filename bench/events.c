@@ -1,7 +1,8 @@
 /*
- * events - how long single events of a transaction take that declares nothing: Rhino's table 2.
- * Faults are taken as the kernel takes them, and as a program does that changes rights of pages by
- * mprotect(2) and handles SIGSEGV; and where the memory is missing, and comes from a mirror.
+ * events - measures single events of a transaction that declares nothing, as in Rhino's table 2.
+ * Page faults are measured three ways: handled by the kernel; handled by the program, which
+ * protects pages with mprotect(2) and handles SIGSEGV; and in memory that has to be read from a
+ * mirror.
  */
 #include "clock.h"
 #include "fabric.h"
@@ -82,7 +83,7 @@ static unsigned taken[EVENTS], rounds[EVENTS];
 
 static perseas_t *p;
 static uint8_t *memory;
-static uint64_t draws = WORK_SEED, stored; /* transactions that have stored a word */
+static uint64_t draws = WORK_SEED, stored; /* `stored`: transactions that stored a word */
 
 static void note(enum event event, uint64_t began)
 {
@@ -163,7 +164,8 @@ static int reopen_store(uint32_t flags, uint32_t recovery)
 
 /* --- events in memory --- */
 
-/* Nothing is stored, or a word: what is stored counts transactions. */
+/* Runs a transaction that stores nothing, or increments the first word of a page. The words of all
+ * pages add up to the number of transactions that stored one. */
 static int transact(bool stores)
 {
 	uint8_t *page = random_page(memory, options.size);
@@ -196,11 +198,11 @@ static void call_null(void)
 	note(NULL_CALL, began);
 }
 
-/* A file in memory, so that a page stays when it is in no page table. */
+/* A file in memory, so that a page stays in memory when it is removed from the page table. */
 static struct {
 	uint8_t *memory;
 	uint64_t size;
-	volatile int rights; /* that the handler gives */
+	volatile int rights; /* access that the signal handler grants */
 } area = { .size = 4 << 20 };
 
 static void give_rights(int number, siginfo_t *info, void *context)
@@ -238,8 +240,8 @@ static void read_by_kernel(void)
 		*to = from + AROUND;
 	uint64_t began;
 
-	/* The kernel maps those beside it with it: none of them is to be there. What is beside the
-	 * area is not ours. */
+	/* The kernel maps neighboring pages along with one that faults, so none of them may be in
+	 * the page table. Pages outside of the area are not ours to drop. */
 	from = from < area.memory ? area.memory : from;
 	to = to > area.memory + area.size ? area.memory + area.size : to;
 	madvise(from, (size_t)(to - from), MADV_DONTNEED);
@@ -294,7 +296,8 @@ static uint64_t count_faults(void)
 	return perseas_stat(p, &stat) ? 0 : stat.faults;
 }
 
-/* The rest comes meanwhile: what is here by then is no sample. */
+/* Measures faults in a store that is recovered on demand. The library fetches the rest in the
+ * background: memory that has arrived already is not a sample. */
 static int measure_cold(bool writes)
 {
 	const uint64_t granules = options.size / GRANULE;
@@ -305,7 +308,7 @@ static int measure_cold(bool writes)
 		return 2;
 	rc = perseas_begin(p, 0, &tx);
 	for (uint64_t i = 0; i < granules && !rc; i++) {
-		/* From the far end on: what nobody asked for comes from the near one. */
+		/* Goes backward, because the background fetch goes forward. */
 		uint8_t *at = memory + (granules - 1 - i) * GRANULE;
 		const uint64_t before = count_faults(), began = clock_ns();
 
@@ -321,7 +324,7 @@ static int measure_cold(bool writes)
 	return rc ? program_fail("memory that is missing", perseas_message(p)) : 0;
 }
 
-/* --- all of them --- */
+/* --- all events --- */
 
 static int measure_all(void)
 {
@@ -340,7 +343,8 @@ static int measure_all(void)
 	return status;
 }
 
-/* All words together are the transactions that stored one, and everything else is as it was. */
+/* Checks that the words add up to the transactions that stored one, and that no other byte changed.
+ * Returns an exit status. */
 static int check(void)
 {
 	uint64_t sum = 0;

@@ -1,5 +1,5 @@
 /*
- * fabric.c - which fabric a store's mirrors are on.
+ * fabric.c - checks and prints which fabric a store's mirrors use.
  */
 #include "fabric.h"
 #include "options.h"

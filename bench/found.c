@@ -1,6 +1,6 @@
 /*
- * found - what it costs to find out what a transaction changed, against declaring it: ways that
- * take turns, each on a store of its own. A transaction stores one word to each of some pages.
+ * found - compares ways to find out what a transaction changed with declaring it. The ways take
+ * turns, each on its own store. A transaction stores one word in each of some pages.
  */
 #include "clock.h"
 #include "fabric.h"
@@ -52,9 +52,9 @@ static const struct ps_option rows[] = {
 static const struct about_way {
 	const char *name;
 	uint32_t flags; /* of perseas_options */
-	bool whole;     /* pages are declared, and not words */
-	bool off;       /* PERSEAS_WRITTEN_PAGES is */
-	bool tracks;    /* nothing is declared */
+	bool whole;     /* declares whole pages instead of words */
+	bool off;       /* sets PERSEAS_WRITTEN_PAGES=off */
+	bool tracks;    /* declares nothing */
 } known[] = {
 	{ .name = "declared" },
 	{ .name = "whole-pages", .whole = true },

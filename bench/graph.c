@@ -1,6 +1,6 @@
 /*
- * graph.c - objects of a graph in plain memory, which what others hold is compared with, and in the
- * library's heap, where changes are declared, or found by PERSEAS_TRACK.
+ * graph.c - objects of a graph in plain memory, the baseline for the other systems, and in the
+ * library's heap, with changes declared or found by PERSEAS_TRACK.
  */
 #include "graph.h"
 
@@ -33,7 +33,7 @@ static int plain_open(struct graph *graph, const struct graph_place *place)
 
 	plain->memory = calloc(1, place->bytes);
 	plain->size = place->bytes;
-	plain->used = sizeof(uint64_t); /* 0 refers to nothing */
+	plain->used = sizeof(uint64_t); /* reference 0 is reserved for "none" */
 	graph->base = plain->memory;
 	return plain->memory ? 0 : graph_fail(graph, "memory", strerror(errno));
 }
@@ -102,7 +102,7 @@ static int heap_fail(struct graph *graph, const char *what)
 	return graph_fail(graph, what, perseas_message(((struct heap *)graph)->p));
 }
 
-/* References are addresses. */
+/* References are addresses, so graph->base stays NULL. */
 static int heap_open(struct graph *graph, const struct graph_place *place)
 {
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;

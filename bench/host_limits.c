@@ -1,6 +1,6 @@
 /*
- * host-limits - what this host can do at best in what a mirrored transaction is made of: copying
- * memory, handing a cache line from one processor to another, and putting a page on the disk.
+ * host-limits - measures what this host can do at best in the parts of a mirrored transaction:
+ * copying memory, passing a cache line from one processor to another, and writing a page to disk.
  */
 #include "area.h"
 #include "clock.h"
@@ -18,7 +18,8 @@
 
 enum { PAGE = 4096, FILE_PAGES = 16384, AREA = 64 << 20, CONTENDERS_MAX = 8 };
 
-/* Looks at a cache line, about a millisecond. */
+/* Number of reads of an unchanged cache line before the helper thread sleeps: about a
+ * millisecond. */
 enum { IDLE_LOOKS = 1000000 };
 
 static struct options {
@@ -50,7 +51,7 @@ struct copier {
 	uint64_t number;
 };
 
-/* Places follow each other as if at random, so that no cache holds them. */
+/* Copies between places in a scrambled order, so that no cache holds them. */
 static int copy_step(void *ctx)
 {
 	struct copier *copier = ctx;
@@ -71,7 +72,8 @@ struct handover {
 	pthread_t thread;
 };
 
-/* Sleeps between looks when nothing comes, so that it is not in the way of the other passes. */
+/* Answers each change of the line. Sleeps between reads when nothing changes, so that it does not
+ * disturb the other measurements. */
 static void *hand_back(void *arg)
 {
 	const struct timespec pause = { .tv_nsec = 200000 };
@@ -109,7 +111,7 @@ struct disk {
 	uint8_t page[PAGE];
 };
 
-/* A file without a name, whose blocks are there. */
+/* Creates a file without a name, with all blocks allocated. Returns an exit status. */
 static int disk_open(struct disk *disk)
 {
 	disk->fd = open(options.dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
@@ -132,7 +134,7 @@ static int disk_step(void *ctx)
 	return 0;
 }
 
-/* --- all of it ---------------------------------------------------------------------- */
+/* --- the program --------------------------------------------------------------------- */
 
 static int measure_all(uint8_t *memory, struct handover *line, struct disk *disk)
 {

@@ -1,7 +1,7 @@
 /*
- * inserts - threads that insert into one table, each key in a transaction of its own, as in figure
- * 5 of the paper on Stasis: the hash table of doc/examples/ over a mirror, and those of other
- * systems, whose files are in memory. The ways take turns, round by round.
+ * inserts - measures threads that insert into one table, each key in its own transaction, as in
+ * figure 5 of the paper on Stasis: the hash table of doc/examples/ with a mirror, and tables of
+ * other systems, whose files are in memory. The tables take turns, round by round.
  */
 #include "inserts.h"
 
@@ -54,18 +54,18 @@ static const struct ps_option rows[] = {
 	JSON_OPTION_ROW,
 };
 
-/* A way, and what it must have. */
+/* A table, and the content that it must have. */
 struct way {
 	const struct inserts *table;
 	struct inserts_content content;
 	bool open;
 };
 
-/* A way with so many threads, or so many keys in one transaction. */
+/* A table measured with a number of threads, or with a number of keys in one transaction. */
 static struct series {
 	struct way *way;
 	unsigned threads;
-	uint64_t bulk; /* 0: each is in its own */
+	uint64_t bulk; /* keys of a transaction; 0: one */
 	char name[32];
 } series[WAYS_MAX * COUNTS_MAX];
 static struct measured *measured[WAYS_MAX * COUNTS_MAX];
@@ -76,7 +76,7 @@ static _Atomic bool stop;
 struct writer {
 	pthread_t thread;
 	const struct inserts *table;
-	uint64_t first, done; /* its keys are every THREADS_MAX-th from the first */
+	uint64_t first, done; /* it inserts every THREADS_MAX-th number from `first` on */
 	uint64_t busy_ns;
 	int status;
 	struct ps_histogram latency;
@@ -119,7 +119,8 @@ static void note_round(struct measured *m, unsigned threads, uint64_t took)
 	m->medians[m->rounds++] = ps_histogram_percentile(&m->round, 50);
 }
 
-/* Begins and ends the threads. Each has keys of its own, behind all that the way has. */
+/* Runs the threads of one round. Each inserts its own numbers, none of which the table has yet.
+ * Returns how many threads could be started. */
 static unsigned run_threads(struct series *s)
 {
 	const struct timespec length = { options.round_ms / 1000,
@@ -146,7 +147,7 @@ static unsigned run_threads(struct series *s)
 	return started;
 }
 
-/* So many numbers were inserted, every `step`-th from the first on. */
+/* Adds `count` inserted numbers, every `step`-th from `first` on, to the expected content. */
 static void expect(struct way *way, uint64_t first, uint64_t count, uint64_t step)
 {
 	for (uint64_t i = 0; i < count; i++) {
@@ -195,7 +196,7 @@ static int run_round(struct series *s, struct measured *m)
 	return 0;
 }
 
-/* --- all of them --- */
+/* --- all tables --- */
 
 static int measure_all(void)
 {
@@ -203,7 +204,7 @@ static int measure_all(void)
 	                                                                        : run_round;
 	int status = 0;
 
-	/* The first turn of each warms up, and is forgotten. */
+	/* The first round of each warms up and is discarded. */
 	for (unsigned i = 0; i < series_count && !status; i++) {
 		status = run(&series[i], measured[i]);
 		ps_histogram_clear(&measured[i]->latency);
@@ -236,7 +237,7 @@ static int check_all(void)
 	return 0;
 }
 
-/* Keys of the largest transaction, if they are in bulk. */
+/* Returns the number of keys of the largest bulk transaction, or 0 without --bulk. */
 static uint64_t series_most(void)
 {
 	uint64_t most = 0;
@@ -280,7 +281,8 @@ static int choose_series(const uint64_t *numbers, unsigned counts)
 	return 0;
 }
 
-/* The ways that were asked for, each with each number of threads, or of keys. */
+/* Chooses the tables of --ways, each with each number of threads or keys. Returns an exit
+ * status. */
 static int choose(void)
 {
 	const struct inserts *const tables[] = { &inserts_hash, &inserts_hash_nowait,

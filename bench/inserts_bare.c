@@ -1,8 +1,9 @@
 /*
- * inserts_bare.c - the limit of a commit that waits over tcp, for bench/inserts.c: threads that
- * send as many bytes as an insert, sleep until they are answered, and do nothing else. What several
- * send at about the same time is one system call and one answer. There is no table, and no
- * transaction: it is what a program can reach here whose threads wait for another process.
+ * inserts_bare.c - the upper bound of commits that wait over TCP, for bench/inserts.c: threads that
+ * send as many bytes as an insert does, sleep until they are answered, and do nothing else.
+ * Messages that several threads send at about the same time take one system call and one answer.
+ * There is no table and no transaction: this is what threads that wait for another process can
+ * reach on this host.
  */
 #include "inserts.h"
 
@@ -34,7 +35,7 @@ static int near_end = -1, far_end = -1;
 static pthread_t mirror;
 static bool runs;
 
-/* Answers whatever has come, all of it at once. */
+/* Runs the far end: answers all complete messages that have arrived, together. */
 static void *run_mirror(void *arg)
 {
 	static char bytes[THREADS * ASKED];
@@ -84,7 +85,8 @@ static int open_bare(const struct inserts_place *place, char *why)
 	return -1;
 }
 
-/* Those whose answers have come, and if it ends to lead, one of those whose have not. */
+/* Collects the condition variables of threads whose answers have arrived. If the leader is done,
+ * adds one thread that still waits, which becomes the next leader. Returns how many there are. */
 static unsigned take_called(bool ends, pthread_cond_t **calls)
 {
 	struct waiter *next = NULL;
@@ -109,7 +111,8 @@ static unsigned take_called(bool ends, pthread_cond_t **calls)
 	return count;
 }
 
-/* Sends for all, sleeps for all, and calls them. Locked; lets go of the lock. */
+/* Sends the messages of all threads, waits for answers, and wakes the threads. Caller holds `lock`,
+ * which is released meanwhile. Returns 0, or -1 if the connection broke. */
 static int lead(uint64_t number)
 {
 	static const char bytes[THREADS * ASKED];
@@ -140,7 +143,8 @@ static int lead(uint64_t number)
 static int insert_bare(uint64_t key, const void *value, char *why)
 {
 	static unsigned threads;
-	static _Thread_local unsigned own; /* threads of a round that is over leave their places */
+	static _Thread_local unsigned own; /* index of the thread; threads of earlier rounds leave
+	                                      theirs unused */
 	uint64_t number;
 	int rc = 0;
 

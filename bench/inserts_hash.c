@@ -1,5 +1,5 @@
 /*
- * inserts_hash.c - the hash table of doc/examples/ as one of those that bench/inserts.c compares.
+ * inserts_hash.c - the hash table of doc/examples/ for bench/inserts.c.
  */
 #include "inserts.h"
 
@@ -10,7 +10,7 @@
 enum {
 	MAKE_MS = 30000,
 	HEAP = 256 << 20,
-	LOG_INSERT = 512, /* bytes of the log that an insert takes, at most */
+	LOG_INSERT = 512, /* upper bound of bytes of log for an insert */
 	LOG_USUAL = 16 << 20,
 	RING_USUAL = 64 << 20,
 };
@@ -66,7 +66,7 @@ static int insert(struct table *table, uint64_t key, const void *value, unsigned
 	return rc ? fail(table, why) : 0;
 }
 
-/* No other thread is there: nothing can refuse a lock. */
+/* Inserts the keys of `count` numbers. No other thread runs, so locks cannot conflict. */
 static int bulk_waiting(uint64_t first, uint64_t count, char *why)
 {
 	perseas_tx_t *tx;

@@ -1,6 +1,6 @@
 /*
- * limits - what the bare RDMA fabric does: the time of a write, and of the writes that a commit
- * makes; the bandwidth of reads.
+ * limits - measures the bare RDMA fabric: the time of a write and of the writes of a commit, and
+ * the bandwidth of reads.
  */
 #include "measure.h"
 #include "options.h"
@@ -63,11 +63,11 @@ static const struct ps_option rows[] = {
 
 struct target {
 	char host[64];
-	unsigned port; /* 0: served here */
-	pid_t child;   /* 0: none */
+	unsigned port; /* 0: served by a child of this process */
+	pid_t child;   /* 0: no child */
 };
 
-/* Reads of one size, so many at a time. */
+/* A series of reads of one size with `depth` in flight. */
 struct shape {
 	unsigned size, depth;
 	struct measured *m;
@@ -85,7 +85,7 @@ static struct {
 
 /* --- the command line --- */
 
-/* "host", "host:port", "[v6]:port" or "[v6]". */
+/* Parses "host", "host:port", "[v6]:port" or "[v6]". Returns 0 or -1. */
 static int read_target(const char *text, struct target *target)
 {
 	const char *host = text + (*text == '[');
@@ -231,7 +231,7 @@ static int add_shapes(void)
 	return 0;
 }
 
-/* What the first link that broke says. */
+/* Returns the reason why the first broken link broke. */
 static const char *first_trouble(void)
 {
 	for (unsigned i = 0; i < limits.count; i++)
@@ -246,7 +246,7 @@ static int run_round(void)
 		if (measure_round(limits.timed[i], options.round_ms / 1000.0, 0) ||
 		    raw_wait(limits.links, limits.count, limits.count))
 			return program_fail(limits.timed[i]->name, first_trouble());
-	/* One pass over the segment is a step. */
+	/* A step reads the whole segment once. */
 	for (unsigned i = 0; i < limits.shape_count; i++)
 		if (measure_round(limits.shapes[i].m, 0, 1))
 			return program_fail("read", first_trouble());
@@ -269,9 +269,9 @@ static int run_all(void)
 	return status;
 }
 
-/* --- what came out --- */
+/* --- results --- */
 
-/* Bytes a second: a step was the whole segment. */
+/* Returns bytes per second. A step reads the whole segment. */
 static struct measured_ratio shape_bandwidth(const struct shape *shape)
 {
 	struct measured_ratio rate = measured_rates(shape->m);

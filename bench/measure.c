@@ -1,5 +1,5 @@
 /*
- * measure.c - rounds, medians, tables.
+ * measure.c - runs rounds, computes medians, prints tables.
  */
 #include "clock.h"
 #include "measure.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS_A_LOOK = 32 }; /* between two looks at the clock in a pass without one */
+enum { STEPS_A_LOOK = 32 }; /* between two reads of the clock in the untimed pass */
 
 struct measured *measured_new(const char *name, int (*step)(void *ctx), void *ctx)
 {
@@ -48,7 +48,8 @@ static int pass_untimed(struct measured *m, uint64_t ns, uint64_t steps)
 	return 0;
 }
 
-/* The clock is read once a step: the end of one is the beginning of the next. */
+/* Runs steps and records the latency of each. Reads the clock once a step: the end of one is the
+ * beginning of the next. */
 static int pass_timed(struct measured *m, uint64_t ns, uint64_t steps)
 {
 	uint64_t start = clock_ns();
@@ -111,7 +112,7 @@ struct measured_ratio measured_summary(double *values, unsigned count)
 	return ratio;
 }
 
-/* Rates of its rounds, without as many of the fastest and of the slowest as there are in a quarter:
+/* Returns true if the rates of all rounds agree, not counting the fastest and the slowest quarter:
  * a round that was disturbed says nothing about the others. */
 static bool is_settled(const struct measured *m, const struct measure_plan *plan)
 {

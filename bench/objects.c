@@ -1,6 +1,6 @@
 /*
- * objects - what it costs to allocate and free in transactions: with the heap of the library, with
- * malloc and a segment, and with libpmemobj. The ways take turns, each on a store of its own.
+ * objects - measures allocating and freeing objects in transactions: with the library's heap, with
+ * malloc and a segment, and with libpmemobj. The ways take turns, each on its own store.
  */
 #include "clock.h"
 #include "fabric.h"
@@ -55,10 +55,10 @@ static struct way {
 	int (*step)(void *way);
 	perseas_t *p;
 	perseas_heap_t *heap;
-	uint8_t *memory;     /* of a segment */
-	uint64_t *words;     /* of another one */
-	void *kept[KEPT];    /* objects */
-	uint64_t offs[KEPT]; /* the same, of libpmemobj */
+	uint8_t *memory;     /* a segment for objects */
+	uint64_t *words;     /* a segment for bits */
+	void *kept[KEPT];    /* allocated objects */
+	uint64_t offs[KEPT]; /* offsets of allocated objects in libpmemobj's pool */
 	unsigned next;
 } ways[5];
 
@@ -165,7 +165,8 @@ static int many_by_malloc(void *ctx)
 
 /* --- libpmemobj --- */
 
-/* As its manual has them: this program is built where its headers are not. */
+/* Declared here as in libpmemobj's manual, because its headers may be missing where this program is
+ * built. */
 struct oid {
 	uint64_t pool, off;
 };
@@ -187,7 +188,7 @@ static int open_pool(struct way *way)
 	void *library;
 
 	(void)way;
-	/* It is memory, and outlives a process: nothing need be flushed. */
+	/* The pool is in memory that outlives the process, so nothing has to be flushed. */
 	setenv("PMEM_IS_PMEM_FORCE", "1", 1);
 	setenv("PMEM_NO_FLUSH", options.flush ? "0" : "1", 1);
 	setenv("PMEM_NO_MOVNT", "1", 1);
@@ -237,7 +238,7 @@ static struct way ways[] = {
 	{ .name = "pmemobj", .open = open_pool, .step = one_by_pmemobj },
 };
 
-/* --- all of them --- */
+/* --- all ways --- */
 
 static struct measured *measured[sizeof(ways) / sizeof(ways[0])];
 static unsigned way_count = sizeof(ways) / sizeof(ways[0]);

@@ -1,8 +1,8 @@
 /*
- * one_range.c - the synthetic workload: every transaction overwrites one range, of 4 bytes to
- * 1 MiB, at a random place of 50 MiB. On engines that keep rows it is a row, or a part of one. And
- * the workload of several small ranges: it adds to numbers of 8 bytes at as many random places as
- * its size says.
+ * one_range.c - two workloads on 50 MiB. "synthetic": every transaction overwrites one range of 4
+ * bytes to 1 MiB at a random place; on row engines the range is a row or a part of one. "ranges":
+ * every transaction adds to numbers of 8 bytes at several random places; its size is the number of
+ * places.
  */
 #include "work.h"
 
@@ -46,7 +46,7 @@ static int synthetic_step(void *ctx)
 	return rows_commit(rows);
 }
 
-/* Ranges are written whole: each holds one byte throughout. */
+/* Checks that no range was written in part: every range must hold one repeated byte. */
 static bool synthetic_check(const struct work_plan *plan, const void *image, char *why,
                             unsigned why_size)
 {
@@ -75,7 +75,7 @@ const struct work synthetic_work = {
 	.check = synthetic_check,
 };
 
-/* --- several ranges ----------------------------------------------------------------- */
+/* --- several ranges ------------------------------------------------------------------ */
 
 enum { SMALL_ROW = 64, SMALL_ROWS = MEMORY / SMALL_ROW, RANGES_MAX = 100000 };
 

@@ -1,11 +1,12 @@
 /*
- * oo7 - traversals of OO7's database (Carey, DeWitt and Naughton, SIGMOD'93), each one transaction:
- * a module of assemblies, whose leaves share composite parts, of which each is a graph of atomic
- * parts. Objects are allocated one by one by systems that take turns (graph.h).
+ * oo7 - measures traversals of OO7's database (Carey, DeWitt and Naughton, SIGMOD'93), each in one
+ * transaction. The database is a tree of assemblies whose leaves share composite parts; each
+ * composite part is a graph of atomic parts. Objects are allocated one by one. Several systems take
+ * turns (graph.h).
  *
- * It differs from OO7 in this: an update adds to x and takes from y, where OO7 swaps them, since
- * four swaps in a row would change nothing; and indexes, which these traversals do not use, are not
- * there.
+ * It differs from OO7 in two points: an update increments x and decrements y instead of swapping
+ * them, because an even number of swaps would change nothing; and there are no indexes, because
+ * these traversals do not use any.
  */
 #include "clock.h"
 #include "graph.h"
@@ -19,12 +20,12 @@
 
 enum {
 	COMPOSITES = 500,
-	LEVELS = 7, /* of assemblies; those of the last have composite parts */
+	LEVELS = 7, /* of assemblies; those of the last level have composite parts */
 	FAN = 3,
 	PARTS_MOST = 200,
 	CONNECTIONS_MOST = 9,
 	TYPE_NAME = 16,
-	UPDATES = 4, /* of a part, in T2c */
+	UPDATES = 4, /* of each part, in T2c */
 	STORES_MOST = 6,
 	TRAVERSALS = 3,
 };
@@ -77,7 +78,7 @@ static const struct config *config;
 /* --- the objects --- */
 
 struct part {
-	uint64_t id; /* from 0 on */
+	uint64_t id; /* from 0 */
 	char type[TYPE_NAME];
 	int64_t date, x, y;
 	uint64_t document;
@@ -102,7 +103,8 @@ struct assembly {
 	uint64_t id;
 	char type[TYPE_NAME];
 	int64_t date;
-	uint64_t children[FAN]; /* assemblies, or composite parts */
+	uint64_t children[FAN]; /* references to assemblies, or to composite parts on the last
+	                           level */
 };
 
 struct module {
@@ -110,12 +112,12 @@ struct module {
 	uint64_t composites[COMPOSITES];
 };
 
-/* A store with the database in it, and where the walk through it is. */
+/* A system with the database in it, and the state of the traversal. */
 struct base {
 	struct graph *graph;
 	uint64_t module;
 	uint64_t state, assemblies;
-	uint32_t *seen; /* by a part's id: of which visit */
+	uint32_t *seen; /* by part id: the last visit that reached the part */
 	uint32_t visit;
 	uint64_t visited;
 };
@@ -139,7 +141,7 @@ static void name_type(struct base *base, char *type)
 	snprintf(type, TYPE_NAME, "type%03u", work_below(&base->state, 10));
 }
 
-/* --- building it --- */
+/* --- building the database --- */
 
 static uint64_t make_text(struct base *base, uint32_t size)
 {
@@ -156,7 +158,8 @@ static uint64_t make_text(struct base *base, uint32_t size)
 	return ref;
 }
 
-/* Connections go to the next part of the ring, and to others of the same composite part. */
+/* Connects a part to the next one, so that all parts form a ring, and to random parts of the same
+ * composite part. */
 static void connect_part(struct base *base, const struct composite *whole, uint32_t number)
 {
 	struct part room, part;
@@ -238,7 +241,7 @@ static int build(struct base *base)
 	return graph->failed ? program_fail(graph->ops->name, graph->why) : 0;
 }
 
-/* --- walking through it --- */
+/* --- traversals --- */
 
 enum traversal { T1, T2A, T2C };
 static const char *const traversals[TRAVERSALS] = { "T1", "T2a", "T2c" };
@@ -327,9 +330,9 @@ static int traverse(struct base *base, enum traversal kind)
 	return graph->failed;
 }
 
-/* --- what is there --- */
+/* --- the check --- */
 
-/* Each number in turn, so that no two of them can be exchanged. */
+/* Adds a number to a digest that depends on the order of numbers. */
 static void mix(uint64_t *digest, uint64_t number)
 {
 	*digest = (*digest ^ number) * 0x100000001b3u;
@@ -359,7 +362,7 @@ static void mix_part(struct base *base, uint64_t ref, uint64_t *digest)
 	}
 }
 
-/* Of every object but the texts. */
+/* Computes a digest of all parts and connections. Returns 0, or the code of a failure. */
 static int read_digest(struct base *base, uint64_t *digest)
 {
 	struct graph *graph = base->graph;
@@ -383,7 +386,7 @@ static int read_digest(struct base *base, uint64_t *digest)
 	return graph->failed ? graph->failed : graph->ops->commit(graph);
 }
 
-/* --- all of them --- */
+/* --- all systems --- */
 
 static int open_base(struct base *base, const struct graph_ops *ops)
 {
@@ -435,7 +438,8 @@ static int measure_all(void)
 	return 0;
 }
 
-/* Against plain memory, in which the same is done now. */
+/* Checks every system against plain memory, on which it now runs the same traversals. Returns an
+ * exit status. */
 static int check_all(void)
 {
 	struct base *plain = &bases[base_count];

@@ -1,5 +1,5 @@
 /*
- * options.c - see options.h.
+ * options.c - command lines of the benchmarks.
  */
 #include "options.h"
 #include "../proto/base/number.h"

@@ -1,5 +1,5 @@
 /*
- * order_entry.c - new orders, payments and deliveries.
+ * order_entry.c - the order-entry workload: new orders, payments and deliveries.
  */
 #include "order_entry.h"
 
@@ -10,14 +10,14 @@
 /* Constants of the non-uniform distribution, within TPC-C's limits. */
 enum { SPREAD_CUSTOMERS = 1023, SPREAD_ITEMS = 8191, SHIFT_CUSTOMERS = 259, SHIFT_ITEMS = 7911 };
 
-/* What the plan's sums are of; amounts are cents. */
+/* Indexes of the plan's sums. Amounts are cents. */
 enum {
 	ORDERS,
 	PAYMENTS,
-	DELIVERIES, /* of single orders */
+	DELIVERIES, /* delivered orders */
 	PAID,
 	DELIVERED,
-	SOLD,   /* pieces */
+	SOLD,   /* pieces sold */
 	BILLED, /* with discounts and taxes */
 };
 
@@ -26,7 +26,7 @@ static uint32_t warehouses_of(const struct work_plan *plan)
 	return (uint32_t)plan->size;
 }
 
-/* TPC-C's NURand: 0 .. count - 1. */
+/* TPC-C's NURand. Returns a number from 0 to count - 1. */
 static uint32_t draw_skewed(struct work_plan *plan, uint32_t spread, uint32_t shift, uint32_t count)
 {
 	uint32_t a = work_below(&plan->state, spread + 1), b = work_below(&plan->state, count);
@@ -41,7 +41,7 @@ static uint32_t draw_customer(struct work_plan *plan)
 
 /* --- delivery ----------------------------------------------------------------------- */
 
-/* Marks the lines of the order in `slot`. What they cost together. */
+/* Marks the lines of the order in `slot` as delivered. Returns their total amount. */
 static int64_t deliver_lines(struct rows *rows, uint64_t slot, uint32_t lines, uint64_t now)
 {
 	int64_t sum = 0;
@@ -59,7 +59,8 @@ static int64_t deliver_lines(struct rows *rows, uint64_t slot, uint32_t lines, u
 	return sum;
 }
 
-/* Marks the order in `slot` as delivered. Its customer, and its lines. */
+/* Marks the order in `slot` as delivered. Sets *lines to its number of lines and returns its
+ * customer. */
 static uint32_t deliver_order(struct rows *rows, uint64_t slot, uint32_t carrier, uint32_t *lines)
 {
 	struct order_new *waiting = rows_write(rows, ORDER_NEW, slot, 0, sizeof(*waiting));
@@ -77,7 +78,7 @@ static uint32_t deliver_order(struct rows *rows, uint64_t slot, uint32_t carrier
 	return customer;
 }
 
-/* The oldest order of a district, when there is one. */
+/* Delivers the oldest undelivered order of a district, if there is one. */
 static void deliver_district(struct rows *rows, struct work_plan *plan, uint64_t id,
                              uint32_t carrier)
 {
@@ -148,13 +149,13 @@ static void draw_basket(struct work_plan *plan, struct basket *basket)
 		basket->line[i].item = item;
 		basket->line[i].quantity = 1 + work_below(&plan->state, 10);
 		basket->line[i].warehouse = basket->warehouse;
-		/* One in a hundred comes from elsewhere. */
+		/* Another warehouse supplies one line in a hundred. */
 		if (!work_below(&plan->state, 100))
 			basket->line[i].warehouse = (basket->warehouse + 1) % warehouses_of(plan);
 	}
 }
 
-/* Takes a line's pieces from the stock, and copies what it says about the district. */
+/* Takes a line's pieces from the stock, and copies the stock's text about the district. */
 static void take_stock(struct rows *rows, const struct basket *basket, uint32_t i,
                        uint8_t district[24])
 {
@@ -173,7 +174,7 @@ static void take_stock(struct rows *rows, const struct basket *basket, uint32_t 
 	rows_put(rows, ORDER_STOCK, id, stock);
 }
 
-/* Writes the line. What it costs. */
+/* Writes line `i` of the order. Returns its amount. */
 static int64_t order_line(struct rows *rows, const struct basket *basket, uint32_t i)
 {
 	const struct order_item *item = rows_read(rows, ORDER_ITEM, basket->line[i].item);
@@ -193,7 +194,7 @@ static int64_t order_line(struct rows *rows, const struct basket *basket, uint32
 	return made.amount;
 }
 
-/* The rows of the order itself. */
+/* Writes the order's rows in the order and new-order tables. */
 static void enter_order(struct rows *rows, const struct work_plan *plan,
                         const struct basket *basket, uint32_t number)
 {
@@ -212,7 +213,7 @@ static void enter_order(struct rows *rows, const struct work_plan *plan,
 	rows_put(rows, ORDER_NEW, basket->slot, waiting);
 }
 
-/* After the district's number was drawn: the rest. */
+/* Makes the order with a number that the district has assigned. */
 static void make_order(struct rows *rows, struct work_plan *plan, const struct basket *basket,
                        uint32_t number, uint32_t tax)
 {
@@ -268,7 +269,7 @@ static void pay_district(struct rows *rows, uint32_t warehouse_id, uint64_t id, 
 	rows_add_i64(rows, ORDER_DISTRICT, id, offsetof(struct order_district, paid), amount);
 }
 
-/* Puts the payment before what is noted of the customer already; the oldest falls off. */
+/* Inserts the payment at the front of the customer's notes and drops the oldest bytes. */
 static void note_payment(struct order_customer *customer, const struct order_payment *payment)
 {
 	memmove(customer->notes + sizeof(*payment), customer->notes,
@@ -302,7 +303,7 @@ static void make_payment(struct rows *rows, struct work_plan *plan)
 	made.amount = 100 + (int64_t)work_below(&plan->state, 499901);
 	home = made.warehouse * ORDER_DISTRICTS + made.district;
 	of = home;
-	/* 15 of a hundred pay elsewhere. */
+	/* 15 of a hundred customers pay at another warehouse. */
 	if (work_below(&plan->state, 100) < 15)
 		of = (made.warehouse + 1) % warehouses_of(plan) * ORDER_DISTRICTS +
 		     work_below(&plan->state, ORDER_DISTRICTS);
@@ -314,7 +315,7 @@ static void make_payment(struct rows *rows, struct work_plan *plan)
 	plan->sums[PAID] += made.amount;
 }
 
-/* --- as a workload ------------------------------------------------------------------ */
+/* --- the workload -------------------------------------------------------------------- */
 
 static int order_step(void *ctx)
 {
@@ -394,7 +395,7 @@ static void fill_tables(void *image, uint64_t size)
 	fill_stock(&view, &state);
 }
 
-/* Sums of all tables' numbers. */
+/* The columns that the check adds up. */
 static const struct work_column columns[] = {
 #define PLAIN WORK_NO_SUM, 0
 	{ "payments to warehouses", WORK_COLUMN(ORDER_WAREHOUSE, order_warehouse, paid), PAID,

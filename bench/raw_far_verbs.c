@@ -17,7 +17,7 @@ struct far {
 	struct ibv_mr *mr;
 	uint8_t *memory;
 	uint64_t segment;
-	uint32_t reads; /* that its device answers at a time */
+	uint32_t reads; /* number of reads that the device answers at a time */
 };
 
 int raw_fail(char *why, const char *what)
@@ -66,7 +66,8 @@ static int listen_at(struct far *far, const char *host, unsigned port, char *why
 	return rdma_listen(far->listener, 1) ? raw_fail(why, "rdma_listen") : 0;
 }
 
-/* The memory that near ends write to and read from, in place and pinned. */
+/* Allocates and registers the memory that near ends write to and read from. Returns 0, or -1 with
+ * errno set. */
 static int make_memory(struct far *far, struct rdma_cm_id *id)
 {
 	uint64_t length = RAW_SEGMENT_OFFSET + far->segment, end = RAW_END;
@@ -105,7 +106,7 @@ static int accept_one(struct far *far, struct rdma_cm_id *id)
 	return rdma_accept(id, &param);
 }
 
-/* Until the near end goes. */
+/* Waits until the near end disconnects. */
 static void await_end(struct rdma_cm_id *id)
 {
 	struct rdma_cm_event *event;

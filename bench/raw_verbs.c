@@ -17,10 +17,10 @@
 #include <string.h>
 
 enum {
-	QUEUE = 1024,        /* work requests that the send queue takes */
-	BACKLOG = QUEUE / 4, /* chains under way, each of up to 3 work requests */
-	BATCH = 16,          /* completions taken at once */
-	/* As the library's: after a loss 4.096 us * 2^15 = 134 ms pass until it is sent again. */
+	QUEUE = 1024,        /* work requests that the send queue has room for */
+	BACKLOG = QUEUE / 4, /* upper bound of chains in flight, each with up to 3 work requests */
+	BATCH = 16,          /* completions taken at a time */
+	/* As in the library: a lost packet is sent again after 4.096 us * 2^15 = 134 ms. */
 	ACK_TIMEOUT = 15,
 	RETRIES = 6,
 };
@@ -40,14 +40,15 @@ static int make_id(struct raw_link *link, const char *host, unsigned port, const
 	if (code)
 		raw_fail(why, "no way to it over an RDMA device");
 	else
-		/* Not every device can do that. */
+		/* Not every device supports this option. */
 		(void)rdma_set_option(link->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,
 		                      &timeout, sizeof(timeout));
 	rdma_freeaddrinfo(to);
 	return code;
 }
 
-/* Devices that do not have this much room for inline data refuse, or give less. */
+/* Creates the queue pair. Halves the inline size until the device accepts it. Returns 0, or -1 with
+ * the reason in `why`. */
 static int make_queues(struct raw_link *link, unsigned inline_bytes, char *why)
 {
 	for (;; inline_bytes /= 2) {
@@ -125,7 +126,8 @@ void raw_disconnect(struct raw_link *link)
 {
 	if (!link)
 		return;
-	/* rdma_disconnect would wait for an answer; the far end hears of destroy_id, too. */
+	/* rdma_disconnect would wait for an answer. The far end is notified by rdma_destroy_ep,
+	 * too. */
 	if (link->id && link->id->qp)
 		rdma_destroy_qp(link->id);
 	if (link->reads)
@@ -150,7 +152,8 @@ unsigned raw_mtu(const struct raw_link *link)
 
 /* --- writing --- */
 
-/* Prepares work request `i`: a write of what stands in the staging area, to `offset`. */
+/* Prepares work request `i`: a write of its part of the staging area to `offset` of the far end's
+ * memory. */
 static void prepare_write(struct raw_link *link, unsigned i, unsigned bytes, uint64_t offset)
 {
 	struct ibv_send_wr *wr = &link->wr[i];
@@ -166,7 +169,7 @@ static void prepare_write(struct raw_link *link, unsigned i, unsigned bytes, uin
 	wr->wr.rdma.rkey = link->far.key;
 }
 
-/* A random place for `bytes` in the segment, before its last word. */
+/* Returns the offset of a random place for `bytes` bytes in the segment, before its last word. */
 static uint64_t draw_place(struct raw_link *link, unsigned bytes)
 {
 	uint64_t room = link->far.segment - bytes - sizeof(uint64_t);
@@ -190,7 +193,8 @@ static int take_completions(struct raw_link *link)
 	return count;
 }
 
-/* Rings the doorbell for the prepared work requests from `first` on; the last one is signalled. */
+/* Posts the prepared work requests from `first` to `last` with one doorbell; only `last` is
+ * signalled. Returns 0 or -1. */
 static int post_writes(struct raw_link *link, struct ibv_send_wr *first, struct ibv_send_wr *last)
 {
 	struct ibv_send_wr *bad;
@@ -228,7 +232,7 @@ int raw_post_chain(struct raw_link *link, unsigned bytes)
 
 /* --- waiting --- */
 
-/* Sleeps until a link has something to tell, unless one has at once. 0 or -1. */
+/* Sleeps until a link has completions, unless one has some already. Returns 0 or -1. */
 static int sleep_until_news(struct raw_link *const *links, unsigned count)
 {
 	struct pollfd fds[RAW_TARGETS_MAX];
@@ -255,7 +259,8 @@ static int sleep_until_news(struct raw_link *const *links, unsigned count)
 	return 0;
 }
 
-/* Until `enough` links have at most `left` work requests under way: polls first, then sleeps. */
+/* Waits until `enough` links have at most `left` work requests in flight: polls, then sleeps.
+ * Returns 0, or -1 if a link broke. */
 static int await_links(struct raw_link *const *links, unsigned count, unsigned enough,
                        unsigned left)
 {

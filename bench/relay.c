@@ -1,6 +1,6 @@
 /*
- * relay - passes TCP connections on to another address, and lets everything wait for a while on
- * its way: a network that is longer than the loopback.
+ * relay - forwards TCP connections to another address and delays every byte, to emulate a network
+ * that is longer than the loopback.
  */
 #include "clock.h"
 #include "options.h"
@@ -20,8 +20,8 @@
 
 enum {
 	CONNECTIONS_MAX = 64,
-	ROOM = 1 << 20, /* bytes under way in a direction */
-	PIECES = 1024,  /* of them that came at different times */
+	ROOM = 1 << 20, /* bytes in flight in each direction */
+	PIECES = 1024,  /* pieces in flight in each direction */
 	READ_MOST = 64 << 10,
 };
 
@@ -43,26 +43,26 @@ static const struct ps_option rows[] = {
 	  .help = "Bytes under way in a direction, at most." },
 };
 
-/* Bytes that came together. */
+/* Bytes that arrived together. */
 struct piece {
-	uint64_t due; /* ns */
-	size_t end;   /* in the count of all bytes that came */
+	uint64_t due; /* when to send it on, ns */
+	size_t end;   /* position after its last byte, counted from the first byte that arrived */
 };
 
-/* One direction of a connection: a ring of bytes, a ring of pieces. */
+/* One direction of a connection: a ring of bytes and a ring of pieces. */
 struct way {
 	int from, to;
-	bool ended;           /* `from` will send no more */
-	size_t came, gone;    /* bytes, ever */
-	unsigned first, last; /* pieces, ever */
+	bool ended;           /* `from` will send nothing more */
+	size_t came, gone;    /* bytes since the start */
+	unsigned first, last; /* pieces since the start */
 	struct piece pieces[PIECES];
 	uint8_t bytes[ROOM];
 };
 
-/* Two for each connection, of which one is the way back; NULL: none. */
+/* Each connection has a pair of ways, there and back; NULL: unused. */
 static struct way *ways[2 * CONNECTIONS_MAX];
 
-/* Takes in what has come. False: the connection broke. */
+/* Receives what has arrived. Returns false if the connection broke. */
 static bool take_in(struct way *way, uint64_t now)
 {
 	size_t at = way->came % ROOM, room = options.room - (way->came - way->gone);
@@ -84,7 +84,7 @@ static bool take_in(struct way *way, uint64_t now)
 	return true;
 }
 
-/* Sends on what has waited long enough. False: the connection broke. */
+/* Sends bytes that have been delayed long enough. Returns false if the connection broke. */
 static bool pass_on(struct way *way, uint64_t now)
 {
 	while (way->first != way->last && way->pieces[way->first % PIECES].due <= now) {
@@ -107,8 +107,8 @@ static bool pass_on(struct way *way, uint64_t now)
 	return true;
 }
 
-/* Moves what can be moved, both ways; lets go of a connection that is over. Is anything under
- * way? */
+/* Moves bytes in both directions, and closes the connection if it has ended or broke. Returns true
+ * if bytes are in flight. */
 static bool serve_connection(struct way **pair, uint64_t now)
 {
 	bool good = true, over = true, busy = false;
@@ -156,7 +156,7 @@ static struct way *make_way(int from, int to)
 	return way;
 }
 
-/* Takes a connection on, or closes it when it cannot be passed on. */
+/* Connects `fd` to the target, or closes it if that fails. */
 static void add_connection(int fd)
 {
 	int to = connect_to_target();
@@ -195,7 +195,7 @@ static void relay_for_ever(int listener)
 		for (unsigned i = 0; i < 2 * CONNECTIONS_MAX; i += 2)
 			if (ways[i])
 				busy |= serve_connection(&ways[i], now);
-		/* Who wants to connect is not kept waiting for good by those who are. */
+		/* Accepts connections now and then even if existing ones are always busy. */
 		if (busy && rounds % 256)
 			continue;
 		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);

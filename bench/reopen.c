@@ -1,5 +1,5 @@
 /*
- * reopen - how long it takes to open a store and to read its segment from the mirrors.
+ * reopen - measures how long it takes to open a store and to read its segment from the mirrors.
  */
 #include "area.h"
 #include "clock.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAKE_MS = 30000 }; /* for a mirror to find the memory, on a host that is busy */
+enum { MAKE_MS = 30000 }; /* how long to wait for a mirror to allocate memory on a busy host */
 
 static struct options {
 	const char *mirrors, *store, *fabric;
@@ -42,8 +42,8 @@ static const struct ps_option rows[] = {
 	JSON_OPTION_ROW,
 };
 
-/* What rounds found, in the order of the table: what it is called as JSON and for people, and the
- * unit that people read it in. */
+/* The measured values, in the order of the table: the name in JSON, the name for people, and the
+ * unit in which people read it. */
 enum figure { OPEN_MS, MAP_MS, BYTES_S, COPY_NEW_MS, COPY_BESIDE_MS, COPY_MS, FIGURES };
 static struct {
 	const char *json, *name;
@@ -53,8 +53,8 @@ static struct {
 	[OPEN_MS] = { "open_ms", "open_ms", 1, { 0 } },
 	[MAP_MS] = { "map_ms", "map_ms", 1, { 0 } },
 	[BYTES_S] = { "bytes_s", "MB/s", 1e6, { 0 } },
-	/* Copies of as many bytes: to memory that is not there yet, by one processor and, as
-	 * recovery does it, by several; and to memory that is there. */
+	/* Copies of as many bytes: to memory not yet allocated, by one processor and, as in
+	 * recovery, by several; and to memory that is allocated. */
 	[COPY_NEW_MS] = { "copy_new_ms", "copy_new_ms", 1, { 0 } },
 	[COPY_BESIDE_MS] = { "copy_beside_ms", "copy_beside_ms", 1, { 0 } },
 	[COPY_MS] = { "copy_ms", "copy_ms", 1, { 0 } },
@@ -62,7 +62,7 @@ static struct {
 static uint64_t segment_size;
 static struct ps_json json;
 
-/* Notes how long something took since `start`. Returns now. */
+/* Records how long something took since `start`. Returns the current time. */
 static uint64_t note_ms(enum figure figure, uint64_t round, uint64_t start)
 {
 	uint64_t now = clock_ns();
@@ -78,7 +78,7 @@ static int give_up(perseas_t *p, const char *what)
 	return 2;
 }
 
-/* The word at `index` of the segment. */
+/* Returns the expected word at `index` of the segment. */
 static uint64_t word_at(uint64_t index)
 {
 	return (index + 1) * 0x9e3779b97f4a7c15u;
@@ -113,7 +113,7 @@ static bool is_right(const uint64_t *words)
 	return true;
 }
 
-/* Maps the segment, and checks what was read. */
+/* Maps the segment and checks its contents. Returns an exit status. */
 static int read_segment(perseas_t *p, uint64_t round, uint64_t opened)
 {
 	struct perseas_segment_info info;
@@ -159,7 +159,7 @@ static int copy_once(const uint8_t *from, uint64_t round)
 	memcpy(to, from, segment_size);
 	start = note_ms(COPY_NEW_MS, round, start);
 	memcpy(to, from, segment_size);
-	/* The compiler may not leave the copies out. */
+	/* Keeps the compiler from dropping the copies. */
 	__asm__ volatile("" : : "r"(to) : "memory");
 	note_ms(COPY_MS, round, start);
 	area_free(to, segment_size);

@@ -1,5 +1,5 @@
 /*
- * rows.c - tables of rows: where they are, how they are filled and read back.
+ * rows.c - opens, fills and reads tables of rows.
  */
 #include "rows.h"
 
@@ -9,9 +9,9 @@
 #include <string.h>
 
 enum {
-	/* Of a transaction that fills memory: every engine's log takes it. */
+	/* Bytes of a transaction that fills a memory engine: every engine's log has room for it. */
 	LOAD_BYTES = 64 << 10,
-	/* The same where the engine keeps rows. */
+	/* Upper bounds for a transaction that fills a row engine. */
 	LOAD_ROWS = 64 << 10,
 	LOAD_ROWS_BYTES = 16 << 20,
 };

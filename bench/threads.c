@@ -1,5 +1,6 @@
 /*
- * threads - transactions of several threads of one owner, in disjoint ranges, or one after another.
+ * threads - measures transactions of several threads of one owner, concurrent in disjoint ranges,
+ * or serialized.
  */
 #include "clock.h"
 #include "fabric.h"
@@ -19,7 +20,7 @@ enum {
 	COUNTS_MAX = 16,
 	SLICE = 1 << 20,
 	SLICES = THREADS_MAX * SLICE,
-	MEMORY = SLICES + 4096, /* and what all of them count */
+	MEMORY = SLICES + 4096, /* the threads' slices, and the counter that they share */
 };
 
 static struct options {
@@ -29,7 +30,7 @@ static struct options {
 	bool json, serial;
 	struct engine_options engine;
 } options = {
-	/* For a mirror to find the memory, on a host that is busy. */
+	/* How long to wait for a mirror to allocate memory on a busy host. */
 	.engine = { .segment = "slices", .connect_ms = 30000 },
 };
 
@@ -55,21 +56,21 @@ static const struct ps_option rows[] = {
 	JSON_OPTION_ROW,
 };
 
-/* A thread, and the memory that is its own. */
+/* A thread and its slice of memory. */
 struct writer {
 	perseas_t *p;
 	uint8_t *slice;
 	uint64_t *common;
 	uint64_t state;
-	uint64_t number; /* of its transactions so far */
+	uint64_t number; /* of the last transaction that it committed */
 	int code;
-	/* Of one round. */
-	uint64_t busy_ns; /* of a processor's time */
+	/* In the current round. */
+	uint64_t busy_ns; /* processor time */
 	struct ps_histogram latency;
 };
 
 static struct writer writers[THREADS_MAX];
-/* What each number of threads measured. */
+/* The series of rounds for each number of threads. */
 static struct series {
 	unsigned threads;
 	char name[16];
@@ -110,7 +111,7 @@ static void *run_writer(void *arg)
 	struct writer *w = arg;
 	uint64_t before = clock_ns(), busy = clock_thread_ns();
 
-	/* At least one, however late the thread gets a processor. */
+	/* Runs at least one transaction, even if the thread gets a processor only at the end. */
 	do {
 		uint64_t after;
 
@@ -123,7 +124,7 @@ static void *run_writer(void *arg)
 	return NULL;
 }
 
-/* What the threads of a round did, one after another. */
+/* Merges the results of a round's threads. */
 static void note_round(struct measured *m, uint64_t start, unsigned threads)
 {
 	uint64_t took = clock_ns() - start, busy = 0;
@@ -139,7 +140,7 @@ static void note_round(struct measured *m, uint64_t start, unsigned threads)
 	m->medians[m->rounds++] = ps_histogram_percentile(&m->round, 50);
 }
 
-/* One round of so many threads. */
+/* Runs one round with `count` threads. Returns an exit status. */
 static int run_round(struct measured *m, unsigned count)
 {
 	const struct timespec length = { options.round_ms / 1000,
@@ -169,7 +170,8 @@ static int run_round(struct measured *m, unsigned count)
 
 /* --- the store ---------------------------------------------------------------------- */
 
-/* Does the store hold what the owner's memory held? */
+/* Reopens the store and compares its segment with `kept`, the owner's memory when it closed.
+ * Returns an exit status. */
 static int check_store(const uint8_t *kept)
 {
 	void *memory;
@@ -186,7 +188,8 @@ static int check_store(const uint8_t *kept)
 	return status;
 }
 
-/* The numbers of all threads are what they counted; then the mirrors are looked at. */
+/* Checks that every counter matches the transactions committed, closes the engine, and checks the
+ * store that the mirrors have. Returns an exit status. */
 static int close_and_check(struct engine *engine, const uint8_t *memory)
 {
 	uint8_t *kept = malloc(MEMORY);
@@ -242,7 +245,7 @@ static int measure_all(perseas_t *p, uint8_t *memory)
 		writers[i].common = (uint64_t *)(memory + SLICES);
 		writers[i].state = WORK_SEED + i;
 	}
-	/* The first turn of each warms up, and is forgotten. */
+	/* The first round of each warms up and is discarded. */
 	for (unsigned i = 0; i < series_count && !status; i++) {
 		status = run_round(measured[i], series[i].threads);
 		ps_histogram_clear(&measured[i]->latency);

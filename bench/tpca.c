@@ -52,7 +52,8 @@ static unsigned tpca_tables(uint64_t size, struct engine_table *table)
 	return TPCA_TABLES;
 }
 
-/* Adds to the balance of a row. In layers, two callers have declared the whole row before. */
+/* Adds to the balance of a row. With `layers`, declares the whole row twice before, as two callers
+ * would. Returns the new balance. */
 static inline int64_t add_to(struct rows *rows, unsigned table, uint32_t id, int64_t amount,
                              bool layers)
 {

@@ -1,7 +1,7 @@
 /*
- * turns.c - C's side of bench/languages.py: transactions of one range, as many as each line of the
- * input says, and the seconds that they took. turns.py does the same in Python, so both must store
- * the same bytes in the same order.
+ * turns.c - the C program for bench/languages.py. For each line of input it runs as many
+ * transactions of one range as the line says, and prints the seconds that they took. turns.py does
+ * the same in Python, so both must store the same bytes in the same order.
  *
  *     turns MIRRORS STORE SIZE
  */

@@ -1,5 +1,5 @@
 /*
- * work.c - workloads on engines: filling, and checking to the byte.
+ * work.c - runs workloads on engines: fills tables and checks every byte.
  */
 #include "work.h"
 
@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Where files are that take the place of memory: on a disk, on all but a few hosts. */
+/* Folder for files that take the place of memory. It is on disk on most hosts. */
 #define KEPT_IN "/var/tmp"
 
 const struct work *work_by_name(const char *name)
@@ -50,7 +50,8 @@ struct rows work_view(const struct work *work, uint64_t size, const void *image)
 	return view;
 }
 
-/* Memory of a store that was used before would be filled in part only. */
+/* Returns true if all bytes are zero. A store that was used before has others, and filling it would
+ * not reset them all. */
 static bool all_zero(const uint8_t *bytes, uint64_t count)
 {
 	return !count || (!*bytes && !memcmp(bytes, bytes + 1, count - 1));
@@ -67,7 +68,7 @@ static int fill_tables(struct work_run *run, char *why)
 		return -1;
 	}
 
-	/* Rows must be there to be changed; memory is zero by itself. */
+	/* Row engines need every row written before it can be changed; memory is zero already. */
 	if (!run->work->fill && run->rows.memory)
 		return 0;
 	image = calloc(1, bytes);
@@ -118,7 +119,7 @@ void work_close(struct work_run *run)
 
 /* --- checking ----------------------------------------------------------------------- */
 
-/* Unsigned: it may wrap around when the bytes are wrong. */
+/* Adds up a column. Unsigned, because wrong bytes may make the sum wrap around. */
 static uint64_t add_up(const struct rows *view, const struct work_column *column)
 {
 	uint64_t sum = 0;
@@ -153,8 +154,8 @@ bool work_check_columns(const struct work *work, const struct work_plan *plan, c
 	return true;
 }
 
-/* Is the image, which is the run's, what `plain` holds? False: in how many bytes it is not, and the
- * first of them. */
+/* Returns true if the run's image is equal to the memory of `plain`. Otherwise returns false and
+ * reports how many bytes differ and the first of them. */
 static bool compare_image(const struct work_run *run, const struct work_run *plain,
                           const uint8_t *image, char *why)
 {
@@ -175,14 +176,15 @@ static bool compare_image(const struct work_run *run, const struct work_run *pla
 	return false;
 }
 
-/* Goes on until so many transactions are done. */
+/* Runs transactions until `done` are done. */
 static void run_until(struct work_run *run, uint64_t done)
 {
 	while (run->plan.done < done)
 		run->work->step(run);
 }
 
-/* What the tables hold, if the sums are right; else NULL and *status. */
+/* Returns an image of the run's tables if their sums are right. Otherwise returns NULL, with
+ * *status set and a sentence in `why`. */
 static const void *summed_image(struct work_run *run, void *room, int *status, char *why)
 {
 	const void *image = rows_image(&run->rows, room);
@@ -200,7 +202,7 @@ static const void *summed_image(struct work_run *run, void *room, int *status, c
 	return NULL;
 }
 
-/* Room in a file without a name, whose blocks are there. NULL, and errno set, on failure. */
+/* Maps a file without a name, with all blocks allocated. Returns NULL with errno set on failure. */
 static void *map_file(uint64_t bytes)
 {
 	int fd = open(KEPT_IN, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -231,7 +233,8 @@ int work_let_go(struct work_run *run, char *why)
 		return status;
 	if (image != run->kept)
 		memcpy(run->kept, image, bytes);
-	/* The next engine shall have its memory, and nothing be written beside it. */
+	/* Frees the memory for the next engine, and writes now what would otherwise be written
+	 * while it is measured. */
 	if (msync(run->kept, bytes, MS_SYNC)) {
 		snprintf(why, WORK_WHY, "%s: %s", KEPT_IN, strerror(errno));
 		return status;
@@ -240,7 +243,7 @@ int work_let_go(struct work_run *run, char *why)
 	return 0;
 }
 
-/* Against `plain`, which has gone as far as this run. */
+/* Checks one run against `plain`, which has done as many transactions. Returns an exit status. */
 static int check_run(struct work_run *run, const struct work_run *plain, char *why)
 {
 	void *room = NULL;
@@ -258,7 +261,7 @@ static int check_run(struct work_run *run, const struct work_run *plain, char *w
 	return status;
 }
 
-/* The run that went least far of those that are not checked yet. */
+/* Returns the unchecked run with the fewest transactions, or NULL. */
 static struct work_run *next_run(struct work_run *runs, unsigned count, const bool *checked)
 {
 	struct work_run *least = NULL;
@@ -282,7 +285,8 @@ int work_check(struct work_run *runs, unsigned count, char *why)
 	}
 	if (work_open(&plain, runs[0].work, runs[0].plan.size, &engine_none, &none, why))
 		status = 2;
-	/* The plain run goes on from one run's end to the next's: the sequence is the same. */
+	/* All runs have the same sequence of transactions, so the plain run continues from one
+	 * run's end to the next's. */
 	while (!status && (run = next_run(runs, count, checked))) {
 		run_until(&plain, run->plan.done);
 		checked[run - runs] = true;

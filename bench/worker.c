@@ -1,7 +1,7 @@
 /*
- * worker.c - an owner that runs transactions until it is told to end, or is killed: for
- * measurements of what others notice of that. With --standby it waits until the store has no owner
- * first. bench/worker.py starts it.
+ * worker.c - an owner that runs transactions until its input ends or it is killed, to measure what
+ * its clients and standbys notice. With --standby it first waits until the store has no owner.
+ * bench/worker.py starts it.
  */
 #include "clock.h"
 #include "fabric.h"
@@ -28,7 +28,7 @@ static struct options {
 	bool make, no_pace, demand, standby, warm;
 } options;
 
-static const uint64_t NO_LIMIT = (uint64_t)1 << 40; /* bytes a second */
+static const uint64_t NO_LIMIT = (uint64_t)1 << 40; /* bytes per second */
 
 static const char about[] =
 	"Opens a store, maps its one segment, and runs transactions. Each counts up the number at\n"
@@ -68,13 +68,13 @@ struct worker {
 	perseas_t *p;
 	uint8_t *memory; /* the segment */
 	uint64_t size, state;
-	_Atomic uint64_t number; /* of the last transaction that was acknowledged */
+	_Atomic uint64_t number; /* of the last acknowledged transaction */
 	_Atomic uint64_t longest;
 	_Atomic bool stop;
-	_Atomic int code; /* of the transaction that ended it */
+	_Atomic int code; /* error that stopped the worker */
 };
 
-/* When it was how far. */
+/* When the worker reached each step of its start. */
 struct times {
 	uint64_t began, opened, mapped, committed;
 };
@@ -97,7 +97,7 @@ static int change_range(struct worker *w)
 	memcpy(w->memory, &number, sizeof(number));
 	memset(at, (int)number, options.bytes);
 	rc = perseas_commit(tx, 0);
-	/* From begin on: that may wait for a lock, too. */
+	/* Measured from begin on, which may wait for a lock. */
 	took = clock_ns() - start;
 	if (rc)
 		return rc;
@@ -116,7 +116,7 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
-/* Every page of it holds something, so that none can be left out. */
+/* Writes every page of the segment, so that the library cannot skip any. */
 static int fill_segment(struct worker *w)
 {
 	memset(w->memory + sizeof(uint64_t), 0xa5, w->size - sizeof(uint64_t));
@@ -151,8 +151,8 @@ static void tell_standing(perseas_standby_t *standby)
 	fflush(stdout);
 }
 
-/* Whoever asks waits for the answer before asking again, so that stdio holds no further line.
- * False: its input has ended. */
+/* Waits until the store can be opened, and answers lines of input in the meantime. A client waits
+ * for each answer, so stdio never buffers a second line. Returns false if the input ended. */
 static bool await_store(perseas_standby_t *standby)
 {
 	struct pollfd fds[] = { { .fd = perseas_standby_fd(standby), .events = POLLIN },
@@ -220,7 +220,7 @@ static int open_segment(struct worker *w, struct times *times)
 	return 0;
 }
 
-/* The rest of a line. */
+/* Ends a line of output with the mirrors' states. */
 static void end_line(struct worker *w, struct ps_json *json)
 {
 	fabric_json(json, w->p);
