@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Counts false alarms: nobody is dead, the host is busy, and yet an owner is taken for dead by its
-mirrors, or a mirror by its owner. Three mirrors (W = 2) over tcp and over shm, once with the
-default timeouts of both sides and once with 250 ms, all at the same time on this host, with an
-owner that commits now and then on each; beside them, busy loops (--loops), two for each processor
-and one more. Each store also has a `perseas run` that stands by, and would take over.
+"""Counts false alarms: a mirror declares its owner dead, or an owner declares a mirror dead,
+although both live and only the host is busy. Runs four stores at a time on this host, each with
+three mirrors (W = 2): over tcp and over shm, with the default timeouts of both sides and with 250
+ms. An owner commits every 10 ms on each store, next to busy loops (--loops), by default two for
+each processor and one more. Each store also has a standby (`perseas run`) that would take over.
 
     alarms.py --seconds 3600 --build build
 
-Prints what it counted, a line for each minute, and keeps it in build/alarms.json. Exit status: 1
-unless there was none with the default timeouts; 2 when it could not run.
+Prints the counts, one line a minute, and saves them to build/alarms.json. Exit status: 1 if there
+was a false alarm with the default timeouts; 2 when it could not run.
 """
 import argparse
 import contextlib
@@ -29,14 +29,14 @@ import binding  # noqa: E402
 FABRICS = ("tcp", "shm")
 MIRRORS = 3
 SHORT_MS = 250
-LEAST = 25                              # transactions, of a run that is short and has no turn
+LEAST = 25                              # fewest transactions of a short run
 PAUSE = 0.01                            # seconds between two transactions
 MINUTE = 60
 LOOP = "while True: pass"
 
 
 class Watched:
-    """One store: its mirrors, its owner, who would be the next, and what was counted."""
+    """One store: its mirrors, its owner, its standby, and the alarms counted."""
 
     def __init__(self, build, fabric, short):
         self.fabric, self.short = fabric, short
@@ -60,14 +60,15 @@ class Watched:
         self.cluster.__exit__()
 
     def open_standby(self):
-        """It ends as soon as the store has no living owner, and that is an alarm."""
+        """Starts a standby. It ends as soon as the store has no living owner, which counts as an
+        alarm."""
         self.standby = self.cluster.spawn(
             self.cluster.build / "perseas", "run", "busy", "--mirrors", self.addresses, "--",
             "true", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def step(self, number):
-        """A transaction, and a look at who was called dead since the last one. A mirror that was
-        is taken up again, or copied."""
+        """Commits a transaction, and counts alarms since the last one. A mirror that was declared
+        dead has reconnected or was copied again."""
         self.store.write("a", 0, b"%08d" % number)
         self.commits += 1
         stat = self.store.stat()
@@ -95,7 +96,7 @@ def load():
 
 
 def watch(watched, seconds):
-    """The load averages of each minute."""
+    """Steps all stores for `seconds`. Returns the load average of each minute."""
     loads, number = [], 0
     began = told = time.monotonic()
     while time.monotonic() < began + seconds or min(each.commits for each in watched) < LEAST:
@@ -109,12 +110,12 @@ def watch(watched, seconds):
                 (told - began) / MINUTE, figure(loads[-1]), "; ".join(
                     "%s: %d owners, %d mirrors" % (each.name(), each.owners, each.mirrors)
                     for each in watched)), flush=True)
-        time.sleep(PAUSE)               # an owner that is not busy itself
+        time.sleep(PAUSE)               # the owner is not busy itself
     return loads
 
 
 def count(build, seconds, loops):
-    """What was counted of each store, and the load of each minute."""
+    """Measures all stores. Returns them with their counts, and the load average of each minute."""
     watched = [Watched(build, fabric, short) for fabric in FABRICS for short in (False, True)]
     with contextlib.ExitStack() as stack:
         for each in watched:

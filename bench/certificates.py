@@ -1,4 +1,4 @@
-"""A small CA for drills and benchmarks, made by the openssl command."""
+"""A small certificate authority for drills and benchmarks, made by the openssl command."""
 import pathlib
 import subprocess
 import time
@@ -28,12 +28,13 @@ def openssl(*words):
 
 
 def date(seconds):
-    """So many seconds from now, as openssl reads it."""
+    """Returns the time that is `seconds` from now, in openssl's format."""
     return time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + seconds))
 
 
 class Authority:
-    """issue() makes NAME.pem and NAME.key in the folder; `ca` is the CA's own file."""
+    """A CA in a folder. issue() writes NAME.pem and NAME.key there; `ca` is the CA's own
+    certificate."""
     KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 
     def __init__(self, folder):
@@ -52,7 +53,8 @@ class Authority:
         return self.folder / (name + ".key")
 
     def issue(self, name, names=None, days=1, use=None):
-        """`names` as openssl writes alternative names; by default a DNS name."""
+        """Issues a certificate for the alternative names `names`, in openssl's syntax; by default a
+        DNS name."""
         extensions = self.folder / (name + ".ext")
         extensions.write_text("subjectAltName=%s\n" % (names or "DNS:" + name) +
                               ("extendedKeyUsage=%s\n" % use if use else ""))
@@ -63,14 +65,15 @@ class Authority:
                 "-CAcreateserial", "-days", days, "-extfile", extensions, "-out", self.cert(name))
 
     def issue_valid(self, name, names, since, until):
-        """As issue(), valid between these times, in seconds from now."""
+        """Issues a certificate that is valid from `since` to `until`, in seconds from now."""
         self.issue(name, names)
         openssl("ca", "-batch", "-notext", "-config", self.folder / "config", "-in",
                 self.folder / (name + ".csr"), "-extfile", self.folder / (name + ".ext"),
                 "-startdate", date(since), "-enddate", date(until), "-out", self.cert(name))
 
     def revoke(self, *names, seconds=86400):
-        """The list of those that are revoked by now, valid for so long."""
+        """Revokes certificates. Returns a revocation list of all revoked so far, valid for
+        `seconds`."""
         crl = self.folder / "crl.pem"
         for name in names:
             openssl("ca", "-config", self.folder / "config", "-revoke", self.cert(name))
@@ -79,7 +82,7 @@ class Authority:
         return crl
 
     def options(self, name):
-        """As perseasd and perseas take them."""
+        """Returns the options that perseasd and perseas take."""
         return ("--tls-cert", str(self.cert(name)), "--tls-key", str(self.key(name)),
                 "--tls-ca", str(self.ca))
 

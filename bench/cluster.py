@@ -1,5 +1,6 @@
-"""Mirrors on this host, for the demo, the benchmarks and the drills: started on ports that the
-system picks, in a folder of their own, and gone when the `with` block is."""
+"""Starts mirrors on this host for the demo, the benchmarks and the drills, on ports that the system
+picks and in a temporary folder. Leaving the `with` block stops the mirrors and deletes the folder.
+"""
 import ctypes
 import os
 import pathlib
@@ -11,26 +12,27 @@ import tempfile
 import time
 
 PR_SET_PDEATHSIG = 1
-# In a machine that is emulated, as PERSEAS_GUEST says, everything takes longer.
+# PERSEAS_GUEST says that this machine is emulated, where everything takes longer.
 EMULATED = "PERSEAS_GUEST" in os.environ
-# What ends by itself leaves what it counted: make coverage.
+# make coverage: a process writes its counters only if it ends by itself.
 COUNTED = "PERSEAS_COVERAGE" in os.environ
 PATIENCE = 6 if EMULATED else 1
-# A wait guards against hanging only: it ends a test after so many seconds without progress. Edits
-# of the code that a test must find (tests/mutants) cause hangs, and allow less.
+# Timeouts only guard against hanging: a test fails after this many seconds without progress.
+# Mutants that a test must kill (tests/mutants) hang on purpose, so their runs set less.
 HANGING_SECONDS = int(os.environ.get("PERSEAS_HANGING", 600))
 SETPRIV = None if EMULATED else shutil.which("setpriv")     # of util-linux; guests have another
 INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM}
 
 
 def die_with_parent():
-    """Runs in the child: a parent killed outright takes its children along."""
+    """Runs in the child: has the kernel kill it when its parent is killed."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def tied(words):
-    """Keywords for Popen: a process that a parent killed outright takes along. A preexec_fn would
-    have Python fork, which costs several ms in a process as large as pytest."""
+    """Returns keywords for Popen to start a process that dies when its parent is killed. Avoids a
+    preexec_fn, because Python would then fork, which takes several ms in a process as large as
+    pytest."""
     words = [str(word) for word in words]
     if not SETPRIV:
         return {"args": words, "preexec_fn": die_with_parent}
@@ -38,14 +40,15 @@ def tied(words):
 
 
 def stolen_seconds():
-    """What was taken from this machine's processors since it started, all of them together: on a
-    virtual one they stand still while its host runs others."""
+    """Returns the seconds that the host of this virtual machine took from all its processors since
+    boot: while it ran others, they stood still."""
     fields = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()
     return int(fields[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def wait_for(predicate, seconds, what):
-    """The first true value of predicate(), asked again and again; TimeoutError names `what`."""
+    """Calls predicate() until it returns a true value, which it returns. Raises TimeoutError with
+    `what` after `seconds`."""
     until = time.monotonic() + seconds
     while True:
         value = predicate()
@@ -57,7 +60,7 @@ def wait_for(predicate, seconds, what):
 
 
 def in_memory(folder):
-    """Is this folder on a file system in memory?"""
+    """Returns True if this folder is on a file system in memory."""
     lines = pathlib.Path("/proc/self/mounts").read_text().splitlines()
     mounts = [line.split()[1:3] for line in lines]
     above = [(len(at), kind) for at, kind in mounts
@@ -66,9 +69,9 @@ def in_memory(folder):
 
 
 class Mirror:
-    """One perseasd."""
-    wrap = []                           # a program that starts it, with its arguments
-    more = []                           # options of all
+    """One perseasd process."""
+    wrap = []                           # a program and its arguments that start perseasd
+    more = []                           # options of all mirrors
 
     def __init__(self, program, folder, index, options, host="127.0.0.1"):
         self.program, self.index, self.options = program, index, list(options)
@@ -83,7 +86,7 @@ class Mirror:
         self.process = None
 
     def start(self, cpu=None):
-        """Starts it, on the port that it had before, and waits until it listens."""
+        """Starts perseasd on the port that it had before, and waits until it listens."""
         if not self.place:
             self._take_port()
 
@@ -95,10 +98,11 @@ class Mirror:
         words = [*self.wrap, str(self.program), "--listen", "%s:%d" % (self.host, self.port),
                  "--unix", str(self.socket), "--memory-dir", str(self.folder / "memory"),
                  "--port-file", str(self.port_file)] + self.more + self.options
-        # What is of this host alone, or of machines and namespaces that a test has made.
+        # Addresses other than the loopback belong to this host alone, or to machines and namespaces
+        # of a test.
         if not self.host.startswith("127.") and "--tls-cert" not in words:
             words += ["--plaintext", "anywhere"]
-        # Where there is no room in memory, or TMPDIR says so.
+        # TMPDIR, or a lack of room in /dev/shm, may put the folder on a disk.
         if not in_memory(self.folder):
             words += ["--unsafe-memory-on-disk", "on"]
         with open(self.log, "ab") as log:
@@ -109,8 +113,9 @@ class Mirror:
         return self
 
     def _take_port(self):
-        """Has the system pick one, by a socket that keeps it, and never listens. The daemon may
-        listen there. While it is down, nobody else is given its port, not even by a connect."""
+        """Reserves a port with a socket that is bound but never listens. The daemon may listen on
+        the port. While it is down, the system gives the port to nobody else, not even for a
+        connect."""
         self.place = socket.socket()
         self.place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.place.bind((self.host, 0))
@@ -139,12 +144,12 @@ class Mirror:
         return "unix://%s" % self.socket
 
     def kill(self):
-        """kill -9."""
+        """Kills perseasd with SIGKILL."""
         self.process.kill()
         self.process.wait()
 
     def stop(self):
-        """SIGTERM; the exit status."""
+        """Ends perseasd with SIGTERM. Returns its exit status."""
         self.process.terminate()
         try:
             return self.process.wait(HANGING_SECONDS)
@@ -153,12 +158,13 @@ class Mirror:
             return -signal.SIGKILL
 
     def lose_memory(self):
-        """What a restart of the whole host does to it."""
+        """Deletes the mirror's memory, as a restart of its host would."""
         shutil.rmtree(self.folder / "memory", ignore_errors=True)
 
 
 class Cluster:
-    """with Cluster(build, 3) as cluster: ...; hosts: where each listens, loopback without."""
+    """with Cluster(build, 3) as cluster: ... `hosts` are the addresses to listen at, by default the
+    loopback."""
 
     def __init__(self, build, mirrors, options=(), cpus=None, room=300 << 20, hosts=()):
         self.build = pathlib.Path(build).resolve()
@@ -180,7 +186,8 @@ class Cluster:
         return self
 
     def _place(self):
-        """Memory, where there is enough of it, but for somebody who asks for another place."""
+        """Returns the folder for the mirrors: TMPDIR if it is set, memory if there is enough, else
+        the default."""
         shm = "/dev/shm"
         if "TMPDIR" in os.environ:
             return os.environ["TMPDIR"]
@@ -189,7 +196,7 @@ class Cluster:
         return None
 
     def __exit__(self, *_):
-        # An interrupt in the middle of tidying up waits until it is done.
+        # An interrupt during cleanup waits until cleanup is done.
         held = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
         try:
             self._tidy_up()
@@ -224,13 +231,13 @@ class Cluster:
             raise RuntimeError("drop: status %d\n%s" % (done.returncode, done.stderr))
 
     def spawn(self, *words, **keywords):
-        """A process that goes when the cluster goes."""
+        """Starts a process that ends with the cluster."""
         process = subprocess.Popen(**tied(words), stdin=subprocess.DEVNULL, **keywords)
         self.processes.append(process)
         return process
 
     def run(self, *words, seconds=HANGING_SECONDS, **keywords):
-        """Runs to the end; the CompletedProcess, with output as text."""
+        """Runs a command to its end. Returns the CompletedProcess, with output as text."""
         return subprocess.run(**tied(words), stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds,
                               **keywords)

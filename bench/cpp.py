@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Counts the instructions of a transaction of 8 bytes on one mirror over shared memory, as written
-in C and in each of the ways that C++ has for it (bench/cpp.cpp), and fails when one of these takes
-more than 1.05 of what C takes. Counts do not depend on how busy the machine is. Needs valgrind.
+"""Counts the instructions of a transaction of 8 bytes on one mirror over shared memory, written in
+C and in each of the ways that C++ has for it (bench/cpp.cpp). Fails if a C++ way takes more than
+1.05 times what C takes. Counts do not depend on how busy the machine is. Needs valgrind.
 """
 import argparse
 import concurrent.futures
@@ -20,7 +20,7 @@ WAYS = (("c", "C: begin, set_range, commit"), ("set", "transact, tx.set"),
 
 
 def instructions(build, cluster, way):
-    """Of a transaction, with the loop around it."""
+    """Returns the instructions of one transaction, including the loop around it."""
     words = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
              "--toggle-collect=perseas_counted", build / "bench/cpp", cluster.unix(), "cpp-" + way,
              way, TRANSACTIONS]

@@ -1,4 +1,4 @@
-"""crc32c, also of what is repeated very often, for records that are made by hand."""
+"""Computes crc32c, also of data repeated very often, for records that tests make by hand."""
 POLYNOMIAL = 0x82f63b78
 
 
@@ -32,11 +32,12 @@ def _apply(matrix, vector):
 
 
 def combine(first, second, length):
-    """The crc of bytes, of which crcs are known: the first ones', and the `length` ones' behind."""
-    matrix = [POLYNOMIAL] + [1 << bit for bit in range(31)]     # one bit of zero
+    """Returns the crc of two concatenated pieces, from the crc of each and the length of the
+    second."""
+    matrix = [POLYNOMIAL] + [1 << bit for bit in range(31)]     # shifts by one zero bit
     for _ in range(3):
         matrix = [_apply(matrix, row) for row in matrix]
-    while length:                                               # zeros: a byte, and its powers
+    while length:  # shifts by a zero byte, then by powers of it
         if length & 1:
             first = _apply(matrix, first)
         matrix = [_apply(matrix, row) for row in matrix]

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Measures how soon `perseas run` replaces an owner that falls silent. The owner, the standby and
-each of three mirrors (W = 2) are in network namespaces of their own, and the mirrors have
---owner-timeout 0.25. Needs root. Prints a table in Markdown, and keeps every figure in
-build/cutoff.json. Exit status: 1 where a target is missed, as the last lines say; 2 when it could
-not run.
+each of three mirrors (W = 2) run in their own network namespaces, and the mirrors have
+--owner-timeout 0.25. Needs root. Prints a table in Markdown, and saves every figure to
+build/cutoff.json. Exit status: 1 if a target is missed, as the last lines say; 2 when it could not
+run.
 
-- Over tcp, the link of the owner's host goes down: nothing is reset, and the owner goes on there,
+- Over tcp, the link of the owner's host goes down: no connection is reset, and the owner goes on
   alone.
 - Over tcp, the owner is stopped (SIGSTOP): its host answers, and the process does not.
-- Over shm, the same: each mirror copies its image away from the owner that it has given its memory.
+- Over shm, the owner is stopped, too: each mirror must copy its image away from the memory that it
+  shares with the owner.
 
-From that moment to the start of COMMAND, and to its first commit. Nothing that was acknowledged may
-be missing then, and an owner that was cut off may acknowledge nothing more. That is checked each
-time.
+Measures the time from that moment to the start of COMMAND, and to its first commit. Each run checks
+that no acknowledged transaction is missing, and that an owner that was cut off acknowledges none
+afterward.
 """
 import argparse
 import json
@@ -43,7 +44,7 @@ PARTS = {"start_ms": "began_ns", "open_ms": "opened_ns", "total_ms": "committed_
 
 
 class Field:
-    """The nodes with their mirrors, and a store that is full."""
+    """The network with the mirrors, and a full store."""
 
     def __init__(self, cluster, net, fabric):
         self.cluster, self.net, self.fabric = cluster, net, fabric
@@ -64,12 +65,13 @@ class Field:
                           under=under)
 
     def standby(self, node):
-        """perseas run, once it stands by."""
+        """Starts `perseas run` on a node and waits until it stands by."""
         return self.worker(node, under=[self.cluster.build / "perseas", "run", "worker",
                                         "--mirrors", self.names(), "--"]).await_standing_by()
 
     def silence_once(self, how):
-        """What passes from the silence of an owner to the next one's first commit."""
+        """Silences an owner in the way `how`. Returns the times from then to the next owner's first
+        commit."""
         owner = self.worker(OWNERS[0])
         waiting = self.standby(OWNERS[1])
         told = work(owner)
@@ -82,7 +84,7 @@ class Field:
         if how == CUT:
             told = look(owner)
             check(told, first)
-            time.sleep(0.1)             # in which it might acknowledge more
+            time.sleep(0.1)             # in which the old owner might acknowledge more
         check(look(owner) if how == CUT else told, first)
         owner.kill()
         self.net.plug(OWNERS[0])
@@ -91,7 +93,7 @@ class Field:
 
 
 def look(owner):
-    """How far it is, whatever became of its last transaction."""
+    """Returns the owner's progress, even if its last transaction failed."""
     owner.process.stdin.write("\n")
     owner.process.stdin.flush()
     return json.loads(owner.process.stdout.readline())
@@ -104,7 +106,8 @@ def check(told, first):
 
 
 def work(owner):
-    """Waits for some transactions, and for all memory; what was told last."""
+    """Waits until the owner has committed some transactions and has all memory. Returns its
+    progress."""
     goal = owner.first["found"] + ENOUGH
 
     def ready():
@@ -115,7 +118,8 @@ def work(owner):
 
 
 def rows_of(told):
-    """What, spread, target, whether it is met."""
+    """Returns the table's rows: what was measured, its spread, the target, and whether it is
+    met."""
     rows = []
     for (fabric, how), runs in told.items():
         parts = {part: spread([run[part] for run in runs]) for part in PARTS}

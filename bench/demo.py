@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The demo: a bank that keeps its memory on three mirrors; one mirror and the bank itself are
-killed while it commits; another process recovers the bank and checks every byte.
+"""The demo: a bank keeps its memory on three mirrors. While it commits, one mirror and then the
+bank itself are killed. Another process recovers the bank and checks every byte.
 
-Exit status 0 when all held.
+Exit status 0 if every check passed.
 """
 import argparse
 import json
@@ -17,14 +17,14 @@ import time
 from cluster import Cluster, wait_for
 
 STORE = "bank"
-LIMIT_SECONDS = 55                      # for everything
-RUN_SECONDS = 2.5                       # of each stretch of work
+LIMIT_SECONDS = 55                      # for the whole demo
+RUN_SECONDS = 2.5                       # of each phase
 
 start = time.monotonic()
 
 
 class Failure(Exception):
-    """Something that must hold does not."""
+    """A check that failed."""
 
 
 def say(text):
@@ -32,7 +32,7 @@ def say(text):
 
 
 class Oracle:
-    """How many transactions the bank was told were safe, in a file outside of the system."""
+    """The file, outside of the system, that counts the transactions acknowledged to the bank."""
 
     def __init__(self, path):
         self.path = path
@@ -45,7 +45,8 @@ class Oracle:
         return struct.unpack_from("<Q", self.page)[0]
 
     def rate(self, seconds):
-        """Lets the bank work for a while; (acknowledged so far, a second)."""
+        """Lets the bank work for `seconds`. Returns the number of acknowledged transactions, and
+        the rate."""
         first, begin = self.acked(), time.monotonic()
         time.sleep(seconds)
         last, end = self.acked(), time.monotonic()
@@ -66,7 +67,7 @@ def alive(process, log):
 
 
 def start_bank(build, cluster, oracle, *more):
-    """The bank as a process of its own, once it commits."""
+    """Starts the bank as a process, and returns it once it commits."""
     log = cluster.folder / "bank.log"
     before = oracle.acked()
     with open(log, "ab") as out:
@@ -76,7 +77,7 @@ def start_bank(build, cluster, oracle, *more):
 
 
 def check(build, cluster, oracle):
-    """Opens the store in another process, and compares."""
+    """Opens the store in another process and compares every byte."""
     words = bank_words(build, cluster, oracle, "--verify", "--takeover", "--json")
     done = cluster.run(*words, seconds=30)
     if done.returncode:

@@ -1,33 +1,33 @@
 #!/usr/bin/env python3
-"""Measures how long a store is without an owner, and what the next owner has of it. Three mirrors,
-W = 2, all on this host, over tcp and shm, with 64 MiB and with as much as three mirrors may take of
-a quarter of the room in /dev/shm, up to 8 GiB. Prints two tables in Markdown, keeps every figure
-in build/failover.json, and draws transactions a second across the kill as build/failover-*.svg.
-Exit status: 1 where a target is missed, as the last lines say; 2 when it could not run.
+"""Measures how long a store is without an owner, and how soon the next owner is as fast as the
+last. Runs three mirrors, W = 2, on this host, over tcp and shm, with 64 MiB and with as much as
+three mirrors may take of a quarter of the room in /dev/shm, up to 8 GiB. Prints two tables in
+Markdown, saves every figure to build/failover.json, and draws transactions a second across the kill
+as build/failover-*.svg. Exit status: 1 if a target is missed, as the last lines say; 2 when it
+could not run.
 
 - An owner that has run transactions with all its memory for two seconds is killed with kill -9.
-  `perseas run` stands by, and starts the next one. That opens the store and commits one
-  transaction: with the memory read first, and with memory that comes on demand. Then it goes on,
-  until it commits 90 % as often as the killed one; also with transactions over a tenth of the
-  memory.
-- The same where a standby waits in a process of its own (perseas_standby) while the owner runs,
-  with and without a copy of the memory (options.warm). The owner changes a tenth of the memory.
-  Nobody starts anything, and nobody tells the standby.
-- A program that does nothing else opens the store, and waits until all memory is here. The memory
-  that it gets was in use just before, so that it does not wait for a virtual machine's host.
-- A program touches memory that is missing, here and there, while the rest is coming. Beside it, a
-  bare read of as many bytes: over a TCP connection, or from the memory of another process.
+  `perseas run` stands by and starts the next owner, which opens the store and commits one
+  transaction, with the memory read first or on demand. It continues until its rate is 90 % of the
+  killed owner's; also with transactions over a tenth of the memory.
+- A standby inside a process (perseas_standby) waits while the owner runs, with and without a copy
+  of the memory (options.warm). The owner changes a tenth of the memory and is killed. No supervisor
+  starts the standby or tells it about the kill.
+- A program opens the store and only waits until all memory has arrived. The memory that the kernel
+  gives it was in use just before, so that it does not wait for a virtual machine's host.
+- A program touches missing memory at random places while the rest arrives. For comparison: a bare
+  read of as many bytes over a TCP connection, or from the memory of another process.
 - An owner hangs (SIGSTOP), and `perseas run` starts the next one; the mirrors have --owner-timeout
   0.25.
 
-Over a network an owner's host is not that of the mirrors and of who waits. While the kernel frees
-its memory, it does nothing else on that processor for milliseconds. So over tcp the killed owner
-has the first processor from the kill to the next first commit, and all others have the rest; over
-shm, where all are on one host anyway, they share them.
+Over a network, the owner's host is another than those of the mirrors and the standby. While the
+kernel frees the owner's memory, it blocks that processor for milliseconds. So over tcp the killed
+owner has the first processor from the kill to the next first commit, and all other processes have
+the rest; over shm, where all processes share a host anyway, they share the processors.
 
 Ways that are compared take turns. In a machine with RDMA nodes, as `make bench-failover-rdma` boots
-it, the fabric is RDMA. That machine's clock counts instructions, and it has one processor: its
-figures are to be compared with each other, not with those of other fabrics.
+it, the fabric is RDMA. That machine's clock counts instructions, and it has one processor: compare
+its figures with each other, not with those of other fabrics.
 """
 import argparse
 import collections
@@ -57,25 +57,25 @@ NODES = ["10.5.0.%d" % (i + 1) for i in range(MIRRORS)] if EMULATED else []
 SMALL, LARGEST, STEP = 64 * MIB, 8192 * MIB, 256 * MIB
 RUNS = 5
 ENOUGH = 1000                           # transactions before the kill
-BEFORE = 2 * PATIENCE                   # seconds that an owner works before it is killed
-DRAWN = 0.3 * PATIENCE                  # seconds of these that the plot shows
-WINDOW = 0.05 * PATIENCE                # seconds of the rate after
-LOOK = 0.002                            # seconds between two looks
-STEP_NS = int(20e6 * PATIENCE)          # of the drawn rate
+BEFORE = 2 * PATIENCE                   # how long an owner works before it is killed, seconds
+DRAWN = 0.3 * PATIENCE                  # part of that which the plot shows, seconds
+WINDOW = 0.05 * PATIENCE                # interval for the rate afterward, seconds
+LOOK = 0.002                            # seconds between two samples
+STEP_NS = int(20e6 * PATIENCE)          # interval of the drawn rate
 AS_BEFORE = 0.9
-SECONDS = 60 * PATIENCE                 # for anything
-HEADROOM = 1 << 30                      # memory that is left to the rest of the host
+SECONDS = 60 * PATIENCE                 # timeout for anything
+HEADROOM = 1 << 30                      # memory left to the rest of the host
 USERS = 3                               # an owner, a standby, and the standby's copy
 PARTS = ("total_ms", "gone_ms", "start_ms", "open_ms", "map_ms", "commit_ms")
 WAYS = {"read first": [], "on demand": ["--demand"],
         "on demand, a tenth": ["--demand", "--part", 10]}
 RECOVERIES = {"read first": binding.READ_FIRST, "on demand": binding.ON_DEMAND}
-# Standbys that wait; the owner changes a tenth of the store, so that a copy can follow.
+# Standbys inside a process. The owner changes a tenth of the store, so that a warm copy can follow.
 PARTLY = ["--demand", "--part", 10]
 WAITING = {"a standby that waits": [], "a standby that waits with a copy": ["--warm"]}
 TAKEN = ("total_ms", "open_ms", "map_ms", "commit_ms", "gone_ms")
-STATIC = 0.89                           # of the memory, nearly all that the owner does not change
-STILL = 2                               # seconds in which a copy got no warmer: it will not
+STATIC = 0.89                           # of the memory: nearly all that the owner does not change
+STILL = 2  # seconds without progress after which a copy is as warm as it gets
 OWNER_TIMEOUT = "0.25"
 COMMIT_MS, WHOLE, HANG_MS = "<= 50", "<= 1.2", "<= 600"
 
@@ -83,7 +83,7 @@ COMMIT_MS, WHOLE, HANG_MS = "<= 50", "<= 1.2", "<= 600"
 # --- room ---
 
 def memory_available():
-    """Bytes."""
+    """Returns the bytes of memory that programs may still take."""
     for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) << 10
@@ -91,7 +91,7 @@ def memory_available():
 
 
 def large():
-    """The larger size that this host has room for."""
+    """Returns the larger size, as far as this host has room for it."""
     if EMULATED:
         return 512 * MIB
     room = min(shutil.disk_usage("/dev/shm").free // 4 // MIRRORS,
@@ -114,7 +114,8 @@ def start(cluster, fabric, *words, **keywords):
 
 
 def work(worker):
-    """Waits for some transactions, and for all memory; what was told last."""
+    """Waits until the owner has committed some transactions and has all memory. Returns its
+    progress."""
     goal = worker.first["found"] + ENOUGH
 
     def ready():
@@ -136,8 +137,8 @@ def settled_rate(worker):
 
 
 def regained(worker, rate, killed):
-    """From when on so much of the rate is there again, and the whole memory, ms after the kill; and
-    what was seen."""
+    """Returns when, in ms after the kill, the rate was back and when the whole memory had arrived,
+    and the samples taken."""
     looks, seen = collections.deque(), []
     at = whole = None
     until = time.monotonic() + SECONDS
@@ -157,7 +158,7 @@ def regained(worker, rate, killed):
 
 
 def across(before, after, killed, committed):
-    """Transactions a second, by ms after the kill: [ms, rate]."""
+    """Returns transactions a second by ms after the kill: [ms, rate]."""
     seen = [[[look["at_ns"], look["number"]] for look in looks] for looks in (before, after)]
     then = [[committed, 0]] + plot.rates(seen[1], STEP_NS)
     return [[(ns - killed) / 1e6, rate]
@@ -165,14 +166,14 @@ def across(before, after, killed, committed):
 
 
 def standby(cluster, fabric, *words):
-    """perseas run, once it stands by."""
+    """Starts `perseas run` and waits until it stands by."""
     return start(cluster, fabric, *words, under=[
         cluster.build / "perseas", "run", "worker", "--mirrors", names(cluster, fabric),
         "--"]).await_standing_by()
 
 
 def pin(pid, processors):
-    """All threads of the process, and of those that it began; a thread may end meanwhile."""
+    """Pins all threads of a process and of its children. A thread may end in the meantime."""
     for thread in os.listdir("/proc/%d/task" % pid):
         with contextlib.suppress(ProcessLookupError, FileNotFoundError):
             os.sched_setaffinity(int(thread), processors)
@@ -182,8 +183,8 @@ def pin(pid, processors):
 
 
 def kill_and_await(cluster, fabric, worker, waiting):
-    """Kills the owner for whose end the other one waits: when that was, when its kernel was done
-    with it, and what the next one says of itself after its first commit."""
+    """Kills the owner that `waiting` stands by for. Returns when it was killed, when the kernel had
+    removed it, and what the next owner reports after its first commit."""
     processors = sorted(os.sched_getaffinity(0))
     others = [waiting.process, *(mirror.process for mirror in cluster.mirrors)]
     apart = others if fabric != "shm" and len(processors) > 1 else []
@@ -201,7 +202,8 @@ def kill_and_await(cluster, fabric, worker, waiting):
 
 
 def fail_over(cluster, fabric, words):
-    """Kills an owner; what each part of the way to the next one took, and what that one had."""
+    """Kills an owner that has a `perseas run` standing by. Returns how long each part of the
+    failover took, and the next owner's rates."""
     worker = start(cluster, fabric, *words)
     after = standby(cluster, fabric, *words)
     before, rate = settled_rate(worker)
@@ -226,8 +228,8 @@ def fail_over(cluster, fabric, words):
 # --- a standby that waits ---
 
 def settle_copy(share):
-    """Until a standby's copy has all that does not change, or gets no warmer: the share of the
-    memory that it has."""
+    """Waits until a standby's copy has all memory that does not change, or gets no warmer. Returns
+    the share of the memory that it has."""
     best, since = 0, time.monotonic()
     while best < STATIC and time.monotonic() < since + STILL:
         now = share()
@@ -242,8 +244,8 @@ def is_ready(told):
 
 
 def take_over(cluster, fabric, words):
-    """Kills an owner for whose store a standby waits in a process of its own; what each part of the
-    way to the standby's first commit took, and which share of the memory it had."""
+    """Kills an owner that has a standby in another process. Returns how long each part took until
+    the standby's first commit, and which share of the memory its copy had."""
     worker = start(cluster, fabric, *PARTLY)
     waiting = start(cluster, fabric, "--standby", *PARTLY, *words, later=True)
     wait_for(lambda: is_ready(waiting.ask()), SECONDS, "a standby")
@@ -268,18 +270,18 @@ def take_over(cluster, fabric, words):
 # --- a program that reads ---
 
 def touch(size):
-    """Has free memory in use for a moment. The host of a virtual machine may have taken back what
-    was free for seconds, and whoever gets it next waits for the host: this is the same for all. It
-    takes large pages, as what is measured does, since these come from other parts of memory than
-    small ones."""
+    """Uses free memory for a moment. The host of a virtual machine may have taken back memory that
+    was free for seconds, and the next user waits for the host; after this call nobody does. Uses
+    huge pages, as the measured programs do, because the kernel takes these from other parts of
+    memory than small ones."""
     with mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         memory.madvise(mmap.MADV_HUGEPAGE)
         ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(memory)), 1, size)
 
 
 def here_after(mirrors, recovery, size):
-    """ms until all memory is here. Thrice as much was in use just before: what the kernel gives
-    next need not be what was freed last."""
+    """Returns the ms until all memory has arrived. Touches three times as much before, because the
+    kernel need not reuse what was freed last."""
     touch(min(3 * size, max(size, memory_available() - HEADROOM)))
     began = time.monotonic_ns()
     with binding.Store("worker", mirrors, recovery=recovery) as store:
@@ -291,7 +293,8 @@ def here_after(mirrors, recovery, size):
 # --- an owner that hangs ---
 
 def hang_once(cluster, fabric):
-    """What passes from SIGSTOP to the start of COMMAND, and to its first commit."""
+    """Stops an owner with SIGSTOP. Returns the ms until COMMAND starts, has the store open, and
+    commits."""
     owner = start(cluster, fabric, "--demand")
     waiting = standby(cluster, fabric, "--demand")
     told = work(owner)
@@ -318,7 +321,7 @@ def hang(build, fabric, runs):
 # --- all of a fabric ---
 
 class Figures:
-    """Of one fabric: runs of every kind and size, one list each."""
+    """The results of one fabric: a list of runs for every kind and size."""
 
     def __init__(self, fabric, sizes):
         self.fabric, self.sizes = fabric, sizes
@@ -343,8 +346,8 @@ class Figures:
 
     def round(self, cluster, size):
         mirrors = names(cluster, self.fabric)
-        # Each way has its reader: memory that came on demand leaves small pages to the kernel, and
-        # whoever reads first right after that pays for making them large again.
+        # Each way has its own reader: memory that came on demand leaves small pages to the kernel,
+        # and the next reader would pay for merging them.
         for way, words in WAYS.items():
             self.kills[size, way].append(fail_over(cluster, self.fabric, words))
             if (recovery := RECOVERIES.get(way)) is not None:
@@ -359,7 +362,7 @@ class Figures:
                              faults.bare_connection())
 
     def on_demand(self):
-        """Did it come on demand, as it was asked to?"""
+        """Returns True if memory came on demand in all runs that asked for it."""
         return all(run["came_later"] for (_, way), runs in self.kills.items()
                    if way != "read first" for run in runs)
 
@@ -389,8 +392,8 @@ def ranged(figures):
 
 
 class Row:
-    """What was measured, beside what: the target is of the value, or of the ratio when it is
-    compared with something."""
+    """A measured value and what it is compared with. The target is for the ratio if there is a
+    comparison, else for the value."""
 
     def __init__(self, what, unit, rounds, against="", against_rounds=None, target=None,
                  of_ratio=False):
@@ -478,9 +481,9 @@ def rows_of_hangs(told):
 
 
 def rows_of(told):
-    """The second table's. There is none where no memory could come on demand."""
+    """Yields the rows of the second table; none if memory could not come on demand."""
     if told.on_demand():
-        # In a machine whose clock counts instructions a time says nothing by itself.
+        # In a machine whose clock counts instructions, a time means nothing by itself.
         yield from rows_of_kills(told, None if EMULATED else COMMIT_MS)
         yield from rows_of_standbys(told)
         yield from rows_of_memory(told)
@@ -518,7 +521,8 @@ def standbys_table(all_told):
 
 
 def draw(told, path):
-    """Of each size the run that took the median time to be as fast as before; the files."""
+    """Draws, for each size and way, the run with the median time to regain its rate. Yields the
+    files."""
     for size in told.sizes:
         lines = {}
         for way in WAYS:
@@ -531,7 +535,7 @@ def draw(told, path):
 
 
 def verdict(rows):
-    """Says which targets were missed; the exit status."""
+    """Prints which targets were missed. Returns the exit status."""
     missed = [row.says for row in rows if row.met is False]
     print("".join("Missed: %s\n" % line for line in missed) or "All targets are met.\n", end="")
     return 1 if missed else 0

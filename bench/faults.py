@@ -1,6 +1,6 @@
-"""What it costs to touch memory of a store that is missing, and a bare read of as many bytes:
-failover.py calls it. It must never be the only user of the processors' caches: what it reads bare
-lies where no cache holds it."""
+"""Measures what it costs to touch missing memory of a store, and for comparison a bare read of as
+many bytes. failover.py calls it. The memory for bare reads is larger than the processor's caches,
+so that it is not read from them."""
 import ctypes
 import mmap
 import multiprocessing
@@ -16,20 +16,20 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/dril
 import binding  # noqa: E402
 
 GRANULE = 128 << 10                     # bytes that a fault fetches (PROTOCOL.md)
-REQUEST = 64                            # bytes that ask for them
-AREA = 64 * MIB                         # that bare copies come from
-FAULTS = 1000                           # of a run, at most
+REQUEST = 64                            # bytes of the request for a granule
+AREA = 64 * MIB                         # memory for bare copies
+FAULTS = 1000                           # upper bound for a run
 
 
 def quantiles(taken):
-    """p50 and p99 in us, of ns."""
+    """Returns p50 and p99 in us, from times in ns."""
     taken = sorted(taken)
     return {"p50_us": taken[len(taken) // 2] / 1e3, "p99_us": taken[len(taken) * 99 // 100] / 1e3,
             "count": len(taken)}
 
 
 def fault_costs(mirrors, size):
-    """Of touching what is missing; None where nothing was."""
+    """Measures touching missing memory. Returns None if nothing was missing."""
     taken = []
     with binding.Store("worker", mirrors, recovery=binding.ON_DEMAND) as store:
         base, before = store.map("segment"), store.stat().faults
@@ -48,14 +48,14 @@ def fault_costs(mirrors, size):
 
 
 def give_bytes(link):
-    """The other end of a bare read over a connection."""
+    """Runs the far end of bare reads over a connection."""
     data = bytes(GRANULE)
     while link.recv(REQUEST, socket.MSG_WAITALL):
         link.sendall(data)
 
 
 def bare_connection():
-    """Reads of as many bytes over TCP: a request, and its answer."""
+    """Measures reads of a granule over TCP: a request and its answer."""
     taken, buffer, ask = [], bytearray(GRANULE), bytes(REQUEST)
     with socket.create_server(("127.0.0.1", 0)) as server:
         link = socket.create_connection(server.getsockname())
@@ -76,7 +76,7 @@ def bare_connection():
 
 
 def bare_memory():
-    """Copies of as many bytes from shared memory, which no cache holds."""
+    """Measures copies of a granule from shared memory that is not in a cache."""
     taken, area = [], mmap.mmap(-1, AREA)
     area.write(bytes(AREA))
     first = ctypes.c_char.from_buffer(area)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws what `make bench` measured (build/bench/results.json) as SVG files beside it: each for
-one thing that grows. Bars are the spread of the rounds."""
+"""Draws the results of `make bench` (build/bench/results.json) as SVG files in the same folder, one
+file for each parameter that grows. Error bars are the spread of the rounds."""
 import argparse
 import json
 import pathlib
@@ -13,19 +13,19 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot  # noqa: E402
 
-# The same input gives the same file.
+# Makes the output reproducible.
 matplotlib.rcParams.update({"svg.hashsalt": "perseas", "svg.fonttype": "none", "font.size": 9})
 MARKERS = "osD^vP*X<>"
 
 
 def spread(rounds):
-    """Median, and what is below and above it."""
+    """Returns the median, and how far the smallest and the largest value are from it."""
     middle = statistics.median(rounds)
     return middle, middle - min(rounds), max(rounds) - middle
 
 
 class Lines:
-    """Points of several lines, by their names."""
+    """The points of several lines, by name."""
 
     def __init__(self):
         self.lines = {}
@@ -34,7 +34,7 @@ class Lines:
         self.lines.setdefault(name, []).append((x, spread(rounds)))
 
     def draw(self, path, title, x_name, y_name, log_y=True):
-        """False when there is nothing to draw."""
+        """Draws the lines. Returns False if there is nothing to draw."""
         if not any(len(points) > 1 for points in self.lines.values()):
             return False
         figure, axes = pyplot.subplots(figsize=(6.4, 4))
@@ -58,7 +58,7 @@ class Lines:
 
 
 def numbered(results, pattern):
-    """The results whose titles match, with the number in their title."""
+    """Yields the results whose titles match, with the number in the title."""
     for title, result in results.items():
         match = re.fullmatch(pattern, title)
         if match:
@@ -75,7 +75,7 @@ def of_engines(results, pattern, value, engines=None):
 
 
 def microseconds(entry, kind="busy_rates"):
-    """Of a transaction, on average."""
+    """Returns the average time of a transaction in each round."""
     return [1e6 / rate for rate in entry[kind]]
 
 
@@ -111,7 +111,7 @@ def of_recovery(results):
 
 
 def draw_all(results, folder):
-    """The files that were written."""
+    """Draws all figures. Returns the files written."""
     plans = [
         ("sizes", of_engines(results, r"synthetic, (\d+) bytes", median_microseconds),
          "A transaction of one range, shm, 1 mirror", "bytes", "us, median"),

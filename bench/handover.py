@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Measures the pause of a planned handover: two programs under `perseas run`, of which one owns
-the store and commits as often as it can, and `perseas move` from one to the other, again and again.
-Three mirrors, W = 2, all on this host, over tcp and shm. Prints a table in Markdown, and keeps
-every figure in build/handover.json. Exit status: 1 where the target is missed, or a transaction was
-lost or left in doubt; 2 when it could not run.
+"""Measures the pause of a planned handover. Two programs run under `perseas run`; one owns the
+store and commits as often as it can, and `perseas move` hands the store back and forth. Three
+mirrors, W = 2, run on this host, over tcp and shm. Prints a table in Markdown, and saves every
+figure to build/handover.json. Exit status: 1 if the target is missed, or a transaction was lost or
+left in doubt; 2 when it could not run.
 
-- The pause as the mirrors time it: from the end of the one session to the moment at which the next
-  owner has the store open.
-- Between two commits: from the last one of the old owner to the first one of the new one, by the
-  host's clock. It also has the time in which the old owner ends its last transaction and closes the
-  store, and in which the new one reads the memory.
+- The pause as the mirrors time it: from the end of one session until the next owner has the store
+  open.
+- The pause between two commits: from the last commit of the old owner to the first of the new one,
+  by the host's clock. It includes the time in which the old owner ends its last transaction and
+  closes the store, and in which the new one reads the memory.
 """
 import argparse
 import contextlib
@@ -27,11 +27,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/dril
 from teller import Page  # noqa: E402
 
 TARGET = "<= 20"
-ROOM = 64 * MIB                         # of each mirror
+ROOM = 64 * MIB                         # on each mirror
 
 
 class Node:
-    """A `perseas run` and what its program commits."""
+    """A `perseas run`, and the progress of its program."""
 
     def __init__(self, cluster, fabric, name):
         folder = pathlib.Path(cluster.folder)
@@ -63,7 +63,7 @@ def command(cluster, *words):
 
 
 def hand_over(cluster, fabric, giver, taker):
-    """One handover, while the giver commits."""
+    """Hands the store over once, while the giver commits. Returns the measured times."""
     goal = giver.page.acked + 1000
     giver.wait(lambda: giver.page.acked >= goal, "transactions")
     taker.page.forget()
@@ -77,7 +77,7 @@ def hand_over(cluster, fabric, giver, taker):
 
 
 def measure(build, fabric, runs):
-    """A list of runs."""
+    """Runs the handovers of one fabric. Returns a list of runs."""
     with contextlib.ExitStack() as stack:
         cluster = stack.enter_context(Cluster(build, MIRRORS, room=MIRRORS * ROOM))
         command(cluster, "create", "bank", names(cluster, fabric))

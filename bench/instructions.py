@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Counts the instructions of a transaction of 8 bytes on one mirror over shared memory, from
-perseas_begin to the return of perseas_commit, and of the same through RVM's interface. It fails
-when one takes more than its budget, in bench/instructions*.budget, by 2 %. It also counts those of
-a range, in transactions of many ranges at random places: it fails when a range among 10,000 takes
-more than RANGES_FACTOR times what one among 100 does. Counts do not depend on how busy the machine
-is. Needs valgrind.
+perseas_begin to the return of perseas_commit, and of the same transaction through RVM's interface.
+Fails if one exceeds its budget, in bench/instructions*.budget, by more than 2 %. Also counts the
+instructions of a range, in transactions of many ranges at random places, and fails if a range among
+10,000 takes more than RANGES_FACTOR times what one among 100 does. Counts do not depend on how busy
+the machine is. Needs valgrind.
 
---work WORK counts those of a transaction of another workload instead: without transactions, by
-Vista's scheme, by the copies alone that a mirror takes, and by Perseas.
+--work WORK counts a transaction of another workload instead: without transactions, by Vista's
+scheme, by only the copies that a mirror takes, and by Perseas.
 
-Two runs differ by a known number of transactions, so that what they have in common falls away.
+Each count is the difference of two runs with different numbers of transactions, which cancels what
+both runs have in common.
 """
 import argparse
 import pathlib
@@ -21,19 +22,20 @@ from cluster import Cluster
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUDGETS = {"perseas": HERE / "instructions.budget", "rvm": HERE / "instructions_rvm.budget"}
-FEW, MANY = 2000, 12000                 # transactions, in each half of a round
+FEW, MANY = 2000, 12000                 # transactions in each half of a round
 HALVES = 2
 SLACK = 1.02
-OTHER_FEW, OTHER_MANY = 500, 2500       # of another workload
+OTHER_FEW, OTHER_MANY = 500, 2500       # for another workload
 SCHEMES = ("none", "local", "copies", "perseas", "rvm")
-RANGES = {100: (100, 300), 10000: (1, 3)}   # ranges of a transaction, and transactions as above
-# A search takes twice as many steps, and above a few hundred a part of a block is moved. Where all
-# are moved for each it is more than ten.
+RANGES = {100: (100, 300), 10000: (1, 3)}   # ranges of a transaction: transactions, as FEW and MANY
+# A search takes twice as many steps, and above a few hundred ranges a part of a block is moved. If
+# every insertion moved all ranges, the factor would be more than ten.
 RANGES_FACTOR = 3
 
 
 def instructions(build, cluster, engine, work, size, transactions):
-    """Of all rounds: not of the check afterwards, which does the same transactions again."""
+    """Counts the instructions of all rounds, but not of the check, which runs the transactions
+    again."""
     words = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
              "--toggle-collect=measure_in_turn",
              build / "bench/compare", "--work", work, "--engines", engine,
@@ -49,14 +51,15 @@ def instructions(build, cluster, engine, work, size, transactions):
 
 
 def of_one(build, engine, work, size, few, many):
-    """Of one transaction."""
+    """Returns the instructions of one transaction."""
     with Cluster(build, 1) as cluster:
         counts = [instructions(build, cluster, engine, work, size, n) for n in (few, many)]
     return (counts[1] - counts[0]) / (HALVES * (many - few))
 
 
 def judge_ranges(counts):
-    """Whether a range costs about the same in a large transaction as in a small one; says so."""
+    """Prints what a range costs in a small and in a large transaction. Returns whether the ratio is
+    allowed."""
     few, many = sorted(counts)
     factor = counts[many] / counts[few]
     print("%.0f instructions for a range at a random place among %d, and %.0f among %d: %.2f "
@@ -69,7 +72,7 @@ def judge_ranges(counts):
 
 
 def judge(engine, count):
-    """Whether the count is within the budget; says so."""
+    """Prints the count of an engine. Returns whether it is within the budget."""
     budget = int(BUDGETS[engine].read_text())
     print("%s: %.0f instructions for a transaction of 8 bytes over shm; the budget is %d" %
           (engine, count, budget))
@@ -80,7 +83,7 @@ def judge(engine, count):
 
 
 def show_schemes(build, work):
-    """A line for each, with what comes on top of the program's own instructions."""
+    """Prints a line for each scheme, with the instructions that it adds to the workload's own."""
     counts = {scheme: of_one(build, scheme, work, None, OTHER_FEW, OTHER_MANY)
               for scheme in SCHEMES}
     own, vista = counts["none"], counts["local"]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures what the threads of a daemon (--threads) are worth: as many owners as there are
-processors, each of a store of its own, commit over tcp to one daemon, with one thread and with as
-many as it starts of itself; then debit-credit on one store, with both. The two take turns, round by
-round. Prints tables in Markdown, with the number of processors: owners and daemon share them. Keeps
-every figure in build/lanes.json.
+"""Measures what the threads of a daemon (--threads) gain. As many owners as there are processors,
+each with its own store, commit over tcp to one daemon, with one thread and with the daemon's
+default number; then debit-credit runs on one store with both. The two take turns, round by round.
+Prints tables in Markdown, with the number of processors, which owners and daemon share. Saves every
+figure to build/lanes.json.
 """
 import argparse
 import json
@@ -17,17 +17,17 @@ import time
 from cluster import PATIENCE, Cluster
 from worker import MIB, Worker, spread, table
 
-THREADS_USUAL = 8                       # of perseasd, at most
-SECONDS = 120 * PATIENCE                # for a round
+THREADS_USUAL = 8                       # largest default of perseasd
+SECONDS = 120 * PATIENCE                # timeout for a round
 
 
 def owners(args, count, threads):
-    """The rate of each of so many owners."""
+    """Returns the rate of each of `count` owners of a daemon with `threads` threads."""
     with Cluster(args.build, 1, ("--threads", str(threads))) as cluster:
         workers = [Worker(cluster, cluster.tcp(), "--make", "--size", MIB, "--fabric", "tcp",
                           "--store", "store%d" % index) for index in range(count)]
         first = [worker.ask() for worker in workers]
-        time.sleep(args.seconds)        # what is measured
+        time.sleep(args.seconds)        # the measured interval
         last = [worker.ask() for worker in workers]
         for worker in workers:
             worker.end()
@@ -45,7 +45,7 @@ def debit_credit(args, threads):
 
 
 def compare(args, measure):
-    """Both, in turns: rates by round, with one thread and with several."""
+    """Measures one thread and several threads in turn. Returns the rates of all rounds."""
     rates = {1: [], args.threads: []}
     for round_ in range(args.rounds):
         for threads in sorted(rates, reverse=round_ % 2):
@@ -57,7 +57,7 @@ def compare(args, measure):
 
 
 def each_rate(result, threads):
-    """Of the round whose sum is the median."""
+    """Formats the rates of the round whose sum is the median."""
     rounds = sorted(result["rates"][threads], key=sum)
     return " + ".join("%.0f" % rate for rate in rounds[len(rounds) // 2])
 

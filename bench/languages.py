@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What a transaction takes in C++ and in Python, against the same in C: programs of both languages
-take turns on stores of one mirror. `make bench` has the lines in its table (bench/run.py); by
-itself this prints them.
+"""Measures a transaction in C++ and in Python against the same transaction in C: programs of two
+languages take turns on stores with one mirror. `make bench` includes the results in its table
+(bench/run.py); run alone, this prints them.
 
     languages.py [--build DIR] [--seconds S] [--rounds N]
 """
@@ -16,11 +16,11 @@ from report import Report
 
 HERE = pathlib.Path(__file__).resolve().parent
 MIB = 1 << 20
-FIRST = 50                              # transactions that say how long one takes
+FIRST = 50                              # transactions to estimate how long one takes
 
 
 class Turns:
-    """A program that runs as many transactions as it is told to, and says how long they took."""
+    """A program that runs as many transactions as it is told to, and reports how long they took."""
 
     def __init__(self, build, cpu, *words):
         def prepare():
@@ -33,7 +33,7 @@ class Turns:
             preexec_fn=prepare, env=dict(os.environ, PYTHONPATH=str(build / "python")))
 
     def take(self, count):
-        """Seconds that one of them took, on average."""
+        """Runs `count` transactions. Returns the seconds that one took on average."""
         self.process.stdin.write("%d\n" % count)
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
@@ -49,11 +49,11 @@ class Turns:
 
 
 def in_turns(programs, seconds, rounds):
-    """Of each program the seconds that a transaction takes, round by round; who goes first changes
-    with each round."""
+    """Returns for each program the seconds of a transaction in each round. The order of the
+    programs alternates."""
     counts = []
     for each in programs:
-        each.take(FIRST)                # from then on its memory is here
+        each.take(FIRST)                # allocates its memory
         counts.append(max(FIRST, int(seconds / each.take(FIRST))))
     took = [[] for _ in programs]
     for number in range(rounds):
@@ -64,7 +64,7 @@ def in_turns(programs, seconds, rounds):
 
 
 def against(build, cpu, other, c, seconds, rounds):
-    """Of two programs, C's last."""
+    """Measures two programs in turn; the C program is the last of the results."""
     programs = []
     try:
         for words in (other, c):
@@ -76,7 +76,7 @@ def against(build, cpu, other, c, seconds, rounds):
 
 
 def measure(build, cluster, report, cpu, seconds, rounds):
-    """Adds the lines to the report; what was measured, by the same names."""
+    """Adds all comparisons to the report. Returns the measured times by the same names."""
     found = {}
 
     def both(name, other, c):

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measures what the owner of one store notices of the others of its mirror: a victim commits over
-tcp while neighbours, one kind after another, ask the same daemon for what costs most. Prints the
-victim's rate and longest pause with each and without, in Markdown, and keeps every figure in
-build/neighbours.json. Loopback only; each neighbour is bounded in number and time.
+"""Measures how much the owner of one store notices of other stores on its mirror. A victim commits
+over tcp while neighbors, one kind after another, send the same daemon the most expensive requests.
+Prints the victim's rate and longest pause with each kind and without, in Markdown, and saves every
+figure to build/neighbours.json. Uses the loopback only; the number and duration of requests are
+bounded.
 
-Targets: at least half of the rate, and no pause more than 20 ms longer than without; the exit
-status is 1 where one is missed, except with --short. All processes
-share this host's processors: with few of them, or where others work on it, the rate tells of these,
-too. So the first row has no neighbours but processes that only compute: what these cost, no daemon
-can give back.
+Targets: at least half of the rate, and no pause more than 20 ms longer than without neighbors. The
+exit status is 1 if one is missed, except with --short. All processes share this host's processors:
+with few of them, or on a busy host, the rate depends on those, too. So the first row has no
+neighbors but processes that only compute: no daemon can give back what these take.
 """
 import argparse
 import contextlib
@@ -36,17 +36,17 @@ import wire  # noqa: E402
 
 RATE_LEAST, PAUSE_MORE_MS = 0.5, 20
 GIB = 1 << 30
-SECONDS = 120 * PATIENCE                # in which one request must be answered
+SECONDS = 120 * PATIENCE                # timeout for one request
 ADD, DIGEST, LIST, RELEASE = 8, 16, 1, 15
 RECORD_MAGIC, RING, HEAD = 0x52535031, 4096, 64
 ENTRIES_ONCE = 1 << 16
 HANDSHAKES = 64
 FLOODS = 2
-LINES = 20000                           # of the log, which nobody reads
+LINES = 20000                           # lines written to a log that nobody reads
 
 
 class Victim(Worker):
-    """An owner of a small store. Stretches of its time, as they are begun and ended."""
+    """An owner of a small store, whose progress is measured in intervals."""
 
     def __init__(self, cluster, **keywords):
         super().__init__(cluster, cluster.tcp(), "--make", "--size", MIB, "--store", "victim",
@@ -54,11 +54,11 @@ class Victim(Worker):
         self.pids = [self.process.pid] + [each.process.pid for each in cluster.mirrors]
 
     def stretch(self, seconds, going_on):
-        """Rate and longest pause, for at least so long and while going_on()."""
+        """Returns rate and longest pause over at least `seconds` and while going_on()."""
         first, until, longest, rest = self.ask(), time.monotonic() + seconds, 0, 0
         delays, told = Delays(self.pids), first
         while time.monotonic() < until or going_on():
-            time.sleep(0.01)            # between two looks
+            time.sleep(0.01)            # between two samples
             told = self.ask()
             longest = max(longest, told["longest_ns"])
             rest = max(rest, delays.rest_of(told["longest_ns"] / 1e6))
@@ -69,8 +69,7 @@ class Victim(Worker):
 
 
 class Neighbours:
-    """What others do, each a function that takes the cluster and goes on until it is done, or until
-    it is told to stop."""
+    """What neighbors do. Each kind is a function that runs until it is done or is told to stop."""
 
     def __init__(self, args, cluster, environment):
         self.args, self.cluster, self.environment = args, cluster, environment
@@ -81,19 +80,19 @@ class Neighbours:
     # --- their own stores ---
 
     def command(self, *words):
-        """With a time for answers that a busy machine keeps."""
+        """Runs a perseas command with a timeout that a busy machine meets."""
         done = self.cluster.run(self.cluster.build / "perseas", *words, "--connect-timeout",
                                 60000, seconds=SECONDS, env=self.environment)
         if done.returncode:
             raise RuntimeError("perseas %s: %s" % (words[0], done.stderr))
 
     def store(self, name, size):
-        """One with a segment that is full, and nobody's."""
+        """Creates a store with a full segment and no owner."""
         worker = Worker(self.cluster, self.cluster.tcp(), "--make", "--size", size, "--store", name)
         worker.end()
 
     def claim(self, store):
-        """A session of it, by hand."""
+        """Claims a store by hand. Returns the control connection of the session."""
         control = wire.Control(self.address)
         control.peer.settimeout(SECONDS)
         self.epochs += 1
@@ -101,7 +100,7 @@ class Neighbours:
         return control
 
     def segment(self, control, size):
-        """Allocated and mapped at the mirror."""
+        """Allocates and maps a segment at the mirror."""
         fields = wire.field(1, 0) + wire.field(2, "large") + wire.field(3, size) + \
             wire.field(4, GIB)
         reply = control.ask(wire.field(ADD, wire.field(1, fields)))
@@ -109,8 +108,8 @@ class Neighbours:
             raise RuntimeError("a segment of %d bytes: %s" % (size, reply.get(2)))
 
     def claim_again(self):
-        """What a command or a worker has claimed before: the session, and the fields of its
-        slot."""
+        """Claims the store that a command or worker had. Returns the session, and the fields of its
+        commit slot."""
         control, epoch = wire.Control(self.address), 1
         control.peer.settimeout(SECONDS)
         while True:
@@ -133,7 +132,7 @@ class Neighbours:
     def map(self):
         control = self.claim("mapped")
         self.segment(control, self.args.map)
-        control.ask(wire.field(9, wire.field(1, b"\0")))       # gives it back
+        control.ask(wire.field(9, wire.field(1, b"\0")))       # frees it
         control.peer.close()
 
     def prepare_verify(self):
@@ -148,7 +147,8 @@ class Neighbours:
                          "--from", self.address)
 
     def prepare_claim(self):
-        """An owner that died with a transaction of as many small ranges as its log takes."""
+        """Leaves the state of an owner that died with a transaction of as many small ranges as its
+        log has room for."""
         self.command("create", "claimed", "--mirrors", self.address, "--log-size",
                      str(2 * self.args.record))
         self.store("claimed", MIB)
@@ -182,7 +182,7 @@ class Neighbours:
         self.claim("claimed").peer.close()
 
     def handshakes(self):
-        """So many at a time, each with a certificate that is good."""
+        """Does many TLS handshakes at a time, each with a valid certificate."""
         context = ssl.create_default_context(cafile=self.environment["PERSEAS_TLS_CA"])
         context.load_cert_chain(self.environment["PERSEAS_TLS_CERT"],
                                 self.environment["PERSEAS_TLS_KEY"])
@@ -203,16 +203,17 @@ class Neighbours:
             peer.close()
 
     def updates(self):
-        """Each connection is ended by the daemon, which takes only so many."""
+        """Floods the daemon with TLS key updates. The daemon ends each connection, because it
+        accepts only so many."""
         with wire.connect(self.address) as peer:
             peer.setblocking(True)
             updates.flood(peer, self.environment["PERSEAS_TLS_CERT"],
                           self.environment["PERSEAS_TLS_KEY"], lambda: not self.stop.is_set())
 
     def flood(self, control):
-        """Requests without an end, whose answers are thrown away; the connection is the
-        caller's. It sleeps while the daemon takes no more, as one on another host would not
-        compute on this one."""
+        """Sends requests endlessly and discards the answers. The connection belongs to the caller.
+        Sleeps while the daemon accepts no more, because a client on another host would not compute
+        on this one either."""
         control.peer.setblocking(False)
         request = wire.message(wire.field(LIST, b"")) * 64
         while not self.stop.is_set():
@@ -243,8 +244,8 @@ class Neighbours:
         self.floods([wire.Control(self.address) for _ in range(FLOODS)])
 
     def processors(self):
-        """What any others cost that only compute: with few processors, that much is lost to
-        whoever runs on this host."""
+        """Runs processes that only compute, one for each processor, which any load on this host
+        would cost."""
         with contextlib.ExitStack() as stack:
             for _ in os.sched_getaffinity(0):
                 busy = self.cluster.spawn(sys.executable, "-c", "while True: pass")
@@ -253,7 +254,7 @@ class Neighbours:
             self.stop.wait(SECONDS)
 
     def log(self):
-        """Connections that are refused, which the log tells, and claims that are."""
+        """Causes log lines: claims and a connection that the daemon refuses."""
         control = wire.Control(self.address)
         for _ in range(LINES):
             if self.stop.is_set():
@@ -299,7 +300,7 @@ def measure(args, kind, cluster, environment):
     thread.start()
     loud = victim.stretch(args.seconds, lambda: False)
     neighbours.stop.set()
-    # What was begun is measured to its end.
+    # An interval that has begun is measured to its end.
     rest = victim.stretch(0, thread.is_alive)
     thread.join()
     victim.end()
@@ -314,7 +315,7 @@ def measure(args, kind, cluster, environment):
 
 @contextlib.contextmanager
 def stalled_log():
-    """A daemon's standard error is a pipe that nobody reads."""
+    """Redirects the standard error of daemons to a pipe that nobody reads."""
     folder = tempfile.mkdtemp(prefix="perseas-log-")
     pipe = pathlib.Path(folder) / "pipe"
     os.mkfifo(pipe)
@@ -329,7 +330,7 @@ def stalled_log():
 
 
 def with_daemon(args, kind, authority):
-    """Handshakes need a daemon with TLS, and a victim that speaks it."""
+    """Runs a kind with its daemon. Handshakes need a daemon with TLS and a victim that uses it."""
     options, environment, log = [], {**os.environ}, contextlib.nullcontext()
     if kind in ("handshakes", "updates"):
         options = authority.options("mirror")
@@ -360,8 +361,8 @@ def row(args, result):
 
 
 def misses(results):
-    """The kinds that miss a target. Where processes that only compute take more than the half of
-    the rate, no more than they leave is asked for."""
+    """Returns the kinds that miss a target. If processes that only compute take more than half of
+    the rate, the target is what they leave."""
     limit = min([r["rate_ratio"] for r in results if r["kind"] == "processors"] + [RATE_LEAST])
     return [r["kind"] for r in results if r["kind"] != "processors" and
             (r["rate_ratio"] < limit or not r["pause_met"])]
@@ -378,7 +379,7 @@ def arguments():
     free = shutil.disk_usage("/dev/shm").free
     args.free = free
     args.seconds = args.seconds or (0.5 if args.short else 3)
-    # Others need memory, too.
+    # The rest of the host needs memory, too.
     args.map = 64 * MIB if args.short else min(8 * GIB, free // 4 // MIB * MIB)
     args.size = 32 * MIB if args.short else min(512 * MIB, free // 16 // MIB * MIB)
     args.record = 16 * MIB if args.short else min(512 * MIB, free // 16 // MIB * MIB)

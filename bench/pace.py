@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measures what it costs an owner that never pauses to wait for a mirror that cannot keep up, and
-what it costs not to. Three mirrors, W = 2, all on this host, over tcp; the third one is behind a
-relay that lets few bytes through in a second, so that it is slower than the others. For each way
-(no mirror is slow, commits wait, commits do not wait) it prints the rate of transactions, the
-longest of them, how much of the time all three mirrors were live, and how often the third one was
-dropped. Prints a table in Markdown, and keeps every figure in build/pace.json.
+what it costs not to wait. Three mirrors, W = 2, run on this host over tcp; the third one is behind
+a relay that limits its bandwidth. For each way (no mirror is slow, commits wait, commits do not
+wait) it reports the rate of transactions, the longest of them, how much of the time all three
+mirrors were live, and how often the third one was dropped. Prints a table in Markdown, and saves
+every figure to build/pace.json.
 """
 import argparse
 import json
@@ -19,25 +19,25 @@ from worker import MIB, Worker, spread, table
 
 MIRRORS = 3
 SECONDS = 60 * PATIENCE
-ROOM = 64 << 10                         # bytes under way through the relay
+ROOM = 64 << 10                         # bytes in flight through the relay
 WAYS = (("no mirror is slow", False, []), ("commits wait, pace_ms 100", True, ["--pace", 100]),
         ("commits do not wait", True, ["--no-pace"]))
 
 
 def through_relay(cluster, mirror, rate):
-    """The mirror's address behind a relay that passes about so many bytes a second."""
+    """Returns the mirror's address behind a relay that passes about `rate` bytes a second."""
     relay = cluster.spawn(cluster.build / "bench/relay", "--port", mirror.port, "--room", ROOM,
                           "--delay-us", ROOM * 1000000 // rate, stdout=subprocess.PIPE, text=True)
     return "127.0.0.1:%s" % relay.stdout.readline().strip()
 
 
 def round_of(worker, seconds):
-    """What transactions do for so long: their rate, and what became of the mirrors."""
+    """Runs transactions for `seconds`. Returns their rate and the state of the mirrors."""
     first = told = worker.ask()
     looks, live, longest, stolen = 0, 0, 0, stolen_seconds()
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        time.sleep(0.005)               # between two looks
+        time.sleep(0.005)               # between two samples
         told = worker.ask()
         looks += 1
         live += told["live"] == MIRRORS
@@ -50,7 +50,7 @@ def round_of(worker, seconds):
 
 
 def measure(args, slow, words):
-    """Rounds of one way, with mirrors of their own."""
+    """Runs the rounds of one way, with new mirrors."""
     with Cluster(args.build.resolve(), MIRRORS, room=MIRRORS * 128 * MIB) as cluster:
         addresses = [mirror.tcp for mirror in cluster.mirrors]
         if slow:
@@ -65,7 +65,7 @@ def measure(args, slow, words):
 
 
 def row(name, result):
-    """A line of the table."""
+    """Returns a line of the table."""
     return [name, "%.0f (%.0f - %.0f)" % tuple(result["rate"][k] for k in ("median", "min", "max")),
             "%.1f (%.1f)" % (result["longest_ms"]["median"], result["longest_ms"]["max"]),
             "%.0f %%" % (100 * result["waited"]["median"]),

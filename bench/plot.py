@@ -1,5 +1,5 @@
-"""Lines over time as an SVG file, for measurements that run where matplotlib is not. failover.py
-draws what passes across a kill with it."""
+"""Draws lines over time as an SVG file, for machines without matplotlib. failover.py uses it to
+draw the rate across a kill."""
 import math
 from xml.sax.saxutils import escape
 
@@ -9,8 +9,8 @@ MARKS = 6                               # on an axis, about
 
 
 def rates(looks, spacing):
-    """Of what is counted, a second, between looks [ns, count] that are `spacing` ns apart or more:
-    [ns, rate], each in the middle."""
+    """Returns the rate of a counter between samples [ns, count] that are at least `spacing` ns
+    apart: [ns, rate], each in the middle of its interval."""
     found, last = [], looks[0]
     for look in looks[1:]:
         took = look[0] - last[0]
@@ -21,7 +21,7 @@ def rates(looks, spacing):
 
 
 def marks(least, most):
-    """Round numbers that divide an axis."""
+    """Returns round numbers that divide an axis."""
     step = 10 ** math.floor(math.log10((most - least) / MARKS))
     step *= next(by for by in (1, 2, 5, 10) if (most - least) / (by * step) <= MARKS)
     return [step * i for i in range(math.ceil(least / step), math.floor(most / step) + 1)]
@@ -36,7 +36,7 @@ def line(x, y, to_x, to_y, color):
 
 
 def draw(path, title, x_name, y_name, lines):
-    """lines: points (x, y) by name, of which y begins at 0."""
+    """Draws lines, which map a name to its points (x, y). The y axis begins at 0."""
     points = [point for each in lines.values() for point in each]
     least, most = min(x for x, _ in points), max(x for x, _ in points)
     top = max(y for _, y in points) or 1

@@ -1,4 +1,5 @@
-"""The lines of a benchmark's table: a value, what it is compared with, whether that is enough."""
+"""The rows of a benchmark's table: a value, what it is compared with, and whether it meets its
+target."""
 import csv
 import json
 import operator
@@ -10,7 +11,7 @@ COMPARE = {">=": operator.ge, "<=": operator.le}
 
 
 def met(ratio, target):
-    """Does a ratio satisfy a target as ">= 0.35"? None: there is no target."""
+    """Returns whether a ratio meets a target such as ">= 0.35", or None without a target."""
     if target is None:
         return None
     sign, bound = target.split()
@@ -23,8 +24,8 @@ class Report:
 
     def add(self, name, unit, rounds, against=None, against_rounds=None, target=None,
             survives=None):
-        """A row of the table: medians of the rounds, and the spread of the rounds' ratios. Rounds
-        of the same number are compared, as they were measured one right after the other."""
+        """Adds a row: the medians of the rounds, and the spread of the rounds' ratios. Compares
+        rounds of the same number, because these were measured one right after the other."""
         row = dict.fromkeys(FIELDS)
         row.update(name=name, value=statistics.median(rounds), unit=unit, rounds=len(rounds),
                    survives=survives)
@@ -38,7 +39,7 @@ class Report:
         return row
 
     def write(self, path):
-        """JSON in `path`, and CSV beside it."""
+        """Writes the rows to `path` as JSON, and next to it as CSV."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(self.rows, indent=1) + "\n")
         with open(path.with_suffix(".csv"), "w", newline="") as out:
@@ -47,7 +48,7 @@ class Report:
             writer.writerows(self.rows)
 
     def table(self):
-        """Markdown: first what has a target, then the rest."""
+        """Returns the table in Markdown: first the rows with a target, then the rest."""
         lines = ["| what | value | against | value | ratio (rounds) | target | met |",
                  "|---|--:|---|--:|--:|---|---|"]
         for wanted in (True, False):
@@ -56,7 +57,7 @@ class Report:
 
 
 def figure(value):
-    """Three digits that count, with thousands apart."""
+    """Formats a number with three significant digits and thousands separators."""
     if value is None:
         return ""
     if abs(value) >= 100:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures what the transactions of a running owner notice while a mirror that lost its memory is
-copied whole: their rate and the longest of them, against the same owner before, with all mirrors
-live. Three mirrors, W = 2, all on this host, which owner and mirrors share. Prints a table in
-Markdown, and keeps every figure in build/resync.json.
+copied whole: their rate and the longest of them, compared with the same owner before, with all
+mirrors live. Three mirrors, W = 2, share this host with the owner. Prints a table in Markdown, and
+saves every figure to build/resync.json.
 """
 import argparse
 import json
@@ -19,7 +19,7 @@ SECONDS = 60 * PATIENCE
 
 
 class Measurement:
-    """Stretches of time with a resync and without, of one owner."""
+    """Intervals with and without a resync, of one owner."""
 
     def __init__(self, cluster, worker, seconds):
         self.cluster, self.worker, self.seconds = cluster, worker, seconds
@@ -34,10 +34,10 @@ class Measurement:
         return told
 
     def stretch(self, kind, first, going_on):
-        """What transactions do from `first` on, which a look told, while going_on(told) holds."""
+        """Measures transactions from the sample `first` on, while going_on(sample) returns True."""
         told = self.look()
         while going_on(told):
-            time.sleep(0.01)            # between two looks
+            time.sleep(0.01)            # between two samples
             told = self.look()
         took = (told["at_ns"] - first["at_ns"]) / 1e9
         self.stretches[kind].append({"seconds": took, "longest_ms": self.longest / 1e6,
@@ -45,7 +45,7 @@ class Measurement:
                                      "rate": (told["number"] - first["number"]) / took})
 
     def begin(self):
-        """What was before does not count."""
+        """Begins an interval: discards pauses of the time before. Returns a sample."""
         told = self.look()
         self.longest = self.rest = 0
         self.delays = Delays([self.worker.process.pid] +
@@ -53,18 +53,18 @@ class Measurement:
         return told
 
     def quiet(self):
-        """For a while, and until there was a transaction."""
+        """Measures an interval without a resync, until there was a transaction."""
         first, until = self.begin(), time.monotonic() + self.seconds
         self.stretch("without", first, lambda told: time.monotonic() < until or
                      told["number"] == first["number"])
 
     def resync(self):
-        """The last mirror comes back without its memory."""
+        """Restarts the last mirror without its memory, and measures its resync."""
         mirror, before = self.cluster.mirrors[-1], self.look()["resyncs"]
         mirror.kill()
         mirror.lose_memory()
         wait_for(lambda: self.look()["live"] == MIRRORS - 1, SECONDS, "a mirror that is missed")
-        # That a resync began is seen only afterwards: the look before that counts.
+        # A resync is noticed only after it began, so the interval starts at the sample before.
         seen = [self.begin()]
         mirror.start()
 
@@ -106,7 +106,7 @@ def measure(args, fabric, rate):
 
 
 def row(result):
-    """A line of the table."""
+    """Returns a line of the table."""
     rate = result["resync_rate"]
     return [result["fabric"], "%d MiB/s" % (rate // MIB) if rate else "none",
             "%.2f" % result["seconds"]["median"],

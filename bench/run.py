@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures Perseas, what it is compared with, and what this host can do at best; prints a table,
-and writes build/bench.json and .csv (the table's lines) and build/bench/results.json (every
-figure). Each measurement has mirrors of its own.
+"""Measures Perseas, the systems that it is compared with, and the limits of this host. Prints a
+table, and writes build/bench.json and .csv (the table's rows) and build/bench/results.json (every
+figure). Each measurement has its own mirrors.
 
-On a host with few processors mirrors and owner share them: figures over tcp are then those of
-this host, not of a network. Ratios are of one run, in which both sides took turns.
+On a host with few processors the mirrors and the owner share them, so figures over tcp are those of
+this host, not of a network. A ratio compares two sides that took turns in one run.
 """
 import argparse
 import json
@@ -49,12 +49,12 @@ class Bench:
     # --- running programs ---
 
     def knows(self, engine):
-        """Is an engine built in?"""
+        """Returns True if the engine is built in."""
         line = [self.build / "bench" / self.comparer, "--engines", engine, "--dry-run"]
         return not subprocess.run(line, stderr=subprocess.DEVNULL, check=False).returncode
 
     def program(self, cluster, name, *words, env=None):
-        """Runs a benchmark; its JSON."""
+        """Runs a benchmark. Returns its JSON."""
         line = [self.build / "bench" / name, *words, "--json"]
         done = cluster.run(*line, seconds=LIMIT_SECONDS, env=env)
         if done.returncode:
@@ -69,7 +69,7 @@ class Bench:
         return Cluster(self.build, mirrors, options, cpus, room=room)
 
     def compare(self, title, cluster, work, engines, *more, fabric="shm", size=None, place=None):
-        """Runs a workload on engines that take turns; what each measured."""
+        """Runs a workload on several engines in turn. Returns the results."""
         mirrors = cluster.unix() if fabric == "shm" else cluster.tcp()
         words = ["--work", work, "--engines", ",".join(engines), "--mirrors", mirrors,
                  "--cpu", self.near, *self.timed(), *more]
@@ -87,9 +87,9 @@ class Bench:
         return result
 
     def rates(self, name, result, targets, kind="busy_rates"):
-        """A row of the table for each engine that Perseas was compared with. Where no engine waits
-        for another process, rates are those of the thread's processor time, so that what else
-        the host does has no part in them."""
+        """Adds a row for each engine that Perseas was compared with. If no engine waits for another
+        process, compares rates per second of processor time, which other load on the host does not
+        change."""
         engines = result["engines"]
         for other, entry in engines.items():
             if other != "perseas":
@@ -97,7 +97,8 @@ class Bench:
                                 entry[kind], targets.get(other))
 
     def limit_rates(self, work, result, others):
-        """What a mirror's three copies alone would reach against the same."""
+        """Adds rows for what a mirror's three copies alone would reach against the other
+        engines."""
         engines = result["engines"]
         for other in others:
             if other in engines:
@@ -121,8 +122,8 @@ class Bench:
         self.beside_peers("order-entry", {"local": ">= 0.6", "pmemobj-replica": ">= 10"})
 
     def redis(self):
-        """All of Redis is on the processor of its client: there it is fastest. The mirror is on
-        another, and spins; or on the same, and sleeps."""
+        """Compares with Redis, whose server and replica are on its client's processor, where they
+        are fastest. The mirror is on another processor and spins, or on the same and sleeps."""
         for work, target in (("debit-credit", ">= 5"), ("order-entry", None)):
             self.beside_redis(work + ", tcp, 1 mirror", work, target, self.far, SPIN_US)
             self.beside_redis(work + ", tcp, 1 mirror on the owner's processor", work, target,
@@ -150,7 +151,8 @@ class Bench:
             self.rates("tpca, %s, shm, 1 mirror" % pattern, result, {})
 
     def sizes(self):
-        """Overhead against a transaction's size, and against the three copies that it takes."""
+        """Measures the overhead for transactions of several sizes, and against the three copies
+        that they take."""
         engines = ["perseas", "copies", "none", "local"]
         if not self.quick:
             engines += [p for p in self.peers if p in ("pmemobj-replica", "lmdb")]
@@ -162,7 +164,8 @@ class Bench:
             self.size_row(size, result["engines"])
 
     def size_row(self, size, engines):
-        """By medians of latencies: at 1 MiB, a round has few transactions."""
+        """Adds a row from the medians of latencies, because a round has few transactions of 1
+        MiB."""
         took, copies, plain = ([ns / 1e3 for ns in engines[name]["p50s_ns"]]
                                for name in ("perseas", "copies", "none"))
         three = [max(c - p, 1e-3) for c, p in zip(copies, plain)]
@@ -173,7 +176,8 @@ class Bench:
         self.report.add(title + ", without its own write", "us", over, "its three copies", three)
 
     def tcp_latency(self):
-        """A commit of 8 bytes against bare round trips of as many, both ends waiting alike."""
+        """Compares a commit of 8 bytes with bare round trips of as many bytes, with both ends
+        waiting alike."""
         words = ["--work", "synthetic", "--size", 8, "--engines", "perseas,pingpong", "--spin-us",
                  SPIN_US, "--far-spin-us", SPIN_US, "--cpu", self.near]
         with self.cluster(1, "--spin-us", str(SPIN_US)) as cluster:
@@ -191,7 +195,7 @@ class Bench:
         say("8 bytes over tcp: %.1f us, ping-pong %.1f us" % (row["value"], row["against_value"]))
 
     def tls(self):
-        """Large transactions inside TLS against the same over plain TCP, round by round."""
+        """Compares large transactions over TLS with the same over plain TCP, round by round."""
         files = tempfile.mkdtemp(prefix="perseas-tls-")
         try:
             authority = Authority(files)
@@ -205,7 +209,8 @@ class Bench:
             shutil.rmtree(files, ignore_errors=True)
 
     def cipher_ns(self):
-        """What TLS's cipher takes for a byte, in records of its size; openssl measures itself."""
+        """Returns what TLS's cipher takes for a byte, in records of TLS's size, as measured by
+        openssl."""
         done = subprocess.run(["taskset", "-c", str(self.near), "openssl", "speed", "-mr",
                                "-seconds", "1", "-bytes", "16384", "-evp", "aes-256-gcm"],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -233,9 +238,9 @@ class Bench:
             self.tls_row(size, took[size, "tls"], took[size, "tcp"], target, ciphers)
 
     def tls_row(self, size, tls, tcp, target, ciphers):
-        """Beside tcp, and beside tcp and the cipher. Both ends have undo and data to go through it:
-        one after the other if nothing of it overlaps; at the same time, on a processor each, if all
-        of it does, and that is the best there can be."""
+        """Adds rows that compare TLS with tcp, and with tcp plus the cipher. Both ends pass undo
+        and data through the cipher: in sequence if nothing overlaps; in parallel, on a processor
+        each, if everything does, which is the lower bound."""
         title = "%s transaction, tls, 1 mirror, p50" % bytes_text(size)
         row = self.report.add(title, "us", tls, "tcp", tcp, target)
         say("%s: %.2f times tcp" % (title, row["ratio"]))
@@ -256,12 +261,14 @@ class Bench:
         self.behind_relay("threads, tcp + 100 us", "tcp with 100 us of added delay", {4: ">= 3"})
 
     def threads_serial(self):
-        """One after another, but for the waits, which are most of it."""
+        """Measures serial transactions, which overlap only in the waits, which are most of their
+        time."""
         self.behind_relay("threads, serial, tcp + 100 us",
                           "SERIAL, tcp with 100 us of added delay", {4: ">= 3.5"}, "--serial")
 
     def behind_relay(self, name, fabric, targets, *options):
-        """The relay has a processor for itself; who waits on the other sleeps at once."""
+        """Measures threads behind the relay, which has its own processor; owner and mirror share
+        the other, and sleep at once when they wait."""
         with self.cluster(1, cpus={0: self.near}) as cluster:
             relay = cluster.spawn(self.build / "bench/relay", "--port", cluster.mirrors[0].port,
                                   stdout=subprocess.PIPE, text=True)
@@ -287,8 +294,8 @@ class Bench:
             say("%s: %.2f times one thread" % (row["name"], row["ratio"]))
 
     def mirrors(self):
-        """Different stores on different mirrors: they do not take turns. The mirrors have one
-        processor: one that spins would keep the others from it."""
+        """Measures several numbers of mirrors, each with its own store, so they do not take turns.
+        The mirrors share one processor, so they must not spin."""
         for fabric, kind in (("shm", "busy_rates"), ("tcp", "rates")):
             one = None
             for count in (1, 2, 3, 4, 5):
@@ -327,8 +334,9 @@ class Bench:
         say("%s: %.0f ms, memcpy %.0f ms" % (title, row["value"], row["against_value"]))
 
     def found(self):
-        """What is found by the pages that were written against the old way, and against what is
-        declared. Both are on shared memory, so that little else takes time."""
+        """Compares finding changes by the pages that were written with the older way, which
+        compares all memory, and with declaring changes. Uses shared memory, so that little else
+        takes time."""
         with self.cluster(1, room=400 * MIB) as cluster:
             result = self.program(cluster, "found", "--mirrors", cluster.unix(), "--cpu",
                                   self.near, *self.timed())
@@ -342,8 +350,8 @@ class Bench:
             self.ways(pages)
 
     def ways(self, pages):
-        """What Rhino compares in its figure 6: set_range, whole pages, and differences of pages,
-        which the library finds here."""
+        """Compares set_range, whole pages and page differences, as Rhino's figure 6 does; here the
+        library finds the differences."""
         names = ["declared", "whole-pages", "tracked"] + ["tracked-all"] * (pages == 1)
         with self.cluster(1, room=500 * MIB) as cluster:
             result = self.program(cluster, "found", "--mirrors", cluster.unix(), "--cpu",
@@ -365,9 +373,8 @@ class Bench:
         return {way: entry["busy_rates"] for way, entry in result["ways"].items()}
 
     def objects(self):
-        """What is allocated by transactions, against libpmemobj, which keeps one copy and flushes
-        nothing, and against memory that is declared; then against libpmemobj once more, which
-        flushes as it does by itself."""
+        """Compares allocating objects in transactions with libpmemobj, which has one copy and
+        flushes nothing, and with declared memory; then with libpmemobj with its default flushes."""
         one = "an object of 64 bytes allocated, another freed, shm, 1 mirror"
         pool = ["--pool", "/dev/shm/perseas-bench-objects"] if self.knows("pmemobj") else []
         rates = self.allocating("objects", *pool)
@@ -384,10 +391,10 @@ class Bench:
                         rates["malloc-many"], "perseas_alloc", rates["heap-many"], "<= 2")
 
     def inserts(self):
-        """Threads that insert into a hash table, against Berkeley DB and LMDB, whose files are in
-        memory: their commits wait for no other process, and what they keep survives the end of
-        this one, but not that of the host. Over tcp a commit that waits survives the host, and over
-        shared memory the process, as theirs do. All share the processors."""
+        """Compares threads that insert into a hash table with Berkeley DB and LMDB on files in
+        memory. Their commits wait for no other process, and survive the process but not the host.
+        Over tcp, a commit that waits survives the host; over shared memory it survives the process,
+        as theirs do. All share the processors."""
         peers = [name for name in ("bdb", "bdb-tree", "lmdb") if self.knows("bdb")]
         for fabric, ways, survives in (("tcp", ["hash", "hash-nowait"], "host"),
                                        ("shm", ["hash"], "process")):
@@ -401,7 +408,7 @@ class Bench:
                     self.insert_rows(result, fabric, way, threads, peers, "nothing")
 
     def insert(self, fabric, ways):
-        """Rounds of one fabric. They are short enough for the mirror's memory."""
+        """Runs the rounds of one fabric. Rounds are short enough for the mirror's memory."""
         folder = tempfile.mkdtemp(prefix="perseas-inserts-", dir="/dev/shm")
         try:
             with self.cluster(1, room=700 * MIB, cpus={}) as cluster:
@@ -420,7 +427,7 @@ class Bench:
         names = {"hash": "hash table", "hash-nowait": "hash table, NOWAIT, then a flush",
                  "bare": "limit: no table, an answer waited for"}
         for peer in peers:
-            # A commit that returned is done, in the system's own terms.
+            # A commit that returned is durable, in the system's own terms.
             target = ">= 1" if threads == 8 and way == "hash" else None
             row = self.report.add(
                 "%s, %d thread%s, inserts, %s, 1 mirror (survives: %s)" % (
@@ -430,10 +437,11 @@ class Bench:
             say("%s: %.2f times %s" % (row["name"], row["ratio"], peer))
 
     def growth(self):
-        """Against the database's size, and against the ranges of a transaction."""
+        """Measures several sizes of the database, and several numbers of ranges in a
+        transaction."""
         for size in (50 * MIB, 200 * MIB, 800 * MIB, 2 * GIB, 4 * GIB, 8 * GIB):
-            # The owner's, its mirror's, local's, and what they are checked against; or, one after
-            # another, at most two of them.
+            # Memory for the owner, its mirror, the engine "local" and the check; with --apart for
+            # two of them.
             apart = ["--apart"] if 4 * size + GIB > available() else []
             if 2 * size + GIB > available():
                 say("a database of %s: there is not enough memory" % bytes_text(size))
@@ -449,7 +457,7 @@ class Bench:
             self.rates("ranges of 8 bytes: %d, shm, 1 mirror" % ranges, result, {})
 
     def nowait(self):
-        """Commits that do not wait, against those that do: many of them are waited for at once."""
+        """Compares commits that do not wait, flushed many at a time, with commits that wait."""
         for mirrors, targets in ((1, {64: ">= 2", 1000: ">= 5"}), (3, {64: None, 1000: ">= 3"})):
             engines = ["perseas"] + ["nowait-%d" % together for together in targets]
             engines += ["gathered-1000"]
@@ -483,8 +491,8 @@ class Bench:
                     self.ping(cluster, "%s ping-pong, %s" % (kind, how), spin, against)
 
     def round_trips(self):
-        """What is measured over tcp against bare round trips of the same run, of which a commit is
-        one. Both ends spin, or both sleep."""
+        """Adds rows that compare results over tcp with bare round trips of the same run; a commit
+        is one round trip. Both ends spin, or both sleep."""
         limits = {"debit-credit, tcp, 1 mirror": "spinning",
                   "order-entry, tcp, 1 mirror": "spinning",
                   "debit-credit, tcp, 1 mirror on the owner's processor": "asleep",
@@ -541,7 +549,7 @@ def label(name, result):
 
 
 def available():
-    """Bytes of memory that programs may still take."""
+    """Returns the bytes of memory that programs may still take."""
     for row in pathlib.Path("/proc/meminfo").read_text().splitlines():
         if row.startswith("MemAvailable:"):
             return int(row.split()[1]) << 10
@@ -560,7 +568,7 @@ def say(text):
 
 
 def run(bench, only):
-    """All parts, or those that are named. How many failed."""
+    """Runs all parts, or those named in `only`. Returns how many failed."""
     failed = 0
     for part in bench.all():
         if only and part.__name__ not in only:

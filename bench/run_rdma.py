@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Measures Perseas over RDMA against the bare fabric, as ratios of one run.
 
-It runs in a machine with RDMA nodes 10.5.0.1 … 10.5.0.4, as the one that `make bench-rdma` boots:
-mirrors are on the first three, the owner and the bare fabric's near end are on the fourth. What is
-compared takes turns, round by round.
+It runs in a machine with RDMA nodes 10.5.0.1 … 10.5.0.4, such as the one that `make bench-rdma`
+boots: the mirrors are on the first three, the owner and the bare fabric's near end on the fourth.
+Compared programs take turns, round by round.
 
-That machine's clock counts instructions, and it has one processor: all that both ends do, and the
-emulated device too, adds up. So times say nothing by themselves, but ratios do not depend on what
-else the host does. Three mirrors' work is done one after the other there.
+That machine's clock counts instructions, and it has one processor, so the work of both ends and of
+the emulated device adds up. Times therefore mean nothing by themselves, but ratios do not depend on
+other load on the host. The work of three mirrors is done one after the other there.
 """
 import argparse
 import json
@@ -31,11 +31,11 @@ LIMIT_SECONDS = 300
 
 
 class Failure(Exception):
-    """A program that did not do what it should."""
+    """A program that failed."""
 
 
 class Samples:
-    """What one thing measured in each round."""
+    """The values of one measurement in each round."""
 
     def __init__(self, name):
         self.name, self.rounds = name, []
@@ -53,7 +53,7 @@ class Bench:
         self.cluster, self.args, self.rows = cluster, args, []
 
     def program(self, name, *words):
-        """Runs a benchmark for one round; its JSON."""
+        """Runs a benchmark for one round. Returns its JSON."""
         line = [self.cluster.build / "bench" / name, "--rounds", 1, "--json", *words]
         done = self.cluster.run(*line, seconds=LIMIT_SECONDS)
         if done.returncode:
@@ -61,7 +61,7 @@ class Bench:
         return json.loads(done.stdout)
 
     def commit(self, store, mirrors):
-        """Median latency of a commit, in microseconds; every mirror must be on rdma."""
+        """Returns the median latency of a commit in microseconds. Every mirror must be on rdma."""
         result = self.program("compare", "--work", "synthetic", "--engines", "perseas", "--store",
                               store, "--mirrors", mirrors, "--fabric", "rdma", "--size", BYTES,
                               "--acks", min(ACKS, mirrors.count(",") + 1), "--spin-us",
@@ -94,7 +94,8 @@ class Bench:
         self.row(three, one, "us")
 
     def contest(self, mirrors, acks):
-        """Transactions a second of commits that wait and of those that do not, by turns."""
+        """Returns the transactions a second of commits that wait and of commits that do not,
+        measured in turn."""
         engines = ["perseas", FLYING]
         result = self.program("compare", "--work", "synthetic", "--engines", ",".join(engines),
                               "--mirrors", mirrors, "--fabric", "rdma", "--size", BYTES, "--acks",
@@ -104,10 +105,9 @@ class Bench:
         return [result["engines"][each]["rate"]["median"] for each in engines]
 
     def unwaited(self):
-        """Commits that do not wait, against those that do, and against bare writes under way at the
-        same time. On one processor the near end's work, the far end's and the devices' adds up, and
-        the bare fabric gains as little by not waiting as it says here: on two it is another matter.
-        """
+        """Compares commits that do not wait with commits that do, and with as many bare writes in
+        flight. On one processor the work of near end, far end and devices adds up, so the bare
+        fabric gains little by not waiting; on two processors it gains more."""
         one = os.cpu_count() == 1
         apart, raw = Samples("raw chains, each waited for"), Samples("32 raw chains on their way")
         for _ in range(self.args.rounds):
@@ -152,7 +152,8 @@ class Bench:
         self.row(opened, best, "MB/s")
 
     def row(self, samples, against, unit, most=None, least=None):
-        """Compares round by round: the machine is not the same from one minute to the next."""
+        """Adds a row that compares round by round, because the machine changes from one minute to
+        the next."""
         ratios = [a / b for a, b in zip(samples.rounds, against.rounds)]
         ratio, target = statistics.median(ratios), most if least is None else least
         met = None if target is None else ratio <= most if least is None else ratio >= least

@@ -1,8 +1,7 @@
-"""RVM's interface in the table of `make bench` (run.py): beside the same transactions by the
-library itself, which take turns with it, and beside RVM's own library. No package of Debian has
-that, so no command here runs it: its number was measured apart, on another machine. The number and
-its source are in papers/numbers.json, and nothing here makes up for the difference between the
-machines."""
+"""Adds RVM's interface to the table of `make bench` (run.py): compared with the same transactions
+through the library's own interface, in turn, and with RVM's own library. Debian has no package of
+RVM, so its rate was measured on another machine and cannot be measured here. The number and its
+source are in papers/numbers.json; it is not adjusted for the difference between the machines."""
 import pathlib
 import sys
 
@@ -12,19 +11,20 @@ from figure import Numbers  # noqa: E402
 
 WORKS = {"debit-credit": ("debit-credit", None), "8 bytes": ("synthetic", 8)}
 MODES = {"flush": "rvm", "no_flush": "rvm-no-flush"}
-FIGURE, SYSTEM = "librvm-1", "librvm on tmpfs, flush"   # of numbers.json
-TIMES, PART = 10, 0.8                   # of RVM's own rate, and of the library's, at least
+FIGURE, SYSTEM = "librvm-1", "librvm on tmpfs, flush"   # in numbers.json
+TIMES, PART = 10, 0.8                   # targets: times RVM's own rate, and part of the library's
 
 
 def apart():
-    """RVM's own transactions of debit-credit a second, and what they are, in words."""
+    """Returns the rate of debit-credit on RVM's own library, and a description of that
+    measurement."""
     numbers = Numbers()
     return numbers.value(FIGURE, SYSTEM, "debit-credit"), \
         "RVM's debit-credit, measured apart (%s)" % numbers.papers["librvm"]["machine"]
 
 
 def measure(bench):
-    """Adds a row for each kind of transaction and each way to end one."""
+    """Adds a row for each workload and each way to end a transaction."""
     rate, what = apart()
     for label, (work, size) in WORKS.items():
         with bench.cluster(1) as cluster:

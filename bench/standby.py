@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Measures a warm standby inside a process (perseas_standby): an owner is killed with kill -9, and
-a process that waits opens the store, maps its segment and commits one transaction. Three mirrors,
-W = 2, all on this host, over tcp and shm, with 64 MiB and with the larger size that bench-failover
-takes; with the memory read first, and on demand. Beside it, in a process of the same kind:
-perseas_open as soon as the killed one is gone. And standbys that keep a copy of the memory
-(options.warm), as fast as they can, of an owner that changes all of the store until it is killed,
-and of one that changes a tenth of it. Prints a table in Markdown, in ms: medians of 5 runs, which
-take turns, with the smallest and the largest.
+a process that stands by opens the store, maps its segment and commits one transaction. Three
+mirrors, W = 2, run on this host, over tcp and shm, with 64 MiB and with the larger size of
+bench-failover; with the memory read first, and on demand. For comparison, a process of the same
+kind calls perseas_open as soon as the owner is gone. Standbys with a copy of the memory
+(options.warm) copy as fast as they can, from an owner that changes all of the store until it is
+killed, and from one that changes a tenth of it. Prints a table in Markdown, in ms: medians of 5
+runs, which take turns, with the smallest and the largest.
 
 The parts: until the wait or the open returns, until the segment is mapped, until the commit; and
-from the end of the owner until all memory is here. Copied: so much of the memory the copy had right
-before the owner was killed.
+from the end of the owner until all memory has arrived. Copied: the share of the memory that the
+copy had right before the owner was killed.
 """
 import argparse
 import pathlib
@@ -28,11 +28,12 @@ RUNS, SECONDS = 5, 60
 FABRICS = ("tcp", "shm")
 RECOVERIES = {"read first": binding.READ_FIRST, "on demand": binding.ON_DEMAND}
 PARTS = ("all", "open", "map", "commit", "whole")
-NO_LIMIT = 1 << 40  # bytes a second
+NO_LIMIT = 1 << 40  # bytes per second
 
 
 def warm_up(standby):
-    """The share of the memory that its copy has when it gets no warmer."""
+    """Waits until the standby's copy gets no warmer. Returns the share of the memory that it
+    has."""
     def share():
         stat = standby.stat()
         return stat.warm / stat.memory if stat.memory else 0
@@ -40,8 +41,8 @@ def warm_up(standby):
 
 
 def take_over(way, mirrors, recovery, worker):
-    """ms: all, and its parts, and which share was copied. Who opens the store itself knows by other
-    means that the owner is gone."""
+    """Kills the owner and takes over. Returns in ms the whole time and its parts, and the share
+    that was copied. A process that opens the store itself is told that the owner is gone."""
     standby, copied = None, 0
     if way != "open at once":
         warm = way != "standby"
@@ -78,7 +79,7 @@ WAYS = {"standby": 1, "open at once": 1, "warm standby": 1, "warm standby, a ten
 
 
 def measured(cluster, fabric, size):
-    """{(way, recovery): [parts of a run]}"""
+    """Runs all ways for one size. Returns {(way, recovery): [parts of a run]}."""
     found = {(way, recovery): [] for way in WAYS for recovery in RECOVERIES}
     start(cluster, fabric, "--make", "--size", size).end()
     for number in range(RUNS):

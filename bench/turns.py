@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Python's side of bench/languages.py: the transactions of turns.c, by the package perseas and
-numpy.
+"""The Python program for bench/languages.py: the transactions of turns.c, with the package perseas
+and numpy.
 
     turns.py MIRRORS STORE SIZE
 """

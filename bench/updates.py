@@ -1,5 +1,5 @@
-"""A peer over TLS that sends nothing but key updates: Python's ssl has no call for them, so OpenSSL
-itself is called."""
+"""A TLS client that sends nothing but key updates. Calls OpenSSL directly, because Python's ssl has
+no function for key updates."""
 import ctypes
 import ctypes.util
 
@@ -24,7 +24,8 @@ def library():
 
 
 def flood(peer, certificate, key, go_on):
-    """Over the connection, which blocks, until it ends or go_on() is false. How many were sent."""
+    """Sends key updates over the blocking connection `peer` until it ends or go_on() is false.
+    Returns how many."""
     lib, sent = library(), 0
     context = lib.SSL_CTX_new(lib.TLS_client_method())
     if lib.SSL_CTX_use_certificate_chain_file(context, certificate.encode()) != 1 or \

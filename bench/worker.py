@@ -1,4 +1,5 @@
-"""bench/worker.c for the measurements: an owner that runs transactions and tells how far it is."""
+"""Runs bench/worker.c for the measurements: an owner that runs transactions and reports its
+progress."""
 import contextlib
 import json
 import os
@@ -14,9 +15,9 @@ MIB = 1 << 20
 
 
 def await_end(process, seconds):
-    """Waits until a child has ended, and hears of it at once, as a supervisor does. Popen.wait with
-    a timeout looks after 1 ms, and then each time after twice as long, so that an end that takes
-    8 ms would count as 15."""
+    """Waits until a child has ended, and notices it at once, as a supervisor does. Popen.wait with
+    a timeout checks after 1 ms and then at doubling intervals, so an end that takes 8 ms would
+    count as 15."""
     told = select.poll()
     ends = os.pidfd_open(process.pid)
     try:
@@ -29,16 +30,16 @@ def await_end(process, seconds):
 
 
 class Delays:
-    """How long processors keep these processes from running: the time that their threads are ready
-    and wait for one, all of them together, and what the host of a virtual machine takes. A pause of
-    that length is none of the product's."""
+    """How long processors keep processes from running: the time that their threads were ready but
+    waited for a processor, and the time that the host of a virtual machine took. A pause of that
+    length is not caused by the product."""
 
     def __init__(self, pids):
         self.pids, self.waits, self.marks = list(pids), {}, []
         self.note()
 
     def note(self):
-        """(when, milliseconds so far)"""
+        """Takes a sample. Returns (time, milliseconds of delay so far)."""
         for pid in self.pids:
             for task in pathlib.Path("/proc/%d/task" % pid).glob("*/schedstat"):
                 with contextlib.suppress(OSError):      # it ended meanwhile
@@ -48,22 +49,23 @@ class Delays:
         return self.marks[-1]
 
     def most_in(self, ms):
-        """The most in any time so long that lies between two of the looks."""
+        """Returns the largest delay in any interval of `ms` between two samples."""
         ends = [next((end for end in self.marks[i:] if end[0] >= mark[0] + ms / 1e3),
                      self.marks[-1]) for i, mark in enumerate(self.marks)]
         return max(end[1] - mark[1] for mark, end in zip(self.marks, ends))
 
     def rest_of(self, pause_ms):
-        """What remains of a pause that ended since the last look, in milliseconds."""
+        """Returns what remains of a pause that ended since the last sample, without the delays, in
+        milliseconds."""
         began = self.marks[-1][0] - pause_ms / 1e3
         before = max((mark for mark in self.marks if mark[0] <= began), default=self.marks[0])
         return pause_ms - (self.note()[1] - before[1])
 
 
 class Worker:
-    """Started when it is made; `first` is what it said after its first commit. `under` are the
-    words before its own, of a program that starts it later; `later`: it has --standby. Then
-    `await_first` reads that."""
+    """An owner process, started by the constructor; `first` is its report after its first commit.
+    `under` is a command that starts it later, and `later` says that it has --standby; then
+    await_first reads `first`."""
 
     def __init__(self, cluster, mirrors, *words, under=(), later=False):
         line = [*under, cluster.build / "bench/worker", "--mirrors", mirrors, *words]
@@ -78,7 +80,7 @@ class Worker:
         return self.first
 
     def await_standing_by(self):
-        """Of `perseas run`: until it knows that the store has an owner."""
+        """Waits until `perseas run` knows that the store has an owner."""
         if not any("its owner lives" in line for line in self.process.stderr):
             raise RuntimeError("perseas run ended")
         return self
@@ -90,7 +92,8 @@ class Worker:
         return json.loads(line)
 
     def ask(self):
-        """How far it is, or how it stands by; RuntimeError where a transaction failed."""
+        """Returns its progress, or its state as a standby. Raises RuntimeError if a transaction
+        failed."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         told = self._answer()
@@ -99,7 +102,7 @@ class Worker:
         return told
 
     def kill(self):
-        """kill -9, and waits until it is gone."""
+        """Kills the process with SIGKILL, and waits until it is gone."""
         self.process.kill()
         await_end(self.process, 60 * PATIENCE)
         self._close()
@@ -117,11 +120,11 @@ class Worker:
 
 
 def spread(values):
-    """Median, smallest and largest, as measured_ratio_json writes them."""
+    """Returns median, smallest and largest, with the names that measured_ratio_json uses."""
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 
 def table(heading, rows):
-    """Markdown."""
+    """Returns a table in Markdown."""
     lines = [heading, ["---"] * len(heading), *rows]
     return "".join("| %s |\n" % " | ".join(str(cell) for cell in line) for line in lines)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A Redis server with one replica, both in memory only, on loopback ports that are free; gone when
-the `with` block is.
+"""Runs a Redis server with one replica, both in memory only, on free loopback ports. Leaving the
+`with` block stops both.
 
-    redis_pair.py [--cpus SERVER,REPLICA] COMMAND...   runs a command while the pair is there
+    redis_pair.py [--cpus SERVER,REPLICA] COMMAND...   runs a command while the pair is running
 
 The command finds the server's port in PERSEAS_REDIS_PORT.
 """
@@ -21,11 +21,12 @@ from cluster import HANGING_SECONDS, INTERRUPTS, die_with_parent, wait_for  # no
 
 PORTS_TRIED = 8
 ASK_SECONDS = 0.5
-# Debian's redis-tools has the program, which is a server when it is called one. The package
-# redis-server would add a link to it, and a service that runs all the time.
+# Debian's redis-tools has the program, which is a server if it is run as redis-server. The package
+# redis-server would only add a link to it and a service that runs all the time.
 PROGRAMS = ("redis-server", "redis-check-rdb")
 
-# Nothing is written to files, a replica is filled at once, and is never cut off for being slow.
+# Writes nothing to files, synchronizes the replica at once, and never disconnects it for being
+# slow.
 SETTINGS = {
     "bind": "127.0.0.1",
     "protected-mode": "yes",
@@ -57,7 +58,7 @@ def program():
 
 
 class Server:
-    """One redis-server."""
+    """One redis-server process."""
 
     def __init__(self, folder, name, cpu=None, more=()):
         self.folder, self.name, self.cpu, self.more = folder / name, name, cpu, list(more)
@@ -66,7 +67,8 @@ class Server:
         self.process, self.port = None, 0
 
     def start(self):
-        """Whoever takes the port before the server does makes it end: then another is tried."""
+        """Starts the server. If another process takes its port first, the server ends, and another
+        port is tried."""
         for _ in range(PORTS_TRIED):
             self.port = free_port()
             self._spawn()
@@ -92,12 +94,12 @@ class Server:
     def _state(self):
         if self.process.poll() is not None:
             return "ended"
-        # Whoever has this port may be another, and may never answer.
+        # Another process may have this port, and may never answer.
         answers = self.info("server", ASK_SECONDS).get("process_id") == str(self.process.pid)
         return "ready" if answers else None
 
     def ask(self, command, seconds=HANGING_SECONDS):
-        """A command of plain words; its one answer as text, None when there is none."""
+        """Sends a command of plain words. Returns its answer as text, or None if there is none."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), seconds) as link:
                 link.sendall(command.encode() + b"\r\n")
@@ -107,7 +109,7 @@ class Server:
             return None
 
     def info(self, section, seconds=HANGING_SECONDS):
-        """INFO's lines of a section, as a dictionary."""
+        """Returns a section of INFO as a dictionary."""
         lines = (self.ask("INFO " + section, seconds) or "").splitlines()
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
@@ -119,7 +121,7 @@ class Server:
 
 
 def read_answer(answer):
-    """A simple or a bulk string, a number, or an error, as text."""
+    """Reads a simple string, bulk string, number or error as text."""
     first = answer.readline().decode().rstrip("\r\n")
     if not first.startswith("$"):
         return first[1:] or None
@@ -127,7 +129,7 @@ def read_answer(answer):
 
 
 class RedisPair:
-    """with RedisPair() as pair: ... pair.port; server_cpu, replica_cpu: processors to pin to."""
+    """with RedisPair() as pair: ... pair.port. server_cpu, replica_cpu: processors to pin to."""
 
     def __init__(self, server_cpu=None, replica_cpu=None):
         self.cpus = (server_cpu, replica_cpu)
@@ -155,7 +157,7 @@ class RedisPair:
                 "state=online" in server.info("replication").get("slave0", ""))
 
     def __exit__(self, *_):
-        # An interrupt in the middle of tidying up waits until it is done.
+        # An interrupt during cleanup waits until cleanup is done.
         held = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
         try:
             for server in self.servers:
