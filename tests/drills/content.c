@@ -1,17 +1,16 @@
 /*
- * content.c - computes the changes of transaction k, and the whole state after it. owner.c writes
- * by it, and checks by it what was recovered. It keeps nothing between calls but the shape: k
- * alone decides.
+ * content.c - computes the changes of transaction k, and the whole state after it. owner.c uses it
+ * to write, and to check what was recovered. Its results depend only on k and the shape.
  */
 #include "content.h"
 
 #include <string.h>
 
 enum {
-	STRIPES_MAX = 1 << 10, /* bytes of a segment's stripe */
-	SHORT_MAX = 400,       /* bytes of most ranges */
-	BULK_EVERY = 8,        /* one of so many transactions has a long range, too: */
-	BULK_MAX = 16 << 10,   /* of so many bytes at most, that takes a while to copy */
+	STRIPES_MAX = 1 << 10, /* upper bound for a segment's stripe, in bytes */
+	SHORT_MAX = 400,       /* upper bound for most ranges, in bytes */
+	BULK_EVERY = 8,        /* one transaction in this many also has a long range */
+	BULK_MAX = 16 << 10,   /* upper bound for long ranges, which take a while to copy */
 };
 
 struct book books[BOOKS] = {
@@ -22,10 +21,10 @@ struct book books[BOOKS] = {
 };
 unsigned book_count = 2;
 
-/* Bytes of ranges, at most, and one of how many transactions has a long one. */
+/* The bounds in use, which content_shape changes. */
 static uint32_t short_max = SHORT_MAX, bulk_max = BULK_MAX, bulk_every = BULK_EVERY;
 
-/* A sequence in which every seed begins somewhere else. */
+/* Returns the next number of a random sequence; each seed begins at another point of it. */
 static uint64_t draw(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15u;

@@ -1,7 +1,7 @@
 /*
- * desk.c - reads commands and answers each by one line. teller.c's main calls it, and drills
- * speak to it through teller.py. It adds no retries or waits of its own: a drill must see what
- * the library returns.
+ * desk.c - reads commands and answers each with one line, for teller.c's main; drills use it
+ * through teller.py. It must not retry or wait by itself: a drill must see what the library
+ * returns.
  */
 #include "desk.h"
 #include "forgery.h"
@@ -25,11 +25,11 @@ struct desk {
 	pthread_t thread;
 	bool running;
 	int result;     /* of the thread */
-	unsigned count; /* words of the command */
+	unsigned count; /* number of words */
 	char *words[WORDS_MAX + 1];
 };
 
-/* What the library told of, as " kind:mirror" each. */
+/* The library's events so far, each as " kind:mirror". */
 static struct {
 	pthread_mutex_t lock;
 	char text[LINE_MAX_BYTES];
@@ -60,7 +60,7 @@ static void answer(const char *format, ...)
 	fflush(stdout);
 }
 
-/* One line, whatever the text is. */
+/* Replaces newlines, so that the text fits in one line. */
 static char *flat(char *text)
 {
 	for (char *at = text; *at; at++)
@@ -69,7 +69,7 @@ static char *flat(char *text)
 	return text;
 }
 
-/* The answer to a call that has no other result. */
+/* Answers a call that has no other result. */
 static void answer_code(struct desk *desk, int rc)
 {
 	if (rc)
@@ -165,7 +165,7 @@ bool option_set(struct perseas_options *options, const char *word)
 	}
 }
 
-/* Ends the thread, if it runs, and gives what it came to. */
+/* Ends the thread if it runs. Returns its result. */
 static int join(struct desk *desk)
 {
 	if (!desk->running)
@@ -291,7 +291,7 @@ static void do_begin(struct desk *desk)
 	answer_call(desk, perseas_begin(desk->owner->p, 0, &desk->tx));
 }
 
-/* The address of words 1 and 2, segment and offset; NULL: there is none. */
+/* Returns the address that words 1 and 2 name, segment and offset, or NULL. */
 static uint8_t *address(struct desk *desk)
 {
 	struct perseas_segment_info info;
@@ -353,7 +353,7 @@ static void do_forge(struct desk *desk)
 	answer_code(desk, forgery_store(desk->owner, number(desk, 1), desk->words[2]));
 }
 
-/* --- figures --- */
+/* --- statistics --- */
 
 static void do_stat(struct desk *desk)
 {
@@ -381,7 +381,7 @@ static void do_stat(struct desk *desk)
 #undef VALUE
 }
 
-/* "ok state:seq state:seq ..." in the order of the list that was given. */
+/* Answers "ok state:seq state:seq ...", in the order of the list of mirrors. */
 static void do_mirrors(struct desk *desk)
 {
 	struct perseas_mirror_stat stat;
@@ -414,14 +414,14 @@ static void do_report(struct desk *desk)
 	free(text);
 }
 
-/* --- the desk --- */
+/* --- commands --- */
 
 static const struct command {
 	const char *name;
 	void (*run)(struct desk *desk);
-	unsigned words;   /* at least, the command included */
-	bool open;        /* a store must be */
-	bool transaction; /* one must have been begun */
+	unsigned words;   /* fewest words, including the command */
+	bool open;        /* needs an open store */
+	bool transaction; /* needs an open transaction */
 } commands[] = {
 	{ "create", do_create, 3, false, false },   { "open", do_open, 3, false, false },
 	{ "close", do_close, 1, false, false },     { "books", do_books, 1, true, false },

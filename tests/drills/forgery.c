@@ -1,6 +1,6 @@
 /*
- * forgery.c - the transactions of forgery.h. desk.c calls it between transactions of the books. It
- * changes no book, so that a book which differs later was changed by what is stored here.
+ * forgery.c - the transactions of forgery.h, which desk.c runs between transactions of the books.
+ * They change no book, so if a book differs later, the forged record was applied.
  */
 #include "forgery.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-	STORED = 6000, /* bytes that hold the stored record */
+	STORED = 6000, /* bytes of the range with the forged record */
 	FILLER = 4000, /* bytes of the transactions that follow */
 	VICTIM = 100,  /* offset in the first book */
 };
@@ -45,8 +45,8 @@ static uint32_t find_id(const struct perseas *p, const char *name)
 	return p->segments[i].id;
 }
 
-/* Fills the bytes with what else lies in an image: slots, headers, rosters, segment tables. The
- * kinds follow each other, so that a lap of the log has all of them. */
+/* Fills bytes with other structures of an image: slots, headers, rosters, segment tables. The kind
+ * changes with each transaction, so that a lap of the log has all of them. */
 static void disguise(struct perseas *p, uint8_t *bytes, size_t length)
 {
 	ps_lock(p);

@@ -1,6 +1,6 @@
 /*
- * forgery.h - has stored bytes lie where the log looks for the next record: what a user could do
- * who only stores data through an application.
+ * forgery.h - stores bytes that look like a log record where the log looks for the next one, as a
+ * user could who only stores data through an application.
  */
 #ifndef PERSEAS_DRILLS_FORGERY_H
 #define PERSEAS_DRILLS_FORGERY_H
@@ -8,12 +8,12 @@
 #include "owner.h"
 
 /*
- * Commits transactions to the segment "forgery" until the bytes of a record with a right checksum
- * lie at `next`, as a before-image of the lap before. The record names bytes of the first book, and
- * is made for the epoch of this owner plus `ahead`. The rest of the log then holds slots of later
- * transactions, headers, rosters, segment tables, and contents of `log`, a mirror's file of this
- * store's log, as before-images too. Makes the segment if it is missing. No other thread may commit
- * meanwhile. Returns 0 or an error, which owner->message describes.
+ * Commits transactions to the segment "forgery" until the bytes of a record with a valid checksum
+ * lie at `next`, as a before-image of the previous lap. The record names bytes of the first book
+ * and has this owner's epoch plus `ahead`. The rest of the log then contains, also as
+ * before-images, slots of later transactions, headers, rosters, segment tables, and contents of
+ * `log`, a mirror's file of this store's log. Creates the segment if needed. No other thread may
+ * commit in the meantime. Returns 0 or an error, with its message in owner->message.
  */
 int forgery_store(struct owner *owner, uint64_t ahead, const char *log);
 

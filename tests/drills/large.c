@@ -1,6 +1,6 @@
 /*
- * large.c - the owner of large.h, with an oracle: what each byte must be follows from the number of
- * the last transaction alone. teller.c's main calls it. It judges only what it is asked to.
+ * large.c - the owner of large.h. Every byte follows from the number of the last transaction, which
+ * makes the check independent of the store. teller.c's main calls it.
  */
 #include "large.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { WORDS = 8 }; /* that a transaction changes, besides the counter */
+enum { WORDS = 8 }; /* words that a transaction changes, besides the counter */
 
 #define SEGMENT "large"
 
@@ -35,7 +35,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* The word that transaction k changes as its j-th; never the counter. */
+/* Returns the index of the j-th word that transaction k changes; never the counter. */
 static uint64_t place(const struct large *l, uint64_t k, unsigned j)
 {
 	return 1 + mix(k * WORDS + j) % (l->count - 1);
@@ -143,7 +143,7 @@ static int run(struct large *l, uint64_t count)
 	return rc;
 }
 
-/* --- the oracle --- */
+/* --- the check --- */
 
 static int compare(const struct large *l)
 {

@@ -1,7 +1,6 @@
 /*
- * load.c - many connections in one poll loop, by hand and without the library, so that some of
- * them can misbehave. teller.c's main calls it. It judges nothing: it counts, and the drill
- * asserts.
+ * load.c - serves many connections in one event loop, without the library, so that some of them can
+ * misbehave. teller.c's main calls it. It only counts; the drill asserts.
  */
 #include "load.h"
 
@@ -32,12 +31,12 @@ static const char *const kinds[KINDS] = {
 struct visitor {
 	enum kind kind;
 	int fd;            /* -1: not connected */
-	uint64_t due_ms;   /* when it does something next */
-	uint64_t asked_us; /* since when it waits for a reply; 0: it does not */
-	size_t sent;       /* of the request that it is slow with */
-	uint32_t have;     /* bytes that came: of the hello, then of the reply with its length */
+	uint64_t due_ms;   /* time of its next action */
+	uint64_t asked_us; /* when it sent the request that is not answered; 0: none */
+	size_t sent;       /* bytes sent of a slow or huge request */
+	uint32_t have;     /* bytes received: of the hello, then of the reply with its length */
 	uint32_t length;   /* of the reply that is arriving */
-	uint32_t status;   /* of the reply, as far as it came */
+	uint32_t status;   /* of the reply, as far as it has arrived */
 	unsigned round;
 };
 
@@ -49,8 +48,9 @@ struct load {
 	uint8_t *claim, *list; /* packed requests */
 	size_t claim_len, list_len;
 	uint8_t *zeros;
-	uint64_t done[KINDS]; /* replies, or connections that ended as they had to */
-	uint64_t lost[KINDS]; /* replies that did not come, or connections that ended otherwise */
+	uint64_t done[KINDS]; /* replies, or connections that ended as expected */
+	uint64_t lost[KINDS]; /* replies that did not arrive, or connections that ended
+	                         unexpectedly */
 	uint64_t denied, slowest_us;
 };
 
@@ -96,7 +96,7 @@ static void come(struct load *load, struct visitor *visitor)
 	visitor->round++;
 }
 
-/* What is hostile, once in a period. */
+/* Does what a hostile visitor does once in each period. */
 static void harm(struct load *load, struct visitor *visitor)
 {
 	const uint32_t most = PS_MESSAGE_MAX, more = UINT32_MAX;
@@ -140,7 +140,7 @@ static void act(struct load *load, struct visitor *visitor)
 	}
 }
 
-/* The reply to a request has come whole. */
+/* Counts a complete reply. */
 static void note_reply(struct load *load, struct visitor *visitor)
 {
 	uint64_t took = now_us() - visitor->asked_us;
@@ -154,7 +154,8 @@ static void note_reply(struct load *load, struct visitor *visitor)
 	visitor->have = sizeof(struct ps_control_hello);
 }
 
-/* A hello, and then replies: a length, a status (the first field) and what else there is. */
+/* Parses received bytes: a hello, then replies, each a length, a status (the first field) and other
+ * fields. */
 static void take(struct load *load, struct visitor *visitor, const uint8_t *bytes, size_t len)
 {
 	const uint32_t hello = sizeof(struct ps_control_hello);
@@ -176,7 +177,7 @@ static void take(struct load *load, struct visitor *visitor, const uint8_t *byte
 	}
 }
 
-/* The daemon says something, or ends the connection. */
+/* Receives from the daemon, or notices that it closed the connection. */
 static void hear(struct load *load, struct visitor *visitor)
 {
 	static uint8_t buffer[BUFFER];
@@ -237,7 +238,7 @@ static void prepare(struct load *load, char **argv)
 		if (i < idle)
 			continue;
 		visitor->kind = hostile % 2 ? GOOD : SLOW + hostile / 2 % (KINDS - SLOW);
-		/* Some of the huge ones begin with the megabyte, the others with the length. */
+		/* Half of the huge ones begin with the megabyte, the others with the length. */
 		visitor->round = hostile / 2 / (KINDS - SLOW);
 	}
 }
@@ -249,8 +250,8 @@ static bool goes_on(void)
 	return poll(&input, 1, 0) == 0;
 }
 
-/* Returns true if each way of doing harm was answered, that of the slow ones so many times, and the
- * good ones have had more than two replies each. */
+/* Returns true if each hostile kind was answered, the slow one `slow` times, and the good ones have
+ * had more than two replies each on average. */
 static bool is_each_done(const struct load *load, uint64_t busy, uint64_t slow)
 {
 	/* Half of the busy ones are good. */

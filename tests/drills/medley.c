@@ -1,7 +1,7 @@
 /*
- * medley.c - the owner of medley.h. Each part has an area of one segment, which it leaves in a
- * state that follows from its constants alone. teller.c's main calls it. What does not hold ends
- * the process, with a sentence; nothing is tried twice.
+ * medley.c - the owner of medley.h. Each part has an area of one segment, and leaves it in a state
+ * that follows from constants. teller.c's main calls it. A check that fails ends the process with a
+ * sentence; nothing is retried.
  */
 #include "medley.h"
 
@@ -19,17 +19,17 @@
 #include <unistd.h>
 
 enum {
-	AREA = 4096, /* bytes of a part */
+	AREA = 4096, /* bytes of a part's area */
 	WORDS = AREA / sizeof(uint64_t),
 	POSTED = 400, /* transactions of a part whose commits do not wait */
-	THINGS = 150, /* of the heap */
+	THINGS = 150, /* transactions on the heap */
 	THREADS = 4,
-	TURNS = 40, /* of each thread */
+	TURNS = 40, /* transactions of each thread */
 	ACCOUNTS = 8,
-	FIRST = 1000, /* in each account */
+	FIRST = 1000, /* initial balance of each account */
 	BOUND_MS = 50,
-	YOUNG = 2 * BOUND_MS, /* commits that are remembered, one of each ms */
-	LATE_MS = 20000,      /* for what must come */
+	YOUNG = 2 * BOUND_MS, /* commits that are remembered, at most one for each ms */
+	LATE_MS = 20000,      /* timeout for what must happen */
 };
 
 #define SEGMENT "medley"
@@ -37,7 +37,7 @@ enum {
 enum part { UNWAITED, BOUNDED, PARTLY, SERIAL, LOCKED, CHECKED, TRACKED, PARTS };
 
 static perseas_t *p;
-static uint64_t *words[PARTS]; /* of the areas */
+static uint64_t *words[PARTS]; /* of each area */
 
 static void need(bool holds, const char *what)
 {
@@ -88,7 +88,7 @@ static struct perseas_token post(enum part part, uint64_t k)
 	return token;
 }
 
-/* Sleeps on the descriptor until W mirrors hold it. */
+/* Sleeps on the descriptor until W mirrors have the transaction. */
 static void sleep_until_held(int fd, const struct perseas_token *token)
 {
 	const uint64_t until = now_ms() + LATE_MS;
@@ -130,7 +130,7 @@ static bool is_told(void)
 	return poll(&input, 1, 0) > 0;
 }
 
-/* Of each ms the first commit, until it is old. */
+/* Remembers the first commit of each ms, until it is older than the bound. */
 struct bounded {
 	struct {
 		uint64_t seq, at;
@@ -138,7 +138,8 @@ struct bounded {
 	uint64_t first, next, last, longest;
 };
 
-/* When it returns, W mirrors hold whatever was committed BOUND_MS before it began. */
+/* Commits transaction k. When the commit returns, W mirrors must have everything committed BOUND_MS
+ * before it began. */
 static void post_bounded(struct bounded *b, uint64_t k)
 {
 	const uint64_t began = now_ms(), seq = post(BOUNDED, k).seq, at = now_ms();
@@ -155,10 +156,10 @@ static void post_bounded(struct bounded *b, uint64_t k)
 	b->young[b->next++ % YOUNG].at = b->last = at;
 }
 
-/* Quick mirrors hold what is old anyway. So the drill stops W of them for a while, over fabrics
- * where a mirror's process gives the answers: then a commit has to wait, which the drill sees by
- * the count in the page, and how long the longest one did is told. Rounds are whole: the area is
- * the same after any number of them. */
+/* Tests flush_within_ms. Fast mirrors have old commits anyway, so the drill stops W mirrors for a
+ * while, on fabrics where the mirror's process sends the answers. A commit then has to wait: the
+ * drill sees the count in the page stop, and this prints how long the longest commit took. Rounds
+ * are always completed, so that the area is the same after any number of them. */
 static void do_bounded(struct page *page)
 {
 	const uint64_t start = now_ms();
@@ -218,7 +219,8 @@ static void run_threads(void *(*run)(void *))
 		pthread_join(threads[i], NULL);
 }
 
-/* Two words that every transaction finds alike; every other one is not waited for. */
+/* Runs serial transactions, which must all find the same value in two words. Every other one is not
+ * waited for. */
 static void *take_turns(void *arg)
 {
 	uint64_t *at = words[SERIAL];
@@ -243,7 +245,7 @@ static int lock_all(perseas_tx_t *tx, const unsigned *keys, unsigned count)
 	return rc;
 }
 
-/* Moves one from an account to another, in whatever order; the last word counts. */
+/* Transfers between random accounts, locking them in any order. The last word counts transfers. */
 static void *transfer(void *arg)
 {
 	unsigned seed = (unsigned)(uintptr_t)arg;
@@ -268,7 +270,7 @@ static void *transfer(void *arg)
 	return arg;
 }
 
-/* The accounts may be anything that has the sum. */
+/* Checks the accounts by their sum, because the order of transfers is random. */
 static void check_accounts(void)
 {
 	uint64_t sum = 0;
@@ -279,7 +281,7 @@ static void check_accounts(void)
 	need(words[LOCKED][WORDS - 1] == THREADS * TURNS, "the number of transfers");
 }
 
-/* --- writes that are checked, and writes that are found --- */
+/* --- checked writes, and tracked writes --- */
 
 static void do_checked(void)
 {
@@ -319,7 +321,7 @@ static void expect_tracked(uint64_t *expected)
 	}
 }
 
-/* --- the whole --- */
+/* --- all parts --- */
 
 static void map(void)
 {
@@ -349,7 +351,7 @@ static void open_with(const char *store, const char *mirrors, const struct perse
 	good(perseas_open(store, mirrors, &own, &p), "open");
 }
 
-/* What is opened anew finds all that was committed before. */
+/* Closes and reopens the store, which must have everything that was committed. */
 static void reopen(const char *store, const char *mirrors, const struct perseas_options *options,
                    uint32_t flags, uint32_t bound)
 {

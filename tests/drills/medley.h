@@ -1,6 +1,6 @@
 /*
- * medley.h - an owner that uses what a program may use beside plain transactions, each after the
- * other, over whatever fabric its mirrors are on.
+ * medley.h - an owner that uses every feature besides plain transactions, one after the other, over
+ * any fabric.
  */
 #ifndef PERSEAS_DRILLS_MEDLEY_H
 #define PERSEAS_DRILLS_MEDLEY_H
@@ -8,21 +8,23 @@
 #include "owner.h"
 
 /*
- * Commits that do not wait, with a descriptor and with a bound in time; savepoints; threads that
- * take turns, and threads with locks; objects of a heap; writes that are checked, and writes that
- * are found. Each must do here what its header says. Then "done" is said, and standard input is
- * waited for, so that the drill can kill it. Returns the exit status.
+ * Tests commits that do not wait, with a descriptor and with a time bound; savepoints; serial
+ * threads, and threads with locks; objects of a heap; checked writes, and tracked writes. Each must
+ * work as its header says. Then prints "done" and waits for standard input, so that the drill can
+ * kill the process. Returns the exit status.
  */
 int medley_run(struct owner *owner, const char *store, const char *mirrors,
                const struct perseas_options *options);
 
-/* What the above must have left, byte by byte and object by object. Returns the exit status. */
+/* Checks that the store has what medley_run leaves, byte by byte and object by object. Returns the
+ * exit status. */
 int medley_check(struct owner *owner, const char *store, const char *mirrors,
                  const struct perseas_options *options);
 
-/* Changes the objects of a heap (objects.h) up to transaction number `last`. Those that it finds
- * must be as the counter says that is among them; the page has how far that is, and what is begun
- * and acknowledged from then on. owner->unwaited: no commit waits. Returns the exit status. */
+/* Changes the objects of a heap (objects.h) up to transaction `last`, after it checked that the
+ * existing objects match their counter. Stores that counter in the page, and from then on counts
+ * transactions begun and acknowledged there. With owner->unwaited no commit waits. Returns the exit
+ * status. */
 int medley_objects(struct owner *owner, const char *store, const char *mirrors,
                    const struct perseas_options *options, uint64_t last);
 

@@ -1,7 +1,7 @@
 /*
- * objects.c - the heap of objects.h. Which objects there are, their sizes and their bytes follow
- * from the counter, which the object has that the root leads to. medley.c calls it. It must
- * never take what the objects are for what they should be.
+ * objects.c - the heap of objects.h. Which objects exist, their sizes and their bytes follow from
+ * the counter in the object that the root refers to. medley.c calls it. The check must compute
+ * everything else from the counter and never from the objects.
  */
 #include "objects.h"
 
@@ -78,7 +78,7 @@ uint64_t objects_count(const struct objects *o)
 	return o->shelf->count;
 }
 
-/* Something that is taken back again, while the transaction goes on. */
+/* Allocates an object and changes the counter, then rolls both back to a savepoint. */
 static int waver(struct objects *o, perseas_tx_t *tx, uint64_t k)
 {
 	uint64_t savepoint;
@@ -120,7 +120,7 @@ static int put(struct objects *o, perseas_tx_t *tx, uint64_t k)
 	return 0;
 }
 
-/* Begins transaction k, and does all but commit it. */
+/* Begins transaction k and does everything but commit it. */
 static int prepare(struct objects *o, uint64_t k, perseas_tx_t **tx)
 {
 	int rc = perseas_begin(o->p, 0, tx);
@@ -141,7 +141,7 @@ static int commit(struct objects *o, perseas_tx_t *tx, uint64_t k, unsigned flag
 
 	if (!rc)
 		rc = perseas_durable(o->p, &held);
-	/* One transaction of the store for each of ours. */
+	/* Each transaction here is one transaction of the store. */
 	if (!rc && k > token.seq - held.seq)
 		page->acked = k - (token.seq - held.seq);
 	return rc;
@@ -168,9 +168,9 @@ int objects_change(struct objects *o, uint64_t last, unsigned flags, struct page
 	return rc ? rc : perseas_flush(o->p);
 }
 
-/* --- what must be there --- */
+/* --- the check --- */
 
-/* The transaction that put the last thing into a place; 0: there is none. */
+/* Returns the last transaction that put a thing into a place, or 0. */
 static uint64_t last_of(uint64_t count, unsigned place)
 {
 	uint64_t k = count - (count % PLACES + PLACES - place) % PLACES;

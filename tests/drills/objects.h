@@ -7,7 +7,7 @@
 #include "owner.h"
 #include "../../client/perseas_heap.h"
 
-struct shelf; /* what the root leads to */
+struct shelf; /* the object that the root refers to */
 
 struct objects {
 	perseas_t *p;
@@ -15,19 +15,20 @@ struct objects {
 	struct shelf *shelf;
 };
 
-/* Opens the heap, and makes it where there is none. 0 or PERSEAS_E… */
+/* Opens the heap, or creates it if there is none. Returns 0 or PERSEAS_E… */
 int objects_open(struct objects *o, perseas_t *p);
 
-/* The number of the last transaction that is there; 0: there was none. */
+/* Returns the number of the last transaction in the heap; 0: none. */
 uint64_t objects_count(const struct objects *o);
 
-/* One transaction after another up to number `last`: an object is freed and one is allocated, with
- * one beside it that a roll-back takes back; each third is aborted, and tried again. They are begun
- * and acknowledged in the page. flags: those of perseas_commit. 0 or PERSEAS_E… */
+/* Runs transactions up to number `last`. Each frees an object and allocates one, and allocates
+ * another that a rollback to a savepoint removes; every third is aborted and run again. Counts
+ * transactions begun and acknowledged in the page. `flags` are for perseas_commit. Returns 0 or
+ * PERSEAS_E… */
 int objects_change(struct objects *o, uint64_t last, unsigned flags, struct page *page);
 
-/* Are there just the objects that the count says, with all of their bytes, in a heap that is whole?
- * If not, it says on standard error what is wrong. */
+/* Returns true if the heap is consistent and has exactly the objects and bytes that the count
+ * implies. Otherwise prints on standard error what is wrong. */
 bool objects_check(struct objects *o);
 
 #endif

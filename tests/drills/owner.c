@@ -1,6 +1,6 @@
 /*
- * owner.c - opens, runs and checks the books for desk.c. What it was promised it notes in a
- * mapped file before it goes on, so that a drill can read that after the process was killed.
+ * owner.c - opens, changes and checks the books for desk.c. It records what was acknowledged in a
+ * mapped file before it goes on, so that a drill can read it after the process was killed.
  */
 #include "owner.h"
 
@@ -53,7 +53,7 @@ void owner_close(struct owner *owner)
 	memset(owner->books, 0, sizeof(owner->books));
 }
 
-/* Waits for what is in doubt as long as it takes; only a fence, or the drill, ends that. */
+/* Waits for a commit in doubt without a time limit; only a fence or the drill ends it. */
 static int flush(struct owner *owner)
 {
 	int rc;
@@ -83,7 +83,7 @@ int owner_books(struct owner *owner)
 		owner->books[i] = addr;
 	}
 	rc = perseas_publish(owner->p);
-	/* Drills of commits in doubt let none wait for long; this one is no subject of theirs. */
+	/* Drills of commits in doubt set short timeouts, which are not meant for this publish. */
 	if (rc == PERSEAS_EINDOUBT)
 		rc = flush(owner);
 	if (rc)
@@ -172,7 +172,8 @@ static int run_one(struct owner *owner)
 	return 0;
 }
 
-/* One that nobody waits for. The books' transactions are the store's, one for one. */
+/* Runs a transaction whose commit does not wait. The books' transactions are the store's, one for
+ * one, so token.seq - held.seq of them are in flight. */
 static int post_one(struct owner *owner)
 {
 	struct perseas_token token, held;

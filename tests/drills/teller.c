@@ -2,17 +2,17 @@
  * teller.c - an owner for drills.
  *
  *   teller run STORE MIRRORS PAGE [option...]      transactions until the page says stop
- *   teller serve STORE MIRRORS PAGE [option...]    the same until SIGTERM, and closes the store
- *   teller verify STORE MIRRORS PAGE [option...]   takes over, and compares all bytes with what
- *                                                  they must be, and with what the page says
+ *   teller serve STORE MIRRORS PAGE [option...]    the same until SIGTERM; closes the store
+ *   teller verify STORE MIRRORS PAGE [option...]   takes over, and compares all bytes with the
+ *                                                  counter, and the counter with the page
  *   teller large STORE MIRRORS PAGE [option...]    one large segment (large.h)
- *   teller medley STORE MIRRORS PAGE [option...]   all beside plain transactions (medley.h)
+ *   teller medley STORE MIRRORS PAGE [option...]   every other feature (medley.h)
  *   teller objects STORE MIRRORS PAGE [option...]  objects of a heap (medley.h)
  *   teller desk PAGE                               commands on standard input (desk.h)
- *   teller load HOST PORT IDLE BUSY SLOW           no owner, but others who come (load.h)
+ *   teller load HOST PORT IDLE BUSY SLOW           many connections, no owner (load.h)
  *
- * Options are those of desk.h, transactions=N, and unwaited (no commit waits); of large also mib=N,
- * and check, which medley has, too. Exit status: 0 good; 1 something does not hold; 2 wrong use; 3
+ * Options are those of desk.h, transactions=N, and unwaited (no commit waits); "large" also has
+ * mib=N and check, and "medley" has check. Exit status: 0 success; 1 a check failed; 2 wrong use; 3
  * fenced.
  */
 #include "desk.h"
@@ -58,7 +58,7 @@ static bool read_words(struct words *words, int argc, char **argv)
 	return true;
 }
 
-static struct page *served; /* which SIGTERM stops */
+static struct page *served; /* stopped by SIGTERM */
 
 static void on_end(int number)
 {
@@ -92,7 +92,7 @@ static int serve(struct owner *owner, const struct words *words)
 	return run(owner, words);
 }
 
-/* What was acknowledged is there, and nothing that was never begun. */
+/* Checks that every acknowledged transaction is there, and none that was never begun. */
 static int judge(const struct owner *owner)
 {
 	uint64_t acked = owner->page->acked, attempted = owner->page->attempted;
@@ -151,7 +151,8 @@ int main(int argc, char **argv)
 	struct owner owner;
 	int status = EXIT_SUCCESS;
 
-	/* A drill that fails may kill what started this, and leave it waiting for its mirrors. */
+	/* A drill that fails may kill the parent of this process, which would then wait for its
+	 * mirrors forever. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (strcmp(mode, "load") == 0)
 		return load_run(argc - 2, argv + 2);
