@@ -1,13 +1,13 @@
-"""A server of a test's own, on loopback: what stands in for a daemon, or before one. Subclasses say
-what is done with a connection."""
+"""A server that a test runs on the loopback, in place of a daemon or in front of one. Subclasses
+define what happens on a connection."""
 import contextlib
 import socket
 import threading
 
 
 class Acceptor:
-    """Takes connections as long as the `with` block lasts. A thread for each of them runs
-    serve(socket), which subclasses have."""
+    """Accepts connections while the `with` block lasts. Each runs serve(socket), which subclasses
+    define, in its own thread."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
@@ -18,7 +18,7 @@ class Acceptor:
         return self
 
     def __exit__(self, *_):
-        # Closing alone does not wake a thread that waits in accept().
+        # Closing the socket does not wake a thread that waits in accept().
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
@@ -29,5 +29,5 @@ class Acceptor:
                 self.accepted(self.listener.accept()[0])
 
     def accepted(self, peer):
-        """Called for one connection after the other, in the order in which they come."""
+        """Called for each connection, in the order of their arrival."""
         threading.Thread(target=self.serve, args=[peer], daemon=True).start()

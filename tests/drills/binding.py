@@ -1,10 +1,10 @@
-"""libperseas for drills, over its C interface: stores that a Python process owns.
+"""Binds libperseas's C interface for drills: stores that a Python process owns.
 
-Run as a program it is an owner of its own process, which can be killed, stopped and fenced:
+Run as a program, it is an owner in its own process, which can be killed, stopped and fenced:
 
     binding.py STORE LIST COMMAND...
 
-with the commands of `SCRIPT` below; after each it prints a line, and "hold" waits for ever.
+with the commands of `SCRIPT` below. It prints a line after each; "hold" waits forever.
 """
 import contextlib
 import ctypes
@@ -18,15 +18,16 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build"))
 
 # How long owners, commands and mirrors of drills wait for answers: a busy machine delays them for
-# seconds. desk.c has the same. Drills about a timeout set their own.
+# seconds. desk.c has the same value. Drills about a timeout set their own.
 ANSWER_MS = 18000
 PATIENT = dict(connect_timeout_ms=ANSWER_MS, mirror_timeout_ms=ANSWER_MS,
                commit_timeout_ms=ANSWER_MS, open_timeout_ms=5 * ANSWER_MS)
 EMULATED = "PERSEAS_GUEST" in os.environ
-# Options of every Store and Standby; in an emulated machine with a ring that is registered in time.
+# Default options of every Store and Standby. In an emulated machine the ring is small enough to be
+# registered in time.
 OWN = dict(ring_size=8 << 20, **PATIENT) if EMULATED else dict(PATIENT)
 
-TALL = 20                               # pages of a tower (swell)
+TALL = 20                               # pages of the tower (swell)
 READ_FIRST, ON_DEMAND = 0, 1            # Options.recovery
 REPLACE = 3                             # RosterChange.kind
 CREATE, TAKEOVER, CHECK_OVERLAP, CHECK_WRITES, SALVAGE = 1, 2, 4, 8, 16
@@ -79,7 +80,7 @@ class StandbyStat(ctypes.Structure):
 
 
 class PerseasError(Exception):
-    """name is PERSEAS_E…"""
+    """An error of the library; `name` is PERSEAS_E…"""
 
     def __init__(self, name, message):
         super().__init__("%s: %s" % (name, message))
@@ -87,7 +88,7 @@ class PerseasError(Exception):
 
 
 def use_library_timeouts():
-    """For benchmarks, which measure what applications see."""
+    """Uses the library's defaults, for benchmarks, which measure what applications see."""
     if not EMULATED:
         OWN.clear()
 
@@ -119,11 +120,12 @@ def load():
 
 
 class Store:
-    """with Store(name, mirrors, flags=CREATE) as store: ... Options go by their names."""
+    """with Store(name, mirrors, flags=CREATE) as store: ... Options have the names of struct
+    perseas_options."""
     library = None
 
     def __init__(self, name, mirrors, standby=None, **options):
-        """standby: it is opened by a wait of this Standby, for ever."""
+        """Opens the store, or if `standby` is given waits until that Standby opens it."""
         if Store.library is None:
             Store.library = load()
         self.segments, self.handle = {}, ctypes.c_void_p()
@@ -150,7 +152,7 @@ class Store:
         return self.library.perseas_report(self.handle).decode()
 
     def map(self, segment, size=0):
-        """The address."""
+        """Maps a segment. Returns its address."""
         address = ctypes.c_void_p()
         self._check(self.library.perseas_map(self.handle, segment.encode(), size,
                                              ctypes.byref(address)))
@@ -158,7 +160,7 @@ class Store:
         return address.value
 
     def map_reserve(self, segment, size, most):
-        """(address, bytes that it has)."""
+        """Maps a segment with room to grow. Returns its address and its size."""
         address, whole = ctypes.c_void_p(), ctypes.c_size_t()
         self._check(self.library.perseas_map_reserve(
             self.handle, segment.encode(), ctypes.c_size_t(size), ctypes.c_size_t(most),
@@ -184,11 +186,11 @@ class Store:
         self._check(self.library.perseas_segment_destroy(self.handle, segment.encode()))
 
     def poke(self, segment, offset, data):
-        """A plain store, in no transaction."""
+        """Stores bytes outside of a transaction."""
         ctypes.memmove(self.segments[segment] + offset, data, len(data))
 
     def write(self, segment, offset, data):
-        """One transaction."""
+        """Stores bytes in one transaction."""
         tx = ctypes.c_void_p()
         self._check(self.library.perseas_begin(self.handle, 0, ctypes.byref(tx)))
         try:
@@ -215,7 +217,7 @@ class Store:
         self._check(self.library.perseas_wait_whole(self.handle, -1))
 
     def replace(self, old, new):
-        """A mirror takes another one's place in the roster."""
+        """Replaces a mirror in the roster by another."""
         self._check(self.library.perseas_roster(self.handle, ctypes.byref(RosterChange(
             REPLACE, old.encode(), new.encode()))))
 
@@ -252,11 +254,11 @@ class Standby:
         self.library.perseas_standby_close(self.handle)
 
     def become_owner(self):
-        """Waits; the Store."""
+        """Waits until the store can be opened. Returns the Store."""
         return Store(self.store, self.mirrors, standby=self)
 
     def wait(self, timeout_ms):
-        """As long as the store is not to be had: the name of the error."""
+        """Waits for the store and must not get it. Returns the name of the error."""
         handle = ctypes.c_void_p()
         rc = self.library.perseas_standby_wait(self.handle, timeout_ms, ctypes.byref(handle))
         self.library.perseas_close(handle)
@@ -272,14 +274,15 @@ class Standby:
 
 
 def say(*words):
-    """Tells the drill a line, in one write: who is killed has said the whole of it or nothing."""
+    """Prints a line with a single write, so that a killed process has printed all of it or
+    nothing."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
 
 
 def churn(store, first):
-    """Makes a segment and destroys another, again and again, until it is killed. Segment gK is of
-    K % 5 + 1 pages, all of them with the byte K % 256."""
+    """Creates a segment and destroys another, repeatedly, until it is killed. Segment gK has K % 5
+    + 1 pages, filled with the byte K % 256."""
     for number in itertools.count(int(first)):
         name, size = "g%d" % (number % 3), 4096 * (number % 5 + 1)
         store.map(name, size)
@@ -292,9 +295,9 @@ def churn(store, first):
 
 
 def swell(store, first):
-    """A segment grows by a page, and the new page and the last byte before it are changed, again
-    and again, until it is killed: page K gets the byte K % 255 + 1 in all but its last byte, which
-    gets that of page K + 1. After TALL pages it is destroyed and made again."""
+    """Grows a segment by a page, and changes the new page and the last byte before it, repeatedly,
+    until it is killed. Page K is filled with the byte K % 255 + 1 except for its last byte, which
+    is that of page K + 1. After TALL pages the segment is destroyed and created again."""
     if not int(first):
         store.map("tower", 4096)
         store.publish()
@@ -317,7 +320,7 @@ def hold(_store):
 
 
 def kept_apart():
-    """So many sockets has some thread in a table of descriptors of its own."""
+    """Returns the number of sockets that a thread has in its own table of descriptors."""
     links = {}
     for task in pathlib.Path("/proc/self/task").iterdir():
         links[task.name] = set()
@@ -330,8 +333,8 @@ def kept_apart():
 
 
 def fork(_store, lifelines):
-    """Begins a child that has all descriptors, and ends with the standard input, once so many
-    lifelines are in a table of their own."""
+    """Forks a child that has all descriptors and ends with the standard input, once `lifelines`
+    sockets are in another thread's table."""
     while kept_apart() < int(lifelines):
         time.sleep(0.01)
     if os.fork() == 0:
@@ -340,7 +343,7 @@ def fork(_store, lifelines):
 
 
 def pause(_store):
-    """Waits for a line."""
+    """Waits for a line of input."""
     say("paused")
     sys.stdin.readline()
 
@@ -363,7 +366,7 @@ SCRIPT = {
 
 
 def main():
-    """A command is its name and its words, joined by commas: map,accounts,4096"""
+    """Runs commands, each a name and its arguments joined by commas: map,accounts,4096"""
     name, mirrors, *commands = sys.argv[1:]
     with Store(name, mirrors, flags=CREATE) as store:
         for command in commands:

@@ -1,8 +1,8 @@
-"""The fixtures that every drill can ask for, the marks of drills, and which fabrics they run on.
+"""Fixtures and marks for all drills, and the choice of fabrics.
 
-PERSEAS_FABRICS selects among the drills that are the same but for their fabric. A list such as
-"tcp,tls" runs those of these fabrics. "one" runs each such drill on one fabric, which follows from
-its name and stays the same. Without it, all of them run.
+PERSEAS_FABRICS selects among the variants of a drill that differ only in their fabric. A list such
+as "tcp,tls" runs the variants for these fabrics. "one" runs one variant of each drill, chosen by a
+hash of its name. Without it, all variants run.
 """
 import os
 import pathlib
@@ -19,20 +19,21 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 
 import preflight  # noqa: E402
 
-# A shell has what it runs in the background ignore SIGINT, and nohup SIGHUP. The processes that
-# drills start would inherit that, and drills send these signals to them.
+# A shell makes background processes ignore SIGINT, and nohup makes them ignore SIGHUP. Processes
+# that drills start would inherit that, and drills send them these signals.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# Drills that ask for these fixtures are marked `root` by that; others mark themselves.
+# Drills that use these fixtures get the mark `root`; others set it themselves.
 ROOTS = {"network": "makes network namespaces", "tiny_disk": "mounts a file system",
          "small_memory": "mounts a file system"}
 
-# What drills with these fixtures need of the machine (tests/preflight.py); others mark themselves.
+# What drills that use these fixtures need of the machine (tests/preflight.py); others mark
+# themselves.
 NEEDS = {"network": "namespaces", "tiny_disk": "mounts", "small_memory": "mounts",
          "shell": "own_namespaces"}
 
-# Modules of the night, whose drills are marked `night` by that; other modules mark single drills.
+# Modules whose drills get the mark `night`; other modules mark single drills.
 NIGHTS = {"test_abi": "tries check-abi", "test_ansible": "Ansible takes long",
           "test_bench_table": "tries the benchmarks", "test_figures": "tries the figures",
           "test_fuzz": "tries the fuzzers' report", "test_mutants": "tries the runner of mutants",
@@ -55,8 +56,8 @@ def pytest_configure(config):
 
 
 def pytest_itemcollected(item):
-    """An ordinary user skips what is marked `root`; where root calls, `make check-drills` runs only
-    that as root."""
+    """Skips drills marked `root` for an ordinary user. For root, `make check-drills` runs only
+    those."""
     if item.path.stem in NIGHTS:
         item.add_marker(pytest.mark.night(NIGHTS[item.path.stem]))
     for name in ROOTS.keys() & set(item.fixturenames):
@@ -76,19 +77,19 @@ def pytest_runtest_setup(item):
 
 @pytest.fixture
 def short_path():
-    """A folder for programs that make Unix sockets below it, whose paths have 107 bytes at most:
-    tmp_path leaves no room for theirs."""
+    """A folder for programs that create Unix sockets below it: their paths may have 107 bytes, and
+    tmp_path is too long."""
     with tempfile.TemporaryDirectory(prefix="perseas-") as folder:
         yield pathlib.Path(folder)
 
 
 def fabric_of(item):
-    """The fabric that the drill is parametrized with, None if it is not."""
+    """Returns the fabric that the drill is parametrized with, or None."""
     return item.callspec.params.get("fabric") if hasattr(item, "callspec") else None
 
 
 def one_fabric(items):
-    """For each drill, without its fabric, the item of the fabric that its name selects."""
+    """Returns for each drill the variant whose fabric its name selects."""
     alike = {}
     for item in items:
         others = [each for each in item.callspec.id.split("-") if each != fabric_of(item)]

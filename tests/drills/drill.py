@@ -1,8 +1,8 @@
-"""What drills share: mirrors in real processes, owners that can be killed, the command.
+"""Helpers that drills share: mirrors in real processes, owners that can be killed, the command.
 
-Everything listens on loopback, on ports that the system picks, and is ended by its process id when
-the test is over. PERSEAS_BUILD names the folder with the binaries, build/ without it.
-In a machine of tests/rdma/ the fabric is RDMA, and PERSEAS_HOSTS names the addresses of mirrors.
+Everything listens on the loopback, on ports that the system picks, and is ended by its process id
+after the test. PERSEAS_BUILD names the folder with the binaries, by default build/. In a machine of
+tests/rdma/ the fabric is RDMA, and PERSEAS_HOSTS has the addresses of mirrors.
 """
 import itertools
 import json
@@ -23,24 +23,24 @@ from cluster import EMULATED, HANGING_SECONDS, PATIENCE, Cluster  # noqa: E402
 from cluster import die_with_parent, stolen_seconds, tied, wait_for  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build"))
-# Where deploy/ lies with the scripts that drills call: tests/mutants has changed ones elsewhere.
+# The deploy/ folder with the scripts that drills run; tests/mutants has changed copies elsewhere.
 SCRIPTS = pathlib.Path(os.environ.get("PERSEAS_SCRIPTS", TOP)) / "deploy"
 HERE = pathlib.Path(__file__).resolve().parent
 FABRICS = ["rdma"] if EMULATED else ["tcp", "shm"]
-# For drills that also run inside TLS: each asks for it itself, since they take their time.
+# Fabrics for drills that also run over TLS. Each such drill asks for them, because TLS takes time.
 WITH_TLS = FABRICS if EMULATED else [*FABRICS, "tls"]
 SECONDS = HANGING_SECONDS
 MIB = 1 << 20
 
-# The exit status of `perseas`.
+# The exit statuses of `perseas`.
 OK, NO, USAGE, PARTLY, FAILURE = range(5)
-# Its verbs that ask mirrors.
+# Its commands that ask mirrors.
 ASKING = {"create", "status", "ls", "top", "recover", "verify", "snapshot", "restore", "history",
           "heap", "roster", "drop", "spill", "bench", "run", "move", "place", "drain", "doctor"}
 
 
 class Daemon:
-    """One perseasd; it can be reached over every fabric, `address` is of the one asked for."""
+    """A perseasd process. It listens on every fabric; `address` is for the one requested."""
 
     def __init__(self, mirror, fabric):
         self.mirror, self.fabric = mirror, fabric
@@ -56,7 +56,7 @@ class Daemon:
 
     @property
     def memory(self):
-        """The folder with its images."""
+        """Returns the folder with its images."""
         return self.mirror.folder / "memory"
 
     def running(self):
@@ -66,23 +66,23 @@ class Daemon:
         self.mirror.kill()
 
     def terminate(self):
-        """SIGTERM, and waits; the exit status."""
+        """Ends perseasd with SIGTERM. Returns its exit status."""
         return self.mirror.stop()
 
     def restart(self):
-        """The same port, the same memory directory; ends it first where it runs."""
+        """Starts perseasd with the same port and memory directory, after killing it if it runs."""
         if self.running():
             self.kill9()
         self.mirror.start()
 
     def lose_memory(self):
-        """It ends, and its images with it, as in a restart of its host. It stays down."""
+        """Kills perseasd and deletes its images, as a restart of its host would. It stays down."""
         if self.running():
             self.kill9()
         self.mirror.lose_memory()
 
     def stop(self):
-        """SIGSTOP, and waits until it is."""
+        """Stops perseasd with SIGSTOP, and waits until it is stopped."""
         os.kill(self.pid, signal.SIGSTOP)
         wait_for(lambda: process_state(self.pid) == "T", SECONDS, "a stopped mirror")
 
@@ -94,18 +94,18 @@ class Daemon:
 
 
 def rounds(count):
-    """How often a drill repeats what it usually does so often."""
+    """Returns how often a drill repeats something: `count`, or less in an emulated machine."""
     return max(2, count // 5) if EMULATED else count
 
 
 def hosts(count):
-    """Where so many mirrors listen: one after the other of PERSEAS_HOSTS, again and again."""
+    """Returns the addresses for `count` mirrors, cycling through PERSEAS_HOSTS."""
     return [each for each, _ in zip(itertools.cycle(
         os.environ.get("PERSEAS_HOSTS", "127.0.0.1").split(",")), range(count))]
 
 
 def process_state(pid):
-    """The letter of /proc/PID/stat."""
+    """Returns the state letter of /proc/PID/stat."""
     return pathlib.Path("/proc/%d/stat" % pid).read_text().rpartition(")")[2].split()[0]
 
 
@@ -120,7 +120,8 @@ class Owner:
         return self.process.pid
 
     def wait_for_line(self, text):
-        """Reads its output up to the line that begins so; RuntimeError when it ends before."""
+        """Reads output up to a line that begins with `text`. Raises RuntimeError if the process
+        ends before."""
         for line in self.process.stdout:
             if line.startswith(text):
                 return line.rstrip("\n")
@@ -131,14 +132,14 @@ class Owner:
         self.process.wait()
 
     def last_lines(self):
-        """The words of each line that it said since, once it was killed. A line without an end was
-        cut short by that, and is none."""
+        """Yields the words of each further line of a killed process. Skips a line that the kill cut
+        short."""
         for line in self.process.stdout:
             if line.endswith("\n"):
                 yield line.split()
 
     def end(self):
-        """Lets go of the store in an orderly way; the exit status."""
+        """Has the owner close the store. Returns its exit status."""
         self.process.stdin.close()
         return self.process.wait(SECONDS)
 
@@ -151,7 +152,7 @@ class Owner:
 
 
 def mirror_list(daemons):
-    """As --mirrors takes it."""
+    """Returns a list as --mirrors takes it."""
     return daemons if isinstance(daemons, str) else ",".join(d.address for d in daemons)
 
 
@@ -161,14 +162,14 @@ def fabric(request):
 
 
 def patient_daemon(options):
-    """These options of perseasd, with a long --owner-timeout unless they set it."""
+    """Adds a long --owner-timeout to options of perseasd unless they have one."""
     if "--owner-timeout" in options:
         return options
     return ("--owner-timeout", str(ANSWER_MS // 1000), *options)
 
 
 def command_line(*words):
-    """`perseas` with these words, and with long timeouts unless they set --connect-timeout."""
+    """Returns a `perseas` command line, with long timeouts unless `words` has --connect-timeout."""
     program, words = str(BUILD / "perseas"), [str(word) for word in words]
     if not ASKING.intersection(words[:1]) or "--connect-timeout" in words:
         return [program, *words]
@@ -178,8 +179,8 @@ def command_line(*words):
 
 @pytest.fixture
 def mirrors(request, monkeypatch):
-    """mirrors(n, fabric="tcp", options=()): n fresh mirrors that run. May be called again. With
-    "tls" they take TLS only, and whatever connects from now on has a certificate."""
+    """mirrors(n, fabric="tcp", options=()) starts n new mirrors. It may be called again. With "tls"
+    the mirrors accept only TLS, and processes started afterward have a certificate."""
     clusters = []
 
     def start(count, fabric="tcp", options=()):
@@ -199,16 +200,16 @@ def mirrors(request, monkeypatch):
 
 
 def at_hosts(mirrors, *hosts):
-    """A mirror at each of these hosts, which are machines of their own as far as the mirrors tell:
-    each has the host's name as its label, and an id of the host's boot."""
+    """Starts a mirror for each host. The mirrors pass for different machines: each has the host's
+    name as its label and its own boot id."""
     return [mirrors(1, options=("--label", "host=" + host, "--boot-id",
                                 "%032x" % (1 + hosts.index(host))))[0] for host in hosts]
 
 
 @pytest.fixture
 def owner():
-    """owner(store, mirrors, *commands): a process of binding.py, which has done the commands and
-    holds the store when it returns."""
+    """owner(store, mirrors, *commands) starts binding.py, and returns once it has run the commands
+    and holds the store."""
     owners = []
 
     def start(store, daemons, *commands):
@@ -229,7 +230,7 @@ def owner():
 
 
 class Done:
-    """What became of a run of the command."""
+    """The result of a run of the command."""
 
     def __init__(self, completed):
         self.status = completed.returncode
@@ -244,7 +245,7 @@ class Done:
 
 def run_command(*words, mirrors=None, seconds=SECONDS, before=None, stdout=subprocess.PIPE,
                 **keywords):
-    """Runs `perseas`; a Done. before() is called in the child."""
+    """Runs `perseas`. Calls before() in the child. Returns a Done."""
     line = command_line(*words)
     if mirrors is not None:
         line += ["--mirrors", mirror_list(mirrors)]
@@ -261,29 +262,30 @@ def status_of(name, daemons):
 
 
 def wait_even(store, daemons):
-    """Until all of these mirrors are whole and hold the same last transaction: a commit waits for W
-    of them, and the slowest may never get what was under way when its owner ends."""
+    """Waits until all of these mirrors are consistent and have the same last transaction. A commit
+    waits for W mirrors only, so the slowest may never get the transactions in flight when its owner
+    ends."""
     def even():
         told = run_command("status", store, "--json", mirrors=daemons).json()
-        named = told["mirrors"][:len(daemons)]  # others of the roster are asked after them
+        named = told["mirrors"][:len(daemons)]  # other mirrors of the roster are asked after them
         return all(m.get("slot") and m["slot"] == told["newest"] and m["state"] == "consistent"
                    for m in named)
     wait_for(even, SECONDS, "mirrors of store %s that stand alike" % store)
 
 
 def wait_ownerless(store, daemons):
-    """Until these mirrors have noticed that the owner is gone."""
+    """Waits until these mirrors have noticed that the owner is gone."""
     wait_for(lambda: not run_command("status", store, "--json", mirrors=daemons).json()["live"],
              SECONDS, "the end of the owner of store %s" % store)
 
 
 def noise(count):
-    """So many bytes that cannot be compressed, always the same."""
+    """Returns `count` incompressible bytes, always the same."""
     return random.Random(count).randbytes(count)
 
 
 def flip(path, offset, bits=0xff):
-    """Changes these bits of the file's byte at the offset; done twice, it is as it was."""
+    """Flips these bits of the file's byte at `offset`. A second call restores it."""
     with open(path, "r+b") as file:
         file.seek(offset)
         byte, = file.read(1)
@@ -297,7 +299,8 @@ def log_of(daemon, store):
 
 
 def fill(name, daemons, segments, **options):
-    """A store with these segments: {name: bytes}; one transaction on each. Their addresses."""
+    """Creates a store with these segments, {name: bytes}, and runs a transaction on each. Returns
+    their addresses."""
     with Store(name, mirror_list(daemons), flags=CREATE, **options) as store:
         addresses = {each: store.map(each, len(data)) for each, data in segments.items()}
         for each, data in segments.items():
@@ -311,8 +314,8 @@ def fill(name, daemons, segments, **options):
 
 @pytest.fixture
 def bank(mirrors):
-    """bank(n, ...): fresh mirrors, as mirrors(n, ...) makes them, with a store "bank" that nobody
-    owns. Its segment "accounts" is a page of zeros."""
+    """bank(n, ...) starts mirrors, as mirrors(n, ...) does, with a store "bank" without an owner.
+    Its segment "accounts" is a page of zeros."""
     def make(*words, **options):
         daemons = mirrors(*words, **options)
         fill("bank", daemons, {"accounts": bytes(4096)})
@@ -322,5 +325,5 @@ def bank(mirrors):
 
 @pytest.fixture
 def perseas():
-    """perseas(words..., mirrors=...): runs the command."""
+    """perseas(words..., mirrors=...) runs the command."""
     return run_command

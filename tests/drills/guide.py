@@ -1,19 +1,19 @@
-"""Documents whose examples are run: the README and the guides in doc/.
+"""Runs the examples in documents: the README and the guides in doc/.
 
-What stands in these fenced blocks is done, in order, by one shell a document:
+One shell for each document executes these fenced blocks, in order:
 
     ```sh           a script; it must succeed
-    ```console      commands behind "$ ", lines that go on behind "> ", and what they print. Every
-                    command must succeed, so one that does not is shown with its status.
+    ```console      commands after "$ ", continuation lines after "> ", and what they print.
+                    Every command must succeed, so one that does not is shown with its status.
                     "…" stands for anything within a line, alone on a line for any lines.
                     "console eventually": repeated until it prints that.
     ```c, ```cpp    below a comment <!-- doc/examples/FILE --> or <!-- doc/examples/FILE: PART -->:
-                    that file, or what is between its "begin PART" and "end PART"
+                    that file, or the lines between its "begin PART" and "end PART"
 
-The shell has namespaces of its own: its ports are those that the document names, its /dev/shm is
-empty, and what it started ends with it. An indented block, and one of another kind, is not run.
+The shell has its own namespaces: its ports are those that the document names, its /dev/shm is
+empty, and what it started ends with it. Indented blocks and blocks of other kinds are not run.
 
-    guide.py FILE...    puts the C and C++ blocks of these documents there anew, from the examples
+    guide.py FILE...    updates the C and C++ blocks of these documents from the examples
 """
 import contextlib
 import fcntl
@@ -32,13 +32,13 @@ from drill import BUILD, SECONDS, TOP, die_with_parent
 EXAMPLES = TOP / "doc/examples"
 C_FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 CXX_FLAGS = ["-std=c++17", *C_FLAGS[1:], "-Wshadow"]
-CODE = ("c", "cpp")                     # blocks that are examples
+CODE = ("c", "cpp")                     # blocks that contain examples
 FENCE = re.compile(r"^```(?P<kind>[a-z]*)(?P<words>[^\n`]*)\n(?P<text>.*?)^```$", re.M | re.S)
 INCLUDED = re.compile(r"<!-- doc/examples/(?P<file>[a-z]+\.(c|cpp))(: (?P<part>[a-z]+))? -->\n\Z")
 
 
 class Block:
-    """A fenced block, where it stands and what is above it."""
+    """A fenced block, its position, and the lines above it."""
 
     def __init__(self, path, text, match):
         self.kind, self.words = match["kind"], match["words"].split()
@@ -47,7 +47,7 @@ class Block:
         self.included = INCLUDED.search(text[:match.start()])
 
     def commands(self):
-        """[(command, lines that it prints)] of a console."""
+        """Returns the commands of a console block: [(command, lines that it prints)]."""
         commands = []
         for line in self.text.splitlines():
             if line.startswith("$ "):
@@ -60,7 +60,7 @@ class Block:
 
 
 def include(path):
-    """Puts the parts of the examples into the document anew."""
+    """Updates the parts of examples in the document."""
     text = path.read_text()
     for block in reversed(list(FENCE.finditer(text))):
         included = INCLUDED.search(text[:block.start()])
@@ -76,20 +76,20 @@ def blocks(path):
 
 
 def line_pattern(line):
-    """Columns may be wider or narrower than those shown."""
+    """Returns a pattern for a line in which columns may be wider or narrower."""
     words = (".*".join(map(re.escape, word.split("…"))) for word in line.split())
     return " +".join(words)
 
 
 def matches(expected, printed):
-    """Are these the lines that the document shows?"""
+    """Returns whether the command printed the lines that the document shows."""
     pattern = "".join(r"(.*\n)*" if line.strip() == "…" else r" *%s *\n" % line_pattern(line)
                       for line in expected)
     return re.fullmatch(pattern, printed) is not None
 
 
 def example_part(file, part):
-    """A whole example, or a part of it that is marked: as far to the left as its marks allow."""
+    """Returns an example, or a marked part of it, unindented as far as its marks are indented."""
     text = (EXAMPLES / file).read_text()
     if part is None:
         return text
@@ -100,7 +100,7 @@ def example_part(file, part):
 
 
 def installed(folder):
-    """What `make install` would have put there, for a compiler; the path for pkg-config."""
+    """Creates what `make install` would install for a compiler. Returns the path for pkg-config."""
     (folder / "include").mkdir(parents=True)
     for path in (TOP / "client").glob("perseas*.h"):
         (folder / "include" / path.name).symlink_to(path)
@@ -116,19 +116,19 @@ def installed(folder):
 
 
 def sources():
-    """The programs among the examples. What has a header is a part of others."""
+    """Returns the example programs. A file with a header is a part of others."""
     return [path for path in sorted([*EXAMPLES.glob("*.c"), *EXAMPLES.glob("*.cpp")])
             if not path.with_suffix(".h").exists()]
 
 
 def binary_name(source):
-    """bank of bank.c, bank-cpp of bank.cpp."""
+    """Returns "bank" for bank.c, and "bank-cpp" for bank.cpp."""
     return source.stem + ("-cpp" if source.suffix == ".cpp" else "")
 
 
 def compile_c(source, binary, root):
-    """A C or C++ program, with what it includes of the examples, and what pkg-config says of the
-    installed library alone."""
+    """Compiles a C or C++ program with the examples that it includes, and only the flags that
+    pkg-config reports for the installed library."""
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "perseas"], check=True, text=True,
                            env=dict(os.environ, PKG_CONFIG_PATH=str(root)),
                            stdout=subprocess.PIPE).stdout.split()
@@ -140,7 +140,7 @@ def compile_c(source, binary, root):
 
 
 class Shell:
-    """A bash that does what a document says."""
+    """A bash that executes the commands of a document."""
 
     NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
                   *(["--map-root-user"] if os.geteuid() else [])]
@@ -161,7 +161,8 @@ class Shell:
             raise
 
     def run(self, command):
-        """(status, what was printed). What the command leaves behind must print elsewhere."""
+        """Runs a command. Returns (status, output). Processes that it leaves running must not print
+        here."""
         line = "eval %s\nprintf '\\0%%d\\n' $?\n" % quoted(command)
         self.process.stdin.write(line.encode())
         self.process.stdin.flush()
@@ -193,7 +194,8 @@ def succeeds(shell, block):
 
 
 def prints(shell, block, command, expected):
-    """Once; or, eventually, as often as it takes."""
+    """Runs a command, which must print the expected lines; an "eventually" block repeats it until
+    it does."""
     until = time.monotonic() + (SECONDS if "eventually" in block.words else 0)
     while True:
         status, printed = shell.run(command)
@@ -206,7 +208,7 @@ def prints(shell, block, command, expected):
 
 
 def follow(shell, path):
-    """Does what the document says."""
+    """Executes the document."""
     for block in blocks(path):
         if block.kind == "sh":
             succeeds(shell, block)
@@ -223,11 +225,11 @@ def root(tmp_path_factory):
 
 @contextlib.contextmanager
 def made_once(name, tmp_path_factory):
-    """(folder, whether it is still empty): all workers of pytest share it. The first to come fills
-    it in the `with` block, and the others wait for that."""
+    """Yields (folder, whether it is empty) for a folder shared by all workers of pytest. The first
+    worker fills it in the `with` block, and the others wait for that."""
     top = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
-        top = top.parent                # that of the worker is inside of it
+        top = top.parent                # a worker's folder is inside the shared one
     folder = top / name
     folder.mkdir(exist_ok=True)
     done = folder / ".done"
@@ -239,7 +241,7 @@ def made_once(name, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def examples(root, tmp_path_factory):
-    """The folder with the examples of doc/, compiled."""
+    """The folder with the compiled examples of doc/."""
     with made_once("examples", tmp_path_factory) as (folder, is_empty):
         for source in sources() if is_empty else []:
             compile_c(source, folder / binary_name(source), root)
@@ -248,7 +250,7 @@ def examples(root, tmp_path_factory):
 
 @pytest.fixture
 def shell(root, tmp_path):
-    """shell(folders...): a Shell that finds programs there too, in a folder of its own."""
+    """shell(folders...) starts a Shell with these folders in its path, in its own folder."""
     probe = subprocess.run([*Shell.NAMESPACES, "sh", "-c", Shell.PREPARE], stderr=subprocess.PIPE,
                            text=True)
     if probe.returncode:

@@ -4,12 +4,12 @@ from drill import SECONDS, mirror_list, status_of, wait_for
 
 DAEMONS, STORES, COPIES = 10, 100, 3
 LOG = 64 << 10
-# Nothing that a busy machine could miss.
+# Timeouts that even a busy machine meets.
 PATIENT = dict(log_size=LOG, connect_timeout_ms=1000 * SECONDS, mirror_timeout_ms=1000 * SECONDS)
 
 
 def make_stores(daemons):
-    """Makes them, of one page each, without owners; {name: its daemons}."""
+    """Creates the stores, of one page each, without owners. Returns {name: its daemons}."""
     homes = {}
     for k in range(STORES):
         home = homes["store%02d" % k] = [daemons[(k + i * (1 + k // 50)) % DAEMONS]

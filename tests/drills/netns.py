@@ -1,7 +1,7 @@
-"""A network of our own for drills: nodes in network namespaces, a router between them that cuts any
-path, in one direction or both, without a word to either end.
+"""A private network for drills: nodes in network namespaces, and a router between them that can cut
+any path, in one direction or both, without notice to either end.
 
-The namespaces have no names: each lives as long as a process of ours in it, so that nothing is left
+The namespaces have no names: each lives as long as our process in it, so that nothing is left
 behind, however a drill ends. Test modules import the fixture `network` from here.
 """
 import contextlib
@@ -19,7 +19,8 @@ CLONE_NEWNET = 0x40000000
 
 
 def enter(handle):
-    """Moves the calling thread: what it starts from now on is there."""
+    """Moves the calling thread to a namespace. Processes that it starts afterward are there,
+    too."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(handle, CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "setns")
@@ -30,7 +31,7 @@ class Node:
 
     def __init__(self, address=None):
         self.address = address
-        # It says when it is there, and ends with its input.
+        # The process prints a line once it is there, and ends with its input.
         self.keeper = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"],
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                        preexec_fn=die_with_parent)
@@ -40,7 +41,7 @@ class Node:
 
     @contextlib.contextmanager
     def inside(self):
-        """Processes that are started in the `with` block belong to the node."""
+        """Processes started in the `with` block run on the node."""
         before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
             enter(self.handle)
@@ -50,7 +51,7 @@ class Node:
             os.close(before)
 
     def ip(self, *lines):
-        """Commands of ip, by one process."""
+        """Runs commands of ip in one process."""
         with self.inside():
             subprocess.run(["ip", "-batch", "-"], input="\n".join(lines) + "\n", text=True,
                            check=True)
@@ -63,7 +64,7 @@ class Node:
 
 
 class Network:
-    """Nodes by their names, each on a link of its own to the router."""
+    """Nodes by name, each with its own link to the router."""
 
     def __init__(self, names):
         self.router = Node()
@@ -87,14 +88,14 @@ class Network:
         return self.nodes[name]
 
     def pull(self, name):
-        """The node's cable is out: its link is down, and neither end is told more than that."""
+        """Pulls the node's cable: sets its link down, and tells neither end anything else."""
         self.router.ip("link set to%d down" % self.nodes[name].number)
 
     def plug(self, name):
         self.router.ip("link set to%d up" % self.nodes[name].number)
 
     def set_cuts(self, cuts):
-        """From now on no packet goes from `a` to `b` for the pairs (a, b), and all others do."""
+        """Drops all packets from `a` to `b` for the pairs (a, b) from now on, and no others."""
         cuts = set(cuts)
         lines = ["rule %s from %s to %s blackhole" % (verb, self[a].address, self[b].address)
                  for verb, pairs in (("del", self.cuts - cuts), ("add", cuts - self.cuts))
@@ -104,7 +105,8 @@ class Network:
         self.cuts = cuts
 
     def partition(self, groups):
-        """Nodes in different groups do not reach each other; those in none reach nobody."""
+        """Partitions the network: nodes in different groups do not reach each other; a node in no
+        group reaches none."""
         def apart(a, b):
             return not any(a in group and b in group for group in groups)
         self.set_cuts((a, b) for a in self.nodes for b in self.nodes if a != b and apart(a, b))
@@ -113,7 +115,7 @@ class Network:
         self.set_cuts(())
 
     def reaches(self, a, b, seconds):
-        """Does a packet get from a to b in time? Says nothing of the way back."""
+        """Returns whether a packet gets from a to b in time. Does not test the way back."""
         with self[b].inside():
             there = socket.socket(type=socket.SOCK_DGRAM)
         with self[a].inside():
@@ -130,7 +132,7 @@ class Network:
 
 @pytest.fixture
 def network():
-    """network(names...): a Network of these nodes."""
+    """network(names...) returns a Network with these nodes."""
     networks = []
 
     def make(*names):

@@ -1,14 +1,13 @@
-"""A daemon that answers from a recorded session (tests/protocol) what a daemon of an earlier
-version answered there. Owners and commands of the present version must go on with these answers
-(test_recorded.py).
+"""A daemon that answers from a recorded session (tests/protocol), as a daemon of an earlier version
+did. Owners and commands of the present version must work with these answers (test_recorded.py).
 
     with Daemon(version, events) as daemon: ...      # owners connect to daemon.address
 
-Present owners do not say the same bytes as those of the session: they have other ids, and how often
-they look depends on the time. So a request that changes something gets the reply to the next one of
-its kind in the session, and a request that only looks gets a reply from the place that the session
-has come to. In each reply, the session's ids and address are replaced by the present ones. Writes
-are acknowledged, and reads of the data path get the bytes that were read in the session."""
+Present owners do not send the same bytes as those of the session: they have other ids, and how
+often they query depends on timing. So a request that changes something gets the reply to the
+session's next request of its kind, and a query gets a reply from the current position in the
+session. In each reply, the session's ids and address are replaced by the present ones. Writes are
+acknowledged, and reads on the data path get the bytes that were read in the session."""
 import contextlib
 import socket
 import struct
@@ -19,18 +18,18 @@ import wire
 from acceptor import Acceptor
 
 NAMES = seeds.bodies("Request")
-# Requests that change nothing: (kind, whether the connection holds a claim). When an owner takes a
-# lifeline depends on the time, too.
+# Queries: (kind, whether the connection has a claim). When an owner takes a lifeline depends on
+# timing, too.
 LOOKING = {(name, claimed) for name in ("list", "status", "confirm", "digest", "read", "watch",
                                         "lifeline")
            for claimed in (False, True)} | {("release", False)}
-EXACT = {"digest", "read"}              # answered only from a request with the same contents
-REQUEST_ID = 30                         # of Request and Reply
+EXACT = {"digest", "read"}              # answered only for a request with the same contents
+REQUEST_ID = 30                         # field of Request and Reply
 HOST = b"127.0.0.1:"
 
 
 class Surprise(Exception):
-    """Nothing of the kind was recorded."""
+    """A request of a kind that was not recorded."""
 
 
 def kind_of(request):
@@ -43,7 +42,7 @@ def body_of(request):
 
 
 class Exchange:
-    """A request, and the reply that ended it."""
+    """A request and its final reply."""
 
     def __init__(self, request, claimed):
         self.body, self.reply, self.used = body_of(request), None, False
@@ -52,7 +51,7 @@ class Exchange:
 
 
 def learned(old, new):
-    """{old: new} of the ids and addresses that stand at the same places of two messages."""
+    """Returns {old: new} for ids and addresses at the same places of two messages."""
     found = {}
     with contextlib.suppress(IndexError):
         for (_, was), (_, now) in zip(list(wire.pairs(old)), list(wire.pairs(new))):
@@ -69,7 +68,7 @@ def learned(old, new):
 
 
 class Session:
-    """What was recorded, and how far it has been played."""
+    """The recorded exchanges, and the position up to which they have been played."""
 
     def __init__(self, events):
         self.exchanges, self.reads = [], {}
@@ -98,7 +97,8 @@ class Session:
             waiting.pop(0).reply = message
 
     def take_reads(self, there, back):
-        """The answers of a data connection come in the order of its frames."""
+        """Collects the bytes of a data connection's reads. Its answers come in the order of its
+        frames."""
         answers, at = [], 16
         while at < len(back):
             op, _, length, _ = wire.answer(back[at:at + 16])
@@ -111,7 +111,7 @@ class Session:
                 self.reads[region, offset, len(data)] = answers.pop(0)
 
     def answer(self, request, claimed):
-        """The reply to a request of today."""
+        """Returns the reply to a present request."""
         kind, body = (kind_of(request), claimed), body_of(request)
         chosen = self.look(kind, body) if kind in LOOKING else self.change(kind)
         if not chosen or not chosen.reply:
@@ -128,9 +128,9 @@ class Session:
         return None
 
     def look(self, kind, body):
-        """The exchange to answer from, among those of this kind. Those up to the next change are
-        here. The first one here that was not given yet is chosen, or else the last one here, or
-        else the last one before, or else the first one behind."""
+        """Returns the exchange to answer a query from, among those of its kind. Prefers exchanges
+        before the next change: the first unused one, else the last one; then the last one of the
+        part already played, then the first later one."""
         like = [(index, each) for index, each in enumerate(self.exchanges)
                 if each.kind == kind and each.reply and
                 (kind[0] not in EXACT or self.renamed(each.body) == body)]
@@ -142,22 +142,22 @@ class Session:
         return (fresh[:1] or here[-1:] or before[-1:] or [each for _, each in like] or [None])[0]
 
     def renamed(self, message):
-        """With present ids and the present address in place of the session's."""
+        """Returns the message with the present ids and address instead of the session's."""
         for old, new in self.names.items():
             message = message.replace(old, new)
         return message
 
 
 class Daemon(Acceptor):
-    """`surprises` are the requests that it could not answer, `versions` what peers spoke in the
-    end."""
+    """The daemon. `surprises` are the requests that it could not answer; `versions` are those that
+    peers used in the end."""
 
     def __init__(self, version, events):
         super().__init__()
         self.version = version
         self.session, self.lock = Session(events), threading.Lock()
         self.surprises, self.versions = [], []
-        self.data = []                  # connections of the owner that is there
+        self.data = []                  # data connections of the present owner
 
     def serve(self, peer):
         with peer, contextlib.suppress(EOFError, OSError):
@@ -172,7 +172,7 @@ class Daemon(Acceptor):
                 self.surprises.append(str(surprise))
 
     def speaks(self, hello):
-        """Is the version of the session one that the peer offers?"""
+        """Returns whether the peer offers the session's version."""
         least, most = hello >> 16, hello & 0xffff
         return (least or most) <= self.version <= most
 
@@ -197,7 +197,7 @@ class Daemon(Acceptor):
             peer.sendall(wire.message(reply))
 
     def fence(self):
-        """The data path of the owner before (I5)."""
+        """Closes the data path of the previous owner (I5)."""
         for each in self.data:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)

@@ -1,24 +1,24 @@
-"""A TCP relay between an owner and a mirror, which does to their connections what a bad network
-does: it delays, holds one direction or both, breaks, and lets go again.
+"""A TCP relay between an owner and a mirror that behaves like a bad network: it delays, holds one
+direction or both, breaks connections, and recovers.
 
-Tests use the class; run as a program it is the relay itself:
+Tests use the class. Run as a program, it is the relay itself:
 
-    relay.py HOST PORT      listens on a port of loopback, which it prints, and passes on to HOST
+    relay.py HOST PORT      listens on a loopback port, which it prints, and forwards to HOST
 
-and takes a command a line on standard input, answers each with "ok", and ends with its input:
+It reads a command a line on standard input, answers each with "ok", and ends with its input:
 
-    delay MS                every byte comes that much later, in both directions
-    hold there | hold back  nothing passes to the mirror, or from it: who sends finds the socket
-                            full before long
-    catch TEXT COUNT        from the bytes with TEXT on nothing passes to the mirror, by so many of
-                            the connections that send them
+    delay MS                delays every byte by MS, in both directions
+    hold there | hold back  holds all bytes to the mirror, or from it: the sender soon finds the
+                            socket full
+    catch TEXT COUNT        holds bytes to the mirror from those with TEXT on, on the first COUNT
+                            connections that send them
     caught                  "ok" and how many connections are caught
-    go                      nothing is held or delayed any more
-    meter                   data connections pass to the mirror only what is allowed: OPENING bytes
-                            at their beginning, and then
-    allow COUNT             so many bytes more; "ok" and how many bytes are allowed, and were not
-                            passed or read by the mirror yet
-    drop                    every connection is reset
+    go                      stops holding and delaying
+    meter                   lets data connections pass only what is allowed to the mirror: OPENING
+                            bytes at their beginning, and then
+    allow COUNT             COUNT bytes more; "ok" and how many of the allowed bytes were not
+                            passed to the mirror, or not read by it yet
+    drop                    resets every connection
     passed                  "ok" and how many bytes went there and came back
 """
 import collections
@@ -33,15 +33,15 @@ import time
 
 THERE, BACK = "there", "back"
 PIECE = 256 << 10                       # bytes received at once
-ROOM = 16 << 20                         # bytes that a direction keeps: the network's own
-SOCKET_ROOM = 128 << 10                 # small, so that one that is held is full soon
-MAGIC = struct.pack("<I", 0x44535350)   # a data connection begins with this
+ROOM = 16 << 20                         # bytes that the network buffers in each direction
+SOCKET_ROOM = 128 << 10  # small, so that the socket of a held connection is full soon
+MAGIC = struct.pack("<I", 0x44535350)   # first bytes of a data connection
 OPENING = 64 << 10
 RESET = struct.pack("ii", 1, 0)         # struct linger: close() resets
 
 
 class Way:
-    """One direction of a connection: what was received and is not yet passed on."""
+    """One direction of a connection: the bytes that were received and not yet passed on."""
 
     def __init__(self, name, source, sink):
         self.name, self.source, self.sink = name, source, sink
@@ -69,8 +69,8 @@ class Way:
             self.finish()
 
     def send(self, now, most=None):
-        """Passes on what is due, and no more than `most` bytes, as far as the socket takes it.
-        Returns how many bytes were passed."""
+        """Passes on bytes that are due, at most `most`, as far as the socket accepts them. Returns
+        how many."""
         before = self.passed
         self.full = False
         while self.due(now) and not self.full and self.passed - before != most:
@@ -89,14 +89,14 @@ class Way:
         return self.passed - before
 
     def finish(self):
-        """The end is passed on like the bytes before it."""
+        """Passes on the end of the connection, after the bytes before it."""
         if self.ended and not self.parts and not self.told:
             self.told = True
             self.sink.shutdown(socket.SHUT_WR)
 
 
 class Pair:
-    """A connection of the owner's, and ours to the mirror."""
+    """The owner's connection to the relay, and the relay's to the mirror."""
 
     def __init__(self, near, far):
         self.sockets = (near, far)
@@ -116,7 +116,7 @@ class Pair:
 
 
 class Program:
-    """The relay itself: one thread, one loop."""
+    """The relay process: one thread, one loop."""
 
     def __init__(self, target):
         self.target = target
@@ -143,7 +143,7 @@ class Program:
         self.pairs.append(Pair(near, far))
 
     def obey(self, line):
-        """The answer."""
+        """Executes a command. Returns the answer."""
         verb, *words = line.split()
         if verb == "delay":
             self.delay = float(words[0]) / 1000
@@ -186,7 +186,8 @@ class Program:
             way.caught = True
 
     def meter(self, way):
-        """A data connection is known by its first bytes. What was allowed before it is over."""
+        """Recognizes a data connection by its first bytes. What was allowed for an earlier one
+        expires."""
         if not way.begun and way.name == THERE and way.size >= len(MAGIC):
             way.begun = True
             way.metered = self.meters and bytes(way.parts[0][1][:len(MAGIC)]) == MAGIC
@@ -194,7 +195,7 @@ class Program:
                 self.allowed = OPENING
 
     def unread(self):
-        """Bytes that were passed on data connections, and that the mirror has not read yet."""
+        """Returns the bytes passed on data connections that the mirror has not read yet."""
         ours = {way.sink.getsockname()[1] for way in self.ways() if way.metered}
         count = 0
         for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
@@ -216,7 +217,7 @@ class Program:
             way.send(now)
 
     def commands(self):
-        """False at the end of input."""
+        """Executes the commands that have arrived. Returns False at the end of input."""
         part = os.read(0, 4096)
         self.buffer += part
         while b"\n" in self.buffer:
@@ -245,7 +246,7 @@ class Program:
                 self.pass_on(way, now)
 
     def watched(self, now):
-        """What to wait for: sockets to read, sockets to write, and how long at most."""
+        """Returns what to wait for: sockets to read, sockets to write, and a timeout."""
         readers, writers, wait = [self.listener, 0], [], None
         for way in self.ways():
             if self.is_held(way):
@@ -270,7 +271,7 @@ class Program:
             for pair in list(self.pairs):
                 try:
                     self.move(pair, readable, writable)
-                except OSError:             # one of the ends broke it: so it breaks for both
+                except OSError:             # an end broke it, so it breaks for both
                     self.end(pair, reset=True)
                 else:
                     if pair.over():
@@ -280,7 +281,8 @@ class Program:
 
 
 class Relay:
-    """with Relay(daemon) as relay: mirrors that are given by relay.address go through it."""
+    """with Relay(daemon) as relay: owners that use relay.address reach the mirror through the
+    relay."""
 
     def __init__(self, daemon):
         host, _, port = daemon.address.rpartition(":")
@@ -299,7 +301,7 @@ class Relay:
         self.process.stdout.close()
 
     def ask(self, *words):
-        """What follows "ok"."""
+        """Sends a command. Returns the words after "ok"."""
         self.process.stdin.write(" ".join(str(w) for w in words) + "\n")
         self.process.stdin.flush()
         verdict, *rest = self.process.stdout.readline().split()
@@ -317,7 +319,7 @@ class Relay:
         self.ask("catch", text, count)
 
     def caught(self):
-        """How many connections have sent the text, and are caught."""
+        """Returns how many connections have sent the text and are caught."""
         return int(self.ask("caught")[0])
 
     def go(self):
@@ -330,11 +332,12 @@ class Relay:
         self.ask("meter")
 
     def allow(self, count=0):
-        """Returns how many bytes are allowed, and were not passed or read by the mirror yet."""
+        """Allows bytes. Returns how many of the allowed bytes were not passed to the mirror, or not
+        read by it yet."""
         return int(self.ask("allow", count)[0])
 
     def passed(self):
-        """Bytes, there and back."""
+        """Returns the bytes passed there and back."""
         return tuple(int(word) for word in self.ask("passed"))
 
 

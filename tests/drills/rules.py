@@ -1,5 +1,5 @@
-"""Access rules for drills: a file of them that a daemon reads again, who comes over which fabric,
-and every request that there is, by the right that it needs."""
+"""Access rules for drills: a rules file that a daemon rereads, identities by fabric, and every
+request by the right that it needs."""
 import contextlib
 import os
 import signal
@@ -8,7 +8,7 @@ import wire
 from authority import dial
 from drill import EMULATED, SECONDS, wait_for
 
-# The fields of Request.
+# Numbers of fields of Request.
 STATUS, CREATE, SETTLE, ABANDON, CLAIM, REBUILD = 2, 3, 4, 5, 6, 11
 DIGEST, READ, ORDER, DROP, SPILL, MOVE = 16, 17, 18, 19, 20, 22
 DENIED, LIMIT, NO_MEMORY = 13, 11, 7                    # Status
@@ -16,7 +16,7 @@ RIGHTS = ("create", "own", "read", "recover", "admin")
 
 
 class Rules:
-    """The file that `--access` names."""
+    """The file that --access names."""
 
     def __init__(self, path, *lines):
         self.path = path
@@ -30,7 +30,8 @@ class Rules:
         return ("--access", str(self.path))
 
     def put(self, daemon, *lines):
-        """Has the daemon read these; True when they are in force, False when they are refused."""
+        """Has the daemon read these rules. Returns True if they are in force, False if they were
+        refused."""
         def read():
             log = daemon.log()
             return log.count("are in force"), log.count("stay in force")
@@ -42,14 +43,15 @@ class Rules:
 
 
 def open_to_all(daemon):
-    """Other users may reach the daemon's socket."""
+    """Lets other users reach the daemon's socket."""
     for folder in (daemon.mirror.folder.parent, daemon.mirror.folder):
         folder.chmod(0o755)
 
 
 @contextlib.contextmanager
 def user(uid):
-    """What the kernel tells of a connection that is made meanwhile: @pytest.mark.root."""
+    """Connections made in the `with` block are this user's, as far as the kernel tells:
+    @pytest.mark.root."""
     groups = os.getgroups()
     os.setgroups([])
     os.setegid(uid)
@@ -63,7 +65,7 @@ def user(uid):
 
 
 class Somebody:
-    """An identity, and how it comes."""
+    """An identity, and the fabric that it uses."""
 
     def __init__(self, name, fabric, uid=None):
         self.name, self.fabric, self.uid = name, fabric, uid
@@ -73,13 +75,13 @@ class Somebody:
         return self.fabric.endswith("tls")
 
     def address(self, daemon):
-        """What the library and the command connect to, to come over this fabric."""
+        """Returns the address that the library and the command connect to on this fabric."""
         if self.uid is not None:
             return daemon.mirror.unix
         return daemon.mirror.rdma if "rdma" in self.fabric else daemon.mirror.tcp
 
     def control(self, daemon):
-        """A control connection of its own."""
+        """Returns a new control connection with this identity."""
         if self.secure:
             return wire.Control(dial(daemon.mirror.tcp))
         if self.uid is None:
@@ -91,8 +93,8 @@ class Somebody:
         return "%s over %s" % (self.name, self.fabric)
 
 
-# Everybody who can come here. An RDMA connection has no identity of its own: it is of whoever made
-# the claim, over the control connection.
+# All identities that can connect here. An RDMA connection has no identity: it has that of the
+# control connection that made the claim.
 SOMEBODIES = [Somebody("anonymous", "rdma"), Somebody("cert:owner", "rdma-tls")] if EMULATED else [
     Somebody("uid:12345", "shm", 12345), Somebody("anonymous", "tcp"),
     Somebody("cert:owner", "tls")]
@@ -126,13 +128,13 @@ def _move(store):
 
 
 def all_but(somebody, right):
-    """The rule that gives him every other right."""
+    """Returns the rule that grants an identity every right but this one."""
     return "allow %s %s" % (somebody.name, ",".join(each for each in RIGHTS if each != right))
 
 
 def requests(store, shared):
-    """{right: [what must not be done without it]}, `shared`: claims ask for memory itself. All of
-    them ask for RDMA."""
+    """Returns {right: [requests that need it]}. All claims ask for RDMA; with `shared` they also
+    ask for the memory itself."""
     name = wire.field(1, store)
     made = name + wire.field(2, some_id())
     order = wire.field(1, some_id()) + wire.field(2, 2) + wire.field(3, "127.0.0.1:1")

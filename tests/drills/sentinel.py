@@ -1,8 +1,8 @@
-"""Real time on a machine that others use, too: a thread records for how long the machine let it
-oversleep, and an attempt that ran while the machine stood still is void.
+"""Real time on a machine that others use, too: a thread records how long the machine oversleeps,
+and an attempt during which the machine stood still is void.
 
-Only the drills run, silent, hung, move and standby call this: nothing but real time shows how soon
-the product notices silence. Whatever can be counted is counted instead.
+Only the drills run, silent, hung, move and standby use this: only real time shows how soon the
+product notices silence. Other drills count events instead.
 """
 import contextlib
 import threading
@@ -15,12 +15,12 @@ from worker import Delays
 
 NAP = 0.01                              # seconds
 ATTEMPTS = 5
-PART = 4                                # the longest good oversleep is this part of the bound
+PART = 4                                # fraction of the bound that an oversleep may reach
 
 
 class Sentinel:
-    """Sleeps NAP again and again in a thread. `longest` is the longest that a nap took beyond
-    that, in seconds, since begin()."""
+    """Sleeps NAP repeatedly in a thread. `longest` is the longest oversleep in seconds since
+    begin()."""
 
     def __init__(self):
         self.over = False
@@ -44,22 +44,23 @@ class Sentinel:
                 self.longest = max(self.longest, now - max(slept_at, self.began) - NAP)
 
     def begin(self, *pids):
-        """The time under test begins. What the machine did before does not count."""
+        """Starts the time under test. Earlier oversleeps do not count."""
         self.delays = Delays(pids)
         self.longest, self.began = 0, time.monotonic()
 
     def passed(self):
-        """Seconds since begin(), less those for which processors kept its processes from
-        running: a sleeper may be woken at once where others share what is left."""
+        """Returns the seconds since begin(), without those for which processors kept its processes
+        from running: a sleeper may be woken in time although others take the processor from the
+        product."""
         took, before = time.monotonic() - self.began, self.delays.marks[0][1]
         return took - (self.delays.note()[1] - before) / 1e3
 
 
 def attempt(bound, body):
-    """Calls body(sentinel), which returns the seconds that something took, and asserts that these
-    are below the bound. An attempt in which the machine overslept by more than a quarter of the
-    bound decides nothing: it is repeated. After five of them the test is undecided, which pytest
-    reports as a skip. Every other failure of body() is final, however busy the machine is."""
+    """Calls body(sentinel), which returns how many seconds something took, and asserts that this is
+    below the bound. Repeats an attempt in which the machine overslept by more than a quarter of the
+    bound. After five such attempts the test is undecided, which pytest reports as a skip. Any other
+    failure of body() is final, however busy the machine is."""
     for _ in range(ATTEMPTS):
         with Sentinel() as sentinel:
             took = body(sentinel)
@@ -74,9 +75,9 @@ def attempt(bound, body):
 
 @contextlib.contextmanager
 def unless_overslept(bound):
-    """Guards a body that fails if another process gets no turn for `bound` seconds, a time limit of
-    the product. A failure while the machine overslept by more than a quarter of the bound leaves
-    the test undecided, which pytest reports as a skip."""
+    """Guards a body that fails if another process does not run for `bound` seconds, a time limit of
+    the product. If it fails while the machine overslept by more than a quarter of the bound, the
+    test is undecided, which pytest reports as a skip."""
     with Sentinel() as sentinel:
         try:
             yield

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Starts a program as systemd would start perseasd.service, where there is no systemd that runs.
+"""Starts a program the way systemd would start perseasd.service, on machines where systemd does not
+run.
 
     service.py [--sockets FD,FD,...] [--confine] PROGRAM ARGUMENT...
 
---sockets hands these descriptors over, as perseasd.socket's. --confine keeps the program to the
-system calls, address families and rights that the unit leaves it, and ends it at the first other
-one; what is confined by mounts and devices is not.
+--sockets passes these descriptors on, as perseasd.socket would. --confine restricts the program to
+the system calls, address families and capabilities that the unit allows, and kills it at the first
+other system call. Restrictions on mounts and devices are not applied.
 """
 import argparse
 import ctypes
@@ -22,12 +23,12 @@ PROT_EXEC, PROT_WRITE = 4, 2
 
 
 def settings(name):
-    """What the unit says of this, a line each."""
+    """Returns the unit's values of a setting, one for each line."""
     return re.findall(r"^%s=(.*)$" % name, UNIT.read_text(), re.M)
 
 
 def groups():
-    """{"@system-service": what is in it, ...}"""
+    """Returns {"@system-service": its members, ...}"""
     text = subprocess.run(["systemd-analyze", "--no-pager", "syscall-filter"],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, check=True).stdout
@@ -39,12 +40,13 @@ def groups():
 
 
 def spread(words, known):
-    """System calls that these names, also of groups, stand for."""
+    """Returns the system calls that these names stand for; names may be groups."""
     return set().union(*(spread(known[w], known) if w.startswith("@") else {w} for w in words))
 
 
 def allowed_calls():
-    """As systemd.exec(5) has it: the first line says what is allowed, one with ~ takes away."""
+    """Returns the allowed system calls by the rules of systemd.exec(5): the first line allows, one
+    with ~ removes."""
     known, allowed = groups(), set()
     for line in settings("SystemCallFilter"):
         named = spread(line.lstrip("~").split(), known)
@@ -59,7 +61,7 @@ def allow_calls(seccomp, kernel):
 
 
 def confine():
-    """The rights go first, for seccomp needs one of them."""
+    """Confines this process. Drops capabilities first, because seccomp needs one of them."""
     import seccomp                      # Debian's python3-seccomp
     kernel = seccomp.SyscallFilter(seccomp.KILL_PROCESS)
     kernel.set_attr(seccomp.Attr.CTL_NNP, settings("NoNewPrivileges") == ["yes"])
@@ -82,7 +84,7 @@ def confine():
 
 
 def hand_over(descriptors):
-    """Puts these at 3 and above, and says so."""
+    """Duplicates these descriptors to 3 and above, and sets the environment for them."""
     high = [os.dup(fd) for fd in descriptors]
     while any(fd < FIRST + len(high) for fd in high):
         high = [os.dup(fd) for fd in high]

@@ -1,5 +1,5 @@
-"""Processes that are killed after so many instructions of their main thread: at points that can be
-counted, instead of at moments."""
+"""Kills processes after a number of instructions of their main thread: at points that can be
+counted instead of at moments."""
 import ctypes
 import errno
 import os
@@ -10,7 +10,7 @@ import pytest
 
 from drill import SECONDS, wait_for
 
-SINGLESTEP, ATTACH = 9, 16              # of sys/ptrace.h
+SINGLESTEP, ATTACH = 9, 16              # from sys/ptrace.h
 WALL = 0x40000000                       # __WALL: threads, too
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -26,13 +26,14 @@ def trace(request, pid):
 
 
 def writes_to_its_output(pid):
-    """Is its main thread inside of a write to standard output?"""
+    """Returns whether the process's main thread is inside a write to standard output."""
     words = pathlib.Path("/proc/%d/syscall" % pid).read_text().split()
     return len(words) > 3 and words[1] == "0x1"
 
 
 class Held:
-    """A program whose first line of output finds no room: it waits there until it is let go."""
+    """A program whose first line of output finds the pipe full, so that it waits there until it is
+    released."""
 
     def __init__(self, words):
         self.output, writing = os.pipe()
@@ -51,12 +52,13 @@ class Held:
             raise
 
     def kill_after(self, instructions):
-        """Lets it go on for so many instructions, and kills it. The lines that it printed."""
+        """Lets the program run for `instructions` instructions, and kills it. Returns the lines
+        that it printed."""
         pid, lines = self.process.pid, b""
         try:
             trace(ATTACH, pid)
             os.waitpid(pid, WALL)
-            # Room for the line that it waits with, and for all that it prints from there on.
+            # Makes room for the line that it waits with, and for all that it prints afterward.
             lines += os.read(self.output, 1 << 20)
             for _ in range(instructions):
                 trace(SINGLESTEP, pid)

@@ -1,5 +1,5 @@
-"""Owners of teller.c for drills: some run by themselves, some are driven line by line. What they
-were promised is in a page that outlives them.
+"""Owners of teller.c for drills: some run by themselves, some are driven line by line. What was
+acknowledged to them is in a page that outlives them.
 
 Test modules import the fixtures `tellers` and `dice` from here.
 """
@@ -23,25 +23,26 @@ TELLER = BUILD / "tests/drills/teller"
 FENCED = 3                              # exit status
 ENDED = 3                               # a page's phase
 
-# Small enough that the log on the mirrors laps all the time.
+# Small enough that the log on the mirrors wraps around all the time.
 LOG = "log=262144"
 
 
 def until(predicate, what, seconds=SECONDS):
-    """The first true value of predicate(); TimeoutError names `what`."""
+    """Returns the first true value of predicate(). Raises TimeoutError with `what`."""
     return wait_for(predicate, seconds, what)
 
 
 def random_moment(dice, most):
-    """Lets up to so many seconds pass: for a kill that may come at any step of what goes on. It
-    waits for nothing, so no test depends on how long it is."""
+    """Lets up to `most` seconds pass, for a kill at a random point. It waits for nothing in
+    particular, so no test depends on how long it takes."""
     end = time.monotonic() + dice.uniform(0, most)
     while time.monotonic() < end:
         pass
 
 
 def seed_of(node):
-    """PERSEAS_SEED, or a drawn number if that is "random"; by default, one of the test's name."""
+    """Returns PERSEAS_SEED, or a random number if that is "random"; by default a hash of the test's
+    name."""
     given = os.environ.get("PERSEAS_SEED")
     if given == "random":
         return random.SystemRandom().getrandbits(32)
@@ -50,7 +51,7 @@ def seed_of(node):
 
 @pytest.fixture
 def dice(request):
-    """Choices that are the same in every run; a test that fails shows their seed."""
+    """Random choices that are the same in every run. A test that fails shows their seed."""
     seed = seed_of(request.node)
     print("PERSEAS_SEED=%d" % seed)
     dice = random.Random(seed)
@@ -59,7 +60,7 @@ def dice(request):
 
 
 class Page:
-    """struct page of owner.h."""
+    """struct page of owner.h, mapped from its file."""
     FIELDS = ("acked", "attempted", "error", "phase", "stop", "in_doubt", "slowest", "found",
               "missing", "first_at", "last_at")
     FLUSHES = 2
@@ -78,17 +79,17 @@ class Page:
         struct.pack_into("<q", self.memory, 8 * self.FIELDS.index("stop"), 1)
 
     def forget(self):
-        """As if its owner had not committed since it was opened."""
+        """Resets first_at, as if the owner had not committed since it opened the store."""
         struct.pack_into("<q", self.memory, 8 * self.FIELDS.index("first_at"), 0)
 
     def advances(self, count, seconds=SECONDS):
-        """Waits until so many more transactions are acknowledged."""
+        """Waits until `count` more transactions are acknowledged."""
         goal = self.acked + count
         until(lambda: self.acked >= goal, "%d more transactions" % count, seconds)
 
 
 class Refused(Exception):
-    """An answer that was an error; name is PERSEAS_E…"""
+    """An answer that was an error; `name` is PERSEAS_E…"""
 
     def __init__(self, name, text):
         super().__init__("%s %s" % (name, text))
@@ -96,7 +97,7 @@ class Refused(Exception):
 
 
 class Process:
-    """A teller."""
+    """A process of teller.c."""
 
     def __init__(self, page, words, wrap=(), **pipes):
         self.page = page
@@ -129,27 +130,28 @@ class Process:
 
 
 class Runner(Process):
-    """Runs transactions by itself."""
+    """A teller that runs transactions by itself."""
 
     def __init__(self, page, store, daemons, options):
         super().__init__(page, ["run", store, mirror_list(daemons), page.path, *options],
                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def advances(self, count):
-        """Waits until so many more are acknowledged; an owner that ended instead is an error."""
+        """Waits until `count` more transactions are acknowledged. Raises RuntimeError if the owner
+        ends."""
         goal = self.page.acked + count
         until(lambda: self.page.acked >= goal or not self.running(), "%d transactions" % count)
         if not self.running():
             raise RuntimeError("the owner ended: " + self.process.stderr.read())
 
     def wait(self):
-        """The exit status and what it said."""
+        """Waits for the end. Returns the exit status and the error output."""
         status = self.process.wait(SECONDS)
         return status, self.process.stderr.read()
 
 
 class Desk(Process):
-    """Obeys the commands of desk.h."""
+    """A teller that executes the commands of desk.h."""
 
     def __init__(self, page, wrap=()):
         super().__init__(page, ["desk", page.path], wrap, stdin=subprocess.PIPE,
@@ -157,13 +159,13 @@ class Desk(Process):
         self.buffer = b""
 
     def send(self, *words):
-        """Gives a command, and does not wait for its answer."""
+        """Sends a command without waiting for its answer."""
         line = " ".join(str(w) for w in words) + "\n"
         self.process.stdin.write(line.encode())
         self.process.stdin.flush()
 
     def answers(self):
-        """How many answers are there that nobody has taken."""
+        """Returns how many answers have arrived and were not taken."""
         while select.select([self.process.stdout], [], [], 0)[0]:
             part = os.read(self.process.stdout.fileno(), 65536)
             if not part:
@@ -172,7 +174,7 @@ class Desk(Process):
         return self.buffer.count(b"\n")
 
     def answer(self, seconds=SECONDS):
-        """What stands after "ok" in the next answer; raises Refused."""
+        """Returns the text after "ok" in the next answer. Raises Refused for an error."""
         while b"\n" not in self.buffer:
             if not select.select([self.process.stdout], [], [], seconds)[0]:
                 raise TimeoutError("no answer within %g s" % seconds)
@@ -192,17 +194,17 @@ class Desk(Process):
         return self.answer(seconds)
 
     def refused(self, *words):
-        """The error that a command must give."""
+        """Runs a command that must fail. Returns its error."""
         with pytest.raises(Refused) as caught:
             self.ask(*words)
         return caught.value
 
     def open(self, store, daemons, *options):
-        """(epoch, seq)"""
+        """Opens a store. Returns (epoch, seq)."""
         return tuple(map(int, self.ask("open", store, mirror_list(daemons), *options).split()))
 
     def books(self):
-        """Maps the books; the transactions that they hold."""
+        """Maps the books. Returns the number of the last transaction in them."""
         return int(self.ask("books"))
 
     def run(self, count):
@@ -212,7 +214,7 @@ class Desk(Process):
         return int(self.ask("check"))
 
     def transaction(self, segment, offset, length, byte):
-        """One that stores the byte in a range."""
+        """Runs a transaction that stores the byte in a range."""
         self.ask("begin")
         self.ask("range", segment, offset, length)
         self.ask("store", segment, offset, length, byte)
@@ -222,16 +224,16 @@ class Desk(Process):
         return {k: int(v) for k, v in (w.split("=") for w in self.ask("stat").split())}
 
     def events(self):
-        """[(kind, mirror)], all that were told."""
+        """Returns all events so far: [(kind, mirror)]."""
         return [tuple(word.split(":", 1)) for word in self.ask("events").split()]
 
     def states(self):
-        """[(state, seq)] of the mirrors."""
+        """Returns the mirrors' states: [(state, seq)]."""
         pairs = (word.split(":") for word in self.ask("mirrors").split())
         return [(state, int(seq)) for state, seq in pairs]
 
     def settle(self):
-        """Waits until every mirror holds every transaction, not only W of them."""
+        """Waits until all mirrors have every transaction, not only W of them."""
         until(lambda: {seq for _, seq in self.states()} == {self.figures()["seq"]},
               "mirrors that hold everything")
 
@@ -239,8 +241,8 @@ class Desk(Process):
         return self.figures()["live"] == count
 
     def work_until_live(self, count, transactions=200):
-        """Waits until so many mirrors are live. Transactions go on, but no more than this: the
-        ring must hold what is to be replayed."""
+        """Waits until `count` mirrors are live. Runs transactions in the meantime, but at most
+        `transactions`: the ring must have room for what is to be replayed."""
         batches = [20] * (transactions // 20)
 
         def live():
@@ -256,7 +258,7 @@ class Desk(Process):
 
 
 class Tellers:
-    """Starts tellers, and ends them when the test is over."""
+    """Starts tellers, and ends them after the test."""
 
     def __init__(self, folder):
         self.folder, self.processes, self.numbers = folder, [], itertools.count(1)
@@ -275,8 +277,8 @@ class Tellers:
         return self._keep(Desk(page or self.page(), wrap))
 
     def verify(self, store, daemons, page, *options):
-        """Takes the store over in another process, which compares every byte; the number of
-        transactions that are there."""
+        """Takes the store over in another process that compares every byte. Returns the number of
+        transactions in the store."""
         done = subprocess.run(**tied([TELLER, "verify", store, mirror_list(daemons), page.path,
                                       *options]), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=SECONDS)
@@ -304,6 +306,6 @@ def tellers(tmp_path):
 
 
 def pieces(daemons):
-    """Every byte that the daemons keep, by the path of its file."""
+    """Returns every byte that the daemons store, by the path of its file."""
     return {path: path.read_bytes() for daemon in daemons
             for path in sorted(pathlib.Path(daemon.memory).rglob("*")) if path.is_file()}

@@ -1,4 +1,5 @@
-"""The daemon's HTTP, for drills: what it answers, and a checker of the text format of metrics."""
+"""The daemon's HTTP server, for drills: requests to it, and a checker of the text format of
+metrics."""
 import http.client
 import json
 import re
@@ -12,12 +13,12 @@ OF_HISTOGRAM = ("_bucket", "_sum", "_count")
 
 
 def options(folder, *more):
-    """What a daemon needs to be watched. Ports of it are in the folder."""
+    """Returns the options for a daemon with HTTP. Its port is in a file in the folder."""
     return ("--http", "127.0.0.1:0", "--http-port-file", str(folder / "http-port"), *more)
 
 
 class Watch:
-    """Asks one daemon."""
+    """A client of one daemon's HTTP server."""
 
     def __init__(self, folder):
         self.port = int(wait_for(lambda: (folder / "http-port").exists() and
@@ -28,7 +29,7 @@ class Watch:
         return "http://127.0.0.1:%d/" % self.port
 
     def ask(self, path, method="GET", body=None):
-        """(status, headers, body)"""
+        """Sends a request. Returns (status, headers, body)."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
         try:
             connection.request(method, path, body)
@@ -46,7 +47,7 @@ class Watch:
         return json.loads(self.get("/status.json"))
 
     def metrics(self):
-        """{name: {labels: value}}, labels as a sorted tuple of pairs."""
+        """Returns the metrics: {name: {labels: value}}, with labels as a sorted tuple of pairs."""
         return parse(self.get("/metrics"))[0]
 
     def value(self, name, **labels):
@@ -54,7 +55,8 @@ class Watch:
 
 
 def parse(text):
-    """The samples, and {metric: type}; AssertionError where it is not the format's."""
+    """Returns the samples, and {metric: type}. Raises AssertionError if the text is not in the
+    format."""
     samples, types, helped = {}, {}, set()
     assert text.endswith("\n")
     for line in text.splitlines():

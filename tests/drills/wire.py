@@ -1,5 +1,5 @@
-"""The protocol by hand, for peers that do not keep to it: envelope.h, frame.h and as
-much of proto/control.proto as a claim takes."""
+"""The protocol by hand, for peers that violate it: envelope.h, frame.h, and as much of
+proto/control.proto as a claim needs."""
 import collections
 import os
 import socket
@@ -22,10 +22,11 @@ Region = collections.namedtuple("Region", "address key length")
 
 
 def connect(address):
-    """A connection to host:port or unix:///path."""
+    """Returns a connection to host:port or unix:///path."""
     if address.startswith("unix://"):
         peer = socket.socket(socket.AF_UNIX)
-        # A timeout of Python's would give up at once while the queue of connections is full.
+        # With a timeout of Python's, connect would fail at once while the queue of connections is
+        # full.
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SECONDS, 0))
         peer.connect(address[len("unix://"):])
         peer.settimeout(SECONDS)
@@ -36,7 +37,7 @@ def connect(address):
 
 
 def receive(peer, count):
-    """Exactly so many bytes; EOFError when it ends before."""
+    """Receives exactly `count` bytes. Raises EOFError if the connection ends before."""
     data = b""
     while len(data) < count:
         part = peer.recv(count - len(data))
@@ -47,7 +48,7 @@ def receive(peer, count):
 
 
 def rest(peer):
-    """All that comes until the other end closes; TimeoutError when it does not."""
+    """Receives until the other end closes. Raises TimeoutError if it does not."""
     data = b""
     while True:
         try:
@@ -86,7 +87,7 @@ def take_varint(data, at):
 
 
 def pairs(data):
-    """(number, value) of each field of a message whose fields are numbers and bytes."""
+    """Yields (number, value) for each field of a message whose fields are numbers and bytes."""
     at = 0
     while at < len(data):
         key, at = take_varint(data, at)
@@ -100,12 +101,12 @@ def pairs(data):
 
 
 def fields(data):
-    """{number: last value}"""
+    """Returns the fields of a message: {number: last value}."""
     return dict(pairs(data))
 
 
 def all_of(data, number):
-    """Every value of one field."""
+    """Returns every value of one field."""
     return [value for each, value in pairs(data) if each == number]
 
 
@@ -118,7 +119,7 @@ def message(body):
 
 
 class Control:
-    """A control connection that has said hello, to an address or over a socket that is there."""
+    """A control connection that has sent its hello, to an address or over an existing socket."""
 
     def __init__(self, address):
         self.peer = connect(address) if isinstance(address, str) else address
@@ -126,7 +127,7 @@ class Control:
         assert receive(self.peer, 8) == control_hello()
 
     def reply(self):
-        """The next answer; signs of progress before it are passed over."""
+        """Returns the next answer. Skips signs of progress before it."""
         while True:
             length, = struct.unpack("<I", receive(self.peer, 4))
             reply = fields(receive(self.peer, length))
@@ -138,7 +139,7 @@ class Control:
         return self.reply()
 
     def grant(self, store, epoch, takeover=True, rdma=False):
-        """The grant of a claim, packed."""
+        """Claims a store. Returns the grant, packed."""
         reply = self.ask(field(CLAIM, field(1, store) + field(2, epoch) +
                                field(3, os.urandom(16)) + field(4, int(takeover)) +
                                field(8, int(rdma))))
@@ -146,16 +147,16 @@ class Control:
         return fields(reply[CLAIM_REPLY])[GRANT]
 
     def claim(self, store, epoch, takeover=True):
-        """The token of the data connection."""
+        """Claims a store. Returns the token for the data connection."""
         return fields(self.grant(store, epoch, takeover))[TOKEN]
 
     def keys(self, store, epoch):
-        """A Keys, of a claim that takes over and asks for RDMA."""
+        """Claims a store with takeover and RDMA. Returns its Keys."""
         return Keys(self.grant(store, epoch, rdma=True))
 
 
 class Keys:
-    """What a grant says of RDMA: token, port, why there is none, and the regions by id."""
+    """The RDMA part of a grant: token, port, the reason if there is none, and the regions by id."""
 
     def __init__(self, packed):
         grant = fields(packed)
@@ -173,12 +174,12 @@ def data_hello(token=bytes(16), version=DATA_VERSION, zero=0):
 
 
 def frame(op, *extents, flags=0, count=None, zero=0, cookie=0):
-    """Extents are (region, length, offset)."""
+    """Packs a frame. Extents are (region, length, offset)."""
     head = struct.pack("<BBHIQ", op, flags, len(extents) if count is None else count, zero, cookie)
     return head + b"".join(struct.pack("<IIQ", *extent) for extent in extents)
 
 
 def answer(data):
-    """(op, status, length, cookie)"""
+    """Unpacks an answer: (op, status, length, cookie)."""
     op, status, _, length, cookie = struct.unpack("<BBHIQ", data)
     return op, status, length, cookie
