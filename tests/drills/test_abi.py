@@ -1,4 +1,5 @@
-"""tests/abi.py finds what breaks programs that were compiled before, and what is new."""
+"""tests/abi.py finds changes of the interface: those that break compiled programs, and new
+functions."""
 import shutil
 import subprocess
 import sys
@@ -38,7 +39,7 @@ EDITS = {
 
 @pytest.mark.parametrize("edit", EDITS)
 def test_a_change_of_the_interface_is_named(edit, tmp_path):
-    """In a copy of the headers."""
+    """Edits a copy of the headers."""
     name, old, new, says, advises = EDITS[edit]
     shutil.copytree(TOP / "client", tmp_path / "client", ignore=shutil.ignore_patterns("*.c"))
     (tmp_path / "tests").mkdir()

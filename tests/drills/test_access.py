@@ -1,4 +1,4 @@
-"""Who may do what on a daemon, and how much of it, over every fabric that runs here."""
+"""Access rules and quotas of a daemon, over every fabric that runs here."""
 import itertools
 import os
 import re
@@ -11,14 +11,14 @@ from drill import NO, SECONDS, TOP, run_command, wait_for
 from rules import DENIED, RIGHTS, SOMEBODIES, Rules, all_but, open_to_all, requests
 from teller import LOG, pieces, tellers, until  # noqa: F401
 
-DAEMON = 60                             # of a reply: which daemon answers
+DAEMON = 60                             # field of a reply: the id of the daemon that answers
 
 ME = "uid:%d" % os.geteuid()            # the owner of these drills, over a Unix socket
 EVERYTHING = "allow %s all" % ME
 
 
 def marked(somebody):
-    """As a parameter."""
+    """Returns the identity as a parameter of a drill."""
     marks = [pytest.mark.root("comes as another user")] if somebody.uid else []
     return pytest.param(somebody, id=somebody.fabric, marks=marks)
 
@@ -35,7 +35,7 @@ def rules(tmp_path):
 
 @pytest.fixture
 def mirror(request, mirrors, rules, tmp_path):
-    """One mirror under these rules, which others may reach, over TLS where that is asked for; its
+    """A mirror under these rules that other users can reach, over TLS if that is requested; its
     owner shares memory with it."""
     daemon, = mirrors(1, "tls" if "tls]" in request.node.name else "shm",
                       (*rules.options, "--unix-mode", "666", "--spill-dir",
@@ -47,7 +47,7 @@ def mirror(request, mirrors, rules, tmp_path):
 
 @pytest.fixture
 def prey(tellers, mirror):
-    """A store that nobody holds."""
+    """A store without an owner."""
     desk = tellers.desk()
     desk.open("prey", [mirror], "create", "log=65536")
     desk.ask("map", "a", 4096)
@@ -58,8 +58,8 @@ def prey(tellers, mirror):
 
 
 def test_what_is_denied_leaves_everything_as_it_is(somebody, rules, mirror, tellers, prey):
-    """Every request that needs a right, by one who has all the others: on a store that nobody
-    holds, on one whose owner commits meanwhile, and on one that is not there."""
+    """Sends every request that needs a right as an identity with all other rights: for a store
+    without an owner, for one whose owner commits, and for one that does not exist."""
     desk = tellers.desk()
     epoch, _ = desk.open("books", [mirror], "create", LOG)
     desk.books()
@@ -89,7 +89,8 @@ def test_what_is_denied_leaves_everything_as_it_is(somebody, rules, mirror, tell
 
 
 def test_nobody_learns_whether_a_store_is_there(somebody, rules, mirror, prey):
-    """All that may not be done to it is refused in the same words, and lists do not have it."""
+    """Every denied request is refused with the same message whether or not the store exists, and
+    lists omit the store."""
     assert rules.put(mirror, EVERYTHING, "allow %s read store other" % somebody.name)
     control = somebody.control(mirror)
     there, absent = (requests(store, False) for store in ("prey", "none"))
@@ -104,7 +105,7 @@ def test_nobody_learns_whether_a_store_is_there(somebody, rules, mirror, prey):
 
 
 def test_the_library_and_the_command_name_what_is_missing(somebody, rules, mirror, tellers, prey):
-    """The anonymous, who has a certificate, and root, who is nobody special."""
+    """Tests an anonymous client, one with a certificate, and root, who has no special rights."""
     address = somebody.address(mirror)
     name = somebody.name if somebody.uid is None else "uid:0"
     for right, line in (("read", "allow * own"), ("own", "allow * read"),
@@ -120,8 +121,8 @@ def test_the_library_and_the_command_name_what_is_missing(somebody, rules, mirro
     assert done.status == NO and "lacks the right" in done.err
 
 
-# What deploy/access.md says: the rights that a command takes. AT is the mirror,
-# NEW a name that no store has.
+# The rights that each command needs, as deploy/access.md documents. AT is the mirror, NEW a name
+# that no store has.
 COMMANDS = {
     "status prey --mirrors AT": "read",
     "verify prey --mirrors AT": "read",
@@ -140,8 +141,8 @@ COMMANDS = {
 
 
 def test_each_command_takes_the_rights_that_are_documented(rules, mirror, prey, tmp_path):
-    """With them it works; without any one of them it is refused, by the name of that one, and
-    leaves nothing behind."""
+    """With all of its rights a command works. Without any one of them it is refused with the name
+    of that right, and changes nothing."""
     names = itertools.count()
 
     def run(command):
@@ -164,8 +165,9 @@ def test_each_command_takes_the_rights_that_are_documented(rules, mirror, prey, 
 
 
 def test_an_owner_that_may_no_longer_own_is_cut_at_once(somebody, rules, mirror, tellers):
-    """It commits meanwhile. The mirror is one that is away to it, and comes back with the right.
-    All that it was promised is there for the next one, who may."""
+    """The owner commits while it loses the right. It sees the mirror as disconnected, and
+    reconnects when it has the right again. The next permitted owner finds every acknowledged
+    transaction."""
     shared = somebody.fabric == "shm"
     own, other = somebody.address(mirror), mirror.mirror.tcp if shared else mirror.address
     lines = {own: EVERYTHING, other: "allow anonymous all"} if shared else \
@@ -186,8 +188,8 @@ def test_an_owner_that_may_no_longer_own_is_cut_at_once(somebody, rules, mirror,
 
 
 def test_an_empty_file_cuts_nobody(rules, mirror, tellers):
-    """It was truncated by mistake: its owner goes on. Whoever means to deny everybody says so, and
-    the log counts whom that cuts."""
+    """If the file is truncated by mistake, the present owner stays connected. Denying everybody
+    needs an explicit rule, and the log counts the clients that it disconnects."""
     owner = tellers.run("books", mirror.address, "create", LOG)
     owner.advances(50)
     for lines in ([], ["# " + EVERYTHING], ["limit * stores 4"]):
@@ -203,7 +205,7 @@ def test_an_empty_file_cuts_nobody(rules, mirror, tellers):
 
 
 def test_wrong_rules_change_nothing(rules, mirror, prey):
-    """Those that were read before stay in force; a daemon does not start with wrong ones."""
+    """The previous rules stay in force; a daemon does not start with wrong rules."""
     assert not rules.put(mirror, "allow * all", "allow %s everything" % ME)
     assert "%s, line 2: \"everything\" is no right" % rules.path in mirror.log()
     assert run_command("status", "prey", mirrors=[mirror]).status == 0
@@ -215,7 +217,7 @@ def test_wrong_rules_change_nothing(rules, mirror, prey):
 
 
 def test_the_documents_examples_are_rules(rules, mirror):
-    """With users and groups that this host has."""
+    """The examples are tried with users and groups of this host."""
     for name in ("doc/installing.md", "deploy/access.md"):
         lines = re.findall(r"^    ((?:allow|limit|#) .*)$", (TOP / name).read_text(), re.M)
         lines = [re.sub(r"\b(user|group):\w+", r"\1:root", line) for line in lines
@@ -225,7 +227,7 @@ def test_the_documents_examples_are_rules(rules, mirror):
 
 
 def test_a_daemon_without_rules_goes_on_after_a_hangup(mirrors, tellers):
-    """There is nothing to read again."""
+    """SIGHUP rereads nothing."""
     daemon, = mirrors(1)
     os.kill(daemon.pid, signal.SIGHUP)
     tellers.desk().open("books", [daemon], "create", "log=4096")
@@ -233,7 +235,8 @@ def test_a_daemon_without_rules_goes_on_after_a_hangup(mirrors, tellers):
 
 
 def test_a_hangup_says_what_is_not_read_again(mirrors):
-    """An operator who changed --max-memory in the configuration learns that it is not in force."""
+    """After changing --max-memory in the configuration, the operator is told that it is not in
+    force."""
     daemon, = mirrors(1)
     os.kill(daemon.pid, signal.SIGHUP)
     wait_for(lambda: "--max-memory" in daemon.log(), SECONDS, "a line about SIGHUP")
@@ -241,7 +244,7 @@ def test_a_hangup_says_what_is_not_read_again(mirrors):
 
 
 def test_a_quota_is_named_and_survives_a_restart(rules, mirror, tellers):
-    """Of the stores and of the bytes that one user created."""
+    """Quotas for the stores and for the bytes that one user created."""
     assert rules.put(mirror, EVERYTHING, "limit %s stores 2 memory 64K sessions 1" % ME)
     first, second = tellers.desk(), tellers.desk()
     first.open("one", [mirror], "create", "log=4096")

@@ -1,5 +1,5 @@
-"""deploy/alerts.yaml: promtool tries each rule on series of its own, and what the rules ask for is
-what a daemon exports."""
+"""deploy/alerts.yaml: promtool tests each rule on series, and the metrics of the rules are those
+that a daemon exports."""
 import re
 import subprocess
 
@@ -11,7 +11,7 @@ from watching import OF_HISTOGRAM, Watch, options, parse
 ALERTS = TOP / "deploy/alerts.yaml"
 TRIED = TOP / "tests/drills/alerts.test.yaml"
 RUNBOOK = TOP / "doc/runbook.md"
-# What Prometheus itself says of whom it reads.
+# Metrics of Prometheus itself about its targets.
 OF_PROMETHEUS = {"up"}
 
 
@@ -31,7 +31,7 @@ def metrics_of(rule):
 
 
 def exported():
-    """{metric: (type, labels)}, from the table that the daemon prints."""
+    """Returns {metric: (type, labels)} from the table that the daemon prints."""
     table = subprocess.run([BUILD / "perseasd", "--metrics-help"], stdout=subprocess.PIPE,
                            text=True, timeout=SECONDS, check=True).stdout
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([\w, ]*) \|", table, re.M)
@@ -64,8 +64,8 @@ def test_alerts_ask_for_metrics_and_labels_that_there_are():
 
 
 def test_alerts_ask_for_states_that_there_are(mirrors, tmp_path):
-    """A daemon exports each state of images and each reason and status, also those that never
-    were; what is not among them never fires."""
+    """A daemon exports every state of images and every reason and status, including those that
+    never occurred; an alert for any other value would never fire."""
     daemon, = mirrors(1, options=options(tmp_path))
     fill("data", [daemon], {"s": b"contents"})
     samples, _ = parse(Watch(tmp_path).get("/metrics"))
@@ -103,8 +103,8 @@ def test_the_runbook_names_sections_of_the_guide_and_commands_that_there_are():
 
 
 def test_a_collector_may_ask_for_what_alerts_need_alone(mirrors, tmp_path):
-    """`/metrics?for=alerts`: all of that and nothing else, and of a store no more than its states,
-    whatever else is asked for."""
+    """`/metrics?for=alerts` returns exactly these metrics, and of each store only its states,
+    whatever other parameters the request has."""
     daemon, = mirrors(1, options=options(tmp_path))
     fill("bank", [daemon], {"s": b"contents"})
     watch = Watch(tmp_path)

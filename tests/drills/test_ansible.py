@@ -1,6 +1,6 @@
-"""The Ansible role of deploy/ansible, without hosts to configure: what it refuses, that it knows
-the daemon's options, and its modules, among them the one that decides whether a mirror may be
-restarted. Against hosts it is tried by tests/ansible.
+"""The Ansible role of deploy/ansible without hosts: the variables that it refuses, its knowledge of
+the daemon's options, and its modules, including the one that decides whether a mirror may be
+restarted. tests/ansible runs it against hosts.
 """
 import importlib.util
 import json
@@ -18,13 +18,14 @@ from drill import BUILD, OK, SCRIPTS, SECONDS, die_with_parent, mirror_list, run
 
 PLAYS = SCRIPTS / "ansible"
 ROLE = PLAYS / "roles/perseas"
-# What the role writes by other variables, or leaves to the unit.
+# Options that the role sets by other variables, or leaves to the unit.
 ELSEWHERE = {"listen", "unix", "unix-mode", "tls-cert", "tls-key", "tls-ca", "access", "label",
              "spill-dir", "state-dir"}
 
 
 def ansible(tmp_path, *words, status=0):
-    # Only one that hangs takes so long: a playbook takes seconds, and on a busy machine minutes.
+    # Only a playbook that hangs takes this long: it normally takes seconds, and minutes on a busy
+    # machine.
     done = subprocess.run(
         words, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, check=False, timeout=10 * SECONDS,
@@ -41,7 +42,7 @@ def specification():
 
 
 def module(name, environment=None, **arguments):
-    """What a module says when it is called as Ansible calls it, on this host."""
+    """Runs a module on this host as Ansible would. Returns its output."""
     done = subprocess.run(
         ["/usr/bin/python3", ROLE / "library" / (name + ".py")], text=True, check=False,
         input=json.dumps({"ANSIBLE_MODULE_ARGS": arguments}), timeout=SECONDS,
@@ -59,7 +60,7 @@ def test_it_has_every_option_of_the_daemon_and_no_other_one():
 
 
 def test_every_variable_has_a_default_or_is_said_to_have_none():
-    """And no default is of something else."""
+    """Nothing else has a default."""
     defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
     options = specification()
     assert set(defaults) == set(options)
@@ -68,7 +69,7 @@ def test_every_variable_has_a_default_or_is_said_to_have_none():
         assert computed or option["default"] == defaults[name], name
 
 
-# A value for each option of perseas_conf, which differs from the daemon's own.
+# A value for each option of perseas_conf that differs from the daemon's default.
 VALUES = {"plaintext": "loopback", "rdma": False, "rdma-port": 4791, "rdma-order": "phased",
           "rdma-flush": True, "memory-dir": "/dev/shm/elsewhere", "unsafe-memory-on-disk": "on",
           "max-memory": "64G", "owner-timeout": 2.5, "protocol": 8, "max-connections": 64,
@@ -79,7 +80,7 @@ VALUES = {"plaintext": "loopback", "rdma": False, "rdma-port": 4791, "rdma-order
 
 
 def test_the_daemon_takes_the_file_that_it_writes(tmp_path, authority):
-    """With every option that there is."""
+    """Writes a file with every option."""
     rules, file = tmp_path / "access", tmp_path / "perseasd.conf"
     variables = {"perseas_tls": "present", "perseas_tls_cert": str(authority.cert("mirror")),
                  "perseas_tls_key": str(authority.key("mirror")),
@@ -109,7 +110,7 @@ def test_the_daemon_takes_the_file_that_it_writes(tmp_path, authority):
     assert done.returncode == 0, done.stdout
 
 
-# Variables of a host, and what is said of them.
+# Variables of a host, and the expected message.
 WRONG = {
     "tls": ({"perseas_tls": "maybe"}, "must be one of: none, ca, copy, present"),
     "misspelt": ({"perseas_conf": {"max-memori": "4G"}}, "Supported parameters include: http"),
@@ -127,7 +128,7 @@ WRONG = {
 
 
 def test_wrong_variables_are_refused_with_what_to_do(tmp_path):
-    """Before a host was asked anything."""
+    """The role refuses them before it connects to a host."""
     hosts = {name: {"perseas_tls": "ca", "perseas_listen": ["192.0.2.1:7170"], **variables}
              for name, (variables, _) in WRONG.items()}
     (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"perseas": {
@@ -149,7 +150,7 @@ def create(store, daemons, *words):
 
 
 def redundancy(daemon, state, **more):
-    """Over the daemon's Unix socket, by which no roster here has it."""
+    """Asks the module through the daemon's Unix socket, an address that no roster has."""
     return module("perseas_redundancy", {"PATH": "%s:/usr/bin:/bin" % BUILD.resolve()},
                   address=daemon.mirror.unix, state=state, **{"wait": 0, **more})
 
@@ -163,7 +164,8 @@ def test_a_mirror_that_no_store_would_miss_may_be_restarted(mirrors):
 
 
 def test_one_that_a_store_would_miss_may_not(mirrors, owner):
-    """Whatever the roster calls it; and who does not answer may not either."""
+    """This holds whatever address the roster has for the mirror; a mirror that does not answer may
+    not be restarted either."""
     daemons = mirrors(3)
     create("store", daemons)
     owner("store", daemons)
@@ -207,7 +209,8 @@ def test_a_restarted_mirror_is_waited_for(mirrors, owner):
 
 
 def test_a_mirror_that_lost_its_images_is_waited_for_until_it_has_them(mirrors, owner):
-    """Of the one that has an owner; the other one nobody copies, and that is said."""
+    """Waits for the store with an owner. A store without an owner is not copied by anybody, and the
+    module says so."""
     daemons = mirrors(3)
     create("store", daemons)
     owner("store", daemons)
@@ -249,17 +252,17 @@ GOOD = {"started": 100.0, "member": True, "state": "consistent", "can_commit": T
     ({"live": False, "owned": False, "lag": 3}, None, "no owner brings it up to date"),
 ])
 def test_what_an_owner_said_before_it_came_back_does_not_count(differs, since, said):
-    """It tells twice a second how its mirrors are; what it told of the mirror before that was
-    restarted is no sign that it has it again."""
+    """An owner reports twice a second how its mirrors are. A report from before the mirror's
+    restart does not show that the owner has it back."""
     lack = of_module("perseas_redundancy").lack
     told = lack("store", {**GOOD, **differs}, GOOD, since)
     assert told is None if said is None else said in told, told
-    # An image of which no roster tells holds nobody up.
+    # An image that no roster mentions does not delay anything.
     assert lack("store", {**GOOD, **differs}, {**GOOD, "member": False}, since) is None
 
 
 def test_the_first_look_at_a_mirror_that_is_back_is_not_enough():
-    """What its owner tells then, however lately, may be from before it was back."""
+    """The owner's report, however recent, may be from before the mirror was back."""
     asked = of_module("perseas_redundancy")
     asked.stores_of = lambda address: ["store"]
     asked.look_at = lambda store, address: {**GOOD, "started": time.monotonic(), "silent": 0}
@@ -318,7 +321,7 @@ def test_a_certificate_is_asked_for_when_it_must_be(tmp_path, authority):
 
 
 def test_files_that_are_copied_must_fit_together(tmp_path, authority):
-    """A set for servers alone does not do either: a mirror asks others whether it may be
+    """Certificates for servers only are refused, too: a mirror asks other mirrors whether it may be
     restarted."""
     elsewhere = Authority(tmp_path / "elsewhere")
     elsewhere.issue("mirror")
@@ -345,7 +348,7 @@ def test_files_that_are_copied_must_fit_together(tmp_path, authority):
 
 
 class Stubs:
-    """Commands that hosts have, which write down that they were called, and do nothing."""
+    """Stubs of a host's commands, which record their calls and do nothing."""
     SYSTEMCTL = "case $1 in show) cat %s ;; *) echo systemctl $* >>%s ;; esac"
     PERSEAS = """echo perseas $1 >>%s
 echo '{"mirrors": [{"reachable": %s, "error": "it is not there", "stores": []}]}'"""
@@ -384,7 +387,7 @@ def test_what_a_unit_has_not_read_is_newer_than_it(tmp_path):
         stubs.say_of_unit(ExecMainStartTimestamp="@%d" % since)
         assert reasons() == ([] if known else [
             "%s is newer than perseasd.service" % file]), since
-    # It was told to read them again, and then they were changed once more.
+    # It was told to reread them, and then they were changed again.
     told = tmp_path / "told"
     told.touch()
     for when, known in ((changed - 1, False), (changed, True)):
@@ -405,7 +408,7 @@ def test_what_a_unit_has_not_read_is_newer_than_it(tmp_path):
         running.wait()
 
 
-# What is done to a host, as tasks of the role: the order of what its commands are called for.
+# Tasks of the role against one host: the order of the commands that they run.
 RESTARTED = {
     "restarted": ({"perseas_must_restart": True, "perseas_daemon_runs": True},
                   ["perseas ls", "systemctl restart perseasd.service", "perseas ls",
@@ -419,8 +422,8 @@ RESTARTED = {
 
 
 def test_a_mirror_is_restarted_between_two_questions_and_alone(tmp_path):
-    """The last one is missed by a store, and is left alone; then all of them at once are. Handlers
-    restart nothing."""
+    """A store would miss the last mirror, which is not restarted; then that is true for all of
+    them. Handlers restart nothing."""
     stubs = {name: Stubs(tmp_path / name) for name in RESTARTED}
     stubs["missed"].write("perseas", Stubs.PERSEAS % (stubs["missed"].log, "false"))
     (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"perseas": {"hosts": {
@@ -452,7 +455,7 @@ def test_a_mirror_is_restarted_between_two_questions_and_alone(tmp_path):
 
 
 def test_a_drain_is_of_one_host_that_is_named(tmp_path):
-    """Several, or a group of them, are refused before a host is asked anything."""
+    """Several hosts, or a group, are refused before any host is contacted."""
     (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"perseas": {
         "hosts": {"node1": {}, "node2": {}},
         "vars": {"ansible_host": "127.0.0.1", "ansible_port": 1}}}))
@@ -463,8 +466,8 @@ def test_a_drain_is_of_one_host_that_is_named(tmp_path):
         assert "Move the images of the mirror" not in told, told
 
 
-# A role in place of the real one: each of its files writes down where it begins and ends. All hosts
-# that are not told to take turns have begun before one of them ends.
+# A role in place of the real one. Each of its files records its begin and end. All hosts that need
+# not take turns have begun before one of them ends.
 STEPS = """
 - ansible.builtin.shell: echo begin %(step)s >>{{ log }}
 - ansible.builtin.shell: "%(what)s && echo end %(step)s >>{{ log }}"
@@ -472,8 +475,8 @@ STEPS = """
 
 
 def test_mirrors_and_owners_take_their_turns(tmp_path):
-    """What site.yml does on all hosts at once is done before any is restarted; then one host is
-    done with before the next one begins, and nothing goes on where one fails."""
+    """What site.yml does on all hosts in parallel is done before any is restarted. Then each host
+    is finished before the next one begins, and a failure stops the playbook."""
     log, tasks = tmp_path / "log", tmp_path / "roles/perseas/tasks"
     tasks.mkdir(parents=True)
     shutil.copy(PLAYS / "site.yml", tmp_path)

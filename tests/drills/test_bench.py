@@ -1,4 +1,4 @@
-"""The benchmarks: a figure says which fabric it is of, and there is none when it is another."""
+"""The benchmarks name the fabric of each figure, and fail if it is not the requested one."""
 import json
 import subprocess
 
@@ -19,7 +19,7 @@ def compare(mirrors, *words):
 
 
 def test_a_figure_tells_its_fabric(mirrors, fabric):
-    """The fabric that was asked for: the mirror is listed with it."""
+    """The mirror is on the requested fabric, and is listed with it."""
     started = mirrors(1, fabric)
     done = compare(started, "--fabric", fabric, "--json")
     assert done.returncode == MEASURED, done.stderr
@@ -28,14 +28,14 @@ def test_a_figure_tells_its_fabric(mirrors, fabric):
 
 
 def test_another_fabric_gives_no_figure(mirrors, fabric):
-    """A fabric was asked for that is not the mirror's."""
+    """The mirror is on another fabric than the requested one."""
     done = compare(mirrors(1, fabric), "--fabric", "pigeon")
     assert done.returncode == NOT_MEASURED and not done.stdout
     assert "is on %s, not on pigeon" % fabric in done.stderr
 
 
 def test_reopening_checks_what_it_read(mirrors, fabric):
-    """A store that is made, opened three times and read: as much as was made."""
+    """Creates a store, opens it three times, and reads all of it."""
     done = bench("reopen", mirrors(1, fabric), "--make", "--size", "1M", "--rounds", 3,
                  "--fabric", fabric, "--json")
     assert done.returncode == MEASURED, done.stderr

@@ -1,4 +1,4 @@
-"""The benchmarks' table, the relay that makes a network longer, and threads that commit."""
+"""The benchmarks' table, the relay that delays, and threads that commit."""
 import csv
 import json
 import socket
@@ -18,7 +18,7 @@ DELAY_US = 20000
 
 
 def test_a_row_has_the_ratio_of_medians_and_the_spread_of_rounds():
-    """Three rounds, of which one was disturbed on one side."""
+    """Three rounds, one of which was disturbed on one side."""
     report = Report()
     row = report.add("a", "/s", [10, 30, 20], "b", [40, 40, 10], ">= 0.6")
     assert (row["value"], row["against_value"], row["ratio"]) == (20, 40, 0.5)
@@ -29,7 +29,7 @@ def test_a_row_has_the_ratio_of_medians_and_the_spread_of_rounds():
     (0.35, ">= 0.35", True), (0.34, ">= 0.35", False), (1.3, "<= 1.3", True),
     (1.31, "<= 1.3", False), (7, None, None)])
 def test_a_target_is_met_or_not(ratio, target, verdict):
-    """At the bound, beyond it, and without one."""
+    """At the bound, beyond it, and without a target."""
     assert met(ratio, target) is verdict
 
 
@@ -42,14 +42,16 @@ def test_a_target_is_met_or_not(ratio, target, verdict):
      "1.4 times small, target <= 1.3"),
     (Row("shown", "ms", [1, 2, 3]), None)])
 def test_a_target_that_failover_misses_is_named(row, says, capsys):
-    """Of the median, or of the medians' ratio; what is only shown has none."""
+    """The target is for the median, or for the ratio of medians; a row without a target is only
+    shown."""
     assert verdict([Row("other", "ms", [1], target="<= 1"), row]) == (1 if says else 0)
     told = capsys.readouterr().out
     assert told == ("Missed: %s: %s\n" % (row.what, says) if says else "All targets are met.\n")
 
 
 def test_rates_across_a_kill_are_drawn(tmp_path):
-    """10 a second, nothing for a second, and 20 a second; each line where its numbers are."""
+    """10 a second, nothing for a second, then 20 a second; each point of a line is where its
+    numbers belong."""
     before = [{"at_ns": i * 10**8, "number": i} for i in range(11)]
     after = [{"at_ns": 2 * 10**9 + i * 10**8, "number": 10 + 2 * i} for i in range(11)]
     rates = across(before, after, 10**9, 2 * 10**9)
@@ -66,7 +68,7 @@ def test_rates_across_a_kill_are_drawn(tmp_path):
 
 
 def test_json_and_csv_hold_the_same_rows(tmp_path):
-    """A row with a target, and one that is compared with nothing."""
+    """A row with a target, and one without a comparison."""
     report = Report()
     report.add("a", "/s", [1, 2, 3], "b", [1, 1, 1], ">= 3")
     report.add("c", "us", [5])
@@ -81,7 +83,7 @@ def test_json_and_csv_hold_the_same_rows(tmp_path):
 
 
 class Relayed:
-    """A server that sends back what it gets, behind a relay."""
+    """An echo server behind a relay."""
 
     def __enter__(self):
         self.server = socket.create_server(("127.0.0.1", 0))
@@ -115,7 +117,7 @@ def send_all(link, data):
 
 
 def receive(link, count):
-    """As many bytes, or fewer when the other side ends."""
+    """Receives `count` bytes, or fewer if the other side closes."""
     data = b""
     while len(data) < count and (more := link.recv(65536)):
         data += more
@@ -123,7 +125,7 @@ def receive(link, count):
 
 
 def test_bytes_take_as_long_as_the_relay_is_told():
-    """One byte there and back."""
+    """Sends one byte there and back."""
     with Relayed() as relayed, relayed.connect() as link:
         link.sendall(b"a")
         assert link.recv(1) == b"a"
@@ -134,7 +136,7 @@ def test_bytes_take_as_long_as_the_relay_is_told():
 
 
 def test_all_bytes_come_through_a_relay_in_order():
-    """More than its rings hold, and then the end."""
+    """Sends more than the relay's rings have room for, and then closes."""
     sent = noise(5 << 20)
     with Relayed() as relayed, relayed.connect() as link:
         writer = threading.Thread(target=send_all, args=(link, sent))
@@ -145,8 +147,8 @@ def test_all_bytes_come_through_a_relay_in_order():
 
 @pytest.mark.parametrize("how", [[], ["--serial"]], ids=["apart", "serial"])
 def test_threads_find_their_commits_when_the_store_is_opened_again(mirrors, fabric, how):
-    """Two numbers of threads in turn; the program itself compares what it reads back, and, where
-    transactions come one after another, what all threads count with what each does."""
+    """Runs two numbers of threads in turn. The program compares what it reads back, and for serial
+    transactions the common counter with the threads' own."""
     started = mirrors(1, fabric)
     line = [BUILD / "bench/threads", "--mirrors", started[0].address, "--threads", "1,3",
             "--seconds", 0.05, "--rounds", 2, "--json", *how]

@@ -1,4 +1,4 @@
-"""The command `perseas`, against real mirrors."""
+"""The command `perseas` against real mirrors."""
 import os
 import re
 import socket
@@ -106,7 +106,7 @@ NOBODY = "127.0.0.1:1"
     (["ls", "--mirrors", NOBODY, "--once"], "ls takes no --once"),
 ])
 def test_a_wrong_command_line_is_refused_with_a_sentence(perseas, words, said):
-    """Nothing is connected to."""
+    """The command connects to nothing."""
     done = perseas(*words)
     assert done.status == USAGE, done
     assert done.err.startswith("perseas: ") and said in done.err, done
@@ -114,7 +114,7 @@ def test_a_wrong_command_line_is_refused_with_a_sentence(perseas, words, said):
 
 
 def test_help_tells_of_every_verb_option_and_exit_status(perseas):
-    """With and without a verb, wherever it stands."""
+    """Asks for help with and without a verb, in any position."""
     whole = perseas("--help")
     exits = perseas("help", "exit-codes").out
     assert perseas("help").out == whole.out and exits.startswith("Exit status:")
@@ -132,7 +132,7 @@ def test_help_tells_of_every_verb_option_and_exit_status(perseas):
     assert "--takeover" not in perseas("status", "-h").out
 
 
-# Those that nearly every verb has, and LIST or MIRROR as a word for --mirrors.
+# The options that nearly every verb has; LIST and MIRROR stand for --mirrors.
 COMMON = {"--mirrors", "--mirror-timeout", "--connect-timeout", "--tls-cert", "--tls-key",
           "--tls-ca", "--tls-crl", "--version"}
 
@@ -146,7 +146,7 @@ def test_a_usage_names_every_option_of_its_verb(perseas, verb):
 
 
 def test_help_shows_the_ports_that_are_taken(perseas):
-    """Those of its examples, and of the daemon's help, are the default."""
+    """The ports in its examples and in the daemon's help are the default port."""
     texts = [perseas("--help").out, run_daemon("--help").stdout]
     texts += [perseas(verb, "--help").out for verb in VERBS]
     ports = [set(re.findall(r"[\w\]]:(\d{4,5})\b", text)) for text in texts]
@@ -154,7 +154,8 @@ def test_help_shows_the_ports_that_are_taken(perseas):
 
 
 def test_the_units_socket_is_the_one_that_is_taken(perseas):
-    """What perseasd.socket listens at is what a command without mirrors, or with unix://, asks."""
+    """A command without mirrors, or with unix://, connects to the socket that perseasd.socket
+    listens at."""
     unit = (TOP / "deploy/perseasd.socket").read_text()
     text = "".join(perseas("ls", "--help").out.split())
     address, path = re.findall(r"^ListenStream=(.*)$", unit, re.M)
@@ -167,7 +168,7 @@ def run_daemon(*words):
 
 
 def test_the_guide_has_the_same_table_of_exit_statuses(perseas):
-    """One line of `perseas help exit-codes` after the other."""
+    """The guide has each line of `perseas help exit-codes`, in order."""
     guide = (TOP / "doc/operating.md").read_text()
     text = re.sub(r"\n {5}", " ", perseas("help", "exit-codes").out)
     rows = re.findall(r"^  (\d)  (.*)$", text, re.M)
@@ -177,7 +178,7 @@ def test_the_guide_has_the_same_table_of_exit_statuses(perseas):
 
 
 def test_the_version_is_the_trees(perseas):
-    """VERSION at the top says it."""
+    """The version is that of the file VERSION at the top."""
     done = perseas("--version")
     assert (done.status, done.out) == (OK, (TOP / "VERSION").read_text().strip() + "\n")
 
@@ -190,7 +191,8 @@ def test_output_that_cannot_be_written_is_a_failure(perseas):
 
 
 def test_options_may_stand_anywhere(perseas, mirrors):
-    """Before the verb, behind it, with an equals sign; words behind two dashes are words."""
+    """Options before the verb, after it, and with an equals sign; words after "--" are not
+    options."""
     daemons = mirrors(1)
     where = mirror_list(daemons)
     assert perseas("--mirrors=" + where, "create", "--acks", "1", "s").status == OK
@@ -200,7 +202,8 @@ def test_options_may_stand_anywhere(perseas, mirrors):
 # --- which mirrors ---
 
 def test_mirrors_come_from_the_environment(perseas, mirrors, monkeypatch):
-    """Where they are not named, by every command that takes a list; what is named goes before."""
+    """Every command that takes a list uses the environment if no list is given; a given list has
+    precedence."""
     daemons = mirrors(3)
     monkeypatch.setenv("PERSEAS_MIRRORS", mirror_list(daemons[:2]))
     assert perseas("create", "s", "--acks", "1").status == OK
@@ -210,7 +213,7 @@ def test_mirrors_come_from_the_environment(perseas, mirrors, monkeypatch):
     for words in (["verify", "s"], ["bench", "--seconds", "0.1"]):
         done = perseas(*words)
         assert done.status == OK and done.err == "", done
-    # A look waits half a second for answers.
+    # status waits half a second for answers.
     wait_for(lambda: (done := perseas("top", "--once")).status == OK and done.err == "", SECONDS,
              "a look at mirrors that answer")
     done = perseas("ls", daemons[2].address)
@@ -222,7 +225,7 @@ def test_mirrors_come_from_the_environment(perseas, mirrors, monkeypatch):
 
 
 def test_a_change_of_the_roster_takes_its_list_from_the_environment(perseas, mirrors, monkeypatch):
-    """Then the words behind the store are the mirrors that come and go."""
+    """The words after the store are then the mirrors to add and to remove."""
     daemons = mirrors(3)
     assert perseas("create", "s", mirrors=daemons[:2]).status == OK
     monkeypatch.setenv("PERSEAS_MIRRORS", mirror_list(daemons))
@@ -238,8 +241,8 @@ def test_a_change_of_the_roster_takes_its_list_from_the_environment(perseas, mir
 
 
 def test_a_word_too_few_is_seen_before_a_change_is_ordered(perseas, mirrors, monkeypatch):
-    """OLD was forgotten, so that the list is taken for it, and the list of the environment counts:
-    the line says so, on stderr where a program reads the answer."""
+    """OLD was forgotten, so the command takes NEW for the list; since the environment has a list,
+    too, it says so, on stderr if a program reads the answer."""
     a, b = mirrors(2)
     assert perseas("create", "s", mirrors=[a]).status == OK
     monkeypatch.setenv("PERSEAS_MIRRORS", a.address)
@@ -250,7 +253,8 @@ def test_a_word_too_few_is_seen_before_a_change_is_ordered(perseas, mirrors, mon
 
 
 def test_a_measurement_names_the_mirrors_that_nobody_named(perseas, mirrors, monkeypatch):
-    """Before it loads them; those of a list are not named again."""
+    """The command names the mirrors of the environment before it loads them; it does not repeat
+    those of a given list."""
     daemon, = mirrors(1)
     monkeypatch.setenv("PERSEAS_MIRRORS", daemon.address)
     loads = "no list is given: the commits load " + daemon.address
@@ -262,7 +266,7 @@ def test_a_measurement_names_the_mirrors_that_nobody_named(perseas, mirrors, mon
 
 
 def test_a_mirror_that_is_to_lose_something_is_named(perseas, mirrors, monkeypatch):
-    """What ends a daemon or deletes an image takes none from the environment."""
+    """Commands that end a daemon or delete an image take no mirrors from the environment."""
     daemon, = mirrors(1)
     assert perseas("create", "s", mirrors=[daemon]).status == OK
     monkeypatch.setenv("PERSEAS_MIRRORS", daemon.address)
@@ -273,7 +277,8 @@ def test_a_mirror_that_is_to_lose_something_is_named(perseas, mirrors, monkeypat
 
 
 def test_what_is_not_said_of_a_mirror_is_the_default(perseas, monkeypatch):
-    """The port, the socket, and the mirror itself: whoever is there or not, it is named."""
+    """The port, the socket and the mirror itself have defaults. The mirror is named whether or not
+    it runs."""
     monkeypatch.delenv("PERSEAS_MIRRORS", raising=False)
     for words, named in ((["ls"], "127.0.0.1:7170"), (["status", "s"], "127.0.0.1:7170"),
                          (["history", "s"], "127.0.0.1:7170"),
@@ -284,10 +289,11 @@ def test_what_is_not_said_of_a_mirror_is_the_default(perseas, monkeypatch):
         assert named in done.out + done.err and done.status != USAGE, done
 
 
-# --- mirrors that are none ---
+# --- peers that are not mirrors ---
 
 def serve(conversation):
-    """A listener on loopback whose connections are given to conversation(). (port, close)."""
+    """Starts a loopback listener that passes its connections to conversation(). Returns (port,
+    close)."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def run():
@@ -353,15 +359,15 @@ HOSTILE = [
 @pytest.mark.parametrize("verb", ["ls", "status", "verify"])
 def test_what_is_no_mirror_is_named_and_does_not_hide_the_others(perseas, mirrors, verb,
                                                                  conversation, said):
-    """One real mirror with a store of one mirror, and beside it a peer that breaks the protocol.
-    Only silence is waited for to its end; what is said may come late."""
+    """One real mirror with a store on one mirror, and a peer that breaks the protocol. The command
+    waits for the full timeout only for a silent peer; an answer may arrive late."""
     daemons = mirrors(1)
     perseas("create", "s", mirrors=daemons)
     port, close = serve(conversation)
     words = [verb] if verb == "ls" else [verb, "s"]
 
     def asked():
-        """Once the real mirror has answered in time."""
+        """Returns once the real mirror has answered in time."""
         done = perseas(*words, "--mirrors", "127.0.0.1:%d,%s" % (port, mirror_list(daemons)),
                        "--connect-timeout", 1500 if conversation is silent else 60000)
         return daemons[0].address not in done.err and done
@@ -391,7 +397,7 @@ def test_create_makes_an_empty_store_on_every_mirror(perseas, mirrors):
 
 
 def test_a_store_outlives_its_mirrors_daemons(perseas, mirrors):
-    """One is ended in an orderly way, the other killed; both come back on the same ports."""
+    """One daemon is terminated, the other killed; both restart on the same ports."""
     daemons = mirrors(2)
     fill("s", daemons, {"accounts": b"contents"})
     before = status_of("s", daemons)
@@ -404,7 +410,7 @@ def test_a_store_outlives_its_mirrors_daemons(perseas, mirrors):
 
 
 def test_create_refuses_a_name_that_is_taken(perseas, mirrors):
-    """One mirror of two has it."""
+    """One of two mirrors has a store of this name."""
     daemons = mirrors(2)
     assert perseas("create", "s", mirrors=daemons[:1]).status == OK
     done = perseas("create", "s", mirrors=daemons)
@@ -412,7 +418,7 @@ def test_create_refuses_a_name_that_is_taken(perseas, mirrors):
 
 
 def test_create_needs_all_mirrors_and_leaves_nothing_behind(perseas, mirrors):
-    """One of three is down; one of two has no room; more acknowledgements than mirrors."""
+    """One of three mirrors is down; one of two has no room; W exceeds the number of mirrors."""
     daemons = mirrors(3)
     small = mirrors(1, options=["--max-memory", "4M"])
     daemons[2].kill9()
@@ -445,7 +451,7 @@ def test_ls_tells_what_each_mirror_has(perseas, mirrors):
 
 
 def test_ls_says_who_does_not_answer(perseas, mirrors):
-    """One of two is down, then both."""
+    """One of two mirrors is down, then both."""
     daemons = mirrors(2)
     daemons[0].kill9()
     done = perseas("ls", "--json", mirrors=daemons)
@@ -456,7 +462,7 @@ def test_ls_says_who_does_not_answer(perseas, mirrors):
 
 
 def test_json_stays_json_whatever_an_address_has_in_it(perseas):
-    """A path with quotes, a backslash, a letter beyond ASCII, and bytes that are not UTF-8."""
+    """A path with quotes, a backslash, a non-ASCII letter, and bytes that are not UTF-8."""
     path = b'unix:///nowhere/"q"\\\xc3\xa9\xff\xed\xa0\x80'
     done = perseas("ls", "--json", mirrors=os.fsdecode(path))
     assert done.json()["mirrors"][0]["address"] == 'unix:///nowhere/"q"\\\u00e9' + "\ufffd" * 4
@@ -465,7 +471,7 @@ def test_json_stays_json_whatever_an_address_has_in_it(perseas):
 # --- status ---
 
 def test_status_shows_a_live_owner_and_does_not_fence_it(perseas, mirrors, fabric):
-    """An owner with a segment, which commits before and after."""
+    """The owner has a segment, and commits before and after."""
     daemons = mirrors(2, fabric)
     with Store("s", mirror_list(daemons), flags=CREATE) as store:
         address = store.map("accounts", 4096)
@@ -489,7 +495,7 @@ def test_status_shows_a_live_owner_and_does_not_fence_it(perseas, mirrors, fabri
 
 
 def test_status_shows_how_far_a_mirror_is_behind(perseas, mirrors):
-    """One of three was down for five transactions; the owner has ended since."""
+    """One of three mirrors was down for five transactions; the owner has ended since."""
     daemons = mirrors(3)
     with Store("s", mirror_list(daemons), flags=CREATE) as store:
         store.map("accounts", 4096)
@@ -506,7 +512,7 @@ def test_status_shows_how_far_a_mirror_is_behind(perseas, mirrors):
 
 
 def test_status_tells_a_missing_store_from_a_missing_mirror(perseas, mirrors):
-    """A mirror that lost its memory has answered; one that is down has not."""
+    """A mirror that lost its memory answers; one that is down does not."""
     daemons = mirrors(3)
     other, = mirrors(1)
     perseas("create", "s", mirrors=daemons)
@@ -527,7 +533,8 @@ def test_status_tells_a_missing_store_from_a_missing_mirror(perseas, mirrors):
 
 
 def test_status_points_out_another_store_of_the_same_name(perseas, mirrors):
-    """Two mirrors have one. A third has an image of another one, which needs R = 2 of its three."""
+    """Two mirrors have one store. A third has an image of another store with the same name, which
+    needs R = 2 of its three mirrors."""
     daemons, away = mirrors(3), mirrors(2)
     perseas("create", "s", mirrors=daemons[:2])
     perseas("create", "s", mirrors=[daemons[2], *away])
@@ -539,7 +546,7 @@ def test_status_points_out_another_store_of_the_same_name(perseas, mirrors):
 
 
 def test_status_chooses_neither_of_two_stores_of_the_same_name(perseas, mirrors):
-    """Both can be opened; which of them has the lower id is drawn."""
+    """Both stores can be opened; which one has the lower id is random."""
     daemons = mirrors(3)
     perseas("create", "s", mirrors=daemons[:2])
     perseas("create", "s", mirrors=daemons[2:])
@@ -549,7 +556,7 @@ def test_status_chooses_neither_of_two_stores_of_the_same_name(perseas, mirrors)
 
 
 def test_a_mirror_that_hangs_does_not_hang_the_command(perseas, mirrors):
-    """One of two is stopped by SIGSTOP, with its connections taken by the kernel."""
+    """One of two mirrors is stopped with SIGSTOP; the kernel still accepts its connections."""
     daemons = mirrors(2)
     perseas("create", "s", mirrors=daemons)
     daemons[0].stop()

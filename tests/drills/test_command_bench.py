@@ -1,4 +1,4 @@
-"""perseas bench: figures of a store that it makes, and that is gone afterwards."""
+"""perseas bench: it measures on a store that it creates and deletes afterward."""
 import re
 import signal
 import subprocess
@@ -11,13 +11,13 @@ BRIEF = ["--seconds", "0.1", "--sizes"]
 
 
 def stores(perseas, daemons):
-    """The names that any of them has."""
+    """Returns the names of all stores on these mirrors."""
     told = perseas("ls", "--json", mirrors=daemons).json()["mirrors"]
     return {store["store"] for mirror in told for store in mirror.get("stores", ())}
 
 
 def started(perseas, daemons, *words):
-    """A run that goes on for long, and whose store is there."""
+    """Starts a long run and waits until its store exists."""
     line = command_line("bench", mirror_list(daemons), "--seconds", 600, *words)
     process = subprocess.Popen(line, stdin=subprocess.DEVNULL, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -31,7 +31,7 @@ def started(perseas, daemons, *words):
 
 
 def test_it_measures_and_leaves_nothing_behind(perseas, mirrors, fabric):
-    """Two sizes, three threads, beside a store that is somebody's."""
+    """Two sizes and three threads, on mirrors that also have another store."""
     daemons = mirrors(2, fabric)
     fill("s", daemons, {"accounts": b"contents"})
     before = status_of("s", daemons)
@@ -49,7 +49,7 @@ def test_it_measures_and_leaves_nothing_behind(perseas, mirrors, fabric):
 
 
 def test_a_commit_is_measured_however_long_it_takes(perseas, mirrors):
-    """A round trip takes longer than the time that was asked for."""
+    """A round trip takes longer than the requested duration."""
     daemon, = mirrors(1)
     with Relay(daemon) as relay:
         relay.delay(75)
@@ -69,7 +69,7 @@ def test_people_get_a_table(perseas, mirrors, fabric):
 
 
 def test_a_signal_ends_it_and_the_store_goes_too(perseas, mirrors):
-    """SIGINT, as by Ctrl-C, and SIGTERM."""
+    """SIGINT, as from Ctrl-C, and SIGTERM."""
     daemons = mirrors(2)
     for number in (signal.SIGINT, signal.SIGTERM):
         process = started(perseas, daemons)
@@ -80,7 +80,7 @@ def test_a_signal_ends_it_and_the_store_goes_too(perseas, mirrors):
 
 
 def test_a_store_that_cannot_be_deleted_is_named(perseas, mirrors):
-    """One of two mirrors dies meanwhile; W is one."""
+    """One of two mirrors dies during the run; W is 1."""
     daemons = mirrors(2)
     process = started(perseas, daemons, "--acks", "1")
     name, = stores(perseas, daemons)
@@ -92,7 +92,7 @@ def test_a_store_that_cannot_be_deleted_is_named(perseas, mirrors):
 
 
 def test_mirrors_that_are_not_there_are_named(perseas, mirrors):
-    """One of two does not run: nothing is made."""
+    """One of two mirrors is down: no store is created."""
     daemons = mirrors(1)
     done = perseas("bench", "%s,127.0.0.1:1" % mirror_list(daemons), *BRIEF, "8")
     assert done.status == FAILURE and "127.0.0.1:1" in done.err and done.out == "", done

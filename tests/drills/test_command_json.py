@@ -1,10 +1,10 @@
-"""perseas --json: every command that asks mirrors prints one object, also where it says no."""
+"""perseas --json: every command that asks mirrors prints one object, even when it fails."""
 from binding import CREATE, Store
 from drill import NO, OK, PARTLY, fill, mirror_list, status_of
 
 
 def test_a_store_is_made_copied_and_restored(perseas, mirrors, tmp_path):
-    """create, snapshot, snapshot --check, restore; the list is a word, or --mirrors."""
+    """create, snapshot, snapshot --check and restore; the list is an argument or --mirrors."""
     daemons = mirrors(2)
     addresses = [d.address for d in daemons]
     made = perseas("create", "s", mirror_list(daemons), "--json")
@@ -23,7 +23,7 @@ def test_a_store_is_made_copied_and_restored(perseas, mirrors, tmp_path):
 
 
 def test_verify_says_what_differs(perseas, mirrors):
-    """Alike; then a byte is another behind a daemon's back; then the other mirror is down."""
+    """Equal images; then a byte changed behind a daemon's back; then the other mirror is down."""
     daemons = mirrors(2)
     fill("s", daemons, {"accounts": b"contents" * 1000})
     done = perseas("verify", "s", "--json", mirrors=daemons)
@@ -44,7 +44,7 @@ def test_verify_says_what_differs(perseas, mirrors):
 
 
 def test_recover_tells_the_state_that_it_found(perseas, mirrors, tmp_path):
-    """In place, into files, and onto another mirror."""
+    """Recovers in place, into files, and onto another mirror."""
     daemons, other = mirrors(2), mirrors(1)
     fill("s", daemons, {"accounts": b"contents" * 1000})
     told = perseas("recover", "s", "--json", mirrors=daemons).json()
@@ -58,7 +58,7 @@ def test_recover_tells_the_state_that_it_found(perseas, mirrors, tmp_path):
 
 
 def test_the_roster_and_its_changes(perseas, mirrors):
-    """Shown; changed without an owner, and with one."""
+    """Shows the roster; changes it without an owner, and with one."""
     daemons, extra = mirrors(2), mirrors(2)
     fill("s", daemons, {"accounts": b"contents"})
     told = perseas("roster", "s", "--json", mirrors=daemons).json()

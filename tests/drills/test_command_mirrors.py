@@ -1,5 +1,4 @@
-"""The commands that change what mirrors have: roster, drop, spill; and what status tells of a live
-owner's mirrors."""
+"""Commands that change mirrors: roster, drop, spill; and status about a live owner's mirrors."""
 import concurrent.futures
 import fcntl
 import select
@@ -19,7 +18,7 @@ from test_command import serve
 # --- drop ---
 
 def test_drop_says_what_it_would_delete_and_deletes_only_with_yes(perseas, mirrors):
-    """One of three mirrors; the other two are not touched, and the store opens on them."""
+    """Drops a store from one of three mirrors; the others keep it, and the store opens on them."""
     daemons = mirrors(3)
     fill("s", daemons, {"accounts": b"contents"})
     before = status_of("s", daemons)
@@ -38,7 +37,7 @@ def test_drop_says_what_it_would_delete_and_deletes_only_with_yes(perseas, mirro
 
 
 def test_a_dropped_store_is_gone_from_memory_and_may_be_made_again(perseas, mirrors):
-    """Its files go, and the mirror's memory is free again."""
+    """Its files are deleted, and the mirror's memory is free again."""
     daemons = mirrors(1)
     fill("s", daemons, {"accounts": b"contents"})
     assert perseas("drop", "s", "--mirrors", daemons[0].address, "--yes").status == OK
@@ -50,8 +49,9 @@ def test_a_dropped_store_is_gone_from_memory_and_may_be_made_again(perseas, mirr
 
 
 def test_a_list_of_mirrors_is_dropped_as_far_as_they_have_images(perseas, mirrors):
-    """Of four one is down, one has no image, and one a damaged one: nothing is deleted without
-    --yes; with it the images go, and the status is of who did not answer."""
+    """Of four mirrors one is down, one has no image, and one has a damaged image. Without --yes
+    nothing is deleted; with it the images are, and the exit status tells that a mirror did not
+    answer."""
     daemons = mirrors(4)
     fill("s", daemons[:3], {"accounts": b"contents"})
     daemons[0].kill9()
@@ -70,7 +70,7 @@ def test_a_list_of_mirrors_is_dropped_as_far_as_they_have_images(perseas, mirror
 
 
 def test_a_store_is_dropped_from_all_of_its_mirrors_at_once(perseas, mirrors):
-    """With --json it is one object, whatever the number of mirrors."""
+    """--json prints one object for any number of mirrors."""
     daemons = mirrors(3)
     fill("s", daemons, {"accounts": b"contents"})
     told = perseas("drop", "s", "--yes", "--json", mirrors=daemons).json()
@@ -80,8 +80,9 @@ def test_a_store_is_dropped_from_all_of_its_mirrors_at_once(perseas, mirrors):
 
 
 def test_a_drop_that_was_killed_is_told_and_completed(perseas, mirrors):
-    """It deleted the images of one mirror, then of two of three: the store can be opened as long as
-    R have it, and status and ls name the mirrors that have none. The same command ends the work."""
+    """A drop deleted the images of one mirror, then of two of three. The store can be opened as
+    long as R mirrors have it, and status and ls name the mirrors without an image. Repeating the
+    command completes the drop."""
     daemons = mirrors(3)
     fill("s", daemons, {"accounts": b"contents"}, acks=2)
     for gone in (1, 2):
@@ -97,7 +98,8 @@ def test_a_drop_that_was_killed_is_told_and_completed(perseas, mirrors):
 
 
 def test_a_list_is_not_dropped_where_one_image_has_a_live_owner(perseas, mirrors):
-    """Another store of the same name on the second mirror: the first one keeps its own, too."""
+    """The second mirror has another store of the same name with a live owner: no image is deleted,
+    not even the first mirror's."""
     daemons = mirrors(2)
     fill("s", daemons[:1], {"accounts": b"contents"})
     with Store("s", daemons[1].address, flags=CREATE):
@@ -107,7 +109,7 @@ def test_a_list_is_not_dropped_where_one_image_has_a_live_owner(perseas, mirrors
 
 
 def test_a_damaged_image_is_dropped_by_its_name(perseas, mirrors):
-    """Its header cannot be read, so nobody knows its ids; the store is mended when it is gone."""
+    """Its header is unreadable, so its ids are unknown; the store is repaired after the drop."""
     daemons = mirrors(3)
     fill("s", daemons, {"accounts": b"contents"})
     daemons[2].kill9()
@@ -126,7 +128,7 @@ def test_a_damaged_image_is_dropped_by_its_name(perseas, mirrors):
 
 
 def test_drop_refuses_an_image_with_a_live_owner(perseas, mirrors, fabric):
-    """The owner goes on."""
+    """The owner continues."""
     daemons = mirrors(2, fabric)
     with Store("s", mirror_list(daemons), flags=CREATE) as store:
         store.map("accounts", 4096)
@@ -140,7 +142,7 @@ def test_drop_refuses_an_image_with_a_live_owner(perseas, mirrors, fabric):
 # --- spill ---
 
 def test_spill_writes_the_images_and_ends_the_mirror(perseas, mirrors, tmp_path):
-    """One of two; it starts again with what it had."""
+    """Spills one of two mirrors, which restarts with all of its images."""
     spilling = mirrors(1, options=["--spill-dir", str(tmp_path)])
     daemons = spilling + mirrors(1)
     fill("s", daemons, {"accounts": b"contents" * 1000})
@@ -167,8 +169,8 @@ def replies(connection, bodies):
 
 
 def test_spill_waits_for_the_end_of_the_mirror():
-    """This one says that the images are written, and takes its time: it ends once the command
-    sleeps without having said anything."""
+    """A peer reports that the images are written and then delays its end until the command sleeps;
+    the command must not have printed anything yet."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = "127.0.0.1:%d" % listener.getsockname()[1]
         command = subprocess.Popen([BUILD / "perseas", "spill", address], text=True,
@@ -186,7 +188,7 @@ def test_spill_waits_for_the_end_of_the_mirror():
 
 
 def test_a_spill_that_does_not_end_is_not_told_as_an_end(perseas, mirrors, tmp_path):
-    """Its images are written; as long as it may take is over."""
+    """The images are written, but the mirror does not end in time."""
     listed = wire.field(4, wire.field(2, "0"))
     spilled = wire.field(23, wire.field(1, 2) + wire.field(3, "/spill"))
 
@@ -205,7 +207,7 @@ def test_a_spill_that_does_not_end_is_not_told_as_an_end(perseas, mirrors, tmp_p
 
 def test_the_connection_of_a_spill_ends_after_the_mirror_has_let_go_of_its_memory(mirrors,
                                                                                 tmp_path):
-    """Of much of it, which takes a while: its end is then that of the process."""
+    """A mirror with much memory takes a while to free it: the connection ends with the process."""
     daemon, = mirrors(1, options=["--spill-dir", str(tmp_path)])
     with Store("s", daemon.address, flags=CREATE) as store:
         store.map("accounts", 64 * MIB)
@@ -219,7 +221,7 @@ def test_the_connection_of_a_spill_ends_after_the_mirror_has_let_go_of_its_memor
 
 @pytest.mark.parametrize("fabric", ["tcp", "shm", "tls"])
 def test_a_mirror_that_has_ended_can_be_started_at_once(perseas, mirrors, tmp_path, fabric):
-    """Port, socket and memory directory are free when the connection of who asked for it ends."""
+    """Port, socket and memory directory are free when the connection ends."""
     daemon, = mirrors(1, fabric, ["--spill-dir", str(tmp_path)])
     fill("s", [daemon], {"accounts": b"contents"})
     for _ in range(3):
@@ -231,7 +233,7 @@ def test_a_mirror_that_has_ended_can_be_started_at_once(perseas, mirrors, tmp_pa
 
 
 def test_a_mirror_without_a_spill_directory_refuses(perseas, mirrors):
-    """And goes on; one that is down is named."""
+    """It continues to run. A mirror that is down is named."""
     daemons = mirrors(1)
     done = perseas("spill", daemons[0].address)
     assert done.status != OK and daemons[0].address in done.err, done
@@ -244,7 +246,7 @@ def test_a_mirror_without_a_spill_directory_refuses(perseas, mirrors):
 # --- roster ---
 
 def test_roster_shows_the_mirrors_of_a_store(perseas, mirrors):
-    """All of them, also where only some are asked; who does not answer is named."""
+    """Shows all mirrors even if only some are asked; a mirror that does not answer is named."""
     daemons = mirrors(3)
     fill("s", daemons, {"accounts": b"contents"})
     done = perseas("roster", "s", mirror_list(daemons))
@@ -259,14 +261,14 @@ def test_roster_shows_the_mirrors_of_a_store(perseas, mirrors):
 
 
 def members(store, daemons):
-    """The addresses, W, and whether no change is under way."""
+    """Returns the addresses, W, and whether no change is in progress."""
     told = status_of(store, daemons)["roster"]
     return {m["address"] for m in told["members"]}, told["acks"], told["settled"]
 
 
 @pytest.fixture(params=["live", "resting"])
 def held(request, mirrors):
-    """(three mirrors and a fourth, the open store or None); with an owner, or without."""
+    """(three mirrors and a fourth, the open store or None), with an owner and without."""
     daemons, extra = mirrors(3), mirrors(1)
     fill("s", daemons, {"accounts": b"contents" * 1000})
     if request.param == "resting":
@@ -278,7 +280,7 @@ def held(request, mirrors):
 
 
 def contents_are_good(store, daemons, owner):
-    """Whoever opens it now finds what was there, and all mirrors hold the same."""
+    """Checks that the store can be opened with its contents, and that all mirrors are equal."""
     if owner:
         owner.write("accounts", 0, b"more....")
         wait_even(store, daemons)
@@ -286,7 +288,7 @@ def contents_are_good(store, daemons, owner):
 
 
 def test_a_mirror_is_replaced(perseas, held):
-    """The new one holds everything; the old one's image counts for nothing."""
+    """The new mirror has everything; the old one's image no longer counts."""
     daemons, extra, owner = held
     done = perseas("roster", "replace", "s", mirror_list(daemons), daemons[2].address,
                    extra.address)
@@ -298,7 +300,8 @@ def test_a_mirror_is_replaced(perseas, held):
 
 
 def test_the_only_mirror_is_replaced(perseas, mirrors):
-    """The one that passed the order on has left, and nobody tells it that all is well."""
+    """The mirror that passed the order on has left, so nobody tells it that the change
+    succeeded."""
     old, new = mirrors(1)[0], mirrors(1)[0]
     fill("s", [old], {"accounts": b"contents" * 1000})
     with Store("s", old.address) as owner:
@@ -310,7 +313,7 @@ def test_the_only_mirror_is_replaced(perseas, mirrors):
 
 
 def test_a_mirror_is_added_and_removed_again(perseas, held):
-    """W follows where it is told to."""
+    """W changes if the command says so."""
     daemons, extra, owner = held
     done = perseas("roster", "add", "s", mirror_list(daemons), extra.address, "--acks", "3")
     assert done.status == OK, done
@@ -324,8 +327,8 @@ def test_a_mirror_is_added_and_removed_again(perseas, held):
 
 
 def test_a_change_that_cannot_be_is_refused_with_a_sentence(perseas, held):
-    """One that is not in the roster leaves; one that is comes; a W that does not fit; a mirror
-    that is down comes. The roster stays as it is."""
+    """Removing a mirror that is not in the roster; adding one that is; a W that does not fit;
+    adding a mirror that is down. The roster does not change."""
     daemons, extra, owner = held
     before = members("s", daemons)
     for words in (["remove", extra.address], ["add", daemons[0].address],
@@ -338,8 +341,8 @@ def test_a_change_that_cannot_be_is_refused_with_a_sentence(perseas, held):
 
 
 def test_a_change_that_could_not_be_settled_is_refused(perseas, held):
-    """One of three is dead, and a live one is to leave: W of those that are left are not there.
-    What is short is named, and commits go on. To take the dead one out is no trouble."""
+    """One of three mirrors is dead, so removing a live one would leave fewer than W. The command
+    names what is missing, and commits continue. Removing the dead one is possible."""
     daemons, _, owner = held
     daemons[2].kill9()
     if owner:
@@ -358,9 +361,8 @@ def test_a_change_that_could_not_be_settled_is_refused(perseas, held):
 
 
 def test_a_change_is_taken_back(perseas, mirrors):
-    """While a new mirror is being copied to, slowly: cancel takes the change back, and the command
-    that ordered it says so. There is nothing more to be taken back then, with an owner or
-    without."""
+    """cancel takes a change back while a new mirror is copied, slowly, and the command that ordered
+    it reports that. Afterward there is nothing to cancel, with an owner and without."""
     daemons, extra = mirrors(3), mirrors(1)[0]
     with Store("s", mirror_list(daemons), flags=CREATE, resync_rate=100000) as store:
         store.map("accounts", 8 * MIB)
@@ -388,13 +390,12 @@ def test_a_change_is_taken_back(perseas, mirrors):
 
 
 def test_what_is_carried_out_is_taken_back_before_what_waits(perseas, mirrors):
-    """Two mirrors have an order: the owner carries out that of the one, and then that of the
-    other."""
+    """Two mirrors have an order; the owner carries out one, and then the other."""
     daemons, (one, two) = mirrors(3), mirrors(2)
 
     def orders(address):
-        """How many mirrors have an order, once the owner copies to that address. What one of them
-        tells can be older than the end of the copy before."""
+        """Returns how many mirrors have an order, once the owner copies to that address. A mirror's
+        answer may be from before the end of the previous copy."""
         told = [owner for owner in (status_of("s", [d])["owner"] for d in daemons) if owner]
         copies = [m["state"] for owner in told for m in owner["mirrors"] if m["address"] == address]
         return "resyncing" in copies and sum(bool(owner["order"]) for owner in told)
@@ -425,8 +426,8 @@ def test_what_is_carried_out_is_taken_back_before_what_waits(perseas, mirrors):
 
 
 def test_an_order_ends_with_the_owner_that_took_it(perseas, mirrors, owner):
-    """The owner is stopped when the order comes, and another takes the store over: the command
-    says so at once, however long it was to wait."""
+    """The owner is stopped when the order arrives, and another takes the store over: the command
+    says so at once, whatever its timeout."""
     daemons, extra = mirrors(3), mirrors(1)[0]
     old = owner("s", daemons, "map,accounts,4096", "publish")
 
@@ -448,7 +449,7 @@ def test_an_order_ends_with_the_owner_that_took_it(perseas, mirrors, owner):
 # --- what a live owner tells ---
 
 def test_status_shows_the_mirrors_as_their_owner_sees_them(perseas, mirrors):
-    """All live; then one is down."""
+    """All mirrors are live; then one is down."""
     daemons = mirrors(3)
 
     def seen():
@@ -470,7 +471,8 @@ def test_status_shows_the_mirrors_as_their_owner_sees_them(perseas, mirrors):
 
 @pytest.mark.parametrize("signalled", [False, True])
 def test_a_change_without_an_owner_is_waited_for_no_longer_than_was_said(mirrors, signalled):
-    """The new mirror takes the connection and says nothing. The time is up, or a signal comes."""
+    """The new mirror accepts the connection and does not answer. Then the timeout expires, or a
+    signal arrives."""
     daemons, (extra,) = mirrors(2), mirrors(1)
     fill("s", daemons, {"a": b"contents"})
     extra.stop()

@@ -1,4 +1,4 @@
-"""perseas completion: real shells complete command lines with what it prints."""
+"""perseas completion: real shells complete command lines with its output."""
 import os
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ def shell(program, script, *words, **keywords):
     return done.stdout.splitlines()
 
 
-# The words that bash makes of a command line, the last of which is completed.
+# The words that bash splits a command line into; the last one is completed.
 BASH = """
 . "$1"
 shift
@@ -33,7 +33,8 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 @pytest.fixture
 def bash(tmp_path):
-    """bash(words...): what the last of them may become, in a folder with a file and a folder."""
+    """bash(words...) returns the completions of the last word, in a folder with a file and a
+    folder."""
     (tmp_path / "perseas").write_text(run_command("completion", "bash").out)
     here = tmp_path / "here"
     (here / "folder").mkdir(parents=True)
@@ -47,7 +48,7 @@ def bash(tmp_path):
 
 
 def test_bash_completes_commands_and_options(bash):
-    """Also behind options and mirrors, whose colons and equals signs bash takes apart."""
+    """Also after options and mirrors, which bash splits at colons and equals signs."""
     assert bash("") == sorted(VERBS)
     assert bash("re") == ["recover", "restore"]
     assert bash("--json", "re") == ["recover", "restore"]
@@ -62,7 +63,7 @@ def test_bash_completes_commands_and_options(bash):
 
 
 def test_bash_completes_what_stands_at_each_place(bash):
-    """Files, folders, changes of the roster, topics; and nothing where nothing is known."""
+    """Files, folders, changes of the roster, topics; and nothing where no completion is known."""
     files = ["a file", "folder"]
     assert bash("restore", "") == files
     assert bash("--acks", "2", "restore", "a") == ["a file"]
@@ -78,7 +79,7 @@ def test_bash_completes_what_stands_at_each_place(bash):
         assert bash(*words) == [], words
 
 
-# Types lines into a shell of its own, and waits for what a tabulator makes of them.
+# Types lines into a new shell, and waits for the completion of a tab.
 ZSH = """
 zmodload zsh/zpty
 zpty shell zsh -f -i
@@ -113,7 +114,7 @@ def test_zsh_completes_commands_options_and_files(tmp_path):
 
 
 def test_a_shell_that_is_not_known_is_refused():
-    """And none; it is not in the list of commands."""
+    """Also refuses a missing shell. The command is not in the list of commands."""
     for words in (["completion"], ["completion", "fish"]):
         done = run_command(*words)
         assert done.status == USAGE and "perseas completion bash" in done.err, done

@@ -1,5 +1,5 @@
-"""Drills again, with daemons that have no more than perseasd.service leaves them: one that makes
-another system call is killed, which none of these drills would survive."""
+"""Runs drills again with daemons confined as in perseasd.service. A daemon that makes another
+system call is killed, which would fail any of these drills."""
 import importlib.util
 import pathlib
 import shutil
@@ -36,7 +36,7 @@ def confined(monkeypatch):
 
 
 def confined_python(program):
-    """The exit status of a program in Python."""
+    """Runs a program in Python. Returns its exit status."""
     return subprocess.run([*CONFINED, sys.executable, "-c", program], timeout=SECONDS).returncode
 
 
@@ -47,12 +47,12 @@ def confined_python(program):
     "import mmap; mmap.mmap(-1, 4096, prot=7)",
 ])
 def test_what_the_unit_forbids_ends_a_program(program):
-    """So the drills here show something."""
+    """This shows that the other drills here can fail."""
     assert confined_python(program) == -signal.SIGSYS
 
 
 def test_what_the_unit_allows_goes_on():
-    """Who is root here has lost root's rights."""
+    """Root has lost root's capabilities."""
     assert confined_python("import mmap, socket; socket.socket(); mmap.mmap(-1, 4096)") == 0
     held = "open('/proc/self/status').read().split('CapEff:')[1].split()[0]"
     assert confined_python("import sys; sys.exit(int(%s, 16) != 0)" % held) == 0

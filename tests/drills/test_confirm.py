@@ -1,4 +1,4 @@
-"""Owners that another has taken the store over from, and that ask before they answer."""
+"""perseas_confirm: owners whose store was taken over, and that ask before they answer clients."""
 import contextlib
 
 import pytest
@@ -8,12 +8,12 @@ from relay import Relay
 from teller import LOG, Refused, tellers, until  # noqa: F401
 
 COUNT = 3
-SOON = "commit-ms=1000"                 # where an owner must give up
+SOON = "commit-ms=1000"                 # timeout after which an owner must give up
 
 
 @pytest.fixture
 def desks(mirrors, tellers):
-    """fabric -> (daemons, an owner's desk, its successor's), of a store with a byte that is 1."""
+    """fabric -> (daemons, an owner's desk, its successor's), for a store with a byte of value 1."""
     def start(fabric):
         daemons = mirrors(COUNT, fabric)
         old, new = tellers.desk(), tellers.desk()
@@ -29,7 +29,7 @@ def desks(mirrors, tellers):
 
 
 def is_confirmed(desk):
-    """False where that is not known within its time."""
+    """Returns False if confirm times out."""
     try:
         desk.ask("confirm")
     except Refused as refused:
@@ -46,7 +46,7 @@ def open_and_confirm(desk, addresses, *options):
 
 
 def take_over(desk, daemons):
-    """And commits."""
+    """Takes the store over and commits."""
     desk.open("store", daemons, "takeover")
     desk.ask("map", "a", 0)
     desk.transaction("a", 0, 1, 2)
@@ -54,13 +54,13 @@ def take_over(desk, daemons):
 
 
 def why(desk):
-    """The error that confirm gives, which must give one."""
+    """Returns the error of confirm, which must fail."""
     return desk.refused("confirm").name
 
 
 @pytest.mark.parametrize("fabric", WITH_TLS)
 def test_an_owner_that_was_stopped_is_not_confirmed(desks, fabric):
-    """Its memory is that of before, and it is the first to learn that it has none to speak for."""
+    """Its memory is outdated, and confirm is the first call to notice."""
     daemons, old, new = desks(fabric)
     open_and_confirm(old, daemons)
     old.stop()
@@ -74,8 +74,8 @@ def test_an_owner_that_was_stopped_is_not_confirmed(desks, fabric):
 
 
 def test_an_owner_that_is_cut_off_is_not_confirmed(desks):
-    """Nothing that it committed is missing anywhere, so a flush returns 0 all the time; and what it
-    reads is old. Any mirror that it reaches would tell of the other owner."""
+    """All its commits are on the mirrors, so a flush still returns 0, but what it reads is
+    outdated. Any mirror that it reaches would report the other owner."""
     daemons, old, new = desks("tcp")
     with contextlib.ExitStack() as stack:
         relays = [stack.enter_context(Relay(daemon)) for daemon in daemons]
@@ -93,7 +93,7 @@ def test_an_owner_that_is_cut_off_is_not_confirmed(desks):
 
 
 def test_an_owner_without_r_mirrors_is_confirmed_when_they_are_back(desks):
-    """Two of three are stopped. Nobody else comes."""
+    """Two of three mirrors are stopped. No other owner comes."""
     daemons, old, _ = desks("tcp")
     open_and_confirm(old, daemons, SOON)
     for daemon in daemons[1:]:

@@ -1,4 +1,4 @@
-"""The containers of doc/examples/, whose programs are killed by kill -9 while they change them."""
+"""The containers of doc/examples/, whose programs are killed with kill -9 during changes."""
 import collections
 import re
 import signal
@@ -19,7 +19,7 @@ def library(monkeypatch):
 
 
 def show(program, address):
-    """[(key, value)] in their order, and the numbers of the last line."""
+    """Returns [(key, value)] in order, and the numbers of the last line."""
     done = subprocess.run([program, address, "show"], stdout=subprocess.PIPE, check=True, text=True,
                           timeout=SECONDS)
     *lines, last = done.stdout.splitlines()
@@ -28,7 +28,7 @@ def show(program, address):
 
 
 def kill_at_work(words, count):
-    """The lines that the program had printed when it was killed: some more than `count`."""
+    """Kills the program after it printed some more than `count` lines. Returns the lines."""
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         try:
             lines = [process.stdout.readline() for _ in range(count)]
@@ -40,7 +40,7 @@ def kill_at_work(words, count):
 
 
 def numbers_of(keys):
-    """{thread: the last number that it counted, and those that it keeps}"""
+    """Returns {thread: the last number that it counted, and those that it has}."""
     kept, last = collections.defaultdict(set), {}
     for key, value in keys:
         thread, _, number = key.partition("-")
@@ -54,8 +54,8 @@ def numbers_of(keys):
 
 
 def test_a_hash_table_survives_its_owners(fabric, mirrors, examples, dice):  # noqa: F811
-    """Each transaction of a thread inserts, replaces and removes: what it printed is there, all of
-    it, and at most one transaction more."""
+    """Each transaction of a thread inserts, replaces and removes. Everything that it printed is
+    there, and at most one more transaction."""
     daemon, = mirrors(1, fabric)
     program = examples / "hashmap"
     acked = {}
@@ -76,7 +76,7 @@ def test_a_hash_table_survives_its_owners(fabric, mirrors, examples, dice):  # n
 
 
 def test_an_ordered_map_survives_its_owners(fabric, mirrors, examples, dice):  # noqa: F811
-    """What is there are the last numbers, in their order."""
+    """The map has the last numbers, in order."""
     daemon, = mirrors(1, fabric)
     program = examples / "ordered"
     acked = -1
@@ -94,11 +94,11 @@ def test_an_ordered_map_survives_its_owners(fabric, mirrors, examples, dice):  #
 
 
 def test_a_queue_survives_its_owners(fabric, mirrors, examples, dice):  # noqa: F811
-    """It is filled and drained, and killed at any moment from its making on: the numbers that it
-    holds have no gap, and are those that it told of, or one step further."""
+    """The queue is filled and drained, and killed at any moment since its creation. Its numbers
+    have no gap, and are those that the program printed, or one step further."""
     daemon, = mirrors(1, fabric)
     program = examples / "queue"
-    # On a busy machine the first could be killed before there is a store.
+    # On a busy machine the first program could be killed before it has created the store.
     made = subprocess.run([program, daemon.address, "fill", "1"], stdout=subprocess.PIPE, text=True,
                           timeout=SECONDS, check=True)
     assert made.stdout == "0\n"
@@ -118,7 +118,7 @@ def test_a_queue_survives_its_owners(fabric, mirrors, examples, dice):  # noqa: 
         assert objects == count + 1 == len(numbers) + 1
         begin = numbers[0] if numbers else 0
         assert numbers == list(range(begin, begin + len(numbers)))
-        # What it told of has happened, and one step more may have.
+        # Everything that it printed has happened, and maybe one step more.
         changed = len(numbers) - length if verb == "fill" else length - len(numbers)
         assert len(told) <= changed <= len(told) + 1
         step = first + length if verb == "fill" else first

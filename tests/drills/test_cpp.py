@@ -1,5 +1,5 @@
-"""Stores that C++ makes and C opens, and the other way round: their owners are killed with -9 in
-the middle of their transactions, and who comes next goes on with the same bank."""
+"""Stores that C++ creates and C opens, and the reverse. Their owners are killed with kill -9 during
+transactions, and the next owner continues with the same bank."""
 import os
 import re
 import subprocess
@@ -15,7 +15,7 @@ ROUNDS = 4
 
 @pytest.fixture(scope="module")
 def banks(root, tmp_path_factory):  # noqa: F811
-    """The bank of C, and that of C++."""
+    """The bank in C, and the bank in C++."""
     folder = tmp_path_factory.mktemp("banks")
     for name in ("bank.c", "bank.cpp"):
         compile_c(EXAMPLES / name, folder / binary_name(EXAMPLES / name), root)
@@ -33,8 +33,8 @@ def transfers_in(line):
 
 
 def kill_in_the_middle(bank, mirrors):
-    """How many transfers there were when it opened the store. It is killed when some more are
-    there, of which the last may be on one mirror only."""
+    """Kills the bank after some more transfers, the last of which may be on one mirror only.
+    Returns how many there were when it opened the store."""
     process = owner(bank, mirrors)
     try:
         found = process.stdout.readline()
@@ -67,7 +67,7 @@ def test_banks_of_two_languages_follow_one_another(first, banks):
         out, err = process.communicate(timeout=SECONDS)
         assert process.returncode == 0, err
         lines = out.splitlines()
-        # What C++ made is the same bytes: not a unit of money is lost, and the count is right.
+        # C++ created the same bytes: no money is lost, and the count is right.
         assert "100000 in all accounts" in lines[1], out
         assert transfers_in(lines[1]) == transfers_in(lines[0]) + 10 and \
             transfers_in(lines[0]) >= seen + 10

@@ -15,11 +15,11 @@ ROUNDS = rounds(4)
 @pytest.mark.parametrize("count", [2, 3])
 def test_of_two_applications_that_create_together_both_have_the_store_or_are_told(
         mirrors, tellers, perseas, count):
-    """Both open with PERSEAS_CREATE; one may be refused since the other one lives."""
+    """Both open with PERSEAS_CREATE; one may be refused because the other is alive."""
     daemons = mirrors(count, "tcp")
     for number in range(ROUNDS):
         store = "books%d" % number
-        # W of all, so that none is behind when they end.
+        # W of all mirrors, so that none is behind when the applications end.
         both = [tellers.run(store, daemons, "create", "acks=%d" % count, "transactions=2")
                 for _ in range(2)]
         ends = [each.wait() for each in both]
@@ -32,7 +32,7 @@ def test_of_two_applications_that_create_together_both_have_the_store_or_are_tol
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_of_two_commands_that_create_together_one_succeeds(mirrors, perseas, count):
-    """Each says so, or that the other one made it."""
+    """Each command reports that it created the store, or that the other one did."""
     daemons = mirrors(count, "tcp")
     for number in range(ROUNDS):
         store = "books%d" % number
@@ -48,10 +48,10 @@ def test_of_two_commands_that_create_together_one_succeeds(mirrors, perseas, cou
 
 
 def create_until_the_second(relay, first, number):
-    """perseas create, which a signal finds when the first mirror has an image, and the second is
-    being asked for one: its process."""
+    """Runs `perseas create` and stops it when the first mirror has an image and the second is asked
+    for one. Returns its process."""
     words = command_line("create", "books", "--mirrors", first.address + "," + relay.address)
-    relay.catch(relay.address, 1)           # which only the roster of a Create has
+    relay.catch(relay.address, 1)           # the address occurs only in the roster of a Create
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(relay.caught, SECONDS, "a create that is half done")
     process.send_signal(number)
@@ -70,7 +70,8 @@ def test_a_signal_does_not_end_a_create_between_two_mirrors(mirrors, perseas, nu
 
 
 def test_a_create_that_was_killed_is_named_and_taken_back(mirrors, perseas):
-    """Between two mirrors. status and ls show what it left; who creates the store completes it."""
+    """The command is killed between two mirrors. status and ls show what it left; another create
+    completes it."""
     first, second = mirrors(2, "tcp")
     with Relay(second) as relay:
         process = create_until_the_second(relay, first, signal.SIGKILL)

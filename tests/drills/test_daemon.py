@@ -1,4 +1,4 @@
-"""perseasd as a service manager sees it."""
+"""perseasd from a service manager's point of view."""
 import os
 import pathlib
 import signal
@@ -22,8 +22,8 @@ def listen(path):
 
 
 def test_it_says_when_it_is_ready_and_when_it_stops(tmp_path):
-    """A service manager waits for READY before it starts what depends on the mirror; it gets it
-    only when the ports are open. SIGTERM is told too, and ends it cleanly."""
+    """A service manager waits for READY before it starts units that depend on the mirror, so READY
+    is sent only when the ports are open. SIGTERM is reported, too, and ends perseasd cleanly."""
     ports = tmp_path / "ports"
     with listen(tmp_path / "notify") as notices:
         words = [BUILD / "perseasd", "--listen", "127.0.0.1:0", "--port-file", ports,
@@ -45,7 +45,7 @@ def test_it_says_when_it_is_ready_and_when_it_stops(tmp_path):
 
 
 def test_options_come_from_a_file_and_the_command_line_goes_before_it(tmp_path):
-    """The file has the names of the flags, without the dashes."""
+    """The file's options are named like the flags, without dashes."""
     options = tmp_path / "perseasd.conf"
     first, second = tmp_path / "first", tmp_path / "second"
     options.write_text("# a mirror\nlisten 127.0.0.1:0\nport-file %s\nmemory-dir %s\n"
@@ -64,13 +64,13 @@ def test_options_come_from_a_file_and_the_command_line_goes_before_it(tmp_path):
 
 
 def ask(*words):
-    """A daemon that says something, and ends."""
+    """Runs a daemon that prints something and ends."""
     return subprocess.run([BUILD / "perseasd", *words], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=SECONDS)
 
 
 def test_help_is_there_in_short_too(tmp_path):
-    """-h says what --help says: every option, with its default, and the port that is taken."""
+    """-h prints what --help prints: every option with its default, and the default port."""
     done = ask("-h")
     assert (done.returncode, done.stderr) == (0, "") and done.stdout == ask("--help").stdout
     text = " ".join(done.stdout.split())
@@ -96,7 +96,7 @@ def test_a_wrong_option_is_refused_with_a_right_one(words, said):
 
 
 def test_a_misspelt_line_of_the_file_is_answered_with_the_right_one(tmp_path):
-    """Options that a file cannot have are not proposed there."""
+    """Options that a file cannot have are not suggested there."""
     file = tmp_path / "perseasd.conf"
     for line, said in (("lisen 127.0.0.1:0", 'there is no option "lisen" in this file; is "listen" '
                         'meant?'), ("boot-ids 1", 'no option "boot-ids" in this file\n')):
@@ -111,8 +111,8 @@ def check(*words):
 
 
 def test_it_says_before_a_start_what_is_wrong_with_its_files(tmp_path, authority):
-    """Options, rules and certificates, without a socket or an image: a daemon that runs there with
-    the same options is not disturbed. All that is wrong is said at once."""
+    """Checks options, rules and certificates without a socket or an image. A daemon that runs with
+    the same options is not disturbed. All errors are reported at once."""
     rules, file = tmp_path / "access", tmp_path / "perseasd.conf"
     rules.write_text("allow cert:owner all\n")
     tls = {"tls-cert": authority.cert("mirror"), "tls-key": authority.key("mirror"),
@@ -143,7 +143,7 @@ def test_it_says_before_a_start_what_is_wrong_with_its_files(tmp_path, authority
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_an_answer_that_cannot_be_written_is_an_error(option):
-    """A script that keeps the answer must not take nothing for one."""
+    """A script that saves the output must not take an empty file for it."""
     with open("/dev/full", "w") as full:
         done = subprocess.run([BUILD / "perseasd", option], stdout=full, stderr=subprocess.PIPE,
                               text=True, timeout=SECONDS)
@@ -152,8 +152,8 @@ def test_an_answer_that_cannot_be_written_is_an_error(option):
 
 
 def turns(pid):
-    """What each thread has had of the processors: nanoseconds, nanoseconds that it waited for one,
-    and how often it ran. None if a thread runs, or waits for a processor."""
+    """Returns each thread's processor time, its waiting time for a processor, in ns, and how often
+    it ran; None if a thread runs or waits for a processor."""
     tasks = sorted(pathlib.Path("/proc/%d/task" % pid).iterdir())
     had = [(task / "schedstat").read_text() for task in tasks]
     asleep = all((task / "stat").read_text().rpartition(")")[2].split()[0] == "S" for task in tasks)
@@ -161,8 +161,8 @@ def turns(pid):
 
 
 def test_a_mirror_that_spins_sleeps_when_idle(mirrors):
-    """After each frame it looks for more without sleeping. When nothing comes it must give the
-    processor back: between two looks no thread ran. However busy the machine is, one that spins
+    """After each frame it polls for more without sleeping. When nothing arrives, it must yield the
+    processor: between two samples no thread ran. However busy the machine is, a thread that spins
     runs or waits for a processor."""
     daemon, = mirrors(1, options=("--spin-us", "1000"))
     fill("s", [daemon], {"accounts": b"contents"})
@@ -178,7 +178,8 @@ def test_a_mirror_that_spins_sleeps_when_idle(mirrors):
 
 
 def test_the_port_of_a_mirror_that_is_down_is_nobody_elses(mirrors):
-    """Else a connection of another process could have it when a drill starts the mirror again."""
+    """Otherwise another process's connection could get the port before a drill restarts the
+    mirror."""
     daemon, = mirrors(1)
     daemon.kill9()
     address = ("127.0.0.1", daemon.mirror.port)
@@ -191,7 +192,7 @@ def test_the_port_of_a_mirror_that_is_down_is_nobody_elses(mirrors):
 
 
 def test_it_does_not_start_on_a_disk(tmp_path):
-    """A power cut would give back old images that look new."""
+    """After a power failure, images on a disk would be old but look new."""
     if in_memory(tmp_path):
         pytest.skip("what tests write to is in memory here")
     words = [BUILD / "perseasd", "--listen", "127.0.0.1:0", "--memory-dir", tmp_path / "memory"]
@@ -200,8 +201,8 @@ def test_it_does_not_start_on_a_disk(tmp_path):
 
 
 def test_an_image_of_another_boot_is_not_served(mirrors, perseas):
-    """A memory directory that was copied, or came back from a disk, after the host had started
-    again: one mirror has it, and is made anew from the others."""
+    """A memory directory was copied, or came back from a disk, after the host had restarted. One
+    mirror has it, and is copied again from the others."""
     daemons = mirrors(3)
     fill("s", daemons, {"accounts": b"old"}, log_size=65536)
     daemons[0].kill9()

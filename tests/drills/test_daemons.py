@@ -1,4 +1,4 @@
-"""Daemons are counted by their identities, and not by the addresses that lead to them."""
+"""Daemons are counted by their ids, and not by the addresses that lead to them."""
 import os
 import shutil
 
@@ -10,13 +10,13 @@ from drill import (NO, OK, SECONDS, USAGE, fill, mirror_list, status_of, wait_ev
 
 
 def identities(daemons, perseas, *words):
-    """What each address tells of the daemon that it leads to."""
+    """Returns the id that each address reports for its daemon."""
     done = perseas(*words, "--json", mirrors=daemons)
     return [mirror["daemon"] for mirror in done.json()["mirrors"]]
 
 
 def test_each_answer_tells_which_daemon_it_is_from(mirrors, perseas):
-    """Whichever address was asked, with the store or without it, and after a restart."""
+    """For any address, with and without the store, and after a restart."""
     one, two = mirrors(2)
     addresses = ",".join([one.mirror.tcp, one.mirror.unix, two.mirror.tcp])
     told = identities(addresses, perseas, "ls")
@@ -30,7 +30,7 @@ def test_each_answer_tells_which_daemon_it_is_from(mirrors, perseas):
 
 
 def test_a_copy_of_a_memory_directory_is_another_daemon(mirrors, perseas):
-    """What `cp -a` makes has all bytes of the original, and neither its inodes nor their ages."""
+    """A copy made with `cp -a` has all bytes of the original, but other inodes of another age."""
     one, = mirrors(1)
     before = identities(one.address, perseas, "ls")
     assert one.terminate() == 0
@@ -48,7 +48,7 @@ def test_a_copy_of_a_memory_directory_is_another_daemon(mirrors, perseas):
 
 
 def test_a_daemon_of_an_older_version_tells_no_identity(mirrors, perseas):
-    """It is asked and used as before."""
+    """It is queried and used as before."""
     one, two = mirrors(2)
     assert one.terminate() == 0
     one.mirror.options = [*one.mirror.options, "--protocol=8"]
@@ -64,7 +64,7 @@ KEPT = b"kept" * 16
 
 
 def at_sockets(mirrors, count):
-    """Daemons whose addresses are paths, which a test can lead elsewhere."""
+    """Starts daemons whose addresses are paths, which a test can redirect."""
     daemons = mirrors(count)
     for daemon in daemons:
         daemon.fabric = "shm"
@@ -72,13 +72,13 @@ def at_sockets(mirrors, count):
 
 
 def lead(daemon, to):
-    """The address of a daemon that does not run leads to another one from now on."""
+    """Makes the address of a stopped daemon lead to another daemon."""
     os.unlink(daemon.mirror.socket)
     os.symlink(to.mirror.socket, daemon.mirror.socket)
 
 
 def report_on(address, daemons):
-    """What the owner says of its mirror at that address."""
+    """Returns the owner's report about its mirror at that address."""
     for report in status_of("bank", daemons).get("owner", {}).get("mirrors", []):
         if report["address"] == address:
             return report
@@ -93,7 +93,7 @@ def open_and_read(addresses):
 
 @pytest.mark.parametrize("live", [False, True])
 def test_a_daemon_does_not_join_under_a_second_address(mirrors, perseas, live):
-    """Its only image stays as it is, and the store is opened from either address."""
+    """Its only image is unchanged, and the store can be opened from either address."""
     one, = mirrors(1)
     second = "localhost:%d" % one.mirror.port
     fill("bank", [one], {"a": KEPT})
@@ -113,7 +113,7 @@ def test_a_daemon_does_not_join_under_a_second_address(mirrors, perseas, live):
 @pytest.mark.parametrize("live", [False, True])
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_daemon_that_takes_its_own_place_gets_another_address(mirrors, perseas, count, live):
-    """From its socket to its port: nothing is copied, and its image stays."""
+    """From its socket to its port: nothing is copied, and its image is unchanged."""
     daemons = mirrors(count)
     one = daemons[0]
     one.fabric = "shm"
@@ -139,7 +139,7 @@ def test_a_daemon_that_takes_its_own_place_gets_another_address(mirrors, perseas
 
 
 def test_a_daemon_takes_no_other_members_place(mirrors, perseas):
-    """Nor its own with another W, nor after it was called gone."""
+    """Nor its own place with another W, nor after it was declared gone."""
     one, two = mirrors(2)
     second = "localhost:%d" % one.mirror.port
     fill("bank", [one, two], {"a": KEPT})
@@ -153,8 +153,8 @@ def test_a_daemon_takes_no_other_members_place(mirrors, perseas):
 
 
 def test_a_commit_counts_a_daemon_once(mirrors):
-    """Five mirrors and W = 3: the address of a dead one leads to the first one, which lives, and
-    there is one more. What only these two hold is not acknowledged."""
+    """Five mirrors and W = 3: the address of a dead mirror leads to the first one, which is alive,
+    and one more is alive. What only these two have is not acknowledged."""
     daemons = at_sockets(mirrors, 5)
     dead = daemons[2]
     fill("bank", daemons, {"a": KEPT}, acks=3)
@@ -173,8 +173,8 @@ def test_a_commit_counts_a_daemon_once(mirrors):
 
 
 def test_a_takeover_counts_a_daemon_once(mirrors):
-    """Three mirrors, of which one does not run and its address leads to another: R others are
-    there."""
+    """Three mirrors, one of which is down and has an address that leads to another one: R other
+    mirrors are there."""
     daemons = at_sockets(mirrors, 3)
     fill("bank", daemons, {"a": KEPT}, acks=2)
     daemons[2].kill9()
@@ -188,7 +188,8 @@ def test_a_takeover_counts_a_daemon_once(mirrors):
 
 
 def test_mirrors_whose_addresses_were_swapped_are_used(mirrors):
-    """Under a live owner that needs both: each is known by its image. The roster stays."""
+    """The live owner needs both mirrors, and recognizes each by its image. The roster does not
+    change."""
     daemons = one, two = at_sockets(mirrors, 2)
     fill("bank", daemons, {"a": KEPT}, acks=2)
     with Store("bank", mirror_list(daemons)) as store:
@@ -206,7 +207,7 @@ def test_mirrors_whose_addresses_were_swapped_are_used(mirrors):
 
 
 def test_a_store_is_not_made_twice_on_a_daemon(mirrors, perseas):
-    """Whether both of its addresses are named, or two daemons are to be chosen of three."""
+    """Both of its addresses are given, or two daemons have to be chosen from three."""
     one, two = mirrors(2)
     second = "localhost:%d" % one.mirror.port
     with pytest.raises(PerseasError) as caught:

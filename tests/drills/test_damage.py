@@ -1,5 +1,5 @@
-"""Images that are damaged while their daemon is down: a byte that is changed, a piece that is
-missing or of another size. What cannot be trusted is refused by name, and what can is served."""
+"""Images that are damaged while their daemon is down: a changed byte, a missing piece, or one of
+another size. The daemon refuses by name what it cannot trust, and serves the rest."""
 import shutil
 
 from drill import flip
@@ -10,7 +10,7 @@ SLOT_SIZE = 40
 
 
 def make_stores(desk, daemon, names):
-    """Small stores, whose last transaction wrote 3 where the one before had written 2."""
+    """Creates small stores whose last transaction wrote 3 where the one before had written 2."""
     for name in names:
         desk.open(name, [daemon], "create", "log=4096")
         desk.ask("map", "a", 4096)
@@ -25,12 +25,13 @@ def make_stores(desk, daemon, names):
 
 
 def names_of(count):
-    """Names of one length, so that the headers have one length too."""
+    """Returns names of equal length, so that the headers have equal length, too."""
     return ["bad-%04d" % number for number in range(count)]
 
 
 def contents(desk, name, daemon):
-    """What the two ranges of the last transaction hold: of one transaction, whichever it is."""
+    """Returns the bytes of the last transaction's two ranges, which must be of the same
+    transaction."""
     desk.open(name, [daemon])
     desk.ask("map", "a", 0)
     first, second = desk.ask("load", "a", 15), desk.ask("load", "a", 2048)
@@ -46,18 +47,19 @@ def assert_damaged(desk, name, daemon):
 
 
 def header_length(path):
-    """Bytes of the file that say something; what follows is room."""
+    """Returns the length of the header in the file; the rest is unused."""
     head = path.read_bytes()[:24]
     return len(head) + int.from_bytes(head[12:16], "little")
 
 
 def is_of_later_format(path):
-    """Does the header file say so? Its format follows eight bytes that are always the same."""
+    """Returns whether the header file has a later format number, which follows eight constant
+    bytes."""
     return int.from_bytes(path.read_bytes()[8:12], "little") > 1
 
 
 def assert_left_alone(desk, name, daemon):
-    """It is refused as a later version's, and not called damaged."""
+    """Checks that the store is refused as a later version's, and not as damaged."""
     assert "store %s: a later version of Perseas wrote it" % name in daemon.log()
     refused = desk.refused("open", name, daemon.address)
     assert refused.name == "PERSEAS_EVERSION", (name, str(refused))
@@ -66,7 +68,8 @@ def assert_left_alone(desk, name, daemon):
 
 
 def test_a_header_with_any_byte_wrong_is_refused_by_name(mirrors, tellers, dice):
-    """As many stores as a header has bytes, each with another byte changed; one is left alone."""
+    """As many stores as a header has bytes, each with a different byte changed; one store is not
+    damaged."""
     daemon, = mirrors(1)
     desk = tellers.desk()
     make_stores(desk, daemon, ["good-000"])
@@ -87,7 +90,8 @@ def test_a_header_with_any_byte_wrong_is_refused_by_name(mirrors, tellers, dice)
 
 
 def test_a_slot_with_any_byte_wrong_gives_way_to_the_one_before(mirrors, tellers, dice):
-    """In each store another byte of the two slots is changed: what is served is a whole state."""
+    """In each store a different byte of the two commit slots is changed; the daemon must serve a
+    consistent state."""
     daemon, = mirrors(1, "shm")
     desk = tellers.desk()
     names = names_of(len(SLOTS) * SLOT_SIZE)
@@ -140,7 +144,7 @@ def cut_header(folder):
 
 
 def swap_header(folder):
-    """Whole, and of another store."""
+    """Replaces the header by an intact one of another store."""
     (folder / "header").write_bytes((folder.parent / "good-000" / "header").read_bytes())
 
 
@@ -149,7 +153,7 @@ DAMAGES = (spoil_slots, cut_log, lengthen_segment, empty_segment, remove_segment
 
 
 def test_an_image_with_a_piece_wrong_is_refused_by_name(mirrors, tellers):
-    """Each store has another piece that is missing, too short, too long, or not its own."""
+    """In each store a different piece is missing, too short, too long, or another store's."""
     daemon, = mirrors(1)
     desk = tellers.desk()
     names = names_of(len(DAMAGES))
@@ -164,8 +168,8 @@ def test_an_image_with_a_piece_wrong_is_refused_by_name(mirrors, tellers):
 
 
 def test_a_damaged_image_counts_for_nothing_until_it_is_removed(mirrors, tellers, fabric, perseas):
-    """Both slots of one mirror of three are spoilt; then its folder is removed, and it is made
-    anew from the others."""
+    """Both slots of one of three mirrors are damaged. Then its folder is removed, and it is copied
+    from the others."""
     daemons = mirrors(3, fabric)
     desk = tellers.desk()
     desk.open("books", daemons, "create", LOG)

@@ -1,8 +1,7 @@
-"""Owners that recover on demand: killed again and again, a third of the time while memory is still
-coming, and what the first commit of the next waits for.
+"""Recovery on demand: owners are killed repeatedly, a third of the time while memory is still being
+fetched; and the first commit of the next owner does not wait for the rest.
 
-PERSEAS_DEMAND_KILLS says how many kills in a row, for each fabric; PERSEAS_SEED repeats their
-choices.
+PERSEAS_DEMAND_KILLS sets the number of kills for each fabric; PERSEAS_SEED repeats their choices.
 """
 import os
 import subprocess
@@ -13,16 +12,16 @@ from drill import mirror_list, rounds
 from teller import LOG, SECONDS, Process, dice, random_moment, tellers, until  # noqa: F401
 
 KILLS = int(os.environ.get("PERSEAS_DEMAND_KILLS", rounds(45)))
-CHECKS = 9      # kills for each owner that is left alone until all bytes are compared
+CHECKS = 9      # kills before an owner is left alone until all bytes are compared
 MIB = 24
 SLOWLY = "fetch-rate=%d" % (MIB << 21)  # all of it takes half a second
 SIZES = (16, 128)
-GRANULE = 128 << 10                     # bytes that come at once
-TOUCHED = 9     # words that a transaction of large.c changes, each in a granule of its own at most
+GRANULE = 128 << 10                     # bytes that are fetched at a time
+TOUCHED = 9     # words that a transaction of large.c changes, in as many granules at most
 
 
 class Large(Process):
-    """teller large; what its line said is in `told`."""
+    """teller large; `told` has the line that it printed."""
 
     def __init__(self, page, daemons, *options):
         super().__init__(page, ["large", "large", mirror_list(daemons), page.path, *options],
@@ -38,14 +37,14 @@ class Large(Process):
         return self.told
 
     def ends(self):
-        """Waits until it has ended well."""
+        """Waits until it has ended with success."""
         status = self.process.wait(SECONDS)
         assert status == 0, self.process.stderr.read()
 
 
 @pytest.fixture
 def large(tellers):  # noqa: F811
-    """Starts owners of one segment; each begins when the one before has ended."""
+    """Starts owners of one segment, each after the previous one has ended."""
     page = tellers.page()
 
     def start(daemons, *options):
@@ -55,9 +54,9 @@ def large(tellers):  # noqa: F811
 
 
 def kill_amid(owner, number, dice):  # noqa: F811
-    """By turns while a random part of the memory is missing, at a random moment, and when all of it
-    is here. The first of them get it slowly, as from far away. Was memory still missing when the
-    last transaction ended?"""
+    """Kills the owner, in turn while a random part of the memory is missing, at a random moment,
+    and when all of it has arrived. The first owners fetch slowly, as from far away. Returns whether
+    memory was missing when the last transaction ended."""
     rest = (owner.told["missing"] * dice.random(), float("inf"), 0)[number % 3]
     until(lambda: owner.page.missing <= rest or not owner.running(), "memory")
     if number % 3:
@@ -68,8 +67,8 @@ def kill_amid(owner, number, dice):  # noqa: F811
 
 
 def test_owners_that_recover_on_demand_are_killed(mirrors, large, dice, fabric):  # noqa: F811
-    """kill -9 again and again. What was acknowledged is found each time, and all bytes are compared
-    now and then, and in the end by an owner that reads its memory first."""
+    """Repeats kill -9. Each owner finds every acknowledged transaction. All bytes are compared now
+    and then, and at the end by an owner that reads its memory first."""
     daemons = mirrors(2, fabric)
     large(daemons, "create", LOG, "mib=%d" % MIB, "transactions=50").ends()
     early = checked = 0
@@ -96,8 +95,8 @@ def test_owners_that_recover_on_demand_are_killed(mirrors, large, dice, fabric):
 
 @pytest.mark.parametrize("mib", SIZES)
 def test_the_first_commit_does_not_wait_for_the_memory(mirrors, large, fabric, mib):
-    """An owner is killed, and the next one commits, when it has what its transaction touches, and
-    no more, however large the store is. The rest would come a byte a second."""
+    """An owner is killed. The next one commits when it has fetched only what its transaction
+    touches, whatever the size of the store. The rest would be fetched at a byte a second."""
     daemons = mirrors(1, fabric)
     large(daemons, "create", LOG, "mib=%d" % mib, "transactions=20").ends()
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""The demo: what it shows, and that nothing of it stays behind."""
+"""The demo: its checks pass, and it leaves nothing behind."""
 import os
 import pathlib
 import re
@@ -15,8 +15,8 @@ def start(folder):
 
 
 def gone(pid, folder):
-    """Another process may have the number by now: those of the demo have the folder in their
-    environment."""
+    """Returns whether the process has ended. Another process may have its number now, but the
+    demo's have the folder in their environment."""
     try:
         environment = pathlib.Path("/proc/%d/environ" % pid).read_bytes()
     except (FileNotFoundError, PermissionError, ProcessLookupError):
@@ -25,13 +25,13 @@ def gone(pid, folder):
 
 
 def nothing_left(folder, output):
-    """Neither a file nor one of the processes that the output names."""
+    """Checks that neither files nor the processes named in the output are left."""
     pids = [int(pid) for pid in re.findall(r"pid (\d+)", output)]
     return len(pids) >= 3 and all(gone(pid, folder) for pid in pids) and not list(folder.iterdir())
 
 
 def test_the_demo_holds_and_leaves_nothing(short_path):
-    """A run to the end."""
+    """The demo runs to its end."""
     demo = start(short_path)
     output, _ = demo.communicate(timeout=SECONDS)
     assert demo.returncode == 0, output
@@ -41,7 +41,7 @@ def test_the_demo_holds_and_leaves_nothing(short_path):
 
 
 def test_an_interrupted_demo_leaves_nothing(short_path):
-    """SIGTERM once the bank works and a mirror has been killed."""
+    """SIGTERM arrives once the bank works and a mirror has been killed."""
     demo = start(short_path)
     output = ""
     for line in demo.stdout:

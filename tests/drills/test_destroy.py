@@ -1,5 +1,5 @@
-"""perseas_segment_destroy: what is left of a segment in mirrors' memory, for later owners, standbys
-and the command, when everything goes well and when processes are killed."""
+"""perseas_segment_destroy: what remains of a segment in mirrors' memory, for later owners, standbys
+and the command, in normal operation and when processes are killed."""
 import subprocess
 import sys
 import threading
@@ -13,19 +13,19 @@ from drill import (HERE, OK, SECONDS, Owner, die_with_parent, fill, mirror_list,
 from teller import dice, random_moment, tellers  # noqa: F401
 
 PAGE = 4096
-DESTROY = 23     # the request's number in control.proto
+DESTROY = 23     # number of the request in control.proto
 KILLS = rounds(12)
 READS = rounds(15)
 
 
 def files(daemon):
-    """Of segments, in the mirror's memory."""
+    """Returns the files of segments in the mirror's memory."""
     return sorted(f.name for f in (daemon.memory / "s").glob("segment-*"))
 
 
 def test_its_memory_goes_back_and_its_name_is_free(mirrors, fabric):
-    """Mapped it is kept. Then it is gone, in the owner, on every mirror, whose daemons restart, and
-    for the next owner, who makes another one of its name."""
+    """A mapped segment is not destroyed. Once it is, it is gone in the owner, on every mirror, also
+    after restarts, and for the next owner, which creates another segment with its name."""
     daemons = mirrors(3, fabric)
     fill("s", daemons, {"kept": b"k" * 5000, "more": b"m" * 70000})
     with Store("s", mirror_list(daemons)) as store:
@@ -56,8 +56,8 @@ def test_its_memory_goes_back_and_its_name_is_free(mirrors, fabric):
 
 
 def test_the_command_knows_of_it(mirrors, tmp_path):
-    """status, verify, history, snapshot and restore, with a segment that is gone and one that has
-    its number."""
+    """status, verify, history, snapshot and restore, with a destroyed segment and another one that
+    has its number."""
     daemons, others = mirrors(2), mirrors(1)
     fill("s", daemons, {"old": b"o" * 5000})
     with Store("s", mirror_list(daemons)) as store:
@@ -90,7 +90,8 @@ def test_the_command_knows_of_it(mirrors, tmp_path):
 
 
 def test_history_takes_no_segment_for_another(mirrors):
-    """One that is not published yet has the number of one that is gone: no transaction is of it."""
+    """A segment that is not published yet has the number of a destroyed one; no transaction may be
+    attributed to it."""
     daemons = mirrors(2)
     fill("s", daemons, {"old": b"o" * 5000})
     with Store("s", mirror_list(daemons)) as store:
@@ -110,8 +111,9 @@ def test_history_takes_no_segment_for_another(mirrors):
 
 
 def test_readers_are_not_disturbed_by_segments_that_end(mirrors, tmp_path):
-    """The owner makes a segment again and again, small and large, and changes its last bytes: what
-    readers ask for is refused, and records name bytes that the one before had not."""
+    """The owner recreates a segment, small and large in turn, and changes its last bytes. Readers
+    ask for bytes that are refused, and records name bytes that the previous segment did not
+    have."""
     daemons = mirrors(2)
     fill("s", daemons, {"kept": b"k" * (4 << 20)})
     stop = threading.Event()
@@ -144,7 +146,7 @@ def test_readers_are_not_disturbed_by_segments_that_end(mirrors, tmp_path):
 
 
 def test_a_mirror_that_is_behind_is_said_to_be_behind(mirrors):
-    """One was killed before the segment ended; nobody has mended it yet."""
+    """One mirror was killed before the segment was destroyed, and was not repaired yet."""
     daemons = mirrors(3)
     fill("s", daemons, {"old": b"o" * 5000, "kept": b"k"})
     with Store("s", mirror_list(daemons)) as store:
@@ -157,13 +159,13 @@ def test_a_mirror_that_is_behind_is_said_to_be_behind(mirrors):
 
 
 def test_a_death_that_is_announced_is_to_come(mirrors):
-    """The owner dies between the announcement and the record: the segment lives, and status says
-    no more than that it was to be destroyed."""
+    """The owner dies between the announcement and the record: the segment still exists, and status
+    says only that it was going to be destroyed."""
     daemon, = daemons = mirrors(1)
     fill("s", daemons, {"old": b"o" * 5000})
     control = wire.Control(daemon.address)
     control.claim("s", 1000)
-    seq = 3         # the store was filled by two transactions
+    seq = 3         # two transactions have filled the store
     destroy = wire.field(DESTROY, wire.field(1, bytes([0])) + wire.field(2, seq))
     assert control.ask(destroy).get(1, wire.STATUS_OK) == wire.STATUS_OK
     said = run_command("status", "s", mirrors=daemons)
@@ -172,7 +174,7 @@ def test_a_death_that_is_announced_is_to_come(mirrors):
 
 
 def begin(daemons, *commands):
-    """An owner that has done nothing yet (SCRIPT of binding.py)."""
+    """Starts an owner that has not run a command yet (SCRIPT of binding.py)."""
     process = subprocess.Popen(
         [sys.executable, str(HERE / "binding.py"), "s", mirror_list(daemons), *commands],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -187,8 +189,8 @@ def end_pipes(owner):  # noqa: F811
 
 @pytest.mark.parametrize("kept", ["warm", "cold"])
 def test_a_standby_takes_nothing_of_what_is_gone(mirrors, kept):
-    """A copy of the memory is kept while a segment goes, and another one gets its number and size.
-    Memory that the next owner has not read yet comes from nothing else."""
+    """The standby has a copy of the memory while a segment is destroyed and another gets its number
+    and size. The next owner must not take unread memory from that copy."""
     daemons, size = mirrors(3), 40 * PAGE
     fill("s", daemons, {"old": b"o" * size, "kept": b"k" * size})
     first = begin(daemons, "pause", "destroy,old", "map,new,%d" % size, "fill,new,n,%d" % size,
@@ -217,8 +219,8 @@ def test_a_standby_takes_nothing_of_what_is_gone(mirrors, kept):
 
 
 def last_words(churner, awaited):
-    """What it was told before it was killed: the numbers that it made and destroyed last, of which
-    `awaited` is a line that was read before."""
+    """Returns the numbers of the segments that the owner created and destroyed last before it was
+    killed; `awaited` is a line that was read before."""
     made, gone = -1, int(awaited.split()[1])
     for verb, number in churner.last_lines():
         if verb == "made":
@@ -231,8 +233,8 @@ def last_words(churner, awaited):
 
 def test_owners_and_mirrors_are_killed_while_segments_come_and_go(mirrors, fabric,
                                                                   dice):  # noqa: F811
-    """Owners are killed at random moments, a mirror every other time. The next one finds each
-    segment whole, with the bytes of its own making, or not at all."""
+    """Kills owners at random moments, and every other time a mirror. The next owner finds each
+    segment either complete with its bytes, or not at all."""
     daemons, first = mirrors(3, fabric), 0
     for kill in range(KILLS):
         churner = begin(daemons, "churn,%d" % first)
@@ -249,7 +251,8 @@ def test_owners_and_mirrors_are_killed_while_segments_come_and_go(mirrors, fabri
         wait_ownerless("s", daemons)
         with Store("s", mirror_list(daemons)) as store:
             there = {s["name"]: s["size"] for s in status_of("s", daemons)["segments"]}
-            # What was told made and is being destroyed, or what was being made after the last end.
+            # Either the segment reported as created is being destroyed, or the next one is being
+            # created.
             number = made if made > gone else gone + 1
             name, size = "g%d" % (number % 3), PAGE * (number % 5 + 1)
             assert there in ({}, {name: size}), (there, made, gone)

@@ -1,4 +1,4 @@
-"""perseas doctor on this host, whatever it is like."""
+"""perseas doctor on this host, whatever its state."""
 import pytest
 
 from drill import NO, OK, SECONDS, TOP, USAGE, mirror_list, wait_for
@@ -6,7 +6,7 @@ from test_command import NOBODY, say, serve, silent
 
 
 def checks(done):
-    """{name: check}, whose counts and exit status agree."""
+    """Returns {name: check}, after checking that counts and exit status agree."""
     told = done.json()
     results = [check["result"] for check in told["checks"]]
     assert results.count("fail") == told["failures"]
@@ -16,7 +16,7 @@ def checks(done):
 
 
 def test_every_check_says_what_it_found_and_what_to_do(perseas):
-    """No mirror is asked for."""
+    """No mirror is asked."""
     told = checks(perseas("doctor", "--json", "--connect-timeout", "500"))
     assert list(told) == ["core dumps", "recovery on demand", "written pages", "RDMA addresses",
                           "RemoveIPC"]
@@ -41,12 +41,12 @@ def test_a_mirror_that_is_well(perseas, mirrors, fabric):
     (silent, "said nothing in time", "systemctl start"),
 ], ids=["another version", "another protocol", "silence"])
 def test_a_mirror_that_is_none_fails(perseas, mirrors, conversation, said, advice):
-    """Beside one that is; and one that does not run."""
+    """Next to a real mirror, and to one that is down."""
     daemons = mirrors(1)
     port, close = serve(conversation)
 
     def told():
-        """Once both that run have answered in time."""
+        """Returns once both running peers have answered in time."""
         done = perseas("doctor", "--json", "--connect-timeout", "500", "--mirrors",
                        "%s,127.0.0.1:%d,%s" % (mirror_list(daemons), port, NOBODY))
         found = checks(done)
@@ -63,7 +63,7 @@ def test_a_mirror_that_is_none_fails(perseas, mirrors, conversation, said, advic
 
 
 def test_a_list_that_is_none_is_refused_before_anything_is_looked_at(perseas):
-    """And so is a directory that is not absolute."""
+    """So is a directory that is not absolute."""
     for words in (["doctor", "host:"], ["doctor", "--memory-dir", "here"]):
         done = perseas(*words)
         assert done.status == USAGE and done.out == "", done

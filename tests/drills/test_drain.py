@@ -1,4 +1,5 @@
-"""perseas drain: all images of a mirror go elsewhere, one after the other, while owners commit."""
+"""perseas drain: moves all images of a mirror elsewhere, one after the other, while owners commit.
+"""
 import signal
 import struct
 import subprocess
@@ -12,7 +13,7 @@ from drill import (BUILD, FAILURE, MIB, NO, OK, PARTLY, SECONDS, USAGE, die_with
 from relay import Relay
 from wire import Control, field, fields
 
-TIMEOUT = 1000 * SECONDS                # ms: whoever is dead is refused at once
+TIMEOUT = 1000 * SECONDS                # ms; a dead mirror is refused at once anyway
 PATIENT = dict(log_size=64 << 10, connect_timeout_ms=TIMEOUT, mirror_timeout_ms=TIMEOUT,
                commit_timeout_ms=TIMEOUT)
 SLOT = struct.Struct("<Q")
@@ -20,7 +21,7 @@ LONG = pytest.mark.night("takes seconds of processor time; by day the same holds
 
 
 class Writer:
-    """An owner that counts in its store, each time in a transaction of its own."""
+    """An owner that counts in its store, one transaction for each number."""
 
     def __init__(self, name, daemons, **options):
         self.name, self.count, self.fault = name, 0, None
@@ -45,7 +46,7 @@ class Writer:
         assert self.fault is None, self.fault
 
     def end(self):
-        """How far it came: all of it was acknowledged."""
+        """Ends the owner. Returns the last number, which was acknowledged."""
         if not self.ends.is_set():
             self.ends.set()
             self.thread.join()
@@ -69,7 +70,7 @@ def writer():
 
 @pytest.fixture
 def fleet(mirrors):
-    """fleet("r1", "r2", ...): a daemon in each of these racks, on machines of their own."""
+    """fleet("r1", "r2", ...) starts a daemon in each of these racks, each on its own machine."""
     hosts = iter(range(1, 100))
 
     def start(*racks):
@@ -82,7 +83,7 @@ def fleet(mirrors):
 
 
 def begin(*words):
-    """perseas drain, as a process that is read from."""
+    """Starts perseas drain as a process with a pipe."""
     return subprocess.Popen([str(BUILD / "perseas"), "drain", *words, "--connect-timeout",
                              str(TIMEOUT)], stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -99,13 +100,14 @@ def images(daemon):
 
 
 def members(name, daemons):
-    """The addresses of the roster, which all of the given daemons that have the store agree on."""
+    """Returns the addresses of the roster, after checking that all given daemons with the store
+    agree."""
     told = run_command("status", name, "--json", "--connect-timeout", TIMEOUT, mirrors=daemons)
     return [m["address"] for m in told.json()["roster"]["members"]]
 
 
 def check_count(name, daemons, count):
-    """The store has what was acknowledged, on every mirror of its roster."""
+    """Checks that every mirror of the store's roster has what was acknowledged."""
     with Store(name, ",".join(members(name, daemons)), **PATIENT) as store:
         store.map("counter", 4096)
         assert SLOT.unpack(store.read("counter", 0, SLOT.size))[0] == count
@@ -113,8 +115,8 @@ def check_count(name, daemons, count):
 
 
 def test_all_images_go_elsewhere_while_owners_commit(fleet, writer):
-    """Stores with owners and without, with all mirrors needed for a commit and not: none of them
-    notices, none is on two daemons of a rack, and the mirror has nothing left."""
+    """Stores with and without owners, with and without all mirrors needed for a commit. No owner
+    notices the drain, no store gets two daemons in one rack, and the mirror is empty at the end."""
     daemons = fleet("r1", "r2", "r3", "r4", "r4")
     a, others = daemons[0], daemons[1:]
     busy = [writer("busy%d" % k, daemons[:3]) for k in range(3)]
@@ -148,8 +150,8 @@ def test_all_images_go_elsewhere_while_owners_commit(fleet, writer):
 
 @LONG
 def test_a_run_that_was_killed_is_gone_on_with(fleet, writer):
-    """Killed when it has announced a change, and killed when one is made: what the owner was
-    ordered to do it does, and the second run does the rest."""
+    """The command is killed after it announced a change, and after a change was made. The owner
+    completes the change that was ordered, and the second run does the rest."""
     daemons = fleet("r1", "r2", "r3", "r4", "r5")
     a, others = daemons[0], daemons[1:]
     busy = [writer("busy%d" % k, daemons[:3]) for k in range(3)]
@@ -172,8 +174,8 @@ def test_a_run_that_was_killed_is_gone_on_with(fleet, writer):
 
 
 class Held:
-    """A drain of the first daemon to the fourth, with a copy that cannot be over before `go`: what
-    is copied is caught on its way."""
+    """A drain of the first daemon to the fourth whose copy cannot end before `go`, because a relay
+    catches it."""
 
     def __init__(self, daemons, writer, relay):
         self.relay, self.daemons = relay, daemons
@@ -189,14 +191,15 @@ class Held:
         wait_for(self.copies, SECONDS, "a copy that is under way")
 
     def copies(self):
-        """Has its owner begun?"""
+        """Returns whether the owner has begun to copy."""
         told = status_of("s", self.daemons[:3])["owner"]
         return told["order"] and any(m["address"] == self.relay.address and
                                      m["state"] == "resyncing" for m in told["mirrors"])
 
 
 def test_a_signal_ends_it_and_the_owner_goes_on(fleet, writer):
-    """The status says that another run goes on; that one waits for the change that was ordered."""
+    """The exit status says that another run can continue; that run waits for the change that was
+    ordered."""
     a, b, c, d = daemons = fleet("r1", "r2", "r3", "r4")
     with Relay(d) as relay:
         held = Held(daemons, writer, relay)
@@ -213,7 +216,7 @@ def test_a_signal_ends_it_and_the_owner_goes_on(fleet, writer):
 
 @LONG
 def test_a_target_that_dies_while_it_is_copied_to_is_left_out(fleet, writer):
-    """The owner gives it up, and another daemon gets the image."""
+    """The owner drops the target, and another daemon gets the image."""
     a, b, c, dies, other = daemons = fleet("r1", "r2", "r3", "r4", "r5")
     fill("weight", [other], {"data": b"contents"}, **PATIENT)
     with Relay(dies) as relay:
@@ -229,8 +232,8 @@ def test_a_target_that_dies_while_it_is_copied_to_is_left_out(fleet, writer):
 
 @LONG
 def test_a_target_that_died_after_the_change_is_replaced_before_the_image_is_deleted(fleet, writer):
-    """A drain was killed between the change and the deletion, and then the new mirror died: the old
-    image is kept until another daemon has taken its place."""
+    """A drain was killed between the change and the deletion, and then the new mirror died. The old
+    image is not deleted until another daemon has replaced the dead one."""
     a, b, c, dies, other = fleet("r1", "r2", "r3", "r4", "r5")
     store = writer("s", [a, b, c])
     made = run_command("roster", "replace", "s", mirror_list([a, b, c]), a.address, dies.address)
@@ -248,8 +251,8 @@ def test_a_target_that_died_after_the_change_is_replaced_before_the_image_is_del
 
 
 def test_no_mirror_is_put_where_it_fails_together_with_another(fleet):
-    """Without --apart never closer than now; with it as it says; a mirror whose place is not known
-    stops it."""
+    """Without --apart the new mirror is never closer than the old one; with it the option decides.
+    A mirror whose place is unknown stops the drain."""
     a, b, c, d = daemons = fleet("r1", "r2", "r3", "r3")
     fill("s", [a, b, c], {"data": b"contents"}, **PATIENT)
     done = drain(a.address, mirrors=daemons)
@@ -268,7 +271,7 @@ def test_no_mirror_is_put_where_it_fails_together_with_another(fleet):
 
 @pytest.mark.needs("localhost")
 def test_another_address_of_the_mirror_is_no_other_mirror(fleet):
-    """It would get back what leaves it."""
+    """The images would be moved back to the mirror that is drained."""
     a, b, c = fleet("r1", "r2", "r3")
     fill("s", [a, b, c], {"data": b"contents"}, **PATIENT)
     port = a.address.rpartition(":")[2]
@@ -280,8 +283,8 @@ def test_another_address_of_the_mirror_is_no_other_mirror(fleet):
 
 
 def make_under_anothers_id(name, victim, daemon):
-    """By hand, with nothing but the right to create: an image on `daemon` whose id and store are
-    those that the victim tells."""
+    """Creates by hand, with only the right to create, an image on `daemon` with the id and store
+    that the victim reports."""
     asked, maker = Control(victim.address), Control(daemon.address)
     told = fields(fields(fields(asked.ask(field(2, field(1, name)))[5])[1])[1])
     roster = b"".join(field(3, field(1, address) + field(2, told[3]))
@@ -295,8 +298,8 @@ def make_under_anothers_id(name, victim, daemon):
 
 
 def test_an_image_with_the_id_of_another_member_is_not_that_member(fleet, writer):
-    """Somebody made it on the mirror that is drained: the member itself keeps its place, under an
-    owner that commits."""
+    """Somebody created such an image on the mirror that is drained. The member whose id it has
+    stays in the roster, under an owner that commits."""
     a, b, d, e = fleet("r1", "r2", "r3", "r4")
     counts = writer("s", [a, b])
     counts.advances()
@@ -310,7 +313,7 @@ def test_an_image_with_the_id_of_another_member_is_not_that_member(fleet, writer
 
 
 def test_a_daemon_with_another_store_of_the_name_is_left_out(fleet):
-    """Nothing of that one is touched; the next daemon gets the image."""
+    """The other store's image is not touched; the next daemon gets the image."""
     a, b, c, d, e = fleet("r1", "r2", "r3", "r4", "r5")
     fill("s", [a, b, c], {"data": b"contents"}, **PATIENT)
     fill("s", [d], {"data": b"foreigner"}, **PATIENT)
@@ -323,7 +326,7 @@ def test_a_daemon_with_another_store_of_the_name_is_left_out(fleet):
 
 
 def test_a_change_that_an_owner_left_unfinished_is_completed(fleet, owner):
-    """Its image is no longer wanted, or wanted by nobody: both are found out by looking."""
+    """An image whose owner died is moved; one that no roster mentions is deleted."""
     a, b, c, d = fleet("r1", "r2", "r3", "r4")
     fill("s", [a, b, c], {"data": b"contents"}, **PATIENT)
     fill("left", [a, b], {"data": b"contents"}, **PATIENT)
@@ -339,7 +342,7 @@ def test_a_change_that_an_owner_left_unfinished_is_completed(fleet, owner):
 
 
 def test_what_cannot_be_moved_is_said_and_the_rest_is_moved(fleet):
-    """A store of which too few mirrors answer stays where it is."""
+    """A store of which too few mirrors answer is not moved."""
     a, b, c, d = fleet("r1", "r2", "r3", "r4")
     fill("stuck", [a, c], {"data": b"contents"}, **PATIENT)
     fill("good", [a, b], {"data": b"contents"}, **PATIENT)
@@ -355,8 +358,8 @@ def test_what_cannot_be_moved_is_said_and_the_rest_is_moved(fleet):
 
 
 def test_damaged_images_are_moved_or_named(fleet):
-    """One whose commit slots are spoilt is listed, and others fill another daemon; one whose header
-    is spoilt is not listed, and named at the end."""
+    """An image with damaged commit slots is listed, and other mirrors fill another daemon. One with
+    a damaged header is not listed, and is named at the end."""
     a, b, c, d = fleet("r1", "r2", "r3", "r4")
     for name in ("slots", "header"):
         fill(name, [a, b, c], {"data": b"contents"}, **PATIENT)
@@ -379,8 +382,8 @@ def test_damaged_images_are_moved_or_named(fleet):
 
 @LONG
 def test_what_a_dead_mirror_had_gets_other_mirrors(fleet, writer):
-    """It is refused while the mirror answers. Of a store of two the owner cannot commit any more
-    until the change is made; one without an owner is opened for it."""
+    """--dead is refused while the mirror answers. In a store of two mirrors, the owner cannot
+    commit until the change is made; a store without an owner is opened for it."""
     daemons = fleet("r1", "r2", "r3", "r4", "r5")
     a, b, c = daemons[:3]
     pair, three = writer("pair", [a, b], acks=2), writer("three", [a, b, c])
@@ -411,14 +414,14 @@ def test_what_a_dead_mirror_had_gets_other_mirrors(fleet, writer):
     again = drain(a.address, "--gone", mirrors=daemons)
     assert again.status == OK and again.out == \
         a.address + ": 0 of 0 stores have another mirror in its place, 0 left\n", again
-    # It comes back all the same: what it has counts for nothing, and is deleted.
+    # The mirror comes back nevertheless: its image no longer counts, and is deleted.
     a.restart()
     done = drain(a.address, mirrors=daemons)
     assert done.status == OK and images(a) == [], done
 
 
 def test_a_mirror_that_lost_its_image_is_not_called_drained(fleet):
-    """Its list tells of nothing, and the store would be one mirror short for ever."""
+    """Its list does not show the image, so the store would stay one mirror short."""
     a, b, c, d = fleet("r1", "r2", "r3", "r4")
     fill("s", [a, b, c], {"data": b"contents"}, **PATIENT)
     a.lose_memory()
@@ -435,10 +438,10 @@ def test_a_mirror_that_lost_its_image_is_not_called_drained(fleet):
 
 
 def test_what_was_left_behind_does_not_harm_what_went_on(fleet):
-    """A mirror that was called gone comes back with its image, which is a whole store by its own
-    roster; the store has gone on, and another mirror alone has it. What that one acknowledged is
-    not copied over, neither by a drain, which finds the newer roster, nor by hand, when the roster
-    that was left behind has become the newer one: its owners made another mirror anew."""
+    """A mirror that was declared gone comes back with an image that is a complete store by its own
+    roster. The store has continued, and only another mirror has its state. What that one
+    acknowledged is not overwritten, neither by a drain, which finds the newer roster, nor by hand
+    after the old roster has become the newer one because its owners added a mirror."""
     a, b, c, d = fleet("r1", "r2", "r3", "r4")
     fill("s", [a, b], {"data": b"contents"}, acks=2, **PATIENT)
     with Store("s", mirror_list([a, b]), **PATIENT):
@@ -480,7 +483,7 @@ def test_what_was_left_behind_does_not_harm_what_went_on(fleet):
 
 
 def test_no_image_goes_to_the_machine_of_another_one(mirrors):
-    """By their labels all of these run on hosts of their own; two are containers on one machine."""
+    """By their labels all mirrors run on different hosts, but two are containers on one machine."""
     a, b, c, d = (mirrors(1, options=("--label", "host=" + host, "--boot-id", "%032x" % machine))[0]
                   for host, machine in (("h1", 1), ("h2", 2), ("c1", 3), ("c2", 2)))
     fill("s", [a, b], {"data": b"contents"}, **PATIENT)

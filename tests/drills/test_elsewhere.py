@@ -1,5 +1,5 @@
-"""A store with a mirror at a Unix socket, taken over from a host where that path is the socket of
-another of its mirrors: every host has its daemon's at the same path."""
+"""A store with a mirror at a Unix socket is taken over from a host where that path is the socket of
+another of its mirrors: every host has its daemon's socket at the same path."""
 import os
 import re
 
@@ -11,7 +11,7 @@ from drill import OK, PARTLY, fill, mirror_list, wait_even, wait_ownerless
 
 @pytest.fixture
 def moved(mirrors):
-    """Three mirrors, the first of them by its socket, whose path is now the second one's."""
+    """Three mirrors, the first one at its socket, whose path is now the second one's."""
     daemons = mirrors(3)
     local = daemons[0].mirror.socket
     daemons[0].fabric = "shm"
@@ -23,7 +23,7 @@ def moved(mirrors):
 
 
 def test_another_host_takes_the_store_over(moved, perseas):
-    """The application, and what the command says; then it has the first one at its port again."""
+    """By an application and by the command. Then the first mirror is used at its port."""
     here, named = moved[0].address, moved[1:]
     same = "%s is the same mirror as %s, seen from this host" % (here, named[0].address)
     done = perseas("status", "bank", mirrors=named)
@@ -43,7 +43,7 @@ def test_another_host_takes_the_store_over(moved, perseas):
 
 
 def test_what_is_seen_twice_is_not_enough(moved):
-    """The third mirror does not run: R is two, and there is one."""
+    """The third mirror is down: R is two, and only one mirror is there."""
     moved[2].kill9()
     with pytest.raises(PerseasError) as caught:
         Store("bank", moved[1].address, flags=TAKEOVER)
@@ -52,7 +52,7 @@ def test_what_is_seen_twice_is_not_enough(moved):
 
 
 def test_whoever_names_both_opens_the_store(moved):
-    """The socket and the port of one daemon: it counts once, and R others are there."""
+    """The socket and the port lead to one daemon, which counts once; R others are there."""
     with Store("bank", mirror_list(moved), flags=TAKEOVER) as store:
         assert "is the same mirror as " + moved[1].address in store.report()
         store.map("a", 0)

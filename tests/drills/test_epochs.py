@@ -1,11 +1,11 @@
-"""Stores whose epochs an older version let somebody spoil, and how they come back."""
+"""Stores whose epochs were spoilt because an older version allowed it, and their recovery."""
 from binding import Store
 from drill import NO, OK, fill, mirror_list, run_command, status_of
 from test_recover import crc32c
 
 EPOCH_MAX = (1 << 63) - 1
 HEAD = 24                       # bytes before the packed Header
-PROMISED_EPOCH = 4              # its field in control.proto
+PROMISED_EPOCH = 4              # field of Header in control.proto
 
 
 def varint(number):
@@ -30,7 +30,7 @@ def add_to_header(daemon, store, more):
 
 
 def spoil(daemon, store, epoch):
-    """Its image gets this promise."""
+    """Sets this promised epoch in the daemon's image."""
     add_to_header(daemon, store, varint(PROMISED_EPOCH << 3) + varint(epoch))
 
 
@@ -50,7 +50,7 @@ def test_one_spoilt_image_is_dropped_and_made_anew(mirrors):
 
 
 def test_a_store_that_is_spoilt_everywhere_is_made_again(mirrors, tmp_path):
-    """As recover --help says: a snapshot, which needs no claim, is made a store again."""
+    """As recover --help says: a snapshot, which needs no claim, is restored as a new store."""
     daemons = mirrors(2)
     fill("s", daemons, {"accounts": b"in good order"})
     for daemon in daemons:

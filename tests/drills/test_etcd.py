@@ -1,10 +1,10 @@
-"""`etcdctl lock NAME -- perseas run ...`, with Debian's etcd on loopback: etcd says who leads, and
-the mirrors who owns. etcd dies, a lease ends while its holder works on, two lead at the same
-time: no acknowledged commit is lost, and one owner at a time commits.
+"""`etcdctl lock NAME -- perseas run ...`, with Debian's etcd on the loopback: etcd decides who
+leads, and the mirrors decide who owns. etcd dies, a lease ends while its holder works on, two nodes
+lead at the same time: no acknowledged commit is lost, and only one owner at a time commits.
 
-COMMAND counts: each transaction writes the number after the one that it finds in the store. Once
-its commit has returned, it appends the number to a file of its own. Of all that COMMANDs have, no
-number may be twice, and the store must end with no smaller one."""
+COMMAND counts: each transaction writes the number after the one that it finds in the store. When
+its commit returned, it appends the number to its own file. No number may be in two files, and the
+store must end with a number at least as large as all of them."""
 import os
 import pathlib
 import signal
@@ -19,7 +19,7 @@ from binding import Store
 from drill import (BUILD, HERE, SECONDS, die_with_parent, fill, mirror_list, wait_for,
                    wait_ownerless)
 
-TTL = "8"                               # seconds: etcdctl may have no turn for some of them
+TTL = "8"  # seconds; etcdctl may not run for some of them on a busy machine
 LIVES, OWNS = "standby: its owner lives", "COMMAND runs, and owns the store"
 
 COUNTER = """
@@ -49,7 +49,7 @@ def free_port():
 
 
 class Etcd:
-    """One member, with a data directory of its own."""
+    """A single etcd member with its own data directory."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -60,7 +60,8 @@ class Etcd:
         self.client, self.peer = ("http://127.0.0.1:%d" % free_port() for _ in range(2))
 
     def start(self):
-        """Somebody else may have taken a port meanwhile: then it ends, and takes others."""
+        """Starts etcd. If another process takes a port first, etcd ends, and is started with other
+        ports."""
         while not self.started():
             self.choose()
 
@@ -103,14 +104,14 @@ def etcd(tmp_path):
 
 
 def children(pid):
-    """Of all its threads."""
+    """Returns the child processes of all its threads."""
     return [int(child) for listed in pathlib.Path("/proc/%d/task" % pid).glob("*/children")
             for child in listed.read_text().split()]
 
 
 class Node:
-    """A node that may own the store, as operating.md says; by force: whoever leads takes the store
-    over, without `perseas run`."""
+    """A node that may own the store, as operating.md describes. With `force` a leader takes the
+    store over without `perseas run`."""
 
     def __init__(self, folder, etcd, daemons, force):
         folder.mkdir()
@@ -137,12 +138,12 @@ class Node:
         wait_for(lambda: text in self.log.read_text(), SECONDS, "'%s' of a node" % text)
 
     def wait_counts(self):
-        """It commits more than it has."""
+        """Waits until the node commits more."""
         before = len(self.numbers())
         wait_for(lambda: len(self.numbers()) > before + 20, SECONDS, "a node that commits")
 
     def end_run(self):
-        """Tells its `perseas run` to end; the status."""
+        """Ends the node's `perseas run`. Returns its status."""
         shell, = children(self.process.pid)
         run, = children(shell)
         os.kill(run, signal.SIGTERM)
@@ -151,7 +152,7 @@ class Node:
         return int(self.status.read_text())
 
     def kill9(self):
-        """All of it, as when its host dies."""
+        """Kills all of the node's processes, as when its host dies."""
         if self.process.returncode is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
@@ -184,8 +185,8 @@ def check_nothing_is_lost(node, daemons):
 
 
 def test_etcd_dies_and_the_owner_goes_on(etcd, node, mirrors):
-    """Nobody can lead while etcd is away, and nobody must: the owner has its mirrors. When etcd is
-    back, and the owner's host dies, the next one leads as soon as the lease has ended."""
+    """Nobody can lead without etcd, and nobody needs to: the owner has its mirrors. When etcd is
+    back and the owner's host dies, the next node leads as soon as the lease has ended."""
     daemons = mirrors(3)
     fill("bank", daemons, {"s": bytes(4096)})
     first = node(daemons)
@@ -203,8 +204,8 @@ def test_etcd_dies_and_the_owner_goes_on(etcd, node, mirrors):
 
 
 def test_a_lease_ends_and_its_holder_works_on(node, mirrors):
-    """The first node's etcdctl stands still, so that its lease ends, and its COMMAND knows nothing
-    of it. The second one leads, sees at the mirrors that the owner lives, and stands by."""
+    """The first node's etcdctl is stopped, so its lease ends without its COMMAND noticing. The
+    second node leads, sees from the mirrors that the owner is alive, and stands by."""
     daemons = mirrors(3)
     fill("bank", daemons, {"s": bytes(4096)})
     first = node(daemons)
@@ -221,9 +222,9 @@ def test_a_lease_ends_and_its_holder_works_on(node, mirrors):
 
 
 def test_of_two_that_lead_one_is_fenced(node, mirrors):
-    """The same, and the second one takes the store over by force, as etcd says that it leads. The
-    COMMAND of the first one ends, or is ended, since it is fenced, and its `perseas run` stands by:
-    told to end, it ends with 0."""
+    """As above, but the second node takes the store over by force when etcd lets it lead. The first
+    COMMAND ends because it is fenced, and its `perseas run` stands by and ends with status 0 when
+    told to."""
     daemons = mirrors(3)
     fill("bank", daemons, {"s": bytes(4096)})
     first = node(daemons)

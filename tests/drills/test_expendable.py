@@ -1,5 +1,5 @@
-"""perseas-expendable, which a cluster's manager calls before it ends a mirror: it lets a mirror go
-that no store would miss, and no other one."""
+"""perseas-expendable, which a cluster manager runs before it ends a mirror: it permits only mirrors
+that no store would miss."""
 import subprocess
 
 import pytest
@@ -34,7 +34,7 @@ def test_any_one_of_three_may_go(mirrors):
 
 
 def test_none_goes_while_another_one_is_away(mirrors, owner):
-    """A store that only others have holds nobody up; who does not answer may not go."""
+    """A store on other mirrors only does not matter. A mirror that does not answer may not go."""
     daemons = mirrors(4)
     create("elsewhere", daemons[3:])
     create("store", daemons[:3])
@@ -49,7 +49,7 @@ def test_none_goes_while_another_one_is_away(mirrors, owner):
 
 
 def test_every_store_is_asked_for(mirrors):
-    """Those before and behind it in the list are well; one has lost a mirror."""
+    """Stores before and after it in the list are complete; one store has lost a mirror."""
     daemons = mirrors(4)
     create("a-well", daemons[:3])
     create("b-hurt", [daemons[0], *daemons[2:]])

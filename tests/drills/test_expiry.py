@@ -1,5 +1,5 @@
-"""Certificates and revocation lists that expire: what daemons, owners, status and doctor say of it
-before and after. Only two drills wait until one expires, for some seconds."""
+"""Certificates and revocation lists that expire: what daemons, owners, status and doctor report
+before and after. Only two drills wait, for some seconds, until one expires."""
 import os
 import signal
 
@@ -18,7 +18,7 @@ NAMES = "DNS:aging,IP:127.0.0.1"
 
 @pytest.fixture
 def aging(authority):
-    """Issues a mirror's certificate that is valid so long from now, and was for 100 days in all."""
+    """Issues a mirror's certificate with that remaining time, out of 100 days."""
     def issue(left):
         authority.issue_valid("aging", NAMES, left - 100 * DAY, left + 1800)
         return authority.options("aging")
@@ -26,18 +26,18 @@ def aging(authority):
 
 
 def told(daemon, *words):
-    """The lines of the daemon's log about what expires."""
+    """Returns the lines of the daemon's log about expiry."""
     return [line for line in daemon.log().splitlines()
             if " expire" in line and all(word in line for word in words)]
 
 
 def read(watch, metric):
-    """Of the mirror's certificate."""
+    """Returns a metric of the mirror's certificate."""
     return watch.metrics()[metric][("kind", "certificate"), ("name", "aging")]
 
 
 def reload(daemon):
-    """SIGHUP, until the files are in use."""
+    """Sends SIGHUP, and waits until the files are in use."""
     marks = daemon.log().count("new connections use the TLS files")
     os.kill(daemon.pid, signal.SIGHUP)
     wait_for(lambda: daemon.log().count("new connections use the TLS files") > marks, SECONDS,
@@ -45,7 +45,8 @@ def reload(daemon):
 
 
 def test_a_daemon_warns_at_its_start_and_at_a_reload(mirrors, aging, tmp_path):
-    """10 days are left, then 1, then none, and then it is renewed. The metric follows."""
+    """10 days are left, then 1, then none, and then the certificate is renewed. The metric
+    follows."""
     daemon, = mirrors(1, "tls", (*aging(10 * DAY), *watched(tmp_path)))
     watch = Watch(tmp_path)
     assert len(told(daemon, "warning: the certificate aging expires on", "in 10 days")) == 1
@@ -65,7 +66,7 @@ def test_a_daemon_warns_at_its_start_and_at_a_reload(mirrors, aging, tmp_path):
 
 
 def test_a_daemon_that_is_left_alone_says_that_its_certificate_has_expired(mirrors, authority):
-    """It is valid for some seconds more; nobody connects, and nothing is read again."""
+    """The certificate is valid for some more seconds. Nobody connects, and nothing is reloaded."""
     authority.issue_valid("aging", NAMES, -72, 8)
     daemon, = mirrors(1, "tls", authority.options("aging"))
     wait_for(lambda: told(daemon, "error: the certificate aging expired on"), SECONDS,
@@ -73,7 +74,7 @@ def test_a_daemon_that_is_left_alone_says_that_its_certificate_has_expired(mirro
 
 
 def test_a_list_is_warned_of(mirrors, authority, perseas, monkeypatch):
-    """That of a daemon, and that of the command; both are in use, and serve."""
+    """The daemon's list, and the command's. Both are in use and still work."""
     crl = authority.revoke(seconds=3)
     monkeypatch.setenv("PERSEAS_TLS_CRL", str(crl))
     daemon, = mirrors(1, "tls", ("--tls-crl", str(crl)))
@@ -83,7 +84,7 @@ def test_a_list_is_warned_of(mirrors, authority, perseas, monkeypatch):
     assert found["certificates"]["result"] == "fail"
     assert "revocation list of" in found["certificates"]["found"]
     assert "revocation list of" in found["mirror " + daemon.mirror.unix]["found"]
-    # The alert of TLS does not tell a list from a certificate.
+    # TLS's alert does not distinguish a list from a certificate.
     monkeypatch.delenv("PERSEAS_TLS_CRL")
     refused = checks(perseas("doctor", daemon.address, "--json"))["mirror " + daemon.address]
     assert "or the revocation list at the other end" in refused["found"]
@@ -91,8 +92,8 @@ def test_a_list_is_warned_of(mirrors, authority, perseas, monkeypatch):
 
 
 def test_the_owner_and_the_command_say_what_of_a_mirror_expires(mirrors, aging, tellers, perseas):
-    """After the owner has connected, one of two daemons reads a certificate that has 10 days left:
-    the owner's event names that mirror, although the handshake showed another certificate."""
+    """After the owner connected, one of two daemons loads a certificate with 10 days left. The
+    owner's event names that mirror although the handshake showed another certificate."""
     old, = mirrors(1, "tls", aging(90 * DAY))
     good, = mirrors(1, "tls")
     desk = tellers.desk()
@@ -109,14 +110,15 @@ def test_the_owner_and_the_command_say_what_of_a_mirror_expires(mirrors, aging, 
     assert first["kind"] == "certificate" and first["name"] == "aging"
     aging(90 * DAY)
     reload(old)
-    # The CA of the drills is valid for a day, of which all certificates here have most left.
+    # The CA of the drills is valid for one day, most of which is left for all certificates here.
     first = perseas("status", "books", "--json", mirrors=[old, good]).json()["tls_expires"]
     assert first["stage"] == "far" and first["kind"] in ("certificate", "ca")
 
 
 def test_doctor_tells_of_its_own_files_and_of_a_daemon_that_nobody_can_reach(
         mirrors, aging, perseas, authority):
-    """The daemon's certificate has expired: over TCP it is refused, and its Unix socket tells."""
+    """The daemon's certificate has expired: TCP connections are refused, and its Unix socket
+    reports it."""
     daemon, = mirrors(1, "tls", aging(-DAY))
     authority.issue_valid("late", None, -10 * DAY, DAY)
     found = checks(perseas("doctor", daemon.mirror.unix, *authority.options("late"), "--json"))

@@ -1,5 +1,5 @@
-"""How soon a standby of the feature store (client/python/examples/features.py) goes on where its
-owner was killed: a second, as that example promises. tests/python/test_failover.py shows that
+"""How soon a standby of the feature store (client/python/examples/features.py) takes over from a
+killed owner: within a second, as that example promises. tests/python/test_failover.py checks that
 nothing is missing.
 """
 import os
@@ -19,7 +19,7 @@ NUMBERS = " ".join(["0.5"] * 32)
 
 
 def start(daemons):
-    """A process that stands by, and is about to own the store when nobody does."""
+    """Starts a process that stands by, or owns the store if nobody does."""
     process = subprocess.Popen(
         [sys.executable, str(TOP / "client/python/examples/features.py"), mirror_list(daemons)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=die_with_parent,
@@ -42,7 +42,7 @@ def end(process):
 
 
 def test_a_feature_store_goes_on_within_a_second(mirrors):
-    """From kill -9 to a vector that the next owner says is kept, and its answer to a question."""
+    """From kill -9 until the next owner reports a vector as durable and answers a query."""
     daemons, took = mirrors(3), []
     owner = start(daemons)
     try:

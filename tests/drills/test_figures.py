@@ -1,5 +1,5 @@
-"""`make figures`: the papers' numbers are whole, a figure is measured and drawn, a conclusion holds
-by what was measured and by nothing else, and a database that is wrong gives no figure."""
+"""`make figures`: the papers' numbers are complete, a figure is measured and drawn, conclusions
+depend only on what was measured, and a database with wrong contents gives no figure."""
 import contextlib
 import json
 import os
@@ -26,13 +26,13 @@ NAMES = [figure.name for figure in draw.FIGURES]
 
 
 def test_every_number_of_a_paper_has_its_source():
-    """Each figure that is drawn, and each number with its paper, year, machine, unit and place."""
+    """Each drawn figure, and each number with its paper, year, machine, unit and place."""
     assert list(Numbers().faults(NAMES)) == []
 
 
 @pytest.mark.parametrize("lost", ["when", "machine", "what", "unit", "at", "number", "figure"])
 def test_a_number_without_a_source_is_named(lost, tmp_path):
-    """One thing is taken out of the file, and the figure or the paper it was of is told."""
+    """A field is removed from the file, and the error names its figure or paper."""
     told = json.loads(NUMBERS.read_text())
     name, figure = next(iter(told["figures"].items()))
     if lost in ("when", "machine"):
@@ -56,7 +56,7 @@ def test_a_number_without_a_source_is_named(lost, tmp_path):
     (14, "<=", 14, True), (14.1, "<=", 14, False), (14, "<", 14, False), (10, ">=", 10, True),
     (9.9, ">=", 10, False), (None, ">=", 10, None), (3, ">", None, None)])
 def test_what_was_measured_decides(left, sign, right, holds):
-    """At the bound, beyond it, and where one side was not measured."""
+    """At the bound, beyond it, and with one side not measured."""
     claim = Claim("It is so", "the ratio", left, sign, right)
     assert claim.holds is holds
     word = {True: ": holds.", False: ": does not hold.", None: "cannot be said"}[holds]
@@ -64,7 +64,8 @@ def test_what_was_measured_decides(left, sign, right, holds):
 
 
 def test_a_figure_is_judged_by_all_its_conclusions():
-    """All, some and none of them hold; those that nobody can judge do not count."""
+    """All, some and none of the conclusions hold; conclusions that cannot be judged do not
+    count."""
     good, bad, unknown = (Claim("c", "w", left, ">=", 2) for left in (3, 1, None))
     assert verdict([good, unknown]) == "The paper's conclusion holds today."
     assert verdict([good, bad, good]) == "Of the paper's conclusions, 2 of 3 hold today."
@@ -74,8 +75,8 @@ def test_a_figure_is_judged_by_all_its_conclusions():
 
 
 def test_a_target_has_both_values_and_their_ratio():
-    """Met at the bound, missed below it, and open where one side was not measured. Targets alone
-    are no conclusions of a paper, and are counted as what they are."""
+    """Met at the bound, missed below it, and open if one side was not measured. Targets are not a
+    paper's conclusions, and are counted separately."""
     targets = [Target("a", here, "b, apart", 252000, ">=", 10)
                for here in (2520000, 2519000, None)]
     assert [t.holds for t in targets] == [True, False, None]
@@ -90,7 +91,7 @@ def test_a_target_has_both_values_and_their_ratio():
 
 @pytest.mark.parametrize("figure", draw.FIGURES, ids=NAMES)
 def test_where_nothing_was_measured_nothing_is_concluded(figure):
-    """As after a run that was ended. Each sentence can be said all the same."""
+    """After a run that was ended early, each sentence can still be printed."""
     numbers = Numbers()
     claims = list(figure.claims({}, numbers))
     assert claims and all(claim.holds is None for claim in claims)
@@ -100,7 +101,7 @@ def test_where_nothing_was_measured_nothing_is_concluded(figure):
 
 @pytest.mark.parametrize("ours, theirs, holds", [(20, 10, True), (10, 20, False), (10, 10, False)])
 def test_oo7s_target_is_to_take_less_time(ours, theirs, holds):
-    """Results have rates, and the target is of times."""
+    """Results are rates, but the target is for times."""
     measured = {"perseas T2a": {"busy_rates": [ours]}, "pmemobj T2a": {"busy_rates": [theirs]}}
     figure = next(f for f in draw.FIGURES if f.name == "rhino-8")
     _, targets = split(figure.claims({"rhino-8, small": {"ways": measured}}, Numbers()))
@@ -110,8 +111,8 @@ def test_oo7s_target_is_to_take_less_time(ours, theirs, holds):
 
 @pytest.mark.parametrize("vista, holds", [(12e6, True), (5e6, False), (21e6, None)])
 def test_what_is_too_small_to_be_measured_decides_nothing(vista, holds):
-    """Without transactions 20 million a second. Berkeley DB takes 5 us more; 100 times as fast is
-    50 ns, and Vista's scheme takes 33 ns more, 150, or seems to be faster than nothing."""
+    """Without transactions 20 million a second. Berkeley DB takes 5 us more, so 100 times as fast
+    is 50 ns; Vista's scheme takes 33 ns more, 150, or seems to be faster than nothing."""
     rates = {"none": [20e6], "local": [vista], "bdb": [1e6 / 5.05]}
     results = {"vista-5a, shm, 8": {"engines": {name: {"busy_rates": found}
                                                 for name, found in rates.items()}}}
@@ -122,7 +123,7 @@ def test_what_is_too_small_to_be_measured_decides_nothing(vista, holds):
 
 
 class Counted:
-    """A benchmark whose engines have the rates that a test says."""
+    """A benchmark whose engines have rates set by a test."""
 
     def __init__(self, rates):
         self.rates, self.report = rates, Report()
@@ -135,8 +136,8 @@ class Counted:
 
 
 def test_rvm_stands_beside_its_own_library():
-    """The number and its machine are those of the page, each way to end a transaction has its row,
-    and the library's own rate is beside the one with flush."""
+    """The number and its machine are those of the page, each way to end a transaction has a row,
+    and flush is also compared with the library's own rate."""
     rate, what = rvm.apart()
     assert rate == Numbers().value("librvm-1", "librvm on tmpfs, flush", "debit-credit")
     assert Numbers().papers["librvm"]["machine"] in what
@@ -149,7 +150,7 @@ def test_rvm_stands_beside_its_own_library():
 
 
 class Small(Lab):
-    """A host with so much memory, on which nothing runs but what is asked for is written down."""
+    """A host with little memory, which only records the measurements instead of running them."""
 
     def __init__(self, most):
         self.form, self.most, self.asked, self.left_out = "whole", most, [], {}
@@ -166,8 +167,8 @@ class Small(Lab):
 
 @pytest.mark.parametrize("figure, copies", [("vista-5b", 2), ("vista-5c", 3)])
 def test_a_database_is_left_out_where_memory_ends(figure, copies):
-    """The owner has it and a mirror, and order-entry's tables are there once more while they are
-    filled. What is left out is told."""
+    """The owner and a mirror have the database, and order-entry has its tables once more while they
+    are filled. What is left out is reported."""
     lab = Small(20 * GIB)
     next(f for f in draw.FIGURES if f.name == figure).measure(lab)
     assert copies * max(lab.asked) + GIB <= lab.most
@@ -180,7 +181,7 @@ def circles(svg):
 
 
 def test_points_are_where_their_numbers_are():
-    """Two decades up and three octaves to the right, by powers; and places that have names."""
+    """Two decades up and three octaves to the right, on logarithmic axes; and named places."""
     chart = Chart("n", "t", "bytes", "us", {"a": [(2, [1]), (4, [10]), (16, [100])]})
     (x, y), (to_x, to_y), (last_x, last_y) = circles(draw.draw(chart, [], {}))
     assert to_x - x == pytest.approx((last_x - to_x) / 2, abs=0.2)
@@ -199,8 +200,8 @@ def figures(folder, *words, name="perseas-4"):
 
 @pytest.mark.skipif(EMULATED, reason="its mirrors are on this host, over tcp and shared memory")
 def test_a_figure_is_drawn_beside_the_papers(tmp_path):
-    """Figure 4 of PERSEAS, as short as can be: a chart, and a page that has the paper's number with
-    its year and machine, and a verdict that is that of what was kept."""
+    """Figure 4 of PERSEAS, as short as possible: a chart, and a page with the paper's number, year
+    and machine, and the verdict from what was saved."""
     done = figures(tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(circles((tmp_path / "perseas-4.svg").read_text())) == 4
@@ -216,8 +217,8 @@ def test_a_figure_is_drawn_beside_the_papers(tmp_path):
 
 @pytest.mark.skipif(EMULATED, reason="its mirrors are on this host, over tcp and shared memory")
 def test_a_run_that_was_ended_is_gone_on_with(tmp_path):
-    """What is there is kept as it is, also what failed; one figure is measured beside it. A file of
-    another form is not added to."""
+    """Existing results, including failures, are not changed; one figure is measured in addition. A
+    file with another format is not extended."""
     file = tmp_path / "results.json"
     kept = {"form": "tiny", "host": {}, "results": {"perseas-4, tcp, 4": {}, "rvm-2, x": {}},
             "failed": {"rhino-6": "no luck"}, "left_out": {},
@@ -235,8 +236,8 @@ def test_a_run_that_was_ended_is_gone_on_with(tmp_path):
 
 @pytest.mark.skipif(EMULATED, reason="its mirrors are on this host, over tcp and shared memory")
 def test_one_that_is_ended_leaves_no_mirror(tmp_path, short_path):
-    """SIGTERM in the midst of a figure: its mirrors end, and what they kept in memory goes, which
-    may be most of what the host has."""
+    """SIGTERM during a figure: its mirrors end and free their memory, which may be most of the
+    host's."""
     line = [TOP / "bench/papers/draw.py", "--build", BUILD, "--form", "whole", "--only",
             "perseas-4", "--output", tmp_path]
     with subprocess.Popen([sys.executable, *map(str, line)], stdin=subprocess.DEVNULL,
@@ -258,7 +259,7 @@ def test_one_that_is_ended_leaves_no_mirror(tmp_path, short_path):
     ("rhino-2", "has not the words that were stored"), ("rvm-9", "the tellers add up to"),
     ("rhino-8", "its parts are not what the traversals make")])
 def test_a_database_that_is_wrong_gives_no_figure(name, says, tmp_path):
-    """A byte of it is changed before it is checked; or a table, or a graph, has another value."""
+    """A byte is changed before the check, or a table or graph has another value."""
     done = figures(tmp_path, "--spoil", name=name)
     assert done.returncode == 1 and says in done.stderr
     assert not (tmp_path / (name + ".svg")).exists()

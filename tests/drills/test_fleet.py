@@ -1,4 +1,4 @@
-"""perseas status --all: many stores on many daemons, a line each, with one question to each
+"""perseas status --all: many stores on many daemons, one line each, with one request to each
 daemon."""
 import contextlib
 import socket
@@ -17,14 +17,14 @@ def show(daemons, *words):
 
 
 def lines_of(done):
-    """{store: its line's cells}, in their order."""
+    """Returns {store: cells of its line}, in order."""
     rows = [line.split("  ") for line in done.out.splitlines()[3:]]
     return {row[0]: [cell.strip() for cell in row[1:] if cell.strip()] for row in rows}
 
 
 class Door(Acceptor):
-    """Stands before a daemon, and counts who comes: whoever asks all daemons of this host, as
-    perseas doctor does, does not come this way."""
+    """A proxy in front of a daemon that counts connections. Programs that ask all daemons of this
+    host, such as perseas doctor, do not use it."""
 
     def __init__(self, daemon):
         super().__init__()
@@ -50,8 +50,8 @@ class Door(Acceptor):
 
 
 def test_each_daemon_is_asked_once_however_many_stores_it_has(mirrors):
-    """Also if rosters alone name it. A command that has its answer was accepted, so that all who
-    came before it are counted."""
+    """Also a daemon known only from rosters. When the command has its answer, all earlier
+    connections have been counted."""
     with contextlib.ExitStack() as stack:
         doors = [stack.enter_context(Door(daemon)) for daemon in mirrors(DAEMONS)]
         for k in range(2 * DAEMONS):
@@ -66,7 +66,8 @@ def test_each_daemon_is_asked_once_however_many_stores_it_has(mirrors):
 
 
 def test_a_hundred_stores_are_a_line_each(mirrors):
-    """All are well, then a daemon dies: its stores come first, and the status says so."""
+    """All stores are well; then a daemon dies: its stores are listed first, and the exit status
+    says so."""
     daemons = mirrors(DAEMONS)
     homes = make_stores(daemons)
     done = show(daemons)
@@ -100,8 +101,8 @@ def test_a_hundred_stores_are_a_line_each(mirrors):
 
 
 def test_owners_and_what_is_wrong_are_said(mirrors):
-    """One store has an owner and loses a mirror, one loses the mirror that it needs, of one an
-    image was left behind by a change of its roster; two stores bear one name."""
+    """One store has an owner and loses a mirror; one loses the mirror that it needs; one has an
+    image that a change of the roster left behind; two stores have the same name."""
     daemons = at_hosts(mirrors, "h1", "h2", "h3", "h4")
     a, b, c, d = daemons
     fill("lost", [c, d], {"data": b"contents"}, acks=1, **PATIENT)
@@ -139,7 +140,7 @@ def test_owners_and_what_is_wrong_are_said(mirrors):
 
 
 def test_a_store_that_a_host_takes_with_it_is_named(mirrors):
-    """It bears the loss of each mirror, and not of the two at one host."""
+    """The store survives the loss of each mirror, but not of the host that has two."""
     a, b, c, d = at_hosts(mirrors, "h1", "h2", "h2", "h3")
     fill("together", [a, b, c], {"data": b"contents"}, **PATIENT)
     fill("apart", [a, b, d], {"data": b"contents"}, **PATIENT)
@@ -154,7 +155,7 @@ def test_a_store_that_a_host_takes_with_it_is_named(mirrors):
 
 
 def test_a_mirror_that_lost_its_image_is_told_from_one_that_does_not_answer(mirrors):
-    """It answers, and has none: the words are others."""
+    """A mirror that answers without an image is described in other words."""
     daemons = mirrors(3)
     fill("s", daemons, {"data": b"contents"}, **PATIENT)
     daemons[2].lose_memory()
@@ -165,7 +166,8 @@ def test_a_mirror_that_lost_its_image_is_told_from_one_that_does_not_answer(mirr
 
 
 def test_the_status_is_for_scripts(mirrors):
-    """No stores; a daemon that does not answer and holds nothing; none that answers; mistakes."""
+    """No stores; a daemon that does not answer and has no images; none that answers; wrong
+    arguments."""
     daemons = mirrors(2)
     done = show(daemons)
     assert done.status == OK and done.out == "0 stores on 2 daemons\n", done

@@ -1,4 +1,4 @@
-"""A memory file system that is full: what needs no memory goes on, takeovers above all."""
+"""A full memory file system: everything that needs no memory continues, above all takeovers."""
 import contextlib
 import os
 import subprocess
@@ -11,8 +11,8 @@ from drill import FAILURE, MIB, OK, fill, mirror_list, run_command, wait_ownerle
 
 @pytest.fixture
 def small_memory():
-    """small_memory(daemon, options): its memory directory is a tmpfs of 8 MiB of its own from now
-    on, mounted with these options, too."""
+    """small_memory(daemon, options) mounts a tmpfs of 8 MiB, with these options, as its memory
+    directory."""
     places = []
 
     def mount(daemon, options=""):
@@ -34,7 +34,7 @@ def small_memory():
 
 
 def fill_up(place):
-    """Not a page is left."""
+    """Fills the file system to the last page."""
     with open(place / ".filler", "wb", buffering=0) as filler, contextlib.suppress(OSError):
         while True:
             filler.write(bytes(4096))
@@ -42,7 +42,7 @@ def fill_up(place):
 
 
 def test_a_store_is_taken_over_while_its_memory_is_full(small_memory, mirrors, owner):
-    """An owner is killed, and the next ones claim its store again and again."""
+    """An owner is killed, and the next ones claim its store repeatedly."""
     daemon, = mirrors(1)
     small_memory(daemon)
     fill("s", [daemon], {"accounts": bytes(MIB)}, log_size=65536)
@@ -58,19 +58,19 @@ def test_a_store_is_taken_over_while_its_memory_is_full(small_memory, mirrors, o
         store.map("accounts")
         store.write("accounts", 16, b"third")
         assert store.read("accounts", 0, 21) == b"first\0\0\0second\0\0third"
-    # Also by a daemon that is started on what is full.
+    # Also with a daemon that starts on a full file system.
     daemon.kill9()
     daemon.restart()
     assert run_command("recover", "s", mirrors=[daemon]).status == OK
-    # What needs memory is refused, and says so.
+    # Requests that need memory are refused with that reason.
     done = run_command("create", "other", mirror_list([daemon]))
     assert done.status != OK and "memory" in done.err, done
     assert not (daemon.memory / "other").exists()
 
 
 def test_a_file_system_without_inodes_is_named(small_memory, mirrors):
-    """It has room for the bytes, and for fewer files than a store needs: the folder, a piece or the
-    header is the one that cannot be made."""
+    """It has room for the bytes, but for fewer files than a store needs: the folder, a piece or the
+    header cannot be created."""
     daemon, = mirrors(1)
     small_memory(daemon, ",nr_inodes=16")
     fillers = []
@@ -89,7 +89,7 @@ def test_a_file_system_without_inodes_is_named(small_memory, mirrors):
 
 
 def test_what_the_system_says_of_a_piece_that_cannot_be_made_is_told(perseas, mirrors):
-    """Somebody's file has the name of the store's folder."""
+    """A file has the name of the store's folder."""
     daemon, = mirrors(1)
     (daemon.memory / "s").write_text("")
     done = perseas("create", "s", mirrors=[daemon])

@@ -1,5 +1,5 @@
-"""Packets of full size to one mirror are lost on the way, and small ones arrive: the path takes
-less than both hosts believe, and nobody tells them."""
+"""Full-size packets to one mirror are lost, and small ones arrive: the path's MTU is smaller than
+both hosts believe, and no ICMP message tells them."""
 import pytest
 
 from binding import CREATE, Store
@@ -11,7 +11,7 @@ NAMES = ("m0", "m1", "m2")
 
 
 def make_hole(net, name):
-    """What is larger than 1000 bytes does not arrive at the node, which asks for 1460 at once."""
+    """Drops packets of more than 1000 bytes to the node, which announces 1460."""
     node = net[name]
     node.ip("route change default via 10.77.%d.1 advmss 1460" % node.number,
             "link set eth0 mtu 1000")
@@ -23,9 +23,9 @@ def close_hole(net, name):
 
 @pytest.fixture
 def daemons(network):  # noqa: F811
-    """(the network, its mirrors)"""
+    """Returns (the network, its mirrors)."""
     net = network("owner", *NAMES)
-    # A packet of several segments is larger than what a link takes, and arrives all the same.
+    # A packet of several segments is larger than the link's MTU, and arrives nevertheless.
     net["owner"].ip("link set eth0 gso_max_segs 1")
     net.router.ip(*("link set to%d gso_max_segs 1" % node.number for node in net.nodes.values()))
     with Cluster(BUILD, 0) as cluster:
@@ -39,14 +39,14 @@ def daemons(network):  # noqa: F811
 
 
 def trouble(daemons):
-    """What the owner says of the first mirror."""
+    """Returns the owner's trouble with the first mirror."""
     told = run_command("status", "s", "--json", mirrors=daemons).json().get("owner") or {}
     return next((mirror["trouble"] or "" for mirror in told.get("mirrors", ())
                  if mirror["address"] == daemons[0].address), "")
 
 
 def test_status_says_that_full_packets_are_lost(daemons):
-    """Commits go on with two mirrors. When the hole is closed the third one is taken up again."""
+    """Commits continue with two mirrors. When the hole is closed, the third one reconnects."""
     net, mirrors = daemons
     with net["owner"].inside(), \
             Store("s", mirror_list(mirrors), flags=CREATE) as store:

@@ -1,4 +1,4 @@
-"""What the fuzz targets begin with: seeds of real sessions, and a report that misses them."""
+"""Seeds of the fuzz targets, from real sessions, and the report that misses them."""
 import pathlib
 import re
 import struct
@@ -22,7 +22,8 @@ LOG = ("#4 INITED cov: 10 ft: 12 corp: 3/99b\n#50 DONE cov: 34 ft: 53 corp: 7/99
 
 
 def report(folder, target, *names):
-    """Its status, the row of the table for a target with these seeds, and its last two lines."""
+    """Returns the report's status, the table row for a target with these seeds, and the last two
+    lines."""
     (folder / "logs").mkdir()
     (folder / "logs" / (target + ".log")).write_text(LOG)
     (folder / (target + ".c")).touch()
@@ -37,27 +38,27 @@ def report(folder, target, *names):
 
 
 def test_the_report_counts_what_was_made_and_what_was_recorded(tmp_path):
-    """A target with two of the one and one of the other."""
+    """A target with two generated seeds and one recorded seed."""
     status, row, (_, total) = report(tmp_path, "fuzz_http", "get", "head", "recorded-curl-1")
     assert status == 0 and row == ["fuzz_http", "2", "1", "12,345", "34", "7"]
     assert total == "1 passed, 0 failed"
 
 
 def test_a_listener_without_recorded_seeds_is_a_failure(tmp_path):
-    """It has a seed that was made."""
+    """It has only a generated seed."""
     status, row, told = report(tmp_path, "fuzz_http", "get")
     assert status == 1 and row[1:3] == ["1", "0"]
     assert told == ["FAILED fuzz_http has no recorded seeds: make corpus", "0 passed, 1 failed"]
 
 
 def test_what_is_exempt_needs_none(tmp_path):
-    """Rules of access come from a file."""
+    """Access rules come from a file."""
     assert report(tmp_path, "fuzz_access", "rules")[0] == 0
 
 
 @pytest.mark.parametrize("fabric", ["tcp", "shm"])
 def test_a_tap_changes_nothing_and_keeps_all(mirrors, fabric):
-    """A store over it, with commits, and the command; then the same bytes are on the tape."""
+    """A store with commits, and the command, through the tap; the tape then has the same bytes."""
     daemon, = mirrors(1, fabric)
     tape = Tape()
     with Tap(tape, daemon.address) as tap:
@@ -76,8 +77,8 @@ def test_a_tap_changes_nothing_and_keeps_all(mirrors, fabric):
 
 
 def test_recorded_sessions_greet_in_the_version_of_the_protocol():
-    """A daemon closes a connection of another version, so that nothing behind such a greeting
-    would be tried."""
+    """A daemon closes a connection of another version, so bytes after such a hello would not be
+    tested."""
     header = (TOP / "proto/data/frame.h").read_text()
     versions = [int(re.search(r"PS_%s = (\d+)" % name, header)[1])
                 for name in ("PROTOCOL_VERSION", "PROTOCOL_LEAST", "DATA_VERSION")]

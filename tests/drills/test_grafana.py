@@ -1,4 +1,5 @@
-"""deploy/grafana.json, which nobody looks at while metrics change."""
+"""deploy/grafana.json uses only metrics that a daemon exports, although nobody looks at it when
+they change."""
 import json
 import re
 
@@ -9,7 +10,7 @@ DASHBOARD = TOP / "deploy/grafana.json"
 
 
 def expressions(thing):
-    """Every query, wherever it is."""
+    """Yields every query, at any depth."""
     if isinstance(thing, dict):
         for key, value in thing.items():
             if key in ("expr", "definition"):
@@ -31,7 +32,7 @@ def test_the_dashboard_asks_for_metrics_and_labels_that_there_are(mirrors, tmp_p
     known = {name + end for name, kind in types.items()
              for end in (OF_HISTOGRAM if kind == "histogram" else ("",))}
     assert names and names <= known, names - known
-    for each in asked:                  # a rate is of what only grows
+    for each in asked:                  # rates are of counters only
         for name in re.findall(r"(?:rate|increase)\((perseas_[a-z0-9_]+)", each):
             assert name.endswith(("_total", "_bucket", "_seq")), each
         for name, labels in re.findall(r"(perseas_[a-z0-9_]+)\{([^}]*)\}", each):

@@ -1,5 +1,5 @@
 """perseas_segment_grow: a segment that grows in real mirrors' memory, for later owners, standbys
-and the command, when everything goes well and when processes are killed."""
+and the command, in normal operation and when processes are killed."""
 import subprocess
 import sys
 
@@ -15,14 +15,14 @@ KILLS = rounds(6)
 
 
 def files(daemon):
-    """Of segments, in the mirror's memory."""
+    """Returns the files of segments in the mirror's memory."""
     return sorted(f.name for f in (daemon.memory / "s").glob("segment-*"))
 
 
 @pytest.mark.parametrize("recovery", [READ_FIRST, ON_DEMAND], ids=["first", "demand"])
 def test_it_grows_where_it_is(mirrors, fabric, recovery):
-    """By much, and by little; daemons restart, and the next owner has it where it was, with what
-    was written across the places where it ended. Unmapped and mapped again it is the same."""
+    """By much, and by little. Daemons restart, and the next owner has the segment at its address,
+    with writes across its former ends. Unmapping and mapping it changes nothing."""
     daemons = mirrors(3, fabric)
     sizes = [40 * PAGE, 300 * PAGE, 301 * PAGE]
     with Store("s", mirror_list(daemons), flags=1) as store:
@@ -37,7 +37,7 @@ def test_it_grows_where_it_is(mirrors, fabric, recovery):
     with Store("s", mirror_list(daemons), recovery=recovery) as store:
         for turn in range(2):
             assert store.map_reserve("t", sizes[0], 1 << 30) == (address, sizes[2])
-            # One read over all of its parts, which may be missing yet.
+            # One read across all of its parts, which may be missing.
             whole = store.read("t", 0, sizes[2])
             assert whole[:sizes[0] - 100] == b"t" * (sizes[0] - 100)
             assert whole[sizes[0] - 100:sizes[0] + 100] == b"a" * 200
@@ -45,7 +45,7 @@ def test_it_grows_where_it_is(mirrors, fabric, recovery):
             assert not any(whole[sizes[0] + 100:sizes[1] - 100])
             assert not any(whole[sizes[1] + 101:])
             store.unmap("t")
-        # One range over all of what is missing.
+        # One range across everything that is missing.
         store.map_reserve("t", 0, 1 << 30)
         store.write("t", sizes[0] - 1, b"b" * (sizes[1] - sizes[0] + 2))
         store.grow("t", 400 * PAGE)
@@ -58,7 +58,7 @@ def test_it_grows_where_it_is(mirrors, fabric, recovery):
 
 
 def test_a_mirror_without_memory_refuses(mirrors):
-    """By its limit; nothing is larger then, and a smaller step is made."""
+    """Because of its limit. The segment does not grow, and a smaller step succeeds."""
     daemons = mirrors(2) + mirrors(1, options=("--max-memory", "30M"))
     with Store("s", mirror_list(daemons), flags=1) as store:
         store.map_reserve("t", PAGE, 1 << 30)
@@ -74,7 +74,8 @@ def test_a_mirror_without_memory_refuses(mirrors):
 
 
 def test_the_command_knows_of_it(mirrors, tmp_path):
-    """status, verify, history, snapshot, restore and recover, of a segment that has grown twice."""
+    """status, verify, history, snapshot, restore and recover, for a segment that has grown
+    twice."""
     daemons, others, third = mirrors(2), mirrors(1), mirrors(1)
     fill("s", daemons, {"t": b"t" * PAGE, "u": b"u" * 100})
     with Store("s", mirror_list(daemons)) as store:
@@ -111,7 +112,7 @@ def test_the_command_knows_of_it(mirrors, tmp_path):
 
 
 def begin(daemons, *commands):
-    """An owner that has done nothing yet (SCRIPT of binding.py)."""
+    """Starts an owner that has not run a command yet (SCRIPT of binding.py)."""
     process = subprocess.Popen(
         [sys.executable, str(HERE / "binding.py"), "s", mirror_list(daemons), *commands],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -125,7 +126,7 @@ def end_pipes(owner):
 
 
 def test_a_warm_standby_has_all_of_it(mirrors):
-    """It follows the owner while the segment grows, and takes over when that is killed."""
+    """It follows the owner while the segment grows, and takes over when the owner is killed."""
     daemons = mirrors(3)
     fill("s", daemons, {"tower": b"t" * PAGE})
     first = begin(daemons, "map,tower,0", "pause", "grow,tower,%d" % (40 * PAGE),
@@ -146,8 +147,8 @@ def test_a_warm_standby_has_all_of_it(mirrors):
 
 
 def last_words(owner, written):
-    """The page that was grown last, and that which was written last, before it was killed: no
-    older ones than this, whose line was read before."""
+    """Returns the pages that the owner grew and wrote last before it was killed, at least
+    `written`, whose line was read before."""
     grown = written
     for verb, number in owner.last_lines():
         if verb == "grown":
@@ -159,7 +160,8 @@ def last_words(owner, written):
 
 
 def tower(pages, written):
-    """What a tower of so many pages holds, of which the last `written` were."""
+    """Returns the contents of a tower of `pages` pages, the last of which to be written is
+    `written`."""
     whole = bytearray(pages * PAGE)
     for number in range(1, written + 1):
         whole[PAGE * number - 1:PAGE * (number + 1) - 1] = bytes([number % 255 + 1]) * PAGE
@@ -167,9 +169,9 @@ def tower(pages, written):
 
 
 def test_owners_and_mirrors_are_killed_while_it_grows(mirrors, fabric, dice):  # noqa: F811
-    """Owners are killed at random moments, a mirror every other time. The next one finds the
-    segment with all that was told, and perhaps one step more: larger and zero, or larger and
-    written."""
+    """Kills owners at random moments, and every other time a mirror. The next owner finds
+    everything that was reported, and at most one step more: a larger segment with zeros, or with
+    the page written."""
     daemons, pages = mirrors(3, fabric), 0
     for kill in range(KILLS):
         owner = begin(daemons, "swell,%d" % pages)
@@ -195,7 +197,7 @@ def test_owners_and_mirrors_are_killed_while_it_grows(mirrors, fabric, dice):  #
                 whole = store.read("tower", 0, pages * PAGE)
                 last = pages - 1
                 assert whole in (tower(pages, last), tower(pages, last - 1)), (grown, pages)
-                # What was told written is there, unless a new one has begun since.
+                # What was reported as written is there, unless a new tower has begun.
                 if whole == tower(pages, last - 1) and last:
                     assert written < last or written == TALL - 1, (written, last)
                     store.write("tower", PAGE * last - 1, bytes([last % 255 + 1]) * PAGE)
