@@ -1,4 +1,4 @@
-"""The guides in doc/: their examples run, and what they say is so."""
+"""The guides in doc/: their examples run, and their claims are true."""
 import os
 import re
 import signal
@@ -24,7 +24,7 @@ GUIDES = (OPERATING, PROGRAMMING, CPP, RECORDS)
 
 
 def table(path, head):
-    """The rows of the table whose head begins so, as lists of cells."""
+    """Returns the rows of the table whose header begins with `head`, as lists of cells."""
     _, _, rest = path.read_text().partition("\n" + head)
     assert rest, "%s has no table %s" % (path.name, head)
     lines = rest.partition("\n\n")[0].splitlines()[2:]
@@ -36,7 +36,7 @@ def table(path, head):
 @pytest.mark.needs("mounts")
 @pytest.mark.root("mounts the file systems in it")
 def test_the_operators_guide_shows_what_happens(shell, examples):  # noqa: F811
-    """Every command in it, one after the other."""
+    """Runs every command in it, in order."""
     follow(shell(examples), OPERATING)
 
 
@@ -49,7 +49,7 @@ def test_the_guide_of_cpp_shows_what_happens(shell, examples):  # noqa: F811
 
 
 def test_the_code_in_the_guides_is_that_of_the_examples():
-    """Shown whole or in parts; each of them somewhere. `guide.py FILE` puts it there anew."""
+    """Each example is shown, whole or in parts. `guide.py FILE` updates the code."""
     shown = set()
     for guide in (*GUIDES, README):
         for block in blocks(guide):
@@ -65,7 +65,8 @@ def test_the_code_in_the_guides_is_that_of_the_examples():
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.c")), ids=lambda path: path.stem)
 def test_the_examples_are_c_plus_plus_too(path, root):  # noqa: F811
-    """Without -Wextra, by which g++ warns of C's enumerations in conditional expressions."""
+    """Compiles without -Wextra, with which g++ warns about C's enumerations in conditional
+    expressions."""
     subprocess.run(["g++", "-x", "c++", "-std=c++17", "-fsyntax-only", "-Wall", "-Werror",
                     "-pedantic", "-I", str(root / "include"), str(path)], check=True,
                    timeout=SECONDS)
@@ -77,7 +78,7 @@ LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 
 
 def texts():
-    """Every string in the sources, those that stand side by side as one."""
+    """Returns every string in the sources, adjacent strings joined."""
     found = []
     for path in sorted(p for folder in ("client", "server") for p in TOP.glob(folder + "/**/*.c")):
         for run in re.findall(r'(?:%s\s*)+' % LITERAL.pattern, path.read_text()):
@@ -86,7 +87,8 @@ def texts():
 
 
 def test_the_examples_take_back_whatever_failed_before_the_commit():
-    """Only a commit ends its transaction by PERSEAS_EFENCED: others return it and leave it open."""
+    """Only a commit ends its transaction with PERSEAS_EFENCED; other calls return it and leave the
+    transaction open."""
     spared = re.compile(r"(?P<before>[^\n]*)\n(\s*/\*.*\*/\n)?"
                         r"\tif \(rc != 0 [^\n]*PERSEAS_EFENCED\)\n\s*perseas_abort")
     found = [(path.name, match["before"]) for path in sorted(EXAMPLES.glob("*.c"))
@@ -96,7 +98,7 @@ def test_the_examples_take_back_whatever_failed_before_the_commit():
 
 
 def test_messages_in_the_guides_are_those_of_the_sources():
-    """What the examples do not print: blocks of the kind `message`."""
+    """Messages that the examples do not print are in blocks of the kind `message`."""
     sources = texts()
     for guide in GUIDES:
         for block in blocks(guide):
@@ -107,14 +109,14 @@ def test_messages_in_the_guides_are_those_of_the_sources():
 
 
 def test_the_programmers_guide_names_every_error():
-    """In the order of the header, each once."""
+    """In the header's order, each once."""
     header = (TOP / "client/perseas.h").read_text()
     names = re.findall(r"^\tX\((PERSEAS_E\w+), -", header, re.M)
     assert [row[0].strip("`") for row in table(PROGRAMMING, "| error |")] == names
 
 
 def test_the_programmers_guide_names_the_defaults():
-    """Of every option that has one."""
+    """The defaults of all options that have one."""
     told = dict(re.findall(r"`(\w+)` \((\d+)", " ".join(
         row[0] for row in table(PROGRAMMING, "| option |"))))
     source = (TOP / "client/core/handle.c").read_text()
@@ -130,13 +132,14 @@ def test_the_programmers_guide_names_the_defaults():
 # --- how many mirrors, and W ---
 
 def rows():
-    """(n, W, [R, down and goes on, down and opens, lost and mended, lost and saved])"""
+    """Returns (n, W, [R, down and goes on, down and opens, lost and mended, lost and saved])."""
     return [(int(n), int(w), list(map(int, rest)))
             for n, w, *rest in table(OPERATING, "| n | W | R |")]
 
 
 def commits(store, byte):
-    """Does it, in time? One that does not is in doubt, and then blocks."""
+    """Returns whether a commit succeeds in time. If not, it is in doubt and the store is
+    blocked."""
     try:
         store.flush()
         store.write("a", 0, byte)
@@ -148,8 +151,8 @@ def commits(store, byte):
 
 @pytest.mark.parametrize("n, w, row", rows(), ids=lambda v: str(v) if isinstance(v, int) else "")
 def test_as_many_mirrors_may_fail_as_the_table_says(mirrors, perseas, n, w, row):
-    """Down while its owner commits; down when the next one opens; lost together with the owner. One
-    more than the table says is one too many."""
+    """Mirrors are down while the owner commits, down when the next owner opens the store, or lost
+    together with the owner. One more than in the table is too many."""
     claims, down_commit, down_open, lost_mended, lost_saved = row
     assert claims == n - w + 1
     daemons = mirrors(n)
@@ -175,7 +178,7 @@ def test_as_many_mirrors_may_fail_as_the_table_says(mirrors, perseas, n, w, row)
 
 
 def check_losses(perseas, mirrors, daemons, mended, saved):
-    """All are there, but some have lost their memory."""
+    """All mirrors run, but some have lost their memory."""
     beside = mirrors(1)
     for count in range(1, saved + 2):
         for daemon in daemons[:count]:
@@ -200,7 +203,8 @@ def test_a_mirror_uses_as_much_memory_as_the_guide_says(mirrors, perseas):
 
 
 def test_a_transaction_sends_as_much_as_the_guide_says(mirrors, tellers):  # noqa: F811
-    """Three ranges of 8, 20 and 3 bytes over TCP. Signs of life go beside, twice a second."""
+    """Three ranges of 8, 20 and 3 bytes over TCP. Heartbeats are sent in addition, twice a
+    second."""
     daemon, = mirrors(1)
     record = (64 + 16 * 3 + (8 + 24 + 8) + 63) // 64 * 64
     payload = record + 64 + (8 + 20 + 3) + 40
@@ -246,8 +250,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_child_has_no_segments_and_holds_the_connections(mirrors, perseas):
-    """One child touches a segment; while the other one waits, the owner's death is not seen. No
-    lifeline tells of it, which an owner takes a tenth of a second after it has opened its store."""
+    """One child accesses a segment. While the other one runs, the owner's death goes unnoticed,
+    because the owner has not taken its lifeline yet, which happens a tenth of a second after the
+    open."""
     daemon, = mirrors(1)
     done = subprocess.run([sys.executable, "-c", FORKS, daemon.address], stdout=subprocess.PIPE,
                           env=dict(os.environ, PYTHONPATH=str(TOP / "tests/drills"),
@@ -263,7 +268,7 @@ def test_a_child_has_no_segments_and_holds_the_connections(mirrors, perseas):
 
 
 def test_the_guides_link_to_what_is_there():
-    """Files of the tree that stand in backquotes; internals.md leaves `client/` out."""
+    """Checks files of the tree in backquotes; internals.md omits `client/`."""
     for path in (*TOP.glob("doc/*.md"), TOP / "README.md", TOP / "CONTRIBUTING.md"):
         for name in re.findall(r"`((?!build/)[a-z]+/[\w./-]+\.\w+)`", path.read_text()):
             if "NAME" not in name:

@@ -1,4 +1,5 @@
-"""perseas heap: what a mirror shows of a heap is what its owner counts, also while that goes on."""
+"""perseas heap: a mirror shows the same figures of a heap as its owner counts, also while the owner
+commits."""
 import ctypes
 import threading
 
@@ -52,8 +53,8 @@ class Heap:
                                self.library.perseas_message(self.store.handle).decode())
 
     def transact(self, wanted=(), freed=(), roots=()):
-        """One transaction, which allocates (size, type) and frees, and has roots (name, type) lead
-        to the first that it allocates. The addresses."""
+        """Runs a transaction that allocates `wanted`, (size, type), frees `freed`, and sets
+        `roots`, (name, type), to the first objects allocated. Returns their addresses."""
         tx, addresses = ctypes.c_void_p(), []
         self.check(self.library.perseas_begin(self.store.handle, 0, ctypes.byref(tx)))
         for size, kind in wanted:
@@ -69,7 +70,7 @@ class Heap:
         return addresses
 
     def trim(self, keep=0):
-        """How many bytes it gave back."""
+        """Frees segments. Returns how many bytes."""
         given = ctypes.c_uint64()
         self.check(self.library.perseas_heap_trim(self.handle, keep, ctypes.byref(given)))
         return given.value
@@ -81,19 +82,19 @@ class Heap:
 
 
 def ask(store, daemon, *words, status=OK):
-    """The heaps, by name, as the mirror shows them."""
+    """Returns the heaps that the mirror shows, by name."""
     done = run_command("heap", store, *words, "--from", daemon.address, "--json")
     assert done.status == status, done
     return {heap["heap"]: heap for heap in done.json()["heaps"]}
 
 
 def rows(shown):
-    """How many objects there are of each (size, type)."""
+    """Returns the number of objects for each (size, type)."""
     return {(row["size"], row["type"]): row["objects"] for row in shown["use"]}
 
 
 def settled(store, daemon, heap, stat):
-    """What the mirror shows, once it has what was committed last."""
+    """Returns what the mirror shows, once it has the last commit."""
     return wait_for(lambda: (shown := ask(store, daemon, heap)[heap])["objects"] == stat.objects
                     and shown, SECONDS, "the mirror to catch up")
 
@@ -107,8 +108,8 @@ def same(shown, stat):
 
 
 def test_the_figures_are_those_of_the_owner(mirrors, fabric):
-    """Objects of several sizes and types, a large one, a root; then a half is freed, and the heap
-    grows. The owner lives all the time."""
+    """Objects of several sizes and types, a large one, a root; then half are freed, and the heap
+    grows. The owner is alive all the time."""
     daemons = mirrors(2, fabric)
     with Store("s", mirror_list(daemons), flags=CREATE) as store:
         heap = Heap(store, "h")
@@ -130,7 +131,8 @@ def test_the_figures_are_those_of_the_owner(mirrors, fabric):
 
 
 def test_a_heap_that_gave_segments_back(mirrors, fabric):
-    """A mirror shows what is left, has no memory of what is not, and the next owner finds it so."""
+    """A mirror shows the rest of the heap and has freed the segments, and the next owner finds the
+    same."""
     daemons = mirrors(2, fabric)
 
     def segments(daemon):
@@ -157,7 +159,7 @@ def test_a_heap_that_gave_segments_back(mirrors, fabric):
 
 
 def test_nothing_of_the_objects_is_read(mirrors):
-    """A heap of 64 MiB: its metadata is 0.8 % of that."""
+    """In a heap of 64 MiB only the metadata is read, 0.8 % of it."""
     daemons = mirrors(1)
     with Store("s", mirror_list(daemons), flags=CREATE) as store:
         heap = Heap(store, "h", 64 << 20)
@@ -170,8 +172,8 @@ def test_nothing_of_the_objects_is_read(mirrors):
 
 
 def test_it_is_the_heap_of_one_transaction(mirrors, fabric):  # noqa: F811
-    """Each transaction makes or frees a point and a line: there are as many of these as of those
-    whenever the mirror is asked, and what each takes adds up."""
+    """Each transaction allocates or frees a point and a line, so their numbers are equal in any
+    consistent state, and their sizes add up."""
     daemons = mirrors(2, fabric)
     halted, faults, count = threading.Event(), [], [0]
 
@@ -207,7 +209,7 @@ def test_it_is_the_heap_of_one_transaction(mirrors, fabric):  # noqa: F811
 
 
 def test_a_damaged_heap_is_named(mirrors):
-    """A bit behind the last object of a run is set on the mirror, behind the daemon's back."""
+    """A bit after the last object of a run is set on the mirror, behind the daemon's back."""
     daemon, = mirrors(1)
     with Store("s", daemon.address, flags=CREATE) as store:
         heap = Heap(store, "h")
@@ -232,8 +234,8 @@ def test_a_damaged_heap_is_named(mirrors):
     (["like"], "'like.meta.0' of heap 'like' is not the metadata of a heap"),
 ])
 def test_what_is_no_heap_is_named(mirrors, words, said):
-    """Segments of an application that are called as those of a heap are. Only one that has the size
-    of a heap's metadata is read."""
+    """An application's segments have the names of a heap's segments. Only one with the size of a
+    heap's metadata is read."""
     daemons, segments = mirrors(1), {"odd.meta.0": b"x" * 9000, "wide.meta.0": b"x" * (1 << 20)}
     segments["false.meta.0"], segments["false.heap.0"] = b"x" * 20000, b"x" * CHUNK
     segments["long.meta.0"], segments["long.heap.0"] = b"x" * 4 * 4096, b"x" * (CHUNK + 4096)
@@ -248,8 +250,8 @@ def test_what_is_no_heap_is_named(mirrors, words, said):
 
 
 def test_a_root_that_leads_nowhere_is_named(mirrors):
-    """Its object was freed, and the root was left: the figures are shown all the same. Its name
-    does nothing to the terminal."""
+    """A root's object was freed, and the root was not removed. The figures are shown anyway, and
+    the root's name cannot affect the terminal."""
     daemon, = mirrors(1)
     with Store("s", daemon.address, flags=CREATE) as store:
         heap = Heap(store, "h")
@@ -266,7 +268,7 @@ def test_a_root_that_leads_nowhere_is_named(mirrors):
 
 
 def test_a_mirror_that_is_not_there_is_named(mirrors):
-    """Nobody listens there; and a mirror without the store."""
+    """No daemon listens there; or the mirror does not have the store."""
     daemon, = mirrors(1)
     assert run_command("heap", "s", "--from", "127.0.0.1:1").status in (PARTLY, FAILURE)
     done = run_command("heap", "s", "--from", daemon.address)

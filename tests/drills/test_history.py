@@ -1,4 +1,4 @@
-"""perseas history: which transaction changed which bytes, told by one mirror's log."""
+"""perseas history: shows which transaction changed which bytes, from one mirror's log."""
 import pytest
 
 from binding import CREATE, Store
@@ -17,8 +17,8 @@ def told(daemon, *words):
 
 
 def told_meanwhile(daemon, *words):
-    """Of a store whose log laps. What is read of it may be overwritten before its end is known,
-    again and again: the command says so then, and tells nothing."""
+    """Runs the command on a store whose log wraps around. What it reads may be overwritten before
+    it knows its end; it then says so and shows nothing, and is repeated."""
     def read():
         done = history(daemon, *words, "--json")
         assert done.status in (OK, NO) and (done.out or "changes too fast" in done.err), done
@@ -29,7 +29,7 @@ def told_meanwhile(daemon, *words):
 
 @pytest.fixture
 def daemons(mirrors):
-    """Two mirrors of a store with two segments, and five transactions on it."""
+    """Two mirrors of a store with two segments and five transactions."""
     started = mirrors(2)
     with Store("s", mirror_list(started), flags=CREATE) as store:
         store.map("accounts", 4096)
@@ -44,7 +44,8 @@ def daemons(mirrors):
 
 
 def test_every_transaction_is_told_newest_first(daemons):
-    """Its number, epoch, kind, time and ranges; the text says where it ends."""
+    """Shows number, epoch, kind, time and ranges of each transaction, and where the history
+    ends."""
     transactions = told(daemons[0])["transactions"]
     assert [t["seq"] for t in transactions] == [5, 4, 3, 2, 1]
     assert [t["kind"] for t in transactions] == ["transaction"] * 4 + ["publish"]
@@ -59,7 +60,7 @@ def test_every_transaction_is_told_newest_first(daemons):
 
 
 def test_bytes_before_and_after_are_told(daemons):
-    """What a transaction made of a byte is what the next one found there, or what is there now."""
+    """A byte's value after a transaction is the value before the next one, or the present value."""
     transactions = told(daemons[0], "--segment", "accounts", "--bytes")["transactions"]
     shown = [(r["offset"], bytes.fromhex(r["before"]), bytes.fromhex(r["after"]))
              for t in transactions for r in t["ranges"] if "before" in r]
@@ -67,7 +68,7 @@ def test_bytes_before_and_after_are_told(daemons):
 
 
 def test_the_transactions_that_changed_a_byte_are_found(daemons):
-    """Byte 101, byte 103, and one that nobody changed."""
+    """Byte 101, byte 103, and a byte that no transaction changed."""
     def changed(*words):
         return [t["seq"] for t in told(daemons[0], "--segment", "accounts", *words)["transactions"]]
     assert changed("--offset", "101", "--length", "1") == [5, 2, 1]
@@ -82,7 +83,7 @@ def test_the_transactions_that_changed_a_byte_are_found(daemons):
 
 
 def test_history_goes_on_across_owners(daemons):
-    """Each transaction is told under the epoch of the owner that committed it."""
+    """Each transaction has the epoch of the owner that committed it."""
     fill("s", daemons, {"third": b"contents"})
     transactions = told(daemons[0])["transactions"]
     assert [t["seq"] for t in transactions] == [7, 6, 5, 4, 3, 2, 1]
@@ -90,13 +91,13 @@ def test_history_goes_on_across_owners(daemons):
 
 
 def test_history_ends_where_the_log_was_overwritten(mirrors, tellers):  # noqa: F811
-    """A small log that lapped; while the owner rests, and while it goes on."""
+    """A small log that has wrapped around, while the owner is idle and while it commits."""
     daemons = mirrors(2)
     runner = tellers.run("s", daemons, "create", LOG)
     runner.advances(2000)
     for words in (["--segment", "ledger"], ["--segment", "ledger", "--bytes"]):
         numbers = []
-        # At some places in a lap next to nothing of the past is known not to be overwritten.
+        # At some positions in the log almost nothing of the past is certain not to be overwritten.
         while len(numbers) <= 3:
             running = told_meanwhile(daemons[0], *words)
             numbers = [t["seq"] for t in running["transactions"]]
@@ -112,7 +113,7 @@ def test_history_ends_where_the_log_was_overwritten(mirrors, tellers):  # noqa: 
 
 
 def test_the_counter_of_a_running_store_goes_up_by_one(mirrors, tellers):  # noqa: F811
-    """The first 8 bytes of the ledger are the transaction's number: before and after differ by
+    """The first 8 bytes of the ledger are the transaction's number: before and after must differ by
     one, whatever the owner does while they are read."""
     daemons = mirrors(2)
     runner = tellers.run("s", daemons, "create", LOG)

@@ -1,4 +1,4 @@
-"""What a program does to its own process while libperseas is in it."""
+"""Effects of libperseas on the process that uses it."""
 import os
 import subprocess
 import sys
@@ -9,12 +9,12 @@ from binding import CREATE, Store
 from cluster import Mirror, die_with_parent
 from drill import BUILD, FAILURE, HERE, OK, SECONDS, TOP, fill, mirror_list
 
-# Runs the words that follow without standard streams.
+# Runs a command without standard streams.
 WITHOUT_STREAMS = ["sh", "-c", 'exec "$0" "$@" 0<&- 1>&- 2>&-']
 
 
 def compiled(folder, name, *words):
-    """A program of drills/host, compiled."""
+    """Compiles a program of drills/host."""
     program = folder / name
     subprocess.run(["gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-pthread",
                     "-I", str(TOP / "client"), str(HERE / "host" / (name + ".c")),
@@ -23,7 +23,7 @@ def compiled(folder, name, *words):
 
 
 def run(program, *words, **keywords):
-    """Runs the program; its output."""
+    """Runs the program. Returns its output."""
     done = subprocess.run([str(program), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, timeout=SECONDS, preexec_fn=die_with_parent, **keywords)
     assert done.returncode == 0, (done.returncode, done.stderr)
@@ -32,7 +32,8 @@ def run(program, *words, **keywords):
 
 @pytest.mark.parametrize("kind", ["shm", "tls"])
 def test_a_program_may_unload_the_library(mirrors, tmp_path, kind):
-    """It unloads the library while a store is open, goes on, closes it, and unloads it again."""
+    """It unloads the library while a store is open, continues, closes the store, and unloads it
+    again."""
     program = compiled(tmp_path, "unload", "-ldl")
     told = run(program, str(BUILD / "libperseas.so"), mirror_list(mirrors(2, kind)))
     assert told == "default\n"
@@ -47,7 +48,7 @@ def test_no_library_is_ever_unmapped(library):
 
 @pytest.mark.parametrize("kind", ["shm", "tcp", "tls"])
 def test_the_library_keeps_away_from_closed_streams(mirrors, tmp_path, kind):
-    """A program that has none goes through all kinds of calls."""
+    """A program without standard streams makes all kinds of calls."""
     program = compiled(tmp_path, "closed", "-L", str(BUILD), "-lperseas",
                        "-Wl,-rpath,%s" % BUILD.resolve())
     told = subprocess.run(["sh", "-c", '%s 3>&1 0<&- 1>&- 2>&-' % 'exec "$0" "$@"', str(program),
@@ -57,7 +58,7 @@ def test_the_library_keeps_away_from_closed_streams(mirrors, tmp_path, kind):
 
 
 def test_a_daemon_without_streams_opens_null_instead(mirrors, monkeypatch):
-    """None of its files or connections is where it would print."""
+    """None of its files or connections gets the descriptor of a standard stream."""
     monkeypatch.setattr(Mirror, "wrap", WITHOUT_STREAMS)
     daemon, = mirrors(1)
     for number in range(3):
@@ -68,7 +69,7 @@ def test_a_daemon_without_streams_opens_null_instead(mirrors, monkeypatch):
 
 
 def test_the_command_works_without_standard_input_and_error(mirrors):
-    """Without standard output, it says by its status that nobody got the answer."""
+    """Without standard output, its exit status says that the answer could not be written."""
     daemons = mirrors(1)
     fill("s", daemons, {"a": b"contents"})
     words = [str(BUILD / "perseas"), "status", "s", "--mirrors", mirror_list(daemons)]
@@ -80,7 +81,7 @@ def test_the_command_works_without_standard_input_and_error(mirrors):
     assert told.returncode == FAILURE and "the output could not be written" in told.stderr
 
 
-# An owner with much memory of each kind, which prints what of it a core dump would have.
+# An owner with much memory of each kind, which prints how much of each a core dump would contain.
 LARGE_OWNER = """
 import re, sys
 from binding import CHECK_WRITES, CREATE, Store
@@ -105,7 +106,8 @@ with Store("s", sys.argv[1], flags=CREATE | CHECK_WRITES, ring_size=64 * MIB) as
 
 @pytest.mark.parametrize("wanted", [False, True])
 def test_core_dumps_leave_the_memory_of_stores_out(mirrors, wanted):
-    """A segment, its shadow, the ring and a mirror's memory over shm; the environment may ask."""
+    """A segment, its shadow, the ring, and a mirror's memory over shm. The environment may ask for
+    them."""
     environment = {**os.environ, "PYTHONPATH": str(HERE)}
     if wanted:
         environment["PERSEAS_CORE_DUMP"] = "on"
@@ -119,7 +121,7 @@ def test_core_dumps_leave_the_memory_of_stores_out(mirrors, wanted):
 
 @pytest.mark.parametrize("kind", ["shm", "tcp", "tls"])
 def test_a_cancelled_thread_returns_from_every_call(mirrors, tmp_path, kind):
-    """A cancellation is pending at the beginning of each call, and the next thread goes on."""
+    """A cancellation is pending when each call begins, and the next thread continues."""
     program = compiled(tmp_path, "cancel", "-L", str(BUILD), "-lperseas",
                        "-Wl,-rpath,%s" % BUILD.resolve())
     assert run(program, mirror_list(mirrors(2, kind))) == "done\n"

@@ -1,4 +1,4 @@
-"""Peers that break the protocol, against a daemon through which an owner commits."""
+"""Peers that violate the protocol, connected to a daemon through which an owner commits."""
 import contextlib
 import os
 import resource
@@ -12,11 +12,11 @@ import wire
 from drill import OK, fill
 from teller import LOG, dice, tellers  # noqa: F401
 
-FLOOD = 1400                            # more than a daemon takes
+FLOOD = 1400                            # more connections than a daemon accepts
 
 
 class Busy:
-    """An owner that commits, and what must still be so when a peer has done its worst."""
+    """An owner that commits, and checks that must hold after a peer has misbehaved."""
 
     def __init__(self, tellers, daemons):
         self.daemons, self.desk = daemons, tellers.desk()
@@ -41,21 +41,22 @@ class Busy:
 
 @pytest.fixture
 def no_lifelines(monkeypatch):
-    """An owner over TCP takes another descriptor of the daemon's for each, a tenth of a second
-    after it has opened its store."""
+    """Disables lifelines: an owner over TCP uses another descriptor of the daemon for each, a tenth
+    of a second after it opened its store."""
     monkeypatch.setenv("PERSEAS_LIFELINES", "off")
 
 
 @pytest.fixture
 def busy(fabric, mirrors, tellers):
-    """One mirror, over each fabric; after the test its owner must not have noticed anything."""
+    """One mirror, over each fabric. At the end of the test its owner must not have noticed
+    anything."""
     busy = Busy(tellers, mirrors(1, fabric))
     yield busy
     busy.is_unharmed()
 
 
 def closed(peer):
-    """What the daemon still says before it closes the connection."""
+    """Returns what the daemon sends before it closes the connection."""
     peer.settimeout(wire.SECONDS)
     said = wire.rest(peer)
     peer.close()
@@ -63,14 +64,14 @@ def closed(peer):
 
 
 def say(busy, data):
-    """Connects and says something."""
+    """Connects and sends `data`."""
     peer = wire.connect(busy.daemons[0].address)
     peer.sendall(data)
     return peer
 
 
 def test_garbage_is_closed(busy, dice):
-    """Bytes that begin no connection, of which some are many."""
+    """Bytes that begin no connection, some of them many."""
     for length in (4, 5, 64, 4096, 1 << 20):
         garbage = bytes(4) + dice.randbytes(length - 4)
         try:
@@ -82,7 +83,7 @@ def test_garbage_is_closed(busy, dice):
 
 
 def test_a_control_connection_of_another_version_is_told_ours_and_closed(busy):
-    """So that the other end can say what is wrong."""
+    """The daemon sends its version, so that the other end can report the mismatch."""
     ours = wire.control_hello(wire.VERSION | wire.LEAST << 16)
     for version, answer in ((0, wire.control_hello()), (wire.LEAST - 1, wire.control_hello()),
                             (wire.VERSION + 1, wire.control_hello()), (0xffffffff, ours)):
@@ -97,7 +98,7 @@ def test_a_data_connection_of_another_version_is_told_so_and_closed(busy):
 
 
 def test_a_data_connection_with_no_sessions_token_is_refused(busy, dice):
-    """Zeros, which are nobody's token, and random ones."""
+    """Zeros, which are nobody's token, and random bytes."""
     for token in [bytes(16)] + [dice.randbytes(16) for _ in range(20)]:
         assert wire.answer(closed(say(busy, wire.data_hello(token))))[1] == wire.BAD_TOKEN
     said = closed(say(busy, wire.data_hello(dice.randbytes(16)) +
@@ -106,7 +107,7 @@ def test_a_data_connection_with_no_sessions_token_is_refused(busy, dice):
 
 
 def test_a_message_that_would_be_huge_is_refused_before_it_comes(busy):
-    """Nothing is allocated for it, and the connection ends."""
+    """The daemon allocates nothing for it and closes the connection."""
     for length in ((1 << 20) + 1, 1 << 31, 0xffffffff):
         peer = say(busy, wire.control_hello() + struct.pack("<I", length) + bytes(1000))
         said = closed(peer)
@@ -116,7 +117,7 @@ def test_a_message_that_would_be_huge_is_refused_before_it_comes(busy):
 
 
 def test_a_message_that_is_none_is_refused_and_the_connection_goes_on(busy, dice):
-    """Its length is right, so what follows it can be understood."""
+    """Its length is right, so the message after it can be parsed."""
     control = wire.Control(busy.daemons[0].address)
     for length in (1, 7, 300):
         for _ in range(20):
@@ -127,8 +128,8 @@ def test_a_message_that_is_none_is_refused_and_the_connection_goes_on(busy, dice
 
 
 def test_a_flood_of_signs_of_life_is_answered_with_nothing(busy):
-    """From somebody who owns no store: the store beside goes on, and a request behind them is
-    answered."""
+    """A client that owns no store sends heartbeats. The other store is not affected, and a request
+    after them is answered."""
     control = wire.Control(busy.daemons[0].address)
     control.peer.sendall(bytes(1 << 20))
     busy.goes_on()
@@ -137,7 +138,7 @@ def test_a_flood_of_signs_of_life_is_answered_with_nothing(busy):
 
 
 def test_an_owner_that_floods_with_signs_of_life_holds_nobody_up(busy):
-    """Others connect, claim and ask while it does, and commits go on."""
+    """Other clients connect, claim and ask in the meantime, and commits continue."""
     fill("flooder", busy.daemons, {"a": bytes(4096)})
     control = wire.Control(busy.daemons[0].address)
     control.claim("flooder", 1000)
@@ -172,7 +173,7 @@ BEGINNINGS = {
 
 
 def test_a_connection_that_does_not_say_what_it_is_is_closed(busy):
-    """Each says a part of a hello, and then nothing; all at the same time."""
+    """Each sends a part of a hello, and then nothing; all at the same time."""
     peers = {name: say(busy, beginning) for name, beginning in BEGINNINGS.items()}
     busy.goes_on()
     for name, peer in peers.items():
@@ -180,7 +181,7 @@ def test_a_connection_that_does_not_say_what_it_is_is_closed(busy):
 
 
 def test_half_a_message_holds_nobody_up(busy, tellers):
-    """A control connection says half of a claim and stays; others claim, create and open."""
+    """A control connection sends half of a claim and stays open; others claim, create and open."""
     peer = say(busy, wire.control_hello() + wire.message(bytes(100))[:50])
     busy.goes_on()
     desk = tellers.desk()
@@ -190,8 +191,8 @@ def test_half_a_message_holds_nobody_up(busy, tellers):
 
 
 def test_more_connections_than_there_may_be_harm_no_owner(busy, tellers):
-    """More connections than the daemon takes have said hello, and so may stay; some have not. While
-    they are there another owner comes, over TCP like most of them or not."""
+    """More connections than the daemon accepts have sent a hello and may stay; others have not.
+    Meanwhile another owner connects, over TCP like most of them or another fabric."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     desk, peers = tellers.desk(), []
@@ -202,7 +203,7 @@ def test_more_connections_than_there_may_be_harm_no_owner(busy, tellers):
             if number % 8:
                 peer.sendall(wire.control_hello())
     except (BlockingIOError, BrokenPipeError, ConnectionResetError, socket.timeout):
-        pass                            # no room: that is the point
+        pass                            # no room, which is what the test needs
     finally:
         busy.goes_on()
         desk.open("after", busy.daemons, "create", "log=4096")
@@ -219,7 +220,7 @@ def test_too_few_descriptors_lock_nobody_out(no_lifelines, busy):
     there = len(os.listdir("/proc/%d/fd" % daemon.pid))
     resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (there + 40, there + 40))
     peers = []
-    for _ in range(100):                # each is heard before the next one comes
+    for _ in range(100):                # each is served before the next one comes
         peers.append(say(busy, wire.control_hello()))
         assert wire.receive(peers[-1], 8) == wire.control_hello()
     busy.goes_on()
@@ -227,21 +228,21 @@ def test_too_few_descriptors_lock_nobody_out(no_lifelines, busy):
         control = wire.Control(address)
         assert control.ask(wire.field(1, b""))[4]       # the list of stores
         control.peer.close()
-    assert closed(peers[0]) == b""      # the longest silent one had to go
+    assert closed(peers[0]) == b""      # the connection that was silent longest was closed
     for peer in peers:
         peer.close()
 
 
 def test_the_last_descriptor_costs_nobody_a_place(no_lifelines, busy):
-    """As many connections come, one by one, as the daemon may still open files. It has none left to
-    look with whether another one waits; but none does."""
+    """As many connections come, one by one, as the daemon may open files. It has no descriptor left
+    to see whether another connection waits; but none does."""
     daemon, = busy.daemons
     there = [int(name) for name in os.listdir("/proc/%d/fd" % daemon.pid)]
     limit = max(there) + 4
     resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (limit, limit))
     peers = []
     for _ in range(limit - len(there)):
-        peers.append(wire.connect(daemon.mirror.tcp))   # each takes one
+        peers.append(wire.connect(daemon.mirror.tcp))   # each takes a descriptor
         peers[-1].sendall(wire.control_hello())
         assert wire.receive(peers[-1], 8) == wire.control_hello()
     busy.goes_on()
@@ -254,8 +255,9 @@ def test_the_last_descriptor_costs_nobody_a_place(no_lifelines, busy):
 
 
 def test_the_last_descriptors_hold_up_no_takeover(mirrors, owner, perseas):
-    """Connections of nobody have all that the daemon may open, and an operator takes a store
-    over: the one that gives way to the operator leaves room for no file of the promise."""
+    """Anonymous connections have all descriptors that the daemon may open, and an operator takes a
+    store over. The connection that is closed for the operator leaves no room for the file with the
+    promise."""
     daemon, = mirrors(1)
     fill("s", [daemon], {"a": b"contents"})
     held = owner("s", [daemon])
@@ -272,10 +274,10 @@ def test_the_last_descriptors_hold_up_no_takeover(mirrors, owner, perseas):
         peer.close()
 
 
-# --- a claim of one's own, and then ---
+# --- with a claim of its own ---
 
 class Session:
-    """Holds a store of its own by hand, and its data connection."""
+    """A hand-made session that owns a store, and its data connection."""
 
     def __init__(self, address, store, epoch):
         self.control = wire.Control(address)
@@ -291,7 +293,7 @@ class Session:
 
 @pytest.fixture
 def prey(busy, tellers):
-    """A store beside the busy one, with a published segment; its last owner has closed it."""
+    """A second store with a published segment, which its last owner has closed."""
     desk = tellers.desk()
     desk.open("prey", busy.daemons, "create", "log=65536")
     desk.ask("map", "a", 4096)
@@ -325,14 +327,14 @@ BAD_FRAMES = {
 
 
 def send_for_ever(data, frames):
-    """Until the socket is shut down."""
+    """Sends frames until the socket is shut down."""
     with contextlib.suppress(OSError):
         while True:
             data.sendall(frames)
 
 
 def test_owners_that_never_pause_leave_the_others_their_turn(mirrors, perseas):
-    """Two of them send small frames as fast as they are taken, and wait for no answers."""
+    """Two owners send small frames as fast as possible without waiting for answers."""
     daemon, = mirrors(1)
     threads, sessions = [], []
     for name in ("one", "two"):
@@ -358,7 +360,7 @@ def test_owners_that_never_pause_leave_the_others_their_turn(mirrors, perseas):
 
 
 def test_a_frame_that_is_wrong_is_refused_and_changes_nothing(busy, prey):
-    """Each over a session of its own; the next owner finds the segment as it was."""
+    """Each frame is sent in its own session. The next owner finds the segment unchanged."""
     for number, (name, bad) in enumerate(BAD_FRAMES.items()):
         session = Session(busy.daemons[0].address, "prey", 1000 + number)
         session.data.sendall(bad)
@@ -371,7 +373,7 @@ def test_a_frame_that_is_wrong_is_refused_and_changes_nothing(busy, prey):
 
 
 def test_half_a_frame_and_then_nothing_stops_no_takeover(busy, prey):
-    """The session is fenced; what it wrote without an undo record is all that there is of it."""
+    """The session is fenced. Only what it wrote without an undo record remains."""
     session = Session(busy.daemons[0].address, "prey", 1000)
     session.data.sendall(wire.frame(wire.WRITE, (wire.SEGMENT, 4096, 0)) + b"\x06" * 100)
     busy.goes_on()
@@ -384,7 +386,7 @@ def test_half_a_frame_and_then_nothing_stops_no_takeover(busy, prey):
 
 
 def test_a_peer_that_takes_no_answers_is_not_read_from(busy, prey):
-    """It asks for gigabytes, and reads none of them."""
+    """It requests gigabytes and reads none of them."""
     session = Session(busy.daemons[0].address, "prey", 1000)
     session.data.setblocking(False)
     asked = wire.frame(wire.READ, (wire.SEGMENT, 4096, 0)) * 1000
@@ -401,7 +403,7 @@ def test_a_peer_that_takes_no_answers_is_not_read_from(busy, prey):
 
 
 def test_the_token_of_a_session_that_is_over_opens_nothing(busy, prey):
-    """A data connection that comes after the takeover."""
+    """A data connection arrives after the takeover."""
     session = Session(busy.daemons[0].address, "prey", 1000)
     prey.open("prey", busy.daemons, "takeover")
     assert closed(session.data) == b""
@@ -411,7 +413,7 @@ def test_the_token_of_a_session_that_is_over_opens_nothing(busy, prey):
 
 
 def test_garbage_after_a_good_beginning_ends_only_that_session(busy, prey, dice):
-    """Random bytes where frames and messages are due."""
+    """Random bytes in place of frames and messages."""
     for number in range(10):
         session = Session(busy.daemons[0].address, "prey", 1000 + number)
         session.data.sendall(b"\xee" + dice.randbytes(2000))

@@ -1,4 +1,4 @@
-"""What the daemon shows over HTTP, and that nobody who asks for it holds up an owner."""
+"""The daemon's HTTP server, whose clients cannot delay an owner."""
 import http.client
 import json
 import os
@@ -20,7 +20,7 @@ from watching import Watch, options, parse
 
 @pytest.fixture
 def watched(mirrors, tmp_path):
-    """watched(fabric, *options): a daemon that can be watched, and its Watch."""
+    """watched(fabric, *options) starts a daemon with HTTP. Returns it and its Watch."""
     def start(fabric="tcp", *more):
         daemon, = mirrors(1, fabric, options(tmp_path, *more))
         return daemon, Watch(tmp_path)
@@ -43,7 +43,7 @@ def test_pages_are_what_they_say_they_are(watched):
 
 
 def test_the_loss_that_hurts_is_told_by_each_daemon(mirrors, owner, tmp_path):
-    """Its owner tells each where the others run: of three mirrors two are on one host."""
+    """The owner tells each daemon where the others run: two of three mirrors are on one host."""
     a, = mirrors(1, options=options(tmp_path, "--label", "host=h1", "--boot-id", "%032x" % 1))
     b, c = at_hosts(mirrors, "h2", "h1")
     owner("bank", [a, b, c])
@@ -75,8 +75,8 @@ def test_only_get_and_head_are_answered(watched):
 
 
 def test_whoever_is_led_here_by_another_name_sees_nothing(watched):
-    """A page of somebody else's whose name was made to lead to this host (DNS rebinding): browsers
-    name it. Numbers, localhost, and what --http-name says are the daemon."""
+    """A foreign web page whose name was made to resolve to this host (DNS rebinding): browsers send
+    its name. The daemon answers to addresses, localhost, and the names of --http-name."""
     daemon, watch = watched("tcp", "--http-name", "node1.example", "--http-name", "other")
 
     def ask(*hosts, target="/status.json"):
@@ -131,7 +131,7 @@ def test_anywhere_is_said_in_so_many_words(mirrors, tmp_path):
 
 
 def test_metrics_follow_what_happens_to_a_store(watched, tellers, fabric):  # noqa: F811
-    """An owner runs transactions, and is killed; another one takes over."""
+    """An owner runs transactions and is killed; another one takes over."""
     daemon, watch = watched(fabric)
     first = tellers.run("bank", [daemon], "create")
     first.advances(100)
@@ -177,8 +177,8 @@ def test_metrics_follow_what_happens_to_a_store(watched, tellers, fabric):  # no
 
 
 def test_what_an_owner_says_of_its_mirrors_is_only_text(watched):
-    """A hostile owner: the same address twice, quotes, markup, what is not UTF-8, states that are
-    none. Metrics stay in their format, each series is there once."""
+    """A hostile owner reports the same address twice, quotes, markup, invalid UTF-8, and unknown
+    states. The metrics stay in their format, and each series occurs once."""
     daemon, watch = watched()
     fill("data", [daemon], {"s": b"contents"})
     control = wire.Control(daemon.address)
@@ -197,7 +197,7 @@ def test_what_an_owner_says_of_its_mirrors_is_only_text(watched):
 
 
 def test_what_an_owner_counts_is_passed_on(watched):
-    """As a Confirm tells it: 5 commits, of which 3 took 100 ns and 2 took 20 us."""
+    """A Confirm reports 5 commits, 3 of which took 100 ns and 2 took 20 us."""
     daemon, watch = watched()
     fill("data", [daemon], {"s": b"contents"})
     control = wire.Control(daemon.address)
@@ -235,7 +235,7 @@ def test_what_an_owner_counts_is_passed_on(watched):
 
 
 def test_who_is_ready_has_memory_for_more(mirrors, tmp_path):
-    """The limit of its memory is as good as reached; then its directory is taken away."""
+    """The limit of its memory is almost reached; then its directory is removed."""
     daemon, = mirrors(1, options=options(tmp_path, "--max-memory", "18M"))
     watch = Watch(tmp_path)
     assert watch.ask("/readyz")[0] == 200
@@ -249,7 +249,7 @@ def test_who_is_ready_has_memory_for_more(mirrors, tmp_path):
     for path in sorted(daemon.memory.iterdir()):
         path.unlink()
     os.rmdir(daemon.memory)
-    daemon.memory.write_text("")        # so that it cannot make the directory again
+    daemon.memory.write_text("")        # so that the daemon cannot recreate the directory
     daemon.cont()
     assert watch.ask("/readyz")[0::2] == (503, "the memory directory has been removed\n")
     assert watch.ask("/healthz")[0] == 200
@@ -276,7 +276,7 @@ ANSWERED = {
 
 
 def narrow(port):
-    """A connection that takes few bytes before they are read."""
+    """Returns a connection with a small receive buffer."""
     peer = socket.socket()
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
     peer.settimeout(SECONDS)
@@ -285,7 +285,7 @@ def narrow(port):
 
 
 def talk(daemon, store):
-    """An owner of a new store, that has 16 mirrors with long names."""
+    """Runs the owner of a new store that has 16 mirrors with long names."""
     made = run_command("create", store, "--log-size", "65536", mirrors=[daemon])
     assert made.status == 0, made
     control = wire.Control(daemon.address)
@@ -298,9 +298,9 @@ def talk(daemon, store):
 
 
 def test_hostile_clients_are_let_go_and_hold_up_nobody(watched, tellers):  # noqa: F811
-    """While an owner commits: what can be answered is, and every connection ends; those that are
-    silent, or take no answer, wait for their timer, and stand in nobody's way, however many they
-    are. Others tell so much that no answer goes out at once."""
+    """An owner commits in the meantime. Requests are answered if possible, and every connection
+    ends. Clients that are silent or read no answer wait for their timeout and delay nobody, however
+    many there are. Others have an answer too large to be sent at once."""
     daemon, watch = watched()
     wordy = [talk(daemon, "store%d" % number) for number in range(8)]
     wait_for(lambda: len(watch.get("/metrics")) > 300000, SECONDS, "long answers")
@@ -312,7 +312,7 @@ def test_hostile_clients_are_let_go_and_hold_up_nobody(watched, tellers):  # noq
                 peer.sendall(sent)
                 peer.shutdown(socket.SHUT_WR)
             except OSError:
-                pass                    # it had enough before
+                pass                    # it was closed before
             said = wire.rest(peer)
             assert said[:9] in (b"HTTP/1.1 ", b"HTTP/1.0 ", b""), name
             assert said.count(b"HTTP/1.1 200") <= 1, name
@@ -323,7 +323,7 @@ def test_hostile_clients_are_let_go_and_hold_up_nobody(watched, tellers):  # noq
     owner.advances(500)
     fresh = wire.Control(daemon.address)
     assert fresh.ask(wire.field(1, b""))[4]
-    for peer in silent[:32]:            # as many as there are places
+    for peer in silent[:32]:            # as many as there are slots
         said = wire.rest(peer)
         head, _, body = said.partition(b"\r\n\r\n")
         if said:
@@ -338,8 +338,8 @@ def test_hostile_clients_are_let_go_and_hold_up_nobody(watched, tellers):  # noq
 
 
 def ask_at_a_sync(process, watch):
-    """What /readyz says to who asks before the daemon goes on from a sync of a file. It stops at
-    each of them, and is told to go on until it has answered."""
+    """Returns the answer of /readyz before the daemon continues from a sync of a file. The daemon
+    stops at each sync, and is resumed until it has answered."""
     connection = http.client.HTTPConnection("127.0.0.1", watch.port, timeout=SECONDS)
     connection.request("GET", "/readyz")
     heard = []
@@ -356,7 +356,7 @@ def ask_at_a_sync(process, watch):
 
 
 def go_on(process, is_over):
-    """Over one sync after the other; at most one more than it takes."""
+    """Resumes the daemon from sync to sync until is_over(), at most one more than needed."""
     def told():
         if is_over():
             return True
@@ -367,8 +367,9 @@ def go_on(process, is_over):
 
 
 def test_it_says_what_it_is_at_while_it_begins_and_ends(mirrors, tmp_path):
-    """The disk takes long: the daemon stops at each sync of a file. Who asks before the first two
-    of three images are loaded, or written, hears it while the daemon is busy with the next."""
+    """The disk is slow: the daemon stops at each sync of a file. A client that asks before the
+    first two of three images are loaded, or written, is answered while the daemon works on the
+    next."""
     daemon, = mirrors(1, options=options(tmp_path, "--spill-dir", str(tmp_path / "spill")))
     for name in "first", "second", "third":
         fill(name, [daemon], {"s": b"contents"})
@@ -398,8 +399,8 @@ def test_it_says_what_it_is_at_while_it_begins_and_ends(mirrors, tmp_path):
 
 
 def test_daemons_on_one_machine_tell_one_name_of_it(mirrors, tmp_path):
-    """Whatever their labels say, and no daemon of another machine does. The name is not the id of
-    the boot, which HTTP would show to all."""
+    """Whatever their labels say; daemons of other machines report other names. The name is not the
+    boot id, which HTTP would show to everybody."""
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
     told = []
     for number, more in enumerate((("--label", "host=h1", "--label", "rack=r"),
@@ -420,7 +421,7 @@ def test_daemons_on_one_machine_tell_one_name_of_it(mirrors, tmp_path):
 
 
 def test_the_table_of_metrics_is_printed(watched):
-    """Every metric of the table is told, and none that is not in it."""
+    """The table has exactly the metrics that are exported."""
     done = subprocess.run([BUILD / "perseasd", "--metrics-help"], stdout=subprocess.PIPE, text=True,
                           timeout=SECONDS, check=True)
     _, watch = watched()

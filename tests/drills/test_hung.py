@@ -1,6 +1,6 @@
-"""A mirror that hangs with its connections up: SIGSTOP, as a host that is gone without a reset.
-What is done with other mirrors takes hardly longer than beside one that is dead, whose host
-says so."""
+"""A mirror that hangs with its connections open (SIGSTOP), like a host that vanished without a
+reset. Work with the other mirrors must not take much longer than next to a dead mirror, whose host
+resets connections."""
 import contextlib
 import time
 
@@ -11,17 +11,16 @@ from sentinel import attempt
 from teller import tellers, until  # noqa: F401
 
 SIZE = 64 * MIB
-MOST = 4                                # times as long as beside a dead one
-ONCE = PATIENCE * 8.0                   # seconds for what is noticed once
+MOST = 4                                # upper bound: times as long as next to a dead mirror
+ONCE = PATIENCE * 8.0                   # seconds to notice something once
 RING = 16 * MIB
 SMALL_RING = "ring=%d" % RING
-HELD = 4                                # the mirror that hangs, or is dead, of five
+HELD = 4                                # index of the mirror, of five, that hangs or is dead
 
 
 @pytest.fixture
 def copied(mirrors, tellers):
-    """copied(count, acks, ...): so many mirrors, and a desk that has a store of 64 MiB open on
-    them, with these options."""
+    """copied(count, acks, ...) starts mirrors, and a desk with a store of 64 MiB open on them."""
     def start(count, acks, *options):
         daemons = mirrors(count)
         desk = tellers.desk()
@@ -36,7 +35,7 @@ def copied(mirrors, tellers):
 
 @contextlib.contextmanager
 def disturbed(daemon, how):
-    """It is dead, or hangs, and goes on at the end."""
+    """The mirror is dead, or hangs until the end of the block."""
     if how == "dead":
         daemon.kill9()
         yield
@@ -47,7 +46,7 @@ def disturbed(daemon, how):
 
 
 def end(desk, daemons):
-    """What is measured next needs the memory."""
+    """Frees the memory for the next measurement."""
     desk.exit()
     for each in daemons:
         each.lose_memory()
@@ -60,9 +59,9 @@ def seconds_of(what):
 
 
 def compare(measure):
-    """measure("dead") and measure("hangs"), in seconds."""
+    """Compares measure("dead") with measure("hangs"), in seconds."""
     def beyond(sentinel):
-        """How much longer it takes than so many times as long."""
+        """Returns by how much it exceeds the bound."""
         sentinel.begin()
         dead, hangs = measure("dead"), measure("hangs")
         print("beside a dead mirror: %.2f s; beside one that hangs: %.2f s" % (dead, hangs))
@@ -72,8 +71,8 @@ def compare(measure):
 
 
 def test_a_wiped_mirror_is_copied_beside_one_that_hangs(copied):
-    """Five mirrors, W = 3: one hangs, another lost its memory, and the three that are left must say
-    that it may be made anew. It has everything as soon as beside a dead one."""
+    """Five mirrors, W = 3: one hangs, another lost its memory, and the three left must permit it to
+    be copied again. It has everything as soon as next to a dead mirror."""
     def wiped(how):
         daemons, desk = copied(5, 3)
         with disturbed(daemons[HELD], how):
@@ -91,8 +90,8 @@ def test_a_wiped_mirror_is_copied_beside_one_that_hangs(copied):
 
 
 def test_a_mirror_that_hangs_is_replaced(copied, mirrors):
-    """Three mirrors, W = 2: the one that hangs leaves the roster for a fresh one. The command is
-    told of those that answer."""
+    """Three mirrors, W = 2: the one that hangs is replaced in the roster. The command is given the
+    ones that answer."""
     def replaced(how):
         daemons, desk = copied(3, 2)
         new = mirrors(1)[0]
@@ -111,8 +110,8 @@ def test_a_mirror_that_hangs_is_replaced(copied, mirrors):
 
 
 def test_a_doubt_ends_by_a_copy_beside_one_that_hangs(copied):
-    """Five mirrors, W = 3: one hangs, another missed more than the ring holds, and when a third one
-    dies, a commit is in doubt. It is over when the second one is back and was copied whole."""
+    """Five mirrors, W = 3: one hangs, another missed more than the ring has, and when a third one
+    dies, a commit is in doubt. The doubt ends when the second one is back and was copied whole."""
     def doubt(how):
         daemons, desk = copied(5, 3, SMALL_RING)
         with disturbed(daemons[HELD], how):
@@ -129,7 +128,7 @@ def test_a_doubt_ends_by_a_copy_beside_one_that_hangs(copied):
             desk.send("commit")
             daemons[1].restart()
             took = seconds_of(desk.answer)
-            # The one that hangs is copied, too, when it goes on.
+            # The mirror that hung is copied, too, when it resumes.
             assert desk.figures()["resyncs"] == 1
         end(desk, daemons)
         return took

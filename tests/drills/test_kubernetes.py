@@ -1,8 +1,8 @@
-"""The manifests of deploy/kubernetes, without a cluster: each field is one that the published API
-has there, with the type that it has; and what two places say of the same thing agrees.
+"""The manifests of deploy/kubernetes, without a cluster: each field exists in the published API
+with that type, and values that occur in two places agree.
 
-The schema has what the manifests use of the API's versions v1, apps/v1 and policy/v1, and refuses
-what it does not know. It was written from the API's reference; no API server has seen the files.
+The schema covers what the manifests use of the API's versions v1, apps/v1 and policy/v1, and
+refuses anything else. It was written from the API's reference; no API server has checked the files.
 """
 import re
 import subprocess
@@ -26,7 +26,7 @@ LABELS = {"type": "object", "additionalProperties": TEXT, "minProperties": 1}
 
 
 def fields(required="", **properties):
-    """An object with these fields and no others."""
+    """Returns the schema of an object with exactly these fields."""
     return {"type": "object", "properties": properties, "required": required.split(),
             "additionalProperties": False}
 
@@ -196,7 +196,7 @@ def test_names_of_mirrors_are_those_of_the_service():
     domain = "%(name)s.%(namespace)s.svc.cluster.local" % service["metadata"]
     assert of_kind("StatefulSet")["spec"]["serviceName"] == service["metadata"]["name"]
     assert {"name": "perseas", "port": 7170, "protocol": "TCP"} in service["spec"]["ports"]
-    # A mirror is found while it loads, and while it waits.
+    # A mirror has a record while it loads and while it waits.
     assert service["spec"]["publishNotReadyAddresses"] and service["spec"]["clusterIP"] == "None"
     for pod in pods():
         env = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
@@ -205,7 +205,7 @@ def test_names_of_mirrors_are_those_of_the_service():
 
 
 def test_the_daemon_takes_its_arguments(tmp_path):
-    """It gets as far as the certificates, which are not there."""
+    """It gets as far as the certificates, which are missing."""
     container = mirror()["containers"][0]
     kept = ["--spill-dir=/var/lib/perseas/spill", "--state-dir=/var/lib/perseas/state"]
     assert set(kept) <= set(container["args"])
@@ -219,7 +219,8 @@ def test_the_daemon_takes_its_arguments(tmp_path):
 
 
 def test_memory_is_enough_for_the_images():
-    """Those that --max-memory allows, in the volume, and the daemon's own sixteenth beside them."""
+    """The volume has room for the images that --max-memory allows, plus a sixteenth for the
+    daemon."""
     container, = mirror()["containers"]
     images, = [gibibytes(word.partition("=")[2]) for word in container["args"]
                if word.startswith("--max-memory")]
@@ -231,7 +232,7 @@ def test_memory_is_enough_for_the_images():
 
 
 def test_no_mirror_ends_before_the_one_before_is_copied():
-    """And there is time left to write the images to disk."""
+    """There is also enough time to write the images to disk."""
     container, = mirror()["containers"]
     script, seconds = container["lifecycle"]["preStop"]["exec"]["command"]
     assert (TOP / "deploy/container" / script.rpartition("/")[2]).exists()

@@ -1,5 +1,5 @@
-"""Mirrors that were taken back from a later version, after it had raised what may lie in a store's
-images (PROTOCOL.md, "Levels")."""
+"""Mirrors that were downgraded after a later version had raised the level of a store's images
+(PROTOCOL.md, "Levels")."""
 import pytest
 
 import wire
@@ -12,7 +12,7 @@ SENTENCE = "a later version of Perseas wrote it, and it is left as it is: use th
 
 
 def raise_level(daemon):
-    """As a later version does; what the header's file is then."""
+    """Raises the level as a later version does. Returns the new header file."""
     add_to_header(daemon, "s", wire.field(ROSTER, wire.field(LEVEL, 2)))
     assert "warning: store s: " + SENTENCE in daemon.log()
     return header(daemon)
@@ -29,7 +29,7 @@ def refused(*words, mirrors):
 
 
 def test_an_owner_goes_on_without_a_mirror_that_was_taken_back(mirrors):
-    """It copies nothing over what that one has, and people are told what to do."""
+    """It does not copy over the downgraded mirror's image, and tells the operator what to do."""
     daemons = mirrors(3)
     fill("s", daemons, {"accounts": b"in good order"})
     before = raise_level(daemons[2])
@@ -45,7 +45,7 @@ def test_an_owner_goes_on_without_a_mirror_that_was_taken_back(mirrors):
 
 
 def test_nothing_is_done_to_a_store_that_every_mirror_has_of_a_later_version(mirrors):
-    """Whatever is asked of it; no store of its name is made either."""
+    """Every request is refused, and no new store of its name is created."""
     daemons = mirrors(2)
     fill("s", daemons, {"accounts": b"in good order"})
     before = [raise_level(daemon) for daemon in daemons]

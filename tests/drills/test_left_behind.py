@@ -1,5 +1,6 @@
-"""A standby whose list of mirrors the roster has left behind: none of the list has the store any
-more when the owner ends. It owns the store where that is by then, and makes no empty one."""
+"""A standby whose mirror list is outdated by the roster: no mirror of the list has the store when
+the owner ends. The standby must own the store on its present mirrors, and must not create an empty
+one."""
 import sys
 
 import wire
@@ -11,7 +12,7 @@ from test_run import LIVES, run  # noqa: F401
 
 CONTENTS = b"\x2a" * 4096
 
-# What it finds, or makes where there is nothing; and by which list.
+# COMMAND finds the store, or creates it if there is none; with either list.
 CREATOR = (sys.executable, "-uc", """
 import os, sys
 sys.path.insert(0, %r)
@@ -24,20 +25,20 @@ with Store(os.environ["PERSEAS_STORE"], os.environ["PERSEAS_MIRRORS"], flags=CRE
 
 
 def begin(mirrors):
-    """Four daemons, of which the first two have the store."""
+    """Four daemons, the first two with the store."""
     daemons = mirrors(4)
     fill("bank", daemons[:2], {"accounts": CONTENTS})
     return daemons
 
 
 def replace(old, new, daemons):
-    """By a live owner."""
+    """Replaces mirrors under a live owner."""
     done = run_command("roster", "replace", "bank", old.address, new.address, mirrors=daemons)
     assert done.status == OK, done
 
 
 def drop(daemon):
-    """As an operator does with the image of a mirror that left."""
+    """Drops the image of a mirror that left, as an operator does."""
     assert run_command("drop", "bank", "--yes", mirrors=[daemon]).status == OK
 
 
@@ -59,8 +60,8 @@ def test_perseas_run_follows_the_roster(mirrors, run):  # noqa: F811
 
 
 def test_a_mirror_that_refuses_for_a_while_ends_no_perseas_run(mirrors, run):  # noqa: F811
-    """It was taken back from a later version, which it gets again. No mirror of the list has the
-    store any more, so that who is started anew would not find it."""
+    """The mirror was downgraded for a while. No mirror of the list has the store any more, so a new
+    process would not find it."""
     daemons = first, second = mirrors(2)
     fill("bank", [first], {"accounts": CONTENTS})
     with Store("bank", first.address):
@@ -91,8 +92,8 @@ def test_a_standby_in_a_process_follows_the_roster(mirrors):
 
 
 def test_an_older_roster_does_not_make_a_standby_forget(mirrors):
-    """The only mirror of its list tells of a roster that two others followed, and the one that has
-    the store by now does not answer when the owner stands by again."""
+    """The only mirror of its list reports a roster that two newer ones followed, and the mirror
+    that has the store now does not answer when the owner stands by again."""
     daemons = first, second, third = mirrors(3)
     fill("bank", [first], {"accounts": CONTENTS})
     with Standby("bank", first.address, flags=CREATE) as standby:
@@ -112,8 +113,8 @@ def test_an_older_roster_does_not_make_a_standby_forget(mirrors):
 
 
 def test_an_image_that_cannot_be_read_is_no_reason_to_make_another(mirrors):
-    """The list has nothing of the store any more, and the mirror where it is refuses to tell of
-    it: its image is damaged, until somebody sees to that."""
+    """The list no longer has the store, and the mirror that has it refuses to report it because its
+    image is damaged, until an operator repairs it."""
     daemons = first, second = mirrors(2)
     fill("bank", [first], {"accounts": CONTENTS})
     with Standby("bank", first.address, flags=CREATE) as standby:

@@ -1,5 +1,5 @@
-"""Levels of stores, with real daemons: which one a new store gets, how an operator raises it, and
-that a client without the store's key cannot make images of it."""
+"""Levels of stores, with real daemons: which level a new store gets, how an operator raises it, and
+that a client without the store's key cannot create images of it."""
 import re
 
 import pytest
@@ -9,7 +9,7 @@ from drill import OK, run_command, status_of
 from teller import LOG, tellers  # noqa: F401
 
 FABRICS = ["tcp", "shm", "tls"]
-LAST_OF_LEVEL_0 = 8                     # the last version of the protocol that reads no level 1
+LAST_OF_LEVEL_0 = 8                     # the last protocol version that does not know level 1
 OLD = "--protocol=%d" % LAST_OF_LEVEL_0
 
 
@@ -35,7 +35,7 @@ def read(store, daemons):
 
 
 def test_a_new_store_gets_the_level_that_its_mirrors_know(mirrors):
-    """Level 1; level 0 where it is asked for, or where one daemon is of the version before."""
+    """Level 1; level 0 if requested, or if one daemon has the previous version."""
     daemons = mirrors(2)
     assert run_command("create", "high", mirrors=daemons).status == OK
     assert run_command("create", "low", "--level", "0", mirrors=daemons).status == OK
@@ -54,7 +54,7 @@ def test_a_new_store_gets_the_level_that_its_mirrors_know(mirrors):
 
 
 def test_an_operator_raises_a_store_that_has_no_owner(mirrors):
-    """All of its contents are there, and whoever opens it next finds level 1."""
+    """All contents are there, and the next owner finds level 1."""
     daemons = mirrors(3)
     assert run_command("create", "bank", "--level", "0", mirrors=daemons).status == OK
     fill("bank", daemons, 5)
@@ -69,8 +69,8 @@ def test_an_operator_raises_a_store_that_has_no_owner(mirrors):
 
 
 def test_a_raise_gives_random_ids_to_later_segments_only(mirrors, tmp_path):
-    """Mirrors, verify and a snapshot take the older segment as it is. What is restored has ids of
-    its own."""
+    """Mirrors, verify and a snapshot accept the older segment unchanged. A restored store has new
+    ids."""
     daemons = mirrors(3)
     assert run_command("create", "bank", "--level", "0", mirrors=daemons).status == OK
     fill("bank", daemons, 5)
@@ -89,7 +89,7 @@ def test_a_raise_gives_random_ids_to_later_segments_only(mirrors, tmp_path):
 
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_an_operator_raises_a_store_whose_owner_commits(mirrors, tellers, fabric):
-    """No commit fails meanwhile, and the next owner finds all of them."""
+    """No commit fails in the meantime, and the next owner finds all of them."""
     daemons = mirrors(3, fabric)
     assert run_command("create", "books", "--level", "0", mirrors=daemons).status == OK
     owner = tellers.run("books", daemons, LOG)
@@ -104,7 +104,7 @@ def test_an_operator_raises_a_store_whose_owner_commits(mirrors, tellers, fabric
 
 
 def test_a_store_is_not_raised_without_all_of_its_mirrors(mirrors):
-    """One is down; then it is of the version before. Nothing has changed either time."""
+    """One mirror is down; then it has the previous version. Nothing changes in either case."""
     daemons = mirrors(3)
     assert run_command("create", "bank", "--level", "0", mirrors=daemons).status == OK
     last = daemons[2]
@@ -123,8 +123,8 @@ def test_a_store_is_not_raised_without_all_of_its_mirrors(mirrors):
 
 
 def test_what_does_not_know_level_1_leaves_such_a_store_alone(mirrors, monkeypatch):
-    """An owner and a command of the version before, and a daemon that went back to it: they say
-    so, the image stays, and the daemon serves it again when it is upgraded."""
+    """An owner and a command of the previous version, and a downgraded daemon: they report it, the
+    image is not changed, and the upgraded daemon serves it again."""
     daemons = mirrors(1)
     assert run_command("create", "bank", mirrors=daemons).status == OK
     fill("bank", daemons, 5)
@@ -149,14 +149,14 @@ def test_what_does_not_know_level_1_leaves_such_a_store_alone(mirrors, monkeypat
 
 
 def key_of(store, daemon):
-    """As the header file of the image has it: field 80 of Header, 32 bytes."""
+    """Returns the key from the header file of the image: field 80 of Header, 32 bytes."""
     header = (daemon.memory / store / "header").read_bytes()
     key, = re.findall(rb"\x82\x05\x20(.{32})", header, re.S)
     return key
 
 
 def test_the_key_is_told_to_nobody_who_only_looks(mirrors, tmp_path):
-    """It is the same on all mirrors. No snapshot has it, no log, and no answer of the command."""
+    """It is the same on all mirrors. No snapshot, log or output of the command contains it."""
     daemons = mirrors(2)
     assert run_command("create", "bank", mirrors=daemons).status == OK
     fill("bank", daemons, 5)
@@ -170,7 +170,7 @@ def test_the_key_is_told_to_nobody_who_only_looks(mirrors, tmp_path):
     for words in (("status", "bank"), ("roster", "bank"), ("ls",)):
         said.append(run_command(*words, "--json", mirrors=daemons).out)
     assert not any(key.hex() in text.lower() for text in said)
-    # What is restored from it is another store, with a key of its own.
+    # A restored store is another store with its own key.
     done = run_command("restore", str(snapshot), "copy", mirrors=daemons)
     assert done.status == OK, done
     assert read("copy", daemons) == bytes([5]) * 8
@@ -178,7 +178,7 @@ def test_the_key_is_told_to_nobody_who_only_looks(mirrors, tmp_path):
 
 
 def test_the_key_survives_a_spill_and_goes_to_a_new_mirror(mirrors, tmp_path):
-    """The memory is lost, the spill is loaded, and the owner that comes then copies to another."""
+    """The memory is lost, the spill is loaded, and the next owner copies to another mirror."""
     daemons = mirrors(1, options=("--spill-dir", str(tmp_path / "spill"))) + mirrors(1)
     first, second = daemons
     assert run_command("create", "bank", mirrors=[first]).status == OK

@@ -1,11 +1,11 @@
-"""A thousand idle control sessions and two hundred busy ones, half of these hostile, while an owner
+"""A thousand idle control sessions and two hundred busy ones, half of them hostile, while an owner
 commits.
 
-By day it is shown that all get what they must. By night it is measured what they cost; what they
-take of processors that all share is no part of that. Over shared memory it is the owner's own
+By day the drills check that all clients are served as they must be. By night they measure the cost
+for the owner, without the processors that all share. Over shared memory the cost is the owner's
 processor time for a transaction, in which the daemon has no part unless something is wrong. Over
-TCP it is the time of the daemon's one thread that goes to the others, which is what commits may
-have to wait for, and the longest that one waited.
+TCP it is the time of the daemon's thread that goes to other clients, which a commit may have to
+wait for, and the longest wait.
 """
 import os
 import pathlib
@@ -26,13 +26,13 @@ from test_hostile import Busy
 from test_owner import own_calls
 
 IDLE, BUSY, ROOM = 1000, 200, 1700
-SLOW = BUSY // 2 // 5                   # of the busy ones
-WINDOWS = 9                             # with the load, and as many without
-COUNT = {"shm": 60000, "tcp": 6000}     # transactions of a window
+SLOW = BUSY // 2 // 5                   # of the busy sessions
+WINDOWS = 9                             # measurements with the load, and as many without
+COUNT = {"shm": 60000, "tcp": 6000}     # transactions in a measurement
 COUNTED = 5000
 TENTH = 0.1
-PAUSE = 50 * PATIENCE                   # ms, of a commit
-GROWTH = 64 * MIB                       # of the daemon
+PAUSE = 50 * PATIENCE                   # longest commit allowed, ms
+GROWTH = 64 * MIB                       # growth of the daemon's memory allowed
 RULES = {"shm": "allow uid:%d all" % os.geteuid(), "tcp": "allow anonymous all store books"}
 
 
@@ -56,8 +56,8 @@ class Load:
         os.kill(self.process.pid, signal.SIGSTOP if paused else signal.SIGCONT)
 
     def end(self):
-        """What became of the visitors, when each kind has been answered, the slow one so often, and
-        the good ones more than twice each."""
+        """Returns the counts of all sessions, once each hostile kind was answered, the slow kind
+        often enough, and the good ones more than twice each."""
         assert self.process.stdout.readline() == "each\n"
         self.process.stdin.close()
         told = self.process.stdout.read()
@@ -80,20 +80,20 @@ def loads():
 
 
 def cpu_ns(pid):
-    """Of all threads of a process."""
+    """Returns the processor time of all threads of a process."""
     return sum(int((task / "schedstat").read_text().split()[0])
                for task in pathlib.Path("/proc/%d/task" % pid).iterdir())
 
 
 def memory(pid, what):
-    """Bytes, of /proc/PID/status."""
+    """Returns a value of /proc/PID/status in bytes."""
     text = pathlib.Path("/proc/%d/status" % pid).read_text()
     return int(re.search(r"^%s:\s+(\d+) kB" % what, text, re.M).group(1)) << 10
 
 
 def window(desk, count):
-    """So many transactions: (nanoseconds of the owner's processor time for one, milliseconds that
-    the slowest took)."""
+    """Runs `count` transactions. Returns (the owner's processor time for one in ns, the slowest in
+    ms)."""
     page = desk.page
     struct.pack_into("<q", page.memory, 8 * page.FIELDS.index("slowest"), 0)
     acked, began = page.acked, cpu_ns(desk.pid)
@@ -102,7 +102,7 @@ def window(desk, count):
 
 
 def measure(desk, load, count):
-    """[(without, with)]: windows that take turns."""
+    """Measures with and without the load in turn: [(without, with)]."""
     pairs = []
     for _ in range(WINDOWS):
         load.pause(True)
@@ -113,7 +113,8 @@ def measure(desk, load, count):
 
 
 def share_of(daemon):
-    """Of a second, in which no owner commits, what the daemon works for the others."""
+    """Returns the fraction of a second that the daemon works for other clients while no owner
+    commits."""
     began, used = time.monotonic(), cpu_ns(daemon.pid)
     until(lambda: time.monotonic() > began + 1, "a second")
     return (cpu_ns(daemon.pid) - used) / 1e9 / (time.monotonic() - began)
@@ -121,8 +122,8 @@ def share_of(daemon):
 
 @pytest.fixture
 def crowd(mirrors, loads, tmp_path):
-    """crowd(fabric, begin): a daemon, what begin(daemon) returned, and the crowd that came then, of
-    which so many slow ones are to go."""
+    """crowd(fabric, begin) starts a daemon, calls begin(daemon), and starts the load. Returns the
+    daemon, begin's result and the load; some slow sessions must have been closed."""
     def start(fabric, begin, slow=0):
         rules = Rules(tmp_path / "access", RULES[fabric], "allow anonymous read")
         daemon, = mirrors(1, fabric, (*rules.options, "--max-connections", str(ROOM)))
@@ -134,8 +135,8 @@ def crowd(mirrors, loads, tmp_path):
 
 
 def check_visitors(daemon, load, slow=0):
-    """Who behaves is answered and not let go; who does not gets nothing. slow: so many that send a
-    request bit by bit are gone."""
+    """Good sessions are answered and never closed; hostile ones get nothing. `slow` sessions that
+    send a request byte by byte have been closed."""
     told = load.end()
     assert told["good"] > BUSY and told["denied"] == told["stranger"] > 0
     assert all(told[kind] > 0 for kind in ("torn", "version", "huge"))
@@ -146,7 +147,8 @@ def check_visitors(daemon, load, slow=0):
 
 @pytest.mark.parametrize("fabric", ["shm", "tcp"])
 def test_an_owner_goes_on_whoever_else_comes(fabric, crowd, tellers):
-    """Its session lasts, every visitor gets what it must, and the daemon's memory is bounded."""
+    """Its session survives, every client is treated as it must be, and the daemon's memory is
+    bounded."""
     before = []
 
     def begin(daemon):
@@ -164,8 +166,8 @@ def test_an_owner_goes_on_whoever_else_comes(fabric, crowd, tellers):
 
 
 def test_a_crowd_costs_an_owner_over_shared_memory_no_system_call(crowd, tellers, tmp_path):
-    """The daemon has no part in its commits, whatever the daemon does meanwhile: there are only the
-    few calls that wake a thread, as without the crowd (test_owner.py)."""
+    """The daemon has no part in commits over shared memory, whatever else it does: there are only
+    the few system calls that wake a thread, as without the load (test_owner.py)."""
     trace = tmp_path / "trace"
 
     def begin(daemon):
@@ -175,7 +177,7 @@ def test_a_crowd_costs_an_owner_over_shared_memory_no_system_call(crowd, tellers
         return desk
 
     _, desk, _ = crowd("shm", begin)
-    desk.run(2000)                      # enough that every buffer has the size that it needs
+    desk.run(2000)                      # enough that every buffer has its final size
     desk.run(COUNTED)
     desk.exit()
     calls = own_calls(trace.read_text(errors="replace"), "run %d" % COUNTED)
@@ -186,8 +188,8 @@ def test_a_crowd_costs_an_owner_over_shared_memory_no_system_call(crowd, tellers
 @pytest.mark.timing("the time of the processor that a crowd costs")
 @pytest.mark.parametrize("fabric", ["shm", "tcp"])
 def test_a_crowd_costs_an_owner_little(fabric, crowd, tellers):
-    """Over shared memory its commits go on within a tenth of their rate. Over TCP the daemon has
-    nine tenths of its time for it, and no commit waits for long."""
+    """Over shared memory the rate of commits changes by less than a tenth. Over TCP the owner gets
+    nine tenths of the daemon's time, and no commit waits for long."""
     daemon, busy, load = crowd(fabric, lambda daemon: Busy(tellers, [daemon]))
     pairs = measure(busy.desk, load, COUNT[fabric])
     if fabric == "shm":

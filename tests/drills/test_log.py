@@ -1,4 +1,4 @@
-"""What the daemon says of what happens to stores, as its operator reads it."""
+"""The daemon's log of events of stores, as an operator reads it."""
 import datetime
 import json
 import os
@@ -18,7 +18,7 @@ CODE = {form: ("--log-format", form) for form in ("text", "json")}
 
 
 def entries(daemon):
-    """Every line must be an object of its own."""
+    """Returns the entries; every line must be a JSON object."""
     return [json.loads(line) for line in daemon.log().splitlines()]
 
 
@@ -28,8 +28,8 @@ def named(daemon, event):
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_an_owners_life_is_told_once(mirrors, owner, fabric, form):
-    """A store is made, opened, taken over while its owner lives, and dropped. Each of it is one
-    line; in JSON with the names and numbers that a program needs."""
+    """A store is created, opened, taken over while its owner lives, and dropped. Each event is one
+    line, in JSON with the names and numbers that a program needs."""
     daemon, = mirrors(1, fabric, CODE[form])
     fill("data", [daemon], {"s": b"contents"})
     before = owner("data", [daemon])
@@ -62,7 +62,7 @@ def test_an_owners_life_is_told_once(mirrors, owner, fabric, form):
 
 
 def test_what_is_refused_says_who_asked_for_what(mirrors, owner):
-    """A claim without takeover, while the owner lives; and something that is no request."""
+    """A claim without takeover while the owner lives; and bytes that are no request."""
     daemon, = mirrors(1, options=CODE["json"])
     fill("data", [daemon], {"s": b"contents"})
     owner("data", [daemon])
@@ -78,10 +78,10 @@ def test_what_is_refused_says_who_asked_for_what(mirrors, owner):
 
 
 def test_a_log_that_may_not_grow_ends_no_mirror(mirrors):
-    """Its file is as large as the process's files may be (ulimit -f). Owners are served on."""
+    """The log file is as large as the process may write (ulimit -f). Owners are still served."""
     daemon, = mirrors(1)
     fill("data", [daemon], {"s": b"contents"})
-    # In this order: what it still says makes the file longer until it is at its limit.
+    # In this order, because what the daemon still logs makes the file reach the limit.
     resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (MIB, MIB))
     os.truncate(daemon.mirror.log, MIB)
     assert run_command("recover", "data", mirrors=[daemon]).status == 0
@@ -107,8 +107,8 @@ def test_what_it_cannot_start_with_is_an_event_too(tmp_path):
 
 
 class Journal:
-    """A socket in the place of the journal's, and a file in that of its stream, which systemd makes
-    standard error. `with` runs a daemon that writes to them."""
+    """A socket in place of the journal's socket, and a file in place of the stream that systemd
+    uses as standard error. `with` runs a daemon that writes to both."""
 
     def __init__(self, folder, *words, listens=True):
         self.folder, self.log = folder, folder / "log"
@@ -134,7 +134,7 @@ class Journal:
         self.daemon.wait()
 
     def entry(self):
-        """The next one's fields."""
+        """Returns the fields of the next entry."""
         text = self.socket.recv(1 << 16).decode()
         assert text.endswith("\n")
         fields = dict(line.split("=", 1) for line in text.splitlines())
@@ -142,7 +142,7 @@ class Journal:
         return fields
 
     def claims_now(self):
-        """Epochs of those that were granted, of all entries that lie there."""
+        """Returns the epochs of granted claims in all entries so far."""
         found = []
         while select.select([self.socket], [], [], 0)[0]:
             fields = self.entry()
@@ -162,8 +162,8 @@ class Journal:
 
 
 def test_in_the_journal_priorities_come_first(tmp_path):
-    """Nobody listens at its socket. The journal takes <N> off a line of text, and notes the time;
-    an object stays an object."""
+    """Nobody listens at the socket. The journal removes <N> from a line of text and adds the time;
+    a JSON object stays intact."""
     for words, begins in ((), "<6>perseasd "), (CODE["json"], "{\"time\":"):
         with Journal(tmp_path, *words, listens=False) as journal:
             wait_for(lambda: "listening" in journal.log.read_text(), SECONDS, "a daemon")
@@ -171,8 +171,8 @@ def test_in_the_journal_priorities_come_first(tmp_path):
 
 
 def test_in_the_journal_an_entry_has_fields(tmp_path):
-    """An owner comes, and something that is no owner sends a name with line breaks in it, which
-    would be fields of their own."""
+    """An owner connects, and a peer sends a name with line breaks, which must not become fields of
+    their own."""
     with Journal(tmp_path) as journal:
         begins = journal.entry()
         assert begins["PRIORITY"] == "6" and begins["SYSLOG_IDENTIFIER"] == "perseasd"
@@ -195,8 +195,8 @@ def test_in_the_journal_an_entry_has_fields(tmp_path):
 
 
 def test_a_journal_that_stands_still_holds_up_nobody(tmp_path):
-    """Nobody reads its socket until that is full, and the daemon goes on; what the socket does not
-    take is a line, in the same order."""
+    """Nobody reads the socket until it is full, and the daemon continues. Entries that the socket
+    does not accept are written as lines, in order."""
     with Journal(tmp_path) as journal:
         address = journal.address()
         assert run_command("create", "data", address).status == 0
@@ -205,7 +205,7 @@ def test_a_journal_that_stands_still_holds_up_nobody(tmp_path):
             control.claim("data", epoch)
             epoch += 1
         assert journal.log.read_text().startswith("<6>store data: ")
-        # The last claim came behind all others, wherever it is.
+        # The last claim comes after all others, in either place.
         seen, lines = [], []
         while epoch - 1 not in seen + lines:
             seen += journal.claims_now()
@@ -213,13 +213,13 @@ def test_a_journal_that_stands_still_holds_up_nobody(tmp_path):
                                                 journal.log.read_text())]
         seen += journal.claims_now()
         assert seen and sorted(seen + lines) == list(range(1000, epoch))
-        # Now that it is read, entries are taken again.
+        # After the socket was read, it accepts entries again.
         control.claim("data", epoch)
         assert int(journal.until("claimed")["PERSEAS_EPOCH"]) == epoch
 
 
-# A journal of its own, in a /run of its own; a daemon that has its stream as standard error, as
-# systemd starts services; a store is made. What the journal then has, as JSON.
+# Runs a journal in its own /run, and a daemon with the journal's stream as standard error, as
+# systemd starts services; creates a store, and prints the journal as JSON.
 IN_THE_JOURNAL = """
 mount --make-rprivate / && mount -t tmpfs tmpfs /run
 mkdir -p /run/systemd/journald.conf.d /run/log/journal
@@ -242,7 +242,7 @@ journalctl -o json "$3"
 @pytest.mark.needs("namespaces")
 @pytest.mark.root("starts a journal of its own")
 def test_the_journal_finds_entries_by_store_and_by_event(tmp_path):
-    """The real one."""
+    """Uses the real journal."""
     def found(match):
         folder = tmp_path / match.replace("=", "-")
         folder.mkdir()
@@ -262,7 +262,7 @@ def test_the_journal_finds_entries_by_store_and_by_event(tmp_path):
 
 
 def test_identifiers_are_those_that_are_promised():
-    """Scripts and catalogs name them. Each event of the table is one that there is."""
+    """Scripts and catalogs use them. Each event of the table exists."""
     table = dict(re.findall(r"\| `([a-z-]+)` \| `([0-9a-f]{32})`",
                             (TOP / "doc/operating.md").read_text()))
     source = (TOP / "server/host/log_journal.c").read_text()

@@ -1,5 +1,5 @@
-"""Most mirrors of a store lose their memory at once, while its owner lives: it may not make them
-anew by the few that are left (I9), and status says what an operator does."""
+"""Most mirrors of a store lose their memory at once while its owner lives. The owner may not copy
+them from the few that are left (I9), and status tells the operator what to do."""
 import re
 
 import pytest
@@ -13,7 +13,7 @@ START = "start the mirrors that do not answer"
 
 @pytest.fixture
 def store(mirrors, tellers):  # noqa: F811
-    """(its daemons, page and owner), with acknowledged transactions."""
+    """Returns (its daemons, page and owner), with acknowledged transactions."""
     daemons, page = mirrors(3), tellers.page()
     desk = tellers.desk(page)
     desk.open("books", daemons, "create", "acks=2")
@@ -31,18 +31,18 @@ def lose(daemons):
 
 
 def advice(daemons, words):
-    """What status prints, once these words are in it."""
+    """Returns what status prints, once it contains these words."""
     return until(lambda: (said := run_command("status", "books", mirrors=daemons).out)
                  and words in said and said, words, SECONDS)
 
 
 def test_status_prints_the_command_that_saves_what_is_left(store, tellers):  # noqa: F811
-    """All that was acknowledged is in the store that the command makes."""
+    """The store that the command creates has everything that was acknowledged."""
     daemons, page, desk = store
     lose(daemons[:2])
     advice(daemons, "by the command that perseas status prints")     # TROUBLE
     until(lambda: "memory-lost:" in desk.ask("events"), "an event", SECONDS)
-    advice(daemons, "a commit has been in doubt")   # so no other one follows
+    advice(daemons, "a commit has been in doubt")   # so no further commit follows
     state, seq = desk.states()[2]
     assert state == "live"
     said = advice(daemons, "--accept-state 1:%d " % seq)
@@ -56,7 +56,8 @@ def test_status_prints_the_command_that_saves_what_is_left(store, tellers):  # n
 
 
 def test_an_owner_that_has_the_only_copy_is_told(mirrors, tellers):  # noqa: F811
-    """perseas status finds no store any more, so the owner's program must hear what to do."""
+    """perseas status does not find the store any more, so the owner's program must be told what to
+    do."""
     daemons, desk = mirrors(3), tellers.desk(tellers.page())
     desk.open("books", daemons, "create", "acks=2", "commit-ms=1000")
     desk.books()
