@@ -1,4 +1,4 @@
-"""The manual pages: complete, and good roff."""
+"""The manual pages: complete and valid roff."""
 import os
 import re
 import shutil
@@ -12,7 +12,7 @@ from drill import BUILD, SECONDS, TOP, run_command
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """{"perseas.1": its path}."""
+    """Returns {"perseas.1": its path}."""
     folder = tmp_path_factory.mktemp("man")
     subprocess.run([sys.executable, str(TOP / "deploy/man.py"), "--build", str(BUILD), "--output",
                     str(folder)], check=True, timeout=SECONDS)
@@ -25,7 +25,7 @@ def needs(program):
 
 
 def text_of(path):
-    """As a reader sees it, in one line, without a hyphen that a break has put in."""
+    """Returns a page's text as a reader sees it, in one line, without hyphens of line breaks."""
     done = subprocess.run(["groff", "-man", "-Tascii", "-P-c", "-rHY=0", str(path)], check=True,
                           text=True, stdout=subprocess.PIPE, timeout=SECONDS)
     return re.sub(r"\s+", " ", re.sub(r".\x08", "", done.stdout))
@@ -75,7 +75,7 @@ def test_the_page_of_rds_has_all_of_it(pages):
 
 
 def test_no_page_has_a_warning(pages):
-    """As groff and man see it."""
+    """Neither from groff nor from man."""
     needs("groff")
     needs("man")
     env = dict(os.environ, LC_ALL="C.UTF-8", MANWIDTH="80")
@@ -107,7 +107,7 @@ def test_a_page_of_a_command_has_what_its_help_has(pages):
 
 
 def test_the_page_of_the_file_has_what_may_stand_in_it(pages):
-    """Options of the command line alone are in the daemon's page only, with the others."""
+    """Command-line-only options are on the daemon's page only."""
     term = re.compile(r'^\.B "(?:\\-h, )?(?:\\-\\-)?([a-z\\-]+)', re.M)
     terms = {name: set(term.findall(pages[name].read_text()))
              for name in ("perseasd.conf.5", "perseasd.8")}
@@ -119,7 +119,7 @@ def test_the_page_of_the_file_has_what_may_stand_in_it(pages):
 
 
 def test_a_page_of_a_function_has_its_errors_and_threads(pages):
-    """perseas_set_range; and its neighbours' are not among them."""
+    """perseas_set_range has its own errors and not those of other functions."""
     needs("groff")
     text = text_of(pages["perseas_set_range.3"])
     for words in ("int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len);",
@@ -131,7 +131,7 @@ def test_a_page_of_a_function_has_its_errors_and_threads(pages):
 
 
 def test_a_function_without_a_description_is_an_error(tmp_path):
-    """A tree whose header has one; no page is written for it."""
+    """The header has such a function; no page is written for it."""
     for name in ("deploy", "client", "client/rvm", "client/rds"):
         (tmp_path / name).mkdir()
     for name in ("deploy/man.py", "deploy/perseas-rxe", "deploy/nut/perseas-power", "VERSION",

@@ -1,4 +1,4 @@
-"""Segments are mapped while another owner takes the store over."""
+"""Segments are mapped while another owner takes the store over; and mapped under sanitizers."""
 import os
 import pathlib
 import signal
@@ -13,7 +13,8 @@ from drill import BUILD, HERE, MIB, SECONDS, TOP, mirror_list
 
 ROUNDS = 5
 
-# An owner that makes a segment and gives it back, again and again, until it is told why not.
+# An owner that creates and destroys a segment, repeatedly, until a call fails, and prints the
+# reason.
 MAPPER = """
 import sys
 from binding import PerseasError, Store
@@ -29,7 +30,7 @@ with Store("s", sys.argv[1]) as store:
 
 
 def test_an_owner_that_is_fenced_while_it_maps_is_told_so(mirrors):
-    """It is stopped in the middle, and cut off: its sessions break, and it finds out why."""
+    """It is stopped in the middle and fenced. Its sessions break, and it learns the reason."""
     daemons = mirrors(3)
     drills = str(pathlib.Path(__file__).resolve().parent)
     with Store("s", mirror_list(daemons), flags=CREATE) as store:
@@ -53,7 +54,7 @@ def test_an_owner_that_is_fenced_while_it_maps_is_told_so(mirrors):
 
 @pytest.mark.parametrize("sanitizer", ["thread", "address"])
 def test_sanitizers_allow_the_address_of_the_guide(mirrors, fabric, tmp_path, sanitizer):
-    """A segment is made there, and committed to; then the next owner finds it there."""
+    """An owner creates a segment there and commits to it; the next owner finds it there."""
     address, = re.findall(r"perseas_map_at\(p, \"counters\", size, \(void \*\)(0x\w+)",
                           (TOP / "doc/programming.md").read_text())
     program = tmp_path / "sanitized"

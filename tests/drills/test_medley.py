@@ -1,5 +1,5 @@
-"""What there is beside plain transactions, over every fabric: commits that do not wait, savepoints,
-turns, locks, objects, writes that are checked and writes that are found (medley.h)."""
+"""Features besides plain transactions, over every fabric: commits that do not wait, savepoints,
+serial transactions, locks, objects, checked writes and tracked writes (medley.h)."""
 import subprocess
 import time
 
@@ -16,7 +16,7 @@ def words(mode, page, daemons, *options):
 
 
 def check(mode, page, daemons, *options):
-    """The next owner finds all as it must be."""
+    """Runs the check of the next owner, which must succeed."""
     done = subprocess.run(**tied([TELLER, *words(mode, page, daemons, *options)]),
                           stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                           timeout=SECONDS)
@@ -28,15 +28,15 @@ def expect(owner, line):
 
 
 def hold_back(owner, page, daemons, fabric):
-    """Stops two mirrors until a commit has waited for longer than others may run ahead of them,
-    where that stops their answers. How many ms the longest commit took."""
+    """On fabrics where a stopped mirror cannot answer, stops two mirrors until a commit has waited
+    longer than the bound. Returns how many ms the longest commit took."""
     if fabric in ANSWERED:
         for daemon in daemons[:2]:
             daemon.stop()
         seen = [None, 0]
 
         def waits():
-            """Returns true if the owner has slept in one commit for twice the bound."""
+            """Returns True if the owner has slept in one commit for twice the bound."""
             now = page.attempted if process_state(owner.pid) == "S" else None
             if now is None or now != seen[0]:
                 seen[:] = now, time.monotonic()
@@ -52,7 +52,7 @@ def hold_back(owner, page, daemons, fabric):
 
 
 def test_all_that_an_owner_used_is_what_the_next_one_finds(mirrors, tellers, fabric):  # noqa: F811
-    """One use after the other, each with its own option where it has one; then kill -9."""
+    """The owner uses one feature after the other, each with its option; then kill -9."""
     daemons, page = mirrors(3, fabric), tellers.page()
     owner = tellers._keep(Process(page, words("medley", page, daemons, LOG, "acks=2"),
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -67,8 +67,8 @@ def test_all_that_an_owner_used_is_what_the_next_one_finds(mirrors, tellers, fab
 
 def test_the_objects_of_a_killed_owner_are_those_of_its_transactions(
         mirrors, tellers, dice, fabric):  # noqa: F811
-    """kill -9 while it allocates and frees; by turns no commit waits. All that it was told of is
-    there, and nothing of what it had not begun."""
+    """The owner is killed while it allocates and frees, in turn with commits that wait and that do
+    not. Everything acknowledged is there, and nothing that was not begun."""
     daemons, page = mirrors(3, fabric), tellers.page()
     for number in range(ROUNDS):
         how = ["unwaited"] if number % 2 else []

@@ -1,4 +1,4 @@
-"""Mirrors that are killed, stopped or full, while owners work."""
+"""Mirrors that are killed, stopped or full while owners work."""
 import pytest
 
 from drill import WITH_TLS, rounds, status_of
@@ -7,7 +7,7 @@ from teller import LOG, Refused, dice, pieces, random_moment, tellers, until  # 
 KILLS = 4
 ALL_KILLS = rounds(8)
 OPEN_KILLS = rounds(20)
-# Transactions, to be killed among them.
+# Transactions during which a kill happens.
 MANY = {"tcp": 2000, "tls": 2000, "shm": 20000, "rdma": 500}
 ENDLESS = 1 << 40                       # until it is told to stop
 CREATE_KILLS = rounds(12)
@@ -19,8 +19,8 @@ def list_of(daemons):
 
 
 def kill_while_it_runs(dice, desk, daemon, count, most):
-    """kill -9 of the mirror at a random one of the first `most` of `count` transactions that the
-    owner is to run, or soon after it."""
+    """Kills the mirror at a random one of the first `most` of `count` transactions that the owner
+    runs, or soon after it."""
     goal = desk.page.acked + dice.randrange(1, most)
     desk.send("run", count)
     until(lambda: desk.page.acked >= goal, "transactions")
@@ -32,7 +32,7 @@ def kill_while_it_runs(dice, desk, daemon, count, most):
 @pytest.mark.parametrize("fabric", WITH_TLS)
 def test_a_mirror_of_three_is_killed_and_comes_back_while_its_owner_commits(
         mirrors, tellers, dice, fabric, perseas):
-    """Each in turn; no commit fails, and what was missed is replayed."""
+    """Each mirror in turn. No commit fails, and missed transactions are replayed."""
     daemons = mirrors(3, fabric)
     desk = tellers.desk()
     desk.open("books", daemons, "create", "acks=2")
@@ -58,7 +58,8 @@ def test_a_mirror_of_three_is_killed_and_comes_back_while_its_owner_commits(
 
 
 def flushes(desk):
-    """Is nothing in doubt any more? A busy mirror may need longer than that moment."""
+    """Returns whether nothing is in doubt any more. A busy mirror may take longer than the short
+    timeout."""
     try:
         desk.ask("flush")
     except Refused as refused:
@@ -68,8 +69,8 @@ def flushes(desk):
 
 
 def stop_run(desk):
-    """Ends the run of an owner that waits for no commit longer than a moment: its last one may be
-    in doubt, and nothing is in the end."""
+    """Ends the run of an owner with a short commit timeout: its last commit may be in doubt first,
+    and is resolved at the end."""
     desk.page.tell_to_stop()
     try:
         desk.answer()
@@ -79,7 +80,7 @@ def stop_run(desk):
 
 
 def test_the_only_mirror_is_killed_and_comes_back(mirrors, tellers, dice, fabric):
-    """The commit under way is in doubt until the daemon is there again with the same image."""
+    """The commit in flight is in doubt until the daemon is back with the same image."""
     daemon, = mirrors(1, fabric)
     desk = tellers.desk()
     desk.open("books", [daemon], "create", LOG, "commit-ms=100")
@@ -99,8 +100,8 @@ def test_the_only_mirror_is_killed_and_comes_back(mirrors, tellers, dice, fabric
 
 
 def open_to_doubt(desk, daemons):
-    """An owner that waits for no commit longer than a moment: its next is to be in doubt. Those
-    before took as long as they did."""
+    """Opens a store with a short commit timeout, so that the next commit is in doubt. Earlier
+    commits had the long one."""
     desk.open("doubt", daemons, "create")
     desk.ask("map", "a", 4096)
     desk.ask("publish")
@@ -111,7 +112,7 @@ def open_to_doubt(desk, daemons):
 
 
 def test_a_commit_in_doubt_blocks_the_next_until_it_is_flushed(mirrors, tellers, fabric):
-    """One mirror, which is gone: EINDOUBT, EBLOCKED, and after its return neither."""
+    """The only mirror is gone: EINDOUBT, EBLOCKED, and neither after its return."""
     daemon, = mirrors(1, fabric)
     desk = tellers.desk()
     open_to_doubt(desk, [daemon])
@@ -141,7 +142,7 @@ def test_a_commit_in_doubt_blocks_the_next_until_it_is_flushed(mirrors, tellers,
 
 
 def test_status_tells_that_a_commit_is_in_doubt(mirrors, tellers, perseas):
-    """Two of three mirrors are gone, and come back: the one that is left hears of it."""
+    """Two of three mirrors die and come back; the third one is told about the doubt."""
     daemons = mirrors(3)
     desk = tellers.desk()
     open_to_doubt(desk, daemons)
@@ -169,7 +170,7 @@ def test_status_tells_that_a_commit_is_in_doubt(mirrors, tellers, perseas):
 @pytest.mark.parametrize("fabric", WITH_TLS)
 def test_a_mirror_that_lost_its_memory_is_made_anew_while_its_owner_goes_on(
         mirrors, tellers, fabric, perseas):
-    """Its host was restarted while the owner went on."""
+    """The mirror's host was restarted while the owner continued."""
     daemons = mirrors(3, fabric)
     desk = tellers.desk()
     desk.open("books", daemons, "create", LOG)
@@ -198,7 +199,7 @@ def test_a_mirror_that_lost_its_memory_is_made_anew_while_its_owner_goes_on(
 @pytest.mark.parametrize("fabric", WITH_TLS)
 def test_a_mirror_that_is_killed_while_an_owner_opens_is_done_without(
         mirrors, tellers, dice, fabric):
-    """One of three, at any step of the opening; the two others are enough."""
+    """One of three, at any step of the open; the other two are enough."""
     daemons = mirrors(3, fabric)
     desk = tellers.desk()
     for number in range(OPEN_KILLS):
@@ -216,7 +217,7 @@ def test_a_mirror_that_is_killed_while_an_owner_opens_is_done_without(
 
 def test_the_only_mirror_that_is_killed_while_an_owner_opens_is_missed_by_name(
         mirrors, tellers, dice, fabric):
-    """There is no state to choose then: an error that names the mirror, whatever the step."""
+    """Without it no state can be chosen: the error names the mirror, whatever the step."""
     daemon, = mirrors(1, fabric)
     desk = tellers.desk()
     desk.open("books", [daemon], "create", LOG)
@@ -245,7 +246,7 @@ def test_the_only_mirror_that_is_killed_while_an_owner_opens_is_missed_by_name(
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("fabric", WITH_TLS)
 def test_everything_is_killed_at_once_and_comes_back(mirrors, tellers, dice, fabric, count):
-    """kill -9 of every daemon and of the owner, while it commits: what they had is in memory."""
+    """Kills every daemon and the owner while it commits. What the daemons had is in memory."""
     daemons = mirrors(count, fabric)
     page = tellers.page()
     for _ in range(ALL_KILLS):
@@ -264,7 +265,7 @@ STEPS = ("open", "map a", "map b", "publish", "close")
 
 
 def make_store(desk, name, daemon):
-    """Gives all commands that make a store, and waits for nothing."""
+    """Sends all commands that create a store, without waiting for answers."""
     desk.send("open", name, daemon.address, "create", "log=4096", "connect-ms=300", "open-ms=300",
               "commit-ms=100")
     desk.send("map", "a", 4096)
@@ -274,7 +275,7 @@ def make_store(desk, name, daemon):
 
 
 def take_answers(desk, names):
-    """{name: {step: it was acknowledged}}"""
+    """Returns {name: {step: whether it was acknowledged}}."""
     def acknowledged():
         try:
             desk.answer()
@@ -286,8 +287,8 @@ def take_answers(desk, names):
 
 
 def whole_or_not_there(desk, name, daemon, done):
-    """What was acknowledged is there. What was not is whole, or is not there: the segments that
-    were mapped come to exist together. On a slow machine a map may time out by itself."""
+    """What was acknowledged is there. Other segments are complete or absent, because segments
+    mapped together are created together. On a slow machine a map may time out by itself."""
     try:
         desk.open(name, [daemon])
     except Refused as refused:
@@ -310,7 +311,7 @@ def whole_or_not_there(desk, name, daemon, done):
 
 def test_a_daemon_killed_while_stores_are_made_has_them_whole_or_not_at_all(
         mirrors, tellers, dice, fabric):
-    """kill -9 at a random step of one of several makings; each store is opened afterwards."""
+    """kill -9 at a random step of creating several stores; each store is opened afterward."""
     daemon, = mirrors(1, fabric)
     desk = tellers.desk()
     found = 0
@@ -319,7 +320,7 @@ def test_a_daemon_killed_while_stores_are_made_has_them_whole_or_not_at_all(
         enough = len(list(daemon.memory.glob("*/*"))) + dice.randrange(1, 4 * STORES_PER_KILL)
         for name in names:
             make_store(desk, name, daemon)
-        # On a busy machine a making may have given up.
+        # On a busy machine creating a store may have timed out.
         until(lambda: len(list(daemon.memory.glob("*/*"))) >= enough or
               desk.answers() == len(STEPS) * len(names), "new pieces")
         daemon.kill9()
@@ -333,12 +334,13 @@ def test_a_daemon_killed_while_stores_are_made_has_them_whole_or_not_at_all(
 
 # --- mirrors that do not answer ---
 
-# A commit that waited for a stopped mirror would wait for longer than a drill does.
+# With this timeout, a commit that waited for a stopped mirror would take longer than a drill.
 PATIENT = ("connect-ms=600000", "commit-ms=600000", "mirror-ms=600000")
 
 
 def test_a_stopped_mirror_stops_nobody_and_is_caught_up(mirrors, tellers):
-    """SIGSTOP of one of three, SIGCONT before the ring is short: nothing was lost to it."""
+    """SIGSTOP of one of three mirrors, and SIGCONT before the ring runs out of room: the mirror
+    missed nothing."""
     daemons = mirrors(3)
     desk = tellers.desk()
     desk.open("books", daemons, "create", *PATIENT)
@@ -357,8 +359,8 @@ def test_a_stopped_mirror_stops_nobody_and_is_caught_up(mirrors, tellers):
 
 def test_a_stopped_mirror_that_lags_is_dropped_and_copied_while_its_owner_goes_on(
         mirrors, tellers, perseas):
-    """With a ring of 16 MiB it is in the way soon. One commit waits for it, and then all go on
-    without it."""
+    """With a ring of 16 MiB the mirror is soon in the way. One commit waits for it, and then all
+    continue without it."""
     daemons = mirrors(3)
     desk = tellers.desk()
     desk.open("books", daemons, "create", "ring=16777216", *PATIENT)
@@ -388,8 +390,8 @@ def test_a_stopped_mirror_that_lags_is_dropped_and_copied_while_its_owner_goes_o
 
 
 def test_nothing_is_acknowledged_while_fewer_than_w_mirrors_answer(mirrors, tellers):
-    """W = 2 and two of three are stopped: what the third alone holds was promised to nobody. Then
-    it dies with the owner, and the other two have all that was."""
+    """W = 2 and two of three mirrors are stopped: what only the third has was not acknowledged.
+    Then the third dies with the owner, and the other two have everything acknowledged."""
     daemons = mirrors(3)
     desk = tellers.desk()
     desk.open("books", daemons, "create", LOG, "acks=2", "commit-ms=100")
@@ -409,7 +411,7 @@ def test_nothing_is_acknowledged_while_fewer_than_w_mirrors_answer(mirrors, tell
 
 
 def test_a_stopped_daemon_is_not_noticed_over_shm(mirrors, tellers):
-    """Its processor has no part in a commit."""
+    """The mirror's processor takes no part in a commit."""
     daemons = mirrors(3, "shm")
     desk = tellers.desk()
     desk.open("books", daemons, "create", LOG, "acks=3", *PATIENT)
@@ -430,7 +432,7 @@ LIMIT = ("--max-memory", "512K")
 
 def test_a_store_that_one_mirror_has_no_memory_for_is_made_on_none(mirrors, tellers, fabric,
                                                                     perseas):
-    """Two mirrors have room for a log of 16 MiB, the third has not."""
+    """Two mirrors have room for a log of 16 MiB, the third does not."""
     daemons = mirrors(2, fabric) + mirrors(1, fabric, options=LIMIT)
     desk = tellers.desk()
     for command in ("create", "open"):

@@ -1,5 +1,5 @@
-"""`perseas move`: a store that runs is handed over to a standby, by name. Nothing is lost, and
-whatever goes wrong has a name."""
+"""`perseas move` hands a running store over to a standby, by name. Nothing is lost, and every
+failure has a name."""
 import concurrent.futures
 import contextlib
 import ctypes
@@ -28,13 +28,13 @@ from test_run import LIVES, OWNS, RUNS, YIELDS, run  # noqa: F401
 from wire import STATUS_OK, Control, field
 from worker import Delays
 
-# An owner that keeps books until SIGTERM, and then closes the store.
+# An owner that writes the books until SIGTERM, and then closes the store.
 SERVES = ("sh", "-c", 'exec "%s" serve "$PERSEAS_STORE" "$PERSEAS_MIRRORS" "$PAGE" %s'
           % (TELLER, LOG))
 
 
 class Node:
-    """A `perseas run` of that name, and the page of what its COMMAND was promised."""
+    """A `perseas run` with that name, and the page of what was acknowledged to its COMMAND."""
 
     def __init__(self, start, folder, name, daemons, options=(), command=SERVES):
         path = folder / ("page-%s" % name)
@@ -42,7 +42,7 @@ class Node:
         self.run = start("bank", daemons, command, ("--name", name, *options), PAGE=str(path))
 
     def wait_serving(self):
-        """Until it has committed as owner, since it was opened last."""
+        """Waits until it has committed as owner since it opened the store last."""
         until(lambda: self.page.first_at, "a commit")
 
     def wait_said(self, text, times=1):
@@ -58,7 +58,7 @@ def node(tmp_path, run):  # noqa: F811
 
 @pytest.fixture
 def bank(mirrors, perseas):
-    """bank(fabric="tcp", options=()): three mirrors with the store "bank", without contents."""
+    """bank(fabric="tcp", options=()) starts three mirrors with an empty store "bank"."""
     def make(fabric="tcp", options=()):
         daemons = mirrors(3, fabric, options)
         assert perseas("create", "bank", mirror_list(daemons)).status == OK
@@ -67,7 +67,7 @@ def bank(mirrors, perseas):
 
 
 def stubborn(seconds):
-    """An owner that does not end at SIGTERM, and what its run makes of that."""
+    """Returns an owner that does not end at SIGTERM, and what its run does about that."""
     return {"command": ("sh", "-c", SERVES[2].replace("exec", "trap '' TERM; exec", 1)
                         .replace(" serve ", " run ")),
             "options": ("--stop-after", str(seconds))}
@@ -79,7 +79,7 @@ def move(daemons, *words, **keywords):
 
 @contextlib.contextmanager
 def moving(daemons, *words):
-    """The command, while it waits for what becomes of it: its Popen."""
+    """Starts the command. Returns its Popen."""
     with subprocess.Popen([BUILD / "perseas", "move", "bank", mirror_list(daemons), *words],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -89,7 +89,7 @@ def moving(daemons, *words):
 
 
 def ended(process):
-    """Its status, and what it said."""
+    """Returns its status and its output."""
     out, err = process.communicate(timeout=SECONDS)
     return process.returncode, out, err
 
@@ -99,7 +99,7 @@ CLOSES = "COMMAND is ended, to hand the store over to beta"
 
 
 def test_status_says_how_warm_a_standby_is(mirrors, owner, run):  # noqa: F811
-    """The owner changes nothing, so the copy comes to have all."""
+    """The owner changes nothing, so the copy becomes complete."""
     daemons = mirrors(3, "tcp")
     fill("bank", daemons, {"accounts": random.Random(1).randbytes(1 << 20)})
     owner("bank", daemons)
@@ -115,7 +115,7 @@ def test_status_says_how_warm_a_standby_is(mirrors, owner, run):  # noqa: F811
 
 @pytest.mark.parametrize("fabric", WITH_TLS)
 def test_a_store_is_handed_over_and_back(fabric, bank, node):
-    """What the last owner had acknowledged is what the next one finds, no less and no more."""
+    """The next owner finds exactly what was acknowledged to the last one."""
     daemons = bank(fabric)
     alpha = node("alpha", daemons)
     alpha.wait_serving()
@@ -136,27 +136,28 @@ def test_a_store_is_handed_over_and_back(fabric, bank, node):
         giver.wait_said(LIVES)
 
 
-PAUSE = 0.020 * PATIENCE               # seconds for which nobody owns the store
-MOVES = 6                               # an even number: each attempt begins at the same place
+PAUSE = 0.020 * PATIENCE               # seconds without an owner
+MOVES = 6                               # an even number: each attempt begins at the same node
 
 
 def watched_move(daemons, name, standby, delays):
-    """Moves the store, and notes meanwhile what keeps these processes from running, and COMMAND of
-    the standby. What the move tells."""
+    """Moves the store. Meanwhile records what keeps these processes and the standby's COMMAND from
+    running. Returns the output of the move."""
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         done = pool.submit(move, daemons, name, "--json")
         while not done.done():
             with contextlib.suppress(ValueError):       # it has none yet
                 delays.pids = [*{*delays.pids, standby.command()}]
             delays.note()
-            time.sleep(0.01)            # between two looks
+            time.sleep(0.01)            # between two samples
     return done.result().json()
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_the_pause_is_short(fabric, bank, node):
-    """From the end of the one to the start of the other, by the mirrors, less what processors kept
-    these processes from running: the median of several moves, back and forth."""
+    """From the end of one session to the start of the other, by the mirrors, without the time for
+    which processors kept these processes from running: the median of several moves, back and
+    forth."""
     daemons = bank(fabric)
     places = {"alpha": node("alpha", daemons)}
     places["alpha"].wait_serving()
@@ -177,7 +178,7 @@ def test_the_pause_is_short(fabric, bank, node):
             delayed_ms = delays.most_in(told["pause_us"] / 1e3)
             assert told["moved"] and told["planned"]
             assert told["lost"] == told["in_doubt"] == 0
-            # The command leaves mirrors beyond W a moment to see it.
+            # The command gives mirrors beyond W a moment to notice.
             pauses.append(told["pause_us"] / 1e6 - delayed_ms / 1e3 if told["mirrors"] == 3
                           else math.inf)
         return statistics.median(pauses)
@@ -186,7 +187,7 @@ def test_the_pause_is_short(fabric, bank, node):
 
 
 def test_the_named_standby_goes_first_and_the_others_hold_back(bank, node):
-    """It would come last by its order, 25 s after the first, and they hold back for 5 s."""
+    """By its order it would come last, 25 s after the first, and the others hold back for 5 s."""
     daemons = bank()
     alpha = node("alpha", daemons)
     alpha.wait_serving()
@@ -212,8 +213,8 @@ HANDOVER = 15                           # enum perseas_event_kind
 
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_a_store_is_handed_over_to_a_process_that_waits_itself(fabric, bank, node):
-    """It would come last by its order. When it owns the store it is asked, lets go by itself, and
-    the one that had the store before has it again."""
+    """By its order it would come last. When it owns the store it is asked to hand it over, closes
+    it by itself, and the previous owner has it again."""
     daemons, asked = bank(fabric), threading.Event()
     alpha = node("alpha", daemons)
     alpha.wait_serving()
@@ -256,7 +257,7 @@ def test_a_store_is_handed_over_to_a_process_that_waits_itself(fabric, bank, nod
 # --- refused: nothing is changed ---
 
 def expect_unmoved(done, status, sentence, owner):
-    """The owner was asked for nothing, and goes on."""
+    """The owner was not asked, and continues."""
     assert done.status == status, done
     assert sentence in done.err, done
     owner.page.advances(1)
@@ -264,7 +265,7 @@ def expect_unmoved(done, status, sentence, owner):
 
 
 def test_without_such_a_standby_nobody_is_asked(bank, node):
-    """None at all; others; the owner itself."""
+    """No standby at all; others; the owner itself."""
     daemons = bank()
     alpha = node("alpha", daemons)
     alpha.wait_serving()
@@ -291,8 +292,8 @@ def test_a_store_without_an_owner_is_not_handed_over(bank):
 
 
 def test_who_may_not_recover_does_not_end_an_owner(bank, node, tmp_path):
-    """With own and read a client waits as a standby. It may not have the store handed over to
-    itself, which would be a takeover without the right to one."""
+    """With the rights own and read a client waits as a standby. It may not have the store handed
+    over to itself, which would be a takeover without that right."""
     owner = "allow uid:%d all" % os.geteuid()
     rules = Rules(tmp_path / "access", owner, "allow anonymous own,read")
     daemons = bank("shm", rules.options)
@@ -311,7 +312,7 @@ def test_who_may_not_recover_does_not_end_an_owner(bank, node, tmp_path):
 
 
 def test_a_second_move_waits_for_the_first(bank, node):
-    """The first one has the owner end, which takes until the second one was refused."""
+    """The first move waits for the owner's end, which takes until the second one was refused."""
     daemons = bank()
     alpha = node("alpha", daemons, **stubborn(SECONDS))
     alpha.wait_serving()
@@ -333,8 +334,8 @@ def test_a_second_move_waits_for_the_first(bank, node):
 
 
 def test_one_mirror_does_not_end_an_owner(bank, node):
-    """It knows of a standby that no other mirror knows, so that this one could not open the store:
-    no move is made to it, and the owner goes on where that mirror alone was asked for one."""
+    """One mirror knows a standby that no other mirror knows, so that standby could not open the
+    store: no move is made to it, and the owner continues if only that mirror was asked for one."""
     daemons = bank()
     alpha = node("alpha", daemons)
     alpha.wait_said(OWNS)
@@ -352,8 +353,8 @@ def test_one_mirror_does_not_end_an_owner(bank, node):
 
 
 def test_too_few_mirrors_answer(bank, node):
-    """The owner's commit waits for them, and so does its standby's open: it is not even asked. The
-    store goes on when they are back."""
+    """The owner's commit waits for the mirrors, and its standby's open would, too: the owner is not
+    even asked. The store works again when they are back."""
     daemons = bank()
     alpha = node("alpha", daemons)
     alpha.wait_serving()
@@ -362,7 +363,7 @@ def test_too_few_mirrors_answer(bank, node):
         daemon.stop()
 
     def refused():
-        """Once the first one has answered in time."""
+        """Returns once the first mirror has answered in time."""
         done = move(daemons, "beta", "--connect-timeout", "500")
         return "beta is known to 1 of 3 mirrors of store 'bank', too few to open it" in done.err \
             and done
@@ -376,12 +377,13 @@ def test_too_few_mirrors_answer(bank, node):
 
 
 def doubt_of(daemons):
-    """For how many ms a commit has been in doubt, by its owner; None: that has told nothing."""
+    """Returns for how many ms a commit has been in doubt, by its owner's report, or None without a
+    report."""
     return (status_of("bank", daemons)["owner"] or {}).get("doubt_ms")
 
 
 def test_a_commit_is_in_doubt(bank, node):
-    """The mirrors answer everybody but the owner. What is in doubt is no move's to decide: it is
+    """The mirrors answer everybody but the owner. A move does not resolve the doubt: the commit is
     durable when the mirrors are back, and then the store is handed over with it."""
     daemons = bank()
     with Relay(daemons[1]) as one, Relay(daemons[2]) as two:
@@ -411,7 +413,7 @@ def test_a_commit_is_in_doubt(bank, node):
 # --- not as planned ---
 
 def test_an_owner_that_does_not_end_is_killed(bank, node):
-    """As in a failover; the books are right all the same."""
+    """As in a failover; the books are still right."""
     daemons = bank()
     alpha = node("alpha", daemons, **stubborn(0.3))
     alpha.wait_serving()
@@ -426,7 +428,7 @@ def test_an_owner_that_does_not_end_is_killed(bank, node):
 
 
 def test_an_owner_that_is_killed_meanwhile_loses_nothing(bank, node):
-    """With its run, as when its host loses power."""
+    """Together with its run, as when its host loses power."""
     daemons = bank()
     alpha = node("alpha", daemons, **stubborn(60))
     alpha.wait_serving()
@@ -442,7 +444,7 @@ def test_an_owner_that_is_killed_meanwhile_loses_nothing(bank, node):
 
 
 def test_a_standby_that_dies_meanwhile_is_not_waited_for(bank, node):
-    """The next one by the order takes the store, as soon as it is free."""
+    """The next standby by order takes the store as soon as it is free."""
     daemons = bank()
     alpha = node("alpha", daemons, **stubborn(SECONDS))
     alpha.wait_serving()
@@ -460,7 +462,7 @@ def test_a_standby_that_dies_meanwhile_is_not_waited_for(bank, node):
 
 
 def test_an_owner_is_not_ended_for_a_standby_that_is_gone(bank, node):
-    """It died before the owner's run had heard of the request."""
+    """The standby died before the owner's run received the request."""
     daemons = bank()
     alpha = node("alpha", daemons)
     alpha.wait_serving()
@@ -482,8 +484,9 @@ def test_an_owner_is_not_ended_for_a_standby_that_is_gone(bank, node):
 
 
 def test_a_standby_that_never_opens_the_store_is_not_waited_for_for_ever(bank, node):
-    """Its COMMAND runs, and opens nothing: after 5 s the others go by their order. The next move
-    has them hold back anew, although the store was theirs for long: it opens it a second later."""
+    """Its COMMAND runs but does not open the store: after 5 s the others proceed by their order.
+    The next move makes them hold back again, although the store was theirs for long, and this time
+    the standby opens it after a second."""
     daemons = bank()
     alpha = node("alpha", daemons)
     alpha.wait_serving()
@@ -502,8 +505,8 @@ def test_a_standby_that_never_opens_the_store_is_not_waited_for_for_ever(bank, n
 
 
 def test_a_request_that_nobody_answered_is_taken_back(mirrors, perseas, node):
-    """It is on its way for longer than a mirror is waited for, and comes when it is taken back by
-    another connection. Where that does not pass either, it is said."""
+    """The request is in flight for longer than the timeout for a mirror, and is canceled over
+    another connection. If the cancellation does not arrive either, the command says so."""
     daemon, = daemons = mirrors(1)
     assert perseas("create", "bank", mirror_list(daemons)).status == OK
     alpha = node("alpha", daemons)
@@ -525,7 +528,7 @@ def test_a_request_that_nobody_answered_is_taken_back(mirrors, perseas, node):
     assert move(daemons, "beta").status == OK
 
 
-# It claims the store at all mirrors, and opens nothing, until the file is there.
+# Claims the store at all mirrors, and does not open it until the file exists.
 CLAIMS = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
@@ -540,9 +543,8 @@ sys.exit(1)
 
 
 def test_who_handed_over_comes_last_until_another_one_had_the_store_open(bank, node, tmp_path):
-    """The named standby's COMMAND claims it, and fails: the next one by the order takes the store,
-    and not who let go of it, whose order is the lowest. That one comes after the last by the order,
-    which would wait for 25 s."""
+    """The named standby's COMMAND claims the store and fails. The next one by order takes it, and
+    not the one that handed it over, which has the lowest order but comes last now, after 25 s."""
     daemons, over = bank(), tmp_path / "over"
     alpha = node("alpha", daemons)
     alpha.wait_serving()
@@ -561,7 +563,8 @@ def test_who_handed_over_comes_last_until_another_one_had_the_store_open(bank, n
 
 
 def test_a_program_that_nobody_ends_is_asked(bank, node, owner):
-    """It does not listen. The request is taken back, and another one may be made."""
+    """The program does not listen to requests. The request is canceled, and another one may be
+    made."""
     daemons = bank()
     holder = owner("bank", daemons)
     node("beta", daemons).wait_said(LIVES)

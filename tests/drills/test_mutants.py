@@ -1,4 +1,4 @@
-"""tests/mutants/run.py: an edit whose test is skipped is neither found nor missed."""
+"""tests/mutants/run.py: a mutant whose test is skipped is neither killed nor survives."""
 import argparse
 import importlib.util
 import shlex
@@ -13,7 +13,7 @@ FOLDER = TOP / "tests/mutants"
 
 @pytest.fixture
 def mutants(monkeypatch, tmp_path):
-    """The module, in a tree of its own with one file of the product."""
+    """The module, in its own tree with one file of the product."""
     monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
     spec = importlib.util.spec_from_file_location("mutants_run", FOLDER / "run.py")
     module = importlib.util.module_from_spec(spec)
@@ -25,8 +25,8 @@ def mutants(monkeypatch, tmp_path):
 
 
 class Programs:
-    """Replaces the compiler. The program of each test is a script that adds its name to the file
-    `runs` and, in its n-th run, does the n-th of the given commands."""
+    """Replaces the compiler. The program of each test is a script that appends its name to the file
+    `runs`, and in its n-th run executes the n-th of the given commands."""
 
     def __init__(self, folder, commands):
         self.folder, self.commands = folder, commands
@@ -48,7 +48,7 @@ FAILS = "echo 'not ok 1 - one'; exit 1"
 
 
 def try_all(mutants, folder, capsys, **commands):
-    """Tries an edit for each test. Returns the runner's status, its last line, all lines, and the
+    """Tries a mutant for each test. Returns the runner's status, its last line, all lines, and the
     tests in the order in which they ran."""
     args = argparse.Namespace(day=60, jobs=1)
     run = mutants.Run(Programs(folder, commands), args)
@@ -64,7 +64,8 @@ def try_all(mutants, folder, capsys, **commands):
 
 
 def test_an_edit_whose_test_is_skipped_is_tried_again_alone(mutants, tmp_path, capsys):
-    """When the other test has ended, which takes its time. The second run then finds the edit."""
+    """It runs after the other test has ended, which takes a while. The second run kills the
+    mutant."""
     status, last, text, ran = try_all(mutants, tmp_path, capsys,
                                       test_a=[SKIPS, "[ -e ended ] || exit 0; " + FAILS],
                                       test_b=["sleep 0.3; touch ended; " + FAILS])
@@ -73,7 +74,7 @@ def test_an_edit_whose_test_is_skipped_is_tried_again_alone(mutants, tmp_path, c
 
 
 def test_an_edit_whose_test_is_skipped_twice_is_undecided(mutants, tmp_path, capsys):
-    """The run fails, and names the edit at its end."""
+    """The run fails, and names the mutant at its end."""
     status, last, text, ran = try_all(mutants, tmp_path, capsys, test_a=[SKIPS, SKIPS])
     assert (status, last) == (1, "0 passed, 1 failed"), text
     assert ran == ["test_a"] * 2
@@ -82,13 +83,14 @@ def test_an_edit_whose_test_is_skipped_twice_is_undecided(mutants, tmp_path, cap
 
 
 def test_an_edit_that_passes_the_second_time_survives(mutants, tmp_path, capsys):
-    """The skip before does not hide it."""
+    """The earlier skip does not hide that."""
     status, last, text, _ = try_all(mutants, tmp_path, capsys, test_a=[SKIPS, PASSES])
     assert (status, last) == (1, "0 passed, 1 failed") and "SURVIVES test_a" in text
 
 
 def test_edits_share_fields_up_to_the_next_paragraph(mutants, tmp_path):
-    """Three edits: of the shared fields, with one of its own, and of the next paragraph's."""
+    """Three mutants: one with the shared fields, one with its own, and one of the next
+    paragraph."""
     table = tmp_path / "some.mutants"
     table.write_text("# About.\n\nrule: I1\nfile: a.c\nfound by: test_a\n\n"
                      "[one]\n-old\n\n[two]\nrule: I2\n-old\n\n"

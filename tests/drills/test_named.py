@@ -1,5 +1,5 @@
-"""Mirror lists that have a name: the command, the library and standbys take "@NAME" wherever they
-take a list, and look it up when they need it."""
+"""Named mirror lists: the command, the library and standbys accept "@NAME" wherever they accept a
+list, and look it up when they need it."""
 import errno
 import os
 import signal
@@ -12,7 +12,7 @@ from test_run import LIVES, OWNS, run  # noqa: F401  # pylint: disable=unused-im
 
 
 def name_cluster(folder, monkeypatch, **clusters):
-    """A file of clusters, which everybody who is started from now on reads."""
+    """Writes a file of clusters for all processes that start afterward."""
     path = folder / "clusters"
     written = folder / "clusters.new"
     written.write_text("".join("%s %s\n" % each for each in clusters.items()))
@@ -32,7 +32,7 @@ def test_a_store_is_made_opened_and_looked_at_by_the_name_of_its_mirrors(mirrors
     assert listed.status == 0
     for daemon in daemons:
         assert daemon.address in listed.out
-    # The roster is the authority: by a name that stands for one of them two of three are found.
+    # The roster decides: by a name for one mirror, two of three are found.
     with Store("opened", "@one") as store:
         store.map("s")
     monkeypatch.setenv("PERSEAS_MIRRORS", "@bank")
@@ -52,7 +52,7 @@ def test_a_name_that_nobody_knows_is_refused_by_name(mirrors, tmp_path, monkeypa
 
 def test_a_standby_looks_its_name_up_again_until_it_finds_its_mirrors(mirrors, tmp_path,
                                                                       monkeypatch):
-    """The mirrors moved to other hosts while a standby waited for them."""
+    """The mirrors moved to other hosts while a standby waited."""
     daemons = mirrors(3)
     fill("data", daemons, {"s": b"contents"})
     wait_ownerless("data", daemons)
@@ -76,8 +76,8 @@ def test_a_standby_looks_its_name_up_again_until_it_finds_its_mirrors(mirrors, t
 
 def test_a_standby_asks_its_mirrors_while_nobody_says_what_their_name_stands_for(
         mirrors, tmp_path, monkeypatch):
-    """All mirrors are down when the file of clusters stops answering (it is a pipe that nobody
-    writes to, as a name server can be silent). They come back, and the standby takes over."""
+    """All mirrors are down when the file of clusters stops answering: it is a pipe that nobody
+    writes to, like a silent name server. The mirrors come back, and the standby takes over."""
     daemons = mirrors(3)
     fill("data", daemons, {"s": b"contents"})
     wait_ownerless("data", daemons)
@@ -107,8 +107,8 @@ def test_a_standby_asks_its_mirrors_while_nobody_says_what_their_name_stands_for
 
 def test_command_opens_its_store_while_nobody_says_what_its_list_stands_for(
         bank, owner, run, tmp_path, monkeypatch):  # noqa: F811
-    """The file of clusters stops answering before the owner dies: `perseas run` hands on what the
-    name stood for. Without it the open would fail."""
+    """The file of clusters stops answering before the owner dies: `perseas run` passes on what the
+    name stood for. Without that the open would fail."""
     daemons = bank(3)
     name_cluster(tmp_path, monkeypatch, bank=mirror_list(daemons))
     first = owner("bank", daemons)
@@ -124,8 +124,8 @@ def test_command_opens_its_store_while_nobody_says_what_its_list_stands_for(
 
 def test_a_list_that_is_behind_leads_to_the_store_by_any_mirror_that_is_left(
         mirrors, run, tmp_path, monkeypatch):  # noqa: F811
-    """The owner replaced a mirror, which is gone. Processes that read the old list stand by, take
-    over, and open the store with all its mirrors."""
+    """The owner replaced a mirror, which is gone. Processes with the old list stand by, take over,
+    and open the store with all its mirrors."""
     daemons = mirrors(4)
     patient = dict(connect_timeout_ms=1000 * SECONDS, mirror_timeout_ms=1000 * SECONDS)
     fill("bank", daemons[:3], {"data": b"contents"}, **patient)
@@ -150,7 +150,7 @@ def test_a_list_that_is_behind_leads_to_the_store_by_any_mirror_that_is_left(
 
 
 def opened(pipe):
-    """A descriptor that writes to the pipe; None if nobody reads it yet."""
+    """Returns a descriptor for writing to the pipe, or None if nobody reads it yet."""
     try:
         return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
     except OSError as error:

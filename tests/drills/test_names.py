@@ -1,5 +1,5 @@
-"""Mirrors that are given by name, while the name server is silent. Processes preload host/names.c,
-which never returns from getaddrinfo then: a thread that waits for it waits for ever."""
+"""Mirrors given by name while the name server is silent. Processes preload host/names.c, in which
+getaddrinfo then never returns: a thread that waits for it waits forever."""
 import os
 import subprocess
 import sys
@@ -24,7 +24,7 @@ with Standby("bank", sys.argv[1]) as standby:
 say("closed")
 """
 
-# For each line of its input it waits until so many mirrors are live.
+# For each line of input, waits until that many mirrors are live.
 OWNS = """
 import sys
 from binding import CREATE, Store, say
@@ -37,7 +37,7 @@ with Store("bank", sys.argv[1], flags=CREATE) as store:
 say("closed")
 """
 
-# It does not give up before the error that it was told, or success.
+# Retries until it gets the given error, or success.
 OPENS = """
 import sys
 from binding import PerseasError, Store, say
@@ -56,21 +56,21 @@ say(told)
 
 
 class Names:
-    """What the name server says to processes that are started from now on."""
+    """What the name server answers to processes that start afterward."""
 
     def __init__(self, folder):
         self.path, self.hosts, self.silent = folder / "names", {}, False
         self.write()
 
     def write(self):
-        """In one step: a process may read it at any time."""
+        """Replaces the file in one step, because a process may read it at any time."""
         lines = ["%s %s\n" % each for each in self.hosts.items()] + ["silent\n"] * self.silent
         beside = self.path.with_suffix(".new")
         beside.write_text("".join(lines))
         beside.rename(self.path)
 
     def of(self, daemons):
-        """A list that names these mirrors."""
+        """Returns a list with names for these mirrors."""
         for number, daemon in enumerate(daemons, 1):
             self.hosts["m%d.drill.test" % number] = daemon.mirror.host
         self.write()
@@ -96,7 +96,7 @@ def names(tmp_path, monkeypatch):
 
 @pytest.fixture
 def python():
-    """python(program, words...): a process that runs it."""
+    """python(program, words...) starts a process that runs the program."""
     processes = []
 
     def start(program, *words):
@@ -121,7 +121,7 @@ def tell(process, line):
 
 
 def test_a_standby_takes_over_while_the_name_server_is_silent(bank, names, owner, python):
-    """It has connections to the mirrors, and their addresses. Nothing waits at its end, either."""
+    """It has connections to the mirrors and their addresses. Its end does not wait either."""
     daemons = bank(3)
     named = names.of(daemons)
     first = owner("bank", named, "map,accounts,4096", "write,accounts,100,words")
@@ -136,7 +136,7 @@ def test_a_standby_takes_over_while_the_name_server_is_silent(bank, names, owner
 
 def test_perseas_run_takes_over_while_the_name_server_is_silent(bank, names, owner,
                                                                 run):  # noqa: F811
-    """`perseas run` hands the addresses on to it."""
+    """`perseas run` passes the addresses on to COMMAND."""
     daemons = bank(3)
     named = names.of(daemons)
     first = owner("bank", named)
@@ -149,8 +149,8 @@ def test_perseas_run_takes_over_while_the_name_server_is_silent(bank, names, own
 
 
 def test_an_owner_goes_on_while_the_name_server_is_silent(mirrors, names, python):
-    """A mirror is restarted at its address, and taken up again; then it is gone, and while its name
-    is being looked up the store is closed."""
+    """A mirror is restarted at its address and reconnects. Then it is gone, and while its name is
+    being looked up the store is closed."""
     daemons = mirrors(3)
     process = python(OWNS, names.of(daemons))
     assert process.stdout.readline() == "owns\n"
@@ -170,8 +170,8 @@ def test_an_owner_goes_on_while_the_name_server_is_silent(mirrors, names, python
 
 
 def test_an_open_needs_the_names_of_r_mirrors_only(bank, names, python):
-    """Of three mirrors one is given by its name. The time of the open is over while nothing but its
-    name is known, and other opens find the others."""
+    """One of three mirrors is given by name. The open's timeout expires with only that name known,
+    and other opens find the other mirrors."""
     daemons = bank(3)
     named = names.of(daemons).split(",")
     names.stop()

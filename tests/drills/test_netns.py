@@ -1,4 +1,4 @@
-"""The network of the drills cuts what it is told to, and nothing else."""
+"""The drills' network cuts what it is told to, and nothing else."""
 import itertools
 
 from netns import network  # noqa: F401
@@ -9,8 +9,8 @@ PAIRS = set(itertools.permutations(NAMES, 2))
 
 
 def reaches_only(net, pairs):
-    """Packets of these pairs arrive, however long they take, and no others do in a tenth of a
-    second."""
+    """Checks that packets of these pairs arrive, however long it takes, and that no others do
+    within a tenth of a second."""
     return all(net.reaches(*pair, seconds=SECONDS if pair in pairs else 0.1) == (pair in pairs)
                for pair in PAIRS)
 
@@ -21,7 +21,7 @@ def test_every_node_reaches_every_other(network):  # noqa: F811
 
 
 def test_one_direction_is_cut(network):  # noqa: F811
-    """From a to b: the packets of b still arrive."""
+    """From a to b only: packets of b still arrive."""
     net = network(*NAMES)
     net.set_cuts([("a", "b")])
     assert reaches_only(net, PAIRS - {("a", "b")})
@@ -41,7 +41,8 @@ def test_groups_are_apart(network):  # noqa: F811
 
 
 def test_a_cable_is_out(network):  # noqa: F811
-    """Nobody reaches its node, nor is reached from there; the others go on. Then it is in again."""
+    """The node reaches nobody and nobody reaches it; the others are not affected. Then the cable is
+    plugged in again."""
     net = network(*NAMES)
     net.pull("b")
     assert reaches_only(net, {("a", "c"), ("c", "a")})

@@ -1,4 +1,4 @@
-"""The agents of Pacemaker, ocf:perseas:mirror and ocf:perseas:owner (deploy/ocf), called as
+"""The agents for Pacemaker, ocf:perseas:mirror and ocf:perseas:owner (deploy/ocf), called as
 Pacemaker calls them, and by ocf-tester."""
 import os
 import pathlib
@@ -19,7 +19,7 @@ SUCCESS, GENERIC, ARGS, UNIMPLEMENTED, PERM, INSTALLED, CONFIGURED = 0, 1, 2, 3,
 NOT_RUNNING, PROMOTED, FAILED_PROMOTED = 7, 8, 9
 SOURCES = [SCRIPTS / "ocf" / each for each in ("functions.sh", "mirror.in", "owner.in")]
 
-# An application that owns the store until it is told to end; WORKS is what it does then.
+# An application that owns the store until it is told to end; WORKS is what it does as owner.
 APPLICATION = """
 import os, signal, sys
 sys.path.insert(0, %r)
@@ -52,7 +52,7 @@ class Agent:
                 "OCF_RESKEY_CRM_meta_timeout": str(SECONDS * 1000), **self.meta, **more}
 
     def __call__(self, action, **more):
-        """The exit code; what it said is in .words."""
+        """Returns the exit code; the output is in .words."""
         done = subprocess.run([self.path, action], env=self.environment(**more), text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=2 * SECONDS,
@@ -66,7 +66,7 @@ class Agent:
 
 @pytest.fixture(scope="module")
 def installed():
-    """Below it the agents lie as `make install` has them, where everybody can read them."""
+    """A folder with the agents as `make install` installs them, readable for everybody."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="perseas-ocf-"))
     agents, library = folder / "resource.d/perseas", folder / "lib/perseas"
     agents.mkdir(parents=True)
@@ -87,7 +87,7 @@ def own_name():
 
 @pytest.fixture
 def agent(installed, tmp_path):
-    """agent(name, instance, **parameters): an Agent, which is stopped at the end."""
+    """agent(name, instance, **parameters) returns an Agent, which is stopped at the end."""
     agents = []
 
     def make(name, instance="i", **parameters):
@@ -121,7 +121,7 @@ def mirror(agent, memory, tmp_path):
 
 @pytest.fixture
 def owners(agent, bank, tmp_path):
-    """owners(instance, *words, **parameters): agents of one store, on three mirrors."""
+    """owners(instance, *words, **parameters) returns agents for one store, on three mirrors."""
     daemons = bank(3)
     program = tmp_path / "application.py"
     program.write_text(APPLICATION)
@@ -141,7 +141,8 @@ def promotable(each):
 
 
 def runs(pid):
-    """One that was killed can be there until somebody has taken its status."""
+    """Returns whether the process runs. A killed one exists until its parent has taken its
+    status."""
     try:
         return process_state(int(pid)) != "Z"
     except FileNotFoundError:
@@ -149,13 +150,13 @@ def runs(pid):
 
 
 def await_application(owner):
-    """Until it has opened the store, as it says in the log."""
+    """Waits until the application has opened the store, by its log."""
     log = pathlib.Path(owner.parameters["logfile"])
     wait_for(lambda: "the application is there" in log.read_text(), SECONDS, "its words in the log")
 
 
 def judged(agent):
-    """ocf-tester's judgement."""
+    """Returns ocf-tester's verdict."""
     words = ["-n", agent.instance]
     for name, value in agent.parameters.items():
         words += ["-o", "%s=%s" % (name, value)]
@@ -186,7 +187,7 @@ def test_ocf_tester_passes_the_owner(alone, owners):
     assert ("does not support the promote action" in done.stdout) == alone
 
 
-# --- what is wrong has a code and a sentence ---
+# --- every error has a code and a sentence ---
 
 @pytest.mark.parametrize("name,parameters,code,sentence", (
     ("mirror", dict(binary="/none/perseasd"), INSTALLED, "(parameter binary) is not here"),
@@ -221,7 +222,8 @@ def test_an_unknown_action_is_refused(name, agent):
 
 
 def test_a_mirror_that_cannot_start_says_why(mirror):
-    """What the daemon says of its options is the sentence; what it cannot do is another failure."""
+    """The daemon's message about its options is the sentence. A failure to start is another
+    code."""
     mirror.parameters["options"] = "--owner-timeout soon"
     assert mirror("start") == CONFIGURED and "--owner-timeout" in mirror.words, mirror.words
     mirror.parameters["options"] = "--unix /none/of/it"
@@ -241,10 +243,10 @@ def test_an_owner_that_cannot_start_says_why(what, code, sentence, owners):
     assert owner("monitor") == NOT_RUNNING
 
 
-# --- monitors see what there is to see ---
+# --- monitors ---
 
 def test_a_monitor_of_a_mirror_looks_as_deep_as_it_is_told(mirror):
-    """A daemon that hangs is a process still."""
+    """A daemon that hangs is still a process."""
     assert mirror("start") == SUCCESS, mirror.words
     for depth in ("0", "10", "20"):
         assert mirror("monitor", OCF_CHECK_LEVEL=depth) == SUCCESS, mirror.words
@@ -263,8 +265,8 @@ def test_a_monitor_of_a_mirror_looks_as_deep_as_it_is_told(mirror):
 
 
 def test_a_mirror_whose_memory_is_gone_is_not_ready(mirror, memory):
-    """It answers all the same. A file is where the directory was, so that the daemon cannot make it
-    again."""
+    """It still answers. A file is in place of the directory, so that the daemon cannot recreate
+    it."""
     assert mirror("start") == SUCCESS, mirror.words
     os.kill(mirror.pid(), signal.SIGSTOP)
     wait_for(lambda: process_state(mirror.pid()) == "T", SECONDS, "a stopped daemon")
@@ -277,7 +279,7 @@ def test_a_mirror_whose_memory_is_gone_is_not_ready(mirror, memory):
 
 
 def test_what_is_no_process_of_the_instance_is_left_alone(mirror, tmp_path):
-    """The number of a process that ended may be that of another one now."""
+    """Another process may have the process id of one that ended."""
     other = subprocess.Popen(["sleep", "1000"], preexec_fn=die_with_parent, start_new_session=True)
     try:
         mirror.state.mkdir()
@@ -333,7 +335,7 @@ def test_an_application_that_does_not_end_is_killed(owners):
 
 
 def test_an_application_that_outlives_its_run_is_seen_and_ended(owners):
-    """`perseas run` was killed: the application is told by the kernel, and does not care."""
+    """`perseas run` was killed. The kernel tells the application, which ignores it."""
     owner = owners("stubborn", "stubborn", stop_after=1)
     assert owner("start") == SUCCESS, owner.words
     run = owner.pid()
@@ -348,14 +350,15 @@ def test_an_application_that_outlives_its_run_is_seen_and_ended(owners):
 # --- a promotable clone ---
 
 def word(owner):
-    """What `perseas run` said last of its store, whoever else said something; "": nothing yet."""
+    """Returns the last message of `perseas run` about its store, or ""."""
     words = re.findall(r"^perseas: store '[^']*': (.*)\n", (owner.state / "said").read_text(), re.M)
     return words[-1] if words else ""
 
 
 def test_the_one_that_is_promoted_owns_the_store(owners):
-    """Nobody owns the store: both wait at the gate. One is promoted; the other follows it then, and
-    takes over when it is promoted after the first was killed, whole."""
+    """Nobody owns the store, and both instances wait at the gate. One is promoted; the other
+    follows it, and takes over when it is promoted after the first was killed with all its
+    processes."""
     first, second = (promotable(owners(each, stop_after=1)) for each in ("one", "two"))
     for each in (first, second):
         assert each("start") == SUCCESS, each.words
@@ -378,8 +381,8 @@ def test_the_one_that_is_promoted_owns_the_store(owners):
 
 @pytest.fixture
 def counted(tmp_path, monkeypatch):
-    """counted(): the programs that agents called, by their names. sed is none of them: what copies
-    the log may begin at any time."""
+    """counted() returns the names of the programs that agents ran, except sed, which copies the log
+    and may start at any time."""
     folder, calls = tmp_path / "counted", tmp_path / "calls"
     folder.mkdir()
     for name in ("tail", "tr", "grep", "ps", "id", "cat"):
@@ -391,8 +394,8 @@ def counted(tmp_path, monkeypatch):
 
 
 def test_to_wait_for_the_store_costs_no_processes(owners, counted):
-    """Tens of owners wait at once after a machine died, beside others that live on the same hosts:
-    what one that waits longer calls is no more than what it calls anyhow."""
+    """Tens of owners wait at once after a machine died, next to others on the same hosts: waiting
+    longer must not run more programs."""
     owner = promotable(owners("one"))
     with Store("bank", mirror_list(owner.daemons)):
         assert owner("start") == SUCCESS, owner.words
@@ -405,8 +408,8 @@ def test_to_wait_for_the_store_costs_no_processes(owners, counted):
 
 
 def test_a_promotion_gives_way_to_an_owner_that_lives(owners):
-    """Pacemaker does not know of that one: waiting for its end would keep it from finding out. The
-    gate is closed again, so that nobody slips through later."""
+    """Pacemaker does not know about that owner: waiting for its end would keep Pacemaker from
+    finding out. The gate is closed again, so that the instance cannot open the store later."""
     owner = promotable(owners("one", yield_after=1))
     with Store("bank", mirror_list(owner.daemons)) as store:
         assert owner("start") == SUCCESS, owner.words
@@ -418,8 +421,8 @@ def test_a_promotion_gives_way_to_an_owner_that_lives(owners):
 
 
 def test_a_promoted_one_that_lost_the_store_has_failed(owners):
-    """Another owner took the store, as on a node where Pacemaker believed this one dead. As that
-    one ends, it is well again."""
+    """Another owner took the store, as on a node where Pacemaker believed this one dead. When that
+    owner ends, the instance recovers."""
     owner = promotable(owners("one", stop_after=1))
     assert owner("start") == SUCCESS and owner("promote") == SUCCESS, owner.words
     with Store("bank", mirror_list(owner.daemons), flags=TAKEOVER):

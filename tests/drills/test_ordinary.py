@@ -1,4 +1,4 @@
-"""The copy of the tree that an ordinary user gets: suites that run beside it write to the tree."""
+"""The copy of the tree for an ordinary user, made while other suites write to the tree."""
 import os
 import pathlib
 import shutil
@@ -13,7 +13,8 @@ import ordinary  # noqa: E402
 
 @pytest.fixture(name="copied")
 def fixture_copied(tmp_path, monkeypatch):
-    """copied(act): what a copy has, if act(folder) happens when a folder's names have been read."""
+    """copied(act) returns what a copy contains if act(folder) runs after a folder's names were
+    read."""
     tree = tmp_path / "tree"
     for name in ("build/a/kept", "build/b/kept", "build/c"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +37,8 @@ def fixture_copied(tmp_path, monkeypatch):
 
 
 def test_what_vanishes_while_it_is_copied_is_left_out(copied):
-    """A file, a link, and a folder with a file: what is beside and after them is there."""
+    """A file, a link, and a folder with a file vanish; the entries next to and after them are
+    copied."""
     def remove(folder):
         if folder == pathlib.Path("build"):
             (folder / "c").unlink()
@@ -47,7 +49,7 @@ def test_what_vanishes_while_it_is_copied_is_left_out(copied):
 
 
 def test_what_cannot_be_copied_for_another_reason_fails(copied):
-    """A file has become a folder; a link vanished beside it."""
+    """A file has become a folder; a link vanished next to it."""
     def change(folder):
         if folder == pathlib.Path("build"):
             (folder / "link").unlink()

@@ -1,9 +1,9 @@
 """An owner commits more than the link of one mirror carries while that mirror is copied whole. Two
-copies break, and commits wait for the third, which ends.
+copies break, and commits wait for the third, which completes.
 
-No clock says what the link carries: for each transaction it passes CARRIED bytes, which are fewer
-than the transaction has, and DRAINED more for each commit that waited. So a copy that no commit
-waits for falls behind by count, however fast the machine is.
+The link's rate does not depend on a clock: for each transaction it passes CARRIED bytes, fewer than
+the transaction has, and DRAINED more for each commit that waited. So a copy that no commit waits
+for falls behind by count, however fast the machine is.
 """
 import contextlib
 
@@ -13,19 +13,19 @@ from drill import status_of
 from relay import Relay
 from teller import tellers, until  # noqa: F401
 
-SLOW, ACKS = 2, 2                       # which of the three
-IMAGE = 4 << 20                         # a copy of it takes more transactions than the ring holds
+SLOW, ACKS = 2, 2                       # index of the slow mirror; W
+IMAGE = 4 << 20  # a copy of it takes more transactions than the ring has room for
 RING = 1 << 20                          # a mirror that lags by half of it is dropped
-LENGTH = 8 << 10                        # of a transaction, which sends its before-image, too
+LENGTH = 8 << 10                        # of a transaction, which also sends its before-image
 CARRIED = 12 << 10
-DRAINED = 512 << 10                     # all that a mirror may lag by
+DRAINED = 512 << 10                     # as much as a mirror may lag
 UNPACED = 2                             # copies in a row that break before commits wait
 NEVER = (1 << 32) - 1
 
 
 class Overload:
-    """A desk with a segment on three mirrors. The third one loses its memory, and is reached over
-    the slow link."""
+    """A desk with a segment on three mirrors. The third one loses its memory, and its link is
+    slow."""
 
     def __init__(self, desk, daemons, link):
         self.desk, self.daemons, self.link = desk, daemons, link
@@ -48,7 +48,7 @@ class Overload:
         return self.state() == "resyncing"
 
     def commit(self):
-        """One transaction, for which the link passes its share."""
+        """Runs one transaction, for which the link passes its share."""
         self.count += 1
         self.desk.transaction("image", self.count * LENGTH % IMAGE, LENGTH, self.count % 251)
         waited, self.paced = self.paced, self.desk.figures()["paced"]
@@ -56,8 +56,8 @@ class Overload:
         until(lambda: not self.link.allow() or not self.is_copied(), "bytes that the mirror reads")
 
     def copy(self):
-        """One copy, from its beginning to its end. Returns what a mirror told of the copies before
-        it once commits waited for this one, or None if none waited."""
+        """Runs one copy from beginning to end. Returns what a mirror reported of earlier copies
+        when commits waited for this one, or None if none waited."""
         until(self.is_copied, "a copy")
         before, told = self.paced, None
         while self.is_copied():
@@ -68,7 +68,8 @@ class Overload:
         return told
 
     def broken(self):
-        """What the owner told its mirrors of copies that broke, if commits waited for the next."""
+        """Returns the owner's report to its mirrors about copies that broke, if commits wait for
+        the next."""
         owner = status_of("books", self.daemons[:SLOW])["owner"] or {}
         reports = [report["broken_copies"] for report in owner.get("mirrors", ())]
         return next((each for each in reports if each and each["commits_waited"]), None)
@@ -101,7 +102,7 @@ def test_a_copy_ends_although_the_load_is_above_the_link(overload):
 
 
 def test_no_copy_ends_if_no_commit_may_wait(overload):
-    """The same link and transactions: so it was the waits by which the third copy ended."""
+    """With the same link and transactions, which shows that the waits completed the third copy."""
     over = overload(NEVER)
     for tried in range(1, UNPACED + 2):
         assert over.copy() is None

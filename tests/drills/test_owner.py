@@ -1,4 +1,4 @@
-"""Owners that are killed, refused, or watched."""
+"""Owners that are killed, refused, or traced."""
 import pytest
 
 from drill import log_of, rounds
@@ -21,19 +21,19 @@ def kill_rounds(tellers, dice, daemons, rounds, *options):
 
 
 def test_a_killed_owner_leaves_what_it_was_promised_on_one_mirror(mirrors, tellers, dice, fabric):
-    """kill -9 while it commits, again and again; every next owner compares all bytes."""
+    """Repeats kill -9 while the owner commits; every next owner compares all bytes."""
     kill_rounds(tellers, dice, mirrors(1, fabric), ROUNDS)
 
 
 def test_a_killed_owner_leaves_what_it_was_promised_on_three(mirrors, tellers, dice, fabric):
-    """The same with W = 2, so that the mirrors stand at different transactions."""
+    """The same with W = 2, so that the mirrors have different transactions."""
     kill_rounds(tellers, dice, mirrors(3, fabric), ROUNDS, "acks=2")
 
 
 @pytest.mark.parametrize("ahead", [0, 1])
 def test_stored_bytes_are_no_record_after_a_kill(mirrors, tellers, fabric, ahead):
-    """They lie where the log looks for the record of the unfinished transaction, made for the
-    owner's epoch or for the next one. Two more owners open the store, and compare all bytes."""
+    """The bytes are where the log looks for the record of the unfinished transaction, with the
+    owner's epoch or the next one. Two more owners open the store and compare all bytes."""
     daemons = mirrors(3, fabric)
     page = tellers.page()
     desk = tellers.desk(page)
@@ -47,9 +47,9 @@ def test_stored_bytes_are_no_record_after_a_kill(mirrors, tellers, fabric, ahead
 
 
 def test_stored_slots_are_not_the_slot_of_a_mirror_that_was_away(mirrors, tellers, fabric):
-    """Slots of far later transactions lie in the log of all mirrors, as data. Two mirrors go on
-    without the third one until nothing of that is left in theirs. The next owner reaches one of
-    them, and the third one."""
+    """Slots of much later transactions are in the logs of all mirrors, as data. Two mirrors
+    continue without the third one until their logs have none of it left. The next owner reaches one
+    of them and the third."""
     daemons = mirrors(3, fabric)
     page = tellers.page()
     desk = tellers.desk(page)
@@ -69,7 +69,7 @@ def test_stored_slots_are_not_the_slot_of_a_mirror_that_was_away(mirrors, teller
 
 def test_a_killed_owner_leaves_what_it_was_told_of_though_it_waited_for_nothing(
         mirrors, tellers, dice, fabric):
-    """No commit waits. The next owner may find more than it was told of, and nothing else."""
+    """No commit waits. The next owner may find more than was acknowledged, and nothing else."""
     daemons = mirrors(3, fabric)
     page = tellers.page()
     for _ in range(ROUNDS):
@@ -81,7 +81,7 @@ def test_a_killed_owner_leaves_what_it_was_told_of_though_it_waited_for_nothing(
 
 
 def test_an_owner_that_waits_for_nothing_leaves_all_when_it_ends(mirrors, tellers, fabric):
-    """It is told to stop, and waits for all at once."""
+    """It is told to stop, and flushes at the end."""
     daemons = mirrors(3, fabric)
     owner = tellers.run("books", daemons, "create", LOG, "unwaited", "transactions=3000")
     assert owner.wait() == (0, "")
@@ -91,7 +91,7 @@ def test_an_owner_that_waits_for_nothing_leaves_all_when_it_ends(mirrors, teller
 
 def test_what_a_killed_owner_left_is_the_same_on_all_mirrors_after_the_next(
         mirrors, tellers, dice, fabric, perseas):
-    """The next owner mends the mirrors that stood elsewhere; then the images are compared."""
+    """The next owner repairs mirrors with other states; then the images are compared."""
     daemons = mirrors(3, fabric)
     page = tellers.page()
     owner = tellers.run("books", daemons, "create", LOG, page=page)
@@ -104,7 +104,7 @@ def test_what_a_killed_owner_left_is_the_same_on_all_mirrors_after_the_next(
 
 def test_an_owner_finds_two_of_three_mirrors_that_died_with_the_one_before(
         mirrors, tellers, dice, fabric):
-    """The owner and the one mirror that may be ahead die; the other two must have everything."""
+    """The owner dies with the only mirror that may be ahead; the other two must have everything."""
     daemons = mirrors(3, fabric)
     page = tellers.page()
     for lost in daemons:
@@ -119,7 +119,7 @@ def test_an_owner_finds_two_of_three_mirrors_that_died_with_the_one_before(
 
 def test_an_owner_that_is_killed_while_it_opens_leaves_the_state_as_it_was(
         mirrors, tellers, dice, fabric):
-    """The owner before was killed while it committed; those after it never get to commit."""
+    """The previous owner was killed while it committed; the owners after it never get to commit."""
     daemons = mirrors(3, fabric)
     page = tellers.page()
     for _ in range(OPEN_ROUNDS):
@@ -135,7 +135,7 @@ def test_an_owner_that_is_killed_while_it_opens_leaves_the_state_as_it_was(
 
 
 def test_a_second_owner_is_refused_and_fences_nobody(mirrors, tellers, fabric):
-    """The first owner commits all the time; the others ask without takeover."""
+    """The first owner commits all the time; others try to open without takeover."""
     daemons = mirrors(3, fabric)
     first, second = tellers.desk(), tellers.desk()
     epoch, _ = first.open("books", daemons, "create", LOG)
@@ -153,7 +153,7 @@ def test_a_second_owner_is_refused_and_fences_nobody(mirrors, tellers, fabric):
 
 
 def test_an_owner_that_closed_is_followed_at_once(mirrors, tellers, fabric):
-    """No takeover, no patience: the second opens as soon as the first has closed."""
+    """Without a takeover or waiting, the second owner opens as soon as the first has closed."""
     daemons = mirrors(3, fabric)
     page = tellers.page()
     desk = tellers.desk(page)
@@ -165,7 +165,7 @@ def test_an_owner_that_closed_is_followed_at_once(mirrors, tellers, fabric):
 
 
 def test_fewer_than_r_mirrors_are_refused_by_name(mirrors, tellers, fabric):
-    """Two of three are down: any state that is seen may be an old one."""
+    """Two of three mirrors are down, so any state found may be outdated."""
     daemons = mirrors(3, fabric)
     desk = tellers.desk()
     desk.open("books", daemons, "create", LOG)
@@ -187,7 +187,7 @@ def test_fewer_than_r_mirrors_are_refused_by_name(mirrors, tellers, fabric):
 
 
 def own_calls(trace, command):
-    """System calls of the main thread between reading the command and answering it."""
+    """Returns the main thread's system calls between reading the command and answering it."""
     main, found = None, []
     for line in trace.splitlines():
         pid, call = line.split(None, 1)
@@ -203,15 +203,15 @@ def own_calls(trace, command):
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_commits_over_shm_make_no_system_call_and_no_allocation(mirrors, tellers, tmp_path, count):
-    """strace watches an owner that commits 1,000 times and 100 times as often. Another of its
-    threads looks at the mirrors twice a second: while that has the lock, a commit has to wake it;
-    there is nothing else, and nothing that grows with the number of commits."""
+    """strace watches an owner that commits 1,000 times and 100 times as often. Another thread of
+    the owner checks the mirrors twice a second; while it has the lock, a commit must wake it. There
+    are no other calls, and their number does not grow with the number of commits."""
     daemons = mirrors(count, "shm")
     trace = tmp_path / "trace"
     desk = tellers.desk(wrap=["strace", "-f", "-qq", "-s", "64", "-o", trace])
     desk.open("books", daemons, "create")
     desk.books()
-    desk.run(2000)                      # enough that every buffer has the size that it needs
+    desk.run(2000)                      # enough that every buffer has its final size
     before = desk.figures()["allocations"]
     desk.run(1000)
     desk.run(100000)

@@ -1,4 +1,4 @@
-"""The status page, in a headless Chromium."""
+"""The status page in a headless Chromium."""
 import os
 import shutil
 import socket
@@ -17,10 +17,10 @@ pytestmark = pytest.mark.skipif(bool(MISSING) and "CI" not in os.environ,
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--window-size=1000,900")
-# Everything that lies outside of the window, to the right.
+# Everything beyond the right edge of the window.
 OUTSIDE = """return [...document.querySelectorAll("body *")].filter(
     e => e.getBoundingClientRect().right > window.innerWidth + 0.5).map(e => e.outerHTML)"""
-# At most one question a second: text of several elements at the same moment.
+# At most one request a second: reads the text of several elements at the same moment.
 TEXTS = """return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)"""
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">" + "w" * 120
 
@@ -43,8 +43,8 @@ def chromium(tmp_path_factory):
 
 @pytest.fixture
 def page(chromium, mirrors, tmp_path):
-    """A daemon, and its page that has been shown. It is left before the daemon ends, and what the
-    browser said of the one before counts for nothing."""
+    """A daemon and its loaded page. The page is left before the daemon ends, and earlier messages
+    of the browser do not count."""
     daemon, = mirrors(1, options=options(tmp_path))
     shown = Page(chromium, daemon)
     chromium.get_log("browser")
@@ -67,11 +67,11 @@ class Page:
         return int(text.replace(",", "")) if text.replace(",", "").isdigit() else None
 
     def click(self, selector):
-        """As soon as it is done the page may be made anew."""
+        """The page may be rebuilt as soon as the click is done."""
         self.driver.execute_script("document.querySelector(arguments[0]).click()", selector)
 
     def answers(self):
-        """How many it has had."""
+        """Returns how many answers the page has had."""
         return self.driver.execute_script(
             "return performance.getEntriesByType('resource').length")
 
@@ -88,7 +88,7 @@ class Page:
             "width": width, "height": height, "deviceScaleFactor": 2, "mobile": True})
 
     def complaints(self):
-        """What the browser said of scripts, policies and the like."""
+        """Returns the browser's messages about scripts, policies and the like."""
         return [entry["message"] for entry in self.driver.get_log("browser")
                 if entry["level"] == "SEVERE"]
 
@@ -98,7 +98,7 @@ def title(daemon):
 
 
 def test_it_says_which_daemon_it_is_of(page):
-    """Somebody has the pages of several mirrors open."""
+    """An operator may have the pages of several mirrors open."""
     assert page.texts("h1") == ["perseasd on %s, %s" % (socket.gethostname(),
                                                         page.daemon.mirror.tcp)]
     assert page.driver.title == title(page.daemon)
@@ -127,8 +127,8 @@ def test_it_shows_a_store_that_moves_and_an_owner_that_ends(page, tellers):  # n
 
 
 def test_what_a_hostile_owner_says_stays_text_on_a_phone(page):
-    """Names of stores have no markup; a mirror's address and its trouble may. Long words of it
-    make nothing wider than a phone of 360 points, in the light and in the dark."""
+    """Names of stores cannot contain markup, but a mirror's address and its trouble can. Their long
+    words make nothing wider than a phone of 360 points, in light and dark mode."""
     fill("x" * 63, [page.daemon], {"s": b"contents"})
     fill("data", [page.daemon], {"s": b"contents"})
     control = wire.Control(page.daemon.address)
@@ -156,8 +156,8 @@ def test_what_a_hostile_owner_says_stays_text_on_a_phone(page):
 
 
 def test_of_many_stores_those_that_need_somebody_are_shown(page, owner):
-    """A hundred on one daemon. All are well, and are a line, which opens, and so does each of
-    theirs. Then an owner is gone, and one tells of a mirror that is away, in markup."""
+    """A hundred stores on one daemon. All are well: one line, which opens, as does each store's.
+    Then one store has no owner, and another's owner reports, in markup, a mirror that is away."""
     for k in range(100):
         assert run_command("create", "store%02d" % k, "--log-size", 65536,
                            mirrors=[page.daemon]).status == 0
@@ -189,8 +189,8 @@ def test_of_many_stores_those_that_need_somebody_are_shown(page, owner):
 
 
 def test_who_needs_somebody_and_who_comes_first(page):
-    """A mirror that was taken out of the roster needs nobody, though its owner tells of it. Worst
-    is what is damaged, or cannot commit: the owner is gone, or silent."""
+    """A mirror that was removed from the roster needs no attention, although its owner reports it.
+    Damaged stores, and those that cannot commit because the owner is gone or silent, come first."""
     def told(name, states=(), **more):
         reports = [{"state": state, "trouble": state != "live" and "why"} for state in states]
         return {"name": name, "state": "consistent", "owner": "o", "live": True, "fabric": "tcp",
@@ -218,7 +218,7 @@ def test_who_needs_somebody_and_who_comes_first(page):
 
 @pytest.mark.parametrize("how", ["kill9", "stop"])
 def test_a_daemon_that_does_not_answer_is_shown(page, how):
-    """It is killed; or it is stopped, while its socket still takes connections, and goes on."""
+    """It is killed; or it is stopped while its socket still accepts connections, and resumes."""
     alarm = "return document.getElementById('alarm').hidden"
     assert page.driver.execute_script(alarm) is True
     getattr(page.daemon, how)()

@@ -1,5 +1,5 @@
-"""Two owners and three mirrors, each in a network namespace of its own, and the network between
-them cut in every shape: never do both owners commit, and what was acknowledged is never lost."""
+"""Two owners and three mirrors, each in its own network namespace, under every partition of the
+network: never do both owners commit, and nothing acknowledged is lost."""
 import itertools
 
 import pytest
@@ -15,10 +15,11 @@ MIRRORS = ("m0", "m1", "m2")
 OWNERS = ("a", "b")
 ACKS = 2
 EFENCED = -10
-# For a partition that lasts a second, not minutes. An open has longer, unless it must be refused.
+# Timeouts for a partition that lasts a second, not minutes. An open has longer, unless it must be
+# refused.
 TIMES = ("connect-ms=300", "commit-ms=200")
 REFUSED_SOON = "open-ms=1000"
-# Each mirror is with the owner, with its rival, or with neither.
+# Each mirror is on the side of the owner, of its rival, or of neither.
 SHAPES = list(itertools.product(("owner", "rival", None), repeat=len(MIRRORS)))
 SOME = 20                               # transactions
 
@@ -39,7 +40,7 @@ class Field:
             return self.tellers.desk()
 
     def groups(self, shape):
-        """Who is with whom: the owner's side, and the rival's."""
+        """Returns the groups of the partition: the owner's side, and the rival's."""
         return [{node, *(m for m, side in zip(MIRRORS, shape) if side == who)}
                 for node, who in ((self.home, "owner"), (self.other, "rival"))]
 
@@ -47,9 +48,9 @@ class Field:
         self.owner.page.advances(SOME)
 
     def owner_is_in_doubt(self, near):
-        """Its commit finds too few mirrors, when those that it reaches have taken all that it sent:
-        one that lagged makes what others had taken before the network was cut durable as late as
-        that. What it was promised until then."""
+        """Waits until the owner's commit is in doubt and the mirrors that it reaches have taken
+        everything it sent: a mirror that lagged makes earlier transactions durable as late as that.
+        Returns what was acknowledged until then."""
         def doubts():
             held = [seq for _, seq in self.owner.states()]
             figures = self.owner.figures()
@@ -73,8 +74,9 @@ class Field:
         self.rival.exit()
 
     def owner_is_fenced(self, promised):
-        """It learns of it, and was promised nothing that the rival has not: what mirrors hold whose
-        answers were cut off may still be acknowledged. The rival is the owner then."""
+        """The owner learns that it is fenced. Everything acknowledged to it is in the rival's
+        store, including what mirrors had when their answers were cut off. The rival is the owner
+        then."""
         page = self.owner.page
         until(lambda: page.error == EFENCED, "a fenced owner")
         assert promised <= page.acked <= self.rival.page.found <= promised + 1
@@ -83,13 +85,13 @@ class Field:
         self.owner.ask("start")
 
     def settles(self):
-        """The owner commits, on all mirrors again."""
+        """Waits until the owner commits on all mirrors again."""
         self.owner_commits()
         until(lambda: self.owner.all_live(len(MIRRORS)), "live mirrors: %s" % self.owner.states())
 
     def cut(self, near, enough_for_rival):
-        """What may happen in a network that is cut, and after it was healed. near: the mirrors that
-        the owner reaches, and that reach it."""
+        """Checks what may happen during a partition, and after it was healed. `near` are the
+        mirrors that the owner reaches and that reach it."""
         enough_for_owner = len(near) >= ACKS
         if enough_for_owner:
             self.owner_commits()
@@ -109,7 +111,7 @@ class Field:
         self.settles()
 
     def end(self):
-        """Every byte is right, on every mirror."""
+        """Checks every byte on every mirror."""
         self.owner.ask("halt")
         assert self.owner.check() == self.owner.page.acked
         self.owner.settle()
@@ -134,7 +136,8 @@ def field(network, tellers):  # noqa: F811
 
 
 def test_in_a_partition_of_every_shape_one_owner_commits_at_most(field):
-    """All 27, one after the other, on one store; the owner that commits goes on into the next."""
+    """All 27 partitions, one after the other, on one store. The owner that commits continues into
+    the next."""
     for shape in SHAPES:
         field.net.partition(field.groups(shape))
         field.cut([i for i, side in enumerate(shape) if side == "owner"],
@@ -145,7 +148,7 @@ def test_in_a_partition_of_every_shape_one_owner_commits_at_most(field):
 @pytest.mark.parametrize("cut", range(1, len(MIRRORS) + 1))
 @pytest.mark.parametrize("way", ["there", "back"])
 def test_cut_in_one_direction_one_owner_commits_at_most(field, way, cut):
-    """The owner's packets do not reach so many mirrors, or theirs do not reach it."""
+    """The owner's packets do not reach `cut` mirrors, or theirs do not reach it."""
     pairs = [(field.home, mirror) for mirror in MIRRORS[:cut]]
     field.net.set_cuts(pairs if way == "there" else [pair[::-1] for pair in pairs])
     if len(MIRRORS) - cut >= ACKS:

@@ -1,7 +1,7 @@
-"""The measurements of what an application notices: that its owner was killed, that a mirror is
-copied whole, that others ask much of a mirror. Here they run small, with bounds that a wrong turn
-would exceed by far. Pauses are less what the processors kept its processes from running; how soon
-the next owner commits is measured by night."""
+"""Short runs of the measurements of pauses that an application notices: when its owner is killed,
+when a mirror is copied whole, when other clients load a mirror. Their bounds are exceeded by far if
+something is wrong. Pauses do not include the time for which processors kept its processes from
+running. How soon the next owner commits is measured by night."""
 import json
 import subprocess
 import sys
@@ -11,16 +11,16 @@ import pytest
 from drill import BUILD, MIB, PATIENCE, SECONDS, TOP
 from interval import of_median
 
-COPY_PAUSE = 100 * PATIENCE             # ms, of a transaction
-FLOOD_PAUSE = 300 * PATIENCE            # ms, of a transaction
-FAILOVER = 5000 * PATIENCE              # ms, of 128 MiB
-SILENCE = {"tcp": 600 * PATIENCE,       # ms, at an --owner-timeout of 250
-           "shm": 1000 * PATIENCE}      # three images of 64 MiB are copied meanwhile
-CUTS, CUT_OFF = ["tcp", "tcp", "shm"], 9    # runs of bench/cutoff.py, and how often all of them
+COPY_PAUSE = 100 * PATIENCE             # ms, for a transaction
+FLOOD_PAUSE = 300 * PATIENCE            # ms, for a transaction
+FAILOVER = 5000 * PATIENCE              # ms, for 128 MiB
+SILENCE = {"tcp": 600 * PATIENCE,       # ms, with an --owner-timeout of 250
+           "shm": 1000 * PATIENCE}      # meanwhile three images of 64 MiB are copied
+CUTS, CUT_OFF = ["tcp", "tcp", "shm"], 9    # runs of bench/cutoff.py, and how often to run them all
 
 
 def measure(name, output, *words):
-    """What bench/NAME found."""
+    """Runs bench/NAME. Returns its results."""
     line = [sys.executable, TOP / "bench" / name, "--build", BUILD, "--output", output, *words]
     done = subprocess.run([str(word) for word in line], stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=10 * SECONDS)
@@ -31,9 +31,9 @@ def measure(name, output, *words):
 
 @pytest.mark.timing("how soon the next owner commits")
 def test_the_next_owner_commits_soon_after_the_kill(tmp_path):
-    """kill -9 of owners of 64 and 128 MiB, over each fabric, with memory that is read first and
-    that comes on demand; `perseas run` starts the next owner, or that is a standby that waits, with
-    and without a copy. Nothing acknowledged is missing. Every figure is there."""
+    """kill -9 of owners of 64 and 128 MiB, over each fabric, with memory read first and on demand.
+    The next owner is started by `perseas run`, or is a standby in a process, with and without a
+    copy. Nothing acknowledged is missing, and every figure is there."""
     told = measure("failover.py", tmp_path / "failover.json", "--quick")
     assert told["sizes"] == [64 * MIB, 128 * MIB]
     assert [entry["fabric"] for entry in told["fabrics"]] == ["tcp", "shm"]
@@ -63,8 +63,8 @@ def test_the_next_owner_commits_soon_after_the_kill(tmp_path):
 @pytest.mark.needs("namespaces")
 @pytest.mark.root("makes network namespaces")
 def test_an_owner_whose_host_is_cut_off_is_replaced_soon(tmp_path):
-    """Its link goes down, and nothing is reset; the same where it is stopped, also where it has the
-    mirrors' memory. Nothing acknowledged is missing."""
+    """The link goes down without resets; or the owner is stopped, also with the mirrors' memory
+    shared. Nothing acknowledged is missing."""
     took = [[] for _ in CUTS]
     for _ in range(CUT_OFF):
         told = measure("cutoff.py", tmp_path / "cutoff.json", "--quick")
@@ -80,7 +80,8 @@ def test_an_owner_whose_host_is_cut_off_is_replaced_soon(tmp_path):
 
 
 def test_a_short_time_of_load_raises_no_alarm(tmp_path):
-    """What runs for an hour with `make soak`: every store is counted, and commits went on."""
+    """A short run of what `make soak` runs for an hour: every store is counted, and commits
+    continue."""
     told = measure("alarms.py", tmp_path / "alarms.json", "--seconds", 3)
     assert [(each["fabric"], each["timeouts_ms"]) for each in told["stores"]] == [
         (fabric, short) for fabric in ("tcp", "shm") for short in (None, 250)]
@@ -88,9 +89,9 @@ def test_a_short_time_of_load_raises_no_alarm(tmp_path):
 
 
 def test_no_transaction_waits_long_while_a_mirror_is_copied_whole(tmp_path):
-    """With a limit of the rate and without. What holds commits up does so in each of the resyncs;
-    what others on this host do, hardly in all of them: so the least of their longest counts, less
-    the time for which processors were busy with others. A limit is kept."""
+    """With a rate limit and without. A delay by the product occurs in each of the resyncs, and one
+    by other load on the host hardly in all, so the shortest of the longest pauses counts, without
+    the time for which processors were busy with other processes. The rate limit is met."""
     told = measure("resync.py", tmp_path / "resync.json", "--size", 16, "--rate", 64,
                    "--rounds", 3, "--seconds", 0.2)
     assert len(told["resyncs"]) == 4
@@ -104,9 +105,9 @@ def test_no_transaction_waits_long_while_a_mirror_is_copied_whole(tmp_path):
 
 
 def test_no_owner_that_floods_a_mirror_stops_the_commits_of_others(tmp_path):
-    """Two owners send requests without an end. What the mirror does about it, it does each time, so
-    the least of the longest pauses counts, less the time for which processors were busy with
-    others."""
+    """Two owners send requests endlessly. A delay by the mirror occurs in every run, so the
+    shortest of the longest pauses counts, without the time for which processors were busy with
+    other processes."""
     told = measure("neighbours.py", tmp_path / "neighbours.json", "--short", "--seconds", 0.5,
                    *["--only", "owners"] * 3)
     pauses = [max(entry[stretch]["rest_ms"] for stretch in ("with", "rest"))

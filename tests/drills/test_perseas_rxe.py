@@ -1,5 +1,5 @@
-"""perseas-rxe on hosts that lack something. The programs that it calls are stand-ins, and so is
-/sys: nothing is changed on the host of the test."""
+"""perseas-rxe on hosts that lack something. The programs that it calls, and /sys, are fakes:
+nothing is changed on the test's host."""
 import os
 import pathlib
 import subprocess
@@ -36,7 +36,7 @@ class Host:
         path.write_text(text + "\n")
 
     def link(self, name, device, gids, kind="rxe"):
-        """An RDMA device; gids: (type, GID) by index."""
+        """Adds an RDMA device; `gids` are (type, GID) by index."""
         base = "class/infiniband/%s/" % name
         if kind == "rxe":
             self.file(base + "parent", device)
@@ -68,7 +68,7 @@ def test_a_host_without_rdma_is_told_so(host):
 
 
 def test_a_host_with_other_rdma_only(host):
-    """A device of hardware is no rxe link; neither status nor down takes it for one."""
+    """A hardware device is not an rxe link; neither status nor down takes it for one."""
     host.link("mlx5_0", "eth9", [], kind="mlx5")
     done = host.run("status")
     assert done.returncode == NONE and "mlx5_0" in done.stdout
@@ -79,7 +79,7 @@ def test_a_host_with_other_rdma_only(host):
 
 
 def test_down_removes_all_links_of_rxe(host):
-    """Two links, and a device that is not rxe's."""
+    """Two links, and a device of another driver."""
     host.link("rxe0", "eth9", [])
     host.link("rxe1", "eth8", [])
     host.link("mlx5_0", "eth7", [], kind="mlx5")
@@ -88,7 +88,7 @@ def test_down_removes_all_links_of_rxe(host):
 
 
 def test_a_kernel_without_the_driver(host):
-    """modprobe does not find rdma_rxe: the packages that bring it are named."""
+    """modprobe does not find rdma_rxe: the packages that have it are named."""
     host.program("modprobe", 'case $* in *rdma_rxe) echo "modprobe: FATAL: Module rdma_rxe not '
                  'found in directory /lib/modules/6.1" >&2; exit 1; esac')
     done = host.run("up", "--dev", "eth9")
@@ -98,7 +98,7 @@ def test_a_kernel_without_the_driver(host):
 
 
 def test_a_module_that_may_not_be_loaded(host):
-    """It is there, but the kernel refuses: what modprobe says is passed on."""
+    """The module exists, but the kernel refuses it: modprobe's message is passed on."""
     host.program("modprobe",
                  'echo "modprobe: ERROR: could not insert: Key was rejected" >&2; exit 1')
     done = host.run("up", "--dev", "eth9")
@@ -106,14 +106,14 @@ def test_a_module_that_may_not_be_loaded(host):
 
 
 def test_a_checksum_that_is_missing(host):
-    """What `rdma link add` says when crc32_generic is not loaded helps nobody by itself."""
+    """The message of `rdma link add` without crc32_generic does not explain itself."""
     host.program("rdma", 'echo "error: No such file or directory" >&2; exit 1')
     done = host.run("up", "--dev", "eth9")
     assert done.returncode == FAILED and "modprobe crc32_generic" in done.stdout
 
 
 def test_a_program_that_is_missing(host):
-    """No rdma: its package is named."""
+    """Without the program rdma, its package is named."""
     (host.bin / "rdma").unlink()
     env = dict(os.environ, PERSEAS_SYSFS=str(host.sys), PATH=str(host.bin))
     script = SCRIPT.read_text().replace("PATH=$PATH:/usr/sbin:/sbin\n", "")
@@ -123,7 +123,7 @@ def test_a_program_that_is_missing(host):
 
 
 def test_who_is_not_root(host):
-    """up and down need root, and say so before anything else."""
+    """up and down need root, and say so before they do anything."""
     host.program("id", "echo 1000")
     for command in ("up", "down"):
         done = host.run(command)
@@ -132,7 +132,7 @@ def test_who_is_not_root(host):
 
 
 def test_only_gids_that_connections_can_use_are_shown(host):
-    """RoCE v1, a link-local address, an empty place, then RoCE v2 at last."""
+    """RoCE v1, a link-local address, an empty entry, and at last RoCE v2."""
     host.link("rxe0", "eth9", [
         ("IB/RoCE v1", "0000:0000:0000:0000:0000:ffff:c000:0209"),
         ("RoCE v2", "fe80:0000:0000:0000:0000:00ff:fe00:0001"),
@@ -149,13 +149,13 @@ def test_only_gids_that_connections_can_use_are_shown(host):
                                    ("down", "--dev", "eth9"), ("status", "--name", "rxe0"),
                                    ("up", "--dev", "../eth9"), ("up", "--name", "a b")])
 def test_what_is_not_understood(host, words):
-    """Nothing is done, and the status is that of misuse."""
+    """Nothing is done, and the status is that of wrong use."""
     assert host.run(*words).returncode == USAGE
     assert host.called() == []
 
 
 def test_help_goes_to_stdout(host):
-    """Asked for: status 0."""
+    """Help was requested: status 0."""
     for words in (("--help",), ("up", "--help")):
         done = host.run(*words)
         assert done.returncode == OK and done.stdout.startswith("usage: perseas-rxe up")
