@@ -1,4 +1,4 @@
-"""perseas place: mirrors for new stores, from what daemons say of where they run."""
+"""perseas place: chooses mirrors for new stores by where the daemons run."""
 import pytest
 
 from drill import FAILURE, NO, OK, PARTLY, USAGE, run_command
@@ -16,7 +16,7 @@ def fleet(mirrors):
 
 
 def test_no_two_mirrors_of_a_store_are_in_the_same_rack(fleet):
-    """The list can be given to create as it stands; the next place sees what that took."""
+    """Its list can be passed to create unchanged; the next placement counts what that used."""
     first = run_command("place", mirrors=fleet)
     assert first.status == OK, first
     chosen = first.out.strip().split(",")
@@ -32,7 +32,7 @@ def test_no_two_mirrors_of_a_store_are_in_the_same_rack(fleet):
 
 
 def test_two_in_one_domain_are_refused(fleet):
-    """With the status, a sentence, and the same for programs."""
+    """With the exit status, a sentence, and the same in JSON."""
     done = run_command("place", "--copies", 4, mirrors=fleet)
     assert done.status == NO and done.out == "", done
     assert "3 of 4 mirrors can be placed, no two in the same rack" in done.err
@@ -48,13 +48,13 @@ def test_two_in_one_domain_are_refused(fleet):
 
 
 def test_daemons_without_labels_are_those_of_one_host(mirrors):
-    """All of these run here."""
+    """All of these daemons run on this host."""
     done = run_command("place", mirrors=mirrors(3))
     assert done.status == NO and "no two in the same host" in done.err, done
 
 
 def test_who_does_not_answer_is_left_out_and_named(fleet):
-    """One rack is left out with it, or not."""
+    """Its rack is left out with it, if it was the only daemon there."""
     fleet[0].kill9()
     done = run_command("place", mirrors=fleet)
     assert done.status == PARTLY and len(done.out.strip().split(",")) == 3, done
@@ -67,7 +67,7 @@ def test_who_does_not_answer_is_left_out_and_named(fleet):
 
 
 def test_more_daemons_than_a_store_may_have_mirrors(fleet):
-    """They are asked in parts; one that is named twice gets one image."""
+    """They are asked in batches; a daemon given twice gets one image."""
     words = ",".join(daemon.address for daemon in fleet)
     nowhere = ",".join("127.0.0.1:%d" % port for port in range(1, 15))
     done = run_command("place", mirrors=nowhere + "," + words)
@@ -77,7 +77,7 @@ def test_more_daemons_than_a_store_may_have_mirrors(fleet):
 
 
 def test_containers_on_one_machine_are_one_host(mirrors):
-    """Their labels name different hosts, and the boots of these are the same."""
+    """Their labels name different hosts, but their boot ids are equal."""
     daemons = [mirrors(1, options=("--label", "host=c%d" % number))[0] for number in range(3)]
     done = run_command("place", "--copies", 2, mirrors=daemons)
     assert done.status == NO and done.out == "", done

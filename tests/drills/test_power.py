@@ -1,4 +1,4 @@
-"""What NUT runs when the power fails, with a systemctl that only notes what it is asked."""
+"""The script that NUT runs when the power fails, with a systemctl that only records its calls."""
 import os
 import pathlib
 import re
@@ -16,7 +16,7 @@ ACTIVE = "--quiet is-active " + UNIT
 
 @pytest.fixture
 def power(tmp_path):
-    """power(event, *words, active=True): what systemctl was asked, a line each."""
+    """power(event, *words, active=True) returns the calls of systemctl, one a line."""
     tools, asked = tmp_path / "tools", tmp_path / "asked"
     tools.mkdir()
     for name, body in (
@@ -45,7 +45,7 @@ def test_the_daemon_is_stopped_when_the_battery_is_low(power, event):
 
 
 def test_it_is_stopped_when_a_timer_says_so(power):
-    """upssched hands on the event that started the timer."""
+    """upssched passes on the event that started the timer."""
     assert power("ONBATT", "perseas-spill") == [ACTIVE, "stop " + UNIT]
     assert power(None, "perseas-spill") == [ACTIVE, "stop " + UNIT]
 
@@ -74,7 +74,7 @@ def test_the_service_gives_the_daemon_options_that_it_knows():
     assert "--state-dir=/var/lib/perseas/state" in words
     place = words.index("@SYSCONFDIR@/perseasd.conf")
     words[place] = "/dev/null"
-    # What systemd puts in the place of %b.
+    # systemd's value of %b
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
     words = [word.replace("%b", boot) for word in words]
     done = subprocess.run([BUILD / "perseasd", *words, "--version"], capture_output=True,
@@ -83,7 +83,7 @@ def test_the_service_gives_the_daemon_options_that_it_knows():
 
 
 def test_it_says_what_it_does_and_takes_no_other_option(tmp_path):
-    """Without a systemctl, which neither needs: whoever mistypes stops no service."""
+    """Neither --help nor a wrong option needs systemctl: a mistyped option stops no service."""
     env = {"PATH": str(tmp_path), "NOTIFYTYPE": "LOWBATT"}
     (tmp_path / "cat").symlink_to("/bin/cat")
     for word, status in (("--help", 0), ("--hlep", 2)):

@@ -1,4 +1,4 @@
-"""`make check` says at its start what the machine lacks, each thing with what to do."""
+"""`make check` first reports what the machine lacks, each with what to do."""
 import os
 import pathlib
 import re
@@ -20,12 +20,12 @@ def run(*before):
 
 
 def in_world(change):
-    """The preflight where a command of root's has changed the world, for it alone."""
+    """Runs the preflight in a namespace that a root command has changed."""
     return run("unshare", "--mount", "sh", "-c", change + ' && exec "$@"', "sh")
 
 
 def test_nothing_that_is_needed_is_missing_where_the_tests_run():
-    """Of what is optional only that is told of which the machine lacks."""
+    """Optional things are reported only if the machine lacks them."""
     status, said = run()
     lacking = [preflight.lacks(name) for name in preflight.OPTIONAL if preflight.lacks(name)]
     assert status == 0 and len(said.splitlines()) == len(lacking), said
@@ -39,7 +39,7 @@ def test_nothing_that_is_needed_is_missing_where_the_tests_run():
     ("mount -t tmpfs none /proc", 1, "'mount -t proc proc /proc'"),
 ], ids=["hosts", "memory", "proc"])
 def test_one_thing_that_a_machine_lacks_is_told_of(change, status, advice):
-    """Without /proc nothing runs, and nothing else is looked for; without the others tests are
+    """Without /proc nothing runs, and nothing else is checked; without the others tests are
     skipped."""
     found, said = in_world(change)
     assert found == status, said
@@ -51,7 +51,7 @@ def test_one_thing_that_a_machine_lacks_is_told_of(change, status, advice):
 
 @pytest.mark.root("changes its root")
 def test_a_chroot_is_told_of_namespaces(tmp_path):
-    """In a chroot no ordinary user makes namespaces."""
+    """In a chroot an ordinary user cannot create namespaces."""
     status, said = in_world("mount --rbind / %s && set -- chroot %s \"$@\"" % (tmp_path, tmp_path))
     assert status == 0, said
     assert "skips what the guides show, since an ordinary user cannot make namespaces" in said
@@ -59,7 +59,7 @@ def test_a_chroot_is_told_of_namespaces(tmp_path):
 
 
 def test_what_a_command_says_is_told(monkeypatch):
-    """Namespaces are forbidden, as in most containers: what unshare said stands in the message."""
+    """Namespaces are forbidden, as in most containers: unshare's message is part of the report."""
     monkeypatch.setattr(preflight, "NAMESPACES", ("sh", "-c", "echo not permitted; exit 1"))
     assert "an ordinary user cannot make namespaces (not permitted)" in preflight.own_namespaces()
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -69,7 +69,7 @@ def test_what_a_command_says_is_told(monkeypatch):
 
 
 def make(folder, *words):
-    """What a make that begins anew says; without the outer one's settings."""
+    """Returns the output of a new make, without the settings of the outer one."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
     done = subprocess.run(["make", "-s", "BUILD=%s" % folder, *words], cwd=PREFLIGHT.parents[1],
                           env=env, text=True, timeout=600, stdout=subprocess.PIPE,
@@ -93,7 +93,7 @@ RDMA = {"libibverbs-dev", "librdmacm-dev"}
     (["CC=gcc -nostdinc", "RDMA=0"], LIBRARIES),
 ], ids=["protoc-c", "compiler", "headers", "headers without RDMA"])
 def test_make_names_the_packages_that_are_missing(tmp_path, words, packages):
-    """And what installs them; nothing else is tried before that."""
+    """With the command that installs them, before anything else is tried."""
     status, said = make(tmp_path, *words, "programs")
     assert status != 0 and missing_packages(said) == packages
     assert "deploy/deps.sh build" in said and "error:" not in said

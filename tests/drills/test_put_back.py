@@ -1,5 +1,5 @@
-"""Memory directories that are put back: mirrors that are older than what they acknowledged. They
-count for nothing, and nothing of what was acknowledged is lost."""
+"""Memory directories restored from a copy: mirrors with less than what they acknowledged. Their
+images do not count, and nothing acknowledged is lost."""
 import subprocess
 
 from binding import Store
@@ -11,7 +11,7 @@ SAID = "was copied here or put back"
 
 
 def back_up(daemon, how=("cp", "-a")):
-    """A copy of its memory directory, made while it does not run."""
+    """Copies the memory directory of a stopped daemon."""
     daemon.kill9()
     copy = daemon.memory.with_name("backup")
     subprocess.run([*how, daemon.memory, copy], check=True)
@@ -19,7 +19,7 @@ def back_up(daemon, how=("cp", "-a")):
 
 
 def put_back(daemon):
-    """The directory is removed, and the copy gets its name; the daemon starts."""
+    """Replaces the directory by the copy and starts the daemon."""
     daemon.kill9()
     subprocess.run(["rm", "-r", daemon.memory], check=True)
     subprocess.run(["cp", "-a", daemon.memory.with_name("backup"), daemon.memory], check=True)
@@ -31,7 +31,7 @@ def asides(daemon):
 
 
 def write(tellers, daemons, page, count):  # noqa: F811
-    """Another owner takes the store over, and commits so many on all of them."""
+    """Has another owner take the store over and commit `count` transactions on all mirrors."""
     desk = tellers.desk(page)
     desk.open("books", daemons, "create", "acks=2", LOG)
     desk.books()
@@ -42,8 +42,9 @@ def write(tellers, daemons, page, count):  # noqa: F811
 
 def test_two_of_three_mirrors_that_were_put_back_choose_nothing(
         mirrors, tellers):  # noqa: F811
-    """The third one, which holds everything, is away: R mirrors answer, and the open is refused.
-    With the third one it is refused, too, and names what that one has, for a person to decide."""
+    """The third mirror, which has everything, is away: R mirrors answer, and the open is refused.
+    With the third one it is still refused, and the error names what that one has, for an operator
+    to decide."""
     daemons = mirrors(3)
     page = tellers.page()
     write(tellers, daemons, page, 100)
@@ -62,7 +63,7 @@ def test_two_of_three_mirrors_that_were_put_back_choose_nothing(
     refused = desk.refused("open", "books", ",".join(d.address for d in daemons))
     assert refused.name == "PERSEAS_EQUORUM", str(refused)
     assert "the newest state seen is 2:%d" % (page.acked + 1) in refused.text, str(refused)
-    # What was put back stays for a person to look at, and is named.
+    # The restored images are kept for an operator, and named.
     for daemon in daemons[:2]:
         assert asides(daemon) == [".books.aside-1"]
         told = run_command("ls", mirrors=[daemon])
@@ -75,8 +76,8 @@ def test_two_of_three_mirrors_that_were_put_back_choose_nothing(
 
 
 def test_status_names_an_image_that_was_set_aside(mirrors):
-    """Of a mirror among others, and of one that is asked alone; a mirror that never had the store
-    is told from it."""
+    """For a mirror among others, and for one asked alone. A mirror that never had the store is
+    reported differently."""
     daemons, (other,) = mirrors(3), mirrors(1)
     fill("books", daemons, {"a": b"contents"})
     fill("book", [daemons[0]], {"a": b"contents"})
@@ -99,7 +100,7 @@ def test_status_names_an_image_that_was_set_aside(mirrors):
 
 
 def test_a_mirror_that_was_put_back_under_an_owner_is_made_anew(mirrors, tellers):  # noqa: F811
-    """The owner goes on, and copies to it, as to one that lost its memory."""
+    """The owner continues and copies to it as to a mirror that lost its memory."""
     daemons = mirrors(3)
     page = tellers.page()
     desk = tellers.desk(page)
@@ -121,7 +122,7 @@ def test_a_mirror_that_was_put_back_under_an_owner_is_made_anew(mirrors, tellers
 
 
 def test_a_restart_and_a_directory_that_was_moved_are_no_copies(mirrors, tellers):  # noqa: F811
-    """The same files, by another path and by another daemon."""
+    """The same files at another path, and with another daemon."""
     daemon, = mirrors(1)
     page = tellers.page()
     desk = tellers.desk(page)
@@ -141,7 +142,7 @@ def test_a_restart_and_a_directory_that_was_moved_are_no_copies(mirrors, tellers
 
 
 def test_an_image_of_a_version_without_notes_gets_one(mirrors, tellers):  # noqa: F811
-    """Its first start under this version serves it. From then on a copy of it does not count."""
+    """Its first start with this version serves it. From then on a copy of it does not count."""
     daemon, = mirrors(1)
     page = tellers.page()
     desk = tellers.desk(page)
@@ -161,7 +162,7 @@ def test_an_image_of_a_version_without_notes_gets_one(mirrors, tellers):  # noqa
 
 
 def write_over(daemon):
-    """The bytes of the copy are written over the same files, which no daemon notices at its start.
+    """Overwrites the same files with the bytes of the copy, which no daemon notices at its start.
     It stays down."""
     daemon.kill9()
     copy = daemon.memory.with_name("backup")
@@ -172,14 +173,14 @@ def write_over(daemon):
 
 
 def called(store, daemons):
-    """What the store's owner calls these mirrors, as far as it has told."""
+    """Returns the states that the store's owner reports for these mirrors."""
     owner = status_of(store, daemons).get("owner") or {"mirrors": []}
     states = {each["address"]: each["state"] for each in owner["mirrors"]}
     return [states.get(daemon.address) for daemon in daemons]
 
 
 def acknowledged(store, daemons):
-    """Whether the owner knows of each of these mirrors that it is live and holds all."""
+    """Returns whether the owner reports each of these mirrors as live and complete."""
     told = status_of(store, daemons)
     owner = told.get("owner") or {"mirrors": []}
     hold = [(each["state"], each["seq"]) for each in owner["mirrors"]]
@@ -187,8 +188,8 @@ def acknowledged(store, daemons):
 
 
 def test_commands_do_not_count_images_that_the_owner_calls_lost(mirrors):
-    """Two of three mirrors at once, so that their owner cannot make them anew. status says what to
-    do, and verify does not call the three alike."""
+    """Two of three mirrors at a time, so the owner cannot copy them again. status says what to do,
+    and verify does not report the three as equal."""
     daemons = mirrors(3)
     old, kept = daemons[:2], daemons[2]
     fill("bank", daemons, {"a": bytes(64)}, acks=2)

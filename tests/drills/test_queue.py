@@ -1,5 +1,5 @@
-"""doc/examples/queue.c is killed at points that are counted: what it had acknowledged is there, and
-at most one step more, and the next owner continues from the mirrors that are left."""
+"""doc/examples/queue.c is killed at counted points: everything acknowledged is there, and at most
+one more step, and the next owner continues from the remaining mirrors."""
 import os
 import re
 import subprocess
@@ -10,8 +10,8 @@ from drill import BUILD, EMULATED, SECONDS, mirror_list, wait_ownerless
 from guide import examples, root  # noqa: F401
 from stepping import Held
 
-# Instructions of the main thread behind the first acknowledged step: a step takes fewer than so
-# many, and is killed at so many points of it.
+# Number of instructions of the main thread after the first acknowledged step, which a step does not
+# exceed, and the number of points at which it is killed.
 STEP = 12800
 POINTS = int(os.environ.get("PERSEAS_QUEUE_KILLS", 8))
 
@@ -22,8 +22,8 @@ def library(monkeypatch):
 
 
 def show(program, daemons):
-    """The numbers in the queue. The heap is checked, and has their objects and that of the queue,
-    and no other."""
+    """Returns the numbers in the queue. The program checks that the heap has only their objects and
+    the queue's."""
     done = subprocess.run([program, mirror_list(daemons), "show"], stdout=subprocess.PIPE,
                           check=True, text=True, timeout=SECONDS)
     *lines, last = done.stdout.splitlines()
@@ -34,16 +34,17 @@ def show(program, daemons):
 
 
 def steps(program, daemons, verb, instructions):
-    """The numbers that it told of: each was pushed, or popped, and its commit had returned."""
+    """Returns the numbers that the program printed: each was pushed or popped, and its commit had
+    returned."""
     held = Held([program, mirror_list(daemons), verb, "100000"])
     return [int(line) for line in held.kill_after(instructions)]
 
 
 @pytest.mark.skipif(EMULATED, reason="single steps take too long in an emulated machine")
 def test_nothing_is_lost_or_doubled_at_any_point(fabric, mirrors, examples):  # noqa: F811
-    """Three mirrors, W is 2. The program fills, or drains, and is killed some instructions later
-    each time. With every fourth owner a mirror dies, too, and comes back when the next owner has
-    shown what there is."""
+    """Three mirrors, W is 2. The program fills or drains the queue, and is killed some instructions
+    later each time. With every fourth owner a mirror dies, too, and comes back after the next owner
+    has shown the queue."""
     daemons = mirrors(3, fabric)
     program = examples / "queue"
     subprocess.run([program, mirror_list(daemons), "fill", "200"], check=True, timeout=SECONDS,
@@ -69,5 +70,5 @@ def test_nothing_is_lost_or_doubled_at_any_point(fabric, mirrors, examples):  # 
         numbers = left
         if point % 4 == 3:
             daemons[point % 3].restart()
-    # The points reach over whole steps.
+    # The points cover whole steps.
     assert several

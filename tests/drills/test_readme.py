@@ -1,4 +1,4 @@
-"""The README's first five minutes, as they stand there, and its program against three daemons."""
+"""The README's first five minutes, exactly as written, and its program against three daemons."""
 import os
 import re
 
@@ -10,21 +10,21 @@ README = TOP / "README.md"
 
 
 def write_program(path):
-    """The C block of the README."""
+    """Writes the C block of the README to a file."""
     source, = [block.text for block in blocks(README) if block.kind == "c"]
     path.write_text(source)
     return path
 
 
 def test_the_readme_shows_what_happens(shell, tmp_path):  # noqa: F811
-    """Every command of its fenced blocks, one after the other."""
+    """Runs every command of its fenced blocks, in order."""
     write_program(tmp_path / "counter.c")
     follow(shell(), README)
 
 
 def test_the_readmes_program_counts_its_runs(tmp_path, root):  # noqa: F811
-    """Compiled with the shared library, run three times; in between the mirrors are restarted. Then
-    the same program in C++ goes on."""
+    """Compiled with the shared library and run three times, with restarts of the mirrors between.
+    Then the same program in C++ continues."""
     binary = tmp_path / "counter"
     compile_c(write_program(tmp_path / "counter.c"), binary, root)
     env = dict(os.environ, LD_LIBRARY_PATH=str(BUILD))

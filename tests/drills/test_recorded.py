@@ -1,8 +1,8 @@
-"""Sessions of earlier versions of the protocol, recorded from their own owners, commands and
-daemons (tests/protocol): what those owners said is said again to the present daemon, byte for byte,
-and it must answer as their daemon did. And what that daemon answered is answered again to present
-owners and commands (recorded_daemon.py), which must go on with it. Of `changed` one daemon of four
-was recorded, so that only the first of these can be done with it."""
+"""Sessions of earlier protocol versions, recorded from their own owners, commands and daemons
+(tests/protocol). The owners' bytes are replayed to the present daemon, which must answer as their
+daemon did. And that daemon's answers are replayed to present owners and commands
+(recorded_daemon.py), which must work with them. Only one of the four daemons of `changed` was
+recorded, so only the first test uses it."""
 import contextlib
 import functools
 import itertools
@@ -22,22 +22,22 @@ import recorded_daemon  # noqa: E402
 import seeds  # noqa: E402
 
 FOLDER = TOP / "tests/protocol"
-EARLIER = range(BEFORE, NOW)            # the versions that are spoken, too
+EARLIER = range(BEFORE, NOW)            # the earlier versions that are spoken
 NAMES = seeds.bodies("Reply")
-# Replies in which nothing is of the daemon's own choice, time or host: all bytes are the same.
+# Replies in which nothing depends on the daemon, time or host: all bytes must be equal.
 SAME = {"create", "settle", "abandon", "publish", "destroy", "release", "joining", "roster",
         "digest", "read", "drop", "order", "move"}
 
 
 def session(version, name):
-    """[(connection, what, bytes)]"""
+    """Returns [(connection, what, bytes)]."""
     for line in (FOLDER / str(version) / name).read_text().splitlines():
         number, what, text = line.split(" ")
         yield int(number), what, bytes.fromhex(text)
 
 
 def whole(stream, data):
-    """Takes what is whole off the stream of answers: (kind, bytes); signs are left out."""
+    """Takes the complete answers off the stream: (kind, bytes), without heartbeats."""
     while len(stream) >= (16 if data else 4):
         size = 16 if data else 4
         head = bytes(stream[:size])
@@ -51,7 +51,7 @@ def whole(stream, data):
 
 
 def said(reply):
-    """(status, id, name of the body, the fields that stand in the body)."""
+    """Returns (status, id, name of the body, the fields in the body)."""
     fields = wire.fields(reply)
     bodies = [number for number in fields if number in NAMES and
               NAMES[number] not in ("status", "message", "promised_epoch", "id")]
@@ -60,13 +60,13 @@ def said(reply):
 
 
 def token_of(reply):
-    """Of a claim's grant; None: there is none."""
+    """Returns the token of a claim's grant, or None."""
     body = wire.fields(reply).get(wire.CLAIM_REPLY)
     return wire.fields(wire.fields(body)[wire.GRANT])[wire.TOKEN] if body else None
 
 
 class Player:
-    """One side of a recorded session: plays the owners, and compares."""
+    """One side of a recorded session: plays the owners, and compares the answers."""
 
     def __init__(self, daemon):
         self.daemon, self.peers, self.tokens = daemon, {}, {}
@@ -78,10 +78,10 @@ class Player:
             self.peers[number] = wire.connect(self.daemon.address)
             self.due[number] = bytearray()
             self.data[number] = seeds.is_data(data)
-        # The present daemon knows its own tokens: a data hello has one, and so has a Lifeline.
+        # The present daemon issues its own tokens, which data hellos and Lifelines contain.
         for then, now in self.tokens.items():
             data = data.replace(then, now)
-        # Who was fenced may have said more to a connection that was cut.
+        # A fenced owner may have sent more on a connection that was closed.
         with contextlib.suppress(ConnectionError):
             self.peers[number].sendall(data)
 
@@ -102,7 +102,7 @@ class Player:
                 self.compare(expected, self.reply(number))
 
     def reply(self, number):
-        """The next answer that is no sign."""
+        """Returns the next answer that is no heartbeat."""
         peer = self.peers[number]
         while True:
             length, = struct.unpack("<I", wire.receive(peer, 4))
@@ -120,7 +120,7 @@ class Player:
         self.compared += 1
 
     def end(self, number):
-        """No more comes from there. The daemon knows it when it has closed, too."""
+        """Ends the connection; returns when the daemon has closed it, too."""
         peer = self.peers.pop(number)
         with contextlib.suppress(OSError):
             peer.shutdown(socket.SHUT_WR)
@@ -131,8 +131,8 @@ class Player:
 @pytest.mark.parametrize("name", ["life-0", "fenced-0", "changed-0"])
 @pytest.mark.parametrize("version", EARLIER)
 def test_the_present_daemon_answers_as_an_earlier_one_did(mirrors, version, name):
-    """Every answer has the same status, id and kind; what lies in stores is the same byte for byte,
-    and so is every answer on the data path."""
+    """Every answer has the same status, id and kind. The contents of stores are equal byte for
+    byte, and so is every answer on the data path."""
     daemon, = mirrors(1)
     player = Player(daemon)
     for number, what, data in session(version, name):
@@ -148,16 +148,16 @@ def test_the_present_daemon_answers_as_an_earlier_one_did(mirrors, version, name
 
 @pytest.mark.parametrize("version", EARLIER)
 def test_every_recorded_session_is_of_its_version(version):
-    """They are not to be recorded again with what a later release says."""
+    """They must not be recorded again with a later release."""
     greetings = {int.from_bytes(data[4:6], "little") for name in (FOLDER / str(version)).iterdir()
                  for _, streams in itertools.groupby(session(version, name.name), lambda e: e[0])
                  for _, what, data in streams if what == "there" and
                  data[:4] == struct.pack("<I", wire.CONTROL_MAGIC)}
-    assert greetings == {version}       # the highest that the sender spoke
+    assert greetings == {version}       # the highest version of the sender
 
 
 class Stage:
-    """Stands in for record.Recorder: its mirror is a recorded_daemon.Daemon."""
+    """Replaces record.Recorder: its mirror is a recorded_daemon.Daemon."""
 
     def __init__(self, daemon):
         self.daemon = daemon
@@ -168,13 +168,13 @@ class Stage:
         yield [self.daemon]
 
     def keep(self, *_):
-        """Nothing is recorded."""
+        """Records nothing."""
 
 
 @pytest.fixture
 def patient(monkeypatch):
-    """On a busy machine an answer may take long, and who asked once more would be told what comes
-    later in the session."""
+    """On a busy machine an answer may take long, and a client that repeated its request would get a
+    later answer of the session."""
     limits = dict(connect_timeout_ms=600000, mirror_timeout_ms=600000, commit_timeout_ms=600000)
     command = record.command
     monkeypatch.setattr(record, "Store", functools.partial(record.Store, **limits))
@@ -186,8 +186,8 @@ def patient(monkeypatch):
 @pytest.mark.parametrize("name", ["life", "fenced"])
 @pytest.mark.parametrize("version", EARLIER)
 def test_the_present_owner_goes_on_with_what_an_earlier_one_was_told(version, name, monkeypatch):
-    """And so does the command: the same is done again, and a daemon of that version answers.
-    Everything that these sessions did succeeds, with the contents that they wrote."""
+    """So does the command: the sessions' actions are repeated against a daemon of that version. All
+    of them succeed, with the contents that they wrote."""
     if name == "fenced":                # none of its owners lived until it took a lifeline
         monkeypatch.setenv("PERSEAS_LIFELINES", "off")
     with recorded_daemon.Daemon(version, list(session(version, name + "-0"))) as daemon:

@@ -1,4 +1,4 @@
-"""`perseas recover`, in place, into files and onto other mirrors."""
+"""`perseas recover`: in place, into files, and onto other mirrors."""
 import json
 import os
 import resource
@@ -18,7 +18,7 @@ OTHER = {"tcp": "shm", "shm": "tcp", "rdma": "tcp"}
 
 
 def crc_of_byte(byte):
-    """Castagnoli's polynomial, bit by bit."""
+    """Returns the crc, by Castagnoli's polynomial, bit by bit."""
     for _ in range(8):
         byte = byte >> 1 ^ (0x82f63b78 if byte & 1 else 0)
     return byte
@@ -39,7 +39,7 @@ def promises(name, daemons):
 
 
 def test_recover_in_place_mends_what_a_crash_left(perseas, mirrors, owner):
-    """The owner is killed; one mirror was killed too, another lost its memory."""
+    """The owner is killed; one mirror was killed, too, and another lost its memory."""
     daemons = mirrors(3)
     held = owner("s", daemons, "map,accounts,8192", "poke,accounts,0,first", "publish",
                  "write,accounts,100,second")
@@ -60,7 +60,7 @@ def test_recover_in_place_mends_what_a_crash_left(perseas, mirrors, owner):
 
 
 def test_recover_refuses_a_live_owner_and_leaves_it_alone(perseas, mirrors, tmp_path):
-    """In place, into files, and onto others; with --takeover the owner is fenced."""
+    """In place, into files, and onto others. With --takeover the owner is fenced."""
     daemons, others = mirrors(3), mirrors(1)
     with Store("s", mirror_list(daemons), flags=CREATE) as store:
         store.map("accounts", 4096)
@@ -81,7 +81,7 @@ def test_recover_refuses_a_live_owner_and_leaves_it_alone(perseas, mirrors, tmp_
 
 
 def test_recover_names_what_is_missing_for_a_quorum(perseas, mirrors, tmp_path):
-    """Two of three are down; the state that is left is accepted in so many words."""
+    """Two of three mirrors are down. An option accepts the remaining state explicitly."""
     daemons = mirrors(3)
     fill("s", daemons, {"accounts": b"contents" * 16})
     daemons[0].kill9()
@@ -100,21 +100,21 @@ def test_recover_names_what_is_missing_for_a_quorum(perseas, mirrors, tmp_path):
 
 
 def advised(done):
-    """The command that a refusal says will do."""
+    """Returns the command that a refusal recommends."""
     line = done.err.rstrip("\n").splitlines()[-1]
     assert line.startswith("    perseas recover "), done
     return shlex.split(line)[1:]
 
 
 def images(daemons):
-    """Where each mirror that answers stands, and what it promised."""
+    """Returns the state and the promise of each mirror that answers."""
     return [(m.get("promised_epoch"), m.get("slot")) for m in status_of("s", daemons)["mirrors"]]
 
 
 @pytest.mark.parametrize("acks, lost", [(2, True), (2, False), (3, True), (3, False)])
 def test_recover_in_place_changes_nothing_where_w_cannot_have_it(perseas, mirrors, acks, lost):
-    """One of three is left. With W = 2 its state must be accepted, with W = 3 it is the newest; W
-    cannot have it in place, and the command that the refusal names saves it."""
+    """One of three mirrors is left. With W = 2 its state must be accepted, with W = 3 it is the
+    newest. W mirrors cannot have it in place, and the command that the refusal names saves it."""
     daemons = mirrors(3)
     fill("s", daemons, {"accounts": b"contents" * 16}, acks=acks)
     for daemon in daemons[:2]:
@@ -137,7 +137,7 @@ def test_recover_in_place_changes_nothing_where_w_cannot_have_it(perseas, mirror
 
 
 def test_recover_in_place_accepts_a_state_that_w_can_have(perseas, mirrors):
-    """W = 1 of three, so one that is left is enough, once its state is accepted."""
+    """W = 1 of three, so the one that is left is enough once its state is accepted."""
     daemons = mirrors(3)
     fill("s", daemons, {"accounts": b"contents" * 16}, acks=1)
     daemons[0].kill9()
@@ -155,7 +155,7 @@ def test_recover_in_place_accepts_a_state_that_w_can_have(perseas, mirrors):
 
 
 def test_recover_says_which_store_or_mirror_is_missing(perseas, mirrors, tmp_path):
-    """There is no such store; there is no mirror."""
+    """No such store; no mirror."""
     daemons = mirrors(1)
     for more in ([], ["--to", str(tmp_path / "d")]):
         assert perseas("recover", "s", *more, mirrors=daemons).status == NO
@@ -165,8 +165,8 @@ def test_recover_says_which_store_or_mirror_is_missing(perseas, mirrors, tmp_pat
 
 def test_recover_to_files_writes_what_the_store_held(perseas, mirrors, owner, tmp_path,
                                                       fabric):
-    """Two segments, one of them called like the manifest, the other larger than what is written at
-    once; the owner was killed."""
+    """Two segments: one has the manifest's name, the other is larger than a single write. The owner
+    was killed."""
     daemons, size = mirrors(3, fabric), 4 * MIB + 100
     held = owner("s", daemons, "map,MANIFEST.json,5000", "poke,MANIFEST.json,0,tricky",
                  "map,accounts,%d" % size, "publish", "write,accounts,%d,the end" % (size - 10))
@@ -193,7 +193,7 @@ def test_recover_to_files_writes_what_the_store_held(perseas, mirrors, owner, tm
 
 @pytest.mark.parametrize("name", ["accounts", "MANIFEST.json"])
 def test_recover_to_files_replaces_none_and_fences_nobody_for_it(perseas, mirrors, tmp_path, name):
-    """A file of that name is in the way; a dangling link counts too."""
+    """A file of that name exists; a dangling link counts, too."""
     daemons = mirrors(1)
     fill("s", daemons, {"accounts": b"contents" * 16})
     (tmp_path / name).symlink_to("nowhere")
@@ -205,7 +205,8 @@ def test_recover_to_files_replaces_none_and_fences_nobody_for_it(perseas, mirror
 
 
 def test_recover_to_files_leaves_none_when_one_cannot_be_written(perseas, mirrors, tmp_path):
-    """The second segment is larger than a file may be; then the directory cannot be made."""
+    """The second segment exceeds the maximum size of a file; then the directory cannot be
+    created."""
     daemons = mirrors(1)
     fill("s", daemons, {"little": b"contents", "large": b"contents" * 1000})
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # noqa: E731
@@ -218,8 +219,8 @@ def test_recover_to_files_leaves_none_when_one_cannot_be_written(perseas, mirror
 
 
 def test_recover_to_files_leaves_none_when_the_manifest_cannot_be_written(mirrors, tmp_path):
-    """It is written in three parts, of which one finds no room; then what was written cannot be
-    made durable, nor can the directory."""
+    """It is written in three parts, one of which finds no room; then fsync fails for the files, and
+    for the directory."""
     daemon, = mirrors(1)
     fill("s", [daemon], {"segment-with-a-long-name-%02d" % k: b"contents" for k in range(60)})
     to, partial, trace = tmp_path / "d", ".MANIFEST.json.$$.partial", tmp_path / "trace"
@@ -236,7 +237,7 @@ def test_recover_to_files_leaves_none_when_the_manifest_cannot_be_written(mirror
 
 
 def test_recover_onto_keeps_names_addresses_and_contents(perseas, mirrors, owner, fabric):
-    """Three segments that point at each other, the owner killed, onto mirrors of the other
+    """Three segments that point at each other and a killed owner, onto mirrors of the other
     fabric."""
     daemons, others = mirrors(3, fabric), mirrors(2, OTHER[fabric])
     contents = {"a": b"first segment", "b": b"second segment", "c": b"third"}
@@ -261,7 +262,7 @@ def test_recover_onto_keeps_names_addresses_and_contents(perseas, mirrors, owner
 
 
 def test_recover_onto_the_same_mirrors_needs_another_name(perseas, mirrors):
-    """The store's own mirrors have the name already; nobody is fenced for it."""
+    """The store's own mirrors have the name already; nobody is fenced."""
     daemons = mirrors(2)
     fill("s", daemons, {"accounts": b"contents" * 16})
     before = promises("s", daemons)
@@ -276,7 +277,7 @@ def test_recover_onto_the_same_mirrors_needs_another_name(perseas, mirrors):
 
 
 def test_recover_onto_is_refused_before_anybody_is_fenced(perseas, mirrors):
-    """One of the new mirrors is down; more acknowledgements than new mirrors."""
+    """One of the new mirrors is down; W exceeds the number of new mirrors."""
     daemons, others = mirrors(1), mirrors(2)
     fill("s", daemons, {"accounts": b"contents" * 16})
     before = promises("s", daemons)
@@ -307,7 +308,8 @@ def test_recover_onto_a_wrong_list_fences_nobody(perseas, mirrors, monkeypatch):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("words", ["recover s %s --as t --onto %s", "restore {} t {}"])
 def test_a_signal_leaves_no_half_of_a_store(mirrors, tmp_path, number, words):
-    """It comes when the new store is made and not yet filled: its last segment is held up."""
+    """The signal arrives when the new store is created and not yet filled: its last segment is
+    delayed."""
     (daemon,), (other,) = mirrors(1), mirrors(1)
     fill("s", [daemon], {name: bytes(MIB) for name in ("a", "b", "last")})
     file = tmp_path / "f"
@@ -330,8 +332,8 @@ def test_a_signal_leaves_no_half_of_a_store(mirrors, tmp_path, number, words):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("words", ["recover s %s --as t --onto %s", "restore {} t {}"])
 def test_a_signal_ends_a_long_publish(mirrors, tmp_path, number, words):
-    """It comes while the first of many pieces is on its way: the others are not sent, and nothing
-    is left of the store."""
+    """The signal arrives while the first of many pieces is in flight: the others are not sent, and
+    nothing is left of the store."""
     (daemon,), (other,) = mirrors(1), mirrors(1)
     fill("s", [daemon], {"a": b"begins-here" + bytes(4 * MIB), "b": bytes(4 * MIB)})
     file = tmp_path / "f"
@@ -351,8 +353,8 @@ def test_a_signal_ends_a_long_publish(mirrors, tmp_path, number, words):
 
 
 def test_recover_onto_a_mirror_without_room_says_so(perseas, mirrors):
-    """The new mirror takes the log and the first segment, and not the second; nothing is left of
-    it."""
+    """The new mirror has room for the log and the first segment, but not for the second; nothing of
+    the store is left."""
     daemons = mirrors(1)
     small = mirrors(1, options=["--max-memory", "18M"])
     fill("s", daemons, {"first": b"contents" * (MIB // 8), "second": bytes(4 * MIB)})

@@ -1,4 +1,4 @@
-"""The relay does what it says: else drills that rely on it show nothing."""
+"""The relay does what its commands say; otherwise drills that use it would prove nothing."""
 import contextlib
 import select
 import socket
@@ -17,7 +17,7 @@ BULK = 64 << 20
 
 
 class Echo(Acceptor):
-    """A server that gives back what it is sent; `address` as a daemon has it."""
+    """An echo server; `address` has the form of a daemon's."""
 
     def serve(self, peer):
         with peer, contextlib.suppress(OSError):
@@ -33,7 +33,7 @@ def relay():
 
 @pytest.fixture
 def line(relay):
-    """A connection through it."""
+    """Returns a connection through the relay."""
     with dial(relay) as end:
         yield end
 
@@ -46,7 +46,7 @@ def dial(relay):
 
 
 def take(end, count):
-    """So many bytes, or what came before the end."""
+    """Receives `count` bytes, or fewer if the connection ends."""
     data = bytearray()
     while len(data) < count and (part := end.recv(count - len(data))):
         data += part
@@ -54,7 +54,7 @@ def take(end, count):
 
 
 def round_trip(end, data=b"x"):
-    """Seconds."""
+    """Returns the seconds of a round trip."""
     start = time.monotonic()
     end.sendall(data)
     assert take(end, len(data)) == data
@@ -66,7 +66,7 @@ def silent(end, seconds=0.1):
 
 
 def fill(end):
-    """Sends until the socket takes no more; the bytes that it took."""
+    """Sends until the socket accepts no more. Returns how many bytes it accepted."""
     end.setblocking(False)
     count = 0
     while select.select([], [end], [], 0.2)[1]:
@@ -77,7 +77,7 @@ def fill(end):
 
 
 def test_it_passes_everything_on_in_order(relay, line):
-    """64 MiB there and back at once."""
+    """64 MiB there and back at the same time."""
     pattern = bytes(range(256)) * 1024
     sender = threading.Thread(target=lambda: [line.sendall(pattern) for _ in range(256)])
     sender.start()
@@ -89,8 +89,8 @@ def test_it_passes_everything_on_in_order(relay, line):
 
 @pytest.mark.parametrize("delay_ms", [5, 40])
 def test_a_delay_is_what_was_asked_for(relay, line, delay_ms):
-    """No round trip takes less than twice the delay. Afterwards there is none: an hour's delay of
-    another connection would show."""
+    """No round trip takes less than twice the delay. Afterward there is no delay: the hour's delay
+    of another connection would be noticed."""
     relay.delay(delay_ms)
     assert min(round_trip(line) for _ in range(9)) >= 2e-3 * delay_ms
     relay.delay(3600e3)
@@ -100,8 +100,8 @@ def test_a_delay_is_what_was_asked_for(relay, line, delay_ms):
 
 @pytest.fixture
 def way():
-    """(client, Way, server): one direction of the relay's own code, whose time the test tells, and
-    the two ends that it lies between."""
+    """(client, Way, server): one direction of the relay's own code, with a clock that the test
+    sets, and the two ends that it connects."""
     (client, near), (far, server) = socket.socketpair(), socket.socketpair()
     for end in (client, near, far, server):
         end.setblocking(False)
@@ -111,7 +111,7 @@ def way():
 
 
 def test_a_delay_is_not_longer_than_was_asked_for(monkeypatch, capsys):
-    """A byte is passed on at the moment when it is due, by a clock that the test sets."""
+    """A byte is passed on exactly when it is due, by a clock that the test sets."""
     now = 100.0
     monkeypatch.setattr(relaying, "time", types.SimpleNamespace(monotonic=lambda: now))
     with contextlib.ExitStack() as stack:
@@ -133,8 +133,8 @@ def test_a_delay_is_not_longer_than_was_asked_for(monkeypatch, capsys):
 
 
 def test_a_delay_does_not_make_it_slow(way):
-    """What is under way is kept: it takes 8 MiB before the first byte is due, and then passes on
-    all of them as fast as they are taken."""
+    """Bytes in flight are buffered: it accepts 8 MiB before the first byte is due, and then passes
+    all of them on as fast as they are received."""
     client, there, server = way
     part, sent = bytes(16 << 10), 0
     while sent < 8 << 20:
@@ -151,7 +151,7 @@ def test_a_delay_does_not_make_it_slow(way):
 
 @pytest.mark.parametrize("way", [THERE, BACK])
 def test_one_direction_is_held(relay, line, way):
-    """A byte is sent: it comes back only when the relay lets go; the other way stays open."""
+    """A byte comes back only after `go`; the other direction stays open."""
     round_trip(line)
     before = relay.passed()
     relay.hold(way)
@@ -164,7 +164,7 @@ def test_one_direction_is_held(relay, line, way):
 
 
 def test_a_held_connection_is_full_before_long_and_loses_nothing(relay, line):
-    """Who sends finds no room; all of it arrives when the relay lets go."""
+    """The sender finds no room; everything arrives after `go`."""
     relay.hold()
     count = fill(line)
     assert 0 < count < 32 << 20
@@ -173,7 +173,7 @@ def test_a_held_connection_is_full_before_long_and_loses_nothing(relay, line):
 
 
 def test_dropped_connections_are_reset_and_new_ones_are_taken(relay, line):
-    """Both of two."""
+    """Both connections are reset."""
     with dial(relay) as other:
         for end in (line, other):
             round_trip(end)
@@ -186,14 +186,14 @@ def test_dropped_connections_are_reset_and_new_ones_are_taken(relay, line):
 
 
 def test_an_end_is_passed_on(relay, line):
-    """The last bytes, then the end."""
+    """The last bytes arrive, and then the end."""
     line.sendall(b"last")
     line.shutdown(socket.SHUT_WR)
     assert take(line, 5) == b"last"
 
 
 def test_a_mirror_that_does_not_listen_breaks_the_connection(relay):
-    """As it would without the relay between."""
+    """As it would without the relay."""
     relay.daemon.listener.shutdown(socket.SHUT_RDWR)
     relay.daemon.listener.close()
     with pytest.raises(ConnectionResetError), dial(relay) as end:

@@ -1,4 +1,4 @@
-"""deploy/release.sh: what `make release` refuses, and what it puts together."""
+"""deploy/release.sh: what `make release` refuses, and what it builds."""
 import hashlib
 import os
 import shutil
@@ -36,7 +36,7 @@ def release(tree, *words, **environment):
 
 
 def record(tree, reason=""):
-    """Says that the suite `lint` passed by night, or why the machine could not run it."""
+    """Records that the suite `lint` passed by night, or why the machine could not run it."""
     words = "import night; night.record('lint', %r)" % reason
     subprocess.run(["/usr/bin/python3", "-c", words], cwd=tree, check=True, timeout=SECONDS,
                    env={**os.environ, "PYTHONPATH": str(tree / "tests"),
@@ -102,7 +102,7 @@ def test_checksums_are_of_all_that_is_published(tree):
 
 @pytest.mark.parametrize("kind", ("dsc", "changes"))
 def test_what_a_list_of_sources_names_is_there(kind, tree):
-    """A .dsc is of no use without the tarball that it names."""
+    """A .dsc is useless without the tarball that it names."""
     source = tree / "x_1.orig.tar.gz"
     source.write_bytes(b"source")
     (tree / ("x_1." + kind)).write_text(

@@ -1,5 +1,5 @@
-"""Files of images that are removed or moved under daemons that run: by logind's RemoveIPC=, by a
-cleaner of /dev/shm, by somebody's rm. Memory still has the images; the next daemon would not."""
+"""Files of images that are removed or moved while daemons run: by logind's RemoveIPC=, a cleaner of
+/dev/shm, or rm. The daemon still has the images in memory, but its successor would not."""
 import shutil
 import subprocess
 
@@ -15,7 +15,7 @@ BYTES = b"what was acknowledged"
 
 
 def logged(daemon, text):
-    """How many lines of the daemon's log have it."""
+    """Returns the number of lines in the daemon's log that contain the text."""
     return sum(text in line for line in daemon.log().splitlines())
 
 
@@ -32,7 +32,7 @@ def bank(daemons):
 
 
 def assert_kept(daemons):
-    """Each daemon is started again, and the store has what it had."""
+    """Restarts each daemon, and checks the contents of the store."""
     for daemon in daemons:
         daemon.restart()
     with Store("bank", mirror_list(daemons)) as store:
@@ -41,14 +41,15 @@ def assert_kept(daemons):
 
 
 def remove_all(daemon):
-    """The daemon stands still meanwhile: what it made again would be in the way of the folder."""
+    """Removes everything while the daemon is stopped: files that it recreated would keep the folder
+    from being removed."""
     daemon.stop()
     shutil.rmtree(daemon.memory)
     daemon.cont()
 
 
 def remove_files(daemon):
-    """Not the folders: a cleaner. The daemon stands still meanwhile, as above."""
+    """Removes the files but not the folders, as a cleaner does, while the daemon is stopped."""
     daemon.stop()
     for path in daemon.memory.rglob("*"):
         if not path.is_dir():
@@ -77,8 +78,8 @@ def test_images_survive_the_removal_of_their_files(mirrors, remove):
 
 
 def test_an_owner_goes_on_while_files_go_on_each_mirror(mirrors, tellers, fabric):
-    """One mirror after the other loses its files and is started again, while an owner commits:
-    nothing that it was told is safe is lost."""
+    """One mirror after the other loses its files and is restarted while an owner commits. Nothing
+    acknowledged is lost."""
     daemons = mirrors(3, fabric)
     owner = tellers.run("bank", daemons, "create", LOG, "commit-ms=200")
     owner.advances(100)
@@ -93,7 +94,7 @@ def test_an_owner_goes_on_while_files_go_on_each_mirror(mirrors, tellers, fabric
 
 
 def test_files_that_go_everywhere_at_once_lose_nothing(mirrors, tellers, fabric):
-    """All mirrors at once, and then all hosts are started again in order."""
+    """On all mirrors at the same time; then all hosts are restarted in order."""
     daemons = mirrors(3, fabric)
     owner = tellers.run("bank", daemons, "create", LOG, "commit-ms=200")
     owner.advances(100)
@@ -109,7 +110,8 @@ def test_files_that_go_everywhere_at_once_lose_nothing(mirrors, tellers, fabric)
 
 
 def test_another_daemon_s_directory_is_left_alone(mirrors, tmp_path):
-    """The directory is removed, and another daemon started with it, before the first one looks."""
+    """The directory is removed, and another daemon is started in it before the first one
+    notices."""
     first, second = mirrors(2)
     bank([first])
     second.terminate()
@@ -122,7 +124,7 @@ def test_another_daemon_s_directory_is_left_alone(mirrors, tmp_path):
     await_log(first, "in use by another perseasd")
     await_log(first, MISSING)
     assert sorted(str(path) for path in first.memory.rglob("*")) == before
-    with Store("bank", first.address) as store:  # memory has it still
+    with Store("bank", first.address) as store:  # the first daemon still has it in memory
         store.map("a")
         assert store.read("a", 0, len(BYTES)) == BYTES
     assert not (first.memory / "bank").exists()
@@ -138,8 +140,8 @@ def limit(daemon, bytes_count, *more):
 
 
 def test_a_spill_saves_what_cannot_be_made_again(mirrors, tmp_path):
-    """There is no memory for the image twice. It can be claimed still, and leaves no header alone;
-    the daemon ends in order, and the next one loads the spill."""
+    """There is no memory for a second copy of the image. The image can still be claimed and leaves
+    no lone header; the daemon ends in order, and its successor loads the spill."""
     daemon, = mirrors(1)
     limit(daemon, 200 << 10, "--spill-dir", str(tmp_path / "spill"))
     bank([daemon])
@@ -170,7 +172,8 @@ def test_what_will_be_lost_is_told_at_the_end(mirrors):
 
 
 def test_an_end_comes_right_after_the_removal(mirrors):
-    """rm and restart in one line: there is no time to look, and the image is made again first."""
+    """rm and restart in one line: the daemon recreates the image before it ends, although it had no
+    time to notice before."""
     daemon, = mirrors(1)
     bank([daemon])
     daemon.stop()
@@ -184,7 +187,7 @@ def test_an_end_comes_right_after_the_removal(mirrors):
 
 @pytest.mark.parametrize("what", ["", "bank", "bank/log.1"], ids=["directory", "folder", "file"])
 def test_what_was_moved_can_come_back(mirrors, what, tmp_path):
-    """It is told of, nothing is made in its place, and all is well when it is back."""
+    """The daemon reports it, creates nothing in its place, and all is well when it is back."""
     daemon, = mirrors(1)
     bank([daemon])
     place, away = daemon.memory / what, daemon.mirror.folder / "away"
@@ -216,8 +219,8 @@ def test_monitoring_sees_images_that_a_restart_would_lose(mirrors, tmp_path):
 
 
 def test_a_daemon_s_own_removals_raise_no_alarm(mirrors, tellers, perseas):
-    """Stores that come and go, owners that take them from each other, copies, segments that are
-    destroyed, spare files that are swapped with headers."""
+    """Stores are created and dropped, owners take over from each other, images are copied, segments
+    are destroyed, spare files are exchanged with headers."""
     daemons = mirrors(3, "shm")
     for name in ("one", "two"):
         owner = tellers.run(name, daemons, "create", LOG, "commit-ms=200")
@@ -239,8 +242,8 @@ def test_a_daemon_s_own_removals_raise_no_alarm(mirrors, tellers, perseas):
 
 @pytest.mark.root("mounts file systems")
 def test_an_unmounted_file_system_is_told_of(mirrors, tmp_path):
-    """umount -l: the daemon has the tmpfs still, and the path leads to a disk, where nothing is
-    made."""
+    """umount -l: the daemon still has the tmpfs, but the path leads to a disk, where nothing is
+    created."""
     daemon, = mirrors(1)
     daemon.terminate()
     place = tmp_path / "mounted"
@@ -271,8 +274,8 @@ def move_away(daemon):
 
 
 def test_the_command_names_images_that_a_restart_would_lose(mirrors, perseas):
-    """First one of three mirrors, then all: a restart of any is a loss, and the next loss that
-    hurts is judged as if they were gone."""
+    """First one of three mirrors, then all: a restart of any is a loss, and the verdict about the
+    next loss counts these images as lost."""
     daemons = mirrors(3)
     bank(daemons)
     for count, hurt in ((1, daemons[1:]), (2, daemons), (3, daemons)):
@@ -293,7 +296,7 @@ def test_the_command_names_images_that_a_restart_would_lose(mirrors, perseas):
 
 
 def test_a_store_with_an_image_at_risk_bears_less(mirrors, perseas):
-    """What decides whether another mirror may be restarted counts the image as lost."""
+    """The check of whether another mirror may be restarted counts the image as lost."""
     daemons = mirrors(3)
     bank(daemons)
     told = perseas("status", "--all", mirror_list(daemons), "--json").json()["stores"]

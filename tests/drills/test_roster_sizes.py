@@ -1,5 +1,5 @@
-"""How many mirrors a store has, and W, before and after a change of the roster: what is decided,
-told and warned of."""
+"""The number of mirrors n and W before and after a change of the roster: what is decided, reported
+and warned of."""
 import pytest
 
 from binding import Store
@@ -10,7 +10,7 @@ EITHER = "with two mirrors and W = 2 the loss of either stops commits"
 
 
 def size(store, daemons):
-    """n and W, as the roster has them."""
+    """Returns n and W from the roster."""
     roster = status_of(store, daemons)["roster"]
     return roster["mirrors"], roster["acks"]
 
@@ -20,7 +20,7 @@ def promises(name, daemons):
 
 
 def grow(perseas, daemons):
-    """Adds the second daemon and the third."""
+    """Adds the second and the third daemon."""
     first = perseas("roster", "add", "s", daemons[0].address, daemons[1].address)
     assert first.status == OK and GROWN[0] in first.out and EITHER in first.out, first
     assert size("s", daemons) == (2, 2)
@@ -30,7 +30,7 @@ def grow(perseas, daemons):
 
 
 def test_a_store_that_its_owner_grows_keeps_a_majority(perseas, mirrors):
-    """From one mirror to three, while the owner has it open."""
+    """From one mirror to three, while the owner has the store open."""
     daemons = mirrors(3)
     fill("s", daemons[:1], {"accounts": b"contents"})
     with Store("s", daemons[0].address):
@@ -74,7 +74,7 @@ def test_a_dry_run_says_what_the_sizes_would_be(perseas, mirrors, owned):
 
 
 def test_a_change_that_is_refused_claims_nothing(perseas, mirrors, monkeypatch):
-    """Of a store without an owner: the command would have to open it to change it."""
+    """In a store without an owner, the command would have to open it for a change."""
     monkeypatch.setenv("PERSEAS_RDMA", "off")
     daemons, (new,) = mirrors(2), mirrors(1)
     one, two = (daemon.address for daemon in daemons)
@@ -93,7 +93,7 @@ def test_a_change_that_is_refused_claims_nothing(perseas, mirrors, monkeypatch):
 
 
 def test_a_member_is_named_as_the_list_names_it(perseas, mirrors):
-    """By an address that is not the roster's."""
+    """By an address other than the roster's."""
     daemons = mirrors(2)
     fill("s", daemons, {"accounts": b"contents"})
     other = daemons[1].mirror.unix
@@ -102,7 +102,7 @@ def test_a_member_is_named_as_the_list_names_it(perseas, mirrors):
 
 
 def test_an_owner_that_tells_no_sizes_is_named(perseas, mirrors, monkeypatch):
-    """One that speaks the version before."""
+    """An owner of the previous version."""
     daemons = mirrors(2)
     assert perseas("create", "s", "--level", "0", mirrors=daemons[:1]).status == OK
     monkeypatch.setenv("PERSEAS_PROTOCOL", "8")
@@ -113,7 +113,7 @@ def test_an_owner_that_tells_no_sizes_is_named(perseas, mirrors, monkeypatch):
 
 
 def test_one_acknowledgement_of_several_mirrors_is_warned_of(perseas, mirrors):
-    """By status and by doctor; a store of one mirror, or with W = 2, is not."""
+    """By status and by doctor, but not for a store with one mirror or with W = 2."""
     daemons = mirrors(2)
     words = "W = 1 of 2: a commit rests on one mirror alone"
     assert perseas("create", "s", "--acks", "1", mirrors=daemons).status == OK

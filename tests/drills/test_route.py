@@ -1,4 +1,5 @@
-"""Which data path an address leads to where there is no RDMA device: loopback is no device's."""
+"""Which data path an address uses on a host without an RDMA device: the loopback is not one's
+address."""
 import pytest
 
 from binding import CREATE, PerseasError, Store
@@ -6,7 +7,7 @@ from drill import FAILURE, fill, mirror_list, status_of, wait_ownerless
 
 
 def test_rdma_that_is_not_to_be_had_is_refused_with_the_reason(mirrors):
-    """The store is there, and is left as it was."""
+    """The store exists and is not changed."""
     daemon, = mirrors(1)
     fill("s", [daemon], {"a": b"kept" * 16})
     wait_ownerless("s", [daemon])
@@ -20,7 +21,7 @@ def test_rdma_that_is_not_to_be_had_is_refused_with_the_reason(mirrors):
 
 
 def test_a_store_that_could_not_be_opened_is_not_made(mirrors, perseas, monkeypatch):
-    """This host has no RDMA, and one of two addresses asks for it."""
+    """This host has no RDMA, and one of two addresses requests it."""
     monkeypatch.setenv("PERSEAS_RDMA", "off")
     one, other = mirrors(2)
     done = perseas("create", "s", "--mirrors", "%s,%s" % (one.mirror.tcp, other.mirror.rdma))
@@ -30,7 +31,8 @@ def test_a_store_that_could_not_be_opened_is_not_made(mirrors, perseas, monkeypa
 
 
 def test_a_mirror_that_cannot_be_reached_as_asked_is_not_left_out(mirrors, monkeypatch):
-    """One of three, where the two others would be enough to open the store: nothing is claimed."""
+    """One of three mirrors; the other two would be enough to open the store, but nothing is
+    claimed."""
     daemons = mirrors(3)
     fill("s", daemons, {"a": b"kept"})
     before = status_of("s", daemons)["mirrors"]
@@ -43,7 +45,7 @@ def test_a_mirror_that_cannot_be_reached_as_asked_is_not_left_out(mirrors, monke
 
 @pytest.mark.parametrize("scheme", ["", "tcp://"], ids=["none", "tcp"])
 def test_other_addresses_lead_over_tcp(mirrors, scheme):
-    """With no scheme since there is nothing better, or as asked for."""
+    """Without a scheme because there is nothing better, or as requested."""
     daemon, = mirrors(1)
     address = scheme + daemon.mirror.tcp
     with Store("s", address, flags=CREATE) as store:

@@ -1,5 +1,5 @@
-"""`perseas run`: a program owns a store wherever no other owner lives, and whoever supervises it is
-told what became of that."""
+"""`perseas run`: a program owns a store wherever no other owner lives, and its supervisor is told
+what happened."""
 import concurrent.futures
 import ctypes
 import hashlib
@@ -25,12 +25,12 @@ from sentinel import attempt
 PR_SET_CHILD_SUBREAPER = 36
 NO_STORE, UNREACHED, CANNOT, NOT_FOUND, SIGNALLED = 123, 124, 126, 127, 128
 
-# What the environment says is what it owns.
+# An application that owns the store that the environment names.
 APPLICATION = ("sh", "-c", 'exec "%s" "%s" "$PERSEAS_STORE" "$PERSEAS_MIRRORS" hold'
                % (sys.executable, HERE / "binding.py"))
 
-# It names the signals that it gets, and ends with 7 at the first SIGTERM.
-# Signals that are blocked wait: of one that comes just before a pause() it would tell after that.
+# An application that prints the signals that it gets, and ends with 7 at the first SIGTERM. Signals
+# are blocked until it waits: with pause(), one that comes just before would be reported too late.
 LISTENER = (sys.executable, "-uc", """
 import signal, sys
 heard = {getattr(signal, "SIG" + each) for each in ("HUP", "INT", "QUIT", "USR1", "USR2", "TERM")}
@@ -45,7 +45,7 @@ while True:
 
 
 class Run:
-    """A `perseas run`, what it says, and what its COMMAND prints."""
+    """A `perseas run`, its messages, and the output of its COMMAND."""
 
     def __init__(self, folder, store, daemons, command, options, subreaper, environment):
         def prepare():
@@ -64,8 +64,8 @@ class Run:
         return self.log.read_text()
 
     def printed(self):
-        """Whole lines: Python writes the end of an unbuffered one by itself, and COMMAND may be
-        told to end before."""
+        """Returns complete lines: Python writes the end of an unbuffered line separately, and
+        COMMAND may be ended before."""
         *lines, _ = self.output.read_text().split("\n")
         return lines
 
@@ -76,7 +76,7 @@ class Run:
         wait_for(lambda: self.printed().count(line) >= times, SECONDS, "'%s' of COMMAND" % line)
 
     def command(self):
-        """The process id of COMMAND."""
+        """Returns the process id of COMMAND."""
         path = pathlib.Path("/proc/%d/task/%d/children" % (self.process.pid, self.process.pid))
         pid, = path.read_text().split()
         return int(pid)
@@ -90,8 +90,8 @@ class Run:
 
 @pytest.fixture
 def run(tmp_path):
-    """run(store, daemons, command=APPLICATION, options=(), subreaper=False, **environment): a
-    Run."""
+    """run(store, daemons, command=APPLICATION, options=(), subreaper=False, **environment) returns
+    a Run."""
     runs = []
 
     def start(store, daemons, command=APPLICATION, options=(), subreaper=False, **environment):
@@ -116,8 +116,8 @@ LIVES, RUNS, OWNS = "standby: its owner lives", "COMMAND runs", "COMMAND runs, a
 
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_a_standby_takes_over_at_once(fabric, bank, owner, run):
-    """The mirrors see the end of the owner's connections, and tell the standbys. They would call
-    the owner dead for its silence after a day."""
+    """The mirrors notice the end of the owner's connections and tell the standbys. By its silence
+    alone, they would declare the owner dead after a day."""
     daemons = bank(3, fabric, ("--owner-timeout", "86400"))
     first = owner("bank", daemons)
     standby = run("bank", daemons)
@@ -127,8 +127,8 @@ def test_a_standby_takes_over_at_once(fabric, bank, owner, run):
     standby.wait_said(OWNS)
 
 
-# It changes what it likes until it is killed, by so little at a time that it would need minutes to
-# lap the log: a copy that is lapped is given up.
+# It changes random bytes until it is killed, so few at a time that the log would take minutes to
+# wrap around: a copy whose log wrapped around is abandoned.
 BUSY = (sys.executable, "-uc", """
 import os, random, sys, time
 random.seed(1)
@@ -144,7 +144,7 @@ with Store(os.environ["PERSEAS_STORE"], os.environ["PERSEAS_MIRRORS"]) as store:
             print("busy")
 """ % str(HERE))
 
-# What it has is what it prints.
+# It prints what it has.
 PRINTER = (sys.executable, "-uc", """
 import hashlib, os, sys
 sys.path.insert(0, %r)
@@ -158,7 +158,7 @@ with Store(os.environ["PERSEAS_STORE"], os.environ["PERSEAS_MIRRORS"],
 
 
 def copied(runner):
-    """Bytes of the copy that a run keeps."""
+    """Returns the bytes that a run's copy has."""
     for each in pathlib.Path("/proc/%d/fd" % runner.process.pid).iterdir():
         try:
             if "perseas-warm" in os.readlink(each):
@@ -171,8 +171,8 @@ def copied(runner):
 @pytest.mark.parametrize("recovery", (0, 1))
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_command_inherits_a_copy_of_the_memory(fabric, recovery, mirrors, run):
-    """The owner is killed while it changes the store: what the copy and the mirrors gave is what
-    the mirrors have."""
+    """The owner is killed while it changes the store. What COMMAND got from the copy and the
+    mirrors is what the mirrors have."""
     daemons = mirrors(3, fabric)
     fill("bank", daemons, {"accounts": random.Random(1).randbytes(8 << 20)})
     first = run("bank", daemons, BUSY)
@@ -196,8 +196,8 @@ def test_command_inherits_a_copy_of_the_memory(fabric, recovery, mirrors, run):
 
 
 def test_command_hears_of_mirrors_that_do_not_answer(bank, run):
-    """Its open would wait for them once more, with no owner meanwhile. Of those that answer it
-    hears nothing, whatever was in the environment before."""
+    """COMMAND's open would wait for them again, without an owner in the meantime. It is not told
+    about mirrors that answer, whatever the environment had before."""
     daemons = bank(3)
     fill("alone", daemons[:1], {"accounts": bytes(4096)})
     tell = ("sh", "-c", 'echo "$PERSEAS_INHERITED"; echo told; exec sleep 1000')
@@ -209,13 +209,13 @@ def test_command_hears_of_mirrors_that_do_not_answer(bank, run):
     second = run("bank", daemons, tell, ("--connect-timeout", "1000"))
     second.wait_printed("told")
     heard, = re.findall(r"^silent \d+ (.*)$", "\n".join(second.printed()), re.M)
-    # Another one that is late on a busy machine is named with good reason.
+    # A mirror that is late on a busy machine may be named, too.
     assert daemons[1].address in heard.split(",")
 
 
 @pytest.mark.parametrize("fabric", WITH_TLS)
 def test_of_two_standbys_one_wins_and_the_other_waits_on(fabric, bank, owner, run):
-    """Both may start COMMAND; the mirrors let one in. When its host is gone, the other one takes
+    """Both may start COMMAND; the mirrors accept one. When its host is gone, the other one takes
     over."""
     daemons = bank(3, fabric)
     first = owner("bank", daemons)
@@ -248,12 +248,11 @@ def test_those_of_a_lower_order_come_first(bank, owner, run):
 
 
 def test_an_owner_that_hangs_is_replaced(bank, owner, run):
-    """Its connections stay, and nothing happens to them: the mirrors call it dead by themselves,
-    and tell that, too."""
+    """Its connections stay open and silent: the mirrors declare it dead, and tell the standbys."""
     daemons = bank(3, options=("--owner-timeout", "1"))
     first = owner("bank", daemons)
     standby = run("bank", daemons)
-    # An owner that had no turn for a second is replaced before.
+    # An owner that did not run for a second is replaced before.
     wait_for(lambda: LIVES in standby.said() or RUNS in standby.said(), SECONDS, "a standby")
     first.stop()
     standby.wait_printed("holding")
@@ -276,14 +275,15 @@ def test_it_waits_for_mirrors_that_an_open_needs(bank, owner, run):
 
 
 def test_mirrors_that_were_restarted_tell_again(bank, owner, run):
-    """Each of them ends its connections once, while the owner goes on with the others."""
+    """Each mirror ends its connections once, while the owner continues with the others."""
     daemons = bank(3)
     first = owner("bank", daemons)
     standby = run("bank", daemons)
     standby.wait_said(LIVES)
 
     def whole():
-        """By the owner, and by each mirror: that one is away what others say of it may be older."""
+        """Waits for the owner's report and each mirror's: another mirror's report about the one
+        that was away may be outdated."""
         told = status_of("bank", daemons)
         owner = told.get("owner") or {}
         return [m["state"] for m in owner.get("mirrors", [])] == ["live"] * 3 and \
@@ -298,7 +298,7 @@ def test_mirrors_that_were_restarted_tell_again(bank, owner, run):
 
 
 def test_it_finds_mirrors_that_only_the_roster_names(bank, owner, run):
-    """The list has one of three; that one does not suffice, and knows the others."""
+    """The list has one of three mirrors, which does not suffice but knows the others."""
     daemons = bank(3)
     first = owner("bank", daemons)
     standby = run("bank", daemons[:1])
@@ -310,26 +310,26 @@ def test_it_finds_mirrors_that_only_the_roster_names(bank, owner, run):
 # --- owners that fall silent ---
 
 BRIEF = 0.25    # seconds, for perseasd's --owner-timeout
-SILENCE = 0.1   # the same, where segments take longer to make
+SILENCE = 0.1   # the same, where segments take longer to create
 
 
 def end(daemons):
-    """An attempt is over: another one needs the memory of its mirrors."""
+    """Ends an attempt and frees its mirrors' memory."""
     for each in daemons:
         each.lose_memory()
 
 
 @pytest.mark.parametrize("fabric", WITH_TLS)
 def test_an_owner_that_hangs_is_replaced_within_twice_the_timeout(fabric, bank, owner, run):
-    """Its connections stay, so that only its silence tells. The time is from SIGSTOP to the start
-    of COMMAND."""
+    """Its connections stay open, so only its silence tells. Measures the time from SIGSTOP to the
+    start of COMMAND."""
     def hangs(sentinel):
         daemons = bank(3, fabric, ("--owner-timeout", str(BRIEF)))
         first = owner("bank", daemons)
         standby = run("bank", daemons)
         wait_for(lambda: LIVES in standby.said() or RUNS in standby.said(), SECONDS, "a standby")
         if RUNS in standby.said():
-            # The owner had no turn for as long: so this attempt decides nothing.
+            # The owner did not run for as long, so this attempt decides nothing.
             sentinel.longest = math.inf
             end(daemons)
             return math.inf
@@ -346,7 +346,7 @@ def test_an_owner_that_hangs_is_replaced_within_twice_the_timeout(fabric, bank, 
 
 @pytest.mark.parametrize("fabric", WITH_TLS)
 def test_an_owner_that_waits_or_works_is_not_silent(fabric, mirrors, run):
-    """Whatever holds its keeper up: nothing to do, and segments that are made and published."""
+    """Its heartbeats continue when it is idle, and when it creates and publishes segments."""
     def lives(sentinel):
         daemons = mirrors(3, fabric, ("--owner-timeout", str(SILENCE)))
         sentinel.begin()
@@ -366,7 +366,7 @@ def test_an_owner_that_waits_or_works_is_not_silent(fabric, mirrors, run):
         return 0 if live and not replaced else math.inf
 
     def works(store, daemons, number):
-        """Whether all mirrors call its owner alive for a while after that."""
+        """Returns whether all mirrors report its owner as alive for a while afterward."""
         store.map("large-%d" % number, 64 << 20)
         store.publish()
         store.write("large-%d" % number, 0, b"here")
@@ -379,9 +379,9 @@ def test_an_owner_that_waits_or_works_is_not_silent(fabric, mirrors, run):
 
 
 def test_an_owner_that_opens_slowly_is_not_silent(bank):
-    """One mirror's answers take 1.2 s. Those that have granted the claim before hear of the owner
-    meanwhile, so that no other owner gets the store. Between its promise and the grant a mirror
-    rolls its image back, and has no session to tell of."""
+    """One mirror's answers take 1.2 s. Mirrors that have granted the claim get heartbeats
+    meanwhile, so no other owner gets the store. Between its promise and the grant a mirror rolls
+    its image back, and has no session."""
     def opens(sentinel):
         daemons = bank(3, options=("--owner-timeout", "1"))
         with Relay(daemons[0]) as relay, concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -395,7 +395,8 @@ def test_an_owner_that_opens_slowly_is_not_silent(bank):
         return 0 if live else math.inf
 
     def remain_live(others, opening):
-        """Whether each mirror that has granted the claim calls the owner alive from then on."""
+        """Returns whether each mirror that has granted the claim reports the owner as alive from
+        then on."""
         before = status_of("bank", others)["newest"]["epoch"]
         live, granted = True, set()
         while not opening.done():
@@ -408,10 +409,10 @@ def test_an_owner_that_opens_slowly_is_not_silent(bank):
     attempt(1, opens)
 
 
-# --- signals, statuses, notices ---
+# --- signals, exit statuses, notifications ---
 
 def test_signals_are_passed_on(bank, run):
-    """Of those that end run, COMMAND decides when and how."""
+    """For signals that end run, COMMAND decides when and how to end."""
     daemons = bank(1)
     runner = run("bank", daemons, LISTENER)
     runner.wait_printed("ready")
@@ -424,7 +425,7 @@ def test_signals_are_passed_on(bank, run):
 
 
 def test_a_standby_ends_when_it_is_told_to(bank, run):
-    """Other signals are for COMMAND, and there is none."""
+    """Other signals are for COMMAND, which does not run."""
     daemons = bank(1)
     with Store("bank", mirror_list(daemons)):
         runner = run("bank", daemons)
@@ -446,7 +447,7 @@ def test_a_standby_ends_when_it_is_told_to(bank, run):
     (("sh", "-c", "exec printf '%s|\\n' \"$@\"", "sh", "--order", "x y", "--"), 0),
 ], ids=["done", "status", "signal", "not-found", "cannot", "without-notify", "words"])
 def test_its_status_is_that_of_command(command, status, bank, run, tmp_path):
-    """A COMMAND that ends with 0 has done what it was to do."""
+    """A COMMAND that ends with 0 has completed its work."""
     daemons = bank(1)
     runner = run("bank", daemons, command, ("--restarts", "0"),
                  NOTIFY_SOCKET=str(tmp_path / "nobody"))
@@ -491,7 +492,8 @@ def test_a_store_that_is_dropped_ends_the_standby(bank, run, perseas):
 
 
 def test_the_service_manager_is_told(bank, run, tmp_path):
-    """A standby is ready: what depends on the service is the store's, wherever it is owned."""
+    """A standby is ready: units that depend on the service need the store, wherever its owner
+    is."""
     daemons = bank(1)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
         notices.bind(str(tmp_path / "notify"))
@@ -512,7 +514,7 @@ def test_the_service_manager_is_told(bank, run, tmp_path):
 
 
 def test_who_has_a_copy_tells_how_much_it_has(mirrors, run, tmp_path):
-    """Operators see it in `systemctl status`, which has STATUS=, and in the journal."""
+    """Operators see it in `systemctl status`, which shows STATUS=, and in the journal."""
     daemons = mirrors(3)
     fill("bank", daemons, {"accounts": random.Random(1).randbytes(8 << 20)})
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
@@ -533,8 +535,8 @@ def test_who_has_a_copy_tells_how_much_it_has(mirrors, run, tmp_path):
 
 
 def test_the_unit_starts_what_its_file_names(bank):
-    """ExecStart as systemd takes it apart: %i is the store, a variable alone is as many words as it
-    has. The list of mirrors comes by the environment."""
+    """ExecStart as systemd parses it: %i is the store, and a variable alone is split into words.
+    The list of mirrors is in the environment."""
     daemons = bank(1)
     unit = (TOP / "deploy/perseas-owner@.service.in").read_text()
     line, = re.findall(r"^ExecStart=(.*)$", unit, re.M)

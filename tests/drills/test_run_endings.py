@@ -1,5 +1,5 @@
-"""`perseas run` when COMMAND or run itself ends: what is started again, what has failed, and what
-may not live on."""
+"""`perseas run` when COMMAND or run itself ends: what is restarted, what counts as a failure, and
+what must not survive."""
 import os
 import pathlib
 import signal
@@ -11,8 +11,8 @@ from test_run import APPLICATION, LISTENER, LIVES, OWNS, run  # noqa: F401
 
 
 def test_a_command_that_was_fenced_is_ended(bank, run):
-    """It ignores SIGTERM, and is killed. That is no failure of its own: run waits on, and starts it
-    again when the store is free."""
+    """It ignores SIGTERM and is killed. That is not a failure of COMMAND: run stands by and starts
+    it again when the store is free."""
     daemons = bank(3)
     stubborn = ("sh", "-c", 'trap "" TERM; %s' % APPLICATION[2])
     runner = run("bank", daemons, stubborn, ("--stop-after", "0.3", "--restarts", "0"))
@@ -27,7 +27,7 @@ def test_a_command_that_was_fenced_is_ended(bank, run):
 
 
 def test_a_fenced_command_that_ends_well_is_started_again(bank, run):
-    """It ends with 0 at SIGTERM, as most programs do that are told to end."""
+    """It ends with 0 at SIGTERM, as most programs do."""
     daemons = bank(3)
     polite = (sys.executable, "-uc", """
 import os, signal, sys
@@ -49,7 +49,7 @@ with Store(os.environ["PERSEAS_STORE"], os.environ["PERSEAS_MIRRORS"]):
 
 
 def test_a_command_that_lost_the_store_has_not_failed(bank, run):
-    """It ends with an error: once while somebody else owns the store, once while nobody does."""
+    """It ends with an error, once while another owner has the store and once while nobody does."""
     daemons = bank(3)
     runner = run("bank", daemons, LISTENER, ("--restarts", "0"))
     runner.wait_printed("ready")
@@ -63,7 +63,7 @@ def test_a_command_that_lost_the_store_has_not_failed(bank, run):
 
 
 def test_a_command_that_fails_is_restarted_after_longer_and_longer(bank, run, tmp_path):
-    """The times are those at which it began, by a clock that only moves on."""
+    """Uses the times at which it started, by a monotonic clock."""
     daemons = bank(1)
     begins = (sys.executable, "-c", "import sys, time; print(time.monotonic()); sys.exit(3)")
     runner = run("bank", daemons, begins, ("--restarts", "3"))
@@ -74,7 +74,7 @@ def test_a_command_that_fails_is_restarted_after_longer_and_longer(bank, run, tm
     assert gaps[0] >= 0.1 and gaps[1] >= 0.2 and gaps[2] >= 0.4
 
 
-# A child of it owns the store after its own end, until it is told to end, too.
+# A child of COMMAND owns the store after COMMAND's end, until it is told to end, too.
 LEAVING = (sys.executable, "-uc", """
 import os, sys
 sys.path.insert(0, %r)
@@ -106,7 +106,7 @@ def test_what_a_command_left_does_not_make_its_failures_good(bank, run):
 
 
 def test_a_command_does_not_outlive_its_run(bank, run):
-    """Whoever supervises run may kill it, and starts another: the store must be free then."""
+    """A supervisor may kill run and start another one: the store must be free then."""
     daemons = bank(3)
     runner = run("bank", daemons)
     runner.wait_said(OWNS)
@@ -115,8 +115,8 @@ def test_a_command_does_not_outlive_its_run(bank, run):
 
 
 def test_processes_that_others_left_are_no_command(bank, run):
-    """As the first process of a container, here as a subreaper: their end is taken, and is not that
-    of COMMAND."""
+    """As the first process of a container, here as a subreaper: run reaps them, and does not take
+    their end for COMMAND's."""
     daemons = bank(1)
     runner = run("bank", daemons, (
         "sh", "-c", "(sh -c 'echo $$; read line' <&0 &) ; exec \"$@\"", "sh", *LISTENER),

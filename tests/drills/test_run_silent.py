@@ -1,5 +1,5 @@
-"""`perseas run` where a mirror of its list says nothing: the others decide, and nobody waits for it
-longer than they took."""
+"""`perseas run` when a mirror of its list is silent: the others decide, and nobody waits longer
+than they took."""
 import contextlib
 import socket
 import subprocess
@@ -11,9 +11,9 @@ from test_run import OWNS, RUNS, run  # noqa: F401
 
 # The others have ten times as long as those that answered took, which a busy machine makes longer.
 PATIENT = 500
-# More than that, and the longest there is: whoever waits for it fails.
+# The longest timeout possible: a program that waits for it fails.
 FOR_EVER = ("--connect-timeout", "600000")
-ESTABLISHED = 1     # TCP_ESTABLISHED of linux/tcp_states.h
+ESTABLISHED = 1     # from linux/tcp_states.h
 
 
 def wait_holding(runner):
@@ -22,7 +22,8 @@ def wait_holding(runner):
 
 @contextlib.contextmanager
 def black_hole():
-    """An address of which the kernel drops every try to connect: as many wait as it lets wait."""
+    """Returns an address at which the kernel drops every connection attempt, because its queue is
+    full."""
     with contextlib.ExitStack() as open_sockets:
         hole = open_sockets.enter_context(socket.socket())
         hole.bind(("127.0.0.1", 0))
@@ -32,14 +33,14 @@ def black_hole():
             each = open_sockets.enter_context(socket.socket())
             each.setblocking(False)
             each.connect_ex(hole.getsockname())
-            # On loopback whoever is not connected at once never is.
+            # On the loopback a connection that is not established at once never is.
             full = each.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != ESTABLISHED
         yield "tcp://127.0.0.1:%d" % hole.getsockname()[1]
 
 
 @pytest.mark.parametrize("at", (0, 2))
 def test_a_black_hole_holds_up_no_command(at, bank, run):
-    """It is where one of three mirrors was looked for, which is down."""
+    """It is the address of a mirror, one of three, that is down."""
     daemons = bank(3)
     daemons.pop().kill9()
     addresses = [each.address for each in daemons]
@@ -60,7 +61,8 @@ def test_a_stopped_mirror_holds_up_no_command(bank, run):
 
 
 def test_too_few_that_answer_are_not_enough(bank, run):
-    """W is 2 of 3: one mirror alone opens nothing, and COMMAND begins when a second one answers."""
+    """W is 2 of 3: one mirror alone cannot open the store, and COMMAND starts when a second one
+    answers."""
     daemons = bank(3)
     for each in daemons[1:]:
         each.stop()

@@ -1,5 +1,5 @@
-"""The test runner must not call a failure a success, and gives away root's rights; and what
-`make check` makes of its suites."""
+"""The test runner must not report a failure as a success, and drops root's rights; and `make check`
+sums up its suites."""
 import json
 import os
 import pathlib
@@ -28,12 +28,12 @@ def script(folder, name, text):
 
 
 def counted(folder, suite):
-    """How many passed, failed, were skipped, are undecided and are unstable."""
+    """Returns how many tests passed, failed, were skipped, are undecided and are unstable."""
     return json.loads((folder / "build/results" / (suite + ".json")).read_text())["verdicts"]
 
 
 def test_lines_of_tap_are_counted(tmp_path):
-    """Two good tests, a skipped one and a bad one, and an exit status that hides it."""
+    """Two passed tests, a skipped one and a failed one, and an exit status that hides it."""
     tap = script(tmp_path, "tap", "echo 1..4; echo ok 1 - a; echo ok 2 - b; "
                                   "echo 'ok 3 # SKIP c'; echo not ok 4 - d")
     assert run(tmp_path, "unit", tap)[0] == 1
@@ -48,20 +48,20 @@ def test_a_crash_after_good_lines_is_a_failure(tmp_path):
 
 
 def test_an_end_before_the_plans_end_is_a_failure(tmp_path):
-    """Status 0, and a test missing."""
+    """Status 0, but a test is missing."""
     short = script(tmp_path, "short", "echo 1..2; echo ok 1 - a")
     assert run(tmp_path, "unit", short)[0] == 1
 
 
 def test_a_sum_in_words_is_counted(tmp_path):
-    """As pytest and our own programs say it."""
+    """As pytest and our own programs print it."""
     words = script(tmp_path, "words", "echo '3 passed, 1 skipped in 0.1s'")
     assert run(tmp_path, "drills", words)[0] == 0
     assert counted(tmp_path, "drills") == [3, 0, 1, 0, 0]
 
 
 def test_a_skip_for_want_of_a_verdict_is_undecided(tmp_path):
-    """As pytest -rs prints two skips, of which one began and has no verdict."""
+    """pytest -rs prints two skips, one of which began and is undecided."""
     words = script(tmp_path, "words", "echo 'SKIPPED [1] a.py:1: UNDECIDED: a busy machine'; "
                                       "echo 'SKIPPED [1] b.py:1: only root'; "
                                       "echo '3 passed, 2 skipped in 0.1s'")
@@ -70,7 +70,7 @@ def test_a_skip_for_want_of_a_verdict_is_undecided(tmp_path):
 
 
 def test_a_program_that_hangs_is_a_failure(tmp_path):
-    """One prints nothing for longer than it may; the other takes as long, and prints."""
+    """One program prints nothing for longer than allowed; the other takes as long, but prints."""
     forever = script(tmp_path, "forever", "sleep 60")
     status, told = run(tmp_path, "sim", "--quiet", "1", forever)
     assert status == 1 and "killed after 1 s without output" in told
@@ -79,7 +79,8 @@ def test_a_program_that_hangs_is_a_failure(tmp_path):
 
 
 def test_what_waits_takes_nobodys_place(tmp_path):
-    """The only one that has a place ends when those beside it have run; all are counted."""
+    """Programs started with --waiting take no slot: the only program with a slot ends when two of
+    them have run next to it. All are counted."""
     meets = script(tmp_path, "meets", "touch here; until [ -e first ] && [ -e second ]; do "
                                       "sleep 0.01; done")
     beside = [script(tmp_path, name, "until [ -e here ]; do sleep 0.01; done; touch " + name)
@@ -92,7 +93,7 @@ def test_what_waits_takes_nobodys_place(tmp_path):
 
 
 def test_what_failed_is_told_however_far_from_the_end(tmp_path):
-    """One line of a hundred, as each of those who count says it; none that says all is well."""
+    """One failed line of a hundred, in each format, is repeated; lines of success are not."""
     for name, line in (("tap", "not ok 7 - this one"), ("nested", "  | not ok 7 - this one"),
                        ("ours", "unit this_one 3 passed, 1 failed"), ("drills", "FAILED this one")):
         long = script(tmp_path, name, "echo '%s'; for i in $(seq 100); do "
@@ -113,7 +114,7 @@ def test_a_suite_in_which_nothing_runs_is_a_failure(tmp_path):
 
 
 def test_the_sum_of_one_suite_is_of_its_last_run_alone(tmp_path):
-    """Another one is bad. Then its runner ends before it has counted."""
+    """Another suite fails. Then its runner ends before it has counted."""
     good, bad = script(tmp_path, "good", "exit 0"), script(tmp_path, "bad", "exit 1")
     run(tmp_path, "sim", bad)
     status, text = run(tmp_path, "deb", "--sum", good, good)
@@ -124,7 +125,7 @@ def test_the_sum_of_one_suite_is_of_its_last_run_alone(tmp_path):
 
 
 def test_a_suite_that_is_summed_ends_with_what_failed(tmp_path):
-    """Also where good tests come after it. The status is that of the suite."""
+    """Also if passed tests come after it. The exit status is that of the suite."""
     good, bad = script(tmp_path, "good", "exit 0"), script(tmp_path, "bad", "echo why; exit 1")
     status, text = run(tmp_path, "deb", "--sum", bad, good)
     lines = text.splitlines()
@@ -135,7 +136,7 @@ def test_a_suite_that_is_summed_ends_with_what_failed(tmp_path):
 # --- make check ---
 
 def check(folder, *words, suites, **environment):
-    """What check.py prints: `make check-SUITE` is a line of shell here."""
+    """Returns the output of check.py, with a shell line for each `make check-SUITE`."""
     (folder / "Makefile").write_text("".join(
         "check-%s:\n\t@%s\n" % (suite, line) for suite, line in suites.items()))
     (folder / "tests").mkdir(exist_ok=True)
@@ -147,13 +148,14 @@ def check(folder, *words, suites, **environment):
 
 
 def suite(passed, failed):
-    """A suite with so many tests."""
+    """Returns a suite with so many tests."""
     return "%s %s $@ \"it: sh -c 'echo %d passed, %d failed; exit %d'\"" % (
         sys.executable, RUNNER, passed, failed, failed > 0)
 
 
 def test_a_check_sums_its_suites(tmp_path):
-    """One alone, then one each in two lanes. Each has a line, and the sum is the last one."""
+    """One suite alone, then one each in two lanes. Each has a line, and the sum is the last
+    line."""
     suites = {"build": suite(1, 0), "drills": suite(2, 0), "unit": suite(3, 0)}
     for name in suites:
         suites[name] = suites[name].replace("$@", name)
@@ -165,8 +167,8 @@ def test_a_check_sums_its_suites(tmp_path):
 
 
 def test_a_check_fails_with_any_suite(tmp_path):
-    """One has a bad test, another one does not get as far as counting, a third one counts and ends
-    with an error of make. What failed is repeated before the sum."""
+    """One suite has a failed test, another one ends before it counts, a third one counts and ends
+    with an error of make. Failures are repeated before the sum."""
     suites = {"build": suite(1, 0).replace("$@", "build"),
               "unit": suite(1, 2).replace("$@", "unit"),
               "sim": "echo no compiler; exit 1",
@@ -181,7 +183,7 @@ def test_a_check_fails_with_any_suite(tmp_path):
 
 
 def test_an_estimate_follows_what_the_last_run_took(tmp_path):
-    """The suites after the first run in two lanes, of which the longer one counts."""
+    """The suites after the first one run in two lanes, the longer of which counts."""
     suites = {name: suite(1, 0).replace("$@", name) for name in "abcde"}
     (tmp_path / "build/durations").mkdir(parents=True)
     for name, minutes in (("a", 3), ("b", 4), ("c", 10), ("d", 1), ("e", 2)):
@@ -193,7 +195,7 @@ def test_an_estimate_follows_what_the_last_run_took(tmp_path):
 
 
 def test_every_suite_has_its_usual_time():
-    """As the makefile has them, and no others."""
+    """The same suites as in the makefile."""
     makefile = (TOP / "tests/check.mk").read_text().replace("\\\n", " ")
 
     def suites(*lanes):
@@ -212,13 +214,13 @@ def git(folder, *words):
 
 
 def test_what_passed_by_night_is_not_run_again(tmp_path):
-    """Two suites, of which one fails. A document changes, then a file that counts."""
+    """Two suites, one of which fails. A document changes, then a file that counts."""
     suites = {"lint": suite(1, 0).replace("$@", "lint"), "rdma": suite(0, 1).replace("$@", "rdma")}
     git(tmp_path, "init", "-q")
     (tmp_path / "file.c").write_text("int x;\n")
     (tmp_path / "read.md").write_text("a\n")
     (tmp_path / ".gitignore").write_text("build\n")
-    check(tmp_path, "night", "lint", suites=suites)     # leaves its files there
+    check(tmp_path, "night", "lint", suites=suites)     # its files stay there
     git(tmp_path, "add", "-A")
     git(tmp_path, "commit", "-qm", "a")
 
@@ -233,7 +235,7 @@ def test_what_passed_by_night_is_not_run_again(tmp_path):
     assert night(NIGHT_SECONDS="1") == []
     (tmp_path / "file.c").write_text("int y;\n")
     assert night() == ["lint", "rdma"]
-    assert night() == ["lint", "rdma"]                  # what is not committed is not recorded
+    assert night() == ["lint", "rdma"]                  # an uncommitted tree is not recorded
     git(tmp_path, "commit", "-qam", "b")
     assert night() == ["lint", "rdma"] and night() == ["rdma"]
 
@@ -252,8 +254,7 @@ def test_it():
 
 
 def flaky(folder, fails_at, how, listed=""):
-    """(status, verdicts, what was said) of a drill that fails in these runs of it, and is run
-    again."""
+    """Runs a drill that fails in these runs. Returns (status, verdicts, output)."""
     (folder / "tests/drills").mkdir(parents=True, exist_ok=True)
     (folder / "seen").write_text("")
     (folder / "tests/unstable").write_text(listed)
@@ -268,7 +269,8 @@ LATE = "raise TimeoutError('no answer within 5 s')"
 
 
 def test_a_drill_that_waited_in_vain_once_is_unstable(tmp_path):
-    """It passes five times alone. The line to add is printed; one that is listed has its cause."""
+    """It passes five times alone. The line to add to the list is printed; a listed drill has its
+    cause."""
     tmp_path.chmod(0o755)
     status, verdicts, told = flaky(tmp_path, [1], LATE)
     assert (status, verdicts) == (0, [0, 0, 0, 0, 1])
@@ -279,14 +281,14 @@ def test_a_drill_that_waited_in_vain_once_is_unstable(tmp_path):
 
 
 def test_a_drill_that_fails_again_is_red(tmp_path):
-    """In the last of the five runs."""
+    """It fails in the last of the five runs."""
     tmp_path.chmod(0o755)
     status, verdicts, _ = flaky(tmp_path, [1, 6], LATE)
     assert (status, verdicts) == (1, [0, 1, 0, 0, 0])
 
 
 def test_a_drill_that_shows_wrong_data_is_red(tmp_path):
-    """It would pass from now on, and does not run again."""
+    """It would pass from now on, but does not run again."""
     status, verdicts, _ = flaky(tmp_path, [1], "assert 41 == 42, 'transactions'")
     assert (status, verdicts) == (1, [0, 1, 0, 0, 0])
     assert len((tmp_path / "seen").read_text()) == 1
@@ -317,8 +319,8 @@ def test_the_products_fault():
 
 
 def test_a_guest_whose_kernel_panics_is_void(tmp_path):
-    """One test passes in its third machine, one never gets a sound machine, and one fails in a
-    sound one, so that it runs once."""
+    """One test passes in its third machine, one never gets a working machine, and one fails in a
+    working machine, so it runs once."""
     shutil.copy(TOP / "tests/rdma/conftest.py", tmp_path)
     (tmp_path / "test_guests.py").write_text(GUESTS)
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider",
@@ -331,18 +333,18 @@ def test_a_guest_whose_kernel_panics_is_void(tmp_path):
 
 # --- an ordinary user ---
 
-# Who, where, whose home: in what is a result, too.
+# The user, the folder and the home of the caller, also in a result.
 SEE = """{ id -u; pwd; echo "${HOME-none}"; } >build/results/$1.seen; [ -w see ] && echo 1 passed
 """
 
 
 def me(folder):
-    """What the caller sees."""
+    """Returns what the caller sees."""
     return [str(os.geteuid()), str(folder), os.environ.get("HOME", "none")]
 
 
 def seen(folder, *options):
-    """What a command sees, and another one that is root's."""
+    """Returns what a command sees, and what a command run by root sees."""
     script(folder, "see", SEE)
     (folder / "build/results").mkdir(parents=True)
     folder.chmod(0o700)
@@ -355,7 +357,7 @@ def seen(folder, *options):
 
 @pytest.mark.root("becomes another user")
 def test_root_has_an_ordinary_user_do_it_in_a_copy_that_is_removed(tmp_path):
-    """In a folder that only root may enter. What is to be root's is done there."""
+    """In a folder that only root may enter. What needs root is done there."""
     (user, copy, home), root = seen(tmp_path, "--user")
     assert int(user) != 0 and home == copy and not pathlib.Path(copy).exists()
     assert root == me(tmp_path)
@@ -363,7 +365,7 @@ def test_root_has_an_ordinary_user_do_it_in_a_copy_that_is_removed(tmp_path):
 
 @pytest.mark.root("becomes another user")
 def test_whole_systems_are_not_copied_for_an_ordinary_user(tmp_path):
-    """Those that suites of the night leave in build/."""
+    """Suites of the night leave system images in build/."""
     for name in ("ansible", "cluster", "container", "deb-test", "tests"):
         (tmp_path / "build" / name).mkdir(parents=True)
     script(tmp_path, "look", "ls build; echo 1 passed")
@@ -374,13 +376,13 @@ def test_whole_systems_are_not_copied_for_an_ordinary_user(tmp_path):
 
 
 def test_whoever_calls_does_it_where_it_is(tmp_path):
-    """Root without --user, an ordinary user with it, too."""
+    """Root without --user, and an ordinary user with it, too."""
     options = [] if os.geteuid() == 0 else ["--user"]
     assert seen(tmp_path, *options) == [me(tmp_path)] * 2
 
 
 def test_what_was_skipped_is_said(tmp_path):
-    """As pytest -rs says it."""
+    """As pytest -rs prints it."""
     skips = script(tmp_path, "skips", "echo 'SKIPPED [1] a.py: only root'; echo 1 skipped")
     status, text = run(tmp_path, "drills", skips)
     assert status == 1 and "    | SKIPPED [1] a.py: only root" in text.splitlines()

@@ -1,5 +1,4 @@
-"""A program for RVM on mirrors: it is killed, goes on elsewhere, and loses nothing that was
-permanent."""
+"""A program for RVM on mirrors: it is killed, continues elsewhere, and loses nothing permanent."""
 import os
 import subprocess
 
@@ -13,7 +12,7 @@ THREADS, PAGE = 2, 4096
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    """The program, compiled as any program for RVM, with -lrvm by choice."""
+    """The program, compiled like any program for RVM, optionally with -lrvm."""
     folder = tmp_path_factory.mktemp("rvm")
     (folder / "librvm.so").symlink_to(BUILD.resolve() / "librvm-perseas.so")
     subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-pthread",
@@ -24,7 +23,7 @@ def program(tmp_path_factory):
 
 
 def compile_for_heap(folder, name):
-    """The same for a program that has its data in a heap."""
+    """Compiles a program that has its data in a heap."""
     for library, ours in (("rvm", "rvm"), ("rds", "rds"), ("seg", "rds")):
         (folder / ("lib%s.so" % library)).symlink_to(
             BUILD.resolve() / ("lib%s-perseas.so" % ours))
@@ -47,7 +46,7 @@ def stress_program(tmp_path_factory):
 
 
 class Runs:
-    """The program with one log; it runs in a folder with the file `data`."""
+    """The program with one log, in a folder with the file `data`."""
 
     def __init__(self, program, log, folder, threads=THREADS):
         self.program, self.log, self.folder, self.threads = program, log, folder, threads
@@ -65,14 +64,16 @@ class Runs:
         return out
 
     def committed(self):
-        """What each thread committed last; both of its numbers are the same."""
+        """Returns what each thread committed last, after checking that both of its numbers are
+        equal."""
         rows = [[int(word) for word in row.split()] for row in self.run("check").splitlines()]
         assert [row[0] for row in rows] == list(range(THREADS))
         assert all(row[1] == row[2] for row in rows), rows
         return [row[1] for row in rows]
 
     def kill_after(self, what, lines):
-        """Runs until so many lines came, and kills it. The last number of each thread."""
+        """Runs the program until it printed `lines` lines, and kills it. Returns the last number of
+        each thread."""
         last = [0] * self.threads
         with self.start(what) as process:
             for _ in range(lines):
@@ -96,7 +97,7 @@ def make_folder(path, content):
 
 @pytest.fixture
 def runs(program, mirrors, fabric, tmp_path):  # noqa: F811
-    """runs(count): the program with so many mirrors, and a log that was made."""
+    """runs(count) starts mirrors and creates a log for the program."""
     def begin(count):
         daemons = mirrors(count, fabric)
         made = Runs(program, "perseas:rvm@" + mirror_list(daemons),
@@ -108,7 +109,7 @@ def runs(program, mirrors, fabric, tmp_path):  # noqa: F811
 
 @pytest.mark.parametrize("mode", ["flush", "no_flush"])
 def test_what_was_permanent_outlives_kills(runs, mode):
-    """Two threads; it is killed again and again, with commits under way and held back."""
+    """Two threads. The program is killed repeatedly, with commits in flight and held back."""
     made, _ = runs(3)
     for lines in range(3, 3 + rounds(5)):
         permanent = made.kill_after(mode, lines * 7)
@@ -118,8 +119,8 @@ def test_what_was_permanent_outlives_kills(runs, mode):
 
 
 def test_it_goes_on_elsewhere(runs, tmp_path):
-    """A node with a file that is empty: the region is as it was, and truncation fills the file.
-    A mirror is lost in the meantime."""
+    """On a node with an empty file, the region is unchanged, and truncation fills the file. A
+    mirror is lost in the meantime."""
     made, daemons = runs(3)
     permanent = made.kill_after("flush", 50)
     daemons[0].kill9()
@@ -140,7 +141,7 @@ def test_it_goes_on_elsewhere(runs, tmp_path):
 
 
 def test_a_second_owner_is_refused(runs):
-    """While it runs, nobody else can initialise with its log."""
+    """While it runs, no other process can initialize with its log."""
     made, _ = runs(1)
     with made.start("flush") as process:
         process.stdout.readline()
@@ -151,7 +152,7 @@ def test_a_second_owner_is_refused(runs):
 
 
 def kill_heap_after(made, lines):
-    """Runs until so many changes were permanent, and kills it. The last that was told."""
+    """Runs until `made` changes were permanent, and kills it. Returns the last number printed."""
     last = 0
     with made.start("grow") as process:
         for _, line in zip(range(lines), process.stdout):
@@ -164,9 +165,8 @@ def kill_heap_after(made, lines):
 
 
 def test_a_heap_goes_on_elsewhere(heap_program, mirrors, fabric, tmp_path):  # noqa: F811
-    """A list in a heap of RDS: its owner is killed again and again, after the first time on another
-    node, where the file is empty, and a mirror is lost. Its nodes are those that the heap
-    counts."""
+    """A list in a heap of RDS. Its owner is killed repeatedly, after the first time on another node
+    with an empty file, and a mirror is lost. The list has the nodes that the heap counts."""
     daemons = mirrors(3, fabric)
     log = "perseas:rds@" + mirror_list(daemons)
     made = Runs(heap_program, log, make_folder(tmp_path / "here", b""))
@@ -186,9 +186,9 @@ def test_a_heap_goes_on_elsewhere(heap_program, mirrors, fabric, tmp_path):  # n
 @pytest.mark.parametrize("mode", ["run", "gather"])
 def test_small_blocks_are_as_the_model_says(stress_program, mirrors, fabric, mode,  # noqa: F811
                                             tmp_path):
-    """Four threads with blocks of 1 to 300 bytes: they allocate, change, free, abort and truncate
-    until they are killed. Then each byte is that of the thread's last transaction, and that is not
-    older than what was permanent."""
+    """Four threads with blocks of 1 to 300 bytes allocate, change, free, abort and truncate until
+    they are killed. Then each byte is that of the thread's last transaction, which is not older
+    than the last permanent one."""
     log = "perseas:rds@" + mirror_list(mirrors(2, fabric))
     made = Runs(stress_program, log, make_folder(tmp_path / "here", b""), 4)
     made.run("create")
