@@ -12,7 +12,7 @@ GOOD, VOID = BOUND / PART, BOUND / PART + 0.01
 
 
 class Clock:
-    """Replaces the module `time`. Each sleep takes the time that was asked for plus the next of
+    """Replaces the module `time`. Each sleep takes the requested time plus the next of
     `oversleeps`; the last sleep ends the sentinel."""
 
     def __init__(self, oversleeps):
@@ -28,8 +28,8 @@ class Clock:
 
 @pytest.fixture
 def machine(monkeypatch):
-    """machine(seconds...): how long the machine oversleeps in each attempt. Returns the list of
-    attempts that are left."""
+    """machine(seconds...) sets how long the machine oversleeps in each attempt. Returns the list of
+    remaining attempts."""
     def oversleeps(*seconds):
         left = list(seconds)
 
@@ -43,14 +43,14 @@ def machine(monkeypatch):
 
 
 def test_an_attempt_on_a_machine_that_stood_still_is_void(machine):
-    """Twice; what it took then does not count, and the first attempt that counts decides."""
+    """Two attempts are void, whatever they took, and the first valid one decides."""
     left, took = machine(VOID, VOID, GOOD, GOOD), [5.0, 5.0, 0.9]
     attempt(BOUND, lambda _: took.pop(0))
     assert not took and len(left) == 1
 
 
 def test_an_attempt_that_counts_is_the_last(machine):
-    """It took too long on a machine that was awake."""
+    """It took too long on a machine that did not oversleep."""
     left = machine(GOOD, GOOD)
     with pytest.raises(AssertionError):
         attempt(BOUND, lambda _: BOUND)
@@ -58,7 +58,8 @@ def test_an_attempt_that_counts_is_the_last(machine):
 
 
 def test_after_five_void_attempts_a_test_is_undecided(machine):
-    """A skip with the word that tests/run.py counts as undecided, though each was fast enough."""
+    """A skip with the word that tests/run.py counts as undecided, although each attempt was fast
+    enough."""
     left = machine(*[VOID] * (ATTEMPTS + 1))
     with pytest.raises(pytest.skip.Exception, match="^UNDECIDED: in each of 5 attempts"):
         attempt(BOUND, lambda _: 0.1)
@@ -66,7 +67,7 @@ def test_after_five_void_attempts_a_test_is_undecided(machine):
 
 
 def test_a_failure_of_another_kind_is_final(machine):
-    """The machine stood still meanwhile."""
+    """Even if the machine stood still."""
     left = machine(VOID, VOID)
 
     def fails(_):
@@ -79,7 +80,7 @@ def test_a_failure_of_another_kind_is_final(machine):
 
 @pytest.mark.parametrize("oversleeps, longest", [((0, 0.3, 0.1), 0.3), ((0,), 0)])
 def test_the_longest_oversleep_is_recorded(monkeypatch, oversleeps, longest):
-    """Of naps of which one takes longer than the others."""
+    """One of the naps takes longer than the others."""
     clock = Clock(oversleeps)
     monkeypatch.setattr(sentinel, "time", clock)
     clock.watching = Sentinel()
@@ -88,7 +89,8 @@ def test_the_longest_oversleep_is_recorded(monkeypatch, oversleeps, longest):
 
 
 def test_what_was_overslept_before_the_time_under_test_does_not_count(monkeypatch):
-    """The time begins within a nap that takes half a second too long: only the rest counts."""
+    """The time under test begins within a nap that takes half a second too long: only the rest
+    counts."""
     clock = Clock([0.5])
     monkeypatch.setattr(sentinel, "time", clock)
     clock.watching = Sentinel()
@@ -108,7 +110,7 @@ def test_a_failure_on_a_machine_that_stood_still_is_undecided(machine, failure):
 @pytest.mark.parametrize("overslept, failure", [(GOOD, AssertionError), (GOOD, TimeoutError),
                                                 (VOID, ZeroDivisionError)])
 def test_any_other_failure_is_one(machine, overslept, failure):
-    """On a machine that was awake, and of a kind that no delay explains."""
+    """On a machine that did not oversleep, and for a failure that no delay explains."""
     machine(overslept)
     with pytest.raises(failure):
         with unless_overslept(BOUND):

@@ -1,4 +1,4 @@
-"""perseasd on sockets that systemd opens and keeps, as perseasd.socket has it."""
+"""perseasd on sockets that systemd opens and keeps open, as in perseasd.socket."""
 import os
 import re
 import signal
@@ -19,7 +19,7 @@ IP_FREEBIND = 15
 
 
 class Service:
-    """One perseasd on sockets that outlive it. `words` are further options."""
+    """A perseasd on sockets that outlive it. `words` are further options."""
 
     def __init__(self, folder, *words):
         self.folder, self.words, self.process = folder, words, None
@@ -62,7 +62,7 @@ class Service:
 
 @pytest.fixture
 def service(tmp_path):
-    """service(options...): a Service, not yet started."""
+    """service(options...) returns a Service that is not yet started."""
     services = []
 
     def make(*words):
@@ -75,7 +75,7 @@ def service(tmp_path):
 
 
 def test_it_listens_where_it_was_told_by_the_service_manager_and_nowhere_else(service):
-    """Nothing else says where: the usual address is not taken, the port file has the port, and the
+    """It does not use the default address, the port file has the socket's port, and the socket's
     path belongs to the service manager."""
     it = service()
     it.start()
@@ -98,7 +98,7 @@ def test_what_the_options_say_is_opened_beside_it(service):
 
 
 def test_a_socket_that_is_of_no_use_is_named(service):
-    """ListenDatagram= in the unit, say."""
+    """For example from ListenDatagram= in the unit."""
     it = service()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wrong:
         it.start([it.tcp, wrong])
@@ -108,7 +108,8 @@ def test_a_socket_that_is_of_no_use_is_named(service):
 
 
 def guides_service():
-    """(what doc/installing.md adds to perseasd.conf, the address it adds to perseasd.socket)"""
+    """Returns (what doc/installing.md adds to perseasd.conf, the address that it adds to
+    perseasd.socket)."""
     text = (TOP / "doc/installing.md").read_text()
     lines, = re.findall(r"^    cat >>/etc/perseasd.conf <<END\n(.*?)^    END$", text, re.M | re.S)
     address, = re.findall(r"ListenStream=(\S+)", text)
@@ -117,8 +118,8 @@ def guides_service():
 
 @pytest.mark.parametrize("remote", [False, True], ids=["this host", "network"])
 def test_the_service_of_the_guide_starts(service, tmp_path, authority, remote):  # noqa: F811
-    """With the sockets of the unit and the example of perseasd.conf; and with what the guide adds
-    to both for owners on other hosts, at an address that this host need not have."""
+    """With the unit's sockets and the example perseasd.conf; and with what the guide adds to both
+    for owners on other hosts, at an address that this host may lack."""
     lines, address = guides_service() if remote else ("", "")
     for option, path in (("tls-cert", authority.cert("mirror")),
                          ("tls-key", authority.key("mirror")), ("tls-ca", authority.ca)):
@@ -142,8 +143,8 @@ def test_the_service_of_the_guide_starts(service, tmp_path, authority, remote): 
 @pytest.mark.parametrize("fabric", ["tcp", "shm"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_an_owner_goes_on_when_the_service_is_restarted(service, tellers, fabric, number):
-    """It commits all the time. The daemon ends, cleanly or not; who connects before the next one
-    runs waits, and is not refused."""
+    """The owner commits all the time. The daemon ends, cleanly or not; a client that connects
+    before its successor runs waits, and is not refused."""
     it = service()
     it.start()
     owner = tellers.run("books", it.addresses[fabric], "create", LOG, "commit-ms=20000")

@@ -1,5 +1,5 @@
-"""Shared memory as a border: what a user does with memory that a mirror gave him harms his own
-store at most."""
+"""Shared memory as a security boundary: whatever a user does with memory that a mirror gave him
+damages only his own store."""
 import ctypes
 import os
 import socket
@@ -26,7 +26,7 @@ def rules(tmp_path):
 
 @pytest.fixture
 def mirror(mirrors, rules, tmp_path):
-    """One mirror that others may reach, which spills and is watched."""
+    """A mirror that other users can reach, with a spill directory and HTTP."""
     daemon, = mirrors(1, "shm", (*rules.options, "--unix-mode", "666", "--spill-dir",
                                  str(tmp_path / "spill"), *options(tmp_path)))
     open_to_all(daemon)
@@ -38,7 +38,7 @@ def spilled(folder):
 
 
 class Neighbour:
-    """A user who speaks the protocol by hand, and keeps what he was given."""
+    """A user who speaks the protocol by hand, and keeps the descriptors that he was given."""
 
     def __init__(self, daemon, uid):
         with user(uid):
@@ -46,7 +46,7 @@ class Neighbour:
         self.fds = []
 
     def claim(self, store, epoch, owner=None):
-        """The status of the reply; descriptors that come are kept."""
+        """Claims a store. Returns the reply's status, and keeps descriptors that arrive."""
         body = wire.field(wire.CLAIM, wire.field(1, store) + wire.field(2, epoch) +
                           wire.field(3, owner or os.urandom(16)) + wire.field(4, 1) +
                           wire.field(CLAIM_SHARED, 1))
@@ -65,7 +65,7 @@ class Neighbour:
 
 @pytest.fixture
 def neighbour(mirror, tellers):
-    """He has the memory of a store "his"; others' is "books"."""
+    """A neighbor with the memory of a store "his"; another owner's store is "books"."""
     desk = tellers.desk()
     desk.open("his", [mirror], "create", "log=65536")
     desk.ask("map", "a", 1 << 20)
@@ -79,7 +79,7 @@ def neighbour(mirror, tellers):
 
 
 class Cutter(threading.Thread):
-    """Cuts every file short and lets it grow again, over and over."""
+    """Truncates every file and extends it again, repeatedly."""
 
     def __init__(self, fds):
         super().__init__()
@@ -91,7 +91,7 @@ class Cutter(threading.Thread):
                 for size in (0, 4096, 1 << 16, 1 << 20):
                     try:
                         os.ftruncate(fd, size)
-                    except OSError:     # the promise page, which he can only read
+                    except OSError:     # the promise page is read-only for him
                         break
             self.rounds += 1
 
@@ -102,8 +102,8 @@ class Cutter(threading.Thread):
 
 @pytest.mark.root("comes as another user")
 def test_whoever_cuts_his_memory_short_damages_his_own_store(mirror, neighbour, tellers, tmp_path):
-    """Again and again, while the daemon serves others, is watched, is asked for his store, and in
-    the end writes its spill."""
+    """He repeats it while the daemon serves others, answers HTTP, gets requests for his store, and
+    at the end writes its spill."""
     watch = Watch(tmp_path)
     desk = tellers.desk()
     desk.open("books", [mirror], "create", LOG)
@@ -117,7 +117,7 @@ def test_whoever_cuts_his_memory_short_damages_his_own_store(mirror, neighbour, 
             run_command("status", "his", mirrors=[mirror])
             desk.page.advances(20)
         until(lambda: cutter.rounds > 10, "files that are cut again and again")
-        for fd in neighbour.fds:        # in the end they are all gone
+        for fd in neighbour.fds:        # at the end all of them are gone
             try:
                 os.ftruncate(fd, 0)
             except OSError:
@@ -139,7 +139,7 @@ def test_whoever_cuts_his_memory_short_damages_his_own_store(mirror, neighbour, 
 
 @pytest.mark.root("comes as another user")
 def test_a_spill_survives_memory_that_goes_meanwhile(mirror, neighbour, tellers, tmp_path):
-    """The daemon has not yet seen that it is gone, when it is told to spill."""
+    """The daemon is told to spill before it has noticed that the memory is gone."""
     desk = tellers.desk()
     desk.open("books", [mirror], "create", LOG)
     desk.books()
@@ -152,8 +152,8 @@ def test_a_spill_survives_memory_that_goes_meanwhile(mirror, neighbour, tellers,
 
 @pytest.mark.root("comes as another user")
 def test_what_was_kept_is_no_other_owners_memory(mirror, neighbour, rules, tellers):
-    """He says that he holds nothing any more, and has everything. Who comes next has a copy: what
-    he writes is in no image, and he sees nothing of what is written."""
+    """He claims to have released everything but has kept it. The next owner gets a copy: his writes
+    reach no image, and he sees none of the owner's."""
     log, _, data = neighbour.fds
     reply = neighbour.control.ask(wire.field(15, b""))          # Release
     assert reply.get(1, wire.STATUS_OK) == wire.STATUS_OK
@@ -179,8 +179,8 @@ def test_what_was_kept_is_no_other_owners_memory(mirror, neighbour, rules, telle
 
 @pytest.mark.root("comes as another user")
 def test_without_the_right_to_share_it_goes_over_the_socket(mirror, rules, tellers):
-    """The same application and the same address: it commits, the mirror keeps its memory, and says
-    so. With the right the next one shares memory, until it loses that."""
+    """With the same application and address, the store works, and the mirror keeps its memory to
+    itself and says so. With the right, the next owner shares memory, until it loses the right."""
     assert rules.put(mirror, "allow %s create,own,read,recover" % ME)
     desk = tellers.desk()
     desk.open("books", [mirror], "create", LOG)
@@ -201,13 +201,14 @@ def test_without_the_right_to_share_it_goes_over_the_socket(mirror, rules, telle
     assert run_command("status", "books", "--json", mirrors=[mirror]).json()[
         "mirrors"][0]["fabric"] == "shm"
     assert str(mirror.memory) in open("/proc/%d/maps" % desk.pid).read()
-    assert rules.put(mirror, "allow %s create,own,read,recover" % ME)   # which cuts it
+    assert rules.put(mirror, "allow %s create,own,read,recover" % ME)   # this disconnects the owner
     desk.run(50)
     assert str(mirror.memory) not in open("/proc/%d/maps" % desk.pid).read()
 
 
 def blocks(folder):
-    """Bytes that all files below the folder take. Some may vanish meanwhile: the daemon copies."""
+    """Returns the bytes that all files below the folder take. Some may vanish in the meantime,
+    because the daemon copies."""
     sizes = subprocess.run(["du", "-s", "-B1", str(folder)], capture_output=True, text=True)
     return int(sizes.stdout.split()[0])
 
@@ -215,8 +216,8 @@ def blocks(folder):
 @pytest.mark.root("comes as another user")
 @pytest.mark.parametrize("keep_size", (False, True), ids=("longer", "beyond the end"))
 def test_whoever_takes_more_than_his_share_is_cut_off(keep_size, mirrors, rules, tellers, tmp_path):
-    """Under a limit for all he makes a file longer, or has blocks beyond its end: another owner
-    gets its memory within a second or two, and who exceeded it has lost the store, which stays."""
+    """Under a limit for all users, he extends a file, or allocates blocks beyond its end. Another
+    owner gets memory within a second or two, and he has lost his session, but not the store."""
     daemon, = mirrors(1, "shm", (*rules.options, "--unix-mode", "666", "--max-memory", "8M"))
     open_to_all(daemon)
     desk = tellers.desk()
@@ -236,7 +237,7 @@ def test_whoever_takes_more_than_his_share_is_cut_off(keep_size, mirrors, rules,
     if done.status == NO:
         assert "used, limit 8388608" in done.err, done
         assert int(done.err.partition("(")[2].split()[0]) > 64 << 20
-    else:                               # on a busy machine he was cut off before
+    else:                               # on a busy machine he was disconnected before
         assert done.status == OK and cut in daemon.log(), done
     until(lambda: cut in daemon.log(), "the cut")
     until(lambda: blocks(daemon.memory) < 4 << 20, "memory that is given back")

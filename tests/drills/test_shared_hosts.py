@@ -1,4 +1,4 @@
-"""Commands that place mirrors warn of those that share a host, and so are lost together."""
+"""Commands that place mirrors warn about mirrors on one host, which would be lost together."""
 import pytest
 
 from binding import Store
@@ -12,7 +12,7 @@ def warning(what, *daemons):
 
 
 def test_a_store_that_is_made_on_two_mirrors_of_a_host_is_warned_of(mirrors):
-    """Each host with several mirrors is named, and one that has one is not."""
+    """Each host with several mirrors is named, and hosts with one are not."""
     a, b, c, d, e = at_hosts(mirrors, "h1", "h2", "h1", "h2", "h3")
     done = run_command("create", "apart", mirrors=[a, b, e])
     assert done.status == OK and done.err == "", done
@@ -23,7 +23,7 @@ def test_a_store_that_is_made_on_two_mirrors_of_a_host_is_warned_of(mirrors):
 
 
 def test_one_rack_or_zone_is_not_warned_of(mirrors):
-    """Stores may well lie in one."""
+    """The mirrors of a store may be in one rack or zone."""
     daemons = [mirrors(1, options=("--boot-id", "%032x" % number, "--label", "host=h%d" % number,
                                    "--label", "rack=r", "--label", "zone=z"))[0]
                for number in (1, 2, 3)]
@@ -33,7 +33,7 @@ def test_one_rack_or_zone_is_not_warned_of(mirrors):
 
 @pytest.mark.parametrize("owned", [False, True], ids=["no owner", "owner"])
 def test_a_mirror_that_comes_to_a_host_with_another_one_is_warned_of(mirrors, owned):
-    """It is added, and takes the place of another; one that only leaves is no reason to warn."""
+    """A mirror is added, or replaces another one. Removing a mirror causes no warning."""
     a, b, c, d = at_hosts(mirrors, "h1", "h2", "h2", "h1")
     fill("s", [a, b], {"accounts": b"contents"})
     owner = Store("s", mirror_list([a, b])) if owned else None
@@ -48,7 +48,7 @@ def test_a_mirror_that_comes_to_a_host_with_another_one_is_warned_of(mirrors, ow
 
 
 def test_mirrors_are_listed_with_their_labels(mirrors):
-    """They tell these with their stores."""
+    """Mirrors report their labels with their stores."""
     daemon, = mirrors(1, options=("--label", "host=h1", "--label", "zone=z1"))
     assert ", host h1" not in run_command("ls", mirrors=[daemon]).out
     fill("s", [daemon], {"accounts": b"contents"})

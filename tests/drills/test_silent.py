@@ -1,5 +1,5 @@
-"""A mirror that says nothing any more is left within twice `mirror_timeout_ms`, whatever silenced
-it, and taken up again when it is back. Nothing ends its connections."""
+"""An owner drops a silent mirror within twice `mirror_timeout_ms`, whatever silenced it, and uses
+it again when it is back. Nothing closes its connections."""
 import math
 import os
 import signal
@@ -18,7 +18,8 @@ OPTIONS = {"flags": CREATE, "mirror_timeout_ms": int(1000 * TIMEOUT)}
 
 
 def begin(store):
-    """Whether all its mirrors are live, and stay so for the time after which one would be left."""
+    """Returns whether all mirrors are live, and stay live for the time after which one would be
+    dropped."""
     store.map("accounts", 4096)
     store.publish()
     store.write("accounts", 0, b"before")
@@ -30,8 +31,8 @@ def begin(store):
 
 
 def time_to_notice(sentinel, daemons, silence, end):
-    """silence() makes one mirror silent: how soon it is left then; infinite if one was left before.
-    Commits go on with two. It is back after end()."""
+    """silence() silences one mirror. Returns how soon it is dropped; infinite if a mirror was
+    dropped before. Commits continue with two mirrors. The mirror is back after end()."""
     with Store("bank", mirror_list(daemons), **OPTIONS) as store:
         sentinel.begin()
         live = begin(store)
@@ -49,7 +50,7 @@ def time_to_notice(sentinel, daemons, silence, end):
 
 @pytest.mark.parametrize("fabric", WITH_TLS)
 def test_a_mirror_that_is_stopped(fabric, mirrors):
-    """SIGSTOP: its kernel goes on, and takes what is sent."""
+    """SIGSTOP: its kernel still runs, and accepts what is sent."""
     def stopped(sentinel):
         daemons = mirrors(3, fabric)
         took = time_to_notice(sentinel, daemons, lambda: os.kill(daemons[0].pid, signal.SIGSTOP),
@@ -63,7 +64,7 @@ def test_a_mirror_that_is_stopped(fabric, mirrors):
 
 @pytest.mark.parametrize("cuts", ["both", "there", "back"])
 def test_a_mirror_that_is_cut_off(network, cuts):  # noqa: F811
-    """In both directions, or in one: nobody resets a connection."""
+    """In both directions or in one; no connection is reset."""
     names = ("m0", "m1", "m2")
     net = network("owner", *names)
     there, back = ("owner", "m0"), ("m0", "owner")

@@ -1,5 +1,5 @@
-"""Mirrors that are slow: one that is stopped, one whose connections pass nothing on. No commit
-waits for it, or sends it anything; it is dropped before the ring is full, and copied when it is
+"""Slow mirrors: one that is stopped, and one whose connections pass nothing on. No commit waits for
+such a mirror or sends it anything. It is dropped before the ring is full, and copied when it is
 back.
 
 By day this is counted. By night the rate of commits is measured, too.
@@ -16,20 +16,21 @@ from relay import Relay
 from teller import tellers, until  # noqa: F401
 from test_owner import own_calls
 
-SLOW = 2                                # which of the three
+SLOW = 2                                # index of the slow mirror
 HOLDS, PAIRS, ROUND = 4, 5, 0.15        # rounds with and without it; seconds of each
-GOES_ON = 0.9                           # of the rate without
+GOES_ON = 0.9                           # fraction of the rate without it
 SMALL = "ring=%d" % (16 * MIB)          # half of it is missed after some thousand transactions
 LARGE = "ring=%d" % (1024 * MIB)        # half of it is more than what is missed in some rounds
-WINDOW = 1000                           # transactions; mirror.c's is less
-FILL = 1500                             # transactions after which it is that far behind
+WINDOW = 1000                           # transactions; mirror.c has a smaller limit
+FILL = 1500                             # transactions after which the mirror is that far behind
 COUNTED = 1000
-# A commit that waited for the slow mirror would outlast the drill, and silence drops no mirror.
+# With these timeouts, a commit that waited for the slow mirror would outlast the drill, and silence
+# drops no mirror.
 PATIENT = ("connect-ms=600000", "commit-ms=600000", "mirror-ms=600000")
 
 
 class Stopped:
-    """SIGSTOP of the daemon."""
+    """Slows the mirror by SIGSTOP."""
 
     def __init__(self, daemon):
         self.address, self.hold, self.go = daemon.address, daemon.stop, daemon.cont
@@ -42,7 +43,7 @@ class Stopped:
 
 
 class Held(Relay):
-    """Nothing passes to it or from it, until who sends finds the socket full."""
+    """Passes nothing to the mirror or from it, until senders find the socket full."""
 
 
 KINDS = {"stopped": Stopped, "held": Held}
@@ -50,7 +51,7 @@ KINDS = {"stopped": Stopped, "held": Held}
 
 @pytest.fixture
 def slow(mirrors, tellers, request):
-    """A desk that runs transactions at W = 2, and its third mirror, which can be held."""
+    """A desk that runs transactions with W = 2, and its third mirror, which can be slowed."""
     with contextlib.ExitStack() as stack:
         def start(kind, fabric, *options, wrap=()):
             daemons = mirrors(3, fabric)
@@ -65,7 +66,7 @@ def slow(mirrors, tellers, request):
 
 @pytest.fixture
 def traced(slow, tmp_path):
-    """The same, and its system calls: traced.calls(count) are those of the thread that ran so many
+    """The same with system calls: traced.calls(count) returns those of the thread that ran `count`
     transactions."""
     trace = tmp_path / "trace"
 
@@ -77,12 +78,12 @@ def traced(slow, tmp_path):
 
 
 def lag(desk):
-    """Transactions that the slow mirror is behind."""
+    """Returns how many transactions the slow mirror is behind."""
     return desk.figures()["seq"] - desk.states()[SLOW][1]
 
 
 def no_commit_waited(desk):
-    """For the slow mirror: one that had needed it would be in doubt, or would wait still."""
+    """Checks that no commit waited for the slow mirror: it would be in doubt, or still wait."""
     figures = desk.figures()
     assert desk.page.in_doubt == desk.page.error == 0
     assert (figures["doubts"], figures["paced"], figures["dropped"]) == (0, 0, 0)
@@ -92,8 +93,8 @@ def no_commit_waited(desk):
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_a_commit_beside_a_slow_mirror_is_two_sends(traced, kind):
-    """One to each of the other two. To the slow one nothing is even tried to be sent, once as much
-    is under way to it as mirror.c allows. It hears of all of them later."""
+    """One send to each of the other two. Nothing is sent to the slow one once as much is in flight
+    to it as mirror.c allows. It gets all transactions later."""
     desk, mirror = traced(kind, "tcp")
     mirror.hold()
     desk.run(FILL)
@@ -110,8 +111,8 @@ def test_a_commit_beside_a_slow_mirror_is_two_sends(traced, kind):
 
 
 def test_a_daemon_that_is_stopped_costs_nothing_over_shared_memory(traced):
-    """The owner itself writes to all three: no system call but those that wake a thread, which are
-    few, as beside three that run (test_owner.py)."""
+    """The owner writes to all three mirrors itself: there are no system calls but the few that wake
+    a thread, as with three running mirrors (test_owner.py)."""
     desk, mirror = traced("stopped", "shm")
     desk.run(FILL)
     mirror.hold()
@@ -127,7 +128,7 @@ def test_a_daemon_that_is_stopped_costs_nothing_over_shared_memory(traced):
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_a_slow_mirror_is_dropped_before_the_ring_is_full_and_copied_when_it_is_back(slow, kind):
     """A full ring would block commits (EBLOCKED). One commit waits for a moment, then the mirror is
-    dropped, and the others go on; once it answers again it is copied whole, since the ring no
+    dropped and the others continue. When it answers again it is copied whole, because the ring no
     longer has what it missed."""
     desk, mirror = slow(kind, "tcp", SMALL)
     desk.ask("start")
@@ -138,7 +139,7 @@ def test_a_slow_mirror_is_dropped_before_the_ring_is_full_and_copied_when_it_is_
     desk.page.advances(2000)
     figures = desk.figures()
     assert (figures["live"], figures["paced"]) == (2, 1)
-    # An owner that goes on could outrun it again, where its processor is busy with others.
+    # An owner that continued could outrun it again if its processor is busy with others.
     desk.ask("halt")
     mirror.go()
     until(lambda: desk.states()[SLOW][0] == "live", "a whole copy on the mirror")
@@ -152,13 +153,13 @@ def test_a_slow_mirror_is_dropped_before_the_ring_is_full_and_copied_when_it_is_
 # --- what is measured ---
 
 def processor_time(pid):
-    """Seconds that all threads of a process have run."""
+    """Returns the seconds that all threads of a process have run."""
     return sum(int(path.read_text().split()[0])
                for path in pathlib.Path("/proc/%d/task" % pid).glob("*/schedstat")) / 1e9
 
 
 def rates(desk):
-    """Commits of one round: for each second that passed, and for each second of processor time."""
+    """Runs one round. Returns commits per second of time, and per second of processor time."""
     desk.ask("start")
     desk.page.advances(100)
     start, acked, used = time.monotonic(), desk.page.acked, processor_time(desk.pid)
@@ -171,15 +172,16 @@ def rates(desk):
 
 
 def fall_behind(desk):
-    """The mirror lacks more than an owner has under way to one that does not answer."""
+    """Runs transactions until the mirror lacks more than an owner has in flight to a mirror that
+    does not answer."""
     desk.ask("start")
     until(lambda: lag(desk) > WINDOW, "a mirror that is behind")
     desk.ask("halt")
 
 
 def goes_on(couples):
-    """Whether the median of each couple's ratios may be the rate without, by time or by processor
-    time: whether its confidence interval reaches as far."""
+    """Returns whether the median of the couples' ratios may be GOES_ON, by time or by processor
+    time: whether its confidence interval reaches that far."""
     ratios = [[a / b for a, b in zip(*couple)] for couple in couples]
     by_time, by_processor = (of_median(column) for column in zip(*ratios))
     print("rate with a slow mirror / without: %.2f to %.2f; by processor time: %.2f to %.2f" %
@@ -188,8 +190,8 @@ def goes_on(couples):
 
 
 def beside(desk, mirror, other):
-    """(rates, rates of the other), the other first in every second couple. From time to time the
-    mirror gets what it has missed."""
+    """Measures both in turn: (rates, rates of the other), the other first in every second couple.
+    Now and then the mirror gets what it has missed."""
     for _ in range(HOLDS):
         mirror.hold()
         fall_behind(desk)
@@ -203,11 +205,10 @@ def beside(desk, mirror, other):
 @pytest.mark.timing("the rate of commits beside a slow mirror")
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_commits_go_on_at_their_rate_beside_a_slow_mirror(slow, tellers, kind):
-    """Within 10 % of a store's that has only the other two: a commit waits for both of them, with
-    the slow one as without it. (Beside a third that is quick it waits for the two that are quicker
-    just then, and what this is worth depends on the host.) The host is shared, so a round that
-    others disturb may show less: it is enough that as many commits are had for a second of
-    processor time, or for one that passed."""
+    """Within 10 % of the rate of a store with only the other two mirrors: a commit waits for both
+    of them, with the slow one as without it. (With a fast third mirror it waits for the two that
+    are faster at the moment, which depends on the host.) Other load on the host may disturb a
+    round, so the rate per second of time or of processor time is enough."""
     desk, mirror = slow(kind, "tcp", LARGE)
     pair = tellers.desk()
     pair.open("ledger", slow.quick, "create", "acks=2", LARGE)
@@ -219,7 +220,8 @@ def test_commits_go_on_at_their_rate_beside_a_slow_mirror(slow, tellers, kind):
 
 @pytest.mark.timing("the rate of commits beside a stopped daemon")
 def test_commits_go_on_at_their_rate_over_shared_memory(slow):
-    """The owner itself writes to all three, so its rate beside three that run is the measure."""
+    """The owner writes to all three mirrors itself, so the rate with three running mirrors is the
+    reference."""
     desk, mirror = slow("stopped", "shm", LARGE)
     couples = []
     for _ in range(HOLDS * PAIRS):

@@ -1,4 +1,4 @@
-"""A link that is slow carries a store as any other does, only longer: as long as the bytes take."""
+"""A store over a slow link works like any other, and takes only as long as its bytes."""
 import json
 import subprocess
 
@@ -14,23 +14,23 @@ pytestmark = pytest.mark.night("bytes take ten seconds over a slow link")
 
 CONNECT = "connect-ms=1000"
 SLOW = 300                              # KB/s, which the kernel never exceeds
-MIB = 3                                 # all of it takes ten times as long as CONNECT
+MIB = 3                                 # takes ten times as long as CONNECT
 
 
 def tc(node, *words):
-    """What tc says of the node's end of its link."""
+    """Returns tc's output for the node's end of its link."""
     with node.inside():
         return subprocess.run(["tc", *words], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def shape(node, rate):
-    """What the node sends goes at that many KB/s from now on."""
+    """Limits what the node sends to `rate` KB/s from now on."""
     tc(node, "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", "%dkbps" % rate, "burst",
        "16kb", "latency", "100ms")
 
 
 def unshape(node):
-    """Returns how many bytes went slowly."""
+    """Ends the limit. Returns how many bytes were sent under it."""
     shaped, = json.loads(tc(node, "-s", "-j", "qdisc", "show", "dev", "eth0"))
     tc(node, "qdisc", "del", "dev", "eth0", "root")
     assert shaped["kind"] == "tbf"
@@ -39,7 +39,7 @@ def unshape(node):
 
 @pytest.fixture
 def places(network, large):  # noqa: F811
-    """The nodes of an owner and its mirror, and what starts an owner there."""
+    """The nodes of an owner and its mirror, and a function that starts an owner there."""
     net = network("mirror", "owner")
     with Cluster(BUILD, 0) as cluster:
         mirror = Mirror(cluster.build / "perseasd", cluster.folder, 0, [], net["mirror"].address)
@@ -55,7 +55,7 @@ def places(network, large):  # noqa: F811
 
 
 def test_a_store_is_read_over_a_slow_link(places):
-    """In one piece, as an owner that does not recover on demand reads it."""
+    """In one piece, as an owner without recovery on demand reads it."""
     net, start = places
     start("create", LOG, "mib=%d" % MIB, "transactions=1").ends()
     shape(net["mirror"], SLOW)
@@ -64,7 +64,7 @@ def test_a_store_is_read_over_a_slow_link(places):
 
 
 def test_a_store_is_written_over_a_slow_link(places):
-    """The first owner's segment; another one finds all of it."""
+    """The first owner writes the segment; another one finds all of it."""
     net, start = places
     shape(net["owner"], SLOW)
     start("create", LOG, "mib=%d" % MIB, "transactions=1").ends()

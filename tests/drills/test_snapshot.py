@@ -1,4 +1,4 @@
-"""perseas snapshot and restore: a store that runs is copied into a file, and made again."""
+"""perseas snapshot and restore: copies a running store into a file, and creates it again."""
 import os
 import resource
 import signal
@@ -17,13 +17,13 @@ def take(store, daemon, path, *words):
 
 
 def transactions(text):
-    """The number that snapshot and restore tell."""
+    """Returns the number of transactions that snapshot or restore prints."""
     return int(text.split("transaction ")[1].split()[0].rstrip(",:"))
 
 
 def taken(store, daemon, path):
-    """Takes one; the transaction that it stands at. On a busy machine an owner may be too fast for
-    one try or another."""
+    """Takes a snapshot, retrying if the owner is too fast on a busy machine. Returns its
+    transaction."""
     def is_taken():
         done = take(store, daemon, path)
         assert done.status == OK or done.status == NO and "changes too fast" in done.err, done
@@ -33,7 +33,7 @@ def taken(store, daemon, path):
 
 
 def books_after(tellers, store, daemons, k):  # noqa: F811
-    """The books of teller.c hold exactly the state after k transactions, byte for byte."""
+    """Checks that the books of teller.c have exactly the state after k transactions."""
     page = tellers.page()
     page.memory[0:8] = page.memory[8:16] = k.to_bytes(8, "little")
     return tellers.verify(store, daemons, page)
@@ -41,8 +41,8 @@ def books_after(tellers, store, daemons, k):  # noqa: F811
 
 def test_a_running_store_is_copied_as_of_one_transaction(tellers, mirrors, fabric,  # noqa: F811
                                                          tmp_path):
-    """Three mirrors; an owner that goes on all the time; the log is small, and laps. With shm the
-    owner is so fast that it must be larger to be followed. W is three, so that each mirror has what
+    """Three mirrors and an owner that commits all the time; the log is small and wraps around. Over
+    shm the owner is so fast that the log must be larger. W is three, so that each mirror has what
     was acknowledged."""
     daemons, others = mirrors(3, fabric), mirrors(2)
     log = "log=16777216" if fabric == "shm" else "log=1048576"
@@ -52,7 +52,7 @@ def test_a_running_store_is_copied_as_of_one_transaction(tellers, mirrors, fabri
     for number in range(6):
         before = runner.page.acked
         stood.append(taken("s", daemons[number % 3], tmp_path / ("f%d" % number)))
-        # The book-keeping counts from the publish on, which was the store's first transaction.
+        # The books count from the publish on, which was the store's first transaction.
         assert stood[-1] >= last and stood[-1] - 1 <= runner.page.attempted
         assert stood[-1] - 1 >= before
         last = stood[-1]
@@ -67,7 +67,7 @@ def test_a_running_store_is_copied_as_of_one_transaction(tellers, mirrors, fabri
 
 
 def test_a_snapshot_does_not_disturb_the_owner(tellers, mirrors, tmp_path):  # noqa: F811
-    """No reconnects, no fences: the owner's figures after it are as before."""
+    """No reconnects and no fences: the owner's statistics are as before."""
     daemons = mirrors(2)
     desk = tellers.desk()
     desk.open("s", daemons, "create", LOG)
@@ -83,7 +83,7 @@ def test_a_snapshot_does_not_disturb_the_owner(tellers, mirrors, tmp_path):  # n
 
 def test_what_a_crash_left_unfinished_is_not_in_a_snapshot(tellers, mirrors, dice,  # noqa: F811
                                                            tmp_path):
-    """The owner is killed while it commits; the snapshot comes before anybody recovers."""
+    """The owner is killed while it commits; the snapshot is taken before any recovery."""
     daemons, others = mirrors(2), mirrors(1)
     for attempt in range(4):
         name = "s%d" % attempt
@@ -98,7 +98,7 @@ def test_what_a_crash_left_unfinished_is_not_in_a_snapshot(tellers, mirrors, dic
 
 
 def test_a_snapshot_is_what_it_says(mirrors, tmp_path):
-    """Segments that are larger than a piece, some of it zeros; the addresses come back."""
+    """Segments larger than a piece, partly zeros; their addresses are restored."""
     daemons, others = mirrors(1), mirrors(1)
     data = noise(3 * MIB) + bytes(2 * MIB) + noise(12345)
     addresses = fill("s", daemons, {"large": data, "small": b"contents" * 2, "empty": bytes(64)})
@@ -116,7 +116,7 @@ def test_a_snapshot_is_what_it_says(mirrors, tmp_path):
 
 
 def test_a_file_that_is_there_is_not_replaced(mirrors, tmp_path):
-    """Nor is anything left beside it when the snapshot fails."""
+    """Nor is anything left next to it when the snapshot fails."""
     daemons = mirrors(1)
     fill("s", daemons, {"accounts": b"contents"})
     (tmp_path / "f").write_text("mine")
@@ -132,7 +132,7 @@ def test_a_file_that_is_there_is_not_replaced(mirrors, tmp_path):
 
 
 def test_a_full_disk_leaves_no_snapshot(mirrors, tmp_path):
-    """RLIMIT_FSIZE stands for it."""
+    """RLIMIT_FSIZE stands in for the full disk."""
     daemons = mirrors(1)
     fill("s", daemons, {"accounts": noise(MIB)})
 
@@ -150,7 +150,7 @@ def test_a_full_disk_leaves_no_snapshot(mirrors, tmp_path):
     ("snapshot s --from %s --to %s/f", ".f.$$.partial"),
     ("recover s %s --to %s", ".accounts.$$.partial")])
 def test_a_signal_leaves_no_half_of_a_file(mirrors, tmp_path, number, words, partial):
-    """It comes while the disk takes its time for the first of many pieces."""
+    """The signal arrives while the disk is slow to write the first of many pieces."""
     daemon, = mirrors(1)
     fill("s", [daemon], {"accounts": noise(8 * MIB)})
     to = tmp_path / "to"
@@ -167,7 +167,7 @@ def test_a_signal_leaves_no_half_of_a_file(mirrors, tmp_path, number, words, par
 
 
 def test_a_damaged_snapshot_is_refused_by_name_before_anything_is_made(mirrors, tmp_path):
-    """One byte flipped at many places; cut short; with something behind its end."""
+    """One byte flipped at many places; a truncated file; bytes after its end."""
     daemons, others = mirrors(1), mirrors(1)
     fill("s", daemons, {"accounts": noise(5000)})
     taken("s", daemons[0], tmp_path / "f")
@@ -187,8 +187,8 @@ def test_a_damaged_snapshot_is_refused_by_name_before_anything_is_made(mirrors, 
 
 
 def test_a_restore_over_a_store_that_is_there_is_refused(mirrors, tmp_path):
-    """One of two mirrors has it; one that is killed may have made it; then one of two is down.
-    Nothing changes."""
+    """One of two mirrors has the store; one was killed and may have created it; then one of two is
+    down. Nothing changes."""
     daemons = mirrors(2)
     fill("s", daemons, {"accounts": b"contents"})
     taken("s", daemons[0], tmp_path / "f")
@@ -211,7 +211,7 @@ def test_a_restore_over_a_store_that_is_there_is_refused(mirrors, tmp_path):
 
 
 def test_a_restore_that_fails_half_way_leaves_no_store(mirrors, tmp_path):
-    """The mirror has room for the log and the first segment, and not for the second."""
+    """The mirror has room for the log and the first segment, but not for the second."""
     daemons = mirrors(1)
     small = mirrors(1, options=["--max-memory", "18M"])
     fill("s", daemons, {"first": b"contents" * (MIB // 8), "second": bytes(4 * MIB)})
@@ -223,8 +223,8 @@ def test_a_restore_that_fails_half_way_leaves_no_store(mirrors, tmp_path):
 
 def test_a_store_that_changes_too_fast_says_what_to_do(mirrors, tellers,  # noqa: F811
                                                        tmp_path):
-    """The smallest log under an owner that goes on as fast as it can, and a mirror that is slow
-    to answer: either it succeeds, or the sentence names the way out."""
+    """The smallest log, an owner that commits as fast as it can, and a mirror that answers slowly:
+    either the snapshot succeeds, or the message says what to do."""
     daemons = mirrors(1, "shm")
     runner = tellers.run("s", daemons, "create", "log=65536")
     runner.advances(100)
@@ -239,7 +239,7 @@ def test_a_store_that_changes_too_fast_says_what_to_do(mirrors, tellers,  # noqa
 
 
 def test_a_mirror_without_the_store_is_no_source(mirrors, tmp_path):
-    """It answers, and has none."""
+    """It answers, but does not have the store."""
     daemons = mirrors(2)
     fill("s", daemons[:1], {"accounts": b"contents"})
     done = take("s", daemons[1], tmp_path / "f")

@@ -1,5 +1,5 @@
-"""Mirrors that are ended on purpose and write their images to disk, and hosts that lose their
-memory then."""
+"""Mirrors that are ended on purpose and write their images to disk, and hosts that then lose their
+memory."""
 import os
 import resource
 import signal
@@ -27,7 +27,7 @@ def spills(daemon, ending=".spill"):
 
 
 def with_spill(daemons):
-    """Has them started again, with a spill directory each."""
+    """Restarts the daemons, each with its spill directory."""
     for daemon in daemons:
         daemon.mirror.options += ["--spill-dir", str(spill_dir(daemon))]
         daemon.restart()
@@ -35,14 +35,14 @@ def with_spill(daemons):
 
 
 def lose_hosts(daemons):
-    """What tmpfs held is gone; then they start."""
+    """Deletes what tmpfs had, and starts the daemons."""
     for daemon in daemons:
         daemon.lose_memory()
         daemon.restart()
 
 
 def test_impatient_signals_do_not_stop_a_spill(mirrors, tellers):
-    """More of them come at every moment of the end, also when the handlers are taken away."""
+    """More signals arrive at every point of the end, also after the handlers were removed."""
     daemon, = with_spill(mirrors(1, "tcp"))
     desk = tellers.desk()
     desk.open("books", [daemon], "create", LOG)
@@ -60,7 +60,8 @@ def test_impatient_signals_do_not_stop_a_spill(mirrors, tellers):
 
 def test_all_mirrors_shut_down_while_an_owner_commits_and_come_back(mirrors, tellers, fabric,
                                                                     perseas):
-    """SIGTERM to all, their memory is lost: what was acknowledged is there again, once."""
+    """All daemons get SIGTERM, and their memory is lost. Everything acknowledged is there again,
+    once."""
     daemons = with_spill(mirrors(3, fabric))
     owner = tellers.run("books", daemons, "create", LOG, "commit-ms=200")
     owner.advances(200)
@@ -72,14 +73,15 @@ def test_all_mirrors_shut_down_while_an_owner_commits_and_come_back(mirrors, tel
     lose_hosts(daemons)
     assert [spills(daemon) for daemon in daemons] == [[]] * 3
     assert tellers.verify("books", daemons, owner.page) >= owner.page.acked
-    # A spill is loaded once: what is lost now stays lost.
+    # A spill is loaded only once: what is lost now stays lost.
     lose_hosts(daemons)
     assert perseas("status", "books", mirrors=daemons).status != OK
 
 
 def test_a_spill_that_was_loaded_is_never_served_again_but_can_be_restored(mirrors):
     """The only mirror loses its memory just after it has loaded its spill. An owner may have
-    committed in between: what was spilled is not the store any more, but somebody can decide."""
+    committed in between, so the spill is no longer the store, but an operator can decide to restore
+    it."""
     daemon, = with_spill(mirrors(1))
     fill("s", [daemon], {"accounts": b"as it was spilled"}, log_size=65536)
     assert daemon.terminate() == 0
@@ -98,8 +100,8 @@ def test_a_spill_that_was_loaded_is_never_served_again_but_can_be_restored(mirro
 
 
 def test_a_spill_that_is_put_back_is_not_loaded(mirrors):
-    """A backup has the spill directory. The host loses its memory after the spill was loaded and an
-    owner has committed; then the backup is put back."""
+    """A backup contains the spill directory. The host loses its memory after the spill was loaded
+    and an owner has committed; then the backup is restored."""
     daemon, = with_spill(mirrors(1))
     daemon.mirror.options += ["--state-dir", str(daemon.mirror.folder / "state")]
     daemon.restart()
@@ -142,7 +144,7 @@ def test_hosts_that_shut_down_twice_without_an_owner_keep_their_store(mirrors, t
 
 
 def test_what_was_loaded_from_a_spill_is_told_of_before_the_store_is_opened(mirrors, perseas):
-    """Its images have new ids, which the first open records; they count until then, too."""
+    """Its images have new ids, which the first open records; until then they count, too."""
     daemons = with_spill(mirrors(3))
     fill("data", daemons, {"bytes": b"abcdefgh"}, log_size=65536)
     assert [daemon.terminate() for daemon in daemons] == [0, 0, 0]
@@ -160,7 +162,7 @@ def test_what_was_loaded_from_a_spill_is_told_of_before_the_store_is_opened(mirr
 
 
 def test_one_mirror_shuts_down_while_the_others_go_on(mirrors, tellers, fabric):
-    """Its image comes back older than the others, and is no harm to the next owner."""
+    """Its image is older than the others when it is back, which does not affect the next owner."""
     daemons = with_spill(mirrors(3, fabric))
     desk = tellers.desk()
     desk.open("books", daemons, "create", LOG, "acks=2")
@@ -196,8 +198,9 @@ def contents(daemons):
 
 
 def test_a_mirror_dies_at_a_byte_of_its_spill(mirrors):
-    """What it has written until then is under the name of what is not whole, in a piece and about
-    between two: memory has it all, and half a file is never loaded."""
+    """Until then it has written to files whose names mark them as incomplete. It dies in a piece,
+    and around the boundary between two pieces: memory has everything, and half a file is never
+    loaded."""
     daemon, = with_spill(mirrors(1))
     data = noise(4 * MIB)
     fill("data", [daemon], {"bytes": data}, log_size=65536)
@@ -217,7 +220,7 @@ def test_a_mirror_dies_at_a_byte_of_its_spill(mirrors):
 
 
 def test_a_mirror_is_killed_while_it_writes(mirrors):
-    """kill -9 as soon as there is a file; what is there then is the memory, or a whole spill."""
+    """kill -9 as soon as a file exists. Either the memory is there then, or a complete spill."""
     daemon, = with_spill(mirrors(1))
     data = noise(MIB) * 16
     fill("data", [daemon], {"bytes": data})
@@ -244,7 +247,7 @@ def tiny_disk(tmp_path):
 
 
 def test_a_full_disk_is_named_and_costs_only_what_did_not_fit(tiny_disk, mirrors):
-    """Of two stores one fits. The daemon ends all the same, and says so by its status."""
+    """One of two stores fits. The daemon ends anyway, and its status reports the failure."""
     daemon, = mirrors(1)
     daemon.mirror.options += ["--spill-dir", str(tiny_disk)]
     daemon.restart()
@@ -260,8 +263,8 @@ def test_a_full_disk_is_named_and_costs_only_what_did_not_fit(tiny_disk, mirrors
 
 
 def test_a_file_that_may_not_grow_costs_only_what_did_not_fit(mirrors):
-    """The limit of the process (ulimit -f), where the kernel would end it in the middle: it writes
-    the other store all the same."""
+    """With the process's limit (ulimit -f) the kernel would end it in the middle, but it still
+    writes the other store."""
     daemon, = with_spill(mirrors(1))
     fill("small", [daemon], {"bytes": b"12345678"}, log_size=65536)
     fill("data", [daemon], {"bytes": noise(4 * MIB)}, log_size=65536)
@@ -288,7 +291,7 @@ def test_a_damaged_spill_is_named_kept_and_the_others_are_loaded(mirrors):
 
 
 def test_the_service_manager_is_told_while_images_are_written(tmp_path, mirrors):
-    """systemd would kill a daemon that takes longer to stop than it was given."""
+    """systemd would otherwise kill a daemon that exceeds its stop timeout."""
     daemon, = mirrors(1)
     daemon.mirror.options += ["--spill-dir", str(spill_dir(daemon))]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:

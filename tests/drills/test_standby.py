@@ -1,5 +1,5 @@
 """A standby inside a process (perseas_standby.h), with owners that are killed, hang, and come back.
-What it does for itself is in tests/unit/test_standby.c."""
+tests/unit/test_standby.c tests the standby alone."""
 import concurrent.futures
 import time
 
@@ -11,7 +11,7 @@ from sentinel import unless_overslept
 from test_run import YIELDS, run  # noqa: F401  # pylint: disable=unused-import
 
 BRIEF = "0.25"   # seconds
-PATIENCE = 5     # seconds that a mirror waits for the end of a process
+PATIENCE = 5     # seconds for which a mirror waits for the end of a process
 LARGE = 64 << 20
 
 
@@ -39,8 +39,9 @@ def test_it_owns_the_store_of_an_owner_that_was_killed(fabric, bank, owner):
 
 @pytest.mark.skipif("shm" not in FABRICS, reason="without memory that is shared")
 def test_the_memory_of_an_owner_that_was_killed_is_taken_in_place(mirrors, owner):
-    """A mirror is claimed while the process still has its memory: it waits for its end, rather than
-    copy the image. Where the system took longer to end it, the mirror may have given up."""
+    """A mirror is claimed while the killed process still has its memory: it waits for the process's
+    end instead of copying the image. If the system took longer to end it, the mirror may have given
+    up."""
     daemons = mirrors(3, "shm")
     fill("bank", daemons, {"accounts": bytes(LARGE)})
     for _ in range(6):
@@ -58,11 +59,11 @@ def test_the_memory_of_an_owner_that_was_killed_is_taken_in_place(mirrors, owner
 
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_an_owner_that_hangs_is_replaced_and_fenced(fabric, bank, owner):
-    """Its connections stay, so that only its silence tells. When it goes on it cannot commit."""
+    """Its connections stay open, so only its silence tells. When it resumes it cannot commit."""
     daemons = bank(3, fabric, ("--owner-timeout", BRIEF))
     first = owner("bank", daemons)
     with Standby("bank", mirror_list(daemons)) as standby:
-        # Mirrors may call an owner dead that had no turn for so long.
+        # Mirrors may declare an owner dead that did not run for so long.
         wait_for(lambda: standby.state() in ("owned", "free", "due"), SECONDS, "a standby")
         first.stop()
         with standby.become_owner() as store:
@@ -74,7 +75,7 @@ def test_an_owner_that_hangs_is_replaced_and_fenced(fabric, bank, owner):
 
 
 def test_it_waits_for_what_perseas_run_owns(bank, run):  # noqa: F811
-    """Both kinds of standbys in one queue."""
+    """Both kinds of standbys are in one queue."""
     daemons = bank(3)
     runner = run("bank", daemons)
     runner.wait_printed("holding")
@@ -85,7 +86,8 @@ def test_it_waits_for_what_perseas_run_owns(bank, run):  # noqa: F811
 
 
 def test_it_leaves_the_store_to_who_is_to_be_next(bank, run, perseas):  # noqa: F811
-    """An operator hands it over to another one, which is slower: its COMMAND is started first."""
+    """An operator hands the store over to another standby, which is slower because its COMMAND must
+    start first."""
     daemons = bank(3)
     first = run("bank", daemons, options=("--name", "first"))
     first.wait_printed("holding")
@@ -105,7 +107,7 @@ def test_it_leaves_the_store_to_who_is_to_be_next(bank, run, perseas):  # noqa: 
 
 
 def test_mirrors_that_the_roster_names_are_enough(mirrors, owner, perseas):
-    """Two of three were replaced since the list was written, and are gone."""
+    """Two of three mirrors were replaced since the list was written, and are gone."""
     daemons, others = mirrors(3), mirrors(2)
     fill("bank", daemons, {"accounts": bytes(4096)})
     first = owner("bank", daemons)
@@ -120,8 +122,8 @@ def test_mirrors_that_the_roster_names_are_enough(mirrors, owner, perseas):
 
 
 def test_a_mirror_that_hangs_is_not_waited_for_twice(bank, owner):
-    """It hangs when the owner dies, as on a host without power: the look before the open has waited
-    for it. It is taken up again when it answers."""
+    """The mirror hangs when the owner dies, as on a host without power. The query before the open
+    has waited for it. It is used again when it answers."""
     daemons = bank(3)
     first = owner("bank", daemons)
     with stand_by(daemons, connect_timeout_ms=500) as standby:

@@ -1,8 +1,8 @@
-"""kill -9 at random moments, again and again: of the owner, of mirrors, of both at once, while it
-commits. An oracle outside of the system knows what was acknowledged.
+"""kill -9 at random moments, repeatedly: of the owner, of mirrors, and of both at the same time,
+while the owner commits. An oracle outside of the system knows what was acknowledged.
 
-PERSEAS_STORM says how many faults in a row, for each fabric; PERSEAS_SEED repeats a storm. The
-report is in build/results/storm.txt.
+PERSEAS_STORM sets the number of faults for each fabric; PERSEAS_SEED repeats a storm. The report is
+in build/results/storm.txt.
 """
 import collections
 import os
@@ -20,7 +20,7 @@ MOMENT, LONG_MOMENT = 0.002, 0.02       # seconds
 
 
 class Storm:
-    """A store, its owner, and what became of them."""
+    """A store, its owner, and a record of the faults."""
 
     def __init__(self, fabric, daemons, tellers, dice):
         self.fabric, self.daemons, self.tellers, self.dice = fabric, daemons, tellers, dice
@@ -47,7 +47,7 @@ class Storm:
         assert self.page.acked >= goal, "the owner's error %d" % self.page.error
 
     def verify(self):
-        """In another process, of all bytes."""
+        """Compares all bytes in another process."""
         try:
             self.tellers.verify("books", self.daemons, self.page)
         except AssertionError as error:
@@ -56,7 +56,7 @@ class Storm:
             raise
 
     def go_on(self):
-        """After the end of an owner: what is there is checked, and the next one goes on."""
+        """Checks the store after an owner's end, and starts the next owner."""
         self.verify()
         wait_ownerless("books", self.daemons)
         self.start_owner()
@@ -66,7 +66,7 @@ class Storm:
         self.go_on()
 
     def kill_mirrors(self, count):
-        """While the owner goes on, or waits for them where too few are left."""
+        """Kills mirrors while the owner commits, or waits for them if too few are left."""
         killed = self.dice.sample(self.daemons, count)
         for daemon in killed:
             daemon.kill9()
@@ -83,7 +83,8 @@ class Storm:
         self.kill_mirrors(2)
 
     def lose_one(self):
-        """As when its host restarts; it is made anew while the owner goes on."""
+        """A mirror loses its memory, as when its host restarts, and is copied again while the owner
+        commits."""
         lost = self.dice.choice(self.daemons)
         lost.lose_memory()
         self.advances(self.dice.randrange(1, MOST_ACKED))
@@ -95,7 +96,8 @@ class Storm:
             process.kill9()
 
     def kill_pair(self):
-        """The two mirrors that are left know all; the third comes back under the next owner."""
+        """Kills the owner and a mirror. The other two have everything; the third comes back under
+        the next owner."""
         killed = self.dice.choice(self.daemons)
         self.kill_at_once([killed])
         self.verify()
@@ -104,8 +106,8 @@ class Storm:
         until(lambda: self.desk.all_live(MIRRORS), "live mirrors")
 
     def kill_last(self):
-        """What the third mirror alone holds was promised to nobody: it dies with the owner, and the
-        two that were gone before know all that was."""
+        """What only the third mirror has was not acknowledged. It dies with the owner, and the two
+        mirrors that were gone before have everything that was."""
         *gone, last = self.dice.sample(self.daemons, MIRRORS)
         for daemon in gone:
             daemon.kill9()
@@ -140,7 +142,7 @@ class Storm:
         self.verify()
 
     def told(self):
-        """A part of the report."""
+        """Returns a part of the report."""
         rows = [("faults, kill -9", self.tried.total())]
         rows += [("  " + kind, self.tried[kind]) for kind in self.kinds]
         rows += [("owners", self.opened), ("transactions acknowledged", self.page.acked),
@@ -153,7 +155,7 @@ class Storm:
 
 @pytest.fixture(scope="module")
 def report():
-    """Parts that are written, and printed, when all storms are over."""
+    """Collects parts that are written and printed after all storms."""
     parts = []
     yield parts
     REPORT.parent.mkdir(parents=True, exist_ok=True)
@@ -162,7 +164,7 @@ def report():
 
 @pytest.mark.parametrize("fabric", ["tcp", "shm"])
 def test_nothing_acknowledged_is_lost_in_a_storm(mirrors, tellers, dice, perseas, report, fabric):
-    """Faults in a row on one store; after each owner's end all bytes are compared."""
+    """Many faults on one store; after each owner's end all bytes are compared."""
     daemons = mirrors(MIRRORS, fabric)
     storm = Storm(fabric, daemons, tellers, dice)
     try:

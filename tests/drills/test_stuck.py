@@ -1,4 +1,4 @@
-"""Enough mirrors answer for an open, and the living owner may copy to none of them (I9)."""
+"""Enough mirrors answer for an open, but the live owner may copy to none of them (I9)."""
 import pytest
 
 from binding import PerseasError, Store
@@ -19,7 +19,7 @@ def commits(store, text):
 @pytest.mark.parametrize("lost", [0, 1])
 def test_an_owner_goes_on_with_a_mirror_that_missed_its_open(mirrors, lost, fabric):
     """A mirror is down while the store changes its owner; another one dies, and the first comes
-    back. When all are back, what was committed is on each of them."""
+    back. When all are back, each has everything that was committed."""
     daemons = mirrors(3, fabric)
     fill("s", daemons, {"first": bytes(MIB)})
     daemons[2].kill9()
@@ -44,8 +44,8 @@ def test_an_owner_goes_on_with_a_mirror_that_missed_its_open(mirrors, lost, fabr
 
 
 def test_status_names_the_mirror_without_room(mirrors, fabric):
-    """The mirror that comes back has no memory for a second image beside its own, and the owner
-    tries again and again. Once there is memory, it goes on."""
+    """The mirror that comes back has no memory for a second image, and the owner retries. When
+    there is memory, it succeeds."""
     daemons = mirrors(3, fabric)
     fill("s", daemons, {"first": bytes(MIB)}, log_size=MIB)
     daemons[2].kill9()

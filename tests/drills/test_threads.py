@@ -1,4 +1,4 @@
-"""Drills again, with daemons whose data one thread carries, and with more threads than stores."""
+"""Runs drills again with daemons that have one data thread, and with more threads than stores."""
 import os
 
 import pytest
@@ -23,7 +23,7 @@ def threads(monkeypatch, request):
 
 
 def test_a_daemon_has_the_threads_that_it_is_told(mirrors, threads):
-    """Beside those that a daemon without any has."""
+    """In addition to the threads of a daemon without data threads."""
     alone, = mirrors(1, options=("--threads", "1"))
     daemon, = mirrors(1)
     counts = [len(os.listdir("/proc/%d/task" % each.pid)) for each in (alone, daemon)]

@@ -1,4 +1,4 @@
-"""Mirrors that take TLS only: who may connect to whom, and what the others are told."""
+"""Mirrors that accept only TLS: who may connect, and what the others are told."""
 import os
 import signal
 import socket
@@ -16,12 +16,12 @@ from drill import BUILD, CREATE, FAILURE, OK, SECONDS, TOP, USAGE, fill, wait_fo
 from teller import LOG, dice, tellers, until  # noqa: F401
 from watching import Watch, options as watched
 
-LOG_EVERY = 10                          # seconds between two lines about what comes often
+LOG_EVERY = 10                          # seconds between two lines about frequent events
 
 
 @pytest.fixture
 def other(tmp_path):
-    """A CA that nobody trusts, with a certificate for an owner."""
+    """A CA that no mirror trusts, with a certificate for an owner."""
     other = Authority(tmp_path / "other")
     other.issue("owner")
     other.issue("mirror", "IP:127.0.0.1")
@@ -33,7 +33,7 @@ def log_of(daemon, text):
 
 
 def open_error(daemon):
-    """How perseas_open fails."""
+    """Returns the error of perseas_open."""
     with pytest.raises(PerseasError) as caught:
         Store("books", daemon.address, flags=CREATE)
     return caught.value
@@ -43,7 +43,7 @@ def open_error(daemon):
 
 @pytest.mark.needs("localhost")
 def test_an_owner_is_known_by_its_certificate(mirrors, perseas):
-    """All of its life, over TLS; the data connection is inside it, too."""
+    """Its whole session uses TLS, including the data connection."""
     daemon, = mirrors(1, "tls", ("--log-level", "debug"))
     fill("books", [daemon], {"a": b"contents" * 1000})
     assert "belongs to cert:owner" in daemon.log()
@@ -63,7 +63,7 @@ def test_an_owner_is_known_by_its_certificate(mirrors, perseas):
 ])
 def test_an_owner_with_a_wrong_certificate_is_told_what_to_do(
         mirrors, perseas, monkeypatch, authority, other, kind, told, logged):
-    """By the library and by the command, and the log of the mirror says whom it refused."""
+    """The library and the command tell the owner, and the mirror's log says whom it refused."""
     options = ()
     if kind == "expired":
         authority.issue("late", days=-1)
@@ -98,7 +98,7 @@ def test_an_owner_with_a_wrong_certificate_is_told_what_to_do(
 ])
 def test_a_mirror_with_a_wrong_certificate_is_not_believed(
         mirrors, perseas, monkeypatch, authority, other, kind, told, logged):
-    """It cannot pass itself off as the mirror that was dialled."""
+    """It cannot impersonate the mirror that the client dialed."""
     issuer, name = (other, "mirror") if kind == "unknown CA" else (authority, "wrong")
     if kind == "expired":
         authority.issue("wrong", "IP:127.0.0.1", days=-1)
@@ -121,7 +121,7 @@ def test_a_mirror_with_a_wrong_certificate_is_not_believed(
 
 
 def test_no_certificate_is_not_enough(mirrors, authority):
-    """A client of another make, which trusts the CA and shows nothing."""
+    """Another client trusts the CA but presents no certificate."""
     daemon, = mirrors(1, "tls")
     context = ssl.create_default_context(cafile=authority.ca)
     with socket.create_connection(("127.0.0.1", daemon.mirror.port), SECONDS) as plain:
@@ -142,7 +142,7 @@ def test_tls_before_1_3_is_refused(mirrors, authority):
 
 
 def test_the_token_of_another_identity_opens_no_data_connection(mirrors, authority):
-    """Whoever got hold of an owner's token cannot use it with a certificate of his own."""
+    """A client with a stolen token cannot use it with its own certificate."""
     authority.issue("thief")
     daemon, = mirrors(1, "tls")
     fill("books", [daemon], {"a": b"contents"})
@@ -157,7 +157,7 @@ def test_the_token_of_another_identity_opens_no_data_connection(mirrors, authori
 
 
 def test_the_ca_of_the_security_document_is_good_for_both_ends(tmp_path, mirrors, perseas):
-    """Its commands as they stand there, but for the address."""
+    """Runs the document's commands unchanged except for the address."""
     text = (TOP / "SECURITY.md").read_text().split("A small CA")[1]
     script = "\n".join(line[4:] for line in text.split("\n") if line.startswith("    "))
     subprocess.run(["bash", "-ec", script.replace("192.0.2.1", "127.0.0.1")], cwd=tmp_path,
@@ -186,7 +186,7 @@ def test_an_owner_without_certificates_is_told_that_it_needs_some(mirrors, perse
 
 def test_what_is_wrong_with_each_of_several_mirrors_is_told_to_its_end(mirrors, perseas,
                                                                        monkeypatch):
-    """Of three and of nine: every sentence of three has room, and of nine each ends with a word."""
+    """With three mirrors every message is complete; with nine each ends at a word."""
     daemons = mirrors(9, "tls")
     for name in ("CERT", "KEY", "CA"):
         monkeypatch.delenv("PERSEAS_TLS_" + name)
@@ -205,12 +205,12 @@ def test_a_mirror_without_tls_is_not_spoken_to_in_plain_text(mirrors, perseas, a
         monkeypatch.setenv(name, value)
     assert open_error(daemon).name == "PERSEAS_ETLS"
     log_of(daemon, "wants TLS, and this daemon was started without")
-    # On the same host memory is shared, over a socket that the system guards.
+    # On the same host memory is shared, over a socket that the system protects.
     assert perseas("ls", mirrors=daemon.mirror.unix).status == OK
 
 
 def test_some_of_the_certificates_files_are_not_enough(perseas, authority, tmp_path):
-    """Before anybody is asked."""
+    """The command refuses before it connects to a mirror."""
     done = perseas("ls", *authority.options("owner")[:4], mirrors="127.0.0.1:1")
     assert done.status == FAILURE and "tls_ca is missing" in done.err
     done = perseas("ls", "--tls-key", tmp_path / "none", "--tls-cert", authority.cert("owner"),
@@ -240,8 +240,8 @@ def test_a_daemon_that_is_set_up_wrongly_does_not_start(tmp_path, options, told)
 
 def test_files_are_read_again_while_an_owner_commits(mirrors, tellers, perseas, tmp_path, authority,
                                                      other):
-    """SIGHUP, with a file that is damaged, and then with another CA: the session of before goes on,
-    and only those that connect afterwards meet the new files."""
+    """SIGHUP with a damaged file, and then with another CA: the existing session continues, and
+    only later connections use the new files."""
     authority.issue("moving", "IP:127.0.0.1")
     files = {"cert": authority.cert("moving"), "key": authority.key("moving"),
              "ca": tmp_path / "ca.pem"}
@@ -267,8 +267,8 @@ def test_files_are_read_again_while_an_owner_commits(mirrors, tellers, perseas, 
 
 def test_an_owner_comes_back_with_a_certificate_that_was_renewed(mirrors, tellers, tmp_path, dice,
                                                                  monkeypatch, authority):
-    """It commits, its certificate is replaced by another and then revoked, and the mirror is
-    restarted: it is let in again, with the new one, and nobody had to open the store anew."""
+    """The owner commits; its certificate is replaced and the old one revoked, and the mirror is
+    restarted. The owner reconnects with the new certificate without reopening the store."""
     authority.issue("rolling")
     crl = tmp_path / "list.crl"
     crl.write_bytes(authority.revoke().read_bytes())
@@ -288,8 +288,8 @@ def test_an_owner_comes_back_with_a_certificate_that_was_renewed(mirrors, teller
 
 
 def test_a_connection_that_does_not_finish_its_handshake_is_closed(mirrors, tellers):
-    """Each says a part of its beginning, and then nothing; all at the same time, while an owner
-    commits."""
+    """Each connection sends a part of its handshake and then nothing; all at the same time, while
+    an owner commits."""
     daemon, = mirrors(1, "tls")
     owner = tellers.run("books", [daemon], "create", LOG)
     owner.advances(50)
@@ -305,7 +305,7 @@ def test_a_connection_that_does_not_finish_its_handshake_is_closed(mirrors, tell
 
 
 def test_a_mirror_that_is_silent_in_the_handshake_costs_the_time_for_connecting(perseas, authority):
-    """It takes the connection and says nothing; and one that ends it there."""
+    """It accepts the connection and is silent; another one closes it at that point."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         done = perseas("ls", *authority.options("owner"), "--connect-timeout", 6000,
                        mirrors="127.0.0.1:%d" % silent.getsockname()[1])
@@ -313,8 +313,8 @@ def test_a_mirror_that_is_silent_in_the_handshake_costs_the_time_for_connecting(
 
 
 def test_who_looks_at_ports_fills_no_log(mirrors, perseas, tmp_path):
-    """Hundreds that end in the handshake, or say something else, each counted.
-    The log has the first of them, and then one now and then."""
+    """Hundreds of connections that end in the handshake, or send something else, are counted. The
+    log has the first of them, and then one now and then."""
     daemon, = mirrors(1, "tls", watched(tmp_path))
     before, began = len(daemon.log().splitlines()), time.monotonic()
     for number in range(300):
@@ -333,7 +333,7 @@ def test_who_looks_at_ports_fills_no_log(mirrors, perseas, tmp_path):
 
 
 def test_garbage_in_place_of_tls_is_closed(mirrors, tellers, dice):
-    """Random bytes, and records that are none."""
+    """Random bytes, and invalid records."""
     daemon, = mirrors(1, "tls")
     owner = tellers.run("books", [daemon], "create", LOG)
     for number in range(20):

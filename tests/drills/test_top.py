@@ -1,4 +1,4 @@
-"""perseas top, and what an owner tells of itself: figures and events."""
+"""perseas top, and what an owner reports about itself: statistics and events."""
 import fcntl
 import json
 import os
@@ -21,7 +21,7 @@ ENTER, LEAVE, DOWN = "\x1b[?1049h", "\x1b[?1049l", b"\x1bB"
 
 
 def runner(tellers, store, daemons, acks=2):
-    """An owner that works until the test is over."""
+    """Starts an owner that commits until the test is over."""
     owner = tellers.run(store, daemons, "create", "acks=%d" % acks)
     owner.advances(50)
     return owner
@@ -30,14 +30,14 @@ def runner(tellers, store, daemons, acks=2):
 # --- what an owner tells ---
 
 def test_an_owner_is_told_of_its_mirrors(mirrors, tellers, fabric):
-    """One dies and comes back, another loses its memory, another owner takes the store: the
-    application is told, by a thread of the library's."""
+    """One mirror dies and comes back, another loses its memory, another owner takes the store: a
+    thread of the library tells the application."""
     daemons = mirrors(3, fabric)
     names = [daemon.address for daemon in daemons]
     desk = tellers.desk()
     desk.open("books", daemons, "create", "acks=2")
     desk.books()
-    # Two of three hold the publish now. One that ended without it would be copied whole.
+    # Two of three have the publish now. A mirror without it would be copied whole.
     until(lambda: run_command("verify", "books", mirrors=daemons).status == OK, "all mirrors")
     assert desk.events() == []
     daemons[0].kill9()
@@ -55,7 +55,7 @@ def test_an_owner_is_told_of_its_mirrors(mirrors, tellers, fabric):
 
 
 def test_an_owner_knows_how_long_its_commits_take(mirrors, tellers, fabric):
-    """Where each has to wait for the network all are timed, over shared memory some are."""
+    """If each commit waits for the network, all are timed; over shared memory, some."""
     desk = tellers.desk()
     desk.open("books", mirrors(1, fabric), "create")
     desk.books()
@@ -69,7 +69,7 @@ def test_an_owner_knows_how_long_its_commits_take(mirrors, tellers, fabric):
 # --- top ---
 
 class Running:
-    """`perseas top` that goes on, its output through a pipe."""
+    """A running `perseas top` with its output in a pipe."""
 
     def __init__(self, *words):
         self.process = subprocess.Popen([str(BUILD / "perseas"), "top", *words],
@@ -82,7 +82,7 @@ class Running:
         return self.process.stdout.readline()
 
     def until(self, predicate):
-        """The first JSON object for which it is true."""
+        """Returns the first JSON object for which predicate() is true."""
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
             told = json.loads(self.line())
@@ -100,18 +100,18 @@ class Running:
 
 
 def answering(told):
-    """Which mirrors have answered this look in time."""
+    """Returns the mirrors that answered this query in time."""
     return [each["answers"] for each in told["addresses"]]
 
 
 def the_store(told):
-    """The only one. Nothing is told of it before a mirror has answered."""
+    """Returns the only store. It is not listed before a mirror has answered."""
     nothing = dict.fromkeys(("latency_ns", "tx_per_second", "mirrors_whole", "owner"))
     return told["stores"][0] if told["stores"] else nothing
 
 
 def look(perseas, daemons):
-    """What a look at the mirrors tells, all of which have answered it."""
+    """Returns the result of a query that all mirrors have answered."""
     def answered():
         done = perseas("top", *SHORT, "--once", "--json", mirrors=daemons)
         return done.status == OK and done.json()
@@ -120,10 +120,10 @@ def look(perseas, daemons):
 
 
 def test_top_tells_of_a_store_that_runs(perseas, mirrors, tellers, fabric):
-    """Three mirrors, an owner that commits all the time."""
+    """Three mirrors and an owner that commits all the time."""
     daemons = mirrors(3, fabric)
     owner = runner(tellers, "books", daemons)
-    # On a busy machine the owner may have no turn within an interval, and a mirror answer late.
+    # On a busy machine the owner may not run within an interval, and a mirror may answer late.
     top = Running(*SHORT, "--json", "--mirrors", mirror_list(daemons))
     told = top.until(lambda told: answering(told) == [True] * 3 and
                      the_store(told)["latency_ns"] and the_store(told)["tx_per_second"] and
@@ -149,7 +149,7 @@ def test_top_tells_of_a_store_that_runs(perseas, mirrors, tellers, fabric):
 
 
 def test_top_of_a_store_that_rests(perseas, mirrors, tellers):
-    """Its owner let go of it: no transactions, nobody to time them."""
+    """Its owner has closed it: there are no transactions and no latencies."""
     daemons = mirrors(1)
     owner = runner(tellers, "books", daemons, 1)
     owner.page.tell_to_stop()
@@ -162,15 +162,15 @@ def test_top_of_a_store_that_rests(perseas, mirrors, tellers):
 
 
 def test_top_names_mirrors_that_do_not_answer(perseas, mirrors, tellers):
-    """One is stopped, one is not there: the third tells of all, and a member that the list does not
-    name is asked, too."""
+    """One mirror is stopped, and one is down. The third reports all of them, and a member that the
+    list does not name is asked, too."""
     daemons = mirrors(3)
     runner(tellers, "books", daemons, 1)
     daemons[1].stop()
     where = mirror_list(daemons[:2]) + "," + NOBODY
 
     def shown():
-        """Once those that run have answered in time."""
+        """Returns once the running mirrors have answered in time."""
         done = perseas("top", *SHORT, "--once", "--mirrors", where)
         assert done.status in (PARTLY, FAILURE), done
         return "2 of 4 mirrors answer" in done.out and done
@@ -188,7 +188,7 @@ def test_top_names_mirrors_that_do_not_answer(perseas, mirrors, tellers):
 
 
 def test_top_tells_stores_of_one_name_apart(perseas, mirrors):
-    """Two mirrors, each with a store of its own."""
+    """Two mirrors, each with its own store."""
     daemons = mirrors(2)
     for daemon in daemons:
         assert perseas("create", "books", mirrors=[daemon]).status == OK
@@ -214,7 +214,7 @@ def test_top_goes_on_and_asks_again(mirrors, tellers):
 
 
 def test_top_prints_tables_where_there_is_no_terminal(mirrors, tellers):
-    """Without a control character; SIGINT ends it."""
+    """Without control characters; SIGINT ends it."""
     daemons = mirrors(1)
     runner(tellers, "books", daemons, 1)
     top = Running(*SHORT, "--mirrors", mirror_list(daemons))
@@ -227,8 +227,8 @@ def test_top_prints_tables_where_there_is_no_terminal(mirrors, tellers):
 
 
 class Terminal:
-    """`perseas top` on a terminal of a given size and kind. A VT52, which has few sequences, can be
-    read here: `shows` waits for what is on its screen."""
+    """`perseas top` on a terminal of a given size and type. A VT52 has few escape sequences, which
+    this class interprets: `shows` waits for text on its screen."""
 
     def __init__(self, kind, rows, columns, *words):
         self.ours, theirs = pty.openpty()
@@ -253,7 +253,7 @@ class Terminal:
         return self.output
 
     def lines(self):
-        """What is on the screen of a VT52."""
+        """Returns the lines on the screen of a VT52."""
         screen = [[" "] * self.columns for _ in range(self.rows)]
         row = column = 0
         for to, command, letter in re.findall("\x1b(?:Y(..)|(.))|(.)", self.read(), re.DOTALL):
@@ -295,7 +295,7 @@ class Terminal:
         os.write(self.ours, keys)
 
     def wait(self):
-        """Its end; what it wrote in all."""
+        """Waits for its end. Returns all of its output."""
         status = self.process.wait(SECONDS)
         self.read()
         assert self.attributes() == self.before
@@ -305,7 +305,7 @@ class Terminal:
 
 
 def test_top_redraws_in_place_and_scrolls(mirrors, tellers):
-    """A terminal of 3 lines, which has no room for four; q ends it."""
+    """The terminal has 3 lines, and the output needs four; q ends it."""
     daemons = mirrors(3)
     runner(tellers, "books", daemons)
     terminal = Terminal("vt52", 3, 80, *SHORT, "--mirrors", mirror_list(daemons))

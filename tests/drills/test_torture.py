@@ -1,10 +1,10 @@
-"""Everything at once, over real daemons: stores of random n, W, segments and lengths of ranges,
+"""All faults together, on real daemons: stores with random n, W, segments and lengths of ranges,
 over tcp, through relays and over shared memory, whose owners and mirrors are killed, stopped, cut
 off, wiped, left without memory or descriptors, replaced and taken over, in random order. An oracle
 outside of the system knows what was acknowledged, and another process compares every byte.
 
-PERSEAS_TORTURE says for how many seconds (10 without it; `make soak` gives it half an hour),
-PERSEAS_SEED repeats the choices, if not the moments. The report is in build/results/torture.txt.
+PERSEAS_TORTURE sets the seconds (10 by default; `make soak` uses half an hour), and PERSEAS_SEED
+repeats the choices, but not the moments. The report is in build/results/torture.txt.
 """
 import collections
 import contextlib
@@ -20,18 +20,18 @@ from teller import ENDED, LOG, Refused, dice, random_moment, tellers, until  # n
 
 SECONDS = float(os.environ.get("PERSEAS_TORTURE", 10))
 REPORT = BUILD / "results/torture.txt"
-LIFE = 20                               # seconds of a store; then another one, of another n and W
+LIFE = 20  # seconds of a store; then another one follows, with other n and W
 MOST_ACKED = 100                        # transactions between two faults
-LAP = 400                               # transactions, which overwrite most of the log
-MOMENT, PAUSE = 0.02, 1.5               # seconds; the latter is beyond a heartbeat
+LAP = 400                               # transactions that overwrite most of the log
+MOMENT, PAUSE = 0.02, 1.5               # seconds; the latter is longer than the heartbeat interval
 WAYS = ("tcp", "relay", "shm")
 FENCED = -10                            # PERSEAS_EFENCED
-ENDURANCE = 5                           # seconds that an owner goes on while mirrors come back
-PATIENCE = 60                           # seconds, until all is well again
+ENDURANCE = 5  # seconds for which an owner continues while mirrors come back
+PATIENCE = 60                           # seconds until all is well again
 
 
 class Life:
-    """One store: its mirrors, its owner, and what is done to them."""
+    """One store: its mirrors, its owner, and the faults."""
 
     def __init__(self, stack, tellers, dice, tried):
         self.tellers, self.dice, self.tried = tellers, dice, tried
@@ -49,7 +49,7 @@ class Life:
         self.start_owner("create", "acks=%d" % self.w, LOG)
 
     def end_of(self, stack, daemon):
-        """What owners dial for this mirror."""
+        """Returns the address that owners use for this mirror."""
         way = self.dice.choice(WAYS)
         if way == "relay":
             return stack.enter_context(Relay(daemon))
@@ -78,8 +78,8 @@ class Life:
         assert self.page.acked >= goal, "the owner's error %d" % self.page.error
 
     def heal(self):
-        """Until every mirror of the roster is live. Those that W does not count may be slower than
-        their owner, for as long as it does not rest."""
+        """Waits until every mirror of the roster is live. Mirrors beyond W may be slower than their
+        owner as long as it does not pause."""
         def live():
             return self.desk.all_live(self.n) and self.are_whole()
 
@@ -88,7 +88,7 @@ class Life:
             return
         self.tried["an owner waited for slow mirrors"] += 1
         with contextlib.suppress(Refused):
-            self.desk.ask("halt")       # it was in doubt; the next flush tells
+            self.desk.ask("halt")       # the commit was in doubt; the next flush tells
         try:
             until(live, "live mirrors", PATIENCE)
         except TimeoutError as error:
@@ -97,13 +97,13 @@ class Life:
         self.desk.ask("start")
 
     def are_whole(self):
-        """Do all mirrors of the roster say themselves that they have an image and its owner? Until
-        the owner has seen the end of one it calls it live."""
+        """Returns whether all mirrors of the roster themselves report an image and its owner. The
+        owner reports a mirror as live until it has noticed its end."""
         told = status_of("books", self.mirrors())["mirrors"]
         return all(each.get("live") and each.get("state") == "consistent" for each in told)
 
     def verify(self):
-        """In another process, of all bytes; how many transactions there are."""
+        """Compares all bytes in another process. Returns the number of transactions."""
         return self.tellers.verify("books", self.mirrors(), self.page, *self.options)
 
     def next_owner(self):
@@ -113,19 +113,20 @@ class Life:
         self.heal()
 
     def outage(self):
-        """For as long as is drawn: some are over before anybody notices, and some are not."""
+        """Waits for a random time: some outages end before anybody notices, and some do not."""
         with contextlib.suppress(TimeoutError):
             until(lambda: self.page.phase == ENDED, "an owner that ends",
                   self.dice.uniform(0, PAUSE))
 
-    # --- what is done ---
+    # --- faults ---
 
     def spare(self):
-        """How many mirrors may be away while a store is opened: max(W, R) are left."""
+        """Returns how many mirrors may be away while a store is opened, so that max(W, R) are
+        left."""
         return self.n - max(self.w, self.n - self.w + 1)
 
     def some(self, most):
-        """1 to `most` mirrors of the roster."""
+        """Returns 1 to `most` mirrors of the roster."""
         return self.dice.sample(self.members, self.dice.randrange(1, most + 1))
 
     def kill_owner(self):
@@ -159,7 +160,7 @@ class Life:
         self.heal()
 
     def wipe(self):
-        """Its host restarts, and its memory is lost: others hold what was acknowledged."""
+        """Restarts a mirror's host without its memory. Others have what was acknowledged."""
         if self.n == 1:
             return
         lost = self.daemons[self.dice.choice(self.members)]
@@ -178,17 +179,17 @@ class Life:
         self.heal()
 
     def forge(self):
-        """Stored bytes lie where the log looks for a record that this owner, or the next one, did
-        not finish, and slots, headers and old contents of the log in the rest of it. Then the owner
-        ends, and perhaps all mirrors; or it goes on until only mirrors that are away have these
-        bytes in their logs."""
+        """Stores bytes where the log looks for a record that this owner, or the next one, did not
+        finish, and slots, headers and old log contents in the rest of the log. Then the owner ends,
+        and perhaps all mirrors; or it continues until only mirrors that are away have these bytes
+        in their logs."""
         try:
             self.desk.ask("halt")
             log = log_of(self.daemons[self.dice.choice(self.members)], "books")
             self.desk.ask("forge", self.dice.randrange(2), log)
             self.tried["a stored record lay in the log"] += 1
         except Refused:
-            self.kill_owner()           # in doubt: the next owner finds out
+            self.kill_owner()           # in doubt: the next owner decides
             return
         if self.dice.randrange(2):
             self.dice.choice([self.kill_owner, self.kill_all])()
@@ -197,8 +198,8 @@ class Life:
         self.change_places()
 
     def change_places(self):
-        """Some mirrors are away while the log laps. They are back when the next owner opens the
-        store, and as many others are away then."""
+        """Some mirrors are away while the log wraps around. They are back when the next owner opens
+        the store, and as many others are away then."""
         away = self.some(self.spare()) if self.spare() else []
         for i in away:
             self.daemons[i].kill9()
@@ -217,8 +218,8 @@ class Life:
         self.heal()
 
     def take_over(self):
-        """From an owner that sleeps. It wakes up beside the next one, and mirrors may be wiped in
-        between: what it is told is good must be what the next one found."""
+        """Takes the store over from a stopped owner. It resumes next to its successor, and mirrors
+        may be wiped in between. What is acknowledged to it must be what the successor found."""
         old, before = self.desk, self.page
         old.stop()
         found = self.verify()
@@ -238,13 +239,13 @@ class Life:
         assert before.acked <= found, "an owner that was replaced had transactions acknowledged"
 
     def replace(self):
-        """One mirror of the roster makes way for the one that is not in it."""
+        """Replaces a mirror of the roster by the one that is not in it."""
         new = (set(range(self.n + 1)) - set(self.members)).pop()
         old = self.dice.choice(self.members)
         ends = {self.ends[i].address: i for i in (*self.members, new)}
         done = run_command("roster", "replace", "books", self.ends[old].address,
                            self.ends[new].address, mirrors=self.mirrors())
-        if done.status:                 # the next owner completes the change, or knows of none
+        if done.status:  # the next owner completes the change, or does not know of it
             self.desk.kill9()
             self.verify()
         self.members = sorted(ends[address] for address in until(
@@ -257,7 +258,7 @@ class Life:
         gone.restart()
 
     def settled(self, ends):
-        """The addresses of the roster, where no change of it is under way; else None."""
+        """Returns the addresses of the roster if no change is in progress, else None."""
         done = run_command("roster", "books", "--json", mirrors=[self.ends[i] for i in
                                                                  ends.values()])
         if done.status != 0 or done.json()["next_roster"]:
@@ -265,7 +266,7 @@ class Life:
         return [member["address"] for member in done.json()["roster"]["members"]]
 
     def crowd_memory(self):
-        """A mirror has memory for its image and no other: a copy beside it does not fit."""
+        """Gives a mirror memory for its image only: a second copy does not fit."""
         daemon = self.daemons[self.dice.choice(self.members)]
         used = sum(path.stat().st_size for path in daemon.memory.rglob("*") if path.is_file())
         daemon.kill9()
@@ -278,7 +279,7 @@ class Life:
         self.heal()
 
     def take_descriptors(self):
-        """A mirror can open nothing more, and then it can."""
+        """Takes a mirror's descriptors away for a while."""
         daemon = self.daemons[self.dice.choice(self.members)]
         limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
         used = len(os.listdir("/proc/%d/fd" % daemon.pid))
@@ -291,7 +292,7 @@ class Life:
         self.heal()
 
     def open_without(self):
-        """An owner ends while some are away, and the next one does without them."""
+        """An owner ends while some mirrors are away, and the next one works without them."""
         if not self.spare():
             return
         away = self.some(self.spare())
@@ -317,7 +318,7 @@ class Life:
         kind()
 
     def end(self):
-        """All is let go of in order, and is there."""
+        """Closes everything in order, and checks the contents."""
         self.advance(1)
         self.page.tell_to_stop()
         with contextlib.suppress(Refused):
@@ -340,7 +341,8 @@ def report(dice, tried, lives):
 
 
 def test_nothing_acknowledged_is_lost_in_a_torture(tellers, dice):  # noqa: F811
-    """One store after the other, until the time is over. Each ends with all of its bytes right."""
+    """Runs one store after the other until the time is over. At its end every byte of each is
+    right."""
     tried, lives = collections.Counter(), []
     until_then = time.monotonic() + SECONDS
     try:

@@ -1,5 +1,5 @@
-"""Two stores of one name, on mirrors that one list names. Any client that may create stores can
-make the second one; no command takes either for the one that is meant."""
+"""Two stores with one name, on mirrors of one list. Any client that may create stores can create
+the second one; no command must mistake either for the other."""
 import pytest
 
 from binding import CREATE, Store
@@ -10,8 +10,8 @@ TWO = "the mirrors hold two different stores named 'bank'"
 
 @pytest.fixture
 def mixed(mirrors):
-    """The mirrors of a store that was used, and those of a newer one that has more of them and an
-    owner; each address of the list leads to one of them."""
+    """The mirrors of a store in use, and those of a newer one that has more mirrors and an owner.
+    Each address of the list leads to one of them."""
     used, more = mirrors(2), mirrors(3)
     fill("bank", used, {"a": bytes(64)})
     with Store("bank", mirror_list(more), flags=CREATE):
@@ -23,7 +23,7 @@ def mixed(mirrors):
     ("move bank --mirrors {list} anywhere", NO), ("roster remove bank {list} {more}", NO),
     ("roster remove bank {list} {more} --dry-run", NO), ("roster raise bank", NO)])
 def test_no_command_chooses_between_two_stores(mixed, perseas, words, status):
-    """Whichever has more mirrors, or a live owner that would carry out orders."""
+    """Whichever store has more mirrors, or a live owner that would carry out orders."""
     used, more = mixed
     both = mirror_list([*used, *more])
     rest = {} if "{list}" in words else {"mirrors": both}

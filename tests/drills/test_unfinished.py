@@ -1,5 +1,5 @@
-"""Commands that fill a store and are killed: nobody opens what they left, and the same command
-begins anew."""
+"""Commands that fill a store and are killed: no program opens what they left, and repeating the
+command starts again."""
 import signal
 import subprocess
 
@@ -17,13 +17,13 @@ WORDS = ["restore {file} t {to}", "recover s {source} --as t --onto {to}"]
 
 
 def lists(done):
-    """What ls says of store t, a line for each mirror."""
+    """Returns what ls shows for store t, a line for each mirror."""
     return [line for line in done.out.splitlines() if line.startswith("  t ")]
 
 
 def kill_at(relay, text, line, look=None):
-    """The command, killed when the mirror behind the relay would get this text next. look() is
-    called before."""
+    """Runs the command, and kills it when the mirror behind the relay would receive this text next.
+    Calls look() before the kill."""
     relay.catch(text, 1)
     process = subprocess.Popen(command_line(*line), stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
@@ -36,7 +36,7 @@ def kill_at(relay, text, line, look=None):
 
 
 def filled(mirrors, tmp_path):
-    """A mirror with store s, and a snapshot of it."""
+    """A mirror with store s, and a snapshot of the store."""
     source, file = mirrors(1)[0], tmp_path / "f"
     fill("s", [source], SEGMENTS)
     assert run_command("snapshot", "s", "--from", source.address, "--to", file).status == OK
@@ -52,8 +52,8 @@ def refused(to, flags):
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("words", WORDS)
 def test_a_killed_command_begins_anew(mirrors, tmp_path, stage, words):
-    """It is killed while one of three mirrors has not got all; before it begins anew everything
-    that could take the store for an empty one is tried."""
+    """It is killed before one of three mirrors has everything. Before it is repeated, everything
+    that could mistake the store for an empty one is tried."""
     (source, file), daemons = filled(mirrors, tmp_path), mirrors(3)
     with Relay(daemons[2]) as relay:
         to = mirror_list([*daemons[:2], relay])
@@ -82,7 +82,7 @@ def test_a_killed_command_begins_anew(mirrors, tmp_path, stage, words):
 
 
 def test_drop_removes_an_unfinished_store_if_every_mirror_answers(mirrors, tmp_path):
-    """Without --yes. One of three mirrors is away at first, and two are named."""
+    """Without --yes. At first one of three mirrors is away, and two are given."""
     file, daemons = filled(mirrors, tmp_path)[1], mirrors(3)
     with Relay(daemons[2]) as relay:
         to = mirror_list([*daemons[:2], relay])
@@ -102,7 +102,7 @@ def test_drop_removes_an_unfinished_store_if_every_mirror_answers(mirrors, tmp_p
 
 @pytest.mark.parametrize("words", ["drop t {to}", "restore {file} t {to}"])
 def test_what_a_killed_removal_left_is_removed(mirrors, tmp_path, words):
-    """An unfinished store that one of three mirrors still has: the others deleted theirs."""
+    """Only one of three mirrors still has an unfinished store: the others have deleted theirs."""
     file, daemons = filled(mirrors, tmp_path)[1], mirrors(3)
     with Relay(daemons[2]) as relay:
         to = mirror_list([*daemons[:2], relay])
@@ -119,8 +119,8 @@ def test_what_a_killed_removal_left_is_removed(mirrors, tmp_path, words):
 
 
 def test_a_mirror_that_missed_the_restore_says_nothing_against_it(mirrors, tmp_path):
-    """The last of three mirrors dies while it gets the contents, and comes back without them after
-    the store was used: it is no reason to call the store unfinished, or to remove it."""
+    """The last of three mirrors dies while it is filled, and comes back without the contents after
+    the store was used. The store must not count as unfinished for that, or be removed."""
     file, daemons = filled(mirrors, tmp_path)[1], mirrors(3)
     with Relay(daemons[2]) as relay:
         to = mirror_list([*daemons[:2], relay])
@@ -150,8 +150,8 @@ def test_a_mirror_that_missed_the_restore_says_nothing_against_it(mirrors, tmp_p
 
 
 def test_a_filler_that_wakes_up_leaves_the_next_one_alone(mirrors, tmp_path):
-    """It is stopped for so long that its store is made anew. What it says then must not have
-    anybody delete the other store."""
+    """It is stopped until its store has been created again by another command. Its requests after
+    it resumes must not delete the other store."""
     file, daemons = filled(mirrors, tmp_path)[1], mirrors(3, options=("--owner-timeout", "0.5"))
     with Relay(daemons[2]) as relay:
         relay.catch(BEGIN.decode(), 1)
@@ -179,7 +179,7 @@ def test_a_filler_that_wakes_up_leaves_the_next_one_alone(mirrors, tmp_path):
 
 
 def test_a_making_that_was_killed_is_named(mirrors):
-    """The second of two mirrors is asked to make the store when the command is killed."""
+    """The command is killed when it asks the second of two mirrors to create the store."""
     daemons = mirrors(2)
     with Relay(daemons[1]) as relay:
         to = ",".join([daemons[0].address, relay.address])

@@ -1,4 +1,4 @@
-"""Daemons that are replaced by those of another version while owners commit."""
+"""Daemons are replaced by another version while owners commit."""
 import os
 import re
 import shutil
@@ -17,13 +17,13 @@ HERE = (TOP / "VERSION").read_text().strip()
 NEXT = HERE + "+next"
 THIS = BUILD / "perseasd"
 PROTOCOL = re.compile(r"(PS_PROTOCOL_(?:VERSION|LEAST) = )(\d+)")
-LATER = 3                               # versions of the protocol between the two
+LATER = 3                               # protocol versions between the two
 PATIENT = "commit-ms=20000"              # longer than any restart
 
 
 def built(tree, binary):
-    """The daemon of these sources, as a file that stays."""
-    # What a make was told that runs these drills is not for this one.
+    """Builds the daemon of these sources. Returns it as a file that stays."""
+    # The settings of the make that runs these drills are not for this one.
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
     subprocess.run(["make", "-s", "-j2", "BUILD=build", "CFLAGS=-O0", "build/perseasd"], cwd=tree,
                    check=True, stdout=subprocess.DEVNULL, timeout=300,
@@ -33,8 +33,8 @@ def built(tree, binary):
 
 @pytest.fixture(scope="session")
 def releases(tmp_path_factory):
-    """Two daemons, made of these sources as their successors would be: the next release, and one
-    that speaks no version of the protocol that this one does."""
+    """Two daemons built from these sources as later versions: the next release, and one that has no
+    protocol version in common with this one."""
     folder = tmp_path_factory.mktemp("releases")
     tree = folder / "tree"
     tree.mkdir()
@@ -52,14 +52,14 @@ def releases(tmp_path_factory):
 
 
 def replace(daemon, program):
-    """As the operator's guide has it: ends it, installs, starts."""
+    """Replaces a daemon as the operator's guide says: ends it, installs, starts."""
     assert daemon.terminate() == 0
     daemon.mirror.program = program
     daemon.mirror.start()
 
 
 def version_of(address):
-    """As `perseas ls` shows it."""
+    """Returns the version that `perseas ls` shows."""
     done = run_command("ls", mirrors=address)
     assert done.status == OK, done
     return re.search(r": perseasd (\S+), ", done.out)[1]
@@ -68,8 +68,8 @@ def version_of(address):
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_the_only_mirror_is_upgraded_and_downgraded_under_its_owner(mirrors, tellers, releases,
                                                                     tmp_path, fabric):
-    """It commits all the time, and waits while there is no daemon. No commit is in doubt, and
-    what was acknowledged by either version is there."""
+    """The owner commits all the time, and waits while there is no daemon. No commit is in doubt,
+    and everything acknowledged by either version is there."""
     daemon, = mirrors(1, fabric, ("--spill-dir", str(tmp_path / "spill")))
     owner = tellers.run("books", [daemon], "create", LOG, PATIENT)
     owner.advances(100)
@@ -85,7 +85,7 @@ def test_the_only_mirror_is_upgraded_and_downgraded_under_its_owner(mirrors, tel
 
 @pytest.mark.parametrize("fabric", ["tcp", "shm"])
 def test_a_service_is_upgraded_on_the_sockets_that_stay(service, tellers, releases, fabric):
-    """The same where the service manager keeps the sockets: nobody is refused meanwhile."""
+    """The service manager keeps the sockets open, so no client is refused in the meantime."""
     it = service()
     it.start()
     owner = tellers.run("books", it.addresses[fabric], "create", LOG, PATIENT)
@@ -104,8 +104,8 @@ def test_a_service_is_upgraded_on_the_sockets_that_stay(service, tellers, releas
 
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_three_mirrors_are_upgraded_one_after_the_other(mirrors, tellers, releases, fabric):
-    """W = 2, and back again: the owner commits all the time, the next mirror follows when the one
-    before is live. No commit is in doubt or waits for its time-out, and all hold the same."""
+    """W = 2, and back again: the owner commits all the time, and the next mirror follows when the
+    previous one is live. No commit is in doubt or times out, and all mirrors are equal."""
     daemons = mirrors(3, fabric)
     desk = tellers.desk()
     desk.open("books", daemons, "create", "acks=2")
@@ -131,9 +131,9 @@ def test_three_mirrors_are_upgraded_one_after_the_other(mirrors, tellers, releas
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_a_mirror_with_another_protocol_is_done_without_and_named(mirrors, tellers, releases,
                                                                   fabric):
-    """One of three is replaced by a daemon that the owner does not understand: W = 2 commit on, the
-    owner says which versions there are and what to do, and takes the mirror back when it is done.
-    Who opens the store where nobody else is there is told the same."""
+    """One of three mirrors is replaced by a daemon that the owner does not understand. Commits
+    continue with W = 2, the owner reports both versions and what to do, and uses the mirror again
+    when that is done. An open that finds no other mirror reports the same."""
     most, least = (int(each[2]) for each in PROTOCOL.finditer(
         (TOP / "proto/data/frame.h").read_text()))
     later = "versions %d to %d" % (least + LATER, most + LATER)
@@ -146,7 +146,7 @@ def test_a_mirror_with_another_protocol_is_done_without_and_named(mirrors, telle
     desk.ask("start")
     desk.page.advances(100)
     replace(daemons[0], releases["protocol"])
-    # Its owner's trouble, which the other two know; and the command's own, on standard error.
+    # The owner's trouble, which the other two report; and the command's own, on standard error.
     until(lambda: said in run_command("status", "books", mirrors=daemons[1:]).out,
           "the owner's word about it")
     desk.page.advances(100)

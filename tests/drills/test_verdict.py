@@ -1,4 +1,4 @@
-"""The first line of perseas status: what can be done now, and which loss would end that."""
+"""The first line of perseas status: what is possible now, and which loss would end that."""
 import os
 import socket
 
@@ -11,7 +11,7 @@ from test_versions import BEFORE
 
 
 def verdict(perseas, daemons):
-    """The line, and what a program is told."""
+    """Returns the line, and its JSON form."""
     done = perseas("status", "s", mirrors=daemons)
     told = perseas("status", "s", "--json", mirrors=daemons).json()["verdict"]
     del told["unheard"], told["next_loss"]
@@ -27,8 +27,8 @@ WHY = " (too few images are seen to know the newest state)"
 
 @pytest.mark.parametrize("owned", [False, True], ids=["no owner", "owner"])
 def test_each_loss_of_three_mirrors_is_judged(perseas, mirrors, owned):
-    """W = 2: one may fail, then neither of the two that are left, and then nothing is left to do. A
-    live owner says itself whom it can reach."""
+    """W = 2: one mirror may fail, then neither of the two left, and then nothing is left to do. A
+    live owner reports which mirrors it reaches."""
     daemons = at_hosts(mirrors, "h1", "h2", "h3")
     a, b, c = daemons
     store = Store("s", mirror_list(daemons), flags=CREATE, acks=2)
@@ -55,8 +55,8 @@ def test_each_loss_of_three_mirrors_is_judged(perseas, mirrors, owned):
 @pytest.mark.parametrize("spelt", [pytest.param("localhost", marks=pytest.mark.needs("localhost")),
                                    "tcp://127.0.0.1"])
 def test_an_owner_may_have_other_names_of_its_mirrors(perseas, mirrors, spelt):
-    """The store was made by numbers, and its owner has opened it by names: all is well, and each
-    loss hurts where W is all."""
+    """The store was created with numeric addresses, and its owner has opened it by names: all is
+    well, and with W = n each loss hurts."""
     daemons = mirrors(2)
     fill("s", daemons, {"accounts": b"contents"})
     names = ",".join("%s:%s" % (spelt, d.address.rpartition(":")[2]) for d in daemons)
@@ -66,8 +66,8 @@ def test_an_owner_may_have_other_names_of_its_mirrors(perseas, mirrors, spelt):
 
 
 def test_commits_and_opens_are_judged_apart(perseas, mirrors):
-    """W = 1 of two: an owner goes on with one, and nobody can open the store with it. Without an
-    owner, an open that needs both is what a commit needs, too."""
+    """W = 1 of two: an owner continues with one mirror, but nobody can open the store with it.
+    Without an owner, a commit needs an open, and so both mirrors."""
     daemons = mirrors(2)
     a, b = daemons
     with Store("s", mirror_list(daemons), flags=CREATE, acks=1) as store:
@@ -93,7 +93,7 @@ def test_a_store_on_one_mirror_hangs_on_it(perseas, mirrors):
 
 
 def test_how_much_the_owner_still_reads_is_said(perseas, mirrors):
-    """An owner that recovers on demand: each loss hurts as without that."""
+    """An owner that recovers on demand: each loss hurts as much as without that."""
     daemon, = mirrors(1)
     fill("s", [daemon], {"accounts": b"contents"})
     owner = wire.Control(daemon.address)
@@ -108,7 +108,7 @@ def test_how_much_the_owner_still_reads_is_said(perseas, mirrors):
 
 
 def test_the_new_mirror_of_a_change_is_asked_too(perseas, mirrors):
-    """Which the list of before does not name: it counts in the verdict."""
+    """The previous list does not have it, but it counts in the verdict."""
     daemons = mirrors(4)
     fill("s", daemons[:3], {"accounts": b"contents"}, acks=2)
     change = perseas("roster", "replace", "s", mirror_list(daemons[:3]), daemons[0].address,
@@ -124,7 +124,7 @@ def test_the_new_mirror_of_a_change_is_asked_too(perseas, mirrors):
 # --- mirrors that fail together ---
 
 def test_the_host_of_the_owner_is_named(perseas, mirrors):
-    """Where it is that of a mirror. The owner runs here, and the others seem to run elsewhere."""
+    """If a mirror is on it. The owner runs here, and the other mirrors appear to run elsewhere."""
     daemons = mirrors(1, options=("--label", "host=h1")) + at_hosts(mirrors, "h2", "h3")
 
     def told():
@@ -141,7 +141,8 @@ def test_the_host_of_the_owner_is_named(perseas, mirrors):
 
 
 def loss(perseas, daemons, hurts=()):
-    """Which loss the line names, and the smallest for a commit and for an open, for programs."""
+    """Returns the loss that the line names, and in JSON the smallest loss for a commit and for an
+    open."""
     done = perseas("status", "s", mirrors=daemons)
     told = perseas("status", "s", "--json", mirrors=daemons).json()["verdict"]
     assert told["hurts"] == [daemon.address for daemon in hurts]
@@ -154,7 +155,7 @@ def of(domain, name, daemons, known=True):
 
 
 def test_two_mirrors_of_one_host_are_lost_together(perseas, mirrors):
-    """By their labels: without an owner, and for an owner. Each alone may be lost."""
+    """By their labels, without an owner and with one. Each alone may be lost."""
     daemons = at_hosts(mirrors, "h1", "h2", "h2")
     _, b, c = daemons
     fill("s", daemons, {"accounts": b"contents"})
@@ -176,7 +177,7 @@ def test_mirrors_without_labels_are_on_the_host_that_they_run_on(perseas, mirror
 
 
 def contain(daemon, first):
-    """Restarts it in namespaces of its own, behind this command of a shell."""
+    """Restarts it in its own namespaces, through this shell command."""
     daemon.mirror.wrap = ["unshare", "--uts", "--ipc", "--mount",
                           *(["--map-root-user"] if os.geteuid() else []),
                           "sh", "-euc", first + '; exec "$@"', "sh"]
@@ -185,7 +186,7 @@ def contain(daemon, first):
 
 @pytest.mark.needs("own_namespaces")
 def test_containers_on_one_machine_are_seen_as_such(perseas, mirrors):
-    """Each has a name of its own, as a host would have: the machine's boot tells."""
+    """Each has its own host name, but the boot id is the machine's."""
     daemons = mirrors(3)
     for daemon, name in zip(daemons, ("c1", "c2", "c3")):
         contain(daemon, "hostname " + name)
@@ -197,7 +198,7 @@ def test_containers_on_one_machine_are_seen_as_such(perseas, mirrors):
 
 
 def test_racks_and_zones_are_lost_with_their_mirrors(perseas, mirrors):
-    """Of two domains the one with fewer mirrors is named."""
+    """Of two domains, the one with fewer mirrors is named."""
     places = (("h1", "r1", "z1"), ("h2", "r2", "z2"), ("h3", "r2", "z2"), ("h4", "r3", "z2"),
               ("h5", "r4", "z2"))
     daemons = [mirrors(1, options=("--boot-id", "%032x" % number, "--label", "host=" + host,
@@ -214,7 +215,7 @@ def test_racks_and_zones_are_lost_with_their_mirrors(perseas, mirrors):
 
 
 def test_commits_and_opens_may_end_with_different_losses(perseas, mirrors):
-    """W = 1 of two: an owner goes on with either mirror, and nobody opens the store with one."""
+    """W = 1 of two: an owner continues with either mirror, and nobody opens the store with one."""
     daemons = at_hosts(mirrors, "h1", "h1")
     fill("s", daemons, {"accounts": b"contents"}, acks=1)
     line = ("next loss that stops commits: host h1: mirrors %s and %s; next loss that stops an "
@@ -238,8 +239,8 @@ def test_a_mirror_of_a_version_before_labels_tells_its_boot(perseas, mirrors):
 
 @pytest.mark.needs("own_namespaces")
 def test_a_mirror_that_does_not_tell_where_it_runs_may_be_on_any_host(perseas, mirrors):
-    """Its version has no labels, and it cannot read the boot's id. So it is not said that no host
-    alone may be lost."""
+    """Its version has no labels, and it cannot read the boot id. So the line does not say that any
+    single host may be lost."""
     daemons = at_hosts(mirrors, "h1", "h2") + mirrors(1, options=("--protocol=%d" % BEFORE,))
     contain(daemons[2], "mount --bind /dev/null /proc/sys/kernel/random/boot_id")
     fill("s", daemons, {"accounts": b"contents"})
@@ -249,8 +250,8 @@ def test_a_mirror_that_does_not_tell_where_it_runs_may_be_on_any_host(perseas, m
 
 
 def test_the_word_of_an_owner_is_no_answer_of_a_mirror(perseas, mirrors, request):
-    """Two of three mirrors are stopped (SIGSTOP), and their owner has not noticed: it calls them
-    live. With one of them stopped, the two that answer are enough for a commit."""
+    """Two of three mirrors are stopped (SIGSTOP), and their owner has not noticed and reports them
+    as live. With only one of them stopped, the two that answer are enough for a commit."""
     daemons = mirrors(3)
     a, b, c = daemons
     fill("s", daemons, {"accounts": b"contents"})

@@ -1,5 +1,5 @@
-"""perseas verify: of a store that stands still it says where mirrors differ and whom it could not
-compare. Of one that runs it never raises a false alarm, and never misses a difference."""
+"""perseas verify: for an idle store it reports where mirrors differ and which it could not compare.
+For a busy store it never raises a false alarm and never misses a difference."""
 import signal
 import subprocess
 import threading
@@ -19,10 +19,10 @@ def corrupt(daemon, store, offset, size=0):
     flip(path, offset)
 
 
-# --- stores that stand still ---
+# --- idle stores ---
 
 def test_verify_finds_a_changed_byte(perseas, mirrors):
-    """Behind the first pieces of 2 MiB of the segment on one mirror of three, then of two."""
+    """After the first pieces of 2 MiB of the segment, on one of three mirrors, then of two."""
     daemons = mirrors(3)
     fill("s", daemons, {"accounts": b"contents" * (17 * MIB // 8)})
     assert perseas("verify", "s", mirrors=daemons).status == OK
@@ -36,8 +36,8 @@ def test_verify_finds_a_changed_byte(perseas, mirrors):
 
 
 def test_verify_finds_a_changed_byte_under_a_live_owner(perseas, mirrors):
-    """The owner commits nothing meanwhile; nobody has a majority, so only that they differ is
-    known."""
+    """The owner commits nothing in the meantime. No image has a majority, so the command only
+    reports that they differ."""
     daemons = mirrors(2)
     with Store("s", mirror_list(daemons), flags=CREATE) as store:
         store.map("accounts", 4096)
@@ -50,8 +50,9 @@ def test_verify_finds_a_changed_byte_under_a_live_owner(perseas, mirrors):
 
 
 def test_verify_compares_mirrors_that_stand_at_different_transactions(perseas, mirrors):
-    """One of three was down for a transaction that changed nothing, and then, under another owner,
-    for one that did: all are compared as they were at the last that it holds."""
+    """One of three mirrors was down for a transaction that changed nothing, and then, under another
+    owner, for one that changed something: all are compared in the state of the last transaction
+    that it has."""
     daemons = mirrors(3)
     with Store("s", mirror_list(daemons), flags=CREATE) as store:
         store.map("accounts", 4096)
@@ -80,7 +81,8 @@ def test_verify_compares_mirrors_that_stand_at_different_transactions(perseas, m
 
 
 def test_verify_says_whom_it_could_not_compare(perseas, mirrors):
-    """One of three is down, one has lost its memory: there is nothing to compare the last with."""
+    """One of three mirrors is down, one has lost its memory: the last one cannot be compared with
+    anything."""
     daemons = mirrors(3)
     fill("s", daemons, {"accounts": b"contents"})
     daemons[0].lose_memory()
@@ -103,7 +105,7 @@ def test_verify_of_a_store_with_one_mirror_has_nothing_to_object(perseas, mirror
 
 
 def test_verify_finds_a_segment_that_is_missing(perseas, mirrors):
-    """One of three was down while a segment was published."""
+    """One of three mirrors was down while a segment was published."""
     daemons = mirrors(3)
     fill("s", daemons, {"accounts": b"contents"})
     daemons[2].kill9()
@@ -135,10 +137,10 @@ def test_verify_finds_another_segment_of_the_same_name(mirrors):
     assert "segment 'accounts' has another id, size, address or random id" in line, done
 
 
-# --- a store that is busy ---
+# --- busy stores ---
 
 class Busy:
-    """An owner with a segment at rest, which runs one transaction after the other beside it."""
+    """An owner with an unchanging segment, which runs transactions on another one."""
 
     def __init__(self, tellers, daemons):  # noqa: F811
         self.desk = tellers.desk()
@@ -152,24 +154,24 @@ class Busy:
         self.advances()
 
     def run(self):
-        # One at a time: what takes turns with the mirrors for two processors does not outrun them.
+        # One transaction at a time: mirrors that take turns on two processors can keep up.
         while not self.halted.is_set():
             self.count = self.desk.run(1)
 
     def advances(self):
-        """Waits until it has gone on."""
+        """Waits until it has committed more."""
         before = self.count
         wait_for(lambda: self.count > before, SECONDS, "a transaction")
 
     def halt(self):
-        """Stops it, and checks its books."""
+        """Stops it and checks its books."""
         self.halted.set()
         self.thread.join(SECONDS)
         assert self.desk.check() == self.count
 
 
 def test_mirrors_of_a_busy_store_are_never_said_to_differ(tellers, mirrors, fabric):  # noqa: F811
-    """Three mirrors, again and again, while the owner goes on."""
+    """Verifies three mirrors repeatedly while the owner commits."""
     daemons = mirrors(3, fabric)
     busy, moved = Busy(tellers, daemons), 0
     for _ in range(15):
@@ -177,7 +179,7 @@ def test_mirrors_of_a_busy_store_are_never_said_to_differ(tellers, mirrors, fabr
         done = run_command("verify", "s", mirrors=daemons)
         assert done.status == OK and "3 of 3 mirrors hold the same" in done.out, done
         assert "while it runs" in done.out
-        # A busy machine may let no commit return while it compares; not every time.
+        # On a busy machine no commit may return during a comparison, but not every time.
         moved += busy.count > before
         busy.advances()
     assert moved
@@ -186,7 +188,8 @@ def test_mirrors_of_a_busy_store_are_never_said_to_differ(tellers, mirrors, fabr
 
 
 def test_one_flipped_byte_of_a_busy_store_is_found(tellers, mirrors, fabric):  # noqa: F811
-    """In a segment at rest, at its ends and between: named by mirror, segment and offset."""
+    """In the unchanging segment, at its ends and between: the difference is named by mirror,
+    segment and offset."""
     daemons = mirrors(3, fabric)
     busy = Busy(tellers, daemons)
     for number, offset in enumerate((0, 2 * MIB, 3 * MIB + 77, QUIET - 1)):
@@ -203,13 +206,13 @@ def test_one_flipped_byte_of_a_busy_store_is_found(tellers, mirrors, fabric):  #
 
 
 def test_a_mirror_that_hangs_is_left_out_of_a_busy_store(tellers, mirrors):  # noqa: F811
-    """SIGSTOP: the owner goes on with the other two, which are compared."""
+    """SIGSTOP: the owner continues with the other two, which are compared."""
     daemons = mirrors(3)
     busy = Busy(tellers, daemons)
     daemons[2].stop()
 
     def compared():
-        """Once the two others have answered in time."""
+        """Returns once the other two have answered in time."""
         done = run_command("verify", "s", "--connect-timeout", "300", mirrors=daemons)
         return "2 of 3 mirrors hold the same" in done.out and done
 
@@ -220,7 +223,7 @@ def test_a_mirror_that_hangs_is_left_out_of_a_busy_store(tellers, mirrors):  # n
 
 
 def test_what_a_crash_left_unfinished_is_no_difference(tellers, mirrors, fabric):  # noqa: F811
-    """The owner is killed while it commits, several times; nobody has recovered yet."""
+    """The owner is killed several times while it commits, and no recovery has run yet."""
     daemons = mirrors(3, fabric)
     for number in range(5):
         runner = tellers.run("s", daemons, *(["create"] if number == 0 else []))
@@ -232,7 +235,7 @@ def test_what_a_crash_left_unfinished_is_no_difference(tellers, mirrors, fabric)
 
 
 def test_a_history_of_its_own_is_not_compared(mirrors):
-    """One of three took transactions alone that the others never had; then they went on."""
+    """One of three mirrors took transactions that the others never had; then those continued."""
     daemons = mirrors(3)
     with Store("s", mirror_list(daemons), flags=CREATE) as store:
         store.map("accounts", 4096)
@@ -248,8 +251,8 @@ def test_a_history_of_its_own_is_not_compared(mirrors):
 
 
 def test_a_scrub_goes_on_until_it_is_told_to_stop(tellers, mirrors):  # noqa: F811
-    """Every second; SIGTERM between two rounds, SIGINT in the middle of it all; what was found
-    once counts."""
+    """A scrub every second; SIGTERM between two rounds, SIGINT during one. A difference found once
+    counts."""
     daemons = mirrors(2)
     busy = Busy(tellers, daemons)
     for number, status in ((signal.SIGTERM, OK), (signal.SIGINT, NO)):

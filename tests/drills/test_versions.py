@@ -1,9 +1,9 @@
-"""A cluster goes from one version of the protocol to the next, and back: each mirror and the owner
-by itself, while transactions go on.
+"""A cluster goes from one protocol version to the next, and back: each mirror and the owner
+separately, while transactions run.
 
-What speaks only the version before is the present daemon with --protocol, and owners with
-PERSEAS_PROTOCOL. PERSEAS_BEFORE names a folder with the binaries of a release that speaks it
-(perseasd, and tests/drills/teller): then these take that part.
+The previous version is spoken by the present daemon with --protocol, and by owners with
+PERSEAS_PROTOCOL. If PERSEAS_BEFORE names a folder with the binaries of a release that speaks it
+(perseasd, and tests/drills/teller), these are used instead.
 """
 import os
 import pathlib
@@ -23,7 +23,7 @@ HEADER = (TOP / "proto/data/frame.h").read_text()
 NOW, BEFORE = (int(re.search(r"PS_PROTOCOL_%s = (\d+)" % name, HEADER)[1])
                for name in ("VERSION", "LEAST"))
 RELEASE = os.environ.get("PERSEAS_BEFORE")
-# Longer than any pause of a busy machine: nothing here is about how long something takes.
+# Longer than any pause of a busy machine, because no drill here is about time.
 PATIENT = ("connect-ms=60000", "commit-ms=60000", "open-ms=120000")
 
 
@@ -35,7 +35,7 @@ class Ages:
         self.present = teller.TELLER
 
     def daemon(self, daemon, old):
-        """Ends it, installs the other version, and starts that, as an operator does."""
+        """Ends the daemon, and starts the other version, as an operator does."""
         assert daemon.terminate() == 0
         options = [each for each in daemon.mirror.options if not each.startswith("--protocol")]
         daemon.mirror.program = (pathlib.Path(RELEASE) if RELEASE and old else BUILD) / "perseasd"
@@ -44,7 +44,7 @@ class Ages:
         daemon.mirror.start()
 
     def desk(self, page, old):
-        """An owner that has nothing open yet."""
+        """Returns an owner that has not opened a store yet."""
         if old and not RELEASE:
             self.patch.setenv(LIMIT, str(BEFORE))
         self.patch.setattr(teller, "TELLER", pathlib.Path(RELEASE) / "tests/drills/teller"
@@ -70,7 +70,7 @@ def at_work(desk, daemons, *options):
 
 
 def go_home(desk):
-    """The owner ends; what it was promised is there."""
+    """Ends the owner, and checks what was acknowledged to it."""
     k = int(desk.ask("halt"))
     figures = desk.figures()
     assert (figures["in_doubt"], figures["doubts"], figures["mended_whole"]) == (0, 0, 0)
@@ -83,9 +83,9 @@ def go_home(desk):
 
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_a_cluster_is_upgraded_and_downgraded_one_by_one(mirrors, ages, fabric):
-    """One mirror, then the owner, then the others, and back in the same order: so every pair of
+    """One mirror, then the owner, then the others, and back in the same order: every pair of
     versions meets, and an owner works with mirrors of both. No commit is in doubt, no mirror is
-    copied whole, and every owner finds what the one before was promised."""
+    copied whole, and every owner finds what was acknowledged to the previous one."""
     daemons = mirrors(3, fabric)
     for daemon in daemons:
         ages.daemon(daemon, True)
@@ -109,7 +109,7 @@ def test_a_cluster_is_upgraded_and_downgraded_one_by_one(mirrors, ages, fabric):
 
 @pytest.mark.parametrize("old", [False, True])
 def test_the_command_speaks_with_both(mirrors, ages, monkeypatch, old):
-    """Every question that the version before knows is answered, whoever is the older one."""
+    """Every request of the previous version is answered, whichever side is older."""
     daemon, = mirrors(1)
     if old:
         ages.daemon(daemon, True)
@@ -127,7 +127,7 @@ def test_the_command_speaks_with_both(mirrors, ages, monkeypatch, old):
 
 
 def test_only_a_version_that_there_is_can_be_asked_for(mirrors, monkeypatch):
-    """Another one is refused with a sentence that names those that there are."""
+    """Any other version is refused with a sentence that lists the possible ones."""
     daemon, = mirrors(1)
     for wrong in (str(NOW + 1), str(BEFORE - 1), "", "seven"):
         monkeypatch.setenv(LIMIT, wrong)
@@ -139,11 +139,11 @@ def test_only_a_version_that_there_is_can_be_asked_for(mirrors, monkeypatch):
 
 
 def greet(daemon, version):
-    """What it answers to that hello, and whether it goes on."""
+    """Returns the answer to that hello, and whether the connection continues."""
     peer = wire.connect(daemon.address)
     peer.sendall(wire.control_hello(version))
     answer = int.from_bytes(wire.receive(peer, 8)[4:], "little")
-    # A sign of life gets no answer without a claim, and a list is asked for behind it.
+    # A heartbeat without a claim gets no answer, so a list is requested after it.
     try:
         peer.sendall(wire.message(b"") + wire.message(wire.field(1, b"") + wire.field(30, 1)))
         goes_on = bool(wire.receive(peer, 4))
@@ -154,7 +154,7 @@ def greet(daemon, version):
 
 
 def test_a_greeting_is_answered_with_the_highest_common_version(mirrors, ages):
-    """By a daemon that speaks both versions, and by one that is held to the one before."""
+    """By a daemon that speaks both versions, and by one limited to the previous version."""
     def both(least, most):
         return most | least << 16
 

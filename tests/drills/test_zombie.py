@@ -1,4 +1,4 @@
-"""Owners that another has taken the store over from, and that do not know it yet."""
+"""Owners whose store another owner has taken over, and that do not know it yet."""
 import pytest
 
 from drill import WITH_TLS, rounds
@@ -9,8 +9,8 @@ CONTESTS = rounds(4)
 
 
 def fence_a_stopped_owner(tellers, dice, daemons, page, *options):
-    """SIGSTOP of an owner while it commits, a successor that commits, SIGCONT. The successor's
-    page is the next owner's."""
+    """Stops an owner with SIGSTOP while it commits, has a successor commit, and resumes it. The
+    successor's page is the next owner's."""
     old = tellers.run("books", daemons, "create", LOG, *options, page=page)
     old.advances(dice.randrange(1, 300))
     old.stop()
@@ -24,7 +24,7 @@ def fence_a_stopped_owner(tellers, dice, daemons, page, *options):
     old.cont()
     status, said = old.wait()
     assert status == FENCED and "PERSEAS_EFENCED" in said
-    # What it was told after it woke: nothing that the successor has not.
+    # Nothing was acknowledged to it after it resumed that the successor does not have.
     assert page.acked <= k
     changed = [path for path, content in pieces(daemons).items() if before.get(path) != content]
     assert changed == []
@@ -38,7 +38,7 @@ def fence_a_stopped_owner(tellers, dice, daemons, page, *options):
 @pytest.mark.parametrize("fabric", WITH_TLS)
 def test_an_owner_that_was_stopped_is_fenced_and_changes_nothing(mirrors, tellers, dice, fabric,
                                                                  count):
-    """Wherever in its commit it was stopped, it wakes to EFENCED, and not a byte moves."""
+    """Wherever in its commit it was stopped, it gets EFENCED, and no byte changes."""
     daemons = mirrors(count, fabric)
     page = tellers.page()
     for _ in range(ROUNDS[fabric] // count):
@@ -47,7 +47,7 @@ def test_an_owner_that_was_stopped_is_fenced_and_changes_nothing(mirrors, teller
 
 @pytest.mark.parametrize("fabric", WITH_TLS)
 def test_an_owner_that_runs_is_fenced_by_the_next(mirrors, tellers, dice, fabric, perseas):
-    """A takeover from an owner that commits all the time, and one from that one."""
+    """A takeover from an owner that commits all the time, and then from its successor."""
     daemons = mirrors(3, fabric)
     page = tellers.page()
     owner = tellers.run("books", daemons, "create", LOG, page=page)
@@ -66,7 +66,8 @@ def test_an_owner_that_runs_is_fenced_by_the_next(mirrors, tellers, dice, fabric
 
 
 def test_of_owners_that_take_over_at_the_same_time_the_last_remains(mirrors, tellers, dice, fabric):
-    """Three claim at once from one that commits: whatever any of them was promised is there."""
+    """Three owners claim at the same time from one that commits. Everything acknowledged to any of
+    them is there."""
     daemons = mirrors(3, fabric)
     pages = [tellers.page()]
     owner = tellers.run("books", daemons, "create", LOG, page=pages[0])
@@ -78,10 +79,10 @@ def test_of_owners_that_take_over_at_the_same_time_the_last_remains(mirrors, tel
         assert owner.wait()[0] == FENCED
         owner, = [rival for rival in rivals if rival.running()]
         for status, said in [rival.wait() for rival in rivals if rival is not owner]:
-            # One that was fenced before it had read the segments cannot read them any more.
+            # An owner that was fenced before it had read the segments cannot read them any more.
             assert status == FENCED or "PERSEAS_EUNREACHABLE: no live mirror is left" in said
         owner.advances(1)
-        # Each went on from what it found, so the counts of all of them are on one line.
+        # Each owner continued from what it found, so their counts form one sequence.
         assert max(page.acked for page in pages if page is not owner.page) <= owner.page.found
     owner.page.tell_to_stop()
     assert owner.wait()[0] == 0
@@ -90,7 +91,7 @@ def test_of_owners_that_take_over_at_the_same_time_the_last_remains(mirrors, tel
 
 def test_an_owner_that_was_stopped_is_fenced_when_a_mirror_has_come_back_meanwhile(
         mirrors, tellers, dice, fabric):
-    """The daemons are killed and restarted between the takeover and the owner's waking."""
+    """The daemons are killed and restarted between the takeover and the owner's SIGCONT."""
     daemons = mirrors(3, fabric)
     page = tellers.page()
     old = tellers.run("books", daemons, "create", LOG, page=page)
@@ -133,7 +134,7 @@ def test_a_fenced_owner_keeps_its_memory_and_is_told_so_by_every_call(mirrors, t
     if old.figures()["seq"] > seq:
         assert old.refused("flush").name == "PERSEAS_EFENCED"
     else:
-        # It was known before anything was sent, and all that was sent is held.
+        # It was known before anything was sent, and the mirrors have everything that was sent.
         old.ask("flush")
     new.ask("map", "a", 0)
     assert new.ask("load", "a", 0) == "1"
