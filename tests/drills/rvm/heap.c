@@ -1,14 +1,14 @@
 /*
- * heap.c - a program for RDS, which test_rvm.py compiles, runs and kills. It knows nothing but the
- * headers of RVM and RDS, and must not include anything of ours beside them.
+ * heap.c - a program for RDS, which test_rvm.py compiles, runs and kills. It includes only the
+ * headers of RVM and RDS, and no other header of the product.
  *
- *   heap LOG DATA create   make the log, and a segment with a heap
- *   heap LOG DATA grow     add nodes to a list for ever, and take some out; how many changes there
- *                          were is printed once they are permanent
- *   heap LOG DATA check    follow the list, and print how many changes made it, and its nodes
+ *   heap LOG DATA create   creates the log, and a segment with a heap
+ *   heap LOG DATA grow     adds nodes to a list forever, and removes some; prints the number of
+ *                          changes that are permanent
+ *   heap LOG DATA check    follows the list, and prints how many changes made it, and its nodes
  *
- * The list and the number are in the static region. Each change is one transaction, with what it
- * allocates or frees.
+ * The list and the number are in the static region. Each change is one transaction, including what
+ * it allocates or frees.
  */
 #include <rds.h>
 #include <rds_private.h>

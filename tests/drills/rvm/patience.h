@@ -1,7 +1,7 @@
 /*
- * patience.h - calls of RVM that go on waiting for mirrors, for the programs of this folder. RVM's
- * calls wait for 5 s, and mirrors on a busy machine may take longer. It must not include anything
- * of the product beside rvm.h.
+ * patience.h - calls of RVM that are repeated until mirrors answer, for the programs in this
+ * folder. RVM's calls wait for 5 s, and mirrors on a busy machine may take longer. It must not
+ * include any header of the product except rvm.h.
  */
 #ifndef PERSEAS_TESTS_PATIENCE_H
 #define PERSEAS_TESTS_PATIENCE_H

@@ -1,13 +1,12 @@
 /*
- * program.c - a program for RVM, which test_rvm.py compiles, runs and kills. It knows nothing but
- * rvm.h, and must not include anything of ours beside it.
+ * program.c - a program for RVM, which test_rvm.py compiles, runs and kills. It includes only
+ * rvm.h, and no other header of the product.
  *
- *   program LOG DATA create        make the log
- *   program LOG DATA flush         two threads commit for ever; each number is printed once it is
- *                                  permanent
- *   program LOG DATA no_flush      the same, with a call of rvm_flush for every tenth
- *   program LOG DATA truncate      write the external data segment
- *   program LOG DATA check         print what each thread committed last
+ *   program LOG DATA create        creates the log
+ *   program LOG DATA flush         two threads commit forever; prints each number that is permanent
+ *   program LOG DATA no_flush      the same with no_flush, and a call of rvm_flush for every tenth
+ *   program LOG DATA truncate      writes the external data segment
+ *   program LOG DATA check         prints what each thread committed last
  */
 #include <rvm.h>
 

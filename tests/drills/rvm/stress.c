@@ -1,17 +1,17 @@
 /*
- * stress.c - a program for RDS that keeps its threads' data in small blocks, which test_rvm.py
- * compiles, runs and kills. It knows nothing but the headers of RVM and RDS, declares the variables
- * of RDS by itself, as old programs do, and must not include anything of the product beside them.
+ * stress.c - a program for RDS that stores its threads' data in small blocks, which test_rvm.py
+ * compiles, runs and kills. It includes only the headers of RVM and RDS, declares the variables of
+ * RDS itself, as old programs do, and must not include another header of the product.
  *
- *   stress LOG DATA create   make the log, and a segment with a heap
- *   stress LOG DATA run      threads change their blocks for ever; the number of a transaction is
- *                            printed once it is permanent
- *   stress LOG DATA gather   the same, with transactions that are held back and sent as one
- *   stress LOG DATA check    compare every byte with the model, here and in the file, and print the
- *                            last number that each thread committed
+ *   stress LOG DATA create   creates the log, and a segment with a heap
+ *   stress LOG DATA run      threads change their blocks forever; prints the number of each
+ *                            transaction that is permanent
+ *   stress LOG DATA gather   the same, with transactions that are delayed and sent together
+ *   stress LOG DATA check    compares every byte with the model, in memory and in the file, and
+ *                            prints the last number that each thread committed
  *
- * What transaction i of a thread does follows from the thread and i alone. The number of the last
- * one that committed is recoverable: so the model of that thread is made again from nothing.
+ * What transaction i of a thread does follows from the thread and i alone. The number of its last
+ * committed transaction is recoverable, so the model of that thread can be computed from it.
  */
 #include <rds.h>
 #include <rvm.h>
@@ -234,8 +234,8 @@ static void attach(struct worker *w, unsigned number, char *place)
 	verify(w);
 }
 
-/* The heap has the blocks of the threads and no others: in a transaction that is taken back all of
- * them are freed, which looks at their guards, and none is left. */
+/* Checks that the heap has the threads' blocks and no others: a transaction frees all of them,
+ * which checks their guards, finds none left, and is aborted. */
 static void verify_heap(const struct worker *workers)
 {
 	rvm_tid_t *tid = rvm_malloc_tid();
