@@ -1,6 +1,6 @@
-"""Charts as SVG files, with axes by powers or by names: what was measured as lines with the spread
-of their rounds, and what a paper says as marks without a line. draw.py writes them for page.py. It
-needs nothing but Python, since tests draw where matplotlib is not."""
+"""Charts as SVG files, with logarithmic axes or named places: results as lines with the spread of
+their rounds, and a paper's numbers as marks without a line. draw.py writes them for page.py. Uses
+only Python's standard library, because tests draw charts on hosts without matplotlib."""
 import math
 import statistics
 from xml.sax.saxutils import escape
@@ -10,11 +10,12 @@ COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#e3
           "#17becf", "#bcbd22")
 SIGNS = {"<": "below ", "<=": "at most ", ">": "above ", ">=": "at least ", "~": "about "}
 LABELS = 9                              # on an axis, at most
-CROWD = 4                               # names of places that have room beside each other
+CROWD = 4                               # number of names that have room next to each other
 
 
 class Chart:
-    """lines: {name: [(x, [y of each round])]}. x is a number, or a name that has no order."""
+    """A chart's results, {name: [(x, [y of each round])]}. x is a number, or a name without an
+    order."""
 
     def __init__(self, name, title, x_name, y_name, lines, unit=None):
         self.name, self.title, self.x_name, self.y_name = name, title, x_name, y_name
@@ -22,12 +23,12 @@ class Chart:
         self.unit = unit or y_name
 
     def places(self):
-        """All x, in order."""
+        """Returns all x, in order."""
         found = dict.fromkeys(x for points in self.lines.values() for x, _ in points)
         return sorted(found) if all(not isinstance(x, str) for x in found) else list(found)
 
     def said(self, lines):
-        """Those of a paper's lines that have their place on these axes."""
+        """Yields the paper's lines that fit these axes."""
         places = self.places()
         named = any(isinstance(x, str) for x in places)
         for line in lines:
@@ -38,7 +39,7 @@ class Chart:
 
 
 def sized(count):
-    """A number of bytes or of other things, briefly."""
+    """Formats a number of bytes or of other things, briefly."""
     for shift, name in ((30, "G"), (20, "M"), (10, "K")):
         if count >= 1 << shift and count % (1 << shift) == 0:
             return "%d%s" % (count >> shift, name)
@@ -46,14 +47,14 @@ def sized(count):
 
 
 def brief(value):
-    """Three digits that count."""
+    """Formats a number with three significant digits."""
     if abs(value) >= 100:
         return "{:,.0f}".format(value)
     return "%.3g" % value
 
 
 class Axes:
-    """Where a point of a chart is on the sheet. Both axes are by powers, but for names."""
+    """Maps points of a chart to the sheet. Axes are logarithmic, except for named places."""
 
     def __init__(self, chart, said):
         xs = chart.places()
@@ -88,8 +89,8 @@ def rule(x, y, to_x, to_y, color="#ddd"):
 
 
 def label_place(axes, i, at):
-    """A place's name below the axis, in as many lines as it has parts. Every other one of many is
-    further below, so that neighbours do not cover each other."""
+    """Yields a place's name below the axis, one line for each of its parts. If there are many
+    names, every other one is lower, so that neighbors do not overlap."""
     parts = axes.xs[i].split(", ") if axes.named else [sized(axes.xs[i])]
     below = 14 + (22 if axes.named and len(axes.xs) > CROWD and i % 2 else 0)
     for line, part in enumerate(parts):
@@ -113,7 +114,8 @@ def grid(axes):
 
 
 def measured(axes, points, color):
-    """A line through the medians, and the least and the most of the rounds."""
+    """Yields a line through the medians, and bars from the smallest to the largest of the
+    rounds."""
     middles = [(axes.x(x), axes.y(statistics.median(rounds))) for x, rounds in points]
     if len(middles) > 1 and not axes.named:
         yield '<polyline points="%s" stroke="%s"/>' % (
@@ -131,7 +133,7 @@ def quoted(axes, points, color):
 
 
 def draw(chart, paper_lines, papers):
-    """The SVG of a chart, with what papers say in its unit."""
+    """Returns the SVG of a chart, with papers' numbers in its unit."""
     said = list(chart.said(paper_lines))
     axes = Axes(chart, said)
     svg = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" '

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws figures of the papers again, with the same work on this host: charts, and a page that shows
-them beside the papers' numbers, in build/figures/. It exits with 1 if a figure could not be
-measured, or if a database held something else afterwards than its transactions make."""
+them next to the papers' numbers, in build/figures/. Exits with status 1 if a figure could not be
+measured, or if a database differed in the end from what its transactions produce."""
 import argparse
 import json
 import pathlib
@@ -25,7 +25,7 @@ FIGURES = [*of_perseas.FIGURES, *of_vista.FIGURES, *of_stasis.FIGURES,
 
 
 class Drawn:
-    """What came of a figure."""
+    """The charts, claims and failures of a figure."""
 
     def __init__(self, failed=None, left_out=()):
         self.charts, self.claims, self.notes = [], [], []
@@ -37,7 +37,7 @@ def of_figure(figure, title):
 
 
 def measure(lab, figures, kept, file):
-    """Runs all of them. What is measured is kept after each: a run may take hours."""
+    """Measures all figures. Saves the results after each, because a run may take hours."""
     lab.results, lab.left_out = kept["results"], kept["left_out"]
     for figure in figures:
         print("%s" % figure.name, flush=True)
@@ -60,7 +60,7 @@ def measure(lab, figures, kept, file):
 
 
 def draw_figure(figure, kept, numbers, folder):
-    """Writes its charts. What was drawn of it; nothing if its databases were wrong."""
+    """Writes the figure's charts. Returns what was drawn; nothing if its databases were wrong."""
     drawn = Drawn(kept["failed"].get(figure.name), kept["left_out"].get(figure.name, ()))
     if drawn.failed:
         return drawn
@@ -76,7 +76,7 @@ def draw_figure(figure, kept, numbers, folder):
 
 
 def draw_all(figures, kept, folder):
-    """The charts and the page."""
+    """Writes the charts and the page."""
     numbers, sections = Numbers(), []
     for figure in figures:
         drawn = draw_figure(figure, kept, numbers, folder)
@@ -113,7 +113,7 @@ def parse():
 
 
 def begin(args, build, file):
-    """What is kept, and the figures that are to be measured."""
+    """Returns the saved results, and the figures to measure."""
     kept = {"form": args.form, "host": host(build), "results": {}, "failed": {}, "left_out": {},
             "took": {}, "done": []}
     wanted = [f for f in FIGURES if not args.only or f.name in args.only]
@@ -129,7 +129,8 @@ def begin(args, build, file):
 
 
 def end(number, _):
-    """Ends as an exception does, so that mirrors go, whose memory may be most of this host's."""
+    """Ends with an exception, so that the mirrors are stopped: their memory may be most of this
+    host's."""
     raise SystemExit(128 + number)
 
 

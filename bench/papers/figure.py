@@ -1,6 +1,6 @@
-"""What a figure is: how it is measured, what is drawn of it, and what the paper concluded from it,
-as comparisons of numbers. Whether a conclusion holds is worked out here of what was measured, and
-written nowhere else. The modules of_*.py have the figures; draw.py runs them."""
+"""A figure: how it is measured, what is drawn, and what the paper concluded, as comparisons of
+numbers. Whether a conclusion holds is computed here from the results, and written nowhere else. The
+modules of_*.py define the figures; draw.py runs them."""
 import json
 import operator
 import pathlib
@@ -14,8 +14,8 @@ WORDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 
 
 class Claim:
-    """A conclusion, and the comparison by which it holds. Any side may be None: it was not
-    measured here, as where a peer is missing."""
+    """A conclusion, and the comparison that decides it. A side is None if it was not measured here,
+    for example because a peer is missing."""
 
     def __init__(self, says, what, left, sign, right, unit=""):
         self.says, self.what, self.sign, self.unit = says, what, sign, unit
@@ -23,7 +23,7 @@ class Claim:
 
     @property
     def holds(self):
-        """None: nobody can say."""
+        """Returns whether the conclusion holds, or None if a side is missing."""
         if self.left is None or self.right is None:
             return None
         return COMPARE[self.sign](self.left, self.right)
@@ -38,8 +38,8 @@ class Claim:
 
 
 class Target(Claim):
-    """What Perseas sets out to be, which no paper concluded: a value of this host against another,
-    and a bound for their ratio. Either value may be None."""
+    """A goal of Perseas that no paper concluded: a value of this host, another one, and a bound for
+    their ratio. Either value may be None."""
     HEAD = ["what", "here", "against", "value", "ratio", "target", "met"]
 
     def __init__(self, name, here, against, other, sign, bound, unit="/s"):
@@ -56,7 +56,7 @@ class Target(Claim):
             "met" if self.holds else "missed")
 
     def row(self):
-        """Of a table: HEAD."""
+        """Returns a row of a table with columns HEAD."""
         here, other = ("" if value is None else "%s %s" % (brief(value), self.unit)
                        for value in (self.here, self.other))
         return [self.says, here, self.what, other, "" if self.left is None else brief(self.left),
@@ -65,36 +65,37 @@ class Target(Claim):
 
 
 class Figure:
-    """One figure of a paper. `name` is its key in numbers.json, and with what the titles of its
-    results begin."""
+    """A figure of a paper. `name` is its key in numbers.json, and the beginning of its results'
+    titles."""
     name = ""
-    shows = ""                          # in a sentence
+    shows = ""                          # a sentence
 
     def measure(self, lab):
-        """Runs what is measured; lab.results has it then."""
+        """Measures the figure and stores the results in lab.results."""
         raise NotImplementedError
 
     def charts(self, results):
-        """[Chart] of what was measured."""
+        """Returns the charts: [Chart]."""
         raise NotImplementedError
 
     def claims(self, results, numbers):
-        """[Claim]. numbers: the paper's (Numbers)."""
+        """Returns the conclusions: [Claim]. `numbers` are the paper's (Numbers)."""
         raise NotImplementedError
 
     def notes(self, results, numbers):
-        """Sentences on what was measured that are no conclusions, if there are any."""
+        """Returns sentences about the results that are no conclusions, if there are any."""
         return []
 
 
 def split(claims):
-    """(a paper's conclusions, targets)"""
+    """Returns (the paper's conclusions, targets)."""
     targets = [claim for claim in claims if isinstance(claim, Target)]
     return [claim for claim in claims if claim not in targets], targets
 
 
 def verdict(claims):
-    """A sentence on all of a figure's conclusions, or on its targets where it has nothing else."""
+    """Returns a sentence about all conclusions of a figure, or about its targets if it has only
+    those."""
     conclusions, targets = split(claims)
     if targets and not conclusions:
         return "Of its targets, %d of %d are met." % (
@@ -112,14 +113,14 @@ def verdict(claims):
 
 
 class Numbers:
-    """numbers.json: what papers say, each with its source."""
+    """numbers.json: the papers' numbers, each with its source."""
 
     def __init__(self, path=NUMBERS):
         told = json.loads(path.read_text())
         self.papers, self.figures = told["papers"], told["figures"]
 
     def value(self, figure, system, x):
-        """A paper's number."""
+        """Returns a paper's number."""
         for line in self.figures[figure]["lines"]:
             if line["system"] == system:
                 for point in line["points"]:
@@ -128,7 +129,7 @@ class Numbers:
         raise KeyError("%s: %s at %s" % (figure, system, x))
 
     def faults(self, names):
-        """What is missing for figures of these names, a sentence each."""
+        """Yields a sentence for everything that is missing for figures with these names."""
         for name in sorted(set(names) ^ set(self.figures)):
             yield "%s: stands in numbers.json, or in of_*.py, but not in both" % name
         for key, paper in self.papers.items():
@@ -154,28 +155,28 @@ class Numbers:
                 yield "%s: %s is no point" % (name, point)
 
 
-# --- what figures take of results ---
+# --- values from results ---
 
 def engine(results, title, name):
-    """What an engine measured; None: it was not there."""
+    """Returns an engine's results, or None if it was not measured."""
     return results.get(title, {}).get("engines", {}).get(name)
 
 
 def rates(results, title, name, kind="rates"):
-    """Of each round, a second; None: it was not there."""
+    """Returns the rate of each round, or None if the engine was not measured."""
     entry = engine(results, title, name)
     return entry and entry[kind]
 
 
 def took(results, title, name):
-    """Median latencies of each round, us; None: it was not there."""
+    """Returns the median latency of each round in us, or None if the engine was not measured."""
     entry = engine(results, title, name)
     return entry and [ns / 1e3 for ns in entry["p50s_ns"]]
 
 
 def overhead(own, none):
-    """Of each round, us a transaction beyond what the same takes without transactions, by the rates
-    of both. It may be 0 or less: then it was too small to be measured. None: one of them is
+    """Returns for each round how many us a transaction takes more than without transactions, by the
+    rates of both. A value of 0 or less was too small to be measured. Returns None if an engine is
     missing."""
     return own and none and [1e6 / rate - 1e6 / middle(none) for rate in own]
 
@@ -185,11 +186,12 @@ def middle(rounds):
 
 
 def ratio(above, below):
-    """Of medians; None: one of them is missing, or the lower one too small to be measured."""
+    """Returns the ratio of medians, or None if one is missing or the lower one was too small to be
+    measured."""
     above, below = middle(above), middle(below)
     return None if above is None or below is None or below <= 0 else above / below
 
 
 def titles(results, prefix):
-    """What follows a prefix in the titles of results, in their order."""
+    """Returns the rest of the results' titles that begin with a prefix, in order."""
     return [title[len(prefix):] for title in results if title.startswith(prefix)]

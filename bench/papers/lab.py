@@ -1,5 +1,5 @@
-"""Where figures are measured: mirrors, engines and rounds as `make bench` has them (../run.py), for
-as long as a form of `make figures` allows. Results go by titles that begin with a figure's name."""
+"""Measures figures with mirrors, engines and rounds as in `make bench` (../run.py), for as long as
+a form of `make figures` allows. Titles of results begin with a figure's name."""
 import os
 import pathlib
 import platform
@@ -10,11 +10,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from run import GIB, MIB, SPIN_US, Bench, available, say  # noqa: E402
 
-# Seconds of a round, and rounds at most: of a test, in minutes, and in an hour.
+# Seconds of a round and most rounds: for a test, for some minutes, and for an hour.
 FORMS = {"tiny": (0.02, 2), "short": (0.12, 3), "whole": (0.4, 7)}
-SETTLED = 5                             # %: a point whose rounds differ by no more needs no more
-STEPS = 1000000                         # transactions of half a round, at most: all are checked
-SMALL = 400 * MIB                       # room of a mirror that holds the usual databases
+SETTLED = 5  # %: a point whose rounds differ by no more needs no further rounds
+STEPS = 1000000  # most transactions of half a round, since the check repeats all of them
+SMALL = 400 * MIB                       # room of a mirror for the usual databases
 
 
 class Lab(Bench):
@@ -26,13 +26,13 @@ class Lab(Bench):
         self.inserter = "inserts-peers" if with_peers else "inserts"
         super().__init__(build, form != "whole")
         self.seconds, self.rounds = FORMS[form]
-        self.left_out = {}              # what was not measured, by figure, a sentence each
+        self.left_out = {}              # what was not measured: sentences by figure
 
     def pick(self, tiny, short, whole):
         return {"tiny": tiny, "short": short, "whole": whole}[self.form]
 
     def known(self, *engines):
-        """Those of the engines that are built in."""
+        """Returns the engines that are built in."""
         return [name for name in engines if self.knows(name)]
 
     def leave_out(self, figure, sentence):
@@ -40,7 +40,8 @@ class Lab(Bench):
         say("%s: %s" % (figure, sentence))
 
     def compare(self, title, cluster, work, engines, *more, fabric="shm", size=None, place=None):
-        """As Bench's, in fewer rounds where they agree: by processor time, where nobody waits."""
+        """Runs Bench.compare with fewer rounds if they agree, by processor time if no engine
+        waits."""
         more += ("--settled", SETTLED, "--transactions", STEPS)
         more += () if fabric == "tcp" or place else ("--busy",)
         more += ("--spoil",) if self.spoil else ()
@@ -48,8 +49,8 @@ class Lab(Bench):
                                place=place)
 
     def run(self, title, work, engines, *more, fabric="shm", size=None, place=None, room=SMALL):
-        """A workload on engines that take turns, with one mirror of its own; who is compared holds
-        the same bytes in the end, or this fails."""
+        """Runs a workload on several engines in turn, with one new mirror. Fails if the engines
+        differ in the end."""
         spin = ("--spin-us", str(SPIN_US)) if fabric == "tcp" else ()
         with self.cluster(1, *spin, room=room) as cluster:
             return self.compare(title, cluster, work, engines, *more, fabric=fabric, size=size,
@@ -57,17 +58,17 @@ class Lab(Bench):
 
     @staticmethod
     def memory():
-        """Bytes of this host."""
+        """Returns this host's memory in bytes."""
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
     def holds(self, size):
-        """Has this host memory for so many bytes, and some to spare? Others may need the rest."""
+        """Returns whether this host has so many bytes of free memory and some to spare."""
         free = available()
         return size + GIB <= (free if self.most is None else min(free, self.most))
 
     def fits(self, figure, size, copies=2):
-        """Is there memory for a database of so many bytes, so many times? What is left out is
-        told."""
+        """Returns whether there is memory for that many copies of a database. Records what is left
+        out."""
         if self.holds(copies * size):
             return True
         self.leave_out(figure, "%d MiB are left out: there is not enough memory for the owner's "
@@ -76,7 +77,7 @@ class Lab(Bench):
 
 
 def host(build):
-    """What the figures are of, a word or two for each."""
+    """Describes the host, a word or two for each property."""
     model = "?"
     for row in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
         if row.startswith("model name"):

@@ -1,6 +1,6 @@
 """Table 2 and figures 6 and 8 to 11 of Rhino (Saito and Bershad, USENIX'98), drawn by draw.py:
-single events, RVM's benchmark and OO7, where the library is told what changes by ranges, by whole
-pages, or not at all."""
+single events, RVM's benchmark and OO7, with changes declared as ranges, as whole pages, or not at
+all."""
 import shutil
 import tempfile
 
@@ -33,7 +33,7 @@ class Events(Figure):
                     cluster, "events", "--mirrors", mirrors, "--cpu", lab.near, *words)
 
     def took(self, results, fabric, event, how="kernel"):
-        """us, the median of each round; None: it was not measured."""
+        """Returns the median of each round in us, or None if it was not measured."""
         events = results.get("%s, %s" % (self.name, fabric), {}).get("events", {})
         return events.get("%s, %s" % (event, how) if event.endswith("warm") else event) or None
 
@@ -80,7 +80,7 @@ class Detection(Figure):
     def measure(self, lab):
         for size in lab.pick([MIB], [MIB, 16 * MIB, 128 * MIB],
                              [MIB * size for size in (1, 4, 16, 64, 256, 1024)]):
-            # Three owners, one of which has a second copy, three mirrors', and the check's.
+            # Three owners, one of which has a second copy, the mirrors of all three, and the check.
             if not lab.fits(self.name, 4 * size):
                 break
             lab.run("%s, %d" % (self.name, size), "tpca-random", list(WAYS),
@@ -136,7 +136,7 @@ class Graphs(Figure):
         whole = lab.form == "whole"
         peers = lab.known("pmemobj")
         for config in lab.pick(self.CONFIGS[:1], self.CONFIGS, self.CONFIGS):
-            # LMDB takes seconds for each traversal of the largest.
+            # LMDB takes seconds for each traversal of the largest database.
             stores = ["perseas", "perseas-tracked", "plain"]
             if peers and lab.form != "tiny":
                 stores += ["pmemobj", "lmdb"] if whole or config != "medium-9" else ["pmemobj"]
@@ -157,7 +157,7 @@ class Graphs(Figure):
             shutil.rmtree(folder, ignore_errors=True)
 
     def took(self, results, config, store, traversal):
-        """ms of each round; None: it was not measured."""
+        """Returns the ms of each round, or None if it was not measured."""
         ways = results.get("%s, %s" % (self.name, config), {}).get("ways", {})
         entry = ways.get("%s %s" % (store, traversal))
         return entry and [1e3 / rate for rate in entry["busy_rates"]]

@@ -1,6 +1,6 @@
 """Tables 1 and 2 and figures 8 and 9 of RVM (Satyanarayanan and others, SOSP'93), drawn by draw.py:
-its variant of TPC-A in three patterns, by RVM's interface on mirrors; and that interface beside
-RVM's own library, as that was measured apart on a file system in memory."""
+its variant of TPC-A with three patterns, through RVM's interface on mirrors; and that interface
+next to RVM's own library, which was measured on another machine with a file system in memory."""
 import os
 import pathlib
 
@@ -20,7 +20,7 @@ def sizes_of(lab, shown):
 
 
 def share(rounds, of):
-    """By how much the median is less than another."""
+    """Returns by which share the median is less than another one."""
     return None if not rounds or not of else 1 - middle(rounds) / middle(of)
 
 
@@ -84,7 +84,7 @@ class Patterns(Figure):
 
 
 def busy_seconds(process):
-    """A process' processor time so far."""
+    """Returns a process's processor time so far."""
     fields = pathlib.Path("/proc/%d/stat" % process.pid).read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -163,7 +163,7 @@ class Savings(Figure):
                 lab.run("%s, %s, %s" % (self.name, label, mode), work, [name], fabric="tcp")
 
     def part(self, results, label, mode, *kinds):
-        """Of what would have been sent, %."""
+        """Returns the share of what would have been sent, in percent."""
         title = "%s, %s, %s" % (self.name, label, mode)
         if not engine(results, title, self.ENGINES[mode]):
             return None
@@ -247,7 +247,7 @@ class BesideRvm(Figure):
                          middle(self.at(results, label, "perseas")), ">=", PART)
 
     def notes(self, results, numbers):
-        """How far the two machines are comparable, by what ran on both."""
+        """Yields how comparable the two machines are, by what ran on both."""
         label = "debit-credit"
         times = {self.LINES[name]: middle(self.at(results, label, name)) /
                  numbers.value(self.name, self.LINES[name] + ", there", label)

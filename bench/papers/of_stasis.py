@@ -1,5 +1,5 @@
 """Figures 4 and 5 of Stasis (Sears and Brewer, OSDI'06), drawn by draw.py: inserts into a hash
-table, as many as go into one transaction, and one for each transaction by many threads."""
+table, many in one transaction, and one in each transaction of many threads."""
 import shutil
 import tempfile
 
@@ -9,12 +9,12 @@ from lab import MIB
 
 OTHERS = {"bdb": "Berkeley DB, hash table", "bdb-tree": "Berkeley DB, B-tree", "lmdb": "LMDB"}
 FABRICS = ("shm", "tcp")
-LARGE = 100000                          # inserts of a transaction that few rounds have
+LARGE = 100000                          # inserts of a transaction, measured in few rounds
 DISK = "Berkeley DB, hash table, on a disk"
 
 
 def insert(lab, title, fabric, ways, *words, place="/dev/shm", room=3072 * MIB):
-    """Runs inserts; each way has the pairs in the end that were inserted, or this fails."""
+    """Runs inserts. Fails if a table does not have the inserted pairs at the end."""
     words += ("--spoil",) if lab.spoil else ()
     folder = tempfile.mkdtemp(prefix="perseas-inserts-", dir=place)
     try:
@@ -28,7 +28,7 @@ def insert(lab, title, fabric, ways, *words, place="/dev/shm", room=3072 * MIB):
 
 
 def lines_of(results, title, names, kind="rates"):
-    """{label: [(number, rates)]} of a run; names: {way: label}."""
+    """Returns the lines of a run, {label: [(number, rates)]}; `names` is {way: label}."""
     found = {}
     for key, entry in results.get(title, {}).get("ways", {}).items():
         way, number = key.rsplit(" ", 1)
@@ -38,7 +38,7 @@ def lines_of(results, title, names, kind="rates"):
 
 
 def worst(lines, label, other, most=None):
-    """Where a line is least ahead of another: the ratio of medians, and the place."""
+    """Returns the smallest ratio of a line's medians to another's, and its place."""
     beside = dict(lines.get(other, ()))
     ratios = [(middle(rounds) / middle(beside[x]), x) for x, rounds in lines.get(label, ())
               if middle(beside.get(x)) and (most is None or x <= most)]
@@ -58,7 +58,7 @@ class Bulk(Figure):
 
     def measure(self, lab):
         peers = list(OTHERS) if lab.known("bdb") else []
-        # Each size has tables of its own.
+        # Each size has its own tables.
         for count in lab.pick([100], [1000, 10000, 100000],
                               [100, 1000, 10000, 50000, 100000, 200000, 400000]):
             for fabric in FABRICS:
@@ -67,8 +67,8 @@ class Bulk(Figure):
                        lab.pick(2, 3, 5 if count < LARGE else 3))
 
     def lines(self, results, kind="busy_rates"):
-        """One thread that waits for nobody is measured by its processor time: what else runs has
-        no part in that. Over tcp it waits, once, for the mirror."""
+        """Uses processor time for a thread that waits for nothing, so that other load has no
+        effect. Over tcp it waits for the mirror once, so time is used."""
         lines = {}
         for fabric in FABRICS:
             names = {"hash": "Perseas, " + fabric, **(OTHERS if fabric == "shm" else {})}

@@ -4,8 +4,8 @@ from figure import Claim, Figure, engine, middle, overhead, rates, ratio, titles
 
 MIB = 1 << 20
 ACCOUNT = 128                           # bytes
-HISTORY = 2 * MIB + 44 * ACCOUNT        # beside accounts
-WAREHOUSE, ITEMS = 59810336, 10372864   # bytes of each, and of what all share
+HISTORY = 2 * MIB + 44 * ACCOUNT        # in addition to the accounts
+WAREHOUSE, ITEMS = 59810336, 10372864   # bytes of a warehouse, and of what all warehouses share
 USUAL = 50 * MIB
 
 
@@ -89,7 +89,7 @@ class Databases(Figure):
             "without." % work
 
     def size_of(self, count):
-        """What the workload calls it, and how many bytes that are."""
+        """Returns the workload's size for a database of `count` bytes, and its exact bytes."""
         if self.work == "debit-credit":
             accounts = (count - HISTORY) // ACCOUNT
             return accounts, accounts * ACCOUNT + HISTORY
@@ -99,9 +99,9 @@ class Databases(Figure):
     def measure(self, lab):
         sizes = dict.fromkeys(self.size_of(count) for count in lab.pick(*self.SIZES))
         for size, count in sizes:
-            # Owner and mirror, the scheme without one, and what they are checked against; or
-            # one after another, if memory does not hold all of them.
-            # While order-entry's tables are filled, they are there once more.
+            # Memory for the owner and its mirror, for the scheme without a mirror, and for the
+            # check; or for one after another if memory has no room for all of them. While
+            # order-entry's tables are filled, there is a second copy of them.
             if not lab.fits(self.name, count, 3 if self.work == "order-entry" else 2):
                 break
             apart = [] if lab.holds(4 * count) else ["--apart"]
@@ -112,7 +112,7 @@ class Databases(Figure):
         self.beside_peers(lab)
 
     def beside_peers(self, lab):
-        """At the usual size, in memory and on a disk."""
+        """Runs the peers at the usual size, in memory and on a disk."""
         size, count = self.size_of(USUAL)
         if lab.form == "tiny" or not lab.known("bdb"):
             return
@@ -133,7 +133,7 @@ class Databases(Figure):
     def claims(self, results, numbers):
         shown = self.charts(results)[0].lines.get("Perseas, shm", ())
         points = [middle(rounds) for _, rounds in shown]
-        # Over tcp it is the host that decides: the sizes do not take turns.
+        # Over tcp the host dominates: the sizes do not take turns.
         yield Claim("As long as memory holds the database its size hardly matters",
                     "Perseas over shm at its slowest, divided by its fastest,",
                     min(points) / max(points) if len(points) > 1 else None, ">=", 0.8)
@@ -149,7 +149,8 @@ class Databases(Figure):
                         factor, " times")
 
     def notes(self, results, numbers):
-        """What is slower where there is no mirror is no matter of mirroring."""
+        """Yields how much a larger database slows transactions without a mirror, which is not
+        caused by mirroring."""
         for label in list(self.KINDS)[:2]:
             points = self.charts(results)[0].lines.get(label, [])
             if len(points) > 1:

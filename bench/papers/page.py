@@ -1,6 +1,6 @@
 """The page of `make figures`: each figure with what it shows, whether the paper's conclusion holds,
-its charts, what was measured, and beside it what papers say of which machines. draw.py calls it. It
-says nothing of its own: every number is of the results, or of numbers.json."""
+its charts, its results, and next to them the papers' numbers and machines. draw.py calls it. Every
+number on the page is from the results or from numbers.json."""
 import statistics
 from html import escape
 
@@ -32,7 +32,8 @@ def cell(rounds):
 
 
 def measured(chart):
-    """A row for each place, a column for each line: median (least - most)."""
+    """Returns a table with a row for each place and a column for each line: median (least -
+    most)."""
     found = {(name, x): cell(rounds) for name, points in chart.lines.items()
              for x, rounds in points}
     return table([chart.x_name or chart.y_name, *chart.lines],
@@ -52,7 +53,7 @@ def said(figure, papers):
 
 
 def machines(figure, papers):
-    """Who measured on what."""
+    """Returns who measured on which machines."""
     used = dict.fromkeys([figure["paper"], *(line["paper"] for line in figure["lines"])])
     return "".join("<p>%s</p>" % escape("%(name)s: %(title)s (%(by)s), %(in)s, %(when)s: "
                                         "%(machine)s." % papers[key]) for key in used)
@@ -68,7 +69,8 @@ def conclusions(claims):
 
 
 def section(figure, told, papers, drawn):
-    """drawn: charts with their files, claims, what was left out, or what failed."""
+    """Returns the section of a figure. `drawn` has its charts with their files, claims, and what
+    was left out or failed."""
     parts = ['<h2 id="%s">%s, %s</h2><p>%s' % (figure.name, papers[told["paper"]]["name"],
                                                told["what"].lower(), escape(figure.shows))]
     if drawn.claims:
@@ -90,7 +92,8 @@ def section(figure, told, papers, drawn):
 
 
 def page(sections, host, form, seconds):
-    """The document. sections: of all figures, which took so many seconds to measure."""
+    """Returns the document with the sections of all figures, which took so many seconds to
+    measure."""
     here = ", ".join("%s: %s" % (key, value) for key, value in host.items()
                      if key != "memory_bytes")
     return ("<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>Figures of five papers"
