@@ -1,13 +1,13 @@
-# What measures: the programs of bench/, and the targets that run them. The Makefile includes it. No
-# target here tests anything, and nothing that is installed takes anything from here.
+# The measurement programs in bench/, and the targets that run them. The Makefile includes this file.
+# No target here tests anything, and nothing installed depends on it.
 
 # --- programs ----------------------------------------------------------------------------
 
-# What has a main of its own, or needs rdma-core beside it; the rest is theirs to share.
+# Programs, and objects that need rdma-core. The other objects are shared by all programs.
 BENCH_MAINS := debit_credit reopen worker limits_verbs compare threads \
 	host_limits relay found objects inserts oo7 turns events
 RAW_OBJ := $(call objects,bench/raw_*verbs.c)
-# The command measures too, and all programs have options.
+# Objects shared with the command, which also measures, and with the option parser.
 COMMON_OBJ := $(BUILD)/obj/client/command/bench/histogram.o $(addprefix $(BUILD)/obj/proto/base/,json.o \
 	log_linear.o number.o options.o text.o)
 BENCH_OBJ := $(COMMON_OBJ) $(filter-out $(RAW_OBJ) $(BENCH_MAINS:%=$(BUILD)/obj/bench/%.o),$(call \
@@ -41,7 +41,7 @@ $(BUILD)/bench/turns: $(BUILD)/obj/bench/turns.o $(ARCHIVE)
 $(BUILD)/bench/inserts: $(INSERTS_OBJ) $(BENCH_ARCHIVE) $(RVM_ARCHIVE) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
-# The same three with the drivers of other systems.
+# The same three programs with the drivers of other systems.
 $(BUILD)/bench/oo7-peers: $(BUILD)/obj/bench/oo7.o $(PEERS_OBJ) $(BENCH_ARCHIVE) $(RVM_ARCHIVE) $(ARCHIVE)
 	$(link) $(PEERS_LIBS) $(CLIENT_LIBS)
 
@@ -80,7 +80,7 @@ bench bench-quick:
 	@$(PYTHON) bench/run.py --build $(BUILD) $(if $(findstring quick,$@),--quick)
 	@$(PYTHON) bench/figures.py $(BUILD)/bench/results.json
 
-# short, whole, or tiny, which only shows that it works.
+# short, whole, or tiny, which only tests that the figures can be drawn.
 FIGURES ?= short
 #: figures         figures of the five papers, measured again here, beside what the papers say, in
 #:                 build/figures/index.html (minutes); figures-whole: more of each (an hour)
