@@ -241,8 +241,8 @@ def test_a_change_of_the_roster_takes_its_list_from_the_environment(perseas, mir
 
 
 def test_a_word_too_few_is_seen_before_a_change_is_ordered(perseas, mirrors, monkeypatch):
-    """OLD was forgotten, so the command takes NEW for the list; since the environment has a list,
-    too, it says so, on stderr if a program reads the answer."""
+    """OLD was forgotten, so the command takes LIST for OLD and the environment's list for LIST. It
+    says so, on stderr if a program reads the answer."""
     a, b = mirrors(2)
     assert perseas("create", "s", mirrors=[a]).status == OK
     monkeypatch.setenv("PERSEAS_MIRRORS", a.address)

@@ -32,7 +32,7 @@ def test_the_dashboard_asks_for_metrics_and_labels_that_there_are(mirrors, tmp_p
     known = {name + end for name, kind in types.items()
              for end in (OF_HISTOGRAM if kind == "histogram" else ("",))}
     assert names and names <= known, names - known
-    for each in asked:                  # rates are of counters only
+    for each in asked:                  # rates are of values that only grow
         for name in re.findall(r"(?:rate|increase)\((perseas_[a-z0-9_]+)", each):
             assert name.endswith(("_total", "_bucket", "_seq")), each
         for name, labels in re.findall(r"(perseas_[a-z0-9_]+)\{([^}]*)\}", each):

@@ -250,9 +250,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_child_has_no_segments_and_holds_the_connections(mirrors, perseas):
-    """One child accesses a segment. While the other one runs, the owner's death goes unnoticed,
-    because the owner has not taken its lifeline yet, which happens a tenth of a second after the
-    open."""
+    """One child accesses a segment. While the other one runs, the owner's death goes unnoticed.
+    Lifelines are off: an owner takes one only a tenth of a second after it has opened its store."""
     daemon, = mirrors(1)
     done = subprocess.run([sys.executable, "-c", FORKS, daemon.address], stdout=subprocess.PIPE,
                           env=dict(os.environ, PYTHONPATH=str(TOP / "tests/drills"),

@@ -17,8 +17,8 @@ def told(daemon, *words):
 
 
 def told_meanwhile(daemon, *words):
-    """Runs the command on a store whose log wraps around. What it reads may be overwritten before
-    it knows its end; it then says so and shows nothing, and is repeated."""
+    """Runs the command until it succeeds, on a store whose log wraps around. What it reads may be
+    overwritten before it knows its end; it then says so and shows nothing."""
     def read():
         done = history(daemon, *words, "--json")
         assert done.status in (OK, NO) and (done.out or "changes too fast" in done.err), done

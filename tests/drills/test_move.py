@@ -485,8 +485,8 @@ def test_an_owner_is_not_ended_for_a_standby_that_is_gone(bank, node):
 
 def test_a_standby_that_never_opens_the_store_is_not_waited_for_for_ever(bank, node):
     """Its COMMAND runs but does not open the store: after 5 s the others proceed by their order.
-    The next move makes them hold back again, although the store was theirs for long, and this time
-    the standby opens it after a second."""
+    The next move makes them hold back again, although the store was theirs for long: the
+    standby named then opens it after a second."""
     daemons = bank()
     alpha = node("alpha", daemons)
     alpha.wait_serving()

@@ -140,8 +140,8 @@ def limit(daemon, bytes_count, *more):
 
 
 def test_a_spill_saves_what_cannot_be_made_again(mirrors, tmp_path):
-    """There is no memory for a second copy of the image. The image can still be claimed and leaves
-    no lone header; the daemon ends in order, and its successor loads the spill."""
+    """There is no memory for a second copy of the image. The image can still be claimed, and its
+    header stays unchanged; the daemon ends in order, and its successor loads the spill."""
     daemon, = mirrors(1)
     limit(daemon, 200 << 10, "--spill-dir", str(tmp_path / "spill"))
     bank([daemon])
