@@ -103,7 +103,7 @@ enum perseas_event_kind {
 	PERSEAS_EVENT_MIRROR_LIVE,  /* a mirror is live; text says why if it is not reached over the
 	                               best fabric. When that fabric works again, DOWN and then LIVE
 	                               follow. */
-	PERSEAS_EVENT_RESYNC_BEGUN, /* copying a whole image to a mirror begins; the text says
+	PERSEAS_EVENT_RESYNC_BEGUN, /* a copy to a mirror begins; the text says what is copied, and
 	                               why */
 	PERSEAS_EVENT_RESYNC_DONE,  /* the copy is complete; MIRROR_LIVE follows */
 	PERSEAS_EVENT_RESYNC_BROKEN, /* the copy broke off, and will be tried again */
@@ -440,11 +440,11 @@ enum perseas_mirror_state {
 	PERSEAS_MIRROR_DOWN,      /* not connected; the library tries again */
 	PERSEAS_MIRROR_REPLAYING, /* connected again, and receiving what it missed */
 	PERSEAS_MIRROR_LIVE,      /* receives transactions */
-	PERSEAS_MIRROR_STALE,     /* missed more than the ring holds; will be copied whole */
+	PERSEAS_MIRROR_STALE,     /* missed more than the ring holds; will be sent what changed */
 	PERSEAS_MIRROR_FENCED, /* promised to another owner; claimed again if that owner is gone and
 	                          adopted nothing */
 	PERSEAS_MIRROR_LOST,   /* has lost its image; will get a new one (I9) */
-	PERSEAS_MIRROR_RESYNCING, /* its image is being copied whole, while transactions go on */
+	PERSEAS_MIRROR_RESYNCING, /* receives what changed, or everything; transactions go on */
 	PERSEAS_MIRROR_REMOVED    /* no longer in the roster */
 };
 
@@ -458,7 +458,7 @@ struct perseas_mirror_stat {
 	enum perseas_mirror_state state;
 	uint64_t seq;          /* the last transaction that the mirror is known to hold */
 	uint64_t resync_done;  /* RESYNCING: bytes copied so far; else 0 */
-	uint64_t resync_total; /* RESYNCING: all bytes to copy; else 0 */
+	uint64_t resync_total; /* RESYNCING: all bytes to copy, once known; else 0 */
 	char trouble[256]; /* why the mirror is not live, or why a live mirror is not reached over
 	                      the best fabric of both ends; else "" */
 };
@@ -482,7 +482,7 @@ struct perseas_stat {
 	                            missed */
 	uint64_t mended_delta;   /* mirrors repaired at open by comparing both logs */
 	uint64_t mended_whole;   /* mirrors copied whole at open */
-	uint64_t resyncs;        /* mirrors copied whole while transactions went on */
+	uint64_t resyncs;        /* mirrors copied to while transactions went on */
 	uint64_t allocations;    /* memory allocations by begin, set_range and commit */
 	uint64_t range_bytes;    /* changed bytes that commits sent; each counts once a commit */
 	uint64_t doubts;         /* commits that returned EINDOUBT */

@@ -81,7 +81,7 @@ void ps_event_note_move(struct perseas *p, const struct ps_mirror *m,
 	case PERSEAS_MIRROR_LIVE:
 		if (m->state == PERSEAS_MIRROR_RESYNCING)
 			ps_event(p, PERSEAS_EVENT_RESYNC_DONE, ps_last_committed(p), m,
-			         "mirror %s has been copied whole", m->address.text);
+			         "mirror %s is up to date again", m->address.text);
 		ps_event(p, PERSEAS_EVENT_MIRROR_LIVE, ps_last_committed(p), m,
 		         "mirror %s is live%s%s", m->address.text, m->detour[0] ? ", " : "",
 		         m->detour);

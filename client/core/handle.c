@@ -4,6 +4,8 @@
  */
 #include "handle.h"
 
+#include "change_map.h"
+#include "due_granules.h"
 #include "gather.h"
 
 #include "serialization.h"
@@ -296,9 +298,13 @@ void ps_handle_free(struct perseas *p)
 		perseas__reply__free_unpacked(p->upkeep.orders.waiting_answer, NULL);
 	if (p->upkeep.change.question.reply)
 		perseas__reply__free_unpacked(p->upkeep.change.question.reply, NULL);
-	for (unsigned i = 0; i < p->mirror_count; i++)
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		ps_due_free(&p->mirrors[i]);
 		if (p->mirrors[i].found.header)
 			perseas__header__free_unpacked(p->mirrors[i].found.header, NULL);
+	}
+	for (uint32_t i = 0; i < PS_SEGMENTS_MAX; i++)
+		ps_change_map_drop(p, i);
 	free(p->commit.writes);
 	free(p->commit.events);
 	free(p->report.text);

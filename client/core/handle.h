@@ -140,6 +140,10 @@ struct ps_commit {
 	struct ps_slot sent_slot; /* the commit slot as it was sent last */
 	struct ps_write *writes;  /* array of writes_max writes, in which a chain is built */
 	unsigned writes_max;
+	/* The change map (change_map.h), by segment id: for each granule, the seq of the last
+	 * transaction of this handle that changed it; 0: none did. NULL: the segment was never
+	 * mapped here. */
+	uint64_t *changed[PS_SEGMENTS_MAX];
 	bool has_gathered; /* the group `gather` has commits that are not posted yet (gather.h) */
 	struct ps_gather *gather; /* the group; NULL until the first commit is gathered */
 	struct perseas_tx *open_list, *free_list, *all_list;

@@ -6,6 +6,7 @@
 #include "broken_copy.h"
 #include "demand.h"
 #include "detour.h"
+#include "due_granules.h"
 #include "event.h"
 #include "wait_line.h"
 #include "nowait.h"
@@ -60,6 +61,7 @@ struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *addr
 		m = &p->mirrors[p->mirror_count++];
 	else if (m->found.header)
 		perseas__header__free_unpacked(m->found.header, NULL);
+	ps_due_free(m);
 	memset(m, 0, sizeof(*m));
 	m->address = *address;
 	return m;

@@ -20,6 +20,7 @@ struct perseas;
 struct ps_control;
 struct ps_pending_answer;
 struct ps_mirror;
+struct ps_due_granules;
 
 /* The state of a mirror's image, as its commit slot tells it. */
 struct ps_image_position {
@@ -214,6 +215,9 @@ struct ps_mirror {
 	bool silent;
 	struct ps_retry retry; /* used while the mirror is DOWN */
 	struct ps_broken_copies broken;
+	/* What a copy in place must still send (due_granules.h); NULL: no copy is unfinished.
+	 * Guarded by admin. */
+	struct ps_due_granules *due;
 	/* where the mirror runs, as its daemon reported it last. Guarded by admin. */
 	struct ps_location location;
 	struct ps_own_image own; /* what this owner has written to the mirror's image */

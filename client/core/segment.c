@@ -6,6 +6,7 @@
  */
 #include "segment.h"
 
+#include "change_map.h"
 #include "demand.h"
 #include "../../proto/base/memory_limit.h"
 #include "../../proto/control/envelope.h"
@@ -84,6 +85,7 @@ void ps_segment_forget(struct perseas *p, struct ps_segment *segment)
 {
 	return_to_spare(p, segment);
 	ps_segment_unmap(segment);
+	ps_change_map_drop(p, segment->id);
 	memmove(segment, segment + 1,
 	        (size_t)(&p->segments[p->segment_count] - (segment + 1)) * sizeof(*segment));
 	p->segment_count--;
@@ -360,14 +362,26 @@ static bool is_mapped_behind_previous(struct perseas *p, const struct ps_segment
 	return before && before->base && before->base + before->size == segment->base;
 }
 
+/* Makes the change maps of all mapped segments, because any commit may change these. Returns 0, or
+ * -1 if out of memory. */
+static int make_change_maps(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->segment_count; i++)
+		if (p->segments[i].base && ps_change_map_make(p, &p->segments[i]))
+			return -1;
+	return 0;
+}
+
 int ps_layout_publish(struct perseas *p)
 {
 	ps_assert_admin(p);
 	struct ps_layout *layout = calloc(1, sizeof(*layout) +
 	                                             PS_SEGMENTS_MAX * sizeof(layout->segments[0]));
 
-	if (!layout)
+	if (!layout || make_change_maps(p)) {
+		free(layout);
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for the list of mapped segments");
+	}
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		const struct ps_segment *s = &p->segments[i];
 

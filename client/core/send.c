@@ -5,6 +5,7 @@
  */
 #include "commit.h"
 
+#include "change_map.h"
 #include "mirror.h"
 
 #include <assert.h>
@@ -35,7 +36,8 @@ int ps_commit_reserve_chain(struct perseas *p, const struct ps_outgoing *out)
 	               : ps_commit_reserve_writes(p, count);
 }
 
-/* Builds the chain directly from the record and live memory, for fabrics that copy at once. */
+/* Builds the chain directly from the record and live memory, for fabrics that copy at once. Marks
+ * what it changes: nothing fails after this. */
 static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct ps_chain *chain)
 {
 	unsigned count = out->span_count + 1;
@@ -48,11 +50,12 @@ static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct
 	}
 	for (unsigned i = 0; i < out->span_count; i++) {
 		const struct ps_span *span = &out->spans[i];
+		const uint64_t offset = span->start - span->base, length = span->end - span->start;
 
-		p->commit.writes[i + 1] = (struct ps_write){ (const void *)span->start,
-			                                     span->start - span->base,
+		p->commit.writes[i + 1] = (struct ps_write){ (const void *)span->start, offset,
 			                                     PS_REGION_SEGMENT + span->segment,
-			                                     (uint32_t)(span->end - span->start) };
+			                                     (uint32_t)length };
+		ps_change_map_mark(p, span->segment, offset, length, p->commit.seq + 1);
 	}
 	chain->writes = p->commit.writes;
 	chain->count = count;
@@ -72,7 +75,8 @@ static struct ps_write make_record_write(const struct perseas *p, const void *sr
 		                  (uint32_t)(end - at + zeros) };
 }
 
-/* Copies record and after-images into a ring entry, and builds the chain there. */
+/* Copies record and after-images into a ring entry, builds the chain there, and marks what it
+ * changes. */
 static void build_staged(struct perseas *p, const struct ps_outgoing *out, uint64_t position)
 {
 	struct ps_entry *entry = ps_ring_append(&p->commit.ring, out->entry_length);
@@ -89,12 +93,13 @@ static void build_staged(struct perseas *p, const struct ps_outgoing *out, uint6
 	entry->bytes = entry->writes[0].length + sizeof(entry->slot);
 	for (unsigned i = 0; i < out->span_count; i++) {
 		const struct ps_span *span = &out->spans[i];
-		uint64_t length = span->end - span->start;
+		const uint64_t offset = span->start - span->base, length = span->end - span->start;
 
 		memcpy(at, (const void *)span->start, length);
-		entry->writes[i + 1] = (struct ps_write){ at, span->start - span->base,
+		entry->writes[i + 1] = (struct ps_write){ at, offset,
 			                                  PS_REGION_SEGMENT + span->segment,
 			                                  (uint32_t)length };
+		ps_change_map_mark(p, span->segment, offset, length, entry->seq);
 		at += length;
 		entry->bytes += length;
 	}

@@ -41,7 +41,14 @@ enum ps_resync_state {
 	PS_RESYNC_FINISHING,  /* the mirror is asked to make the image count from now on */
 };
 
-/* The whole copy of a mirror while transactions go on, one mirror at a time (resync.c). */
+/* What a copy in place begins with (due_granules.h). */
+enum ps_due_base {
+	PS_DUE_ALL,     /* nothing is known of the image */
+	PS_DUE_CHANGED, /* the image is a prefix of this owner's history, which ends at its slot */
+	PS_DUE_REST,    /* this owner's last copy to the image broke, and its set is still there */
+};
+
+/* The copy to a mirror while transactions go on, one mirror at a time (resync.c). */
 struct ps_resync {
 	enum ps_resync_state state;
 	struct ps_mirror *target; /* the mirror that is copied to, or NULL */
@@ -50,6 +57,10 @@ struct ps_resync {
 	bool anew;
 	/* The mirror's previous image is overwritten, not kept until the end. */
 	bool in_place;
+	enum ps_due_base base; /* what is known of the image, if `in_place` */
+	/* Why the image was not overwritten, although that would take less than a whole copy; or
+	 * NULL. */
+	const char *beside;
 	uint8_t image_id[PS_ID_SIZE]; /* the new id, if `anew` */
 	/* p->upkeep's values of the same names when the mirror was told of the segments */
 	uint64_t publish_generation;
@@ -73,10 +84,14 @@ struct ps_resync {
 
 	/* The last seq when the copy began. Segments published later come with their publish. */
 	uint64_t begun_seq;
-	uint32_t segment;     /* id of the segment of the next chunk */
-	uint64_t offset;      /* where in that segment the next chunk begins */
-	uint64_t chunk;       /* maximum bytes of a chunk */
-	uint64_t done, total; /* bytes copied so far; bytes of the whole image */
+	uint32_t segment; /* id of the segment of the next chunk */
+	uint64_t offset;  /* where in that segment the next chunk begins */
+	uint64_t chunk;   /* maximum bytes of a chunk */
+	bool compared;    /* the granules to send are known (due_granules.h) */
+	/* The last chunk, until its granules are taken out of the set; sent_end 0: no chunk. */
+	uint32_t sent_segment;
+	uint64_t sent_from, sent_end;
+	uint64_t done, total; /* bytes sent so far; bytes to send */
 	bool was_counted;     /* the image already counted under this owner in this epoch */
 	bool has_posted;      /* the first chunk was posted, together with the commit slot */
 	uint64_t needed_seq;  /* the last chunk may contain transactions up to this seq */

@@ -4,10 +4,23 @@
  */
 #include "granted_image.h"
 
+#include "../core/mirror.h"
 #include "../core/segment.h"
 #include "reverted_owner.h"
 
 #include <assert.h>
+
+/* Says why the ring cannot bring the image up to date, although it has transactions. */
+static const char *reason_to_copy(const struct ps_mirror *m, const Perseas__Header *header,
+                                  const Perseas__Slot *slot)
+{
+	if (header->state != PERSEAS__STATE__STATE_CONSISTENT)
+		return "a copy to it did not end; it waits to be brought up to date";
+	if (slot && ps_mirror_has_written(m, slot->epoch))
+		return "the owner's claim was renewed while it was away; it waits to be brought up "
+		       "to date";
+	return "it was not adopted by this owner; it waits to be copied whole";
+}
 
 enum perseas_mirror_state ps_granted_image_judge(struct perseas *p, const struct ps_mirror *m,
                                                  const Perseas__ClaimReply *claim, const char **why)
@@ -32,7 +45,7 @@ enum perseas_mirror_state ps_granted_image_judge(struct perseas *p, const struct
 		return PERSEAS_MIRROR_LOST;
 	}
 	if (!slot || header->state != PERSEAS__STATE__STATE_CONSISTENT || slot->epoch != p->epoch) {
-		*why = "it was not adopted by this owner; it waits to be copied whole";
+		*why = reason_to_copy(m, header, slot);
 		return PERSEAS_MIRROR_STALE;
 	}
 	assert(slot->seq <= p->commit.seq); /* else ps_reverted_by_claim() was true */
@@ -42,7 +55,7 @@ enum perseas_mirror_state ps_granted_image_judge(struct perseas *p, const struct
 	}
 	/* The ring replays no publish or destroy: an image that missed one is STALE. */
 	if (!ps_ring_can_replay(&p->commit.ring, slot->seq, p->commit.seq)) {
-		*why = "it missed more than the ring holds; it waits to be copied whole";
+		*why = "it missed more than the ring holds; it waits to be brought up to date";
 		return PERSEAS_MIRROR_STALE;
 	}
 	if (!ps_segments_match_header(p, header)) {

@@ -378,8 +378,9 @@ static void set_renewed_state(struct perseas *p, struct ps_mirror *m)
 	}
 	ps_link_end(p, m);
 	if (m->found.claimed)
-		ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
-		               "it waits to be copied whole since the owner's claim was renewed");
+		ps_mirror_move(
+			p, m, PERSEAS_MIRROR_STALE,
+			"it waits to be brought up to date since the owner's claim was renewed");
 	m->retry.next_at = m->retry.delay = 0;
 }
 

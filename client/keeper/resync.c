@@ -10,15 +10,17 @@
 #include "due.h"
 #include "newest_record.h"
 #include "../core/broken_copy.h"
+#include "../core/change_map.h"
+#include "../core/due_granules.h"
 #include "../core/mirror.h"
 #include "../core/nowait.h"
 #include "../core/pace.h"
 #include "../core/quorum.h"
-#include "rejoin.h"
 #include "resync_internal.h"
 #include "rpc.h"
 #include "stuck_quorum.h"
 #include "../core/tx.h"
+#include "../../proto/base/text.h"
 
 #include <assert.h>
 #include <string.h>
@@ -34,8 +36,6 @@ enum {
 	CHUNKS_PER_STEP = 32,   /* copied before other work of the keeper */
 };
 
-#define RETRY_LATER ps_ms(10) /* pause while the mirror owes too many answers */
-
 static_assert(SLOT_AT + sizeof(struct ps_slot) <= PS_BOUNCE, "a chunk and a slot fit");
 
 void ps_resync_forget_reply(struct ps_resync *r)
@@ -44,8 +44,7 @@ void ps_resync_forget_reply(struct ps_resync *r)
 	r->reply = NULL;
 }
 
-/* Ends the copy. Takes p->lock, because commits check whether a link is that of the copy. */
-static void end_copy(struct perseas *p)
+void ps_resync_end_copy(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	/* ps_resync_begin_copying() called ps_tx_observe_begin(). */
@@ -66,7 +65,7 @@ static void end_copy(struct perseas *p)
 void ps_resync_end(struct perseas *p, struct ps_mirror *m)
 {
 	if (p->upkeep.resync.target == m)
-		end_copy(p);
+		ps_resync_end_copy(p);
 }
 
 /* --- which mirrors are asked --- */
@@ -122,6 +121,20 @@ bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m)
 	return would;
 }
 
+/* Says what is sent to the mirror, and why. Returns `text`. */
+static const char *describe(const struct ps_resync *r, char *text, size_t size)
+{
+	static const char *const what[] = {
+		[PS_DUE_ALL] = "copied whole",
+		[PS_DUE_CHANGED] = "sent what changed",
+		[PS_DUE_REST] = "sent what is left of a copy that broke",
+	};
+
+	ps_text_format(text, size, "being %s: %s%s%s", what[r->base], r->why,
+	               r->beside ? ", and " : "", r->beside ? r->beside : "");
+	return text;
+}
+
 void ps_resync_begin_copying(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
@@ -129,6 +142,7 @@ void ps_resync_begin_copying(struct perseas *p)
 	const Perseas__ClaimReply *claim = m->session.claim_reply ? m->session.claim_reply->claim
 	                                                          : NULL;
 	const Perseas__Slot *slot = claim ? claim->slot : NULL;
+	char why[256];
 
 	assert(claim || r->anew);
 	ps_tx_observe_begin(p);
@@ -137,20 +151,19 @@ void ps_resync_begin_copying(struct perseas *p)
 	if (!r->anew && slot)
 		ps_mirror_note_slot(p, m, slot->epoch);
 	r->was_counted = !r->anew && was_adopted(p, m, claim);
-	for (unsigned i = 0; i < p->segment_count; i++)
-		r->total += p->segments[i].born ? p->segments[i].size : 0;
 	/* Updates which transaction is durable while what the mirror holds still counts. */
 	ps_update_durable(p);
 	ps_mirror_set_position(m, r->in_place && slot ? slot->index : 0, p->commit.seq);
 	ps_broken_copy_note_begin(p, m);
-	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, r->why);
+	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, describe(r, why, sizeof(why)));
 	ps_resync_move(p, PS_RESYNC_COPYING);
 	pthread_mutex_unlock(&p->lock);
 }
 
 /* --- chunks --- */
 
-/* Returns the next segment to copy, from id r->segment on, or NULL if none is left. */
+/* Moves r->segment and r->offset on to the next part that the mirror must be sent. Returns its
+ * segment, or NULL if no part is left. */
 static struct ps_segment *next_segment(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
@@ -158,7 +171,12 @@ static struct ps_segment *next_segment(struct perseas *p)
 	for (; r->segment < PS_SEGMENTS_MAX; r->segment++, r->offset = 0) {
 		struct ps_segment *s = ps_segment_by_id(p, r->segment);
 
-		if (s && s->born && s->born <= r->begun_seq && r->offset < s->size)
+		if (!s || !s->born || s->born > r->begun_seq)
+			continue;
+		/* Elsewhere a granule was sent in part. */
+		if (r->offset % PS_CHANGE_GRANULE == 0)
+			r->offset = ps_due_next(r->target, s, r->offset);
+		if (r->offset < s->size)
 			return s;
 	}
 	return NULL;
@@ -205,7 +223,10 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 	if (ps_mirror_post_bulk(p, m, &chain))
 		return;
 	r->has_posted = true;
+	r->sent_segment = r->segment;
+	r->sent_from = r->offset;
 	r->offset += length;
+	r->sent_end = length ? r->offset : 0;
 	r->done += length;
 	r->needed_seq = p->commit.seq;
 	r->next_at = ps_now(p) + COMMIT_TURN_NS;
@@ -215,13 +236,12 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 
 static uint64_t chunk_length(const struct perseas *p, const struct ps_segment *segment)
 {
-	const uint64_t rest = segment ? segment->size - p->upkeep.resync.offset : 0;
+	const struct ps_resync *r = &p->upkeep.resync;
 
-	return rest < p->upkeep.resync.chunk ? rest : p->upkeep.resync.chunk;
+	return segment ? ps_due_end(r->target, segment, r->offset, r->chunk) - r->offset : 0;
 }
 
-/* Breaks the mirror's link, which ends the copy. */
-static void break_copy(struct perseas *p, const char *why)
+void ps_resync_break(struct perseas *p, const char *why)
 {
 	struct ps_mirror *m = p->upkeep.resync.target;
 
@@ -236,7 +256,7 @@ void ps_resync_restart(struct perseas *p, const char *why)
 {
 	ps_assert_admin(p);
 	if (p->upkeep.resync.state >= PS_RESYNC_COPYING)
-		break_copy(p, why);
+		ps_resync_break(p, why);
 }
 
 static void copy_chunk(struct perseas *p, const struct ps_segment *segment)
@@ -287,7 +307,7 @@ static void ask_for_chunk(struct perseas *p, const struct ps_segment *segment)
 	r->unmapped_seq = segment->unmapped_seq;
 	if (!ps_resync_ask_bytes(p, PS_REGION_SEGMENT + segment->id, r->offset,
 	                         chunk_length(p, segment), segment->unmapped_seq))
-		break_copy(p, "no other mirror could be read for what is not mapped here");
+		ps_resync_break(p, "no other mirror could be read for what is not mapped here");
 }
 
 /* Asks the next mirror for the bytes, after one did not give them. */
@@ -358,85 +378,21 @@ static bool step_vouching(struct perseas *p)
 	return true;
 }
 
-/* --- finishing --- */
-
-/* Returns true if others must confirm this owner's claim before the mirror may vote (I9). A mirror
- * that forgot its promises, or that this owner claimed after its open, would otherwise let a fenced
- * owner commit. An image that this owner adopted needs no confirmation. Neither does a mirror that
- * only the next roster lists: before that roster is settled, enough mirrors of both rosters record
- * the mirror's id. */
-static bool needs_confirmation(const struct perseas *p)
-{
-	return !p->upkeep.resync.was_counted && !p->upkeep.resync.confirmed &&
-	       ps_resync_is_settled_member(p);
-}
-
-/* Asks the mirror to count the image: all chunks are there, so it is a prefix of the history up to
- * its slot. Returns false if the request must wait. */
-static bool ask_to_finish(struct perseas *p)
-{
-	struct ps_resync *r = &p->upkeep.resync;
-	Perseas__FinishRequest finish;
-	Perseas__Request request;
-
-	assert(!needs_confirmation(p));
-	ps_rejoin_make_finish_request(&finish, &request);
-	ps_question_ask(p, &r->question, ps_mirror_bit(p, r->target), &request);
-	if (r->question.unanswered) {
-		ps_resync_move(p, PS_RESYNC_FINISHING);
-		return true;
-	}
-	/* The mirror could not be asked, because too many of its answers are pending: they arrive,
-	 * or its session ends. */
-	ps_question_forget(&r->question);
-	r->next_at = ps_now(p) + RETRY_LATER;
-	if (r->state != PS_RESYNC_COPYING)
-		ps_resync_move(p, PS_RESYNC_COPYING);
-	return false;
-}
-
-static bool step_confirming(struct perseas *p)
-{
-	struct ps_resync *r = &p->upkeep.resync;
-
-	ps_pending_take_all(p, ps_now(p));
-	if (ps_resync_is_confirmed(p)) {
-		r->confirmed = true;
-		return ask_to_finish(p);
-	}
-	if (!ps_question_is_over(p, &r->question))
-		return false;
-	break_copy(p, "too few other mirrors confirmed this owner's claim");
-	return true;
-}
-
-static bool step_finishing(struct perseas *p)
-{
-	struct ps_resync *r = &p->upkeep.resync;
-	struct ps_mirror *m = r->target;
-
-	ps_pending_take_all(p, ps_now(p));
-	if (r->question.unanswered)
-		return false;
-	if (!r->question.granted) {
-		break_copy(p, r->question.error.text);
-		return true;
-	}
-	pthread_mutex_lock(&p->lock);
-	if (m->state == PERSEAS_MIRROR_RESYNCING) {
-		p->commit.stat.resyncs++;
-		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
-		ps_end_doubt_if_durable(p);
-	}
-	pthread_mutex_unlock(&p->lock);
-	p->env->ops->wake(p->env, PS_COMMITTER);
-	end_copy(p);
-	return true;
-}
-
 /* --- steps --- */
 
 enum chunk_progress { CHUNK_BROKEN, CHUNK_WAITS, CHUNK_READY };
+
+/* Takes the last chunk, which the mirror has, out of what is due. Caller holds p->lock. */
+static void complete_chunk(struct perseas *p)
+{
+	struct ps_resync *r = &p->upkeep.resync;
+
+	ps_assert_locked(p);
+	if (r->sent_end)
+		ps_due_complete(r->target, ps_segment_by_id(p, r->sent_segment), r->sent_from,
+		                r->sent_end, r->target->acked);
+	r->sent_end = 0;
+}
 
 /* Returns CHUNK_READY if the mirror has the previous chunk. After the `last` chunk it must also
  * have every transaction that the chunk may contain. */
@@ -452,18 +408,43 @@ static enum chunk_progress progress_of_chunk(struct perseas *p, bool last)
 		now = m->bulk_outstanding || (last && m->acked < p->upkeep.resync.needed_seq)
 		              ? CHUNK_WAITS
 		              : CHUNK_READY;
+	if (now != CHUNK_BROKEN && !m->bulk_outstanding)
+		complete_chunk(p);
 	p->upkeep.resync.all_posted = last && now == CHUNK_WAITS;
 	p->upkeep.resync.chunk = ps_pace_copy_lags(p, m) ? SMALL_CHUNK : CHUNK;
 	pthread_mutex_unlock(&p->lock);
 	return now;
 }
 
+/* Finds some more of what must be sent. Commits wait for microseconds meanwhile. */
+static void compare_some(struct perseas *p)
+{
+	struct ps_resync *r = &p->upkeep.resync;
+	uint64_t bytes = 0;
+
+	pthread_mutex_lock(&p->lock);
+	if (r->target->state == PERSEAS_MIRROR_RESYNCING)
+		r->compared = !ps_due_add_changed(p, r->target, &bytes);
+	r->total += bytes;
+	pthread_mutex_unlock(&p->lock);
+	if (!r->compared)
+		r->next_at = ps_now(p) + COMMIT_TURN_NS;
+}
+
 static bool step_copying(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	const struct ps_segment *segment = next_segment(p);
-	const bool last = !segment && r->has_posted;
+	const struct ps_segment *segment;
+	bool last;
 
+	if (!r->compared) {
+		if (ps_now(p) < r->next_at)
+			return false;
+		compare_some(p);
+		return r->compared;
+	}
+	segment = next_segment(p);
+	last = !segment && r->has_posted;
 	if (progress_of_chunk(p, last) != CHUNK_READY || ps_now(p) < r->next_at)
 		return false;
 	if (ps_newest_record_is_next(r) && ps_newest_record_ask(p))
@@ -480,15 +461,7 @@ static bool step_copying(struct perseas *p)
 			copy_chunk(p, segment);
 		return true;
 	}
-	if (!needs_confirmation(p))
-		return ask_to_finish(p);
-	if (ps_pending_is_any_full(p, ps_resync_other_mirrors(p))) {
-		r->next_at = ps_now(p) + RETRY_LATER;
-		return false;
-	}
-	ps_question_ask_confirm(p, &r->question, ps_resync_other_mirrors(p));
-	ps_resync_move(p, PS_RESYNC_CONFIRMING);
-	return true;
+	return ps_resync_ask_to_count(p);
 }
 
 /* Returns true if the copy may be able to move on at once. */
@@ -502,9 +475,9 @@ static bool step_copy(struct perseas *p)
 	case PS_RESYNC_VOUCHING:
 		return step_vouching(p);
 	case PS_RESYNC_CONFIRMING:
-		return step_confirming(p);
+		return ps_resync_step_confirming(p);
 	case PS_RESYNC_FINISHING:
-		return step_finishing(p);
+		return ps_resync_step_finishing(p);
 	default:
 		return false;
 	}
@@ -531,12 +504,12 @@ void ps_resync_step(struct perseas *p)
 	ps_assert_admin(p);
 	for (unsigned i = 0; is_copying(p) && i < CHUNKS_PER_STEP; i++) {
 		if (is_link_broken(p))
-			end_copy(p);
+			ps_resync_end_copy(p);
 		else if (!step_copy(p))
 			break;
 	}
 	if (is_copying(p) && is_link_broken(p))
-		end_copy(p);
+		ps_resync_end_copy(p);
 }
 
 bool ps_resync_awaits_mirror(const struct perseas *p)

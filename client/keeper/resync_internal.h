@@ -1,11 +1,26 @@
 /*
- * resync_internal.h - shared by the files of a whole copy: resync_prepare.c prepares the mirror,
- * and resync.c and newest_record.c copy to it.
+ * resync_internal.h - shared by the files of a copy: resync_prepare.c prepares the mirror, resync.c
+ * and newest_record.c copy to it, and resync_finish.c has it count.
  */
 #ifndef PERSEAS_CLIENT_RESYNC_INTERNAL_H
 #define PERSEAS_CLIENT_RESYNC_INTERNAL_H
 
 #include "../core/handle.h"
+
+/* Ends the copy. Takes p->lock, because commits check whether a link is that of the copy. */
+void ps_resync_end_copy(struct perseas *p);
+
+/* Breaks the mirror's link, which ends the copy. */
+void ps_resync_break(struct perseas *p, const char *why);
+
+/* Has the image count, after others have confirmed this owner's claim if they must (I9). The mirror
+ * has every chunk, and every transaction that one may contain. Returns false if it must wait. */
+bool ps_resync_ask_to_count(struct perseas *p);
+
+/* Take the answers in CONFIRMING and FINISHING. Return true if the copy may be able to move on at
+ * once. */
+bool ps_resync_step_confirming(struct perseas *p);
+bool ps_resync_step_finishing(struct perseas *p);
 
 /* Moves the copy to state `to`, which the table must allow from the present state. */
 void ps_resync_move(struct perseas *p, enum ps_resync_state to);

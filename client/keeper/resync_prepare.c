@@ -1,10 +1,11 @@
 /*
- * resync_prepare.c - prepares a mirror for a whole copy: has other mirrors confirm and record that
+ * resync_prepare.c - prepares a mirror for a copy: has other mirrors confirm and record that
  * it is made anew, asks it for room in place or beside the old image, attaches its data path, and
  * has it add the unpublished segments. session.c steps this. Requests do not wait for their
  * answers, and transactions, segments and rosters change meanwhile. So no decision that was made
  * before an answer may be relied on after it.
  */
+#include "../core/due_granules.h"
 #include "due.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
@@ -33,26 +34,46 @@ static bool has_same_regions(const struct perseas *p, const Perseas__Header *hea
 	return header->log_size == p->log_size && ps_segments_match_header(p, header);
 }
 
-/* Returns true if the image may be copied in place: no acknowledged transaction depends on it (I8),
- * because W other mirrors hold all that it holds of this epoch. They also hold all of earlier
- * epochs. This stays true after the answer: the other mirrors keep what they hold, and the image
- * gets nothing new. Losing one of them later is no worse than losing it during the copy. */
-static bool may_copy_in_place(struct perseas *p, const struct ps_mirror *m,
-                              const Perseas__ClaimReply *claim)
+/* Returns NULL if the image may be copied in place, otherwise why not, for people. It may if no
+ * acknowledged transaction depends on it (I8), because W other mirrors hold all that it holds of
+ * this epoch. They also hold all of earlier epochs. This stays true after the answer: the other
+ * mirrors keep what they hold, and the image gets nothing new. Losing one of them later is no worse
+ * than losing it during the copy. */
+static const char *reason_beside(struct perseas *p, const struct ps_mirror *m,
+                                 const Perseas__ClaimReply *claim)
 {
 	const Perseas__Slot *slot = claim->slot;
 	const uint64_t seq = slot && slot->epoch == p->epoch ? slot->seq : 0;
 	bool enough;
 
 	if (!has_same_regions(p, claim->header))
-		return false;
+		return "its segments are not those of the store";
 	if (claim->header->state == PERSEAS__STATE__STATE_JOINING)
-		return true;
+		return NULL;
 	pthread_mutex_lock(&p->lock);
 	enough = ps_quorum_is_w(p, ps_mirrors_with_whole_image(p) & ps_mirrors_holding(p, seq) &
 	                                   ~ps_mirror_bit(p, m));
 	pthread_mutex_unlock(&p->lock);
-	return enough;
+	return enough ? NULL : "fewer than W others hold all that it has";
+}
+
+/* Chooses where the copy goes, and what must be sent. Returns 0, or an error code. */
+static int plan_copy(struct perseas *p, struct ps_error *error)
+{
+	struct ps_resync *r = &p->upkeep.resync;
+	const Perseas__ClaimReply *claim = claim_of(r->target);
+	const char *beside = r->anew ? "" : reason_beside(p, r->target, claim);
+
+	r->in_place = !beside;
+	r->base = r->anew ? PS_DUE_ALL : ps_due_judge(p, r->target, claim);
+	r->beside = r->base == PS_DUE_ALL ? NULL : beside;
+	if (!r->in_place)
+		r->base = PS_DUE_ALL;
+	if (ps_due_begin(p, r->target, r->base, claim,
+	                 r->in_place ? claim->header->image_id.data : r->image_id))
+		return ps_error_set(error, PERSEAS_ENOMEM,
+		                    "no memory to note what it must be sent");
+	return 0;
 }
 
 /* Asks the mirror for room in place or beside the old image. Returns 1, or an error code. */
@@ -60,11 +81,12 @@ static int ask_for_copy_room(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->target;
-	int rc;
+	int rc = plan_copy(p, error);
 
+	if (rc)
+		return rc;
 	r->publish_generation = p->upkeep.publish_generation;
 	r->answer_by = ps_answer_deadline(p);
-	r->in_place = !r->anew && may_copy_in_place(p, m, claim_of(m));
 	rc = r->in_place ? ps_rejoin_ask_in_place(p, m, true, error)
 	                 : ps_rejoin_ask_beside(p, m, error);
 	if (!rc)
@@ -352,7 +374,7 @@ int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool anew, const cha
 	r->target = m;
 	r->anew = anew;
 	/* Leaves out the part behind the semicolon: that the mirror waits for its copy. */
-	snprintf(r->why, sizeof(r->why), "being copied whole: %.*s", (int)strcspn(why, ";"), why);
+	snprintf(r->why, sizeof(r->why), "%.*s", (int)strcspn(why, ";"), why);
 	pthread_mutex_unlock(&p->lock);
 	if (anew)
 		p->env->ops->random(p->env, r->image_id, sizeof(r->image_id));

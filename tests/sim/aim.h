@@ -14,7 +14,7 @@ struct perseas_roster_change;
 struct ps_mirror;
 
 /* Seeds with the same remainder by this may be of a kind. */
-enum { SIM_AIM_TURNS = 32, SIM_AIM_MISTAKES = 4 };
+enum { SIM_AIM_TURNS = 32, SIM_AIM_MISTAKES = 8 };
 
 /* A kind of schedules that aims at one situation. */
 struct sim_aim {
@@ -29,9 +29,10 @@ struct sim_aim {
 	void (*begin)(struct sim_world *w);
 };
 
-extern const struct sim_aim sim_deposed_aim, sim_disjoint_aim, sim_fillers_aim, sim_forger_aim,
-	sim_fork_aim, sim_hang_aim, sim_impostor_aim, sim_loaded_aim, sim_lossy_aim, sim_misled_aim,
-	sim_overload_aim, sim_past_aim, sim_removed_aim, sim_reverted_mirror_aim, sim_stuck_aim;
+extern const struct sim_aim sim_absence_aim, sim_deposed_aim, sim_disjoint_aim, sim_fillers_aim,
+	sim_forger_aim, sim_fork_aim, sim_hang_aim, sim_impostor_aim, sim_loaded_aim, sim_lossy_aim,
+	sim_misled_aim, sim_overload_aim, sim_past_aim, sim_removed_aim, sim_reverted_mirror_aim,
+	sim_stuck_aim;
 
 /* Makes the schedule one of a kind, if the seed or the mistake is for one. */
 void sim_aim_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares);

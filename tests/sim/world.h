@@ -77,7 +77,9 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(FORWARD, 1, "images sent what they missed")                   \
 	X(DELTAS, 1, "images mended by delta")                          \
 	X(WHOLES, 1, "images mended whole")                             \
-	X(RESYNCS, 1, "images copied whole while transactions went on") \
+	X(RESYNCS, 1, "images brought up to date by a live owner")      \
+	X(SENT_CHANGED, 1, ".. sent only what changed")                 \
+	X(SENT_REST, 1, ".. sent what was left of a broken copy")       \
 	X(BESIDE_HUNG, 1, "images copied whole while a mirror hung")    \
 	X(CHANGED_BESIDE, 1, ".. rosters changed while one did")        \
 	X(BESIDE_LOADED, 1, "images made anew beside an unrecorded id") \

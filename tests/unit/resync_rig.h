@@ -6,6 +6,7 @@
 
 #include "owner.h"
 
+#include "../../client/core/change_map.h"
 #include "../../client/core/mirror.h"
 #include "../../client/keeper/resync.h"
 
@@ -139,12 +140,31 @@ static inline void put_all_over(struct fixture *f, uint8_t value)
 	assert_int_equal(put_big(f, (128 << 10) - 300, 600, value), 0);
 }
 
-/* Lets a mirror miss more than the ring holds. */
-static inline void make_stale(struct fixture *f, unsigned mirror)
+/* Makes the owner believe that its last transaction changed every granule of the store, so that a
+ * mirror without it is sent everything. */
+static inline void change_all(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->segment_count; i++) {
+		const struct ps_segment *s = &p->segments[i];
+
+		for (uint64_t at = 0; at < ps_change_granules(s->size); at++)
+			p->commit.changed[s->id][at] = p->commit.seq;
+	}
+}
+
+/* Lets a mirror miss more than the ring holds, all of it near the beginning of "big". */
+static inline void miss_more_than_the_ring(struct fixture *f, unsigned mirror)
 {
 	direct_crash(f->o->d, mirror);
 	for (unsigned i = 0; i < 200; i++)
 		assert_int_equal(put_big(f, 5000 + i, 3000, (uint8_t)i), 0);
+}
+
+/* Lets a mirror miss more than the ring holds, and changes of every granule. */
+static inline void make_stale(struct fixture *f, unsigned mirror)
+{
+	miss_more_than_the_ring(f, mirror);
+	change_all(f->o->p);
 	direct_start(f->o->d, mirror);
 }
 
@@ -152,6 +172,7 @@ static inline void make_stale(struct fixture *f, unsigned mirror)
 static inline void come_back_late(struct fixture *f, unsigned mirror)
 {
 	ps_ring_reset(&f->o->p->commit.ring, f->o->p->commit.seq + 1);
+	change_all(f->o->p);
 	direct_start(f->o->d, mirror);
 }
 

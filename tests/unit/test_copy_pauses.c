@@ -34,13 +34,15 @@ static void keep_until_copied_to(struct owner *o, uint64_t step)
 	}
 }
 
-/* The copy goes on, and its link breaks. */
+/* The copy goes on, and its link breaks. Everything changes, so that the next one sends as much. */
 static void break_copy(struct owner *o)
 {
 	keep_until_copied_to(o, MS);
 	direct_cut(o->d, 1);
 	while (owner_state(o, 1) == PERSEAS_MIRROR_RESYNCING)
 		direct_keep_after(o->d, o->p, MS);
+	assert_int_equal(owner_put(o, 0, 1, o->bytes[0]), 0);
+	change_all(o->p);
 }
 
 /* Checks the time until the next copy begins, to within an eighth. */

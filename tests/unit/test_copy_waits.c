@@ -137,6 +137,15 @@ static int setup_large_ring(void **state)
 
 struct unit_fixture unit_fixture = { setup_default, teardown };
 
+/* Runs the keeper's rounds for some time. While no copy goes on, everything changes: each copy
+ * sends as much as the one before. */
+static void keep_on(struct owner *o, uint64_t ns)
+{
+	if (owner_state(o, 1) == PERSEAS_MIRROR_DOWN)
+		change_all(o->p);
+	direct_keep_after(o->d, o->p, ns);
+}
+
 /* A transaction each EVERY ms, and the keeper's rounds. Returns how long it took. */
 static uint64_t work(struct fixture *f, unsigned i)
 {
@@ -146,7 +155,7 @@ static uint64_t work(struct fixture *f, unsigned i)
 
 	assert_int_equal(put_big(f, i * 100 % (BIG - LENGTH), LENGTH, (uint8_t)i), 0);
 	took = o->d->now - start;
-	direct_keep_after(o->d, o->p, EVERY * MS);
+	keep_on(o, EVERY * MS);
 	return took;
 }
 
@@ -213,7 +222,7 @@ static uint64_t hurry(struct fixture *f, uint64_t time)
 		assert_int_equal(put_big(f, 0, LENGTH, 1), 0);
 		if (f->o->d->now - start > MS)
 			waited += f->o->d->now - start;
-		direct_keep_after(f->o->d, f->o->p, 3 * MS);
+		keep_on(f->o, 3 * MS);
 	}
 	return waited;
 }
@@ -284,7 +293,7 @@ TEST(test_mirrors_are_told_how_many_commits_waited, struct fixture *f)
 	struct why why;
 
 	work_until_waited(f);
-	direct_keep_after(f->o->d, f->o->p, SECOND);
+	keep_on(f->o, SECOND);
 	assert_int_equal(store_status(f->o->d->mirrors[0].stores, STORE, &status, &why), 0);
 	assert_non_null(status.mirrors[1]->broken);
 	assert_int_equal(status.mirrors[1]->broken->waited, broken(f)->commits_waited);
@@ -353,7 +362,7 @@ static void oversleep(void *arg)
 
 	slept++;
 	o->d->on_pause = NULL;
-	direct_keep_after(o->d, o->p, SECOND);
+	keep_on(o, SECOND);
 	o->d->on_pause = oversleep;
 }
 
@@ -365,7 +374,7 @@ TEST_WITH(test_a_commit_that_wakes_late_does_not_wait_again, setup_large_ring, t
 	hurry(f, SECOND);
 	f->o->d->on_pause_arg = f->o;
 	for (slept = 0; !slept;) {
-		direct_keep_after(f->o->d, f->o->p, 3 * MS);
+		keep_on(f->o, 3 * MS);
 		f->o->d->on_pause = oversleep;
 		assert_int_equal(put_big(f, 0, LENGTH, 1), 0);
 		f->o->d->on_pause = NULL;

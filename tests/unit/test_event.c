@@ -115,7 +115,7 @@ TEST(a_mirror_is_copied_whole, struct told *told)
 }
 
 /* The mirror was down for longer than the ring reaches back. */
-TEST(why_a_mirror_is_copied_whole_is_told, struct told *told)
+TEST(why_a_mirror_is_copied_is_told, struct told *told)
 {
 	struct owner *o = told->o;
 
@@ -126,9 +126,10 @@ TEST(why_a_mirror_is_copied_whole_is_told, struct told *told)
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN, PERSEAS_EVENT_RESYNC_BEGUN,
 	       PERSEAS_EVENT_RESYNC_DONE, PERSEAS_EVENT_MIRROR_LIVE);
-	assert_string_equal(told->events[1].text,
-	                    "mirror sim://1 is being copied whole: it missed more than the ring "
-	                    "holds");
+	assert_string_equal(
+		told->events[1].text,
+		"mirror sim://1 is being sent what changed: it missed more than the ring "
+		"holds");
 }
 
 TEST(a_commit_is_in_doubt_and_then_not, struct told *told)

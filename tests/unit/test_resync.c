@@ -483,8 +483,7 @@ TEST(test_who_sleeps_learns_of_another_link, struct fixture *f)
 	counting.wake = count_wakes;
 	direct_crash(o->d, 1);
 	assert_int_equal(put_big(f, 77, 7, 7), 0);
-	ps_ring_reset(&o->p->commit.ring, o->p->commit.seq + 1);
-	direct_start(o->d, 1);
+	come_back_late(f, 1);
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
 	perseas_flush(o->p);
 	done = o->p->upkeep.resync.done;

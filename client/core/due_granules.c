@@ -1,0 +1,177 @@
+/*
+ * due_granules.c - sets of granules that mirrors must still be sent (due_granules.h). A granule
+ * must never leave a set before the mirror has it.
+ */
+#include "due_granules.h"
+
+#include "change_map.h"
+#include "mirror.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	WORD = 64,
+	COMPARED = 1 << 14, /* granules that are compared in one call, within microseconds */
+};
+
+/* Returns true if this owner wrote the slot, to this very image. Under the present epoch nobody
+ * else can have written one, because the mirror granted that epoch to this owner alone. */
+static bool is_own_slot(const struct perseas *p, const struct ps_mirror *m,
+                        const Perseas__Slot *slot)
+{
+	return slot && slot->seq <= p->commit.seq &&
+	       (slot->epoch == p->epoch || ps_mirror_has_written(m, slot->epoch));
+}
+
+enum ps_due_base ps_due_judge(const struct perseas *p, const struct ps_mirror *m,
+                              const Perseas__ClaimReply *claim)
+{
+	const struct ps_due_granules *due = m->due;
+
+	ps_assert_admin(p);
+	if (!is_own_slot(p, m, claim->slot))
+		return PS_DUE_ALL;
+	if (claim->header->state == PERSEAS__STATE__STATE_CONSISTENT)
+		return PS_DUE_CHANGED;
+	return due && due->epoch == p->epoch &&
+	                       ps_id_equal(claim->header->image_id, due->image_id) &&
+	                       claim->slot->seq >= due->held
+	               ? PS_DUE_REST
+	               : PS_DUE_ALL;
+}
+
+void ps_due_free(struct ps_mirror *m)
+{
+	for (unsigned i = 0; m->due && i < PS_SEGMENTS_MAX; i++)
+		free(m->due->bits[i]);
+	free(m->due);
+	m->due = NULL;
+}
+
+/* Gives each published segment a set of its own: empty, or of all granules. A segment that gets no
+ * memory for it is sent whole. */
+static void make_bits(struct perseas *p, struct ps_due_granules *due, bool all)
+{
+	for (unsigned i = 0; i < p->segment_count; i++) {
+		const struct ps_segment *s = &p->segments[i];
+		const uint64_t words = (ps_change_granules(s->size) + WORD - 1) / WORD;
+
+		if (!s->born)
+			continue;
+		due->bits[s->id] = calloc(words, sizeof(uint64_t));
+		if (all && due->bits[s->id])
+			memset(due->bits[s->id], 0xff, words * sizeof(uint64_t));
+	}
+}
+
+int ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
+                 const Perseas__ClaimReply *claim, const uint8_t *image_id)
+{
+	const uint64_t since = base == PS_DUE_ALL ? UINT64_MAX : claim->slot->seq;
+
+	ps_assert_admin(p);
+	if (base != PS_DUE_REST) {
+		ps_due_free(m);
+		m->due = calloc(1, sizeof(*m->due));
+		if (!m->due)
+			return -1;
+		make_bits(p, m->due, base == PS_DUE_ALL);
+		m->due->since = since;
+	}
+	/* A copy that broke before it had compared all granules compares from the same slot. */
+	if (since < m->due->since)
+		m->due->since = since;
+	m->due->segment = 0;
+	m->due->granule = 0;
+	m->due->epoch = p->epoch;
+	memcpy(m->due->image_id, image_id, PS_ID_SIZE);
+	return 0;
+}
+
+static bool is_due(const struct ps_due_granules *due, uint32_t segment, uint64_t granule)
+{
+	const uint64_t *bits = due->bits[segment];
+
+	return !bits || bits[granule / WORD] >> granule % WORD & 1;
+}
+
+/* Returns the bytes of a granule, which is smaller at the end of a segment. */
+static uint64_t bytes_of(const struct ps_segment *segment, uint64_t granule)
+{
+	const uint64_t rest = segment->size - (granule << PS_CHANGE_SHIFT);
+
+	return rest < PS_CHANGE_GRANULE ? rest : PS_CHANGE_GRANULE;
+}
+
+/* Compares granules of the segment, `left` at most, and returns how many. */
+static uint64_t compare_segment(struct perseas *p, struct ps_due_granules *due,
+                                const struct ps_segment *segment, uint64_t left, uint64_t *bytes)
+{
+	const uint64_t count = ps_change_granules(segment->size), first = due->granule;
+	uint64_t *bits = due->bits[segment->id];
+
+	for (; due->granule < count && left; due->granule++, left--) {
+		if (bits && ps_changed_by(p, segment->id, due->granule) > due->since)
+			bits[due->granule / WORD] |= (uint64_t)1 << due->granule % WORD;
+		if (is_due(due, segment->id, due->granule))
+			*bytes += bytes_of(segment, due->granule);
+	}
+	return due->granule - first;
+}
+
+bool ps_due_add_changed(struct perseas *p, struct ps_mirror *m, uint64_t *bytes)
+{
+	struct ps_due_granules *due = m->due;
+	uint64_t left = COMPARED;
+
+	ps_assert_locked(p);
+	*bytes = 0;
+	for (; due->segment < PS_SEGMENTS_MAX; due->segment++, due->granule = 0) {
+		const struct ps_segment *s = ps_segment_by_id(p, due->segment);
+
+		if (!s || !s->born)
+			continue;
+		left -= compare_segment(p, due, s, left, bytes);
+		if (!left)
+			return true;
+	}
+	due->since = UINT64_MAX;
+	return false;
+}
+
+uint64_t ps_due_next(const struct ps_mirror *m, const struct ps_segment *segment, uint64_t offset)
+{
+	const uint64_t count = ps_change_granules(segment->size);
+	uint64_t granule = offset >> PS_CHANGE_SHIFT;
+
+	assert(offset % PS_CHANGE_GRANULE == 0);
+	while (granule < count && !is_due(m->due, segment->id, granule))
+		granule++;
+	return granule < count ? granule << PS_CHANGE_SHIFT : segment->size;
+}
+
+uint64_t ps_due_end(const struct ps_mirror *m, const struct ps_segment *segment, uint64_t offset,
+                    uint64_t most)
+{
+	const uint64_t rest = segment->size - offset, limit = offset + (rest < most ? rest : most);
+	uint64_t end = offset;
+
+	do
+		end = ((end >> PS_CHANGE_SHIFT) + 1) << PS_CHANGE_SHIFT;
+	while (end < limit && is_due(m->due, segment->id, end >> PS_CHANGE_SHIFT));
+	return end < limit ? end : limit;
+}
+
+void ps_due_complete(struct ps_mirror *m, const struct ps_segment *segment, uint64_t offset,
+                     uint64_t end, uint64_t held)
+{
+	const uint64_t past = end == segment->size ? ps_change_granules(end)
+	                                           : end >> PS_CHANGE_SHIFT;
+	uint64_t *bits = m->due->bits[segment->id];
+
+	m->due->held = held;
+	for (uint64_t at = offset >> PS_CHANGE_SHIFT; bits && at < past; at++)
+		bits[at / WORD] &= ~((uint64_t)1 << at % WORD);
+}

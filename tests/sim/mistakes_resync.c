@@ -1,0 +1,124 @@
+/*
+ * mistakes_resync.c - faults in what an owner notes of its changes, and in what it sends to a
+ * mirror that was away. The linker puts these functions in front of the library's
+ * (mistakes_wrapped.c).
+ */
+#include "mistakes.h"
+
+#include "../../client/core/change_map.h"
+#include "../../client/core/commit.h"
+#include "../../client/core/due_granules.h"
+#include "../../client/core/mirror.h"
+#include "process.h"
+
+int __real_ps_commit_send(struct perseas *p, const struct ps_outgoing *out);
+int __wrap_ps_commit_send(struct perseas *p, const struct ps_outgoing *out);
+enum ps_due_base __real_ps_due_judge(const struct perseas *p, const struct ps_mirror *m,
+                                     const Perseas__ClaimReply *claim);
+enum ps_due_base __wrap_ps_due_judge(const struct perseas *p, const struct ps_mirror *m,
+                                     const Perseas__ClaimReply *claim);
+int __real_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
+                        const Perseas__ClaimReply *claim, const uint8_t *image_id);
+int __wrap_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
+                        const Perseas__ClaimReply *claim, const uint8_t *image_id);
+int __real_ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
+int __wrap_ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
+
+enum { AGE = 16 }; /* transactions that may be posted between a begin and its commit */
+
+static struct sim_world *world_of(const struct perseas *p)
+{
+	return ((const struct sim_owner *)p->env)->world;
+}
+
+static bool is(const struct perseas *p, enum sim_mistake mistake)
+{
+	return sim_mistake_is(world_of(p), mistake);
+}
+
+/* Returns the mark of the granule in which the last span ends, or NULL. */
+static uint64_t *last_mark(struct perseas *p, const struct ps_outgoing *out)
+{
+	const struct ps_span *span = out->spans + out->span_count - 1;
+
+	return out->span_count ? p->commit.changed[span->segment] +
+	                                 ((span->end - 1 - span->base) >> PS_CHANGE_SHIFT)
+	                       : NULL;
+}
+
+int __wrap_ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
+{
+	uint64_t *mark = last_mark(p, out);
+	const uint64_t before = mark ? *mark : 0;
+	const int rc = __real_ps_commit_send(p, out);
+
+	if (rc || !mark)
+		return rc;
+	if (is(p, SIM_MISTAKE_UNMARKED_SPAN))
+		*mark = before;
+	/* With the seq at which it may have begun, and declared this. */
+	if (is(p, SIM_MISTAKE_MARKED_EARLY))
+		*mark = p->commit.seq > AGE && before < p->commit.seq - AGE ? p->commit.seq - AGE
+		                                                            : before;
+	return 0;
+}
+
+enum ps_due_base __wrap_ps_due_judge(const struct perseas *p, const struct ps_mirror *m,
+                                     const Perseas__ClaimReply *claim)
+{
+	const bool whole = claim->header->state == PERSEAS__STATE__STATE_CONSISTENT;
+	const uint64_t epoch = m->due ? m->due->epoch : 0;
+	enum ps_due_base base;
+
+	if (epoch && is(p, SIM_MISTAKE_HALF_RENEWED))
+		m->due->epoch = p->epoch;
+	base = __real_ps_due_judge(p, m, claim);
+	if (claim->slot && whole && is(p, SIM_MISTAKE_ANY_SLOT))
+		return PS_DUE_CHANGED;
+	if (base != PS_DUE_ALL && !whole && is(p, SIM_MISTAKE_HALF_IS_BASE))
+		return PS_DUE_CHANGED;
+	return base;
+}
+
+/* Compares everything with the map now, before transactions go to the mirror. */
+static void list_early(struct perseas *p, struct ps_mirror *m)
+{
+	uint64_t bytes;
+
+	pthread_mutex_lock(&p->lock);
+	while (ps_due_add_changed(p, m, &bytes))
+		;
+	pthread_mutex_unlock(&p->lock);
+	m->due->segment = 0;
+}
+
+int __wrap_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
+                        const Perseas__ClaimReply *claim, const uint8_t *image_id)
+{
+	static const char *const bases[] = { "all", "what changed", "the rest" };
+	const int rc = __real_ps_due_begin(p, m, base, claim, image_id);
+
+	sim_trace(world_of(p), "%s is to be sent %s%s: %s", m->address.text, bases[base],
+	          p->upkeep.resync.in_place ? "" : ", not in place", p->upkeep.resync.why);
+	for (unsigned i = 0; i < p->segment_count; i++)
+		if (!p->segments[i].base && is(p, SIM_MISTAKE_UNMAPPED_IS_CLEAN))
+			ps_change_map_drop(p, p->segments[i].id);
+	if (!rc && is(p, SIM_MISTAKE_LISTED_EARLY))
+		list_early(p, m);
+	sim_count(world_of(p), SIM_SENT_CHANGED, base == PS_DUE_CHANGED);
+	sim_count(world_of(p), SIM_SENT_REST, base == PS_DUE_REST);
+	return rc;
+}
+
+/* A granule is due no more when its chunk is posted. */
+int __wrap_ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain)
+{
+	const int rc = __real_ps_mirror_bulk(p, m, chain);
+	const struct ps_write *write = chain->writes + chain->count - 1;
+
+	if (!rc && chain->count && write->region >= PS_REGION_SEGMENT &&
+	    is(p, SIM_MISTAKE_DUE_DROPPED))
+		ps_due_complete(m, ps_segment_by_id(p, write->region - PS_REGION_SEGMENT),
+		                write->offset, write->offset + write->length, m->due->held);
+	return rc;
+}
