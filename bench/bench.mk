@@ -5,7 +5,7 @@
 
 # Programs, and objects that need rdma-core. The other objects are shared by all programs.
 BENCH_MAINS := debit_credit reopen worker limits_verbs compare threads \
-	host_limits relay found objects inserts oo7 turns events
+	host_limits relay found objects inserts oo7 turns events two_lanes
 RAW_OBJ := $(call objects,bench/raw_*verbs.c)
 # Objects shared with the command, which also measures, and with the option parser.
 COMMON_OBJ := $(BUILD)/obj/client/command/bench/histogram.o $(addprefix $(BUILD)/obj/proto/base/,json.o \
@@ -19,7 +19,7 @@ PEERS_OBJ := $(if $(filter 1,$(PEERS)),$(call objects,bench/peers/*.c))
 INSERTS_OBJ := $(addprefix $(BUILD)/obj/,bench/inserts.o doc/examples/hash.o)
 PEERS_LIBS := $(if $(PEERS_OBJ),-llmdb -lsqlite3 -ldb-5.3 -lhiredis)
 BENCHES := $(addprefix $(BUILD)/bench/,debit-credit compare reopen worker threads found objects inserts oo7 events \
-	host-limits relay turns $(if $(RAW_OBJ),limits))
+	host-limits relay turns two-lanes $(if $(RAW_OBJ),limits))
 
 .PHONY: benches benches-peers
 benches: $(BENCHES)
@@ -52,6 +52,9 @@ $(BUILD)/bench/compare-peers: $(BUILD)/obj/bench/compare.o $(PEERS_OBJ) $(BENCH_
 	$(link) $(PEERS_LIBS) $(CLIENT_LIBS)
 
 $(BUILD)/bench/relay: $(BUILD)/obj/bench/relay.o $(BENCH_ARCHIVE)
+	$(link)
+
+$(BUILD)/bench/two-lanes: $(BUILD)/obj/bench/two_lanes.o $(BENCH_ARCHIVE)
 	$(link)
 
 $(BUILD)/bench/host-limits: $(BUILD)/obj/bench/host_limits.o $(BENCH_ARCHIVE)

@@ -130,7 +130,7 @@ struct ps_peek_result {
 	bool promised;       /* the promise was still this owner's after the read */
 };
 
-/* A mirror's answer, valid until the next call for the same source. */
+/* A mirror's answer, valid until the same source is asked, led or dropped. */
 struct ps_fetch_answer {
 	const Perseas__StoreStatus *before, *after;
 	/* Instead of `before` and `after`, if a link was read; else NULL. */
@@ -138,42 +138,56 @@ struct ps_fetch_answer {
 	ProtobufCBinaryData bytes;
 };
 
-/* One thread runs the function that `begin` gets and calls the functions below. It must never
- * wait for a thread that touches missing memory, whatever that thread holds. Therefore it uses
- * no malloc, no stdio, none of the handle's locks, and no descriptor that the application can
- * close. */
+/* The threads that fetch. Each asks mirrors over connections of its own, so that what somebody
+ * waits for never stands behind the bulk. */
+enum ps_lane {
+	PS_FAULT_LANE, /* brings what somebody waits for, and fills memory for both lanes */
+	PS_BULK_LANE,  /* brings the rest */
+	PS_LANES,
+};
+
+/* A source is a mirror as one lane reaches it. Sources are numbered by lane and mirror. */
+enum { PS_SOURCES = PS_LANES * PS_MIRRORS_MAX };
+
+static inline unsigned ps_source_number(enum ps_lane lane, unsigned mirror)
+{
+	return (unsigned)lane * PS_MIRRORS_MAX + mirror;
+}
+
+static inline enum ps_lane ps_source_lane(unsigned which)
+{
+	return (enum ps_lane)(which / PS_MIRRORS_MAX);
+}
+
+/* One thread of each lane runs a function that `begin` gets, and calls the functions below for the
+ * lane's sources. The fault lane alone calls those on memory. Neither thread may ever wait for a
+ * thread that touches missing memory, whatever that thread holds. Therefore they use no malloc, no
+ * stdio, none of the handle's locks, and no descriptor that the application can close. */
 struct ps_pager_ops {
 	uint32_t granule; /* bytes fetched for a thread that waits, a power of two */
 	/* Bytes that are filled in at once, a power of two; at most 255 of them in a granule. */
 	uint32_t page;
-	uint32_t run;  /* granules fetched at once at most, a power of two */
-	uint64_t fast; /* ns: a run that comes within this time is worth waiting for */
-	/* After memory is mapped, the first threads that wait, this many, get a granule rather than
-	 * a run. */
-	uint32_t singles;
-	/* Ns: after memory is mapped, a thread is likely to wait for it within this time. */
-	uint64_t settle;
-	uint64_t quiet; /* ns: after a thread waited, another wait is likely within this time */
+	uint32_t run; /* granules fetched at once at most, a power of two */
 	/* ns without an answer before a second mirror is asked as well; PS_NEVER: never. */
 	uint64_t late;
-	/* begin returns NULL, with *error set, if this process cannot do it. `end` waits until fn
-	 * has returned. */
-	struct ps_pager *(*begin)(struct ps_env *env, void (*fn)(void *arg), void *arg,
-	                          struct ps_error *error);
+	/* begin returns NULL, with *error set, if this process cannot do it. `end` waits until the
+	 * lanes' functions have returned. */
+	struct ps_pager *(*begin)(struct ps_env *env, void (*const lanes[PS_LANES])(void *arg),
+	                          void *arg, struct ps_error *error);
 	void (*end)(struct ps_pager *pager);
 	/* Returns a sentence that says which accesses cannot wait for memory here; NULL: all
 	 * can. */
 	const char *(*limit)(const struct ps_pager *pager);
-	/* From any thread; also counts before `sleep` began. */
-	void (*wake)(struct ps_pager *pager);
+	/* Ends the lane's sleep. From any thread; also counts before `sleep` began. */
+	void (*wake)(struct ps_pager *pager, enum ps_lane lane);
 	/* Fills in the mirror's addresses that are known without a lookup. From any thread, with
 	 * admin. Returns 0 or a code. */
 	int (*look_up)(struct ps_pager *pager, const struct ps_address *address,
 	               struct ps_known_addresses *way, struct ps_error *error);
 
-	/* Prepares source `which` for reads through links. May wait. From any thread, with admin.
-	 * Returns 0, or -1 if that is not possible. NULL: it never is. */
-	int (*hire)(struct ps_pager *pager, unsigned which);
+	/* Prepares the mirror's sources for reads through links. May wait. From any thread, with
+	 * admin. Returns 0, or -1 if that is not possible. NULL: it never is. */
+	int (*hire)(struct ps_pager *pager, unsigned mirror);
 
 	/* Returns true if the pager can track stores to the memory that it covers. From any
 	 * thread. */
@@ -193,6 +207,10 @@ struct ps_pager_ops {
 	 * memory ran out. */
 	uint32_t (*fill)(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
 	                 bool watched);
+	/* Returns true if `fill` moves an answer of this length here instead of copying it, so that
+	 * a whole run takes no longer than a granule. NULL: never. */
+	bool (*moves)(const struct ps_pager *pager, const uint8_t *to, uint32_t length,
+	              bool watched);
 	/* Returns true if this range, which has come, is one large page. It is aligned like a large
 	 * page. NULL: never. */
 	bool (*is_large)(struct ps_pager *pager, const uint8_t *at, uint64_t length);
@@ -208,11 +226,11 @@ struct ps_pager_ops {
 	void (*lead)(struct ps_pager *pager, unsigned which, const struct ps_known_addresses *way);
 	/* Cancels the fetch of a source and ignores its answer. The way stays. */
 	void (*drop)(struct ps_pager *pager, unsigned which);
-	/* Returns true while a link is still being read for a canceled fetch; wake() is called when
-	 * that ends. NULL if `hire` is. */
+	/* Returns true while a link is still being read for a canceled fetch; the lane is woken
+	 * when that ends. NULL if `hire` is. */
 	bool (*reads)(struct ps_pager *pager, unsigned which);
-	/* Begins a fetch. The source must not be fetching or reading. Returns false if the mirror
-	 * cannot be reached this way. */
+	/* Begins a fetch. The source must not be fetching or reading, and its last answer is no
+	 * longer used. Returns false if the mirror cannot be reached this way. */
 	bool (*ask)(struct ps_pager *pager, unsigned which, const struct ps_fetch_request *fetch);
 	/* Returns 1 and sets *fetched if the answer is here, 0 if not yet, -1 if it will not
 	 * come. */
@@ -220,9 +238,9 @@ struct ps_pager_ops {
 	/* Returns about how many bytes of an incomplete answer have arrived: while the number
 	 * grows, a slow link gets more time. NULL: unknown. */
 	uint64_t (*come)(struct ps_pager *pager, unsigned which);
-	/* Sleeps until an answer may have come, a thread waits for memory, wake() is called, or
-	 * until_ns. */
-	void (*sleep)(struct ps_pager *pager, uint64_t until_ns);
+	/* Sleeps until an answer may have come to the lane, a thread waits for memory (the fault
+	 * lane), wake() is called, or until_ns. */
+	void (*sleep)(struct ps_pager *pager, enum ps_lane lane, uint64_t until_ns);
 };
 
 extern const struct ps_pager_ops ps_pager_uffd;

@@ -46,11 +46,8 @@ int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
 		return 0;
 	until = deadline(p, timeout_ms);
 	pthread_mutex_lock(&d->lock);
-	d->waits_whole++;
-	d->ops->wake(d->pager);
 	while ((missing = ps_bytes_missing(d, &any)) && !d->fenced && ps_now(p) < until)
 		d->env->ops->wait(d->env, &d->whole, &d->lock, until);
-	d->waits_whole--;
 	fenced = d->fenced;
 	poor = d->poor;
 	pthread_mutex_unlock(&d->lock);
@@ -95,6 +92,6 @@ int perseas_prefetch(perseas_t *p, const void *addr, size_t len)
 			ps_granule_soon(mapping, g);
 	}
 	pthread_mutex_unlock(&d->lock);
-	d->ops->wake(d->pager);
+	d->ops->wake(d->pager, PS_BULK_LANE);
 	return 0;
 }

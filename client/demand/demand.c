@@ -35,6 +35,12 @@ static void tell_all(struct ps_demand *d)
 	d->env->ops->broadcast(d->env, &d->whole);
 }
 
+static void wake_lanes(struct ps_demand *d)
+{
+	d->ops->wake(d->pager, PS_FAULT_LANE);
+	d->ops->wake(d->pager, PS_BULK_LANE);
+}
+
 static void wait_change(struct ps_demand *d, uint64_t until)
 {
 	d->env->ops->wait(d->env, &d->change, &d->lock, until);
@@ -71,12 +77,12 @@ static void demand_free(struct ps_demand *d)
 	pthread_cond_destroy(&d->whole);
 	pthread_cond_destroy(&d->change);
 	pthread_mutex_destroy(&d->lock);
-	free(d->hot);
 	free(d);
 }
 
 void ps_demand_begin(struct perseas *p)
 {
+	static void (*const lanes[PS_LANES])(void *arg) = { ps_fault_lane, ps_bulk_lane };
 	struct ps_error error = { PERSEAS_ENOMEM, "out of memory" };
 	struct ps_demand *d;
 
@@ -88,9 +94,9 @@ void ps_demand_begin(struct perseas *p)
 	}
 	d = demand_new(p);
 	if (d) {
-		/* The thread waits for the lock until it can see the pager. */
+		/* The lanes wait for the lock until they can see the pager. */
 		lock(d);
-		d->pager = d->ops->begin(p->env, ps_demand_thread, d, &error);
+		d->pager = d->ops->begin(p->env, lanes, d, &error);
 		unlock(d);
 	}
 	if (!d || !d->pager) {
@@ -102,7 +108,6 @@ void ps_demand_begin(struct perseas *p)
 	p->demand = d;
 	if (d->ops->limit(d->pager))
 		ps_report(p, "memory is fetched on demand: %s", d->ops->limit(d->pager));
-	ps_hot_read(p);
 	ps_demand_step(p);
 }
 
@@ -113,11 +118,12 @@ static void do_nothing(void *arg)
 
 int ps_demand_probe(struct ps_env *env, const char **limit, struct ps_error *error)
 {
+	static void (*const lanes[PS_LANES])(void *arg) = { do_nothing, do_nothing };
 	struct ps_pager *pager;
 
 	*error = (struct ps_error){ PERSEAS_ENOMEM, "out of memory" };
 	*limit = NULL;
-	pager = env->pager->begin(env, do_nothing, NULL, error);
+	pager = env->pager->begin(env, lanes, NULL, error);
 	if (!pager)
 		return error->code;
 	*limit = env->pager->limit(pager);
@@ -149,7 +155,7 @@ void ps_demand_end(struct perseas *p)
 	lock(d);
 	d->stopping = true;
 	unlock(d);
-	d->ops->wake(d->pager);
+	wake_lanes(d);
 	d->ops->end(d->pager);
 	p->demand = NULL;
 	demand_free(d);
@@ -178,7 +184,7 @@ uint64_t ps_bytes_missing(const struct ps_demand *d, bool *any)
 	return missing;
 }
 
-/* What the caller is to free without the lock: the thread that fetches must not wait for malloc. */
+/* What the caller is to free without the lock: the lanes must not wait for malloc. */
 static uint8_t *forget(struct ps_demand *d, struct ps_mapping *mapping)
 {
 	uint8_t *states = mapping->states;
@@ -196,14 +202,10 @@ static uint64_t count_granules(const struct ps_demand *d, const struct ps_segmen
 	return (segment->size + d->ops->granule - 1) / d->ops->granule;
 }
 
-/* For all that is kept of each granule, and then of each place of a large page (struct
- * ps_mapping): zeros. */
+/* For all that is kept of each granule (struct ps_mapping): zeros. */
 static uint8_t *new_states(const struct ps_demand *d, const struct ps_segment *segment, bool shadow)
 {
-	const uint64_t count = count_granules(d, segment);
-
-	return calloc((shadow ? 2 * count : count) + ps_large_places(segment->base, segment->size),
-	              sizeof(uint8_t));
+	return calloc(count_granules(d, segment), shadow ? 2 : 1);
 }
 
 /* With the lock. Its generation: it is not covered yet. */
@@ -224,11 +226,9 @@ static uint64_t add_mapping(struct perseas *p, const struct ps_segment *segment,
 		.missing = count,
 		.watched = shadow && p->written,
 		.torn = shadow ? states + count : NULL,
-		.small = states + (shadow ? 2 * count : count),
 	};
 	mapping->states = states;
 	mapping->shadow = shadow;
-	ps_hot_mark(d, mapping);
 	return mapping->generation;
 }
 
@@ -251,7 +251,7 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t 
 	if (!ps_bytes_missing(d, &any))
 		d->starved_at = 0;
 	generation = add_mapping(p, segment, shadow, states);
-	d->ops->wake(d->pager);
+	d->ops->wake(d->pager, PS_FAULT_LANE);
 	while (!(mapping = ps_mapping_of(d, generation))->covered)
 		wait_change(d, PS_NEVER);
 	covered = mapping->covered > 0;
@@ -319,7 +319,7 @@ bool ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint
 	d->tell_keeper |= !here;
 	unlock(d);
 	if (!here)
-		d->ops->wake(d->pager);
+		d->ops->wake(d->pager, PS_FAULT_LANE);
 	return here;
 }
 
@@ -361,7 +361,7 @@ int ps_demand_await(struct perseas *p, uint64_t start, uint64_t end)
 	lock(d);
 	for (uint64_t at = start; at < end && rc >= 0; at = next_granule(d, at)) {
 		while ((rc = bring_granule(d, at)) > 0) {
-			d->ops->wake(d->pager);
+			d->ops->wake(d->pager, PS_FAULT_LANE);
 			wait_change(d, PS_NEVER);
 		}
 	}
@@ -517,7 +517,7 @@ void ps_demand_step(struct perseas *p)
 		tell_all(d);
 	unlock(d);
 	if (changed)
-		d->ops->wake(d->pager);
+		wake_lanes(d);
 	if (any)
 		tell(p, missing, starved);
 	renew_layout(p);

@@ -1,8 +1,8 @@
 /*
- * demand.h - what the files of this room share: which granules of which mappings are here, and
- * from whom the others may be fetched. `lock` guards all of it but the thread's own part. It is
- * held for a moment only, by nobody who touches a segment's memory, and no other lock is taken
- * under it.
+ * demand.h - what the files of this room share: which granules of which mappings are here, from
+ * whom the others may be fetched, and what the two lanes are fetching. `lock` guards all of it, but
+ * for what a lane alone uses. It is held for a moment only, by no thread that touches a segment's
+ * memory, and no other lock is taken under it.
  */
 #ifndef PERSEAS_CLIENT_DEMAND_PRIVATE_H
 #define PERSEAS_CLIENT_DEMAND_PRIVATE_H
@@ -15,7 +15,8 @@ enum ps_granule {
 	PS_GRANULE_MISSING,
 	PS_GRANULE_SOON,   /* nobody waits for it, but it comes before the rest */
 	PS_GRANULE_WANTED, /* somebody waits for it, or it was asked for in vain */
-	PS_GRANULE_ASKED,  /* a mirror is asked */
+	PS_GRANULE_ASKED,  /* the fault lane has asked for it */
+	PS_GRANULE_COMING, /* the bulk lane has asked for it, and nobody waits */
 	PS_GRANULE_COPIED, /* a standby's copy has it: no mirror is asked */
 	PS_GRANULE_TAKEN,  /* the same, and somebody waits for it */
 	PS_GRANULE_HERE,   /* for as long as it is mapped: it is never filled again */
@@ -35,18 +36,15 @@ struct ps_mapping {
 	/* With a shadow, one for each granule that is not whole here: so many of its pages, from
 	 * its first on, are here, since there was no memory for the others. */
 	uint8_t *torn;
-	uint64_t next;           /* no granule before it is PS_GRANULE_MISSING */
+	uint64_t next;           /* the bulk lane has asked for all granules before it */
 	uint64_t soon, soon_end; /* only in here is PS_GRANULE_SOON; equal: nowhere */
 	uint64_t copied;         /* no granule before it is PS_GRANULE_COPIED */
 	bool taken;              /* some may be PS_GRANULE_TAKEN */
-	/* One for each large page that may lie here: 1 if some of it came in small pages, which are
-	 * to be gathered (large.c). */
-	uint8_t *small;
-	uint64_t gathered;  /* this pass has tried to make the large pages before it */
-	uint64_t gather_at; /* the next large page is not made before */
-	unsigned passes;    /* passes that left small pages, since somebody used them */
-	bool in_use;        /* somebody used small pages of this pass */
-	int covered;        /* 0: not yet; 1; -1: it cannot be */
+	uint64_t gathered; /* this pass has tried to make the large pages before it (large.c) */
+	uint64_t gather_at;
+	unsigned passes; /* that left small pages, since somebody used them */
+	bool in_use;     /* somebody used small pages of this pass */
+	int covered;     /* 0: not yet; 1; -1: it cannot be */
 };
 
 /* A mirror, as the keeper knows it. */
@@ -58,7 +56,7 @@ struct ps_source {
 	struct ps_known_addresses way;
 	struct ps_peek_link straight; /* the shorter way, while there is one */
 	bool spoilt;                  /* what came by it was no good */
-	bool peeking;                 /* it is being read: the link must stay */
+	bool peeking[PS_LANES];       /* the lane is reading it: the link must stay */
 };
 
 /* What is being fetched, and by which rules it was asked for. */
@@ -70,19 +68,31 @@ struct ps_wanted {
 	uint32_t length;
 };
 
-/* The thread's own view of a source. */
+/* What a source does. The lane moves it on, but for PS_FETCH_FILLING: that ends when the fault lane
+ * has filled what came. */
+enum ps_fetch_state {
+	PS_FETCH_IDLE,
+	PS_FETCH_ASKED,
+	PS_FETCH_FILLING, /* its answer counts, and is filled in */
+	PS_FETCH_FILLED,  /* its answer was filled in, or was of no use any more */
+	PS_FETCH_POOR,    /* this host had no memory for all of its answer */
+};
+
+/* A source. `state` is guarded by the lock; the rest is the lane's, or the fault lane's while
+ * PS_FETCH_FILLING. */
 struct ps_fetching {
-	uint64_t version; /* of the source that it leads to */
-	bool busy;
-	bool waited_for; /* busy: by somebody */
+	enum ps_fetch_state state;
+	uint64_t version; /* of the mirror that it leads to */
 	struct ps_wanted wanted;
-	uint64_t generation, granule; /* busy: what of, and which is the first */
-	unsigned count;               /* busy: of granules */
-	uint64_t asked_at;            /* busy */
-	uint64_t until;               /* busy: the answer must be there by then, or more of it */
-	uint64_t come;                /* busy: so many bytes of it were there when that was set */
-	bool doubled;                 /* busy: another source was asked for the same since */
-	uint64_t again_at, delay;     /* not asked before */
+	uint64_t generation, granule; /* what was asked for, and which granule is the first */
+	unsigned count;               /* of granules */
+	const uint8_t *bytes;         /* that came */
+	unsigned done;                /* granules that were filled, or are not to be */
+	uint64_t asked_at;
+	uint64_t until;           /* the answer must be there by then, or more of it */
+	uint64_t come;            /* so many bytes of it were there when that was set */
+	bool doubled;             /* another source was asked for the same since */
+	uint64_t again_at, delay; /* not asked before */
 };
 
 enum { PS_WANTS = 256 };
@@ -90,21 +100,6 @@ enum { PS_WANTS = 256 };
 struct ps_want {
 	uint64_t generation, granule;
 	unsigned count;
-};
-
-/* How long a run takes here. */
-struct ps_pace_of_runs {
-	uint64_t usual;       /* ns from one answer to the next, if that is a run; 0: not known */
-	uint64_t answered_at; /* the last of any */
-	unsigned tries;       /* requests since the last run, while somebody waited now and then */
-	unsigned singles;     /* so many who wait get a granule still, however fast runs are */
-};
-
-/* So many granules are fetched at once, a power of two: with one that somebody waits for, and of
- * the rest. alone: no run of the rest is asked for while another one is under way. */
-struct ps_runs {
-	unsigned waited_for, rest;
-	bool alone;
 };
 
 struct ps_demand {
@@ -131,24 +126,18 @@ struct ps_demand {
 	struct ps_source sources[PS_MIRRORS_MAX];
 	struct ps_want wants[PS_WANTS]; /* a ring, the oldest first */
 	unsigned want_first, want_count;
-	bool wants_lost;  /* there were more: some granule is WANTED that is not in the ring */
-	uint64_t rest_at; /* with a rate: what nobody waits for is not asked for before */
-	bool tell_keeper;
-	unsigned waits_whole; /* threads that wait for all of it */
-	uint64_t starved_at;  /* since then somebody waits, and nothing came whole; 0: not so */
-	bool poor;            /* what came last found no memory for all of it here */
-	uint64_t faults, fetched, refusals;
+	bool wants_lost;     /* there were more: some granule is WANTED that is not in the ring */
+	uint64_t rest_at;    /* with a rate: what nobody waits for is not asked for before */
+	bool tell_keeper;    /* when something comes */
+	bool came_whole;     /* and it was not told yet */
+	uint64_t starved_at; /* since then somebody waits, and nothing came whole; 0: not so */
+	bool poor;           /* what came last found no memory for all of it here */
+	uint64_t faults, fetched;
 
-	struct ps_fetching fetching[PS_MIRRORS_MAX]; /* the thread's */
-	uint64_t usual;                              /* the thread's: ns that answers take */
-	uint64_t quiet_at;                           /* the thread's: nobody waits from then on */
-	uint64_t settled_at;         /* the thread's: who mapped something has touched it */
-	struct ps_pace_of_runs pace; /* the thread's */
-	uint64_t gather_after;       /* the thread's: no large page is made before, if any miss */
+	struct ps_fetching fetching[PS_SOURCES];
+	uint64_t usual[PS_LANES]; /* the lane's: ns that answers take */
 
 	struct ps_warm *warm; /* the handle's, whose parts stay what they are; or NULL */
-	struct ps_range *hot; /* what the newest transactions changed, from the open on */
-	unsigned hot_count;
 
 	/* The keeper's. */
 	bool told_starved, told_whole;
@@ -179,59 +168,57 @@ uint32_t ps_granule_length(const struct ps_demand *d, const struct ps_mapping *m
 void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule);
 /* It is asked for before the rest, and after what somebody waits for: much of it delays nobody. */
 void ps_granule_soon(struct ps_mapping *mapping, uint64_t granule);
-/* It was asked for in vain. */
+/* It was asked for in vain, or there was no memory for it: either lane may ask for it again. */
 void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
-/* What to fetch next, which is ASKED then: what somebody waits for (*waits), or the rest, unless
- * runs.rest is 0. False: nothing is missing, or its time has not come. */
-bool ps_granule_next(struct ps_demand *d, uint64_t now, struct ps_runs runs, struct ps_want *next,
-                     bool *waits);
-
-/* runs.c: the thread's. */
-struct ps_runs ps_runs_now(struct ps_demand *d, uint64_t now);
-/* Something was mapped: who opens a store soon touches it. */
-void ps_runs_begin(struct ps_demand *d, uint64_t now);
-/* From then on nobody is likely to wait for a page. */
-uint64_t ps_runs_quiet_at(const struct ps_demand *d);
-/* What somebody waits for is asked for. */
-void ps_runs_wait(struct ps_demand *d, uint64_t now);
-/* An answer of `count` granules, which was asked for at asked_at, has come. */
-void ps_runs_note(struct ps_demand *d, unsigned count, uint64_t asked_at, uint64_t now);
+/* What somebody waits for and the fault lane is to ask for next, which is ASKED then: with the
+ * multiple of `run` that it lies in, if nothing of that is here and it comes by a move. False:
+ * nothing. */
+bool ps_granule_next_wanted(struct ps_demand *d, unsigned run, struct ps_want *next);
+/* What the bulk lane is to ask for next; what of it nobody waits for is COMING then. False: nothing
+ * is left to ask for, or its time has not come. */
+bool ps_granule_next_bulk(struct ps_demand *d, uint64_t now, struct ps_want *next);
 
 /* straight.c: the keeper's. Is the mirror read by its link from now on? */
 void ps_straight_find(struct perseas *p, unsigned mirror);
 
-/* hot.c: reads what the newest transactions changed, exclusive. What of that lies in a mapping is
- * then to come soon. */
-void ps_hot_read(struct perseas *p);
-void ps_hot_mark(struct ps_demand *d, struct ps_mapping *mapping);
-
 /* take.c: what a standby's copy holds. `states` is of a mapping that nobody sees yet. */
 void ps_take_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
                   uint8_t *states);
-/* Fills in some of that, first what somebody waits for. True: there may be more. The thread. */
+/* Fills in a granule of that, first what somebody waits for. True: there may be more. The fault
+ * lane. */
 bool ps_take_step(struct ps_demand *d);
 
-/* large.c: how many large pages the range lies in, or a part of it. */
-uint64_t ps_large_places(const uint8_t *base, uint64_t size);
-/* With the lock. These bytes have come, in small pages or as a large one. The thread. */
-void ps_large_note(struct ps_demand *d, struct ps_mapping *mapping, uint64_t at, uint64_t length);
-/* Has the kernel gather some of them, while nobody is likely to wait; when there is more to do. The
- * thread. */
+/* large.c: has the kernel gather small pages to a large one, once all memory is here. Returns when
+ * there is more to do. The fault lane. */
 uint64_t ps_large_step(struct ps_demand *d, uint64_t now);
 
 /* settle.c: with the lock. Of these granules so many bytes are here, from the first one's first on:
  * all of them, or whole pages. */
 void ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here);
 
-/* fetch.c: with the lock, which it lets go of while it fills: unmap waits for that. Of the first
- * granule some may be here already. How many bytes have come; *all: none is missing any more. There
- * may be no memory for the others now. The thread. */
+/* fill.c: with the lock, which it lets go of while it fills: unmap waits for that. Of the first
+ * granule some may be here already. Returns how many bytes have come; *all: none is missing any
+ * more. There may be no memory for the others now. The fault lane. */
 uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes,
                           bool *all);
-/* Bytes of the segment in these granules. */
+/* fill.c: with the lock, after something has come: is the keeper to be woken for it? Told once. */
+bool ps_take_news(struct ps_demand *d);
+/* fill.c: bytes of the segment in these granules. */
 uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *mapping,
                             const struct ps_want *want);
-/* fetch.c: the thread, whose arg is the struct ps_demand. */
-void ps_demand_thread(void *arg);
+/* fill.c: does an answer with all of these come by a move? */
+bool ps_granules_move(const struct ps_demand *d, const struct ps_mapping *mapping,
+                      const struct ps_want *want);
+/* fill.c: fills in a granule of what has come to any lane, or a whole run if that takes no longer;
+ * what the fault lane asked for goes first. True: there may be more. The fault lane. */
+bool ps_fill_step(struct ps_demand *d);
+
+/* fetch.c: hears all sources of a lane, and asks those that are idle. Returns when that is to be
+ * done next, if nothing comes before. The lane. */
+uint64_t ps_sources_step(struct ps_demand *d, enum ps_lane lane, uint64_t now);
+
+/* lanes.c: the threads, whose arg is the struct ps_demand. */
+void ps_fault_lane(void *arg);
+void ps_bulk_lane(void *arg);
 
 #endif

@@ -76,7 +76,8 @@ void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t g
 		mapping->taken = true;
 	}
 	if (mapping->states[granule] != PS_GRANULE_MISSING &&
-	    mapping->states[granule] != PS_GRANULE_SOON)
+	    mapping->states[granule] != PS_GRANULE_SOON &&
+	    mapping->states[granule] != PS_GRANULE_COMING)
 		return;
 	mapping->states[granule] = PS_GRANULE_WANTED;
 	push(d, mapping, granule);
@@ -99,97 +100,147 @@ void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t gra
 {
 	struct ps_mapping *mapping = ps_mapping_of(d, generation);
 
-	if (!mapping || mapping->states[granule] != PS_GRANULE_ASKED)
+	if (!mapping || mapping->states[granule] >= PS_GRANULE_HERE)
 		return;
-	mapping->states[granule] = PS_GRANULE_WANTED;
-	push(d, mapping, granule);
+	if (granule < mapping->next)
+		mapping->next = granule;
+	if (mapping->states[granule] == PS_GRANULE_COMING)
+		mapping->states[granule] = PS_GRANULE_MISSING;
+	if (mapping->states[granule] == PS_GRANULE_ASKED ||
+	    mapping->states[granule] == PS_GRANULE_TAKEN ||
+	    mapping->states[granule] == PS_GRANULE_COPIED) {
+		mapping->states[granule] = PS_GRANULE_WANTED;
+		push(d, mapping, granule);
+	}
 }
 
-/* With those beside it that have come less far than `below`: of one multiple of `run` at most,
- * which is one large page. */
-static bool ask_run(struct ps_mapping *mapping, uint64_t granule, unsigned run,
-                    enum ps_granule below, struct ps_want *next)
-{
-	uint64_t first = granule, end = granule + 1;
-
-	while (first % run && mapping->states[first - 1] < below)
-		first--;
-	while (end % run && end < mapping->count && mapping->states[end] < below)
-		end++;
-	memset(&mapping->states[first], PS_GRANULE_ASKED, end - first);
-	*next = (struct ps_want){ mapping->generation, first, (unsigned)(end - first) };
-	return true;
-}
+/* --- what somebody waits for --- */
 
 /* The first granule of any mapping that is WANTED, where the ring had no room for it. */
-static bool find_lost(struct ps_demand *d, unsigned run, struct ps_want *next)
+static bool find_lost(struct ps_demand *d, struct ps_want *next)
 {
 	for (unsigned i = 0; i < d->mapping_count && d->wants_lost; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
 		const uint8_t *at = memchr(mapping->states, PS_GRANULE_WANTED, mapping->count);
 
-		if (at)
-			return ask_run(mapping, (uint64_t)(at - mapping->states), run,
-			               PS_GRANULE_ASKED, next);
+		if (!at)
+			continue;
+		*next = (struct ps_want){ mapping->generation, (uint64_t)(at - mapping->states),
+			                  1 };
+		return true;
 	}
 	d->wants_lost = false;
 	return false;
 }
 
-static bool find_soon(struct ps_demand *d, unsigned run, struct ps_want *next)
+static bool find_wanted(struct ps_demand *d, struct ps_want *next)
+{
+	while (d->want_count > 0) {
+		const struct ps_mapping *mapping;
+
+		*next = d->wants[d->want_first];
+		d->want_first = (d->want_first + 1) % PS_WANTS;
+		d->want_count--;
+		mapping = ps_mapping_of(d, next->generation);
+		if (mapping && mapping->states[next->granule] == PS_GRANULE_WANTED)
+			return true;
+	}
+	return find_lost(d, next);
+}
+
+/* Makes it the whole run that it lies in, unless some of that is here, or comes otherwise. */
+static void widen(const struct ps_demand *d, const struct ps_mapping *mapping, unsigned run,
+                  struct ps_want *want)
+{
+	const struct ps_want whole = { want->generation, want->granule / run * run, run };
+
+	for (uint64_t g = whole.granule; g < whole.granule + run; g++)
+		if (g >= mapping->count || mapping->states[g] >= PS_GRANULE_COPIED ||
+		    ps_granule_here(d, mapping, g))
+			return;
+	if (ps_granules_move(d, mapping, &whole))
+		*want = whole;
+}
+
+bool ps_granule_next_wanted(struct ps_demand *d, unsigned run, struct ps_want *next)
+{
+	struct ps_mapping *mapping;
+
+	if (!find_wanted(d, next))
+		return false;
+	mapping = ps_mapping_of(d, next->generation);
+	widen(d, mapping, run, next);
+	memset(&mapping->states[next->granule], PS_GRANULE_ASKED, next->count);
+	return true;
+}
+
+/* --- the rest --- */
+
+/* What the fault lane has asked for is asked for all the same: it may ask in vain. */
+static bool is_left(const struct ps_mapping *mapping, uint64_t granule)
+{
+	return mapping->states[granule] < PS_GRANULE_COMING;
+}
+
+/* So many granules at once: a large page, but with a rate no more than it allows in 10 ms. */
+static unsigned bulk_run(const struct ps_demand *d)
+{
+	unsigned run = d->ops->run;
+
+	while (d->rate && run > 1 && (uint64_t)run * d->ops->granule > d->rate / 100)
+		run /= 2;
+	return run;
+}
+
+/* With those beside it that the lane has not asked for: of one multiple of a run at most. */
+static bool ask_run(const struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule,
+                    struct ps_want *next)
+{
+	const unsigned run = bulk_run(d);
+	uint64_t first = granule, end = granule + 1;
+
+	while (first % run && is_left(mapping, first - 1))
+		first--;
+	while (end % run && end < mapping->count && is_left(mapping, end))
+		end++;
+	for (uint64_t g = first; g < end; g++)
+		if (mapping->states[g] < PS_GRANULE_WANTED)
+			mapping->states[g] = PS_GRANULE_COMING;
+	if (mapping->next >= first && mapping->next < end)
+		mapping->next = end;
+	*next = (struct ps_want){ mapping->generation, first, (unsigned)(end - first) };
+	return true;
+}
+
+static bool find_soon(struct ps_demand *d, struct ps_want *next)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
 
 		for (; mapping->covered > 0 && mapping->soon < mapping->soon_end; mapping->soon++)
 			if (mapping->states[mapping->soon] == PS_GRANULE_SOON)
-				return ask_run(mapping, mapping->soon, run, PS_GRANULE_WANTED,
-				               next);
+				return ask_run(d, mapping, mapping->soon, next);
 	}
 	return false;
 }
 
-static bool find_missing(struct ps_demand *d, unsigned run, struct ps_want *next)
+static bool find_missing(struct ps_demand *d, struct ps_want *next)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
 
 		for (; mapping->covered > 0 && mapping->next < mapping->count; mapping->next++)
-			if (mapping->states[mapping->next] == PS_GRANULE_MISSING)
-				return ask_run(mapping, mapping->next, run, PS_GRANULE_WANTED,
-				               next);
+			if (is_left(mapping, mapping->next))
+				return ask_run(d, mapping, mapping->next, next);
 	}
 	return false;
 }
 
-/* What nobody waits for. */
-static bool find_rest(struct ps_demand *d, uint64_t now, unsigned run, struct ps_want *next)
+bool ps_granule_next_bulk(struct ps_demand *d, uint64_t now, struct ps_want *next)
 {
-	if (!run || now < d->rest_at || (!find_soon(d, run, next) && !find_missing(d, run, next)))
+	if (now < d->rest_at || (!find_soon(d, next) && !find_missing(d, next)))
 		return false;
 	if (d->rate)
 		d->rest_at = now + (uint64_t)next->count * d->ops->granule * 1000000000 / d->rate;
 	return true;
-}
-
-/* With what else is missing beside it, whoever waits for that. */
-static bool find_wanted(struct ps_demand *d, unsigned run, struct ps_want *next)
-{
-	while (d->want_count > 0) {
-		const struct ps_want want = d->wants[d->want_first];
-		struct ps_mapping *mapping = ps_mapping_of(d, want.generation);
-
-		d->want_first = (d->want_first + 1) % PS_WANTS;
-		d->want_count--;
-		if (mapping && mapping->states[want.granule] == PS_GRANULE_WANTED)
-			return ask_run(mapping, want.granule, run, PS_GRANULE_ASKED, next);
-	}
-	return find_lost(d, run, next);
-}
-
-bool ps_granule_next(struct ps_demand *d, uint64_t now, struct ps_runs runs, struct ps_want *next,
-                     bool *waits)
-{
-	*waits = find_wanted(d, runs.waited_for, next);
-	return *waits || find_rest(d, now, runs.rest, next);
 }

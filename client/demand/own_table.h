@@ -1,6 +1,6 @@
 /*
  * own_table.h - a thread parts with the table of descriptors that it shares with all others. The
- * thread that fetches does (pager_uffd.c); those that it begins then share its own.
+ * fault lane's does (pager_uffd.c); those that it begins then share its own.
  */
 #ifndef PERSEAS_CLIENT_OWN_TABLE_H
 #define PERSEAS_CLIENT_OWN_TABLE_H

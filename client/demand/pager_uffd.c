@@ -1,10 +1,10 @@
 /*
  * pager_uffd.c - memory that is fetched when it is touched, by userfaultfd(2): the real means of
  * recovery on demand, for every fabric. What is missing becomes zeros when its last descriptor is
- * closed. So there are two: the thread that fetches has one, in a table of its own, which no
+ * closed. So there are two: the threads that fetch have one, in a table of their own, which no
  * closefrom() of the application ends; and the application's table has one, since of a process that
- * is killed that thread may be gone while another is still in a system call. The thread must never
- * wait for who waits for it (core/demand.h).
+ * is killed these threads may be gone while another is still in a system call. They must never wait
+ * for who waits for them (core/demand.h).
  */
 #include "../../proto/base/large_page.h"
 #include "../core/env.h"
@@ -35,13 +35,9 @@ enum {
 	GRANULE = PS_REACH_PIECE,
 	BLOCK = PS_REACH_BLOCK,
 	LATE_MS = 20,
-	FAST_MS = 6,
-	SINGLES = 64,
-	SETTLE_MS = 2,
-	QUIET_MS = 10,
 	TICK_MS = 100, /* wake() may go astray where the application closes what is not its own */
 	EVENTS = 16,
-	KEPT = PS_SLEEPERS + 2,
+	KEPT = PS_SLEEPERS + PS_LANES + 1,
 };
 
 static_assert(BLOCK == PS_LARGE_PAGE, "a run is one large page");
@@ -52,33 +48,41 @@ static_assert(GRANULE / PS_PAGE <= UINT8_MAX, "so many pages can be here of a gr
 #define FEATURE_POISON ((uint64_t)1 << 14)
 #define FEATURE_MOVE ((uint64_t)1 << 16)
 
+/* A lane's thread, and the one that has the TLS of its connections. */
+struct lane {
+	pthread_t thread, tunneller;
+	bool begun, tunnels; /* these threads run, or have ended */
+	int wake_fd;
+	struct ps_tunnel *tunnel; /* NULL: connections are plain text */
+};
+
 struct ps_pager {
 	struct ps_env *env;
-	pthread_t thread;
-	void (*fn)(void *arg);
+	void (*fns[PS_LANES])(void *arg);
 	void *arg;
-	sem_t begun;
+	struct lane lanes[PS_LANES];
+	sem_t begun, bulk_begun;
 	struct ps_error error; /* why it did not begin; code 0: it has */
 	int uffd;
-	int wake_fd;
-	int pages;      /* the thread's: tells whether pages are large; -1 */
+	int pages;      /* the fault lane's: tells whether pages are large; -1 */
 	bool user_only; /* faults of the kernel itself are not told */
 	bool moves;     /* pages can be moved to what is missing */
 	bool watches;   /* pages can come protected, so that the kernel notes who stores to them */
 	struct uffd_msg events[EVENTS];
 	unsigned event_count, event_at;
 	uint8_t *page; /* for the end of what is no multiple of a page */
-	struct ps_reach reaches[PS_MIRRORS_MAX];
-	struct ps_peeker peekers[PS_MIRRORS_MAX];
+	struct ps_reach reaches[PS_SOURCES];
+	struct ps_peeker peekers[PS_SOURCES];
+	/* Threads that read for the bulk lane, by mirrors. */
 	pthread_t peeking[PS_MIRRORS_MAX];
 	bool hired[PS_MIRRORS_MAX];
-	pthread_t hirer; /* begins these threads, which share the descriptors of `thread` */
+	pthread_t hirer; /* begins these threads, which share the lanes' descriptors */
 	bool hires, ending;
-	sem_t order;
-	unsigned ordered;         /* which is to be hired */
-	struct ps_tunnel *tunnel; /* NULL: connections are plain text */
-	pthread_t tunneller;
+	sem_t order, hire_done;
+	unsigned ordered; /* which is to be hired */
 };
+
+#define NO_DESCRIPTORS "the threads that fetch memory got no descriptors of their own"
 
 static void fail(struct ps_pager *pager, const char *what, int error)
 {
@@ -90,9 +94,10 @@ static void fail(struct ps_pager *pager, const char *what, int error)
 /* A table without what the application has open, but for what this thread needs. */
 static bool part_descriptors(struct ps_pager *pager)
 {
-	int kept[KEPT] = { pager->wake_fd, pager->uffd };
+	int kept[KEPT] = { pager->lanes[PS_FAULT_LANE].wake_fd, pager->lanes[PS_BULK_LANE].wake_fd,
+		           pager->uffd };
 
-	memcpy(kept + 2, pager->env->wake_fds, sizeof(pager->env->wake_fds));
+	memcpy(kept + PS_LANES + 1, pager->env->wake_fds, sizeof(pager->env->wake_fds));
 	return ps_own_table(kept, KEPT);
 }
 
@@ -159,139 +164,158 @@ static void *run_hirer(void *arg)
 			;
 		if (pager->ending)
 			return NULL;
-		pager->hired[pager->ordered] = !spawn(&pager->peeking[pager->ordered],
-		                                      ps_peeker_run,
-		                                      &pager->peekers[pager->ordered]);
-		sem_post(&pager->begun);
+		pager->hired[pager->ordered] =
+			!spawn(&pager->peeking[pager->ordered], ps_peeker_run,
+		               &pager->peekers[ps_source_number(PS_BULK_LANE, pager->ordered)]);
+		sem_post(&pager->hire_done);
 	}
 }
 
 /* Threads that share its descriptors are begun while no memory is missing: what begins a thread
  * may wait for malloc. */
-static bool begin_tunnel(struct ps_pager *pager)
+static bool begin_tunnel(struct lane *lane)
 {
-	if (!pager->tunnel)
+	if (!lane->tunnel)
 		return true;
-	if (ps_tunnel_open(pager->tunnel))
+	if (ps_tunnel_open(lane->tunnel))
 		return false;
-	errno = spawn(&pager->tunneller, ps_tunnel_run, pager->tunnel);
-	return !errno;
+	errno = spawn(&lane->tunneller, ps_tunnel_run, lane->tunnel);
+	lane->tunnels = !errno;
+	return lane->tunnels;
 }
 
-static void *run(void *arg)
+static void run_lane(struct ps_pager *pager, enum ps_lane lane)
+{
+	pager->fns[lane](pager->arg);
+	if (pager->lanes[lane].tunnel)
+		ps_tunnel_quit(pager->lanes[lane].tunnel);
+}
+
+/* At ordinary priority: with a lower one memory comes later where processors are busy, and the
+ * application waits for more page faults. */
+static void *run_bulk(void *arg)
 {
 	struct ps_pager *pager = arg;
-	bool ready = part_descriptors(pager) && begin_tunnel(pager);
+	const bool ready = begin_tunnel(&pager->lanes[PS_BULK_LANE]);
 
 	if (!ready)
-		fail(pager, "the thread that fetches memory got no descriptors of its own", errno);
+		fail(pager, NO_DESCRIPTORS, errno);
 	pager->hires = ready && !spawn(&pager->hirer, run_hirer, pager);
+	sem_post(&pager->bulk_begun);
+	if (ready)
+		run_lane(pager, PS_BULK_LANE);
+	return NULL;
+}
+
+static void *run_faults(void *arg)
+{
+	struct ps_pager *pager = arg;
+	struct lane *bulk = &pager->lanes[PS_BULK_LANE];
+	bool ready;
+
+	if (!part_descriptors(pager) || !begin_tunnel(&pager->lanes[PS_FAULT_LANE]) ||
+	    (errno = spawn(&bulk->thread, run_bulk, pager)))
+		fail(pager, NO_DESCRIPTORS, errno);
+	else
+		bulk->begun = true;
+	while (bulk->begun && sem_wait(&pager->bulk_begun))
+		;
+	ready = !pager->error.code;
 	pager->pages = ready && pager->moves ? ps_pages_open() : -1;
 	sem_post(&pager->begun);
 	if (ready)
-		pager->fn(pager->arg);
-	if (ready && pager->tunnel)
-		ps_tunnel_quit(pager->tunnel);
-	/* Its descriptors end with it and whom it hired. Nothing is mapped any more. */
+		run_lane(pager, PS_FAULT_LANE);
+	else if (pager->lanes[PS_FAULT_LANE].tunnels)
+		ps_tunnel_quit(pager->lanes[PS_FAULT_LANE].tunnel);
+	/* Its descriptors end with it and whom it began. Nothing is mapped any more. */
 	return NULL;
 }
 
 /* --- life --- */
 
+static void lane_free(struct lane *lane)
+{
+	if (lane->wake_fd >= 0)
+		close(lane->wake_fd);
+	ps_tunnel_free(lane->tunnel);
+}
+
 static void pager_free(struct ps_pager *pager)
 {
-	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+	for (unsigned i = 0; i < PS_SOURCES; i++) {
 		ps_peeker_free(&pager->peekers[i]);
 		ps_reach_free(&pager->reaches[i]);
 	}
-	if (pager->wake_fd >= 0)
-		close(pager->wake_fd);
+	for (unsigned i = 0; i < PS_LANES; i++)
+		lane_free(&pager->lanes[i]);
 	if (pager->uffd >= 0)
 		close(pager->uffd);
 	sem_destroy(&pager->begun);
+	sem_destroy(&pager->bulk_begun);
 	sem_destroy(&pager->order);
-	ps_tunnel_free(pager->tunnel);
+	sem_destroy(&pager->hire_done);
 	free(pager->page);
 	free(pager);
 }
 
-static void uffd_wake(struct ps_pager *pager)
+static void uffd_wake(struct ps_pager *pager, enum ps_lane lane)
 {
 	PS_UNCANCELLED;
 	const uint64_t one = 1;
 
-	(void)!write(pager->wake_fd, &one, sizeof(one));
+	(void)!write(pager->lanes[lane].wake_fd, &one, sizeof(one));
 }
 
 static void wake_by_peeker(void *arg)
 {
-	uffd_wake(arg);
+	uffd_wake(arg, PS_BULK_LANE);
+}
+
+static bool lane_init(struct lane *lane, struct ps_env *env)
+{
+	lane->tunnel = env->tls ? ps_tunnel_new(env->tls) : NULL;
+	lane->wake_fd = ps_above_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	return lane->wake_fd >= 0 && (lane->tunnel || !env->tls);
 }
 
 static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
 {
 	struct ps_pager *pager = calloc(1, sizeof(*pager));
-	bool all;
+	bool all = true;
 
 	if (!pager)
 		return NULL;
-	pager->tunnel = env->tls ? ps_tunnel_new(env->tls) : NULL;
-	all = pager->tunnel || !env->tls;
 	sem_init(&pager->begun, 0, 0);
+	sem_init(&pager->bulk_begun, 0, 0);
 	sem_init(&pager->order, 0, 0);
+	sem_init(&pager->hire_done, 0, 0);
 	pager->env = env;
 	pager->uffd = pager->pages = -1;
 	pager->page = malloc(BLOCK);
-	pager->wake_fd = ps_above_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+	for (unsigned i = 0; i < PS_LANES; i++)
+		all &= lane_init(&pager->lanes[i], env);
+	for (unsigned i = 0; i < PS_SOURCES; i++) {
 		all &= ps_reach_init(&pager->reaches[i]);
-		pager->reaches[i].tunnel = pager->tunnel;
+		pager->reaches[i].tunnel = pager->lanes[ps_source_lane(i)].tunnel;
 		ps_peeker_init(&pager->peekers[i], wake_by_peeker, pager);
 	}
-	if (all && pager->page && pager->wake_fd >= 0)
+	if (all && pager->page)
 		return pager;
 	ps_error_set(error, PERSEAS_ESYSTEM,
-	             "no memory or no descriptor for the thread that fetches memory");
+	             "no memory or no descriptor for the threads that fetch memory");
 	pager_free(pager);
 	return NULL;
 }
 
-static struct ps_pager *uffd_begin(struct ps_env *env, void (*fn)(void *arg), void *arg,
-                                   struct ps_error *error)
+/* Ends whatever has begun of it. */
+static void join_all(struct ps_pager *pager)
 {
-	struct ps_pager *pager = pager_new(env, error);
-
-	if (!pager)
-		return NULL;
-	pager->fn = fn;
-	pager->arg = arg;
-	if (!open_uffd(pager)) {
-		*error = pager->error;
-		pager_free(pager);
-		return NULL;
-	}
-	if (spawn(&pager->thread, run, pager)) {
-		ps_error_set(error, PERSEAS_ESYSTEM,
-		             "the thread that fetches memory did not start");
-		pager_free(pager);
-		return NULL;
-	}
-	while (sem_wait(&pager->begun))
-		;
-	if (pager->error.code) {
-		*error = pager->error;
-		pthread_join(pager->thread, NULL);
-		pager_free(pager);
-		return NULL;
-	}
-	return pager;
-}
-
-static void uffd_end(struct ps_pager *pager)
-{
-	pthread_join(pager->thread, NULL);
-	if (pager->tunnel)
-		pthread_join(pager->tunneller, NULL);
+	for (unsigned i = 0; i < PS_LANES; i++)
+		if (pager->lanes[i].begun)
+			pthread_join(pager->lanes[i].thread, NULL);
+	for (unsigned i = 0; i < PS_LANES; i++)
+		if (pager->lanes[i].tunnels)
+			pthread_join(pager->lanes[i].tunneller, NULL);
 	if (pager->hires) {
 		pager->ending = true;
 		sem_post(&pager->order);
@@ -300,21 +324,52 @@ static void uffd_end(struct ps_pager *pager)
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		if (!pager->hired[i])
 			continue;
-		ps_peeker_quit(&pager->peekers[i]);
+		ps_peeker_quit(&pager->peekers[ps_source_number(PS_BULK_LANE, i)]);
 		pthread_join(pager->peeking[i], NULL);
 	}
+}
+
+static void uffd_end(struct ps_pager *pager)
+{
+	join_all(pager);
 	pager_free(pager);
 }
 
-static int uffd_hire(struct ps_pager *pager, unsigned which)
+static struct ps_pager *uffd_begin(struct ps_env *env, void (*const lanes[PS_LANES])(void *arg),
+                                   void *arg, struct ps_error *error)
+{
+	struct ps_pager *pager = pager_new(env, error);
+	struct lane *first;
+
+	if (!pager)
+		return NULL;
+	memcpy(pager->fns, lanes, sizeof(pager->fns));
+	pager->arg = arg;
+	first = &pager->lanes[PS_FAULT_LANE];
+	if (open_uffd(pager)) {
+		first->begun = !spawn(&first->thread, run_faults, pager);
+		if (!first->begun)
+			ps_error_set(&pager->error, PERSEAS_ESYSTEM,
+			             "the threads that fetch memory did not start");
+	}
+	while (first->begun && sem_wait(&pager->begun))
+		;
+	if (!pager->error.code)
+		return pager;
+	*error = pager->error;
+	uffd_end(pager);
+	return NULL;
+}
+
+static int uffd_hire(struct ps_pager *pager, unsigned mirror)
 {
 	if (!pager->hires)
 		return -1;
-	pager->ordered = which;
+	pager->ordered = mirror;
 	sem_post(&pager->order);
-	while (sem_wait(&pager->begun))
+	while (sem_wait(&pager->hire_done))
 		;
-	return pager->hired[which] ? 0 : -1;
+	return pager->hired[mirror] ? 0 : -1;
 }
 
 static const char *uffd_limit(const struct ps_pager *pager)
@@ -397,18 +452,17 @@ static bool uffd_fault(struct ps_pager *pager, uint64_t *address)
 
 static bool is_block(const struct ps_pager *pager, const uint8_t *bytes)
 {
-	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+	for (unsigned i = 0; i < PS_SOURCES; i++)
 		if (bytes == pager->reaches[i].block)
 			return true;
 	return false;
 }
 
 /* What is moved would come unprotected, and so count as written. */
-static bool can_move(const struct ps_pager *pager, const uint8_t *to, const uint8_t *bytes,
-                     uint32_t length, bool watched)
+static bool uffd_moves(const struct ps_pager *pager, const uint8_t *to, uint32_t length,
+                       bool watched)
 {
-	return pager->moves && !watched && length == BLOCK && (uintptr_t)to % BLOCK == 0 &&
-	       is_block(pager, bytes);
+	return pager->moves && !watched && length == BLOCK && (uintptr_t)to % BLOCK == 0;
 }
 
 static uint32_t uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
@@ -417,7 +471,7 @@ static uint32_t uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *by
 	const uint64_t whole = whole_pages(length);
 	uint64_t done = 0;
 
-	if (can_move(pager, to, bytes, length, watched))
+	if (uffd_moves(pager, to, length, watched) && is_block(pager, bytes))
 		done = ps_pages_move(pager->uffd, to, bytes, BLOCK);
 	if (done == BLOCK)
 		return length;
@@ -470,10 +524,8 @@ static bool uffd_ask(struct ps_pager *pager, unsigned which, const struct ps_fet
 	if (!fetch->straight.fabric)
 		return ps_reach_ask(&pager->reaches[which], fetch);
 	ps_peeker_ask(&pager->peekers[which], fetch,
-	              ps_reach_room(&pager->reaches[which], fetch->length), GRANULE);
-	/* What was read at once is heard at once. */
-	if (fetch->length <= GRANULE)
-		uffd_wake(pager);
+	              ps_reach_room(&pager->reaches[which], fetch->length),
+	              ps_source_lane(which) == PS_FAULT_LANE ? fetch->length : GRANULE);
 	return true;
 }
 
@@ -489,29 +541,26 @@ static uint64_t uffd_come(struct ps_pager *pager, unsigned which)
 	return pager->peekers[which].asked ? 0 : ps_reach_come(&pager->reaches[which]);
 }
 
-static void uffd_sleep(struct ps_pager *pager, uint64_t until_ns)
+static void uffd_sleep(struct ps_pager *pager, enum ps_lane lane, uint64_t until_ns)
 {
 	const uint64_t tick = ps_monotonic() + (uint64_t)TICK_MS * 1000000;
-	struct pollfd fds[PS_MIRRORS_MAX + 2] = { { pager->uffd, POLLIN, 0 },
-		                                  { pager->wake_fd, POLLIN, 0 } };
-	unsigned count = 2;
+	const int wake_fd = pager->lanes[lane].wake_fd;
+	struct pollfd fds[PS_MIRRORS_MAX + 2] = { { wake_fd, POLLIN, 0 },
+		                                  { pager->uffd, POLLIN, 0 } };
+	unsigned count = lane == PS_FAULT_LANE ? 2 : 1;
 	uint64_t drained;
 
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
-		count += ps_reach_waits(&pager->reaches[i], &fds[count]);
+		count += ps_reach_waits(&pager->reaches[ps_source_number(lane, i)], &fds[count]);
 	ps_poll(fds, count, until_ns < tick ? until_ns : tick);
-	if (fds[1].revents)
-		(void)!read(pager->wake_fd, &drained, sizeof(drained));
+	if (fds[0].revents)
+		(void)!read(wake_fd, &drained, sizeof(drained));
 }
 
 const struct ps_pager_ops ps_pager_uffd = {
 	.granule = GRANULE,
 	.page = PS_PAGE,
 	.run = BLOCK / GRANULE,
-	.fast = FAST_MS * (uint64_t)1000000,
-	.singles = SINGLES,
-	.settle = SETTLE_MS * (uint64_t)1000000,
-	.quiet = QUIET_MS * (uint64_t)1000000,
 	.late = LATE_MS * (uint64_t)1000000,
 	.begin = uffd_begin,
 	.end = uffd_end,
@@ -523,6 +572,7 @@ const struct ps_pager_ops ps_pager_uffd = {
 	.cover = uffd_cover,
 	.fault = uffd_fault,
 	.fill = uffd_fill,
+	.moves = uffd_moves,
 	.is_large = uffd_is_large,
 	.gather = uffd_gather,
 	.refuse = uffd_refuse,

@@ -1,6 +1,6 @@
 /*
  * pages.h - pages of this process: those that are missing are filled or refused, by a userfaultfd,
- * and others are asked how large they are. The thread that fetches calls it (pager_uffd.c): nothing
+ * and others are asked how large they are. The fault lane calls it (pager_uffd.c): nothing
  * of it waits for a thread that touches missing memory. The kernel fills and refuses one mapping at
  * a time, and has several where the application locked a part of a segment, or changed its rights:
  * there it is done page by page. What the application mapped anew is not missing, and is left out;

@@ -1,5 +1,5 @@
 /*
- * reach.c - see reach.h; pager_uffd.c calls it, on the thread that fetches. A mirror that says
+ * reach.c - see reach.h; pager_uffd.c calls it, on a lane's thread. A mirror that says
  * anything but what it was asked is given up: the caller asks again over a new connection.
  */
 #include "reach.h"

@@ -1,5 +1,5 @@
 /*
- * reach.h - a control connection of the fetching thread's own, over which it asks one mirror for
+ * reach.h - a control connection of a lane's own, over which the lane asks one mirror for
  * bytes of a segment, and for its status before and after. The bytes are asked for in pieces, all
  * at once, and come to a block from which the pager can move them to the segment. Nothing of it
  * calls malloc, waits, or looks a name up.
@@ -12,9 +12,9 @@
 #include <poll.h>
 
 enum {
-	PS_REACH_BLOCK = 2 << 20,   /* the most that is asked for; a large page */
-	PS_REACH_PIECE = 128 << 10, /* what is asked for alone, by one Read */
-	PS_REACH_BULK = 512 << 10,  /* by one Read of more: each costs its mirror some time */
+	PS_REACH_BLOCK = 2 << 20,  /* the most that is asked for; a large page */
+	PS_REACH_PIECE = 64 << 10, /* what is asked for alone, by one Read */
+	PS_REACH_BULK = 512 << 10, /* by one Read of more: each costs its mirror some time */
 	PS_REACH_OUT = 4096,
 };
 

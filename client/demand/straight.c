@@ -47,7 +47,7 @@ void ps_demand_drop_link(struct perseas *p, const struct ps_mirror *m)
 	pthread_mutex_lock(&d->lock);
 	source->straight = (struct ps_peek_link){ NULL, NULL };
 	source->spoilt = false;
-	while (source->peeking)
+	while (source->peeking[PS_FAULT_LANE] || source->peeking[PS_BULK_LANE])
 		d->env->ops->wait(d->env, &d->change, &d->lock, PS_NEVER);
 	pthread_mutex_unlock(&d->lock);
 }

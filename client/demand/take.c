@@ -1,6 +1,6 @@
 /*
  * take.c - missing memory that comes from the copy of a standby, which was proven when the store
- * was opened (prove.c), and not from a mirror. The thread that fetches calls it: so it must never
+ * was opened (prove.c), and not from a mirror. The fault lane calls it: so it must never
  * wait for a thread that touches missing memory. A granule is filled once, by whichever of the two,
  * and nothing is taken from the copy for a segment that was unmapped before.
  */
@@ -55,7 +55,6 @@ static bool find_waited(struct ps_demand *d, struct ps_want *next)
 	return false;
 }
 
-/* The next, with those behind it: of one multiple of a run at most, which is one large page. */
 static bool find_rest(struct ps_demand *d, struct ps_want *next)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
@@ -68,33 +67,14 @@ static bool find_rest(struct ps_demand *d, struct ps_want *next)
 		mapping->copied = at ? granule_of(mapping, at) : mapping->count;
 		if (!at)
 			continue;
-		*next = (struct ps_want){ mapping->generation, mapping->copied, 1 };
-		mapping->copied = next->granule + next->count;
-		while (mapping->copied % d->ops->run && mapping->copied < mapping->count &&
-		       mapping->states[mapping->copied] == PS_GRANULE_COPIED) {
-			mapping->copied++;
-			next->count++;
-		}
+		*next = (struct ps_want){ mapping->generation, mapping->copied++, 1 };
 		return true;
 	}
 	return false;
 }
 
-/* Those for which there was no memory come as those do that the copy has not got. */
-static void leave_to_mirrors(struct ps_demand *d, const struct ps_want *part)
-{
-	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
-
-	for (uint64_t g = part->granule; g < part->granule + part->count; g++) {
-		if (mapping->states[g] == PS_GRANULE_HERE)
-			continue;
-		mapping->states[g] = PS_GRANULE_MISSING;
-		ps_granule_want(d, mapping, g);
-	}
-}
-
-/* With the lock. True: all that was missing is here. */
-static bool take(struct ps_demand *d, const struct ps_want *part)
+/* With the lock. What there is no memory for comes as what the copy has not got does. */
+static void take(struct ps_demand *d, const struct ps_want *part)
 {
 	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
 	struct ps_warm_part *copy = ps_warm_part(d->warm, mapping->segment);
@@ -103,27 +83,26 @@ static bool take(struct ps_demand *d, const struct ps_want *part)
 	bool all;
 
 	(void)ps_granules_fill(d, part, copy->bytes + at, &all);
-	if (!all) {
-		leave_to_mirrors(d, part);
-		return false;
-	}
-	/* Here once, it is never taken again. */
-	ps_warm_spent(copy, at, length);
-	return !ps_mapping_of(d, part->generation)->missing;
+	if (all) /* Here once, it is never taken again. */
+		ps_warm_spent(copy, at, length);
+	else
+		ps_granule_give_back(d, part->generation, part->granule);
 }
 
 bool ps_take_step(struct ps_demand *d)
 {
 	struct ps_want part;
-	bool found = false, tell;
+	bool found = false, tell = false;
 
 	if (!d->warm)
 		return false;
 	pthread_mutex_lock(&d->lock);
 	if (!d->fenced)
 		found = find_waited(d, &part) || find_rest(d, &part);
-	tell = (found && take(d, &part)) || (found && d->tell_keeper);
-	d->tell_keeper &= !tell;
+	if (found) {
+		take(d, &part);
+		tell = ps_take_news(d);
+	}
 	pthread_mutex_unlock(&d->lock);
 	if (tell)
 		d->env->ops->wake(d->env, PS_KEEPER);

@@ -1,8 +1,7 @@
 /*
  * tunnel.c - see tunnel.h; reach.c dials, and pager_uffd.c begins and ends the thread. What comes
  * from either side is carried to the other one as it is: reach.c says what a mirror may say. The
- * thread must never touch memory of a segment, nor hold anything that the thread that fetches may
- * need.
+ * thread must never touch memory of a segment, nor hold anything that the lane may need.
  */
 #include "tunnel.h"
 
@@ -71,7 +70,7 @@ void ps_tunnel_free(struct ps_tunnel *tunnel)
 	free(tunnel);
 }
 
-/* --- the thread that fetches --- */
+/* --- the lane --- */
 
 int ps_tunnel_open(struct ps_tunnel *tunnel)
 {
@@ -207,7 +206,7 @@ static bool is_connected(struct line *line, bool *failed)
 	return true;
 }
 
-/* Has the thread that fetches given it up? */
+/* Has the lane given it up? */
 static bool is_given_up(const struct line *line)
 {
 	struct pollfd fd = { .fd = line->near };

@@ -1,6 +1,6 @@
 /*
  * warm.c - the pages of a copy that a standby keeps (warm.h). It knows nothing of mirrors, and of
- * the log only what its records name. The thread that fetches memory calls what looks at pages: so
+ * the log only what its records name. The fault lane calls what looks at pages: so
  * that calls no malloc.
  */
 #include "warm.h"

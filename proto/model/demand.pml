@@ -3,7 +3,9 @@
  * mirror when the page is touched: "Recovery on demand" of PROTOCOL.md.
  *
  * Owner 1 is open with epoch 1, and one page is missing in its memory. A fetch is Status, Read and
- * Status at one mirror: three steps, with anything between them and before the page is filled.
+ * Status at one mirror: three steps, with anything between them and before the page is filled. With
+ * FETCHES=2 each of the two lanes has one. To look whether the page is missing and to fill it is one
+ * step. With DISCARDS the application may discard the page, which is lost then.
  * Meanwhile the owner commits (to this page only while the page is here), unmaps and maps, takes a
  * mirror up again that fell behind, copies to one (in place, or beside) and renews its claims.
  * Owner 2 claims, mends, adopts and commits; it may stop for ever anywhere. A mirror applies what
@@ -36,6 +38,9 @@
 #endif
 #ifndef RENEWALS
 #define RENEWALS 1
+#endif
+#ifndef DISCARDS
+#define DISCARDS 0
 #endif
 #ifndef MISTAKE
 #define MISTAKE 0
@@ -77,6 +82,7 @@ byte seq, epoch = 1, tried;     /* of which the last was posted; the epochs of i
 byte left;                      /* the last transaction when the segment was unmapped */
 byte maps = 1, copies, renewals;
 bool mapped = true, here, renews, fenced;
+bool gone;                      /* the page was here, and is discarded */
 byte claimed, adopted;          /* of a renewal */
 byte claims2;                   /* mirrors that owner 2 has claimed */
 
@@ -140,7 +146,7 @@ proctype other() {
 #define BESIDE(x) :: d_step { CAN_COPY(x) && m[x].whole && !m[x].beside && !renews -> \
 	copies++; m[x].beside=true }
 /* All memory is here, or, of a segment that is not mapped, on another mirror. */
-#define all_is_here (here || MISTAKE==5)
+#define all_is_here ((here && !gone) || MISTAKE==5)
 #define CAN_END(x) ((m[x].beside || (!m[x].whole && m[x].link && m[x].seq==seq)) && \
 	m[x].own==1 && m[x].prom==epoch && !renews)
 #define END(x) :: d_step { CAN_END(x) && (mapped -> all_is_here : others(x)>0) -> \
@@ -165,7 +171,7 @@ proctype other() {
 inline commit() {
 	seq++; hist[seq]=hist[seq-1];
 	if
-	:: mapped && here -> hist[seq]=FIRST+seq
+	:: mapped && here && !gone -> hist[seq]=FIRST+seq
 	:: true
 	fi
 }
@@ -177,9 +183,10 @@ proctype owner() {
 	EACH(BESIDE)
 	EACH(END)
 	:: d_step { seq<S && !renews && !fenced -> commit() }
-	:: d_step { mapped && maps<MAPS -> mapped=false; here=false; left=seq }
+	:: d_step { mapped && maps<MAPS -> mapped=false; here=false; gone=false; left=seq }
 	:: d_step { !mapped -> mapped=true; maps++ }
 	:: d_step { MISTAKE==7 && here -> here=false }
+	:: d_step { DISCARDS && here && !gone -> gone=true }
 	:: d_step { !renews && !fenced && renewals<RENEWALS && count(LOST)>0 ->
 		renewals++; renews=true; tried=epoch+2; claimed=0; adopted=0 }
 	EACH(CLAIM1)
@@ -194,11 +201,14 @@ proctype owner() {
 #define promised(x, e) (m[x].own==1 && m[x].prom==e)
 #define is_whole(x) (m[x].whole || MISTAKE==3)
 #define holds(x) (m[x].ep==e && (m[x].seq>=l || MISTAKE==2))
+#define is_missing (!here || MISTAKE==12)
+#define fits (mapped && !fenced && (map==maps || MISTAKE==9))
 #define ASK(x) :: d_step { !here && mapped && !fenced && (!renews || MISTAKE==10) -> \
 	from=x; e=epoch; l=left; map=maps }
 inline fill() {
 	assert(v==hist[seq]);
 	here=true;
+	gone=false;
 	if :: m[from].seq<seq -> cover(1) :: else fi;
 	if :: e>1 -> cover(2) :: else fi;
 	if :: m[from].beside -> cover(3) :: else fi;
@@ -225,7 +235,13 @@ again:	if
 	:: else -> goto drop
 	fi;
 	if
-	:: d_step { !here && mapped && !fenced && (map==maps || MISTAKE==9) -> fill() }
+	:: d_step { MISTAKE!=11 && is_missing && fits -> fill() }
+	:: MISTAKE==11 && is_missing && fits ->
+		/* The kernel keeps a page that it has. */
+		if
+		:: d_step { (!here || gone) && fits -> fill() }
+		:: else
+		fi
 	:: else
 	fi;
 drop:	skip;
@@ -254,7 +270,8 @@ init {
 /*
  * quick holds -DW=1: two mirrors, one is enough
  * full holds -DW=2: both are needed
- * full holds -DFETCHES=2 -DRENEWALS=0: two fetches of the page at a time
+ * full holds -DFETCHES=2 -DRENEWALS=0: both lanes fetch the page at a time
+ * full holds -DFETCHES=2 -DRENEWALS=0 -DDISCARDS=1 -DCOPIES=0: .. and it is discarded
  * full holds -DN=3 -DW=2 -DMAPS=1: three mirrors
  * quick found -DMISTAKE=1: the promise is not looked at again after the Read
  *   in the code: sim later
@@ -272,6 +289,10 @@ init {
  *   in the code: unit test_demand test_a_page_is_discarded
  * full found -DMISTAKE=9 -DFETCHES=2 -DRENEWALS=0: an answer fills another mapping
  *   in the code: sim outlives
+ * full found -DMISTAKE=11 -DFETCHES=2 -DRENEWALS=0 -DDISCARDS=1: a lane looks, and fills later
+ *   in the code: unit test_demand test_a_page_is_discarded_that_both_lanes_fetch
+ * full found -DMISTAKE=12 -DFETCHES=2 -DRENEWALS=0: what one lane has filled, the other fills again
+ *   in the code: sim filled-again
  * full holds -DMISTAKE=8: generations are not compared; the mapping's number and the slot suffice
  * full holds -DMISTAKE=10: a renewal goes on meanwhile; the promise and the slot suffice
  * full event -DCOVER=1: filled by a mirror that lags

@@ -16,7 +16,7 @@ CHECKS = 9      # kills before an owner is left alone until all bytes are compar
 MIB = 24
 SLOWLY = "fetch-rate=%d" % (MIB << 21)  # all of it takes half a second
 SIZES = (16, 128)
-GRANULE = 128 << 10                     # bytes that are fetched at a time
+GRANULE = 64 << 10                      # bytes that are fetched at a time
 TOUCHED = 9     # words that a transaction of large.c changes, in as many granules at most
 
 

@@ -51,7 +51,7 @@ def test_the_next_owner_commits_soon_after_the_kill(tmp_path):
             assert 0 < run["open_ms"] < run["total_ms"]
             assert run["came_later"] == (kill["recovery"] != "read first")
         assert of_median(kill["runs"][0]["total_ms"] for kill in entry["kills"])[1] < FAILOVER
-        assert entry["faults"][0]["count"] > 0 and entry["bare_reads"][0]["count"] > 0
+        assert entry["faults"][0]["count"] > 0 and entry["bare_lanes"][0]["count"] > 0
         assert 0 < entry["hangs"][0]["start_ms"] < entry["hangs"][0]["total_ms"]
     assert all(row["met"] is None for row in told["rows"])
     drawn = sorted(file.name for file in tmp_path.glob("*.svg"))

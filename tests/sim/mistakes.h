@@ -150,20 +150,22 @@ struct perseas_tx;
 	X(NOT_FIRST, "not-first", 4000, 3, "a making is withdrawn, but not at its first mirror")   \
 	X(UNDECIDED, "undecided", 4000, 12, "settled elsewhere before the first mirror has")       \
 	X(UNANSWERED, "unanswered", 4000, 2889, "abandoned elsewhere after a Settle unanswered")   \
-	X(LATER, "later", 2000, 140, "memory on demand: another owner's state is taken")           \
-	X(LAGS, "lags", 8000, 70, ".. of a mirror that lags behind the map")                       \
-	X(HALF, "half", 4000, 597, ".. of an image that is not whole")                             \
-	X(OUTLIVES, "outlives", 4000, 11, ".. that was asked for an earlier mapping")              \
-	X(UNFETCHED, "unfetched", 2000, 164, "a chunk is copied from memory that is missing")      \
-	X(UNSETTLED, "unsettled", 2000, 13, "a commit overlooks what came while it was stored to") \
-	X(TORN_MISSED, "torn-missed", 2000, 12, ".. what was stored to a part of a granule")       \
+	X(LATER, "later", 2000, 107, "memory on demand: another owner's state is taken")           \
+	X(LATER_WAITED, "later-waited", 8000, 519, ".. for who waits")                             \
+	X(FILLED_AGAIN, "filled-again", 4000, 8, ".. over what the other lane has brought")        \
+	X(UNRETURNED, "unreturned", 2000, 484, ".. in vain, and is never asked for again")         \
+	X(LAGS, "lags", 8000, 134, ".. of a mirror that lags behind the map")                      \
+	X(HALF, "half", 4000, 471, ".. of an image that is not whole")                             \
+	X(OUTLIVES, "outlives", 4000, 8, ".. that was asked for an earlier mapping")               \
+	X(UNFETCHED, "unfetched", 2000, 134, "a chunk is copied from memory that is missing")      \
+	X(UNSETTLED, "unsettled", 2000, 17, "a commit overlooks what came while it was stored to") \
+	X(TORN_MISSED, "torn-missed", 2000, 36, ".. what was stored to a part of a granule")       \
 	X(TORN_WHOLE, "torn-whole", 1000, 2, "a granule counts as here when a part has come")      \
-	X(TORN_AGAIN, "torn-again", 2000, 206,                                                     \
-	  "what has come of a granule gets older bytes again")                                     \
-	X(RENEWED, "renewed", 8000, 1956, ".. and so is an image, by a renewal")                   \
-	X(PROMISED_BEFORE, "promised-before", 4000, 2303, "a promise is read before the bytes")    \
-	X(SLOT_BEHIND, "slot-behind", 32000, 8112, "a slot is looked at behind the bytes")         \
-	X(NOT_PARTED, "not-parted", 1000, 1, "memory is read by a link that has ended")
+	X(TORN_AGAIN, "torn-again", 2000, 80, "what has come of a granule gets older bytes again") \
+	X(RENEWED, "renewed", 8000, 633, ".. and so is an image, by a renewal")                    \
+	X(PROMISED_BEFORE, "promised-before", 4000, 574, "a promise is read before the bytes")     \
+	X(SLOT_BEHIND, "slot-behind", 32000, 1286, "a slot is looked at behind the bytes")         \
+	X(NOT_PARTED, "not-parted", 1000, 3, "memory is read by a link that has ended")
 
 enum sim_mistake {
 	SIM_NO_MISTAKE,
@@ -260,7 +262,7 @@ bool sim_mistake_settled(const struct ps_control *control, const Perseas__Reply 
 bool sim_mistake_demands(const struct sim_world *w);
 struct ps_wanted;
 struct ps_fetch_answer;
-void sim_mistake_fetched(struct sim_owner *o, const struct ps_wanted *wanted,
+void sim_mistake_fetched(struct sim_owner *o, enum ps_lane lane, const struct ps_wanted *wanted,
                          struct ps_fetch_answer *fetched);
 /* For reads over links: whether such a mistake is made; called when bytes were read, with what was
  * seen of the mirror. */
@@ -279,6 +281,9 @@ void sim_mistake_rest(struct sim_owner *o, struct ps_mapping *mapping, uint64_t 
 void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
                       const struct ps_fetch_request *missing,
                       const struct ps_fetch_answer *fetched);
+/* Called when an answer is there: what it has is put over what is here. */
+void sim_mistake_twice(struct sim_owner *o, const struct ps_demand *d, unsigned which,
+                       const struct ps_fetch_answer *fetched);
 /* For applications: returns true if the library keeps transactions apart; called when one of them
  * is about to commit. */
 bool sim_mistake_apart(const struct sim_world *w);

@@ -37,7 +37,7 @@ static void claim(const struct ps_wanted *wanted, const Perseas__StoreStatus *st
 		changeable(status)->slot->epoch = wanted->epoch;
 }
 
-void sim_mistake_fetched(struct sim_owner *o, const struct ps_wanted *wanted,
+void sim_mistake_fetched(struct sim_owner *o, enum ps_lane lane, const struct ps_wanted *wanted,
                          struct ps_fetch_answer *fetched)
 {
 	Perseas__StoreStatus *before = changeable(fetched->before);
@@ -45,7 +45,7 @@ void sim_mistake_fetched(struct sim_owner *o, const struct ps_wanted *wanted,
 
 	if (!before->header || !after->header)
 		return;
-	if (is(o, SIM_MISTAKE_LATER)) {
+	if (is(o, lane == PS_BULK_LANE ? SIM_MISTAKE_LATER : SIM_MISTAKE_LATER_WAITED)) {
 		claim(wanted, before);
 		claim(wanted, after);
 		after->header->rewrites = before->header->rewrites;
@@ -85,6 +85,29 @@ void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
 {
 	if (is(o, SIM_MISTAKE_OUTLIVES) && !ps_source_fault(&d->fetching[which].wanted, fetched))
 		come_late(o, d, missing, d->fetching[which].generation, fetched);
+}
+
+/* A granule of what came, if it is here already. */
+static void come_twice(const struct ps_demand *d, const struct ps_mapping *mapping,
+                       uint64_t granule, const uint8_t *bytes)
+{
+	if (mapping->states[granule] == PS_GRANULE_HERE)
+		memcpy(mapping->base + granule * d->ops->granule, bytes,
+		       ps_granule_length(d, mapping, granule));
+}
+
+void sim_mistake_twice(struct sim_owner *o, const struct ps_demand *d, unsigned which,
+                       const struct ps_fetch_answer *fetched)
+{
+	const struct ps_fetching *f = &d->fetching[which];
+	const struct ps_mapping *mapping;
+
+	if (!is(o, SIM_MISTAKE_FILLED_AGAIN) || ps_source_fault(&f->wanted, fetched))
+		return;
+	mapping = ps_mapping_of(o->handle->demand, f->generation);
+	for (unsigned i = 0; mapping && i < f->count; i++)
+		come_twice(d, mapping, f->granule + i,
+		           fetched->bytes.data + (uint64_t)i * d->ops->granule);
 }
 
 bool sim_mistake_poor(const struct sim_world *w)
@@ -140,6 +163,15 @@ uint64_t __real_ps_demand_uniform_run(struct perseas *p, const struct ps_segment
                                       uint64_t offset, uint64_t length, bool *here);
 uint64_t __wrap_ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segment,
                                       uint64_t offset, uint64_t length, bool *here);
+
+void __real_ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
+void __wrap_ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
+
+void __wrap_ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule)
+{
+	if (!is((const struct sim_owner *)d->env, SIM_MISTAKE_UNRETURNED))
+		__real_ps_granule_give_back(d, generation, granule);
+}
 
 /* Counts nothing, or everything, of a granule of which a part is here. */
 void __wrap_ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here)

@@ -9,8 +9,10 @@
 #include "aim.h"
 #include "creators.h"
 #include "fillers.h"
+#include "mistakes.h"
 #include "operator.h"
 #include "oracle.h"
+#include "pager_sim.h"
 #include "rosters.h"
 #include "schedule.h"
 #include "stranger.h"
@@ -64,6 +66,15 @@ static uint32_t flags_of(const struct sim_application *a)
 	return flags;
 }
 
+/* So that memory is still missing when other things happen. */
+static bool fetches_slowly(const struct sim_world *w)
+{
+	if (w->mistake)
+		return sim_mistake_is(w, SIM_MISTAKE_RENEWED) ||
+		       sim_mistake_is(w, SIM_MISTAKE_SLOT_BEHIND);
+	return w->seed / 8 % 3 == 1 && !w->schedule->ending;
+}
+
 static struct perseas_options options_of(const struct sim_application *a)
 {
 	const struct sim_schedule *schedule = a->world->schedule;
@@ -86,6 +97,7 @@ static struct perseas_options options_of(const struct sim_application *a)
 	options.gather_bytes = seed % 3 ? 0 : 1024 << seed / 3 % 4;
 	if (schedule->demand && (seed / 8 + a->owner->index) % 3)
 		options.recovery = PERSEAS_RECOVERY_ON_DEMAND;
+	options.fetch_rate = fetches_slowly(a->world) ? SIM_SLOWLY : 0;
 	return options;
 }
 

@@ -1,6 +1,6 @@
 /*
- * pager_sim.c - recovery on demand in a schedule: its thread is a task of the owner's process, and
- * asks mirrors over the simulated control connections. env_sim.c offers it to the library.
+ * pager_sim.c - recovery on demand in a schedule: its lanes are tasks of the owner's process, and
+ * ask mirrors over simulated control connections of their own. env_sim.c offers it to the library.
  */
 #include "pager_sim.h"
 
@@ -23,14 +23,14 @@ struct covered {
 struct ps_pager {
 	struct sim_owner *owner;
 	struct ps_demand *demand;
-	bool woken;
+	bool woken[PS_LANES];
 	struct covered *covered; /* the newest first */
-	struct pager_source sources[PS_MIRRORS_MAX];
-	struct sim_reader readers[PS_MIRRORS_MAX];
+	struct pager_source sources[PS_SOURCES];
+	struct sim_reader readers[PS_SOURCES];
 };
 
-static struct ps_pager *pager_begin(struct ps_env *env, void (*fn)(void *arg), void *arg,
-                                    struct ps_error *error)
+static struct ps_pager *pager_begin(struct ps_env *env, void (*const lanes[PS_LANES])(void *arg),
+                                    void *arg, struct ps_error *error)
 {
 	struct sim_owner *o = (struct sim_owner *)env;
 	struct ps_pager *pager = sim_alloc(o->world, sizeof(*pager));
@@ -38,27 +38,30 @@ static struct ps_pager *pager_begin(struct ps_env *env, void (*fn)(void *arg), v
 	(void)error;
 	pager->owner = o;
 	pager->demand = arg;
-	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
-		sim_reader_init(&pager->readers[i], o, i, &pager->woken);
-	sim_task_begin(o, SIM_FETCHER, fn, arg);
+	for (unsigned i = 0; i < PS_SOURCES; i++)
+		sim_reader_init(&pager->readers[i], o, i % PS_MIRRORS_MAX,
+		                &pager->woken[ps_source_lane(i)]);
+	for (int lane = 0; lane < PS_LANES; lane++)
+		sim_task_begin(o, SIM_FETCHER + lane, lanes[lane], arg);
 	return pager;
 }
 
 static void pager_end(struct ps_pager *pager)
 {
-	sim_task_join(pager->owner, SIM_FETCHER);
-	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+	for (int lane = 0; lane < PS_LANES; lane++)
+		sim_task_join(pager->owner, SIM_FETCHER + lane);
+	for (unsigned i = 0; i < PS_SOURCES; i++)
 		sim_reader_end(&pager->readers[i]);
 }
 
-static int pager_hire(struct ps_pager *pager, unsigned which)
+static int pager_hire(struct ps_pager *pager, unsigned mirror)
 {
-	return sim_reader_hire(&pager->readers[which]);
+	return sim_reader_hire(&pager->readers[ps_source_number(PS_BULK_LANE, mirror)]);
 }
 
-static void pager_wake(struct ps_pager *pager)
+static void pager_wake(struct ps_pager *pager, enum ps_lane lane)
 {
-	pager->woken = true;
+	pager->woken[lane] = true;
 	sim_owner_poke(pager->owner);
 }
 
@@ -116,7 +119,7 @@ int sim_pager_touch(struct sim_owner *o, const uint8_t *at, uint64_t length)
 	pthread_mutex_lock(&d->lock);
 	for (const uint8_t *end = at + length; at < end && !never; at++)
 		while (!can_see(d, at, &never) && !never) {
-			d->ops->wake(d->pager);
+			d->ops->wake(d->pager, PS_FAULT_LANE);
 			o->env.ops->wait(&o->env, &d->change, &d->lock, PS_NEVER);
 		}
 	pthread_mutex_unlock(&d->lock);
@@ -186,6 +189,15 @@ static uint32_t pager_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *b
 	return most;
 }
 
+/* Moves and copies look the same here. */
+static bool pager_moves(const struct ps_pager *pager, const uint8_t *to, uint32_t length,
+                        bool watched)
+{
+	(void)pager;
+	(void)to;
+	return length == SIM_GRANULE * SIM_RUN && !watched;
+}
+
 static void pager_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 {
 	(void)at;
@@ -248,8 +260,10 @@ static int pager_answer(struct ps_pager *pager, unsigned which, struct ps_fetch_
 	}
 	source->asking = false;
 	pager_source_tell(source, fetched);
-	sim_mistake_fetched(pager->owner, &pager->demand->fetching[which].wanted, fetched);
+	sim_mistake_fetched(pager->owner, ps_source_lane(which),
+	                    &pager->demand->fetching[which].wanted, fetched);
 	sim_mistake_late(pager->owner, pager->demand, which, &source->missing, fetched);
+	sim_mistake_twice(pager->owner, pager->demand, which, fetched);
 	return 1;
 }
 
@@ -264,29 +278,28 @@ static void let_go(struct ps_pager *pager)
 	pthread_mutex_unlock(&d->lock);
 }
 
-static void pager_sleep(struct ps_pager *pager, uint64_t until_ns)
+static void pager_sleep(struct ps_pager *pager, enum ps_lane lane, uint64_t until_ns)
 {
 	struct pollfd fds[PS_MIRRORS_MAX];
 	struct sim_wait wait = { .until = until_ns, .sleeper = -1, .fds = fds };
 
-	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
-		if (pager->sources[i].asking && pager->sources[i].control)
-			sim_env_ops.control_waits(pager->sources[i].control, &fds[wait.count++]);
-	wait.flag = &pager->woken;
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+		const struct pager_source *source = &pager->sources[ps_source_number(lane, i)];
+
+		if (source->asking && source->control)
+			sim_env_ops.control_waits(source->control, &fds[wait.count++]);
+	}
+	wait.flag = &pager->woken[lane];
 	if (pager->owner->dead)
 		let_go(pager);
 	sim_task_block(pager->owner, &wait);
-	pager->woken = false;
+	pager->woken[lane] = false;
 }
 
 const struct ps_pager_ops sim_pager_ops = {
 	.granule = SIM_GRANULE,
 	.page = SIM_SMALL_PAGE,
 	.run = SIM_RUN,
-	.fast = SIM_FAST,
-	.singles = SIM_SINGLES,
-	.settle = SIM_SETTLE,
-	.quiet = SIM_QUIET,
 	.late = SIM_LATE,
 	.begin = pager_begin,
 	.end = pager_end,
@@ -298,6 +311,7 @@ const struct ps_pager_ops sim_pager_ops = {
 	.cover = pager_cover,
 	.fault = pager_has_no_faults,
 	.fill = pager_fill,
+	.moves = pager_moves,
 	.gather = pager_gathers_all,
 	.refuse = pager_refuse,
 	.lead = pager_lead,

@@ -10,12 +10,10 @@
 
 struct ps_wanted;
 
-enum { SIM_SMALL_PAGE = 16, SIM_GRANULE = 128, SIM_RUN = 2, SIM_SINGLES = 3 };
+enum { SIM_SMALL_PAGE = 16, SIM_GRANULE = 128, SIM_RUN = 2 };
 
 #define SIM_LATE (20 * SIM_MS)
-#define SIM_FAST (1 * SIM_MS)
-#define SIM_SETTLE (1 * SIM_MS)
-#define SIM_QUIET (10 * SIM_MS)
+#define SIM_SLOWLY (SIM_GRANULE * UINT64_C(100)) /* bytes a second: a granule every 10 ms */
 
 extern const struct ps_pager_ops sim_pager_ops;
 

@@ -54,7 +54,8 @@ static bool is_locked_out(const struct sim_task *task)
 {
 	const struct sim_owner *o = task->owner;
 
-	const bool fetches = task == &o->tasks[SIM_FETCHER] || task >= &o->tasks[SIM_READER];
+	const bool fetches = (task >= &o->tasks[SIM_FETCHER] && task < &o->tasks[SIM_COLLECTOR]) ||
+	                     task >= &o->tasks[SIM_READER];
 
 	return o->locks && o->locks != task && !fetches;
 }

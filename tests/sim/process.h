@@ -5,6 +5,7 @@
 #ifndef PERSEAS_SIM_PROCESS_H
 #define PERSEAS_SIM_PROCESS_H
 
+#include "../../client/core/demand.h"
 #include "../../client/core/env.h"
 #include "../support/coroutine.h"
 #include "net.h"
@@ -50,14 +51,15 @@ struct sim_task {
 
 enum sim_stop { SIM_STOP, SIM_CRASH };
 
-/* The readers read mirrors' memory for the fetcher, one each. */
+/* The fetchers are the lanes of recovery on demand, as in enum ps_lane. The readers read mirrors'
+ * memory for the second of them, one each. */
 enum {
 	SIM_APP,
 	SIM_SECOND,
 	SIM_OPERATOR,
 	SIM_KEEPER,
 	SIM_FETCHER,
-	SIM_COLLECTOR,
+	SIM_COLLECTOR = SIM_FETCHER + PS_LANES,
 	SIM_READER,
 	SIM_TASKS = SIM_READER + SIM_MIRRORS_MAX
 };

@@ -191,7 +191,7 @@ void sim_reader_ask(struct sim_reader *reader, const struct ps_fetch_request *mi
 	reader->asked = true;
 	reader->done = false;
 	reader->fetch = *missing;
-	if (missing->length <= SIM_GRANULE) {
+	if (missing->length <= SIM_GRANULE || !reader->hired) {
 		fetch(reader);
 		return;
 	}

@@ -23,7 +23,8 @@ int sim_stream_peek(const struct ps_link *link, uint32_t region, uint64_t offset
 /* Fails if a thread still reads by a link that ends or gets other regions. */
 void sim_straight_ends(const struct ps_link *link);
 
-/* Reads one mirror for the thread that fetches: runs on a task of its own. */
+/* Reads one mirror for a lane: for the bulk lane on a task of its own, once it was hired, and for
+ * the fault lane before `ask` returns. */
 struct sim_reader {
 	struct sim_owner *owner;
 	unsigned which;
@@ -43,7 +44,8 @@ int sim_reader_hire(struct sim_reader *reader);
 /* Waits for the read in progress, and ends the reader. */
 void sim_reader_end(struct sim_reader *reader);
 
-/* Asks for a granule while no read is in progress. The read ends before this returns. */
+/* Begins a read while none is in progress. A granule, and what the fault lane asks for, is read
+ * before this returns. */
 void sim_reader_ask(struct sim_reader *reader, const struct ps_fetch_request *fetch);
 /* Answers as the pager's functions of these names do. */
 int sim_reader_answer(struct sim_reader *reader, struct ps_fetch_answer *fetched);

@@ -5,13 +5,22 @@
  */
 #include "contract_demand_rig.h"
 
-/* Both mirrors are asked for something, and do not answer yet. */
+/* Both mirrors are asked for some of the bulk, and no mirror answers yet. */
 static bool begins_asked(struct demand_stage *s, struct owner *o)
 {
 	if (!begin(s, o))
 		return false;
 	set_all(true, false);
-	return map(o) && asked(2);
+	return map(o) && asked(PS_BULK_LANE, 2);
+}
+
+/* The bulk does not come for now; what somebody waits for does. */
+static bool begins_without_bulk(struct demand_stage *s, struct owner *o)
+{
+	if (!begins_asked(s, o))
+		return false;
+	set_lane(PS_FAULT_LANE, false, false);
+	return true;
 }
 
 /* Whoever touches a byte finds it, up to the last one; and what nobody touches comes too. */
@@ -29,7 +38,7 @@ static void what_is_touched_comes(struct demand_stage *s)
 	CHECK(!ps_demand_has_missing(o.p, &o.segment));
 	CHECK(ps_demand_uniform_run(o.p, &o.segment, 0, o.segment.size, &here) == o.segment.size &&
 	      here);
-	CHECK(asks() == GRANULES);
+	CHECK(fills() == GRANULES);
 	end(&o);
 }
 
@@ -52,10 +61,12 @@ static void what_was_there_before_is_fetched_all_the_same(struct demand_stage *s
 static void what_is_here_stays(struct demand_stage *s)
 {
 	struct owner o;
+	unsigned before;
 
 	CHECK(begin(s, &o));
 	CHECK(map(&o));
 	CHECK(comes(&o));
+	before = asks(PS_BULK_LANE);
 	o.segment.base[3] = 77;
 	age();
 	CHECK(!perseas_prefetch(o.p, o.segment.base, o.segment.size));
@@ -66,49 +77,47 @@ static void what_is_here_stays(struct demand_stage *s)
 	o.p->mirrors[0].image_id[0]++;
 	step(&o);
 	rest(PS_KEEPER, s->short_ns);
-	CHECK(asks() == GRANULES && fills() == GRANULES);
+	CHECK(asks(PS_BULK_LANE) == before && !asks(PS_FAULT_LANE) && fills() == GRANULES);
 	CHECK(o.segment.base[3] == 77);
 	o.segment.base[3] = byte(3, 0);
 	CHECK(has(&o, 0));
 	end(&o);
 }
 
-static void what_is_wanted_comes_first(struct demand_stage *s)
+/* Also what the bulk lane has asked for: its answers do not come. */
+static void what_is_wanted_does_not_wait_for_the_bulk(struct demand_stage *s)
 {
-	static const uint64_t order[GRANULES] = { 0, 1, 5, 3, 2, 4, 6 };
+	static const uint64_t order[] = { 5, 3, 0 };
 	struct owner o;
 	bool here;
 
-	CHECK(begin(s, &o));
-	set_all(true, false);
-	CHECK(map(&o));
-	CHECK(asked(2));
-	CHECK(!want(&o, 5) && !want(&o, 3) && !want(&o, 5));
+	CHECK(begins_without_bulk(s, &o));
 	CHECK(ps_demand_uniform_run(o.p, &o.segment, 0, o.segment.size, &here) == o.segment.size &&
 	      !here);
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK(!want(&o, order[i]));
+		CHECK(filled(i + 1));
+	}
+	CHECK(asked_in_order(PS_FAULT_LANE, order, 3) && asks(PS_BULK_LANE) == 2);
 	set_all(false, false);
 	CHECK(comes(&o));
-	CHECK(asks() == GRANULES);
-	for (unsigned i = 0; i < GRANULES; i++)
-		CHECK(script.granules[i] == order[i]);
+	CHECK(has(&o, 0));
+	CHECK(fills() == GRANULES);
 	end(&o);
 }
 
-/* What somebody waits for, what was to come before the rest, and the rest. */
+/* What was to come before the rest, and the rest. */
 static void what_is_prefetched_comes_next(struct demand_stage *s)
 {
-	static const uint64_t order[GRANULES] = { 0, 1, 6, 4, 5, 2, 3 };
+	static const uint64_t order[GRANULES] = { 0, 1, 4, 5, 6, 2, 3 };
 	struct owner o;
 
 	CHECK(begins_asked(s, &o));
 	CHECK(!perseas_prefetch(o.p, o.segment.base + 4 * o.granule,
 	                        o.segment.size - 4 * o.granule));
-	CHECK(!want(&o, 6));
 	set_all(false, false);
 	CHECK(comes(&o));
-	CHECK(asks() == GRANULES);
-	for (unsigned i = 0; i < GRANULES; i++)
-		CHECK(script.granules[i] == order[i]);
+	CHECK(asked_in_order(PS_BULK_LANE, order, GRANULES) && !asks(PS_FAULT_LANE));
 	end(&o);
 }
 
@@ -133,19 +142,22 @@ static void an_answer_for_an_earlier_mapping_is_dropped(struct demand_stage *s)
 	struct owner o;
 
 	CHECK(begins_asked(s, &o));
+	CHECK(!want(&o, 0));
+	CHECK(asked(PS_FAULT_LANE, 1));
 	unmap(&o);
 	age();
 	CHECK(map(&o));
 	/* The other one is asked for the same granule of the new mapping. */
-	set(1, true, true);
+	set(PS_BULK_LANE, 1, true, true);
 	CHECK(died(1));
-	set(1, true, false);
-	CHECK(asked(3) && script.granules[2] == script.granules[0]);
-	set(0, false, false);
+	set(PS_BULK_LANE, 1, true, false);
+	CHECK(asked(PS_BULK_LANE, 3) && script.asking[PS_BULK_LANE].granules[2] == 0);
+	set_lane(PS_FAULT_LANE, false, false);
+	set(PS_BULK_LANE, 0, false, false);
 	CHECK(filled(GRANULES - 1));
 	rest(PS_KEEPER, s->short_ns);
 	CHECK(fills() == GRANULES - 1);
-	set(1, false, false);
+	set(PS_BULK_LANE, 1, false, false);
 	CHECK(comes(&o));
 	CHECK(has(&o, 1));
 	end(&o);
@@ -158,41 +170,135 @@ static void without_a_source_memory_waits(struct demand_stage *s)
 
 	CHECK(begins_asked(s, &o));
 	CHECK(!want(&o, 4));
+	CHECK(asked(PS_FAULT_LANE, 1));
 	set_all(false, true);
-	CHECK(died(2));
+	CHECK(died(3));
 	CHECK(does_not_come(&o));
-	CHECK(asks() == 2 && !fills());
+	CHECK(asks(PS_BULK_LANE) == 2 && asks(PS_FAULT_LANE) == 1 && !fills());
 	CHECK(ps_demand_has_missing(o.p, &o.segment));
-	set(1, false, false);
+	set(PS_FAULT_LANE, 1, false, false);
+	CHECK(filled(1) && script.asking[PS_FAULT_LANE].granules[1] == 4);
+	set(PS_BULK_LANE, 1, false, false);
 	CHECK(comes(&o));
 	CHECK(has(&o, 0));
-	/* What was wanted, or asked for in vain, before the rest. */
-	for (unsigned i = 2; i < 5; i++)
-		CHECK(script.granules[i] < 2 || script.granules[i] == 4);
+	CHECK(fills() == GRANULES);
+	end(&o);
+}
+
+/* A lane's connections are lost, and the other's are not: it brings what it is to bring. */
+static void one_lane_loses_its_sources(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begins_asked(s, &o));
+	set_lane(PS_BULK_LANE, false, true);
+	set_lane(PS_FAULT_LANE, false, false);
+	CHECK(died(2));
+	CHECK(!want(&o, 0));
+	CHECK(filled(1));
+	CHECK(does_not_come(&o));
+	CHECK(fills() == 1);
+	/* Now the other one: the bulk has what somebody waits for in vain, too. */
+	set_lane(PS_FAULT_LANE, true, false);
+	CHECK(!want(&o, 3));
+	CHECK(asked(PS_FAULT_LANE, 2));
+	set_lane(PS_FAULT_LANE, false, true);
+	CHECK(died(3));
+	set_lane(PS_BULK_LANE, false, false);
+	CHECK(comes(&o));
+	CHECK(has(&o, 0));
+	CHECK(fills() == GRANULES);
+	end(&o);
+}
+
+/* Both lanes asked for it. What came first has been changed since, and what comes second is older.
+ */
+static void the_same_granule_comes_of_both_lanes(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begins_without_bulk(s, &o));
+	CHECK(!want(&o, 0));
+	CHECK(filled(1));
+	CHECK(look(&o, 5) == byte(5, 0));
+	o.segment.base[5] = 77;
+	set_lane(PS_FAULT_LANE, true, false);
+	CHECK(!want(&o, 1));
+	CHECK(asked(PS_FAULT_LANE, 2));
+	set_lane(PS_BULK_LANE, false, false);
+	CHECK(filled(GRANULES));
+	CHECK(comes(&o));
+	CHECK(o.segment.base[5] == 77);
+	o.segment.base[5] = byte(5, 0);
+	/* The fault lane's own answer comes last. */
+	o.segment.base[o.granule] = 78;
+	set_lane(PS_FAULT_LANE, false, false);
+	rest(PS_KEEPER, s->short_ns);
+	CHECK(fills() == GRANULES);
+	CHECK(o.segment.base[o.granule] == 78);
+	o.segment.base[o.granule] = byte(o.granule, 0);
+	CHECK(has(&o, 0));
 	end(&o);
 }
 
 /* What it was asked for comes of another one, and counts once: its own answer comes too late. */
 static void a_source_that_hangs_holds_up_nobody(struct demand_stage *s)
 {
-	unsigned times = 0;
 	struct owner o;
+	unsigned times = 0;
 
 	CHECK(begin(s, &o));
 	script.ops.late = s->short_ns / 10;
-	set(0, true, false);
+	set(PS_BULK_LANE, 0, true, false);
 	CHECK(map(&o));
 	/* Not for as long as that source may take. */
 	CHECK(!perseas_wait_whole(o.p, FAR / 2 / 1000000));
-	CHECK(asks() == GRANULES + 1);
-	for (unsigned i = 0; i < asks(); i++)
-		times += script.granules[i] == script.granules[0];
+	CHECK(asks(PS_BULK_LANE) == GRANULES + 1);
+	for (unsigned i = 0; i < asks(PS_BULK_LANE); i++)
+		times += script.asking[PS_BULK_LANE].granules[i] == 0;
 	CHECK(times == 2);
 	age();
-	set(0, false, false);
+	set_all(false, false);
 	rest(PS_KEEPER, s->short_ns);
 	CHECK(fills() == GRANULES);
 	CHECK(has(&o, 0));
+	end(&o);
+}
+
+/* The same where somebody waits for it: the other mirror is asked, too. */
+static void a_source_that_hangs_holds_up_no_wait(struct demand_stage *s)
+{
+	static const uint64_t order[] = { 5, 5 };
+	struct owner o;
+
+	CHECK(begins_asked(s, &o));
+	script.ops.late = s->short_ns / 10;
+	set(PS_FAULT_LANE, 1, false, false);
+	CHECK(!want(&o, 5));
+	CHECK(filled(1));
+	CHECK(asked_in_order(PS_FAULT_LANE, order, 2));
+	CHECK(look(&o, 5 * o.granule) == byte(5 * o.granule, 0));
+	set_all(false, false);
+	CHECK(comes(&o));
+	CHECK(has(&o, 0));
+	end(&o);
+}
+
+/* The first mirror brings bulk, and the second none, since that way to it is lost. */
+static void who_waits_asks_the_mirror_that_brings_no_bulk(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	set_all(true, false);
+	set(PS_BULK_LANE, 1, false, true);
+	set(PS_FAULT_LANE, 1, false, false);
+	CHECK(map(&o));
+	CHECK(asked(PS_BULK_LANE, 1));
+	CHECK(!want(&o, 5));
+	CHECK(filled(1) && asks(PS_FAULT_LANE) == 1);
+	set_all(false, false);
+	CHECK(comes(&o));
 	end(&o);
 }
 
@@ -207,168 +313,84 @@ static void a_source_that_goes_on_is_not_given_up(struct demand_stage *s)
 	o.p->demand->patience = 2 * s->short_ns;
 	set_all(true, false);
 	CHECK(map(&o));
-	CHECK(asked(2));
+	CHECK(asked(PS_BULK_LANE, 2));
 	for (unsigned i = 0; i < 30; i++) {
 		go_on(o.granule);
 		rest(PS_KEEPER, s->short_ns / 10);
 	}
-	CHECK(asks() == 2);
+	CHECK(asks(PS_BULK_LANE) == 2);
 	/* A few bytes now and then are none of a link. */
-	for (unsigned i = 0; i < 100 && asks() == 2; i++) {
+	for (unsigned i = 0; i < 100 && asks(PS_BULK_LANE) == 2; i++) {
 		go_on(1);
 		rest(PS_KEEPER, s->short_ns / 10);
 	}
-	CHECK(asks() > 2);
+	CHECK(asks(PS_BULK_LANE) > 2);
 	set_all(false, false);
 	CHECK(comes(&o));
 	CHECK(has(&o, 0));
 	end(&o);
 }
 
-/* Of what nobody waits for, several granules at once. */
+/* Of what nobody waits for, several granules at once. They are filled in one by one, so that nobody
+ * waits for all of them. */
 static void the_rest_comes_in_runs(struct demand_stage *s)
 {
+	static const uint64_t order[] = { 0, RUN };
 	struct owner o;
 
 	CHECK(begin(s, &o));
 	script.ops.run = RUN;
-	set_all(true, false);
 	CHECK(map(&o));
-	CHECK(asked(2) && script.granules[0] == 0 && script.granules[1] == RUN);
-	CHECK(!want(&o, 1) && !want(&o, GRANULES - 1));
-	set_all(false, false);
 	CHECK(comes(&o));
-	CHECK(asks() == 2 && fills() == 2);
+	CHECK(asked_in_order(PS_BULK_LANE, order, 2) && fills() == GRANULES);
 	CHECK(has(&o, 0));
 	end(&o);
 }
 
-/* Whoever waits gets a run where runs come fast, unless he is one of the first; and only what he
- * waits for elsewhere. */
-static bool comes_in_the_order(struct demand_stage *s, uint64_t fast, uint32_t singles,
-                               const uint64_t *order, unsigned count)
+static bool moves_all(const struct ps_pager *pager, const uint8_t *to, uint32_t length,
+                      bool watched)
 {
-	struct owner o;
-	bool in_order;
-
-	if (!begin(s, &o))
-		return false;
-	script.ops.run = 2;
-	script.ops.fast = fast;
-	script.ops.singles = singles;
-	set_all(true, false);
-	if (!map(&o) || !asked(2) || want(&o, 5) || want(&o, 4))
-		return false;
-	set_all(false, false);
-	in_order = comes(&o) && has(&o, 0) && asks() == count && fills() == count;
-	for (unsigned i = 0; i < count; i++)
-		in_order &= script.granules[i] == order[i];
-	end(&o);
-	return in_order;
+	(void)pager;
+	(void)to;
+	(void)length;
+	(void)watched;
+	return true;
 }
 
-static void who_waits_gets_a_run_where_that_is_fast(struct demand_stage *s)
-{
-	static const uint64_t fast[] = { 0, 2, 4, 6 }, slow[] = { 0, 2, 5, 4, 6 };
-
-	CHECK(comes_in_the_order(s, PS_NEVER, 0, fast, 4));
-	CHECK(comes_in_the_order(s, PS_NEVER, 2, slow, 5));
-	CHECK(comes_in_the_order(s, 0, 0, slow, 5));
-}
-
-/* Who opens a store touches it soon: what he waits for does not come behind runs. */
-static void soon_after_it_is_mapped_granules_come(struct demand_stage *s)
+/* A whole run that is moved takes no longer than a granule. */
+static void a_run_that_is_moved_is_filled_at_once(struct demand_stage *s)
 {
 	struct owner o;
 
 	CHECK(begin(s, &o));
 	script.ops.run = RUN;
-	script.ops.settle = FAR;
+	script.ops.moves = moves_all;
 	CHECK(map(&o));
-	CHECK(filled(GRANULES));
 	CHECK(comes(&o));
-	CHECK(asks() == GRANULES && fills() == GRANULES);
+	CHECK(asks(PS_BULK_LANE) == 2 && fills() == 1 + GRANULES - RUN);
 	CHECK(has(&o, 0));
 	end(&o);
 }
 
-/* Whoever waits for all of it touches nothing before that is over. The mirrors' answers are held
- * until the wait has woken the thread that fetches. */
-static void who_waits_for_all_of_it_gets_runs_at_once(struct demand_stage *s)
+/* What is here of a run stays, and the rest is filled in granule by granule. */
+static void a_run_of_which_some_is_here_is_not_moved(struct demand_stage *s)
 {
 	struct owner o;
 
 	CHECK(begin(s, &o));
 	script.ops.run = RUN;
-	script.ops.settle = FAR;
-	set_all(true, false);
+	script.ops.moves = moves_all;
+	set_lane(PS_BULK_LANE, true, false);
 	CHECK(map(&o));
-	CHECK(asked(2));
-	answer_at_a_wake();
+	CHECK(asked(PS_BULK_LANE, 2));
+	CHECK(!want(&o, 1));
+	CHECK(filled(1));
+	o.segment.base[o.granule] = 77;
+	set_lane(PS_BULK_LANE, false, false);
 	CHECK(comes(&o));
-	CHECK(asks() < GRANULES && fills() == asks());
-	CHECK(has(&o, 0));
-	end(&o);
-}
-
-/* Both sources have runs, and one of them hangs. The other one brings what somebody waits for. */
-static bool begins_with_a_wait(struct demand_stage *s, struct owner *o, uint64_t quiet)
-{
-	if (!begin(s, o))
-		return false;
-	script.ops.run = 2;
-	script.ops.fast = PS_NEVER;
-	script.ops.singles = GRANULES;
-	script.ops.quiet = quiet;
-	set_all(true, false);
-	if (!map(o) || !asked(2) || want(o, 6))
-		return false;
-	set(0, false, false);
-	/* Where that is soon over, more may have come by the time this thread looks. */
-	return comes_to(&script.fills, 2) && script.granules[2] == 6;
-}
-
-/* Somebody waited, and is likely to wait again: no second run is asked for. */
-static void behind_a_wait_one_run_is_under_way(struct demand_stage *s)
-{
-	struct owner o;
-
-	CHECK(begins_with_a_wait(s, &o, FAR));
-	rest(PS_KEEPER, s->short_ns);
-	CHECK(asks() == 3 && fills() == 2);
-	CHECK(!want(&o, 5));
-	CHECK(filled(3));
-	rest(PS_KEEPER, s->short_ns);
-	CHECK(asks() == 4 && script.granules[3] == 5);
-	set(1, false, false);
-	CHECK(comes(&o));
-	CHECK(has(&o, 0));
-	end(&o);
-}
-
-/* The run of a source that hangs has come of another one, and holds up no other run. */
-static void behind_a_wait_a_late_run_counts_no_more(struct demand_stage *s)
-{
-	struct owner o;
-
-	CHECK(begins_with_a_wait(s, &o, FAR));
-	script.ops.late = s->short_ns / 10;
-	script.ops.wake(script.pager);
-	for (unsigned i = 0; i < 20 && ps_demand_has_missing(o.p, &o.segment); i++)
-		rest(PS_KEEPER, s->short_ns / 10);
-	CHECK(!ps_demand_has_missing(o.p, &o.segment));
-	CHECK(has(&o, 0));
-	end(&o);
-}
-
-static void runs_go_on_when_nobody_has_waited_for_a_while(struct demand_stage *s)
-{
-	struct owner o;
-
-	CHECK(begins_with_a_wait(s, &o, s->short_ns));
-	CHECK(asked(4) && script.granules[3] == 4);
-	set(1, false, false);
-	CHECK(comes(&o));
+	CHECK(fills() == GRANULES && asks(PS_FAULT_LANE) == 1);
+	CHECK(o.segment.base[o.granule] == 77);
+	o.segment.base[o.granule] = byte(o.granule, 0);
 	CHECK(has(&o, 0));
 	end(&o);
 }
@@ -383,16 +405,16 @@ static void a_run_comes_twice(struct demand_stage *s)
 	script.ops.late = s->short_ns / 10;
 	set_all(true, false);
 	CHECK(map(&o));
-	CHECK(asked(2));
-	set(1, true, true);
+	CHECK(asked(PS_BULK_LANE, 2));
+	set(PS_BULK_LANE, 1, true, true);
 	CHECK(died(1));
-	set(1, false, false);
+	set(PS_BULK_LANE, 1, false, false);
 	CHECK(!perseas_wait_whole(o.p, FAR / 2 / 1000000));
-	CHECK(fills() == GRANULES - RUN + 1);
+	CHECK(fills() == GRANULES);
 	age();
-	set(0, false, false);
+	set_all(false, false);
 	rest(PS_KEEPER, s->short_ns);
-	CHECK(fills() == GRANULES - RUN + 1);
+	CHECK(fills() == GRANULES);
 	CHECK(has(&o, 0));
 	end(&o);
 }
@@ -403,6 +425,8 @@ static void who_is_fenced_gets_nothing(struct demand_stage *s)
 	struct owner o;
 
 	CHECK(begins_asked(s, &o));
+	CHECK(!want(&o, 2));
+	CHECK(asked(PS_FAULT_LANE, 1));
 	o.p->superseded = true;
 	step(&o);
 	CHECK(perseas_wait_whole(o.p, -1) == PERSEAS_EFENCED);
@@ -412,7 +436,7 @@ static void who_is_fenced_gets_nothing(struct demand_stage *s)
 	                      (uint64_t)(uintptr_t)o.segment.base + 1) == PERSEAS_EFENCED);
 	CHECK(look(&o, 0) == -1 && look(&o, o.granule) == -1);
 	CHECK(look(&o, o.segment.size - 1) == -1);
-	CHECK(!fills() && asks() == 2);
+	CHECK(!fills() && asks(PS_BULK_LANE) == 2 && asks(PS_FAULT_LANE) == 1);
 	end(&o);
 }
 
@@ -425,23 +449,27 @@ static void be_fenced(void)
 }
 
 /* The answer is there, and good. */
-static void a_fence_comes_just_before_the_fill(struct demand_stage *s)
+static bool fills_nothing_after_a_fence(struct demand_stage *s, enum ps_lane lane)
 {
 	struct owner o;
+	bool nothing;
 
-	CHECK(begin(s, &o));
-	set(0, true, false);
-	set(1, true, true);
-	CHECK(map(&o));
-	CHECK(asked(1));
+	if (!begins_asked(s, &o) || want(&o, 2) || !asked(PS_FAULT_LANE, 1))
+		return false;
 	to_be_fenced = &o;
 	script.answers = be_fenced;
-	set(0, false, false);
-	CHECK(perseas_wait_whole(o.p, -1) == PERSEAS_EFENCED);
+	set(lane, 0, false, false);
+	nothing = perseas_wait_whole(o.p, -1) == PERSEAS_EFENCED;
 	rest(PS_KEEPER, s->short_ns);
-	CHECK(!fills());
-	CHECK(look(&o, 0) == -1);
+	nothing &= !fills() && look(&o, 0) == -1 && look(&o, 2 * o.granule) == -1;
 	end(&o);
+	return nothing;
+}
+
+static void a_fence_comes_just_before_the_fill(struct demand_stage *s)
+{
+	CHECK(fills_nothing_after_a_fence(s, PS_FAULT_LANE));
+	CHECK(fills_nothing_after_a_fence(s, PS_BULK_LANE));
 }
 
 /* Nothing is asked for then. What was asked before counts if the promise is still that of before;
@@ -451,23 +479,27 @@ static void a_renewal_divides(struct demand_stage *s)
 	struct owner o;
 
 	CHECK(begins_asked(s, &o));
+	CHECK(!want(&o, 5) && !want(&o, 6));
+	CHECK(asked(PS_FAULT_LANE, 2));
 	o.p->renewing = true;
 	step(&o);
-	set(0, false, false);
-	CHECK(filled(1));
+	set(PS_BULK_LANE, 0, false, false);
+	set(PS_FAULT_LANE, 0, false, false);
+	CHECK(filled(2));
+	CHECK(!want(&o, 4));
 	CHECK(does_not_come(&o));
-	CHECK(asks() == 2 && fills() == 1);
+	CHECK(asks(PS_BULK_LANE) == 2 && asks(PS_FAULT_LANE) == 2 && fills() == 2);
 	promise(0, EPOCH + 1);
 	promise(1, EPOCH + 1);
-	set(1, false, false);
+	set_all(false, false);
 	CHECK(does_not_come(&o));
-	CHECK(asks() == 2 && fills() == 1);
+	CHECK(asks(PS_BULK_LANE) == 2 && asks(PS_FAULT_LANE) == 2 && fills() == 2);
 	o.p->epoch = EPOCH + 1;
 	o.p->renewing = false;
 	step(&o);
 	CHECK(comes(&o));
 	CHECK(has(&o, 0));
-	CHECK(asks() == GRANULES + 1 && fills() == GRANULES);
+	CHECK(fills() == GRANULES);
 	end(&o);
 }
 
@@ -480,20 +512,20 @@ const struct demand_clause demand_clauses[] = {
 	CLAUSE(what_is_touched_comes),
 	CLAUSE(what_was_there_before_is_fetched_all_the_same),
 	CLAUSE(what_is_here_stays),
-	CLAUSE(what_is_wanted_comes_first),
+	CLAUSE(what_is_wanted_does_not_wait_for_the_bulk),
 	CLAUSE(what_is_prefetched_comes_next),
 	CLAUSE(unmap_waits_for_a_fill),
 	CLAUSE(an_answer_for_an_earlier_mapping_is_dropped),
 	CLAUSE(without_a_source_memory_waits),
+	CLAUSE(one_lane_loses_its_sources),
+	CLAUSE(the_same_granule_comes_of_both_lanes),
 	CLAUSE(a_source_that_hangs_holds_up_nobody),
+	CLAUSE(a_source_that_hangs_holds_up_no_wait),
+	CLAUSE(who_waits_asks_the_mirror_that_brings_no_bulk),
 	CLAUSE(a_source_that_goes_on_is_not_given_up),
 	CLAUSE(the_rest_comes_in_runs),
-	CLAUSE(who_waits_gets_a_run_where_that_is_fast),
-	CLAUSE(soon_after_it_is_mapped_granules_come),
-	CLAUSE(who_waits_for_all_of_it_gets_runs_at_once),
-	CLAUSE(behind_a_wait_one_run_is_under_way),
-	CLAUSE(behind_a_wait_a_late_run_counts_no_more),
-	CLAUSE(runs_go_on_when_nobody_has_waited_for_a_while),
+	CLAUSE(a_run_that_is_moved_is_filled_at_once),
+	CLAUSE(a_run_of_which_some_is_here_is_not_moved),
 	CLAUSE(a_run_comes_twice),
 	CLAUSE(who_is_fenced_gets_nothing),
 	CLAUSE(a_fence_comes_just_before_the_fill),

@@ -34,22 +34,27 @@ struct source {
 	uint32_t length;
 };
 
-/* With its lock: the thread that fetches is another one. */
+/* What a lane asked for, in this order. */
+struct asking {
+	unsigned count;
+	uint64_t granules[ASKS];
+};
+
+/* With its lock: the threads that fetch are other ones. */
 static struct script {
 	pthread_mutex_t lock;
-	struct source sources[SOURCES];
+	struct source sources[PS_LANES][SOURCES];
+	struct asking asking[PS_LANES];
 	const struct ps_pager_ops *real;
 	struct ps_pager_ops ops;
 	struct ps_pager *pager;
 	struct ps_env *env;
 	uint8_t age; /* of what mirrors have */
-	unsigned asks, fills, filled, deaths;
-	uint64_t come;           /* bytes, of whatever was asked for */
-	uint64_t granules[ASKS]; /* which were asked for, in this order */
-	uint64_t slow;           /* so long a fill waits before it happens, ns */
-	bool touched;            /* memory has zeros in it before it is mapped */
-	void (*answers)(void);   /* called when the next answer is there; or NULL */
-	bool wakes;              /* answers are held until whoever waits says so, by wake() */
+	unsigned fills, filled, deaths;
+	uint64_t come;         /* bytes, of whatever was asked for */
+	uint64_t slow;         /* so long a fill waits before it happens, ns */
+	bool touched;          /* memory has zeros in it before it is mapped */
+	void (*answers)(void); /* called when the next answer is there; or NULL */
 } script = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static uint8_t byte(uint64_t i, uint8_t age)
@@ -79,16 +84,22 @@ static void script_drop(struct ps_pager *pager, unsigned which)
 	(void)which;
 }
 
+static struct source *source_of(unsigned which)
+{
+	return &script.sources[ps_source_lane(which)][which % PS_MIRRORS_MAX];
+}
+
 static bool script_ask(struct ps_pager *pager, unsigned which,
                        const struct ps_fetch_request *missing)
 {
-	struct source *source = &script.sources[which];
+	struct asking *asking = &script.asking[ps_source_lane(which)];
+	struct source *source = source_of(which);
 	bool asked;
 
 	pthread_mutex_lock(&script.lock);
-	asked = !source->dead && script.asks < ASKS;
+	asked = !source->dead && asking->count < ASKS;
 	if (asked) {
-		script.granules[script.asks++] = missing->offset / script.ops.granule;
+		asking->granules[asking->count++] = missing->offset / script.ops.granule;
 		source->before->header.promised_epoch = source->slot.epoch = source->epoch;
 		source->length = missing->length;
 		for (uint32_t i = 0; i < missing->length; i++)
@@ -97,13 +108,13 @@ static bool script_ask(struct ps_pager *pager, unsigned which,
 	pthread_mutex_unlock(&script.lock);
 	/* The answer has come. */
 	if (asked)
-		script.real->wake(pager);
+		script.real->wake(pager, ps_source_lane(which));
 	return asked;
 }
 
 static int script_answer(struct ps_pager *pager, unsigned which, struct ps_fetch_answer *fetched)
 {
-	struct source *source = &script.sources[which];
+	struct source *source = source_of(which);
 	void (*answers)(void) = NULL;
 	int rc;
 
@@ -162,24 +173,6 @@ static uint32_t script_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *
 	return filled;
 }
 
-/* No answer is held any more from the next wake() on. */
-static void answer_at_a_wake(void)
-{
-	pthread_mutex_lock(&script.lock);
-	script.wakes = true;
-	pthread_mutex_unlock(&script.lock);
-}
-
-static void script_wake(struct ps_pager *pager)
-{
-	pthread_mutex_lock(&script.lock);
-	for (unsigned i = 0; i < SOURCES && script.wakes; i++)
-		script.sources[i].held = false;
-	script.wakes = false;
-	pthread_mutex_unlock(&script.lock);
-	script.real->wake(pager);
-}
-
 static unsigned count_of(const unsigned *count)
 {
 	unsigned is;
@@ -190,9 +183,15 @@ static unsigned count_of(const unsigned *count)
 	return is;
 }
 
-static unsigned asks(void)
+static unsigned asks(enum ps_lane lane)
 {
-	return count_of(&script.asks);
+	return count_of(&script.asking[lane].count);
+}
+
+static bool asked_in_order(enum ps_lane lane, const uint64_t *order, unsigned count)
+{
+	return asks(lane) == count &&
+	       !memcmp(script.asking[lane].granules, order, count * sizeof(order[0]));
 }
 
 static unsigned fills(void)
@@ -210,27 +209,40 @@ static bool none_is_filling(void)
 	return none;
 }
 
-/* What a mirror does from now on. */
-static void set(unsigned which, bool held, bool dead)
+/* What a mirror does from now on, as the lane reaches it. */
+static void set(enum ps_lane lane, unsigned mirror, bool held, bool dead)
 {
 	pthread_mutex_lock(&script.lock);
-	script.sources[which].held = held;
-	script.sources[which].dead = dead;
+	script.sources[lane][mirror].held = held;
+	script.sources[lane][mirror].dead = dead;
 	pthread_mutex_unlock(&script.lock);
-	script.ops.wake(script.pager);
+	script.ops.wake(script.pager, lane);
+}
+
+/* All of them at once, so that none is asked for what another one did not give. */
+static void set_lane(enum ps_lane lane, bool held, bool dead)
+{
+	pthread_mutex_lock(&script.lock);
+	for (unsigned i = 0; i < SOURCES; i++) {
+		script.sources[lane][i].held = held;
+		script.sources[lane][i].dead = dead;
+	}
+	pthread_mutex_unlock(&script.lock);
+	script.ops.wake(script.pager, lane);
 }
 
 static void set_all(bool held, bool dead)
 {
-	for (unsigned i = 0; i < SOURCES; i++)
-		set(i, held, dead);
+	set_lane(PS_FAULT_LANE, held, dead);
+	set_lane(PS_BULK_LANE, held, dead);
 }
 
 /* It is promised to the same owner, with another epoch. */
-static void promise(unsigned which, uint64_t epoch)
+static void promise(unsigned mirror, uint64_t epoch)
 {
 	pthread_mutex_lock(&script.lock);
-	script.sources[which].epoch = epoch;
+	for (unsigned lane = 0; lane < PS_LANES; lane++)
+		script.sources[lane][mirror].epoch = epoch;
 	pthread_mutex_unlock(&script.lock);
 }
 
@@ -258,9 +270,9 @@ static bool becomes(const unsigned *count, unsigned many)
 	return comes_to(count, many) && count_of(count) == many;
 }
 
-static bool asked(unsigned many)
+static bool asked(enum ps_lane lane, unsigned many)
 {
-	return becomes(&script.asks, many);
+	return becomes(&script.asking[lane].count, many);
 }
 
 /* So many answers will not come. */
@@ -274,10 +286,10 @@ static bool filled(unsigned many)
 	return becomes(&script.fills, many);
 }
 
-static struct ps_pager *script_begin(struct ps_env *env, void (*fn)(void *arg), void *arg,
-                                     struct ps_error *error)
+static struct ps_pager *script_begin(struct ps_env *env, void (*const lanes[PS_LANES])(void *arg),
+                                     void *arg, struct ps_error *error)
 {
-	script.pager = script.real->begin(env, fn, arg, error);
+	script.pager = script.real->begin(env, lanes, arg, error);
 	return script.pager;
 }
 
@@ -350,7 +362,7 @@ static void unmap(struct owner *o)
 static struct perseas *handle_new(struct demand_stage *s)
 {
 	struct perseas *p = calloc(1, sizeof(*p));
-	const Perseas__Header *header = &script.sources[0].before->header;
+	const Perseas__Header *header = &script.sources[0][0].before->header;
 
 	if (!p)
 		abort();
@@ -382,11 +394,8 @@ static bool begin(struct demand_stage *s, struct owner *o)
 	script.ops = *script.real;
 	script.ops.late = PS_NEVER;
 	script.ops.run = 1;
-	script.ops.fast = 0;
-	script.ops.singles = 0;
-	script.ops.settle = script.ops.quiet = 0;
+	script.ops.moves = NULL;
 	script.ops.begin = script_begin;
-	script.ops.wake = script_wake;
 	script.ops.lead = script_lead;
 	script.ops.drop = script_drop;
 	script.ops.ask = script_ask;
@@ -395,14 +404,14 @@ static bool begin(struct demand_stage *s, struct owner *o)
 	script.ops.fill = script_fill;
 	script.env = s->env;
 	script.age = 0;
-	script.asks = script.fills = script.filled = script.deaths = 0;
+	script.fills = script.filled = script.deaths = 0;
+	memset(script.asking, 0, sizeof(script.asking));
 	script.come = 0;
 	script.slow = 0;
 	script.touched = false;
 	script.answers = NULL;
-	script.wakes = false;
-	for (unsigned i = 0; i < SOURCES; i++)
-		make_source(&script.sources[i]);
+	for (unsigned i = 0; i < PS_LANES * SOURCES; i++)
+		make_source(&script.sources[i / SOURCES][i % SOURCES]);
 	s->env->pager = &script.ops;
 	*o = (struct owner){ .stage = s, .p = handle_new(s), .granule = script.ops.granule };
 	o->segment.size = (GRANULES - 1) * o->granule + LAST;
@@ -420,8 +429,8 @@ static void end(struct owner *o)
 	pthread_mutex_destroy(&o->p->lock);
 	free(o->p->report.text);
 	free(o->p);
-	for (unsigned i = 0; i < SOURCES; i++)
-		free_source(&script.sources[i]);
+	for (unsigned i = 0; i < PS_LANES * SOURCES; i++)
+		free_source(&script.sources[i / SOURCES][i % SOURCES]);
 }
 
 /* All of it, as it was of this age. */

@@ -1,6 +1,6 @@
 /*
- * pager_direct.c - the pager of pager_direct.h: its thread is a coroutine that runs in the turns it
- * is given, and asks mirrors over control connections of env_direct.c.
+ * pager_direct.c - the pager of pager_direct.h: its threads are coroutines that run in the turns
+ * they are given, and ask mirrors over control connections of env_direct.c.
  */
 #include "pager_direct.h"
 
@@ -17,53 +17,62 @@ struct pager_gate pager_gate;
 
 struct ps_pager {
 	struct ps_env *env;
-	struct coroutine *thread;
+	struct coroutine *lanes[PS_LANES];
 	unsigned turns;
-	struct pager_source sources[PS_MIRRORS_MAX];
+	struct pager_source sources[PS_SOURCES];
 };
 
 static struct ps_pager *current;
 
+static bool have_ended(const struct ps_pager *pager)
+{
+	return coroutine_ended(pager->lanes[PS_FAULT_LANE]) &&
+	       coroutine_ended(pager->lanes[PS_BULK_LANE]);
+}
+
 static void turn(struct ps_pager *pager)
 {
-	if (coroutine_ended(pager->thread))
-		return;
 	/* Ends a test that waits for something impossible. */
 	assert(++pager->turns < TURNS);
-	coroutine_resume(pager->thread);
+	for (unsigned i = 0; i < PS_LANES; i++)
+		if (!coroutine_ended(pager->lanes[i]))
+			coroutine_resume(pager->lanes[i]);
 }
 
-static void direct_sleep(struct ps_pager *pager, uint64_t until_ns)
+static void direct_sleep(struct ps_pager *pager, enum ps_lane lane, uint64_t until_ns)
 {
 	(void)until_ns;
-	coroutine_yield(pager->thread);
+	coroutine_yield(pager->lanes[lane]);
 }
 
-static struct ps_pager *direct_begin(struct ps_env *env, void (*fn)(void *arg), void *arg,
-                                     struct ps_error *error)
+static struct ps_pager *direct_begin(struct ps_env *env, void (*const lanes[PS_LANES])(void *arg),
+                                     void *arg, struct ps_error *error)
 {
 	struct ps_pager *pager = calloc(1, sizeof(*pager));
 
 	(void)error;
 	assert(pager && !current);
 	pager->env = env;
-	pager->thread = coroutine_new(fn, arg);
+	for (unsigned i = 0; i < PS_LANES; i++)
+		pager->lanes[i] = coroutine_new(lanes[i], arg);
 	current = pager;
 	return pager;
 }
 
 static void direct_end(struct ps_pager *pager)
 {
-	while (!coroutine_ended(pager->thread))
+	while (!have_ended(pager))
 		turn(pager);
-	coroutine_free(pager->thread);
+	for (unsigned i = 0; i < PS_LANES; i++)
+		coroutine_free(pager->lanes[i]);
 	free(pager);
 	current = NULL;
 }
 
-static void direct_wake(struct ps_pager *pager)
+static void direct_wake(struct ps_pager *pager, enum ps_lane lane)
 {
 	(void)pager;
+	(void)lane;
 }
 
 /* --- memory --- */
@@ -125,7 +134,8 @@ static bool direct_ask(struct ps_pager *pager, unsigned which,
 	struct pager_source *source = &pager->sources[which];
 	struct ps_error error;
 
-	if (!source->leads || !(pager_gate.mirrors >> which & 1) ||
+	if (!source->leads || !(pager_gate.mirrors >> which % PS_MIRRORS_MAX & 1) ||
+	    !(pager_gate.lanes >> ps_source_lane(which) & 1) ||
 	    missing->offset >= pager_gate.below || !pager_gate.budget)
 		return false;
 	direct_drop(pager, which);
@@ -143,7 +153,7 @@ static int direct_answer(struct ps_pager *pager, unsigned which, struct ps_fetch
 {
 	struct pager_source *source = &pager->sources[which];
 
-	if (pager_gate.held >> which & 1)
+	if (pager_gate.held >> which % PS_MIRRORS_MAX & 1)
 		return 0;
 	if (!take_status(pager, source))
 		return -1;
@@ -181,7 +191,9 @@ static void wait_a_turn(struct direct *d)
 
 void pager_direct_use(struct direct *d)
 {
-	pager_gate = (struct pager_gate){ .mirrors = ~0U, .below = UINT64_MAX, .budget = UINT_MAX };
+	pager_gate = (struct pager_gate){
+		.mirrors = ~0U, .lanes = ~0U, .below = UINT64_MAX, .budget = UINT_MAX
+	};
 	d->pager = &ops;
 	d->on_wait = wait_a_turn;
 }

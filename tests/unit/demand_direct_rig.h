@@ -35,10 +35,12 @@ static inline void fetch_some(struct fixture *f, uint32_t mirrors)
 	const uint64_t big = (uint64_t)(uintptr_t)f->big;
 
 	pager_gate.mirrors = mirrors;
+	pager_gate.lanes = 1 << PS_FAULT_LANE;
 	pager_gate.below = 1;
 	assert_int_equal(ps_demand_await(f->o->p, start, start + SIZE), 0);
 	assert_int_equal(ps_demand_await(f->o->p, big, big + 1), 0);
 	pager_gate.mirrors = 0;
+	pager_gate.lanes = ~0U;
 	pager_gate.below = UINT64_MAX;
 	assert_int_equal(pager_gate.fills, 2);
 }

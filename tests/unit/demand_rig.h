@@ -252,8 +252,6 @@ static int rig_open(struct rig *rig, uint32_t flags, uint32_t recovery)
 	env = ps_env_posix(&options, &error);
 	assert_non_null(env);
 	rig_pager = ps_pager_uffd;
-	/* Without these, what is asked for first would depend on the time. */
-	rig_pager.settle = 0;
 	rig_pager.ask = rig_ask;
 	rig_pager.look_up = rig_look_up;
 	env->pager = &rig_pager;

@@ -57,9 +57,9 @@ static uint32_t fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, 
  * 0: none is, and those that were kept back are given. */
 static _Atomic unsigned holds;
 static _Atomic unsigned held; /* answers that were kept back so far */
-/* Only the thread that fetches uses these. */
-static struct ps_fetch_answer kept[PS_MIRRORS_MAX];
-static bool has_kept[PS_MIRRORS_MAX];
+/* Only the lane of the source uses these. */
+static struct ps_fetch_answer kept[PS_SOURCES];
+static bool has_kept[PS_SOURCES];
 
 static bool is_to_be_held(unsigned which)
 {

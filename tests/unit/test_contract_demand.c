@@ -76,6 +76,11 @@ struct tables {
 	sem_t counted, over;
 };
 
+static void do_nothing(void *arg)
+{
+	(void)arg;
+}
+
 static void count_own(void *arg)
 {
 	struct tables *tables = arg;
@@ -97,7 +102,8 @@ TEST(the_applications_table_has_it_too)
 
 	sem_init(&tables.counted, 0, 0);
 	sem_init(&tables.over, 0, 0);
-	pager = ps_pager_uffd.begin(env, count_own, &tables, &error);
+	pager = ps_pager_uffd.begin(env, (void (*[])(void *)){ count_own, do_nothing }, &tables,
+	                            &error);
 	if (!pager)
 		fail_msg("%s", error.text);
 	while (sem_wait(&tables.counted))
@@ -165,7 +171,8 @@ TEST(small_pages_are_gathered)
 	memset(room.bytes, BYTE, LARGE);
 	sem_init(&room.begun, 0, 0);
 	sem_init(&room.over, 0, 0);
-	room.pager = ps_pager_uffd.begin(env, fill_room, &room, &error);
+	room.pager = ps_pager_uffd.begin(env, (void (*[])(void *)){ fill_room, do_nothing }, &room,
+	                                 &error);
 	if (!room.pager)
 		fail_msg("%s", error.text);
 	sem_post(&room.begun);

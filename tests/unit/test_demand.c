@@ -424,6 +424,39 @@ TEST(test_a_page_is_discarded, struct rig *rig)
 	assert_int_equal(rig_look(rig->bytes + 12288), rig_byte(12288));
 }
 
+static atomic_bool bulk_is_held;
+
+static int answer_faults(struct ps_pager *pager, unsigned which, struct ps_fetch_answer *fetched)
+{
+	if (ps_source_lane(which) == PS_BULK_LANE && atomic_load(&bulk_is_held))
+		return 0;
+	return ps_pager_uffd.answer(pager, which, fetched);
+}
+
+static void hold_bulk(struct ps_env_ops *ops)
+{
+	(void)ops;
+	rig_pager.answer = answer_faults;
+	rig_pager.late = PS_NEVER;
+}
+
+/* The bulk lane has an older state of it in hand while the fault lane brings it, and it is changed
+ * and discarded: the kernel would take the bytes. */
+TEST(test_a_page_is_discarded_that_both_lanes_fetch, struct rig *rig)
+{
+	rig->change = hold_bulk;
+	atomic_store(&bulk_is_held, true);
+	rig_begin(rig);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(rig_put(rig, 8192, 100, 9), 0);
+	assert_int_equal(madvise(rig->bytes + 8192, 4096, MADV_DONTNEED), 0);
+	atomic_store(&bulk_is_held, false);
+	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
+	assert_int_equal(rig_look(rig->bytes + 8192), -1);
+	assert_int_equal(rig_look(rig->bytes + 4096), rig_byte(4096));
+}
+TEST_ALSO(test_a_page_is_discarded_that_both_lanes_fetch, rig_setup_shm, rig_teardown);
+
 TEST(test_what_cannot_be_served_is_refused, struct rig *rig)
 {
 	assert_int_equal(rig_open(rig, PERSEAS_SALVAGE, PERSEAS_RECOVERY_ON_DEMAND),

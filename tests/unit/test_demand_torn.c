@@ -67,16 +67,15 @@ TEST(test_what_is_stored_to_a_part_of_a_granule_is_committed, struct rig *rig)
 	assert_int_equal(rig_by_another(rig, find_nothing), 0);
 }
 
-/* What comes for somebody who waits comes with all that is missing beside it. */
+/* The bulk lane brings it with all that is missing beside it. */
 static void come_in_runs(struct rig *rig)
 {
 	struct ps_demand *d = rig->p->demand;
 
 	pthread_mutex_lock(&d->lock);
-	d->rate = 0;
-	d->pace.usual = 1;
-	d->pace.singles = 0;
+	d->rate = d->rest_at = 0;
 	pthread_mutex_unlock(&d->lock);
+	d->ops->wake(d->pager, PS_BULK_LANE);
 }
 
 /* The answer is older than what was committed: of the part nothing is filled again. */

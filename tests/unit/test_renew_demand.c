@@ -118,10 +118,12 @@ TEST(test_nothing_is_fetched_meanwhile, struct fixture *f)
 
 /* Asked under the epoch before, and answered when the mirror is promised to this owner again: the
  * promise of another owner was in between. */
-TEST(test_what_spans_a_renewal_counts_for_nothing, struct fixture *f)
+static void span_a_renewal(struct fixture *f, enum ps_lane lane)
 {
 	fetch_some(f, 7);
 	pager_gate.mirrors = pager_gate.held = 1;
+	pager_gate.lanes = 1U << lane;
+	assert_false(ps_demand_request(f->o->p, &f->o->p->segments[1], BIG - 1, 1));
 	pager_direct_turns(f->o->d, 600);
 	assert_int_equal(pager_gate.asks, 3);
 	pager_gate.mirrors = 0;
@@ -130,8 +132,19 @@ TEST(test_what_spans_a_renewal_counts_for_nothing, struct fixture *f)
 	pager_gate.held = 0;
 	pager_direct_turns(f->o->d, 600);
 	assert_int_equal(pager_gate.fills, 2);
+	pager_gate.lanes = ~0U;
 	fetch_all(f, 7);
-	assert_int_equal(pager_gate.asks, pager_gate.fills + 1);
+	assert_int_equal(pager_gate.fills, 1 + GRANULES);
+}
+
+TEST(test_bulk_that_spans_a_renewal_counts_for_nothing, struct fixture *f)
+{
+	span_a_renewal(f, PS_BULK_LANE);
+}
+
+TEST(test_a_wait_that_spans_a_renewal_gets_nothing, struct fixture *f)
+{
+	span_a_renewal(f, PS_FAULT_LANE);
 }
 
 /* The mirror missed more than the ring holds, and W is reached without it: it is claimed but not

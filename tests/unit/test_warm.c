@@ -126,9 +126,9 @@ static _Atomic int refusals;
 static uint32_t fill_later(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
                            uint32_t length, bool watched)
 {
-	/* A granule, and a page of the next one. */
-	if (atomic_fetch_sub(&refusals, 1) > 0 && length > ps_pager_uffd.granule + PS_PAGE)
-		length = ps_pager_uffd.granule + PS_PAGE;
+	/* A page of a granule. */
+	if (atomic_fetch_sub(&refusals, 1) > 0 && length > PS_PAGE)
+		length = PS_PAGE;
 	return ps_pager_uffd.fill(pager, to, bytes, length, watched);
 }
 

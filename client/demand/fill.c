@@ -1,0 +1,148 @@
+/*
+ * fill.c - puts what has come into memory. The fault lane does it for both lanes, so that to look
+ * whether a granule is missing and to fill it in is one step, between which nothing else fills: a
+ * page that was filled, changed and discarded never gets its older bytes back. It goes granule by
+ * granule, so that no thread that waits for a page waits behind more than one of them.
+ */
+#include "demand.h"
+
+#include "../core/env.h"
+
+#include <assert.h>
+#include <string.h>
+
+uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *mapping,
+                            const struct ps_want *want)
+{
+	return (want->count - 1) * d->ops->granule +
+	       ps_granule_length(d, mapping, want->granule + want->count - 1);
+}
+
+bool ps_granules_move(const struct ps_demand *d, const struct ps_mapping *mapping,
+                      const struct ps_want *want)
+{
+	return d->ops->moves &&
+	       d->ops->moves(d->pager, mapping->base + want->granule * d->ops->granule,
+	                     ps_granules_length(d, mapping, want), mapping->watched);
+}
+
+bool ps_take_news(struct ps_demand *d)
+{
+	const bool news = d->tell_keeper || d->came_whole;
+
+	d->tell_keeper = d->came_whole = false;
+	return news;
+}
+
+uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes,
+                          bool *all)
+{
+	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
+	const uint32_t here = ps_granule_here(d, mapping, part->granule);
+	const uint32_t rest = ps_granules_length(d, mapping, part) - here;
+	const uint64_t at = part->granule * d->ops->granule + here;
+	uint8_t *to = mapping->base + at, *shadow = mapping->shadow;
+	const bool watched = mapping->watched;
+	uint32_t came;
+
+	d->filling = part->generation;
+	d->fills++;
+	pthread_mutex_unlock(&d->lock);
+	/* First, since what can be seen of a page can be stored to, and is then compared. */
+	if (shadow)
+		memcpy(shadow + at, bytes + here, rest);
+	came = d->ops->fill(d->pager, to, bytes + here, rest, watched);
+	pthread_mutex_lock(&d->lock);
+	d->filling = 0;
+	ps_settle_note(d, part, here + came);
+	d->env->ops->broadcast(d->env, &d->change);
+	/* It is there: its unmap waits for `filling`. That of another one may have moved it. */
+	if (!ps_mapping_of(d, part->generation)->missing) {
+		d->came_whole = true;
+		d->env->ops->broadcast(d->env, &d->whole);
+	}
+	*all = came == rest;
+	return came;
+}
+
+/* Can all of it be put where it belongs at once, and without a copy? */
+static bool is_movable(const struct ps_demand *d, const struct ps_mapping *mapping,
+                       const struct ps_fetching *f)
+{
+	const struct ps_want run = { f->generation, f->granule, f->count };
+
+	if (f->done || f->count < d->ops->run)
+		return false;
+	for (unsigned i = 0; i < f->count; i++)
+		if (mapping->states[f->granule + i] >= PS_GRANULE_HERE ||
+		    ps_granule_here(d, mapping, f->granule + i))
+			return false;
+	return ps_granules_move(d, mapping, &run);
+}
+
+/* The next part of what came that is to be filled in. False: nothing is left of it. What is here
+ * already, since both lanes brought it or it was asked for twice, stays as it is. */
+static bool find_part(struct ps_demand *d, struct ps_fetching *f, struct ps_want *part)
+{
+	const struct ps_mapping *mapping = ps_mapping_of(d, f->generation);
+
+	if (!mapping || d->fenced)
+		return false;
+	while (f->done < f->count && mapping->states[f->granule + f->done] >= PS_GRANULE_HERE)
+		f->done++;
+	*part = (struct ps_want){ f->generation, f->granule + f->done, 1 };
+	if (is_movable(d, mapping, f))
+		part->count = f->count;
+	return f->done < f->count;
+}
+
+static void finish(struct ps_demand *d, unsigned which, enum ps_fetch_state state)
+{
+	assert(d->fetching[which].state == PS_FETCH_FILLING);
+	d->fetching[which].state = state;
+	d->poor = state == PS_FETCH_POOR;
+	if (ps_source_lane(which) == PS_BULK_LANE)
+		d->ops->wake(d->pager, PS_BULK_LANE);
+}
+
+/* With the lock. */
+static void fill_part(struct ps_demand *d, unsigned which)
+{
+	struct ps_fetching *f = &d->fetching[which];
+	struct ps_want part;
+	bool all;
+
+	if (!find_part(d, f, &part)) {
+		finish(d, which, PS_FETCH_FILLED);
+		return;
+	}
+	d->fetched += ps_granules_fill(d, &part, f->bytes + (uint64_t)f->done * d->ops->granule,
+	                               &all);
+	if (!all) {
+		finish(d, which, PS_FETCH_POOR);
+		return;
+	}
+	f->done += part.count;
+	d->starved_at = 0;
+	if (f->done == f->count)
+		finish(d, which, PS_FETCH_FILLED);
+}
+
+bool ps_fill_step(struct ps_demand *d)
+{
+	unsigned which = 0;
+	bool tell = false;
+
+	pthread_mutex_lock(&d->lock);
+	/* The fault lane's are the first. */
+	while (which < PS_SOURCES && d->fetching[which].state != PS_FETCH_FILLING)
+		which++;
+	if (which < PS_SOURCES) {
+		fill_part(d, which);
+		tell = ps_take_news(d);
+	}
+	pthread_mutex_unlock(&d->lock);
+	if (tell)
+		d->env->ops->wake(d->env, PS_KEEPER);
+	return which < PS_SOURCES;
+}

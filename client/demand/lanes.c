@@ -1,0 +1,144 @@
+/*
+ * lanes.c - the two threads that fetch missing memory. The fault lane hears of threads that wait
+ * for pages, brings those pages, and fills in what either lane has got; the bulk lane only asks for
+ * the rest and receives it. Neither may wait for a thread that touches missing memory (struct
+ * ps_pager_ops).
+ */
+#include "demand.h"
+
+#include "../core/env.h"
+
+/* --- faults --- */
+
+static void refuse(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
+{
+	mapping->states[granule] = PS_GRANULE_REFUSED;
+	d->ops->refuse(d->pager, mapping->base + granule * d->ops->granule,
+	               ps_granule_length(d, mapping, granule));
+}
+
+/* It was here: who discarded it has lost what was there, and gets no older bytes. Where it is here
+ * after all, the fault is from before it came. */
+static void refuse_again(struct ps_demand *d, const struct ps_mapping *mapping, uint64_t offset)
+{
+	d->ops->refuse(d->pager, mapping->base + (offset & ~(uint64_t)(PS_PAGE - 1)), PS_PAGE);
+}
+
+static void take_fault(struct ps_demand *d, uint64_t address)
+{
+	struct ps_mapping *mapping = ps_mapping_at(d, address);
+	uint64_t granule, offset;
+
+	if (!mapping)
+		return;
+	d->faults++;
+	offset = address - (uint64_t)(uintptr_t)mapping->base;
+	granule = ps_granule_at(d, mapping, address);
+	if (mapping->states[granule] == PS_GRANULE_REFUSED ||
+	    offset % d->ops->granule < ps_granule_here(d, mapping, granule))
+		refuse_again(d, mapping, offset);
+	else
+		ps_granule_want(d, mapping, granule);
+}
+
+static void take_faults(struct ps_demand *d)
+{
+	uint64_t address;
+
+	while (d->ops->fault(d->pager, &address)) {
+		pthread_mutex_lock(&d->lock);
+		take_fault(d, address);
+		pthread_mutex_unlock(&d->lock);
+	}
+}
+
+/* Those who wait; others find out when they touch it. */
+static void refuse_waiting(struct ps_demand *d)
+{
+	for (unsigned i = 0; i < d->mapping_count; i++) {
+		struct ps_mapping *mapping = &d->mappings[i];
+
+		for (uint64_t g = 0; g < mapping->count; g++)
+			if (mapping->states[g] == PS_GRANULE_WANTED ||
+			    mapping->states[g] == PS_GRANULE_ASKED ||
+			    mapping->states[g] == PS_GRANULE_TAKEN)
+				refuse(d, mapping, g);
+	}
+	d->want_count = 0;
+	d->wants_lost = false;
+}
+
+static void cover_new(struct ps_demand *d)
+{
+	for (unsigned i = 0; i < d->mapping_count; i++) {
+		struct ps_mapping *mapping = &d->mappings[i];
+
+		if (mapping->covered)
+			continue;
+		mapping->covered = d->ops->cover(d->pager, mapping->base, mapping->size,
+		                                 mapping->watched)
+		                           ? -1
+		                           : 1;
+		d->env->ops->broadcast(d->env, &d->change);
+		d->ops->wake(d->pager, PS_BULK_LANE);
+	}
+}
+
+/* --- the threads --- */
+
+/* At first it waits until whoever began the lanes has noted the pager. */
+static bool goes_on(struct ps_demand *d)
+{
+	bool on;
+
+	pthread_mutex_lock(&d->lock);
+	on = !d->stopping;
+	pthread_mutex_unlock(&d->lock);
+	return on;
+}
+
+static void take_orders(struct ps_demand *d)
+{
+	take_faults(d);
+	pthread_mutex_lock(&d->lock);
+	cover_new(d);
+	if (d->fenced)
+		refuse_waiting(d);
+	pthread_mutex_unlock(&d->lock);
+}
+
+static void end_sources(struct ps_demand *d, enum ps_lane lane)
+{
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		d->ops->lead(d->pager, ps_source_number(lane, i), NULL);
+}
+
+void ps_fault_lane(void *arg)
+{
+	struct ps_demand *d = arg;
+
+	while (goes_on(d)) {
+		const uint64_t now = d->env->ops->now(d->env);
+		uint64_t until, due = now;
+		bool fills, takes;
+
+		take_orders(d);
+		until = ps_sources_step(d, PS_FAULT_LANE, now);
+		fills = ps_fill_step(d);
+		takes = ps_take_step(d);
+		if (!fills && !takes)
+			due = ps_large_step(d, now);
+		d->ops->sleep(d->pager, PS_FAULT_LANE, due < until ? due : until);
+	}
+	end_sources(d, PS_FAULT_LANE);
+}
+
+void ps_bulk_lane(void *arg)
+{
+	struct ps_demand *d = arg;
+
+	while (goes_on(d))
+		d->ops->sleep(d->pager, PS_BULK_LANE,
+		              ps_sources_step(d, PS_BULK_LANE, d->env->ops->now(d->env)));
+	end_sources(d, PS_BULK_LANE);
+}
