@@ -138,14 +138,12 @@ struct perseas_tx;
 	X(UNRENEWED, "unrenewed", 100, 1, "an owner that lacks W does not claim again")            \
 	X(COPIED_ANYHOW, "copied-anyhow", 100, 1, ".. and copies what cannot count")               \
 	X(SUCCEEDED, "succeeded", 1000, 96, "an owner that has a successor claims again")          \
-	X(UNMARKED_SPAN, "unmarked-span", 100, 32, "what a transaction changed is not noted")      \
-	X(MARKED_EARLY, "marked-early", 2000, 32, ".. is noted as of when it began")               \
-	X(ANY_SLOT, "any-slot", 1000, 32, "another owner's slot is taken for one's own")           \
-	X(HALF_IS_BASE, "half-is-base", 1000, 32, "a half-made copy is taken for a state")         \
-	X(HALF_RENEWED, "half-renewed", 4000, 32, ".. is gone on with after a renewal")            \
-	X(LISTED_EARLY, "listed-early", 2000, 32, "what to send is chosen before the stream")      \
-	X(DUE_DROPPED, "due-dropped", 1000, 32, "what was posted is not sent again after a break") \
-	X(UNMAPPED_IS_CLEAN, "unmapped-is-clean", 1000, 32, "what is unmapped has not changed")    \
+	X(UNMARKED_SPAN, "unmarked-span", 100, 6, "what a transaction changed is not noted")       \
+	X(MARKED_EARLY, "marked-early", 1000, 6, ".. is noted as of when it began")                \
+	X(ANY_SLOT, "any-slot", 1000, 19, "another owner's slot is taken for one's own")           \
+	X(HALF_IS_BASE, "half-is-base", 1000, 6, "a half-made copy is taken for a state")          \
+	X(LISTED_EARLY, "listed-early", 1000, 6, "what to send is chosen before the stream")       \
+	X(DUE_DROPPED, "due-dropped", 1000, 12, "what was posted is not sent again after a break") \
 	X(REPLACED, "replaced", 1000, 9, "a create replaces another; one that settles is enough")  \
 	X(NOT_FIRST, "not-first", 4000, 3, "a making is withdrawn, but not at its first mirror")   \
 	X(UNDECIDED, "undecided", 4000, 12, "settled elsewhere before the first mirror has")       \

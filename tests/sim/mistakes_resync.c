@@ -67,12 +67,8 @@ enum ps_due_base __wrap_ps_due_judge(const struct perseas *p, const struct ps_mi
                                      const Perseas__ClaimReply *claim)
 {
 	const bool whole = claim->header->state == PERSEAS__STATE__STATE_CONSISTENT;
-	const uint64_t epoch = m->due ? m->due->epoch : 0;
-	enum ps_due_base base;
+	const enum ps_due_base base = __real_ps_due_judge(p, m, claim);
 
-	if (epoch && is(p, SIM_MISTAKE_HALF_RENEWED))
-		m->due->epoch = p->epoch;
-	base = __real_ps_due_judge(p, m, claim);
 	if (claim->slot && whole && is(p, SIM_MISTAKE_ANY_SLOT))
 		return PS_DUE_CHANGED;
 	if (base != PS_DUE_ALL && !whole && is(p, SIM_MISTAKE_HALF_IS_BASE))
@@ -80,16 +76,24 @@ enum ps_due_base __wrap_ps_due_judge(const struct perseas *p, const struct ps_mi
 	return base;
 }
 
-/* Compares everything with the map now, before transactions go to the mirror. */
+/* Compares everything with the map as it was AGE transactions before any goes to the mirror. */
 static void list_early(struct perseas *p, struct ps_mirror *m)
 {
+	struct ps_due_granules *due = m->due;
 	uint64_t bytes;
 
 	pthread_mutex_lock(&p->lock);
 	while (ps_due_add_changed(p, m, &bytes))
 		;
+	for (unsigned i = 0; i < p->segment_count; i++) {
+		const struct ps_segment *s = &p->segments[i];
+
+		for (uint64_t at = 0; due->bits[s->id] && at < ps_change_granules(s->size); at++)
+			if (ps_changed_by(p, s->id, at) + AGE > p->commit.seq)
+				due->bits[s->id][at / 64] &= ~((uint64_t)1 << at % 64);
+	}
 	pthread_mutex_unlock(&p->lock);
-	m->due->segment = 0;
+	due->segment = 0;
 }
 
 int __wrap_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
@@ -100,10 +104,7 @@ int __wrap_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base
 
 	sim_trace(world_of(p), "%s is to be sent %s%s: %s", m->address.text, bases[base],
 	          p->upkeep.resync.in_place ? "" : ", not in place", p->upkeep.resync.why);
-	for (unsigned i = 0; i < p->segment_count; i++)
-		if (!p->segments[i].base && is(p, SIM_MISTAKE_UNMAPPED_IS_CLEAN))
-			ps_change_map_drop(p, p->segments[i].id);
-	if (!rc && is(p, SIM_MISTAKE_LISTED_EARLY))
+	if (!rc && base == PS_DUE_CHANGED && is(p, SIM_MISTAKE_LISTED_EARLY))
 		list_early(p, m);
 	sim_count(world_of(p), SIM_SENT_CHANGED, base == PS_DUE_CHANGED);
 	sim_count(world_of(p), SIM_SENT_REST, base == PS_DUE_REST);

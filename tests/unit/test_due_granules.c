@@ -186,15 +186,19 @@ TEST(test_a_posted_chunk_is_due_until_it_is_there, struct fixture *f)
 	struct direct_mirror *m = &f->o->d->mirrors[1];
 
 	miss_more_than_the_ring(f, 1);
+	for (unsigned i = 0; i < 10; i += 2)
+		assert_int_equal(put_big(f, i * GRANULE, 9, 11), 0);
 	direct_start(f->o->d, 1);
-	owner_keep(f->o, 1, PERSEAS_MIRROR_RESYNCING);
-	m->hold = DIRECT_HOLD_WRITES;
+	/* The first chunk brings a slot; another one is held behind a transaction. */
 	send_bytes(f, 1, GRANULE);
+	m->hold = DIRECT_HOLD_WRITES;
+	assert_int_equal(put_big(f, 9 * GRANULE, 1, 5), 0);
+	send_bytes(f, 1, 2 * GRANULE);
 	for (unsigned i = 0; i < 5; i++)
 		direct_keep(f->o->d, f->o->p);
 	direct_crash(f->o->d, 1);
 	m->hold = DIRECT_HOLD_NOTHING;
-	assert_int_equal(put_big(f, 4 * GRANULE, 1, 77), 0);
+	assert_int_equal(put_big(f, 9 * GRANULE, 1, 77), 0);
 	come_back(f, 1);
 	assert_catches_up(f, 1);
 }
