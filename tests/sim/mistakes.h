@@ -133,7 +133,7 @@ struct perseas_tx;
 	X(CONFIRMED_UNASKED, "confirmed-unasked", 2000, 42, ".. sessions that it did not ask")     \
 	X(CONFIRMED_LOST, "confirmed-lost", 2000, 1, ".. and does not wait for its own commits")   \
 	X(CONFIRMED_JOINING, "confirmed-joining", 100, 2, ".. and those of joining mirrors")       \
-	X(UNPACED, "unpaced", 100, 1, "no commit waits for a copy that broke twice")               \
+	X(UNPACED, "unpaced", 100, 3, "no commit waits for a copy that broke twice")               \
 	X(PACED_STUCK, "paced-stuck", 100, 1, ".. and they wait although it makes no progress")    \
 	X(UNRENEWED, "unrenewed", 100, 1, "an owner that lacks W does not claim again")            \
 	X(COPIED_ANYHOW, "copied-anyhow", 100, 1, ".. and copies what cannot count")               \
