@@ -383,21 +383,21 @@ init {
  *   in the code: sim unjoined
  * full found -DMISTAKE=9 -DW=1: what is posted between two chunks is not sent
  *   in the code: sim between
- * quick found -DMISTAKE=10 -DW=1: another owner's slot is taken for this one's
+ * full found -DMISTAKE=10 -DW=1: another owner's slot is taken for this one's
  *   in the code: sim any-slot
  * quick found -DMISTAKE=11 -DW=1 -DOWNERS=2 -DBREAKS=2: a half-made copy is taken for a state
  *   in the code: sim half-is-base
- * quick found -DMISTAKE=12 -DW=1: what a transaction changed is not noted
+ * full found -DMISTAKE=12 -DW=1: what a transaction changed is not noted
  *   in the code: sim unmarked-span
  * quick found -DMISTAKE=13 -DW=1: what to send is chosen before the stream
  *   in the code: sim listed-early
  * quick found -DMISTAKE=14 -DW=1 -DOWNERS=2 -DBREAKS=2: a posted chunk is not sent again after a break
  *   in the code: sim due-dropped
- * quick found -DMISTAKE=15 -DW=1 -DOWNERS=2 -DBREAKS=2: what a break left unread of the map is forgotten
+ * full found -DMISTAKE=15 -DW=1 -DOWNERS=2 -DBREAKS=2: what a break left unread of the map is forgotten
  *   in the code: unit test_due_granules test_a_broken_comparison_begins_again
- * quick event -DCOVER=8 -DW=1: only what changed is sent
- * quick event -DCOVER=9 -DW=1 -DOWNERS=2 -DBREAKS=2: a copy goes on after a break
- * quick event -DCOVER=10 -DW=1 -DOWNERS=2 -DBREAKS=2: .. and its map was not read to the end
+ * full event -DCOVER=8 -DW=1: only what changed is sent
+ * full event -DCOVER=9 -DW=1 -DOWNERS=2 -DBREAKS=2: a copy goes on after a break
+ * full event -DCOVER=10 -DW=1 -DOWNERS=2 -DBREAKS=2: .. and its map was not read to the end
  * full event -DCOVER=1 -DN=3 -DW=2 -DOWNERS=2: a joining image helps to R
  * full event -DCOVER=2 -DW=1: a delta is under way
  * full event -DCOVER=3 -DW=1: a resync in place, while commits are under way
