@@ -21,8 +21,8 @@ int __real_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base
                         const Perseas__ClaimReply *claim, const uint8_t *image_id);
 int __wrap_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
                         const Perseas__ClaimReply *claim, const uint8_t *image_id);
-int __real_ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
-int __wrap_ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
+int __real_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
+int __wrap_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
 
 enum { AGE = 16 }; /* transactions that may be posted between a begin and its commit */
 
@@ -112,9 +112,9 @@ int __wrap_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base
 }
 
 /* A granule is due no more when its chunk is posted. */
-int __wrap_ps_mirror_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain)
+int __wrap_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain)
 {
-	const int rc = __real_ps_mirror_bulk(p, m, chain);
+	const int rc = __real_ps_mirror_post_bulk(p, m, chain);
 	const struct ps_write *write = chain->writes + chain->count - 1;
 
 	if (!rc && chain->count && write->region >= PS_REGION_SEGMENT &&
