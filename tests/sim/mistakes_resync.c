@@ -21,8 +21,10 @@ int __real_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base
                         const Perseas__ClaimReply *claim, const uint8_t *image_id);
 int __wrap_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
                         const Perseas__ClaimReply *claim, const uint8_t *image_id);
-int __real_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
-int __wrap_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
+int __real_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m,
+                               const struct ps_chain *chain);
+int __wrap_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m,
+                               const struct ps_chain *chain);
 
 enum { AGE = 16 }; /* transactions that may be posted between a begin and its commit */
 
