@@ -59,7 +59,7 @@ struct ps_source {
 	bool peeking[PS_LANES];       /* the lane is reading it: the link must stay */
 };
 
-/* What is being fetched, and by which rules it was asked for. */
+/* The state of the store that an answer must be of, and its length. */
 struct ps_wanted {
 	uint8_t store_id[PS_ID_SIZE];
 	uint8_t owner[PS_ID_SIZE];
@@ -68,31 +68,31 @@ struct ps_wanted {
 	uint32_t length;
 };
 
-/* What a source does. The lane moves it on, but for PS_FETCH_FILLING: that ends when the fault lane
- * has filled what came. */
+/* What a source does. Its lane changes the state, except that the fault lane ends PS_FETCH_FILLING
+ * when it has filled in the answer. */
 enum ps_fetch_state {
 	PS_FETCH_IDLE,
 	PS_FETCH_ASKED,
-	PS_FETCH_FILLING, /* its answer counts, and is filled in */
-	PS_FETCH_FILLED,  /* its answer was filled in, or was of no use any more */
-	PS_FETCH_POOR,    /* this host had no memory for all of its answer */
+	PS_FETCH_FILLING, /* its answer is valid, and is being filled in */
+	PS_FETCH_FILLED,  /* its answer was filled in, or is no longer needed */
+	PS_FETCH_POOR,    /* this host had no memory for all of the answer */
 };
 
-/* A source. `state` is guarded by the lock; the rest is the lane's, or the fault lane's while
- * PS_FETCH_FILLING. */
+/* A lane's request to a source. `state` is guarded by the lock. The rest belongs to the lane, and
+ * during PS_FETCH_FILLING to the fault lane. */
 struct ps_fetching {
 	enum ps_fetch_state state;
-	uint64_t version; /* of the mirror that it leads to */
+	uint64_t version; /* of the mirror's entry in `sources` */
 	struct ps_wanted wanted;
-	uint64_t generation, granule; /* what was asked for, and which granule is the first */
-	unsigned count;               /* of granules */
-	const uint8_t *bytes;         /* that came */
-	unsigned done;                /* granules that were filled, or are not to be */
+	uint64_t generation, granule; /* the mapping, and the first granule that was asked for */
+	unsigned count;               /* granules */
+	const uint8_t *bytes;         /* of the answer */
+	unsigned done;                /* granules that were filled, or need not be */
 	uint64_t asked_at;
-	uint64_t until;           /* the answer must be there by then, or more of it */
-	uint64_t come;            /* so many bytes of it were there when that was set */
-	bool doubled;             /* another source was asked for the same since */
-	uint64_t again_at, delay; /* not asked before */
+	uint64_t until;           /* time limit for the answer, or for more of it */
+	uint64_t come;            /* bytes of the answer that had arrived when `until` was set */
+	bool doubled;             /* a second source was asked for these granules */
+	uint64_t again_at, delay; /* no request before this time */
 };
 
 enum { PS_WANTS = 256 };
@@ -108,47 +108,49 @@ struct ps_demand {
 	struct ps_pager *pager;
 	char store[PS_NAME_MAX + 1];
 	uint64_t patience; /* ns for an answer */
-	uint64_t rate;     /* bytes a second of what nobody waits for; 0: no limit */
+	uint64_t rate;     /* bytes a second of the bulk lane; 0: no limit */
 
 	pthread_mutex_t lock;
-	pthread_cond_t change; /* also: a part of the memory has come */
-	/* For those who wait for all of it: to wake them for each part takes as long as to fill
-	 * that. */
+	pthread_cond_t change; /* also signaled when memory has arrived */
+	/* Signaled when all memory is here. Waking the threads that wait for that for each part
+	 * would take as long as filling it. */
 	pthread_cond_t whole;
 	bool stopping, fenced;
 	uint8_t store_id[PS_ID_SIZE], owner[PS_ID_SIZE];
-	uint64_t epoch; /* under which this owner adopted; 0: it is renewing its claims */
+	uint64_t epoch; /* in which this owner adopted the store; 0: it is renewing its claims */
 	struct ps_mapping mappings[PS_SEGMENTS_MAX];
 	unsigned mapping_count;
 	uint64_t generations;
-	uint64_t filling; /* the generation that is being filled without the lock; 0: none */
-	uint64_t fills;   /* that were begun */
+	uint64_t filling; /* the mapping that is being filled without the lock; 0: none */
+	uint64_t fills;   /* fills that were begun */
 	struct ps_source sources[PS_MIRRORS_MAX];
 	struct ps_want wants[PS_WANTS]; /* a ring, the oldest first */
 	unsigned want_first, want_count;
-	bool wants_lost;     /* there were more: some granule is WANTED that is not in the ring */
-	uint64_t rest_at;    /* with a rate: what nobody waits for is not asked for before */
-	bool tell_keeper;    /* when something comes */
-	bool came_whole;     /* and it was not told yet */
-	uint64_t starved_at; /* since then somebody waits, and nothing came whole; 0: not so */
-	bool poor;           /* what came last found no memory for all of it here */
+	bool wants_lost;     /* the ring was full: a granule may be WANTED and not be in it */
+	uint64_t rest_at;    /* with a rate: the bulk lane's next request is not sent before */
+	bool tell_keeper;    /* the keeper must be woken when memory arrives */
+	bool came_whole;     /* a mapping became whole, and the keeper was not told yet */
+	uint64_t starved_at; /* since when a thread waits and no granule arrived; 0: no thread
+	                        does */
+	bool poor;           /* this host had no memory for all of the last answer */
 	uint64_t faults, fetched;
 
 	struct ps_fetching fetching[PS_SOURCES];
-	uint64_t usual[PS_LANES]; /* the lane's: ns that answers take */
+	uint64_t usual[PS_LANES]; /* each lane's: ns that an answer usually takes */
 
-	struct ps_warm *warm; /* the handle's, whose parts stay what they are; or NULL */
+	struct ps_warm *warm; /* the handle's copy of a standby, or NULL */
 
-	/* The keeper's. */
+	/* Used by the keeper only. */
 	bool told_starved, told_whole;
-	uint64_t look_up_at[PS_MIRRORS_MAX]; /* the same name again, not before */
+	uint64_t look_up_at[PS_MIRRORS_MAX]; /* a name is not looked up again before this time */
 	bool hired[PS_MIRRORS_MAX];
 };
 
-/* source.c: why these bytes may not fill missing memory; NULL: they may. */
+/* source.c: returns why these bytes must not fill missing memory, or NULL if they may. */
 const char *ps_source_fault(const struct ps_wanted *wanted, const struct ps_fetch_answer *fetched);
 
-/* demand.c: with the lock. *any: something is mapped. */
+/* demand.c: returns the missing bytes, and sets *any if a segment is mapped. Caller holds the lock.
+ */
 uint64_t ps_bytes_missing(const struct ps_demand *d, bool *any);
 
 /* granules.c: with the lock. */
@@ -157,64 +159,66 @@ struct ps_mapping *ps_mapping_at(struct ps_demand *d, uint64_t address);
 struct ps_mapping *ps_mapping_segment(struct ps_demand *d, uint32_t segment);
 uint64_t ps_granule_at(const struct ps_demand *d, const struct ps_mapping *mapping,
                        uint64_t address);
-/* So many of its bytes, from its first on, are here. They are never filled again: in a mapping
- * with a shadow they may have been committed since. */
+/* Returns how many bytes at the granule's beginning are here. They are never filled again, because
+ * the application may have changed and committed them since. */
 uint32_t ps_granule_here(const struct ps_demand *d, const struct ps_mapping *mapping,
                          uint64_t granule);
-/* Bytes of the segment in it. */
+/* Returns the bytes of the segment in the granule. */
 uint32_t ps_granule_length(const struct ps_demand *d, const struct ps_mapping *mapping,
                            uint64_t granule);
-/* Somebody waits for it: where it is missing, it is asked for before all that nobody waits for. */
+/* Notes that a thread waits for the granule: if it is missing, the fault lane asks for it. */
 void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule);
-/* It is asked for before the rest, and after what somebody waits for: much of it delays nobody. */
+/* Makes the bulk lane ask for the granule before the others. */
 void ps_granule_soon(struct ps_mapping *mapping, uint64_t granule);
-/* It was asked for in vain, or there was no memory for it: either lane may ask for it again. */
+/* Lets either lane ask for the granule again, after a request that failed, or for lack of
+ * memory. */
 void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
-/* What somebody waits for and the fault lane is to ask for next, which is ASKED then: with the
- * multiple of `run` that it lies in, if nothing of that is here and it comes by a move. False:
- * nothing. */
+/* Finds what the fault lane must ask for next, and marks it ASKED: a granule that a thread waits
+ * for, or all `run` granules around it if none of them is here and the answer can be moved. Returns
+ * false if no thread waits. */
 bool ps_granule_next_wanted(struct ps_demand *d, unsigned run, struct ps_want *next);
-/* What the bulk lane is to ask for next; what of it nobody waits for is COMING then. False: nothing
- * is left to ask for, or its time has not come. */
+/* Finds what the bulk lane asks for next, and marks it COMING where no thread waits for it. Returns
+ * false if nothing is left, or if the rate limit does not allow it yet. */
 bool ps_granule_next_bulk(struct ps_demand *d, uint64_t now, struct ps_want *next);
 
-/* straight.c: the keeper's. Is the mirror read by its link from now on? */
+/* straight.c: decides whether the mirror is read by its link from now on. The keeper calls it. */
 void ps_straight_find(struct perseas *p, unsigned mirror);
 
-/* take.c: what a standby's copy holds. `states` is of a mapping that nobody sees yet. */
+/* take.c: marks what a standby's copy holds in `states` of a mapping that is not in use yet. */
 void ps_take_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
                   uint8_t *states);
-/* Fills in a granule of that, first what somebody waits for. True: there may be more. The fault
- * lane. */
+/* Fills in a granule from the copy, first those that threads wait for. Returns true if there may be
+ * more. The fault lane calls it. */
 bool ps_take_step(struct ps_demand *d);
 
-/* large.c: has the kernel gather small pages to a large one, once all memory is here. Returns when
- * there is more to do. The fault lane. */
+/* large.c: makes the kernel gather small pages to a large one, once all memory is here. Returns
+ * when to call it again. The fault lane calls it. */
 uint64_t ps_large_step(struct ps_demand *d, uint64_t now);
 
-/* settle.c: with the lock. Of these granules so many bytes are here, from the first one's first on:
- * all of them, or whole pages. */
+/* settle.c: notes that `here` bytes at the beginning of these granules are here: all of them, or
+ * whole pages. Caller holds the lock. */
 void ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here);
 
-/* fill.c: with the lock, which it lets go of while it fills: unmap waits for that. Of the first
- * granule some may be here already. Returns how many bytes have come; *all: none is missing any
- * more. There may be no memory for the others now. The fault lane. */
+/* fill.c: fills these granules, of which the first may be here in part. Returns the bytes that were
+ * filled, and sets *all to false if this host had no memory for the rest. Caller holds the lock,
+ * which is released meanwhile; unmap waits for that. The fault lane calls it. */
 uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes,
                           bool *all);
-/* fill.c: with the lock, after something has come: is the keeper to be woken for it? Told once. */
+/* fill.c: returns true, once, if the keeper must be woken for what has arrived. Caller holds the
+ * lock. */
 bool ps_take_news(struct ps_demand *d);
-/* fill.c: bytes of the segment in these granules. */
+/* fill.c: returns the bytes of the segment in these granules. */
 uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *mapping,
                             const struct ps_want *want);
-/* fill.c: does an answer with all of these come by a move? */
+/* fill.c: returns true if an answer with all these granules can be moved into place. */
 bool ps_granules_move(const struct ps_demand *d, const struct ps_mapping *mapping,
                       const struct ps_want *want);
-/* fill.c: fills in a granule of what has come to any lane, or a whole run if that takes no longer;
- * what the fault lane asked for goes first. True: there may be more. The fault lane. */
+/* fill.c: fills in one granule of any lane's answer, or a whole run if that takes no longer;
+ * answers to faults come first. Returns true if there may be more. The fault lane calls it. */
 bool ps_fill_step(struct ps_demand *d);
 
-/* fetch.c: hears all sources of a lane, and asks those that are idle. Returns when that is to be
- * done next, if nothing comes before. The lane. */
+/* fetch.c: takes the answers of a lane's sources, and asks those that are idle. Returns when to
+ * call it again if no answer arrives before. The lane calls it. */
 uint64_t ps_sources_step(struct ps_demand *d, enum ps_lane lane, uint64_t now);
 
 /* lanes.c: the threads, whose arg is the struct ps_demand. */

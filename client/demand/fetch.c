@@ -48,7 +48,8 @@ static void give_back(struct ps_demand *d, struct ps_fetching *f)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/* It gave nothing: others are asked, and this one in a while. */
+/* Gives the granules of a source that sent nothing useful back to the lane, and lets the source
+ * pause. */
 static void strike(struct ps_demand *d, struct ps_fetching *f, uint64_t now)
 {
 	give_back(d, f);
@@ -60,7 +61,7 @@ static void strike(struct ps_demand *d, struct ps_fetching *f, uint64_t now)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/* Its connection is over: the next one may have to go elsewhere. */
+/* Drops the source's connection, and tells the keeper, which may know another way to the mirror. */
 static void lose(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	bool known;
@@ -75,7 +76,7 @@ static void lose(struct ps_demand *d, unsigned which, uint64_t now)
 		d->env->ops->wake(d->env, PS_KEEPER);
 }
 
-/* The keeper has other news of the mirror. */
+/* Takes over what the keeper has changed about the mirror since the last look. */
 static void follow(struct ps_demand *d, unsigned which)
 {
 	struct ps_fetching *f = &d->fetching[which];
@@ -100,8 +101,8 @@ static void follow(struct ps_demand *d, unsigned which)
 
 /* --- what to ask for --- */
 
-/* When another source is asked for it, too: a mirror that hangs must not hold up who waits. Where
- * all are slow, for a network or a processor, that would only be more work for them. */
+/* Returns when a second source is asked as well, so that a hanging mirror holds up no thread: after
+ * a multiple of the usual time, because a second request helps nobody if all sources are slow. */
 static uint64_t late_at(const struct ps_demand *d, enum ps_lane lane, const struct ps_fetching *f)
 {
 	const uint64_t usual = LATE * d->usual[lane];
@@ -118,7 +119,8 @@ static bool is_any_missing(const struct ps_mapping *mapping, const struct ps_fet
 	return false;
 }
 
-/* What the lane asked another source for long ago. What comes second of the two finds it here. */
+/* Finds granules that another source of the lane should have sent long ago. The later of the two
+ * answers is dropped. */
 static bool find_late(struct ps_demand *d, enum ps_lane lane, uint64_t now, struct ps_want *next)
 {
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
@@ -142,9 +144,9 @@ static struct ps_peek_link way_by(const struct ps_source *source)
 	return source->spoilt ? (struct ps_peek_link){ NULL, NULL } : source->straight;
 }
 
-/* Over a link a whole large page takes about as long as it takes the kernel to map its small ones,
- * and spares who waits all other faults in it. With a rate nothing comes unasked beside what
- * somebody waits for. */
+/* Returns how many granules are fetched for a fault. Over a direct link a whole large page takes
+ * about as long as the kernel needs to map its small pages, and saves all other faults in it. With
+ * a rate limit only the granule of the fault is fetched. */
 static unsigned wait_run(struct ps_demand *d, unsigned which)
 {
 	return way_by(mirror_of(d, which)).fabric && !d->rate ? d->ops->run : 1;
@@ -161,7 +163,8 @@ static bool find_next(struct ps_demand *d, unsigned which, uint64_t now, struct 
 	return ps_granule_next_wanted(d, wait_run(d, which), next);
 }
 
-/* Chooses what to fetch, by the rules of now. With the lock. */
+/* Chooses what to fetch, and fills in the request. Returns false if the source has nothing to do.
+ * Caller holds d->lock. */
 static bool choose(struct ps_demand *d, unsigned which, uint64_t now,
                    struct ps_fetch_request *fetch)
 {
@@ -195,13 +198,14 @@ static bool choose(struct ps_demand *d, unsigned which, uint64_t now,
 
 /* --- asking and hearing --- */
 
-/* What was given up: a mirror's memory that hangs holds up nobody but who is to end the link. */
+/* Returns true if the source's memory is still being read by a request that was given up: only the
+ * thread that ends the link waits for that. */
 static bool is_read(const struct ps_demand *d, unsigned which)
 {
 	return d->ops->reads && d->ops->reads(d->pager, which);
 }
 
-/* Who is to end the link of a source goes on. */
+/* Lets the thread that ends the source's link go on, if no read uses the link any more. */
 static void let_go(struct ps_demand *d, unsigned which)
 {
 	bool *peeking = &mirror_of(d, which)->peeking[ps_source_lane(which)];
@@ -216,7 +220,8 @@ static void let_go(struct ps_demand *d, unsigned which)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/* The mirror may tell over a connection what is wrong with it, or give the bytes. */
+/* After a direct read that was refused, uses the mirror's connection: it may send
+ * the bytes, or say what is wrong. */
 static void spoil(struct ps_demand *d, unsigned which, const struct ps_fetch_answer *fetched)
 {
 	pthread_mutex_lock(&d->lock);
@@ -244,7 +249,8 @@ static void arrived(struct ps_demand *d, unsigned which, const struct ps_fetch_a
 		d->ops->wake(d->pager, PS_FAULT_LANE);
 }
 
-/* A run over a slow link, which others may share, has as much time as its granules would alone. */
+/* Returns true if the source still has time. Each granule that arrives restarts the time limit, so
+ * that a run over a slow link has as much time as its granules would have alone. */
 static bool goes_on(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[which];
@@ -268,7 +274,7 @@ static void hear_answer(struct ps_demand *d, unsigned which, uint64_t now)
 		lose(d, which, now);
 }
 
-/* What a source says, and what became of what it said before. */
+/* Takes the source's answer, and notes what became of the previous one. */
 static void hear(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[which];
@@ -305,13 +311,13 @@ static void ask(struct ps_demand *d, unsigned which, uint64_t now)
 	f->come = 0;
 	if (!d->ops->ask(d->pager, which, &fetch))
 		lose(d, which, now);
-	/* What was read over a link at once is heard at once. */
+	/* A direct read is complete already. */
 	else if (fetch.straight.fabric)
 		hear_answer(d, which, d->env->ops->now(d->env));
 	let_go(d, which);
 }
 
-/* When what nobody waits for may be asked for. */
+/* Returns when the rate limit allows the bulk lane's next request. */
 static uint64_t due_rest(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	uint64_t at;
@@ -322,7 +328,8 @@ static uint64_t due_rest(struct ps_demand *d, unsigned which, uint64_t now)
 	return ps_source_lane(which) == PS_BULK_LANE && at > now ? at : PS_NEVER;
 }
 
-/* What it is asked. When it is to be looked at again, if nothing comes. */
+/* Sends the source its next request, if it is idle. Returns when to look at the source again if
+ * nothing arrives. */
 static uint64_t go_on(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[which];
@@ -336,12 +343,12 @@ static uint64_t go_on(struct ps_demand *d, unsigned which, uint64_t now)
 	case PS_FETCH_ASKED:
 		late = late_at(d, ps_source_lane(which), f);
 		return late > now && late < f->until ? late : f->until;
-	default: /* What the fault lane has got is filled in before it asks for more. */
+	default: /* The fault lane fills in its answers before it asks for more. */
 		return ps_source_lane(which) == PS_FAULT_LANE ? now : PS_NEVER;
 	}
 }
 
-/* Mirrors in the order in which they are asked: those that bring no bulk at the moment first. */
+/* Sets the order in which mirrors are asked: mirrors without a bulk request come first. */
 static void sort_mirrors(struct ps_demand *d, unsigned order[PS_MIRRORS_MAX])
 {
 	unsigned count = 0;

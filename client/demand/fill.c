@@ -48,7 +48,8 @@ uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const
 	d->filling = part->generation;
 	d->fills++;
 	pthread_mutex_unlock(&d->lock);
-	/* First, since what can be seen of a page can be stored to, and is then compared. */
+	/* The shadow first: once a page is visible, the application may store to it, and a commit
+	 * compares it with the shadow. */
 	if (shadow)
 		memcpy(shadow + at, bytes + here, rest);
 	came = d->ops->fill(d->pager, to, bytes + here, rest, watched);
@@ -56,7 +57,8 @@ uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const
 	d->filling = 0;
 	ps_settle_note(d, part, here + came);
 	d->env->ops->broadcast(d->env, &d->change);
-	/* It is there: its unmap waits for `filling`. That of another one may have moved it. */
+	/* The mapping still exists, because its unmap waits for `filling`. Another mapping's unmap
+	 * may have moved its entry. */
 	if (!ps_mapping_of(d, part->generation)->missing) {
 		d->came_whole = true;
 		d->env->ops->broadcast(d->env, &d->whole);
@@ -65,7 +67,7 @@ uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const
 	return came;
 }
 
-/* Can all of it be put where it belongs at once, and without a copy? */
+/* Returns true if the whole answer can be moved to its place without a copy. */
 static bool is_movable(const struct ps_demand *d, const struct ps_mapping *mapping,
                        const struct ps_fetching *f)
 {
@@ -80,8 +82,8 @@ static bool is_movable(const struct ps_demand *d, const struct ps_mapping *mappi
 	return ps_granules_move(d, mapping, &run);
 }
 
-/* The next part of what came that is to be filled in. False: nothing is left of it. What is here
- * already, since both lanes brought it or it was asked for twice, stays as it is. */
+/* Finds the next part of the answer to fill in. Returns false if no part is left. Granules that are
+ * here already, because both lanes fetched them or two sources were asked, stay unchanged. */
 static bool find_part(struct ps_demand *d, struct ps_fetching *f, struct ps_want *part)
 {
 	const struct ps_mapping *mapping = ps_mapping_of(d, f->generation);
@@ -105,7 +107,7 @@ static void finish(struct ps_demand *d, unsigned which, enum ps_fetch_state stat
 		d->ops->wake(d->pager, PS_BULK_LANE);
 }
 
-/* With the lock. */
+/* Fills in one part of a source's answer. Caller holds d->lock. */
 static void fill_part(struct ps_demand *d, unsigned which)
 {
 	struct ps_fetching *f = &d->fetching[which];
@@ -134,7 +136,7 @@ bool ps_fill_step(struct ps_demand *d)
 	bool tell = false;
 
 	pthread_mutex_lock(&d->lock);
-	/* The fault lane's are the first. */
+	/* Answers to faults come first. */
 	while (which < PS_SOURCES && d->fetching[which].state != PS_FETCH_FILLING)
 		which++;
 	if (which < PS_SOURCES) {

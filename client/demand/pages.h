@@ -12,24 +12,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A descriptor by which the kernel is asked, to be closed; -1: there is none. */
+/* Opens a descriptor for asking the kernel about pages. Returns -1 if the kernel has none. */
 int ps_pages_open(void);
 
-/* Is all of this one large page, or several? False also where nobody can say. `at` and `length` are
- * multiples of a large page, and it is all there. No page is changed by it, nor marked. */
+/* Returns true if the memory consists of large pages only; false also if that is not known. `at`
+ * and `length` are multiples of a large page, and no page is missing. Changes and marks no page. */
 bool ps_pages_large(int pages, const uint8_t *at, uint64_t length);
 
-/* Moves pages to what is missing (Linux 6.8): nothing is copied, and large pages stay large. How
- * many bytes: it may be fewer, or none. */
+/* Moves pages to missing memory (Linux 6.8) without copying; large pages stay large. Returns the
+ * number of bytes moved, which may be less than `length`, or 0. */
 uint64_t ps_pages_move(int uffd, const uint8_t *to, const uint8_t *from, uint64_t length);
 
-/* Copies whole pages to what is missing; `watched`: they come protected. A page that is here keeps
- * what it has. Returns how many bytes are here, or left out: there is no memory for the next. */
+/* Copies whole pages to missing memory, write-protected if `watched`. A page that is here keeps its
+ * contents. Returns the number of bytes that are here or not ours; fewer than `length` if the host
+ * has no memory for the next page. */
 uint64_t ps_pages_copy(int uffd, const uint8_t *to, const uint8_t *from, uint64_t length,
                        bool watched);
 
-/* Who touches one of these whole pages that is missing gets SIGBUS; who waits goes on. `watches`:
- * they may have been covered so that they come protected. */
+/* Makes every access to a missing page of this memory end in SIGBUS; threads that wait for one go
+ * on. `watches`: the pages may have been registered for write protection, too. */
 void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, bool watches);
 
 #endif
