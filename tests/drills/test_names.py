@@ -9,6 +9,7 @@ import pytest
 from drill import FAILURE, HERE, SECONDS, mirror_list, tied
 from test_run import LIVES, run  # noqa: F401  # pylint: disable=unused-import
 from test_run import OWNS as COMMAND_OWNS
+from teller import tellers, until  # noqa: F401  # pylint: disable=unused-import
 
 STANDS_BY = """
 import sys
@@ -169,6 +170,22 @@ def test_an_owner_goes_on_while_the_name_server_is_silent(mirrors, names, python
     assert process.wait(SECONDS) == 0
 
 
+def test_events_do_not_wait_for_the_name_server(mirrors, names, tellers):  # noqa: F811
+    """The lookup of the lost mirror's name never ends, and its end and return are told of."""
+    daemons = mirrors(3)
+    desk = tellers.desk()
+    desk.ask("open", "bank", names.of(daemons), "create", "acks=2")
+    until(lambda: desk.all_live(3), "three live mirrors")
+    names.stop()
+    before = len(desk.events())
+    daemons[1].kill9()
+    until(lambda: ("mirror-down", "m2.drill.test:%d" % daemons[1].mirror.port)
+          in desk.events()[before:], "the end of a mirror")
+    daemons[1].restart()
+    until(lambda: ("mirror-live", "m2.drill.test:%d" % daemons[1].mirror.port)
+          in desk.events()[before:], "its return")
+
+
 def test_an_open_needs_the_names_of_r_mirrors_only(bank, names, python):
     """One of three mirrors is given by name. The open's timeout expires with only that name known,
     and other opens find the other mirrors."""
@@ -178,6 +195,16 @@ def test_an_open_needs_the_names_of_r_mirrors_only(bank, names, python):
     process = python(OPENS, ",".join(named), "PERSEAS_EUNREACHABLE")
     assert process.stdout.readline() == "PERSEAS_EUNREACHABLE\n"
     process = python(OPENS, ",".join([mirror_list(daemons[:2]), named[2]]), "opened")
+    assert process.stdout.readline() == "opened\n"
+    assert process.wait(SECONDS) == 0
+
+
+def test_names_are_looked_up_side_by_side(bank, names, python):
+    """The first of three names is never answered for, and the other two are enough."""
+    named = names.of(bank(3))
+    names.hosts["m1.drill.test"] = "silent"
+    names.write()
+    process = python(OPENS, named, "opened")
     assert process.stdout.readline() == "opened\n"
     assert process.wait(SECONDS) == 0
 

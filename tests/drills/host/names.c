@@ -1,7 +1,7 @@
 /*
  * names.c - a name service for a process that preloads it. DRILL_NAMES is the path of a file whose
- * lines are "HOST NUMBER", or "silent": then no question is answered until that line is gone. Hosts
- * outside .drill.test are the C library's.
+ * lines are "HOST NUMBER", "HOST silent" or "silent": then no question about that host, or none at
+ * all, is answered until that line is gone. Hosts outside .drill.test are the C library's.
  */
 #define _GNU_SOURCE
 
@@ -15,7 +15,7 @@
 typedef int (*getaddrinfo_function)(const char *, const char *, const struct addrinfo *,
                                     struct addrinfo **);
 
-/* Returns 1 with the number of the host, 0 if it has none here, or -1 while all are silent. */
+/* Returns 1 with the number of the host, 0 if it has none here, or -1 while it must not be told. */
 static int look_at_names(const char *host, char number[64])
 {
 	FILE *file = fopen(getenv("DRILL_NAMES"), "re");
@@ -27,6 +27,8 @@ static int look_at_names(const char *host, char number[64])
 			found = -1;
 		if (found == 0 && sscanf(line, "%127s %63s", name, number) == 2)
 			found = strcmp(name, host) == 0;
+		if (found == 1 && strcmp(number, "silent") == 0)
+			found = -1;
 	}
 	if (file)
 		fclose(file);
