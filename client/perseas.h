@@ -41,7 +41,7 @@ extern "C" {
 	X(PERSEAS_EQUORUM, -11, "too few mirrors to know the newest state")                        \
 	X(PERSEAS_EINDOUBT, -12, "the commit is applied here, but not yet held by enough mirrors") \
 	X(PERSEAS_EBLOCKED, -13, "an earlier commit is in doubt")                                  \
-	X(PERSEAS_EDAMAGED, -14, "an image does not pass its checks")                              \
+	X(PERSEAS_EDAMAGED, -14, "an image failed its checks")                                     \
 	X(PERSEAS_EMIRRORMEM, -15, "a mirror's memory limit is reached")                           \
 	X(PERSEAS_ENOSEGMENT, -16, "there is no such segment")                                     \
 	X(PERSEAS_ESIZE, -17, "the segment has another size")                                      \

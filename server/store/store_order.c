@@ -93,6 +93,7 @@ static bool figures_grew(const Perseas__OwnerFigures *earlier, const Perseas__Ow
 		return true;
 	return later->commits >= earlier->commits && later->aborts >= earlier->aborts &&
 	       later->range_bytes >= earlier->range_bytes && later->in_doubt >= earlier->in_doubt &&
+	       later->paced >= earlier->paced && later->paced_ms >= earlier->paced_ms &&
 	       later->saved_within >= earlier->saved_within &&
 	       later->saved_between >= earlier->saved_between &&
 	       ps_latency_grew(earlier->commit, later->commit);

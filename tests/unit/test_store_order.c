@@ -187,14 +187,20 @@ TEST(figures_that_fall_are_refused, struct mirror *mirror)
 	uint64_t counts[] = { 5, 6 };
 	Perseas__Latencies commit = PERSEAS__LATENCIES__INIT;
 	Perseas__OwnerFigures figures = PERSEAS__OWNER_FIGURES__INIT;
-	uint64_t *const each[] = {
-		&figures.commits,  &figures.aborts,       &figures.range_bytes,
-		&figures.in_doubt, &commit.sum_ns,        &counts[0],
-		&counts[1],        &figures.saved_within, &figures.saved_between
-	};
+	uint64_t *const each[] = { &figures.commits,
+		                   &figures.aborts,
+		                   &figures.range_bytes,
+		                   &figures.in_doubt,
+		                   &figures.paced,
+		                   &figures.paced_ms,
+		                   &figures.saved_within,
+		                   &figures.saved_between,
+		                   &commit.sum_ns,
+		                   &counts[0],
+		                   &counts[1] };
 
 	figures.commits = figures.aborts = figures.range_bytes = figures.in_doubt = 4;
-	figures.saved_within = figures.saved_between = 4;
+	figures.paced = figures.paced_ms = figures.saved_within = figures.saved_between = 4;
 	commit.first = 1;
 	commit.counts = counts;
 	commit.n_counts = 2;

@@ -186,6 +186,77 @@ TEST(a_field_is_of_the_version_that_brought_it)
 	}
 }
 
+enum {
+	MESSAGES = 100,
+	ROOM = 512,
+	FIELDS_OF_BEFORE = 273, /* all of version 8 but Roster.level, of which 1 is a later value */
+};
+
+static void prepare(uint8_t room[ROOM], const ProtobufCMessageDescriptor *message)
+{
+	assert_true(message->sizeof_message <= ROOM);
+	memset(room, 0, ROOM);
+	protobuf_c_message_init(message, (void *)room);
+}
+
+/* Returns the version of a field: that of a message in which nothing else is set. */
+static unsigned version_of(const ProtobufCMessageDescriptor *message,
+                           const ProtobufCFieldDescriptor *field)
+{
+	_Alignas(8) uint8_t room[ROOM], inner[ROOM], *elements[1] = { inner };
+	void *at = room + field->offset;
+
+	prepare(room, message);
+	if (field->type == PROTOBUF_C_TYPE_MESSAGE)
+		prepare(inner, field->descriptor);
+	if (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
+		*(uint32_t *)(void *)(room + field->quantifier_offset) = field->id;
+	if (field->label == PROTOBUF_C_LABEL_REPEATED) {
+		*(size_t *)(void *)(room + field->quantifier_offset) = 1;
+		*(uint8_t ***)at = elements;
+	} else if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
+		*(uint8_t **)at = inner;
+	} else {
+		fill_field((void *)room, field);
+	}
+	return ps_version_needed_by((void *)room);
+}
+
+/* Returns how many fields the version before knows in the messages of a list, and appends messages
+ * below these to it. */
+static unsigned count_fields_of_before(const ProtobufCMessageDescriptor *list[MESSAGES],
+                                       unsigned messages)
+{
+	unsigned count = 0;
+
+	for (unsigned m = 0; m < messages; m++)
+		for (unsigned f = 0; f < list[m]->n_fields; f++) {
+			const ProtobufCFieldDescriptor *field = &list[m]->fields[f];
+			unsigned known = 0;
+
+			if (version_of(list[m], field) > BEFORE)
+				continue;
+			count++;
+			while (known < messages && list[known] != field->descriptor)
+				known++;
+			if (field->type == PROTOBUF_C_TYPE_MESSAGE && known == messages) {
+				assert_true(messages < MESSAGES);
+				list[messages++] = field->descriptor;
+			}
+		}
+	return count;
+}
+
+/* A new field or message without a row in version.c changes the number of fields that the version
+ * before seems to know. The number may only change when another version becomes the lowest. */
+TEST(every_new_field_has_its_version)
+{
+	const ProtobufCMessageDescriptor *list[MESSAGES] = { &perseas__request__descriptor,
+		                                             &perseas__reply__descriptor };
+
+	assert_int_equal(count_fields_of_before(list, 2), FIELDS_OF_BEFORE);
+}
+
 /* The messages inside a message count. */
 TEST(a_message_is_of_the_version_of_those_in_it)
 {
