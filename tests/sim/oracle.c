@@ -106,7 +106,7 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_node *parent, uint
 	node->mark = w->oracle->losses;
 	node->sealed_at = w->now;
 	node->returned_at = 0;
-	if (descends(node, w->oracle->root))
+	if (node->root == w->oracle->root)
 		give_name(w, node, epoch, seq);
 	return node;
 }
@@ -142,15 +142,17 @@ void sim_oracle_begin(struct sim_world *w)
 	struct sim_oracle *oracle = sim_alloc(w, sizeof(*oracle));
 
 	w->oracle = oracle;
-	oracle->root = sim_alloc(w, sizeof(*oracle->root));
-	oracle->acked = oracle->root;
+	oracle->root = oracle->acked = sim_oracle_apart(w);
 	/* (0, 0) is every new image's; it is found by its node, not by its epoch. */
 	find_name(oracle, 0, 0)->node = oracle->root;
 }
 
 struct sim_node *sim_oracle_apart(struct sim_world *w)
 {
-	return sim_alloc(w, sizeof(struct sim_node));
+	struct sim_node *node = sim_alloc(w, sizeof(*node));
+
+	node->root = node;
+	return node;
 }
 
 void sim_oracle_removed(struct sim_world *w)

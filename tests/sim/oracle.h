@@ -40,7 +40,7 @@ struct sim_segment {
 };
 
 struct sim_node {
-	struct sim_node *parent;
+	struct sim_node *parent, *root;
 	uint64_t epoch, seq; /* as it was made; adoption gives it other epochs */
 	unsigned depth;
 	uint64_t sealed_at;   /* it was posted then */
