@@ -342,17 +342,40 @@ static uint8_t *scratch_of(struct sim_world *w, uint32_t id, uint64_t size)
 	return oracle->scratch[id];
 }
 
-/* Finds, on a copy, what a claim would find. */
+/* Returns true if the record has a before-image of the segment. */
+static bool names_segment(const struct ps_record *record, uint32_t id)
+{
+	const struct ps_range *range;
+	struct ps_cursor cursor;
+	const void *before;
+
+	if (record->kind != PS_RECORD_TRANSACTION)
+		return false;
+	ps_record_begin_walk(record, &cursor);
+	while (ps_record_next(&cursor, &range, &before))
+		if (range->segment == id)
+			return true;
+	return false;
+}
+
+/* Finds what a claim would find. It rolls back in copies, which only the segments of the
+ * transaction in flight need. */
 static void recover(struct sim_mirror *m, const struct store *store, struct ps_image *view,
                     struct ps_slot *slot)
 {
+	const struct ps_record *in_flight = NULL;
 	enum ps_recovery recovery;
 
 	image_view(&store->image, view);
-	for (size_t i = 0; i < store->header->n_segments; i++) {
+	if (ps_slot_choose(view->log, slot) >= 0)
+		in_flight = ps_image_find_record(view, slot->epoch, slot->seq + 1, slot->next);
+	for (size_t i = 0; in_flight && i < store->header->n_segments; i++) {
 		uint32_t id = store->header->segments[i]->id;
-		uint8_t *copy = scratch_of(m->world, id, view->segments[id].size);
+		uint8_t *copy;
 
+		if (!names_segment(in_flight, id))
+			continue;
+		copy = scratch_of(m->world, id, view->segments[id].size);
 		memcpy(copy, view->segments[id].base, view->segments[id].size);
 		view->segments[id].base = copy;
 	}
