@@ -7,11 +7,14 @@ each processor and one more. Each store also has a standby (`perseas run`) that 
 
     alarms.py --seconds 3600 --build build
 
-Prints the counts, one line a minute, and saves them to build/alarms.json. Exit status: 1 if there
-was a false alarm with the default timeouts; 2 when it could not run.
+Prints the counts, and the longest time for which the machine kept this process from running, one
+line a minute; also what owners with the default timeouts report of their mirrors. Saves the counts
+to build/alarms.json. Exit status: 1 if there was a false alarm with the default timeouts; 2 when it
+could not run.
 """
 import argparse
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -35,6 +38,15 @@ MINUTE = 60
 LOOP = "while True: pass"
 
 
+class Event(ctypes.Structure):
+    """struct perseas_event"""
+    _fields_ = [("kind", ctypes.c_int), ("missed", ctypes.c_uint32), ("seq", ctypes.c_uint64),
+                ("mirror", ctypes.c_char * 256), ("text", ctypes.c_char * 256)]
+
+
+LISTENER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Event))
+
+
 class Watched:
     """One store: its mirrors, its owner, its standby, and the alarms counted."""
 
@@ -43,10 +55,13 @@ class Watched:
         options = ["--owner-timeout", str(SHORT_MS / 1000)] if short else []
         self.cluster = Cluster(build, MIRRORS, options, room=MIRRORS * 64 * MIB)
         self.commits = self.owners = self.mirrors = 0
+        self.listener = LISTENER(self.tell)
 
     def __enter__(self):
         self.cluster.__enter__()
-        options = {"mirror_timeout_ms": SHORT_MS} if self.short else {}
+        options = {"on_event": ctypes.cast(self.listener, ctypes.c_void_p).value}
+        if self.short:
+            options["mirror_timeout_ms"] = SHORT_MS
         self.addresses = self.cluster.unix() if self.fabric == "shm" else self.cluster.tcp()
         self.store = binding.Store("busy", self.addresses, flags=binding.CREATE, **options)
         self.store.map("a", 4096)
@@ -65,6 +80,11 @@ class Watched:
         self.standby = self.cluster.spawn(
             self.cluster.build / "perseas", "run", "busy", "--mirrors", self.addresses, "--",
             "true", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def tell(self, _, event):
+        if not self.short:
+            print("%s: %s: %s" % (self.name(), event[0].mirror.decode(), event[0].text.decode()),
+                  flush=True)
 
     def step(self, number):
         """Commits a transaction, and counts alarms since the last one. A mirror that was declared
@@ -97,7 +117,7 @@ def load():
 
 def watch(watched, seconds):
     """Steps all stores for `seconds`. Returns the load average of each minute."""
-    loads, number = [], 0
+    loads, number, overslept = [], 0, 0
     began = told = time.monotonic()
     while time.monotonic() < began + seconds or min(each.commits for each in watched) < LEAST:
         for each in watched:
@@ -106,11 +126,14 @@ def watch(watched, seconds):
         if time.monotonic() > told + MINUTE:
             told += MINUTE
             loads.append(load())
-            print("%3d min, load %s: %s" % (
-                (told - began) / MINUTE, figure(loads[-1]), "; ".join(
+            print("%3d min, load %s, overslept %d ms: %s" % (
+                (told - began) / MINUTE, figure(loads[-1]), overslept * 1e3, "; ".join(
                     "%s: %d owners, %d mirrors" % (each.name(), each.owners, each.mirrors)
                     for each in watched)), flush=True)
+            overslept = 0
+        slept_at = time.monotonic()
         time.sleep(PAUSE)               # the owner is not busy itself
+        overslept = max(overslept, time.monotonic() - slept_at - PAUSE)
     return loads
 
 
