@@ -342,42 +342,29 @@ static uint8_t *scratch_of(struct sim_world *w, uint32_t id, uint64_t size)
 	return oracle->scratch[id];
 }
 
-/* Returns true if the record has a before-image of the segment. */
-static bool names_segment(const struct ps_record *record, uint32_t id)
-{
-	const struct ps_range *range;
-	struct ps_cursor cursor;
-	const void *before;
-
-	if (record->kind != PS_RECORD_TRANSACTION)
-		return false;
-	ps_record_begin_walk(record, &cursor);
-	while (ps_record_next(&cursor, &range, &before))
-		if (range->segment == id)
-			return true;
-	return false;
-}
-
 /* Finds what a claim would find. It rolls back in copies, which only the segments of the
  * transaction in flight need. */
 static void recover(struct sim_mirror *m, const struct store *store, struct ps_image *view,
                     struct ps_slot *slot)
 {
 	const struct ps_record *in_flight = NULL;
+	const struct ps_range *range;
+	struct ps_cursor cursor = { 0 };
+	const void *before;
 	enum ps_recovery recovery;
 
 	image_view(&store->image, view);
 	if (ps_slot_choose(view->log, slot) >= 0)
 		in_flight = ps_image_find_record(view, slot->epoch, slot->seq + 1, slot->next);
-	for (size_t i = 0; in_flight && i < store->header->n_segments; i++) {
-		uint32_t id = store->header->segments[i]->id;
-		uint8_t *copy;
+	if (in_flight && in_flight->kind == PS_RECORD_TRANSACTION)
+		ps_record_begin_walk(in_flight, &cursor);
+	while (ps_record_next(&cursor, &range, &before)) {
+		const uint32_t id = range->segment;
+		const uint64_t size = view->segments[id].size;
+		uint8_t *copy = scratch_of(m->world, id, size);
 
-		if (!names_segment(in_flight, id))
-			continue;
-		copy = scratch_of(m->world, id, view->segments[id].size);
-		memcpy(copy, view->segments[id].base, view->segments[id].size);
-		view->segments[id].base = copy;
+		if (size > 0 && view->segments[id].base != copy)
+			view->segments[id].base = memcpy(copy, view->segments[id].base, size);
 	}
 	recovery = ps_image_recover(view, slot);
 	if (recovery < 0)
