@@ -108,6 +108,7 @@ static void begin_test(struct perseas *p, struct ps_mirror *m)
 	struct ps_way_back *way = &m->way_back;
 	struct ps_error ignored;
 
+	assert(!way->test_link);
 	grant.rdma_port = way->rdma_port;
 	grant.token = (ProtobufCBinaryData){ PS_ID_SIZE, way->token };
 	way->fabric = p->env->ops->fabric(p->env, &m->address, &grant, 0);

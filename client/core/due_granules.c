@@ -72,6 +72,7 @@ int ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
 	const uint64_t since = base == PS_DUE_ALL ? UINT64_MAX : claim->slot->seq;
 
 	ps_assert_admin(p);
+	assert(base != PS_DUE_REST || m->due);
 	if (base != PS_DUE_REST) {
 		ps_due_free(m);
 		m->due = calloc(1, sizeof(*m->due));
@@ -158,6 +159,7 @@ uint64_t ps_due_end(const struct ps_mirror *m, const struct ps_segment *segment,
 	const uint64_t rest = segment->size - offset, limit = offset + (rest < most ? rest : most);
 	uint64_t end = offset;
 
+	assert(offset < segment->size && most > 0);
 	do
 		end = ((end >> PS_CHANGE_SHIFT) + 1) << PS_CHANGE_SHIFT;
 	while (end < limit && is_due(m->due, segment->id, end >> PS_CHANGE_SHIFT));
@@ -171,6 +173,7 @@ void ps_due_complete(struct ps_mirror *m, const struct ps_segment *segment, uint
 	                                           : end >> PS_CHANGE_SHIFT;
 	uint64_t *bits = m->due->bits[segment->id];
 
+	assert(offset < end && end <= segment->size && held >= m->due->held);
 	m->due->held = held;
 	for (uint64_t at = offset >> PS_CHANGE_SHIFT; bits && at < past; at++)
 		bits[at / WORD] &= ~((uint64_t)1 << at % WORD);

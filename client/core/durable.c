@@ -79,6 +79,7 @@ void ps_end_doubt_if_durable(struct perseas *p)
 
 void ps_tokens_set_epoch(struct perseas *p)
 {
+	assert(p->epoch >= p->commit.unwaited.epoch);
 	p->commit.unwaited.epoch = p->epoch;
 	p->commit.unwaited.seq_before_epoch = p->commit.seq;
 }

@@ -119,6 +119,7 @@ void ps_handle_add_learnt_mirror(struct perseas *p, const struct ps_address *add
 {
 	struct ps_mirror *m = &p->mirrors[p->mirror_count];
 
+	assert(!p->open);
 	if (p->mirror_count == PS_MIRRORS_MAX || ps_handle_has_address(p, address->text))
 		return;
 	m->address = *address;
@@ -140,6 +141,7 @@ int ps_handle_set_mirrors(struct perseas *p, const char *list, const struct ps_a
 {
 	int rc = 0;
 
+	assert(!p->mirror_count && count <= PS_MIRRORS_MAX);
 	for (unsigned i = 0; i < count && !rc && p->env->ops->has_route; i++)
 		rc = p->env->ops->has_route(p->env, &addresses[i], error);
 	if (rc)
@@ -279,6 +281,7 @@ static void free_attachments(struct perseas *p)
 
 void ps_handle_free(struct perseas *p)
 {
+	assert(!p->has_keeper && !p->commit.unwaited.has_collector);
 	ps_deadlock_remove_handle(p);
 	free_segments(p);
 	ps_shadow_end_tracking(p);
@@ -299,6 +302,7 @@ void ps_handle_free(struct perseas *p)
 	if (p->upkeep.change.question.reply)
 		perseas__reply__free_unpacked(p->upkeep.change.question.reply, NULL);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
+		assert(!p->mirrors[i].link && !p->mirrors[i].control);
 		ps_due_free(&p->mirrors[i]);
 		if (p->mirrors[i].found.header)
 			perseas__header__free_unpacked(p->mirrors[i].found.header, NULL);

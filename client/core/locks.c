@@ -208,6 +208,7 @@ static int add_hold(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 		free(hold);
 		return rc;
 	}
+	assert(!exclusive || !lock->holds);
 	*hold = (struct ps_lock_hold){ lock->holds, tx->holds, tx, lock, exclusive };
 	lock->holds = tx->holds = hold;
 	return 0;
@@ -225,6 +226,7 @@ static int take_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive
 	rc = await_lock(tx, lock, exclusive);
 	if (rc)
 		return rc;
+	assert(lock->holds == hold && !hold->next);
 	hold->exclusive = true;
 	return 0;
 }

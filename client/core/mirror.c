@@ -61,6 +61,7 @@ struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *addr
 		m = &p->mirrors[p->mirror_count++];
 	else if (m->found.header)
 		perseas__header__free_unpacked(m->found.header, NULL);
+	assert(!m->control && !m->link && !m->active);
 	ps_due_free(m);
 	memset(m, 0, sizeof(*m));
 	m->address = *address;
@@ -83,6 +84,7 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 		p->commit.fenced_mirrors |= ps_mirror_bit(p, m);
 	m->active = state == PERSEAS_MIRROR_LIVE || state == PERSEAS_MIRROR_REPLAYING ||
 	            state == PERSEAS_MIRROR_RESYNCING;
+	assert(!m->active || m->link);
 	if (m->active)
 		ps_mirror_note_write(m, p->epoch);
 	if (state == PERSEAS_MIRROR_LIVE) {
@@ -154,6 +156,8 @@ void ps_mirror_break_silent(struct perseas *p, struct ps_mirror *m)
 
 void ps_mirror_set_position(struct ps_mirror *m, unsigned slot, uint64_t seq)
 {
+	/* Chains in flight would count from the position that they were posted at. */
+	assert(slot <= 1 && !m->outstanding);
 	m->valid_slot = slot;
 	m->posted = m->acked = seq;
 }

@@ -65,6 +65,7 @@ bool ps_quorum_is_newest_w(const struct perseas *p, uint32_t set)
 /* Returns the roster that an open goes by: the next one if the change to it is decided. */
 static const struct ps_quorum *roster_for_open(const struct perseas *p)
 {
+	assert(p->quorum_count == (p->next_roster ? 2 : 1) && (!p->marked || p->next_roster));
 	return &p->quorums[p->marked ? p->quorum_count - 1 : 0];
 }
 

@@ -17,6 +17,7 @@ void ps_quorums_recompute(struct perseas *p)
 		p->quorums[p->quorum_count++] = ps_quorum_of(p, p->next_roster);
 	p->members = (unsigned)p->roster->n_members;
 	p->acks = p->roster->acks;
+	assert(!p->marked || p->next_roster);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 

@@ -8,6 +8,7 @@
 #include "../../proto/base/large_page.h"
 #include "../../proto/base/core_dump.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -60,6 +61,7 @@ static uint64_t drop_old_entries(struct ps_ring *ring, uint64_t length)
 {
 	uint64_t at = ps_record_position(ring->head, length, ring->size);
 
+	assert(length <= ring->size && length % PS_ALIGN == 0);
 	while (ring->first <= ring->last && (at + length - oldest_position(ring) > ring->size ||
 	                                     ring->last - ring->first + 2 > PS_RING_ENTRIES))
 		ring->first++;

@@ -47,6 +47,7 @@ struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t 
 	struct ps_segment *segment;
 	uint32_t id = 0;
 
+	ps_assert_admin(p);
 	if (p->segment_count == PS_SEGMENTS_MAX)
 		return NULL;
 	while (ps_segment_by_id(p, id))
@@ -83,6 +84,8 @@ static void return_to_spare(struct perseas *p, struct ps_segment *part)
 
 void ps_segment_forget(struct perseas *p, struct ps_segment *segment)
 {
+	ps_assert_admin(p);
+	assert(segment >= p->segments && segment < p->segments + p->segment_count);
 	return_to_spare(p, segment);
 	ps_segment_unmap(segment);
 	ps_change_map_drop(p, segment->id);
@@ -189,8 +192,10 @@ int ps_segment_map_at(struct perseas *p, struct ps_segment *segment, uint64_t ad
 	struct ps_reserved_range *kept = address == segment->address
 	                                         ? find_reserved(p, address, segment->size)
 	                                         : NULL;
-	int error = map_segment(address, segment->size, kept, &segment->base);
+	int error;
 
+	assert(!segment->base);
+	error = map_segment(address, segment->size, kept, &segment->base);
 	/* If mapping failed, the reserved range may already be gone; do not unmap it again. */
 	if (kept)
 		forget_reserved(p, kept);
@@ -288,7 +293,7 @@ int ps_segment_reserve_growth(struct ps_segment *head, uint64_t whole, uint64_t 
 
 int ps_segment_map_part(struct ps_segment *head, struct ps_segment *part)
 {
-	assert(part->size <= head->spare_size && part->size % PS_PAGE == 0);
+	assert(!part->base && part->size <= head->spare_size && part->size % PS_PAGE == 0);
 	if (mprotect(head->spare, part->size, PROT_READ | PROT_WRITE))
 		return errno;
 	if (part->size >= SEGMENT_ALIGN)
@@ -397,6 +402,8 @@ int ps_layout_publish(struct perseas *p)
 			};
 	}
 	qsort(layout->segments, layout->count, sizeof(layout->segments[0]), compare_starts);
+	for (unsigned i = 1; i < layout->count; i++)
+		assert(layout->segments[i - 1].end <= layout->segments[i].start);
 	sort_by_recorded(layout);
 	layout->older = p->layout;
 	p->layout = layout;

@@ -110,6 +110,7 @@ void ps_shadow_install(struct perseas *p, struct ps_segment *segment, uint8_t *r
 
 	if (!room)
 		return;
+	assert(segment->base);
 	if (watched)
 		may_differ = memset(room + ps_align8(segment->size), 0,
 		                    word_count(segment) * sizeof(uint64_t));
@@ -207,6 +208,7 @@ bool ps_shadow_next_difference(struct perseas *p, struct ps_segment *segment, ui
 {
 	uint64_t page = find_page_to_compare(segment, *offset / PS_PAGE), at, from;
 
+	assert(segment->base && segment->shadow);
 	for (; (at = page * PS_PAGE) < segment->size;
 	     page = find_page_to_compare(segment, page + 1)) {
 		const uint64_t rest = segment->size - at;

@@ -43,6 +43,7 @@ int ps_await_blocker(struct perseas *p, struct ps_blocked *b)
 /* Appends a thread to the queue. */
 static void join_queue(struct ps_serialization *s, struct ps_turn_waiter *turn)
 {
+	assert(!*s->last && !turn->has_turn);
 	*s->last = turn;
 	s->last = &turn->next;
 }
@@ -130,6 +131,7 @@ int ps_turn_await(struct perseas *p)
 
 void ps_turn_take(struct perseas_tx *tx)
 {
+	assert(tx->p->serialization.turn_taken && !(tx->traits & PS_TX_SERIAL));
 	tx->traits |= PS_TX_SERIAL;
 	tx->thread = tx->p->serialization.turn_thread;
 	/* All that the transaction can read was committed before (posted, or held in a group),

@@ -149,6 +149,7 @@ void ps_tx_end(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 
+	assert(tx->open);
 	tx->open = false;
 	if (tx->deferred)
 		ps_deferred_end(tx);

@@ -34,6 +34,7 @@ bool ps_pending_send(struct perseas *p, struct ps_mirror *m, const Perseas__Requ
 	struct ps_error ignored;
 
 	ps_assert_admin(p);
+	assert(due.take);
 	if (!m->control || m->pending.count >= PS_PENDING_MAX || ps_pending_is_overdue(p, m) ||
 	    p->env->ops->send(m->control, request, &ignored))
 		return false;
@@ -127,6 +128,7 @@ static void take_question_answer(struct perseas *p, struct ps_mirror *m,
 	assert(*reply || why);
 	if (due->ticket != q->id)
 		return;
+	assert(q->unanswered & ps_mirror_bit(p, m));
 	q->unanswered &= ~ps_mirror_bit(p, m);
 	if (!*reply) {
 		q->error = *why;

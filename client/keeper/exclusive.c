@@ -31,6 +31,7 @@ void ps_admin_enter(struct perseas *p)
 void ps_admin_leave(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
+	assert(p->admin && !p->gate);
 	p->admin = false;
 	ps_wake_waiters(p);
 	pthread_mutex_unlock(&p->lock);
@@ -87,6 +88,7 @@ void ps_exclusive_enter(struct perseas *p)
 	 * no time. */
 	deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
 	ps_gather_send_if_any(p);
+	assert(!p->gate);
 	p->gate = true;
 	unwaited = p->commit.unwaited.seq != 0;
 	extend_deadline(p, deadline, &left);
@@ -109,6 +111,7 @@ void ps_exclusive_enter(struct perseas *p)
 void ps_exclusive_leave(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
+	assert(p->gate);
 	p->gate = false;
 	pthread_mutex_unlock(&p->lock);
 	ps_admin_leave(p);

@@ -49,6 +49,7 @@ static void ask_for_lifeline(struct perseas *p, struct ps_mirror *m)
 	struct ps_lifeline *line = &m->lifeline;
 	struct ps_error ignored = { 0 };
 
+	assert(line->is_possible && !line->control);
 	line->begin_at = 0;
 	ask.token = (ProtobufCBinaryData){ PS_ID_SIZE, line->session_token };
 	line->answer_by = ps_answer_deadline(p);

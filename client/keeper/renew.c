@@ -371,6 +371,8 @@ static const struct ps_attempt_actions renewal_way = { judge_voters, claim_voter
  * claimed mirror to STALE. Caller holds p->lock. */
 static void set_renewed_state(struct perseas *p, struct ps_mirror *m)
 {
+	ps_assert_locked(p);
+	assert(!m->found.adopted || m->found.claimed);
 	if (m->found.adopted) {
 		ps_mirror_set_position(m, m->found.at.valid_slot, p->commit.seq);
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");

@@ -82,6 +82,7 @@ bool ps_roster_record_adopted(struct perseas *p, uint32_t claimed, uint32_t good
 void ps_roster_settle(struct perseas *p)
 {
 	ps_assert_locked(p);
+	assert(p->next_roster && p->marked);
 	ps_roster_free(&p->roster);
 	p->roster = p->next_roster;
 	p->next_roster = NULL;

@@ -63,6 +63,7 @@ int ps_await_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
 	const Perseas__Grant *grant;
 	int rc = 0;
 
+	assert(m->control);
 	while (!rc && m->pending.count)
 		rc = ps_pending_take(p, m, until_ns, error);
 	if (!rc)

@@ -114,6 +114,7 @@ static void set_session_up(struct perseas *p, struct ps_mirror *m)
 
 void ps_sessions_set_up(struct perseas *p)
 {
+	ps_assert_admin(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].control && p->mirrors[i].session.state == PS_SESSION_NONE)
 			set_session_up(p, &p->mirrors[i]);
@@ -179,6 +180,7 @@ static void begin_whole_copy(struct perseas *p, struct ps_mirror *m,
 	const bool lost = state == PERSEAS_MIRROR_LOST;
 	struct ps_error error = { 0 };
 
+	assert(lost || m->session.claim_reply);
 	if (p->upkeep.resync.target) {
 		disconnect_and_move(p, m, state, why);
 		return;
@@ -200,6 +202,7 @@ static void catch_up_or_disconnect(struct perseas *p, struct ps_mirror *m)
 	enum perseas_mirror_state state;
 	const char *why;
 
+	assert(m->session.state == PS_SESSION_PREPARING && m->link);
 	pthread_mutex_lock(&p->lock);
 	state = ps_granted_image_judge(p, m, claim, &why);
 	if (state == PERSEAS_MIRROR_REPLAYING)
