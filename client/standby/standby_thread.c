@@ -136,6 +136,7 @@ static bool is_uncreated(const struct ps_images *images)
  * s->lock. */
 static void reserve_addresses(struct perseas_standby *s, const struct ps_images *images)
 {
+	assert(pthread_mutex_trylock(&s->lock) == EBUSY);
 	s->stat.warning[0] = 0;
 	if (images->newest)
 		ps_segments_reserve_addresses(s->p, images->newest->header, s->stat.warning,
