@@ -65,7 +65,7 @@ void ps_commit_wait_once(struct perseas *p, const struct ps_wait_limits *rest, u
 }
 
 /* While a roster change is not settled, a commit needs W of both rosters: the message names the
- * roster of which fewer than W mirrors hold the transaction. */
+ * roster that has too few mirrors with the transaction. */
 int ps_fail_in_doubt(const struct perseas *p, uint64_t seq)
 {
 	const uint32_t holding = ps_mirrors_holding(p, seq);

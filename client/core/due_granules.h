@@ -44,7 +44,7 @@ int ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
 bool ps_due_add_changed(struct perseas *p, struct ps_mirror *m, uint64_t *bytes);
 
 /* Returns where the next part of the segment that the mirror must be sent begins, from `offset` on,
- * which is the beginning of a granule; the segment's size: there is none. */
+ * which must be the beginning of a granule. Returns the segment's size if no part is left. */
 uint64_t ps_due_next(const struct ps_mirror *m, const struct ps_segment *segment, uint64_t offset);
 
 /* Returns where a part that begins at `offset` ends: before the next granule that is not in the

@@ -37,8 +37,8 @@ static int check_options(struct perseas_options *o, struct ps_error *error)
 	if (o->recovery == PERSEAS_RECOVERY_ON_DEMAND && o->flags & PERSEAS_SALVAGE)
 		return ps_error_set(
 			error, PERSEAS_EINVAL,
-			"PERSEAS_SALVAGE adopts no mirror, so there is none that memory "
-			"could be fetched from later: open with "
+			"PERSEAS_SALVAGE adopts no mirror, so memory could not be fetched "
+			"from one later: open with "
 			"PERSEAS_RECOVERY_READ_FIRST");
 	if (o->log_size < PS_LOG_MIN || o->log_size > PS_LOG_MAX)
 		return ps_error_set(error, PERSEAS_EINVAL,

@@ -142,7 +142,7 @@ const char *ps_link_trouble(int rc);
 
 /* What is wrong with a mirror whose link was PS_LINK_LOST, until something arrives again. */
 #define PS_NOTHING_ARRIVED                                                                       \
-	"nothing of what was sent on the data connection arrived; if the mirror still answers, " \
+	"nothing that was sent on the data connection arrived; if the mirror still answers, "    \
 	"full-size packets are lost on the way: compare the MTU of both hosts with that of the " \
 	"path (ping -M do -s 1472)"
 

@@ -8,7 +8,7 @@
 #include "owner.h"
 
 /*
- * Opens the store, creates the segment with `mib` MiB if there is none, prints one line, and runs
+ * Opens the store, creates the segment with `mib` MiB if it does not exist, prints one line, and runs
  * transactions until the page says stop or `count` are done. Then, if `check`, waits until all of
  * the segment has arrived and compares every byte with what the counter implies. The line:
  *

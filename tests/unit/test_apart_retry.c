@@ -223,7 +223,7 @@ TEST(test_an_older_one_goes_first, struct owner *o)
 	assert_int_equal(perseas_commit(tx, 0), 0);
 }
 
-/* The handle is closed while one wants locks that others have: nothing of it is left. */
+/* The handle is closed while a transaction wants locks that others hold: no memory leaks. */
 TEST(test_close_while_one_is_wanted, struct owner *o)
 {
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);

@@ -104,7 +104,7 @@ static void heal(void *arg)
 	o->d->mirrors[1].break_at = 0;
 }
 
-/* A candidate's session breaks before the state is adopted: nothing of it may be, and the next
+/* A candidate's session breaks before the state is adopted: no mirror may adopt it, and the next
  * attempt begins with the probe. */
 TEST(a_broken_session_begins_it_again, struct owner *o)
 {

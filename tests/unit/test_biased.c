@@ -306,8 +306,8 @@ static void *be_the_favorite(void *arg)
 	return arg;
 }
 
-/* Takes it from the favorite, which is to be that again soon; and has it for long enough to meet a
- * favorite that the barrier interrupted in the midst of taking it. */
+/* Takes the lock from the favorite, which becomes the favorite again soon. Holds the lock for long
+ * enough to meet a favorite that the barrier interrupted while it was taking the lock. */
 static void come_between(unsigned delay)
 {
 	while (!has_favorite())

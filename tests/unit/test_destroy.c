@@ -148,8 +148,8 @@ TEST(it_is_refused_where_the_segment_is_in_use, struct owner *o)
 	assert_int_equal(o->bytes[1], 7);
 }
 
-/* W mirrors do not answer in time: it is gone here, and nothing of it goes there, nor can its name
- * be used, before they hold that. */
+/* W mirrors do not answer in time: the segment is gone here, but the mirrors keep its memory, and
+ * its name cannot be used again, until W of them hold the record. */
 TEST(memory_goes_back_once_w_hold_it, struct owner *o)
 {
 	void *addr;

@@ -291,7 +291,8 @@ static void expect_refusal(struct fixture *f, int code, const char *word)
 	give(f, FILES);
 }
 
-/* A mirror gives memory that is not what it says; nothing of it is used, nor left open. */
+/* A mirror grants memory that does not match its description: the owner uses none of it, and leaves
+ * no descriptor open. */
 TEST(a_grant_that_does_not_fit_its_files_is_refused, struct fixture *f)
 {
 	static const struct {

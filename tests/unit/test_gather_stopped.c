@@ -1,7 +1,7 @@
 /*
- * test_gather_stopped.c - what is held back while time passes in which nobody could send it: the
- * process was stopped, or whoever asked for a turn waited for another one. Mirrors that work are
- * neither left nor is there a doubt of what they were not sent.
+ * test_gather_stopped.c - a group is held back while no thread could send it: the process was stopped,
+ * or the thread that asked for a turn waited for another one. Working mirrors are not dropped for
+ * that, and commits that were not sent to them are not in doubt.
  */
 #include "gather_rig.h"
 

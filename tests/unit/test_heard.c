@@ -1,7 +1,7 @@
 /*
- * test_heard.c - signs of life. Those of an owner begin with the grant of a claim: whoever opens a
- * store waits for other mirrors then, and one that hears nothing would soon give the store to
- * another owner. Those of a mirror are asked for as soon as commits count on it.
+ * test_heard.c - signs of life. Those of an owner begin with the grant of a claim: an open then
+ * still waits for other mirrors, and a mirror that gets no sign of life would soon give the store
+ * to another owner. Those of a mirror are asked for as soon as commits count on it.
  */
 #include "owner.h"
 

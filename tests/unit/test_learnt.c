@@ -1,6 +1,6 @@
 /*
- * test_learnt.c - an open by a process that was told where its store is, beside the mirrors of its
- * list, by whoever started it (inherited.h): as if one of the list had told of these.
+ * test_learnt.c - an open by a process to which `perseas run` named mirrors of its store that are
+ * not on its list (inherited.h): the open uses them as if a mirror of the list had named them.
  */
 #include "follow_rig.h"
 

@@ -6,8 +6,8 @@
 
 #include "../../client/demand/warm.h"
 
-/* A fabric that counts what is read, and whose reads of one mirror may break its link, or bring
- * nothing of what is there. */
+/* A fabric that counts what is read, and whose reads of one mirror may break its link, or return
+ * other bytes than the mirror has. */
 static struct {
 	struct ps_fabric fabric;
 	const struct ps_fabric *real;

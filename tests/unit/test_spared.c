@@ -1,6 +1,6 @@
 /*
- * test_spared.c - an open by a process that was told of mirrors for which whoever started it waited
- * in vain: it does not wait for them once more, unless it needs them.
+ * test_spared.c - an open by a process that `perseas run` told which mirrors did not answer it:
+ * the open does not wait for these again, unless it needs them.
  */
 #include "owner.h"
 

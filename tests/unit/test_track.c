@@ -194,7 +194,7 @@ EACH_WAY(a_heap_may_be_beside_it)
 
 /* --- refused, and tried again --- */
 
-/* While another commit is in doubt: nothing of it is forgotten. */
+/* A commit is refused while another one is in doubt: none of its changes is forgotten. */
 EACH_WAY(what_was_refused_is_found_again)
 {
 	perseas_tx_t *tx;

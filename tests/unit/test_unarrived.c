@@ -1,7 +1,7 @@
 /*
- * test_unarrived.c - a mirror that answers, and to which nothing of what is sent on the data
- * connection arrives, as when packets of full size are lost on the way: its trouble says so until
- * something arrives.
+ * test_unarrived.c - a mirror that answers on the control connection, while nothing that is sent
+ * on the data connection arrives, as when full-size packets are lost on the way: its trouble text
+ * says so until something arrives.
  */
 #include "resync_rig.h"
 
