@@ -1,6 +1,6 @@
 /*
- * torn.c - images after a write that was cut short, and after writes whose order the fabric does not
- * guarantee. The function that a claim uses recovers these images, without a daemon around it.
+ * torn.c - images after a write that was cut short, and after writes whose order the fabric does
+ * not guarantee. The function that a claim uses recovers these images, without a daemon around it.
  */
 #include "crash.h"
 

@@ -115,7 +115,8 @@ TEST(a_stranger_is_not_answered_a_sign_of_life, struct fixture *fixture)
 }
 
 /* A request of an owner waits for another one, for longer than a sign of life takes: the daemon
- * reads nothing of the request yet, and the owner gets signs of life all the same. The answer comes behind the signs. */
+ * reads nothing of the request yet, and the owner gets signs of life all the same. The answer comes
+ * behind the signs. */
 TEST(an_owner_whose_request_waits_hears_of_the_mirror, struct fixture *fixture)
 {
 	const uint32_t nothing = 0;

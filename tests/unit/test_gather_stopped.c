@@ -1,7 +1,7 @@
 /*
- * test_gather_stopped.c - a group is held back while no thread could send it: the process was stopped,
- * or the thread that asked for a turn waited for another one. Working mirrors are not dropped for
- * that, and commits that were not sent to them are not in doubt.
+ * test_gather_stopped.c - a group is held back while no thread could send it: the process was
+ * stopped, or the thread that asked for a turn waited for another one. Working mirrors are not
+ * dropped for that, and commits that were not sent to them are not in doubt.
  */
 #include "gather_rig.h"
 

@@ -1,6 +1,6 @@
 /*
- * test_granules.c - what each lane fetches next. The fault lane fetches what threads wait for, in the
- * order of their faults, however much that is. The bulk lane fetches what threads will probably
+ * test_granules.c - what each lane fetches next. The fault lane fetches what threads wait for, in
+ * the order of their faults, however much that is. The bulk lane fetches what threads will probably
  * need soon, and then the rest. Each lane asks for a granule once, unless the request failed.
  */
 #include "../../client/demand/demand.h"
