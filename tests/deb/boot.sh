@@ -5,8 +5,8 @@
 # that of the group of all its processes, which nobody else may have.
 #
 # It has namespaces of its own for processes, mounts, network, cgroups and names: it is invisible
-# outside, no address but its own loopback is reached from inside, and everything ends with the first
-# process. It must never touch a file outside of ROOT.
+# outside, no address but its own loopback is reached from inside, and everything ends with the
+# first process. It must never touch a file outside of ROOT.
 set -eu
 
 root=$(realpath "$1")
