@@ -177,7 +177,8 @@ int perseas_copy_committed(perseas_t *p, const struct perseas_piece *pieces, siz
 		rc = copy_pieces_locked(p, pieces, count);
 		/* The token's epoch is not p->epoch, which a renewal may only have tried. */
 		if (!rc && token)
-			*token = (struct perseas_token){ p->commit.unwaited.epoch, p->commit.seq };
+			*token = (struct perseas_token){ p->commit.unwaited.token_epoch,
+				                         p->commit.seq };
 		pthread_mutex_unlock(&p->lock);
 		ps_tx_observe_end(p);
 	} while (rc > 0);

@@ -76,14 +76,14 @@ void ps_deadlock_add_thread(struct perseas *p, struct ps_blocked *b)
 	ps_assert_locked(p);
 	b->p = p;
 	b->thread = ps_this_thread(p);
-	b->next = p->serialization.blocked;
-	p->serialization.blocked = b;
+	b->next = p->serialization.blocked_threads;
+	p->serialization.blocked_threads = b;
 	atomic_fetch_add(counter_of(b->thread), 1);
 }
 
 void ps_deadlock_remove_thread(struct ps_blocked *b)
 {
-	struct ps_blocked **link = &b->p->serialization.blocked;
+	struct ps_blocked **link = &b->p->serialization.blocked_threads;
 
 	ps_assert_locked(b->p);
 	while (*link != b)
@@ -114,11 +114,11 @@ static bool reach_thread(void *arg, uintptr_t thread)
 	if (thread == s->thread)
 		return true;
 	for (const struct perseas *p = process.handles; p; p = p->serialization.next_handle) {
-		for (struct ps_blocked *b = p->serialization.blocked; b; b = b->next) {
+		for (struct ps_blocked *b = p->serialization.blocked_threads; b; b = b->next) {
 			if (b->thread != thread || b->is_reached)
 				continue;
 			b->is_reached = true;
-			b->pending = s->pending;
+			b->next_pending = s->pending;
 			s->pending = b;
 		}
 	}
@@ -134,13 +134,13 @@ static bool waits_for_itself(const struct ps_blocked *from)
 	bool found;
 
 	for (const struct perseas *p = process.handles; p; p = p->serialization.next_handle)
-		for (struct ps_blocked *b = p->serialization.blocked; b; b = b->next)
+		for (struct ps_blocked *b = p->serialization.blocked_threads; b; b = b->next)
 			b->is_reached = false;
 	found = from->ops->visit_blockers(from, &visit);
 	while (!found && search.pending) {
 		const struct ps_blocked *b = search.pending;
 
-		search.pending = b->pending;
+		search.pending = b->next_pending;
 		found = b->ops->visit_blockers(b, &visit);
 	}
 	return found;

@@ -18,12 +18,12 @@ struct ps_due_granules {
 	uint64_t epoch;
 	uint8_t image_id[PS_ID_SIZE];
 	/* The image's slot was at this transaction or a later one when a granule left the set. */
-	uint64_t held;
+	uint64_t held_seq;
 	/* What changed after this transaction is not in the set yet; UINT64_MAX: all of it is. */
-	uint64_t since;
+	uint64_t compared_since_seq;
 	/* The next granule to compare with the change map. */
-	uint32_t segment;
-	uint64_t granule;
+	uint32_t next_segment;
+	uint64_t next_granule;
 	/* A bit for each granule of each segment: it is in the set. NULL: every granule is. */
 	uint64_t *bits[PS_SEGMENTS_MAX];
 };

@@ -119,11 +119,11 @@ void ps_handle_add_learnt_mirror(struct perseas *p, const struct ps_address *add
 {
 	struct ps_mirror *m = &p->mirrors[p->mirror_count];
 
-	assert(!p->open);
+	assert(!p->is_open);
 	if (p->mirror_count == PS_MIRRORS_MAX || ps_handle_has_address(p, address->text))
 		return;
 	m->address = *address;
-	m->from_roster = true;
+	m->is_from_roster = true;
 	p->mirror_count++;
 }
 
@@ -131,7 +131,7 @@ static void add_learnt_mirrors(struct perseas *p, const char *list)
 {
 	struct ps_roster_places places;
 
-	ps_inherited_learnt_mirrors(p->env->inherited, p->store, list, &places);
+	ps_inherited_learnt_mirrors(p->env->told_by_run, p->store, list, &places);
 	for (unsigned i = 0; i < places.count; i++)
 		ps_handle_add_learnt_mirror(p, &places.addresses[i]);
 }
@@ -171,8 +171,8 @@ static int set_store_and_mirrors(struct perseas *p, const char *store, const cha
 		                    store ? store : "");
 	snprintf(p->store, sizeof(p->store), "%s", store);
 	named->list = mirrors ? mirrors : "";
-	named->limit_ms = limit_ms;
-	named->deadline = ps_now(p) + ps_ms(limit_ms);
+	named->lookup_limit_ms = limit_ms;
+	named->lookup_deadline = ps_now(p) + ps_ms(limit_ms);
 	rc = ps_env_resolve_list_quickly(p->env, named->list, limit_ms, addresses, &count,
 	                                 &named->lookup, error);
 	return rc ? rc : ps_handle_set_mirrors(p, named->list, addresses, count, error);
@@ -206,7 +206,7 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->commit.wait_line.changed, &attr);
-	pthread_cond_init(&p->serialization.changed, &attr);
+	pthread_cond_init(&p->serialization.recheck, &attr);
 	pthread_condattr_destroy(&attr);
 	ps_serialization_init(p);
 	ps_deadlock_add_handle(p);
@@ -222,8 +222,8 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		return NULL;
 	}
 	/* This is enough for a commit of one range, so that publishing cannot run out of memory. */
-	p->commit.writes_max = 64;
-	p->commit.writes = calloc(p->commit.writes_max, sizeof(*p->commit.writes));
+	p->commit.write_capacity = 64;
+	p->commit.writes = calloc(p->commit.write_capacity, sizeof(*p->commit.writes));
 	if (!p->commit.writes) {
 		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a chain of writes");
 		ps_handle_free(p);
@@ -235,9 +235,9 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		return NULL;
 	}
 	ps_tx_init_observing(p);
-	env->unarrived_ms = unarrived_ms(p->options.mirror_timeout_ms);
-	env->staging = p->commit.ring.base;
-	env->staging_size = p->commit.ring.size + PS_BOUNCE;
+	env->unacknowledged_limit_ms = unarrived_ms(p->options.mirror_timeout_ms);
+	env->staging_memory = p->commit.ring.base;
+	env->staging_bytes = p->commit.ring.size + PS_BOUNCE;
 	return p;
 }
 
@@ -281,7 +281,7 @@ static void free_attachments(struct perseas *p)
 
 void ps_handle_free(struct perseas *p)
 {
-	assert(!p->has_keeper && !p->commit.unwaited.has_collector);
+	assert(!p->has_keeper && !p->commit.unwaited.has_collector_thread);
 	ps_deadlock_remove_handle(p);
 	free_segments(p);
 	ps_shadow_end_tracking(p);
@@ -304,8 +304,8 @@ void ps_handle_free(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		assert(!p->mirrors[i].link && !p->mirrors[i].control);
 		ps_due_free(&p->mirrors[i]);
-		if (p->mirrors[i].found.header)
-			perseas__header__free_unpacked(p->mirrors[i].found.header, NULL);
+		if (p->mirrors[i].probe.header)
+			perseas__header__free_unpacked(p->mirrors[i].probe.header, NULL);
 	}
 	for (uint32_t i = 0; i < PS_SEGMENTS_MAX; i++)
 		ps_change_map_drop(p, i);
@@ -313,7 +313,7 @@ void ps_handle_free(struct perseas *p)
 	free(p->commit.events);
 	free(p->report.text);
 	pthread_cond_destroy(&p->commit.wait_line.changed);
-	pthread_cond_destroy(&p->serialization.changed);
+	pthread_cond_destroy(&p->serialization.recheck);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }

@@ -120,15 +120,16 @@ static int map_at(uint64_t address, uint64_t size, int prot, bool is_kept)
 
 static struct ps_reserved_range *find_reserved(struct perseas *p, uint64_t address, uint64_t size)
 {
-	for (unsigned i = 0; i < p->reserved.count; i++)
-		if (p->reserved.list[i].address == address && p->reserved.list[i].size == size)
-			return &p->reserved.list[i];
+	for (unsigned i = 0; i < p->reserved_ranges.count; i++)
+		if (p->reserved_ranges.list[i].address == address &&
+		    p->reserved_ranges.list[i].size == size)
+			return &p->reserved_ranges.list[i];
 	return NULL;
 }
 
 static void forget_reserved(struct perseas *p, struct ps_reserved_range *kept)
 {
-	*kept = p->reserved.list[--p->reserved.count];
+	*kept = p->reserved_ranges.list[--p->reserved_ranges.count];
 }
 
 static bool is_of_a_segment(const Perseas__Header *header, const struct ps_reserved_range *kept)
@@ -143,18 +144,18 @@ static bool is_of_a_segment(const Perseas__Header *header, const struct ps_reser
 void ps_segments_reserve_addresses(struct perseas *p, const Perseas__Header *header, char *warning,
                                    size_t size)
 {
-	for (unsigned i = p->reserved.count; i-- > 0;) {
-		struct ps_reserved_range kept = p->reserved.list[i];
+	for (unsigned i = p->reserved_ranges.count; i-- > 0;) {
+		struct ps_reserved_range kept = p->reserved_ranges.list[i];
 
 		if (is_of_a_segment(header, &kept))
 			continue;
 		munmap((void *)kept.address, kept.size);
-		forget_reserved(p, &p->reserved.list[i]);
+		forget_reserved(p, &p->reserved_ranges.list[i]);
 	}
 	for (size_t i = 0; header && i < header->n_segments; i++) {
 		const Perseas__Segment *segment = header->segments[i];
 
-		if (!segment->born || p->reserved.count == PS_SEGMENTS_MAX ||
+		if (!segment->born || p->reserved_ranges.count == PS_SEGMENTS_MAX ||
 		    find_reserved(p, segment->address, segment->size))
 			continue;
 		if (map_at(segment->address, segment->size, PROT_NONE, false))
@@ -163,9 +164,8 @@ void ps_segments_reserve_addresses(struct perseas *p, const Perseas__Header *hea
 			         "something else",
 			         segment->name, (unsigned long long)segment->address);
 		else
-			p->reserved.list[p->reserved.count++] = (struct ps_reserved_range){
-				segment->address, segment->size
-			};
+			p->reserved_ranges.list[p->reserved_ranges.count++] =
+				(struct ps_reserved_range){ segment->address, segment->size };
 	}
 }
 
@@ -251,7 +251,7 @@ void ps_segment_move_memory(struct perseas *p, struct ps_segment *segment,
 	segment->base = segment->spare = NULL;
 	segment->spare_size = 0;
 	segment->shadow = NULL;
-	segment->may_differ = NULL;
+	segment->pages_may_differ = NULL;
 	segment->is_retained = false;
 }
 
@@ -344,17 +344,18 @@ static int compare_starts(const void *a, const void *b)
 /* Sorts by_recorded. By insertion, since few segments are mapped. */
 static void sort_by_recorded(struct ps_layout *layout)
 {
-	for (unsigned i = 0; i < layout->count; i++) {
+	for (unsigned i = 0; i < layout->extent_count; i++) {
 		unsigned at = i;
 
 		for (; at > 0; at--) {
-			const unsigned before = layout->by_recorded[at - 1];
+			const unsigned before = layout->extents_by_recorded[at - 1];
 
-			if (layout->segments[before].recorded < layout->segments[i].recorded)
+			if (layout->extents[before].recorded_start <
+			    layout->extents[i].recorded_start)
 				break;
-			layout->by_recorded[at] = (uint8_t)before;
+			layout->extents_by_recorded[at] = (uint8_t)before;
 		}
-		layout->by_recorded[at] = (uint8_t)i;
+		layout->extents_by_recorded[at] = (uint8_t)i;
 	}
 }
 
@@ -381,7 +382,7 @@ int ps_layout_publish(struct perseas *p)
 {
 	ps_assert_admin(p);
 	struct ps_layout *layout = calloc(1, sizeof(*layout) +
-	                                             PS_SEGMENTS_MAX * sizeof(layout->segments[0]));
+	                                             PS_SEGMENTS_MAX * sizeof(layout->extents[0]));
 
 	if (!layout || make_change_maps(p)) {
 		free(layout);
@@ -391,19 +392,19 @@ int ps_layout_publish(struct perseas *p)
 		const struct ps_segment *s = &p->segments[i];
 
 		if (s->base)
-			layout->segments[layout->count++] = (struct ps_mapped_extent){
+			layout->extents[layout->extent_count++] = (struct ps_mapped_extent){
 				.start = ps_segment_start(s),
 				.end = ps_segment_start(s) + s->size,
-				.segment = s->id,
-				.published = s->born != 0,
+				.segment_id = s->id,
+				.is_published = s->born != 0,
 				.is_ready = s->born != 0 && !ps_demand_has_missing(p, s),
 				.is_continuation = is_mapped_behind_previous(p, s),
-				.recorded = s->address,
+				.recorded_start = s->address,
 			};
 	}
-	qsort(layout->segments, layout->count, sizeof(layout->segments[0]), compare_starts);
-	for (unsigned i = 1; i < layout->count; i++)
-		assert(layout->segments[i - 1].end <= layout->segments[i].start);
+	qsort(layout->extents, layout->extent_count, sizeof(layout->extents[0]), compare_starts);
+	for (unsigned i = 1; i < layout->extent_count; i++)
+		assert(layout->extents[i - 1].end <= layout->extents[i].start);
 	sort_by_recorded(layout);
 	layout->older = p->layout;
 	p->layout = layout;

@@ -53,26 +53,28 @@ static uint32_t mirrors_to_ask(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		set |= (uint32_t)(m->votes && m->confirm.asked_call < p->confirm.call_count) << i;
+		set |= (uint32_t)(m->has_vote &&
+		                  m->confirm.asked_call < p->confirm_calls.call_count)
+		       << i;
 	}
 	return set & ps_mirrors_with_whole_image(p);
 }
 
-/* Raises p->confirm.confirmed_call to the newest call after which R mirrors of each roster in force
- * confirmed the claim, and wakes the threads that wait for it. It never falls: what was confirmed
- * after a call stays confirmed, whatever happens to the mirrors. */
+/* Raises p->confirm_calls.confirmed_call to the newest call after which R mirrors of each roster in
+ * force confirmed the claim, and wakes the threads that wait for it. It never falls: what was
+ * confirmed after a call stays confirmed, whatever happens to the mirrors. */
 static void update_confirmed_call(struct perseas *p)
 {
-	const uint64_t before = p->confirm.confirmed_call;
+	const uint64_t before = p->confirm_calls.confirmed_call;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const uint64_t call = p->mirrors[i].confirm.confirmed_call;
 
-		if (call > p->confirm.confirmed_call &&
+		if (call > p->confirm_calls.confirmed_call &&
 		    ps_quorum_is_r(p, ps_mirrors_confirmed(p, call)))
-			p->confirm.confirmed_call = call;
+			p->confirm_calls.confirmed_call = call;
 	}
-	if (p->confirm.confirmed_call > before)
+	if (p->confirm_calls.confirmed_call > before)
 		p->env->ops->broadcast(p->env, &p->commit.wait_line.changed);
 }
 
@@ -87,7 +89,7 @@ void ps_confirm_step(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	update_confirmed_call(p);
 	set = mirrors_to_ask(p);
-	due.ticket = p->confirm.call_count;
+	due.ticket = p->confirm_calls.call_count;
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -113,7 +115,7 @@ static int fail_unconfirmed(const struct perseas *p, uint64_t call)
 	               "%u of %u mirrors confirmed within %u ms that this process still owns store "
 	               "'%s', and %u must%s: another owner may have it; call perseas_confirm "
 	               "again, and see perseas_mirror_stat for what is wrong with each mirror",
-	               ps_quorum_member_count(p, ps_mirrors_confirmed(p, call)), p->members,
+	               ps_quorum_member_count(p, ps_mirrors_confirmed(p, call)), p->member_count,
 	               p->options.commit_timeout_ms, p->store, ps_quorum_r_count(p),
 	               p->next_roster ? ", and R of the new roster, which is not settled yet" : "");
 }
@@ -124,13 +126,13 @@ static int await_confirmed(struct perseas *p, uint64_t call, uint64_t until)
 	for (;;) {
 		if (ps_is_fenced(p))
 			return ps_fail_fenced(p);
-		if (p->confirm.confirmed_call >= call)
+		if (p->confirm_calls.confirmed_call >= call)
 			return 0;
 		if (ps_now(p) >= until)
 			return fail_unconfirmed(p, call);
-		p->commit.wait_line.waiters++;
+		p->commit.wait_line.waiting_count++;
 		p->env->ops->wait(p->env, &p->commit.wait_line.changed, &p->lock, until);
-		p->commit.wait_line.waiters--;
+		p->commit.wait_line.waiting_count--;
 	}
 }
 
@@ -139,7 +141,7 @@ static int await_confirmed(struct perseas *p, uint64_t call, uint64_t until)
 static int confirm_claim_locked(struct perseas *p)
 {
 	const uint64_t until = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
-	const uint64_t call = ++p->confirm.call_count;
+	const uint64_t call = ++p->confirm_calls.call_count;
 	uint64_t since = 0;
 	int rc;
 
@@ -158,7 +160,7 @@ int perseas_confirm(perseas_t *p)
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
 	pthread_mutex_lock(&p->lock);
-	rc = p->salvage || ps_is_fenced(p) ? ps_ready(p) : confirm_claim_locked(p);
+	rc = p->is_salvage || ps_is_fenced(p) ? ps_ready(p) : confirm_claim_locked(p);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

@@ -32,7 +32,7 @@ void ps_lifeline_end(struct perseas *p, struct ps_mirror *m)
 
 static bool can_have_lifeline(const struct perseas *p, const struct ps_mirror *m)
 {
-	return m->lifeline.is_possible && p->env->lifelines;
+	return m->lifeline.is_possible && p->env->has_lifelines;
 }
 
 void ps_lifeline_schedule(struct perseas *p, struct ps_mirror *m)

@@ -206,7 +206,7 @@ static int step_asking(struct perseas *p, struct ps_error *error)
 		ps_roster_set_image_id(p, r->target, r->image_id);
 		return ask_for_copy_room(p, error);
 	}
-	granted = r->question.granted;
+	granted = r->question.granting_mirrors;
 	r->ask_last_mirrors = granted & ps_roster_unrecorded_mirrors(p);
 	ps_roster_set_image_id(p, r->target, r->image_id);
 	ask_to_record(p, granted & ~r->ask_last_mirrors);
@@ -220,7 +220,7 @@ static uint32_t find_recorders(struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 
-	return ((r->recorded | r->question.granted) & ps_resync_other_mirrors(p)) |
+	return ((r->recorded | r->question.granting_mirrors) & ps_resync_other_mirrors(p)) |
 	       ps_mirror_bit(p, r->target);
 }
 

@@ -38,7 +38,7 @@ const struct ps_states ps_resync_states = { states, sizeof(states) / sizeof(stat
 
 static bool is_preparing(const struct ps_mirror *m)
 {
-	return m->session.state == PS_SESSION_PREPARING && m->control && !m->active;
+	return m->session.state == PS_SESSION_PREPARING && m->control && !m->is_active;
 }
 
 /* Returns true if the fields of the copy fit its state. */

@@ -53,14 +53,14 @@ static bool fields_fit_state(const struct ps_mirror *m)
 {
 	switch (m->session.state) {
 	case PS_SESSION_NONE:
-		return !m->control && !m->link && !m->session.claim_reply && !m->active;
+		return !m->control && !m->link && !m->session.claim_reply && !m->is_active;
 	case PS_SESSION_ASKING:
 	case PS_SESSION_CLAIMING:
-		return m->control && !m->link && !m->session.claim_reply && !m->active;
+		return m->control && !m->link && !m->session.claim_reply && !m->is_active;
 	case PS_SESSION_ATTACHING:
-		return m->control && m->link && m->session.claim_reply && !m->active;
+		return m->control && m->link && m->session.claim_reply && !m->is_active;
 	case PS_SESSION_PREPARING:
-		return m->control && !m->active;
+		return m->control && !m->is_active;
 	case PS_SESSION_UP:
 		return m->control && !m->session.claim_reply;
 	}
@@ -89,10 +89,10 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 {
 	const struct ps_error over = { PERSEAS_EUNREACHABLE, "the session is over" };
 
-	assert(!m->active);
+	assert(!m->is_active);
 	ps_link_end(p, m);
-	memset(m->daemon, 0, sizeof(m->daemon));
-	memset(m->shown_image, 0, sizeof(m->shown_image));
+	memset(m->daemon_id, 0, sizeof(m->daemon_id));
+	memset(m->shown_image_id, 0, sizeof(m->shown_image_id));
 	p->env->ops->disconnect(m->control);
 	m->control = NULL;
 	ps_lifeline_end(p, m);
@@ -134,7 +134,7 @@ void ps_sessions_close(struct perseas *p)
 static void note_access(struct perseas *p, struct ps_mirror *m, bool denied)
 {
 	pthread_mutex_lock(&p->lock);
-	m->denied = denied;
+	m->is_claim_denied = denied;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -185,12 +185,12 @@ static void begin_whole_copy(struct perseas *p, struct ps_mirror *m,
 		disconnect_and_move(p, m, state, why);
 		return;
 	}
-	m->lost_memory = lost;
+	m->has_lost_memory = lost;
 	if (lost)
-		m->loaded = false;
+		m->is_from_spill = false;
 	else
 		ps_mirror_note_loaded(m, m->session.claim_reply->claim->header);
-	if (ps_resync_begin(p, m, lost, m->joins ? "it joins the roster" : why, &error))
+	if (ps_resync_begin(p, m, lost, m->is_joining ? "it joins the roster" : why, &error))
 		disconnect_and_move(p, m, state, error.text);
 }
 
@@ -268,7 +268,7 @@ static void approach_epoch(struct perseas *p, struct ps_mirror *m, const struct 
  * disconnects the mirror. */
 static void handle_refusal(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
-	m->lost_memory = false;
+	m->has_lost_memory = false;
 	if (error->code == PERSEAS_ENOSTORE) {
 		move_session(p, m, PS_SESSION_PREPARING);
 		begin_whole_copy(p, m, PERSEAS_MIRROR_LOST, error->text);
@@ -286,7 +286,7 @@ static void handle_refusal(struct perseas *p, struct ps_mirror *m, const struct 
 /* Returns true if a session with this mirror should be begun when its next try is due. */
 static bool wants_session(const struct perseas *p, const struct ps_mirror *m)
 {
-	if (p->salvage || !(m->votes || m->joins))
+	if (p->is_salvage || !(m->has_vote || m->is_joining))
 		return false;
 	/* Only one mirror at a time is copied to. */
 	return m->state == PERSEAS_MIRROR_DOWN ||
@@ -297,10 +297,10 @@ static bool wants_session(const struct perseas *p, const struct ps_mirror *m)
 /* Doubles the delay until the next try, up to RETRY_MAX. */
 static void delay_retry(struct ps_mirror *m, uint64_t now)
 {
-	m->retry.delay = m->retry.delay ? 2 * m->retry.delay : RETRY_MIN;
-	if (m->retry.delay > RETRY_MAX)
-		m->retry.delay = RETRY_MAX;
-	m->retry.next_at = now + m->retry.delay;
+	m->retry.delay_ns = m->retry.delay_ns ? 2 * m->retry.delay_ns : RETRY_MIN;
+	if (m->retry.delay_ns > RETRY_MAX)
+		m->retry.delay_ns = RETRY_MAX;
+	m->retry.next_try_at = now + m->retry.delay_ns;
 }
 
 /* Connects, and asks for the status: another daemon may answer at the address now. */
@@ -360,12 +360,12 @@ static void leave_wrong_member(struct perseas *p, struct ps_mirror *m, struct ps
 {
 	struct ps_change *c = &p->upkeep.change;
 
-	if (m->joins) {
+	if (m->is_joining) {
 		c->is_member_address = true;
 		c->moves_address = header && ps_change_plan_is_readdress(p, header);
 	}
 	disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error->text);
-	if (other && !other->control && !m->joins && !other->joins)
+	if (other && !other->control && !m->is_joining && !other->is_joining)
 		ps_member_swap_addresses(p, m, other);
 }
 

@@ -183,7 +183,7 @@ static bool is_turn(struct perseas_standby *s, const struct ps_follow_result *no
                     enum ps_ownership ownership, bool *held)
 {
 	/* A COMMAND of perseas run may contain this standby, and then has its mark. */
-	const uint8_t *mark = s->env->marked ? s->env->mark : NULL;
+	const uint8_t *mark = s->env->has_owner_mark ? s->env->owner_mark : NULL;
 	const uint64_t now_ns = ps_follow_now(&s->follow);
 
 	*held = ps_turn_must_yield(&s->turn, now, mark, now_ns, &s->until_ns);
@@ -276,8 +276,8 @@ static struct perseas *make_handle(struct perseas_standby *s, struct ps_error *e
 		return NULL;
 	/* With the same mark, the process that hands the store over recognizes the next owner as
 	 * this standby. */
-	memcpy(env->mark, s->env->mark, sizeof(env->mark));
-	env->marked = s->env->marked;
+	memcpy(env->owner_mark, s->env->owner_mark, sizeof(env->owner_mark));
+	env->has_owner_mark = s->env->has_owner_mark;
 	return ps_handle_new(env, s->store, s->mirrors, &s->options, error);
 }
 
@@ -333,8 +333,9 @@ int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error)
 	s->p = make_handle(s, error);
 	if (!s->p)
 		return error->code;
-	if (ps_follow_open(&s->follow, s->store, s->mirrors, s->options.name ? s->env->mark : NULL,
-	                   s->p->env, s->env, s->p->options.connect_timeout_ms, error)) {
+	if (ps_follow_open(&s->follow, s->store, s->mirrors,
+	                   s->options.name ? s->env->owner_mark : NULL, s->p->env, s->env,
+	                   s->p->options.connect_timeout_ms, error)) {
 		ps_handle_free(s->p);
 		return error->code;
 	}
@@ -397,13 +398,14 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		m->control = ps_follow_take_connection(&s->follow, m->address.text);
-		m->warm = m->control != NULL;
-		m->silent = !m->warm && ps_follow_is_silent(&s->follow, m->address.text);
+		m->was_left_connected = m->control != NULL;
+		m->was_silent = !m->was_left_connected &&
+		                ps_follow_is_silent(&s->follow, m->address.text);
 	}
-	p->opening.warm = true;
+	p->opening.is_known_ownerless = true;
 	ps_follow_end_looks(&s->follow);
 	if (s->warmth)
-		p->warm = ps_warm_thread_take(s->warmth);
+		p->warm_copy = ps_warm_thread_take(s->warmth);
 	become_idle(s);
 	return p;
 }

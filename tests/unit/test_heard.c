@@ -216,7 +216,7 @@ TEST(a_silent_mirror_is_left_and_taken_up_again, struct owner *o)
 	assert_int_equal(o->p->commit.stat.reconnects, 1);
 	assert_int_equal(owner_put(o, 0, 8, 2), 0);
 	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
-	assert_int_equal(o->p->mirrors[1].acked, o->p->commit.seq);
+	assert_int_equal(o->p->mirrors[1].acked_seq, o->p->commit.seq);
 	assert_int_equal(signs.limit[1], 3000 * MS);
 }
 

@@ -37,7 +37,7 @@ static void renew_timing(struct owner *o)
 
 static void settle_doubt(struct owner *o)
 {
-	o->p->commit.in_doubt = 1;
+	o->p->commit.in_doubt_seq = 1;
 	ps_end_doubt_if_durable(o->p);
 }
 
@@ -80,7 +80,7 @@ static void mark_roster(struct owner *o)
 
 static void settle_roster(struct owner *o)
 {
-	o->p->marked = true;
+	o->p->is_change_decided = true;
 	change_roster(o, ps_roster_settle);
 }
 

@@ -18,7 +18,7 @@ static struct ps_env *env_with(struct owner *o, const char *learnt)
 
 	snprintf(text, sizeof(text), "store " STORE "\nlist " LIST "\nlearnt %s\n", learnt);
 	ps_inherited_read(&inherited, text);
-	env->inherited = &inherited;
+	env->told_by_run = &inherited;
 	return env;
 }
 
@@ -196,6 +196,6 @@ TEST(a_mirror_that_is_named_is_no_other)
 	owner_die(o);
 	open_learnt_well(o, "0:1 sim://1,sim://0", 0);
 	assert_int_equal(o->p->mirror_count, 2);
-	assert_false(o->p->mirrors[1].from_roster);
+	assert_false(o->p->mirrors[1].is_from_roster);
 	owner_free(o);
 }
