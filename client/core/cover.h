@@ -26,8 +26,8 @@ struct ps_cover {
 	unsigned span_capacity;
 	/* spans reserved in addition to span_capacity (ps_cover_reserve_extra) */
 	unsigned extra_capacity;
-	unsigned
-		allocated_spans; /* spans that have memory: at least span_capacity + extra_capacity */
+	/* spans that have memory: at least span_capacity + extra_capacity */
+	unsigned allocated_spans;
 	/* blocks for allocated_spans spans; NULL while these are few */
 	struct ps_blocks *blocks;
 };
