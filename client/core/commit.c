@@ -27,7 +27,7 @@ static bool blocks_entry(const struct perseas *p, const struct ps_mirror *m, uin
 
 	if (!m->is_active)
 		return false;
-	lag = ps_ring_lag(&p->commit.ring, m->acked_seq + 1);
+	lag = ps_ring_bytes_from(&p->commit.ring, m->acked_seq + 1);
 	if (!lag)
 		return false;
 	if (m->state != PERSEAS_MIRROR_REPLAYING)
@@ -44,11 +44,11 @@ static bool leaves_unheld_too_little(struct perseas *p, uint64_t length)
 	const struct ps_ring *ring = &p->commit.ring;
 	const uint64_t most = ring->size / 2 - length;
 
-	if (ps_ring_lag(ring, ps_oldest_unheld(p)) <= most)
+	if (ps_ring_bytes_from(ring, ps_oldest_unheld(p)) <= most)
 		return false;
 	ps_mirrors_poll(p);
 	ps_update_durable(p);
-	return ps_ring_lag(ring, ps_oldest_unheld(p)) > most;
+	return ps_ring_bytes_from(ring, ps_oldest_unheld(p)) > most;
 }
 
 static uint32_t find_blocking_mirrors(const struct perseas *p, uint64_t length)

@@ -66,7 +66,7 @@ void ps_deadlock_remove_handle(struct perseas *p)
 
 /* --- blocked threads --- */
 
-static atomic_uint *counter_of(uintptr_t thread)
+static atomic_uint *blocked_counter_of(uintptr_t thread)
 {
 	return &blocked_count[((uint64_t)thread * 0x9e3779b97f4a7c15u >> 32) % COUNTERS];
 }
@@ -78,7 +78,7 @@ void ps_deadlock_add_thread(struct perseas *p, struct ps_blocked *b)
 	b->thread = ps_this_thread(p);
 	b->next = p->serialization.blocked_threads;
 	p->serialization.blocked_threads = b;
-	atomic_fetch_add(counter_of(b->thread), 1);
+	atomic_fetch_add(blocked_counter_of(b->thread), 1);
 }
 
 void ps_deadlock_remove_thread(struct ps_blocked *b)
@@ -89,7 +89,7 @@ void ps_deadlock_remove_thread(struct ps_blocked *b)
 	while (*link != b)
 		link = &(*link)->next;
 	*link = b->next;
-	atomic_fetch_sub(counter_of(b->thread), 1);
+	atomic_fetch_sub(blocked_counter_of(b->thread), 1);
 }
 
 /* --- the search --- */
@@ -104,10 +104,10 @@ struct search {
 static bool may_be_blocked(void *unused, uintptr_t thread)
 {
 	(void)unused;
-	return atomic_load(counter_of(thread)) != 0;
+	return atomic_load(blocked_counter_of(thread)) != 0;
 }
 
-static bool reach_thread(void *arg, uintptr_t thread)
+static bool mark_thread_reached(void *arg, uintptr_t thread)
 {
 	struct search *s = arg;
 
@@ -130,7 +130,7 @@ static bool reach_thread(void *arg, uintptr_t thread)
 static bool waits_for_itself(const struct ps_blocked *from)
 {
 	struct search search = { from->thread, NULL };
-	const struct ps_visit visit = { reach_thread, &search };
+	const struct ps_visit visit = { mark_thread_reached, &search };
 	bool found;
 
 	for (const struct perseas *p = process.handles; p; p = p->serialization.next_handle)

@@ -52,7 +52,7 @@ void ps_due_free(struct ps_mirror *m)
 
 /* Gives each published segment a set of its own: empty, or of all granules. A segment that gets no
  * memory for it is sent whole. */
-static void make_bits(struct perseas *p, struct ps_due_granules *due, bool all)
+static void make_granule_sets(struct perseas *p, struct ps_due_granules *due, bool all)
 {
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		const struct ps_segment *s = &p->segments[i];
@@ -78,7 +78,7 @@ int ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
 		m->due_granules = calloc(1, sizeof(*m->due_granules));
 		if (!m->due_granules)
 			return -1;
-		make_bits(p, m->due_granules, base == PS_DUE_ALL);
+		make_granule_sets(p, m->due_granules, base == PS_DUE_ALL);
 		m->due_granules->compared_since_seq = since;
 	}
 	/* A copy that broke before it had compared all granules compares from the same slot. */
@@ -99,7 +99,7 @@ static bool is_due(const struct ps_due_granules *due, uint32_t segment, uint64_t
 }
 
 /* Returns the bytes of a granule, which is smaller at the end of a segment. */
-static uint64_t bytes_of(const struct ps_segment *segment, uint64_t granule)
+static uint64_t granule_length(const struct ps_segment *segment, uint64_t granule)
 {
 	const uint64_t rest = segment->size - (granule << PS_CHANGE_SHIFT);
 
@@ -107,8 +107,9 @@ static uint64_t bytes_of(const struct ps_segment *segment, uint64_t granule)
 }
 
 /* Compares granules of the segment, `left` at most, and returns how many. */
-static uint64_t compare_segment(struct perseas *p, struct ps_due_granules *due,
-                                const struct ps_segment *segment, uint64_t left, uint64_t *bytes)
+static uint64_t add_changed_granules(struct perseas *p, struct ps_due_granules *due,
+                                     const struct ps_segment *segment, uint64_t left,
+                                     uint64_t *bytes)
 {
 	const uint64_t count = ps_change_granules(segment->size), first = due->next_granule;
 	uint64_t *bits = due->bits[segment->id];
@@ -118,7 +119,7 @@ static uint64_t compare_segment(struct perseas *p, struct ps_due_granules *due,
 		    ps_changed_by(p, segment->id, due->next_granule) > due->compared_since_seq)
 			bits[due->next_granule / WORD] |= (uint64_t)1 << due->next_granule % WORD;
 		if (is_due(due, segment->id, due->next_granule))
-			*bytes += bytes_of(segment, due->next_granule);
+			*bytes += granule_length(segment, due->next_granule);
 	}
 	return due->next_granule - first;
 }
@@ -135,7 +136,7 @@ bool ps_due_add_changed(struct perseas *p, struct ps_mirror *m, uint64_t *bytes)
 
 		if (!s || !s->born)
 			continue;
-		left -= compare_segment(p, due, s, left, bytes);
+		left -= add_changed_granules(p, due, s, left, bytes);
 		if (!left)
 			return true;
 	}

@@ -14,7 +14,7 @@
 #include <assert.h>
 
 /* Returns the last transaction that W mirrors hold by their present acknowledgements. */
-static uint64_t last_held_seq(const struct perseas *p)
+static uint64_t find_newest_held_seq(const struct perseas *p)
 {
 	uint64_t best = 0;
 
@@ -39,7 +39,7 @@ void ps_unwaited_notify(struct perseas *p)
 uint64_t ps_update_durable(struct perseas *p)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
-	const uint64_t now = last_held_seq(p);
+	const uint64_t now = find_newest_held_seq(p);
 
 	ps_assert_locked(p);
 	assert(now <= p->commit.seq); /* I4: W mirrors hold nothing that was not sent */

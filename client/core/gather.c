@@ -37,7 +37,7 @@ static uint64_t group_entry_length(uint64_t pieces, uint64_t bytes)
 }
 
 /* Returns an upper bound for the entries that the transaction adds. */
-static uint64_t max_pieces_of(const struct perseas_tx *tx)
+static uint64_t max_entries_of(const struct perseas_tx *tx)
 {
 	const uint64_t ranges = (uint64_t)tx->range_count + tx->deferred_count;
 
@@ -57,7 +57,7 @@ static bool fits_group(const struct ps_gather *g, uint64_t pieces, uint64_t byte
 
 bool ps_gather_can_hold(const struct perseas_tx *tx)
 {
-	return fits_group(tx->p->commit.gather, max_pieces_of(tx), max_bytes_of(tx));
+	return fits_group(tx->p->commit.gather, max_entries_of(tx), max_bytes_of(tx));
 }
 
 void ps_gather_send_unless_joined(const struct perseas_tx *tx, unsigned flags)
@@ -66,7 +66,7 @@ void ps_gather_send_unless_joined(const struct perseas_tx *tx, unsigned flags)
 	const struct ps_gather *g = p->commit.gather;
 
 	assert(p->commit.has_gathered);
-	if (!(flags & PS_MAY_GATHER) || !fits_group(g, g->entry_count_limit + max_pieces_of(tx),
+	if (!(flags & PS_MAY_GATHER) || !fits_group(g, g->entry_count_limit + max_entries_of(tx),
 	                                            g->changed_bytes + max_bytes_of(tx)))
 		ps_gather_send(p);
 }
@@ -77,7 +77,7 @@ uint64_t ps_gather_entry_length(const struct perseas_tx *tx)
 
 	if (!ps_gather_can_hold(tx))
 		return ps_tx_entry_length(tx);
-	return group_entry_length(g->entry_count_limit + max_pieces_of(tx),
+	return group_entry_length(g->entry_count_limit + max_entries_of(tx),
 	                          g->changed_bytes + max_bytes_of(tx));
 }
 

@@ -115,7 +115,7 @@ bool ps_handle_has_address(const struct perseas *p, const char *address)
 	return false;
 }
 
-void ps_handle_add_learnt_mirror(struct perseas *p, const struct ps_address *address)
+void ps_handle_add_unlisted_mirror(struct perseas *p, const struct ps_address *address)
 {
 	struct ps_mirror *m = &p->mirrors[p->mirror_count];
 
@@ -127,13 +127,13 @@ void ps_handle_add_learnt_mirror(struct perseas *p, const struct ps_address *add
 	p->mirror_count++;
 }
 
-static void add_learnt_mirrors(struct perseas *p, const char *list)
+static void add_unlisted_mirrors(struct perseas *p, const char *list)
 {
 	struct ps_roster_places places;
 
-	ps_inherited_learnt_mirrors(p->env->told_by_run, p->store, list, &places);
+	ps_inherited_unlisted_mirrors(p->env->told_by_run, p->store, list, &places);
 	for (unsigned i = 0; i < places.count; i++)
-		ps_handle_add_learnt_mirror(p, &places.addresses[i]);
+		ps_handle_add_unlisted_mirror(p, &places.addresses[i]);
 }
 
 int ps_handle_set_mirrors(struct perseas *p, const char *list, const struct ps_address *addresses,
@@ -149,7 +149,7 @@ int ps_handle_set_mirrors(struct perseas *p, const char *list, const struct ps_a
 	for (unsigned i = 0; i < count; i++)
 		p->mirrors[i].address = addresses[i];
 	p->mirror_count = count;
-	add_learnt_mirrors(p, list);
+	add_unlisted_mirrors(p, list);
 	return 0;
 }
 

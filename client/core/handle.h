@@ -368,13 +368,13 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 void ps_handle_free(struct perseas *p);
 bool ps_handle_has_address(const struct perseas *p, const char *address);
 /* Gives a handle that has no mirrors yet those of its list, and those that `perseas run` learned of
- * (ps_inherited_learnt_mirrors). Returns 0, or an error of has_route (env.h). */
+ * (ps_inherited_unlisted_mirrors). Returns 0, or an error of has_route (env.h). */
 int ps_handle_set_mirrors(struct perseas *p, const char *list, const struct ps_address *addresses,
                           unsigned count, struct ps_error *error);
 /* Adds a mirror that is known to have the store, before the handle opens. The open asks it as if
  * the roster had named it, since the list's mirrors may have lost the store. Nothing is created
  * there. */
-void ps_handle_add_learnt_mirror(struct perseas *p, const struct ps_address *address);
+void ps_handle_add_unlisted_mirror(struct perseas *p, const struct ps_address *address);
 
 /* failure.c: adds a line to the report of the open. */
 void ps_report(struct perseas *p, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -100,7 +100,7 @@ static void read_warm_fd(struct ps_inherited *inherited, const char *value)
 		inherited->warm_fd = (int)fd;
 }
 
-static void read_learnt(struct ps_inherited *inherited, const char *value)
+static void read_unlisted_mirrors(struct ps_inherited *inherited, const char *value)
 {
 	struct ps_roster_places *places = &inherited->unlisted_mirrors;
 	struct ps_error ignored;
@@ -139,7 +139,7 @@ static void take_value(struct ps_inherited *inherited, const char *key, const ch
 	else if (!strcmp(key, "named"))
 		copy_value(inherited->list_mirrors, sizeof(inherited->list_mirrors), value);
 	else if (!strcmp(key, "learnt"))
-		read_learnt(inherited, value);
+		read_unlisted_mirrors(inherited, value);
 	else if (!strcmp(key, "silent"))
 		read_silent(inherited, value);
 }
@@ -168,13 +168,13 @@ void ps_inherited_read(struct ps_inherited *inherited, const char *text)
 
 /* --- using --- */
 
-const char *ps_inherited_list_mirrors(const struct ps_inherited *inherited, const char *list)
+const char *ps_inherited_mirrors_of_list(const struct ps_inherited *inherited, const char *list)
 {
 	return inherited && !strcmp(inherited->list, list) ? inherited->list_mirrors : "";
 }
 
-void ps_inherited_learnt_mirrors(const struct ps_inherited *inherited, const char *store,
-                                 const char *list, struct ps_roster_places *places)
+void ps_inherited_unlisted_mirrors(const struct ps_inherited *inherited, const char *store,
+                                   const char *list, struct ps_roster_places *places)
 {
 	memset(places, 0, sizeof(*places));
 	if (inherited && !strcmp(inherited->store, store) && !strcmp(inherited->list, list))

@@ -67,12 +67,12 @@ void ps_inherited_read(struct ps_inherited *inherited, const char *text);
 
 /* Returns the mirrors that the list stood for when `perseas run` began; "" if that is unknown,
  * because `inherited` is NULL or is about another list. */
-const char *ps_inherited_list_mirrors(const struct ps_inherited *inherited, const char *list);
+const char *ps_inherited_mirrors_of_list(const struct ps_inherited *inherited, const char *list);
 
 /* Sets *places to the mirrors of the store that the list does not name; none if `inherited` is NULL
  * or is about another store or list. */
-void ps_inherited_learnt_mirrors(const struct ps_inherited *inherited, const char *store,
-                                 const char *list, struct ps_roster_places *places);
+void ps_inherited_unlisted_mirrors(const struct ps_inherited *inherited, const char *store,
+                                   const char *list, struct ps_roster_places *places);
 
 /* Returns true if the mirror at this address did not answer `perseas run` shortly before.
  * `inherited` may be NULL. */

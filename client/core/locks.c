@@ -271,7 +271,7 @@ int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode)
 /* Returns true if a retried transaction may ask for its lock again. It asks even if it will then
  * wait, because younger transactions are refused only while it does. A SERIAL transaction is
  * refused rather than made to wait, so it asks only when it can have all that it wants. */
-static bool may_ask_again(const struct perseas_tx *tx, const struct ps_refused *refused)
+static bool may_request_again(const struct perseas_tx *tx, const struct ps_refused *refused)
 {
 	const struct ps_lock *lock = refused->is_set ? ps_lock_find(tx->p, refused->key) : NULL;
 	bool may = !lock || judge_request(lock, tx, refused->is_exclusive) != REFUSED;
@@ -281,9 +281,9 @@ static bool may_ask_again(const struct perseas_tx *tx, const struct ps_refused *
 	return may || thread_holds_up_others(tx);
 }
 
-static bool must_not_ask_again(const struct ps_blocked *b)
+static bool must_not_request_again(const struct ps_blocked *b)
 {
-	return !may_ask_again(blocked_tx_of(b)->tx, blocked_tx_of(b)->refused);
+	return !may_request_again(blocked_tx_of(b)->tx, blocked_tx_of(b)->refused);
 }
 
 static bool visit_older_wants(const struct ps_lock_want *own, const struct ps_visit *visit)
@@ -295,7 +295,7 @@ static bool visit_older_wants(const struct ps_lock_want *own, const struct ps_vi
 	return false;
 }
 
-/* Visits the threads because of which may_ask_again() returns false. */
+/* Visits the threads because of which may_request_again() returns false. */
 static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *visit)
 {
 	const struct perseas_tx *tx = blocked_tx_of(b)->tx;
@@ -319,10 +319,10 @@ static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *vi
  * refused. */
 static int await_refused_lock(struct perseas_tx *tx, const struct ps_refused *refused)
 {
-	static const struct ps_blocked_ops ops = { must_not_ask_again, visit_refusers };
+	static const struct ps_blocked_ops ops = { must_not_request_again, visit_refusers };
 	struct blocked_tx w = { .blocked.ops = &ops, .tx = tx, .refused = refused };
 
-	return may_ask_again(tx, refused) ? 0 : ps_await_blocker(tx->p, &w.blocked);
+	return may_request_again(tx, refused) ? 0 : ps_await_blocker(tx->p, &w.blocked);
 }
 
 /* Pauses. Other transactions may use the released locks in the meantime. */

@@ -16,7 +16,7 @@
 #define PACED "cannot keep up: commits wait for it"
 
 /* Returns true if commits wait for the mirror, or did shortly before. */
-static bool is_paced(struct perseas *p, const struct ps_mirror *m)
+static bool delays_commits(struct perseas *p, const struct ps_mirror *m)
 {
 	return m->paced_at && ps_now(p) - m->paced_at < PACED_FOR;
 }
@@ -27,7 +27,8 @@ const char *ps_mirror_trouble_text(struct perseas *p, const struct ps_mirror *m)
 	if (m->is_after_lost_link &&
 	    (m->state == PERSEAS_MIRROR_LIVE || m->state == PERSEAS_MIRROR_REPLAYING))
 		return PS_NOTHING_ARRIVED;
-	return m->state == PERSEAS_MIRROR_LIVE && is_paced(p, m) ? "it " PACED : m->trouble_text;
+	return m->state == PERSEAS_MIRROR_LIVE && delays_commits(p, m) ? "it " PACED
+	                                                               : m->trouble_text;
 }
 
 /* Notes for which mirrors commits wait, with an event once in a while. */
@@ -38,7 +39,7 @@ static void note_pacing(struct perseas *p, uint32_t slow, uint64_t now)
 
 		if (!(slow >> i & 1))
 			continue;
-		if (!is_paced(p, m))
+		if (!delays_commits(p, m))
 			ps_event(p, PERSEAS_EVENT_MIRROR_LAGS, ps_last_committed(p), m,
 			         "mirror %s " PACED, m->address.text);
 		m->paced_at = now;
@@ -131,7 +132,7 @@ static bool is_any_blocking(const struct perseas *p)
 	return any;
 }
 
-static void clear_progressed(struct perseas *p)
+static void unblock_progressed_mirrors(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].acked_seq != p->mirrors[i].blocks_since_acked)
@@ -146,7 +147,7 @@ bool ps_pace_check_blocking(struct perseas *p)
 	/* Polls before judging: this process may have been stopped for long, while answers waited
 	 * for it. */
 	ps_mirrors_poll(p);
-	clear_progressed(p);
+	unblock_progressed_mirrors(p);
 	drop_stuck_mirrors(p);
 	return is_any_blocking(p);
 }
@@ -157,7 +158,7 @@ static int refuse_to_wait(struct perseas *p, uint32_t slow)
 {
 	const uint64_t now = ps_now(p);
 
-	clear_progressed(p);
+	unblock_progressed_mirrors(p);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -181,12 +182,12 @@ enum { BROKEN_COPIES = 2 };
 bool ps_pace_copy_lags(const struct perseas *p, const struct ps_mirror *m)
 {
 	return m->state == PERSEAS_MIRROR_RESYNCING && m->broken_copies.count >= BROKEN_COPIES &&
-	       ps_ring_lag(&p->commit.ring, m->acked_seq + 1) > p->commit.ring.size / 4;
+	       ps_ring_bytes_from(&p->commit.ring, m->acked_seq + 1) > p->commit.ring.size / 4;
 }
 
 /* Returns true if the copy waits for nothing but the link, and made progress since commits last
  * began to wait. */
-static bool is_copy_moving(const struct perseas *p, const struct ps_mirror *m)
+static bool is_copy_progressing(const struct perseas *p, const struct ps_mirror *m)
 {
 	return (m->completions_until_chunk || p->upkeep.resync.all_posted) &&
 	       m->acked_seq != m->broken_copies.wait.acked_at_pause;
@@ -197,7 +198,7 @@ static bool waits_for_copy(const struct perseas *p, struct ps_mirror *m, uint64_
 {
 	struct ps_copy_wait *wait = &m->broken_copies.wait;
 
-	if (now >= wait->commits_run_until && is_copy_moving(p, m)) {
+	if (now >= wait->commits_run_until && is_copy_progressing(p, m)) {
 		wait->commits_pause_until = now + ps_ms(p->options.pace_ms);
 		wait->commits_run_until = wait->commits_pause_until + ps_ms(p->options.pace_ms);
 		wait->acked_at_pause = m->acked_seq;

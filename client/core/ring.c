@@ -1,7 +1,7 @@
 /*
  * ring.c - entries of sent transactions in one block of memory. send.c appends entries; links send
- * and replay from them. The ring does not know which links still send: callers must ask ps_ring_lag
- * first.
+ * and replay from them. The ring does not know which links still send: callers must ask
+ * ps_ring_bytes_from first.
  */
 #include "ring.h"
 
@@ -104,7 +104,7 @@ bool ps_ring_can_replay(const struct ps_ring *ring, uint64_t from, uint64_t to)
 	return true;
 }
 
-uint64_t ps_ring_lag(const struct ps_ring *ring, uint64_t seq)
+uint64_t ps_ring_bytes_from(const struct ps_ring *ring, uint64_t seq)
 {
 	if (seq > ring->last_seq)
 		return 0;

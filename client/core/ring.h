@@ -4,7 +4,7 @@
  * that missed transactions in a short break gets them from here (replay).
  *
  * The ring drops its oldest entries when a new one needs the space. The caller must make sure that
- * no link still sends from them (ps_ring_lag).
+ * no link still sends from them (ps_ring_bytes_from).
  */
 #ifndef PERSEAS_CLIENT_RING_H
 #define PERSEAS_CLIENT_RING_H
@@ -72,7 +72,7 @@ bool ps_ring_can_replay(const struct ps_ring *ring, uint64_t from, uint64_t to);
 /* Returns the bytes from the entry of `seq` to the head, which must stay while `seq` is the oldest
  * transaction that some mirror has not completed. Returns 0 if `seq` is past the last entry,
  * UINT64_MAX if the ring no longer has it. */
-uint64_t ps_ring_lag(const struct ps_ring *ring, uint64_t seq);
+uint64_t ps_ring_bytes_from(const struct ps_ring *ring, uint64_t seq);
 
 /* Asks the kernel to turn the small pages before `head` into large ones, a few megabytes per call.
  * At exit the kernel frees small pages one by one, which dominates the time to exit if the process

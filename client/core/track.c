@@ -64,7 +64,7 @@ static bool is_tracked(const struct ps_segment *segment)
 	return segment->base && segment->born && segment->shadow;
 }
 
-static uint64_t word_at(const uint8_t *bytes, uint64_t at, uint64_t end)
+static uint64_t read_word(const uint8_t *bytes, uint64_t at, uint64_t end)
 {
 	uint64_t word = 0;
 
@@ -74,7 +74,7 @@ static uint64_t word_at(const uint8_t *bytes, uint64_t at, uint64_t end)
 
 static bool is_same_word(const struct ps_segment *segment, uint64_t at, uint64_t end)
 {
-	return word_at(segment->base, at, end) == word_at(segment->shadow, at, end);
+	return read_word(segment->base, at, end) == read_word(segment->shadow, at, end);
 }
 
 /* Finds the next run of words from *at on that differ, over gaps of fewer than NEAR bytes. Returns

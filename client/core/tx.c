@@ -64,7 +64,7 @@ static struct perseas_tx *new_transaction(struct perseas *p)
 	return tx;
 }
 
-static void list_push(struct perseas_tx **list, struct perseas_tx *tx)
+static void push_tx(struct perseas_tx **list, struct perseas_tx *tx)
 {
 	tx->previous = NULL;
 	tx->next = *list;
@@ -73,7 +73,7 @@ static void list_push(struct perseas_tx **list, struct perseas_tx *tx)
 	*list = tx;
 }
 
-static void list_remove(struct perseas_tx **list, struct perseas_tx *tx)
+static void remove_tx(struct perseas_tx **list, struct perseas_tx *tx)
 {
 	if (tx->previous)
 		tx->previous->next = tx->next;
@@ -105,11 +105,11 @@ int ps_tx_begin(struct perseas *p, struct perseas_tx **out)
 		return ps_track_fail_conflict(p);
 	tx = p->commit.free_list;
 	if (tx)
-		list_remove(&p->commit.free_list, tx);
+		remove_tx(&p->commit.free_list, tx);
 	else if (!(tx = new_transaction(p)))
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a transaction");
 	assert(!tx->is_open && !tx->traits);
-	list_push(&p->commit.open_list, tx);
+	push_tx(&p->commit.open_list, tx);
 	tx->is_open = true;
 	tx->begun_seq = p->commit.seq;
 	reset_tx(tx);
@@ -156,8 +156,8 @@ void ps_tx_end(struct perseas_tx *tx)
 	if (tx->traits)
 		end_traits(tx);
 	ps_cover_clear(&tx->cover);
-	list_remove(&p->commit.open_list, tx);
-	list_push(&p->commit.free_list, tx);
+	remove_tx(&p->commit.open_list, tx);
+	push_tx(&p->commit.free_list, tx);
 }
 
 void ps_tx_free_all(struct perseas *p)

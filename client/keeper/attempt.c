@@ -11,7 +11,7 @@
 
 #define OR_NONE(state) (PS_TO(state) | PS_TO(PS_ATTEMPT_NONE))
 
-static const struct ps_state steps[] = {
+static const struct ps_state_row steps[] = {
 	[PS_ATTEMPT_NONE] = { "none", PS_TO(PS_ATTEMPT_PROBED) | PS_TO(PS_ATTEMPT_SUPERSEDED) },
 	[PS_ATTEMPT_PROBED] = { "probed", OR_NONE(PS_ATTEMPT_MADE) | PS_TO(PS_ATTEMPT_JUDGED) },
 	[PS_ATTEMPT_MADE] = { "made", OR_NONE(PS_ATTEMPT_PROBED) },
@@ -143,7 +143,7 @@ static void move_attempt(struct perseas *p, enum ps_attempt_step to)
 	assert(ps_attempt_fits_step(p));
 }
 
-int ps_attempt_reach(struct perseas *p, enum ps_attempt_step step, int rc)
+int ps_attempt_record_step(struct perseas *p, enum ps_attempt_step step, int rc)
 {
 	move_attempt(p, rc ? PS_ATTEMPT_NONE : step);
 	return rc;
@@ -152,19 +152,19 @@ int ps_attempt_reach(struct perseas *p, enum ps_attempt_step step, int rc)
 int ps_attempt_run(struct perseas *p, const struct ps_attempt_actions *way)
 {
 	struct ps_image_position *chosen = &p->opening.chosen_position;
-	int rc = ps_attempt_reach(p, PS_ATTEMPT_JUDGED, way->judge(p));
+	int rc = ps_attempt_record_step(p, PS_ATTEMPT_JUDGED, way->judge(p));
 
 	if (!rc)
-		rc = ps_attempt_reach(p, PS_ATTEMPT_CLAIMED, way->claim(p));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_CLAIMED, way->claim(p));
 	if (!rc)
-		rc = ps_attempt_reach(p, PS_ATTEMPT_CHOSEN, way->choose(p, chosen));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_CHOSEN, way->choose(p, chosen));
 	/* A candidate whose session broke unnoticed must not be adopted anywhere (I6). */
 	if (!rc)
-		rc = ps_attempt_reach(p, PS_ATTEMPT_CONFIRMED, way->confirm(p));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_CONFIRMED, way->confirm(p));
 	if (!rc)
-		rc = ps_attempt_reach(p, PS_ATTEMPT_ADOPTED, way->adopt(p, chosen));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_ADOPTED, way->adopt(p, chosen));
 	if (!rc)
-		rc = ps_attempt_reach(p, PS_ATTEMPT_OPEN, way->confirm(p));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_OPEN, way->confirm(p));
 	return rc;
 }
 

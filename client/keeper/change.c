@@ -28,7 +28,7 @@
 #define COPY_PATIENCE ps_ms(10000) /* how long copying to the new mirror may fail */
 #define ANSWER_GRACE ps_ms(100)    /* how long to wait for more answers than suffice */
 
-static const struct ps_state stages[] = {
+static const struct ps_state_row stages[] = {
 	[PS_CHANGE_NONE] = { "none", PS_TO(PS_CHANGE_COPYING) },
 	[PS_CHANGE_COPYING] = { "copying", PS_TO(PS_CHANGE_ASKING) | PS_TO(PS_CHANGE_SETTLING) |
 	                                           PS_TO(PS_CHANGE_NONE) },

@@ -193,7 +193,7 @@ void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct p
 	}
 }
 
-uint32_t ps_claims_find_broken(struct perseas *p, uint32_t set)
+uint32_t ps_claims_find_lost(struct perseas *p, uint32_t set)
 {
 	uint32_t broken = set & ~ps_ask_confirmed(p, set);
 

@@ -89,7 +89,8 @@ void ps_pending_take_all(struct perseas *p, uint64_t now)
 
 		while (m->pending_answers.answer_count &&
 		       (p->env->ops->answered(m->control) ||
-		        now >= ps_answer_limit(p, m, m->pending_answers.oldest_answer_by)))
+		        now >= ps_answer_extended_deadline(p, m,
+		                                           m->pending_answers.oldest_answer_by)))
 			ps_pending_take(p, m, m->pending_answers.oldest_answer_by, &ignored);
 	}
 }

@@ -39,7 +39,7 @@ static uint32_t voting_mirrors(const struct perseas *p)
 	return p->quorums[0].set | (p->next_roster ? p->quorums[1].set : 0);
 }
 
-static uint32_t fenced_voters(const struct perseas *p)
+static uint32_t fenced_voting_mirrors(const struct perseas *p)
 {
 	return p->commit.fenced_mirrors & voting_mirrors(p);
 }
@@ -151,7 +151,7 @@ static bool can_claim_any_fenced(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!(fenced_voters(p) >> i & 1))
+		if (!(fenced_voting_mirrors(p) >> i & 1))
 			continue;
 		any |= !m->probe.code;
 		if (m->probe.code == PERSEAS_ENOSTORE)
@@ -215,13 +215,13 @@ static int probe_before_renewal(struct perseas *p)
 			unclaimed &= ~((uint32_t)1 << i);
 	pthread_mutex_unlock(&p->lock);
 	p->upkeep.renewal.highest_epoch = p->epoch;
-	ask_status(p, fenced_voters(p));
-	rc = judge_other_owners(p, fenced_voters(p));
+	ask_status(p, fenced_voting_mirrors(p));
+	rc = judge_other_owners(p, fenced_voting_mirrors(p));
 	if (!rc && !has_reason_to_renew(p))
 		rc = PS_AGAIN;
 	if (rc)
 		return rc;
-	ask_status(p, unclaimed & ~fenced_voters(p));
+	ask_status(p, unclaimed & ~fenced_voting_mirrors(p));
 	rc = judge_other_owners(p, unclaimed);
 	ps_judge_images(p, unclaimed);
 	return rc || would_open_succeed(p, ready | ps_probe_sets(p).candidates) ? rc : PS_AGAIN;
@@ -233,8 +233,9 @@ static const char *renewal_cause(const struct perseas *p)
 {
 	if (p->upkeep.renewal.is_wanted)
 		return "its level was raised";
-	return fenced_voters(p) ? "another owner claimed it and went away"
-	                        : "too few mirrors had it, and no copy to another one would count";
+	return fenced_voting_mirrors(p)
+	               ? "another owner claimed it and went away"
+	               : "too few mirrors had it, and no copy to another one would count";
 }
 
 /* Stops sending, ends all sessions, and unmaps all memory of mirrors. Transactions that were sent
@@ -284,7 +285,7 @@ static void probe_voters(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		ps_probe_result_clear(&p->mirrors[i]);
 	ask_status(p, voting_mirrors(p));
-	ps_attempt_reach(p, PS_ATTEMPT_PROBED, 0);
+	ps_attempt_record_step(p, PS_ATTEMPT_PROBED, 0);
 }
 
 static int judge_voters(struct perseas *p)
@@ -349,7 +350,7 @@ static int choose_own_memory(struct perseas *p, struct ps_image_position *chosen
 
 static int confirm_counted_claims(struct perseas *p)
 {
-	return ps_claims_find_broken(p, ps_probe_sets(p).counts) ? PS_AGAIN : 0;
+	return ps_claims_find_lost(p, ps_probe_sets(p).counts) ? PS_AGAIN : 0;
 }
 
 static int adopt_own_memory(struct perseas *p, const struct ps_image_position *chosen)
@@ -423,7 +424,7 @@ static void set_superseded(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
 	p->is_superseded = true;
-	ps_attempt_reach(p, PS_ATTEMPT_SUPERSEDED, 0);
+	ps_attempt_record_step(p, PS_ATTEMPT_SUPERSEDED, 0);
 	ps_wake_blocked(p);
 	ps_unwaited_notify(p);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -488,7 +489,7 @@ static bool is_renewal_wanted(const struct perseas *p)
 {
 	return !p->is_superseded && !p->is_salvage &&
 	       (p->is_renewing || p->upkeep.renewal.is_wanted ||
-	        p->upkeep.renewal.is_quorum_stuck || fenced_voters(p));
+	        p->upkeep.renewal.is_quorum_stuck || fenced_voting_mirrors(p));
 }
 
 bool ps_renew_step(struct perseas *p, uint64_t now)

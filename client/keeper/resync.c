@@ -534,7 +534,7 @@ uint64_t ps_resync_due(const struct perseas *p)
 		return PS_NEVER;
 	case PS_RESYNC_MAKING:
 	case PS_RESYNC_ADDING:
-		return ps_answer_limit(p, r->target, r->answer_by);
+		return ps_answer_extended_deadline(p, r->target, r->answer_by);
 	case PS_RESYNC_ATTACHING:
 		return r->target->attaching.deadline;
 	case PS_RESYNC_COPYING:

@@ -267,7 +267,8 @@ static int take_mirror_answer(struct perseas *p, Perseas__Reply **reply, int *fd
 	struct ps_mirror *m = r->target;
 	int rc;
 
-	if (!p->env->ops->answered(m->control) && ps_now(p) < ps_answer_limit(p, m, r->answer_by))
+	if (!p->env->ops->answered(m->control) &&
+	    ps_now(p) < ps_answer_extended_deadline(p, m, r->answer_by))
 		return 0;
 	rc = ps_await_answer(p, m, r->answer_by, reply, fds, error);
 	return rc ? rc : 1;

@@ -12,7 +12,7 @@
 
 #define READYING (PS_TO(PS_RESYNC_ADDING) | PS_TO(PS_RESYNC_COPYING) | PS_TO(PS_RESYNC_NONE))
 
-static const struct ps_state states[] = {
+static const struct ps_state_row states[] = {
 	[PS_RESYNC_NONE] = { "none", PS_TO(PS_RESYNC_ASKING) | PS_TO(PS_RESYNC_MAKING) },
 	[PS_RESYNC_ASKING] = { "asking", PS_TO(PS_RESYNC_RECORDING) | PS_TO(PS_RESYNC_MAKING) |
 	                                         PS_TO(PS_RESYNC_NONE) },

@@ -119,7 +119,8 @@ int ps_ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Request
 	return rc ? rc : ps_await_answer(p, m, until_ns, reply, fds, error);
 }
 
-uint64_t ps_answer_limit(const struct perseas *p, const struct ps_mirror *m, uint64_t until_ns)
+uint64_t ps_answer_extended_deadline(const struct perseas *p, const struct ps_mirror *m,
+                                     uint64_t until_ns)
 {
 	const uint64_t worked_at = p->env->ops->worked_at(m->control);
 	const uint64_t again = worked_at + ps_ms(p->options.connect_timeout_ms);

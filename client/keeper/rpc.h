@@ -71,7 +71,8 @@ static inline uint64_t ps_answer_deadline(struct perseas *p)
 
 /* Returns when to give up on an answer of mirror `m` whose deadline is until_ns: each sign of
  * progress extends the deadline by the same time again. */
-uint64_t ps_answer_limit(const struct perseas *p, const struct ps_mirror *m, uint64_t until_ns);
+uint64_t ps_answer_extended_deadline(const struct perseas *p, const struct ps_mirror *m,
+                                     uint64_t until_ns);
 
 /* Fills in a request that claims the store on mirror `m`. The request points into *claim, the
  * handle and the mirror. It names the daemon and the image that this connection told of. The claim

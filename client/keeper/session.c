@@ -32,7 +32,7 @@
 #define RETRY_MAX ps_ms(1000)
 #define CONNECT_POLL ps_ms(10) /* how often to check a connection without a descriptor */
 
-static const struct ps_state states[] = {
+static const struct ps_state_row states[] = {
 	[PS_SESSION_NONE] = { "none", PS_TO(PS_SESSION_ASKING) | PS_TO(PS_SESSION_UP) },
 	[PS_SESSION_ASKING] = { "asking", PS_TO(PS_SESSION_CLAIMING) | PS_TO(PS_SESSION_PREPARING) |
 	                                          PS_TO(PS_SESSION_NONE) },
@@ -380,7 +380,7 @@ static bool step_asking(struct perseas *p, struct ps_mirror *m)
 	int code;
 
 	if (!p->env->ops->answered(m->control) &&
-	    ps_now(p) < ps_answer_limit(p, m, m->session.answer_by))
+	    ps_now(p) < ps_answer_extended_deadline(p, m, m->session.answer_by))
 		return false;
 	code = ps_await_answer(p, m, m->session.answer_by, &reply, NULL, &error);
 	header = code ? NULL : reply->store->status->header;
@@ -407,7 +407,7 @@ static bool step_claiming(struct perseas *p, struct ps_mirror *m)
 	int fds[PS_REGIONS_MAX], code;
 
 	if (!p->env->ops->answered(m->control) &&
-	    ps_now(p) < ps_answer_limit(p, m, m->session.answer_by))
+	    ps_now(p) < ps_answer_extended_deadline(p, m, m->session.answer_by))
 		return false;
 	code = ps_await_answer(p, m, m->session.answer_by, &reply, fds, &error);
 	note_access(p, m, code == PERSEAS_EDENIED);
@@ -462,7 +462,7 @@ static bool step_adding(struct perseas *p, struct ps_mirror *m)
 	Perseas__Reply *reply;
 
 	if (!p->env->ops->answered(m->control) &&
-	    ps_now(p) < ps_answer_limit(p, m, m->session.answer_by))
+	    ps_now(p) < ps_answer_extended_deadline(p, m, m->session.answer_by))
 		return false;
 	rc = ps_await_answer(p, m, m->session.answer_by, &reply, fds, &error);
 	if (!rc) {
@@ -539,12 +539,13 @@ uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m)
 	case PS_SESSION_CLAIMING:
 		if (!p->env->ops->control_waits(m->control, &ignored))
 			return p->env->ops->now(p->env) + CONNECT_POLL;
-		return ps_answer_limit(p, m, m->session.answer_by);
+		return ps_answer_extended_deadline(p, m, m->session.answer_by);
 	case PS_SESSION_ATTACHING:
 		return m->attaching.deadline;
 	case PS_SESSION_PREPARING:
-		return p->upkeep.resync.target == m ? ps_resync_due(p)
-		                                    : ps_answer_limit(p, m, m->session.answer_by);
+		return p->upkeep.resync.target == m
+		               ? ps_resync_due(p)
+		               : ps_answer_extended_deadline(p, m, m->session.answer_by);
 	}
 	return PS_NEVER;
 }

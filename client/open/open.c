@@ -33,7 +33,7 @@
 static void probe_mirrors(struct perseas *p)
 {
 	ps_probe_mirrors(p);
-	ps_attempt_reach(p, PS_ATTEMPT_PROBED, 0);
+	ps_attempt_record_step(p, PS_ATTEMPT_PROBED, 0);
 }
 
 static bool is_store_absent(const struct perseas *p)
@@ -73,7 +73,7 @@ static int attempt_open(struct perseas *p)
 	probe_mirrors(p);
 	note_rivals(p);
 	if (p->options.flags & PERSEAS_CREATE && is_store_absent(p)) {
-		rc = ps_attempt_reach(p, PS_ATTEMPT_MADE, ps_create_probed(p));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_MADE, ps_create_probed(p));
 		if (rc)
 			return rc;
 		probe_mirrors(p);
@@ -87,7 +87,7 @@ static int attempt_create(struct perseas *p)
 	int rc;
 
 	probe_mirrors(p);
-	rc = ps_attempt_reach(p, PS_ATTEMPT_MADE, ps_create_probed(p));
+	rc = ps_attempt_record_step(p, PS_ATTEMPT_MADE, ps_create_probed(p));
 	ps_attempt_end(p);
 	return rc;
 }

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct ps_state stages[] = {
+static const struct ps_state_row stages[] = {
 	[PS_STANDBY_IDLE] = { "idle", PS_TO(PS_STANDBY_FOLLOWING) },
 	[PS_STANDBY_FOLLOWING] = { "following", PS_TO(PS_STANDBY_HANDED) | PS_TO(PS_STANDBY_IDLE) },
 	[PS_STANDBY_HANDED] = { "handed", PS_TO(PS_STANDBY_IDLE) },
@@ -378,7 +378,7 @@ static void add_unlisted_members(struct perseas_standby *s)
 
 	for (unsigned i = 0; i < looks->count; i++) {
 		if (ps_follow_is_unlisted_member(&s->follow, i))
-			ps_handle_add_learnt_mirror(s->p, &looks->addresses[i]);
+			ps_handle_add_unlisted_mirror(s->p, &looks->addresses[i]);
 	}
 }
 

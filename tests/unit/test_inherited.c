@@ -142,7 +142,7 @@ TEST(what_a_name_stood_for_is_of_that_list)
 {
 	const struct ps_inherited told = read_text("list @bank\nnamed m1:7170\n");
 
-	assert_string_equal(ps_inherited_list_mirrors(&told, "@bank"), "m1:7170");
-	assert_string_equal(ps_inherited_list_mirrors(&told, "@bank2"), "");
-	assert_string_equal(ps_inherited_list_mirrors(NULL, "@bank"), "");
+	assert_string_equal(ps_inherited_mirrors_of_list(&told, "@bank"), "m1:7170");
+	assert_string_equal(ps_inherited_mirrors_of_list(&told, "@bank2"), "");
+	assert_string_equal(ps_inherited_mirrors_of_list(NULL, "@bank"), "");
 }

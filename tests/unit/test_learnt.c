@@ -145,7 +145,7 @@ static unsigned count_learnt(const char *text, const char *list)
 	struct ps_roster_places places;
 
 	ps_inherited_read(&inherited, text);
-	ps_inherited_learnt_mirrors(&inherited, STORE, list, &places);
+	ps_inherited_unlisted_mirrors(&inherited, STORE, list, &places);
 	assert_int_equal(places.version, places.count > 0);
 	return places.count;
 }
@@ -172,7 +172,7 @@ TEST(it_is_of_one_store_and_list)
 		snprintf(text, sizeof(text), ABOUT(STORE) "learnt %s\n", wrong[i]);
 		assert_int_equal(count_learnt(text, LIST), 0);
 	}
-	ps_inherited_learnt_mirrors(NULL, STORE, LIST, &places);
+	ps_inherited_unlisted_mirrors(NULL, STORE, LIST, &places);
 	assert_int_equal(places.count, 0);
 }
 
