@@ -48,12 +48,12 @@ struct ps_probe_result {
 	bool is_listed; /* a roster lists the image, or the image from whose spill it was loaded */
 };
 
-/* Handles an answer that no thread waits for (due.h). The function may keep *reply, and then sets
- * it to NULL. If the connection ended before the answer, *reply is NULL and `why` says how it
- * ended. The function only takes notes and disconnects no mirror, since its caller may be working
- * with any of them. Caller has admin. */
+/* Handles an answer that no thread waits for (pending_answers.h). The function may keep *reply, and
+ * then sets it to NULL. If the connection ended before the answer, *reply is NULL and `why` says
+ * how it ended. The function only takes notes and disconnects no mirror, since its caller may be
+ * working with any of them. Caller has admin. */
 typedef void ps_answer_handler(struct perseas *p, struct ps_mirror *m,
-                               const struct ps_pending_answer *due, Perseas__Reply **reply,
+                               const struct ps_pending_answer *pending, Perseas__Reply **reply,
                                const struct ps_error *why);
 
 enum { PS_PENDING_MAX = 6 }; /* answers that may be due from a mirror at a time */

@@ -16,7 +16,7 @@
 
 struct ps_mirror;
 
-/* A request to several mirrors, and their answers so far (due.h). */
+/* A request to several mirrors, and their answers so far (pending_answers.h). */
 struct ps_question {
 	uint64_t id;                 /* 0: no question is under way */
 	uint32_t unanswered_mirrors; /* mirrors that have not answered yet */

@@ -7,7 +7,7 @@
 #include "change.h"
 
 #include "change_admission.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/broken_copy.h"
 #include "../core/event.h"
 #include "../core/gather.h"

@@ -11,7 +11,7 @@
 #include "../core/gather.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "heartbeat.h"
 
 #include <assert.h>
@@ -23,10 +23,10 @@ enum { QUESTIONS_MAX = 2 };
 
 /* --- the keeper's part --- */
 
-/* Takes a mirror's answer. due->ticket is the last call that was counted when the mirror was
+/* Takes a mirror's answer. pending->ticket is the last call that was counted when the mirror was
  * asked. */
 static void take_confirm_answer(struct perseas *p, struct ps_mirror *m,
-                                const struct ps_pending_answer *due, Perseas__Reply **reply,
+                                const struct ps_pending_answer *pending, Perseas__Reply **reply,
                                 const struct ps_error *why)
 {
 	(void)why;
@@ -38,7 +38,7 @@ static void take_confirm_answer(struct perseas *p, struct ps_mirror *m,
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	m->confirm.confirmed_call = due->ticket;
+	m->confirm.confirmed_call = pending->ticket;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -82,21 +82,21 @@ void ps_confirm_step(struct perseas *p)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(confirm, CONFIRM, &ask);
-	struct ps_pending_answer due = { take_confirm_answer, NULL, 0 };
+	struct ps_pending_answer pending = { take_confirm_answer, NULL, 0 };
 	uint32_t set;
 
 	ps_assert_admin(p);
 	pthread_mutex_lock(&p->lock);
 	update_confirmed_call(p);
 	set = mirrors_to_ask(p);
-	due.ticket = p->confirm_calls.call_count;
+	pending.ticket = p->confirm_calls.call_count;
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
 		if (set >> i & 1 && ps_pending_count(m, take_confirm_answer) < QUESTIONS_MAX &&
-		    ps_pending_send(p, m, &request, due))
-			m->confirm.asked_call = due.ticket;
+		    ps_pending_send(p, m, &request, pending))
+			m->confirm.asked_call = pending.ticket;
 	}
 }
 

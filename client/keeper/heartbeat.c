@@ -5,7 +5,7 @@
 #include "heartbeat.h"
 
 #include "confirm.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/demand.h"
 #include "../core/mirror.h"
 #include "../core/pace.h"
@@ -125,10 +125,10 @@ void ps_heartbeat_handle_refusal(struct perseas *p, struct ps_mirror *m)
 
 /* Takes the answer to a heartbeat. */
 static void take_heartbeat_answer(struct perseas *p, struct ps_mirror *m,
-                                  const struct ps_pending_answer *due, Perseas__Reply **reply,
+                                  const struct ps_pending_answer *pending, Perseas__Reply **reply,
                                   const struct ps_error *why)
 {
-	(void)due;
+	(void)pending;
 	(void)why;
 	/* Without a reply the connection is over, which the keeper notices itself. */
 	if (!*reply)

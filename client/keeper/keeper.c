@@ -6,7 +6,7 @@
 #include "change.h"
 #include "confirm.h"
 #include "../core/detour.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/event.h"
 #include "expiry_watch.h"
 #include "keeper.h"

@@ -5,7 +5,7 @@
 #include "newest_record.h"
 
 #include "copy.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/mirror.h"
 #include "../../proto/image/log_reader.h"
 #include "resync_internal.h"

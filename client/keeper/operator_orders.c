@@ -6,7 +6,7 @@
 #include "operator_orders.h"
 
 #include "change.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/event.h"
 #include "../core/gather.h"
 

@@ -7,7 +7,7 @@
 #include "resync.h"
 
 #include "copy.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "newest_record.h"
 #include "../core/broken_copy.h"
 #include "../core/change_map.h"

@@ -3,7 +3,7 @@
  * and the mirror makes the image count. resync.c steps this once the mirror has all chunks.
  */
 #include "../core/due_granules.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "rejoin.h"

@@ -6,7 +6,7 @@
  * before an answer may be relied on after it.
  */
 #include "../core/due_granules.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "../core/segment.h"

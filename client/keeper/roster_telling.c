@@ -5,7 +5,7 @@
  */
 #include "roster_telling.h"
 
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/quorum.h"
 #include "roster.h"
 
@@ -33,12 +33,12 @@ static void update_round(struct perseas *p)
 
 /* Notes that the mirror recorded the rosters, unless it was told them in an earlier round. */
 static void take_roster_answer(struct perseas *p, struct ps_mirror *m,
-                               const struct ps_pending_answer *due, Perseas__Reply **reply,
+                               const struct ps_pending_answer *pending, Perseas__Reply **reply,
                                const struct ps_error *why)
 {
 	(void)why;
 	if (*reply && (*reply)->status == PERSEAS__STATUS__STATUS_OK &&
-	    due->ticket == p->upkeep.telling.round_number)
+	    pending->ticket == p->upkeep.telling.round_number)
 		p->upkeep.telling.recorded_mirrors |= ps_mirror_bit(p, m);
 }
 

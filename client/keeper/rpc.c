@@ -5,7 +5,7 @@
 #include "../host/asked.h"
 #include "../core/demand.h"
 #include "../core/detour.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "lifeline.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"

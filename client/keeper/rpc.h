@@ -15,8 +15,8 @@ int ps_ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Request
                   uint64_t until_ns, Perseas__Reply **reply, int *fds, struct ps_error *error);
 
 /* Waits for the answer to the oldest request that was sent to mirror `m` by a caller that waits.
- * Earlier answers that no caller waits for (due.h) are taken first. Returns as ps_ask_mirror
- * does. */
+ * Earlier answers that no caller waits for (pending_answers.h) are taken first. Returns as
+ * ps_ask_mirror does. */
 int ps_await_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
                     Perseas__Reply **reply, int *fds, struct ps_error *error);
 

@@ -11,7 +11,7 @@
 #include "confirm.h"
 #include "../core/broken_copy.h"
 #include "../core/detour.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "member_address.h"
 #include "epoch.h"
 #include "granted_image.h"

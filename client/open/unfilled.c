@@ -13,7 +13,7 @@
 #include "open.h"
 #include "probe.h"
 #include "../core/mirror.h"
-#include "../keeper/due.h"
+#include "../keeper/pending_answers.h"
 #include "../keeper/rpc.h"
 
 #include <string.h>

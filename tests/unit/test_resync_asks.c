@@ -3,7 +3,7 @@
  */
 #include "resync_rig.h"
 
-#include "../../client/keeper/due.h"
+#include "../../client/keeper/pending_answers.h"
 
 struct unit_fixture unit_fixture = { setup, teardown };
 

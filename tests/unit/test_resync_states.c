@@ -5,7 +5,7 @@
  */
 #include "resync_rig.h"
 
-#include "../../client/keeper/due.h"
+#include "../../client/keeper/pending_answers.h"
 #include "../../client/keeper/session.h"
 
 struct unit_fixture unit_fixture = { setup_five, teardown };

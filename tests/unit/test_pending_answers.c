@@ -1,10 +1,11 @@
 /*
- * test_due.c - answers that nobody waits for: who takes them, and what a question counts.
+ * test_pending_answers.c - answers that nobody waits for: who takes them, and what a question
+ * counts.
  */
 #include "owner.h"
 
 #include "../../client/core/mirror.h"
-#include "../../client/keeper/due.h"
+#include "../../client/keeper/pending_answers.h"
 #include "../../client/keeper/session.h"
 
 #define MS (uint64_t)1000000

@@ -1,9 +1,9 @@
 /*
- * due.c - keeps the pending answers of each mirror in the order of their requests, and counts the
- * answers to a question. All requests that do not wait are sent here. rpc.c first takes the pending
- * answers when it waits for one. Nothing here may know what an answer is for.
+ * pending_answers.c - keeps the pending answers of each mirror in the order of their requests, and
+ * counts the answers to a question. All requests that do not wait are sent here. rpc.c first takes
+ * the pending answers when it waits for one. Nothing here may know what an answer is for.
  */
-#include "due.h"
+#include "pending_answers.h"
 
 #include "../core/mirror.h"
 #include "../core/quorum.h"
@@ -30,18 +30,18 @@ bool ps_pending_is_overdue(struct perseas *p, const struct ps_mirror *m)
 }
 
 bool ps_pending_send(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                     struct ps_pending_answer due)
+                     struct ps_pending_answer pending)
 {
 	struct ps_error ignored;
 
 	ps_assert_admin(p);
-	assert(due.handler);
+	assert(pending.handler);
 	if (!m->control || m->pending_answers.answer_count >= PS_PENDING_MAX ||
 	    ps_pending_is_overdue(p, m) || p->env->ops->send(m->control, request, &ignored))
 		return false;
 	if (!m->pending_answers.answer_count)
 		start_answer_timeout(p, m);
-	m->pending_answers.answers[m->pending_answers.answer_count++] = due;
+	m->pending_answers.answers[m->pending_answers.answer_count++] = pending;
 	return true;
 }
 
@@ -57,7 +57,7 @@ unsigned ps_pending_count(const struct ps_mirror *m, ps_answer_handler *take)
 int ps_pending_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
                     struct ps_error *error)
 {
-	const struct ps_pending_answer due = m->pending_answers.answers[0];
+	const struct ps_pending_answer pending = m->pending_answers.answers[0];
 	Perseas__Reply *reply;
 	unsigned count;
 	int rc;
@@ -70,10 +70,10 @@ int ps_pending_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
 	}
 	m->pending_answers.answer_count--;
 	memmove(m->pending_answers.answers, m->pending_answers.answers + 1,
-	        m->pending_answers.answer_count * sizeof(due));
+	        m->pending_answers.answer_count * sizeof(pending));
 	if (m->pending_answers.answer_count)
 		start_answer_timeout(p, m);
-	due.handler(p, m, &due, &reply, NULL);
+	pending.handler(p, m, &pending, &reply, NULL);
 	if (reply)
 		perseas__reply__free_unpacked(reply, NULL);
 	return 0;
@@ -124,13 +124,13 @@ bool ps_pending_is_any_full(struct perseas *p, uint32_t set)
 /* --- questions --- */
 
 static void take_question_answer(struct perseas *p, struct ps_mirror *m,
-                                 const struct ps_pending_answer *due, Perseas__Reply **reply,
+                                 const struct ps_pending_answer *pending, Perseas__Reply **reply,
                                  const struct ps_error *why)
 {
-	struct ps_question *q = due->arg;
+	struct ps_question *q = pending->arg;
 
 	assert(*reply || why);
-	if (due->ticket != q->id)
+	if (pending->ticket != q->id)
 		return;
 	assert(q->unanswered_mirrors & ps_mirror_bit(p, m));
 	q->unanswered_mirrors &= ~ps_mirror_bit(p, m);
@@ -155,14 +155,14 @@ void ps_question_forget(struct ps_question *question)
 void ps_question_ask(struct perseas *p, struct ps_question *question, uint32_t set,
                      const Perseas__Request *request)
 {
-	const struct ps_pending_answer due = { take_question_answer, question,
-		                               ++p->upkeep.last_question_id };
+	const struct ps_pending_answer pending = { take_question_answer, question,
+		                                   ++p->upkeep.last_question_id };
 
 	ps_question_forget(question);
-	question->id = due.ticket;
+	question->id = pending.ticket;
 	question->deadline = ps_answer_deadline(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (set >> i & 1 && ps_pending_send(p, &p->mirrors[i], request, due))
+		if (set >> i & 1 && ps_pending_send(p, &p->mirrors[i], request, pending))
 			question->unanswered_mirrors |= (uint32_t)1 << i;
 }
 
