@@ -57,8 +57,8 @@ static inline uint64_t ps_last_committed(const struct perseas *p)
 	return p->commit.seq + p->commit.has_gathered;
 }
 
-/* ps_gather_allocate allocates the group on first use. Returns false if out of memory. Caller holds
- * p->lock. */
+/* ps_gather_allocate allocates p->commit.gather, the group of held-back commits, on first use.
+ * Returns false if out of memory. Caller holds p->lock. */
 bool ps_gather_allocate(struct perseas *p);
 void ps_gather_free(struct perseas *p);
 

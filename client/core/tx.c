@@ -22,8 +22,9 @@ enum {
 	CHECKED = PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES,
 };
 
-/* Adds `change` to the number of threads that read the open transactions of others. A thread that
- * then reads `active == false` is ordered after every read made by earlier observers. */
+/* Adds `change` (1, -1 or 0) to the number of threads that read the open transactions of others.
+ * When it falls to 0, `active` becomes false: a set_range that reads false is ordered after every
+ * read of the threads that were counted before. */
 static void add_observers(struct perseas *p, int change)
 {
 	pthread_mutex_lock(&p->lock);

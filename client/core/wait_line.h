@@ -60,7 +60,7 @@ struct ps_waiter;
 /* How many broadcasts can be deferred. Further ones are made at once. */
 enum { PS_DEFERRED_BROADCASTS_MAX = 16 };
 
-/* Guarded by p->lock. */
+/* The threads that wait until W mirrors hold a transaction. Guarded by p->lock. */
 struct ps_wait_line {
 	/* Broadcast when anything that a waiting thread looks at has changed. */
 	pthread_cond_t changed;

@@ -76,7 +76,7 @@ bool ps_change_plan_readdress(struct perseas *p)
 		ps_member_swap_addresses(p, new, member);
 		return true;
 	}
-	/* No mirror of the handle stood for the member: now the joining one does. */
+	/* The handle had no mirror for this member of the roster: now the joining mirror is it. */
 	pthread_mutex_lock(&p->lock);
 	memcpy(new->image_id, id, PS_ID_SIZE);
 	ps_quorums_recompute(p);

@@ -209,8 +209,8 @@ static int probe_before_renewal(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	ready = ps_mirrors_with_whole_image(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		/* A mirror that is being prepared for a copy need not be asked: its session reports
-		 * by itself. */
+		/* A mirror that is being prepared for a copy need not be asked for its status: its
+		 * session notices a lost claim by itself. */
 		if (p->mirrors[i].is_active || p->mirrors[i].session.state == PS_SESSION_PREPARING)
 			unclaimed &= ~((uint32_t)1 << i);
 	pthread_mutex_unlock(&p->lock);

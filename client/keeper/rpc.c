@@ -405,7 +405,8 @@ int ps_attach_step(struct perseas *p, struct ps_mirror *m, const Perseas__Grant 
 	if (rc >= 0)
 		return rc;
 	ps_link_end(p, m);
-	/* There are no descriptors: only shared memory has them, and no other fabric follows it. */
+	/* Passes no descriptors: only shared memory uses them, and it is never tried after another
+	 * fabric. */
 	return attach_over_others(p, m, grant, NULL, false, error);
 }
 
