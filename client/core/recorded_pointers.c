@@ -5,7 +5,7 @@
  */
 #include "handle.h"
 
-/* Returns the index in by_recorded of the first extent whose recorded address is above
+/* Returns the index in extents_by_recorded of the first extent whose recorded address is above
  * `address`. */
 static unsigned find_first_above(const struct ps_layout *layout, uint64_t address)
 {
@@ -14,7 +14,7 @@ static unsigned find_first_above(const struct ps_layout *layout, uint64_t addres
 	while (low < high) {
 		const unsigned middle = (low + high) / 2;
 
-		if (layout->extents[layout->extents_by_recorded[middle]].recorded > address)
+		if (layout->extents[layout->extents_by_recorded[middle]].recorded_start > address)
 			high = middle;
 		else
 			low = middle + 1;
