@@ -74,8 +74,8 @@ static bool is_later_than_choice(const struct perseas *p, const struct ps_image_
 static bool is_choice_newest(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].probe.candidate &&
-		    is_later_than_choice(p, &p->mirrors[i].probe.at))
+		if (p->mirrors[i].probe.is_candidate &&
+		    is_later_than_choice(p, &p->mirrors[i].probe.position))
 			return false;
 	return true;
 }

@@ -155,15 +155,16 @@ int ps_copy_write_commit_slot(struct perseas *p, struct ps_mirror *m)
 	struct ps_chain chain = { &terminator,
 		                  count,
 		                  count,
-		                  { &slot, ps_slot_offset(!m->probe.at.valid_slot), PS_REGION_LOG,
-		                    sizeof(slot) } };
+		                  { &slot, ps_slot_offset(!m->probe.position.valid_slot),
+		                    PS_REGION_LOG, sizeof(slot) } };
 
 	ps_slot_encode(&slot, p->epoch, p->commit.seq, p->commit.next_position,
 	               p->commit.last_position);
 	if (ps_mirror_write(p, m, &chain))
 		return -1;
-	m->probe.at = (struct ps_image_position){ p->epoch, p->commit.seq, p->commit.next_position,
-		                                  p->commit.last_position,
-		                                  !m->probe.at.valid_slot };
+	m->probe.position = (struct ps_image_position){ p->epoch, p->commit.seq,
+		                                        p->commit.next_position,
+		                                        p->commit.last_position,
+		                                        !m->probe.position.valid_slot };
 	return 0;
 }

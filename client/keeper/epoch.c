@@ -26,7 +26,7 @@ static bool can_r_follow(const struct perseas *p, uint64_t promised)
 		const struct ps_mirror *m = &p->mirrors[i];
 		const uint64_t its = ps_has_store(p, m) ? m->probe.header->promised_epoch : 0;
 
-		if (m->probe.listed && ps_has_store(p, m) &&
+		if (m->probe.is_listed && ps_has_store(p, m) &&
 		    (its >= promised || promised - its < PS_EPOCH_REACH))
 			near |= ps_mirror_bit(p, m);
 	}

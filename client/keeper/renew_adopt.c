@@ -32,7 +32,7 @@ enum effort { NEEDS_SLOT, NEEDS_RECENT, NEEDS_RING, NEEDS_COPY };
  * adopted by a renewal that broke. */
 static bool is_own_history(const struct perseas *p, const struct ps_mirror *m)
 {
-	const struct ps_image_position *at = &m->probe.at;
+	const struct ps_image_position *at = &m->probe.position;
 
 	return m->probe.header->state == PERSEAS__STATE__STATE_CONSISTENT &&
 	       ((at->epoch == p->upkeep.renewal.ring_epoch && at->seq <= p->commit.seq) ||
@@ -41,7 +41,7 @@ static bool is_own_history(const struct perseas *p, const struct ps_mirror *m)
 
 static enum effort find_effort(const struct perseas *p, const struct ps_mirror *m)
 {
-	const uint64_t seq = m->probe.at.seq;
+	const uint64_t seq = m->probe.position.seq;
 
 	if (!is_own_history(p, m) || !ps_ring_can_replay(&p->commit.ring, seq, p->commit.seq))
 		return NEEDS_COPY;
@@ -54,7 +54,7 @@ static enum effort find_effort(const struct perseas *p, const struct ps_mirror *
  * prefix of the history at any moment. */
 static int send_missed_transactions(struct perseas *p, struct ps_mirror *m)
 {
-	struct ps_image_position *at = &m->probe.at;
+	struct ps_image_position *at = &m->probe.position;
 
 	while (at->seq < p->commit.seq) {
 		const struct ps_entry *entry = ps_ring_find(&p->commit.ring, at->seq + 1);
@@ -82,8 +82,8 @@ static int read_from_other(struct perseas *p, const struct ps_mirror *m,
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *from = &p->mirrors[i];
 
-		if (from != m && from->probe.claimed && from->link && is_own_history(p, from) &&
-		    from->probe.at.seq >= segment->unmapped_seq &&
+		if (from != m && from->probe.is_claimed && from->link && is_own_history(p, from) &&
+		    from->probe.position.seq >= segment->unmapped_seq &&
 		    !ps_mirror_read(p, from, PS_REGION_SEGMENT + segment->id, offset,
 		                    ps_ring_bounce(&p->commit.ring), length))
 			return 0;
@@ -135,7 +135,7 @@ static int send_memory(struct perseas *p, struct ps_mirror *m)
 	ps_tx_observe_end(p);
 	if (rc)
 		return rc;
-	m->probe.at.valid_slot = 0;
+	m->probe.position.valid_slot = 0;
 	ps_mirror_note_write(m, p->epoch);
 	return ps_copy_write_commit_slot(p, m);
 }
@@ -211,13 +211,14 @@ void ps_renew_adopt(struct perseas *p, uint32_t counted)
 		for (unsigned i = 0; i < p->mirror_count; i++) {
 			struct ps_mirror *m = &p->mirrors[i];
 
-			if (!(counted >> i & 1) || m->probe.adopted || find_effort(p, m) != effort)
+			if (!(counted >> i & 1) || m->probe.is_adopted ||
+			    find_effort(p, m) != effort)
 				continue;
 			if (effort >= NEEDS_RING && ps_quorum_is_w(p, ps_probe_sets(p).adopted))
 				return;
 			if (effort == NEEDS_COPY && is_pausing(p, m))
 				continue;
-			m->probe.adopted = !adopt_on_mirror(p, m, effort);
+			m->probe.is_adopted = !adopt_on_mirror(p, m, effort);
 		}
 	}
 }

@@ -92,7 +92,7 @@ bool ps_reverted_by_claim(struct perseas *p, const struct ps_mirror *m,
 
 bool ps_reverted_by_status(struct perseas *p, const struct ps_mirror *m)
 {
-	const struct ps_image_position *at = &m->probe.at;
+	const struct ps_image_position *at = &m->probe.position;
 	bool past;
 
 	if (at->epoch != p->opened_epoch && !ps_mirror_has_written(m, at->epoch))

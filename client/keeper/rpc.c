@@ -64,7 +64,7 @@ int ps_await_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
 	int rc = 0;
 
 	assert(m->control);
-	while (!rc && m->pending_answers.count)
+	while (!rc && m->pending_answers.answer_count)
 		rc = ps_pending_take(p, m, until_ns, error);
 	if (!rc)
 		rc = p->env->ops->receive(m->control, until_ns, reply, got, &count, error);

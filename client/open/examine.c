@@ -60,7 +60,7 @@ static void list_missing(const struct perseas *p, const Perseas__Roster *roster,
 			if (p->mirrors[i].in_roster &&
 			    ps_id_equal(roster->members[k]->image_id, p->mirrors[i].image_id))
 				m = &p->mirrors[i];
-		if (m && m->probe.counts)
+		if (m && m->probe.counts_for_r)
 			continue;
 		if (m)
 			why = explain_shortcoming(p, m);
@@ -138,7 +138,8 @@ static int fail_too_few_hold(struct perseas *p, const struct ps_image_position *
 
 	assert(roster);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		holding += p->mirrors[i].probe.listed && ps_candidate_is_at(&p->mirrors[i], state);
+		holding += p->mirrors[i].probe.is_listed &&
+		           ps_candidate_is_at(&p->mirrors[i], state);
 	list_missing(p, roster, names, sizeof(names));
 	if (lost)
 		snprintf(anew, sizeof(anew),
@@ -155,7 +156,7 @@ static int fail_too_few_hold(struct perseas *p, const struct ps_image_position *
 
 bool ps_mirror_can_be_made_anew(const struct perseas *p, const struct ps_mirror *m)
 {
-	return m->has_vote && !m->probe.listed && m->control &&
+	return m->has_vote && !m->probe.is_listed && m->control &&
 	       (ps_has_store(p, m) ? !ps_mirror_is_forked(p, m)
 	                           : m->probe.code == PERSEAS_ENOSTORE);
 }
@@ -231,5 +232,5 @@ const struct ps_image_position *ps_newest_state(const struct perseas *p)
 
 	ps_fill_told(p, told);
 	newest = ps_judge_newest(told, ps_probe_sets(p).candidates);
-	return newest < 0 ? NULL : &p->mirrors[newest].probe.at;
+	return newest < 0 ? NULL : &p->mirrors[newest].probe.position;
 }

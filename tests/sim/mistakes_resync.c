@@ -123,6 +123,6 @@ int __wrap_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const str
 	    is(p, SIM_MISTAKE_DUE_DROPPED))
 		ps_due_complete(m, ps_segment_by_id(p, write->region - PS_REGION_SEGMENT),
 		                write->offset, write->offset + write->length,
-		                m->due_granules->held);
+		                m->due_granules->held_seq);
 	return rc;
 }

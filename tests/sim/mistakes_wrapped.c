@@ -101,15 +101,15 @@ static uint64_t last_epoch(struct perseas *p, struct ps_mirror *from)
 /* Takes the mirror for one that stands where the owner of the missing transactions began. */
 int __wrap_ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
-	const uint64_t stands = m->probe.at.epoch;
+	const uint64_t stands = m->probe.position.epoch;
 	uint64_t epoch = is(p, SIM_MISTAKE_PARTED) ? last_epoch(p, from) : 0;
 	int rc;
 
 	if (epoch)
-		m->probe.at.epoch = epoch;
+		m->probe.position.epoch = epoch;
 	rc = __real_ps_mend_forward(p, from, m);
 	if (rc)
-		m->probe.at.epoch = stands;
+		m->probe.position.epoch = stands;
 	return rc;
 }
 

@@ -234,7 +234,7 @@ TEST(test_what_was_sent_does_not_count_for_an_older_image, struct fixture *f)
 	direct_crash(f->o->d, 1);
 	assert_int_equal(put_big(f, 0, 1, 77), 0);
 	assert_non_null(f->o->p->mirrors[1].due_granules);
-	f->o->p->mirrors[1].due_granules->held = f->o->p->commit.seq + 1;
+	f->o->p->mirrors[1].due_granules->held_seq = f->o->p->commit.seq + 1;
 	come_back(f, 1);
 	assert_sent(f, 1, "being copied whole: a copy to it did not end", SIZE + BIG);
 	assert_catches_up(f, 1);

@@ -71,7 +71,7 @@ TEST(test_an_order_ends_no_session_that_is_waited_for, struct owner *o)
 	p->is_admin_taken = true;
 	ps_heartbeat_step(p, o->d->now);
 	p->is_admin_taken = false;
-	assert_true(p->mirrors[3].pending_answers.count > 0);
+	assert_true(p->mirrors[3].pending_answers.answer_count > 0);
 	assert_int_equal(perseas_map(p, "other", 1000, &addr), 0);
 	assert_int_equal(owner_state(o, 3), PERSEAS_MIRROR_RESYNCING);
 	direct_keep(o->d, p);

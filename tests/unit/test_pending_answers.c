@@ -66,7 +66,7 @@ TEST(test_answers_are_counted_as_they_come, struct owner *o)
 	assert_true(ps_question_is_over(o->p, &q));
 	assert_int_equal(q.granting_mirrors, 3);
 	assert_int_equal(q.error.code, PERSEAS_EUNREACHABLE);
-	assert_int_equal(o->p->mirrors[2].pending_answers.count, 0);
+	assert_int_equal(o->p->mirrors[2].pending_answers.answer_count, 0);
 	ps_question_forget(&q);
 }
 
@@ -97,7 +97,7 @@ TEST(test_the_answers_of_a_session_end_with_it, struct owner *o)
 	pthread_mutex_unlock(&o->p->lock);
 	ps_mirror_disconnect(o->p, &o->p->mirrors[1]);
 	assert_int_equal(q.unanswered_mirrors, 5);
-	assert_int_equal(o->p->mirrors[1].pending_answers.count, 0);
+	assert_int_equal(o->p->mirrors[1].pending_answers.answer_count, 0);
 	pass(o, 60 * MS);
 	assert_int_equal(q.granting_mirrors, 5);
 	assert_true(ps_question_is_over(o->p, &q));

@@ -23,7 +23,8 @@ static void assert_nothing_waits(struct fixture *f, enum ps_resync_state state)
 	for (unsigned i = 0; i < 40; i++) {
 		round_of(o);
 		assert_int_equal(put_big(f, 1000 * i, 900, (uint8_t)i), 0);
-		assert_true(o->d->now - o->p->mirrors[4].pending_answers.asked_at < 600 * MS);
+		assert_true(o->d->now - o->p->mirrors[4].pending_answers.oldest_asked_at <
+		            600 * MS);
 	}
 	assert_int_equal(o->p->upkeep.resync.state, state);
 	reach_live(o, 1);

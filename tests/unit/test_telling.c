@@ -153,9 +153,9 @@ TEST(test_one_that_was_not_told_is_told_later, struct owner *o)
 	struct perseas *p = o->p;
 
 	p->upkeep.next_heartbeat_at = PS_NEVER;
-	p->mirrors[2].pending_answers.count = PS_PENDING_MAX;
+	p->mirrors[2].pending_answers.answer_count = PS_PENDING_MAX;
 	tell(p, 15);
-	p->mirrors[2].pending_answers.count = 0;
+	p->mirrors[2].pending_answers.answer_count = 0;
 	pass(o, MS);
 	assert_int_equal(tell(p, 15), 11);
 	pass(o, MS);
