@@ -209,7 +209,7 @@ int __wrap_ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pac
 		return 0;
 	/* The owner believes that the mirror has acknowledged something meanwhile. */
 	if (is(p, SIM_MISTAKE_PACED_STUCK) && p->upkeep.resync.target)
-		p->upkeep.resync.target->broken_copies.wait.acked = UINT64_MAX;
+		p->upkeep.resync.target->broken_copies.wait.acked_at_pause = UINT64_MAX;
 	return __real_ps_pace_copy(p, flags, pacing);
 }
 
