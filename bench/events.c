@@ -27,8 +27,7 @@ static struct options {
 } options = { .cpu = UINT64_MAX };
 
 static const char about[] =
-	"Transactions with PERSEAS_TRACK, in a segment of which the first 8 bytes of a page are\n"
-	"stored to, and faults:\n\n"
+	"Transactions with PERSEAS_TRACK that store to the first 8 bytes of a page, and faults:\n\n"
 	"  null call             getppid(2)\n"
 	"  begin                 perseas_begin\n"
 	"  commit (ro)           perseas_commit, nothing was stored\n"

@@ -119,7 +119,7 @@ static void note_round(struct measured *m, unsigned threads, uint64_t took)
 	m->medians[m->rounds++] = ps_histogram_percentile(&m->round, 50);
 }
 
-/* Runs the threads of one round. Each inserts its own numbers, none of which the table has yet.
+/* Runs the threads of one round. Each inserts numbers of its own that the table does not have yet.
  * Returns how many threads could be started. */
 static unsigned run_threads(struct series *s)
 {

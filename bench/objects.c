@@ -25,7 +25,7 @@ static struct options {
 } options = { .cpu = UINT64_MAX };
 
 static const char about[] =
-	"Objects of 64 bytes come and go, of each of which 8 bytes are stored:\n\n"
+	"Objects of 64 bytes are allocated and freed, and 8 bytes are stored in each:\n\n"
 	"  heap          a transaction frees one of 1,024 objects and allocates another\n"
 	"  ranges        what that stores, and no heap: set_range of an object's bytes and of\n"
 	"                a word of bits\n"

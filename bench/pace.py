@@ -95,8 +95,9 @@ def main():
     path = args.output or args.build / "pace.json"
     path.write_text(json.dumps({"mirrors": MIRRORS, "processors": len(os.sched_getaffinity(0)),
                                 "ring": args.ring * MIB, "ways": results}, indent=1) + "\n")
-    print("Three mirrors, W = 2, of which one takes %d MiB/s at most; transactions of %d bytes; a "
-          "ring of %d MiB; median of %d rounds\n" % (args.rate, args.bytes, args.ring, args.rounds))
+    print("Three mirrors, W = 2, and one mirror takes %d MiB/s at most; transactions of %d bytes; "
+          "a ring of %d MiB; median of %d rounds\n"
+          % (args.rate, args.bytes, args.ring, args.rounds))
     print(table(["", "transactions a second (least - most)", "longest, ms (worst)",
                  "of the time, commits waited", "all mirrors were live", "dropped a second"],
                 rows))

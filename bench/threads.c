@@ -165,7 +165,7 @@ static int run_round(struct measured *m, unsigned count)
 			                    perseas_message(writers[i].p));
 	}
 	note_round(m, start, started);
-	return started == count ? 0 : program_fail("thread", "there is none");
+	return started == count ? 0 : program_fail("thread", "it could not be started");
 }
 
 /* --- the store ---------------------------------------------------------------------- */

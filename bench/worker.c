@@ -272,7 +272,7 @@ static int answer_lines(struct worker *w)
 	char line[64];
 
 	if (pthread_create(&thread, NULL, run_worker, w))
-		return program_fail("thread", "there is none");
+		return program_fail("thread", "it could not be started");
 	while (fgets(line, sizeof(line), stdin))
 		tell_progress(w);
 	w->stop = true;

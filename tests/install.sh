@@ -29,7 +29,7 @@ make --no-print-directory dist
 git ls-files | sort >"$top/known"
 tar -tzf "build/perseas-$version.tar.gz" | sed "s|^perseas-$version/||" | sort >"$top/packed"
 cmp "$top/known" "$top/packed"
-# Nothing of whoever packed it is in there: one time, no user, and rights that say only what is run.
+# The archive shows nothing of its packer: one time, no user, and modes that only say what is run.
 tar -tvz --full-time -f "build/perseas-$version.tar.gz" >"$top/listing"
 [ "$(awk '{ print $2, $4, $5 }' "$top/listing" | sort -u | wc -l)" = 1 ]
 if grep -v '^-rw-r--r-- 0/0 \|^-rwxr-xr-x 0/0 ' "$top/listing"; then
@@ -209,7 +209,7 @@ if command -v systemd-analyze >/dev/null; then
 	mkdir -p "$top/host/etc"
 	systemd-sysusers --root="$top/host" - <"$top/usr/lib/sysusers.d/perseas.conf"
 	[ "$(sed -n 's/^perseas:[^:]*:\([0-9]*\):.*/\1/p' "$top/host/etc/passwd")" -lt 1000 ]
-	# Only root gives folders to another user; whoever else calls keeps them.
+	# Only root can give folders to another user; other users keep them.
 	owner=
 	[ "$(id -u)" = 0 ] || owner='s/perseas perseas/- -/'
 	sed "$owner" "$top/usr/lib/tmpfiles.d/perseas.conf" |

@@ -134,7 +134,7 @@ static int write_set(struct pool *pool, const struct engine_options *options, co
 	return bad ? engine_fail(&pool->engine, "%s: %s", path, strerror(errno)) : 0;
 }
 
-/* Opens the pool at `path`, or creates it if there is none. The size of a pool set is in its
+/* Opens the pool at `path`, or creates it if it does not exist. The size of a pool set is in its
  * file. */
 static int open_pool(struct pool *pool, const struct engine_options *options, const char *path,
                      size_t size, bool replica)

@@ -67,7 +67,7 @@ int perseas_abort(perseas_tx_t *tx)
 	if (!tx)
 		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
 	p = tx->p;
-	if (!tx->open)
+	if (!tx->is_open)
 		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
 	rc = ps_shadow_settle(p);
 	if (rc)

@@ -10,7 +10,7 @@
 
 void ps_biased_init(struct ps_biased *lock, struct ps_env *env)
 {
-	*lock = (struct ps_biased){ .env = env, .threshold = PS_BIASED_FIRST_THRESHOLD };
+	*lock = (struct ps_biased){ .env = env, .favorite_threshold = PS_BIASED_FIRST_THRESHOLD };
 	pthread_mutex_init(&lock->mutex, NULL);
 }
 
@@ -33,9 +33,9 @@ static void revoke_favorite(struct ps_biased *lock, const struct ps_seat *seat)
 	ps_section_fence(lock->env);
 	while (ps_section_is_entered(&seat->section))
 		ps_section_pause(lock->env);
-	lock->in_a_row = 0;
-	if (lock->threshold < PS_BIASED_LAST_THRESHOLD)
-		lock->threshold *= 2;
+	lock->same_thread_count = 0;
+	if (lock->favorite_threshold < PS_BIASED_LAST_THRESHOLD)
+		lock->favorite_threshold *= 2;
 }
 
 void ps_biased_lock_slowly(struct ps_biased *lock)
@@ -46,7 +46,7 @@ void ps_biased_lock_slowly(struct ps_biased *lock)
 	favorite = atomic_load_explicit(&lock->favorite, memory_order_relaxed);
 	if (favorite)
 		revoke_favorite(lock, favorite);
-	lock->held_through = NULL;
+	lock->held_seat = NULL;
 }
 
 /* Returns the thread's seat, which may be new, or NULL if out of memory. Caller holds the mutex. */
@@ -70,9 +70,9 @@ void ps_biased_unlock_slowly(struct ps_biased *lock)
 {
 	const uintptr_t self = ps_biased_this_thread();
 
-	lock->in_a_row = self == lock->last_thread ? lock->in_a_row + 1 : 1;
+	lock->same_thread_count = self == lock->last_thread ? lock->same_thread_count + 1 : 1;
 	lock->last_thread = self;
-	if (lock->env && lock->in_a_row >= lock->threshold)
+	if (lock->env && lock->same_thread_count >= lock->favorite_threshold)
 		atomic_store_explicit(&lock->favorite, find_or_make_seat(lock, self),
 		                      memory_order_release);
 	pthread_mutex_unlock(&lock->mutex);

@@ -27,9 +27,9 @@ struct ps_env;
 
 enum {
 	PS_BIASED_FIRST_THRESHOLD =
-		/* the first `threshold`: acquisitions in a row that make a thread the favorite */
+		/* the first favorite_threshold: acquisitions in a row that make a favorite */
 	256,
-	/* The maximum of `threshold`, which doubles each time a favorite is revoked. */
+	/* The maximum of `favorite_threshold`, which doubles each time a favorite is revoked. */
 	PS_BIASED_LAST_THRESHOLD = 1 << 14,
 };
 
@@ -43,15 +43,16 @@ struct ps_seat {
 struct ps_biased {
 	struct ps_seat *_Atomic favorite; /* NULL: no favorite */
 	/* The seat through which the lock is held; NULL: through the mutex. */
-	struct ps_seat *held_through;
+	struct ps_seat *held_seat;
 	/* The env whose barrier works; NULL: the lock never has a favorite. */
 	struct ps_env *env;
 	pthread_mutex_t mutex;
 	/* Guarded by the mutex. */
 	struct ps_seat *seats;
-	uintptr_t last_thread; /* the thread that took the mutex last */
-	unsigned in_a_row;     /* how often in a row `last_thread` took it */
-	unsigned threshold;    /* how often in a row a thread must take it to become the favorite */
+	uintptr_t last_thread;      /* the thread that took the mutex last */
+	unsigned same_thread_count; /* how often in a row `last_thread` took it */
+	/* how often in a row a thread must take it to become the favorite */
+	unsigned favorite_threshold;
 };
 
 /* Initializes a lock. env's barrier must work, and env must outlive the lock; NULL: no barrier
@@ -84,7 +85,7 @@ static inline void ps_biased_lock(struct ps_biased *lock)
 	if (seat && seat->thread == ps_biased_this_thread()) {
 		ps_section_enter(&seat->section);
 		if (atomic_load_explicit(&lock->favorite, memory_order_relaxed) == seat) {
-			lock->held_through = seat;
+			lock->held_seat = seat;
 			return;
 		}
 		ps_section_leave(&seat->section);
@@ -94,8 +95,8 @@ static inline void ps_biased_lock(struct ps_biased *lock)
 
 static inline void ps_biased_unlock(struct ps_biased *lock)
 {
-	if (lock->held_through)
-		ps_section_leave(&lock->held_through->section);
+	if (lock->held_seat)
+		ps_section_leave(&lock->held_seat->section);
 	else
 		ps_biased_unlock_slowly(lock);
 }

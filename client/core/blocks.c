@@ -57,17 +57,17 @@ struct ps_blocks *ps_blocks_new(const struct ps_cover *cover, unsigned spans)
  * while blocks are in use (ps_blocks_from_array). */
 static void set_sentinel(struct ps_cover *cover)
 {
-	assert(cover->count > 0 && cover->count <= cover->allocated);
-	cover->spans[cover->count - 1].end = UINT64_MAX;
+	assert(cover->span_count > 0 && cover->span_count <= cover->allocated_spans);
+	cover->spans[cover->span_count - 1].end = UINT64_MAX;
 }
 
 void ps_blocks_from_array(struct ps_cover *cover)
 {
 	struct ps_blocks *blocks = cover->blocks;
 
-	assert(!cover->block_count && cover->count > 0);
-	for (unsigned from = 0; from < cover->count; from += EVEN_FILL, cover->block_count++) {
-		const unsigned left = cover->count - from,
+	assert(!cover->block_count && cover->span_count > 0);
+	for (unsigned from = 0; from < cover->span_count; from += EVEN_FILL, cover->block_count++) {
+		const unsigned left = cover->span_count - from,
 			       count = left < EVEN_FILL ? left : EVEN_FILL;
 
 		assert(cover->block_count < blocks->most);
@@ -94,7 +94,7 @@ void ps_blocks_to_array(struct ps_cover *cover)
 		memcpy(to, blocks->spans[block->number], block->count * sizeof(*to));
 		to += block->count;
 	}
-	assert(to == cover->spans + cover->count);
+	assert(to == cover->spans + cover->span_count);
 	cover->block_count = 0;
 }
 
@@ -140,7 +140,7 @@ static unsigned find_place(const struct ps_cover *cover, uint64_t address)
 	if (block == cover->block_count)
 		return place_of(block, 0);
 	inside.spans = cover->blocks->spans[directory[block].number];
-	inside.count = directory[block].count;
+	inside.span_count = directory[block].count;
 	return place_of(block, ps_cover_find_index(&inside, address));
 }
 
@@ -169,8 +169,8 @@ enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *ra
 	if (range->start == span->end && range->base == span->base &&
 	    (!next || range->end < next->start))
 		return PS_FIT_EXTENDS;
-	while (near.count < TOUCHED_MAX && (span = span_at(cover, at))) {
-		spans[near.count++] = *span;
+	while (near.span_count < TOUCHED_MAX && (span = span_at(cover, at))) {
+		spans[near.span_count++] = *span;
 		at = next_place(cover, at);
 	}
 	fit = ps_cover_fit(&near, range->base, range->start, range->end, &ahead);
@@ -233,8 +233,8 @@ void ps_blocks_insert(struct ps_cover *cover, const struct ps_span *span)
 	spans[at] = *span;
 	if (at == block->count++)
 		block->end = span->end;
-	cover->count++;
-	cover->bytes += span->end - span->start;
+	cover->span_count++;
+	cover->covered_bytes += span->end - span->start;
 	set_sentinel(cover);
 }
 
@@ -243,7 +243,7 @@ void ps_blocks_extend(struct ps_cover *cover, unsigned place, uint64_t end)
 	struct ps_span *span = span_at(cover, place);
 	struct block *block = block_at(cover, place);
 
-	cover->bytes += end - span->end;
+	cover->covered_bytes += end - span->end;
 	span->end = end;
 	if (place % STRIDE + 1 == block->count)
 		block->end = end;
@@ -257,8 +257,8 @@ static unsigned remove_span(struct ps_cover *cover, unsigned place)
 	struct ps_span *spans = cover->blocks->spans[block->number];
 	const unsigned at = place % STRIDE;
 
-	cover->bytes -= spans[at].end - spans[at].start;
-	cover->count--;
+	cover->covered_bytes -= spans[at].end - spans[at].start;
+	cover->span_count--;
 	block->count--;
 	memmove(&spans[at], &spans[at + 1], (block->count - at) * sizeof(*spans));
 	if (block->count) {

@@ -19,35 +19,35 @@ enum { DOUBLINGS = 16 }; /* enough to reach the longest pause */
 void ps_broken_copy_note_begin(struct perseas *p, struct ps_mirror *m)
 {
 	ps_assert_locked(p);
-	m->broken.begun_at = ps_now(p);
-	m->broken.begun_at_head = p->commit.ring.head;
-	m->broken.wait = (struct ps_copy_wait){ .acked = m->acked };
+	m->broken_copies.begun_at = ps_now(p);
+	m->broken_copies.begun_at_head = p->commit.ring.head_position;
+	m->broken_copies.wait = (struct ps_copy_wait){ .acked_at_pause = m->acked_seq };
 }
 
 /* Returns the bytes per second that transactions put into the ring since the copy began. */
 static uint64_t rate_of_transactions(const struct perseas *p, const struct ps_mirror *m,
                                      uint64_t now)
 {
-	const uint64_t bytes = p->commit.ring.head - m->broken.begun_at_head;
-	const uint64_t took_ms = (now - m->broken.begun_at) / ps_ms(1) + 1;
+	const uint64_t bytes = p->commit.ring.head_position - m->broken_copies.begun_at_head;
+	const uint64_t took_ms = (now - m->broken_copies.begun_at) / ps_ms(1) + 1;
 
 	return bytes / took_ms * 1000;
 }
 
 static void count_broken_copy(struct perseas *p, struct ps_mirror *m)
 {
-	struct ps_broken_copies *broken = &m->broken;
+	struct ps_broken_copies *broken = &m->broken_copies;
 	const uint64_t now = ps_now(p);
 	const unsigned doublings = broken->count < DOUBLINGS ? broken->count : DOUBLINGS;
 
-	broken->transaction_rate = rate_of_transactions(p, m, now);
+	broken->transaction_bytes_per_s = rate_of_transactions(p, m, now);
 	broken->broke_at = now;
 	broken->sent_bytes += p->upkeep.resync.done;
 	broken->count++;
 	broken->pause_ns = FIRST_PAUSE << doublings;
 	if (broken->pause_ns > LONGEST_PAUSE)
 		broken->pause_ns = LONGEST_PAUSE;
-	m->retry.delay = broken->pause_ns;
+	m->retry.delay_ns = broken->pause_ns;
 }
 
 const char *ps_broken_copy_note_and_explain(struct perseas *p, struct ps_mirror *m, const char *why,
@@ -58,22 +58,22 @@ const char *ps_broken_copy_note_and_explain(struct perseas *p, struct ps_mirror 
 
 	ps_assert_locked(p);
 	count_broken_copy(p, m);
-	if (m->broken.transaction_rate)
+	if (m->broken_copies.transaction_bytes_per_s)
 		ps_text_format(load, sizeof(load),
 		               "; its link must carry more than %llu bytes/s of transactions",
-		               (unsigned long long)m->broken.transaction_rate);
+		               (unsigned long long)m->broken_copies.transaction_bytes_per_s);
 	ps_text_format(text, size,
 	               "%.90s; copy %u in a row that did not end, after %llu of %llu bytes%s; the "
 	               "next begins in %llu s",
-	               why, m->broken.count, (unsigned long long)r->done,
+	               why, m->broken_copies.count, (unsigned long long)r->done,
 	               (unsigned long long)r->total, load,
-	               (unsigned long long)(m->broken.pause_ns / ps_ms(1000)));
+	               (unsigned long long)(m->broken_copies.pause_ns / ps_ms(1000)));
 	return text;
 }
 
 uint64_t ps_broken_copy_retry_at(struct perseas *p, const struct ps_mirror *m)
 {
-	const uint64_t soon = m->broken.broke_at + NEEDED_PAUSE;
+	const uint64_t soon = m->broken_copies.broke_at + NEEDED_PAUSE;
 	bool needed;
 
 	pthread_mutex_lock(&p->lock);
@@ -81,5 +81,5 @@ uint64_t ps_broken_copy_retry_at(struct perseas *p, const struct ps_mirror *m)
 	pthread_mutex_unlock(&p->lock);
 	if (!needed || ps_broken_copy_pause_end(m) <= soon)
 		return ps_broken_copy_due(m);
-	return soon > m->retry.next_at ? soon : m->retry.next_at;
+	return soon > m->retry.next_try_at ? soon : m->retry.next_try_at;
 }

@@ -22,7 +22,7 @@ const char *ps_broken_copy_note_and_explain(struct perseas *p, struct ps_mirror 
  * pause applies while commits succeed without the mirror. */
 static inline uint64_t ps_broken_copy_pause_end(const struct ps_mirror *m)
 {
-	return m->broken.count ? m->broken.broke_at + m->broken.pause_ns : 0;
+	return m->broken_copies.count ? m->broken_copies.broke_at + m->broken_copies.pause_ns : 0;
 }
 
 /* Returns when to connect to the mirror again: not before m->retry.next_at, nor before the pause
@@ -31,7 +31,7 @@ static inline uint64_t ps_broken_copy_due(const struct ps_mirror *m)
 {
 	const uint64_t until = ps_broken_copy_pause_end(m);
 
-	return until > m->retry.next_at ? until : m->retry.next_at;
+	return until > m->retry.next_try_at ? until : m->retry.next_try_at;
 }
 
 /* Returns ps_broken_copy_due, or an earlier time if commits cannot succeed without the mirror.

@@ -8,7 +8,7 @@
 
 int ps_change_map_make(struct perseas *p, const struct ps_segment *segment)
 {
-	uint64_t **map = &p->commit.changed[segment->id];
+	uint64_t **map = &p->commit.change_maps[segment->id];
 
 	ps_assert_admin(p);
 	if (!*map)
@@ -18,6 +18,6 @@ int ps_change_map_make(struct perseas *p, const struct ps_segment *segment)
 
 void ps_change_map_drop(struct perseas *p, uint32_t segment)
 {
-	free(p->commit.changed[segment]);
-	p->commit.changed[segment] = NULL;
+	free(p->commit.change_maps[segment]);
+	p->commit.change_maps[segment] = NULL;
 }

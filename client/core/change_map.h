@@ -33,7 +33,7 @@ void ps_change_map_drop(struct perseas *p, uint32_t segment);
  * p->lock. */
 static inline uint64_t ps_changed_by(const struct perseas *p, uint32_t segment, uint64_t granule)
 {
-	const uint64_t *changed = p->commit.changed[segment];
+	const uint64_t *changed = p->commit.change_maps[segment];
 
 	return changed ? changed[granule] : 0;
 }
@@ -44,7 +44,7 @@ static inline uint64_t ps_changed_by(const struct perseas *p, uint32_t segment, 
 static inline void ps_change_map_mark(struct perseas *p, uint32_t segment, uint64_t offset,
                                       uint64_t length, uint64_t seq)
 {
-	uint64_t *changed = p->commit.changed[segment];
+	uint64_t *changed = p->commit.change_maps[segment];
 	const uint64_t last = (offset + length - 1) >> PS_CHANGE_SHIFT;
 	uint64_t at = offset >> PS_CHANGE_SHIFT;
 

@@ -25,9 +25,9 @@ static bool blocks_entry(const struct perseas *p, const struct ps_mirror *m, uin
 {
 	uint64_t lag;
 
-	if (!m->active)
+	if (!m->is_active)
 		return false;
-	lag = ps_ring_lag(&p->commit.ring, m->acked + 1);
+	lag = ps_ring_bytes_from(&p->commit.ring, m->acked_seq + 1);
 	if (!lag)
 		return false;
 	if (m->state != PERSEAS_MIRROR_REPLAYING)
@@ -44,11 +44,11 @@ static bool leaves_unheld_too_little(struct perseas *p, uint64_t length)
 	const struct ps_ring *ring = &p->commit.ring;
 	const uint64_t most = ring->size / 2 - length;
 
-	if (ps_ring_lag(ring, ps_oldest_unheld(p)) <= most)
+	if (ps_ring_bytes_from(ring, ps_oldest_unheld(p)) <= most)
 		return false;
 	ps_mirrors_poll(p);
 	ps_update_durable(p);
-	return ps_ring_lag(ring, ps_oldest_unheld(p)) > most;
+	return ps_ring_bytes_from(ring, ps_oldest_unheld(p)) > most;
 }
 
 static uint32_t find_blocking_mirrors(const struct perseas *p, uint64_t length)
@@ -76,7 +76,7 @@ static int make_ring_room(struct perseas *p, uint64_t length, unsigned flags,
 	}
 	/* Without unawaited commits, a thread waits for each transaction that W mirrors do not hold
 	 * yet, so these are too few to fill half of the ring. */
-	if ((flags & PERSEAS_NOWAIT || p->commit.unwaited.seq) &&
+	if ((flags & PERSEAS_NOWAIT || p->commit.unwaited.last_seq) &&
 	    leaves_unheld_too_little(p, length))
 		return ps_pace_commit(p, slow, flags, pacing);
 	if (slow)
@@ -96,7 +96,7 @@ int ps_fail_renewing(const struct perseas *p)
  * holds no claims. */
 static inline bool is_sending_stopped(const struct perseas *p)
 {
-	return p->gate || p->renewing;
+	return p->is_gate_raised || p->is_renewing;
 }
 
 /* Waits until transactions may be sent again; if the owner renews its claims, until the commit
@@ -110,11 +110,11 @@ static int await_sending_allowed(struct perseas *p, unsigned flags, uint64_t *si
 		return ps_fail_would_block(p, "while segments or claims are changed");
 	if (!*since)
 		*since = now;
-	while (p->gate || (p->renewing && !ps_is_fenced(p) && ps_now(p) < deadline)) {
-		p->commit.wait_line.waiters++;
+	while (p->is_gate_raised || (p->is_renewing && !ps_is_fenced(p) && ps_now(p) < deadline)) {
+		p->commit.wait_line.waiting_count++;
 		p->env->ops->wait(p->env, &p->commit.wait_line.changed, &p->lock,
-		                  p->gate ? PS_NEVER : deadline);
-		p->commit.wait_line.waiters--;
+		                  p->is_gate_raised ? PS_NEVER : deadline);
+		p->commit.wait_line.waiting_count--;
 	}
 	return 0;
 }
@@ -124,7 +124,7 @@ static inline int check_may_send(struct perseas *p)
 {
 	const int rc = ps_ready(p);
 
-	return !rc && p->renewing ? ps_fail_renewing(p) : rc;
+	return !rc && p->is_renewing ? ps_fail_renewing(p) : rc;
 }
 
 /* Returns the bytes of the ring that the transaction takes, together with the group that it
@@ -166,17 +166,17 @@ static inline __attribute__((always_inline)) int await_admission(struct perseas_
 	uint64_t since = 0;
 	int rc;
 
-	pacing.since = 0;
+	pacing.wait_began_at = 0;
 	do {
 		rc = is_sending_stopped(p) ? await_sending_allowed(p, flags, &since) : 0;
 		if (!rc)
 			rc = check_may_send(p);
 		/* A transaction that changed nothing sends nothing. */
-		if (rc || !(tx->ranges || tx->deferred_count))
+		if (rc || !(tx->range_count || tx->deferred_count))
 			break;
 		rc = reserve_ring(tx, flags, &pacing);
 	} while (rc > 0);
-	*start = ps_timing_waited(*start, earlier_time(since, pacing.since));
+	*start = ps_timing_waited(*start, earlier_time(since, pacing.wait_began_at));
 	return rc;
 }
 
@@ -219,7 +219,7 @@ static int await_w_and_time(struct perseas *p, ps_start_t start)
  * released until the chain is posted. */
 static __attribute__((noinline)) int apply_deferred_stores(struct perseas_tx *tx)
 {
-	const struct ps_outgoing most = { .span_count = tx->cover.count + tx->deferred_count };
+	const struct ps_outgoing most = { .span_count = tx->cover.span_count + tx->deferred_count };
 	int rc = ps_commit_reserve_chain(tx->p, &most);
 
 	if (!rc)
@@ -232,12 +232,12 @@ static inline __attribute__((always_inline)) int post_transaction(struct perseas
 	struct perseas *p = tx->p;
 	struct ps_outgoing out = {
 		.record = (struct ps_record *)tx->record,
-		.record_length = tx->length,
-		.ranges = tx->ranges,
+		.record_length = tx->record_length,
+		.range_count = tx->range_count,
 		.record_kind = PS_RECORD_TRANSACTION,
 		.spans = tx->cover.spans,
-		.span_count = tx->cover.count,
-		.changed_bytes = tx->cover.bytes,
+		.span_count = tx->cover.span_count,
+		.changed_bytes = tx->cover.covered_bytes,
 	};
 	int rc;
 
@@ -281,7 +281,7 @@ static __attribute__((noinline)) int send_tracked(struct perseas_tx *tx, unsigne
 
 	if (rc)
 		return rc;
-	if (!tx->ranges)
+	if (!tx->range_count)
 		return commit_unchanged(tx, flags);
 	rc = prepare_commit(tx, flags, start);
 	if (rc == PERSEAS_EFENCED)
@@ -308,7 +308,7 @@ static inline __attribute__((always_inline)) int send_transaction(struct perseas
 		if (rc)
 			return rc;
 	}
-	if (tx->ranges)
+	if (tx->range_count)
 		return post_or_gather(tx, flags);
 	return tx->traits & PS_TX_TRACKED ? send_tracked(tx, flags, start)
 	                                  : commit_unchanged(tx, flags);
@@ -370,7 +370,7 @@ int perseas_commit_token(perseas_tx_t *tx, unsigned flags, struct perseas_token 
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "commit's flags must be 0, PERSEAS_NOWAIT, or PERSEAS_NOWAIT with "
 		               "PERSEAS_NOBLOCK");
-	if (!tx->open)
+	if (!tx->is_open)
 		return ps_fail(p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
 	rc = ps_shadow_settle(p);
@@ -401,7 +401,7 @@ int perseas_commit(perseas_tx_t *tx, unsigned flags)
 	p = tx->p;
 	if (flags)
 		return commit_without_token(tx, flags);
-	if (!tx->open)
+	if (!tx->is_open)
 		return ps_fail(p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
 	start = ps_timing_start(tx);

@@ -10,7 +10,7 @@
 struct ps_outgoing {
 	struct ps_record *record; /* followed by PS_RECORD_SLACK bytes of space */
 	uint64_t record_length;   /* bytes of the record */
-	uint32_t ranges;
+	uint32_t range_count;
 	uint32_t record_kind;        /* enum ps_record_kind */
 	const struct ps_span *spans; /* the changed memory */
 	unsigned span_count;

@@ -18,7 +18,7 @@ static void sleep_as_leader(struct perseas *p, uint64_t until_ns)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->active && m->outstanding && m->fabric->waits(m->link, &fds[count]))
+		if (m->is_active && m->chains_in_flight && m->fabric->waits(m->link, &fds[count]))
 			count++;
 	}
 	p->commit.wait_line.has_leader = true;
@@ -31,14 +31,14 @@ static void sleep_as_leader(struct perseas *p, uint64_t until_ns)
 void ps_commit_sleep_on_links(struct perseas *p, uint64_t until_ns)
 {
 	ps_assert_locked(p);
-	p->commit.wait_line.waiters++;
+	p->commit.wait_line.waiting_count++;
 	if (p->commit.wait_line.has_leader) {
 		p->env->ops->wait(p->env, &p->commit.wait_line.changed, &p->lock, until_ns);
-		p->commit.wait_line.waiters--;
+		p->commit.wait_line.waiting_count--;
 		return;
 	}
 	sleep_as_leader(p, until_ns);
-	p->commit.wait_line.waiters--;
+	p->commit.wait_line.waiting_count--;
 	ps_wake_waiters(p);
 }
 
@@ -53,19 +53,19 @@ static void spin_once(struct perseas *p)
 
 void ps_commit_wait_once(struct perseas *p, const struct ps_wait_limits *rest, uint64_t now)
 {
-	p->commit.wait_line.waiters++;
+	p->commit.wait_line.waiting_count++;
 	if (ps_wait_line_is_led(p))
 		ps_wait_line_sleep(p, rest->seq, rest->until);
 	/* If other threads wait, spinning would take their processor. */
-	else if (now < rest->spin_until && p->commit.wait_line.waiters == 1)
+	else if (now < rest->spin_until && p->commit.wait_line.waiting_count == 1)
 		spin_once(p);
 	else
 		sleep_as_leader(p, rest->until);
-	p->commit.wait_line.waiters--;
+	p->commit.wait_line.waiting_count--;
 }
 
 /* While a roster change is not settled, a commit needs W of both rosters: the message names the
- * roster of which fewer than W mirrors hold the transaction. */
+ * roster that has too few mirrors with the transaction. */
 int ps_fail_in_doubt(const struct perseas *p, uint64_t seq)
 {
 	const uint32_t holding = ps_mirrors_holding(p, seq);
@@ -90,7 +90,7 @@ static uint64_t unawaited_progress_since(struct perseas *p, uint64_t since)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
 
-	if (u->seq)
+	if (u->last_seq)
 		ps_update_durable(p);
 	return u->progress_at > since ? u->progress_at : since;
 }
@@ -147,7 +147,7 @@ int perseas_flush(perseas_t *p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
 	pthread_mutex_lock(&p->lock);
 	ps_gather_send_if_any(p);
-	rc = p->salvage ? 0 : ps_commit_await(p, p->commit.seq, &since);
+	rc = p->is_salvage ? 0 : ps_commit_await(p, p->commit.seq, &since);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

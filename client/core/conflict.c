@@ -27,7 +27,7 @@ int perseas_retry_conflict(perseas_t *p, perseas_tx_t *tx, unsigned *tries)
 	if (rc)
 		return rc;
 	/* Reads tx without the lock: only its own thread changes these members. */
-	if (tx && (tx->refused.is_set || !tx->open))
+	if (tx && (tx->refused_lock.is_set || !tx->is_open))
 		return ps_retry_after(tx, 0);
 	if (*tries >= TRIES_MAX)
 		return PERSEAS_ECONFLICT;

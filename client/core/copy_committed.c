@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Returns true if the segment, with its published parts, reaches up to `end`. */
-static bool segment_reaches(struct perseas *p, const struct ps_segment *segment, uint64_t end)
+static bool is_mapped_up_to(struct perseas *p, const struct ps_segment *segment, uint64_t end)
 {
 	while (end - ps_segment_start(segment) > segment->size) {
 		const struct ps_segment *next = ps_grown_next_part(p, segment);
@@ -40,7 +40,7 @@ static const struct ps_segment *find_segment_of_piece(struct perseas *p,
 
 		if (!base || start < base || start - base >= segment->size ||
 		    piece->len > UINT64_MAX - start ||
-		    !segment_reaches(p, segment, start + piece->len))
+		    !is_mapped_up_to(p, segment, start + piece->len))
 			continue;
 		if (segment->born)
 			return segment;
@@ -177,7 +177,8 @@ int perseas_copy_committed(perseas_t *p, const struct perseas_piece *pieces, siz
 		rc = copy_pieces_locked(p, pieces, count);
 		/* The token's epoch is not p->epoch, which a renewal may only have tried. */
 		if (!rc && token)
-			*token = (struct perseas_token){ p->commit.unwaited.epoch, p->commit.seq };
+			*token = (struct perseas_token){ p->commit.unwaited.token_epoch,
+				                         p->commit.seq };
 		pthread_mutex_unlock(&p->lock);
 		ps_tx_observe_end(p);
 	} while (rc > 0);

@@ -15,7 +15,7 @@ const struct ps_span *ps_cover_span_from(const struct ps_cover *cover, uint64_t 
 	if (cover->block_count)
 		return ps_blocks_span_from(cover, address);
 	i = ps_cover_find_index(cover, address);
-	return i < cover->count ? &cover->spans[i] : NULL;
+	return i < cover->span_count ? &cover->spans[i] : NULL;
 }
 
 bool ps_cover_find_gap(const struct ps_cover *cover, uint64_t from, uint64_t end,
@@ -36,11 +36,12 @@ bool ps_cover_find_gap(const struct ps_cover *cover, uint64_t from, uint64_t end
  * memory, or -1 if out of memory. */
 static int grow_memory(struct ps_cover *cover, unsigned spans)
 {
-	const unsigned more = spans > 2 * cover->allocated ? spans : 2 * cover->allocated;
+	const unsigned more = spans > 2 * cover->allocated_spans ? spans
+	                                                         : 2 * cover->allocated_spans;
 	struct ps_blocks *blocks = NULL;
 	struct ps_span *grown;
 
-	if (spans <= cover->allocated)
+	if (spans <= cover->allocated_spans)
 		return 0;
 	if (more > PS_BLOCKS_MIN_CAPACITY && !(blocks = ps_blocks_new(cover, more)))
 		return -1;
@@ -52,31 +53,31 @@ static int grow_memory(struct ps_cover *cover, unsigned spans)
 	free(cover->blocks);
 	cover->blocks = blocks;
 	cover->spans = grown;
-	cover->allocated = more;
+	cover->allocated_spans = more;
 	return 1;
 }
 
 int ps_cover_reserve_more(struct ps_cover *cover, unsigned spans)
 {
-	unsigned capacity = cover->capacity ? 2 * cover->capacity : 64;
+	unsigned capacity = cover->span_capacity ? 2 * cover->span_capacity : 64;
 	int rc;
 
-	if (cover->count + spans <= cover->capacity)
+	if (cover->span_count + spans <= cover->span_capacity)
 		return 0;
-	while (capacity < cover->count + spans)
+	while (capacity < cover->span_count + spans)
 		capacity *= 2;
-	rc = grow_memory(cover, capacity + cover->extra);
+	rc = grow_memory(cover, capacity + cover->extra_capacity);
 	if (rc >= 0)
-		cover->capacity = capacity;
+		cover->span_capacity = capacity;
 	return rc;
 }
 
 int ps_cover_reserve_extra(struct ps_cover *cover, unsigned spans)
 {
-	const int rc = grow_memory(cover, cover->capacity + cover->extra + spans);
+	const int rc = grow_memory(cover, cover->span_capacity + cover->extra_capacity + spans);
 
 	if (rc >= 0)
-		cover->extra += spans;
+		cover->extra_capacity += spans;
 	return rc;
 }
 
@@ -84,7 +85,7 @@ int ps_cover_reserve_extra(struct ps_cover *cover, unsigned spans)
  * whose spans come in ascending order stays an array, which is cheapest. */
 static bool moves_many_spans(const struct ps_cover *cover, unsigned place)
 {
-	return cover->blocks && cover->count - place > PS_BLOCKS_MIN_MOVED;
+	return cover->blocks && cover->span_count - place > PS_BLOCKS_MIN_MOVED;
 }
 
 void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
@@ -99,13 +100,15 @@ void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
 		ps_blocks_add(cover, span);
 		return;
 	}
-	first += first < cover->count && ps_span_abuts_other_segment(&cover->spans[first], span);
+	first += first < cover->span_count &&
+	         ps_span_abuts_other_segment(&cover->spans[first], span);
 	/* Merge the new span with every span that it touches. */
 	for (after = first;
-	     after < cover->count && ps_span_is_reached_by(&cover->spans[after], span); after++) {
+	     after < cover->span_count && ps_span_is_reached_by(&cover->spans[after], span);
+	     after++) {
 		const struct ps_span *old = &cover->spans[after];
 
-		cover->bytes -= old->end - old->start;
+		cover->covered_bytes -= old->end - old->start;
 		if (old->start < merged.start)
 			merged.start = old->start;
 		if (old->end > merged.end)
@@ -113,10 +116,10 @@ void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
 	}
 	if (after != first + 1)
 		memmove(&cover->spans[first + 1], &cover->spans[after],
-		        (cover->count - after) * sizeof(*cover->spans));
-	cover->count += first + 1 - after;
+		        (cover->span_count - after) * sizeof(*cover->spans));
+	cover->span_count += first + 1 - after;
 	cover->spans[first] = merged;
-	cover->bytes += merged.end - merged.start;
+	cover->covered_bytes += merged.end - merged.start;
 }
 
 void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_span *span)
@@ -129,11 +132,11 @@ void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_spa
 		ps_blocks_insert(cover, span);
 		return;
 	}
-	if (place < cover->count)
-		memmove(at + 1, at, (cover->count - place) * sizeof(*at));
+	if (place < cover->span_count)
+		memmove(at + 1, at, (cover->span_count - place) * sizeof(*at));
 	*at = *span;
-	cover->count++;
-	cover->bytes += span->end - span->start;
+	cover->span_count++;
+	cover->covered_bytes += span->end - span->start;
 }
 
 bool ps_cover_overlaps(const struct ps_cover *cover, uint64_t start, uint64_t end)

@@ -19,14 +19,17 @@ struct ps_blocks;
 
 struct ps_cover {
 	struct ps_span *spans; /* sorted; invalid while blocks are in use */
-	unsigned count;
+	unsigned span_count;
 	/* Blocks in use (blocks.h); 0: the spans are in `spans`. */
 	unsigned block_count;
-	uint64_t bytes; /* total length of the spans */
-	unsigned capacity;
-	unsigned extra;     /* spans reserved in addition to `capacity` (ps_cover_reserve_extra) */
-	unsigned allocated; /* spans that have memory: at least capacity + extra */
-	struct ps_blocks *blocks; /* blocks for `allocated` spans; NULL while these are few */
+	uint64_t covered_bytes; /* total length of the spans */
+	unsigned span_capacity;
+	/* spans reserved in addition to span_capacity (ps_cover_reserve_extra) */
+	unsigned extra_capacity;
+	/* spans that have memory: at least span_capacity + extra_capacity */
+	unsigned allocated_spans;
+	/* blocks for allocated_spans spans; NULL while these are few */
+	struct ps_blocks *blocks;
 };
 
 /* Finds the first gap of [from, end) that no span covers. To iterate, call it again with `from` set
@@ -52,13 +55,13 @@ int ps_cover_reserve_extra(struct ps_cover *cover, unsigned spans);
 /* Returns true if ps_cover_reserve_extra would not have to allocate. */
 static inline bool ps_cover_has_extra(const struct ps_cover *cover, unsigned spans)
 {
-	return cover->capacity + cover->extra + spans <= cover->allocated;
+	return cover->span_capacity + cover->extra_capacity + spans <= cover->allocated_spans;
 }
 
 /* Releases the room that ps_cover_reserve_extra reserved, so that it can be used now. */
 static inline void ps_cover_release_extra(struct ps_cover *cover)
 {
-	cover->extra = 0;
+	cover->extra_capacity = 0;
 }
 
 /* Makes the array `spans` valid. Call ps_cover_to_array before reading it; the next change may
@@ -88,11 +91,11 @@ enum ps_fit {
 	PS_FIT_OVERLAPS,
 };
 
-/* Returns the index of the first span that ends at or after `address`; cover->count if no span
+/* Returns the index of the first span that ends at or after `address`; cover->span_count if no span
  * does. The search has no unpredictable branch. Blocks must not be in use. */
 static inline unsigned ps_cover_find_index(const struct ps_cover *cover, uint64_t address)
 {
-	unsigned at = 0, left = cover->count;
+	unsigned at = 0, left = cover->span_count;
 
 	while (left > 0) {
 		unsigned half = (left + 1) / 2;
@@ -122,10 +125,10 @@ static inline enum ps_fit ps_cover_fit(const struct ps_cover *cover, uint64_t ba
 		return ps_blocks_fit(cover, &(struct ps_span){ start, end, base, 0 }, place);
 	at = ps_cover_find_index(cover, start);
 	*place = at;
-	if (at == cover->count || end < spans[at].start)
+	if (at == cover->span_count || end < spans[at].start)
 		return PS_FIT_DISJOINT;
 	if (start == spans[at].end && base == spans[at].base &&
-	    (at + 1 == cover->count || end < spans[at + 1].start))
+	    (at + 1 == cover->span_count || end < spans[at + 1].start))
 		return PS_FIT_EXTENDS;
 	if (start == spans[at].end || end == spans[at].start)
 		return ps_cover_fit_touching(cover, at, &(struct ps_span){ start, end, base, 0 },
@@ -145,7 +148,7 @@ static inline void ps_cover_extend(struct ps_cover *cover, unsigned place, uint6
 		ps_blocks_extend(cover, place, end);
 		return;
 	}
-	cover->bytes += end - cover->spans[place].end;
+	cover->covered_bytes += end - cover->spans[place].end;
 	cover->spans[place].end = end;
 }
 
@@ -153,14 +156,14 @@ static inline void ps_cover_extend(struct ps_cover *cover, unsigned place, uint6
  * applications write in ascending order. */
 static inline bool ps_cover_is_past_end(const struct ps_cover *cover, uint64_t start)
 {
-	return !cover->count || cover->spans[cover->count - 1].end < start;
+	return !cover->span_count || cover->spans[cover->span_count - 1].end < start;
 }
 
 /* Appends a span for which ps_cover_is_past_end returned true. Room must be reserved. */
 static inline void ps_cover_append(struct ps_cover *cover, const struct ps_span *span)
 {
-	cover->spans[cover->count++] = *span;
-	cover->bytes += span->end - span->start;
+	cover->spans[cover->span_count++] = *span;
+	cover->covered_bytes += span->end - span->start;
 }
 
 /* Returns true if any byte of [start, end) is covered. */
@@ -168,9 +171,9 @@ bool ps_cover_overlaps(const struct ps_cover *cover, uint64_t start, uint64_t en
 
 static inline void ps_cover_clear(struct ps_cover *cover)
 {
-	cover->count = 0;
+	cover->span_count = 0;
 	cover->block_count = 0;
-	cover->bytes = 0;
+	cover->covered_bytes = 0;
 }
 
 void ps_cover_free(struct ps_cover *cover);

@@ -66,7 +66,7 @@ void ps_deadlock_remove_handle(struct perseas *p)
 
 /* --- blocked threads --- */
 
-static atomic_uint *counter_of(uintptr_t thread)
+static atomic_uint *blocked_counter_of(uintptr_t thread)
 {
 	return &blocked_count[((uint64_t)thread * 0x9e3779b97f4a7c15u >> 32) % COUNTERS];
 }
@@ -76,20 +76,20 @@ void ps_deadlock_add_thread(struct perseas *p, struct ps_blocked *b)
 	ps_assert_locked(p);
 	b->p = p;
 	b->thread = ps_this_thread(p);
-	b->next = p->serialization.blocked;
-	p->serialization.blocked = b;
-	atomic_fetch_add(counter_of(b->thread), 1);
+	b->next = p->serialization.blocked_threads;
+	p->serialization.blocked_threads = b;
+	atomic_fetch_add(blocked_counter_of(b->thread), 1);
 }
 
 void ps_deadlock_remove_thread(struct ps_blocked *b)
 {
-	struct ps_blocked **link = &b->p->serialization.blocked;
+	struct ps_blocked **link = &b->p->serialization.blocked_threads;
 
 	ps_assert_locked(b->p);
 	while (*link != b)
 		link = &(*link)->next;
 	*link = b->next;
-	atomic_fetch_sub(counter_of(b->thread), 1);
+	atomic_fetch_sub(blocked_counter_of(b->thread), 1);
 }
 
 /* --- the search --- */
@@ -104,21 +104,21 @@ struct search {
 static bool may_be_blocked(void *unused, uintptr_t thread)
 {
 	(void)unused;
-	return atomic_load(counter_of(thread)) != 0;
+	return atomic_load(blocked_counter_of(thread)) != 0;
 }
 
-static bool reach_thread(void *arg, uintptr_t thread)
+static bool mark_thread_reached(void *arg, uintptr_t thread)
 {
 	struct search *s = arg;
 
 	if (thread == s->thread)
 		return true;
 	for (const struct perseas *p = process.handles; p; p = p->serialization.next_handle) {
-		for (struct ps_blocked *b = p->serialization.blocked; b; b = b->next) {
+		for (struct ps_blocked *b = p->serialization.blocked_threads; b; b = b->next) {
 			if (b->thread != thread || b->is_reached)
 				continue;
 			b->is_reached = true;
-			b->pending = s->pending;
+			b->next_pending = s->pending;
 			s->pending = b;
 		}
 	}
@@ -130,17 +130,17 @@ static bool reach_thread(void *arg, uintptr_t thread)
 static bool waits_for_itself(const struct ps_blocked *from)
 {
 	struct search search = { from->thread, NULL };
-	const struct ps_visit visit = { reach_thread, &search };
+	const struct ps_visit visit = { mark_thread_reached, &search };
 	bool found;
 
 	for (const struct perseas *p = process.handles; p; p = p->serialization.next_handle)
-		for (struct ps_blocked *b = p->serialization.blocked; b; b = b->next)
+		for (struct ps_blocked *b = p->serialization.blocked_threads; b; b = b->next)
 			b->is_reached = false;
 	found = from->ops->visit_blockers(from, &visit);
 	while (!found && search.pending) {
 		const struct ps_blocked *b = search.pending;
 
-		search.pending = b->pending;
+		search.pending = b->next_pending;
 		found = b->ops->visit_blockers(b, &visit);
 	}
 	return found;

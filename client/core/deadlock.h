@@ -44,9 +44,10 @@ struct ps_blocked {
 	const struct ps_blocked_ops *ops;
 	struct perseas *p;
 	uintptr_t thread;
-	struct ps_blocked *next;    /* next blocked thread of the same handle */
-	struct ps_blocked *pending; /* next thread that the search has reached but not expanded */
-	bool is_reached;            /* the search has reached this thread */
+	struct ps_blocked *next; /* next blocked thread of the same handle */
+	struct ps_blocked
+		*next_pending; /* next thread that the search has reached but not expanded */
+	bool is_reached;       /* the search has reached this thread */
 };
 
 /* Add a handle to the list of all handles of the process, and remove it. Caller holds the lock of

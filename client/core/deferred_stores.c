@@ -11,7 +11,8 @@ void ps_deferred_apply(struct perseas_tx *tx)
 {
 	for (struct ps_deferred_stores *stores = tx->deferred; stores; stores = stores->next)
 		stores->ops->apply(stores, tx);
-	assert(tx->length <= tx->capacity && tx->length <= ps_record_limit(tx->p->log_size));
+	assert(tx->record_length <= tx->record_capacity &&
+	       tx->record_length <= ps_record_limit(tx->p->log_size));
 	tx->deferred_applied = true;
 	ps_cover_release_extra(&tx->cover);
 	tx->deferred_count = 0;

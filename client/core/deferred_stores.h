@@ -40,8 +40,8 @@ struct ps_deferred_ops {
 	void (*free)(struct ps_deferred_stores *stores);
 };
 
-/* The deferred stores that one user, such as a heap, makes for a transaction. Kept from one
- * transaction to the next. */
+/* The stores that one user of a transaction, such as a heap, defers to the commit. The struct is
+ * reused for the next transaction. */
 struct ps_deferred_stores {
 	const struct ps_deferred_ops *ops;
 	struct ps_deferred_stores *next;
@@ -52,8 +52,8 @@ struct ps_deferred_stores {
  * nothing. Caller does not hold p->lock. */
 int ps_deferred_reserve(struct perseas_tx *tx, unsigned changes);
 
-/* Makes a deferred store of up to PS_DEFERRED_LENGTH bytes, whole words, and logs the before-image.
- * Called by `apply`. */
+/* Stores `bytes` to memory at commit, and logs the before-image. `length` is a multiple of 8 and at
+ * most PS_DEFERRED_LENGTH. Only `apply` (struct ps_deferred_ops) calls this. */
 void ps_deferred_store(struct perseas_tx *tx, const struct ps_mapped_extent *segment, void *at,
                        const void *bytes, uint32_t length);
 

@@ -24,7 +24,7 @@ void ps_detour_cancel_test(struct ps_mirror *m)
 	struct ps_way_back *way = &m->way_back;
 
 	if (way->test_link)
-		way->fabric->detach(way->test_link);
+		way->best_fabric->detach(way->test_link);
 	way->test_link = NULL;
 }
 
@@ -42,10 +42,10 @@ static bool has_unregistered_regions(const Perseas__Grant *grant)
  * long after the last test. */
 static void schedule_test(struct ps_way_back *way, uint64_t now)
 {
-	way->test_delay = way->test_delay ? 2 * way->test_delay : FIRST_DELAY;
-	if (way->test_delay > LONGEST_DELAY)
-		way->test_delay = LONGEST_DELAY;
-	way->test_at = now + way->test_delay;
+	way->test_delay_ns = way->test_delay_ns ? 2 * way->test_delay_ns : FIRST_DELAY;
+	if (way->test_delay_ns > LONGEST_DELAY)
+		way->test_delay_ns = LONGEST_DELAY;
+	way->test_at = now + way->test_delay_ns;
 }
 
 void ps_detour_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
@@ -54,12 +54,13 @@ void ps_detour_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Gran
 	struct ps_way_back *way = &m->way_back;
 	const uint64_t now = ps_now(p);
 
-	ps_text_format(m->detour, sizeof(m->detour), "over %s, since %s", next->name, error->text);
-	if (!p->open)
+	ps_text_format(m->detour_reason, sizeof(m->detour_reason), "over %s, since %s", next->name,
+	               error->text);
+	if (!p->is_open)
 		ps_report(p, "%s; using %s instead", error->text, next->name);
 	memset(error, 0, sizeof(*error));
 	if (now > way->test_at + LONGEST_DELAY)
-		way->test_delay = 0;
+		way->test_delay_ns = 0;
 	/* Links over the detour may break often, too. Such a break does not put off the next test
 	 * of the better fabric if that was not tried since. */
 	if (way->break_count < BREAKS_MAX || now >= way->test_at)
@@ -77,7 +78,7 @@ void ps_detour_note_break(struct perseas *p, struct ps_mirror *m, int rc)
 	struct ps_way_back *way = &m->way_back;
 	const uint64_t now = ps_now(p);
 
-	if (rc != PS_LINK_BROKEN || m->detour[0])
+	if (rc != PS_LINK_BROKEN || m->detour_reason[0])
 		return;
 	if (now > way->broke_at + LONGEST_DELAY)
 		way->break_count = 0;
@@ -97,8 +98,8 @@ bool ps_detour_is_needed(const struct ps_mirror *m, const struct ps_fabric *best
 
 static bool is_on_detour(const struct perseas *p, const struct ps_mirror *m)
 {
-	return m->state == PERSEAS_MIRROR_LIVE && m->detour[0] && m->way_back.rdma_port &&
-	       !p->salvage;
+	return m->state == PERSEAS_MIRROR_LIVE && m->detour_reason[0] && m->way_back.rdma_port &&
+	       !p->is_salvage;
 }
 
 /* Begins to test the best fabric. */
@@ -108,11 +109,13 @@ static void begin_test(struct perseas *p, struct ps_mirror *m)
 	struct ps_way_back *way = &m->way_back;
 	struct ps_error ignored;
 
+	assert(!way->test_link);
 	grant.rdma_port = way->rdma_port;
 	grant.token = (ProtobufCBinaryData){ PS_ID_SIZE, way->token };
-	way->fabric = p->env->ops->fabric(p->env, &m->address, &grant, 0);
-	if (way->fabric->leads_begin)
-		way->test_link = way->fabric->leads_begin(p->env, &m->address, &grant, &ignored);
+	way->best_fabric = p->env->ops->fabric(p->env, &m->address, &grant, 0);
+	if (way->best_fabric->leads_begin)
+		way->test_link = way->best_fabric->leads_begin(p->env, &m->address, &grant,
+		                                               &ignored);
 	way->test_until = ps_now(p) + TEST_TIMEOUT;
 	if (!way->test_link)
 		schedule_test(way, ps_now(p));
@@ -124,7 +127,7 @@ static void take_test_result(struct perseas *p, struct ps_mirror *m)
 	struct ps_way_back *way = &m->way_back;
 	const uint64_t start = ps_now(p);
 	struct ps_error ignored;
-	int rc = way->fabric->attach_step(way->test_link, way->test_until, &ignored);
+	int rc = way->best_fabric->attach_step(way->test_link, way->test_until, &ignored);
 
 	way->test_until += ps_now(p) - start;
 	if (!rc)
@@ -175,5 +178,5 @@ bool ps_detour_fill_pollfd(const struct ps_mirror *m, struct pollfd *fd)
 {
 	const struct ps_way_back *way = &m->way_back;
 
-	return way->test_link && way->fabric->waits(way->test_link, fd);
+	return way->test_link && way->best_fabric->waits(way->test_link, fd);
 }

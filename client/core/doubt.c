@@ -14,13 +14,13 @@ void ps_put_in_doubt(struct perseas *p, uint64_t seq, uint64_t now)
 	/* Posts the group first: otherwise its commits would wait until the doubt is over, possibly
 	 * forever. */
 	ps_gather_send_if_any(p);
-	if (!p->commit.in_doubt) {
+	if (!p->commit.in_doubt_seq) {
 		p->commit.doubt_at = now;
 		ps_event(p, PERSEAS_EVENT_IN_DOUBT, seq, NULL,
 		         "transaction %llu is in doubt: fewer than %u mirrors hold it",
 		         (unsigned long long)seq, p->acks);
 	}
-	if (seq > p->commit.in_doubt)
-		p->commit.in_doubt = seq;
+	if (seq > p->commit.in_doubt_seq)
+		p->commit.in_doubt_seq = seq;
 	ps_wake_blocked(p);
 }

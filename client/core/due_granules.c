@@ -28,7 +28,7 @@ static bool is_own_slot(const struct perseas *p, const struct ps_mirror *m,
 enum ps_due_base ps_due_judge(const struct perseas *p, const struct ps_mirror *m,
                               const Perseas__ClaimReply *claim)
 {
-	const struct ps_due_granules *due = m->due;
+	const struct ps_due_granules *due = m->due_granules;
 
 	ps_assert_admin(p);
 	if (!is_own_slot(p, m, claim->slot))
@@ -37,22 +37,22 @@ enum ps_due_base ps_due_judge(const struct perseas *p, const struct ps_mirror *m
 		return PS_DUE_CHANGED;
 	return due && due->epoch == p->epoch &&
 	                       ps_id_equal(claim->header->image_id, due->image_id) &&
-	                       claim->slot->seq >= due->held
+	                       claim->slot->seq >= due->held_seq
 	               ? PS_DUE_REST
 	               : PS_DUE_ALL;
 }
 
 void ps_due_free(struct ps_mirror *m)
 {
-	for (unsigned i = 0; m->due && i < PS_SEGMENTS_MAX; i++)
-		free(m->due->bits[i]);
-	free(m->due);
-	m->due = NULL;
+	for (unsigned i = 0; m->due_granules && i < PS_SEGMENTS_MAX; i++)
+		free(m->due_granules->bits[i]);
+	free(m->due_granules);
+	m->due_granules = NULL;
 }
 
 /* Gives each published segment a set of its own: empty, or of all granules. A segment that gets no
  * memory for it is sent whole. */
-static void make_bits(struct perseas *p, struct ps_due_granules *due, bool all)
+static void make_granule_sets(struct perseas *p, struct ps_due_granules *due, bool all)
 {
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		const struct ps_segment *s = &p->segments[i];
@@ -72,21 +72,22 @@ int ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
 	const uint64_t since = base == PS_DUE_ALL ? UINT64_MAX : claim->slot->seq;
 
 	ps_assert_admin(p);
+	assert(base != PS_DUE_REST || m->due_granules);
 	if (base != PS_DUE_REST) {
 		ps_due_free(m);
-		m->due = calloc(1, sizeof(*m->due));
-		if (!m->due)
+		m->due_granules = calloc(1, sizeof(*m->due_granules));
+		if (!m->due_granules)
 			return -1;
-		make_bits(p, m->due, base == PS_DUE_ALL);
-		m->due->since = since;
+		make_granule_sets(p, m->due_granules, base == PS_DUE_ALL);
+		m->due_granules->compared_since_seq = since;
 	}
 	/* A copy that broke before it had compared all granules compares from the same slot. */
-	if (since < m->due->since)
-		m->due->since = since;
-	m->due->segment = 0;
-	m->due->granule = 0;
-	m->due->epoch = p->epoch;
-	memcpy(m->due->image_id, image_id, PS_ID_SIZE);
+	if (since < m->due_granules->compared_since_seq)
+		m->due_granules->compared_since_seq = since;
+	m->due_granules->next_segment = 0;
+	m->due_granules->next_granule = 0;
+	m->due_granules->epoch = p->epoch;
+	memcpy(m->due_granules->image_id, image_id, PS_ID_SIZE);
 	return 0;
 }
 
@@ -98,7 +99,7 @@ static bool is_due(const struct ps_due_granules *due, uint32_t segment, uint64_t
 }
 
 /* Returns the bytes of a granule, which is smaller at the end of a segment. */
-static uint64_t bytes_of(const struct ps_segment *segment, uint64_t granule)
+static uint64_t granule_length(const struct ps_segment *segment, uint64_t granule)
 {
 	const uint64_t rest = segment->size - (granule << PS_CHANGE_SHIFT);
 
@@ -106,38 +107,40 @@ static uint64_t bytes_of(const struct ps_segment *segment, uint64_t granule)
 }
 
 /* Compares granules of the segment, `left` at most, and returns how many. */
-static uint64_t compare_segment(struct perseas *p, struct ps_due_granules *due,
-                                const struct ps_segment *segment, uint64_t left, uint64_t *bytes)
+static uint64_t add_changed_granules(struct perseas *p, struct ps_due_granules *due,
+                                     const struct ps_segment *segment, uint64_t left,
+                                     uint64_t *bytes)
 {
-	const uint64_t count = ps_change_granules(segment->size), first = due->granule;
+	const uint64_t count = ps_change_granules(segment->size), first = due->next_granule;
 	uint64_t *bits = due->bits[segment->id];
 
-	for (; due->granule < count && left; due->granule++, left--) {
-		if (bits && ps_changed_by(p, segment->id, due->granule) > due->since)
-			bits[due->granule / WORD] |= (uint64_t)1 << due->granule % WORD;
-		if (is_due(due, segment->id, due->granule))
-			*bytes += bytes_of(segment, due->granule);
+	for (; due->next_granule < count && left; due->next_granule++, left--) {
+		if (bits &&
+		    ps_changed_by(p, segment->id, due->next_granule) > due->compared_since_seq)
+			bits[due->next_granule / WORD] |= (uint64_t)1 << due->next_granule % WORD;
+		if (is_due(due, segment->id, due->next_granule))
+			*bytes += granule_length(segment, due->next_granule);
 	}
-	return due->granule - first;
+	return due->next_granule - first;
 }
 
 bool ps_due_add_changed(struct perseas *p, struct ps_mirror *m, uint64_t *bytes)
 {
-	struct ps_due_granules *due = m->due;
+	struct ps_due_granules *due = m->due_granules;
 	uint64_t left = COMPARED;
 
 	ps_assert_locked(p);
 	*bytes = 0;
-	for (; due->segment < PS_SEGMENTS_MAX; due->segment++, due->granule = 0) {
-		const struct ps_segment *s = ps_segment_by_id(p, due->segment);
+	for (; due->next_segment < PS_SEGMENTS_MAX; due->next_segment++, due->next_granule = 0) {
+		const struct ps_segment *s = ps_segment_by_id(p, due->next_segment);
 
 		if (!s || !s->born)
 			continue;
-		left -= compare_segment(p, due, s, left, bytes);
+		left -= add_changed_granules(p, due, s, left, bytes);
 		if (!left)
 			return true;
 	}
-	due->since = UINT64_MAX;
+	due->compared_since_seq = UINT64_MAX;
 	return false;
 }
 
@@ -147,7 +150,7 @@ uint64_t ps_due_next(const struct ps_mirror *m, const struct ps_segment *segment
 	uint64_t granule = offset >> PS_CHANGE_SHIFT;
 
 	assert(offset % PS_CHANGE_GRANULE == 0);
-	while (granule < count && !is_due(m->due, segment->id, granule))
+	while (granule < count && !is_due(m->due_granules, segment->id, granule))
 		granule++;
 	return granule < count ? granule << PS_CHANGE_SHIFT : segment->size;
 }
@@ -158,9 +161,10 @@ uint64_t ps_due_end(const struct ps_mirror *m, const struct ps_segment *segment,
 	const uint64_t rest = segment->size - offset, limit = offset + (rest < most ? rest : most);
 	uint64_t end = offset;
 
+	assert(offset < segment->size && most > 0);
 	do
 		end = ((end >> PS_CHANGE_SHIFT) + 1) << PS_CHANGE_SHIFT;
-	while (end < limit && is_due(m->due, segment->id, end >> PS_CHANGE_SHIFT));
+	while (end < limit && is_due(m->due_granules, segment->id, end >> PS_CHANGE_SHIFT));
 	return end < limit ? end : limit;
 }
 
@@ -169,9 +173,10 @@ void ps_due_complete(struct ps_mirror *m, const struct ps_segment *segment, uint
 {
 	const uint64_t past = end == segment->size ? ps_change_granules(end)
 	                                           : end >> PS_CHANGE_SHIFT;
-	uint64_t *bits = m->due->bits[segment->id];
+	uint64_t *bits = m->due_granules->bits[segment->id];
 
-	m->due->held = held;
+	assert(offset < end && end <= segment->size && held >= m->due_granules->held_seq);
+	m->due_granules->held_seq = held;
 	for (uint64_t at = offset >> PS_CHANGE_SHIFT; bits && at < past; at++)
 		bits[at / WORD] &= ~((uint64_t)1 << at % WORD);
 }

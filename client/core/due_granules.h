@@ -18,12 +18,12 @@ struct ps_due_granules {
 	uint64_t epoch;
 	uint8_t image_id[PS_ID_SIZE];
 	/* The image's slot was at this transaction or a later one when a granule left the set. */
-	uint64_t held;
+	uint64_t held_seq;
 	/* What changed after this transaction is not in the set yet; UINT64_MAX: all of it is. */
-	uint64_t since;
+	uint64_t compared_since_seq;
 	/* The next granule to compare with the change map. */
-	uint32_t segment;
-	uint64_t granule;
+	uint32_t next_segment;
+	uint64_t next_granule;
 	/* A bit for each granule of each segment: it is in the set. NULL: every granule is. */
 	uint64_t *bits[PS_SEGMENTS_MAX];
 };
@@ -44,7 +44,7 @@ int ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
 bool ps_due_add_changed(struct perseas *p, struct ps_mirror *m, uint64_t *bytes);
 
 /* Returns where the next part of the segment that the mirror must be sent begins, from `offset` on,
- * which is the beginning of a granule; the segment's size: there is none. */
+ * which must be the beginning of a granule. Returns the segment's size if no part is left. */
 uint64_t ps_due_next(const struct ps_mirror *m, const struct ps_segment *segment, uint64_t offset);
 
 /* Returns where a part that begins at `offset` ends: before the next granule that is not in the

@@ -142,7 +142,7 @@ struct ps_env_ops {
 	 * so descriptors that the last thread holds close only after the kernel has freed all
 	 * memory. Of two connections in different tables, one therefore ends at once. Only
 	 * disconnect may follow. Returns false if no such thread exists, and the connection is as
-	 * it was. May be NULL if `lifelines` is false.
+	 * it was. May be NULL if has_lifelines is false.
 	 */
 	bool (*entrust)(struct ps_control *control);
 	void (*disconnect)(struct ps_control *control); /* accepts NULL */
@@ -222,22 +222,22 @@ struct ps_env {
 	const struct ps_env_ops *ops;
 	const struct ps_verbs *verbs; /* NULL: this process has no RDMA */
 	struct ps_devices *devices;   /* what RDMA links share; NULL until the first link */
-	/* First bytes of this process's owner ids, if `marked`. By these the process that started
-	 * this one (`perseas run`) recognizes them. */
-	uint8_t mark[PS_OWNER_MARK];
-	bool marked;              /* `mark` is set */
-	uint8_t boot[PS_ID_SIZE]; /* the id of this host's boot, if boot_known */
-	bool boot_known;
-	const struct ps_inherited *inherited; /* NULL: `perseas run` told nothing */
+	/* First bytes of this process's owner ids, if has_owner_mark. By these the process that
+	 * started this one (`perseas run`) recognizes them. */
+	uint8_t owner_mark[PS_OWNER_MARK];
+	bool has_owner_mark;         /* owner_mark is set */
+	uint8_t boot_id[PS_ID_SIZE]; /* the id of this host's boot, if has_boot_id */
+	bool has_boot_id;
+	const struct ps_inherited *told_by_run; /* NULL: `perseas run` told nothing */
 	/* Over tcp: how long sent data may stay unacknowledged by the mirror's host before the link
 	 * is PS_LINK_LOST; 0: 10 s. The handle sets it before the first attach. */
-	uint32_t unarrived_ms;
-	bool lifelines;     /* `entrust` is set and may be used */
+	uint32_t unacknowledged_limit_ms;
+	bool has_lifelines; /* `entrust` is set and may be used */
 	struct ps_tls *tls; /* the TLS of tcp connections; NULL: plain text */
 	/* The memory that all chains are sent from. Fabrics that must register memory do so before
 	 * they attach; the handle sets it before the first attach. */
-	void *staging;
-	size_t staging_size;                  /* bytes of `staging` */
+	void *staging_memory;
+	size_t staging_bytes;                 /* bytes of staging_memory */
 	const struct ps_pager_ops *pager;     /* NULL: no recovery on demand */
 	const struct ps_written_ops *written; /* NULL: written pages are not tracked */
 	/* Real env only: descriptors that wake() writes to, for threads with a descriptor table of

@@ -58,7 +58,7 @@ int ps_env_resolve_list_quickly(struct ps_env *env, const char *text, uint32_t t
 
 	*lookup = NULL;
 	if (!env->ops->list_begin ||
-	    ps_address_parse_list(ps_inherited_list_mirrors(env->inherited, text), known,
+	    ps_address_parse_list(ps_inherited_mirrors_of_list(env->told_by_run, text), known,
 	                          &known_count, NULL))
 		return ps_env_resolve_list(env, text, timeout_ms, addresses, count, error);
 	if (env->ops->list_begin(env, text, lookup, error))

@@ -41,7 +41,7 @@ void ps_event_note(struct perseas *p, enum perseas_event_kind kind, uint64_t seq
 	struct perseas_event *event;
 	va_list args;
 
-	if (!p->open)
+	if (!p->is_open)
 		return;
 	if (events->count == NOTED_MAX) {
 		events->missed++;
@@ -83,8 +83,8 @@ void ps_event_note_move(struct perseas *p, const struct ps_mirror *m,
 			ps_event(p, PERSEAS_EVENT_RESYNC_DONE, ps_last_committed(p), m,
 			         "mirror %s is up to date again", m->address.text);
 		ps_event(p, PERSEAS_EVENT_MIRROR_LIVE, ps_last_committed(p), m,
-		         "mirror %s is live%s%s", m->address.text, m->detour[0] ? ", " : "",
-		         m->detour);
+		         "mirror %s is live%s%s", m->address.text, m->detour_reason[0] ? ", " : "",
+		         m->detour_reason);
 		break;
 	case PERSEAS_MIRROR_RESYNCING:
 		ps_event(p, PERSEAS_EVENT_RESYNC_BEGUN, ps_last_committed(p), m, "mirror %s is %s",
@@ -121,7 +121,7 @@ static void note_denial(struct perseas *p)
 	if (m && !p->commit.events->denied)
 		ps_event(p, PERSEAS_EVENT_DENIED, ps_last_committed(p), m,
 		         "no commit can succeed, since mirrors no longer allow this owner: %s",
-		         m->trouble);
+		         m->trouble_text);
 	p->commit.events->denied = m != NULL;
 }
 
@@ -146,7 +146,7 @@ static bool take_event(struct perseas *p, struct perseas_event *event)
 	note_fence(p);
 	note_denial(p);
 	note_loss(p);
-	any = events->count > 0 && !p->stopping;
+	any = events->count > 0 && !p->is_stopping;
 	if (any) {
 		*event = events->noted[events->first];
 		events->first = (events->first + 1) % NOTED_MAX;

@@ -55,9 +55,9 @@ struct ps_write {
  */
 struct ps_chain {
 	const struct ps_write *writes;
-	unsigned count;       /* number of `writes` */
-	unsigned undo_count;  /* the first writes, this many, are the undo record */
-	struct ps_write slot; /* length 0: the chain has no slot */
+	unsigned write_count;      /* number of `writes` */
+	unsigned undo_write_count; /* the first writes, this many, are the undo record */
+	struct ps_write slot;      /* length 0: the chain has no slot */
 };
 
 /* A read continues as long as this many bytes arrive within a mirror's time limit. A slow link gets

@@ -37,27 +37,27 @@ static uint64_t group_entry_length(uint64_t pieces, uint64_t bytes)
 }
 
 /* Returns an upper bound for the entries that the transaction adds. */
-static uint64_t max_pieces_of(const struct perseas_tx *tx)
+static uint64_t max_entries_of(const struct perseas_tx *tx)
 {
-	const uint64_t ranges = (uint64_t)tx->ranges + tx->deferred_count;
+	const uint64_t ranges = (uint64_t)tx->range_count + tx->deferred_count;
 
 	return 2 * ranges +
-	       (tx->cover.bytes + (uint64_t)tx->deferred_count * PS_DEFERRED_LENGTH) / LINE;
+	       (tx->cover.covered_bytes + (uint64_t)tx->deferred_count * PS_DEFERRED_LENGTH) / LINE;
 }
 
 static uint64_t max_bytes_of(const struct perseas_tx *tx)
 {
-	return tx->cover.bytes + (uint64_t)tx->deferred_count * PS_DEFERRED_LENGTH;
+	return tx->cover.covered_bytes + (uint64_t)tx->deferred_count * PS_DEFERRED_LENGTH;
 }
 
 static bool fits_group(const struct ps_gather *g, uint64_t pieces, uint64_t bytes)
 {
-	return pieces <= LINES_MAX && group_entry_length(pieces, bytes) <= g->max_length;
+	return pieces <= LINES_MAX && group_entry_length(pieces, bytes) <= g->entry_limit_bytes;
 }
 
 bool ps_gather_can_hold(const struct perseas_tx *tx)
 {
-	return fits_group(tx->p->commit.gather, max_pieces_of(tx), max_bytes_of(tx));
+	return fits_group(tx->p->commit.gather, max_entries_of(tx), max_bytes_of(tx));
 }
 
 void ps_gather_send_unless_joined(const struct perseas_tx *tx, unsigned flags)
@@ -66,8 +66,8 @@ void ps_gather_send_unless_joined(const struct perseas_tx *tx, unsigned flags)
 	const struct ps_gather *g = p->commit.gather;
 
 	assert(p->commit.has_gathered);
-	if (!(flags & PS_MAY_GATHER) ||
-	    !fits_group(g, g->max_pieces + max_pieces_of(tx), g->changed_bytes + max_bytes_of(tx)))
+	if (!(flags & PS_MAY_GATHER) || !fits_group(g, g->entry_count_limit + max_entries_of(tx),
+	                                            g->changed_bytes + max_bytes_of(tx)))
 		ps_gather_send(p);
 }
 
@@ -77,7 +77,7 @@ uint64_t ps_gather_entry_length(const struct perseas_tx *tx)
 
 	if (!ps_gather_can_hold(tx))
 		return ps_tx_entry_length(tx);
-	return group_entry_length(g->max_pieces + max_pieces_of(tx),
+	return group_entry_length(g->entry_count_limit + max_entries_of(tx),
 	                          g->changed_bytes + max_bytes_of(tx));
 }
 
@@ -122,7 +122,7 @@ bool ps_gather_allocate(struct perseas *p)
 	}
 	memset(record, 0, sizeof(*record));
 	g->record = record;
-	g->max_length = limit;
+	g->entry_limit_bytes = limit;
 	g->hold_ns = hold_ns(&p->options);
 	p->commit.gather = g;
 	return true;
@@ -152,17 +152,20 @@ static unsigned find_or_add_line(struct ps_gather *g, uint32_t segment, uint64_t
 	struct ps_gather_line *line;
 
 	for (;; place++) {
-		const uint32_t at = g->index[place %= PLACES];
+		const uint32_t at = g->hash_index[place %= PLACES];
 
 		if (!at)
 			break;
-		if (g->lines[at - 1].number == number && g->lines[at - 1].segment == segment)
+		if (g->lines[at - 1].line_number == number &&
+		    g->lines[at - 1].segment_id == segment)
 			return at - 1;
 	}
 	assert(g->line_count < LINES_MAX);
 	line = &g->lines[g->line_count];
-	*line = (struct ps_gather_line){ .number = number, .segment = segment, .place = place };
-	g->index[place] = ++g->line_count;
+	*line = (struct ps_gather_line){ .line_number = number,
+		                         .segment_id = segment,
+		                         .index_place = place };
+	g->hash_index[place] = ++g->line_count;
 	return g->line_count - 1;
 }
 
@@ -182,20 +185,20 @@ static void add_line_bytes(struct ps_gather *g, uint32_t segment, uint64_t offse
 {
 	const unsigned at = find_or_add_line(g, segment, offset / LINE), from = offset % LINE;
 	const uint64_t bits = (length == LINE ? UINT64_MAX : ((uint64_t)1 << length) - 1) << from;
-	uint64_t fresh = bits & ~g->lines[at].covered;
+	uint64_t fresh = bits & ~g->lines[at].changed_bits;
 
-	g->max_pieces += fresh != 0;
+	g->entry_count_limit += fresh != 0;
 	g->changed_bytes += fresh == bits ? length : count_bits(fresh);
-	g->lines[at].covered |= bits;
-	ps_copy_short(g->after[at] + from, after, length);
+	g->lines[at].changed_bits |= bits;
+	ps_copy_short(g->after_images[at] + from, after, length);
 	if (fresh == bits) {
-		ps_copy_short(g->before[at] + from, before, length);
+		ps_copy_short(g->before_images[at] + from, before, length);
 		return;
 	}
 	for (; fresh; fresh &= fresh - 1) {
 		const unsigned bit = (unsigned)__builtin_ctzll(fresh);
 
-		g->before[at][bit] = before[bit - from];
+		g->before_images[at][bit] = before[bit - from];
 	}
 }
 
@@ -218,8 +221,8 @@ static void add_range(struct ps_gather *g, const struct ps_range *range, const u
  * has one, because that is what must be sent. */
 static void add_ranges(struct ps_gather *g, const struct perseas_tx *tx)
 {
-	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record), tx->record + tx->length,
-		                    tx->ranges, true };
+	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record),
+		                    tx->record + tx->record_length, tx->range_count, true };
 	const struct ps_range *range;
 	const void *before;
 
@@ -238,22 +241,22 @@ void ps_gather_add_tx(struct perseas_tx *tx)
 
 	/* A thread that sets one of these flags posts the group first, and no transaction joins a
 	 * group until the flag is cleared. */
-	assert(!p->gate && !p->renewing && !p->commit.in_doubt);
+	assert(!p->is_gate_raised && !p->is_renewing && !p->commit.in_doubt_seq);
 	if (p->options.flags & PS_SHADOWED)
 		ps_shadow_copy_changes(tx);
-	g->added_at = ps_now(p);
+	g->last_added_at = ps_now(p);
 	if (!p->commit.has_gathered)
-		g->due_at = g->added_at + g->hold_ns;
+		g->due_at = g->last_added_at + g->hold_ns;
 	p->commit.has_gathered = true;
-	g->declared_bytes += tx->cover.bytes;
+	g->declared_bytes += tx->cover.covered_bytes;
 	add_ranges(g, tx);
-	assert(fits_group(g, g->max_pieces, g->changed_bytes));
+	assert(fits_group(g, g->entry_count_limit, g->changed_bytes));
 	/* A mirror that comes back must not be replayed from entries that the group will
 	 * overwrite. */
 	ps_ring_drop_overwritten(&p->commit.ring,
-	                         group_entry_length(g->max_pieces, g->changed_bytes));
+	                         group_entry_length(g->entry_count_limit, g->changed_bytes));
 	p->commit.stat.gathered++;
-	if (g->added_at >= g->due_at)
+	if (g->last_added_at >= g->due_at)
 		ps_gather_send(p);
 }
 
@@ -279,11 +282,12 @@ static void append_run(struct ps_gather *g, struct record_builder *to, unsigned 
                        unsigned length)
 {
 	const struct ps_gather_line *line = &g->lines[at];
-	const uint64_t offset = line->number * LINE + from, after = (uintptr_t)g->after[at] + from;
+	const uint64_t offset = line->line_number * LINE + from,
+		       after = (uintptr_t)g->after_images[at] + from;
 	struct ps_span *span = &g->spans[to->count];
 
 	/* The run continues the last entry, which ended at the end of the line before. */
-	if (to->count && to->last->segment == line->segment &&
+	if (to->count && to->last->segment == line->segment_id &&
 	    to->last->offset + to->last->length == offset) {
 		assert(span[-1].end == after);
 		to->last->length += length;
@@ -291,18 +295,18 @@ static void append_run(struct ps_gather *g, struct record_builder *to, unsigned 
 	} else {
 		pad_entry(to);
 		to->last = (struct ps_range *)to->end;
-		*to->last = (struct ps_range){ line->segment, length, offset };
+		*to->last = (struct ps_range){ line->segment_id, length, offset };
 		to->end += sizeof(*to->last);
-		*span = (struct ps_span){ after, after + length, after - offset, line->segment };
+		*span = (struct ps_span){ after, after + length, after - offset, line->segment_id };
 		to->count++;
 	}
-	ps_copy_short(to->end, g->before[at] + from, length);
+	ps_copy_short(to->end, g->before_images[at] + from, length);
 	to->end += length;
 }
 
 static void append_line(struct ps_gather *g, struct record_builder *to, unsigned at)
 {
-	uint64_t rest = g->lines[at].covered;
+	uint64_t rest = g->lines[at].changed_bits;
 	unsigned from = 0, length;
 
 	while (rest) {
@@ -329,17 +333,17 @@ static struct ps_outgoing build_record(struct ps_gather *g)
 		append_line(g, &to, i);
 	pad_entry(&to);
 	out.record_length = (uint64_t)(to.end - (uint8_t *)g->record);
-	out.ranges = out.span_count = to.count;
+	out.range_count = out.span_count = to.count;
 	out.entry_length = ps_entry_length(out.record_length, to.count, out.changed_bytes);
-	assert(out.entry_length <= group_entry_length(g->max_pieces, g->changed_bytes));
+	assert(out.entry_length <= group_entry_length(g->entry_count_limit, g->changed_bytes));
 	return out;
 }
 
 static void empty_group(struct ps_gather *g)
 {
 	for (unsigned i = 0; i < g->line_count; i++)
-		g->index[g->lines[i].place] = 0;
-	g->line_count = g->max_pieces = 0;
+		g->hash_index[g->lines[i].index_place] = 0;
+	g->line_count = g->entry_count_limit = 0;
 	g->changed_bytes = g->declared_bytes = 0;
 }
 
@@ -352,7 +356,7 @@ static void restart_doubt_timeout(struct perseas *p)
 	const uint64_t now = ps_now(p), slack = ps_ms(p->options.commit_timeout_ms) / 4;
 	struct ps_unwaited *u = &p->commit.unwaited;
 
-	if (u->seq && p->commit.durable >= p->commit.seq && now >= g->due_at + slack)
+	if (u->last_seq && p->commit.durable_seq >= p->commit.seq && now >= g->due_at + slack)
 		u->progress_at = now - g->hold_ns;
 }
 
@@ -384,17 +388,17 @@ void ps_gather_restore(const struct perseas *p, const struct ps_window *window)
 		return;
 	for (unsigned i = 0; i < g->line_count; i++) {
 		const struct ps_gather_line *line = &g->lines[i];
-		const uint64_t offset = line->number * LINE;
+		const uint64_t offset = line->line_number * LINE;
 
-		if (line->segment != window->segment || offset + LINE <= window->offset ||
+		if (line->segment_id != window->segment || offset + LINE <= window->offset ||
 		    offset >= window->offset + window->length)
 			continue;
-		for (uint64_t rest = line->covered; rest; rest &= rest - 1) {
+		for (uint64_t rest = line->changed_bits; rest; rest &= rest - 1) {
 			const unsigned bit = (unsigned)__builtin_ctzll(rest);
 			const uint64_t at = offset + bit - window->offset;
 
 			if (offset + bit >= window->offset && at < window->length)
-				window->bytes[at] = g->before[i][bit];
+				window->bytes[at] = g->before_images[i][bit];
 		}
 	}
 }

@@ -23,25 +23,26 @@ enum {
 };
 
 struct ps_gather_line {
-	uint64_t number;  /* offset in the segment, in lines */
-	uint64_t covered; /* a bit for each byte that was changed */
-	uint32_t segment; /* the segment's id */
-	uint32_t place;   /* position in `index` */
+	uint64_t line_number;  /* offset in the segment, in lines */
+	uint64_t changed_bits; /* a bit for each byte that was changed */
+	uint32_t segment_id;   /* the segment's id */
+	uint32_t index_place;  /* position in hash_index */
 };
 
 struct ps_gather {
-	uint64_t max_length;     /* maximum bytes of the group's ring entry */
-	uint64_t hold_ns;        /* how long the first commit of a group is held back */
-	uint64_t due_at;         /* when the group must be posted */
-	uint64_t added_at;       /* when the last commit was added */
-	uint64_t declared_bytes; /* sum of the bytes that each transaction changed */
-	uint64_t changed_bytes;  /* different bytes that the group changes */
-	unsigned max_pieces;     /* upper bound for the number of entries in the record */
-	unsigned line_count;     /* number of lines in use */
+	uint64_t entry_limit_bytes; /* maximum bytes of the group's ring entry */
+	uint64_t hold_ns;           /* how long the first commit of a group is held back */
+	uint64_t due_at;            /* when the group must be posted */
+	uint64_t last_added_at;     /* when the last commit was added */
+	uint64_t declared_bytes;    /* sum of the bytes that each transaction changed */
+	uint64_t changed_bytes;     /* different bytes that the group changes */
+	unsigned entry_count_limit; /* upper bound for the number of entries in the record */
+	unsigned line_count;        /* number of lines in use */
 	struct ps_gather_line lines[PS_GATHER_LINES];
-	uint32_t index[PS_GATHER_PLACES]; /* hash index: number of a line plus 1; 0: empty */
+	uint32_t hash_index[PS_GATHER_PLACES]; /* hash index: number of a line plus 1; 0: empty */
 	/* Images of the lines, adjacent in memory: a run may continue in the next line. */
-	uint8_t before[PS_GATHER_LINES][PS_GATHER_LINE], after[PS_GATHER_LINES][PS_GATHER_LINE];
+	uint8_t before_images[PS_GATHER_LINES][PS_GATHER_LINE],
+		after_images[PS_GATHER_LINES][PS_GATHER_LINE];
 	struct ps_span
 		spans[PS_GATHER_LINES]; /* the changed memory of the record, while it is posted */
 	struct ps_record *record;       /* the group's record, of max_length bytes */
@@ -56,8 +57,8 @@ static inline uint64_t ps_last_committed(const struct perseas *p)
 	return p->commit.seq + p->commit.has_gathered;
 }
 
-/* ps_gather_allocate allocates the group on first use. Returns false if out of memory. Caller holds
- * p->lock. */
+/* ps_gather_allocate allocates p->commit.gather, the group of held-back commits, on first use.
+ * Returns false if out of memory. Caller holds p->lock. */
 bool ps_gather_allocate(struct perseas *p);
 void ps_gather_free(struct perseas *p);
 

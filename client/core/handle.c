@@ -37,8 +37,8 @@ static int check_options(struct perseas_options *o, struct ps_error *error)
 	if (o->recovery == PERSEAS_RECOVERY_ON_DEMAND && o->flags & PERSEAS_SALVAGE)
 		return ps_error_set(
 			error, PERSEAS_EINVAL,
-			"PERSEAS_SALVAGE adopts no mirror, so there is none that memory "
-			"could be fetched from later: open with "
+			"PERSEAS_SALVAGE adopts no mirror, so memory could not be fetched "
+			"from one later: open with "
 			"PERSEAS_RECOVERY_READ_FIRST");
 	if (o->log_size < PS_LOG_MIN || o->log_size > PS_LOG_MAX)
 		return ps_error_set(error, PERSEAS_EINVAL,
@@ -115,24 +115,25 @@ bool ps_handle_has_address(const struct perseas *p, const char *address)
 	return false;
 }
 
-void ps_handle_add_learnt_mirror(struct perseas *p, const struct ps_address *address)
+void ps_handle_add_unlisted_mirror(struct perseas *p, const struct ps_address *address)
 {
 	struct ps_mirror *m = &p->mirrors[p->mirror_count];
 
+	assert(!p->is_open);
 	if (p->mirror_count == PS_MIRRORS_MAX || ps_handle_has_address(p, address->text))
 		return;
 	m->address = *address;
-	m->from_roster = true;
+	m->is_from_roster = true;
 	p->mirror_count++;
 }
 
-static void add_learnt_mirrors(struct perseas *p, const char *list)
+static void add_unlisted_mirrors(struct perseas *p, const char *list)
 {
 	struct ps_roster_places places;
 
-	ps_inherited_learnt_mirrors(p->env->inherited, p->store, list, &places);
+	ps_inherited_unlisted_mirrors(p->env->told_by_run, p->store, list, &places);
 	for (unsigned i = 0; i < places.count; i++)
-		ps_handle_add_learnt_mirror(p, &places.addresses[i]);
+		ps_handle_add_unlisted_mirror(p, &places.addresses[i]);
 }
 
 int ps_handle_set_mirrors(struct perseas *p, const char *list, const struct ps_address *addresses,
@@ -140,6 +141,7 @@ int ps_handle_set_mirrors(struct perseas *p, const char *list, const struct ps_a
 {
 	int rc = 0;
 
+	assert(!p->mirror_count && count <= PS_MIRRORS_MAX);
 	for (unsigned i = 0; i < count && !rc && p->env->ops->has_route; i++)
 		rc = p->env->ops->has_route(p->env, &addresses[i], error);
 	if (rc)
@@ -147,7 +149,7 @@ int ps_handle_set_mirrors(struct perseas *p, const char *list, const struct ps_a
 	for (unsigned i = 0; i < count; i++)
 		p->mirrors[i].address = addresses[i];
 	p->mirror_count = count;
-	add_learnt_mirrors(p, list);
+	add_unlisted_mirrors(p, list);
 	return 0;
 }
 
@@ -169,8 +171,8 @@ static int set_store_and_mirrors(struct perseas *p, const char *store, const cha
 		                    store ? store : "");
 	snprintf(p->store, sizeof(p->store), "%s", store);
 	named->list = mirrors ? mirrors : "";
-	named->limit_ms = limit_ms;
-	named->deadline = ps_now(p) + ps_ms(limit_ms);
+	named->lookup_limit_ms = limit_ms;
+	named->lookup_deadline = ps_now(p) + ps_ms(limit_ms);
 	rc = ps_env_resolve_list_quickly(p->env, named->list, limit_ms, addresses, &count,
 	                                 &named->lookup, error);
 	return rc ? rc : ps_handle_set_mirrors(p, named->list, addresses, count, error);
@@ -204,7 +206,7 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&p->commit.wait_line.changed, &attr);
-	pthread_cond_init(&p->serialization.changed, &attr);
+	pthread_cond_init(&p->serialization.recheck, &attr);
 	pthread_condattr_destroy(&attr);
 	ps_serialization_init(p);
 	ps_deadlock_add_handle(p);
@@ -220,8 +222,8 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		return NULL;
 	}
 	/* This is enough for a commit of one range, so that publishing cannot run out of memory. */
-	p->commit.writes_max = 64;
-	p->commit.writes = calloc(p->commit.writes_max, sizeof(*p->commit.writes));
+	p->commit.write_capacity = 64;
+	p->commit.writes = calloc(p->commit.write_capacity, sizeof(*p->commit.writes));
 	if (!p->commit.writes) {
 		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a chain of writes");
 		ps_handle_free(p);
@@ -233,9 +235,9 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		return NULL;
 	}
 	ps_tx_init_observing(p);
-	env->unarrived_ms = unarrived_ms(p->options.mirror_timeout_ms);
-	env->staging = p->commit.ring.base;
-	env->staging_size = p->commit.ring.size + PS_BOUNCE;
+	env->unacknowledged_limit_ms = unarrived_ms(p->options.mirror_timeout_ms);
+	env->staging_memory = p->commit.ring.base;
+	env->staging_bytes = p->commit.ring.size + PS_BOUNCE;
 	return p;
 }
 
@@ -279,6 +281,7 @@ static void free_attachments(struct perseas *p)
 
 void ps_handle_free(struct perseas *p)
 {
+	assert(!p->has_keeper && !p->commit.unwaited.has_collector_thread);
 	ps_deadlock_remove_handle(p);
 	free_segments(p);
 	ps_shadow_end_tracking(p);
@@ -299,9 +302,10 @@ void ps_handle_free(struct perseas *p)
 	if (p->upkeep.change.question.reply)
 		perseas__reply__free_unpacked(p->upkeep.change.question.reply, NULL);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
+		assert(!p->mirrors[i].link && !p->mirrors[i].control);
 		ps_due_free(&p->mirrors[i]);
-		if (p->mirrors[i].found.header)
-			perseas__header__free_unpacked(p->mirrors[i].found.header, NULL);
+		if (p->mirrors[i].probe.header)
+			perseas__header__free_unpacked(p->mirrors[i].probe.header, NULL);
 	}
 	for (uint32_t i = 0; i < PS_SEGMENTS_MAX; i++)
 		ps_change_map_drop(p, i);
@@ -309,7 +313,7 @@ void ps_handle_free(struct perseas *p)
 	free(p->commit.events);
 	free(p->report.text);
 	pthread_cond_destroy(&p->commit.wait_line.changed);
-	pthread_cond_destroy(&p->serialization.changed);
+	pthread_cond_destroy(&p->serialization.recheck);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }

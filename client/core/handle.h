@@ -3,8 +3,8 @@
  *
  * Locks: `lock` guards everything that commits touch, and no thread holds it across a call that
  * blocks. Work that talks to mirrors outside the data path (open, map, publish, the keeper) is
- * serialized by `admin`, a flag rather than a lock because such work sleeps. "Exclusive" work needs
- * the links for itself: it has admin, has raised `gate`, which holds commits back, and has waited
+ * serialized by admin, a flag rather than a lock because such work sleeps. "Exclusive" work needs
+ * the links for itself: it has admin, has raised the gate, which holds commits back, and has waited
  * until nothing is in flight.
  */
 #ifndef PERSEAS_CLIENT_HANDLE_H
@@ -47,12 +47,12 @@ struct ps_segment {
 	uint8_t *shadow;
 	/* A bit for each page that may differ from the shadow, if there is a shadow. NULL: any page
 	 * may. */
-	uint64_t *may_differ;
+	uint64_t *pages_may_differ;
 	/* The segment had missing pages when it was last checked (demand.h); kept only with a
 	 * shadow. */
-	bool has_missing;
-	unsigned pins;    /* number of heaps that use the segment, which prevent its unmap */
-	bool is_retained; /* the segment's memory outlives the handle (perseas_retain) */
+	bool has_missing_pages;
+	unsigned pin_count; /* number of heaps that use the segment, which prevent its unmap */
+	bool is_retained;   /* the segment's memory outlives the handle (perseas_retain) */
 	/* Address range reserved right behind the segment and its parts, into which it grows. */
 	uint8_t *spare;
 	uint64_t spare_size;
@@ -63,19 +63,20 @@ struct ps_segment {
  * threads may still read them. */
 struct ps_layout {
 	struct ps_layout *older; /* the layout that this one replaced */
-	unsigned count;
-	uint8_t by_recorded[PS_SEGMENTS_MAX]; /* indexes of `segments`, sorted by `recorded` */
+	unsigned extent_count;
+	uint8_t extents_by_recorded
+		[PS_SEGMENTS_MAX]; /* indexes of `extents`, sorted by recorded_start */
 	struct ps_mapped_extent {
 		uint64_t start, end; /* addresses in this process, end excluded */
-		uint32_t segment;    /* the segment's id */
+		uint32_t segment_id; /* the segment's id */
 		/* is_ready: published, and no page is missing, so set_range need not look
 		 * further. */
-		bool published, is_ready;
+		bool is_published, is_ready;
 		/* This extent is a part of the grown segment that the extent before it belongs to,
 		 * and follows it. */
 		bool is_continuation;
-		uint64_t recorded; /* the address that the store records for `start` */
-	} segments[];
+		uint64_t recorded_start; /* the address that the store records for `start` */
+	} extents[];
 };
 
 /* How far an attempt to open or create the store has come (attempt.c). */
@@ -97,25 +98,25 @@ enum ps_attempt_step {
 struct ps_named_list {
 	struct ps_list_lookup *lookup; /* the lookup of the name; NULL: not needed, or ended */
 	const char *list;              /* the list or name that the caller of open gave */
-	uint32_t limit_ms;             /* how long the lookup may take */
-	uint64_t deadline;             /* when the lookup times out */
+	uint32_t lookup_limit_ms;      /* how long the lookup may take */
+	uint64_t lookup_deadline;      /* when the lookup times out */
 };
 
 /* The state of perseas_open. Until it returns, one thread has the handle to itself. A renewal uses
- * `step`, `highest_epoch` and `chosen`, too; it has admin. */
+ * `step`, `highest_epoch` and `chosen_position`, too; it has admin. */
 struct ps_opening {
 	enum ps_attempt_step step;
 	uint64_t deadline; /* when the open times out; 0: the store is open */
 	/* From CLAIMED on: the highest epoch seen before. The claim asks for the next one. */
 	uint64_t highest_epoch;
-	struct ps_image_position chosen; /* from CHOSEN on: the state that was chosen */
+	struct ps_image_position chosen_position; /* from CHOSEN on: the state that was chosen */
 	/* The epoch under which an earlier attempt adopted the state that the operator accepted
 	 * (options.accept_epoch). */
-	uint64_t accepted_as;
-	bool claim_unanswered; /* a claim was sent and never answered */
-	bool saw_rivals;       /* other owners claimed the store during this open */
-	bool cancelled_change; /* this open took back a change that another owner had begun */
-	bool warm;             /* a standby has already checked that the store has no owner */
+	uint64_t accepted_state_epoch;
+	bool has_unanswered_claim; /* a claim was sent and never answered */
+	bool saw_rivals;           /* other owners claimed the store during this open */
+	bool cancelled_change;     /* this open took back a change that another owner had begun */
+	bool is_known_ownerless;   /* a standby has already checked that the store has no owner */
 	struct ps_named_list named_list;
 };
 
@@ -126,11 +127,11 @@ struct ps_commit {
 	uint64_t last_position; /* log position of the last record */
 	uint64_t lap_position;  /* log position where the present lap of the log began */
 	/* The last seq in doubt: a commit timed out waiting for W mirrors; 0: none. */
-	uint64_t in_doubt;
+	uint64_t in_doubt_seq;
 	uint64_t doubt_at; /* when the first commit in doubt timed out */
 	/* The last seq that W mirrors are known to hold, or to have held. It never decreases
 	 * (nowait.h). */
-	uint64_t durable;
+	uint64_t durable_seq;
 	struct ps_unwaited unwaited;
 	struct ps_wait_line wait_line;
 	uint32_t fenced_mirrors; /* mirrors that have promised another owner, a bit for each */
@@ -139,17 +140,17 @@ struct ps_commit {
 	struct ps_ring ring;      /* copies of sent transactions, if `staged` */
 	struct ps_slot sent_slot; /* the commit slot as it was sent last */
 	struct ps_write *writes;  /* array of writes_max writes, in which a chain is built */
-	unsigned writes_max;
+	unsigned write_capacity;
 	/* The change map (change_map.h), by segment id: for each granule, the seq of the last
 	 * transaction of this handle that changed it; 0: none did. NULL: the segment was never
 	 * mapped here. */
-	uint64_t *changed[PS_SEGMENTS_MAX];
+	uint64_t *change_maps[PS_SEGMENTS_MAX];
 	bool has_gathered; /* the group `gather` has commits that are not posted yet (gather.h) */
 	struct ps_gather *gather; /* the group; NULL until the first commit is gathered */
 	struct perseas_tx *open_list, *free_list, *all_list;
-	struct perseas_tx *tracking; /* the open tracked transaction, or NULL (track.h) */
-	struct perseas_stat stat;    /* counters only; perseas_stat fills in the rest */
-	struct ps_events *events;    /* events to deliver; NULL: the application asked for none */
+	struct perseas_tx *tracked_tx; /* the open tracked transaction, or NULL (track.h) */
+	struct perseas_stat stat;      /* counters only; perseas_stat fills in the rest */
+	struct ps_events *events;      /* events to deliver; NULL: the application asked for none */
 	/* How many more transactions begin untimed before the next timed one (timing.h). */
 	uint32_t untimed_left;
 	uint64_t random_state;     /* state of the random numbers that choose untimed_left */
@@ -167,18 +168,19 @@ struct ps_turn_waiter {
 
 /* How transactions are serialized (turn.c, locks.c). Guarded by p->lock. */
 struct ps_serialization {
-	bool turn_taken;                      /* a SERIAL transaction has the turn */
-	uintptr_t turn_thread;                /* the thread that has the turn, if turn_taken */
-	struct ps_turn_waiter *first, **last; /* queue of the threads that wait for a turn */
+	bool is_turn_taken;    /* a SERIAL transaction has the turn */
+	uintptr_t turn_thread; /* the thread that has the turn, if turn_taken */
+	struct ps_turn_waiter *first_waiter,
+		**last_waiter; /* queue of the threads that wait for a turn */
 	/* Hash table of locks that are held or wanted; NULL until the first lock. */
-	struct ps_lock **locks;
-	/* The age that the last transaction got when it asked for its first lock (tx->age). */
+	struct ps_lock **lock_table;
+	/* The age that the last transaction got when it asked for its first lock (tx->lock_age). */
 	uint64_t last_age;
-	struct ps_blocked *blocked;  /* list of the threads that wait for a turn or a lock */
-	pthread_cond_t changed;      /* signaled when a blocked thread should check again */
-	struct perseas *next_handle; /* list of all handles of the process (deadlock.c) */
+	struct ps_blocked *blocked_threads; /* list of the threads that wait for a turn or a lock */
+	pthread_cond_t recheck;             /* signaled when a blocked thread should check again */
+	struct perseas *next_handle;        /* list of all handles of the process (deadlock.c) */
 	/* The process that opened the handle: a child of fork must not wait. */
-	pid_t opener;
+	pid_t opener_pid;
 };
 
 struct perseas {
@@ -191,12 +193,12 @@ struct perseas {
 	 * undefined. Guarded by admin. */
 	uint8_t key[PS_KEY_SIZE];
 	uint8_t owner[PS_ID_SIZE]; /* the id with which this owner claims mirrors */
-	uint64_t opened_as;        /* the epoch under which this handle opened the store */
+	uint64_t opened_epoch;     /* the epoch under which this handle opened the store */
 	uint64_t log_size;         /* bytes of the log on each mirror */
-	bool salvage;              /* opened with PERSEAS_SALVAGE: no mirror is adopted */
+	bool is_salvage;           /* opened with PERSEAS_SALVAGE: no mirror is adopted */
 	/* This handle created the store and fills it, or removes a store that was never filled. */
 	bool is_filling;
-	bool open;       /* perseas_open has returned, or is about to */
+	bool is_open;    /* perseas_open has returned, or is about to */
 	bool has_keeper; /* the keeper's thread is running */
 	struct ps_report_text {
 		char *text;
@@ -206,15 +208,15 @@ struct perseas {
 	struct ps_demand *demand; /* fetches missing memory; NULL: recovery is not on demand */
 	/* Tells which pages were written; NULL: unknown, so commits compare all. */
 	struct ps_written *written;
-	struct ps_warm *warm; /* the copy of memory that a standby handed over; NULL: none */
+	struct ps_warm *warm_copy; /* the copy of memory that a standby handed over; NULL: none */
 
 	/* Which thread may do what. The flags are guarded by the lock. */
 	pthread_mutex_t lock;
-	bool admin;      /* a thread works with mirrors outside of commits */
-	bool gate;       /* raised: commits wait */
-	bool renewing;   /* the owner holds no claims, and sends nothing until it does (renew.c) */
-	bool superseded; /* another owner has the store, for good */
-	bool stopping;   /* the handle is being closed */
+	bool is_admin_taken; /* a thread works with mirrors outside of commits */
+	bool is_gate_raised; /* raised: commits wait */
+	bool is_renewing; /* the owner holds no claims, and sends nothing until it does (renew.c) */
+	bool is_superseded; /* another owner has the store, for good */
+	bool is_stopping;   /* the handle is being closed */
 
 	/* The epoch of the claims; each attempt to renew them raises it. Guarded by admin. */
 	uint64_t epoch;
@@ -228,11 +230,11 @@ struct perseas {
 	 * NULL. */
 	Perseas__Roster *next_roster;
 	/* The change to next_roster is decided: some mirror may have been told so. */
-	bool marked;
+	bool is_change_decided;
 	struct ps_quorum quorums[2]; /* the quorum of `roster`, and that of `next_roster` */
 	unsigned quorum_count;
-	unsigned members; /* n of the settled roster */
-	unsigned acks;    /* W of the settled roster */
+	unsigned member_count; /* n of the settled roster */
+	unsigned acks;         /* W of the settled roster */
 
 	struct ps_commit commit;
 	struct ps_serialization serialization;
@@ -241,8 +243,8 @@ struct perseas {
 		uint64_t call_count;
 		/* R mirrors have confirmed the claim for every call up to this number. */
 		uint64_t confirmed_call;
-	} confirm;
-	_Atomic uint64_t savepoints; /* savepoints made so far: the last one's number */
+	} confirm_calls;
+	_Atomic uint64_t savepoint_count; /* savepoints made so far: the last one's number */
 
 	/* set_range reads these without the lock. Segments change only while commits are held
 	 * back. */
@@ -261,12 +263,12 @@ struct perseas {
 		struct ps_reserved_range {
 			uint64_t address, size;
 		} list[PS_SEGMENTS_MAX];
-	} reserved;
+	} reserved_ranges;
 	struct ps_layout *_Atomic layout;
 	/* Threads that read other threads' open transactions (ps_tx_observe_begin). */
 	struct ps_observing {
-		_Atomic bool active; /* set_range must take the lock */
-		unsigned count;      /* observing threads. Guarded by the lock. */
+		_Atomic bool active;     /* set_range must take the lock */
+		unsigned observer_count; /* observing threads. Guarded by the lock. */
 		/* The env's barrier works: set_range may do without the lock. */
 		bool has_barrier;
 	} observing;
@@ -286,7 +288,7 @@ struct ps_handle_attachment {
 /* The last lock that a transaction was refused. */
 struct ps_refused {
 	uint64_t key;
-	bool exclusive;
+	bool is_exclusive;
 	bool is_set; /* true if a lock was refused */
 };
 
@@ -302,21 +304,21 @@ enum ps_tx_trait {
 /* A transaction. While it is open, its undo record grows in the form that the mirrors will get. */
 struct perseas_tx {
 	struct perseas *p;
-	bool open;      /* begun, and neither committed nor aborted */
+	bool is_open;   /* begun, and neither committed nor aborted */
 	uint8_t traits; /* set of enum ps_tx_trait */
-	uint8_t timed;  /* enum ps_timed: whether the commit is timed */
+	uint8_t timing; /* enum ps_timed: whether the commit is timed */
 	/* Entered while the transaction's thread is inside set_range without the lock. */
 	struct ps_section set_range_section;
 	uint8_t *record; /* the undo record: struct ps_record, then its entries */
-	uint64_t capacity;
+	uint64_t record_capacity;
 	/* A record up to this length fits into `record`, the log and the ring
 	 * (ps_tx_update_room). */
 	uint64_t record_room;
 	/* what record_room would be if no space were reserved for deferred stores */
 	uint64_t undeferred_room;
-	uint64_t length;    /* bytes of `record` in use */
-	uint64_t begun_seq; /* the last seq posted when the transaction began */
-	uint32_t ranges;
+	uint64_t record_length; /* bytes of `record` in use */
+	uint64_t begun_seq;     /* the last seq posted when the transaction began */
+	uint32_t range_count;
 	uint64_t redeclared_bytes; /* bytes for which set_range was called again */
 	/* Offset of the last entry in `record`, for extending it; 0: none to extend. */
 	uint64_t last_entry_offset;
@@ -324,20 +326,21 @@ struct perseas_tx {
 	/* The extent of the last range: the next range is likely in it, too. */
 	const struct ps_mapped_extent *last_extent;
 	/* Segments that have ranges, a bit for each id. Other threads may read it at any time. */
-	_Atomic uint64_t touched[PS_SEGMENTS_MAX / 64];
+	_Atomic uint64_t touched_segments[PS_SEGMENTS_MAX / 64];
 	const struct ps_layout *layout;     /* the layout that last_extent points into */
 	struct perseas_tx *next, *previous; /* links of the open list or the free list */
 	struct perseas_tx *next_in_pool;    /* list of every transaction of the handle */
 
-	struct ps_saved *saved; /* savepoints; NULL until the first one (savepoint.c) */
+	struct ps_saved *savepoints; /* savepoints; NULL until the first one (savepoint.c) */
 	/* The next members are for transactions with PS_TX_SERIAL or PS_TX_LOCKS. */
-	struct ps_lock_hold *holds; /* list of the locks that the transaction holds */
-	struct ps_lock_want *wants; /* list of the refused locks that the transaction still wants */
-	struct ps_refused refused;  /* the lock that the transaction was refused last */
-	uintptr_t thread;           /* the thread that got the turn, or asked for the last lock */
+	struct ps_lock_hold *lock_holds; /* list of the locks that the transaction holds */
+	struct ps_lock_want
+		*lock_wants; /* list of the refused locks that the transaction still wants */
+	struct ps_refused refused_lock; /* the lock that the transaction was refused last */
+	uintptr_t thread; /* the thread that got the turn, or asked for the last lock */
 	/* Order of first lock requests: lower is older; 0: no lock requested. */
-	uint64_t age;
-	uint64_t read_up_to; /* the last seq whose changes the transaction may have read */
+	uint64_t lock_age;
+	uint64_t read_seq; /* the last seq whose changes the transaction may have read */
 	struct ps_deferred_stores
 		*deferred; /* stores that are made at commit (deferred_stores.h) */
 	/* Deferred stores for which record, cover and ring have space reserved. */
@@ -365,13 +368,13 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 void ps_handle_free(struct perseas *p);
 bool ps_handle_has_address(const struct perseas *p, const char *address);
 /* Gives a handle that has no mirrors yet those of its list, and those that `perseas run` learned of
- * (ps_inherited_learnt_mirrors). Returns 0, or an error of has_route (env.h). */
+ * (ps_inherited_unlisted_mirrors). Returns 0, or an error of has_route (env.h). */
 int ps_handle_set_mirrors(struct perseas *p, const char *list, const struct ps_address *addresses,
                           unsigned count, struct ps_error *error);
 /* Adds a mirror that is known to have the store, before the handle opens. The open asks it as if
  * the roster had named it, since the list's mirrors may have lost the store. Nothing is created
  * there. */
-void ps_handle_add_learnt_mirror(struct perseas *p, const struct ps_address *address);
+void ps_handle_add_unlisted_mirror(struct perseas *p, const struct ps_address *address);
 
 /* failure.c: adds a line to the report of the open. */
 void ps_report(struct perseas *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -413,13 +416,13 @@ int ps_layout_publish(struct perseas *p);
  * Before the store is open, one thread has the handle to itself and needs no lock. */
 static inline void ps_assert_locked(struct perseas *p)
 {
-	assert(!p->open || pthread_mutex_trylock(&p->lock) == EBUSY);
+	assert(!p->is_open || pthread_mutex_trylock(&p->lock) == EBUSY);
 }
 
 /* Asserts that a thread has admin, as ps_assert_locked does for the lock. */
 static inline void ps_assert_admin(const struct perseas *p)
 {
-	assert(!p->open || p->admin);
+	assert(!p->is_open || p->is_admin_taken);
 }
 
 static inline uint64_t ps_now(struct perseas *p)

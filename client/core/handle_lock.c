@@ -36,7 +36,7 @@ uintptr_t ps_this_thread(struct perseas *p)
 
 int ps_check_same_process(const struct perseas *p)
 {
-	if (p->serialization.opener == getpid())
+	if (p->serialization.opener_pid == getpid())
 		return 0;
 	return ps_fail(p, PERSEAS_EINVAL,
 	               "a child of fork has neither its parent's threads nor the memory of its "

@@ -63,19 +63,19 @@ void ps_inherited_write(const struct ps_inherited *inherited, char text[PS_INHER
 	struct block block = { .text = text };
 
 	*text = '\0';
-	if (inherited->is_marked)
+	if (inherited->has_mark)
 		add_mark(&block, inherited->mark);
 	if (inherited->warm_fd > 0)
 		add_text(&block, "warm %d\n", inherited->warm_fd);
-	add_line(&block, "addresses", inherited->addresses);
+	add_line(&block, "addresses", inherited->answered_addresses);
 	add_line(&block, "store", inherited->store);
 	add_line(&block, "list", inherited->list);
-	add_line(&block, "named", inherited->named);
-	if (inherited->learnt.count)
-		add_places(&block, &inherited->learnt);
-	if (*inherited->silent)
+	add_line(&block, "named", inherited->list_mirrors);
+	if (inherited->unlisted_mirrors.count)
+		add_places(&block, &inherited->unlisted_mirrors);
+	if (*inherited->silent_mirrors)
 		add_text(&block, "silent %" PRIu64 " %s\n", inherited->silent_at_ms,
-		         inherited->silent);
+		         inherited->silent_mirrors);
 }
 
 /* --- reading --- */
@@ -84,9 +84,9 @@ static void read_mark(struct ps_inherited *inherited, const char *value)
 {
 	unsigned byte;
 
-	inherited->is_marked = strlen(value) == MARK_DIGITS &&
-	                       strspn(value, "0123456789abcdef") == MARK_DIGITS;
-	for (size_t i = 0; inherited->is_marked && i < PS_OWNER_MARK; i++)
+	inherited->has_mark = strlen(value) == MARK_DIGITS &&
+	                      strspn(value, "0123456789abcdef") == MARK_DIGITS;
+	for (size_t i = 0; inherited->has_mark && i < PS_OWNER_MARK; i++)
 		if (sscanf(value + 2 * i, "%2x", &byte) == 1)
 			inherited->mark[i] = (uint8_t)byte;
 }
@@ -100,9 +100,9 @@ static void read_warm_fd(struct ps_inherited *inherited, const char *value)
 		inherited->warm_fd = (int)fd;
 }
 
-static void read_learnt(struct ps_inherited *inherited, const char *value)
+static void read_unlisted_mirrors(struct ps_inherited *inherited, const char *value)
 {
-	struct ps_roster_places *places = &inherited->learnt;
+	struct ps_roster_places *places = &inherited->unlisted_mirrors;
 	struct ps_error ignored;
 
 	if (!ps_number_read(value, &value, &places->epoch) || *value != ':' ||
@@ -120,7 +120,7 @@ static void copy_value(char *to, size_t size, const char *value)
 static void read_silent(struct ps_inherited *inherited, const char *value)
 {
 	if (ps_number_read(value, &value, &inherited->silent_at_ms) && *value == ' ')
-		copy_value(inherited->silent, sizeof(inherited->silent), value + 1);
+		copy_value(inherited->silent_mirrors, sizeof(inherited->silent_mirrors), value + 1);
 }
 
 static void take_value(struct ps_inherited *inherited, const char *key, const char *value)
@@ -130,15 +130,16 @@ static void take_value(struct ps_inherited *inherited, const char *key, const ch
 	else if (!strcmp(key, "warm"))
 		read_warm_fd(inherited, value);
 	else if (!strcmp(key, "addresses"))
-		copy_value(inherited->addresses, sizeof(inherited->addresses), value);
+		copy_value(inherited->answered_addresses, sizeof(inherited->answered_addresses),
+		           value);
 	else if (!strcmp(key, "store"))
 		copy_value(inherited->store, sizeof(inherited->store), value);
 	else if (!strcmp(key, "list"))
 		copy_value(inherited->list, sizeof(inherited->list), value);
 	else if (!strcmp(key, "named"))
-		copy_value(inherited->named, sizeof(inherited->named), value);
+		copy_value(inherited->list_mirrors, sizeof(inherited->list_mirrors), value);
 	else if (!strcmp(key, "learnt"))
-		read_learnt(inherited, value);
+		read_unlisted_mirrors(inherited, value);
 	else if (!strcmp(key, "silent"))
 		read_silent(inherited, value);
 }
@@ -167,17 +168,17 @@ void ps_inherited_read(struct ps_inherited *inherited, const char *text)
 
 /* --- using --- */
 
-const char *ps_inherited_list_mirrors(const struct ps_inherited *inherited, const char *list)
+const char *ps_inherited_mirrors_of_list(const struct ps_inherited *inherited, const char *list)
 {
-	return inherited && !strcmp(inherited->list, list) ? inherited->named : "";
+	return inherited && !strcmp(inherited->list, list) ? inherited->list_mirrors : "";
 }
 
-void ps_inherited_learnt_mirrors(const struct ps_inherited *inherited, const char *store,
-                                 const char *list, struct ps_roster_places *places)
+void ps_inherited_unlisted_mirrors(const struct ps_inherited *inherited, const char *store,
+                                   const char *list, struct ps_roster_places *places)
 {
 	memset(places, 0, sizeof(*places));
 	if (inherited && !strcmp(inherited->store, store) && !strcmp(inherited->list, list))
-		*places = inherited->learnt;
+		*places = inherited->unlisted_mirrors;
 }
 
 /* A time in the future, from the clock of another host or boot, means nothing. */
@@ -186,5 +187,5 @@ bool ps_inherited_is_silent(const struct ps_inherited *inherited, const char *ad
 {
 	return inherited && inherited->silent_at_ms <= now_ms &&
 	       now_ms - inherited->silent_at_ms <= PS_INHERITED_SILENT_MS &&
-	       ps_address_in_list(inherited->silent, address);
+	       ps_address_in_list(inherited->silent_mirrors, address);
 }

@@ -31,7 +31,7 @@
 #define PS_INHERITED_VARIABLE "PERSEAS_INHERITED"
 
 enum {
-	/* Bytes of `addresses`: more than the mirrors of a store need. */
+	/* Bytes of answered_addresses: more than the mirrors of a store need. */
 	PS_INHERITED_ADDRESSES = 8 << 10,
 	PS_INHERITED_SILENT_MS = 10000, /* a mirror counts as silent for this long */
 	PS_INHERITED_TEXT = PS_INHERITED_ADDRESSES + 4 * PS_LIST_TEXT + 512, /* bytes of a block */
@@ -47,15 +47,15 @@ struct ps_roster_places {
 
 /* The parsed block. Lines that are missing leave zeros. */
 struct ps_inherited {
-	bool is_marked; /* `mark` was given */
+	bool has_mark; /* `mark` was given */
 	uint8_t mark[PS_OWNER_MARK];
 	int warm_fd; /* descriptor of the copy of memory; none if not positive */
-	char addresses[PS_INHERITED_ADDRESSES];
+	char answered_addresses[PS_INHERITED_ADDRESSES];
 	char store[PS_NAME_MAX + 1];
 	char list[PS_LIST_TEXT];
-	char named[PS_LIST_TEXT]; /* comma-separated addresses, like `silent` */
-	struct ps_roster_places learnt;
-	char silent[PS_LIST_TEXT];
+	char list_mirrors[PS_LIST_TEXT]; /* comma-separated addresses, like silent_mirrors */
+	struct ps_roster_places unlisted_mirrors;
+	char silent_mirrors[PS_LIST_TEXT];
 	uint64_t silent_at_ms;
 };
 
@@ -67,12 +67,12 @@ void ps_inherited_read(struct ps_inherited *inherited, const char *text);
 
 /* Returns the mirrors that the list stood for when `perseas run` began; "" if that is unknown,
  * because `inherited` is NULL or is about another list. */
-const char *ps_inherited_list_mirrors(const struct ps_inherited *inherited, const char *list);
+const char *ps_inherited_mirrors_of_list(const struct ps_inherited *inherited, const char *list);
 
 /* Sets *places to the mirrors of the store that the list does not name; none if `inherited` is NULL
  * or is about another store or list. */
-void ps_inherited_learnt_mirrors(const struct ps_inherited *inherited, const char *store,
-                                 const char *list, struct ps_roster_places *places);
+void ps_inherited_unlisted_mirrors(const struct ps_inherited *inherited, const char *store,
+                                   const char *list, struct ps_roster_places *places);
 
 /* Returns true if the mirror at this address did not answer `perseas run` shortly before.
  * `inherited` may be NULL. */

@@ -9,12 +9,12 @@ enum { LOCKS = 1024 }; /* number of hash chains, a power of 2 */
 
 static struct ps_lock **hash_chain(struct perseas *p, uint64_t key)
 {
-	return &p->serialization.locks[(key * 0x9e3779b97f4a7c15u >> 32) % LOCKS];
+	return &p->serialization.lock_table[(key * 0x9e3779b97f4a7c15u >> 32) % LOCKS];
 }
 
 struct ps_lock *ps_lock_find(struct perseas *p, uint64_t key)
 {
-	struct ps_lock *lock = p->serialization.locks ? *hash_chain(p, key) : NULL;
+	struct ps_lock *lock = p->serialization.lock_table ? *hash_chain(p, key) : NULL;
 
 	while (lock && lock->key != key)
 		lock = lock->next;
@@ -27,9 +27,9 @@ struct ps_lock *ps_lock_find_or_make(struct perseas *p, uint64_t key)
 
 	if (lock)
 		return lock;
-	if (!p->serialization.locks)
-		p->serialization.locks = calloc(LOCKS, sizeof(*p->serialization.locks));
-	lock = p->serialization.locks ? calloc(1, sizeof(*lock)) : NULL;
+	if (!p->serialization.lock_table)
+		p->serialization.lock_table = calloc(LOCKS, sizeof(*p->serialization.lock_table));
+	lock = p->serialization.lock_table ? calloc(1, sizeof(*lock)) : NULL;
 	if (!lock)
 		return NULL;
 	chain = hash_chain(p, key);
@@ -73,22 +73,23 @@ static void free_wants(struct ps_lock_want *want)
 void ps_locks_free(struct perseas *p)
 {
 	for (const struct perseas_tx *tx = p->commit.all_list; tx; tx = tx->next_in_pool)
-		free_wants(tx->wants);
-	for (unsigned i = 0; p->serialization.locks && i < LOCKS; i++) {
-		for (struct ps_lock *lock = p->serialization.locks[i], *next; lock; lock = next) {
+		free_wants(tx->lock_wants);
+	for (unsigned i = 0; p->serialization.lock_table && i < LOCKS; i++) {
+		for (struct ps_lock *lock = p->serialization.lock_table[i], *next; lock;
+		     lock = next) {
 			next = lock->next;
 			free_holds(lock->holds);
 			free(lock);
 		}
 	}
-	free(p->serialization.locks);
+	free(p->serialization.lock_table);
 }
 
 unsigned ps_locks_count(const struct perseas_tx *tx)
 {
 	unsigned count = 0;
 
-	for (const struct ps_lock_hold *hold = tx->holds; hold; hold = hold->next_of_tx)
+	for (const struct ps_lock_hold *hold = tx->lock_holds; hold; hold = hold->next_of_tx)
 		count++;
 	return count;
 }
@@ -122,7 +123,7 @@ static void release_hold(struct ps_lock_hold *hold)
 void ps_locks_release(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
-	struct ps_lock_hold *hold = tx->holds;
+	struct ps_lock_hold *hold = tx->lock_holds;
 
 	while (hold) {
 		struct ps_lock_hold *next = hold->next_of_tx;
@@ -132,20 +133,20 @@ void ps_locks_release(struct perseas_tx *tx)
 	}
 	if (tx->traits & PS_TX_SERIAL)
 		ps_turn_pass(p);
-	if (tx->holds)
+	if (tx->lock_holds)
 		ps_wake_blocked(p);
-	tx->holds = NULL;
-	tx->refused.is_set = false;
-	tx->age = tx->read_up_to = 0;
+	tx->lock_holds = NULL;
+	tx->refused_lock.is_set = false;
+	tx->lock_age = tx->read_seq = 0;
 	tx->traits &= (uint8_t) ~(PS_TX_SERIAL | PS_TX_LOCKS);
 }
 
 static void drop_wants(struct perseas_tx *tx)
 {
-	while (tx->wants) {
-		struct ps_lock_want *want = tx->wants;
+	while (tx->lock_wants) {
+		struct ps_lock_want *want = tx->lock_wants;
 
-		tx->wants = want->next_of_tx;
+		tx->lock_wants = want->next_of_tx;
 		ps_lock_want_remove(want);
 		ps_lock_drop_if_unused(tx->p, want->lock);
 		free(want);
@@ -155,7 +156,7 @@ static void drop_wants(struct perseas_tx *tx)
 void ps_serialization_end_tx(struct perseas_tx *tx)
 {
 	ps_assert_locked(tx->p);
-	if (tx->wants) {
+	if (tx->lock_wants) {
 		drop_wants(tx);
 		ps_wake_blocked(tx->p);
 	}

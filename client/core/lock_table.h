@@ -20,7 +20,7 @@ struct ps_lock_hold {
 	struct ps_lock_hold *next, *next_of_tx;
 	struct perseas_tx *tx;
 	struct ps_lock *lock;
-	bool exclusive;
+	bool is_exclusive;
 };
 
 /* A lock that a transaction waits for, or would wait for if it could. Younger transactions do not
@@ -30,7 +30,7 @@ struct ps_lock_want {
 	struct ps_lock_want *next, *next_of_tx;
 	const struct perseas_tx *tx;
 	struct ps_lock *lock;
-	bool exclusive;
+	bool is_exclusive;
 };
 
 /* Returns the lock with this key, or NULL if no transaction holds or wants it. */

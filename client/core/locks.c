@@ -22,7 +22,7 @@ enum verdict { GRANTED, MUST_WAIT, REFUSED };
 static bool hold_excludes(const struct ps_lock_hold *hold, const struct perseas_tx *tx,
                           bool exclusive)
 {
-	return hold->tx != tx && (exclusive || hold->exclusive);
+	return hold->tx != tx && (exclusive || hold->is_exclusive);
 }
 
 /* Returns true if an older transaction's want comes first. Without this rule, readers could
@@ -30,7 +30,7 @@ static bool hold_excludes(const struct ps_lock_hold *hold, const struct perseas_
 static bool want_goes_first(const struct ps_lock_want *want, const struct perseas_tx *tx,
                             bool exclusive)
 {
-	return want->tx->age < tx->age && (exclusive || want->exclusive);
+	return want->tx->lock_age < tx->lock_age && (exclusive || want->is_exclusive);
 }
 
 /* Decides by the holds and wants of others whether the transaction may have the lock now, must
@@ -43,7 +43,7 @@ static enum verdict judge_request(const struct ps_lock *lock, const struct perse
 	for (const struct ps_lock_hold *hold = lock->holds; hold; hold = hold->next) {
 		if (!hold_excludes(hold, tx, exclusive))
 			continue;
-		if (hold->tx->age < tx->age)
+		if (hold->tx->lock_age < tx->lock_age)
 			return REFUSED;
 		answer = MUST_WAIT;
 	}
@@ -69,9 +69,10 @@ static bool thread_holds_up_others(const struct perseas_tx *tx)
 	const uintptr_t me = ps_this_thread(p);
 	const struct perseas_tx *other = p->commit.open_list;
 
-	if (p->serialization.turn_taken && p->serialization.turn_thread == me)
+	if (p->serialization.is_turn_taken && p->serialization.turn_thread == me)
 		return true;
-	while (other && (other == tx || !(other->holds || other->wants) || other->thread != me))
+	while (other &&
+	       (other == tx || !(other->lock_holds || other->lock_wants) || other->thread != me))
 		other = other->next;
 	return other != NULL;
 }
@@ -82,7 +83,7 @@ static bool thread_holds_up_others(const struct perseas_tx *tx)
  * otherwise the others would be gone when it gets the last. Returns 0 or ENOMEM. */
 static int want_until_end(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
-	struct ps_lock_want *want = tx->wants;
+	struct ps_lock_want *want = tx->lock_wants;
 
 	while (want && want->lock != lock)
 		want = want->next_of_tx;
@@ -90,11 +91,11 @@ static int want_until_end(struct perseas_tx *tx, struct ps_lock *lock, bool excl
 		want = malloc(sizeof(*want));
 		if (!want)
 			return ps_fail(tx->p, PERSEAS_ENOMEM, "no memory for a lock");
-		*want = (struct ps_lock_want){ NULL, tx->wants, tx, lock, false };
-		tx->wants = want;
+		*want = (struct ps_lock_want){ NULL, tx->lock_wants, tx, lock, false };
+		tx->lock_wants = want;
 		ps_lock_want_add(want);
 	}
-	want->exclusive |= exclusive;
+	want->is_exclusive |= exclusive;
 	return 0;
 }
 
@@ -102,7 +103,7 @@ static int refuse_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusi
 {
 	if (tx->traits & PS_TX_SERIAL && want_until_end(tx, lock, exclusive))
 		return PERSEAS_ENOMEM;
-	tx->refused = (struct ps_refused){ lock->key, exclusive, true };
+	tx->refused_lock = (struct ps_refused){ lock->key, exclusive, true };
 	return ps_fail(tx->p, PERSEAS_ECONFLICT,
 	               "lock %llu is %s: call perseas_retry, or abort the transaction",
 	               (unsigned long long)lock->key, why);
@@ -126,8 +127,9 @@ static bool visit_holders(const struct ps_lock_want *want, uint64_t oldest, uint
                           const struct ps_visit *visit)
 {
 	for (const struct ps_lock_hold *hold = want->lock->holds; hold; hold = hold->next)
-		if (hold_excludes(hold, want->tx, want->exclusive) && hold->tx->age >= oldest &&
-		    hold->tx->age <= youngest && visit->thread(visit->arg, hold->tx->thread))
+		if (hold_excludes(hold, want->tx, want->is_exclusive) &&
+		    hold->tx->lock_age >= oldest && hold->tx->lock_age <= youngest &&
+		    visit->thread(visit->arg, hold->tx->thread))
 			return true;
 	return false;
 }
@@ -136,7 +138,7 @@ static bool must_wait_for_lock(const struct ps_blocked *b)
 {
 	const struct ps_lock_want *want = blocked_tx_of(b)->want;
 
-	return judge_request(want->lock, want->tx, want->exclusive) == MUST_WAIT;
+	return judge_request(want->lock, want->tx, want->is_exclusive) == MUST_WAIT;
 }
 
 /* Visits the younger transactions that hold the lock: the transaction waits only for these. If an
@@ -146,7 +148,7 @@ static bool visit_younger_holders(const struct ps_blocked *b, const struct ps_vi
 {
 	const struct ps_lock_want *want = blocked_tx_of(b)->want;
 
-	return visit_holders(want, want->tx->age, UINT64_MAX, visit);
+	return visit_holders(want, want->tx->lock_age, UINT64_MAX, visit);
 }
 
 /* Waits while younger transactions have the lock. Returns 0, or why the transaction must not
@@ -154,7 +156,7 @@ static bool visit_younger_holders(const struct ps_blocked *b, const struct ps_vi
 static int wait_for_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
 	static const struct ps_blocked_ops ops = { must_wait_for_lock, visit_younger_holders };
-	struct ps_lock_want want = { .tx = tx, .lock = lock, .exclusive = exclusive };
+	struct ps_lock_want want = { .tx = tx, .lock = lock, .is_exclusive = exclusive };
 	struct blocked_tx w = { .blocked.ops = &ops, .tx = tx, .want = &want };
 	int rc;
 
@@ -162,7 +164,7 @@ static int wait_for_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclu
 	rc = ps_await_blocker(tx->p, &w.blocked);
 	if (rc == PERSEAS_ECONFLICT && want_until_end(tx, lock, exclusive))
 		rc = PERSEAS_ENOMEM;
-	tx->refused = (struct ps_refused){ lock->key, exclusive, rc == PERSEAS_ECONFLICT };
+	tx->refused_lock = (struct ps_refused){ lock->key, exclusive, rc == PERSEAS_ECONFLICT };
 	ps_lock_want_remove(&want);
 	/* Transactions that were refused because this want came first must check again. */
 	if (rc || judge_request(lock, tx, exclusive) != GRANTED)
@@ -192,7 +194,7 @@ static int await_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusiv
 		return refuse_lock(tx, lock, exclusive, "an older transaction's");
 	/* All that the transaction can read under this lock was committed before: it is posted, or
 	 * held in a group (gather.h). */
-	tx->read_up_to = ps_last_committed(tx->p);
+	tx->read_seq = ps_last_committed(tx->p);
 	return 0;
 }
 
@@ -208,8 +210,9 @@ static int add_hold(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 		free(hold);
 		return rc;
 	}
-	*hold = (struct ps_lock_hold){ lock->holds, tx->holds, tx, lock, exclusive };
-	lock->holds = tx->holds = hold;
+	assert(!exclusive || !lock->holds);
+	*hold = (struct ps_lock_hold){ lock->holds, tx->lock_holds, tx, lock, exclusive };
+	lock->holds = tx->lock_holds = hold;
 	return 0;
 }
 
@@ -220,12 +223,13 @@ static int take_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive
 
 	if (!hold)
 		return add_hold(tx, lock, exclusive);
-	if (hold->exclusive || !exclusive)
+	if (hold->is_exclusive || !exclusive)
 		return 0;
 	rc = await_lock(tx, lock, exclusive);
 	if (rc)
 		return rc;
-	hold->exclusive = true;
+	assert(lock->holds == hold && !hold->next);
+	hold->is_exclusive = true;
 	return 0;
 }
 
@@ -237,10 +241,10 @@ static int request_lock(struct perseas_tx *tx, uint64_t key, bool exclusive)
 
 	if (!lock)
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a lock");
-	if (!tx->age)
-		tx->age = ++p->serialization.last_age;
+	if (!tx->lock_age)
+		tx->lock_age = ++p->serialization.last_age;
 	tx->traits |= PS_TX_LOCKS;
-	tx->refused.is_set = false;
+	tx->refused_lock.is_set = false;
 	tx->thread = ps_this_thread(p);
 	rc = take_lock(tx, lock, exclusive);
 	ps_lock_drop_if_unused(p, lock);
@@ -255,7 +259,7 @@ int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode)
 		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
 	if (mode != PERSEAS_LOCK_SHARED && mode != PERSEAS_LOCK_EXCLUSIVE)
 		return ps_fail(tx->p, PERSEAS_EINVAL, "lock mode %d is not known", mode);
-	if (!tx->open)
+	if (!tx->is_open)
 		return ps_fail(tx->p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
 	ps_lock(tx->p);
@@ -267,31 +271,31 @@ int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode)
 /* Returns true if a retried transaction may ask for its lock again. It asks even if it will then
  * wait, because younger transactions are refused only while it does. A SERIAL transaction is
  * refused rather than made to wait, so it asks only when it can have all that it wants. */
-static bool may_ask_again(const struct perseas_tx *tx, const struct ps_refused *refused)
+static bool may_request_again(const struct perseas_tx *tx, const struct ps_refused *refused)
 {
 	const struct ps_lock *lock = refused->is_set ? ps_lock_find(tx->p, refused->key) : NULL;
-	bool may = !lock || judge_request(lock, tx, refused->exclusive) != REFUSED;
+	bool may = !lock || judge_request(lock, tx, refused->is_exclusive) != REFUSED;
 
-	for (const struct ps_lock_want *want = tx->wants; want && may; want = want->next_of_tx)
-		may = judge_request(want->lock, tx, want->exclusive) == GRANTED;
+	for (const struct ps_lock_want *want = tx->lock_wants; want && may; want = want->next_of_tx)
+		may = judge_request(want->lock, tx, want->is_exclusive) == GRANTED;
 	return may || thread_holds_up_others(tx);
 }
 
-static bool must_not_ask_again(const struct ps_blocked *b)
+static bool must_not_request_again(const struct ps_blocked *b)
 {
-	return !may_ask_again(blocked_tx_of(b)->tx, blocked_tx_of(b)->refused);
+	return !may_request_again(blocked_tx_of(b)->tx, blocked_tx_of(b)->refused);
 }
 
 static bool visit_older_wants(const struct ps_lock_want *own, const struct ps_visit *visit)
 {
 	for (const struct ps_lock_want *want = own->lock->wants; want; want = want->next)
-		if (want_goes_first(want, own->tx, own->exclusive) &&
+		if (want_goes_first(want, own->tx, own->is_exclusive) &&
 		    visit->thread(visit->arg, want->tx->thread))
 			return true;
 	return false;
 }
 
-/* Visits the threads because of which may_ask_again() returns false. */
+/* Visits the threads because of which may_request_again() returns false. */
 static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *visit)
 {
 	const struct perseas_tx *tx = blocked_tx_of(b)->tx;
@@ -300,12 +304,12 @@ static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *vi
 		                            .lock = refused->is_set
 		                                            ? ps_lock_find(b->p, refused->key)
 		                                            : NULL,
-		                            .exclusive = refused->exclusive };
+		                            .is_exclusive = refused->is_exclusive };
 
 	if (again.lock &&
-	    (visit_holders(&again, 0, tx->age, visit) || visit_older_wants(&again, visit)))
+	    (visit_holders(&again, 0, tx->lock_age, visit) || visit_older_wants(&again, visit)))
 		return true;
-	for (const struct ps_lock_want *want = tx->wants; want; want = want->next_of_tx)
+	for (const struct ps_lock_want *want = tx->lock_wants; want; want = want->next_of_tx)
 		if (visit_holders(want, 0, UINT64_MAX, visit) || visit_older_wants(want, visit))
 			return true;
 	return false;
@@ -315,10 +319,10 @@ static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *vi
  * refused. */
 static int await_refused_lock(struct perseas_tx *tx, const struct ps_refused *refused)
 {
-	static const struct ps_blocked_ops ops = { must_not_ask_again, visit_refusers };
+	static const struct ps_blocked_ops ops = { must_not_request_again, visit_refusers };
 	struct blocked_tx w = { .blocked.ops = &ops, .tx = tx, .refused = refused };
 
-	return may_ask_again(tx, refused) ? 0 : ps_await_blocker(tx->p, &w.blocked);
+	return may_request_again(tx, refused) ? 0 : ps_await_blocker(tx->p, &w.blocked);
 }
 
 /* Pauses. Other transactions may use the released locks in the meantime. */
@@ -332,16 +336,16 @@ static void pause_unlocked(struct perseas *p, uint64_t pause_ns)
 static int retry_locked(struct perseas_tx *tx, uint64_t pause_ns)
 {
 	struct perseas *p = tx->p;
-	const struct ps_refused refused = tx->refused;
+	const struct ps_refused refused = tx->refused_lock;
 	const bool serial = tx->traits & PS_TX_SERIAL;
-	const uint64_t age = tx->age;
+	const uint64_t age = tx->lock_age;
 	int rc;
 
 	ps_tx_roll_back(tx);
 	ps_tx_reset_open(tx);
 	ps_locks_release(tx);
 	tx->traits |= PS_TX_LOCKS;
-	tx->age = age;
+	tx->lock_age = age;
 	tx->thread = ps_this_thread(p);
 	if (pause_ns)
 		pause_unlocked(p, pause_ns);
@@ -360,7 +364,7 @@ int ps_retry_after(struct perseas_tx *tx, uint64_t pause_ns)
 	struct perseas *p = tx->p;
 	int rc;
 
-	if (!tx->open)
+	if (!tx->is_open)
 		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
 	rc = ps_shadow_settle(p);
 	if (rc)

@@ -59,8 +59,9 @@ struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *addr
 		return NULL;
 	if (!m)
 		m = &p->mirrors[p->mirror_count++];
-	else if (m->found.header)
-		perseas__header__free_unpacked(m->found.header, NULL);
+	else if (m->probe.header)
+		perseas__header__free_unpacked(m->probe.header, NULL);
+	assert(!m->control && !m->link && !m->is_active);
 	ps_due_free(m);
 	memset(m, 0, sizeof(*m));
 	m->address = *address;
@@ -75,33 +76,34 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 	ps_event_note_move(p, m, state, why);
 	/* A half-overwritten image holds no transaction. */
 	if (m->state == PERSEAS_MIRROR_RESYNCING && state != PERSEAS_MIRROR_LIVE)
-		m->acked = 0;
+		m->acked_seq = 0;
 	m->state = state;
 	ps_pace_clear_blocking(p, m);
 	p->commit.fenced_mirrors &= ~ps_mirror_bit(p, m);
 	if (state == PERSEAS_MIRROR_FENCED)
 		p->commit.fenced_mirrors |= ps_mirror_bit(p, m);
-	m->active = state == PERSEAS_MIRROR_LIVE || state == PERSEAS_MIRROR_REPLAYING ||
-	            state == PERSEAS_MIRROR_RESYNCING;
-	if (m->active)
+	m->is_active = state == PERSEAS_MIRROR_LIVE || state == PERSEAS_MIRROR_REPLAYING ||
+	               state == PERSEAS_MIRROR_RESYNCING;
+	assert(!m->is_active || m->link);
+	if (m->is_active)
 		ps_mirror_note_write(m, p->epoch);
 	if (state == PERSEAS_MIRROR_LIVE) {
-		memset(&m->broken, 0, sizeof(m->broken));
-		m->own.live_epoch = p->epoch;
-		memcpy(m->own.live_id, m->image_id, PS_ID_SIZE);
+		memset(&m->broken_copies, 0, sizeof(m->broken_copies));
+		m->own_image.live_epoch = p->epoch;
+		memcpy(m->own_image.live_id, m->image_id, PS_ID_SIZE);
 	}
-	ps_text_format(m->trouble, sizeof(m->trouble), "%s",
-	               state == PERSEAS_MIRROR_LIVE ? m->detour : why);
+	ps_text_format(m->trouble_text, sizeof(m->trouble_text), "%s",
+	               state == PERSEAS_MIRROR_LIVE ? m->detour_reason : why);
 	ps_mirrors_decide_staging(p);
 	ps_wake_waiters(p);
 }
 
 void ps_mirror_note_loaded(struct ps_mirror *m, const Perseas__Header *header)
 {
-	const bool unrecorded = m->loaded && ps_id_equal(header->image_id, m->loaded_id);
+	const bool unrecorded = m->is_from_spill && ps_id_equal(header->image_id, m->loaded_id);
 
-	m->loaded = unrecorded || !ps_id_equal(header->image_id, m->image_id);
-	if (m->loaded)
+	m->is_from_spill = unrecorded || !ps_id_equal(header->image_id, m->image_id);
+	if (m->is_from_spill)
 		memcpy(m->loaded_id, header->image_id.data, PS_ID_SIZE);
 }
 
@@ -113,12 +115,12 @@ void ps_link_end(struct perseas *p, struct ps_mirror *m)
 	if (m->link)
 		m->fabric->detach(m->link);
 	m->link = NULL;
-	m->outstanding = m->bulk_outstanding = 0;
+	m->chains_in_flight = m->completions_until_chunk = 0;
 	m->has_completed = false;
-	if (!m->active)
+	if (!m->is_active)
 		return;
 	ps_assert_locked(p);
-	m->active = false;
+	m->is_active = false;
 	/* Wakes the committing thread and the collector, which may sleep on this link, and the
 	 * keeper, which ends the session and a copy. */
 	if (p->commit.wait_line.has_leader)
@@ -131,10 +133,10 @@ void ps_link_end(struct perseas *p, struct ps_mirror *m)
 
 void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char *why)
 {
-	char text[sizeof(m->trouble)];
+	char text[sizeof(m->trouble_text)];
 
 	ps_link_end(p, m);
-	m->retry.delay = m->retry.next_at = 0;
+	m->retry.delay_ns = m->retry.next_try_at = 0;
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
 		why = ps_broken_copy_note_and_explain(p, m, why, text, sizeof(text));
 	ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, why);
@@ -154,8 +156,10 @@ void ps_mirror_break_silent(struct perseas *p, struct ps_mirror *m)
 
 void ps_mirror_set_position(struct ps_mirror *m, unsigned slot, uint64_t seq)
 {
+	/* Chains in flight would count from the position that they were posted at. */
+	assert(slot <= 1 && !m->chains_in_flight);
 	m->valid_slot = slot;
-	m->posted = m->acked = seq;
+	m->posted_seq = m->acked_seq = seq;
 }
 
 const char *ps_link_trouble(int rc)
@@ -168,7 +172,7 @@ const char *ps_link_trouble(int rc)
 int ps_mirror_handle_lost_link(struct perseas *p, struct ps_mirror *m, int rc)
 {
 	ps_detour_note_break(p, m, rc);
-	m->unarrived = rc == PS_LINK_LOST;
+	m->is_after_lost_link = rc == PS_LINK_LOST;
 	ps_mirror_break(p, m, rc, ps_link_trouble(rc));
 	return rc;
 }
@@ -190,13 +194,13 @@ void ps_mirrors_decide_staging(struct perseas *p)
 
 		if (m->state == PERSEAS_MIRROR_DOWN || m->state == PERSEAS_MIRROR_REPLAYING ||
 		    m->state == PERSEAS_MIRROR_FENCED)
-			staged |= m->votes;
-		else if (m->active)
+			staged |= m->has_vote;
+		else if (m->is_active)
 			staged |= m->fabric->staged;
 	}
 	/* The ring must hold a contiguous history: if it lacks the last transaction, it starts
 	 * empty at the next one. The transaction being sent can be the last one that it has. */
-	if (staged && !p->commit.staged && p->commit.ring.last != p->commit.seq)
+	if (staged && !p->commit.staged && p->commit.ring.last_seq != p->commit.seq)
 		ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
 	p->commit.staged = staged;
 	ps_timing_adapt(p);
@@ -206,7 +210,7 @@ void ps_mirrors_decide_staging(struct perseas *p)
  * went to sleep. */
 static void wake_sleepers(struct perseas *p, const struct ps_mirror *m)
 {
-	if (m->outstanding)
+	if (m->chains_in_flight)
 		return;
 	if (p->commit.wait_line.has_leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
@@ -217,7 +221,7 @@ static void wake_sleepers(struct perseas *p, const struct ps_mirror *m)
 static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_entry *entry)
 {
 	struct ps_chain chain = { entry->writes,
-		                  entry->count,
+		                  entry->write_count,
 		                  1,
 		                  { &entry->slot, ps_slot_offset(!m->valid_slot), PS_REGION_LOG,
 		                    sizeof(entry->slot) } };
@@ -225,18 +229,18 @@ static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_e
 	wake_sleepers(p, m);
 	if (ps_mirror_post(p, m, &chain))
 		return;
-	m->posted = entry->seq;
-	p->commit.stat.bytes_sent += entry->bytes;
+	m->posted_seq = entry->seq;
+	p->commit.stat.bytes_sent += entry->sent_bytes;
 }
 
 void ps_mirror_post_from_ring(struct perseas *p, struct ps_mirror *m)
 {
-	const bool several = m->active && m->posted + 1 < p->commit.seq && m->fabric->cork;
+	const bool several = m->is_active && m->posted_seq + 1 < p->commit.seq && m->fabric->cork;
 
 	if (several)
 		m->fabric->cork(m->link, true);
-	while (m->active && m->posted < p->commit.seq && m->outstanding < WINDOW) {
-		const struct ps_entry *entry = ps_ring_find(&p->commit.ring, m->posted + 1);
+	while (m->is_active && m->posted_seq < p->commit.seq && m->chains_in_flight < WINDOW) {
+		const struct ps_entry *entry = ps_ring_find(&p->commit.ring, m->posted_seq + 1);
 
 		/* The ring has the entry: a commit makes room only when no connected mirror needs
 		 * what its entry overwrites. */
@@ -245,9 +249,9 @@ void ps_mirror_post_from_ring(struct perseas *p, struct ps_mirror *m)
 			p->commit.stat.replayed++;
 		post_entry(p, m, entry);
 	}
-	if (several && m->active)
+	if (several && m->is_active)
 		m->fabric->cork(m->link, false);
-	if (m->state == PERSEAS_MIRROR_REPLAYING && m->posted == p->commit.seq)
+	if (m->state == PERSEAS_MIRROR_REPLAYING && m->posted_seq == p->commit.seq)
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 }
 
@@ -256,7 +260,7 @@ void ps_mirror_post_from_ring(struct perseas *p, struct ps_mirror *m)
  * triggers sending at the latest, no matter when these threads run. */
 static bool stays_in_ring(const struct perseas *p, const struct ps_mirror *m)
 {
-	return p->commit.wait_line.woken_count && m->outstanding && m->fabric->cork;
+	return p->commit.wait_line.woken_count && m->chains_in_flight && m->fabric->cork;
 }
 
 void ps_mirrors_post_from_ring(struct perseas *p)
@@ -264,7 +268,7 @@ void ps_mirrors_post_from_ring(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->active && m->posted < p->commit.seq && !stays_in_ring(p, m))
+		if (m->is_active && m->posted_seq < p->commit.seq && !stays_in_ring(p, m))
 			ps_mirror_post_from_ring(p, m);
 	}
 }
@@ -273,23 +277,24 @@ void ps_mirrors_post_from_ring(struct perseas *p)
  * chunk of a resync are transactions. */
 static void take_completions(struct perseas *p, struct ps_mirror *m, unsigned done)
 {
-	const bool copying = m->bulk_outstanding != 0;
+	const bool copying = m->completions_until_chunk != 0;
 	uint64_t acked;
 
-	assert(done <= m->outstanding);
-	m->outstanding -= done;
+	assert(done <= m->chains_in_flight);
+	m->chains_in_flight -= done;
 	m->has_completed = true;
-	m->unarrived = false;
-	m->bulk_outstanding -= m->bulk_outstanding < done ? m->bulk_outstanding : done;
+	m->is_after_lost_link = false;
+	m->completions_until_chunk -= m->completions_until_chunk < done ? m->completions_until_chunk
+	                                                                : done;
 	/* Wakes the keeper only when the chunk or the whole copy is complete: commits would pay for
 	 * a wake after every transaction. */
-	if (copying ? !m->bulk_outstanding
+	if (copying ? !m->completions_until_chunk
 	            : p->upkeep.resync.target == m && p->upkeep.resync.all_posted)
 		p->env->ops->wake(p->env, PS_KEEPER);
-	acked = m->posted - (m->outstanding - (m->bulk_outstanding != 0));
+	acked = m->posted_seq - (m->chains_in_flight - (m->completions_until_chunk != 0));
 	/* I3, I4: within a session, a mirror never holds less than it acknowledged. */
-	assert(acked >= m->acked);
-	m->acked = acked;
+	assert(acked >= m->acked_seq);
+	m->acked_seq = acked;
 }
 
 int ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain)
@@ -300,7 +305,7 @@ int ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_
 	wake_sleepers(p, m);
 	rc = ps_mirror_post(p, m, chain);
 	if (!rc)
-		m->bulk_outstanding = m->outstanding;
+		m->completions_until_chunk = m->chains_in_flight;
 	return rc;
 }
 
@@ -318,9 +323,9 @@ static void poll_mirror(struct perseas *p, struct ps_mirror *m)
 		return;
 	}
 	take_completions(p, m, (unsigned)done);
-	if (p->commit.unwaited.tracks_durable || p->commit.in_doubt)
+	if (p->commit.unwaited.tracks_durable || p->commit.in_doubt_seq)
 		ps_end_doubt_if_durable(p);
-	if (p->commit.wait_line.waiters)
+	if (p->commit.wait_line.waiting_count)
 		ps_wait_line_wake_durable(p);
 }
 
@@ -332,9 +337,10 @@ void ps_mirrors_poll(struct perseas *p)
 		/* A heartbeat is answered through poll(), so idle links are polled, too. They are
 		 * not while the gate is up: the thread that raised it uses the links without the
 		 * lock. */
-		if (m->active && (m->outstanding || (m->fabric->beat && !p->gate)))
+		if (m->is_active &&
+		    (m->chains_in_flight || (m->fabric->beat && !p->is_gate_raised)))
 			poll_mirror(p, m);
-		if (m->active && m->posted < p->commit.seq && !stays_in_ring(p, m))
+		if (m->is_active && m->posted_seq < p->commit.seq && !stays_in_ring(p, m))
 			ps_mirror_post_from_ring(p, m);
 	}
 }
@@ -345,7 +351,7 @@ void ps_mirrors_send_heartbeats(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->active && !m->outstanding && m->fabric->beat)
+		if (m->is_active && !m->chains_in_flight && m->fabric->beat)
 			m->fabric->beat(m->link);
 	}
 }

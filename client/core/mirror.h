@@ -29,11 +29,11 @@ struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *addr
  * will be copied over. */
 static inline bool ps_has_store(const struct perseas *p, const struct ps_mirror *m)
 {
-	const Perseas__Header *header = m->found.header;
+	const Perseas__Header *header = m->probe.header;
 
-	return !m->found.code && header &&
+	return !m->probe.code && header &&
 	       (ps_image_is_of_store(header, p->store_id, p->roster) ||
-	        (!m->found.has_owner && ps_image_is_of_level_0(header, p->store_id)));
+	        (!m->probe.has_owner && ps_image_is_of_level_0(header, p->store_id)));
 }
 
 /* Moves the mirror to another state. The move must be in the diagram above. `why` is shown to
@@ -84,7 +84,7 @@ static inline int ps_mirror_post(struct perseas *p, struct ps_mirror *m,
 		return ps_mirror_handle_lost_link(p, m, rc);
 	if (chain->slot.length)
 		m->valid_slot = !m->valid_slot;
-	m->outstanding++;
+	m->chains_in_flight++;
 	return 0;
 }
 
@@ -92,25 +92,25 @@ static inline int ps_mirror_post(struct perseas *p, struct ps_mirror *m,
  * image. */
 static inline void ps_mirror_note_write(struct ps_mirror *m, uint64_t epoch)
 {
-	if (m->own.written_epochs[1] == epoch)
+	if (m->own_image.written_epochs[1] == epoch)
 		return;
-	m->own.written_epochs[0] = m->own.written_epochs[1];
-	m->own.written_epochs[1] = epoch;
+	m->own_image.written_epochs[0] = m->own_image.written_epochs[1];
+	m->own_image.written_epochs[1] = epoch;
 }
 
 /* Returns true if this owner wrote, or may have written, a slot of this epoch to this very image.
  * To have tried an epoch is not enough: two owners can try the same one. */
 static inline bool ps_mirror_has_written(const struct ps_mirror *m, uint64_t epoch)
 {
-	return epoch == m->own.written_epochs[0] || epoch == m->own.written_epochs[1];
+	return epoch == m->own_image.written_epochs[0] || epoch == m->own_image.written_epochs[1];
 }
 
 /* Called with the epoch of the slot that a mirror told right after its claim was granted. If this
  * owner wrote that slot, none of its later slots can arrive any more, so they are forgotten. */
 static inline void ps_mirror_note_slot(const struct perseas *p, struct ps_mirror *m, uint64_t epoch)
 {
-	if (ps_mirror_has_written(m, epoch) || epoch == p->opened_as)
-		m->own.written_epochs[0] = m->own.written_epochs[1] = epoch;
+	if (ps_mirror_has_written(m, epoch) || epoch == p->opened_epoch)
+		m->own_image.written_epochs[0] = m->own_image.written_epochs[1] = epoch;
 }
 
 /* Returns true while the mirror's session is being set up. Its connection must be used for nothing
@@ -142,7 +142,7 @@ const char *ps_link_trouble(int rc);
 
 /* What is wrong with a mirror whose link was PS_LINK_LOST, until something arrives again. */
 #define PS_NOTHING_ARRIVED                                                                       \
-	"nothing of what was sent on the data connection arrived; if the mirror still answers, " \
+	"nothing that was sent on the data connection arrived; if the mirror still answers, "    \
 	"full-size packets are lost on the way: compare the MTU of both hosts with that of the " \
 	"path (ping -M do -s 1472)"
 
@@ -166,7 +166,7 @@ int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint
  * copied. */
 static inline uint64_t ps_mirror_seq(const struct ps_mirror *m)
 {
-	return m->state == PERSEAS_MIRROR_RESYNCING ? 0 : m->acked;
+	return m->state == PERSEAS_MIRROR_RESYNCING ? 0 : m->acked_seq;
 }
 
 /* ps_mirrors_holding returns the set of mirrors that have acknowledged transaction `seq`;
@@ -189,7 +189,7 @@ uint32_t ps_mirrors_live(const struct perseas *p);
 void ps_end_doubt_if_durable(struct perseas *p);
 
 /* Posts a chain that is not a transaction, between transactions. The sources of the chain must stay
- * unchanged until m->bulk_outstanding is 0 again. Returns 0, or a PS_LINK code. Caller holds
+ * unchanged until m->completions_until_chunk is 0 again. Returns 0, or a PS_LINK code. Caller holds
  * p->lock. */
 int ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
 
@@ -219,7 +219,7 @@ const char *ps_doubt_advice(const struct perseas *p, char *text, size_t size);
  * promised an owner that is gone, this owner may claim a higher epoch and go on (renew.h). */
 static inline bool ps_is_fenced(const struct perseas *p)
 {
-	return p->superseded;
+	return p->is_superseded;
 }
 
 /* Says why the handle is fenced: another owner has the store, or this process's state went back in
@@ -240,7 +240,7 @@ int ps_check_ready(struct perseas *p);
 
 static inline int ps_ready(struct perseas *p)
 {
-	return p->salvage || p->superseded || p->commit.in_doubt ? ps_check_ready(p) : 0;
+	return p->is_salvage || p->is_superseded || p->commit.in_doubt_seq ? ps_check_ready(p) : 0;
 }
 
 #endif

@@ -20,7 +20,7 @@ struct in_flight {
 /* Returns true if this thread may use the mirror's link without the lock. */
 static bool may_use_link(const struct perseas *p, const struct ps_mirror *m)
 {
-	return !p->open || (p->admin && (p->gate || !m->active));
+	return !p->is_open || (p->is_admin_taken && (p->is_gate_raised || !m->is_active));
 }
 
 /* Returns the time that a mirror has to answer, and, over a slow link, for each part of a longer
@@ -34,10 +34,10 @@ static uint64_t answer_timeout(const struct perseas *p)
  * state to move from. */
 static int give_up_link(struct perseas *p, struct ps_mirror *m, int rc)
 {
-	if (!p->open) {
+	if (!p->is_open) {
 		ps_detour_note_break(p, m, rc);
 		ps_link_end(p, m);
-		snprintf(m->trouble, sizeof(m->trouble), "%s", ps_link_trouble(rc));
+		snprintf(m->trouble_text, sizeof(m->trouble_text), "%s", ps_link_trouble(rc));
 		return rc;
 	}
 	pthread_mutex_lock(&p->lock);
@@ -58,7 +58,8 @@ static int post_chain(struct ps_mirror *m, const struct ps_chain *chain, struct 
  * write alone is larger than a part. */
 static unsigned count_writes_in_part(const struct ps_chain *chain, unsigned first)
 {
-	const unsigned end = first < chain->undo_count ? chain->undo_count : chain->count;
+	const unsigned end = first < chain->undo_write_count ? chain->undo_write_count
+	                                                     : chain->write_count;
 	uint64_t bytes = 0;
 	unsigned n = 0;
 
@@ -70,7 +71,7 @@ static unsigned count_writes_in_part(const struct ps_chain *chain, unsigned firs
 static int post_large_write(struct ps_mirror *m, const struct ps_write *write, struct in_flight *s)
 {
 	struct ps_write some = *write;
-	struct ps_chain chain = { .writes = &some, .count = 1 };
+	struct ps_chain chain = { .writes = &some, .write_count = 1 };
 	int rc = 0;
 
 	for (uint32_t done = 0; done < write->length && !rc; done += some.length) {
@@ -88,7 +89,7 @@ static bool fits_one_part(const struct ps_chain *chain)
 {
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < chain->count && bytes <= PS_COPY_PART; i++)
+	for (unsigned i = 0; i < chain->write_count && bytes <= PS_COPY_PART; i++)
 		bytes += chain->writes[i].length;
 	return bytes <= PS_COPY_PART;
 }
@@ -100,7 +101,7 @@ static int post_in_parts(struct ps_mirror *m, const struct ps_chain *chain, stru
 	const struct ps_chain slot = { .slot = chain->slot };
 	int rc = 0;
 
-	for (unsigned i = 0, n; i < chain->count && !rc; i += n) {
+	for (unsigned i = 0, n; i < chain->write_count && !rc; i += n) {
 		const struct ps_chain part = {
 			&chain->writes[i], n = count_writes_in_part(chain, i), 0, { 0 }
 		};

@@ -12,7 +12,7 @@ uint32_t ps_mirrors_holding(const struct perseas *p, uint64_t seq)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->acked >= seq && m->state != PERSEAS_MIRROR_RESYNCING)
+		if (m->acked_seq >= seq && m->state != PERSEAS_MIRROR_RESYNCING)
 			holding |= (uint32_t)1 << i;
 	}
 	return holding;
@@ -30,7 +30,7 @@ uint32_t ps_mirrors_with_whole_image(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->active && m->state != PERSEAS_MIRROR_RESYNCING)
+		if (m->is_active && m->state != PERSEAS_MIRROR_RESYNCING)
 			whole |= (uint32_t)1 << i;
 	}
 	return whole;

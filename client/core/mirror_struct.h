@@ -24,7 +24,7 @@ struct ps_due_granules;
 
 /* The state of a mirror's image, as its commit slot tells it. */
 struct ps_image_position {
-	uint64_t epoch, seq, next, last;
+	uint64_t epoch, seq, next_position, last_position;
 	/* The commit slot that is valid, 0 or 1; the next transaction writes the other one. */
 	int valid_slot;
 };
@@ -35,41 +35,41 @@ struct ps_probe_result {
 	int code;
 	struct ps_error error;   /* the sentence that goes with `code` */
 	Perseas__Header *header; /* the header that the mirror told last, or NULL */
-	struct ps_image_position at;
+	struct ps_image_position position;
 	/* The mirror was not asked, because it did not answer `perseas run` shortly before. */
 	bool was_skipped;
 	bool has_owner;          /* the mirror's image has an owner that is alive */
 	char owner_address[128]; /* address of that owner */
-	bool claimed;            /* the mirror granted the claim, and has a data path */
-	bool counts;             /* counts toward the R mirrors that determine the newest state */
-	bool candidate;          /* the mirror's state may be chosen as the newest */
-	bool adopted;            /* holds the chosen state under this owner's epoch */
-	bool session_broke;      /* the session broke while the state was adopted or repaired */
-	bool listed; /* a roster lists the image, or the image from whose spill it was loaded */
+	bool is_claimed;         /* the mirror granted the claim, and has a data path */
+	bool counts_for_r;       /* counts toward the R mirrors that determine the newest state */
+	bool is_candidate;       /* the mirror's state may be chosen as the newest */
+	bool is_adopted;         /* holds the chosen state under this owner's epoch */
+	bool has_broken_session; /* the session broke while the state was adopted or repaired */
+	bool is_listed; /* a roster lists the image, or the image from whose spill it was loaded */
 };
 
-/* Handles an answer that no thread waits for (due.h). The function may keep *reply, and then sets
- * it to NULL. If the connection ended before the answer, *reply is NULL and `why` says how it
- * ended. The function only takes notes and disconnects no mirror, since its caller may be working
- * with any of them. Caller has admin. */
+/* Handles an answer that no thread waits for (pending_answers.h). The function may keep *reply, and
+ * then sets it to NULL. If the connection ended before the answer, *reply is NULL and `why` says
+ * how it ended. The function only takes notes and disconnects no mirror, since its caller may be
+ * working with any of them. Caller has admin. */
 typedef void ps_answer_handler(struct perseas *p, struct ps_mirror *m,
-                               const struct ps_pending_answer *due, Perseas__Reply **reply,
+                               const struct ps_pending_answer *pending, Perseas__Reply **reply,
                                const struct ps_error *why);
 
 enum { PS_PENDING_MAX = 6 }; /* answers that may be due from a mirror at a time */
 
 struct ps_pending_answer {
-	ps_answer_handler *take; /* takes the answer */
-	void *arg;               /* for `take` */
-	uint64_t ticket; /* chosen by the function `take`: tells it which request was answered */
+	ps_answer_handler *handler; /* takes the answer */
+	void *arg;                  /* for `handler` */
+	uint64_t ticket;            /* chosen by `handler`: tells it which request was answered */
 };
 
 /* Answers that a mirror owes and that no thread waits for, oldest first. */
 struct ps_pending_answers {
-	unsigned count;
-	struct ps_pending_answer list[PS_PENDING_MAX];
-	uint64_t asked_at;  /* when the request with the oldest pending answer was sent */
-	uint64_t answer_by; /* when the oldest answer times out */
+	unsigned answer_count;
+	struct ps_pending_answer answers[PS_PENDING_MAX];
+	uint64_t oldest_asked_at;  /* when the request with the oldest pending answer was sent */
+	uint64_t oldest_answer_by; /* when the oldest answer times out */
 };
 
 /* Calls of perseas_confirm, by number, that concern the present session; 0: none. */
@@ -91,8 +91,8 @@ struct ps_own_image {
 
 /* When to reconnect to a mirror that is DOWN. */
 struct ps_retry {
-	uint64_t next_at; /* no try before this time */
-	uint64_t delay;   /* between the last try and the next one */
+	uint64_t next_try_at; /* no try before this time */
+	uint64_t delay_ns;    /* between the last try and the next one */
 };
 
 /* States of the control connection and the data path to a mirror (session.c). */
@@ -116,17 +116,17 @@ struct ps_session {
 
 /* A data path that is being connected. */
 struct ps_attaching {
-	unsigned failed_fabrics; /* how many fabrics failed before this one */
-	uint64_t deadline;       /* when this fabric times out */
+	unsigned failed_fabric_count; /* how many fabrics failed before this one */
+	uint64_t deadline;            /* when this fabric times out */
 };
 
 /* The way from a detour back to the best fabric (detour.c). */
 struct ps_way_back {
 	uint64_t test_at;          /* when to test the best fabric next */
-	uint64_t test_delay;       /* between the last test and the next one */
+	uint64_t test_delay_ns;    /* between the last test and the next one */
 	uint32_t rdma_port;        /* the grant's RDMA port; 0: no test before the next grant */
 	uint8_t token[PS_ID_SIZE]; /* the grant's token */
-	const struct ps_fabric *fabric; /* the best fabric */
+	const struct ps_fabric *best_fabric; /* the best fabric */
 	/* The link that tests the best fabric; NULL: no test is under way. */
 	struct ps_link *test_link;
 	uint64_t test_until; /* when the test times out */
@@ -150,7 +150,7 @@ struct ps_lifeline {
 struct ps_copy_wait {
 	uint64_t commits_pause_until; /* until then commits pause, or did when they paused last */
 	uint64_t commits_run_until;   /* until then commits run: no new pause begins before */
-	uint64_t acked;               /* the mirror's `acked` when the last pause began */
+	uint64_t acked_at_pause;      /* the mirror's acked_seq when the last pause began */
 };
 
 /* Whole copies to a mirror that broke, since the last one that was completed. Guarded by
@@ -158,15 +158,16 @@ struct ps_copy_wait {
 struct ps_broken_copies {
 	unsigned count;
 	uint64_t sent_bytes; /* sum of the bytes that the broken copies sent */
-	uint64_t
-		transaction_rate; /* bytes of transactions per second during the last broken copy */
-	uint64_t broke_at;        /* when the last copy broke */
+	/* bytes of transactions per second during the last broken copy */
+	uint64_t transaction_bytes_per_s;
+	uint64_t broke_at; /* when the last copy broke */
 	/* ns from broke_at to the next copy, if commits succeed without the mirror */
 	uint64_t pause_ns;
 	uint64_t begun_at;      /* when the copy under way began */
 	uint64_t begun_at_head; /* the ring's head at that time */
 	struct ps_copy_wait wait;
-	uint64_t commits_waited; /* commits that waited for the broken copies and the present one */
+	/* commits that waited for the broken copies and the present one */
+	uint64_t waited_commit_count;
 };
 
 struct ps_mirror {
@@ -174,14 +175,14 @@ struct ps_mirror {
 	enum perseas_mirror_state state;
 	struct ps_control *control; /* the control connection; NULL: not connected */
 	/* Identity of the daemon that answers on `control`; all zero: it told none. */
-	uint8_t daemon[PS_ID_SIZE];
+	uint8_t daemon_id[PS_ID_SIZE];
 	/* Id of the store's image that this daemon told last; all zero: it told none. */
-	uint8_t shown_image[PS_ID_SIZE];
+	uint8_t shown_image_id[PS_ID_SIZE];
 	struct ps_session session; /* used once the store is open */
 	struct ps_lifeline lifeline;
-	struct ps_attaching attaching;     /* used while a data path is being connected */
-	struct ps_pending_answers pending; /* answers that no thread waits for */
-	struct ps_mirror_confirm confirm;  /* calls of perseas_confirm (confirm.c) */
+	struct ps_attaching attaching;             /* used while a data path is being connected */
+	struct ps_pending_answers pending_answers; /* answers that no thread waits for */
+	struct ps_mirror_confirm confirm;          /* calls of perseas_confirm (confirm.c) */
 	/* The last round in which the mirror was told the rosters (roster_telling.c). */
 	uint64_t told_round;
 	/* Id of the last operator's order that the mirror passed on; all zero: none
@@ -190,50 +191,51 @@ struct ps_mirror {
 	const struct ps_fabric *fabric; /* the fabric of `link`, or of the link before */
 	struct ps_link *link;           /* NULL: not connected */
 	/* transactions are posted to the link: the mirror is LIVE, REPLAYING or RESYNCING */
-	bool active;
+	bool is_active;
 	bool in_roster; /* a roster lists the image that image_id names */
 	uint8_t image_id[PS_ID_SIZE];
 	/* the commit slot, 0 or 1, that is valid once all that was posted has arrived */
 	unsigned valid_slot;
-	uint64_t posted; /* seq of the last transaction posted to the mirror */
+	uint64_t posted_seq; /* seq of the last transaction posted to the mirror */
 	/* Seq of the last transaction that the mirror completed; kept while DOWN. */
-	uint64_t acked;
-	unsigned outstanding; /* chains posted and not yet completed */
-	bool has_completed;   /* the link has completed a transaction or a part of a copy */
+	uint64_t acked_seq;
+	unsigned chains_in_flight; /* chains posted and not yet completed */
+	bool has_completed;        /* the link has completed a transaction or a part of a copy */
 	/* How many completions are still to come until a copy's chunk is complete; 0: no chunk is
 	 * in flight. */
-	unsigned bulk_outstanding;
-	bool votes; /* the mirror is in a roster, so its acknowledgements count */
+	unsigned completions_until_chunk;
+	bool has_vote; /* the mirror is in a roster, so its acknowledgements count */
 	/* The image was loaded from a spill, and no roster lists its new id yet. */
-	bool loaded;
-	uint8_t loaded_id[PS_ID_SIZE]; /* the image's new id, if `loaded` */
+	bool is_from_spill;
+	uint8_t loaded_id[PS_ID_SIZE]; /* the image's new id, if is_from_spill */
 	/* The mirror's address comes from a roster, not from the caller's list. */
-	bool from_roster;
-	bool joins; /* a roster change adds the mirror, which has no vote yet */
-	bool warm;  /* a standby left the mirror connected, without a claim */
+	bool is_from_roster;
+	bool is_joining;         /* a roster change adds the mirror, which has no vote yet */
+	bool was_left_connected; /* a standby left the mirror connected, without a claim */
 	/* The mirror did not answer `perseas run` shortly before this open. */
-	bool silent;
+	bool was_silent;
 	struct ps_retry retry; /* used while the mirror is DOWN */
-	struct ps_broken_copies broken;
+	struct ps_broken_copies broken_copies;
 	/* What a copy in place must still send (due_granules.h); NULL: no copy is unfinished.
 	 * Guarded by admin. */
-	struct ps_due_granules *due;
+	struct ps_due_granules *due_granules;
 	/* where the mirror runs, as its daemon reported it last. Guarded by admin. */
 	struct ps_location location;
-	struct ps_own_image own; /* what this owner has written to the mirror's image */
-	bool denied;             /* the mirror's access rules refused this owner's last claim */
-	bool unarrived; /* the last link was PS_LINK_LOST, and this one has completed nothing yet */
+	struct ps_own_image own_image; /* what this owner has written to the mirror's image */
+	bool is_claim_denied; /* the mirror's access rules refused this owner's last claim */
+	/* the last link was PS_LINK_LOST, and this one has completed nothing yet */
+	bool is_after_lost_link;
 	/* The mirror answered the last claim that its memory is gone, so it must be made anew. */
-	bool lost_memory;
+	bool has_lost_memory;
 	uint64_t paced_at; /* when a commit last waited because the mirror could not keep up */
-	/* Since when the mirror has blocked commits that must not wait (pace.c), and its `acked` at
-	 * that time; stuck_at 0: it blocks none. */
-	uint64_t stuck_at, stuck_acked;
-	char trouble[256]; /* what is wrong with the mirror, for people; "": nothing */
+	/* Since when the mirror has blocked commits that must not wait (pace.c), 0 if it blocks
+	 * none; and its acked_seq at that time. */
+	uint64_t blocks_since, blocks_since_acked;
+	char trouble_text[256]; /* what is wrong with the mirror, for people; "": nothing */
 	/* Why the link does not use the best fabric; "" if it does. */
-	char detour[256];
-	struct ps_way_back way_back;  /* used while `detour` is not empty */
-	struct ps_probe_result found; /* what an open or a renewal has found out */
+	char detour_reason[256];
+	struct ps_way_back way_back;  /* used while detour_reason is not empty */
+	struct ps_probe_result probe; /* what an open or a renewal has found out */
 };
 
 #endif

@@ -29,7 +29,7 @@ static bool is_stuck_at(struct perseas *p, uint64_t now)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
 
-	return u->seq && !p->commit.in_doubt && !ps_is_fenced(p) &&
+	return u->last_seq && !p->commit.in_doubt_seq && !ps_is_fenced(p) &&
 	       now >= u->progress_at + ps_ms(p->options.commit_timeout_ms);
 }
 
@@ -80,18 +80,18 @@ void ps_unwaited_note_commit(struct perseas *p)
 			return;
 	}
 	/* Reading the clock would be a noticeable cost of a gathered commit. */
-	now = p->commit.has_gathered ? p->commit.gather->added_at : ps_now(p);
-	if (!u->seq) {
+	now = p->commit.has_gathered ? p->commit.gather->last_added_at : ps_now(p);
+	if (!u->last_seq) {
 		/* Commits that other threads waited for are no progress of unawaited commits. */
 		ps_update_durable(p);
 		u->progress_at = now;
 	}
-	u->seq = ps_last_committed(p);
+	u->last_seq = ps_last_committed(p);
 	if (p->options.flush_within_ms)
 		stamp_commit(p, now);
 	u->tracks_durable = true;
 	check_doubt(p, now);
-	if (u->idle || ps_gather_due(p) < u->wake_at) {
+	if (u->is_idle || ps_gather_due(p) < u->wake_at) {
 		u->wake_at = ps_gather_due(p);
 		p->env->ops->wake(p->env, PS_COLLECTOR);
 	}
@@ -107,7 +107,7 @@ static uint64_t unheld_since(const struct perseas *p)
 	for (unsigned back = 1; back <= PS_STAMPS && back <= u->stamp_count; back++) {
 		const struct ps_stamp *s = &u->stamps[(u->stamp_count - back) % PS_STAMPS];
 
-		if (s->seq <= p->commit.durable)
+		if (s->seq <= p->commit.durable_seq)
 			break;
 		since = s->at;
 	}
@@ -116,7 +116,7 @@ static uint64_t unheld_since(const struct perseas *p)
 
 static bool is_overdue(struct perseas *p)
 {
-	return p->commit.unwaited.seq &&
+	return p->commit.unwaited.last_seq &&
 	       ps_now(p) >= unheld_since(p) + ps_ms(p->options.flush_within_ms);
 }
 
@@ -139,14 +139,14 @@ int ps_unwaited_await_all(struct perseas *p)
 
 	pthread_mutex_lock(&p->lock);
 	ps_gather_send_if_any(p);
-	if (u->seq) {
+	if (u->last_seq) {
 		ps_mirrors_poll(p);
 		ps_update_durable(p);
 	}
-	if (u->seq && p->commit.in_doubt)
-		rc = ps_fail_in_doubt(p, u->seq);
-	else if (u->seq)
-		rc = ps_commit_await(p, u->seq, &since);
+	if (u->last_seq && p->commit.in_doubt_seq)
+		rc = ps_fail_in_doubt(p, u->last_seq);
+	else if (u->last_seq)
+		rc = ps_commit_await(p, u->last_seq, &since);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }
@@ -157,7 +157,7 @@ int ps_unwaited_await_all(struct perseas *p)
 static bool is_any_mirror_behind(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].active && p->mirrors[i].posted < p->commit.seq)
+		if (p->mirrors[i].is_active && p->mirrors[i].posted_seq < p->commit.seq)
 			return true;
 	return false;
 }
@@ -169,7 +169,7 @@ static unsigned fill_link_pollfds(struct perseas *p, struct pollfd *fds)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->active && m->outstanding && m->fabric->waits(m->link, &fds[count]))
+		if (m->is_active && m->chains_in_flight && m->fabric->waits(m->link, &fds[count]))
 			count++;
 	}
 	return count;
@@ -180,28 +180,28 @@ static unsigned fill_link_pollfds(struct perseas *p, struct pollfd *fds)
 static uint64_t collect_completions(struct perseas *p, struct pollfd *fds, unsigned *count)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
-	const bool worked = u->seq != 0;
+	const bool worked = u->last_seq != 0;
 	bool works;
 	uint64_t look;
 
 	*count = 0;
-	u->idle = u->watches_links = false;
+	u->is_idle = u->watches_links = false;
 	if (ps_now(p) >= ps_gather_due(p))
 		ps_gather_send(p);
-	if (u->seq && !ps_is_fenced(p)) {
+	if (u->last_seq && !ps_is_fenced(p)) {
 		ps_mirrors_poll(p);
 		ps_update_durable(p);
 		ps_unwaited_check_doubt(p);
 	}
-	works = !ps_is_fenced(p) && (ps_pace_check_blocking(p) || u->seq);
+	works = !ps_is_fenced(p) && (ps_pace_check_blocking(p) || u->last_seq);
 	look = ps_now(p) + (is_any_mirror_behind(p) ? LOOK_INTERVAL_SHORT : LOOK_INTERVAL);
 	if (look > ps_gather_due(p))
 		look = ps_gather_due(p);
 	/* The collector stays awake for one more round, since the next commit may come soon: waking
 	 * the collector would cost that commit a system call. */
 	if (!works) {
-		u->idle = !worked || u->flag_fd >= 0;
-		return u->idle ? PS_NEVER : look;
+		u->is_idle = !worked || u->flag_fd >= 0;
+		return u->is_idle ? PS_NEVER : look;
 	}
 	/* If a committing thread leads, it sleeps on the links itself and reports completions. */
 	if (u->flag_fd >= 0 && !p->commit.wait_line.has_leader) {
@@ -226,7 +226,7 @@ static void run_collector(void *arg)
 		pthread_mutex_unlock(&p->lock);
 		p->env->ops->pause(p->env, PS_COLLECTOR, fds, count, until);
 		pthread_mutex_lock(&p->lock);
-		stopping = p->stopping;
+		stopping = p->is_stopping;
 		pthread_mutex_unlock(&p->lock);
 	} while (!stopping);
 }
@@ -236,18 +236,18 @@ int ps_collector_start(struct perseas *p)
 	struct ps_unwaited *u = &p->commit.unwaited;
 
 	/* The fast path of nearly all unawaited commits. */
-	if (u->has_collector && !p->stopping)
+	if (u->has_collector_thread && !p->is_stopping)
 		return 0;
 	ps_assert_locked(p);
 	/* No thread would end a collector that is started now. */
-	if (p->stopping)
+	if (p->is_stopping)
 		return ps_fail(p, PERSEAS_EINVAL, "the handle is being closed");
-	if (!u->has_collector && p->env->ops->spawn(p->env, PS_COLLECTOR, run_collector, p))
+	if (!u->has_collector_thread && p->env->ops->spawn(p->env, PS_COLLECTOR, run_collector, p))
 		return ps_fail(
 			p, PERSEAS_ESYSTEM,
 			"the thread that collects completions could not be started: raise the "
 			"limit on threads");
-	u->has_collector = true;
+	u->has_collector_thread = true;
 	return 0;
 }
 
@@ -257,17 +257,17 @@ void ps_collector_end(struct perseas *p)
 	int flag;
 
 	pthread_mutex_lock(&p->lock);
-	p->stopping = true;
+	p->is_stopping = true;
 	/* The keeper still runs, and must not raise a descriptor number that may be reused after
 	 * the close. */
 	flag = u->flag_fd;
 	u->flag_fd = -1;
 	pthread_mutex_unlock(&p->lock);
-	if (u->has_collector) {
+	if (u->has_collector_thread) {
 		p->env->ops->wake(p->env, PS_COLLECTOR);
 		p->env->ops->join(p->env, PS_COLLECTOR);
 	}
-	u->has_collector = false;
+	u->has_collector_thread = false;
 	if (flag >= 0)
 		close(flag);
 }

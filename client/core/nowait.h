@@ -21,9 +21,9 @@ uint64_t ps_update_durable(struct perseas *p);
  * past the last one if W hold all. Caller holds p->lock. */
 static inline uint64_t ps_oldest_unheld(const struct perseas *p)
 {
-	const uint64_t next = p->commit.durable + 1;
+	const uint64_t next = p->commit.durable_seq + 1;
 
-	return next > p->commit.ring.first ? next : p->commit.ring.first;
+	return next > p->commit.ring.first_seq ? next : p->commit.ring.first_seq;
 }
 
 /* Makes new tokens carry the handle's present epoch, with which transactions are sealed from now

@@ -14,8 +14,8 @@ static void describe_transaction(const struct perseas_tx *tx, struct perseas_tra
 	memset(told, 0, sizeof(*told));
 	told->tx = tx;
 	told->since = tx->begun_seq;
-	told->bytes = tx->cover.bytes;
-	told->ranges = tx->cover.count;
+	told->bytes = tx->cover.covered_bytes;
+	told->ranges = tx->cover.span_count;
 	told->flags = (tx->traits & PS_TX_SERIAL ? PERSEAS_SERIAL : 0u) |
 	              (tx->traits & PS_TX_TRACKED ? PERSEAS_TRACK : 0u);
 	told->locks = ps_locks_count(tx);

@@ -16,7 +16,7 @@
 #define PACED "cannot keep up: commits wait for it"
 
 /* Returns true if commits wait for the mirror, or did shortly before. */
-static bool is_paced(struct perseas *p, const struct ps_mirror *m)
+static bool delays_commits(struct perseas *p, const struct ps_mirror *m)
 {
 	return m->paced_at && ps_now(p) - m->paced_at < PACED_FOR;
 }
@@ -24,10 +24,11 @@ static bool is_paced(struct perseas *p, const struct ps_mirror *m)
 const char *ps_mirror_trouble_text(struct perseas *p, const struct ps_mirror *m)
 {
 	ps_assert_locked(p);
-	if (m->unarrived &&
+	if (m->is_after_lost_link &&
 	    (m->state == PERSEAS_MIRROR_LIVE || m->state == PERSEAS_MIRROR_REPLAYING))
 		return PS_NOTHING_ARRIVED;
-	return m->state == PERSEAS_MIRROR_LIVE && is_paced(p, m) ? "it " PACED : m->trouble;
+	return m->state == PERSEAS_MIRROR_LIVE && delays_commits(p, m) ? "it " PACED
+	                                                               : m->trouble_text;
 }
 
 /* Notes for which mirrors commits wait, with an event once in a while. */
@@ -38,7 +39,7 @@ static void note_pacing(struct perseas *p, uint32_t slow, uint64_t now)
 
 		if (!(slow >> i & 1))
 			continue;
-		if (!is_paced(p, m))
+		if (!delays_commits(p, m))
 			ps_event(p, PERSEAS_EVENT_MIRROR_LAGS, ps_last_committed(p), m,
 			         "mirror %s " PACED, m->address.text);
 		m->paced_at = now;
@@ -83,8 +84,8 @@ static uint64_t sum_acknowledged(const struct perseas *p, uint32_t slow)
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].active && (!slow || slow >> i & 1))
-			sum += p->mirrors[i].acked;
+		if (p->mirrors[i].is_active && (!slow || slow >> i & 1))
+			sum += p->mirrors[i].acked_seq;
 	return sum;
 }
 
@@ -106,7 +107,7 @@ static uint32_t find_stuck_mirrors(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->stuck_at && now - m->stuck_at >= most)
+		if (m->blocks_since && now - m->blocks_since >= most)
 			stuck |= ps_mirror_bit(p, m);
 	}
 	return stuck;
@@ -127,14 +128,14 @@ static bool is_any_blocking(const struct perseas *p)
 	bool any = false;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		any |= p->mirrors[i].stuck_at != 0;
+		any |= p->mirrors[i].blocks_since != 0;
 	return any;
 }
 
-static void clear_progressed(struct perseas *p)
+static void unblock_progressed_mirrors(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].acked != p->mirrors[i].stuck_acked)
+		if (p->mirrors[i].acked_seq != p->mirrors[i].blocks_since_acked)
 			ps_pace_clear_blocking(p, &p->mirrors[i]);
 }
 
@@ -146,7 +147,7 @@ bool ps_pace_check_blocking(struct perseas *p)
 	/* Polls before judging: this process may have been stopped for long, while answers waited
 	 * for it. */
 	ps_mirrors_poll(p);
-	clear_progressed(p);
+	unblock_progressed_mirrors(p);
 	drop_stuck_mirrors(p);
 	return is_any_blocking(p);
 }
@@ -157,18 +158,18 @@ static int refuse_to_wait(struct perseas *p, uint32_t slow)
 {
 	const uint64_t now = ps_now(p);
 
-	clear_progressed(p);
+	unblock_progressed_mirrors(p);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!(slow >> i & 1) || m->stuck_at)
+		if (!(slow >> i & 1) || m->blocks_since)
 			continue;
-		m->stuck_at = now;
-		m->stuck_acked = m->acked;
+		m->blocks_since = now;
+		m->blocks_since_acked = m->acked_seq;
 	}
 	if (drop_stuck_mirrors(p))
 		return 1;
-	if (slow && p->commit.unwaited.idle)
+	if (slow && p->commit.unwaited.is_idle)
 		p->env->ops->wake(p->env, PS_COLLECTOR);
 	return ps_fail_would_block(p, "until mirrors complete more of the ring");
 }
@@ -180,27 +181,27 @@ enum { BROKEN_COPIES = 2 };
 
 bool ps_pace_copy_lags(const struct perseas *p, const struct ps_mirror *m)
 {
-	return m->state == PERSEAS_MIRROR_RESYNCING && m->broken.count >= BROKEN_COPIES &&
-	       ps_ring_lag(&p->commit.ring, m->acked + 1) > p->commit.ring.size / 4;
+	return m->state == PERSEAS_MIRROR_RESYNCING && m->broken_copies.count >= BROKEN_COPIES &&
+	       ps_ring_bytes_from(&p->commit.ring, m->acked_seq + 1) > p->commit.ring.size / 4;
 }
 
 /* Returns true if the copy waits for nothing but the link, and made progress since commits last
  * began to wait. */
-static bool is_copy_moving(const struct perseas *p, const struct ps_mirror *m)
+static bool is_copy_progressing(const struct perseas *p, const struct ps_mirror *m)
 {
-	return (m->bulk_outstanding || p->upkeep.resync.all_posted) &&
-	       m->acked != m->broken.wait.acked;
+	return (m->completions_until_chunk || p->upkeep.resync.all_posted) &&
+	       m->acked_seq != m->broken_copies.wait.acked_at_pause;
 }
 
 /* Begins the next wait for the copy if it is due. Returns true if commits wait now. */
 static bool waits_for_copy(const struct perseas *p, struct ps_mirror *m, uint64_t now)
 {
-	struct ps_copy_wait *wait = &m->broken.wait;
+	struct ps_copy_wait *wait = &m->broken_copies.wait;
 
-	if (now >= wait->commits_run_until && is_copy_moving(p, m)) {
+	if (now >= wait->commits_run_until && is_copy_progressing(p, m)) {
 		wait->commits_pause_until = now + ps_ms(p->options.pace_ms);
 		wait->commits_run_until = wait->commits_pause_until + ps_ms(p->options.pace_ms);
-		wait->acked = m->acked;
+		wait->acked_at_pause = m->acked_seq;
 	}
 	return now < wait->commits_pause_until;
 }
@@ -208,21 +209,21 @@ static bool waits_for_copy(const struct perseas *p, struct ps_mirror *m, uint64_
 static void sleep_for_copy(struct perseas *p, struct ps_mirror *m, uint64_t now,
                            struct ps_pacing *pacing)
 {
-	if (!pacing->since) {
+	if (!pacing->wait_began_at) {
 		p->commit.stat.paced++;
-		pacing->since = now;
-		pacing->copy_until = 0;
+		pacing->wait_began_at = now;
+		pacing->copy_wait_until = 0;
 	}
-	if (!pacing->copy_until) {
-		m->broken.commits_waited++;
-		pacing->copy_until = m->broken.wait.commits_pause_until;
+	if (!pacing->copy_wait_until) {
+		m->broken_copies.waited_commit_count++;
+		pacing->copy_wait_until = m->broken_copies.wait.commits_pause_until;
 	}
 	note_pacing(p, ps_mirror_bit(p, m), now);
-	ps_commit_sleep_on_links(p, pacing->copy_until);
+	ps_commit_sleep_on_links(p, pacing->copy_wait_until);
 	/* A mirror that blocks the ring has pace_ms from now on. */
-	pacing->moved_at = ps_now(p);
-	pacing->acked = 0;
-	p->commit.stat.paced_ns += pacing->moved_at - now;
+	pacing->progress_at = ps_now(p);
+	pacing->acked_sum = 0;
+	p->commit.stat.paced_ns += pacing->progress_at - now;
 	ps_mirrors_poll(p);
 }
 
@@ -239,7 +240,7 @@ int ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing)
 	now = ps_now(p);
 	if (!ps_pace_copy_lags(p, m) || !waits_for_copy(p, m, now))
 		return 0;
-	if (pacing->since && pacing->copy_until && now >= pacing->copy_until)
+	if (pacing->wait_began_at && pacing->copy_wait_until && now >= pacing->copy_wait_until)
 		return 0;
 	sleep_for_copy(p, m, now, pacing);
 	return 1;
@@ -249,9 +250,9 @@ int ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing)
 
 int ps_pace_commit(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing)
 {
-	const bool needed = !slow || are_needed_for_w(p, slow), first = !pacing->since;
+	const bool needed = !slow || are_needed_for_w(p, slow), first = !pacing->wait_began_at;
 	/* Unawaited commits fill the ring quickly, so half a ring of lag is normal. */
-	const bool counts = p->commit.unwaited.has_collector;
+	const bool counts = p->commit.unwaited.has_collector_thread;
 	const uint64_t now = ps_now(p), acked = sum_acknowledged(p, slow);
 	uint64_t until;
 
@@ -259,14 +260,14 @@ int ps_pace_commit(struct perseas *p, uint32_t slow, unsigned flags, struct ps_p
 	if (flags & PERSEAS_NOBLOCK)
 		return refuse_to_wait(p, slow);
 	if (first) {
-		pacing->since = now;
-		pacing->copy_until = 0;
+		pacing->wait_began_at = now;
+		pacing->copy_wait_until = 0;
 	}
-	if (first || (counts && acked != pacing->acked)) {
-		pacing->acked = acked;
-		pacing->moved_at = now;
+	if (first || (counts && acked != pacing->acked_sum)) {
+		pacing->acked_sum = acked;
+		pacing->progress_at = now;
 	}
-	until = pacing->moved_at + progress_limit(p, needed, flags);
+	until = pacing->progress_at + progress_limit(p, needed, flags);
 	if (now < until) {
 		p->commit.stat.paced += first;
 		note_pacing(p, slow, now);

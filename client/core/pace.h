@@ -14,10 +14,11 @@
 /* How a commit has waited so far. */
 struct ps_pacing {
 	/* When the commit began to wait; 0: it has not, and the other members are invalid. */
-	uint64_t since;
-	uint64_t moved_at;   /* when the mirrors that the commit waits for last made progress */
-	uint64_t acked;      /* the sum of their `acked` at that time */
-	uint64_t copy_until; /* until when the commit waits for a copy; 0: it has waited for none */
+	uint64_t wait_began_at;
+	uint64_t progress_at; /* when the mirrors that the commit waits for last made progress */
+	uint64_t acked_sum;   /* the sum of their acked_seq at that time */
+	/* until when the commit waits for a copy; 0: it has waited for none */
+	uint64_t copy_wait_until;
 };
 
 /* Fails with EAGAIN: the commit would block. `when` says on what, as the end of a sentence. Returns

@@ -63,29 +63,31 @@ bool ps_quorum_is_newest_w(const struct perseas *p, uint32_t set)
 }
 
 /* Returns the roster that an open goes by: the next one if the change to it is decided. */
-static const struct ps_quorum *roster_for_open(const struct perseas *p)
+static const struct ps_quorum *quorum_for_open(const struct perseas *p)
 {
-	return &p->quorums[p->marked ? p->quorum_count - 1 : 0];
+	assert(p->quorum_count == (p->next_roster ? 2 : 1) &&
+	       (!p->is_change_decided || p->next_roster));
+	return &p->quorums[p->is_change_decided ? p->quorum_count - 1 : 0];
 }
 
 unsigned ps_quorum_t_count(const struct perseas *p)
 {
-	return ps_quorum_t(roster_for_open(p));
+	return ps_quorum_t(quorum_for_open(p));
 }
 
 bool ps_quorum_is_t(const struct perseas *p, uint32_t set)
 {
-	return count_members(roster_for_open(p), set) >= ps_quorum_t_count(p);
+	return count_members(quorum_for_open(p), set) >= ps_quorum_t_count(p);
 }
 
 uint32_t ps_quorum_writable_by_open(const struct perseas *p)
 {
-	return p->marked ? roster_for_open(p)->set : UINT32_MAX;
+	return p->is_change_decided ? quorum_for_open(p)->set : UINT32_MAX;
 }
 
 bool ps_quorum_is_w_for_open(const struct perseas *p, uint32_t set)
 {
-	return p->marked ? ps_quorum_is_newest_w(p, set) : ps_quorum_is_w(p, set);
+	return p->is_change_decided ? ps_quorum_is_newest_w(p, set) : ps_quorum_is_w(p, set);
 }
 
 bool ps_quorum_is_seen_by_opens(const struct perseas *p, uint32_t set)
@@ -137,9 +139,9 @@ bool ps_quorum_can_remake_joint(const struct perseas *p, uint32_t set)
 
 bool ps_quorum_can_spare(const struct perseas *p, uint32_t set, const struct ps_mirror *m)
 {
-	return p->marked ? ps_quorum_allows_remake(roster_for_open(p), set,
-	                                           (unsigned)(m - p->mirrors))
-	                 : ps_quorum_can_remake(p, set, m);
+	return p->is_change_decided ? ps_quorum_allows_remake(quorum_for_open(p), set,
+	                                                      (unsigned)(m - p->mirrors))
+	                            : ps_quorum_can_remake(p, set, m);
 }
 
 unsigned ps_quorum_member_count(const struct perseas *p, uint32_t set)

@@ -9,19 +9,20 @@
 void ps_quorums_recompute(struct perseas *p)
 {
 	ps_assert_locked(p);
-	if (p->open)
+	if (p->is_open)
 		ps_update_durable(p);
 	p->quorums[0] = ps_quorum_of(p, p->roster);
 	p->quorum_count = 1;
 	if (p->next_roster)
 		p->quorums[p->quorum_count++] = ps_quorum_of(p, p->next_roster);
-	p->members = (unsigned)p->roster->n_members;
+	p->member_count = (unsigned)p->roster->n_members;
 	p->acks = p->roster->acks;
+	assert(!p->is_change_decided || p->next_roster);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		m->votes = false;
+		m->has_vote = false;
 		for (unsigned q = 0; q < p->quorum_count; q++)
-			m->votes |= p->quorums[q].set >> i & 1;
+			m->has_vote |= p->quorums[q].set >> i & 1;
 	}
 }

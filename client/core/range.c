@@ -19,18 +19,18 @@ enum { FAST_LENGTH = PS_COPY_SHORT }; /* ranges below this many bytes take the f
 /* Returns the mapped extent that contains the byte, or NULL. */
 static const struct ps_mapped_extent *find_extent(const struct ps_layout *layout, uint64_t at)
 {
-	unsigned low = 0, high = layout ? layout->count : 0;
+	unsigned low = 0, high = layout ? layout->extent_count : 0;
 
 	while (low < high) {
 		unsigned middle = (low + high) / 2;
 
-		if (layout->segments[middle].end > at)
+		if (layout->extents[middle].end > at)
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	return layout && low < layout->count && layout->segments[low].start <= at
-	               ? &layout->segments[low]
+	return layout && low < layout->extent_count && layout->extents[low].start <= at
+	               ? &layout->extents[low]
 	               : NULL;
 }
 
@@ -48,7 +48,7 @@ static const struct ps_mapped_extent *locate_range(struct perseas_tx *tx, uint64
 	first = last = end > start ? find_extent(layout, start) : NULL;
 	while (last && end > last->end) {
 		last++;
-		if (last == &layout->segments[layout->count] || !last->is_continuation)
+		if (last == &layout->extents[layout->extent_count] || !last->is_continuation)
 			last = NULL;
 	}
 	if (!last)
@@ -56,13 +56,13 @@ static const struct ps_mapped_extent *locate_range(struct perseas_tx *tx, uint64
 	tx->layout = layout;
 	tx->last_extent = first;
 	/* Parts are published in order, so only the last one may be unpublished. */
-	return last->published ? first : last;
+	return last->is_published ? first : last;
 }
 
 /* Notes that the transaction has ranges in the segment. Only its own thread calls this. */
 static inline void mark_touched(struct perseas_tx *tx, uint32_t segment)
 {
-	_Atomic uint64_t *touched = &tx->touched[segment / 64];
+	_Atomic uint64_t *touched = &tx->touched_segments[segment / 64];
 
 	atomic_store_explicit(touched,
 	                      atomic_load_explicit(touched, memory_order_relaxed) |
@@ -87,8 +87,8 @@ static int fail_range(struct perseas_tx *tx, const void *addr, size_t len,
  * ENOMEM. */
 static inline int make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes)
 {
-	if (more <= tx->record_room && tx->length + more <= tx->record_room &&
-	    tx->cover.count < tx->cover.capacity)
+	if (more <= tx->record_room && tx->record_length + more <= tx->record_room &&
+	    tx->cover.span_count < tx->cover.span_capacity)
 		return 0;
 	return ps_tx_make_room(tx, more, bytes, 1);
 }
@@ -103,23 +103,23 @@ static void log_before_image(struct perseas_tx *tx, const struct ps_mapped_exten
 	uint32_t length = (uint32_t)(end - start);
 	uint8_t *image;
 
-	if (tx->last_entry_offset && last->segment == segment->segment &&
+	if (tx->last_entry_offset && last->segment == segment->segment_id &&
 	    last->offset + last->length == offset) {
 		image = (uint8_t *)(last + 1) + last->length;
 		last->length += length;
 	} else {
-		tx->last_entry_offset = tx->length;
-		tx->ranges++;
+		tx->last_entry_offset = tx->record_length;
+		tx->range_count++;
 		last = (struct ps_range *)(tx->record + tx->last_entry_offset);
-		ps_put_pair(&last->segment, segment->segment, length);
+		ps_put_pair(&last->segment, segment->segment_id, length);
 		last->offset = offset;
 		image = (uint8_t *)(last + 1);
 	}
 	ps_copy(image, before, length);
 	image += length;
-	tx->length = ps_align8((uint64_t)(image - tx->record));
-	if (image < tx->record + tx->length)
-		memset(image, 0, (size_t)(tx->record + tx->length - image));
+	tx->record_length = ps_align8((uint64_t)(image - tx->record));
+	if (image < tx->record + tx->record_length)
+		memset(image, 0, (size_t)(tx->record + tx->record_length - image));
 }
 
 /* Counts bytes that were declared again and are sent only once. */
@@ -133,7 +133,7 @@ static void count_redeclared(struct perseas_tx *tx, uint64_t bytes)
 static int add_overlapping_range(struct perseas_tx *tx, const struct ps_mapped_extent *segment,
                                  uint64_t start, uint64_t end)
 {
-	struct ps_span span = { start, end, segment->start, segment->segment };
+	struct ps_span span = { start, end, segment->start, segment->segment_id };
 	uint64_t from, gap_start, gap_end, more = 0, bytes = 0;
 	int rc;
 
@@ -182,7 +182,7 @@ static int add_range(struct perseas_tx *tx, const struct ps_mapped_extent *segme
 		return rc;
 	log_before_image(tx, segment, start, end, (const void *)start);
 	cover_range(tx, fit, place,
-	            &(struct ps_span){ start, end, segment->start, segment->segment });
+	            &(struct ps_span){ start, end, segment->start, segment->segment_id });
 	return 0;
 }
 
@@ -196,9 +196,8 @@ static int add_range_saving(struct perseas_tx *tx, const struct ps_mapped_extent
 
 	if (!rc)
 		rc = add_range(tx, segment, start, end);
-	ps_savepoint_after_range(tx,
-	                         &(struct ps_span){ start, end, segment->start, segment->segment },
-	                         rc);
+	ps_savepoint_after_range(
+		tx, &(struct ps_span){ start, end, segment->start, segment->segment_id }, rc);
 	return rc;
 }
 
@@ -210,7 +209,7 @@ static inline struct ps_span piece_of(const struct ps_mapped_extent *extent, uin
 {
 	return (struct ps_span){ start > extent->start ? start : extent->start,
 		                 end < extent->end ? end : extent->end, extent->start,
-		                 extent->segment };
+		                 extent->segment_id };
 }
 
 /* Makes room for all pieces, so that either all are added or none. Each piece is counted with
@@ -274,7 +273,7 @@ int ps_tx_add_found_range(struct perseas_tx *tx, const struct ps_segment *segmen
 	const uint64_t end = start + length;
 	const struct ps_mapped_extent extent = { .start = base,
 		                                 .end = base + segment->size,
-		                                 .segment = segment->id };
+		                                 .segment_id = segment->id };
 	unsigned place;
 	const enum ps_fit fit = ps_cover_fit(&tx->cover, base, start, end, &place);
 	const int rc = make_room(tx, sizeof(struct ps_range) + ps_align8(length), length);
@@ -283,7 +282,8 @@ int ps_tx_add_found_range(struct perseas_tx *tx, const struct ps_segment *segmen
 	if (rc)
 		return rc;
 	log_before_image(tx, &extent, start, end, segment->shadow + offset);
-	cover_range(tx, fit, place, &(struct ps_span){ start, end, extent.start, extent.segment });
+	cover_range(tx, fit, place,
+	            &(struct ps_span){ start, end, extent.start, extent.segment_id });
 	return 0;
 }
 
@@ -311,9 +311,9 @@ static inline bool reserve_at_once(struct perseas_tx *tx, unsigned pieces)
 	/* In the ring, a deferred store takes no more than a range with as many bytes of record. */
 	static_assert(PS_DEFERRED_ENTRY <= 3 * PS_DEFERRED_RECORD,
 	              "a deferred store's part of the ring");
-	if (tx->length + record > tx->record_room || !ps_cover_has_extra(&tx->cover, pieces))
+	if (tx->record_length + record > tx->record_room || !ps_cover_has_extra(&tx->cover, pieces))
 		return false;
-	tx->cover.extra += pieces;
+	tx->cover.extra_capacity += pieces;
 	tx->deferred_count += pieces;
 	tx->record_room -= record;
 	return true;
@@ -401,7 +401,7 @@ void ps_deferred_store(struct perseas_tx *tx, const struct ps_mapped_extent *seg
                        const void *bytes, uint32_t length)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)at;
-	const struct ps_span span = { start, start + length, segment->start, segment->segment };
+	const struct ps_span span = { start, start + length, segment->start, segment->segment_id };
 	unsigned place;
 	const enum ps_fit fit = ps_cover_fit(&tx->cover, span.base, start, span.end, &place);
 
@@ -429,7 +429,7 @@ static int fetch_range(struct perseas_tx *tx, const struct ps_mapped_extent *ext
 	int rc = 0;
 
 	for (; start < end && !rc; start = (extent++)->end) {
-		mark_touched(tx, extent->segment);
+		mark_touched(tx, extent->segment_id);
 		if (!extent->is_ready)
 			rc = ps_demand_await(tx->p, start, piece_of(extent, start, end).end);
 	}
@@ -444,13 +444,13 @@ static int set_range_slowly(struct perseas_tx *tx, const void *addr, size_t len)
 
 	if (!tx)
 		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
-	if (!tx->open)
+	if (!tx->is_open)
 		return ps_fail(tx->p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
 	if (!len)
 		return 0;
 	segment = locate_range(tx, start, end);
-	if (!segment || !segment->published)
+	if (!segment || !segment->is_published)
 		return fail_range(tx, addr, len, segment);
 	if (tx->traits & PS_TX_TRACKED)
 		return 0;
@@ -467,11 +467,11 @@ static inline bool is_fast_range(const struct perseas_tx *tx, uint64_t start, si
 {
 	const struct ps_mapped_extent *segment = tx->last_extent;
 
-	return tx->open && !(tx->traits & PS_TX_TRACKED) && len - 1 < FAST_LENGTH && segment &&
+	return tx->is_open && !(tx->traits & PS_TX_TRACKED) && len - 1 < FAST_LENGTH && segment &&
 	       tx->layout == tx->p->layout && start >= segment->start &&
 	       start <= segment->end - len && segment->is_ready &&
-	       tx->length + sizeof(struct ps_range) + ps_align8(len) <= tx->record_room &&
-	       tx->cover.count < tx->cover.capacity;
+	       tx->record_length + sizeof(struct ps_range) + ps_align8(len) <= tx->record_room &&
+	       tx->cover.span_count < tx->cover.span_capacity;
 }
 
 /* Returns true if the range continues the last entry, which is then worth extending. */
@@ -479,14 +479,14 @@ static inline bool continues_last_entry(const struct perseas_tx *tx, uint64_t st
 {
 	const struct ps_range *last = (const struct ps_range *)(tx->record + tx->last_entry_offset);
 
-	return tx->last_entry_offset && last->segment == tx->last_extent->segment &&
+	return tx->last_entry_offset && last->segment == tx->last_extent->segment_id &&
 	       last->offset + last->length == start - tx->last_extent->start;
 }
 
 static inline struct ps_span fast_span(const struct perseas_tx *tx, uint64_t start, size_t len)
 {
 	return (struct ps_span){ start, start + len, tx->last_extent->start,
-		                 tx->last_extent->segment };
+		                 tx->last_extent->segment_id };
 }
 
 /* Logs a range of the fast path, without a call. */
@@ -494,18 +494,18 @@ static inline __attribute__((always_inline)) void log_fast_range(struct perseas_
                                                                  uint64_t start, size_t len)
 {
 	const struct ps_mapped_extent *segment = tx->last_extent;
-	struct ps_range *range = (struct ps_range *)(tx->record + tx->length);
+	struct ps_range *range = (struct ps_range *)(tx->record + tx->record_length);
 	uint8_t *image = (uint8_t *)(range + 1), *end = image + ps_align8(len);
 
-	mark_touched(tx, segment->segment);
-	tx->last_entry_offset = tx->length;
-	tx->ranges++;
-	ps_put_pair(&range->segment, segment->segment, (uint32_t)len);
+	mark_touched(tx, segment->segment_id);
+	tx->last_entry_offset = tx->record_length;
+	tx->range_count++;
+	ps_put_pair(&range->segment, segment->segment_id, (uint32_t)len);
 	range->offset = start - segment->start;
 	/* The padding must be zero. */
 	memset(end - 8, 0, 8);
 	ps_copy_short(image, (const void *)start, len);
-	tx->length = (uint64_t)(end - tx->record);
+	tx->record_length = (uint64_t)(end - tx->record);
 }
 
 /* Adds a range of the fast path that does not lie behind all others. Returns false if it needs the

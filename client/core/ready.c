@@ -11,7 +11,7 @@ bool ps_fences_prevent_w(const struct perseas *p)
 	uint32_t lost = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		lost |= p->commit.fenced_mirrors & (uint32_t)p->mirrors[i].votes << i;
+		lost |= p->commit.fenced_mirrors & (uint32_t)p->mirrors[i].has_vote << i;
 	return lost && !ps_quorum_is_possible_without(p, lost);
 }
 
@@ -23,7 +23,7 @@ const struct ps_mirror *ps_refusing_mirror(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->denied || !m->votes)
+		if (!m->is_claim_denied || !m->has_vote)
 			continue;
 		lost |= ps_mirror_bit(p, m);
 		one = m;
@@ -40,7 +40,7 @@ unsigned ps_count_lost_mirrors(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->votes)
+		if (m->has_vote)
 			*(m->state == PERSEAS_MIRROR_LOST ? &lost : &others) |= ps_mirror_bit(p, m);
 	}
 	for (unsigned i = 0; i < p->mirror_count; i++)
@@ -53,7 +53,7 @@ const char *ps_lost_text(const struct perseas *p, char *text, size_t size)
 {
 	const unsigned lost = ps_count_lost_mirrors(p);
 
-	if (lost == p->members)
+	if (lost == p->member_count)
 		ps_text_format(text, size,
 		               "all mirrors lost their memory: this process has all that is left, "
 		               "and must write it elsewhere before it ends");
@@ -62,7 +62,7 @@ const char *ps_lost_text(const struct perseas *p, char *text, size_t size)
 		               "%u of %u mirrors lost their memory, too many to make them anew "
 		               "(I9): once the others are live, end this process, and save what "
 		               "they have by the command that perseas status prints",
-		               lost, p->members);
+		               lost, p->member_count);
 	return text;
 }
 
@@ -78,7 +78,7 @@ const char *ps_doubt_advice(const struct perseas *p, char *text, size_t size)
 	ps_text_format(text, size,
 	               "the access rules of mirrors no longer allow this owner (%s): "
 	               "perseas_flush waits until they do",
-	               denied->trouble);
+	               denied->trouble_text);
 	return text;
 }
 
@@ -106,10 +106,10 @@ static bool is_cause_unknown(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->votes)
+		if (!m->has_vote)
 			continue;
 		if (m->state == PERSEAS_MIRROR_FENCED || ps_session_under_way(m) ||
-		    (m->state == PERSEAS_MIRROR_DOWN && !m->retry.delay))
+		    (m->state == PERSEAS_MIRROR_DOWN && !m->retry.delay_ns))
 			return true;
 	}
 	return false;
@@ -122,10 +122,11 @@ int ps_fail_session(struct perseas *p, int rc)
 	if (rc != PERSEAS_EUNREACHABLE && rc != PERSEAS_EFENCED)
 		return rc;
 	pthread_mutex_lock(&p->lock);
-	while (!ps_is_fenced(p) && ps_now(p) < until && (p->admin || is_cause_unknown(p))) {
-		p->commit.wait_line.waiters++;
+	while (!ps_is_fenced(p) && ps_now(p) < until &&
+	       (p->is_admin_taken || is_cause_unknown(p))) {
+		p->commit.wait_line.waiting_count++;
 		p->env->ops->wait(p->env, &p->commit.wait_line.changed, &p->lock, until);
-		p->commit.wait_line.waiters--;
+		p->commit.wait_line.waiting_count--;
 	}
 	if (ps_is_fenced(p))
 		rc = ps_fail_fenced(p);
@@ -137,16 +138,16 @@ int ps_check_ready(struct perseas *p)
 {
 	char advice[320];
 
-	if (p->salvage)
+	if (p->is_salvage)
 		return ps_fail(p, PERSEAS_ESALVAGE,
 		               "store '%s' was opened for salvage: open it again without "
 		               "PERSEAS_SALVAGE to run transactions",
 		               p->store);
 	if (ps_is_fenced(p))
 		return ps_fail_fenced(p);
-	if (p->commit.in_doubt)
+	if (p->commit.in_doubt_seq)
 		return ps_fail(p, PERSEAS_EBLOCKED, "transaction %llu is in doubt: %s",
-		               (unsigned long long)p->commit.in_doubt,
+		               (unsigned long long)p->commit.in_doubt_seq,
 		               ps_doubt_advice(p, advice, sizeof(advice)));
 	return 0;
 }

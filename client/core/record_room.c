@@ -28,8 +28,8 @@ void ps_tx_update_room(struct perseas_tx *tx)
 
 	static_assert(sizeof(struct ps_write) <= sizeof(struct ps_range) + 8, "a range's write");
 	tx->record_room = entry < limit ? entry : limit;
-	if (tx->record_room > tx->capacity)
-		tx->record_room = tx->capacity;
+	if (tx->record_room > tx->record_capacity)
+		tx->record_room = tx->record_capacity;
 	tx->undeferred_room = tx->record_room;
 	tx->record_room -= tx->record_room < deferred_record_bytes(tx) ? tx->record_room
 	                                                               : deferred_record_bytes(tx);
@@ -37,14 +37,15 @@ void ps_tx_update_room(struct perseas_tx *tx)
 
 uint64_t ps_tx_entry_length(const struct perseas_tx *tx)
 {
-	return ps_entry_length(tx->length, tx->cover.count,
-	                       tx->cover.bytes + (uint64_t)tx->deferred_count * PS_DEFERRED_ENTRY);
+	return ps_entry_length(tx->record_length, tx->cover.span_count,
+	                       tx->cover.covered_bytes +
+	                               (uint64_t)tx->deferred_count * PS_DEFERRED_ENTRY);
 }
 
 int ps_tx_make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, unsigned spans)
 {
 	struct perseas *p = tx->p;
-	uint64_t need = tx->length + deferred_record_bytes(tx) + more;
+	uint64_t need = tx->record_length + deferred_record_bytes(tx) + more;
 	uint8_t *grown;
 	int rc;
 
@@ -60,15 +61,15 @@ int ps_tx_make_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, unsign
 		               "bytes: split it, or open with a larger ring_size",
 		               (unsigned long long)p->commit.ring.size);
 	rc = ps_cover_reserve_more(&tx->cover, spans);
-	if (rc >= 0 && need > tx->capacity) {
-		uint64_t capacity = tx->capacity;
+	if (rc >= 0 && need > tx->record_capacity) {
+		uint64_t capacity = tx->record_capacity;
 
 		while (capacity < need)
 			capacity *= 2;
 		grown = realloc(tx->record, capacity + PS_RECORD_SLACK);
 		if (grown) {
 			tx->record = grown;
-			tx->capacity = capacity;
+			tx->record_capacity = capacity;
 			ps_tx_update_room(tx);
 		}
 		rc = grown ? 1 : -1;

@@ -4,6 +4,8 @@
  */
 #include "retained.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -30,11 +32,12 @@ void ps_retained_add(uint64_t start, uint64_t size)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Returns how far memory is retained from `at` on; `at` if it is not. Caller holds `lock`. */
+/* Returns how far memory is retained from `at` on; `at` if it is not. */
 static uint64_t retained_end(uint64_t at)
 {
 	uint64_t end = at;
 
+	assert(pthread_mutex_trylock(&lock) == EBUSY);
 	for (const struct range *range = ranges; range; range = range->next)
 		if (range->start <= at && range->end > end)
 			end = range->end;

@@ -1,13 +1,14 @@
 /*
  * ring.c - entries of sent transactions in one block of memory. send.c appends entries; links send
- * and replay from them. The ring does not know which links still send: callers must ask ps_ring_lag
- * first.
+ * and replay from them. The ring does not know which links still send: callers must ask
+ * ps_ring_bytes_from first.
  */
 #include "ring.h"
 
 #include "../../proto/base/large_page.h"
 #include "../../proto/base/core_dump.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,26 +44,29 @@ void ps_ring_free(struct ps_ring *ring)
 
 void ps_ring_reset(struct ps_ring *ring, uint64_t seq)
 {
-	ring->first = seq;
-	ring->last = seq - 1;
-	ring->head = 0;
+	ring->first_seq = seq;
+	ring->last_seq = seq - 1;
+	ring->head_position = 0;
 }
 
 static uint64_t oldest_position(const struct ps_ring *ring)
 {
-	return ring->last < ring->first ? ring->head
-	                                : ring->positions[ring->first % PS_RING_ENTRIES];
+	return ring->last_seq < ring->first_seq
+	               ? ring->head_position
+	               : ring->positions[ring->first_seq % PS_RING_ENTRIES];
 }
 
 /* Drops the oldest entries that an entry of `length` bytes will overwrite. Returns the position of
  * that entry. */
 static uint64_t drop_old_entries(struct ps_ring *ring, uint64_t length)
 {
-	uint64_t at = ps_record_position(ring->head, length, ring->size);
+	uint64_t at = ps_record_position(ring->head_position, length, ring->size);
 
-	while (ring->first <= ring->last && (at + length - oldest_position(ring) > ring->size ||
-	                                     ring->last - ring->first + 2 > PS_RING_ENTRIES))
-		ring->first++;
+	assert(length <= ring->size && length % PS_ALIGN == 0);
+	while (ring->first_seq <= ring->last_seq &&
+	       (at + length - oldest_position(ring) > ring->size ||
+	        ring->last_seq - ring->first_seq + 2 > PS_RING_ENTRIES))
+		ring->first_seq++;
 	return at;
 }
 
@@ -75,15 +79,15 @@ struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length)
 {
 	const uint64_t at = drop_old_entries(ring, length);
 
-	ring->last++;
-	ring->positions[ring->last % PS_RING_ENTRIES] = at;
-	ring->head = at + length;
+	ring->last_seq++;
+	ring->positions[ring->last_seq % PS_RING_ENTRIES] = at;
+	ring->head_position = at + length;
 	return (struct ps_entry *)(ring->base + at % ring->size);
 }
 
 struct ps_entry *ps_ring_find(const struct ps_ring *ring, uint64_t seq)
 {
-	if (seq < ring->first || seq > ring->last)
+	if (seq < ring->first_seq || seq > ring->last_seq)
 		return NULL;
 	return (struct ps_entry *)(ring->base +
 	                           ring->positions[seq % PS_RING_ENTRIES] % ring->size);
@@ -94,22 +98,22 @@ bool ps_ring_can_replay(const struct ps_ring *ring, uint64_t from, uint64_t to)
 	for (uint64_t seq = from + 1; seq <= to; seq++) {
 		const struct ps_entry *entry = ps_ring_find(ring, seq);
 
-		if (!entry || entry->kind != PS_RECORD_TRANSACTION)
+		if (!entry || entry->record_kind != PS_RECORD_TRANSACTION)
 			return false;
 	}
 	return true;
 }
 
-uint64_t ps_ring_lag(const struct ps_ring *ring, uint64_t seq)
+uint64_t ps_ring_bytes_from(const struct ps_ring *ring, uint64_t seq)
 {
-	if (seq > ring->last)
+	if (seq > ring->last_seq)
 		return 0;
-	if (seq < ring->first)
+	if (seq < ring->first_seq)
 		return UINT64_MAX;
 	/* If `positions` is half full, the ring counts as full. */
-	if (ring->last - seq >= PS_RING_ENTRIES / 2)
+	if (ring->last_seq - seq >= PS_RING_ENTRIES / 2)
 		return ring->size;
-	return ring->head - ring->positions[seq % PS_RING_ENTRIES];
+	return ring->head_position - ring->positions[seq % PS_RING_ENTRIES];
 }
 
 /* Pages in other use, such as those registered with an RDMA device, stay as they are. */
@@ -119,12 +123,12 @@ bool ps_ring_enlarge_pages(struct ps_ring *ring, uint64_t head)
 	const uint64_t end = written - written % PS_LARGE_PAGE;
 	uint64_t length;
 
-	if (ring->enlarged >= end)
+	if (ring->enlarged_bytes >= end)
 		return false;
-	length = end - ring->enlarged;
+	length = end - ring->enlarged_bytes;
 	if (length > LARGE_PAGES_AT_ONCE * PS_LARGE_PAGE)
 		length = LARGE_PAGES_AT_ONCE * PS_LARGE_PAGE;
-	(void)madvise(ring->base + ring->enlarged, length, PS_MADV_COLLAPSE);
-	ring->enlarged += length;
-	return ring->enlarged < end;
+	(void)madvise(ring->base + ring->enlarged_bytes, length, PS_MADV_COLLAPSE);
+	ring->enlarged_bytes += length;
+	return ring->enlarged_bytes < end;
 }

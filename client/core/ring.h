@@ -4,7 +4,7 @@
  * that missed transactions in a short break gets them from here (replay).
  *
  * The ring drops its oldest entries when a new one needs the space. The caller must make sure that
- * no link still sends from them (ps_ring_lag).
+ * no link still sends from them (ps_ring_bytes_from).
  */
 #ifndef PERSEAS_CLIENT_RING_H
 #define PERSEAS_CLIENT_RING_H
@@ -17,10 +17,10 @@
 /* A transaction as it was sent: the writes of its chain, followed by the bytes that they send. */
 struct ps_entry {
 	uint64_t seq;
-	uint64_t length; /* bytes of the whole entry, a multiple of 64 */
-	uint32_t count;  /* number of writes; the first is the undo record */
-	uint32_t kind;   /* enum ps_record_kind */
-	uint64_t bytes;  /* bytes that the entry sends over a fabric */
+	uint64_t length;      /* bytes of the whole entry, a multiple of 64 */
+	uint32_t write_count; /* number of writes; the first is the undo record */
+	uint32_t record_kind; /* enum ps_record_kind */
+	uint64_t sent_bytes;  /* bytes that the entry sends over a fabric */
 	struct ps_slot slot;
 	uint64_t zero;            /* padding */
 	struct ps_write writes[]; /* the sources follow the last one */
@@ -35,11 +35,12 @@ enum {
 struct ps_ring {
 	uint8_t *base; /* size + PS_BOUNCE bytes in one mapping */
 	uint64_t size;
-	uint64_t head;        /* position of the next entry: counts bytes, never wraps */
-	uint64_t first, last; /* seqs of the entries in the ring; last < first: it is empty */
-	uint64_t *positions;  /* position of each seq, at index seq % PS_RING_ENTRIES */
+	uint64_t head_position; /* position of the next entry: counts bytes, never wraps */
+	uint64_t first_seq,
+		last_seq;    /* seqs of the entries in the ring; last < first: it is empty */
+	uint64_t *positions; /* position of each seq, at index seq % PS_RING_ENTRIES */
 	/* the first bytes, this many, that ps_ring_enlarge_pages has processed */
-	uint64_t enlarged;
+	uint64_t enlarged_bytes;
 };
 
 /* Allocates the ring. `size` must be a multiple of 4096. Returns 0, or -1 if out of memory. */
@@ -53,7 +54,7 @@ void ps_ring_reset(struct ps_ring *ring, uint64_t seq);
  * replayed from them any more. */
 void ps_ring_drop_overwritten(struct ps_ring *ring, uint64_t length);
 
-/* Returns space for the entry of seq last + 1. `length` is at most half of the ring. */
+/* Returns space for the entry of seq last_seq + 1. `length` is at most half of the ring. */
 struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length);
 
 static inline uint8_t *ps_ring_bounce(const struct ps_ring *ring)
@@ -71,7 +72,7 @@ bool ps_ring_can_replay(const struct ps_ring *ring, uint64_t from, uint64_t to);
 /* Returns the bytes from the entry of `seq` to the head, which must stay while `seq` is the oldest
  * transaction that some mirror has not completed. Returns 0 if `seq` is past the last entry,
  * UINT64_MAX if the ring no longer has it. */
-uint64_t ps_ring_lag(const struct ps_ring *ring, uint64_t seq);
+uint64_t ps_ring_bytes_from(const struct ps_ring *ring, uint64_t seq);
 
 /* Asks the kernel to turn the small pages before `head` into large ones, a few megabytes per call.
  * At exit the kernel frees small pages one by one, which dominates the time to exit if the process

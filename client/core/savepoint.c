@@ -75,7 +75,7 @@ static bool grow_array(struct perseas_tx *tx, void **memory, uint64_t *capacity,
 
 static bool save_piece(struct perseas_tx *tx, uint64_t start, uint64_t end)
 {
-	struct ps_saved *saved = tx->saved;
+	struct ps_saved *saved = tx->savepoints;
 	const uint64_t length = end - start;
 
 	if (!grow_array(tx, (void **)&saved->pieces, &saved->piece_capacity,
@@ -114,7 +114,7 @@ static void truncate_journal(struct ps_saved *saved, unsigned count)
 
 int ps_savepoint_before_range(struct perseas_tx *tx, uint64_t start, uint64_t end, unsigned spans)
 {
-	struct ps_saved *saved = tx->saved;
+	struct ps_saved *saved = tx->savepoints;
 	uint64_t gap_start, gap_end;
 	bool room = ps_cover_reserve_more(&saved->cover, spans) >= 0;
 
@@ -131,9 +131,9 @@ int ps_savepoint_before_range(struct perseas_tx *tx, uint64_t start, uint64_t en
 void ps_savepoint_after_range(struct perseas_tx *tx, const struct ps_span *span, int rc)
 {
 	if (rc)
-		truncate_journal(tx->saved, tx->saved->piece_mark);
+		truncate_journal(tx->savepoints, tx->savepoints->piece_mark);
 	else
-		ps_cover_add(&tx->saved->cover, span);
+		ps_cover_add(&tx->savepoints->cover, span);
 }
 
 /* --- PERSEAS_CHECK_WRITES: changes without another set_range --- */
@@ -142,15 +142,15 @@ void ps_savepoint_after_range(struct perseas_tx *tx, const struct ps_span *span,
  * contents one behind another. Returns false if out of memory. */
 static bool copy_declared(struct perseas_tx *tx)
 {
-	struct ps_saved *saved = tx->saved;
+	struct ps_saved *saved = tx->savepoints;
 	const struct ps_span *span;
 	uint64_t at = 0;
 
 	ps_cover_clear(&saved->declared);
 	if (!(tx->p->options.flags & PERSEAS_CHECK_WRITES))
 		return true;
-	if (!grow_array(tx, (void **)&saved->old_contents, &saved->old_capacity, tx->cover.bytes,
-	                1))
+	if (!grow_array(tx, (void **)&saved->old_contents, &saved->old_capacity,
+	                tx->cover.covered_bytes, 1))
 		return false;
 	/* Other threads may read the cover meanwhile, so it must not be settled. */
 	for (uint64_t from = 0; (span = ps_cover_span_from(&tx->cover, from));
@@ -182,10 +182,10 @@ static uint64_t find_change(const struct ps_saved *saved, const struct ps_span *
 
 static int check_undeclared(struct perseas_tx *tx)
 {
-	const struct ps_saved *saved = tx->saved;
+	const struct ps_saved *saved = tx->savepoints;
 	const uint8_t *old_contents = saved->old_contents;
 
-	for (unsigned i = 0; i < saved->declared.count; i++) {
+	for (unsigned i = 0; i < saved->declared.span_count; i++) {
 		const struct ps_span *span = &saved->declared.spans[i];
 		const uint64_t at = find_change(saved, span, old_contents);
 
@@ -215,7 +215,7 @@ int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
 	if (!tx || !savepoint)
 		return ps_fail(tx ? tx->p : NULL, PERSEAS_EINVAL,
 		               tx ? "a savepoint needs a place for its number" : "tx is NULL");
-	if (!tx->open)
+	if (!tx->is_open)
 		return ps_fail(tx->p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
 	if (tx->traits & PS_TX_TRACKED)
@@ -223,20 +223,21 @@ int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
 			tx->p, PERSEAS_EINVAL,
 			"a transaction with PERSEAS_TRACK has no savepoints: what it changed "
 			"is found when it commits");
-	if (!tx->saved && !(tx->saved = calloc(1, sizeof(*tx->saved))))
+	if (!tx->savepoints && !(tx->savepoints = calloc(1, sizeof(*tx->savepoints))))
 		return fail_memory(tx);
-	saved = tx->saved;
+	saved = tx->savepoints;
 	if (!grow_array(tx, (void **)&saved->marks, &saved->mark_capacity,
 	                (uint64_t)saved->mark_count + 1, sizeof(*saved->marks)) ||
 	    !copy_declared(tx))
 		return fail_memory(tx);
-	*savepoint = atomic_fetch_add_explicit(&tx->p->savepoints, 1, memory_order_relaxed) + 1;
+	*savepoint = atomic_fetch_add_explicit(&tx->p->savepoint_count, 1, memory_order_relaxed) +
+	             1;
 	if (ps_deferred_savepoint(tx, *savepoint)) {
 		*savepoint = 0;
 		return fail_memory(tx);
 	}
-	saved->marks[saved->mark_count++] = (struct mark){ *savepoint, tx->length, tx->ranges,
-		                                           saved->piece_count };
+	saved->marks[saved->mark_count++] = (struct mark){ *savepoint, tx->record_length,
+		                                           tx->range_count, saved->piece_count };
 	ps_cover_clear(&saved->cover);
 	/* No entry extends across a savepoint. */
 	tx->last_entry_offset = 0;
@@ -250,8 +251,8 @@ int perseas_savepoint(perseas_tx_t *tx, uint64_t *savepoint)
 /* Restores memory from the record's entries after the mark. */
 static void restore_entries(struct perseas_tx *tx, const struct mark *mark)
 {
-	struct ps_cursor cursor = { tx->record + mark->length, tx->record + tx->length,
-		                    tx->ranges - mark->ranges, true };
+	struct ps_cursor cursor = { tx->record + mark->length, tx->record + tx->record_length,
+		                    tx->range_count - mark->ranges, true };
 	const struct ps_range *range;
 	const void *image;
 
@@ -264,8 +265,8 @@ static void restore_entries(struct perseas_tx *tx, const struct mark *mark)
  * before. */
 static void rebuild_cover(struct perseas_tx *tx)
 {
-	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record), tx->record + tx->length,
-		                    tx->ranges, true };
+	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record),
+		                    tx->record + tx->record_length, tx->range_count, true };
 	uint64_t touched[PS_SEGMENTS_MAX / 64] = { 0 };
 	const struct ps_range *range;
 	const void *image;
@@ -281,12 +282,12 @@ static void rebuild_cover(struct perseas_tx *tx)
 		touched[range->segment / 64] |= (uint64_t)1 << range->segment % 64;
 	}
 	for (unsigned i = 0; i < PS_SEGMENTS_MAX / 64; i++)
-		atomic_store_explicit(&tx->touched[i], touched[i], memory_order_relaxed);
+		atomic_store_explicit(&tx->touched_segments[i], touched[i], memory_order_relaxed);
 }
 
 static void roll_back_to_mark(struct perseas_tx *tx, const struct mark *mark)
 {
-	struct ps_saved *saved = tx->saved;
+	struct ps_saved *saved = tx->savepoints;
 
 	for (unsigned i = saved->piece_count; i > mark->pieces; i--) {
 		const struct piece *piece = &saved->pieces[i - 1];
@@ -295,8 +296,8 @@ static void roll_back_to_mark(struct perseas_tx *tx, const struct mark *mark)
 	}
 	truncate_journal(saved, mark->pieces);
 	restore_entries(tx, mark);
-	tx->length = mark->length;
-	tx->ranges = mark->ranges;
+	tx->record_length = mark->length;
+	tx->range_count = mark->ranges;
 	tx->last_entry_offset = 0;
 	rebuild_cover(tx);
 	ps_cover_clear(&saved->cover);
@@ -305,11 +306,11 @@ static void roll_back_to_mark(struct perseas_tx *tx, const struct mark *mark)
 
 static const struct mark *find_mark(const struct perseas_tx *tx, uint64_t savepoint)
 {
-	unsigned i = tx->traits & PS_TX_SAVEPOINTS ? tx->saved->mark_count : 0;
+	unsigned i = tx->traits & PS_TX_SAVEPOINTS ? tx->savepoints->mark_count : 0;
 
-	while (i > 0 && tx->saved->marks[i - 1].name != savepoint)
+	while (i > 0 && tx->savepoints->marks[i - 1].name != savepoint)
 		i--;
-	return i ? &tx->saved->marks[i - 1] : NULL;
+	return i ? &tx->savepoints->marks[i - 1] : NULL;
 }
 
 int perseas_rollback_to(perseas_tx_t *tx, uint64_t savepoint)
@@ -321,7 +322,7 @@ int perseas_rollback_to(perseas_tx_t *tx, uint64_t savepoint)
 	if (!tx)
 		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
 	p = tx->p;
-	if (!tx->open)
+	if (!tx->is_open)
 		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
 	mark = find_mark(tx, savepoint);
 	if (!mark)
@@ -346,7 +347,7 @@ int perseas_rollback_to(perseas_tx_t *tx, uint64_t savepoint)
 
 void ps_savepoints_end(struct perseas_tx *tx)
 {
-	struct ps_saved *saved = tx->saved;
+	struct ps_saved *saved = tx->savepoints;
 
 	saved->mark_count = saved->piece_count = 0;
 	saved->journal_length = 0;
@@ -355,13 +356,13 @@ void ps_savepoints_end(struct perseas_tx *tx)
 
 void ps_savepoints_free(struct perseas_tx *tx)
 {
-	if (!tx->saved)
+	if (!tx->savepoints)
 		return;
-	ps_cover_free(&tx->saved->cover);
-	ps_cover_free(&tx->saved->declared);
-	free(tx->saved->marks);
-	free(tx->saved->pieces);
-	free(tx->saved->journal);
-	free(tx->saved->old_contents);
-	free(tx->saved);
+	ps_cover_free(&tx->savepoints->cover);
+	ps_cover_free(&tx->savepoints->declared);
+	free(tx->savepoints->marks);
+	free(tx->savepoints->pieces);
+	free(tx->savepoints->journal);
+	free(tx->savepoints->old_contents);
+	free(tx->savepoints);
 }

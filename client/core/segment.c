@@ -47,6 +47,7 @@ struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t 
 	struct ps_segment *segment;
 	uint32_t id = 0;
 
+	ps_assert_admin(p);
 	if (p->segment_count == PS_SEGMENTS_MAX)
 		return NULL;
 	while (ps_segment_by_id(p, id))
@@ -83,6 +84,8 @@ static void return_to_spare(struct perseas *p, struct ps_segment *part)
 
 void ps_segment_forget(struct perseas *p, struct ps_segment *segment)
 {
+	ps_assert_admin(p);
+	assert(segment >= p->segments && segment < p->segments + p->segment_count);
 	return_to_spare(p, segment);
 	ps_segment_unmap(segment);
 	ps_change_map_drop(p, segment->id);
@@ -117,15 +120,16 @@ static int map_at(uint64_t address, uint64_t size, int prot, bool is_kept)
 
 static struct ps_reserved_range *find_reserved(struct perseas *p, uint64_t address, uint64_t size)
 {
-	for (unsigned i = 0; i < p->reserved.count; i++)
-		if (p->reserved.list[i].address == address && p->reserved.list[i].size == size)
-			return &p->reserved.list[i];
+	for (unsigned i = 0; i < p->reserved_ranges.count; i++)
+		if (p->reserved_ranges.list[i].address == address &&
+		    p->reserved_ranges.list[i].size == size)
+			return &p->reserved_ranges.list[i];
 	return NULL;
 }
 
 static void forget_reserved(struct perseas *p, struct ps_reserved_range *kept)
 {
-	*kept = p->reserved.list[--p->reserved.count];
+	*kept = p->reserved_ranges.list[--p->reserved_ranges.count];
 }
 
 static bool is_of_a_segment(const Perseas__Header *header, const struct ps_reserved_range *kept)
@@ -140,18 +144,18 @@ static bool is_of_a_segment(const Perseas__Header *header, const struct ps_reser
 void ps_segments_reserve_addresses(struct perseas *p, const Perseas__Header *header, char *warning,
                                    size_t size)
 {
-	for (unsigned i = p->reserved.count; i-- > 0;) {
-		struct ps_reserved_range kept = p->reserved.list[i];
+	for (unsigned i = p->reserved_ranges.count; i-- > 0;) {
+		struct ps_reserved_range kept = p->reserved_ranges.list[i];
 
 		if (is_of_a_segment(header, &kept))
 			continue;
 		munmap((void *)kept.address, kept.size);
-		forget_reserved(p, &p->reserved.list[i]);
+		forget_reserved(p, &p->reserved_ranges.list[i]);
 	}
 	for (size_t i = 0; header && i < header->n_segments; i++) {
 		const Perseas__Segment *segment = header->segments[i];
 
-		if (!segment->born || p->reserved.count == PS_SEGMENTS_MAX ||
+		if (!segment->born || p->reserved_ranges.count == PS_SEGMENTS_MAX ||
 		    find_reserved(p, segment->address, segment->size))
 			continue;
 		if (map_at(segment->address, segment->size, PROT_NONE, false))
@@ -160,9 +164,8 @@ void ps_segments_reserve_addresses(struct perseas *p, const Perseas__Header *hea
 			         "something else",
 			         segment->name, (unsigned long long)segment->address);
 		else
-			p->reserved.list[p->reserved.count++] = (struct ps_reserved_range){
-				segment->address, segment->size
-			};
+			p->reserved_ranges.list[p->reserved_ranges.count++] =
+				(struct ps_reserved_range){ segment->address, segment->size };
 	}
 }
 
@@ -189,8 +192,10 @@ int ps_segment_map_at(struct perseas *p, struct ps_segment *segment, uint64_t ad
 	struct ps_reserved_range *kept = address == segment->address
 	                                         ? find_reserved(p, address, segment->size)
 	                                         : NULL;
-	int error = map_segment(address, segment->size, kept, &segment->base);
+	int error;
 
+	assert(!segment->base);
+	error = map_segment(address, segment->size, kept, &segment->base);
 	/* If mapping failed, the reserved range may already be gone; do not unmap it again. */
 	if (kept)
 		forget_reserved(p, kept);
@@ -246,7 +251,7 @@ void ps_segment_move_memory(struct perseas *p, struct ps_segment *segment,
 	segment->base = segment->spare = NULL;
 	segment->spare_size = 0;
 	segment->shadow = NULL;
-	segment->may_differ = NULL;
+	segment->pages_may_differ = NULL;
 	segment->is_retained = false;
 }
 
@@ -288,7 +293,7 @@ int ps_segment_reserve_growth(struct ps_segment *head, uint64_t whole, uint64_t 
 
 int ps_segment_map_part(struct ps_segment *head, struct ps_segment *part)
 {
-	assert(part->size <= head->spare_size && part->size % PS_PAGE == 0);
+	assert(!part->base && part->size <= head->spare_size && part->size % PS_PAGE == 0);
 	if (mprotect(head->spare, part->size, PROT_READ | PROT_WRITE))
 		return errno;
 	if (part->size >= SEGMENT_ALIGN)
@@ -339,17 +344,18 @@ static int compare_starts(const void *a, const void *b)
 /* Sorts by_recorded. By insertion, since few segments are mapped. */
 static void sort_by_recorded(struct ps_layout *layout)
 {
-	for (unsigned i = 0; i < layout->count; i++) {
+	for (unsigned i = 0; i < layout->extent_count; i++) {
 		unsigned at = i;
 
 		for (; at > 0; at--) {
-			const unsigned before = layout->by_recorded[at - 1];
+			const unsigned before = layout->extents_by_recorded[at - 1];
 
-			if (layout->segments[before].recorded < layout->segments[i].recorded)
+			if (layout->extents[before].recorded_start <
+			    layout->extents[i].recorded_start)
 				break;
-			layout->by_recorded[at] = (uint8_t)before;
+			layout->extents_by_recorded[at] = (uint8_t)before;
 		}
-		layout->by_recorded[at] = (uint8_t)i;
+		layout->extents_by_recorded[at] = (uint8_t)i;
 	}
 }
 
@@ -376,7 +382,7 @@ int ps_layout_publish(struct perseas *p)
 {
 	ps_assert_admin(p);
 	struct ps_layout *layout = calloc(1, sizeof(*layout) +
-	                                             PS_SEGMENTS_MAX * sizeof(layout->segments[0]));
+	                                             PS_SEGMENTS_MAX * sizeof(layout->extents[0]));
 
 	if (!layout || make_change_maps(p)) {
 		free(layout);
@@ -386,17 +392,19 @@ int ps_layout_publish(struct perseas *p)
 		const struct ps_segment *s = &p->segments[i];
 
 		if (s->base)
-			layout->segments[layout->count++] = (struct ps_mapped_extent){
+			layout->extents[layout->extent_count++] = (struct ps_mapped_extent){
 				.start = ps_segment_start(s),
 				.end = ps_segment_start(s) + s->size,
-				.segment = s->id,
-				.published = s->born != 0,
+				.segment_id = s->id,
+				.is_published = s->born != 0,
 				.is_ready = s->born != 0 && !ps_demand_has_missing(p, s),
 				.is_continuation = is_mapped_behind_previous(p, s),
-				.recorded = s->address,
+				.recorded_start = s->address,
 			};
 	}
-	qsort(layout->segments, layout->count, sizeof(layout->segments[0]), compare_starts);
+	qsort(layout->extents, layout->extent_count, sizeof(layout->extents[0]), compare_starts);
+	for (unsigned i = 1; i < layout->extent_count; i++)
+		assert(layout->extents[i - 1].end <= layout->extents[i].start);
 	sort_by_recorded(layout);
 	layout->older = p->layout;
 	p->layout = layout;

@@ -16,13 +16,13 @@ int ps_commit_reserve_writes(struct perseas *p, unsigned count)
 {
 	struct ps_write *grown;
 
-	if (count <= p->commit.writes_max)
+	if (count <= p->commit.write_capacity)
 		return 0;
 	grown = realloc(p->commit.writes, (size_t)2 * count * sizeof(*grown));
 	if (!grown)
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a chain of %u writes", count);
 	p->commit.writes = grown;
-	p->commit.writes_max = 2 * count;
+	p->commit.write_capacity = 2 * count;
 	__atomic_fetch_add(&p->commit.stat.allocations, 1, __ATOMIC_RELAXED);
 	return 0;
 }
@@ -31,7 +31,7 @@ int ps_commit_reserve_chain(struct perseas *p, const struct ps_outgoing *out)
 {
 	const unsigned count = out->span_count + 1;
 
-	return p->commit.staged || count <= p->commit.writes_max
+	return p->commit.staged || count <= p->commit.write_capacity
 	               ? 0
 	               : ps_commit_reserve_writes(p, count);
 }
@@ -43,7 +43,7 @@ static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct
 	unsigned count = out->span_count + 1;
 	int rc;
 
-	if (count > p->commit.writes_max) {
+	if (count > p->commit.write_capacity) {
 		rc = ps_commit_reserve_writes(p, count);
 		if (rc)
 			return rc;
@@ -58,8 +58,8 @@ static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct
 		ps_change_map_mark(p, span->segment, offset, length, p->commit.seq + 1);
 	}
 	chain->writes = p->commit.writes;
-	chain->count = count;
-	chain->undo_count = 1;
+	chain->write_count = count;
+	chain->undo_write_count = 1;
 	return 0;
 }
 
@@ -84,13 +84,13 @@ static void build_staged(struct perseas *p, const struct ps_outgoing *out, uint6
 
 	entry->seq = p->commit.seq + 1;
 	entry->length = out->entry_length;
-	entry->count = out->span_count + 1;
-	entry->kind = out->record_kind;
+	entry->write_count = out->span_count + 1;
+	entry->record_kind = out->record_kind;
 	entry->slot = p->commit.sent_slot;
 	memcpy(at, out->record, ps_align64(out->record_length) + PS_TERMINATOR);
 	entry->writes[0] = make_record_write(p, at, position, out->record_length);
 	at += ps_align64(out->record_length) + PS_TERMINATOR;
-	entry->bytes = entry->writes[0].length + sizeof(entry->slot);
+	entry->sent_bytes = entry->writes[0].length + sizeof(entry->slot);
 	for (unsigned i = 0; i < out->span_count; i++) {
 		const struct ps_span *span = &out->spans[i];
 		const uint64_t offset = span->start - span->base, length = span->end - span->start;
@@ -101,7 +101,7 @@ static void build_staged(struct perseas *p, const struct ps_outgoing *out, uint6
 			                                  (uint32_t)length };
 		ps_change_map_mark(p, span->segment, offset, length, entry->seq);
 		at += length;
-		entry->bytes += length;
+		entry->sent_bytes += length;
 	}
 }
 
@@ -123,14 +123,14 @@ static void post_direct(struct perseas *p, struct ps_chain *chain, uint64_t byte
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->active)
+		if (!m->is_active)
 			continue;
 		chain->slot = (struct ps_write){ &p->commit.sent_slot,
 			                         ps_slot_offset(!m->valid_slot), PS_REGION_LOG,
 			                         sizeof(p->commit.sent_slot) };
 		if (ps_mirror_post(p, m, chain))
 			continue;
-		m->posted = p->commit.seq;
+		m->posted_seq = p->commit.seq;
 		p->commit.stat.bytes_sent += bytes;
 	}
 }
@@ -142,7 +142,7 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	int rc;
 
 	/* The record is sealed with p->epoch, which must be an epoch that mirrors granted. */
-	assert(!p->renewing);
+	assert(!p->is_renewing);
 	rc = p->commit.staged ? 0 : build_direct(p, out, &chain);
 
 	if (rc)
@@ -151,7 +151,7 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	assert(position >= p->commit.next_position); /* I3: the log only goes forward */
 	out->record->kind = (uint16_t)out->record_kind;
 	out->record->length = (uint32_t)out->record_length;
-	out->record->ranges = out->ranges;
+	out->record->ranges = out->range_count;
 	out->record->sum = p->roster->level > 0 ? ps_record_sum(out->record) : 0;
 	ps_record_seal(out->record, p->epoch, p->commit.seq + 1, position, p->commit.last_position,
 	               p->env->ops->clock(p->env));

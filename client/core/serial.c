@@ -30,7 +30,7 @@ int ps_serial_begin(struct perseas *p, struct perseas_tx **tx)
 int ps_commit_unchanged(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
-	const uint64_t saw = tx->read_up_to;
+	const uint64_t saw = tx->read_seq;
 	uint64_t since = 0;
 	int rc;
 

@@ -67,8 +67,8 @@ int ps_check_same_process(const struct perseas *p);
 /* Wakes the blocked threads, which check again whether they must wait. Caller holds p->lock. */
 static inline void ps_wake_blocked(struct perseas *p)
 {
-	if (p->serialization.blocked)
-		p->env->ops->broadcast(p->env, &p->serialization.changed);
+	if (p->serialization.blocked_threads)
+		p->env->ops->broadcast(p->env, &p->serialization.recheck);
 }
 
 #endif

@@ -110,13 +110,14 @@ void ps_shadow_install(struct perseas *p, struct ps_segment *segment, uint8_t *r
 
 	if (!room)
 		return;
+	assert(segment->base);
 	if (watched)
 		may_differ = memset(room + ps_align8(segment->size), 0,
 		                    word_count(segment) * sizeof(uint64_t));
 	pthread_mutex_lock(&p->lock);
 	ps_shadow_free(segment);
 	segment->shadow = room;
-	segment->may_differ = may_differ;
+	segment->pages_may_differ = may_differ;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -141,7 +142,7 @@ void ps_shadow_free(struct ps_segment *segment)
 {
 	ps_shadow_free_room(segment, segment->shadow);
 	segment->shadow = NULL;
-	segment->may_differ = NULL;
+	segment->pages_may_differ = NULL;
 }
 
 /* Adds to segment->may_differ the pages that were written, among those that are here: asking about
@@ -151,10 +152,10 @@ static bool collect_written(struct perseas *p, const struct ps_segment *segment)
 	bool here = true;
 
 	for (uint64_t at = 0, run = segment->size; at < segment->size; at += run) {
-		if (segment->has_missing)
+		if (segment->has_missing_pages)
 			run = ps_demand_uniform_run(p, segment, at, segment->size - at, &here);
-		if (here &&
-		    p->env->written->take(p->written, segment->base, at, run, segment->may_differ))
+		if (here && p->env->written->take(p->written, segment->base, at, run,
+		                                  segment->pages_may_differ))
 			return false;
 	}
 	return true;
@@ -163,16 +164,16 @@ static bool collect_written(struct perseas *p, const struct ps_segment *segment)
 void ps_shadow_collect_written(struct perseas *p, struct ps_segment *segment)
 {
 	ps_assert_locked(p);
-	segment->has_missing = ps_demand_has_missing(p, segment);
-	if (segment->may_differ && !collect_written(p, segment))
-		segment->may_differ = NULL;
+	segment->has_missing_pages = ps_demand_has_missing(p, segment);
+	if (segment->pages_may_differ && !collect_written(p, segment))
+		segment->pages_may_differ = NULL;
 }
 
 /* Returns the next page, from `page` on, that may differ from its shadow; a page past the end if
  * none does. */
 static uint64_t find_page_to_compare(const struct ps_segment *segment, uint64_t page)
 {
-	const uint64_t *set = segment->may_differ;
+	const uint64_t *set = segment->pages_may_differ;
 	uint64_t rest;
 
 	if (!set)
@@ -194,7 +195,7 @@ static bool find_difference(struct perseas *p, const struct ps_segment *segment,
 
 	for (; *at < end; *at += *length) {
 		*length = end - *at;
-		if (segment->has_missing)
+		if (segment->has_missing_pages)
 			*length = ps_demand_uniform_run(p, segment, *at, end - *at, &here);
 		if (here && memcmp(segment->base + *at, segment->shadow + *at, *length) != 0)
 			return true;
@@ -207,6 +208,7 @@ bool ps_shadow_next_difference(struct perseas *p, struct ps_segment *segment, ui
 {
 	uint64_t page = find_page_to_compare(segment, *offset / PS_PAGE), at, from;
 
+	assert(segment->base && segment->shadow);
 	for (; (at = page * PS_PAGE) < segment->size;
 	     page = find_page_to_compare(segment, page + 1)) {
 		const uint64_t rest = segment->size - at;
@@ -219,8 +221,8 @@ bool ps_shadow_next_difference(struct perseas *p, struct ps_segment *segment, ui
 		}
 		/* If the search began in the middle of the page, the part before may still
 		 * differ. */
-		if (segment->may_differ && at >= *offset)
-			segment->may_differ[page / WORD] &= ~((uint64_t)1 << page % WORD);
+		if (segment->pages_may_differ && at >= *offset)
+			segment->pages_may_differ[page / WORD] &= ~((uint64_t)1 << page % WORD);
 	}
 	return false;
 }
@@ -229,7 +231,7 @@ void ps_shadow_copy_changes(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 
-	for (unsigned i = 0; i < tx->cover.count; i++) {
+	for (unsigned i = 0; i < tx->cover.span_count; i++) {
 		struct ps_span *span = &tx->cover.spans[i];
 		const struct ps_segment *segment = ps_segment_by_id(p, span->segment);
 		const uint64_t shadow = (uint64_t)(uintptr_t)segment->shadow;

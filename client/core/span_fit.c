@@ -17,9 +17,9 @@ enum ps_fit ps_cover_fit_touching(const struct ps_cover *cover, unsigned at,
 
 	at += ps_span_abuts_other_segment(&spans[at], range);
 	*place = at;
-	behind = at < cover->count && spans[at].end == range->start;
+	behind = at < cover->span_count && spans[at].end == range->start;
 	at += behind;
-	reaches = at < cover->count && ps_span_is_reached_by(&spans[at], range);
+	reaches = at < cover->span_count && ps_span_is_reached_by(&spans[at], range);
 	if (!reaches)
 		return behind ? PS_FIT_EXTENDS : PS_FIT_DISJOINT;
 	return !behind && spans[at].start <= range->start && range->end <= spans[at].end

@@ -13,14 +13,14 @@
 #define PS_TO(state) (1u << (state))
 
 /* A state: its name for people, and the set of states that may follow it. */
-struct ps_state {
+struct ps_state_row {
 	const char *name;
 	unsigned next_states; /* set of PS_TO(state) */
 };
 
 /* One row for each state; state 0 is the initial one. */
 struct ps_states {
-	const struct ps_state *rows;
+	const struct ps_state_row *rows;
 	unsigned count;
 };
 

@@ -45,9 +45,9 @@ static inline enum ps_timed ps_timing_choose(struct perseas *p)
 /* Returns the start of a commit that is called now; 0 if it is not timed. */
 static inline ps_start_t ps_timing_start(const struct perseas_tx *tx)
 {
-	if (tx->timed == PS_TIMED_NOT)
+	if (tx->timing == PS_TIMED_NOT)
 		return 0;
-	return (ps_now(tx->p) & ~(ps_start_t)1) | (tx->timed == PS_TIMED_DRAWN);
+	return (ps_now(tx->p) & ~(ps_start_t)1) | (tx->timing == PS_TIMED_DRAWN);
 }
 
 /* Returns the start of a commit that waited from `since` on; since 0: it did not wait. */

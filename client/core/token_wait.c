@@ -23,7 +23,7 @@ static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
 
 	if (seq > p->commit.seq)
 		ps_gather_send_if_any(p);
-	while (p->commit.durable < seq) {
+	while (p->commit.durable_seq < seq) {
 		const bool looks = late || ps_commit_should_poll(p);
 		uint64_t now;
 
@@ -52,7 +52,7 @@ int perseas_wait(perseas_t *p, const struct perseas_token *token, int64_t timeou
 	if (!p || !token)
 		return ps_fail(p, PERSEAS_EINVAL, "wait needs a handle and a token");
 	pthread_mutex_lock(&p->lock);
-	rc = p->salvage ? ps_ready(p) : ps_token_check(p, token);
+	rc = p->is_salvage ? ps_ready(p) : ps_token_check(p, token);
 	if (!rc) {
 		rc = await_token(p, token->seq, timeout_ms);
 		ps_wait_line_leave(p);
@@ -83,19 +83,19 @@ int perseas_durable(perseas_t *p, struct perseas_token *token)
 		               "durable needs a handle and a place for the token");
 	u = &p->commit.unwaited;
 	pthread_mutex_lock(&p->lock);
-	if (!p->salvage)
+	if (!p->is_salvage)
 		ps_mirrors_poll(p);
-	*token = (struct perseas_token){ u->epoch,
-		                         p->salvage ? p->commit.seq : ps_update_durable(p) };
+	*token = (struct perseas_token){ u->token_epoch,
+		                         p->is_salvage ? p->commit.seq : ps_update_durable(p) };
 	if (ps_is_fenced(p)) {
 		/* The flag stays raised, so that the descriptor stays readable: nothing is left to
 		 * wait for. */
 		rc = ps_fail_fenced(p);
 	} else {
 		/* The flag is raised under the lock only, so no change is missed here. */
-		if (u->flag_fd >= 0 && u->flag_raised)
+		if (u->flag_fd >= 0 && u->is_flag_raised)
 			ps_flag_fd_lower(u->flag_fd);
-		u->flag_raised = false;
+		u->is_flag_raised = false;
 	}
 	pthread_mutex_unlock(&p->lock);
 	return rc;
@@ -118,10 +118,10 @@ int perseas_fd(perseas_t *p)
 		u->flag_fd = rc;
 		/* ps_unwaited_notify raises the flag below, so that the application looks once at
 		 * what happened before. It raises only a flag that is not noted as raised. */
-		u->flag_raised = false;
+		u->is_flag_raised = false;
 		if (rc >= 0)
 			ps_unwaited_notify(p);
-		u->tracks_durable = u->seq || rc >= 0;
+		u->tracks_durable = u->last_seq || rc >= 0;
 	}
 	rc = rc < 0 ? rc : u->flag_fd;
 	if (error.code)

@@ -21,7 +21,7 @@ enum { NEAR = 32, WORD = 8 };
 void ps_track_touch_all(struct perseas_tx *tx)
 {
 	for (unsigned i = 0; i < PS_SEGMENTS_MAX / 64; i++)
-		atomic_store_explicit(&tx->touched[i], UINT64_MAX, memory_order_relaxed);
+		atomic_store_explicit(&tx->touched_segments[i], UINT64_MAX, memory_order_relaxed);
 }
 
 int ps_track_begin(struct perseas_tx *tx)
@@ -33,10 +33,10 @@ int ps_track_begin(struct perseas_tx *tx)
 		return ps_fail(p, PERSEAS_ECONFLICT,
 		               "another transaction is open: one with PERSEAS_TRACK must be alone, "
 		               "since a page does not say whose store it was");
-	assert(!p->commit.tracking);
+	assert(!p->commit.tracked_tx);
 	tx->traits |= PS_TX_TRACKED;
 	ps_track_touch_all(tx);
-	p->commit.tracking = tx;
+	p->commit.tracked_tx = tx;
 	return 0;
 }
 
@@ -45,9 +45,9 @@ void ps_track_end(struct perseas_tx *tx)
 	struct perseas *p = tx->p;
 
 	ps_assert_locked(p);
-	assert(p->commit.tracking == tx);
+	assert(p->commit.tracked_tx == tx);
 	tx->traits &= (uint8_t)~PS_TX_TRACKED;
-	p->commit.tracking = NULL;
+	p->commit.tracked_tx = NULL;
 }
 
 int ps_track_fail_conflict(const struct perseas *p)
@@ -64,7 +64,7 @@ static bool is_tracked(const struct ps_segment *segment)
 	return segment->base && segment->born && segment->shadow;
 }
 
-static uint64_t word_at(const uint8_t *bytes, uint64_t at, uint64_t end)
+static uint64_t read_word(const uint8_t *bytes, uint64_t at, uint64_t end)
 {
 	uint64_t word = 0;
 
@@ -74,7 +74,7 @@ static uint64_t word_at(const uint8_t *bytes, uint64_t at, uint64_t end)
 
 static bool is_same_word(const struct ps_segment *segment, uint64_t at, uint64_t end)
 {
-	return word_at(segment->base, at, end) == word_at(segment->shadow, at, end);
+	return read_word(segment->base, at, end) == read_word(segment->shadow, at, end);
 }
 
 /* Finds the next run of words from *at on that differ, over gaps of fewer than NEAR bytes. Returns
@@ -126,8 +126,8 @@ static int add_changes_in_segment(struct perseas_tx *tx, struct ps_segment *segm
 
 void ps_track_drop_ranges(struct perseas_tx *tx)
 {
-	tx->length = sizeof(struct ps_record);
-	tx->ranges = 0;
+	tx->record_length = sizeof(struct ps_record);
+	tx->range_count = 0;
 	tx->last_entry_offset = 0;
 	ps_cover_clear(&tx->cover);
 }
@@ -138,7 +138,7 @@ int ps_track_find_changes(struct perseas_tx *tx)
 	int rc = 0;
 
 	ps_assert_locked(p);
-	assert(p->commit.tracking == tx && !tx->ranges && !tx->deferred_count);
+	assert(p->commit.tracked_tx == tx && !tx->range_count && !tx->deferred_count);
 	for (unsigned i = 0; i < p->segment_count && !rc; i++)
 		if (is_tracked(&p->segments[i]))
 			rc = add_changes_in_segment(tx, &p->segments[i]);

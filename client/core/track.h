@@ -1,8 +1,8 @@
 /*
  * track.h - tracked transactions (PERSEAS_TRACK), which need no set_range: the commit finds their
  * changes by comparing memory with the shadow (shadow.h). A page does not tell which transaction
- * changed it, so a tracked transaction must be the only open one: p->commit.tracking names it, and
- * no other transaction begins while that is set.
+ * changed it, so a tracked transaction must be the only open one: p->commit.tracked_tx names it,
+ * and no other transaction begins while that is set.
  */
 #ifndef PERSEAS_CLIENT_TRACK_H
 #define PERSEAS_CLIENT_TRACK_H

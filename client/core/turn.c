@@ -12,8 +12,8 @@
 
 void ps_serialization_init(struct perseas *p)
 {
-	p->serialization.last = &p->serialization.first;
-	p->serialization.opener = getpid();
+	p->serialization.last_waiter = &p->serialization.first_waiter;
+	p->serialization.opener_pid = getpid();
 }
 
 int ps_check_may_wait(struct perseas *p)
@@ -34,7 +34,7 @@ int ps_await_blocker(struct perseas *p, struct ps_blocked *b)
 	while (!rc && b->ops->must_wait(b)) {
 		rc = ps_check_may_wait(p);
 		if (!rc)
-			p->env->ops->wait(p->env, &p->serialization.changed, &p->lock, PS_NEVER);
+			p->env->ops->wait(p->env, &p->serialization.recheck, &p->lock, PS_NEVER);
 	}
 	ps_deadlock_remove_thread(b);
 	return rc;
@@ -43,29 +43,30 @@ int ps_await_blocker(struct perseas *p, struct ps_blocked *b)
 /* Appends a thread to the queue. */
 static void join_queue(struct ps_serialization *s, struct ps_turn_waiter *turn)
 {
-	*s->last = turn;
-	s->last = &turn->next;
+	assert(!*s->last_waiter && !turn->has_turn);
+	*s->last_waiter = turn;
+	s->last_waiter = &turn->next;
 }
 
 static void leave_queue(struct ps_serialization *s, const struct ps_turn_waiter *turn)
 {
-	struct ps_turn_waiter **link = &s->first;
+	struct ps_turn_waiter **link = &s->first_waiter;
 
 	while (*link != turn)
 		link = &(*link)->next;
 	*link = turn->next;
 	if (!*link)
-		s->last = link;
+		s->last_waiter = link;
 }
 
 void ps_turn_pass(struct perseas *p)
 {
 	struct ps_serialization *s = &p->serialization;
-	struct ps_turn_waiter *next = s->first;
+	struct ps_turn_waiter *next = s->first_waiter;
 
 	ps_assert_locked(p);
-	assert(s->turn_taken);
-	s->turn_taken = next != NULL;
+	assert(s->is_turn_taken);
+	s->is_turn_taken = next != NULL;
 	if (!next)
 		return;
 	leave_queue(s, next);
@@ -115,9 +116,9 @@ int ps_turn_await(struct perseas *p)
 
 	if (rc)
 		return rc;
-	if (!s->turn_taken) {
-		assert(!s->first);
-		s->turn_taken = true;
+	if (!s->is_turn_taken) {
+		assert(!s->first_waiter);
+		s->is_turn_taken = true;
 		s->turn_thread = me;
 		return 0;
 	}
@@ -130,9 +131,10 @@ int ps_turn_await(struct perseas *p)
 
 void ps_turn_take(struct perseas_tx *tx)
 {
+	assert(tx->p->serialization.is_turn_taken && !(tx->traits & PS_TX_SERIAL));
 	tx->traits |= PS_TX_SERIAL;
 	tx->thread = tx->p->serialization.turn_thread;
 	/* All that the transaction can read was committed before (posted, or held in a group),
 	 * since no other SERIAL transaction runs. */
-	tx->read_up_to = ps_last_committed(tx->p);
+	tx->read_seq = ps_last_committed(tx->p);
 }

@@ -22,16 +22,17 @@ enum {
 	CHECKED = PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES,
 };
 
-/* Adds `change` to the number of threads that read the open transactions of others. A thread that
- * then reads `active == false` is ordered after every read made by earlier observers. */
+/* Adds `change` (1, -1 or 0) to the number of threads that read the open transactions of others.
+ * When it falls to 0, `active` becomes false: a set_range that reads false is ordered after every
+ * read of the threads that were counted before. */
 static void add_observers(struct perseas *p, int change)
 {
 	pthread_mutex_lock(&p->lock);
-	assert(change >= 0 || p->observing.count > 0);
-	p->observing.count += (unsigned)change;
+	assert(change >= 0 || p->observing.observer_count > 0);
+	p->observing.observer_count += (unsigned)change;
 	atomic_store_explicit(&p->observing.active,
 	                      p->options.flags & CHECKED || !p->observing.has_barrier ||
-	                              p->observing.count,
+	                              p->observing.observer_count,
 	                      memory_order_release);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -55,7 +56,7 @@ static struct perseas_tx *new_transaction(struct perseas *p)
 		return NULL;
 	}
 	memset(tx->record, 0, sizeof(struct ps_record));
-	tx->capacity = FIRST_CAPACITY;
+	tx->record_capacity = FIRST_CAPACITY;
 	tx->p = p;
 	ps_tx_update_room(tx);
 	tx->next_in_pool = p->commit.all_list;
@@ -64,7 +65,7 @@ static struct perseas_tx *new_transaction(struct perseas *p)
 	return tx;
 }
 
-static void list_push(struct perseas_tx **list, struct perseas_tx *tx)
+static void push_tx(struct perseas_tx **list, struct perseas_tx *tx)
 {
 	tx->previous = NULL;
 	tx->next = *list;
@@ -73,7 +74,7 @@ static void list_push(struct perseas_tx **list, struct perseas_tx *tx)
 	*list = tx;
 }
 
-static void list_remove(struct perseas_tx **list, struct perseas_tx *tx)
+static void remove_tx(struct perseas_tx **list, struct perseas_tx *tx)
 {
 	if (tx->previous)
 		tx->previous->next = tx->next;
@@ -86,12 +87,12 @@ static void list_remove(struct perseas_tx **list, struct perseas_tx *tx)
 /* Resets a transaction to the state in which it has declared nothing. */
 static inline void reset_tx(struct perseas_tx *tx)
 {
-	tx->timed = ps_timing_choose(tx->p);
-	tx->length = sizeof(struct ps_record);
-	tx->ranges = 0;
+	tx->timing = ps_timing_choose(tx->p);
+	tx->record_length = sizeof(struct ps_record);
+	tx->range_count = 0;
 	tx->last_entry_offset = 0;
 	for (unsigned i = 0; i < PS_SEGMENTS_MAX / 64; i++)
-		atomic_store_explicit(&tx->touched[i], 0, memory_order_relaxed);
+		atomic_store_explicit(&tx->touched_segments[i], 0, memory_order_relaxed);
 }
 
 int ps_tx_begin(struct perseas *p, struct perseas_tx **out)
@@ -101,16 +102,16 @@ int ps_tx_begin(struct perseas *p, struct perseas_tx **out)
 
 	if (rc)
 		return rc;
-	if (p->commit.tracking)
+	if (p->commit.tracked_tx)
 		return ps_track_fail_conflict(p);
 	tx = p->commit.free_list;
 	if (tx)
-		list_remove(&p->commit.free_list, tx);
+		remove_tx(&p->commit.free_list, tx);
 	else if (!(tx = new_transaction(p)))
 		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a transaction");
-	assert(!tx->open && !tx->traits);
-	list_push(&p->commit.open_list, tx);
-	tx->open = true;
+	assert(!tx->is_open && !tx->traits);
+	push_tx(&p->commit.open_list, tx);
+	tx->is_open = true;
 	tx->begun_seq = p->commit.seq;
 	reset_tx(tx);
 	*out = tx;
@@ -149,14 +150,15 @@ void ps_tx_end(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 
-	tx->open = false;
+	assert(tx->is_open);
+	tx->is_open = false;
 	if (tx->deferred)
 		ps_deferred_end(tx);
 	if (tx->traits)
 		end_traits(tx);
 	ps_cover_clear(&tx->cover);
-	list_remove(&p->commit.open_list, tx);
-	list_push(&p->commit.free_list, tx);
+	remove_tx(&p->commit.open_list, tx);
+	push_tx(&p->commit.free_list, tx);
 }
 
 void ps_tx_free_all(struct perseas *p)
@@ -205,8 +207,8 @@ void ps_tx_observe_end(struct perseas *p)
 /* Returns a cursor over the entries of the transaction's record. */
 static struct ps_cursor entries_of_record(const struct perseas_tx *tx)
 {
-	return (struct ps_cursor){ tx->record + sizeof(struct ps_record), tx->record + tx->length,
-		                   tx->ranges, true };
+	return (struct ps_cursor){ tx->record + sizeof(struct ps_record),
+		                   tx->record + tx->record_length, tx->range_count, true };
 }
 
 void ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
@@ -221,7 +223,7 @@ void ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment, u
 		ps_gather_restore(p, &window);
 		return;
 	}
-	assert(p->observing.count > 0);
+	assert(p->observing.observer_count > 0);
 	memcpy(bytes, segment->base + offset, length);
 	for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
 		ps_undo_entries(entries_of_record(tx), ps_window_restore, &window);

@@ -12,18 +12,18 @@ enum { PS_STAMPS = 9 };
 
 /* Commits that were posted and that no thread waits for (nowait.h). */
 struct ps_unwaited {
-	uint64_t seq; /* the last unawaited seq; 0: W mirrors hold all of them */
+	uint64_t last_seq; /* the last unawaited seq; 0: W mirrors hold all of them */
 	/* When W mirrors last came to hold more, or when the first unawaited commit was posted. */
 	uint64_t progress_at;
 	/* epoch: the epoch of new tokens. seq_before_epoch: the last seq of all earlier epochs. */
-	uint64_t epoch, seq_before_epoch;
-	/* Each completion must update p->commit.durable: there are unawaited commits, or perseas_fd
-	 * is used. */
+	uint64_t token_epoch, seq_before_epoch;
+	/* Each completion must update p->commit.durable_seq: there are unawaited commits, or
+	 * perseas_fd is used. */
 	bool tracks_durable;
-	bool has_collector; /* the collector's thread was started */
+	bool has_collector_thread; /* the collector's thread was started */
 	/* idle: the collector sleeps until it is woken. watches_links: it sleeps on the links. */
-	bool idle, watches_links;
-	bool flag_raised; /* perseas_fd's flag is raised */
+	bool is_idle, watches_links;
+	bool is_flag_raised; /* perseas_fd's flag is raised */
 	/* the descriptor that perseas_fd returned; -1: perseas_fd was not called yet */
 	int flag_fd;
 	uint64_t wake_at; /* when the collector wakes by itself */

@@ -16,14 +16,14 @@
 
 struct ps_mirror;
 
-/* A request to several mirrors, and their answers so far (due.h). */
+/* A request to several mirrors, and their answers so far (pending_answers.h). */
 struct ps_question {
-	uint64_t id;           /* 0: no question is under way */
-	uint32_t unanswered;   /* mirrors that have not answered yet */
-	uint32_t granted;      /* mirrors that granted the request */
-	uint64_t deadline;     /* when the question times out */
-	Perseas__Reply *reply; /* the last answer that granted the request, or NULL */
-	struct ps_error error; /* error of the last answer that refused the request */
+	uint64_t id;                 /* 0: no question is under way */
+	uint32_t unanswered_mirrors; /* mirrors that have not answered yet */
+	uint32_t granting_mirrors;   /* mirrors that granted the request */
+	uint64_t deadline;           /* when the question times out */
+	Perseas__Reply *reply;       /* the last answer that granted the request, or NULL */
+	struct ps_error error;       /* error of the last answer that refused the request */
 };
 
 enum ps_resync_state {
@@ -115,7 +115,7 @@ enum ps_change_stage {
 
 /* Size of a roster: n and W. */
 struct ps_roster_size {
-	uint32_t members, acks;
+	uint32_t member_count, acks;
 };
 
 /* The roster change under way, or the last one (change.c). */
@@ -125,7 +125,7 @@ struct ps_change {
 	uint8_t order_id[PS_ID_SIZE];
 	struct ps_mirror *leaving; /* the mirror that leaves, or NULL */
 	struct ps_mirror *joining; /* the mirror that joins, or NULL */
-	bool gone;                 /* `leaving` is gone for good: no later open can use it */
+	bool is_leaving_gone;      /* `leaving` is gone for good: no later open can use it */
 	/* A member leaves. It need not be among this handle's mirrors. */
 	bool removes_member;
 	bool raises_level;                   /* the change only raises the store to level 1 */
@@ -151,10 +151,10 @@ struct ps_change {
 
 /* How far the mirrors have been told the rosters (roster_telling.c). */
 struct ps_telling {
-	uint64_t versions[5];   /* epoch and version of both rosters, and the mark */
-	uint64_t round;         /* number of the round: grows when `versions` changes */
-	uint32_t recorded;      /* mirrors that recorded this round's rosters */
-	uint64_t tell_again_at; /* when to tell the other mirrors again */
+	uint64_t versions[5];      /* epoch and version of both rosters, and the mark */
+	uint64_t round_number;     /* number of the round: grows when `versions` changes */
+	uint32_t recorded_mirrors; /* mirrors that recorded this round's rosters */
+	uint64_t tell_again_at;    /* when to tell the other mirrors again */
 };
 
 /* The result of an order. */
@@ -185,28 +185,28 @@ struct ps_renewal {
 	/* During a renewal: the epoch of the records in the ring, which is the one before. */
 	uint64_t ring_epoch;
 	uint64_t next_at; /* no attempt before this time */
-	uint64_t delay;
-	/* With p->superseded: how this owner knows that its state went back in time
+	uint64_t delay_ns;
+	/* With p->is_superseded: how this owner knows that its state went back in time
 	 * (reverted_owner.c); or "". */
 	char reverted_text[400];
 	/* Renew although no mirror is fenced: records in a new format need a new epoch. */
-	bool wanted;
-	bool quorum_stuck; /* ps_quorum_is_stuck in the keeper's last round */
-	const char *cause; /* why the present or last renewal began, for people */
+	bool is_wanted;
+	bool is_quorum_stuck;   /* ps_quorum_is_stuck in the keeper's last round */
+	const char *cause_text; /* why the present or last renewal began, for people */
 };
 
 /* The last event about an expiring certificate, CA or revocation list (expiry_watch.c). */
 struct ps_expiry_event {
-	uint64_t until_s;           /* when the certificate expires; 0: no event yet */
-	uint64_t at_s;              /* when the application was told */
+	uint64_t expires_at_s;      /* when the certificate expires; 0: no event yet */
+	uint64_t told_at_s;         /* when the application was told */
 	enum ps_expiry_stage stage; /* how urgent it was then */
 };
 
 struct ps_expiry_watch {
-	uint64_t look_at;       /* when to look next, by env->ops->now */
-	struct ps_expiries own; /* what this process's own files said at own_at_s */
-	uint64_t own_at_s;
-	struct ps_expiry_event own_told, told[PS_MIRRORS_MAX];
+	uint64_t next_look_at;           /* when to look next, by env->ops->now */
+	struct ps_expiries own_expiries; /* what this process's own files said at own_at_s */
+	uint64_t own_read_at_s;
+	struct ps_expiry_event own_told, mirrors_told[PS_MIRRORS_MAX];
 };
 
 /* Guarded by admin. Members that commits and statistics read change with both admin and the

@@ -42,20 +42,20 @@ struct ps_waiter {
 /* Inserts the waiter behind those that wait for the same seq: nearly always at the end. */
 static void link_waiter(struct ps_wait_line *line, struct ps_waiter *w)
 {
-	struct ps_waiter *before = line->last;
+	struct ps_waiter *before = line->last_waiter;
 
 	while (before && before->seq > w->seq)
 		before = before->previous;
 	w->previous = before;
-	w->next = before ? before->next : line->first;
-	*(w->next ? &w->next->previous : &line->last) = w;
-	*(before ? &before->next : &line->first) = w;
+	w->next = before ? before->next : line->first_waiter;
+	*(w->next ? &w->next->previous : &line->last_waiter) = w;
+	*(before ? &before->next : &line->first_waiter) = w;
 }
 
 static void unlink_waiter(struct ps_wait_line *line, struct ps_waiter *w)
 {
-	*(w->next ? &w->next->previous : &line->last) = w->previous;
-	*(w->previous ? &w->previous->next : &line->first) = w->next;
+	*(w->next ? &w->next->previous : &line->last_waiter) = w->previous;
+	*(w->previous ? &w->previous->next : &line->first_waiter) = w->next;
 }
 
 /* Moves a waiter to another state, and keeps the line, woken_count and next_leader consistent with
@@ -90,7 +90,7 @@ static void wake_waiter(struct perseas *p, struct ps_waiter *w, enum waiter_stat
 
 	move_waiter(line, w, to);
 	if (line->defers_broadcasts && line->deferred_count < PS_DEFERRED_BROADCASTS_MAX)
-		line->deferred[line->deferred_count++] = &w->wake;
+		line->deferred_broadcasts[line->deferred_count++] = &w->wake;
 	else
 		p->env->ops->broadcast(p->env, &w->wake);
 }
@@ -112,24 +112,24 @@ static struct ps_waiter *new_waiter(void)
 /* Returns a spare waiter, or NULL if out of memory. */
 static struct ps_waiter *borrow_waiter(struct ps_wait_line *line)
 {
-	struct ps_waiter *w = line->spare;
+	struct ps_waiter *w = line->spare_waiters;
 
 	if (!w)
 		return new_waiter();
-	line->spare = w->next;
+	line->spare_waiters = w->next;
 	return w;
 }
 
 static void return_waiter(struct ps_wait_line *line, struct ps_waiter *w)
 {
 	assert(w->state == SPARE);
-	w->next = line->spare;
-	line->spare = w;
+	w->next = line->spare_waiters;
+	line->spare_waiters = w;
 }
 
 void ps_wait_line_free(struct perseas *p)
 {
-	struct ps_waiter *w = p->commit.wait_line.spare;
+	struct ps_waiter *w = p->commit.wait_line.spare_waiters;
 
 	while (w) {
 		struct ps_waiter *next = w->next;
@@ -170,7 +170,7 @@ static void make_deferred_broadcasts(struct perseas *p)
 	struct ps_wait_line *line = &p->commit.wait_line;
 
 	while (line->deferred_count) {
-		pthread_cond_t *call = line->deferred[--line->deferred_count];
+		pthread_cond_t *call = line->deferred_broadcasts[--line->deferred_count];
 
 		pthread_mutex_unlock(&p->lock);
 		p->env->ops->broadcast(p->env, call);
@@ -190,14 +190,14 @@ void ps_wait_line_leave(struct perseas *p)
 {
 	struct ps_wait_line *line = &p->commit.wait_line;
 
-	if (!p->commit.wait_line.waiters || p->commit.wait_line.has_leader || line->is_spinning ||
-	    line->next_leader)
+	if (!p->commit.wait_line.waiting_count || p->commit.wait_line.has_leader ||
+	    line->is_spinning || line->next_leader)
 		return;
-	if (line->last)
-		wake_waiter(p, line->last, NEXT_LEADER);
+	if (line->last_waiter)
+		wake_waiter(p, line->last_waiter, NEXT_LEADER);
 	else if (!line->woken_count)
 		p->env->ops->broadcast(p->env, &p->commit.wait_line.changed);
-	assert(!line->first || line->next_leader);
+	assert(!line->first_waiter || line->next_leader);
 }
 
 void ps_wait_line_wake_leader(struct perseas *p)
@@ -210,21 +210,21 @@ void ps_wait_line_wake_durable(struct perseas *p)
 {
 	struct ps_wait_line *line = &p->commit.wait_line;
 
-	while (line->first && ps_w_mirrors_hold(p, line->first->seq))
-		wake_waiter(p, line->first, WOKEN);
+	while (line->first_waiter && ps_w_mirrors_hold(p, line->first_waiter->seq))
+		wake_waiter(p, line->first_waiter, WOKEN);
 	ps_wait_line_wake_leader(p);
 	p->env->ops->broadcast(p->env, &p->commit.wait_line.changed);
 }
 
 void ps_wait_line_wake_all(struct perseas *p)
 {
-	while (p->commit.wait_line.first)
-		wake_waiter(p, p->commit.wait_line.first, WOKEN);
+	while (p->commit.wait_line.first_waiter)
+		wake_waiter(p, p->commit.wait_line.first_waiter, WOKEN);
 }
 
 void ps_wake_waiters(struct perseas *p)
 {
-	if (!p->commit.wait_line.waiters)
+	if (!p->commit.wait_line.waiting_count)
 		return;
 	ps_assert_locked(p);
 	/* The leader sleeps on links, whose events another thread may have consumed. */

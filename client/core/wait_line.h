@@ -33,9 +33,10 @@
  *   C  A thread that polls while another one leads wakes the leader (ps_wait_line_wake_leader),
  *      because the leader's sleep covers only events after the last poll (fabric.h, F15).
  *   D  A thread that polls for itself broadcasts after it has released the lock, which each woken
- *      thread needs first (ps_wait_line_poll). The waiters left the line under the lock; `deferred`
- *      lists the broadcasts still to be made. A broadcast may come late, when another thread
- *      already uses the waiter: that thread wakes without need, looks, and waits again.
+ *      thread needs first (ps_wait_line_poll). The waiters left the line under the lock;
+ *      `deferred_broadcasts` lists the broadcasts still to make. A broadcast may come late, when
+ *      another thread already uses the waiter: that thread wakes without need, looks, and waits
+ *      again.
  *
  * Woken threads arrive here at about the same time, and most of them commit again. Therefore new
  * transactions stay in the ring while some woken threads have not looked yet, and the last of these
@@ -59,21 +60,21 @@ struct ps_waiter;
 /* How many broadcasts can be deferred. Further ones are made at once. */
 enum { PS_DEFERRED_BROADCASTS_MAX = 16 };
 
-/* Guarded by p->lock. */
+/* The threads that wait until W mirrors hold a transaction. Guarded by p->lock. */
 struct ps_wait_line {
 	/* Broadcast when anything that a waiting thread looks at has changed. */
 	pthread_cond_t changed;
-	unsigned waiters;               /* threads that wait, in the line or for `changed` */
-	bool has_leader;                /* a thread sleeps on the links for all threads */
-	struct ps_waiter *first, *last; /* waiters IN_LINE, by seq */
-	struct ps_waiter *next_leader;  /* the waiter in state NEXT_LEADER, or NULL */
-	unsigned woken_count;           /* waiters in state WOKEN or NEXT_LEADER */
-	bool is_spinning;               /* a thread spins: it polls the links again and again */
-	/* A thread is polling: broadcasts go to `deferred`, for later. */
+	unsigned waiting_count; /* threads that wait, in the line or for `changed` */
+	bool has_leader;        /* a thread sleeps on the links for all threads */
+	struct ps_waiter *first_waiter, *last_waiter; /* waiters IN_LINE, by seq */
+	struct ps_waiter *next_leader;                /* the waiter in state NEXT_LEADER, or NULL */
+	unsigned woken_count;                         /* waiters in state WOKEN or NEXT_LEADER */
+	bool is_spinning; /* a thread spins: it polls the links again and again */
+	/* A thread is polling: broadcasts go to `deferred_broadcasts`, for later. */
 	bool defers_broadcasts;
-	unsigned deferred_count; /* number of broadcasts in `deferred` */
-	pthread_cond_t *deferred[PS_DEFERRED_BROADCASTS_MAX];
-	struct ps_waiter *spare; /* list of waiters in state SPARE */
+	unsigned deferred_count; /* number of broadcasts in `deferred_broadcasts` */
+	pthread_cond_t *deferred_broadcasts[PS_DEFERRED_BROADCASTS_MAX];
+	struct ps_waiter *spare_waiters; /* list of waiters in state SPARE */
 };
 
 /* Sleeps in the line until the thread is woken, because W mirrors hold transaction `seq` or a wait

@@ -59,7 +59,7 @@ static struct ps_demand *demand_new(struct perseas *p)
 	d->ops = p->env->pager;
 	d->patience = ps_ms(p->options.connect_timeout_ms);
 	d->rate = p->options.fetch_rate;
-	d->warm = p->warm;
+	d->warm = p->warm_copy;
 	memcpy(d->store, p->store, sizeof(d->store));
 	memcpy(d->store_id, p->store_id, PS_ID_SIZE);
 	memcpy(d->owner, p->owner, PS_ID_SIZE);
@@ -459,11 +459,11 @@ static void renew_layout(struct perseas *p)
 {
 	const struct ps_layout *layout = p->layout;
 
-	for (unsigned i = 0; layout && i < layout->count; i++) {
-		const struct ps_mapped_extent *extent = &layout->segments[i];
+	for (unsigned i = 0; layout && i < layout->extent_count; i++) {
+		const struct ps_mapped_extent *extent = &layout->extents[i];
 
-		if (extent->published && !extent->is_ready &&
-		    !ps_demand_has_missing(p, ps_segment_by_id(p, extent->segment))) {
+		if (extent->is_published && !extent->is_ready &&
+		    !ps_demand_has_missing(p, ps_segment_by_id(p, extent->segment_id))) {
 			(void)ps_layout_publish(p);
 			return;
 		}
@@ -473,9 +473,9 @@ static void renew_layout(struct perseas *p)
 /* Of what is here, all of it, the copy is needed no more. */
 static void leave_copies(struct perseas *p)
 {
-	for (unsigned i = 0; p->warm && i < p->segment_count; i++)
+	for (unsigned i = 0; p->warm_copy && i < p->segment_count; i++)
 		if (p->segments[i].base && !ps_demand_has_missing(p, &p->segments[i]))
-			ps_warm_leave(p->warm, p->segments[i].id);
+			ps_warm_leave(p->warm_copy, p->segments[i].id);
 }
 
 void ps_demand_pause(struct perseas *p)
@@ -505,11 +505,11 @@ void ps_demand_step(struct perseas *p)
 		changed |= follow_mirror(p, i, now);
 		ps_straight_find(p, i);
 	}
-	epoch = p->renewing ? 0 : p->epoch;
+	epoch = p->is_renewing ? 0 : p->epoch;
 	lock(d);
-	changed |= d->epoch != epoch || (p->superseded && !d->fenced);
+	changed |= d->epoch != epoch || (p->is_superseded && !d->fenced);
 	d->epoch = epoch;
-	d->fenced |= p->superseded;
+	d->fenced |= p->is_superseded;
 	missing = ps_bytes_missing(d, &any);
 	if (missing && !d->fenced && d->starved_at && now > d->starved_at + STARVED_FOR)
 		starved = cause(d);

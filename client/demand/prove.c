@@ -99,13 +99,13 @@ static int walk_back(struct ps_warm *warm, struct block *block)
 
 static int prove_by(struct perseas *p, struct ps_mirror *mirror, uint64_t *read)
 {
-	struct block block = { .p = p, .mirror = mirror, .lowest = p->warm->point.position };
+	struct block block = { .p = p, .mirror = mirror, .lowest = p->warm_copy->point.position };
 	int rc = NOWHERE;
 
 	block.read = read;
 	block.bytes = malloc(BLOCK);
 	if (block.bytes)
-		rc = walk_back(p->warm, &block);
+		rc = walk_back(p->warm_copy, &block);
 	free(block.bytes);
 	return rc;
 }
@@ -113,15 +113,15 @@ static int prove_by(struct perseas *p, struct ps_mirror *mirror, uint64_t *read)
 /* A segment that never came to exist may have had the id of one that did. */
 static void forget_others(struct perseas *p)
 {
-	for (unsigned i = p->warm->count; i-- > 0;) {
-		const struct ps_warm_part *part = &p->warm->parts[i];
+	for (unsigned i = p->warm_copy->count; i-- > 0;) {
+		const struct ps_warm_part *part = &p->warm_copy->parts[i];
 		const struct ps_segment *segment = ps_segment_by_id(p, part->segment);
 		struct ps_segment_key key;
 
 		if (segment)
 			key = ps_segment_key(segment);
 		if (!segment || !ps_segment_key_equal(&part->key, &key))
-			ps_warm_forget(p->warm, part->segment);
+			ps_warm_forget(p->warm_copy, part->segment);
 	}
 }
 
@@ -138,13 +138,13 @@ static bool prove(struct perseas *p)
 	uint64_t read = 0;
 	int rc = 1;
 
-	if (!is_within(p, &p->warm->point) ||
-	    memcmp(p->warm->store_id, p->store_id, PS_ID_SIZE) != 0)
+	if (!is_within(p, &p->warm_copy->point) ||
+	    memcmp(p->warm_copy->store_id, p->store_id, PS_ID_SIZE) != 0)
 		return false;
 	for (unsigned i = 0; i < p->mirror_count && rc == 1; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->active && m->state == PERSEAS_MIRROR_LIVE)
+		if (m->is_active && m->state == PERSEAS_MIRROR_LIVE)
 			rc = prove_by(p, m, &read);
 	}
 	return rc == 0;
@@ -154,19 +154,19 @@ void ps_warm_prove(struct perseas *p)
 {
 	uint64_t here, total;
 
-	if (!p->warm && p->env->inherited && p->env->inherited->warm_fd > 0)
-		p->warm = ps_warm_inherit(p->env->inherited->warm_fd, p->store_id);
-	if (!p->warm)
+	if (!p->warm_copy && p->env->told_by_run && p->env->told_by_run->warm_fd > 0)
+		p->warm_copy = ps_warm_inherit(p->env->told_by_run->warm_fd, p->store_id);
+	if (!p->warm_copy)
 		return;
 	if (!prove(p)) {
 		ps_report(p, "the standby's copy is not used: it is not known to be of the state "
 		             "that was chosen");
-		ps_warm_free(p->warm);
-		p->warm = NULL;
+		ps_warm_free(p->warm_copy);
+		p->warm_copy = NULL;
 		return;
 	}
 	forget_others(p);
-	ps_warm_figures(p->warm, &here, &total);
+	ps_warm_figures(p->warm_copy, &here, &total);
 	ps_report(p, "%llu of %llu bytes are in the standby's copy, as transaction %llu left them",
 	          (unsigned long long)here, (unsigned long long)total,
 	          (unsigned long long)p->commit.seq);

@@ -10,7 +10,8 @@
 
 static bool is_straight(const struct perseas *p, const struct ps_mirror *m)
 {
-	return m->active && m->state == PERSEAS_MIRROR_LIVE && !p->renewing && m->fabric->peek;
+	return m->is_active && m->state == PERSEAS_MIRROR_LIVE && !p->is_renewing &&
+	       m->fabric->peek;
 }
 
 void ps_straight_find(struct perseas *p, unsigned i)

@@ -101,8 +101,9 @@ int ps_warm_share(struct ps_warm *warm);
  * which others that have the descriptor would keep. */
 struct ps_warm *ps_warm_inherit(int fd, const uint8_t store_id[PS_ID_SIZE]);
 
-/* prove.c: what is left of p->warm is right for the state that was adopted, and for as long as this
- * owner has not changed it; it is freed where that cannot be shown. Exclusive, after adoption. */
+/* prove.c: what is left of p->warm_copy is right for the state that was adopted, and for as long as
+ * this owner has not changed it; it is freed where that cannot be shown. Exclusive, after adoption.
+ * */
 void ps_warm_prove(struct perseas *p);
 
 #endif

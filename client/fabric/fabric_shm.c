@@ -133,12 +133,12 @@ static int break_without_promise(struct ps_link *link)
  * Otherwise their cache misses come one after the other, in front of the full fence. */
 static inline void prefetch_data(const struct ps_link *link, const struct ps_chain *chain)
 {
-	unsigned end = chain->count < chain->undo_count + PREFETCH_MAX
-	                       ? chain->count
-	                       : chain->undo_count + PREFETCH_MAX;
+	unsigned end = chain->write_count < chain->undo_write_count + PREFETCH_MAX
+	                       ? chain->write_count
+	                       : chain->undo_write_count + PREFETCH_MAX;
 	unsigned i;
 
-	for (i = chain->undo_count; i < end; i++) {
+	for (i = chain->undo_write_count; i < end; i++) {
 		const struct ps_write *write = &chain->writes[i];
 		const uint8_t *to = range_address(link, write->region, write->offset,
 		                                  write->length);
@@ -154,7 +154,7 @@ static inline void prefetch_next_record(const struct ps_link *link, const struct
 	const struct ps_write *record = chain->writes;
 	const uint8_t *to;
 
-	if (chain->undo_count == 0)
+	if (chain->undo_write_count == 0)
 		return;
 	to = range_address(link, record->region, record->offset + record->length, PREFETCH_RECORD);
 	for (unsigned at = 0; to && at < PREFETCH_RECORD; at += PS_ALIGN)
@@ -168,11 +168,11 @@ static int shm_post(struct ps_link *link, const struct ps_chain *chain)
 	if (link->broken)
 		return link->broken;
 	prefetch_data(link, chain);
-	for (i = 0; i < chain->undo_count; i++)
+	for (i = 0; i < chain->undo_write_count; i++)
 		if (!copy_write(link, &chain->writes[i]))
 			goto mistake;
 	atomic_thread_fence(memory_order_release);
-	for (; i < chain->count; i++)
+	for (; i < chain->write_count; i++)
 		if (!copy_write(link, &chain->writes[i]))
 			goto mistake;
 	atomic_thread_fence(memory_order_release);

@@ -106,7 +106,7 @@ static bool is_unsent(const struct ps_link *link)
 /* Returns the chain's i-th write; the slot comes last. */
 static const struct ps_write *get_write(const struct ps_chain *chain, unsigned i)
 {
-	return i < chain->count ? &chain->writes[i] : &chain->slot;
+	return i < chain->write_count ? &chain->writes[i] : &chain->slot;
 }
 
 /* Returns true if the range lies inside its region. Otherwise the caller has a bug; the mirror
@@ -262,7 +262,7 @@ static int flush_queue(struct ps_link *link)
 
 static int tcp_post(struct ps_link *link, const struct ps_chain *chain)
 {
-	unsigned total = chain->count + (chain->slot.length > 0);
+	unsigned total = chain->write_count + (chain->slot.length > 0);
 	unsigned first, count;
 
 	if (link->broken)
@@ -473,7 +473,7 @@ static struct ps_link *tcp_attach_begin(struct ps_env *env, const struct ps_addr
 		return NULL;
 	}
 	link->stream.fd = -1;
-	link->unarrived_ms = env ? env->unarrived_ms : 0;
+	link->unarrived_ms = env ? env->unacknowledged_limit_ms : 0;
 	if (set_regions(link, grant, error))
 		ps_error_prefix(error, "%s", address->text);
 	else

@@ -166,17 +166,18 @@ static bool queue_chain_group(struct ps_link *link, const struct ps_write *write
 static int rdma_post(struct ps_link *link, const struct ps_chain *chain)
 {
 	PS_UNCANCELLED;
-	bool slot = chain->slot.length > 0, data = chain->count > chain->undo_count;
-	bool good = slot || chain->count > 0;
+	bool slot = chain->slot.length > 0, data = chain->write_count > chain->undo_write_count;
+	bool good = slot || chain->write_count > 0;
 
 	if (link->broken)
 		return link->broken;
-	if (chain->undo_count > 0)
-		good = good &&
-		       queue_chain_group(link, chain->writes, chain->undo_count, !data && !slot);
+	if (chain->undo_write_count > 0)
+		good = good && queue_chain_group(link, chain->writes, chain->undo_write_count,
+		                                 !data && !slot);
 	if (data)
-		good = good && queue_chain_group(link, chain->writes + chain->undo_count,
-		                                 chain->count - chain->undo_count, !slot);
+		good = good &&
+		       queue_chain_group(link, chain->writes + chain->undo_write_count,
+		                         chain->write_count - chain->undo_write_count, !slot);
 	if (slot)
 		good = good && queue_chain_group(link, &chain->slot, 1, true);
 	if (!good)
@@ -496,8 +497,8 @@ static struct ps_link *rdma_attach_begin(struct ps_env *env, const struct ps_add
 	link = create_link(env, address, grant, false, error);
 	if (!link)
 		return NULL;
-	link->staging = (uintptr_t)env->staging;
-	link->staging_size = env->staging_size;
+	link->staging = (uintptr_t)env->staging_memory;
+	link->staging_size = env->staging_bytes;
 	link->flush = grant->flush;
 	link->phased = grant->phased;
 	return link;

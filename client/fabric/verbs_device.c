@@ -120,8 +120,8 @@ static int register_memory(struct ps_device *device, const struct ps_env *env,
 		                    "device %s has no protection domain left (max_pd %d): %s", name,
 		                    device->attr.max_pd, strerror(errno));
 	/* Only this host's device reads the ring: no other host gets a key to it. */
-	device->staging = ps_verbs_register(verbs, device->pd, env->staging, env->staging_size, 0,
-	                                    why, sizeof(why));
+	device->staging = ps_verbs_register(verbs, device->pd, env->staging_memory,
+	                                    env->staging_bytes, 0, why, sizeof(why));
 	if (!device->staging)
 		return ps_error_set(error, PERSEAS_ERDMA, "the owner's ring: %s", why);
 	device->buffer = ps_pages_new(PS_LANDING);

@@ -33,7 +33,7 @@ struct ps_device {
 	struct rdma_cm_id *anchor;
 	struct rdma_event_channel *channel; /* event channel of the anchor */
 	struct ibv_pd *pd;
-	struct ibv_mr *staging; /* registration of env->staging */
+	struct ibv_mr *staging; /* registration of env->staging_memory */
 	uint8_t *buffer;        /* PS_LANDING bytes; a handle reads over one link at a time */
 	struct ibv_mr *landing; /* registration of `buffer` */
 	struct ibv_device_attr attr;

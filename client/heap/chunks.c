@@ -28,7 +28,7 @@ int ps_heap_require(struct ps_extent *extent, const void *at, uint64_t length,
 {
 	struct perseas *p = extent->heap->p;
 	const uint64_t start = (uint64_t)(uintptr_t)at, end = extent->meta.end;
-	struct ps_segment segment = { .id = extent->meta.segment };
+	struct ps_segment segment = { .id = extent->meta.segment_id };
 	uint64_t run;
 	bool is_here;
 

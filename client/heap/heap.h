@@ -335,7 +335,7 @@ int ps_heap_refuse_change(struct perseas_tx *tx, const struct perseas_heap *heap
 /* Returns 0 if the transaction may change the heap, or fails with EINVAL or EENDED. */
 static inline int ps_heap_may_change(struct perseas_tx *tx, const struct perseas_heap *heap)
 {
-	return tx && heap && tx->p == heap->p && tx->open ? 0 : ps_heap_refuse_change(tx, heap);
+	return tx && heap && tx->p == heap->p && tx->is_open ? 0 : ps_heap_refuse_change(tx, heap);
 }
 
 /* --- roots.c: the caller holds the heap's lock --- */

@@ -71,7 +71,7 @@ static void pin_segments(const struct perseas_heap *heap, unsigned index, int by
 	ps_assert_admin(heap->p);
 	for (unsigned i = 0; i < 2; i++) {
 		format_segment_name(name, heap->name, parts[i], index);
-		ps_segment_by_name(heap->p, name)->pins += (unsigned)by;
+		ps_segment_by_name(heap->p, name)->pin_count += (unsigned)by;
 	}
 }
 
@@ -97,8 +97,8 @@ static void set_extent_addresses(struct ps_extent *extent, void *data, void *met
 	extent->meta = (struct ps_mapped_extent){
 		.start = ps_segment_start(segment),
 		.end = ps_segment_start(segment) + segment->size,
-		.segment = segment->id,
-		.published = true,
+		.segment_id = segment->id,
+		.is_published = true,
 		.is_ready = true,
 	};
 	if (!extent->index)
@@ -299,7 +299,7 @@ static int map_segments(const struct perseas_heap *heap, const char *meta, const
 	if (!rc)
 		return 0;
 	ps_admin_enter(heap->p);
-	ps_segment_by_name(heap->p, meta)->pins--;
+	ps_segment_by_name(heap->p, meta)->pin_count--;
 	ps_admin_leave(heap->p);
 	return rc;
 }

@@ -87,7 +87,7 @@ static bool is_unused(struct perseas *p, uint32_t id)
 {
 	const struct ps_segment *segment = ps_segment_by_id(p, id);
 
-	return segment->pins == 1 && !ps_map_in_use(p, segment);
+	return segment->pin_count == 1 && !ps_map_in_use(p, segment);
 }
 
 static bool can_remove_last(const struct trimming *t)
@@ -98,7 +98,7 @@ static bool can_remove_last(const struct trimming *t)
 	return !heap->survey_count && can_spare_extent(heap, last, t->keep) &&
 	       ps_extent_is_empty(heap->extents[last]) &&
 	       is_unused(heap->p, heap->extents[last]->segment) &&
-	       is_unused(heap->p, heap->extents[last]->meta.segment);
+	       is_unused(heap->p, heap->extents[last]->meta.segment_id);
 }
 
 /* Removes the extents from the heap: no thread allocates or searches in them from now on. */
@@ -118,7 +118,7 @@ static void remove_empty_extents(struct ps_destroy_set *death, void *arg)
 		t->gone[t->count++] = extent;
 		t->bytes += extent_bytes(extent);
 		/* open_extent relies on this order: metadata first. */
-		death->ids[death->count++] = extent->meta.segment;
+		death->ids[death->count++] = extent->meta.segment_id;
 		death->ids[death->count++] = extent->segment;
 	}
 	ps_biased_unlock(&heap->lock);

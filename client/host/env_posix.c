@@ -328,7 +328,7 @@ static void posix_free(struct ps_env *env)
 	if (!env)
 		return;
 	free_devices(env);
-	free((struct ps_inherited *)(uintptr_t)env->inherited);
+	free((struct ps_inherited *)(uintptr_t)env->told_by_run);
 	ps_controls_close(&posix->controls);
 	ps_tls_free(env->tls);
 	for (i = 0; i < PS_SLEEPERS; i++) {
@@ -387,10 +387,10 @@ static int read_inherited(struct ps_env *env)
 	if (!inherited)
 		return PERSEAS_ENOMEM;
 	ps_inherited_read(inherited, text);
-	env->inherited = inherited;
-	env->marked = inherited->is_marked;
-	memcpy(env->mark, inherited->mark, sizeof(env->mark));
-	ps_resolver_import(inherited->addresses);
+	env->told_by_run = inherited;
+	env->has_owner_mark = inherited->has_mark;
+	memcpy(env->owner_mark, inherited->mark, sizeof(env->owner_mark));
+	ps_resolver_import(inherited->answered_addresses);
 	return 0;
 }
 
@@ -417,9 +417,9 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 	}
 	posix->env.ops = &posix_ops;
 	posix->env.verbs = verbs_of_process();
-	posix->env.boot_known = ps_boot_id(posix->env.boot);
+	posix->env.has_boot_id = ps_boot_id(posix->env.boot_id);
 	posix->env.pager = &ps_pager_uffd;
-	posix->env.lifelines = !is_switched_off("PERSEAS_LIFELINES");
+	posix->env.has_lifelines = !is_switched_off("PERSEAS_LIFELINES");
 	if (!is_switched_off("PERSEAS_WRITTEN_PAGES"))
 		posix->env.written = &ps_written_pages;
 	ps_controls_init(&posix->controls);

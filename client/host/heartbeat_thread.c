@@ -6,6 +6,8 @@
 
 #include "../core/env.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <signal.h>
 #include <time.h>
 
@@ -58,6 +60,7 @@ void ps_heartbeats_init(struct ps_heartbeats *heartbeats, pthread_mutex_t *lock,
 
 void ps_heartbeats_wake(struct ps_heartbeats *heartbeats)
 {
+	assert(pthread_mutex_trylock(heartbeats->lock) == EBUSY);
 	if (!heartbeats->running)
 		heartbeats->running = start_thread(heartbeats);
 	else

@@ -237,6 +237,7 @@ static struct ps_lookup *start_lookup(const struct ps_address *address)
 {
 	struct ps_lookup *lookup = calloc(1, sizeof(*lookup));
 
+	assert(pthread_mutex_trylock(&table_lock) == EBUSY);
 	if (!lookup)
 		return NULL;
 	lookup->address = *address;

@@ -11,7 +11,7 @@
 
 #define OR_NONE(state) (PS_TO(state) | PS_TO(PS_ATTEMPT_NONE))
 
-static const struct ps_state steps[] = {
+static const struct ps_state_row steps[] = {
 	[PS_ATTEMPT_NONE] = { "none", PS_TO(PS_ATTEMPT_PROBED) | PS_TO(PS_ATTEMPT_SUPERSEDED) },
 	[PS_ATTEMPT_PROBED] = { "probed", OR_NONE(PS_ATTEMPT_MADE) | PS_TO(PS_ATTEMPT_JUDGED) },
 	[PS_ATTEMPT_MADE] = { "made", OR_NONE(PS_ATTEMPT_PROBED) },
@@ -38,7 +38,7 @@ static bool has_rosters(const struct perseas *p)
 {
 	return p->roster && p->quorum_count == 1 + (p->next_roster != NULL) &&
 	       (!p->next_roster || ps_roster_newer(p->next_roster, p->roster)) &&
-	       (!p->marked || p->next_roster);
+	       (!p->is_change_decided || p->next_roster);
 }
 
 /* Returns true if no mirror that may be claimed has promised a higher epoch. */
@@ -47,7 +47,7 @@ static bool is_above_promises(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (ps_has_store(p, m) && m->found.header->promised_epoch > p->epoch)
+		if (ps_has_store(p, m) && m->probe.header->promised_epoch > p->epoch)
 			return false;
 	}
 	return true;
@@ -63,9 +63,9 @@ static bool has_claimed_epoch(const struct perseas *p)
  * epochs that it only tried; among these and the chosen epoch, seq alone decides. */
 static bool is_later_than_choice(const struct perseas *p, const struct ps_image_position *at)
 {
-	const struct ps_image_position *chosen = &p->opening.chosen;
+	const struct ps_image_position *chosen = &p->opening.chosen_position;
 
-	if (at->epoch == chosen->epoch || (p->renewing && at->epoch > chosen->epoch))
+	if (at->epoch == chosen->epoch || (p->is_renewing && at->epoch > chosen->epoch))
 		return at->seq > chosen->seq;
 	return at->epoch > chosen->epoch;
 }
@@ -74,8 +74,8 @@ static bool is_later_than_choice(const struct perseas *p, const struct ps_image_
 static bool is_choice_newest(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].found.candidate &&
-		    is_later_than_choice(p, &p->mirrors[i].found.at))
+		if (p->mirrors[i].probe.is_candidate &&
+		    is_later_than_choice(p, &p->mirrors[i].probe.position))
 			return false;
 	return true;
 }
@@ -84,8 +84,8 @@ static bool is_choice_newest(const struct perseas *p)
  * state is that of a candidate, or the memory of an owner that renews its claims. */
 static bool has_valid_choice(const struct perseas *p, const struct ps_probe_sets *n)
 {
-	const struct ps_image_position *chosen = &p->opening.chosen;
-	bool stands = p->renewing && chosen->seq == p->commit.seq;
+	const struct ps_image_position *chosen = &p->opening.chosen_position;
+	bool stands = p->is_renewing && chosen->seq == p->commit.seq;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		stands |= n->claimed >> i & 1 && ps_candidate_is_at(&p->mirrors[i], chosen);
@@ -98,15 +98,15 @@ static bool has_valid_choice(const struct perseas *p, const struct ps_probe_sets
  * has it in memory only. A change of the roster can be in progress only during a renewal. */
 static bool has_adopted_state(const struct perseas *p, const struct ps_probe_sets *n)
 {
-	const struct ps_image_position *chosen = &p->opening.chosen;
+	const struct ps_image_position *chosen = &p->opening.chosen_position;
 
-	if (p->commit.seq != chosen->seq || p->commit.next_position != chosen->next ||
-	    p->commit.last_position != chosen->last)
+	if (p->commit.seq != chosen->seq || p->commit.next_position != chosen->next_position ||
+	    p->commit.last_position != chosen->last_position)
 		return false;
-	if (p->salvage)
+	if (p->is_salvage)
 		return !n->adopted;
 	return ps_quorum_is_w(p, n->adopted) && !(n->adopted & ~n->claimed) &&
-	       !(n->adopted & n->session_broke) && (!p->next_roster || p->renewing);
+	       !(n->adopted & n->session_broke) && (!p->next_roster || p->is_renewing);
 }
 
 bool ps_attempt_fits_step(const struct perseas *p)
@@ -115,7 +115,7 @@ bool ps_attempt_fits_step(const struct perseas *p)
 
 	switch (p->opening.step) {
 	case PS_ATTEMPT_NONE:
-		return !p->has_keeper || p->renewing;
+		return !p->has_keeper || p->is_renewing;
 	case PS_ATTEMPT_PROBED:
 	case PS_ATTEMPT_MADE:
 		return has_changed_no_mirror(&n);
@@ -131,7 +131,7 @@ bool ps_attempt_fits_step(const struct perseas *p)
 	case PS_ATTEMPT_OPEN:
 		return has_claimed_epoch(p) && has_adopted_state(p, &n) && !(n.adopted & ~n.linked);
 	case PS_ATTEMPT_SUPERSEDED:
-		return p->superseded;
+		return p->is_superseded;
 	}
 	return false;
 }
@@ -143,7 +143,7 @@ static void move_attempt(struct perseas *p, enum ps_attempt_step to)
 	assert(ps_attempt_fits_step(p));
 }
 
-int ps_attempt_reach(struct perseas *p, enum ps_attempt_step step, int rc)
+int ps_attempt_record_step(struct perseas *p, enum ps_attempt_step step, int rc)
 {
 	move_attempt(p, rc ? PS_ATTEMPT_NONE : step);
 	return rc;
@@ -151,20 +151,20 @@ int ps_attempt_reach(struct perseas *p, enum ps_attempt_step step, int rc)
 
 int ps_attempt_run(struct perseas *p, const struct ps_attempt_actions *way)
 {
-	struct ps_image_position *chosen = &p->opening.chosen;
-	int rc = ps_attempt_reach(p, PS_ATTEMPT_JUDGED, way->judge(p));
+	struct ps_image_position *chosen = &p->opening.chosen_position;
+	int rc = ps_attempt_record_step(p, PS_ATTEMPT_JUDGED, way->judge(p));
 
 	if (!rc)
-		rc = ps_attempt_reach(p, PS_ATTEMPT_CLAIMED, way->claim(p));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_CLAIMED, way->claim(p));
 	if (!rc)
-		rc = ps_attempt_reach(p, PS_ATTEMPT_CHOSEN, way->choose(p, chosen));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_CHOSEN, way->choose(p, chosen));
 	/* A candidate whose session broke unnoticed must not be adopted anywhere (I6). */
 	if (!rc)
-		rc = ps_attempt_reach(p, PS_ATTEMPT_CONFIRMED, way->confirm(p));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_CONFIRMED, way->confirm(p));
 	if (!rc)
-		rc = ps_attempt_reach(p, PS_ATTEMPT_ADOPTED, way->adopt(p, chosen));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_ADOPTED, way->adopt(p, chosen));
 	if (!rc)
-		rc = ps_attempt_reach(p, PS_ATTEMPT_OPEN, way->confirm(p));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_OPEN, way->confirm(p));
 	return rc;
 }
 

@@ -47,10 +47,10 @@ struct ps_attempt_actions {
 bool ps_attempt_fits_step(const struct perseas *p);
 
 /* Moves the attempt to `step` if rc is 0, and otherwise to NONE. Returns rc. */
-int ps_attempt_reach(struct perseas *p, enum ps_attempt_step step, int rc);
+int ps_attempt_record_step(struct perseas *p, enum ps_attempt_step step, int rc);
 
-/* Runs the steps from PROBED. Returns 0 if the store is OPEN with the state p->opening.chosen, or
- * what the failed step returned. */
+/* Runs the steps from PROBED. Returns 0 if the store is OPEN with the state
+ * p->opening.chosen_position, or what the failed step returned. */
 int ps_attempt_run(struct perseas *p, const struct ps_attempt_actions *way);
 
 /* Moves the attempt to NONE. The handle is being closed, or gives up its claims. */

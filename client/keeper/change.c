@@ -7,7 +7,7 @@
 #include "change.h"
 
 #include "change_admission.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/broken_copy.h"
 #include "../core/event.h"
 #include "../core/gather.h"
@@ -28,7 +28,7 @@
 #define COPY_PATIENCE ps_ms(10000) /* how long copying to the new mirror may fail */
 #define ANSWER_GRACE ps_ms(100)    /* how long to wait for more answers than suffice */
 
-static const struct ps_state stages[] = {
+static const struct ps_state_row stages[] = {
 	[PS_CHANGE_NONE] = { "none", PS_TO(PS_CHANGE_COPYING) },
 	[PS_CHANGE_COPYING] = { "copying", PS_TO(PS_CHANGE_ASKING) | PS_TO(PS_CHANGE_SETTLING) |
 	                                           PS_TO(PS_CHANGE_NONE) },
@@ -55,22 +55,22 @@ bool ps_change_fits_stage(const struct perseas *p)
 {
 	const struct ps_change *c = &p->upkeep.change;
 	const bool joint = p->next_roster != NULL;
-	const bool joins = c->joining && c->joining->joins;
+	const bool joins = c->joining && c->joining->is_joining;
 
 	switch (c->stage) {
 	case PS_CHANGE_NONE:
-		return !joint && !p->marked && !joins;
+		return !joint && !p->is_change_decided && !joins;
 	case PS_CHANGE_COPYING:
 	case PS_CHANGE_ASKING:
 	case PS_CHANGE_CANCELLING:
-		return !joint && !p->marked && joins == (c->joining != NULL);
+		return !joint && !p->is_change_decided && joins == (c->joining != NULL);
 	case PS_CHANGE_JOINT:
-		return joint && !p->marked && is_wanted(c, p->next_roster);
+		return joint && !p->is_change_decided && is_wanted(c, p->next_roster);
 	case PS_CHANGE_MARKED:
-		return joint && p->marked && is_wanted(c, p->next_roster);
+		return joint && p->is_change_decided && is_wanted(c, p->next_roster);
 	case PS_CHANGE_SETTLING:
 	case PS_CHANGE_RELEASING:
-		return !joint && !p->marked && is_wanted(c, p->roster);
+		return !joint && !p->is_change_decided && is_wanted(c, p->roster);
 	}
 	return false;
 }
@@ -102,7 +102,7 @@ static int finish_change(struct perseas *p, int code, const char *text)
 	struct ps_change *c = &p->upkeep.change;
 
 	if (code && c->joining) {
-		c->joining->joins = false;
+		c->joining->is_joining = false;
 		remove_mirror(p, c->joining, "it did not join the roster");
 		ps_mirror_disconnect(p, c->joining);
 	}
@@ -120,8 +120,8 @@ static int finish_change(struct perseas *p, int code, const char *text)
 	else if (!code)
 		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last_committed(p),
 		         c->joining ? c->joining : c->leaving,
-		         "the roster has %u mirrors now, W = %u (before: %u, W = %u)", p->members,
-		         p->acks, c->before.members, c->before.acks);
+		         "the roster has %u mirrors now, W = %u (before: %u, W = %u)",
+		         p->member_count, p->acks, c->before.member_count, c->before.acks);
 	ps_wake_waiters(p);
 	pthread_mutex_unlock(&p->lock);
 	p->upkeep.next_heartbeat_at = 0;
@@ -135,7 +135,7 @@ static uint32_t connected_mirrors(struct perseas *p)
 
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].active && p->mirrors[i].control)
+		if (p->mirrors[i].is_active && p->mirrors[i].control)
 			set |= (uint32_t)1 << i;
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++)
@@ -177,7 +177,7 @@ int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wante
 
 	ps_assert_admin(p);
 	reset_change(p, id);
-	if (p->salvage)
+	if (p->is_salvage)
 		return finish_change(p, PERSEAS_ESALVAGE, salvage_text);
 	rc = ps_change_plan_make(p, wanted, text, sizeof(text));
 	if (rc)
@@ -246,7 +246,7 @@ static void step_asking(struct perseas *p)
 	bool copied;
 
 	ps_pending_take_all(p, ps_now(p));
-	answered = c->question.granted & connected_mirrors(p);
+	answered = c->question.granting_mirrors & connected_mirrors(p);
 	pthread_mutex_lock(&p->lock);
 	copied = !c->joining || c->joining->state == PERSEAS_MIRROR_LIVE;
 	if (!copied)
@@ -268,7 +268,7 @@ static void step_asking(struct perseas *p)
 static void handle_copy_trouble(struct perseas *p, bool down, const char *text, uint64_t now)
 {
 	struct ps_change *c = &p->upkeep.change;
-	const bool tried = c->joining->retry.delay > 0 && !ps_session_under_way(c->joining);
+	const bool tried = c->joining->retry.delay_ns > 0 && !ps_session_under_way(c->joining);
 
 	/* No daemon answers at the new address, or it refuses: waiting would not help. */
 	if (now >= c->copy_deadline || (down && tried && !c->was_copied_to))
@@ -306,12 +306,12 @@ static void handle_member_address(struct perseas *p)
 	struct ps_change *c = &p->upkeep.change;
 	char text[sizeof(c->text)];
 
-	if (c->moves_address && !c->gone && c->after.acks == p->acks) {
+	if (c->moves_address && !c->is_leaving_gone && c->after.acks == p->acks) {
 		readdress_member(p);
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	ps_text_format(text, sizeof(text), "%s", c->joining->trouble);
+	ps_text_format(text, sizeof(text), "%s", c->joining->trouble_text);
 	pthread_mutex_unlock(&p->lock);
 	finish_change(p, PERSEAS_EINVAL, text);
 }
@@ -319,14 +319,14 @@ static void handle_member_address(struct perseas *p)
 static void step_copying(struct perseas *p, uint64_t now)
 {
 	struct ps_change *c = &p->upkeep.change;
-	char text[sizeof(c->joining->trouble)];
+	char text[sizeof(c->joining->trouble_text)];
 	enum perseas_mirror_state state;
 	uint64_t done, total;
 
 	pthread_mutex_lock(&p->lock);
 	state = c->joining ? c->joining->state : PERSEAS_MIRROR_LIVE;
 	if (c->joining) {
-		memcpy(text, c->joining->trouble, sizeof(text));
+		memcpy(text, c->joining->trouble_text, sizeof(text));
 		ps_resync_progress(p, c->joining, &done, &total);
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -421,7 +421,7 @@ static void step_joint(struct perseas *p)
 static void settle_change(struct perseas *p)
 {
 	ps_roster_settle(p);
-	p->upkeep.renewal.wanted = p->upkeep.change.raises_level;
+	p->upkeep.renewal.is_wanted = p->upkeep.change.raises_level;
 	move_change(p, PS_CHANGE_SETTLING, "the new roster counts; recording that on the mirrors");
 	ps_end_doubt_if_durable(p);
 	ps_wake_waiters(p);
@@ -557,7 +557,7 @@ static void step_settling(struct perseas *p)
 	if (c->leaving && ps_pending_is_any_full(p, ps_mirror_bit(p, c->leaving)))
 		return;
 	if (c->joining)
-		c->joining->joins = false;
+		c->joining->is_joining = false;
 	if (c->leaving)
 		remove_and_release(p, c->leaving);
 	else

@@ -90,12 +90,12 @@ static int check_commits(struct perseas *p, const struct ps_admission *asked, ch
 		return 0;
 	if (!can_commit(&old, live))
 		return fail_too_few(p, &old, live, old.quorum.acks, "a commit", text, size);
-	if (!p->commit.in_doubt || ps_w_mirrors_hold(p, p->commit.in_doubt))
+	if (!p->commit.in_doubt_seq || ps_w_mirrors_hold(p, p->commit.in_doubt_seq))
 		return 0;
 	snprintf(text, size,
 	         "transaction %llu is in doubt: the roster is changed when perseas_flush has "
 	         "returned 0, or a mirror that is dead is replaced",
-	         (unsigned long long)p->commit.in_doubt);
+	         (unsigned long long)p->commit.in_doubt_seq);
 	return PERSEAS_EBLOCKED;
 }
 
@@ -110,8 +110,8 @@ int ps_change_admit(struct perseas *p, const struct ps_admission *asked, char *t
 			"too few mirrors of the roster as it is now answer for a change to be seen "
 			"by every later open: start them%s; where they lost their memory, perseas "
 			"status says what to do",
-			p->members == 2 ? ", or say that the one that leaves is gone for good"
-					: "");
+			p->member_count == 2 ? ", or say that the one that leaves is gone for good"
+					     : "");
 		return PERSEAS_EQUORUM;
 	}
 	pthread_mutex_lock(&p->lock);
@@ -129,7 +129,7 @@ static uint32_t mirrors_to_remake(struct perseas *p, const struct side *side, ui
 
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].state == PERSEAS_MIRROR_LOST && p->mirrors[i].lost_memory &&
+		if (p->mirrors[i].state == PERSEAS_MIRROR_LOST && p->mirrors[i].has_lost_memory &&
 		    ps_quorum_allows_remake(&side->quorum, connected, i))
 			set |= (uint32_t)1 << i;
 	pthread_mutex_unlock(&p->lock);

@@ -20,7 +20,7 @@
 static struct ps_mirror *mirror_of_member(struct perseas *p, const Perseas__Member *member)
 {
 	for (unsigned i = 0; member && i < p->mirror_count; i++)
-		if (p->mirrors[i].votes && ps_id_equal(member->image_id, p->mirrors[i].image_id))
+		if (p->mirrors[i].has_vote && ps_id_equal(member->image_id, p->mirrors[i].image_id))
 			return &p->mirrors[i];
 	return NULL;
 }
@@ -32,7 +32,7 @@ static struct ps_mirror *mirror_at_address(struct perseas *p, const char *addres
 	struct ps_mirror *m = mirror_of_member(p, ps_roster_member_at(p->roster, address));
 
 	for (unsigned i = 0; !m && i < p->mirror_count; i++)
-		if (p->mirrors[i].votes && !strcmp(p->mirrors[i].address.text, address) &&
+		if (p->mirrors[i].has_vote && !strcmp(p->mirrors[i].address.text, address) &&
 		    ps_roster_member(p->roster, p->mirrors[i].image_id))
 			m = &p->mirrors[i];
 	return m;
@@ -58,8 +58,8 @@ bool ps_change_plan_is_readdress(struct perseas *p, const Perseas__Header *heade
 	    (!ps_id_equal(header->image_id, id) &&
 	     !(header->parent_id.len && ps_id_equal(header->parent_id, id))))
 		return false;
-	here = ps_known_daemon_id(c->joining->daemon);
-	there = c->leaving ? ps_known_daemon_id(c->leaving->daemon) : NULL;
+	here = ps_known_daemon_id(c->joining->daemon_id);
+	there = c->leaving ? ps_known_daemon_id(c->leaving->daemon_id) : NULL;
 	return !here || !there || !memcmp(here, there, PS_ID_SIZE);
 }
 
@@ -71,17 +71,17 @@ bool ps_change_plan_readdress(struct perseas *p)
 
 	if (!ps_roster_set_address(p, id, new->address.text))
 		return false;
-	new->joins = false;
+	new->is_joining = false;
 	if (member) {
 		ps_member_swap_addresses(p, new, member);
 		return true;
 	}
-	/* No mirror of the handle stood for the member: now the joining one does. */
+	/* The handle had no mirror for this member of the roster: now the joining mirror is it. */
 	pthread_mutex_lock(&p->lock);
 	memcpy(new->image_id, id, PS_ID_SIZE);
 	ps_quorums_recompute(p);
 	pthread_mutex_unlock(&p->lock);
-	new->retry.next_at = new->retry.delay = 0;
+	new->retry.next_try_at = new->retry.delay_ns = 0;
 	return true;
 }
 
@@ -91,7 +91,7 @@ static int plan_leave(struct perseas *p, const char *address, bool gone, char *t
 	struct ps_change *c = &p->upkeep.change;
 
 	c->removes_member = true;
-	c->gone = gone;
+	c->is_leaving_gone = gone;
 	snprintf(c->leaving_address, sizeof(c->leaving_address), "%.255s", address);
 	c->leaving = mirror_at_address(p, address);
 	if (leaving_image_id(p))
@@ -118,7 +118,7 @@ static int plan_join(struct perseas *p, const char *with, char *text, size_t siz
 	pthread_mutex_lock(&p->lock);
 	c->joining = ps_mirror_add(p, &address);
 	if (c->joining) {
-		c->joining->joins = c->joining->in_roster = true;
+		c->joining->is_joining = c->joining->in_roster = true;
 		p->env->ops->random(p->env, c->joining->image_id, PS_ID_SIZE);
 		ps_quorums_recompute(p);
 	}
@@ -135,8 +135,8 @@ static int plan_size(struct perseas *p, const struct perseas_roster_change *want
 {
 	struct ps_change *c = &p->upkeep.change;
 	const bool joins = wanted->kind != PERSEAS_ROSTER_REMOVE;
-	const unsigned members = p->members + joins - c->removes_member;
-	const struct ps_quorum before = { .members = p->members, .acks = p->acks };
+	const unsigned members = p->member_count + joins - c->removes_member;
+	const struct ps_quorum before = { .members = p->member_count, .acks = p->acks };
 
 	if (!members || wanted->acks > members) {
 		snprintf(text, size,
@@ -145,7 +145,7 @@ static int plan_size(struct perseas *p, const struct perseas_roster_change *want
 		         members, wanted->acks);
 		return PERSEAS_EINVAL;
 	}
-	c->before = (struct ps_roster_size){ p->members, p->acks };
+	c->before = (struct ps_roster_size){ p->member_count, p->acks };
 	c->after = (struct ps_roster_size){ members, wanted->acks };
 	if (!wanted->acks)
 		c->after.acks = ps_quorum_acks_after_change(&before, members);
@@ -169,7 +169,7 @@ static int plan_raise(struct perseas *p, const struct perseas_roster_change *wan
 		return PERSEAS_EINVAL;
 	}
 	c->raises_level = true;
-	c->before = c->after = (struct ps_roster_size){ p->members, p->acks };
+	c->before = c->after = (struct ps_roster_size){ p->member_count, p->acks };
 	p->env->ops->random(p->env, p->key, sizeof(p->key));
 	return 0;
 }
@@ -243,8 +243,9 @@ uint32_t ps_change_plan_reachable(const struct perseas *p, uint32_t told)
 {
 	const struct ps_change *c = &p->upkeep.change;
 
-	return c->gone && c->leaving && p->members == 2 ? told | ps_mirror_bit(p, c->leaving)
-	                                                : told;
+	return c->is_leaving_gone && c->leaving && p->member_count == 2
+	               ? told | ps_mirror_bit(p, c->leaving)
+	               : told;
 }
 
 /* Admits a raise of the level if every member has answered over a connection whose version reads

@@ -24,10 +24,10 @@ static int await_change(struct perseas *p, enum ps_change_stage stage, uint64_t 
 			rc = ps_fail(p, PERSEAS_ETIMEOUT, "the change is not over: %s", c->text);
 		if (rc)
 			break;
-		p->commit.wait_line.waiters++;
+		p->commit.wait_line.waiting_count++;
 		p->env->ops->wait(p->env, &p->commit.wait_line.changed, &p->lock,
 		                  ps_now(p) + FENCE_POLL);
-		p->commit.wait_line.waiters--;
+		p->commit.wait_line.waiting_count--;
 	}
 	if (!rc && stage == PS_CHANGE_NONE && c->result_code)
 		rc = ps_fail(p, c->result_code, "%s", c->text);
@@ -89,7 +89,7 @@ int ps_roster_change_until(perseas_t *p, const struct perseas_roster_change *cha
 	if (!p || !change)
 		return ps_fail(p, PERSEAS_EINVAL, "roster needs a handle and a change");
 	pthread_mutex_lock(&p->lock);
-	rc = p->salvage || ps_is_fenced(p) ? ps_ready(p) : 0;
+	rc = p->is_salvage || ps_is_fenced(p) ? ps_ready(p) : 0;
 	pthread_mutex_unlock(&p->lock);
 	if (rc)
 		return rc;

@@ -16,25 +16,25 @@
 
 void ps_probe_result_clear(struct ps_mirror *m)
 {
-	if (m->found.header)
-		perseas__header__free_unpacked(m->found.header, NULL);
-	memset(&m->found, 0, sizeof(m->found));
+	if (m->probe.header)
+		perseas__header__free_unpacked(m->probe.header, NULL);
+	memset(&m->probe, 0, sizeof(m->probe));
 }
 
 static void note_shown_image(struct ps_mirror *m, const Perseas__Header *header,
                              const Perseas__Slot *slot)
 {
-	struct ps_probe_result *f = &m->found;
+	struct ps_probe_result *f = &m->probe;
 
 	if (f->header)
 		perseas__header__free_unpacked(f->header, NULL);
 	f->header = ps_header_copy(header);
 	if (!f->header)
 		f->code = ps_error_set(&f->error, PERSEAS_ENOMEM, "out of memory");
-	memset(&f->at, 0, sizeof(f->at));
+	memset(&f->position, 0, sizeof(f->position));
 	if (slot)
-		f->at = (struct ps_image_position){ slot->epoch, slot->seq, slot->next, slot->last,
-			                            (int)slot->index };
+		f->position = (struct ps_image_position){ slot->epoch, slot->seq, slot->next,
+			                                  slot->last, (int)slot->index };
 }
 
 void ps_probe_result_set(struct ps_mirror *m, const Perseas__Reply *reply,
@@ -42,13 +42,13 @@ void ps_probe_result_set(struct ps_mirror *m, const Perseas__Reply *reply,
 {
 	const Perseas__StoreStatus *status = reply ? reply->store->status : NULL;
 
-	m->found.error = *error;
-	m->found.code = error->code;
+	m->probe.error = *error;
+	m->probe.code = error->code;
 	if (!status)
 		return;
 	note_shown_image(m, status->header, status->slot);
-	m->found.has_owner = status->live;
-	snprintf(m->found.owner_address, sizeof(m->found.owner_address), "%s",
+	m->probe.has_owner = status->live;
+	snprintf(m->probe.owner_address, sizeof(m->probe.owner_address), "%s",
 	         status->owner_address);
 }
 
@@ -60,14 +60,14 @@ struct ps_probe_sets ps_probe_sets(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		n.told |= (uint32_t)!m->found.code << i;
+		n.told |= (uint32_t)!m->probe.code << i;
 		n.linked |= (uint32_t)(m->control && m->link) << i;
-		n.claimed |= (uint32_t)m->found.claimed << i;
-		n.listed |= (uint32_t)m->found.listed << i;
-		n.counts |= (uint32_t)m->found.counts << i;
-		n.candidates |= (uint32_t)m->found.candidate << i;
-		n.adopted |= (uint32_t)m->found.adopted << i;
-		n.session_broke |= (uint32_t)m->found.session_broke << i;
+		n.claimed |= (uint32_t)m->probe.is_claimed << i;
+		n.listed |= (uint32_t)m->probe.is_listed << i;
+		n.counts |= (uint32_t)m->probe.counts_for_r << i;
+		n.candidates |= (uint32_t)m->probe.is_candidate << i;
+		n.adopted |= (uint32_t)m->probe.is_adopted << i;
+		n.session_broke |= (uint32_t)m->probe.has_broken_session << i;
 	}
 	return n;
 }
@@ -85,17 +85,17 @@ void ps_fill_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX])
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		told[i].header = m->found.header;
-		told[i].has_no_image = m->found.code == PERSEAS_ENOSTORE;
-		told[i].is_excluded = m->found.code != 0;
+		told[i].header = m->probe.header;
+		told[i].has_no_image = m->probe.code == PERSEAS_ENOSTORE;
+		told[i].is_excluded = m->probe.code != 0;
 		/* If the image has no slot, the claim will report that it is damaged. */
 		told[i].has_slot = true;
-		told[i].epoch = m->found.at.epoch;
-		told[i].seq = m->found.at.seq;
-		told[i].from_roster = m->from_roster;
-		told[i].daemon = ps_known_daemon_id(m->daemon);
+		told[i].epoch = m->probe.position.epoch;
+		told[i].seq = m->probe.position.seq;
+		told[i].from_roster = m->is_from_roster;
+		told[i].daemon = ps_known_daemon_id(m->daemon_id);
 		/* On another host the same socket path may lead to another mirror. */
-		if (!m->from_roster || m->address.scheme != PS_SCHEME_UNIX)
+		if (!m->is_from_roster || m->address.scheme != PS_SCHEME_UNIX)
 			told[i].address = m->address.text;
 	}
 }
@@ -112,21 +112,23 @@ uint32_t ps_judge_images(struct perseas *p, uint32_t set)
 		told[i].is_excluded = !(set >> i & 1);
 	ps_judge_state(&j, told, p->mirror_count);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		p->mirrors[i].found.counts = j.counted_set >> i & 1;
-		p->mirrors[i].found.candidate = j.candidate_set >> i & 1;
+		p->mirrors[i].probe.counts_for_r = j.counted_set >> i & 1;
+		p->mirrors[i].probe.is_candidate = j.candidate_set >> i & 1;
 	}
 	return j.counted_set;
 }
 
 bool ps_candidate_is_at(const struct ps_mirror *m, const struct ps_image_position *at)
 {
-	return m->found.candidate && m->found.at.epoch == at->epoch && m->found.at.seq == at->seq;
+	return m->probe.is_candidate && m->probe.position.epoch == at->epoch &&
+	       m->probe.position.seq == at->seq;
 }
 
 bool ps_state_is_accepted(const struct perseas *p, const struct ps_image_position *state)
 {
 	return state->epoch && p->options.accept_seq == state->seq &&
-	       (p->options.accept_epoch == state->epoch || p->opening.accepted_as == state->epoch);
+	       (p->options.accept_epoch == state->epoch ||
+	        p->opening.accepted_state_epoch == state->epoch);
 }
 
 /* Sends the claims and waits for the answers. A sent claim can fence an owner even without an
@@ -148,7 +150,7 @@ static void await_claims(struct perseas *p, struct ps_round *round, uint64_t pat
 static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
                        int *fds)
 {
-	struct ps_probe_result *f = &m->found;
+	struct ps_probe_result *f = &m->probe;
 
 	note_shown_image(m, claim->header, claim->slot);
 	if (f->code)
@@ -156,7 +158,7 @@ static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__Cl
 	else
 		f->code = ps_mirror_attach(p, m, claim->grant, fds, &f->error);
 	memset(fds, 0xff, PS_REGIONS_MAX * sizeof(*fds));
-	f->claimed = !f->code;
+	f->is_claimed = !f->code;
 }
 
 void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct ps_round *round)
@@ -173,7 +175,7 @@ void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct p
 		if (!round->ask[i])
 			continue;
 		/* A mirror that was away for long approaches the epoch first. */
-		if (p->epoch - m->found.header->promised_epoch > PS_EPOCH_STEP)
+		if (p->epoch - m->probe.header->promised_epoch > PS_EPOCH_STEP)
 			ps_epoch_approach(p, m, false);
 		ps_claim_request(p, m, &claims[i], &requests[i]);
 		round->requests[i] = &requests[i];
@@ -185,20 +187,20 @@ void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct p
 		if (round->replies[i]) {
 			take_grant(p, m, round->replies[i]->claim, round->fds[i]);
 		} else if (round->ask[i]) {
-			m->found.error = round->errors[i];
-			m->found.code = round->errors[i].code;
+			m->probe.error = round->errors[i];
+			m->probe.code = round->errors[i].code;
 		}
 	}
 }
 
-uint32_t ps_claims_find_broken(struct perseas *p, uint32_t set)
+uint32_t ps_claims_find_lost(struct perseas *p, uint32_t set)
 {
 	uint32_t broken = set & ~ps_ask_confirmed(p, set);
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->found.claimed && m->found.adopted && !m->link)
+		if (m->probe.is_claimed && m->probe.is_adopted && !m->link)
 			broken |= ps_mirror_bit(p, m);
 	}
 	return broken;

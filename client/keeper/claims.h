@@ -52,6 +52,6 @@ void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct p
 
 /* Asks the mirrors of `set` whether they are still claimed over sessions that never broke. Returns
  * those that are not, and those that were adopted on and lost their data path. */
-uint32_t ps_claims_find_broken(struct perseas *p, uint32_t set);
+uint32_t ps_claims_find_lost(struct perseas *p, uint32_t set);
 
 #endif

@@ -11,7 +11,7 @@
 #include "../core/gather.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "heartbeat.h"
 
 #include <assert.h>
@@ -23,10 +23,10 @@ enum { QUESTIONS_MAX = 2 };
 
 /* --- the keeper's part --- */
 
-/* Takes a mirror's answer. due->ticket is the last call that was counted when the mirror was
+/* Takes a mirror's answer. pending->ticket is the last call that was counted when the mirror was
  * asked. */
 static void take_confirm_answer(struct perseas *p, struct ps_mirror *m,
-                                const struct ps_pending_answer *due, Perseas__Reply **reply,
+                                const struct ps_pending_answer *pending, Perseas__Reply **reply,
                                 const struct ps_error *why)
 {
 	(void)why;
@@ -38,7 +38,7 @@ static void take_confirm_answer(struct perseas *p, struct ps_mirror *m,
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	m->confirm.confirmed_call = due->ticket;
+	m->confirm.confirmed_call = pending->ticket;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -53,26 +53,28 @@ static uint32_t mirrors_to_ask(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		set |= (uint32_t)(m->votes && m->confirm.asked_call < p->confirm.call_count) << i;
+		set |= (uint32_t)(m->has_vote &&
+		                  m->confirm.asked_call < p->confirm_calls.call_count)
+		       << i;
 	}
 	return set & ps_mirrors_with_whole_image(p);
 }
 
-/* Raises p->confirm.confirmed_call to the newest call after which R mirrors of each roster in force
- * confirmed the claim, and wakes the threads that wait for it. It never falls: what was confirmed
- * after a call stays confirmed, whatever happens to the mirrors. */
+/* Raises p->confirm_calls.confirmed_call to the newest call after which R mirrors of each roster in
+ * force confirmed the claim, and wakes the threads that wait for it. It never falls: what was
+ * confirmed after a call stays confirmed, whatever happens to the mirrors. */
 static void update_confirmed_call(struct perseas *p)
 {
-	const uint64_t before = p->confirm.confirmed_call;
+	const uint64_t before = p->confirm_calls.confirmed_call;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const uint64_t call = p->mirrors[i].confirm.confirmed_call;
 
-		if (call > p->confirm.confirmed_call &&
+		if (call > p->confirm_calls.confirmed_call &&
 		    ps_quorum_is_r(p, ps_mirrors_confirmed(p, call)))
-			p->confirm.confirmed_call = call;
+			p->confirm_calls.confirmed_call = call;
 	}
-	if (p->confirm.confirmed_call > before)
+	if (p->confirm_calls.confirmed_call > before)
 		p->env->ops->broadcast(p->env, &p->commit.wait_line.changed);
 }
 
@@ -80,21 +82,21 @@ void ps_confirm_step(struct perseas *p)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(confirm, CONFIRM, &ask);
-	struct ps_pending_answer due = { take_confirm_answer, NULL, 0 };
+	struct ps_pending_answer pending = { take_confirm_answer, NULL, 0 };
 	uint32_t set;
 
 	ps_assert_admin(p);
 	pthread_mutex_lock(&p->lock);
 	update_confirmed_call(p);
 	set = mirrors_to_ask(p);
-	due.ticket = p->confirm.call_count;
+	pending.ticket = p->confirm_calls.call_count;
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
 		if (set >> i & 1 && ps_pending_count(m, take_confirm_answer) < QUESTIONS_MAX &&
-		    ps_pending_send(p, m, &request, due))
-			m->confirm.asked_call = due.ticket;
+		    ps_pending_send(p, m, &request, pending))
+			m->confirm.asked_call = pending.ticket;
 	}
 }
 
@@ -113,7 +115,7 @@ static int fail_unconfirmed(const struct perseas *p, uint64_t call)
 	               "%u of %u mirrors confirmed within %u ms that this process still owns store "
 	               "'%s', and %u must%s: another owner may have it; call perseas_confirm "
 	               "again, and see perseas_mirror_stat for what is wrong with each mirror",
-	               ps_quorum_member_count(p, ps_mirrors_confirmed(p, call)), p->members,
+	               ps_quorum_member_count(p, ps_mirrors_confirmed(p, call)), p->member_count,
 	               p->options.commit_timeout_ms, p->store, ps_quorum_r_count(p),
 	               p->next_roster ? ", and R of the new roster, which is not settled yet" : "");
 }
@@ -124,13 +126,13 @@ static int await_confirmed(struct perseas *p, uint64_t call, uint64_t until)
 	for (;;) {
 		if (ps_is_fenced(p))
 			return ps_fail_fenced(p);
-		if (p->confirm.confirmed_call >= call)
+		if (p->confirm_calls.confirmed_call >= call)
 			return 0;
 		if (ps_now(p) >= until)
 			return fail_unconfirmed(p, call);
-		p->commit.wait_line.waiters++;
+		p->commit.wait_line.waiting_count++;
 		p->env->ops->wait(p->env, &p->commit.wait_line.changed, &p->lock, until);
-		p->commit.wait_line.waiters--;
+		p->commit.wait_line.waiting_count--;
 	}
 }
 
@@ -139,7 +141,7 @@ static int await_confirmed(struct perseas *p, uint64_t call, uint64_t until)
 static int confirm_claim_locked(struct perseas *p)
 {
 	const uint64_t until = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
-	const uint64_t call = ++p->confirm.call_count;
+	const uint64_t call = ++p->confirm_calls.call_count;
 	uint64_t since = 0;
 	int rc;
 
@@ -158,7 +160,7 @@ int perseas_confirm(perseas_t *p)
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
 	pthread_mutex_lock(&p->lock);
-	rc = p->salvage || ps_is_fenced(p) ? ps_ready(p) : confirm_claim_locked(p);
+	rc = p->is_salvage || ps_is_fenced(p) ? ps_ready(p) : confirm_claim_locked(p);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

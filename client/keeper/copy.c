@@ -56,7 +56,7 @@ static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segmen
 {
 	const uint64_t most = 16 * (uint64_t)PS_BOUNCE;
 	const struct ps_segment_key key = ps_segment_key(segment);
-	const struct ps_warm_part *copy = ps_warm_useful(p->warm, &key);
+	const struct ps_warm_part *copy = ps_warm_useful(p->warm_copy, &key);
 
 	for (uint64_t done = 0; done < segment->size;) {
 		uint64_t length = piece_length(done, segment->size, most);
@@ -84,7 +84,7 @@ int ps_copy_segment_from_mirror(struct perseas *p, struct ps_segment *segment)
 		/* A mirror that is being copied to does not have the whole segment yet. */
 		if (ps_mirrors_with_whole_image(p) & ps_mirror_bit(p, m) &&
 		    !read_segment(p, m, segment)) {
-			ps_warm_leave(p->warm, segment->id);
+			ps_warm_leave(p->warm_copy, segment->id);
 			return 0;
 		}
 	}
@@ -110,7 +110,7 @@ int ps_copy_segment_to_mirrors(struct perseas *p, const struct ps_segment *segme
 			               "stopped by a signal: nothing is published");
 		memcpy(bounce, segment->base + done, length);
 		for (unsigned i = 0; i < p->mirror_count; i++)
-			to[i] = p->mirrors[i].active;
+			to[i] = p->mirrors[i].is_active;
 		ps_mirrors_write(p, to, &chain);
 		done += length;
 		ps_heartbeat_step(p, ps_now(p));
@@ -155,15 +155,16 @@ int ps_copy_write_commit_slot(struct perseas *p, struct ps_mirror *m)
 	struct ps_chain chain = { &terminator,
 		                  count,
 		                  count,
-		                  { &slot, ps_slot_offset(!m->found.at.valid_slot), PS_REGION_LOG,
-		                    sizeof(slot) } };
+		                  { &slot, ps_slot_offset(!m->probe.position.valid_slot),
+		                    PS_REGION_LOG, sizeof(slot) } };
 
 	ps_slot_encode(&slot, p->epoch, p->commit.seq, p->commit.next_position,
 	               p->commit.last_position);
 	if (ps_mirror_write(p, m, &chain))
 		return -1;
-	m->found.at = (struct ps_image_position){ p->epoch, p->commit.seq, p->commit.next_position,
-		                                  p->commit.last_position,
-		                                  !m->found.at.valid_slot };
+	m->probe.position = (struct ps_image_position){ p->epoch, p->commit.seq,
+		                                        p->commit.next_position,
+		                                        p->commit.last_position,
+		                                        !m->probe.position.valid_slot };
 	return 0;
 }

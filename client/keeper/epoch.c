@@ -24,9 +24,9 @@ static bool can_r_follow(const struct perseas *p, uint64_t promised)
 		return false;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
-		const uint64_t its = ps_has_store(p, m) ? m->found.header->promised_epoch : 0;
+		const uint64_t its = ps_has_store(p, m) ? m->probe.header->promised_epoch : 0;
 
-		if (m->found.listed && ps_has_store(p, m) &&
+		if (m->probe.is_listed && ps_has_store(p, m) &&
 		    (its >= promised || promised - its < PS_EPOCH_REACH))
 			near |= ps_mirror_bit(p, m);
 	}
@@ -46,7 +46,7 @@ static uint64_t highest_promise(const struct perseas *p, bool *enough)
 
 		if (!ps_has_store(p, &p->mirrors[i]))
 			continue;
-		its = p->mirrors[i].found.header->promised_epoch;
+		its = p->mirrors[i].probe.header->promised_epoch;
 		if (its < PS_EPOCH_MAX && its > usable)
 			usable = its;
 		if (!can_r_follow(p, its))
@@ -67,12 +67,12 @@ unsigned ps_epoch_choose(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!ps_has_store(p, m) || m->found.header->promised_epoch <= most)
+		if (!ps_has_store(p, m) || m->probe.header->promised_epoch <= most)
 			continue;
-		m->found.code = ps_error_set(
-			&m->found.error, PERSEAS_ELIMIT,
+		m->probe.code = ps_error_set(
+			&m->probe.error, PERSEAS_ELIMIT,
 			"%s: it promised epoch %llu, which no claim can follow; %s",
-			m->address.text, (unsigned long long)m->found.header->promised_epoch,
+			m->address.text, (unsigned long long)m->probe.header->promised_epoch,
 			enough ? "drop this image, and the owner makes it anew"
 			       : "perseas recover --help says how the store is saved");
 		left_out++;

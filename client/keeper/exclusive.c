@@ -14,24 +14,25 @@
 
 static void wait_for_change(struct perseas *p)
 {
-	p->commit.wait_line.waiters++;
+	p->commit.wait_line.waiting_count++;
 	p->env->ops->wait(p->env, &p->commit.wait_line.changed, &p->lock, PS_NEVER);
-	p->commit.wait_line.waiters--;
+	p->commit.wait_line.waiting_count--;
 }
 
 void ps_admin_enter(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
-	while (p->admin)
+	while (p->is_admin_taken)
 		wait_for_change(p);
-	p->admin = true;
+	p->is_admin_taken = true;
 	pthread_mutex_unlock(&p->lock);
 }
 
 void ps_admin_leave(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
-	p->admin = false;
+	assert(p->is_admin_taken && !p->is_gate_raised);
+	p->is_admin_taken = false;
 	ps_wake_waiters(p);
 	pthread_mutex_unlock(&p->lock);
 	if (p->has_keeper)
@@ -46,8 +47,8 @@ static uint64_t extend_deadline(struct perseas *p, uint64_t deadline, uint64_t *
 
 	ps_mirrors_poll(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].active)
-			now_left += p->commit.seq - p->mirrors[i].acked;
+		if (p->mirrors[i].is_active)
+			now_left += p->commit.seq - p->mirrors[i].acked_seq;
 	if (*left > now_left)
 		deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
 	*left = now_left;
@@ -64,7 +65,7 @@ static bool drain_links(struct perseas *p, bool late)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->active || (!m->outstanding && m->posted == p->commit.seq))
+		if (!m->is_active || (!m->chains_in_flight && m->posted_seq == p->commit.seq))
 			continue;
 		if (late)
 			ps_mirror_drop(p, m,
@@ -87,8 +88,9 @@ void ps_exclusive_enter(struct perseas *p)
 	 * no time. */
 	deadline = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
 	ps_gather_send_if_any(p);
-	p->gate = true;
-	unwaited = p->commit.unwaited.seq != 0;
+	assert(!p->is_gate_raised);
+	p->is_gate_raised = true;
+	unwaited = p->commit.unwaited.last_seq != 0;
 	extend_deadline(p, deadline, &left);
 	while (!drain_links(p, ps_now(p) >= deadline)) {
 		const uint64_t look_at = looks ? ps_now(p) + SILENCE_POLL : deadline;
@@ -109,7 +111,8 @@ void ps_exclusive_enter(struct perseas *p)
 void ps_exclusive_leave(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
-	p->gate = false;
+	assert(p->is_gate_raised);
+	p->is_gate_raised = false;
 	pthread_mutex_unlock(&p->lock);
 	ps_admin_leave(p);
 }

@@ -30,10 +30,10 @@ static bool take_if_due(struct ps_expiry_event *told, const struct ps_expiry *ex
 
 	if (stage == PS_EXPIRY_FAR)
 		return false;
-	again = told->until_s == expiry->until_s && told->stage == stage;
+	again = told->expires_at_s == expiry->until_s && told->stage == stage;
 	/* The shorter pause limits what a mirror can cause that reports another certificate each
 	 * time. */
-	if (now_s - told->at_s < (again ? PS_EXPIRY_CHECK_S : CHANGE_PAUSE_S))
+	if (now_s - told->told_at_s < (again ? PS_EXPIRY_CHECK_S : CHANGE_PAUSE_S))
 		return false;
 	*told = (struct ps_expiry_event){ expiry->until_s, now_s, stage };
 	return true;
@@ -60,19 +60,19 @@ static const struct ps_expiry *read_own_expiries(struct perseas *p, uint64_t now
 {
 	struct ps_expiry_watch *watch = &p->upkeep.expiry;
 
-	p->env->ops->expiries(p->env, &watch->own);
-	watch->own_at_s = now_s;
-	return ps_expiries_most_urgent(&watch->own, now_s);
+	p->env->ops->expiries(p->env, &watch->own_expiries);
+	watch->own_read_at_s = now_s;
+	return ps_expiries_most_urgent(&watch->own_expiries, now_s);
 }
 
 static void check_own_expiries(struct perseas *p, uint64_t now_s)
 {
 	struct ps_expiry_watch *watch = &p->upkeep.expiry;
-	const struct ps_expiry *first = ps_expiries_most_urgent(&watch->own, now_s);
+	const struct ps_expiry *first = ps_expiries_most_urgent(&watch->own_expiries, now_s);
 	struct ps_expiry_event told = watch->own_told;
 
 	/* The files are read again before the application is told: they may have been renewed. */
-	if (now_s - watch->own_at_s >= PS_EXPIRY_CHECK_S || take_if_due(&told, first, now_s))
+	if (now_s - watch->own_read_at_s >= PS_EXPIRY_CHECK_S || take_if_due(&told, first, now_s))
 		first = read_own_expiries(p, now_s);
 	if (take_if_due(&watch->own_told, first, now_s))
 		tell_application(p, NULL, first, now_s);
@@ -82,10 +82,10 @@ static void check_own_expiries(struct perseas *p, uint64_t now_s)
  * then. */
 static bool is_own_expiry(const struct ps_expiry_watch *watch, const struct ps_expiry *expiry)
 {
-	for (unsigned i = 0; i < watch->own.count; i++)
-		if (watch->own.list[i].kind == expiry->kind &&
-		    watch->own.list[i].until_s == expiry->until_s &&
-		    strcmp(watch->own.list[i].name, expiry->name) == 0)
+	for (unsigned i = 0; i < watch->own_expiries.count; i++)
+		if (watch->own_expiries.list[i].kind == expiry->kind &&
+		    watch->own_expiries.list[i].until_s == expiry->until_s &&
+		    strcmp(watch->own_expiries.list[i].name, expiry->name) == 0)
 			return true;
 	return false;
 }
@@ -102,14 +102,14 @@ void ps_expiry_take_reported(struct perseas *p, const struct ps_mirror *m,
 		return;
 	now_s = clock_s(p);
 	/* Mirrors answer already while an open copies, before the first look at the own files. */
-	if (!watch->own_at_s && p->env->ops->expiries)
+	if (!watch->own_read_at_s && p->env->ops->expiries)
 		read_own_expiries(p, now_s);
 	ps_expiries_read(&told, confirm->expiring, confirm->n_expiring);
 	for (unsigned i = 0; i < told.count; i++)
 		if (!is_own_expiry(watch, &told.list[i]))
 			ps_expiries_add(&theirs, &told.list[i]);
 	first = ps_expiries_most_urgent(&theirs, now_s);
-	if (take_if_due(&watch->told[m - p->mirrors], first, now_s))
+	if (take_if_due(&watch->mirrors_told[m - p->mirrors], first, now_s))
 		tell_application(p, m, first, now_s);
 }
 
@@ -118,8 +118,8 @@ void ps_expiry_watch_step(struct perseas *p)
 	struct ps_expiry_watch *watch = &p->upkeep.expiry;
 
 	ps_assert_admin(p);
-	if (!p->commit.events || !p->env->ops->expiries || ps_now(p) < watch->look_at)
+	if (!p->commit.events || !p->env->ops->expiries || ps_now(p) < watch->next_look_at)
 		return;
-	watch->look_at = ps_now(p) + LOOK_PERIOD;
+	watch->next_look_at = ps_now(p) + LOOK_PERIOD;
 	check_own_expiries(p, clock_s(p));
 }

@@ -49,7 +49,7 @@ enum perseas_mirror_state ps_granted_image_judge(struct perseas *p, const struct
 		return PERSEAS_MIRROR_STALE;
 	}
 	assert(slot->seq <= p->commit.seq); /* else ps_reverted_by_claim() was true */
-	if (slot->seq < m->acked) {
+	if (slot->seq < m->acked_seq) {
 		*why = "its image lacks transactions that it had acknowledged";
 		return PERSEAS_MIRROR_LOST;
 	}
@@ -75,7 +75,7 @@ const char *ps_granted_image_reason_to_keep(const struct perseas *p, const struc
 		       "of this mirror alone, deletes that store";
 	if (ps_image_is_forked(header, p->roster, p->next_roster))
 		return PS_FORK_NOTE;
-	if (m->joins && ps_roster_newer(header->roster, p->roster))
+	if (m->is_joining && ps_roster_newer(header->roster, p->roster))
 		return "it has the store by a newer roster, and is not copied over: open the store "
 		       "by its list, or drop that image first";
 	return NULL;

@@ -5,7 +5,7 @@
 #include "heartbeat.h"
 
 #include "confirm.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/demand.h"
 #include "../core/mirror.h"
 #include "../core/pace.h"
@@ -40,7 +40,7 @@ struct heartbeat {
 /* Returns for how many ms a commit has been in doubt, rounded up, or 0 if none is. */
 static uint64_t doubt_ms(struct perseas *p)
 {
-	return p->commit.in_doubt ? (ps_now(p) - p->commit.doubt_at) / ps_ms(1) + 1 : 0;
+	return p->commit.in_doubt_seq ? (ps_now(p) - p->commit.doubt_at) / ps_ms(1) + 1 : 0;
 }
 
 static void fill_figures(struct perseas *p, struct heartbeat *beat)
@@ -68,10 +68,10 @@ static void fill_figures(struct perseas *p, struct heartbeat *beat)
 static void fill_broken_copies(const struct ps_mirror *m, Perseas__BrokenCopies *broken)
 {
 	perseas__broken_copies__init(broken);
-	broken->count = m->broken.count;
-	broken->bytes = m->broken.sent_bytes;
-	broken->rate = m->broken.transaction_rate;
-	broken->waited = m->broken.commits_waited;
+	broken->count = m->broken_copies.count;
+	broken->bytes = m->broken_copies.sent_bytes;
+	broken->rate = m->broken_copies.transaction_bytes_per_s;
+	broken->waited = m->broken_copies.waited_commit_count;
 }
 
 static void fill_report(struct perseas *p, struct heartbeat *beat)
@@ -89,7 +89,7 @@ static void fill_report(struct perseas *p, struct heartbeat *beat)
 		report->state = (char *)perseas_mirror_state_name(m->state);
 		report->seq = ps_mirror_seq(m);
 		report->trouble = trouble;
-		if (m->votes)
+		if (m->has_vote)
 			report->image_id = (ProtobufCBinaryData){ PS_ID_SIZE,
 				                                  beat->ids[beat->count] };
 		memcpy(beat->ids[beat->count], m->image_id, PS_ID_SIZE);
@@ -117,7 +117,7 @@ static void take_confirm_reply(struct perseas *p, struct ps_mirror *m, Perseas__
 void ps_heartbeat_handle_refusal(struct perseas *p, struct ps_mirror *m)
 {
 	pthread_mutex_lock(&p->lock);
-	if (m->active)
+	if (m->is_active)
 		ps_mirror_break(p, m, PS_LINK_BROKEN,
 		                "the mirror no longer confirms the claim of this owner");
 	pthread_mutex_unlock(&p->lock);
@@ -125,10 +125,10 @@ void ps_heartbeat_handle_refusal(struct perseas *p, struct ps_mirror *m)
 
 /* Takes the answer to a heartbeat. */
 static void take_heartbeat_answer(struct perseas *p, struct ps_mirror *m,
-                                  const struct ps_pending_answer *due, Perseas__Reply **reply,
+                                  const struct ps_pending_answer *pending, Perseas__Reply **reply,
                                   const struct ps_error *why)
 {
-	(void)due;
+	(void)pending;
 	(void)why;
 	/* Without a reply the connection is over, which the keeper notices itself. */
 	if (!*reply)
@@ -142,9 +142,9 @@ static void take_heartbeat_answer(struct perseas *p, struct ps_mirror *m,
 /* Returns the boot id of this host, or an empty id if it is unknown or too new for the mirror. */
 static ProtobufCBinaryData readable_boot_id(struct perseas *p, const struct ps_mirror *m)
 {
-	if (!p->env->boot_known || !ps_mirror_has_version(p, m, BOOT_VERSION))
+	if (!p->env->has_boot_id || !ps_mirror_has_version(p, m, BOOT_VERSION))
 		return (ProtobufCBinaryData){ 0, NULL };
-	return (ProtobufCBinaryData){ PS_ID_SIZE, p->env->boot };
+	return (ProtobufCBinaryData){ PS_ID_SIZE, p->env->boot_id };
 }
 
 /* Adds the counts of broken copies and the mirrors' locations if the receiver can read them. */
@@ -166,7 +166,7 @@ static void add_readable_fields(struct perseas *p, const struct ps_mirror *to,
  * has claimed it. */
 static bool is_claimed(const struct perseas *p, const struct ps_mirror *m)
 {
-	return m->active || (p->renewing && m->found.claimed);
+	return m->is_active || (p->is_renewing && m->probe.is_claimed);
 }
 
 static void send_heartbeats(struct perseas *p)

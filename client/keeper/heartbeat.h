@@ -10,7 +10,7 @@
 #include "../core/handle.h"
 
 /* Sends a heartbeat if one is due, asks for calls of perseas_confirm (confirm.h), and takes all
- * pending answers that have come (due.h). */
+ * pending answers that have come (pending_answers.h). */
 void ps_heartbeat_step(struct perseas *p, uint64_t now);
 
 /* Breaks the mirror's link because the mirror refused to confirm this owner's claim. The next

@@ -6,7 +6,7 @@
 #include "change.h"
 #include "confirm.h"
 #include "../core/detour.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/event.h"
 #include "expiry_watch.h"
 #include "keeper.h"
@@ -45,7 +45,7 @@ static bool record_loaded_id(struct perseas *p, struct ps_mirror *m)
 		others = whole & ~self;
 	if (ps_quorum_is_w(p, (ps_roster_tell(p, others) & whole) | self) &&
 	    ps_roster_tell(p, others | self) & self)
-		m->loaded = false;
+		m->is_from_spill = false;
 	return true;
 }
 
@@ -56,7 +56,7 @@ static void record_loaded_ids(struct perseas *p)
 	bool going = false;
 
 	for (unsigned i = 0; i < p->mirror_count && !going; i++)
-		going = p->mirrors[i].loaded && record_loaded_id(p, &p->mirrors[i]);
+		going = p->mirrors[i].is_from_spill && record_loaded_id(p, &p->mirrors[i]);
 }
 
 /* Breaks the mirror's link if its session is over, and returns true. A mirror whose daemon is gone
@@ -69,9 +69,9 @@ static bool break_if_ended(struct perseas *p, struct ps_mirror *m)
 		return false;
 	silent = p->env->ops->silent && p->env->ops->silent(m->control);
 	pthread_mutex_lock(&p->lock);
-	if (m->active && silent)
+	if (m->is_active && silent)
 		ps_mirror_break_silent(p, m);
-	else if (m->active)
+	else if (m->is_active)
 		ps_mirror_break(p, m, PS_LINK_BROKEN, "the mirror ended the session");
 	pthread_mutex_unlock(&p->lock);
 	return true;
@@ -100,7 +100,7 @@ static uint64_t next_due(const struct perseas *p, uint64_t now)
 	if (ps_renew_due(p) < until)
 		until = ps_renew_due(p);
 	/* While the owner renews its claims, the keeper does nothing else. */
-	if (p->renewing)
+	if (p->is_renewing)
 		return until;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const uint64_t due = ps_session_due(p, &p->mirrors[i]);
@@ -123,7 +123,7 @@ static uint64_t enlarge_ring_pages(struct perseas *p)
 	uint64_t head;
 
 	pthread_mutex_lock(&p->lock);
-	head = p->commit.ring.head;
+	head = p->commit.ring.head_position;
 	pthread_mutex_unlock(&p->lock);
 	return ps_ring_enlarge_pages(&p->commit.ring, head) ? ps_now(p) + ENLARGE_PAUSE : PS_NEVER;
 }
@@ -145,9 +145,9 @@ static uint64_t run_round(struct perseas *p, uint64_t *next_beat)
 	bool busy;
 
 	pthread_mutex_lock(&p->lock);
-	busy = p->admin || p->stopping;
+	busy = p->is_admin_taken || p->is_stopping;
 	if (!busy) {
-		p->admin = true;
+		p->is_admin_taken = true;
 		ps_mirrors_poll(p);
 		send_link_heartbeats(p, now, next_beat);
 	}
@@ -157,7 +157,7 @@ static uint64_t run_round(struct perseas *p, uint64_t *next_beat)
 	end_broken_sessions(p);
 	ps_expiry_watch_step(p);
 	ps_heartbeat_step(p, now);
-	if (!p->renewing) {
+	if (!p->is_renewing) {
 		ps_orders_carry_out(p);
 		ps_detour_step(p, now);
 		ps_sessions_step(p);
@@ -173,7 +173,7 @@ static uint64_t run_round(struct perseas *p, uint64_t *next_beat)
 	ps_confirm_step(p);
 	ps_demand_step(p);
 	pthread_mutex_lock(&p->lock);
-	p->admin = false;
+	p->is_admin_taken = false;
 	ps_wake_waiters(p);
 	pthread_mutex_unlock(&p->lock);
 	due = next_due(p, ps_now(p));
@@ -189,7 +189,7 @@ static unsigned collect_descriptors(struct perseas *p, struct pollfd *fds)
 	unsigned count = 0;
 
 	pthread_mutex_lock(&p->lock);
-	for (unsigned i = 0; i < p->mirror_count && !p->admin; i++) {
+	for (unsigned i = 0; i < p->mirror_count && !p->is_admin_taken; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 		const bool attaching = m->session.state == PS_SESSION_ATTACHING ||
 		                       ps_resync_is_attaching(p, m);
@@ -203,9 +203,9 @@ static unsigned collect_descriptors(struct perseas *p, struct pollfd *fds)
 			count++;
 		if (ps_detour_fill_pollfd(m, &fds[count]))
 			count++;
-		if (m->active && (m->outstanding || m->fabric->beat) &&
+		if (m->is_active && (m->chains_in_flight || m->fabric->beat) &&
 		    !p->commit.wait_line.has_leader &&
-		    (m->bulk_outstanding || !p->commit.unwaited.seq) &&
+		    (m->completions_until_chunk || !p->commit.unwaited.last_seq) &&
 		    m->fabric->waits(m->link, &fds[count]))
 			count++;
 	}
@@ -226,7 +226,7 @@ void ps_keeper_run(void *arg)
 		ps_events_deliver(p);
 		p->env->ops->pause(p->env, PS_KEEPER, fds, collect_descriptors(p, fds), until);
 		pthread_mutex_lock(&p->lock);
-		stopping = p->stopping;
+		stopping = p->is_stopping;
 		pthread_mutex_unlock(&p->lock);
 	} while (!stopping);
 }

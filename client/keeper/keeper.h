@@ -7,7 +7,7 @@
 
 struct perseas;
 
-/* Runs the keeper of the handle `arg` until p->stopping is set. For the env's `spawn`. */
+/* Runs the keeper of the handle `arg` until p->is_stopping is set. For the env's `spawn`. */
 void ps_keeper_run(void *arg);
 
 /* Takes the answers that have come, and breaks the links of mirrors whose session is over or that

@@ -32,7 +32,7 @@ void ps_lifeline_end(struct perseas *p, struct ps_mirror *m)
 
 static bool can_have_lifeline(const struct perseas *p, const struct ps_mirror *m)
 {
-	return m->lifeline.is_possible && p->env->lifelines;
+	return m->lifeline.is_possible && p->env->has_lifelines;
 }
 
 void ps_lifeline_schedule(struct perseas *p, struct ps_mirror *m)
@@ -49,6 +49,7 @@ static void ask_for_lifeline(struct perseas *p, struct ps_mirror *m)
 	struct ps_lifeline *line = &m->lifeline;
 	struct ps_error ignored = { 0 };
 
+	assert(line->is_possible && !line->control);
 	line->begin_at = 0;
 	ask.token = (ProtobufCBinaryData){ PS_ID_SIZE, line->session_token };
 	line->answer_by = ps_answer_deadline(p);

@@ -12,20 +12,20 @@
 
 static bool is_member(const struct ps_mirror *m)
 {
-	return m->votes || m->joins;
+	return m->has_vote || m->is_joining;
 }
 
 /* Returns true if the header is of the mirror's image, or of one loaded from a spill of it. */
 static bool is_image_of_mirror(const struct ps_mirror *m, const Perseas__Header *header)
 {
 	return ps_id_equal(header->image_id, m->image_id) ||
-	       (m->loaded && ps_id_equal(header->image_id, m->loaded_id)) ||
+	       (m->is_from_spill && ps_id_equal(header->image_id, m->loaded_id)) ||
 	       (header->parent_id.len && ps_id_equal(header->parent_id, m->image_id));
 }
 
 static bool has_session_with(const struct ps_mirror *m, const uint8_t *daemon)
 {
-	return m->control && daemon && !memcmp(m->daemon, daemon, PS_ID_SIZE);
+	return m->control && daemon && !memcmp(m->daemon_id, daemon, PS_ID_SIZE);
 }
 
 /* Returns true if a roster in force lists this image id. */
@@ -40,7 +40,7 @@ static bool is_image_listed(const struct perseas *p, ProtobufCBinaryData image)
 static struct ps_mirror *find_other_member(struct perseas *p, const struct ps_mirror *m,
                                            const Perseas__Header *header)
 {
-	const uint8_t *daemon = ps_known_daemon_id(m->daemon);
+	const uint8_t *daemon = ps_known_daemon_id(m->daemon_id);
 	struct ps_mirror *has_image = NULL;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -69,8 +69,9 @@ int ps_member_check_address(struct perseas *p, const struct ps_mirror *m,
 	*other = own ? NULL : find_other_member(p, m, header);
 	if (*other)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,
-		                    m->joins ? "%s is the mirror %s of the roster, and counts once"
-		                             : PS_SAME_MIRROR_NOTE,
+		                    m->is_joining
+		                            ? "%s is the mirror %s of the roster, and counts once"
+		                            : PS_SAME_MIRROR_NOTE,
 		                    m->address.text, (*other)->address.text);
 	if (header && !own &&
 	    (is_image_listed(p, header->image_id) || is_image_listed(p, header->parent_id)))
@@ -92,5 +93,5 @@ void ps_member_swap_addresses(struct perseas *p, struct ps_mirror *m, struct ps_
 	m->address = other->address;
 	other->address = address;
 	pthread_mutex_unlock(&p->lock);
-	other->retry.next_at = other->retry.delay = 0;
+	other->retry.next_try_at = other->retry.delay_ns = 0;
 }

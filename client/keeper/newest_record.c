@@ -5,7 +5,7 @@
 #include "newest_record.h"
 
 #include "copy.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/mirror.h"
 #include "../../proto/image/log_reader.h"
 #include "resync_internal.h"
@@ -94,6 +94,8 @@ static void post_newest_record(struct perseas *p, const Perseas__ReadReply *read
 	const unsigned count = 1 + ps_copy_make_terminator_write(p, writes + 1);
 	struct ps_chain chain = { writes, count, count, { NULL, 0, 0, 0 } };
 
+	ps_assert_locked(p);
+	assert(read->bytes.len <= RECORD_MAX);
 	memcpy(bounce, read->bytes.data, read->bytes.len);
 	chain.slot = ps_resync_make_slot_write(p, bounce + RECORD_MAX);
 	if (!ps_mirror_post_bulk(p, r->target, &chain)) {

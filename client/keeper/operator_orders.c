@@ -6,7 +6,7 @@
 #include "operator_orders.h"
 
 #include "change.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/event.h"
 #include "../core/gather.h"
 
@@ -130,9 +130,9 @@ static struct ps_order_result *find_result(struct perseas *p, const uint8_t *id)
 static void set_sizes(Perseas__OrderResult *result, const struct ps_roster_size *before,
                       const struct ps_roster_size *after)
 {
-	result->members_before = before->members;
+	result->members_before = before->member_count;
 	result->acks_before = before->acks;
-	result->members = after->members;
+	result->members = after->member_count;
 	result->acks = after->acks;
 }
 

@@ -112,12 +112,12 @@ int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error
 	header.store = p->store;
 	header.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
 	header.image_id = (ProtobufCBinaryData){ PS_ID_SIZE,
-		                                 m->loaded ? m->loaded_id : m->image_id };
+		                                 m->is_from_spill ? m->loaded_id : m->image_id };
 	header.state = PERSEAS__STATE__STATE_JOINING;
 	header.log_size = p->log_size;
 	header.roster = p->roster;
 	header.next_roster = p->next_roster;
-	header.marked = p->marked;
+	header.marked = p->is_change_decided;
 	header.key = ps_roster_key_for_message(p);
 	header.n_segments = table.count;
 	header.segments = table.list;

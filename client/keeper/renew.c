@@ -39,7 +39,7 @@ static uint32_t voting_mirrors(const struct perseas *p)
 	return p->quorums[0].set | (p->next_roster ? p->quorums[1].set : 0);
 }
 
-static uint32_t fenced_voters(const struct perseas *p)
+static uint32_t fenced_voting_mirrors(const struct perseas *p)
 {
 	return p->commit.fenced_mirrors & voting_mirrors(p);
 }
@@ -50,9 +50,9 @@ static uint32_t fenced_voters(const struct perseas *p)
  * spill. */
 static bool shows_listed_image(const struct perseas *p, const struct ps_mirror *m)
 {
-	const Perseas__Header *header = m->found.header;
+	const Perseas__Header *header = m->probe.header;
 
-	return !m->found.code && header && ps_image_is_of_store(header, p->store_id, p->roster) &&
+	return !m->probe.code && header && ps_image_is_of_store(header, p->store_id, p->roster) &&
 	       header->promised_owner.len == PS_ID_SIZE &&
 	       (ps_id_equal(header->image_id, m->image_id) ||
 	        (header->parent_id.len && ps_id_equal(header->parent_id, m->image_id)));
@@ -61,7 +61,7 @@ static bool shows_listed_image(const struct perseas *p, const struct ps_mirror *
 static bool shows_consistent_image(const struct perseas *p, const struct ps_mirror *m)
 {
 	return shows_listed_image(p, m) &&
-	       m->found.header->state == PERSEAS__STATE__STATE_CONSISTENT;
+	       m->probe.header->state == PERSEAS__STATE__STATE_CONSISTENT;
 }
 
 /* Returns true if `roster` is newer than both rosters of this owner. */
@@ -78,32 +78,32 @@ static bool shows_another_owner(struct perseas *p, const struct ps_mirror *m)
 		return false;
 	if (shows_consistent_image(p, m) && ps_reverted_by_status(p, m))
 		return true;
-	if (!memcmp(m->found.header->promised_owner.data, ps_salvage_mark, sizeof(ps_salvage_mark)))
+	if (!memcmp(m->probe.header->promised_owner.data, ps_salvage_mark, sizeof(ps_salvage_mark)))
 		return true;
-	return (shows_consistent_image(p, m) && m->found.at.epoch > p->opened_as &&
-	        !ps_mirror_has_written(m, m->found.at.epoch)) ||
-	       is_newer_than_own(m->found.header->roster, p) ||
-	       is_newer_than_own(m->found.header->next_roster, p);
+	return (shows_consistent_image(p, m) && m->probe.position.epoch > p->opened_epoch &&
+	        !ps_mirror_has_written(m, m->probe.position.epoch)) ||
+	       is_newer_than_own(m->probe.header->roster, p) ||
+	       is_newer_than_own(m->probe.header->next_roster, p);
 }
 
 /* Returns true if the mirror's image has another owner, which is alive. */
 static bool has_another_live_owner(const struct perseas *p, const struct ps_mirror *m)
 {
-	return !m->found.code && m->found.header && m->found.has_owner &&
-	       !ps_is_same_owner(m->found.header->promised_owner, p->owner);
+	return !m->probe.code && m->probe.header && m->probe.has_owner &&
+	       !ps_is_same_owner(m->probe.header->promised_owner, p->owner);
 }
 
 /* Notes the mirror's promise for the epoch of the renewal. If no claim can follow the promise, the
  * mirror counts as unreachable (epoch.h). */
 static void note_promise(struct perseas *p, struct ps_mirror *m)
 {
-	const uint64_t promised = m->found.header->promised_epoch;
+	const uint64_t promised = m->probe.header->promised_epoch;
 
 	if (!ps_has_store(p, m))
 		return;
 	if (promised >= PS_EPOCH_MAX - 1 ||
 	    (promised > p->epoch && promised - p->epoch > PS_EPOCH_REACH))
-		m->found.code = ps_error_set(&m->found.error, PERSEAS_ELIMIT,
+		m->probe.code = ps_error_set(&m->probe.error, PERSEAS_ELIMIT,
 		                             "%s: it promised epoch %llu, which no claim can "
 		                             "follow: drop this image",
 		                             m->address.text, (unsigned long long)promised);
@@ -131,12 +131,12 @@ static void ask_status(struct perseas *p, uint32_t set)
 		if (!round.ask[i])
 			continue;
 		ps_probe_result_set(m, round.replies[i], &round.errors[i]);
-		if (!m->found.code)
-			m->found.code = ps_member_check_address(p, m, m->found.header, &other,
-			                                        &m->found.error);
-		if (!m->found.code)
+		if (!m->probe.code)
+			m->probe.code = ps_member_check_address(p, m, m->probe.header, &other,
+			                                        &m->probe.error);
+		if (!m->probe.code)
 			note_promise(p, m);
-		m->found.listed = shows_listed_image(p, m);
+		m->probe.is_listed = shows_listed_image(p, m);
 	}
 	ps_round_free(&round);
 }
@@ -151,11 +151,11 @@ static bool can_claim_any_fenced(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!(fenced_voters(p) >> i & 1))
+		if (!(fenced_voting_mirrors(p) >> i & 1))
 			continue;
-		any |= !m->found.code;
-		if (m->found.code == PERSEAS_ENOSTORE)
-			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, m->found.error.text);
+		any |= !m->probe.code;
+		if (m->probe.code == PERSEAS_ENOSTORE)
+			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, m->probe.error.text);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return any;
@@ -178,7 +178,7 @@ static int judge_other_owners(struct perseas *p, uint32_t asked)
 	}
 	if (held && ps_fences_prevent_w(p))
 		return PERSEAS_EFENCED;
-	return held && !p->renewing ? PS_AGAIN : 0;
+	return held && !p->is_renewing ? PS_AGAIN : 0;
 }
 
 /* Returns true if an open with the images of this set can succeed. If it cannot, giving up the
@@ -194,7 +194,8 @@ static bool has_reason_to_renew(struct perseas *p)
 {
 	const bool any = can_claim_any_fenced(p);
 
-	return any || p->renewing || p->upkeep.renewal.wanted || p->upkeep.renewal.quorum_stuck;
+	return any || p->is_renewing || p->upkeep.renewal.is_wanted ||
+	       p->upkeep.renewal.is_quorum_stuck;
 }
 
 /* Asks the fenced voters first, because they are known to answer. Asks the other unclaimed voters
@@ -208,19 +209,19 @@ static int probe_before_renewal(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	ready = ps_mirrors_with_whole_image(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		/* A mirror that is being prepared for a copy need not be asked: its session reports
-		 * by itself. */
-		if (p->mirrors[i].active || p->mirrors[i].session.state == PS_SESSION_PREPARING)
+		/* A mirror that is being prepared for a copy need not be asked for its status: its
+		 * session notices a lost claim by itself. */
+		if (p->mirrors[i].is_active || p->mirrors[i].session.state == PS_SESSION_PREPARING)
 			unclaimed &= ~((uint32_t)1 << i);
 	pthread_mutex_unlock(&p->lock);
 	p->upkeep.renewal.highest_epoch = p->epoch;
-	ask_status(p, fenced_voters(p));
-	rc = judge_other_owners(p, fenced_voters(p));
+	ask_status(p, fenced_voting_mirrors(p));
+	rc = judge_other_owners(p, fenced_voting_mirrors(p));
 	if (!rc && !has_reason_to_renew(p))
 		rc = PS_AGAIN;
 	if (rc)
 		return rc;
-	ask_status(p, unclaimed & ~fenced_voters(p));
+	ask_status(p, unclaimed & ~fenced_voting_mirrors(p));
 	rc = judge_other_owners(p, unclaimed);
 	ps_judge_images(p, unclaimed);
 	return rc || would_open_succeed(p, ready | ps_probe_sets(p).candidates) ? rc : PS_AGAIN;
@@ -230,10 +231,11 @@ static int probe_before_renewal(struct perseas *p)
 
 static const char *renewal_cause(const struct perseas *p)
 {
-	if (p->upkeep.renewal.wanted)
+	if (p->upkeep.renewal.is_wanted)
 		return "its level was raised";
-	return fenced_voters(p) ? "another owner claimed it and went away"
-	                        : "too few mirrors had it, and no copy to another one would count";
+	return fenced_voting_mirrors(p)
+	               ? "another owner claimed it and went away"
+	               : "too few mirrors had it, and no copy to another one would count";
 }
 
 /* Stops sending, ends all sessions, and unmaps all memory of mirrors. Transactions that were sent
@@ -242,19 +244,19 @@ static void give_claims_up(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
 	ps_gather_send_if_any(p);
-	p->gate = true;
-	if (!p->renewing) {
+	p->is_gate_raised = true;
+	if (!p->is_renewing) {
 		p->upkeep.renewal.ring_epoch = p->epoch;
-		p->upkeep.renewal.cause = renewal_cause(p);
-		p->renewing = true;
+		p->upkeep.renewal.cause_text = renewal_cause(p);
+		p->is_renewing = true;
 		ps_attempt_end(p);
 	}
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->active)
+		if (m->is_active)
 			ps_mirror_break(p, m, PS_LINK_BROKEN, "its claim is being renewed");
-		else if (m->votes && m->state != PERSEAS_MIRROR_DOWN)
+		else if (m->has_vote && m->state != PERSEAS_MIRROR_DOWN)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, "its claim is being renewed");
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -268,7 +270,7 @@ static void give_claims_up(struct perseas *p)
 /* Disconnects a mirror that refused the claim, and moves it to FENCED or DOWN. */
 static void handle_refused_claim(struct perseas *p, struct ps_mirror *m)
 {
-	const struct ps_probe_result *f = &m->found;
+	const struct ps_probe_result *f = &m->probe;
 
 	ps_mirror_disconnect(p, m);
 	pthread_mutex_lock(&p->lock);
@@ -283,7 +285,7 @@ static void probe_voters(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		ps_probe_result_clear(&p->mirrors[i]);
 	ask_status(p, voting_mirrors(p));
-	ps_attempt_reach(p, PS_ATTEMPT_PROBED, 0);
+	ps_attempt_record_step(p, PS_ATTEMPT_PROBED, 0);
 }
 
 static int judge_voters(struct perseas *p)
@@ -304,11 +306,11 @@ static int claim_voters(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		m->found.listed = shows_listed_image(p, m);
-		if (m->found.claimed && m->found.listed) {
-			ps_mirror_note_loaded(m, m->found.header);
-			ps_mirror_note_slot(p, m, m->found.at.epoch);
-		} else if (m->votes && !round.replies[i]) {
+		m->probe.is_listed = shows_listed_image(p, m);
+		if (m->probe.is_claimed && m->probe.is_listed) {
+			ps_mirror_note_loaded(m, m->probe.header);
+			ps_mirror_note_slot(p, m, m->probe.position.epoch);
+		} else if (m->has_vote && !round.replies[i]) {
 			handle_refused_claim(p, m);
 		}
 	}
@@ -320,8 +322,9 @@ static int claim_voters(struct perseas *p)
  * reverted. */
 static bool lacks_acknowledged_transactions(const struct perseas *p, const struct ps_mirror *m)
 {
-	return shows_consistent_image(p, m) && m->found.at.epoch >= p->upkeep.renewal.ring_epoch &&
-	       m->found.at.seq < m->acked;
+	return shows_consistent_image(p, m) &&
+	       m->probe.position.epoch >= p->upkeep.renewal.ring_epoch &&
+	       m->probe.position.seq < m->acked_seq;
 }
 
 /* Chooses this owner's memory as the state of the store, if R mirrors show that no other owner has
@@ -333,7 +336,7 @@ static int choose_own_memory(struct perseas *p, struct ps_image_position *chosen
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->found.claimed)
+		if (!m->probe.is_claimed)
 			continue;
 		if (shows_another_owner(p, m))
 			return PERSEAS_EFENCED;
@@ -347,7 +350,7 @@ static int choose_own_memory(struct perseas *p, struct ps_image_position *chosen
 
 static int confirm_counted_claims(struct perseas *p)
 {
-	return ps_claims_find_broken(p, ps_probe_sets(p).counts) ? PS_AGAIN : 0;
+	return ps_claims_find_lost(p, ps_probe_sets(p).counts) ? PS_AGAIN : 0;
 }
 
 static int adopt_own_memory(struct perseas *p, const struct ps_image_position *chosen)
@@ -371,17 +374,19 @@ static const struct ps_attempt_actions renewal_way = { judge_voters, claim_voter
  * claimed mirror to STALE. Caller holds p->lock. */
 static void set_renewed_state(struct perseas *p, struct ps_mirror *m)
 {
-	if (m->found.adopted) {
-		ps_mirror_set_position(m, m->found.at.valid_slot, p->commit.seq);
+	ps_assert_locked(p);
+	assert(!m->probe.is_adopted || m->probe.is_claimed);
+	if (m->probe.is_adopted) {
+		ps_mirror_set_position(m, m->probe.position.valid_slot, p->commit.seq);
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 		return;
 	}
 	ps_link_end(p, m);
-	if (m->found.claimed)
+	if (m->probe.is_claimed)
 		ps_mirror_move(
 			p, m, PERSEAS_MIRROR_STALE,
 			"it waits to be brought up to date since the owner's claim was renewed");
-	m->retry.next_at = m->retry.delay = 0;
+	m->retry.next_try_at = m->retry.delay_ns = 0;
 }
 
 /* Lets commits go on under the new epoch. */
@@ -391,21 +396,21 @@ static void finish_renewal(struct perseas *p)
 	/* The records in the ring have the old epoch. */
 	ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].votes)
+		if (p->mirrors[i].has_vote)
 			set_renewed_state(p, &p->mirrors[i]);
-	p->renewing = false;
-	assert(!p->superseded && ps_quorum_is_w(p, ps_mirrors_live(p)));
+	p->is_renewing = false;
+	assert(!p->is_superseded && ps_quorum_is_w(p, ps_mirrors_live(p)));
 	ps_tokens_set_epoch(p);
-	p->upkeep.renewal.delay = 0;
+	p->upkeep.renewal.delay_ns = 0;
 	p->commit.stat.renewals++;
 	ps_event(p, PERSEAS_EVENT_RENEWED, ps_last_committed(p), NULL,
 	         "this owner claimed store '%s' again, as epoch %llu, since %s", p->store,
-	         (unsigned long long)p->epoch, p->upkeep.renewal.cause);
-	p->upkeep.renewal.wanted = false;
+	         (unsigned long long)p->epoch, p->upkeep.renewal.cause_text);
+	p->upkeep.renewal.is_wanted = false;
 	ps_end_doubt_if_durable(p);
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (!p->mirrors[i].active)
+		if (!p->mirrors[i].is_active)
 			ps_mirror_disconnect(p, &p->mirrors[i]);
 	ps_sessions_set_up(p);
 	/* Gives the unsettled change the new epoch, under which the mirrors are told of it from now
@@ -418,14 +423,14 @@ static void finish_renewal(struct perseas *p)
 static void set_superseded(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
-	p->superseded = true;
-	ps_attempt_reach(p, PS_ATTEMPT_SUPERSEDED, 0);
+	p->is_superseded = true;
+	ps_attempt_record_step(p, PS_ATTEMPT_SUPERSEDED, 0);
 	ps_wake_blocked(p);
 	ps_unwaited_notify(p);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->votes && p->renewing && m->state != PERSEAS_MIRROR_FENCED)
+		if (m->has_vote && p->is_renewing && m->state != PERSEAS_MIRROR_FENCED)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED,
 			               "another owner has claimed the store");
 	}
@@ -439,7 +444,7 @@ void ps_renew_end_reverted_owner(struct perseas *p, const struct ps_mirror *m,
                                  const struct ps_image_position *at)
 {
 	ps_assert_admin(p);
-	if (p->superseded) {
+	if (p->is_superseded) {
 		ps_reverted_end_sessions(p);
 		return;
 	}
@@ -455,11 +460,11 @@ static void delay_next_renewal(struct perseas *p)
 	struct ps_renewal *r = &p->upkeep.renewal;
 	uint64_t bits;
 
-	r->delay = r->delay ? 2 * r->delay : RETRY_MIN;
-	if (r->delay > RETRY_MAX)
-		r->delay = RETRY_MAX;
+	r->delay_ns = r->delay_ns ? 2 * r->delay_ns : RETRY_MIN;
+	if (r->delay_ns > RETRY_MAX)
+		r->delay_ns = RETRY_MAX;
 	p->env->ops->random(p->env, &bits, sizeof(bits));
-	r->next_at = ps_now(p) + r->delay / 2 + bits % r->delay;
+	r->next_at = ps_now(p) + r->delay_ns / 2 + bits % r->delay_ns;
 }
 
 /* After a try that failed, ends the data paths, and the connections that were made only to ask.
@@ -470,10 +475,10 @@ static void end_renewal_try(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->active || ps_session_under_way(m))
+		if (m->is_active || ps_session_under_way(m))
 			continue;
 		ps_link_end(p, m);
-		if (!p->renewing || p->superseded)
+		if (!p->is_renewing || p->is_superseded)
 			ps_mirror_disconnect(p, m);
 	}
 	p->upkeep.next_heartbeat_at = 0;
@@ -482,9 +487,9 @@ static void end_renewal_try(struct perseas *p)
 
 static bool is_renewal_wanted(const struct perseas *p)
 {
-	return !p->superseded && !p->salvage &&
-	       (p->renewing || p->upkeep.renewal.wanted || p->upkeep.renewal.quorum_stuck ||
-	        fenced_voters(p));
+	return !p->is_superseded && !p->is_salvage &&
+	       (p->is_renewing || p->upkeep.renewal.is_wanted ||
+	        p->upkeep.renewal.is_quorum_stuck || fenced_voting_mirrors(p));
 }
 
 bool ps_renew_step(struct perseas *p, uint64_t now)
@@ -492,9 +497,9 @@ bool ps_renew_step(struct perseas *p, uint64_t now)
 	int rc;
 
 	ps_assert_admin(p);
-	p->upkeep.renewal.quorum_stuck = !p->renewing && ps_quorum_is_stuck(p);
+	p->upkeep.renewal.is_quorum_stuck = !p->is_renewing && ps_quorum_is_stuck(p);
 	if (!is_renewal_wanted(p) || now < p->upkeep.renewal.next_at)
-		return p->renewing;
+		return p->is_renewing;
 	rc = probe_before_renewal(p);
 	if (!rc) {
 		give_claims_up(p);
@@ -509,11 +514,11 @@ bool ps_renew_step(struct perseas *p, uint64_t now)
 		end_renewal_try(p);
 	delay_next_renewal(p);
 	pthread_mutex_lock(&p->lock);
-	p->gate = false;
+	p->is_gate_raised = false;
 	ps_wake_waiters(p);
 	pthread_mutex_unlock(&p->lock);
 	p->env->ops->wake(p->env, PS_COMMITTER);
-	return p->renewing;
+	return p->is_renewing;
 }
 
 uint64_t ps_renew_due(const struct perseas *p)

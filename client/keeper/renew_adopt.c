@@ -32,16 +32,16 @@ enum effort { NEEDS_SLOT, NEEDS_RECENT, NEEDS_RING, NEEDS_COPY };
  * adopted by a renewal that broke. */
 static bool is_own_history(const struct perseas *p, const struct ps_mirror *m)
 {
-	const struct ps_image_position *at = &m->found.at;
+	const struct ps_image_position *at = &m->probe.position;
 
-	return m->found.header->state == PERSEAS__STATE__STATE_CONSISTENT &&
+	return m->probe.header->state == PERSEAS__STATE__STATE_CONSISTENT &&
 	       ((at->epoch == p->upkeep.renewal.ring_epoch && at->seq <= p->commit.seq) ||
 	        (at->epoch > p->upkeep.renewal.ring_epoch && at->seq == p->commit.seq));
 }
 
 static enum effort find_effort(const struct perseas *p, const struct ps_mirror *m)
 {
-	const uint64_t seq = m->found.at.seq;
+	const uint64_t seq = m->probe.position.seq;
 
 	if (!is_own_history(p, m) || !ps_ring_can_replay(&p->commit.ring, seq, p->commit.seq))
 		return NEEDS_COPY;
@@ -54,12 +54,12 @@ static enum effort find_effort(const struct perseas *p, const struct ps_mirror *
  * prefix of the history at any moment. */
 static int send_missed_transactions(struct perseas *p, struct ps_mirror *m)
 {
-	struct ps_image_position *at = &m->found.at;
+	struct ps_image_position *at = &m->probe.position;
 
 	while (at->seq < p->commit.seq) {
 		const struct ps_entry *entry = ps_ring_find(&p->commit.ring, at->seq + 1);
 		struct ps_chain chain = { entry->writes,
-			                  entry->count,
+			                  entry->write_count,
 			                  1,
 			                  { &entry->slot, ps_slot_offset(!at->valid_slot),
 			                    PS_REGION_LOG, sizeof(entry->slot) } };
@@ -82,8 +82,8 @@ static int read_from_other(struct perseas *p, const struct ps_mirror *m,
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *from = &p->mirrors[i];
 
-		if (from != m && from->found.claimed && from->link && is_own_history(p, from) &&
-		    from->found.at.seq >= segment->unmapped_seq &&
+		if (from != m && from->probe.is_claimed && from->link && is_own_history(p, from) &&
+		    from->probe.position.seq >= segment->unmapped_seq &&
 		    !ps_mirror_read(p, from, PS_REGION_SEGMENT + segment->id, offset,
 		                    ps_ring_bounce(&p->commit.ring), length))
 			return 0;
@@ -135,7 +135,7 @@ static int send_memory(struct perseas *p, struct ps_mirror *m)
 	ps_tx_observe_end(p);
 	if (rc)
 		return rc;
-	m->found.at.valid_slot = 0;
+	m->probe.position.valid_slot = 0;
 	ps_mirror_note_write(m, p->epoch);
 	return ps_copy_write_commit_slot(p, m);
 }
@@ -144,7 +144,7 @@ static int send_memory(struct perseas *p, struct ps_mirror *m)
 static void note_broken_copy(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	const int code = error->code ? error->code : PERSEAS_EUNREACHABLE;
-	char text[sizeof(m->trouble)];
+	char text[sizeof(m->trouble_text)];
 
 	pthread_mutex_lock(&p->lock);
 	ps_broken_copy_note_and_explain(p, m,
@@ -178,7 +178,7 @@ static int copy_memory_beside(struct perseas *p, struct ps_mirror *m, struct ps_
 /* Returns true if the mirror waits for the end of the pause after a copy that broke. */
 static bool is_pausing(struct perseas *p, const struct ps_mirror *m)
 {
-	return m->broken.count && ps_broken_copy_retry_at(p, m) > ps_now(p);
+	return m->broken_copies.count && ps_broken_copy_retry_at(p, m) > ps_now(p);
 }
 
 /* Adopts on mirror `m` in this way. Returns 0, or nonzero if that failed. */
@@ -211,13 +211,14 @@ void ps_renew_adopt(struct perseas *p, uint32_t counted)
 		for (unsigned i = 0; i < p->mirror_count; i++) {
 			struct ps_mirror *m = &p->mirrors[i];
 
-			if (!(counted >> i & 1) || m->found.adopted || find_effort(p, m) != effort)
+			if (!(counted >> i & 1) || m->probe.is_adopted ||
+			    find_effort(p, m) != effort)
 				continue;
 			if (effort >= NEEDS_RING && ps_quorum_is_w(p, ps_probe_sets(p).adopted))
 				return;
 			if (effort == NEEDS_COPY && is_pausing(p, m))
 				continue;
-			m->found.adopted = !adopt_on_mirror(p, m, effort);
+			m->probe.is_adopted = !adopt_on_mirror(p, m, effort);
 		}
 	}
 }

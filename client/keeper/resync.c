@@ -7,7 +7,7 @@
 #include "resync.h"
 
 #include "copy.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "newest_record.h"
 #include "../core/broken_copy.h"
 #include "../core/change_map.h"
@@ -83,7 +83,7 @@ uint32_t ps_resync_other_mirrors(struct perseas *p)
 bool ps_resync_is_confirmed(struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
-	const uint32_t granted = r->question.granted & ps_resync_other_mirrors(p);
+	const uint32_t granted = r->question.granting_mirrors & ps_resync_other_mirrors(p);
 
 	return ps_resync_is_settled_member(p) ? ps_quorum_can_remake(p, granted, r->target)
 	                                      : ps_quorum_can_remake_joint(p, granted);
@@ -107,8 +107,8 @@ static bool was_adopted(const struct perseas *p, const struct ps_mirror *m,
 		return false;
 	if (claim->header->state == PERSEAS__STATE__STATE_CONSISTENT)
 		return claim->slot && claim->slot->epoch == p->epoch;
-	return m->own.live_epoch == p->epoch &&
-	       ps_id_equal(claim->header->image_id, m->own.live_id);
+	return m->own_image.live_epoch == p->epoch &&
+	       ps_id_equal(claim->header->image_id, m->own_image.live_id);
 }
 
 bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m)
@@ -290,7 +290,7 @@ bool ps_resync_ask_bytes(struct perseas *p, uint32_t region, uint64_t offset, ui
 			continue;
 		r->asked_mirrors |= (uint32_t)1 << i;
 		ps_question_ask(p, &r->question, (uint32_t)1 << i, &request);
-		if (!r->question.unanswered)
+		if (!r->question.unanswered_mirrors)
 			continue;
 		ps_resync_move(p, PS_RESYNC_READING);
 		return true;
@@ -328,13 +328,13 @@ static bool step_reading(struct perseas *p)
 	ps_pending_take_all(p, ps_now(p));
 	if (!ps_question_is_over(p, &r->question))
 		return false;
-	if (!r->question.granted || r->question.reply->read->bytes.len != r->read_length) {
+	if (!r->question.granting_mirrors || r->question.reply->read->bytes.len != r->read_length) {
 		ask_next_mirror(p);
 		return true;
 	}
 	r->reply = r->question.reply;
 	r->question.reply = NULL;
-	ps_question_ask_confirm(p, &r->question, r->question.granted);
+	ps_question_ask_confirm(p, &r->question, r->question.granting_mirrors);
 	ps_resync_move(p, PS_RESYNC_VOUCHING);
 	return true;
 }
@@ -369,7 +369,7 @@ static bool step_vouching(struct perseas *p)
 	ps_pending_take_all(p, ps_now(p));
 	if (!ps_question_is_over(p, &r->question))
 		return false;
-	if (!r->question.granted)
+	if (!r->question.granting_mirrors)
 		ask_next_mirror(p);
 	else if (ps_newest_record_is_next(r))
 		ps_newest_record_send(p);
@@ -390,7 +390,7 @@ static void complete_chunk(struct perseas *p)
 	ps_assert_locked(p);
 	if (r->sent_end)
 		ps_due_complete(r->target, ps_segment_by_id(p, r->sent_segment), r->sent_from,
-		                r->sent_end, r->target->acked);
+		                r->sent_end, r->target->acked_seq);
 	r->sent_end = 0;
 }
 
@@ -402,13 +402,14 @@ static enum chunk_progress progress_of_chunk(struct perseas *p, bool last)
 	enum chunk_progress now = CHUNK_BROKEN;
 
 	pthread_mutex_lock(&p->lock);
-	if (m->state == PERSEAS_MIRROR_RESYNCING && m->outstanding)
+	if (m->state == PERSEAS_MIRROR_RESYNCING && m->chains_in_flight)
 		ps_mirrors_poll(p);
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
-		now = m->bulk_outstanding || (last && m->acked < p->upkeep.resync.needed_seq)
+		now = m->completions_until_chunk ||
+		                      (last && m->acked_seq < p->upkeep.resync.needed_seq)
 		              ? CHUNK_WAITS
 		              : CHUNK_READY;
-	if (now != CHUNK_BROKEN && !m->bulk_outstanding)
+	if (now != CHUNK_BROKEN && !m->completions_until_chunk)
 		complete_chunk(p);
 	p->upkeep.resync.all_posted = last && now == CHUNK_WAITS;
 	p->upkeep.resync.chunk = ps_pace_copy_lags(p, m) ? SMALL_CHUNK : CHUNK;
@@ -533,13 +534,14 @@ uint64_t ps_resync_due(const struct perseas *p)
 		return PS_NEVER;
 	case PS_RESYNC_MAKING:
 	case PS_RESYNC_ADDING:
-		return ps_answer_limit(p, r->target, r->answer_by);
+		return ps_answer_extended_deadline(p, r->target, r->answer_by);
 	case PS_RESYNC_ATTACHING:
 		return r->target->attaching.deadline;
 	case PS_RESYNC_COPYING:
 		/* Completions wake the keeper, and so does memory that arrives. */
-		return r->target->bulk_outstanding || r->all_posted || r->fetching ? PS_NEVER
-		                                                                   : r->next_at;
+		return r->target->completions_until_chunk || r->all_posted || r->fetching
+		               ? PS_NEVER
+		               : r->next_at;
 	default:
 		return r->question.deadline;
 	}

@@ -3,7 +3,7 @@
  * and the mirror makes the image count. resync.c steps this once the mirror has all chunks.
  */
 #include "../core/due_granules.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "rejoin.h"
@@ -36,7 +36,7 @@ static bool ask_finish(struct perseas *p)
 	assert(!needs_confirmation(p));
 	ps_rejoin_make_finish_request(&finish, &request);
 	ps_question_ask(p, &r->question, ps_mirror_bit(p, r->target), &request);
-	if (r->question.unanswered) {
+	if (r->question.unanswered_mirrors) {
 		ps_resync_move(p, PS_RESYNC_FINISHING);
 		return true;
 	}
@@ -84,9 +84,9 @@ bool ps_resync_step_finishing(struct perseas *p)
 	struct ps_mirror *m = r->target;
 
 	ps_pending_take_all(p, ps_now(p));
-	if (r->question.unanswered)
+	if (r->question.unanswered_mirrors)
 		return false;
-	if (!r->question.granted) {
+	if (!r->question.granting_mirrors) {
 		ps_resync_break(p, r->question.error.text);
 		return true;
 	}

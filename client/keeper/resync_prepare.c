@@ -6,7 +6,7 @@
  * before an answer may be relied on after it.
  */
 #include "../core/due_granules.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "../core/segment.h"
@@ -206,7 +206,7 @@ static int step_asking(struct perseas *p, struct ps_error *error)
 		ps_roster_set_image_id(p, r->target, r->image_id);
 		return ask_for_copy_room(p, error);
 	}
-	granted = r->question.granted;
+	granted = r->question.granting_mirrors;
 	r->ask_last_mirrors = granted & ps_roster_unrecorded_mirrors(p);
 	ps_roster_set_image_id(p, r->target, r->image_id);
 	ask_to_record(p, granted & ~r->ask_last_mirrors);
@@ -220,7 +220,7 @@ static uint32_t find_recorders(struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 
-	return ((r->recorded | r->question.granted) & ps_resync_other_mirrors(p)) |
+	return ((r->recorded | r->question.granting_mirrors) & ps_resync_other_mirrors(p)) |
 	       ps_mirror_bit(p, r->target);
 }
 
@@ -267,7 +267,8 @@ static int take_mirror_answer(struct perseas *p, Perseas__Reply **reply, int *fd
 	struct ps_mirror *m = r->target;
 	int rc;
 
-	if (!p->env->ops->answered(m->control) && ps_now(p) < ps_answer_limit(p, m, r->answer_by))
+	if (!p->env->ops->answered(m->control) &&
+	    ps_now(p) < ps_answer_extended_deadline(p, m, r->answer_by))
 		return 0;
 	rc = ps_await_answer(p, m, r->answer_by, reply, fds, error);
 	return rc ? rc : 1;

@@ -12,7 +12,7 @@
 
 #define READYING (PS_TO(PS_RESYNC_ADDING) | PS_TO(PS_RESYNC_COPYING) | PS_TO(PS_RESYNC_NONE))
 
-static const struct ps_state states[] = {
+static const struct ps_state_row states[] = {
 	[PS_RESYNC_NONE] = { "none", PS_TO(PS_RESYNC_ASKING) | PS_TO(PS_RESYNC_MAKING) },
 	[PS_RESYNC_ASKING] = { "asking", PS_TO(PS_RESYNC_RECORDING) | PS_TO(PS_RESYNC_MAKING) |
 	                                         PS_TO(PS_RESYNC_NONE) },
@@ -38,7 +38,7 @@ const struct ps_states ps_resync_states = { states, sizeof(states) / sizeof(stat
 
 static bool is_preparing(const struct ps_mirror *m)
 {
-	return m->session.state == PS_SESSION_PREPARING && m->control && !m->active;
+	return m->session.state == PS_SESSION_PREPARING && m->control && !m->is_active;
 }
 
 /* Returns true if the fields of the copy fit its state. */

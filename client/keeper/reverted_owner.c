@@ -23,8 +23,9 @@ static bool record_lies_elsewhere(const struct perseas *p, const struct ps_image
 	const struct ps_record *next = sent_record(p, at->seq + 1);
 
 	if (at->seq == p->commit.seq)
-		return at->next != p->commit.next_position || at->last != p->commit.last_position;
-	return next && next->previous != at->last;
+		return at->next_position != p->commit.next_position ||
+		       at->last_position != p->commit.last_position;
+	return next && next->previous != at->last_position;
 }
 
 static bool is_other_record(const struct perseas *p, const struct ps_image_position *at,
@@ -91,14 +92,14 @@ bool ps_reverted_by_claim(struct perseas *p, const struct ps_mirror *m,
 
 bool ps_reverted_by_status(struct perseas *p, const struct ps_mirror *m)
 {
-	const struct ps_image_position *at = &m->found.at;
+	const struct ps_image_position *at = &m->probe.position;
 	bool past;
 
-	if (at->epoch != p->opened_as && !ps_mirror_has_written(m, at->epoch))
+	if (at->epoch != p->opened_epoch && !ps_mirror_has_written(m, at->epoch))
 		return false;
 	pthread_mutex_lock(&p->lock);
 	past = ps_reverted_by_slot(p, at, 0);
-	if (past && !p->superseded)
+	if (past && !p->is_superseded)
 		ps_reverted_note(p, m, at);
 	pthread_mutex_unlock(&p->lock);
 	return past;
@@ -107,8 +108,8 @@ bool ps_reverted_by_status(struct perseas *p, const struct ps_mirror *m)
 bool ps_image_was_reverted(const struct perseas *p, const struct ps_mirror *m,
                            const Perseas__ClaimReply *claim)
 {
-	return m->own.live_epoch == p->epoch &&
-	       ps_id_equal(claim->header->image_id, m->own.live_id) &&
+	return m->own_image.live_epoch == p->epoch &&
+	       ps_id_equal(claim->header->image_id, m->own_image.live_id) &&
 	       claim->header->state == PERSEAS__STATE__STATE_CONSISTENT && claim->slot &&
 	       claim->slot->epoch != p->epoch;
 }
@@ -121,7 +122,7 @@ void ps_reverted_end_sessions(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->active)
+		if (m->is_active)
 			ps_mirror_break(p, m, PS_LINK_BROKEN, why);
 		if (m->state != PERSEAS_MIRROR_FENCED && m->state != PERSEAS_MIRROR_REMOVED)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED, why);

@@ -37,7 +37,7 @@ void ps_roster_make_request(struct perseas *p, Perseas__RosterRequest *ask,
 	ask->roster = p->roster;
 	ask->settled = true;
 	ask->next = p->next_roster;
-	ask->mark = p->marked;
+	ask->mark = p->is_change_decided;
 	ask->key = ps_roster_key_for_message(p);
 	request->body_case = PERSEAS__REQUEST__BODY_ROSTER;
 	request->roster = ask;
@@ -73,7 +73,7 @@ void ps_rosters_raise_version(struct perseas *p)
 bool ps_roster_record_adopted(struct perseas *p, uint32_t claimed, uint32_t good)
 {
 	if (p->next_roster || p->roster->epoch == p->epoch ||
-	    ps_quorum_member_count(p, claimed) == p->members || !ps_quorum_is_r(p, claimed))
+	    ps_quorum_member_count(p, claimed) == p->member_count || !ps_quorum_is_r(p, claimed))
 		return true;
 	ps_rosters_raise_version(p);
 	return ps_quorum_is_w(p, ps_roster_record(p, good));
@@ -82,10 +82,11 @@ bool ps_roster_record_adopted(struct perseas *p, uint32_t claimed, uint32_t good
 void ps_roster_settle(struct perseas *p)
 {
 	ps_assert_locked(p);
+	assert(p->next_roster && p->is_change_decided);
 	ps_roster_free(&p->roster);
 	p->roster = p->next_roster;
 	p->next_roster = NULL;
-	p->marked = false;
+	p->is_change_decided = false;
 	ps_quorums_recompute(p);
 }
 
@@ -93,15 +94,15 @@ void ps_roster_mark_decided(struct perseas *p)
 {
 	ps_assert_locked(p);
 	assert(p->next_roster);
-	if (!p->marked)
+	if (!p->is_change_decided)
 		p->next_roster->version++;
-	p->marked = true;
+	p->is_change_decided = true;
 }
 
 void ps_roster_cancel(struct perseas *p)
 {
 	ps_assert_locked(p);
-	assert(p->next_roster && !p->marked);
+	assert(p->next_roster && !p->is_change_decided);
 	p->roster->epoch = p->epoch;
 	if (p->roster->version <= p->next_roster->version)
 		p->roster->version = p->next_roster->version + 1;
@@ -170,8 +171,8 @@ void ps_roster_set_image_id(struct perseas *p, struct ps_mirror *m, const uint8_
 	/* own.written_epochs is about one image. A loaded image that gets its own id is still the
 	 * same image; any other id is that of a new image, to which this owner wrote nothing
 	 * yet. */
-	if (!m->loaded || memcmp(image_id, m->loaded_id, PS_ID_SIZE) != 0)
-		memset(m->own.written_epochs, 0, sizeof(m->own.written_epochs));
+	if (!m->is_from_spill || memcmp(image_id, m->loaded_id, PS_ID_SIZE) != 0)
+		memset(m->own_image.written_epochs, 0, sizeof(m->own_image.written_epochs));
 	/* A mirror that joins is in neither roster. If they got a higher version all the same, its
 	 * image could be the only one with a newer roster, and a newer roster counts as decided if
 	 * this owner ends before it is. */
@@ -182,7 +183,7 @@ void ps_roster_set_image_id(struct perseas *p, struct ps_mirror *m, const uint8_
 bool ps_roster_record_image_id(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id,
                                uint32_t on, uint32_t with)
 {
-	assert(!p->open);
+	assert(!p->is_open);
 	ps_roster_set_image_id(p, m, image_id);
 	return ps_quorum_is_w_for_open(p, ps_roster_record(p, on) | with);
 }
@@ -194,7 +195,7 @@ uint32_t ps_roster_unrecorded_mirrors(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->loaded && !memcmp(m->image_id, m->loaded_id, PS_ID_SIZE))
+		if (m->is_from_spill && !memcmp(m->image_id, m->loaded_id, PS_ID_SIZE))
 			set |= ps_mirror_bit(p, m);
 	}
 	return set;
@@ -204,7 +205,7 @@ bool ps_roster_record_loaded_id(struct perseas *p, struct ps_mirror *m, uint32_t
 {
 	const uint32_t self = ps_mirror_bit(p, m);
 
-	m->loaded = !ps_roster_record_image_id(p, m, m->loaded_id, on & ~self, self) ||
-	            ps_roster_record(p, self) != self;
-	return !m->loaded;
+	m->is_from_spill = !ps_roster_record_image_id(p, m, m->loaded_id, on & ~self, self) ||
+	                   ps_roster_record(p, self) != self;
+	return !m->is_from_spill;
 }

@@ -5,7 +5,7 @@
  */
 #include "roster_telling.h"
 
-#include "due.h"
+#include "pending_answers.h"
 #include "../core/quorum.h"
 #include "roster.h"
 
@@ -19,27 +19,27 @@ static void update_round(struct perseas *p)
 {
 	const Perseas__Roster *next = p->next_roster;
 	const uint64_t what[] = { p->roster->epoch, p->roster->version, next ? next->epoch : 0,
-		                  next ? next->version : 0, p->marked };
+		                  next ? next->version : 0, p->is_change_decided };
 	struct ps_telling *t = &p->upkeep.telling;
 
 	static_assert(sizeof(what) == sizeof(t->versions), "all that is compared");
-	if (t->round && !memcmp(t->versions, what, sizeof(what)))
+	if (t->round_number && !memcmp(t->versions, what, sizeof(what)))
 		return;
 	memcpy(t->versions, what, sizeof(what));
-	t->round++;
-	t->recorded = 0;
+	t->round_number++;
+	t->recorded_mirrors = 0;
 	t->tell_again_at = 0;
 }
 
 /* Notes that the mirror recorded the rosters, unless it was told them in an earlier round. */
 static void take_roster_answer(struct perseas *p, struct ps_mirror *m,
-                               const struct ps_pending_answer *due, Perseas__Reply **reply,
+                               const struct ps_pending_answer *pending, Perseas__Reply **reply,
                                const struct ps_error *why)
 {
 	(void)why;
 	if (*reply && (*reply)->status == PERSEAS__STATUS__STATUS_OK &&
-	    due->ticket == p->upkeep.telling.round)
-		p->upkeep.telling.recorded |= ps_mirror_bit(p, m);
+	    pending->ticket == p->upkeep.telling.round_number)
+		p->upkeep.telling.recorded_mirrors |= ps_mirror_bit(p, m);
 }
 
 uint32_t ps_roster_tell(struct perseas *p, uint32_t set)
@@ -61,15 +61,15 @@ uint32_t ps_roster_tell(struct perseas *p, uint32_t set)
 
 		/* A mirror that was not told in this round is told at once, one that refused after
 		 * a pause. */
-		if (set & ~t->recorded & ps_mirror_bit(p, m) &&
-		    (m->told_round != t->round ||
+		if (set & ~t->recorded_mirrors & ps_mirror_bit(p, m) &&
+		    (m->told_round != t->round_number ||
 		     (again && !ps_pending_count(m, take_roster_answer))) &&
 		    ps_pending_send(p, m, &request,
 		                    (struct ps_pending_answer){ take_roster_answer, NULL,
-		                                                t->round }))
-			m->told_round = t->round;
+		                                                t->round_number }))
+			m->told_round = t->round_number;
 	}
-	return t->recorded;
+	return t->recorded_mirrors;
 }
 
 void ps_roster_tell_forget(struct perseas *p, struct ps_mirror *m)
@@ -77,7 +77,7 @@ void ps_roster_tell_forget(struct perseas *p, struct ps_mirror *m)
 	/* A mirror that never was told may be another store's: creating a store visits such
 	 * mirrors. */
 	if (m->told_round)
-		p->upkeep.telling.recorded &= ~ps_mirror_bit(p, m);
+		p->upkeep.telling.recorded_mirrors &= ~ps_mirror_bit(p, m);
 	m->told_round = 0;
 }
 

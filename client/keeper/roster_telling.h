@@ -1,7 +1,7 @@
 /*
  * roster_telling.h - tells mirrors the present rosters without waiting for their answers. The
- * answers are taken when they come (due.h), and the keeper checks again. A mirror that hangs delays
- * only the work that needs its answer. Callers hold admin.
+ * answers are taken when they come (pending_answers.h), and the keeper checks again. A mirror that
+ * hangs delays only the work that needs its answer. Callers hold admin.
  */
 #ifndef PERSEAS_CLIENT_ROSTER_TELLING_H
 #define PERSEAS_CLIENT_ROSTER_TELLING_H

@@ -5,7 +5,7 @@
 #include "../host/asked.h"
 #include "../core/demand.h"
 #include "../core/detour.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "lifeline.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
@@ -47,12 +47,12 @@ static void note_daemon(const struct perseas *p, struct ps_mirror *m, const Pers
 {
 	const Perseas__Header *header;
 
-	ps_copy_daemon_id(m->daemon, reply);
+	ps_copy_daemon_id(m->daemon_id, reply);
 	if (reply->body_case != PERSEAS__REPLY__BODY_STORE)
 		return;
 	header = reply->store->status->header;
 	if (!strcmp(header->store, p->store))
-		memcpy(m->shown_image, header->image_id.data, PS_ID_SIZE);
+		memcpy(m->shown_image_id, header->image_id.data, PS_ID_SIZE);
 }
 
 int ps_await_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
@@ -63,7 +63,8 @@ int ps_await_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
 	const Perseas__Grant *grant;
 	int rc = 0;
 
-	while (!rc && m->pending.count)
+	assert(m->control);
+	while (!rc && m->pending_answers.answer_count)
 		rc = ps_pending_take(p, m, until_ns, error);
 	if (!rc)
 		rc = p->env->ops->receive(m->control, until_ns, reply, got, &count, error);
@@ -118,7 +119,8 @@ int ps_ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Request
 	return rc ? rc : ps_await_answer(p, m, until_ns, reply, fds, error);
 }
 
-uint64_t ps_answer_limit(const struct perseas *p, const struct ps_mirror *m, uint64_t until_ns)
+uint64_t ps_answer_extended_deadline(const struct perseas *p, const struct ps_mirror *m,
+                                     uint64_t until_ns)
 {
 	const uint64_t worked_at = p->env->ops->worked_at(m->control);
 	const uint64_t again = worked_at + ps_ms(p->options.connect_timeout_ms);
@@ -304,14 +306,14 @@ void ps_claim_request(struct perseas *p, struct ps_mirror *m, Perseas__ClaimRequ
 	claim->epoch = p->epoch;
 	claim->owner = (ProtobufCBinaryData){ PS_ID_SIZE, p->owner };
 	claim->store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
-	claim->takeover = !p->open && p->options.flags & PERSEAS_TAKEOVER;
-	claim->quiesced = p->open;
+	claim->takeover = !p->is_open && p->options.flags & PERSEAS_TAKEOVER;
+	claim->quiesced = p->is_open;
 	claim->shared = m->address.scheme == PS_SCHEME_UNIX;
 	claim->rdma = ps_claim_wants_rdma(p, m);
-	if (ps_known_daemon_id(m->daemon)) {
-		claim->daemon = (ProtobufCBinaryData){ PS_ID_SIZE, m->daemon };
-		if (ps_known_daemon_id(m->shown_image))
-			claim->image_id = (ProtobufCBinaryData){ PS_ID_SIZE, m->shown_image };
+	if (ps_known_daemon_id(m->daemon_id)) {
+		claim->daemon = (ProtobufCBinaryData){ PS_ID_SIZE, m->daemon_id };
+		if (ps_known_daemon_id(m->shown_image_id))
+			claim->image_id = (ProtobufCBinaryData){ PS_ID_SIZE, m->shown_image_id };
 	}
 	*request = PS_REQUEST(claim, CLAIM, claim);
 }
@@ -322,10 +324,10 @@ static int attach_over_fabric(struct perseas *p, struct ps_mirror *m, const Pers
 {
 	struct ps_attaching *a = &m->attaching;
 	const struct ps_fabric *fabric = p->env->ops->fabric(p->env, &m->address, grant,
-	                                                     a->failed_fabrics);
+	                                                     a->failed_fabric_count);
 
 	/* The last fabric gets all the remaining time. An earlier one gets half of the timeout. */
-	if (!p->env->ops->fabric(p->env, &m->address, grant, a->failed_fabrics + 1))
+	if (!p->env->ops->fabric(p->env, &m->address, grant, a->failed_fabric_count + 1))
 		a->deadline += ps_ms(p->options.connect_timeout_ms) / 2;
 	m->fabric = fabric;
 	if (wait || !fabric->attach_begin)
@@ -345,7 +347,7 @@ static int attach_over_others(struct perseas *p, struct ps_mirror *m, const Pers
 
 	while (code == PERSEAS_ERDMA) {
 		const struct ps_fabric *next = p->env->ops->fabric(p->env, &m->address, grant,
-		                                                   ++a->failed_fabrics);
+		                                                   ++a->failed_fabric_count);
 
 		if (!next)
 			break;
@@ -363,10 +365,10 @@ static int attach_over_best(struct perseas *p, struct ps_mirror *m, const Persea
                             const int *fds, bool wait, struct ps_error *error)
 {
 	ps_assert_admin(p);
-	assert(!m->active && !m->link);
+	assert(!m->is_active && !m->link);
 	ps_lifeline_note_grant(m, grant);
-	m->detour[0] = 0;
-	m->attaching.failed_fabrics = 0;
+	m->detour_reason[0] = 0;
+	m->attaching.failed_fabric_count = 0;
 	m->attaching.deadline = ps_now(p) + ps_ms(p->options.connect_timeout_ms) / 2;
 	if (p->env->ops->fabric(p->env, &m->address, grant, 1) &&
 	    ps_detour_is_needed(m, p->env->ops->fabric(p->env, &m->address, grant, 0), error))
@@ -395,7 +397,7 @@ int ps_attach_step(struct perseas *p, struct ps_mirror *m, const Perseas__Grant 
 	int rc;
 
 	ps_assert_admin(p);
-	assert(!m->active);
+	assert(!m->is_active);
 	rc = m->fabric->attach_step ? m->fabric->attach_step(m->link, m->attaching.deadline, error)
 	                            : 1;
 	/* A step does not wait: its time was this host's work, not the mirror's silence. */
@@ -403,7 +405,8 @@ int ps_attach_step(struct perseas *p, struct ps_mirror *m, const Perseas__Grant 
 	if (rc >= 0)
 		return rc;
 	ps_link_end(p, m);
-	/* There are no descriptors: only shared memory has them, and no other fabric follows it. */
+	/* Passes no descriptors: only shared memory uses them, and it is never tried after another
+	 * fabric. */
 	return attach_over_others(p, m, grant, NULL, false, error);
 }
 

@@ -15,8 +15,8 @@ int ps_ask_mirror(struct perseas *p, struct ps_mirror *m, const Perseas__Request
                   uint64_t until_ns, Perseas__Reply **reply, int *fds, struct ps_error *error);
 
 /* Waits for the answer to the oldest request that was sent to mirror `m` by a caller that waits.
- * Earlier answers that no caller waits for (due.h) are taken first. Returns as ps_ask_mirror
- * does. */
+ * Earlier answers that no caller waits for (pending_answers.h) are taken first. Returns as
+ * ps_ask_mirror does. */
 int ps_await_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
                     Perseas__Reply **reply, int *fds, struct ps_error *error);
 
@@ -71,7 +71,8 @@ static inline uint64_t ps_answer_deadline(struct perseas *p)
 
 /* Returns when to give up on an answer of mirror `m` whose deadline is until_ns: each sign of
  * progress extends the deadline by the same time again. */
-uint64_t ps_answer_limit(const struct perseas *p, const struct ps_mirror *m, uint64_t until_ns);
+uint64_t ps_answer_extended_deadline(const struct perseas *p, const struct ps_mirror *m,
+                                     uint64_t until_ns);
 
 /* Fills in a request that claims the store on mirror `m`. The request points into *claim, the
  * handle and the mirror. It names the daemon and the image that this connection told of. The claim

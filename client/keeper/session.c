@@ -11,7 +11,7 @@
 #include "confirm.h"
 #include "../core/broken_copy.h"
 #include "../core/detour.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "member_address.h"
 #include "epoch.h"
 #include "granted_image.h"
@@ -32,7 +32,7 @@
 #define RETRY_MAX ps_ms(1000)
 #define CONNECT_POLL ps_ms(10) /* how often to check a connection without a descriptor */
 
-static const struct ps_state states[] = {
+static const struct ps_state_row states[] = {
 	[PS_SESSION_NONE] = { "none", PS_TO(PS_SESSION_ASKING) | PS_TO(PS_SESSION_UP) },
 	[PS_SESSION_ASKING] = { "asking", PS_TO(PS_SESSION_CLAIMING) | PS_TO(PS_SESSION_PREPARING) |
 	                                          PS_TO(PS_SESSION_NONE) },
@@ -53,14 +53,14 @@ static bool fields_fit_state(const struct ps_mirror *m)
 {
 	switch (m->session.state) {
 	case PS_SESSION_NONE:
-		return !m->control && !m->link && !m->session.claim_reply && !m->active;
+		return !m->control && !m->link && !m->session.claim_reply && !m->is_active;
 	case PS_SESSION_ASKING:
 	case PS_SESSION_CLAIMING:
-		return m->control && !m->link && !m->session.claim_reply && !m->active;
+		return m->control && !m->link && !m->session.claim_reply && !m->is_active;
 	case PS_SESSION_ATTACHING:
-		return m->control && m->link && m->session.claim_reply && !m->active;
+		return m->control && m->link && m->session.claim_reply && !m->is_active;
 	case PS_SESSION_PREPARING:
-		return m->control && !m->active;
+		return m->control && !m->is_active;
 	case PS_SESSION_UP:
 		return m->control && !m->session.claim_reply;
 	}
@@ -89,10 +89,10 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 {
 	const struct ps_error over = { PERSEAS_EUNREACHABLE, "the session is over" };
 
-	assert(!m->active);
+	assert(!m->is_active);
 	ps_link_end(p, m);
-	memset(m->daemon, 0, sizeof(m->daemon));
-	memset(m->shown_image, 0, sizeof(m->shown_image));
+	memset(m->daemon_id, 0, sizeof(m->daemon_id));
+	memset(m->shown_image_id, 0, sizeof(m->shown_image_id));
 	p->env->ops->disconnect(m->control);
 	m->control = NULL;
 	ps_lifeline_end(p, m);
@@ -114,6 +114,7 @@ static void set_session_up(struct perseas *p, struct ps_mirror *m)
 
 void ps_sessions_set_up(struct perseas *p)
 {
+	ps_assert_admin(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].control && p->mirrors[i].session.state == PS_SESSION_NONE)
 			set_session_up(p, &p->mirrors[i]);
@@ -133,7 +134,7 @@ void ps_sessions_close(struct perseas *p)
 static void note_access(struct perseas *p, struct ps_mirror *m, bool denied)
 {
 	pthread_mutex_lock(&p->lock);
-	m->denied = denied;
+	m->is_claim_denied = denied;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -179,16 +180,17 @@ static void begin_whole_copy(struct perseas *p, struct ps_mirror *m,
 	const bool lost = state == PERSEAS_MIRROR_LOST;
 	struct ps_error error = { 0 };
 
+	assert(lost || m->session.claim_reply);
 	if (p->upkeep.resync.target) {
 		disconnect_and_move(p, m, state, why);
 		return;
 	}
-	m->lost_memory = lost;
+	m->has_lost_memory = lost;
 	if (lost)
-		m->loaded = false;
+		m->is_from_spill = false;
 	else
 		ps_mirror_note_loaded(m, m->session.claim_reply->claim->header);
-	if (ps_resync_begin(p, m, lost, m->joins ? "it joins the roster" : why, &error))
+	if (ps_resync_begin(p, m, lost, m->is_joining ? "it joins the roster" : why, &error))
 		disconnect_and_move(p, m, state, error.text);
 }
 
@@ -200,6 +202,7 @@ static void catch_up_or_disconnect(struct perseas *p, struct ps_mirror *m)
 	enum perseas_mirror_state state;
 	const char *why;
 
+	assert(m->session.state == PS_SESSION_PREPARING && m->link);
 	pthread_mutex_lock(&p->lock);
 	state = ps_granted_image_judge(p, m, claim, &why);
 	if (state == PERSEAS_MIRROR_REPLAYING)
@@ -265,7 +268,7 @@ static void approach_epoch(struct perseas *p, struct ps_mirror *m, const struct 
  * disconnects the mirror. */
 static void handle_refusal(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
-	m->lost_memory = false;
+	m->has_lost_memory = false;
 	if (error->code == PERSEAS_ENOSTORE) {
 		move_session(p, m, PS_SESSION_PREPARING);
 		begin_whole_copy(p, m, PERSEAS_MIRROR_LOST, error->text);
@@ -283,7 +286,7 @@ static void handle_refusal(struct perseas *p, struct ps_mirror *m, const struct 
 /* Returns true if a session with this mirror should be begun when its next try is due. */
 static bool wants_session(const struct perseas *p, const struct ps_mirror *m)
 {
-	if (p->salvage || !(m->votes || m->joins))
+	if (p->is_salvage || !(m->has_vote || m->is_joining))
 		return false;
 	/* Only one mirror at a time is copied to. */
 	return m->state == PERSEAS_MIRROR_DOWN ||
@@ -294,10 +297,10 @@ static bool wants_session(const struct perseas *p, const struct ps_mirror *m)
 /* Doubles the delay until the next try, up to RETRY_MAX. */
 static void delay_retry(struct ps_mirror *m, uint64_t now)
 {
-	m->retry.delay = m->retry.delay ? 2 * m->retry.delay : RETRY_MIN;
-	if (m->retry.delay > RETRY_MAX)
-		m->retry.delay = RETRY_MAX;
-	m->retry.next_at = now + m->retry.delay;
+	m->retry.delay_ns = m->retry.delay_ns ? 2 * m->retry.delay_ns : RETRY_MIN;
+	if (m->retry.delay_ns > RETRY_MAX)
+		m->retry.delay_ns = RETRY_MAX;
+	m->retry.next_try_at = now + m->retry.delay_ns;
 }
 
 /* Connects, and asks for the status: another daemon may answer at the address now. */
@@ -357,12 +360,12 @@ static void leave_wrong_member(struct perseas *p, struct ps_mirror *m, struct ps
 {
 	struct ps_change *c = &p->upkeep.change;
 
-	if (m->joins) {
+	if (m->is_joining) {
 		c->is_member_address = true;
 		c->moves_address = header && ps_change_plan_is_readdress(p, header);
 	}
 	disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error->text);
-	if (other && !other->control && !m->joins && !other->joins)
+	if (other && !other->control && !m->is_joining && !other->is_joining)
 		ps_member_swap_addresses(p, m, other);
 }
 
@@ -377,7 +380,7 @@ static bool step_asking(struct perseas *p, struct ps_mirror *m)
 	int code;
 
 	if (!p->env->ops->answered(m->control) &&
-	    ps_now(p) < ps_answer_limit(p, m, m->session.answer_by))
+	    ps_now(p) < ps_answer_extended_deadline(p, m, m->session.answer_by))
 		return false;
 	code = ps_await_answer(p, m, m->session.answer_by, &reply, NULL, &error);
 	header = code ? NULL : reply->store->status->header;
@@ -404,7 +407,7 @@ static bool step_claiming(struct perseas *p, struct ps_mirror *m)
 	int fds[PS_REGIONS_MAX], code;
 
 	if (!p->env->ops->answered(m->control) &&
-	    ps_now(p) < ps_answer_limit(p, m, m->session.answer_by))
+	    ps_now(p) < ps_answer_extended_deadline(p, m, m->session.answer_by))
 		return false;
 	code = ps_await_answer(p, m, m->session.answer_by, &reply, fds, &error);
 	note_access(p, m, code == PERSEAS_EDENIED);
@@ -459,7 +462,7 @@ static bool step_adding(struct perseas *p, struct ps_mirror *m)
 	Perseas__Reply *reply;
 
 	if (!p->env->ops->answered(m->control) &&
-	    ps_now(p) < ps_answer_limit(p, m, m->session.answer_by))
+	    ps_now(p) < ps_answer_extended_deadline(p, m, m->session.answer_by))
 		return false;
 	rc = ps_await_answer(p, m, m->session.answer_by, &reply, fds, &error);
 	if (!rc) {
@@ -536,12 +539,13 @@ uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m)
 	case PS_SESSION_CLAIMING:
 		if (!p->env->ops->control_waits(m->control, &ignored))
 			return p->env->ops->now(p->env) + CONNECT_POLL;
-		return ps_answer_limit(p, m, m->session.answer_by);
+		return ps_answer_extended_deadline(p, m, m->session.answer_by);
 	case PS_SESSION_ATTACHING:
 		return m->attaching.deadline;
 	case PS_SESSION_PREPARING:
-		return p->upkeep.resync.target == m ? ps_resync_due(p)
-		                                    : ps_answer_limit(p, m, m->session.answer_by);
+		return p->upkeep.resync.target == m
+		               ? ps_resync_due(p)
+		               : ps_answer_extended_deadline(p, m, m->session.answer_by);
 	}
 	return PS_NEVER;
 }

@@ -31,7 +31,7 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "stat needs a handle and a place for the figures");
 	pthread_mutex_lock(&p->lock);
-	if (!p->salvage && !p->gate)
+	if (!p->is_salvage && !p->is_gate_raised)
 		ps_mirrors_poll(p);
 	*stat = p->commit.stat;
 	stat->epoch = p->epoch;
@@ -39,7 +39,7 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 	stat->durable_seq = ps_update_durable(p);
 	stat->mirrors = p->mirror_count;
 	stat->acks = p->acks;
-	stat->in_doubt = p->commit.in_doubt != 0;
+	stat->in_doubt = p->commit.in_doubt_seq != 0;
 	/* Percentiles are computed from a copy, without holding up commits. */
 	latency = p->commit.latency;
 	stat->open = 0;

@@ -20,7 +20,7 @@ bool ps_copy_would_count(struct perseas *p, const struct ps_mirror *m)
  * count after a copy. */
 static bool would_not_count(struct perseas *p, const struct ps_mirror *m)
 {
-	return m->state == PERSEAS_MIRROR_STALE && m->own.live_epoch != p->epoch &&
+	return m->state == PERSEAS_MIRROR_STALE && m->own_image.live_epoch != p->epoch &&
 	       !ps_copy_would_count(p, m);
 }
 
@@ -28,7 +28,7 @@ static bool would_not_count(struct perseas *p, const struct ps_mirror *m)
  * one broke. */
 static bool is_untried(const struct ps_mirror *m)
 {
-	return ps_session_under_way(m) || (m->state == PERSEAS_MIRROR_DOWN && !m->retry.delay);
+	return ps_session_under_way(m) || (m->state == PERSEAS_MIRROR_DOWN && !m->retry.delay_ns);
 }
 
 bool ps_quorum_is_stuck(struct perseas *p)
@@ -39,7 +39,7 @@ bool ps_quorum_is_stuck(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->votes || m->active)
+		if (!m->has_vote || m->is_active)
 			continue;
 		waits |= would_not_count(p, m);
 		tried &= !is_untried(m);

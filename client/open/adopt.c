@@ -29,7 +29,7 @@
 
 static int mark_good(struct perseas *p, struct ps_mirror *m, const char *how)
 {
-	m->found.adopted = true;
+	m->probe.is_adopted = true;
 	ps_report(p, "%s: %s", m->address.text, how);
 	return 0;
 }
@@ -39,7 +39,7 @@ static int mark_good(struct perseas *p, struct ps_mirror *m, const char *how)
 static int mark_session_broken(struct perseas *p, struct ps_mirror *m, const char *why)
 {
 	ps_report(p, "%s: its session broke while it was mended: %s", m->address.text, why);
-	m->found.session_broke = true;
+	m->probe.has_broken_session = true;
 	return PS_AGAIN;
 }
 
@@ -52,7 +52,7 @@ static bool may_write(const struct perseas *p, const struct ps_mirror *m)
 
 static bool is_at_chosen_state(const struct ps_mirror *m, const struct ps_image_position *chosen)
 {
-	return m->found.claimed && ps_candidate_is_at(m, chosen);
+	return m->probe.is_claimed && ps_candidate_is_at(m, chosen);
 }
 
 /* Returns the mirrors that are at the chosen state and have the same segments as mirror `m`. */
@@ -65,7 +65,7 @@ static uint32_t find_same_segments(const struct perseas *p, const struct ps_imag
 		const struct ps_mirror *other = &p->mirrors[i];
 
 		if (is_at_chosen_state(other, chosen) &&
-		    ps_segment_tables_equal(other->found.header, m->found.header))
+		    ps_segment_tables_equal(other->probe.header, m->probe.header))
 			alike |= (uint32_t)1 << i;
 	}
 	return alike;
@@ -130,7 +130,7 @@ static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_image_
 
 		if (!may_write(p, m))
 			continue;
-		if (!is_at_chosen_state(m, chosen) || !ps_segments_match_header(p, m->found.header))
+		if (!is_at_chosen_state(m, chosen) || !ps_segments_match_header(p, m->probe.header))
 			continue;
 		if (ps_copy_write_commit_slot(p, m)) {
 			mark_session_broken(p, m, "its slot was not written");
@@ -146,7 +146,7 @@ static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_image_
  * broke. */
 static int copy_image(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
-	const Perseas__Header *header = from->found.header;
+	const Perseas__Header *header = from->probe.header;
 
 	if (ps_copy_between_mirrors(p, from, m, PS_REGION_LOG, PS_RING_OFFSET, header->log_size))
 		return -1;
@@ -158,7 +158,7 @@ static int copy_image(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 			return -1;
 	}
 	ps_copy_progress(m->address.text, header->n_segments, header->n_segments);
-	m->found.at.valid_slot = 1;
+	m->probe.position.valid_slot = 1;
 	return ps_copy_write_commit_slot(p, m);
 }
 
@@ -169,8 +169,8 @@ static int leave_unmended(struct perseas *p, struct ps_mirror *m, const struct p
 	if (error->code == PERSEAS_EUNREACHABLE)
 		return mark_session_broken(p, m, error->text);
 	ps_report(p, "%s: not mended: %s", m->address.text, error->text);
-	m->found.code = error->code;
-	m->found.error = *error;
+	m->probe.code = error->code;
+	m->probe.error = *error;
 	return error->code == PERSEAS_EFENCED ? PS_AGAIN : 0;
 }
 
@@ -180,7 +180,7 @@ static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 
 	if (ps_rejoin_beside(p, m, &error))
 		return leave_unmended(p, m, &error);
-	m->found.claimed = true;
+	m->probe.is_claimed = true;
 	if (copy_image(p, from, m))
 		return mark_session_broken(p, m, "the copy was not completed");
 	if (ps_rejoin_finish(p, m, &error))
@@ -220,10 +220,10 @@ static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror
 		ps_report(p,
 		          "%s: lost its image; %u of %u mirrors are claimed, too few to make it "
 		          "anew",
-		          m->address.text, ps_quorum_member_count(p, claimed), p->members);
+		          m->address.text, ps_quorum_member_count(p, claimed), p->member_count);
 		return 0;
 	}
-	if (!m->found.claimed && !is_still_without_image(p, m))
+	if (!m->probe.is_claimed && !is_still_without_image(p, m))
 		return PS_AGAIN;
 	p->env->ops->random(p->env, image_id, PS_ID_SIZE);
 	ps_report(p, "%s: lost its image; it is made anew", m->address.text);
@@ -240,7 +240,7 @@ static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror
  * mended. */
 static bool is_mendable(const struct ps_mirror *m)
 {
-	return m->found.claimed && m->found.listed;
+	return m->probe.is_claimed && m->probe.is_listed;
 }
 
 static int mend_mirror(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
@@ -249,12 +249,12 @@ static int mend_mirror(struct perseas *p, struct ps_mirror *from, struct ps_mirr
 
 	if (!is_mendable(m))
 		return make_anew(p, from, m);
-	rc = m->found.candidate ? ps_mend_forward(p, from, m) : 1;
+	rc = m->probe.is_candidate ? ps_mend_forward(p, from, m) : 1;
 	if (!rc) {
 		p->commit.stat.mended_forward++;
 		return mark_good(p, m, "sent the transactions that it missed");
 	}
-	if (rc > 0 && m->found.candidate && ps_quorum_is_w_for_open(p, ps_probe_sets(p).adopted))
+	if (rc > 0 && m->probe.is_candidate && ps_quorum_is_w_for_open(p, ps_probe_sets(p).adopted))
 		rc = ps_mend_delta(p, from, m);
 	if (!rc) {
 		p->commit.stat.mended_delta++;
@@ -272,11 +272,12 @@ static int mend_all(struct perseas *p, struct ps_mirror *from)
 			struct ps_mirror *m = &p->mirrors[i];
 			int rc;
 
-			if (m->found.adopted || m->found.session_broke || !may_write(p, m) ||
+			if (m->probe.is_adopted || m->probe.has_broken_session ||
+			    !may_write(p, m) ||
 			    (pass ? !ps_mirror_can_be_made_anew(p, m) : !is_mendable(m)))
 				continue;
 			rc = mend_mirror(p, from, m);
-			if (rc && (!m->found.session_broke || !from->link))
+			if (rc && (!m->probe.has_broken_session || !from->link))
 				return rc;
 		}
 	}
@@ -289,7 +290,7 @@ static int record_loaded_images(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->loaded || !m->found.adopted)
+		if (!m->is_from_spill || !m->probe.is_adopted)
 			continue;
 		if (!ps_roster_record_loaded_id(p, m, ps_probe_sets(p).adopted))
 			return PS_AGAIN;
@@ -331,7 +332,7 @@ static int settle_change(struct perseas *p)
 		return PS_AGAIN;
 	ps_roster_settle(p);
 	ps_report(p, "a change of the roster that was not settled is completed: %u mirrors, W = %u",
-	          p->members, p->acks);
+	          p->member_count, p->acks);
 	return ps_quorum_is_w(p, ps_roster_record(p, ps_claimed_and_listed(p)) & good) ? 0
 	                                                                               : PS_AGAIN;
 }
@@ -341,7 +342,7 @@ static int fail_too_few_hold(struct perseas *p, uint32_t holding)
 	return ps_fail(p, PERSEAS_EQUORUM,
 	               "%u of %u mirrors hold the newest state of store '%s', and %u must before "
 	               "it can be opened. What was found:\n%s",
-	               ps_quorum_member_count(p, holding), p->members, p->store, p->acks,
+	               ps_quorum_member_count(p, holding), p->member_count, p->store, p->acks,
 	               perseas_report(p));
 }
 
@@ -357,10 +358,10 @@ static int check_broken_sessions(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->found.session_broke)
+		if (!m->probe.has_broken_session)
 			continue;
 		if (!ps_quorum_can_spare(p, ps_probe_sets(p).adopted, m) ||
-		    (m->found.claimed && !ps_claim_repeat(p, m)))
+		    (m->probe.is_claimed && !ps_claim_repeat(p, m)))
 			return PS_AGAIN;
 	}
 	return 0;
@@ -384,12 +385,12 @@ int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 
 	assert(from); /* choosing this state needed at least one such mirror */
 	p->commit.seq = chosen->seq;
-	p->commit.next_position = chosen->next;
-	p->commit.last_position = chosen->last;
-	p->log_size = from->found.header->log_size;
+	p->commit.next_position = chosen->next_position;
+	p->commit.last_position = chosen->last_position;
+	p->log_size = from->probe.header->log_size;
 	p->commit.lap_position = p->commit.next_position - p->commit.next_position % p->log_size;
-	ps_segments_load(p, from->found.header);
-	if (p->salvage)
+	ps_segments_load(p, from->probe.header);
+	if (p->is_salvage)
 		return 0;
 	if (!alike)
 		return fail_segment_tables_differ(p);
@@ -400,7 +401,7 @@ int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 	 * adopted here. */
 	if (ps_state_is_accepted(p, chosen)) {
 		p->options.accept_epoch = chosen->epoch;
-		p->opening.accepted_as = p->epoch;
+		p->opening.accepted_state_epoch = p->epoch;
 	}
 	from = adopt_holders(p, chosen, from);
 	if (!from)

@@ -17,10 +17,10 @@
 static uint32_t judge_claimed(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_probe_result *f = &p->mirrors[i].found;
+		struct ps_probe_result *f = &p->mirrors[i].probe;
 
-		f->adopted = false;
-		if (f->claimed && !f->listed)
+		f->is_adopted = false;
+		if (f->is_claimed && !f->is_listed)
 			ps_report(p, "%s: %s", p->mirrors[i].address.text,
 			          ps_mirror_is_forked(p, &p->mirrors[i])
 			                  ? PS_FORK_NOTE
@@ -40,7 +40,7 @@ static int cancel_change(struct perseas *p, uint32_t *counted)
 {
 	int rc;
 
-	if (p->marked)
+	if (p->is_change_decided)
 		return ps_fail(p, PERSEAS_EBUSY,
 		               "the change of the roster is decided and cannot be taken back: open "
 		               "the store without PERSEAS_CANCEL, which completes it");

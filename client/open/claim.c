@@ -19,9 +19,9 @@
 static void draw_owner_id(struct perseas *p)
 {
 	p->env->ops->random(p->env, p->owner, sizeof(p->owner));
-	if (p->env->marked)
-		memcpy(p->owner, p->env->mark, sizeof(p->env->mark));
-	if (p->salvage)
+	if (p->env->has_owner_mark)
+		memcpy(p->owner, p->env->owner_mark, sizeof(p->env->owner_mark));
+	if (p->is_salvage)
 		memcpy(p->owner, ps_salvage_mark, sizeof(ps_salvage_mark));
 }
 
@@ -30,13 +30,13 @@ static void draw_owner_id(struct perseas *p)
 static bool report_granted(struct perseas *p, const struct ps_mirror *m,
                            const Perseas__ClaimReply *claim)
 {
-	if (!m->found.claimed) {
-		ps_report(p, "%s", m->found.error.text);
-		return m->found.code != PERSEAS_EUNREACHABLE && m->found.code != PERSEAS_EFENCED;
+	if (!m->probe.is_claimed) {
+		ps_report(p, "%s", m->probe.error.text);
+		return m->probe.code != PERSEAS_EUNREACHABLE && m->probe.code != PERSEAS_EFENCED;
 	}
 	ps_report(p, "%s: claimed; it stands at epoch %llu, transaction %llu%s%s%s",
-	          m->address.text, (unsigned long long)m->found.at.epoch,
-	          (unsigned long long)m->found.at.seq,
+	          m->address.text, (unsigned long long)m->probe.position.epoch,
+	          (unsigned long long)m->probe.position.seq,
 	          claim->header->state == PERSEAS__STATE__STATE_CONSISTENT ? "" : ", not whole",
 	          claim->undone ? "; an unfinished transaction was rolled back" : "",
 	          claim->copied ? "; copied away from an owner that may still live" : "");
@@ -47,13 +47,13 @@ static bool report_granted(struct perseas *p, const struct ps_mirror *m,
  * error code. */
 static int report_refused(struct perseas *p, const struct ps_mirror *m)
 {
-	const int code = m->found.code;
+	const int code = m->probe.code;
 
-	ps_report(p, "%s", m->found.error.text);
-	p->opening.claim_unanswered |= code == PERSEAS_EUNREACHABLE;
+	ps_report(p, "%s", m->probe.error.text);
+	p->opening.has_unanswered_claim |= code == PERSEAS_EUNREACHABLE;
 	p->opening.saw_rivals |= code == PERSEAS_EFENCED;
 	if (code == PERSEAS_EBUSY)
-		return ps_fail_error(p, &m->found.error);
+		return ps_fail_error(p, &m->probe.error);
 	return code == PERSEAS_EFENCED ? PS_AGAIN : 0;
 }
 
@@ -61,17 +61,17 @@ static int report_refused(struct perseas *p, const struct ps_mirror *m)
  * on which the change is recorded have the key. */
 static int take_store_key(struct perseas *p)
 {
-	if (ps_store_level(p->roster, p->next_roster) == 0 || p->salvage ||
+	if (ps_store_level(p->roster, p->next_roster) == 0 || p->is_salvage ||
 	    !ps_quorum_is_r(p, ps_claimed_and_listed(p)))
 		return 0;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->found.claimed ||
-		    ps_key_fault(m->found.header->key, m->found.header->store_id, p->roster,
+		if (!m->probe.is_claimed ||
+		    ps_key_fault(m->probe.header->key, m->probe.header->store_id, p->roster,
 		                 p->next_roster))
 			continue;
-		memcpy(p->key, m->found.header->key.data, PS_KEY_SIZE);
+		memcpy(p->key, m->probe.header->key.data, PS_KEY_SIZE);
 		return 0;
 	}
 	return ps_fail(p, PERSEAS_EQUORUM,
@@ -90,8 +90,8 @@ static uint32_t find_claimable(struct perseas *p)
 
 		if (ps_has_store(p, m))
 			set |= (uint32_t)1 << i;
-		else if (m->found.code)
-			ps_report(p, "%s", m->found.error.text);
+		else if (m->probe.code)
+			ps_report(p, "%s", m->probe.error.text);
 		else
 			ps_report(p, "%s: has another store of this name; left alone",
 			          m->address.text);
@@ -132,7 +132,7 @@ int ps_claim_store(struct perseas *p)
 
 int ps_confirm_claims(struct perseas *p)
 {
-	const uint32_t broken = ps_claims_find_broken(p, ps_probe_sets(p).claimed);
+	const uint32_t broken = ps_claims_find_lost(p, ps_probe_sets(p).claimed);
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (broken >> i & 1)
@@ -145,7 +145,7 @@ int ps_confirm_claims(struct perseas *p)
  * anew since then. */
 static bool is_examined_image(const struct ps_mirror *m, const Perseas__Header *header)
 {
-	return (m->found.header && ps_id_equal(header->image_id, m->found.header->image_id.data)) ||
+	return (m->probe.header && ps_id_equal(header->image_id, m->probe.header->image_id.data)) ||
 	       ps_id_equal(header->image_id, m->image_id);
 }
 

@@ -29,8 +29,8 @@ static int check_distinct_daemons(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		for (unsigned k = 0; k < i; k++)
-			if (ps_known_daemon_id(p->mirrors[i].daemon) &&
-			    !memcmp(p->mirrors[i].daemon, p->mirrors[k].daemon, PS_ID_SIZE))
+			if (ps_known_daemon_id(p->mirrors[i].daemon_id) &&
+			    !memcmp(p->mirrors[i].daemon_id, p->mirrors[k].daemon_id, PS_ID_SIZE))
 				return ps_fail(p, PERSEAS_EINVAL,
 				               "%s and %s are the same mirror: name it once",
 				               p->mirrors[k].address.text,
@@ -43,7 +43,7 @@ static int check_name_free(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
-		const struct ps_probe_result *f = &m->found;
+		const struct ps_probe_result *f = &m->probe;
 
 		if (!f->code && !is_creating(f))
 			return ps_fail(p, PERSEAS_EEXIST,
@@ -66,7 +66,7 @@ static unsigned wanted_acks(const struct perseas *p)
 static bool has_own_creation_settled(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_probe_result *f = &p->mirrors[i].found;
+		const struct ps_probe_result *f = &p->mirrors[i].probe;
 
 		if (!f->code && !is_creating(f) && ps_id_equal(f->header->store_id, p->store_id))
 			return true;
@@ -81,8 +81,8 @@ static int complete_own_creation(struct perseas *p)
 	unsigned have = 0;
 
 	ps_making_complete(p);
-	while (have < p->mirror_count && !p->mirrors[have].found.code &&
-	       ps_id_equal(p->mirrors[have].found.header->store_id, p->store_id))
+	while (have < p->mirror_count && !p->mirrors[have].probe.code &&
+	       ps_id_equal(p->mirrors[have].probe.header->store_id, p->store_id))
 		have++;
 	if (have >= wanted_acks(p))
 		return 0;
@@ -158,11 +158,11 @@ static void prepare_requests(struct perseas *p, struct create_requests *making)
 int ps_create_clear_unfinished(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const Perseas__Header *header = p->mirrors[i].found.header;
+		const Perseas__Header *header = p->mirrors[i].probe.header;
 		bool decided;
 		int rc;
 
-		if (!is_creating(&p->mirrors[i].found))
+		if (!is_creating(&p->mirrors[i].probe))
 			continue;
 		if (header->roster->filling && !p->is_filling)
 			return ps_fail_unfilled(p);
@@ -256,7 +256,7 @@ static unsigned count_listed_mirrors(const struct perseas *p)
 {
 	unsigned count = p->mirror_count;
 
-	while (p->mirrors[count - 1].from_roster)
+	while (p->mirrors[count - 1].is_from_roster)
 		count--;
 	return count;
 }

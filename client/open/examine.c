@@ -27,21 +27,21 @@ static size_t append_missing(char *text, size_t size, bool more, const char *add
 static const char *explain_absence(const struct perseas *p, const Perseas__Member *member)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].found.code &&
+		if (p->mirrors[i].probe.code &&
 		    !strcmp(p->mirrors[i].address.text, member->address))
-			return p->mirrors[i].found.error.text;
+			return p->mirrors[i].probe.error.text;
 	return "not among the mirrors given";
 }
 
 bool ps_mirror_is_forked(const struct perseas *p, const struct ps_mirror *m)
 {
-	return ps_has_store(p, m) && ps_image_is_forked(m->found.header, p->roster, p->next_roster);
+	return ps_has_store(p, m) && ps_image_is_forked(m->probe.header, p->roster, p->next_roster);
 }
 
 static const char *explain_shortcoming(const struct perseas *p, const struct ps_mirror *m)
 {
-	if (m->found.code)
-		return m->found.error.text;
+	if (m->probe.code)
+		return m->probe.error.text;
 	return ps_mirror_is_forked(p, m) ? PS_FORK_NOTE : "its image is not whole";
 }
 
@@ -60,7 +60,7 @@ static void list_missing(const struct perseas *p, const Perseas__Roster *roster,
 			if (p->mirrors[i].in_roster &&
 			    ps_id_equal(roster->members[k]->image_id, p->mirrors[i].image_id))
 				m = &p->mirrors[i];
-		if (m && m->found.counts)
+		if (m && m->probe.counts_for_r)
 			continue;
 		if (m)
 			why = explain_shortcoming(p, m);
@@ -72,7 +72,7 @@ static void list_missing(const struct perseas *p, const Perseas__Roster *roster,
 static bool have_all_failed(const struct perseas *p, int code)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].found.code != code)
+		if (p->mirrors[i].probe.code != code)
 			return false;
 	return true;
 }
@@ -110,7 +110,7 @@ int ps_fail_too_few(struct perseas *p, uint32_t counted, const struct ps_image_p
 
 	/* If all mirrors refuse, the message of the first one suffices. */
 	if (code == PERSEAS_EDENIED || code == PERSEAS_ELIMIT)
-		return ps_fail_error(p, &p->mirrors[0].found.error);
+		return ps_fail_error(p, &p->mirrors[0].probe.error);
 	/* During a change of the roster, report the roster that lacks mirrors. */
 	if (p->next_roster && ps_quorum_member_count(p, counted) >= ps_quorum_r_count(p)) {
 		quorum = &p->quorums[1];
@@ -132,13 +132,14 @@ int ps_fail_too_few(struct perseas *p, uint32_t counted, const struct ps_image_p
  * lost its memory. */
 static int fail_too_few_hold(struct perseas *p, const struct ps_image_position *state, bool lost)
 {
-	const Perseas__Roster *roster = p->marked ? p->next_roster : p->roster;
+	const Perseas__Roster *roster = p->is_change_decided ? p->next_roster : p->roster;
 	char names[PS_ERROR_TEXT - 512], anew[120] = "";
 	unsigned holding = 0;
 
 	assert(roster);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		holding += p->mirrors[i].found.listed && ps_candidate_is_at(&p->mirrors[i], state);
+		holding += p->mirrors[i].probe.is_listed &&
+		           ps_candidate_is_at(&p->mirrors[i], state);
 	list_missing(p, roster, names, sizeof(names));
 	if (lost)
 		snprintf(anew, sizeof(anew),
@@ -155,9 +156,9 @@ static int fail_too_few_hold(struct perseas *p, const struct ps_image_position *
 
 bool ps_mirror_can_be_made_anew(const struct perseas *p, const struct ps_mirror *m)
 {
-	return m->votes && !m->found.listed && m->control &&
+	return m->has_vote && !m->probe.is_listed && m->control &&
 	       (ps_has_store(p, m) ? !ps_mirror_is_forked(p, m)
-	                           : m->found.code == PERSEAS_ENOSTORE);
+	                           : m->probe.code == PERSEAS_ENOSTORE);
 }
 
 /* Returns the members without a usable image on which I9 allows a new one, given these claimed
@@ -197,7 +198,7 @@ static int check_can_cancel(struct perseas *p, uint32_t claimed)
 	               "roster before it are there, and %u must be. Start those that are missing, "
 	               "even without their memory, or open the store without PERSEAS_CANCEL, which "
 	               "completes the change. Missing: %s",
-	               ps_quorum_member_count(p, set), p->members, p->acks, names);
+	               ps_quorum_member_count(p, set), p->member_count, p->acks, names);
 }
 
 /* Returns true if the change of the roster is cancelled, or will be once the claims have shown that
@@ -205,7 +206,7 @@ static int check_can_cancel(struct perseas *p, uint32_t claimed)
 static bool is_cancelling(const struct perseas *p)
 {
 	return p->opening.cancelled_change ||
-	       (p->next_roster && !p->marked && p->options.flags & PERSEAS_CANCEL);
+	       (p->next_roster && !p->is_change_decided && p->options.flags & PERSEAS_CANCEL);
 }
 
 int ps_check_adoptable(struct perseas *p, uint32_t claimed, const struct ps_image_position *state)
@@ -217,7 +218,7 @@ int ps_check_adoptable(struct perseas *p, uint32_t claimed, const struct ps_imag
 		return ps_fail_too_few(p, claimed, NULL);
 	if (!ps_quorum_is_r(p, claimed))
 		return ps_quorum_is_newest_w(p, whole) ? 0 : fail_too_few_hold(p, state, lost);
-	if (p->next_roster && !p->marked && !(p->options.flags & PERSEAS_CANCEL))
+	if (p->next_roster && !p->is_change_decided && !(p->options.flags & PERSEAS_CANCEL))
 		return 0;
 	if (!ps_quorum_is_t(p, claimed))
 		return fail_too_few_hold(p, state, lost);
@@ -231,5 +232,5 @@ const struct ps_image_position *ps_newest_state(const struct perseas *p)
 
 	ps_fill_told(p, told);
 	newest = ps_judge_newest(told, ps_probe_sets(p).candidates);
-	return newest < 0 ? NULL : &p->mirrors[newest].found.at;
+	return newest < 0 ? NULL : &p->mirrors[newest].probe.position;
 }

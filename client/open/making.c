@@ -48,15 +48,15 @@ int ps_making_settle_at(struct perseas *p, struct ps_mirror *m, const uint8_t *s
 
 static bool has_making(const struct perseas *p, const struct ps_mirror *m)
 {
-	return ps_has_store(p, m) && m->found.header->state != PERSEAS__STATE__STATE_JOINING;
+	return ps_has_store(p, m) && m->probe.header->state != PERSEAS__STATE__STATE_JOINING;
 }
 
 static const Perseas__Roster *find_making_roster(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (has_making(p, &p->mirrors[i]) &&
-		    p->mirrors[i].found.header->state == PERSEAS__STATE__STATE_CREATING)
-			return p->mirrors[i].found.header->roster;
+		    p->mirrors[i].probe.header->state == PERSEAS__STATE__STATE_CREATING)
+			return p->mirrors[i].probe.header->roster;
 	return NULL;
 }
 
@@ -72,8 +72,8 @@ static struct ps_mirror *find_holder(struct perseas *p, const Perseas__Member *m
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (has_making(p, m) && (is_same_id(m->found.header->image_id, member->image_id) ||
-		                         is_same_id(m->found.header->parent_id, member->image_id)))
+		if (has_making(p, m) && (is_same_id(m->probe.header->image_id, member->image_id) ||
+		                         is_same_id(m->probe.header->parent_id, member->image_id)))
 			return m;
 	}
 	return NULL;
@@ -85,8 +85,8 @@ static void exclude_creating(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (has_making(p, m) && m->found.header->state == PERSEAS__STATE__STATE_CREATING)
-			m->found.code = ps_error_set(&m->found.error, PERSEAS_EUNREACHABLE,
+		if (has_making(p, m) && m->probe.header->state == PERSEAS__STATE__STATE_CREATING)
+			m->probe.code = ps_error_set(&m->probe.error, PERSEAS_EUNREACHABLE,
 			                             "%s: the creation of store '%s' is not "
 			                             "settled there yet",
 			                             m->address.text, p->store);
@@ -100,12 +100,12 @@ static bool settle_in_state(struct perseas *p, const Perseas__Roster *roster, Pe
 	for (size_t k = 0; k < roster->n_members; k++) {
 		struct ps_mirror *m = find_holder(p, roster->members[k]);
 
-		if (!m || m->found.header->state != state)
+		if (!m || m->probe.header->state != state)
 			continue;
-		m->found.code = ps_making_settle_at(p, m, p->store_id, &m->found.error);
-		if (m->found.code)
+		m->probe.code = ps_making_settle_at(p, m, p->store_id, &m->probe.error);
+		if (m->probe.code)
 			return false;
-		m->found.header->state = PERSEAS__STATE__STATE_CONSISTENT;
+		m->probe.header->state = PERSEAS__STATE__STATE_CONSISTENT;
 	}
 	return true;
 }

@@ -16,7 +16,7 @@ int ps_making_settle_at(struct perseas *p, struct ps_mirror *m, const uint8_t *s
 
 /* Completes the making of p->store_id, which at least one probed mirror has settled. Sends
  * Settle to every mirror that has an image of it, until the first that does not agree. Mirrors
- * that agreed then have a consistent header in `found`; mirrors that are still `creating` have
+ * that agreed then have a consistent header in `probe`; mirrors that are still `creating` have
  * an error there. */
 void ps_making_complete(struct perseas *p);
 

@@ -42,7 +42,7 @@ void ps_map_drop_at_mirrors(struct perseas *p, uint32_t id)
 		Perseas__Reply *reply;
 		int fds[PS_REGIONS_MAX];
 
-		if (!m->active ||
+		if (!m->is_active ||
 		    ps_ask_mirror(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms),
 		                  &reply, fds, &error))
 			continue;
@@ -54,7 +54,7 @@ void ps_map_drop_at_mirrors(struct perseas *p, uint32_t id)
 static void break_mirror(struct perseas *p, struct ps_mirror *m, const char *why)
 {
 	pthread_mutex_lock(&p->lock);
-	if (m->active)
+	if (m->is_active)
 		ps_mirror_break(p, m, PS_LINK_BROKEN, why);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -78,7 +78,7 @@ static int reserve_on_mirrors(struct perseas *p, struct ps_segment *segment)
 		Perseas__Reply *reply;
 		int fds[PS_REGIONS_MAX], rc;
 
-		if (!m->active)
+		if (!m->is_active)
 			continue;
 		rc = ps_ask_mirror(p, m, &request, ps_now(p) + ps_ms(p->options.connect_timeout_ms),
 		                   &reply, fds, &error);
@@ -99,8 +99,8 @@ static int reserve_on_mirrors(struct perseas *p, struct ps_segment *segment)
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors could make segment '%s', and %u must hold "
 		               "it%s%s",
-		               ps_quorum_member_count(p, made), p->members, segment->name, p->acks,
-		               last.text[0] ? "; of the others: " : "", last.text);
+		               ps_quorum_member_count(p, made), p->member_count, segment->name,
+		               p->acks, last.text[0] ? "; of the others: " : "", last.text);
 	return 0;
 }
 
@@ -237,7 +237,7 @@ static int map_exclusive(struct perseas *p, const char *name, uint64_t size,
 		return ps_fail(p, PERSEAS_ENOSEGMENT,
 		               "store '%s' has no segment '%s': give a size to make it", p->store,
 		               name);
-	if (p->salvage)
+	if (p->is_salvage)
 		return ps_ready(p);
 	return map_new_segment(p, name, size, placement, mapped);
 }
@@ -247,8 +247,8 @@ int ps_map_check_ready(struct perseas *p)
 	int rc;
 
 	pthread_mutex_lock(&p->lock);
-	rc = p->salvage ? 0 : ps_ready(p);
-	if (!rc && p->renewing)
+	rc = p->is_salvage ? 0 : ps_ready(p);
+	if (!rc && p->is_renewing)
 		rc = ps_fail_renewing(p);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
@@ -290,7 +290,7 @@ int ps_map_placed(perseas_t *p, const char *name, size_t size, const struct ps_p
 		rc = map_exclusive(p, name, size, placement, &segment);
 	assert(rc || segment);
 	if (!rc) {
-		segment->pins += placement->is_pinned;
+		segment->pin_count += placement->is_pinned;
 		*addr = segment->base;
 		if (whole)
 			*whole = ps_grown_size(p, segment);
@@ -298,7 +298,7 @@ int ps_map_placed(perseas_t *p, const char *name, size_t size, const struct ps_p
 			*moved = (ptrdiff_t)(ps_segment_start(segment) - segment->address);
 	}
 	ps_exclusive_leave(p);
-	return p->salvage ? rc : ps_fail_session(p, rc);
+	return p->is_salvage ? rc : ps_fail_session(p, rc);
 }
 
 int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr)
@@ -344,7 +344,7 @@ void ps_map_tell_mirrors(struct perseas *p, const Perseas__Request *request)
 
 	memset(round.errors, 0, sizeof(round.errors));
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
-		round.ask[i] = i < p->mirror_count && p->mirrors[i].active;
+		round.ask[i] = i < p->mirror_count && p->mirrors[i].is_active;
 		round.requests[i] = request;
 	}
 	ps_round_run(p, &round, ps_now(p) + ps_ms(p->options.connect_timeout_ms));
@@ -382,7 +382,7 @@ int ps_map_post_record(struct perseas *p, enum ps_record_kind kind, const uint32
 	out.record_length = sizeof(struct ps_record) + count * sizeof(struct ps_range);
 	for (unsigned i = 0; i < count; i++)
 		ranges[i].segment = ids[i];
-	out.ranges = count;
+	out.range_count = count;
 	out.record_kind = kind;
 	out.entry_length = ps_entry_length(out.record_length, 0, 0);
 	pthread_mutex_lock(&p->lock);
@@ -448,7 +448,7 @@ static int publish_exclusive(struct perseas *p, const struct ps_new_segments *bi
 		               "only %u of %u mirrors took the contents, and %u must hold them: "
 		               "nothing is published",
 		               ps_quorum_member_count(p, ps_mirrors_with_whole_image(p)),
-		               p->members, p->acks);
+		               p->member_count, p->acks);
 	/* Every step that can fail comes before the announcement: afterwards no other record may
 	 * use this seq. */
 	rc = mark_published(p, ids, count, p->commit.seq + 1);
@@ -502,7 +502,7 @@ int perseas_publish(perseas_t *p)
 
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
-	rc = p->salvage ? ps_ready(p) : ps_map_check_ready(p);
+	rc = p->is_salvage ? ps_ready(p) : ps_map_check_ready(p);
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);
@@ -587,7 +587,7 @@ static int publish_new_exclusive(struct perseas *p, struct ps_new_segments *birt
 int ps_map_publish_new(struct perseas *p, struct ps_new_segments *birth)
 {
 	uint64_t seq = 0;
-	int rc = p->salvage ? ps_ready(p) : ps_map_check_ready(p);
+	int rc = p->is_salvage ? ps_ready(p) : ps_map_check_ready(p);
 
 	if (rc)
 		return rc;

@@ -68,7 +68,7 @@ static int collect_overwritten(const struct perseas *p, const struct ps_mirror *
                                struct ps_cover *log)
 {
 	uint64_t from = ps_lowest_intact_position(p->commit.next_position, p->log_size);
-	uint64_t end = ps_lowest_intact_position(m->found.at.next, p->log_size);
+	uint64_t end = ps_lowest_intact_position(m->probe.position.next_position, p->log_size);
 
 	if (end > p->commit.next_position)
 		end = p->commit.next_position;
@@ -122,12 +122,13 @@ static int find_divergence(struct perseas *p, struct ps_mirror *from, struct ps_
                            struct ps_logged_record *right, struct ps_logged_record *wrong,
                            struct ps_cover *changed, struct ps_cover *log)
 {
-	const struct ps_image_position *at = &m->found.at;
+	const struct ps_image_position *at = &m->probe.position;
 	int rc;
 
 	right->back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next_position,
 	                               p->commit.last_position, p->log_size);
-	wrong->back = ps_log_back_from(at->epoch, at->seq, at->next, at->last, p->log_size);
+	wrong->back = ps_log_back_from(at->epoch, at->seq, at->next_position, at->last_position,
+	                               p->log_size);
 	rc = read_older(p, from, right);
 	if (!rc)
 		rc = read_older(p, m, wrong);
@@ -156,14 +157,14 @@ static int copy_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 
 	if (ps_rejoin_in_place(p, m, false, &error))
 		return -1;
-	for (unsigned i = 0; i < changed->count; i++) {
+	for (unsigned i = 0; i < changed->span_count; i++) {
 		const struct ps_span *span = &changed->spans[i];
 
 		if (ps_copy_between_mirrors(p, from, m, PS_REGION_SEGMENT + span->segment,
 		                            span->start - span->base, span->end - span->start))
 			return -1;
 	}
-	for (unsigned i = 0; i < log->count; i++)
+	for (unsigned i = 0; i < log->span_count; i++)
 		if (ps_copy_between_mirrors(p, from, m, PS_REGION_LOG, log->spans[i].start,
 		                            log->spans[i].end - log->spans[i].start))
 			return -1;
@@ -180,14 +181,14 @@ int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m
 	int rc = 1;
 
 	/* I8: W mirrors hold the chosen state before this image is changed. */
-	assert(!p->open && ps_quorum_is_w_for_open(p, ps_probe_sets(p).adopted));
+	assert(!p->is_open && ps_quorum_is_w_for_open(p, ps_probe_sets(p).adopted));
 	for (unsigned i = 0; i < p->segment_count; i++)
 		whole += p->segments[i].size;
-	if (has_same_regions(from->found.header, m->found.header))
+	if (has_same_regions(from->probe.header, m->probe.header))
 		rc = find_divergence(p, from, m, &right, &wrong, &changed, &log);
 	if (!rc)
 		rc = collect_overwritten(p, m, &log);
-	if (!rc && changed.bytes > whole)
+	if (!rc && changed.covered_bytes > whole)
 		rc = 1;
 	if (!rc)
 		rc = copy_delta(p, from, m, &changed, &log);

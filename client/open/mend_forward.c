@@ -60,7 +60,7 @@ static int note_record(struct perseas *p, struct missed *missed, const struct ps
 static int read_missed(struct perseas *p, struct ps_mirror *from, const struct ps_mirror *m,
                        struct missed *missed)
 {
-	const struct ps_image_position *at = &m->found.at;
+	const struct ps_image_position *at = &m->probe.position;
 	const struct ps_record *oldest;
 	struct ps_log_back back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next_position,
 	                                           p->commit.last_position, p->log_size);
@@ -80,8 +80,9 @@ static int read_missed(struct perseas *p, struct ps_mirror *from, const struct p
 	} while (back.seq > at->seq);
 	/* A claim of the mirror must find the oldest record where it looks for an unfinished
 	 * transaction, to roll it back. */
-	return oldest->previous == at->last && ps_record_position(at->next, oldest->length,
-	                                                          p->log_size) == oldest->position
+	return oldest->previous == at->last_position &&
+	                       ps_record_position(at->next_position, oldest->length, p->log_size) ==
+	                               oldest->position
 	               ? 0
 	               : 1;
 }
@@ -153,17 +154,17 @@ static int send_slot(struct perseas *p, struct ps_mirror *m, const struct ps_rec
 		record->seq,
 		record->position + ps_align64(record->length),
 		record->position,
-		!m->found.at.valid_slot,
+		!m->probe.position.valid_slot,
 	};
 	struct ps_slot slot;
 	struct ps_chain chain = {
 		NULL, 0, 0, { &slot, ps_slot_offset(now.valid_slot), PS_REGION_LOG, sizeof(slot) }
 	};
 
-	ps_slot_encode(&slot, now.epoch, now.seq, now.next, now.last);
+	ps_slot_encode(&slot, now.epoch, now.seq, now.next_position, now.last_position);
 	if (ps_mirror_write(p, m, &chain))
 		return -1;
-	m->found.at = now;
+	m->probe.position = now;
 	return 0;
 }
 
@@ -189,8 +190,9 @@ int ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_mirror 
 	struct missed *missed;
 	int rc;
 
-	assert(!p->open);
-	if (m->found.at.seq >= p->commit.seq || p->commit.seq - m->found.at.seq > MISSED_MAX)
+	assert(!p->is_open);
+	if (m->probe.position.seq >= p->commit.seq ||
+	    p->commit.seq - m->probe.position.seq > MISSED_MAX)
 		return 1;
 	missed = calloc(1, sizeof(*missed));
 	if (!missed)

@@ -34,10 +34,11 @@ void ps_mirrors_forget_from(struct perseas *p, unsigned first)
 static bool is_same_list(const struct perseas *p, const struct ps_address *addresses,
                          unsigned count)
 {
-	if (p->mirror_count < count || (p->mirror_count > count && !p->mirrors[count].from_roster))
+	if (p->mirror_count < count ||
+	    (p->mirror_count > count && !p->mirrors[count].is_from_roster))
 		return false;
 	for (unsigned i = 0; i < count; i++)
-		if (p->mirrors[i].from_roster ||
+		if (p->mirrors[i].is_from_roster ||
 		    strcmp(p->mirrors[i].address.text, addresses[i].text) != 0)
 			return false;
 	return true;
@@ -68,9 +69,9 @@ int ps_named_list_await(struct perseas *p, struct ps_error *error)
 
 	if (!named->lookup)
 		return 0;
-	if (!ps_env_list_take_result(p->env, named->lookup, named->deadline, named->list, addresses,
-	                             &count, error))
-		ps_env_list_fail_timeout(named->list, named->limit_ms, error);
+	if (!ps_env_list_take_result(p->env, named->lookup, named->lookup_deadline, named->list,
+	                             addresses, &count, error))
+		ps_env_list_fail_timeout(named->list, named->lookup_limit_ms, error);
 	ps_named_list_drop_lookup(p);
 	return error->code ? error->code : replace_mirrors(p, addresses, count, error);
 }

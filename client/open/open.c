@@ -33,13 +33,13 @@
 static void probe_mirrors(struct perseas *p)
 {
 	ps_probe_mirrors(p);
-	ps_attempt_reach(p, PS_ATTEMPT_PROBED, 0);
+	ps_attempt_record_step(p, PS_ATTEMPT_PROBED, 0);
 }
 
 static bool is_store_absent(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_probe_result *f = &p->mirrors[i].found;
+		const struct ps_probe_result *f = &p->mirrors[i].probe;
 
 		if (f->code != PERSEAS_ENOSTORE &&
 		    (f->code || f->header->state != PERSEAS__STATE__STATE_CREATING))
@@ -53,9 +53,9 @@ static bool is_store_absent(const struct perseas *p)
 static void note_rivals(struct perseas *p)
 {
 	for (unsigned i = 0; p->epoch && i < p->mirror_count; i++) {
-		const Perseas__Header *header = p->mirrors[i].found.header;
+		const Perseas__Header *header = p->mirrors[i].probe.header;
 
-		if (!p->mirrors[i].found.code && header && header->promised_epoch >= p->epoch &&
+		if (!p->mirrors[i].probe.code && header && header->promised_epoch >= p->epoch &&
 		    ps_image_is_of_store(header, p->store_id, p->roster) &&
 		    !ps_is_same_owner(header->promised_owner, p->owner))
 			p->opening.saw_rivals = true;
@@ -73,7 +73,7 @@ static int attempt_open(struct perseas *p)
 	probe_mirrors(p);
 	note_rivals(p);
 	if (p->options.flags & PERSEAS_CREATE && is_store_absent(p)) {
-		rc = ps_attempt_reach(p, PS_ATTEMPT_MADE, ps_create_probed(p));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_MADE, ps_create_probed(p));
 		if (rc)
 			return rc;
 		probe_mirrors(p);
@@ -87,7 +87,7 @@ static int attempt_create(struct perseas *p)
 	int rc;
 
 	probe_mirrors(p);
-	rc = ps_attempt_reach(p, PS_ATTEMPT_MADE, ps_create_probed(p));
+	rc = ps_attempt_record_step(p, PS_ATTEMPT_MADE, ps_create_probed(p));
 	ps_attempt_end(p);
 	return rc;
 }
@@ -95,37 +95,37 @@ static int attempt_create(struct perseas *p)
 /* Sets the initial state of every mirror of a handle that is about to be open. */
 static void set_mirror_states(struct perseas *p, const struct ps_image_position *chosen)
 {
-	assert(!p->open && p->opening.step == PS_ATTEMPT_OPEN);
+	assert(!p->is_open && p->opening.step == PS_ATTEMPT_OPEN);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
-		bool good = p->salvage ? m->found.claimed && ps_candidate_is_at(m, chosen)
-		                       : m->found.adopted;
+		bool good = p->is_salvage ? m->probe.is_claimed && ps_candidate_is_at(m, chosen)
+		                          : m->probe.is_adopted;
 
-		ps_mirror_set_position(m, m->found.at.valid_slot, good ? p->commit.seq : 0);
-		if (good && (m->votes || p->salvage)) {
+		ps_mirror_set_position(m, m->probe.position.valid_slot, good ? p->commit.seq : 0);
+		if (good && (m->has_vote || p->is_salvage)) {
 			ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 			continue;
 		}
-		if (!m->votes)
+		if (!m->has_vote)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST,
-			               m->from_roster && m->found.code
-			                       ? m->found.error.text
+			               m->is_from_roster && m->probe.code
+			                       ? m->probe.error.text
 			                       : "the store's roster does not list it");
-		else if (m->found.session_broke)
+		else if (m->probe.has_broken_session)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
 			               "its session broke while it was mended for the open; it "
 			               "waits for a whole copy");
-		else if (m->found.claimed)
+		else if (m->probe.is_claimed)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
 			               "it was not mended when the store was opened");
 		/* The keeper must not claim an image of another store. */
-		else if (!m->found.code)
+		else if (!m->probe.code)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST,
 			               "it has another store of this name");
-		else if (m->found.code == PERSEAS_ENOSTORE || m->found.code == PERSEAS_EDAMAGED)
-			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST, m->found.error.text);
+		else if (m->probe.code == PERSEAS_ENOSTORE || m->probe.code == PERSEAS_EDAMAGED)
+			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST, m->probe.error.text);
 		else
-			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, m->found.error.text);
+			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, m->probe.error.text);
 		/* The keeper connects again to mirrors that are DOWN or STALE. A late answer on the
 		 * old connection would keep it awake. */
 		ps_mirror_disconnect(p, m);
@@ -147,7 +147,7 @@ static bool pause_while_busy(struct perseas *p, uint64_t since)
 
 	/* A standby opens only after it has seen that there is no owner, so a live owner is a new
 	 * one. */
-	if (p->opening.warm || now >= since + BUSY_WAIT)
+	if (p->opening.is_known_ownerless || now >= since + BUSY_WAIT)
 		return false;
 	p->env->ops->pause(p->env, PS_COMMITTER, NULL, 0, now + BUSY_PAUSE);
 	return true;
@@ -198,15 +198,15 @@ static void mark_inherited_silent(struct perseas *p)
 	if (p->options.flags & by_force || p->options.accept_epoch)
 		return;
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		p->mirrors[i].silent = ps_inherited_is_silent(p->env->inherited,
-		                                              p->mirrors[i].address.text,
-		                                              ps_now(p) / 1000000);
+		p->mirrors[i].was_silent = ps_inherited_is_silent(p->env->told_by_run,
+		                                                  p->mirrors[i].address.text,
+		                                                  ps_now(p) / 1000000);
 }
 
 static bool has_skipped_mirrors(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].found.was_skipped)
+		if (p->mirrors[i].probe.was_skipped)
 			return true;
 	return false;
 }
@@ -216,7 +216,7 @@ static bool has_skipped_mirrors(const struct perseas *p)
  * mirrors, and must not forget a fork that it saw. */
 static bool should_ask_skipped_mirrors(const struct perseas *p, int rc)
 {
-	return has_skipped_mirrors(p) && !p->opening.warm &&
+	return has_skipped_mirrors(p) && !p->opening.is_known_ownerless &&
 	       (rc == PERSEAS_EQUORUM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_ENOSTORE);
 }
 
@@ -259,25 +259,25 @@ static int open_with_retries(struct perseas *p)
 		back_off(p, tries);
 	}
 	if (rc)
-		return rc == PERSEAS_EQUORUM && p->opening.claim_unanswered
+		return rc == PERSEAS_EQUORUM && p->opening.has_unanswered_claim
 		               ? fail_with_unanswered_claim(p, rc)
 		               : rc;
 	p->opening.deadline = 0;
 	ps_named_list_drop_lookup(p);
-	p->opened_as = p->epoch;
+	p->opened_epoch = p->epoch;
 	ps_tokens_set_epoch(p);
-	set_mirror_states(p, &p->opening.chosen);
+	set_mirror_states(p, &p->opening.chosen_position);
 	rc = ps_layout_publish(p);
 	if (rc)
 		return rc;
 	/* The gate lets this thread read from mirrors. The keeper takes care of a mirror that
 	 * breaks now. */
-	p->admin = p->gate = p->open = true;
+	p->is_admin_taken = p->is_gate_raised = p->is_open = true;
 	ps_sessions_set_up(p);
 	ps_warm_prove(p);
 	ps_demand_begin(p);
 	ps_shadow_begin_tracking(p);
-	p->admin = p->gate = false;
+	p->is_admin_taken = p->is_gate_raised = false;
 	p->has_keeper = !p->env->ops->spawn(p->env, PS_KEEPER, ps_keeper_run, p);
 	if (!p->has_keeper)
 		return ps_fail(p, PERSEAS_ESYSTEM,
@@ -314,7 +314,7 @@ static bool all_caught_up(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->active && (m->outstanding || m->posted < p->commit.seq))
+		if (m->is_active && (m->chains_in_flight || m->posted_seq < p->commit.seq))
 			all = false;
 	}
 	return all;
@@ -339,7 +339,7 @@ static int finish_unwaited(struct perseas *p)
 	char text[PS_ERROR_TEXT];
 	int rc;
 
-	if (!p->open || p->salvage)
+	if (!p->is_open || p->is_salvage)
 		return 0;
 	rc = ps_unwaited_await_all(p);
 	if (rc) {
@@ -358,7 +358,7 @@ static int close_handle(struct perseas *p)
 	ps_collector_end(p);
 	if (p->has_keeper) {
 		pthread_mutex_lock(&p->lock);
-		p->stopping = true;
+		p->is_stopping = true;
 		pthread_mutex_unlock(&p->lock);
 		p->env->ops->wake(p->env, PS_KEEPER);
 		p->env->ops->join(p->env, PS_KEEPER);
@@ -366,8 +366,8 @@ static int close_handle(struct perseas *p)
 	}
 	ps_attempt_end(p);
 	ps_demand_end(p);
-	ps_warm_free(p->warm);
-	p->warm = NULL;
+	ps_warm_free(p->warm_copy);
+	p->warm_copy = NULL;
 	ps_sessions_close(p);
 	release_mirrors(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
@@ -401,7 +401,7 @@ int ps_open_handle(struct perseas *p, perseas_t **out, struct ps_error *error)
 {
 	int rc;
 
-	p->salvage = (p->options.flags & PERSEAS_SALVAGE) != 0;
+	p->is_salvage = (p->options.flags & PERSEAS_SALVAGE) != 0;
 	rc = open_with_retries(p);
 	if (rc) {
 		ps_error_set(error, rc, "%s", perseas_message(p));

@@ -9,7 +9,7 @@
 #include "../core/handle.h"
 
 /* Does what ps_open does (env.h) with a handle from ps_handle_new, which is freed on an error.
- * Keeps the connections of mirrors that are `warm`. */
+ * Keeps the connections of mirrors that a standby left connected. */
 int ps_open_handle(struct perseas *p, perseas_t **out, struct ps_error *error);
 
 /* Frees a handle whose store was not opened. Returns rc; if rc is an error, *error gets its

@@ -20,7 +20,7 @@ void ps_opened_read(perseas_t *p, struct ps_opened *opened)
 	newest = ps_newest_state(p);
 	*opened = (struct ps_opened){
 		.log_size = p->log_size,
-		.members = p->members,
+		.members = p->member_count,
 		.acks = p->acks,
 		.state_epoch = newest ? newest->epoch : 0,
 		.state_seq = newest ? newest->seq : 0,

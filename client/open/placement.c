@@ -67,8 +67,8 @@ static void name_occupant(const struct perseas *p, uint64_t start, uint64_t size
 			               other->name);
 			return;
 		}
-		for (unsigned k = 0; k < p->reserved.count; k++) {
-			if (p->reserved.list[k].address != other->address ||
+		for (unsigned k = 0; k < p->reserved_ranges.count; k++) {
+			if (p->reserved_ranges.list[k].address != other->address ||
 			    !ranges_overlap(start, size, other->address, other->size))
 				continue;
 			ps_text_format(text, room, "the place that is kept for segment '%s'",

@@ -19,15 +19,15 @@
 
 static void forget_answer(struct perseas *p, struct ps_mirror *m)
 {
-	if (!m->warm)
+	if (!m->was_left_connected)
 		ps_mirror_disconnect(p, m);
-	m->warm = false;
+	m->was_left_connected = false;
 	ps_probe_result_clear(m);
-	m->in_roster = m->votes = false;
+	m->in_roster = m->has_vote = false;
 }
 
 /* Asks all mirrors with an index of `first` or more for their status, and notes the answers in
- * `found`. */
+ * `probe`. */
 static void ask_mirrors_from(struct perseas *p, unsigned first)
 {
 	struct ps_round round;
@@ -37,20 +37,20 @@ static void ask_mirrors_from(struct perseas *p, unsigned first)
 		forget_answer(p, &p->mirrors[i]);
 		/* The process that started this one has just waited for the silent mirrors in
 		 * vain. */
-		set |= (uint32_t)!p->mirrors[i].silent << i;
+		set |= (uint32_t)!p->mirrors[i].was_silent << i;
 	}
 	ps_round_ask_status(p, set, true, &round, ps_answer_deadline(p));
 	for (unsigned i = first; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
 		ps_probe_result_set(m, round.replies[i], &round.errors[i]);
-		if (m->silent)
-			m->found.code = ps_error_set(&m->found.error, PERSEAS_EUNREACHABLE,
+		if (m->was_silent)
+			m->probe.code = ps_error_set(&m->probe.error, PERSEAS_EUNREACHABLE,
 			                             "%s did not answer the standby, and was "
 			                             "not asked again",
 			                             m->address.text);
-		m->found.was_skipped = m->silent;
-		m->silent = false;
+		m->probe.was_skipped = m->was_silent;
+		m->was_silent = false;
 	}
 	ps_round_free(&round);
 }
@@ -87,10 +87,10 @@ static const char *format_errors(const struct perseas *p, char *text, size_t siz
 
 	text[0] = 0;
 	for (unsigned i = 0; i < p->mirror_count && used < size; i++)
-		if (p->mirrors[i].found.code)
+		if (p->mirrors[i].probe.code)
 			used += ps_text_format(text + used, (size - used) / (p->mirror_count - i),
 			                       "%s%s", used ? "; " : "",
-			                       p->mirrors[i].found.error.text);
+			                       p->mirrors[i].probe.error.text);
 	return text;
 }
 
@@ -106,9 +106,9 @@ static int check_key_still_shown(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->found.code || !ps_id_equal(m->found.header->store_id, p->store_id))
+		if (m->probe.code || !ps_id_equal(m->probe.header->store_id, p->store_id))
 			continue;
-		if (ps_image_is_of_store(m->found.header, p->store_id, p->roster))
+		if (ps_image_is_of_store(m->probe.header, p->store_id, p->roster))
 			return 0;
 		without = m;
 	}
@@ -153,12 +153,12 @@ static int fail_no_store(struct perseas *p)
 	char text[PS_ERROR_TEXT - 256];
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		int code = p->mirrors[i].found.code;
+		int code = p->mirrors[i].probe.code;
 
 		without += code == PERSEAS_ENOSTORE;
 		silent += code == PERSEAS_EUNREACHABLE;
 		unfinished += !code;
-		unfilled += !code && p->mirrors[i].found.header->roster->filling;
+		unfilled += !code && p->mirrors[i].probe.header->roster->filling;
 		if (code && code != PERSEAS_ENOSTORE && code != PERSEAS_EUNREACHABLE)
 			other = code;
 	}
@@ -184,10 +184,10 @@ static int fail_no_store(struct perseas *p)
  * daemon ends the first. */
 static void drop_duplicate(struct perseas *p, struct ps_mirror *m, const struct ps_mirror *same)
 {
-	m->found.code = ps_error_set(&m->found.error, PERSEAS_EUNREACHABLE, PS_SAME_MIRROR_NOTE,
+	m->probe.code = ps_error_set(&m->probe.error, PERSEAS_EUNREACHABLE, PS_SAME_MIRROR_NOTE,
 	                             m->address.text, same->address.text);
 	ps_mirror_disconnect(p, m);
-	m->found.claimed = false;
+	m->probe.is_claimed = false;
 }
 
 /* Returns a judgement with the rosters that the handle already knows. */
@@ -209,12 +209,12 @@ static void find_members(struct perseas *p, const struct ps_told *told)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		m->in_roster = j.member_ids[i];
-		m->found.listed = j.member_set >> i & 1;
-		m->loaded = false;
+		m->probe.is_listed = j.member_set >> i & 1;
+		m->is_from_spill = false;
 		if (m->in_roster)
 			memcpy(m->image_id, j.member_ids[i], PS_ID_SIZE);
 		if (j.loaded_set >> i & 1)
-			ps_mirror_note_loaded(m, m->found.header);
+			ps_mirror_note_loaded(m, m->probe.header);
 		if (j.duplicate_set >> i & 1)
 			drop_duplicate(p, m, &p->mirrors[j.duplicate_of[i]]);
 	}
@@ -242,7 +242,7 @@ int ps_probe_roster(struct perseas *p)
 	ps_fill_told(p, told);
 	ps_judge_rosters(&j, told, p->mirror_count);
 	/* Rosters and marks that were seen once stay, even if their mirror no longer answers. */
-	p->marked &= ps_roster_newer(p->next_roster, j.settled);
+	p->is_change_decided &= ps_roster_newer(p->next_roster, j.settled);
 	if (ps_roster_outranks(j.settled, p->roster))
 		rc = replace_roster(p, &p->roster, j.settled);
 	if (!rc && ps_roster_newer(j.next, p->next_roster))
@@ -251,7 +251,7 @@ int ps_probe_roster(struct perseas *p)
 		return rc;
 	if (p->next_roster && !ps_roster_newer(p->next_roster, p->roster))
 		ps_roster_free(&p->next_roster);
-	p->marked = p->next_roster && (p->marked || j.is_decided);
+	p->is_change_decided = p->next_roster && (p->is_change_decided || j.is_decided);
 	find_members(p, told);
 	return 0;
 }
@@ -283,7 +283,7 @@ static bool add_members(struct perseas *p, const Perseas__Roster *roster)
 			continue;
 		m = ps_mirror_add(p, &address);
 		if (m)
-			m->from_roster = added = true;
+			m->is_from_roster = added = true;
 	}
 	return added;
 }
@@ -294,9 +294,9 @@ static bool has_several_stores(const struct perseas *p)
 	const Perseas__Header *first = NULL;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const Perseas__Header *header = p->mirrors[i].found.header;
+		const Perseas__Header *header = p->mirrors[i].probe.header;
 
-		if (p->mirrors[i].found.code || !header)
+		if (p->mirrors[i].probe.code || !header)
 			continue;
 		first = first ? first : header;
 		if (!ps_id_equal(header->store_id, first->store_id.data))
@@ -329,9 +329,9 @@ static int ask_rival_members(struct perseas *p)
 	if (!has_several_stores(p))
 		return 0;
 	for (unsigned i = 0; i < given; i++) {
-		const Perseas__Header *header = p->mirrors[i].found.header;
+		const Perseas__Header *header = p->mirrors[i].probe.header;
 
-		if (p->mirrors[i].found.code || !header)
+		if (p->mirrors[i].probe.code || !header)
 			continue;
 		add_members(p, header->roster);
 		add_members(p, header->next_roster);
@@ -407,13 +407,13 @@ static int check_no_live_owner(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (ps_has_store(p, m) && m->found.has_owner &&
+		if (ps_has_store(p, m) && m->probe.has_owner &&
 		    !(p->options.flags & PERSEAS_TAKEOVER))
 			return ps_fail(p, PERSEAS_EBUSY,
 			               "store '%s' has a live owner (from %s, epoch %llu, seen "
 			               "by %s): stop it, or ask for a takeover to fence it",
-			               p->store, m->found.owner_address,
-			               (unsigned long long)m->found.header->promised_epoch,
+			               p->store, m->probe.owner_address,
+			               (unsigned long long)m->probe.header->promised_epoch,
 			               m->address.text);
 	}
 	return 0;
@@ -431,7 +431,7 @@ static int check_enough_answered(struct perseas *p)
 	newest = ps_newest_state(p);
 	if (!ps_quorum_is_r(p, counted) && !(newest && ps_state_is_accepted(p, newest)))
 		return ps_fail_too_few(p, counted, newest);
-	return p->salvage || !newest ? 0 : ps_check_adoptable(p, reached, newest);
+	return p->is_salvage || !newest ? 0 : ps_check_adoptable(p, reached, newest);
 }
 
 /* Chooses the epoch to claim above. If this excludes mirrors, finds
@@ -471,7 +471,7 @@ static int judge_probed(struct perseas *p)
 	/* Rosters that an earlier attempt changed may be recorded on no mirror. */
 	ps_roster_free(&p->roster);
 	ps_roster_free(&p->next_roster);
-	p->marked = p->opening.cancelled_change = false;
+	p->is_change_decided = p->opening.cancelled_change = false;
 	rc = ps_probe_roster(p);
 	if (!rc)
 		rc = ask_members(p);
@@ -492,7 +492,7 @@ static const struct ps_mirror *find_unreachable(const struct perseas *p, uint32_
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (had >> i & 1 && m->found.code && m->found.code != PERSEAS_ENOSTORE)
+		if (had >> i & 1 && m->probe.code && m->probe.code != PERSEAS_ENOSTORE)
 			return m;
 	}
 	return NULL;
@@ -517,6 +517,6 @@ int ps_probe_judge(struct perseas *p)
 			"the mirrors hold store '%s' and a fork of it or another store of its "
 			"name, or its roster was being changed, and one of them did not answer "
 			"again (%s): start it, or open the store again",
-			p->store, gone->found.error.text);
+			p->store, gone->probe.error.text);
 	return judge_probed(p);
 }

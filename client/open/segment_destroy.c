@@ -67,7 +67,7 @@ static void forget_destroyed(struct perseas *p, struct ps_segment *segment, uint
 	p->destroyed.seq = seq;
 	p->upkeep.publish_generation++;
 	/* A standby's copy of the segment is obsolete, even if it would only be read later. */
-	ps_warm_leave(p->warm, segment->id);
+	ps_warm_leave(p->warm_copy, segment->id);
 	pthread_mutex_lock(&p->lock);
 	ps_segment_forget(p, segment);
 	pthread_mutex_unlock(&p->lock);
@@ -105,7 +105,7 @@ static int check_mirrors_ready(struct perseas *p)
 		               "only %u of %u mirrors are whole, and %u must be: nothing is "
 		               "destroyed",
 		               ps_quorum_member_count(p, ps_mirrors_with_whole_image(p)),
-		               p->members, p->acks);
+		               p->member_count, p->acks);
 	return 0;
 }
 
@@ -211,7 +211,7 @@ static int await_destroyed(struct perseas *p, int rc, uint64_t seq)
 int ps_map_destroy_set(struct perseas *p, struct ps_destroy_set *death)
 {
 	uint64_t seq = 0;
-	int rc = p->salvage ? ps_ready(p) : ps_map_check_ready(p);
+	int rc = p->is_salvage ? ps_ready(p) : ps_map_check_ready(p);
 
 	if (rc)
 		return rc;
@@ -232,7 +232,7 @@ int perseas_segment_destroy(perseas_t *p, const char *segment)
 	if (!p || !segment || !ps_name_valid(segment))
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "destroy needs a handle and the name of a segment");
-	rc = p->salvage ? ps_ready(p) : ps_map_check_ready(p);
+	rc = p->is_salvage ? ps_ready(p) : ps_map_check_ready(p);
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);

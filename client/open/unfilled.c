@@ -13,7 +13,7 @@
 #include "open.h"
 #include "probe.h"
 #include "../core/mirror.h"
-#include "../keeper/due.h"
+#include "../keeper/pending_answers.h"
 #include "../keeper/rpc.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@
 static bool has_making(const struct perseas *p, const uint8_t *own_id)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_probe_result *f = &p->mirrors[i].found;
+		const struct ps_probe_result *f = &p->mirrors[i].probe;
 
 		if (!f->code && f->header->state == PERSEAS__STATE__STATE_CREATING &&
 		    (f->header->roster->filling ||
@@ -36,7 +36,7 @@ static bool has_making(const struct perseas *p, const uint8_t *own_id)
 static bool has_settled_mirror(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_probe_result *f = &p->mirrors[i].found;
+		const struct ps_probe_result *f = &p->mirrors[i].probe;
 
 		if (!f->code && f->header->state != PERSEAS__STATE__STATE_CREATING)
 			return true;
@@ -62,12 +62,12 @@ static int check_members(struct perseas *p)
 		const Perseas__Member *member = p->roster->members[k];
 		const struct ps_mirror *m = find_mirror_of_member(p, member);
 
-		if (m && (m->found.code == PERSEAS_ENOSTORE || !m->found.code))
+		if (m && (m->probe.code == PERSEAS_ENOSTORE || !m->probe.code))
 			continue;
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "the restore of store '%s' is not finished, and nothing is deleted "
 		               "before each of its mirrors answers: %s",
-		               p->store, m ? m->found.error.text : member->address);
+		               p->store, m ? m->probe.error.text : member->address);
 	}
 	return 0;
 }
@@ -82,8 +82,8 @@ static bool is_before_first(const struct ps_probe_result *f)
 {
 	if (f->header->state == PERSEAS__STATE__STATE_JOINING)
 		return true;
-	return f->header->state == PERSEAS__STATE__STATE_CONSISTENT && f->at.next != 0 &&
-	       f->at.seq == 0;
+	return f->header->state == PERSEAS__STATE__STATE_CONSISTENT &&
+	       f->position.next_position != 0 && f->position.seq == 0;
 }
 
 /* Fails if any image, listed in a roster or not, may have the transaction that fills the store. */
@@ -92,7 +92,7 @@ static int check_all_before_first(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (!ps_has_store(p, m) || is_before_first(&m->found))
+		if (!ps_has_store(p, m) || is_before_first(&m->probe))
 			continue;
 		return ps_fail(p, PERSEAS_EEXIST,
 		               "%s may have what the restore of store '%s' brought: nothing is "
@@ -119,11 +119,11 @@ static int check_claimed(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (m->found.listed && !m->found.claimed)
+		if (m->probe.is_listed && !m->probe.is_claimed)
 			return ps_fail(p, PERSEAS_EUNREACHABLE,
 			               "the restore of store '%s' is not finished, and nothing is "
 			               "deleted, as %s could not be claimed: %s",
-			               p->store, m->address.text, m->found.error.text);
+			               p->store, m->address.text, m->probe.error.text);
 	}
 	return 0;
 }
@@ -138,7 +138,7 @@ static int delete_image(struct perseas *p, struct ps_mirror *m)
 
 	body.store = p->store;
 	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
-	body.image_id = m->found.header->image_id;
+	body.image_id = m->probe.header->image_id;
 	/* A mirror of version 8 refuses to delete an image with a live owner, and cannot tell that
 	 * the caller is this owner. */
 	body.claimed = ps_mirror_has_version(p, m, 9);
@@ -154,7 +154,7 @@ static int delete_claimed_images(struct perseas *p)
 	int rc = 0;
 
 	for (unsigned i = 0; i < p->mirror_count && !rc; i++)
-		if (p->mirrors[i].found.claimed)
+		if (p->mirrors[i].probe.is_claimed)
 			rc = delete_image(p, &p->mirrors[i]);
 	return rc;
 }
@@ -185,8 +185,8 @@ static int remove_settled(struct perseas *p, const uint8_t *own_id)
 static int check_no_mirror_has_store(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].found.code != PERSEAS_ENOSTORE)
-			return ps_fail_error(p, &p->mirrors[i].found.error);
+		if (p->mirrors[i].probe.code != PERSEAS_ENOSTORE)
+			return ps_fail_error(p, &p->mirrors[i].probe.error);
 	return 0;
 }
 

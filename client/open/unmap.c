@@ -26,7 +26,8 @@ bool ps_map_in_use(struct perseas *p, const struct ps_segment *segment)
 
 	ps_assert_locked(p);
 	for (; tx; tx = tx->next)
-		if (atomic_load_explicit(&tx->touched[segment->id / 64], memory_order_relaxed) >>
+		if (atomic_load_explicit(&tx->touched_segments[segment->id / 64],
+		                         memory_order_relaxed) >>
 		            segment->id % 64 &
 		    1)
 			return true;
@@ -83,7 +84,7 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 	const unsigned count = ps_grown_ids(p, segment, ids);
 	int rc;
 
-	if (segment->pins)
+	if (segment->pin_count)
 		return ps_fail(p, PERSEAS_ECONFLICT,
 		               "segment '%s' is a part of a heap that is open: close the store to "
 		               "unmap it",

@@ -298,6 +298,7 @@ rvm_return_t ps_rvm_make_piece(perseas_t *store, const struct ps_rvm_wanted_part
 	                                       : ps_rvm_table_find(ps_rvm.table, "");
 	rvm_return_t code;
 
+	ps_rvm_assert_locked();
 	if (segment < 0)
 		return ps_rvm_fail(RVM_ETOO_BIG,
 		                   "the store has %d segments, the most that it can have",

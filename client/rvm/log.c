@@ -106,6 +106,8 @@ rvm_return_t ps_rvm_open_log(const rvm_options_t *options)
 	perseas_t *store;
 	int rc;
 
+	ps_rvm_assert_locked();
+	assert(!ps_rvm.store && !ps_rvm.table);
 	if (code == RVM_SUCCESS && options->create_log_file)
 		code = create_store(&place, &options->create_log_size);
 	if (code != RVM_SUCCESS)
@@ -135,6 +137,7 @@ int ps_rvm_close_log(void)
 {
 	perseas_t *store = ps_rvm.store;
 
+	ps_rvm_assert_locked();
 	atomic_store(&ps_rvm.store, NULL);
 	ps_rvm.table = NULL;
 	ps_rvm.gathers = false;

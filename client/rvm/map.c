@@ -26,6 +26,8 @@ bool ps_rvm_piece_init(unsigned row, uint64_t length, bool dirty)
 {
 	struct ps_rvm_piece *piece = &ps_rvm.pieces[row];
 
+	ps_rvm_assert_locked();
+	assert(!piece->dirty);
 	piece->dirty = calloc(count_bitmap_words(length), sizeof(*piece->dirty));
 	if (!piece->dirty)
 		return false;
@@ -40,6 +42,7 @@ void ps_rvm_piece_free(unsigned row)
 {
 	struct ps_rvm_piece *piece = &ps_rvm.pieces[row];
 
+	ps_rvm_assert_locked();
 	atomic_store(&piece->base, NULL);
 	free(piece->dirty);
 	piece->dirty = NULL;

@@ -48,6 +48,7 @@ rvm_return_t ps_rvm_apply_options(const rvm_options_t *options)
 	const bool was_open = ps_rvm.store != NULL;
 	rvm_return_t code = options_fault(options);
 
+	ps_rvm_assert_locked();
 	if (code == RVM_SUCCESS)
 		code = apply_log_name(options);
 	if (code != RVM_SUCCESS)

@@ -13,6 +13,8 @@
 #include "../perseas.h"
 #include "table.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -91,6 +93,13 @@ enum ps_rvm_phase {
 };
 
 extern struct ps_rvm ps_rvm;
+
+/* Asserts that the caller holds ps_rvm.lock. Too slow for functions that run in every
+ * transaction. */
+static inline void ps_rvm_assert_locked(void)
+{
+	assert(pthread_mutex_trylock(&ps_rvm.lock) == EBUSY);
+}
 
 /* Returns the store, or NULL if no log is open. ps_rvm_fail_no_store then returns the reason. */
 static inline perseas_t *ps_rvm_store(void)

@@ -138,6 +138,7 @@ static void subtract_counts(struct counts *from, const struct counts *what)
 
 void ps_rvm_reset_statistics(void)
 {
+	ps_rvm_assert_locked();
 	memset(&counted.since, 0, sizeof(counted.since));
 	memset(&counted.begin, 0, sizeof(counted.begin));
 	add_slot_counts(&counted.begin);

@@ -232,8 +232,8 @@ static void add_inherited(struct ps_follow *follow)
 {
 	struct ps_roster_places places;
 
-	ps_inherited_learnt_mirrors(follow->looks.env->inherited, follow->store, follow->list,
-	                            &places);
+	ps_inherited_unlisted_mirrors(follow->looks.env->told_by_run, follow->store, follow->list,
+	                              &places);
 	ps_follow_add_known(follow, &places);
 }
 

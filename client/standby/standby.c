@@ -114,9 +114,9 @@ static int standby_begin(struct perseas_standby *s, const char *store, const cha
 	if (!s->env)
 		return error->code;
 	/* perseas run gives the process that it starts the mark that it has told the mirrors. */
-	if (s->options.name && !s->env->marked) {
-		s->env->ops->random(s->env, s->env->mark, sizeof(s->env->mark));
-		s->env->marked = true;
+	if (s->options.name && !s->env->has_owner_mark) {
+		s->env->ops->random(s->env, s->env->owner_mark, sizeof(s->env->owner_mark));
+		s->env->has_owner_mark = true;
 	}
 	s->unlisted = ps_unlisted_mirrors_new();
 	if (!s->unlisted)

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct ps_state stages[] = {
+static const struct ps_state_row stages[] = {
 	[PS_STANDBY_IDLE] = { "idle", PS_TO(PS_STANDBY_FOLLOWING) },
 	[PS_STANDBY_FOLLOWING] = { "following", PS_TO(PS_STANDBY_HANDED) | PS_TO(PS_STANDBY_IDLE) },
 	[PS_STANDBY_HANDED] = { "handed", PS_TO(PS_STANDBY_IDLE) },
@@ -136,6 +136,7 @@ static bool is_uncreated(const struct ps_images *images)
  * s->lock. */
 static void reserve_addresses(struct perseas_standby *s, const struct ps_images *images)
 {
+	assert(pthread_mutex_trylock(&s->lock) == EBUSY);
 	s->stat.warning[0] = 0;
 	if (images->newest)
 		ps_segments_reserve_addresses(s->p, images->newest->header, s->stat.warning,
@@ -182,7 +183,7 @@ static bool is_turn(struct perseas_standby *s, const struct ps_follow_result *no
                     enum ps_ownership ownership, bool *held)
 {
 	/* A COMMAND of perseas run may contain this standby, and then has its mark. */
-	const uint8_t *mark = s->env->marked ? s->env->mark : NULL;
+	const uint8_t *mark = s->env->has_owner_mark ? s->env->owner_mark : NULL;
 	const uint64_t now_ns = ps_follow_now(&s->follow);
 
 	*held = ps_turn_must_yield(&s->turn, now, mark, now_ns, &s->until_ns);
@@ -275,8 +276,8 @@ static struct perseas *make_handle(struct perseas_standby *s, struct ps_error *e
 		return NULL;
 	/* With the same mark, the process that hands the store over recognizes the next owner as
 	 * this standby. */
-	memcpy(env->mark, s->env->mark, sizeof(env->mark));
-	env->marked = s->env->marked;
+	memcpy(env->owner_mark, s->env->owner_mark, sizeof(env->owner_mark));
+	env->has_owner_mark = s->env->has_owner_mark;
 	return ps_handle_new(env, s->store, s->mirrors, &s->options, error);
 }
 
@@ -332,8 +333,9 @@ int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error)
 	s->p = make_handle(s, error);
 	if (!s->p)
 		return error->code;
-	if (ps_follow_open(&s->follow, s->store, s->mirrors, s->options.name ? s->env->mark : NULL,
-	                   s->p->env, s->env, s->p->options.connect_timeout_ms, error)) {
+	if (ps_follow_open(&s->follow, s->store, s->mirrors,
+	                   s->options.name ? s->env->owner_mark : NULL, s->p->env, s->env,
+	                   s->p->options.connect_timeout_ms, error)) {
 		ps_handle_free(s->p);
 		return error->code;
 	}
@@ -376,7 +378,7 @@ static void add_unlisted_members(struct perseas_standby *s)
 
 	for (unsigned i = 0; i < looks->count; i++) {
 		if (ps_follow_is_unlisted_member(&s->follow, i))
-			ps_handle_add_learnt_mirror(s->p, &looks->addresses[i]);
+			ps_handle_add_unlisted_mirror(s->p, &looks->addresses[i]);
 	}
 }
 
@@ -396,13 +398,14 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		m->control = ps_follow_take_connection(&s->follow, m->address.text);
-		m->warm = m->control != NULL;
-		m->silent = !m->warm && ps_follow_is_silent(&s->follow, m->address.text);
+		m->was_left_connected = m->control != NULL;
+		m->was_silent = !m->was_left_connected &&
+		                ps_follow_is_silent(&s->follow, m->address.text);
 	}
-	p->opening.warm = true;
+	p->opening.is_known_ownerless = true;
 	ps_follow_end_looks(&s->follow);
 	if (s->warmth)
-		p->warm = ps_warm_thread_take(s->warmth);
+		p->warm_copy = ps_warm_thread_take(s->warmth);
 	become_idle(s);
 	return p;
 }

@@ -71,7 +71,7 @@ static void note_roster(struct ps_handle_attachment *guest)
 
 	add_members(p->roster, &places);
 	add_members(p->next_roster, &places);
-	if (p->open)
+	if (p->is_open)
 		ps_unlisted_mirrors_set(borrower->known, &places);
 	ps_unlisted_mirrors_free(borrower->known);
 	free(borrower);

@@ -120,6 +120,7 @@ static void install_handler(void)
 	struct sigaction now, action = { .sa_sigaction = on_fault,
 		                         .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
 
+	assert(pthread_mutex_trylock(&handler_lock) == EBUSY);
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGBUS, NULL, &now);
 	if (!is_our_handler(&now)) {
@@ -135,6 +136,7 @@ static void restore_handler(void)
 {
 	struct sigaction now;
 
+	assert(is_installed && pthread_mutex_trylock(&handler_lock) == EBUSY);
 	sigaction(SIGBUS, NULL, &now);
 	if (!is_our_handler(&now))
 		return;

@@ -103,6 +103,7 @@ static bool add_worker(struct jobs *jobs)
 		return false;
 	}
 	pthread_mutex_lock(&jobs->lock);
+	assert(jobs->threads < JOBS_MAX);
 	worker->next = jobs->idle;
 	jobs->idle = worker;
 	jobs->workers[jobs->threads++] = worker;
@@ -176,11 +177,12 @@ bool jobs_start(struct jobs *jobs, struct job *job)
 {
 	struct worker *worker;
 
+	assert(!own_worker);
 	job->over = false;
 	atomic_store(&job->cancelled, false);
 	pthread_mutex_lock(&jobs->lock);
 	worker = jobs->idle;
-	assert(worker);
+	assert(worker && !worker->job);
 	jobs->idle = worker->next;
 	worker->job = job;
 	job->worker = worker;

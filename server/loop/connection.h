@@ -81,6 +81,8 @@ struct connection {
 };
 
 /* connection_loop.c */
+/* Moves the connection to another stage, which must be one that may follow. */
+void connection_set_stage(struct connection *connection, enum stage to);
 /* Returns the time of the monotonic clock in milliseconds. */
 uint64_t connection_now_ms(void);
 /* Starts the timer. If it is already running for the same purpose, it continues. */

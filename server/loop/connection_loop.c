@@ -437,6 +437,21 @@ static struct connection *connection_new(struct daemon *daemon, int fd, const st
 	return connection;
 }
 
+void connection_set_stage(struct connection *connection, enum stage to)
+{
+	/* The stages from which each stage may be entered. A request that is too long enters LAST
+	 * again if it had to wait. */
+	static const unsigned entered_from[] = {
+		[STAGE_SNIFF] = 1u << STAGE_TLS,
+		[STAGE_HELLO] = 1u << STAGE_SNIFF,
+		[STAGE_OPEN] = 1u << STAGE_HELLO,
+		[STAGE_LAST] = 1u << STAGE_OPEN | 1u << STAGE_LAST,
+	};
+
+	assert(entered_from[to] & 1u << connection->stage);
+	connection->stage = to;
+}
+
 /* With TLS, every byte of a TCP connection is encrypted, and the identity is unknown until the
  * handshake has succeeded. */
 static int begin_stream(struct connection *connection)

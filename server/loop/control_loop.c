@@ -256,7 +256,7 @@ static int take_hello(struct connection *connection)
 	assert(connection->stage == STAGE_HELLO && connection->have == sizeof(hello));
 	memcpy(&hello, connection->input, sizeof(hello));
 	connection->have = 0;
-	connection->stage = STAGE_OPEN;
+	connection_set_stage(connection, STAGE_OPEN);
 	connection->session.version = ps_version_common(hello.version);
 	if (!connection->session.version) {
 		log_limited(daemon_refuse(connection->daemon, REFUSED_HELLO), LOG_LEVEL_WARNING,
@@ -266,7 +266,7 @@ static int take_hello(struct connection *connection)
 		            "the two",
 		            connection->session.peer, ps_version_text(theirs, hello.version),
 		            ps_version_text(ours, ps_version_greeting()));
-		connection->stage = STAGE_LAST;
+		connection_set_stage(connection, STAGE_LAST);
 	}
 	connection_stop_timer(connection, DUE_HELLO);
 	return send_hello(connection, ps_version_answer(hello.version));
@@ -384,7 +384,7 @@ static enum step_result detect_protocol(struct connection *connection)
 	char origin[ORIGIN_MAX];
 
 	if (magic == PS_CONTROL_MAGIC) {
-		connection->stage = STAGE_HELLO;
+		connection_set_stage(connection, STAGE_HELLO);
 		return STEP_DONE;
 	}
 	if (magic != PS_DATA_MAGIC) {
@@ -428,7 +428,7 @@ static enum step_result advance_handshake(struct connection *connection)
 		return STEP_CLOSE;
 	log_event(LOG_LEVEL_DEBUG, "identified", &(struct log_fields){ .peer = peer },
 	          "the connection from %s belongs to %s", peer, connection->session.identity.name);
-	connection->stage = STAGE_SNIFF;
+	connection_set_stage(connection, STAGE_SNIFF);
 	return STEP_DONE;
 }
 
@@ -451,7 +451,7 @@ static enum step_result take_request(struct connection *connection)
 	if (message_length(connection) == 0)
 		return take_heartbeat(connection);
 	if (message_length(connection) > PS_MESSAGE_MAX)
-		connection->stage = STAGE_LAST;
+		connection_set_stage(connection, STAGE_LAST);
 	if (!connection_begin_request(connection))
 		return STEP_WAITS;
 	return finish_request(connection) < 0 ? STEP_CLOSE : STEP_DONE;

@@ -118,6 +118,7 @@ void stores_begin_request(struct stores *stores, const char *name)
 {
 	struct store *store = store_find(stores, name);
 
+	assert(!store || !store->job);
 	if (store)
 		store->job = job_current();
 }

@@ -70,7 +70,7 @@ int image_make_region(struct store *store, struct image *image, uint32_t region,
 	char name[PIECE_NAME], reason[ERRNO_TEXT];
 	int ret;
 
-	assert(region < PS_REGIONS_MAX && size > 0);
+	assert(region < PS_REGIONS_MAX && size > 0 && !image->regions[region].base);
 	if (store_folder_is_renamed(store))
 		return refuse_moved(store, why);
 	piece_name(name, region, image->generation);

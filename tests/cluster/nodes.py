@@ -102,7 +102,7 @@ class Node:
         return self.first()
 
     def kill(self):
-        """As if its power failed: nothing of it says goodbye, and its memory is gone."""
+        """Ends the node as if its power failed: it closes no connection, and its memory is gone."""
         os.kill(self.first(), signal.SIGKILL)
         self.process.wait()
         self.process.stdin.close()

@@ -68,7 +68,7 @@ def last_ack(folder):
 
 
 def silent(fleet, since):
-    """The stores of which nobody was told, since then, that a transaction is safe."""
+    """Returns the stores without an acknowledged transaction since then."""
     return [store for store in STORES if last_ack(fleet.journals / store) <= since]
 
 
@@ -162,7 +162,7 @@ def owned_by(fleet, node):
 
 
 def dies(fleet, node):
-    """All at once: its cable first, so that nothing of it says goodbye. When that was."""
+    """Ends a node, its cable first, so that it closes no connection. Returns when that was."""
     since = now_ns()
     fleet.switch.cut(node)
     node.kill()

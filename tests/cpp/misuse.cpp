@@ -203,7 +203,7 @@ void count_signal(int)
 }
 
 /* It is handled at once, in the thread that commits, while the mirror hangs; the commit is neither
- * cut short nor done twice, and nothing of it is missing for the next owner. */
+ * cut short nor done twice, and the next owner has all of it. */
 void test_signal_in_a_commit()
 {
 	struct pair {

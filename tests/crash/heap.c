@@ -55,7 +55,7 @@ static void note(struct work *w, struct change *change, const void *at, uint64_t
 	}
 }
 
-/* The heap changes metadata at the commit, and nothing of it before. */
+/* The heap changes its metadata at the commit, and none of it before. */
 static void note_metadata(struct work *w, struct change *change)
 {
 	for (unsigned i = 0; i < w->p->segment_count; i++)

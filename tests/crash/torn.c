@@ -1,7 +1,6 @@
 /*
- * torn.c - what a write that was cut short leaves, and writes of which the fabric does not promise
- * the order. These images are recovered by the very function that a claim uses, without a
- * daemon around it.
+ * torn.c - images after a write that was cut short, and after writes whose order the fabric does
+ * not guarantee. The function that a claim uses recovers these images, without a daemon around it.
  */
 #include "crash.h"
 

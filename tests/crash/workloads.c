@@ -256,7 +256,7 @@ static void run_lagging(struct work *w)
 		direct_release(w->d, 1, (unsigned)work_draw(w, 3));
 		direct_release(w->d, 2, (unsigned)work_draw(w, 3));
 		one_by_one(w, 1);
-		if (w->p->commit.in_doubt) {
+		if (w->p->commit.in_doubt_seq) {
 			direct_keep(w->d, w->p);
 			direct_release(w->d, 1, 1000);
 			direct_release(w->d, 2, 1000);

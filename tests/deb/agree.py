@@ -2,9 +2,9 @@
 """Says where debian/ and the rest of the tree contradict each other: a line a fault, then a count.
 
 `make check-style` calls it, since it takes no time and needs nothing built. It looks at what is
-forgotten by whoever raises the version, exports a function or needs another library: the version of
-debian/changelog and of the RPM's spec, the list of symbols, and the packages to build with. It only
-reads.
+easily forgotten when the version is raised, a function exported or another library needed: the
+version of debian/changelog and of the RPM's spec, the list of symbols, and the packages to build
+with. It only reads.
 """
 import fnmatch
 import pathlib

@@ -4,8 +4,8 @@
 # tests/cluster for each node. PERSEAS_BOOT_NAME is the host's name there, and PERSEAS_BOOT_GROUP
 # that of the group of all its processes, which nobody else may have.
 #
-# It has namespaces of its own for processes, mounts, network, cgroups and names: nothing of it is
-# seen outside, no address but its own loopback is reached from inside, and everything ends with the
+# It has namespaces of its own for processes, mounts, network, cgroups and names: it is invisible
+# outside, no address but its own loopback is reached from inside, and everything ends with the
 # first process. It must never touch a file outside of ROOT.
 set -eu
 

@@ -59,7 +59,7 @@ start_owner() {
 }
 
 # Where no mirror is, the unit of owners finds the group that it names: it gets as far as asking for
-# mirrors, of which there are none (124).
+# mirrors, and finds none (124).
 install_command_alone() {
 	tree >"$here/before"
 	install "$older"/perseas_*.deb

@@ -8,11 +8,11 @@
 #include "owner.h"
 
 /*
- * Opens the store, creates the segment with `mib` MiB if there is none, prints one line, and runs
- * transactions until the page says stop or `count` are done. Then, if `check`, waits until all of
- * the segment has arrived and compares every byte with what the counter implies. The line:
+ * Opens the store, creates the segment with `mib` MiB if it does not exist, prints one line, and
+ * runs transactions until the page says stop or `count` are done. Then, if `check`, waits until all
+ * of the segment has arrived and compares every byte with what the counter implies. The line:
  *
- *   open=NS first=NS found=K acked=K missing=BYTES
+ * open=NS first=NS found=K acked=K missing=BYTES
  *
  * `open` and `first` are the times from the call of perseas_open to its return and to the return of
  * the first commit. `found` counts the transactions in the store, `acked` those that the page says

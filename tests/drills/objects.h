@@ -15,7 +15,7 @@ struct objects {
 	struct shelf *shelf;
 };
 
-/* Opens the heap, or creates it if there is none. Returns 0 or PERSEAS_E… */
+/* Opens the heap, or creates it if it does not exist. Returns 0 or PERSEAS_E… */
 int objects_open(struct objects *o, perseas_t *p);
 
 /* Returns the number of the last transaction in the heap; 0: none. */

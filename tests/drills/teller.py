@@ -242,7 +242,7 @@ class Desk(Process):
 
     def work_until_live(self, count, transactions=200):
         """Waits until `count` mirrors are live. Runs transactions in the meantime, but at most
-        `transactions`: the ring must have room for what is to be replayed."""
+        `transactions`: the ring must have room for all that will be replayed."""
         batches = [20] * (transactions // 20)
 
         def live():

@@ -342,7 +342,7 @@ def test_a_change_that_an_owner_left_unfinished_is_completed(fleet, owner):
 
 
 def test_what_cannot_be_moved_is_said_and_the_rest_is_moved(fleet):
-    """A store of which too few mirrors answer is not moved."""
+    """A store is not moved if too few of its mirrors answer."""
     a, b, c, d = fleet("r1", "r2", "r3", "r4")
     fill("stuck", [a, c], {"data": b"contents"}, **PATIENT)
     fill("good", [a, b], {"data": b"contents"}, **PATIENT)

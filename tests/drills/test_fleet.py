@@ -116,7 +116,7 @@ def test_owners_and_what_is_wrong_are_said(mirrors):
         store.publish()
         wait_for(lambda: status_of("owned", [a])["owner"]["mirrors"], SECONDS, "a report")
         lines = lines_of(show(daemons))
-        assert list(lines)[0] == "moved", "what is to be said of it comes before the others"
+        assert list(lines)[0] == "moved", "a store with a warning comes before the others"
         assert b.address + " has an image that no roster lists" in lines["moved"][-1]
         assert "127.0.0.1:" in lines["owned"][0] and " tcp" in lines["owned"][0]
         assert lines["owned"][1:3] == ["3 of 3", "1 of 1"]

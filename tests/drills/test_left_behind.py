@@ -12,7 +12,7 @@ from test_run import LIVES, run  # noqa: F401
 
 CONTENTS = b"\x2a" * 4096
 
-# COMMAND finds the store, or creates it if there is none; with either list.
+# COMMAND finds the store, or creates it if it does not exist; with either list.
 CREATOR = (sys.executable, "-uc", """
 import os, sys
 sys.path.insert(0, %r)

@@ -47,8 +47,8 @@ check-fuzz-night:
 	@$(PYTHON) tests/fuzz/report.py tests/fuzz build/results/fuzz-night
 
 # Writes the seeds anew, after a change of a format: those that encoders make, and those that are
-# recorded from sessions of real daemons; SESSIONS names those of record.py that are to be recorded,
-# and what is recorded of others stays.
+# recorded from sessions of real daemons. SESSIONS names the sessions of record.py to record; the
+# recordings of other sessions stay.
 #: corpus          writes the seeds of the fuzz targets anew
 corpus: all $(FUZZ_TOOLS)
 	$(BUILD)/tests/fuzz/make_corpus tests/fuzz/corpus

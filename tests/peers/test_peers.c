@@ -259,7 +259,7 @@ static void rows_at_the_ends_of_tables_come_back(void **state)
 	all_is_as_wanted(rig);
 }
 
-/* Read where it was put, before the commit; and put twice, of which the last counts. */
+/* Reads a value where it was put, before the commit; and puts one twice: the last one counts. */
 static void a_transaction_sees_what_it_put(void **state)
 {
 	struct rig *rig = *state;

@@ -35,7 +35,7 @@ for folder in tmp run var/tmp dev/shm; do
 	mount -t tmpfs -o mode=1777 tmpfs "/new/$folder" || fail "no tmpfs on /$folder"
 done
 
-# But for the folders of the host that are to be seen in spite of that.
+# Folders of the host that stay visible all the same.
 for folder in $SEEN; do
 	[ -d "/new$folder" ] && continue
 	mkdir -p "/new$folder" && mount -o bind "/host$folder" "/new$folder" ||

@@ -64,7 +64,7 @@ static bool is_behind_ring(const struct sim_owner *o, const struct ps_mirror *m)
 {
 	const struct ps_commit *commit = &o->handle->commit;
 
-	return m->acked && !ps_ring_can_replay(&commit->ring, m->acked, commit->seq);
+	return m->acked_seq && !ps_ring_can_replay(&commit->ring, m->acked_seq, commit->seq);
 }
 
 /* Returns how many owners die while a mirror is away, at most. */
@@ -82,11 +82,11 @@ static void shorten_ring(struct sim_owner *o, const struct ps_mirror *m)
 {
 	struct perseas *p = o->handle;
 
-	if (p->commit.in_doubt || p->commit.has_gathered || p->renewing ||
-	    p->commit.seq < m->acked + MISSED)
+	if (p->commit.in_doubt_seq || p->commit.has_gathered || p->is_renewing ||
+	    p->commit.seq < m->acked_seq + MISSED)
 		return;
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].active && p->mirrors[i].acked != p->commit.seq)
+		if (p->mirrors[i].is_active && p->mirrors[i].acked_seq != p->commit.seq)
 			return;
 	ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
 }
@@ -105,7 +105,7 @@ static void disturb(struct sim_world *w, struct absence *a, struct sim_owner *o)
 	w->schedule->think = IDLE;
 	switch (sim_below(w, 4)) {
 	case 0:
-		o->handle->upkeep.renewal.wanted = true;
+		o->handle->upkeep.renewal.is_wanted = true;
 		crash(a, false);
 		break;
 	case 1:

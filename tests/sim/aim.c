@@ -70,7 +70,7 @@ void sim_aim_quiet(struct sim_schedule *s)
 
 bool sim_aim_is_open(const struct sim_owner *o)
 {
-	return !o->dead && o->handle && o->handle->open && !o->handle->stopping;
+	return !o->dead && o->handle && o->handle->is_open && !o->handle->is_stopping;
 }
 
 struct sim_owner *sim_aim_owner(const struct sim_world *w, unsigned live)
@@ -139,11 +139,11 @@ bool sim_aim_change(struct sim_owner *o, const struct perseas_roster_change *wan
 	struct perseas *p = o->handle;
 	bool begun;
 
-	p->admin = true;
+	p->is_admin_taken = true;
 	begun = !ps_change_begin(p, wanted, NULL);
 	if (!begun)
 		sim_trace(o->world, "no change is begun: %s", p->upkeep.change.text);
-	p->admin = false;
+	p->is_admin_taken = false;
 	p->env->ops->wake(p->env, PS_KEEPER);
 	return begun;
 }

@@ -62,7 +62,7 @@ static int settle(struct sim_application *a)
 	for (int tries = 0; (tries < FLUSH_TRIES || w->schedule->patient) && !a->owner->dead;
 	     tries++) {
 		struct sim_node *at = a->at;
-		bool doubt = a->p->commit.in_doubt != 0;
+		bool doubt = a->p->commit.in_doubt_seq != 0;
 		int rc = perseas_flush(a->p);
 
 		if (a->owner->dead || rc == PERSEAS_EFENCED)
@@ -88,7 +88,7 @@ static int step(struct sim_application *a)
 	take_change_back(a, 2);
 	if (a->owner->dead)
 		return LEAVE;
-	if (a->p->commit.in_doubt && sim_chance(a->world, 70))
+	if (a->p->commit.in_doubt_seq && sim_chance(a->world, 70))
 		return settle(a);
 	if (a->world->schedule->forges)
 		return sim_forger_step(a);

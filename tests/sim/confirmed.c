@@ -74,8 +74,8 @@ void sim_mistake_confirmed(struct sim_owner *o)
 	if (!early && !sim_mistake_is(o->world, SIM_MISTAKE_CONFIRMED_UNASKED))
 		return;
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (early ? p->mirrors[i].confirm.confirmed_call != 0 : p->mirrors[i].active)
-			p->mirrors[i].confirm.confirmed_call = p->confirm.call_count;
+		if (early ? p->mirrors[i].confirm.confirmed_call != 0 : p->mirrors[i].is_active)
+			p->mirrors[i].confirm.confirmed_call = p->confirm_calls.call_count;
 }
 
 int __wrap_ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
@@ -132,6 +132,6 @@ uint32_t __wrap_ps_mirrors_confirmed(const struct perseas *p, uint64_t call)
  * R). */
 bool __wrap_ps_resync_is_confirmed(struct perseas *p)
 {
-	return (counts_joining(p) && p->upkeep.resync.question.granted) ||
+	return (counts_joining(p) && p->upkeep.resync.question.granting_mirrors) ||
 	       __real_ps_resync_is_confirmed(p);
 }

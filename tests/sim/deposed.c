@@ -81,10 +81,10 @@ static void await_commit(struct sim_world *w, void *arg, uint64_t ticket)
 static bool is_idle(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].acked != p->commit.seq)
+		if (p->mirrors[i].acked_seq != p->commit.seq)
 			return false;
-	return !p->admin && !p->commit.wait_line.waiters && !p->commit.has_gathered &&
-	       !p->commit.open_list;
+	return !p->is_admin_taken && !p->commit.wait_line.waiting_count &&
+	       !p->commit.has_gathered && !p->commit.open_list;
 }
 
 static void depose(struct sim_world *w, void *arg, uint64_t ticket)

@@ -158,7 +158,7 @@ static void change(struct sim_world *w, void *arg, uint64_t ticket)
 	if (w->schedule->ending)
 		return;
 	d->before = sim_aim_owner(w, MEMBERS);
-	if (!d->before || d->before->handle->admin) {
+	if (!d->before || d->before->handle->is_admin_taken) {
 		sim_at(w, w->now + SIM_MS, change, d, 0);
 		return;
 	}

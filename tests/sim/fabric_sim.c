@@ -171,9 +171,9 @@ static int stream_post(struct ps_link *link, const struct ps_chain *chain)
 		else
 			link->completed++;
 	} else if (!sim_mistake_order(link, chain, enqueue)) {
-		enqueue_data(link, chain, 0, chain->undo_count,
-		             !slot && chain->undo_count == chain->count);
-		enqueue_data(link, chain, chain->undo_count, chain->count, !slot);
+		enqueue_data(link, chain, 0, chain->undo_write_count,
+		             !slot && chain->undo_write_count == chain->write_count);
+		enqueue_data(link, chain, chain->undo_write_count, chain->write_count, !slot);
 		if (slot)
 			enqueue(link, &chain->slot, true);
 	}
@@ -463,7 +463,7 @@ static int shared_post(struct ps_link *link, const struct ps_chain *chain)
 
 	if (link->code || link->owner->dead)
 		return link->code ? link->code : PS_LINK_BROKEN;
-	for (unsigned i = 0; alive && data && i < chain->count; i++)
+	for (unsigned i = 0; alive && data && i < chain->write_count; i++)
 		alive = put(link, &chain->writes[i]);
 	if (alive && slot)
 		alive = put(link, &chain->slot);

@@ -135,7 +135,8 @@ static bool is_free(const struct fork *f)
 {
 	const struct perseas *p = f->owner->handle;
 
-	return !p->admin && !p->commit.in_doubt && p->upkeep.change.stage == PS_CHANGE_NONE;
+	return !p->is_admin_taken && !p->commit.in_doubt_seq &&
+	       p->upkeep.change.stage == PS_CHANGE_NONE;
 }
 
 /* The store is on one mirror now: from here on the two others are the fork's. */
@@ -161,7 +162,7 @@ static void take_out(struct sim_world *w, void *arg, uint64_t ticket)
 	(void)ticket;
 	if (is_over(w, f))
 		return;
-	if (is_free(f) && f->owner->handle->members == 1) {
+	if (is_free(f) && f->owner->handle->member_count == 1) {
 		fork_off(w, f);
 		return;
 	}
@@ -184,7 +185,7 @@ static void replace(struct sim_world *w, void *arg, uint64_t ticket)
 	(void)ticket;
 	if (is_over(w, f))
 		return;
-	if (p->admin || sim_aim_mirror(f->owner, f->back)->state != PERSEAS_MIRROR_DOWN) {
+	if (p->is_admin_taken || sim_aim_mirror(f->owner, f->back)->state != PERSEAS_MIRROR_DOWN) {
 		sim_at(w, w->now + LOOKS, replace, f, 0);
 		return;
 	}

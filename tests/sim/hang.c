@@ -118,7 +118,7 @@ static void take_out(struct sim_world *w, void *arg, uint64_t ticket)
 		return;
 	if (!h->until)
 		h->until = w->now + WITHIN;
-	if (p->admin || (p->commit.in_doubt && w->now < h->until)) {
+	if (p->is_admin_taken || (p->commit.in_doubt_seq && w->now < h->until)) {
 		sim_at(w, w->now + SIM_MS, take_out, h, 0);
 		return;
 	}

@@ -64,14 +64,14 @@ static void look_at_copy(struct sim_world *w, void *arg, uint64_t ticket)
 	(void)ticket;
 	if (is_over(w, l))
 		return;
-	if (!mirror_of(l, l->loaded)->loaded &&
+	if (!mirror_of(l, l->loaded)->is_from_spill &&
 	    mirror_of(l, l->other)->state == PERSEAS_MIRROR_LIVE) {
 		sim_count(w, SIM_BESIDE_LOADED, 1);
 		return;
 	}
 	if (w->now > l->until)
 		sim_fail(w, "mirror %u was loaded, and mirror %u is not made anew: %s",
-		         l->loaded->index, l->other->index, mirror_of(l, l->other)->trouble);
+		         l->loaded->index, l->other->index, mirror_of(l, l->other)->trouble_text);
 	sim_at(w, w->now + LOOKS, look_at_copy, l, 0);
 }
 
@@ -83,11 +83,11 @@ static void check_cancel(struct sim_world *w, const struct loaded *l)
 	char text[256] = "";
 	int rc;
 
-	if (p->admin || p->upkeep.change.stage != PS_CHANGE_JOINT)
+	if (p->is_admin_taken || p->upkeep.change.stage != PS_CHANGE_JOINT)
 		return;
-	p->admin = true;
+	p->is_admin_taken = true;
 	rc = ps_change_cancel(p, text, sizeof(text));
-	p->admin = false;
+	p->is_admin_taken = false;
 	if (rc != PERSEAS_EQUORUM)
 		sim_fail(w, "a change is taken back without mirror %u: %s", l->other->index, text);
 	sim_count(w, SIM_CANCELS_REFUSED, 1);
@@ -108,7 +108,7 @@ static void look_at_change(struct sim_world *w, void *arg, uint64_t ticket)
 	if (c->stage == PS_CHANGE_NONE && c->result_code)
 		sim_fail(w, "mirror %u was loaded, and mirror %u is not replaced: %s",
 		         l->loaded->index, l->other->index, c->text);
-	if (c->stage == PS_CHANGE_NONE && !mirror_of(l, l->loaded)->loaded) {
+	if (c->stage == PS_CHANGE_NONE && !mirror_of(l, l->loaded)->is_from_spill) {
 		sim_count(w, SIM_CHANGED_BESIDE_LOADED, 1);
 		return;
 	}
@@ -134,7 +134,7 @@ static void replace(struct sim_world *w, void *arg, uint64_t ticket)
 	(void)ticket;
 	if (is_over(w, l))
 		return;
-	if (p->admin || mirror_of(l, l->other)->state != PERSEAS_MIRROR_DOWN) {
+	if (p->is_admin_taken || mirror_of(l, l->other)->state != PERSEAS_MIRROR_DOWN) {
 		sim_at(w, w->now + LOOKS, replace, l, 0);
 		return;
 	}

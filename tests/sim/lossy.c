@@ -79,9 +79,9 @@ static void check_epoch(struct sim_world *w, struct lossy *l, const struct perse
 {
 	const uint64_t most = w->acks < w->members && l->elsewhere ? 1 : 5;
 
-	if (l->epoch && p->opened_as > l->epoch + most)
+	if (l->epoch && p->opened_epoch > l->epoch + most)
 		sim_fail(w, "an open took epochs %llu to %llu, and nobody else claimed",
-		         (unsigned long long)l->epoch, (unsigned long long)p->opened_as);
+		         (unsigned long long)l->epoch, (unsigned long long)p->opened_epoch);
 	l->epoch = 0;
 }
 
@@ -105,7 +105,7 @@ static bool is_over(const struct sim_world *w, struct lossy *l, const struct sim
 	const bool direct = l->stage == HEALED;
 	const struct perseas *p = o->handle;
 
-	return is_live(o, l->mirror, direct) && !p->commit.in_doubt &&
+	return is_live(o, l->mirror, direct) && !p->commit.in_doubt_seq &&
 	       (p->commit.seq > l->seq || !w->schedule->left);
 }
 

@@ -306,15 +306,15 @@ bool sim_mistake_order(struct ps_link *link, const struct ps_chain *chain,
 	const struct sim_world *w = link->owner->world;
 	bool slot_first = is(w, SIM_MISTAKE_SLOT_FIRST);
 
-	if ((!slot_first && !is(w, SIM_MISTAKE_UNDO_LAST)) || !chain->undo_count ||
+	if ((!slot_first && !is(w, SIM_MISTAKE_UNDO_LAST)) || !chain->undo_write_count ||
 	    !chain->slot.length)
 		return false;
 	if (slot_first)
 		enqueue(link, &chain->slot, false);
-	for (unsigned i = chain->undo_count; i < chain->count; i++)
+	for (unsigned i = chain->undo_write_count; i < chain->write_count; i++)
 		enqueue(link, &chain->writes[i], false);
-	for (unsigned i = 0; i < chain->undo_count; i++)
-		enqueue(link, &chain->writes[i], slot_first && i + 1 == chain->undo_count);
+	for (unsigned i = 0; i < chain->undo_write_count; i++)
+		enqueue(link, &chain->writes[i], slot_first && i + 1 == chain->undo_write_count);
 	if (!slot_first)
 		enqueue(link, &chain->slot, true);
 	return true;
@@ -332,7 +332,8 @@ bool sim_mistake_kept(const struct ps_link *link)
 
 bool sim_mistake_unadopted(const struct ps_link *link, const struct ps_chain *chain)
 {
-	return is(link->owner->world, SIM_MISTAKE_UNADOPTED) && !chain->count && chain->slot.length;
+	return is(link->owner->world, SIM_MISTAKE_UNADOPTED) && !chain->write_count &&
+	       chain->slot.length;
 }
 
 /* Returns true if the mirror is being copied whole over this link. */
@@ -350,9 +351,9 @@ bool sim_mistake_chunk(struct ps_link *link, const struct ps_chain *chain)
 
 	if (sim_mistake_unsent(link, chain))
 		return true;
-	if (!is_copied_to(link) || !chain->count)
+	if (!is_copied_to(link) || !chain->write_count)
 		return false;
-	if (chain->undo_count)
+	if (chain->undo_write_count)
 		return is(link->owner->world, SIM_MISTAKE_BETWEEN) && p->upkeep.resync.has_posted &&
 		       p->upkeep.resync.done < p->upkeep.resync.total;
 	segment = ps_segment_by_id(p, chain->writes[0].region - PS_REGION_SEGMENT);

@@ -210,6 +210,7 @@ uint64_t __wrap_ps_demand_uniform_run(struct perseas *p, const struct ps_segment
 	const uint64_t run = __real_ps_demand_uniform_run(p, segment, offset, length, here);
 	const struct sim_owner *o = (const struct sim_owner *)p->env;
 
-	*here |= p->renewing && o->running == &o->tasks[SIM_KEEPER] && is(o, SIM_MISTAKE_RENEWED);
+	*here |= p->is_renewing && o->running == &o->tasks[SIM_KEEPER] &&
+	         is(o, SIM_MISTAKE_RENEWED);
 	return run;
 }

@@ -57,12 +57,12 @@ static void read_again(struct perseas *p)
 
 	for (unsigned i = 0; i < g->line_count; i++) {
 		const struct ps_gather_line *line = &g->lines[i];
-		const struct ps_segment *segment = ps_segment_by_id(p, line->segment);
+		const struct ps_segment *segment = ps_segment_by_id(p, line->segment_id);
 
 		for (unsigned bit = 0; bit < PS_GATHER_LINE; bit++)
-			if (line->covered >> bit & 1)
-				g->after[i][bit] =
-					segment->base[line->number * PS_GATHER_LINE + bit];
+			if (line->changed_bits >> bit & 1)
+				g->after_images[i][bit] =
+					segment->base[line->line_number * PS_GATHER_LINE + bit];
 	}
 }
 

@@ -40,8 +40,9 @@ bool sim_mistake_unsent(const struct ps_link *link, const struct ps_chain *chain
 	struct perseas *p = link->owner->handle;
 	const struct ps_segment *segment;
 
-	if (!sim_mistake_is(link->owner->world, SIM_MISTAKE_NOT_ZEROS) || !p || chain->undo_count ||
-	    chain->slot.length || !chain->count || chain->writes[0].region < PS_REGION_SEGMENT)
+	if (!sim_mistake_is(link->owner->world, SIM_MISTAKE_NOT_ZEROS) || !p ||
+	    chain->undo_write_count || chain->slot.length || !chain->write_count ||
+	    chain->writes[0].region < PS_REGION_SEGMENT)
 		return false;
 	segment = ps_segment_by_id(p, chain->writes[0].region - PS_REGION_SEGMENT);
 	return segment && !segment->born && ps_segment_part_is_name(segment->name);

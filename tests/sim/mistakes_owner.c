@@ -17,20 +17,21 @@ static void redo(struct perseas *p)
 	const struct ps_entry *entry = ps_ring_find(&p->commit.ring, p->commit.seq);
 	const struct ps_record *record = entry ? (const void *)entry->writes[0].src : NULL;
 
-	if (!p->commit.in_doubt || p->commit.in_doubt != p->commit.seq || !record || p->next_roster)
+	if (!p->commit.in_doubt_seq || p->commit.in_doubt_seq != p->commit.seq || !record ||
+	    p->next_roster)
 		return;
 	p->commit.next_position = record->position;
 	p->commit.last_position = record->previous;
 	p->commit.lap_position = p->commit.next_position - p->commit.next_position % p->log_size;
-	p->commit.ring.head = p->commit.ring.positions[p->commit.seq % PS_RING_ENTRIES];
-	p->commit.ring.last--;
+	p->commit.ring.head_position = p->commit.ring.positions[p->commit.seq % PS_RING_ENTRIES];
+	p->commit.ring.last_seq--;
 	p->commit.seq--;
-	p->commit.in_doubt = 0;
+	p->commit.in_doubt_seq = 0;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		m->posted = m->posted > p->commit.seq ? p->commit.seq : m->posted;
-		m->acked = m->acked > p->commit.seq ? p->commit.seq : m->acked;
+		m->posted_seq = m->posted_seq > p->commit.seq ? p->commit.seq : m->posted_seq;
+		m->acked_seq = m->acked_seq > p->commit.seq ? p->commit.seq : m->acked_seq;
 	}
 }
 
@@ -69,12 +70,12 @@ static void tell_seq(struct sim_owner *o, const struct ps_mirror *m, Perseas__Sl
 	const struct ps_ring *ring = &o->handle->commit.ring;
 	const struct ps_entry *next;
 
-	if (sim_mistake_is(o->world, SIM_MISTAKE_AGAIN) && slot->seq > m->acked && m->acked)
-		slot->seq = m->acked;
-	if (sim_mistake_is(o->world, SIM_MISTAKE_LAPPED) && slot->seq + 1 < ring->first)
-		slot->seq = ring->first - 1;
-	if (sim_mistake_is(o->world, SIM_MISTAKE_UNNOTICED) && slot->seq < m->acked) {
-		slot->seq = m->acked;
+	if (sim_mistake_is(o->world, SIM_MISTAKE_AGAIN) && slot->seq > m->acked_seq && m->acked_seq)
+		slot->seq = m->acked_seq;
+	if (sim_mistake_is(o->world, SIM_MISTAKE_LAPPED) && slot->seq + 1 < ring->first_seq)
+		slot->seq = ring->first_seq - 1;
+	if (sim_mistake_is(o->world, SIM_MISTAKE_UNNOTICED) && slot->seq < m->acked_seq) {
+		slot->seq = m->acked_seq;
 		slot->next = o->handle->commit.next_position;
 		slot->last = o->handle->commit.last_position;
 	}
@@ -95,7 +96,8 @@ void sim_mistake_claimed(struct ps_control *control, Perseas__ClaimReply *claim)
 	if (!m)
 		return;
 	own = claim->slot->epoch == o->handle->epoch;
-	if (own && claim->slot->seq < m->acked && sim_mistake_is(o->world, SIM_MISTAKE_UNNOTICED))
+	if (own && claim->slot->seq < m->acked_seq &&
+	    sim_mistake_is(o->world, SIM_MISTAKE_UNNOTICED))
 		claim->record = 0;
 	if (own)
 		tell_seq(o, m, claim->slot);
@@ -115,14 +117,14 @@ void sim_mistake_succeeded(struct ps_control *control, Perseas__Header *header, 
 {
 	const struct sim_owner *o = control->owner;
 	struct perseas *p = o->handle;
-	const struct ps_mirror *m = p && p->open ? mirror_of(p, control->mirror) : NULL;
+	const struct ps_mirror *m = p && p->is_open ? mirror_of(p, control->mirror) : NULL;
 
 	if (!m || !header || !slot || !sim_mistake_is(o->world, SIM_MISTAKE_SUCCEEDED) ||
-	    slot->epoch <= p->opened_as || ps_mirror_has_written(m, slot->epoch))
+	    slot->epoch <= p->opened_epoch || ps_mirror_has_written(m, slot->epoch))
 		return;
 	header->roster->epoch = p->roster->epoch;
 	header->roster->version = p->roster->version;
-	slot->epoch = p->opened_as;
+	slot->epoch = p->opened_epoch;
 	slot->seq = p->commit.seq;
 	slot->next = p->commit.next_position;
 	slot->last = p->commit.last_position;
@@ -187,11 +189,11 @@ bool sim_mistake_apart(const struct sim_world *w)
 void sim_mistake_apart_commits(struct sim_owner *o, struct perseas_tx *tx)
 {
 	if (sim_mistake_is(o->world, SIM_MISTAKE_READER))
-		tx->read_up_to = 0;
-	if (sim_mistake_is(o->world, SIM_MISTAKE_HELD_READ) && tx->read_up_to > tx->p->commit.seq)
-		tx->read_up_to = tx->p->commit.seq;
+		tx->read_seq = 0;
+	if (sim_mistake_is(o->world, SIM_MISTAKE_HELD_READ) && tx->read_seq > tx->p->commit.seq)
+		tx->read_seq = tx->p->commit.seq;
 	if (!sim_mistake_is(o->world, SIM_MISTAKE_TURN) || !(tx->traits & PS_TX_SERIAL) ||
-	    !tx->ranges)
+	    !tx->range_count)
 		return;
 	pthread_mutex_lock(&tx->p->lock);
 	tx->traits &= (uint8_t)~PS_TX_SERIAL;

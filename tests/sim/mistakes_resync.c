@@ -43,7 +43,7 @@ static uint64_t *last_mark(struct perseas *p, const struct ps_outgoing *out)
 {
 	const struct ps_span *span = out->spans + out->span_count - 1;
 
-	return out->span_count ? p->commit.changed[span->segment] +
+	return out->span_count ? p->commit.change_maps[span->segment] +
 	                                 ((span->end - 1 - span->base) >> PS_CHANGE_SHIFT)
 	                       : NULL;
 }
@@ -81,7 +81,7 @@ enum ps_due_base __wrap_ps_due_judge(const struct perseas *p, const struct ps_mi
 /* Compares everything with the map as it was AGE transactions before any goes to the mirror. */
 static void list_early(struct perseas *p, struct ps_mirror *m)
 {
-	struct ps_due_granules *due = m->due;
+	struct ps_due_granules *due = m->due_granules;
 	uint64_t bytes;
 
 	pthread_mutex_lock(&p->lock);
@@ -95,7 +95,7 @@ static void list_early(struct perseas *p, struct ps_mirror *m)
 				due->bits[s->id][at / 64] &= ~((uint64_t)1 << at % 64);
 	}
 	pthread_mutex_unlock(&p->lock);
-	due->segment = 0;
+	due->next_segment = 0;
 }
 
 int __wrap_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
@@ -117,11 +117,12 @@ int __wrap_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base
 int __wrap_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain)
 {
 	const int rc = __real_ps_mirror_post_bulk(p, m, chain);
-	const struct ps_write *write = chain->writes + chain->count - 1;
+	const struct ps_write *write = chain->writes + chain->write_count - 1;
 
-	if (!rc && chain->count && write->region >= PS_REGION_SEGMENT &&
+	if (!rc && chain->write_count && write->region >= PS_REGION_SEGMENT &&
 	    is(p, SIM_MISTAKE_DUE_DROPPED))
 		ps_due_complete(m, ps_segment_by_id(p, write->region - PS_REGION_SEGMENT),
-		                write->offset, write->offset + write->length, m->due->held);
+		                write->offset, write->offset + write->length,
+		                m->due_granules->held_seq);
 	return rc;
 }

@@ -20,8 +20,8 @@ static void forget(struct perseas *p, struct ps_segment *segment)
 {
 	pthread_mutex_lock(&p->lock);
 	ps_shadow_collect_written(p, segment);
-	if (segment->may_differ)
-		memset(segment->may_differ, 0, segment->size / PS_PAGE / PS_WRITTEN_WORD + 1);
+	if (segment->pages_may_differ)
+		memset(segment->pages_may_differ, 0, segment->size / PS_PAGE / PS_WRITTEN_WORD + 1);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -53,7 +53,7 @@ void __wrap_ps_tx_copy_committed(struct perseas *p, const struct ps_segment *seg
 	const struct sim_owner *o = (const struct sim_owner *)p->env;
 
 	__real_ps_tx_copy_committed(p, segment, offset, bytes, length);
-	if (p->commit.tracking && sim_mistake_is(o->world, SIM_MISTAKE_UNDECLARED))
+	if (p->commit.tracked_tx && sim_mistake_is(o->world, SIM_MISTAKE_UNDECLARED))
 		memcpy(bytes, segment->base + offset, length);
 }
 

@@ -101,15 +101,15 @@ static uint64_t last_epoch(struct perseas *p, struct ps_mirror *from)
 /* Takes the mirror for one that stands where the owner of the missing transactions began. */
 int __wrap_ps_mend_forward(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
-	const uint64_t stands = m->found.at.epoch;
+	const uint64_t stands = m->probe.position.epoch;
 	uint64_t epoch = is(p, SIM_MISTAKE_PARTED) ? last_epoch(p, from) : 0;
 	int rc;
 
 	if (epoch)
-		m->found.at.epoch = epoch;
+		m->probe.position.epoch = epoch;
 	rc = __real_ps_mend_forward(p, from, m);
 	if (rc)
-		m->found.at.epoch = stands;
+		m->probe.position.epoch = stands;
 	return rc;
 }
 
@@ -136,7 +136,7 @@ int __wrap_ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct 
 	const struct sim_reading *read = &owner_of(p)->read;
 	const struct ps_write *write = chain->writes;
 
-	if (is(p, SIM_MISTAKE_TOGETHER) && chain->count && write->src == read->to &&
+	if (is(p, SIM_MISTAKE_TOGETHER) && chain->write_count && write->src == read->to &&
 	    write->region == read->region && write->offset == read->offset &&
 	    write->length == read->length)
 		memcpy(read->to, read->bytes, read->length);
@@ -153,10 +153,10 @@ bool sim_mistake_unwaited(const struct sim_world *w)
 uint64_t __wrap_ps_update_durable(struct perseas *p)
 {
 	if (is(p, SIM_MISTAKE_TOLD_EARLY))
-		p->commit.durable = p->commit.seq;
+		p->commit.durable_seq = p->commit.seq;
 	if (is(p, SIM_MISTAKE_HELD_TOLD) && p->commit.has_gathered &&
 	    ps_w_mirrors_hold(p, p->commit.seq))
-		p->commit.durable = ps_last_committed(p);
+		p->commit.durable_seq = ps_last_committed(p);
 	return __real_ps_update_durable(p);
 }
 
@@ -181,14 +181,14 @@ int __wrap_ps_unwaited_await_all(struct perseas *p)
 int __wrap_ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	if (is(p, SIM_MISTAKE_PARENT_BACK))
-		m->loaded = false;
+		m->is_from_spill = false;
 	return __real_ps_rejoin_ask_beside(p, m, error);
 }
 
 int __wrap_ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
 	if (is(p, SIM_MISTAKE_PARENT_BACK))
-		m->loaded = false;
+		m->is_from_spill = false;
 	return __real_ps_rejoin_beside(p, m, error);
 }
 
@@ -209,7 +209,7 @@ int __wrap_ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pac
 		return 0;
 	/* The owner believes that the mirror has acknowledged something meanwhile. */
 	if (is(p, SIM_MISTAKE_PACED_STUCK) && p->upkeep.resync.target)
-		p->upkeep.resync.target->broken.wait.acked = UINT64_MAX;
+		p->upkeep.resync.target->broken_copies.wait.acked_at_pause = UINT64_MAX;
 	return __real_ps_pace_copy(p, flags, pacing);
 }
 

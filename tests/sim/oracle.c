@@ -244,7 +244,7 @@ void sim_oracle_asks(struct sim_owner *o, int kind)
 
 	if (kind == PERSEAS__REQUEST__BODY_CONFIRM)
 		o->confirmed = (struct sim_moment){ oracle->acked, oracle->losses };
-	if (kind != PERSEAS__REQUEST__BODY_FINISH || !p || !p->renewing)
+	if (kind != PERSEAS__REQUEST__BODY_FINISH || !p || !p->is_renewing)
 		return;
 	/* Copies what is needed of the owner: the message may be handled after its handle is
 	 * gone. */

@@ -36,7 +36,7 @@ bool sim_past_ends(struct sim_owner *o)
 	if (!o->reverted && o->handle && o->handle->upkeep.renewal.reverted_text[0])
 		sim_fail(o->world, "owner %u did not go back in time, and is told that it did: %s",
 		         o->index, o->handle->upkeep.renewal.reverted_text);
-	while (o->reverted && !o->dead && !o->handle->superseded && !o->world->schedule->ending)
+	while (o->reverted && !o->dead && !o->handle->is_superseded && !o->world->schedule->ending)
 		sim_owner_sleep(o, LOOKS);
 	return o->reverted;
 }
@@ -47,7 +47,7 @@ static void look(struct sim_world *w, void *arg, uint64_t ticket)
 
 	if (w->schedule->ending || !sim_aim_is_open(o))
 		return;
-	if (o->handle->superseded) {
+	if (o->handle->is_superseded) {
 		sim_count(w, SIM_REVERTED, o->handle->upkeep.renewal.reverted_text[0] != 0);
 		return;
 	}
@@ -62,11 +62,11 @@ static bool is_idle(const struct sim_owner *o)
 {
 	const struct perseas *p = o->handle;
 
-	if (p->admin || p->commit.wait_line.waiters || p->commit.in_doubt || p->commit.open_list ||
-	    o->locks)
+	if (p->is_admin_taken || p->commit.wait_line.waiting_count || p->commit.in_doubt_seq ||
+	    p->commit.open_list || o->locks)
 		return false;
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].acked != p->commit.seq)
+		if (p->mirrors[i].acked_seq != p->commit.seq)
 			return false;
 	return true;
 }

@@ -90,7 +90,7 @@ static void go_back(struct sim_world *w, void *arg, uint64_t ticket)
 		begin(w);
 		return;
 	}
-	if (sim_aim_mirror(backup->owner, m)->acked <= backup->slot.seq) {
+	if (sim_aim_mirror(backup->owner, m)->acked_seq <= backup->slot.seq) {
 		sim_at(w, w->now + LOOKS, go_back, backup, 0);
 		return;
 	}

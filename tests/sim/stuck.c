@@ -66,7 +66,7 @@ static struct sim_mirror *some_member(struct sim_world *w, const struct sim_mirr
 
 static bool is_held(const struct sim_owner *o)
 {
-	return sim_aim_is_open(o) && !o->handle->renewing && !o->handle->commit.in_doubt;
+	return sim_aim_is_open(o) && !o->handle->is_renewing && !o->handle->commit.in_doubt_seq;
 }
 
 /* Returns true if the owner before has not closed its handle. */
@@ -74,7 +74,7 @@ static bool is_before(const struct stuck *stuck)
 {
 	const struct sim_owner *o = stuck->before;
 
-	return o && sim_aim_is_open(o) && o->handle->opened_as == stuck->opened_as;
+	return o && sim_aim_is_open(o) && o->handle->opened_epoch == stuck->opened_as;
 }
 
 static void check_before(struct sim_world *w, void *arg, uint64_t ticket)
@@ -215,7 +215,7 @@ static void change_owner(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_aim_hang(w, stuck->away, true);
 	if (is_of_two(w)) {
 		stuck->before = o;
-		stuck->opened_as = o->handle->opened_as;
+		stuck->opened_as = o->handle->opened_epoch;
 		check_before(w, arg, 0);
 		sim_schedule_split(w, o, UINT64_MAX, PARTED);
 	} else {

@@ -22,7 +22,7 @@ static int ask_token(struct sim_application *a)
 {
 	struct sim_node *node = some_node(a);
 	const struct perseas_token token = { node->epoch, node->seq };
-	const bool own = token.epoch >= a->p->opened_as;
+	const bool own = token.epoch >= a->p->opened_epoch;
 	int rc = perseas_wait(a->p, &token, (int64_t)sim_below(a->world, 50));
 
 	if (a->owner->dead)
@@ -56,7 +56,7 @@ static int ask_durable(struct sim_application *a)
 		a->fd = perseas_fd(a->p);
 	look.fd = a->fd;
 	readable = poll(&look, 1, 0) == 1;
-	if (!readable && a->p->commit.durable > a->seen)
+	if (!readable && a->p->commit.durable_seq > a->seen)
 		sim_fail(a->world, "owner %u is not told of what W hold", a->owner->index);
 	rc = perseas_durable(a->p, &token);
 	if (a->owner->dead || rc == PERSEAS_EFENCED)

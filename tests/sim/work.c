@@ -368,7 +368,7 @@ static void check_bound(const struct sim_application *a, const struct work *work
 	const uint64_t most = a->p->options.flush_within_ms * SIM_MS;
 	const struct sim_node *posted = work->node, *node = work->joins ? posted : posted->parent;
 
-	for (; most && node && node->seq > a->p->commit.durable; node = node->parent)
+	for (; most && node && node->seq > a->p->commit.durable_seq; node = node->parent)
 		if (node->returned_at && node->returned_at + most <= posted->sealed_at)
 			sim_fail(a->world, "owner %u: %s was posted, and W do not hold %s",
 			         a->owner->index, sim_state(a->world, posted->epoch, posted->seq),

@@ -429,7 +429,7 @@ static void who_is_fenced_gets_nothing(struct demand_stage *s)
 	CHECK(begins_asked(s, &o));
 	CHECK(!want(&o, 2));
 	CHECK(asked(PS_FAULT_LANE, 1));
-	o.p->superseded = true;
+	o.p->is_superseded = true;
 	step(&o);
 	CHECK(perseas_wait_whole(o.p, -1) == PERSEAS_EFENCED);
 	set_all(false, false);
@@ -446,7 +446,7 @@ static struct owner *to_be_fenced;
 
 static void be_fenced(void)
 {
-	to_be_fenced->p->superseded = true;
+	to_be_fenced->p->is_superseded = true;
 	step(to_be_fenced);
 }
 
@@ -483,7 +483,7 @@ static void a_renewal_divides(struct demand_stage *s)
 	CHECK(begins_asked(s, &o));
 	CHECK(!want(&o, 5) && !want(&o, 6));
 	CHECK(asked(PS_FAULT_LANE, 2));
-	o.p->renewing = true;
+	o.p->is_renewing = true;
 	step(&o);
 	set(PS_BULK_LANE, 0, false, false);
 	set(PS_FAULT_LANE, 0, false, false);
@@ -497,7 +497,7 @@ static void a_renewal_divides(struct demand_stage *s)
 	CHECK(does_not_come(&o));
 	CHECK(asks(PS_BULK_LANE) == 2 && asks(PS_FAULT_LANE) == 2 && fills() == 2);
 	o.p->epoch = EPOCH + 1;
-	o.p->renewing = false;
+	o.p->is_renewing = false;
 	step(&o);
 	CHECK(comes(&o));
 	CHECK(has(&o, 0));

@@ -1,6 +1,6 @@
 /*
- * contract_env.h - the contract of env.h, clause by clause: what every env must do, whoever
- * brings it. test_contract_env.c has the real one and the simulator's keep it; a clause that one
+ * contract_env.h - the contract of env.h, clause by clause: what every env must
+ * do. test_contract_env.c has the real one and the simulator's keep it; a clause that one
  * of them breaks is one on which no schedule of the simulator shows anything. The unit tests' own
  * (env_direct.c) keeps those that its test names.
  *

@@ -1,6 +1,6 @@
 /*
  * contract_fabric.h - the contract of fabric.h, clause by clause (F1 to F20): what every
- * fabric must do, whoever brings it. test_contract_fabric.c has those of the library keep it, each
+ * fabric must do. test_contract_fabric.c has those of the library keep it, each
  * with a mirror of its own, and test_contract_fabric_sim.c those of the simulator; a clause that
  * one of these breaks is one on which no schedule of the simulator shows anything.
  *

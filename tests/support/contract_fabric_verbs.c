@@ -188,8 +188,8 @@ struct fabric_stage *fabric_stage_verbs(bool phased, bool flush)
 	};
 	v->stage.ring = pages(STAGE_RING);
 	v->env.verbs = &v->verbs;
-	v->env.staging = v->stage.ring;
-	v->env.staging_size = STAGE_RING;
+	v->env.staging_memory = v->stage.ring;
+	v->env.staging_bytes = STAGE_RING;
 	assert_int_equal(ps_address_parse("127.0.0.1:7170", &v->stage.address, NULL), 0);
 	return &v->stage;
 }

@@ -65,8 +65,9 @@ static void direct_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd 
 	(void)fds;
 	(void)count;
 	/* The keeper was called for one round. In it, it holds admin. So was the collector. */
-	if (who == PS_COLLECTOR || (who == PS_KEEPER && !((struct perseas *)self->arg)->admin)) {
-		((struct perseas *)self->arg)->stopping = true;
+	if (who == PS_COLLECTOR ||
+	    (who == PS_KEEPER && !((struct perseas *)self->arg)->is_admin_taken)) {
+		((struct perseas *)self->arg)->is_stopping = true;
 		return;
 	}
 	/* While a thread sleeps, the others run in its pause. */
@@ -135,7 +136,7 @@ void direct_keep_after(struct direct *d, perseas_t *p, uint64_t ns)
 
 	d->now += ns;
 	env->fn[PS_KEEPER](env->arg);
-	p->stopping = false;
+	p->is_stopping = false;
 }
 
 void direct_collect(perseas_t *p)
@@ -143,7 +144,7 @@ void direct_collect(perseas_t *p)
 	struct direct_env *env = of(p->env);
 
 	env->fn[PS_COLLECTOR](env->arg);
-	p->stopping = false;
+	p->is_stopping = false;
 }
 
 void direct_keep(struct direct *d, perseas_t *p)

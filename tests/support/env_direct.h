@@ -5,8 +5,8 @@
  * the writes themselves, can be held back, connections refused, cut, or broken at a chosen
  * write or request. Everything that reaches a mirror can be watched.
  *
- * The clock is not real: each look at it takes a microsecond, and whoever pauses or waits finds
- * the time past that it waited for.
+ * The clock is not real: each reading advances it by a microsecond, and a thread that pauses or
+ * waits moves it to the end of its wait.
  */
 #ifndef PERSEAS_TESTS_ENV_DIRECT_H
 #define PERSEAS_TESTS_ENV_DIRECT_H

@@ -98,10 +98,11 @@ static int apply_chain(struct ps_link *link, const struct ps_chain *chain)
 	int rc = link->dead;
 
 	link->d->chain_count++;
-	for (unsigned i = 0; i < chain->count && !rc; i++) {
-		enum direct_part part = i < chain->undo_count ? DIRECT_UNDO : DIRECT_DATA;
+	for (unsigned i = 0; i < chain->write_count && !rc; i++) {
+		enum direct_part part = i < chain->undo_write_count ? DIRECT_UNDO : DIRECT_DATA;
 
-		rc = apply_write(link, chain->undo_count ? part : DIRECT_COPY, &chain->writes[i]);
+		rc = apply_write(link, chain->undo_write_count ? part : DIRECT_COPY,
+		                 &chain->writes[i]);
 	}
 	if (!rc && chain->slot.length)
 		rc = apply_write(link, DIRECT_SLOT, &chain->slot);
@@ -110,14 +111,14 @@ static int apply_chain(struct ps_link *link, const struct ps_chain *chain)
 
 static void hold_back(struct ps_link *link, const struct ps_chain *chain, bool applied)
 {
-	struct held *held = calloc(1, sizeof(*held) + chain->count * sizeof(struct ps_write));
+	struct held *held = calloc(1, sizeof(*held) + chain->write_count * sizeof(struct ps_write));
 
 	assert(held);
 	held->applied = applied;
-	held->count = chain->count;
-	held->undo = chain->undo_count;
+	held->count = chain->write_count;
+	held->undo = chain->undo_write_count;
 	held->slot = chain->slot;
-	memcpy(held->writes, chain->writes, chain->count * sizeof(struct ps_write));
+	memcpy(held->writes, chain->writes, chain->write_count * sizeof(struct ps_write));
 	*link->last = held;
 	link->last = &held->next;
 }
@@ -126,7 +127,7 @@ static int post(struct ps_link *link, const struct ps_chain *chain)
 {
 	const struct direct_mirror *m = &link->d->mirrors[link->mirror];
 	/* A chain behind one that is held back is held back, too. */
-	bool held = (m->hold && chain->undo_count) || link->held;
+	bool held = (m->hold && chain->undo_write_count) || link->held;
 	bool writes = held &&
 	              (m->hold == DIRECT_HOLD_WRITES || (link->held && !link->held->applied));
 	int rc = link->dead;

@@ -40,14 +40,15 @@ static bool step_back(struct perseas *p)
 
 	/* If the log went on since the previous transaction, only that transaction's entry says
 	 * from where. */
-	if (!record || !before || entry->kind != PS_RECORD_TRANSACTION || !undo(p, record, false))
+	if (!record || !before || entry->record_kind != PS_RECORD_TRANSACTION ||
+	    !undo(p, record, false))
 		return false;
 	undo(p, record, true);
 	p->commit.next_position = before->slot.next;
 	p->commit.last_position = before->slot.last;
 	p->commit.lap_position = p->commit.last_position - p->commit.last_position % p->log_size;
-	p->commit.ring.head = p->commit.ring.positions[p->commit.seq % PS_RING_ENTRIES];
-	p->commit.ring.last--;
+	p->commit.ring.head_position = p->commit.ring.positions[p->commit.seq % PS_RING_ENTRIES];
+	p->commit.ring.last_seq--;
 	p->commit.seq--;
 	return true;
 }
@@ -58,13 +59,13 @@ unsigned rewind_owner(struct perseas *p, unsigned count)
 
 	while (done < count && step_back(p))
 		done++;
-	if (p->commit.durable > p->commit.seq)
-		p->commit.durable = p->commit.seq;
+	if (p->commit.durable_seq > p->commit.seq)
+		p->commit.durable_seq = p->commit.seq;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		m->posted = m->posted > p->commit.seq ? p->commit.seq : m->posted;
-		m->acked = m->acked > p->commit.seq ? p->commit.seq : m->acked;
+		m->posted_seq = m->posted_seq > p->commit.seq ? p->commit.seq : m->posted_seq;
+		m->acked_seq = m->acked_seq > p->commit.seq ? p->commit.seq : m->acked_seq;
 	}
 	return done;
 }

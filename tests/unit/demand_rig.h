@@ -337,7 +337,7 @@ static inline void rig_be_fenced(struct rig *rig)
 {
 	atomic_store(&rig_shut, true);
 	assert_int_equal(rig_by_another(rig, rig_take_over), 0);
-	RIG_UNTIL(rig->p->superseded);
+	RIG_UNTIL(rig->p->is_superseded);
 }
 
 static int rig_make(struct rig *rig)

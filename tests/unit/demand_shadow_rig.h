@@ -183,7 +183,7 @@ static inline void begin_at_gate(struct rig *rig, uint32_t flags, bool shut)
 	assert_true(by_pages == !strstr(perseas_report(rig->p), ways[1]));
 	assert_int_equal(rig_map(rig), 0);
 	assert_true(rig->p->demand && rig->p->segments[0].shadow);
-	assert_true(by_pages == (rig->p->segments[0].may_differ != NULL));
+	assert_true(by_pages == (rig->p->segments[0].pages_may_differ != NULL));
 	written = ps_written_pages;
 	written.take = take;
 	asks = rig->p;

@@ -129,7 +129,7 @@ static uint64_t led_for(void)
 /* Returns the number of waiters in the line. */
 static unsigned asleep(void)
 {
-	return o->p->commit.wait_line.waiters - o->p->commit.wait_line.has_leader;
+	return o->p->commit.wait_line.waiting_count - o->p->commit.wait_line.has_leader;
 }
 
 static bool is_over(const struct waiter *w)
@@ -240,8 +240,9 @@ static int teardown(void **state)
 {
 	const struct ps_wait_line *line = &o->p->commit.wait_line;
 
-	assert_int_equal(o->p->commit.wait_line.waiters, 0);
-	assert_true(!line->first && !line->last && !line->woken_count && !line->next_leader);
+	assert_int_equal(o->p->commit.wait_line.waiting_count, 0);
+	assert_true(!line->first_waiter && !line->last_waiter && !line->woken_count &&
+	            !line->next_leader);
 	assert_false(line->is_spinning);
 	pthread_cond_destroy(&leader_woken);
 	pthread_cond_destroy(&goes_on);

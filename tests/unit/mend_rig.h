@@ -85,7 +85,7 @@ static inline void put_in_doubt(struct owner *o, uint64_t offset, uint64_t lengt
 {
 	/* Clears the mark of a doubt, because commits behind the first one are open at the same
 	 * time. */
-	o->p->commit.in_doubt = 0;
+	o->p->commit.in_doubt_seq = 0;
 	assert_int_equal(owner_put(o, offset, length, value), PERSEAS_EINDOUBT);
 }
 

@@ -148,7 +148,7 @@ static inline void change_all(struct perseas *p)
 		const struct ps_segment *s = &p->segments[i];
 
 		for (uint64_t at = 0; at < ps_change_granules(s->size); at++)
-			p->commit.changed[s->id][at] = p->commit.seq;
+			p->commit.change_maps[s->id][at] = p->commit.seq;
 	}
 }
 

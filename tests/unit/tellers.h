@@ -114,7 +114,7 @@ static inline unsigned count_blocked(perseas_t *p)
 	unsigned count = 0;
 
 	pthread_mutex_lock(&p->lock);
-	for (const struct ps_blocked *b = p->serialization.blocked; b; b = b->next)
+	for (const struct ps_blocked *b = p->serialization.blocked_threads; b; b = b->next)
 		count++;
 	pthread_mutex_unlock(&p->lock);
 	return count;

@@ -36,8 +36,8 @@ TEST(test_serial_transactions_take_turns, struct owner *o)
 		o->bytes[7] = 71;
 	}
 	/* No transaction has a turn or a lock any more. */
-	assert_false(o->p->serialization.turn_taken);
-	assert_null(o->p->serialization.first);
+	assert_false(o->p->serialization.is_turn_taken);
+	assert_null(o->p->serialization.first_waiter);
 }
 
 /* While the first waits for mirrors, the second has its turn: it passes on at the post. */
@@ -67,7 +67,7 @@ TEST(test_the_turn_passes_on_at_the_post, struct owner *o)
 	assert_non_null(early);
 	assert_int_equal(waits, 0);
 	/* The reader saw a posted commit, and must not return before W mirrors have it. */
-	assert_int_equal(early->read_up_to, o->p->commit.seq);
+	assert_int_equal(early->read_seq, o->p->commit.seq);
 	assert_int_equal(perseas_abort(early), 0);
 }
 
@@ -81,12 +81,12 @@ static void reads_wait(struct owner *o, perseas_tx_t *(*reader)(struct owner *o)
 	hold_all(o, DIRECT_HOLD_COMPLETIONS);
 	/* Clears the mark, as if a thread that waits had posted the commit. */
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EINDOUBT);
-	o->p->commit.in_doubt = 0;
+	o->p->commit.in_doubt_seq = 0;
 	tx = reader(o);
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EINDOUBT);
 	assert_says(o, "is held by");
 	assert_int_equal(perseas_abort(tx), PERSEAS_EENDED);
-	o->p->commit.in_doubt = 0;
+	o->p->commit.in_doubt_seq = 0;
 	tx = reader(o);
 	hold_all(o, DIRECT_HOLD_NOTHING);
 	assert_int_equal(perseas_commit(tx, 0), 0);
@@ -134,7 +134,7 @@ static void fall_behind(struct owner *o)
 /* Checks that the sleeper is woken, and does not merely look by chance. */
 static void wakes(struct owner *o, void (*why)(struct owner *o))
 {
-	o->d->watched = &o->p->serialization.changed;
+	o->d->watched = &o->p->serialization.recheck;
 	o->d->broadcasts = 0;
 	why(o);
 	assert_true(o->d->broadcasts > 0);
@@ -165,11 +165,11 @@ static void waiters_leave(struct owner *o, void (*why)(struct owner *o), int cod
 	assert_int_equal(perseas_lock(asks, 1, EXCLUSIVE), 0);
 	assert_int_equal(perseas_begin(o->p, PERSEAS_SERIAL, &tx), code);
 	assert_null(tx);
-	assert_null(o->p->serialization.first);
+	assert_null(o->p->serialization.first_waiter);
 	assert_int_equal(perseas_retry(asks), code);
 	assert_int_equal(perseas_abort(asks), PERSEAS_EENDED);
 	assert_int_equal(perseas_abort(held), 0);
-	assert_false(o->p->serialization.turn_taken);
+	assert_false(o->p->serialization.is_turn_taken);
 }
 
 TEST(test_waiters_leave_when_a_commit_is_in_doubt, struct owner *o)
@@ -192,9 +192,9 @@ TEST(test_who_waits_for_a_turn_leaves_in_doubt, struct owner *o)
 	o->d->thread = 2;
 	assert_int_equal(perseas_begin(o->p, PERSEAS_SERIAL, &tx), PERSEAS_EBLOCKED);
 	assert_null(tx);
-	assert_null(o->p->serialization.first);
+	assert_null(o->p->serialization.first_waiter);
 	assert_int_equal(perseas_abort(held), 0);
-	assert_false(o->p->serialization.turn_taken);
+	assert_false(o->p->serialization.is_turn_taken);
 }
 
 /* A thread that would wait for itself is told so. */
@@ -232,13 +232,13 @@ TEST(test_the_older_waits_and_the_younger_is_refused, struct owner *o)
 	put(o, held, 7, 70);
 	meanwhile = commit_held;
 	o->d->thread = 1;
-	o->d->watched = &o->p->serialization.changed;
+	o->d->watched = &o->p->serialization.recheck;
 	o->d->broadcasts = 0;
 	assert_int_equal(perseas_lock(old, 2, SHARED), 0);
 	assert_int_equal(waits, 1);
 	assert_int_equal(o->d->broadcasts, 1);
 	/* The transaction began after the commit, and read what it changed. */
-	assert_int_equal(old->read_up_to, o->p->commit.seq);
+	assert_int_equal(old->read_seq, o->p->commit.seq);
 	young = begin_with(o, 0, 2, 2, SHARED);
 	assert_int_equal(perseas_lock(young, 2, EXCLUSIVE), PERSEAS_ECONFLICT);
 	assert_int_equal(perseas_lock(young, 2, SHARED), 0);
@@ -299,13 +299,13 @@ TEST(test_a_retry_keeps_its_age, struct owner *o)
 
 	held = begin_with(o, 0, 1, 1, EXCLUSIVE);
 	tx = begin_with(o, 0, 2, 2, EXCLUSIVE);
-	age = tx->age;
+	age = tx->lock_age;
 	put(o, tx, 7, 99);
 	retry(tx, 1, EXCLUSIVE, commit_held);
 	assert_int_equal(waits, 1);
 	assert_int_equal(o->bytes[7], before);
-	assert_int_equal(tx->ranges, 0);
-	assert_int_equal(tx->age, age);
+	assert_int_equal(tx->range_count, 0);
+	assert_int_equal(tx->lock_age, age);
 	/* A transaction that began after the first try is younger, though it has its lock
 	 * longer. */
 	late = begin_with(o, 0, 3, 2, EXCLUSIVE);
@@ -319,7 +319,7 @@ TEST(test_a_retry_keeps_its_age, struct owner *o)
 	assert_int_equal(perseas_retry(tx), PERSEAS_EENDED);
 	/* The next one that has this memory is younger than all. */
 	tx = begin_with(o, 0, 2, 2, SHARED);
-	assert_true(tx->age > age + 1);
+	assert_true(tx->lock_age > age + 1);
 	perseas_abort(tx);
 }
 
@@ -337,9 +337,9 @@ TEST(test_who_keeps_others_waiting_never_waits, struct owner *o)
 	assert_says(o, "may wait for this thread");
 	/* The same for another transaction of that thread. */
 	other = begin(o, 0, 1);
-	other->age = 1;
+	other->lock_age = 1;
 	other->traits |= PS_TX_LOCKS;
-	serial->age = 2;
+	serial->lock_age = 2;
 	assert_int_equal(perseas_lock(other, 1, SHARED), PERSEAS_ECONFLICT);
 	assert_int_equal(perseas_abort(serial), 0);
 	/* And without the turn, for a thread that has locks of another one. */
@@ -365,10 +365,10 @@ TEST(test_a_retry_gives_its_turn_up, struct owner *o)
 	tx = begin(o, PERSEAS_SERIAL, 1);
 	retry(tx, 1, SHARED, take_turn);
 	assert_int_equal(waits, 1);
-	assert_true(o->p->serialization.turn_taken && tx->traits & PS_TX_SERIAL);
+	assert_true(o->p->serialization.is_turn_taken && tx->traits & PS_TX_SERIAL);
 	assert_int_equal(perseas_lock(tx, 1, SHARED), 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);
-	assert_false(o->p->serialization.turn_taken);
+	assert_false(o->p->serialization.is_turn_taken);
 }
 
 TEST(test_bad_locks_are_refused, struct owner *o)

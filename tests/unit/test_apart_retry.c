@@ -45,7 +45,7 @@ TEST(test_a_serial_retry_waits_for_younger_ones, struct owner *o)
 	assert_int_equal(waits, 1);
 	assert_int_equal(perseas_lock(tx, 1, SHARED), 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);
-	assert_false(o->p->serialization.turn_taken);
+	assert_false(o->p->serialization.is_turn_taken);
 }
 
 /* --- a SERIAL writer among readers that overlap --- */
@@ -110,8 +110,8 @@ TEST(test_a_serial_writer_is_not_overtaken, struct owner *o)
 	read_all_on(o);
 	tx = begin(o, PERSEAS_SERIAL, 1);
 	while (lock_all(o, tx)) {
-		assert_true(!age || tx->age == age);
-		age = tx->age;
+		assert_true(!age || tx->lock_age == age);
+		age = tx->lock_age;
 		if (++tries > TRIES)
 			fail_msg("it is refused for ever");
 		read_all_on(o);
@@ -189,7 +189,7 @@ TEST(test_it_leaves_nothing_behind, struct owner *o)
 	young = begin(o, 0, 3);
 	assert_int_equal(perseas_lock(young, 0, SHARED), PERSEAS_ECONFLICT);
 	meanwhile = abort_held;
-	o->d->watched = &o->p->serialization.changed;
+	o->d->watched = &o->p->serialization.recheck;
 	o->d->broadcasts = 0;
 	assert_int_equal(perseas_retry(young), 0);
 	assert_int_equal(waits, 1);
@@ -223,7 +223,7 @@ TEST(test_an_older_one_goes_first, struct owner *o)
 	assert_int_equal(perseas_commit(tx, 0), 0);
 }
 
-/* The handle is closed while one wants locks that others have: nothing of it is left. */
+/* The handle is closed while a transaction wants locks that others hold: no memory leaks. */
 TEST(test_close_while_one_is_wanted, struct owner *o)
 {
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);

@@ -96,13 +96,13 @@ TEST_WITH(what_was_asked_before_counts_for_nothing, owner_setup_three, owner_tea
 	perseas_t *second;
 
 	o->p->upkeep.next_heartbeat_at = 0;
-	o->p->admin = true;
+	o->p->is_admin_taken = true;
 	ps_heartbeat_step(o->p, ps_now(o->p));
 	for (unsigned i = 0; i < 3; i++)
-		assert_true(o->p->mirrors[i].pending.count);
+		assert_true(o->p->mirrors[i].pending_answers.answer_count);
 	second = owner_rival(o);
 	assert_int_equal(ps_ask_confirmed(o->p, 7), 0);
-	o->p->admin = false;
+	o->p->is_admin_taken = false;
 	assert_int_equal(perseas_close(second), 0);
 }
 
@@ -145,7 +145,7 @@ TEST_WITH(an_owner_that_saves_changes_no_roster, owner_setup_three, owner_teardo
 	assert_int_equal(hear_order(o, 0, 1, "sim://2"), 1);
 	assert_int_equal(o->p->upkeep.change.result_code, PERSEAS_ESALVAGE);
 	owner_reopen(o);
-	assert_int_equal(o->p->members, 3);
+	assert_int_equal(o->p->member_count, 3);
 }
 
 /* Every status but OK is an error, and those that a client goes by have codes of their own. */

@@ -104,7 +104,7 @@ static void heal(void *arg)
 	o->d->mirrors[1].break_at = 0;
 }
 
-/* A candidate's session breaks before the state is adopted: nothing of it may be, and the next
+/* A candidate's session breaks before the state is adopted: no mirror may adopt it, and the next
  * attempt begins with the probe. */
 TEST(a_broken_session_begins_it_again, struct owner *o)
 {
@@ -132,7 +132,7 @@ TEST(a_renewal_takes_the_same_steps, struct owner *o)
 		                             "probed, then judged", JUDGED_TO_OPEN, NULL };
 	struct traced t = { .of = of };
 
-	o->p->upkeep.renewal.wanted = true;
+	o->p->upkeep.renewal.is_wanted = true;
 	listen_to(o, &t);
 	direct_keep(o->d, o->p);
 	assert_traced(o, &t, moves);
@@ -151,11 +151,11 @@ static void break_when_adopted(void *arg, const char *line)
 /* The second attempt finds the state on mirrors with the epoch of the first one. */
 TEST(a_renewal_that_adopted_begins_again, struct owner *o)
 {
-	o->p->upkeep.renewal.wanted = true;
+	o->p->upkeep.renewal.is_wanted = true;
 	o->d->on_trace = break_when_adopted;
 	o->d->on_trace_arg = o;
 	direct_keep(o->d, o->p);
-	assert_true(o->p->renewing);
+	assert_true(o->p->is_renewing);
 	o->d->on_trace = NULL;
 	direct_keep(o->d, o->p);
 	assert_int_equal(owner_stat(o).renewals, 1);
@@ -194,7 +194,7 @@ static void put_back(struct perseas *p, const struct kept *k)
 	p->opening = k->opening;
 	p->roster = k->roster;
 	p->next_roster = NULL;
-	p->marked = p->salvage = false;
+	p->is_change_decided = p->is_salvage = false;
 	p->epoch = k->epoch;
 	p->commit.seq = k->seq;
 	p->commit.next_position = k->next;
@@ -211,11 +211,11 @@ static void stand_at(struct perseas *p, enum ps_attempt_step step)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		if (step < PS_ATTEMPT_ADOPTED) {
-			m->found.adopted = false;
-			m->found.at = p->opening.chosen;
+			m->probe.is_adopted = false;
+			m->probe.position = p->opening.chosen_position;
 		}
 		if (step < PS_ATTEMPT_CLAIMED) {
-			m->found.claimed = false;
+			m->probe.is_claimed = false;
 			m->link = NULL;
 		}
 	}
@@ -230,7 +230,7 @@ struct mistake {
 
 static void make_claimed(struct perseas *p)
 {
-	p->mirrors[2].found.claimed = true;
+	p->mirrors[2].probe.is_claimed = true;
 }
 
 static void make_linked(struct perseas *p)
@@ -243,7 +243,7 @@ static void make_linked(struct perseas *p)
 static void make_unclaimed(struct perseas *p)
 {
 	for (unsigned i = 0; i < 3; i++)
-		p->mirrors[i].found.claimed = false;
+		p->mirrors[i].probe.is_claimed = false;
 }
 
 static void make_unlinked(struct perseas *p)
@@ -258,17 +258,17 @@ static void make_silent(struct perseas *p)
 
 static void make_good(struct perseas *p)
 {
-	p->mirrors[0].found.adopted = true;
+	p->mirrors[0].probe.is_adopted = true;
 }
 
 static void make_few_good(struct perseas *p)
 {
-	p->mirrors[0].found.adopted = p->mirrors[1].found.adopted = false;
+	p->mirrors[0].probe.is_adopted = p->mirrors[1].probe.is_adopted = false;
 }
 
 static void make_broke(struct perseas *p)
 {
-	p->mirrors[0].found.session_broke = true;
+	p->mirrors[0].probe.has_broken_session = true;
 }
 
 static void make_two_rosters(struct perseas *p)
@@ -284,7 +284,7 @@ static void make_miscounted(struct perseas *p)
 
 static void make_marked(struct perseas *p)
 {
-	p->marked = true;
+	p->is_change_decided = true;
 }
 
 static void make_none_of_it(struct perseas *p)
@@ -294,7 +294,7 @@ static void make_none_of_it(struct perseas *p)
 
 static void make_low(struct perseas *p)
 {
-	p->epoch = p->mirrors[0].found.header->promised_epoch - 1;
+	p->epoch = p->mirrors[0].probe.header->promised_epoch - 1;
 }
 
 static void make_high(struct perseas *p)
@@ -304,17 +304,17 @@ static void make_high(struct perseas *p)
 
 static void make_few_examined(struct perseas *p)
 {
-	p->mirrors[0].found.counts = p->mirrors[1].found.counts = false;
+	p->mirrors[0].probe.counts_for_r = p->mirrors[1].probe.counts_for_r = false;
 }
 
 static void make_unlisted(struct perseas *p)
 {
-	p->mirrors[0].found.listed = false;
+	p->mirrors[0].probe.is_listed = false;
 }
 
 static void make_other(struct perseas *p)
 {
-	p->opening.chosen.seq++;
+	p->opening.chosen_position.seq++;
 }
 
 static void make_further(struct perseas *p)
@@ -329,7 +329,7 @@ static void make_elsewhere(struct perseas *p)
 
 static void make_saved(struct perseas *p)
 {
-	p->salvage = true;
+	p->is_salvage = true;
 }
 
 #define AT(step) PS_TO(PS_ATTEMPT_##step)
@@ -398,8 +398,8 @@ TEST(an_accepted_state_needs_fewer, struct owner *o)
 	stand_at(p, PS_ATTEMPT_CHOSEN);
 	make_few_examined(p);
 	assert_false(ps_attempt_fits_step(p));
-	p->options.accept_epoch = p->opening.chosen.epoch;
-	p->options.accept_seq = p->opening.chosen.seq;
+	p->options.accept_epoch = p->opening.chosen_position.epoch;
+	p->options.accept_seq = p->opening.chosen_position.seq;
 	assert_true(ps_attempt_fits_step(p));
 	put_back(p, &k);
 }

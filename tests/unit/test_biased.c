@@ -82,7 +82,7 @@ TEST(a_thread_that_takes_it_often_is_the_favorite)
 	assert_true(has_favorite());
 	assert_true(atomic_load(&lock.favorite)->thread == ps_biased_this_thread());
 	ps_biased_lock(&lock);
-	assert_ptr_equal(lock.held_through, atomic_load(&lock.favorite));
+	assert_ptr_equal(lock.held_seat, atomic_load(&lock.favorite));
 	assert_int_equal(pthread_mutex_trylock(&lock.mutex), 0);
 	pthread_mutex_unlock(&lock.mutex);
 	ps_biased_unlock(&lock);
@@ -218,7 +218,7 @@ static bool come_before(unsigned at)
 	pthread_t other;
 	bool together, came;
 
-	lock.threshold = SOON;
+	lock.favorite_threshold = SOON;
 	take(SOON);
 	assert_true(has_favorite());
 	memset(&visit, 0, sizeof(visit));
@@ -306,8 +306,8 @@ static void *be_the_favorite(void *arg)
 	return arg;
 }
 
-/* Takes it from the favorite, which is to be that again soon; and has it for long enough to meet a
- * favorite that the barrier interrupted in the midst of taking it. */
+/* Takes the lock from the favorite, which becomes the favorite again soon. Holds the lock for long
+ * enough to meet a favorite that the barrier interrupted while it was taking the lock. */
 static void come_between(unsigned delay)
 {
 	while (!has_favorite())
@@ -316,9 +316,9 @@ static void come_between(unsigned delay)
 		__asm__ volatile("" ::: "memory");
 	ps_biased_lock(&lock);
 	be_inside(2, STAY);
-	expect_alone(!lock.held_through); /* this thread is never the favorite */
+	expect_alone(!lock.held_seat); /* this thread is never the favorite */
 	race.other++;
-	lock.threshold = SOON;
+	lock.favorite_threshold = SOON;
 	ps_biased_unlock(&lock);
 }
 
@@ -331,7 +331,7 @@ TEST(no_two_threads_have_it_at_once)
 	if (rounds == ALONE)
 		race.processors[0] = race.processors[1] = sched_getcpu();
 	sched_getaffinity(0, sizeof(before), &before);
-	lock.threshold = SOON;
+	lock.favorite_threshold = SOON;
 	assert_int_equal(pthread_create(&thread, NULL, be_the_favorite, NULL), 0);
 	stay_on(race.processors[0]);
 	while (race.other < rounds) {

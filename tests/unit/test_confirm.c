@@ -128,7 +128,7 @@ TEST(test_calls_share_a_round, struct owner *o)
 {
 	beside.act = confirm_too;
 	assert_int_equal(perseas_confirm(o->p), 0);
-	assert_int_equal(o->p->confirm.call_count, 2);
+	assert_int_equal(o->p->confirm_calls.call_count, 2);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(beside.confirms[i], 1);
 }
@@ -368,7 +368,7 @@ static void renew_and_ask(struct owner *o)
 	/* In the round in which they were claimed: the next one may come half a second later. */
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(o->p->mirrors[i].confirm.asked_call, 1);
-	assert_int_equal(o->p->confirm.confirmed_call, 0);
+	assert_int_equal(o->p->confirm_calls.confirmed_call, 0);
 }
 
 TEST(test_it_asks_again_after_a_renewal, struct owner *o)
@@ -446,12 +446,12 @@ TEST_WITH(test_mirrors_are_asked_while_a_segment_is_read, setup_large, end_joini
           struct fixture *f)
 {
 	assert_int_equal(perseas_unmap(f->o->p, f->big), 0);
-	f->o->p->confirm.call_count = 1;
+	f->o->p->confirm_calls.call_count = 1;
 	map_big(f);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(beside.confirms[i], 1);
 	direct_keep_after(f->o->d, f->o->p, MS);
-	assert_int_equal(f->o->p->confirm.confirmed_call, 1);
+	assert_int_equal(f->o->p->confirm_calls.confirmed_call, 1);
 }
 
 /* --- two rosters --- */

@@ -114,8 +114,9 @@ TEST(a_stranger_is_not_answered_a_sign_of_life, struct fixture *fixture)
 	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
 }
 
-/* A request of an owner waits for another one, for longer than a sign takes: nothing of it is read,
- * and it hears of the mirror all the same. The answer comes behind the signs. */
+/* A request of an owner waits for another one, for longer than a sign of life takes: the daemon
+ * reads nothing of the request yet, and the owner gets signs of life all the same. The answer comes
+ * behind the signs. */
 TEST(an_owner_whose_request_waits_hears_of_the_mirror, struct fixture *fixture)
 {
 	const uint32_t nothing = 0;

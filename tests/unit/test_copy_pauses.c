@@ -125,9 +125,9 @@ TEST_WITH(broken_copies_are_told, setup, teardown, struct fixture *f)
 	snprintf(words, sizeof(words), "of %llu bytes; its link must carry more than",
 	         (unsigned long long)(BIG + SIZE));
 	assert_told(o, words);
-	assert_true(o->p->mirrors[1].broken.sent_bytes > 0);
+	assert_true(o->p->mirrors[1].broken_copies.sent_bytes > 0);
 	assert_catches_up(f, 1);
-	assert_int_equal(o->p->mirrors[1].broken.count, 0);
+	assert_int_equal(o->p->mirrors[1].broken_copies.count, 0);
 }
 
 /* Returns what the mirror was told about broken copies to mirror 1, or NULL. */
@@ -170,8 +170,8 @@ TEST_WITH(mirrors_are_told_of_broken_copies, setup_older, teardown, struct fixtu
 	keep_until_copied_to(o, MS);
 	direct_keep_after(o->d, o->p, SECOND);
 	assert_non_null(broken_told(o, 0));
-	assert_int_equal(broken_told(o, 0)->count, o->p->mirrors[1].broken.count);
-	assert_int_equal(broken_told(o, 0)->bytes, o->p->mirrors[1].broken.sent_bytes);
+	assert_int_equal(broken_told(o, 0)->count, o->p->mirrors[1].broken_copies.count);
+	assert_int_equal(broken_told(o, 0)->bytes, o->p->mirrors[1].broken_copies.sent_bytes);
 	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_LIVE);
 	assert_null(broken_told(o, 2));
 	assert_catches_up(f, 1);

@@ -33,7 +33,7 @@ static uint64_t bytes_of(const struct ps_chain *chain)
 {
 	uint64_t bytes = chain->slot.length;
 
-	for (unsigned i = 0; i < chain->count; i++)
+	for (unsigned i = 0; i < chain->write_count; i++)
 		bytes += chain->writes[i].length;
 	return bytes;
 }
@@ -111,8 +111,8 @@ static int setup_paced(void **state, uint32_t pace_ms, uint64_t ring_size)
 	slow_link.ops.fabric = slow_fabric;
 	o->p->env->ops = &slow_link.ops;
 	direct_crash(o->d, 1);
-	for (unsigned i = 0;
-	     ps_ring_can_replay(&o->p->commit.ring, o->p->mirrors[1].acked + 1, o->p->commit.seq);
+	for (unsigned i = 0; ps_ring_can_replay(&o->p->commit.ring, o->p->mirrors[1].acked_seq + 1,
+	                                        o->p->commit.seq);
 	     i++)
 		assert_int_equal(put_big(f, 5000 + i % 1000, LENGTH, (uint8_t)i), 0);
 	direct_start(o->d, 1);
@@ -161,7 +161,7 @@ static uint64_t work(struct fixture *f, unsigned i)
 
 static const struct ps_broken_copies *broken(const struct fixture *f)
 {
-	return &f->o->p->mirrors[1].broken;
+	return &f->o->p->mirrors[1].broken_copies;
 }
 
 /* Transactions until so many copies in a row broke. */
@@ -179,7 +179,7 @@ TEST(test_a_copy_ends_although_the_load_is_above_the_link, struct fixture *f)
 	uint64_t start, waited = 0, counted = 0;
 
 	work_until_broken(f, 2);
-	assert_int_equal(broken(f)->commits_waited, 0);
+	assert_int_equal(broken(f)->waited_commit_count, 0);
 	start = f->o->d->now;
 	for (unsigned i = 0; owner_state(f->o, 1) != PERSEAS_MIRROR_LIVE; i++) {
 		const uint64_t took = work(f, i);
@@ -189,8 +189,8 @@ TEST(test_a_copy_ends_although_the_load_is_above_the_link, struct fixture *f)
 		                 owner_state(f->o, 1) == PERSEAS_MIRROR_LIVE ? 0 : 2);
 		if (took > MS)
 			waited += took;
-		if (broken(f)->commits_waited)
-			counted = broken(f)->commits_waited;
+		if (broken(f)->waited_commit_count)
+			counted = broken(f)->waited_commit_count;
 	}
 	assert_true(waited && waited <= (f->o->d->now - start) / 2);
 	assert_true(counted);
@@ -205,7 +205,7 @@ TEST_WITH(test_without_pacing_no_commit_waits, setup_off, teardown, struct fixtu
 		assert_true(i < LONG);
 		assert_true(work(f, i) < MS);
 	}
-	assert_int_equal(broken(f)->commits_waited, 0);
+	assert_int_equal(broken(f)->waited_commit_count, 0);
 	assert_int_equal(owner_stat(f->o).paced, 0);
 	owner_die(f->o);
 }
@@ -231,7 +231,7 @@ static uint64_t hurry(struct fixture *f, uint64_t time)
 static void work_until_waited(struct fixture *f)
 {
 	work_until_broken(f, 2);
-	for (unsigned i = 0; !broken(f)->commits_waited; i++) {
+	for (unsigned i = 0; !broken(f)->waited_commit_count; i++) {
 		assert_true(i < LONG);
 		work(f, i);
 	}
@@ -243,7 +243,7 @@ TEST(test_no_commit_waits_for_a_copy_that_never_moves, struct fixture *f)
 	work_until_broken(f, 2);
 	slow_link.stuck = true;
 	work_until_broken(f, 3);
-	assert_int_equal(broken(f)->commits_waited, 0);
+	assert_int_equal(broken(f)->waited_commit_count, 0);
 	slow_link.stuck = false;
 	assert_catches_up(f, 1);
 }
@@ -260,7 +260,7 @@ TEST(test_no_commit_waits_for_a_copy_that_pauses, struct fixture *f)
 	}
 	for (unsigned i = 0; i < 20; i++)
 		work(f, i);
-	assert_int_equal(broken(f)->commits_waited, 0);
+	assert_int_equal(broken(f)->waited_commit_count, 0);
 	assert_true(ps_pace_copy_lags(f->o->p, &f->o->p->mirrors[1]));
 	owner_die(f->o);
 }
@@ -296,7 +296,7 @@ TEST(test_mirrors_are_told_how_many_commits_waited, struct fixture *f)
 	keep_on(f->o, SECOND);
 	assert_int_equal(store_status(f->o->d->mirrors[0].stores, STORE, &status, &why), 0);
 	assert_non_null(status.mirrors[1]->broken);
-	assert_int_equal(status.mirrors[1]->broken->waited, broken(f)->commits_waited);
+	assert_int_equal(status.mirrors[1]->broken->waited, broken(f)->waited_commit_count);
 	owner_die(f->o);
 }
 
@@ -322,19 +322,19 @@ TEST(test_a_commit_that_must_not_block_does_not_wait, struct fixture *f)
 	while (!ps_pace_copy_lags(f->o->p, &f->o->p->mirrors[1]) ||
 	       f->o->d->now < broken(f)->wait.commits_run_until)
 		work(f, 0);
-	waited = broken(f)->commits_waited;
+	waited = broken(f)->waited_commit_count;
 	start = f->o->d->now;
 	assert_int_equal(put_without_blocking(f), 0);
 	assert_true(f->o->d->now - start < MS);
-	assert_int_equal(broken(f)->commits_waited, waited);
+	assert_int_equal(broken(f)->waited_commit_count, waited);
 	work(f, 0);
-	assert_int_equal(broken(f)->commits_waited, waited + 1);
+	assert_int_equal(broken(f)->waited_commit_count, waited + 1);
 	owner_die(f->o);
 }
 
 static void hurry_until_waited(struct fixture *f)
 {
-	for (unsigned i = 0; !broken(f)->commits_waited; i++) {
+	for (unsigned i = 0; !broken(f)->waited_commit_count; i++) {
 		assert_true(i < LONG);
 		hurry(f, 20 * MS);
 	}

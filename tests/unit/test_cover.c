@@ -73,8 +73,8 @@ static void check(const struct area *a, struct ps_cover *cover, bool collects)
 		span = ps_cover_span_from(cover, span->end + 1);
 	}
 	assert_null(span);
-	assert_int_equal(cover->count, spans);
-	assert_int_equal(cover->bytes, bytes);
+	assert_int_equal(cover->span_count, spans);
+	assert_int_equal(cover->covered_bytes, bytes);
 	if (!collects)
 		return;
 	ps_cover_to_array(cover);
@@ -182,7 +182,7 @@ TEST(test_adjacent_ranges_are_merged)
 		clear(&few, &cover);
 		for (unsigned k = 0; k < 3; k++)
 			add(&few, &cover, 10 + orders[i][k] * 10, 20 + orders[i][k] * 10);
-		assert_int_equal(cover.count, 1);
+		assert_int_equal(cover.span_count, 1);
 		check(&few, &cover, true);
 	}
 	ps_cover_free(&cover);
@@ -197,8 +197,8 @@ TEST(test_memory_is_kept_for_the_next_transaction)
 
 	for (int round = 0; round < 3; round++) {
 		clear(&few, &cover);
-		assert_int_equal(cover.count, 0);
-		assert_int_equal(cover.bytes, 0);
+		assert_int_equal(cover.span_count, 0);
+		assert_int_equal(cover.covered_bytes, 0);
 		for (unsigned i = 0; i < few.size; i += 2) {
 			const struct ps_span span = span_of(&few, i, i + 1);
 
@@ -261,7 +261,7 @@ TEST(test_thousands_are_a_bitmap)
 		add(&many, &cover, 0, many.border);
 		add(&many, &cover, many.border, many.size);
 		check(&many, &cover, true);
-		assert_int_equal(cover.count, 2);
+		assert_int_equal(cover.span_count, 2);
 		ps_cover_free(&cover);
 	}
 }
@@ -303,7 +303,7 @@ TEST(test_spans_in_blocks_get_longer)
 		add(&many, &cover, i * 8 + 1, i * 8 + 2);
 		add(&many, &cover, i * 8 + 2, i * 8 + 3);
 	}
-	assert_int_equal(cover.count, many.size / 8);
+	assert_int_equal(cover.span_count, many.size / 8);
 	check(&many, &cover, true);
 	ps_cover_free(&cover);
 }

@@ -153,7 +153,7 @@ static void note_age(struct player *player)
 	const unsigned store = player->asks->store;
 
 	if (player->txs[store])
-		player->ages[store] = player->txs[store]->age;
+		player->ages[store] = player->txs[store]->lock_age;
 }
 
 static void sleep_here(struct direct *d)
@@ -347,8 +347,8 @@ static void run_once(void)
 		w.refusals += w.players[i].refusals;
 	}
 	for (unsigned s = 0; s < STORES; s++) {
-		assert_false(w.stores[s]->serialization.turn_taken);
-		assert_null(w.stores[s]->serialization.blocked);
+		assert_false(w.stores[s]->serialization.is_turn_taken);
+		assert_null(w.stores[s]->serialization.blocked_threads);
 	}
 	w.runs_made++;
 }

@@ -69,7 +69,7 @@ TEST(what_is_acknowledged_after_an_open_that_failed_is_found)
 		open_without_1(o);
 		make_0_anew(o);
 		assert_int_equal(owner_put(o, 0, 100, 3), 0);
-		assert_int_equal(o->p->members, 2);
+		assert_int_equal(o->p->member_count, 2);
 		owner_die(o);
 		if (lost)
 			owner_lose(o, 1);
@@ -111,7 +111,7 @@ TEST(t_of_the_new_roster_must_be_there)
 	direct_start(o->d, 1);
 	direct_start(o->d, 2);
 	reopen_with(o, 0, 4, PERSEAS_TAKEOVER);
-	assert_int_equal(o->p->members, 3);
+	assert_int_equal(o->p->member_count, 3);
 	owner_free(o);
 }
 
@@ -132,7 +132,7 @@ TEST(a_mirror_that_leaves_may_have_the_state)
 	o->d->mirrors[1].break_at = 0;
 	reopen_with(o, 0, 3, PERSEAS_TAKEOVER);
 	assert_int_equal(o->bytes[99], 3);
-	assert_int_equal(o->p->members, 2);
+	assert_int_equal(o->p->member_count, 2);
 	owner_free(o);
 }
 
@@ -146,7 +146,7 @@ TEST(one_that_stays_is_made_anew)
 	owner_lose(o, 1);
 	reopen_with(o, 0, 3, PERSEAS_TAKEOVER);
 	assert_int_equal(o->bytes[99], 2);
-	assert_int_equal(o->p->members, 2);
+	assert_int_equal(o->p->member_count, 2);
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	owner_free(o);
 }

@@ -60,7 +60,8 @@ TEST(test_the_shadow_comes_with_all_memory, struct rig *rig)
 	assert_memory_equal(segment->shadow, rig->bytes, SIZE);
 	ps_shadow_collect_written(rig->p, segment);
 	for (uint64_t i = 0; by_pages && i <= SIZE / PS_PAGE; i++)
-		assert_false(segment->may_differ[i / PS_WRITTEN_WORD] >> i % PS_WRITTEN_WORD & 1);
+		assert_false(segment->pages_may_differ[i / PS_WRITTEN_WORD] >> i % PS_WRITTEN_WORD &
+		             1);
 	pthread_mutex_unlock(&rig->p->lock);
 	assert_int_equal(perseas_commit(track(rig), 0), 0);
 	assert_int_equal(rig_stat(rig).range_bytes, 0);
@@ -220,7 +221,7 @@ static int track_as_nobody(struct rig *rig)
 	if (rig_open(rig, PERSEAS_TAKEOVER | PERSEAS_TRACKED, PERSEAS_RECOVERY_ON_DEMAND) ||
 	    rig_map(rig))
 		return 2;
-	if (!rig->p->demand || by_pages != (rig->p->segments[0].may_differ != NULL))
+	if (!rig->p->demand || by_pages != (rig->p->segments[0].pages_may_differ != NULL))
 		return 3;
 	if (perseas_begin(rig->p, PERSEAS_TRACK, &tx))
 		return 4;

@@ -121,7 +121,7 @@ TEST(test_who_is_fenced_gets_nothing)
 
 /* --- mirrors that are none, or hang --- */
 
-/* The certificate is for 127.0.0.1, and it was another host that was to be asked. */
+/* The mirror's certificate is for 127.0.0.1, but the owner meant to ask another host. */
 TEST(test_a_mirror_with_another_hosts_certificate_gives_nothing)
 {
 	other_host = "localhost";

@@ -148,8 +148,8 @@ TEST(it_is_refused_where_the_segment_is_in_use, struct owner *o)
 	assert_int_equal(o->bytes[1], 7);
 }
 
-/* W mirrors do not answer in time: it is gone here, and nothing of it goes there, nor can its name
- * be used, before they hold that. */
+/* W mirrors do not answer in time: the segment is gone here, but the mirrors keep its memory, and
+ * its name cannot be used again, until W of them hold the record. */
 TEST(memory_goes_back_once_w_hold_it, struct owner *o)
 {
 	void *addr;
@@ -412,10 +412,10 @@ static void keep_copy(struct owner *o, struct ps_segment_key key, uint8_t value)
 
 	assert_true(key.size <= sizeof(bytes));
 	memset(bytes, value, key.size);
-	o->p->warm = ps_warm_new(o->p->store_id);
-	assert_true(ps_warm_add(o->p->warm, &key, o->p->commit.seq));
-	while (ps_warm_next(o->p->warm, o->p->commit.seq, 16, &range))
-		assert_true(ps_warm_arrived(o->p->warm, &range, bytes + range.offset));
+	o->p->warm_copy = ps_warm_new(o->p->store_id);
+	assert_true(ps_warm_add(o->p->warm_copy, &key, o->p->commit.seq));
+	while (ps_warm_next(o->p->warm_copy, o->p->commit.seq, 16, &range))
+		assert_true(ps_warm_arrived(o->p->warm_copy, &range, bytes + range.offset));
 }
 
 /* A standby's copy of it, from which what is mapped is read first, and the next segment gets its
@@ -428,7 +428,7 @@ TEST(its_copy_is_nobody_elses, struct owner *o)
 	make_unmapped(o, "first", 8192, 0x11);
 	segment = ps_segment_by_name(o->p, "first");
 	keep_copy(o, ps_segment_key(segment), 0x11);
-	part = ps_warm_part(o->p->warm, segment->id);
+	part = ps_warm_part(o->p->warm_copy, segment->id);
 	assert_int_equal(perseas_segment_destroy(o->p, "first"), 0);
 	assert_true(part->left);
 	make(o, "second", 8192, 0x22);
@@ -454,8 +454,8 @@ TEST(a_copy_of_another_segment_is_not_taken, struct owner *o)
 		keep_copy(o, others[i], 0x22);
 		assert_there(o, "first", 8192, 0x11);
 		unmap(o, "first");
-		ps_warm_free(o->p->warm);
-		o->p->warm = NULL;
+		ps_warm_free(o->p->warm_copy);
+		o->p->warm_copy = NULL;
 	}
 	keep_copy(o, key, 0x33);
 	assert_there(o, "first", 8192, 0x33);

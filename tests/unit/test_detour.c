@@ -97,7 +97,7 @@ static int setup(void **state)
 	rig->ops = *p->env->ops;
 	rig->ops.fabric = find_fabric;
 	p->env->ops = &rig->ops;
-	snprintf(m->detour, sizeof(m->detour), "over another one");
+	snprintf(m->detour_reason, sizeof(m->detour_reason), "over another one");
 	m->way_back.rdma_port = 7;
 	*state = rig;
 	return 0;
@@ -166,7 +166,7 @@ TEST(test_an_answer_ends_the_detour)
 	assert_int_equal(keep_after(MS), 0);
 	owner_keep(rig->o, 1, PERSEAS_MIRROR_LIVE);
 	assert_ptr_equal(mirror(1)->fabric, &rig->best);
-	assert_int_equal(mirror(1)->detour[0], 0);
+	assert_int_equal(mirror(1)->detour_reason[0], 0);
 	assert_int_equal(rig->begun, 1);
 }
 
@@ -207,11 +207,11 @@ TEST(test_a_detour_that_breaks_puts_no_look_off)
 
 	way->break_count = 3;
 	way->test_at = due;
-	way->test_delay = 1000 * MS;
+	way->test_delay_ns = 1000 * MS;
 	for (unsigned i = 0; i < 10; i++)
 		ps_detour_begin(rig->o->p, mirror(1), &grant, rig->real, &error);
 	assert_int_equal(way->test_at, due);
-	assert_int_equal(way->test_delay, 1000 * MS);
+	assert_int_equal(way->test_delay_ns, 1000 * MS);
 	rig->o->d->now = due;
 	ps_detour_begin(rig->o->p, mirror(1), &grant, rig->real, &error);
 	assert_true(way->test_at >= due + 2000 * MS);

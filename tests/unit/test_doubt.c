@@ -72,7 +72,7 @@ TEST(test_a_mirror_that_completes_nothing_is_sent_so_many, struct owner *o)
 	hold(o, 2, DIRECT_HOLD_COMPLETIONS);
 	for (unsigned i = 0; i < 300; i++)
 		assert_int_equal(owner_put(o, 0, 1, (uint8_t)i), 0);
-	assert_int_equal(o->p->mirrors[2].outstanding, 128);
+	assert_int_equal(o->p->mirrors[2].chains_in_flight, 128);
 	let_go(o, 2);
 }
 

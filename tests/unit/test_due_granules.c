@@ -233,8 +233,8 @@ TEST(test_what_was_sent_does_not_count_for_an_older_image, struct fixture *f)
 	send_bytes(f, 1, 2 * GRANULE);
 	direct_crash(f->o->d, 1);
 	assert_int_equal(put_big(f, 0, 1, 77), 0);
-	assert_non_null(f->o->p->mirrors[1].due);
-	f->o->p->mirrors[1].due->held = f->o->p->commit.seq + 1;
+	assert_non_null(f->o->p->mirrors[1].due_granules);
+	f->o->p->mirrors[1].due_granules->held_seq = f->o->p->commit.seq + 1;
 	come_back(f, 1);
 	assert_sent(f, 1, "being copied whole: a copy to it did not end", SIZE + BIG);
 	assert_catches_up(f, 1);
@@ -243,10 +243,10 @@ TEST(test_what_was_sent_does_not_count_for_an_older_image, struct fixture *f)
 /* Makes another owner claim a mirror, so that this one must renew its claims. */
 static void renew(struct fixture *f)
 {
-	f->o->p->upkeep.renewal.wanted = true;
-	for (unsigned i = 0; i < ROUNDS && f->o->p->upkeep.renewal.wanted; i++)
+	f->o->p->upkeep.renewal.is_wanted = true;
+	for (unsigned i = 0; i < ROUNDS && f->o->p->upkeep.renewal.is_wanted; i++)
 		direct_keep(f->o->d, f->o->p);
-	assert_false(f->o->p->upkeep.renewal.wanted);
+	assert_false(f->o->p->upkeep.renewal.is_wanted);
 }
 
 /* The map outlives a renewal. */
@@ -300,7 +300,7 @@ TEST(test_another_segment_of_the_id_is_copied, struct fixture *f)
 	assert_int_equal(put_big(f, 0, 1, 5), 0);
 	assert_int_equal(perseas_unmap(f->o->p, f->big), 0);
 	assert_int_equal(perseas_segment_destroy(f->o->p, "big"), 0);
-	assert_null(f->o->p->commit.changed[1]);
+	assert_null(f->o->p->commit.change_maps[1]);
 	assert_int_equal(perseas_map(f->o->p, "big", 3 * (uint64_t)BIG, &addr), 0);
 	assert_int_equal(perseas_publish(f->o->p), 0);
 	assert_int_equal(f->o->p->segments[1].id, 1);
@@ -337,12 +337,12 @@ TEST(test_each_granule_of_a_part_is_marked, struct fixture *f)
 	struct perseas *p = f->o->p;
 	uint64_t map[7] = { 0 };
 
-	p->commit.changed[5] = map;
+	p->commit.change_maps[5] = map;
 	ps_change_map_mark(p, 5, GRANULE - 1, 2, 7);
 	ps_change_map_mark(p, 5, 2 * GRANULE, GRANULE, 8);
 	ps_change_map_mark(p, 5, 3 * GRANULE, 1, 9);
 	ps_change_map_mark(p, 5, 4 * GRANULE - 1, 2 * GRANULE + 1, 10);
-	p->commit.changed[5] = NULL;
+	p->commit.change_maps[5] = NULL;
 	assert_memory_equal(map, expected, sizeof(map));
 	assert_int_equal(ps_change_granules(1), 1);
 	assert_int_equal(ps_change_granules(GRANULE), 1);
@@ -360,12 +360,12 @@ TEST(test_no_granule_is_passed_over, struct fixture *f)
 	const uint64_t size = s->size;
 	Perseas__Slot slot = PERSEAS__SLOT__INIT;
 	Perseas__ClaimReply claim = PERSEAS__CLAIM_REPLY__INIT;
-	uint64_t *map = calloc(COUNT, sizeof(*map)), *own = p->commit.changed[1];
+	uint64_t *map = calloc(COUNT, sizeof(*map)), *own = p->commit.change_maps[1];
 	uint64_t bytes, sum = 0, at = 0;
 	unsigned calls = 1;
 
 	assert_non_null(map);
-	p->commit.changed[1] = map;
+	p->commit.change_maps[1] = map;
 	s->size = (uint64_t)COUNT * GRANULE - 5;
 	for (unsigned i = 0; i < COUNT; i += 7)
 		map[i] = 11;
@@ -373,7 +373,7 @@ TEST(test_no_granule_is_passed_over, struct fixture *f)
 	map[3] = 10;
 	slot.seq = 10;
 	claim.slot = &slot;
-	p->admin = true;
+	p->is_admin_taken = true;
 	assert_int_equal(ps_due_begin(p, m, PS_DUE_CHANGED, &claim, m->image_id), 0);
 	pthread_mutex_lock(&p->lock);
 	for (; ps_due_add_changed(p, m, &bytes); calls++)
@@ -397,9 +397,9 @@ TEST(test_no_granule_is_passed_over, struct fixture *f)
 	ps_due_complete(m, s, at + 16384, s->size, 12);
 	assert_int_equal(ps_due_next(m, s, at), s->size);
 	ps_due_free(m);
-	p->admin = false;
+	p->is_admin_taken = false;
 	s->size = size;
-	p->commit.changed[1] = own;
+	p->commit.change_maps[1] = own;
 	free(map);
 }
 
@@ -414,10 +414,10 @@ TEST(test_a_broken_comparison_begins_again, struct fixture *f)
 	Perseas__ClaimReply claim = PERSEAS__CLAIM_REPLY__INIT;
 	uint64_t bytes;
 
-	p->commit.changed[1][2] = 15;
+	p->commit.change_maps[1][2] = 15;
 	claim.slot = &slot;
 	slot.seq = 10;
-	p->admin = true;
+	p->is_admin_taken = true;
 	assert_int_equal(ps_due_begin(p, m, PS_DUE_CHANGED, &claim, m->image_id), 0);
 	slot.seq = 20;
 	assert_int_equal(ps_due_begin(p, m, PS_DUE_REST, &claim, m->image_id), 0);
@@ -427,12 +427,12 @@ TEST(test_a_broken_comparison_begins_again, struct fixture *f)
 	assert_int_equal(ps_due_next(m, s, 0), 2 * GRANULE);
 	/* The comparison ended: what changed up to the next slot is due, or there. */
 	ps_due_complete(m, s, 2 * GRANULE, 3 * GRANULE, 20);
-	p->commit.changed[1][3] = 18;
-	p->commit.changed[1][4] = 21;
+	p->commit.change_maps[1][3] = 18;
+	p->commit.change_maps[1][4] = 21;
 	assert_int_equal(ps_due_begin(p, m, PS_DUE_REST, &claim, m->image_id), 0);
 	assert_false(ps_due_add_changed(p, m, &bytes));
 	assert_int_equal(ps_due_next(m, s, 0), 4 * GRANULE);
 	pthread_mutex_unlock(&p->lock);
 	ps_due_free(m);
-	p->admin = false;
+	p->is_admin_taken = false;
 }

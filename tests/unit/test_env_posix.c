@@ -53,15 +53,15 @@ TEST(a_process_reads_what_it_inherited, struct ps_env *env)
 {
 	static const uint8_t mark[PS_OWNER_MARK] = { 0x00, 0x11, 0xaa, 0xbb };
 
-	assert_null(env->inherited);
-	assert_false(env->marked);
+	assert_null(env->told_by_run);
+	assert_false(env->has_owner_mark);
 	env = env_with(PS_INHERITED_VARIABLE, "mark 0011aabb\nlist @bank\n");
-	assert_true(env->marked);
-	assert_memory_equal(env->mark, mark, sizeof(mark));
-	assert_string_equal(env->inherited->list, "@bank");
+	assert_true(env->has_owner_mark);
+	assert_memory_equal(env->owner_mark, mark, sizeof(mark));
+	assert_string_equal(env->told_by_run->list, "@bank");
 	env->ops->free(env);
 	env = env_with(PS_INHERITED_VARIABLE, "mark 0011aabbcc\n");
-	assert_false(env->marked);
+	assert_false(env->has_owner_mark);
 	env->ops->free(env);
 }
 

@@ -27,7 +27,7 @@ static void tell(void *arg, const struct perseas_event *event)
 	/* These take the lock, and the mirrors are nobody's meanwhile. */
 	assert_int_equal(pthread_mutex_trylock(&told->o->p->lock), 0);
 	pthread_mutex_unlock(&told->o->p->lock);
-	assert_false(told->o->p->admin);
+	assert_false(told->o->p->is_admin_taken);
 	assert_int_equal(perseas_stat(told->o->p, &stat), 0);
 	assert_int_equal(perseas_mirror_stat(told->o->p, 0, &mirror), 0);
 	assert_int_equal(perseas_latency(told->o->p, &latency), 0);

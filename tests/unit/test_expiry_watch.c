@@ -190,12 +190,12 @@ TEST(a_ca_of_all_is_told_of_once_before_the_first_look, struct rig *rig)
 	set_own(rig, PS_EXPIRY_CA, "CN=ca", 5 * DAY);
 	for (unsigned i = 0; i < MIRRORS; i++)
 		set_of_mirror(rig, i, PS_EXPIRY_CA, "CN=ca", 5 * DAY);
-	p->admin = true;
+	p->is_admin_taken = true;
 	for (unsigned i = 0; i < 2; i++) {
 		rig->o->d->now += 1000000000;
 		ps_heartbeat_step(p, ps_now(p));
 	}
-	p->admin = false;
+	p->is_admin_taken = false;
 	assert_told(rig, 0, 1, "", "the CA certificate CN=ca");
 }
 
@@ -244,5 +244,5 @@ TEST(without_a_listener_nothing_is_read, struct rig *rig)
 	assert_int_equal(owner_open(rig->o, PERSEAS_TAKEOVER), 0);
 	set_own(rig, PS_EXPIRY_CERTIFICATE, "bank", HOUR);
 	assert_int_equal(pass(rig, 0), 0);
-	assert_false(rig->o->p->upkeep.expiry.own.count);
+	assert_false(rig->o->p->upkeep.expiry.own_expiries.count);
 }

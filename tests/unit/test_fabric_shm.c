@@ -127,7 +127,7 @@ static struct ps_write write_of(const void *src, uint32_t region, uint64_t offse
 
 static int post_one(struct ps_link *link, struct ps_write write)
 {
-	struct ps_chain chain = { .writes = &write, .count = 1 };
+	struct ps_chain chain = { .writes = &write, .write_count = 1 };
 
 	return ps_fabric_shm.post(link, &chain);
 }
@@ -291,7 +291,8 @@ static void expect_refusal(struct fixture *f, int code, const char *word)
 	give(f, FILES);
 }
 
-/* A mirror gives memory that is not what it says; nothing of it is used, nor left open. */
+/* A mirror grants memory that does not match its description: the owner uses none of it, and leaves
+ * no descriptor open. */
 TEST(a_grant_that_does_not_fit_its_files_is_refused, struct fixture *f)
 {
 	static const struct {
@@ -436,7 +437,7 @@ TEST(a_link_whose_memory_is_cut_short_breaks, struct fixture *f)
 {
 	struct ps_link *link = attach(f);
 	struct ps_write data = write_of("data", PS_REGION_SEGMENT, 8192, 4);
-	struct ps_chain chain = { .writes = &data, .count = 1 };
+	struct ps_chain chain = { .writes = &data, .write_count = 1 };
 	uint8_t read[64];
 
 	ps_guard_reinstall_handler(); /* over the one of cmocka */

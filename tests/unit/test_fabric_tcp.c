@@ -38,7 +38,7 @@ TEST(what_the_socket_does_not_take_is_sent_on_later, struct mirror *m)
 	uint8_t *source = malloc(BIG);
 	static uint64_t numbers[SMALL];
 	struct ps_write big = write_of(source, PS_REGION_SEGMENT, 0, BIG);
-	struct ps_chain chain = { .writes = &big, .count = 1 };
+	struct ps_chain chain = { .writes = &big, .write_count = 1 };
 	struct pollfd fd;
 	uint64_t i;
 
@@ -101,7 +101,7 @@ TEST(nothing_is_sent_after_detach, struct mirror *m)
 		struct ps_link *link = attach_well(m);
 		uint8_t *source = calloc(1, lengths[i]);
 		struct ps_write write = write_of(source, PS_REGION_SEGMENT, 0, lengths[i]);
-		struct ps_chain chain = { .writes = &write, .count = 1 };
+		struct ps_chain chain = { .writes = &write, .write_count = 1 };
 		uint64_t until = soon();
 		struct pollfd fd;
 		ssize_t n;
@@ -129,7 +129,7 @@ TEST(a_queue_that_is_never_empty_keeps_its_order, struct mirror *m)
 	uint8_t *filler = calloc(1, AHEAD);
 	static uint64_t numbers[CHAINS];
 	struct ps_write ahead = write_of(filler, PS_REGION_SEGMENT, 0, AHEAD);
-	struct ps_chain first = { .writes = &ahead, .count = 1 };
+	struct ps_chain first = { .writes = &ahead, .write_count = 1 };
 	int completed = 0, n, i;
 
 	assert_int_equal(ps_fabric_tcp.post(link, &first), PS_LINK_OK);
@@ -138,7 +138,7 @@ TEST(a_queue_that_is_never_empty_keeps_its_order, struct mirror *m)
 			write_of(filler, PS_REGION_SEGMENT, AHEAD, FILLER),
 			write_of(&numbers[i], PS_REGION_SEGMENT, AHEAD + FILLER + 8 * i, 8),
 		};
-		struct ps_chain chain = { .writes = writes, .count = 2 };
+		struct ps_chain chain = { .writes = writes, .write_count = 2 };
 
 		numbers[i] = (uint64_t)i + 1;
 		assert_int_equal(ps_fabric_tcp.post(link, &chain), PS_LINK_OK);
@@ -160,7 +160,7 @@ TEST(answers_before_the_end_still_count, struct mirror *m)
 	uint8_t *source = calloc(1, SEGMENT_SIZE);
 	struct ps_write small = write_of("x", PS_REGION_SEGMENT, 0, 1);
 	struct ps_write large = write_of(source, PS_REGION_SEGMENT, 0, SEGMENT_SIZE);
-	struct ps_chain chain = { .writes = &small, .count = 1 };
+	struct ps_chain chain = { .writes = &small, .write_count = 1 };
 	uint64_t until = soon();
 	int n;
 
@@ -197,8 +197,8 @@ TEST(what_lies_outside_a_region_is_refused, struct mirror *m)
 		{ "x", 0, PS_REGION_SEGMENT, 0 },
 	};
 	struct ps_write writes[2] = { { "good", 0, PS_REGION_SEGMENT, 4 } };
-	struct ps_chain chain = { .writes = writes, .count = 2 };
-	struct ps_chain empty = { .count = 0 };
+	struct ps_chain chain = { .writes = writes, .write_count = 2 };
+	struct ps_chain empty = { .write_count = 0 };
 	size_t i;
 
 	for (i = 0; i <= sizeof(bad) / sizeof(bad[0]); i++) {
@@ -222,7 +222,7 @@ TEST(an_update_makes_new_regions_known, struct mirror *m)
 {
 	struct ps_link *link;
 	struct ps_write write = write_of("new", PS_REGION_SEGMENT, 0, 3);
-	struct ps_chain chain = { .writes = &write, .count = 1 };
+	struct ps_chain chain = { .writes = &write, .write_count = 1 };
 	struct ps_error error;
 
 	m->grant.n_regions = 1;
@@ -245,7 +245,7 @@ TEST(a_read_takes_many_pieces_and_remembers_completions, struct mirror *m)
 	struct ps_link *link = attach_well(m);
 	uint8_t *bytes = malloc(length + 1);
 	struct ps_write write = write_of("first", PS_REGION_SEGMENT, 100, 5);
-	struct ps_chain chain = { .writes = &write, .count = 1 };
+	struct ps_chain chain = { .writes = &write, .write_count = 1 };
 	uint64_t i;
 
 	for (i = 0; i < SEGMENT_SIZE; i++)

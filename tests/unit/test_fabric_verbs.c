@@ -101,7 +101,7 @@ TEST(a_chain_longer_than_the_queue_completes_once, struct verbs_mirror *m)
 	m->here->inline_strict = true;
 	link = attach_well(m);
 	for (unsigned i = 0; i < 50; i++) {
-		((uint8_t *)m->env.staging)[64 + i] = (uint8_t)(i + 1);
+		((uint8_t *)m->env.staging_memory)[64 + i] = (uint8_t)(i + 1);
 		writes[i] = staged(m, 64 + i, PS_REGION_SEGMENT, i, 1);
 	}
 	verbs_fake_journal(true);
@@ -176,7 +176,7 @@ static bool is_out_of_order(unsigned chains)
 /* Ten transactions whose bytes tell which of them, and which part of it, they are. */
 static void post_marked(struct verbs_mirror *m, struct ps_link *link, unsigned chains)
 {
-	uint8_t *ring = m->env.staging;
+	uint8_t *ring = m->env.staging_memory;
 
 	for (unsigned i = 0; i < chains; i++) {
 		struct transaction t;
@@ -367,7 +367,7 @@ TEST(a_large_write_goes_in_messages, struct verbs_mirror *m)
 	struct ps_link *link = attach_well(m);
 	struct ps_write write = staged(m, 5, PS_REGION_SEGMENT, 77, length);
 	struct ps_chain chain = { &write, 1, 0, { 0 } };
-	uint8_t *ring = m->env.staging;
+	uint8_t *ring = m->env.staging_memory;
 
 	for (uint32_t i = 0; i < length; i++)
 		ring[5 + i] = (uint8_t)(i * 31 + (i >> 12));
@@ -393,7 +393,7 @@ TEST(an_update_brings_new_keys, struct verbs_mirror *m)
 	m->regions[1].length = 4096;
 	m->verbs.dereg_mr(m->segment_mr);
 	assert_int_equal(ps_fabric_rdma.update(link, &m->grant, NULL, &error), 0);
-	t.chain.count = 2;
+	t.chain.write_count = 2;
 	assert_int_equal(ps_fabric_rdma.post(link, &t.chain), PS_LINK_OK);
 	settle(link, 1);
 	m->regions[1].key = 0;

@@ -216,7 +216,7 @@ TEST(the_ring_is_registered_once, struct verbs_mirror *m)
 	struct ps_link *first, *second;
 
 	registered = 0;
-	ring = m->env.staging;
+	ring = m->env.staging_memory;
 	m->verbs.reg_mr = count_reg_mr;
 	m->silent = true;
 	first = begin(m);

@@ -131,7 +131,7 @@ TEST(test_the_collector_comes_when_it_is_due, struct owner *o)
 	assert_true(o->p->commit.has_gathered && u->wake_at == o->p->commit.gather->due_at);
 	o->d->now = u->wake_at;
 	direct_collect(o->p);
-	assert_false(o->p->commit.has_gathered || u->idle);
+	assert_false(o->p->commit.has_gathered || u->is_idle);
 	o->d->woken = 0;
 	put_held(o, 0, 10, 2);
 	assert_true(o->d->woken >> PS_COLLECTOR & 1);
@@ -322,7 +322,7 @@ TEST(test_doubt_counts_from_the_commit, struct owner *o)
 	assert_int_equal(doubts, 0);
 	o->d->now = from + timeout + 1000000;
 	direct_collect(o->p);
-	assert_true(o->p->commit.in_doubt == token.seq);
+	assert_true(o->p->commit.in_doubt_seq == token.seq);
 	complete_all(o);
 	assert_int_equal(owner_stat(o).in_doubt, 0);
 }

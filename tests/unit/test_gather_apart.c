@@ -151,7 +151,7 @@ TEST_WITH(test_entries_are_bounded, setup_large, teardown, struct fixture *f)
 		perseas_tx_t *tx = open_on(f, 128 * i, 1);
 
 		assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), 0);
-		assert_true(f->o->p->commit.gather->max_pieces <= 1024);
+		assert_true(f->o->p->commit.gather->entry_count_limit <= 1024);
 	}
 	assert_int_equal(owner_stat(f->o).groups - before.groups, 1);
 	assert_int_equal(perseas_flush(f->o->p), 0);

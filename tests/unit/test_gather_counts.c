@@ -119,7 +119,7 @@ TEST(test_doubt_has_what_is_held, struct owner *o)
 	o->d->now = from + timeout + 1000000;
 	direct_collect(o->p);
 	assert_false(o->p->commit.has_gathered);
-	assert_true(o->p->commit.in_doubt == held.seq);
+	assert_true(o->p->commit.in_doubt_seq == held.seq);
 	complete_all(o);
 	assert_int_equal(owner_stat(o).in_doubt, 0);
 }

@@ -132,7 +132,7 @@ TEST(test_a_copy_is_named_by_what_was_sent)
 	assert_int_equal(perseas_flush(o->p), 0);
 	let_write(o, 0);
 	direct_keep(o->d, o->p);
-	assert_true(o->p->renewing);
+	assert_true(o->p->is_renewing);
 	assert_true(o->p->epoch > sent.epoch);
 	assert_int_equal(perseas_copy_committed(o->p, NULL, 0, &token), 0);
 	assert_memory_equal(&token, &sent, sizeof(token));

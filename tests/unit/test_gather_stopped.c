@@ -1,7 +1,7 @@
 /*
- * test_gather_stopped.c - what is held back while time passes in which nobody could send it: the
- * process was stopped, or whoever asked for a turn waited for another one. Mirrors that work are
- * neither left nor is there a doubt of what they were not sent.
+ * test_gather_stopped.c - a group is held back while no thread could send it: the process was
+ * stopped, or the thread that asked for a turn waited for another one. Working mirrors are not
+ * dropped for that, and commits that were not sent to them are not in doubt.
  */
 #include "gather_rig.h"
 
@@ -121,7 +121,7 @@ static void give_turn_late(struct direct *d)
 	pass_time(waiting);
 	put_held(waiting, 0, 10, 1);
 	pthread_mutex_lock(&waiting->p->lock);
-	waiting->p->admin = false;
+	waiting->p->is_admin_taken = false;
 	pthread_mutex_unlock(&waiting->p->lock);
 	if (waiting->p->commit.has_gathered)
 		hold_all(waiting, DIRECT_HOLD_COMPLETIONS);
@@ -139,7 +139,7 @@ TEST(test_a_late_turn_breaks_no_link)
 		struct owner *o = waiting = begin_held(gathers);
 		void *addr;
 
-		o->p->admin = true;
+		o->p->is_admin_taken = true;
 		o->d->on_wait = give_turn_late;
 		o->d->on_pause = complete_held;
 		assert_int_equal(perseas_map(o->p, "another", 100, &addr), 0);

@@ -1,7 +1,7 @@
 /*
- * test_granules.c - what each lane fetches next. The fault lane brings what somebody waits for, in
- * the order in which they came, however much that is; the bulk lane what is to come soon, and then
- * the rest. Each lane asks for a granule once, unless that was in vain.
+ * test_granules.c - what each lane fetches next. The fault lane fetches what threads wait for, in
+ * the order of their faults, however much that is. The bulk lane fetches what threads will probably
+ * need soon, and then the rest. Each lane asks for a granule once, unless the request failed.
  */
 #include "../../client/demand/demand.h"
 #include "../support/unit.h"

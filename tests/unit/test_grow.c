@@ -1,6 +1,6 @@
 /*
  * test_grow.c - perseas_segment_grow and perseas_map_reserve: a segment that grows stays where it
- * is, and is one segment for whoever uses it.
+ * is, and remains one segment for its users.
  */
 #include "grow_rig.h"
 

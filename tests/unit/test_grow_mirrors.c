@@ -209,12 +209,12 @@ TEST(what_was_held_is_told_at_once, struct owner *o)
 	assert_int_equal(grow(o, "table", 2), 0);
 	assert_int_equal(grow(o, "table", 2), 0);
 	for (unsigned i = 0; i < 3; i++) {
-		acked[i] = o->p->mirrors[i].acked;
-		o->p->mirrors[i].acked = 0;
+		acked[i] = o->p->mirrors[i].acked_seq;
+		o->p->mirrors[i].acked_seq = 0;
 	}
 	assert_int_equal(grow(o, "table", 2), 0);
 	for (unsigned i = 0; i < 3; i++)
-		o->p->mirrors[i].acked = acked[i];
+		o->p->mirrors[i].acked_seq = acked[i];
 	assert_int_equal(grow(o, "table", 3), 0);
 }
 

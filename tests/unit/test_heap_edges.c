@@ -241,18 +241,19 @@ TEST(test_a_roll_back_to_many_ranges, struct owner *o)
 		assert_int_equal(perseas_set_range(tx, o->bytes + 16 * i, 4), 0);
 	assert_int_equal(perseas_savepoint(tx, &savepoint), 0);
 	assert_int_equal(perseas_set_range(tx, o->bytes, 1024), 0);
-	assert_int_equal(cover->count, 1);
+	assert_int_equal(cover->span_count, 1);
 	/* 31 types: an entry and a word each. */
 	for (unsigned i = 0; i < 31; i++)
 		assert_int_equal(perseas_reserve(tx, heap, 16, 100 + i, &addr), 0);
-	assert_in_range(cover->extra, 62, 63);
+	assert_in_range(cover->extra_capacity, 62, 63);
 	assert_int_equal(perseas_rollback_to(tx, savepoint), 0);
-	assert_int_equal(cover->count, 63);
+	assert_int_equal(cover->span_count, 63);
 	assert_int_equal(perseas_root_set(tx, heap, "r", POINT, object), 0);
 	for (unsigned i = 0; i < 60; i++) {
 		assert_int_equal(perseas_set_range(tx, o->bytes + 1100 + 16 * i, 4), 0);
-		assert_in_range(cover->count + cover->extra, 0, cover->allocated);
-		assert_in_range(cover->count, 0, cover->capacity);
+		assert_in_range(cover->span_count + cover->extra_capacity, 0,
+		                cover->allocated_spans);
+		assert_in_range(cover->span_count, 0, cover->span_capacity);
 	}
 	commit_finds(o, tx, 1);
 }

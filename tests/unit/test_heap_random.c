@@ -416,7 +416,8 @@ static void finish(struct model *m, int w, bool commits)
 	end(m, w, commits);
 }
 
-/* The transaction `w` was to be committed, and may be; -1: none was. The others are gone. */
+/* The commit of transaction `w` was cut short, so it may be committed or not; -1: no commit was.
+ * All other open transactions are gone. */
 static void take_over(struct model *m, int w, bool acknowledged)
 {
 	uint64_t told;

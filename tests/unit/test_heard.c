@@ -1,7 +1,7 @@
 /*
- * test_heard.c - signs of life. Those of an owner begin with the grant of a claim: whoever opens a
- * store waits for other mirrors then, and one that hears nothing would soon give the store to
- * another owner. Those of a mirror are asked for as soon as commits count on it.
+ * test_heard.c - signs of life. Those of an owner begin with the grant of a claim: an open then
+ * still waits for other mirrors, and a mirror that gets no sign of life would soon give the store
+ * to another owner. Those of a mirror are asked for as soon as commits count on it.
  */
 #include "owner.h"
 
@@ -216,7 +216,7 @@ TEST(a_silent_mirror_is_left_and_taken_up_again, struct owner *o)
 	assert_int_equal(o->p->commit.stat.reconnects, 1);
 	assert_int_equal(owner_put(o, 0, 8, 2), 0);
 	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
-	assert_int_equal(o->p->mirrors[1].acked, o->p->commit.seq);
+	assert_int_equal(o->p->mirrors[1].acked_seq, o->p->commit.seq);
 	assert_int_equal(signs.limit[1], 3000 * MS);
 }
 

@@ -10,6 +10,7 @@
 #include "../../client/core/mirror.h"
 #include "../../client/core/pace.h"
 #include "../../client/core/quorum.h"
+#include "../../client/core/segment.h"
 #include "../../client/core/timing.h"
 #include "../../client/keeper/renew.h"
 #include "../../client/keeper/roster.h"
@@ -36,7 +37,7 @@ static void renew_timing(struct owner *o)
 
 static void settle_doubt(struct owner *o)
 {
-	o->p->commit.in_doubt = 1;
+	o->p->commit.in_doubt_seq = 1;
 	ps_end_doubt_if_durable(o->p);
 }
 
@@ -79,6 +80,7 @@ static void mark_roster(struct owner *o)
 
 static void settle_roster(struct owner *o)
 {
+	o->p->is_change_decided = true;
 	change_roster(o, ps_roster_settle);
 }
 
@@ -87,10 +89,15 @@ static void cancel_roster(struct owner *o)
 	change_roster(o, ps_roster_cancel);
 }
 
+static void add_segment(struct owner *o)
+{
+	ps_segment_add(o->p, "added", PS_PAGE);
+}
+
 static ends_step *const with_lock[] = { note_move,    ask_trouble, renew_quorum,  renew_timing,
 	                                settle_doubt, mark_roster, settle_roster, cancel_roster };
-static ends_step *const with_admin[] = { renew_layout, step_detour, step_renewal, stamp_roster,
-	                                 record_roster };
+static ends_step *const with_admin[] = { renew_layout, step_detour,   step_renewal,
+	                                 stamp_roster, record_roster, add_segment };
 
 struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 

@@ -103,8 +103,10 @@ static void assert_heard_beside(struct fixture *f, int request)
 	while (owner_state(o, 1) != PERSEAS_MIRROR_RESYNCING) {
 		assert_true(o->d->now - start < 6000 * MS);
 		direct_keep_after(o->d, o->p, ROUND);
-		assert_true(o->d->now - o->p->mirrors[0].pending.asked_at < 600 * MS);
-		assert_true(o->d->now - o->p->mirrors[2].pending.asked_at < 600 * MS);
+		assert_true(o->d->now - o->p->mirrors[0].pending_answers.oldest_asked_at <
+		            600 * MS);
+		assert_true(o->d->now - o->p->mirrors[2].pending_answers.oldest_asked_at <
+		            600 * MS);
 	}
 	assert_true(o->d->now - start >= 2500 * MS);
 	assert_catches_up(f, 1);

@@ -104,7 +104,7 @@ TEST(who_leaves_counts_until_the_change_is_settled, struct desk *desk)
 	if (open_with(o, 0, 3, 0))
 		fail_msg("%s", o->error.text);
 	for (unsigned i = 0; i < 3; i++) {
-		assert_true(o->p->mirrors[i].found.listed);
+		assert_true(o->p->mirrors[i].probe.is_listed);
 		assert_true(ps_images_is_listed(&desk->images, i));
 	}
 	assert_int_equal(o->p->commit.seq, desk->images.newest->slot->seq);
@@ -352,8 +352,8 @@ TEST(an_owner_is_beside_the_mirrors_that_tell_its_boot, struct desk *desk)
 	direct_keep(o->d, o->p);
 	look(desk, 3);
 	assert_int_equal(ps_images_on_owner_machine(&desk->images), 0);
-	memcpy(o->p->env->boot, desk->images.told[0]->header->boot.data, PS_ID_SIZE);
-	o->p->env->boot_known = true;
+	memcpy(o->p->env->boot_id, desk->images.told[0]->header->boot.data, PS_ID_SIZE);
+	o->p->env->has_boot_id = true;
 	o->p->upkeep.next_heartbeat_at = 0;
 	direct_keep(o->d, o->p);
 	store_find(o->d->mirrors[1].stores, STORE)->header->boot.data[0] ^= 1;

@@ -15,21 +15,24 @@ static struct ps_inherited read_text(const char *text)
 
 TEST(what_is_written_is_read)
 {
-	struct ps_inherited told = { .is_marked = true,
-		                     .mark = { 0, 0x11, 0xaa, 0xbb },
-		                     .warm_fd = 7,
-		                     .addresses = "m1 7170 10.0.0.1 00,m2 1 ::1 00",
-		                     .store = "bank",
-		                     .list = "m1:7170, m2:7170",
-		                     .named = "m1:7170,m2:7170",
-		                     .learnt = { .epoch = 3, .version = UINT64_MAX, .count = 2 },
-		                     .silent = "m2:7170,m3:7170",
-		                     .silent_at_ms = 123456 };
+	struct ps_inherited told = {
+		.has_mark = true,
+		.mark = { 0, 0x11, 0xaa, 0xbb },
+		.warm_fd = 7,
+		.answered_addresses = "m1 7170 10.0.0.1 00,m2 1 ::1 00",
+		.store = "bank",
+		.list = "m1:7170, m2:7170",
+		.list_mirrors = "m1:7170,m2:7170",
+		.unlisted_mirrors = { .epoch = 3, .version = UINT64_MAX, .count = 2 },
+		.silent_mirrors = "m2:7170,m3:7170",
+		.silent_at_ms = 123456
+	};
 	struct ps_inherited read;
 	char text[PS_INHERITED_TEXT];
 
-	assert_int_equal(ps_address_parse("m4:7170", &told.learnt.addresses[0], NULL), 0);
-	assert_int_equal(ps_address_parse("unix:///x y", &told.learnt.addresses[1], NULL), 0);
+	assert_int_equal(ps_address_parse("m4:7170", &told.unlisted_mirrors.addresses[0], NULL), 0);
+	assert_int_equal(ps_address_parse("unix:///x y", &told.unlisted_mirrors.addresses[1], NULL),
+	                 0);
 	ps_inherited_write(&told, text);
 	read = read_text(text);
 	assert_memory_equal(&read, &told, sizeof(told));
@@ -49,22 +52,24 @@ TEST(what_is_not_known_is_not_written)
 /* As much as a writer ever has. */
 TEST(the_longest_block_fits)
 {
-	static struct ps_inherited told = { .is_marked = true, .warm_fd = INT32_MAX };
+	static struct ps_inherited told = { .has_mark = true, .warm_fd = INT32_MAX };
 	struct ps_inherited read;
 	char text[PS_INHERITED_TEXT];
 
-	memset(told.addresses, 'a', sizeof(told.addresses) - 1);
+	memset(told.answered_addresses, 'a', sizeof(told.answered_addresses) - 1);
 	memset(told.store, 's', sizeof(told.store) - 1);
 	memset(told.list, 'l', sizeof(told.list) - 1);
-	memset(told.named, 'n', sizeof(told.named) - 1);
-	memset(told.silent, 'm', sizeof(told.silent) - 1);
-	told.silent_at_ms = told.learnt.epoch = told.learnt.version = UINT64_MAX;
-	told.learnt.count = PS_MIRRORS_MAX;
+	memset(told.list_mirrors, 'n', sizeof(told.list_mirrors) - 1);
+	memset(told.silent_mirrors, 'm', sizeof(told.silent_mirrors) - 1);
+	told.silent_at_ms = told.unlisted_mirrors.epoch = told.unlisted_mirrors.version =
+		UINT64_MAX;
+	told.unlisted_mirrors.count = PS_MIRRORS_MAX;
 	for (int i = 0; i < PS_MIRRORS_MAX; i++) {
 		char path[256];
 
 		snprintf(path, sizeof(path), "unix:///%099d", i);
-		assert_int_equal(ps_address_parse(path, &told.learnt.addresses[i], NULL), 0);
+		assert_int_equal(ps_address_parse(path, &told.unlisted_mirrors.addresses[i], NULL),
+		                 0);
 	}
 	ps_inherited_write(&told, text);
 	read = read_text(text);
@@ -88,8 +93,8 @@ TEST(a_mark_is_so_many_digits)
 		                             "mark  011aabb", "mark",           " mark 0011aabb" };
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-		assert_false(read_text(wrong[i]).is_marked);
-	assert_true(read_text("mark 0011aabb").is_marked);
+		assert_false(read_text(wrong[i]).has_mark);
+	assert_true(read_text("mark 0011aabb").has_mark);
 }
 
 TEST(a_copy_is_behind_no_standard_descriptor)
@@ -110,8 +115,8 @@ TEST(a_silent_mirror_has_a_time)
 		                             "silent 1:a:1" };
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-		assert_string_equal(read_text(wrong[i]).silent, "");
-	assert_string_equal(read_text("silent 1 a:1,b:2").silent, "a:1,b:2");
+		assert_string_equal(read_text(wrong[i]).silent_mirrors, "");
+	assert_string_equal(read_text("silent 1 a:1,b:2").silent_mirrors, "a:1,b:2");
 }
 
 /* A later version may write more. */
@@ -126,7 +131,7 @@ TEST(lines_that_are_not_known_are_ignored)
 	       strlen("\nstore bank\n"));
 	assert_string_equal(read_text(text).list, "@bank");
 	assert_string_equal(read_text(text).store, "bank");
-	assert_string_equal(read_text(text).addresses, "");
+	assert_string_equal(read_text(text).answered_addresses, "");
 	memset(text, 'x', sizeof(text) - 1);
 	memcpy(text, "store ", strlen("store "));
 	assert_string_equal(read_text(text).store, "");
@@ -137,7 +142,7 @@ TEST(what_a_name_stood_for_is_of_that_list)
 {
 	const struct ps_inherited told = read_text("list @bank\nnamed m1:7170\n");
 
-	assert_string_equal(ps_inherited_list_mirrors(&told, "@bank"), "m1:7170");
-	assert_string_equal(ps_inherited_list_mirrors(&told, "@bank2"), "");
-	assert_string_equal(ps_inherited_list_mirrors(NULL, "@bank"), "");
+	assert_string_equal(ps_inherited_mirrors_of_list(&told, "@bank"), "m1:7170");
+	assert_string_equal(ps_inherited_mirrors_of_list(&told, "@bank2"), "");
+	assert_string_equal(ps_inherited_mirrors_of_list(NULL, "@bank"), "");
 }

@@ -70,7 +70,7 @@ TEST(a_mirrors_large_pages_are_mapped_as_such)
 	static const uint64_t sizes[] = { (uint64_t)300 << 20, 2 * LARGE };
 	const uint64_t value = 5;
 	struct ps_write write = { &value, 4096, PS_REGION_SEGMENT, sizeof(value) };
-	const struct ps_chain chain = { .writes = &write, .count = 1 };
+	const struct ps_chain chain = { .writes = &write, .write_count = 1 };
 	struct ps_error error;
 
 	if (!can_be_large_shared())

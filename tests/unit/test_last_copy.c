@@ -1,6 +1,6 @@
 /*
- * test_last_copy.c - memory that is missing here is left on one mirror only, and that one is to be
- * made anew, or to leave the roster: what it has is read before it is given up.
+ * test_last_copy.c - only one mirror still has memory that is missing here, and that mirror must be
+ * made anew, or leave the roster: its bytes are read before it is given up.
  */
 #include "demand_direct_rig.h"
 
@@ -100,7 +100,7 @@ TEST(test_the_last_source_cannot_leave, struct fixture *f)
 	assert_carries(f, 1);
 }
 
-/* Sets up two mirrors, of which the store has one. */
+/* Sets up two mirrors, and a store on one of them. */
 static int setup_only_one(void **state)
 {
 	struct owner *o = owner_new(2);

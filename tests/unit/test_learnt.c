@@ -1,6 +1,6 @@
 /*
- * test_learnt.c - an open by a process that was told where its store is, beside the mirrors of its
- * list, by whoever started it (inherited.h): as if one of the list had told of these.
+ * test_learnt.c - an open by a process to which `perseas run` named mirrors of its store that are
+ * not on its list (inherited.h): the open uses them as if a mirror of the list had named them.
  */
 #include "follow_rig.h"
 
@@ -18,7 +18,7 @@ static struct ps_env *env_with(struct owner *o, const char *learnt)
 
 	snprintf(text, sizeof(text), "store " STORE "\nlist " LIST "\nlearnt %s\n", learnt);
 	ps_inherited_read(&inherited, text);
-	env->inherited = &inherited;
+	env->told_by_run = &inherited;
 	return env;
 }
 
@@ -145,7 +145,7 @@ static unsigned count_learnt(const char *text, const char *list)
 	struct ps_roster_places places;
 
 	ps_inherited_read(&inherited, text);
-	ps_inherited_learnt_mirrors(&inherited, STORE, list, &places);
+	ps_inherited_unlisted_mirrors(&inherited, STORE, list, &places);
 	assert_int_equal(places.version, places.count > 0);
 	return places.count;
 }
@@ -172,7 +172,7 @@ TEST(it_is_of_one_store_and_list)
 		snprintf(text, sizeof(text), ABOUT(STORE) "learnt %s\n", wrong[i]);
 		assert_int_equal(count_learnt(text, LIST), 0);
 	}
-	ps_inherited_learnt_mirrors(NULL, STORE, LIST, &places);
+	ps_inherited_unlisted_mirrors(NULL, STORE, LIST, &places);
 	assert_int_equal(places.count, 0);
 }
 
@@ -196,6 +196,6 @@ TEST(a_mirror_that_is_named_is_no_other)
 	owner_die(o);
 	open_learnt_well(o, "0:1 sim://1,sim://0", 0);
 	assert_int_equal(o->p->mirror_count, 2);
-	assert_false(o->p->mirrors[1].from_roster);
+	assert_false(o->p->mirrors[1].is_from_roster);
 	owner_free(o);
 }

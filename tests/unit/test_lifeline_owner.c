@@ -124,7 +124,7 @@ static struct owner *begin(void)
 	seen.ops.entrust = see_entrust;
 	seen.ops.disconnect = see_disconnect;
 	env->ops = &seen.ops;
-	env->lifelines = true;
+	env->has_lifelines = true;
 	o->options.flags |= PERSEAS_CREATE;
 	if (ps_open(env, STORE, "sim://0,sim://1,sim://2", &o->options, &o->p, &o->error))
 		fail_msg("%s", o->error.text);

@@ -125,12 +125,12 @@ TEST(who_waits_for_any_is_woken_when_the_leader_leaves)
 	begin(1, 0);
 	UNTIL(asleep() == 1);
 	pthread_mutex_lock(&o->p->lock);
-	o->p->superseded = true;
+	o->p->is_superseded = true;
 	wake_leader(o->p->env, PS_COMMITTER);
 	pthread_mutex_unlock(&o->p->lock);
 	assert_int_equal(end(0), PERSEAS_EFENCED);
 	end(1);
-	o->p->superseded = false;
+	o->p->is_superseded = false;
 	complete(WAITERS);
 }
 
@@ -153,19 +153,19 @@ TEST(all_are_woken_when_another_owner_has_the_store)
 {
 	begin_all();
 	pthread_mutex_lock(&o->p->lock);
-	o->p->superseded = true;
+	o->p->is_superseded = true;
 	ps_wake_waiters(o->p);
 	pthread_mutex_unlock(&o->p->lock);
 	for (unsigned i = 0; i < WAITERS; i++)
 		assert_int_equal(end(i), PERSEAS_EFENCED);
-	o->p->superseded = false;
+	o->p->is_superseded = false;
 	complete(WAITERS);
 }
 
 /* Before it says that its time is over, it looks at the links itself, although another leads. */
 TEST(who_gives_up_looks_before)
 {
-	struct perseas_token token = { o->p->commit.unwaited.epoch, first };
+	struct perseas_token token = { o->p->commit.unwaited.token_epoch, first };
 
 	begin(0, first + 1);
 	UNTIL(is_led());
@@ -201,7 +201,7 @@ TEST(nobody_looks_beside_the_leader)
 	pthread_mutex_unlock(&o->p->lock);
 	begin(1, first + 1);
 	UNTIL(asleep() == 1);
-	assert_int_equal(o->p->mirrors[0].acked, first - 1);
+	assert_int_equal(o->p->mirrors[0].acked_seq, first - 1);
 	complete_to_end(1, 0);
 	assert_int_equal(end(1), 0);
 }
@@ -261,8 +261,8 @@ TEST(one_heir_is_called)
 	assert_int_equal(end(2), 0);
 	UNTIL(woken == 3);
 	pthread_mutex_lock(&o->p->lock);
-	assert_ptr_equal(o->p->commit.wait_line.first, o->p->commit.wait_line.last);
-	assert_non_null(o->p->commit.wait_line.first);
+	assert_ptr_equal(o->p->commit.wait_line.first_waiter, o->p->commit.wait_line.last_waiter);
+	assert_non_null(o->p->commit.wait_line.first_waiter);
 	pthread_mutex_unlock(&o->p->lock);
 	run_again(3, 4);
 	UNTIL(led_for() == first + WAITERS - 1);

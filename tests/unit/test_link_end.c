@@ -34,9 +34,9 @@ static unsigned end_link(struct owner *o)
 static void assert_nothing_is_left(const struct ps_mirror *m)
 {
 	assert_null(m->link);
-	assert_false(m->active);
-	assert_int_equal(m->outstanding, 0);
-	assert_int_equal(m->bulk_outstanding, 0);
+	assert_false(m->is_active);
+	assert_int_equal(m->chains_in_flight, 0);
+	assert_int_equal(m->completions_until_chunk, 0);
 }
 
 /* A commit sleeps on the link, the keeper on all there is; and a link that has ended ends again. */
@@ -47,8 +47,8 @@ TEST(an_end_takes_all_and_wakes_who_sleeps, struct owner *o)
 
 	o->d->mirrors[2].hold = DIRECT_HOLD_COMPLETIONS;
 	assert_int_equal(owner_put(o, 0, 8, 1), 0);
-	assert_int_equal(m->outstanding, 1);
-	m->bulk_outstanding = 1; /* as while its image is copied */
+	assert_int_equal(m->chains_in_flight, 1);
+	m->completions_until_chunk = 1; /* as while its image is copied */
 	o->p->commit.wait_line.has_leader = true;
 	assert_int_equal(end_link(o), both);
 	assert_nothing_is_left(m);

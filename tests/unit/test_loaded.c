@@ -56,7 +56,7 @@ static bool knows_own_id(struct fixture *f, unsigned mirror)
 /* Commits go on, and rounds of the keeper wait for nobody, until the id is recorded. */
 static void go_on_until_recorded(struct fixture *f)
 {
-	for (unsigned i = 0; f->o->p->mirrors[1].loaded; i++) {
+	for (unsigned i = 0; f->o->p->mirrors[1].is_from_spill; i++) {
 		unsigned know = 0;
 
 		assert_true(i < ROUNDS);
@@ -181,7 +181,7 @@ static void lose_before_it_is_recorded(struct fixture *f)
 static void assert_goes_on(struct fixture *f)
 {
 	assert_int_equal(put_big(f, 100, 90, 1), 0);
-	for (unsigned i = 0; f->o->p->mirrors[1].loaded; i++) {
+	for (unsigned i = 0; f->o->p->mirrors[1].is_from_spill; i++) {
 		assert_true(i < ROUNDS);
 		round_of(f->o);
 	}

@@ -337,14 +337,15 @@ TEST(what_is_kept_is_given_to_nobody_else, struct owner *o)
 	assert_ptr_equal(mmap(record, SIZE, PROT_NONE,
 	                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
 	                 record);
-	o->p->reserved.list[o->p->reserved.count++] = (struct ps_reserved_range){ (uintptr_t)record,
-		                                                                  SIZE };
+	o->p->reserved_ranges.list[o->p->reserved_ranges.count++] = (struct ps_reserved_range){
+		(uintptr_t)record, SIZE
+	};
 	assert_int_equal(map_at(o, record, NULL), PERSEAS_EADDRESS);
 	assert_says(o, "the place that is kept for segment 'other' is there");
 	assert_int_equal(map_at(o, NULL, NULL), 0);
 	assert_int_equal(perseas_map_at(o->p, "other", 0, NULL, &addr, NULL), 0);
 	assert_ptr_equal(addr, record);
-	assert_int_equal(o->p->reserved.count, 0);
+	assert_int_equal(o->p->reserved_ranges.count, 0);
 }
 
 TEST(bad_addresses_are_refused, struct owner *o)

@@ -143,9 +143,9 @@ static void note_try(int number)
 }
 
 /*
- * A file that is larger than its file system can ever hold: nothing of it is taken first, which
- * would stop everybody on the host until it failed. The limit that the test sets itself sees to it
- * that nothing can be taken, and tells of each try.
+ * A file that is larger than its file system can ever hold: the daemon takes no memory for it,
+ * which would stall everybody on the host until the attempt failed. The limit that the test sets
+ * itself makes every attempt fail, and reports it.
  */
 TEST(what_cannot_be_reserved_is_not_even_begun, struct place *place)
 {

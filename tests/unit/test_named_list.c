@@ -77,7 +77,7 @@ static struct ps_env *named_env(struct owner *o)
 	server.longest_ns = 0;
 	strcpy(server.inherited.list, "@bank");
 	env->ops = &server.ops;
-	env->inherited = &server.inherited;
+	env->told_by_run = &server.inherited;
 	return env;
 }
 
@@ -94,7 +94,7 @@ static int open_named(struct owner *o, const char *before, const char *list, uns
 	server.list = list;
 	server.code = PERSEAS_EUNREACHABLE;
 	server.late = late;
-	strcpy(server.inherited.named, before);
+	strcpy(server.inherited.list_mirrors, before);
 	memset(&o->error, 0, sizeof(o->error));
 	rc = ps_open(named_env(o), STORE, "@bank", &options, &o->p, &o->error);
 	assert_int_equal(server.in_flight, 0);
@@ -154,7 +154,7 @@ TEST(mirrors_that_do_not_do_are_replaced_by_those_of_the_list, struct owner *o)
 	assert_int_equal(open_named(o, OTHERS, BEFORE, 1, 0), 0);
 	assert_int_equal(o->p->mirror_count, 2);
 	assert_string_equal(o->p->mirrors[0].address.text, "sim://0");
-	assert_false(o->p->mirrors[0].from_roster);
+	assert_false(o->p->mirrors[0].is_from_roster);
 	owner_die(o);
 	direct_crash(o->d, 2);
 	direct_crash(o->d, 3);
@@ -168,9 +168,9 @@ TEST(mirrors_of_the_list_are_not_those_that_a_roster_added, struct owner *o)
 	assert_int_equal(open_named(o, OTHERS, BEFORE ",sim://2", 1, 0), 0);
 	assert_int_equal(o->p->mirror_count, 4);
 	assert_string_equal(o->p->mirrors[2].address.text, "sim://2");
-	assert_false(o->p->mirrors[2].from_roster);
+	assert_false(o->p->mirrors[2].is_from_roster);
 	assert_string_equal(o->p->mirrors[3].address.text, "sim://4");
-	assert_true(o->p->mirrors[3].from_roster);
+	assert_true(o->p->mirrors[3].is_from_roster);
 	memset(&server.inherited, 0, sizeof(server.inherited));
 }
 
@@ -208,7 +208,7 @@ TEST(a_store_is_made_where_the_list_says, struct owner *o)
 
 TEST(nor_is_one_created, struct owner *o)
 {
-	strcpy(server.inherited.named, OTHERS);
+	strcpy(server.inherited.list_mirrors, OTHERS);
 	server.list = NULL;
 	server.late = UINT32_MAX;
 	assert_int_equal(ps_create(named_env(o), STORE, "@bank", &o->options, &o->error),
@@ -224,7 +224,7 @@ TEST(nor_is_one_created, struct owner *o)
 /* A standby in such a process. */
 TEST(a_standby_follows_the_mirrors_that_are_known, struct owner *o)
 {
-	strcpy(server.inherited.named, BEFORE);
+	strcpy(server.inherited.list_mirrors, BEFORE);
 	server.list = NULL;
 	server.late = UINT32_MAX;
 	follow_list(o, "@bank", named_env(o));
@@ -232,7 +232,7 @@ TEST(a_standby_follows_the_mirrors_that_are_known, struct owner *o)
 	assert_int_equal(server.in_flight, 0);
 	follow_end();
 	/* These mirrors have no store any more; the name server may have it elsewhere. */
-	strcpy(server.inherited.named, OTHERS);
+	strcpy(server.inherited.list_mirrors, OTHERS);
 	follow_list(o, "@bank", named_env(o));
 	assert_int_equal(look(), PS_OWNER_UNKNOWN);
 	assert_false(now.nowhere);

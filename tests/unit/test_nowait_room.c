@@ -174,7 +174,7 @@ TEST(test_what_w_do_not_hold_stays_in_the_ring, struct fixture *f)
 		rc = post_big(f, PERSEAS_NOWAIT, i++);
 	while (!rc);
 	assert_int_equal(rc, PERSEAS_EBLOCKED);
-	assert_true(o->p->commit.ring.first <= o->p->commit.durable + 1);
+	assert_true(o->p->commit.ring.first_seq <= o->p->commit.durable_seq + 1);
 	for (unsigned m = 0; m < o->d->count; m++) {
 		direct_start(o->d, m);
 		owner_keep(o, m, PERSEAS_MIRROR_LIVE);
@@ -238,7 +238,7 @@ TEST(test_the_ring_keeps_it_from_those_that_wait, struct fixture *f)
 	o->d->on_pause = NULL;
 	o->d->on_wait = NULL;
 	assert_int_equal(crowd.begun, THREADS);
-	assert_true(o->p->commit.ring.first <= o->p->commit.durable + 1);
+	assert_true(o->p->commit.ring.first_seq <= o->p->commit.durable_seq + 1);
 	for (unsigned k = 0; k < THREADS; k++)
 		assert_int_equal(crowd.rc[k], PERSEAS_EBLOCKED);
 	for (unsigned m = 0; m < o->d->count; m++) {
@@ -311,7 +311,7 @@ TEST_WITH(test_what_may_be_lost_is_bounded_in_time, setup_bounded, owner_teardow
 		o->d->now += step;
 		rc = post_at(o, &at[next]);
 		if (rc == PERSEAS_EAGAIN) {
-			const uint64_t oldest = first - o->p->commit.durable;
+			const uint64_t oldest = first - o->p->commit.durable_seq;
 
 			refused++;
 			assert_true(oldest > 0);
@@ -319,7 +319,7 @@ TEST_WITH(test_what_may_be_lost_is_bounded_in_time, setup_bounded, owner_teardow
 		} else {
 			assert_int_equal(rc, 0);
 			next++;
-			for (uint64_t n = 1; n <= o->p->commit.seq - o->p->commit.durable; n++)
+			for (uint64_t n = 1; n <= o->p->commit.seq - o->p->commit.durable_seq; n++)
 				assert_true(at[next - 1] - at[next - n] < most);
 		}
 		for (unsigned m = 0; m < 2; m++)
@@ -469,7 +469,7 @@ static void look_at_the_end(struct ps_env *env, enum ps_sleeper who)
 	/* An application may break the rules and call this from an event's callback. */
 	assert_int_equal(perseas_fd(closing), PERSEAS_EINVAL);
 	assert_non_null(strstr(perseas_message(closing), "is being closed"));
-	assert_false(closing->commit.unwaited.has_collector);
+	assert_false(closing->commit.unwaited.has_collector_thread);
 }
 
 /* The keeper outlives the collector: it must raise no closed descriptor and begin no collector. */

@@ -435,7 +435,7 @@ TEST_WITH(test_open_gives_up_in_time, owner_setup_three, owner_teardown, struct 
 }
 
 /* A session breaks at every request of an open in turn, its answer lost or not: the open begins
- * again and ends well, and nothing of what was there is lost. */
+ * again and succeeds, and no data is lost. */
 TEST_WITH(test_open_survives_every_break, owner_setup_three, owner_teardown, struct owner *o)
 {
 	static const int requests[] = {

@@ -68,10 +68,10 @@ TEST(test_an_order_ends_no_session_that_is_waited_for, struct owner *o)
 	owner_keep(o, 3, PERSEAS_MIRROR_RESYNCING);
 	order_cancel(o, "sim://4");
 	p->upkeep.next_heartbeat_at = 0;
-	p->admin = true;
+	p->is_admin_taken = true;
 	ps_heartbeat_step(p, o->d->now);
-	p->admin = false;
-	assert_true(p->mirrors[3].pending.count > 0);
+	p->is_admin_taken = false;
+	assert_true(p->mirrors[3].pending_answers.answer_count > 0);
 	assert_int_equal(perseas_map(p, "other", 1000, &addr), 0);
 	assert_int_equal(owner_state(o, 3), PERSEAS_MIRROR_RESYNCING);
 	direct_keep(o->d, p);
@@ -86,9 +86,9 @@ static void hear(struct owner *o)
 	struct perseas *p = o->p;
 
 	p->upkeep.next_heartbeat_at = 0;
-	p->admin = true;
+	p->is_admin_taken = true;
 	ps_heartbeat_step(p, o->d->now);
-	p->admin = false;
+	p->is_admin_taken = false;
 	direct_keep(o->d, p);
 	direct_keep(o->d, p);
 }
@@ -156,7 +156,7 @@ TEST(test_an_end_is_told_when_others_came_since, struct owner *o)
 	hear_until_told(o, 2);
 	assert_int_equal(result_at(o, 2)->code, 0);
 	assert_sizes(result_at(o, 2), 4, 3, 3, 2);
-	assert_int_equal(o->p->members, 3);
+	assert_int_equal(o->p->member_count, 3);
 }
 
 /* The owner cannot renew its claims, because the last mirror has no room for the copy. An order
@@ -170,16 +170,16 @@ TEST(an_order_waits_until_claims_are_renewed, struct owner *o)
 	direct_crash(o->d, 1);
 	memory_heap_set_limit(o->d->mirrors[2].memory, 1);
 	direct_start(o->d, 2);
-	OWNER_KEEP_UNTIL(o, o->p->renewing);
+	OWNER_KEEP_UNTIL(o, o->p->is_renewing);
 	order(o, "sim://0", 'w', PERSEAS__ORDER_KIND__ORDER_REMOVE, "sim://1");
 	OWNER_KEEP_UNTIL(o, o->p->upkeep.orders.waiting_answer);
 	for (unsigned rounds = 0; rounds < 200; rounds++)
 		direct_keep_after(o->d, o->p, ps_ms(20));
-	assert_true(o->p->renewing);
+	assert_true(o->p->is_renewing);
 	assert_null(result_at(o, 0));
 	memory_heap_set_limit(o->d->mirrors[2].memory, 0);
-	OWNER_KEEP_UNTIL(o, !o->p->renewing);
-	OWNER_KEEP_UNTIL(o, o->p->members == 2);
+	OWNER_KEEP_UNTIL(o, !o->p->is_renewing);
+	OWNER_KEEP_UNTIL(o, o->p->member_count == 2);
 	assert_int_equal(o->p->upkeep.change.result_code, 0);
 }
 
@@ -190,7 +190,7 @@ TEST_WITH(test_an_older_mirror_is_told_no_sizes, NULL, NULL)
 
 	o->d->mirrors[2].version = 8;
 	open_well(o, 0, 3, PERSEAS_CREATE);
-	o->p->env->boot_known = true;
+	o->p->env->has_boot_id = true;
 	order(o, "sim://2", 'a', PERSEAS__ORDER_KIND__ORDER_ADD, "sim://4");
 	hear_until_told(o, 2);
 	assert_int_equal(result_at(o, 2)->code, 0);

@@ -30,7 +30,7 @@ static uint64_t bytes_of(const struct ps_chain *chain)
 {
 	uint64_t bytes = chain->slot.length;
 
-	for (unsigned i = 0; i < chain->count; i++)
+	for (unsigned i = 0; i < chain->write_count; i++)
 		bytes += chain->writes[i].length;
 	return bytes;
 }
@@ -175,9 +175,9 @@ TEST(test_a_chain_that_is_cut_keeps_its_order, struct owner *o)
 	for (unsigned i = 0; i < COUNT; at += lengths[i++])
 		writes[i] = (struct ps_write){ bytes + at, at, PS_REGION_SEGMENT + 1, lengths[i] };
 	o->d->tap = &tap;
-	o->p->admin = o->p->gate = true;
+	o->p->is_admin_taken = o->p->is_gate_raised = true;
 	assert_int_equal(ps_mirror_write(o->p, &o->p->mirrors[0], &chain), 0);
-	o->p->admin = o->p->gate = false;
+	o->p->is_admin_taken = o->p->is_gate_raised = false;
 	o->d->tap = NULL;
 	for (unsigned i = 0; i + 1 < came.count; i++) {
 		const struct direct_write *one = &came.writes[i];
@@ -185,7 +185,8 @@ TEST(test_a_chain_that_is_cut_keeps_its_order, struct owner *o)
 		assert_int_equal(one->offset, writes[w].offset + done);
 		assert_ptr_equal(one->bytes, bytes + one->offset);
 		assert_in_range(one->length, 1, STRIDE);
-		assert_true(!i || one->chain > one[-1].chain || w != chain.undo_count || done);
+		assert_true(!i || one->chain > one[-1].chain || w != chain.undo_write_count ||
+		            done);
 		done += one->length;
 		assert_in_range(done, 1, lengths[w]);
 		if (done == lengths[w]) {

@@ -121,7 +121,7 @@ TEST(test_a_mirror_that_is_needed_is_not_dropped, struct fixture *f)
 	const struct perseas *p = f->o->p;
 
 	slow_down(f, false);
-	while (ps_ring_lag(&p->commit.ring, p->mirrors[1].acked + 1) + 2 * LENGTH <
+	while (ps_ring_bytes_from(&p->commit.ring, p->mirrors[1].acked_seq + 1) + 2 * LENGTH <
 	       p->commit.ring.size / 2)
 		assert_int_equal(put_big(f, 0, LENGTH, 1), 0);
 	direct_crash(f->o->d, 0);
@@ -224,7 +224,7 @@ static void check_dead_path_is_left(struct fixture *f)
 		drop_and_reconnect(f);
 	}
 	assert_ptr_equal(m->fabric, other);
-	assert_int_not_equal(m->detour[0], 0);
+	assert_int_not_equal(m->detour_reason[0], 0);
 	recover(f);
 	assert_catches_up(f, 1);
 }
@@ -243,9 +243,9 @@ TEST_WITH(test_a_dead_path_is_left_without_pacing, setup_off, teardown, struct f
 static void complete_some(struct fixture *f)
 {
 	const struct ps_mirror *m = &f->o->p->mirrors[1];
-	const uint64_t acked = m->acked;
+	const uint64_t acked = m->acked_seq;
 
-	for (unsigned i = 0; m->acked == acked; i++) {
+	for (unsigned i = 0; m->acked_seq == acked; i++) {
 		assert_true(i < 100);
 		direct_release(f->o->d, 1, 1);
 		pthread_mutex_lock(&f->o->p->lock);

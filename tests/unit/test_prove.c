@@ -6,8 +6,8 @@
 
 #include "../../client/demand/warm.h"
 
-/* A fabric that counts what is read, and whose reads of one mirror may break its link, or bring
- * nothing of what is there. */
+/* A fabric that counts what is read, and whose reads of one mirror may break its link, or return
+ * other bytes than the mirror has. */
 static struct {
 	struct ps_fabric fabric;
 	const struct ps_fabric *real;
@@ -72,17 +72,17 @@ static void assert_proves(struct fixture *f, const struct ps_warm_point *point, 
 	struct perseas *p = f->o->p;
 
 	ps_admin_enter(p);
-	p->gate = true;
-	p->warm = ps_warm_new(p->store_id);
-	assert_non_null(p->warm);
-	p->warm->point = *point;
+	p->is_gate_raised = true;
+	p->warm_copy = ps_warm_new(p->store_id);
+	assert_non_null(p->warm_copy);
+	p->warm_copy->point = *point;
 	counting.reads = 0;
 	ps_warm_prove(p);
 	assert_int_equal(counting.reads, reads);
-	assert_int_equal(p->warm != NULL, proven);
-	ps_warm_free(p->warm);
-	p->warm = NULL;
-	p->gate = false;
+	assert_int_equal(p->warm_copy != NULL, proven);
+	ps_warm_free(p->warm_copy);
+	p->warm_copy = NULL;
+	p->is_gate_raised = false;
 	ps_admin_leave(p);
 }
 
@@ -124,6 +124,6 @@ TEST(test_a_read_that_fails_costs_one_link, struct fixture *f)
 
 	counting.breaks = true;
 	assert_proves(f, &point, 1, false);
-	assert_true(f->o->p->mirrors[1].active && f->o->p->mirrors[2].active);
+	assert_true(f->o->p->mirrors[1].is_active && f->o->p->mirrors[2].is_active);
 	assert_int_equal(owner_put(f->o, 0, 100, 8), 0);
 }

@@ -22,7 +22,7 @@ TEST(a_store_is_raised_while_transactions_go_on)
 	assert_raised(o);
 	assert_memory_equal(header_at(o, 0)->store_id.data, id, PS_ID_SIZE);
 	assert_int_equal(header_at(o, 0)->roster->key_hash.len, PS_SHA256);
-	for (unsigned rounds = 0; o->p->epoch == epoch || o->p->renewing; rounds++) {
+	for (unsigned rounds = 0; o->p->epoch == epoch || o->p->is_renewing; rounds++) {
 		assert_true(rounds < ROUNDS);
 		direct_keep(o->d, o->p);
 	}

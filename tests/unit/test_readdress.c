@@ -112,9 +112,9 @@ TEST(a_copy_of_a_member_does_not_take_its_place)
 	struct owner *o = begin_test(2, 2);
 
 	o->d->leads[4] = 0;
-	o->p->mirrors[0].daemon[0] ^= 1;
+	o->p->mirrors[0].daemon_id[0] ^= 1;
 	assert_refused(o, &wanted);
-	o->p->mirrors[0].daemon[0] ^= 1;
+	o->p->mirrors[0].daemon_id[0] ^= 1;
 }
 
 /* The owner never met the member that is to leave, so the image alone tells which member is at the

@@ -80,7 +80,7 @@ TEST(two_owners_do_not_complete_a_change_with_disjoint_mirrors)
 	direct_crash(o->d, 3);
 	keep_for(o, ROUNDS);
 	assert_null(store_on(o, 4));
-	assert_non_null(strstr(o->p->mirrors[4].trouble, "too few other mirrors"));
+	assert_non_null(strstr(o->p->mirrors[4].trouble_text, "too few other mirrors"));
 	acknowledged = owner_put(o, 0, 100, 3) == 0;
 	owner_die(o);
 	direct_start(o->d, 0);

@@ -288,7 +288,7 @@ TEST_WITH(test_fewer_claims_than_r_adopt_nothing, setup_any_acks, teardown, stru
 	/* The fenced mirror is first asked under the old epoch. */
 	f->o->d->mirrors[0].break_skip = 1;
 	direct_keep(f->o->d, f->o->p);
-	assert_true(f->o->p->renewing);
+	assert_true(f->o->p->is_renewing);
 	assert_int_equal(f->o->d->mirrors[0].break_at, 0);
 	assert_int_equal(owner_stat(f->o).live, 0);
 	assert_int_equal(owner_stat(f->o).renewals, 0);
@@ -360,7 +360,7 @@ TEST(test_it_goes_on_with_w_only, struct fixture *f)
 	assert_int_equal(put_big(f, 10, 500, 1), PERSEAS_EINDOUBT);
 	f->o->d->mirrors[1].writes_left = f->o->d->mirrors[2].writes_left = 0;
 	direct_keep(f->o->d, f->o->p);
-	assert_true(f->o->p->renewing);
+	assert_true(f->o->p->is_renewing);
 	tried = f->o->p->epoch;
 	assert_int_equal(owner_stat(f->o).live, 0);
 	assert_int_equal(perseas_flush(f->o->p), PERSEAS_EINDOUBT);
@@ -386,7 +386,7 @@ TEST(test_commits_are_held_back, struct fixture *f)
 	for (unsigned i = 0; i < 3; i++)
 		f->o->d->mirrors[i].writes_left = 0;
 	direct_keep(f->o->d, f->o->p);
-	assert_true(f->o->p->renewing);
+	assert_true(f->o->p->is_renewing);
 	assert_int_equal(perseas_commit(open, 0), PERSEAS_EBLOCKED);
 	assert_says(f->o, "claimed again");
 	assert_int_equal(perseas_map(f->o->p, "new", 100, &addr), PERSEAS_EBLOCKED);
@@ -413,7 +413,7 @@ TEST(test_claims_step_by_step_fence_nobody, struct fixture *f)
 	for (unsigned i = 0; i < 3; i++)
 		f->o->d->mirrors[i].writes_left = 0;
 	direct_keep(f->o->d, f->o->p);
-	assert_true(f->o->p->renewing);
+	assert_true(f->o->p->is_renewing);
 	tried = f->o->p->epoch;
 	lives = claim_alone(f, 2, tried + 1);
 	for (unsigned steps = 1; steps <= 3; steps++) {
@@ -422,7 +422,7 @@ TEST(test_claims_step_by_step_fence_nobody, struct fixture *f)
 	}
 	for (unsigned i = 0; i < 3; i++)
 		f->o->d->mirrors[i].writes_left = -1;
-	while (f->o->p->renewing)
+	while (f->o->p->is_renewing)
 		direct_keep(f->o->d, f->o->p);
 	header = header_of(f, 2);
 	assert_int_equal(header->promised_epoch, tried + 1);
@@ -445,7 +445,7 @@ TEST(test_an_epoch_that_was_only_tried_is_not_its_own, struct fixture *f)
 		f->o->d->mirrors[i].break_skip = i == 1;
 	}
 	direct_keep(f->o->d, f->o->p);
-	assert_true(f->o->p->renewing);
+	assert_true(f->o->p->is_renewing);
 	options.flags = PERSEAS_TAKEOVER;
 	assert_int_equal(direct_open(f->o->d, STORE, &options, &second, &f->o->error), 0);
 	assert_int_equal(second->epoch, f->o->p->epoch);
@@ -469,8 +469,8 @@ TEST(test_an_epoch_that_it_wrote_elsewhere_is_not_its_own, struct fixture *f)
 	f->o->d->mirrors[0].break_skip = 2;
 	f->o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_CLAIM;
 	direct_keep(f->o->d, f->o->p);
-	assert_true(f->o->p->renewing);
-	assert_int_equal(f->o->p->mirrors[0].own.written_epochs[1], f->o->p->epoch);
+	assert_true(f->o->p->is_renewing);
+	assert_int_equal(f->o->p->mirrors[0].own_image.written_epochs[1], f->o->p->epoch);
 	claim = claim_alone(f, 2, f->o->p->epoch);
 	session = stores_find_session(f->o->d->mirrors[2].stores, claim.token);
 	for (unsigned i = 0; i < 2; i++) {
@@ -553,7 +553,7 @@ TEST(test_claimers_that_die_anywhere, struct fixture *f)
 		m->reply_lost = false;
 		put_big(f, 3000 + run, 400, (uint8_t)run);
 		keep(f);
-		if (f->o->p->superseded) {
+		if (f->o->p->is_superseded) {
 			fenced++;
 			/* Commits in doubt may or may not be there, so they are written again. */
 			owner_die(f->o);

@@ -46,7 +46,7 @@ static void go_beside(void)
 		return;
 	beside.inside = true;
 	pager_direct_turns(beside.o->d, 1);
-	if (beside.o->p->renewing) {
+	if (beside.o->p->is_renewing) {
 		beside.turns++;
 		beside.asks += pager_gate.asks - asks;
 	}

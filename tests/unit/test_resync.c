@@ -496,7 +496,7 @@ TEST(test_who_sleeps_learns_of_another_link, struct fixture *f)
 	assert_true(wakes > 0);
 	wakes = 0;
 	pthread_mutex_lock(&o->p->lock);
-	while (o->p->mirrors[0].outstanding)
+	while (o->p->mirrors[0].chains_in_flight)
 		ps_mirrors_poll(o->p);
 	pthread_mutex_unlock(&o->p->lock);
 	o->d->mirrors[0].hold = DIRECT_HOLD_COMPLETIONS;

@@ -3,7 +3,7 @@
  */
 #include "resync_rig.h"
 
-#include "../../client/keeper/due.h"
+#include "../../client/keeper/pending_answers.h"
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
@@ -108,10 +108,10 @@ TEST(test_who_confirms_may_be_behind, struct fixture *f)
 	for (unsigned rounds = 0; owner_state(o, 1) != PERSEAS_MIRROR_LIVE; rounds++) {
 		assert_true(rounds < ROUNDS);
 		assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_RESYNCING);
-		o->p->admin = true;
+		o->p->is_admin_taken = true;
 		for (unsigned i = 0; i < PS_PENDING_MAX && r->has_posted && !q[i].id; i++)
 			ps_question_ask_confirm(o->p, &q[i], 5);
-		o->p->admin = false;
+		o->p->is_admin_taken = false;
 		direct_keep_after(o->d, o->p, MS);
 	}
 	assert_int_not_equal(q[0].id, 0);

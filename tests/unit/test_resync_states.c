@@ -5,7 +5,7 @@
  */
 #include "resync_rig.h"
 
-#include "../../client/keeper/due.h"
+#include "../../client/keeper/pending_answers.h"
 #include "../../client/keeper/session.h"
 
 struct unit_fixture unit_fixture = { setup_five, teardown };
@@ -23,7 +23,8 @@ static void assert_nothing_waits(struct fixture *f, enum ps_resync_state state)
 	for (unsigned i = 0; i < 40; i++) {
 		round_of(o);
 		assert_int_equal(put_big(f, 1000 * i, 900, (uint8_t)i), 0);
-		assert_true(o->d->now - o->p->mirrors[4].pending.asked_at < 600 * MS);
+		assert_true(o->d->now - o->p->mirrors[4].pending_answers.oldest_asked_at <
+		            600 * MS);
 	}
 	assert_int_equal(o->p->upkeep.resync.state, state);
 	reach_live(o, 1);
@@ -381,7 +382,7 @@ TEST(test_the_word_of_a_mirror_that_is_gone_does_not_count, struct fixture *f)
 	owner_lose(o, 1);
 	answer_slowly(o, 2, PERSEAS__REQUEST__BODY_CONFIRM);
 	reach(o, PS_RESYNC_ASKING);
-	assert_int_equal(o->p->upkeep.resync.question.granted, 1 | 8);
+	assert_int_equal(o->p->upkeep.resync.question.granting_mirrors, 1 | 8);
 	direct_crash(o->d, 3);
 	for (unsigned i = 0; i < 200; i++) {
 		round_of(o);

@@ -123,8 +123,8 @@ static void make_stale(perseas_t *p, unsigned mirror)
 		sched_yield();
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		while (p->mirrors[i].active &&
-		       (p->mirrors[i].outstanding || p->mirrors[i].posted < p->commit.seq))
+		while (p->mirrors[i].is_active &&
+		       (p->mirrors[i].chains_in_flight || p->mirrors[i].posted_seq < p->commit.seq))
 			ps_mirrors_poll(p);
 	ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
 	pthread_mutex_unlock(&p->lock);

@@ -89,7 +89,7 @@ TEST(test_lag_says_what_may_be_appended, struct ps_ring *ring)
 	for (int i = 0; i < ENTRIES; i++, seq++) {
 		uint64_t length = 64 + 64 * draw(SIZE / 4 / 64);
 
-		while (needed < seq && ps_ring_lag(ring, needed) + 2 * length > SIZE)
+		while (needed < seq && ps_ring_bytes_from(ring, needed) + 2 * length > SIZE)
 			needed++;
 		fill(ps_ring_append(ring, length), seq, length);
 		assert_non_null(ps_ring_find(ring, needed));
@@ -100,15 +100,15 @@ TEST(test_lag_says_what_may_be_appended, struct ps_ring *ring)
 TEST(test_lag_of_what_is_not_there, struct ps_ring *ring)
 {
 	/* Appends one entry, and then so many that it is forgotten. */
-	assert_int_equal(ps_ring_lag(ring, 1), 0);
+	assert_int_equal(ps_ring_bytes_from(ring, 1), 0);
 	ps_ring_append(ring, 128);
-	assert_int_equal(ps_ring_lag(ring, 1), 128);
-	assert_int_equal(ps_ring_lag(ring, 2), 0);
+	assert_int_equal(ps_ring_bytes_from(ring, 1), 128);
+	assert_int_equal(ps_ring_bytes_from(ring, 2), 0);
 	for (int i = 0; i < 8; i++)
 		ps_ring_append(ring, SIZE / 4);
-	assert_true(ps_ring_lag(ring, 1) == UINT64_MAX);
+	assert_true(ps_ring_bytes_from(ring, 1) == UINT64_MAX);
 	assert_null(ps_ring_find(ring, 1));
-	assert_int_equal(ps_ring_lag(ring, 10), 0);
+	assert_int_equal(ps_ring_bytes_from(ring, 10), 0);
 }
 
 /* After a reset history begins with the seq that was said. */
@@ -139,6 +139,6 @@ TEST(test_index_never_overflows)
 	assert_true(whole(ps_ring_find(&ring, 101), 101));
 	assert_true(whole(ps_ring_find(&ring, seq - 1), seq - 1));
 	/* Long before that, a mirror that needs the oldest counts as one that fills the ring. */
-	assert_true(ps_ring_lag(&ring, 101) == size);
+	assert_true(ps_ring_bytes_from(&ring, 101) == size);
 	ps_ring_free(&ring);
 }

@@ -80,7 +80,7 @@ TEST(test_add)
 static void assert_size(struct owner *o, unsigned members, unsigned acks)
 {
 	owner_complete(o);
-	assert_int_equal(o->p->members, members);
+	assert_int_equal(o->p->member_count, members);
 	assert_int_equal(owner_stat(o).acks, acks);
 }
 
@@ -94,7 +94,7 @@ TEST(test_a_majority_stays_a_majority)
 	for (unsigned n = 2; n <= 4; n++) {
 		assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, all[n - 1], 0), 0);
 		assert_size(o, n, majority[n]);
-		assert_int_equal(o->p->upkeep.change.before.members, n - 1);
+		assert_int_equal(o->p->upkeep.change.before.member_count, n - 1);
 		assert_int_equal(o->p->upkeep.change.before.acks, majority[n - 1]);
 	}
 	for (unsigned n = 3; n >= 1; n--) {
@@ -293,7 +293,7 @@ TEST(test_owner_dies)
 		reopen_with(o, 0, 5, PERSEAS_TAKEOVER);
 		assert_int_equal(o->bytes[99], 2);
 		assert_null(o->p->next_roster);
-		assert_int_equal(o->p->members, 3);
+		assert_int_equal(o->p->member_count, 3);
 		if (!replace_gone(o, false))
 			owner_complete(o);
 		assert_int_equal(owner_put(o, 0, 100, 9), 0);
@@ -366,7 +366,7 @@ TEST(test_an_edited_next_roster_is_newer)
 	uint64_t version;
 
 	pthread_mutex_lock(&p->lock);
-	p->admin = true;
+	p->is_admin_taken = true;
 	p->next_roster = ps_roster_copy(p->roster);
 	assert_non_null(p->next_roster);
 	ps_rosters_raise_version(p);
@@ -377,8 +377,8 @@ TEST(test_an_edited_next_roster_is_newer)
 	assert_true(p->next_roster->version > version);
 	assert_true(p->next_roster->version > p->roster->version);
 	ps_roster_free(&p->next_roster);
-	p->marked = false;
-	p->admin = false;
+	p->is_change_decided = false;
+	p->is_admin_taken = false;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -402,7 +402,7 @@ TEST(test_refusals)
 		assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	}
 	assert_int_equal(o->p->upkeep.change.result_code, PERSEAS_EUNREACHABLE);
-	assert_int_equal(o->p->members, 2);
+	assert_int_equal(o->p->member_count, 2);
 	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_REMOVED);
 	direct_start(o->d, 2);
 	change_all(o, PERSEAS_ROSTER_ADD, NULL, "sim://2", 0);

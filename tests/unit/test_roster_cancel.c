@@ -51,7 +51,7 @@ static void assert_found(struct owner *o, unsigned members, uint8_t value)
 	reopen_with(o, 0, MIRRORS, PERSEAS_TAKEOVER);
 	assert_int_equal(o->bytes[99], value);
 	assert_null(o->p->next_roster);
-	assert_int_equal(o->p->members, members);
+	assert_int_equal(o->p->member_count, members);
 }
 
 /* Transactions go on, and the next owner finds them. */
@@ -197,7 +197,7 @@ TEST(test_not_without_r_of_the_new_roster)
 	assert_int_equal(open_with(o, 0, 1, PERSEAS_TAKEOVER | PERSEAS_CANCEL), PERSEAS_EQUORUM);
 	o->d->mirrors[1].break_at = 0;
 	reopen_with(o, 0, 1, PERSEAS_TAKEOVER | PERSEAS_CANCEL);
-	assert_int_equal(o->p->members, 1);
+	assert_int_equal(o->p->member_count, 1);
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	/* The copy on the other mirror counts for nothing. */
 	direct_crash(o->d, 1);

@@ -68,16 +68,16 @@ TEST(test_no_entry_goes_on_across_a_savepoint, struct owner *o)
 	put(o, tx, 0, 8, 1);
 	savepoint = mark(tx);
 	put(o, tx, 8, 8, 2);
-	assert_int_equal(tx->ranges, 2);
-	assert_int_equal(tx->cover.count, 1);
+	assert_int_equal(tx->range_count, 2);
+	assert_int_equal(tx->cover.span_count, 1);
 	assert_int_equal(perseas_rollback_to(tx, savepoint), 0);
-	assert_int_equal(tx->ranges, 1);
-	assert_int_equal(tx->cover.bytes, 8);
+	assert_int_equal(tx->range_count, 1);
+	assert_int_equal(tx->cover.covered_bytes, 8);
 	assert_int_equal(o->bytes[0], 1);
 	assert_int_equal(o->bytes[8], (uint8_t)(8 * 7));
 	/* The next range is an entry of its own again. */
 	put(o, tx, 8, 8, 3);
-	assert_int_equal(tx->ranges, 2);
+	assert_int_equal(tx->range_count, 2);
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	assert_memory_equal(mirrored(o), o->bytes, SIZE);
 }
@@ -85,8 +85,8 @@ TEST(test_no_entry_goes_on_across_a_savepoint, struct owner *o)
 /* Each declared byte is in the record once, as it was before the transaction. */
 static void check_record(struct owner *o, perseas_tx_t *tx, const uint8_t *before)
 {
-	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record), tx->record + tx->length,
-		                    tx->ranges, true };
+	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record),
+		                    tx->record + tx->record_length, tx->range_count, true };
 	static uint8_t times[SIZE];
 	const struct ps_range *range;
 	uint64_t bytes = 0;
@@ -100,7 +100,7 @@ static void check_record(struct owner *o, perseas_tx_t *tx, const uint8_t *befor
 		bytes += range->length;
 	}
 	assert_ptr_equal(cursor.at, cursor.end);
-	assert_int_equal(tx->cover.bytes, bytes);
+	assert_int_equal(tx->cover.covered_bytes, bytes);
 	for (unsigned i = 0; i < SIZE; i++)
 		assert_int_equal(ps_cover_overlaps(&tx->cover, (uintptr_t)o->bytes + i,
 		                                   (uintptr_t)o->bytes + i + 1),
@@ -280,11 +280,11 @@ TEST(test_too_big_behind_a_savepoint, struct owner *o)
 	assert_int_equal(perseas_set_range(tx, large, 100), 0);
 	memset(large, 1, 100);
 	savepoint = mark(tx);
-	length = tx->length;
+	length = tx->record_length;
 	assert_int_equal(perseas_set_range(tx, large + 50, 10), 0);
 	memset(large + 50, 2, 10);
 	assert_int_equal(perseas_set_range(tx, large, 100000), PERSEAS_ETOOBIG);
-	assert_int_equal(tx->length, length);
+	assert_int_equal(tx->record_length, length);
 	/* The refused range was not kept. */
 	assert_int_equal(perseas_set_range(tx, large + 40, 30), 0);
 	memset(large + 40, 3, 30);
@@ -302,7 +302,7 @@ static void put_downwards(struct owner *o, perseas_tx_t *tx, uint8_t value)
 {
 	for (unsigned i = FAR_RANGES; i-- > 0;)
 		put(o, tx, i * APART, 1, value);
-	assert_int_equal(tx->cover.count, FAR_RANGES);
+	assert_int_equal(tx->cover.span_count, FAR_RANGES);
 	assert_true(tx->cover.block_count > 0);
 }
 
@@ -325,10 +325,10 @@ static void many_ranges(struct owner *o)
 	savepoint = mark(tx);
 	put_downwards(o, tx, 3);
 	put(o, tx, 1, SIZE - 2, 4);
-	assert_int_equal(tx->cover.count, 1);
+	assert_int_equal(tx->cover.span_count, 1);
 	assert_int_equal(perseas_rollback_to(tx, savepoint), 0);
 	assert_memory_equal(o->bytes, before, SIZE);
-	assert_int_equal(tx->cover.count, FAR_RANGES);
+	assert_int_equal(tx->cover.span_count, FAR_RANGES);
 	put(o, tx, 5, 1, 6);
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	assert_memory_equal(mirrored(o), o->bytes, SIZE);

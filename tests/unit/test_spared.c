@@ -1,6 +1,6 @@
 /*
- * test_spared.c - an open by a process that was told of mirrors for which whoever started it waited
- * in vain: it does not wait for them once more, unless it needs them.
+ * test_spared.c - an open by a process that `perseas run` told which mirrors did not answer it:
+ * the open does not wait for these again, unless it needs them.
  */
 #include "owner.h"
 
@@ -18,9 +18,9 @@ static int open_sparing(struct owner *o, const char *silent, uint32_t flags)
 
 	owner_close(o);
 	env = direct_env(o->d);
-	snprintf(inherited.silent, sizeof(inherited.silent), "%s", silent);
+	snprintf(inherited.silent_mirrors, sizeof(inherited.silent_mirrors), "%s", silent);
 	inherited.silent_at_ms = o->d->now / 1000000;
-	env->inherited = &inherited;
+	env->told_by_run = &inherited;
 	options.flags |= flags;
 	return ps_open(env, STORE, direct_list(o->d), &options, &o->p, &o->error);
 }
@@ -114,7 +114,7 @@ TEST(test_silence_counts_for_a_while, struct owner *o)
 	const uint64_t at_ms = UINT64_C(3600000), limit_ms = PS_INHERITED_SILENT_MS;
 
 	(void)o;
-	strcpy(inherited.silent, "sim://1");
+	strcpy(inherited.silent_mirrors, "sim://1");
 	inherited.silent_at_ms = at_ms;
 	assert_true(ps_inherited_is_silent(&inherited, "sim://1", at_ms));
 	assert_true(ps_inherited_is_silent(&inherited, "sim://1", at_ms + limit_ms));

@@ -54,7 +54,7 @@ TEST(connections_are_those_of_before, struct rig *rig)
 	}
 	become_owner(rig, s);
 	for (unsigned i = 0; i < MIRRORS; i++)
-		assert_false(rig->p->mirrors[i].warm);
+		assert_false(rig->p->mirrors[i].was_left_connected);
 }
 
 TEST(time_ends_a_wait, struct rig *rig)

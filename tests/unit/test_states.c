@@ -293,14 +293,14 @@ TEST(stages_say_what_the_rosters_are, struct owner *o)
 
 			p->next_roster = two ? counts : NULL;
 			p->roster = two ? settled : counts;
-			p->marked = marked;
+			p->is_change_decided = marked;
 			if (ps_change_fits_stage(p) != sound)
 				fail_msg("%s: %u", ps_change_stages.rows[stage].name, bits);
 		}
 		p->roster = settled;
 	}
 	p->next_roster = NULL;
-	p->marked = false;
+	p->is_change_decided = false;
 	p->upkeep.change = before;
 	ps_roster_free(&wanted);
 }
@@ -313,7 +313,7 @@ TEST(whoever_joins_does_so_while_the_change_goes_on, struct owner *o)
 
 	p->upkeep.change.joining = &p->mirrors[2];
 	for (unsigned joins = 0; joins < 2; joins++) {
-		p->mirrors[2].joins = joins;
+		p->mirrors[2].is_joining = joins;
 		p->upkeep.change.stage = PS_CHANGE_NONE;
 		assert_int_equal(ps_change_fits_stage(p), !joins);
 		p->upkeep.change.stage = PS_CHANGE_COPYING;
@@ -321,7 +321,7 @@ TEST(whoever_joins_does_so_while_the_change_goes_on, struct owner *o)
 		p->upkeep.change.stage = PS_CHANGE_CANCELLING;
 		assert_int_equal(ps_change_fits_stage(p), joins);
 	}
-	p->mirrors[2].joins = false;
+	p->mirrors[2].is_joining = false;
 	p->upkeep.change = before;
 }
 
@@ -336,7 +336,7 @@ TEST(an_owner_that_is_superseded_says_so, struct owner *o)
 	options.flags = PERSEAS_TAKEOVER;
 	assert_int_equal(direct_open(o->d, STORE, &options, &second, &o->error), 0);
 	listen_to(o, &t);
-	for (unsigned rounds = 0; !o->p->superseded; rounds++) {
+	for (unsigned rounds = 0; !o->p->is_superseded; rounds++) {
 		assert_true(rounds < ROUNDS_MAX);
 		direct_keep(o->d, o->p);
 	}

@@ -1,6 +1,6 @@
 /*
- * test_store_destroy.c - how a segment ends on a mirror: nothing of it goes before the slot of the
- * transaction that destroys it is there, and all of it goes then.
+ * test_store_destroy.c - how a segment ends on a mirror: the mirror keeps all of it until the slot
+ * of the transaction that destroys it has arrived, and then removes all of it.
  */
 #include "spill_rig.h"
 

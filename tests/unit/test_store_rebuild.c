@@ -214,7 +214,7 @@ TEST(a_damaged_store_is_made_anew_under_its_promise, struct mirror *mirror)
 	assert_int_equal(finish(mirror, &rival), 0);
 }
 
-/* The header itself cannot be read: nothing of it counts. */
+/* The header itself cannot be read: no field of it counts. */
 TEST(a_store_with_a_torn_header_is_refused_until_it_is_made_anew, struct mirror *mirror)
 {
 	Perseas__RebuildReply reply;

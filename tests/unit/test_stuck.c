@@ -160,12 +160,12 @@ TEST(a_copy_of_a_renewal_that_breaks_backs_off, struct fixture *f)
 	assert_int_equal(perseas_mirror_stat(f->o->p, 2, &stat), 0);
 	assert_non_null(strstr(stat.trouble, "in a row that did not end"));
 	assert_in_range(asked.images, 3, 5);
-	assert_int_equal(f->o->p->mirrors[2].broken.count, asked.images);
+	assert_int_equal(f->o->p->mirrors[2].broken_copies.count, asked.images);
 	assert_int_equal(broken_copies, asked.images);
 	asked.broken = NULL;
 	keep(f, 600);
 	assert_int_equal(perseas_flush(f->o->p), 0);
-	assert_int_equal(f->o->p->mirrors[2].broken.count, 0);
+	assert_int_equal(f->o->p->mirrors[2].broken_copies.count, 0);
 	f->o->d->tap = NULL;
 	direct_start(f->o->d, 1);
 	assert_carries(f, 1);

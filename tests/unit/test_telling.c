@@ -87,18 +87,18 @@ TEST(test_nobody_waits_for_slow_answers, struct owner *o)
 static void pass(struct owner *o, uint64_t ns)
 {
 	o->d->now += ns;
-	o->p->admin = true;
+	o->p->is_admin_taken = true;
 	ps_heartbeat_step(o->p, o->d->now);
-	o->p->admin = false;
+	o->p->is_admin_taken = false;
 }
 
 static uint32_t tell(struct perseas *p, uint32_t set)
 {
 	uint32_t took;
 
-	p->admin = true;
+	p->is_admin_taken = true;
 	took = ps_roster_tell(p, set);
-	p->admin = false;
+	p->is_admin_taken = false;
 	return took;
 }
 
@@ -122,9 +122,9 @@ TEST(test_an_answer_counts_for_what_was_told, struct owner *o)
 	assert_int_equal(tell(p, all), 0);
 	pass(o, 30 * MS);
 	assert_int_equal(tell(p, all), all & ~slow);
-	p->admin = true;
+	p->is_admin_taken = true;
 	ps_rosters_raise_version(p);
-	p->admin = false;
+	p->is_admin_taken = false;
 	assert_int_equal(tell(p, all), 0);
 	pass(o, 30 * MS);
 	assert_int_equal(tell(p, all), all & ~slow);
@@ -142,7 +142,7 @@ TEST(test_a_new_session_is_told_anew, struct owner *o)
 	direct_cut(o->d, 1);
 	direct_keep(o->d, p);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
-	assert_int_equal(p->upkeep.telling.recorded, 13);
+	assert_int_equal(p->upkeep.telling.recorded_mirrors, 13);
 	assert_int_equal(tell_and_hear(o), 15);
 }
 
@@ -153,14 +153,14 @@ TEST(test_one_that_was_not_told_is_told_later, struct owner *o)
 	struct perseas *p = o->p;
 
 	p->upkeep.next_heartbeat_at = PS_NEVER;
-	p->mirrors[2].pending.count = PS_PENDING_MAX;
+	p->mirrors[2].pending_answers.answer_count = PS_PENDING_MAX;
 	tell(p, 15);
-	p->mirrors[2].pending.count = 0;
+	p->mirrors[2].pending_answers.answer_count = 0;
 	pass(o, MS);
 	assert_int_equal(tell(p, 15), 11);
 	pass(o, MS);
 	assert_int_equal(tell(p, 15), 15);
-	p->upkeep.telling.recorded = 13;
+	p->upkeep.telling.recorded_mirrors = 13;
 	assert_int_equal(tell_and_hear(o), 13);
 	pass(o, 600 * MS);
 	assert_int_equal(tell_and_hear(o), 15);

@@ -48,7 +48,7 @@ static void end_corking(void)
 /* Returns how many transactions were committed and not sent. */
 static uint64_t unsent(void)
 {
-	return o->p->commit.seq - o->p->mirrors[0].posted;
+	return o->p->commit.seq - o->p->mirrors[0].posted_seq;
 }
 
 /* Waiters 0 and 1 are called, and 1 does not run; an answer is due to the others. */

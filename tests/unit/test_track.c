@@ -194,7 +194,7 @@ EACH_WAY(a_heap_may_be_beside_it)
 
 /* --- refused, and tried again --- */
 
-/* While another commit is in doubt: nothing of it is forgotten. */
+/* A commit is refused while another one is in doubt: none of its changes is forgotten. */
 EACH_WAY(what_was_refused_is_found_again)
 {
 	perseas_tx_t *tx;
@@ -209,17 +209,17 @@ EACH_WAY(what_was_refused_is_found_again)
 	assert_int_equal(perseas_flush(o->p), 0);
 	tx = track();
 	put(FAR, 3000);
-	o->p->commit.in_doubt = o->p->commit.seq;
+	o->p->commit.in_doubt_seq = o->p->commit.seq;
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EBLOCKED);
-	o->p->commit.in_doubt = 0;
+	o->p->commit.in_doubt_seq = 0;
 	put(99, 1);
 	o->d->mirrors[0].hold = DIRECT_HOLD_NOTHING;
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	tx = track();
 	large[FAR + 5] ^= 1;
-	o->p->commit.in_doubt = o->p->commit.seq;
+	o->p->commit.in_doubt_seq = o->p->commit.seq;
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EBLOCKED);
-	o->p->commit.in_doubt = 0;
+	o->p->commit.in_doubt_seq = 0;
 	assert_int_equal(perseas_abort(tx), 0);
 	assert_stored();
 }
@@ -279,11 +279,11 @@ EACH_WAY(who_is_fenced_puts_it_back)
 	perseas_tx_t *tx = track();
 
 	memset(large + FAR, 0, 2 * PAGE);
-	o->p->superseded = true;
+	o->p->is_superseded = true;
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EFENCED);
 	assert_memory_equal(large, expected, LARGE);
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EENDED);
-	o->p->superseded = false;
+	o->p->is_superseded = false;
 	tx = track();
 	assert_int_equal(perseas_abort(tx), 0);
 }

@@ -94,8 +94,8 @@ static void set(struct fixture *f, perseas_tx_t *tx, unsigned offset, unsigned l
  * begin. */
 static void count_images(struct fixture *f, perseas_tx_t *tx, unsigned *times)
 {
-	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record), tx->record + tx->length,
-		                    tx->ranges, true };
+	struct ps_cursor cursor = { tx->record + sizeof(struct ps_record),
+		                    tx->record + tx->record_length, tx->range_count, true };
 	const struct ps_range *range;
 	const void *image;
 	unsigned ranges = 0;
@@ -110,7 +110,7 @@ static void count_images(struct fixture *f, perseas_tx_t *tx, unsigned *times)
 		for (unsigned i = range->length; i % 8; i++)
 			assert_int_equal(((const uint8_t *)image)[i], 0);
 	}
-	assert_int_equal(ranges, tx->ranges);
+	assert_int_equal(ranges, tx->range_count);
 	assert_ptr_equal(cursor.at, cursor.end);
 }
 
@@ -149,13 +149,15 @@ TEST(test_adjacent_ranges_become_one_entry, struct fixture *f)
 
 	for (unsigned offset = 3; offset < 303; offset += 5)
 		set(f, tx, offset, 5);
-	assert_int_equal(tx->ranges, 1);
-	assert_int_equal(tx->cover.count, 1);
-	assert_int_equal(tx->length, sizeof(struct ps_record) + sizeof(struct ps_range) + 304);
+	assert_int_equal(tx->range_count, 1);
+	assert_int_equal(tx->cover.span_count, 1);
+	assert_int_equal(tx->record_length,
+	                 sizeof(struct ps_record) + sizeof(struct ps_range) + 304);
 	count_images(f, tx, times);
 	/* A byte that is declared again adds nothing. */
 	set(f, tx, 100, 1);
-	assert_int_equal(tx->length, sizeof(struct ps_record) + sizeof(struct ps_range) + 304);
+	assert_int_equal(tx->record_length,
+	                 sizeof(struct ps_record) + sizeof(struct ps_range) + 304);
 	perseas_abort(tx);
 }
 
@@ -210,7 +212,7 @@ TEST_WITH(test_too_big_for_the_log, setup_small_log, teardown, struct fixture *f
 
 	assert_int_equal(perseas_set_range(tx, f->bytes, most + 1), PERSEAS_ETOOBIG);
 	assert_non_null(strstr(perseas_message(f->p), "larger log"));
-	assert_int_equal(tx->ranges, 0);
+	assert_int_equal(tx->range_count, 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	tx = begin(f);
 	set(f, tx, 100, most);
@@ -295,7 +297,7 @@ TEST(test_thousands_of_ranges, struct fixture *f)
 		set(f, tx, i * 16, 1);
 		f->bytes[i * 16] ^= 0xff;
 	}
-	assert_int_equal(tx->ranges, 1200);
+	assert_int_equal(tx->range_count, 1200);
 	assert_memory_equal(mirror, f->before, SIZE);
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	assert_memory_equal(mirror, f->bytes, SIZE);

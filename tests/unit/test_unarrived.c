@@ -1,7 +1,7 @@
 /*
- * test_unarrived.c - a mirror that answers, and to which nothing of what is sent on the data
- * connection arrives, as when packets of full size are lost on the way: its trouble says so until
- * something arrives.
+ * test_unarrived.c - a mirror that answers on the control connection, while nothing that is sent
+ * on the data connection arrives, as when full-size packets are lost on the way: its trouble text
+ * says so until something arrives.
  */
 #include "resync_rig.h"
 
@@ -82,6 +82,6 @@ TEST(a_link_is_given_up_within_twice_the_mirrors_limit, struct fixture *f)
 	for (unsigned i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		f->o->options.mirror_timeout_ms = limits[i].mirror_timeout_ms;
 		owner_reopen(f->o);
-		assert_int_equal(f->o->p->env->unarrived_ms, limits[i].unarrived_ms);
+		assert_int_equal(f->o->p->env->unacknowledged_limit_ms, limits[i].unarrived_ms);
 	}
 }

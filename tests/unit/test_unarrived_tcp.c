@@ -30,7 +30,7 @@ static void post(struct ps_link *link)
 {
 	static const char byte = 1;
 	struct ps_write write = { &byte, 0, PS_REGION_SEGMENT, 1 };
-	struct ps_chain chain = { .writes = &write, .count = 1 };
+	struct ps_chain chain = { .writes = &write, .write_count = 1 };
 
 	assert_int_equal(ps_fabric_tcp.post(link, &chain), PS_LINK_OK);
 }
@@ -65,9 +65,9 @@ TEST(the_socket_has_the_limit_of_the_handle, struct mirror *m)
 	struct ps_link *link;
 	struct pollfd fd;
 
-	owner_env.unarrived_ms = 4321;
+	owner_env.unacknowledged_limit_ms = 4321;
 	link = attach_well(m);
-	owner_env.unarrived_ms = 0;
+	owner_env.unacknowledged_limit_ms = 0;
 	post(link);
 	assert_true(ps_fabric_tcp.waits(link, &fd));
 	assert_int_equal(getsockopt(fd.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, &size), 0);

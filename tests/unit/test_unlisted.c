@@ -263,12 +263,12 @@ TEST(a_daemon_with_a_session_is_no_other_mirror)
 	direct_crash(o->d, 2);
 	direct_keep(o->d, o->p);
 	assert_int_equal(ps_member_check_address(o->p, m, NULL, &other, &error), 0);
-	memcpy(m->daemon, o->p->mirrors[1].daemon, PS_ID_SIZE);
+	memcpy(m->daemon_id, o->p->mirrors[1].daemon_id, PS_ID_SIZE);
 	assert_int_equal(ps_member_check_address(o->p, m, NULL, &other, &error),
 	                 PERSEAS_EUNREACHABLE);
 	assert_ptr_equal(other, &o->p->mirrors[1]);
 	assert_non_null(strstr(error.text, "sim://2 is the same mirror as sim://1"));
-	memset(m->daemon, 0, PS_ID_SIZE);
+	memset(m->daemon_id, 0, PS_ID_SIZE);
 }
 
 /* At another daemon, or another image at the same daemon, the claim must change nothing. */
@@ -280,9 +280,9 @@ TEST(a_claim_names_the_daemon_and_image_that_it_means)
 	Perseas__Request request;
 
 	ps_claim_request(o->p, &o->p->mirrors[1], &claim, &request);
-	assert_true(ps_known_daemon_id(m->daemon) && ps_known_daemon_id(m->shown_image));
+	assert_true(ps_known_daemon_id(m->daemon_id) && ps_known_daemon_id(m->shown_image_id));
 	assert_int_equal(claim.daemon.len, PS_ID_SIZE);
-	assert_memory_equal(claim.daemon.data, m->daemon, PS_ID_SIZE);
+	assert_memory_equal(claim.daemon.data, m->daemon_id, PS_ID_SIZE);
 	assert_int_equal(claim.image_id.len, PS_ID_SIZE);
 	assert_memory_equal(claim.image_id.data, m->image_id, PS_ID_SIZE);
 }

@@ -140,8 +140,8 @@ static uint32_t fill_not_from_copy(struct ps_pager *pager, uint8_t *to, const ui
 {
 	const struct perseas *p = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
 
-	for (unsigned i = 0; p && i < p->warm->count; i++) {
-		const struct ps_warm_part *part = &p->warm->parts[i];
+	for (unsigned i = 0; p && i < p->warm_copy->count; i++) {
+		const struct ps_warm_part *part = &p->warm_copy->parts[i];
 
 		if (bytes >= part->bytes && bytes < part->bytes + part->size)
 			return 0;
@@ -187,7 +187,7 @@ TEST(what_was_unmapped_is_not_taken_again, struct rig *rig)
 	assert_int_equal(rig_map(rig), 0);
 	assert_int_equal(rig_put(rig, 3 << 20, 8, 99), 0);
 	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
-	assert_non_null(rig->p->warm);
+	assert_non_null(rig->p->warm_copy);
 	__atomic_store_n(&kept, NULL, __ATOMIC_RELEASE);
 	assert_int_equal(rig_map(rig), 0);
 	keeper_is_held = false;

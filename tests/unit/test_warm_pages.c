@@ -1,6 +1,6 @@
 /*
- * test_warm_pages.c - the pages of a copy that a standby keeps: which are to be read, which are
- * right, and what another process inherits of them. There are no mirrors here.
+ * test_warm_pages.c - the pages of a standby's copy: which must be read, which are right, and what
+ * another process inherits of them. There are no mirrors here.
  */
 #include "../../client/demand/warm.h"
 #include "../support/unit.h"

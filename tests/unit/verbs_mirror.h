@@ -122,8 +122,8 @@ static int setup(void **state)
 	set_grant(m);
 	m->grant.rdma_port = ntohs(m->peer.id->route.addr.src_sin.sin_port);
 	m->env.verbs = &m->verbs;
-	m->env.staging = pages(STAGING_SIZE);
-	m->env.staging_size = STAGING_SIZE;
+	m->env.staging_memory = pages(STAGING_SIZE);
+	m->env.staging_bytes = STAGING_SIZE;
 	verbs_fake_on_request(answer, m);
 	*state = m;
 	return 0;
@@ -144,7 +144,7 @@ static int teardown(void **state)
 		fail_msg("%s", verbs_fake_trouble());
 	free(m->log);
 	free(m->segment);
-	free(m->env.staging);
+	free(m->env.staging_memory);
 	free(m);
 	return 0;
 }
@@ -168,7 +168,7 @@ static inline struct ps_link *attach_well(struct verbs_mirror *m)
 static inline struct ps_write staged(struct verbs_mirror *m, size_t from, uint32_t region,
                                      uint64_t offset, uint32_t length)
 {
-	return (struct ps_write){ (uint8_t *)m->env.staging + from, offset, region, length };
+	return (struct ps_write){ (uint8_t *)m->env.staging_memory + from, offset, region, length };
 }
 
 /* A transaction: its record, two ranges and its slot, from the ring. */
@@ -181,7 +181,7 @@ enum { RECORD_AT = PS_RING_OFFSET + 1024, RECORD_LENGTH = 600 };
 
 static inline void fill_transaction(struct verbs_mirror *m, struct transaction *t, uint8_t value)
 {
-	uint8_t *ring = m->env.staging;
+	uint8_t *ring = m->env.staging_memory;
 
 	memset(ring, value, 2048);
 	t->writes[0] = staged(m, 0, PS_REGION_LOG, RECORD_AT, RECORD_LENGTH);
@@ -189,8 +189,8 @@ static inline void fill_transaction(struct verbs_mirror *m, struct transaction *
 	t->writes[2] = staged(m, 1100, PS_REGION_SEGMENT, 8000, 300);
 	t->chain = (struct ps_chain){
 		.writes = t->writes,
-		.count = 3,
-		.undo_count = 1,
+		.write_count = 3,
+		.undo_write_count = 1,
 		.slot = staged(m, 1600, PS_REGION_LOG, 0, sizeof(struct ps_slot)),
 	};
 }

@@ -20,14 +20,14 @@ static void fill_named(struct ps_inherited *told, const struct ps_peers *looks)
 	size_t used = 0;
 
 	for (unsigned i = 0; i < looks->given; i++)
-		used += ps_text_format(told->named + used, sizeof(told->named) - used, "%s%s",
-		                       used ? "," : "", looks->addresses[i].text);
+		used += ps_text_format(told->list_mirrors + used, sizeof(told->list_mirrors) - used,
+		                       "%s%s", used ? "," : "", looks->addresses[i].text);
 }
 
 static void fill_unlisted(struct ps_inherited *told, const struct ps_follow *follow)
 {
 	const struct ps_peers *looks = &follow->looks;
-	struct ps_roster_places *places = &told->learnt;
+	struct ps_roster_places *places = &told->unlisted_mirrors;
 
 	places->epoch = follow->roster_epoch;
 	places->version = follow->roster_version;
@@ -44,18 +44,19 @@ static void fill_silent(struct ps_inherited *told, const struct ps_follow *follo
 	told->silent_at_ms = ps_follow_now(follow) / MS_NS;
 	for (unsigned i = 0; i < looks->count; i++)
 		if (ps_follow_is_silent(follow, looks->addresses[i].text))
-			used += ps_text_format(told->silent + used, sizeof(told->silent) - used,
-			                       "%s%s", used ? "," : "", looks->addresses[i].text);
+			used += ps_text_format(told->silent_mirrors + used,
+			                       sizeof(told->silent_mirrors) - used, "%s%s",
+			                       used ? "," : "", looks->addresses[i].text);
 }
 
 void ps_set_inherited_variable(const struct ps_follow *follow, int warm_fd)
 {
-	struct ps_inherited told = { .is_marked = follow->mark, .warm_fd = warm_fd };
+	struct ps_inherited told = { .has_mark = follow->mark, .warm_fd = warm_fd };
 	char text[PS_INHERITED_TEXT];
 
 	if (follow->mark)
 		memcpy(told.mark, follow->mark, sizeof(told.mark));
-	ps_resolver_export(told.addresses, sizeof(told.addresses));
+	ps_resolver_export(told.answered_addresses, sizeof(told.answered_addresses));
 	ps_text_format(told.store, sizeof(told.store), "%s", follow->store);
 	/* A list that is too long is left out: then an open without a list of mirrors is refused.
 	 */

@@ -27,7 +27,7 @@ def run(*words):
 
 
 def test_every_figure_is_there():
-    """Writes and chains to one target, chains to three of which two are awaited, reads."""
+    """Writes and chains to one target, chains to three targets (two awaited), and reads."""
     status, out, errors = run("--to", "10.5.0.1,10.5.0.2,10.5.0.3", "--segment", "1M", "--json",
                               "--read-sizes", "64K,1M", "--read-depths", 4)
     assert status == MEASURED, errors

@@ -1,10 +1,11 @@
 /*
- * test_due.c - answers that nobody waits for: who takes them, and what a question counts.
+ * test_pending_answers.c - answers that nobody waits for: who takes them, and what a question
+ * counts.
  */
 #include "owner.h"
 
 #include "../../client/core/mirror.h"
-#include "../../client/keeper/due.h"
+#include "../../client/keeper/pending_answers.h"
 #include "../../client/keeper/session.h"
 
 #define MS (uint64_t)1000000
@@ -23,7 +24,7 @@ static int setup(void **state)
 		o->d->mirrors[i].slow_at = PERSEAS__REQUEST__BODY_CONFIRM;
 		o->d->mirrors[i].slow_ns = 50 * MS;
 	}
-	o->p->admin = true;
+	o->p->is_admin_taken = true;
 	return 0;
 }
 
@@ -31,7 +32,7 @@ static int teardown(void **state)
 {
 	struct owner *o = *state;
 
-	o->p->admin = false;
+	o->p->is_admin_taken = false;
 	owner_teardown(state);
 	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
 		ps_question_forget(&behind[i]);
@@ -54,18 +55,18 @@ TEST(test_answers_are_counted_as_they_come, struct owner *o)
 	o->d->mirrors[1].slow_ns = 200 * MS;
 	direct_hang(o->d, 2);
 	ps_question_ask_confirm(o->p, &q, 7);
-	assert_int_equal(q.unanswered, 7);
+	assert_int_equal(q.unanswered_mirrors, 7);
 	pass(o, 60 * MS);
-	assert_int_equal(q.granted, 1);
+	assert_int_equal(q.granting_mirrors, 1);
 	pass(o, 200 * MS);
-	assert_int_equal(q.granted, 3);
-	assert_int_equal(q.unanswered, 4);
+	assert_int_equal(q.granting_mirrors, 3);
+	assert_int_equal(q.unanswered_mirrors, 4);
 	assert_false(ps_question_is_over(o->p, &q));
 	pass(o, 4000 * MS);
 	assert_true(ps_question_is_over(o->p, &q));
-	assert_int_equal(q.granted, 3);
+	assert_int_equal(q.granting_mirrors, 3);
 	assert_int_equal(q.error.code, PERSEAS_EUNREACHABLE);
-	assert_int_equal(o->p->mirrors[2].pending.count, 0);
+	assert_int_equal(o->p->mirrors[2].pending_answers.answer_count, 0);
 	ps_question_forget(&q);
 }
 
@@ -78,10 +79,10 @@ TEST(test_an_answer_to_what_was_asked_before_counts_for_nothing, struct owner *o
 	o->d->now += 30 * MS;
 	ps_question_ask_confirm(o->p, &q, 3);
 	pass(o, 30 * MS);
-	assert_int_equal(q.granted, 0);
-	assert_int_equal(q.unanswered, 3);
+	assert_int_equal(q.granting_mirrors, 0);
+	assert_int_equal(q.unanswered_mirrors, 3);
 	pass(o, 30 * MS);
-	assert_int_equal(q.granted, 3);
+	assert_int_equal(q.granting_mirrors, 3);
 	ps_question_forget(&q);
 }
 
@@ -95,10 +96,10 @@ TEST(test_the_answers_of_a_session_end_with_it, struct owner *o)
 	ps_mirror_break(o->p, &o->p->mirrors[1], PS_LINK_BROKEN, "the test ends it");
 	pthread_mutex_unlock(&o->p->lock);
 	ps_mirror_disconnect(o->p, &o->p->mirrors[1]);
-	assert_int_equal(q.unanswered, 5);
-	assert_int_equal(o->p->mirrors[1].pending.count, 0);
+	assert_int_equal(q.unanswered_mirrors, 5);
+	assert_int_equal(o->p->mirrors[1].pending_answers.answer_count, 0);
 	pass(o, 60 * MS);
-	assert_int_equal(q.granted, 5);
+	assert_int_equal(q.granting_mirrors, 5);
 	assert_true(ps_question_is_over(o->p, &q));
 	ps_question_forget(&q);
 }
@@ -110,12 +111,12 @@ TEST(test_a_mirror_is_not_asked_without_end, struct owner *o)
 
 	for (unsigned i = 0; i <= PS_PENDING_MAX; i++)
 		ps_question_ask_confirm(o->p, &q[i], 1);
-	assert_int_equal(q[PS_PENDING_MAX - 1].unanswered, 1);
-	assert_int_equal(q[PS_PENDING_MAX].unanswered, 0);
+	assert_int_equal(q[PS_PENDING_MAX - 1].unanswered_mirrors, 1);
+	assert_int_equal(q[PS_PENDING_MAX].unanswered_mirrors, 0);
 	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
 		pass(o, 60 * MS);
 	for (unsigned i = 0; i <= PS_PENDING_MAX; i++) {
-		assert_int_equal(q[i].granted, i < PS_PENDING_MAX);
+		assert_int_equal(q[i].granting_mirrors, i < PS_PENDING_MAX);
 		ps_question_forget(&q[i]);
 	}
 }
@@ -126,13 +127,13 @@ static const struct perseas_roster_change without = { PERSEAS_ROSTER_REMOVE, "si
 /* Makes so many answers due that these mirrors cannot be asked any more. */
 static void fill(struct owner *o, uint32_t set)
 {
-	o->p->admin = true;
+	o->p->is_admin_taken = true;
 	ps_pending_take_all(o->p, o->d->now);
 	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
 		ps_question_ask_confirm(o->p, &behind[i], set);
 	assert_true(ps_pending_is_any_full(o->p, 7));
 	assert_false(ps_pending_is_any_full(o->p, 1));
-	o->p->admin = false;
+	o->p->is_admin_taken = false;
 }
 
 /* The mirror leaves, within 2 s. late: it falls behind before it can be told that it leaves. */
@@ -162,7 +163,7 @@ TEST(test_a_change_of_the_roster_waits_until_all_can_be_asked, struct owner *o)
 /* The one that leaves is told so, also where it is behind with its answers. */
 TEST(test_a_mirror_that_is_behind_is_let_go_of, struct owner *o)
 {
-	o->p->admin = false;
+	o->p->is_admin_taken = false;
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_RELEASE;
 	make_it_leave(o, true);
 	assert_int_equal(o->d->mirrors[2].break_at, 0);

@@ -1,18 +1,18 @@
 /*
- * due.h - answers that are pending while no thread waits for them. Each pending answer names the
- * function that takes it: for a heartbeat (heartbeat.c), for a roster that was told
+ * pending_answers.h - answers that are pending while no thread waits for them. Each pending answer
+ * names the function that takes it: for a heartbeat (heartbeat.c), for a roster that was told
  * (roster_telling.c), or for a question to several mirrors, whose asker goes on once enough have
  * answered. A stopped mirror delays only the work that needs its answer. Callers hold admin.
  */
-#ifndef PERSEAS_CLIENT_DUE_H
-#define PERSEAS_CLIENT_DUE_H
+#ifndef PERSEAS_CLIENT_PENDING_ANSWERS_H
+#define PERSEAS_CLIENT_PENDING_ANSWERS_H
 
 #include "../core/handle.h"
 
-/* Sends a request to mirror `m` without waiting. `due` says which function takes the answer.
+/* Sends a request to mirror `m` without waiting. `pending` says which function takes the answer.
  * Returns false if the mirror cannot be asked now. */
 bool ps_pending_send(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                     struct ps_pending_answer due);
+                     struct ps_pending_answer pending);
 
 /* Returns how many pending answers of mirror `m` the function `take` is to get. */
 unsigned ps_pending_count(const struct ps_mirror *m, ps_answer_handler *take);

@@ -1,9 +1,9 @@
 /*
- * due.c - keeps the pending answers of each mirror in the order of their requests, and counts the
- * answers to a question. All requests that do not wait are sent here. rpc.c first takes the pending
- * answers when it waits for one. Nothing here may know what an answer is for.
+ * pending_answers.c - keeps the pending answers of each mirror in the order of their requests, and
+ * counts the answers to a question. All requests that do not wait are sent here. rpc.c first takes
+ * the pending answers when it waits for one. Nothing here may know what an answer is for.
  */
-#include "due.h"
+#include "pending_answers.h"
 
 #include "../core/mirror.h"
 #include "../core/quorum.h"
@@ -18,28 +18,30 @@
 /* Starts the timeout of the oldest pending answer. */
 static void start_answer_timeout(struct perseas *p, struct ps_mirror *m)
 {
-	m->pending.asked_at = ps_now(p);
-	m->pending.answer_by = ps_answer_deadline(p);
+	m->pending_answers.oldest_asked_at = ps_now(p);
+	m->pending_answers.oldest_answer_by = ps_answer_deadline(p);
 }
 
 bool ps_pending_is_overdue(struct perseas *p, const struct ps_mirror *m)
 {
-	return m->pending.count && ps_now(p) - m->pending.asked_at > OVERDUE_AFTER &&
+	return m->pending_answers.answer_count &&
+	       ps_now(p) - m->pending_answers.oldest_asked_at > OVERDUE_AFTER &&
 	       !p->env->ops->answered(m->control);
 }
 
 bool ps_pending_send(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
-                     struct ps_pending_answer due)
+                     struct ps_pending_answer pending)
 {
 	struct ps_error ignored;
 
 	ps_assert_admin(p);
-	if (!m->control || m->pending.count >= PS_PENDING_MAX || ps_pending_is_overdue(p, m) ||
-	    p->env->ops->send(m->control, request, &ignored))
+	assert(pending.handler);
+	if (!m->control || m->pending_answers.answer_count >= PS_PENDING_MAX ||
+	    ps_pending_is_overdue(p, m) || p->env->ops->send(m->control, request, &ignored))
 		return false;
-	if (!m->pending.count)
+	if (!m->pending_answers.answer_count)
 		start_answer_timeout(p, m);
-	m->pending.list[m->pending.count++] = due;
+	m->pending_answers.answers[m->pending_answers.answer_count++] = pending;
 	return true;
 }
 
@@ -47,30 +49,31 @@ unsigned ps_pending_count(const struct ps_mirror *m, ps_answer_handler *take)
 {
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < m->pending.count; i++)
-		count += m->pending.list[i].take == take;
+	for (unsigned i = 0; i < m->pending_answers.answer_count; i++)
+		count += m->pending_answers.answers[i].handler == take;
 	return count;
 }
 
 int ps_pending_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns,
                     struct ps_error *error)
 {
-	const struct ps_pending_answer due = m->pending.list[0];
+	const struct ps_pending_answer pending = m->pending_answers.answers[0];
 	Perseas__Reply *reply;
 	unsigned count;
 	int rc;
 
-	assert(m->pending.count);
+	assert(m->pending_answers.answer_count);
 	rc = p->env->ops->receive(m->control, until_ns, &reply, NULL, &count, error);
 	if (rc) {
 		ps_pending_drop(p, m, error);
 		return rc;
 	}
-	m->pending.count--;
-	memmove(m->pending.list, m->pending.list + 1, m->pending.count * sizeof(due));
-	if (m->pending.count)
+	m->pending_answers.answer_count--;
+	memmove(m->pending_answers.answers, m->pending_answers.answers + 1,
+	        m->pending_answers.answer_count * sizeof(pending));
+	if (m->pending_answers.answer_count)
 		start_answer_timeout(p, m);
-	due.take(p, m, &due, &reply, NULL);
+	pending.handler(p, m, &pending, &reply, NULL);
 	if (reply)
 		perseas__reply__free_unpacked(reply, NULL);
 	return 0;
@@ -84,23 +87,25 @@ void ps_pending_take_all(struct perseas *p, uint64_t now)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		while (m->pending.count && (p->env->ops->answered(m->control) ||
-		                            now >= ps_answer_limit(p, m, m->pending.answer_by)))
-			ps_pending_take(p, m, m->pending.answer_by, &ignored);
+		while (m->pending_answers.answer_count &&
+		       (p->env->ops->answered(m->control) ||
+		        now >= ps_answer_extended_deadline(p, m,
+		                                           m->pending_answers.oldest_answer_by)))
+			ps_pending_take(p, m, m->pending_answers.oldest_answer_by, &ignored);
 	}
 }
 
 void ps_pending_drop(struct perseas *p, struct ps_mirror *m, const struct ps_error *why)
 {
 	struct ps_pending_answer dropped[PS_PENDING_MAX];
-	const unsigned count = m->pending.count;
+	const unsigned count = m->pending_answers.answer_count;
 
-	memcpy(dropped, m->pending.list, sizeof(dropped));
-	m->pending.count = 0;
+	memcpy(dropped, m->pending_answers.answers, sizeof(dropped));
+	m->pending_answers.answer_count = 0;
 	for (unsigned i = 0; i < count; i++) {
 		Perseas__Reply *none = NULL;
 
-		dropped[i].take(p, m, &dropped[i], &none, why);
+		dropped[i].handler(p, m, &dropped[i], &none, why);
 	}
 }
 
@@ -109,7 +114,7 @@ bool ps_pending_is_any_full(struct perseas *p, uint32_t set)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (set >> i & 1 && m->pending.count >= PS_PENDING_MAX &&
+		if (set >> i & 1 && m->pending_answers.answer_count >= PS_PENDING_MAX &&
 		    !ps_pending_is_overdue(p, m))
 			return true;
 	}
@@ -119,19 +124,20 @@ bool ps_pending_is_any_full(struct perseas *p, uint32_t set)
 /* --- questions --- */
 
 static void take_question_answer(struct perseas *p, struct ps_mirror *m,
-                                 const struct ps_pending_answer *due, Perseas__Reply **reply,
+                                 const struct ps_pending_answer *pending, Perseas__Reply **reply,
                                  const struct ps_error *why)
 {
-	struct ps_question *q = due->arg;
+	struct ps_question *q = pending->arg;
 
 	assert(*reply || why);
-	if (due->ticket != q->id)
+	if (pending->ticket != q->id)
 		return;
-	q->unanswered &= ~ps_mirror_bit(p, m);
+	assert(q->unanswered_mirrors & ps_mirror_bit(p, m));
+	q->unanswered_mirrors &= ~ps_mirror_bit(p, m);
 	if (!*reply) {
 		q->error = *why;
 	} else if (!ps_asked_refusal(*reply, m->address.text, &q->error)) {
-		q->granted |= ps_mirror_bit(p, m);
+		q->granting_mirrors |= ps_mirror_bit(p, m);
 		if (q->reply)
 			perseas__reply__free_unpacked(q->reply, NULL);
 		q->reply = *reply;
@@ -149,15 +155,15 @@ void ps_question_forget(struct ps_question *question)
 void ps_question_ask(struct perseas *p, struct ps_question *question, uint32_t set,
                      const Perseas__Request *request)
 {
-	const struct ps_pending_answer due = { take_question_answer, question,
-		                               ++p->upkeep.last_question_id };
+	const struct ps_pending_answer pending = { take_question_answer, question,
+		                                   ++p->upkeep.last_question_id };
 
 	ps_question_forget(question);
-	question->id = due.ticket;
+	question->id = pending.ticket;
 	question->deadline = ps_answer_deadline(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (set >> i & 1 && ps_pending_send(p, &p->mirrors[i], request, due))
-			question->unanswered |= (uint32_t)1 << i;
+		if (set >> i & 1 && ps_pending_send(p, &p->mirrors[i], request, pending))
+			question->unanswered_mirrors |= (uint32_t)1 << i;
 }
 
 bool ps_mirror_has_version(const struct perseas *p, const struct ps_mirror *m, unsigned version)
@@ -175,5 +181,5 @@ void ps_question_ask_confirm(struct perseas *p, struct ps_question *question, ui
 
 bool ps_question_is_over(struct perseas *p, const struct ps_question *question)
 {
-	return !question->unanswered || ps_now(p) >= question->deadline;
+	return !question->unanswered_mirrors || ps_now(p) >= question->deadline;
 }
