@@ -144,23 +144,12 @@ static struct ps_peek_link way_by(const struct ps_source *source)
 	return source->spoilt ? (struct ps_peek_link){ NULL, NULL } : source->straight;
 }
 
-/* Returns how many granules are fetched for a fault. Over a direct link a whole large page takes
- * about as long as the kernel needs to map its small pages, and saves all other faults in it. With
- * a rate limit only the granule of the fault is fetched. */
-static unsigned wait_run(struct ps_demand *d, unsigned which)
+static bool find_next(struct ps_demand *d, enum ps_lane lane, uint64_t now, struct ps_want *next)
 {
-	return way_by(mirror_of(d, which)).fabric && !d->rate ? d->ops->run : 1;
-}
-
-static bool find_next(struct ps_demand *d, unsigned which, uint64_t now, struct ps_want *next)
-{
-	const enum ps_lane lane = ps_source_lane(which);
-
 	if (find_late(d, lane, now, next))
 		return true;
-	if (lane == PS_BULK_LANE)
-		return ps_granule_next_bulk(d, now, next);
-	return ps_granule_next_wanted(d, wait_run(d, which), next);
+	return lane == PS_BULK_LANE ? ps_granule_next_bulk(d, now, next)
+	                            : ps_granule_next_wanted(d, next);
 }
 
 /* Chooses what to fetch, and fills in the request. Returns false if the source has nothing to do.
@@ -175,7 +164,7 @@ static bool choose(struct ps_demand *d, unsigned which, uint64_t now,
 	struct ps_want next;
 
 	if (d->fenced || !d->epoch || !source->counts || source->version != f->version ||
-	    !find_next(d, which, now, &next))
+	    !find_next(d, ps_source_lane(which), now, &next))
 		return false;
 	mapping = ps_mapping_of(d, next.generation);
 	f->generation = next.generation;

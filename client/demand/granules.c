@@ -148,29 +148,11 @@ static bool find_wanted(struct ps_demand *d, struct ps_want *next)
 	return find_lost(d, next);
 }
 
-/* Makes it the whole run that it lies in, unless some of that is here, or comes otherwise. */
-static void widen(const struct ps_demand *d, const struct ps_mapping *mapping, unsigned run,
-                  struct ps_want *want)
+bool ps_granule_next_wanted(struct ps_demand *d, struct ps_want *next)
 {
-	const struct ps_want whole = { want->generation, want->granule / run * run, run };
-
-	for (uint64_t g = whole.granule; g < whole.granule + run; g++)
-		if (g >= mapping->count || mapping->states[g] >= PS_GRANULE_COPIED ||
-		    ps_granule_here(d, mapping, g))
-			return;
-	if (ps_granules_move(d, mapping, &whole))
-		*want = whole;
-}
-
-bool ps_granule_next_wanted(struct ps_demand *d, unsigned run, struct ps_want *next)
-{
-	struct ps_mapping *mapping;
-
 	if (!find_wanted(d, next))
 		return false;
-	mapping = ps_mapping_of(d, next->generation);
-	widen(d, mapping, run, next);
-	memset(&mapping->states[next->granule], PS_GRANULE_ASKED, next->count);
+	ps_mapping_of(d, next->generation)->states[next->granule] = PS_GRANULE_ASKED;
 	return true;
 }
 

@@ -123,6 +123,32 @@ TEST(test_an_answer_to_a_fault_overtakes_the_bulk, struct fixture *f)
 	assert_filled(order, 5);
 }
 
+static bool can_move;
+
+static bool moves(const struct ps_pager *pager, const uint8_t *to, uint32_t length, bool watched)
+{
+	(void)pager;
+	(void)to;
+	(void)watched;
+	return can_move && length == BULK * GRANULE;
+}
+
+/* A whole run is filled at once where that takes no longer than one granule. */
+TEST(test_a_run_that_is_copied_is_filled_granule_by_granule, struct fixture *f)
+{
+	static const uint64_t order[] = { 0, 4, 5, 6, 7 };
+
+	f->ops.moves = moves;
+	can_move = true;
+	receive(f, PS_BULK_LANE, 0, BULK);
+	assert_true(ps_fill_step(&f->d));
+	can_move = false;
+	receive(f, PS_BULK_LANE, 4, BULK);
+	while (ps_fill_step(&f->d))
+		;
+	assert_filled(order, 5);
+}
+
 /* The bulk lane then asks for more. The fault lane fills in its own answers, and needs no wake. */
 TEST(test_the_bulk_lane_is_told_when_its_answer_was_filled, struct fixture *f)
 {
