@@ -6,6 +6,7 @@
 
 #include "tunnel.h"
 
+#include "../host/socket.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
@@ -25,9 +26,6 @@ enum {
 	MEMORY = 12 << 20,  /* three messages, unpacked */
 	ROOM = 2 * PS_REACH_BLOCK,
 	SILENCE_MS = 10000,
-	/* Messages that are taken at once: somebody may wait for another mirror's. */
-	TURN = 4,
-	TURN_BULK = 1,
 };
 
 static_assert(PS_REACH_BULK <= PS_READ_REQUEST_MAX, "a mirror answers it");
@@ -150,21 +148,13 @@ static bool dial(struct ps_reach *reach)
 	return reach->fd >= 0;
 }
 
-/* 1: it is; 0: not yet; -1: it cannot be. */
+/* Returns 1, 0 if the connection is not up yet, or -1 if it failed. */
 static int is_connected(struct ps_reach *reach)
 {
-	struct pollfd fd = { .fd = reach->fd, .events = POLLOUT };
-	socklen_t len = sizeof(int);
-	int error = 0;
+	int error, rc = reach->connected ? 1 : ps_connect_result(reach->fd, &error);
 
-	if (reach->connected)
-		return 1;
-	if (poll(&fd, 1, 0) <= 0)
-		return 0;
-	if (getsockopt(reach->fd, SOL_SOCKET, SO_ERROR, &error, &len) || error)
-		return -1;
-	reach->connected = true;
-	return 1;
+	reach->connected = rc > 0;
+	return rc;
 }
 
 /* --- asking --- */
@@ -202,14 +192,9 @@ static bool add_status(struct ps_reach *reach, const struct ps_fetch_request *fe
 	return add_request(reach, &request);
 }
 
-static bool is_bulk(const struct ps_reach *reach)
-{
-	return reach->length > PS_REACH_PIECE;
-}
-
 static uint32_t piece_at(const struct ps_reach *reach, uint32_t done)
 {
-	const uint32_t most = is_bulk(reach) ? PS_REACH_BULK : PS_REACH_PIECE;
+	const uint32_t most = reach->length > PS_REACH_PIECE ? PS_REACH_BULK : PS_REACH_PIECE;
 
 	return reach->length - done < most ? reach->length - done : most;
 }
@@ -236,10 +221,8 @@ static bool push(struct ps_reach *reach)
 		                       reach->out_length - reach->out_done,
 		                       MSG_NOSIGNAL | MSG_DONTWAIT);
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0)
-			return errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM;
+			return ps_would_block(errno);
 		reach->out_done += (size_t)n;
 	}
 	return true;
@@ -279,9 +262,7 @@ static int take(struct ps_reach *reach, size_t want)
 		const ssize_t n = recv(reach->fd, reach->in + reach->have, want - reach->have,
 		                       MSG_DONTWAIT);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && (errno == EAGAIN || errno == ENOMEM))
+		if (n < 0 && ps_would_block(errno))
 			return 0;
 		if (n <= 0)
 			return -1;
@@ -396,15 +377,14 @@ static int take_message(struct ps_reach *reach)
 
 int ps_reach_answer(struct ps_reach *reach, struct ps_fetch_answer *fetched)
 {
-	const unsigned turns = is_bulk(reach) ? TURN_BULK : TURN;
 	int rc = reach->fd >= 0 ? is_connected(reach) : -1;
 
 	if (rc > 0 && !push(reach))
 		rc = -1;
 	if (rc > 0 && !reach->greeted)
 		rc = take_hello(reach);
-	for (unsigned turn = 0; rc > 0 && reach->answered < reach->due; turn++)
-		rc = turn < turns ? take_message(reach) : 0;
+	while (rc > 0 && reach->answered < reach->due)
+		rc = take_message(reach);
 	if (rc <= 0)
 		return rc;
 	reach->asking = false;

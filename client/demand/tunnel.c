@@ -7,6 +7,7 @@
 
 #include "reach.h"
 
+#include "../host/socket.h"
 #include "../../proto/base/stream.h"
 #include "../../proto/base/standard_streams.h"
 
@@ -134,18 +135,13 @@ static void take_order(struct ps_tunnel *tunnel, const struct order *order)
 		end(line);
 }
 
-static bool would_block(void)
-{
-	return errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM;
-}
-
 /* False: that side is over. *stuck: it has, or takes, no more for now. */
 static bool note(struct carried *carried, ssize_t got, bool *stuck)
 {
 	if (got > 0)
 		*carried = (struct carried){ (size_t)got, 0 };
 	*stuck = got < 0;
-	return got > 0 || (got < 0 && would_block());
+	return got > 0 || (got < 0 && ps_would_block(errno));
 }
 
 static bool note_gone(struct carried *carried, ssize_t gone, bool *stuck)
@@ -153,7 +149,7 @@ static bool note_gone(struct carried *carried, ssize_t gone, bool *stuck)
 	if (gone > 0)
 		carried->gone += (size_t)gone;
 	*stuck = carried->gone < carried->have;
-	return gone >= 0 || would_block();
+	return gone >= 0 || ps_would_block(errno);
 }
 
 static bool carry_up(struct line *line)
@@ -194,18 +190,6 @@ static bool carry_down(struct line *line)
 	return goes_on;
 }
 
-static bool is_connected(struct line *line, bool *failed)
-{
-	struct pollfd fd = { .fd = line->stream.fd, .events = POLLOUT };
-	socklen_t length = sizeof(int);
-	int error = 0;
-
-	if (poll(&fd, 1, 0) <= 0)
-		return false;
-	*failed = getsockopt(fd.fd, SOL_SOCKET, SO_ERROR, &error, &length) || error;
-	return true;
-}
-
 /* Has the lane given it up? */
 static bool is_given_up(const struct line *line)
 {
@@ -217,15 +201,18 @@ static bool is_given_up(const struct line *line)
 /* False: it is over. */
 static bool step(struct ps_tunnel *tunnel, struct line *line)
 {
-	bool failed = false;
-	int shaken;
+	int error, connected, shaken;
 
 	if (is_given_up(line))
 		return false;
-	if (line->state == CONNECTING && is_connected(line, &failed)) {
-		if (failed || ps_stream_begin_tls(&line->stream, tunnel->tls, line->order.host))
+	if (line->state == CONNECTING) {
+		connected = ps_connect_result(line->stream.fd, &error);
+		if (connected < 0)
 			return false;
-		line->state = SHAKING;
+		if (connected && ps_stream_begin_tls(&line->stream, tunnel->tls, line->order.host))
+			return false;
+		if (connected)
+			line->state = SHAKING;
 	}
 	if (line->state == SHAKING) {
 		shaken = ps_stream_handshake(&line->stream);
@@ -267,7 +254,7 @@ static bool take_orders(struct ps_tunnel *tunnel)
 	while ((n = recv(tunnel->orders[1], &order, sizeof(order), MSG_DONTWAIT)) > 0)
 		if (n == sizeof(order))
 			take_order(tunnel, &order);
-	return n < 0 && would_block();
+	return n < 0 && ps_would_block(errno);
 }
 
 static void await(const struct ps_tunnel *tunnel)
