@@ -18,16 +18,6 @@
 #define LOOK_UP_LOST ps_ms(1000)  /* that of a mirror that is not there */
 #define STARVED_FOR ps_ms(1000)   /* before that is told */
 
-static void lock(struct ps_demand *d)
-{
-	pthread_mutex_lock(&d->lock);
-}
-
-static void unlock(struct ps_demand *d)
-{
-	pthread_mutex_unlock(&d->lock);
-}
-
 /* Also those who wait for all memory: nothing may come any more, or nothing be missing. */
 static void tell_all(struct ps_demand *d)
 {
@@ -95,9 +85,9 @@ void ps_demand_begin(struct perseas *p)
 	d = demand_new(p);
 	if (d) {
 		/* The lanes wait for the lock until they can see the pager. */
-		lock(d);
+		pthread_mutex_lock(&d->lock);
 		d->pager = d->ops->begin(p->env, lanes, d, &error);
-		unlock(d);
+		pthread_mutex_unlock(&d->lock);
 	}
 	if (!d || !d->pager) {
 		ps_report(p, "memory is read first: %s", error.text);
@@ -152,9 +142,9 @@ void ps_demand_end(struct perseas *p)
 	if (!d)
 		return;
 	unmap_all(p);
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	d->stopping = true;
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 	wake_lanes(d);
 	d->ops->end(d->pager);
 	p->demand = NULL;
@@ -202,12 +192,6 @@ static uint64_t count_granules(const struct ps_demand *d, const struct ps_segmen
 	return (segment->size + d->ops->granule - 1) / d->ops->granule;
 }
 
-/* For all that is kept of each granule (struct ps_mapping): zeros. */
-static uint8_t *new_states(const struct ps_demand *d, const struct ps_segment *segment, bool shadow)
-{
-	return calloc(count_granules(d, segment), shadow ? 2 : 1);
-}
-
 /* With the lock. Its generation: it is not covered yet. */
 static uint64_t add_mapping(struct perseas *p, const struct ps_segment *segment, uint8_t *shadow,
                             uint8_t *states)
@@ -242,11 +226,12 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t 
 
 	if (!d)
 		return false;
-	states = new_states(d, segment, shadow != NULL);
+	/* The states of all granules, and with a shadow their `torn`. */
+	states = calloc(count_granules(d, segment), shadow ? 2 : 1);
 	if (!states)
 		return false;
 	ps_take_mark(d, segment, count_granules(d, segment), states);
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	/* What somebody waited for before has come. */
 	if (!ps_bytes_missing(d, &any))
 		d->starved_at = 0;
@@ -259,7 +244,7 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t 
 		forget(d, mapping);
 	else
 		d->told_whole = false;
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 	if (!covered)
 		free(states);
 	return covered;
@@ -273,12 +258,12 @@ void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment)
 
 	if (!d)
 		return;
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	while ((mapping = ps_mapping_segment(d, segment->id)) && d->filling == mapping->generation)
 		wait_change(d, PS_NEVER);
 	if (mapping)
 		states = forget(d, mapping);
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 	free(states);
 	/* It is as it was when the store was opened, and what was here may have been changed. */
 	ps_warm_leave(d->warm, segment->id);
@@ -293,10 +278,10 @@ bool ps_demand_has_missing(struct perseas *p, const struct ps_segment *segment)
 
 	if (!p->demand)
 		return false;
-	lock(p->demand);
+	pthread_mutex_lock(&p->demand->lock);
 	mapping = ps_mapping_segment(p->demand, segment->id);
 	lacks = mapping && mapping->missing > 0;
-	unlock(p->demand);
+	pthread_mutex_unlock(&p->demand->lock);
 	return lacks;
 }
 
@@ -309,7 +294,7 @@ bool ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint
 
 	if (!d || !length)
 		return true;
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	mapping = ps_mapping_segment(d, segment->id);
 	for (uint64_t g = offset / d->ops->granule;
 	     mapping && g <= (offset + length - 1) / d->ops->granule; g++) {
@@ -317,7 +302,7 @@ bool ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint
 		ps_granule_want(d, mapping, g);
 	}
 	d->tell_keeper |= !here;
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 	if (!here)
 		d->ops->wake(d->pager, PS_FAULT_LANE);
 	return here;
@@ -358,14 +343,14 @@ int ps_demand_await(struct perseas *p, uint64_t start, uint64_t end)
 
 	if (!d)
 		return 0;
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	for (uint64_t at = start; at < end && rc >= 0; at = next_granule(d, at)) {
 		while ((rc = bring_granule(d, at)) > 0) {
 			d->ops->wake(d->pager, PS_FAULT_LANE);
 			wait_change(d, PS_NEVER);
 		}
 	}
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 	return rc ? ps_fail_fenced(p) : 0;
 }
 
@@ -383,10 +368,10 @@ static bool take_lost(struct ps_demand *d, struct ps_source *source)
 {
 	bool lost;
 
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	lost = source->lost;
 	source->lost = false;
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 	return lost;
 }
 
@@ -420,22 +405,15 @@ static bool follow_mirror(struct perseas *p, unsigned i, uint64_t now)
 		if (is_same_way(&source->way, &way))
 			return false;
 	}
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	source->version++;
 	source->counts = counts;
 	if (counts) {
 		memcpy(source->image_id, m->image_id, PS_ID_SIZE);
 		source->way = way;
 	}
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 	return true;
-}
-
-/* Why what is missing does not come, where mirrors are asked for it. */
-static const char *cause(const struct ps_demand *d)
-{
-	return d->poor ? "this host has no memory for all of what mirrors give: free some"
-	               : "no mirror gives them";
 }
 
 static void tell(struct perseas *p, uint64_t missing, const char *starved)
@@ -485,9 +463,9 @@ void ps_demand_pause(struct perseas *p)
 	ps_assert_admin(p);
 	if (!d)
 		return;
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	d->epoch = 0;
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 }
 
 void ps_demand_step(struct perseas *p)
@@ -506,16 +484,18 @@ void ps_demand_step(struct perseas *p)
 		ps_straight_find(p, i);
 	}
 	epoch = p->renewing ? 0 : p->epoch;
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	changed |= d->epoch != epoch || (p->superseded && !d->fenced);
 	d->epoch = epoch;
 	d->fenced |= p->superseded;
 	missing = ps_bytes_missing(d, &any);
 	if (missing && !d->fenced && d->starved_at && now > d->starved_at + STARVED_FOR)
-		starved = cause(d);
+		starved = "no mirror gives them";
+	if (starved && d->poor)
+		starved = "this host has no memory for all of what mirrors give: free some";
 	if (changed)
 		tell_all(d);
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 	if (changed)
 		wake_lanes(d);
 	if (any)
@@ -531,9 +511,9 @@ void ps_demand_fill_stat(struct perseas *p, struct perseas_stat *stat)
 
 	if (!d)
 		return;
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	stat->missing = ps_bytes_missing(d, &any);
 	stat->fetched = d->fetched;
 	stat->faults = d->faults;
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 }

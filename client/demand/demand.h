@@ -40,11 +40,11 @@ struct ps_mapping {
 	uint64_t soon, soon_end; /* only in here is PS_GRANULE_SOON; equal: nowhere */
 	uint64_t copied;         /* no granule before it is PS_GRANULE_COPIED */
 	bool taken;              /* some may be PS_GRANULE_TAKEN */
-	uint64_t gathered; /* this pass has tried to make the large pages before it (large.c) */
-	uint64_t gather_at;
-	unsigned passes; /* that left small pages, since somebody used them */
-	bool in_use;     /* somebody used small pages of this pass */
-	int covered;     /* 0: not yet; 1; -1: it cannot be */
+	/* Of large.c: how many bytes from `base` on it is done with, and how often it has tried
+	 * the large page after them. */
+	uint64_t gathered;
+	unsigned gather_tries;
+	int covered; /* 0: not yet; 1; -1: it cannot be */
 };
 
 /* A mirror, as the keeper knows it. */
@@ -129,7 +129,6 @@ struct ps_demand {
 	bool wants_lost;     /* the ring was full: a granule may be WANTED and not be in it */
 	uint64_t rest_at;    /* with a rate: the bulk lane's next request is not sent before */
 	bool tell_keeper;    /* the keeper must be woken when memory arrives */
-	bool came_whole;     /* a mapping became whole, and the keeper was not told yet */
 	uint64_t starved_at; /* since when a thread waits and no granule arrived; 0: no thread
 	                        does */
 	bool poor;           /* this host had no memory for all of the last answer */
@@ -203,9 +202,6 @@ void ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t he
  * which is released meanwhile; unmap waits for that. The fault lane calls it. */
 uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes,
                           bool *all);
-/* fill.c: returns true, once, if the keeper must be woken for what has arrived. Caller holds the
- * lock. */
-bool ps_take_news(struct ps_demand *d);
 /* fill.c: returns the bytes of the segment in these granules. */
 uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *mapping,
                             const struct ps_want *want);

@@ -39,26 +39,25 @@ static enum ps_fetch_state state_of(struct ps_demand *d, unsigned which)
 	return state;
 }
 
+/* Gives the granules of a request back to the lane. Caller holds d->lock. */
 static void give_back(struct ps_demand *d, struct ps_fetching *f)
 {
-	pthread_mutex_lock(&d->lock);
 	for (unsigned i = 0; i < f->count; i++)
 		ps_granule_give_back(d, f->generation, f->granule + i);
 	f->state = PS_FETCH_IDLE;
-	pthread_mutex_unlock(&d->lock);
 }
 
 /* Gives the granules of a source that sent nothing useful back to the lane, and lets the source
  * pause. */
 static void strike(struct ps_demand *d, struct ps_fetching *f, uint64_t now)
 {
-	give_back(d, f);
-	f->again_at = now + f->delay;
-	f->delay = 2 * f->delay < LAST_DELAY ? 2 * f->delay : LAST_DELAY;
 	pthread_mutex_lock(&d->lock);
+	give_back(d, f);
 	if (!d->starved_at)
 		d->starved_at = now;
 	pthread_mutex_unlock(&d->lock);
+	f->again_at = now + f->delay;
+	f->delay = 2 * f->delay < LAST_DELAY ? 2 * f->delay : LAST_DELAY;
 }
 
 /* Drops the source's connection, and tells the keeper, which may know another way to the mirror. */
@@ -87,11 +86,11 @@ static void follow(struct ps_demand *d, unsigned which)
 	same = mirror_of(d, which)->version == f->version;
 	if (!same)
 		source = *mirror_of(d, which);
+	if (!same && f->state == PS_FETCH_ASKED)
+		give_back(d, f);
 	pthread_mutex_unlock(&d->lock);
 	if (same)
 		return;
-	if (f->state == PS_FETCH_ASKED)
-		give_back(d, f);
 	d->ops->drop(d->pager, which);
 	d->ops->lead(d->pager, which, source.counts ? &source.way : NULL);
 	f->version = source.version;
@@ -139,11 +138,6 @@ static bool find_late(struct ps_demand *d, enum ps_lane lane, uint64_t now, stru
 	return false;
 }
 
-static struct ps_peek_link way_by(const struct ps_source *source)
-{
-	return source->spoilt ? (struct ps_peek_link){ NULL, NULL } : source->straight;
-}
-
 static bool find_next(struct ps_demand *d, enum ps_lane lane, uint64_t now, struct ps_want *next)
 {
 	if (find_late(d, lane, now, next))
@@ -176,9 +170,12 @@ static bool choose(struct ps_demand *d, unsigned which, uint64_t now,
 	wanted->epoch = d->epoch;
 	wanted->left = mapping->left;
 	wanted->length = ps_granules_length(d, mapping, &next);
-	*fetch = (struct ps_fetch_request){ d->store, PS_REGION_SEGMENT + mapping->segment,
-		                            wanted->length, next.granule * d->ops->granule,
-		                            way_by(source) };
+	*fetch = (struct ps_fetch_request){ .store = d->store,
+		                            .region = PS_REGION_SEGMENT + mapping->segment,
+		                            .length = wanted->length,
+		                            .offset = next.granule * d->ops->granule };
+	if (!source->spoilt)
+		fetch->straight = source->straight;
 	source->peeking[ps_source_lane(which)] = fetch->straight.fabric != NULL;
 	assert(f->state == PS_FETCH_IDLE);
 	f->state = PS_FETCH_ASKED;
@@ -209,15 +206,6 @@ static void let_go(struct ps_demand *d, unsigned which)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/* After a direct read that was refused, uses the mirror's connection: it may send
- * the bytes, or say what is wrong. */
-static void spoil(struct ps_demand *d, unsigned which, const struct ps_fetch_answer *fetched)
-{
-	pthread_mutex_lock(&d->lock);
-	mirror_of(d, which)->spoilt |= fetched->seen != NULL;
-	pthread_mutex_unlock(&d->lock);
-}
-
 static void arrived(struct ps_demand *d, unsigned which, const struct ps_fetch_answer *fetched,
                     uint64_t now)
 {
@@ -225,7 +213,11 @@ static void arrived(struct ps_demand *d, unsigned which, const struct ps_fetch_a
 	uint64_t *usual = &d->usual[ps_source_lane(which)];
 
 	if (ps_source_fault(&f->wanted, fetched)) {
-		spoil(d, which, fetched);
+		/* After a direct read that does not count, the mirror is asked over a connection:
+		 * it may send the bytes, or say what is wrong. */
+		pthread_mutex_lock(&d->lock);
+		mirror_of(d, which)->spoilt |= fetched->seen != NULL;
+		pthread_mutex_unlock(&d->lock);
 		strike(d, f, now);
 		return;
 	}

@@ -18,14 +18,6 @@ uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *
 	       ps_granule_length(d, mapping, want->granule + want->count - 1);
 }
 
-bool ps_take_news(struct ps_demand *d)
-{
-	const bool news = d->tell_keeper || d->came_whole;
-
-	d->tell_keeper = d->came_whole = false;
-	return news;
-}
-
 uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes,
                           bool *all)
 {
@@ -36,6 +28,7 @@ uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const
 	uint8_t *to = mapping->base + at, *shadow = mapping->shadow;
 	const bool watched = mapping->watched;
 	uint32_t came;
+	bool whole;
 
 	d->filling = part->generation;
 	d->fills++;
@@ -51,10 +44,12 @@ uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const
 	d->env->ops->broadcast(d->env, &d->change);
 	/* The mapping still exists, because its unmap waits for `filling`. Another mapping's unmap
 	 * may have moved its entry. */
-	if (!ps_mapping_of(d, part->generation)->missing) {
-		d->came_whole = true;
+	whole = !ps_mapping_of(d, part->generation)->missing;
+	if (whole)
 		d->env->ops->broadcast(d->env, &d->whole);
-	}
+	if (whole || d->tell_keeper)
+		d->env->ops->wake(d->env, PS_KEEPER);
+	d->tell_keeper = false;
 	*all = came == rest;
 	return came;
 }
@@ -126,18 +121,13 @@ static void fill_part(struct ps_demand *d, unsigned which)
 bool ps_fill_step(struct ps_demand *d)
 {
 	unsigned which = 0;
-	bool tell = false;
 
 	pthread_mutex_lock(&d->lock);
 	/* Answers to faults come first. */
 	while (which < PS_SOURCES && d->fetching[which].state != PS_FETCH_FILLING)
 		which++;
-	if (which < PS_SOURCES) {
+	if (which < PS_SOURCES)
 		fill_part(d, which);
-		tell = ps_take_news(d);
-	}
 	pthread_mutex_unlock(&d->lock);
-	if (tell)
-		d->env->ops->wake(d->env, PS_KEEPER);
 	return which < PS_SOURCES;
 }

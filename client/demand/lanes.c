@@ -17,13 +17,6 @@ static void refuse(struct ps_demand *d, struct ps_mapping *mapping, uint64_t gra
 	               ps_granule_length(d, mapping, granule));
 }
 
-/* It was here: who discarded it has lost what was there, and gets no older bytes. Where it is here
- * after all, the fault is from before it came. */
-static void refuse_again(struct ps_demand *d, const struct ps_mapping *mapping, uint64_t offset)
-{
-	d->ops->refuse(d->pager, mapping->base + (offset & ~(uint64_t)(PS_PAGE - 1)), PS_PAGE);
-}
-
 static void take_fault(struct ps_demand *d, uint64_t address)
 {
 	struct ps_mapping *mapping = ps_mapping_at(d, address);
@@ -34,9 +27,12 @@ static void take_fault(struct ps_demand *d, uint64_t address)
 	d->faults++;
 	offset = address - (uint64_t)(uintptr_t)mapping->base;
 	granule = ps_granule_at(d, mapping, address);
+	/* A page that was here and is missing was discarded: it must not get older bytes. If the
+	 * page is here, the fault is from before it came, and the kernel refuses nothing. */
 	if (mapping->states[granule] == PS_GRANULE_REFUSED ||
 	    offset % d->ops->granule < ps_granule_here(d, mapping, granule))
-		refuse_again(d, mapping, offset);
+		d->ops->refuse(d->pager, mapping->base + (offset & ~(uint64_t)(PS_PAGE - 1)),
+		               PS_PAGE);
 	else
 		ps_granule_want(d, mapping, granule);
 }

@@ -450,14 +450,6 @@ static bool uffd_fault(struct ps_pager *pager, uint64_t *address)
 	return true;
 }
 
-static bool is_block(const struct ps_pager *pager, const uint8_t *bytes)
-{
-	for (unsigned i = 0; i < PS_SOURCES; i++)
-		if (bytes == pager->reaches[i].block)
-			return true;
-	return false;
-}
-
 /* What is moved would come unprotected, and so count as written. */
 static bool uffd_moves(const struct ps_pager *pager, const uint8_t *to, uint32_t length,
                        bool watched)
@@ -471,7 +463,7 @@ static uint32_t uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *by
 	const uint64_t whole = whole_pages(length);
 	uint64_t done = 0;
 
-	if (uffd_moves(pager, to, length, watched) && is_block(pager, bytes))
+	if (uffd_moves(pager, to, length, watched))
 		done = ps_pages_move(pager->uffd, to, bytes, BLOCK);
 	if (done == BLOCK)
 		return length;

@@ -37,42 +37,26 @@ static uint64_t here_until(const struct ps_demand *d, const struct ps_mapping *m
 	return granule * d->ops->granule + ps_granule_here(d, mapping, granule);
 }
 
-static uint64_t alike_until(const struct ps_demand *d, const struct ps_mapping *mapping,
-                            uint64_t offset, uint64_t end, bool *here)
-{
-	const uint64_t size = d->ops->granule;
-	uint64_t at = here_until(d, mapping, offset);
-
-	*here = offset < at;
-	if (*here) {
-		while (at < end && here_until(d, mapping, at) > at)
-			at = here_until(d, mapping, at);
-		return at;
-	}
-	for (at = offset / size * size + size; at < end && here_until(d, mapping, at) == at;)
-		at += size;
-	return at;
-}
-
 uint64_t ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                                uint64_t length, bool *here)
 {
 	struct ps_demand *d = p->demand;
 	const struct ps_mapping *mapping;
 	const uint64_t end = offset + length;
-	uint64_t at;
+	uint64_t at = offset;
 
 	*here = true;
 	if (!d)
 		return length;
 	pthread_mutex_lock(&d->lock);
 	mapping = ps_mapping_segment(d, segment->id);
-	if (mapping) {
-		at = alike_until(d, mapping, offset, end, here);
-		length = (at < end ? at : end) - offset;
-	}
+	if (mapping)
+		*here = at < here_until(d, mapping, at);
+	while (mapping && at < end && (at < here_until(d, mapping, at)) == *here)
+		at = *here ? here_until(d, mapping, at)
+		           : (at / d->ops->granule + 1) * d->ops->granule;
 	pthread_mutex_unlock(&d->lock);
-	return length;
+	return mapping && at < end ? at - offset : length;
 }
 
 /* A fill is a copy within this host. */

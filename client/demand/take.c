@@ -92,19 +92,15 @@ static void take(struct ps_demand *d, const struct ps_want *part)
 bool ps_take_step(struct ps_demand *d)
 {
 	struct ps_want part;
-	bool found = false, tell = false;
+	bool found = false;
 
 	if (!d->warm)
 		return false;
 	pthread_mutex_lock(&d->lock);
 	if (!d->fenced)
 		found = find_waited(d, &part) || find_rest(d, &part);
-	if (found) {
+	if (found)
 		take(d, &part);
-		tell = ps_take_news(d);
-	}
 	pthread_mutex_unlock(&d->lock);
-	if (tell)
-		d->env->ops->wake(d->env, PS_KEEPER);
 	return found;
 }
