@@ -1,7 +1,7 @@
 /*
- * demand.c - what the library asks of recovery on demand, by any of its threads: mapping and
- * unmapping, waiting for pages, and what the keeper tells it of mirrors, epochs and fences. It
- * never touches the memory that may be missing.
+ * demand.c - the calls of the library (core/demand.h), by any of its threads: segments are mapped
+ * and unmapped, transactions wait for pages, and the keeper passes on what it knows of mirrors,
+ * epochs and fences. Nothing here touches memory that may be missing.
  */
 #include "demand.h"
 
@@ -14,11 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_UP_AGAIN ps_ms(5000) /* a name that was not found */
-#define LOOK_UP_LOST ps_ms(1000)  /* that of a mirror that is not there */
-#define STARVED_FOR ps_ms(1000)   /* before that is told */
+#define LOOK_UP_AGAIN ps_ms(5000) /* after a lookup that failed */
+#define LOOK_UP_LOST ps_ms(1000)  /* after a connection was lost */
+#define STARVED_FOR ps_ms(1000)   /* until an event says so */
 
-/* Also those who wait for all memory: nothing may come any more, or nothing be missing. */
+/* Wakes every thread that waits for memory, also for all of it: none may come any more, or none may
+ * be missing. */
 static void tell_all(struct ps_demand *d)
 {
 	d->env->ops->broadcast(d->env, &d->change);
@@ -84,7 +85,7 @@ void ps_demand_begin(struct perseas *p)
 	}
 	d = demand_new(p);
 	if (d) {
-		/* The lanes wait for the lock until they can see the pager. */
+		/* The lanes take this lock before they use d->pager. */
 		pthread_mutex_lock(&d->lock);
 		d->pager = d->ops->begin(p->env, lanes, d, &error);
 		pthread_mutex_unlock(&d->lock);
@@ -121,7 +122,8 @@ int ps_demand_probe(struct ps_env *env, const char **limit, struct ps_error *err
 	return 0;
 }
 
-/* No page gets zeros by what comes after: nothing is mapped then but what is here, and retained. */
+/* Unmaps all segments on demand, except that memory which the application keeps stays mapped. Once
+ * the userfaultfd is closed, a missing page would read as zeros. */
 static void unmap_all(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->segment_count; i++) {
@@ -174,7 +176,8 @@ uint64_t ps_bytes_missing(const struct ps_demand *d, bool *any)
 	return missing;
 }
 
-/* What the caller is to free without the lock: the lanes must not wait for malloc. */
+/* Removes the mapping. Returns its states, which the caller frees after it has released d->lock:
+ * the lanes must not wait for malloc. */
 static uint8_t *forget(struct ps_demand *d, struct ps_mapping *mapping)
 {
 	uint8_t *states = mapping->states;
@@ -182,7 +185,7 @@ static uint8_t *forget(struct ps_demand *d, struct ps_mapping *mapping)
 	memmove(mapping, mapping + 1,
 	        (size_t)(&d->mappings[d->mapping_count] - (mapping + 1)) * sizeof(*mapping));
 	d->mapping_count--;
-	/* Who waits for its pages waits for nothing now. */
+	/* Threads that wait for its pages must look again. */
 	tell_all(d);
 	return states;
 }
@@ -192,7 +195,7 @@ static uint64_t count_granules(const struct ps_demand *d, const struct ps_segmen
 	return (segment->size + d->ops->granule - 1) / d->ops->granule;
 }
 
-/* With the lock. Its generation: it is not covered yet. */
+/* Adds a mapping, which the fault lane will cover. Returns its generation. Caller holds d->lock. */
 static uint64_t add_mapping(struct perseas *p, const struct ps_segment *segment, uint8_t *shadow,
                             uint8_t *states)
 {
@@ -232,7 +235,7 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t 
 		return false;
 	ps_take_mark(d, segment, count_granules(d, segment), states);
 	pthread_mutex_lock(&d->lock);
-	/* What somebody waited for before has come. */
+	/* Nothing is missing, so that no thread has waited since. */
 	if (!ps_bytes_missing(d, &any))
 		d->starved_at = 0;
 	generation = add_mapping(p, segment, shadow, states);
@@ -265,7 +268,7 @@ void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment)
 		states = forget(d, mapping);
 	pthread_mutex_unlock(&d->lock);
 	free(states);
-	/* It is as it was when the store was opened, and what was here may have been changed. */
+	/* The copy has the segment as it was at the open, and its memory may have been changed. */
 	ps_warm_leave(d->warm, segment->id);
 }
 
@@ -308,7 +311,8 @@ bool ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint
 	return here;
 }
 
-/* With the lock. 0, PERSEAS_EFENCED, or 1: it is not here yet. */
+/* Returns 0 if the granule at the address is here, 1 if it was requested, or PERSEAS_EFENCED.
+ * Caller holds d->lock. */
 static int bring_granule(struct ps_demand *d, uint64_t address)
 {
 	struct ps_mapping *mapping = ps_mapping_at(d, address);
@@ -325,7 +329,8 @@ static int bring_granule(struct ps_demand *d, uint64_t address)
 	return 1;
 }
 
-/* Where the granule after that of the address begins: they count from the segment's first byte. */
+/* Returns the end of the granule at the address, which counts from the segment's first byte, or
+ * UINT64_MAX if nothing is mapped there. */
 static uint64_t next_granule(struct ps_demand *d, uint64_t address)
 {
 	const struct ps_mapping *mapping = ps_mapping_at(d, address);
@@ -354,7 +359,7 @@ int ps_demand_await(struct perseas *p, uint64_t start, uint64_t end)
 	return rc ? ps_fail_fenced(p) : 0;
 }
 
-/* --- what the keeper tells --- */
+/* --- the keeper --- */
 
 static bool is_same(const struct ps_source *source, const struct ps_mirror *m, bool counts)
 {
@@ -363,7 +368,7 @@ static bool is_same(const struct ps_source *source, const struct ps_mirror *m, b
 	                    !strcmp(source->way.address.text, m->address.text)));
 }
 
-/* Is its connection over? Asked once for each. */
+/* Returns true, once for each time, if a lane has lost its connection to the mirror. */
 static bool take_lost(struct ps_demand *d, struct ps_source *source)
 {
 	bool lost;
@@ -381,8 +386,9 @@ static bool is_same_way(const struct ps_known_addresses *a, const struct ps_know
 	       !memcmp(a->to, b->to, sizeof(a->to));
 }
 
-/* A mirror of the roster is a source, connected or not: what it says of itself decides. Its name is
- * looked up anew when a connection is over, as those of sessions are. */
+/* Updates the source of mirror `i`. Every mirror of the roster is one, connected or not, because
+ * its own status decides which answers count. After a lost connection its name is looked up again.
+ * Returns true if the source changed. */
 static bool follow_mirror(struct perseas *p, unsigned i, uint64_t now)
 {
 	const struct ps_mirror *m = &p->mirrors[i];
@@ -432,7 +438,7 @@ static void tell(struct perseas *p, uint64_t missing, const char *starved)
 	d->told_whole = !missing;
 }
 
-/* set_range looks out for what is missing only where something is. */
+/* Publishes the layout anew if a segment became whole: set_range need not wait in it any more. */
 static void renew_layout(struct perseas *p)
 {
 	const struct ps_layout *layout = p->layout;
@@ -448,7 +454,7 @@ static void renew_layout(struct perseas *p)
 	}
 }
 
-/* Of what is here, all of it, the copy is needed no more. */
+/* Frees the standby's copy of segments that are whole. */
 static void leave_copies(struct perseas *p)
 {
 	for (unsigned i = 0; p->warm && i < p->segment_count; i++)

@@ -1,6 +1,6 @@
 /*
- * granules.c - the table of what is here and what is missing, with the lock of demand.h. It never
- * touches the memory that it tells of.
+ * granules.c - the tables of mappings and of their granules, and which granules each lane asks for
+ * next. Callers hold the lock of demand.h. Nothing here touches the memory of segments.
  */
 #include "demand.h"
 
@@ -114,9 +114,9 @@ void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t gra
 	}
 }
 
-/* --- what somebody waits for --- */
+/* --- granules that threads wait for --- */
 
-/* The first granule of any mapping that is WANTED, where the ring had no room for it. */
+/* Finds a WANTED granule for which the ring had no room. */
 static bool find_lost(struct ps_demand *d, struct ps_want *next)
 {
 	for (unsigned i = 0; i < d->mapping_count && d->wants_lost; i++) {
@@ -158,13 +158,15 @@ bool ps_granule_next_wanted(struct ps_demand *d, struct ps_want *next)
 
 /* --- the rest --- */
 
-/* What the fault lane has asked for is asked for all the same: it may ask in vain. */
+/* Returns true if the bulk lane must ask for the granule. It also asks for what the fault lane has
+ * asked for, because that lane may have lost its connections. */
 static bool is_left(const struct ps_mapping *mapping, uint64_t granule)
 {
 	return mapping->states[granule] < PS_GRANULE_COMING;
 }
 
-/* So many granules at once: a large page, but with a rate no more than it allows in 10 ms. */
+/* Returns how many granules the bulk lane asks for at once: a large page, but no more than the rate
+ * limit allows in 10 ms. */
 static unsigned bulk_run(const struct ps_demand *d)
 {
 	unsigned run = d->ops->run;
@@ -174,7 +176,8 @@ static unsigned bulk_run(const struct ps_demand *d)
 	return run;
 }
 
-/* With those beside it that the lane has not asked for: of one multiple of a run at most. */
+/* Marks the granule COMING, with its neighbors in the same run for which the lane has not asked,
+ * and sets *next to all of them. Returns true. */
 static bool ask_run(const struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule,
                     struct ps_want *next)
 {

@@ -1,8 +1,7 @@
 /*
- * lanes.c - the two threads that fetch missing memory. The fault lane hears of threads that wait
- * for pages, brings those pages, and fills in what either lane has got; the bulk lane only asks for
- * the rest and receives it. Neither may wait for a thread that touches missing memory (struct
- * ps_pager_ops).
+ * lanes.c - the two threads that fetch missing memory. The fault lane takes page faults, fetches
+ * those pages, and fills in the answers of both lanes. The bulk lane only asks for the rest and
+ * receives it. Neither may wait for a thread that touches missing memory (struct ps_pager_ops).
  */
 #include "demand.h"
 
@@ -48,7 +47,8 @@ static void take_faults(struct ps_demand *d)
 	}
 }
 
-/* Those who wait; others find out when they touch it. */
+/* Refuses the granules that threads wait for, once the owner is fenced. Other granules are refused
+ * when a thread touches them. */
 static void refuse_waiting(struct ps_demand *d)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
@@ -82,7 +82,9 @@ static void cover_new(struct ps_demand *d)
 
 /* --- the threads --- */
 
-/* At first it waits until whoever began the lanes has noted the pager. */
+/* Returns true while the lane must run. The first call waits until ps_demand_begin has set
+ * d->pager.
+ */
 static bool goes_on(struct ps_demand *d)
 {
 	bool on;

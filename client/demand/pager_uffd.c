@@ -1,10 +1,9 @@
 /*
- * pager_uffd.c - memory that is fetched when it is touched, by userfaultfd(2): the real means of
- * recovery on demand, for every fabric. What is missing becomes zeros when its last descriptor is
- * closed. So there are two: the threads that fetch have one, in a table of their own, which no
- * closefrom() of the application ends; and the application's table has one, since of a process that
- * is killed these threads may be gone while another is still in a system call. They must never wait
- * for who waits for them (core/demand.h).
+ * pager_uffd.c - the real pager (struct ps_pager_ops), by userfaultfd(2), for every fabric. Missing
+ * pages become zeros when the last descriptor of the userfaultfd is closed, so there are two. The
+ * lanes have one in a table of their own, which no closefrom() of the application can close. The
+ * application's table has the other: in a killed process the lanes may end while another thread is
+ * still in a system call. The lanes must never wait for a thread that waits for a page.
  */
 #include "../../proto/base/large_page.h"
 #include "../core/env.h"
@@ -35,7 +34,7 @@ enum {
 	GRANULE = PS_REACH_PIECE,
 	BLOCK = PS_REACH_BLOCK,
 	LATE_MS = 20,
-	TICK_MS = 100, /* wake() may go astray where the application closes what is not its own */
+	TICK_MS = 100, /* longest sleep: the application may have closed the descriptor of wake() */
 	EVENTS = 16,
 	KEPT = PS_SLEEPERS + PS_LANES + 1,
 };
@@ -43,15 +42,15 @@ enum {
 static_assert(BLOCK == PS_LARGE_PAGE, "a run is one large page");
 static_assert(GRANULE / PS_PAGE <= UINT8_MAX, "so many pages can be here of a granule");
 
-/* Younger than some headers that this is built with (Linux 5.18, 6.6 and 6.8). */
+/* Some kernel headers lack these (Linux 5.18, 6.6 and 6.8). */
 #define DONTNEED_LOCKED 24
 #define FEATURE_POISON ((uint64_t)1 << 14)
 #define FEATURE_MOVE ((uint64_t)1 << 16)
 
-/* A lane's thread, and the one that has the TLS of its connections. */
+/* A lane's thread, and the thread for the TLS of its connections. */
 struct lane {
 	pthread_t thread, tunneller;
-	bool begun, tunnels; /* these threads run, or have ended */
+	bool begun, tunnels; /* the threads were created, and must be joined */
 	int wake_fd;
 	struct ps_tunnel *tunnel; /* NULL: connections are plain text */
 };
@@ -62,24 +61,24 @@ struct ps_pager {
 	void *arg;
 	struct lane lanes[PS_LANES];
 	sem_t begun, bulk_begun;
-	struct ps_error error; /* why it did not begin; code 0: it has */
+	struct ps_error error; /* why the pager did not begin; code 0: it began */
 	int uffd;
-	int pages;      /* the fault lane's: tells whether pages are large; -1 */
-	bool user_only; /* faults of the kernel itself are not told */
-	bool moves;     /* pages can be moved to what is missing */
-	bool watches;   /* pages can come protected, so that the kernel notes who stores to them */
+	int pages;      /* the fault lane's: for ps_pages_large; -1: none */
+	bool user_only; /* the userfaultfd reports no faults of the kernel itself */
+	bool moves;     /* pages can be moved into missing memory */
+	bool watches;   /* the kernel can track stores to pages that were filled */
 	struct uffd_msg events[EVENTS];
 	unsigned event_count, event_at;
-	uint8_t *page; /* for the end of what is no multiple of a page */
+	uint8_t *page; /* room for an answer whose length is no multiple of a page */
 	struct ps_reach reaches[PS_SOURCES];
 	struct ps_peeker peekers[PS_SOURCES];
-	/* Threads that read for the bulk lane, by mirrors. */
+	/* Threads that read mirrors through links for the bulk lane. */
 	pthread_t peeking[PS_MIRRORS_MAX];
 	bool hired[PS_MIRRORS_MAX];
-	pthread_t hirer; /* begins these threads, which share the lanes' descriptors */
+	pthread_t hirer; /* creates these threads, so that they share the lanes' descriptors */
 	bool hires, ending;
 	sem_t order, hire_done;
-	unsigned ordered; /* which is to be hired */
+	unsigned ordered; /* the mirror whose thread the hirer must create */
 };
 
 #define NO_DESCRIPTORS "the threads that fetch memory got no descriptors of their own"
@@ -91,7 +90,7 @@ static void fail(struct ps_pager *pager, const char *what, int error)
 
 /* --- the means of the kernel --- */
 
-/* A table without what the application has open, but for what this thread needs. */
+/* Gives the calling thread a table with only the descriptors that the lanes need. */
 static bool part_descriptors(struct ps_pager *pager)
 {
 	int kept[KEPT] = { pager->lanes[PS_FAULT_LANE].wake_fd, pager->lanes[PS_BULK_LANE].wake_fd,
@@ -144,7 +143,7 @@ static int spawn(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 	sigset_t all, before;
 	int error;
 
-	/* The application's signals are for its own threads. */
+	/* Signals of the application must reach its own threads only. */
 	sigfillset(&all);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -153,8 +152,8 @@ static int spawn(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 	return error;
 }
 
-/* A table of descriptors is its creator's. A thread that the application's keeper began would get
- * what the application has by then, perhaps other files under the numbers of here. */
+/* Creates reader threads when uffd_hire asks for one. A thread gets its creator's table of
+ * descriptors: with the keeper's, the lanes' numbers might be other files. */
 static void *run_hirer(void *arg)
 {
 	struct ps_pager *pager = arg;
@@ -171,8 +170,8 @@ static void *run_hirer(void *arg)
 	}
 }
 
-/* Threads that share its descriptors are begun while no memory is missing: what begins a thread
- * may wait for malloc. */
+/* Begins the lane's tunnel, if it has one, while no memory is missing: creating a thread may wait
+ * for malloc. Returns false with errno set on failure. */
 static bool begin_tunnel(struct lane *lane)
 {
 	if (!lane->tunnel)
@@ -191,8 +190,8 @@ static void run_lane(struct ps_pager *pager, enum ps_lane lane)
 		ps_tunnel_quit(pager->lanes[lane].tunnel);
 }
 
-/* At ordinary priority: with a lower one memory comes later where processors are busy, and the
- * application waits for more page faults. */
+/* Runs the bulk lane, at ordinary priority: with a lower one memory comes later on busy processors,
+ * and the application waits for more page faults. */
 static void *run_bulk(void *arg)
 {
 	struct ps_pager *pager = arg;
@@ -227,7 +226,7 @@ static void *run_faults(void *arg)
 		run_lane(pager, PS_FAULT_LANE);
 	else if (pager->lanes[PS_FAULT_LANE].tunnels)
 		ps_tunnel_quit(pager->lanes[PS_FAULT_LANE].tunnel);
-	/* Its descriptors end with it and whom it began. Nothing is mapped any more. */
+	/* The table of descriptors ends with its last thread. No memory is covered any more. */
 	return NULL;
 }
 
@@ -307,7 +306,7 @@ static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
 	return NULL;
 }
 
-/* Ends whatever has begun of it. */
+/* Waits until every thread of the pager has ended, and tells those to end that would not. */
 static void join_all(struct ps_pager *pager)
 {
 	for (unsigned i = 0; i < PS_LANES; i++)
@@ -427,8 +426,8 @@ static int uffd_cover(struct ps_pager *pager, uint8_t *base, uint64_t size, bool
 		covered.mode |= UFFDIO_REGISTER_MODE_WP;
 	if (ioctl(pager->uffd, UFFDIO_REGISTER, &covered))
 		return -1;
-	/* What is there already is zeros, and would count as fetched: the memory of a process that
-	 * locks what it maps, or that touched it before. */
+	/* Pages that are there already (locked, or touched before) are zeros, and would count as
+	 * fetched. */
 	if (!madvise(base, covered.range.len, DONTNEED_LOCKED))
 		return 0;
 	(void)ioctl(pager->uffd, UFFDIO_UNREGISTER, &covered.range);
@@ -450,7 +449,7 @@ static bool uffd_fault(struct ps_pager *pager, uint64_t *address)
 	return true;
 }
 
-/* What is moved would come unprotected, and so count as written. */
+/* Moved pages are not write-protected, and would count as written. */
 static bool uffd_moves(const struct ps_pager *pager, const uint8_t *to, uint32_t length,
                        bool watched)
 {

@@ -1,8 +1,8 @@
 /*
- * prove.c - whether a copy that a standby kept is right for the state that was chosen. The copy's
- * transaction must be in the chosen history, by the record that it has there; what the records
- * behind it name is left out. They are read from a mirror that was adopted on, the newest first.
- * What cannot be shown is not used: the memory is then fetched as if there were no copy.
+ * prove.c - proves a standby's copy against the state that the open has chosen. The record of the
+ * copy's transaction must be in the chosen log. Ranges that later records name are dropped from the
+ * copy. The log is read from an adopted mirror, newest record first. A copy that cannot be proven
+ * is not used, and its memory is fetched instead.
  */
 #include "warm.h"
 
@@ -16,25 +16,26 @@
 #include <string.h>
 
 enum {
-	BLOCK = 1 << 20,    /* bytes of log that are read at once; no record is longer */
-	READ_MAX = 16 << 20 /* in all: this is on the way to the first commit */
+	BLOCK = 1 << 20,    /* bytes of log for one read; no record is longer */
+	READ_MAX = 16 << 20 /* bytes in all, because the first commit waits for it */
 };
 
-/* What else a view returns: no mirror's log has what is looked for, or not where it is of use. */
+/* A view's other error: the record is not in the part of the log that may be read. */
 enum { NOWHERE = 2 };
 
-/* A part of the log, of one lap. */
+/* A part of the log within one lap of the ring. */
 struct block {
 	struct perseas *p;
 	struct ps_mirror *mirror;
-	struct ps_log_back back; /* tells of the record that is looked for */
-	uint64_t lowest;         /* position of the copy's record: nothing before it counts */
+	struct ps_log_back back; /* the walk, which knows where the next record ends */
+	uint64_t lowest;         /* position of the copy's record: the walk ends there */
 	uint64_t from, end;
-	uint64_t *read; /* bytes, of all mirrors */
+	uint64_t *read; /* bytes that were read from all mirrors */
 	uint8_t *bytes;
 };
 
-/* Bytes that end where the record that is looked for may end, and begin before it. */
+/* Reads the block that contains `position` and ends no later than the next record. Returns 0,
+ * NOWHERE or -1. */
 static int fill_block(struct block *block, uint64_t position)
 {
 	const uint64_t ring = block->p->log_size, lap = position - position % ring;
@@ -76,8 +77,8 @@ static bool is_point(const struct ps_warm_point *point, const struct ps_record *
 	       record->position == point->position && record->crc == point->crc;
 }
 
-/* Leaves out what the records behind the copy's own name. 0: that one is there; 1: what this mirror
- * has is damaged. Anything else is the same with each mirror, or not worth the link of one more. */
+/* Drops from the copy what records after the copy's own name. Returns 0 if the copy's record is in
+ * the log, or 1 if this mirror's log is damaged. Other values mean that no mirror can help. */
 static int walk_back(struct ps_warm *warm, struct block *block)
 {
 	const struct perseas *p = block->p;
@@ -110,7 +111,8 @@ static int prove_by(struct perseas *p, struct ps_mirror *mirror, uint64_t *read)
 	return rc;
 }
 
-/* A segment that never came to exist may have had the id of one that did. */
+/* Removes segments that the chosen state does not have. The id alone is not enough: a segment that
+ * was never committed may have had the same one. */
 static void forget_others(struct perseas *p)
 {
 	for (unsigned i = p->warm->count; i-- > 0;) {
@@ -125,7 +127,7 @@ static void forget_others(struct perseas *p)
 	}
 }
 
-/* May the copy's transaction be in the log of the chosen state? */
+/* Returns true if the log of the chosen state may still have the copy's transaction. */
 static bool is_within(const struct perseas *p, const struct ps_warm_point *point)
 {
 	return point->seq && point->seq <= p->commit.seq &&

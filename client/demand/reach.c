@@ -1,6 +1,6 @@
 /*
- * reach.c - see reach.h; pager_uffd.c calls it, on a lane's thread. A mirror that says
- * anything but what it was asked is given up: the caller asks again over a new connection.
+ * reach.c - see reach.h. pager_uffd.c calls it, on a lane's thread. A mirror that sends anything
+ * but the answer that is due loses its connection, and the caller asks again over a new one.
  */
 #include "reach.h"
 
@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 enum {
-	IN = (1 << 20) + 8, /* a message behind its length */
+	IN = (1 << 20) + 8, /* a message after its length */
 	MEMORY = 12 << 20,  /* three messages, unpacked */
 	ROOM = 2 * PS_REACH_BLOCK,
 	SILENCE_MS = 10000,
@@ -30,7 +30,7 @@ enum {
 
 static_assert(PS_REACH_BULK <= PS_READ_REQUEST_MAX, "a mirror answers it");
 
-/* NULL: there is none. */
+/* Reserves memory that takes pages only when it is used. Returns NULL if there is none. */
 static uint8_t *reserve(size_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -55,7 +55,7 @@ bool ps_reach_init(struct ps_reach *reach)
 	reach->single = reach->memory + MEMORY;
 	reach->in = reach->single + PS_REACH_PIECE;
 	reach->block = reach->room + -(uintptr_t)reach->room % PS_REACH_BLOCK;
-	/* Pages that a child has, too, could not be moved. */
+	/* Pages that a child process shares could not be moved. */
 	madvise(reach->room, ROOM, MADV_DONTFORK);
 	madvise(reach->room, ROOM, MADV_HUGEPAGE);
 	return true;
@@ -90,7 +90,7 @@ static void hang_up(struct ps_reach *reach)
 
 void ps_reach_drop(struct ps_reach *reach)
 {
-	/* No mirror spoke at this address, in whatever way that failed. */
+	/* No mirror has answered at this address. */
 	if (reach->fd >= 0 && !reach->greeted)
 		try_next(reach);
 	hang_up(reach);
@@ -135,7 +135,7 @@ int ps_reach_connect(const void *address, uint32_t length)
 	return -1;
 }
 
-/* Begins with the address whose turn it is. Where that fails at once, it is the next one's. */
+/* Begins a connection. If that fails at once, the next call tries the next address. */
 static bool dial(struct ps_reach *reach)
 {
 	const struct ps_known_addresses *way = &reach->way;
@@ -213,7 +213,7 @@ static bool add_read(struct ps_reach *reach, const struct ps_fetch_request *fetc
 	return add_request(reach, &request);
 }
 
-/* As far as the socket takes it. */
+/* Sends as much of the requests as the socket takes. Returns false if the connection is over. */
 static bool push(struct ps_reach *reach)
 {
 	while (reach->out_done < reach->out_length) {
@@ -242,7 +242,7 @@ bool ps_reach_ask(struct ps_reach *reach, const struct ps_fetch_request *fetch)
 	reach->done = 0;
 	if (reach->fd < 0 && (!dial(reach) || !add(reach, &hello, sizeof(hello))))
 		return false;
-	/* A mirror answers in the order in which it is asked. */
+	/* The mirror answers in the order of these requests. */
 	reach->asking = true;
 	if (!add_status(reach, fetch))
 		return false;
@@ -255,7 +255,8 @@ bool ps_reach_ask(struct ps_reach *reach, const struct ps_fetch_request *fetch)
 
 /* --- answers --- */
 
-/* Until `want` bytes are there. 1, 0: not yet, -1: the connection is over. */
+/* Receives until `want` bytes are there. Returns 1, 0 if they are not, or -1 if the connection is
+ * over. */
 static int take(struct ps_reach *reach, size_t want)
 {
 	while (reach->have < want) {
@@ -290,7 +291,7 @@ static void *get_memory(void *data, size_t size)
 	struct ps_reach *reach = data;
 	void *at = reach->memory + reach->used;
 
-	/* So large are only the bytes of a piece. */
+	/* Only the bytes of a piece are as long as this. */
 	if (reach->place && size >= PS_REACH_PIECE && size == piece_at(reach, reach->done)) {
 		at = reach->place;
 		reach->place = NULL;
@@ -309,13 +310,13 @@ static void keep_memory(void *data, void *memory)
 	(void)memory;
 }
 
-/* Between the first status and the last. */
+/* Returns true if the next message has a piece: it is neither the first status nor the last. */
 static bool is_piece_due(const struct ps_reach *reach)
 {
 	return reach->answered > 0 && reach->answered + 1 < reach->due;
 }
 
-/* The bytes of a piece, which are where they belong then. */
+/* Puts the bytes of a piece into their place. Returns 1, or -1 if their length is wrong. */
 static int take_piece(struct ps_reach *reach, const ProtobufCBinaryData *bytes)
 {
 	const uint32_t piece = piece_at(reach, reach->done);
@@ -328,7 +329,8 @@ static int take_piece(struct ps_reach *reach, const ProtobufCBinaryData *bytes)
 	return 1;
 }
 
-/* Is it the answer that is due, or a sign of progress? 1, 0, -1: something else. */
+/* Takes the reply that is due. Returns 1, 0 if it is a sign of progress, or -1 for any other
+ * reply. */
 static int match(struct ps_reach *reach, Perseas__Reply *reply)
 {
 	const uint64_t due = reach->id - (reach->due - 1) + reach->answered;
@@ -368,7 +370,7 @@ static int take_message(struct ps_reach *reach)
 	reach->place = is_piece ? reach->to + reach->done : NULL;
 	reply = ps_reply_unpack_in(&memory, reach->in + sizeof(length), length, &why);
 	rc = reply ? match(reach, reply) : -1;
-	/* Only a status is looked at later. */
+	/* Only the two statuses are used later. */
 	if (rc == 0 || is_piece)
 		reach->used = used;
 	reach->answered += rc > 0;
@@ -405,6 +407,6 @@ bool ps_reach_waits(const struct ps_reach *reach, struct pollfd *fd)
 	const bool sends = !reach->connected || reach->out_done < reach->out_length;
 
 	*fd = (struct pollfd){ reach->fd, (short)(sends ? POLLIN | POLLOUT : POLLIN), 0 };
-	/* One that ends while nothing is asked shows when something is. */
+	/* The end of an idle connection shows at the next request. */
 	return reach->asking && reach->fd >= 0;
 }

@@ -1,9 +1,9 @@
 /*
- * settle.c - what is here of memory that is fetched, for who compares it with a shadow
- * (core/shadow.h). A page can be seen once the kernel has it, which is a moment before it counts as
- * here. Commit and abort look for stores where memory is here, so whoever calls them waits in this
- * file first, and holds nothing. They must never wait for what may not come: where there is no
- * memory for a whole granule, the pages of it that came count as here at once.
+ * settle.c - which fetched memory counts as here, for callers that compare it with a shadow
+ * (core/shadow.h). The application can see a page as soon as the kernel has it, a moment before it
+ * counts as here. Commit and abort look for stores only in memory that is here, so they wait in
+ * this file first, without a lock. They must never wait for memory that may not come: if the host
+ * has no memory for a whole granule, the pages that were filled count as here at once.
  */
 #include "demand.h"
 
@@ -29,7 +29,7 @@ void ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t he
 		                                                 d->ops->page);
 }
 
-/* Where what is here of the granule that this offset is in ends. */
+/* Returns the end of what is here of the granule that contains this offset. */
 static uint64_t here_until(const struct ps_demand *d, const struct ps_mapping *mapping, uint64_t at)
 {
 	const uint64_t granule = at / d->ops->granule;
@@ -59,7 +59,7 @@ uint64_t ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segme
 	return mapping && at < end ? at - offset : length;
 }
 
-/* A fill is a copy within this host. */
+/* Waits for the fill that is going on, if any: a copy within this host. */
 void ps_demand_settle(struct perseas *p)
 {
 	struct ps_demand *d = p->demand;

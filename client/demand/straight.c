@@ -1,7 +1,7 @@
 /*
- * straight.c - which mirrors' memory is read over the links that commits use, since it lies on this
- * host. The keeper finds such a link, and whoever is about to end one waits here until it is read
- * no more. That is not for long: who reads waits for nobody but the memory itself (peeker.h).
+ * straight.c - direct reads of mirrors on this host, through the links that commits use. The keeper
+ * finds such a link. A thread that is about to end a link waits here until no lane reads through
+ * it, which takes as long as copying memory does (peeker.h).
  */
 #include "demand.h"
 

@@ -1,8 +1,8 @@
 /*
- * take.c - missing memory that comes from the copy of a standby, which was proven when the store
- * was opened (prove.c), and not from a mirror. The fault lane calls it: so it must never
- * wait for a thread that touches missing memory. A granule is filled once, by whichever of the two,
- * and nothing is taken from the copy for a segment that was unmapped before.
+ * take.c - fills missing memory from the copy that a standby kept, which was proven when the store
+ * was opened (prove.c), instead of from a mirror. The fault lane calls it, so it must never wait
+ * for a thread that touches missing memory. A segment that was unmapped since the open takes
+ * nothing from the copy.
  */
 #include "demand.h"
 
@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-/* The granules whose every page is right are not asked of mirrors. */
 void ps_take_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
                   uint8_t *states)
 {
@@ -73,7 +72,8 @@ static bool find_rest(struct ps_demand *d, struct ps_want *next)
 	return false;
 }
 
-/* With the lock. What there is no memory for comes as what the copy has not got does. */
+/* Fills in the granule. If this host has no memory for all of it, mirrors are asked for it later.
+ * Caller holds d->lock. */
 static void take(struct ps_demand *d, const struct ps_want *part)
 {
 	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
@@ -83,7 +83,7 @@ static void take(struct ps_demand *d, const struct ps_want *part)
 	bool all;
 
 	(void)ps_granules_fill(d, part, copy->bytes + at, &all);
-	if (all) /* Here once, it is never taken again. */
+	if (all) /* The granule is here for good, so its bytes in the copy can be freed. */
 		ps_warm_spent(copy, at, length);
 	else
 		ps_granule_give_back(d, part->generation, part->granule);

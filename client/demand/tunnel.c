@@ -1,7 +1,7 @@
 /*
- * tunnel.c - see tunnel.h; reach.c dials, and pager_uffd.c begins and ends the thread. What comes
- * from either side is carried to the other one as it is: reach.c says what a mirror may say. The
- * thread must never touch memory of a segment, nor hold anything that the lane may need.
+ * tunnel.c - see tunnel.h. reach.c opens connections, and pager_uffd.c begins and ends the thread.
+ * Bytes of either side are passed on unchanged, and reach.c checks them. The thread must never
+ * touch memory of a segment, or hold a lock that the lane may need.
  */
 #include "tunnel.h"
 
@@ -19,13 +19,13 @@
 #include <unistd.h>
 
 enum {
-	LINES = 2 * PS_MIRRORS_MAX, /* one that was given up may be there for a moment still */
-	UP = 8 << 10,               /* more than requests that are sent at once */
+	LINES = 2 * PS_MIRRORS_MAX, /* a connection that the lane closed may last a moment longer */
+	UP = 8 << 10,               /* more than the requests that a lane sends at once */
 	DOWN = 64 << 10,
-	TURN = 8, /* pieces that are carried at once: others wait, too */
+	TURN = 8, /* pieces that are passed on before other connections have their turn */
 };
 
-/* What the thread is told to connect, and to what end. */
+/* A connection that the lane asks for, sent through the pair `orders`. */
 struct order {
 	int near;
 	uint32_t length;
@@ -35,7 +35,7 @@ struct order {
 
 enum state { FREE, CONNECTING, SHAKING, CARRYING };
 
-/* Bytes that came from one side, and those of them that have gone to the other. */
+/* Bytes received from one side, and how many of them were sent to the other side. */
 struct carried {
 	size_t have, gone;
 };
@@ -51,7 +51,7 @@ struct line {
 
 struct ps_tunnel {
 	struct ps_tls *tls;
-	int orders[2]; /* the fetching thread's end, and the thread's; -1: none */
+	int orders[2]; /* the lane's end, and the tunnel's; -1: none */
 	struct line lines[LINES];
 };
 
@@ -135,7 +135,8 @@ static void take_order(struct ps_tunnel *tunnel, const struct order *order)
 		end(line);
 }
 
-/* False: that side is over. *stuck: it has, or takes, no more for now. */
+/* Notes what a receive returned. Returns false if that side has ended. Sets *stuck if it has no
+ * bytes for now. */
 static bool note(struct carried *carried, ssize_t got, bool *stuck)
 {
 	if (got > 0)
@@ -190,7 +191,7 @@ static bool carry_down(struct line *line)
 	return goes_on;
 }
 
-/* Has the lane given it up? */
+/* Returns true if the lane has closed its end. */
 static bool is_given_up(const struct line *line)
 {
 	struct pollfd fd = { .fd = line->near };
@@ -198,7 +199,7 @@ static bool is_given_up(const struct line *line)
 	return poll(&fd, 1, 0) > 0 && fd.revents & (POLLHUP | POLLERR | POLLNVAL);
 }
 
-/* False: it is over. */
+/* Continues a connection without waiting. Returns false if it has ended. */
 static bool step(struct ps_tunnel *tunnel, struct line *line)
 {
 	int error, connected, shaken;
@@ -226,7 +227,7 @@ static bool step(struct ps_tunnel *tunnel, struct line *line)
 
 /* --- the thread --- */
 
-/* What to wait for of it, in two. True: nothing, as it can go on. */
+/* Sets the two events that the connection waits for. Returns true if it need not wait. */
 static bool awaits(const struct line *line, struct pollfd *fds)
 {
 	const bool sends = line->up.gone < line->up.have, full = line->down.gone < line->down.have;
@@ -239,13 +240,13 @@ static bool awaits(const struct line *line, struct pollfd *fds)
 	if (line->state == SHAKING)
 		return false;
 	fds[0].events = (short)((sends ? 0 : POLLIN) | (full ? POLLOUT : 0));
-	/* What cannot be given on is not taken, and the end of it is seen later. */
+	/* While bytes for the lane are stuck, no more are received, and an end is noticed later. */
 	if (full)
 		fds[1] = (struct pollfd){ .fd = sends ? line->stream.fd : -1, .events = POLLOUT };
 	return !full && ps_stream_pending(&line->stream);
 }
 
-/* False: the thread is to end. */
+/* Takes the lane's orders. Returns false if the thread must end. */
 static bool take_orders(struct ps_tunnel *tunnel)
 {
 	struct order order;

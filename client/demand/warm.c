@@ -1,7 +1,6 @@
 /*
- * warm.c - the pages of a copy that a standby keeps (warm.h). It knows nothing of mirrors, and of
- * the log only what its records name. The fault lane calls what looks at pages: so
- * that calls no malloc.
+ * warm.c - see warm.h. This file knows nothing of mirrors, and of the log only which ranges a
+ * record names. The fault lane calls the functions that look at pages, so these call no malloc.
  */
 #include "warm.h"
 
@@ -21,14 +20,14 @@
 #define MAGIC 0x334d524157535250ull /* "PRSWARM3" in memory */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* With what the file begins once it is shared. Both processes are of one host, and of this
- * version: another layout has another magic. */
+/* The head of a shared file. Both processes are on one host and have the same layout, because
+ * another layout has another magic. */
 struct head {
 	uint64_t magic;
 	uint8_t store_id[PS_ID_SIZE];
 	uint64_t epoch, seq, position;
 	uint32_t crc, count;
-	_Atomic uint32_t taken; /* a process has it */
+	_Atomic uint32_t taken; /* 1: a process has taken the copy */
 	uint32_t zero;
 	struct {
 		struct ps_segment_key key;
@@ -37,10 +36,10 @@ struct head {
 };
 
 enum {
-	LOOKED_AT = 1 << 16, /* pages, for one of ps_warm_next */
+	LOOKED_AT = 1 << 16, /* pages that one ps_warm_next looks at */
 	LARGE = 2 << 20,
-	PS_WARM_HEAD = 32768, /* bytes of the head, with which the file begins */
-	AT_ONCE = 16 << 20,   /* bytes: what a signal interrupts is begun anew */
+	PS_WARM_HEAD = 32768, /* bytes of the file before the first part */
+	AT_ONCE = 16 << 20,   /* bytes of one fallocate, which a signal makes start again */
 };
 
 struct ps_warm *ps_warm_new(const uint8_t store_id[PS_ID_SIZE])
@@ -68,8 +67,8 @@ static uint64_t states_of(const struct ps_warm_part *part)
 	return (part->pages * sizeof(*part->state) + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 }
 
-/* Memory for what will be written there: a page for which there is none would end the process at
- * the first touch (SIGBUS). */
+/* Allocates memory for a range of the file: without it the first touch would raise SIGBUS. Returns
+ * false if there is none. */
 static bool allocate(int fd, uint64_t at, uint64_t length)
 {
 	for (uint64_t done = 0; done < length;) {
@@ -91,16 +90,16 @@ static void part_free(struct ps_warm_part *part)
 		munmap(part->state, states_of(part));
 }
 
-/* Takes it out of the file. */
+/* Frees the file's memory in this range. */
 static void punch(void *bytes, uint64_t length)
 {
-	/* What is locked (mlockall) is not taken out. */
+	/* The kernel frees no locked pages (mlockall). */
 	munlock(bytes, length);
 	madvise(bytes, length, MADV_REMOVE);
 }
 
-/* To unmap it would not do: whoever has the descriptor, and be it a shell that knows nothing of it,
- * keeps the file. */
+/* Frees the part's memory in the file. Unmapping it is not enough: any process that inherited the
+ * descriptor, even a shell, keeps the file alive. */
 static void give_back(struct ps_warm_part *part)
 {
 	punch(part->bytes, bytes_of(part));
@@ -130,7 +129,7 @@ static void *map_file(int fd, uint64_t at, uint64_t length)
 	return got;
 }
 
-/* Maps what is in the file. False: it cannot be. */
+/* Maps the part's bytes and states from the file. Returns false on failure. */
 static bool map_part(int fd, struct ps_warm_part *part)
 {
 	part->bytes = map_file(fd, part->at, bytes_of(part));
@@ -161,7 +160,7 @@ bool ps_warm_add(struct ps_warm *warm, const struct ps_segment_key *key, uint64_
 
 	if (warm->count == PS_SEGMENTS_MAX || !key->size)
 		return false;
-	/* The states are looked at all the time; pages that never arrive take no memory. */
+	/* Only the states get memory now: pages that never arrive take none. */
 	if (ftruncate(warm->fd, (off_t)(part.at + bytes_of(&part) + states_of(&part))) < 0 ||
 	    !allocate(warm->fd, part.at + bytes_of(&part), states_of(&part)) ||
 	    !map_part(warm->fd, &part))
@@ -218,7 +217,7 @@ void ps_warm_change(struct ps_warm *warm, const struct ps_record *record)
 	struct ps_cursor cursor;
 	const void *before;
 
-	/* What a publish names, the copy has not got yet. */
+	/* The copy does not have the segments that a publish names. */
 	if (record->kind != PS_RECORD_TRANSACTION)
 		return;
 	ps_record_begin_walk(record, &cursor);
@@ -232,7 +231,7 @@ static bool is_due(const struct ps_warm_part *part, uint64_t page, uint64_t seq)
 {
 	const uint64_t state = part->state[page];
 
-	/* As long as no slot covers it, what is read may be rolled back. */
+	/* Until a slot covers the transaction, the mirror may roll it back. */
 	return state < PS_WARM_HERE && (state ? state : part->since) <= seq;
 }
 
@@ -252,7 +251,7 @@ static void take_run(struct ps_warm *warm, struct ps_warm_part *part, uint64_t s
 		                    first * PS_WARM_PAGE };
 }
 
-/* How many pages, and ends of segments, are looked at: each of them once at most. */
+/* Returns how many pages and ends of segments one ps_warm_next looks at: each at most once. */
 static uint64_t looks_of(const struct ps_warm *warm)
 {
 	uint64_t looks = warm->count;
@@ -312,7 +311,7 @@ void ps_warm_figures(const struct ps_warm *warm, uint64_t *here, uint64_t *total
 
 		*total += part->size;
 		*here += part->here * PS_WARM_PAGE;
-		/* The last one may be shorter. */
+		/* The last page may be shorter. */
 		if (part->state[part->pages - 1] == PS_WARM_HERE)
 			*here -= bytes_of(part) - part->size;
 	}
@@ -381,7 +380,8 @@ int ps_warm_share(struct ps_warm *warm)
 	return 0;
 }
 
-/* Parts that lie in the file one behind the other, and do not end beyond it. */
+/* Maps the parts, which must follow each other in the file and end within it. Returns false if they
+ * do not, or cannot be mapped. */
 static bool take_parts(struct ps_warm *warm, int fd, const struct head *head, uint64_t end)
 {
 	uint64_t at = PS_WARM_HEAD;
@@ -404,7 +404,8 @@ static bool take_parts(struct ps_warm *warm, int fd, const struct head *head, ui
 	return true;
 }
 
-/* `copy` is what the head said; it is looked at, and the head itself only for `taken`. */
+/* Maps a copy whose head was `copy`. Returns NULL on failure. The head in shared memory is not read
+ * again, because the other process could change it. */
 static struct ps_warm *take_all(int fd, const struct head *copy, uint64_t end)
 {
 	struct ps_warm *warm = calloc(1, sizeof(*warm));
@@ -433,7 +434,7 @@ static struct ps_warm *take_head(int fd, struct head *head, const uint8_t *store
 	    !atomic_compare_exchange_strong(&head->taken, &nobody, 1))
 		return NULL;
 	warm = take_all(fd, &copy, end);
-	/* Nobody else can take it any more. */
+	/* The copy is marked as taken, so that no process can use its memory any more. */
 	if (!warm)
 		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, PS_WARM_HEAD,
 		          (off_t)(end - PS_WARM_HEAD));
@@ -448,7 +449,7 @@ struct ps_warm *ps_warm_inherit(int fd, const uint8_t store_id[PS_ID_SIZE])
 	struct head *head;
 	struct stat stat;
 
-	/* One that cannot become shorter cannot take what is mapped of it away either. */
+	/* The seals show that no process can shorten the file, which would raise SIGBUS here. */
 	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &stat) < 0 ||
 	    stat.st_size < PS_WARM_HEAD)
 		return NULL;
