@@ -20,7 +20,7 @@
 
 /* Wakes every thread that waits for memory, also for all of it: none may come any more, or none may
  * be missing. */
-static void tell_all(struct ps_demand *d)
+static void wake_waiters(struct ps_demand *d)
 {
 	d->env->ops->broadcast(d->env, &d->change);
 	d->env->ops->broadcast(d->env, &d->whole);
@@ -178,7 +178,7 @@ uint64_t ps_bytes_missing(const struct ps_demand *d, bool *any)
 
 /* Removes the mapping. Returns its states, which the caller frees after it has released d->lock:
  * the lanes must not wait for malloc. */
-static uint8_t *forget(struct ps_demand *d, struct ps_mapping *mapping)
+static uint8_t *remove_mapping(struct ps_demand *d, struct ps_mapping *mapping)
 {
 	uint8_t *states = mapping->states;
 
@@ -186,7 +186,7 @@ static uint8_t *forget(struct ps_demand *d, struct ps_mapping *mapping)
 	        (size_t)(&d->mappings[d->mapping_count] - (mapping + 1)) * sizeof(*mapping));
 	d->mapping_count--;
 	/* Threads that wait for its pages must look again. */
-	tell_all(d);
+	wake_waiters(d);
 	return states;
 }
 
@@ -244,7 +244,7 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t 
 		wait_change(d, PS_NEVER);
 	covered = mapping->covered > 0;
 	if (!covered)
-		forget(d, mapping);
+		remove_mapping(d, mapping);
 	else
 		d->told_whole = false;
 	pthread_mutex_unlock(&d->lock);
@@ -265,7 +265,7 @@ void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment)
 	while ((mapping = ps_mapping_segment(d, segment->id)) && d->filling == mapping->generation)
 		wait_change(d, PS_NEVER);
 	if (mapping)
-		states = forget(d, mapping);
+		states = remove_mapping(d, mapping);
 	pthread_mutex_unlock(&d->lock);
 	free(states);
 	/* The copy has the segment as it was at the open, and its memory may have been changed. */
@@ -313,7 +313,7 @@ bool ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint
 
 /* Returns 0 if the granule at the address is here, 1 if it was requested, or PERSEAS_EFENCED.
  * Caller holds d->lock. */
-static int bring_granule(struct ps_demand *d, uint64_t address)
+static int request_granule(struct ps_demand *d, uint64_t address)
 {
 	struct ps_mapping *mapping = ps_mapping_at(d, address);
 	uint64_t granule;
@@ -331,7 +331,7 @@ static int bring_granule(struct ps_demand *d, uint64_t address)
 
 /* Returns the end of the granule at the address, which counts from the segment's first byte, or
  * UINT64_MAX if nothing is mapped there. */
-static uint64_t next_granule(struct ps_demand *d, uint64_t address)
+static uint64_t granule_end(struct ps_demand *d, uint64_t address)
 {
 	const struct ps_mapping *mapping = ps_mapping_at(d, address);
 
@@ -349,8 +349,8 @@ int ps_demand_await(struct perseas *p, uint64_t start, uint64_t end)
 	if (!d)
 		return 0;
 	pthread_mutex_lock(&d->lock);
-	for (uint64_t at = start; at < end && rc >= 0; at = next_granule(d, at)) {
-		while ((rc = bring_granule(d, at)) > 0) {
+	for (uint64_t at = start; at < end && rc >= 0; at = granule_end(d, at)) {
+		while ((rc = request_granule(d, at)) > 0) {
 			d->ops->wake(d->pager, PS_FAULT_LANE);
 			wait_change(d, PS_NEVER);
 		}
@@ -361,7 +361,7 @@ int ps_demand_await(struct perseas *p, uint64_t start, uint64_t end)
 
 /* --- the keeper --- */
 
-static bool is_same(const struct ps_source *source, const struct ps_mirror *m, bool counts)
+static bool is_same_mirror(const struct ps_source *source, const struct ps_mirror *m, bool counts)
 {
 	return source->counts == counts &&
 	       (!counts || (!memcmp(source->image_id, m->image_id, PS_ID_SIZE) &&
@@ -380,7 +380,8 @@ static bool take_lost(struct ps_demand *d, struct ps_source *source)
 	return lost;
 }
 
-static bool is_same_way(const struct ps_known_addresses *a, const struct ps_known_addresses *b)
+static bool has_same_addresses(const struct ps_known_addresses *a,
+                               const struct ps_known_addresses *b)
 {
 	return a->count == b->count && !memcmp(a->lengths, b->lengths, sizeof(a->lengths)) &&
 	       !memcmp(a->to, b->to, sizeof(a->to));
@@ -389,7 +390,7 @@ static bool is_same_way(const struct ps_known_addresses *a, const struct ps_know
 /* Updates the source of mirror `i`. Every mirror of the roster is one, connected or not, because
  * its own status decides which answers count. After a lost connection its name is looked up again.
  * Returns true if the source changed. */
-static bool follow_mirror(struct perseas *p, unsigned i, uint64_t now)
+static bool update_source(struct perseas *p, unsigned i, uint64_t now)
 {
 	const struct ps_mirror *m = &p->mirrors[i];
 	const bool counts = i < p->mirror_count && m->in_roster &&
@@ -400,15 +401,15 @@ static bool follow_mirror(struct perseas *p, unsigned i, uint64_t now)
 	struct ps_known_addresses way;
 
 	if ((counts && now < d->look_up_at[i]) ||
-	    (is_same(source, m, counts) && !(counts && take_lost(d, source))))
+	    (is_same_mirror(source, m, counts) && !(counts && take_lost(d, source))))
 		return false;
 	if (counts && d->ops->look_up(d->pager, &m->address, &way, &error)) {
 		d->look_up_at[i] = now + LOOK_UP_AGAIN;
 		return false;
 	}
-	if (is_same(source, m, counts)) {
+	if (is_same_mirror(source, m, counts)) {
 		d->look_up_at[i] = now + LOOK_UP_LOST;
-		if (is_same_way(&source->way, &way))
+		if (has_same_addresses(&source->way, &way))
 			return false;
 	}
 	pthread_mutex_lock(&d->lock);
@@ -422,7 +423,7 @@ static bool follow_mirror(struct perseas *p, unsigned i, uint64_t now)
 	return true;
 }
 
-static void tell(struct perseas *p, uint64_t missing, const char *starved)
+static void report_progress(struct perseas *p, uint64_t missing, const char *starved)
 {
 	struct ps_demand *d = p->demand;
 
@@ -439,7 +440,7 @@ static void tell(struct perseas *p, uint64_t missing, const char *starved)
 }
 
 /* Publishes the layout anew if a segment became whole: set_range need not wait in it any more. */
-static void renew_layout(struct perseas *p)
+static void publish_whole_segments(struct perseas *p)
 {
 	const struct ps_layout *layout = p->layout;
 
@@ -455,7 +456,7 @@ static void renew_layout(struct perseas *p)
 }
 
 /* Frees the standby's copy of segments that are whole. */
-static void leave_copies(struct perseas *p)
+static void free_copies(struct perseas *p)
 {
 	for (unsigned i = 0; p->warm && i < p->segment_count; i++)
 		if (p->segments[i].base && !ps_demand_has_missing(p, &p->segments[i]))
@@ -486,7 +487,7 @@ void ps_demand_step(struct perseas *p)
 	now = ps_now(p);
 	ps_assert_admin(p);
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
-		changed |= follow_mirror(p, i, now);
+		changed |= update_source(p, i, now);
 		ps_straight_find(p, i);
 	}
 	epoch = p->renewing ? 0 : p->epoch;
@@ -500,14 +501,14 @@ void ps_demand_step(struct perseas *p)
 	if (starved && d->poor)
 		starved = "this host has no memory for all of what mirrors give: free some";
 	if (changed)
-		tell_all(d);
+		wake_waiters(d);
 	pthread_mutex_unlock(&d->lock);
 	if (changed)
 		wake_lanes(d);
 	if (any)
-		tell(p, missing, starved);
-	renew_layout(p);
-	leave_copies(p);
+		report_progress(p, missing, starved);
+	publish_whole_segments(p);
+	free_copies(p);
 }
 
 void ps_demand_fill_stat(struct perseas *p, struct perseas_stat *stat)

@@ -86,7 +86,7 @@ static bool find_part(struct ps_demand *d, struct ps_fetching *f, struct ps_want
 	return f->done < f->count;
 }
 
-static void finish(struct ps_demand *d, unsigned which, enum ps_fetch_state state)
+static void finish_answer(struct ps_demand *d, unsigned which, enum ps_fetch_state state)
 {
 	assert(d->fetching[which].state == PS_FETCH_FILLING);
 	d->fetching[which].state = state;
@@ -103,19 +103,19 @@ static void fill_part(struct ps_demand *d, unsigned which)
 	bool all;
 
 	if (!find_part(d, f, &part)) {
-		finish(d, which, PS_FETCH_FILLED);
+		finish_answer(d, which, PS_FETCH_FILLED);
 		return;
 	}
 	d->fetched += ps_granules_fill(d, &part, f->bytes + (uint64_t)f->done * d->ops->granule,
 	                               &all);
 	if (!all) {
-		finish(d, which, PS_FETCH_POOR);
+		finish_answer(d, which, PS_FETCH_POOR);
 		return;
 	}
 	f->done += part.count;
 	d->starved_at = 0;
 	if (f->done == f->count)
-		finish(d, which, PS_FETCH_FILLED);
+		finish_answer(d, which, PS_FETCH_FILLED);
 }
 
 bool ps_fill_step(struct ps_demand *d)

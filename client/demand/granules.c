@@ -58,7 +58,7 @@ uint32_t ps_granule_length(const struct ps_demand *d, const struct ps_mapping *m
 	return rest < d->ops->granule ? (uint32_t)rest : d->ops->granule;
 }
 
-static void push(struct ps_demand *d, const struct ps_mapping *mapping, uint64_t granule)
+static void queue_want(struct ps_demand *d, const struct ps_mapping *mapping, uint64_t granule)
 {
 	if (d->want_count == PS_WANTS) {
 		d->wants_lost = true;
@@ -80,7 +80,7 @@ void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t g
 	    mapping->states[granule] != PS_GRANULE_COMING)
 		return;
 	mapping->states[granule] = PS_GRANULE_WANTED;
-	push(d, mapping, granule);
+	queue_want(d, mapping, granule);
 }
 
 void ps_granule_soon(struct ps_mapping *mapping, uint64_t granule)
@@ -110,14 +110,14 @@ void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t gra
 	    mapping->states[granule] == PS_GRANULE_TAKEN ||
 	    mapping->states[granule] == PS_GRANULE_COPIED) {
 		mapping->states[granule] = PS_GRANULE_WANTED;
-		push(d, mapping, granule);
+		queue_want(d, mapping, granule);
 	}
 }
 
 /* --- granules that threads wait for --- */
 
 /* Finds a WANTED granule for which the ring had no room. */
-static bool find_lost(struct ps_demand *d, struct ps_want *next)
+static bool find_unqueued(struct ps_demand *d, struct ps_want *next)
 {
 	for (unsigned i = 0; i < d->mapping_count && d->wants_lost; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
@@ -145,7 +145,7 @@ static bool find_wanted(struct ps_demand *d, struct ps_want *next)
 		if (mapping && mapping->states[next->granule] == PS_GRANULE_WANTED)
 			return true;
 	}
-	return find_lost(d, next);
+	return find_unqueued(d, next);
 }
 
 bool ps_granule_next_wanted(struct ps_demand *d, struct ps_want *next)
@@ -160,14 +160,14 @@ bool ps_granule_next_wanted(struct ps_demand *d, struct ps_want *next)
 
 /* Returns true if the bulk lane must ask for the granule. It also asks for what the fault lane has
  * asked for, because that lane may have lost its connections. */
-static bool is_left(const struct ps_mapping *mapping, uint64_t granule)
+static bool is_due(const struct ps_mapping *mapping, uint64_t granule)
 {
 	return mapping->states[granule] < PS_GRANULE_COMING;
 }
 
 /* Returns how many granules the bulk lane asks for at once: a large page, but no more than the rate
  * limit allows in 10 ms. */
-static unsigned bulk_run(const struct ps_demand *d)
+static unsigned bulk_run_length(const struct ps_demand *d)
 {
 	unsigned run = d->ops->run;
 
@@ -178,15 +178,15 @@ static unsigned bulk_run(const struct ps_demand *d)
 
 /* Marks the granule COMING, with its neighbors in the same run for which the lane has not asked,
  * and sets *next to all of them. Returns true. */
-static bool ask_run(const struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule,
-                    struct ps_want *next)
+static bool mark_run_coming(const struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule,
+                            struct ps_want *next)
 {
-	const unsigned run = bulk_run(d);
+	const unsigned run = bulk_run_length(d);
 	uint64_t first = granule, end = granule + 1;
 
-	while (first % run && is_left(mapping, first - 1))
+	while (first % run && is_due(mapping, first - 1))
 		first--;
-	while (end % run && end < mapping->count && is_left(mapping, end))
+	while (end % run && end < mapping->count && is_due(mapping, end))
 		end++;
 	for (uint64_t g = first; g < end; g++)
 		if (mapping->states[g] < PS_GRANULE_WANTED)
@@ -204,7 +204,7 @@ static bool find_soon(struct ps_demand *d, struct ps_want *next)
 
 		for (; mapping->covered > 0 && mapping->soon < mapping->soon_end; mapping->soon++)
 			if (mapping->states[mapping->soon] == PS_GRANULE_SOON)
-				return ask_run(d, mapping, mapping->soon, next);
+				return mark_run_coming(d, mapping, mapping->soon, next);
 	}
 	return false;
 }
@@ -215,8 +215,8 @@ static bool find_missing(struct ps_demand *d, struct ps_want *next)
 		struct ps_mapping *mapping = &d->mappings[i];
 
 		for (; mapping->covered > 0 && mapping->next < mapping->count; mapping->next++)
-			if (is_left(mapping, mapping->next))
-				return ask_run(d, mapping, mapping->next, next);
+			if (is_due(mapping, mapping->next))
+				return mark_run_coming(d, mapping, mapping->next, next);
 	}
 	return false;
 }

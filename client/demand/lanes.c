@@ -9,7 +9,7 @@
 
 /* --- faults --- */
 
-static void refuse(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
+static void refuse_granule(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
 {
 	mapping->states[granule] = PS_GRANULE_REFUSED;
 	d->ops->refuse(d->pager, mapping->base + granule * d->ops->granule,
@@ -49,7 +49,7 @@ static void take_faults(struct ps_demand *d)
 
 /* Refuses the granules that threads wait for, once the owner is fenced. Other granules are refused
  * when a thread touches them. */
-static void refuse_waiting(struct ps_demand *d)
+static void refuse_wanted(struct ps_demand *d)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
@@ -58,13 +58,13 @@ static void refuse_waiting(struct ps_demand *d)
 			if (mapping->states[g] == PS_GRANULE_WANTED ||
 			    mapping->states[g] == PS_GRANULE_ASKED ||
 			    mapping->states[g] == PS_GRANULE_TAKEN)
-				refuse(d, mapping, g);
+				refuse_granule(d, mapping, g);
 	}
 	d->want_count = 0;
 	d->wants_lost = false;
 }
 
-static void cover_new(struct ps_demand *d)
+static void cover_mappings(struct ps_demand *d)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
@@ -85,7 +85,7 @@ static void cover_new(struct ps_demand *d)
 /* Returns true while the lane must run. The first call waits until ps_demand_begin has set
  * d->pager.
  */
-static bool goes_on(struct ps_demand *d)
+static bool is_running(struct ps_demand *d)
 {
 	bool on;
 
@@ -95,13 +95,13 @@ static bool goes_on(struct ps_demand *d)
 	return on;
 }
 
-static void take_orders(struct ps_demand *d)
+static void take_events(struct ps_demand *d)
 {
 	take_faults(d);
 	pthread_mutex_lock(&d->lock);
-	cover_new(d);
+	cover_mappings(d);
 	if (d->fenced)
-		refuse_waiting(d);
+		refuse_wanted(d);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -115,12 +115,12 @@ void ps_fault_lane(void *arg)
 {
 	struct ps_demand *d = arg;
 
-	while (goes_on(d)) {
+	while (is_running(d)) {
 		const uint64_t now = d->env->ops->now(d->env);
 		uint64_t until, due = now;
 		bool fills, takes;
 
-		take_orders(d);
+		take_events(d);
 		until = ps_sources_step(d, PS_FAULT_LANE, now);
 		fills = ps_fill_step(d);
 		takes = ps_take_step(d);
@@ -135,7 +135,7 @@ void ps_bulk_lane(void *arg)
 {
 	struct ps_demand *d = arg;
 
-	while (goes_on(d))
+	while (is_running(d))
 		d->ops->sleep(d->pager, PS_BULK_LANE,
 		              ps_sources_step(d, PS_BULK_LANE, d->env->ops->now(d->env)));
 	end_sources(d, PS_BULK_LANE);

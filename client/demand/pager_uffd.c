@@ -83,7 +83,7 @@ struct ps_pager {
 
 #define NO_DESCRIPTORS "the threads that fetch memory got no descriptors of their own"
 
-static void fail(struct ps_pager *pager, const char *what, int error)
+static void set_failure(struct ps_pager *pager, const char *what, int error)
 {
 	ps_error_set(&pager->error, PERSEAS_ESYSTEM, "%s (%s)", what, strerror(error));
 }
@@ -91,7 +91,7 @@ static void fail(struct ps_pager *pager, const char *what, int error)
 /* --- the means of the kernel --- */
 
 /* Gives the calling thread a table with only the descriptors that the lanes need. */
-static bool part_descriptors(struct ps_pager *pager)
+static bool take_own_table(struct ps_pager *pager)
 {
 	int kept[KEPT] = { pager->lanes[PS_FAULT_LANE].wake_fd, pager->lanes[PS_BULK_LANE].wake_fd,
 		           pager->uffd };
@@ -121,7 +121,7 @@ static bool open_uffd(struct ps_pager *pager)
 		                     O_CLOEXEC | O_NONBLOCK | PS_UFFD_USER_MODE_ONLY));
 	}
 	if (pager->uffd < 0) {
-		fail(pager, "this process may not use userfaultfd(2)", errno);
+		set_failure(pager, "this process may not use userfaultfd(2)", errno);
 		return false;
 	}
 	for (unsigned i = 0; !agreed && i < sizeof(more) / sizeof(more[0]); i++) {
@@ -132,13 +132,14 @@ static bool open_uffd(struct ps_pager *pager)
 		pager->watches = more[i] & PS_UFFD_WP_ASYNC;
 	}
 	if (!agreed) {
-		fail(pager, "this kernel cannot refuse missing memory: it takes Linux 6.6", errno);
+		set_failure(pager, "this kernel cannot refuse missing memory: it takes Linux 6.6",
+		            errno);
 		return false;
 	}
 	return true;
 }
 
-static int spawn(pthread_t *thread, void *(*fn)(void *arg), void *arg)
+static int create_thread(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 {
 	sigset_t all, before;
 	int error;
@@ -163,9 +164,9 @@ static void *run_hirer(void *arg)
 			;
 		if (pager->ending)
 			return NULL;
-		pager->hired[pager->ordered] =
-			!spawn(&pager->peeking[pager->ordered], ps_peeker_run,
-		               &pager->peekers[ps_source_number(PS_BULK_LANE, pager->ordered)]);
+		pager->hired[pager->ordered] = !create_thread(
+			&pager->peeking[pager->ordered], ps_peeker_run,
+			&pager->peekers[ps_source_number(PS_BULK_LANE, pager->ordered)]);
 		sem_post(&pager->hire_done);
 	}
 }
@@ -178,7 +179,7 @@ static bool begin_tunnel(struct lane *lane)
 		return true;
 	if (ps_tunnel_open(lane->tunnel))
 		return false;
-	errno = spawn(&lane->tunneller, ps_tunnel_run, lane->tunnel);
+	errno = create_thread(&lane->tunneller, ps_tunnel_run, lane->tunnel);
 	lane->tunnels = !errno;
 	return lane->tunnels;
 }
@@ -198,8 +199,8 @@ static void *run_bulk(void *arg)
 	const bool ready = begin_tunnel(&pager->lanes[PS_BULK_LANE]);
 
 	if (!ready)
-		fail(pager, NO_DESCRIPTORS, errno);
-	pager->hires = ready && !spawn(&pager->hirer, run_hirer, pager);
+		set_failure(pager, NO_DESCRIPTORS, errno);
+	pager->hires = ready && !create_thread(&pager->hirer, run_hirer, pager);
 	sem_post(&pager->bulk_begun);
 	if (ready)
 		run_lane(pager, PS_BULK_LANE);
@@ -212,9 +213,9 @@ static void *run_faults(void *arg)
 	struct lane *bulk = &pager->lanes[PS_BULK_LANE];
 	bool ready;
 
-	if (!part_descriptors(pager) || !begin_tunnel(&pager->lanes[PS_FAULT_LANE]) ||
-	    (errno = spawn(&bulk->thread, run_bulk, pager)))
-		fail(pager, NO_DESCRIPTORS, errno);
+	if (!take_own_table(pager) || !begin_tunnel(&pager->lanes[PS_FAULT_LANE]) ||
+	    (errno = create_thread(&bulk->thread, run_bulk, pager)))
+		set_failure(pager, NO_DESCRIPTORS, errno);
 	else
 		bulk->begun = true;
 	while (bulk->begun && sem_wait(&pager->bulk_begun))
@@ -346,7 +347,7 @@ static struct ps_pager *uffd_begin(struct ps_env *env, void (*const lanes[PS_LAN
 	pager->arg = arg;
 	first = &pager->lanes[PS_FAULT_LANE];
 	if (open_uffd(pager)) {
-		first->begun = !spawn(&first->thread, run_faults, pager);
+		first->begun = !create_thread(&first->thread, run_faults, pager);
 		if (!first->begun)
 			ps_error_set(&pager->error, PERSEAS_ESYSTEM,
 			             "the threads that fetch memory did not start");
@@ -402,14 +403,14 @@ static int uffd_look_up(struct ps_pager *pager, const struct ps_address *address
 
 /* --- memory --- */
 
-static uint64_t whole_pages(uint64_t length)
+static uint64_t round_to_pages(uint64_t length)
 {
 	return (length + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 }
 
 static struct uffdio_range range_of(const uint8_t *at, uint64_t length)
 {
-	return (struct uffdio_range){ (uint64_t)(uintptr_t)at, whole_pages(length) };
+	return (struct uffdio_range){ (uint64_t)(uintptr_t)at, round_to_pages(length) };
 }
 
 static bool uffd_can_watch(const struct ps_pager *pager)
@@ -459,7 +460,7 @@ static bool uffd_moves(const struct ps_pager *pager, const uint8_t *to, uint32_t
 static uint32_t uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
                           uint32_t length, bool watched)
 {
-	const uint64_t whole = whole_pages(length);
+	const uint64_t whole = round_to_pages(length);
 	uint64_t done = 0;
 
 	if (uffd_moves(pager, to, length, watched))
@@ -488,7 +489,7 @@ static bool uffd_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
 
 static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 {
-	ps_pages_refuse(pager->uffd, at, whole_pages(length), pager->watches);
+	ps_pages_refuse(pager->uffd, at, round_to_pages(length), pager->watches);
 }
 
 /* --- mirrors --- */

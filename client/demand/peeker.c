@@ -38,7 +38,7 @@ void ps_peek(const struct ps_fetch_request *fetch, uint8_t *room, struct ps_peek
 	                                   fetch->length);
 }
 
-static void await(sem_t *sem)
+static void wait_for(sem_t *sem)
 {
 	while (sem_wait(sem))
 		;
@@ -49,7 +49,7 @@ void *ps_peeker_run(void *arg)
 	struct ps_peeker *peeker = arg;
 
 	for (;;) {
-		await(&peeker->go);
+		wait_for(&peeker->go);
 		if (peeker->quit)
 			return NULL;
 		ps_peek(&peeker->fetch, peeker->room, &peeker->seen);

@@ -57,7 +57,7 @@ static int fill_block(struct block *block, uint64_t position)
 	               : 0;
 }
 
-static int view(void *source, uint64_t position, uint64_t length, const void **bytes)
+static int view_log(void *source, uint64_t position, uint64_t length, const void **bytes)
 {
 	struct block *block = source;
 	int rc = 0;
@@ -87,7 +87,7 @@ static int walk_back(struct ps_warm *warm, struct block *block)
 	block->back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next_position,
 	                               p->commit.last_position, p->log_size);
 	while (block->back.seq >= warm->point.seq) {
-		const int rc = ps_log_back(&block->back, p->log_size, view, block, &record);
+		const int rc = ps_log_back(&block->back, p->log_size, view_log, block, &record);
 
 		if (rc)
 			return rc;
@@ -98,7 +98,7 @@ static int walk_back(struct ps_warm *warm, struct block *block)
 	return NOWHERE;
 }
 
-static int prove_by(struct perseas *p, struct ps_mirror *mirror, uint64_t *read)
+static int prove_by_mirror(struct perseas *p, struct ps_mirror *mirror, uint64_t *read)
 {
 	struct block block = { .p = p, .mirror = mirror, .lowest = p->warm->point.position };
 	int rc = NOWHERE;
@@ -128,26 +128,26 @@ static void forget_others(struct perseas *p)
 }
 
 /* Returns true if the log of the chosen state may still have the copy's transaction. */
-static bool is_within(const struct perseas *p, const struct ps_warm_point *point)
+static bool is_in_log(const struct perseas *p, const struct ps_warm_point *point)
 {
 	return point->seq && point->seq <= p->commit.seq &&
 	       point->position < p->commit.next_position &&
 	       point->position >= ps_lowest_intact_position(p->commit.next_position, p->log_size);
 }
 
-static bool prove(struct perseas *p)
+static bool prove_copy(struct perseas *p)
 {
 	uint64_t read = 0;
 	int rc = 1;
 
-	if (!is_within(p, &p->warm->point) ||
+	if (!is_in_log(p, &p->warm->point) ||
 	    memcmp(p->warm->store_id, p->store_id, PS_ID_SIZE) != 0)
 		return false;
 	for (unsigned i = 0; i < p->mirror_count && rc == 1; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
 		if (m->active && m->state == PERSEAS_MIRROR_LIVE)
-			rc = prove_by(p, m, &read);
+			rc = prove_by_mirror(p, m, &read);
 	}
 	return rc == 0;
 }
@@ -160,7 +160,7 @@ void ps_warm_prove(struct perseas *p)
 		p->warm = ps_warm_inherit(p->env->inherited->warm_fd, p->store_id);
 	if (!p->warm)
 		return;
-	if (!prove(p)) {
+	if (!prove_copy(p)) {
 		ps_report(p, "the standby's copy is not used: it is not known to be of the state "
 		             "that was chosen");
 		ps_warm_free(p->warm);

@@ -31,7 +31,7 @@ enum {
 static_assert(PS_REACH_BULK <= PS_READ_REQUEST_MAX, "a mirror answers it");
 
 /* Reserves memory that takes pages only when it is used. Returns NULL if there is none. */
-static uint8_t *reserve(size_t size)
+static uint8_t *reserve_memory(size_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
 	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -46,8 +46,8 @@ bool ps_reach_init(struct ps_reach *reach)
 {
 	memset(reach, 0, sizeof(*reach));
 	reach->fd = -1;
-	reach->memory = reserve(MEMORY + PS_REACH_PIECE + IN);
-	reach->room = reserve(ROOM);
+	reach->memory = reserve_memory(MEMORY + PS_REACH_PIECE + IN);
+	reach->room = reserve_memory(ROOM);
 	if (!reach->memory || !reach->room) {
 		ps_reach_free(reach);
 		return false;
@@ -75,13 +75,13 @@ void ps_reach_free(struct ps_reach *reach)
 	reach->memory = reach->room = NULL;
 }
 
-static void try_next(struct ps_reach *reach)
+static void use_next_address(struct ps_reach *reach)
 {
 	if (reach->way.count)
 		reach->at = (reach->at + 1) % reach->way.count;
 }
 
-static void hang_up(struct ps_reach *reach)
+static void close_connection(struct ps_reach *reach)
 {
 	if (reach->fd >= 0)
 		close(reach->fd);
@@ -92,8 +92,8 @@ void ps_reach_drop(struct ps_reach *reach)
 {
 	/* No mirror has answered at this address. */
 	if (reach->fd >= 0 && !reach->greeted)
-		try_next(reach);
-	hang_up(reach);
+		use_next_address(reach);
+	close_connection(reach);
 	reach->connected = reach->greeted = reach->asking = false;
 	reach->out_length = reach->out_done = 0;
 	reach->have = reach->used = 0;
@@ -112,7 +112,7 @@ void ps_reach_lead(struct ps_reach *reach, const struct ps_known_addresses *way)
 
 /* --- connecting --- */
 
-static void set_option(int fd, int option, int value)
+static void set_tcp_option(int fd, int option, int value)
 {
 	(void)setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
 }
@@ -126,8 +126,8 @@ int ps_reach_connect(const void *address, uint32_t length)
 	if (fd < 0)
 		return -1;
 	if (to->sa_family != AF_UNIX) {
-		set_option(fd, TCP_NODELAY, 1);
-		set_option(fd, TCP_USER_TIMEOUT, SILENCE_MS);
+		set_tcp_option(fd, TCP_NODELAY, 1);
+		set_tcp_option(fd, TCP_USER_TIMEOUT, SILENCE_MS);
 	}
 	if (!connect(fd, to, length) || errno == EINPROGRESS)
 		return fd;
@@ -136,7 +136,7 @@ int ps_reach_connect(const void *address, uint32_t length)
 }
 
 /* Begins a connection. If that fails at once, the next call tries the next address. */
-static bool dial(struct ps_reach *reach)
+static bool begin_connection(struct ps_reach *reach)
 {
 	const struct ps_known_addresses *way = &reach->way;
 	const bool tunnels = reach->tunnel && reach->way.address.scheme == PS_SCHEME_TCP;
@@ -144,7 +144,7 @@ static bool dial(struct ps_reach *reach)
 	reach->fd = tunnels ? ps_tunnel_dial(reach->tunnel, way, reach->at)
 	                    : ps_reach_connect(way->to[reach->at], way->lengths[reach->at]);
 	if (reach->fd < 0)
-		try_next(reach);
+		use_next_address(reach);
 	return reach->fd >= 0;
 }
 
@@ -159,7 +159,7 @@ static int is_connected(struct ps_reach *reach)
 
 /* --- asking --- */
 
-static bool add(struct ps_reach *reach, const void *bytes, size_t length)
+static bool append_bytes(struct ps_reach *reach, const void *bytes, size_t length)
 {
 	if (length > PS_REACH_OUT - reach->out_length)
 		return false;
@@ -174,7 +174,8 @@ static bool add_request(struct ps_reach *reach, Perseas__Request *request)
 
 	request->id = ++reach->id;
 	length = (uint32_t)perseas__request__get_packed_size(request);
-	if (!add(reach, &length, sizeof(length)) || length > PS_REACH_OUT - reach->out_length)
+	if (!append_bytes(reach, &length, sizeof(length)) ||
+	    length > PS_REACH_OUT - reach->out_length)
 		return false;
 	perseas__request__pack(request, reach->out + reach->out_length);
 	reach->out_length += length;
@@ -214,7 +215,7 @@ static bool add_read(struct ps_reach *reach, const struct ps_fetch_request *fetc
 }
 
 /* Sends as much of the requests as the socket takes. Returns false if the connection is over. */
-static bool push(struct ps_reach *reach)
+static bool send_requests(struct ps_reach *reach)
 {
 	while (reach->out_done < reach->out_length) {
 		const ssize_t n = send(reach->fd, reach->out + reach->out_done,
@@ -240,7 +241,8 @@ bool ps_reach_ask(struct ps_reach *reach, const struct ps_fetch_request *fetch)
 	reach->length = fetch->length;
 	reach->to = ps_reach_room(reach, fetch->length);
 	reach->done = 0;
-	if (reach->fd < 0 && (!dial(reach) || !add(reach, &hello, sizeof(hello))))
+	if (reach->fd < 0 &&
+	    (!begin_connection(reach) || !append_bytes(reach, &hello, sizeof(hello))))
 		return false;
 	/* The mirror answers in the order of these requests. */
 	reach->asking = true;
@@ -257,7 +259,7 @@ bool ps_reach_ask(struct ps_reach *reach, const struct ps_fetch_request *fetch)
 
 /* Receives until `want` bytes are there. Returns 1, 0 if they are not, or -1 if the connection is
  * over. */
-static int take(struct ps_reach *reach, size_t want)
+static int receive_bytes(struct ps_reach *reach, size_t want)
 {
 	while (reach->have < want) {
 		const ssize_t n = recv(reach->fd, reach->in + reach->have, want - reach->have,
@@ -275,7 +277,7 @@ static int take(struct ps_reach *reach, size_t want)
 static int take_hello(struct ps_reach *reach)
 {
 	const struct ps_control_hello *hello = (const void *)reach->in;
-	const int got = take(reach, sizeof(*hello));
+	const int got = receive_bytes(reach, sizeof(*hello));
 
 	if (got <= 0)
 		return got;
@@ -286,7 +288,7 @@ static int take_hello(struct ps_reach *reach)
 	return reach->greeted ? 1 : -1;
 }
 
-static void *get_memory(void *data, size_t size)
+static void *allocate_memory(void *data, size_t size)
 {
 	struct ps_reach *reach = data;
 	void *at = reach->memory + reach->used;
@@ -304,7 +306,7 @@ static void *get_memory(void *data, size_t size)
 	return at;
 }
 
-static void keep_memory(void *data, void *memory)
+static void free_nothing(void *data, void *memory)
 {
 	(void)data;
 	(void)memory;
@@ -331,7 +333,7 @@ static int take_piece(struct ps_reach *reach, const ProtobufCBinaryData *bytes)
 
 /* Takes the reply that is due. Returns 1, 0 if it is a sign of progress, or -1 for any other
  * reply. */
-static int match(struct ps_reach *reach, Perseas__Reply *reply)
+static int take_reply(struct ps_reach *reach, Perseas__Reply *reply)
 {
 	const uint64_t due = reach->id - (reach->due - 1) + reach->answered;
 	const bool is_piece = is_piece_due(reach);
@@ -350,26 +352,26 @@ static int match(struct ps_reach *reach, Perseas__Reply *reply)
 
 static int take_message(struct ps_reach *reach)
 {
-	ProtobufCAllocator memory = { get_memory, keep_memory, reach };
+	ProtobufCAllocator memory = { allocate_memory, free_nothing, reach };
 	const size_t used = reach->used;
 	const bool is_piece = is_piece_due(reach);
 	Perseas__Reply *reply;
 	uint32_t length;
 	const char *why;
-	int rc = take(reach, sizeof(length));
+	int rc = receive_bytes(reach, sizeof(length));
 
 	if (rc <= 0)
 		return rc;
 	memcpy(&length, reach->in, sizeof(length));
 	if (!length || length > PS_MESSAGE_MAX)
 		return -1;
-	rc = take(reach, sizeof(length) + length);
+	rc = receive_bytes(reach, sizeof(length) + length);
 	if (rc <= 0)
 		return rc;
 	reach->have = 0;
 	reach->place = is_piece ? reach->to + reach->done : NULL;
 	reply = ps_reply_unpack_in(&memory, reach->in + sizeof(length), length, &why);
-	rc = reply ? match(reach, reply) : -1;
+	rc = reply ? take_reply(reach, reply) : -1;
 	/* Only the two statuses are used later. */
 	if (rc == 0 || is_piece)
 		reach->used = used;
@@ -381,7 +383,7 @@ int ps_reach_answer(struct ps_reach *reach, struct ps_fetch_answer *fetched)
 {
 	int rc = reach->fd >= 0 ? is_connected(reach) : -1;
 
-	if (rc > 0 && !push(reach))
+	if (rc > 0 && !send_requests(reach))
 		rc = -1;
 	if (rc > 0 && !reach->greeted)
 		rc = take_hello(reach);

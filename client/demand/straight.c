@@ -8,7 +8,7 @@
 #include "../core/env.h"
 #include "../core/mirror.h"
 
-static bool is_straight(const struct perseas *p, const struct ps_mirror *m)
+static bool is_readable(const struct perseas *p, const struct ps_mirror *m)
 {
 	return m->active && m->state == PERSEAS_MIRROR_LIVE && !p->renewing && m->fabric->peek;
 }
@@ -23,14 +23,14 @@ void ps_straight_find(struct perseas *p, unsigned i)
 	if (i >= p->mirror_count || !d->ops->hire)
 		return;
 	pthread_mutex_lock(&p->lock);
-	can = !source->straight.link && is_straight(p, m);
+	can = !source->straight.link && is_readable(p, m);
 	pthread_mutex_unlock(&p->lock);
 	if (!can || (!d->hired[i] && d->ops->hire(d->pager, i)))
 		return;
 	d->hired[i] = true;
 	pthread_mutex_lock(&p->lock);
 	pthread_mutex_lock(&d->lock);
-	if (is_straight(p, m))
+	if (is_readable(p, m))
 		source->straight = (struct ps_peek_link){ m->fabric, m->link };
 	pthread_mutex_unlock(&d->lock);
 	pthread_mutex_unlock(&p->lock);

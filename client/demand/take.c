@@ -26,12 +26,12 @@ void ps_take_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_
 	}
 }
 
-static void *find(const struct ps_mapping *mapping, uint64_t from, enum ps_granule state)
+static void *find_state(const struct ps_mapping *mapping, uint64_t from, enum ps_granule state)
 {
 	return memchr(&mapping->states[from], (int)state, mapping->count - from);
 }
 
-static uint64_t granule_of(const struct ps_mapping *mapping, const void *at)
+static uint64_t granule_number(const struct ps_mapping *mapping, const void *at)
 {
 	return (uint64_t)((const uint8_t *)at - mapping->states);
 }
@@ -43,18 +43,18 @@ static bool find_waited(struct ps_demand *d, struct ps_want *next)
 		const void *at = NULL;
 
 		if (mapping->covered > 0 && mapping->taken)
-			at = find(mapping, 0, PS_GRANULE_TAKEN);
+			at = find_state(mapping, 0, PS_GRANULE_TAKEN);
 		if (mapping->covered > 0)
 			mapping->taken = at != NULL;
 		if (!at)
 			continue;
-		*next = (struct ps_want){ mapping->generation, granule_of(mapping, at), 1 };
+		*next = (struct ps_want){ mapping->generation, granule_number(mapping, at), 1 };
 		return true;
 	}
 	return false;
 }
 
-static bool find_rest(struct ps_demand *d, struct ps_want *next)
+static bool find_copied(struct ps_demand *d, struct ps_want *next)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
@@ -62,8 +62,8 @@ static bool find_rest(struct ps_demand *d, struct ps_want *next)
 
 		if (mapping->covered <= 0 || mapping->copied == mapping->count)
 			continue;
-		at = find(mapping, mapping->copied, PS_GRANULE_COPIED);
-		mapping->copied = at ? granule_of(mapping, at) : mapping->count;
+		at = find_state(mapping, mapping->copied, PS_GRANULE_COPIED);
+		mapping->copied = at ? granule_number(mapping, at) : mapping->count;
 		if (!at)
 			continue;
 		*next = (struct ps_want){ mapping->generation, mapping->copied++, 1 };
@@ -74,7 +74,7 @@ static bool find_rest(struct ps_demand *d, struct ps_want *next)
 
 /* Fills in the granule. If this host has no memory for all of it, mirrors are asked for it later.
  * Caller holds d->lock. */
-static void take(struct ps_demand *d, const struct ps_want *part)
+static void take_granule(struct ps_demand *d, const struct ps_want *part)
 {
 	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
 	struct ps_warm_part *copy = ps_warm_part(d->warm, mapping->segment);
@@ -98,9 +98,9 @@ bool ps_take_step(struct ps_demand *d)
 		return false;
 	pthread_mutex_lock(&d->lock);
 	if (!d->fenced)
-		found = find_waited(d, &part) || find_rest(d, &part);
+		found = find_waited(d, &part) || find_copied(d, &part);
 	if (found)
-		take(d, &part);
+		take_granule(d, &part);
 	pthread_mutex_unlock(&d->lock);
 	return found;
 }

@@ -108,7 +108,7 @@ int ps_tunnel_dial(struct ps_tunnel *tunnel, const struct ps_known_addresses *wa
 
 /* --- lines --- */
 
-static void end(struct line *line)
+static void end_line(struct line *line)
 {
 	if (line->stream.fd >= 0)
 		ps_stream_close(&line->stream);
@@ -116,7 +116,7 @@ static void end(struct line *line)
 	line->state = FREE;
 }
 
-static void take_order(struct ps_tunnel *tunnel, const struct order *order)
+static void begin_line(struct ps_tunnel *tunnel, const struct order *order)
 {
 	struct line *line = tunnel->lines;
 
@@ -132,12 +132,12 @@ static void take_order(struct ps_tunnel *tunnel, const struct order *order)
 	line->state = CONNECTING;
 	line->stream = (struct ps_stream){ .fd = ps_reach_connect(order->to, order->length) };
 	if (line->stream.fd < 0)
-		end(line);
+		end_line(line);
 }
 
 /* Notes what a receive returned. Returns false if that side has ended. Sets *stuck if it has no
  * bytes for now. */
-static bool note(struct carried *carried, ssize_t got, bool *stuck)
+static bool note_received(struct carried *carried, ssize_t got, bool *stuck)
 {
 	if (got > 0)
 		*carried = (struct carried){ (size_t)got, 0 };
@@ -145,7 +145,7 @@ static bool note(struct carried *carried, ssize_t got, bool *stuck)
 	return got > 0 || (got < 0 && ps_would_block(errno));
 }
 
-static bool note_gone(struct carried *carried, ssize_t gone, bool *stuck)
+static bool note_sent(struct carried *carried, ssize_t gone, bool *stuck)
 {
 	if (gone > 0)
 		carried->gone += (size_t)gone;
@@ -160,13 +160,14 @@ static bool carry_up(struct line *line)
 
 	for (unsigned turn = 0; goes_on && !stuck && turn < TURN; turn++) {
 		if (up->gone == up->have)
-			goes_on = note(up, recv(line->near, line->up_bytes, UP, MSG_DONTWAIT),
-			               &stuck);
+			goes_on = note_received(up,
+			                        recv(line->near, line->up_bytes, UP, MSG_DONTWAIT),
+			                        &stuck);
 		if (goes_on && !stuck) {
 			const struct iovec part = { line->up_bytes + up->gone,
 				                    up->have - up->gone };
 
-			goes_on = note_gone(up, ps_stream_send(&line->stream, &part, 1), &stuck);
+			goes_on = note_sent(up, ps_stream_send(&line->stream, &part, 1), &stuck);
 		}
 	}
 	return goes_on;
@@ -179,10 +180,12 @@ static bool carry_down(struct line *line)
 
 	for (unsigned turn = 0; goes_on && !stuck && turn < TURN; turn++) {
 		if (down->gone == down->have)
-			goes_on = note(down, ps_stream_recv(&line->stream, line->down_bytes, DOWN),
-			               &stuck);
+			goes_on = note_received(down,
+			                        ps_stream_recv(&line->stream, line->down_bytes,
+			                                       DOWN),
+			                        &stuck);
 		if (goes_on && !stuck)
-			goes_on = note_gone(down,
+			goes_on = note_sent(down,
 			                    send(line->near, line->down_bytes + down->gone,
 			                         down->have - down->gone,
 			                         MSG_NOSIGNAL | MSG_DONTWAIT),
@@ -200,7 +203,7 @@ static bool is_given_up(const struct line *line)
 }
 
 /* Continues a connection without waiting. Returns false if it has ended. */
-static bool step(struct ps_tunnel *tunnel, struct line *line)
+static bool advance_line(struct ps_tunnel *tunnel, struct line *line)
 {
 	int error, connected, shaken;
 
@@ -228,7 +231,7 @@ static bool step(struct ps_tunnel *tunnel, struct line *line)
 /* --- the thread --- */
 
 /* Sets the two events that the connection waits for. Returns true if it need not wait. */
-static bool awaits(const struct line *line, struct pollfd *fds)
+static bool set_events(const struct line *line, struct pollfd *fds)
 {
 	const bool sends = line->up.gone < line->up.have, full = line->down.gone < line->down.have;
 
@@ -254,11 +257,11 @@ static bool take_orders(struct ps_tunnel *tunnel)
 
 	while ((n = recv(tunnel->orders[1], &order, sizeof(order), MSG_DONTWAIT)) > 0)
 		if (n == sizeof(order))
-			take_order(tunnel, &order);
+			begin_line(tunnel, &order);
 	return n < 0 && ps_would_block(errno);
 }
 
-static void await(const struct ps_tunnel *tunnel)
+static void wait_for_events(const struct ps_tunnel *tunnel)
 {
 	struct pollfd fds[1 + 2 * LINES] = { { tunnel->orders[1], POLLIN, 0 } };
 	unsigned count = 1;
@@ -267,7 +270,7 @@ static void await(const struct ps_tunnel *tunnel)
 	for (unsigned i = 0; i < LINES; i++) {
 		if (tunnel->lines[i].state == FREE)
 			continue;
-		goes_on |= awaits(&tunnel->lines[i], &fds[count]);
+		goes_on |= set_events(&tunnel->lines[i], &fds[count]);
 		count += 2;
 	}
 	(void)poll(fds, count, goes_on ? 0 : -1);
@@ -279,13 +282,14 @@ void *ps_tunnel_run(void *arg)
 
 	while (take_orders(tunnel)) {
 		for (unsigned i = 0; i < LINES; i++)
-			if (tunnel->lines[i].state != FREE && !step(tunnel, &tunnel->lines[i]))
-				end(&tunnel->lines[i]);
-		await(tunnel);
+			if (tunnel->lines[i].state != FREE &&
+			    !advance_line(tunnel, &tunnel->lines[i]))
+				end_line(&tunnel->lines[i]);
+		wait_for_events(tunnel);
 	}
 	for (unsigned i = 0; i < LINES; i++)
 		if (tunnel->lines[i].state != FREE)
-			end(&tunnel->lines[i]);
+			end_line(&tunnel->lines[i]);
 	close(tunnel->orders[1]);
 	return NULL;
 }

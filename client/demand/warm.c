@@ -69,7 +69,7 @@ static uint64_t states_of(const struct ps_warm_part *part)
 
 /* Allocates memory for a range of the file: without it the first touch would raise SIGBUS. Returns
  * false if there is none. */
-static bool allocate(int fd, uint64_t at, uint64_t length)
+static bool allocate_range(int fd, uint64_t at, uint64_t length)
 {
 	for (uint64_t done = 0; done < length;) {
 		const uint64_t rest = length - done, some = rest < AT_ONCE ? rest : AT_ONCE;
@@ -91,7 +91,7 @@ static void part_free(struct ps_warm_part *part)
 }
 
 /* Frees the file's memory in this range. */
-static void punch(void *bytes, uint64_t length)
+static void free_range(void *bytes, uint64_t length)
 {
 	/* The kernel frees no locked pages (mlockall). */
 	munlock(bytes, length);
@@ -100,10 +100,10 @@ static void punch(void *bytes, uint64_t length)
 
 /* Frees the part's memory in the file. Unmapping it is not enough: any process that inherited the
  * descriptor, even a shell, keeps the file alive. */
-static void give_back(struct ps_warm_part *part)
+static void free_memory(struct ps_warm_part *part)
 {
-	punch(part->bytes, bytes_of(part));
-	punch(part->state, states_of(part));
+	free_range(part->bytes, bytes_of(part));
+	free_range(part->state, states_of(part));
 	part_free(part);
 }
 
@@ -113,7 +113,7 @@ void ps_warm_free(struct ps_warm *warm)
 		if (warm->shared)
 			part_free(&warm->parts[i]);
 		else
-			give_back(&warm->parts[i]);
+			free_memory(&warm->parts[i]);
 	if (warm && warm->fd >= 0)
 		close(warm->fd);
 	free(warm);
@@ -162,7 +162,7 @@ bool ps_warm_add(struct ps_warm *warm, const struct ps_segment_key *key, uint64_
 		return false;
 	/* Only the states get memory now: pages that never arrive take none. */
 	if (ftruncate(warm->fd, (off_t)(part.at + bytes_of(&part) + states_of(&part))) < 0 ||
-	    !allocate(warm->fd, part.at + bytes_of(&part), states_of(&part)) ||
+	    !allocate_range(warm->fd, part.at + bytes_of(&part), states_of(&part)) ||
 	    !map_part(warm->fd, &part))
 		return false;
 	warm->end = part.at + bytes_of(&part) + states_of(&part);
@@ -191,7 +191,7 @@ void ps_warm_forget(struct ps_warm *warm, uint32_t segment)
 
 	if (!part)
 		return;
-	give_back(part);
+	free_memory(part);
 	*part = warm->parts[--warm->count];
 }
 
@@ -235,8 +235,8 @@ static bool is_due(const struct ps_warm_part *part, uint64_t page, uint64_t seq)
 	return state < PS_WARM_HERE && (state ? state : part->since) <= seq;
 }
 
-static void take_run(struct ps_warm *warm, struct ps_warm_part *part, uint64_t seq, unsigned most,
-                     struct ps_range *range)
+static void mark_reading(struct ps_warm *warm, struct ps_warm_part *part, uint64_t seq,
+                         unsigned most, struct ps_range *range)
 {
 	const uint64_t first = warm->next_page;
 	uint64_t end;
@@ -252,7 +252,7 @@ static void take_run(struct ps_warm *warm, struct ps_warm_part *part, uint64_t s
 }
 
 /* Returns how many pages and ends of segments one ps_warm_next looks at: each at most once. */
-static uint64_t looks_of(const struct ps_warm *warm)
+static uint64_t count_looks(const struct ps_warm *warm)
 {
 	uint64_t looks = warm->count;
 
@@ -263,7 +263,7 @@ static uint64_t looks_of(const struct ps_warm *warm)
 
 bool ps_warm_next(struct ps_warm *warm, uint64_t seq, unsigned most, struct ps_range *range)
 {
-	const uint64_t most_looks = looks_of(warm);
+	const uint64_t most_looks = count_looks(warm);
 
 	for (uint64_t looks = 0; looks < most_looks; looks++) {
 		struct ps_warm_part *part = &warm->parts[warm->next_part % warm->count];
@@ -272,7 +272,7 @@ bool ps_warm_next(struct ps_warm *warm, uint64_t seq, unsigned most, struct ps_r
 			warm->next_part = (warm->next_part + 1) % warm->count;
 			warm->next_page = 0;
 		} else if (is_due(part, warm->next_page, seq)) {
-			take_run(warm, part, seq, most, range);
+			mark_reading(warm, part, seq, most, range);
 			return true;
 		} else {
 			warm->next_page++;
@@ -285,7 +285,7 @@ bool ps_warm_arrived(struct ps_warm *warm, const struct ps_range *range, const u
 {
 	struct ps_warm_part *part = ps_warm_part(warm, range->segment);
 
-	if (part && !allocate(warm->fd, part->at + range->offset, range->length))
+	if (part && !allocate_range(warm->fd, part->at + range->offset, range->length))
 		return false;
 
 	for (uint32_t done = 0; part && done < range->length; done += PS_WARM_PAGE) {
@@ -336,7 +336,7 @@ void ps_warm_spent(struct ps_warm_part *part, uint64_t offset, uint64_t length)
 		part->state[page] = 0;
 	}
 	if (first < end)
-		punch(part->bytes + first * PS_WARM_PAGE, (end - first) * PS_WARM_PAGE);
+		free_range(part->bytes + first * PS_WARM_PAGE, (end - first) * PS_WARM_PAGE);
 }
 
 void ps_warm_leave(struct ps_warm *warm, uint32_t segment)
@@ -356,7 +356,7 @@ int ps_warm_share(struct ps_warm *warm)
 	struct head *head = NULL;
 
 	static_assert(sizeof(struct head) <= PS_WARM_HEAD, "the head's place");
-	if (warm->count && allocate(warm->fd, 0, PS_WARM_HEAD) &&
+	if (warm->count && allocate_range(warm->fd, 0, PS_WARM_HEAD) &&
 	    !fcntl(warm->fd, F_ADD_SEALS, SEALS))
 		head = map_file(warm->fd, 0, PS_WARM_HEAD);
 	if (!head)
@@ -382,7 +382,7 @@ int ps_warm_share(struct ps_warm *warm)
 
 /* Maps the parts, which must follow each other in the file and end within it. Returns false if they
  * do not, or cannot be mapped. */
-static bool take_parts(struct ps_warm *warm, int fd, const struct head *head, uint64_t end)
+static bool map_parts(struct ps_warm *warm, int fd, const struct head *head, uint64_t end)
 {
 	uint64_t at = PS_WARM_HEAD;
 
@@ -406,7 +406,7 @@ static bool take_parts(struct ps_warm *warm, int fd, const struct head *head, ui
 
 /* Maps a copy whose head was `copy`. Returns NULL on failure. The head in shared memory is not read
  * again, because the other process could change it. */
-static struct ps_warm *take_all(int fd, const struct head *copy, uint64_t end)
+static struct ps_warm *map_copy(int fd, const struct head *copy, uint64_t end)
 {
 	struct ps_warm *warm = calloc(1, sizeof(*warm));
 
@@ -416,13 +416,13 @@ static struct ps_warm *take_all(int fd, const struct head *copy, uint64_t end)
 	warm->point = (struct ps_warm_point){ copy->epoch, copy->seq, copy->position, copy->crc };
 	warm->fd = -1;
 	warm->end = end;
-	if (take_parts(warm, fd, copy, end))
+	if (map_parts(warm, fd, copy, end))
 		return warm;
 	ps_warm_free(warm);
 	return NULL;
 }
 
-static struct ps_warm *take_head(int fd, struct head *head, const uint8_t *store_id, uint64_t end)
+static struct ps_warm *take_copy(int fd, struct head *head, const uint8_t *store_id, uint64_t end)
 {
 	struct head copy;
 	struct ps_warm *warm;
@@ -433,7 +433,7 @@ static struct ps_warm *take_head(int fd, struct head *head, const uint8_t *store
 	    copy.count > PS_SEGMENTS_MAX ||
 	    !atomic_compare_exchange_strong(&head->taken, &nobody, 1))
 		return NULL;
-	warm = take_all(fd, &copy, end);
+	warm = map_copy(fd, &copy, end);
 	/* The copy is marked as taken, so that no process can use its memory any more. */
 	if (!warm)
 		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, PS_WARM_HEAD,
@@ -456,7 +456,7 @@ struct ps_warm *ps_warm_inherit(int fd, const uint8_t store_id[PS_ID_SIZE])
 	head = map_file(fd, 0, PS_WARM_HEAD);
 	if (!head)
 		return NULL;
-	warm = take_head(fd, head, store_id, (uint64_t)stat.st_size);
+	warm = take_copy(fd, head, store_id, (uint64_t)stat.st_size);
 	munmap(head, PS_WARM_HEAD);
 	return warm;
 }
