@@ -59,7 +59,7 @@ int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
  * mapped there. Caller holds d->lock. */
 static uint64_t mapping_end(struct ps_demand *d, uint64_t at, uint64_t end)
 {
-	const struct ps_mapping *mapping = ps_mapping_at(d, at);
+	const struct ps_mapping *mapping = ps_mapping_by_address(d, at);
 	const uint64_t to = mapping ? (uint64_t)(uintptr_t)mapping->base + mapping->size : at;
 
 	return to < end ? to : end;
@@ -85,11 +85,11 @@ int perseas_prefetch(perseas_t *p, const void *addr, size_t len)
 	end = next < end ? start : end;
 	for (uint64_t at = start; at < end; at = next) {
 		next = mapping_end(d, at, end);
-		mapping = ps_mapping_at(d, at);
-		for (uint64_t g = ps_granule_at(d, mapping, at),
-		              last = ps_granule_at(d, mapping, next - 1);
+		mapping = ps_mapping_by_address(d, at);
+		for (uint64_t g = ps_granule_by_address(d, mapping, at),
+		              last = ps_granule_by_address(d, mapping, next - 1);
 		     g <= last; g++)
-			ps_granule_soon(mapping, g);
+			ps_granule_prefetch(mapping, g);
 	}
 	pthread_mutex_unlock(&d->lock);
 	d->ops->wake(d->pager, PS_BULK_LANE);

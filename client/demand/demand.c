@@ -129,7 +129,7 @@ static void unmap_all(struct perseas *p)
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		struct ps_segment *segment = &p->segments[i];
 
-		if (!segment->base || !ps_mapping_segment(p->demand, segment->id))
+		if (!segment->base || !ps_mapping_by_segment(p->demand, segment->id))
 			continue;
 		ps_demand_unmap(p, segment);
 		if (!segment->is_retained)
@@ -208,7 +208,7 @@ static uint64_t add_mapping(struct perseas *p, const struct ps_segment *segment,
 		.segment = segment->id,
 		.base = segment->base,
 		.size = segment->size,
-		.left = segment->unmapped_seq,
+		.unmapped_seq = segment->unmapped_seq,
 		.count = count,
 		.missing = count,
 		.watched = shadow && p->written,
@@ -233,14 +233,14 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t 
 	states = calloc(count_granules(d, segment), shadow ? 2 : 1);
 	if (!states)
 		return false;
-	ps_take_mark(d, segment, count_granules(d, segment), states);
+	ps_take_mark_copied(d, segment, count_granules(d, segment), states);
 	pthread_mutex_lock(&d->lock);
 	/* Nothing is missing, so that no thread has waited since. */
 	if (!ps_bytes_missing(d, &any))
 		d->starved_at = 0;
 	generation = add_mapping(p, segment, shadow, states);
 	d->ops->wake(d->pager, PS_FAULT_LANE);
-	while (!(mapping = ps_mapping_of(d, generation))->covered)
+	while (!(mapping = ps_mapping_by_generation(d, generation))->covered)
 		wait_change(d, PS_NEVER);
 	covered = mapping->covered > 0;
 	if (!covered)
@@ -262,7 +262,8 @@ void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment)
 	if (!d)
 		return;
 	pthread_mutex_lock(&d->lock);
-	while ((mapping = ps_mapping_segment(d, segment->id)) && d->filling == mapping->generation)
+	while ((mapping = ps_mapping_by_segment(d, segment->id)) &&
+	       d->filling == mapping->generation)
 		wait_change(d, PS_NEVER);
 	if (mapping)
 		states = remove_mapping(d, mapping);
@@ -282,7 +283,7 @@ bool ps_demand_has_missing(struct perseas *p, const struct ps_segment *segment)
 	if (!p->demand)
 		return false;
 	pthread_mutex_lock(&p->demand->lock);
-	mapping = ps_mapping_segment(p->demand, segment->id);
+	mapping = ps_mapping_by_segment(p->demand, segment->id);
 	lacks = mapping && mapping->missing > 0;
 	pthread_mutex_unlock(&p->demand->lock);
 	return lacks;
@@ -298,7 +299,7 @@ bool ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint
 	if (!d || !length)
 		return true;
 	pthread_mutex_lock(&d->lock);
-	mapping = ps_mapping_segment(d, segment->id);
+	mapping = ps_mapping_by_segment(d, segment->id);
 	for (uint64_t g = offset / d->ops->granule;
 	     mapping && g <= (offset + length - 1) / d->ops->granule; g++) {
 		here &= is_here(mapping, g);
@@ -315,12 +316,12 @@ bool ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint
  * Caller holds d->lock. */
 static int request_granule(struct ps_demand *d, uint64_t address)
 {
-	struct ps_mapping *mapping = ps_mapping_at(d, address);
+	struct ps_mapping *mapping = ps_mapping_by_address(d, address);
 	uint64_t granule;
 
 	if (!mapping)
 		return 0;
-	granule = ps_granule_at(d, mapping, address);
+	granule = ps_granule_by_address(d, mapping, address);
 	if (is_here(mapping, granule))
 		return 0;
 	if (d->fenced)
@@ -333,12 +334,12 @@ static int request_granule(struct ps_demand *d, uint64_t address)
  * UINT64_MAX if nothing is mapped there. */
 static uint64_t granule_end(struct ps_demand *d, uint64_t address)
 {
-	const struct ps_mapping *mapping = ps_mapping_at(d, address);
+	const struct ps_mapping *mapping = ps_mapping_by_address(d, address);
 
 	if (!mapping)
 		return UINT64_MAX;
 	return (uint64_t)(uintptr_t)mapping->base +
-	       (ps_granule_at(d, mapping, address) + 1) * d->ops->granule;
+	       (ps_granule_by_address(d, mapping, address) + 1) * d->ops->granule;
 }
 
 int ps_demand_await(struct perseas *p, uint64_t start, uint64_t end)
@@ -488,7 +489,7 @@ void ps_demand_step(struct perseas *p)
 	ps_assert_admin(p);
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		changed |= update_source(p, i, now);
-		ps_straight_find(p, i);
+		ps_straight_update(p, i);
 	}
 	epoch = p->renewing ? 0 : p->epoch;
 	pthread_mutex_lock(&d->lock);

@@ -129,7 +129,7 @@ static bool find_late(struct ps_demand *d, enum ps_lane lane, uint64_t now, stru
 
 		if (f->state != PS_FETCH_ASKED || now < second_request_at(d, lane, f))
 			continue;
-		mapping = ps_mapping_of(d, f->generation);
+		mapping = ps_mapping_by_generation(d, f->generation);
 		f->doubled = true;
 		if (!mapping || !is_any_missing(mapping, f))
 			continue;
@@ -161,7 +161,7 @@ static bool choose_request(struct ps_demand *d, unsigned which, uint64_t now,
 	if (d->fenced || !d->epoch || !source->counts || source->version != f->version ||
 	    !find_next(d, ps_source_lane(which), now, &next))
 		return false;
-	mapping = ps_mapping_of(d, next.generation);
+	mapping = ps_mapping_by_generation(d, next.generation);
 	f->generation = next.generation;
 	f->granule = next.granule;
 	f->count = next.count;
@@ -169,13 +169,13 @@ static bool choose_request(struct ps_demand *d, unsigned which, uint64_t now,
 	memcpy(wanted->owner, d->owner, PS_ID_SIZE);
 	memcpy(wanted->image_id, source->image_id, PS_ID_SIZE);
 	wanted->epoch = d->epoch;
-	wanted->left = mapping->left;
+	wanted->unmapped_seq = mapping->unmapped_seq;
 	wanted->length = ps_granules_length(d, mapping, &next);
 	*fetch = (struct ps_fetch_request){ .store = d->store,
 		                            .region = PS_REGION_SEGMENT + mapping->segment,
 		                            .length = wanted->length,
 		                            .offset = next.granule * d->ops->granule };
-	if (!source->spoilt)
+	if (!source->link_refused)
 		fetch->straight = source->straight;
 	source->peeking[ps_source_lane(which)] = fetch->straight.fabric != NULL;
 	assert(f->state == PS_FETCH_IDLE);
@@ -217,7 +217,7 @@ static void take_answer(struct ps_demand *d, unsigned which, const struct ps_fet
 		/* After a direct read that does not count, the mirror is asked over a connection:
 		 * it may send the bytes, or say what is wrong. */
 		pthread_mutex_lock(&d->lock);
-		mirror_of(d, which)->spoilt |= fetched->seen != NULL;
+		mirror_of(d, which)->link_refused |= fetched->seen != NULL;
 		pthread_mutex_unlock(&d->lock);
 		pause_source(d, f, now);
 		return;
@@ -236,10 +236,10 @@ static void take_answer(struct ps_demand *d, unsigned which, const struct ps_fet
 static bool has_time_left(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[which];
-	const uint64_t come = d->ops->come ? d->ops->come(d->pager, which) : 0;
+	const uint64_t arrived = d->ops->come ? d->ops->come(d->pager, which) : 0;
 
-	if (come >= f->come + d->ops->granule) {
-		f->come = come;
+	if (arrived >= f->arrived + d->ops->granule) {
+		f->arrived = arrived;
 		f->until = now + d->patience;
 	}
 	return now < f->until;
@@ -290,7 +290,7 @@ static void send_request(struct ps_demand *d, unsigned which, uint64_t now)
 	f->doubled = false;
 	f->asked_at = now;
 	f->until = now + d->patience;
-	f->come = 0;
+	f->arrived = 0;
 	if (!d->ops->ask(d->pager, which, &fetch))
 		drop_source(d, which, now);
 	/* A direct read is complete already. */

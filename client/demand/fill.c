@@ -21,8 +21,8 @@ uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *
 uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes,
                           bool *all)
 {
-	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
-	const uint32_t here = ps_granule_here(d, mapping, part->granule);
+	struct ps_mapping *mapping = ps_mapping_by_generation(d, part->generation);
+	const uint32_t here = ps_granule_bytes_here(d, mapping, part->granule);
 	const uint32_t rest = ps_granules_length(d, mapping, part) - here;
 	const uint64_t at = part->granule * d->ops->granule + here;
 	uint8_t *to = mapping->base + at, *shadow = mapping->shadow;
@@ -40,11 +40,11 @@ uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const
 	came = d->ops->fill(d->pager, to, bytes + here, rest, watched);
 	pthread_mutex_lock(&d->lock);
 	d->filling = 0;
-	ps_settle_note(d, part, here + came);
+	ps_granules_note_filled(d, part, here + came);
 	d->env->ops->broadcast(d->env, &d->change);
 	/* The mapping still exists, because its unmap waits for `filling`. Another mapping's unmap
 	 * may have moved its entry. */
-	whole = !ps_mapping_of(d, part->generation)->missing;
+	whole = !ps_mapping_by_generation(d, part->generation)->missing;
 	if (whole)
 		d->env->ops->broadcast(d->env, &d->whole);
 	if (whole || d->tell_keeper)
@@ -64,7 +64,7 @@ static bool is_movable(const struct ps_demand *d, const struct ps_mapping *mappi
 		return false;
 	for (unsigned i = 0; i < f->count; i++)
 		if (mapping->states[f->granule + i] >= PS_GRANULE_HERE ||
-		    ps_granule_here(d, mapping, f->granule + i))
+		    ps_granule_bytes_here(d, mapping, f->granule + i))
 			return false;
 	return d->ops->moves(d->pager, mapping->base + f->granule * d->ops->granule,
 	                     ps_granules_length(d, mapping, &run), mapping->watched);
@@ -74,7 +74,7 @@ static bool is_movable(const struct ps_demand *d, const struct ps_mapping *mappi
  * here already, because both lanes fetched them or two sources were asked, stay unchanged. */
 static bool find_part(struct ps_demand *d, struct ps_fetching *f, struct ps_want *part)
 {
-	const struct ps_mapping *mapping = ps_mapping_of(d, f->generation);
+	const struct ps_mapping *mapping = ps_mapping_by_generation(d, f->generation);
 
 	if (!mapping || d->fenced)
 		return false;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-struct ps_mapping *ps_mapping_of(struct ps_demand *d, uint64_t generation)
+struct ps_mapping *ps_mapping_by_generation(struct ps_demand *d, uint64_t generation)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++)
 		if (d->mappings[i].generation == generation)
@@ -14,7 +14,7 @@ struct ps_mapping *ps_mapping_of(struct ps_demand *d, uint64_t generation)
 	return NULL;
 }
 
-struct ps_mapping *ps_mapping_at(struct ps_demand *d, uint64_t address)
+struct ps_mapping *ps_mapping_by_address(struct ps_demand *d, uint64_t address)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
@@ -28,7 +28,7 @@ struct ps_mapping *ps_mapping_at(struct ps_demand *d, uint64_t address)
 	return NULL;
 }
 
-struct ps_mapping *ps_mapping_segment(struct ps_demand *d, uint32_t segment)
+struct ps_mapping *ps_mapping_by_segment(struct ps_demand *d, uint32_t segment)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++)
 		if (d->mappings[i].segment == segment)
@@ -36,14 +36,14 @@ struct ps_mapping *ps_mapping_segment(struct ps_demand *d, uint32_t segment)
 	return NULL;
 }
 
-uint64_t ps_granule_at(const struct ps_demand *d, const struct ps_mapping *mapping,
-                       uint64_t address)
+uint64_t ps_granule_by_address(const struct ps_demand *d, const struct ps_mapping *mapping,
+                               uint64_t address)
 {
 	return (address - (uint64_t)(uintptr_t)mapping->base) / d->ops->granule;
 }
 
-uint32_t ps_granule_here(const struct ps_demand *d, const struct ps_mapping *mapping,
-                         uint64_t granule)
+uint32_t ps_granule_bytes_here(const struct ps_demand *d, const struct ps_mapping *mapping,
+                               uint64_t granule)
 {
 	if (mapping->states[granule] == PS_GRANULE_HERE)
 		return d->ops->granule;
@@ -76,29 +76,29 @@ void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t g
 		mapping->taken = true;
 	}
 	if (mapping->states[granule] != PS_GRANULE_MISSING &&
-	    mapping->states[granule] != PS_GRANULE_SOON &&
+	    mapping->states[granule] != PS_GRANULE_PREFETCH &&
 	    mapping->states[granule] != PS_GRANULE_COMING)
 		return;
 	mapping->states[granule] = PS_GRANULE_WANTED;
 	queue_want(d, mapping, granule);
 }
 
-void ps_granule_soon(struct ps_mapping *mapping, uint64_t granule)
+void ps_granule_prefetch(struct ps_mapping *mapping, uint64_t granule)
 {
-	const bool first = mapping->soon == mapping->soon_end;
+	const bool first = mapping->prefetch_at == mapping->prefetch_end;
 
 	if (mapping->states[granule] != PS_GRANULE_MISSING)
 		return;
-	mapping->states[granule] = PS_GRANULE_SOON;
-	if (first || granule < mapping->soon)
-		mapping->soon = granule;
-	if (first || granule >= mapping->soon_end)
-		mapping->soon_end = granule + 1;
+	mapping->states[granule] = PS_GRANULE_PREFETCH;
+	if (first || granule < mapping->prefetch_at)
+		mapping->prefetch_at = granule;
+	if (first || granule >= mapping->prefetch_end)
+		mapping->prefetch_end = granule + 1;
 }
 
 void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule)
 {
-	struct ps_mapping *mapping = ps_mapping_of(d, generation);
+	struct ps_mapping *mapping = ps_mapping_by_generation(d, generation);
 
 	if (!mapping || mapping->states[granule] >= PS_GRANULE_HERE)
 		return;
@@ -141,7 +141,7 @@ static bool find_wanted(struct ps_demand *d, struct ps_want *next)
 		*next = d->wants[d->want_first];
 		d->want_first = (d->want_first + 1) % PS_WANTS;
 		d->want_count--;
-		mapping = ps_mapping_of(d, next->generation);
+		mapping = ps_mapping_by_generation(d, next->generation);
 		if (mapping && mapping->states[next->granule] == PS_GRANULE_WANTED)
 			return true;
 	}
@@ -152,7 +152,7 @@ bool ps_granule_next_wanted(struct ps_demand *d, struct ps_want *next)
 {
 	if (!find_wanted(d, next))
 		return false;
-	ps_mapping_of(d, next->generation)->states[next->granule] = PS_GRANULE_ASKED;
+	ps_mapping_by_generation(d, next->generation)->states[next->granule] = PS_GRANULE_ASKED;
 	return true;
 }
 
@@ -197,14 +197,15 @@ static bool mark_run_coming(const struct ps_demand *d, struct ps_mapping *mappin
 	return true;
 }
 
-static bool find_soon(struct ps_demand *d, struct ps_want *next)
+static bool find_prefetched(struct ps_demand *d, struct ps_want *next)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
 
-		for (; mapping->covered > 0 && mapping->soon < mapping->soon_end; mapping->soon++)
-			if (mapping->states[mapping->soon] == PS_GRANULE_SOON)
-				return mark_run_coming(d, mapping, mapping->soon, next);
+		for (; mapping->covered > 0 && mapping->prefetch_at < mapping->prefetch_end;
+		     mapping->prefetch_at++)
+			if (mapping->states[mapping->prefetch_at] == PS_GRANULE_PREFETCH)
+				return mark_run_coming(d, mapping, mapping->prefetch_at, next);
 	}
 	return false;
 }
@@ -223,7 +224,7 @@ static bool find_missing(struct ps_demand *d, struct ps_want *next)
 
 bool ps_granule_next_bulk(struct ps_demand *d, uint64_t now, struct ps_want *next)
 {
-	if (now < d->rest_at || (!find_soon(d, next) && !find_missing(d, next)))
+	if (now < d->rest_at || (!find_prefetched(d, next) && !find_missing(d, next)))
 		return false;
 	if (d->rate)
 		d->rest_at = now + (uint64_t)next->count * d->ops->granule * 1000000000 / d->rate;

@@ -18,18 +18,18 @@ static void refuse_granule(struct ps_demand *d, struct ps_mapping *mapping, uint
 
 static void take_fault(struct ps_demand *d, uint64_t address)
 {
-	struct ps_mapping *mapping = ps_mapping_at(d, address);
+	struct ps_mapping *mapping = ps_mapping_by_address(d, address);
 	uint64_t granule, offset;
 
 	if (!mapping)
 		return;
 	d->faults++;
 	offset = address - (uint64_t)(uintptr_t)mapping->base;
-	granule = ps_granule_at(d, mapping, address);
+	granule = ps_granule_by_address(d, mapping, address);
 	/* A page that was here and is missing was discarded: it must not get older bytes. If the
 	 * page is here, the fault is from before it came, and the kernel refuses nothing. */
 	if (mapping->states[granule] == PS_GRANULE_REFUSED ||
-	    offset % d->ops->granule < ps_granule_here(d, mapping, granule))
+	    offset % d->ops->granule < ps_granule_bytes_here(d, mapping, granule))
 		d->ops->refuse(d->pager, mapping->base + (offset & ~(uint64_t)(PS_PAGE - 1)),
 		               PS_PAGE);
 	else

@@ -64,7 +64,7 @@ uint64_t ps_large_step(struct ps_demand *d, uint64_t now)
 		return PS_NEVER;
 	done = gather_place(d, place);
 	pthread_mutex_lock(&d->lock);
-	mapping = ps_mapping_of(d, generation);
+	mapping = ps_mapping_by_generation(d, generation);
 	if (mapping && (done || ++mapping->gather_tries == TRIES)) {
 		mapping->gathered = place + PS_LARGE_PAGE - (uint64_t)(uintptr_t)mapping->base;
 		mapping->gather_tries = 0;

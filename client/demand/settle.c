@@ -16,9 +16,9 @@ bool ps_demand_can_watch(const struct perseas *p)
 	return !p->demand || p->demand->ops->can_watch(p->demand->pager);
 }
 
-void ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here)
+void ps_granules_note_filled(struct ps_demand *d, const struct ps_want *part, uint32_t here)
 {
-	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
+	struct ps_mapping *mapping = ps_mapping_by_generation(d, part->generation);
 	const bool all = here == ps_granules_length(d, mapping, part);
 	const unsigned whole = all ? part->count : here / d->ops->granule;
 
@@ -34,7 +34,7 @@ static uint64_t here_until(const struct ps_demand *d, const struct ps_mapping *m
 {
 	const uint64_t granule = at / d->ops->granule;
 
-	return granule * d->ops->granule + ps_granule_here(d, mapping, granule);
+	return granule * d->ops->granule + ps_granule_bytes_here(d, mapping, granule);
 }
 
 uint64_t ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
@@ -49,7 +49,7 @@ uint64_t ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segme
 	if (!d)
 		return length;
 	pthread_mutex_lock(&d->lock);
-	mapping = ps_mapping_segment(d, segment->id);
+	mapping = ps_mapping_by_segment(d, segment->id);
 	if (mapping)
 		*here = at < here_until(d, mapping, at);
 	while (mapping && at < end && (at < here_until(d, mapping, at)) == *here)

@@ -27,7 +27,7 @@ static bool is_whole(const Perseas__Header *header)
  * may have changed the segment before it was mapped. */
 static bool is_adopted(const struct ps_wanted *wanted, const Perseas__Slot *slot)
 {
-	return slot && slot->epoch == wanted->epoch && slot->seq >= wanted->left;
+	return slot && slot->epoch == wanted->epoch && slot->seq >= wanted->unmapped_seq;
 }
 
 /* Judges a direct read. The mirror was LIVE, and so adopted: it neither replaces nor rewrites the
@@ -36,7 +36,7 @@ static const char *straight_fault(const struct ps_wanted *wanted, const struct p
 {
 	if (!seen->promised)
 		return "it is not promised to this owner";
-	if (seen->epoch != wanted->epoch || seen->seq < wanted->left)
+	if (seen->epoch != wanted->epoch || seen->seq < wanted->unmapped_seq)
 		return "it does not hold what was committed when the segment was mapped";
 	return NULL;
 }

@@ -13,7 +13,7 @@ static bool is_readable(const struct perseas *p, const struct ps_mirror *m)
 	return m->active && m->state == PERSEAS_MIRROR_LIVE && !p->renewing && m->fabric->peek;
 }
 
-void ps_straight_find(struct perseas *p, unsigned i)
+void ps_straight_update(struct perseas *p, unsigned i)
 {
 	const struct ps_mirror *m = &p->mirrors[i];
 	struct ps_demand *d = p->demand;
@@ -46,7 +46,7 @@ void ps_demand_drop_link(struct perseas *p, const struct ps_mirror *m)
 	source = &d->sources[m - p->mirrors];
 	pthread_mutex_lock(&d->lock);
 	source->straight = (struct ps_peek_link){ NULL, NULL };
-	source->spoilt = false;
+	source->link_refused = false;
 	while (source->peeking[PS_FAULT_LANE] || source->peeking[PS_BULK_LANE])
 		d->env->ops->wait(d->env, &d->change, &d->lock, PS_NEVER);
 	pthread_mutex_unlock(&d->lock);

@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-void ps_take_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
-                  uint8_t *states)
+void ps_take_mark_copied(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
+                         uint8_t *states)
 {
 	const struct ps_segment_key key = ps_segment_key(segment);
 	const struct ps_warm_part *part = ps_warm_useful(d->warm, &key);
@@ -76,7 +76,7 @@ static bool find_copied(struct ps_demand *d, struct ps_want *next)
  * Caller holds d->lock. */
 static void take_granule(struct ps_demand *d, const struct ps_want *part)
 {
-	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
+	struct ps_mapping *mapping = ps_mapping_by_generation(d, part->generation);
 	struct ps_warm_part *copy = ps_warm_part(d->warm, mapping->segment);
 	const uint64_t at = part->granule * d->ops->granule;
 	const uint32_t length = ps_granules_length(d, mapping, part);

@@ -100,12 +100,12 @@ static bool *came(const struct ps_pager *pager, const uint8_t *at)
  * lock. */
 static bool can_see(struct ps_demand *d, const uint8_t *at, bool *never)
 {
-	struct ps_mapping *mapping = ps_mapping_at(d, (uint64_t)(uintptr_t)at);
+	struct ps_mapping *mapping = ps_mapping_by_address(d, (uint64_t)(uintptr_t)at);
 
 	if (!mapping || *came(d->pager, at))
 		return true;
 	*never = d->fenced;
-	ps_granule_want(d, mapping, ps_granule_at(d, mapping, (uint64_t)(uintptr_t)at));
+	ps_granule_want(d, mapping, ps_granule_by_address(d, mapping, (uint64_t)(uintptr_t)at));
 	return false;
 }
 
@@ -172,7 +172,8 @@ static void show(struct ps_pager *pager)
 static uint32_t pager_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
                            uint32_t length, bool watched)
 {
-	struct ps_mapping *mapping = ps_mapping_of(pager->demand, pager->demand->filling);
+	struct ps_mapping *mapping = ps_mapping_by_generation(pager->demand,
+	                                                      pager->demand->filling);
 	const bool shadowed = mapping->shadow;
 	const uint32_t most = room(pager, length);
 

@@ -59,7 +59,7 @@ static struct ps_want want; /* what was asked for last */
 
 static enum ps_granule state_of(struct fixture *f)
 {
-	return ps_mapping_of(&f->d, want.generation)->states[want.granule];
+	return ps_mapping_by_generation(&f->d, want.generation)->states[want.granule];
 }
 
 static uint64_t next(struct fixture *f)
@@ -151,8 +151,8 @@ TEST(test_the_rest_comes_in_runs, struct fixture *f)
 TEST(test_what_comes_soon_brings_its_neighbours, struct fixture *f)
 {
 	f->ops.run = 4;
-	ps_granule_soon(f->mapping, 13);
-	ps_granule_soon(f->mapping, 6);
+	ps_granule_prefetch(f->mapping, 13);
+	ps_granule_prefetch(f->mapping, 6);
 	assert_next(f, 4, 4);
 	assert_next(f, 12, 4);
 	assert_next(f, 0, 4);
@@ -163,12 +163,12 @@ TEST(test_what_comes_soon_brings_its_neighbours, struct fixture *f)
 TEST(test_what_comes_soon_delays_nobody, struct fixture *f)
 {
 	for (uint64_t g = 100; g < 900; g++)
-		ps_granule_soon(f->mapping, g);
+		ps_granule_prefetch(f->mapping, g);
 	assert_int_equal(next(f), 100);
 	ps_granule_want(&f->d, f->mapping, 899);
 	ps_granule_want(&f->d, f->mapping, 950);
 	ps_granule_want(&f->d, f->mapping, 500);
-	ps_granule_soon(f->mapping, 500);
+	ps_granule_prefetch(f->mapping, 500);
 	assert_int_equal(next_wanted(f), 899);
 	assert_int_equal(next_wanted(f), 950);
 	assert_int_equal(next_wanted(f), 500);
@@ -181,18 +181,18 @@ TEST(test_what_comes_soon_delays_nobody, struct fixture *f)
 /* Before what was to come soon already, after it, and once all of that is under way. */
 TEST(test_more_comes_soon, struct fixture *f)
 {
-	ps_granule_soon(f->mapping, 500);
-	ps_granule_soon(f->mapping, COUNT - 1);
-	ps_granule_soon(f->mapping, 700);
-	ps_granule_soon(f->mapping, 3);
+	ps_granule_prefetch(f->mapping, 500);
+	ps_granule_prefetch(f->mapping, COUNT - 1);
+	ps_granule_prefetch(f->mapping, 700);
+	ps_granule_prefetch(f->mapping, 3);
 	assert_int_equal(next(f), 3);
 	assert_int_equal(next(f), 500);
-	ps_granule_soon(f->mapping, 3);
-	ps_granule_soon(f->mapping, 2);
+	ps_granule_prefetch(f->mapping, 3);
+	ps_granule_prefetch(f->mapping, 2);
 	assert_int_equal(next(f), 2);
 	assert_int_equal(next(f), 700);
 	assert_int_equal(next(f), COUNT - 1);
-	ps_granule_soon(f->mapping, 10);
+	ps_granule_prefetch(f->mapping, 10);
 	assert_int_equal(next(f), 10);
 	for (uint64_t g = 0; g < COUNT - 1; g++)
 		if (g != 2 && g != 3 && g != 10 && g != 500 && g != 700)
@@ -251,7 +251,7 @@ TEST(test_the_rest_has_a_rate, struct fixture *f)
 {
 	f->d.rate = 2 * GRANULE;
 	assert_int_equal(next(f), 0);
-	ps_granule_soon(f->mapping, 900);
+	ps_granule_prefetch(f->mapping, 900);
 	assert_false(ps_granule_next_bulk(&f->d, 499999999, &want));
 	ps_granule_want(&f->d, f->mapping, 500);
 	assert_int_equal(next_wanted(f), 500);
@@ -292,15 +292,15 @@ TEST(test_where_an_address_is, struct fixture *f)
 {
 	const uint64_t base = (uint64_t)(uintptr_t)f->mapping->base;
 
-	assert_ptr_equal(ps_mapping_at(&f->d, base), f->mapping);
-	assert_null(ps_mapping_at(&f->d, base - 1));
+	assert_ptr_equal(ps_mapping_by_address(&f->d, base), f->mapping);
+	assert_null(ps_mapping_by_address(&f->d, base - 1));
 	/* The rest of the last page belongs to it. */
-	assert_ptr_equal(ps_mapping_at(&f->d, base + COUNT * GRANULE - 1), f->mapping);
-	assert_null(ps_mapping_at(&f->d, base + COUNT * GRANULE));
-	assert_int_equal(ps_granule_at(&f->d, f->mapping, base + GRANULE - 1), 0);
-	assert_int_equal(ps_granule_at(&f->d, f->mapping, base + GRANULE), 1);
+	assert_ptr_equal(ps_mapping_by_address(&f->d, base + COUNT * GRANULE - 1), f->mapping);
+	assert_null(ps_mapping_by_address(&f->d, base + COUNT * GRANULE));
+	assert_int_equal(ps_granule_by_address(&f->d, f->mapping, base + GRANULE - 1), 0);
+	assert_int_equal(ps_granule_by_address(&f->d, f->mapping, base + GRANULE), 1);
 	assert_int_equal(ps_granule_length(&f->d, f->mapping, 0), GRANULE);
 	assert_int_equal(ps_granule_length(&f->d, f->mapping, COUNT - 1), LAST);
-	assert_ptr_equal(ps_mapping_segment(&f->d, 1), f->mapping);
-	assert_null(ps_mapping_segment(&f->d, 2));
+	assert_ptr_equal(ps_mapping_by_segment(&f->d, 1), f->mapping);
+	assert_null(ps_mapping_by_segment(&f->d, 2));
 }
