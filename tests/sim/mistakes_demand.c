@@ -110,6 +110,37 @@ void sim_mistake_twice(struct sim_owner *o, const struct ps_demand *d, unsigned 
 		           fetched->bytes.data + (uint64_t)i * d->ops->granule);
 }
 
+/* Returns a bit for each granule of the fetch that is missing, or that has come. */
+static unsigned find_granules(struct ps_demand *d, const struct ps_fetching *f, bool here)
+{
+	const struct ps_mapping *mapping = ps_mapping_by_generation(d, f->generation);
+	unsigned found = 0;
+
+	for (unsigned i = 0; mapping && i < f->count; i++)
+		if ((mapping->states[f->granule + i] == PS_GRANULE_HERE) == here)
+			found |= 1u << i;
+	return found;
+}
+
+void sim_mistake_discarded(struct sim_owner *o, struct ps_demand *d, unsigned which,
+                           const struct ps_fetch_answer *fetched)
+{
+	const struct ps_fetching *f = &d->fetching[which];
+	unsigned filled;
+
+	if (!is(o, SIM_MISTAKE_DISCARDED) || ps_source_lane(which) != PS_BULK_LANE ||
+	    ps_source_fault(&f->wanted, fetched))
+		return;
+	filled = find_granules(d, f, false);
+	sim_owner_sleep(o, sim_below(o->world, 200 * SIM_MS));
+	filled &= find_granules(d, f, true);
+	for (unsigned i = 0; i < f->count; i++)
+		if (filled >> i & 1)
+			sim_pager_copy(d->pager, ps_mapping_by_generation(d, f->generation),
+			               f->granule + i,
+			               fetched->bytes.data + (uint64_t)i * d->ops->granule);
+}
+
 bool sim_mistake_poor(const struct sim_world *w)
 {
 	return w->mistake >= SIM_MISTAKE_TORN_MISSED && w->mistake <= SIM_MISTAKE_TORN_AGAIN;
@@ -167,9 +198,14 @@ uint64_t __wrap_ps_demand_uniform_run(struct perseas *p, const struct ps_segment
 void __real_ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
 void __wrap_ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
 
+/* Forgets what the bulk lane has asked for in vain. Where the fault lane does that, the bulk lane
+ * brings it. */
 void __wrap_ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule)
 {
-	if (!is((const struct sim_owner *)d->env, SIM_MISTAKE_UNRETURNED))
+	const struct sim_owner *o = (const struct sim_owner *)d->env;
+	const bool is_bulk = o->running == &o->tasks[SIM_FETCHER + PS_BULK_LANE];
+
+	if (!is_bulk || !is(o, SIM_MISTAKE_UNRETURNED))
 		__real_ps_granule_give_back(d, generation, granule);
 }
 
