@@ -204,7 +204,7 @@ struct ps_pager_ops {
 	 * the end of the last page, and wakes the threads that wait for them. A page that was
 	 * already here keeps its contents. watched: as in `cover`; the fill does not count as a
 	 * store. Returns the number of bytes filled: all, or whole pages from the start if
-	 * memory ran out. */
+	 * memory ran out. What `bytes` holds afterwards is undefined, as it may have been moved. */
 	uint32_t (*fill)(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
 	                 bool watched);
 	/* Returns true if `fill` moves an answer of this length here instead of copying it, so that

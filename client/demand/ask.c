@@ -1,7 +1,6 @@
 /*
- * ask.c - what the application asks of recovery on demand: to wait until all memory is here, and to
- * have some of it come before the rest. Any thread calls it. It never touches the memory that may
- * be missing.
+ * ask.c - the calls of applications about memory that comes on demand: perseas_wait_whole and
+ * perseas_prefetch. Any thread calls them. Nothing here touches memory that may be missing.
  */
 #include "demand.h"
 
@@ -22,7 +21,7 @@ static int fail_missing(struct perseas *p, uint64_t missing, bool poor)
 	               (unsigned long long)missing);
 }
 
-/* A time that is too far away to be told is never. */
+/* Returns when the timeout ends, or PS_NEVER if it is negative or ends beyond all times. */
 static uint64_t deadline(struct perseas *p, int64_t timeout_ms)
 {
 	const uint64_t now = ps_now(p);
@@ -56,10 +55,11 @@ int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
 	return fenced ? ps_fail_fenced(p) : fail_missing(p, missing, poor);
 }
 
-/* So far of [at, end) goes the mapping that `at` is in; `at`: it is in none. With the lock. */
+/* Returns the end of the mapping that contains `at`, but at most `end`. Returns `at` if nothing is
+ * mapped there. Caller holds d->lock. */
 static uint64_t mapping_end(struct ps_demand *d, uint64_t at, uint64_t end)
 {
-	const struct ps_mapping *mapping = ps_mapping_at(d, at);
+	const struct ps_mapping *mapping = ps_mapping_by_address(d, at);
 	const uint64_t to = mapping ? (uint64_t)(uintptr_t)mapping->base + mapping->size : at;
 
 	return to < end ? to : end;
@@ -79,17 +79,17 @@ int perseas_prefetch(perseas_t *p, const void *addr, size_t len)
 	if (!d || !len)
 		return 0;
 	pthread_mutex_lock(&d->lock);
-	/* All of it, or nothing. */
+	/* If a part of the range is not mapped, nothing of it is prefetched. */
 	for (next = start; next < end && mapping_end(d, next, end) > next;)
 		next = mapping_end(d, next, end);
 	end = next < end ? start : end;
 	for (uint64_t at = start; at < end; at = next) {
 		next = mapping_end(d, at, end);
-		mapping = ps_mapping_at(d, at);
-		for (uint64_t g = ps_granule_at(d, mapping, at),
-		              last = ps_granule_at(d, mapping, next - 1);
+		mapping = ps_mapping_by_address(d, at);
+		for (uint64_t g = ps_granule_by_address(d, mapping, at),
+		              last = ps_granule_by_address(d, mapping, next - 1);
 		     g <= last; g++)
-			ps_granule_soon(mapping, g);
+			ps_granule_prefetch(mapping, g);
 	}
 	pthread_mutex_unlock(&d->lock);
 	d->ops->wake(d->pager, PS_BULK_LANE);

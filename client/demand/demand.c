@@ -1,7 +1,7 @@
 /*
- * demand.c - what the library asks of recovery on demand, by any of its threads: mapping and
- * unmapping, waiting for pages, and what the keeper tells it of mirrors, epochs and fences. It
- * never touches the memory that may be missing.
+ * demand.c - the calls of the library (core/demand.h), by any of its threads: segments are mapped
+ * and unmapped, transactions wait for pages, and the keeper passes on what it knows of mirrors,
+ * epochs and fences. Nothing here touches memory that may be missing.
  */
 #include "demand.h"
 
@@ -14,22 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_UP_AGAIN ps_ms(5000) /* a name that was not found */
-#define LOOK_UP_LOST ps_ms(1000)  /* that of a mirror that is not there */
-#define STARVED_FOR ps_ms(1000)   /* before that is told */
+#define LOOK_UP_AGAIN ps_ms(5000) /* after a lookup that failed */
+#define LOOK_UP_LOST ps_ms(1000)  /* after a connection was lost */
+#define STARVED_FOR ps_ms(1000)   /* until an event says so */
 
-static void lock(struct ps_demand *d)
-{
-	pthread_mutex_lock(&d->lock);
-}
-
-static void unlock(struct ps_demand *d)
-{
-	pthread_mutex_unlock(&d->lock);
-}
-
-/* Also those who wait for all memory: nothing may come any more, or nothing be missing. */
-static void tell_all(struct ps_demand *d)
+/* Wakes every thread that waits for memory, also for all of it: none may come any more, or none may
+ * be missing. */
+static void wake_waiters(struct ps_demand *d)
 {
 	d->env->ops->broadcast(d->env, &d->change);
 	d->env->ops->broadcast(d->env, &d->whole);
@@ -94,10 +85,10 @@ void ps_demand_begin(struct perseas *p)
 	}
 	d = demand_new(p);
 	if (d) {
-		/* The lanes wait for the lock until they can see the pager. */
-		lock(d);
+		/* The lanes take this lock before they use d->pager. */
+		pthread_mutex_lock(&d->lock);
 		d->pager = d->ops->begin(p->env, lanes, d, &error);
-		unlock(d);
+		pthread_mutex_unlock(&d->lock);
 	}
 	if (!d || !d->pager) {
 		ps_report(p, "memory is read first: %s", error.text);
@@ -131,13 +122,14 @@ int ps_demand_probe(struct ps_env *env, const char **limit, struct ps_error *err
 	return 0;
 }
 
-/* No page gets zeros by what comes after: nothing is mapped then but what is here, and retained. */
+/* Unmaps all segments on demand, except that memory which the application keeps stays mapped. Once
+ * the userfaultfd is closed, a missing page would read as zeros. */
 static void unmap_all(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		struct ps_segment *segment = &p->segments[i];
 
-		if (!segment->base || !ps_mapping_segment(p->demand, segment->id))
+		if (!segment->base || !ps_mapping_by_segment(p->demand, segment->id))
 			continue;
 		ps_demand_unmap(p, segment);
 		if (!segment->is_retained)
@@ -152,9 +144,9 @@ void ps_demand_end(struct perseas *p)
 	if (!d)
 		return;
 	unmap_all(p);
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	d->stopping = true;
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 	wake_lanes(d);
 	d->ops->end(d->pager);
 	p->demand = NULL;
@@ -184,16 +176,17 @@ uint64_t ps_bytes_missing(const struct ps_demand *d, bool *any)
 	return missing;
 }
 
-/* What the caller is to free without the lock: the lanes must not wait for malloc. */
-static uint8_t *forget(struct ps_demand *d, struct ps_mapping *mapping)
+/* Removes the mapping. Returns its states, which the caller frees after it has released d->lock:
+ * the lanes must not wait for malloc. */
+static uint8_t *remove_mapping(struct ps_demand *d, struct ps_mapping *mapping)
 {
 	uint8_t *states = mapping->states;
 
 	memmove(mapping, mapping + 1,
 	        (size_t)(&d->mappings[d->mapping_count] - (mapping + 1)) * sizeof(*mapping));
 	d->mapping_count--;
-	/* Who waits for its pages waits for nothing now. */
-	tell_all(d);
+	/* Threads that wait for its pages must look again. */
+	wake_waiters(d);
 	return states;
 }
 
@@ -202,13 +195,7 @@ static uint64_t count_granules(const struct ps_demand *d, const struct ps_segmen
 	return (segment->size + d->ops->granule - 1) / d->ops->granule;
 }
 
-/* For all that is kept of each granule (struct ps_mapping): zeros. */
-static uint8_t *new_states(const struct ps_demand *d, const struct ps_segment *segment, bool shadow)
-{
-	return calloc(count_granules(d, segment), shadow ? 2 : 1);
-}
-
-/* With the lock. Its generation: it is not covered yet. */
+/* Adds a mapping, which the fault lane will cover. Returns its generation. Caller holds d->lock. */
 static uint64_t add_mapping(struct perseas *p, const struct ps_segment *segment, uint8_t *shadow,
                             uint8_t *states)
 {
@@ -221,7 +208,7 @@ static uint64_t add_mapping(struct perseas *p, const struct ps_segment *segment,
 		.segment = segment->id,
 		.base = segment->base,
 		.size = segment->size,
-		.left = segment->unmapped_seq,
+		.unmapped_seq = segment->unmapped_seq,
 		.count = count,
 		.missing = count,
 		.watched = shadow && p->written,
@@ -242,24 +229,25 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t 
 
 	if (!d)
 		return false;
-	states = new_states(d, segment, shadow != NULL);
+	/* The states of all granules, and with a shadow their `torn`. */
+	states = calloc(count_granules(d, segment), shadow ? 2 : 1);
 	if (!states)
 		return false;
-	ps_take_mark(d, segment, count_granules(d, segment), states);
-	lock(d);
-	/* What somebody waited for before has come. */
+	ps_take_mark_copied(d, segment, count_granules(d, segment), states);
+	pthread_mutex_lock(&d->lock);
+	/* Nothing is missing, so that no thread has waited since. */
 	if (!ps_bytes_missing(d, &any))
 		d->starved_at = 0;
 	generation = add_mapping(p, segment, shadow, states);
 	d->ops->wake(d->pager, PS_FAULT_LANE);
-	while (!(mapping = ps_mapping_of(d, generation))->covered)
+	while (!(mapping = ps_mapping_by_generation(d, generation))->covered)
 		wait_change(d, PS_NEVER);
 	covered = mapping->covered > 0;
 	if (!covered)
-		forget(d, mapping);
+		remove_mapping(d, mapping);
 	else
 		d->told_whole = false;
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 	if (!covered)
 		free(states);
 	return covered;
@@ -273,14 +261,15 @@ void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment)
 
 	if (!d)
 		return;
-	lock(d);
-	while ((mapping = ps_mapping_segment(d, segment->id)) && d->filling == mapping->generation)
+	pthread_mutex_lock(&d->lock);
+	while ((mapping = ps_mapping_by_segment(d, segment->id)) &&
+	       d->filling == mapping->generation)
 		wait_change(d, PS_NEVER);
 	if (mapping)
-		states = forget(d, mapping);
-	unlock(d);
+		states = remove_mapping(d, mapping);
+	pthread_mutex_unlock(&d->lock);
 	free(states);
-	/* It is as it was when the store was opened, and what was here may have been changed. */
+	/* The copy has the segment as it was at the open, and its memory may have been changed. */
 	ps_warm_leave(d->warm, segment->id);
 }
 
@@ -293,10 +282,10 @@ bool ps_demand_has_missing(struct perseas *p, const struct ps_segment *segment)
 
 	if (!p->demand)
 		return false;
-	lock(p->demand);
-	mapping = ps_mapping_segment(p->demand, segment->id);
+	pthread_mutex_lock(&p->demand->lock);
+	mapping = ps_mapping_by_segment(p->demand, segment->id);
 	lacks = mapping && mapping->missing > 0;
-	unlock(p->demand);
+	pthread_mutex_unlock(&p->demand->lock);
 	return lacks;
 }
 
@@ -309,29 +298,30 @@ bool ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint
 
 	if (!d || !length)
 		return true;
-	lock(d);
-	mapping = ps_mapping_segment(d, segment->id);
+	pthread_mutex_lock(&d->lock);
+	mapping = ps_mapping_by_segment(d, segment->id);
 	for (uint64_t g = offset / d->ops->granule;
 	     mapping && g <= (offset + length - 1) / d->ops->granule; g++) {
 		here &= is_here(mapping, g);
 		ps_granule_want(d, mapping, g);
 	}
 	d->tell_keeper |= !here;
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 	if (!here)
 		d->ops->wake(d->pager, PS_FAULT_LANE);
 	return here;
 }
 
-/* With the lock. 0, PERSEAS_EFENCED, or 1: it is not here yet. */
-static int bring_granule(struct ps_demand *d, uint64_t address)
+/* Returns 0 if the granule at the address is here, 1 if it was requested, or PERSEAS_EFENCED.
+ * Caller holds d->lock. */
+static int request_granule(struct ps_demand *d, uint64_t address)
 {
-	struct ps_mapping *mapping = ps_mapping_at(d, address);
+	struct ps_mapping *mapping = ps_mapping_by_address(d, address);
 	uint64_t granule;
 
 	if (!mapping)
 		return 0;
-	granule = ps_granule_at(d, mapping, address);
+	granule = ps_granule_by_address(d, mapping, address);
 	if (is_here(mapping, granule))
 		return 0;
 	if (d->fenced)
@@ -340,15 +330,16 @@ static int bring_granule(struct ps_demand *d, uint64_t address)
 	return 1;
 }
 
-/* Where the granule after that of the address begins: they count from the segment's first byte. */
-static uint64_t next_granule(struct ps_demand *d, uint64_t address)
+/* Returns the end of the granule at the address, which counts from the segment's first byte, or
+ * UINT64_MAX if nothing is mapped there. */
+static uint64_t granule_end(struct ps_demand *d, uint64_t address)
 {
-	const struct ps_mapping *mapping = ps_mapping_at(d, address);
+	const struct ps_mapping *mapping = ps_mapping_by_address(d, address);
 
 	if (!mapping)
 		return UINT64_MAX;
 	return (uint64_t)(uintptr_t)mapping->base +
-	       (ps_granule_at(d, mapping, address) + 1) * d->ops->granule;
+	       (ps_granule_by_address(d, mapping, address) + 1) * d->ops->granule;
 }
 
 int ps_demand_await(struct perseas *p, uint64_t start, uint64_t end)
@@ -358,47 +349,49 @@ int ps_demand_await(struct perseas *p, uint64_t start, uint64_t end)
 
 	if (!d)
 		return 0;
-	lock(d);
-	for (uint64_t at = start; at < end && rc >= 0; at = next_granule(d, at)) {
-		while ((rc = bring_granule(d, at)) > 0) {
+	pthread_mutex_lock(&d->lock);
+	for (uint64_t at = start; at < end && rc >= 0; at = granule_end(d, at)) {
+		while ((rc = request_granule(d, at)) > 0) {
 			d->ops->wake(d->pager, PS_FAULT_LANE);
 			wait_change(d, PS_NEVER);
 		}
 	}
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 	return rc ? ps_fail_fenced(p) : 0;
 }
 
-/* --- what the keeper tells --- */
+/* --- the keeper --- */
 
-static bool is_same(const struct ps_source *source, const struct ps_mirror *m, bool counts)
+static bool is_same_mirror(const struct ps_source *source, const struct ps_mirror *m, bool counts)
 {
 	return source->counts == counts &&
 	       (!counts || (!memcmp(source->image_id, m->image_id, PS_ID_SIZE) &&
 	                    !strcmp(source->way.address.text, m->address.text)));
 }
 
-/* Is its connection over? Asked once for each. */
+/* Returns true, once for each time, if a lane has lost its connection to the mirror. */
 static bool take_lost(struct ps_demand *d, struct ps_source *source)
 {
 	bool lost;
 
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	lost = source->lost;
 	source->lost = false;
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 	return lost;
 }
 
-static bool is_same_way(const struct ps_known_addresses *a, const struct ps_known_addresses *b)
+static bool has_same_addresses(const struct ps_known_addresses *a,
+                               const struct ps_known_addresses *b)
 {
 	return a->count == b->count && !memcmp(a->lengths, b->lengths, sizeof(a->lengths)) &&
 	       !memcmp(a->to, b->to, sizeof(a->to));
 }
 
-/* A mirror of the roster is a source, connected or not: what it says of itself decides. Its name is
- * looked up anew when a connection is over, as those of sessions are. */
-static bool follow_mirror(struct perseas *p, unsigned i, uint64_t now)
+/* Updates the source of mirror `i`. Every mirror of the roster is one, connected or not, because
+ * its own status decides which answers count. After a lost connection its name is looked up again.
+ * Returns true if the source changed. */
+static bool update_source(struct perseas *p, unsigned i, uint64_t now)
 {
 	const struct ps_mirror *m = &p->mirrors[i];
 	const bool counts = i < p->mirror_count && m->in_roster &&
@@ -409,36 +402,29 @@ static bool follow_mirror(struct perseas *p, unsigned i, uint64_t now)
 	struct ps_known_addresses way;
 
 	if ((counts && now < d->look_up_at[i]) ||
-	    (is_same(source, m, counts) && !(counts && take_lost(d, source))))
+	    (is_same_mirror(source, m, counts) && !(counts && take_lost(d, source))))
 		return false;
 	if (counts && d->ops->look_up(d->pager, &m->address, &way, &error)) {
 		d->look_up_at[i] = now + LOOK_UP_AGAIN;
 		return false;
 	}
-	if (is_same(source, m, counts)) {
+	if (is_same_mirror(source, m, counts)) {
 		d->look_up_at[i] = now + LOOK_UP_LOST;
-		if (is_same_way(&source->way, &way))
+		if (has_same_addresses(&source->way, &way))
 			return false;
 	}
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	source->version++;
 	source->counts = counts;
 	if (counts) {
 		memcpy(source->image_id, m->image_id, PS_ID_SIZE);
 		source->way = way;
 	}
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 	return true;
 }
 
-/* Why what is missing does not come, where mirrors are asked for it. */
-static const char *cause(const struct ps_demand *d)
-{
-	return d->poor ? "this host has no memory for all of what mirrors give: free some"
-	               : "no mirror gives them";
-}
-
-static void tell(struct perseas *p, uint64_t missing, const char *starved)
+static void report_progress(struct perseas *p, uint64_t missing, const char *starved)
 {
 	struct ps_demand *d = p->demand;
 
@@ -454,8 +440,8 @@ static void tell(struct perseas *p, uint64_t missing, const char *starved)
 	d->told_whole = !missing;
 }
 
-/* set_range looks out for what is missing only where something is. */
-static void renew_layout(struct perseas *p)
+/* Publishes the layout anew if a segment became whole: set_range need not wait in it any more. */
+static void publish_whole_segments(struct perseas *p)
 {
 	const struct ps_layout *layout = p->layout;
 
@@ -470,8 +456,8 @@ static void renew_layout(struct perseas *p)
 	}
 }
 
-/* Of what is here, all of it, the copy is needed no more. */
-static void leave_copies(struct perseas *p)
+/* Frees the standby's copy of segments that are whole. */
+static void free_copies(struct perseas *p)
 {
 	for (unsigned i = 0; p->warm_copy && i < p->segment_count; i++)
 		if (p->segments[i].base && !ps_demand_has_missing(p, &p->segments[i]))
@@ -485,9 +471,9 @@ void ps_demand_pause(struct perseas *p)
 	ps_assert_admin(p);
 	if (!d)
 		return;
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	d->epoch = 0;
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 }
 
 void ps_demand_step(struct perseas *p)
@@ -502,26 +488,28 @@ void ps_demand_step(struct perseas *p)
 	now = ps_now(p);
 	ps_assert_admin(p);
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
-		changed |= follow_mirror(p, i, now);
-		ps_straight_find(p, i);
+		changed |= update_source(p, i, now);
+		ps_straight_update(p, i);
 	}
 	epoch = p->is_renewing ? 0 : p->epoch;
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	changed |= d->epoch != epoch || (p->is_superseded && !d->fenced);
 	d->epoch = epoch;
 	d->fenced |= p->is_superseded;
 	missing = ps_bytes_missing(d, &any);
 	if (missing && !d->fenced && d->starved_at && now > d->starved_at + STARVED_FOR)
-		starved = cause(d);
+		starved = "no mirror gives them";
+	if (starved && d->poor)
+		starved = "this host has no memory for all of what mirrors give: free some";
 	if (changed)
-		tell_all(d);
-	unlock(d);
+		wake_waiters(d);
+	pthread_mutex_unlock(&d->lock);
 	if (changed)
 		wake_lanes(d);
 	if (any)
-		tell(p, missing, starved);
-	renew_layout(p);
-	leave_copies(p);
+		report_progress(p, missing, starved);
+	publish_whole_segments(p);
+	free_copies(p);
 }
 
 void ps_demand_fill_stat(struct perseas *p, struct perseas_stat *stat)
@@ -531,9 +519,9 @@ void ps_demand_fill_stat(struct perseas *p, struct perseas_stat *stat)
 
 	if (!d)
 		return;
-	lock(d);
+	pthread_mutex_lock(&d->lock);
 	stat->missing = ps_bytes_missing(d, &any);
 	stat->fetched = d->fetched;
 	stat->faults = d->faults;
-	unlock(d);
+	pthread_mutex_unlock(&d->lock);
 }

@@ -13,50 +13,51 @@
 
 enum ps_granule {
 	PS_GRANULE_MISSING,
-	PS_GRANULE_SOON,   /* nobody waits for it, but it comes before the rest */
-	PS_GRANULE_WANTED, /* somebody waits for it, or it was asked for in vain */
-	PS_GRANULE_ASKED,  /* the fault lane has asked for it */
-	PS_GRANULE_COMING, /* the bulk lane has asked for it, and nobody waits */
-	PS_GRANULE_COPIED, /* a standby's copy has it: no mirror is asked */
-	PS_GRANULE_TAKEN,  /* the same, and somebody waits for it */
-	PS_GRANULE_HERE,   /* for as long as it is mapped: it is never filled again */
-	PS_GRANULE_REFUSED,
+	PS_GRANULE_PREFETCH, /* missing, and the bulk lane brings it before the others */
+	PS_GRANULE_WANTED,   /* a thread waits for it, or a request for it has failed */
+	PS_GRANULE_ASKED,    /* the fault lane has asked for it */
+	PS_GRANULE_COMING,   /* the bulk lane has asked for it, and no thread waits for it */
+	PS_GRANULE_COPIED,   /* a standby's copy has it, so no mirror is asked */
+	PS_GRANULE_TAKEN,    /* like COPIED, and a thread waits for it */
+	PS_GRANULE_HERE,     /* until it is unmapped: it is never filled again */
+	PS_GRANULE_REFUSED,  /* the owner is fenced: accesses end in SIGBUS */
 };
 
 struct ps_mapping {
-	uint64_t generation; /* of all mappings: no two have the same; 0: none */
+	uint64_t generation; /* unique among all mappings; 0: none */
 	uint32_t segment;
 	uint8_t *base;
 	uint64_t size;
-	uint64_t left;   /* the segment's, when it was mapped: a source must hold it */
-	uint8_t *states; /* enum ps_granule, `count` of them */
+	uint64_t unmapped_seq; /* of the segment when it was mapped: a source must hold it */
+	uint8_t *states;       /* enum ps_granule, `count` of them */
 	uint64_t count, missing;
-	uint8_t *shadow; /* gets what comes before memory does; or NULL */
-	bool watched;    /* there is a shadow, and stores are noted */
-	/* With a shadow, one for each granule that is not whole here: so many of its pages, from
-	 * its first on, are here, since there was no memory for the others. */
+	uint8_t *shadow; /* gets bytes before memory does; or NULL */
+	bool watched;    /* there is a shadow, and stores are tracked */
+	/* With a shadow, one for each granule that is not HERE: how many of its first pages are
+	 * here, if this host had no memory for the others. */
 	uint8_t *torn;
-	uint64_t next;           /* the bulk lane has asked for all granules before it */
-	uint64_t soon, soon_end; /* only in here is PS_GRANULE_SOON; equal: nowhere */
-	uint64_t copied;         /* no granule before it is PS_GRANULE_COPIED */
-	bool taken;              /* some may be PS_GRANULE_TAKEN */
-	uint64_t gathered; /* this pass has tried to make the large pages before it (large.c) */
-	uint64_t gather_at;
-	unsigned passes; /* that left small pages, since somebody used them */
-	bool in_use;     /* somebody used small pages of this pass */
-	int covered;     /* 0: not yet; 1; -1: it cannot be */
+	uint64_t next; /* the bulk lane has asked for all granules before it */
+	/* All PS_GRANULE_PREFETCH are in this range. */
+	uint64_t prefetch_at, prefetch_end;
+	uint64_t copied; /* no granule before it is PS_GRANULE_COPIED */
+	bool taken;      /* some may be PS_GRANULE_TAKEN */
+	/* large.c is done with so many bytes from `base` on, and has tried the large page after
+	 * them so often. */
+	uint64_t gathered;
+	unsigned gather_tries;
+	int covered; /* 1; 0: not yet; -1: the pager refused */
 };
 
 /* A mirror, as the keeper knows it. */
 struct ps_source {
-	uint64_t version; /* grows with each change; 0: there has never been one */
-	bool counts;
-	bool lost; /* no connection to it came, or stayed: its name may lead elsewhere by now */
+	uint64_t version; /* grows with each change; 0: never set */
+	bool counts;      /* the mirror is in the roster */
+	bool lost;        /* a lane lost its connection: the name must be looked up again */
 	uint8_t image_id[PS_ID_SIZE];
 	struct ps_known_addresses way;
-	struct ps_peek_link straight; /* the shorter way, while there is one */
-	bool spoilt;                  /* what came by it was no good */
-	bool peeking[PS_LANES];       /* the lane is reading it: the link must stay */
+	struct ps_peek_link straight; /* the link for direct reads, if there is one */
+	bool link_refused;            /* a read through the link did not count */
+	bool peeking[PS_LANES];       /* the lane reads through the link, which must stay */
 };
 
 /* The state of the store that an answer must be of, and its length. */
@@ -64,7 +65,7 @@ struct ps_wanted {
 	uint8_t store_id[PS_ID_SIZE];
 	uint8_t owner[PS_ID_SIZE];
 	uint8_t image_id[PS_ID_SIZE];
-	uint64_t epoch, left;
+	uint64_t epoch, unmapped_seq;
 	uint32_t length;
 };
 
@@ -90,7 +91,7 @@ struct ps_fetching {
 	unsigned done;                /* granules that were filled, or need not be */
 	uint64_t asked_at;
 	uint64_t until;           /* time limit for the answer, or for more of it */
-	uint64_t come;            /* bytes of the answer that had arrived when `until` was set */
+	uint64_t arrived;         /* bytes of the answer that had arrived when `until` was set */
 	bool doubled;             /* a second source was asked for these granules */
 	uint64_t again_at, delay; /* no request before this time */
 };
@@ -129,7 +130,6 @@ struct ps_demand {
 	bool wants_lost;     /* the ring was full: a granule may be WANTED and not be in it */
 	uint64_t rest_at;    /* with a rate: the bulk lane's next request is not sent before */
 	bool tell_keeper;    /* the keeper must be woken when memory arrives */
-	bool came_whole;     /* a mapping became whole, and the keeper was not told yet */
 	uint64_t starved_at; /* since when a thread waits and no granule arrived; 0: no thread
 	                        does */
 	bool poor;           /* this host had no memory for all of the last answer */
@@ -154,39 +154,38 @@ const char *ps_source_fault(const struct ps_wanted *wanted, const struct ps_fetc
 uint64_t ps_bytes_missing(const struct ps_demand *d, bool *any);
 
 /* granules.c: with the lock. */
-struct ps_mapping *ps_mapping_of(struct ps_demand *d, uint64_t generation);
-struct ps_mapping *ps_mapping_at(struct ps_demand *d, uint64_t address);
-struct ps_mapping *ps_mapping_segment(struct ps_demand *d, uint32_t segment);
-uint64_t ps_granule_at(const struct ps_demand *d, const struct ps_mapping *mapping,
-                       uint64_t address);
+struct ps_mapping *ps_mapping_by_generation(struct ps_demand *d, uint64_t generation);
+struct ps_mapping *ps_mapping_by_address(struct ps_demand *d, uint64_t address);
+struct ps_mapping *ps_mapping_by_segment(struct ps_demand *d, uint32_t segment);
+uint64_t ps_granule_by_address(const struct ps_demand *d, const struct ps_mapping *mapping,
+                               uint64_t address);
 /* Returns how many bytes at the granule's beginning are here. They are never filled again, because
  * the application may have changed and committed them since. */
-uint32_t ps_granule_here(const struct ps_demand *d, const struct ps_mapping *mapping,
-                         uint64_t granule);
+uint32_t ps_granule_bytes_here(const struct ps_demand *d, const struct ps_mapping *mapping,
+                               uint64_t granule);
 /* Returns the bytes of the segment in the granule. */
 uint32_t ps_granule_length(const struct ps_demand *d, const struct ps_mapping *mapping,
                            uint64_t granule);
 /* Notes that a thread waits for the granule: if it is missing, the fault lane asks for it. */
 void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule);
 /* Makes the bulk lane ask for the granule before the others. */
-void ps_granule_soon(struct ps_mapping *mapping, uint64_t granule);
+void ps_granule_prefetch(struct ps_mapping *mapping, uint64_t granule);
 /* Lets either lane ask for the granule again, after a request that failed, or for lack of
  * memory. */
 void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
-/* Finds what the fault lane must ask for next, and marks it ASKED: a granule that a thread waits
- * for, or all `run` granules around it if none of them is here and the answer can be moved. Returns
- * false if no thread waits. */
-bool ps_granule_next_wanted(struct ps_demand *d, unsigned run, struct ps_want *next);
+/* Finds the granule that the fault lane must ask for next, and marks it ASKED. Returns false if no
+ * thread waits. */
+bool ps_granule_next_wanted(struct ps_demand *d, struct ps_want *next);
 /* Finds what the bulk lane asks for next, and marks it COMING where no thread waits for it. Returns
  * false if nothing is left, or if the rate limit does not allow it yet. */
 bool ps_granule_next_bulk(struct ps_demand *d, uint64_t now, struct ps_want *next);
 
 /* straight.c: decides whether the mirror is read by its link from now on. The keeper calls it. */
-void ps_straight_find(struct perseas *p, unsigned mirror);
+void ps_straight_update(struct perseas *p, unsigned mirror);
 
 /* take.c: marks what a standby's copy holds in `states` of a mapping that is not in use yet. */
-void ps_take_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
-                  uint8_t *states);
+void ps_take_mark_copied(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
+                         uint8_t *states);
 /* Fills in a granule from the copy, first those that threads wait for. Returns true if there may be
  * more. The fault lane calls it. */
 bool ps_take_step(struct ps_demand *d);
@@ -197,22 +196,16 @@ uint64_t ps_large_step(struct ps_demand *d, uint64_t now);
 
 /* settle.c: notes that `here` bytes at the beginning of these granules are here: all of them, or
  * whole pages. Caller holds the lock. */
-void ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here);
+void ps_granules_note_filled(struct ps_demand *d, const struct ps_want *part, uint32_t here);
 
 /* fill.c: fills these granules, of which the first may be here in part. Returns the bytes that were
  * filled, and sets *all to false if this host had no memory for the rest. Caller holds the lock,
  * which is released meanwhile; unmap waits for that. The fault lane calls it. */
 uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes,
                           bool *all);
-/* fill.c: returns true, once, if the keeper must be woken for what has arrived. Caller holds the
- * lock. */
-bool ps_take_news(struct ps_demand *d);
 /* fill.c: returns the bytes of the segment in these granules. */
 uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *mapping,
                             const struct ps_want *want);
-/* fill.c: returns true if an answer with all these granules can be moved into place. */
-bool ps_granules_move(const struct ps_demand *d, const struct ps_mapping *mapping,
-                      const struct ps_want *want);
 /* fill.c: fills in one granule of any lane's answer, or a whole run if that takes no longer;
  * answers to faults come first. Returns true if there may be more. The fault lane calls it. */
 bool ps_fill_step(struct ps_demand *d);

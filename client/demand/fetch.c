@@ -39,35 +39,34 @@ static enum ps_fetch_state state_of(struct ps_demand *d, unsigned which)
 	return state;
 }
 
-static void give_back(struct ps_demand *d, struct ps_fetching *f)
+/* Gives the granules of a request back to the lane. Caller holds d->lock. */
+static void return_granules(struct ps_demand *d, struct ps_fetching *f)
 {
-	pthread_mutex_lock(&d->lock);
 	for (unsigned i = 0; i < f->count; i++)
 		ps_granule_give_back(d, f->generation, f->granule + i);
 	f->state = PS_FETCH_IDLE;
-	pthread_mutex_unlock(&d->lock);
 }
 
 /* Gives the granules of a source that sent nothing useful back to the lane, and lets the source
  * pause. */
-static void strike(struct ps_demand *d, struct ps_fetching *f, uint64_t now)
+static void pause_source(struct ps_demand *d, struct ps_fetching *f, uint64_t now)
 {
-	give_back(d, f);
-	f->again_at = now + f->delay;
-	f->delay = 2 * f->delay < LAST_DELAY ? 2 * f->delay : LAST_DELAY;
 	pthread_mutex_lock(&d->lock);
+	return_granules(d, f);
 	if (!d->starved_at)
 		d->starved_at = now;
 	pthread_mutex_unlock(&d->lock);
+	f->again_at = now + f->delay;
+	f->delay = 2 * f->delay < LAST_DELAY ? 2 * f->delay : LAST_DELAY;
 }
 
 /* Drops the source's connection, and tells the keeper, which may know another way to the mirror. */
-static void lose(struct ps_demand *d, unsigned which, uint64_t now)
+static void drop_source(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	bool known;
 
 	d->ops->drop(d->pager, which);
-	strike(d, &d->fetching[which], now);
+	pause_source(d, &d->fetching[which], now);
 	pthread_mutex_lock(&d->lock);
 	known = mirror_of(d, which)->lost;
 	mirror_of(d, which)->lost = true;
@@ -77,7 +76,7 @@ static void lose(struct ps_demand *d, unsigned which, uint64_t now)
 }
 
 /* Takes over what the keeper has changed about the mirror since the last look. */
-static void follow(struct ps_demand *d, unsigned which)
+static void lead_source(struct ps_demand *d, unsigned which)
 {
 	struct ps_fetching *f = &d->fetching[which];
 	struct ps_source source;
@@ -87,11 +86,11 @@ static void follow(struct ps_demand *d, unsigned which)
 	same = mirror_of(d, which)->version == f->version;
 	if (!same)
 		source = *mirror_of(d, which);
+	if (!same && f->state == PS_FETCH_ASKED)
+		return_granules(d, f);
 	pthread_mutex_unlock(&d->lock);
 	if (same)
 		return;
-	if (f->state == PS_FETCH_ASKED)
-		give_back(d, f);
 	d->ops->drop(d->pager, which);
 	d->ops->lead(d->pager, which, source.counts ? &source.way : NULL);
 	f->version = source.version;
@@ -103,7 +102,8 @@ static void follow(struct ps_demand *d, unsigned which)
 
 /* Returns when a second source is asked as well, so that a hanging mirror holds up no thread: after
  * a multiple of the usual time, because a second request helps nobody if all sources are slow. */
-static uint64_t late_at(const struct ps_demand *d, enum ps_lane lane, const struct ps_fetching *f)
+static uint64_t second_request_at(const struct ps_demand *d, enum ps_lane lane,
+                                  const struct ps_fetching *f)
 {
 	const uint64_t usual = LATE * d->usual[lane];
 	const uint64_t late = usual > d->ops->late ? usual : d->ops->late;
@@ -127,9 +127,9 @@ static bool find_late(struct ps_demand *d, enum ps_lane lane, uint64_t now, stru
 		struct ps_fetching *f = &d->fetching[ps_source_number(lane, i)];
 		const struct ps_mapping *mapping;
 
-		if (f->state != PS_FETCH_ASKED || now < late_at(d, lane, f))
+		if (f->state != PS_FETCH_ASKED || now < second_request_at(d, lane, f))
 			continue;
-		mapping = ps_mapping_of(d, f->generation);
+		mapping = ps_mapping_by_generation(d, f->generation);
 		f->doubled = true;
 		if (!mapping || !is_any_missing(mapping, f))
 			continue;
@@ -139,34 +139,18 @@ static bool find_late(struct ps_demand *d, enum ps_lane lane, uint64_t now, stru
 	return false;
 }
 
-static struct ps_peek_link way_by(const struct ps_source *source)
+static bool find_next(struct ps_demand *d, enum ps_lane lane, uint64_t now, struct ps_want *next)
 {
-	return source->spoilt ? (struct ps_peek_link){ NULL, NULL } : source->straight;
-}
-
-/* Returns how many granules are fetched for a fault. Over a direct link a whole large page takes
- * about as long as the kernel needs to map its small pages, and saves all other faults in it. With
- * a rate limit only the granule of the fault is fetched. */
-static unsigned wait_run(struct ps_demand *d, unsigned which)
-{
-	return way_by(mirror_of(d, which)).fabric && !d->rate ? d->ops->run : 1;
-}
-
-static bool find_next(struct ps_demand *d, unsigned which, uint64_t now, struct ps_want *next)
-{
-	const enum ps_lane lane = ps_source_lane(which);
-
 	if (find_late(d, lane, now, next))
 		return true;
-	if (lane == PS_BULK_LANE)
-		return ps_granule_next_bulk(d, now, next);
-	return ps_granule_next_wanted(d, wait_run(d, which), next);
+	return lane == PS_BULK_LANE ? ps_granule_next_bulk(d, now, next)
+	                            : ps_granule_next_wanted(d, next);
 }
 
 /* Chooses what to fetch, and fills in the request. Returns false if the source has nothing to do.
  * Caller holds d->lock. */
-static bool choose(struct ps_demand *d, unsigned which, uint64_t now,
-                   struct ps_fetch_request *fetch)
+static bool choose_request(struct ps_demand *d, unsigned which, uint64_t now,
+                           struct ps_fetch_request *fetch)
 {
 	struct ps_fetching *f = &d->fetching[which];
 	struct ps_source *source = mirror_of(d, which);
@@ -175,9 +159,9 @@ static bool choose(struct ps_demand *d, unsigned which, uint64_t now,
 	struct ps_want next;
 
 	if (d->fenced || !d->epoch || !source->counts || source->version != f->version ||
-	    !find_next(d, which, now, &next))
+	    !find_next(d, ps_source_lane(which), now, &next))
 		return false;
-	mapping = ps_mapping_of(d, next.generation);
+	mapping = ps_mapping_by_generation(d, next.generation);
 	f->generation = next.generation;
 	f->granule = next.granule;
 	f->count = next.count;
@@ -185,11 +169,14 @@ static bool choose(struct ps_demand *d, unsigned which, uint64_t now,
 	memcpy(wanted->owner, d->owner, PS_ID_SIZE);
 	memcpy(wanted->image_id, source->image_id, PS_ID_SIZE);
 	wanted->epoch = d->epoch;
-	wanted->left = mapping->left;
+	wanted->unmapped_seq = mapping->unmapped_seq;
 	wanted->length = ps_granules_length(d, mapping, &next);
-	*fetch = (struct ps_fetch_request){ d->store, PS_REGION_SEGMENT + mapping->segment,
-		                            wanted->length, next.granule * d->ops->granule,
-		                            way_by(source) };
+	*fetch = (struct ps_fetch_request){ .store = d->store,
+		                            .region = PS_REGION_SEGMENT + mapping->segment,
+		                            .length = wanted->length,
+		                            .offset = next.granule * d->ops->granule };
+	if (!source->link_refused)
+		fetch->straight = source->straight;
 	source->peeking[ps_source_lane(which)] = fetch->straight.fabric != NULL;
 	assert(f->state == PS_FETCH_IDLE);
 	f->state = PS_FETCH_ASKED;
@@ -200,17 +187,17 @@ static bool choose(struct ps_demand *d, unsigned which, uint64_t now,
 
 /* Returns true if the source's memory is still being read by a request that was given up: only the
  * thread that ends the link waits for that. */
-static bool is_read(const struct ps_demand *d, unsigned which)
+static bool is_link_read(const struct ps_demand *d, unsigned which)
 {
 	return d->ops->reads && d->ops->reads(d->pager, which);
 }
 
 /* Lets the thread that ends the source's link go on, if no read uses the link any more. */
-static void let_go(struct ps_demand *d, unsigned which)
+static void release_link(struct ps_demand *d, unsigned which)
 {
 	bool *peeking = &mirror_of(d, which)->peeking[ps_source_lane(which)];
 
-	if (is_read(d, which))
+	if (is_link_read(d, which))
 		return;
 	pthread_mutex_lock(&d->lock);
 	if (*peeking && d->fetching[which].state != PS_FETCH_ASKED) {
@@ -220,24 +207,19 @@ static void let_go(struct ps_demand *d, unsigned which)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/* After a direct read that was refused, uses the mirror's connection: it may send
- * the bytes, or say what is wrong. */
-static void spoil(struct ps_demand *d, unsigned which, const struct ps_fetch_answer *fetched)
-{
-	pthread_mutex_lock(&d->lock);
-	mirror_of(d, which)->spoilt |= fetched->seen != NULL;
-	pthread_mutex_unlock(&d->lock);
-}
-
-static void arrived(struct ps_demand *d, unsigned which, const struct ps_fetch_answer *fetched,
-                    uint64_t now)
+static void take_answer(struct ps_demand *d, unsigned which, const struct ps_fetch_answer *fetched,
+                        uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[which];
 	uint64_t *usual = &d->usual[ps_source_lane(which)];
 
 	if (ps_source_fault(&f->wanted, fetched)) {
-		spoil(d, which, fetched);
-		strike(d, f, now);
+		/* After a direct read that does not count, the mirror is asked over a connection:
+		 * it may send the bytes, or say what is wrong. */
+		pthread_mutex_lock(&d->lock);
+		mirror_of(d, which)->link_refused |= fetched->seen != NULL;
+		pthread_mutex_unlock(&d->lock);
+		pause_source(d, f, now);
 		return;
 	}
 	*usual += (now - f->asked_at) / USUAL_OF - *usual / USUAL_OF;
@@ -251,31 +233,31 @@ static void arrived(struct ps_demand *d, unsigned which, const struct ps_fetch_a
 
 /* Returns true if the source still has time. Each granule that arrives restarts the time limit, so
  * that a run over a slow link has as much time as its granules would have alone. */
-static bool goes_on(struct ps_demand *d, unsigned which, uint64_t now)
+static bool has_time_left(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[which];
-	const uint64_t come = d->ops->come ? d->ops->come(d->pager, which) : 0;
+	const uint64_t arrived = d->ops->come ? d->ops->come(d->pager, which) : 0;
 
-	if (come >= f->come + d->ops->granule) {
-		f->come = come;
+	if (arrived >= f->arrived + d->ops->granule) {
+		f->arrived = arrived;
 		f->until = now + d->patience;
 	}
 	return now < f->until;
 }
 
-static void hear_answer(struct ps_demand *d, unsigned which, uint64_t now)
+static void poll_answer(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	struct ps_fetch_answer fetched;
 	const int rc = d->ops->answer(d->pager, which, &fetched);
 
 	if (rc > 0)
-		arrived(d, which, &fetched, now);
-	else if (rc < 0 || !goes_on(d, which, now))
-		lose(d, which, now);
+		take_answer(d, which, &fetched, now);
+	else if (rc < 0 || !has_time_left(d, which, now))
+		drop_source(d, which, now);
 }
 
 /* Takes the source's answer, and notes what became of the previous one. */
-static void hear(struct ps_demand *d, unsigned which, uint64_t now)
+static void poll_source(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[which];
 	const enum ps_fetch_state state = state_of(d, which);
@@ -283,42 +265,42 @@ static void hear(struct ps_demand *d, unsigned which, uint64_t now)
 	if (state == PS_FETCH_FILLING)
 		return;
 	if (state == PS_FETCH_POOR)
-		strike(d, f, now);
+		pause_source(d, f, now);
 	if (state == PS_FETCH_FILLED) {
 		f->delay = FIRST_DELAY;
 		set_state(d, which, PS_FETCH_IDLE);
 	}
-	follow(d, which);
+	lead_source(d, which);
 	if (f->state == PS_FETCH_ASKED)
-		hear_answer(d, which, now);
-	let_go(d, which);
+		poll_answer(d, which, now);
+	release_link(d, which);
 }
 
-static void ask(struct ps_demand *d, unsigned which, uint64_t now)
+static void send_request(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[which];
 	struct ps_fetch_request fetch;
 	bool chosen;
 
 	pthread_mutex_lock(&d->lock);
-	chosen = choose(d, which, now, &fetch);
+	chosen = choose_request(d, which, now, &fetch);
 	pthread_mutex_unlock(&d->lock);
 	if (!chosen)
 		return;
 	f->doubled = false;
 	f->asked_at = now;
 	f->until = now + d->patience;
-	f->come = 0;
+	f->arrived = 0;
 	if (!d->ops->ask(d->pager, which, &fetch))
-		lose(d, which, now);
+		drop_source(d, which, now);
 	/* A direct read is complete already. */
 	else if (fetch.straight.fabric)
-		hear_answer(d, which, d->env->ops->now(d->env));
-	let_go(d, which);
+		poll_answer(d, which, d->env->ops->now(d->env));
+	release_link(d, which);
 }
 
 /* Returns when the rate limit allows the bulk lane's next request. */
-static uint64_t due_rest(struct ps_demand *d, unsigned which, uint64_t now)
+static uint64_t bulk_due_at(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	uint64_t at;
 
@@ -330,18 +312,18 @@ static uint64_t due_rest(struct ps_demand *d, unsigned which, uint64_t now)
 
 /* Sends the source its next request, if it is idle. Returns when to look at the source again if
  * nothing arrives. */
-static uint64_t go_on(struct ps_demand *d, unsigned which, uint64_t now)
+static uint64_t advance_source(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	struct ps_fetching *f = &d->fetching[which];
 	uint64_t late;
 
-	if (state_of(d, which) == PS_FETCH_IDLE && now >= f->again_at && !is_read(d, which))
-		ask(d, which, now);
+	if (state_of(d, which) == PS_FETCH_IDLE && now >= f->again_at && !is_link_read(d, which))
+		send_request(d, which, now);
 	switch (state_of(d, which)) {
 	case PS_FETCH_IDLE:
-		return f->again_at > now ? f->again_at : due_rest(d, which, now);
+		return f->again_at > now ? f->again_at : bulk_due_at(d, which, now);
 	case PS_FETCH_ASKED:
-		late = late_at(d, ps_source_lane(which), f);
+		late = second_request_at(d, ps_source_lane(which), f);
 		return late > now && late < f->until ? late : f->until;
 	default: /* The fault lane fills in its answers before it asks for more. */
 		return ps_source_lane(which) == PS_FAULT_LANE ? now : PS_NEVER;
@@ -368,10 +350,10 @@ uint64_t ps_sources_step(struct ps_demand *d, enum ps_lane lane, uint64_t now)
 	uint64_t until = PS_NEVER, due;
 
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
-		hear(d, ps_source_number(lane, i), now);
+		poll_source(d, ps_source_number(lane, i), now);
 	sort_mirrors(d, order);
 	for (unsigned i = 0; i < PS_MIRRORS_MAX && until > now; i++) {
-		due = go_on(d, ps_source_number(lane, order[i]), now);
+		due = advance_source(d, ps_source_number(lane, order[i]), now);
 		until = due < until ? due : until;
 	}
 	return until;

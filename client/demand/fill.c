@@ -18,32 +18,17 @@ uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *
 	       ps_granule_length(d, mapping, want->granule + want->count - 1);
 }
 
-bool ps_granules_move(const struct ps_demand *d, const struct ps_mapping *mapping,
-                      const struct ps_want *want)
-{
-	return d->ops->moves &&
-	       d->ops->moves(d->pager, mapping->base + want->granule * d->ops->granule,
-	                     ps_granules_length(d, mapping, want), mapping->watched);
-}
-
-bool ps_take_news(struct ps_demand *d)
-{
-	const bool news = d->tell_keeper || d->came_whole;
-
-	d->tell_keeper = d->came_whole = false;
-	return news;
-}
-
 uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes,
                           bool *all)
 {
-	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
-	const uint32_t here = ps_granule_here(d, mapping, part->granule);
+	struct ps_mapping *mapping = ps_mapping_by_generation(d, part->generation);
+	const uint32_t here = ps_granule_bytes_here(d, mapping, part->granule);
 	const uint32_t rest = ps_granules_length(d, mapping, part) - here;
 	const uint64_t at = part->granule * d->ops->granule + here;
 	uint8_t *to = mapping->base + at, *shadow = mapping->shadow;
 	const bool watched = mapping->watched;
 	uint32_t came;
+	bool whole;
 
 	d->filling = part->generation;
 	d->fills++;
@@ -55,14 +40,16 @@ uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const
 	came = d->ops->fill(d->pager, to, bytes + here, rest, watched);
 	pthread_mutex_lock(&d->lock);
 	d->filling = 0;
-	ps_settle_note(d, part, here + came);
+	ps_granules_note_filled(d, part, here + came);
 	d->env->ops->broadcast(d->env, &d->change);
 	/* The mapping still exists, because its unmap waits for `filling`. Another mapping's unmap
 	 * may have moved its entry. */
-	if (!ps_mapping_of(d, part->generation)->missing) {
-		d->came_whole = true;
+	whole = !ps_mapping_by_generation(d, part->generation)->missing;
+	if (whole)
 		d->env->ops->broadcast(d->env, &d->whole);
-	}
+	if (whole || d->tell_keeper)
+		d->env->ops->wake(d->env, PS_KEEPER);
+	d->tell_keeper = false;
 	*all = came == rest;
 	return came;
 }
@@ -73,20 +60,21 @@ static bool is_movable(const struct ps_demand *d, const struct ps_mapping *mappi
 {
 	const struct ps_want run = { f->generation, f->granule, f->count };
 
-	if (f->done || f->count < d->ops->run)
+	if (!d->ops->moves || f->done || f->count < d->ops->run)
 		return false;
 	for (unsigned i = 0; i < f->count; i++)
 		if (mapping->states[f->granule + i] >= PS_GRANULE_HERE ||
-		    ps_granule_here(d, mapping, f->granule + i))
+		    ps_granule_bytes_here(d, mapping, f->granule + i))
 			return false;
-	return ps_granules_move(d, mapping, &run);
+	return d->ops->moves(d->pager, mapping->base + f->granule * d->ops->granule,
+	                     ps_granules_length(d, mapping, &run), mapping->watched);
 }
 
 /* Finds the next part of the answer to fill in. Returns false if no part is left. Granules that are
  * here already, because both lanes fetched them or two sources were asked, stay unchanged. */
 static bool find_part(struct ps_demand *d, struct ps_fetching *f, struct ps_want *part)
 {
-	const struct ps_mapping *mapping = ps_mapping_of(d, f->generation);
+	const struct ps_mapping *mapping = ps_mapping_by_generation(d, f->generation);
 
 	if (!mapping || d->fenced)
 		return false;
@@ -98,7 +86,7 @@ static bool find_part(struct ps_demand *d, struct ps_fetching *f, struct ps_want
 	return f->done < f->count;
 }
 
-static void finish(struct ps_demand *d, unsigned which, enum ps_fetch_state state)
+static void finish_answer(struct ps_demand *d, unsigned which, enum ps_fetch_state state)
 {
 	assert(d->fetching[which].state == PS_FETCH_FILLING);
 	d->fetching[which].state = state;
@@ -115,36 +103,31 @@ static void fill_part(struct ps_demand *d, unsigned which)
 	bool all;
 
 	if (!find_part(d, f, &part)) {
-		finish(d, which, PS_FETCH_FILLED);
+		finish_answer(d, which, PS_FETCH_FILLED);
 		return;
 	}
 	d->fetched += ps_granules_fill(d, &part, f->bytes + (uint64_t)f->done * d->ops->granule,
 	                               &all);
 	if (!all) {
-		finish(d, which, PS_FETCH_POOR);
+		finish_answer(d, which, PS_FETCH_POOR);
 		return;
 	}
 	f->done += part.count;
 	d->starved_at = 0;
 	if (f->done == f->count)
-		finish(d, which, PS_FETCH_FILLED);
+		finish_answer(d, which, PS_FETCH_FILLED);
 }
 
 bool ps_fill_step(struct ps_demand *d)
 {
 	unsigned which = 0;
-	bool tell = false;
 
 	pthread_mutex_lock(&d->lock);
 	/* Answers to faults come first. */
 	while (which < PS_SOURCES && d->fetching[which].state != PS_FETCH_FILLING)
 		which++;
-	if (which < PS_SOURCES) {
+	if (which < PS_SOURCES)
 		fill_part(d, which);
-		tell = ps_take_news(d);
-	}
 	pthread_mutex_unlock(&d->lock);
-	if (tell)
-		d->env->ops->wake(d->env, PS_KEEPER);
 	return which < PS_SOURCES;
 }

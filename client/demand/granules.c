@@ -1,12 +1,12 @@
 /*
- * granules.c - the table of what is here and what is missing, with the lock of demand.h. It never
- * touches the memory that it tells of.
+ * granules.c - the tables of mappings and of their granules, and which granules each lane asks for
+ * next. Callers hold the lock of demand.h. Nothing here touches the memory of segments.
  */
 #include "demand.h"
 
 #include <string.h>
 
-struct ps_mapping *ps_mapping_of(struct ps_demand *d, uint64_t generation)
+struct ps_mapping *ps_mapping_by_generation(struct ps_demand *d, uint64_t generation)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++)
 		if (d->mappings[i].generation == generation)
@@ -14,7 +14,7 @@ struct ps_mapping *ps_mapping_of(struct ps_demand *d, uint64_t generation)
 	return NULL;
 }
 
-struct ps_mapping *ps_mapping_at(struct ps_demand *d, uint64_t address)
+struct ps_mapping *ps_mapping_by_address(struct ps_demand *d, uint64_t address)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
@@ -28,7 +28,7 @@ struct ps_mapping *ps_mapping_at(struct ps_demand *d, uint64_t address)
 	return NULL;
 }
 
-struct ps_mapping *ps_mapping_segment(struct ps_demand *d, uint32_t segment)
+struct ps_mapping *ps_mapping_by_segment(struct ps_demand *d, uint32_t segment)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++)
 		if (d->mappings[i].segment == segment)
@@ -36,14 +36,14 @@ struct ps_mapping *ps_mapping_segment(struct ps_demand *d, uint32_t segment)
 	return NULL;
 }
 
-uint64_t ps_granule_at(const struct ps_demand *d, const struct ps_mapping *mapping,
-                       uint64_t address)
+uint64_t ps_granule_by_address(const struct ps_demand *d, const struct ps_mapping *mapping,
+                               uint64_t address)
 {
 	return (address - (uint64_t)(uintptr_t)mapping->base) / d->ops->granule;
 }
 
-uint32_t ps_granule_here(const struct ps_demand *d, const struct ps_mapping *mapping,
-                         uint64_t granule)
+uint32_t ps_granule_bytes_here(const struct ps_demand *d, const struct ps_mapping *mapping,
+                               uint64_t granule)
 {
 	if (mapping->states[granule] == PS_GRANULE_HERE)
 		return d->ops->granule;
@@ -58,7 +58,7 @@ uint32_t ps_granule_length(const struct ps_demand *d, const struct ps_mapping *m
 	return rest < d->ops->granule ? (uint32_t)rest : d->ops->granule;
 }
 
-static void push(struct ps_demand *d, const struct ps_mapping *mapping, uint64_t granule)
+static void queue_want(struct ps_demand *d, const struct ps_mapping *mapping, uint64_t granule)
 {
 	if (d->want_count == PS_WANTS) {
 		d->wants_lost = true;
@@ -76,29 +76,29 @@ void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t g
 		mapping->taken = true;
 	}
 	if (mapping->states[granule] != PS_GRANULE_MISSING &&
-	    mapping->states[granule] != PS_GRANULE_SOON &&
+	    mapping->states[granule] != PS_GRANULE_PREFETCH &&
 	    mapping->states[granule] != PS_GRANULE_COMING)
 		return;
 	mapping->states[granule] = PS_GRANULE_WANTED;
-	push(d, mapping, granule);
+	queue_want(d, mapping, granule);
 }
 
-void ps_granule_soon(struct ps_mapping *mapping, uint64_t granule)
+void ps_granule_prefetch(struct ps_mapping *mapping, uint64_t granule)
 {
-	const bool first = mapping->soon == mapping->soon_end;
+	const bool first = mapping->prefetch_at == mapping->prefetch_end;
 
 	if (mapping->states[granule] != PS_GRANULE_MISSING)
 		return;
-	mapping->states[granule] = PS_GRANULE_SOON;
-	if (first || granule < mapping->soon)
-		mapping->soon = granule;
-	if (first || granule >= mapping->soon_end)
-		mapping->soon_end = granule + 1;
+	mapping->states[granule] = PS_GRANULE_PREFETCH;
+	if (first || granule < mapping->prefetch_at)
+		mapping->prefetch_at = granule;
+	if (first || granule >= mapping->prefetch_end)
+		mapping->prefetch_end = granule + 1;
 }
 
 void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule)
 {
-	struct ps_mapping *mapping = ps_mapping_of(d, generation);
+	struct ps_mapping *mapping = ps_mapping_by_generation(d, generation);
 
 	if (!mapping || mapping->states[granule] >= PS_GRANULE_HERE)
 		return;
@@ -110,14 +110,14 @@ void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t gra
 	    mapping->states[granule] == PS_GRANULE_TAKEN ||
 	    mapping->states[granule] == PS_GRANULE_COPIED) {
 		mapping->states[granule] = PS_GRANULE_WANTED;
-		push(d, mapping, granule);
+		queue_want(d, mapping, granule);
 	}
 }
 
-/* --- what somebody waits for --- */
+/* --- granules that threads wait for --- */
 
-/* The first granule of any mapping that is WANTED, where the ring had no room for it. */
-static bool find_lost(struct ps_demand *d, struct ps_want *next)
+/* Finds a WANTED granule for which the ring had no room. */
+static bool find_unqueued(struct ps_demand *d, struct ps_want *next)
 {
 	for (unsigned i = 0; i < d->mapping_count && d->wants_lost; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
@@ -141,49 +141,33 @@ static bool find_wanted(struct ps_demand *d, struct ps_want *next)
 		*next = d->wants[d->want_first];
 		d->want_first = (d->want_first + 1) % PS_WANTS;
 		d->want_count--;
-		mapping = ps_mapping_of(d, next->generation);
+		mapping = ps_mapping_by_generation(d, next->generation);
 		if (mapping && mapping->states[next->granule] == PS_GRANULE_WANTED)
 			return true;
 	}
-	return find_lost(d, next);
+	return find_unqueued(d, next);
 }
 
-/* Makes it the whole run that it lies in, unless some of that is here, or comes otherwise. */
-static void widen(const struct ps_demand *d, const struct ps_mapping *mapping, unsigned run,
-                  struct ps_want *want)
+bool ps_granule_next_wanted(struct ps_demand *d, struct ps_want *next)
 {
-	const struct ps_want whole = { want->generation, want->granule / run * run, run };
-
-	for (uint64_t g = whole.granule; g < whole.granule + run; g++)
-		if (g >= mapping->count || mapping->states[g] >= PS_GRANULE_COPIED ||
-		    ps_granule_here(d, mapping, g))
-			return;
-	if (ps_granules_move(d, mapping, &whole))
-		*want = whole;
-}
-
-bool ps_granule_next_wanted(struct ps_demand *d, unsigned run, struct ps_want *next)
-{
-	struct ps_mapping *mapping;
-
 	if (!find_wanted(d, next))
 		return false;
-	mapping = ps_mapping_of(d, next->generation);
-	widen(d, mapping, run, next);
-	memset(&mapping->states[next->granule], PS_GRANULE_ASKED, next->count);
+	ps_mapping_by_generation(d, next->generation)->states[next->granule] = PS_GRANULE_ASKED;
 	return true;
 }
 
 /* --- the rest --- */
 
-/* What the fault lane has asked for is asked for all the same: it may ask in vain. */
-static bool is_left(const struct ps_mapping *mapping, uint64_t granule)
+/* Returns true if the bulk lane must ask for the granule. It also asks for what the fault lane has
+ * asked for, because that lane may have lost its connections. */
+static bool is_due(const struct ps_mapping *mapping, uint64_t granule)
 {
 	return mapping->states[granule] < PS_GRANULE_COMING;
 }
 
-/* So many granules at once: a large page, but with a rate no more than it allows in 10 ms. */
-static unsigned bulk_run(const struct ps_demand *d)
+/* Returns how many granules the bulk lane asks for at once: a large page, but no more than the rate
+ * limit allows in 10 ms. */
+static unsigned bulk_run_length(const struct ps_demand *d)
 {
 	unsigned run = d->ops->run;
 
@@ -192,16 +176,17 @@ static unsigned bulk_run(const struct ps_demand *d)
 	return run;
 }
 
-/* With those beside it that the lane has not asked for: of one multiple of a run at most. */
-static bool ask_run(const struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule,
-                    struct ps_want *next)
+/* Marks the granule COMING, with its neighbors in the same run for which the lane has not asked,
+ * and sets *next to all of them. Returns true. */
+static bool mark_run_coming(const struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule,
+                            struct ps_want *next)
 {
-	const unsigned run = bulk_run(d);
+	const unsigned run = bulk_run_length(d);
 	uint64_t first = granule, end = granule + 1;
 
-	while (first % run && is_left(mapping, first - 1))
+	while (first % run && is_due(mapping, first - 1))
 		first--;
-	while (end % run && end < mapping->count && is_left(mapping, end))
+	while (end % run && end < mapping->count && is_due(mapping, end))
 		end++;
 	for (uint64_t g = first; g < end; g++)
 		if (mapping->states[g] < PS_GRANULE_WANTED)
@@ -212,14 +197,15 @@ static bool ask_run(const struct ps_demand *d, struct ps_mapping *mapping, uint6
 	return true;
 }
 
-static bool find_soon(struct ps_demand *d, struct ps_want *next)
+static bool find_prefetched(struct ps_demand *d, struct ps_want *next)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
 
-		for (; mapping->covered > 0 && mapping->soon < mapping->soon_end; mapping->soon++)
-			if (mapping->states[mapping->soon] == PS_GRANULE_SOON)
-				return ask_run(d, mapping, mapping->soon, next);
+		for (; mapping->covered > 0 && mapping->prefetch_at < mapping->prefetch_end;
+		     mapping->prefetch_at++)
+			if (mapping->states[mapping->prefetch_at] == PS_GRANULE_PREFETCH)
+				return mark_run_coming(d, mapping, mapping->prefetch_at, next);
 	}
 	return false;
 }
@@ -230,15 +216,15 @@ static bool find_missing(struct ps_demand *d, struct ps_want *next)
 		struct ps_mapping *mapping = &d->mappings[i];
 
 		for (; mapping->covered > 0 && mapping->next < mapping->count; mapping->next++)
-			if (is_left(mapping, mapping->next))
-				return ask_run(d, mapping, mapping->next, next);
+			if (is_due(mapping, mapping->next))
+				return mark_run_coming(d, mapping, mapping->next, next);
 	}
 	return false;
 }
 
 bool ps_granule_next_bulk(struct ps_demand *d, uint64_t now, struct ps_want *next)
 {
-	if (now < d->rest_at || (!find_soon(d, next) && !find_missing(d, next)))
+	if (now < d->rest_at || (!find_prefetched(d, next) && !find_missing(d, next)))
 		return false;
 	if (d->rate)
 		d->rest_at = now + (uint64_t)next->count * d->ops->granule * 1000000000 / d->rate;

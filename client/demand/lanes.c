@@ -1,8 +1,7 @@
 /*
- * lanes.c - the two threads that fetch missing memory. The fault lane hears of threads that wait
- * for pages, brings those pages, and fills in what either lane has got; the bulk lane only asks for
- * the rest and receives it. Neither may wait for a thread that touches missing memory (struct
- * ps_pager_ops).
+ * lanes.c - the two threads that fetch missing memory. The fault lane takes page faults, fetches
+ * those pages, and fills in the answers of both lanes. The bulk lane only asks for the rest and
+ * receives it. Neither may wait for a thread that touches missing memory (struct ps_pager_ops).
  */
 #include "demand.h"
 
@@ -10,33 +9,29 @@
 
 /* --- faults --- */
 
-static void refuse(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
+static void refuse_granule(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
 {
 	mapping->states[granule] = PS_GRANULE_REFUSED;
 	d->ops->refuse(d->pager, mapping->base + granule * d->ops->granule,
 	               ps_granule_length(d, mapping, granule));
 }
 
-/* It was here: who discarded it has lost what was there, and gets no older bytes. Where it is here
- * after all, the fault is from before it came. */
-static void refuse_again(struct ps_demand *d, const struct ps_mapping *mapping, uint64_t offset)
-{
-	d->ops->refuse(d->pager, mapping->base + (offset & ~(uint64_t)(PS_PAGE - 1)), PS_PAGE);
-}
-
 static void take_fault(struct ps_demand *d, uint64_t address)
 {
-	struct ps_mapping *mapping = ps_mapping_at(d, address);
+	struct ps_mapping *mapping = ps_mapping_by_address(d, address);
 	uint64_t granule, offset;
 
 	if (!mapping)
 		return;
 	d->faults++;
 	offset = address - (uint64_t)(uintptr_t)mapping->base;
-	granule = ps_granule_at(d, mapping, address);
+	granule = ps_granule_by_address(d, mapping, address);
+	/* A page that was here and is missing was discarded: it must not get older bytes. If the
+	 * page is here, the fault is from before it came, and the kernel refuses nothing. */
 	if (mapping->states[granule] == PS_GRANULE_REFUSED ||
-	    offset % d->ops->granule < ps_granule_here(d, mapping, granule))
-		refuse_again(d, mapping, offset);
+	    offset % d->ops->granule < ps_granule_bytes_here(d, mapping, granule))
+		d->ops->refuse(d->pager, mapping->base + (offset & ~(uint64_t)(PS_PAGE - 1)),
+		               PS_PAGE);
 	else
 		ps_granule_want(d, mapping, granule);
 }
@@ -52,8 +47,9 @@ static void take_faults(struct ps_demand *d)
 	}
 }
 
-/* Those who wait; others find out when they touch it. */
-static void refuse_waiting(struct ps_demand *d)
+/* Refuses the granules that threads wait for, once the owner is fenced. Other granules are refused
+ * when a thread touches them. */
+static void refuse_wanted(struct ps_demand *d)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
@@ -62,13 +58,13 @@ static void refuse_waiting(struct ps_demand *d)
 			if (mapping->states[g] == PS_GRANULE_WANTED ||
 			    mapping->states[g] == PS_GRANULE_ASKED ||
 			    mapping->states[g] == PS_GRANULE_TAKEN)
-				refuse(d, mapping, g);
+				refuse_granule(d, mapping, g);
 	}
 	d->want_count = 0;
 	d->wants_lost = false;
 }
 
-static void cover_new(struct ps_demand *d)
+static void cover_mappings(struct ps_demand *d)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
@@ -86,8 +82,10 @@ static void cover_new(struct ps_demand *d)
 
 /* --- the threads --- */
 
-/* At first it waits until whoever began the lanes has noted the pager. */
-static bool goes_on(struct ps_demand *d)
+/* Returns true while the lane must run. The first call waits until ps_demand_begin has set
+ * d->pager.
+ */
+static bool is_running(struct ps_demand *d)
 {
 	bool on;
 
@@ -97,13 +95,13 @@ static bool goes_on(struct ps_demand *d)
 	return on;
 }
 
-static void take_orders(struct ps_demand *d)
+static void take_events(struct ps_demand *d)
 {
 	take_faults(d);
 	pthread_mutex_lock(&d->lock);
-	cover_new(d);
+	cover_mappings(d);
 	if (d->fenced)
-		refuse_waiting(d);
+		refuse_wanted(d);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -117,12 +115,12 @@ void ps_fault_lane(void *arg)
 {
 	struct ps_demand *d = arg;
 
-	while (goes_on(d)) {
+	while (is_running(d)) {
 		const uint64_t now = d->env->ops->now(d->env);
 		uint64_t until, due = now;
 		bool fills, takes;
 
-		take_orders(d);
+		take_events(d);
 		until = ps_sources_step(d, PS_FAULT_LANE, now);
 		fills = ps_fill_step(d);
 		takes = ps_take_step(d);
@@ -137,7 +135,7 @@ void ps_bulk_lane(void *arg)
 {
 	struct ps_demand *d = arg;
 
-	while (goes_on(d))
+	while (is_running(d))
 		d->ops->sleep(d->pager, PS_BULK_LANE,
 		              ps_sources_step(d, PS_BULK_LANE, d->env->ops->now(d->env)));
 	end_sources(d, PS_BULK_LANE);

@@ -1,18 +1,19 @@
 /*
- * large.c - small pages that are gathered to large ones once all memory is here: what came granule
- * by granule lies in small pages. The kernel looks these up one by one, and frees them so when the
- * process ends. The fault lane calls this file, as nobody waits for it any more. Nothing of it
- * changes what memory holds, so that an unmap need not wait for it.
+ * large.c - gathers small pages to large ones once all memory is here. What came granule by granule
+ * lies in small pages, which the kernel looks up one by one, and frees one by one when the process
+ * ends. The fault lane calls this file when no thread waits for it any more. Gathering never
+ * changes what memory holds, so an unmap need not wait for it.
  */
 #include "demand.h"
 
 #include "../core/env.h"
 #include "../../proto/base/large_page.h"
 
-enum { PASSES = 8 };
-#define GATHER_AGAIN ps_ms(100) /* doubled each time */
+enum { TRIES = 8 }; /* for each large page */
+#define TRY_AGAIN ps_ms(20)
 
-/* The next place where all of a large page lies in the mapping; 0: there is none. */
+/* Returns the address of the next large page that lies wholly in the mapping, or 0 if none is left.
+ */
 static uint64_t next_place(const struct ps_mapping *mapping)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)mapping->base;
@@ -22,22 +23,9 @@ static uint64_t next_place(const struct ps_mapping *mapping)
 	return place + PS_LARGE_PAGE <= start + mapping->size ? place : 0;
 }
 
-/* Pages that somebody touches at the moment stay small; all of it is gone through again then, and
- * after so many passes they stay small for good. */
-static void end_pass(struct ps_mapping *mapping, uint64_t now)
-{
-	if (!mapping->in_use || ++mapping->passes == PASSES) {
-		mapping->gather_at = PS_NEVER;
-		return;
-	}
-	mapping->gathered = 0;
-	mapping->in_use = false;
-	mapping->gather_at = now + (GATHER_AGAIN << mapping->passes);
-}
-
-/* The mapping of the next place, if all memory is here and its time has come. The kernel gathers no
- * pages that are watched, and a store would part them. */
-static struct ps_mapping *find_next(struct ps_demand *d, uint64_t now, uint64_t *place)
+/* Finds the next large page to make, and its mapping. Returns NULL if none is left, or if memory is
+ * missing. The kernel does not gather watched pages, and a store would split them again. */
+static struct ps_mapping *find_place(struct ps_demand *d, uint64_t *place)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++)
 		if (d->mappings[i].missing || d->mappings[i].covered <= 0)
@@ -45,29 +33,16 @@ static struct ps_mapping *find_next(struct ps_demand *d, uint64_t now, uint64_t 
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
 
-		if (mapping->watched || now < mapping->gather_at)
-			continue;
 		*place = next_place(mapping);
-		if (*place)
+		if (*place && !mapping->watched)
 			return mapping;
-		end_pass(mapping, now);
 	}
 	return NULL;
 }
 
-static uint64_t due(const struct ps_demand *d, uint64_t now)
-{
-	uint64_t at = PS_NEVER;
-
-	for (unsigned i = 0; i < d->mapping_count; i++)
-		if (d->mappings[i].gather_at > now && d->mappings[i].gather_at < at)
-			at = d->mappings[i].gather_at;
-	return at;
-}
-
-/* One place at a time: the kernel does not look at signals meanwhile, so that a process ends after
- * it. */
-static bool gather(struct ps_demand *d, uint64_t place)
+/* Gathers one large page: the kernel ignores signals meanwhile, so a killed process ends only
+ * after it. Returns false if some of it is in use at the moment. */
+static bool gather_place(struct ps_demand *d, uint64_t place)
 {
 	uint8_t *at = (uint8_t *)(uintptr_t)place;
 
@@ -78,23 +53,22 @@ static bool gather(struct ps_demand *d, uint64_t place)
 uint64_t ps_large_step(struct ps_demand *d, uint64_t now)
 {
 	struct ps_mapping *mapping;
-	uint64_t place, generation, at;
-	bool all;
+	uint64_t place, generation;
+	bool done;
 
 	pthread_mutex_lock(&d->lock);
-	mapping = find_next(d, now, &place);
+	mapping = find_place(d, &place);
 	generation = mapping ? mapping->generation : 0;
-	at = due(d, now);
 	pthread_mutex_unlock(&d->lock);
 	if (!generation)
-		return at;
-	all = gather(d, place);
+		return PS_NEVER;
+	done = gather_place(d, place);
 	pthread_mutex_lock(&d->lock);
-	mapping = ps_mapping_of(d, generation);
-	if (mapping) {
+	mapping = ps_mapping_by_generation(d, generation);
+	if (mapping && (done || ++mapping->gather_tries == TRIES)) {
 		mapping->gathered = place + PS_LARGE_PAGE - (uint64_t)(uintptr_t)mapping->base;
-		mapping->in_use |= !all;
+		mapping->gather_tries = 0;
 	}
 	pthread_mutex_unlock(&d->lock);
-	return now;
+	return done ? now : now + TRY_AGAIN;
 }

@@ -1,6 +1,6 @@
 /*
- * own_table.c - see own_table.h. What the application has open must not be kept open here: its
- * peers would see that.
+ * own_table.c - see own_table.h. The new table must not keep the application's files open: when the
+ * application closes a socket, its peer must see that.
  */
 #include "own_table.h"
 
@@ -26,7 +26,7 @@ bool ps_own_table(int *kept, unsigned count)
 	unsigned next = 0;
 
 	qsort(kept, count, sizeof(kept[0]), by_number);
-	/* Nothing is this number, so that it only parts the tables. */
+	/* No descriptor has this number: the call only gives the thread a table of its own. */
 	if (close_between(~0U, ~0U, UNSHARE))
 		return false;
 	for (unsigned i = 0; i < count; i++) {
@@ -36,7 +36,7 @@ bool ps_own_table(int *kept, unsigned count)
 	}
 	if (close_between(next, ~0U, 0))
 		return false;
-	/* No connection gets the number of a standard stream. */
+	/* Takes the numbers of the standard streams, so that no connection gets one. */
 	while (next = (unsigned)open("/dev/null", O_RDWR | O_CLOEXEC), next < 2)
 		;
 	return next != ~0U;

@@ -1,15 +1,15 @@
 /*
- * own_table.h - a thread parts with the table of descriptors that it shares with all others. The
- * fault lane's does (pager_uffd.c); those that it begins then share its own.
+ * own_table.h - gives a thread a table of descriptors of its own, instead of the one that all
+ * threads of the process share. Threads that it creates afterwards share the new table.
  */
 #ifndef PERSEAS_CLIENT_OWN_TABLE_H
 #define PERSEAS_CLIENT_OWN_TABLE_H
 
 #include <stdbool.h>
 
-/* The calling thread gets a table of its own, which has nothing but these descriptors (which are
- * sorted, and may be 0 where there is none) and something at the numbers of the standard streams.
- * False, with errno set: the kernel refused (close_range, Linux 5.9), and all may be as it was. */
+/* Gives the calling thread a table with only these descriptors (0: none) and /dev/null at the
+ * numbers of the standard streams. Sorts `kept`. Returns false with errno set if the kernel refuses
+ * (close_range needs Linux 5.9); the thread may then still share the old table. */
 bool ps_own_table(int *kept, unsigned count);
 
 #endif

@@ -1,10 +1,9 @@
 /*
- * pager_uffd.c - memory that is fetched when it is touched, by userfaultfd(2): the real means of
- * recovery on demand, for every fabric. What is missing becomes zeros when its last descriptor is
- * closed. So there are two: the threads that fetch have one, in a table of their own, which no
- * closefrom() of the application ends; and the application's table has one, since of a process that
- * is killed these threads may be gone while another is still in a system call. They must never wait
- * for who waits for them (core/demand.h).
+ * pager_uffd.c - the real pager (struct ps_pager_ops), by userfaultfd(2), for every fabric. Missing
+ * pages become zeros when the last descriptor of the userfaultfd is closed, so there are two. The
+ * lanes have one in a table of their own, which no closefrom() of the application can close. The
+ * application's table has the other: in a killed process the lanes may end while another thread is
+ * still in a system call. The lanes must never wait for a thread that waits for a page.
  */
 #include "../../proto/base/large_page.h"
 #include "../core/env.h"
@@ -35,7 +34,7 @@ enum {
 	GRANULE = PS_REACH_PIECE,
 	BLOCK = PS_REACH_BLOCK,
 	LATE_MS = 20,
-	TICK_MS = 100, /* wake() may go astray where the application closes what is not its own */
+	TICK_MS = 100, /* longest sleep: the application may have closed the descriptor of wake() */
 	EVENTS = 16,
 	KEPT = PS_SLEEPERS + PS_LANES + 1,
 };
@@ -43,15 +42,15 @@ enum {
 static_assert(BLOCK == PS_LARGE_PAGE, "a run is one large page");
 static_assert(GRANULE / PS_PAGE <= UINT8_MAX, "so many pages can be here of a granule");
 
-/* Younger than some headers that this is built with (Linux 5.18, 6.6 and 6.8). */
+/* Some kernel headers lack these (Linux 5.18, 6.6 and 6.8). */
 #define DONTNEED_LOCKED 24
 #define FEATURE_POISON ((uint64_t)1 << 14)
 #define FEATURE_MOVE ((uint64_t)1 << 16)
 
-/* A lane's thread, and the one that has the TLS of its connections. */
+/* A lane's thread, and the thread for the TLS of its connections. */
 struct lane {
 	pthread_t thread, tunneller;
-	bool begun, tunnels; /* these threads run, or have ended */
+	bool begun, tunnels; /* the threads were created, and must be joined */
 	int wake_fd;
 	struct ps_tunnel *tunnel; /* NULL: connections are plain text */
 };
@@ -62,37 +61,37 @@ struct ps_pager {
 	void *arg;
 	struct lane lanes[PS_LANES];
 	sem_t begun, bulk_begun;
-	struct ps_error error; /* why it did not begin; code 0: it has */
+	struct ps_error error; /* why the pager did not begin; code 0: it began */
 	int uffd;
-	int pages;      /* the fault lane's: tells whether pages are large; -1 */
-	bool user_only; /* faults of the kernel itself are not told */
-	bool moves;     /* pages can be moved to what is missing */
-	bool watches;   /* pages can come protected, so that the kernel notes who stores to them */
+	int pages;      /* the fault lane's: for ps_pages_large; -1: none */
+	bool user_only; /* the userfaultfd reports no faults of the kernel itself */
+	bool moves;     /* pages can be moved into missing memory */
+	bool watches;   /* the kernel can track stores to pages that were filled */
 	struct uffd_msg events[EVENTS];
 	unsigned event_count, event_at;
-	uint8_t *page; /* for the end of what is no multiple of a page */
+	uint8_t *page; /* room for an answer whose length is no multiple of a page */
 	struct ps_reach reaches[PS_SOURCES];
 	struct ps_peeker peekers[PS_SOURCES];
-	/* Threads that read for the bulk lane, by mirrors. */
+	/* Threads that read mirrors through links for the bulk lane. */
 	pthread_t peeking[PS_MIRRORS_MAX];
 	bool hired[PS_MIRRORS_MAX];
-	pthread_t hirer; /* begins these threads, which share the lanes' descriptors */
+	pthread_t hirer; /* creates these threads, so that they share the lanes' descriptors */
 	bool hires, ending;
 	sem_t order, hire_done;
-	unsigned ordered; /* which is to be hired */
+	unsigned ordered; /* the mirror whose thread the hirer must create */
 };
 
 #define NO_DESCRIPTORS "the threads that fetch memory got no descriptors of their own"
 
-static void fail(struct ps_pager *pager, const char *what, int error)
+static void set_failure(struct ps_pager *pager, const char *what, int error)
 {
 	ps_error_set(&pager->error, PERSEAS_ESYSTEM, "%s (%s)", what, strerror(error));
 }
 
 /* --- the means of the kernel --- */
 
-/* A table without what the application has open, but for what this thread needs. */
-static bool part_descriptors(struct ps_pager *pager)
+/* Gives the calling thread a table with only the descriptors that the lanes need. */
+static bool take_own_table(struct ps_pager *pager)
 {
 	int kept[KEPT] = { pager->lanes[PS_FAULT_LANE].wake_fd, pager->lanes[PS_BULK_LANE].wake_fd,
 		           pager->uffd };
@@ -122,7 +121,7 @@ static bool open_uffd(struct ps_pager *pager)
 		                     O_CLOEXEC | O_NONBLOCK | PS_UFFD_USER_MODE_ONLY));
 	}
 	if (pager->uffd < 0) {
-		fail(pager, "this process may not use userfaultfd(2)", errno);
+		set_failure(pager, "this process may not use userfaultfd(2)", errno);
 		return false;
 	}
 	for (unsigned i = 0; !agreed && i < sizeof(more) / sizeof(more[0]); i++) {
@@ -133,18 +132,19 @@ static bool open_uffd(struct ps_pager *pager)
 		pager->watches = more[i] & PS_UFFD_WP_ASYNC;
 	}
 	if (!agreed) {
-		fail(pager, "this kernel cannot refuse missing memory: it takes Linux 6.6", errno);
+		set_failure(pager, "this kernel cannot refuse missing memory: it takes Linux 6.6",
+		            errno);
 		return false;
 	}
 	return true;
 }
 
-static int spawn(pthread_t *thread, void *(*fn)(void *arg), void *arg)
+static int create_thread(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 {
 	sigset_t all, before;
 	int error;
 
-	/* The application's signals are for its own threads. */
+	/* Signals of the application must reach its own threads only. */
 	sigfillset(&all);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -153,8 +153,8 @@ static int spawn(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 	return error;
 }
 
-/* A table of descriptors is its creator's. A thread that the application's keeper began would get
- * what the application has by then, perhaps other files under the numbers of here. */
+/* Creates reader threads when uffd_hire asks for one. A thread gets its creator's table of
+ * descriptors: with the keeper's, the lanes' numbers might be other files. */
 static void *run_hirer(void *arg)
 {
 	struct ps_pager *pager = arg;
@@ -164,22 +164,22 @@ static void *run_hirer(void *arg)
 			;
 		if (pager->ending)
 			return NULL;
-		pager->hired[pager->ordered] =
-			!spawn(&pager->peeking[pager->ordered], ps_peeker_run,
-		               &pager->peekers[ps_source_number(PS_BULK_LANE, pager->ordered)]);
+		pager->hired[pager->ordered] = !create_thread(
+			&pager->peeking[pager->ordered], ps_peeker_run,
+			&pager->peekers[ps_source_number(PS_BULK_LANE, pager->ordered)]);
 		sem_post(&pager->hire_done);
 	}
 }
 
-/* Threads that share its descriptors are begun while no memory is missing: what begins a thread
- * may wait for malloc. */
+/* Begins the lane's tunnel, if it has one, while no memory is missing: creating a thread may wait
+ * for malloc. Returns false with errno set on failure. */
 static bool begin_tunnel(struct lane *lane)
 {
 	if (!lane->tunnel)
 		return true;
 	if (ps_tunnel_open(lane->tunnel))
 		return false;
-	errno = spawn(&lane->tunneller, ps_tunnel_run, lane->tunnel);
+	errno = create_thread(&lane->tunneller, ps_tunnel_run, lane->tunnel);
 	lane->tunnels = !errno;
 	return lane->tunnels;
 }
@@ -191,16 +191,16 @@ static void run_lane(struct ps_pager *pager, enum ps_lane lane)
 		ps_tunnel_quit(pager->lanes[lane].tunnel);
 }
 
-/* At ordinary priority: with a lower one memory comes later where processors are busy, and the
- * application waits for more page faults. */
+/* Runs the bulk lane, at ordinary priority: with a lower one memory comes later on busy processors,
+ * and the application waits for more page faults. */
 static void *run_bulk(void *arg)
 {
 	struct ps_pager *pager = arg;
 	const bool ready = begin_tunnel(&pager->lanes[PS_BULK_LANE]);
 
 	if (!ready)
-		fail(pager, NO_DESCRIPTORS, errno);
-	pager->hires = ready && !spawn(&pager->hirer, run_hirer, pager);
+		set_failure(pager, NO_DESCRIPTORS, errno);
+	pager->hires = ready && !create_thread(&pager->hirer, run_hirer, pager);
 	sem_post(&pager->bulk_begun);
 	if (ready)
 		run_lane(pager, PS_BULK_LANE);
@@ -213,9 +213,9 @@ static void *run_faults(void *arg)
 	struct lane *bulk = &pager->lanes[PS_BULK_LANE];
 	bool ready;
 
-	if (!part_descriptors(pager) || !begin_tunnel(&pager->lanes[PS_FAULT_LANE]) ||
-	    (errno = spawn(&bulk->thread, run_bulk, pager)))
-		fail(pager, NO_DESCRIPTORS, errno);
+	if (!take_own_table(pager) || !begin_tunnel(&pager->lanes[PS_FAULT_LANE]) ||
+	    (errno = create_thread(&bulk->thread, run_bulk, pager)))
+		set_failure(pager, NO_DESCRIPTORS, errno);
 	else
 		bulk->begun = true;
 	while (bulk->begun && sem_wait(&pager->bulk_begun))
@@ -227,7 +227,7 @@ static void *run_faults(void *arg)
 		run_lane(pager, PS_FAULT_LANE);
 	else if (pager->lanes[PS_FAULT_LANE].tunnels)
 		ps_tunnel_quit(pager->lanes[PS_FAULT_LANE].tunnel);
-	/* Its descriptors end with it and whom it began. Nothing is mapped any more. */
+	/* The table of descriptors ends with its last thread. No memory is covered any more. */
 	return NULL;
 }
 
@@ -307,7 +307,7 @@ static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
 	return NULL;
 }
 
-/* Ends whatever has begun of it. */
+/* Waits until every thread of the pager has ended, and tells those to end that would not. */
 static void join_all(struct ps_pager *pager)
 {
 	for (unsigned i = 0; i < PS_LANES; i++)
@@ -347,7 +347,7 @@ static struct ps_pager *uffd_begin(struct ps_env *env, void (*const lanes[PS_LAN
 	pager->arg = arg;
 	first = &pager->lanes[PS_FAULT_LANE];
 	if (open_uffd(pager)) {
-		first->begun = !spawn(&first->thread, run_faults, pager);
+		first->begun = !create_thread(&first->thread, run_faults, pager);
 		if (!first->begun)
 			ps_error_set(&pager->error, PERSEAS_ESYSTEM,
 			             "the threads that fetch memory did not start");
@@ -403,14 +403,14 @@ static int uffd_look_up(struct ps_pager *pager, const struct ps_address *address
 
 /* --- memory --- */
 
-static uint64_t whole_pages(uint64_t length)
+static uint64_t round_to_pages(uint64_t length)
 {
 	return (length + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 }
 
 static struct uffdio_range range_of(const uint8_t *at, uint64_t length)
 {
-	return (struct uffdio_range){ (uint64_t)(uintptr_t)at, whole_pages(length) };
+	return (struct uffdio_range){ (uint64_t)(uintptr_t)at, round_to_pages(length) };
 }
 
 static bool uffd_can_watch(const struct ps_pager *pager)
@@ -427,8 +427,8 @@ static int uffd_cover(struct ps_pager *pager, uint8_t *base, uint64_t size, bool
 		covered.mode |= UFFDIO_REGISTER_MODE_WP;
 	if (ioctl(pager->uffd, UFFDIO_REGISTER, &covered))
 		return -1;
-	/* What is there already is zeros, and would count as fetched: the memory of a process that
-	 * locks what it maps, or that touched it before. */
+	/* Pages that are there already (locked, or touched before) are zeros, and would count as
+	 * fetched. */
 	if (!madvise(base, covered.range.len, DONTNEED_LOCKED))
 		return 0;
 	(void)ioctl(pager->uffd, UFFDIO_UNREGISTER, &covered.range);
@@ -450,15 +450,7 @@ static bool uffd_fault(struct ps_pager *pager, uint64_t *address)
 	return true;
 }
 
-static bool is_block(const struct ps_pager *pager, const uint8_t *bytes)
-{
-	for (unsigned i = 0; i < PS_SOURCES; i++)
-		if (bytes == pager->reaches[i].block)
-			return true;
-	return false;
-}
-
-/* What is moved would come unprotected, and so count as written. */
+/* Moved pages are not write-protected, and would count as written. */
 static bool uffd_moves(const struct ps_pager *pager, const uint8_t *to, uint32_t length,
                        bool watched)
 {
@@ -468,10 +460,10 @@ static bool uffd_moves(const struct ps_pager *pager, const uint8_t *to, uint32_t
 static uint32_t uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
                           uint32_t length, bool watched)
 {
-	const uint64_t whole = whole_pages(length);
+	const uint64_t whole = round_to_pages(length);
 	uint64_t done = 0;
 
-	if (uffd_moves(pager, to, length, watched) && is_block(pager, bytes))
+	if (uffd_moves(pager, to, length, watched))
 		done = ps_pages_move(pager->uffd, to, bytes, BLOCK);
 	if (done == BLOCK)
 		return length;
@@ -497,7 +489,7 @@ static bool uffd_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
 
 static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 {
-	ps_pages_refuse(pager->uffd, at, whole_pages(length), pager->watches);
+	ps_pages_refuse(pager->uffd, at, round_to_pages(length), pager->watches);
 }
 
 /* --- mirrors --- */
@@ -524,8 +516,7 @@ static bool uffd_ask(struct ps_pager *pager, unsigned which, const struct ps_fet
 	if (!fetch->straight.fabric)
 		return ps_reach_ask(&pager->reaches[which], fetch);
 	ps_peeker_ask(&pager->peekers[which], fetch,
-	              ps_reach_room(&pager->reaches[which], fetch->length),
-	              ps_source_lane(which) == PS_FAULT_LANE ? fetch->length : GRANULE);
+	              ps_reach_room(&pager->reaches[which], fetch->length), GRANULE);
 	return true;
 }
 

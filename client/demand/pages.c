@@ -13,8 +13,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
-/* UFFDIO_MOVE (Linux 6.8) and UFFDIO_POISON (6.6), which some headers that this is built with are
- * too old to have. */
+/* Arguments of UFFDIO_MOVE (Linux 6.8) and UFFDIO_POISON (6.6), which some kernel headers lack. */
 struct move {
 	uint64_t to, from, length, mode;
 	int64_t moved;
@@ -71,9 +70,9 @@ static uint64_t length_at_once(uint64_t left, bool parted)
 	return parted ? PS_PAGE : left;
 }
 
-/* This is not what was covered, or not all of it. If it is one page, it was mapped anew: as
- * nothing that any userfaultfd has, or as what one of the application has, which may not take pages
- * as they come here (protected, or smaller than those that it lies in). */
+/* Returns true if the range is not, or not wholly, memory that was covered. A single such page was
+ * mapped anew by the application. EINVAL: a userfaultfd of the application has it, and does not
+ * take pages of this kind. */
 static bool is_other_memory(int failed)
 {
 	return failed == ENOENT || failed == EINVAL;
@@ -108,16 +107,16 @@ uint64_t ps_pages_copy(int uffd, const uint8_t *to, const uint8_t *from, uint64_
 		else if (is_other_memory(failed))
 			parted = true;
 		else if (failed != EAGAIN)
-			abort(); /* nobody else may change this range: who waits would for ever */
+			abort(); /* waiting threads would wait for ever */
 	}
 	if (parted)
 		wake(uffd, (uint64_t)(uintptr_t)to, done);
 	return done;
 }
 
-/* Whoever asks what was written leaves a mark where a page was discarded that is watched, and the
- * kernel refuses no page that has one. A page that is here then counts as written, which is no
- * harm. True: try again. */
+/* Removes the mark that PAGEMAP_SCAN leaves where a tracked page was discarded, because the kernel
+ * refuses no page with a mark. A page that is here then counts as written, which does no harm.
+ * Returns true if the refusal must be tried again. */
 static bool take_mark(int uffd, uint64_t at)
 {
 	struct uffdio_writeprotect none = { .range = { at, PS_PAGE } };
@@ -142,7 +141,7 @@ void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, bool watches)
 		         take_mark(uffd, start + done))
 			unmarked = done;
 		else if (failed == EEXIST || (is_other_memory(failed) && parted))
-			done += PS_PAGE; /* it is here, or left out */
+			done += PS_PAGE; /* the page is here, or not ours */
 		else if (is_other_memory(failed))
 			parted = true;
 		else if (failed != EAGAIN && failed != ENOMEM)

@@ -1,10 +1,9 @@
 /*
- * pages.h - pages of this process: those that are missing are filled or refused, by a userfaultfd,
- * and others are asked how large they are. The fault lane calls it (pager_uffd.c): nothing
- * of it waits for a thread that touches missing memory. The kernel fills and refuses one mapping at
- * a time, and has several where the application locked a part of a segment, or changed its rights:
- * there it is done page by page. What the application mapped anew is not missing, and is left out;
- * who waited for it goes on.
+ * pages.h - calls of the kernel about pages: filling or refusing missing ones through a
+ * userfaultfd, and asking how large others are. The fault lane calls them (pager_uffd.c), and none
+ * waits for a thread that touches missing memory. One call of the kernel stays within one of its
+ * mappings. If the application has split a segment (mlock, mprotect), pages are handled one by one.
+ * Pages that the application has mapped anew are left out, and threads that waited for them go on.
  */
 #ifndef PERSEAS_CLIENT_PAGES_H
 #define PERSEAS_CLIENT_PAGES_H

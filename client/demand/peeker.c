@@ -1,6 +1,6 @@
 /*
- * peeker.c - see peeker.h. What was seen of the mirror goes with the bytes: source.c says whether
- * they count.
+ * peeker.c - see peeker.h. The mirror's state is returned with the bytes, and source.c decides
+ * whether they count.
  */
 #include "peeker.h"
 
@@ -22,8 +22,8 @@ void ps_peeker_free(struct ps_peeker *peeker)
 	sem_destroy(&peeker->done);
 }
 
-/* The slot first: what the mirror has then, it has afterwards, too. The promise comes last, behind
- * the bytes. */
+/* The slot is read before the bytes: the mirror still has afterwards what it had then. peek() looks
+ * at the promise after the bytes. */
 void ps_peek(const struct ps_fetch_request *fetch, uint8_t *room, struct ps_peek_result *seen)
 {
 	const struct ps_peek_link *by = &fetch->straight;
@@ -38,7 +38,7 @@ void ps_peek(const struct ps_fetch_request *fetch, uint8_t *room, struct ps_peek
 	                                   fetch->length);
 }
 
-static void await(sem_t *sem)
+static void wait_for(sem_t *sem)
 {
 	while (sem_wait(sem))
 		;
@@ -49,7 +49,7 @@ void *ps_peeker_run(void *arg)
 	struct ps_peeker *peeker = arg;
 
 	for (;;) {
-		await(&peeker->go);
+		wait_for(&peeker->go);
 		if (peeker->quit)
 			return NULL;
 		ps_peek(&peeker->fetch, peeker->room, &peeker->seen);

@@ -1,8 +1,8 @@
 /*
- * prove.c - whether a copy that a standby kept is right for the state that was chosen. The copy's
- * transaction must be in the chosen history, by the record that it has there; what the records
- * behind it name is left out. They are read from a mirror that was adopted on, the newest first.
- * What cannot be shown is not used: the memory is then fetched as if there were no copy.
+ * prove.c - proves a standby's copy against the state that the open has chosen. The record of the
+ * copy's transaction must be in the chosen log. Ranges that later records name are dropped from the
+ * copy. The log is read from an adopted mirror, newest record first. A copy that cannot be proven
+ * is not used, and its memory is fetched instead.
  */
 #include "warm.h"
 
@@ -16,25 +16,26 @@
 #include <string.h>
 
 enum {
-	BLOCK = 1 << 20,    /* bytes of log that are read at once; no record is longer */
-	READ_MAX = 16 << 20 /* in all: this is on the way to the first commit */
+	BLOCK = 1 << 20,    /* bytes of log for one read; no record is longer */
+	READ_MAX = 16 << 20 /* bytes in all, because the first commit waits for it */
 };
 
-/* What else a view returns: no mirror's log has what is looked for, or not where it is of use. */
+/* A view's other error: the record is not in the part of the log that may be read. */
 enum { NOWHERE = 2 };
 
-/* A part of the log, of one lap. */
+/* A part of the log within one lap of the ring. */
 struct block {
 	struct perseas *p;
 	struct ps_mirror *mirror;
-	struct ps_log_back back; /* tells of the record that is looked for */
-	uint64_t lowest;         /* position of the copy's record: nothing before it counts */
+	struct ps_log_back back; /* the walk, which knows where the next record ends */
+	uint64_t lowest;         /* position of the copy's record: the walk ends there */
 	uint64_t from, end;
-	uint64_t *read; /* bytes, of all mirrors */
+	uint64_t *read; /* bytes that were read from all mirrors */
 	uint8_t *bytes;
 };
 
-/* Bytes that end where the record that is looked for may end, and begin before it. */
+/* Reads the block that contains `position` and ends no later than the next record. Returns 0,
+ * NOWHERE or -1. */
 static int fill_block(struct block *block, uint64_t position)
 {
 	const uint64_t ring = block->p->log_size, lap = position - position % ring;
@@ -56,7 +57,7 @@ static int fill_block(struct block *block, uint64_t position)
 	               : 0;
 }
 
-static int view(void *source, uint64_t position, uint64_t length, const void **bytes)
+static int view_log(void *source, uint64_t position, uint64_t length, const void **bytes)
 {
 	struct block *block = source;
 	int rc = 0;
@@ -76,8 +77,8 @@ static bool is_point(const struct ps_warm_point *point, const struct ps_record *
 	       record->position == point->position && record->crc == point->crc;
 }
 
-/* Leaves out what the records behind the copy's own name. 0: that one is there; 1: what this mirror
- * has is damaged. Anything else is the same with each mirror, or not worth the link of one more. */
+/* Drops from the copy what records after the copy's own name. Returns 0 if the copy's record is in
+ * the log, or 1 if this mirror's log is damaged. Other values mean that no mirror can help. */
 static int walk_back(struct ps_warm *warm, struct block *block)
 {
 	const struct perseas *p = block->p;
@@ -86,7 +87,7 @@ static int walk_back(struct ps_warm *warm, struct block *block)
 	block->back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next_position,
 	                               p->commit.last_position, p->log_size);
 	while (block->back.seq >= warm->point.seq) {
-		const int rc = ps_log_back(&block->back, p->log_size, view, block, &record);
+		const int rc = ps_log_back(&block->back, p->log_size, view_log, block, &record);
 
 		if (rc)
 			return rc;
@@ -97,7 +98,7 @@ static int walk_back(struct ps_warm *warm, struct block *block)
 	return NOWHERE;
 }
 
-static int prove_by(struct perseas *p, struct ps_mirror *mirror, uint64_t *read)
+static int prove_by_mirror(struct perseas *p, struct ps_mirror *mirror, uint64_t *read)
 {
 	struct block block = { .p = p, .mirror = mirror, .lowest = p->warm_copy->point.position };
 	int rc = NOWHERE;
@@ -110,7 +111,8 @@ static int prove_by(struct perseas *p, struct ps_mirror *mirror, uint64_t *read)
 	return rc;
 }
 
-/* A segment that never came to exist may have had the id of one that did. */
+/* Removes segments that the chosen state does not have. The id alone is not enough: a segment that
+ * was never committed may have had the same one. */
 static void forget_others(struct perseas *p)
 {
 	for (unsigned i = p->warm_copy->count; i-- > 0;) {
@@ -125,27 +127,27 @@ static void forget_others(struct perseas *p)
 	}
 }
 
-/* May the copy's transaction be in the log of the chosen state? */
-static bool is_within(const struct perseas *p, const struct ps_warm_point *point)
+/* Returns true if the log of the chosen state may still have the copy's transaction. */
+static bool is_in_log(const struct perseas *p, const struct ps_warm_point *point)
 {
 	return point->seq && point->seq <= p->commit.seq &&
 	       point->position < p->commit.next_position &&
 	       point->position >= ps_lowest_intact_position(p->commit.next_position, p->log_size);
 }
 
-static bool prove(struct perseas *p)
+static bool prove_copy(struct perseas *p)
 {
 	uint64_t read = 0;
 	int rc = 1;
 
-	if (!is_within(p, &p->warm_copy->point) ||
+	if (!is_in_log(p, &p->warm_copy->point) ||
 	    memcmp(p->warm_copy->store_id, p->store_id, PS_ID_SIZE) != 0)
 		return false;
 	for (unsigned i = 0; i < p->mirror_count && rc == 1; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
 		if (m->is_active && m->state == PERSEAS_MIRROR_LIVE)
-			rc = prove_by(p, m, &read);
+			rc = prove_by_mirror(p, m, &read);
 	}
 	return rc == 0;
 }
@@ -158,7 +160,7 @@ void ps_warm_prove(struct perseas *p)
 		p->warm_copy = ps_warm_inherit(p->env->told_by_run->warm_fd, p->store_id);
 	if (!p->warm_copy)
 		return;
-	if (!prove(p)) {
+	if (!prove_copy(p)) {
 		ps_report(p, "the standby's copy is not used: it is not known to be of the state "
 		             "that was chosen");
 		ps_warm_free(p->warm_copy);

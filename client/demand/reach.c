@@ -1,11 +1,12 @@
 /*
- * reach.c - see reach.h; pager_uffd.c calls it, on a lane's thread. A mirror that says
- * anything but what it was asked is given up: the caller asks again over a new connection.
+ * reach.c - see reach.h. pager_uffd.c calls it, on a lane's thread. A mirror that sends anything
+ * but the answer that is due loses its connection, and the caller asks again over a new one.
  */
 #include "reach.h"
 
 #include "tunnel.h"
 
+#include "../host/socket.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
@@ -21,19 +22,16 @@
 #include <unistd.h>
 
 enum {
-	IN = (1 << 20) + 8, /* a message behind its length */
+	IN = (1 << 20) + 8, /* a message after its length */
 	MEMORY = 12 << 20,  /* three messages, unpacked */
 	ROOM = 2 * PS_REACH_BLOCK,
 	SILENCE_MS = 10000,
-	/* Messages that are taken at once: somebody may wait for another mirror's. */
-	TURN = 4,
-	TURN_BULK = 1,
 };
 
 static_assert(PS_REACH_BULK <= PS_READ_REQUEST_MAX, "a mirror answers it");
 
-/* NULL: there is none. */
-static uint8_t *reserve(size_t size)
+/* Reserves memory that takes pages only when it is used. Returns NULL if there is none. */
+static uint8_t *reserve_memory(size_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
 	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -48,8 +46,8 @@ bool ps_reach_init(struct ps_reach *reach)
 {
 	memset(reach, 0, sizeof(*reach));
 	reach->fd = -1;
-	reach->memory = reserve(MEMORY + PS_REACH_PIECE + IN);
-	reach->room = reserve(ROOM);
+	reach->memory = reserve_memory(MEMORY + PS_REACH_PIECE + IN);
+	reach->room = reserve_memory(ROOM);
 	if (!reach->memory || !reach->room) {
 		ps_reach_free(reach);
 		return false;
@@ -57,7 +55,7 @@ bool ps_reach_init(struct ps_reach *reach)
 	reach->single = reach->memory + MEMORY;
 	reach->in = reach->single + PS_REACH_PIECE;
 	reach->block = reach->room + -(uintptr_t)reach->room % PS_REACH_BLOCK;
-	/* Pages that a child has, too, could not be moved. */
+	/* Pages that a child process shares could not be moved. */
 	madvise(reach->room, ROOM, MADV_DONTFORK);
 	madvise(reach->room, ROOM, MADV_HUGEPAGE);
 	return true;
@@ -77,13 +75,13 @@ void ps_reach_free(struct ps_reach *reach)
 	reach->memory = reach->room = NULL;
 }
 
-static void try_next(struct ps_reach *reach)
+static void use_next_address(struct ps_reach *reach)
 {
 	if (reach->way.count)
 		reach->at = (reach->at + 1) % reach->way.count;
 }
 
-static void hang_up(struct ps_reach *reach)
+static void close_connection(struct ps_reach *reach)
 {
 	if (reach->fd >= 0)
 		close(reach->fd);
@@ -92,10 +90,10 @@ static void hang_up(struct ps_reach *reach)
 
 void ps_reach_drop(struct ps_reach *reach)
 {
-	/* No mirror spoke at this address, in whatever way that failed. */
+	/* No mirror has answered at this address. */
 	if (reach->fd >= 0 && !reach->greeted)
-		try_next(reach);
-	hang_up(reach);
+		use_next_address(reach);
+	close_connection(reach);
 	reach->connected = reach->greeted = reach->asking = false;
 	reach->out_length = reach->out_done = 0;
 	reach->have = reach->used = 0;
@@ -114,7 +112,7 @@ void ps_reach_lead(struct ps_reach *reach, const struct ps_known_addresses *way)
 
 /* --- connecting --- */
 
-static void set_option(int fd, int option, int value)
+static void set_tcp_option(int fd, int option, int value)
 {
 	(void)setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
 }
@@ -128,8 +126,8 @@ int ps_reach_connect(const void *address, uint32_t length)
 	if (fd < 0)
 		return -1;
 	if (to->sa_family != AF_UNIX) {
-		set_option(fd, TCP_NODELAY, 1);
-		set_option(fd, TCP_USER_TIMEOUT, SILENCE_MS);
+		set_tcp_option(fd, TCP_NODELAY, 1);
+		set_tcp_option(fd, TCP_USER_TIMEOUT, SILENCE_MS);
 	}
 	if (!connect(fd, to, length) || errno == EINPROGRESS)
 		return fd;
@@ -137,8 +135,8 @@ int ps_reach_connect(const void *address, uint32_t length)
 	return -1;
 }
 
-/* Begins with the address whose turn it is. Where that fails at once, it is the next one's. */
-static bool dial(struct ps_reach *reach)
+/* Begins a connection. If that fails at once, the next call tries the next address. */
+static bool begin_connection(struct ps_reach *reach)
 {
 	const struct ps_known_addresses *way = &reach->way;
 	const bool tunnels = reach->tunnel && reach->way.address.scheme == PS_SCHEME_TCP;
@@ -146,30 +144,22 @@ static bool dial(struct ps_reach *reach)
 	reach->fd = tunnels ? ps_tunnel_dial(reach->tunnel, way, reach->at)
 	                    : ps_reach_connect(way->to[reach->at], way->lengths[reach->at]);
 	if (reach->fd < 0)
-		try_next(reach);
+		use_next_address(reach);
 	return reach->fd >= 0;
 }
 
-/* 1: it is; 0: not yet; -1: it cannot be. */
+/* Returns 1, 0 if the connection is not up yet, or -1 if it failed. */
 static int is_connected(struct ps_reach *reach)
 {
-	struct pollfd fd = { .fd = reach->fd, .events = POLLOUT };
-	socklen_t len = sizeof(int);
-	int error = 0;
+	int error, rc = reach->connected ? 1 : ps_connect_result(reach->fd, &error);
 
-	if (reach->connected)
-		return 1;
-	if (poll(&fd, 1, 0) <= 0)
-		return 0;
-	if (getsockopt(reach->fd, SOL_SOCKET, SO_ERROR, &error, &len) || error)
-		return -1;
-	reach->connected = true;
-	return 1;
+	reach->connected = rc > 0;
+	return rc;
 }
 
 /* --- asking --- */
 
-static bool add(struct ps_reach *reach, const void *bytes, size_t length)
+static bool append_bytes(struct ps_reach *reach, const void *bytes, size_t length)
 {
 	if (length > PS_REACH_OUT - reach->out_length)
 		return false;
@@ -184,7 +174,8 @@ static bool add_request(struct ps_reach *reach, Perseas__Request *request)
 
 	request->id = ++reach->id;
 	length = (uint32_t)perseas__request__get_packed_size(request);
-	if (!add(reach, &length, sizeof(length)) || length > PS_REACH_OUT - reach->out_length)
+	if (!append_bytes(reach, &length, sizeof(length)) ||
+	    length > PS_REACH_OUT - reach->out_length)
 		return false;
 	perseas__request__pack(request, reach->out + reach->out_length);
 	reach->out_length += length;
@@ -202,14 +193,9 @@ static bool add_status(struct ps_reach *reach, const struct ps_fetch_request *fe
 	return add_request(reach, &request);
 }
 
-static bool is_bulk(const struct ps_reach *reach)
-{
-	return reach->length > PS_REACH_PIECE;
-}
-
 static uint32_t piece_at(const struct ps_reach *reach, uint32_t done)
 {
-	const uint32_t most = is_bulk(reach) ? PS_REACH_BULK : PS_REACH_PIECE;
+	const uint32_t most = reach->length > PS_REACH_PIECE ? PS_REACH_BULK : PS_REACH_PIECE;
 
 	return reach->length - done < most ? reach->length - done : most;
 }
@@ -228,18 +214,16 @@ static bool add_read(struct ps_reach *reach, const struct ps_fetch_request *fetc
 	return add_request(reach, &request);
 }
 
-/* As far as the socket takes it. */
-static bool push(struct ps_reach *reach)
+/* Sends as much of the requests as the socket takes. Returns false if the connection is over. */
+static bool send_requests(struct ps_reach *reach)
 {
 	while (reach->out_done < reach->out_length) {
 		const ssize_t n = send(reach->fd, reach->out + reach->out_done,
 		                       reach->out_length - reach->out_done,
 		                       MSG_NOSIGNAL | MSG_DONTWAIT);
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0)
-			return errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM;
+			return ps_would_block(errno);
 		reach->out_done += (size_t)n;
 	}
 	return true;
@@ -257,9 +241,10 @@ bool ps_reach_ask(struct ps_reach *reach, const struct ps_fetch_request *fetch)
 	reach->length = fetch->length;
 	reach->to = ps_reach_room(reach, fetch->length);
 	reach->done = 0;
-	if (reach->fd < 0 && (!dial(reach) || !add(reach, &hello, sizeof(hello))))
+	if (reach->fd < 0 &&
+	    (!begin_connection(reach) || !append_bytes(reach, &hello, sizeof(hello))))
 		return false;
-	/* A mirror answers in the order in which it is asked. */
+	/* The mirror answers in the order of these requests. */
 	reach->asking = true;
 	if (!add_status(reach, fetch))
 		return false;
@@ -272,16 +257,15 @@ bool ps_reach_ask(struct ps_reach *reach, const struct ps_fetch_request *fetch)
 
 /* --- answers --- */
 
-/* Until `want` bytes are there. 1, 0: not yet, -1: the connection is over. */
-static int take(struct ps_reach *reach, size_t want)
+/* Receives until `want` bytes are there. Returns 1, 0 if they are not, or -1 if the connection is
+ * over. */
+static int receive_bytes(struct ps_reach *reach, size_t want)
 {
 	while (reach->have < want) {
 		const ssize_t n = recv(reach->fd, reach->in + reach->have, want - reach->have,
 		                       MSG_DONTWAIT);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && (errno == EAGAIN || errno == ENOMEM))
+		if (n < 0 && ps_would_block(errno))
 			return 0;
 		if (n <= 0)
 			return -1;
@@ -293,7 +277,7 @@ static int take(struct ps_reach *reach, size_t want)
 static int take_hello(struct ps_reach *reach)
 {
 	const struct ps_control_hello *hello = (const void *)reach->in;
-	const int got = take(reach, sizeof(*hello));
+	const int got = receive_bytes(reach, sizeof(*hello));
 
 	if (got <= 0)
 		return got;
@@ -304,12 +288,12 @@ static int take_hello(struct ps_reach *reach)
 	return reach->greeted ? 1 : -1;
 }
 
-static void *get_memory(void *data, size_t size)
+static void *allocate_memory(void *data, size_t size)
 {
 	struct ps_reach *reach = data;
 	void *at = reach->memory + reach->used;
 
-	/* So large are only the bytes of a piece. */
+	/* Only the bytes of a piece are as long as this. */
 	if (reach->place && size >= PS_REACH_PIECE && size == piece_at(reach, reach->done)) {
 		at = reach->place;
 		reach->place = NULL;
@@ -322,19 +306,19 @@ static void *get_memory(void *data, size_t size)
 	return at;
 }
 
-static void keep_memory(void *data, void *memory)
+static void free_nothing(void *data, void *memory)
 {
 	(void)data;
 	(void)memory;
 }
 
-/* Between the first status and the last. */
+/* Returns true if the next message has a piece: it is neither the first status nor the last. */
 static bool is_piece_due(const struct ps_reach *reach)
 {
 	return reach->answered > 0 && reach->answered + 1 < reach->due;
 }
 
-/* The bytes of a piece, which are where they belong then. */
+/* Puts the bytes of a piece into their place. Returns 1, or -1 if their length is wrong. */
 static int take_piece(struct ps_reach *reach, const ProtobufCBinaryData *bytes)
 {
 	const uint32_t piece = piece_at(reach, reach->done);
@@ -347,8 +331,9 @@ static int take_piece(struct ps_reach *reach, const ProtobufCBinaryData *bytes)
 	return 1;
 }
 
-/* Is it the answer that is due, or a sign of progress? 1, 0, -1: something else. */
-static int match(struct ps_reach *reach, Perseas__Reply *reply)
+/* Takes the reply that is due. Returns 1, 0 if it is a sign of progress, or -1 for any other
+ * reply. */
+static int take_reply(struct ps_reach *reach, Perseas__Reply *reply)
 {
 	const uint64_t due = reach->id - (reach->due - 1) + reach->answered;
 	const bool is_piece = is_piece_due(reach);
@@ -367,27 +352,27 @@ static int match(struct ps_reach *reach, Perseas__Reply *reply)
 
 static int take_message(struct ps_reach *reach)
 {
-	ProtobufCAllocator memory = { get_memory, keep_memory, reach };
+	ProtobufCAllocator memory = { allocate_memory, free_nothing, reach };
 	const size_t used = reach->used;
 	const bool is_piece = is_piece_due(reach);
 	Perseas__Reply *reply;
 	uint32_t length;
 	const char *why;
-	int rc = take(reach, sizeof(length));
+	int rc = receive_bytes(reach, sizeof(length));
 
 	if (rc <= 0)
 		return rc;
 	memcpy(&length, reach->in, sizeof(length));
 	if (!length || length > PS_MESSAGE_MAX)
 		return -1;
-	rc = take(reach, sizeof(length) + length);
+	rc = receive_bytes(reach, sizeof(length) + length);
 	if (rc <= 0)
 		return rc;
 	reach->have = 0;
 	reach->place = is_piece ? reach->to + reach->done : NULL;
 	reply = ps_reply_unpack_in(&memory, reach->in + sizeof(length), length, &why);
-	rc = reply ? match(reach, reply) : -1;
-	/* Only a status is looked at later. */
+	rc = reply ? take_reply(reach, reply) : -1;
+	/* Only the two statuses are used later. */
 	if (rc == 0 || is_piece)
 		reach->used = used;
 	reach->answered += rc > 0;
@@ -396,15 +381,14 @@ static int take_message(struct ps_reach *reach)
 
 int ps_reach_answer(struct ps_reach *reach, struct ps_fetch_answer *fetched)
 {
-	const unsigned turns = is_bulk(reach) ? TURN_BULK : TURN;
 	int rc = reach->fd >= 0 ? is_connected(reach) : -1;
 
-	if (rc > 0 && !push(reach))
+	if (rc > 0 && !send_requests(reach))
 		rc = -1;
 	if (rc > 0 && !reach->greeted)
 		rc = take_hello(reach);
-	for (unsigned turn = 0; rc > 0 && reach->answered < reach->due; turn++)
-		rc = turn < turns ? take_message(reach) : 0;
+	while (rc > 0 && reach->answered < reach->due)
+		rc = take_message(reach);
 	if (rc <= 0)
 		return rc;
 	reach->asking = false;
@@ -425,6 +409,6 @@ bool ps_reach_waits(const struct ps_reach *reach, struct pollfd *fd)
 	const bool sends = !reach->connected || reach->out_done < reach->out_length;
 
 	*fd = (struct pollfd){ reach->fd, (short)(sends ? POLLIN | POLLOUT : POLLIN), 0 };
-	/* One that ends while nothing is asked shows when something is. */
+	/* The end of an idle connection shows at the next request. */
 	return reach->asking && reach->fd >= 0;
 }

@@ -1,9 +1,9 @@
 /*
- * settle.c - what is here of memory that is fetched, for who compares it with a shadow
- * (core/shadow.h). A page can be seen once the kernel has it, which is a moment before it counts as
- * here. Commit and abort look for stores where memory is here, so whoever calls them waits in this
- * file first, and holds nothing. They must never wait for what may not come: where there is no
- * memory for a whole granule, the pages of it that came count as here at once.
+ * settle.c - which fetched memory counts as here, for callers that compare it with a shadow
+ * (core/shadow.h). The application can see a page as soon as the kernel has it, a moment before it
+ * counts as here. Commit and abort look for stores only in memory that is here, so they wait in
+ * this file first, without a lock. They must never wait for memory that may not come: if the host
+ * has no memory for a whole granule, the pages that were filled count as here at once.
  */
 #include "demand.h"
 
@@ -16,9 +16,9 @@ bool ps_demand_can_watch(const struct perseas *p)
 	return !p->demand || p->demand->ops->can_watch(p->demand->pager);
 }
 
-void ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here)
+void ps_granules_note_filled(struct ps_demand *d, const struct ps_want *part, uint32_t here)
 {
-	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
+	struct ps_mapping *mapping = ps_mapping_by_generation(d, part->generation);
 	const bool all = here == ps_granules_length(d, mapping, part);
 	const unsigned whole = all ? part->count : here / d->ops->granule;
 
@@ -29,29 +29,12 @@ void ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t he
 		                                                 d->ops->page);
 }
 
-/* Where what is here of the granule that this offset is in ends. */
+/* Returns the end of what is here of the granule that contains this offset. */
 static uint64_t here_until(const struct ps_demand *d, const struct ps_mapping *mapping, uint64_t at)
 {
 	const uint64_t granule = at / d->ops->granule;
 
-	return granule * d->ops->granule + ps_granule_here(d, mapping, granule);
-}
-
-static uint64_t alike_until(const struct ps_demand *d, const struct ps_mapping *mapping,
-                            uint64_t offset, uint64_t end, bool *here)
-{
-	const uint64_t size = d->ops->granule;
-	uint64_t at = here_until(d, mapping, offset);
-
-	*here = offset < at;
-	if (*here) {
-		while (at < end && here_until(d, mapping, at) > at)
-			at = here_until(d, mapping, at);
-		return at;
-	}
-	for (at = offset / size * size + size; at < end && here_until(d, mapping, at) == at;)
-		at += size;
-	return at;
+	return granule * d->ops->granule + ps_granule_bytes_here(d, mapping, granule);
 }
 
 uint64_t ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
@@ -60,22 +43,23 @@ uint64_t ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segme
 	struct ps_demand *d = p->demand;
 	const struct ps_mapping *mapping;
 	const uint64_t end = offset + length;
-	uint64_t at;
+	uint64_t at = offset;
 
 	*here = true;
 	if (!d)
 		return length;
 	pthread_mutex_lock(&d->lock);
-	mapping = ps_mapping_segment(d, segment->id);
-	if (mapping) {
-		at = alike_until(d, mapping, offset, end, here);
-		length = (at < end ? at : end) - offset;
-	}
+	mapping = ps_mapping_by_segment(d, segment->id);
+	if (mapping)
+		*here = at < here_until(d, mapping, at);
+	while (mapping && at < end && (at < here_until(d, mapping, at)) == *here)
+		at = *here ? here_until(d, mapping, at)
+		           : (at / d->ops->granule + 1) * d->ops->granule;
 	pthread_mutex_unlock(&d->lock);
-	return length;
+	return mapping && at < end ? at - offset : length;
 }
 
-/* A fill is a copy within this host. */
+/* Waits for the fill that is going on, if any: a copy within this host. */
 void ps_demand_settle(struct perseas *p)
 {
 	struct ps_demand *d = p->demand;

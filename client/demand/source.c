@@ -1,7 +1,7 @@
 /*
- * source.c - from which mirror's answer a page may be filled: the rules of proto/PROTOCOL.md,
- * "Recovery on demand". fetch.c asks for each answer. This looks at nothing but what that mirror
- * said, and at what was known when it was asked.
+ * source.c - decides whether memory may be filled from a mirror's answer: the rules of
+ * proto/PROTOCOL.md, "Recovery on demand". It uses only what the mirror said, and what the owner
+ * knew when it asked.
  */
 #include "demand.h"
 
@@ -11,7 +11,7 @@ static bool is_image(const struct ps_wanted *wanted, const Perseas__Header *head
 	       ps_id_equal(header->image_id, wanted->image_id);
 }
 
-/* Promised to this owner, in the epoch under which it adopted. */
+/* Returns true if the image is promised to this owner, for the epoch that it adopted or renewed. */
 static bool is_claimed(const struct ps_wanted *wanted, const Perseas__Header *header)
 {
 	return header->promised_epoch == wanted->epoch &&
@@ -23,27 +23,25 @@ static bool is_whole(const Perseas__Header *header)
 	return header->state == PERSEAS__STATE__STATE_CONSISTENT;
 }
 
-/* This owner's slot, and not before the last transaction that may have changed the segment when it
- * was mapped. */
+/* Returns true if the slot is of this owner's epoch, and no older than the last transaction that
+ * may have changed the segment before it was mapped. */
 static bool is_adopted(const struct ps_wanted *wanted, const Perseas__Slot *slot)
 {
-	return slot && slot->epoch == wanted->epoch && slot->seq >= wanted->left;
+	return slot && slot->epoch == wanted->epoch && slot->seq >= wanted->unmapped_seq;
 }
 
-/*
- * By a link of a mirror that was LIVE, and so adopted: its regions are those of that image, which
- * the mirror neither replaces nor rewrites while the promise is this owner's and the link is up.
- */
+/* Judges a direct read. The mirror was LIVE, and so adopted: it neither replaces nor rewrites the
+ * image of its link's regions while the promise is this owner's and the link is up. */
 static const char *straight_fault(const struct ps_wanted *wanted, const struct ps_peek_result *seen)
 {
 	if (!seen->promised)
 		return "it is not promised to this owner";
-	if (seen->epoch != wanted->epoch || seen->seq < wanted->left)
+	if (seen->epoch != wanted->epoch || seen->seq < wanted->unmapped_seq)
 		return "it does not hold what was committed when the segment was mapped";
 	return NULL;
 }
 
-/* By what it said of itself. */
+/* Judges an answer over a connection, by the two statuses around the bytes. */
 static const char *status_fault(const struct ps_wanted *wanted,
                                 const struct ps_fetch_answer *fetched)
 {
@@ -56,7 +54,7 @@ static const char *status_fault(const struct ps_wanted *wanted,
 		return "its image is not whole";
 	if (before->generation != after->generation || before->rewrites != after->rewrites)
 		return "its image was changed meanwhile";
-	/* What comes second counts: by then no other owner had it, so none had it before. */
+	/* A promise never falls: if it is this owner's afterwards, no other owner had the image. */
 	if (!is_claimed(wanted, before) || !is_claimed(wanted, after))
 		return "it is not promised to this owner";
 	if (!is_adopted(wanted, fetched->before->slot))

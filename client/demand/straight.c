@@ -1,20 +1,20 @@
 /*
- * straight.c - which mirrors' memory is read over the links that commits use, since it lies on this
- * host. The keeper finds such a link, and whoever is about to end one waits here until it is read
- * no more. That is not for long: who reads waits for nobody but the memory itself (peeker.h).
+ * straight.c - direct reads of mirrors on this host, through the links that commits use. The keeper
+ * finds such a link. A thread that is about to end a link waits here until no lane reads through
+ * it, which takes as long as copying memory does (peeker.h).
  */
 #include "demand.h"
 
 #include "../core/env.h"
 #include "../core/mirror.h"
 
-static bool is_straight(const struct perseas *p, const struct ps_mirror *m)
+static bool is_readable(const struct perseas *p, const struct ps_mirror *m)
 {
 	return m->is_active && m->state == PERSEAS_MIRROR_LIVE && !p->is_renewing &&
 	       m->fabric->peek;
 }
 
-void ps_straight_find(struct perseas *p, unsigned i)
+void ps_straight_update(struct perseas *p, unsigned i)
 {
 	const struct ps_mirror *m = &p->mirrors[i];
 	struct ps_demand *d = p->demand;
@@ -24,14 +24,14 @@ void ps_straight_find(struct perseas *p, unsigned i)
 	if (i >= p->mirror_count || !d->ops->hire)
 		return;
 	pthread_mutex_lock(&p->lock);
-	can = !source->straight.link && is_straight(p, m);
+	can = !source->straight.link && is_readable(p, m);
 	pthread_mutex_unlock(&p->lock);
 	if (!can || (!d->hired[i] && d->ops->hire(d->pager, i)))
 		return;
 	d->hired[i] = true;
 	pthread_mutex_lock(&p->lock);
 	pthread_mutex_lock(&d->lock);
-	if (is_straight(p, m))
+	if (is_readable(p, m))
 		source->straight = (struct ps_peek_link){ m->fabric, m->link };
 	pthread_mutex_unlock(&d->lock);
 	pthread_mutex_unlock(&p->lock);
@@ -47,7 +47,7 @@ void ps_demand_drop_link(struct perseas *p, const struct ps_mirror *m)
 	source = &d->sources[m - p->mirrors];
 	pthread_mutex_lock(&d->lock);
 	source->straight = (struct ps_peek_link){ NULL, NULL };
-	source->spoilt = false;
+	source->link_refused = false;
 	while (source->peeking[PS_FAULT_LANE] || source->peeking[PS_BULK_LANE])
 		d->env->ops->wait(d->env, &d->change, &d->lock, PS_NEVER);
 	pthread_mutex_unlock(&d->lock);

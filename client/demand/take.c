@@ -1,8 +1,8 @@
 /*
- * take.c - missing memory that comes from the copy of a standby, which was proven when the store
- * was opened (prove.c), and not from a mirror. The fault lane calls it: so it must never
- * wait for a thread that touches missing memory. A granule is filled once, by whichever of the two,
- * and nothing is taken from the copy for a segment that was unmapped before.
+ * take.c - fills missing memory from the copy that a standby kept, which was proven when the store
+ * was opened (prove.c), instead of from a mirror. The fault lane calls it, so it must never wait
+ * for a thread that touches missing memory. A segment that was unmapped since the open takes
+ * nothing from the copy.
  */
 #include "demand.h"
 
@@ -10,9 +10,8 @@
 
 #include <string.h>
 
-/* The granules whose every page is right are not asked of mirrors. */
-void ps_take_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
-                  uint8_t *states)
+void ps_take_mark_copied(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
+                         uint8_t *states)
 {
 	const struct ps_segment_key key = ps_segment_key(segment);
 	const struct ps_warm_part *part = ps_warm_useful(d->warm, &key);
@@ -27,12 +26,12 @@ void ps_take_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_
 	}
 }
 
-static void *find(const struct ps_mapping *mapping, uint64_t from, enum ps_granule state)
+static void *find_state(const struct ps_mapping *mapping, uint64_t from, enum ps_granule state)
 {
 	return memchr(&mapping->states[from], (int)state, mapping->count - from);
 }
 
-static uint64_t granule_of(const struct ps_mapping *mapping, const void *at)
+static uint64_t granule_number(const struct ps_mapping *mapping, const void *at)
 {
 	return (uint64_t)((const uint8_t *)at - mapping->states);
 }
@@ -44,18 +43,18 @@ static bool find_waited(struct ps_demand *d, struct ps_want *next)
 		const void *at = NULL;
 
 		if (mapping->covered > 0 && mapping->taken)
-			at = find(mapping, 0, PS_GRANULE_TAKEN);
+			at = find_state(mapping, 0, PS_GRANULE_TAKEN);
 		if (mapping->covered > 0)
 			mapping->taken = at != NULL;
 		if (!at)
 			continue;
-		*next = (struct ps_want){ mapping->generation, granule_of(mapping, at), 1 };
+		*next = (struct ps_want){ mapping->generation, granule_number(mapping, at), 1 };
 		return true;
 	}
 	return false;
 }
 
-static bool find_rest(struct ps_demand *d, struct ps_want *next)
+static bool find_copied(struct ps_demand *d, struct ps_want *next)
 {
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
@@ -63,8 +62,8 @@ static bool find_rest(struct ps_demand *d, struct ps_want *next)
 
 		if (mapping->covered <= 0 || mapping->copied == mapping->count)
 			continue;
-		at = find(mapping, mapping->copied, PS_GRANULE_COPIED);
-		mapping->copied = at ? granule_of(mapping, at) : mapping->count;
+		at = find_state(mapping, mapping->copied, PS_GRANULE_COPIED);
+		mapping->copied = at ? granule_number(mapping, at) : mapping->count;
 		if (!at)
 			continue;
 		*next = (struct ps_want){ mapping->generation, mapping->copied++, 1 };
@@ -73,17 +72,18 @@ static bool find_rest(struct ps_demand *d, struct ps_want *next)
 	return false;
 }
 
-/* With the lock. What there is no memory for comes as what the copy has not got does. */
-static void take(struct ps_demand *d, const struct ps_want *part)
+/* Fills in the granule. If this host has no memory for all of it, mirrors are asked for it later.
+ * Caller holds d->lock. */
+static void take_granule(struct ps_demand *d, const struct ps_want *part)
 {
-	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
+	struct ps_mapping *mapping = ps_mapping_by_generation(d, part->generation);
 	struct ps_warm_part *copy = ps_warm_part(d->warm, mapping->segment);
 	const uint64_t at = part->granule * d->ops->granule;
 	const uint32_t length = ps_granules_length(d, mapping, part);
 	bool all;
 
 	(void)ps_granules_fill(d, part, copy->bytes + at, &all);
-	if (all) /* Here once, it is never taken again. */
+	if (all) /* The granule is here for good, so its bytes in the copy can be freed. */
 		ps_warm_spent(copy, at, length);
 	else
 		ps_granule_give_back(d, part->generation, part->granule);
@@ -92,19 +92,15 @@ static void take(struct ps_demand *d, const struct ps_want *part)
 bool ps_take_step(struct ps_demand *d)
 {
 	struct ps_want part;
-	bool found = false, tell = false;
+	bool found = false;
 
 	if (!d->warm)
 		return false;
 	pthread_mutex_lock(&d->lock);
 	if (!d->fenced)
-		found = find_waited(d, &part) || find_rest(d, &part);
-	if (found) {
-		take(d, &part);
-		tell = ps_take_news(d);
-	}
+		found = find_waited(d, &part) || find_copied(d, &part);
+	if (found)
+		take_granule(d, &part);
 	pthread_mutex_unlock(&d->lock);
-	if (tell)
-		d->env->ops->wake(d->env, PS_KEEPER);
 	return found;
 }

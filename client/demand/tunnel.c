@@ -1,12 +1,13 @@
 /*
- * tunnel.c - see tunnel.h; reach.c dials, and pager_uffd.c begins and ends the thread. What comes
- * from either side is carried to the other one as it is: reach.c says what a mirror may say. The
- * thread must never touch memory of a segment, nor hold anything that the lane may need.
+ * tunnel.c - see tunnel.h. reach.c opens connections, and pager_uffd.c begins and ends the thread.
+ * Bytes of either side are passed on unchanged, and reach.c checks them. The thread must never
+ * touch memory of a segment, or hold a lock that the lane may need.
  */
 #include "tunnel.h"
 
 #include "reach.h"
 
+#include "../host/socket.h"
 #include "../../proto/base/stream.h"
 #include "../../proto/base/standard_streams.h"
 
@@ -18,13 +19,13 @@
 #include <unistd.h>
 
 enum {
-	LINES = 2 * PS_MIRRORS_MAX, /* one that was given up may be there for a moment still */
-	UP = 8 << 10,               /* more than requests that are sent at once */
+	LINES = 2 * PS_MIRRORS_MAX, /* a connection that the lane closed may last a moment longer */
+	UP = 8 << 10,               /* more than the requests that a lane sends at once */
 	DOWN = 64 << 10,
-	TURN = 8, /* pieces that are carried at once: others wait, too */
+	TURN = 8, /* pieces that are passed on before other connections have their turn */
 };
 
-/* What the thread is told to connect, and to what end. */
+/* A connection that the lane asks for, sent through the pair `orders`. */
 struct order {
 	int near;
 	uint32_t length;
@@ -34,7 +35,7 @@ struct order {
 
 enum state { FREE, CONNECTING, SHAKING, CARRYING };
 
-/* Bytes that came from one side, and those of them that have gone to the other. */
+/* Bytes received from one side, and how many of them were sent to the other side. */
 struct carried {
 	size_t have, gone;
 };
@@ -50,7 +51,7 @@ struct line {
 
 struct ps_tunnel {
 	struct ps_tls *tls;
-	int orders[2]; /* the fetching thread's end, and the thread's; -1: none */
+	int orders[2]; /* the lane's end, and the tunnel's; -1: none */
 	struct line lines[LINES];
 };
 
@@ -107,7 +108,7 @@ int ps_tunnel_dial(struct ps_tunnel *tunnel, const struct ps_known_addresses *wa
 
 /* --- lines --- */
 
-static void end(struct line *line)
+static void end_line(struct line *line)
 {
 	if (line->stream.fd >= 0)
 		ps_stream_close(&line->stream);
@@ -115,7 +116,7 @@ static void end(struct line *line)
 	line->state = FREE;
 }
 
-static void take_order(struct ps_tunnel *tunnel, const struct order *order)
+static void begin_line(struct ps_tunnel *tunnel, const struct order *order)
 {
 	struct line *line = tunnel->lines;
 
@@ -131,29 +132,25 @@ static void take_order(struct ps_tunnel *tunnel, const struct order *order)
 	line->state = CONNECTING;
 	line->stream = (struct ps_stream){ .fd = ps_reach_connect(order->to, order->length) };
 	if (line->stream.fd < 0)
-		end(line);
+		end_line(line);
 }
 
-static bool would_block(void)
-{
-	return errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM;
-}
-
-/* False: that side is over. *stuck: it has, or takes, no more for now. */
-static bool note(struct carried *carried, ssize_t got, bool *stuck)
+/* Notes what a receive returned. Returns false if that side has ended. Sets *stuck if it has no
+ * bytes for now. */
+static bool note_received(struct carried *carried, ssize_t got, bool *stuck)
 {
 	if (got > 0)
 		*carried = (struct carried){ (size_t)got, 0 };
 	*stuck = got < 0;
-	return got > 0 || (got < 0 && would_block());
+	return got > 0 || (got < 0 && ps_would_block(errno));
 }
 
-static bool note_gone(struct carried *carried, ssize_t gone, bool *stuck)
+static bool note_sent(struct carried *carried, ssize_t gone, bool *stuck)
 {
 	if (gone > 0)
 		carried->gone += (size_t)gone;
 	*stuck = carried->gone < carried->have;
-	return gone >= 0 || would_block();
+	return gone >= 0 || ps_would_block(errno);
 }
 
 static bool carry_up(struct line *line)
@@ -163,13 +160,14 @@ static bool carry_up(struct line *line)
 
 	for (unsigned turn = 0; goes_on && !stuck && turn < TURN; turn++) {
 		if (up->gone == up->have)
-			goes_on = note(up, recv(line->near, line->up_bytes, UP, MSG_DONTWAIT),
-			               &stuck);
+			goes_on = note_received(up,
+			                        recv(line->near, line->up_bytes, UP, MSG_DONTWAIT),
+			                        &stuck);
 		if (goes_on && !stuck) {
 			const struct iovec part = { line->up_bytes + up->gone,
 				                    up->have - up->gone };
 
-			goes_on = note_gone(up, ps_stream_send(&line->stream, &part, 1), &stuck);
+			goes_on = note_sent(up, ps_stream_send(&line->stream, &part, 1), &stuck);
 		}
 	}
 	return goes_on;
@@ -182,10 +180,12 @@ static bool carry_down(struct line *line)
 
 	for (unsigned turn = 0; goes_on && !stuck && turn < TURN; turn++) {
 		if (down->gone == down->have)
-			goes_on = note(down, ps_stream_recv(&line->stream, line->down_bytes, DOWN),
-			               &stuck);
+			goes_on = note_received(down,
+			                        ps_stream_recv(&line->stream, line->down_bytes,
+			                                       DOWN),
+			                        &stuck);
 		if (goes_on && !stuck)
-			goes_on = note_gone(down,
+			goes_on = note_sent(down,
 			                    send(line->near, line->down_bytes + down->gone,
 			                         down->have - down->gone,
 			                         MSG_NOSIGNAL | MSG_DONTWAIT),
@@ -194,19 +194,7 @@ static bool carry_down(struct line *line)
 	return goes_on;
 }
 
-static bool is_connected(struct line *line, bool *failed)
-{
-	struct pollfd fd = { .fd = line->stream.fd, .events = POLLOUT };
-	socklen_t length = sizeof(int);
-	int error = 0;
-
-	if (poll(&fd, 1, 0) <= 0)
-		return false;
-	*failed = getsockopt(fd.fd, SOL_SOCKET, SO_ERROR, &error, &length) || error;
-	return true;
-}
-
-/* Has the lane given it up? */
+/* Returns true if the lane has closed its end. */
 static bool is_given_up(const struct line *line)
 {
 	struct pollfd fd = { .fd = line->near };
@@ -214,18 +202,21 @@ static bool is_given_up(const struct line *line)
 	return poll(&fd, 1, 0) > 0 && fd.revents & (POLLHUP | POLLERR | POLLNVAL);
 }
 
-/* False: it is over. */
-static bool step(struct ps_tunnel *tunnel, struct line *line)
+/* Continues a connection without waiting. Returns false if it has ended. */
+static bool advance_line(struct ps_tunnel *tunnel, struct line *line)
 {
-	bool failed = false;
-	int shaken;
+	int error, connected, shaken;
 
 	if (is_given_up(line))
 		return false;
-	if (line->state == CONNECTING && is_connected(line, &failed)) {
-		if (failed || ps_stream_begin_tls(&line->stream, tunnel->tls, line->order.host))
+	if (line->state == CONNECTING) {
+		connected = ps_connect_result(line->stream.fd, &error);
+		if (connected < 0)
 			return false;
-		line->state = SHAKING;
+		if (connected && ps_stream_begin_tls(&line->stream, tunnel->tls, line->order.host))
+			return false;
+		if (connected)
+			line->state = SHAKING;
 	}
 	if (line->state == SHAKING) {
 		shaken = ps_stream_handshake(&line->stream);
@@ -239,8 +230,8 @@ static bool step(struct ps_tunnel *tunnel, struct line *line)
 
 /* --- the thread --- */
 
-/* What to wait for of it, in two. True: nothing, as it can go on. */
-static bool awaits(const struct line *line, struct pollfd *fds)
+/* Sets the two events that the connection waits for. Returns true if it need not wait. */
+static bool set_events(const struct line *line, struct pollfd *fds)
 {
 	const bool sends = line->up.gone < line->up.have, full = line->down.gone < line->down.have;
 
@@ -252,13 +243,13 @@ static bool awaits(const struct line *line, struct pollfd *fds)
 	if (line->state == SHAKING)
 		return false;
 	fds[0].events = (short)((sends ? 0 : POLLIN) | (full ? POLLOUT : 0));
-	/* What cannot be given on is not taken, and the end of it is seen later. */
+	/* While bytes for the lane are stuck, no more are received, and an end is noticed later. */
 	if (full)
 		fds[1] = (struct pollfd){ .fd = sends ? line->stream.fd : -1, .events = POLLOUT };
 	return !full && ps_stream_pending(&line->stream);
 }
 
-/* False: the thread is to end. */
+/* Takes the lane's orders. Returns false if the thread must end. */
 static bool take_orders(struct ps_tunnel *tunnel)
 {
 	struct order order;
@@ -266,11 +257,11 @@ static bool take_orders(struct ps_tunnel *tunnel)
 
 	while ((n = recv(tunnel->orders[1], &order, sizeof(order), MSG_DONTWAIT)) > 0)
 		if (n == sizeof(order))
-			take_order(tunnel, &order);
-	return n < 0 && would_block();
+			begin_line(tunnel, &order);
+	return n < 0 && ps_would_block(errno);
 }
 
-static void await(const struct ps_tunnel *tunnel)
+static void wait_for_events(const struct ps_tunnel *tunnel)
 {
 	struct pollfd fds[1 + 2 * LINES] = { { tunnel->orders[1], POLLIN, 0 } };
 	unsigned count = 1;
@@ -279,7 +270,7 @@ static void await(const struct ps_tunnel *tunnel)
 	for (unsigned i = 0; i < LINES; i++) {
 		if (tunnel->lines[i].state == FREE)
 			continue;
-		goes_on |= awaits(&tunnel->lines[i], &fds[count]);
+		goes_on |= set_events(&tunnel->lines[i], &fds[count]);
 		count += 2;
 	}
 	(void)poll(fds, count, goes_on ? 0 : -1);
@@ -291,13 +282,14 @@ void *ps_tunnel_run(void *arg)
 
 	while (take_orders(tunnel)) {
 		for (unsigned i = 0; i < LINES; i++)
-			if (tunnel->lines[i].state != FREE && !step(tunnel, &tunnel->lines[i]))
-				end(&tunnel->lines[i]);
-		await(tunnel);
+			if (tunnel->lines[i].state != FREE &&
+			    !advance_line(tunnel, &tunnel->lines[i]))
+				end_line(&tunnel->lines[i]);
+		wait_for_events(tunnel);
 	}
 	for (unsigned i = 0; i < LINES; i++)
 		if (tunnel->lines[i].state != FREE)
-			end(&tunnel->lines[i]);
+			end_line(&tunnel->lines[i]);
 	close(tunnel->orders[1]);
 	return NULL;
 }

@@ -1,7 +1,6 @@
 /*
- * warm.c - the pages of a copy that a standby keeps (warm.h). It knows nothing of mirrors, and of
- * the log only what its records name. The fault lane calls what looks at pages: so
- * that calls no malloc.
+ * warm.c - see warm.h. This file knows nothing of mirrors, and of the log only which ranges a
+ * record names. The fault lane calls the functions that look at pages, so these call no malloc.
  */
 #include "warm.h"
 
@@ -21,14 +20,14 @@
 #define MAGIC 0x334d524157535250ull /* "PRSWARM3" in memory */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* With what the file begins once it is shared. Both processes are of one host, and of this
- * version: another layout has another magic. */
+/* The head of a shared file. Both processes are on one host and have the same layout, because
+ * another layout has another magic. */
 struct head {
 	uint64_t magic;
 	uint8_t store_id[PS_ID_SIZE];
 	uint64_t epoch, seq, position;
 	uint32_t crc, count;
-	_Atomic uint32_t taken; /* a process has it */
+	_Atomic uint32_t taken; /* 1: a process has taken the copy */
 	uint32_t zero;
 	struct {
 		struct ps_segment_key key;
@@ -37,10 +36,10 @@ struct head {
 };
 
 enum {
-	LOOKED_AT = 1 << 16, /* pages, for one of ps_warm_next */
+	LOOKED_AT = 1 << 16, /* pages that one ps_warm_next looks at */
 	LARGE = 2 << 20,
-	PS_WARM_HEAD = 32768, /* bytes of the head, with which the file begins */
-	AT_ONCE = 16 << 20,   /* bytes: what a signal interrupts is begun anew */
+	PS_WARM_HEAD = 32768, /* bytes of the file before the first part */
+	AT_ONCE = 16 << 20,   /* bytes of one fallocate, which a signal makes start again */
 };
 
 struct ps_warm *ps_warm_new(const uint8_t store_id[PS_ID_SIZE])
@@ -68,9 +67,9 @@ static uint64_t states_of(const struct ps_warm_part *part)
 	return (part->pages * sizeof(*part->state) + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 }
 
-/* Memory for what will be written there: a page for which there is none would end the process at
- * the first touch (SIGBUS). */
-static bool allocate(int fd, uint64_t at, uint64_t length)
+/* Allocates memory for a range of the file: without it the first touch would raise SIGBUS. Returns
+ * false if there is none. */
+static bool allocate_range(int fd, uint64_t at, uint64_t length)
 {
 	for (uint64_t done = 0; done < length;) {
 		const uint64_t rest = length - done, some = rest < AT_ONCE ? rest : AT_ONCE;
@@ -91,20 +90,20 @@ static void part_free(struct ps_warm_part *part)
 		munmap(part->state, states_of(part));
 }
 
-/* Takes it out of the file. */
-static void punch(void *bytes, uint64_t length)
+/* Frees the file's memory in this range. */
+static void free_range(void *bytes, uint64_t length)
 {
-	/* What is locked (mlockall) is not taken out. */
+	/* The kernel frees no locked pages (mlockall). */
 	munlock(bytes, length);
 	madvise(bytes, length, MADV_REMOVE);
 }
 
-/* To unmap it would not do: whoever has the descriptor, and be it a shell that knows nothing of it,
- * keeps the file. */
-static void give_back(struct ps_warm_part *part)
+/* Frees the part's memory in the file. Unmapping it is not enough: any process that inherited the
+ * descriptor, even a shell, keeps the file alive. */
+static void free_memory(struct ps_warm_part *part)
 {
-	punch(part->bytes, bytes_of(part));
-	punch(part->state, states_of(part));
+	free_range(part->bytes, bytes_of(part));
+	free_range(part->state, states_of(part));
 	part_free(part);
 }
 
@@ -114,7 +113,7 @@ void ps_warm_free(struct ps_warm *warm)
 		if (warm->shared)
 			part_free(&warm->parts[i]);
 		else
-			give_back(&warm->parts[i]);
+			free_memory(&warm->parts[i]);
 	if (warm && warm->fd >= 0)
 		close(warm->fd);
 	free(warm);
@@ -130,7 +129,7 @@ static void *map_file(int fd, uint64_t at, uint64_t length)
 	return got;
 }
 
-/* Maps what is in the file. False: it cannot be. */
+/* Maps the part's bytes and states from the file. Returns false on failure. */
 static bool map_part(int fd, struct ps_warm_part *part)
 {
 	part->bytes = map_file(fd, part->at, bytes_of(part));
@@ -161,9 +160,9 @@ bool ps_warm_add(struct ps_warm *warm, const struct ps_segment_key *key, uint64_
 
 	if (warm->count == PS_SEGMENTS_MAX || !key->size)
 		return false;
-	/* The states are looked at all the time; pages that never arrive take no memory. */
+	/* Only the states get memory now: pages that never arrive take none. */
 	if (ftruncate(warm->fd, (off_t)(part.at + bytes_of(&part) + states_of(&part))) < 0 ||
-	    !allocate(warm->fd, part.at + bytes_of(&part), states_of(&part)) ||
+	    !allocate_range(warm->fd, part.at + bytes_of(&part), states_of(&part)) ||
 	    !map_part(warm->fd, &part))
 		return false;
 	warm->end = part.at + bytes_of(&part) + states_of(&part);
@@ -192,7 +191,7 @@ void ps_warm_forget(struct ps_warm *warm, uint32_t segment)
 
 	if (!part)
 		return;
-	give_back(part);
+	free_memory(part);
 	*part = warm->parts[--warm->count];
 }
 
@@ -218,7 +217,7 @@ void ps_warm_change(struct ps_warm *warm, const struct ps_record *record)
 	struct ps_cursor cursor;
 	const void *before;
 
-	/* What a publish names, the copy has not got yet. */
+	/* The copy does not have the segments that a publish names. */
 	if (record->kind != PS_RECORD_TRANSACTION)
 		return;
 	ps_record_begin_walk(record, &cursor);
@@ -232,12 +231,12 @@ static bool is_due(const struct ps_warm_part *part, uint64_t page, uint64_t seq)
 {
 	const uint64_t state = part->state[page];
 
-	/* As long as no slot covers it, what is read may be rolled back. */
+	/* Until a slot covers the transaction, the mirror may roll it back. */
 	return state < PS_WARM_HERE && (state ? state : part->since) <= seq;
 }
 
-static void take_run(struct ps_warm *warm, struct ps_warm_part *part, uint64_t seq, unsigned most,
-                     struct ps_range *range)
+static void mark_reading(struct ps_warm *warm, struct ps_warm_part *part, uint64_t seq,
+                         unsigned most, struct ps_range *range)
 {
 	const uint64_t first = warm->next_page;
 	uint64_t end;
@@ -252,8 +251,8 @@ static void take_run(struct ps_warm *warm, struct ps_warm_part *part, uint64_t s
 		                    first * PS_WARM_PAGE };
 }
 
-/* How many pages, and ends of segments, are looked at: each of them once at most. */
-static uint64_t looks_of(const struct ps_warm *warm)
+/* Returns how many pages and ends of segments one ps_warm_next looks at: each at most once. */
+static uint64_t count_looks(const struct ps_warm *warm)
 {
 	uint64_t looks = warm->count;
 
@@ -264,7 +263,7 @@ static uint64_t looks_of(const struct ps_warm *warm)
 
 bool ps_warm_next(struct ps_warm *warm, uint64_t seq, unsigned most, struct ps_range *range)
 {
-	const uint64_t most_looks = looks_of(warm);
+	const uint64_t most_looks = count_looks(warm);
 
 	for (uint64_t looks = 0; looks < most_looks; looks++) {
 		struct ps_warm_part *part = &warm->parts[warm->next_part % warm->count];
@@ -273,7 +272,7 @@ bool ps_warm_next(struct ps_warm *warm, uint64_t seq, unsigned most, struct ps_r
 			warm->next_part = (warm->next_part + 1) % warm->count;
 			warm->next_page = 0;
 		} else if (is_due(part, warm->next_page, seq)) {
-			take_run(warm, part, seq, most, range);
+			mark_reading(warm, part, seq, most, range);
 			return true;
 		} else {
 			warm->next_page++;
@@ -286,7 +285,7 @@ bool ps_warm_arrived(struct ps_warm *warm, const struct ps_range *range, const u
 {
 	struct ps_warm_part *part = ps_warm_part(warm, range->segment);
 
-	if (part && !allocate(warm->fd, part->at + range->offset, range->length))
+	if (part && !allocate_range(warm->fd, part->at + range->offset, range->length))
 		return false;
 
 	for (uint32_t done = 0; part && done < range->length; done += PS_WARM_PAGE) {
@@ -312,7 +311,7 @@ void ps_warm_figures(const struct ps_warm *warm, uint64_t *here, uint64_t *total
 
 		*total += part->size;
 		*here += part->here * PS_WARM_PAGE;
-		/* The last one may be shorter. */
+		/* The last page may be shorter. */
 		if (part->state[part->pages - 1] == PS_WARM_HERE)
 			*here -= bytes_of(part) - part->size;
 	}
@@ -337,7 +336,7 @@ void ps_warm_spent(struct ps_warm_part *part, uint64_t offset, uint64_t length)
 		part->state[page] = 0;
 	}
 	if (first < end)
-		punch(part->bytes + first * PS_WARM_PAGE, (end - first) * PS_WARM_PAGE);
+		free_range(part->bytes + first * PS_WARM_PAGE, (end - first) * PS_WARM_PAGE);
 }
 
 void ps_warm_leave(struct ps_warm *warm, uint32_t segment)
@@ -357,7 +356,7 @@ int ps_warm_share(struct ps_warm *warm)
 	struct head *head = NULL;
 
 	static_assert(sizeof(struct head) <= PS_WARM_HEAD, "the head's place");
-	if (warm->count && allocate(warm->fd, 0, PS_WARM_HEAD) &&
+	if (warm->count && allocate_range(warm->fd, 0, PS_WARM_HEAD) &&
 	    !fcntl(warm->fd, F_ADD_SEALS, SEALS))
 		head = map_file(warm->fd, 0, PS_WARM_HEAD);
 	if (!head)
@@ -381,8 +380,9 @@ int ps_warm_share(struct ps_warm *warm)
 	return 0;
 }
 
-/* Parts that lie in the file one behind the other, and do not end beyond it. */
-static bool take_parts(struct ps_warm *warm, int fd, const struct head *head, uint64_t end)
+/* Maps the parts, which must follow each other in the file and end within it. Returns false if they
+ * do not, or cannot be mapped. */
+static bool map_parts(struct ps_warm *warm, int fd, const struct head *head, uint64_t end)
 {
 	uint64_t at = PS_WARM_HEAD;
 
@@ -404,8 +404,9 @@ static bool take_parts(struct ps_warm *warm, int fd, const struct head *head, ui
 	return true;
 }
 
-/* `copy` is what the head said; it is looked at, and the head itself only for `taken`. */
-static struct ps_warm *take_all(int fd, const struct head *copy, uint64_t end)
+/* Maps a copy whose head was `copy`. Returns NULL on failure. The head in shared memory is not read
+ * again, because the other process could change it. */
+static struct ps_warm *map_copy(int fd, const struct head *copy, uint64_t end)
 {
 	struct ps_warm *warm = calloc(1, sizeof(*warm));
 
@@ -415,13 +416,13 @@ static struct ps_warm *take_all(int fd, const struct head *copy, uint64_t end)
 	warm->point = (struct ps_warm_point){ copy->epoch, copy->seq, copy->position, copy->crc };
 	warm->fd = -1;
 	warm->end = end;
-	if (take_parts(warm, fd, copy, end))
+	if (map_parts(warm, fd, copy, end))
 		return warm;
 	ps_warm_free(warm);
 	return NULL;
 }
 
-static struct ps_warm *take_head(int fd, struct head *head, const uint8_t *store_id, uint64_t end)
+static struct ps_warm *take_copy(int fd, struct head *head, const uint8_t *store_id, uint64_t end)
 {
 	struct head copy;
 	struct ps_warm *warm;
@@ -432,8 +433,8 @@ static struct ps_warm *take_head(int fd, struct head *head, const uint8_t *store
 	    copy.count > PS_SEGMENTS_MAX ||
 	    !atomic_compare_exchange_strong(&head->taken, &nobody, 1))
 		return NULL;
-	warm = take_all(fd, &copy, end);
-	/* Nobody else can take it any more. */
+	warm = map_copy(fd, &copy, end);
+	/* The copy is marked as taken, so that no process can use its memory any more. */
 	if (!warm)
 		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, PS_WARM_HEAD,
 		          (off_t)(end - PS_WARM_HEAD));
@@ -448,14 +449,14 @@ struct ps_warm *ps_warm_inherit(int fd, const uint8_t store_id[PS_ID_SIZE])
 	struct head *head;
 	struct stat stat;
 
-	/* One that cannot become shorter cannot take what is mapped of it away either. */
+	/* The seals show that no process can shorten the file, which would raise SIGBUS here. */
 	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &stat) < 0 ||
 	    stat.st_size < PS_WARM_HEAD)
 		return NULL;
 	head = map_file(fd, 0, PS_WARM_HEAD);
 	if (!head)
 		return NULL;
-	warm = take_head(fd, head, store_id, (uint64_t)stat.st_size);
+	warm = take_copy(fd, head, store_id, (uint64_t)stat.st_size);
 	munmap(head, PS_WARM_HEAD);
 	return warm;
 }

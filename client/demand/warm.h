@@ -1,9 +1,9 @@
 /*
- * warm.h - a copy of a store's segments that a standby kept while another process owned the store,
- * page by page, with the transaction up to which it is right. client/standby/warmth.c fills it
- * from one mirror. What opens the store has it proven against the state that was chosen
- * (prove.c), and takes from it what it would otherwise fetch (proto/PROTOCOL.md, "A copy that
- * follows"). The copy never decides anything: without it everything is as it is, but slower.
+ * warm.h - the copy of a store's segments that a standby keeps while another process owns the
+ * store, page by page, with the transaction up to which it is right. client/standby/warmth.c fills
+ * it from one mirror. The open proves it against the state that it chose (prove.c), and takes
+ * memory from it instead of fetching that (proto/PROTOCOL.md, "A copy that follows"). Without the
+ * copy an open has the same result, but is slower.
  */
 #ifndef PERSEAS_CLIENT_WARM_H
 #define PERSEAS_CLIENT_WARM_H
@@ -16,94 +16,94 @@ enum { PS_WARM_PAGE = PS_PAGE };
 
 struct perseas;
 
-/* A transaction, by its own record. An epoch has one owner, who gives a seq once. */
+/* Identifies a transaction by its record. */
 struct ps_warm_point {
 	uint64_t epoch, seq, position;
 	uint32_t crc;
 };
 
-/* What is known of a page. Any other value is the last transaction that may have changed it since
- * it was read: it may be read again when a slot covers that one. 0: of the part's `since`. */
+/* States of a page. Any other state is the seq of the last transaction that may have changed the
+ * page since it was read (0: the part's `since`): it may be read again once a slot covers that
+ * seq. */
 #define PS_WARM_HERE (UINT64_MAX - 1)
 #define PS_WARM_READING UINT64_MAX
 
-/* Of a segment. */
+/* The copy of a segment. */
 struct ps_warm_part {
 	uint32_t segment; /* its id, as in `key` */
 	struct ps_segment_key key;
 	uint64_t size, pages; /* the size as in `key` */
-	uint64_t since; /* the last transaction that was followed before the copy had the segment */
-	uint64_t here;  /* pages that are PS_WARM_HERE */
-	bool left;      /* nothing is taken of it any more */
-	uint64_t at;    /* where its bytes are in the copy's file, and behind them its states */
+	uint64_t since;       /* seq of the last transaction before the copy had the segment */
+	uint64_t here;        /* pages that are PS_WARM_HERE */
+	bool left;            /* no memory is taken from it any more */
+	uint64_t at;          /* offset in the copy's file of its bytes, which its states follow */
 	uint8_t *bytes;
-	uint64_t *state; /* of each page */
+	uint64_t *state; /* one for each page */
 };
 
 struct ps_warm {
-	int fd; /* of a file in memory, which has all of it; -1: it is mapped, and that is all */
+	int fd;       /* of the file in memory that holds the copy; -1: the copy was inherited */
 	uint64_t end; /* bytes of that file */
-	bool shared;  /* its memory is for another process now */
+	bool shared;  /* another process has its memory now */
 	uint8_t store_id[PS_ID_SIZE];
-	/* Whatever is PS_WARM_HERE is as this transaction left it. seq 0: nothing is known. */
+	/* Pages that are PS_WARM_HERE are as this transaction left them. seq 0: none is. */
 	struct ps_warm_point point;
 	struct ps_warm_part parts[PS_SEGMENTS_MAX];
 	unsigned count;
-	unsigned next_part; /* what is looked at next for what is to be read */
+	unsigned next_part; /* where ps_warm_next looks next */
 	uint64_t next_page;
 };
 
-/* NULL: no memory, or no descriptor. */
+/* Returns an empty copy, or NULL if there is no memory or no descriptor. */
 struct ps_warm *ps_warm_new(const uint8_t store_id[PS_ID_SIZE]);
-/* Gives its memory back, whoever else has the descriptor, unless it was shared. NULL is allowed. */
+/* Frees the copy's memory, even if others have the descriptor, unless it was shared. NULL is
+ * allowed. */
 void ps_warm_free(struct ps_warm *warm);
 
-/* A segment that transaction `since`, or one before it, has published. False: no memory for it. */
+/* Adds a segment that transaction `since` or an earlier one has published. Returns false if there
+ * is no memory for it. */
 bool ps_warm_add(struct ps_warm *warm, const struct ps_segment_key *key, uint64_t since);
-/* NULL: the copy has not got it. */
+/* Returns the part of the segment, or NULL if the copy does not have it. */
 struct ps_warm_part *ps_warm_part(struct ps_warm *warm, uint32_t segment);
-/* The same, if it is of this very segment and something may be taken of it; or NULL. */
+/* Returns the part if it is of exactly this segment and memory may be taken from it, or NULL. */
 const struct ps_warm_part *ps_warm_useful(struct ps_warm *warm, const struct ps_segment_key *key);
-/* Gives its memory back. */
+/* Removes the segment, and frees its memory. */
 void ps_warm_forget(struct ps_warm *warm, uint32_t segment);
 
-/* What the log's record names is no longer right: it was, or will be, changed by that one, and
- * perhaps by a younger one. The record is checked; what it names beyond segments is nothing of the
- * copy's. */
+/* Notes that the pages that a record of the log names were, or will be, changed by its transaction.
+ * The record is checked. Ranges outside the copy's segments are ignored. */
 void ps_warm_change(struct ps_warm *warm, const struct ps_record *record);
 
-/* Pages that are to be read, `most` at most, all of which slot `seq` covers: READING from now on.
- * Looks at some of the pages, from where it ended before. False: none of these. */
+/* Finds at most `most` pages to read, which slot `seq` covers, and marks them READING. Looks at a
+ * limited number of pages, from where the last call ended. Returns false if none of them is due. */
 bool ps_warm_next(struct ps_warm *warm, uint64_t seq, unsigned most, struct ps_range *range);
-/* They were read, and nothing that was followed since has changed those that still are READING.
- * False: there is no memory for them. */
+/* Takes bytes that were read. Pages that are still READING become HERE: no record since has named
+ * them. Returns false if there is no memory. */
 bool ps_warm_arrived(struct ps_warm *warm, const struct ps_range *range, const uint8_t *bytes);
 
-/* So many bytes of segments are right, and so many there are. */
+/* Sets *here to the bytes that are right, and *total to those of all segments. */
 void ps_warm_figures(const struct ps_warm *warm, uint64_t *here, uint64_t *total);
 
-/* Are all of these bytes right? */
+/* Returns true if all of these bytes are right. */
 bool ps_warm_holds(const struct ps_warm_part *part, uint64_t offset, uint64_t length);
-/* They were taken: their memory is given back, as far as it is whole pages. */
+/* Frees the memory of whole pages in this range, which was taken. */
 void ps_warm_spent(struct ps_warm_part *part, uint64_t offset, uint64_t length);
-/* Nothing of the segment is taken any more: what is here may have been changed since. */
+/* Frees the segment's memory, from which nothing may be taken any more: the owner may have changed
+ * the segment. */
 void ps_warm_leave(struct ps_warm *warm, uint32_t segment);
 
-/*
- * For a process that inherits the descriptor: what is in the copy's file now says all of it. Nobody
- * reads for the copy any more. 0; or -1, and it cannot be handed on.
- */
+/* Completes the copy's file for a process that inherits the descriptor. No more pages are read for
+ * the copy afterwards. Returns 0, or -1 if it cannot be handed on. */
 int ps_warm_share(struct ps_warm *warm);
 
-/* The copy of that store behind a descriptor that was inherited, for one process, which takes it
- * once; the descriptor is closed then. Whatever it is: NULL where it is nothing of that, and the
- * descriptor stays what it is; or where it cannot be taken after all, and the memory is given back,
- * which others that have the descriptor would keep. */
+/* Takes the copy of this store behind an inherited descriptor, which may be anything, and closes
+ * the descriptor. Only one process can take a copy, once. Returns NULL and leaves the descriptor
+ * alone if it has no such copy. Returns NULL and frees the copy's memory if taking it failed. */
 struct ps_warm *ps_warm_inherit(int fd, const uint8_t store_id[PS_ID_SIZE]);
 
-/* prove.c: what is left of p->warm_copy is right for the state that was adopted, and for as long as
- * this owner has not changed it; it is freed where that cannot be shown. Exclusive, after adoption.
- * */
+/* prove.c: proves p->warm_copy against the adopted state, and removes from it what is not right. Frees
+ * it if it cannot be proven. It stays right until this owner changes memory. Caller is exclusive,
+ * and has adopted. */
 void ps_warm_prove(struct perseas *p);
 
 #endif

@@ -320,22 +320,19 @@ static bool is_connected_to_itself(int fd)
 	       memcmp(&here, &there, here_len) == 0;
 }
 
-/* Returns 1 if the attempt has connected, 0 if it is in progress, -1 if it failed. */
-static int connect_result(struct ps_dial *dial)
+int ps_connect_result(int fd, int *error)
 {
-	struct pollfd fd = { .fd = dial->fd, .events = POLLOUT };
+	struct pollfd ready = { .fd = fd, .events = POLLOUT };
 	socklen_t len = sizeof(int);
-	int error = 0;
 
-	if (ps_poll(&fd, 1, 0) == 0)
+	*error = 0;
+	if (ps_poll(&ready, 1, 0) == 0)
 		return 0;
-	if (getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &error, &len))
-		error = errno;
-	if (!error && is_connected_to_itself(dial->fd))
-		error = ECONNREFUSED;
-	if (error)
-		fail_address(dial, error);
-	return error ? -1 : 1;
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, error, &len))
+		*error = errno;
+	if (!*error && is_connected_to_itself(fd))
+		*error = ECONNREFUSED;
+	return *error ? -1 : 1;
 }
 
 static int fail_dial(const struct ps_dial *dial, struct ps_error *error)
@@ -404,6 +401,8 @@ static void limit_attempt(struct ps_dial *dial, uint64_t until_ns)
 
 int ps_dial_step(struct ps_dial *dial, uint64_t until_ns, struct ps_error *error)
 {
+	int connected, failure;
+
 	take_lookup_answer(dial);
 	while (dial->current < dial->list.count) {
 		if (is_retry_pending(dial) && ps_monotonic() < dial->until)
@@ -412,12 +411,15 @@ int ps_dial_step(struct ps_dial *dial, uint64_t until_ns, struct ps_error *error
 			begin_connect(dial);
 		if (dial->fd < 0)
 			continue;
-		if (connect_result(dial) > 0) {
+		connected = ps_connect_result(dial->fd, &failure);
+		if (connected > 0) {
 			close_epoll(dial);
 			return 1;
 		}
-		if (dial->fd < 0)
+		if (connected < 0) {
+			fail_address(dial, failure);
 			continue;
+		}
 		limit_attempt(dial, until_ns);
 		if (ps_monotonic() < dial->until)
 			return 0;

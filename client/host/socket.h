@@ -88,6 +88,10 @@ int ps_poll(struct pollfd *fds, unsigned count, uint64_t until_ns);
 /* Returns true if a call that failed with this errno should be tried again later. */
 int ps_would_block(int error);
 
+/* Returns 1 if the socket's connection is up, 0 if it is being made, or -1 with *error set if it
+ * failed. */
+int ps_connect_result(int fd, int *error);
+
 void ps_close_all(const int *fds, unsigned count);
 
 #endif

@@ -290,7 +290,7 @@ init {
  * full found -DMISTAKE=9 -DFETCHES=2 -DRENEWALS=0: an answer fills another mapping
  *   in the code: sim outlives
  * full found -DMISTAKE=11 -DFETCHES=2 -DRENEWALS=0 -DDISCARDS=1: a lane looks, and fills later
- *   in the code: unit test_demand test_a_page_is_discarded_that_both_lanes_fetch
+ *   in the code: sim discarded
  * full found -DMISTAKE=12 -DFETCHES=2 -DRENEWALS=0: what one lane has filled, the other fills again
  *   in the code: sim filled-again
  * full holds -DMISTAKE=8: generations are not compared; the mapping's number and the slot suffice

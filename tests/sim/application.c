@@ -15,6 +15,7 @@
 #include "open_store.h"
 #include "operator.h"
 #include "oracle.h"
+#include "pager_sim.h"
 #include "past.h"
 #include "rosters.h"
 #include "schedule.h"
@@ -137,6 +138,8 @@ static void loop(void *arg)
 			sim_segments_compare(a, i, "after a step");
 		if (!a->open)
 			sim_heap_check(a);
+		if (!a->owner->dead)
+			sim_pager_discard(a->owner);
 		if (!w->schedule->steady && sim_below(w, 200) == 0)
 			break;
 	}

@@ -151,7 +151,8 @@ struct perseas_tx;
 	X(LATER, "later", 2000, 107, "memory on demand: another owner's state is taken")           \
 	X(LATER_WAITED, "later-waited", 8000, 519, ".. for who waits")                             \
 	X(FILLED_AGAIN, "filled-again", 4000, 8, ".. over what the other lane has brought")        \
-	X(UNRETURNED, "unreturned", 2000, 484, ".. in vain, and is never asked for again")         \
+	X(DISCARDED, "discarded", 8000, 1, ".. and is looked for before, and filled later")        \
+	X(UNRETURNED, "unreturned", 2000, 484, ".. in vain by the bulk lane, and never again")     \
 	X(LAGS, "lags", 8000, 134, ".. of a mirror that lags behind the map")                      \
 	X(HALF, "half", 4000, 471, ".. of an image that is not whole")                             \
 	X(OUTLIVES, "outlives", 4000, 8, ".. that was asked for an earlier mapping")               \
@@ -282,6 +283,10 @@ void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
 /* Called when an answer is there: what it has is put over what is here. */
 void sim_mistake_twice(struct sim_owner *o, const struct ps_demand *d, unsigned which,
                        const struct ps_fetch_answer *fetched);
+/* The same for the bulk lane: it fills in by itself, some time after it has looked what is missing.
+ */
+void sim_mistake_discarded(struct sim_owner *o, struct ps_demand *d, unsigned which,
+                           const struct ps_fetch_answer *fetched);
 /* For applications: returns true if the library keeps transactions apart; called when one of them
  * is about to commit. */
 bool sim_mistake_apart(const struct sim_world *w);

@@ -50,8 +50,8 @@ void sim_mistake_fetched(struct sim_owner *o, enum ps_lane lane, const struct ps
 		claim(wanted, after);
 		after->header->rewrites = before->header->rewrites;
 	}
-	if (is(o, SIM_MISTAKE_LAGS) && before->slot && before->slot->seq < wanted->left)
-		before->slot->seq = wanted->left;
+	if (is(o, SIM_MISTAKE_LAGS) && before->slot && before->slot->seq < wanted->unmapped_seq)
+		before->slot->seq = wanted->unmapped_seq;
 	if (is(o, SIM_MISTAKE_HALF)) {
 		before->header->state = after->header->state = PERSEAS__STATE__STATE_CONSISTENT;
 		after->header->rewrites = before->header->rewrites;
@@ -64,7 +64,7 @@ static void come_late(struct sim_owner *o, struct ps_demand *d,
                       const struct ps_fetch_answer *fetched)
 {
 	struct sim_late *late = &o->late;
-	struct ps_mapping *mapping = ps_mapping_segment(d, late->segment);
+	struct ps_mapping *mapping = ps_mapping_by_segment(d, late->segment);
 
 	if (late->length && mapping && mapping->generation != late->generation &&
 	    mapping->states[late->offset / d->ops->granule] == PS_GRANULE_HERE) {
@@ -104,10 +104,41 @@ void sim_mistake_twice(struct sim_owner *o, const struct ps_demand *d, unsigned 
 
 	if (!is(o, SIM_MISTAKE_FILLED_AGAIN) || ps_source_fault(&f->wanted, fetched))
 		return;
-	mapping = ps_mapping_of(o->handle->demand, f->generation);
+	mapping = ps_mapping_by_generation(o->handle->demand, f->generation);
 	for (unsigned i = 0; mapping && i < f->count; i++)
 		come_twice(d, mapping, f->granule + i,
 		           fetched->bytes.data + (uint64_t)i * d->ops->granule);
+}
+
+/* Returns a bit for each granule of the fetch that is missing, or that has come. */
+static unsigned find_granules(struct ps_demand *d, const struct ps_fetching *f, bool here)
+{
+	const struct ps_mapping *mapping = ps_mapping_by_generation(d, f->generation);
+	unsigned found = 0;
+
+	for (unsigned i = 0; mapping && i < f->count; i++)
+		if ((mapping->states[f->granule + i] == PS_GRANULE_HERE) == here)
+			found |= 1u << i;
+	return found;
+}
+
+void sim_mistake_discarded(struct sim_owner *o, struct ps_demand *d, unsigned which,
+                           const struct ps_fetch_answer *fetched)
+{
+	const struct ps_fetching *f = &d->fetching[which];
+	unsigned filled;
+
+	if (!is(o, SIM_MISTAKE_DISCARDED) || ps_source_lane(which) != PS_BULK_LANE ||
+	    ps_source_fault(&f->wanted, fetched))
+		return;
+	filled = find_granules(d, f, false);
+	sim_owner_sleep(o, sim_below(o->world, 200 * SIM_MS));
+	filled &= find_granules(d, f, true);
+	for (unsigned i = 0; i < f->count; i++)
+		if (filled >> i & 1)
+			sim_pager_copy(d->pager, ps_mapping_by_generation(d, f->generation),
+			               f->granule + i,
+			               fetched->bytes.data + (uint64_t)i * d->ops->granule);
 }
 
 bool sim_mistake_poor(const struct sim_world *w)
@@ -156,8 +187,8 @@ bool __real_ps_demand_request(struct perseas *p, const struct ps_segment *segmen
 bool __wrap_ps_demand_request(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                               uint64_t length);
 
-void __real_ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here);
-void __wrap_ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here);
+void __real_ps_granules_note_filled(struct ps_demand *d, const struct ps_want *part, uint32_t here);
+void __wrap_ps_granules_note_filled(struct ps_demand *d, const struct ps_want *part, uint32_t here);
 
 uint64_t __real_ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segment,
                                       uint64_t offset, uint64_t length, bool *here);
@@ -167,16 +198,22 @@ uint64_t __wrap_ps_demand_uniform_run(struct perseas *p, const struct ps_segment
 void __real_ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
 void __wrap_ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
 
+/* Forgets what the bulk lane has asked for in vain. Where the fault lane does that, the bulk lane
+ * brings it. */
 void __wrap_ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule)
 {
-	if (!is((const struct sim_owner *)d->env, SIM_MISTAKE_UNRETURNED))
+	const struct sim_owner *o = (const struct sim_owner *)d->env;
+	const bool is_bulk = o->running == &o->tasks[SIM_FETCHER + PS_BULK_LANE];
+
+	if (!is_bulk || !is(o, SIM_MISTAKE_UNRETURNED))
 		__real_ps_granule_give_back(d, generation, granule);
 }
 
 /* Counts nothing, or everything, of a granule of which a part is here. */
-void __wrap_ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here)
+void __wrap_ps_granules_note_filled(struct ps_demand *d, const struct ps_want *part, uint32_t here)
 {
-	const uint32_t all = ps_granules_length(d, ps_mapping_of(d, part->generation), part);
+	const uint32_t all = ps_granules_length(d, ps_mapping_by_generation(d, part->generation),
+	                                        part);
 	const struct sim_owner *o = (const struct sim_owner *)d->env;
 	const uint32_t part_of = here % SIM_GRANULE;
 
@@ -184,7 +221,7 @@ void __wrap_ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint
 		here -= part_of;
 	else if (here < all && part_of && is(o, SIM_MISTAKE_TORN_WHOLE))
 		here += SIM_GRANULE - part_of;
-	__real_ps_settle_note(d, part, here < all ? here : all);
+	__real_ps_granules_note_filled(d, part, here < all ? here : all);
 }
 
 /* Lets a resync copy a chunk from memory that is missing. */

@@ -12,12 +12,21 @@
 #include "straight.h"
 #include "written_sim.h"
 
-/* Memory that is covered, and which of its pages have come. */
+/* What the kernel has of a page. */
+enum page {
+	PAGE_MISSING,
+	PAGE_HERE,
+	/* The application has discarded it, so that the kernel takes bytes for it. Its contents
+	 * stay, and tell whether it got any. */
+	PAGE_DISCARDED,
+};
+
+/* Memory that is covered. */
 struct covered {
 	struct covered *next;
 	const uint8_t *base;
 	uint64_t size;
-	bool *came; /* one for each page */
+	uint8_t *pages; /* enum page of each */
 };
 
 struct ps_pager {
@@ -79,33 +88,33 @@ static int pager_cover(struct ps_pager *pager, uint8_t *base, uint64_t size, boo
 
 	memset(base, PAGER_NOBODYS, size);
 	*covered = (struct covered){ pager->covered, base, size, NULL };
-	covered->came = sim_alloc(pager->owner->world, size / SIM_SMALL_PAGE + 1);
+	covered->pages = sim_alloc(pager->owner->world, size / SIM_SMALL_PAGE + 1);
 	pager->covered = covered;
 	if (watch)
 		sim_written_watch(pager->owner, base, size);
 	return 0;
 }
 
-/* Returns the flag that says whether the byte's page is here. */
-static bool *came(const struct ps_pager *pager, const uint8_t *at)
+/* Returns where the enum page of the byte's page is noted. */
+static uint8_t *page_of(const struct ps_pager *pager, const uint8_t *at)
 {
 	const struct covered *covered = pager->covered;
 
 	while (at < covered->base || at >= covered->base + covered->size)
 		covered = covered->next;
-	return &covered->came[(at - covered->base) / SIM_SMALL_PAGE];
+	return &covered->pages[(at - covered->base) / SIM_SMALL_PAGE];
 }
 
 /* Returns true if the byte can be read. Otherwise asks for it, or sets *never. The caller holds the
  * lock. */
 static bool can_see(struct ps_demand *d, const uint8_t *at, bool *never)
 {
-	struct ps_mapping *mapping = ps_mapping_at(d, (uint64_t)(uintptr_t)at);
+	struct ps_mapping *mapping = ps_mapping_by_address(d, (uint64_t)(uintptr_t)at);
 
-	if (!mapping || *came(d->pager, at))
+	if (!mapping || *page_of(d->pager, at) != PAGE_MISSING)
 		return true;
 	*never = d->fenced;
-	ps_granule_want(d, mapping, ps_granule_at(d, mapping, (uint64_t)(uintptr_t)at));
+	ps_granule_want(d, mapping, ps_granule_by_address(d, mapping, (uint64_t)(uintptr_t)at));
 	return false;
 }
 
@@ -145,18 +154,38 @@ static uint32_t room(struct ps_pager *pager, uint32_t length)
 	return some(pager, length);
 }
 
-/* Copies in the pages that are not here yet. */
+void sim_pager_discard(struct sim_owner *o)
+{
+	struct ps_demand *d = o->handle ? o->handle->demand : NULL;
+
+	if (!d)
+		return;
+	pthread_mutex_lock(&d->lock);
+	for (unsigned i = 0; i < d->mapping_count; i++) {
+		const struct ps_mapping *mapping = &d->mappings[i];
+		uint8_t *pages = mapping->covered > 0 ? page_of(d->pager, mapping->base) : NULL;
+
+		for (uint64_t at = 0; pages && at < mapping->size; at += SIM_SMALL_PAGE)
+			if (mapping->states[at / SIM_GRANULE] == PS_GRANULE_HERE) {
+				pages[at / SIM_SMALL_PAGE] = PAGE_DISCARDED;
+				sim_count(o->world, SIM_DISCARDED, 1);
+			}
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* Copies in the pages that the kernel does not have. */
 static void come(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
                  bool watched)
 {
 	for (uint32_t at = 0, run; at < length; at += run) {
 		run = length - at < SIM_SMALL_PAGE ? length - at : SIM_SMALL_PAGE;
-		if (*came(pager, to + at))
+		if (*page_of(pager, to + at) == PAGE_HERE)
 			continue;
 		memcpy(to + at, bytes + at, run);
 		if (watched)
 			sim_written_came(pager->owner, to + at, run);
-		*came(pager, to + at) = true;
+		*page_of(pager, to + at) = PAGE_HERE;
 	}
 }
 
@@ -169,10 +198,18 @@ static void show(struct ps_pager *pager)
 	sim_owner_sleep(o, sim_below(o->world, SIM_MS));
 }
 
+void sim_pager_copy(struct ps_pager *pager, const struct ps_mapping *mapping, uint64_t granule,
+                    const uint8_t *bytes)
+{
+	come(pager, mapping->base + granule * SIM_GRANULE, bytes,
+	     ps_granule_length(pager->demand, mapping, granule), mapping->watched);
+}
+
 static uint32_t pager_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
                            uint32_t length, bool watched)
 {
-	struct ps_mapping *mapping = ps_mapping_of(pager->demand, pager->demand->filling);
+	struct ps_mapping *mapping = ps_mapping_by_generation(pager->demand,
+	                                                      pager->demand->filling);
 	const bool shadowed = mapping->shadow;
 	const uint32_t most = room(pager, length);
 
@@ -264,6 +301,7 @@ static int pager_answer(struct ps_pager *pager, unsigned which, struct ps_fetch_
 	                    &pager->demand->fetching[which].wanted, fetched);
 	sim_mistake_late(pager->owner, pager->demand, which, &source->missing, fetched);
 	sim_mistake_twice(pager->owner, pager->demand, which, fetched);
+	sim_mistake_discarded(pager->owner, pager->demand, which, fetched);
 	return 1;
 }
 

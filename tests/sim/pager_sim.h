@@ -8,7 +8,7 @@
 #include "../../client/core/demand.h"
 #include "process.h"
 
-struct ps_wanted;
+struct ps_mapping;
 
 enum { SIM_SMALL_PAGE = 16, SIM_GRANULE = 128, SIM_RUN = 2 };
 
@@ -20,5 +20,14 @@ extern const struct ps_pager_ops sim_pager_ops;
 /* The running task touches these bytes: it waits until they can be seen, which may be before they
  * count as here. 0, or PERSEAS_EFENCED: they never will be. */
 int sim_pager_touch(struct sim_owner *o, const uint8_t *at, uint64_t length);
+
+/* The application discards all memory that counts as here. Its contents stay, for who reads them
+ * next, but the kernel would take other bytes. */
+void sim_pager_discard(struct sim_owner *o);
+
+/* For a mistake: copies a granule in, without looking whether it is missing. The kernel keeps the
+ * pages that it has. */
+void sim_pager_copy(struct ps_pager *pager, const struct ps_mapping *mapping, uint64_t granule,
+                    const uint8_t *bytes);
 
 #endif

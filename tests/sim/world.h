@@ -133,6 +133,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(SHRUNK, 1, "times a heap gave segments back")                 \
 	X(HEAPS, 1, "heaps held against what must be in them")          \
 	X(FETCHED, 1, "granules fetched on demand")                     \
+	X(DISCARDED, 1, ".. discarded by applications")                 \
 	X(UNFETCHED, 0, ".. refused to owners that are fenced")         \
 	X(POOR, 1, ".. not all of them: there was no memory")           \
 	X(PEEKED, 1, ".. or runs of them, read by links")               \

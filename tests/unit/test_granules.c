@@ -30,15 +30,6 @@ static void map(struct fixture *f, uint64_t generation, uint64_t count)
 	assert_non_null(f->mapping->states);
 }
 
-static bool can_move;
-
-static bool moves(const struct ps_pager *pager, const uint8_t *to, uint32_t length, bool watched)
-{
-	(void)pager;
-	(void)to;
-	return can_move && length == 4 * GRANULE && !watched;
-}
-
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
@@ -46,7 +37,6 @@ static int setup(void **state)
 	assert_non_null(f);
 	f->ops.granule = GRANULE;
 	f->ops.run = 1;
-	f->ops.moves = moves;
 	f->d.ops = &f->ops;
 	map(f, 1, COUNT);
 	*state = f;
@@ -69,7 +59,7 @@ static struct ps_want want; /* what was asked for last */
 
 static enum ps_granule state_of(struct fixture *f)
 {
-	return ps_mapping_of(&f->d, want.generation)->states[want.granule];
+	return ps_mapping_by_generation(&f->d, want.generation)->states[want.granule];
 }
 
 static uint64_t next(struct fixture *f)
@@ -80,7 +70,7 @@ static uint64_t next(struct fixture *f)
 
 static uint64_t next_wanted(struct fixture *f)
 {
-	assert_true(ps_granule_next_wanted(&f->d, 1, &want));
+	assert_true(ps_granule_next_wanted(&f->d, &want));
 	assert_int_equal(state_of(f), PS_GRANULE_ASKED);
 	assert_int_equal(want.count, 1);
 	return want.granule;
@@ -99,7 +89,7 @@ static void assert_no_bulk_is_left(struct fixture *f)
 
 static void assert_nobody_waits(struct fixture *f)
 {
-	assert_false(ps_granule_next_wanted(&f->d, f->ops.run, &want));
+	assert_false(ps_granule_next_wanted(&f->d, &want));
 }
 
 TEST(test_the_rest_comes_in_order, struct fixture *f)
@@ -157,59 +147,12 @@ TEST(test_the_rest_comes_in_runs, struct fixture *f)
 	assert_no_bulk_is_left(f);
 }
 
-static void assert_wanted(struct fixture *f, uint64_t granule, unsigned count)
-{
-	assert_true(ps_granule_next_wanted(&f->d, f->ops.run, &want));
-	assert_int_equal(want.granule, granule);
-	assert_int_equal(want.count, count);
-}
-
-/* A wanted granule brings the large page that it lies in, where that is moved and none of it is
- * here. */
-TEST(test_what_is_wanted_comes_in_large_pages, struct fixture *f)
-{
-	static const uint64_t wanted[] = { 5, 6, 10, 13, COUNT - 1 };
-
-	f->ops.run = 4;
-	can_move = true;
-	f->mapping->states[8] = PS_GRANULE_HERE;
-	f->mapping->states[15] = PS_GRANULE_COPIED;
-	f->mapping->states[4] = PS_GRANULE_COMING;
-	ps_granule_soon(f->mapping, 7);
-	for (unsigned i = 0; i < 5; i++)
-		ps_granule_want(&f->d, f->mapping, wanted[i]);
-	assert_wanted(f, 4, 4);
-	assert_int_equal(f->mapping->states[4], PS_GRANULE_ASKED);
-	assert_int_equal(f->mapping->states[7], PS_GRANULE_ASKED);
-	assert_wanted(f, 10, 1);
-	assert_wanted(f, 13, 1);
-	/* The last large page is not whole. */
-	assert_wanted(f, COUNT - 1, 1);
-	assert_nobody_waits(f);
-	can_move = false;
-	ps_granule_want(&f->d, f->mapping, 20);
-	assert_wanted(f, 20, 1);
-}
-
-/* Where only some pages of a granule are here, the large page is torn as well. */
-TEST(test_a_torn_granule_is_in_no_large_page, struct fixture *f)
-{
-	uint8_t torn[COUNT] = { [6] = 1 };
-
-	f->ops.run = 4;
-	f->ops.page = 16;
-	can_move = true;
-	f->mapping->torn = torn;
-	ps_granule_want(&f->d, f->mapping, 5);
-	assert_wanted(f, 5, 1);
-}
-
 /* The newest transactions are all over the memory: what lies beside them is large pages, too. */
 TEST(test_what_comes_soon_brings_its_neighbours, struct fixture *f)
 {
 	f->ops.run = 4;
-	ps_granule_soon(f->mapping, 13);
-	ps_granule_soon(f->mapping, 6);
+	ps_granule_prefetch(f->mapping, 13);
+	ps_granule_prefetch(f->mapping, 6);
 	assert_next(f, 4, 4);
 	assert_next(f, 12, 4);
 	assert_next(f, 0, 4);
@@ -220,12 +163,12 @@ TEST(test_what_comes_soon_brings_its_neighbours, struct fixture *f)
 TEST(test_what_comes_soon_delays_nobody, struct fixture *f)
 {
 	for (uint64_t g = 100; g < 900; g++)
-		ps_granule_soon(f->mapping, g);
+		ps_granule_prefetch(f->mapping, g);
 	assert_int_equal(next(f), 100);
 	ps_granule_want(&f->d, f->mapping, 899);
 	ps_granule_want(&f->d, f->mapping, 950);
 	ps_granule_want(&f->d, f->mapping, 500);
-	ps_granule_soon(f->mapping, 500);
+	ps_granule_prefetch(f->mapping, 500);
 	assert_int_equal(next_wanted(f), 899);
 	assert_int_equal(next_wanted(f), 950);
 	assert_int_equal(next_wanted(f), 500);
@@ -238,18 +181,18 @@ TEST(test_what_comes_soon_delays_nobody, struct fixture *f)
 /* Before what was to come soon already, after it, and once all of that is under way. */
 TEST(test_more_comes_soon, struct fixture *f)
 {
-	ps_granule_soon(f->mapping, 500);
-	ps_granule_soon(f->mapping, COUNT - 1);
-	ps_granule_soon(f->mapping, 700);
-	ps_granule_soon(f->mapping, 3);
+	ps_granule_prefetch(f->mapping, 500);
+	ps_granule_prefetch(f->mapping, COUNT - 1);
+	ps_granule_prefetch(f->mapping, 700);
+	ps_granule_prefetch(f->mapping, 3);
 	assert_int_equal(next(f), 3);
 	assert_int_equal(next(f), 500);
-	ps_granule_soon(f->mapping, 3);
-	ps_granule_soon(f->mapping, 2);
+	ps_granule_prefetch(f->mapping, 3);
+	ps_granule_prefetch(f->mapping, 2);
 	assert_int_equal(next(f), 2);
 	assert_int_equal(next(f), 700);
 	assert_int_equal(next(f), COUNT - 1);
-	ps_granule_soon(f->mapping, 10);
+	ps_granule_prefetch(f->mapping, 10);
 	assert_int_equal(next(f), 10);
 	for (uint64_t g = 0; g < COUNT - 1; g++)
 		if (g != 2 && g != 3 && g != 10 && g != 500 && g != 700)
@@ -308,7 +251,7 @@ TEST(test_the_rest_has_a_rate, struct fixture *f)
 {
 	f->d.rate = 2 * GRANULE;
 	assert_int_equal(next(f), 0);
-	ps_granule_soon(f->mapping, 900);
+	ps_granule_prefetch(f->mapping, 900);
 	assert_false(ps_granule_next_bulk(&f->d, 499999999, &want));
 	ps_granule_want(&f->d, f->mapping, 500);
 	assert_int_equal(next_wanted(f), 500);
@@ -349,15 +292,15 @@ TEST(test_where_an_address_is, struct fixture *f)
 {
 	const uint64_t base = (uint64_t)(uintptr_t)f->mapping->base;
 
-	assert_ptr_equal(ps_mapping_at(&f->d, base), f->mapping);
-	assert_null(ps_mapping_at(&f->d, base - 1));
+	assert_ptr_equal(ps_mapping_by_address(&f->d, base), f->mapping);
+	assert_null(ps_mapping_by_address(&f->d, base - 1));
 	/* The rest of the last page belongs to it. */
-	assert_ptr_equal(ps_mapping_at(&f->d, base + COUNT * GRANULE - 1), f->mapping);
-	assert_null(ps_mapping_at(&f->d, base + COUNT * GRANULE));
-	assert_int_equal(ps_granule_at(&f->d, f->mapping, base + GRANULE - 1), 0);
-	assert_int_equal(ps_granule_at(&f->d, f->mapping, base + GRANULE), 1);
+	assert_ptr_equal(ps_mapping_by_address(&f->d, base + COUNT * GRANULE - 1), f->mapping);
+	assert_null(ps_mapping_by_address(&f->d, base + COUNT * GRANULE));
+	assert_int_equal(ps_granule_by_address(&f->d, f->mapping, base + GRANULE - 1), 0);
+	assert_int_equal(ps_granule_by_address(&f->d, f->mapping, base + GRANULE), 1);
 	assert_int_equal(ps_granule_length(&f->d, f->mapping, 0), GRANULE);
 	assert_int_equal(ps_granule_length(&f->d, f->mapping, COUNT - 1), LAST);
-	assert_ptr_equal(ps_mapping_segment(&f->d, 1), f->mapping);
-	assert_null(ps_mapping_segment(&f->d, 2));
+	assert_ptr_equal(ps_mapping_by_segment(&f->d, 1), f->mapping);
+	assert_null(ps_mapping_by_segment(&f->d, 2));
 }

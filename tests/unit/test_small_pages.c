@@ -160,30 +160,31 @@ TEST(test_what_is_watched_stays_small, struct ps_demand *d)
 	assert_rests(d, 7, PS_NEVER);
 }
 
-/* It is tried again, later each time, and not for ever. */
+/* It is tried again, after a pause, and not for ever: others may keep it in use. */
 TEST(test_what_is_in_use_is_tried_again, struct ps_demand *d)
 {
-	uint64_t now = 7, until, pause = ps_ms(200);
-	unsigned passes = 0;
+	uint64_t now = 7, until;
 
 	kernel.in_use = UINT32_MAX;
-	for (; passes < 100; passes++, now = until, pause *= 2) {
-		assert_passes(d, now);
-		until = ps_large_step(d, now);
-		if (until == PS_NEVER)
-			break;
-		assert_int_equal(until, now + pause);
-		assert_rests(d, until - 1, until);
+	for (uint64_t place = 0; place < PLACES; place++) {
+		const unsigned before = kernel.calls;
+
+		do {
+			until = ps_large_step(d, now);
+			assert_int_equal(kernel.place, place);
+			assert_int_equal(until, now + ps_ms(20));
+			now = until;
+		} while (d->mappings[0].gathered == place * LARGE && kernel.calls - before < 100);
+		assert_in_range(kernel.calls - before, 2, 20);
 	}
-	assert_in_range(passes, 1, 20);
+	assert_rests(d, now, PS_NEVER);
 }
 
-/* A pass of which nothing was in use is the last one. */
+/* What is in use for a moment only becomes large. */
 TEST(test_in_use_for_once, struct ps_demand *d)
 {
 	kernel.in_use = 1;
-	assert_passes(d, 7);
-	assert_rests(d, 7, 7 + ps_ms(200));
-	assert_passes(d, 7 + ps_ms(200));
-	assert_rests(d, 7 + ps_ms(200), PS_NEVER);
+	assert_int_equal(ps_large_step(d, 7), 7 + ps_ms(20));
+	assert_passes(d, 7 + ps_ms(20));
+	assert_rests(d, 7 + ps_ms(20), PS_NEVER);
 }

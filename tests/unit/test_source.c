@@ -44,7 +44,7 @@ static int setup(void **state)
 	memcpy(f->wanted.owner, f->owner, PS_ID_SIZE);
 	memcpy(f->wanted.store_id, f->before->header.store_id.data, PS_ID_SIZE);
 	f->wanted.epoch = EPOCH;
-	f->wanted.left = LEFT;
+	f->wanted.unmapped_seq = LEFT;
 	f->wanted.length = LENGTH;
 	perseas__slot__init(&f->slot);
 	f->slot.epoch = EPOCH;
