@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 static int sent[3];
+static int connection; /* stands for the control connection, which only `receive` gets */
 
 static int receive(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply, int *fds,
                    unsigned *count, struct ps_error *error)
@@ -50,6 +51,7 @@ TEST(descriptors_that_are_too_many_are_counted)
 	assert_non_null(p);
 	p->env = &env;
 	m = &p->mirrors[0];
+	m->control = (struct ps_control *)(void *)&connection;
 	snprintf(m->address.text, sizeof(m->address.text), "mirror:1");
 	assert_int_equal(ps_await_answer(p, m, 0, &reply, NULL, &error), PERSEAS_EPROTOCOL);
 	assert_string_equal(error.text,
