@@ -148,8 +148,8 @@ static bool find_wanted(struct ps_demand *d, struct ps_want *next)
 	return find_unqueued(d, next);
 }
 
-/* Widens *want to its whole run, if none of that is here or in a standby's copy, and if the answer can
- * be moved. */
+/* Widens *want to its whole run, if none of that is here or in a standby's copy, and if the answer
+ * can be moved. */
 static void widen_want(const struct ps_demand *d, const struct ps_mapping *mapping, unsigned run,
                        struct ps_want *want)
 {
