@@ -173,9 +173,10 @@ void ps_granule_prefetch(struct ps_mapping *mapping, uint64_t granule);
 /* Lets either lane ask for the granule again, after a request that failed, or for lack of
  * memory. */
 void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
-/* Finds the granule that the fault lane must ask for next, and marks it ASKED. Returns false if no
- * thread waits. */
-bool ps_granule_next_wanted(struct ps_demand *d, struct ps_want *next);
+/* Finds what the fault lane must ask for next, and marks it ASKED: a granule that a thread waits
+ * for, or all `run` granules around it if none of them is here and the answer can be moved. Returns
+ * false if no thread waits. */
+bool ps_granule_next_wanted(struct ps_demand *d, unsigned run, struct ps_want *next);
 /* Finds what the bulk lane asks for next, and marks it COMING where no thread waits for it. Returns
  * false if nothing is left, or if the rate limit does not allow it yet. */
 bool ps_granule_next_bulk(struct ps_demand *d, uint64_t now, struct ps_want *next);
@@ -206,6 +207,9 @@ uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const
 /* fill.c: returns the bytes of the segment in these granules. */
 uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *mapping,
                             const struct ps_want *want);
+/* fill.c: returns true if an answer with all these granules can be moved into place. */
+bool ps_granules_move(const struct ps_demand *d, const struct ps_mapping *mapping,
+                      const struct ps_want *want);
 /* fill.c: fills in one granule of any lane's answer, or a whole run if that takes no longer;
  * answers to faults come first. Returns true if there may be more. The fault lane calls it. */
 bool ps_fill_step(struct ps_demand *d);

@@ -139,12 +139,25 @@ static bool find_late(struct ps_demand *d, enum ps_lane lane, uint64_t now, stru
 	return false;
 }
 
-static bool find_next(struct ps_demand *d, enum ps_lane lane, uint64_t now, struct ps_want *next)
+/* Returns how many granules are fetched for a fault. A direct read brings a whole large page: it
+ * takes about as long as the kernel needs to map its small pages, and saves all other faults in it.
+ * With a rate limit only the granule of the fault is fetched. */
+static unsigned fault_run(struct ps_demand *d, unsigned which)
 {
+	const struct ps_source *source = mirror_of(d, which);
+
+	return source->straight.fabric && !source->link_refused && !d->rate ? d->ops->run : 1;
+}
+
+static bool find_next(struct ps_demand *d, unsigned which, uint64_t now, struct ps_want *next)
+{
+	const enum ps_lane lane = ps_source_lane(which);
+
 	if (find_late(d, lane, now, next))
 		return true;
-	return lane == PS_BULK_LANE ? ps_granule_next_bulk(d, now, next)
-	                            : ps_granule_next_wanted(d, next);
+	if (lane == PS_BULK_LANE)
+		return ps_granule_next_bulk(d, now, next);
+	return ps_granule_next_wanted(d, fault_run(d, which), next);
 }
 
 /* Chooses what to fetch, and fills in the request. Returns false if the source has nothing to do.
@@ -159,7 +172,7 @@ static bool choose_request(struct ps_demand *d, unsigned which, uint64_t now,
 	struct ps_want next;
 
 	if (d->fenced || !d->epoch || !source->counts || source->version != f->version ||
-	    !find_next(d, ps_source_lane(which), now, &next))
+	    !find_next(d, which, now, &next))
 		return false;
 	mapping = ps_mapping_by_generation(d, next.generation);
 	f->generation = next.generation;

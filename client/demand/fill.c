@@ -18,6 +18,14 @@ uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *
 	       ps_granule_length(d, mapping, want->granule + want->count - 1);
 }
 
+bool ps_granules_move(const struct ps_demand *d, const struct ps_mapping *mapping,
+                      const struct ps_want *want)
+{
+	return d->ops->moves &&
+	       d->ops->moves(d->pager, mapping->base + want->granule * d->ops->granule,
+	                     ps_granules_length(d, mapping, want), mapping->watched);
+}
+
 uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes,
                           bool *all)
 {
@@ -60,14 +68,13 @@ static bool is_movable(const struct ps_demand *d, const struct ps_mapping *mappi
 {
 	const struct ps_want run = { f->generation, f->granule, f->count };
 
-	if (!d->ops->moves || f->done || f->count < d->ops->run)
+	if (f->done || f->count < d->ops->run)
 		return false;
 	for (unsigned i = 0; i < f->count; i++)
 		if (mapping->states[f->granule + i] >= PS_GRANULE_HERE ||
 		    ps_granule_bytes_here(d, mapping, f->granule + i))
 			return false;
-	return d->ops->moves(d->pager, mapping->base + f->granule * d->ops->granule,
-	                     ps_granules_length(d, mapping, &run), mapping->watched);
+	return ps_granules_move(d, mapping, &run);
 }
 
 /* Finds the next part of the answer to fill in. Returns false if no part is left. Granules that are

@@ -148,11 +148,30 @@ static bool find_wanted(struct ps_demand *d, struct ps_want *next)
 	return find_unqueued(d, next);
 }
 
-bool ps_granule_next_wanted(struct ps_demand *d, struct ps_want *next)
+/* Widens *want to its whole run, if none of that is here or in a standby's copy, and if the answer
+ * can be moved. */
+static void widen_want(const struct ps_demand *d, const struct ps_mapping *mapping, unsigned run,
+                       struct ps_want *want)
 {
+	const struct ps_want whole = { want->generation, want->granule / run * run, run };
+
+	for (uint64_t g = whole.granule; g < whole.granule + run; g++)
+		if (g >= mapping->count || mapping->states[g] >= PS_GRANULE_COPIED ||
+		    ps_granule_bytes_here(d, mapping, g))
+			return;
+	if (ps_granules_move(d, mapping, &whole))
+		*want = whole;
+}
+
+bool ps_granule_next_wanted(struct ps_demand *d, unsigned run, struct ps_want *next)
+{
+	struct ps_mapping *mapping;
+
 	if (!find_wanted(d, next))
 		return false;
-	ps_mapping_by_generation(d, next->generation)->states[next->granule] = PS_GRANULE_ASKED;
+	mapping = ps_mapping_by_generation(d, next->generation);
+	widen_want(d, mapping, run, next);
+	memset(&mapping->states[next->granule], PS_GRANULE_ASKED, next->count);
 	return true;
 }
 

@@ -516,7 +516,8 @@ static bool uffd_ask(struct ps_pager *pager, unsigned which, const struct ps_fet
 	if (!fetch->straight.fabric)
 		return ps_reach_ask(&pager->reaches[which], fetch);
 	ps_peeker_ask(&pager->peekers[which], fetch,
-	              ps_reach_room(&pager->reaches[which], fetch->length), GRANULE);
+	              ps_reach_room(&pager->reaches[which], fetch->length),
+	              ps_source_lane(which) == PS_FAULT_LANE ? fetch->length : GRANULE);
 	return true;
 }
 

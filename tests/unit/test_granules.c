@@ -30,6 +30,15 @@ static void map(struct fixture *f, uint64_t generation, uint64_t count)
 	assert_non_null(f->mapping->states);
 }
 
+static bool can_move;
+
+static bool moves(const struct ps_pager *pager, const uint8_t *to, uint32_t length, bool watched)
+{
+	(void)pager;
+	(void)to;
+	return can_move && length == 4 * GRANULE && !watched;
+}
+
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
@@ -37,6 +46,7 @@ static int setup(void **state)
 	assert_non_null(f);
 	f->ops.granule = GRANULE;
 	f->ops.run = 1;
+	f->ops.moves = moves;
 	f->d.ops = &f->ops;
 	map(f, 1, COUNT);
 	*state = f;
@@ -70,7 +80,7 @@ static uint64_t next(struct fixture *f)
 
 static uint64_t next_wanted(struct fixture *f)
 {
-	assert_true(ps_granule_next_wanted(&f->d, &want));
+	assert_true(ps_granule_next_wanted(&f->d, 1, &want));
 	assert_int_equal(state_of(f), PS_GRANULE_ASKED);
 	assert_int_equal(want.count, 1);
 	return want.granule;
@@ -89,7 +99,7 @@ static void assert_no_bulk_is_left(struct fixture *f)
 
 static void assert_nobody_waits(struct fixture *f)
 {
-	assert_false(ps_granule_next_wanted(&f->d, &want));
+	assert_false(ps_granule_next_wanted(&f->d, f->ops.run, &want));
 }
 
 TEST(test_the_rest_comes_in_order, struct fixture *f)
@@ -145,6 +155,53 @@ TEST(test_the_rest_comes_in_runs, struct fixture *f)
 	assert_next(f, 4, 2);
 	assert_int_equal(f->mapping->states[5], PS_GRANULE_COMING);
 	assert_no_bulk_is_left(f);
+}
+
+static void assert_wanted(struct fixture *f, uint64_t granule, unsigned count)
+{
+	assert_true(ps_granule_next_wanted(&f->d, f->ops.run, &want));
+	assert_int_equal(want.granule, granule);
+	assert_int_equal(want.count, count);
+}
+
+/* A wanted granule brings the large page that it lies in, where that is moved and none of it is
+ * here. */
+TEST(test_what_is_wanted_comes_in_large_pages, struct fixture *f)
+{
+	static const uint64_t wanted[] = { 5, 6, 10, 13, COUNT - 1 };
+
+	f->ops.run = 4;
+	can_move = true;
+	f->mapping->states[8] = PS_GRANULE_HERE;
+	f->mapping->states[15] = PS_GRANULE_COPIED;
+	f->mapping->states[4] = PS_GRANULE_COMING;
+	ps_granule_prefetch(f->mapping, 7);
+	for (unsigned i = 0; i < 5; i++)
+		ps_granule_want(&f->d, f->mapping, wanted[i]);
+	assert_wanted(f, 4, 4);
+	assert_int_equal(f->mapping->states[4], PS_GRANULE_ASKED);
+	assert_int_equal(f->mapping->states[7], PS_GRANULE_ASKED);
+	assert_wanted(f, 10, 1);
+	assert_wanted(f, 13, 1);
+	/* The last large page is not whole. */
+	assert_wanted(f, COUNT - 1, 1);
+	assert_nobody_waits(f);
+	can_move = false;
+	ps_granule_want(&f->d, f->mapping, 20);
+	assert_wanted(f, 20, 1);
+}
+
+/* Where only some pages of a granule are here, the large page is torn as well. */
+TEST(test_a_torn_granule_is_in_no_large_page, struct fixture *f)
+{
+	uint8_t torn[COUNT] = { [6] = 1 };
+
+	f->ops.run = 4;
+	f->ops.page = 16;
+	can_move = true;
+	f->mapping->torn = torn;
+	ps_granule_want(&f->d, f->mapping, 5);
+	assert_wanted(f, 5, 1);
 }
 
 /* The newest transactions are all over the memory: what lies beside them is large pages, too. */
