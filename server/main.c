@@ -464,7 +464,7 @@ static int run_stores(struct memory *memory, const struct config *config)
 		rules.stores = stores;
 		stores_set_access(stores, rules.access);
 		stores_set_labels(stores, &config->labels);
-		ps_version_limit(config->protocol);
+		ps_version_limit(config->highest_protocol);
 		ret = run_daemon(memory, stores, &progress, config, &rules);
 	}
 	stores_free(stores);
@@ -483,8 +483,8 @@ static int run_memory(const struct config *config)
 
 	if (!memory)
 		return fail_start(why);
-	if (config->boot_given)
-		memory_file_set_boot(memory, config->boot);
+	if (config->has_boot_id)
+		memory_file_set_boot(memory, config->boot_id);
 	memory_file_leave_descriptors(memory, config->max_connections + FILES_KEPT);
 	ret = run_stores(memory, config);
 	memory_file_free(memory);

@@ -120,7 +120,7 @@ static bool set_boot_id(void *into, const char *value)
 {
 	struct config *config = into;
 
-	return config->boot_given = ps_boot_parse(value, config->boot);
+	return config->has_boot_id = ps_boot_parse(value, config->boot_id);
 }
 
 /* Parses "host=NAME", "rack=NAME" or "zone=NAME". */
@@ -211,8 +211,8 @@ static const struct ps_option option_rows[] = {
 	  .help = "Says where this daemon runs: host=NAME, rack=NAME or zone=NAME, once each. "
 	          "perseas place gives a store no two mirrors with the same one. Default of host: "
 	          "the host's own name." },
-	{ "protocol", PS_OPTION_NUMBER, AT(protocol), "N", FILE_OR_LINE, .low = PS_PROTOCOL_LEAST,
-	  .high = PS_PROTOCOL_VERSION,
+	{ "protocol", PS_OPTION_NUMBER, AT(highest_protocol), "N", FILE_OR_LINE,
+	  .low = PS_PROTOCOL_LEAST, .high = PS_PROTOCOL_VERSION,
 	  .help = "The highest version of the protocol to speak. With an older one than the "
 	          "current, this daemon behaves like one of an older release, so that an upgrade "
 	          "can be rehearsed. Default: the current one." },
@@ -438,7 +438,7 @@ static void set_defaults(struct config *config)
 	memset(config, 0, sizeof(*config));
 	ps_options_preset(&config_options, config);
 	config->threads = default_thread_count();
-	config->protocol = PS_PROTOCOL_VERSION;
+	config->highest_protocol = PS_PROTOCOL_VERSION;
 	set_default_host(&config->labels);
 }
 

@@ -67,8 +67,8 @@ struct config {
 	char tls_ca[PATH_MAX];
 	char tls_crl[PATH_MAX]; /* "": none */
 	bool exposed;           /* plain TCP is allowed on addresses that other hosts reach */
-	bool boot_given;        /* `boot` was set by --boot-id */
-	uint8_t boot[PS_BOOT_ID_SIZE];
+	bool has_boot_id;       /* boot_id was set by --boot-id */
+	uint8_t boot_id[PS_BOOT_ID_SIZE];
 	bool memory_on_disk; /* memory_dir may be on a disk */
 	uint64_t max_memory; /* limit for all images in bytes; 0: no limit */
 	uint32_t spin_us;    /* for how long threads poll after data arrived */
@@ -77,7 +77,7 @@ struct config {
 	unsigned unix_mode;        /* permissions of Unix sockets */
 	uint32_t owner_timeout_ms; /* silence after which an owner counts as dead; 0: none */
 	struct labels labels;
-	unsigned protocol; /* highest protocol version to speak */
+	unsigned highest_protocol; /* highest protocol version to speak */
 	struct rdma_options rdma;
 	struct http_options http;
 	enum log_level log_level;

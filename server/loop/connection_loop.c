@@ -98,7 +98,7 @@ bool connection_exceeds_memory(const struct connection *connection)
 /* Returns true if data has come just now. */
 static bool is_busy(struct daemon *daemon)
 {
-	return daemon_now_ns() < daemon_data_ns(daemon) + BUSY_MS * 1000000ull;
+	return daemon_now_ns() < daemon_last_data_ns(daemon) + BUSY_MS * 1000000ull;
 }
 
 /* Returns how long a client without priority must wait. Otherwise the loop would spend a whole

@@ -91,7 +91,7 @@ static bool session_offers_rdma(struct session *session, char *why, size_t size)
 	return daemon_offers_rdma(connection_of(session)->daemon, session, why, size);
 }
 
-static bool session_has_capacity(const struct session *session)
+static bool session_has_connection_room(const struct session *session)
 {
 	return admission_owner_fits(&((const struct connection *)session)->daemon->admission);
 }
@@ -119,7 +119,7 @@ const struct session_ops connection_session = {
 	.load = session_fill_load,
 	.grant = session_fill_grant,
 	.offers_rdma = session_offers_rdma,
-	.has_capacity = session_has_capacity,
+	.has_connection_room = session_has_connection_room,
 };
 
 /* Frees the output, which was sent or never will be. */

@@ -84,13 +84,13 @@ bool daemon_must_pause_owners(struct daemon *daemon)
 {
 	const uint64_t now = daemon_now_ns(), wait = OTHERS_WAIT_MS * 1000000ull;
 
-	if (daemon->idle_since_ns)
-		return now - daemon->idle_since_ns >= wait;
+	if (daemon->idle_event_since_ns)
+		return now - daemon->idle_event_since_ns >= wait;
 	if (now - daemon->other_event_ns < wait)
 		return false;
 	/* Libevent does not tell whether events of lower priority are waiting, so this activates
 	 * one that runs behind them. */
-	daemon->idle_since_ns = now;
+	daemon->idle_event_since_ns = now;
 	event_active(daemon->idle_event, EV_TIMEOUT, 0);
 	return false;
 }
@@ -98,9 +98,9 @@ bool daemon_must_pause_owners(struct daemon *daemon)
 void daemon_note_other_event(struct daemon *daemon)
 {
 	daemon->other_event_ns = daemon_now_ns();
-	if (!daemon->idle_since_ns)
+	if (!daemon->idle_event_since_ns)
 		return;
-	daemon->idle_since_ns = daemon->other_event_ns;
+	daemon->idle_event_since_ns = daemon->other_event_ns;
 	for (const struct target *const *target = all_targets; *target; target++)
 		if ((*target)->resume)
 			(*target)->resume(daemon);
@@ -143,7 +143,7 @@ static void on_idle(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	daemon_note_other_event(daemon);
-	daemon->idle_since_ns = 0;
+	daemon->idle_event_since_ns = 0;
 }
 
 void daemon_set_connections(struct daemon *daemon, unsigned max)

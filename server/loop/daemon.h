@@ -94,11 +94,11 @@ struct daemon {
 	/* How long the loop polls after data arrived; 0: not at all. */
 	uint64_t spin_ns;
 	struct counters counters;
-	uint64_t began_ns;        /* start time, by daemon_now_ns() */
-	struct event *idle_event; /* runs when no event of other clients waits before it */
-	uint64_t idle_since_ns;   /* time since when idle_event waits to run; 0: it does not */
-	uint64_t other_event_ns;  /* time of the last event of another client */
-	uint64_t others_until_ns; /* until when other clients wait while threads move data */
+	uint64_t began_ns;            /* start time, by daemon_now_ns() */
+	struct event *idle_event;     /* runs when no event of other clients waits before it */
+	uint64_t idle_event_since_ns; /* time since when idle_event waits to run; 0: it does not */
+	uint64_t other_event_ns;      /* time of the last event of another client */
+	uint64_t others_until_ns;     /* until when other clients wait while threads move data */
 	struct jobs *jobs;
 	/* Writes log lines that their reader did not take. */
 	struct event *log_flush_timer;
@@ -107,7 +107,7 @@ struct daemon {
 	/* Connections whose requests are parked, that is, wait for jobs, in order. */
 	struct connection *parked, **parked_last;
 	/* Connection whose request waited long enough and must begin now; NULL: none. */
-	const struct connection *unparked;
+	const struct connection *connection_to_resume;
 	/* Job during which no request may begin; NULL: none. */
 	const struct job *exclusive_job;
 	struct event *deferred; /* event to run when no job is left; NULL: none */

@@ -126,9 +126,9 @@ static void unpark_all(struct daemon *daemon)
 		}
 		connection_unpark_request(connection);
 		event_add(connection->readable, NULL);
-		daemon->unparked = connection;
+		daemon->connection_to_resume = connection;
 		connection_read(connection);
-		daemon->unparked = NULL;
+		daemon->connection_to_resume = NULL;
 		connection = daemon->parked;
 	}
 }
@@ -180,13 +180,13 @@ bool connection_begin_request(struct connection *connection)
 	control_find_subject(&connection->session, connection->input + sizeof(length), length,
 	                     &connection->subject);
 	connection->sign_base = connection->sign_last;
-	if (daemon->unparked != connection && must_park(connection)) {
+	if (daemon->connection_to_resume != connection && must_park(connection)) {
 		park_request(connection);
 		return false;
 	}
-	if (daemon->unparked != connection && connection_must_watch(connection))
+	if (daemon->connection_to_resume != connection && connection_must_watch(connection))
 		return false;
-	daemon->unparked = NULL;
+	daemon->connection_to_resume = NULL;
 	connection->passed_rate_limit = false;
 	connection->began_ns = daemon_now_ns();
 	if (connection->subject.course < CONTROL_LONG) {

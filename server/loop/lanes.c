@@ -88,7 +88,7 @@ uint64_t daemon_spins(struct daemon *daemon)
 	return sum;
 }
 
-uint64_t daemon_data_ns(struct daemon *daemon)
+uint64_t daemon_last_data_ns(struct daemon *daemon)
 {
 	uint64_t last = 0;
 	const struct lane *lane;

@@ -90,7 +90,7 @@ struct traffic daemon_traffic(struct daemon *daemon);
 /* Returns how many times the threads of all lanes have spun. */
 uint64_t daemon_spins(struct daemon *daemon);
 /* Returns the time when data last arrived in any lane. */
-uint64_t daemon_data_ns(struct daemon *daemon);
+uint64_t daemon_last_data_ns(struct daemon *daemon);
 /* Returns true if threads move the data. */
 bool lanes_are_running(const struct daemon *daemon);
 /* Returns the lane with the fewest links, or NULL if there are no threads. */

@@ -44,7 +44,7 @@ static void schedule_check(struct names_loop *names, unsigned ms)
 	evtimer_add(names->check_timer, &time);
 }
 
-static void on_changed(evutil_socket_t fd, short what, void *arg)
+static void on_names_changed(evutil_socket_t fd, short what, void *arg)
 {
 	struct names_loop *names = arg;
 
@@ -123,7 +123,7 @@ static void check_file_names(struct names_loop *names)
 		begin_repair(names);
 }
 
-static void on_check_timer(evutil_socket_t fd, short what, void *arg)
+static void on_names_check_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct names_loop *names = arg;
 
@@ -145,7 +145,7 @@ static void watch_file_names(struct names_loop *names)
 
 	if (fd >= 0)
 		names->changed = event_new(names->daemon->base, fd, EV_READ | EV_PERSIST,
-		                           on_changed, names);
+		                           on_names_changed, names);
 	if (!names->changed)
 		return;
 	event_priority_set(names->changed, PRIORITY_OTHERS);
@@ -158,7 +158,7 @@ void names_loop_open(struct daemon *daemon)
 
 	if (!names)
 		return;
-	names->check_timer = evtimer_new(daemon->base, on_check_timer, names);
+	names->check_timer = evtimer_new(daemon->base, on_names_check_timer, names);
 	if (!names->check_timer) {
 		free(names);
 		return;

@@ -47,7 +47,7 @@ void connection_unwatch(struct connection *connection)
 
 /* Lets the connection's timer answer the Watch, because answering here could begin other requests
  * before the caller is done. */
-static void answer_soon(struct connection *connection)
+static void answer_watch_by_timer(struct connection *connection)
 {
 	connection_unwatch(connection);
 	connection->watch_until_ns = 0;
@@ -56,7 +56,7 @@ static void answer_soon(struct connection *connection)
 }
 
 /* Answers a Watch early, because the table is full. */
-static void answer_one_early(struct daemon *daemon)
+static void answer_longest_watch(struct daemon *daemon)
 {
 	struct connection *longest = daemon->watchers;
 
@@ -64,7 +64,7 @@ static void answer_one_early(struct daemon *daemon)
 	for (struct connection *at = longest; at; at = at->watch_next)
 		if (at->admitted.origin->watching > longest->admitted.origin->watching)
 			longest = at;
-	answer_soon(longest);
+	answer_watch_by_timer(longest);
 }
 
 /* Returns the longest wait of the connection's Watch, which may ask for a shorter one than
@@ -88,7 +88,7 @@ bool connection_must_watch(struct connection *connection)
 	if (ns == 0)
 		return false;
 	if (daemon->watcher_count >= daemon->watchers_max)
-		answer_one_early(daemon);
+		answer_longest_watch(daemon);
 	assert(!connection->watch_link);
 	connection->watch_next = NULL;
 	connection->watch_link = daemon->watchers_last;
@@ -115,10 +115,10 @@ void connection_recheck_watch(struct connection *connection)
 	event_del(connection->hangup);
 	event_add(connection->readable, NULL);
 	/* Answers with the present state, whether it has changed or not. */
-	daemon->unparked = connection;
+	daemon->connection_to_resume = connection;
 	connection_read(connection);
 	/* The connection may have been parked or closed; no other one may take its place. */
-	daemon->unparked = NULL;
+	daemon->connection_to_resume = NULL;
 }
 
 /* Wakes the watchers if an owner returns after it counted as dead, because no event of the store
@@ -144,6 +144,6 @@ void daemon_answer_watchers(struct daemon *daemon)
 	for (struct connection *at = daemon->watchers; at; at = next) {
 		next = at->watch_next;
 		if (watch_wait_ns(at) == 0)
-			answer_soon(at);
+			answer_watch_by_timer(at);
 	}
 }

@@ -115,7 +115,7 @@ TEST(one_that_is_let_go_and_must_wait_leaves_nothing_behind, struct fixture *fix
 	expect_watchers(fixture, 0);
 	for (int i = 0; i < STEPS; i++)
 		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
-	assert_null(fixture->daemon->unparked);
+	assert_null(fixture->daemon->connection_to_resume);
 	fixture->daemon->large_bytes -= (size_t)1 << 30;
 	expect_news(fixture, fd, 5, false);
 }
