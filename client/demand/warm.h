@@ -101,9 +101,9 @@ int ps_warm_share(struct ps_warm *warm);
  * alone if it has no such copy. Returns NULL and frees the copy's memory if taking it failed. */
 struct ps_warm *ps_warm_inherit(int fd, const uint8_t store_id[PS_ID_SIZE]);
 
-/* prove.c: proves p->warm_copy against the adopted state, and removes from it what is not right. Frees
- * it if it cannot be proven. It stays right until this owner changes memory. Caller is exclusive,
- * and has adopted. */
+/* prove.c: proves p->warm_copy against the adopted state, and removes from it what is not right.
+ * Frees it if it cannot be proven. It stays right until this owner changes memory. Caller is
+ * exclusive, and has adopted. */
 void ps_warm_prove(struct perseas *p);
 
 #endif
