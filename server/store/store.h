@@ -209,6 +209,7 @@ struct spill_sum {
 	unsigned stores; /* number of stores that were spilled */
 	unsigned failed; /* number of stores that could not be spilled */
 	uint64_t bytes;
+	const char *directory; /* where they were written */
 };
 
 struct used_spills;
@@ -338,6 +339,9 @@ int store_check_torn(struct stores *stores, const char *name, struct why *why);
  * nothing else may change a store in the meantime. */
 bool stores_check_names(struct stores *stores, bool *again);
 void stores_repair_names(struct stores *stores);
+/* Restores the spill directory if it was removed. Returns false with the reason in `why` if the
+ * next daemon would not find new spills. */
+bool stores_restore_spill_directory(struct stores *stores, char *why, size_t size);
 /* Reports each image that will be lost if the daemon exits now. */
 void stores_report_lost(struct stores *stores, void (*complain)(void *arg, const char *text),
                         void *arg);

@@ -156,6 +156,38 @@ static void report_lost(const struct store *store, void (*complain)(void *arg, c
 	complain(arg, line);
 }
 
+bool stores_restore_spill_directory(struct stores *stores, char *why, size_t size)
+{
+	struct spill *spill = stores->spill;
+
+	if (!spill || !spill->ops->restore_directory || stores->closing ||
+	    spill->ops->restore_directory(spill) == 0)
+		return true;
+	snprintf(why, size, "%s", spill->trouble);
+	return false;
+}
+
+/* Chooses where to write if the path of the spill directory leads elsewhere: preferably where the
+ * next daemon will look. */
+static void choose_directory(struct stores *stores, void (*complain)(void *arg, const char *text),
+                             void *arg)
+{
+	struct spill *spill = stores->spill;
+	char line[2 * sizeof(spill->trouble) + 400], reason[sizeof(spill->trouble)];
+
+	if (stores_restore_spill_directory(stores, reason, sizeof(reason)))
+		return;
+	if (spill->ops->follow_path(spill) == 0)
+		snprintf(line, sizeof(line),
+		         "%s; images are written to the folder that is there now", reason);
+	else
+		snprintf(line, sizeof(line),
+		         "%s; images are written to the old one, which is %.150s now and must be "
+		         "moved back before the next start: %s",
+		         reason, spill->directory, spill->trouble);
+	complain(arg, line);
+}
+
 void stores_report_lost(struct stores *stores, void (*complain)(void *arg, const char *text),
                         void *arg)
 {
@@ -171,6 +203,7 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
 	memset(sum, 0, sizeof(*sum));
 	if (!stores->spill || stores->closing)
 		return false;
+	choose_directory(stores, complain, arg);
 	end_all_sessions(stores);
 	for (struct store *store = stores->first; store; store = store->next) {
 		int ret = store->damage[0] ? 0 : write_store(store, &sum->bytes);
@@ -198,6 +231,7 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
 			sum->stores++;
 		}
 	}
+	sum->directory = stores->spill->directory;
 	return true;
 }
 
@@ -212,6 +246,19 @@ static int check_versions(struct stores *stores, struct why *why)
 			              "SIGTERM spills the others",
 			              store->name, store->damage);
 	return 0;
+}
+
+/* Refuses a spill that the next daemon would not find. */
+static int check_directory(struct stores *stores, struct why *why)
+{
+	char reason[256];
+
+	if (stores_restore_spill_directory(stores, reason, sizeof(reason)))
+		return 0;
+	return refuse(why, STATUS(IO),
+	              "%s; nothing was ended: put it back, or restart perseasd with another "
+	              "--spill-dir",
+	              reason);
 }
 
 static int check_room(struct stores *stores, struct why *why)
@@ -265,6 +312,8 @@ int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *w
 		              "this mirror has no spill directory; start perseasd with "
 		              "--spill-dir");
 	ret = check_versions(stores, why);
+	if (!ret)
+		ret = check_directory(stores, why);
 	if (!ret)
 		ret = check_room(stores, why);
 	if (ret)
