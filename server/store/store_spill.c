@@ -210,7 +210,7 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
 
 		if (store->is_only_spilled)
 			continue;
-		if (store->is_later_version) {
+		if (store->untouchable) {
 			snprintf(line, sizeof(line), "store %s is not spilled: %s", store->name,
 			         store->damage);
 			complain(arg, line);
@@ -235,13 +235,13 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
 	return true;
 }
 
-/* Refuses a spill if an image needs a later version: stopping the daemon would lose the memory, and
- * only that version could write the spill. */
-static int check_versions(struct stores *stores, struct why *why)
+/* Refuses a spill if an image is untouchable: this daemon cannot write it, and the memory would be
+ * lost. */
+static int check_untouchable(struct stores *stores, struct why *why)
 {
 	for (struct store *store = stores->first; store; store = store->next)
-		if (store->is_later_version && !store->is_only_spilled)
-			return refuse(why, STATUS(BAD_VERSION),
+		if (store->untouchable && !store->is_only_spilled)
+			return refuse(why, store->untouchable,
 			              "store %s cannot be spilled: %s; nothing was ended, and "
 			              "SIGTERM spills the others",
 			              store->name, store->damage);
@@ -311,7 +311,7 @@ int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *w
 		return refuse(why, STATUS(BAD_STATE),
 		              "this mirror has no spill directory; start perseasd with "
 		              "--spill-dir");
-	ret = check_versions(stores, why);
+	ret = check_untouchable(stores, why);
 	if (!ret)
 		ret = check_directory(stores, why);
 	if (!ret)
