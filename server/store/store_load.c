@@ -141,13 +141,19 @@ static void renew_header(struct loading *loading, struct store *store)
 	report_store(loading, store->name, why.text);
 }
 
-/* Opens the image. Stores the header even if that fails, so that status can show it. */
+/* Opens the image and checks that it has a commit slot. Stores the header even if that fails, so
+ * that status can show it. */
 static int open_image(struct store *store, Perseas__Header *header)
 {
 	int ret = image_open(store, header, &store->image, store->damage, sizeof(store->damage));
 
+	struct ps_slot slot;
+
 	store->header = header;
-	return ret;
+	if (ret || header->state != STATE(CONSISTENT) || image_slot(&store->image, &slot) >= 0)
+		return ret;
+	snprintf(store->damage, sizeof(store->damage), "it has no valid commit slot");
+	return -STATUS(DAMAGED);
 }
 
 static void load_store(void *arg, const char *name)
