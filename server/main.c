@@ -375,7 +375,7 @@ static int write_spills(struct stores *stores, const struct config *config)
 	if (!stores_spill(stores, &sum, report_rules, (void *)(uintptr_t) "spill-trouble"))
 		return 0;
 	log_event(LOG_LEVEL_INFO, "spilled", NULL, "%u images were written to %s, %llu bytes",
-	          sum.stores, config->spill_dir, (unsigned long long)sum.bytes);
+	          sum.stores, sum.directory, (unsigned long long)sum.bytes);
 	return sum.failed > 0 ? -1 : 0;
 }
 

@@ -79,6 +79,22 @@ static void look_at_files(const Perseas__ListReply *list, struct ps_finding *fin
 	}
 }
 
+/* Finds images that the daemon refuses: they are listed as consistent, without a slot. */
+static void look_at_refused(const Perseas__ListReply *list, struct ps_finding *finding)
+{
+	for (size_t i = 0; i < list->n_stores; i++) {
+		const Perseas__Header *header = list->stores[i]->header;
+
+		if (list->stores[i]->slot || header->state != PERSEAS__STATE__STATE_CONSISTENT)
+			continue;
+		ps_finding_add(finding, ", does not serve its image of store %s", header->store);
+		ps_finding_worsen(finding, PS_HEALTH_FAIL,
+		                  "perseas status %s says why: see PerseasImageDamaged in the "
+		                  "runbook.",
+		                  header->store);
+	}
+}
+
 /* Finds images that the daemon set aside because they may be older than what they acknowledged. */
 static void look_at_set_aside(const Perseas__ListReply *list, struct ps_finding *finding)
 {
@@ -133,6 +149,7 @@ static void look_at_mirror(struct ps_peers *peers, unsigned i, struct ps_finding
 	ps_peers_expiries(peers, i, &expiries);
 	look_at_acks(list, finding);
 	look_at_files(list, finding);
+	look_at_refused(list, finding);
 	look_at_set_aside(list, finding);
 	ps_finding_add_expiries(finding, &expiries, ps_env_clock_seconds(peers->env));
 }

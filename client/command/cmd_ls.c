@@ -6,6 +6,15 @@
 #include "fleet/store_notes.h"
 #include "../../proto/base/json.h"
 
+/* Returns the state of an image. A consistent image without a slot is refused: perseas status tells
+ * whether it is damaged. */
+static const char *image_state_text(const Perseas__StoreStatus *status)
+{
+	if (status->header->state == PERSEAS__STATE__STATE_CONSISTENT && !status->slot)
+		return "not served";
+	return ps_state_text(status->header->state);
+}
+
 static void print_stores(const struct ps_peers *peers, const struct ps_store_notes *notes,
                          unsigned mirror)
 {
@@ -17,7 +26,7 @@ static void print_stores(const struct ps_peers *peers, const struct ps_store_not
 	for (size_t i = 0; i < list->n_stores; i++) {
 		const Perseas__StoreStatus *status = list->stores[i];
 		ps_table_cell(&table, 0, "  %s", status->header->store);
-		ps_table_cell(&table, 1, "%s", ps_state_text(status->header->state));
+		ps_table_cell(&table, 1, "%s", image_state_text(status));
 		ps_table_slot(&table, 2, status->slot);
 		ps_table_cell(&table, 3, "%s", ps_size_text(size, status->bytes));
 		ps_table_cell(&table, 4, status->live ? "%s %s" : "-", status->owner_address,
@@ -77,7 +86,7 @@ static void store_json(struct ps_json *json, const Perseas__StoreStatus *status,
 	ps_json_text(json, "host", *status->host ? status->host : NULL);
 	ps_json_text(json, "rack", *status->rack ? status->rack : NULL);
 	ps_json_text(json, "zone", *status->zone ? status->zone : NULL);
-	ps_json_text(json, "state", ps_state_text(status->header->state));
+	ps_json_text(json, "state", image_state_text(status));
 	ps_json_slot(json, "slot", status->slot);
 	ps_json_number(json, "bytes", status->bytes);
 	ps_json_bool(json, "live", status->live);

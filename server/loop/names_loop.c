@@ -1,8 +1,8 @@
 /*
  * names_loop.c - notices when files of images are removed or renamed, and has the images copied to
  * new files. main.c opens it when the daemon serves. The kernel reports changes of names in the
- * memory directory. Whether the directory itself is in place is checked every second, because
- * nothing reports a file system that is unmounted.
+ * memory directory. Whether that and the spill directory are in place is checked every second,
+ * because nothing reports a file system that is unmounted.
  */
 #include "daemon.h"
 
@@ -18,6 +18,7 @@ enum {
 	/* Delay of the check after a change, because several files are usually removed together,
 	 * and then their folder. */
 	CHANGE_DELAY_MS = 200,
+	FAULT = 512,
 };
 
 struct names_loop {
@@ -29,7 +30,8 @@ struct names_loop {
 	bool reports_all;          /* the kernel reports all changes of names */
 	bool due;                  /* names may have changed since the last check */
 	struct pause pause;        /* time between two repairs */
-	char trouble[512];         /* what is wrong with the memory directory */
+	char memory_fault[FAULT];  /* what is wrong with the memory directory */
+	char spill_fault[FAULT];   /* what is wrong with the spill directory */
 };
 
 static struct memory *memory_of(const struct names_loop *names)
@@ -93,20 +95,29 @@ static void end_repair(struct names_loop *names)
 
 /* --- checks --- */
 
-/* Restores the memory directory if it is missing. Logs each fault of the directory once. */
-static void check_directory(struct names_loop *names)
+/* Logs the fault if it is another one than before. Returns true if the fault has changed. */
+static bool note_fault(char before[FAULT], const char fault[FAULT], const char *event)
+{
+	if (strcmp(fault, before) == 0)
+		return false;
+	memcpy(before, fault, FAULT);
+	if (fault[0])
+		log_event(LOG_LEVEL_ERROR, event, NULL, "%s", fault);
+	return true;
+}
+
+/* Restores the memory directory and the spill directory if they are missing. */
+static void check_directories(struct names_loop *names)
 {
 	struct memory *memory = memory_of(names);
-	char trouble[sizeof(names->trouble)] = "";
+	char fault[FAULT] = "";
 
 	if (memory->ops->restore_directory)
-		(void)memory->ops->restore_directory(memory, trouble, sizeof(trouble));
-	if (strcmp(trouble, names->trouble) == 0)
-		return;
-	names->due = true;
-	memcpy(names->trouble, trouble, sizeof(trouble));
-	if (trouble[0])
-		log_event(LOG_LEVEL_ERROR, "memory-directory", NULL, "%s", trouble);
+		(void)memory->ops->restore_directory(memory, fault, sizeof(fault));
+	names->due |= note_fault(names->memory_fault, fault, "memory-directory");
+	memset(fault, 0, sizeof(fault));
+	(void)stores_restore_spill_directory(names->daemon->stores, fault, sizeof(fault));
+	(void)note_fault(names->spill_fault, fault, "spill-directory");
 }
 
 static void check_file_names(struct names_loop *names)
@@ -114,7 +125,7 @@ static void check_file_names(struct names_loop *names)
 	struct memory *memory = memory_of(names);
 
 	end_repair(names);
-	check_directory(names);
+	check_directories(names);
 	if (!names->reports_all) {
 		names->reports_all = memory->ops->read_changes && memory->ops->read_changes(memory);
 		names->due = true;

@@ -1,7 +1,7 @@
 /*
- * directory.c - opens, locks and marks the directories of the daemon. memory_file.c, spill_file.c
- * and used_spills_file.c call it. It must never change anything in a directory that may belong to
- * somebody else.
+ * directory.c - opens, locks and marks the directories of the daemon. memory_file.c,
+ * memory_names.c, spill_file.c and used_spills_file.c call it. It must never change anything in a
+ * directory that may belong to somebody else.
  */
 #include "directory.h"
 
@@ -256,6 +256,111 @@ bool directory_has_lock(const struct directory *directory)
 	return fstat(directory->lock, &open) < 0 ||
 	       (fstatat(directory->fd, lock_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 	        named.st_dev == open.st_dev && named.st_ino == open.st_ino);
+}
+
+/* --- directories that are moved or removed --- */
+
+bool directory_is_absence(int error)
+{
+	return error == ENOENT || error == ENOTDIR || error == ELOOP;
+}
+
+enum path_state { PATH_UNCHANGED, PATH_LEADS_ELSEWHERE, DIRECTORY_REMOVED };
+
+/* Checks where the configured path leads now. */
+static enum path_state check_path(const struct directory *directory, const char *path,
+                                  struct stat *open)
+{
+	struct stat st;
+
+	/* If a check fails, assume no change. */
+	if (fstat(directory->fd, open) < 0)
+		return PATH_UNCHANGED;
+	if (open->st_nlink == 0)
+		return DIRECTORY_REMOVED;
+	if (fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return directory_is_absence(errno) ? PATH_LEADS_ELSEWHERE : PATH_UNCHANGED;
+	return st.st_dev == open->st_dev && st.st_ino == open->st_ino ? PATH_UNCHANGED
+	                                                              : PATH_LEADS_ELSEWHERE;
+}
+
+/* Returns true if the directory would be created on this file system: its nearest existing parent
+ * is on it. */
+static bool would_be_on(const char *path, dev_t device)
+{
+	char part[PATH_MAX];
+	struct stat st;
+	char *slash;
+
+	snprintf(part, sizeof(part), "%s", path);
+	while (stat(*part ? part : "/", &st) < 0) {
+		slash = strrchr(part, '/');
+		if (errno != ENOENT || !*part)
+			return false;
+		if (slash)
+			*slash = '\0';
+		else
+			strcpy(part, ".");
+	}
+	return st.st_dev == device;
+}
+
+/* Opens the directory that the path leads to, as a start of the daemon does, and closes the one
+ * that is open. */
+static bool open_anew(const char *path, directory_opener *open, struct directory *directory,
+                      char *why, size_t size)
+{
+	struct directory fresh = { .fd = -1, .lock = -1 };
+	const char *text;
+
+	if (open(path, &fresh, &text) < 0) {
+		snprintf(why, size, "%s", text);
+		directory_close(&fresh);
+		return false;
+	}
+	directory_close(directory);
+	*directory = fresh;
+	return true;
+}
+
+bool directory_restore(const char *what, const char *path, directory_opener *open,
+                       struct directory *directory, char *why, size_t size)
+{
+	struct stat st;
+
+	switch (check_path(directory, path, &st)) {
+	case DIRECTORY_REMOVED:
+		if (would_be_on(path, st.st_dev))
+			return open_anew(path, open, directory, why, size);
+		snprintf(why, size,
+		         "its %s directory was removed, and %s would be on another file system",
+		         what, path);
+		return false;
+	case PATH_LEADS_ELSEWHERE:
+		snprintf(why, size,
+		         "%s no longer leads to the %s directory: that was moved, or unmounted, or "
+		         "a mount covers it",
+		         path, what);
+		return false;
+	default:
+		break;
+	}
+	if (!directory_is_marked(directory->fd) && errno == ENOENT)
+		(void)directory_mark(directory->fd);
+	return directory_has_lock(directory) || open_anew(path, open, directory, why, size);
+}
+
+bool directory_follow_path(const char *path, directory_opener *open, struct directory *directory,
+                           char *why, size_t size)
+{
+	struct stat st, named;
+
+	if (fstat(directory->fd, &st) == 0 && st.st_nlink > 0 && lstat(path, &named) < 0 &&
+	    !would_be_on(path, st.st_dev)) {
+		snprintf(why, size, "%s would be on another file system", path);
+		return false;
+	}
+	return open_anew(path, open, directory, why, size);
 }
 
 void directory_close(struct directory *directory)

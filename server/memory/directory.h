@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 struct directory {
 	int fd;   /* -1: not open */
@@ -34,6 +35,25 @@ void directory_close(struct directory *directory);
 /* Returns true if the lock file still has its name, so that no other daemon can lock another
  * one. */
 bool directory_has_lock(const struct directory *directory);
+
+/* Opens a directory of one kind as a start of the daemon does: directory_open(), and marks. */
+typedef int directory_opener(const char *path, struct directory *directory, const char **why);
+
+/* Opens the directory again if it or its lock file was removed, and restores its mark. Returns
+ * false with the reason in `why` if that failed, or if the path leads elsewhere or would lead to
+ * another file system: then nothing was written. `what` is as in directory_open(). If nothing is
+ * missing, which is normal, it takes a few system calls. */
+bool directory_restore(const char *what, const char *path, directory_opener *open,
+                       struct directory *directory, char *why, size_t size);
+/* Replaces the open directory, which directory_restore() could not restore, by the one that a start
+ * of the daemon would open. Returns false with the reason in `why`, and keeps the open one, if that
+ * failed, or if it is missing and would be created on another file system. */
+bool directory_follow_path(const char *path, directory_opener *open, struct directory *directory,
+                           char *why, size_t size);
+
+/* Returns true if the errno says that a name does not exist. After other failures, such as a lack
+ * of descriptors, a file counts as unchanged. */
+bool directory_is_absence(int error);
 
 /* Opens a list of the folder's names, to be closed with closedir(). Returns NULL with errno set on
  * failure. */

@@ -5,7 +5,6 @@
  */
 #include "memory_file_private.h"
 
-#include "daemon_identity.h"
 #include "memory_folder.h"
 #include "image_files.h"
 #include "piece_file.h"
@@ -83,6 +82,14 @@ static int refuse_file(struct memory_file *file, int error)
 	return file_status(error);
 }
 
+/* Returns the status for an errno of opening or reading an existing file. */
+static int refuse_open(struct memory_file *file, int error)
+{
+	const int ret = refuse_file(file, error);
+
+	return error == EMFILE || error == ENFILE ? -STATUS(NO_MEMORY) : ret;
+}
+
 static int reserve_file(struct memory_file *file, int fd, uint64_t size)
 {
 	atomic_fetch_add(&file->unallocated, size);
@@ -116,7 +123,7 @@ static int make_piece_in(struct memory_file *file, const char *store, int folder
 	if (!descriptors_may_use(&file->descriptors, fd)) {
 		close(fd);
 		piece_file_unlink(folder, name, 0);
-		file->advice = "raise its limit on open files (LimitNOFILE=, ulimit -n)";
+		file->advice = memory_place_advice(file->directory.fd, EMFILE);
 		return -STATUS(NO_MEMORY);
 	}
 	/* Counts the size before the allocation, because other jobs may be making pieces now. */
@@ -126,6 +133,7 @@ static int make_piece_in(struct memory_file *file, const char *store, int folder
 	ret = error ? refuse_file(file, error) : piece_file_map(folder, name, fd, size, piece);
 	if (ret) {
 		error = error ? error : errno;
+		(void)refuse_file(file, error);
 		reservation_remove(&file->reservations, fd);
 		close(fd);
 		piece_file_unlink(folder, name, size);
@@ -154,25 +162,26 @@ static int open_piece(struct memory_file *file, int folder, const char *name, st
 {
 	struct stat st;
 	uint64_t size;
-	int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW), ret;
+	int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW), error;
 
 	if (fd < 0)
-		return file_status(errno);
+		return refuse_open(file, errno);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0) {
 		close(fd);
 		return -STATUS(DAMAGED);
 	}
 	/* Fills the holes of a file (a copy made by hand), or refuses it. */
 	size = (uint64_t)st.st_size;
-	ret = piece_file_trim(fd, size) || fill_holes(file, fd, size) ||
-	                      reservation_add(&file->reservations, fd, size)
-	              ? -STATUS(NO_MEMORY)
-	              : piece_file_map(folder, name, fd, size, piece);
-	if (ret) {
-		reservation_close(file->reservations, fd);
-		close(fd);
-	}
-	return ret;
+	error = piece_file_trim(fd, size);
+	error = error ? error : fill_holes(file, fd, size);
+	error = error ? error : reservation_add(&file->reservations, fd, size);
+	if (!error && piece_file_map(folder, name, fd, size, piece) < 0)
+		error = errno;
+	if (!error)
+		return 0;
+	reservation_close(file->reservations, fd);
+	close(fd);
+	return refuse_open(file, error);
 }
 
 static int file_open(struct memory *memory, const char *store, const char *name,
@@ -184,7 +193,7 @@ static int file_open(struct memory *memory, const char *store, const char *name,
 		return -STATUS(NO_STORE);
 	folder = folder_open(file_of(memory)->directory.fd, store, false);
 	if (folder < 0)
-		return file_status(errno);
+		return refuse_open(file_of(memory), errno);
 	ret = open_piece(file_of(memory), folder, name, piece);
 	close(folder);
 	return ret;
@@ -362,8 +371,11 @@ static int file_load(struct memory *memory, const char *store, const char *name,
 		return -STATUS(NO_STORE);
 	folder = folder_open(file_of(memory)->directory.fd, store, false);
 	if (folder < 0)
-		return file_status(errno);
+		return refuse_open(file_of(memory), errno);
+	errno = 0;
 	ret = small_file_load(folder, name, bytes, len);
+	if (ret == -STATUS(IO))
+		ret = refuse_open(file_of(memory), errno);
 	close(folder);
 	return ret;
 }
@@ -477,14 +489,6 @@ static void file_random(struct memory *memory, void *bytes, size_t len)
 	random_bytes_draw(bytes, len);
 }
 
-static void file_identity(struct memory *memory, uint8_t *id)
-{
-	const struct memory_file *file = file_of(memory);
-
-	daemon_identity_get(file->directory.fd, file->boot_known ? file->boot : NULL,
-	                    random_bytes_draw, id);
-}
-
 static const struct memory_ops file_ops = {
 	.make = file_make,
 	.advice = file_advice,
@@ -511,7 +515,7 @@ static const struct memory_ops file_ops = {
 	.list_set_aside = memory_file_list_set_aside,
 	.boot = memory_file_boot,
 	.data_survives = memory_file_data_survives,
-	.identity = file_identity,
+	.identity = memory_file_identity,
 	.used = file_used,
 	.piece_excess = file_piece_excess,
 	.total_excess = file_total_excess,
@@ -572,12 +576,6 @@ struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_di
 	descriptors_reserve(&file->descriptors, file->directory.fd);
 	names_recount(&file->memory);
 	return &file->memory;
-}
-
-void memory_file_set_boot(struct memory *memory, const uint8_t *boot)
-{
-	file_of(memory)->boot_known = true;
-	memcpy(file_of(memory)->boot, boot, PS_BOOT_ID_SIZE);
 }
 
 void memory_file_leave_descriptors(struct memory *memory, unsigned count)

@@ -41,6 +41,7 @@ static inline struct memory_file *file_of(struct memory *memory)
 int memory_file_set_aside(struct memory *memory, const char *store, char *where, size_t size);
 void memory_file_list_set_aside(struct memory *memory, void (*found)(void *arg, const char *name),
                                 void *arg);
+void memory_file_identity(struct memory *memory, uint8_t *id);
 const uint8_t *memory_file_boot(struct memory *memory);
 bool memory_file_data_survives(struct memory *memory, const uint8_t *boot);
 void memory_file_note_files(struct memory *memory, const char *store, const uint8_t *image_id,

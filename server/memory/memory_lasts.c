@@ -1,13 +1,15 @@
 /*
  * memory_lasts.c - checks whether an image is the memory that a daemon served last, that is, of
- * this boot and in the same files, and sets others aside. The store logic calls it through memory.h
- * when the daemon starts.
+ * this boot and in the same files, and sets others aside. Also tells the daemon's identity. The
+ * store logic calls it through memory.h when the daemon starts.
  */
 #include "memory_file_private.h"
 
 #include "../store/status.h"
+#include "daemon_identity.h"
 #include "memory_folder.h"
 #include "image_files.h"
+#include "random_bytes.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +18,20 @@ int memory_file_set_aside(struct memory *memory, const char *store, char *where,
 {
 	return folder_set_aside(file_of(memory)->directory.fd, store, where, size) < 0 ? -STATUS(IO)
 	                                                                               : 0;
+}
+
+void memory_file_set_boot(struct memory *memory, const uint8_t *boot)
+{
+	file_of(memory)->boot_known = true;
+	memcpy(file_of(memory)->boot, boot, PS_BOOT_ID_SIZE);
+}
+
+void memory_file_identity(struct memory *memory, uint8_t *id)
+{
+	const struct memory_file *file = file_of(memory);
+
+	daemon_identity_get(file->directory.fd, file->boot_known ? file->boot : NULL,
+	                    random_bytes_draw, id);
 }
 
 const uint8_t *memory_file_boot(struct memory *memory)

@@ -1,8 +1,7 @@
 /*
  * memory_names.c - checks whether the files of a memory directory still have their names, so that a
  * restart of the daemon would find them. Any process with the daemon's rights can remove or rename
- * files that it has mapped. Its functions are in the table of memory_file.c. It must never write
- * into a directory that may belong to another daemon or be on another file system.
+ * files that it has mapped. Its functions are in the table of memory_file.c.
  */
 #include "memory_file_private.h"
 
@@ -21,20 +20,13 @@
 
 /* --- pieces --- */
 
-/* Returns true if the errno says that the name does not exist. After other failures, such as a lack
- * of descriptors, a file counts as unchanged. */
-static bool is_absence(int error)
-{
-	return error == ENOENT || error == ENOTDIR || error == ELOOP;
-}
-
 /* Returns true if the name leads to the open file. */
 static bool is_same_file(int at, const char *name, const struct stat *open)
 {
 	struct stat st;
 
 	if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return !is_absence(errno);
+		return !directory_is_absence(errno);
 	return st.st_dev == open->st_dev && st.st_ino == open->st_ino;
 }
 
@@ -46,7 +38,7 @@ static bool is_in_place(const struct memory_file *file, const char *store, const
 	struct stat st;
 
 	if (fstatat(file->directory.fd, store, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return !is_absence(errno);
+		return !directory_is_absence(errno);
 	snprintf(path, sizeof(path), "%s/%s", store, name);
 	return S_ISDIR(st.st_mode) && is_same_file(file->directory.fd, path, open);
 }
@@ -59,8 +51,9 @@ static bool has_small_piece(const struct memory_file *file, const char *store, c
 	bool found;
 
 	if (folder < 0)
-		return !is_absence(errno);
-	found = fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || !is_absence(errno);
+		return !directory_is_absence(errno);
+	found = fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+	        !directory_is_absence(errno);
 	close(folder);
 	return found;
 }
@@ -94,89 +87,22 @@ void names_mark_folder(struct memory *memory, const char *store, const char *nam
 
 /* --- the directory --- */
 
-enum path_state { PATH_UNCHANGED, PATH_LEADS_ELSEWHERE, DIRECTORY_REMOVED };
-
-/* Checks where the configured path leads now. */
-static enum path_state check_path(const struct memory_file *file, struct stat *open)
+static int open_as_at_start(const char *path, struct directory *directory, const char **why)
 {
-	struct stat st;
-
-	/* If a check fails, assume no change. */
-	if (fstat(file->directory.fd, open) < 0)
-		return PATH_UNCHANGED;
-	if (open->st_nlink == 0)
-		return DIRECTORY_REMOVED;
-	if (fstatat(AT_FDCWD, file->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return is_absence(errno) ? PATH_LEADS_ELSEWHERE : PATH_UNCHANGED;
-	return st.st_dev == open->st_dev && st.st_ino == open->st_ino ? PATH_UNCHANGED
-	                                                              : PATH_LEADS_ELSEWHERE;
-}
-
-/* Returns true if the directory would be created on this file system: its nearest existing parent
- * is on it. */
-static bool would_be_on(const char *path, dev_t device)
-{
-	char part[PATH_MAX];
-	struct stat st;
-	char *slash;
-
-	snprintf(part, sizeof(part), "%s", path);
-	while (stat(*part ? part : "/", &st) < 0) {
-		slash = strrchr(part, '/');
-		if (errno != ENOENT || !*part)
-			return false;
-		if (slash)
-			*slash = '\0';
-		else
-			strcpy(part, ".");
-	}
-	return st.st_dev == device;
-}
-
-/* Opens the directory again, as a start of the daemon does, after it or its lock file was
- * removed. */
-static bool reopen_directory(struct memory_file *file, dev_t device, char *why, size_t size)
-{
-	struct directory fresh = { .fd = -1, .lock = -1 };
-	const char *text = "its memory directory cannot be marked: look at its file system";
-
-	if (!would_be_on(file->path, device)) {
-		snprintf(why, size,
-		         "its memory directory was removed, and %s would be on another file system",
-		         file->path);
-		return false;
-	}
-	if (directory_open("memory", file->path, folder_is_image, &fresh, &text) < 0 ||
-	    (!fresh.marked && folder_mark_all(fresh.fd) < 0)) {
-		snprintf(why, size, "%s", text);
-		directory_close(&fresh);
-		return false;
-	}
-	directory_close(&file->directory);
-	file->directory = fresh;
-	return true;
+	if (directory_open("memory", path, folder_is_image, directory, why) < 0)
+		return -1;
+	if (directory->marked || folder_mark_all(directory->fd) == 0)
+		return 0;
+	*why = "its memory directory cannot be marked: look at its file system";
+	return -1;
 }
 
 bool names_restore_directory(struct memory *memory, char *why, size_t size)
 {
 	struct memory_file *file = file_of(memory);
-	struct stat open;
 
-	switch (check_path(file, &open)) {
-	case DIRECTORY_REMOVED:
-		return reopen_directory(file, open.st_dev, why, size);
-	case PATH_LEADS_ELSEWHERE:
-		snprintf(why, size,
-		         "%s no longer leads to the memory directory: that was moved, or unmounted",
-		         file->path);
-		return false;
-	default:
-		break;
-	}
-	if (!directory_is_marked(file->directory.fd) && errno == ENOENT)
-		(void)directory_mark(file->directory.fd);
-	return directory_has_lock(&file->directory) ||
-	       reopen_directory(file, open.st_dev, why, size);
+	return directory_restore("memory", file->path, open_as_at_start, &file->directory, why,
+	                         size);
 }
 
 /* --- notification of changes --- */

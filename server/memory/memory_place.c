@@ -118,6 +118,13 @@ const char *memory_place_advice(int directory, int error)
 
 	if (error == EFBIG)
 		return "raise its limit on the size of a file (LimitFSIZE=, ulimit -f)";
+	if (error == EMFILE)
+		return "raise its limit on open files (LimitNOFILE=, ulimit -n)";
+	if (error == ENFILE)
+		return "raise the host's limit on open files (fs.file-max)";
+	if (error == ENOMEM)
+		return "raise the limit on its address space (LimitAS=, ulimit -v), or give the "
+		       "host more memory";
 	if (error == EDQUOT)
 		return "raise the quota of its user on that file system";
 	if (error == ENOSPC && fstatvfs(directory, &fs) == 0 && lacks_inodes(&fs))

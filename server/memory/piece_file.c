@@ -134,14 +134,18 @@ int piece_file_map(int folder, const char *name, int fd, uint64_t size, struct p
 	piece->guard = ps_guard_new(base, size);
 	if (!piece->guard) {
 		munmap(base, size);
+		errno = ENOMEM;
 		return -STATUS(NO_MEMORY);
 	}
 	piece->fd_readonly = -1;
 	if (strncmp(name, "promise", 7) == 0) {
 		piece->fd_readonly = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 		if (piece->fd_readonly < 0) {
+			const int error = errno;
+
 			ps_guard_free(piece->guard);
 			munmap(base, size);
+			errno = error;
 			return -STATUS(IO);
 		}
 	}

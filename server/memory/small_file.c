@@ -231,7 +231,7 @@ static int read_all(int fd, uint8_t **bytes, size_t *len)
 		return -STATUS(DAMAGED);
 	*bytes = malloc((size_t)st.st_size + 1);
 	if (!*bytes)
-		return -STATUS(IO);
+		return file_status(ENOMEM);
 	while (have < (size_t)st.st_size) {
 		ssize_t n = read(fd, *bytes + have, (size_t)st.st_size - have);
 

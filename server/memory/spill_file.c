@@ -28,7 +28,8 @@ struct spill_file {
 	int out, in;          /* spills being written and read; -1: none */
 	uint64_t unsynced;    /* bytes of the written spill that may not be on the disk */
 	char name[NAME_ROOM]; /* name of the spill being written */
-	char path[PATH_MAX];
+	char path[PATH_MAX];  /* the path of the directory, as it was given */
+	char place[PATH_MAX]; /* where the directory is, if its path leads elsewhere */
 };
 
 static struct spill_file *file_of(struct spill *spill)
@@ -307,19 +308,6 @@ static int file_set_aside(struct spill *spill, const char *store)
 	return set_trouble(file, "renaming", name);
 }
 
-static const struct spill_ops file_ops = {
-	.room = file_room,
-	.begin = file_begin,
-	.commit = file_commit,
-	.abandon = file_abandon,
-	.list_stores = file_stores,
-	.open = file_open,
-	.close = file_close_input,
-	.remove = file_remove,
-	.retire = file_retire,
-	.set_aside = file_set_aside,
-};
-
 /* Returns true for files that a version without marks created: STORE.spill, optionally with a
  * suffix. */
 static bool is_spill(int directory, const char *name)
@@ -332,15 +320,59 @@ static bool is_spill(int directory, const char *name)
 	       fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 }
 
-static int open_directory(struct spill_file *file, const char *path, const char **why)
+static int open_as_at_start(const char *path, struct directory *directory, const char **why)
 {
-	if (directory_open("spill", path, is_spill, &file->directory, why) < 0)
+	if (directory_open("spill", path, is_spill, directory, why) < 0)
 		return -1;
-	if (file->directory.marked || directory_mark(file->directory.fd) == 0)
+	if (directory->marked || directory_mark(directory->fd) == 0)
 		return 0;
 	*why = "the spill directory cannot be marked: look at its file system";
 	return -1;
 }
+
+static int file_restore_directory(struct spill *spill)
+{
+	struct spill_file *file = file_of(spill);
+
+	return directory_restore("spill", file->path, open_as_at_start, &file->directory,
+	                         spill->trouble, sizeof(spill->trouble))
+	               ? 0
+	               : -1;
+}
+
+static int file_follow_path(struct spill *spill)
+{
+	struct spill_file *file = file_of(spill);
+	char link[64];
+	ssize_t len;
+
+	if (directory_follow_path(file->path, open_as_at_start, &file->directory, spill->trouble,
+	                          sizeof(spill->trouble)))
+		return 0;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", file->directory.fd);
+	len = readlink(link, file->place, sizeof(file->place) - 1);
+	spill->directory = "an unknown place";
+	if (len > 0) {
+		file->place[len] = '\0';
+		spill->directory = file->place;
+	}
+	return -1;
+}
+
+static const struct spill_ops file_ops = {
+	.restore_directory = file_restore_directory,
+	.follow_path = file_follow_path,
+	.room = file_room,
+	.begin = file_begin,
+	.commit = file_commit,
+	.abandon = file_abandon,
+	.list_stores = file_stores,
+	.open = file_open,
+	.close = file_close_input,
+	.remove = file_remove,
+	.retire = file_retire,
+	.set_aside = file_set_aside,
+};
 
 struct spill *spill_file_new(const char *directory, const char **why)
 {
@@ -356,7 +388,7 @@ struct spill *spill_file_new(const char *directory, const char **why)
 	file->spill.sink.write = file_write;
 	file->spill.source.read = file_read;
 	file->out = file->in = file->directory.fd = file->directory.lock = -1;
-	if (open_directory(file, directory, why) < 0) {
+	if (open_as_at_start(directory, &file->directory, why) < 0) {
 		spill_file_free(&file->spill);
 		return NULL;
 	}

@@ -54,7 +54,8 @@ struct memory_ops {
 	 * function that returns NULL. */
 	const char *(*advice)(struct memory *memory);
 	/* Opens an existing piece and stores its size. Returns -STATUS_NO_STORE if it does not
-	 * exist. */
+	 * exist, or -STATUS_NO_MEMORY if descriptors or memory lack, which says nothing about the
+	 * piece; advice() tells what must be raised. So does load(). */
 	int (*open)(struct memory *memory, const char *store, const char *name,
 	            struct piece *piece);
 	/* Unmaps and closes the piece, which continues to exist. */

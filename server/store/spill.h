@@ -13,6 +13,14 @@
 struct spill;
 
 struct spill_ops {
+	/* Restores the spill directory if it was removed. Fails if the path of the directory leads
+	 * elsewhere, so that the next daemon would not find new spills. NULL: no path can lead
+	 * elsewhere. */
+	int (*restore_directory)(struct spill *spill);
+	/* Called after restore_directory() has failed: makes new spills go where the path leads
+	 * now. Fails if that is no proper spill directory: then they go to the old one, and
+	 * `directory` becomes the path of its present place. */
+	int (*follow_path)(struct spill *spill);
 	/* Returns how many bytes new spills may occupy. */
 	int (*room)(struct spill *spill, uint64_t *bytes);
 	/* Begins a new spill of the store, next to an existing one. `sink` writes to the new

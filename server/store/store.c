@@ -197,15 +197,15 @@ struct store *store_find_served(struct stores *stores, const char *name, int *re
 		store = NULL;
 	if (!store)
 		*ret = refuse(why, STATUS(NO_STORE), "this mirror has no store named %s", name);
-	else if ((*ret = store_check_version(store, why)))
+	else if ((*ret = store_check_touchable(store, why)))
 		store = NULL;
 	return store;
 }
 
-int store_check_version(const struct store *store, struct why *why)
+int store_check_touchable(const struct store *store, struct why *why)
 {
-	return store->is_later_version
-	               ? refuse(why, STATUS(BAD_VERSION), "the image of store %s is not served: %s",
+	return store->untouchable
+	               ? refuse(why, store->untouchable, "the image of store %s is not served: %s",
 	                        store->name, store->damage)
 	               : 0;
 }

@@ -135,6 +135,7 @@ struct store_event_info {
 struct store_view {
 	const char *name;
 	const char *damage; /* why the image is refused; "": the image is sound */
+	bool is_unread;     /* the image could not be opened, and may be sound */
 	/* Why a restart would lose the image; "": its files are in place. */
 	const char *restart_loss;
 	/* Number of events by enum store_event, since the store is served. */
@@ -209,6 +210,7 @@ struct spill_sum {
 	unsigned stores; /* number of stores that were spilled */
 	unsigned failed; /* number of stores that could not be spilled */
 	uint64_t bytes;
+	const char *directory; /* where they were written */
 };
 
 struct used_spills;
@@ -338,6 +340,9 @@ int store_check_torn(struct stores *stores, const char *name, struct why *why);
  * nothing else may change a store in the meantime. */
 bool stores_check_names(struct stores *stores, bool *again);
 void stores_repair_names(struct stores *stores);
+/* Restores the spill directory if it was removed. Returns false with the reason in `why` if the
+ * next daemon would not find new spills. */
+bool stores_restore_spill_directory(struct stores *stores, char *why, size_t size);
 /* Reports each image that will be lost if the daemon exits now. */
 void stores_report_lost(struct stores *stores, void (*complain)(void *arg, const char *text),
                         void *arg);

@@ -134,6 +134,8 @@ int image_open(struct store *store, const Perseas__Header *header, struct image 
 			         (unsigned long long)piece->size, (unsigned long long)expected);
 		else if (ret == -STATUS(NO_STORE))
 			snprintf(text, size, "%s is missing", name);
+		else if (ret == -STATUS(NO_MEMORY))
+			store_refuse_unread(store, name);
 		else
 			snprintf(text, size, "%s cannot be opened", name);
 		image_close(store, image);

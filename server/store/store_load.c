@@ -47,6 +47,18 @@ static void match_promise_page(struct store *store)
 		image_write_promise(&store->image, header->promised_epoch, header->promised_owner);
 }
 
+void store_refuse_unread(struct store *store, const char *what)
+{
+	struct memory *memory = store->stores->memory;
+	const char *advice = memory->ops->advice ? memory->ops->advice(memory) : NULL;
+
+	store->untouchable = STATUS(IO);
+	snprintf(store->damage, sizeof(store->damage),
+	         "%s could not be opened for lack of descriptors or memory, and is as it was; %s, "
+	         "and restart perseasd",
+	         what, advice ? advice : "give it more memory");
+}
+
 static Perseas__Header *read_header(struct store *store, int *ret)
 {
 	struct memory *memory = store->stores->memory;
@@ -56,6 +68,10 @@ static Perseas__Header *read_header(struct store *store, int *ret)
 	size_t len;
 
 	*ret = memory->ops->load(memory, store->name, "header", &bytes, &len);
+	if (*ret == -STATUS(NO_MEMORY)) {
+		store_refuse_unread(store, "its header");
+		return NULL;
+	}
 	if (*ret) {
 		snprintf(store->damage, sizeof(store->damage), "its header cannot be read");
 		return NULL;
@@ -63,9 +79,10 @@ static Perseas__Header *read_header(struct store *store, int *ret)
 	header = ps_header_unpack(bytes, len, &text);
 	free(bytes);
 	if (!header) {
-		store->is_later_version = ps_is_later_version(text);
+		if (ps_is_later_version(text))
+			store->untouchable = STATUS(BAD_VERSION);
 		snprintf(store->damage, sizeof(store->damage), "%s%s",
-		         store->is_later_version ? "" : "its header is not valid: ", text);
+		         store->untouchable ? "" : "its header is not valid: ", text);
 		return NULL;
 	}
 	if (strcmp(header->store, store->name) != 0)
@@ -124,13 +141,19 @@ static void renew_header(struct loading *loading, struct store *store)
 	report_store(loading, store->name, why.text);
 }
 
-/* Opens the image. Stores the header even if that fails, so that status can show it. */
+/* Opens the image and checks that it has a commit slot. Stores the header even if that fails, so
+ * that status can show it. */
 static int open_image(struct store *store, Perseas__Header *header)
 {
 	int ret = image_open(store, header, &store->image, store->damage, sizeof(store->damage));
 
+	struct ps_slot slot;
+
 	store->header = header;
-	return ret;
+	if (ret || header->state != STATE(CONSISTENT) || image_slot(&store->image, &slot) >= 0)
+		return ret;
+	snprintf(store->damage, sizeof(store->damage), "it has no valid commit slot");
+	return -STATUS(DAMAGED);
 }
 
 static void load_store(void *arg, const char *name)

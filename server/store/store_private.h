@@ -65,9 +65,10 @@ struct store {
 	char damage[240];        /* why the image is refused; "": the image is sound */
 	/* Why a restart would lose the image; "": its files are in place. */
 	char restart_loss[NAMES_TEXT];
-	/* a later version wrote the image, so it is refused and never changed */
-	bool is_later_version;
-	/* A later version wrote the spill, so it was not loaded, and memory has no image. */
+	/* Why the image may be sound, is refused, and must never be changed: BAD_VERSION if a later
+	 * version wrote it, IO if descriptors or memory lacked to open it. Otherwise OK. */
+	Perseas__Status untouchable;
+	/* The spill was not loaded, because it is untouchable, and memory has no image. */
 	bool is_only_spilled;
 	bool is_over_quota; /* the owner used too much memory and is about to be cut */
 	bool has_own_spill; /* the spill with the store's name was written from this image */
@@ -131,8 +132,8 @@ struct store *store_find_sound(struct stores *stores, const char *name, int *ret
 /* Like store_find_sound(), but also refuses if the daemon is about to exit. Begins a new reply. */
 struct store *store_find_to_change(struct stores *stores, const char *name, int *ret,
                                    struct why *why);
-/* Returns 0, or a refusal if a later version wrote the image. */
-int store_check_version(const struct store *store, struct why *why);
+/* Returns 0, or a refusal if the image is untouchable. */
+int store_check_touchable(const struct store *store, struct why *why);
 /* Adds an empty store to the table. Returns NULL if memory is out. */
 struct store *store_insert(struct stores *stores, const char *name);
 /* Closes the store's images, whose files stay, and frees the store. */
@@ -240,6 +241,9 @@ int promise_allows(const struct store *store, uint64_t epoch, ProtobufCBinaryDat
                    struct why *why);
 
 /* store_load.c */
+/* Refuses the store, without touching its image, because `what` of it could not be opened after
+ * memory.h reported NO_MEMORY. */
+void store_refuse_unread(struct store *store, const char *what);
 struct name_list {
 	char (*names)[PS_NAME_MAX + 1];
 	size_t count;

@@ -117,7 +117,7 @@ static int check_makeable(const struct store *store, const Perseas__RebuildReque
 	const Perseas__Header *header = store->header;
 
 	if (!header)
-		return store_check_version(store, why);
+		return store_check_touchable(store, why);
 	if (header->state == STATE(CREATING) &&
 	    !same_id(header->store_id, request->header->store_id))
 		return refuse(why, STATUS(BAD_STATE),

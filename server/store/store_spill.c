@@ -156,6 +156,38 @@ static void report_lost(const struct store *store, void (*complain)(void *arg, c
 	complain(arg, line);
 }
 
+bool stores_restore_spill_directory(struct stores *stores, char *why, size_t size)
+{
+	struct spill *spill = stores->spill;
+
+	if (!spill || !spill->ops->restore_directory || stores->closing ||
+	    spill->ops->restore_directory(spill) == 0)
+		return true;
+	snprintf(why, size, "%s", spill->trouble);
+	return false;
+}
+
+/* Chooses where to write if the path of the spill directory leads elsewhere: preferably where the
+ * next daemon will look. */
+static void choose_directory(struct stores *stores, void (*complain)(void *arg, const char *text),
+                             void *arg)
+{
+	struct spill *spill = stores->spill;
+	char line[2 * sizeof(spill->trouble) + 400], reason[sizeof(spill->trouble)];
+
+	if (stores_restore_spill_directory(stores, reason, sizeof(reason)))
+		return;
+	if (spill->ops->follow_path(spill) == 0)
+		snprintf(line, sizeof(line),
+		         "%s; images are written to the folder that is there now", reason);
+	else
+		snprintf(line, sizeof(line),
+		         "%s; images are written to the old one, which is %.150s now and must be "
+		         "moved back before the next start: %s",
+		         reason, spill->directory, spill->trouble);
+	complain(arg, line);
+}
+
 void stores_report_lost(struct stores *stores, void (*complain)(void *arg, const char *text),
                         void *arg)
 {
@@ -171,13 +203,14 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
 	memset(sum, 0, sizeof(*sum));
 	if (!stores->spill || stores->closing)
 		return false;
+	choose_directory(stores, complain, arg);
 	end_all_sessions(stores);
 	for (struct store *store = stores->first; store; store = store->next) {
 		int ret = store->damage[0] ? 0 : write_store(store, &sum->bytes);
 
 		if (store->is_only_spilled)
 			continue;
-		if (store->is_later_version) {
+		if (store->untouchable) {
 			snprintf(line, sizeof(line), "store %s is not spilled: %s", store->name,
 			         store->damage);
 			complain(arg, line);
@@ -198,20 +231,34 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
 			sum->stores++;
 		}
 	}
+	sum->directory = stores->spill->directory;
 	return true;
 }
 
-/* Refuses a spill if an image needs a later version: stopping the daemon would lose the memory, and
- * only that version could write the spill. */
-static int check_versions(struct stores *stores, struct why *why)
+/* Refuses a spill if an image is untouchable: this daemon cannot write it, and the memory would be
+ * lost. */
+static int check_untouchable(struct stores *stores, struct why *why)
 {
 	for (struct store *store = stores->first; store; store = store->next)
-		if (store->is_later_version && !store->is_only_spilled)
-			return refuse(why, STATUS(BAD_VERSION),
+		if (store->untouchable && !store->is_only_spilled)
+			return refuse(why, store->untouchable,
 			              "store %s cannot be spilled: %s; nothing was ended, and "
 			              "SIGTERM spills the others",
 			              store->name, store->damage);
 	return 0;
+}
+
+/* Refuses a spill that the next daemon would not find. */
+static int check_directory(struct stores *stores, struct why *why)
+{
+	char reason[256];
+
+	if (stores_restore_spill_directory(stores, reason, sizeof(reason)))
+		return 0;
+	return refuse(why, STATUS(IO),
+	              "%s; nothing was ended: put it back, or restart perseasd with another "
+	              "--spill-dir",
+	              reason);
 }
 
 static int check_room(struct stores *stores, struct why *why)
@@ -264,7 +311,9 @@ int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *w
 		return refuse(why, STATUS(BAD_STATE),
 		              "this mirror has no spill directory; start perseasd with "
 		              "--spill-dir");
-	ret = check_versions(stores, why);
+	ret = check_untouchable(stores, why);
+	if (!ret)
+		ret = check_directory(stores, why);
 	if (!ret)
 		ret = check_room(stores, why);
 	if (ret)

@@ -348,9 +348,10 @@ static int read_spill(struct unspilling *unspilling, struct store *store, struct
 	const char *text = spill->trouble;
 	int ret = -STATUS(DAMAGED);
 
-	if (spill->ops->open(spill, store->name) < 0 ||
-	    ps_archive_open(&reader, &spill->source, &text) < 0 ||
-	    (text = header_fault(&reader, store->name)))
+	if (spill->ops->open(spill, store->name) < 0)
+		ret = refuse(why, STATUS(IO), "%s", text);
+	else if (ps_archive_open(&reader, &spill->source, &text) < 0 ||
+	         (text = header_fault(&reader, store->name)))
 		ret = ps_is_later_version(text)
 		              ? refuse(why, STATUS(BAD_VERSION), "%s", text)
 		              : refuse(why, STATUS(DAMAGED), "it is damaged: %s", text);
@@ -362,9 +363,10 @@ static int read_spill(struct unspilling *unspilling, struct store *store, struct
 }
 
 /* Keeps the name in use: a client that found no store here would create an empty one. */
-static void keep_for_later_version(struct store *store, const struct why *why)
+static void keep_name(struct store *store, Perseas__Status status, const struct why *why)
 {
-	store->is_later_version = store->is_only_spilled = true;
+	store->untouchable = status;
+	store->is_only_spilled = true;
 	snprintf(store->damage, sizeof(store->damage), "%.200s", why->text);
 }
 
@@ -379,8 +381,8 @@ static void keep_spill(struct unspilling *unspilling, struct store *store, int r
 		report_spill(unspilling, store->name, "it is set aside, not loaded: %s", why->text);
 	else
 		report_spill(unspilling, store->name, "it is kept, not loaded: %s", why->text);
-	if (ret == -STATUS(BAD_VERSION))
-		keep_for_later_version(store, why);
+	if (ret == -STATUS(BAD_VERSION) || ret == -STATUS(IO))
+		keep_name(store, (Perseas__Status)-ret, why);
 	else
 		store_delete(store);
 }
@@ -424,7 +426,7 @@ static void handle_spill(struct unspilling *unspilling, const char *name)
 
 	if (!store)
 		load_spill(unspilling, name);
-	else if (store->is_later_version)
+	else if (store->untouchable)
 		report_spill(unspilling, name, "it is kept, not loaded: %s", store->damage);
 	else if (store->damage[0])
 		report_spill(unspilling, name,

@@ -32,8 +32,10 @@ static int view_all(struct stores *stores, const struct store_view **views, size
 		perseas__store_status__init(status);
 		if (store_fill_status(store, status, &why))
 			return -1;
-		all[(*count)++] = (struct store_view){ store->name, store->damage,
-			                               store->restart_loss, store->events, status };
+		all[(*count)++] = (struct store_view){
+			store->name,         store->damage, store->untouchable == STATUS(IO),
+			store->restart_loss, store->events, status
+		};
 	}
 	qsort(all, *count, sizeof(*all), compare_names);
 	return 0;

@@ -43,6 +43,8 @@ void watch_stores(struct daemon *daemon, const struct store_view **views, size_t
 
 enum watch_state watch_state(const struct store_view *view)
 {
+	if (view->is_unread)
+		return WATCH_UNREAD;
 	if (view->damage[0] || !view->status->header)
 		return WATCH_DAMAGED;
 	switch (view->status->header->state) {
@@ -57,7 +59,8 @@ enum watch_state watch_state(const struct store_view *view)
 
 const char *watch_state_name(enum watch_state state)
 {
-	static const char *const names[] = { "creating", "consistent", "joining", "damaged" };
+	static const char *const names[] = { "creating", "consistent", "joining", "damaged",
+		                             "unread" };
 
 	assert(state < WATCH_STATES);
 	return names[state];

@@ -12,7 +12,14 @@ struct daemon;
 
 enum { WATCH_REASON = 256, WATCH_STATUS_NAME = 32 };
 
-enum watch_state { WATCH_CREATING, WATCH_CONSISTENT, WATCH_JOINING, WATCH_DAMAGED, WATCH_STATES };
+enum watch_state {
+	WATCH_CREATING,
+	WATCH_CONSISTENT,
+	WATCH_JOINING,
+	WATCH_DAMAGED,
+	WATCH_UNREAD,
+	WATCH_STATES
+};
 
 /* Returns true if the daemon serves owners and can take new stores. Otherwise `why` says why
  * not. */

@@ -191,3 +191,21 @@ def test_a_damaged_image_counts_for_nothing_until_it_is_removed(mirrors, tellers
     assert desk.figures()["live"] == 3 and desk.books() == desk.check() == k
     desk.ask("close")
     assert perseas("verify", "books", mirrors=daemons).status == 0
+
+
+def test_ls_and_doctor_name_an_image_that_is_not_served(mirrors, tellers, perseas):
+    """One log is missing, another has no valid slot: nobody has claimed the stores yet."""
+    daemon, = mirrors(1)
+    names = names_of(2)
+    make_stores(tellers.desk(), daemon, names)
+    daemon.kill9()
+    remove_log(daemon.memory / names[0])
+    spoil_slots(daemon.memory / names[1])
+    daemon.restart()
+    listed = perseas("ls", mirrors=[daemon]).out
+    checked = perseas("doctor", mirrors=[daemon])
+    assert listed.count("not served") == 2 and checked.status != 0
+    for name in names:
+        told = perseas("status", name, mirrors=[daemon])
+        assert "damaged" in told.out + told.err
+        assert name in checked.out

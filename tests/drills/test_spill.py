@@ -2,6 +2,7 @@
 memory."""
 import os
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -260,6 +261,52 @@ def test_a_full_disk_is_named_and_costs_only_what_did_not_fit(tiny_disk, mirrors
     daemon.restart()
     assert contents([daemon]) == big[:8]
     assert sorted(p.name for p in tiny_disk.iterdir()) == [".lock", ".perseas"]
+
+
+def move_spill_dir(daemon):
+    """Moves the spill directory under the daemon, which then has another one under its path."""
+    away = daemon.mirror.folder / "away"
+    spill_dir(daemon).rename(away)
+    spill_dir(daemon).mkdir(0o700)
+    wait_for(lambda: "no longer leads to the spill directory" in daemon.log(), SECONDS,
+             "a word about the spill directory")
+    return away
+
+
+def test_a_moved_spill_directory_refuses_a_spill_and_ends_nothing(mirrors):
+    daemon, = with_spill(mirrors(1))
+    fill("s", [daemon], {"accounts": b"kept"}, log_size=65536)
+    away = move_spill_dir(daemon)
+    with Store("s", daemon.address) as store:
+        store.map("accounts")
+        done = run_command("spill", daemon.address)
+        assert done.status != OK and "nothing was ended" in done.err
+        store.write("accounts", 0, b"more")
+    spill_dir(daemon).rmdir()
+    away.rename(spill_dir(daemon))
+    assert run_command("spill", daemon.address).status == OK
+    assert spills(daemon) == ["s.spill"]
+
+
+def test_a_daemon_that_ends_spills_where_the_next_one_looks(mirrors):
+    daemon, = with_spill(mirrors(1))
+    fill("s", [daemon], {"accounts": b"kept"}, log_size=65536)
+    away = move_spill_dir(daemon)
+    assert daemon.terminate() == 0
+    assert "images are written to the folder that is there now" in daemon.log()
+    assert spills(daemon) == ["s.spill"] and list(away.glob("*.spill")) == []
+    lose_hosts([daemon])
+    with Store("s", daemon.address) as store:
+        store.map("accounts")
+        assert store.read("accounts", 0, 4) == b"kept"
+
+
+def test_a_removed_spill_directory_is_made_again(mirrors):
+    daemon, = with_spill(mirrors(1))
+    fill("s", [daemon], {"accounts": b"kept"}, log_size=65536)
+    shutil.rmtree(spill_dir(daemon))
+    assert run_command("spill", daemon.address).status == OK
+    assert spills(daemon) == ["s.spill"]
 
 
 def test_a_file_that_may_not_grow_costs_only_what_did_not_fit(mirrors):

@@ -25,6 +25,7 @@ struct spill_heap {
 	size_t at; /* of what is read */
 	uint64_t room;
 	bool frozen;
+	bool moved; /* the path of the directory leads to another one */
 	void (*hook)(void *arg);
 	void *hook_arg;
 };
@@ -212,7 +213,20 @@ static int set_aside(struct spill *spill, const char *store)
 	return 0;
 }
 
+static int restore_directory(struct spill *spill)
+{
+	return heap_of(spill)->moved ? failed(spill, "heap leads elsewhere") : 0;
+}
+
+static int follow_path(struct spill *spill)
+{
+	heap_of(spill)->moved = false;
+	return 0;
+}
+
 static const struct spill_ops heap_ops = {
+	.restore_directory = restore_directory,
+	.follow_path = follow_path,
 	.room = room,
 	.begin = begin,
 	.commit = commit,
@@ -292,6 +306,11 @@ void spill_heap_set_room(struct spill *spill, uint64_t bytes)
 void spill_heap_freeze(struct spill *spill, bool frozen)
 {
 	heap_of(spill)->frozen = frozen;
+}
+
+void spill_heap_move(struct spill *spill)
+{
+	heap_of(spill)->moved = true;
 }
 
 void spill_heap_on_change(struct spill *spill, void (*hook)(void *arg), void *arg)

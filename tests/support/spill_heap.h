@@ -25,6 +25,9 @@ void spill_heap_set_room(struct spill *spill, uint64_t room);
 /* With `frozen`, spills can be neither removed nor renamed. */
 void spill_heap_freeze(struct spill *spill, bool frozen);
 
+/* From now on, the directory's path leads to another directory, until follow_path(). */
+void spill_heap_move(struct spill *spill);
+
 /* Called before each operation that changes something. */
 void spill_heap_on_change(struct spill *spill, void (*hook)(void *arg), void *arg);
 

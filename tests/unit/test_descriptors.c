@@ -100,6 +100,23 @@ static void assert_bank(void)
 	end(&mirror);
 }
 
+/* Nobody calls an image damaged, makes it anew or drops it because it could not be opened. */
+static void assert_not_touched(struct mirror *mirror)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	Perseas__DropRequest request = PERSEAS__DROP_REQUEST__INIT;
+	const int expected = mirror->complaints ? -STATUS(IO) : 0;
+
+	request.store = (char *)(uintptr_t) "bank";
+	assert_int_equal(store_status(mirror->stores, "bank", &status, &mirror->why), expected);
+	if (expected) {
+		assert_non_null(strstr(mirror->why.text, "LimitNOFILE"));
+		assert_int_equal(store_drop(mirror->stores, NULL, &request, &mirror->why),
+		                 expected);
+	}
+	assert_int_equal(mirror_create(mirror, "bank", 7), -STATUS(EXISTS));
+}
+
 /* A daemon that started without seeing the store would let a client make one over it. */
 TEST(a_store_is_never_taken_for_nothing)
 {
@@ -113,7 +130,7 @@ TEST(a_store_is_never_taken_for_nothing)
 		allow_files(-1);
 		assert_true(ret == 0 || mirror.complaints > 0);
 		if (ret == 0)
-			assert_int_equal(mirror_create(&mirror, "bank", 7), -STATUS(EXISTS));
+			assert_not_touched(&mirror);
 		ret |= (int)mirror.complaints;
 		end(&mirror);
 		assert_bank();
@@ -236,6 +253,26 @@ TEST(spills_are_never_overlooked)
 	assert_int_equal(mirror.complaints, 1);
 	assert_int_equal(stores_load_spills(mirror.stores, complain, &mirror.complaints), 0);
 	assert_int_equal(mirror.complaints, 1);
+	end(&mirror);
+	spill_file_free(spill);
+}
+
+/* The name of the spill leads to what cannot be opened: its store is not made anew. */
+TEST(a_spill_that_cannot_be_opened_keeps_its_name)
+{
+	const char *why = NULL;
+	struct spill *spill = spill_file_new(spills, &why);
+	struct mirror mirror;
+	char path[128];
+
+	assert_non_null(spill);
+	snprintf(path, sizeof(path), "%s/other.spill", spills);
+	assert_int_equal(mkdir(path, 0700), 0);
+	begin(&mirror);
+	stores_set_spill(mirror.stores, spill);
+	assert_int_equal(stores_load_spills(mirror.stores, complain, &mirror.complaints), 0);
+	assert_int_equal(mirror.complaints, 1);
+	assert_int_not_equal(mirror_create(&mirror, "other", 7), 0);
 	end(&mirror);
 	spill_file_free(spill);
 }

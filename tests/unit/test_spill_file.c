@@ -36,13 +36,18 @@ static int setup(void **state)
 	return *state ? 0 : -1;
 }
 
-static int teardown(void **state)
+static int remove_directory(void)
 {
 	char command[128];
 
-	spill_file_free(*state);
 	snprintf(command, sizeof(command), "rm -rf '%s'", directory);
 	return system(command);
+}
+
+static int teardown(void **state)
+{
+	spill_file_free(*state);
+	return remove_directory();
 }
 
 struct unit_fixture unit_fixture = { setup, teardown };
@@ -210,4 +215,62 @@ TEST(a_spill_that_was_loaded_is_kept_for_people_alone, struct spill *spill)
 	free_blocks = 0;
 	assert_int_equal(after, 1000 * BLOCK);
 	assert_true(before > after);
+}
+
+/* The open directory is `name`; the path given to the daemon names another one, or none. */
+static void move_directory(const char *name)
+{
+	char to[128];
+
+	snprintf(to, sizeof(to), "%s-%s", directory, name);
+	assert_int_equal(rename(directory, to), 0);
+}
+
+static void remove_moved(const char *name)
+{
+	char command[200];
+
+	snprintf(command, sizeof(command), "rm -rf '%s-%s'", directory, name);
+	assert_int_equal(system(command), 0);
+}
+
+/* The next daemon would look for spills in the new directory. */
+TEST(a_moved_directory_is_noticed_and_the_one_in_its_place_is_used, struct spill *spill)
+{
+	assert_int_equal(spill->ops->restore_directory(spill), 0);
+	move_directory("away");
+	assert_int_equal(mkdir(directory, 0700), 0);
+	assert_int_equal(spill->ops->restore_directory(spill), -1);
+	assert_non_null(strstr(spill->trouble, "no longer leads to the spill directory"));
+	assert_int_equal(spill->ops->follow_path(spill), 0);
+	assert_int_equal(spill->ops->restore_directory(spill), 0);
+	write_whole(spill, "abc");
+	assert_true(there("bank.spill"));
+	assert_string_equal(spill->directory, directory);
+	remove_moved("away");
+}
+
+TEST(a_directory_of_others_is_not_used_in_place_of_a_moved_one, struct spill *spill)
+{
+	char moved[128];
+
+	move_directory("away");
+	assert_int_equal(mkdir(directory, 0700), 0);
+	fclose(fopen(path_of("letter.txt"), "w"));
+	assert_int_equal(spill->ops->restore_directory(spill), -1);
+	assert_int_equal(spill->ops->follow_path(spill), -1);
+	assert_non_null(strstr(spill->trouble, "letter.txt"));
+	snprintf(moved, sizeof(moved), "%s-away", directory);
+	assert_string_equal(spill->directory, moved);
+	write_whole(spill, "abc");
+	assert_false(there("bank.spill"));
+	remove_moved("away");
+}
+
+TEST(a_removed_directory_is_made_again, struct spill *spill)
+{
+	assert_int_equal(remove_directory(), 0);
+	assert_int_equal(spill->ops->restore_directory(spill), 0);
+	write_whole(spill, "abc");
+	assert_true(there("bank.spill"));
 }

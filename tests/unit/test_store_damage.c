@@ -120,3 +120,18 @@ TEST(a_flipped_record_changes_no_state)
 		mirror_close(&mirror);
 	}
 }
+
+/* Whoever asks is told so before anybody claims the store. */
+TEST(an_image_without_a_valid_slot_is_damaged_from_the_start)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	struct mirror mirror;
+	uint64_t size;
+
+	make_bank(&mirror, WRITE_ALL);
+	memset(memory_heap_piece(mirror.memory, "bank", "log.1", &size), 0x5a, PS_RING_OFFSET);
+	mirror_restart(&mirror);
+	assert_int_equal(store_status(mirror.stores, "bank", &status, &mirror.why),
+	                 -STATUS(DAMAGED));
+	mirror_close(&mirror);
+}

@@ -93,6 +93,22 @@ TEST(a_spill_without_room_cuts_nobody, struct rig *rig)
 	assert_non_null(session_memory(&rig->owner.session, 16, 0, 1, true));
 }
 
+/* The next daemon would not find the spills. */
+TEST(a_spill_to_a_moved_directory_cuts_nobody, struct rig *rig)
+{
+	Perseas__SpillReply reply;
+
+	mirror_bank(&rig->mirror, &rig->owner, false);
+	spill_heap_move(rig->spill);
+	assert_int_equal(ask(rig, &reply), -STATUS(IO));
+	assert_non_null(strstr(rig->mirror.why.text, "heap leads elsewhere; nothing was ended"));
+	assert_int_equal(rig->owner.cuts, 0);
+	assert_int_equal(spill_heap_count(rig->spill), 0);
+	end(rig);
+	assert_non_null(strstr(rig->complaint, "the folder that is there now"));
+	assert_int_equal(spill_heap_count(rig->spill), 1);
+}
+
 TEST(a_spill_that_is_granted_ends_everything, struct rig *rig)
 {
 	Perseas__SpillReply reply;
