@@ -117,7 +117,7 @@ const struct ps_verb ps_verbs[] = {
 	  "The whole file is checked first. Then the store is made on all mirrors of the\n"
 	  "list, which must all answer, and none of which may have a store of that name;\n"
 	  "its segments lie at the addresses that they had, so pointers in them stay good.\n"
-	  "They come to exist together, and are compared on all mirrors. What fails in\n"
+	  "They are compared on all mirrors, and then come to exist together. What fails in\n"
 	  "between is deleted again. It counts its transactions anew. If the command is\n"
 	  "killed, nobody can open the store; the same command deletes it and begins anew.\n"
 	  "\n"

@@ -90,22 +90,37 @@ static bool is_in_publish(const struct ps_new_segments *birth, const struct ps_s
 	return birth ? is_listed_in(birth, segment) : !ps_segment_part_is_name(segment->name);
 }
 
-int ps_publish_exclusive(struct perseas *p, const struct ps_new_segments *birth, uint64_t *seq)
+/* Sets ids[] to the segments of the publish, and returns their number. */
+static unsigned list_segments(struct perseas *p, const struct ps_new_segments *birth, uint32_t *ids)
 {
-	uint32_t ids[PS_SEGMENTS_MAX];
 	unsigned count = 0;
-	int rc = 0;
 
 	for (unsigned i = 0; i < p->segment_count; i++)
 		if (is_in_publish(birth, &p->segments[i]))
 			ids[count++] = p->segments[i].id;
+	return count;
+}
+
+int ps_publish_send(struct perseas *p, const struct ps_new_segments *birth)
+{
+	uint32_t ids[PS_SEGMENTS_MAX];
+	const unsigned count = list_segments(p, birth, ids);
+	int rc = 0;
+
+	for (unsigned i = 0; i < count && !rc; i++)
+		rc = ps_copy_segment_to_mirrors(p, ps_segment_by_id(p, ids[i]));
+	return rc;
+}
+
+int ps_publish_record(struct perseas *p, const struct ps_new_segments *birth, uint64_t *seq)
+{
+	uint32_t ids[PS_SEGMENTS_MAX];
+	const unsigned count = list_segments(p, birth, ids);
+	int rc;
+
 	*seq = 0;
 	if (!count)
 		return 0;
-	for (unsigned i = 0; i < count && !rc; i++)
-		rc = ps_copy_segment_to_mirrors(p, ps_segment_by_id(p, ids[i]));
-	if (rc)
-		return rc;
 	if (!ps_quorum_is_w(p, ps_mirrors_with_whole_image(p)))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors took the contents, and %u must hold them: "
@@ -122,6 +137,14 @@ int ps_publish_exclusive(struct perseas *p, const struct ps_new_segments *birth,
 	*seq = p->commit.seq + 1;
 	announce_publish(p, ids, count, *seq);
 	return ps_map_post_record(p, PS_RECORD_PUBLISH, ids, count);
+}
+
+int ps_publish_exclusive(struct perseas *p, const struct ps_new_segments *birth, uint64_t *seq)
+{
+	int rc = ps_publish_send(p, birth);
+
+	*seq = 0;
+	return rc ? rc : ps_publish_record(p, birth, seq);
 }
 
 int ps_map_await_durable(struct perseas *p, int rc, uint64_t seq)

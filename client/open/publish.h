@@ -6,9 +6,17 @@
 
 #include "map.h"
 
-/* Publishes the segments of `birth`, or what perseas_publish does if birth is NULL. Sets *seq to
- * the seq of the publish, or to 0 if nothing was sent. The caller has exclusive use of the
- * links. */
+/* In all of these, birth NULL means the segments of perseas_publish. The caller has exclusive use
+ * of the links. */
+
+/* Sends the first contents of the segments to the mirrors. Nothing is published yet. */
+int ps_publish_send(struct perseas *p, const struct ps_new_segments *birth);
+
+/* Publishes segments whose contents were sent since the caller has exclusive use of the links. Sets
+ * *seq to the seq of the publish, or to 0 if there are no such segments or nothing was sent. */
+int ps_publish_record(struct perseas *p, const struct ps_new_segments *birth, uint64_t *seq);
+
+/* Does both. */
 int ps_publish_exclusive(struct perseas *p, const struct ps_new_segments *birth, uint64_t *seq);
 
 #endif
