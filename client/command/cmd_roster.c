@@ -141,19 +141,24 @@ static enum ps_exit show_roster(const struct ps_images *images, const struct ps_
 /* --- the verb --- */
 
 /* Does what needs no ownership of the store: shows the roster, previews a change, or orders it from
- * the live owner. owner: the mirror that shows a live owner, or -1. */
+ * the live owner. owner: the mirror that shows a live owner, or -1. is_done: the change was made
+ * before. */
 static enum ps_exit roster_by_images(struct ps_peers *peers, const struct ps_images *images,
-                                     const struct ps_args *args, int owner)
+                                     const struct ps_args *args, int owner, bool is_done)
 {
 	enum ps_exit status = images->have ? ps_images_check_ambiguous(images, args->store)
 	                                   : ps_images_complain_absent(images, args->store);
 
 	if (status)
 		return status;
+	if (is_done) {
+		ps_roster_print_nothing_to_do(images, args);
+		return PS_EXIT_OK;
+	}
 	if (ps_roster_is_cancel(args) && owner < 0 && !images->judged.next)
 		return ps_complain(PS_EXIT_NO,
-		                   "store '%s' has no change of its roster that could be taken "
-		                   "back",
+		                   "too few mirrors of store '%s' are seen to know whether it has "
+		                   "a change of its roster to take back",
 		                   args->store);
 	if (!args->action)
 		return show_roster(images, args);
@@ -167,6 +172,7 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 {
 	struct ps_peers peers;
 	struct ps_images images;
+	bool is_done;
 	int owner;
 	enum ps_exit status = ps_images_open(&images, &peers, args->store, args->mirrors,
 	                                     &args->options);
@@ -177,9 +183,12 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 	if (args->action && (args->dry_run || ps_images_find_owner(&images) < 0))
 		(void)ps_images_fetch_more(&images, &peers, args->store);
 	owner = args->action && images.have ? ps_images_find_owner(&images) : -1;
-	status = roster_by_images(&peers, &images, args, owner);
+	/* A live owner decides itself, unless the change is only previewed. */
+	is_done = args->action && images.have && (owner < 0 || args->dry_run) &&
+	          ps_roster_is_done(&images, args);
+	status = roster_by_images(&peers, &images, args, owner, is_done);
 	ps_images_close(&images, &peers);
-	if (args->dry_run)
+	if (args->dry_run || is_done)
 		return status;
 	if (!status && args->action && owner < 0)
 		status = ps_roster_change_by_open(args);

@@ -1,21 +1,20 @@
 /*
- * map.c - perseas_map, perseas_map_at and perseas_publish (PERSEAS_malloc and
- * PERSEAS_init_remote_db, PERSEAS section 3).
+ * map.c - perseas_map and perseas_map_at (PERSEAS_malloc, PERSEAS section 3), and the creation of
+ * new segments for the heap and for growing ones.
  *
- * Mapping a new segment only has mirrors reserve memory for it. Publishing it makes it a part of
- * the store, together with its first contents. If the owner dies in between, the next claim frees
- * the memory. It must never change the layout after the seq of a publish was announced to a mirror.
+ * Mapping a new segment only has mirrors reserve memory for it. Publishing it (publish.c) makes it
+ * a part of the store. If the owner dies in between, the next claim frees the memory.
  */
 #include "map.h"
 
 #include "segment_destroy.h"
 #include "placement.h"
+#include "publish.h"
 #include "../core/commit.h"
 #include "../core/demand.h"
 #include "../keeper/copy.h"
 #include "../keeper/exclusive.h"
 #include "../core/mirror.h"
-#include "../core/nowait.h"
 #include "../core/quorum.h"
 #include "../core/segment.h"
 #include "../core/shadow.h"
@@ -354,169 +353,6 @@ void ps_map_tell_mirrors(struct perseas *p, const Perseas__Request *request)
 	ps_round_free(&round);
 }
 
-/* Tells every live mirror that the record `seq` will publish these segments. */
-static void announce_publish(struct perseas *p, uint32_t *ids, unsigned count, uint64_t seq)
-{
-	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
-	const Perseas__Request request = PS_REQUEST(publish, PUBLISH, &publish);
-
-	publish.n_ids = count;
-	publish.ids = ids;
-	publish.seq = seq;
-	ps_map_tell_mirrors(p, &request);
-}
-
-int ps_map_post_record(struct perseas *p, enum ps_record_kind kind, const uint32_t *ids,
-                       unsigned count)
-{
-	struct {
-		struct ps_record head;
-		struct ps_range ranges[PS_SEGMENTS_MAX];
-		uint8_t slack[PS_RECORD_SLACK];
-	} record;
-	struct ps_range *ranges = record.ranges;
-	struct ps_outgoing out = { .record = &record.head };
-	int rc;
-
-	memset(&record, 0, sizeof(record));
-	out.record_length = sizeof(struct ps_record) + count * sizeof(struct ps_range);
-	for (unsigned i = 0; i < count; i++)
-		ranges[i].segment = ids[i];
-	out.range_count = count;
-	out.record_kind = kind;
-	out.entry_length = ps_entry_length(out.record_length, 0, 0);
-	pthread_mutex_lock(&p->lock);
-	rc = ps_commit_send(p, &out);
-	pthread_mutex_unlock(&p->lock);
-	return rc;
-}
-
-/* Marks the segments as published by `seq`, or as unpublished again if seq is 0. No commit can run
- * meanwhile. */
-static int mark_published(struct perseas *p, const uint32_t *ids, unsigned count, uint64_t seq)
-{
-	int rc = 0;
-
-	ps_assert_admin(p);
-	p->upkeep.publish_generation++;
-	for (unsigned i = 0; i < count; i++) {
-		struct ps_segment *segment = ps_segment_by_id(p, ids[i]);
-
-		segment->born = seq;
-		if (seq && !rc)
-			rc = ps_shadow_make(p, segment);
-	}
-	return rc ? rc : ps_layout_publish(p);
-}
-
-static bool is_listed_in(const struct ps_new_segments *birth, const struct ps_segment *segment)
-{
-	for (unsigned i = 0; i < birth->count; i++)
-		if (!strcmp(birth->segments[i].name, segment->name))
-			return true;
-	return false;
-}
-
-/* birth NULL: perseas_publish, which includes all unpublished segments except parts of others. */
-static bool is_in_publish(const struct ps_new_segments *birth, const struct ps_segment *segment)
-{
-	if (segment->born)
-		return false;
-	return birth ? is_listed_in(birth, segment) : !ps_segment_part_is_name(segment->name);
-}
-
-/* Publishes the segments of `birth`, or what perseas_publish does if birth is NULL. Sets *seq to
- * the seq of the publish, or to 0 if nothing was sent. */
-static int publish_exclusive(struct perseas *p, const struct ps_new_segments *birth, uint64_t *seq)
-{
-	uint32_t ids[PS_SEGMENTS_MAX];
-	unsigned count = 0;
-	int rc = 0;
-
-	for (unsigned i = 0; i < p->segment_count; i++)
-		if (is_in_publish(birth, &p->segments[i]))
-			ids[count++] = p->segments[i].id;
-	*seq = 0;
-	if (!count)
-		return 0;
-	for (unsigned i = 0; i < count && !rc; i++)
-		rc = ps_copy_segment_to_mirrors(p, ps_segment_by_id(p, ids[i]));
-	if (rc)
-		return rc;
-	if (!ps_quorum_is_w(p, ps_mirrors_with_whole_image(p)))
-		return ps_fail(p, PERSEAS_EUNREACHABLE,
-		               "only %u of %u mirrors took the contents, and %u must hold them: "
-		               "nothing is published",
-		               ps_quorum_member_count(p, ps_mirrors_with_whole_image(p)),
-		               p->member_count, p->acks);
-	/* Every step that can fail comes before the announcement: afterwards no other record may
-	 * use this seq. */
-	rc = mark_published(p, ids, count, p->commit.seq + 1);
-	if (rc) {
-		mark_published(p, ids, count, 0);
-		return rc;
-	}
-	*seq = p->commit.seq + 1;
-	announce_publish(p, ids, count, *seq);
-	return ps_map_post_record(p, PS_RECORD_PUBLISH, ids, count);
-}
-
-int ps_map_await_durable(struct perseas *p, int rc, uint64_t seq)
-{
-	uint64_t since = 0;
-
-	if (rc || !seq)
-		return ps_fail_session(p, rc);
-	pthread_mutex_lock(&p->lock);
-	rc = ps_commit_await(p, seq, &since);
-	pthread_mutex_unlock(&p->lock);
-	return rc;
-}
-
-/* A seq that W mirrors held once stays durable, even while one of them is being copied anew. */
-int ps_map_await_durable_once(struct perseas *p, uint64_t seq)
-{
-	bool durable;
-
-	pthread_mutex_lock(&p->lock);
-	durable = ps_update_durable(p) >= seq;
-	pthread_mutex_unlock(&p->lock);
-	return durable ? 0 : ps_map_await_durable(p, 0, seq);
-}
-
-/* Returns the seq of the newest publish. */
-static uint64_t last_published_seq(const struct perseas *p)
-{
-	uint64_t last = 0;
-
-	for (unsigned i = 0; i < p->segment_count; i++)
-		last = p->segments[i].born > last ? p->segments[i].born : last;
-	return last;
-}
-
-int perseas_publish(perseas_t *p)
-{
-	PS_UNCANCELLED;
-	uint64_t seq = 0, before = 0;
-	int rc;
-
-	if (!p)
-		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
-	rc = p->is_salvage ? ps_ready(p) : ps_map_check_ready(p);
-	if (rc)
-		return rc;
-	ps_exclusive_enter(p);
-	rc = ps_map_check_ready(p);
-	if (!rc)
-		rc = publish_exclusive(p, NULL, &seq);
-	if (!rc && !seq)
-		before = last_published_seq(p);
-	ps_exclusive_leave(p);
-	/* Another thread may have published this thread's segments, and may still wait for
-	 * mirrors. */
-	return before ? ps_map_await_durable_once(p, before) : ps_map_await_durable(p, rc, seq);
-}
-
 int ps_map_drop_unpublished(struct perseas *p, struct ps_segment *segment)
 {
 	uint8_t *base = segment->base;
@@ -575,7 +411,7 @@ static int publish_new_exclusive(struct perseas *p, struct ps_new_segments *birt
 	}
 	if (!rc) {
 		birth->fill(birth, birth->arg);
-		rc = publish_exclusive(p, birth, seq);
+		rc = ps_publish_exclusive(p, birth, seq);
 	}
 	if (*seq)
 		birth->on_published(birth, birth->arg);

@@ -4,6 +4,8 @@
 #include "opened.h"
 
 #include "examine.h"
+#include "publish.h"
+#include "../core/handle.h"
 #include "../core/segment.h"
 #include "../keeper/change.h"
 #include "../keeper/copy.h"
@@ -42,12 +44,34 @@ uint32_t ps_opened_segment_id(perseas_t *p, const char *name)
 	return id;
 }
 
-int ps_opened_publish(perseas_t *p, bool (*stop)(void))
+int ps_opened_send(perseas_t *p, bool (*stop)(void))
 {
-	int rc;
+	int rc = ps_map_check_ready(p);
 
+	if (rc)
+		return rc;
 	ps_copy_set_stop(stop);
-	rc = perseas_publish(p);
+	ps_exclusive_enter(p);
+	rc = ps_map_check_ready(p);
+	if (!rc)
+		rc = ps_publish_send(p, NULL);
+	if (rc)
+		ps_exclusive_leave(p);
+	return ps_fail_session(p, rc);
+}
+
+void ps_opened_withhold(perseas_t *p)
+{
+	ps_exclusive_leave(p);
+}
+
+int ps_opened_publish(perseas_t *p)
+{
+	uint64_t seq;
+	int rc = ps_publish_record(p, NULL, &seq);
+
+	ps_exclusive_leave(p);
+	rc = ps_map_await_durable(p, rc, seq);
 	if (rc == PERSEAS_EINDOUBT)
 		rc = perseas_flush(p);
 	/* No record is in flight once this thread has exclusive use of the links. */

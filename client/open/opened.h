@@ -31,10 +31,17 @@ int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,
                     const struct perseas_options *options, uint8_t store_id[PS_ID_SIZE],
                     perseas_t **out, struct ps_error *error);
 
-/* Does what perseas_publish does, and waits until all connected mirrors hold the publish instead of
- * W. Returns ECANCELLED, and publishes nothing, if stop() returns true before all contents are
- * sent. */
-int ps_opened_publish(perseas_t *p, bool (*stop)(void));
+/* Sends the contents of all mapped segments to the mirrors, but does not publish them. Returns
+ * ECANCELLED if stop() returns true before all are sent. After 0 the only calls with the handle may
+ * be ps_opened_publish or ps_opened_withhold, so that no mirror rejoins without the contents. */
+int ps_opened_send(perseas_t *p, bool (*stop)(void));
+
+/* Ends what ps_opened_send began, and publishes nothing. */
+void ps_opened_withhold(perseas_t *p);
+
+/* Publishes what ps_opened_send sent, and waits until all connected mirrors hold the publish, not
+ * only W. */
+int ps_opened_publish(perseas_t *p);
 
 /* Does what perseas_roster does, but waits for at most `wait_ms`, and only while stop() returns
  * false. Returns ETIMEOUT if the change is not settled by then; the next open of the store

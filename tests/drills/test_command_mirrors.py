@@ -331,7 +331,7 @@ def test_a_change_that_cannot_be_is_refused_with_a_sentence(perseas, held):
     adding a mirror that is down. The roster does not change."""
     daemons, extra, owner = held
     before = members("s", daemons)
-    for words in (["remove", extra.address], ["add", daemons[0].address],
+    for words in (["remove", extra.address], ["add", daemons[0].address, "--acks", "3"],
                   ["add", extra.address, "--acks", "9"], ["add", "127.0.0.1:1"]):
         done = perseas("roster", words[0], "s", mirror_list(daemons), *words[1:])
         assert done.status not in (OK, PARTLY) and len(done.err) > 20, (words, done)
@@ -368,7 +368,7 @@ def test_a_change_is_taken_back(perseas, mirrors):
         store.map("accounts", 8 * MIB)
         store.publish()
         done = perseas("roster", "cancel", "s", mirror_list(daemons))
-        assert done.status == NO and "no change of the roster is being made" in done.err, done
+        assert done.status == OK and "nothing to do" in done.out, done
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(perseas, "roster", "add", "s", mirror_list(daemons),
                                   extra.address, "--wait", "3600")
@@ -386,7 +386,7 @@ def test_a_change_is_taken_back(perseas, mirrors):
         assert members("s", daemons) == ({d.address for d in daemons}, 2, True)
         store.write("accounts", 0, b"contents")
     done = perseas("roster", "cancel", "s", mirror_list(daemons))
-    assert done.status == NO and "no change of its roster" in done.err, done
+    assert done.status == OK and "nothing to do" in done.out, done
 
 
 def test_what_is_carried_out_is_taken_back_before_what_waits(perseas, mirrors):

@@ -3,7 +3,7 @@ and warned of."""
 import pytest
 
 from binding import Store
-from drill import NO, OK, USAGE, fill, mirror_list, status_of
+from drill import FAILURE, NO, OK, USAGE, fill, mirror_list, status_of
 
 GROWN = ("W 1 of 1 -> 2 of 2; R 1 -> 1", "W 2 of 2 -> 2 of 3; R 1 -> 2")
 EITHER = "with two mirrors and W = 2 the loss of either stops commits"
@@ -63,10 +63,12 @@ def test_a_dry_run_says_what_the_sizes_would_be(perseas, mirrors, owned):
     assert told["dry_run"] and told["after"] == {"mirrors": 2, "acks": 1, "claims": 2}
     for words, why in ((("remove", "s", one, one), "a store needs a mirror"),
                        (("remove", "s", one, two), "the roster has no mirror"),
-                       (("add", "s", one, one), "in the roster already"),
+                       (("add", "s", one, one, "--acks", "2"), "in the roster already"),
                        (("add", "s", one, two, "--acks", "3"), "cannot give 3")):
         done = perseas("roster", *words, "--dry-run")
-        assert done.status != OK and why in done.err, done
+        assert done.status == NO and why in done.err, done
+    done = perseas("roster", "add", "s", one, one, "--dry-run")
+    assert done.status == OK and "nothing to do" in done.out, done
     assert perseas("roster", "s", one, "--dry-run").status == USAGE
     assert size("s", daemons) == (1, 1)
     if owner:
@@ -81,15 +83,53 @@ def test_a_change_that_is_refused_claims_nothing(perseas, mirrors, monkeypatch):
     fill("s", daemons, {"accounts": b"contents"})
     before = promises("s", daemons)
     for words, why in ((("remove", new.address), "the roster has no mirror"),
-                       (("replace", new.address, one), "the roster has no mirror"),
-                       (("add", one), "in the roster already"),
+                       (("replace", new.address, new.address), "the roster has no mirror"),
+                       (("add", one, "--acks", "1"), "in the roster already"),
                        (("add", new.address, "--acks", "4"), "cannot give 4"),
                        (("add", "rdma://" + new.mirror.tcp), "; without RDMA it is tcp://"),
                        (("replace", one, two), "in the roster already")):
         done = perseas("roster", words[0], "s", mirror_list(daemons), *words[1:])
-        assert done.status != OK and why in done.err, done
+        assert done.status in (NO, FAILURE) and why in done.err, done
         assert promises("s", daemons) == before, done
     assert size("s", daemons) == (2, 2)
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_a_change_that_was_made_is_told_from_a_mistyped_one(perseas, mirrors, owned):
+    """Each change is repeated, as a script does that was killed, and does not change the roster.
+    What the roster contradicts is refused."""
+    daemons = mirrors(3)
+    one, two, three = (daemon.address for daemon in daemons)
+    assert perseas("create", "s", "--level", "0", mirrors=daemons[:1]).status == OK
+    owner = Store("s", one) if owned else None
+    for words in (("add", one, two), ("replace", one + "," + two, two, three, "--gone"),
+                  ("remove", one + "," + three, three), ("raise", one)):
+        first, again = (perseas("roster", words[0], "s", *words[1:]) for _ in range(2))
+        assert first.status == OK and "nothing to do" not in first.out, first
+        assert again.status == OK and "nothing to do: the roster of store 's'" in again.out, again
+    told = perseas("roster", "raise", "s", one, "--json").json()["told"]
+    assert told == "nothing to do: the roster of store 's' has W = 1, level 1: " + one
+    done = perseas("roster", "cancel", "s", one)
+    assert done.status == OK and "nothing to do" in done.out, done
+    for words in (("remove", one, two), ("add", one, one, "--acks", "2"),
+                  ("replace", one, two, three), ("replace", one, one, one)):
+        done = perseas("roster", words[0], "s", *words[1:])
+        assert done.status == NO and "roster" in done.err, done
+    assert size("s", daemons[:1]) == (1, 1)
+    if owner:
+        owner.close()
+
+
+@pytest.mark.parametrize("words", ["remove s {list} {alias}", "replace s {list} {alias} {one}"])
+def test_a_member_under_another_address_has_not_left(perseas, mirrors, words):
+    """The mirror does not answer, and the address is in the list, but not in the roster."""
+    daemons = mirrors(3)
+    assert perseas("create", "s", mirrors=daemons).status == OK
+    alias = daemons[2].mirror.unix
+    daemons[2].kill9()
+    done = perseas("roster", *words.format(list=mirror_list(daemons[:2]) + "," + alias,
+                                           alias=alias, one=daemons[0].address).split())
+    assert done.status == NO and "the roster has no mirror" in done.err, done
 
 
 def test_a_member_is_named_as_the_list_names_it(perseas, mirrors):

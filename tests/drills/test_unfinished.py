@@ -12,7 +12,8 @@ from relay import Relay
 
 BEGIN = b"begins-here"
 SEGMENTS = {"first": BEGIN + bytes(MIB), "last": bytes(MIB)}
-STAGES = {"a segment": "last", "the contents": BEGIN.decode()}
+# The last is from a request for the checksum of the first segment: the store, and region 16.
+STAGES = {"a segment": "last", "the contents": BEGIN.decode(), "the comparison": "t\x10\x10"}
 WORDS = ["restore {file} t {to}", "recover s {source} --as t --onto {to}"]
 
 

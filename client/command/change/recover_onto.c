@@ -134,13 +134,10 @@ static enum ps_exit fill_store(const struct ps_args *args, perseas_t *from, stru
 
 	if (!status)
 		status = ps_remake_publish(to);
-	if (status) {
-		ps_remake_take_back(to);
-		return status;
-	}
-	status = ps_remake_compare(to);
 	if (status == PS_EXIT_OK || status == PS_EXIT_PARTLY)
 		print_remade(args, from, to);
+	else
+		ps_remake_take_back(to);
 	return status;
 }
 

@@ -1,9 +1,9 @@
 /*
  * recover_to.c - writes a recovered store's segments to files.
  *
- * Each segment is written and synced under a partial name that begins with a dot. When all are
- * written, the files get their own names, without replacing any file, and then the manifest is
- * written. So a directory with a manifest is complete, and a directory without one is not.
+ * Each segment is written and synced. When all are written, the files get their names, without
+ * replacing any file, and then the manifest is written. So a directory with a manifest is complete,
+ * and a directory without one is not.
  */
 #include "recover.h"
 #include "../ask/ask.h"
@@ -26,7 +26,8 @@ enum { FILE_NAME = PS_NAME_MAX + 32 };
 struct file {
 	struct perseas_segment_info segment;
 	char name[FILE_NAME];
-	char partial[FILE_NAME];
+	char partial[FILE_NAME]; /* as of ps_file_open_new */
+	int fd;
 	uint32_t crc;
 };
 
@@ -34,9 +35,9 @@ struct export
 {
 	const char *path;
 	int dir;
-	unsigned count;   /* segments */
-	unsigned written; /* partial files that exist */
-	unsigned named;   /* of these, files that have their own names by now */
+	unsigned count; /* segments */
+	unsigned open;  /* segments whose files are open */
+	unsigned named; /* of these, files that have their own names by now */
 	struct file files[PS_SEGMENTS_MAX];
 };
 
@@ -133,24 +134,20 @@ static bool write_segment(int fd, struct file *file, const uint8_t *base)
 	return fsync(fd) == 0;
 }
 
-static enum ps_exit write_partial(struct export *export, struct file *file, const void *base)
+static enum ps_exit write_file(struct export *export, struct file *file, const void *base)
 {
-	enum ps_exit status = PS_EXIT_OK;
-	int fd = openat(export->dir, file->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
-	if (fd < 0)
-		return export_failed(export, file->partial, "cannot be made");
-	export->written++;
-	if (!write_segment(fd, file, base))
-		status = export_failed(export, file->partial, "cannot be written");
-	if (close(fd) && !status)
-		status = export_failed(export, file->partial, "cannot be written");
-	return status;
+	file->fd = ps_file_open_new(export->dir, file->partial);
+	if (file->fd < 0)
+		return export_failed(export, file->name, "cannot be made");
+	export->open++;
+	return write_segment(file->fd, file, base)
+	               ? PS_EXIT_OK
+	               : export_failed(export, file->name, "cannot be written");
 }
 
-/* Writes the partial files of all segments. Maps one segment at a time, so that memory for the
+/* Writes the files of all segments. Maps one segment at a time, so that memory for the
  * largest is enough. */
-static enum ps_exit write_partials(struct export *export, perseas_t *p)
+static enum ps_exit write_files(struct export *export, perseas_t *p)
 {
 	for (unsigned i = 0; i < export->count; i++) {
 		struct file *file = &export->files[i];
@@ -160,7 +157,7 @@ static enum ps_exit write_partials(struct export *export, perseas_t *p)
 
 		if (rc)
 			return ps_library_failed(p, rc);
-		status = write_partial(export, file, base);
+		status = write_file(export, file, base);
 		perseas_unmap(p, base);
 		if (status)
 			return status;
@@ -258,8 +255,8 @@ static enum ps_exit export_name_files(struct export *export)
 {
 	for (; export->named < export->count; export->named++) {
 		const struct file *file = &export->files[export->named];
-		enum ps_exit status = ps_file_name_partial(export->dir, export->path, file->partial,
-		                                           file->name);
+		enum ps_exit status = ps_file_give_name(export->dir, export->path, file->fd,
+		                                        file->partial, file->name);
 
 		if (status)
 			return status;
@@ -270,9 +267,20 @@ static enum ps_exit export_name_files(struct export *export)
 /* Removes the files of an export that failed. */
 static void export_take_back(const struct export *export)
 {
-	for (unsigned i = 0; i < export->written; i++)
-		unlinkat(export->dir,
-		         i < export->named ? export->files[i].name : export->files[i].partial, 0);
+	for (unsigned i = 0; i < export->open; i++) {
+		const struct file *file = &export->files[i];
+		const char *name = i < export->named ? file->name : file->partial;
+
+		if (*name)
+			unlinkat(export->dir, name, 0);
+	}
+}
+
+static void export_close(const struct export *export)
+{
+	for (unsigned i = 0; i < export->open; i++)
+		close(export->files[i].fd);
+	close(export->dir);
 }
 
 static void export_print(const struct export *export, const struct ps_args *args, perseas_t *p)
@@ -301,7 +309,7 @@ enum ps_exit ps_recover_to_files(const struct ps_args *args, perseas_t *p)
 	ps_file_begin();
 	status = export_collect(&export, p);
 	if (!status)
-		status = write_partials(&export, p);
+		status = write_files(&export, p);
 	if (!status)
 		status = export_name_files(&export);
 	if (!status)
@@ -314,6 +322,6 @@ enum ps_exit ps_recover_to_files(const struct ps_args *args, perseas_t *p)
 		export_take_back(&export);
 	else
 		export_print(&export, args, p);
-	close(export.dir);
+	export_close(&export);
 	return status;
 }

@@ -189,17 +189,14 @@ enum ps_exit ps_remake_map(struct ps_remake *remake, const char *segment, uint64
 	return rc ? ps_library_failed(remake->p, rc) : PS_EXIT_OK;
 }
 
-enum ps_exit ps_remake_publish(struct ps_remake *remake)
-{
-	const int rc = ps_opened_publish(remake->p, ps_stopped);
-
-	ps_bar_clear();
-	return rc ? ps_library_failed(remake->p, rc) : PS_EXIT_OK;
-}
-
-/* --- comparing --- */
+/* --- comparing and publishing --- */
 
 struct comparison {
+	unsigned count;
+	struct {
+		struct perseas_segment_info info;
+		uint32_t id;
+	} segments[PS_SEGMENTS_MAX];
 	struct ps_peers peers;
 	bool good[PS_MIRRORS_MAX]; /* the mirror has answered, with the right checksums, so far */
 	unsigned different;
@@ -246,34 +243,62 @@ static void compare_segment(struct comparison *c, const char *store,
 	}
 }
 
-static void compare_segments(struct comparison *c, const struct ps_remake *remake)
+static void list_segments(struct comparison *c, perseas_t *p)
 {
 	struct perseas_segment_info info;
 
-	for (unsigned i = 0; !perseas_segment_at(remake->p, i, &info); i++)
-		compare_segment(c, remake->store, &info,
-		                ps_opened_segment_id(remake->p, info.name));
+	while (c->count < PS_SEGMENTS_MAX && !perseas_segment_at(p, c->count, &info)) {
+		c->segments[c->count].id = ps_opened_segment_id(p, info.name);
+		c->segments[c->count++].info = info;
+	}
 }
 
-enum ps_exit ps_remake_compare(struct ps_remake *remake)
+/* Compares the bytes that were sent to the mirrors with the mapped segments. Returns PS_EXIT_PARTLY
+ * if a mirror did not answer, or PS_EXIT_FAILURE if bytes differ. */
+static enum ps_exit compare_segments(struct comparison *c, struct ps_remake *remake)
 {
-	struct comparison c = { .different = 0 };
-	enum ps_exit status = ps_peers_open(&c.peers, remake->mirrors, &remake->options);
+	enum ps_exit status = ps_peers_open(&c->peers, remake->mirrors, &remake->options);
 
 	if (status)
 		return status;
-	for (unsigned i = 0; i < c.peers.count; i++)
-		c.good[i] = true;
-	compare_segments(&c, remake);
-	remake->equal_mirrors = c.peers.count - c.different - c.silent;
+	for (unsigned i = 0; i < c->peers.count; i++)
+		c->good[i] = true;
+	for (unsigned i = 0; i < c->count && !ps_stopped(); i++)
+		compare_segment(c, remake->store, &c->segments[i].info, c->segments[i].id);
+	ps_bar_clear();
+	remake->equal_mirrors = c->peers.count - c->different - c->silent;
+	if (c->different)
+		status = ps_complain(PS_EXIT_FAILURE, "the copy is not good; where it was taken "
+		                                      "from is as it was");
+	else if (ps_stopped())
+		status = ps_complain(PS_EXIT_FAILURE, "stopped by a signal: nothing is published");
+	else if (c->silent)
+		status = PS_EXIT_PARTLY;
+	ps_peers_close(&c->peers);
+	return status;
+}
+
+enum ps_exit ps_remake_publish(struct ps_remake *remake)
+{
+	struct comparison c = { .count = 0 };
+	enum ps_exit status;
+	int rc;
+
+	list_segments(&c, remake->p);
+	rc = ps_opened_send(remake->p, ps_stopped);
+	ps_bar_clear();
+	if (rc)
+		return ps_library_failed(remake->p, rc);
+	status = compare_segments(&c, remake);
+	if (status && status != PS_EXIT_PARTLY) {
+		ps_opened_withhold(remake->p);
+		return status;
+	}
+	rc = ps_opened_publish(remake->p);
+	if (rc)
+		return ps_library_failed(remake->p, rc);
 	if (!remake->quiet)
 		printf("%u of %u mirrors hold what was recovered, byte for byte\n",
 		       remake->equal_mirrors, c.peers.count);
-	if (c.different)
-		status = ps_complain(PS_EXIT_FAILURE, "the copy is not good; where it was taken "
-		                                      "from is as it was");
-	else if (c.silent)
-		status = PS_EXIT_PARTLY;
-	ps_peers_close(&c.peers);
 	return status;
 }

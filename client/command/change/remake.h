@@ -14,7 +14,7 @@ struct ps_remake {
 	const char *mirrors;
 	struct perseas_options options; /* with which the store is created and opened */
 	bool quiet;                     /* prints nothing on stdout */
-	/* Set by ps_remake_compare: how many mirrors hold the same bytes as the mapped segments. */
+	/* Set by ps_remake_publish: how many mirrors hold the same bytes as the mapped segments. */
 	unsigned equal_mirrors;
 	const char *hint; /* what to do if the name is taken, for the complaint */
 	size_t segments; /* segments, with parts of grown ones; 0: no transaction fills the store */
@@ -35,13 +35,11 @@ enum ps_exit ps_remake_begin(struct ps_remake *remake);
 enum ps_exit ps_remake_map(struct ps_remake *remake, const char *segment, uint64_t size,
                            uint64_t address, void **base);
 
-/* Publishes the mapped segments, and waits until all mirrors that take part hold them. Publishes
- * none if ps_stopped(). */
+/* Sends the mapped segments to the mirrors, compares what these then hold with the segments, and
+ * publishes them if nothing differs, so that only a compared store can be opened. Waits until all
+ * mirrors that take part hold the publish. Returns PS_EXIT_PARTLY if a mirror was not compared, or
+ * another status if nothing is known to be published. Publishes nothing if ps_stopped(). */
 enum ps_exit ps_remake_publish(struct ps_remake *remake);
-
-/* Compares the bytes that the mirrors hold with the mapped segments. Returns PS_EXIT_PARTLY if a
- * mirror did not answer, or PS_EXIT_FAILURE if bytes differ. */
-enum ps_exit ps_remake_compare(struct ps_remake *remake);
 
 /* Closes the store, which stays on its mirrors. Does nothing if it is not open. */
 void ps_remake_close(struct ps_remake *remake);

@@ -118,7 +118,7 @@ enum ps_exit ps_roster_change_by_open(const struct ps_args *args)
 		                     "store goes on with",
 		                     args->store, perseas_message(p));
 	else if (rc)
-		status = ps_library_failed(p, rc);
+		status = ps_roster_end_refused(args, rc, perseas_message(p));
 	else
 		print_done(args, &before, p);
 	perseas_close(p);

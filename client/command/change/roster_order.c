@@ -93,7 +93,7 @@ static enum ps_exit report_cancel(const Perseas__OrderResult *result, bool found
 		                   "the change was decided already, and is completed: %s",
 		                   result->text);
 	if (result->code == PERSEAS_EINVAL && !found)
-		return ps_complain(PS_EXIT_NO, "%s", result->text);
+		return ps_roster_end_refused(args, result->code, result->text);
 	ps_roster_print_done(args,
 	                     result->code == PERSEAS_EINVAL
 	                             ? "the change is taken back: its owner had not begun it"
@@ -129,7 +129,7 @@ static void take_result(struct wait *wait, const Perseas__OrderResult *result,
 	if (result->done && ps_roster_is_cancel(args))
 		wait->status = report_cancel(result, wait->found, args);
 	else if (result->done && result->code)
-		wait->status = ps_complain(ps_exit_of_code(result->code), "%s", result->text);
+		wait->status = ps_roster_end_refused(args, result->code, result->text);
 	else if (result->done)
 		print_made(result, args);
 }
@@ -150,26 +150,12 @@ static bool is_pending(const struct ps_images *images, const struct wait *wait)
 	       ps_id_equal(images->told[wait->at]->order->id, wait->id);
 }
 
-/* Returns true if the settled roster is what the order asks for. This shows success if all mirrors
- * that pass orders leave the roster by this change, so that they no longer see the owner. */
-static bool is_change_made(const struct ps_images *images, const struct ps_args *args)
-{
-	const char *old = ps_roster_old_address(args), *new = ps_roster_new_address(args);
-	const Perseas__Roster *roster = images->judged.settled;
-
-	if (args->action->order == PERSEAS__ORDER_KIND__ORDER_RAISE)
-		return roster && roster->level > 0;
-	return roster && !images->judged.next && (old || new) &&
-	       !(old && ps_roster_lists(roster, old)) && !(new && !ps_roster_lists(roster, new)) &&
-	       (!args->options.acks || args->options.acks == roster->acks);
-}
-
 /* Ends the wait because no mirror has a session of the owner that was given the order. */
 static void end_without_owner(const struct ps_images *images, const struct ps_args *args,
                               struct wait *wait)
 {
 	wait->over = true;
-	if (is_change_made(images, args)) {
+	if (ps_roster_is_made(images, args)) {
 		ps_roster_print_done(args, "", &unknown_sizes);
 		return;
 	}

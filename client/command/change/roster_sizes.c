@@ -71,8 +71,7 @@ void ps_roster_change_json(const struct ps_args *args, const char *told,
 
 /* --- planned changes --- */
 
-/* Returns the member at this address, as the roster or the list of mirrors has it, or NULL. */
-static const Perseas__Member *member_seen_at(const struct ps_images *images, const char *text)
+const Perseas__Member *ps_roster_member_seen_at(const struct ps_images *images, const char *text)
 {
 	const Perseas__Roster *roster = images->judged.settled;
 	const Perseas__Member *member = member_at(roster, text);
@@ -88,12 +87,11 @@ static enum ps_exit check_change(const struct ps_images *images, const struct ps
 {
 	const char *old = ps_roster_old_address(args), *new = ps_roster_new_address(args);
 
-	if (old && !member_seen_at(images, old))
-		return ps_complain(ps_exit_of_code(PERSEAS_EINVAL),
+	if (old && !ps_roster_member_seen_at(images, old))
+		return ps_complain(PS_EXIT_NO,
 		                   "the roster has no mirror %s: perseas roster shows it", old);
 	if (new &&ps_roster_lists(images->judged.settled, new))
-		return ps_complain(ps_exit_of_code(PERSEAS_EINVAL), "%s is in the roster already",
-		                   new);
+		return ps_complain(PS_EXIT_NO, "%s is in the roster already", new);
 	return PS_EXIT_OK;
 }
 
@@ -116,7 +114,8 @@ static bool only_moves_member(const struct ps_images *images, const struct ps_ar
 {
 	const char *old = ps_roster_old_address(args);
 
-	return old && member == member_seen_at(images, old) && !args->gone && !args->options.acks;
+	return old && member == ps_roster_member_seen_at(images, old) && !args->gone &&
+	       !args->options.acks;
 }
 
 /* Checks that the new mirror's daemon is not a member's already: a daemon counts once, whatever its
@@ -135,7 +134,7 @@ static enum ps_exit check_daemon(const struct ps_images *images, const struct ps
 	if (!peers.replies[0])
 		status = ps_peers_complain(&peers, 0);
 	else if (member && !only_moves_member(images, args, member))
-		status = ps_complain(ps_exit_of_code(PERSEAS_EINVAL),
+		status = ps_complain(PS_EXIT_NO,
 		                     "%s is the mirror %s of the roster, and counts once", new,
 		                     member->address);
 	else
@@ -154,14 +153,13 @@ static enum ps_exit plan_sizes(const Perseas__Roster *roster, const struct ps_ar
 	const unsigned acks = args->options.acks;
 
 	if (!members)
-		return ps_complain(ps_exit_of_code(PERSEAS_EINVAL),
+		return ps_complain(PS_EXIT_NO,
 		                   "a store needs a mirror: replace the only one instead");
 	if (members > PS_MIRRORS_MAX)
-		return ps_complain(ps_exit_of_code(PERSEAS_ELIMIT),
-		                   "a store has 16 mirrors at most");
+		return ps_complain(PS_EXIT_NO, "a store has 16 mirrors at most");
 	if (acks > members)
-		return ps_complain(ps_exit_of_code(PERSEAS_EINVAL),
-		                   "%u mirrors cannot give %u acknowledgements", members, acks);
+		return ps_complain(PS_EXIT_NO, "%u mirrors cannot give %u acknowledgements",
+		                   members, acks);
 	*sizes = (struct ps_roster_sizes){
 		.members_before = before.members,
 		.acks_before = before.acks,

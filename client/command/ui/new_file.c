@@ -58,6 +58,31 @@ enum ps_exit ps_file_check_free(int dir, const char *path, const char *name)
 	return PS_EXIT_OK;
 }
 
+int ps_file_open_new(int dir, char *partial)
+{
+	int fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		*partial = '\0';
+	else if (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)
+		fd = openat(dir, partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	return fd;
+}
+
+enum ps_exit ps_file_give_name(int dir, const char *path, int fd, const char *partial,
+                               const char *name)
+{
+	char unnamed[40];
+
+	if (*partial)
+		return ps_file_name_partial(dir, path, partial, name);
+	snprintf(unnamed, sizeof(unnamed), "/proc/self/fd/%d", fd);
+	if (!linkat(AT_FDCWD, unnamed, dir, name, AT_SYMLINK_FOLLOW))
+		return PS_EXIT_OK;
+	return errno == EEXIST ? ps_file_check_free(dir, path, name)
+	                       : ps_file_failed(path, name, "cannot be given its name");
+}
+
 enum ps_exit ps_file_name_partial(int dir, const char *path, const char *partial, const char *name)
 {
 	int rc = renameat2(dir, partial, dir, name, RENAME_NOREPLACE);
@@ -108,10 +133,9 @@ enum ps_exit ps_new_file_open(struct ps_new_file *file, const char *path)
 	status = ps_file_check_free(file->dir, file->path, file->name);
 	if (!status) {
 		ps_file_begin();
-		file->fd = openat(file->dir, file->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-		                  0600);
+		file->fd = ps_file_open_new(file->dir, file->partial);
 		if (file->fd < 0)
-			status = ps_file_failed(file->path, file->partial, "cannot be made");
+			status = ps_file_failed(file->path, file->name, "cannot be made");
 	}
 	if (status)
 		close(file->dir);
@@ -121,7 +145,8 @@ enum ps_exit ps_new_file_open(struct ps_new_file *file, const char *path)
 void ps_new_file_drop(struct ps_new_file *file)
 {
 	close(file->fd);
-	unlinkat(file->dir, file->partial, 0);
+	if (*file->partial)
+		unlinkat(file->dir, file->partial, 0);
 	close(file->dir);
 }
 
@@ -130,9 +155,10 @@ enum ps_exit ps_new_file_keep(struct ps_new_file *file)
 	enum ps_exit status = PS_EXIT_OK;
 
 	if (fsync(file->fd))
-		status = ps_file_failed(file->path, file->partial, "cannot be written");
+		status = ps_file_failed(file->path, file->name, "cannot be written");
 	if (!status)
-		status = ps_file_name_partial(file->dir, file->path, file->partial, file->name);
+		status = ps_file_give_name(file->dir, file->path, file->fd, file->partial,
+		                           file->name);
 	if (status) {
 		ps_new_file_drop(file);
 		return status;

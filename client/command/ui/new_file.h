@@ -1,6 +1,7 @@
 /*
- * new_file.h - creates files whole or not at all: they are written under a partial name that begins
- * with a dot, and get their own name at the end. They must never replace a file.
+ * new_file.h - creates files whole or not at all: they are written without a name, and get it at
+ * the end, so that a killed command leaves nothing. Where the file system does not support that,
+ * they are written under a partial name that begins with a dot. They must never replace a file.
  */
 #ifndef PERSEAS_COMMAND_NEW_FILE_H
 #define PERSEAS_COMMAND_NEW_FILE_H
@@ -17,6 +18,15 @@ bool ps_file_write(int fd, const void *bytes, uint64_t length);
 /* Complains if the directory has something of this name. `path` names the directory for people. */
 enum ps_exit ps_file_check_free(int dir, const char *path, const char *name);
 
+/* Opens a new file for writing, without a name, and clears `partial`; or under the name `partial`.
+ * Returns a descriptor, or -1 with errno set. */
+int ps_file_open_new(int dir, char *partial);
+
+/* Gives its name to a file of ps_file_open_new. Returns PS_EXIT_NO if something has that name
+ * already. */
+enum ps_exit ps_file_give_name(int dir, const char *path, int fd, const char *partial,
+                               const char *name);
+
 /* Renames a file of the directory. Returns PS_EXIT_NO if something has that name already. */
 enum ps_exit ps_file_name_partial(int dir, const char *path, const char *partial, const char *name);
 
@@ -25,16 +35,16 @@ enum ps_exit ps_file_failed(const char *path, const char *name, const char *what
 
 enum { PS_FILE_NAME = 256 };
 
-/* A file that is being written under a temporary name. */
+/* A file that is being written. */
 struct ps_new_file {
 	char path[4096]; /* path of the file's directory */
 	char name[PS_FILE_NAME];
-	char partial[PS_FILE_NAME];
+	char partial[PS_FILE_NAME]; /* empty if the file has no name yet */
 	int dir;
 	int fd;
 };
 
-/* Opens a new file for writing, under its partial name. Returns PS_EXIT_NO if the path exists
+/* Opens a new file for writing. Returns PS_EXIT_NO if the path exists
  * already. After an error there is nothing to close. */
 enum ps_exit ps_new_file_open(struct ps_new_file *file, const char *path);
 
