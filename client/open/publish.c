@@ -188,7 +188,7 @@ int perseas_publish(perseas_t *p)
 
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
-	rc = p->salvage ? ps_ready(p) : ps_map_check_ready(p);
+	rc = p->is_salvage ? ps_ready(p) : ps_map_check_ready(p);
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);

@@ -58,5 +58,7 @@ TEST(limits_of_the_daemon_are_named)
 	play(1 << 19, 100, 0);
 	assert_says(memory_place_advice(0, EFBIG), "ulimit -f");
 	assert_says(memory_place_advice(0, EDQUOT), "quota");
-	assert_null(memory_place_advice(0, ENOMEM));
+	assert_says(memory_place_advice(0, EMFILE), "ulimit -n");
+	assert_says(memory_place_advice(0, ENOMEM), "ulimit -v");
+	assert_null(memory_place_advice(0, EIO));
 }
