@@ -66,10 +66,25 @@ static void make_bits(struct perseas *p, struct ps_due_granules *due, bool all)
 	}
 }
 
+/* Returns the transaction after which all changes are due. Digests compare the image with what is
+ * here later, by a key that is drawn later. */
+static uint64_t changes_since(struct perseas *p, enum ps_due_base base,
+                              const Perseas__ClaimReply *claim)
+{
+	uint64_t seq;
+
+	if (base != PS_DUE_DIFFERENT)
+		return base == PS_DUE_ALL ? UINT64_MAX : claim->slot->seq;
+	pthread_mutex_lock(&p->lock);
+	seq = p->commit.seq;
+	pthread_mutex_unlock(&p->lock);
+	return seq;
+}
+
 int ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
                  const Perseas__ClaimReply *claim, const uint8_t *image_id)
 {
-	const uint64_t since = base == PS_DUE_ALL ? UINT64_MAX : claim->slot->seq;
+	const uint64_t since = changes_since(p, base, claim);
 
 	ps_assert_admin(p);
 	if (base != PS_DUE_REST) {
@@ -77,7 +92,7 @@ int ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
 		m->due = calloc(1, sizeof(*m->due));
 		if (!m->due)
 			return -1;
-		make_bits(p, m->due, base == PS_DUE_ALL);
+		make_bits(p, m->due, base != PS_DUE_CHANGED);
 		m->due->since = since;
 	}
 	/* A copy that broke before it had compared all granules compares from the same slot. */
