@@ -274,8 +274,8 @@ static inline struct perseas_mirror_stat stat_of(struct fixture *f, unsigned mir
 }
 
 /* The mirror is being sent `bytes` in all, and is told why in `words`. */
-static inline void assert_sent(struct fixture *f, unsigned mirror, const char *words,
-                               uint64_t bytes)
+static inline void assert_being_sent(struct fixture *f, unsigned mirror, const char *words,
+                                     uint64_t bytes)
 {
 	struct perseas_mirror_stat stat;
 

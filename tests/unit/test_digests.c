@@ -49,7 +49,7 @@ TEST(only_what_differs_is_sent, struct fixture *f)
 	diverge(f, 4 * GRANULE - 1, 98);
 	diverge(f, 7 * GRANULE, 97);
 	direct_start(f->o->d, 1);
-	assert_sent(f, 1, DIFFERENT, 3 * GRANULE + BIG % GRANULE);
+	assert_being_sent(f, 1, DIFFERENT, 3 * GRANULE + BIG % GRANULE);
 	assert_catches_up(f, 1);
 	assert_carries(f, 0);
 }
@@ -63,7 +63,7 @@ TEST(what_changes_meanwhile_is_sent, struct fixture *f)
 	direct_start(f->o->d, 1);
 	compare_big(f);
 	assert_int_equal(put_big(f, 3 * GRANULE, 5, 77), 0);
-	assert_sent(f, 1, DIFFERENT, GRANULE);
+	assert_being_sent(f, 1, DIFFERENT, GRANULE);
 	assert_catches_up(f, 1);
 }
 TEST_ALSO(what_changes_meanwhile_is_sent, setup_direct, teardown);
@@ -80,7 +80,7 @@ TEST(open_transactions_are_not_compared, struct fixture *f)
 	assert_int_equal(perseas_set_range(tx, f->big + 5 * GRANULE + 9, 1), 0);
 	f->big[5 * GRANULE + 9] = 101;
 	direct_start(f->o->d, 1);
-	assert_sent(f, 1, DIFFERENT, GRANULE);
+	assert_being_sent(f, 1, DIFFERENT, GRANULE);
 	perseas_abort(tx);
 	assert_catches_up(f, 1);
 }
@@ -112,7 +112,7 @@ TEST(what_is_not_mapped_is_not_compared, struct fixture *f)
 	owner_die(f->o);
 	owner_reopen(f->o);
 	direct_start(f->o->d, 1);
-	assert_sent(f, 1, DIFFERENT, BIG);
+	assert_being_sent(f, 1, DIFFERENT, BIG);
 	assert_catches_up(f, 1);
 }
 
@@ -124,7 +124,7 @@ TEST(a_segment_is_unmapped_while_it_is_compared, struct fixture *f)
 	direct_start(f->o->d, 1);
 	compare_big(f);
 	assert_int_equal(perseas_unmap(f->o->p, f->big), 0);
-	assert_sent(f, 1, DIFFERENT, GRANULE);
+	assert_being_sent(f, 1, DIFFERENT, GRANULE);
 	assert_catches_up(f, 1);
 }
 
@@ -141,8 +141,8 @@ TEST(a_half_made_copy_is_compared, struct fixture *f)
 	direct_crash(f->o->d, 1);
 	change_owner(f);
 	direct_start(f->o->d, 1);
-	assert_sent(f, 1, "being sent what differs by digests: a copy to it did not end",
-	            3 * GRANULE);
+	assert_being_sent(f, 1, "being sent what differs by digests: a copy to it did not end",
+	                  3 * GRANULE);
 	assert_catches_up(f, 1);
 }
 
@@ -158,7 +158,7 @@ TEST(digests_count_within_a_session, struct fixture *f)
 	direct_crash(f->o->d, 1);
 	diverge(f, 8 * GRANULE, 88);
 	direct_start(f->o->d, 1);
-	assert_sent(f, 1, DIFFERENT, 2 * GRANULE);
+	assert_being_sent(f, 1, DIFFERENT, 2 * GRANULE);
 	assert_catches_up(f, 1);
 }
 
@@ -210,7 +210,7 @@ TEST_WITH(an_older_daemon_is_copied_whole, setup_before, teardown, struct fixtur
 	miss_more_than_the_ring(f, 1);
 	change_owner(f);
 	direct_start(f->o->d, 1);
-	assert_sent(
+	assert_being_sent(
 		f, 1,
 		"being copied whole: it was not adopted by this owner, and its daemon's version "
 		"gives no digests",
