@@ -12,7 +12,7 @@
 
 #include "handle.h"
 
-enum { PS_CHANGE_SHIFT = 16 };
+enum { PS_CHANGE_SHIFT = PS_GRANULE_SHIFT };
 
 /* The unit of the map. */
 #define PS_CHANGE_GRANULE ((uint64_t)1 << PS_CHANGE_SHIFT)

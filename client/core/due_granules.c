@@ -66,10 +66,25 @@ static void make_granule_sets(struct perseas *p, struct ps_due_granules *due, bo
 	}
 }
 
+/* Returns the transaction after which all changes are due. Digests compare the image with what is
+ * here later, by a key that is drawn later. */
+static uint64_t changes_since(struct perseas *p, enum ps_due_base base,
+                              const Perseas__ClaimReply *claim)
+{
+	uint64_t seq;
+
+	if (base != PS_DUE_DIFFERENT)
+		return base == PS_DUE_ALL ? UINT64_MAX : claim->slot->seq;
+	pthread_mutex_lock(&p->lock);
+	seq = p->commit.seq;
+	pthread_mutex_unlock(&p->lock);
+	return seq;
+}
+
 int ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
                  const Perseas__ClaimReply *claim, const uint8_t *image_id)
 {
-	const uint64_t since = base == PS_DUE_ALL ? UINT64_MAX : claim->slot->seq;
+	const uint64_t since = changes_since(p, base, claim);
 
 	ps_assert_admin(p);
 	assert(base != PS_DUE_REST || m->due_granules);
@@ -78,7 +93,7 @@ int ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
 		m->due_granules = calloc(1, sizeof(*m->due_granules));
 		if (!m->due_granules)
 			return -1;
-		make_granule_sets(p, m->due_granules, base == PS_DUE_ALL);
+		make_granule_sets(p, m->due_granules, base != PS_DUE_CHANGED);
 		m->due_granules->compared_since_seq = since;
 	}
 	/* A copy that broke before it had compared all granules compares from the same slot. */

@@ -33,7 +33,8 @@ enum ps_due_base ps_due_judge(const struct perseas *p, const struct ps_mirror *m
                               const Perseas__ClaimReply *claim);
 
 /* Makes the mirror's set, for a copy to this image that begins with `base`. `claim` may be NULL
- * with PS_DUE_ALL. Returns 0, or -1 if out of memory. */
+ * with PS_DUE_ALL. With PS_DUE_DIFFERENT the set has all granules until ps_due_complete takes out
+ * those that do not differ. Returns 0, or -1 if out of memory. Caller does not hold p->lock. */
 int ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
                  const Perseas__ClaimReply *claim, const uint8_t *image_id);
 

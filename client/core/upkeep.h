@@ -8,6 +8,7 @@
 
 #include "error.h"
 #include "../../proto/base/expiry.h"
+#include "../../proto/base/keyed_digest_tls.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/image/layout.h"
 
@@ -30,6 +31,7 @@ enum ps_resync_state {
 	PS_RESYNC_NONE,
 	PS_RESYNC_ASKING,    /* other mirrors are asked whether this one may be made anew (I9) */
 	PS_RESYNC_RECORDING, /* other mirrors record the mirror's new id */
+	PS_RESYNC_COMPARING, /* the image is compared by digests before it is overwritten */
 	PS_RESYNC_MAKING,    /* the mirror is asked to make room for the copy */
 	PS_RESYNC_ATTACHING, /* the mirror's data path is being connected */
 	PS_RESYNC_ADDING,    /* the mirror is asked to add the unpublished segments */
@@ -46,6 +48,8 @@ enum ps_due_base {
 	PS_DUE_ALL,     /* nothing is known of the image */
 	PS_DUE_CHANGED, /* the image is a prefix of this owner's history, which ends at its slot */
 	PS_DUE_REST,    /* this owner's last copy to the image broke, and its set is still there */
+	/* Another owner wrote the image, and digests say where it differs. */
+	PS_DUE_DIFFERENT,
 };
 
 /* The copy to a mirror while transactions go on, one mirror at a time (resync.c). */
@@ -57,10 +61,8 @@ struct ps_resync {
 	bool anew;
 	/* The mirror's previous image is overwritten, not kept until the end. */
 	bool in_place;
-	enum ps_due_base base; /* what is known of the image, if `in_place` */
-	/* Why the image was not overwritten, although that would take less than a whole copy; or
-	 * NULL. */
-	const char *beside;
+	enum ps_due_base base;        /* what is known of the image, if `in_place` */
+	const char *whole_why;        /* why less than a whole copy will not do; or NULL */
 	uint8_t image_id[PS_ID_SIZE]; /* the new id, if `anew` */
 	/* p->upkeep's values of the same names when the mirror was told of the segments */
 	uint64_t publish_generation;
@@ -74,18 +76,24 @@ struct ps_resync {
 	/* The region that is read from other mirrors: the log until the newest record was sought,
 	 * then segments. */
 	uint32_t read_region;
-	uint64_t read_length;   /* READING: how many bytes were asked for */
+	/* READING: how many bytes were asked for. COMPARING: how many bytes the mirror was asked to
+	 * digest; 0: none. */
+	uint64_t read_length;
 	uint32_t asked_mirrors; /* mirrors that were asked for the bytes of the present read */
 	/* READING: unmapped_seq of the segment when the read began. If the segment has another
 	 * value by now, it was mapped meanwhile. */
 	uint64_t unmapped_seq;
+	/* COMPARING: the key, and the digests of what the mirror was asked to digest, as it is
+	 * here. */
+	uint8_t digest_key[PS_DIGEST_KEY];
+	uint8_t digests[PS_DIGESTS_MAX * PS_DIGEST];
 	/* Enough other mirrors confirmed the claim since this one was claimed. */
 	bool confirmed;
 
 	/* The last seq when the copy began. Segments published later come with their publish. */
 	uint64_t begun_seq;
-	uint32_t segment; /* id of the segment of the next chunk */
-	uint64_t offset;  /* where in that segment the next chunk begins */
+	uint32_t segment; /* id of the segment of the next chunk; COMPARING: of the next digests */
+	uint64_t offset;  /* where in that segment the next chunk begins, or the next digests */
 	uint64_t chunk;   /* maximum bytes of a chunk */
 	bool compared;    /* the granules to send are known (due_granules.h) */
 	/* The last chunk, until its granules are taken out of the set; sent_end 0: no chunk. */

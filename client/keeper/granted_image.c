@@ -19,7 +19,7 @@ static const char *reason_to_copy(const struct ps_mirror *m, const Perseas__Head
 	if (slot && ps_mirror_has_written(m, slot->epoch))
 		return "the owner's claim was renewed while it was away; it waits to be brought up "
 		       "to date";
-	return "it was not adopted by this owner; it waits to be copied whole";
+	return "it was not adopted by this owner; it waits to be brought up to date";
 }
 
 enum perseas_mirror_state ps_granted_image_judge(struct perseas *p, const struct ps_mirror *m,

@@ -47,8 +47,8 @@ void ps_resync_forget_reply(struct ps_resync *r)
 void ps_resync_end_copy(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	/* ps_resync_begin_copying() called ps_tx_observe_begin(). */
-	const bool observes = r->state >= PS_RESYNC_COPYING;
+	/* ps_resync_begin_copying() or ps_resync_begin_comparing() called ps_tx_observe_begin(). */
+	const bool observes = r->state >= PS_RESYNC_COPYING || r->state == PS_RESYNC_COMPARING;
 
 	ps_question_forget(&r->question);
 	ps_resync_forget_reply(r);
@@ -128,10 +128,11 @@ static const char *describe(const struct ps_resync *r, char *text, size_t size)
 		[PS_DUE_ALL] = "copied whole",
 		[PS_DUE_CHANGED] = "sent what changed",
 		[PS_DUE_REST] = "sent what is left of a copy that broke",
+		[PS_DUE_DIFFERENT] = "sent what differs by digests",
 	};
 
 	ps_text_format(text, size, "being %s: %s%s%s", what[r->base], r->why,
-	               r->beside ? ", and " : "", r->beside ? r->beside : "");
+	               r->whole_why ? ", and " : "", r->whole_why ? r->whole_why : "");
 	return text;
 }
 
@@ -515,8 +516,10 @@ void ps_resync_step(struct perseas *p)
 
 bool ps_resync_awaits_mirror(const struct perseas *p)
 {
-	return p->upkeep.resync.state == PS_RESYNC_MAKING ||
-	       p->upkeep.resync.state == PS_RESYNC_ADDING;
+	const struct ps_resync *r = &p->upkeep.resync;
+
+	return r->state == PS_RESYNC_MAKING || r->state == PS_RESYNC_ADDING ||
+	       (r->state == PS_RESYNC_COMPARING && r->read_length);
 }
 
 bool ps_resync_is_attaching(const struct perseas *p, const struct ps_mirror *m)
@@ -532,6 +535,11 @@ uint64_t ps_resync_due(const struct perseas *p)
 	case PS_RESYNC_NONE:
 	case PS_RESYNC_FINISHING: /* the answer, or the end of the session, wakes the keeper */
 		return PS_NEVER;
+	case PS_RESYNC_COMPARING:
+		/* Memory that arrives wakes the keeper. */
+		if (!r->read_length)
+			return r->fetching ? PS_NEVER : r->next_at;
+		return ps_answer_limit(p, r->target, r->answer_by);
 	case PS_RESYNC_MAKING:
 	case PS_RESYNC_ADDING:
 		return ps_answer_extended_deadline(p, r->target, r->answer_by);

@@ -8,13 +8,14 @@
  *      ^                                                     ^   | room in place, or beside
  *      | anew, and listed           as it is, or not listed  |   v
  *    NONE ---------------------------------------------------' ATTACHING, if it has no link
- *      ^                                                         |
+ *      ^ '---> COMPARING, in place, if nothing is known ---^     |
  *      | LIVE                                                    v
  *    FINISHING <--- CONFIRMING <------- COPYING <----------- ADDING the unpublished segments
  *                                        |   ^
  *                                        v   | the claim still stands, or no mirror has the record
  *                                   READING -> VOUCHING
  *
+ * COMPARING finds by digests what differs in an image of which nothing is known (resync_compare.c).
  * Up to ADDING the mirror is prepared for the copy and its session is PREPARING (session.h): it
  * takes no transactions, and its control connection serves nothing else. From COPYING on, its link
  * takes every transaction in order, like the links of other mirrors. Chunks of the image go between

@@ -32,6 +32,22 @@ bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m);
 /* Begins the copying: the prepared mirror takes transactions and chunks from now on. */
 void ps_resync_begin_copying(struct perseas *p);
 
+/* Takes the mirror's answer to the pending request. Returns 1, 0 if it has not come yet, or an
+ * error code. */
+int ps_resync_take_answer(struct perseas *p, Perseas__Reply **reply, int *fds,
+                          struct ps_error *error);
+
+/* resync_compare.c: returns NULL if the mirror's image can be compared by digests, otherwise why
+ * not, for people. */
+const char *ps_resync_reason_not_to_compare(const struct perseas *p, const struct ps_mirror *m);
+
+/* Begins to compare the image. The mirror's set of due granules was begun with PS_DUE_DIFFERENT. */
+void ps_resync_begin_comparing(struct perseas *p);
+
+/* Compares some of the image. Returns 1 if all is compared, or if the mirror refused to; then
+ * everything is due. Returns 0 if there is more to compare, or an error code. */
+int ps_resync_compare_some(struct perseas *p, struct ps_error *error);
+
 /* Reads `length` bytes of a region from the next whole mirror that holds transaction `seq` and was
  * not asked yet, and moves the copy to READING. Returns false if no such mirror is left. */
 bool ps_resync_ask_bytes(struct perseas *p, uint32_t region, uint64_t offset, uint64_t length,

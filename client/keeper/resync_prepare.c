@@ -15,6 +15,7 @@
 #include "resync_internal.h"
 #include "roster.h"
 #include "rpc.h"
+#include "../core/tx.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -65,10 +66,12 @@ static int plan_copy(struct perseas *p, struct ps_error *error)
 	const char *beside = r->anew ? "" : reason_beside(p, r->target, claim);
 
 	r->in_place = !beside;
-	r->base = r->anew ? PS_DUE_ALL : ps_due_judge(p, r->target, claim);
-	r->beside = r->base == PS_DUE_ALL ? NULL : beside;
-	if (!r->in_place)
-		r->base = PS_DUE_ALL;
+	r->base = r->in_place ? ps_due_judge(p, r->target, claim) : PS_DUE_ALL;
+	r->whole_why = r->anew ? NULL : beside;
+	if (r->in_place && r->base == PS_DUE_ALL) {
+		r->whole_why = ps_resync_reason_not_to_compare(p, r->target);
+		r->base = r->whole_why ? PS_DUE_ALL : PS_DUE_DIFFERENT;
+	}
 	if (ps_due_begin(p, r->target, r->base, claim,
 	                 r->in_place ? claim->header->image_id.data : r->image_id))
 		return ps_error_set(error, PERSEAS_ENOMEM,
@@ -81,17 +84,30 @@ static int ask_for_copy_room(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->target;
-	int rc = plan_copy(p, error);
+	int rc;
 
-	if (rc)
-		return rc;
-	r->publish_generation = p->upkeep.publish_generation;
 	r->answer_by = ps_answer_deadline(p);
 	rc = r->in_place ? ps_rejoin_ask_in_place(p, m, true, error)
 	                 : ps_rejoin_ask_beside(p, m, error);
 	if (!rc)
 		ps_resync_move(p, PS_RESYNC_MAKING);
 	return rc ? rc : 1;
+}
+
+/* Plans the copy, and begins to compare the image, or asks for room. Returns 1, or an error
+ * code. */
+static int begin_making(struct perseas *p, struct ps_error *error)
+{
+	struct ps_resync *r = &p->upkeep.resync;
+	int rc = plan_copy(p, error);
+
+	if (rc)
+		return rc;
+	r->publish_generation = p->upkeep.publish_generation;
+	if (r->base != PS_DUE_DIFFERENT)
+		return ask_for_copy_room(p, error);
+	ps_resync_begin_comparing(p);
+	return 1;
 }
 
 /* Returns PERSEAS_EBUSY if a segment was published or destroyed since the mirror was told of the
@@ -113,8 +129,9 @@ static int begin_copy(struct perseas *p, struct ps_error *error)
 	int rc = check_publish_generation(p, error);
 
 	if (!rc && p->upkeep.resync.unpublished_generation != p->upkeep.unpublished_generation)
-		rc = ps_error_set(error, PERSEAS_EBUSY,
-		                  "unpublished segments changed; it waits to be copied whole");
+		rc = ps_error_set(
+			error, PERSEAS_EBUSY,
+			"unpublished segments changed; it waits to be brought up to date");
 	if (!rc)
 		ps_resync_begin_copying(p);
 	return rc ? rc : 1;
@@ -157,7 +174,7 @@ static int ask_to_make_anew(struct perseas *p, struct ps_error *error)
 
 	if (!is_in_any_roster(p)) {
 		ps_roster_set_image_id(p, r->target, r->image_id);
-		return ask_for_copy_room(p, error);
+		return begin_making(p, error);
 	}
 	ps_question_ask_confirm(p, &r->question, ps_resync_other_mirrors(p));
 	ps_resync_move(p, PS_RESYNC_ASKING);
@@ -204,7 +221,7 @@ static int step_asking(struct perseas *p, struct ps_error *error)
 		 * counts. */
 		ps_question_forget(&r->question);
 		ps_roster_set_image_id(p, r->target, r->image_id);
-		return ask_for_copy_room(p, error);
+		return begin_making(p, error);
 	}
 	granted = r->question.granting_mirrors;
 	r->ask_last_mirrors = granted & ps_roster_unrecorded_mirrors(p);
@@ -253,15 +270,13 @@ static int step_recording(struct perseas *p, struct ps_error *error)
 		               : 0;
 	}
 	ps_question_forget(&r->question);
-	return ask_for_copy_room(p, error);
+	return begin_making(p, error);
 }
 
 /* --- the mirror's answers --- */
 
-/* Takes the mirror's answer to the pending request. Returns 1, 0 if it has not come yet, or an
- * error code. */
-static int take_mirror_answer(struct perseas *p, Perseas__Reply **reply, int *fds,
-                              struct ps_error *error)
+int ps_resync_take_answer(struct perseas *p, Perseas__Reply **reply, int *fds,
+                          struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->target;
@@ -281,7 +296,7 @@ static int step_making(struct perseas *p, struct ps_error *error)
 	int fds[PS_REGIONS_MAX], rc;
 	Perseas__Reply *reply;
 
-	rc = take_mirror_answer(p, &reply, fds, error);
+	rc = ps_resync_take_answer(p, &reply, fds, error);
 	if (rc <= 0)
 		return rc;
 	if (!r->in_place && !m->link) {
@@ -316,12 +331,33 @@ static int step_adding(struct perseas *p, struct ps_error *error)
 	int fds[PS_REGIONS_MAX], rc;
 	Perseas__Reply *reply;
 
-	rc = take_mirror_answer(p, &reply, fds, error);
+	rc = ps_resync_take_answer(p, &reply, fds, error);
 	if (rc <= 0)
 		return rc;
 	rc = ps_mirror_regrant(p, m, ps_reply_grant(reply), fds, error);
 	perseas__reply__free_unpacked(reply, NULL);
 	return rc ? rc : begin_copy(p, error);
+}
+
+/* Compares the image, which must still be one that may be overwritten when all is compared: the
+ * other mirrors may have gone meanwhile (I8). */
+static int step_comparing(struct perseas *p, struct ps_error *error)
+{
+	struct ps_resync *r = &p->upkeep.resync;
+	int rc = check_publish_generation(p, error);
+
+	if (!rc)
+		rc = ps_resync_compare_some(p, error);
+	if (rc <= 0)
+		return rc;
+	if (reason_beside(p, r->target, claim_of(r->target)))
+		return ps_error_set(error, PERSEAS_EBUSY,
+		                    "other mirrors went while it was compared; it waits to be "
+		                    "brought up to date");
+	rc = ask_for_copy_room(p, error);
+	if (rc > 0)
+		ps_tx_observe_end(p);
+	return rc;
 }
 
 /* --- steps --- */
@@ -335,6 +371,8 @@ static int step_preparation(struct perseas *p, struct ps_error *error)
 		return step_asking(p, error);
 	case PS_RESYNC_RECORDING:
 		return step_recording(p, error);
+	case PS_RESYNC_COMPARING:
+		return step_comparing(p, error);
 	case PS_RESYNC_MAKING:
 		return step_making(p, error);
 	case PS_RESYNC_ATTACHING:
@@ -379,6 +417,6 @@ int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool anew, const cha
 	pthread_mutex_unlock(&p->lock);
 	if (anew)
 		p->env->ops->random(p->env, r->image_id, sizeof(r->image_id));
-	rc = anew ? ask_to_make_anew(p, error) : ask_for_copy_room(p, error);
+	rc = anew ? ask_to_make_anew(p, error) : begin_making(p, error);
 	return rc < 0 ? rc : 0;
 }

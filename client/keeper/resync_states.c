@@ -13,10 +13,12 @@
 #define READYING (PS_TO(PS_RESYNC_ADDING) | PS_TO(PS_RESYNC_COPYING) | PS_TO(PS_RESYNC_NONE))
 
 static const struct ps_state_row states[] = {
-	[PS_RESYNC_NONE] = { "none", PS_TO(PS_RESYNC_ASKING) | PS_TO(PS_RESYNC_MAKING) },
+	[PS_RESYNC_NONE] = { "none", PS_TO(PS_RESYNC_ASKING) | PS_TO(PS_RESYNC_COMPARING) |
+	                                     PS_TO(PS_RESYNC_MAKING) },
 	[PS_RESYNC_ASKING] = { "asking", PS_TO(PS_RESYNC_RECORDING) | PS_TO(PS_RESYNC_MAKING) |
 	                                         PS_TO(PS_RESYNC_NONE) },
 	[PS_RESYNC_RECORDING] = { "recording", PS_TO(PS_RESYNC_MAKING) | PS_TO(PS_RESYNC_NONE) },
+	[PS_RESYNC_COMPARING] = { "comparing", PS_TO(PS_RESYNC_MAKING) | PS_TO(PS_RESYNC_NONE) },
 	[PS_RESYNC_MAKING] = { "making", PS_TO(PS_RESYNC_ATTACHING) | READYING },
 	[PS_RESYNC_ATTACHING] = { "attaching", READYING },
 	[PS_RESYNC_ADDING] = { "adding", PS_TO(PS_RESYNC_COPYING) | PS_TO(PS_RESYNC_NONE) },
@@ -56,6 +58,8 @@ static bool fields_fit_state(const struct ps_resync *r)
 		return is_preparing(m) && !r->question.id && !r->reply;
 	case PS_RESYNC_ATTACHING:
 		return is_preparing(m) && m->link && r->reply;
+	case PS_RESYNC_COMPARING:
+		return is_preparing(m) && m->link && r->in_place && !r->question.id && !r->reply;
 	case PS_RESYNC_ADDING:
 		return is_preparing(m) && m->link && !r->reply;
 	case PS_RESYNC_COPYING:

@@ -4,7 +4,9 @@
  */
 #include "check_grant.h"
 
+#include "check.h"
 #include "envelope.h"
+#include "../base/keyed_digest_tls.h"
 #include "../base/text.h"
 
 #define DIGEST_MAX ((uint64_t)64 << 20)
@@ -60,7 +62,22 @@ const char *ps_digest_fault(const Perseas__DigestRequest *digest)
 		return bad_region;
 	if (digest->length > DIGEST_MAX || digest->offset > UINT64_MAX - digest->length)
 		return "a digest must be of 64 MiB or less, inside its region";
+	if (!digest->key.len)
+		return NULL;
+	if (digest->key.len != PS_DIGEST_KEY)
+		return "the key of digests must be 16 bytes";
+	if (digest->offset % PS_GRANULE || digest->length < 1 ||
+	    digest->length > PS_DIGESTS_MAX * PS_GRANULE)
+		return "digests with a key must be of 1 byte to 4 MiB, from the beginning of a "
+		       "granule on";
 	return NULL;
+}
+
+const char *ps_digest_reply_fault(const Perseas__DigestReply *reply)
+{
+	if (reply->digests.len % PS_DIGEST || reply->digests.len > PS_DIGESTS_MAX * PS_DIGEST)
+		return "digests must be 16 bytes for each granule of 4 MiB at most";
+	return ps_slot_fault(reply->slot);
 }
 
 const char *ps_read_fault(const Perseas__ReadRequest *read)

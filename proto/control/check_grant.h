@@ -16,6 +16,7 @@ const char *ps_grant_fault(const Perseas__Grant *grant);
 
 /* Return NULL, or a sentence that says what is wrong. */
 const char *ps_digest_fault(const Perseas__DigestRequest *digest);
+const char *ps_digest_reply_fault(const Perseas__DigestReply *reply);
 const char *ps_read_fault(const Perseas__ReadRequest *read);
 
 #endif

@@ -16,6 +16,13 @@
 #define PS_OWNER_TIMEOUT_LONG_MS 2000 /* from this timeout on, two heartbeats a second are enough */
 #define PS_READ_REQUEST_MAX ((uint32_t)512 << 10) /* most bytes that a ReadRequest may ask for */
 
+/* What a DigestRequest with a key may ask for: digests of at most so many granules of this size. */
+enum {
+	PS_GRANULE_SHIFT = 16,
+	PS_GRANULE = 1 << PS_GRANULE_SHIFT,
+	PS_DIGESTS_MAX = 64,
+};
+
 /* The first bytes that each end of a control connection sends. */
 struct ps_control_hello {
 	uint32_t magic;   /* PS_CONTROL_MAGIC */

@@ -89,8 +89,8 @@ MESSAGE(release, RELEASE, Release, release, RELEASE,
 	held ? RIGHT_OWN : 0, held, LONG, INFO,
 	store_release(call->session, call->why))
 MESSAGE(digest, DIGEST, Digest, digest, DIGEST,
-	ps_digest_fault(body), ps_slot_fault(body->slot),
-	RIGHT_READ, body->store, LONG, DEBUG,
+	ps_digest_fault(body), ps_digest_reply_fault(body),
+	RIGHT_READ, body->store, HASHES, DEBUG,
 	store_digest(call->stores, body, reply, call->why))
 MESSAGE(read, READ, Read, read, READ,
 	ps_read_fault(body), read_reply_fault(body),

@@ -132,6 +132,9 @@ static const struct {
 	/* Locations: a daemon reports its own to its owner, and the owner reports it to mirrors. */
 	{ &perseas__confirm_reply__descriptor, 106, 9 },
 	{ &perseas__mirror_report__descriptor, 106, 9 },
+	/* Digests of granules. */
+	{ &perseas__digest_request__descriptor, 150, 9 },
+	{ &perseas__digest_reply__descriptor, 150, 9 },
 	/* Sizes of the rosters in OrderResult. */
 	{ &perseas__order_result__descriptor, 130, 9 },
 	{ &perseas__order_result__descriptor, 131, 9 },

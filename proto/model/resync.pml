@@ -11,7 +11,8 @@
  * X may be copied whenever it comes back: in place where W others are connected and hold all that it
  * has, or it is joining already, else beside. In place it is sent what is due: what the owner changed
  * after X's slot, if the slot is the owner's; what was still due and what changed since, if a copy of
- * the owner broke; otherwise everything. The owner reads its map of changes at some time after the
+ * the owner broke; otherwise everything, or what differs: chunk by chunk X is compared with what is
+ * committed, and what changed since the first comparison is due, too. The owner reads its map of changes at some time after the
  * link takes transactions, perhaps only after a break. A claimer that has W good ones mends it by a
  * delta: joining, range by range, slot, finish.
  *
@@ -215,6 +216,7 @@ inline come_back() {
  * map was read. `kept`: X's image keeps what it is sent. */
 #define DONE 7
 #define ours (m[X].ep==id || MISTAKE==10)
+#define unknown (!ours || (m[X].joining && !kept))
 inline plan() {
 	if
 	:: !m[X].joining && ours -> due=0; since=m[X].seq; cover(8)
@@ -223,10 +225,33 @@ inline plan() {
 		if :: since==DONE || since>m[X].seq || MISTAKE==15 -> since=m[X].seq :: else fi;
 		if :: due==1 || due==2 -> cover(9) :: else fi
 	:: m[X].joining && ours && kept && MISTAKE==11 -> due=0; since=m[X].seq
-	:: else -> due=3; since=DONE
+	:: else ->
+		if
+		:: compared==3 ->
+			if :: due==1 || due==2 -> cover(11) :: else fi;
+			if :: drawn<seq -> cover(12) :: else fi;
+			since=(MISTAKE==17 -> DONE : drawn)
+		:: else -> due=3; since=DONE
+		fi
 	fi;
-	kept=true
+	kept=true; compared=0; drawn=0
 }
+/* X stands still: it was claimed, and nothing is posted to it. */
+#define can_draw (open && compared==0 && unknown && in_place && \
+	((stale && mine(X)) || (MISTAKE==18 && !stale && !in(up,X))))
+inline draw() { compared=1; drawn=seq; due=3; since=0; kept=false }
+#define can_compare (open && compared>0 && compared<3 && \
+	((stale && mine(X)) || (MISTAKE==18 && !in(up,X))))
+inline compare() {
+	if
+	:: m[X].c[compared-1]==after(h,compared-1,seq) || (MISTAKE==16 && seq<S) ->
+		due=but(due,compared-1)
+	:: else
+	fi;
+	compared++
+}
+#define can_break_off (open && stale && compared>0 && breaks<BREAKS)
+inline break_off() { breaks++; stale=false; compared=0; drawn=0; due=0 }
 /* The last transaction of this owner, up to k, that changed chunk c. */
 #define changed(c, k) (writer(c,k)>first -> writer(c,k) : 0)
 inline read_map(k) {
@@ -239,7 +264,7 @@ inline read_map(k) {
 /* I8: connected, and known to hold all that X may have acknowledged. */
 #define has(x) (in(up,x) && (m[X].ep!=id || done[x]>=m[X].seq || MISTAKE==5))
 #define in_place (m[X].joining || SURE>=W || MISTAKE==7)
-#define can_begin (open && stale && mine(X))
+#define can_begin (open && stale && mine(X) && (compared==0 || compared==3))
 inline begin() {
 	if
 	:: in_place ->
@@ -247,7 +272,7 @@ inline begin() {
 		if :: MISTAKE==13 && since!=DONE && seq>0 -> read_map(seq-1) :: else fi;
 		m[X].harmless=(!m[X].joining || m[X].harmless); m[X].joining=true; m[X].us=0;
 		if :: seq>was -> cover(3) :: else fi
-	:: else -> blank(N); bes=true; due=3; since=DONE; kept=false; cover(4)
+	:: else -> blank(N); bes=true; due=3; since=DONE; kept=false; compared=0; drawn=0; cover(4)
 	fi;
 	up=with(up,X); stale=false; rs=true; posted=seq; nx=seq+1; began=seq; done[X]=0; chunk=0
 }
@@ -316,6 +341,7 @@ proctype owner(byte id) {
 	byte first;             /* the seq with which it opened */
 	byte due, since;
 	bool kept;
+	byte compared, drawn;   /* chunks of X that were compared, and 1; the seq when it began */
 
 	if
 	:: id==1 -> d_step { open=true; chose=true; up=(1<<N)-1; nx=1 }
@@ -338,6 +364,9 @@ proctype owner(byte id) {
 	:: d_step { can_come_back && as_it_was -> come_back() }
 	:: d_step { can_come_back -> take(X); stale=true }
 	:: d_step { can_late -> take(X); stale=true }
+	:: d_step { can_draw -> draw() }
+	:: d_step { can_compare -> compare() }
+	:: d_step { can_break_off -> break_off() }
 	:: d_step { can_begin -> begin() }
 	:: d_step { can_read_map -> read_map(seq) }
 	:: d_step { can_copy -> copy_chunk() }
@@ -395,6 +424,14 @@ init {
  *   in the code: sim due-dropped
  * full found -DMISTAKE=15 -DW=1 -DOWNERS=2 -DBREAKS=2: what a break left unread of the map is forgotten
  *   in the code: unit test_due_granules test_a_broken_comparison_begins_again
+ * quick found -DMISTAKE=16 -DW=1 -DOWNERS=2: what an open transaction stored is compared
+ *   in the code: unit test_digests open_transactions_are_not_compared
+ * quick found -DMISTAKE=17 -DW=1 -DOWNERS=2: what changed since it was compared is not sent
+ *   in the code: sim digest-stale
+ * full found -DMISTAKE=18 -DN=3 -DW=2 -DOWNERS=2: it is compared before it is claimed
+ *   in the code: unit test_digests digests_count_within_a_session
+ * quick event -DCOVER=11 -DW=1 -DOWNERS=2: only what differs is sent
+ * quick event -DCOVER=12 -DW=1 -DOWNERS=2: .. and transactions came meanwhile
  * full event -DCOVER=8 -DW=1: only what changed is sent
  * full event -DCOVER=9 -DW=1 -DOWNERS=2 -DBREAKS=2: a copy goes on after a break
  * full event -DCOVER=10 -DW=1 -DOWNERS=2 -DBREAKS=2: .. and its map was not read to the end

@@ -33,10 +33,22 @@ static bool must_wait_for(const struct connection *connection, const struct conn
 		return true;
 	if (mine->store[0] && strcmp(mine->store, theirs->store) == 0)
 		return true;
+	/* Digests of many stores must not take all threads. */
+	if (mine->course == CONTROL_HASHES && theirs->course == CONTROL_HASHES)
+		return true;
 	/* Two requests that allocate memory at once could each find room in the same quota. */
 	return mine->course == CONTROL_GROWS && theirs->course == CONTROL_GROWS &&
 	       stores_access(connection->daemon->stores) &&
 	       strcmp(connection->session.identity.name, other->session.identity.name) == 0;
+}
+
+/* Returns true if the request goes before the waiting request of `other`, which came before it. A
+ * Claim waits for the Digest that is being computed, and for no other one. */
+static bool overtakes(const struct connection *connection, const struct connection *other)
+{
+	return other->subject.course == CONTROL_HASHES &&
+	       connection->subject.course != CONTROL_HASHES &&
+	       connection->subject.course != CONTROL_ALONE;
 }
 
 /* Returns true if the request must wait because memory of its store is being freed. */
@@ -58,7 +70,7 @@ static bool must_park(const struct connection *connection)
 		return true;
 	for (const struct connection *other = daemon->parked; other && other != connection;
 	     other = other->parked_next)
-		if (must_wait_for(connection, other))
+		if (must_wait_for(connection, other) && !overtakes(connection, other))
 			return true;
 	if (connection->subject.course >= CONTROL_LONG &&
 	    (daemon->deferred || daemon->phase == DAEMON_ENDING || !jobs_can_start(daemon->jobs)))

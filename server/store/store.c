@@ -5,6 +5,8 @@
  */
 #include "store_private.h"
 
+#include "../../proto/base/keyed_digest_tls.h"
+#include "../../proto/control/envelope.h"
 #include "../../proto/control/key.h"
 #include "../../proto/image/crc32c.h"
 #include "../../proto/base/text.h"
@@ -412,6 +414,10 @@ struct digest_work {
 	const uint8_t *bytes;
 	uint64_t left;
 	uint32_t crc;
+	/* With a key, digests of granules are computed instead. */
+	const uint8_t *key;
+	uint8_t *digests;
+	bool failed;
 };
 
 static void digest_region(void *arg)
@@ -425,6 +431,32 @@ static void digest_region(void *arg)
 		digest_work->bytes += len;
 		digest_work->left -= len;
 	}
+}
+
+static void digest_granules(void *arg)
+{
+	struct digest_work *work = arg;
+
+	work->failed = !ps_keyed_digests(work->key, work->bytes, work->left, PS_GRANULE,
+	                                 work->digests);
+}
+
+/* Computes the digests of the granules with the key of the request. */
+static int answer_granules(const Perseas__DigestRequest *request, struct digest_work *work,
+                           Perseas__DigestReply *reply, struct why *why)
+{
+	const size_t count = (work->left + PS_GRANULE - 1) / PS_GRANULE;
+
+	assert(count <= PS_DIGESTS_MAX);
+	work->key = request->key.data;
+	work->digests = scratch_alloc(count * PS_DIGEST);
+	if (!work->digests)
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	job_aside(work->left, digest_granules, work);
+	if (work->failed)
+		return refuse(why, STATUS(IO), "this daemon's OpenSSL has no Poly1305");
+	reply->digests = (ProtobufCBinaryData){ count * PS_DIGEST, work->digests };
+	return 0;
 }
 
 int store_digest(struct stores *stores, const Perseas__DigestRequest *request,
@@ -453,10 +485,13 @@ int store_digest(struct stores *stores, const Perseas__DigestRequest *request,
 	}
 	digest_work.bytes = piece->base + request->offset;
 	digest_work.left = request->length;
-	job_aside(request->length, digest_region, &digest_work);
+	if (request->key.len)
+		ret = answer_granules(request, &digest_work, reply, why);
+	else
+		job_aside(request->length, digest_region, &digest_work);
 	reply->crc = digest_work.crc;
 	reply->live = session_lives(store->session);
-	return 0;
+	return ret;
 }
 
 int store_read(struct stores *stores, const Perseas__ReadRequest *request,

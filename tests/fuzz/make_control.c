@@ -127,6 +127,7 @@ static void others(struct seed *seed, int peer)
 	ASK(seed, peer, Joining, joining, .harmless = true);
 	ASK(seed, peer, Roster, roster, .roster = &roster);
 	ASK(seed, peer, Digest, digest, .store = bank, .length = 4096);
+	ASK(seed, peer, Digest, digest, .store = bank, .length = 4096, .key = id(store_id));
 	ASK(seed, peer, Release, release);
 }
 

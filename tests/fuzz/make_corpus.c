@@ -319,6 +319,8 @@ static void save_store_requests(void)
 	        .shared = 1);
 	REQUEST("digest", Digest, digest, .store = bank, .region = PS_REGION_SEGMENT,
 	        .length = 4096);
+	REQUEST("digest-key", Digest, digest, .store = bank, .region = PS_REGION_SEGMENT,
+	        .length = 4096, .offset = PS_GRANULE, .key = id(3));
 }
 
 static void save_session_requests(void)
@@ -442,6 +444,7 @@ static void save_replies(void)
 	REPLY("rebuild", Rebuild, rebuild, .header = &header, .grant = &grant);
 	REPLY("finish", Finish, finish, .header = &header);
 	REPLY("digest", Digest, digest, .slot = &slot, .crc = 7);
+	REPLY("digest-key", Digest, digest, .slot = &slot, .digests = id(3));
 }
 
 static void save_live_replies(struct live *live)

@@ -2,7 +2,8 @@
  * absence.c - schedules in which mirrors are away for longer than the owner's ring reaches, one
  * after the other, while all kinds of transactions go on. Some lose their memory and get
  * everything, the others what changed. Meanwhile a mirror may crash once more, all links may break,
- * and the owner may renew its claims; in a few schedules an owner dies while a mirror is away. Only
+ * and the owner may renew its claims; in a few schedules an owner dies while a mirror is away, and
+ * the next one compares the mirror by digests. Only
  * these faults happen, so that most of what is left of a copy is sent by the same owner. The oracle
  * looks at each image, byte for byte, when it counts again.
  */
@@ -70,7 +71,8 @@ static bool is_behind_ring(const struct sim_owner *o, const struct ps_mirror *m)
 /* Returns how many owners die while a mirror is away, at most. */
 static unsigned kills_of(const struct sim_world *w)
 {
-	const bool wanted = w->mistake ? w->mistake == SIM_MISTAKE_ANY_SLOT
+	const bool wanted = w->mistake ? w->mistake == SIM_MISTAKE_ANY_SLOT ||
+	                                         w->mistake == SIM_MISTAKE_DIGEST_STALE
 	                               : w->seed / (SIM_AIM_TURNS * RARE) % 4 == 3;
 
 	return wanted ? KILLS_MAX : 0;
@@ -184,7 +186,8 @@ const struct sim_aim sim_absence_aim = {
 	.turn = 0,
 	.rare = RARE,
 	.mistakes = { SIM_MISTAKE_UNMARKED_SPAN, SIM_MISTAKE_MARKED_EARLY, SIM_MISTAKE_ANY_SLOT,
-	              SIM_MISTAKE_HALF_IS_BASE, SIM_MISTAKE_LISTED_EARLY, SIM_MISTAKE_DUE_DROPPED },
+	              SIM_MISTAKE_HALF_IS_BASE, SIM_MISTAKE_LISTED_EARLY, SIM_MISTAKE_DUE_DROPPED,
+	              SIM_MISTAKE_DIGEST_STALE },
 	.shape = shape,
 	.begin = begin,
 };

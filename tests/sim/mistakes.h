@@ -140,10 +140,11 @@ struct perseas_tx;
 	X(SUCCEEDED, "succeeded", 1000, 96, "an owner that has a successor claims again")          \
 	X(UNMARKED_SPAN, "unmarked-span", 100, 6, "what a transaction changed is not noted")       \
 	X(MARKED_EARLY, "marked-early", 1000, 6, ".. is noted as of when it began")                \
-	X(ANY_SLOT, "any-slot", 1000, 19, "another owner's slot is taken for one's own")           \
+	X(ANY_SLOT, "any-slot", 1000, 47, "another owner's slot is taken for one's own")           \
 	X(HALF_IS_BASE, "half-is-base", 1000, 6, "a half-made copy is taken for a state")          \
 	X(LISTED_EARLY, "listed-early", 1000, 6, "what to send is chosen before the stream")       \
 	X(DUE_DROPPED, "due-dropped", 1000, 12, "what was posted is not sent again after a break") \
+	X(DIGEST_STALE, "digest-stale", 1000, 19, "what changed since a digest is not sent")       \
 	X(REPLACED, "replaced", 1000, 9, "a create replaces another; one that settles is enough")  \
 	X(NOT_FIRST, "not-first", 4000, 3, "a making is withdrawn, but not at its first mirror")   \
 	X(UNDECIDED, "undecided", 4000, 12, "settled elsewhere before the first mirror has")       \

@@ -26,6 +26,9 @@ int __real_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m,
 int __wrap_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m,
                                const struct ps_chain *chain);
 
+int __real_ps_resync_compare_some(struct perseas *p, struct ps_error *error);
+int __wrap_ps_resync_compare_some(struct perseas *p, struct ps_error *error);
+
 enum { AGE = 16 }; /* transactions that may be posted between a begin and its commit */
 
 static struct sim_world *world_of(const struct perseas *p)
@@ -101,7 +104,7 @@ static void list_early(struct perseas *p, struct ps_mirror *m)
 int __wrap_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
                         const Perseas__ClaimReply *claim, const uint8_t *image_id)
 {
-	static const char *const bases[] = { "all", "what changed", "the rest" };
+	static const char *const bases[] = { "all", "what changed", "the rest", "what differs" };
 	const int rc = __real_ps_due_begin(p, m, base, claim, image_id);
 
 	sim_trace(world_of(p), "%s is to be sent %s%s: %s", m->address.text, bases[base],
@@ -110,6 +113,16 @@ int __wrap_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base
 		list_early(p, m);
 	sim_count(world_of(p), SIM_SENT_CHANGED, base == PS_DUE_CHANGED);
 	sim_count(world_of(p), SIM_SENT_REST, base == PS_DUE_REST);
+	sim_count(world_of(p), SIM_SENT_DIFFERENT, base == PS_DUE_DIFFERENT);
+	return rc;
+}
+
+int __wrap_ps_resync_compare_some(struct perseas *p, struct ps_error *error)
+{
+	const int rc = __real_ps_resync_compare_some(p, error);
+
+	if (rc > 0 && is(p, SIM_MISTAKE_DIGEST_STALE))
+		p->upkeep.resync.target->due->since = p->commit.seq;
 	return rc;
 }
 

@@ -13,6 +13,7 @@
 enum {
 	BIG = 700 * 1000, /* bytes of segment "big": six chunks */
 	ROUNDS = 1000,
+	GRANULE = 65536,
 	MARK = 64, /* bytes that another owner writes in many places */
 };
 
@@ -255,6 +256,40 @@ static inline void assert_carries(struct fixture *f, unsigned without)
 	map_big(f);
 	assert_memory_equal(f->o->bytes, f->ledger->accounts, SIZE);
 	assert_memory_equal(f->big, f->ledger->big, BIG);
+}
+
+/* Restarts a mirror that missed little, but more than the ring has now. */
+static inline void come_back(struct fixture *f, unsigned mirror)
+{
+	ps_ring_reset(&f->o->p->commit.ring, f->o->p->commit.seq + 1);
+	direct_start(f->o->d, mirror);
+}
+
+static inline struct perseas_mirror_stat stat_of(struct fixture *f, unsigned mirror)
+{
+	struct perseas_mirror_stat stat;
+
+	assert_int_equal(perseas_mirror_stat(f->o->p, mirror, &stat), 0);
+	return stat;
+}
+
+/* The mirror is being sent `bytes` in all, and is told why in `words`. */
+static inline void assert_being_sent(struct fixture *f, unsigned mirror, const char *words,
+                                     uint64_t bytes)
+{
+	struct perseas_mirror_stat stat;
+
+	owner_keep(f->o, mirror, PERSEAS_MIRROR_RESYNCING);
+	stat = stat_of(f, mirror);
+	if (!strstr(stat.trouble, words))
+		fail_msg("%s", stat.trouble);
+	/* The first step of the copy finds how much it is. */
+	for (unsigned i = 0; !stat.resync_total && i < ROUNDS && bytes; i++) {
+		direct_keep(f->o->d, f->o->p);
+		stat = stat_of(f, mirror);
+	}
+	assert_int_equal(stat.resync_total, bytes);
+	assert_true(stat.resync_done <= bytes);
 }
 
 /* --- rounds of the keeper that never wait, by the clock --- */

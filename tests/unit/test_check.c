@@ -152,6 +152,26 @@ TEST(digests_out_of_range_are_refused)
 	assert_refused_with(request, digest.store, message_address[1]);
 }
 
+TEST(digests_with_a_key_out_of_range_are_refused)
+{
+	static uint8_t key[17], digests[65 * 16];
+	Perseas__DigestRequest digest = MESSAGE_OF(DigestRequest, digest_request,
+	                                           .store = message_bank, .length = 4 << 20,
+	                                           .region = PS_REGION_SEGMENT, .offset = 3 << 16,
+	                                           .key = { 16, key });
+	Perseas__DigestReply answer = MESSAGE_OF(DigestReply, digest_reply,
+	                                         .digests = { 64 * 16, digests });
+	Perseas__Request request = message_request(&digest);
+	Perseas__Reply reply = message_reply(&answer);
+
+	assert_accepted(request);
+	assert_refused_with(request, digest.key.len, 15, 17);
+	assert_refused_with(request, digest.length, 0, (4 << 20) + 1);
+	assert_refused_with(request, digest.offset, 1, (3 << 16) - 1);
+	assert_accepted(reply);
+	assert_refused_with(reply, answer.digests.len, 15, 17, 65 * 16);
+}
+
 TEST(rosters_out_of_range_are_refused)
 {
 	struct message_header *h = message_header_new();

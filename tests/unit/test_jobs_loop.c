@@ -7,6 +7,7 @@
 #include "../support/spill_heap.h"
 
 #include "../../server/host/jobs.h"
+#include "../../server/loop/connection.h"
 #include "../support/unit.h"
 
 #include <event2/event.h>
@@ -207,6 +208,38 @@ TEST(those_who_wait_go_on_in_their_order, struct fixture *fixture)
 		fixture_done(reply);
 		close(waits[i]);
 	}
+	assert_null(fixture->daemon->parked);
+}
+
+/* Digests wait for each other, whatever their stores are, and nobody waits for one that waits. */
+TEST(a_claim_overtakes_a_digest_that_waits, struct fixture *fixture)
+{
+	int reader = fixture_tcp(fixture), next = fixture_tcp(fixture);
+	Perseas__DigestRequest digest = PERSEAS__DIGEST_REQUEST__INIT;
+	Perseas__Reply *reply;
+
+	fixture_make(fixture, "other");
+	begin_long(fixture);
+	/* What goes on for "bank" is a digest, as far as the loop knows. */
+	for (struct connection *c = fixture->daemon->connections; c; c = c->next)
+		if (c->is_running)
+			c->subject.course = CONTROL_HASHES;
+	fixture_greet(fixture, reader);
+	digest.store = (char *)"other";
+	digest.length = 4096;
+	fixture_ask(reader, PERSEAS__REQUEST__BODY_DIGEST, &digest);
+	expect_signs(fixture, reader);
+	fixture_greet(fixture, next);
+	fixture_ask_claim_of(next, "other", 2, false);
+	reply = fixture_reply(fixture, next);
+	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_CLAIM);
+	assert_int_equal(reply->status, STATUS(OK));
+	fixture_done(reply);
+	assert_non_null(fixture->daemon->parked);
+	atomic_store(&may_end, true);
+	reply = fixture_reply(fixture, reader);
+	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_DIGEST);
+	fixture_done(reply);
 	assert_null(fixture->daemon->parked);
 }
 

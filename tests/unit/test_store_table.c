@@ -4,6 +4,8 @@
  */
 #include "bank_rig.h"
 
+#include "../../proto/base/keyed_digest_tls.h"
+
 struct unit_fixture unit_fixture = { setup_bank, teardown };
 
 static int add_two(struct mirror *mirror, struct peer *peer, uint32_t first, uint32_t second,
@@ -270,6 +272,32 @@ TEST(a_digest_covers_the_bytes_that_it_names, struct mirror *mirror)
 	request.region = PS_REGION_SEGMENT + 1;
 	assert_int_equal(store_digest(mirror->stores, &request, &reply, &mirror->why),
 	                 -STATUS(BAD_REQUEST));
+}
+
+/* With a key, the digests are of granules, of which the last one may be short. */
+TEST(digests_with_a_key_depend_on_bytes_and_key, struct mirror *mirror)
+{
+	Perseas__DigestRequest request = PERSEAS__DIGEST_REQUEST__INIT;
+	Perseas__DigestReply reply = PERSEAS__DIGEST_REPLY__INIT;
+	uint8_t key[PS_DIGEST_KEY] = { 7 }, digest[PS_DIGEST];
+	uint8_t *bytes = session_memory(&holder.session, PS_REGION_SEGMENT, 0, BANK_SIZE, true);
+
+	request.store = (char *)"bank";
+	request.region = PS_REGION_SEGMENT;
+	request.length = BANK_SIZE;
+	request.key = (ProtobufCBinaryData){ sizeof(key), key };
+	assert_true(ps_keyed_digests(key, bytes, BANK_SIZE, PS_GRANULE, digest));
+	assert_int_equal(store_digest(mirror->stores, &request, &reply, &mirror->why), 0);
+	assert_int_equal(reply.digests.len, PS_DIGEST);
+	assert_memory_equal(reply.digests.data, digest, PS_DIGEST);
+	assert_int_equal(reply.crc, 0);
+	bytes[BANK_SIZE - 1] ^= 1;
+	assert_int_equal(store_digest(mirror->stores, &request, &reply, &mirror->why), 0);
+	assert_memory_not_equal(reply.digests.data, digest, PS_DIGEST);
+	bytes[BANK_SIZE - 1] ^= 1;
+	key[PS_DIGEST_KEY - 1] ^= 1;
+	assert_int_equal(store_digest(mirror->stores, &request, &reply, &mirror->why), 0);
+	assert_memory_not_equal(reply.digests.data, digest, PS_DIGEST);
 }
 
 /* Many stores: one more than there may be. */

@@ -1,0 +1,200 @@
+/*
+ * resync_compare.c - compares a mirror's image with the store by keyed digests of granules, before
+ * the image is overwritten in place: a mirror whose image another owner wrote is sent only what
+ * differs. resync_prepare.c calls this (PROTOCOL.md, "Digests").
+ *
+ * The image stands still meanwhile: the mirror granted this owner's claim, and nothing is posted to
+ * it. The store does not stand still. What transactions change from before the key was drawn on is
+ * due in any case (due_granules.h), so the digests compare what was fixed before.
+ *
+ * Memory here is copied with all that is not committed taken back, and the copy is hashed. What is
+ * missing is fetched first. What is not mapped here is not compared, and stays due.
+ */
+#include "resync_internal.h"
+
+#include "../core/demand.h"
+#include "../core/due_granules.h"
+#include "../core/mirror.h"
+#include "../core/tx.h"
+#include "due.h"
+#include "rpc.h"
+#include "../../proto/base/text.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { DIGEST_VERSION = 9 /* first version that gives digests with a key */ };
+
+#define PIECE ((uint64_t)PS_DIGESTS_MAX * PS_GRANULE)
+
+static_assert((uint64_t)PS_GRANULE <= PS_BOUNCE, "the buffer takes a granule");
+
+const char *ps_resync_reason_not_to_compare(const struct perseas *p, const struct ps_mirror *m)
+{
+	const uint8_t key[PS_DIGEST_KEY] = { 0 };
+	uint8_t none;
+
+	if (!ps_mirror_has_version(p, m, DIGEST_VERSION))
+		return "its daemon's version gives no digests";
+	return ps_keyed_digests(key, &none, 0, PS_GRANULE, &none)
+	               ? NULL
+	               : "the OpenSSL of this process has no Poly1305";
+}
+
+void ps_resync_begin_comparing(struct perseas *p)
+{
+	struct ps_resync *r = &p->upkeep.resync;
+	char why[256];
+
+	p->env->ops->random(p->env, r->digest_key, sizeof(r->digest_key));
+	ps_text_format(why, sizeof(why), "being compared by digests: %s", r->why);
+	ps_tx_observe_begin(p);
+	pthread_mutex_lock(&p->lock);
+	ps_mirror_move(p, r->target, PERSEAS_MIRROR_STALE, why);
+	pthread_mutex_unlock(&p->lock);
+	ps_resync_move(p, PS_RESYNC_COMPARING);
+}
+
+/* Moves r->segment and r->offset on to the next piece that can be compared. Returns its segment, or
+ * NULL if no piece is left. */
+static const struct ps_segment *next_segment(struct perseas *p)
+{
+	struct ps_resync *r = &p->upkeep.resync;
+
+	for (; r->segment < PS_SEGMENTS_MAX; r->segment++, r->offset = 0) {
+		const struct ps_segment *s = ps_segment_by_id(p, r->segment);
+
+		if (s && s->born && s->base && r->offset < s->size)
+			return s;
+	}
+	return NULL;
+}
+
+static uint64_t piece_length(const struct perseas *p, const struct ps_segment *segment)
+{
+	const uint64_t rest = segment->size - p->upkeep.resync.offset;
+
+	return rest < PIECE ? rest : PIECE;
+}
+
+/* Returns the bytes of the granule at `at` of a piece. */
+static uint64_t granule_length(uint64_t length, uint64_t at)
+{
+	return length - at < PS_GRANULE ? length - at : PS_GRANULE;
+}
+
+/* Computes the digests of the piece as it is committed here. A commit waits at most while one
+ * granule is copied. Returns 0, or PERSEAS_ENOMEM. */
+static int digest_here(struct perseas *p, const struct ps_segment *segment, struct ps_error *error)
+{
+	struct ps_resync *r = &p->upkeep.resync;
+	uint8_t *copy = ps_ring_bounce(&p->commit.ring), *digest = r->digests;
+
+	for (uint64_t at = 0; at < r->read_length; at += PS_GRANULE, digest += PS_DIGEST) {
+		const uint64_t length = granule_length(r->read_length, at);
+
+		pthread_mutex_lock(&p->lock);
+		ps_tx_copy_committed(p, segment, r->offset + at, copy, length);
+		pthread_mutex_unlock(&p->lock);
+		if (!ps_keyed_digests(r->digest_key, copy, length, PS_GRANULE, digest))
+			return ps_error_set(error, PERSEAS_ENOMEM, "no memory to compare it");
+	}
+	return 0;
+}
+
+/* Asks the mirror for the digests of the next piece, and computes them here meanwhile. Returns 0,
+ * or an error code. */
+static int ask_for_digests(struct perseas *p, const struct ps_segment *segment,
+                           struct ps_error *error)
+{
+	Perseas__DigestRequest ask = PERSEAS__DIGEST_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(digest, DIGEST, &ask);
+	struct ps_resync *r = &p->upkeep.resync;
+	const uint64_t length = piece_length(p, segment), rate = p->options.resync_rate;
+	int rc;
+
+	r->fetching = !ps_demand_request(p, segment, r->offset, length);
+	if (r->fetching || ps_now(p) < r->next_at)
+		return 0;
+	ask.store = p->store;
+	ask.region = PS_REGION_SEGMENT + segment->id;
+	ask.offset = r->offset;
+	ask.length = r->read_length = length;
+	ask.key = (ProtobufCBinaryData){ sizeof(r->digest_key), r->digest_key };
+	r->answer_by = ps_answer_deadline(p);
+	r->next_at = ps_now(p) + (rate ? length * 1000000000 / rate : 0);
+	rc = p->env->ops->send(r->target->control, &request, error);
+	return rc ? rc : digest_here(p, segment, error);
+}
+
+/* Takes the granules whose digests are equal out of the set of those that are due. */
+static int compare_digests(struct perseas *p, const struct ps_segment *segment,
+                           const ProtobufCBinaryData *theirs, struct ps_error *error)
+{
+	struct ps_resync *r = &p->upkeep.resync;
+	const uint8_t *digest = r->digests;
+	const uint8_t *other = theirs->data;
+
+	if (theirs->len != (r->read_length + PS_GRANULE - 1) / PS_GRANULE * PS_DIGEST)
+		return ps_error_set(error, PERSEAS_EPROTOCOL,
+		                    "it gave digests of something else than it was asked for");
+	for (uint64_t at = 0; at < r->read_length; at += PS_GRANULE) {
+		const uint64_t from = r->offset + at;
+
+		if (memcmp(digest, other, PS_DIGEST) == 0)
+			ps_due_complete(r->target, segment, from,
+			                from + granule_length(r->read_length, at), 0);
+		digest += PS_DIGEST;
+		other += PS_DIGEST;
+	}
+	r->offset += r->read_length;
+	r->read_length = 0;
+	return 0;
+}
+
+/* Ends the comparison. Returns 1. */
+static int end_comparing(struct ps_resync *r)
+{
+	r->segment = 0;
+	r->offset = r->read_length = 0;
+	r->next_at = 0;
+	return 1;
+}
+
+/* Has everything be due, because the mirror gave no digests. Returns 1, or an error code. */
+static int send_everything(struct perseas *p, struct ps_error *error)
+{
+	struct ps_resync *r = &p->upkeep.resync;
+	const Perseas__ClaimReply *claim = r->target->session.claim_reply->claim;
+
+	r->base = PS_DUE_ALL;
+	r->whole_why = "it refused to give digests";
+	if (ps_due_begin(p, r->target, PS_DUE_ALL, claim, claim->header->image_id.data))
+		return ps_error_set(error, PERSEAS_ENOMEM,
+		                    "no memory to note what it must be sent");
+	return end_comparing(r);
+}
+
+int ps_resync_compare_some(struct perseas *p, struct ps_error *error)
+{
+	struct ps_resync *r = &p->upkeep.resync;
+	const struct ps_segment *segment;
+	Perseas__Reply *reply;
+	int rc;
+
+	ps_assert_admin(p);
+	if (!r->read_length) {
+		segment = next_segment(p);
+		return segment ? ask_for_digests(p, segment, error) : end_comparing(r);
+	}
+	rc = ps_resync_take_answer(p, &reply, NULL, error);
+	if (rc == 0 || rc == PERSEAS_EUNREACHABLE)
+		return rc;
+	if (rc < 0)
+		return send_everything(p, error);
+	/* The segment may have been unmapped since its digests were computed, and is the same. */
+	segment = ps_segment_by_id(p, r->segment);
+	rc = compare_digests(p, segment, &reply->digest->digests, error);
+	perseas__reply__free_unpacked(reply, NULL);
+	return rc;
+}
