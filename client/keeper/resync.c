@@ -539,7 +539,7 @@ uint64_t ps_resync_due(const struct perseas *p)
 		/* Memory that arrives wakes the keeper. */
 		if (!r->read_length)
 			return r->fetching ? PS_NEVER : r->next_at;
-		return ps_answer_limit(p, r->target, r->answer_by);
+		return ps_answer_extended_deadline(p, r->target, r->answer_by);
 	case PS_RESYNC_MAKING:
 	case PS_RESYNC_ADDING:
 		return ps_answer_extended_deadline(p, r->target, r->answer_by);

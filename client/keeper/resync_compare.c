@@ -16,7 +16,7 @@
 #include "../core/due_granules.h"
 #include "../core/mirror.h"
 #include "../core/tx.h"
-#include "due.h"
+#include "pending_answers.h"
 #include "rpc.h"
 #include "../../proto/base/text.h"
 

@@ -122,7 +122,7 @@ int __wrap_ps_resync_compare_some(struct perseas *p, struct ps_error *error)
 	const int rc = __real_ps_resync_compare_some(p, error);
 
 	if (rc > 0 && is(p, SIM_MISTAKE_DIGEST_STALE))
-		p->upkeep.resync.target->due->since = p->commit.seq;
+		p->upkeep.resync.target->due_granules->compared_since_seq = p->commit.seq;
 	return rc;
 }
 
