@@ -71,17 +71,25 @@ void ps_roster_change_json(const struct ps_args *args, const char *told,
 
 /* --- planned changes --- */
 
-/* Returns the member at this address, as the roster or the list of mirrors has it, or NULL. */
+/* Returns the member that is seen at this address, else the one that the roster lists there, or
+ * NULL. */
 static const Perseas__Member *member_seen_at(const struct ps_images *images, const char *text)
 {
 	const Perseas__Roster *roster = images->judged.settled;
-	const Perseas__Member *member = member_at(roster, text);
 
-	for (unsigned i = 0; i < images->peers->count && !member; i++)
+	for (unsigned i = 0; i < images->peers->count; i++)
 		if (!strcmp(images->peers->addresses[i].text, text) &&
 		    ps_images_is_listed(images, i))
-			member = ps_roster_member(roster, images->judged.member_ids[i]);
-	return member;
+			return ps_roster_member(roster, images->judged.member_ids[i]);
+	return member_at(roster, text);
+}
+
+/* Returns true if the change can only record the address of the member that is there. */
+static bool records_address(const struct ps_images *images, const char *old, const char *new)
+{
+	const Perseas__Member *member = old ? member_seen_at(images, old) : NULL;
+
+	return member && new && !strcmp(old, new) && strcmp(member->address, new) != 0;
 }
 
 static enum ps_exit check_change(const struct ps_images *images, const struct ps_args *args)
@@ -91,7 +99,8 @@ static enum ps_exit check_change(const struct ps_images *images, const struct ps
 	if (old && !member_seen_at(images, old))
 		return ps_complain(ps_exit_of_code(PERSEAS_EINVAL),
 		                   "the roster has no mirror %s: perseas roster shows it", old);
-	if (new &&ps_roster_lists(images->judged.settled, new))
+	if (new &&ps_roster_lists(images->judged.settled, new) &&
+	    !records_address(images, old, new))
 		return ps_complain(ps_exit_of_code(PERSEAS_EINVAL), "%s is in the roster already",
 		                   new);
 	return PS_EXIT_OK;
