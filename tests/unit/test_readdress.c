@@ -211,6 +211,26 @@ TEST(exchanged_addresses_are_recorded)
 	assert_int_equal(owner_stat(o).live, 3);
 }
 
+/* The admission counts the roster as it stays: without the member, two mirrors could not give W. */
+TEST(exchanged_addresses_are_recorded_with_all_of_two)
+{
+	struct owner *o = begin_test(2, 2);
+	struct before before;
+
+	note_before(o, &before);
+	for (unsigned i = 0; i < 2; i++) {
+		direct_crash(o->d, i);
+		o->d->leads[i] = 1 - i;
+	}
+	direct_keep(o->d, o->p);
+	for (unsigned i = 0; i < 2; i++)
+		direct_start(o->d, i);
+	OWNER_KEEP_UNTIL(o, owner_stat(o).live == 2);
+	replace_member(o, "sim://0", "sim://0");
+	assert_true(is_listed_at(o, before.images[1], "sim://0"));
+	assert_images_kept(o, &before);
+}
+
 /* Only a session proves that the mirror is there. */
 TEST(the_address_of_a_dead_mirror_is_not_recorded)
 {
