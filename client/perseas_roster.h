@@ -42,9 +42,10 @@ struct perseas_roster_change {
  * rosters must agree. Then only the new roster counts. A dead mirror can be replaced, even if W is
  * all of three mirrors; one of two only with `gone`. A removed mirror keeps its image, which no
  * longer counts: `perseas drop` deletes it. REPLACE with another address of the same mirror only
- * changes its address and copies nothing. The call returns when the change is over; other threads
- * may go on. After an error the roster is unchanged, unless the owner was fenced: then the next
- * open completes the change, or does not know of it.
+ * changes its address and copies nothing. If mirrors exchanged their addresses, an address means
+ * the mirror that is there now, and REPLACE of an address by itself records it. The call returns
+ * when the change is over; other threads may go on. After an error the roster is unchanged, unless
+ * the owner was fenced: then the next open completes the change, or does not know of it.
  *
  * CANCEL withdraws the change that another thread has asked for, or that the command has ordered.
  * This works until enough mirrors know the change, which decides it. The roster is then as before,

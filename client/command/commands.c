@@ -161,11 +161,12 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas roster  raise STORE LIST [--wait SECONDS]\n"
 	  "  perseas roster  cancel STORE LIST [--wait SECONDS]",
 	  "shows which mirrors a store has, and changes them",
-	  "LIST is that of the store's mirrors as they are; OLD is one as the roster has\n"
-	  "it, NEW how owners are to reach the one that comes. Where the store has a live\n"
-	  "owner, that owner is asked and makes the change while it goes on; the command\n"
-	  "follows it. Where it has none, the command opens the store, makes the change,\n"
-	  "and lets go of it. A mirror that leaves keeps its image, which counts for\n"
+	  "LIST is that of the store's mirrors as they are; OLD is the address of one, NEW\n"
+	  "how owners are to reach the one that comes. If two exchanged their addresses, OLD\n"
+	  "means the one that is there now, and OLD given as NEW, too, records it. Where the\n"
+	  "store has a live owner, that owner is asked and makes the change while it goes on;\n"
+	  "the command follows it. Where it has none, the command opens the store, makes the\n"
+	  "change, and lets go of it. A mirror that leaves keeps its image, which counts for\n"
 	  "nothing: perseas drop deletes it. Where W is a majority of the mirrors it is one\n"
 	  "afterwards, too; any other W stays where it fits; --acks says otherwise. raise gives\n"
 	  "the store level 1, whose images only those can make who know its key; all of its\n"

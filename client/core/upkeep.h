@@ -144,7 +144,7 @@ struct ps_change {
 	bool was_copied_to;     /* the mirror that joins has been copied to, at least for a while */
 	bool is_member_address; /* the joining mirror's address leads to a member of the roster */
 	/* With is_member_address: that member is the one that leaves, so only its address
-	 * changes. */
+	 * changes. If no mirror joins, the member is reached at the address already. */
 	bool moves_address;
 	/* when the change fails unless the joining mirror is being copied to */
 	uint64_t copy_deadline;

@@ -289,7 +289,7 @@ static void readdress_member(struct perseas *p)
 		finish_change(p, PERSEAS_ENOMEM, "out of memory");
 		return;
 	}
-	if (c->leaving) {
+	if (c->joining && c->leaving) {
 		remove_mirror(p, c->joining, "the roster has another address of this mirror");
 		ps_mirror_disconnect(p, c->joining);
 	}

@@ -25,17 +25,15 @@ static struct ps_mirror *mirror_of_member(struct perseas *p, const Perseas__Memb
 	return NULL;
 }
 
-/* Returns the handle's mirror for the member at this address, or NULL. Searches the roster's
- * addresses first: a member may be reached at an address where the roster lists another. */
+/* Returns the handle's mirror that this address means, or NULL: the one that is reached there, or
+ * else the member that the roster lists there. Mirrors may have exchanged their addresses. */
 static struct ps_mirror *mirror_at_address(struct perseas *p, const char *address)
 {
-	struct ps_mirror *m = mirror_of_member(p, ps_roster_member_at(p->roster, address));
-
-	for (unsigned i = 0; !m && i < p->mirror_count; i++)
+	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].has_vote && !strcmp(p->mirrors[i].address.text, address) &&
 		    ps_roster_member(p->roster, p->mirrors[i].image_id))
-			m = &p->mirrors[i];
-	return m;
+			return &p->mirrors[i];
+	return mirror_of_member(p, ps_roster_member_at(p->roster, address));
 }
 
 /* Returns the image id of the member that leaves, or NULL if the roster does not list it. */
@@ -69,8 +67,10 @@ bool ps_change_plan_readdress(struct perseas *p)
 	struct ps_mirror *member = c->leaving, *new = c->joining;
 	const uint8_t *id = leaving_image_id(p);
 
-	if (!ps_roster_set_address(p, id, new->address.text))
+	if (!ps_roster_set_address(p, id, new ? new->address.text : member->address.text))
 		return false;
+	if (!new)
+		return true;
 	new->is_joining = false;
 	if (member) {
 		ps_member_swap_addresses(p, new, member);
@@ -100,6 +100,27 @@ static int plan_leave(struct perseas *p, const char *address, bool gone, char *t
 	return PERSEAS_EINVAL;
 }
 
+/* Returns true if the member that leaves is reached at the address `with`, and the roster lists it
+ * at another one. */
+static bool is_address_unrecorded(const struct perseas *p, const char *with)
+{
+	const struct ps_mirror *m = p->upkeep.change.leaving;
+
+	return m && m->control && m->active && !strcmp(m->address.text, with) &&
+	       strcmp(ps_roster_member(p->roster, m->image_id)->address, with) != 0;
+}
+
+/* Plans to record the address of the member that should be replaced by itself. Returns false if the
+ * change asks for more. */
+static bool plan_record_address(struct perseas *p, const struct perseas_roster_change *wanted)
+{
+	struct ps_change *c = &p->upkeep.change;
+
+	c->moves_address = c->is_member_address = !c->gone && c->after.acks == p->acks &&
+	                                          is_address_unrecorded(p, wanted->with);
+	return c->moves_address;
+}
+
 /* Adds the new mirror to the handle. The keeper will copy to it. */
 static int plan_join(struct perseas *p, const char *with, char *text, size_t size)
 {
@@ -112,7 +133,10 @@ static int plan_join(struct perseas *p, const char *with, char *text, size_t siz
 		return error.code;
 	}
 	if (mirror_at_address(p, address.text) || ps_roster_member_at(p->roster, address.text)) {
-		ps_text_format(text, size, "%s is in the roster already", address.text);
+		ps_text_format(text, size,
+		               "%s is in the roster already: if the roster lists its mirror "
+		               "elsewhere, name this address as OLD and as NEW",
+		               address.text);
 		return PERSEAS_EINVAL;
 	}
 	pthread_mutex_lock(&p->lock);
@@ -199,7 +223,7 @@ int ps_change_plan_make(struct perseas *p, const struct perseas_roster_change *w
 		rc = plan_leave(p, wanted->address, wanted->gone, text, size);
 	if (!rc)
 		rc = plan_size(p, wanted, text, size);
-	if (!rc && wanted->kind != PERSEAS_ROSTER_REMOVE)
+	if (!rc && wanted->kind != PERSEAS_ROSTER_REMOVE && !plan_record_address(p, wanted))
 		rc = plan_join(p, wanted->with, text, size);
 	return rc;
 }
@@ -229,7 +253,7 @@ Perseas__Roster *ps_change_plan_roster(struct perseas *p)
 		ps_roster_free(&roster);
 		return NULL;
 	}
-	if (c->removes_member && leaving_image_id(p))
+	if (c->removes_member && !c->moves_address && leaving_image_id(p))
 		ps_roster_remove_member(roster, leaving_image_id(p));
 	roster->acks = c->after.acks;
 	roster->epoch = p->epoch;

@@ -147,12 +147,18 @@ void ps_roster_remove_member(Perseas__Roster *roster, const uint8_t *image_id)
 bool ps_roster_set_address(struct perseas *p, const uint8_t *image_id, const char *address)
 {
 	Perseas__Member *member = ps_roster_member(p->roster, image_id);
+	Perseas__Member *there = ps_roster_member_at(p->roster, address);
 	char *text = strdup(address);
 
 	assert(member && !p->next_roster);
 	if (!text)
 		return false;
-	free(member->address);
+	if (there) {
+		free(there->address);
+		there->address = member->address;
+	} else {
+		free(member->address);
+	}
 	member->address = text;
 	ps_rosters_raise_version(p);
 	return true;

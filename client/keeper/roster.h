@@ -57,7 +57,8 @@ bool ps_roster_add_member(Perseas__Roster *roster, const char *address, const ui
 void ps_roster_remove_member(Perseas__Roster *roster, const uint8_t *image_id);
 
 /* Changes the address of the member with this image in the settled roster, and raises the roster's
- * version. No change may be in progress. Returns false if out of memory. */
+ * version. A member that is listed at that address gets the former address of this one. No change
+ * may be in progress. Returns false if out of memory. */
 bool ps_roster_set_address(struct perseas *p, const uint8_t *image_id, const char *address);
 
 /* Changes the image id of mirror `m` in the handle's rosters, and raises their version if they list

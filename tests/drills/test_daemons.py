@@ -206,6 +206,33 @@ def test_mirrors_whose_addresses_were_swapped_are_used(mirrors):
     assert open_and_read(mirror_list(daemons)) == b"more" + KEPT[4:]
 
 
+def test_an_exchanged_address_is_recorded(mirrors, perseas):
+    """Two daemons of three start at each other's address. With an owner, and without one."""
+    daemons = one, two, _ = at_sockets(mirrors, 3)
+    fill("bank", daemons, {"a": KEPT}, acks=2)
+    members = status_of("bank", daemons)["roster"]["members"]
+    images = {member["address"]: member["image_id"] for member in members}
+    first, second = one.address, two.address
+    for address in (first, second):
+        images[first], images[second] = images[second], images[first]
+        for daemon in (one, two):
+            assert daemon.terminate() == 0
+        one.mirror.socket, two.mirror.socket = two.mirror.socket, one.mirror.socket
+        one.mirror.start()
+        two.mirror.start()
+        order = ("roster", "replace", "bank", mirror_list(daemons), address, address)
+        if address == first:
+            with Store("bank", mirror_list(daemons), flags=TAKEOVER):
+                wait_even("bank", daemons)
+                done = perseas(*order)
+            wait_ownerless("bank", daemons)
+        else:
+            done = perseas(*order)
+        assert done.status == OK, done
+        members = status_of("bank", daemons)["roster"]["members"]
+        assert {member["address"]: member["image_id"] for member in members} == images
+
+
 def test_a_store_is_not_made_twice_on_a_daemon(mirrors, perseas):
     """Both of its addresses are given, or two daemons have to be chosen from three."""
     one, two = mirrors(2)

@@ -131,3 +131,117 @@ TEST(a_member_does_not_take_the_place_of_one_that_is_away)
 	reopen_with(o, 0, 3, PERSEAS_TAKEOVER);
 	assert_refused(o, &wanted);
 }
+
+/* --- addresses that two members exchanged --- */
+
+/* The daemons of members 1 and 2 start again, each at the other's address. */
+static struct owner *begin_exchanged(struct before *before)
+{
+	struct owner *o = begin_test(3, 2);
+
+	note_before(o, before);
+	direct_crash(o->d, 1);
+	direct_crash(o->d, 2);
+	direct_keep(o->d, o->p);
+	o->d->leads[1] = 2;
+	o->d->leads[2] = 1;
+	direct_start(o->d, 1);
+	direct_start(o->d, 2);
+	OWNER_KEEP_UNTIL(o, owner_stat(o).live == 3);
+	return o;
+}
+
+static bool lists(struct owner *o, const uint8_t *image_id)
+{
+	return ps_roster_member(o->p->roster, image_id) != NULL;
+}
+
+static bool is_listed_at(struct owner *o, const uint8_t *image_id, const char *address)
+{
+	return !strcmp(ps_roster_member(o->p->roster, image_id)->address, address);
+}
+
+/* An order names the mirror that is at the address now, alive or dead, and not the member that the
+ * roster lists there. */
+TEST(the_mirror_that_is_at_the_address_leaves)
+{
+	for (unsigned dead = 0; dead <= 1; dead++) {
+		struct before before;
+		struct owner *o = begin_exchanged(&before);
+
+		if (dead)
+			direct_crash(o->d, 2);
+		replace_member(o, "sim://1", "sim://3");
+		assert_true(lists(o, before.images[0]) && lists(o, before.images[1]));
+		assert_false(lists(o, before.images[2]));
+		OWNER_KEEP_UNTIL(o, owner_stat(o).live == 3);
+		assert_int_equal(owner_put(o, 0, 100, 5), 0);
+	}
+}
+
+/* The next owner finds the mirrors at the addresses of its list, and names them the same way. */
+TEST(the_next_owner_means_the_same_mirror)
+{
+	struct before before;
+	struct owner *o = begin_exchanged(&before);
+
+	owner_die(o);
+	reopen_with(o, 0, 3, PERSEAS_TAKEOVER);
+	replace_member(o, "sim://2", "sim://3");
+	assert_true(lists(o, before.images[0]) && lists(o, before.images[2]));
+}
+
+/* An address given twice is recorded for the mirror that is there. The member that the roster
+ * listed there gets the other address. */
+TEST(exchanged_addresses_are_recorded)
+{
+	const struct perseas_roster_change again = { PERSEAS_ROSTER_REPLACE, "sim://1", "sim://1",
+		                                     0, 0 };
+	struct before before;
+	struct owner *o = begin_exchanged(&before);
+
+	replace_member(o, "sim://1", "sim://1");
+	assert_true(is_listed_at(o, before.images[2], "sim://1"));
+	assert_true(is_listed_at(o, before.images[1], "sim://2"));
+	assert_images_kept(o, &before);
+	assert_int_equal(owner_change(o, &again), PERSEAS_EINVAL);
+	assert_non_null(strstr(o->p->upkeep.change.text, "in the roster already"));
+	owner_die(o);
+	reopen_with(o, 1, 1, PERSEAS_TAKEOVER);
+	assert_int_equal(owner_stat(o).live, 3);
+}
+
+/* The admission counts the roster as it stays: without the member, two mirrors could not give W. */
+TEST(exchanged_addresses_are_recorded_with_all_of_two)
+{
+	struct owner *o = begin_test(2, 2);
+	struct before before;
+
+	note_before(o, &before);
+	for (unsigned i = 0; i < 2; i++) {
+		direct_crash(o->d, i);
+		o->d->leads[i] = 1 - i;
+	}
+	direct_keep(o->d, o->p);
+	for (unsigned i = 0; i < 2; i++)
+		direct_start(o->d, i);
+	OWNER_KEEP_UNTIL(o, owner_stat(o).live == 2);
+	replace_member(o, "sim://0", "sim://0");
+	assert_true(is_listed_at(o, before.images[1], "sim://0"));
+	assert_images_kept(o, &before);
+}
+
+/* Only a session proves that the mirror is there. */
+TEST(the_address_of_a_dead_mirror_is_not_recorded)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://1", "sim://1",
+		                                      0, 0 };
+	struct before before;
+	struct owner *o = begin_exchanged(&before);
+
+	direct_crash(o->d, 2);
+	direct_keep(o->d, o->p);
+	assert_int_equal(owner_change(o, &wanted), PERSEAS_EINVAL);
+	assert_true(is_listed_at(o, before.images[2], "sim://2"));
+	assert_images_kept(o, &before);
+}

@@ -74,13 +74,20 @@ void ps_roster_change_json(const struct ps_args *args, const char *told,
 const Perseas__Member *ps_roster_member_seen_at(const struct ps_images *images, const char *text)
 {
 	const Perseas__Roster *roster = images->judged.settled;
-	const Perseas__Member *member = member_at(roster, text);
 
-	for (unsigned i = 0; i < images->peers->count && !member; i++)
+	for (unsigned i = 0; i < images->peers->count; i++)
 		if (!strcmp(images->peers->addresses[i].text, text) &&
 		    ps_images_is_listed(images, i))
-			member = ps_roster_member(roster, images->judged.member_ids[i]);
-	return member;
+			return ps_roster_member(roster, images->judged.member_ids[i]);
+	return member_at(roster, text);
+}
+
+/* Returns true if the change can only record the address of the member that is there. */
+static bool records_address(const struct ps_images *images, const char *old, const char *new)
+{
+	const Perseas__Member *member = old ? ps_roster_member_seen_at(images, old) : NULL;
+
+	return member && new && !strcmp(old, new) && strcmp(member->address, new) != 0;
 }
 
 static enum ps_exit check_change(const struct ps_images *images, const struct ps_args *args)
@@ -90,7 +97,8 @@ static enum ps_exit check_change(const struct ps_images *images, const struct ps
 	if (old && !ps_roster_member_seen_at(images, old))
 		return ps_complain(PS_EXIT_NO,
 		                   "the roster has no mirror %s: perseas roster shows it", old);
-	if (new &&ps_roster_lists(images->judged.settled, new))
+	if (new &&ps_roster_lists(images->judged.settled, new) &&
+	    !records_address(images, old, new))
 		return ps_complain(PS_EXIT_NO, "%s is in the roster already", new);
 	return PS_EXIT_OK;
 }
