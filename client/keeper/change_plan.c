@@ -106,7 +106,7 @@ static bool is_address_unrecorded(const struct perseas *p, const char *with)
 {
 	const struct ps_mirror *m = p->upkeep.change.leaving;
 
-	return m && m->control && m->active && !strcmp(m->address.text, with) &&
+	return m && m->control && m->is_active && !strcmp(m->address.text, with) &&
 	       strcmp(ps_roster_member(p->roster, m->image_id)->address, with) != 0;
 }
 
@@ -116,7 +116,7 @@ static bool plan_record_address(struct perseas *p, const struct perseas_roster_c
 {
 	struct ps_change *c = &p->upkeep.change;
 
-	c->moves_address = c->is_member_address = !c->gone && c->after.acks == p->acks &&
+	c->moves_address = c->is_member_address = !c->is_leaving_gone && c->after.acks == p->acks &&
 	                                          is_address_unrecorded(p, wanted->with);
 	return c->moves_address;
 }
