@@ -194,8 +194,8 @@ struct ps_renewal {
 	uint64_t ring_epoch;
 	uint64_t next_at; /* no attempt before this time */
 	uint64_t delay_ns;
-	/* With p->is_superseded: how this owner knows that its state went back in time
-	 * (reverted_owner.c); or "". */
+	/* A sentence on how this owner knows that its own state went back in time
+	 * (reverted_owner.c), or "". It is set only while p->is_superseded. */
 	char reverted_text[400];
 	/* Renew although no mirror is fenced: records in a new format need a new epoch. */
 	bool is_wanted;

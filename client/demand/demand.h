@@ -33,8 +33,8 @@ struct ps_mapping {
 	uint64_t count, missing;
 	uint8_t *shadow; /* gets bytes before memory does; or NULL */
 	bool watched;    /* there is a shadow, and stores are tracked */
-	/* With a shadow, one for each granule that is not HERE: how many of its first pages are
-	 * here, if this host had no memory for the others. */
+	/* For each granule of a segment with a shadow: how many of its first pages are here, if
+	 * this host had no memory for the others. */
 	uint8_t *torn;
 	uint64_t next; /* the bulk lane has asked for all granules before it */
 	/* All PS_GRANULE_PREFETCH are in this range. */
@@ -69,8 +69,8 @@ struct ps_wanted {
 	uint32_t length;
 };
 
-/* What a source does. Its lane changes the state, except that the fault lane ends PS_FETCH_FILLING
- * when it has filled in the answer. */
+/* States of a source's request. The source's lane changes them, except that the fault lane ends
+ * PS_FETCH_FILLING when it has filled in the answer. */
 enum ps_fetch_state {
 	PS_FETCH_IDLE,
 	PS_FETCH_ASKED,

@@ -30,7 +30,7 @@ enum {
 
 static_assert(PS_REACH_BULK <= PS_READ_REQUEST_MAX, "a mirror answers it");
 
-/* Reserves memory that takes pages only when it is used. Returns NULL if there is none. */
+/* Reserves memory that takes pages only when it is used. Returns NULL if that fails. */
 static uint8_t *reserve_memory(size_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,

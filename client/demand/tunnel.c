@@ -135,8 +135,8 @@ static void begin_line(struct ps_tunnel *tunnel, const struct order *order)
 		end_line(line);
 }
 
-/* Notes what a receive returned. Returns false if that side has ended. Sets *stuck if it has no
- * bytes for now. */
+/* Notes what a receive returned. Returns false if that side has ended. Sets *stuck if no bytes had
+ * arrived. */
 static bool note_received(struct carried *carried, ssize_t got, bool *stuck)
 {
 	if (got > 0)

@@ -68,7 +68,7 @@ static uint64_t states_of(const struct ps_warm_part *part)
 }
 
 /* Allocates memory for a range of the file: without it the first touch would raise SIGBUS. Returns
- * false if there is none. */
+ * false if the host has too little. */
 static bool allocate_range(int fd, uint64_t at, uint64_t length)
 {
 	for (uint64_t done = 0; done < length;) {

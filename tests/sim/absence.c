@@ -103,7 +103,8 @@ static void crash(struct absence *a, bool lost)
 static void disturb(struct sim_world *w, struct absence *a, struct sim_owner *o)
 {
 	a->crashes--;
-	/* What is left of the copy must not change again before the next one. */
+	/* The owner commits nothing from now on: granules that this copy leaves due must not change
+	 * again before the next copy. */
 	w->schedule->think = IDLE;
 	switch (sim_below(w, 4)) {
 	case 0:

@@ -281,11 +281,11 @@ void sim_mistake_rest(struct sim_owner *o, struct ps_mapping *mapping, uint64_t 
 void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
                       const struct ps_fetch_request *missing,
                       const struct ps_fetch_answer *fetched);
-/* Called when an answer is there: what it has is put over what is here. */
+/* Called when an answer has arrived: copies its bytes over memory that is here already. */
 void sim_mistake_twice(struct sim_owner *o, const struct ps_demand *d, unsigned which,
                        const struct ps_fetch_answer *fetched);
-/* The same for the bulk lane: it fills in by itself, some time after it has looked what is missing.
- */
+/* The bulk lane fills in its answers itself, some time after it looked for missing granules, which
+ * the application may have filled and discarded since. */
 void sim_mistake_discarded(struct sim_owner *o, struct ps_demand *d, unsigned which,
                            const struct ps_fetch_answer *fetched);
 /* For applications: returns true if the library keeps transactions apart; called when one of them

@@ -12,7 +12,7 @@
 #include "straight.h"
 #include "written_sim.h"
 
-/* What the kernel has of a page. */
+/* States of a page, as the kernel would know them. */
 enum page {
 	PAGE_MISSING,
 	PAGE_HERE,

@@ -100,7 +100,7 @@ static void assert_bank(void)
 	end(&mirror);
 }
 
-/* Nobody calls an image damaged, makes it anew or drops it because it could not be opened. */
+/* An image that could not be opened is not called damaged, and is neither made anew nor dropped. */
 static void assert_not_touched(struct mirror *mirror)
 {
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;

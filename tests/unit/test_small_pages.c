@@ -180,7 +180,7 @@ TEST(test_what_is_in_use_is_tried_again, struct ps_demand *d)
 	assert_rests(d, now, PS_NEVER);
 }
 
-/* What is in use for a moment only becomes large. */
+/* A large page that is in use at the first try is made at a later one. */
 TEST(test_in_use_for_once, struct ps_demand *d)
 {
 	kernel.in_use = 1;

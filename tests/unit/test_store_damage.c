@@ -121,7 +121,7 @@ TEST(a_flipped_record_changes_no_state)
 	}
 }
 
-/* Whoever asks is told so before anybody claims the store. */
+/* A Status says so before an owner claims the store. */
 TEST(an_image_without_a_valid_slot_is_damaged_from_the_start)
 {
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
