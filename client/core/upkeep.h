@@ -48,6 +48,11 @@ enum ps_due_base {
 	PS_DUE_REST,    /* this owner's last copy to the image broke, and its set is still there */
 };
 
+/* How far a copy had come at some time. */
+struct ps_resync_mark {
+	uint64_t at, done;
+};
+
 /* The copy to a mirror while transactions go on, one mirror at a time (resync.c). */
 struct ps_resync {
 	enum ps_resync_state state;
@@ -92,12 +97,15 @@ struct ps_resync {
 	uint32_t sent_segment;
 	uint64_t sent_from, sent_end;
 	uint64_t done, total; /* bytes sent so far; bytes to send */
-	bool was_counted;     /* the image already counted under this owner in this epoch */
-	bool has_posted;      /* the first chunk was posted, together with the commit slot */
-	uint64_t needed_seq;  /* the last chunk may contain transactions up to this seq */
-	bool all_posted;      /* everything is posted, and only its completion is awaited */
-	bool fetching;        /* memory of the next chunk is missing here, and being fetched */
-	uint64_t next_at;     /* no chunk before this time, to limit the rate */
+	/* The last two times at which `done` was noted for the present rate. */
+	struct ps_resync_mark recent, before;
+	const char *whole;   /* why everything is sent, as a name for programs; "": it is not */
+	bool was_counted;    /* the image already counted under this owner in this epoch */
+	bool has_posted;     /* the first chunk was posted, together with the commit slot */
+	uint64_t needed_seq; /* the last chunk may contain transactions up to this seq */
+	bool all_posted;     /* everything is posted, and only its completion is awaited */
+	bool fetching;       /* memory of the next chunk is missing here, and being fetched */
+	uint64_t next_at;    /* no chunk before this time, to limit the rate */
 };
 
 enum ps_change_stage {

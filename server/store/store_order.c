@@ -95,6 +95,7 @@ static bool figures_grew(const Perseas__OwnerFigures *earlier, const Perseas__Ow
 	       later->range_bytes >= earlier->range_bytes && later->in_doubt >= earlier->in_doubt &&
 	       later->saved_within >= earlier->saved_within &&
 	       later->saved_between >= earlier->saved_between &&
+	       later->resync_bytes >= earlier->resync_bytes &&
 	       ps_latency_grew(earlier->commit, later->commit);
 }
 
