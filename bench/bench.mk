@@ -113,9 +113,10 @@ bench-alarms: all
 bench-handover: all $(TELLER)
 	@$(PYTHON) bench/handover.py --build $(BUILD)
 
-#: bench-resync    what commits notice of a mirror that is copied whole
+#: bench-resync    what commits notice of a mirror that is copied whole, or sent what changed
 bench-resync: all
 	@$(PYTHON) bench/resync.py --build $(BUILD)
+	@$(PYTHON) bench/resync_changed.py --build $(BUILD)
 
 #: bench-pace      what it costs to wait for a mirror that cannot keep up, and not to
 bench-pace: all

@@ -60,13 +60,17 @@ class Measurement:
 
     def resync(self):
         """Restarts the last mirror without its memory, and measures its resync."""
-        mirror, before = self.cluster.mirrors[-1], self.look()["resyncs"]
-        mirror.kill()
-        mirror.lose_memory()
+        self.cluster.mirrors[-1].kill()
+        self.cluster.mirrors[-1].lose_memory()
         wait_for(lambda: self.look()["live"] == MIRRORS - 1, SECONDS, "a mirror that is missed")
+        self.back()
+
+    def back(self):
+        """Starts the last mirror, which is down, and measures its resync."""
+        before = self.look()["resyncs"]
         # A resync is noticed only after it began, so the interval starts at the sample before.
         seen = [self.begin()]
-        mirror.start()
+        self.cluster.mirrors[-1].start()
 
         def begun():
             seen.append(self.look())

@@ -35,8 +35,10 @@ static const char about[] =
 	"the beginning of the segment, and changes one range at a random place.\n\n"
 	"A line of JSON says when it began, opened, mapped and committed first (ns of the\n"
 	"monotonic clock), and which number it found. Then each line of input is answered by one\n"
-	"that tells how far it is; `longest_ns` is of the transactions since the line before. It\n"
-	"ends with its input.\n\n"
+	"that tells how far it is; `longest_ns` is of the transactions since the line before. A\n"
+	"number N in that line has its transactions change, one after the other, only N in a\n"
+	"thousand of the granules of 64 KiB, drawn at random and the same in every run; 0: all.\n"
+	"It ends with its input.\n\n"
 	"With --standby it opens the store when that has no owner. Until then each line of input\n"
 	"is answered by the standby's state, and by how much of the memory its copy has (bytes).\n";
 
@@ -64,10 +66,17 @@ static const struct ps_option rows[] = {
 	FABRIC_OPTION_ROW,
 };
 
+enum { GRANULE = 64 << 10 }; /* the unit in which the library notes what changed */
+
 struct worker {
 	perseas_t *p;
 	uint8_t *memory; /* the segment */
 	uint64_t size, state;
+	/* The granules of the segment in random order, without the first one, which has the
+	 * number. */
+	uint32_t *drawn;
+	uint64_t drawn_count;
+	_Atomic uint64_t among;  /* how many of `drawn` are changed; 0: any place is */
 	_Atomic uint64_t number; /* of the last acknowledged transaction */
 	_Atomic uint64_t longest;
 	_Atomic bool stop;
@@ -79,11 +88,36 @@ struct times {
 	uint64_t began, opened, mapped, committed;
 };
 
+static int draw_granules(struct worker *w)
+{
+	uint64_t state = WORK_SEED, other;
+
+	w->drawn_count = w->size > GRANULE ? w->size / GRANULE - 1 : 0;
+	w->drawn = malloc((w->drawn_count + 1) * sizeof(*w->drawn));
+	if (!w->drawn)
+		return program_fail("memory", "there is none");
+	for (uint64_t i = 0; i < w->drawn_count; i++) {
+		other = work_random(&state) % (i + 1);
+		w->drawn[i] = w->drawn[other];
+		w->drawn[other] = (uint32_t)i + 1;
+	}
+	return 0;
+}
+
+static uint8_t *choose_place(struct worker *w)
+{
+	const uint64_t among = w->among, part = w->size / options.part, first = sizeof(w->number);
+
+	if (!among)
+		return w->memory + first + work_random(&w->state) % (part - first - options.bytes);
+	return w->memory + (uint64_t)w->drawn[w->number % among] * GRANULE +
+	       work_random(&w->state) % (GRANULE - options.bytes);
+}
+
 static int change_range(struct worker *w)
 {
-	uint64_t number = w->number + 1, start = clock_ns(), took, part = w->size / options.part;
-	uint8_t *at = w->memory + sizeof(number) +
-	              work_random(&w->state) % (part - sizeof(number) - options.bytes);
+	uint64_t number = w->number + 1, start = clock_ns(), took;
+	uint8_t *at = choose_place(w);
 	perseas_tx_t *tx;
 	int rc = perseas_begin(w->p, 0, &tx);
 
@@ -258,12 +292,22 @@ static void tell_progress(struct worker *w)
 	ps_json_number(&json, "longest_ns", atomic_exchange(&w->longest, 0));
 	ps_json_number(&json, "live", stat.live);
 	ps_json_number(&json, "resyncs", stat.resyncs);
+	ps_json_number(&json, "resync_bytes", stat.resync_bytes);
+	ps_json_number(&json, "changed_bytes", w->among ? (w->among + 1) * GRANULE : w->size);
 	ps_json_number(&json, "dropped", stat.dropped);
 	ps_json_number(&json, "paced_ns", stat.paced_ns);
 	ps_json_number(&json, "missing", stat.missing);
 	ps_json_number(&json, "fetched", stat.fetched);
 	ps_json_text(&json, "error", w->code ? perseas_error_name(w->code) : "");
 	end_line(w, &json);
+}
+
+/* Has the next transactions change so many in a thousand of the granules, and one at least. */
+static void change_among(struct worker *w, uint64_t permille)
+{
+	const uint64_t count = w->drawn_count * permille / 1000;
+
+	w->among = permille && w->drawn_count ? count + !count : 0;
 }
 
 static int answer_lines(struct worker *w)
@@ -273,8 +317,11 @@ static int answer_lines(struct worker *w)
 
 	if (pthread_create(&thread, NULL, run_worker, w))
 		return program_fail("thread", "it could not be started");
-	while (fgets(line, sizeof(line), stdin))
+	while (fgets(line, sizeof(line), stdin)) {
+		if (line[0] != '\n')
+			change_among(w, strtoull(line, NULL, 10));
 		tell_progress(w);
+	}
 	w->stop = true;
 	pthread_join(thread, NULL);
 	return w->code ? program_fail(perseas_error_name(w->code), perseas_strerror(w->code)) : 0;
@@ -291,6 +338,8 @@ int main(int argc, char **argv)
 	if (!options.mirrors)
 		return program_fail("--mirrors", "is missing; it lists the mirrors (see --help)");
 	status = open_segment(&w, &times);
+	if (!status)
+		status = draw_granules(&w);
 	if (!status && change_range(&w))
 		status = program_fail("commit", perseas_message(w.p));
 	if (!status) {
@@ -299,5 +348,6 @@ int main(int argc, char **argv)
 		status = answer_lines(&w);
 	}
 	perseas_close(w.p);
+	free(w.drawn);
 	return status;
 }

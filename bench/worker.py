@@ -91,10 +91,10 @@ class Worker:
             raise RuntimeError("the owner ended: " + self.process.stderr.read())
         return json.loads(line)
 
-    def ask(self):
-        """Returns its progress, or its state as a standby. Raises RuntimeError if a transaction
-        failed."""
-        self.process.stdin.write("\n")
+    def ask(self, permille=""):
+        """Returns its progress, or its state as a standby. `permille` has its transactions change
+        only so many of the granules from now on. Raises RuntimeError if a transaction failed."""
+        self.process.stdin.write("%s\n" % permille)
         self.process.stdin.flush()
         told = self._answer()
         if told["error"]:

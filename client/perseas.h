@@ -459,6 +459,9 @@ struct perseas_mirror_stat {
 	uint64_t seq;          /* the last transaction that the mirror is known to hold */
 	uint64_t resync_done;  /* RESYNCING: bytes copied so far; else 0 */
 	uint64_t resync_total; /* RESYNCING: all bytes to copy, once known; else 0 */
+	uint64_t resync_rate;  /* RESYNCING: bytes per second lately; 0: unknown */
+	uint64_t resync_ms;    /* RESYNCING: how long the rest takes at that rate; 0: unknown */
+	char resync_whole[16]; /* RESYNCING: why everything is copied, such as "lost"; else "" */
 	char trouble[256]; /* why the mirror is not live, or why a live mirror is not reached over
 	                      the best fabric of both ends; else "" */
 };
@@ -483,6 +486,7 @@ struct perseas_stat {
 	uint64_t mended_delta;   /* mirrors repaired at open by comparing both logs */
 	uint64_t mended_whole;   /* mirrors copied whole at open */
 	uint64_t resyncs;        /* mirrors copied to while transactions went on */
+	uint64_t resync_bytes;   /* bytes that were copied to mirrors for that, also in vain */
 	uint64_t allocations;    /* memory allocations by begin, set_range and commit */
 	uint64_t range_bytes;    /* changed bytes that commits sent; each counts once a commit */
 	uint64_t doubts;         /* commits that returned EINDOUBT */

@@ -52,6 +52,17 @@ enum ps_due_base {
 	PS_DUE_DIFFERENT,
 };
 
+/* Why a copy sends everything. doc/operating.md lists the names ("A mirror comes back"). */
+struct ps_whole_reason {
+	const char *name; /* for programs */
+	const char *text; /* for people; NULL: `why` of the copy says it */
+};
+
+/* How far a copy had come at some time. */
+struct ps_resync_mark {
+	uint64_t at, done;
+};
+
 /* The copy to a mirror while transactions go on, one mirror at a time (resync.c). */
 struct ps_resync {
 	enum ps_resync_state state;
@@ -61,9 +72,9 @@ struct ps_resync {
 	bool anew;
 	/* The mirror's previous image is overwritten, not kept until the end. */
 	bool in_place;
-	enum ps_due_base base;        /* what is known of the image, if `in_place` */
-	const char *whole_why;        /* why less than a whole copy will not do; or NULL */
-	uint8_t image_id[PS_ID_SIZE]; /* the new id, if `anew` */
+	enum ps_due_base base;               /* what is known of the image, if `in_place` */
+	const struct ps_whole_reason *whole; /* why everything is sent, or NULL */
+	uint8_t image_id[PS_ID_SIZE];        /* the new id, if `anew` */
 	/* p->upkeep's values of the same names when the mirror was told of the segments */
 	uint64_t publish_generation;
 	uint64_t unpublished_generation;
@@ -100,12 +111,14 @@ struct ps_resync {
 	uint32_t sent_segment;
 	uint64_t sent_from, sent_end;
 	uint64_t done, total; /* bytes sent so far; bytes to send */
-	bool was_counted;     /* the image already counted under this owner in this epoch */
-	bool has_posted;      /* the first chunk was posted, together with the commit slot */
-	uint64_t needed_seq;  /* the last chunk may contain transactions up to this seq */
-	bool all_posted;      /* everything is posted, and only its completion is awaited */
-	bool fetching;        /* memory of the next chunk is missing here, and being fetched */
-	uint64_t next_at;     /* no chunk before this time, to limit the rate */
+	/* The last two times at which `done` was noted for the present rate. */
+	struct ps_resync_mark recent, before;
+	bool was_counted;    /* the image already counted under this owner in this epoch */
+	bool has_posted;     /* the first chunk was posted, together with the commit slot */
+	uint64_t needed_seq; /* the last chunk may contain transactions up to this seq */
+	bool all_posted;     /* everything is posted, and only its completion is awaited */
+	bool fetching;       /* memory of the next chunk is missing here, and being fetched */
+	uint64_t next_at;    /* no chunk before this time, to limit the rate */
 };
 
 enum ps_change_stage {

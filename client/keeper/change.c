@@ -15,7 +15,7 @@
 #include "operator_orders.h"
 #include "change_plan.h"
 #include "../core/quorum.h"
-#include "resync.h"
+#include "resync_progress.h"
 #include "roster.h"
 #include "session.h"
 #include "roster_telling.h"
@@ -321,13 +321,13 @@ static void step_copying(struct perseas *p, uint64_t now)
 	struct ps_change *c = &p->upkeep.change;
 	char text[sizeof(c->joining->trouble_text)];
 	enum perseas_mirror_state state;
-	uint64_t done, total;
+	struct ps_resync_progress copy = { 0 };
 
 	pthread_mutex_lock(&p->lock);
 	state = c->joining ? c->joining->state : PERSEAS_MIRROR_LIVE;
 	if (c->joining) {
 		memcpy(text, c->joining->trouble_text, sizeof(text));
-		ps_resync_progress(p, c->joining, &done, &total);
+		ps_resync_progress(p, c->joining, &copy);
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (state == PERSEAS_MIRROR_LIVE) {
@@ -336,7 +336,7 @@ static void step_copying(struct perseas *p, uint64_t now)
 		c->was_copied_to = true;
 		c->copy_deadline = now + COPY_PATIENCE;
 		snprintf(c->text, sizeof(c->text), "copied %llu of %llu bytes to the new mirror",
-		         (unsigned long long)done, (unsigned long long)total);
+		         (unsigned long long)copy.done, (unsigned long long)copy.total);
 	} else if (p->upkeep.resync.target && p->upkeep.resync.target != c->joining) {
 		c->copy_deadline = now + COPY_PATIENCE;
 		snprintf(c->text, sizeof(c->text), "waiting for the copy to another mirror");

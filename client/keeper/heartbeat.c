@@ -11,7 +11,7 @@
 #include "../core/pace.h"
 #include "expiry_watch.h"
 #include "operator_orders.h"
-#include "resync.h"
+#include "resync_progress.h"
 
 #include <stdio.h>
 
@@ -19,8 +19,9 @@
 
 /* Versions of the protocol. */
 enum {
-	BOOT_VERSION = 9,   /* the first one with the boot id of the owner's host */
-	REPORT_VERSION = 9, /* the first one with counts of broken copies, and locations */
+	BOOT_VERSION = 9, /* the first one with the boot id of the owner's host */
+	/* the first one with counts of broken copies, rates of resyncs, and locations */
+	REPORT_VERSION = 9,
 };
 
 /* What a heartbeat reports: the owner's mirrors and figures. It holds copies, because the handle's
@@ -30,9 +31,11 @@ struct heartbeat {
 	char troubles[PS_MIRRORS_MAX][256];
 	uint8_t ids[PS_MIRRORS_MAX][PS_ID_SIZE];
 	Perseas__BrokenCopies broken[PS_MIRRORS_MAX];
+	Perseas__Resync resyncs[PS_MIRRORS_MAX];
 	Perseas__Location locations[PS_MIRRORS_MAX];
 	unsigned count;
 	Perseas__OwnerFigures figures;
+	uint64_t resync_bytes; /* for figures.resync_bytes */
 	Perseas__Latencies commit;
 	struct ps_latency latency;
 };
@@ -57,6 +60,7 @@ static void fill_figures(struct perseas *p, struct heartbeat *beat)
 	figures->in_doubt = p->commit.stat.doubts;
 	figures->doubt_ms = doubt_ms(p);
 	figures->paced = p->commit.stat.paced;
+	beat->resync_bytes = p->commit.stat.resync_bytes;
 	figures->paced_ms = p->commit.stat.paced_ns / ps_ms(1);
 	ps_demand_fill_stat(p, &memory);
 	figures->missing = memory.missing;
@@ -72,6 +76,20 @@ static void fill_broken_copies(const struct ps_mirror *m, Perseas__BrokenCopies 
 	broken->bytes = m->broken_copies.sent_bytes;
 	broken->rate = m->broken_copies.transaction_bytes_per_s;
 	broken->waited = m->broken_copies.waited_commit_count;
+}
+
+static void fill_resync(struct perseas *p, const struct ps_mirror *m, Perseas__MirrorReport *report,
+                        Perseas__Resync *resync)
+{
+	struct ps_resync_progress progress;
+
+	ps_resync_progress(p, m, &progress);
+	report->done = progress.done;
+	report->total = progress.total;
+	perseas__resync__init(resync);
+	resync->rate = progress.rate;
+	resync->left_ms = progress.left_ms;
+	resync->whole = (char *)progress.whole;
 }
 
 static void fill_report(struct perseas *p, struct heartbeat *beat)
@@ -93,7 +111,7 @@ static void fill_report(struct perseas *p, struct heartbeat *beat)
 			report->image_id = (ProtobufCBinaryData){ PS_ID_SIZE,
 				                                  beat->ids[beat->count] };
 		memcpy(beat->ids[beat->count], m->image_id, PS_ID_SIZE);
-		ps_resync_progress(p, m, &report->done, &report->total);
+		fill_resync(p, m, report, &beat->resyncs[beat->count]);
 		fill_broken_copies(m, &beat->broken[beat->count]);
 		beat->list[beat->count] = report;
 	}
@@ -147,18 +165,22 @@ static ProtobufCBinaryData readable_boot_id(struct perseas *p, const struct ps_m
 	return (ProtobufCBinaryData){ PS_ID_SIZE, p->env->boot_id };
 }
 
-/* Adds the counts of broken copies and the mirrors' locations if the receiver can read them. */
+/* Adds the counts of broken copies, the rates of resyncs and the mirrors' locations if the receiver
+ * can read them. */
 static void add_readable_fields(struct perseas *p, const struct ps_mirror *to,
                                 struct heartbeat *beat)
 {
 	const bool reads = ps_mirror_has_version(p, to, REPORT_VERSION);
 
+	beat->figures.resync_bytes = reads ? beat->resync_bytes : 0;
 	for (unsigned i = 0; i < beat->count; i++) {
 		Perseas__Location *told = ps_location_message(&p->mirrors[i].location,
 		                                              &beat->locations[i]);
 
 		beat->reports[i].broken = reads && beat->broken[i].count ? &beat->broken[i] : NULL;
 		beat->reports[i].location = reads ? told : NULL;
+		beat->reports[i].resync = reads && beat->reports[i].total ? &beat->resyncs[i]
+		                                                          : NULL;
 	}
 }
 

@@ -17,6 +17,7 @@
 #include "../core/pace.h"
 #include "../core/quorum.h"
 #include "resync_internal.h"
+#include "resync_progress.h"
 #include "rpc.h"
 #include "stuck_quorum.h"
 #include "../core/tx.h"
@@ -131,8 +132,10 @@ static const char *describe(const struct ps_resync *r, char *text, size_t size)
 		[PS_DUE_DIFFERENT] = "sent what differs by digests",
 	};
 
-	ps_text_format(text, size, "being %s: %s%s%s", what[r->base], r->why,
-	               r->whole_why ? ", and " : "", r->whole_why ? r->whole_why : "");
+	const char *whole = r->whole ? r->whole->text : NULL;
+
+	ps_text_format(text, size, "being %s: %s%s%s", what[r->base], r->why, whole ? ", and " : "",
+	               whole ? whole : "");
 	return text;
 }
 
@@ -156,6 +159,7 @@ void ps_resync_begin_copying(struct perseas *p)
 	ps_update_durable(p);
 	ps_mirror_set_position(m, r->in_place && slot ? slot->index : 0, p->commit.seq);
 	ps_broken_copy_note_begin(p, m);
+	ps_resync_progress_begin(p);
 	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, describe(r, why, sizeof(why)));
 	ps_resync_move(p, PS_RESYNC_COPYING);
 	pthread_mutex_unlock(&p->lock);
@@ -228,7 +232,7 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 	r->sent_from = r->offset;
 	r->offset += length;
 	r->sent_end = length ? r->offset : 0;
-	r->done += length;
+	ps_resync_progress_add(p, length);
 	r->needed_seq = p->commit.seq;
 	r->next_at = ps_now(p) + COMMIT_TURN_NS;
 	if (p->options.resync_rate && length * 1000000000 / p->options.resync_rate > COMMIT_TURN_NS)
@@ -553,14 +557,4 @@ uint64_t ps_resync_due(const struct perseas *p)
 	default:
 		return r->question.deadline;
 	}
-}
-
-void ps_resync_progress(struct perseas *p, const struct ps_mirror *m, uint64_t *done,
-                        uint64_t *total)
-{
-	const bool going = p->upkeep.resync.target == m && m->state == PERSEAS_MIRROR_RESYNCING;
-
-	ps_assert_locked(p);
-	*done = going ? p->upkeep.resync.done : 0;
-	*total = going ? p->upkeep.resync.total : 0;
 }

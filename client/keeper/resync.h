@@ -73,9 +73,4 @@ bool ps_resync_awaits_mirror(const struct perseas *p);
 /* Returns true if the data path to mirror `m` is being attached for the copy. */
 bool ps_resync_is_attaching(const struct perseas *p, const struct ps_mirror *m);
 
-/* Sets *done and *total to the copied bytes and all bytes of the copy to mirror `m`, or both to 0.
- * Caller holds p->lock. */
-void ps_resync_progress(struct perseas *p, const struct ps_mirror *m, uint64_t *done,
-                        uint64_t *total);
-
 #endif

@@ -29,16 +29,23 @@ enum { DIGEST_VERSION = 9 /* first version that gives digests with a key */ };
 
 static_assert((uint64_t)PS_GRANULE <= PS_BOUNCE, "the buffer takes a granule");
 
-const char *ps_resync_reason_not_to_compare(const struct perseas *p, const struct ps_mirror *m)
+const struct ps_whole_reason *ps_resync_reason_not_to_compare(const struct perseas *p,
+                                                              const struct ps_mirror *m)
 {
+	static const struct ps_whole_reason version = {
+		"version",
+		"its daemon's version gives no digests",
+	};
+	static const struct ps_whole_reason cipher = {
+		"no-poly1305",
+		"the OpenSSL of this process has no Poly1305",
+	};
 	const uint8_t key[PS_DIGEST_KEY] = { 0 };
 	uint8_t none;
 
 	if (!ps_mirror_has_version(p, m, DIGEST_VERSION))
-		return "its daemon's version gives no digests";
-	return ps_keyed_digests(key, &none, 0, PS_GRANULE, &none)
-	               ? NULL
-	               : "the OpenSSL of this process has no Poly1305";
+		return &version;
+	return ps_keyed_digests(key, &none, 0, PS_GRANULE, &none) ? NULL : &cipher;
 }
 
 void ps_resync_begin_comparing(struct perseas *p)
@@ -164,11 +171,12 @@ static int end_comparing(struct ps_resync *r)
 /* Has everything be due, because the mirror gave no digests. Returns 1, or an error code. */
 static int send_everything(struct perseas *p, struct ps_error *error)
 {
+	static const struct ps_whole_reason refused = { "refused", "it refused to give digests" };
 	struct ps_resync *r = &p->upkeep.resync;
 	const Perseas__ClaimReply *claim = r->target->session.claim_reply->claim;
 
 	r->base = PS_DUE_ALL;
-	r->whole_why = "it refused to give digests";
+	r->whole = &refused;
 	if (ps_due_begin(p, r->target, PS_DUE_ALL, claim, claim->header->image_id.data))
 		return ps_error_set(error, PERSEAS_ENOMEM,
 		                    "no memory to note what it must be sent");

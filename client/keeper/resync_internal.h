@@ -38,8 +38,9 @@ int ps_resync_take_answer(struct perseas *p, Perseas__Reply **reply, int *fds,
                           struct ps_error *error);
 
 /* resync_compare.c: returns NULL if the mirror's image can be compared by digests, otherwise why
- * not, for people. */
-const char *ps_resync_reason_not_to_compare(const struct perseas *p, const struct ps_mirror *m);
+ * not. */
+const struct ps_whole_reason *ps_resync_reason_not_to_compare(const struct perseas *p,
+                                                              const struct ps_mirror *m);
 
 /* Begins to compare the image. The mirror's set of due granules was begun with PS_DUE_DIFFERENT. */
 void ps_resync_begin_comparing(struct perseas *p);

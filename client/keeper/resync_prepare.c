@@ -35,27 +35,43 @@ static bool has_same_regions(const struct perseas *p, const Perseas__Header *hea
 	return header->log_size == p->log_size && ps_segments_match_header(p, header);
 }
 
-/* Returns NULL if the image may be copied in place, otherwise why not, for people. It may if no
+/* Returns NULL if the image may be copied in place, otherwise why not. It may if no
  * acknowledged transaction depends on it (I8), because W other mirrors hold all that it holds of
  * this epoch. They also hold all of earlier epochs. This stays true after the answer: the other
  * mirrors keep what they hold, and the image gets nothing new. Losing one of them later is no worse
  * than losing it during the copy. */
-static const char *reason_beside(struct perseas *p, const struct ps_mirror *m,
-                                 const Perseas__ClaimReply *claim)
+static const struct ps_whole_reason *reason_beside(struct perseas *p, const struct ps_mirror *m,
+                                                   const Perseas__ClaimReply *claim)
 {
+	static const struct ps_whole_reason segments = {
+		"segments",
+		"its segments are not those of the store",
+	};
+	static const struct ps_whole_reason needed = {
+		"needed",
+		"fewer than W others hold all that it has",
+	};
 	const Perseas__Slot *slot = claim->slot;
 	const uint64_t seq = slot && slot->epoch == p->epoch ? slot->seq : 0;
 	bool enough;
 
 	if (!has_same_regions(p, claim->header))
-		return "its segments are not those of the store";
+		return &segments;
 	if (claim->header->state == PERSEAS__STATE__STATE_JOINING)
 		return NULL;
 	pthread_mutex_lock(&p->lock);
 	enough = ps_quorum_is_w(p, ps_mirrors_with_whole_image(p) & ps_mirrors_holding(p, seq) &
 	                                   ~ps_mirror_bit(p, m));
 	pthread_mutex_unlock(&p->lock);
-	return enough ? NULL : "fewer than W others hold all that it has";
+	return enough ? NULL : &needed;
+}
+
+/* Returns why an image that does not count is made anew. */
+static const struct ps_whole_reason *reason_anew(const struct ps_mirror *m)
+{
+	static const struct ps_whole_reason joins = { "joins", NULL }, lost = { "lost", NULL };
+
+	return m->is_joining ? &joins : &lost;
 }
 
 /* Chooses where the copy goes, and what must be sent. Returns 0, or an error code. */
@@ -63,14 +79,13 @@ static int plan_copy(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	const Perseas__ClaimReply *claim = claim_of(r->target);
-	const char *beside = r->anew ? "" : reason_beside(p, r->target, claim);
 
-	r->in_place = !beside;
+	r->whole = r->anew ? reason_anew(r->target) : reason_beside(p, r->target, claim);
+	r->in_place = !r->whole;
 	r->base = r->in_place ? ps_due_judge(p, r->target, claim) : PS_DUE_ALL;
-	r->whole_why = r->anew ? NULL : beside;
 	if (r->in_place && r->base == PS_DUE_ALL) {
-		r->whole_why = ps_resync_reason_not_to_compare(p, r->target);
-		r->base = r->whole_why ? PS_DUE_ALL : PS_DUE_DIFFERENT;
+		r->whole = ps_resync_reason_not_to_compare(p, r->target);
+		r->base = r->whole ? PS_DUE_ALL : PS_DUE_DIFFERENT;
 	}
 	if (ps_due_begin(p, r->target, r->base, claim,
 	                 r->in_place ? claim->header->image_id.data : r->image_id))

@@ -8,7 +8,7 @@
 #include "../core/pace.h"
 #include "../core/grown_segment.h"
 #include "exclusive.h"
-#include "resync.h"
+#include "resync_progress.h"
 #include "../core/cancel.h"
 
 #include <stdio.h>
@@ -88,6 +88,19 @@ uint64_t perseas_latency_percentile(const struct perseas_latency *latency, doubl
 	return ps_latency_percentile(&counted, percent);
 }
 
+static void fill_resync(struct perseas *p, const struct ps_mirror *m,
+                        struct perseas_mirror_stat *stat)
+{
+	struct ps_resync_progress progress;
+
+	ps_resync_progress(p, m, &progress);
+	stat->resync_done = progress.done;
+	stat->resync_total = progress.total;
+	stat->resync_rate = progress.rate;
+	stat->resync_ms = progress.left_ms;
+	snprintf(stat->resync_whole, sizeof(stat->resync_whole), "%s", progress.whole);
+}
+
 int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat *stat)
 {
 	PS_UNCANCELLED;
@@ -103,7 +116,7 @@ int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat
 	snprintf(stat->trouble, sizeof(stat->trouble), "%s", ps_mirror_trouble_text(p, m));
 	stat->state = m->state;
 	stat->seq = ps_mirror_seq(m);
-	ps_resync_progress(p, m, &stat->resync_done, &stat->resync_total);
+	fill_resync(p, m, stat);
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }

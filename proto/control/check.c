@@ -335,6 +335,8 @@ static const char *reports_fault(Perseas__MirrorReport *const *reports, size_t c
 			return bad_id;
 		if ((fault = ps_location_fault(report->location)))
 			return fault;
+		if (report->resync && !text_valid(report->resync->whole, TEXT_MAX))
+			return "the reason for a whole copy must be a name";
 	}
 	return NULL;
 }

@@ -129,6 +129,9 @@ static const struct {
 	{ &perseas__claim_reply__descriptor, 65, 9 },
 	/* Failed copies in an owner's report on a mirror. */
 	{ &perseas__mirror_report__descriptor, 145, 9 },
+	/* The rate of a resync in an owner's report, and the bytes that resyncs sent. */
+	{ &perseas__mirror_report__descriptor, 151, 9 },
+	{ &perseas__owner_figures__descriptor, 151, 9 },
 	/* Locations: a daemon reports its own to its owner, and the owner reports it to mirrors. */
 	{ &perseas__confirm_reply__descriptor, 106, 9 },
 	{ &perseas__mirror_report__descriptor, 106, 9 },

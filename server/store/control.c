@@ -43,8 +43,9 @@ enum {
 	ASIDE_VERSION = 9,    /* first version that lists images that were set aside */
 	LABELS_VERSION = 9,   /* first version that reports labels and boots */
 	SIZES_VERSION = 9,    /* first version with the sizes of rosters in an order's result */
-	REPORT_VERSION = 9,   /* first version that reports failed copies, and where mirrors run */
-	RECORD_VERSION = 9,   /* first version that reports the record of a claimed image */
+	/* first version that reports failed copies, rates of resyncs, and where mirrors run */
+	REPORT_VERSION = 9,
+	RECORD_VERSION = 9, /* first version that reports the record of a claimed image */
 };
 
 /* Returns true if the version spoken on the connection knows all of the message. */
@@ -64,8 +65,8 @@ static void clear_roster_sizes(Perseas__OrderResult *result)
 	result->members_before = result->acks_before = result->members = result->acks = 0;
 }
 
-/* Removes failed copies and locations from a status, in copies of the owner's reports, because
- * other peers need the originals. Without memory, it removes all reports. */
+/* Removes failed copies, rates of resyncs and locations from a status, in copies of the owner's
+ * reports, because other peers need the originals. Without memory, it removes all reports. */
 static void strip_reports(Perseas__StoreStatus *status)
 {
 	const size_t count = status->n_mirrors;
@@ -77,9 +78,22 @@ static void strip_reports(Perseas__StoreStatus *status)
 		reports[i] = *status->mirrors[i];
 		reports[i].broken = NULL;
 		reports[i].location = NULL;
+		reports[i].resync = NULL;
 		list[i] = &reports[i];
 	}
 	status->mirrors = list;
+}
+
+/* Removes the bytes of resyncs from a status, in a copy of the owner's figures. */
+static void strip_figures(Perseas__StoreStatus *status)
+{
+	Perseas__OwnerFigures *figures = scratch_alloc(sizeof(*figures));
+
+	if (figures) {
+		*figures = *status->figures;
+		figures->resync_bytes = 0;
+	}
+	status->figures = figures;
 }
 
 /* Removes from a status what the version spoken on the connection does not know. */
@@ -95,6 +109,8 @@ static void fit_status(const struct session *session, Perseas__StoreStatus *stat
 	}
 	if (status->n_mirrors && session->version < REPORT_VERSION)
 		strip_reports(status);
+	if (status->figures && session->version < REPORT_VERSION)
+		strip_figures(status);
 	if (status->result && session->version < SIZES_VERSION)
 		clear_roster_sizes(status->result);
 	if (status->order && ps_version_needed_by(&status->order->base) > session->version)

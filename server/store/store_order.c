@@ -96,6 +96,7 @@ static bool figures_grew(const Perseas__OwnerFigures *earlier, const Perseas__Ow
 	       later->paced >= earlier->paced && later->paced_ms >= earlier->paced_ms &&
 	       later->saved_within >= earlier->saved_within &&
 	       later->saved_between >= earlier->saved_between &&
+	       later->resync_bytes >= earlier->resync_bytes &&
 	       ps_latency_grew(earlier->commit, later->commit);
 }
 

@@ -251,6 +251,7 @@ OF_STORES(owner_in_doubt, status->figures, status->figures->in_doubt)
 OF_STORES(owner_doubt, status->figures, status->figures->doubt_ms != 0)
 OF_STORES(owner_paced, status->figures, status->figures->paced)
 OF_STORES(owner_missing, status->figures, status->figures->missing)
+OF_STORES(owner_resync_bytes, status->figures, status->figures->resync_bytes)
 OF_STORES(owner_bytes, status->figures, status->figures->range_bytes)
 OF_STORES(owner_saved_within, status->figures, status->figures->saved_within)
 OF_STORES(owner_saved_between, status->figures, status->figures->saved_between)
@@ -323,10 +324,27 @@ OF_MIRRORS(seq, report->seq)
 OF_MIRRORS(lag, watch_lag(view->status, report))
 OF_MIRRORS(copied, report->done)
 OF_MIRRORS(to_copy, report->total)
+OF_MIRRORS(copy_rate, report->resync ? report->resync->rate : 0)
+OF_MIRRORS(copy_left, report->resync ? (report->resync->left_ms + 999) / 1000 : 0)
 OF_MIRRORS(broken_copies, report->broken ? report->broken->count : 0)
 OF_MIRRORS(broken_bytes, report->broken ? report->broken->bytes : 0)
 OF_MIRRORS(needed_rate, report->broken ? report->broken->rate : 0)
 OF_MIRRORS(waited_for_copies, report->broken ? report->broken->waited : 0)
+
+static void write_one_whole_copy(struct sheet *sheet, const struct store_view *view,
+                                 const Perseas__MirrorReport *report)
+{
+	if (report->resync && *report->resync->whole)
+		metric_number(sheet,
+		              LABELS({ "store", view->name }, { "mirror", report->address },
+		                     { "reason", report->resync->whole }),
+		              1);
+}
+
+static void write_mirror_copied_whole(struct sheet *sheet)
+{
+	each_mirror(sheet, write_one_whole_copy);
+}
 
 static void write_one_mirror_state(struct sheet *sheet, const struct store_view *view,
                                    const Perseas__MirrorReport *report)
@@ -440,6 +458,9 @@ static const struct metric {
 	{ "perseas_owner_missing_bytes", "gauge", "store",
 	  "About so much mapped memory it has still to read from mirrors (recovery on demand).",
 	  write_owner_missing },
+	{ "perseas_owner_resync_bytes_total", "counter", "store",
+	  "Bytes that it copied to mirrors while transactions went on, also in vain.",
+	  write_owner_resync_bytes },
 	{ "perseas_owner_range_bytes_total", "counter", "store",
 	  "Bytes that its transactions changed.", write_owner_bytes },
 	{ "perseas_owner_saved_within_bytes_total", "counter", "store",
@@ -460,6 +481,12 @@ static const struct metric {
 	  "How much of a copy is done.", write_mirror_copied },
 	{ "perseas_mirror_resync_size_bytes", "gauge", "store, mirror",
 	  "How much the copy is; 0: none goes on.", write_mirror_to_copy },
+	{ "perseas_mirror_resync_rate_bytes", "gauge", "store, mirror",
+	  "Bytes a second that the copy sent lately; 0: unknown.", write_mirror_copy_rate },
+	{ "perseas_mirror_resync_left_seconds", "gauge", "store, mirror",
+	  "How long the rest of the copy takes at this rate; 0: unknown.", write_mirror_copy_left },
+	{ "perseas_mirror_resync_whole", "gauge", "store, mirror, reason",
+	  "A copy that sends everything, and why; always 1.", write_mirror_copied_whole },
 	{ "perseas_mirror_broken_copies", "gauge", "store, mirror",
 	  "Whole copies that broke since the last one that ended.", write_mirror_broken_copies },
 	{ "perseas_mirror_broken_copies_bytes", "gauge", "store, mirror",

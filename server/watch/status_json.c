@@ -31,6 +31,8 @@ static void write_event(struct ps_json *json, const struct log_entry *entry)
 static void write_mirror(struct ps_json *json, const Perseas__StoreStatus *status,
                          const Perseas__MirrorReport *report)
 {
+	const Perseas__Resync *resync = report->resync;
+
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "address", report->address);
 	ps_json_text(json, "state", watch_mirror_state(report));
@@ -38,6 +40,9 @@ static void write_mirror(struct ps_json *json, const Perseas__StoreStatus *statu
 	ps_json_number(json, "lag", watch_lag(status, report));
 	ps_json_number(json, "copied", report->done);
 	ps_json_number(json, "to_copy", report->total);
+	ps_json_number(json, "copy_rate", resync ? resync->rate : 0);
+	ps_json_number(json, "copy_left_ms", resync ? resync->left_ms : 0);
+	ps_json_text(json, "copied_whole", resync && *resync->whole ? resync->whole : NULL);
 	ps_json_number(json, "broken_copies", report->broken ? report->broken->count : 0);
 	ps_json_text(json, "trouble", report->trouble);
 	ps_json_end(json, '}');
@@ -59,6 +64,7 @@ static void write_figures(struct ps_json *json, const Perseas__OwnerFigures *fig
 	ps_json_number(json, "saved_within", figures->saved_within);
 	ps_json_number(json, "saved_between", figures->saved_between);
 	ps_json_number(json, "missing", figures->missing);
+	ps_json_number(json, "resync_bytes", figures->resync_bytes);
 	ps_json_number(json, "p50_ns", ps_latency_percentile(&latency, 50));
 	ps_json_number(json, "p99_ns", ps_latency_percentile(&latency, 99));
 	ps_json_end(json, '}');

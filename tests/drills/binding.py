@@ -58,7 +58,7 @@ class Stat(ctypes.Structure):
             (name, ctypes.c_uint64) for name in (
                 "commits", "aborts", "bytes_sent", "reconnects", "replayed", "dropped",
                 "log_laps", "mended_forward", "mended_delta", "mended_whole", "resyncs",
-                "allocations", "range_bytes", "doubts", "timed", "latency_p50_ns",
+                "resync_bytes", "allocations", "range_bytes", "doubts", "timed", "latency_p50_ns",
                 "latency_p99_ns", "latency_p999_ns", "latency_max_ns", "renewals", "paced",
                 "paced_ns", "missing", "fetched", "faults", "open", "saved_within",
                 "saved_between", "gathered", "groups")]

@@ -368,15 +368,16 @@ static void do_stat(struct desk *desk)
 	answer("ok" FIGURE(epoch) FIGURE(seq) FIGURE(durable_seq) FIGURE(live) FIGURE(in_doubt)
 	               FIGURE(commits) FIGURE(reconnects) FIGURE(replayed) FIGURE(dropped)
 	                       FIGURE(log_laps) FIGURE(mended_forward) FIGURE(mended_delta)
-	                               FIGURE(mended_whole) FIGURE(resyncs) FIGURE(allocations)
-	                                       FIGURE(doubts) FIGURE(paced) FIGURE(timed)
-	                                               FIGURE(latency_p50_ns) FIGURE(latency_p99_ns)
-	                                                       FIGURE(latency_max_ns),
+	                               FIGURE(mended_whole) FIGURE(resyncs) FIGURE(resync_bytes)
+	                                       FIGURE(allocations) FIGURE(doubts) FIGURE(paced)
+	                                               FIGURE(timed) FIGURE(latency_p50_ns)
+	                                                       FIGURE(latency_p99_ns)
+	                                                               FIGURE(latency_max_ns),
 	       VALUE(epoch), VALUE(seq), VALUE(durable_seq), VALUE(live), VALUE(in_doubt),
 	       VALUE(commits), VALUE(reconnects), VALUE(replayed), VALUE(dropped), VALUE(log_laps),
 	       VALUE(mended_forward), VALUE(mended_delta), VALUE(mended_whole), VALUE(resyncs),
-	       VALUE(allocations), VALUE(doubts), VALUE(paced), VALUE(timed), VALUE(latency_p50_ns),
-	       VALUE(latency_p99_ns), VALUE(latency_max_ns));
+	       VALUE(resync_bytes), VALUE(allocations), VALUE(doubts), VALUE(paced), VALUE(timed),
+	       VALUE(latency_p50_ns), VALUE(latency_p99_ns), VALUE(latency_max_ns));
 #undef FIGURE
 #undef VALUE
 }

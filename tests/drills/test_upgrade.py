@@ -121,6 +121,7 @@ def test_three_mirrors_are_upgraded_one_after_the_other(mirrors, tellers, releas
     k = int(desk.ask("halt"))
     figures = desk.figures()
     assert (figures["in_doubt"], figures["doubts"], figures["mended_whole"]) == (0, 0, 0)
+    print("%d resyncs sent %d bytes" % (figures["resyncs"], figures["resync_bytes"]))
     assert desk.check() == k == desk.page.acked
     desk.settle()
     desk.ask("close")

@@ -43,19 +43,29 @@ static void print_order(const Perseas__StoreStatus *status)
 	printf("\n");
 }
 
+/* Adds how far the copy to the mirror has come. */
+static void add_resync_cell(struct ps_table *table, const Perseas__MirrorReport *report)
+{
+	const Perseas__Resync *resync = report->resync;
+	char done[PS_SIZE_TEXT], total[PS_SIZE_TEXT], left[PS_DURATION_TEXT] = "";
+
+	if (resync && resync->left_ms)
+		ps_duration_text(left, resync->left_ms * 1000000);
+	if (report->total)
+		ps_table_cell(table, 3, "%s of %s (%u%%)%s%s%s", ps_size_text(done, report->done),
+		              ps_size_text(total, report->total),
+		              ps_percent(report->done, report->total), *left ? ", " : "", left,
+		              *left ? " left" : "");
+	else
+		ps_table_cell(table, 3, "-");
+}
+
 static void print_mirror(struct ps_table *table, const Perseas__MirrorReport *report)
 {
-	char done[PS_SIZE_TEXT], total[PS_SIZE_TEXT];
-
 	ps_table_cell(table, 0, "%s", report->address);
 	ps_table_cell(table, 1, "%s", report->state);
 	ps_table_cell(table, 2, "%" PRIu64, report->seq);
-	if (report->total)
-		ps_table_cell(table, 3, "%s of %s (%u%%)", ps_size_text(done, report->done),
-		              ps_size_text(total, report->total),
-		              ps_percent(report->done, report->total));
-	else
-		ps_table_cell(table, 3, "-");
+	add_resync_cell(table, report);
 	ps_table_cell(table, 4, "%s", report->trouble);
 }
 
@@ -116,18 +126,29 @@ void ps_owner_print(const Perseas__StoreStatus *status)
 		print_order(status);
 }
 
+static void resync_json(struct ps_json *json, const Perseas__MirrorReport *report)
+{
+	const Perseas__Resync *resync = report->resync;
+
+	if (ps_json_begin_if(json, "resync", report->total)) {
+		ps_json_number(json, "done", report->done);
+		ps_json_number(json, "total", report->total);
+		ps_json_number(json, "percent", ps_percent(report->done, report->total));
+		ps_json_number_if(json, "rate", resync && resync->rate, resync ? resync->rate : 0);
+		ps_json_number_if(json, "left_ms", resync && resync->left_ms,
+		                  resync ? resync->left_ms : 0);
+		ps_json_text(json, "whole", resync && *resync->whole ? resync->whole : NULL);
+		ps_json_end(json, '}');
+	}
+}
+
 static void mirror_json(struct ps_json *json, const Perseas__MirrorReport *report)
 {
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "address", report->address);
 	ps_json_text(json, "state", report->state);
 	ps_json_number(json, "seq", report->seq);
-	if (ps_json_begin_if(json, "resync", report->total)) {
-		ps_json_number(json, "done", report->done);
-		ps_json_number(json, "total", report->total);
-		ps_json_number(json, "percent", ps_percent(report->done, report->total));
-		ps_json_end(json, '}');
-	}
+	resync_json(json, report);
 	if (ps_json_begin_if(json, "broken_copies", report->broken != NULL)) {
 		ps_json_number(json, "count", report->broken->count);
 		ps_json_number(json, "bytes", report->broken->bytes);
@@ -161,6 +182,7 @@ void ps_owner_json(struct ps_json *json, const Perseas__StoreStatus *status)
 	ps_json_number(json, "silent_ms", status->silent_ms);
 	ps_json_number(json, "doubt_ms", ps_owner_doubt_ms(status));
 	ps_json_number(json, "missing", ps_owner_missing_bytes(status));
+	ps_json_number(json, "resync_bytes", status->figures ? status->figures->resync_bytes : 0);
 	ps_json_begin(json, "mirrors", '[');
 	for (size_t k = 0; k < status->n_mirrors; k++)
 		mirror_json(json, status->mirrors[k]);

@@ -46,6 +46,7 @@ struct ps_fleet_store {
 	bool has_lag;
 	uint64_t lag;         /* most transactions that a member is behind the newest state seen */
 	uint64_t done, total; /* bytes of all resyncs in progress; total is 0 if there are none */
+	uint64_t left_ms;     /* how long these take at their present rate; 0: unknown */
 	/* The next loss that hurts, in the words of perseas status; "": the store is unusable. */
 	char *next_loss;
 	char *trouble; /* what is wrong; "": nothing */

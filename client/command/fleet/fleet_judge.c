@@ -181,6 +181,7 @@ static void count_member(struct line *line, const Perseas__Member *member)
 	if (report && report->total) {
 		store->done += report->done;
 		store->total += report->total;
+		store->left_ms += report->resync ? report->resync->left_ms : 0;
 	}
 	if (image)
 		update_lag(line, image);

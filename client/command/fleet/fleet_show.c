@@ -30,8 +30,13 @@ static void print_summary(const struct ps_fleet *fleet)
 void ps_fleet_add_lag_cell(struct ps_table *table, unsigned column,
                            const struct ps_fleet_store *store)
 {
+	char left[PS_DURATION_TEXT] = "";
+
+	if (store->left_ms)
+		ps_duration_text(left, store->left_ms * 1000000);
 	if (store->total)
-		ps_table_cell(table, column, "resync %u%%", ps_percent(store->done, store->total));
+		ps_table_cell(table, column, "resync %u%%%s%s",
+		              ps_percent(store->done, store->total), *left ? ", " : "", left);
 	else
 		ps_table_number(table, column, store->has_lag, store->lag);
 }
@@ -79,6 +84,7 @@ void ps_fleet_store_json(struct ps_json *json, const struct ps_fleet_store *stor
 	if (ps_json_begin_if(json, "resync", store->total)) {
 		ps_json_number(json, "done", store->done);
 		ps_json_number(json, "total", store->total);
+		ps_json_number_if(json, "left_ms", store->left_ms, store->left_ms);
 		ps_json_end(json, '}');
 	}
 	ps_json_text(json, "next_loss", *store->next_loss ? store->next_loss : NULL);

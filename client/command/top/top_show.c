@@ -98,6 +98,7 @@ static void figures_json(struct ps_json *json, const Perseas__OwnerFigures *figu
 	ps_json_number(json, "saved_within", figures->saved_within);
 	ps_json_number(json, "saved_between", figures->saved_between);
 	ps_json_number(json, "missing", figures->missing);
+	ps_json_number(json, "resync_bytes", figures->resync_bytes);
 	ps_json_end(json, '}');
 }
 

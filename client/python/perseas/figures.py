@@ -46,6 +46,7 @@ class Stat:
     mended_delta: int
     mended_whole: int
     resyncs: int
+    resync_bytes: int
     allocations: int
     range_bytes: int
     doubts: int
@@ -76,6 +77,9 @@ class MirrorStat:
     seq: int
     resync_done: int
     resync_total: int
+    resync_rate: int
+    resync_ms: int
+    resync_whole: str
     trouble: str
 
 

@@ -1,0 +1,63 @@
+/*
+ * resync_progress.c - see resync_progress.h. resync.c reports to it, and stat.c and heartbeat.c
+ * read it. It decides nothing.
+ */
+#include "resync_progress.h"
+
+#include "../core/mirror.h"
+
+/* The present rate is that of the last one or two of these periods. */
+#define RATE_PERIOD ps_ms(5000)
+
+void ps_resync_progress_begin(struct perseas *p)
+{
+	struct ps_resync *r = &p->upkeep.resync;
+
+	ps_assert_locked(p);
+	r->recent = r->before = (struct ps_resync_mark){ ps_now(p), 0 };
+}
+
+void ps_resync_progress_add(struct perseas *p, uint64_t bytes)
+{
+	struct ps_resync *r = &p->upkeep.resync;
+	const uint64_t now = ps_now(p);
+
+	ps_assert_locked(p);
+	if (now - r->recent.at >= RATE_PERIOD) {
+		r->before = r->recent;
+		r->recent = (struct ps_resync_mark){ now, r->done };
+	}
+	r->done += bytes;
+	p->commit.stat.resync_bytes += bytes;
+}
+
+/* Returns bytes per second since the mark, or 0 if none were sent or no time has passed. */
+static uint64_t rate_since(const struct ps_resync_mark *mark, uint64_t now, uint64_t done)
+{
+	const uint64_t took_ms = (now - mark->at) / ps_ms(1);
+
+	return took_ms ? (done - mark->done) * 1000 / took_ms : 0;
+}
+
+/* Returns the time for `bytes` at that rate, rounded up. */
+static uint64_t ms_of(uint64_t bytes, uint64_t rate)
+{
+	return bytes / rate * 1000 + (bytes % rate * 1000 + rate - 1) / rate;
+}
+
+void ps_resync_progress(struct perseas *p, const struct ps_mirror *m,
+                        struct ps_resync_progress *progress)
+{
+	const struct ps_resync *r = &p->upkeep.resync;
+
+	ps_assert_locked(p);
+	*progress = (struct ps_resync_progress){ .whole = "" };
+	if (r->target != m || m->state != PERSEAS_MIRROR_RESYNCING)
+		return;
+	progress->done = r->done;
+	progress->total = r->total;
+	progress->whole = r->whole ? r->whole->name : "";
+	progress->rate = rate_since(&r->before, ps_now(p), r->done);
+	if (progress->rate && r->compared && r->total > r->done)
+		progress->left_ms = ms_of(r->total - r->done, progress->rate);
+}
