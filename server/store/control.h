@@ -31,7 +31,7 @@ enum control_course {
 	CONTROL_WATCHES, /* only reads, and may wait until something changes */
 	CONTROL_IN_TURN, /* waits for the jobs of its store */
 	CONTROL_LONG,    /* waits for the jobs of its store, and may run long */
-	CONTROL_HASHES, /* like CONTROL_LONG, one at a time, and others do not wait behind it */
+	CONTROL_HASHES,  /* like CONTROL_LONG, one at a time, and others do not wait behind it */
 	/* Like CONTROL_LONG, and may allocate memory, for which there are quotas. */
 	CONTROL_GROWS,
 	CONTROL_ALONE, /* waits for all jobs, and all other requests wait for it */

@@ -40,7 +40,7 @@ TEST(an_image_is_lost, struct fixture *f)
 	assert_whole(f, "lost");
 }
 
-static int setup_two(void **state)
+static int setup_two_of_three(void **state)
 {
 	struct owner *o = owner_new(3);
 
@@ -49,7 +49,7 @@ static int setup_two(void **state)
 	return setup_owner(state, o);
 }
 
-TEST_WITH(a_mirror_joins, setup_two, teardown, struct fixture *f)
+TEST_WITH(a_mirror_joins, setup_two_of_three, teardown, struct fixture *f)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://2", 0, 0 };
 
