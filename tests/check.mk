@@ -98,28 +98,23 @@ kills:
 	@$(SUBMAKE) all $(TELLER)
 	@$(KILLS)
 
-# 300,000 random schedules of the simulator from one random start. A part is labeled with its first
-# seed, and takes some minutes, so that no limit of run.py ends it on a busy machine.
+# The three parts that take SOAK_SECONDS come first, and the others follow each other beside them.
 SOAK_SECONDS ?= 1800
 SOAK_START ?=
-SOAK_STARTS = $(shell $(PYTHON) -c "import random; \
-	start = $(or $(SOAK_START),random.getrandbits(62) | 1 << 32); \
-	print(*range(start, start + 300000, 10000))")
-SOAK_SCHEDULES = $(foreach start,$(SOAK_STARTS),\
-	"schedules from $(start): $(SIM) --night 10000 --start $(start) --jobs 1")
-#: soak            SOAK_SECONDS (1800) of everything at once on random stores; and 300,000 random
-#:                 schedules (SOAK_START repeats them), kills, false alarms, a heap at random, and a
-#:                 queue that is killed at 1000 points of a step
+#: soak            SOAK_SECONDS (1800) of torture on random stores, of random schedules (SOAK_START
+#:                 repeats them) and of false alarms, all at once; and 500 storms and kills, a heap
+#:                 at random, and a queue that is killed at 1000 points of a step
 soak:
-	@$(SUBMAKE) all tests
-	@$(RUN) soak --quiet 7200 --jobs 2 \
-		$(SOAK_SCHEDULES) \
+	@$(SUBMAKE) all tests $(TELLER)
+	@$(RUN) soak --quiet 7200 --jobs 4 \
+		"torture: env PERSEAS_TORTURE=$(SOAK_SECONDS) $(PYTHON) -m pytest -q \
+			-p no:cacheprovider tests/drills/test_torture.py" \
+		"schedules: $(SIM) --night 1000000000 --seconds $(SOAK_SECONDS) --jobs 1 \
+			$(addprefix --start ,$(SOAK_START))" \
+		"false alarms: bench/alarms.py --build $(BUILD) --seconds $(SOAK_SECONDS)" \
 		"storm: env PERSEAS_STORM=500 $(PYTHON) -m pytest -q -p no:cacheprovider \
 			tests/drills/test_storm.py" \
 		"kills on demand: $(KILLS)" \
-		"torture: env PERSEAS_TORTURE=$(SOAK_SECONDS) $(PYTHON) -m pytest -q \
-			-p no:cacheprovider tests/drills/test_torture.py" \
-		"false alarms: bench/alarms.py --build $(BUILD) --seconds $(SOAK_SECONDS)" \
 		"heap at random: $(BUILD)/tests/unit/test_heap_random 1 5000" \
 		"queue: env PERSEAS_QUEUE_KILLS=1000 $(PYTHON) -m pytest -q -p no:cacheprovider \
 			tests/drills/test_queue.py"
