@@ -68,8 +68,8 @@ static bool has_unseen_member(const struct ps_images *images, const Perseas__Ros
                               const char *address)
 {
 	for (size_t k = 0; roster && k < roster->n_members; k++)
-		if (!strcmp(roster->members[k]->address, address) &&
-		    !ps_images_find_member(images, roster->members[k]))
+		if (!ps_images_find_member(images, roster->members[k]) &&
+		    !strcmp(ps_images_address_of(images, roster->members[k]), address))
 			return true;
 	return false;
 }
@@ -142,15 +142,15 @@ static const char *absence_text(const struct ps_images *images, unsigned i)
 	return images->judged.creation_unfinished ? "was not given one" : "has lost its image";
 }
 
-static void note_missing_image(struct line *line, const Perseas__Member *member)
+static void note_missing_image(struct line *line, const char *address)
 {
 	const struct ps_images *images = line->images;
 	const char *why = "was not asked";
 
 	for (unsigned i = 0; i < images->peers->count; i++)
-		if (!strcmp(images->peers->addresses[i].text, member->address))
+		if (!strcmp(images->peers->addresses[i].text, address))
 			why = absence_text(images, i);
-	line_note(line, "%s %s", member->address, why);
+	line_note(line, "%s %s", address, why);
 }
 
 static void update_lag(struct line *line, const Perseas__StoreStatus *image)
@@ -170,6 +170,7 @@ static void update_lag(struct line *line, const Perseas__StoreStatus *image)
 /* Counts a member, and notes what is wrong with its image. */
 static void count_member(struct line *line, const Perseas__Member *member)
 {
+	const char *address = ps_images_address_of(line->images, member);
 	const Perseas__StoreStatus *image = ps_images_find_member(line->images, member);
 	const Perseas__StoreStatus *owner = find_owner_status(line->images);
 	const Perseas__MirrorReport *report = owner ? ps_verdict_find_report(line->images, owner,
@@ -186,11 +187,11 @@ static void count_member(struct line *line, const Perseas__Member *member)
 	if (image)
 		update_lag(line, image);
 	if (!image)
-		note_missing_image(line, member);
+		note_missing_image(line, address);
 	else if (image->header->state != PERSEAS__STATE__STATE_CONSISTENT)
-		line_note(line, "%s %s", member->address, ps_state_text(image->header->state));
+		line_note(line, "%s %s", address, ps_state_text(image->header->state));
 	else if (report && strcmp(report->state, "live") != 0)
-		line_note(line, "%s %s", member->address, report->state);
+		line_note(line, "%s %s", address, report->state);
 	else
 		store->live++;
 }
