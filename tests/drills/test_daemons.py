@@ -283,6 +283,28 @@ def test_a_dead_mirror_of_an_exchanged_address_is_drained(mirrors, perseas, live
     assert open_and_read(mirror_list([one, three, four])) == KEPT
 
 
+def test_which_of_two_dead_mirrors_is_at_an_exchanged_address_is_not_guessed(mirrors, perseas):
+    """Once the address of the mirror that is left is recorded, the roster tells."""
+    daemons = one, two, three, four, five = at_sockets(mirrors, 5)
+    fill("bank", daemons, {"a": KEPT}, acks=3)
+    dead = roster_of(daemons)[two.address]
+    exchange(two, three)
+    two.kill9()
+    four.kill9()
+    remove = ("roster", "remove", "bank", mirror_list(daemons), two.address, "--gone")
+    for order in (remove, (*remove, "--dry-run"),
+                  ("drain", two.address, mirror_list([one, three, five]), "--gone")):
+        done = perseas(*order)
+        assert done.status == NO and "it is not known which of them is where" in done.err, done
+    shown = perseas("roster", "bank", mirrors=daemons).out
+    assert "now at " + three.address in shown
+    command = shown.splitlines()[-1].partition("run perseas ")[2].split()
+    assert perseas(*command).status == OK
+    assert perseas(*remove).status == OK
+    left = roster_of([one, three, five])
+    assert dead not in left.values() and set(left) == {d.address for d in daemons} - {two.address}
+
+
 def test_all_of_two_mirrors_replace_a_dead_one_of_an_exchanged_address(mirrors, perseas):
     """W = 2, so commits wait until the owner has replaced it. The verdict knows who is silent. The
     roster lists the mirror that is left at the dead one's address, and a second order keeps it."""
