@@ -57,6 +57,22 @@ enum ps_exit ps_verb_roster_check(const struct ps_args *args)
 
 /* --- showing --- */
 
+/* Prints the command that records where a member is, if the roster has an old address of it. */
+static void print_how_to_record(const struct ps_images *images, const Perseas__Roster *roster,
+                                const struct ps_args *args)
+{
+	for (size_t k = 0; k < roster->n_members; k++) {
+		const char *address = ps_images_address_of(images, roster->members[k]);
+
+		if (!ps_images_is_address_old(images, roster->members[k]))
+			continue;
+		printf("the roster has old addresses; to record the present one, run perseas "
+		       "roster replace %s %s %s %s\n",
+		       args->store, args->mirrors, address, address);
+		return;
+	}
+}
+
 static void print_roster(const struct ps_images *images, const Perseas__Roster *roster,
                          const char *what)
 {
@@ -67,12 +83,17 @@ static void print_roster(const struct ps_images *images, const Perseas__Roster *
 	for (size_t k = 0; k < roster->n_members; k++) {
 		const Perseas__StoreStatus *status = ps_images_find_member(images,
 		                                                           roster->members[k]);
+		const char *address = ps_images_address_of(images, roster->members[k]);
 		char id[PS_HEX_TEXT];
 
 		ps_table_cell(&table, 0, "  %s", roster->members[k]->address);
 		ps_table_cell(&table, 1, "%s", ps_hex_text(id, roster->members[k]->image_id.data));
 		ps_table_cell(&table, 2, "%s",
 		              status ? ps_state_text(status->header->state) : PS_NOT_SEEN);
+		if (ps_images_is_address_old(images, roster->members[k]))
+			ps_table_cell(&table, 3, "now at %s", address);
+		else if (!status && strcmp(address, roster->members[k]->address) != 0)
+			ps_table_cell(&table, 3, "probably at %s", address);
 	}
 	ps_table_print(&table, stdout);
 }
@@ -93,6 +114,7 @@ static void roster_json(struct ps_json *json, const struct ps_images *images,
 
 		ps_json_begin(json, NULL, '{');
 		ps_json_text(json, "address", roster->members[k]->address);
+		ps_json_text(json, "at", ps_images_address_of(images, roster->members[k]));
 		ps_json_text(json, "image_id", ps_hex_text(id, roster->members[k]->image_id.data));
 		ps_json_text(json, "state", status ? ps_state_text(status->header->state) : NULL);
 		ps_json_end(json, '}');
@@ -131,6 +153,7 @@ static enum ps_exit show_roster(const struct ps_images *images, const struct ps_
 		                                : "the roster that is not settled yet");
 	} else {
 		print_roster(images, judged->settled, "the roster");
+		print_how_to_record(images, judged->settled, args);
 	}
 	for (unsigned i = 0; i < images->peers->count; i++)
 		if (!ps_peers_answered(images->peers, i))

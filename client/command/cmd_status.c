@@ -177,10 +177,17 @@ static void print_mirrors(const struct ps_images *images, const struct ps_set_as
 /* Prints the members of the roster whose images no mirror showed. */
 static void print_missing(const struct ps_images *images)
 {
-	for (size_t k = 0; k < images->roster->n_members; k++)
-		if (!ps_images_find_member(images, images->roster->members[k]))
-			printf("the roster lists %s, whose image was " PS_NOT_SEEN "\n",
-			       images->roster->members[k]->address);
+	for (size_t k = 0; k < images->roster->n_members; k++) {
+		const Perseas__Member *member = images->roster->members[k];
+		const char *address = ps_images_address_of(images, member);
+
+		if (ps_images_find_member(images, member))
+			continue;
+		printf("the roster lists %s, whose image was " PS_NOT_SEEN, member->address);
+		if (strcmp(address, member->address) != 0)
+			printf(": that mirror is probably at %s now", address);
+		printf("\n");
+	}
 }
 
 /* Prints the images that a restart of their daemons would lose, and why. */

@@ -25,15 +25,34 @@ static struct ps_mirror *mirror_of_member(struct perseas *p, const Perseas__Memb
 	return NULL;
 }
 
-/* Returns the handle's mirror that this address means, or NULL: the one that is reached there, or
- * else the member that the roster lists there. Mirrors may have exchanged their addresses. */
-static struct ps_mirror *mirror_at_address(struct perseas *p, const char *address)
+/* Returns true if the member is reached at another address than its own in the roster, and a mirror
+ * of the handle left the roster there, or the roster lists another member here. */
+static bool is_member_elsewhere(struct perseas *p, const Perseas__Member *member)
 {
+	const struct ps_mirror *m = mirror_of_member(p, member);
+
+	if (!m || !m->control || !m->is_active || !strcmp(m->address.text, member->address))
+		return false;
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].has_vote && !strcmp(p->mirrors[i].address.text, address) &&
-		    ps_roster_member(p->roster, p->mirrors[i].image_id))
-			return &p->mirrors[i];
-	return mirror_of_member(p, ps_roster_member_at(p->roster, address));
+		if (p->mirrors[i].state == PERSEAS_MIRROR_REMOVED &&
+		    !strcmp(p->mirrors[i].address.text, member->address))
+			return true;
+	return ps_roster_member_at(p->roster, m->address.text) != NULL;
+}
+
+/* Returns the member that this address means, or NULL: the one that is reached there, or else the
+ * one that the roster lists there. Members may have exchanged their addresses. */
+static const Perseas__Member *member_at_address(struct perseas *p, const char *address)
+{
+	const Perseas__Member *member = NULL;
+
+	for (unsigned i = 0; i < p->mirror_count && !member; i++)
+		if (p->mirrors[i].has_vote && !strcmp(p->mirrors[i].address.text, address))
+			member = ps_roster_member(p->roster, p->mirrors[i].image_id);
+	if (member)
+		return member;
+	member = ps_roster_member_at(p->roster, address);
+	return member && !is_member_elsewhere(p, member) ? member : NULL;
 }
 
 /* Returns the image id of the member that leaves, or NULL if the roster does not list it. */
@@ -89,14 +108,20 @@ bool ps_change_plan_readdress(struct perseas *p)
 static int plan_leave(struct perseas *p, const char *address, bool gone, char *text, size_t size)
 {
 	struct ps_change *c = &p->upkeep.change;
+	const Perseas__Member *member = member_at_address(p, address);
 
 	c->removes_member = true;
 	c->is_leaving_gone = gone;
 	snprintf(c->leaving_address, sizeof(c->leaving_address), "%.255s", address);
-	c->leaving = mirror_at_address(p, address);
-	if (leaving_image_id(p))
+	c->leaving = mirror_of_member(p, member);
+	if (member)
 		return 0;
-	ps_text_format(text, size, "the roster has no mirror %s: perseas roster shows it", address);
+	ps_text_format(text, size,
+	               ps_roster_member_at(p->roster, address)
+	                       ? "the mirror that the roster lists at %s is elsewhere now: perseas "
+	                         "roster shows where, and how to record it"
+	                       : "the roster has no mirror %s: perseas roster shows it",
+	               address);
 	return PERSEAS_EINVAL;
 }
 
@@ -132,7 +157,7 @@ static int plan_join(struct perseas *p, const char *with, char *text, size_t siz
 		ps_text_format(text, size, "%s", error.text);
 		return error.code;
 	}
-	if (mirror_at_address(p, address.text) || ps_roster_member_at(p->roster, address.text)) {
+	if (member_at_address(p, address.text) || ps_roster_member_at(p->roster, address.text)) {
 		ps_text_format(text, size,
 		               "%s is in the roster already: if the roster lists its mirror "
 		               "elsewhere, name this address as OLD and as NEW",

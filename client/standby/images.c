@@ -120,6 +120,114 @@ const Perseas__StoreStatus *ps_images_find_member(const struct ps_images *images
 	return NULL;
 }
 
+/* Returns the member of a roster in force whose image was seen at this address, or NULL. */
+static const Perseas__Member *member_seen_at(const struct ps_images *images, const char *address)
+{
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		const uint8_t *id = images->judged.member_ids[i];
+		const Perseas__Member *member;
+
+		if (!ps_images_is_listed(images, i) ||
+		    strcmp(images->peers->addresses[i].text, address) != 0)
+			continue;
+		member = ps_roster_member(images->judged.settled, id);
+		return member ? member : ps_roster_member(images->judged.next, id);
+	}
+	return NULL;
+}
+
+/* Returns true if the address is of the list or of a roster in force, and no member was seen there.
+ * An owner on another host may have another address of a mirror. */
+static bool may_be_unseen_at(const struct ps_images *images, const char *address)
+{
+	bool is_known = ps_roster_member_at(images->judged.settled, address) ||
+	                ps_roster_member_at(images->judged.next, address);
+
+	for (unsigned i = 0; i < images->peers->count; i++)
+		is_known |= !strcmp(images->peers->addresses[i].text, address);
+	return is_known && !member_seen_at(images, address);
+}
+
+/* Returns the address at which the live owner last reached a member that was not seen, or NULL. */
+static const char *address_for_owner(const struct ps_images *images, const Perseas__Member *member)
+{
+	const int at = ps_images_find_owner(images);
+	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
+
+	for (size_t k = 0; owner && k < owner->n_mirrors; k++) {
+		const Perseas__MirrorReport *report = owner->mirrors[k];
+
+		if (report->image_id.len && ps_id_equal(member->image_id, report->image_id.data) &&
+		    may_be_unseen_at(images, report->address))
+			return report->address;
+	}
+	return NULL;
+}
+
+const char *ps_images_address_of(const struct ps_images *images, const Perseas__Member *member)
+{
+	const Perseas__Member *there;
+	const char *address;
+
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (ps_images_is_member(images, i, member))
+			return images->peers->addresses[i].text;
+	address = address_for_owner(images, member);
+	if (address)
+		return address;
+	address = member->address;
+	/* A roster may list an address twice, so the search ends after as many steps as members. */
+	for (unsigned step = 0; step < PS_MIRRORS_MAX; step++) {
+		there = member_seen_at(images, address);
+		if (!there)
+			break;
+		address = there->address;
+	}
+	return address;
+}
+
+const Perseas__Member *ps_images_member_at(const struct ps_images *images, const char *address)
+{
+	const Perseas__Roster *roster = images->judged.settled;
+
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		if (!strcmp(ps_images_address_of(images, roster->members[k]), address))
+			return roster->members[k];
+	return NULL;
+}
+
+bool ps_images_is_address_old(const struct ps_images *images, const Perseas__Member *member)
+{
+	const Perseas__Member *here = ps_roster_member_at(images->judged.settled,
+	                                                  ps_images_address_of(images, member));
+
+	if (!ps_images_find_member(images, member))
+		return false;
+	if (here)
+		return !ps_id_equal(here->image_id, member->image_id.data);
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (!strcmp(images->peers->addresses[i].text, member->address))
+			return images->told[i] || images->errors[i].code == PERSEAS_ENOSTORE;
+	return false;
+}
+
+bool ps_images_are_addresses_unclear(const struct ps_images *images)
+{
+	const Perseas__Roster *roster = images->judged.settled;
+	unsigned unseen = 0;
+	bool is_any_old = false;
+
+	for (size_t k = 0; roster && k < roster->n_members; k++) {
+		const Perseas__Member *member = roster->members[k];
+
+		if (ps_images_find_member(images, member) || address_for_owner(images, member))
+			continue;
+		unseen++;
+		is_any_old |= member_seen_at(images, member->address) != NULL;
+	}
+	return unseen > 1 && is_any_old;
+}
+
 bool ps_images_is_listed(const struct ps_images *images, unsigned i)
 {
 	assert(i < images->peers->count);
@@ -255,8 +363,9 @@ static bool add_unlisted_peers(struct ps_peers *peers, const struct ps_images *i
 
 	for (unsigned r = 0; r < 2; r++)
 		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)
-			if (!ps_images_find_member(images, rosters[r]->members[k]))
-				any |= ps_peers_add_address(peers, rosters[r]->members[k]->address);
+			any |= ps_peers_add_address(peers,
+			                            ps_images_address_of(images,
+			                                                 rosters[r]->members[k]));
 	if (with)
 		any |= ps_peers_add_address(peers, with);
 	return any;

@@ -77,6 +77,24 @@ bool ps_images_is_member(const struct ps_images *images, unsigned i, const Perse
 const Perseas__StoreStatus *ps_images_find_member(const struct ps_images *images,
                                                   const Perseas__Member *member);
 
+/*
+ * Returns the address at which this member is. A seen image is at the address of its peer. Of other
+ * members a live owner knows it. Otherwise it is the address of the roster; if another member was
+ * seen there, the two are taken to have exchanged their addresses.
+ */
+const char *ps_images_address_of(const struct ps_images *images, const Perseas__Member *member);
+
+/* Returns the member of the settled roster that is at this address, or NULL. */
+const Perseas__Member *ps_images_member_at(const struct ps_images *images, const char *address);
+
+/* Returns true if this member's image was seen where the roster lists another member, or where it
+ * lists none, and a daemon without the image answered at the member's address in the roster. */
+bool ps_images_is_address_old(const struct ps_images *images, const Perseas__Member *member);
+
+/* Returns true if it is not known which of several members that were not seen is at which address,
+ * because seen ones have exchanged their addresses with some of them. */
+bool ps_images_are_addresses_unclear(const struct ps_images *images);
+
 /* Returns true if a roster in force lists the image of peer `i`, or the one that it was loaded
  * from. */
 bool ps_images_is_listed(const struct ps_images *images, unsigned i);

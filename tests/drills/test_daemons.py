@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from binding import CREATE, TAKEOVER, PerseasError, Store
-from drill import (NO, OK, SECONDS, fill, mirror_list, status_of, wait_even, wait_for,
+from drill import (NO, OK, SECONDS, at_hosts, fill, mirror_list, status_of, wait_even, wait_for,
                    wait_ownerless)
 
 
@@ -69,6 +69,21 @@ def at_sockets(mirrors, count):
     for daemon in daemons:
         daemon.fabric = "shm"
     return daemons
+
+
+def exchange(one, two):
+    """Starts two daemons at each other's address."""
+    for daemon in (one, two):
+        assert daemon.terminate() == 0
+    one.mirror.socket, two.mirror.socket = two.mirror.socket, one.mirror.socket
+    one.mirror.start()
+    two.mirror.start()
+
+
+def roster_of(daemons):
+    """Returns {address: image id}."""
+    members = status_of("bank", daemons)["roster"]["members"]
+    return {member["address"]: member["image_id"] for member in members}
 
 
 def lead(daemon, to):
@@ -195,11 +210,7 @@ def test_mirrors_whose_addresses_were_swapped_are_used(mirrors):
     with Store("bank", mirror_list(daemons)) as store:
         store.map("a", 0)
         version = status_of("bank", daemons)["roster"]["version"]
-        one.kill9()
-        two.kill9()
-        one.mirror.socket, two.mirror.socket = two.mirror.socket, one.mirror.socket
-        one.mirror.start()
-        two.mirror.start()
+        exchange(one, two)
         store.write("a", 0, b"more")
         wait_even("bank", daemons)
         assert status_of("bank", daemons)["roster"]["version"] == version
@@ -210,16 +221,11 @@ def test_an_exchanged_address_is_recorded(mirrors, perseas):
     """Two daemons of three start at each other's address. With an owner, and without one."""
     daemons = one, two, _ = at_sockets(mirrors, 3)
     fill("bank", daemons, {"a": KEPT}, acks=2)
-    members = status_of("bank", daemons)["roster"]["members"]
-    images = {member["address"]: member["image_id"] for member in members}
+    images = roster_of(daemons)
     first, second = one.address, two.address
     for address in (first, second):
         images[first], images[second] = images[second], images[first]
-        for daemon in (one, two):
-            assert daemon.terminate() == 0
-        one.mirror.socket, two.mirror.socket = two.mirror.socket, one.mirror.socket
-        one.mirror.start()
-        two.mirror.start()
+        exchange(one, two)
         order = ("roster", "replace", "bank", mirror_list(daemons), address, address)
         if address == first:
             with Store("bank", mirror_list(daemons), flags=TAKEOVER):
@@ -229,8 +235,100 @@ def test_an_exchanged_address_is_recorded(mirrors, perseas):
         else:
             done = perseas(*order)
         assert done.status == OK, done
-        members = status_of("bank", daemons)["roster"]["members"]
-        assert {member["address"]: member["image_id"] for member in members} == images
+        assert roster_of(daemons) == images
+
+
+def test_the_roster_tells_that_addresses_were_exchanged(mirrors, perseas):
+    """And which command records where the mirrors are."""
+    daemons = one, two, three = at_sockets(mirrors, 3)
+    fill("bank", daemons, {"a": KEPT}, acks=2)
+    exchange(two, three)
+    shown = perseas("roster", "bank", mirrors=daemons)
+    assert shown.status == OK and shown.out.count("now at") == 2, shown
+    told = perseas("roster", "bank", "--json", mirrors=daemons).json()["roster"]["members"]
+    assert sorted(member["at"] == member["address"] for member in told) == [False, False, True]
+    assert "not seen" not in perseas("status", "bank", mirrors=daemons).out
+    command = shown.out.splitlines()[-1].partition("run perseas ")[2].split()
+    assert perseas(*command).status == OK
+    assert "now at" not in perseas("roster", "bank", mirrors=daemons).out
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_dead_mirror_of_an_exchanged_address_is_drained(mirrors, perseas, live):
+    """The roster lists the mirror that is left at the address of the dead one. A second drain has
+    nothing to do."""
+    daemons = one, two, three, four = at_hosts(mirrors, "h1", "h2", "h3", "h4")
+    for daemon in daemons:
+        daemon.fabric = "shm"
+    fill("bank", daemons[:3], {"a": KEPT}, acks=2)
+    images = roster_of(daemons[:3])
+    dead = images[two.address]
+    exchange(two, three)
+    owner = Store("bank", mirror_list(daemons[:3]), flags=TAKEOVER) if live else None
+    two.kill9()
+    shown = perseas("status", "bank", mirrors=daemons[:3])
+    assert ("the roster lists %s, whose image was not seen: that mirror is probably at %s now"
+            % (three.address, two.address)) in shown.out, shown
+    assert two.address + " does not show its image" in perseas("status", "--all",
+                                                               mirrors=daemons[:3]).out
+    for count in (1, 0):
+        done = perseas("drain", two.address, mirror_list([one, three, four]), "--gone")
+        assert done.status == OK, done
+        assert "%d of %d stores have another mirror" % (count, count) in done.out, done
+    left = roster_of([one, three, four])
+    assert dead not in left.values() and four.address in left
+    assert set(images.values()) - {dead} < set(left.values())
+    if owner:
+        owner.close()
+    assert open_and_read(mirror_list([one, three, four])) == KEPT
+
+
+def test_which_of_two_dead_mirrors_is_at_an_exchanged_address_is_not_guessed(mirrors, perseas):
+    """Once the address of the mirror that is left is recorded, the roster tells."""
+    daemons = one, two, three, four, five = at_sockets(mirrors, 5)
+    fill("bank", daemons, {"a": KEPT}, acks=3)
+    dead = roster_of(daemons)[two.address]
+    exchange(two, three)
+    two.kill9()
+    four.kill9()
+    remove = ("roster", "remove", "bank", mirror_list(daemons), two.address, "--gone")
+    for order in (remove, (*remove, "--dry-run"),
+                  ("drain", two.address, mirror_list([one, three, five]), "--gone")):
+        done = perseas(*order)
+        assert done.status == NO and "it is not known which of them is where" in done.err, done
+    shown = perseas("roster", "bank", mirrors=daemons).out
+    assert "now at " + three.address in shown
+    command = shown.splitlines()[-1].partition("run perseas ")[2].split()
+    assert perseas(*command).status == OK
+    assert perseas(*remove).status == OK
+    left = roster_of([one, three, five])
+    assert dead not in left.values() and set(left) == {d.address for d in daemons} - {two.address}
+
+
+def test_all_of_two_mirrors_replace_a_dead_one_of_an_exchanged_address(mirrors, perseas):
+    """W = 2, so commits wait until the owner has replaced it. The verdict knows who is silent. The
+    roster lists the mirror that is left at the dead one's address, and a second order keeps it."""
+    daemons = one, two, three = at_sockets(mirrors, 3)
+    fill("bank", daemons[:2], {"a": KEPT}, acks=2)
+    images = roster_of(daemons[:2])
+    dead = images[two.address]
+    with Store("bank", mirror_list(daemons[:2])) as store:
+        store.map("a", 0)
+        exchange(one, two)
+        store.write("a", 0, b"more")
+        two.kill9()
+        assert not status_of("bank", daemons[:2])["verdict"]["can_commit"]
+        order = ("roster", "replace", "bank", mirror_list(daemons), two.address, three.address,
+                 "--gone")
+        done = perseas(*order)
+        assert done.status == OK, done
+        store.write("a", 0, b"most")
+        left = roster_of([one, three])
+        assert dead not in left.values() and set(left) == {two.address, three.address}
+    wait_ownerless("bank", [one, three])
+    done = perseas(*order)
+    assert done.status == OK and "nothing to do" in done.out, done
+    assert roster_of([one, three]) == left
 
 
 def test_a_store_is_not_made_twice_on_a_daemon(mirrors, perseas):

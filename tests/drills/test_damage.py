@@ -194,7 +194,8 @@ def test_a_damaged_image_counts_for_nothing_until_it_is_removed(mirrors, tellers
 
 
 def test_ls_and_doctor_name_an_image_that_is_not_served(mirrors, tellers, perseas):
-    """One log is missing, another has no valid slot: nobody has claimed the stores yet."""
+    """One log is missing, another has no valid slot: nobody has claimed the stores yet. `status
+    --all` tells what is wrong with each."""
     daemon, = mirrors(1)
     names = names_of(2)
     make_stores(tellers.desk(), daemon, names)
@@ -209,3 +210,24 @@ def test_ls_and_doctor_name_an_image_that_is_not_served(mirrors, tellers, persea
         told = perseas("status", name, mirrors=[daemon])
         assert "damaged" in told.out + told.err
         assert name in checked.out
+    told = perseas("status", "--all", mirrors=[daemon]).out
+    for name in names:
+        assert "%s: the image of store %s is damaged" % (daemon.address, name) in told, told
+
+
+def test_status_names_an_image_that_could_not_be_opened(mirrors, tellers, perseas):
+    """The daemon starts again with too few descriptors for all of its images."""
+    daemons = one, _ = mirrors(2)
+    desk = tellers.desk()
+    names = names_of(16)
+    for name in names:
+        desk.open(name, daemons, "create", "log=4096")
+        desk.ask("map", "a", 4096)
+        desk.ask("publish")
+        desk.ask("close")
+    one.kill9()
+    one.mirror.wrap = ["sh", "-c", 'ulimit -n 32; exec "$@"', "sh"]
+    one.mirror.start()
+    told = perseas("status", "--all", mirrors=daemons).out
+    assert "could not be opened for lack of descriptors" in told, told
+    assert "damaged" not in told, told

@@ -4,6 +4,7 @@
  */
 #include "judge_rig.h"
 
+#include "../../client/command/ask/verdict.h"
 #include "../../client/command/drain/drain.h"
 
 /* A store's images, and what its mirrors told. */
@@ -22,6 +23,8 @@ static void look(struct desk *d)
 		perseas__store_status__init(&d->status[i]);
 		d->status[i].header = (Perseas__Header *)d->s.told[i].header;
 		d->images.told[i] = d->s.told[i].header ? &d->status[i] : NULL;
+		snprintf(d->peers.addresses[i].text, sizeof(d->peers.addresses[i].text), "%s",
+		         d->s.told[i].address ? d->s.told[i].address : "");
 	}
 	judge(&d->s);
 	d->images.judged = d->s.j;
@@ -157,18 +160,19 @@ TEST(an_image_of_a_fork_stays, struct desk *d)
 TEST(a_mirror_is_gone_when_its_owner_says_so_too, struct desk *d)
 {
 	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports = &report;
+	Perseas__Member *const *members = d->s.of[0].list[0];
 
-	assert_false(ps_drain_is_live(&d->images, address_of(0, 1)));
+	assert_false(ps_verdict_is_live(&d->images, members[1]));
 	d->status[0].live = true;
 	d->s.headers[0].promised_epoch = 1;
 	d->status[0].mirrors = &reports;
 	d->status[0].n_mirrors = 1;
 	report.address = address_of(0, 1);
 	report.state = (char *)"live";
-	assert_true(ps_drain_is_live(&d->images, address_of(0, 1)));
-	assert_false(ps_drain_is_live(&d->images, address_of(0, 2)));
+	assert_true(ps_verdict_is_live(&d->images, members[1]));
+	assert_false(ps_verdict_is_live(&d->images, members[2]));
 	report.state = (char *)"down";
-	assert_false(ps_drain_is_live(&d->images, address_of(0, 1)));
+	assert_false(ps_verdict_is_live(&d->images, members[1]));
 }
 
 /* The mirror may just be restarting: one look is not enough, and neither are several with an answer

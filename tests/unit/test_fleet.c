@@ -131,6 +131,21 @@ TEST(a_member_without_an_image_is_missed, struct desk *d)
 	leave(d);
 }
 
+/* Members 1 and 2 exchanged their addresses, and member 1 does not answer at its new one. */
+TEST(a_member_is_looked_for_where_the_other_one_was, struct desk *d)
+{
+	char *list;
+
+	d->s.told[1] = d->s.told[2];
+	d->s.told[1].address = address_of(0, 1);
+	d->s.count = 2;
+	look(d);
+	list = ps_fleet_unasked(&d->fleet);
+	assert_non_null(list);
+	assert_memory_equal(list, address_of(0, 2), strlen(address_of(0, 2)));
+	free(list);
+}
+
 /* Two mirrors of the store are on one host; then one of them does not tell its host. */
 TEST(a_store_that_a_host_takes_with_it_is_noted, struct desk *d)
 {

@@ -191,6 +191,40 @@ TEST(the_next_owner_means_the_same_mirror)
 	assert_true(lists(o, before.images[0]) && lists(o, before.images[2]));
 }
 
+/* The member that the roster still lists at an address is not removed if it was reached elsewhere:
+ * here an order is repeated. */
+TEST(a_repeated_order_removes_no_second_mirror)
+{
+	const struct perseas_roster_change leaves = { .kind = PERSEAS_ROSTER_REMOVE,
+		                                      .address = "sim://1" };
+	struct before before;
+	struct owner *o = begin_exchanged(&before);
+
+	assert_int_equal(change_roster(o, &leaves), 0);
+	assert_false(lists(o, before.images[2]));
+	assert_int_equal(owner_change(o, &leaves), PERSEAS_EINVAL);
+	assert_non_null(strstr(o->p->upkeep.change.text, "elsewhere now"));
+	assert_true(lists(o, before.images[1]));
+}
+
+/* The dead mirror is at an address that neither the list nor the roster of this owner leads to. */
+TEST(a_live_mirror_does_not_leave_for_a_dead_one_that_the_owner_cannot_name)
+{
+	const struct perseas_roster_change leaves = { .kind = PERSEAS_ROSTER_REMOVE,
+		                                      .address = "sim://2" };
+	struct before before;
+	struct owner *o = begin_exchanged(&before);
+
+	direct_crash(o->d, 1);
+	owner_die(o);
+	reopen_with(o, 0, 2, PERSEAS_TAKEOVER);
+	assert_int_equal(owner_change(o, &leaves), PERSEAS_EINVAL);
+	replace_member(o, "sim://1", "sim://1");
+	replace_member(o, "sim://2", "sim://3");
+	assert_false(lists(o, before.images[1]));
+	assert_true(lists(o, before.images[2]));
+}
+
 /* An address given twice is recorded for the mirror that is there. The member that the roster
  * listed there gets the other address. */
 TEST(exchanged_addresses_are_recorded)

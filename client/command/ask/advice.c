@@ -16,8 +16,10 @@ struct members {
 
 static bool has_member_answered(const struct ps_images *images, const Perseas__Member *member)
 {
+	const char *address = ps_images_address_of(images, member);
+
 	for (unsigned i = 0; i < images->peers->count; i++)
-		if (!strcmp(images->peers->addresses[i].text, member->address))
+		if (!strcmp(images->peers->addresses[i].text, address))
 			return ps_peers_answered(images->peers, i) &&
 			       !(images->duplicates >> i & 1);
 	return false;

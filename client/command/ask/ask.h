@@ -69,6 +69,13 @@ bool ps_images_is_unfinished(const struct ps_images *images);
 /* Printed for a member whose image no mirror shows. */
 #define PS_NOT_SEEN "not seen"
 
+/* The advice if ps_images_are_addresses_unclear is true. */
+#define PS_UNCLEAR_ADDRESSES                                                                    \
+	"several of its mirrors were " PS_NOT_SEEN                                              \
+	", and others exchanged addresses with them, so that it is not known which of them is " \
+	"where: start one of them, or record the addresses of those that are seen, by the "     \
+	"command that perseas roster tells"
+
 /* Returns the header's entry of the segment with this id, or NULL. */
 const Perseas__Segment *ps_header_find_segment(const Perseas__Header *header, uint32_t id);
 

@@ -17,10 +17,10 @@ bool ps_images_is_remainder(const struct ps_images *images)
 
 static bool has_member_answered(const struct ps_images *images, const Perseas__Member *member)
 {
-	if (ps_images_find_member(images, member))
-		return true; /* at its address or another */
+	const char *address = ps_images_address_of(images, member);
+
 	for (unsigned i = 0; i < images->peers->count; i++)
-		if (!strcmp(images->peers->addresses[i].text, member->address))
+		if (!strcmp(images->peers->addresses[i].text, address))
 			return images->told[i] || images->errors[i].code == PERSEAS_ENOSTORE;
 	return false;
 }

@@ -25,22 +25,15 @@ static bool can_open_without(const struct ps_images *images, uint32_t lost)
 	return judged.outlook == PS_OUTLOOK_OPENS;
 }
 
-/* Returns true if peer i is this member: by its image, or by its address if no peer shows the
- * member's image. */
-static bool is_member(const struct ps_images *images, unsigned i, const Perseas__Member *member)
+/* Returns the peer that is this member, as a set. The set is empty if it is none of the peers. */
+static uint32_t peer_of_member(const struct ps_images *images, const Perseas__Member *member)
 {
-	if (ps_images_find_member(images, member))
-		return ps_images_is_member(images, i, member);
-	return !strcmp(images->peers->addresses[i].text, member->address);
-}
+	const char *address = ps_images_address_of(images, member);
 
-static bool is_member_lost(const struct ps_images *images, uint32_t lost,
-                           const Perseas__Member *member)
-{
 	for (unsigned i = 0; i < images->peers->count; i++)
-		if (lost >> i & 1 && is_member(images, i, member))
-			return true;
-	return false;
+		if (!strcmp(images->peers->addresses[i].text, address))
+			return UINT32_C(1) << i;
+	return 0;
 }
 
 /* Returns true if the report is about an image that a roster lists. */
@@ -80,6 +73,13 @@ static bool is_member_live(const struct ps_images *images, const Perseas__StoreS
 	return report && !strcmp(report->state, "live");
 }
 
+bool ps_verdict_is_live(const struct ps_images *images, const Perseas__Member *member)
+{
+	const int at = ps_images_find_owner(images);
+
+	return at >= 0 && is_member_live(images, images->told[at], member);
+}
+
 /* Returns the mirrors that did not answer the command, because a daemon is stopped or a network is
  * cut. An owner counts such a mirror as live until its own time limit is over. */
 static uint32_t mirrors_silent(const struct ps_images *images)
@@ -102,10 +102,10 @@ static enum ps_can can_reach_acks(const struct ps_images *images, const Perseas_
 	for (size_t k = 0; roster && k < roster->n_members; k++) {
 		const Perseas__Member *member = roster->members[k];
 
-		if (is_member_lost(images, lost, member) || !is_member_live(images, owner, member))
+		if (peer_of_member(images, member) & lost || !is_member_live(images, owner, member))
 			continue;
 		live++;
-		heard += !is_member_lost(images, silent, member);
+		heard += !(peer_of_member(images, member) & silent);
 	}
 	if (!roster || heard >= roster->acks)
 		return PS_CAN;
@@ -139,10 +139,8 @@ static uint32_t mirrors_live_for_owner(const struct ps_images *images,
 	uint32_t live = 0;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
-		for (unsigned i = 0; i < images->peers->count; i++)
-			if (is_member(images, i, roster->members[k]) &&
-			    is_member_live(images, owner, roster->members[k]))
-				live |= UINT32_C(1) << i;
+		if (is_member_live(images, owner, roster->members[k]))
+			live |= peer_of_member(images, roster->members[k]);
 	return live;
 }
 

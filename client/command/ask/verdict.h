@@ -44,6 +44,9 @@ const Perseas__MirrorReport *ps_verdict_find_report(const struct ps_images *imag
                                                     const Perseas__StoreStatus *owner,
                                                     const Perseas__Member *member);
 
+/* Returns true if the store has an owner that calls the member live. */
+bool ps_verdict_is_live(const struct ps_images *images, const Perseas__Member *member);
+
 /* Returns true if the roster is settled and each member has a whole image, which the owner, if any,
  * calls live. */
 bool ps_verdict_is_whole(const struct ps_images *images);

@@ -61,7 +61,8 @@ enum ps_exit ps_roster_end_refused(const struct ps_args *args, int code, const c
 /* Returns true if the roster lists a mirror at this address, as written or as owners reach it. */
 bool ps_roster_lists(const Perseas__Roster *roster, const char *text);
 
-/* Returns the member at this address, as the roster or the list of mirrors has it, or NULL. */
+/* Returns the member at this address, or NULL. The address in the roster counts, too, if no peer
+ * has it: a list may have another name of the mirror. */
 const Perseas__Member *ps_roster_member_seen_at(const struct ps_images *images, const char *text);
 
 /* Prints W and R before and after the change. */

@@ -14,19 +14,20 @@ bool ps_roster_is_made(const struct ps_images *images, const struct ps_args *arg
 	if (args->action->order == PERSEAS__ORDER_KIND__ORDER_RAISE)
 		return roster && roster->level > 0;
 	return roster && !images->judged.next && (old || new) &&
-	       !(old && ps_roster_lists(roster, old)) && !(new && !ps_roster_lists(roster, new)) &&
+	       !(old && ps_roster_member_seen_at(images, old)) &&
+	       !(new && !ps_roster_lists(roster, new)) &&
 	       (!args->options.acks || args->options.acks == roster->acks);
 }
 
-/* Returns true if OLD is no member under another address: all members are seen elsewhere. */
-static bool has_left(const struct ps_images *images, const char *old)
+/* Returns true if no member can be at an address that was not asked. */
+static bool are_members_seen(const struct ps_images *images)
 {
 	const Perseas__Roster *roster = images->judged.settled;
 
 	for (size_t k = 0; k < roster->n_members; k++)
 		if (!ps_images_find_member(images, roster->members[k]))
 			return false;
-	return !ps_roster_member_seen_at(images, old);
+	return true;
 }
 
 static bool is_in_list(const struct ps_images *images, const char *address)
@@ -45,7 +46,7 @@ bool ps_roster_is_done(const struct ps_images *images, const struct ps_args *arg
 		return false;
 	if (ps_roster_is_cancel(args))
 		return !images->judged.next;
-	return ps_roster_is_made(images, args) && (!old || has_left(images, old)) &&
+	return ps_roster_is_made(images, args) && (!old || are_members_seen(images)) &&
 	       (ps_roster_new_address(args) || !old || is_in_list(images, old));
 }
 

@@ -16,13 +16,10 @@ static const struct ps_roster_sizes unknown_sizes;
 /* Returns true if the change removes mirror i from the roster. */
 static bool mirror_leaves(const struct ps_images *images, unsigned i, const struct ps_args *args)
 {
-	const Perseas__Roster *roster = images->roster;
+	const char *old = ps_roster_old_address(args);
+	const Perseas__Member *member = old ? ps_roster_member_seen_at(images, old) : NULL;
 
-	for (size_t k = 0; ps_roster_old_address(args) && k < roster->n_members; k++)
-		if (!strcmp(roster->members[k]->address, ps_roster_old_address(args)) &&
-		    ps_images_find_member(images, roster->members[k]) == images->told[i])
-			return true;
-	return false;
+	return member && ps_images_is_member(images, i, member);
 }
 
 /* Returns true if mirror i has a live session of this owner, or of any owner if `owner` is NULL. */

@@ -73,13 +73,13 @@ void ps_roster_change_json(const struct ps_args *args, const char *told,
 
 const Perseas__Member *ps_roster_member_seen_at(const struct ps_images *images, const char *text)
 {
-	const Perseas__Roster *roster = images->judged.settled;
+	const Perseas__Member *member = ps_images_member_at(images, text);
 
-	for (unsigned i = 0; i < images->peers->count; i++)
+	for (unsigned i = 0; i < images->peers->count && !member; i++)
 		if (!strcmp(images->peers->addresses[i].text, text) &&
-		    ps_images_is_listed(images, i))
-			return ps_roster_member(roster, images->judged.member_ids[i]);
-	return member_at(roster, text);
+		    !(images->duplicates >> i & 1))
+			return NULL;
+	return member ? member : member_at(images->judged.settled, text);
 }
 
 /* Returns true if the change can only record the address of the member that is there. */
@@ -90,6 +90,13 @@ static bool records_address(const struct ps_images *images, const char *old, con
 	return member && new && !strcmp(old, new) && strcmp(member->address, new) != 0;
 }
 
+/* Returns true if it is not known which member OLD means. */
+static bool is_unclear(const struct ps_images *images, const char *old)
+{
+	return !ps_images_find_member(images, ps_roster_member_seen_at(images, old)) &&
+	       ps_images_are_addresses_unclear(images);
+}
+
 static enum ps_exit check_change(const struct ps_images *images, const struct ps_args *args)
 {
 	const char *old = ps_roster_old_address(args), *new = ps_roster_new_address(args);
@@ -97,6 +104,8 @@ static enum ps_exit check_change(const struct ps_images *images, const struct ps
 	if (old && !ps_roster_member_seen_at(images, old))
 		return ps_complain(PS_EXIT_NO,
 		                   "the roster has no mirror %s: perseas roster shows it", old);
+	if (old && is_unclear(images, old))
+		return ps_complain(PS_EXIT_NO, "store '%s': " PS_UNCLEAR_ADDRESSES, args->store);
 	if (new &&ps_roster_lists(images->judged.settled, new) &&
 	    !records_address(images, old, new))
 		return ps_complain(PS_EXIT_NO, "%s is in the roster already", new);

@@ -54,7 +54,7 @@ enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image
 /* --- drain_judge.c --- */
 
 /* Returns the member of the settled roster that the image is, or was loaded from; if the mirror is
- * gone, the member at that address; or NULL. */
+ * gone, the member that is at that address; or NULL. */
 const Perseas__Member *ps_drain_find_member(const struct ps_images *images,
                                             const Perseas__Header *header, const char *gone);
 
@@ -67,9 +67,6 @@ bool ps_drain_same_image(const Perseas__Header *here, const Perseas__Header *the
 /* Returns why the image cannot be moved, in words that follow "store 'NAME' stays: ", or NULL. */
 const char *ps_drain_obstacle(const struct ps_images *images, const Perseas__Header *header,
                               const char *gone);
-
-/* Returns true if the store's owner calls the mirror at this address live. */
-bool ps_drain_is_live(const struct ps_images *images, const char *address);
 
 /* How long a mirror that replaced another one must be silent before it is replaced, too: it may
  * just be restarting. */

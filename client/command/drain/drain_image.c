@@ -199,17 +199,18 @@ static bool target_answers(const struct step *s, const char *address)
 static bool replace_member(struct step *s, const Perseas__Member *old)
 {
 	struct ps_spot *spot = ps_drain_choose_target(s->drain, s->image, &s->images, old);
+	const char *place = ps_images_address_of(&s->images, old);
 	char address[256], from[256];
 	enum ps_exit status;
 
 	if (!spot)
 		return end_work(s, PS_DRAIN_LEFT, PS_EXIT_NO);
 	if (s->drain->args->dry_run) {
-		note_move(s, spot, old->address);
+		note_move(s, spot, place);
 		return end_work(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
 	}
 	snprintf(address, sizeof(address), "%s", spot->address);
-	snprintf(from, sizeof(from), "%s", old->address);
+	snprintf(from, sizeof(from), "%s", place);
 	if (!s->drain->args->json)
 		printf("store '%s': from %s to %s\n", store_name(s), from, address);
 	fflush(stdout);
@@ -350,11 +351,11 @@ static bool take_step(struct step *s)
 		                            "the mirrors that are named here, which may have been "
 		                            "left behind; perseas status %s %s shows it",
 		                            store_name(s), newer, store_name(s), newer));
-	if (drain->gone && !drain->args->dry_run && ps_drain_is_live(&s->images, drain->gone))
-		return await_owner_notice(s);
 	member = ps_drain_find_member(&s->images, header, drain->gone);
 	if (!member)
 		return finish_unlisted_image(s);
+	if (drain->gone && !drain->args->dry_run && ps_verdict_is_live(&s->images, member))
+		return await_owner_notice(s);
 	return is_members_mirror(s, member) ? replace_member(s, member)
 	                                    : leave_foreign_image(s, member);
 }

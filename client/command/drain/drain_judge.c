@@ -14,7 +14,7 @@ const Perseas__Member *ps_drain_find_member(const struct ps_images *images,
 	const Perseas__Member *member;
 
 	if (gone)
-		return ps_roster_member_at(roster, gone);
+		return ps_images_member_at(images, gone);
 	member = ps_roster_member(roster, header->image_id.data);
 	if (!member && header->parent_id.len == PS_ID_SIZE)
 		member = ps_roster_member(roster, header->parent_id.data);
@@ -47,17 +47,6 @@ static bool is_openable_or_owned(const struct ps_images *images, const char *gon
 	       (judged->outlook == PS_OUTLOOK_OPENS || (gone && ps_images_find_owner(images) >= 0));
 }
 
-bool ps_drain_is_live(const struct ps_images *images, const char *address)
-{
-	const int at = ps_images_find_owner(images);
-	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
-
-	for (size_t k = 0; owner && k < owner->n_mirrors; k++)
-		if (!strcmp(owner->mirrors[k]->address, address))
-			return !strcmp(owner->mirrors[k]->state, "live");
-	return false;
-}
-
 /* Returns why a store that nobody can open keeps its image on the drained mirror. */
 static const char *why_closed(const struct ps_judgement *judged)
 {
@@ -86,6 +75,8 @@ const char *ps_drain_obstacle(const struct ps_images *images, const Perseas__Hea
 		       "more use";
 	if (!is_openable_or_owned(images, gone))
 		return why_closed(judged);
+	if (gone && ps_images_are_addresses_unclear(images))
+		return PS_UNCLEAR_ADDRESSES;
 	return NULL;
 }
 

@@ -22,15 +22,16 @@ static bool is_located(const struct ps_spot *spot)
 }
 
 static bool find_staying_members(struct ps_drain *drain, const struct ps_drain_image *image,
-                                 const Perseas__Roster *roster, const Perseas__Member *old,
+                                 const struct ps_images *images, const Perseas__Member *old,
                                  struct others *others)
 {
+	const Perseas__Roster *roster = images->judged.settled;
 	const struct perseas_options *options = &drain->args->options;
 	unsigned spot;
 
 	*others = (struct others){ .count = 0 };
 	for (size_t k = 0; k < roster->n_members; k++) {
-		const char *address = roster->members[k]->address;
+		const char *address = ps_images_address_of(images, roster->members[k]);
 
 		if (roster->members[k] == old)
 			continue;
@@ -48,7 +49,7 @@ static bool find_staying_members(struct ps_drain *drain, const struct ps_drain_i
 	/* The member that leaves may be the one that shares a host. If it does not say where it
 	 * runs, how far apart the members were is not known. */
 	others->apart = PS_DOMAIN_HOST;
-	if (!ps_survey_add(&drain->survey, old->address, options, &spot) &&
+	if (!ps_survey_add(&drain->survey, ps_images_address_of(images, old), options, &spot) &&
 	    is_located(&drain->survey.spots[spot])) {
 		others->spots[others->count] = spot;
 		others->apart = ps_spots_widest_apart(drain->survey.spots, others->spots,
@@ -181,7 +182,7 @@ struct ps_spot *ps_drain_choose_target(struct ps_drain *drain, const struct ps_d
 	struct others others;
 	size_t size;
 
-	if (!find_staying_members(drain, image, images->judged.settled, old, &others))
+	if (!find_staying_members(drain, image, images, old, &others))
 		return NULL;
 	size = drain->survey.count * sizeof(*spots);
 	spots = ps_or_exit(malloc(size));

@@ -122,7 +122,8 @@ static void add_unseen_members(const struct ps_fleet *fleet, const struct ps_ima
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
 		if (!ps_images_find_member(images, roster->members[k]) &&
-		    ps_survey_parse_address(roster->members[k]->address, &address) &&
+		    ps_survey_parse_address(ps_images_address_of(images, roster->members[k]),
+		                            &address) &&
 		    !was_daemon_asked(fleet, address.text) &&
 		    !ps_address_in_list(names->text, address.text) &&
 		    fleet->count + names->count < PS_SURVEY_MAX)

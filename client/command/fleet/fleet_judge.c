@@ -22,9 +22,9 @@ static const Perseas__StoreStatus *image_on_daemon(const struct ps_fleet_entry *
 	return NULL;
 }
 
-/* Asks why a daemon does not list the image, over the connection that it has: the image may be
- * damaged. */
-static void ask_for_error(const struct ps_fleet_daemon *daemon, const char *store,
+/* Asks over the connection that the daemon has why it does not serve the image: the image may be
+ * damaged. Sets *error to the refusal. Returns false if the daemon shows an image of that name. */
+static bool ask_for_error(const struct ps_fleet_daemon *daemon, const char *store,
                           struct ps_error *error)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
@@ -37,11 +37,16 @@ static void ask_for_error(const struct ps_fleet_daemon *daemon, const char *stor
 	if (ps_peers_send(daemon->peers, daemon->at, &request))
 		reply = ps_peers_receive(daemon->peers, daemon->at);
 	*error = daemon->peers->errors[daemon->at];
-	if (!reply)
-		return;
-	perseas__reply__free_unpacked(reply, NULL);
-	ps_error_set(error, PERSEAS_EROSTER, "%s has another store '%s'", ps_fleet_address(daemon),
-	             store);
+	if (reply)
+		perseas__reply__free_unpacked(reply, NULL);
+	return !reply;
+}
+
+/* Returns true if the daemon may list the image although it refuses it: an image that is served has
+ * a slot once it is consistent. */
+static bool may_be_refused(const Perseas__StoreStatus *status)
+{
+	return status->header->state == PERSEAS__STATE__STATE_CONSISTENT && !status->slot;
 }
 
 static void add_peer(const struct ps_fleet *fleet, unsigned daemon, const char *store,
@@ -56,20 +61,24 @@ static void add_peer(const struct ps_fleet *fleet, unsigned daemon, const char *
 	peers->count++;
 	peers->given += !it->added;
 	peers->addresses[i] = it->peers->addresses[it->at];
+	if (!it->reply)
+		images->errors[i] = it->peers->errors[it->at];
+	else if ((!status || may_be_refused(status)) &&
+	         ask_for_error(it, store, &images->errors[i]))
+		status = NULL;
+	else if (!status)
+		ps_error_set(&images->errors[i], PERSEAS_EROSTER, "%s has another store '%s'",
+		             ps_fleet_address(it), store);
 	images->told[i] = status;
 	images->have += status != NULL;
-	if (!status && it->reply)
-		ask_for_error(it, store, &images->errors[i]);
-	else if (!status)
-		images->errors[i] = it->peers->errors[it->at];
 }
 
 static bool has_unseen_member(const struct ps_images *images, const Perseas__Roster *roster,
                               const char *address)
 {
 	for (size_t k = 0; roster && k < roster->n_members; k++)
-		if (!strcmp(roster->members[k]->address, address) &&
-		    !ps_images_find_member(images, roster->members[k]))
+		if (!ps_images_find_member(images, roster->members[k]) &&
+		    !strcmp(ps_images_address_of(images, roster->members[k]), address))
 			return true;
 	return false;
 }
@@ -132,25 +141,36 @@ static const Perseas__StoreStatus *find_owner_status(const struct ps_images *ima
 	return at < 0 ? NULL : images->told[at];
 }
 
-/* Returns why mirror `i` shows no image of the member. */
-static const char *absence_text(const struct ps_images *images, unsigned i)
-{
-	if (images->told[i])
-		return "shows another image";
-	if (images->errors[i].code != PERSEAS_ENOSTORE)
-		return "does not show its image";
-	return images->judged.creation_unfinished ? "was not given one" : "has lost its image";
-}
-
-static void note_missing_image(struct line *line, const Perseas__Member *member)
+/* Notes why mirror `i` shows no image of the member. */
+static void note_absence(struct line *line, unsigned i)
 {
 	const struct ps_images *images = line->images;
-	const char *why = "was not asked";
+	const char *address = images->peers->addresses[i].text;
+	const struct ps_error *error = &images->errors[i];
 
-	for (unsigned i = 0; i < images->peers->count; i++)
-		if (!strcmp(images->peers->addresses[i].text, member->address))
-			why = absence_text(images, i);
-	line_note(line, "%s %s", member->address, why);
+	if (images->told[i])
+		line_note(line, "%s shows another image", address);
+	else if (!error->code || error->code == PERSEAS_EUNREACHABLE)
+		line_note(line, "%s does not show its image", address);
+	else if (error->code != PERSEAS_ENOSTORE)
+		line_note(line, "%s", error->text); /* has the address */
+	else
+		line_note(line, "%s %s", address,
+		          images->judged.creation_unfinished ? "was not given one"
+		                                             : "has lost its image");
+}
+
+static void note_missing_image(struct line *line, const char *address)
+{
+	const struct ps_peers *peers = line->images->peers;
+
+	for (unsigned i = 0; i < peers->count; i++) {
+		if (strcmp(peers->addresses[i].text, address) != 0)
+			continue;
+		note_absence(line, i);
+		return;
+	}
+	line_note(line, "%s was not asked", address);
 }
 
 static void update_lag(struct line *line, const Perseas__StoreStatus *image)
@@ -170,6 +190,7 @@ static void update_lag(struct line *line, const Perseas__StoreStatus *image)
 /* Counts a member, and notes what is wrong with its image. */
 static void count_member(struct line *line, const Perseas__Member *member)
 {
+	const char *address = ps_images_address_of(line->images, member);
 	const Perseas__StoreStatus *image = ps_images_find_member(line->images, member);
 	const Perseas__StoreStatus *owner = find_owner_status(line->images);
 	const Perseas__MirrorReport *report = owner ? ps_verdict_find_report(line->images, owner,
@@ -186,11 +207,11 @@ static void count_member(struct line *line, const Perseas__Member *member)
 	if (image)
 		update_lag(line, image);
 	if (!image)
-		note_missing_image(line, member);
+		note_missing_image(line, address);
 	else if (image->header->state != PERSEAS__STATE__STATE_CONSISTENT)
-		line_note(line, "%s %s", member->address, ps_state_text(image->header->state));
+		line_note(line, "%s %s", address, ps_state_text(image->header->state));
 	else if (report && strcmp(report->state, "live") != 0)
-		line_note(line, "%s %s", member->address, report->state);
+		line_note(line, "%s %s", address, report->state);
 	else
 		store->live++;
 }
@@ -322,6 +343,8 @@ static void judge_store(struct ps_fleet_store *store, const struct ps_images *im
 	take_verdict(&line, owner);
 	for (size_t k = 0; roster && k < roster->n_members; k++)
 		count_member(&line, roster->members[k]);
+	for (unsigned i = 0; !images->have && i < images->peers->count; i++)
+		note_absence(&line, i);
 	note_store_faults(&line, owner);
 	store->rank = choose_rank(&line);
 	fclose(line.trouble);
