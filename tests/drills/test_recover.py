@@ -59,6 +59,26 @@ def test_recover_in_place_mends_what_a_crash_left(perseas, mirrors, owner):
         assert store.read("accounts", 0, 5) + store.read("accounts", 100, 6) == b"firstsecond"
 
 
+def test_a_former_mirror_of_an_old_list_is_no_loss(perseas, mirrors):
+    """The list still names a mirror that was replaced, and that is dead by now."""
+    daemons = mirrors(4)
+    old, now = daemons[:3], daemons[1:]
+    fill("s", old, {"accounts": b"contents"})
+    assert perseas("roster", "replace", "s", mirror_list(old), old[0].address,
+                   daemons[3].address).status == OK
+    old[0].kill9()
+    done = perseas("recover", "s", "--json", mirrors=old)
+    assert (done.status, done.err) == (OK, ""), done
+    assert (done.json()["mirrors"], done.json()["live"]) == (3, 3)
+    with Store("s", mirror_list(old)) as store:
+        store.map("accounts")
+        wait_for(lambda: (status_of("s", now)["owner"] or {}).get("mirrors"), SECONDS,
+                 "its report")
+        seen = {m["address"]: m["state"] for m in status_of("s", now)["owner"]["mirrors"]}
+        assert seen.pop(old[0].address) == "removed"
+        assert list(seen.values()) == ["live"] * 3
+
+
 def test_recover_refuses_a_live_owner_and_leaves_it_alone(perseas, mirrors, tmp_path):
     """In place, into files, and onto others. With --takeover the owner is fenced."""
     daemons, others = mirrors(3), mirrors(1)
