@@ -98,6 +98,15 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 	ps_wake_waiters(p);
 }
 
+bool ps_mirror_was_live(const struct perseas *p, const struct ps_mirror *m,
+                        const Perseas__Header *header)
+{
+	const uint8_t *id = m->own_image.live_id;
+
+	return m->own_image.live_epoch == p->epoch &&
+	       (ps_id_equal(header->image_id, id) || ps_id_equal(header->parent_id, id));
+}
+
 void ps_mirror_note_loaded(struct ps_mirror *m, const Perseas__Header *header)
 {
 	const bool unrecorded = m->is_from_spill && ps_id_equal(header->image_id, m->loaded_id);
