@@ -188,8 +188,12 @@ int ps_mirror_handle_lost_link(struct perseas *p, struct ps_mirror *m, int rc)
 
 void ps_mirror_drop(struct perseas *p, struct ps_mirror *m, const char *why)
 {
+	char text[sizeof(m->trouble_text)];
+
 	if (!m->has_completed)
 		ps_detour_note_break(p, m, PS_LINK_BROKEN);
+	if (m->state == PERSEAS_MIRROR_RESYNCING)
+		why = ps_broken_copy_blame_link(p, m, why, text, sizeof(text));
 	ps_mirror_break(p, m, PS_LINK_BROKEN, why);
 }
 
