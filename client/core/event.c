@@ -83,7 +83,8 @@ void ps_event_note_move(struct perseas *p, const struct ps_mirror *m,
 			ps_event(p, PERSEAS_EVENT_RESYNC_DONE, ps_last_committed(p), m,
 			         "mirror %s is up to date again, after %llu bytes in %llu ms",
 			         m->address.text, (unsigned long long)p->upkeep.resync.done,
-			         (unsigned long long)((ps_now(p) - m->broken_copies.begun_at) / ps_ms(1)));
+			         (unsigned long long)((ps_now(p) - m->broken_copies.begun_at) /
+			                              ps_ms(1)));
 		ps_event(p, PERSEAS_EVENT_MIRROR_LIVE, ps_last_committed(p), m,
 		         "mirror %s is live%s%s", m->address.text, m->detour_reason[0] ? ", " : "",
 		         m->detour_reason);
