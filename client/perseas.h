@@ -445,7 +445,7 @@ enum perseas_mirror_state {
 	                          adopted nothing */
 	PERSEAS_MIRROR_LOST,   /* has lost its image; will get a new one (I9) */
 	PERSEAS_MIRROR_RESYNCING, /* receives what changed, or everything; transactions go on */
-	PERSEAS_MIRROR_REMOVED    /* no longer in the roster */
+	PERSEAS_MIRROR_REMOVED    /* not in the roster, or no longer */
 };
 
 /* Returns the name of a mirror's state, such as "live". Never NULL; the text is static. Any thread.

@@ -91,7 +91,8 @@ static void print_live_mirrors(const struct ps_args *args, perseas_t *p)
 	for (unsigned i = 0; i < stat.mirrors; i++) {
 		struct perseas_mirror_stat mirror;
 
-		if (!perseas_mirror_stat(p, i, &mirror) && mirror.state != PERSEAS_MIRROR_LIVE)
+		if (!perseas_mirror_stat(p, i, &mirror) && mirror.state != PERSEAS_MIRROR_LIVE &&
+		    mirror.state != PERSEAS_MIRROR_REMOVED)
 			ps_complain(PS_EXIT_OK, "%s is %s, and was not mended: %s", mirror.address,
 			            perseas_mirror_state_name(mirror.state), mirror.trouble);
 	}
@@ -102,14 +103,14 @@ static void print_live_mirrors(const struct ps_args *args, perseas_t *p)
 		            opened.members - opened.acks + 1, stat.live);
 	if (args->json) {
 		ps_recover_json(&json, args, p);
-		ps_json_number(&json, "mirrors", stat.mirrors);
+		ps_json_number(&json, "mirrors", opened.members);
 		ps_json_number(&json, "live", stat.live);
 		ps_json_end(&json, '}');
 		return;
 	}
 	printf("store '%s' is recovered at transaction %" PRIu64 ", now of epoch %" PRIu64 ", on "
 	       "%u of %u mirrors; it has no owner\n",
-	       args->store, stat.seq, stat.epoch, stat.live, stat.mirrors);
+	       args->store, stat.seq, stat.epoch, stat.live, opened.members);
 }
 
 /* Opens and closes the store, so that W mirrors hold its state. This succeeds even if some mirrors

@@ -54,20 +54,28 @@ const char *ps_broken_copy_note_and_explain(struct perseas *p, struct ps_mirror 
                                             char *text, size_t size)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
-	char load[80] = "";
 
 	ps_assert_locked(p);
 	count_broken_copy(p, m);
-	if (m->broken_copies.transaction_bytes_per_s)
-		ps_text_format(load, sizeof(load),
-		               "; its link must carry more than %llu bytes/s of transactions",
-		               (unsigned long long)m->broken_copies.transaction_bytes_per_s);
 	ps_text_format(text, size,
-	               "%.90s; copy %u in a row that did not end, after %llu of %llu bytes%s; the "
+	               "%.130s; copy %u in a row that did not end, after %llu of %llu bytes; the "
 	               "next begins in %llu s",
 	               why, m->broken_copies.count, (unsigned long long)r->done,
-	               (unsigned long long)r->total, load,
+	               (unsigned long long)r->total,
 	               (unsigned long long)(m->broken_copies.pause_ns / ps_ms(1000)));
+	return text;
+}
+
+const char *ps_broken_copy_blame_link(struct perseas *p, const struct ps_mirror *m, const char *why,
+                                      char *text, size_t size)
+{
+	const uint64_t rate = rate_of_transactions(p, m, ps_now(p));
+
+	if (!rate)
+		return why;
+	ps_text_format(text, size,
+	               "%.60s; its link must carry more than %llu bytes/s of transactions", why,
+	               (unsigned long long)rate);
 	return text;
 }
 

@@ -18,6 +18,11 @@ void ps_broken_copy_note_begin(struct perseas *p, struct ps_mirror *m);
 const char *ps_broken_copy_note_and_explain(struct perseas *p, struct ps_mirror *m, const char *why,
                                             char *text, size_t size);
 
+/* Writes why the copy is about to break into `text`: the mirror fell behind, so its link is slower
+ * than the transactions, whose rate it names. Returns `text`, or `why` if the rate is 0. */
+const char *ps_broken_copy_blame_link(struct perseas *p, const struct ps_mirror *m, const char *why,
+                                      char *text, size_t size);
+
 /* Returns when the pause after the last broken copy to this mirror ends; 0 if no copy broke. The
  * pause applies while commits succeed without the mirror. */
 static inline uint64_t ps_broken_copy_pause_end(const struct ps_mirror *m)

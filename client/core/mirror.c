@@ -98,6 +98,15 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 	ps_wake_waiters(p);
 }
 
+bool ps_mirror_was_live(const struct perseas *p, const struct ps_mirror *m,
+                        const Perseas__Header *header)
+{
+	const uint8_t *id = m->own_image.live_id;
+
+	return m->own_image.live_epoch == p->epoch &&
+	       (ps_id_equal(header->image_id, id) || ps_id_equal(header->parent_id, id));
+}
+
 void ps_mirror_note_loaded(struct ps_mirror *m, const Perseas__Header *header)
 {
 	const bool unrecorded = m->is_from_spill && ps_id_equal(header->image_id, m->loaded_id);
@@ -179,8 +188,12 @@ int ps_mirror_handle_lost_link(struct perseas *p, struct ps_mirror *m, int rc)
 
 void ps_mirror_drop(struct perseas *p, struct ps_mirror *m, const char *why)
 {
+	char text[sizeof(m->trouble_text)];
+
 	if (!m->has_completed)
 		ps_detour_note_break(p, m, PS_LINK_BROKEN);
+	if (m->state == PERSEAS_MIRROR_RESYNCING)
+		why = ps_broken_copy_blame_link(p, m, why, text, sizeof(text));
 	ps_mirror_break(p, m, PS_LINK_BROKEN, why);
 }
 

@@ -41,8 +41,12 @@ static inline bool ps_has_store(const struct perseas *p, const struct ps_mirror 
 void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_state state,
                     const char *why);
 
-/* Notes whether the mirror stopped on purpose and loaded its spilled image again. The image is the
- * same but has a new id. It counts while the roster still lists the id of its parent; its own id is
+/* Returns true if the header is of the image that was live in this epoch, or of a child of it. */
+bool ps_mirror_was_live(const struct perseas *p, const struct ps_mirror *m,
+                        const Perseas__Header *header);
+
+/* Notes whether the mirror stopped on purpose and came back with its image. The image is the same
+ * but has a new id. It counts while the roster still lists the id of its parent; its own id is
  * recorded as soon as W mirrors can take it. */
 void ps_mirror_note_loaded(struct ps_mirror *m, const Perseas__Header *header);
 

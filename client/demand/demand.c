@@ -498,7 +498,7 @@ void ps_demand_step(struct perseas *p)
 	d->fenced |= p->is_superseded;
 	missing = ps_bytes_missing(d, &any);
 	if (missing && !d->fenced && d->starved_at && now > d->starved_at + STARVED_FOR)
-		starved = "no mirror gives them";
+		starved = "none of them arrived for a second";
 	if (starved && d->poor)
 		starved = "this host has no memory for all of what mirrors give: free some";
 	if (changed)

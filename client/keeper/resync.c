@@ -108,8 +108,7 @@ static bool was_adopted(const struct perseas *p, const struct ps_mirror *m,
 		return false;
 	if (claim->header->state == PERSEAS__STATE__STATE_CONSISTENT)
 		return claim->slot && claim->slot->epoch == p->epoch;
-	return m->own_image.live_epoch == p->epoch &&
-	       ps_id_equal(claim->header->image_id, m->own_image.live_id);
+	return ps_mirror_was_live(p, m, claim->header);
 }
 
 bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m)

@@ -108,8 +108,7 @@ bool ps_reverted_by_status(struct perseas *p, const struct ps_mirror *m)
 bool ps_image_was_reverted(const struct perseas *p, const struct ps_mirror *m,
                            const Perseas__ClaimReply *claim)
 {
-	return m->own_image.live_epoch == p->epoch &&
-	       ps_id_equal(claim->header->image_id, m->own_image.live_id) &&
+	return ps_mirror_was_live(p, m, claim->header) &&
 	       claim->header->state == PERSEAS__STATE__STATE_CONSISTENT && claim->slot &&
 	       claim->slot->epoch != p->epoch;
 }

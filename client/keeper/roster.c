@@ -173,12 +173,13 @@ void ps_roster_set_image_id(struct perseas *p, struct ps_mirror *m, const uint8_
 		memcpy(member->image_id.data, image_id, PS_ID_SIZE);
 	if (next)
 		memcpy(next->image_id.data, image_id, PS_ID_SIZE);
-	memcpy(m->image_id, image_id, PS_ID_SIZE);
-	/* own.written_epochs is about one image. A loaded image that gets its own id is still the
-	 * same image; any other id is that of a new image, to which this owner wrote nothing
-	 * yet. */
+	/* own_image is about one image. A loaded image that gets its own id is still the same
+	 * image; any other id is that of a new image, to which this owner wrote nothing yet. */
 	if (!m->is_from_spill || memcmp(image_id, m->loaded_id, PS_ID_SIZE) != 0)
 		memset(m->own_image.written_epochs, 0, sizeof(m->own_image.written_epochs));
+	else if (!memcmp(m->own_image.live_id, m->image_id, PS_ID_SIZE))
+		memcpy(m->own_image.live_id, image_id, PS_ID_SIZE);
+	memcpy(m->image_id, image_id, PS_ID_SIZE);
 	/* A mirror that joins is in neither roster. If they got a higher version all the same, its
 	 * image could be the only one with a newer roster, and a newer roster counts as decided if
 	 * this owner ends before it is. */

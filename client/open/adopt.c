@@ -294,7 +294,7 @@ static int record_loaded_images(struct perseas *p)
 			continue;
 		if (!ps_roster_record_loaded_id(p, m, ps_probe_sets(p).adopted))
 			return PS_AGAIN;
-		ps_report(p, "%s: was loaded from a spill; its image has a new id",
+		ps_report(p, "%s: was spilled, and is back; its image has a new id",
 		          m->address.text);
 	}
 	return 0;

@@ -106,11 +106,10 @@ static void set_mirror_states(struct perseas *p, const struct ps_image_position 
 			ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 			continue;
 		}
+		/* A former member, or an address at which the list expects one. */
 		if (!m->has_vote)
-			ps_mirror_move(p, m, PERSEAS_MIRROR_LOST,
-			               m->is_from_roster && m->probe.code
-			                       ? m->probe.error.text
-			                       : "the store's roster does not list it");
+			ps_mirror_move(p, m, PERSEAS_MIRROR_REMOVED,
+			               "the store's roster does not list it");
 		else if (m->probe.has_broken_session)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
 			               "its session broke while it was mended for the open; it "

@@ -240,6 +240,18 @@ bool ps_images_is_loaded(const struct ps_images *images, unsigned i)
 	return images->judged.loaded_set >> i & 1;
 }
 
+bool ps_images_is_spare(const struct ps_images *images, unsigned i)
+{
+	ProtobufCBinaryData parent;
+
+	if (!ps_images_is_of_store(images, i) || ps_images_is_listed(images, i) ||
+	    images->duplicates >> i & 1)
+		return false;
+	parent = images->told[i]->header->parent_id;
+	return parent.len == PS_ID_SIZE && (ps_roster_member(images->judged.settled, parent.data) ||
+	                                    ps_roster_member(images->judged.next, parent.data));
+}
+
 bool ps_images_is_counted(const struct ps_images *images, unsigned i)
 {
 	assert(i < images->peers->count);

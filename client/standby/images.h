@@ -103,6 +103,10 @@ bool ps_images_is_listed(const struct ps_images *images, unsigned i);
  * image. */
 bool ps_images_is_loaded(const struct ps_images *images, unsigned i);
 
+/* Returns true if the image of peer `i` is a second one of a member that another peer shows. It
+ * would count if that peer did not answer. */
+bool ps_images_is_spare(const struct ps_images *images, unsigned i);
+
 /* Returns true if the image of peer `i` is whole, is listed, and has a slot, so that it may be
  * compared with others. */
 bool ps_images_is_counted(const struct ps_images *images, unsigned i);

@@ -3,9 +3,9 @@
  * start: "Spill and load" of PROTOCOL.md, and the ids and rosters of I9.
  *
  * A stop cuts the sessions, then writes the spill; its memory may be there at the start, or not. A
- * start takes the memory if it is there, else it loads the spill under a new id, whose parent is
- * the id of before, or that one's parent where the image's own roster does not list it. Then the
- * spill is removed, and only then the mirror serves. An owner counts an image that its newest
+ * start takes the memory if it is there, else it loads the spill, and gives the image a new id,
+ * whose parent is the id of before, or that one's parent where the image's own roster does not list
+ * it. Then the spill is removed, and only then the mirror serves. An owner counts an image that its newest
  * roster lists, or whose parent it lists, and records the new id: a claimer on W before its open
  * returns, a running owner on those that it reaches, and it counts meanwhile.
  *
@@ -96,15 +96,19 @@ inline spill(x) {
 	fi
 }
 inline stop(x) { serves[x]=false; sess[x]=0; loaded[x]=false }
-inline load(x) {
-	copy(m[x], f[x]); has[x]=true; loaded[x]=true;
+inline child(x) {
 	if
 	:: m[x].par==0 || m[x].r.v[x]==m[x].id -> m[x].par=m[x].id; made[x]++; m[x].id=made[x]
 	:: else -> cover(1)     /* nobody is known to have recorded its id: it keeps both */
-	fi;
+	fi
+}
+inline load(x) {
+	copy(m[x], f[x]); has[x]=true; loaded[x]=true;
+	child(x);
 	printf("mirror %d loads: image %d of %d, seq %d\n", x, m[x].id, m[x].par, m[x].seq)
 }
 inline serve(x) {
+	if :: kept[x] && !loaded[x] -> child(x) :: else fi;
 	loaded[x]=false; serves[x]=true;
 	if :: MISTAKE!=2 && MISTAKE!=3 -> kept[x]=false :: else fi
 }
@@ -119,8 +123,8 @@ inline comes_back(x) {
 	serves[x]=false; sess[x]=0; has[x]=false }
 #define LOAD(x)  :: d_step { !serves[x] && kept[x] && !loaded[x] && (!has[x] || MISTAKE==3) -> \
 	load(x) }
-#define SERVE(x) :: d_step { !serves[x] && has[x] && (MISTAKE!=3 || !kept[x] || loaded[x]) -> \
-	serve(x) }
+#define SERVE(x) :: d_step { !serves[x] && has[x] && (MISTAKE!=3 || !kept[x] || loaded[x]) && \
+	(made[x]<4 || !kept[x] || loaded[x]) -> serve(x) }
 /* The host ends, also in the middle of a start. */
 #define END(x)   :: d_step { !serves[x] && has[x] && made[x]<4 -> loaded[x]=false; has[x]=false }
 #define BACK(x)  :: d_step { serves[x] && returns<RETURNS && f[x].id!=0 && made[x]<4 -> \

@@ -1,8 +1,9 @@
 /*
  * store_unspill.c - loads spills when the daemon starts, before any session.
  *
- * A spill must never come back as new. So an image that is loaded gets an id of its own, and its
- * spill loses its name, durably, before it is served. The steps, of which each may be the last:
+ * A spill must never come back as new. So an image that is loaded, or that is still in memory, gets
+ * an id of its own, and its spill loses its name, durably, before it is served. The steps of a
+ * load, of which each may be the last:
  *
  *   pieces are made and filled   they have no header yet, so the next start removes them
  *   the header is written        the image and its spill exist: the next start uses the image
@@ -103,26 +104,6 @@ static int note_used(const struct unspilling *unspilling, const char *store)
 	return -1;
 }
 
-/* Counts a rewrite, so that the image no longer has the key of its spill (see make_key()). */
-static int count_rewrite(const struct unspilling *unspilling, struct store *store)
-{
-	struct why why = { .text = "" };
-	Perseas__Header *header;
-	int ret;
-
-	if (!unspilling->stores->used_spills)
-		return 0;
-	ret = header_edit(store->header, &header, &why);
-	if (ret == 0) {
-		header->rewrites++;
-		ret = header_commit(store, header, &why);
-	}
-	if (ret)
-		snprintf(unspilling->spill->trouble, sizeof(unspilling->spill->trouble), "%.200s",
-		         why.text);
-	return ret;
-}
-
 /* Removing or renaming a spill, which may wait for a disk. */
 struct retiring {
 	struct spill *spill;
@@ -145,6 +126,61 @@ static int retire_spill(struct spill *spill, const char *store,
 
 	job_aside(JOB_ASIDE_LEAST, run_retiring, &retiring);
 	return retiring.ret;
+}
+
+static bool is_listed(const Perseas__Roster *roster, ProtobufCBinaryData id)
+{
+	for (size_t i = 0; roster && i < roster->n_members; i++)
+		if (same_id(roster->members[i]->image_id, id))
+			return true;
+	return false;
+}
+
+/* Makes the header that of a child of the spilled image, whose header it still is: with a new id,
+ * and the spilled image as its parent. An image that has a parent and whose own id is in no known
+ * roster keeps both ids, because rosters may list either by now. Counts a rewrite, so that no later
+ * spill has the same key. Frees the header on failure. */
+static int set_child_ids(struct store *store, Perseas__Header *header, struct why *why)
+{
+	struct memory *memory = store->stores->memory;
+	ProtobufCBinaryData *parent = &header->parent_id, *id = &header->image_id;
+	uint8_t *fresh;
+
+	header->rewrites++;
+	if (parent->len && !is_listed(header->roster, *id) && !is_listed(header->next_roster, *id))
+		return 0;
+	fresh = malloc(PS_ID_SIZE);
+	if (!fresh) {
+		header_free(header);
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	}
+	do
+		memory->ops->random(memory, fresh, PS_ID_SIZE);
+	while (ps_id_equal(*id, fresh));
+	free(parent->data);
+	*parent = *id;
+	*id = (ProtobufCBinaryData){ PS_ID_SIZE, fresh };
+	return 0;
+}
+
+/* Makes the image in memory a child of what was spilled, as if it had been loaded: another daemon
+ * may load a copy of the spill, and as soon as an owner has recorded the id of one child, no other
+ * counts. */
+static int leave_spill(const struct unspilling *unspilling, struct store *store)
+{
+	struct why why = { .text = "" };
+	Perseas__Header *header;
+	int ret;
+
+	ret = header_edit(store->header, &header, &why);
+	if (ret == 0)
+		ret = set_child_ids(store, header, &why);
+	if (ret == 0)
+		ret = header_commit(store, header, &why);
+	if (ret)
+		snprintf(unspilling->spill->trouble, sizeof(unspilling->spill->trouble), "%.200s",
+		         why.text);
+	return ret;
 }
 
 /* Returns NULL if the spill is of the image in memory, or of the image's parent, so that it is not
@@ -177,7 +213,7 @@ static bool give_up_spill(struct unspilling *unspilling, struct store *store)
 	}
 	if (same) {
 		make_key(unspilling->key, &reader);
-		same = count_rewrite(unspilling, store) == 0 &&
+		same = leave_spill(unspilling, store) == 0 &&
 		       note_used(unspilling, store->name) == 0 &&
 		       retire_spill(spill, store->name, spill->ops->remove) == 0;
 	} else {
@@ -229,46 +265,17 @@ static int flush_image(struct memory *memory, const struct image *image)
 	return 0;
 }
 
-static bool is_listed(const Perseas__Roster *roster, ProtobufCBinaryData id)
-{
-	for (size_t i = 0; roster && i < roster->n_members; i++)
-		if (same_id(roster->members[i]->image_id, id))
-			return true;
-	return false;
-}
-
-/* Makes the header of a loaded image: it gets a new id, and the spilled image's id becomes its
- * parent. An image that has a parent and whose own id is in no known roster keeps both, because
- * rosters may list either by now. */
+/* Makes the header of a loaded image. */
 static int make_loaded_header(struct store *store, const Perseas__Header *from,
                               Perseas__Header **edit, struct why *why)
 {
-	struct memory *memory = store->stores->memory;
 	int ret = header_edit(from, edit, why);
-	ProtobufCBinaryData *parent, *id;
-	uint8_t *fresh;
 
 	if (ret)
 		return ret;
 	(*edit)->shared = false;
-	(*edit)->rewrites++;
 	(void)header_set_identity(&(*edit)->sharer, NULL);
-	parent = &(*edit)->parent_id;
-	id = &(*edit)->image_id;
-	if (parent->len && !is_listed(from->roster, *id) && !is_listed(from->next_roster, *id))
-		return 0;
-	fresh = malloc(PS_ID_SIZE);
-	if (!fresh) {
-		header_free(*edit);
-		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	}
-	do
-		memory->ops->random(memory, fresh, PS_ID_SIZE);
-	while (ps_id_equal(*id, fresh));
-	free(parent->data);
-	*parent = *id;
-	*id = (ProtobufCBinaryData){ PS_ID_SIZE, fresh };
-	return 0;
+	return set_child_ids(store, *edit, why);
 }
 
 /* A spill that is being read into memory. */

@@ -314,7 +314,7 @@ def test_everything_is_stopped_and_started(composed):
     composed("down", "--timeout", "120")
     start_mirrors(composed)
     for store in ("bank", "counts"):
-        assert composed.perseas("status", store).count("loaded from a spill") == 3
+        assert composed.perseas("status", store).count("was spilled, and is back") == 3
     composed("up", "--detach", "bank", "standby", "counter1", "counter2")
     composed.settle()
     assert Oracle(composed.journals).of("open")[-1][2] == last

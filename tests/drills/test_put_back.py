@@ -1,5 +1,6 @@
 """Memory directories restored from a copy: mirrors with less than what they acknowledged. Their
 images do not count, and nothing acknowledged is lost."""
+import shutil
 import subprocess
 
 from binding import Store
@@ -97,6 +98,16 @@ def test_status_names_an_image_that_was_set_aside(mirrors):
     assert alone.status == NO and said in alone.err, alone
     alone = run_command("status", "book", mirrors=daemons[:1])
     assert alone.status == NO and "folder .book.aside-1 of" in alone.err, alone
+    # The folder takes memory as long as it is there, also beside an image that was made anew.
+    assert run_command("recover", "books", mirrors=daemons).status == OK
+    done = run_command("status", "books", "--json", mirrors=daemons)
+    assert done.json()["mirrors"][0]["state"] == "consistent", done
+    assert done.json()["mirrors"][0]["set_aside"] == ".books.aside-1", done
+    done = run_command("status", "books", mirrors=daemons)
+    assert "%s has set an earlier image of" % daemons[0].address in done.err, done
+    assert "Remove the folder once W mirrors are live" in done.err, done
+    shutil.rmtree(daemons[0].memory / ".books.aside-1")
+    assert "aside" not in run_command("status", "books", mirrors=daemons).err
 
 
 def test_a_mirror_that_was_put_back_under_an_owner_is_made_anew(mirrors, tellers):  # noqa: F811

@@ -3,6 +3,7 @@ import json
 import os
 import resource
 import shlex
+import shutil
 import signal
 import subprocess
 
@@ -57,6 +58,26 @@ def test_recover_in_place_mends_what_a_crash_left(perseas, mirrors, owner):
     with Store("s", mirror_list(daemons)) as store:
         store.map("accounts")
         assert store.read("accounts", 0, 5) + store.read("accounts", 100, 6) == b"firstsecond"
+
+
+def test_a_former_mirror_of_an_old_list_is_no_loss(perseas, mirrors):
+    """The list still names a mirror that was replaced, and that is dead by now."""
+    daemons = mirrors(4)
+    old, now = daemons[:3], daemons[1:]
+    fill("s", old, {"accounts": b"contents"})
+    assert perseas("roster", "replace", "s", mirror_list(old), old[0].address,
+                   daemons[3].address).status == OK
+    old[0].kill9()
+    done = perseas("recover", "s", "--json", mirrors=old)
+    assert (done.status, done.err) == (OK, ""), done
+    assert (done.json()["mirrors"], done.json()["live"]) == (3, 3)
+    with Store("s", mirror_list(old)) as store:
+        store.map("accounts")
+        wait_for(lambda: (status_of("s", now)["owner"] or {}).get("mirrors"), SECONDS,
+                 "its report")
+        seen = {m["address"]: m["state"] for m in status_of("s", now)["owner"]["mirrors"]}
+        assert seen.pop(old[0].address) == "removed"
+        assert list(seen.values()) == ["live"] * 3
 
 
 def test_recover_refuses_a_live_owner_and_leaves_it_alone(perseas, mirrors, tmp_path):
@@ -223,7 +244,7 @@ def test_recover_to_files_leaves_none_when_the_manifest_cannot_be_written(mirror
     for the directory."""
     daemon, = mirrors(1)
     fill("s", [daemon], {"segment-with-a-long-name-%02d" % k: b"contents" for k in range(60)})
-    to, partial, trace = tmp_path / "d", ".MANIFEST.json.$$.partial", tmp_path / "trace"
+    to, partial, trace = tmp_path / "d", ".unfinished+/MANIFEST.json", tmp_path / "trace"
     to.mkdir()
     for path, call, when in ((partial, "write", 1), (partial, "write", 2), (partial, "write", 3),
                              (partial, "fsync", 1), ("", "fsync", 1)):
@@ -234,6 +255,43 @@ def test_recover_to_files_leaves_none_when_the_manifest_cannot_be_written(mirror
             capture_output=True, text=True, timeout=SECONDS)
         assert done.returncode == FAILURE and "No space left" in done.stderr, done
         assert os.listdir(to) == []
+
+
+def test_a_killed_recover_to_files_can_be_run_again(perseas, mirrors, tmp_path):
+    """It is killed when it gives each of its files a name. What it did not make stays."""
+    daemons, to = mirrors(1), tmp_path / "d"
+    held = {"little": b"contents", "large": b"contents" * 1000}
+    fill("s", daemons, held)
+    command = ["recover", "s", "--to", str(to), "--mirrors", mirror_list(daemons)]
+
+    def kill_at(call):
+        """Returns False if there was no such call."""
+        to.mkdir()
+        (to / "notes").write_text("of somebody else")
+        done = subprocess.run(["strace", "-qq", "-o", "/dev/null", "-e",
+                               "inject=linkat:signal=KILL:when=%d" % call, BUILD / "perseas",
+                               *command], capture_output=True, timeout=SECONDS)
+        assert done.returncode in (OK, -signal.SIGKILL), done
+        return done.returncode != OK
+
+    calls = 1
+    while kill_at(calls):
+        assert not (to / "MANIFEST.json").exists()
+        done = perseas(*command)
+        assert done.status == OK, done
+        assert sorted(os.listdir(to)) == ["MANIFEST.json", "large", "little", "notes"]
+        assert all((to / name).read_bytes()[:len(data)] == data for name, data in held.items())
+        shutil.rmtree(to)
+        calls += 1
+    assert calls > 3, calls
+    shutil.rmtree(to)
+    assert kill_at(calls - 1)    # at the manifest
+    (to / "large").unlink()
+    (to / "large").write_text("of somebody else")
+    done = perseas(*command)
+    assert done.status == NO and "large is there already" in done.err, done
+    assert sorted(os.listdir(to)) == ["large", "notes"]
+    assert {(to / name).read_text() for name in ("large", "notes")} == {"of somebody else"}
 
 
 def test_recover_onto_keeps_names_addresses_and_contents(perseas, mirrors, owner, fabric):

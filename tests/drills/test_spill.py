@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from cluster import wait_for
-from drill import MIB, OK, SECONDS, fill, noise, run_command
+from drill import MIB, OK, SECONDS, fill, mirror_list, noise, run_command
 from binding import Store
 from teller import LOG, tellers, until  # noqa: F401
 
@@ -151,7 +151,7 @@ def test_what_was_loaded_from_a_spill_is_told_of_before_the_store_is_opened(mirr
     assert [daemon.terminate() for daemon in daemons] == [0, 0, 0]
     lose_hosts(daemons)
     done = perseas("status", "data", mirrors=daemons)
-    assert done.status == OK and done.out.count("loaded from a spill") == 3, done
+    assert done.status == OK and done.out.count("was spilled, and is back") == 3, done
     assert "not seen" not in done.out and "newest state seen: epoch 1" in done.out, done
     assert "not seen" not in perseas("roster", "data", mirrors=daemons).out
     done = perseas("verify", "data", mirrors=daemons)
@@ -159,7 +159,7 @@ def test_what_was_loaded_from_a_spill_is_told_of_before_the_store_is_opened(mirr
     file = daemons[0].mirror.folder / "snapshot"
     assert perseas("snapshot", "data", "--from", daemons[0].address, "--to", file).status == OK
     assert contents(daemons) == b"abcdefgh"
-    assert "loaded" not in perseas("status", "data", mirrors=daemons).out
+    assert "spilled" not in perseas("status", "data", mirrors=daemons).out
 
 
 def test_one_mirror_shuts_down_while_the_others_go_on(mirrors, tellers, fabric):
@@ -190,6 +190,37 @@ def test_a_daemon_that_is_only_restarted_keeps_its_memory(mirrors, tellers):
         daemon.restart()
         assert spills(daemon) == []
     assert tellers.verify("books", daemons, desk.page) == desk.page.acked
+
+
+def test_a_copied_spill_that_another_daemon_loads_counts_for_nothing(mirrors, perseas):
+    """The spill is copied while its daemon is down. That one goes on with its memory, and the copy
+    falls behind: with the one mirror that is left, an open must not take it for the member."""
+    daemons = with_spill(mirrors(4))
+    stale, gone, spilled, copier = daemons
+    listed = {gone.address, spilled.address}
+    fill("data", [stale, gone, spilled], {"bytes": b"spilled."}, log_size=65536)
+    assert [spilled.terminate(), copier.terminate()] == [0, 0]
+    shutil.copy2(spill_dir(spilled) / "data.spill", spill_dir(copier))
+    spilled.restart()
+    copier.restart()
+    seen = perseas("status", "data", mirrors=daemons)
+    assert "a spill of a member was loaded twice" in seen.out, seen
+    with Store("data", mirror_list([stale, gone, spilled])) as store:
+        store.map("bytes")
+        stale.kill9()
+        store.write("bytes", 0, b"acked...")
+        seen = perseas("status", "data", "--json", mirrors=daemons).json()
+        assert {m["address"] for m in seen["mirrors"] if m.get("listed")} == listed
+        seen = perseas("status", "data", mirrors=daemons).out
+        assert "counts for nothing" in seen and "loaded twice" not in seen
+    gone.kill9()
+    spilled.kill9()
+    stale.restart()
+    done = perseas("recover", "data", mirrors=[stale, copier])
+    assert done.status != OK and spilled.address in done.err, done
+    spilled.restart()
+    assert perseas("recover", "data", mirrors=daemons).status == OK
+    assert contents([stale, spilled]) == b"acked..."
 
 
 def contents(daemons):

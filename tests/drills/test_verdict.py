@@ -6,7 +6,7 @@ import pytest
 import wire
 
 from binding import CREATE, Store
-from drill import SECONDS, at_hosts, fill, mirror_list, wait_for
+from drill import NO, OK, SECONDS, at_hosts, fill, mirror_list, wait_for
 from test_versions import BEFORE
 
 
@@ -82,6 +82,18 @@ def test_commits_and_opens_are_judged_apart(perseas, mirrors):
         b.restart()
         wait_for(lambda: verdict(perseas, daemons)[1] == told(True, True, (a, b)), SECONDS,
                  "a verdict on two again")
+
+
+def test_an_open_and_its_refusal_have_one_reason(perseas, mirrors):
+    """R = 2 of four answer, so the state is known, but W = 3 are needed to hold it."""
+    daemons = mirrors(4)
+    assert perseas("create", "s", "--acks", "3", mirrors=daemons).status == OK
+    for each in daemons[2:]:
+        each.kill9()
+    told = perseas("status", "s", mirrors=daemons).out
+    assert "can open: no (too few mirrors can come to hold the newest state)" in told, told
+    done = perseas("recover", "s", mirrors=daemons)
+    assert done.status == NO and "2 of 4 mirrors hold the newest state" in done.err, done
 
 
 def test_a_store_on_one_mirror_hangs_on_it(perseas, mirrors):

@@ -173,6 +173,29 @@ TEST(test_remove)
 	assert_found(o, 1, 2, 7);
 }
 
+/* The list still names a mirror that left: it is no loss, whether its daemon answers or not. */
+TEST(test_an_old_list)
+{
+	struct owner *o = begin_test(3, 2);
+
+	change_all(o, PERSEAS_ROSTER_REMOVE, "sim://0", NULL, 0);
+	for (unsigned dead = 0; dead < 2; dead++) {
+		owner_die(o);
+		if (dead)
+			direct_crash(o->d, 0);
+		reopen_with(o, 0, 2, PERSEAS_TAKEOVER);
+		assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_REMOVED);
+		assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
+		assert_int_equal(owner_stat(o).live, 2);
+		assert_int_equal(owner_put(o, 0, 100, 7), 0);
+	}
+	/* It can come back as a new member. */
+	direct_start(o->d, 0);
+	change_all(o, PERSEAS_ROSTER_ADD, NULL, "sim://0", 0);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_int_equal(o->p->mirror_count, 3);
+}
+
 /* A mirror that is there is replaced, with W of any size; also the only one. */
 TEST(test_replace)
 {

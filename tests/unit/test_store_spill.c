@@ -37,17 +37,29 @@ TEST(a_spilled_image_comes_back_under_a_new_id, struct rig *rig)
 	assert_null(bank(rig));
 }
 
-/* The daemon is only restarted: the image in memory is as new as the spill, or newer. */
+/* The daemon is only restarted: the image in memory is as new as the spill, or newer. It gets an id
+ * of its own all the same, or else a copy of the spill, loaded elsewhere, would count as the member
+ * whenever this mirror is away. */
 TEST(what_is_in_memory_wins, struct rig *rig)
 {
-	uint8_t id[PS_ID_SIZE];
+	uint8_t id[PS_ID_SIZE], child[PS_ID_SIZE];
+	uint64_t rewrites;
 
 	mirror_bank(&rig->mirror, &rig->owner, false);
 	image_id(rig, id);
 	end(rig);
 	restart(rig);
 	assert_int_equal(rig->loaded, 0);
-	assert_true(ps_id_equal(bank(rig)->image_id, id));
+	assert_true(ps_id_equal(bank(rig)->parent_id, id));
+	assert_false(ps_id_equal(bank(rig)->image_id, id));
+	image_id(rig, child);
+	rewrites = bank(rig)->rewrites;
+	/* No owner has recorded the new id, so rosters may list either. */
+	end(rig);
+	restart(rig);
+	assert_true(ps_id_equal(bank(rig)->parent_id, id));
+	assert_true(ps_id_equal(bank(rig)->image_id, child));
+	assert_true(bank(rig)->rewrites > rewrites);
 	assert_int_equal(spill_heap_count(rig->spill), 0);
 	assert_bank(rig, 1, "made");
 }

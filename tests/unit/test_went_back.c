@@ -127,6 +127,34 @@ TEST(test_a_spill_that_is_loaded_twice_is_made_anew, struct fixture *f)
 	assert_carries(f, 0);
 }
 
+/* A mirror is started again with its image, which thus becomes a child of what it spilled. Later an
+ * image of before this owner is put back, and is a child of that one: the owner knows it by its
+ * parent. */
+TEST(test_a_child_of_before_its_owner_is_made_anew, struct fixture *f)
+{
+	uint8_t id[PS_ID_SIZE];
+	struct memory *copy;
+
+	copy = back_up(f, 1);
+	owner_reopen(f->o);
+	map_big(f);
+	direct_crash(f->o->d, 1);
+	owner_keep(f->o, 1, PERSEAS_MIRROR_DOWN);
+	load_as(f, 1, "child");
+	direct_start(f->o->d, 1);
+	owner_keep(f->o, 1, PERSEAS_MIRROR_LIVE);
+	for (unsigned i = 0; i < 9 && f->o->p->mirrors[1].is_from_spill; i++)
+		direct_keep(f->o->d, f->o->p);
+	assert_false(f->o->p->mirrors[1].is_from_spill);
+	put_back(f, 1, copy);
+	direct_crash(f->o->d, 1);
+	load_as(f, 1, "child");
+	load_as(f, 1, "grandchild");
+	note_id(f, 1, id);
+	direct_start(f->o->d, 1);
+	assert_made_anew(f, 1, id);
+}
+
 /* One that was away when the owner opened the store was never this owner's: it keeps its id. */
 TEST(test_a_mirror_that_was_away_keeps_its_id, struct fixture *f)
 {

@@ -93,10 +93,11 @@ static void print_recover_command(const struct ps_images *images, const char *st
 void ps_advice_print(const struct ps_images *images, const char *store)
 {
 	const Perseas__Roster *roster = images->judged.settled;
+	const bool has_owner = ps_images_find_owner(images) >= 0;
 	struct members found;
 	unsigned lost;
 
-	if (!roster || ps_images_find_owner(images) < 0)
+	if (!roster || (!has_owner && images->judged.outlook == PS_OUTLOOK_UNFILLED))
 		return;
 	found = classify_members(images, roster);
 	if (!are_too_few_for_new_image(roster, &found, found.with_image))
@@ -111,6 +112,8 @@ void ps_advice_print(const struct ps_images *images, const char *store)
 		       "images\n");
 		return;
 	}
-	printf("end the owner once each mirror that is left is live, and save what they have:\n");
+	printf("%s what they have:\n",
+	       has_owner ? "end the owner once each mirror that is left is live, and save"
+	                 : "save");
 	print_recover_command(images, store);
 }

@@ -43,7 +43,7 @@ void ps_set_aside_ask(struct ps_set_aside *aside, const struct ps_images *images
 {
 	*aside = (struct ps_set_aside){ 0 };
 	for (unsigned i = 0; i < peers->count; i++) {
-		if (images->told[i] || images->errors[i].code != PERSEAS_ENOSTORE)
+		if (!images->told[i] && images->errors[i].code != PERSEAS_ENOSTORE)
 			continue;
 		if (ps_peers_send(peers, i, ps_peers_list_request()))
 			aside->lists[i] = ps_peers_receive(peers, i);
@@ -62,14 +62,20 @@ void ps_set_aside_free(struct ps_set_aside *aside)
 void ps_set_aside_complain(const struct ps_set_aside *aside, const struct ps_images *images,
                            const char *store)
 {
-	for (unsigned i = 0; i < images->peers->count; i++)
-		if (aside->folders[i])
-			ps_complain(PS_EXIT_OK,
-			            "%s has set its image of store '%s' aside, since it may be "
-			            "old: it is the folder %s of the daemon's --memory-dir, and "
-			            "counts for nothing. While W other mirrors are live, an owner "
-			            "makes the image anew; remove the folder then. If nothing else "
-			            "is left of the store, read \"A mirror's memory was put back\" "
-			            "in operating.md",
-			            images->peers->addresses[i].text, store, aside->folders[i]);
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		if (!aside->folders[i])
+			continue;
+		ps_complain(
+			PS_EXIT_OK,
+			"%s has set %s image of store '%s' aside, since it may be old: it is "
+			"the folder %s of the daemon's --memory-dir, and counts for nothing. %s",
+			images->peers->addresses[i].text, images->told[i] ? "an earlier" : "its",
+			store, aside->folders[i],
+			images->told[i]
+				? "Remove the folder once W mirrors are live"
+				: "While W other mirrors are live, an owner makes the image "
+				  "anew; remove the folder then. If nothing else is left of "
+				  "the store, read \"A mirror's memory was put back\" in "
+				  "operating.md");
+	}
 }

@@ -8,14 +8,14 @@
 #include "ask.h"
 
 struct ps_set_aside {
-	/* The folder of the newest image of the store that mirror i has set aside; NULL: it has set
-	 * none aside, or has the store. */
+	/* The folder of the newest image of the store that mirror i has set aside, also if it has
+	 * another one in its place by now; NULL: none. */
 	const char *folders[PS_MIRRORS_MAX];
 	/* The List replies that `folders` point into; NULL: the mirror was not asked. */
 	Perseas__Reply *lists[PS_MIRRORS_MAX];
 };
 
-/* Asks the mirrors that do not have the store which of its images they have set aside. Call
+/* Asks the mirrors that answered which images of the store they have set aside. Call
  * ps_set_aside_free to free the answers. */
 void ps_set_aside_ask(struct ps_set_aside *aside, const struct ps_images *images,
                       struct ps_peers *peers, const char *store);

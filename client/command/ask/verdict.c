@@ -302,6 +302,8 @@ bool ps_verdict_is_whole(const struct ps_images *images)
 static const char unfilled[] =
 	" (restore unfinished: run it again, or delete the store with perseas drop)";
 
+static const char too_few_hold[] = " (too few mirrors can come to hold the newest state)";
+
 static const char *why_unfilled(const struct ps_images *images)
 {
 	return ps_images_find_owner(images) < 0
@@ -334,9 +336,13 @@ const char *ps_verdict_why_closed(const struct ps_images *images)
 	case PS_OUTLOOK_BELOW_R:
 		return why_unknown(images);
 	case PS_OUTLOOK_BELOW_T:
-		return " (too few images are seen to know of changes of the roster)";
+		if (images->judged.next)
+			return " (too few images are seen to know of changes of the roster)";
+		/* T is at most W if it is more than R, so W cannot hold the state either. An open
+		 * says the same. */
+		return too_few_hold;
 	case PS_OUTLOOK_BELOW_W:
-		return " (too few mirrors can come to hold the newest state)";
+		return too_few_hold;
 	case PS_OUTLOOK_OPENS:
 		break;
 	}

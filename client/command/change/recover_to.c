@@ -1,9 +1,11 @@
 /*
  * recover_to.c - writes a recovered store's segments to files.
  *
- * Each segment is written and synced. When all are written, the files get their names, without
- * replacing any file, and then the manifest is written. So a directory with a manifest is complete,
- * and a directory without one is not.
+ * Each segment is written and synced. When all are written, the files get their names in a folder
+ * of the directory, and from there links in the directory, without replacing any file. The manifest
+ * comes last. So a directory with a manifest is complete, and a directory without one is not. The
+ * folder is removed at the end. If the command was killed, the next one removes the folder, and
+ * those files of the directory that are links to its files: no file of somebody else can be one.
  */
 #include "recover.h"
 #include "../ask/ask.h"
@@ -11,14 +13,17 @@
 #include "../ui/new_file.h"
 #include "../../../proto/image/crc32c.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define MANIFEST "MANIFEST.json"
+#define FOLDER ".unfinished+" /* no segment's name has a plus sign */
 #define WRITE_PIECE ((uint64_t)4 << 20)
 
 enum { FILE_NAME = PS_NAME_MAX + 32 };
@@ -35,9 +40,10 @@ struct export
 {
 	const char *path;
 	int dir;
+	int folder;
 	unsigned count; /* segments */
 	unsigned open;  /* segments whose files are open */
-	unsigned named; /* of these, files that have their own names by now */
+	unsigned named; /* of these, files that have their names in the directory by now */
 	struct file files[PS_SEGMENTS_MAX];
 };
 
@@ -51,6 +57,81 @@ static void set_file_name(char name[FILE_NAME], const char *segment)
 static enum ps_exit export_failed(const struct export *export, const char *name, const char *what)
 {
 	return ps_file_failed(export->path, name, what);
+}
+
+/* --- the folder --- */
+
+/* Opens the folder, and locks it against other commands. Returns -1 with errno set on failure. */
+static int open_folder(int dir)
+{
+	int folder = openat(dir, FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (folder < 0 || !flock(folder, LOCK_EX | LOCK_NB))
+		return folder;
+	close(folder);
+	errno = EBUSY;
+	return -1;
+}
+
+static bool is_same_file(int dir, int folder, const char *name)
+{
+	struct stat here, there;
+
+	return !fstatat(dir, name, &here, AT_SYMLINK_NOFOLLOW) &&
+	       !fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) && here.st_dev == there.st_dev &&
+	       here.st_ino == there.st_ino;
+}
+
+/* Removes the folder. Unless the directory has the manifest, removes the links to the folder's
+ * files, too. Closes `folder`. */
+static void remove_folder(int dir, int folder)
+{
+	const bool complete = !faccessat(dir, MANIFEST, F_OK, AT_SYMLINK_NOFOLLOW);
+	DIR *list = fdopendir(folder);
+	struct dirent *entry;
+
+	while (list && (entry = readdir(list))) {
+		if (!complete && is_same_file(dir, folder, entry->d_name))
+			unlinkat(dir, entry->d_name, 0);
+		unlinkat(folder, entry->d_name, 0);
+	}
+	unlinkat(dir, FOLDER, AT_REMOVEDIR);
+	if (list)
+		closedir(list);
+	else
+		close(folder);
+}
+
+/* Removes what a command that was killed has left. */
+static enum ps_exit remove_remains(int dir, const char *path)
+{
+	int folder = open_folder(dir);
+
+	if (folder >= 0)
+		remove_folder(dir, folder);
+	else if (errno != ENOENT)
+		return ps_file_failed(path, FOLDER, "cannot be removed");
+	return PS_EXIT_OK;
+}
+
+static enum ps_exit make_folder(struct export *export)
+{
+	if (!mkdirat(export->dir, FOLDER, 0700))
+		export->folder = open_folder(export->dir);
+	return export->folder < 0 ? export_failed(export, FOLDER, "cannot be made") : PS_EXIT_OK;
+}
+
+/* Gives a file of the folder its name in the directory. */
+static enum ps_exit publish_file(const struct export *export, const char *name)
+{
+	if (!linkat(export->folder, name, export->dir, name, 0))
+		return PS_EXIT_OK;
+	/* Some file systems have no links. A command that is killed leaves the name there. */
+	if ((errno == EPERM || errno == EOPNOTSUPP) &&
+	    !renameat2(export->folder, name, export->dir, name, RENAME_NOREPLACE))
+		return PS_EXIT_OK;
+	return errno == EEXIST ? ps_file_check_free(export->dir, export->path, name)
+	                       : export_failed(export, name, "cannot be given its name");
 }
 
 /* --- checks --- */
@@ -108,7 +189,9 @@ enum ps_exit ps_recover_to_files_check(const struct ps_args *args)
 	status = images.have ? open_directory(args->to, &dir)
 	                     : ps_images_complain_absent(&images, args->store);
 	if (!status) {
-		status = check_files_free(&images, dir, args->to);
+		status = remove_remains(dir, args->to);
+		if (!status)
+			status = check_files_free(&images, dir, args->to);
 		close(dir);
 	}
 	ps_images_close(&images, &peers);
@@ -208,26 +291,20 @@ static enum ps_exit write_manifest(const struct export *export, const struct ps_
                                    perseas_t *p)
 {
 	enum ps_exit status = PS_EXIT_OK;
-	char partial[FILE_NAME];
 	FILE *out;
 	int fd;
 
-	snprintf(partial, sizeof(partial), ".%s.%d.partial", MANIFEST, (int)getpid());
-	fd = openat(export->dir, partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	fd = openat(export->folder, MANIFEST, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return export_failed(export, partial, "cannot be made");
+		return export_failed(export, MANIFEST, "cannot be made");
 	out = ps_or_exit(fdopen(fd, "w"));
 	manifest_json(out, export, args, p);
 	/* Checks each step: fflush reports nothing for bytes whose write failed before. */
 	if (fflush(out) || ferror(out) || fsync(fd))
-		status = export_failed(export, partial, "cannot be written");
+		status = export_failed(export, MANIFEST, "cannot be written");
 	if (fclose(out) && !status)
-		status = export_failed(export, partial, "cannot be written");
-	if (!status)
-		status = ps_file_name_partial(export->dir, export->path, partial, MANIFEST);
-	if (status)
-		unlinkat(export->dir, partial, 0);
-	return status;
+		status = export_failed(export, MANIFEST, "cannot be written");
+	return status ? status : publish_file(export, MANIFEST);
 }
 
 /* --- all of it --- */
@@ -251,20 +328,30 @@ static enum ps_exit export_collect(struct export *export, perseas_t *p)
 	return PS_EXIT_OK;
 }
 
+static enum ps_exit name_in_folder(const struct export *export, const struct file *file)
+{
+	if (!*file->partial)
+		return ps_file_give_name(export->folder, export->path, file->fd, "", file->name);
+	return renameat(export->dir, file->partial, export->folder, file->name)
+	               ? export_failed(export, file->name, "cannot be given its name")
+	               : PS_EXIT_OK;
+}
+
 static enum ps_exit export_name_files(struct export *export)
 {
 	for (; export->named < export->count; export->named++) {
 		const struct file *file = &export->files[export->named];
-		enum ps_exit status = ps_file_give_name(export->dir, export->path, file->fd,
-		                                        file->partial, file->name);
+		enum ps_exit status = name_in_folder(export, file);
 
+		if (!status)
+			status = publish_file(export, file->name);
 		if (status)
 			return status;
 	}
 	return PS_EXIT_OK;
 }
 
-/* Removes the files of an export that failed. */
+/* Removes the files of an export that failed, except those in the folder. */
 static void export_take_back(const struct export *export)
 {
 	for (unsigned i = 0; i < export->open; i++) {
@@ -280,6 +367,8 @@ static void export_close(const struct export *export)
 {
 	for (unsigned i = 0; i < export->open; i++)
 		close(export->files[i].fd);
+	if (export->folder >= 0)
+		remove_folder(export->dir, export->folder);
 	close(export->dir);
 }
 
@@ -301,7 +390,7 @@ static void export_print(const struct export *export, const struct ps_args *args
 
 enum ps_exit ps_recover_to_files(const struct ps_args *args, perseas_t *p)
 {
-	struct export export = { .path = args->to };
+	struct export export = { .path = args->to, .folder = -1 };
 	enum ps_exit status = open_directory(args->to, &export.dir);
 
 	if (status)
@@ -310,6 +399,8 @@ enum ps_exit ps_recover_to_files(const struct ps_args *args, perseas_t *p)
 	status = export_collect(&export, p);
 	if (!status)
 		status = write_files(&export, p);
+	if (!status)
+		status = make_folder(&export);
 	if (!status)
 		status = export_name_files(&export);
 	if (!status)

@@ -69,21 +69,8 @@ int ps_file_open_new(int dir, char *partial)
 	return fd;
 }
 
-enum ps_exit ps_file_give_name(int dir, const char *path, int fd, const char *partial,
-                               const char *name)
-{
-	char unnamed[40];
-
-	if (*partial)
-		return ps_file_name_partial(dir, path, partial, name);
-	snprintf(unnamed, sizeof(unnamed), "/proc/self/fd/%d", fd);
-	if (!linkat(AT_FDCWD, unnamed, dir, name, AT_SYMLINK_FOLLOW))
-		return PS_EXIT_OK;
-	return errno == EEXIST ? ps_file_check_free(dir, path, name)
-	                       : ps_file_failed(path, name, "cannot be given its name");
-}
-
-enum ps_exit ps_file_name_partial(int dir, const char *path, const char *partial, const char *name)
+/* Renames a file of the directory. Returns PS_EXIT_NO if something has that name already. */
+static enum ps_exit name_partial(int dir, const char *path, const char *partial, const char *name)
 {
 	int rc = renameat2(dir, partial, dir, name, RENAME_NOREPLACE);
 
@@ -98,6 +85,20 @@ enum ps_exit ps_file_name_partial(int dir, const char *path, const char *partial
 	if (rc && errno == EEXIST)
 		return ps_file_check_free(dir, path, name);
 	return rc ? ps_file_failed(path, name, "cannot be given its name") : PS_EXIT_OK;
+}
+
+enum ps_exit ps_file_give_name(int dir, const char *path, int fd, const char *partial,
+                               const char *name)
+{
+	char unnamed[40];
+
+	if (*partial)
+		return name_partial(dir, path, partial, name);
+	snprintf(unnamed, sizeof(unnamed), "/proc/self/fd/%d", fd);
+	if (!linkat(AT_FDCWD, unnamed, dir, name, AT_SYMLINK_FOLLOW))
+		return PS_EXIT_OK;
+	return errno == EEXIST ? ps_file_check_free(dir, path, name)
+	                       : ps_file_failed(path, name, "cannot be given its name");
 }
 
 /* --- one file --- */

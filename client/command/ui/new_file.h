@@ -27,9 +27,6 @@ int ps_file_open_new(int dir, char *partial);
 enum ps_exit ps_file_give_name(int dir, const char *path, int fd, const char *partial,
                                const char *name);
 
-/* Renames a file of the directory. Returns PS_EXIT_NO if something has that name already. */
-enum ps_exit ps_file_name_partial(int dir, const char *path, const char *partial, const char *name);
-
 /* Complains with "path/name: what: <errno>". Returns PS_EXIT_FAILURE. */
 enum ps_exit ps_file_failed(const char *path, const char *name, const char *what);
 

@@ -36,8 +36,8 @@ class store_base
 
 		return to_result(stat, call([&](perseas_t *p) { return perseas_stat(p, &stat); }));
 	}
-	/* Returns the status of each mirror of the roster, and of those that left it
-	 * (PERSEAS_MIRROR_REMOVED). */
+	/* Returns the status of each mirror of the roster, and of those of the list that are not in
+	 * it, or left it (PERSEAS_MIRROR_REMOVED). */
 	result<std::vector<mirror_status>> try_mirrors() const
 	{
 		std::vector<mirror_status> all;
