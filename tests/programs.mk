@@ -40,7 +40,7 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_ARCHIVE)
 SIM_WRAPPED := ps_deadlock_add_handle ps_deadlock_remove_handle \
 	ps_making_withdraw ps_mend_forward ps_mirror_read ps_mirror_write \
 	ps_quorum_is_t ps_rejoin_beside ps_rejoin_ask_beside ps_roster_set_image_id ps_demand_uniform_run \
-	ps_demand_request ps_demand_drop_link ps_demand_settle ps_granules_note_filled ps_granule_give_back ps_update_durable ps_token_check ps_tx_copy_committed ps_unwaited_await_all \
+	ps_demand_request ps_demand_drop_link ps_demand_settle ps_granules_note_filled ps_update_durable ps_token_check ps_tx_copy_committed ps_unwaited_await_all \
 	ps_unwaited_is_overdue ps_run_release ps_deferred_apply ps_deferred_end ps_gather_add_tx \
 	ps_gather_send_unless_joined ps_gather_send ps_gather_restore ps_map_destroy_set \
 	ps_segments_match_header ps_quorum_can_remake_joint ps_commit_await ps_pace_copy \

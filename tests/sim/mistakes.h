@@ -153,7 +153,6 @@ struct perseas_tx;
 	X(LATER_WAITED, "later-waited", 8000, 519, ".. for who waits")                             \
 	X(FILLED_AGAIN, "filled-again", 4000, 8, ".. over what the other lane has brought")        \
 	X(DISCARDED, "discarded", 8000, 1, ".. and is looked for before, and filled later")        \
-	X(UNRETURNED, "unreturned", 2000, 484, ".. in vain by the bulk lane, and never again")     \
 	X(LAGS, "lags", 8000, 134, ".. of a mirror that lags behind the map")                      \
 	X(HALF, "half", 4000, 471, ".. of an image that is not whole")                             \
 	X(OUTLIVES, "outlives", 4000, 8, ".. that was asked for an earlier mapping")               \

@@ -195,20 +195,6 @@ uint64_t __real_ps_demand_uniform_run(struct perseas *p, const struct ps_segment
 uint64_t __wrap_ps_demand_uniform_run(struct perseas *p, const struct ps_segment *segment,
                                       uint64_t offset, uint64_t length, bool *here);
 
-void __real_ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
-void __wrap_ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule);
-
-/* Forgets what the bulk lane has asked for in vain. Where the fault lane does that, the bulk lane
- * brings it. */
-void __wrap_ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t granule)
-{
-	const struct sim_owner *o = (const struct sim_owner *)d->env;
-	const bool is_bulk = o->running == &o->tasks[SIM_FETCHER + PS_BULK_LANE];
-
-	if (!is_bulk || !is(o, SIM_MISTAKE_UNRETURNED))
-		__real_ps_granule_give_back(d, generation, granule);
-}
-
 /* Counts nothing, or everything, of a granule of which a part is here. */
 void __wrap_ps_granules_note_filled(struct ps_demand *d, const struct ps_want *part, uint32_t here)
 {
