@@ -61,7 +61,8 @@ def test_nothing_is_lost_or_doubled_at_any_point(fabric, mirrors, examples):  # 
         wait_ownerless("queue", [d for d in daemons if d.running()])
         left = show(program, daemons)
         if fills:
-            wanted = list(range(numbers[-1] + 1, numbers[-1] + 2 + len(told)))
+            first = numbers[-1] + 1 if numbers else 0  # an empty queue begins anew
+            wanted = list(range(first, first + 1 + len(told)))
             assert told == wanted[:-1]
             assert left in (numbers + told, numbers + wanted), (instructions, told, left)
         else:
