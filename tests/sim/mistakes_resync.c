@@ -104,7 +104,8 @@ static void list_early(struct perseas *p, struct ps_mirror *m)
 int __wrap_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
                         const Perseas__ClaimReply *claim, const uint8_t *image_id)
 {
-	static const char *const bases[] = { "all", "what changed", "the rest", "what differs" };
+	static const char *const bases[] = { "all", "what changed", "the rest", "what differs",
+		                             "what is wrong" };
 	const int rc = __real_ps_due_begin(p, m, base, claim, image_id);
 
 	sim_trace(world_of(p), "%s is to be sent %s%s: %s", m->address.text, bases[base],
