@@ -1,14 +1,16 @@
 /*
- * cmd_verify.c - perseas verify: compares the images on the mirrors.
+ * verify.c - see verify.h. What is under way, or was left unfinished, must never be reported as a
+ * difference.
  */
-#include "command.h"
-#include "live/compare.h"
-#include "ask/digest.h"
-#include "ask/owner_report.h"
-#include "../../proto/base/json.h"
-#include "../../proto/control/segment_parts.h"
-#include "../../proto/control/segment_table.h"
-#include "live/live_copy.h"
+#include "verify.h"
+
+#include "compare.h"
+#include "live_copy.h"
+#include "../ask/digest.h"
+#include "../ask/owner_report.h"
+#include "../../../proto/base/json.h"
+#include "../../../proto/control/segment_parts.h"
+#include "../../../proto/control/segment_table.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -16,7 +18,7 @@
 #include <string.h>
 
 enum {
-	ROUNDS_MAX = 16,          /* rounds that are begun, at most, while images change */
+	LOOKS_MAX = 16,           /* looks at mirrors that catch up, at most */
 	SETTLE_MS = 20,           /* pause between two looks at mirrors that catch up */
 	STRIDE_MIN = 16 << 10,    /* bytes of the shortest piece that is tried */
 	STRIDE_FIRST = 512 << 10, /* bytes of the first piece */
@@ -432,7 +434,7 @@ static enum ps_exit verify_verdict(struct verify *v)
 
 static void take_images(struct verify *v)
 {
-	for (unsigned look = 0; look < ROUNDS_MAX; look++) {
+	for (unsigned look = 0; look < LOOKS_MAX; look++) {
 		ps_images_fetch(&v->images, &v->peers, v->store);
 		if (!ps_images_tables_differ(&v->images))
 			return;
@@ -516,9 +518,7 @@ static void print_json(struct ps_json *json, char **text, bool print)
 	free(*text);
 }
 
-/* Compares all segments once. Sets *changed if images changed meanwhile, so that nothing is
- * concluded. */
-static enum ps_exit verify_once(const struct ps_args *args, bool *changed)
+enum ps_exit ps_verify_once(const struct ps_args *args, bool *changed)
 {
 	struct verify v = { .store = args->store, .stride = STRIDE_FIRST };
 	enum ps_exit status = ps_peers_open(&v.peers, args->mirrors, &args->options);
@@ -543,52 +543,4 @@ static enum ps_exit verify_once(const struct ps_args *args, bool *changed)
 	ps_bar_clear();
 	fflush(stdout);
 	return status;
-}
-
-static enum ps_exit verify_round(const struct ps_args *args)
-{
-	bool changed;
-
-	for (unsigned round = 0; round < ROUNDS_MAX; round++) {
-		enum ps_exit status = verify_once(args, &changed);
-
-		if (!changed)
-			return status;
-	}
-	return ps_complain(PS_EXIT_PARTLY,
-	                   "not conclusive: the images of store '%s' are being "
-	                   "mended or replaced; perseas status shows how far that is",
-	                   args->store);
-}
-
-/* Returns the worse status of two rounds. A difference is worse than no answer. */
-static enum ps_exit worse_of(enum ps_exit a, enum ps_exit b)
-{
-	if (a == PS_EXIT_NO || b == PS_EXIT_NO)
-		return PS_EXIT_NO;
-	return a > b ? a : b;
-}
-
-static enum ps_exit verify_repeatedly(const struct ps_args *args)
-{
-	enum ps_exit worst = PS_EXIT_OK;
-
-	ps_stop_catch();
-	while (!ps_stopped()) {
-		enum ps_exit status = verify_round(args);
-
-		if (status == PS_EXIT_USAGE)
-			return status;
-		/* A round that a signal cut short decides nothing. */
-		if (status != PS_EXIT_PARTLY || !ps_stopped())
-			worst = worse_of(worst, status);
-		ps_stop_pause(args->repeat_ms);
-	}
-	return worst;
-}
-
-enum ps_exit ps_verb_verify(const struct ps_args *args)
-{
-	ps_bar_start();
-	return args->repeat_ms ? verify_repeatedly(args) : verify_round(args);
 }
