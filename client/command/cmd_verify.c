@@ -1,6 +1,6 @@
 /*
- * cmd_verify.c - perseas verify: compares the images on the mirrors, once or repeatedly, and has the
- * owner repair them.
+ * cmd_verify.c - perseas verify: compares the images on the mirrors, once or repeatedly, and has
+ * the owner repair them.
  */
 #include "command.h"
 #include "change/repair_order.h"

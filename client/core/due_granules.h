@@ -61,8 +61,8 @@ uint64_t ps_due_end(const struct ps_mirror *m, const struct ps_segment *segment,
 void ps_due_complete(struct ps_mirror *m, const struct ps_segment *segment, uint64_t offset,
                      uint64_t end, uint64_t held);
 
-/* Adds a granule that is wrong in a whole image. The next copy to the mirror sends it. Returns 0, or
- * -1 if out of memory. Caller has admin. */
+/* Adds a granule that is wrong in a whole image. The next copy to the mirror sends it. Returns 0,
+ * or -1 if out of memory. Caller has admin. */
 int ps_due_add_wrong(struct perseas *p, struct ps_mirror *m, const struct ps_segment *segment,
                      uint64_t offset);
 

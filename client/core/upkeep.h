@@ -126,7 +126,7 @@ struct ps_resync {
 
 enum ps_repair_state {
 	PS_REPAIR_NONE,
-	PS_REPAIR_COMPARING, /* live mirrors are compared with the memory here, and nothing changes */
+	PS_REPAIR_COMPARING, /* live mirrors are compared with the memory here; nothing changes */
 	PS_REPAIR_SENDING,   /* mirrors that differ are copied to, one at a time */
 };
 

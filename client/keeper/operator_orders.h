@@ -14,8 +14,8 @@ void ps_orders_take(struct perseas *p, struct ps_mirror *m, Perseas__Reply **rep
 /* Tells the application, once, that this owner is asked to hand the store over. */
 void ps_orders_tell_handover(struct perseas *p, const Perseas__Handover *handover);
 
-/* Carries out the waiting order: begins the change or the repair that it asks for, or takes a change
- * back. The keeper calls this. */
+/* Carries out the waiting order: begins the change or the repair that it asks for, or takes a
+ * change back. The keeper calls this. */
 void ps_orders_carry_out(struct perseas *p);
 
 /* Returns where the result of the order with this id is saved, and makes room for it if it has none

@@ -49,8 +49,8 @@ void ps_resync_begin_comparing(struct perseas *p);
  * everything is due. Returns 0 if there is more to compare, or an error code. */
 int ps_resync_compare_some(struct perseas *p, struct ps_error *error);
 
-/* Moves *id and *offset on to the next place of a published segment that is mapped here. Returns the
- * segment, or NULL if no such place is left. */
+/* Moves *id and *offset on to the next place of a published segment that is mapped here. Returns
+ * the segment, or NULL if no such place is left. */
 const struct ps_segment *ps_next_mapped(struct perseas *p, uint32_t *id, uint64_t *offset);
 
 /* Computes digests of a part of a segment as it is committed here. A commit waits at most while one

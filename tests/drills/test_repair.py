@@ -12,8 +12,8 @@ SIZE = 16 * MIB
 WRONG = 9 * MIB + 77
 
 
-def bank(daemons):
-    store = Store("bank", mirror_list(daemons), flags=CREATE)
+def bank(daemons, acks=0):
+    store = Store("bank", mirror_list(daemons), flags=CREATE, acks=acks)
     store.map("accounts", SIZE)
     store.publish()
     store.write("accounts", WRONG, b"contents")
@@ -57,7 +57,7 @@ def test_with_two_mirrors_the_owner_tells_which_is_wrong(perseas, mirrors):
     """W = 1: whichever of the two is spoiled, the other one agrees with the owner."""
     for wrong in 0, 1:
         daemons = mirrors(2)
-        with bank(daemons):
+        with bank(daemons, acks=1):
             corrupt(daemons[wrong], "bank", WRONG, SIZE)
             done = repair(perseas, daemons)
             assert done.status == OK, done
