@@ -84,7 +84,9 @@ const struct ps_verb ps_verbs[] = {
 	  "perseas snapshot, which needs no claim, from the mirror that perseas status shows\n"
 	  "to hold the newest state; drop all its images, and make it with perseas restore.\n",
 	  ps_verb_recover_check, ps_verb_recover },
-	{ "verify", PS_VERIFY, "sm", "sM", "STORE LIST [--repeat SECONDS | --repair] [--json]",
+	{ "verify", PS_VERIFY, "sm", "sM",
+	  "STORE LIST\n"
+	  "                       [--repeat SECONDS | --repair [--wait SECONDS]] [--json]",
 	  "compares the segments on the mirrors, byte for byte, also while the store runs",
 	  "Prints a line for each mirror and segment that differs, with the first byte that\n"
 	  "does. It only reads. Where nothing is committed meanwhile, the mirrors sum their\n"
