@@ -76,7 +76,7 @@ static void end_well(struct perseas *p)
 		               r->repaired_count == 1 ? "" : "s");
 	if (r->unsettled_count)
 		ps_text_format(unsettled, sizeof(unsettled),
-		               "; %" PRIu64 " change too often to be compared", r->unsettled_count);
+		               "; changing too often to be compared: %" PRIu64, r->unsettled_count);
 	end_repair(p, 0, "%s%s%s", done, unsettled,
 	           has_unmapped_segments(p)
 	                   ? "; the owner has not mapped all segments, and compared the others"

@@ -195,7 +195,7 @@ TEST(what_never_stands_still_is_left_out, struct fixture *f)
 		assert_int_equal(put_big(f, 3 * GRANULE + 9, 5, (uint8_t)i), 0);
 		direct_keep(f->o->d, f->o->p);
 	}
-	assert_ends(f, 0, "no mirror differs from the owner; 1 change too often to be compared");
+	assert_ends(f, 0, "no mirror differs from the owner; changing too often to be compared: 1");
 	assert_nothing_was_sent(f);
 }
 
