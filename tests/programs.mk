@@ -46,7 +46,7 @@ SIM_WRAPPED := ps_deadlock_add_handle ps_deadlock_remove_handle \
 	ps_segments_match_header ps_quorum_can_remake_joint ps_commit_await ps_pace_copy \
 	ps_confirm_step ps_mirrors_confirmed ps_mirrors_with_whole_image ps_resync_is_confirmed \
 	ps_quorum_is_stuck ps_resync_would_count ps_commit_send ps_due_judge ps_due_begin ps_mirror_post_bulk \
-	ps_resync_compare_some
+	ps_resync_compare_some ps_repair_step ps_due_add_wrong
 
 $(BUILD)/tests/sim/sim: $(SIM_OBJ) $(TEST_ARCHIVE)
 	$(link) $(SIM_WRAPPED:%=-Wl,--wrap=%) $(TEST_LIBS)

@@ -89,6 +89,7 @@ enum ps_exit ps_verb_history_check(const struct ps_args *args);
 enum ps_exit ps_verb_doctor_check(const struct ps_args *args);
 enum ps_exit ps_verb_run_check(const struct ps_args *args);
 enum ps_exit ps_verb_roster_check(const struct ps_args *args);
+enum ps_exit ps_verb_verify_check(const struct ps_args *args);
 
 /* Returns the action add, remove, replace, …, or NULL if the word names none. (cmd_roster.c) */
 const struct ps_roster_action *ps_roster_action(const char *word);

@@ -84,7 +84,9 @@ const struct ps_verb ps_verbs[] = {
 	  "perseas snapshot, which needs no claim, from the mirror that perseas status shows\n"
 	  "to hold the newest state; drop all its images, and make it with perseas restore.\n",
 	  ps_verb_recover_check, ps_verb_recover },
-	{ "verify", PS_VERIFY, "sm", "sM", "STORE LIST [--repeat SECONDS] [--json]",
+	{ "verify", PS_VERIFY, "sm", "sM",
+	  "STORE LIST\n"
+	  "                       [--repeat SECONDS | --repair [--wait SECONDS]] [--json]",
 	  "compares the segments on the mirrors, byte for byte, also while the store runs",
 	  "Prints a line for each mirror and segment that differs, with the first byte that\n"
 	  "does. It only reads. Where nothing is committed meanwhile, the mirrors sum their\n"
@@ -94,10 +96,14 @@ const struct ps_verb ps_verbs[] = {
 	  "is further behind than the log reaches, or whose history is another, is not\n"
 	  "compared, and the exit status is 3.\n"
 	  "\n"
+	  "With --repair, the live owner sends mirrors what is wrong there. It needs the right\n"
+	  "admin, and may be repeated at any time.\n"
+	  "\n"
 	  "Examples:\n"
 	  "  perseas verify bank --mirrors m1:7170,m2:7170,m3:7170\n"
+	  "  perseas verify bank --mirrors m1:7170,m2:7170,m3:7170 --repair\n"
 	  "  perseas verify bank --mirrors m1:7170,m2:7170,m3:7170 --repeat 3600\n",
-	  NULL, ps_verb_verify },
+	  ps_verb_verify_check, ps_verb_verify },
 	{ "snapshot", PS_SNAPSHOT, "s", "M",
 	  "STORE --from MIRROR --to FILE [--json]\n  perseas snapshot --check FILE [--json]",
 	  "copies a store into a file, also while it runs",

@@ -150,6 +150,11 @@ static const struct ps_option rows[] = {
 	  .groups = PS_VERIFY,
 	  .help = "Verifies again and again, with so many seconds between, until SIGINT or "
 	          "SIGTERM." },
+	{ "repair", PS_OPTION_FLAG, AT(repair), .groups = PS_VERIFY,
+	  .help = "Has the store's owner compare its memory with its mirrors, and send a mirror "
+	          "the 64 KiB pieces that are wrong there: W other mirrors must agree with the "
+	          "owner. Then verifies again. Nothing changes if too few agree, or if the owner "
+	          "differs from all of them: its process stored without perseas_set_range." },
 	{ "gone", PS_OPTION_FLAG, AT(gone), .groups = PS_ROSTER | PS_DRAIN,
 	  .help = "roster remove or replace: OLD is gone for good, with what it holds, and will "
 	          "not be started again. Needed to replace a dead mirror of two: were it to come "
@@ -158,8 +163,9 @@ static const struct ps_option rows[] = {
 	{ "yes", PS_OPTION_FLAG, AT(yes), .groups = PS_DROP,
 	  .help = "Deletes; without it, drop says what it would delete." },
 	{ "wait", PS_OPTION_SECONDS, AT(wait_ms), "SECONDS", "600", 1000, 86400000,
-	  .groups = PS_ROSTER | PS_SPILL | PS_DRAIN,
-	  .help = "How long to wait for the end; drain: for that of each store. What was begun "
+	  .groups = PS_ROSTER | PS_SPILL | PS_DRAIN | PS_VERIFY,
+	  .help = "How long to wait for the end (verify: with --repair); drain: for that of each "
+	          "store. What was begun "
 	          "goes on without the command." },
 	{ "to", PS_OPTION_TEXT, AT(to), "PATH", .must = "a directory, or a snapshot's file",
 	  .groups = PS_RECOVER | PS_SNAPSHOT,

@@ -34,7 +34,7 @@ enum ps_due_base ps_due_judge(const struct perseas *p, const struct ps_mirror *m
 	if (!is_own_slot(p, m, claim->slot))
 		return PS_DUE_ALL;
 	if (claim->header->state == PERSEAS__STATE__STATE_CONSISTENT)
-		return PS_DUE_CHANGED;
+		return ps_due_has_repairs(m) ? PS_DUE_REPAIR : PS_DUE_CHANGED;
 	return due && due->epoch == p->epoch &&
 	                       ps_id_equal(claim->header->image_id, due->image_id) &&
 	                       claim->slot->seq >= due->held_seq
@@ -87,8 +87,8 @@ int ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
 	const uint64_t since = changes_since(p, base, claim);
 
 	ps_assert_admin(p);
-	assert(base != PS_DUE_REST || m->due_granules);
-	if (base != PS_DUE_REST) {
+	assert((base != PS_DUE_REST && base != PS_DUE_REPAIR) || m->due_granules);
+	if (base != PS_DUE_REST && base != PS_DUE_REPAIR) {
 		ps_due_free(m);
 		m->due_granules = calloc(1, sizeof(*m->due_granules));
 		if (!m->due_granules)
@@ -104,6 +104,33 @@ int ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
 	m->due_granules->epoch = p->epoch;
 	memcpy(m->due_granules->image_id, image_id, PS_ID_SIZE);
 	return 0;
+}
+
+int ps_due_add_wrong(struct perseas *p, struct ps_mirror *m, const struct ps_segment *segment,
+                     uint64_t offset)
+{
+	const uint64_t granule = offset >> PS_CHANGE_SHIFT;
+	uint64_t *bits;
+
+	ps_assert_admin(p);
+	if (!ps_due_has_repairs(m)) {
+		ps_due_free(m);
+		m->due_granules = calloc(1, sizeof(*m->due_granules));
+		if (!m->due_granules)
+			return -1;
+		make_granule_sets(p, m->due_granules, false);
+		m->due_granules->compared_since_seq = UINT64_MAX;
+		m->due_granules->repairs = true;
+	}
+	bits = m->due_granules->bits[segment->id];
+	if (bits)
+		bits[granule / WORD] |= (uint64_t)1 << granule % WORD;
+	return 0;
+}
+
+bool ps_due_has_repairs(const struct ps_mirror *m)
+{
+	return m->due_granules && m->due_granules->repairs;
 }
 
 static bool is_due(const struct ps_due_granules *due, uint32_t segment, uint64_t granule)

@@ -24,6 +24,9 @@ struct ps_due_granules {
 	/* The next granule to compare with the change map. */
 	uint32_t next_segment;
 	uint64_t next_granule;
+	/* The set began with granules that are wrong in a whole image (repair.h). The ring cannot
+	 * bring such an image up to date. */
+	bool repairs;
 	/* A bit for each granule of each segment: it is in the set. NULL: every granule is. */
 	uint64_t *bits[PS_SEGMENTS_MAX];
 };
@@ -57,6 +60,14 @@ uint64_t ps_due_end(const struct ps_mirror *m, const struct ps_segment *segment,
  * `held` is a transaction that the image's slot has reached. */
 void ps_due_complete(struct ps_mirror *m, const struct ps_segment *segment, uint64_t offset,
                      uint64_t end, uint64_t held);
+
+/* Adds a granule that is wrong in a whole image. The next copy to the mirror sends it. Returns 0,
+ * or -1 if out of memory. Caller has admin. */
+int ps_due_add_wrong(struct perseas *p, struct ps_mirror *m, const struct ps_segment *segment,
+                     uint64_t offset);
+
+/* Returns true if the mirror's image has wrong granules, and must be copied to. */
+bool ps_due_has_repairs(const struct ps_mirror *m);
 
 /* Frees the mirror's set, if it has one. */
 void ps_due_free(struct ps_mirror *m);

@@ -50,6 +50,9 @@ enum ps_due_base {
 	PS_DUE_REST,    /* this owner's last copy to the image broke, and its set is still there */
 	/* Another owner wrote the image, and digests say where it differs. */
 	PS_DUE_DIFFERENT,
+	/* The image is a prefix of this owner's history but for the granules of its set, which are
+	 * wrong (repair.h). */
+	PS_DUE_REPAIR,
 };
 
 /* Why a copy sends everything. doc/operating.md lists the names ("A mirror comes back"). */
@@ -121,6 +124,38 @@ struct ps_resync {
 	uint64_t next_at;    /* no chunk before this time, to limit the rate */
 };
 
+enum ps_repair_state {
+	PS_REPAIR_NONE,
+	PS_REPAIR_COMPARING, /* live mirrors are compared with the memory here; nothing changes */
+	PS_REPAIR_SENDING,   /* mirrors that differ are copied to, one at a time */
+};
+
+/* The repair of mirrors that an operator ordered (repair.c). */
+struct ps_repair {
+	enum ps_repair_state state;
+	uint8_t order_id[PS_ID_SIZE];
+	uint64_t publish_generation; /* p->upkeep's value when the repair began */
+	/* COMPARING: where the piece begins; its bytes, or 0 if no mirror was asked about it yet;
+	 * the most granules that it may have; and how often its first granule had changed before
+	 * the answers came. */
+	uint32_t segment;
+	uint64_t offset, length;
+	unsigned granules, tries;
+	uint64_t seq;           /* all mirrors that were asked hold this transaction */
+	uint64_t next_at;       /* no piece before this time, to limit the rate */
+	uint64_t question_id;   /* the id of the last question */
+	uint32_t asked_mirrors; /* mirrors that have not answered yet */
+	uint32_t answering_mirrors;
+	/* The piece's digests here, and for each granule the mirrors that gave the same one. */
+	uint8_t digests[PS_DIGESTS_MAX * PS_DIGEST];
+	uint32_t agreeing_mirrors[PS_DIGESTS_MAX];
+	uint64_t wrong_count;     /* granules that are wrong at a mirror */
+	uint64_t unsettled_count; /* granules that changed whenever they were compared */
+	unsigned repaired_count;  /* mirrors that were repaired */
+	struct ps_mirror *target; /* SENDING: the mirror that is being repaired, or NULL */
+	uint64_t leave_at;        /* SENDING: when the repair ends unless the target is copied to */
+};
+
 enum ps_change_stage {
 	PS_CHANGE_NONE,
 	PS_CHANGE_COPYING, /* the new mirror is copied to; it has no vote yet */
@@ -178,9 +213,10 @@ struct ps_telling {
 	uint64_t tell_again_at;    /* when to tell the other mirrors again */
 };
 
-/* The result of an order. */
+/* The result of an order, or its progress. */
 struct ps_order_result {
 	uint8_t id[PS_ID_SIZE]; /* all zero: unused */
+	bool done;
 	int code;
 	char text[256];
 	struct ps_roster_size before, after;
@@ -236,6 +272,7 @@ struct ps_upkeep {
 	uint64_t publish_generation;     /* grows when segments are published or destroyed */
 	uint64_t unpublished_generation; /* grows when an unpublished segment is added or removed */
 	struct ps_resync resync;
+	struct ps_repair repair;
 	struct ps_change change;
 	struct ps_telling telling;
 	struct ps_orders orders;

@@ -4,6 +4,7 @@
  */
 #include "granted_image.h"
 
+#include "../core/due_granules.h"
 #include "../core/mirror.h"
 #include "../core/segment.h"
 #include "reverted_owner.h"
@@ -52,6 +53,10 @@ enum perseas_mirror_state ps_granted_image_judge(struct perseas *p, const struct
 	if (slot->seq < m->acked_seq) {
 		*why = "its image lacks transactions that it had acknowledged";
 		return PERSEAS_MIRROR_LOST;
+	}
+	if (ps_due_has_repairs(m)) {
+		*why = "it differed from the others; it waits to be repaired";
+		return PERSEAS_MIRROR_STALE;
 	}
 	/* The ring replays no publish or destroy: an image that missed one is STALE. */
 	if (!ps_ring_can_replay(&p->commit.ring, slot->seq, p->commit.seq)) {

@@ -16,6 +16,7 @@
 #include "heartbeat.h"
 #include "../core/quorum.h"
 #include "renew.h"
+#include "repair.h"
 #include "resync.h"
 #include "roster.h"
 #include "session.h"
@@ -111,6 +112,8 @@ static uint64_t next_due(const struct perseas *p, uint64_t now)
 	}
 	if (ps_resync_due(p) < until)
 		until = ps_resync_due(p);
+	if (ps_repair_due(p, now) < until)
+		until = ps_repair_due(p, now);
 	if (ps_detour_due(p) < until)
 		until = ps_detour_due(p);
 	return ps_change_due(p, now) < until ? ps_change_due(p, now) : until;
@@ -160,6 +163,7 @@ static uint64_t run_round(struct perseas *p, uint64_t *next_beat)
 	if (!p->is_renewing) {
 		ps_orders_carry_out(p);
 		ps_detour_step(p, now);
+		ps_repair_step(p);
 		ps_sessions_step(p);
 	}
 	ps_lifelines_step(p);

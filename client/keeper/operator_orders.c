@@ -7,11 +7,13 @@
 
 #include "change.h"
 #include "pending_answers.h"
+#include "repair.h"
 #include "../core/event.h"
 #include "../core/gather.h"
 
 #include "../../proto/base/text.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { SIZES_VERSION = 9 }; /* the first protocol version that has the sizes of rosters */
@@ -58,6 +60,13 @@ void ps_orders_tell_handover(struct perseas *p, const Perseas__Handover *handove
 	pthread_mutex_unlock(&p->lock);
 }
 
+/* Begins the ordered repair, if no other one is under way: then the order waits. */
+static void carry_out_repair(struct perseas *p, const Perseas__Order *order)
+{
+	if (p->upkeep.repair.state == PS_REPAIR_NONE && note_carried_out(p, order->id))
+		ps_repair_begin(p, order->id.data);
+}
+
 /* Begins the ordered change, or takes a change back, if that is possible now. */
 static void carry_out_order(struct perseas *p, const Perseas__Order *order)
 {
@@ -96,35 +105,52 @@ void ps_orders_carry_out(struct perseas *p)
 	p->upkeep.orders.waiting_answer = NULL;
 	if (!reply)
 		return;
-	carry_out_order(p, reply->confirm->order);
+	if (reply->confirm->order->kind == PERSEAS__ORDER_KIND__ORDER_REPAIR)
+		carry_out_repair(p, reply->confirm->order);
+	else
+		carry_out_order(p, reply->confirm->order);
 	perseas__reply__free_unpacked(reply, NULL);
 }
 
-void ps_orders_save_result(struct perseas *p)
-{
-	const struct ps_change *c = &p->upkeep.change;
-	struct ps_orders *orders = &p->upkeep.orders;
-	struct ps_order_result *end;
-
-	ps_assert_admin(p);
-	if (is_no_id(c->order_id))
-		return;
-	end = &orders->results[orders->result_count++ % PS_ORDERS_SAVED];
-	memcpy(end->id, c->order_id, PS_ID_SIZE);
-	end->code = c->result_code;
-	end->before = c->before;
-	end->after = c->after;
-	ps_text_format(end->text, sizeof(end->text), "%s", c->text);
-}
-
 /* Returns the saved result of the order with this id, or NULL if it was never carried out, is the
- * last one, or was long ago. */
+ * last change, or was long ago. */
 static struct ps_order_result *find_result(struct perseas *p, const uint8_t *id)
 {
 	for (unsigned i = 0; i < PS_ORDERS_SAVED; i++)
 		if (!is_no_id(id) && !memcmp(id, p->upkeep.orders.results[i].id, PS_ID_SIZE))
 			return &p->upkeep.orders.results[i];
 	return NULL;
+}
+
+struct ps_order_result *ps_orders_result(struct perseas *p, const uint8_t *id)
+{
+	struct ps_orders *orders = &p->upkeep.orders;
+	struct ps_order_result *result = find_result(p, id);
+
+	ps_assert_admin(p);
+	assert(!is_no_id(id));
+	if (!result) {
+		result = &orders->results[orders->result_count++ % PS_ORDERS_SAVED];
+		memset(result, 0, sizeof(*result));
+		memcpy(result->id, id, PS_ID_SIZE);
+	}
+	return result;
+}
+
+void ps_orders_save_result(struct perseas *p)
+{
+	const struct ps_change *c = &p->upkeep.change;
+	struct ps_order_result *end;
+
+	ps_assert_admin(p);
+	if (is_no_id(c->order_id))
+		return;
+	end = ps_orders_result(p, c->order_id);
+	end->done = true;
+	end->code = c->result_code;
+	end->before = c->before;
+	end->after = c->after;
+	ps_text_format(end->text, sizeof(end->text), "%s", c->text);
 }
 
 static void set_sizes(Perseas__OrderResult *result, const struct ps_roster_size *before,
@@ -145,7 +171,7 @@ bool ps_orders_fill_result(struct perseas *p, struct ps_mirror *m, Perseas__Orde
 		return false;
 	perseas__order_result__init(result);
 	result->id = (ProtobufCBinaryData){ PS_ID_SIZE, end ? end->id : c->order_id };
-	result->done = end || c->stage == PS_CHANGE_NONE;
+	result->done = end ? end->done : c->stage == PS_CHANGE_NONE;
 	result->code = end ? end->code : result->done ? c->result_code : 0;
 	result->text = end ? end->text : c->text;
 	if (result->done && !result->code && ps_mirror_has_version(p, m, SIZES_VERSION))

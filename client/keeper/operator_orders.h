@@ -14,9 +14,13 @@ void ps_orders_take(struct perseas *p, struct ps_mirror *m, Perseas__Reply **rep
 /* Tells the application, once, that this owner is asked to hand the store over. */
 void ps_orders_tell_handover(struct perseas *p, const Perseas__Handover *handover);
 
-/* Carries out the waiting order: begins the change that it asks for, or takes a change back. The
- * keeper calls this. */
+/* Carries out the waiting order: begins the change or the repair that it asks for, or takes a
+ * change back. The keeper calls this. */
 void ps_orders_carry_out(struct perseas *p);
+
+/* Returns where the result of the order with this id is saved, and makes room for it if it has none
+ * yet. */
+struct ps_order_result *ps_orders_result(struct perseas *p, const uint8_t *id);
 
 /* Saves the result of the finished change, if it was ordered, before the next change replaces it.
  * Mirrors that have not been told of the result still get it. */

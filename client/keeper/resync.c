@@ -129,6 +129,7 @@ static const char *describe(const struct ps_resync *r, char *text, size_t size)
 		[PS_DUE_CHANGED] = "sent what changed",
 		[PS_DUE_REST] = "sent what is left of a copy that broke",
 		[PS_DUE_DIFFERENT] = "sent what differs by digests",
+		[PS_DUE_REPAIR] = "repaired",
 	};
 
 	const char *whole = r->whole ? r->whole->text : NULL;

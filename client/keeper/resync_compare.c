@@ -62,16 +62,12 @@ void ps_resync_begin_comparing(struct perseas *p)
 	ps_resync_move(p, PS_RESYNC_COMPARING);
 }
 
-/* Moves r->segment and r->offset on to the next piece that can be compared. Returns its segment, or
- * NULL if no piece is left. */
-static const struct ps_segment *next_segment(struct perseas *p)
+const struct ps_segment *ps_next_mapped(struct perseas *p, uint32_t *id, uint64_t *offset)
 {
-	struct ps_resync *r = &p->upkeep.resync;
+	for (; *id < PS_SEGMENTS_MAX; ++*id, *offset = 0) {
+		const struct ps_segment *s = ps_segment_by_id(p, *id);
 
-	for (; r->segment < PS_SEGMENTS_MAX; r->segment++, r->offset = 0) {
-		const struct ps_segment *s = ps_segment_by_id(p, r->segment);
-
-		if (s && s->born && s->base && r->offset < s->size)
+		if (s && s->born && s->base && *offset < s->size)
 			return s;
 	}
 	return NULL;
@@ -90,23 +86,22 @@ static uint64_t granule_length(uint64_t length, uint64_t at)
 	return length - at < PS_GRANULE ? length - at : PS_GRANULE;
 }
 
-/* Computes the digests of the piece as it is committed here. A commit waits at most while one
- * granule is copied. Returns 0, or PERSEAS_ENOMEM. */
-static int digest_here(struct perseas *p, const struct ps_segment *segment, struct ps_error *error)
+bool ps_digest_committed(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                         uint64_t length, const uint8_t *key, uint8_t *digests)
 {
-	struct ps_resync *r = &p->upkeep.resync;
-	uint8_t *copy = ps_ring_bounce(&p->commit.ring), *digest = r->digests;
+	uint8_t *copy = ps_ring_bounce(&p->commit.ring);
 
-	for (uint64_t at = 0; at < r->read_length; at += PS_GRANULE, digest += PS_DIGEST) {
-		const uint64_t length = granule_length(r->read_length, at);
+	ps_assert_admin(p);
+	for (uint64_t at = 0; at < length; at += PS_GRANULE, digests += PS_DIGEST) {
+		const uint64_t size = granule_length(length, at);
 
 		pthread_mutex_lock(&p->lock);
-		ps_tx_copy_committed(p, segment, r->offset + at, copy, length);
+		ps_tx_copy_committed(p, segment, offset + at, copy, size);
 		pthread_mutex_unlock(&p->lock);
-		if (!ps_keyed_digests(r->digest_key, copy, length, PS_GRANULE, digest))
-			return ps_error_set(error, PERSEAS_ENOMEM, "no memory to compare it");
+		if (!ps_keyed_digests(key, copy, size, PS_GRANULE, digests))
+			return false;
 	}
-	return 0;
+	return true;
 }
 
 /* Asks the mirror for the digests of the next piece, and computes them here meanwhile. Returns 0,
@@ -131,7 +126,9 @@ static int ask_for_digests(struct perseas *p, const struct ps_segment *segment,
 	r->answer_by = ps_answer_deadline(p);
 	r->next_at = ps_now(p) + (rate ? length * 1000000000 / rate : 0);
 	rc = p->env->ops->send(r->target->control, &request, error);
-	return rc ? rc : digest_here(p, segment, error);
+	if (!rc && !ps_digest_committed(p, segment, r->offset, length, r->digest_key, r->digests))
+		rc = ps_error_set(error, PERSEAS_ENOMEM, "no memory to compare it");
+	return rc;
 }
 
 /* Takes the granules whose digests are equal out of the set of those that are due. */
@@ -192,7 +189,7 @@ int ps_resync_compare_some(struct perseas *p, struct ps_error *error)
 
 	ps_assert_admin(p);
 	if (!r->read_length) {
-		segment = next_segment(p);
+		segment = ps_next_mapped(p, &r->segment, &r->offset);
 		return segment ? ask_for_digests(p, segment, error) : end_comparing(r);
 	}
 	rc = ps_resync_take_answer(p, &reply, NULL, error);

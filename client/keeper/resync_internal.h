@@ -49,6 +49,16 @@ void ps_resync_begin_comparing(struct perseas *p);
  * everything is due. Returns 0 if there is more to compare, or an error code. */
 int ps_resync_compare_some(struct perseas *p, struct ps_error *error);
 
+/* Moves *id and *offset on to the next place of a published segment that is mapped here. Returns
+ * the segment, or NULL if no such place is left. */
+const struct ps_segment *ps_next_mapped(struct perseas *p, uint32_t *id, uint64_t *offset);
+
+/* Computes digests of a part of a segment as it is committed here. A commit waits at most while one
+ * granule is copied. Returns false if out of memory. The caller observes transactions, and no copy
+ * is under way, which would use the same buffer. */
+bool ps_digest_committed(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                         uint64_t length, const uint8_t *key, uint8_t *digests);
+
 /* Reads `length` bytes of a region from the next whole mirror that holds transaction `seq` and was
  * not asked yet, and moves the copy to READING. Returns false if no such mirror is left. */
 bool ps_resync_ask_bytes(struct perseas *p, uint32_t region, uint64_t offset, uint64_t length,

@@ -367,9 +367,10 @@ static const char *order_fault(const Perseas__Order *order)
 		return bad_id;
 	if ((order->kind < PERSEAS__ORDER_KIND__ORDER_ADD ||
 	     order->kind > PERSEAS__ORDER_KIND__ORDER_CANCEL) &&
-	    order->kind != PERSEAS__ORDER_KIND__ORDER_RAISE)
+	    order->kind != PERSEAS__ORDER_KIND__ORDER_RAISE &&
+	    order->kind != PERSEAS__ORDER_KIND__ORDER_REPAIR)
 		return "an order must be to add, to remove or to replace a mirror, to take that "
-		       "back, or to raise the store's level";
+		       "back, to raise the store's level, or to repair mirrors";
 	if (!order_address_valid(order->address, names_mirror_to_remove(order->kind)) ||
 	    !order_address_valid(order->with, names_mirror_to_add(order->kind)))
 		return "an order must name the mirror that goes, the one that comes, both or none, "

@@ -19,7 +19,10 @@ enum { VERSION_BITS = 16, VERSION_MASK = (1 << VERSION_BITS) - 1 };
 static_assert(PS_PROTOCOL_LEAST < PS_PROTOCOL_VERSION, "the version before is spoken, too");
 static_assert(PS_LEVEL_MAX == 1, "the levels that versions read");
 
-enum { LEVEL_1 = 9 /* the first version that reads level 1 */ };
+enum {
+	LEVEL_1 = 9, /* the first version that reads level 1 */
+	REPAIRS = 9, /* the first version with ORDER_REPAIR */
+};
 
 static atomic_uint highest_spoken = PS_PROTOCOL_VERSION;
 
@@ -179,6 +182,9 @@ static unsigned version_of_values(const ProtobufCMessage *message)
 	if (message->descriptor == &perseas__order__descriptor &&
 	    ((const Perseas__Order *)message)->kind == PERSEAS__ORDER_KIND__ORDER_RAISE)
 		return LEVEL_1;
+	if (message->descriptor == &perseas__order__descriptor &&
+	    ((const Perseas__Order *)message)->kind == PERSEAS__ORDER_KIND__ORDER_REPAIR)
+		return REPAIRS;
 	return PS_PROTOCOL_LEAST;
 }
 

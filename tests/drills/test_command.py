@@ -87,6 +87,7 @@ NOBODY = "127.0.0.1:1"
     (["heap", "s", "--from", "a:1,b:1"], "name one"),
     (["heap", "s", "--mirrors", NOBODY], "takes no --mirrors"),
     (["verify", "s", "--mirrors", NOBODY, "--repeat", "0"], "from 1 to 86400"),
+    (["verify", "s", "--mirrors", NOBODY, "--repair", "--repeat", "1"], "goes without --repeat"),
     (["roster"], "which store?"),
     (["roster", "s", NOBODY, NOBODY], "one word too many"),
     (["roster", "s", NOBODY, "--acks", "2"], "goes with a change"),

@@ -53,7 +53,7 @@ def test_bash_completes_commands_and_options(bash):
     assert bash("re") == ["recover", "restore"]
     assert bash("--json", "re") == ["recover", "restore"]
     assert bash("--") == ["--help", "--version"]
-    assert bash("verify", "s", "--r") == ["--repeat"]
+    assert bash("verify", "s", "--r") == ["--repair", "--repeat"]
     mirrors = ["m1", ":", "7700,m2", ":", "7700"]
     assert bash("verify", "s", *mirrors, "--j") == ["--json"]
     assert bash("--mirrors", *mirrors, "st") == ["status"]

@@ -100,7 +100,7 @@ def test_a_page_of_a_command_has_what_its_help_has(pages):
     """Options, exit statuses and examples of perseas verify."""
     needs("groff")
     text = text_of(pages["perseas-verify.1"])
-    for words in ("perseas verify STORE LIST [--repeat SECONDS] [--json]", "EXAMPLES",
+    for words in ("[--repeat SECONDS | --repair [--wait SECONDS]] [--json]", "EXAMPLES",
                   "--repeat SECONDS Verifies again", "EXIT STATUS 0 done, or the answer is yes 1",
                   "SEE ALSO"):
         assert words in text, text

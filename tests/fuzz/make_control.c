@@ -137,6 +137,8 @@ static void ask_live(struct seed *seed, int peer)
 	const ProtobufCBinaryData order_id = id(owners[0]);
 	Perseas__Order add = MESSAGE_OF(Order, order, .id = order_id, .with = (char *)"b:1",
 	                                .kind = PERSEAS__ORDER_KIND__ORDER_ADD);
+	Perseas__Order repair = MESSAGE_OF(Order, order, .id = id(owners[1]),
+	                                   .kind = PERSEAS__ORDER_KIND__ORDER_REPAIR);
 	Perseas__OrderResult result = MESSAGE_OF(OrderResult, order_result, .id = order_id);
 	Perseas__OwnerFigures figures = MESSAGE_OF(OwnerFigures, owner_figures, .commits = 9,
 	                                           .missing = 24 << 20);
@@ -145,6 +147,10 @@ static void ask_live(struct seed *seed, int peer)
 	ASK(seed, peer, Order, order, .store = bank, .order = &add);
 	ASK(seed, peer, Confirm, confirm, .result = &result, .figures = &figures);
 	ASK(seed, peer, Status, status, .store = bank);
+	result.done = true;
+	ASK(seed, peer, Confirm, confirm, .result = &result, .figures = &figures);
+	ASK(seed, peer, Order, order, .store = bank, .order = &repair);
+	ASK(seed, peer, Confirm, confirm);
 	ASK(seed, peer, Joining, joining, .whole = true);
 	ASK(seed, peer + 1, Watch, watch, .store = bank, .epoch = 5, .live = true);
 	event(seed, END, peer);

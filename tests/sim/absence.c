@@ -4,7 +4,8 @@
  * everything, the others what changed. Meanwhile a mirror may crash once more, all links may break,
  * and the owner may renew its claims; in a few schedules an owner dies while a mirror is away, and
  * the next one compares the mirror by digests. Only
- * these faults happen, so that most of what is left of a copy is sent by the same owner. The oracle
+ * these faults happen, so that most of what is left of a copy is sent by the same owner. In some
+ * schedules operators order repairs, which must find nothing wrong. The oracle
  * looks at each image, byte for byte, when it counts again.
  */
 #include "aim.h"
@@ -76,6 +77,13 @@ static unsigned kills_of(const struct sim_world *w)
 	                               : w->seed / (SIM_AIM_TURNS * RARE) % 4 == 3;
 
 	return wanted ? KILLS_MAX : 0;
+}
+
+bool sim_absence_repairs(const struct sim_world *w)
+{
+	return w->mistake ? w->mistake == SIM_MISTAKE_REPAIR_UNSETTLED
+	                  : sim_aim_is(w, &sim_absence_aim) &&
+	                            w->seed / (SIM_AIM_TURNS * RARE) % 9 == 5;
 }
 
 /* Has the ring lose what the mirror missed, as if more had been committed meanwhile, if no other
@@ -188,7 +196,7 @@ const struct sim_aim sim_absence_aim = {
 	.rare = RARE,
 	.mistakes = { SIM_MISTAKE_UNMARKED_SPAN, SIM_MISTAKE_MARKED_EARLY, SIM_MISTAKE_ANY_SLOT,
 	              SIM_MISTAKE_HALF_IS_BASE, SIM_MISTAKE_LISTED_EARLY, SIM_MISTAKE_DUE_DROPPED,
-	              SIM_MISTAKE_DIGEST_STALE },
+	              SIM_MISTAKE_DIGEST_STALE, SIM_MISTAKE_REPAIR_UNSETTLED },
 	.shape = shape,
 	.begin = begin,
 };

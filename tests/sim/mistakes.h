@@ -145,6 +145,8 @@ struct perseas_tx;
 	X(LISTED_EARLY, "listed-early", 1000, 6, "what to send is chosen before the stream")       \
 	X(DUE_DROPPED, "due-dropped", 1000, 12, "what was posted is not sent again after a break") \
 	X(DIGEST_STALE, "digest-stale", 1000, 19, "what changed since a digest is not sent")       \
+	X(REPAIR_UNSETTLED, "repair-unsettled", 1000, 2,                                           \
+	  "what changes while mirrors are compared is judged")                                     \
 	X(REPLACED, "replaced", 1000, 9, "a create replaces another; one that settles is enough")  \
 	X(NOT_FIRST, "not-first", 4000, 3, "a making is withdrawn, but not at its first mirror")   \
 	X(UNDECIDED, "undecided", 4000, 12, "settled elsewhere before the first mirror has")       \

@@ -9,6 +9,8 @@
 #include "../../client/core/commit.h"
 #include "../../client/core/due_granules.h"
 #include "../../client/core/mirror.h"
+#include "../../client/keeper/repair.h"
+#include "aim.h"
 #include "process.h"
 
 int __real_ps_commit_send(struct perseas *p, const struct ps_outgoing *out);
@@ -28,6 +30,11 @@ int __wrap_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m,
 
 int __real_ps_resync_compare_some(struct perseas *p, struct ps_error *error);
 int __wrap_ps_resync_compare_some(struct perseas *p, struct ps_error *error);
+
+void __real_ps_repair_step(struct perseas *p);
+void __wrap_ps_repair_step(struct perseas *p);
+int __wrap_ps_due_add_wrong(struct perseas *p, struct ps_mirror *m,
+                            const struct ps_segment *segment, uint64_t offset);
 
 enum { AGE = 16 }; /* transactions that may be posted between a begin and its commit */
 
@@ -104,7 +111,8 @@ static void list_early(struct perseas *p, struct ps_mirror *m)
 int __wrap_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
                         const Perseas__ClaimReply *claim, const uint8_t *image_id)
 {
-	static const char *const bases[] = { "all", "what changed", "the rest", "what differs" };
+	static const char *const bases[] = { "all", "what changed", "the rest", "what differs",
+		                             "what is wrong" };
 	const int rc = __real_ps_due_begin(p, m, base, claim, image_id);
 
 	sim_trace(world_of(p), "%s is to be sent %s%s: %s", m->address.text, bases[base],
@@ -138,4 +146,37 @@ int __wrap_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const str
 		                write->offset, write->offset + write->length,
 		                m->due_granules->held_seq);
 	return rc;
+}
+
+/* Orders a repair again and again. Nothing is ever wrong, so mirrors and owner must agree. */
+void __wrap_ps_repair_step(struct perseas *p)
+{
+	const struct ps_order_result *results = p->upkeep.orders.results;
+	struct ps_repair *r = &p->upkeep.repair;
+	struct sim_world *w = world_of(p);
+	const uint8_t id[PS_ID_SIZE] = { 1 };
+	bool under_way;
+
+	if (sim_absence_repairs(w) && r->state == PS_REPAIR_NONE && sim_chance(w, 10)) {
+		memset(p->upkeep.orders.results, 0, sizeof(p->upkeep.orders.results));
+		ps_repair_begin(p, id);
+	}
+	under_way = r->state != PS_REPAIR_NONE;
+	__real_ps_repair_step(p);
+	for (unsigned i = 0; i < PS_ORDERS_SAVED && under_way && !r->state; i++) {
+		if (strstr(results[i].text, "agree"))
+			sim_fail(w, "a repair ends: %s", results[i].text);
+		sim_count(w, SIM_REPAIRS,
+		          !memcmp(results[i].id, id, PS_ID_SIZE) && !results[i].code);
+	}
+	if (is(p, SIM_MISTAKE_REPAIR_UNSETTLED))
+		r->seq = UINT64_MAX;
+}
+
+int __wrap_ps_due_add_wrong(struct perseas *p, struct ps_mirror *m,
+                            const struct ps_segment *segment, uint64_t offset)
+{
+	sim_fail(world_of(p), "%s is called wrong at %llu of %s", m->address.text,
+	         (unsigned long long)offset, segment->name);
+	return -1;
 }

@@ -80,6 +80,10 @@ TEST(orders_out_of_range_are_refused)
 		{ PERSEAS__ORDER_KIND__ORDER_REPLACE, false, true, false },
 		{ PERSEAS__ORDER_KIND__ORDER_REPLACE, true, false, false },
 		{ PERSEAS__ORDER_KIND__ORDER_REPLACE + 1, true, true, false },
+		{ PERSEAS__ORDER_KIND__ORDER_REPAIR, false, false, true },
+		{ PERSEAS__ORDER_KIND__ORDER_REPAIR, true, false, false },
+		{ PERSEAS__ORDER_KIND__ORDER_REPAIR, false, true, false },
+		{ PERSEAS__ORDER_KIND__ORDER_REPAIR + 1, false, false, false },
 	};
 	Perseas__OrderRequest ask = PERSEAS__ORDER_REQUEST__INIT;
 	Perseas__Request request = message_request(&ask);

@@ -436,8 +436,8 @@ TEST(a_random_id_needs_level_1, struct rig *rig)
 	assert_claim_tells_key(rig, BANK_EPOCH + 1);
 }
 
-/* An owner of the version before would not know the order, and end the session. */
-TEST(only_an_owner_that_knows_levels_is_asked_to_raise_one, struct rig *rig)
+/* An owner of the version before would not know these orders, and end the session. */
+TEST(only_an_owner_that_knows_an_order_is_given_it, struct rig *rig)
 {
 	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
 	Perseas__OrderRequest request = PERSEAS__ORDER_REQUEST__INIT;
@@ -454,6 +454,10 @@ TEST(only_an_owner_that_knows_levels_is_asked_to_raise_one, struct rig *rig)
 	rig->owner.session.version = BEFORE;
 	assert_int_equal(status_of(ask(rig, &peer, PERSEAS__REQUEST__BODY_ORDER, &request)),
 	                 STATUS(BAD_VERSION));
+	order.kind = PERSEAS__ORDER_KIND__ORDER_REPAIR;
+	assert_int_equal(status_of(ask(rig, &peer, PERSEAS__REQUEST__BODY_ORDER, &request)),
+	                 STATUS(BAD_VERSION));
+	order.kind = PERSEAS__ORDER_KIND__ORDER_RAISE;
 	rig->owner.session.version = BEFORE + 1;
 	assert_int_equal(status_of(ask(rig, &peer, PERSEAS__REQUEST__BODY_ORDER, &request)),
 	                 STATUS(OK));

@@ -289,3 +289,30 @@ TEST_WITH(test_a_cancel_waits_for_the_roster_as_it_was, NULL, NULL)
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	owner_free(o);
 }
+
+/* A repair is told as one that goes on, until it has ended. A second mirror that passes the same
+ * order on is told the same end, and nothing is done again. */
+TEST(a_repair_is_carried_out_once, struct owner *o)
+{
+	uint64_t asked;
+
+	order(o, "sim://1", 'r', PERSEAS__ORDER_KIND__ORDER_REPAIR, "");
+	o->p->is_admin_taken = true;
+	for (unsigned rounds = 0; !result_at(o, 1) && rounds < ROUNDS; rounds++) {
+		o->p->upkeep.next_heartbeat_at = 0;
+		ps_heartbeat_step(o->p, o->d->now);
+		ps_orders_carry_out(o->p);
+	}
+	o->p->is_admin_taken = false;
+	assert_non_null(result_at(o, 1));
+	assert_false(result_at(o, 1)->done);
+	hear_until_told(o, 1);
+	assert_int_equal(result_at(o, 1)->code, 0);
+	assert_string_equal(result_at(o, 1)->text, "no mirror differs from the owner");
+	assert_sizes(result_at(o, 1), 0, 0, 0, 0);
+	asked = o->p->upkeep.last_question_id;
+	order(o, "sim://2", 'r', PERSEAS__ORDER_KIND__ORDER_REPAIR, "");
+	hear_until_told(o, 2);
+	assert_string_equal(result_at(o, 2)->text, "no mirror differs from the owner");
+	assert_int_equal(o->p->upkeep.last_question_id, asked);
+}

@@ -303,6 +303,8 @@ TEST(a_level_is_of_the_version_that_reads_it)
 	assert_int_equal(ps_version_needed_by(&order.base), BEFORE);
 	order.kind = PERSEAS__ORDER_KIND__ORDER_RAISE;
 	assert_int_equal(ps_version_highest_level(ps_version_needed_by(&order.base)), PS_LEVEL_MAX);
+	order.kind = PERSEAS__ORDER_KIND__ORDER_REPAIR;
+	assert_int_equal(ps_version_needed_by(&order.base), 9);
 	assert_int_equal(ps_version_highest_level(ps_version_needed_by(&segment.base)), 0);
 	segment.random_id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
 	assert_int_equal(ps_version_highest_level(ps_version_needed_by(&segment.base)), 1);

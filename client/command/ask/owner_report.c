@@ -19,6 +19,8 @@ static const char *order_kind_text(Perseas__OrderKind kind)
 		return "raise";
 	case PERSEAS__ORDER_KIND__ORDER_CANCEL:
 		return "cancel";
+	case PERSEAS__ORDER_KIND__ORDER_REPAIR:
+		return "repair";
 	default:
 		return "none";
 	}
@@ -34,8 +36,10 @@ static void print_order(const Perseas__StoreStatus *status)
 	const Perseas__Order *order = status->order;
 	const Perseas__OrderResult *result = status->result;
 
-	printf("\nthe owner has been asked: roster %s%s%s%s%s", order_kind_text(order->kind),
-	       *order->address ? " " : "", order->address, *order->with ? " " : "", order->with);
+	printf("\nthe owner has been asked: %s%s%s%s%s%s",
+	       order->kind == PERSEAS__ORDER_KIND__ORDER_REPAIR ? "" : "roster ",
+	       order_kind_text(order->kind), *order->address ? " " : "", order->address,
+	       *order->with ? " " : "", order->with);
 	if (order->acks)
 		printf(" --acks %u", order->acks);
 	if (result && *result->text)

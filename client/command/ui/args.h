@@ -66,6 +66,7 @@ struct ps_args {
 	bool bytes;    /* history: with the bytes */
 	bool yes;      /* drop: deletes, and does not only say what it would */
 	bool gone;     /* drain, roster: the mirror that leaves is gone for good */
+	bool repair;   /* verify: has the owner repair mirrors that differ */
 	bool takeover; /* recover: takes the store from a live owner */
 	bool help;
 	bool version;

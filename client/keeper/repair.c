@@ -1,0 +1,423 @@
+/*
+ * repair.c - see repair.h. Nothing may be sent that W other mirrors do not confirm: if somebody
+ * stored without set_range, the memory here is what is wrong.
+ */
+#include "repair.h"
+
+#include "operator_orders.h"
+#include "pending_answers.h"
+#include "resync_internal.h"
+#include "rpc.h"
+#include "../core/change_map.h"
+#include "../core/demand.h"
+#include "../core/due_granules.h"
+#include "../core/mirror.h"
+#include "../core/quorum.h"
+#include "../core/tx.h"
+#include "../../proto/base/text.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum { TRIES = 32 }; /* times that a granule which changes is compared */
+
+#define PATIENCE ps_ms(10000) /* for a mirror to come back, so that its copy begins */
+
+/* --- the result --- */
+
+/* Forgets which granules are wrong at mirrors that the repair has not begun to copy to. */
+static void forget_wrong_granules(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (ps_due_has_repairs(m) && m != p->upkeep.repair.target &&
+		    m != p->upkeep.resync.target)
+			ps_due_free(m);
+	}
+}
+
+/* Ends the repair with a code and a sentence for people. */
+__attribute__((format(printf, 3, 4))) static void end_repair(struct perseas *p, int code,
+                                                             const char *format, ...)
+{
+	struct ps_repair *r = &p->upkeep.repair;
+	struct ps_order_result *result = ps_orders_result(p, r->order_id);
+	va_list args;
+
+	va_start(args, format);
+	ps_text_vformat(result->text, sizeof(result->text), format, args);
+	va_end(args);
+	result->done = true;
+	result->code = code;
+	forget_wrong_granules(p);
+	memset(r, 0, sizeof(*r));
+}
+
+static bool has_unmapped_segments(const struct perseas *p)
+{
+	for (unsigned i = 0; i < p->segment_count; i++)
+		if (p->segments[i].born && !p->segments[i].base)
+			return true;
+	return false;
+}
+
+static void end_well(struct perseas *p)
+{
+	const struct ps_repair *r = &p->upkeep.repair;
+	char done[80] = "no mirror differs from the owner", unsettled[80] = "";
+
+	if (r->wrong_count)
+		ps_text_format(done, sizeof(done),
+		               "repaired %" PRIu64 " piece%s of 64 KiB on %u mirror%s",
+		               r->wrong_count, r->wrong_count == 1 ? "" : "s", r->repaired_count,
+		               r->repaired_count == 1 ? "" : "s");
+	if (r->unsettled_count)
+		ps_text_format(unsettled, sizeof(unsettled),
+		               "; changing too often to be compared: %" PRIu64, r->unsettled_count);
+	end_repair(p, 0, "%s%s%s", done, unsettled,
+	           has_unmapped_segments(p)
+	                   ? "; the owner has not mapped all segments, and compared the others"
+	                   : "");
+}
+
+/* Ends the repair if the segments are not those with which it began: the sets of wrong granules are
+ * those of other segments. Returns true if it ended. */
+static bool end_if_segments_changed(struct perseas *p)
+{
+	if (p->upkeep.repair.publish_generation == p->upkeep.publish_generation)
+		return false;
+	end_repair(p, PERSEAS_EBUSY,
+	           "segments were published or destroyed meanwhile: repeat the repair");
+	return true;
+}
+
+/* Ends the repair if the set is not W mirrors. Returns true if it ended. */
+static bool end_without_w(struct perseas *p, uint32_t set)
+{
+	if (ps_quorum_is_w(p, set))
+		return false;
+	end_repair(p, PERSEAS_EQUORUM,
+	           "fewer than W mirrors are live and give digests: start the others, and repeat");
+	return true;
+}
+
+/* --- comparing --- */
+
+/* Takes the digests of one mirror, and notes in which granules it agrees. */
+static void take_digests(struct perseas *p, struct ps_mirror *m,
+                         const struct ps_pending_answer *pending, Perseas__Reply **reply,
+                         const struct ps_error *why)
+{
+	struct ps_repair *r = pending->arg;
+	const unsigned count = (unsigned)((r->length + PS_GRANULE - 1) / PS_GRANULE);
+	const Perseas__DigestReply *theirs;
+
+	(void)why;
+	if (pending->ticket != r->question_id)
+		return;
+	r->asked_mirrors &= ~ps_mirror_bit(p, m);
+	if (!*reply || (*reply)->status != PERSEAS__STATUS__STATUS_OK)
+		return;
+	theirs = (*reply)->digest;
+	if (theirs->digests.len != count * PS_DIGEST)
+		return;
+	r->answering_mirrors |= ps_mirror_bit(p, m);
+	for (unsigned i = 0; i < count; i++)
+		if (!memcmp(r->digests + i * PS_DIGEST, theirs->digests.data + i * PS_DIGEST,
+		            PS_DIGEST))
+			r->agreeing_mirrors[i] |= ps_mirror_bit(p, m);
+}
+
+/* Returns the mirrors that can be compared, and sets *seq to a transaction that all of them
+ * hold. */
+static uint32_t comparable_mirrors(struct perseas *p, uint64_t *seq)
+{
+	uint32_t set = 0;
+
+	pthread_mutex_lock(&p->lock);
+	*seq = p->commit.seq;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->state != PERSEAS_MIRROR_LIVE || ps_resync_reason_not_to_compare(p, m))
+			continue;
+		set |= ps_mirror_bit(p, m);
+		*seq = m->acked_seq < *seq ? m->acked_seq : *seq;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return set;
+}
+
+/* Asks the mirrors of `set` for digests of the piece, with a key that is drawn now. */
+static void send_question(struct perseas *p, const struct ps_segment *segment, uint32_t set,
+                          uint8_t *key)
+{
+	struct ps_repair *r = &p->upkeep.repair;
+	const struct ps_pending_answer pending = { take_digests, r, ++p->upkeep.last_question_id };
+	Perseas__DigestRequest ask = PERSEAS__DIGEST_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(digest, DIGEST, &ask);
+
+	ask.store = p->store;
+	ask.region = PS_REGION_SEGMENT + segment->id;
+	ask.offset = r->offset;
+	ask.length = r->length;
+	ask.key = (ProtobufCBinaryData){ PS_DIGEST_KEY, key };
+	r->question_id = pending.ticket;
+	r->asked_mirrors = r->answering_mirrors = 0;
+	memset(r->agreeing_mirrors, 0, sizeof(r->agreeing_mirrors));
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (set >> i & 1 && ps_pending_send(p, &p->mirrors[i], &request, pending))
+			r->asked_mirrors |= (uint32_t)1 << i;
+}
+
+/* Asks all live mirrors about the piece, and computes its digests here. */
+static void ask_about_piece(struct perseas *p, const struct ps_segment *segment, uint64_t length)
+{
+	struct ps_repair *r = &p->upkeep.repair;
+	const uint64_t rate = p->options.resync_rate;
+	const uint32_t set = comparable_mirrors(p, &r->seq);
+	uint8_t key[PS_DIGEST_KEY];
+	bool computed;
+
+	if (end_without_w(p, set) || r->seq < segment->born)
+		return;
+	r->length = length;
+	r->next_at = ps_now(p) + (rate ? length * 1000000000 / rate : 0);
+	p->env->ops->random(p->env, key, sizeof(key));
+	send_question(p, segment, set, key);
+	ps_tx_observe_begin(p);
+	computed = ps_digest_committed(p, segment, r->offset, length, key, r->digests);
+	ps_tx_observe_end(p);
+	if (!computed)
+		end_repair(p, PERSEAS_ENOMEM, "the owner has no memory to compare its mirrors");
+}
+
+/* Asks about the next piece, unless it must wait, or ends the comparison. A copy that is under way
+ * uses the buffer that the digests need. */
+static void ask_next(struct perseas *p)
+{
+	struct ps_repair *r = &p->upkeep.repair;
+	const struct ps_segment *segment = ps_next_mapped(p, &r->segment, &r->offset);
+	struct ps_order_result *result = ps_orders_result(p, r->order_id);
+	uint64_t length = (uint64_t)r->granules * PS_GRANULE;
+
+	if (!segment) {
+		r->state = PS_REPAIR_SENDING;
+		return;
+	}
+	if (length > segment->size - r->offset)
+		length = segment->size - r->offset;
+	ps_text_format(result->text, sizeof(result->text),
+	               "compares its memory with its mirrors: segment '%s', %" PRIu64 "%%",
+	               segment->name, r->offset / (segment->size / 100 + 1));
+	if (!p->upkeep.resync.target && ps_now(p) >= r->next_at &&
+	    ps_demand_request(p, segment, r->offset, length))
+		ask_about_piece(p, segment, length);
+}
+
+/* Returns how many bytes of the piece did not change since the mirrors were asked: each that was
+ * asked held all transactions that changed these. */
+static uint64_t settled_length(struct perseas *p)
+{
+	const struct ps_repair *r = &p->upkeep.repair;
+	uint64_t at = 0;
+
+	pthread_mutex_lock(&p->lock);
+	while (at < r->length &&
+	       ps_changed_by(p, r->segment, (r->offset + at) >> PS_CHANGE_SHIFT) <= r->seq)
+		at += PS_GRANULE;
+	pthread_mutex_unlock(&p->lock);
+	return at < r->length ? at : r->length;
+}
+
+/* Notes at which mirrors a granule of the piece is wrong. Ends the repair if W mirrors do not
+ * confirm what is here. */
+static void judge_granule(struct perseas *p, const struct ps_segment *segment, unsigned i)
+{
+	struct ps_repair *r = &p->upkeep.repair;
+	const uint32_t agreeing = r->agreeing_mirrors[i], wrong = r->answering_mirrors & ~agreeing;
+	const uint64_t offset = r->offset + (uint64_t)i * PS_GRANULE;
+	bool noted = true;
+
+	if (!wrong)
+		return;
+	if (!ps_quorum_is_w(p, agreeing)) {
+		end_repair(
+			p, agreeing ? PERSEAS_EQUORUM : PERSEAS_EDAMAGED,
+			agreeing ? "nothing was changed: fewer than W mirrors agree with the "
+				   "owner's memory in the 64 KiB at offset %" PRIu64
+				   " of segment '%s'"
+				 : "nothing was changed: no mirror agrees with the owner's memory "
+				   "in the 64 KiB at offset %" PRIu64 " of segment '%s'. "
+				   "Its process stored there without perseas_set_range: restart "
+				   "it, and repeat",
+			offset, segment->name);
+		return;
+	}
+	for (unsigned k = 0; k < p->mirror_count && noted; k++)
+		noted = !(wrong >> k & 1) || !ps_due_add_wrong(p, &p->mirrors[k], segment, offset);
+	r->wrong_count++;
+	if (!noted)
+		end_repair(p, PERSEAS_ENOMEM, "the owner has no memory to repair its mirrors");
+}
+
+/* Moves on behind the first `settled` bytes of the piece. A granule that changes is compared again,
+ * alone, because that takes the least time. */
+static void move_on(struct ps_repair *r, uint64_t settled)
+{
+	if (settled == r->length)
+		r->granules = r->granules < PS_DIGESTS_MAX / 4 ? 4 * r->granules : PS_DIGESTS_MAX;
+	else
+		r->granules = 1;
+	r->tries = settled ? 0 : r->tries + 1;
+	if (r->tries == TRIES) {
+		r->unsettled_count++;
+		r->tries = 0;
+		settled = PS_GRANULE;
+	}
+	r->offset += settled;
+	r->length = 0;
+}
+
+/* Judges the part of the piece that did not change until all answers had come. */
+static void judge_piece(struct perseas *p)
+{
+	struct ps_repair *r = &p->upkeep.repair;
+	const struct ps_segment *segment = ps_segment_by_id(p, r->segment);
+	const uint64_t settled = settled_length(p);
+
+	if (end_without_w(p, r->answering_mirrors))
+		return;
+	for (unsigned i = 0; i * (uint64_t)PS_GRANULE < settled; i++) {
+		judge_granule(p, segment, i);
+		if (r->state != PS_REPAIR_COMPARING)
+			return;
+	}
+	move_on(r, settled);
+}
+
+static void step_comparing(struct perseas *p)
+{
+	struct ps_repair *r = &p->upkeep.repair;
+
+	if (end_if_segments_changed(p) || (r->length && r->asked_mirrors))
+		return;
+	if (r->length)
+		judge_piece(p);
+	if (r->state == PS_REPAIR_COMPARING)
+		ask_next(p);
+}
+
+/* --- sending --- */
+
+/* Breaks the link of mirror `m`, if it has one. Ends the repair instead if W others do not hold the
+ * store then, so that the image may not be overwritten (I8). */
+static void take_out(struct perseas *p, struct ps_mirror *m)
+{
+	struct ps_repair *r = &p->upkeep.repair;
+	bool enough;
+
+	if (end_if_segments_changed(p))
+		return;
+	pthread_mutex_lock(&p->lock);
+	enough = ps_quorum_is_w(p, ps_mirrors_with_whole_image(p) & ~ps_mirror_bit(p, m));
+	if (enough && m->is_active)
+		ps_mirror_break(p, m, PS_LINK_BROKEN, "it differs from the others: it is repaired");
+	pthread_mutex_unlock(&p->lock);
+	if (!enough) {
+		end_repair(p, PERSEAS_EQUORUM,
+		           "%s differs, and fewer than W others are live: start them, and repeat",
+		           m->address.text);
+		return;
+	}
+	r->target = m;
+	r->leave_at = ps_now(p) + PATIENCE;
+	ps_text_format(ps_orders_result(p, r->order_id)->text,
+	               sizeof(((struct ps_order_result *)0)->text), "repairs %s", m->address.text);
+	p->env->ops->wake(p->env, PS_COMMITTER);
+}
+
+/* Returns a mirror that is still wrong, or NULL. */
+static struct ps_mirror *next_wrong_mirror(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].state != PERSEAS_MIRROR_REMOVED &&
+		    ps_due_has_repairs(&p->mirrors[i]))
+			return &p->mirrors[i];
+	return NULL;
+}
+
+static void step_sending(struct perseas *p)
+{
+	struct ps_repair *r = &p->upkeep.repair;
+	struct ps_mirror *m = r->target;
+
+	if (m && m->state == PERSEAS_MIRROR_LIVE) {
+		r->repaired_count += !ps_due_has_repairs(m);
+		r->target = m = NULL;
+	}
+	if (m && p->upkeep.resync.target)
+		r->leave_at = ps_now(p) + PATIENCE;
+	if (m) {
+		if (ps_now(p) >= r->leave_at)
+			end_repair(p, PERSEAS_EUNREACHABLE,
+			           "%s went away; it is repaired when it comes back",
+			           m->address.text);
+		return;
+	}
+	m = next_wrong_mirror(p);
+	if (m)
+		take_out(p, m);
+	else
+		end_well(p);
+}
+
+/* --- steps --- */
+
+void ps_repair_begin(struct perseas *p, const uint8_t *order_id)
+{
+	struct ps_repair *r = &p->upkeep.repair;
+
+	ps_assert_admin(p);
+	assert(r->state == PS_REPAIR_NONE);
+	forget_wrong_granules(p);
+	r->state = PS_REPAIR_COMPARING;
+	memcpy(r->order_id, order_id, PS_ID_SIZE);
+	r->publish_generation = p->upkeep.publish_generation;
+	r->granules = PS_DIGESTS_MAX;
+	(void)ps_orders_result(p, order_id);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+		const struct ps_whole_reason *reason = m->state == PERSEAS_MIRROR_LIVE
+		                                               ? ps_resync_reason_not_to_compare(p,
+		                                                                                 m)
+		                                               : NULL;
+
+		if (reason) {
+			end_repair(p, PERSEAS_EVERSION, "%s cannot be compared: %s",
+			           m->address.text, reason->text);
+			return;
+		}
+	}
+}
+
+void ps_repair_step(struct perseas *p)
+{
+	ps_assert_admin(p);
+	if (p->upkeep.repair.state == PS_REPAIR_COMPARING)
+		step_comparing(p);
+	if (p->upkeep.repair.state == PS_REPAIR_SENDING)
+		step_sending(p);
+}
+
+uint64_t ps_repair_due(const struct perseas *p, uint64_t now)
+{
+	const struct ps_repair *r = &p->upkeep.repair;
+
+	/* Answers, and memory that arrives, wake the keeper. */
+	return r->state == PS_REPAIR_COMPARING && !r->length && r->next_at > now ? r->next_at
+	                                                                         : PS_NEVER;
+}
