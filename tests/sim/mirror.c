@@ -394,6 +394,14 @@ static void not_loaded(void *arg, const char *text)
 	sim_trace(m->world, "mirror %u: %s", m->index, text);
 }
 
+/* Returns true if there was no room for the spilled image, and the spill is still there. */
+static bool has_only_spill(const struct sim_mirror *m)
+{
+	const struct store *store = store_find(m->stores, SIM_STORE);
+
+	return store && store->is_only_spilled;
+}
+
 void sim_mirror_start(struct sim_mirror *m)
 {
 	struct sim_world *w = m->world;
@@ -414,7 +422,7 @@ void sim_mirror_start(struct sim_mirror *m)
 		forget(m);
 	}
 	drop_header(m);
-	m->away = false;
+	m->away = has_only_spill(m);
 	sim_oracle_look(m);
 }
 

@@ -551,6 +551,9 @@ static void look_at(struct sim_mirror *m, struct store *store)
 	struct sim_node *node;
 	struct ps_slot slot;
 
+	/* The image is in a spill for which there was no room, and is loaded at another start. */
+	if (store && store->is_only_spilled)
+		return;
 	if (store && store->damage[0])
 		sim_fail(m->world, "mirror %u: the image is damaged: %s", m->index, store->damage);
 	if (!store || !sim_rosters_counts(m->world, store->header) ||

@@ -293,6 +293,11 @@ static void start_again(struct sim_world *w, void *arg, uint64_t ticket)
 		memory_heap_fail(m->memory, 0, 0);
 	}
 	sim_mirror_start(m);
+	/* The operator makes room, and starts the daemon again. */
+	if (m->away) {
+		sim_mirror_stop(m, SIM_MEMORY_KEPT);
+		sim_at(w, w->now + some_time(w), start_again, m, 0);
+	}
 }
 
 static void stop(struct sim_world *w, struct sim_mirror *m)
