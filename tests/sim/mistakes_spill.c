@@ -109,7 +109,7 @@ void sim_mistake_unspill(struct sim_mirror *m)
 void sim_mistake_unspilled(struct sim_mirror *m)
 {
 	struct store *store = store_find(m->stores, SIM_STORE);
-	const Perseas__Roster *roster = store ? store->header->roster : NULL;
+	const Perseas__Roster *roster = store && store->header ? store->header->roster : NULL;
 
 	if (!keeps(m->world))
 		return;
