@@ -457,6 +457,7 @@ static int run_stores(struct memory *memory, const struct config *config)
 			spill->progress_arg = &progress;
 		}
 		stores_set_owner_timeout(stores, config->owner_timeout_ms);
+		stores_set_copies(stores, config->copies);
 		stores_set_spill(stores, spill);
 		stores_set_used_spills(stores, used_spills);
 		if (spill && !used_spills)
@@ -491,8 +492,7 @@ static int run_memory(const struct config *config)
 	return ret;
 }
 
-/* Writes to standard output and flushes it. Returns the exit status. Also reports earlier
- * failures. */
+/* Writes to standard output and flushes it. Returns the exit status, also of earlier failures. */
 static int put_text(const char *text)
 {
 	if (fputs(text, stdout) >= 0 && fflush(stdout) == 0 && !ferror(stdout))

@@ -121,8 +121,7 @@ static inline void ps_mirror_note_slot(const struct perseas *p, struct ps_mirror
  * else meanwhile. */
 static inline bool ps_session_under_way(const struct ps_mirror *m)
 {
-	return m->session.state == PS_SESSION_ASKING || m->session.state == PS_SESSION_CLAIMING ||
-	       m->session.state == PS_SESSION_ATTACHING || m->session.state == PS_SESSION_PREPARING;
+	return m->session.state != PS_SESSION_NONE && m->session.state != PS_SESSION_UP;
 }
 
 /* Posts to the mirror the transactions in the ring that it was not sent yet. Caller holds

@@ -99,6 +99,7 @@ struct ps_retry {
 enum ps_session_state {
 	PS_SESSION_NONE,
 	PS_SESSION_ASKING,    /* connecting, or waiting for the mirror's status */
+	PS_SESSION_QUEUING,   /* the mirror's daemon is asked whether a copy may begin */
 	PS_SESSION_CLAIMING,  /* the mirror has the right image, and is asked for the claim */
 	PS_SESSION_ATTACHING, /* the claim is granted, and the data path is being connected */
 	PS_SESSION_PREPARING, /* the image is being made ready to take what it lacks */
@@ -107,9 +108,11 @@ enum ps_session_state {
 
 struct ps_session {
 	enum ps_session_state state;
-	uint64_t answer_by; /* ASKING, CLAIMING, PREPARING: when the answer times out */
+	uint64_t answer_by; /* ASKING, QUEUING, CLAIMING, PREPARING: when the answer times out */
 	/* PREPARING: p->upkeep.unpublished_generation when the mirror was told the segments. */
 	uint64_t unpublished_generation;
+	bool has_copy_turn; /* the daemon admitted a copy on this connection */
+	bool is_in_line;    /* the daemon's last answer told the copy to wait for others */
 	/* ATTACHING, PREPARING: the answer that granted the claim, or NULL */
 	Perseas__Reply *claim_reply;
 };

@@ -1,8 +1,7 @@
 /*
- * change.c - the stages of a change of the roster, and the work in each. perseas_roster and
- * operators' orders begin a change, and the keeper steps it. A stage must never end before the
- * mirrors have recorded what the next stage relies on. Commits wait for a change only while they
- * need both rosters.
+ * change.c - the stages of a change of the roster, and the work in each. perseas_roster and orders
+ * begin a change, and the keeper steps it. A stage must never end before the mirrors have recorded
+ * what the next stage relies on. Commits wait for a change only while they need both rosters.
  */
 #include "change.h"
 
@@ -231,10 +230,9 @@ static void begin_joint_stage(struct perseas *p)
 	p->next_roster = roster;
 	p->upkeep.change.needed_seq = p->commit.seq;
 	ps_quorums_recompute(p);
-	move_change(
-		p, PS_CHANGE_JOINT,
-		"both rosters count until the change is recorded; perseas roster cancel takes it "
-		"back");
+	move_change(p, PS_CHANGE_JOINT,
+	            "both rosters count until this is recorded; perseas roster cancel takes it "
+	            "back");
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -344,6 +342,8 @@ static void step_copying(struct perseas *p, uint64_t now)
 		/* After a broken copy the keeper pauses before it copies again. */
 		if (c->was_copied_to && ps_broken_copy_pause_end(c->joining) > now)
 			c->copy_deadline = ps_broken_copy_pause_end(c->joining) + COPY_PATIENCE;
+		if (c->joining->session.is_in_line)
+			c->copy_deadline = now + COPY_PATIENCE;
 		handle_copy_trouble(p, state == PERSEAS_MIRROR_DOWN, text, now);
 	}
 }

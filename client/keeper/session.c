@@ -18,6 +18,7 @@
 #include "lifeline.h"
 #include "change_plan.h"
 #include "../core/mirror.h"
+#include "../core/quorum.h"
 #include "reverted_owner.h"
 #include "rejoin.h"
 #include "renew.h"
@@ -31,48 +32,13 @@
 #define RETRY_MIN ps_ms(10)
 #define RETRY_MAX ps_ms(1000)
 #define CONNECT_POLL ps_ms(10) /* how often to check a connection without a descriptor */
+/* How long to wait for each place in the line of a daemon before asking for a turn again. */
+#define LINE_POLL ps_ms(100)
 
-static const struct ps_state_row states[] = {
-	[PS_SESSION_NONE] = { "none", PS_TO(PS_SESSION_ASKING) | PS_TO(PS_SESSION_UP) },
-	[PS_SESSION_ASKING] = { "asking", PS_TO(PS_SESSION_CLAIMING) | PS_TO(PS_SESSION_PREPARING) |
-	                                          PS_TO(PS_SESSION_NONE) },
-	[PS_SESSION_CLAIMING] = { "claiming", PS_TO(PS_SESSION_ATTACHING) |
-	                                              PS_TO(PS_SESSION_PREPARING) |
-	                                              PS_TO(PS_SESSION_NONE) },
-	[PS_SESSION_ATTACHING] = { "attaching",
-	                           PS_TO(PS_SESSION_PREPARING) | PS_TO(PS_SESSION_NONE) },
-	[PS_SESSION_PREPARING] = { "preparing", PS_TO(PS_SESSION_UP) | PS_TO(PS_SESSION_NONE) },
-	[PS_SESSION_UP] = { "up", PS_TO(PS_SESSION_NONE) },
+enum {
+	COPY_TURN_VERSION = 9, /* first version that gives turns to copies */
+	LINE_PLACES = 10,      /* places behind this one wait no longer, or would be forgotten */
 };
-
-const struct ps_states ps_session_states = { states, sizeof(states) / sizeof(states[0]) };
-
-/* Returns true if the mirror's fields fit the state of its session. Before UP the mirror takes no
- * transactions. */
-static bool fields_fit_state(const struct ps_mirror *m)
-{
-	switch (m->session.state) {
-	case PS_SESSION_NONE:
-		return !m->control && !m->link && !m->session.claim_reply && !m->is_active;
-	case PS_SESSION_ASKING:
-	case PS_SESSION_CLAIMING:
-		return m->control && !m->link && !m->session.claim_reply && !m->is_active;
-	case PS_SESSION_ATTACHING:
-		return m->control && m->link && m->session.claim_reply && !m->is_active;
-	case PS_SESSION_PREPARING:
-		return m->control && !m->is_active;
-	case PS_SESSION_UP:
-		return m->control && !m->session.claim_reply;
-	}
-	return false;
-}
-
-static void move_session(struct perseas *p, struct ps_mirror *m, enum ps_session_state to)
-{
-	m->session.state = ps_states_move(p->env, &ps_session_states, m->session.state, to,
-	                                  "session with %.255s", m->address.text);
-	assert(fields_fit_state(m));
-}
 
 /* Frees what the session has in progress, ends a whole copy to this mirror, and moves the session
  * to NONE. */
@@ -80,9 +46,10 @@ static void abandon_session(struct perseas *p, struct ps_mirror *m)
 {
 	perseas__reply__free_unpacked(m->session.claim_reply, NULL);
 	m->session.claim_reply = NULL;
+	m->session.has_copy_turn = m->session.is_in_line = false;
 	ps_resync_end(p, m);
 	if (m->session.state != PS_SESSION_NONE)
-		move_session(p, m, PS_SESSION_NONE);
+		ps_session_move(p, m, PS_SESSION_NONE);
 }
 
 void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
@@ -106,7 +73,7 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 /* Moves the session to UP: from now on commits and the keeper count on the mirror. */
 static void set_session_up(struct perseas *p, struct ps_mirror *m)
 {
-	move_session(p, m, PS_SESSION_UP);
+	ps_session_move(p, m, PS_SESSION_UP);
 	if (p->options.mirror_timeout_ms && p->env->ops->hear)
 		p->env->ops->hear(m->control, ps_ms(p->options.mirror_timeout_ms));
 	ps_lifeline_schedule(p, m);
@@ -122,12 +89,9 @@ void ps_sessions_set_up(struct perseas *p)
 
 void ps_sessions_close(struct perseas *p)
 {
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_mirror *m = &p->mirrors[i];
-
-		if (ps_session_under_way(m))
-			ps_mirror_disconnect(p, m);
-	}
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (ps_session_under_way(&p->mirrors[i]))
+			ps_mirror_disconnect(p, &p->mirrors[i]);
 }
 
 /* Notes whether the mirror's access rules refused this owner's last claim. */
@@ -172,8 +136,14 @@ static void finish_preparing(struct perseas *p, struct ps_mirror *m)
 	set_session_up(p, m);
 }
 
-/* Begins a whole copy to the mirror, or disconnects it while another mirror is being copied to. The
- * mirror has no image if no claim was granted. */
+/* Returns true if the mirror's daemon gives turns to copies, and gave none on this connection. */
+static bool lacks_copy_turn(const struct perseas *p, const struct ps_mirror *m)
+{
+	return !m->session.has_copy_turn && ps_mirror_has_version(p, m, COPY_TURN_VERSION);
+}
+
+/* Begins a copy to the mirror. Disconnects the mirror if another one is being copied to, or if its
+ * daemon must be asked for a turn first. The mirror has no image if no claim was granted. */
 static void begin_whole_copy(struct perseas *p, struct ps_mirror *m,
                              enum perseas_mirror_state state, const char *why)
 {
@@ -181,8 +151,10 @@ static void begin_whole_copy(struct perseas *p, struct ps_mirror *m,
 	struct ps_error error = { 0 };
 
 	assert(lost || m->session.claim_reply);
-	if (p->upkeep.resync.target) {
+	if (p->upkeep.resync.target || lacks_copy_turn(p, m)) {
 		disconnect_and_move(p, m, state, why);
+		if (!p->upkeep.resync.target)
+			m->retry.next_try_at = ps_now(p);
 		return;
 	}
 	m->has_lost_memory = lost;
@@ -270,7 +242,7 @@ static void handle_refusal(struct perseas *p, struct ps_mirror *m, const struct 
 {
 	m->has_lost_memory = false;
 	if (error->code == PERSEAS_ENOSTORE) {
-		move_session(p, m, PS_SESSION_PREPARING);
+		ps_session_move(p, m, PS_SESSION_PREPARING);
 		begin_whole_copy(p, m, PERSEAS_MIRROR_LOST, error->text);
 	} else if (error->code == PERSEAS_EFENCED || error->code == PERSEAS_EBUSY) {
 		disconnect_and_move(p, m, PERSEAS_MIRROR_FENCED, error->text);
@@ -283,6 +255,12 @@ static void handle_refusal(struct perseas *p, struct ps_mirror *m, const struct 
 	}
 }
 
+/* Returns true if the mirror's last session ended because the mirror must be copied to. */
+static bool must_be_copied_to(const struct ps_mirror *m)
+{
+	return m->state == PERSEAS_MIRROR_STALE || m->state == PERSEAS_MIRROR_LOST;
+}
+
 /* Returns true if a session with this mirror should be begun when its next try is due. */
 static bool wants_session(const struct perseas *p, const struct ps_mirror *m)
 {
@@ -290,8 +268,7 @@ static bool wants_session(const struct perseas *p, const struct ps_mirror *m)
 		return false;
 	/* Only one mirror at a time is copied to. */
 	return m->state == PERSEAS_MIRROR_DOWN ||
-	       (!p->upkeep.resync.target &&
-	        (m->state == PERSEAS_MIRROR_STALE || m->state == PERSEAS_MIRROR_LOST));
+	       (!p->upkeep.resync.target && must_be_copied_to(m));
 }
 
 /* Doubles the delay until the next try, up to RETRY_MAX. */
@@ -303,11 +280,33 @@ static void delay_retry(struct ps_mirror *m, uint64_t now)
 	m->retry.next_try_at = now + m->retry.delay_ns;
 }
 
-/* Connects, and asks for the status: another daemon may answer at the address now. */
-static void begin_session(struct perseas *p, struct ps_mirror *m, uint64_t now)
+/* Sends the request, and moves the session to the state that takes its answer. */
+static void ask_in_state(struct perseas *p, struct ps_mirror *m, enum ps_session_state state,
+                         const Perseas__Request *request)
+{
+	struct ps_error error = { 0 };
+
+	m->session.answer_by = ps_answer_deadline(p);
+	ps_session_move(p, m, state);
+	if (!p->env->ops->send(m->control, request, &error))
+		return;
+	note_access(p, m, false);
+	disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
+}
+
+/* Asks for the status: another daemon may answer at the address now. */
+static void ask_for_status(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
+
+	ask.store = p->store;
+	ask_in_state(p, m, PS_SESSION_ASKING, &request);
+}
+
+/* Connects, and asks for the status. */
+static void begin_session(struct perseas *p, struct ps_mirror *m, uint64_t now)
+{
 	struct ps_error error = { 0 };
 
 	/* Frees the memory of the previous session. */
@@ -315,14 +314,24 @@ static void begin_session(struct perseas *p, struct ps_mirror *m, uint64_t now)
 	delay_retry(m, now);
 	m->control = p->env->ops->connect(p->env, &m->address, &error);
 	if (m->control) {
-		m->session.answer_by = ps_answer_deadline(p);
-		move_session(p, m, PS_SESSION_ASKING);
-		ask.store = p->store;
-		if (!p->env->ops->send(m->control, &request, &error))
-			return;
+		ask_for_status(p, m);
+		return;
 	}
 	note_access(p, m, false);
 	disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
+}
+
+/* Asks the mirror's daemon whether a copy may begin. */
+static void ask_for_copy_turn(struct perseas *p, struct ps_mirror *m)
+{
+	Perseas__CopyTurnRequest ask = PERSEAS__COPY_TURN_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(copy_turn, COPY_TURN, &ask);
+
+	ask.store = p->store;
+	pthread_mutex_lock(&p->lock);
+	ask.urgent = !ps_quorum_is_w(p, ps_mirrors_with_whole_image(p));
+	pthread_mutex_unlock(&p->lock);
+	ask_in_state(p, m, PS_SESSION_QUEUING, &request);
 }
 
 /* Claims the mirror again, with this owner's id and epoch. */
@@ -330,15 +339,11 @@ static void send_claim(struct perseas *p, struct ps_mirror *m)
 {
 	Perseas__ClaimRequest claim;
 	Perseas__Request request;
-	struct ps_error error = { 0 };
 
-	m->session.answer_by = ps_answer_deadline(p);
-	move_session(p, m, PS_SESSION_CLAIMING);
 	ps_claim_request(p, m, &claim, &request);
 	/* This owner has R claims, so it may fence an earlier owner that still lives there. */
 	claim.takeover = true;
-	if (p->env->ops->send(m->control, &request, &error))
-		disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
+	ask_in_state(p, m, PS_SESSION_CLAIMING, &request);
 }
 
 /* Begins a session for a mirror that has none or lost its data path, if one is due. Returns true if
@@ -369,8 +374,15 @@ static void leave_wrong_member(struct perseas *p, struct ps_mirror *m, struct ps
 		ps_member_swap_addresses(p, m, other);
 }
 
-/* Takes the answer to the Status, and claims the mirror. Returns true if the session may be able to
- * move on at once. */
+/* Returns true if the answer that the session waits for is there or has timed out. */
+static bool is_answer_over(struct perseas *p, const struct ps_mirror *m)
+{
+	return p->env->ops->answered(m->control) ||
+	       ps_now(p) >= ps_answer_extended_deadline(p, m, m->session.answer_by);
+}
+
+/* Takes the answer to the Status, and claims the mirror, or asks for a turn to copy to it. Returns
+ * true if the session may be able to move on at once. */
 static bool step_asking(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 }, elsewhere = { 0 };
@@ -379,16 +391,18 @@ static bool step_asking(struct perseas *p, struct ps_mirror *m)
 	Perseas__Reply *reply;
 	int code;
 
-	if (!p->env->ops->answered(m->control) &&
-	    ps_now(p) < ps_answer_extended_deadline(p, m, m->session.answer_by))
+	if (!is_answer_over(p, m))
 		return false;
 	code = ps_await_answer(p, m, m->session.answer_by, &reply, NULL, &error);
 	header = code ? NULL : reply->store->status->header;
 	if (code == PERSEAS_EDENIED)
 		note_access(p, m, true);
-	if ((!code || code == PERSEAS_ENOSTORE) &&
-	    ps_member_check_address(p, m, header, &other, &elsewhere))
+	if (code && code != PERSEAS_ENOSTORE)
+		handle_refusal(p, m, &error);
+	else if (ps_member_check_address(p, m, header, &other, &elsewhere))
 		leave_wrong_member(p, m, other, header, &elsewhere);
+	else if ((code || must_be_copied_to(m)) && lacks_copy_turn(p, m))
+		ask_for_copy_turn(p, m);
 	else if (code)
 		handle_refusal(p, m, &error);
 	else
@@ -396,6 +410,40 @@ static bool step_asking(struct perseas *p, struct ps_mirror *m)
 	if (!code)
 		perseas__reply__free_unpacked(reply, NULL);
 	return m->session.state != PS_SESSION_NONE;
+}
+
+/* Takes the answer whether a copy may begin, and asks for the status again if so. Returns true if
+ * the session may be able to move on at once. */
+static bool step_queuing(struct perseas *p, struct ps_mirror *m)
+{
+	struct ps_error error = { 0 };
+	Perseas__Reply *reply;
+	uint32_t place;
+	int code;
+
+	if (!is_answer_over(p, m))
+		return false;
+	code = ps_await_answer(p, m, m->session.answer_by, &reply, NULL, &error);
+	note_access(p, m, code == PERSEAS_EDENIED);
+	if (code) {
+		disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
+		return false;
+	}
+	place = reply->copy_turn->place;
+	perseas__reply__free_unpacked(reply, NULL);
+	m->session.has_copy_turn = !place;
+	if (!place) {
+		ask_for_status(p, m);
+		return m->session.state != PS_SESSION_NONE;
+	}
+	ps_error_set(&error, PERSEAS_EBUSY,
+	             "it waits for its turn to be copied to: number %u in its daemon's line",
+	             place);
+	disconnect_and_move(p, m, m->state == PERSEAS_MIRROR_STALE ? m->state : PERSEAS_MIRROR_LOST,
+	                    error.text);
+	m->session.is_in_line = true;
+	m->retry.next_try_at = ps_now(p) + (place < LINE_PLACES ? place : LINE_PLACES) * LINE_POLL;
+	return false;
 }
 
 /* Takes the answer to the claim, and begins to attach the data path. Returns true if the session
@@ -406,8 +454,7 @@ static bool step_claiming(struct perseas *p, struct ps_mirror *m)
 	Perseas__Reply *reply;
 	int fds[PS_REGIONS_MAX], code;
 
-	if (!p->env->ops->answered(m->control) &&
-	    ps_now(p) < ps_answer_extended_deadline(p, m, m->session.answer_by))
+	if (!is_answer_over(p, m))
 		return false;
 	code = ps_await_answer(p, m, m->session.answer_by, &reply, fds, &error);
 	note_access(p, m, code == PERSEAS_EDENIED);
@@ -421,7 +468,7 @@ static bool step_claiming(struct perseas *p, struct ps_mirror *m)
 		return false;
 	}
 	m->session.claim_reply = reply;
-	move_session(p, m, PS_SESSION_ATTACHING);
+	ps_session_move(p, m, PS_SESSION_ATTACHING);
 	return true;
 }
 
@@ -448,7 +495,7 @@ static bool step_attaching(struct perseas *p, struct ps_mirror *m)
 		disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
 		return false;
 	}
-	move_session(p, m, PS_SESSION_PREPARING);
+	ps_session_move(p, m, PS_SESSION_PREPARING);
 	choose_recovery(p, m);
 	return true;
 }
@@ -461,8 +508,7 @@ static bool step_adding(struct perseas *p, struct ps_mirror *m)
 	int fds[PS_REGIONS_MAX], rc;
 	Perseas__Reply *reply;
 
-	if (!p->env->ops->answered(m->control) &&
-	    ps_now(p) < ps_answer_extended_deadline(p, m, m->session.answer_by))
+	if (!is_answer_over(p, m))
 		return false;
 	rc = ps_await_answer(p, m, m->session.answer_by, &reply, fds, &error);
 	if (!rc) {
@@ -509,6 +555,8 @@ static bool step_session(struct perseas *p, struct ps_mirror *m)
 		return step_idle(p, m);
 	case PS_SESSION_ASKING:
 		return step_asking(p, m);
+	case PS_SESSION_QUEUING:
+		return step_queuing(p, m);
 	case PS_SESSION_CLAIMING:
 		return step_claiming(p, m);
 	case PS_SESSION_ATTACHING:
@@ -536,6 +584,7 @@ uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m)
 	case PS_SESSION_UP:
 		return wants_session(p, m) ? ps_broken_copy_due(m) : PS_NEVER;
 	case PS_SESSION_ASKING:
+	case PS_SESSION_QUEUING:
 	case PS_SESSION_CLAIMING:
 		if (!p->env->ops->control_waits(m->control, &ignored))
 			return p->env->ops->now(p->env) + CONNECT_POLL;

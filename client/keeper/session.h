@@ -8,6 +8,9 @@
  *     |                 |  `-- no image +--`----------------+------------------' |             |
  *     +--- hung up -----+---------------+-------------------+--------------------+-------------+
  *
+ * The session with a mirror that must be copied to moves from ASKING to QUEUING and back: the
+ * daemon is asked whether a copy may begin. The session ends if not (PROTOCOL.md, "Turns").
+ *
  * ASKING learns which daemon answers at the address now, and which image it has, before a claim
  * could cut another member's session (member_address.h).
  *
@@ -26,6 +29,9 @@
 #include "../core/states.h"
 
 extern const struct ps_states ps_session_states;
+
+/* Moves the session to state `to`, which the table must allow from the present state. */
+void ps_session_move(struct perseas *p, struct ps_mirror *m, enum ps_session_state to);
 
 /* Moves the session of every connected mirror to UP. The caller has just opened the store or
  * renewed its claims, so every connected mirror has granted its claim. */

@@ -91,7 +91,7 @@ MESSAGE(release, RELEASE, Release, release, RELEASE,
 MESSAGE(digest, DIGEST, Digest, digest, DIGEST,
 	ps_digest_fault(body), ps_digest_reply_fault(body),
 	RIGHT_READ, body->store, HASHES, DEBUG,
-	store_digest(call->stores, body, reply, call->why))
+	answer_digest(call, body, reply))
 MESSAGE(read, READ, Read, read, READ,
 	ps_read_fault(body), read_reply_fault(body),
 	RIGHT_READ, body->store, AT_ONCE, DEBUG,
@@ -124,6 +124,10 @@ MESSAGE(lifeline, LIFELINE, Lifeline, lifeline, LIFELINE,
 	lifeline_fault(body), NULL,
 	0, NULL, AT_ONCE, DEBUG,
 	store_lifeline(call->stores, call->session, body, call->why))
+MESSAGE(copy_turn, COPY_TURN, CopyTurn, copy_turn, COPY_TURN,
+	name_fault(body->store), NULL,
+	RIGHT_OWN, body->store, AT_ONCE, DEBUG,
+	store_copy_turn(call->stores, call->session, body, reply, call->why))
 
 /* clang-format on */
 #undef MESSAGE

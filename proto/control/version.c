@@ -135,6 +135,9 @@ static const struct {
 	/* The rate of a resync in an owner's report, and the bytes that resyncs sent. */
 	{ &perseas__mirror_report__descriptor, 151, 9 },
 	{ &perseas__owner_figures__descriptor, 151, 9 },
+	/* Request.copy_turn and Reply.copy_turn */
+	{ &perseas__request__descriptor, 26, 9 },
+	{ &perseas__reply__descriptor, 31, 9 },
 	/* Locations: a daemon reports its own to its owner, and the owner reports it to mirrors. */
 	{ &perseas__confirm_reply__descriptor, 106, 9 },
 	{ &perseas__mirror_report__descriptor, 106, 9 },

@@ -205,6 +205,10 @@ static const struct ps_option option_rows[] = {
 	  .high = 86400000,
 	  .help = "Seconds of silence after which an owner no longer counts as live, so that a "
 	          "claim needs no takeover: 0.1 or more; 0: it is live while it is connected." },
+	{ "copies", PS_OPTION_NUMBER, AT(copies), "N", "1", FILE_OR_LINE, .high = 1024,
+	  .help = "How many owners may bring their images here up to date at a time; the others "
+	          "wait for their turn. Those whose commits wait come first, and wait for each "
+	          "other alone. 0: any number." },
 	{ "label", PS_OPTION_OWN, .placeholder = "WHERE=NAME", .set = set_label, FILE_OR_LINE,
 	  .must = "host=NAME, rack=NAME or zone=NAME; a name has 1 to 63 of A-Z a-z 0-9 . _ -, and "
 	          "does not begin with a dot",

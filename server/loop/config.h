@@ -75,6 +75,7 @@ struct config {
 	unsigned threads;    /* threads that move data; 1: only the loop */
 	uint32_t max_connections;
 	unsigned unix_mode;        /* permissions of Unix sockets */
+	uint32_t copies;           /* copies to images here that go on at a time; 0: any number */
 	uint32_t owner_timeout_ms; /* silence after which an owner counts as dead; 0: none */
 	struct labels labels;
 	unsigned highest_protocol; /* highest protocol version to speak */

@@ -211,6 +211,14 @@ static int answer_claim(struct call *call, const Perseas__ClaimRequest *request,
 	return ret;
 }
 
+static int answer_digest(struct call *call, const Perseas__DigestRequest *request,
+                         Perseas__DigestReply *reply)
+{
+	/* A copy may begin with a comparison of the whole image. */
+	copy_turn_note_progress(call->session);
+	return store_digest(call->stores, request, reply, call->why);
+}
+
 static int answer_spill(struct call *call, Perseas__SpillReply *reply)
 {
 	int ret = store_spill(call->stores, reply, call->why);

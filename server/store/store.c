@@ -102,6 +102,7 @@ struct stores *stores_new(struct memory *memory)
 		return NULL;
 	stores->memory = memory;
 	stores->holder_wait_ms = HOLDER_WAIT_MS;
+	stores->copies_max = 1;
 	memory->ops->identity(memory, stores->daemon);
 	return stores;
 }
@@ -177,6 +178,7 @@ void stores_free(struct stores *stores)
 		return;
 	scratch_reset();
 	standbys_forget(stores);
+	copy_turns_free(stores);
 	while (stores->first)
 		store_delete(stores->first);
 	free(stores);

@@ -95,9 +95,10 @@ struct session {
 	/* Identity of the peer, for access rules and quotas. The data connection must have the same
 	 * identity. */
 	struct identity identity;
-	char peer[128];          /* address of the peer, for messages */
-	const char *fabric;      /* name of the target of the data path; NULL: no data path */
-	struct standby *standby; /* says for which store the peer waits; NULL: for none */
+	char peer[128];              /* address of the peer, for messages */
+	const char *fabric;          /* name of the target of the data path; NULL: no data path */
+	struct standby *standby;     /* says for which store the peer waits; NULL: for none */
+	struct copy_turn *copy_turn; /* its owner's copy has its turn here; NULL: it has none */
 	/* Token of the session that ends when this connection ends, or zeros. Only for a connection
 	 * without a claim. */
 	uint8_t lifeline[PS_ID_SIZE];
@@ -160,8 +161,10 @@ void stores_set_owner_timeout(struct stores *stores, uint64_t ms);
 /* Sets for how long all claims of an image together wait for a process that was given the image's
  * memory and is about to end (default 5,000 ms). */
 void stores_set_holder_wait(struct stores *stores, uint32_t ms);
-/* Sets a monotonic clock in ns, for the times of handovers. NULL, the default: time stands
- * still. */
+/* Sets how many copies to this daemon's images go on at a time, if their owners ask; urgent ones
+ * count apart. Default 1; 0: any number. */
+void stores_set_copies(struct stores *stores, uint32_t count);
+/* Sets a monotonic clock in ns, for handovers and copies. NULL, the default: time stands still. */
 void stores_set_clock(struct stores *stores, uint64_t (*now_ns)(void));
 /* Sets the access rules, which must stay valid until the next call. NULL, the default, allows
  * everything. Cuts every session whose identity may no longer own its store: retires its promise,
@@ -258,6 +261,10 @@ int store_check_level(const struct stores *stores, const char *name, uint32_t le
                       struct why *why);
 int store_status(struct stores *stores, const char *name, Perseas__StoreStatus *status,
                  struct why *why);
+/* Gives the session the turn to copy to the store's image here, or tells its place in the line. */
+int store_copy_turn(struct stores *stores, struct session *session,
+                    const Perseas__CopyTurnRequest *request, Perseas__CopyTurnReply *reply,
+                    struct why *why);
 /* The identity `who`, if it is known, becomes the creator, whose quotas count the store. */
 int store_create(struct stores *stores, const struct identity *who,
                  const Perseas__CreateRequest *request, struct why *why);

@@ -9,6 +9,7 @@
  *   store_create.c      create, settle, abandon, drop
  *   store_claim.c       claims (I5)
  *   store_copy.c        copying a running store
+ *   store_copy_turn.c   which copies to this daemon go on, and which wait
  *   store_rebuild.c     rebuilding images, and joining (I8, I9)
  *   store_segments.c    adding, publishing, destroying and removing segments
  *   store_session.c     what a session holds, and how it ends
@@ -114,7 +115,18 @@ struct stores {
 	uint64_t (*now_ns)(void); /* monotonic clock; NULL: time stands still */
 	struct standby *standbys; /* list of all standbys */
 	struct labels labels;
+	struct copy_turn *copy_turns; /* copies that go on or wait, in the order of arrival */
+	uint32_t copies_max;          /* how many may go on at a time; 0: any number */
 };
+
+/* store_copy_turn.c */
+/* Ends the session's turn to copy, if it has one. */
+void copy_turn_end(struct session *session);
+/* Notes that the copy of a session with a turn goes on. */
+void copy_turn_note_progress(struct session *session);
+/* Notes what the owner of a session with a turn says that it has sent to mirrors. */
+void copy_turn_take_report(struct session *session, const Perseas__ConfirmRequest *request);
+void copy_turns_free(struct stores *stores);
 
 /* store.c */
 enum { ERRNO_TEXT = 80 };

@@ -279,7 +279,7 @@ static int swap_in(struct session *session, Perseas__Header *header, struct why 
 	return 0;
 }
 
-int store_finish(struct session *session, Perseas__FinishReply *reply, struct why *why)
+static int finish_image(struct session *session, Perseas__FinishReply *reply, struct why *why)
 {
 	Perseas__Header *header;
 	struct ps_slot slot;
@@ -311,6 +311,15 @@ int store_finish(struct session *session, Perseas__FinishReply *reply, struct wh
 	header_without_key(reply->header, store->header);
 	store_report(store, STORE_CONSISTENT, session, session->epoch, slot.seq);
 	return 0;
+}
+
+int store_finish(struct session *session, Perseas__FinishReply *reply, struct why *why)
+{
+	const int ret = finish_image(session, reply, why);
+
+	if (!ret)
+		copy_turn_end(session);
+	return ret;
 }
 
 /* Zeroes the ring, because its records do not belong to the data that the owner is about to copy to

@@ -181,6 +181,7 @@ static void end_session(struct store *store, bool released)
 			store->holder = session->ops->get_holder(session);
 	}
 	owner_reports_drop(store);
+	copy_turn_end(session);
 	memset(session->token, 0, sizeof(session->token));
 	session->shared = false;
 	session->rdma = false;
@@ -199,6 +200,7 @@ void session_detach(struct store *store)
 void store_session_ended(struct session *session)
 {
 	standby_forget(session);
+	copy_turn_end(session);
 	if (session->store)
 		session_detach(session->store);
 }
@@ -327,6 +329,7 @@ int store_confirm(struct session *session, const Perseas__ConfirmRequest *reques
 	if (ret)
 		return ret;
 	handover_record_confirm(session->store);
+	copy_turn_take_report(session, request);
 	reply->order = store_pending_order(session->store);
 	reply->handover = handover_for_owner(session->store);
 	index = image_slot(session_image(session), &slot);

@@ -211,6 +211,20 @@ static void save_held(void)
 	save("held", &held);
 }
 
+/* Two stores whose copies come one after the other: the first ends its turn with its connection. */
+static void save_turns(void)
+{
+	struct seed turns = { .len = 0 };
+
+	create(&turns);
+	ASK(&turns, 0, CopyTurn, copy_turn, .store = bank);
+	ASK(&turns, 1, CopyTurn, copy_turn, .store = (char *)"other");
+	claim(&turns, 0, 5, false);
+	event(&turns, END, 0);
+	ASK(&turns, 1, CopyTurn, copy_turn, .store = (char *)"other", .urgent = true);
+	save("turns", &turns);
+}
+
 int main(int argc, char **argv)
 {
 	struct seed life = { .len = 0 }, shared = { .len = 0 }, anew = { .len = 0 };
@@ -260,6 +274,7 @@ int main(int argc, char **argv)
 	hand_over(&moved);
 	save("moved", &moved);
 	save_held();
+	save_turns();
 
 	create(&ended);
 	claim(&ended, 0, 5, false);

@@ -40,8 +40,8 @@ struct perseas_tx;
 	X(CHANGED, "changed", 8000, 2, "the choice changes after the first adoption")              \
 	X(KEPT, "kept", 8000, 222, "a candidate from a session that broke is kept")                \
 	X(JUMP, "jump", 100, 18, "a mirror grants an epoch that owners cannot follow")             \
-	X(BY_KIND, "by-kind", 8000, 1393, "a late answer is taken for that to a newer request")    \
-	X(SIGN, "sign", 2000, 100, "a sign of progress is taken for the answer")                   \
+	X(BY_KIND, "by-kind", 8000, 1436, "a late answer is taken for that to a newer request")    \
+	X(SIGN, "sign", 2000, 7, "a sign of progress is taken for the answer")                     \
 	X(NO_ROOM, "no-room", 1000, 172, "a full mirror has no room for a header")                 \
 	X(OTHER_BOOT, "other-boot", 4000, 59, "an image of another boot is taken for memory")      \
 	X(PUT_BACK, "put-back", 4000, 59, "an image that was put back is taken for memory")        \
@@ -57,10 +57,10 @@ struct perseas_tx;
 	X(NOT_UNDONE, "not-undone", 1000, 67, "a claim does not roll back")                        \
 	X(AGAIN, "again", 1000, 14, "replayed from what had completed")                            \
 	X(REUSED, "reused", 2000, 18, "the ring is overwritten where a mirror needs it")           \
-	X(DROPPED, "dropped", 4000, 576, "a link that was dropped still sends from the ring")      \
+	X(DROPPED, "dropped", 4000, 65, "a link that was dropped still sends from the ring")       \
 	X(FOREIGN, "foreign", 2000, 325, "another owner's image is replayed onto")                 \
 	X(REDONE, "redone", 2000, 2, "what timed out is taken for not applied")                    \
-	X(LAPPED, "lapped", 2000, 17, "replayed from what the ring no longer holds")               \
+	X(LAPPED, "lapped", 2000, 14, "replayed from what the ring no longer holds")               \
 	X(TURN, "turn", 2000, 13, "a turn passes on before the transaction is posted")             \
 	X(READER, "reader", 2000, 9, "who only read is not held up until W have that")             \
 	X(COVERED, "covered", 100, 2, "behind a savepoint nothing is kept of what was declared")   \
@@ -72,22 +72,22 @@ struct perseas_tx;
 	X(CONNECTED, "connected", 8000, 275,                                                       \
 	  "overwritten in place: others are connected, no more")                                   \
 	X(UNJOINED, "unjoined", 2000, 139, "a delta without joining first")                        \
-	X(BETWEEN, "between", 1000, 200, "what is posted between two chunks is not sent")          \
+	X(BETWEEN, "between", 1000, 138, "what is posted between two chunks is not sent")          \
 	X(TOGETHER, "together", 1000, 24, "a missed transaction is sent with what came later")     \
 	X(PARTED, "parted", 1000, 49, "what another owner did is sent as missed")                  \
 	X(MISLED, "misled", 2000, 5, "a mirror is the member that is listed at its address")       \
 	X(OWN, "own", 8000, 222, "the state's own mirror need not confirm")                        \
 	X(UNASKED, "unasked", 8000, 2808, "made anew by an owner that does not ask the others")    \
-	X(ALONE, "alone", 8000, 8, "a roster counts alone before mirrors record it")               \
-	X(OLD_CLAIMS, "old-claims", 8000, 247, "R of the old roster only, while it is joint")      \
+	X(ALONE, "alone", 8000, 15, "a roster counts alone before mirrors record it")              \
+	X(OLD_CLAIMS, "old-claims", 8000, 189, "R of the old roster only, while it is joint")      \
 	X(OLD_ACKS, "old-acks", 2000, 5, "W of the old roster only, while it is joint")            \
-	X(LATE, "late-roster", 8000, 247, "a newer roster that a claim shows is ignored")          \
+	X(LATE, "late-roster", 8000, 366, "a newer roster that a claim shows is ignored")          \
 	X(UNMARKED, "unmarked", 8000, 6539, "what has the mark is taken back")                     \
-	X(VERSIONS, "versions", 8000, 3228, "rosters are compared by version only")                \
-	X(FEW_SEE, "few-see", 8000, 6, "a change is settled when one of the old roster has it")    \
+	X(VERSIONS, "versions", 8000, 974, "rosters are compared by version only")                 \
+	X(FEW_SEE, "few-see", 8000, 4, "a change is settled when one of the old roster has it")    \
 	X(BEHIND, "behind", 8000, 3, "a change is settled, and W do not hold everything")          \
-	X(UNTOUCHED, "untouched", 32000, 3603, "adopted by an open that touches fewer than T")     \
-	X(JOINT_ANEW, "joint-anew", 4000, 52, "made anew, and the joint roster does not list it")  \
+	X(UNTOUCHED, "untouched", 32000, 740, "adopted by an open that touches fewer than T")      \
+	X(JOINT_ANEW, "joint-anew", 4000, 30, "made anew, and the joint roster does not list it")  \
 	X(JOINT_UNASKED, "joint-unasked", 100, 2, ".. listed, and nobody is asked before")         \
 	X(PARENT_BACK, "parent-back", 8000, 4901, "a copy gets its parent's id back")              \
 	X(GONE, "gone", 8000, 59, "a member that is called gone comes back")                       \
@@ -99,12 +99,12 @@ struct perseas_tx;
 	X(MARKED, "marked", 1000, 159, "a store whose image has a filler's mark is removed")       \
 	X(VOTES, "votes", 1000, 8, "a new mirror votes before it is whole")                        \
 	X(UNFINISHED, "unfinished", 1000, 9, "a resync is finished before its chunks are there")   \
-	X(UNAWAITED, "unawaited", 2000, 594, ".. before the transactions of its last chunk are")   \
-	X(UNCOMMITTED, "uncommitted", 2000, 17, "a chunk holds bytes that are not committed")      \
-	X(OLD_SPILL, "old-spill", 8000, 20, "an old spill comes back as new")                      \
+	X(UNAWAITED, "unawaited", 2000, 24, ".. before the transactions of its last chunk are")    \
+	X(UNCOMMITTED, "uncommitted", 2000, 19, "a chunk holds bytes that are not committed")      \
+	X(OLD_SPILL, "old-spill", 8000, 57, "an old spill comes back as new")                      \
 	X(TWO_LOADS, "two-loads", 8000, 3, "two loads of one spill both count")                    \
 	X(SPILLED_EARLY, "spilled-early", 2000, 9, "spilled before the sessions are cut")          \
-	X(SPILL_WINS, "spill-wins", 8000, 2, "an old spill wins over the memory")                  \
+	X(SPILL_WINS, "spill-wins", 8000, 18, "an old spill wins over the memory")                 \
 	X(STAYS, "stays", 100, 15, "a detour has no end")                                          \
 	X(INSISTS, "insists", 100, 5, "a fabric that does not work is the only one tried")         \
 	X(WORN, "worn", 200, 6, "a fabric whose links all break is taken again and again")         \
@@ -123,7 +123,7 @@ struct perseas_tx;
 	X(UNDECLARED, "undeclared", 2000, 3, "a chunk holds what a tracked transaction changed")   \
 	X(DEATH_KEPT, "death-kept", 4000, 21, "a claim leaves a death above its slot to others")   \
 	X(BURIED, "buried", 1000, 2, "what is to die is gone before the slot says so")             \
-	X(SAME_ID, "same-id", 8000, 3143, "an id given again is taken for the segment before")     \
+	X(SAME_ID, "same-id", 8000, 4276, "an id given again is taken for the segment before")     \
 	X(ANY_NAME, "any-name", 2000, 109, "segments are compared by id, birth and size only")     \
 	X(ANY_PUBLISH, "any-publish", 2000, 54, "segments are compared without their random ids")  \
 	X(GROWN_EARLY, "grown-early", 2000, 294, "a growth is told before W hold it")              \
@@ -133,18 +133,18 @@ struct perseas_tx;
 	X(CONFIRMED_UNASKED, "confirmed-unasked", 2000, 42, ".. sessions that it did not ask")     \
 	X(CONFIRMED_LOST, "confirmed-lost", 2000, 1, ".. and does not wait for its own commits")   \
 	X(CONFIRMED_JOINING, "confirmed-joining", 100, 2, ".. and those of joining mirrors")       \
-	X(UNPACED, "unpaced", 100, 3, "no commit waits for a copy that broke twice")               \
+	X(UNPACED, "unpaced", 100, 1, "no commit waits for a copy that broke twice")               \
 	X(PACED_STUCK, "paced-stuck", 100, 1, ".. and they wait although it makes no progress")    \
 	X(UNRENEWED, "unrenewed", 100, 1, "an owner that lacks W does not claim again")            \
 	X(COPIED_ANYHOW, "copied-anyhow", 100, 1, ".. and copies what cannot count")               \
 	X(SUCCEEDED, "succeeded", 1000, 96, "an owner that has a successor claims again")          \
 	X(UNMARKED_SPAN, "unmarked-span", 100, 6, "what a transaction changed is not noted")       \
 	X(MARKED_EARLY, "marked-early", 1000, 6, ".. is noted as of when it began")                \
-	X(ANY_SLOT, "any-slot", 1000, 47, "another owner's slot is taken for one's own")           \
-	X(HALF_IS_BASE, "half-is-base", 1000, 6, "a half-made copy is taken for a state")          \
+	X(ANY_SLOT, "any-slot", 1000, 75, "another owner's slot is taken for one's own")           \
+	X(HALF_IS_BASE, "half-is-base", 1000, 3, "a half-made copy is taken for a state")          \
 	X(LISTED_EARLY, "listed-early", 1000, 6, "what to send is chosen before the stream")       \
 	X(DUE_DROPPED, "due-dropped", 1000, 12, "what was posted is not sent again after a break") \
-	X(DIGEST_STALE, "digest-stale", 1000, 19, "what changed since a digest is not sent")       \
+	X(DIGEST_STALE, "digest-stale", 1000, 47, "what changed since a digest is not sent")       \
 	X(REPAIR_UNSETTLED, "repair-unsettled", 1000, 2,                                           \
 	  "what changes while mirrors are compared is judged")                                     \
 	X(REPLACED, "replaced", 1000, 9, "a create replaces another; one that settles is enough")  \
@@ -155,12 +155,12 @@ struct perseas_tx;
 	X(LATER_WAITED, "later-waited", 8000, 519, ".. for who waits")                             \
 	X(FILLED_AGAIN, "filled-again", 4000, 8, ".. over what the other lane has brought")        \
 	X(DISCARDED, "discarded", 8000, 1, ".. and is looked for before, and filled later")        \
-	X(LAGS, "lags", 8000, 134, ".. of a mirror that lags behind the map")                      \
-	X(HALF, "half", 4000, 471, ".. of an image that is not whole")                             \
+	X(LAGS, "lags", 8000, 92, ".. of a mirror that lags behind the map")                       \
+	X(HALF, "half", 4000, 1340, ".. of an image that is not whole")                            \
 	X(OUTLIVES, "outlives", 4000, 8, ".. that was asked for an earlier mapping")               \
-	X(UNFETCHED, "unfetched", 2000, 134, "a chunk is copied from memory that is missing")      \
+	X(UNFETCHED, "unfetched", 2000, 20, "a chunk is copied from memory that is missing")       \
 	X(UNSETTLED, "unsettled", 2000, 17, "a commit overlooks what came while it was stored to") \
-	X(TORN_MISSED, "torn-missed", 2000, 36, ".. what was stored to a part of a granule")       \
+	X(TORN_MISSED, "torn-missed", 2000, 16, ".. what was stored to a part of a granule")       \
 	X(TORN_WHOLE, "torn-whole", 1000, 2, "a granule counts as here when a part has come")      \
 	X(TORN_AGAIN, "torn-again", 2000, 80, "what has come of a granule gets older bytes again") \
 	X(RENEWED, "renewed", 8000, 633, ".. and so is an image, by a renewal")                    \

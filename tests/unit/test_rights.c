@@ -75,6 +75,7 @@ static const struct {
 	{ "destroy", RIGHT_OWN, true },
 	{ "host", RIGHT_READ, false },
 	{ "lifeline", 0, false },
+	{ "copy_turn", RIGHT_OWN, false },
 };
 
 enum { REQUESTS = sizeof(table) / sizeof(table[0]) };

@@ -26,9 +26,10 @@ struct drawn {
 /* Written by hand from the meaning of each state, not copied from the tables. */
 /* clang-format off */
 static const struct drawn drawn[] = {
-	{ &ps_session_states, 6,
-	  { "none, then asking", "none, then up", "asking, then claiming",
-	    "asking, then preparing", "asking, then none", "claiming, then attaching",
+	{ &ps_session_states, 7,
+	  { "none, then asking", "none, then up", "asking, then queuing", "asking, then claiming",
+	    "asking, then preparing", "asking, then none", "queuing, then asking",
+	    "queuing, then none", "claiming, then attaching",
 	    "claiming, then preparing", "claiming, then none", "attaching, then preparing",
 	    "attaching, then none", "preparing, then up", "preparing, then none",
 	    "up, then none" } },
