@@ -138,7 +138,7 @@ static enum ps_exit set_word(struct ps_args *args, char place, const char *word,
 
 /* Returns true if word i is not the list of mirrors, because the command line leaves the list to
  * the environment. This is possible before a change of the roster, and before a standby's name. */
-static bool is_list_left_out(const struct ps_args *args, unsigned i)
+static bool is_mirror_list_left_out(const struct ps_args *args, unsigned i)
 {
 	const unsigned words = args->word_count - i;
 	const char *usual = getenv(PS_MIRRORS_VARIABLE);
@@ -161,7 +161,8 @@ static enum ps_exit assign_words(struct ps_args *args)
 		bool taken;
 		enum ps_exit wrong;
 
-		if ((*place == 'm' && is_list_left_out(args, i)) || (*place == 's' && args->all))
+		if ((*place == 'm' && is_mirror_list_left_out(args, i)) ||
+		    (*place == 's' && args->all))
 			place++;
 		wrong = set_word(args, *place++, args->words[i], &taken);
 		if (wrong)
@@ -178,9 +179,9 @@ static void fill_in_defaults(struct ps_args *args)
 	const char *named = args->mirrors;
 
 	ps_options_read_environment(&ps_command_options, args);
-	if (strchr(args->verb->needs, 'm'))
+	if (strchr(args->verb->required_letters, 'm'))
 		args->mirrors = named;
-	else if (strchr(args->verb->needs, 'M') && !args->mirrors)
+	else if (strchr(args->verb->required_letters, 'M') && !args->mirrors)
 		args->mirrors = "127.0.0.1:" PS_PORT;
 	args->is_default_list = !named && args->mirrors;
 	if (!args->from && !args->check_file)
@@ -197,13 +198,13 @@ static enum ps_exit args_check(const struct ps_args *args, uint64_t given)
 			return ps_complain(PS_EXIT_USAGE,
 			                   "%s takes no --%s; perseas %s --help says what it takes",
 			                   verb->name, ps_command_options.rows[i].name, verb->name);
-	if (strchr(verb->needs, 'f') && !args->file)
+	if (strchr(verb->required_letters, 'f') && !args->file)
 		return ps_complain(PS_EXIT_USAGE, "which file? usage: perseas %s %s", verb->name,
 		                   verb->usage);
-	if (strchr(verb->needs, 's') && !args->store && !args->all)
+	if (strchr(verb->required_letters, 's') && !args->store && !args->all)
 		return ps_complain(PS_EXIT_USAGE, "which store? usage: perseas %s %s", verb->name,
 		                   verb->usage);
-	if (strchr(verb->needs, 'm') && !args->mirrors)
+	if (strchr(verb->required_letters, 'm') && !args->mirrors)
 		return ps_complain(PS_EXIT_USAGE,
 		                   "which mirrors? give --mirrors host:port,… or "
 		                   "the list as a word; usage: perseas %s %s",

@@ -135,7 +135,7 @@ static enum ps_exit bench_measure(struct ps_bench *bench)
 	if (!rc)
 		rc = perseas_publish(bench->p);
 	if (rc)
-		return ps_library_failed(bench->p, rc);
+		return ps_library_complain(bench->p, rc);
 	bench->base = base;
 	status = ps_bench_commits(bench);
 	perseas_stat(bench->p, &stat);
@@ -175,13 +175,13 @@ enum ps_exit ps_verb_bench(const struct ps_args *args)
 	ps_stop_catch();
 	rc = perseas_create(store, args->mirrors, &args->options);
 	if (rc)
-		return ps_library_failed(NULL, rc);
+		return ps_library_complain(NULL, rc);
 	rc = perseas_open(store, args->mirrors, &args->options, &bench.p);
 	bench.args = args;
-	status = rc ? ps_library_failed(NULL, rc) : bench_measure(&bench);
+	status = rc ? ps_library_complain(NULL, rc) : bench_measure(&bench);
 	perseas_close(bench.p);
 	dropped = drop_store(store, args);
-	if (!status && ps_stopped())
+	if (!status && ps_stop_requested())
 		status = ps_complain(PS_EXIT_PARTLY, "stopped by a signal before all was measured");
 	return dropped ? dropped : status;
 }

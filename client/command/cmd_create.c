@@ -14,7 +14,7 @@ enum ps_exit ps_verb_create(const struct ps_args *args)
 	ps_stop_catch();
 	rc = perseas_create(args->store, args->mirrors, &args->options);
 	if (rc)
-		return ps_library_failed(NULL, rc);
+		return ps_library_complain(NULL, rc);
 	if (args->json) {
 		struct ps_json json = { .out = stdout };
 

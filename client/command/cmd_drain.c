@@ -266,19 +266,19 @@ static enum ps_exit drain_all(struct ps_drain *drain)
 	enum ps_exit status = PS_EXIT_OK, counted;
 	unsigned left, named = 0;
 
-	for (unsigned i = 0; i < drain->count && !ps_stopped(); i++) {
+	for (unsigned i = 0; i < drain->count && !ps_stop_requested(); i++) {
 		status = worse_of(status, ps_drain_image(drain, &drain->images[i]));
 		print_image(drain, i);
 	}
 	counted = count_images_left(drain, &left);
-	if (!ps_stopped())
+	if (!ps_stop_requested())
 		status = worse_of(status, ps_drain_check_named(drain, &named));
 	if (drain->args->json)
 		print_json(drain, left, named);
 	else if (!counted)
 		printf("%s: %u of %u %s, %u left\n", drain->args->members[0].text,
 		       drain->count - left, drain->count, done_text(drain), left);
-	if (ps_stopped())
+	if (ps_stop_requested())
 		return ps_complain(PS_EXIT_PARTLY, "stopped by a signal: run perseas drain again "
 		                                   "to go on");
 	return worse_of(status, counted);

@@ -222,7 +222,7 @@ static void print_unfinished(const struct ps_args *args)
 /* Removes an unfinished store without asking: it holds nothing that was acknowledged. */
 static bool drop_unfinished(const struct ps_args *args)
 {
-	if (args->yes || !ps_unfinished_is(args->store, args->mirrors, &args->options) ||
+	if (args->yes || !ps_unfinished_exists(args->store, args->mirrors, &args->options) ||
 	    ps_unfinished_remove(args->store, args->mirrors, NULL, &args->options))
 		return false;
 	print_unfinished(args);

@@ -155,13 +155,13 @@ static void print_json(const struct move *move, const struct ps_outcome *outcome
 	ps_json_begin(&json, NULL, '{');
 	ps_json_text(&json, "store", move->args->store);
 	ps_json_text(&json, "to", move->name);
-	ps_json_bool(&json, "moved", outcome->opened > 0);
+	ps_json_bool(&json, "moved", outcome->opened_count > 0);
 	ps_json_bool(&json, "planned", outcome->standby_owns && outcome->released);
 	ps_json_number(&json, "epoch", outcome->epoch);
 	ps_json_number(&json, "seq", outcome->seq);
 	ps_json_number(&json, "closing_us", outcome->closing_ns / 1000);
 	ps_json_number(&json, "pause_us", outcome->pause_ns / 1000);
-	ps_json_number(&json, "mirrors", outcome->opened);
+	ps_json_number(&json, "mirrors", outcome->opened_count);
 	ps_json_number(&json, "lost", outcome->lost);
 	ps_json_number(&json, "in_doubt", outcome->in_doubt);
 	ps_json_end(&json, '}');
@@ -320,7 +320,7 @@ static void print_outcome(const struct move *move, const struct ps_outcome *outc
 	       outcome->epoch, outcome->seq);
 	printf("the last owner let go of it after %.1f ms\n", ms_of(outcome->closing_ns));
 	printf("pause: %.1f ms, until the next one had it open (the longest of %u mirror%s)\n",
-	       ms_of(outcome->pause_ns), outcome->opened, ps_plural(outcome->opened));
+	       ms_of(outcome->pause_ns), outcome->opened_count, ps_plural(outcome->opened_count));
 	printf("lost: %" PRIu64 ", in doubt: %" PRIu64 "\n", outcome->lost, outcome->in_doubt);
 }
 
@@ -357,7 +357,7 @@ static enum ps_exit give_up(struct move *move, const struct ps_outcome *outcome)
 		                   "store '%s' has been claimed by another owner, which did not "
 		                   "have it open after %.1f s; perseas status shows how it is",
 		                   store, s);
-	if (outcome->ended)
+	if (outcome->ended_count)
 		return ps_complain(PS_EXIT_FAILURE,
 		                   "the owner of store '%s' let go of it, and %s did not open it "
 		                   "within %.1f s: the request is taken back, and any standby may "
@@ -381,7 +381,7 @@ static bool move_is_over(struct move *move, const struct ps_outcome *outcome,
 		return false;
 	if (!move->ended_ns)
 		move->ended_ns = now_ns;
-	return outcome->opened == outcome->known ||
+	return outcome->opened_count == outcome->known_count ||
 	       now_ns >= move->ended_ns + LAST_MIRRORS_MS * MS_NS;
 }
 
@@ -410,7 +410,7 @@ static enum ps_exit await_move(struct move *move)
 	struct ps_outcome outcome = { .epoch = move->handover.epoch };
 	enum ps_exit status = PS_EXIT_OK;
 
-	while (!ps_stopped() && move->peers.env->ops->now(move->peers.env) < until_ns) {
+	while (!ps_stop_requested() && move->peers.env->ops->now(move->peers.env) < until_ns) {
 		if (look_at_move(move, &outcome, &status))
 			return status;
 		poll(NULL, 0, LOOK_MS);

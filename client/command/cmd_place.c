@@ -31,7 +31,7 @@ static void print_json(const struct ps_survey *survey, const struct ps_wish *wis
 	ps_json_text(&json, "apart", ps_domain_name(wish->apart));
 	ps_json_text(&json, "error", why);
 	ps_json_number(&json, "daemons", survey->count);
-	ps_json_number(&json, "unreachable", survey->silent);
+	ps_json_number(&json, "unreachable", survey->silent_count);
 	ps_json_begin(&json, "mirrors", '[');
 	for (unsigned i = 0; !why && i < wish->copies; i++)
 		spot_json(&json, &survey->spots[chosen[i]]);
@@ -56,7 +56,7 @@ static enum ps_exit show_place(const struct ps_survey *survey, const struct ps_a
 	bool placed;
 
 	wish.apart = args->apart ? ps_domain_by_name(args->apart)
-	                         : ps_domain_all_name(survey->spots, survey->count);
+	                         : ps_spots_widest_named_domain(survey->spots, survey->count);
 	if (wish.apart == PS_DOMAINS)
 		wish.apart = PS_DOMAIN_HOST;
 	placed = ps_spots_choose(survey->spots, survey->count, &wish, chosen, why);
@@ -66,7 +66,7 @@ static enum ps_exit show_place(const struct ps_survey *survey, const struct ps_a
 		print_list(survey, &wish, chosen);
 	if (!placed)
 		return ps_complain(PS_EXIT_NO, "%s", why);
-	return survey->silent ? PS_EXIT_PARTLY : PS_EXIT_OK;
+	return survey->silent_count ? PS_EXIT_PARTLY : PS_EXIT_OK;
 }
 
 enum ps_exit ps_verb_place(const struct ps_args *args)

@@ -69,7 +69,7 @@ static enum ps_exit open_store(const struct ps_args *args, uint32_t flags, perse
 	if (rc == PERSEAS_EBUSY)
 		return ps_complain(PS_EXIT_NO, "%s (--takeover)", perseas_message(NULL));
 	if (rc) {
-		ps_library_failed(NULL, rc);
+		ps_library_complain(NULL, rc);
 		if (rc == PERSEAS_EQUORUM && !(flags & PERSEAS_SALVAGE))
 			advise_saving(args);
 		return ps_exit_of_code(rc);

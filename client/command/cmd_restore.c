@@ -91,7 +91,7 @@ static enum ps_exit restore_fill(const struct ps_args *args, struct ps_remake *r
 	if (status)
 		return status;
 	status = snapshot_load(&snapshot, remake);
-	if (!status && ps_stopped())
+	if (!status && ps_stop_requested())
 		status = ps_complain(PS_EXIT_FAILURE, "stopped by a signal");
 	if (!status)
 		status = ps_remake_publish(remake);

@@ -208,7 +208,7 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 	owner = args->action && images.have ? ps_images_find_owner(&images) : -1;
 	/* A live owner decides itself, unless the change is only previewed. */
 	is_done = args->action && images.have && (owner < 0 || args->dry_run) &&
-	          ps_roster_is_done(&images, args);
+	          ps_roster_needs_no_change(&images, args);
 	status = roster_by_images(&peers, &images, args, owner, is_done);
 	ps_images_close(&images, &peers);
 	if (args->dry_run || is_done)

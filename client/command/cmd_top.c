@@ -104,7 +104,7 @@ static void take_look(struct watch *watch)
 /* From the next look on, also asks members that rosters name and LIST does not. */
 static void widen_peers(struct watch *watch)
 {
-	char *list = ps_fleet_unasked(&watch->top.fleet);
+	char *list = ps_fleet_list_unasked(&watch->top.fleet);
 
 	for (char *rest, *at = list; at; at = rest) {
 		rest = ps_list_cut(at, 1);
@@ -115,7 +115,7 @@ static void widen_peers(struct watch *watch)
 
 static bool has_ended(void)
 {
-	return ps_stopped() || ps_screen_has_quit() || ferror(stdout);
+	return ps_stop_requested() || ps_screen_has_quit() || ferror(stdout);
 }
 
 /* Waits until the next look is due. Redraws the screen meanwhile if keys ask for it. */

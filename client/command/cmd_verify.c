@@ -37,13 +37,13 @@ static enum ps_exit verify_repeatedly(const struct ps_args *args)
 	enum ps_exit worst = PS_EXIT_OK;
 
 	ps_stop_catch();
-	while (!ps_stopped()) {
+	while (!ps_stop_requested()) {
 		enum ps_exit status = verify_round(args);
 
 		if (status == PS_EXIT_USAGE)
 			return status;
 		/* A round that a signal cut short decides nothing. */
-		if (status != PS_EXIT_PARTLY || !ps_stopped())
+		if (status != PS_EXIT_PARTLY || !ps_stop_requested())
 			worst = worse_of(worst, status);
 		ps_stop_pause(args->repeat_ms);
 	}

@@ -45,7 +45,7 @@ struct ps_verb {
 	const char *words;
 	/* Which of s, m, f must be given. M: mirrors, which default to PERSEAS_MIRRORS and then to
 	 * the daemon of this host. */
-	const char *needs;
+	const char *required_letters;
 	const char *usage;   /* the command line after the verb's name */
 	const char *summary; /* half a sentence, or NULL if --help does not list the verb */
 	const char *details; /* paragraphs for --help */

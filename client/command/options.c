@@ -50,7 +50,7 @@ static bool set_accept_state(void *into, const char *value)
 	       *end == ':' && ps_number_read(end + 1, &end, &options->accept_seq) && !*end;
 }
 
-static bool set_level(void *into, const char *value)
+static bool set_store_level(void *into, const char *value)
 {
 	((struct ps_args *)into)->options.flags |= PERSEAS_LEVEL_0;
 	return !strcmp(value, "0");
@@ -106,7 +106,7 @@ static const struct ps_option rows[] = {
 	  .help = "Bytes of the undo log on each mirror, 4K to 64G; K, M and G are 1024, 1024^2 "
 	          "and 1024^3. Rounded up to 4K. A transaction's undo record may take half of "
 	          "it." },
-	{ "level", PS_OPTION_OWN, .placeholder = "0", .set = set_level, .groups = PS_CREATE,
+	{ "level", PS_OPTION_OWN, .placeholder = "0", .set = set_store_level, .groups = PS_CREATE,
 	  .must = "0: new stores get the highest level that all of their mirrors know",
 	  .help = "Makes a store of level 0, which programs and mirrors of the version before can "
 	          "use, too. Default: the highest level that all of the mirrors know. perseas "

@@ -37,7 +37,7 @@ static void copy_blocks(struct ps_blocks *to, const struct ps_blocks *from)
 		to->directory[i].number = i;
 }
 
-struct ps_blocks *ps_blocks_new(const struct ps_cover *cover, unsigned spans)
+struct ps_blocks *ps_blocks_new_from_cover(const struct ps_cover *cover, unsigned spans)
 {
 	/* `most` leaves a third of the blocks free after `spans` spans are distributed evenly. */
 	const unsigned most = spans / HALF + 2;

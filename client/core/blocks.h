@@ -1,7 +1,8 @@
 /*
  * blocks.h - the spans of a large cover, in blocks of bounded size, so that an insertion moves part
  * of one block rather than part of all spans. cover.c decides when blocks are used, and it and
- * cover.h are the only callers. Memory is allocated in advance: only ps_blocks_new can fail.
+ * cover.h are the only callers. Memory is allocated in advance: only ps_blocks_new_from_cover can
+ * fail.
  */
 #ifndef PERSEAS_CLIENT_BLOCKS_H
 #define PERSEAS_CLIENT_BLOCKS_H
@@ -17,7 +18,7 @@ enum {
 
 /* Allocates blocks for `spans` spans and copies the cover's blocks, so that places stay valid. Free
  * the result with free(). Returns NULL if out of memory. */
-struct ps_blocks *ps_blocks_new(const struct ps_cover *cover, unsigned spans);
+struct ps_blocks *ps_blocks_new_from_cover(const struct ps_cover *cover, unsigned spans);
 
 /* Moves the cover's spans into its blocks. The array `spans` is invalid until ps_blocks_to_array,
  * except for a last element that ends at UINT64_MAX: it makes ps_cover_is_past_end return false. */

@@ -20,7 +20,7 @@ void ps_broken_copy_note_begin(struct perseas *p, struct ps_mirror *m)
 {
 	ps_assert_locked(p);
 	m->broken_copies.begun_at = ps_now(p);
-	m->broken_copies.begun_at_head = p->commit.ring.head_position;
+	m->broken_copies.begun_at_head = p->commit.ring.append_position;
 	m->broken_copies.wait = (struct ps_copy_wait){ .acked_at_pause = m->acked_seq };
 }
 
@@ -28,7 +28,7 @@ void ps_broken_copy_note_begin(struct perseas *p, struct ps_mirror *m)
 static uint64_t rate_of_transactions(const struct perseas *p, const struct ps_mirror *m,
                                      uint64_t now)
 {
-	const uint64_t bytes = p->commit.ring.head_position - m->broken_copies.begun_at_head;
+	const uint64_t bytes = p->commit.ring.append_position - m->broken_copies.begun_at_head;
 	const uint64_t took_ms = (now - m->broken_copies.begun_at) / ps_ms(1) + 1;
 
 	return bytes / took_ms * 1000;
@@ -88,6 +88,6 @@ uint64_t ps_broken_copy_retry_at(struct perseas *p, const struct ps_mirror *m)
 	needed = !ps_quorum_is_w(p, ps_mirrors_with_whole_image(p));
 	pthread_mutex_unlock(&p->lock);
 	if (!needed || ps_broken_copy_pause_end(m) <= soon)
-		return ps_broken_copy_due(m);
+		return ps_broken_copy_reconnect_at(m);
 	return soon > m->retry.next_try_at ? soon : m->retry.next_try_at;
 }

@@ -30,17 +30,17 @@ static inline uint64_t ps_broken_copy_pause_end(const struct ps_mirror *m)
 	return m->broken_copies.count ? m->broken_copies.broke_at + m->broken_copies.pause_ns : 0;
 }
 
-/* Returns when to connect to the mirror again: not before m->retry.next_at, nor before the pause
- * after its last broken copy ends. */
-static inline uint64_t ps_broken_copy_due(const struct ps_mirror *m)
+/* Returns when to connect to the mirror again: not before m->retry.next_try_at, nor before the
+ * pause after its last broken copy ends. */
+static inline uint64_t ps_broken_copy_reconnect_at(const struct ps_mirror *m)
 {
 	const uint64_t until = ps_broken_copy_pause_end(m);
 
 	return until > m->retry.next_try_at ? until : m->retry.next_try_at;
 }
 
-/* Returns ps_broken_copy_due, or an earlier time if commits cannot succeed without the mirror.
- * Takes p->lock. */
+/* Returns ps_broken_copy_reconnect_at, or an earlier time if commits cannot succeed without the
+ * mirror. Takes p->lock. */
 uint64_t ps_broken_copy_retry_at(struct perseas *p, const struct ps_mirror *m);
 
 #endif

@@ -31,7 +31,8 @@ void ps_change_map_drop(struct perseas *p, uint32_t segment);
 
 /* Returns the last transaction of this handle that changed the granule; 0: none did. Caller holds
  * p->lock. */
-static inline uint64_t ps_changed_by(const struct perseas *p, uint32_t segment, uint64_t granule)
+static inline uint64_t ps_change_map_last_seq(const struct perseas *p, uint32_t segment,
+                                              uint64_t granule)
 {
 	const uint64_t *changed = p->commit.change_maps[segment];
 

@@ -66,7 +66,7 @@ static uint64_t find_next_declared(const struct perseas *p, uint64_t at, uint64_
 static int fail_undeclared(struct perseas *p, const struct ps_segment *s, uint64_t from,
                            uint64_t to)
 {
-	const uint64_t offset = from - ps_segment_start(s);
+	const uint64_t offset = from - ps_segment_start_address(s);
 	const uint8_t *now = (const uint8_t *)from, *then = s->shadow + offset;
 	uint64_t i = 0;
 
@@ -82,7 +82,7 @@ static int fail_undeclared(struct perseas *p, const struct ps_segment *s, uint64
  * declared. */
 static int check_page(struct perseas *p, const struct ps_segment *s, uint64_t at, uint64_t end)
 {
-	const uint64_t base = ps_segment_start(s);
+	const uint64_t base = ps_segment_start_address(s);
 
 	while (at < end) {
 		uint64_t next = skip_declared(p, at);
@@ -103,7 +103,7 @@ static int check_segment(struct perseas *p, struct ps_segment *s)
 
 	ps_shadow_collect_written(p, s);
 	for (; ps_shadow_next_difference(p, s, &offset, &length); offset += length) {
-		const uint64_t at = ps_segment_start(s) + offset;
+		const uint64_t at = ps_segment_start_address(s) + offset;
 		int rc = check_page(p, s, at, at + length);
 
 		if (rc)

@@ -44,11 +44,11 @@ static bool leaves_unheld_too_little(struct perseas *p, uint64_t length)
 	const struct ps_ring *ring = &p->commit.ring;
 	const uint64_t most = ring->size / 2 - length;
 
-	if (ps_ring_bytes_from(ring, ps_oldest_unheld(p)) <= most)
+	if (ps_ring_bytes_from(ring, ps_oldest_unheld_seq(p)) <= most)
 		return false;
 	ps_mirrors_poll(p);
-	ps_update_durable(p);
-	return ps_ring_bytes_from(ring, ps_oldest_unheld(p)) > most;
+	ps_update_durable_seq(p);
+	return ps_ring_bytes_from(ring, ps_oldest_unheld_seq(p)) > most;
 }
 
 static uint32_t find_blocking_mirrors(const struct perseas *p, uint64_t length)
@@ -78,10 +78,10 @@ static int make_ring_room(struct perseas *p, uint64_t length, unsigned flags,
 	 * yet, so these are too few to fill half of the ring. */
 	if ((flags & PERSEAS_NOWAIT || p->commit.unwaited.last_seq) &&
 	    leaves_unheld_too_little(p, length))
-		return ps_pace_commit(p, slow, flags, pacing);
+		return ps_pace_await_slow_mirrors(p, slow, flags, pacing);
 	if (slow)
-		return ps_pace_commit(p, slow, flags, pacing);
-	return p->upkeep.resync.target ? ps_pace_copy(p, flags, pacing) : 0;
+		return ps_pace_await_slow_mirrors(p, slow, flags, pacing);
+	return p->upkeep.resync.target ? ps_pace_await_copy(p, flags, pacing) : 0;
 }
 
 int ps_fail_renewing(const struct perseas *p)
@@ -122,7 +122,7 @@ static int await_sending_allowed(struct perseas *p, unsigned flags, uint64_t *si
 /* Returns 0 if the handle may send transactions, or EBLOCKED, EFENCED, ESALVAGE. */
 static inline int check_may_send(struct perseas *p)
 {
-	const int rc = ps_ready(p);
+	const int rc = ps_check_may_transact(p);
 
 	return !rc && p->is_renewing ? ps_fail_renewing(p) : rc;
 }
@@ -143,10 +143,10 @@ static inline int reserve_ring(struct perseas_tx *tx, unsigned flags, struct ps_
 	int rc;
 
 	if (p->commit.has_gathered)
-		ps_gather_send_unless_joined(tx, flags);
-	rc = p->commit.staged ? make_ring_room(p, entry_length_of(tx, flags), flags, pacing) : 0;
+		ps_gather_send_unless_tx_joins(tx, flags);
+	rc = p->commit.uses_ring ? make_ring_room(p, entry_length_of(tx, flags), flags, pacing) : 0;
 	if (!rc && flags & PERSEAS_NOWAIT && ps_unwaited_is_overdue(p))
-		rc = ps_pace_commit(p, 0, flags, pacing);
+		rc = ps_pace_await_slow_mirrors(p, 0, flags, pacing);
 	return rc;
 }
 
@@ -241,9 +241,10 @@ static inline __attribute__((always_inline)) int post_transaction(struct perseas
 	};
 	int rc;
 
-	if (p->commit.staged)
+	if (p->commit.uses_ring)
 		out.entry_length = ps_tx_entry_length(tx);
-	rc = p->options.flags & PS_SHADOWED ? ps_shadow_send(tx, &out) : ps_commit_send(p, &out);
+	rc = p->options.flags & PS_SHADOW_FLAGS ? ps_shadow_send(tx, &out)
+	                                        : ps_commit_send(p, &out);
 	if (rc)
 		return rc;
 	/* The transaction is over: from here on its memory may serve another thread. */
@@ -264,10 +265,10 @@ static inline int post_or_gather(struct perseas_tx *tx, unsigned flags)
 }
 
 /* Commits a transaction that changed nothing. Returns 1, or an error. */
-static inline int commit_unchanged(struct perseas_tx *tx, unsigned flags)
+static inline int commit_read_only_tx(struct perseas_tx *tx, unsigned flags)
 {
 	if (tx->traits && !(flags & PERSEAS_NOWAIT))
-		return ps_commit_unchanged(tx);
+		return ps_commit_read_only_tx(tx);
 	ps_tx_end(tx);
 	return 1;
 }
@@ -282,7 +283,7 @@ static __attribute__((noinline)) int send_tracked(struct perseas_tx *tx, unsigne
 	if (rc)
 		return rc;
 	if (!tx->range_count)
-		return commit_unchanged(tx, flags);
+		return commit_read_only_tx(tx, flags);
 	rc = prepare_commit(tx, flags, start);
 	if (rc == PERSEAS_EFENCED)
 		return rc;
@@ -311,7 +312,7 @@ static inline __attribute__((always_inline)) int send_transaction(struct perseas
 	if (tx->range_count)
 		return post_or_gather(tx, flags);
 	return tx->traits & PS_TX_TRACKED ? send_tracked(tx, flags, start)
-	                                  : commit_unchanged(tx, flags);
+	                                  : commit_read_only_tx(tx, flags);
 }
 
 static int commit_and_wait(struct perseas_tx *tx, ps_start_t start)

@@ -73,7 +73,7 @@ static inline bool ps_wait_line_is_led(const struct perseas *p)
  * p->lock. */
 static inline bool ps_commit_should_poll(const struct perseas *p)
 {
-	return !p->commit.staged || !ps_wait_line_is_led(p);
+	return !p->commit.uses_ring || !ps_wait_line_is_led(p);
 }
 
 /* Waits until W mirrors may hold transaction rest->seq, or until rest->until. May return early: the

@@ -91,7 +91,7 @@ static uint64_t unawaited_progress_since(struct perseas *p, uint64_t since)
 	const struct ps_unwaited *u = &p->commit.unwaited;
 
 	if (u->last_seq)
-		ps_update_durable(p);
+		ps_update_durable_seq(p);
 	return u->progress_at > since ? u->progress_at : since;
 }
 

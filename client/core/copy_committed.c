@@ -16,7 +16,7 @@
 /* Returns true if the segment, with its published parts, reaches up to `end`. */
 static bool is_mapped_up_to(struct perseas *p, const struct ps_segment *segment, uint64_t end)
 {
-	while (end - ps_segment_start(segment) > segment->size) {
+	while (end - ps_segment_start_address(segment) > segment->size) {
 		const struct ps_segment *next = ps_grown_next_part(p, segment);
 
 		if (!next || !next->born || next->base != segment->base + segment->size)

@@ -43,7 +43,7 @@ static int grow_memory(struct ps_cover *cover, unsigned spans)
 
 	if (spans <= cover->allocated_spans)
 		return 0;
-	if (more > PS_BLOCKS_MIN_CAPACITY && !(blocks = ps_blocks_new(cover, more)))
+	if (more > PS_BLOCKS_MIN_CAPACITY && !(blocks = ps_blocks_new_from_cover(cover, more)))
 		return -1;
 	grown = realloc(cover->spans, more * sizeof(*grown));
 	if (!grown) {

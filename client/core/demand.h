@@ -187,7 +187,7 @@ struct ps_pager_ops {
 
 	/* Prepares the mirror's sources for reads through links. May wait. From any thread, with
 	 * admin. Returns 0, or -1 if that is not possible. NULL: it never is. */
-	int (*hire)(struct ps_pager *pager, unsigned mirror);
+	int (*start_peeker)(struct ps_pager *pager, unsigned mirror);
 
 	/* Returns true if the pager can track stores to the memory that it covers. From any
 	 * thread. */
@@ -228,7 +228,7 @@ struct ps_pager_ops {
 	void (*drop)(struct ps_pager *pager, unsigned which);
 	/* Returns true while a link is still being read for a canceled fetch; the lane is woken
 	 * when that ends. NULL if `hire` is. */
-	bool (*reads)(struct ps_pager *pager, unsigned which);
+	bool (*is_still_peeking)(struct ps_pager *pager, unsigned which);
 	/* Begins a fetch. The source must not be fetching or reading, and its last answer is no
 	 * longer used. Returns false if the mirror cannot be reached this way. */
 	bool (*ask)(struct ps_pager *pager, unsigned which, const struct ps_fetch_request *fetch);

@@ -57,7 +57,7 @@ void ps_detour_begin(struct perseas *p, struct ps_mirror *m, const Perseas__Gran
 	ps_text_format(m->detour_reason, sizeof(m->detour_reason), "over %s, since %s", next->name,
 	               error->text);
 	if (!p->is_open)
-		ps_report(p, "%s; using %s instead", error->text, next->name);
+		ps_report_add_line(p, "%s; using %s instead", error->text, next->name);
 	memset(error, 0, sizeof(*error));
 	if (now > way->test_at + LONGEST_DELAY)
 		way->test_delay_ns = 0;
@@ -139,8 +139,8 @@ static void take_test_result(struct perseas *p, struct ps_mirror *m)
 		/* One more broken link then reaches the limit again. */
 		if (way->break_count >= BREAKS_MAX)
 			way->break_count = BREAKS_MAX - 1;
-		ps_mirror_break(p, m, PS_LINK_BROKEN,
-		                "a better fabric works again: reconnecting over it");
+		ps_mirror_break_link(p, m, PS_LINK_BROKEN,
+		                     "a better fabric works again: reconnecting over it");
 	}
 	pthread_mutex_unlock(&p->lock);
 }
@@ -160,7 +160,7 @@ void ps_detour_step(struct perseas *p, uint64_t now)
 	}
 }
 
-uint64_t ps_detour_due(const struct perseas *p)
+uint64_t ps_detour_due_at(const struct perseas *p)
 {
 	uint64_t due = PS_NEVER;
 
@@ -174,7 +174,7 @@ uint64_t ps_detour_due(const struct perseas *p)
 	return due;
 }
 
-bool ps_detour_fill_pollfd(const struct ps_mirror *m, struct pollfd *fd)
+bool ps_detour_fill_test_pollfd(const struct ps_mirror *m, struct pollfd *fd)
 {
 	const struct ps_way_back *way = &m->way_back;
 

@@ -22,16 +22,16 @@ bool ps_detour_is_needed(const struct ps_mirror *m, const struct ps_fabric *best
                          struct ps_error *error);
 
 /* Tests the best fabrics of mirrors on a detour, when a test is due. If one works, ends the
- * session, and the next session uses that fabric. Waits for no answer: ps_detour_fill_pollfd says
- * what to wait for. Called by the keeper, which is exclusive. */
+ * session, and the next session uses that fabric. Waits for no answer: ps_detour_fill_test_pollfd
+ * says what to wait for. Called by the keeper, which is exclusive. */
 void ps_detour_step(struct perseas *p, uint64_t now);
 
 /* Returns when ps_detour_step has to be called next at the latest. */
-uint64_t ps_detour_due(const struct perseas *p);
+uint64_t ps_detour_due_at(const struct perseas *p);
 
 /* Fills in the event to wait for while the mirror's best fabric is being tested. Returns false if
  * no test is under way. */
-bool ps_detour_fill_pollfd(const struct ps_mirror *m, struct pollfd *fd);
+bool ps_detour_fill_test_pollfd(const struct ps_mirror *m, struct pollfd *fd);
 
 /* Cancels the test of the mirror's best fabric, because the session has ended. */
 void ps_detour_cancel_test(struct ps_mirror *m);

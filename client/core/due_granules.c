@@ -22,7 +22,7 @@ static bool is_own_slot(const struct perseas *p, const struct ps_mirror *m,
                         const Perseas__Slot *slot)
 {
 	return slot && slot->seq <= p->commit.seq &&
-	       (slot->epoch == p->epoch || ps_mirror_has_written(m, slot->epoch));
+	       (slot->epoch == p->epoch || ps_mirror_may_have_own_slot(m, slot->epoch));
 }
 
 enum ps_due_base ps_due_judge(const struct perseas *p, const struct ps_mirror *m,
@@ -81,8 +81,8 @@ static uint64_t changes_since(struct perseas *p, enum ps_due_base base,
 	return seq;
 }
 
-int ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
-                 const Perseas__ClaimReply *claim, const uint8_t *image_id)
+int ps_due_make_set(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
+                    const Perseas__ClaimReply *claim, const uint8_t *image_id)
 {
 	const uint64_t since = changes_since(p, base, claim);
 
@@ -157,8 +157,8 @@ static uint64_t add_changed_granules(struct perseas *p, struct ps_due_granules *
 	uint64_t *bits = due->bits[segment->id];
 
 	for (; due->next_granule < count && left; due->next_granule++, left--) {
-		if (bits &&
-		    ps_changed_by(p, segment->id, due->next_granule) > due->compared_since_seq)
+		if (bits && ps_change_map_last_seq(p, segment->id, due->next_granule) >
+		                    due->compared_since_seq)
 			bits[due->next_granule / WORD] |= (uint64_t)1 << due->next_granule % WORD;
 		if (is_due(due, segment->id, due->next_granule))
 			*bytes += granule_length(segment, due->next_granule);
@@ -186,7 +186,8 @@ bool ps_due_add_changed(struct perseas *p, struct ps_mirror *m, uint64_t *bytes)
 	return false;
 }
 
-uint64_t ps_due_next(const struct ps_mirror *m, const struct ps_segment *segment, uint64_t offset)
+uint64_t ps_due_next_part(const struct ps_mirror *m, const struct ps_segment *segment,
+                          uint64_t offset)
 {
 	const uint64_t count = ps_change_granules(segment->size);
 	uint64_t granule = offset >> PS_CHANGE_SHIFT;
@@ -197,8 +198,8 @@ uint64_t ps_due_next(const struct ps_mirror *m, const struct ps_segment *segment
 	return granule < count ? granule << PS_CHANGE_SHIFT : segment->size;
 }
 
-uint64_t ps_due_end(const struct ps_mirror *m, const struct ps_segment *segment, uint64_t offset,
-                    uint64_t most)
+uint64_t ps_due_part_end(const struct ps_mirror *m, const struct ps_segment *segment,
+                         uint64_t offset, uint64_t most)
 {
 	const uint64_t rest = segment->size - offset, limit = offset + (rest < most ? rest : most);
 	uint64_t end = offset;
@@ -210,8 +211,8 @@ uint64_t ps_due_end(const struct ps_mirror *m, const struct ps_segment *segment,
 	return end < limit ? end : limit;
 }
 
-void ps_due_complete(struct ps_mirror *m, const struct ps_segment *segment, uint64_t offset,
-                     uint64_t end, uint64_t held)
+void ps_due_remove_part(struct ps_mirror *m, const struct ps_segment *segment, uint64_t offset,
+                        uint64_t end, uint64_t held)
 {
 	const uint64_t past = end == segment->size ? ps_change_granules(end)
 	                                           : end >> PS_CHANGE_SHIFT;

@@ -36,10 +36,10 @@ enum ps_due_base ps_due_judge(const struct perseas *p, const struct ps_mirror *m
                               const Perseas__ClaimReply *claim);
 
 /* Makes the mirror's set, for a copy to this image that begins with `base`. `claim` may be NULL
- * with PS_DUE_ALL. With PS_DUE_DIFFERENT the set has all granules until ps_due_complete takes out
- * those that do not differ. Returns 0, or -1 if out of memory. Caller does not hold p->lock. */
-int ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
-                 const Perseas__ClaimReply *claim, const uint8_t *image_id);
+ * with PS_DUE_ALL. With PS_DUE_DIFFERENT the set has all granules until ps_due_remove_part takes
+ * out those that do not differ. Returns 0, or -1 if out of memory. Caller does not hold p->lock. */
+int ps_due_make_set(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
+                    const Perseas__ClaimReply *claim, const uint8_t *image_id);
 
 /* Adds some of what changed since the image's slot, and sets *bytes to the bytes of the granules of
  * the set that it passed. Returns false when it has passed all. Transactions must be going to the
@@ -49,17 +49,18 @@ bool ps_due_add_changed(struct perseas *p, struct ps_mirror *m, uint64_t *bytes)
 
 /* Returns where the next part of the segment that the mirror must be sent begins, from `offset` on,
  * which must be the beginning of a granule. Returns the segment's size if no part is left. */
-uint64_t ps_due_next(const struct ps_mirror *m, const struct ps_segment *segment, uint64_t offset);
+uint64_t ps_due_next_part(const struct ps_mirror *m, const struct ps_segment *segment,
+                          uint64_t offset);
 
 /* Returns where a part that begins at `offset` ends: before the next granule that is not in the
  * set, and at `most` bytes. */
-uint64_t ps_due_end(const struct ps_mirror *m, const struct ps_segment *segment, uint64_t offset,
-                    uint64_t most);
+uint64_t ps_due_part_end(const struct ps_mirror *m, const struct ps_segment *segment,
+                         uint64_t offset, uint64_t most);
 
 /* Takes the granules that end in this part of the segment out of the set: the mirror has them.
  * `held` is a transaction that the image's slot has reached. */
-void ps_due_complete(struct ps_mirror *m, const struct ps_segment *segment, uint64_t offset,
-                     uint64_t end, uint64_t held);
+void ps_due_remove_part(struct ps_mirror *m, const struct ps_segment *segment, uint64_t offset,
+                        uint64_t end, uint64_t held);
 
 /* Adds a granule that is wrong in a whole image. The next copy to the mirror sends it. Returns 0,
  * or -1 if out of memory. Caller has admin. */

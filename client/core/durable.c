@@ -36,7 +36,7 @@ void ps_unwaited_notify(struct perseas *p)
 	u->is_flag_raised = true;
 }
 
-uint64_t ps_update_durable(struct perseas *p)
+uint64_t ps_update_durable_seq(struct perseas *p)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
 	const uint64_t now = find_newest_held_seq(p);
@@ -66,7 +66,7 @@ void ps_pace_clear_blocking(struct perseas *p, struct ps_mirror *m)
 void ps_end_doubt_if_durable(struct perseas *p)
 {
 	if (p->commit.unwaited.tracks_durable)
-		ps_update_durable(p);
+		ps_update_durable_seq(p);
 	if (!p->commit.in_doubt_seq || (p->commit.durable_seq < p->commit.in_doubt_seq &&
 	                                !ps_w_mirrors_hold(p, p->commit.in_doubt_seq)))
 		return;
@@ -86,7 +86,7 @@ void ps_tokens_set_epoch(struct perseas *p)
 
 struct perseas_token ps_last_token(const struct perseas *p)
 {
-	return (struct perseas_token){ p->commit.unwaited.token_epoch, ps_last_committed(p) };
+	return (struct perseas_token){ p->commit.unwaited.token_epoch, ps_last_committed_seq(p) };
 }
 
 int ps_token_check(const struct perseas *p, const struct perseas_token *token)
@@ -102,7 +102,7 @@ int ps_token_check(const struct perseas *p, const struct perseas_token *token)
 			(unsigned long long)p->opened_epoch);
 	/* Earlier epochs ended where the present one began. */
 	if (token->seq >
-	    (token->epoch == u->token_epoch ? ps_last_committed(p) : u->seq_before_epoch))
+	    (token->epoch == u->token_epoch ? ps_last_committed_seq(p) : u->seq_before_epoch))
 		return ps_fail(p, PERSEAS_EINVAL, "no transaction %llu was committed in epoch %llu",
 		               (unsigned long long)token->seq, (unsigned long long)token->epoch);
 	return 0;

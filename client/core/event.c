@@ -66,10 +66,10 @@ void ps_event_note(struct perseas *p, enum perseas_event_kind kind, uint64_t seq
 static void note_mirror_left(struct perseas *p, const struct ps_mirror *m, const char *why)
 {
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
-		ps_event(p, PERSEAS_EVENT_RESYNC_BROKEN, ps_last_committed(p), m,
+		ps_event(p, PERSEAS_EVENT_RESYNC_BROKEN, ps_last_committed_seq(p), m,
 		         "the copy to mirror %s broke: %s", m->address.text, why);
 	else if (m->state == PERSEAS_MIRROR_LIVE)
-		ps_event(p, PERSEAS_EVENT_MIRROR_DOWN, ps_last_committed(p), m,
+		ps_event(p, PERSEAS_EVENT_MIRROR_DOWN, ps_last_committed_seq(p), m,
 		         "mirror %s is down: %s", m->address.text, why);
 }
 
@@ -80,18 +80,18 @@ void ps_event_note_move(struct perseas *p, const struct ps_mirror *m,
 	switch (state) {
 	case PERSEAS_MIRROR_LIVE:
 		if (m->state == PERSEAS_MIRROR_RESYNCING)
-			ps_event(p, PERSEAS_EVENT_RESYNC_DONE, ps_last_committed(p), m,
+			ps_event(p, PERSEAS_EVENT_RESYNC_DONE, ps_last_committed_seq(p), m,
 			         "mirror %s is up to date again, after %llu bytes in %llu ms",
 			         m->address.text, (unsigned long long)p->upkeep.resync.done,
 			         (unsigned long long)((ps_now(p) - m->broken_copies.begun_at) /
 			                              ps_ms(1)));
-		ps_event(p, PERSEAS_EVENT_MIRROR_LIVE, ps_last_committed(p), m,
+		ps_event(p, PERSEAS_EVENT_MIRROR_LIVE, ps_last_committed_seq(p), m,
 		         "mirror %s is live%s%s", m->address.text, m->detour_reason[0] ? ", " : "",
 		         m->detour_reason);
 		break;
 	case PERSEAS_MIRROR_RESYNCING:
-		ps_event(p, PERSEAS_EVENT_RESYNC_BEGUN, ps_last_committed(p), m, "mirror %s is %s",
-		         m->address.text, why);
+		ps_event(p, PERSEAS_EVENT_RESYNC_BEGUN, ps_last_committed_seq(p), m,
+		         "mirror %s is %s", m->address.text, why);
 		break;
 	case PERSEAS_MIRROR_DOWN:
 	case PERSEAS_MIRROR_REMOVED:
@@ -111,18 +111,18 @@ static void note_fence(struct perseas *p)
 	if (p->commit.events->fenced || !ps_is_fenced(p))
 		return;
 	p->commit.events->fenced = true;
-	ps_event(p, PERSEAS_EVENT_FENCED, ps_last_committed(p), NULL, "%s",
+	ps_event(p, PERSEAS_EVENT_FENCED, ps_last_committed_seq(p), NULL, "%s",
 	         ps_fenced_text(p, text, sizeof(text)));
 }
 
 /* Notes that the access rules of too many mirrors refuse this owner. The condition can begin and
  * end many times. */
-static void note_denial(struct perseas *p)
+static void note_access_denied(struct perseas *p)
 {
 	const struct ps_mirror *m = ps_refusing_mirror(p);
 
 	if (m && !p->commit.events->denied)
-		ps_event(p, PERSEAS_EVENT_DENIED, ps_last_committed(p), m,
+		ps_event(p, PERSEAS_EVENT_DENIED, ps_last_committed_seq(p), m,
 		         "no commit can succeed, since mirrors no longer allow this owner: %s",
 		         m->trouble_text);
 	p->commit.events->denied = m != NULL;
@@ -135,8 +135,8 @@ static void note_loss(struct perseas *p)
 	char text[256];
 
 	if (lost > p->commit.events->lost)
-		ps_event(p, PERSEAS_EVENT_MEMORY_LOST, ps_last_committed(p), NULL, "%s",
-		         ps_lost_text(p, text, sizeof(text)));
+		ps_event(p, PERSEAS_EVENT_MEMORY_LOST, ps_last_committed_seq(p), NULL, "%s",
+		         ps_lost_mirrors_advice(p, text, sizeof(text)));
 	p->commit.events->lost = lost;
 }
 
@@ -147,7 +147,7 @@ static bool take_event(struct perseas *p, struct perseas_event *event)
 
 	pthread_mutex_lock(&p->lock);
 	note_fence(p);
-	note_denial(p);
+	note_access_denied(p);
 	note_loss(p);
 	any = events->count > 0 && !p->is_stopping;
 	if (any) {

@@ -47,8 +47,8 @@ struct ps_write {
 };
 
 /*
- * A chain: the undo record (the first undo_count writes), then the other writes, then the slot. It
- * has at least one of the three, and no write is empty.
+ * A chain: the undo record (the first undo_write_count writes), then the other writes, then the
+ * slot. It has at least one of the three, and no write is empty.
  *
  * F1  Each of the three groups is entirely in the mirror's memory before the next begins to arrive;
  *     within a group the order is free. Chains arrive in the order of posting.

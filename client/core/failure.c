@@ -69,7 +69,7 @@ int perseas_error(const perseas_t *p, char *buffer, size_t size, int *code)
 	return 0;
 }
 
-void ps_report(struct perseas *p, const char *format, ...)
+void ps_report_add_line(struct perseas *p, const char *format, ...)
 {
 	/* Room for an error's text, and for what it concerns. */
 	char line[PS_ERROR_TEXT + 256];

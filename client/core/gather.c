@@ -37,7 +37,7 @@ static uint64_t group_entry_length(uint64_t pieces, uint64_t bytes)
 }
 
 /* Returns an upper bound for the entries that the transaction adds. */
-static uint64_t max_entries_of(const struct perseas_tx *tx)
+static uint64_t max_added_entries_of(const struct perseas_tx *tx)
 {
 	const uint64_t ranges = (uint64_t)tx->range_count + tx->deferred_count;
 
@@ -45,7 +45,7 @@ static uint64_t max_entries_of(const struct perseas_tx *tx)
 	       (tx->cover.covered_bytes + (uint64_t)tx->deferred_count * PS_DEFERRED_LENGTH) / LINE;
 }
 
-static uint64_t max_bytes_of(const struct perseas_tx *tx)
+static uint64_t max_changed_bytes_of(const struct perseas_tx *tx)
 {
 	return tx->cover.covered_bytes + (uint64_t)tx->deferred_count * PS_DEFERRED_LENGTH;
 }
@@ -57,17 +57,18 @@ static bool fits_group(const struct ps_gather *g, uint64_t pieces, uint64_t byte
 
 bool ps_gather_can_hold(const struct perseas_tx *tx)
 {
-	return fits_group(tx->p->commit.gather, max_entries_of(tx), max_bytes_of(tx));
+	return fits_group(tx->p->commit.gather, max_added_entries_of(tx), max_changed_bytes_of(tx));
 }
 
-void ps_gather_send_unless_joined(const struct perseas_tx *tx, unsigned flags)
+void ps_gather_send_unless_tx_joins(const struct perseas_tx *tx, unsigned flags)
 {
 	struct perseas *p = tx->p;
 	const struct ps_gather *g = p->commit.gather;
 
 	assert(p->commit.has_gathered);
-	if (!(flags & PS_MAY_GATHER) || !fits_group(g, g->entry_count_limit + max_entries_of(tx),
-	                                            g->changed_bytes + max_bytes_of(tx)))
+	if (!(flags & PS_MAY_GATHER) ||
+	    !fits_group(g, g->entry_count_limit + max_added_entries_of(tx),
+	                g->changed_bytes + max_changed_bytes_of(tx)))
 		ps_gather_send(p);
 }
 
@@ -77,8 +78,8 @@ uint64_t ps_gather_entry_length(const struct perseas_tx *tx)
 
 	if (!ps_gather_can_hold(tx))
 		return ps_tx_entry_length(tx);
-	return group_entry_length(g->entry_count_limit + max_entries_of(tx),
-	                          g->changed_bytes + max_bytes_of(tx));
+	return group_entry_length(g->entry_count_limit + max_added_entries_of(tx),
+	                          g->changed_bytes + max_changed_bytes_of(tx));
 }
 
 /* --- begin and end --- */
@@ -139,7 +140,7 @@ void ps_gather_free(struct perseas *p)
 	p->commit.gather = NULL;
 }
 
-uint64_t ps_gather_due(const struct perseas *p)
+uint64_t ps_gather_due_at(const struct perseas *p)
 {
 	return p->commit.has_gathered ? p->commit.gather->due_at : PS_NEVER;
 }
@@ -242,7 +243,7 @@ void ps_gather_add_tx(struct perseas_tx *tx)
 	/* A thread that sets one of these flags posts the group first, and no transaction joins a
 	 * group until the flag is cleared. */
 	assert(!p->is_gate_raised && !p->is_renewing && !p->commit.in_doubt_seq);
-	if (p->options.flags & PS_SHADOWED)
+	if (p->options.flags & PS_SHADOW_FLAGS)
 		ps_shadow_copy_changes(tx);
 	g->last_added_at = ps_now(p);
 	if (!p->commit.has_gathered)

@@ -45,14 +45,14 @@ struct ps_gather {
 		after_images[PS_GATHER_LINES][PS_GATHER_LINE];
 	struct ps_span
 		spans[PS_GATHER_LINES]; /* the changed memory of the record, while it is posted */
-	struct ps_record *record;       /* the group's record, of max_length bytes */
+	struct ps_record *record;       /* the group's record, of entry_limit_bytes bytes */
 };
 
 /* A flag of a commit, in addition to those of perseas_nowait.h: the commit may join a group. */
 enum { PS_MAY_GATHER = 1 << 30 };
 
 /* Returns the seq of the last committed transaction, posted or gathered. Caller holds p->lock. */
-static inline uint64_t ps_last_committed(const struct perseas *p)
+static inline uint64_t ps_last_committed_seq(const struct perseas *p)
 {
 	return p->commit.seq + p->commit.has_gathered;
 }
@@ -64,14 +64,14 @@ void ps_gather_free(struct perseas *p);
 
 /* Posts the group, unless the transaction is going to join it. The group must not be empty. Caller
  * holds p->lock. */
-void ps_gather_send_unless_joined(const struct perseas_tx *tx, unsigned flags);
+void ps_gather_send_unless_tx_joins(const struct perseas_tx *tx, unsigned flags);
 
 /* Returns true if the transaction is small enough for a group. Otherwise it is posted alone. Caller
  * holds p->lock. */
 bool ps_gather_can_hold(const struct perseas_tx *tx);
 
 /* Returns how many bytes of the ring the group takes together with the transaction; or the
- * transaction alone, if it is too large for a group. Call ps_gather_send_unless_joined first.
+ * transaction alone, if it is too large for a group. Call ps_gather_send_unless_tx_joins first.
  * Caller holds p->lock. */
 uint64_t ps_gather_entry_length(const struct perseas_tx *tx);
 
@@ -89,7 +89,7 @@ static inline void ps_gather_send_if_any(struct perseas *p)
 }
 
 /* Returns when the group must be posted, or PS_NEVER if it is empty. Caller holds p->lock. */
-uint64_t ps_gather_due(const struct perseas *p);
+uint64_t ps_gather_due_at(const struct perseas *p);
 
 /* Puts the bytes of `window` back to what they were before the group's transactions changed them.
  * Call it after the changes of open transactions, which are newer, were put back. Caller holds

@@ -51,11 +51,11 @@ struct ps_segment {
 	/* The segment had missing pages when it was last checked (demand.h); kept only with a
 	 * shadow. */
 	bool has_missing_pages;
-	unsigned pin_count; /* number of heaps that use the segment, which prevent its unmap */
-	bool is_retained;   /* the segment's memory outlives the handle (perseas_retain) */
+	unsigned heap_count; /* number of heaps that use the segment, which prevent its unmap */
+	bool is_retained;    /* the segment's memory outlives the handle (perseas_retain) */
 	/* Address range reserved right behind the segment and its parts, into which it grows. */
-	uint8_t *spare;
-	uint64_t spare_size;
+	uint8_t *growth_range;
+	uint64_t growth_range_size;
 };
 
 /* The mapped segments, sorted by address, for set_range and for translating pointers. Immutable
@@ -83,7 +83,7 @@ struct ps_layout {
 enum ps_attempt_step {
 	PS_ATTEMPT_NONE,
 	PS_ATTEMPT_PROBED,     /* the mirrors have answered what they have */
-	PS_ATTEMPT_MADE,       /* the store was created: ask the mirrors again */
+	PS_ATTEMPT_CREATED,    /* the store was created: ask the mirrors again */
 	PS_ATTEMPT_JUDGED,     /* the store and its rosters are known */
 	PS_ATTEMPT_CLAIMED,    /* every mirror that has the store was asked for a claim */
 	PS_ATTEMPT_CHOSEN,     /* the newest state among R claimed mirrors is known */
@@ -136,10 +136,10 @@ struct ps_commit {
 	struct ps_wait_line wait_line;
 	uint32_t fenced_mirrors; /* mirrors that have promised another owner, a bit for each */
 	/* Transactions go through the ring; else fabrics copy them straight from memory. */
-	bool staged;
-	struct ps_ring ring;      /* copies of sent transactions, if `staged` */
+	bool uses_ring;
+	struct ps_ring ring;      /* copies of sent transactions, if `uses_ring` */
 	struct ps_slot sent_slot; /* the commit slot as it was sent last */
-	struct ps_write *writes;  /* array of writes_max writes, in which a chain is built */
+	struct ps_write *writes;  /* array of write_capacity writes, in which a chain is built */
 	unsigned write_capacity;
 	/* The change map (change_map.h), by segment id: for each granule, the seq of the last
 	 * transaction of this handle that changed it; 0: none did. NULL: the segment was never
@@ -169,7 +169,7 @@ struct ps_turn_waiter {
 /* How transactions are serialized (turn.c, locks.c). Guarded by p->lock. */
 struct ps_serialization {
 	bool is_turn_taken;    /* a SERIAL transaction has the turn */
-	uintptr_t turn_thread; /* the thread that has the turn, if turn_taken */
+	uintptr_t turn_thread; /* the thread that has the turn, if is_turn_taken */
 	struct ps_turn_waiter *first_waiter,
 		**last_waiter; /* queue of the threads that wait for a turn */
 	/* Hash table of locks that are held or wanted; NULL until the first lock. */
@@ -203,7 +203,7 @@ struct perseas {
 	struct ps_report_text {
 		char *text;
 		size_t length; /* bytes of `text` */
-	} report;              /* the report of the open, a line for each finding (ps_report) */
+	} report; /* the report of the open, a line for each finding (ps_report_add_line) */
 	struct ps_opening opening;
 	struct ps_demand *demand; /* fetches missing memory; NULL: recovery is not on demand */
 	/* Tells which pages were written; NULL: unknown, so commits compare all. */
@@ -377,7 +377,8 @@ int ps_handle_set_mirrors(struct perseas *p, const char *list, const struct ps_a
 void ps_handle_add_unlisted_mirror(struct perseas *p, const struct ps_address *address);
 
 /* failure.c: adds a line to the report of the open. */
-void ps_report(struct perseas *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void ps_report_add_line(struct perseas *p, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* wait_line.c: wakes every thread that waits for a change of the handle. Caller holds p->lock. */
 void ps_wake_waiters(struct perseas *p);

@@ -141,7 +141,7 @@ void ps_locks_release(struct perseas_tx *tx)
 	tx->traits &= (uint8_t) ~(PS_TX_SERIAL | PS_TX_LOCKS);
 }
 
-static void drop_wants(struct perseas_tx *tx)
+static void drop_lock_wants(struct perseas_tx *tx)
 {
 	while (tx->lock_wants) {
 		struct ps_lock_want *want = tx->lock_wants;
@@ -157,7 +157,7 @@ void ps_serialization_end_tx(struct perseas_tx *tx)
 {
 	ps_assert_locked(tx->p);
 	if (tx->lock_wants) {
-		drop_wants(tx);
+		drop_lock_wants(tx);
 		ps_wake_blocked(tx->p);
 	}
 	ps_locks_release(tx);

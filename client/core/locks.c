@@ -194,7 +194,7 @@ static int await_lock(struct perseas_tx *tx, struct ps_lock *lock, bool exclusiv
 		return refuse_lock(tx, lock, exclusive, "an older transaction's");
 	/* All that the transaction can read under this lock was committed before: it is posted, or
 	 * held in a group (gather.h). */
-	tx->read_seq = ps_last_committed(tx->p);
+	tx->read_seq = ps_last_committed_seq(tx->p);
 	return 0;
 }
 
@@ -271,7 +271,7 @@ int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode)
 /* Returns true if a retried transaction may ask for its lock again. It asks even if it will then
  * wait, because younger transactions are refused only while it does. A SERIAL transaction is
  * refused rather than made to wait, so it asks only when it can have all that it wants. */
-static bool may_request_again(const struct perseas_tx *tx, const struct ps_refused *refused)
+static bool may_request_locks_again(const struct perseas_tx *tx, const struct ps_refused *refused)
 {
 	const struct ps_lock *lock = refused->is_set ? ps_lock_find(tx->p, refused->key) : NULL;
 	bool may = !lock || judge_request(lock, tx, refused->is_exclusive) != REFUSED;
@@ -281,9 +281,9 @@ static bool may_request_again(const struct perseas_tx *tx, const struct ps_refus
 	return may || thread_holds_up_others(tx);
 }
 
-static bool must_not_request_again(const struct ps_blocked *b)
+static bool must_not_request_locks_again(const struct ps_blocked *b)
 {
-	return !may_request_again(blocked_tx_of(b)->tx, blocked_tx_of(b)->refused);
+	return !may_request_locks_again(blocked_tx_of(b)->tx, blocked_tx_of(b)->refused);
 }
 
 static bool visit_older_wants(const struct ps_lock_want *own, const struct ps_visit *visit)
@@ -295,7 +295,7 @@ static bool visit_older_wants(const struct ps_lock_want *own, const struct ps_vi
 	return false;
 }
 
-/* Visits the threads because of which may_request_again() returns false. */
+/* Visits the threads because of which may_request_locks_again() returns false. */
 static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *visit)
 {
 	const struct perseas_tx *tx = blocked_tx_of(b)->tx;
@@ -319,10 +319,10 @@ static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *vi
  * refused. */
 static int await_refused_lock(struct perseas_tx *tx, const struct ps_refused *refused)
 {
-	static const struct ps_blocked_ops ops = { must_not_request_again, visit_refusers };
+	static const struct ps_blocked_ops ops = { must_not_request_locks_again, visit_refusers };
 	struct blocked_tx w = { .blocked.ops = &ops, .tx = tx, .refused = refused };
 
-	return may_request_again(tx, refused) ? 0 : ps_await_blocker(tx->p, &w.blocked);
+	return may_request_locks_again(tx, refused) ? 0 : ps_await_blocker(tx->p, &w.blocked);
 }
 
 /* Pauses. Other transactions may use the released locks in the meantime. */
@@ -351,9 +351,9 @@ static int retry_locked(struct perseas_tx *tx, uint64_t pause_ns)
 		pause_unlocked(p, pause_ns);
 	rc = await_refused_lock(tx, &refused);
 	if (!rc)
-		rc = serial ? ps_turn_await(p) : ps_ready(p);
+		rc = serial ? ps_turn_await(p) : ps_check_may_transact(p);
 	if (!rc && serial)
-		ps_turn_take(tx);
+		ps_turn_give_to_tx(tx);
 	if (rc && rc != PERSEAS_ECONFLICT)
 		ps_tx_end(tx);
 	return rc;

@@ -86,7 +86,7 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 	               state == PERSEAS_MIRROR_RESYNCING;
 	assert(!m->is_active || m->link);
 	if (m->is_active)
-		ps_mirror_note_write(m, p->epoch);
+		ps_mirror_note_own_slot(m, p->epoch);
 	if (state == PERSEAS_MIRROR_LIVE) {
 		memset(&m->broken_copies, 0, sizeof(m->broken_copies));
 		m->own_image.live_epoch = p->epoch;
@@ -140,7 +140,7 @@ void ps_link_end(struct perseas *p, struct ps_mirror *m)
 		p->env->ops->wake(p->env, PS_KEEPER);
 }
 
-void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char *why)
+void ps_mirror_break_link(struct perseas *p, struct ps_mirror *m, int rc, const char *why)
 {
 	char text[sizeof(m->trouble_text)];
 
@@ -154,13 +154,13 @@ void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char 
 		               "another owner has claimed the store on this mirror");
 }
 
-void ps_mirror_break_silent(struct perseas *p, struct ps_mirror *m)
+void ps_mirror_break_silent_link(struct perseas *p, struct ps_mirror *m)
 {
 	char why[64];
 
 	ps_text_format(why, sizeof(why), "it has said nothing for %u ms",
 	               p->options.mirror_timeout_ms);
-	ps_mirror_break(p, m, PS_LINK_BROKEN, why);
+	ps_mirror_break_link(p, m, PS_LINK_BROKEN, why);
 }
 
 void ps_mirror_set_position(struct ps_mirror *m, unsigned slot, uint64_t seq)
@@ -182,11 +182,11 @@ int ps_mirror_handle_lost_link(struct perseas *p, struct ps_mirror *m, int rc)
 {
 	ps_detour_note_break(p, m, rc);
 	m->is_after_lost_link = rc == PS_LINK_LOST;
-	ps_mirror_break(p, m, rc, ps_link_trouble(rc));
+	ps_mirror_break_link(p, m, rc, ps_link_trouble(rc));
 	return rc;
 }
 
-void ps_mirror_drop(struct perseas *p, struct ps_mirror *m, const char *why)
+void ps_mirror_break_stalled_link(struct perseas *p, struct ps_mirror *m, const char *why)
 {
 	char text[sizeof(m->trouble_text)];
 
@@ -194,7 +194,7 @@ void ps_mirror_drop(struct perseas *p, struct ps_mirror *m, const char *why)
 		ps_detour_note_break(p, m, PS_LINK_BROKEN);
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
 		why = ps_broken_copy_blame_link(p, m, why, text, sizeof(text));
-	ps_mirror_break(p, m, PS_LINK_BROKEN, why);
+	ps_mirror_break_link(p, m, PS_LINK_BROKEN, why);
 }
 
 void ps_mirrors_decide_staging(struct perseas *p)
@@ -213,15 +213,15 @@ void ps_mirrors_decide_staging(struct perseas *p)
 	}
 	/* The ring must hold a contiguous history: if it lacks the last transaction, it starts
 	 * empty at the next one. The transaction being sent can be the last one that it has. */
-	if (staged && !p->commit.staged && p->commit.ring.last_seq != p->commit.seq)
+	if (staged && !p->commit.uses_ring && p->commit.ring.last_seq != p->commit.seq)
 		ps_ring_reset(&p->commit.ring, p->commit.seq + 1);
-	p->commit.staged = staged;
+	p->commit.uses_ring = staged;
 	ps_timing_adapt(p);
 }
 
 /* Wakes the threads that sleep on links: they watch only links that had chains in flight when they
  * went to sleep. */
-static void wake_sleepers(struct perseas *p, const struct ps_mirror *m)
+static void wake_link_sleepers(struct perseas *p, const struct ps_mirror *m)
 {
 	if (m->chains_in_flight)
 		return;
@@ -239,7 +239,7 @@ static void post_entry(struct perseas *p, struct ps_mirror *m, const struct ps_e
 		                  { &entry->slot, ps_slot_offset(!m->valid_slot), PS_REGION_LOG,
 		                    sizeof(entry->slot) } };
 
-	wake_sleepers(p, m);
+	wake_link_sleepers(p, m);
 	if (ps_mirror_post(p, m, &chain))
 		return;
 	m->posted_seq = entry->seq;
@@ -315,7 +315,7 @@ int ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const struct ps_
 	int rc;
 
 	ps_assert_locked(p);
-	wake_sleepers(p, m);
+	wake_link_sleepers(p, m);
 	rc = ps_mirror_post(p, m, chain);
 	if (!rc)
 		m->completions_until_chunk = m->chains_in_flight;

@@ -58,10 +58,10 @@ void ps_link_end(struct perseas *p, struct ps_mirror *m);
 
 /* Ends the link of an active mirror, which becomes DOWN, or FENCED if `rc` is PS_LINK_FENCED. `rc`
  * is a PS_LINK code; `why` is shown to people. */
-void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char *why);
+void ps_mirror_break_link(struct perseas *p, struct ps_mirror *m, int rc, const char *why);
 
 /* Ends the link of an active mirror that sent nothing for mirror_timeout_ms. */
-void ps_mirror_break_silent(struct perseas *p, struct ps_mirror *m);
+void ps_mirror_break_silent_link(struct perseas *p, struct ps_mirror *m);
 
 /* Records that the mirror has every transaction up to `seq`, and that its valid commit slot is
  * `slot`: the next transaction writes the other one. Nothing may be in flight to the mirror. */
@@ -75,7 +75,7 @@ int ps_mirror_handle_lost_link(struct perseas *p, struct ps_mirror *m, int rc);
  * link has completed nothing at all, it also counts as broken for a detour: a fabric may take
  * longer to notice that its path is out than commits wait for the mirror, and would then never
  * report this. */
-void ps_mirror_drop(struct perseas *p, struct ps_mirror *m, const char *why);
+void ps_mirror_break_stalled_link(struct perseas *p, struct ps_mirror *m, const char *why);
 
 /* Posts a chain to an active mirror. If the link fails, breaks it and returns its PS_LINK code;
  * otherwise returns 0. */
@@ -94,7 +94,7 @@ static inline int ps_mirror_post(struct perseas *p, struct ps_mirror *m,
 
 /* Records that this owner writes, or is about to write, a slot of this epoch to the mirror's
  * image. */
-static inline void ps_mirror_note_write(struct ps_mirror *m, uint64_t epoch)
+static inline void ps_mirror_note_own_slot(struct ps_mirror *m, uint64_t epoch)
 {
 	if (m->own_image.written_epochs[1] == epoch)
 		return;
@@ -104,16 +104,17 @@ static inline void ps_mirror_note_write(struct ps_mirror *m, uint64_t epoch)
 
 /* Returns true if this owner wrote, or may have written, a slot of this epoch to this very image.
  * To have tried an epoch is not enough: two owners can try the same one. */
-static inline bool ps_mirror_has_written(const struct ps_mirror *m, uint64_t epoch)
+static inline bool ps_mirror_may_have_own_slot(const struct ps_mirror *m, uint64_t epoch)
 {
 	return epoch == m->own_image.written_epochs[0] || epoch == m->own_image.written_epochs[1];
 }
 
 /* Called with the epoch of the slot that a mirror told right after its claim was granted. If this
  * owner wrote that slot, none of its later slots can arrive any more, so they are forgotten. */
-static inline void ps_mirror_note_slot(const struct perseas *p, struct ps_mirror *m, uint64_t epoch)
+static inline void ps_mirror_forget_unarrived_slots(const struct perseas *p, struct ps_mirror *m,
+                                                    uint64_t epoch)
 {
-	if (ps_mirror_has_written(m, epoch) || epoch == p->opened_epoch)
+	if (ps_mirror_may_have_own_slot(m, epoch) || epoch == p->opened_epoch)
 		m->own_image.written_epochs[0] = m->own_image.written_epochs[1] = epoch;
 }
 
@@ -167,7 +168,7 @@ int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint
 
 /* Returns the last transaction that the mirror is known to hold; 0 while its image is being
  * copied. */
-static inline uint64_t ps_mirror_seq(const struct ps_mirror *m)
+static inline uint64_t ps_mirror_held_seq(const struct ps_mirror *m)
 {
 	return m->state == PERSEAS_MIRROR_RESYNCING ? 0 : m->acked_seq;
 }
@@ -212,7 +213,7 @@ const struct ps_mirror *ps_refusing_mirror(const struct perseas *p);
 unsigned ps_count_lost_mirrors(const struct perseas *p);
 
 /* Writes what to do when ps_count_lost_mirrors is not 0. Returns text. */
-const char *ps_lost_text(const struct perseas *p, char *text, size_t size);
+const char *ps_lost_mirrors_advice(const struct perseas *p, char *text, size_t size);
 
 /* Returns advice about a commit in doubt, as the end of a sentence. The result is `text` or a
  * literal. */
@@ -235,15 +236,17 @@ int ps_fail_fenced(const struct perseas *p);
 /* Decides what a failed session means, since another owner that takes over cuts the sessions. Waits
  * up to connect_timeout_ms for the keeper to find out. Returns EFENCED if it finds such an owner,
  * else `rc`. The caller does not have admin. */
-int ps_fail_session(struct perseas *p, int rc);
+int ps_judge_failed_session(struct perseas *p, int rc);
 
-/* ps_ready returns 0 if transactions may go on, or ESALVAGE, EFENCED, EBLOCKED; ps_check_ready is
- * its slow path. */
-int ps_check_ready(struct perseas *p);
+/* ps_check_may_transact returns 0 if transactions may go on, or ESALVAGE, EFENCED, EBLOCKED;
+ * ps_check_may_transact_slowly is its slow path. */
+int ps_check_may_transact_slowly(struct perseas *p);
 
-static inline int ps_ready(struct perseas *p)
+static inline int ps_check_may_transact(struct perseas *p)
 {
-	return p->is_salvage || p->is_superseded || p->commit.in_doubt_seq ? ps_check_ready(p) : 0;
+	return p->is_salvage || p->is_superseded || p->commit.in_doubt_seq
+	               ? ps_check_may_transact_slowly(p)
+	               : 0;
 }
 
 #endif

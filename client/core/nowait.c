@@ -47,9 +47,9 @@ static void check_doubt(struct perseas *p, uint64_t now)
 	/* Polls before judging: this process may have been stopped for long, while answers waited
 	 * for it. */
 	ps_mirrors_poll(p);
-	ps_update_durable(p);
+	ps_update_durable_seq(p);
 	if (is_stuck(p))
-		ps_put_in_doubt(p, ps_last_committed(p), ps_now(p));
+		ps_put_in_doubt(p, ps_last_committed_seq(p), ps_now(p));
 }
 
 void ps_unwaited_check_doubt(struct perseas *p)
@@ -66,7 +66,7 @@ static void stamp_commit(struct perseas *p, uint64_t now)
 
 	if (!u->stamp_count || now >= u->stamps[(u->stamp_count - 1) % PS_STAMPS].at + gap)
 		u->stamps[u->stamp_count++ % PS_STAMPS].at = now;
-	u->stamps[(u->stamp_count - 1) % PS_STAMPS].seq = ps_last_committed(p);
+	u->stamps[(u->stamp_count - 1) % PS_STAMPS].seq = ps_last_committed_seq(p);
 }
 
 void ps_unwaited_note_commit(struct perseas *p)
@@ -74,25 +74,25 @@ void ps_unwaited_note_commit(struct perseas *p)
 	struct ps_unwaited *u = &p->commit.unwaited;
 	uint64_t now;
 
-	if (!p->commit.has_gathered && (!p->commit.staged || p->commit.seq % POLL_EVERY == 0)) {
+	if (!p->commit.has_gathered && (!p->commit.uses_ring || p->commit.seq % POLL_EVERY == 0)) {
 		ps_mirrors_poll(p);
-		if (ps_update_durable(p) >= p->commit.seq)
+		if (ps_update_durable_seq(p) >= p->commit.seq)
 			return;
 	}
 	/* Reading the clock would be a noticeable cost of a gathered commit. */
 	now = p->commit.has_gathered ? p->commit.gather->last_added_at : ps_now(p);
 	if (!u->last_seq) {
 		/* Commits that other threads waited for are no progress of unawaited commits. */
-		ps_update_durable(p);
+		ps_update_durable_seq(p);
 		u->progress_at = now;
 	}
-	u->last_seq = ps_last_committed(p);
+	u->last_seq = ps_last_committed_seq(p);
 	if (p->options.flush_within_ms)
 		stamp_commit(p, now);
 	u->tracks_durable = true;
 	check_doubt(p, now);
-	if (u->is_idle || ps_gather_due(p) < u->wake_at) {
-		u->wake_at = ps_gather_due(p);
+	if (u->is_idle || ps_gather_due_at(p) < u->wake_at) {
+		u->wake_at = ps_gather_due_at(p);
 		p->env->ops->wake(p->env, PS_COLLECTOR);
 	}
 }
@@ -127,7 +127,7 @@ bool ps_unwaited_is_overdue(struct perseas *p)
 	ps_assert_locked(p);
 	ps_gather_send_if_any(p);
 	ps_mirrors_poll(p);
-	ps_update_durable(p);
+	ps_update_durable_seq(p);
 	return is_overdue(p);
 }
 
@@ -141,7 +141,7 @@ int ps_unwaited_await_all(struct perseas *p)
 	ps_gather_send_if_any(p);
 	if (u->last_seq) {
 		ps_mirrors_poll(p);
-		ps_update_durable(p);
+		ps_update_durable_seq(p);
 	}
 	if (u->last_seq && p->commit.in_doubt_seq)
 		rc = ps_fail_in_doubt(p, u->last_seq);
@@ -186,17 +186,17 @@ static uint64_t collect_completions(struct perseas *p, struct pollfd *fds, unsig
 
 	*count = 0;
 	u->is_idle = u->watches_links = false;
-	if (ps_now(p) >= ps_gather_due(p))
+	if (ps_now(p) >= ps_gather_due_at(p))
 		ps_gather_send(p);
 	if (u->last_seq && !ps_is_fenced(p)) {
 		ps_mirrors_poll(p);
-		ps_update_durable(p);
+		ps_update_durable_seq(p);
 		ps_unwaited_check_doubt(p);
 	}
 	works = !ps_is_fenced(p) && (ps_pace_check_blocking(p) || u->last_seq);
 	look = ps_now(p) + (is_any_mirror_behind(p) ? LOOK_INTERVAL_SHORT : LOOK_INTERVAL);
-	if (look > ps_gather_due(p))
-		look = ps_gather_due(p);
+	if (look > ps_gather_due_at(p))
+		look = ps_gather_due_at(p);
 	/* The collector stays awake for one more round, since the next commit may come soon: waking
 	 * the collector would cost that commit a system call. */
 	if (!works) {

@@ -15,11 +15,11 @@
 /* Updates and returns the last transaction that W mirrors are known to have held, and notifies the
  * application if it rose. It never falls, although mirrors may lose what they hold and W may
  * change; so call this before either happens, or an advance is missed. Caller holds p->lock. */
-uint64_t ps_update_durable(struct perseas *p);
+uint64_t ps_update_durable_seq(struct perseas *p);
 
 /* Returns the oldest transaction that W mirrors are not known to hold and that the ring may have;
  * past the last one if W hold all. Caller holds p->lock. */
-static inline uint64_t ps_oldest_unheld(const struct perseas *p)
+static inline uint64_t ps_oldest_unheld_seq(const struct perseas *p)
 {
 	const uint64_t next = p->commit.durable_seq + 1;
 

@@ -16,7 +16,7 @@
 #define PACED "cannot keep up: commits wait for it"
 
 /* Returns true if commits wait for the mirror, or did shortly before. */
-static bool delays_commits(struct perseas *p, const struct ps_mirror *m)
+static bool delayed_commits_recently(struct perseas *p, const struct ps_mirror *m)
 {
 	return m->paced_at && ps_now(p) - m->paced_at < PACED_FOR;
 }
@@ -27,8 +27,8 @@ const char *ps_mirror_trouble_text(struct perseas *p, const struct ps_mirror *m)
 	if (m->is_after_lost_link &&
 	    (m->state == PERSEAS_MIRROR_LIVE || m->state == PERSEAS_MIRROR_REPLAYING))
 		return PS_NOTHING_ARRIVED;
-	return m->state == PERSEAS_MIRROR_LIVE && delays_commits(p, m) ? "it " PACED
-	                                                               : m->trouble_text;
+	return m->state == PERSEAS_MIRROR_LIVE && delayed_commits_recently(p, m) ? "it " PACED
+	                                                                         : m->trouble_text;
 }
 
 /* Notes for which mirrors commits wait, with an event once in a while. */
@@ -39,8 +39,8 @@ static void note_pacing(struct perseas *p, uint32_t slow, uint64_t now)
 
 		if (!(slow >> i & 1))
 			continue;
-		if (!delays_commits(p, m))
-			ps_event(p, PERSEAS_EVENT_MIRROR_LAGS, ps_last_committed(p), m,
+		if (!delayed_commits_recently(p, m))
+			ps_event(p, PERSEAS_EVENT_MIRROR_LAGS, ps_last_committed_seq(p), m,
 			         "mirror %s " PACED, m->address.text);
 		m->paced_at = now;
 	}
@@ -51,7 +51,8 @@ static void drop_mirrors(struct perseas *p, uint32_t slow)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		if (!(slow >> i & 1))
 			continue;
-		ps_mirror_drop(p, &p->mirrors[i], "dropped: it lags by half of the ring");
+		ps_mirror_break_stalled_link(p, &p->mirrors[i],
+		                             "dropped: it lags by half of the ring");
 		p->commit.stat.dropped++;
 	}
 }
@@ -90,7 +91,7 @@ static uint64_t sum_acknowledged(const struct perseas *p, uint32_t slow)
 }
 
 /* Returns how long mirrors may go without progress before a commit gives up on them. */
-static uint64_t progress_limit(const struct perseas *p, bool needed, unsigned flags)
+static uint64_t stall_timeout_ns(const struct perseas *p, bool needed, unsigned flags)
 {
 	return ps_ms(needed || flags & PERSEAS_NOWAIT ? p->options.commit_timeout_ms
 	                                              : p->options.pace_ms);
@@ -101,7 +102,7 @@ static uint64_t progress_limit(const struct perseas *p, bool needed, unsigned fl
 /* Returns the mirrors that made no progress for as long as a commit would wait for them. */
 static uint32_t find_stuck_mirrors(struct perseas *p)
 {
-	const uint64_t now = ps_now(p), most = progress_limit(p, false, PERSEAS_NOWAIT);
+	const uint64_t now = ps_now(p), most = stall_timeout_ns(p, false, PERSEAS_NOWAIT);
 	uint32_t stuck = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -227,7 +228,7 @@ static void sleep_for_copy(struct perseas *p, struct ps_mirror *m, uint64_t now,
 	ps_mirrors_poll(p);
 }
 
-int ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing)
+int ps_pace_await_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing)
 {
 	struct ps_mirror *m = p->upkeep.resync.target;
 	uint64_t now;
@@ -248,7 +249,8 @@ int ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing)
 
 /* --- all --- */
 
-int ps_pace_commit(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing)
+int ps_pace_await_slow_mirrors(struct perseas *p, uint32_t slow, unsigned flags,
+                               struct ps_pacing *pacing)
 {
 	const bool needed = !slow || are_needed_for_w(p, slow), first = !pacing->wait_began_at;
 	/* Unawaited commits fill the ring quickly, so half a ring of lag is normal. */
@@ -267,7 +269,7 @@ int ps_pace_commit(struct perseas *p, uint32_t slow, unsigned flags, struct ps_p
 		pacing->acked_sum = acked;
 		pacing->progress_at = now;
 	}
-	until = pacing->progress_at + progress_limit(p, needed, flags);
+	until = pacing->progress_at + stall_timeout_ns(p, needed, flags);
 	if (now < until) {
 		p->commit.stat.paced += first;
 		note_pacing(p, slow, now);

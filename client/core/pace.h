@@ -37,7 +37,8 @@ int ps_fail_would_block(const struct perseas *p, const char *when);
  * mirrors make progress: half a ring of lag is then normal. Caller holds p->lock, which is released
  * meanwhile.
  */
-int ps_pace_commit(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing);
+int ps_pace_await_slow_mirrors(struct perseas *p, uint32_t slow, unsigned flags,
+                               struct ps_pacing *pacing);
 
 /* Returns true if commits may wait for the copy to this mirror: the last two copies broke, and the
  * mirror lags by more than a quarter of the ring. Caller holds p->lock. */
@@ -49,7 +50,7 @@ bool ps_pace_copy_lags(const struct perseas *p, const struct ps_mirror *m);
  * the link delays it. A commit waits once at most, and never with PERSEAS_NOBLOCK. Returns 1 if it
  * slept: check everything again. Returns 0 otherwise. Caller holds p->lock, which is released
  * meanwhile. */
-int ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing);
+int ps_pace_await_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing);
 
 /* Checks the mirrors that blocked commits with PERSEAS_NOBLOCK. Raises perseas_fd's flag for those
  * that made progress, and drops those that made none for too long. Returns true if any are left:

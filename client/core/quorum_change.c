@@ -10,7 +10,7 @@ void ps_quorums_recompute(struct perseas *p)
 {
 	ps_assert_locked(p);
 	if (p->is_open)
-		ps_update_durable(p);
+		ps_update_durable_seq(p);
 	p->quorums[0] = ps_quorum_of(p, p->roster);
 	p->quorum_count = 1;
 	if (p->next_roster)

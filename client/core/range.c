@@ -269,7 +269,7 @@ static inline int add_extent_range(struct perseas_tx *tx, const struct ps_mapped
 int ps_tx_add_found_range(struct perseas_tx *tx, const struct ps_segment *segment, uint64_t offset,
                           uint64_t length)
 {
-	const uint64_t base = ps_segment_start(segment), start = base + offset;
+	const uint64_t base = ps_segment_start_address(segment), start = base + offset;
 	const uint64_t end = start + length;
 	const struct ps_mapped_extent extent = { .start = base,
 		                                 .end = base + segment->size,

@@ -49,7 +49,7 @@ unsigned ps_count_lost_mirrors(const struct perseas *p)
 	return (unsigned)__builtin_popcount(lost);
 }
 
-const char *ps_lost_text(const struct perseas *p, char *text, size_t size)
+const char *ps_lost_mirrors_advice(const struct perseas *p, char *text, size_t size)
 {
 	const unsigned lost = ps_count_lost_mirrors(p);
 
@@ -71,7 +71,7 @@ const char *ps_doubt_advice(const struct perseas *p, char *text, size_t size)
 	const struct ps_mirror *denied = ps_refusing_mirror(p);
 
 	if (!denied && ps_count_lost_mirrors(p))
-		return ps_lost_text(p, text, size);
+		return ps_lost_mirrors_advice(p, text, size);
 	if (!denied)
 		return "perseas_flush waits for it; perseas_mirror_stat says what is wrong with "
 		       "each mirror";
@@ -115,7 +115,7 @@ static bool is_cause_unknown(const struct perseas *p)
 	return false;
 }
 
-int ps_fail_session(struct perseas *p, int rc)
+int ps_judge_failed_session(struct perseas *p, int rc)
 {
 	const uint64_t until = ps_now(p) + ps_ms(p->options.connect_timeout_ms);
 
@@ -134,7 +134,7 @@ int ps_fail_session(struct perseas *p, int rc)
 	return rc;
 }
 
-int ps_check_ready(struct perseas *p)
+int ps_check_may_transact_slowly(struct perseas *p)
 {
 	char advice[320];
 

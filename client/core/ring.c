@@ -46,13 +46,13 @@ void ps_ring_reset(struct ps_ring *ring, uint64_t seq)
 {
 	ring->first_seq = seq;
 	ring->last_seq = seq - 1;
-	ring->head_position = 0;
+	ring->append_position = 0;
 }
 
 static uint64_t oldest_position(const struct ps_ring *ring)
 {
 	return ring->last_seq < ring->first_seq
-	               ? ring->head_position
+	               ? ring->append_position
 	               : ring->positions[ring->first_seq % PS_RING_ENTRIES];
 }
 
@@ -60,7 +60,7 @@ static uint64_t oldest_position(const struct ps_ring *ring)
  * that entry. */
 static uint64_t drop_old_entries(struct ps_ring *ring, uint64_t length)
 {
-	uint64_t at = ps_record_position(ring->head_position, length, ring->size);
+	uint64_t at = ps_record_position(ring->append_position, length, ring->size);
 
 	assert(length <= ring->size && length % PS_ALIGN == 0);
 	while (ring->first_seq <= ring->last_seq &&
@@ -81,7 +81,7 @@ struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length)
 
 	ring->last_seq++;
 	ring->positions[ring->last_seq % PS_RING_ENTRIES] = at;
-	ring->head_position = at + length;
+	ring->append_position = at + length;
 	return (struct ps_entry *)(ring->base + at % ring->size);
 }
 
@@ -113,7 +113,7 @@ uint64_t ps_ring_bytes_from(const struct ps_ring *ring, uint64_t seq)
 	/* If `positions` is half full, the ring counts as full. */
 	if (ring->last_seq - seq >= PS_RING_ENTRIES / 2)
 		return ring->size;
-	return ring->head_position - ring->positions[seq % PS_RING_ENTRIES];
+	return ring->append_position - ring->positions[seq % PS_RING_ENTRIES];
 }
 
 /* Pages in other use, such as those registered with an RDMA device, stay as they are. */

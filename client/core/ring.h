@@ -35,7 +35,7 @@ enum {
 struct ps_ring {
 	uint8_t *base; /* size + PS_BOUNCE bytes in one mapping */
 	uint64_t size;
-	uint64_t head_position; /* position of the next entry: counts bytes, never wraps */
+	uint64_t append_position; /* position of the next entry: counts bytes, never wraps */
 	uint64_t first_seq,
 		last_seq;    /* seqs of the entries in the ring; last < first: it is empty */
 	uint64_t *positions; /* position of each seq, at index seq % PS_RING_ENTRIES */
@@ -57,7 +57,7 @@ void ps_ring_drop_overwritten(struct ps_ring *ring, uint64_t length);
 /* Returns space for the entry of seq last_seq + 1. `length` is at most half of the ring. */
 struct ps_entry *ps_ring_append(struct ps_ring *ring, uint64_t length);
 
-static inline uint8_t *ps_ring_bounce(const struct ps_ring *ring)
+static inline uint8_t *ps_ring_bounce_buffer(const struct ps_ring *ring)
 {
 	return ring->base + ring->size;
 }

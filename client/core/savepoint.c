@@ -73,7 +73,7 @@ static bool grow_array(struct perseas_tx *tx, void **memory, uint64_t *capacity,
 
 /* --- saving while ranges are declared --- */
 
-static bool save_piece(struct perseas_tx *tx, uint64_t start, uint64_t end)
+static bool append_to_journal(struct perseas_tx *tx, uint64_t start, uint64_t end)
 {
 	struct ps_saved *saved = tx->savepoints;
 	const uint64_t length = end - start;
@@ -91,14 +91,14 @@ static bool save_piece(struct perseas_tx *tx, uint64_t start, uint64_t end)
 }
 
 /* Saves, of these bytes, which are not saved yet, those that the record covers already. */
-static bool save_covered(struct perseas_tx *tx, uint64_t start, uint64_t end)
+static bool journal_covered_bytes(struct perseas_tx *tx, uint64_t start, uint64_t end)
 {
 	uint64_t gap_start, gap_end;
 
 	while (start < end) {
 		if (!ps_cover_find_gap(&tx->cover, start, end, &gap_start, &gap_end))
 			gap_start = gap_end = end;
-		if (gap_start > start && !save_piece(tx, start, gap_start))
+		if (gap_start > start && !append_to_journal(tx, start, gap_start))
 			return false;
 		start = gap_end;
 	}
@@ -122,7 +122,7 @@ int ps_savepoint_before_range(struct perseas_tx *tx, uint64_t start, uint64_t en
 	for (uint64_t from = start;
 	     room && ps_cover_find_gap(&saved->cover, from, end, &gap_start, &gap_end);
 	     from = gap_end)
-		room = save_covered(tx, gap_start, gap_end);
+		room = journal_covered_bytes(tx, gap_start, gap_end);
 	return room ? 0
 	            : ps_fail(tx->p, PERSEAS_ENOMEM, "no memory to keep %llu bytes for a savepoint",
 	                      (unsigned long long)(end - start));

@@ -66,19 +66,19 @@ struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t 
 	return segment;
 }
 
-/* Gives the addresses of a part that is given up back to the segment's spare range, for the next
+/* Gives the addresses of a part that is given up back to the segment's growth range, for the next
  * part. */
-static void return_to_spare(struct perseas *p, struct ps_segment *part)
+static void return_to_growth_range(struct perseas *p, struct ps_segment *part)
 {
 	struct ps_segment *head = ps_grown_head(p, part);
 
-	if (head == part || !part->base || part->base + part->size != head->spare)
+	if (head == part || !part->base || part->base + part->size != head->growth_range)
 		return;
 	/* If a call fails, the range stays reserved all the same, with readable zeros. */
 	(void)madvise(part->base, part->size, MADV_DONTNEED);
 	(void)mprotect(part->base, part->size, PROT_NONE);
-	head->spare = part->base;
-	head->spare_size += part->size;
+	head->growth_range = part->base;
+	head->growth_range_size += part->size;
 	part->base = NULL;
 }
 
@@ -86,7 +86,7 @@ void ps_segment_forget(struct perseas *p, struct ps_segment *segment)
 {
 	ps_assert_admin(p);
 	assert(segment >= p->segments && segment < p->segments + p->segment_count);
-	return_to_spare(p, segment);
+	return_to_growth_range(p, segment);
 	ps_segment_unmap(segment);
 	ps_change_map_drop(p, segment->id);
 	memmove(segment, segment + 1,
@@ -235,10 +235,10 @@ void ps_segment_unmap(struct ps_segment *segment)
 {
 	if (segment->base)
 		munmap(segment->base, segment->size);
-	if (segment->spare_size)
-		munmap(segment->spare, segment->spare_size);
-	segment->base = segment->spare = NULL;
-	segment->spare_size = 0;
+	if (segment->growth_range_size)
+		munmap(segment->growth_range, segment->growth_range_size);
+	segment->base = segment->growth_range = NULL;
+	segment->growth_range_size = 0;
 	segment->is_retained = false;
 	ps_shadow_free(segment);
 }
@@ -248,8 +248,8 @@ void ps_segment_move_memory(struct perseas *p, struct ps_segment *segment,
 {
 	ps_assert_locked(p);
 	*hidden = *segment;
-	segment->base = segment->spare = NULL;
-	segment->spare_size = 0;
+	segment->base = segment->growth_range = NULL;
+	segment->growth_range_size = 0;
 	segment->shadow = NULL;
 	segment->pages_may_differ = NULL;
 	segment->is_retained = false;
@@ -277,30 +277,30 @@ int ps_segment_map_anywhere(struct perseas *p, struct ps_segment *segment)
 
 int ps_segment_reserve_growth(struct ps_segment *head, uint64_t whole, uint64_t room)
 {
-	const uint64_t kept = whole + head->spare_size;
+	const uint64_t kept = whole + head->growth_range_size;
 	int error = 0;
 
 	assert(head->base && whole % PS_PAGE == 0 && room % PS_PAGE == 0);
 	if (room <= kept)
 		return 0;
-	error = map_at(ps_segment_start(head) + kept, room - kept, PROT_NONE, false);
+	error = map_at(ps_segment_start_address(head) + kept, room - kept, PROT_NONE, false);
 	if (error)
 		return error;
-	head->spare = head->base + whole;
-	head->spare_size += room - kept;
+	head->growth_range = head->base + whole;
+	head->growth_range_size += room - kept;
 	return 0;
 }
 
 int ps_segment_map_part(struct ps_segment *head, struct ps_segment *part)
 {
-	assert(!part->base && part->size <= head->spare_size && part->size % PS_PAGE == 0);
-	if (mprotect(head->spare, part->size, PROT_READ | PROT_WRITE))
+	assert(!part->base && part->size <= head->growth_range_size && part->size % PS_PAGE == 0);
+	if (mprotect(head->growth_range, part->size, PROT_READ | PROT_WRITE))
 		return errno;
 	if (part->size >= SEGMENT_ALIGN)
-		madvise(head->spare, part->size, MADV_HUGEPAGE);
-	part->base = head->spare;
-	head->spare += part->size;
-	head->spare_size -= part->size;
+		madvise(head->growth_range, part->size, MADV_HUGEPAGE);
+	part->base = head->growth_range;
+	head->growth_range += part->size;
+	head->growth_range_size -= part->size;
 	return 0;
 }
 
@@ -325,11 +325,11 @@ int ps_segment_map_new(struct perseas *p, struct ps_segment *segment, uint64_t r
 	if (error)
 		return ps_segment_fail_map(p, &all, error);
 	segment->base = all.base;
-	segment->address = ps_segment_start(segment);
+	segment->address = ps_segment_start_address(segment);
 	if (all.size > segment->size) {
-		segment->spare = all.base + segment->size;
-		segment->spare_size = all.size - segment->size;
-		(void)mprotect(segment->spare, segment->spare_size, PROT_NONE);
+		segment->growth_range = all.base + segment->size;
+		segment->growth_range_size = all.size - segment->size;
+		(void)mprotect(segment->growth_range, segment->growth_range_size, PROT_NONE);
 	}
 	return 0;
 }
@@ -341,7 +341,7 @@ static int compare_starts(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Sorts by_recorded. By insertion, since few segments are mapped. */
+/* Sorts extents_by_recorded. By insertion, since few segments are mapped. */
 static void sort_by_recorded(struct ps_layout *layout)
 {
 	for (unsigned i = 0; i < layout->extent_count; i++) {
@@ -393,8 +393,8 @@ int ps_layout_publish(struct perseas *p)
 
 		if (s->base)
 			layout->extents[layout->extent_count++] = (struct ps_mapped_extent){
-				.start = ps_segment_start(s),
-				.end = ps_segment_start(s) + s->size,
+				.start = ps_segment_start_address(s),
+				.end = ps_segment_start_address(s) + s->size,
 				.segment_id = s->id,
 				.is_published = s->born != 0,
 				.is_ready = s->born != 0 && !ps_demand_has_missing(p, s),

@@ -15,7 +15,7 @@ struct ps_segment_key ps_segment_key(const struct ps_segment *segment);
 bool ps_segments_match_header(const struct perseas *p, const Perseas__Header *header);
 
 /* ps_segment_map_at_recorded maps the segment's memory at its recorded address, never over another
- * mapping. Returns 0, or a code with its message set. ps_segment_unmap unmaps it, with its spare
+ * mapping. Returns 0, or a code with its message set. ps_segment_unmap unmaps it, with its growth
  * range and its shadow. */
 int ps_segment_map_at_recorded(struct perseas *p, struct ps_segment *segment);
 void ps_segment_unmap(struct ps_segment *segment);
@@ -27,7 +27,7 @@ void ps_segment_move_memory(struct perseas *p, struct ps_segment *segment,
                             struct ps_segment *hidden);
 
 /* Returns the address of the first byte of a mapped segment. */
-static inline uint64_t ps_segment_start(const struct ps_segment *segment)
+static inline uint64_t ps_segment_start_address(const struct ps_segment *segment)
 {
 	return (uint64_t)(uintptr_t)segment->base;
 }
@@ -56,7 +56,7 @@ int ps_segment_map_new(struct perseas *p, struct ps_segment *segment, uint64_t r
  * errno (EEXIST: something is mapped there). */
 int ps_segment_reserve_growth(struct ps_segment *head, uint64_t whole, uint64_t room);
 
-/* Maps a part at the beginning of the segment's spare range, which must be large enough. Returns 0
+/* Maps a part at the beginning of the segment's growth range, which must be large enough. Returns 0
  * or an errno. */
 int ps_segment_map_part(struct ps_segment *head, struct ps_segment *part);
 

@@ -31,7 +31,7 @@ int ps_commit_reserve_chain(struct perseas *p, const struct ps_outgoing *out)
 {
 	const unsigned count = out->span_count + 1;
 
-	return p->commit.staged || count <= p->commit.write_capacity
+	return p->commit.uses_ring || count <= p->commit.write_capacity
 	               ? 0
 	               : ps_commit_reserve_writes(p, count);
 }
@@ -143,7 +143,7 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 
 	/* The record is sealed with p->epoch, which must be an epoch that mirrors granted. */
 	assert(!p->is_renewing);
-	rc = p->commit.staged ? 0 : build_direct(p, out, &chain);
+	rc = p->commit.uses_ring ? 0 : build_direct(p, out, &chain);
 
 	if (rc)
 		return rc;
@@ -158,7 +158,7 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	ps_slot_encode(&p->commit.sent_slot, p->epoch, p->commit.seq + 1,
 	               position + ps_align64(out->record_length), position);
 	memset((uint8_t *)out->record + out->record_length, 0, PS_RECORD_SLACK);
-	if (p->commit.staged)
+	if (p->commit.uses_ring)
 		build_staged(p, out, position);
 	else
 		p->commit.writes[0] = make_record_write(p, out->record, position,
@@ -166,7 +166,7 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	p->commit.seq++;
 	p->commit.last_position = position;
 	p->commit.next_position = p->commit.sent_slot.next;
-	if (p->commit.staged)
+	if (p->commit.uses_ring)
 		ps_mirrors_post_from_ring(p);
 	else
 		post_direct(p, &chain,

@@ -21,13 +21,13 @@ int ps_serial_begin(struct perseas *p, struct perseas_tx **tx)
 		if (rc)
 			ps_turn_pass(p);
 		else
-			ps_turn_take(*tx);
+			ps_turn_give_to_tx(*tx);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }
 
-int ps_commit_unchanged(struct perseas_tx *tx)
+int ps_commit_read_only_tx(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 	const uint64_t saw = tx->read_seq;
@@ -38,7 +38,7 @@ int ps_commit_unchanged(struct perseas_tx *tx)
 	ps_tx_end(tx);
 	if (ps_commit_should_poll(p))
 		ps_mirrors_poll(p);
-	if (!saw || ps_update_durable(p) >= saw)
+	if (!saw || ps_update_durable_seq(p) >= saw)
 		return 1;
 	if (saw > p->commit.seq)
 		ps_gather_send_if_any(p);

@@ -31,7 +31,7 @@ int ps_turn_await(struct perseas *p);
 void ps_turn_pass(struct perseas *p);
 
 /* Gives the turn that the calling thread has to a transaction. Caller holds p->lock. */
-void ps_turn_take(struct perseas_tx *tx);
+void ps_turn_give_to_tx(struct perseas_tx *tx);
 
 /* Returns how many locks the transaction holds. Caller holds p->lock. */
 unsigned ps_locks_count(const struct perseas_tx *tx);
@@ -42,7 +42,7 @@ void ps_serialization_end_tx(struct perseas_tx *tx);
 
 /* Commits a transaction that changed nothing: ends it, then waits until W mirrors hold what it may
  * have read. Returns 1, or EINDOUBT, EFENCED. Caller holds p->lock, which is released meanwhile. */
-int ps_commit_unchanged(struct perseas_tx *tx);
+int ps_commit_read_only_tx(struct perseas_tx *tx);
 
 /* Returns 0 if the calling thread may wait for others, EINVAL in a child of fork, or why no
  * transaction can begin. Caller holds p->lock. */

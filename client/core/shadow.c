@@ -52,13 +52,13 @@ void ps_shadow_begin_tracking(struct perseas *p)
 	struct ps_error error = { 0 };
 	const char *what = flag_name(p);
 
-	if (!(p->options.flags & PS_SHADOWED))
+	if (!(p->options.flags & PS_SHADOW_FLAGS))
 		return;
 	begin_write_tracking(p, &error);
 	if (p->written)
-		ps_report(p, "%s: commits compare the pages that were written", what);
+		ps_report_add_line(p, "%s: commits compare the pages that were written", what);
 	else
-		ps_report(p, "%s: commits compare all memory: %s", what, error.text);
+		ps_report_add_line(p, "%s: commits compare all memory: %s", what, error.text);
 }
 
 int ps_shadow_await(struct perseas *p)
@@ -89,7 +89,7 @@ void ps_shadow_free_room(const struct ps_segment *segment, uint8_t *room)
 int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8_t **room)
 {
 	*room = NULL;
-	if (!(p->options.flags & PS_SHADOWED) || !segment->base)
+	if (!(p->options.flags & PS_SHADOW_FLAGS) || !segment->base)
 		return 0;
 	*room = mmap(NULL, room_size(segment), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 	             -1, 0);

@@ -18,7 +18,7 @@
 struct ps_outgoing;
 
 /* Option flags that ask for shadows. */
-enum { PS_SHADOWED = PERSEAS_CHECK_WRITES | PERSEAS_TRACKED };
+enum { PS_SHADOW_FLAGS = PERSEAS_CHECK_WRITES | PERSEAS_TRACKED };
 
 /* ps_shadow_begin_tracking decides how commits find written pages, and reports it.
  * ps_shadow_end_tracking ends the tracking, after everything was unmapped. Both do nothing if the
@@ -48,7 +48,7 @@ void ps_shadow_free(struct ps_segment *segment);
 int ps_shadow_await(struct perseas *p);
 static inline int ps_shadow_settle(struct perseas *p)
 {
-	return p->options.flags & PS_SHADOWED ? ps_shadow_await(p) : 0;
+	return p->options.flags & PS_SHADOW_FLAGS ? ps_shadow_await(p) : 0;
 }
 
 /* Finds out which pages of the segment were written, among those that are here. Caller holds

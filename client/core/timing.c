@@ -23,7 +23,7 @@ static uint32_t draw_gap(struct perseas *p)
 void ps_timing_adapt(struct perseas *p)
 {
 	ps_assert_locked(p);
-	if (p->commit.staged)
+	if (p->commit.uses_ring)
 		p->commit.untimed_left = 0;
 	else if (!p->commit.untimed_left)
 		p->commit.untimed_left = draw_gap(p);
@@ -33,7 +33,7 @@ enum ps_timed ps_timing_draw(struct perseas *p)
 {
 	/* The count stays 0 meanwhile, so this function is called again for the next
 	 * transaction. */
-	if (p->commit.staged)
+	if (p->commit.uses_ring)
 		return PS_TIMED_ALWAYS;
 	p->commit.untimed_left = draw_gap(p);
 	return PS_TIMED_DRAWN;

@@ -26,7 +26,7 @@ enum ps_timed {
  * not timed. */
 typedef uint64_t ps_start_t;
 
-/* Adapts the timing after p->commit.staged was decided anew. Caller holds p->lock. */
+/* Adapts the timing after p->commit.uses_ring was decided anew. Caller holds p->lock. */
 void ps_timing_adapt(struct perseas *p);
 
 /* The slow path of ps_timing_choose: times the transaction, and draws when the next one is timed.

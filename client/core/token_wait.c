@@ -29,7 +29,7 @@ static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
 
 		if (looks)
 			ps_wait_line_poll(p);
-		if (ps_update_durable(p) >= seq)
+		if (ps_update_durable_seq(p) >= seq)
 			break;
 		if (ps_is_fenced(p))
 			return ps_fail_fenced(p);
@@ -52,7 +52,7 @@ int perseas_wait(perseas_t *p, const struct perseas_token *token, int64_t timeou
 	if (!p || !token)
 		return ps_fail(p, PERSEAS_EINVAL, "wait needs a handle and a token");
 	pthread_mutex_lock(&p->lock);
-	rc = p->is_salvage ? ps_ready(p) : ps_token_check(p, token);
+	rc = p->is_salvage ? ps_check_may_transact(p) : ps_token_check(p, token);
 	if (!rc) {
 		rc = await_token(p, token->seq, timeout_ms);
 		ps_wait_line_leave(p);
@@ -86,7 +86,7 @@ int perseas_durable(perseas_t *p, struct perseas_token *token)
 	if (!p->is_salvage)
 		ps_mirrors_poll(p);
 	*token = (struct perseas_token){ u->token_epoch,
-		                         p->is_salvage ? p->commit.seq : ps_update_durable(p) };
+		                         p->is_salvage ? p->commit.seq : ps_update_durable_seq(p) };
 	if (ps_is_fenced(p)) {
 		/* The flag stays raised, so that the descriptor stays readable: nothing is left to
 		 * wait for. */

@@ -18,7 +18,7 @@ void ps_serialization_init(struct perseas *p)
 
 int ps_check_may_wait(struct perseas *p)
 {
-	const int rc = ps_ready(p);
+	const int rc = ps_check_may_transact(p);
 
 	ps_assert_locked(p);
 	return rc ? rc : ps_check_same_process(p);
@@ -112,7 +112,7 @@ int ps_turn_await(struct perseas *p)
 {
 	struct ps_serialization *s = &p->serialization;
 	const uintptr_t me = ps_this_thread(p);
-	const int rc = ps_ready(p);
+	const int rc = ps_check_may_transact(p);
 
 	if (rc)
 		return rc;
@@ -129,12 +129,12 @@ int ps_turn_await(struct perseas *p)
 	return queue_for_turn(p);
 }
 
-void ps_turn_take(struct perseas_tx *tx)
+void ps_turn_give_to_tx(struct perseas_tx *tx)
 {
 	assert(tx->p->serialization.is_turn_taken && !(tx->traits & PS_TX_SERIAL));
 	tx->traits |= PS_TX_SERIAL;
 	tx->thread = tx->p->serialization.turn_thread;
 	/* All that the transaction can read was committed before (posted, or held in a group),
 	 * since no other SERIAL transaction runs. */
-	tx->read_seq = ps_last_committed(tx->p);
+	tx->read_seq = ps_last_committed_seq(tx->p);
 }

@@ -98,7 +98,7 @@ static inline void reset_tx(struct perseas_tx *tx)
 int ps_tx_begin(struct perseas *p, struct perseas_tx **out)
 {
 	struct perseas_tx *tx;
-	int rc = ps_ready(p);
+	int rc = ps_check_may_transact(p);
 
 	if (rc)
 		return rc;

@@ -21,7 +21,8 @@ struct ps_unwaited {
 	 * perseas_fd is used. */
 	bool tracks_durable;
 	bool has_collector_thread; /* the collector's thread was started */
-	/* idle: the collector sleeps until it is woken. watches_links: it sleeps on the links. */
+	/* is_idle: the collector sleeps until it is woken. watches_links: it sleeps on the
+	 * links. */
 	bool is_idle, watches_links;
 	bool is_flag_raised; /* perseas_fd's flag is raised */
 	/* the descriptor that perseas_fd returned; -1: perseas_fd was not called yet */

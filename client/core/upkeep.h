@@ -29,14 +29,14 @@ struct ps_question {
 
 enum ps_resync_state {
 	PS_RESYNC_NONE,
-	PS_RESYNC_ASKING,    /* other mirrors are asked whether this one may be made anew (I9) */
-	PS_RESYNC_RECORDING, /* other mirrors record the mirror's new id */
-	PS_RESYNC_COMPARING, /* the image is compared by digests before it is overwritten */
-	PS_RESYNC_MAKING,    /* the mirror is asked to make room for the copy */
-	PS_RESYNC_ATTACHING, /* the mirror's data path is being connected */
-	PS_RESYNC_ADDING,    /* the mirror is asked to add the unpublished segments */
-	PS_RESYNC_COPYING,   /* from here on the mirror gets transactions, with chunks in between */
-	PS_RESYNC_READING,   /* another mirror is asked for a chunk that is not mapped here */
+	PS_RESYNC_ASKING,      /* other mirrors are asked whether this one may be made anew (I9) */
+	PS_RESYNC_RECORDING,   /* other mirrors record the mirror's new id */
+	PS_RESYNC_COMPARING,   /* the image is compared by digests before it is overwritten */
+	PS_RESYNC_MAKING_ROOM, /* the mirror is asked to make room for the copy */
+	PS_RESYNC_ATTACHING,   /* the mirror's data path is being connected */
+	PS_RESYNC_ADDING,      /* the mirror is asked to add the unpublished segments */
+	PS_RESYNC_COPYING, /* from here on the mirror gets transactions, with chunks in between */
+	PS_RESYNC_READING, /* another mirror is asked for a chunk that is not mapped here */
 	/* The owner of the mirror that was read is checked before the chunk is used. */
 	PS_RESYNC_VOUCHING,
 	PS_RESYNC_CONFIRMING, /* other mirrors are asked whether the copied one may vote */
@@ -72,20 +72,20 @@ struct ps_resync {
 	struct ps_mirror *target; /* the mirror that is copied to, or NULL */
 	char why[256];            /* the reason for the copy, for people */
 	/* The mirror's previous image does not count: it gets a new id (I9). */
-	bool anew;
+	bool has_new_id;
 	/* The mirror's previous image is overwritten, not kept until the end. */
 	bool in_place;
 	enum ps_due_base base;               /* what is known of the image, if `in_place` */
 	const struct ps_whole_reason *whole; /* why everything is sent, or NULL */
-	uint8_t image_id[PS_ID_SIZE];        /* the new id, if `anew` */
+	uint8_t image_id[PS_ID_SIZE];        /* the new id, if `has_new_id` */
 	/* p->upkeep's values of the same names when the mirror was told of the segments */
 	uint64_t publish_generation;
 	uint64_t unpublished_generation;
 	uint64_t answer_by;          /* when the mirror's own answer times out */
 	struct ps_question question; /* used in ASKING, RECORDING, and from READING on */
-	/* RECORDING. ask_last_mirrors: mirrors to ask only after the others. recorded: mirrors that
-	 * have recorded the new id, before ask_last_mirrors were asked. */
-	uint32_t ask_last_mirrors, recorded;
+	/* RECORDING. ask_last_mirrors: mirrors to ask only after the others. recorded_mirrors:
+	 * mirrors that have recorded the new id, before ask_last_mirrors were asked. */
+	uint32_t ask_last_mirrors, recorded_mirrors;
 	Perseas__Reply *reply; /* ATTACHING: the grant; VOUCHING: the bytes that were read */
 	/* The region that is read from other mirrors: the log until the newest record was sought,
 	 * then segments. */
@@ -102,7 +102,7 @@ struct ps_resync {
 	uint8_t digest_key[PS_DIGEST_KEY];
 	uint8_t digests[PS_DIGESTS_MAX * PS_DIGEST];
 	/* Enough other mirrors confirmed the claim since this one was claimed. */
-	bool confirmed;
+	bool is_claim_confirmed;
 
 	/* The last seq when the copy began. Segments published later come with their publish. */
 	uint64_t begun_seq;
@@ -207,10 +207,10 @@ struct ps_change {
 
 /* How far the mirrors have been told the rosters (roster_telling.c). */
 struct ps_telling {
-	uint64_t versions[5];      /* epoch and version of both rosters, and the mark */
-	uint64_t round_number;     /* number of the round: grows when `versions` changes */
-	uint32_t recorded_mirrors; /* mirrors that recorded this round's rosters */
-	uint64_t tell_again_at;    /* when to tell the other mirrors again */
+	uint64_t roster_versions[5]; /* epoch and version of both rosters, and the mark */
+	uint64_t round_number;       /* number of the round: grows when `roster_versions` changes */
+	uint32_t recorded_mirrors;   /* mirrors that recorded this round's rosters */
+	uint64_t tell_again_at;      /* when to tell the other mirrors again */
 };
 
 /* The result of an order, or its progress. */
@@ -261,9 +261,9 @@ struct ps_expiry_event {
 
 struct ps_expiry_watch {
 	uint64_t next_look_at;           /* when to look next, by env->ops->now */
-	struct ps_expiries own_expiries; /* what this process's own files said at own_at_s */
+	struct ps_expiries own_expiries; /* what this process's own files said at own_read_at_s */
 	uint64_t own_read_at_s;
-	struct ps_expiry_event own_told, mirrors_told[PS_MIRRORS_MAX];
+	struct ps_expiry_event last_own_event, last_mirror_events[PS_MIRRORS_MAX];
 };
 
 /* Guarded by admin. Members that commits and statistics read change with both admin and the

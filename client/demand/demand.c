@@ -80,7 +80,8 @@ void ps_demand_begin(struct perseas *p)
 	if (p->options.recovery != PERSEAS_RECOVERY_ON_DEMAND)
 		return;
 	if (!p->env->pager) {
-		ps_report(p, "memory is read first: this process cannot fetch it on demand");
+		ps_report_add_line(p,
+		                   "memory is read first: this process cannot fetch it on demand");
 		return;
 	}
 	d = demand_new(p);
@@ -91,14 +92,14 @@ void ps_demand_begin(struct perseas *p)
 		pthread_mutex_unlock(&d->lock);
 	}
 	if (!d || !d->pager) {
-		ps_report(p, "memory is read first: %s", error.text);
+		ps_report_add_line(p, "memory is read first: %s", error.text);
 		if (d)
 			demand_free(d);
 		return;
 	}
 	p->demand = d;
 	if (d->ops->limit(d->pager))
-		ps_report(p, "memory is fetched on demand: %s", d->ops->limit(d->pager));
+		ps_report_add_line(p, "memory is fetched on demand: %s", d->ops->limit(d->pager));
 	ps_demand_step(p);
 }
 
@@ -124,7 +125,7 @@ int ps_demand_probe(struct ps_env *env, const char **limit, struct ps_error *err
 
 /* Unmaps all segments on demand, except that memory which the application keeps stays mapped. Once
  * the userfaultfd is closed, a missing page would read as zeros. */
-static void unmap_all(struct perseas *p)
+static void unmap_segments_on_demand(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		struct ps_segment *segment = &p->segments[i];
@@ -143,7 +144,7 @@ void ps_demand_end(struct perseas *p)
 
 	if (!d)
 		return;
-	unmap_all(p);
+	unmap_segments_on_demand(p);
 	pthread_mutex_lock(&d->lock);
 	d->stopping = true;
 	pthread_mutex_unlock(&d->lock);
@@ -430,11 +431,12 @@ static void report_progress(struct perseas *p, uint64_t missing, const char *sta
 
 	pthread_mutex_lock(&p->lock);
 	if (starved && !d->told_starved)
-		ps_event(p, PERSEAS_EVENT_MEMORY_WAITS, ps_last_committed(p), NULL,
+		ps_event(p, PERSEAS_EVENT_MEMORY_WAITS, ps_last_committed_seq(p), NULL,
 		         "%llu bytes of memory are missing, and %s", (unsigned long long)missing,
 		         starved);
 	if (!missing && !d->told_whole)
-		ps_event(p, PERSEAS_EVENT_WHOLE, ps_last_committed(p), NULL, "all memory is here");
+		ps_event(p, PERSEAS_EVENT_WHOLE, ps_last_committed_seq(p), NULL,
+		         "all memory is here");
 	pthread_mutex_unlock(&p->lock);
 	d->told_starved = starved != NULL;
 	d->told_whole = !missing;
@@ -457,7 +459,7 @@ static void publish_whole_segments(struct perseas *p)
 }
 
 /* Frees the standby's copy of segments that are whole. */
-static void free_copies(struct perseas *p)
+static void free_copies_of_whole_segments(struct perseas *p)
 {
 	for (unsigned i = 0; p->warm_copy && i < p->segment_count; i++)
 		if (p->segments[i].base && !ps_demand_has_missing(p, &p->segments[i]))
@@ -509,7 +511,7 @@ void ps_demand_step(struct perseas *p)
 	if (any)
 		report_progress(p, missing, starved);
 	publish_whole_segments(p);
-	free_copies(p);
+	free_copies_of_whole_segments(p);
 }
 
 void ps_demand_fill_stat(struct perseas *p, struct perseas_stat *stat)

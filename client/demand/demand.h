@@ -13,14 +13,14 @@
 
 enum ps_granule {
 	PS_GRANULE_MISSING,
-	PS_GRANULE_PREFETCH, /* missing, and the bulk lane brings it before the others */
-	PS_GRANULE_WANTED,   /* a thread waits for it, or a request for it has failed */
-	PS_GRANULE_ASKED,    /* the fault lane has asked for it */
-	PS_GRANULE_COMING,   /* the bulk lane has asked for it, and no thread waits for it */
-	PS_GRANULE_COPIED,   /* a standby's copy has it, so no mirror is asked */
-	PS_GRANULE_TAKEN,    /* like COPIED, and a thread waits for it */
-	PS_GRANULE_HERE,     /* until it is unmapped: it is never filled again */
-	PS_GRANULE_REFUSED,  /* the owner is fenced: accesses end in SIGBUS */
+	PS_GRANULE_PREFETCH,      /* missing, and the bulk lane brings it before the others */
+	PS_GRANULE_WANTED,        /* a thread waits for it, or a request for it has failed */
+	PS_GRANULE_ASKED,         /* the fault lane has asked for it */
+	PS_GRANULE_COMING,        /* the bulk lane has asked for it, and no thread waits for it */
+	PS_GRANULE_COPIED,        /* a standby's copy has it, so no mirror is asked */
+	PS_GRANULE_COPIED_WANTED, /* like COPIED, and a thread waits for it */
+	PS_GRANULE_HERE,          /* until it is unmapped: it is never filled again */
+	PS_GRANULE_REFUSED,       /* the owner is fenced: accesses end in SIGBUS */
 };
 
 struct ps_mapping {
@@ -39,8 +39,8 @@ struct ps_mapping {
 	uint64_t next; /* the bulk lane has asked for all granules before it */
 	/* All PS_GRANULE_PREFETCH are in this range. */
 	uint64_t prefetch_at, prefetch_end;
-	uint64_t copied; /* no granule before it is PS_GRANULE_COPIED */
-	bool taken;      /* some may be PS_GRANULE_TAKEN */
+	uint64_t copied;             /* no granule before it is PS_GRANULE_COPIED */
+	bool may_have_copied_wanted; /* some may be PS_GRANULE_COPIED_WANTED */
 	/* large.c is done with so many bytes from `base` on, and has tried the large page after
 	 * them so often. */
 	uint64_t gathered;
@@ -127,7 +127,7 @@ struct ps_demand {
 	struct ps_source sources[PS_MIRRORS_MAX];
 	struct ps_want wants[PS_WANTS]; /* a ring, the oldest first */
 	unsigned want_first, want_count;
-	bool wants_lost;     /* the ring was full: a granule may be WANTED and not be in it */
+	bool want_ring_overflowed; /* the ring was full: a granule may be WANTED and not be in it */
 	uint64_t rest_at;    /* with a rate: the bulk lane's next request is not sent before */
 	bool tell_keeper;    /* the keeper must be woken when memory arrives */
 	uint64_t starved_at; /* since when a thread waits and no granule arrived; 0: no thread
@@ -143,7 +143,7 @@ struct ps_demand {
 	/* Used by the keeper only. */
 	bool told_starved, told_whole;
 	uint64_t look_up_at[PS_MIRRORS_MAX]; /* a name is not looked up again before this time */
-	bool hired[PS_MIRRORS_MAX];
+	bool has_peeker[PS_MIRRORS_MAX];
 };
 
 /* source.c: returns why these bytes must not fill missing memory, or NULL if they may. */

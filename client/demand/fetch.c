@@ -202,7 +202,7 @@ static bool choose_request(struct ps_demand *d, unsigned which, uint64_t now,
  * thread that ends the link waits for that. */
 static bool is_link_read(const struct ps_demand *d, unsigned which)
 {
-	return d->ops->reads && d->ops->reads(d->pager, which);
+	return d->ops->is_still_peeking && d->ops->is_still_peeking(d->pager, which);
 }
 
 /* Lets the thread that ends the source's link go on, if no read uses the link any more. */
@@ -313,7 +313,7 @@ static void send_request(struct ps_demand *d, unsigned which, uint64_t now)
 }
 
 /* Returns when the rate limit allows the bulk lane's next request. */
-static uint64_t bulk_due_at(struct ps_demand *d, unsigned which, uint64_t now)
+static uint64_t rate_allows_bulk_at(struct ps_demand *d, unsigned which, uint64_t now)
 {
 	uint64_t at;
 
@@ -334,7 +334,7 @@ static uint64_t advance_source(struct ps_demand *d, unsigned which, uint64_t now
 		send_request(d, which, now);
 	switch (state_of(d, which)) {
 	case PS_FETCH_IDLE:
-		return f->again_at > now ? f->again_at : bulk_due_at(d, which, now);
+		return f->again_at > now ? f->again_at : rate_allows_bulk_at(d, which, now);
 	case PS_FETCH_ASKED:
 		late = second_request_at(d, ps_source_lane(which), f);
 		return late > now && late < f->until ? late : f->until;

@@ -61,7 +61,7 @@ uint32_t ps_granule_length(const struct ps_demand *d, const struct ps_mapping *m
 static void queue_want(struct ps_demand *d, const struct ps_mapping *mapping, uint64_t granule)
 {
 	if (d->want_count == PS_WANTS) {
-		d->wants_lost = true;
+		d->want_ring_overflowed = true;
 		return;
 	}
 	d->wants[(d->want_first + d->want_count++) % PS_WANTS] = (struct ps_want){
@@ -72,8 +72,8 @@ static void queue_want(struct ps_demand *d, const struct ps_mapping *mapping, ui
 void ps_granule_want(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
 {
 	if (mapping->states[granule] == PS_GRANULE_COPIED) {
-		mapping->states[granule] = PS_GRANULE_TAKEN;
-		mapping->taken = true;
+		mapping->states[granule] = PS_GRANULE_COPIED_WANTED;
+		mapping->may_have_copied_wanted = true;
 	}
 	if (mapping->states[granule] != PS_GRANULE_MISSING &&
 	    mapping->states[granule] != PS_GRANULE_PREFETCH &&
@@ -107,7 +107,7 @@ void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t gra
 	if (mapping->states[granule] == PS_GRANULE_COMING)
 		mapping->states[granule] = PS_GRANULE_MISSING;
 	if (mapping->states[granule] == PS_GRANULE_ASKED ||
-	    mapping->states[granule] == PS_GRANULE_TAKEN ||
+	    mapping->states[granule] == PS_GRANULE_COPIED_WANTED ||
 	    mapping->states[granule] == PS_GRANULE_COPIED) {
 		mapping->states[granule] = PS_GRANULE_WANTED;
 		queue_want(d, mapping, granule);
@@ -119,7 +119,7 @@ void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t gra
 /* Finds a WANTED granule for which the ring had no room. */
 static bool find_unqueued(struct ps_demand *d, struct ps_want *next)
 {
-	for (unsigned i = 0; i < d->mapping_count && d->wants_lost; i++) {
+	for (unsigned i = 0; i < d->mapping_count && d->want_ring_overflowed; i++) {
 		struct ps_mapping *mapping = &d->mappings[i];
 		const uint8_t *at = memchr(mapping->states, PS_GRANULE_WANTED, mapping->count);
 
@@ -129,7 +129,7 @@ static bool find_unqueued(struct ps_demand *d, struct ps_want *next)
 			                  1 };
 		return true;
 	}
-	d->wants_lost = false;
+	d->want_ring_overflowed = false;
 	return false;
 }
 

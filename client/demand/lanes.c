@@ -57,11 +57,11 @@ static void refuse_wanted(struct ps_demand *d)
 		for (uint64_t g = 0; g < mapping->count; g++)
 			if (mapping->states[g] == PS_GRANULE_WANTED ||
 			    mapping->states[g] == PS_GRANULE_ASKED ||
-			    mapping->states[g] == PS_GRANULE_TAKEN)
+			    mapping->states[g] == PS_GRANULE_COPIED_WANTED)
 				refuse_granule(d, mapping, g);
 	}
 	d->want_count = 0;
-	d->wants_lost = false;
+	d->want_ring_overflowed = false;
 }
 
 static void cover_mappings(struct ps_demand *d)

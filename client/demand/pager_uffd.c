@@ -74,7 +74,7 @@ struct ps_pager {
 	struct ps_peeker peekers[PS_SOURCES];
 	/* Threads that read mirrors through links for the bulk lane. */
 	pthread_t peeking[PS_MIRRORS_MAX];
-	bool hired[PS_MIRRORS_MAX];
+	bool has_peeker[PS_MIRRORS_MAX];
 	pthread_t hirer; /* creates these threads, so that they share the lanes' descriptors */
 	bool hires, ending;
 	sem_t order, hire_done;
@@ -153,7 +153,7 @@ static int create_thread(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 	return error;
 }
 
-/* Creates reader threads when uffd_hire asks for one. A thread gets its creator's table of
+/* Creates reader threads when uffd_start_peeker asks for one. A thread gets its creator's table of
  * descriptors: with the keeper's, the lanes' numbers might be other files. */
 static void *run_hirer(void *arg)
 {
@@ -164,7 +164,7 @@ static void *run_hirer(void *arg)
 			;
 		if (pager->ending)
 			return NULL;
-		pager->hired[pager->ordered] = !create_thread(
+		pager->has_peeker[pager->ordered] = !create_thread(
 			&pager->peeking[pager->ordered], ps_peeker_run,
 			&pager->peekers[ps_source_number(PS_BULK_LANE, pager->ordered)]);
 		sem_post(&pager->hire_done);
@@ -322,7 +322,7 @@ static void join_all(struct ps_pager *pager)
 		pthread_join(pager->hirer, NULL);
 	}
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
-		if (!pager->hired[i])
+		if (!pager->has_peeker[i])
 			continue;
 		ps_peeker_quit(&pager->peekers[ps_source_number(PS_BULK_LANE, i)]);
 		pthread_join(pager->peeking[i], NULL);
@@ -361,7 +361,7 @@ static struct ps_pager *uffd_begin(struct ps_env *env, void (*const lanes[PS_LAN
 	return NULL;
 }
 
-static int uffd_hire(struct ps_pager *pager, unsigned mirror)
+static int uffd_start_peeker(struct ps_pager *pager, unsigned mirror)
 {
 	if (!pager->hires)
 		return -1;
@@ -369,7 +369,7 @@ static int uffd_hire(struct ps_pager *pager, unsigned mirror)
 	sem_post(&pager->order);
 	while (sem_wait(&pager->hire_done))
 		;
-	return pager->hired[mirror] ? 0 : -1;
+	return pager->has_peeker[mirror] ? 0 : -1;
 }
 
 static const char *uffd_limit(const struct ps_pager *pager)
@@ -506,7 +506,7 @@ static void uffd_drop(struct ps_pager *pager, unsigned which)
 	ps_reach_drop(&pager->reaches[which]);
 }
 
-static bool uffd_reads(struct ps_pager *pager, unsigned which)
+static bool uffd_is_still_peeking(struct ps_pager *pager, unsigned which)
 {
 	return ps_peeker_reads(&pager->peekers[which]);
 }
@@ -559,7 +559,7 @@ const struct ps_pager_ops ps_pager_uffd = {
 	.limit = uffd_limit,
 	.wake = uffd_wake,
 	.look_up = uffd_look_up,
-	.hire = uffd_hire,
+	.start_peeker = uffd_start_peeker,
 	.can_watch = uffd_can_watch,
 	.cover = uffd_cover,
 	.fault = uffd_fault,
@@ -570,7 +570,7 @@ const struct ps_pager_ops ps_pager_uffd = {
 	.refuse = uffd_refuse,
 	.lead = uffd_lead,
 	.drop = uffd_drop,
-	.reads = uffd_reads,
+	.is_still_peeking = uffd_is_still_peeking,
 	.ask = uffd_ask,
 	.answer = uffd_answer,
 	.come = uffd_come,

@@ -161,15 +161,17 @@ void ps_warm_prove(struct perseas *p)
 	if (!p->warm_copy)
 		return;
 	if (!prove_copy(p)) {
-		ps_report(p, "the standby's copy is not used: it is not known to be of the state "
-		             "that was chosen");
+		ps_report_add_line(
+			p, "the standby's copy is not used: it is not known to be of the state "
+			   "that was chosen");
 		ps_warm_free(p->warm_copy);
 		p->warm_copy = NULL;
 		return;
 	}
 	forget_others(p);
 	ps_warm_figures(p->warm_copy, &here, &total);
-	ps_report(p, "%llu of %llu bytes are in the standby's copy, as transaction %llu left them",
-	          (unsigned long long)here, (unsigned long long)total,
-	          (unsigned long long)p->commit.seq);
+	ps_report_add_line(
+		p, "%llu of %llu bytes are in the standby's copy, as transaction %llu left them",
+		(unsigned long long)here, (unsigned long long)total,
+		(unsigned long long)p->commit.seq);
 }

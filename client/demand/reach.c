@@ -104,7 +104,7 @@ void ps_reach_drop(struct ps_reach *reach)
 void ps_reach_lead(struct ps_reach *reach, const struct ps_known_addresses *way)
 {
 	ps_reach_drop(reach);
-	reach->leads = way != NULL;
+	reach->has_addresses = way != NULL;
 	reach->at = 0;
 	if (way)
 		reach->way = *way;
@@ -233,7 +233,7 @@ bool ps_reach_ask(struct ps_reach *reach, const struct ps_fetch_request *fetch)
 {
 	struct ps_control_hello hello = { PS_CONTROL_MAGIC, ps_version_greeting() };
 
-	if (!reach->leads || fetch->length > PS_REACH_BLOCK)
+	if (!reach->has_addresses || fetch->length > PS_REACH_BLOCK)
 		return false;
 	reach->out_length = reach->out_done = 0;
 	reach->used = 0;

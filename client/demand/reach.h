@@ -22,7 +22,7 @@ struct ps_tunnel;
 
 struct ps_reach {
 	struct ps_tunnel *tunnel; /* carries connections over tcp; NULL: they are plain text */
-	bool leads;               /* `way` is set */
+	bool has_addresses;       /* `way` is set */
 	struct ps_known_addresses way;
 	unsigned at; /* the address in `way` that is used, or tried next */
 	int fd;      /* -1: not connected */

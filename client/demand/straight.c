@@ -21,14 +21,14 @@ void ps_straight_update(struct perseas *p, unsigned i)
 	struct ps_source *source = &d->sources[i];
 	bool can;
 
-	if (i >= p->mirror_count || !d->ops->hire)
+	if (i >= p->mirror_count || !d->ops->start_peeker)
 		return;
 	pthread_mutex_lock(&p->lock);
 	can = !source->straight.link && is_readable(p, m);
 	pthread_mutex_unlock(&p->lock);
-	if (!can || (!d->hired[i] && d->ops->hire(d->pager, i)))
+	if (!can || (!d->has_peeker[i] && d->ops->start_peeker(d->pager, i)))
 		return;
-	d->hired[i] = true;
+	d->has_peeker[i] = true;
 	pthread_mutex_lock(&p->lock);
 	pthread_mutex_lock(&d->lock);
 	if (is_readable(p, m))

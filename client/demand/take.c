@@ -42,10 +42,10 @@ static bool find_waited(struct ps_demand *d, struct ps_want *next)
 		struct ps_mapping *mapping = &d->mappings[i];
 		const void *at = NULL;
 
-		if (mapping->covered > 0 && mapping->taken)
-			at = find_state(mapping, 0, PS_GRANULE_TAKEN);
+		if (mapping->covered > 0 && mapping->may_have_copied_wanted)
+			at = find_state(mapping, 0, PS_GRANULE_COPIED_WANTED);
 		if (mapping->covered > 0)
-			mapping->taken = at != NULL;
+			mapping->may_have_copied_wanted = at != NULL;
 		if (!at)
 			continue;
 		*next = (struct ps_want){ mapping->generation, granule_number(mapping, at), 1 };

@@ -231,7 +231,7 @@ static bool advance_line(struct ps_tunnel *tunnel, struct line *line)
 /* --- the thread --- */
 
 /* Sets the two events that the connection waits for. Returns true if it need not wait. */
-static bool set_events(const struct line *line, struct pollfd *fds)
+static bool fill_line_pollfds(const struct line *line, struct pollfd *fds)
 {
 	const bool sends = line->up.gone < line->up.have, full = line->down.gone < line->down.have;
 
@@ -270,7 +270,7 @@ static void wait_for_events(const struct ps_tunnel *tunnel)
 	for (unsigned i = 0; i < LINES; i++) {
 		if (tunnel->lines[i].state == FREE)
 			continue;
-		goes_on |= set_events(&tunnel->lines[i], &fds[count]);
+		goes_on |= fill_line_pollfds(&tunnel->lines[i], &fds[count]);
 		count += 2;
 	}
 	(void)poll(fds, count, goes_on ? 0 : -1);

@@ -71,7 +71,7 @@ static void pin_segments(const struct perseas_heap *heap, unsigned index, int by
 	ps_assert_admin(heap->p);
 	for (unsigned i = 0; i < 2; i++) {
 		format_segment_name(name, heap->name, parts[i], index);
-		ps_segment_by_name(heap->p, name)->pin_count += (unsigned)by;
+		ps_segment_by_name(heap->p, name)->heap_count += (unsigned)by;
 	}
 }
 
@@ -88,15 +88,15 @@ static void set_extent_addresses(struct ps_extent *extent, void *data, void *met
 	format_segment_name(meta_name, name, "meta", extent->index);
 	segment = ps_segment_by_name(p, data_name);
 	extent->segment = segment->id;
-	extent->heap->has_moved |= ps_segment_start(segment) != segment->address;
+	extent->heap->has_moved |= ps_segment_start_address(segment) != segment->address;
 	segment = ps_segment_by_name(p, meta_name);
-	extent->heap->has_moved |= ps_segment_start(segment) != segment->address;
+	extent->heap->has_moved |= ps_segment_start_address(segment) != segment->address;
 	extent->data = data;
 	extent->entries = (struct ps_heap_entry *)((uint8_t *)meta + PS_HEAP_ENTRIES);
 	extent->bitmaps = (uint64_t *)((uint8_t *)meta + ps_heap_bitmaps_offset(extent->chunks));
 	extent->meta = (struct ps_mapped_extent){
-		.start = ps_segment_start(segment),
-		.end = ps_segment_start(segment) + segment->size,
+		.start = ps_segment_start_address(segment),
+		.end = ps_segment_start_address(segment) + segment->size,
 		.segment_id = segment->id,
 		.is_published = true,
 		.is_ready = true,
@@ -299,7 +299,7 @@ static int map_segments(const struct perseas_heap *heap, const char *meta, const
 	if (!rc)
 		return 0;
 	ps_admin_enter(heap->p);
-	ps_segment_by_name(heap->p, meta)->pin_count--;
+	ps_segment_by_name(heap->p, meta)->heap_count--;
 	ps_admin_leave(heap->p);
 	return rc;
 }

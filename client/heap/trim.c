@@ -87,7 +87,7 @@ static bool is_unused(struct perseas *p, uint32_t id)
 {
 	const struct ps_segment *segment = ps_segment_by_id(p, id);
 
-	return segment->pin_count == 1 && !ps_map_in_use(p, segment);
+	return segment->heap_count == 1 && !ps_map_in_use(p, segment);
 }
 
 static bool can_remove_last(const struct trimming *t)

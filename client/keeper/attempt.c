@@ -13,8 +13,8 @@
 
 static const struct ps_state_row steps[] = {
 	[PS_ATTEMPT_NONE] = { "none", PS_TO(PS_ATTEMPT_PROBED) | PS_TO(PS_ATTEMPT_SUPERSEDED) },
-	[PS_ATTEMPT_PROBED] = { "probed", OR_NONE(PS_ATTEMPT_MADE) | PS_TO(PS_ATTEMPT_JUDGED) },
-	[PS_ATTEMPT_MADE] = { "made", OR_NONE(PS_ATTEMPT_PROBED) },
+	[PS_ATTEMPT_PROBED] = { "probed", OR_NONE(PS_ATTEMPT_CREATED) | PS_TO(PS_ATTEMPT_JUDGED) },
+	[PS_ATTEMPT_CREATED] = { "made", OR_NONE(PS_ATTEMPT_PROBED) },
 	[PS_ATTEMPT_JUDGED] = { "judged", OR_NONE(PS_ATTEMPT_CLAIMED) },
 	[PS_ATTEMPT_CLAIMED] = { "claimed", OR_NONE(PS_ATTEMPT_CHOSEN) },
 	[PS_ATTEMPT_CHOSEN] = { "chosen", OR_NONE(PS_ATTEMPT_CONFIRMED) },
@@ -117,7 +117,7 @@ bool ps_attempt_fits_step(const struct perseas *p)
 	case PS_ATTEMPT_NONE:
 		return !p->has_keeper || p->is_renewing;
 	case PS_ATTEMPT_PROBED:
-	case PS_ATTEMPT_MADE:
+	case PS_ATTEMPT_CREATED:
 		return has_changed_no_mirror(&n);
 	case PS_ATTEMPT_JUDGED:
 		return has_changed_no_mirror(&n) && has_rosters(p) && is_above_promises(p);

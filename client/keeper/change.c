@@ -114,10 +114,10 @@ static int finish_change(struct perseas *p, int code, const char *text)
 		move_change(p, PS_CHANGE_NONE, text);
 	c->result_code = code;
 	if (!code && c->raises_level)
-		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last_committed(p), NULL,
+		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last_committed_seq(p), NULL,
 		         "the store has level %u now", p->roster->level);
 	else if (!code)
-		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last_committed(p),
+		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last_committed_seq(p),
 		         c->joining ? c->joining : c->leaving,
 		         "the roster has %u mirrors now, W = %u (before: %u, W = %u)",
 		         p->member_count, p->acks, c->before.member_count, c->before.acks);
@@ -437,7 +437,7 @@ static void step_marked(struct perseas *p)
 static void cancel_joint(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
-	ps_roster_cancel(p);
+	ps_roster_drop_next(p);
 	move_change(p, PS_CHANGE_CANCELLING,
 	            "the change is taken back; recording that on the mirrors");
 	ps_end_doubt_if_durable(p);
@@ -587,7 +587,7 @@ void ps_change_step(struct perseas *p, uint64_t now)
 		step_releasing(p);
 }
 
-uint64_t ps_change_due(const struct perseas *p, uint64_t now)
+uint64_t ps_change_due_at(const struct perseas *p, uint64_t now)
 {
 	const struct ps_change *c = &p->upkeep.change;
 
@@ -596,5 +596,5 @@ uint64_t ps_change_due(const struct perseas *p, uint64_t now)
 		return now < c->copy_deadline ? c->copy_deadline : PS_NEVER;
 	if (c->stage == PS_CHANGE_ASKING || c->stage == PS_CHANGE_RELEASING)
 		return now < c->grace_until ? c->grace_until : c->question.deadline;
-	return c->stage == PS_CHANGE_NONE ? PS_NEVER : ps_roster_tell_due(p);
+	return c->stage == PS_CHANGE_NONE ? PS_NEVER : ps_roster_tell_due_at(p);
 }

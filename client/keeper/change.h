@@ -58,6 +58,6 @@ int ps_roster_change_until(struct perseas *p, const struct perseas_roster_change
 bool ps_change_has_waiter(struct perseas *p);
 
 /* Returns when the change next needs attention if nothing arrives, or PS_NEVER. */
-uint64_t ps_change_due(const struct perseas *p, uint64_t now);
+uint64_t ps_change_due_at(const struct perseas *p, uint64_t now);
 
 #endif

@@ -127,7 +127,7 @@ static int plan_leave(struct perseas *p, const char *address, bool gone, char *t
 
 /* Returns true if the member that leaves is reached at the address `with`, and the roster lists it
  * at another one. */
-static bool is_address_unrecorded(const struct perseas *p, const char *with)
+static bool has_leaving_member_moved_to(const struct perseas *p, const char *with)
 {
 	const struct ps_mirror *m = p->upkeep.change.leaving;
 
@@ -142,7 +142,7 @@ static bool plan_record_address(struct perseas *p, const struct perseas_roster_c
 	struct ps_change *c = &p->upkeep.change;
 
 	c->moves_address = c->is_member_address = !c->is_leaving_gone && c->after.acks == p->acks &&
-	                                          is_address_unrecorded(p, wanted->with);
+	                                          has_leaving_member_moved_to(p, wanted->with);
 	return c->moves_address;
 }
 

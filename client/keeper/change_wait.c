@@ -89,7 +89,7 @@ int ps_roster_change_until(perseas_t *p, const struct perseas_roster_change *cha
 	if (!p || !change)
 		return ps_fail(p, PERSEAS_EINVAL, "roster needs a handle and a change");
 	pthread_mutex_lock(&p->lock);
-	rc = p->is_salvage || ps_is_fenced(p) ? ps_ready(p) : 0;
+	rc = p->is_salvage || ps_is_fenced(p) ? ps_check_may_transact(p) : 0;
 	pthread_mutex_unlock(&p->lock);
 	if (rc)
 		return rc;

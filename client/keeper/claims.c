@@ -176,8 +176,8 @@ void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct p
 			continue;
 		/* A mirror that was away for long approaches the epoch first. */
 		if (p->epoch - m->probe.header->promised_epoch > PS_EPOCH_STEP)
-			ps_epoch_approach(p, m, false);
-		ps_claim_request(p, m, &claims[i], &requests[i]);
+			ps_epoch_claim_in_steps(p, m, false);
+		ps_claim_fill_request(p, m, &claims[i], &requests[i]);
 		round->requests[i] = &requests[i];
 	}
 	await_claims(p, round, patience);
@@ -195,7 +195,7 @@ void ps_claims_send(struct perseas *p, uint32_t set, uint64_t patience, struct p
 
 uint32_t ps_claims_find_lost(struct perseas *p, uint32_t set)
 {
-	uint32_t broken = set & ~ps_ask_confirmed(p, set);
+	uint32_t broken = set & ~ps_ask_to_confirm(p, set);
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];

@@ -45,7 +45,7 @@ static void take_confirm_answer(struct perseas *p, struct ps_mirror *m,
 /* Returns the mirrors that must be asked: whole voters that were not asked since the last call.
  * Skips a mirror that is copied to: it may have been made anew, and no other mirror has confirmed
  * yet that it may vote (I9). */
-static uint32_t mirrors_to_ask(const struct perseas *p)
+static uint32_t mirrors_to_ask_confirm(const struct perseas *p)
 {
 	uint32_t set = 0;
 
@@ -88,7 +88,7 @@ void ps_confirm_step(struct perseas *p)
 	ps_assert_admin(p);
 	pthread_mutex_lock(&p->lock);
 	update_confirmed_call(p);
-	set = mirrors_to_ask(p);
+	set = mirrors_to_ask_confirm(p);
 	pending.ticket = p->confirm_calls.call_count;
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -160,7 +160,7 @@ int perseas_confirm(perseas_t *p)
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
 	pthread_mutex_lock(&p->lock);
-	rc = p->is_salvage || ps_is_fenced(p) ? ps_ready(p) : confirm_claim_locked(p);
+	rc = p->is_salvage || ps_is_fenced(p) ? ps_check_may_transact(p) : confirm_claim_locked(p);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

@@ -25,7 +25,7 @@ void perseas_set_progress(void (*call)(void *arg, const char *what, uint64_t don
 	progress.arg = arg;
 }
 
-void ps_copy_progress(const char *what, uint64_t done, uint64_t total)
+void ps_copy_report_progress(const char *what, uint64_t done, uint64_t total)
 {
 	if (progress.call)
 		progress.call(progress.arg, what, done, total);
@@ -71,7 +71,7 @@ static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segmen
 			return rc;
 		done += length;
 		ps_heartbeat_step(p, ps_now(p));
-		ps_copy_progress(segment->name, done, segment->size);
+		ps_copy_report_progress(segment->name, done, segment->size);
 	}
 	return 0;
 }
@@ -96,7 +96,7 @@ int ps_copy_segment_from_mirror(struct perseas *p, struct ps_segment *segment)
 
 int ps_copy_segment_to_mirrors(struct perseas *p, const struct ps_segment *segment)
 {
-	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
+	uint8_t *bounce = ps_ring_bounce_buffer(&p->commit.ring);
 	bool to[PS_MIRRORS_MAX];
 
 	for (uint64_t done = 0; done < segment->size;) {
@@ -114,7 +114,7 @@ int ps_copy_segment_to_mirrors(struct perseas *p, const struct ps_segment *segme
 		ps_mirrors_write(p, to, &chain);
 		done += length;
 		ps_heartbeat_step(p, ps_now(p));
-		ps_copy_progress(segment->name, done, segment->size);
+		ps_copy_report_progress(segment->name, done, segment->size);
 	}
 	return 0;
 }
@@ -122,7 +122,7 @@ int ps_copy_segment_to_mirrors(struct perseas *p, const struct ps_segment *segme
 int ps_copy_between_mirrors(struct perseas *p, struct ps_mirror *from, struct ps_mirror *to,
                             uint32_t region, uint64_t offset, uint64_t length)
 {
-	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
+	uint8_t *bounce = ps_ring_bounce_buffer(&p->commit.ring);
 
 	for (uint64_t done = 0; done < length;) {
 		uint64_t part = piece_length(done, length, PS_BOUNCE);

@@ -33,6 +33,6 @@ int ps_copy_write_commit_slot(struct perseas *p, struct ps_mirror *m);
 void ps_copy_set_stop(bool (*stop)(void));
 
 /* Calls the application's progress callback, if it has one. */
-void ps_copy_progress(const char *what, uint64_t done, uint64_t total);
+void ps_copy_report_progress(const char *what, uint64_t done, uint64_t total);
 
 #endif

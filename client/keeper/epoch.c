@@ -108,7 +108,7 @@ static int claim_one_step(struct perseas *p, struct ps_mirror *m, uint64_t epoch
 	Perseas__Reply *reply;
 	int rc;
 
-	ps_claim_request(p, m, &claim, &request);
+	ps_claim_fill_request(p, m, &claim, &request);
 	claim.epoch = epoch;
 	claim.takeover |= takeover;
 	claim.shared = claim.rdma = false;
@@ -118,7 +118,7 @@ static int claim_one_step(struct perseas *p, struct ps_mirror *m, uint64_t epoch
 	return rc;
 }
 
-void ps_epoch_approach(struct perseas *p, struct ps_mirror *m, bool takeover)
+void ps_epoch_claim_in_steps(struct perseas *p, struct ps_mirror *m, bool takeover)
 {
 	struct ps_error error = { 0 };
 	uint64_t at = ask_promise(p, m, &error);

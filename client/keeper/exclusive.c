@@ -68,8 +68,8 @@ static bool drain_links(struct perseas *p, bool late)
 		if (!m->is_active || (!m->chains_in_flight && m->posted_seq == p->commit.seq))
 			continue;
 		if (late)
-			ps_mirror_drop(p, m,
-			               "it did not complete its writes within commit_timeout_ms");
+			ps_mirror_break_stalled_link(
+				p, m, "it did not complete its writes within commit_timeout_ms");
 		else
 			all = false;
 	}

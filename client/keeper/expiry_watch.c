@@ -47,10 +47,10 @@ static void tell_application(struct perseas *p, const struct ps_mirror *m,
 	ps_expiry_text(expiry, now_s, text);
 	pthread_mutex_lock(&p->lock);
 	if (m)
-		ps_event(p, PERSEAS_EVENT_EXPIRES, ps_last_committed(p), m,
+		ps_event(p, PERSEAS_EVENT_EXPIRES, ps_last_committed_seq(p), m,
 		         "%s: renew it on mirror %s, and reload its daemon", text, m->address.text);
 	else
-		ps_event(p, PERSEAS_EVENT_EXPIRES, ps_last_committed(p), NULL,
+		ps_event(p, PERSEAS_EVENT_EXPIRES, ps_last_committed_seq(p), NULL,
 		         "%s: renew its file here, which is read at the next connection", text);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -69,18 +69,19 @@ static void check_own_expiries(struct perseas *p, uint64_t now_s)
 {
 	struct ps_expiry_watch *watch = &p->upkeep.expiry;
 	const struct ps_expiry *first = ps_expiries_most_urgent(&watch->own_expiries, now_s);
-	struct ps_expiry_event told = watch->own_told;
+	struct ps_expiry_event told = watch->last_own_event;
 
 	/* The files are read again before the application is told: they may have been renewed. */
 	if (now_s - watch->own_read_at_s >= PS_EXPIRY_CHECK_S || take_if_due(&told, first, now_s))
 		first = read_own_expiries(p, now_s);
-	if (take_if_due(&watch->own_told, first, now_s))
+	if (take_if_due(&watch->last_own_event, first, now_s))
 		tell_application(p, NULL, first, now_s);
 }
 
 /* Returns true if this process's own files include `expiry`: check_own_expiries() reports it
  * then. */
-static bool is_own_expiry(const struct ps_expiry_watch *watch, const struct ps_expiry *expiry)
+static bool is_expiry_of_own_files(const struct ps_expiry_watch *watch,
+                                   const struct ps_expiry *expiry)
 {
 	for (unsigned i = 0; i < watch->own_expiries.count; i++)
 		if (watch->own_expiries.list[i].kind == expiry->kind &&
@@ -106,10 +107,10 @@ void ps_expiry_take_reported(struct perseas *p, const struct ps_mirror *m,
 		read_own_expiries(p, now_s);
 	ps_expiries_read(&told, confirm->expiring, confirm->n_expiring);
 	for (unsigned i = 0; i < told.count; i++)
-		if (!is_own_expiry(watch, &told.list[i]))
+		if (!is_expiry_of_own_files(watch, &told.list[i]))
 			ps_expiries_add(&theirs, &told.list[i]);
 	first = ps_expiries_most_urgent(&theirs, now_s);
-	if (take_if_due(&watch->mirrors_told[m - p->mirrors], first, now_s))
+	if (take_if_due(&watch->last_mirror_events[m - p->mirrors], first, now_s))
 		tell_application(p, m, first, now_s);
 }
 

@@ -17,7 +17,7 @@ static const char *reason_to_copy(const struct ps_mirror *m, const Perseas__Head
 {
 	if (header->state != PERSEAS__STATE__STATE_CONSISTENT)
 		return "a copy to it did not end; it waits to be brought up to date";
-	if (slot && ps_mirror_has_written(m, slot->epoch))
+	if (slot && ps_mirror_may_have_own_slot(m, slot->epoch))
 		return "the owner's claim was renewed while it was away; it waits to be brought up "
 		       "to date";
 	return "it was not adopted by this owner; it waits to be brought up to date";
@@ -49,7 +49,7 @@ enum perseas_mirror_state ps_granted_image_judge(struct perseas *p, const struct
 		*why = reason_to_copy(m, header, slot);
 		return PERSEAS_MIRROR_STALE;
 	}
-	assert(slot->seq <= p->commit.seq); /* else ps_reverted_by_claim() was true */
+	assert(slot->seq <= p->commit.seq); /* else ps_claim_shows_reverted_owner() was true */
 	if (slot->seq < m->acked_seq) {
 		*why = "its image lacks transactions that it had acknowledged";
 		return PERSEAS_MIRROR_LOST;

@@ -9,7 +9,7 @@
 
 /* Returns REPLAYING if the ring holds all that the mirror missed. Otherwise the mirror needs a
  * whole copy: returns STALE, or LOST if its image does not count, with *why set. The image must not
- * show a reverted owner (ps_reverted_by_claim). Caller holds p->lock. */
+ * show a reverted owner (ps_claim_shows_reverted_owner). Caller holds p->lock. */
 enum perseas_mirror_state ps_granted_image_judge(struct perseas *p, const struct ps_mirror *m,
                                                  const Perseas__ClaimReply *claim,
                                                  const char **why);

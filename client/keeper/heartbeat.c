@@ -105,7 +105,7 @@ static void fill_report(struct perseas *p, struct heartbeat *beat)
 		snprintf(trouble, sizeof(beat->troubles[0]), "%s", ps_mirror_trouble_text(p, m));
 		report->address = m->address.text;
 		report->state = (char *)perseas_mirror_state_name(m->state);
-		report->seq = ps_mirror_seq(m);
+		report->seq = ps_mirror_held_seq(m);
 		report->trouble = trouble;
 		if (m->has_vote)
 			report->image_id = (ProtobufCBinaryData){ PS_ID_SIZE,
@@ -136,8 +136,8 @@ void ps_heartbeat_handle_refusal(struct perseas *p, struct ps_mirror *m)
 {
 	pthread_mutex_lock(&p->lock);
 	if (m->is_active)
-		ps_mirror_break(p, m, PS_LINK_BROKEN,
-		                "the mirror no longer confirms the claim of this owner");
+		ps_mirror_break_link(p, m, PS_LINK_BROKEN,
+		                     "the mirror no longer confirms the claim of this owner");
 	pthread_mutex_unlock(&p->lock);
 }
 

@@ -71,9 +71,9 @@ static bool break_if_ended(struct perseas *p, struct ps_mirror *m)
 	silent = p->env->ops->silent && p->env->ops->silent(m->control);
 	pthread_mutex_lock(&p->lock);
 	if (m->is_active && silent)
-		ps_mirror_break_silent(p, m);
+		ps_mirror_break_silent_link(p, m);
 	else if (m->is_active)
-		ps_mirror_break(p, m, PS_LINK_BROKEN, "the mirror ended the session");
+		ps_mirror_break_link(p, m, PS_LINK_BROKEN, "the mirror ended the session");
 	pthread_mutex_unlock(&p->lock);
 	return true;
 }
@@ -98,25 +98,25 @@ static uint64_t next_due(const struct perseas *p, uint64_t now)
 {
 	uint64_t until = now + ROUND_PAUSE;
 
-	if (ps_renew_due(p) < until)
-		until = ps_renew_due(p);
+	if (ps_renew_due_at(p) < until)
+		until = ps_renew_due_at(p);
 	/* While the owner renews its claims, the keeper does nothing else. */
 	if (p->is_renewing)
 		return until;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const uint64_t due = ps_session_due(p, &p->mirrors[i]);
-		const uint64_t line = ps_lifeline_due(&p->mirrors[i]);
+		const uint64_t due = ps_session_due_at(p, &p->mirrors[i]);
+		const uint64_t line = ps_lifeline_due_at(&p->mirrors[i]);
 
 		until = due < until ? due : until;
 		until = line < until ? line : until;
 	}
-	if (ps_resync_due(p) < until)
-		until = ps_resync_due(p);
+	if (ps_resync_due_at(p) < until)
+		until = ps_resync_due_at(p);
 	if (ps_repair_due(p, now) < until)
 		until = ps_repair_due(p, now);
-	if (ps_detour_due(p) < until)
-		until = ps_detour_due(p);
-	return ps_change_due(p, now) < until ? ps_change_due(p, now) : until;
+	if (ps_detour_due_at(p) < until)
+		until = ps_detour_due_at(p);
+	return ps_change_due_at(p, now) < until ? ps_change_due_at(p, now) : until;
 }
 
 /* Replaces small pages of the ring by large ones. Small pages delay the end of this process, for
@@ -126,7 +126,7 @@ static uint64_t enlarge_ring_pages(struct perseas *p)
 	uint64_t head;
 
 	pthread_mutex_lock(&p->lock);
-	head = p->commit.ring.head_position;
+	head = p->commit.ring.append_position;
 	pthread_mutex_unlock(&p->lock);
 	return ps_ring_enlarge_pages(&p->commit.ring, head) ? ps_now(p) + ENLARGE_PAUSE : PS_NEVER;
 }
@@ -205,7 +205,7 @@ static unsigned collect_descriptors(struct perseas *p, struct pollfd *fds)
 			count++;
 		if (ps_lifeline_fill_pollfd(p, m, &fds[count]))
 			count++;
-		if (ps_detour_fill_pollfd(m, &fds[count]))
+		if (ps_detour_fill_test_pollfd(m, &fds[count]))
 			count++;
 		if (m->is_active && (m->chains_in_flight || m->fabric->beat) &&
 		    !p->commit.wait_line.has_leader &&

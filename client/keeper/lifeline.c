@@ -91,7 +91,7 @@ void ps_lifelines_step(struct perseas *p)
 	}
 }
 
-uint64_t ps_lifeline_due(const struct ps_mirror *m)
+uint64_t ps_lifeline_due_at(const struct ps_mirror *m)
 {
 	const struct ps_lifeline *line = &m->lifeline;
 

@@ -23,7 +23,7 @@ void ps_lifeline_schedule(struct perseas *p, struct ps_mirror *m);
 void ps_lifelines_step(struct perseas *p);
 
 /* Returns when the lifeline next needs attention if no answer comes, or PS_NEVER. */
-uint64_t ps_lifeline_due(const struct ps_mirror *m);
+uint64_t ps_lifeline_due_at(const struct ps_mirror *m);
 
 /* Fills in *fd with what to poll until the mirror may have answered. Returns false if there is
  * nothing to poll. */

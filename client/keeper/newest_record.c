@@ -20,7 +20,7 @@ static_assert(RECORD_MAX + sizeof(struct ps_slot) <= PS_BOUNCE, "a record and a 
 
 /* Returns the length of the newest record with its padding. Returns 0 if the copy goes without it:
  * it is too long, or a transaction was sent since the copy began. Caller holds p->lock. */
-static uint64_t length_to_copy(struct perseas *p)
+static uint64_t newest_record_length(struct perseas *p)
 {
 	const uint64_t length = p->commit.next_position - p->commit.last_position;
 
@@ -52,7 +52,7 @@ bool ps_newest_record_ask(struct perseas *p)
 	assert(!r->has_posted && ps_newest_record_is_next(r));
 	pthread_mutex_lock(&p->lock);
 	offset = PS_RING_OFFSET + p->commit.last_position % p->log_size;
-	length = length_to_copy(p);
+	length = newest_record_length(p);
 	pthread_mutex_unlock(&p->lock);
 	if (length && ps_resync_ask_bytes(p, PS_REGION_LOG, offset, length, r->begun_seq))
 		return true;
@@ -87,7 +87,7 @@ static bool is_newest_record(const struct perseas *p, Perseas__ReadReply *read)
 static void post_newest_record(struct perseas *p, const Perseas__ReadReply *read)
 {
 	struct ps_resync *r = &p->upkeep.resync;
-	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
+	uint8_t *bounce = ps_ring_bounce_buffer(&p->commit.ring);
 	struct ps_write writes[2] = { { bounce,
 		                        PS_RING_OFFSET + p->commit.last_position % p->log_size,
 		                        PS_REGION_LOG, (uint32_t)read->bytes.len } };

@@ -54,7 +54,7 @@ void ps_orders_tell_handover(struct perseas *p, const Perseas__Handover *handove
 	if (!note_carried_out(p, handover->id))
 		return;
 	pthread_mutex_lock(&p->lock);
-	ps_event(p, PERSEAS_EVENT_HANDOVER, ps_last_committed(p), NULL,
+	ps_event(p, PERSEAS_EVENT_HANDOVER, ps_last_committed_seq(p), NULL,
 	         "store '%s' must be handed over to %s: close this handle", p->store,
 	         handover->name);
 	pthread_mutex_unlock(&p->lock);

@@ -47,8 +47,8 @@ static int await_grant(struct perseas *p, struct ps_mirror *m, struct ps_error *
 	return rc;
 }
 
-int ps_rejoin_ask_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
-                           struct ps_error *error)
+int ps_rejoin_ask_to_begin_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
+                                    struct ps_error *error)
 {
 	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(joining, JOINING, &joining);
@@ -58,9 +58,10 @@ int ps_rejoin_ask_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
 	return send_request(p, m, &request, error);
 }
 
-int ps_rejoin_in_place(struct perseas *p, struct ps_mirror *m, bool whole, struct ps_error *error)
+int ps_rejoin_begin_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
+                             struct ps_error *error)
 {
-	int rc = ps_rejoin_ask_in_place(p, m, whole, error);
+	int rc = ps_rejoin_ask_to_begin_in_place(p, m, whole, error);
 
 	return rc ? rc : await_bare_answer(p, m, error);
 }
@@ -101,7 +102,8 @@ static void fill_segment_table(struct perseas *p, struct segment_table *table, b
 	}
 }
 
-int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+int ps_rejoin_ask_to_make_image_beside(struct perseas *p, struct ps_mirror *m,
+                                       struct ps_error *error)
 {
 	Perseas__RebuildRequest ask_rebuild = PERSEAS__REBUILD_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(rebuild, REBUILD, &ask_rebuild);
@@ -129,9 +131,9 @@ int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error
 	return send_request(p, m, &request, error);
 }
 
-int ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+int ps_rejoin_make_image_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
-	int rc = ps_rejoin_ask_beside(p, m, error);
+	int rc = ps_rejoin_ask_to_make_image_beside(p, m, error);
 
 	return rc ? rc : await_grant(p, m, error);
 }

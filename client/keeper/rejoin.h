@@ -11,12 +11,13 @@
 /* Tells the mirror that its image is about to be changed in place. The caller has checked that W
  * others hold all that was acknowledged. `whole`: all of it is replaced. Returns 0 or an error
  * code. */
-int ps_rejoin_in_place(struct perseas *p, struct ps_mirror *m, bool whole, struct ps_error *error);
+int ps_rejoin_begin_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
+                             struct ps_error *error);
 
 /* Makes an empty image of this store beside the old one, and connects the link to it. If the old
  * image was loaded from a spill, the new one keeps its id: with the parent's id the image could be
  * missing from a roster that was recorded since. Returns 0 or an error code. */
-int ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
+int ps_rejoin_make_image_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 
 /* Makes the finished image count. Returns 0 or an error code. */
 int ps_rejoin_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
@@ -25,13 +26,14 @@ int ps_rejoin_finish(struct perseas *p, struct ps_mirror *m, struct ps_error *er
  * error code. */
 int ps_rejoin_add_unpublished(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 
-/* Send the requests of ps_rejoin_in_place, ps_rejoin_beside and ps_rejoin_add_unpublished without
- * waiting. The caller takes the answer (ps_await_answer), and the grant that Rebuild and
- * AddSegments bring. ps_rejoin_has_unpublished returns true if there is a segment to add.
- * ps_rejoin_make_finish_request makes the request that ps_rejoin_finish sends. */
-int ps_rejoin_ask_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
-                           struct ps_error *error);
-int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error);
+/* Send the requests of ps_rejoin_begin_in_place, ps_rejoin_make_image_beside and
+ * ps_rejoin_add_unpublished without waiting. The caller takes the answer (ps_await_answer), and the
+ * grant that Rebuild and AddSegments bring. ps_rejoin_has_unpublished returns true if there is a
+ * segment to add. ps_rejoin_make_finish_request makes the request that ps_rejoin_finish sends. */
+int ps_rejoin_ask_to_begin_in_place(struct perseas *p, struct ps_mirror *m, bool whole,
+                                    struct ps_error *error);
+int ps_rejoin_ask_to_make_image_beside(struct perseas *p, struct ps_mirror *m,
+                                       struct ps_error *error);
 bool ps_rejoin_has_unpublished(const struct perseas *p);
 int ps_rejoin_ask_to_add_unpublished(struct perseas *p, struct ps_mirror *m,
                                      struct ps_error *error);

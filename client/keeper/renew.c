@@ -76,12 +76,12 @@ static bool shows_another_owner(struct perseas *p, const struct ps_mirror *m)
 {
 	if (!shows_listed_image(p, m))
 		return false;
-	if (shows_consistent_image(p, m) && ps_reverted_by_status(p, m))
+	if (shows_consistent_image(p, m) && ps_status_shows_reverted_owner(p, m))
 		return true;
 	if (!memcmp(m->probe.header->promised_owner.data, ps_salvage_mark, sizeof(ps_salvage_mark)))
 		return true;
 	return (shows_consistent_image(p, m) && m->probe.position.epoch > p->opened_epoch &&
-	        !ps_mirror_has_written(m, m->probe.position.epoch)) ||
+	        !ps_mirror_may_have_own_slot(m, m->probe.position.epoch)) ||
 	       is_newer_than_own(m->probe.header->roster, p) ||
 	       is_newer_than_own(m->probe.header->next_roster, p);
 }
@@ -95,7 +95,7 @@ static bool has_another_live_owner(const struct perseas *p, const struct ps_mirr
 
 /* Notes the mirror's promise for the epoch of the renewal. If no claim can follow the promise, the
  * mirror counts as unreachable (epoch.h). */
-static void note_promise(struct perseas *p, struct ps_mirror *m)
+static void note_promised_epoch(struct perseas *p, struct ps_mirror *m)
 {
 	const uint64_t promised = m->probe.header->promised_epoch;
 
@@ -135,7 +135,7 @@ static void ask_status(struct perseas *p, uint32_t set)
 			m->probe.code = ps_member_check_address(p, m, m->probe.header, &other,
 			                                        &m->probe.error);
 		if (!m->probe.code)
-			note_promise(p, m);
+			note_promised_epoch(p, m);
 		m->probe.is_listed = shows_listed_image(p, m);
 	}
 	ps_round_free(&round);
@@ -255,7 +255,7 @@ static void give_claims_up(struct perseas *p)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		if (m->is_active)
-			ps_mirror_break(p, m, PS_LINK_BROKEN, "its claim is being renewed");
+			ps_mirror_break_link(p, m, PS_LINK_BROKEN, "its claim is being renewed");
 		else if (m->has_vote && m->state != PERSEAS_MIRROR_DOWN)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, "its claim is being renewed");
 	}
@@ -280,7 +280,7 @@ static void handle_refused_claim(struct perseas *p, struct ps_mirror *m)
 }
 
 /* Asks all voters for their status over new connections. */
-static void probe_voters(struct perseas *p)
+static void ask_voters_for_status(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		ps_probe_result_clear(&p->mirrors[i]);
@@ -309,7 +309,7 @@ static int claim_voters(struct perseas *p)
 		m->probe.is_listed = shows_listed_image(p, m);
 		if (m->probe.is_claimed && m->probe.is_listed) {
 			ps_mirror_note_loaded(m, m->probe.header);
-			ps_mirror_note_slot(p, m, m->probe.position.epoch);
+			ps_mirror_forget_unarrived_slots(p, m, m->probe.position.epoch);
 		} else if (m->has_vote && !round.replies[i]) {
 			handle_refused_claim(p, m);
 		}
@@ -403,7 +403,7 @@ static void finish_renewal(struct perseas *p)
 	ps_tokens_set_epoch(p);
 	p->upkeep.renewal.delay_ns = 0;
 	p->commit.stat.renewals++;
-	ps_event(p, PERSEAS_EVENT_RENEWED, ps_last_committed(p), NULL,
+	ps_event(p, PERSEAS_EVENT_RENEWED, ps_last_committed_seq(p), NULL,
 	         "this owner claimed store '%s' again, as epoch %llu, since %s", p->store,
 	         (unsigned long long)p->epoch, p->upkeep.renewal.cause_text);
 	p->upkeep.renewal.is_wanted = false;
@@ -412,7 +412,7 @@ static void finish_renewal(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (!p->mirrors[i].is_active)
 			ps_mirror_disconnect(p, &p->mirrors[i]);
-	ps_sessions_set_up(p);
+	ps_sessions_move_to_up(p);
 	/* Gives the unsettled change the new epoch, under which the mirrors are told of it from now
 	 * on. */
 	if (p->next_roster)
@@ -420,7 +420,7 @@ static void finish_renewal(struct perseas *p)
 }
 
 /* Fences the handle for good, because another owner has succeeded it. */
-static void set_superseded(struct perseas *p)
+static void mark_owner_superseded(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
 	p->is_superseded = true;
@@ -451,7 +451,7 @@ void ps_renew_end_reverted_owner(struct perseas *p, const struct ps_mirror *m,
 	pthread_mutex_lock(&p->lock);
 	ps_reverted_note(p, m, at);
 	pthread_mutex_unlock(&p->lock);
-	set_superseded(p);
+	mark_owner_superseded(p);
 }
 
 /* Sets the time of the next try. A random part keeps two claimers from colliding again. */
@@ -503,13 +503,13 @@ bool ps_renew_step(struct perseas *p, uint64_t now)
 	rc = probe_before_renewal(p);
 	if (!rc) {
 		give_claims_up(p);
-		probe_voters(p);
+		ask_voters_for_status(p);
 		rc = ps_attempt_run(p, &renewal_way);
 	}
 	if (!rc)
 		finish_renewal(p);
 	if (rc == PERSEAS_EFENCED)
-		set_superseded(p);
+		mark_owner_superseded(p);
 	if (rc)
 		end_renewal_try(p);
 	delay_next_renewal(p);
@@ -521,7 +521,7 @@ bool ps_renew_step(struct perseas *p, uint64_t now)
 	return p->is_renewing;
 }
 
-uint64_t ps_renew_due(const struct perseas *p)
+uint64_t ps_renew_due_at(const struct perseas *p)
 {
 	return is_renewal_wanted(p) ? p->upkeep.renewal.next_at : PS_NEVER;
 }

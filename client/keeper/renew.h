@@ -29,6 +29,6 @@ void ps_renew_end_reverted_owner(struct perseas *p, const struct ps_mirror *m,
                                  const struct ps_image_position *at);
 
 /* Returns when the next try to renew the claims is due, or PS_NEVER if no renewal is needed. */
-uint64_t ps_renew_due(const struct perseas *p);
+uint64_t ps_renew_due_at(const struct perseas *p);
 
 #endif

@@ -85,7 +85,7 @@ static int read_from_other(struct perseas *p, const struct ps_mirror *m,
 		if (from != m && from->probe.is_claimed && from->link && is_own_history(p, from) &&
 		    from->probe.position.seq >= segment->unmapped_seq &&
 		    !ps_mirror_read(p, from, PS_REGION_SEGMENT + segment->id, offset,
-		                    ps_ring_bounce(&p->commit.ring), length))
+		                    ps_ring_bounce_buffer(&p->commit.ring), length))
 			return 0;
 	}
 	return -1;
@@ -93,7 +93,7 @@ static int read_from_other(struct perseas *p, const struct ps_mirror *m,
 
 static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_segment *segment)
 {
-	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
+	uint8_t *bounce = ps_ring_bounce_buffer(&p->commit.ring);
 
 	for (uint64_t done = 0; done < segment->size;) {
 		const uint64_t rest = segment->size - done, most = rest < CHUNK ? rest : CHUNK;
@@ -136,7 +136,7 @@ static int send_memory(struct perseas *p, struct ps_mirror *m)
 	if (rc)
 		return rc;
 	m->probe.position.valid_slot = 0;
-	ps_mirror_note_write(m, p->epoch);
+	ps_mirror_note_own_slot(m, p->epoch);
 	return ps_copy_write_commit_slot(p, m);
 }
 
@@ -150,7 +150,7 @@ static void note_broken_copy(struct perseas *p, struct ps_mirror *m, struct ps_e
 	ps_broken_copy_note_and_explain(p, m,
 	                                error->code ? error->text : "the data connection broke",
 	                                text, sizeof(text));
-	ps_event(p, PERSEAS_EVENT_RESYNC_BROKEN, ps_last_committed(p), m,
+	ps_event(p, PERSEAS_EVENT_RESYNC_BROKEN, ps_last_committed_seq(p), m,
 	         "the copy to mirror %s broke: %s", m->address.text, text);
 	pthread_mutex_unlock(&p->lock);
 	ps_error_set(error, code, "%s", text);
@@ -159,7 +159,7 @@ static void note_broken_copy(struct perseas *p, struct ps_mirror *m, struct ps_e
 /* Copies beside the old image, which may be the last copy of something. */
 static int copy_memory_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
-	int rc = ps_rejoin_beside(p, m, error);
+	int rc = ps_rejoin_make_image_beside(p, m, error);
 
 	if (rc)
 		return rc;
@@ -191,7 +191,7 @@ static int adopt_on_mirror(struct perseas *p, struct ps_mirror *m, enum effort e
 		rc = copy_memory_beside(p, m, &error);
 	} else {
 		rc = send_missed_transactions(p, m);
-		ps_mirror_note_write(m, p->epoch);
+		ps_mirror_note_own_slot(m, p->epoch);
 		if (!rc)
 			rc = ps_copy_write_commit_slot(p, m);
 	}

@@ -227,7 +227,7 @@ static uint64_t settled_length(struct perseas *p)
 
 	pthread_mutex_lock(&p->lock);
 	while (at < r->length &&
-	       ps_changed_by(p, r->segment, (r->offset + at) >> PS_CHANGE_SHIFT) <= r->seq)
+	       ps_change_map_last_seq(p, r->segment, (r->offset + at) >> PS_CHANGE_SHIFT) <= r->seq)
 		at += PS_GRANULE;
 	pthread_mutex_unlock(&p->lock);
 	return at < r->length ? at : r->length;
@@ -325,7 +325,8 @@ static void take_out(struct perseas *p, struct ps_mirror *m)
 	pthread_mutex_lock(&p->lock);
 	enough = ps_quorum_is_w(p, ps_mirrors_with_whole_image(p) & ~ps_mirror_bit(p, m));
 	if (enough && m->is_active)
-		ps_mirror_break(p, m, PS_LINK_BROKEN, "it differs from the others: it is repaired");
+		ps_mirror_break_link(p, m, PS_LINK_BROKEN,
+		                     "it differs from the others: it is repaired");
 	pthread_mutex_unlock(&p->lock);
 	if (!enough) {
 		end_repair(p, PERSEAS_EQUORUM,

@@ -63,7 +63,7 @@ void ps_resync_end_copy(struct perseas *p)
 		ps_tx_observe_end(p);
 }
 
-void ps_resync_end(struct perseas *p, struct ps_mirror *m)
+void ps_resync_end_if_target(struct perseas *p, struct ps_mirror *m)
 {
 	if (p->upkeep.resync.target == m)
 		ps_resync_end_copy(p);
@@ -122,7 +122,7 @@ bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m)
 }
 
 /* Says what is sent to the mirror, and why. Returns `text`. */
-static const char *describe(const struct ps_resync *r, char *text, size_t size)
+static const char *describe_copy(const struct ps_resync *r, char *text, size_t size)
 {
 	static const char *const what[] = {
 		[PS_DUE_ALL] = "copied whole",
@@ -148,19 +148,19 @@ void ps_resync_begin_copying(struct perseas *p)
 	const Perseas__Slot *slot = claim ? claim->slot : NULL;
 	char why[256];
 
-	assert(claim || r->anew);
+	assert(claim || r->has_new_id);
 	ps_tx_observe_begin(p);
 	pthread_mutex_lock(&p->lock);
 	r->begun_seq = p->commit.seq;
-	if (!r->anew && slot)
-		ps_mirror_note_slot(p, m, slot->epoch);
-	r->was_counted = !r->anew && was_adopted(p, m, claim);
+	if (!r->has_new_id && slot)
+		ps_mirror_forget_unarrived_slots(p, m, slot->epoch);
+	r->was_counted = !r->has_new_id && was_adopted(p, m, claim);
 	/* Updates which transaction is durable while what the mirror holds still counts. */
-	ps_update_durable(p);
+	ps_update_durable_seq(p);
 	ps_mirror_set_position(m, r->in_place && slot ? slot->index : 0, p->commit.seq);
 	ps_broken_copy_note_begin(p, m);
 	ps_resync_progress_begin(p);
-	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, describe(r, why, sizeof(why)));
+	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, describe_copy(r, why, sizeof(why)));
 	ps_resync_move(p, PS_RESYNC_COPYING);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -180,7 +180,7 @@ static struct ps_segment *next_segment(struct perseas *p)
 			continue;
 		/* Elsewhere a granule was sent in part. */
 		if (r->offset % PS_CHANGE_GRANULE == 0)
-			r->offset = ps_due_next(r->target, s, r->offset);
+			r->offset = ps_due_next_part(r->target, s, r->offset);
 		if (r->offset < s->size)
 			return s;
 	}
@@ -204,7 +204,7 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 {
 	struct ps_resync *r = &p->upkeep.resync;
 	struct ps_mirror *m = r->target;
-	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
+	uint8_t *bounce = ps_ring_bounce_buffer(&p->commit.ring);
 	struct ps_write writes[2];
 	const unsigned first = r->has_posted || p->commit.seq != r->begun_seq
 	                               ? 0
@@ -243,7 +243,7 @@ static uint64_t chunk_length(const struct perseas *p, const struct ps_segment *s
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 
-	return segment ? ps_due_end(r->target, segment, r->offset, r->chunk) - r->offset : 0;
+	return segment ? ps_due_part_end(r->target, segment, r->offset, r->chunk) - r->offset : 0;
 }
 
 void ps_resync_break(struct perseas *p, const char *why)
@@ -252,7 +252,7 @@ void ps_resync_break(struct perseas *p, const char *why)
 
 	pthread_mutex_lock(&p->lock);
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
-		ps_mirror_break(p, m, PS_LINK_BROKEN, why);
+		ps_mirror_break_link(p, m, PS_LINK_BROKEN, why);
 	pthread_mutex_unlock(&p->lock);
 	p->env->ops->wake(p->env, PS_COMMITTER);
 }
@@ -394,8 +394,8 @@ static void complete_chunk(struct perseas *p)
 
 	ps_assert_locked(p);
 	if (r->sent_end)
-		ps_due_complete(r->target, ps_segment_by_id(p, r->sent_segment), r->sent_from,
-		                r->sent_end, r->target->acked_seq);
+		ps_due_remove_part(r->target, ps_segment_by_id(p, r->sent_segment), r->sent_from,
+		                   r->sent_end, r->target->acked_seq);
 	r->sent_end = 0;
 }
 
@@ -522,7 +522,7 @@ bool ps_resync_awaits_mirror(const struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 
-	return r->state == PS_RESYNC_MAKING || r->state == PS_RESYNC_ADDING ||
+	return r->state == PS_RESYNC_MAKING_ROOM || r->state == PS_RESYNC_ADDING ||
 	       (r->state == PS_RESYNC_COMPARING && r->read_length);
 }
 
@@ -531,7 +531,7 @@ bool ps_resync_is_attaching(const struct perseas *p, const struct ps_mirror *m)
 	return p->upkeep.resync.target == m && p->upkeep.resync.state == PS_RESYNC_ATTACHING;
 }
 
-uint64_t ps_resync_due(const struct perseas *p)
+uint64_t ps_resync_due_at(const struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 
@@ -544,7 +544,7 @@ uint64_t ps_resync_due(const struct perseas *p)
 		if (!r->read_length)
 			return r->fetching ? PS_NEVER : r->next_at;
 		return ps_answer_extended_deadline(p, r->target, r->answer_by);
-	case PS_RESYNC_MAKING:
+	case PS_RESYNC_MAKING_ROOM:
 	case PS_RESYNC_ADDING:
 		return ps_answer_extended_deadline(p, r->target, r->answer_by);
 	case PS_RESYNC_ATTACHING:

@@ -62,10 +62,10 @@ void ps_resync_step(struct perseas *p);
 void ps_resync_restart(struct perseas *p, const char *why);
 
 /* Ends the copy if it goes to mirror `m`, whose session has ended. */
-void ps_resync_end(struct perseas *p, struct ps_mirror *m);
+void ps_resync_end_if_target(struct perseas *p, struct ps_mirror *m);
 
 /* Returns when the copy next needs attention if nothing arrives, or PS_NEVER. */
-uint64_t ps_resync_due(const struct perseas *p);
+uint64_t ps_resync_due_at(const struct perseas *p);
 
 /* Returns true if the mirror that is being prepared owes an answer itself. */
 bool ps_resync_awaits_mirror(const struct perseas *p);

@@ -73,7 +73,7 @@ const struct ps_segment *ps_next_mapped(struct perseas *p, uint32_t *id, uint64_
 	return NULL;
 }
 
-static uint64_t piece_length(const struct perseas *p, const struct ps_segment *segment)
+static uint64_t digest_piece_length(const struct perseas *p, const struct ps_segment *segment)
 {
 	const uint64_t rest = segment->size - p->upkeep.resync.offset;
 
@@ -89,7 +89,7 @@ static uint64_t granule_length(uint64_t length, uint64_t at)
 bool ps_digest_committed(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                          uint64_t length, const uint8_t *key, uint8_t *digests)
 {
-	uint8_t *copy = ps_ring_bounce(&p->commit.ring);
+	uint8_t *copy = ps_ring_bounce_buffer(&p->commit.ring);
 
 	ps_assert_admin(p);
 	for (uint64_t at = 0; at < length; at += PS_GRANULE, digests += PS_DIGEST) {
@@ -112,7 +112,7 @@ static int ask_for_digests(struct perseas *p, const struct ps_segment *segment,
 	Perseas__DigestRequest ask = PERSEAS__DIGEST_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(digest, DIGEST, &ask);
 	struct ps_resync *r = &p->upkeep.resync;
-	const uint64_t length = piece_length(p, segment), rate = p->options.resync_rate;
+	const uint64_t length = digest_piece_length(p, segment), rate = p->options.resync_rate;
 	int rc;
 
 	r->fetching = !ps_demand_request(p, segment, r->offset, length);
@@ -146,8 +146,8 @@ static int compare_digests(struct perseas *p, const struct ps_segment *segment,
 		const uint64_t from = r->offset + at;
 
 		if (memcmp(digest, other, PS_DIGEST) == 0)
-			ps_due_complete(r->target, segment, from,
-			                from + granule_length(r->read_length, at), 0);
+			ps_due_remove_part(r->target, segment, from,
+			                   from + granule_length(r->read_length, at), 0);
 		digest += PS_DIGEST;
 		other += PS_DIGEST;
 	}
@@ -166,7 +166,7 @@ static int end_comparing(struct ps_resync *r)
 }
 
 /* Has everything be due, because the mirror gave no digests. Returns 1, or an error code. */
-static int send_everything(struct perseas *p, struct ps_error *error)
+static int make_everything_due(struct perseas *p, struct ps_error *error)
 {
 	static const struct ps_whole_reason refused = { "refused", "it refused to give digests" };
 	struct ps_resync *r = &p->upkeep.resync;
@@ -174,7 +174,7 @@ static int send_everything(struct perseas *p, struct ps_error *error)
 
 	r->base = PS_DUE_ALL;
 	r->whole = &refused;
-	if (ps_due_begin(p, r->target, PS_DUE_ALL, claim, claim->header->image_id.data))
+	if (ps_due_make_set(p, r->target, PS_DUE_ALL, claim, claim->header->image_id.data))
 		return ps_error_set(error, PERSEAS_ENOMEM,
 		                    "no memory to note what it must be sent");
 	return end_comparing(r);
@@ -196,7 +196,7 @@ int ps_resync_compare_some(struct perseas *p, struct ps_error *error)
 	if (rc == 0 || rc == PERSEAS_EUNREACHABLE)
 		return rc;
 	if (rc < 0)
-		return send_everything(p, error);
+		return make_everything_due(p, error);
 	/* The segment may have been unmapped since its digests were computed, and is the same. */
 	segment = ps_segment_by_id(p, r->segment);
 	rc = compare_digests(p, segment, &reply->digest->digests, error);

@@ -21,7 +21,7 @@
  * the mirror's id. */
 static bool needs_confirmation(const struct perseas *p)
 {
-	return !p->upkeep.resync.was_counted && !p->upkeep.resync.confirmed &&
+	return !p->upkeep.resync.was_counted && !p->upkeep.resync.is_claim_confirmed &&
 	       ps_resync_is_settled_member(p);
 }
 
@@ -69,7 +69,7 @@ bool ps_resync_step_confirming(struct perseas *p)
 
 	ps_pending_take_all(p, ps_now(p));
 	if (ps_resync_is_confirmed(p)) {
-		r->confirmed = true;
+		r->is_claim_confirmed = true;
 		return ask_finish(p);
 	}
 	if (!ps_question_is_over(p, &r->question))

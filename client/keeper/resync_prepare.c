@@ -30,7 +30,7 @@ static const Perseas__ClaimReply *claim_of(const struct ps_mirror *m)
 
 /* Returns true if the image has the regions and segments that the store has now. A copy in place
  * keeps the image's table of segments, so the contents would get the names of other segments. */
-static bool has_same_regions(const struct perseas *p, const Perseas__Header *header)
+static bool has_regions_of_store(const struct perseas *p, const Perseas__Header *header)
 {
 	return header->log_size == p->log_size && ps_segments_match_header(p, header);
 }
@@ -55,7 +55,7 @@ static const struct ps_whole_reason *reason_beside(struct perseas *p, const stru
 	const uint64_t seq = slot && slot->epoch == p->epoch ? slot->seq : 0;
 	bool enough;
 
-	if (!has_same_regions(p, claim->header))
+	if (!has_regions_of_store(p, claim->header))
 		return &segments;
 	if (claim->header->state == PERSEAS__STATE__STATE_JOINING)
 		return NULL;
@@ -80,15 +80,15 @@ static int plan_copy(struct perseas *p, struct ps_error *error)
 	struct ps_resync *r = &p->upkeep.resync;
 	const Perseas__ClaimReply *claim = claim_of(r->target);
 
-	r->whole = r->anew ? reason_anew(r->target) : reason_beside(p, r->target, claim);
+	r->whole = r->has_new_id ? reason_anew(r->target) : reason_beside(p, r->target, claim);
 	r->in_place = !r->whole;
 	r->base = r->in_place ? ps_due_judge(p, r->target, claim) : PS_DUE_ALL;
 	if (r->in_place && r->base == PS_DUE_ALL) {
 		r->whole = ps_resync_reason_not_to_compare(p, r->target);
 		r->base = r->whole ? PS_DUE_ALL : PS_DUE_DIFFERENT;
 	}
-	if (ps_due_begin(p, r->target, r->base, claim,
-	                 r->in_place ? claim->header->image_id.data : r->image_id))
+	if (ps_due_make_set(p, r->target, r->base, claim,
+	                    r->in_place ? claim->header->image_id.data : r->image_id))
 		return ps_error_set(error, PERSEAS_ENOMEM,
 		                    "no memory to note what it must be sent");
 	return 0;
@@ -102,10 +102,10 @@ static int ask_for_copy_room(struct perseas *p, struct ps_error *error)
 	int rc;
 
 	r->answer_by = ps_answer_deadline(p);
-	rc = r->in_place ? ps_rejoin_ask_in_place(p, m, true, error)
-	                 : ps_rejoin_ask_beside(p, m, error);
+	rc = r->in_place ? ps_rejoin_ask_to_begin_in_place(p, m, true, error)
+	                 : ps_rejoin_ask_to_make_image_beside(p, m, error);
 	if (!rc)
-		ps_resync_move(p, PS_RESYNC_MAKING);
+		ps_resync_move(p, PS_RESYNC_MAKING_ROOM);
 	return rc ? rc : 1;
 }
 
@@ -214,7 +214,7 @@ static int fail_unconfirmed(struct perseas *p, struct ps_error *error)
 	pthread_mutex_lock(&p->lock);
 	lost = ps_count_lost_mirrors(p);
 	if (lost)
-		ps_lost_text(p, text, sizeof(text));
+		ps_lost_mirrors_advice(p, text, sizeof(text));
 	pthread_mutex_unlock(&p->lock);
 	return ps_error_set(error, PERSEAS_EQUORUM, "%s",
 	                    lost ? text
@@ -252,7 +252,7 @@ static uint32_t find_recorders(struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
 
-	return ((r->recorded | r->question.granting_mirrors) & ps_resync_other_mirrors(p)) |
+	return ((r->recorded_mirrors | r->question.granting_mirrors) & ps_resync_other_mirrors(p)) |
 	       ps_mirror_bit(p, r->target);
 }
 
@@ -265,7 +265,7 @@ static bool ask_loaded_mirrors(struct perseas *p)
 
 	if (!last || !ps_quorum_is_w(p, find_recorders(p) | (last & ps_resync_other_mirrors(p))))
 		return false;
-	r->recorded = find_recorders(p);
+	r->recorded_mirrors = find_recorders(p);
 	r->ask_last_mirrors = 0;
 	ask_to_record(p, last);
 	return true;
@@ -388,7 +388,7 @@ static int step_preparation(struct perseas *p, struct ps_error *error)
 		return step_recording(p, error);
 	case PS_RESYNC_COMPARING:
 		return step_comparing(p, error);
-	case PS_RESYNC_MAKING:
+	case PS_RESYNC_MAKING_ROOM:
 		return step_making(p, error);
 	case PS_RESYNC_ATTACHING:
 		return step_attaching(p, error);
@@ -426,7 +426,7 @@ int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool anew, const cha
 		                    "live to let it count after a copy: start them");
 	pthread_mutex_lock(&p->lock);
 	r->target = m;
-	r->anew = anew;
+	r->has_new_id = anew;
 	/* Leaves out the part behind the semicolon: that the mirror waits for its copy. */
 	snprintf(r->why, sizeof(r->why), "%.*s", (int)strcspn(why, ";"), why);
 	pthread_mutex_unlock(&p->lock);

@@ -14,12 +14,14 @@
 
 static const struct ps_state_row states[] = {
 	[PS_RESYNC_NONE] = { "none", PS_TO(PS_RESYNC_ASKING) | PS_TO(PS_RESYNC_COMPARING) |
-	                                     PS_TO(PS_RESYNC_MAKING) },
-	[PS_RESYNC_ASKING] = { "asking", PS_TO(PS_RESYNC_RECORDING) | PS_TO(PS_RESYNC_MAKING) |
+	                                     PS_TO(PS_RESYNC_MAKING_ROOM) },
+	[PS_RESYNC_ASKING] = { "asking", PS_TO(PS_RESYNC_RECORDING) | PS_TO(PS_RESYNC_MAKING_ROOM) |
 	                                         PS_TO(PS_RESYNC_NONE) },
-	[PS_RESYNC_RECORDING] = { "recording", PS_TO(PS_RESYNC_MAKING) | PS_TO(PS_RESYNC_NONE) },
-	[PS_RESYNC_COMPARING] = { "comparing", PS_TO(PS_RESYNC_MAKING) | PS_TO(PS_RESYNC_NONE) },
-	[PS_RESYNC_MAKING] = { "making", PS_TO(PS_RESYNC_ATTACHING) | READYING },
+	[PS_RESYNC_RECORDING] = { "recording",
+	                          PS_TO(PS_RESYNC_MAKING_ROOM) | PS_TO(PS_RESYNC_NONE) },
+	[PS_RESYNC_COMPARING] = { "comparing",
+	                          PS_TO(PS_RESYNC_MAKING_ROOM) | PS_TO(PS_RESYNC_NONE) },
+	[PS_RESYNC_MAKING_ROOM] = { "making", PS_TO(PS_RESYNC_ATTACHING) | READYING },
 	[PS_RESYNC_ATTACHING] = { "attaching", READYING },
 	[PS_RESYNC_ADDING] = { "adding", PS_TO(PS_RESYNC_COPYING) | PS_TO(PS_RESYNC_NONE) },
 	[PS_RESYNC_COPYING] = { "copying", PS_TO(PS_RESYNC_READING) | PS_TO(PS_RESYNC_CONFIRMING) |
@@ -53,8 +55,8 @@ static bool fields_fit_state(const struct ps_resync *r)
 		return !m && !r->question.id && !r->reply;
 	case PS_RESYNC_ASKING:
 	case PS_RESYNC_RECORDING:
-		return is_preparing(m) && r->anew && r->question.id;
-	case PS_RESYNC_MAKING:
+		return is_preparing(m) && r->has_new_id && r->question.id;
+	case PS_RESYNC_MAKING_ROOM:
 		return is_preparing(m) && !r->question.id && !r->reply;
 	case PS_RESYNC_ATTACHING:
 		return is_preparing(m) && m->link && r->reply;

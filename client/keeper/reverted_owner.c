@@ -36,7 +36,8 @@ static bool is_other_record(const struct perseas *p, const struct ps_image_posit
 	return record && sent && sent->epoch == at->epoch && sent->crc != record;
 }
 
-bool ps_reverted_by_slot(struct perseas *p, const struct ps_image_position *at, uint32_t record)
+bool ps_slot_shows_reverted_owner(struct perseas *p, const struct ps_image_position *at,
+                                  uint32_t record)
 {
 	ps_assert_locked(p);
 	return at->seq > p->commit.seq || record_lies_elsewhere(p, at) ||
@@ -49,7 +50,7 @@ static bool is_unknown_roster(const struct perseas *p, const Perseas__Roster *ro
 	       ps_roster_newer(roster, p->next_roster);
 }
 
-bool ps_reverted_by_roster(struct perseas *p, const Perseas__Header *header)
+bool ps_roster_shows_reverted_owner(struct perseas *p, const Perseas__Header *header)
 {
 	ps_assert_locked(p);
 	return is_unknown_roster(p, header->roster) || is_unknown_roster(p, header->next_roster);
@@ -69,8 +70,8 @@ void ps_reverted_note(struct perseas *p, const struct ps_mirror *m,
 	               (unsigned long long)p->epoch, (unsigned long long)p->commit.seq);
 }
 
-bool ps_reverted_by_claim(struct perseas *p, const struct ps_mirror *m,
-                          struct ps_image_position *at)
+bool ps_claim_shows_reverted_owner(struct perseas *p, const struct ps_mirror *m,
+                                   struct ps_image_position *at)
 {
 	const Perseas__ClaimReply *claim = m->session.claim_reply->claim;
 	const Perseas__Slot *slot = claim->slot;
@@ -84,21 +85,21 @@ bool ps_reverted_by_claim(struct perseas *p, const struct ps_mirror *m,
 			                          (int)slot->index };
 	pthread_mutex_lock(&p->lock);
 	/* Only this owner had the promise of this epoch, so it wrote that slot. */
-	past = (at->epoch == p->epoch && ps_reverted_by_slot(p, at, claim->record)) ||
-	       ps_reverted_by_roster(p, claim->header);
+	past = (at->epoch == p->epoch && ps_slot_shows_reverted_owner(p, at, claim->record)) ||
+	       ps_roster_shows_reverted_owner(p, claim->header);
 	pthread_mutex_unlock(&p->lock);
 	return past;
 }
 
-bool ps_reverted_by_status(struct perseas *p, const struct ps_mirror *m)
+bool ps_status_shows_reverted_owner(struct perseas *p, const struct ps_mirror *m)
 {
 	const struct ps_image_position *at = &m->probe.position;
 	bool past;
 
-	if (at->epoch != p->opened_epoch && !ps_mirror_has_written(m, at->epoch))
+	if (at->epoch != p->opened_epoch && !ps_mirror_may_have_own_slot(m, at->epoch))
 		return false;
 	pthread_mutex_lock(&p->lock);
-	past = ps_reverted_by_slot(p, at, 0);
+	past = ps_slot_shows_reverted_owner(p, at, 0);
 	if (past && !p->is_superseded)
 		ps_reverted_note(p, m, at);
 	pthread_mutex_unlock(&p->lock);
@@ -122,7 +123,7 @@ void ps_reverted_end_sessions(struct perseas *p)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		if (m->is_active)
-			ps_mirror_break(p, m, PS_LINK_BROKEN, why);
+			ps_mirror_break_link(p, m, PS_LINK_BROKEN, why);
 		if (m->state != PERSEAS_MIRROR_FENCED && m->state != PERSEAS_MIRROR_REMOVED)
 			ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED, why);
 	}

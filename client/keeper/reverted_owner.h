@@ -15,11 +15,12 @@
 /* Returns true if the commit slot `at`, which only this owner can have written, cannot be from this
  * memory: its transaction is beyond the last one sent, or has another record. `record` is the
  * record's crc, or 0 if unknown. Caller holds p->lock. */
-bool ps_reverted_by_slot(struct perseas *p, const struct ps_image_position *at, uint32_t record);
+bool ps_slot_shows_reverted_owner(struct perseas *p, const struct ps_image_position *at,
+                                  uint32_t record);
 
 /* Returns true if the header has a roster of this owner's epoch that this owner does not know.
  * Caller holds p->lock. */
-bool ps_reverted_by_roster(struct perseas *p, const Perseas__Header *header);
+bool ps_roster_shows_reverted_owner(struct perseas *p, const Perseas__Header *header);
 
 /* Notes, for ps_fail_fenced and the event, that the image of mirror `m`, whose position is `at`,
  * shows that this owner was reverted. Caller holds p->lock. */
@@ -28,12 +29,12 @@ void ps_reverted_note(struct perseas *p, const struct ps_mirror *m,
 
 /* Returns true if the image that mirror `m` has granted shows that this owner was reverted. Fills
  * *at in with the image's commit slot, if it has one. */
-bool ps_reverted_by_claim(struct perseas *p, const struct ps_mirror *m,
-                          struct ps_image_position *at);
+bool ps_claim_shows_reverted_owner(struct perseas *p, const struct ps_mirror *m,
+                                   struct ps_image_position *at);
 
 /* Returns true if the status of mirror `m`, whose image is consistent, shows that this owner was
  * reverted, and notes that. */
-bool ps_reverted_by_status(struct perseas *p, const struct ps_mirror *m);
+bool ps_status_shows_reverted_owner(struct perseas *p, const struct ps_mirror *m);
 
 /* Returns true if an older image was put back on the mirror: the granted image was live in this
  * epoch, and its commit slot has another epoch now. That image may have forgotten promises. */

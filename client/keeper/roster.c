@@ -99,7 +99,7 @@ void ps_roster_mark_decided(struct perseas *p)
 	p->is_change_decided = true;
 }
 
-void ps_roster_cancel(struct perseas *p)
+void ps_roster_drop_next(struct perseas *p)
 {
 	ps_assert_locked(p);
 	assert(p->next_roster && !p->is_change_decided);

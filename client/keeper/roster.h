@@ -49,7 +49,7 @@ void ps_roster_mark_decided(struct perseas *p);
 
 /* Drops the next roster, which is not decided. The settled roster counts alone and becomes newer
  * than both were. Caller holds p->lock. */
-void ps_roster_cancel(struct perseas *p);
+void ps_roster_drop_next(struct perseas *p);
 
 /* Add a member to a roster that is being made, or remove one. ps_roster_add_member returns false if
  * out of memory. */

@@ -22,10 +22,10 @@ static void update_round(struct perseas *p)
 		                  next ? next->version : 0, p->is_change_decided };
 	struct ps_telling *t = &p->upkeep.telling;
 
-	static_assert(sizeof(what) == sizeof(t->versions), "all that is compared");
-	if (t->round_number && !memcmp(t->versions, what, sizeof(what)))
+	static_assert(sizeof(what) == sizeof(t->roster_versions), "all that is compared");
+	if (t->round_number && !memcmp(t->roster_versions, what, sizeof(what)))
 		return;
-	memcpy(t->versions, what, sizeof(what));
+	memcpy(t->roster_versions, what, sizeof(what));
 	t->round_number++;
 	t->recorded_mirrors = 0;
 	t->tell_again_at = 0;
@@ -81,7 +81,7 @@ void ps_roster_tell_forget(struct perseas *p, struct ps_mirror *m)
 	m->told_round = 0;
 }
 
-uint64_t ps_roster_tell_due(const struct perseas *p)
+uint64_t ps_roster_tell_due_at(const struct perseas *p)
 {
 	return p->upkeep.telling.tell_again_at;
 }

@@ -17,6 +17,6 @@ uint32_t ps_roster_tell(struct perseas *p, uint32_t set);
 void ps_roster_tell_forget(struct perseas *p, struct ps_mirror *m);
 
 /* Returns when mirrors must be told again. */
-uint64_t ps_roster_tell_due(const struct perseas *p);
+uint64_t ps_roster_tell_due_at(const struct perseas *p);
 
 #endif

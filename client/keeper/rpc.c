@@ -284,7 +284,7 @@ uint32_t ps_ask_mirrors(struct perseas *p, uint32_t set, const Perseas__Request 
 	return granted;
 }
 
-uint32_t ps_ask_confirmed(struct perseas *p, uint32_t set)
+uint32_t ps_ask_to_confirm(struct perseas *p, uint32_t set)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(confirm, CONFIRM, &ask);
@@ -298,8 +298,8 @@ bool ps_claim_wants_rdma(const struct perseas *p, const struct ps_mirror *m)
 	       m->address.route != PS_ROUTE_TCP;
 }
 
-void ps_claim_request(struct perseas *p, struct ps_mirror *m, Perseas__ClaimRequest *claim,
-                      Perseas__Request *request)
+void ps_claim_fill_request(struct perseas *p, struct ps_mirror *m, Perseas__ClaimRequest *claim,
+                           Perseas__Request *request)
 {
 	perseas__claim_request__init(claim);
 	claim->store = p->store;
@@ -318,7 +318,8 @@ void ps_claim_request(struct perseas *p, struct ps_mirror *m, Perseas__ClaimRequ
 	*request = PS_REQUEST(claim, CLAIM, claim);
 }
 
-/* Attaches over the fabric at index a->failed_fabrics. `wait`: waits until the data path is up. */
+/* Attaches over the fabric at index m->attaching.failed_fabric_count. `wait`: waits until the data
+ * path is up. */
 static int attach_over_fabric(struct perseas *p, struct ps_mirror *m, const Perseas__Grant *grant,
                               const int *fds, bool wait, struct ps_error *error)
 {

@@ -61,7 +61,7 @@ uint32_t ps_ask_mirrors(struct perseas *p, uint32_t set, const Perseas__Request 
 
 /* Asks each mirror of `set` whether this owner's claim stands. Returns the mirrors that confirm
  * it. */
-uint32_t ps_ask_confirmed(struct perseas *p, uint32_t set);
+uint32_t ps_ask_to_confirm(struct perseas *p, uint32_t set);
 
 /* Returns the deadline of the answer to a request that is sent at this moment. */
 static inline uint64_t ps_answer_deadline(struct perseas *p)
@@ -78,8 +78,8 @@ uint64_t ps_answer_extended_deadline(const struct perseas *p, const struct ps_mi
  * handle and the mirror. It names the daemon and the image that this connection told of. The claim
  * of an open handle says that the handle has ended its data path to the mirror (quiesced), and
  * never fences a living owner, even if the handle was opened by a takeover. */
-void ps_claim_request(struct perseas *p, struct ps_mirror *m, Perseas__ClaimRequest *claim,
-                      Perseas__Request *request);
+void ps_claim_fill_request(struct perseas *p, struct ps_mirror *m, Perseas__ClaimRequest *claim,
+                           Perseas__Request *request);
 
 /* Returns true if a claim asks mirror `m` for keys to its memory, which RDMA needs. */
 bool ps_claim_wants_rdma(const struct perseas *p, const struct ps_mirror *m);

@@ -1,7 +1,6 @@
 /*
  * session.c - moves a mirror's session from the first connection to UP: asks for the status,
- * claims, attaches the data path, and chooses how the mirror gets what it missed. The keeper calls
- * it and holds admin.
+ * claims, attaches the data path, and chooses how the mirror gets what it missed. Caller: keeper.
  *
  * After a broken connection the outcome of its requests is unknown, never "not applied". A new
  * session therefore asks the mirror for its commit slot, and continues from that seq.
@@ -47,7 +46,7 @@ static void abandon_session(struct perseas *p, struct ps_mirror *m)
 	perseas__reply__free_unpacked(m->session.claim_reply, NULL);
 	m->session.claim_reply = NULL;
 	m->session.has_copy_turn = m->session.is_in_line = false;
-	ps_resync_end(p, m);
+	ps_resync_end_if_target(p, m);
 	if (m->session.state != PS_SESSION_NONE)
 		ps_session_move(p, m, PS_SESSION_NONE);
 }
@@ -79,7 +78,7 @@ static void set_session_up(struct perseas *p, struct ps_mirror *m)
 	ps_lifeline_schedule(p, m);
 }
 
-void ps_sessions_set_up(struct perseas *p)
+void ps_sessions_move_to_up(struct perseas *p)
 {
 	ps_assert_admin(p);
 	for (unsigned i = 0; i < p->mirror_count; i++)
@@ -208,7 +207,7 @@ static void choose_recovery(struct perseas *p, struct ps_mirror *m)
 	const char *reason, *why;
 
 	/* What a reverted owner has forgotten was acknowledged, and must not be copied over. */
-	if (ps_reverted_by_claim(p, m, &at)) {
+	if (ps_claim_shows_reverted_owner(p, m, &at)) {
 		ps_renew_end_reverted_owner(p, m, &at);
 		return;
 	}
@@ -232,7 +231,7 @@ static void choose_recovery(struct perseas *p, struct ps_mirror *m)
  * been away while many owners came and went. */
 static void approach_epoch(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
-	ps_epoch_approach(p, m, true);
+	ps_epoch_claim_in_steps(p, m, true);
 	disconnect_and_move(p, m, PERSEAS_MIRROR_DOWN, error->text);
 }
 
@@ -340,7 +339,7 @@ static void send_claim(struct perseas *p, struct ps_mirror *m)
 	Perseas__ClaimRequest claim;
 	Perseas__Request request;
 
-	ps_claim_request(p, m, &claim, &request);
+	ps_claim_fill_request(p, m, &claim, &request);
 	/* This owner has R claims, so it may fence an earlier owner that still lives there. */
 	claim.takeover = true;
 	ask_in_state(p, m, PS_SESSION_CLAIMING, &request);
@@ -383,7 +382,7 @@ static bool is_answer_over(struct perseas *p, const struct ps_mirror *m)
 
 /* Takes the answer to the Status, and claims the mirror, or asks for a turn to copy to it. Returns
  * true if the session may be able to move on at once. */
-static bool step_asking(struct perseas *p, struct ps_mirror *m)
+static bool step_session_asking(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 }, elsewhere = { 0 };
 	const Perseas__Header *header;
@@ -539,7 +538,8 @@ static bool step_preparing(struct perseas *p, struct ps_mirror *m)
 	if (!rc)
 		rc = ps_resync_prepare(p, &error);
 	if (rc < 0)
-		disconnect_and_move(p, m, r->anew ? PERSEAS_MIRROR_LOST : PERSEAS_MIRROR_STALE,
+		disconnect_and_move(p, m,
+		                    r->has_new_id ? PERSEAS_MIRROR_LOST : PERSEAS_MIRROR_STALE,
 		                    error.text);
 	else if (rc)
 		finish_preparing(p, m);
@@ -554,7 +554,7 @@ static bool step_session(struct perseas *p, struct ps_mirror *m)
 	case PS_SESSION_UP:
 		return step_idle(p, m);
 	case PS_SESSION_ASKING:
-		return step_asking(p, m);
+		return step_session_asking(p, m);
 	case PS_SESSION_QUEUING:
 		return step_queuing(p, m);
 	case PS_SESSION_CLAIMING:
@@ -575,14 +575,14 @@ void ps_sessions_step(struct perseas *p)
 			;
 }
 
-uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m)
+uint64_t ps_session_due_at(const struct perseas *p, const struct ps_mirror *m)
 {
 	struct pollfd ignored;
 
 	switch (m->session.state) {
 	case PS_SESSION_NONE:
 	case PS_SESSION_UP:
-		return wants_session(p, m) ? ps_broken_copy_due(m) : PS_NEVER;
+		return wants_session(p, m) ? ps_broken_copy_reconnect_at(m) : PS_NEVER;
 	case PS_SESSION_ASKING:
 	case PS_SESSION_QUEUING:
 	case PS_SESSION_CLAIMING:
@@ -593,7 +593,7 @@ uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m)
 		return m->attaching.deadline;
 	case PS_SESSION_PREPARING:
 		return p->upkeep.resync.target == m
-		               ? ps_resync_due(p)
+		               ? ps_resync_due_at(p)
 		               : ps_answer_extended_deadline(p, m, m->session.answer_by);
 	}
 	return PS_NEVER;

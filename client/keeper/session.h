@@ -35,14 +35,14 @@ void ps_session_move(struct perseas *p, struct ps_mirror *m, enum ps_session_sta
 
 /* Moves the session of every connected mirror to UP. The caller has just opened the store or
  * renewed its claims, so every connected mirror has granted its claim. */
-void ps_sessions_set_up(struct perseas *p);
+void ps_sessions_move_to_up(struct perseas *p);
 
 /* Begins the sessions that are due, and moves on those in progress as far as possible without
  * waiting. */
 void ps_sessions_step(struct perseas *p);
 
 /* Returns when the session next needs attention if nothing arrives, or PS_NEVER. */
-uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m);
+uint64_t ps_session_due_at(const struct perseas *p, const struct ps_mirror *m);
 
 /* Disconnects every mirror whose session is in progress. The store is being closed. */
 void ps_sessions_close(struct perseas *p);

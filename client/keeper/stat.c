@@ -35,8 +35,8 @@ int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 		ps_mirrors_poll(p);
 	*stat = p->commit.stat;
 	stat->epoch = p->epoch;
-	stat->seq = ps_last_committed(p);
-	stat->durable_seq = ps_update_durable(p);
+	stat->seq = ps_last_committed_seq(p);
+	stat->durable_seq = ps_update_durable_seq(p);
 	stat->mirrors = p->mirror_count;
 	stat->acks = p->acks;
 	stat->in_doubt = p->commit.in_doubt_seq != 0;
@@ -115,7 +115,7 @@ int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat
 	snprintf(stat->fabric, sizeof(stat->fabric), "%s", m->fabric ? m->fabric->name : "");
 	snprintf(stat->trouble, sizeof(stat->trouble), "%s", ps_mirror_trouble_text(p, m));
 	stat->state = m->state;
-	stat->seq = ps_mirror_seq(m);
+	stat->seq = ps_mirror_held_seq(m);
 	fill_resync(p, m, stat);
 	pthread_mutex_unlock(&p->lock);
 	return 0;

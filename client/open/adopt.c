@@ -27,10 +27,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int mark_good(struct perseas *p, struct ps_mirror *m, const char *how)
+static int mark_adopted(struct perseas *p, struct ps_mirror *m, const char *how)
 {
 	m->probe.is_adopted = true;
-	ps_report(p, "%s: %s", m->address.text, how);
+	ps_report_add_line(p, "%s: %s", m->address.text, how);
 	return 0;
 }
 
@@ -38,12 +38,13 @@ static int mark_good(struct perseas *p, struct ps_mirror *m, const char *how)
  * without the mirror if W others hold the state (check_broken_sessions). */
 static int mark_session_broken(struct perseas *p, struct ps_mirror *m, const char *why)
 {
-	ps_report(p, "%s: its session broke while it was mended: %s", m->address.text, why);
+	ps_report_add_line(p, "%s: its session broke while it was mended: %s", m->address.text,
+	                   why);
 	m->probe.has_broken_session = true;
 	return PS_AGAIN;
 }
 
-static bool may_write(const struct perseas *p, const struct ps_mirror *m)
+static bool may_open_write_to(const struct perseas *p, const struct ps_mirror *m)
 {
 	return ps_quorum_writable_by_open(p) & ps_mirror_bit(p, m);
 }
@@ -128,7 +129,7 @@ static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_image_
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!may_write(p, m))
+		if (!may_open_write_to(p, m))
 			continue;
 		if (!is_at_chosen_state(m, chosen) || !ps_segments_match_header(p, m->probe.header))
 			continue;
@@ -136,10 +137,10 @@ static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_image_
 			mark_session_broken(p, m, "its slot was not written");
 			continue;
 		}
-		mark_good(p, m, "adopted as it is");
+		mark_adopted(p, m, "adopted as it is");
 		first = first ? first : m;
 	}
-	return first || may_write(p, source) ? first : source;
+	return first || may_open_write_to(p, source) ? first : source;
 }
 
 /* Copies the log and the segments of mirror `from` to mirror `m`. Returns 0, or -1 if a session
@@ -153,11 +154,11 @@ static int copy_image(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 	for (size_t i = 0; i < header->n_segments; i++) {
 		const Perseas__Segment *s = header->segments[i];
 
-		ps_copy_progress(m->address.text, i, header->n_segments);
+		ps_copy_report_progress(m->address.text, i, header->n_segments);
 		if (ps_copy_between_mirrors(p, from, m, PS_REGION_SEGMENT + s->id, 0, s->size))
 			return -1;
 	}
-	ps_copy_progress(m->address.text, header->n_segments, header->n_segments);
+	ps_copy_report_progress(m->address.text, header->n_segments, header->n_segments);
 	m->probe.position.valid_slot = 1;
 	return ps_copy_write_commit_slot(p, m);
 }
@@ -168,7 +169,7 @@ static int leave_unmended(struct perseas *p, struct ps_mirror *m, const struct p
 {
 	if (error->code == PERSEAS_EUNREACHABLE)
 		return mark_session_broken(p, m, error->text);
-	ps_report(p, "%s: not mended: %s", m->address.text, error->text);
+	ps_report_add_line(p, "%s: not mended: %s", m->address.text, error->text);
 	m->probe.code = error->code;
 	m->probe.error = *error;
 	return error->code == PERSEAS_EFENCED ? PS_AGAIN : 0;
@@ -178,7 +179,7 @@ static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 {
 	struct ps_error error = { 0 };
 
-	if (ps_rejoin_beside(p, m, &error))
+	if (ps_rejoin_make_image_beside(p, m, &error))
 		return leave_unmended(p, m, &error);
 	m->probe.is_claimed = true;
 	if (copy_image(p, from, m))
@@ -186,7 +187,7 @@ static int mend_whole(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 	if (ps_rejoin_finish(p, m, &error))
 		return leave_unmended(p, m, &error);
 	p->commit.stat.mended_whole++;
-	return mark_good(p, m, "copied whole, beside what it had");
+	return mark_adopted(p, m, "copied whole, beside what it had");
 }
 
 /* Asks a mirror without an image once more, after the claims. Between the probe and the claims
@@ -211,22 +212,23 @@ static bool is_still_without_image(struct perseas *p, struct ps_mirror *m)
  * mirror. W mirrors must know the id of the new image before it counts. Returns 0, also if this is
  * not possible yet, or PS_AGAIN.
  */
-static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
+static int make_image_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 {
 	const uint32_t claimed = ps_claimed_and_listed(p);
 	uint8_t image_id[PS_ID_SIZE];
 
 	if (!ps_quorum_can_remake(p, claimed, m)) {
-		ps_report(p,
-		          "%s: lost its image; %u of %u mirrors are claimed, too few to make it "
-		          "anew",
-		          m->address.text, ps_quorum_member_count(p, claimed), p->member_count);
+		ps_report_add_line(
+			p,
+			"%s: lost its image; %u of %u mirrors are claimed, too few to make it "
+			"anew",
+			m->address.text, ps_quorum_member_count(p, claimed), p->member_count);
 		return 0;
 	}
 	if (!m->probe.is_claimed && !is_still_without_image(p, m))
 		return PS_AGAIN;
 	p->env->ops->random(p->env, image_id, PS_ID_SIZE);
-	ps_report(p, "%s: lost its image; it is made anew", m->address.text);
+	ps_report_add_line(p, "%s: lost its image; it is made anew", m->address.text);
 	/* The header of the new image is itself one of the W that must know its id. */
 	if (!ps_roster_record_image_id(p, m, image_id,
 	                               claimed & ps_quorum_writable_by_open(p) &
@@ -248,17 +250,17 @@ static int mend_mirror(struct perseas *p, struct ps_mirror *from, struct ps_mirr
 	int rc;
 
 	if (!is_mendable(m))
-		return make_anew(p, from, m);
+		return make_image_anew(p, from, m);
 	rc = m->probe.is_candidate ? ps_mend_forward(p, from, m) : 1;
 	if (!rc) {
 		p->commit.stat.mended_forward++;
-		return mark_good(p, m, "sent the transactions that it missed");
+		return mark_adopted(p, m, "sent the transactions that it missed");
 	}
 	if (rc > 0 && m->probe.is_candidate && ps_quorum_is_w_for_open(p, ps_probe_sets(p).adopted))
 		rc = ps_mend_delta(p, from, m);
 	if (!rc) {
 		p->commit.stat.mended_delta++;
-		return mark_good(p, m, "mended from the logs");
+		return mark_adopted(p, m, "mended from the logs");
 	}
 	return rc < 0 ? mark_session_broken(p, m, "the link broke") : mend_whole(p, from, m);
 }
@@ -273,7 +275,7 @@ static int mend_all(struct perseas *p, struct ps_mirror *from)
 			int rc;
 
 			if (m->probe.is_adopted || m->probe.has_broken_session ||
-			    !may_write(p, m) ||
+			    !may_open_write_to(p, m) ||
 			    (pass ? !ps_mirror_can_be_made_anew(p, m) : !is_mendable(m)))
 				continue;
 			rc = mend_mirror(p, from, m);
@@ -294,8 +296,8 @@ static int record_loaded_images(struct perseas *p)
 			continue;
 		if (!ps_roster_record_loaded_id(p, m, ps_probe_sets(p).adopted))
 			return PS_AGAIN;
-		ps_report(p, "%s: was spilled, and is back; its image has a new id",
-		          m->address.text);
+		ps_report_add_line(p, "%s: was spilled, and is back; its image has a new id",
+		                   m->address.text);
 	}
 	return 0;
 }
@@ -305,12 +307,12 @@ static int record_loaded_images(struct perseas *p)
  * mirrors. Afterwards nobody can open the store by the old roster alone, so only W of the new
  * roster must hold the state.
  *
- * Mirrors that a decided change removes are not written here but by settle_change, once W of the
- * new roster hold the state. The previous owner may have settled the change before it ended. If
+ * Mirrors that a decided change removes are not written here but by settle_roster_change, once W of
+ * the new roster hold the state. The previous owner may have settled the change before it ended. If
  * this open failed after it wrote to a removed mirror, that mirror would show unsettled rosters of
  * a newer owner, and they would count if a mirror that stays lost its memory.
  */
-static int record_change(struct perseas *p)
+static int record_roster_change(struct perseas *p)
 {
 	const uint32_t on = ps_claimed_and_listed(p) & ps_quorum_writable_by_open(p);
 
@@ -321,7 +323,7 @@ static int record_change(struct perseas *p)
 
 /* Decides and settles the change of the roster. The mirrors that hold the state get the mark before
  * the new roster counts alone, so that an owner that could cancel the change sees the mark. */
-static int settle_change(struct perseas *p)
+static int settle_roster_change(struct perseas *p)
 {
 	const uint32_t good = ps_probe_sets(p).adopted;
 	uint32_t took;
@@ -331,8 +333,9 @@ static int settle_change(struct perseas *p)
 	if (!ps_quorum_is_seen_by_opens(p, took) || !ps_quorum_is_newest_w(p, took & good))
 		return PS_AGAIN;
 	ps_roster_settle(p);
-	ps_report(p, "a change of the roster that was not settled is completed: %u mirrors, W = %u",
-	          p->member_count, p->acks);
+	ps_report_add_line(
+		p, "a change of the roster that was not settled is completed: %u mirrors, W = %u",
+		p->member_count, p->acks);
 	return ps_quorum_is_w(p, ps_roster_record(p, ps_claimed_and_listed(p)) & good) ? 0
 	                                                                               : PS_AGAIN;
 }
@@ -407,7 +410,7 @@ int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 	if (!from)
 		return PS_AGAIN;
 	if (p->next_roster || p->opening.cancelled_change)
-		rc = record_change(p);
+		rc = record_roster_change(p);
 	if (!rc)
 		rc = mend_all(p, from);
 	if (!rc)
@@ -415,7 +418,7 @@ int ps_adopt_state(struct perseas *p, const struct ps_image_position *chosen)
 	if (!rc)
 		rc = record_loaded_images(p);
 	if (!rc && p->next_roster)
-		rc = settle_change(p);
+		rc = settle_roster_change(p);
 	if (!rc && !ps_roster_record_adopted(p, ps_claimed_and_listed(p), ps_probe_sets(p).adopted))
 		rc = PS_AGAIN;
 	return rc;

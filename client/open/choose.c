@@ -14,18 +14,19 @@
 
 #include <string.h>
 
-static uint32_t judge_claimed(struct perseas *p)
+static uint32_t judge_claimed_images(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_probe_result *f = &p->mirrors[i].probe;
 
 		f->is_adopted = false;
 		if (f->is_claimed && !f->is_listed)
-			ps_report(p, "%s: %s", p->mirrors[i].address.text,
-			          ps_mirror_is_forked(p, &p->mirrors[i])
-			                  ? PS_FORK_NOTE
-			                  : "its image is not in the roster, and counts for "
-			                    "nothing");
+			ps_report_add_line(
+				p, "%s: %s", p->mirrors[i].address.text,
+				ps_mirror_is_forked(p, &p->mirrors[i])
+					? PS_FORK_NOTE
+					: "its image is not in the roster, and counts for "
+					  "nothing");
 	}
 	return ps_judge_images(p, ps_probe_sets(p).claimed);
 }
@@ -36,7 +37,7 @@ static uint32_t judge_claimed(struct perseas *p)
  * never had it and never will have. R and T of the old roster are claimed, as in any open. From
  * here on the old roster alone determines the state.
  */
-static int cancel_change(struct perseas *p, uint32_t *counted)
+static int cancel_roster_change(struct perseas *p, uint32_t *counted)
 {
 	int rc;
 
@@ -48,21 +49,22 @@ static int cancel_change(struct perseas *p, uint32_t *counted)
 		return ps_fail_too_few(p, *counted, ps_newest_state(p));
 	if (!ps_quorum_is_t(p, ps_claimed_and_listed(p)))
 		return PS_AGAIN;
-	ps_roster_cancel(p);
-	ps_report(p, "a change of the roster that was not settled is taken back");
+	ps_roster_drop_next(p);
+	ps_report_add_line(p, "a change of the roster that was not settled is taken back");
 	p->opening.cancelled_change = true;
 	rc = ps_probe_roster(p);
-	*counted = judge_claimed(p);
+	*counted = judge_claimed_images(p);
 	return rc;
 }
 
 int ps_choose_state(struct perseas *p, struct ps_image_position *chosen)
 {
-	uint32_t counted = judge_claimed(p);
+	uint32_t counted = judge_claimed_images(p);
 	const struct ps_image_position *best;
 	bool enough;
-	int rc = p->next_roster && p->options.flags & PERSEAS_CANCEL ? cancel_change(p, &counted)
-	                                                             : 0;
+	int rc = p->next_roster && p->options.flags & PERSEAS_CANCEL
+	                 ? cancel_roster_change(p, &counted)
+	                 : 0;
 
 	if (rc)
 		return rc;
@@ -76,9 +78,10 @@ int ps_choose_state(struct perseas *p, struct ps_image_position *chosen)
 		return ps_fail_too_few(p, counted, best ? chosen : NULL);
 	if (p->roster->filling && chosen->seq == 0 && !p->is_filling)
 		return ps_fail_unfilled(p);
-	ps_report(p, "chosen: epoch %llu, transaction %llu, the newest of %u examined (R = %u%s)",
-	          (unsigned long long)chosen->epoch, (unsigned long long)chosen->seq,
-	          ps_quorum_member_count(p, counted), ps_quorum_r_count(p),
-	          enough ? "" : "; fewer, and accepted as asked");
+	ps_report_add_line(
+		p, "chosen: epoch %llu, transaction %llu, the newest of %u examined (R = %u%s)",
+		(unsigned long long)chosen->epoch, (unsigned long long)chosen->seq,
+		ps_quorum_member_count(p, counted), ps_quorum_r_count(p),
+		enough ? "" : "; fewer, and accepted as asked");
 	return 0;
 }

@@ -27,29 +27,30 @@ static void draw_owner_id(struct perseas *p)
 
 /* Reports a granted claim. Returns false if the session broke before the data path was up: another
  * owner may have claimed the mirror, or the mirror may have been restarted. */
-static bool report_granted(struct perseas *p, const struct ps_mirror *m,
-                           const Perseas__ClaimReply *claim)
+static bool report_granted_claim(struct perseas *p, const struct ps_mirror *m,
+                                 const Perseas__ClaimReply *claim)
 {
 	if (!m->probe.is_claimed) {
-		ps_report(p, "%s", m->probe.error.text);
+		ps_report_add_line(p, "%s", m->probe.error.text);
 		return m->probe.code != PERSEAS_EUNREACHABLE && m->probe.code != PERSEAS_EFENCED;
 	}
-	ps_report(p, "%s: claimed; it stands at epoch %llu, transaction %llu%s%s%s",
-	          m->address.text, (unsigned long long)m->probe.position.epoch,
-	          (unsigned long long)m->probe.position.seq,
-	          claim->header->state == PERSEAS__STATE__STATE_CONSISTENT ? "" : ", not whole",
-	          claim->undone ? "; an unfinished transaction was rolled back" : "",
-	          claim->copied ? "; copied away from an owner that may still live" : "");
+	ps_report_add_line(p, "%s: claimed; it stands at epoch %llu, transaction %llu%s%s%s",
+	                   m->address.text, (unsigned long long)m->probe.position.epoch,
+	                   (unsigned long long)m->probe.position.seq,
+	                   claim->header->state == PERSEAS__STATE__STATE_CONSISTENT ? ""
+	                                                                            : ", not whole",
+	                   claim->undone ? "; an unfinished transaction was rolled back" : "",
+	                   claim->copied ? "; copied away from an owner that may still live" : "");
 	return true;
 }
 
 /* Reports a claim that failed. Returns 0 if the attempt goes on without the mirror, PS_AGAIN, or an
  * error code. */
-static int report_refused(struct perseas *p, const struct ps_mirror *m)
+static int report_refused_claim(struct perseas *p, const struct ps_mirror *m)
 {
 	const int code = m->probe.code;
 
-	ps_report(p, "%s", m->probe.error.text);
+	ps_report_add_line(p, "%s", m->probe.error.text);
 	p->opening.has_unanswered_claim |= code == PERSEAS_EUNREACHABLE;
 	p->opening.saw_rivals |= code == PERSEAS_EFENCED;
 	if (code == PERSEAS_EBUSY)
@@ -91,10 +92,10 @@ static uint32_t find_claimable(struct perseas *p)
 		if (ps_has_store(p, m))
 			set |= (uint32_t)1 << i;
 		else if (m->probe.code)
-			ps_report(p, "%s", m->probe.error.text);
+			ps_report_add_line(p, "%s", m->probe.error.text);
 		else
-			ps_report(p, "%s: has another store of this name; left alone",
-			          m->address.text);
+			ps_report_add_line(p, "%s: has another store of this name; left alone",
+			                   m->address.text);
 	}
 	return set;
 }
@@ -106,17 +107,17 @@ int ps_claim_store(struct perseas *p)
 	int rc = 0;
 
 	draw_owner_id(p);
-	ps_report(p, "claiming store '%s' with epoch %llu", p->store,
-	          (unsigned long long)p->epoch + 1);
+	ps_report_add_line(p, "claiming store '%s' with epoch %llu", p->store,
+	                   (unsigned long long)p->epoch + 1);
 	ps_claims_send(p, find_claimable(p), ps_ms(p->options.connect_timeout_ms), &round);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 		int refused = 0;
 
 		if (round.replies[i])
-			broke |= !report_granted(p, m, round.replies[i]->claim);
+			broke |= !report_granted_claim(p, m, round.replies[i]->claim);
 		else if (round.ask[i])
-			refused = report_refused(p, m);
+			refused = report_refused_claim(p, m);
 		if (refused < 0 || !rc)
 			rc = refused;
 	}
@@ -136,8 +137,8 @@ int ps_confirm_claims(struct perseas *p)
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (broken >> i & 1)
-			ps_report(p, "%s: its session broke before the store was open",
-			          p->mirrors[i].address.text);
+			ps_report_add_line(p, "%s: its session broke before the store was open",
+			                   p->mirrors[i].address.text);
 	return broken ? PS_AGAIN : 0;
 }
 
@@ -177,15 +178,15 @@ bool ps_claim_repeat(struct perseas *p, struct ps_mirror *m)
 	bool same;
 
 	if (!shows_examined_image(p, m, &error)) {
-		ps_report(p, "%s", *error.text ? error.text : "it has another image now");
+		ps_report_add_line(p, "%s", *error.text ? error.text : "it has another image now");
 		return false;
 	}
-	ps_claim_request(p, m, &claim, &request);
+	ps_claim_fill_request(p, m, &claim, &request);
 	claim.quiesced = true;
 	/* No data path is needed: the keeper connects one later. */
 	claim.shared = claim.rdma = false;
 	if (ps_ask_mirror(p, m, &request, ps_answer_deadline(p), &reply, NULL, &error)) {
-		ps_report(p, "%s", error.text);
+		ps_report_add_line(p, "%s", error.text);
 		return false;
 	}
 	same = is_examined_image(m, reply->claim->header);

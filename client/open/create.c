@@ -76,7 +76,7 @@ static bool has_own_creation_settled(const struct perseas *p)
 
 /* Settles the store that an earlier attempt created. Succeeds if the first W or more mirrors
  * confirm it, because then no other process withdraws it. */
-static int complete_own_creation(struct perseas *p)
+static int settle_own_earlier_creation(struct perseas *p)
 {
 	unsigned have = 0;
 
@@ -169,9 +169,9 @@ int ps_create_clear_unfinished(struct perseas *p)
 		rc = ps_making_withdraw(p, header->store_id.data, header->roster, &decided);
 		if (rc)
 			return rc;
-		ps_report(p, "%s: an unfinished creation of store '%s' is %s",
-		          p->mirrors[i].address.text, p->store,
-		          decided ? "completed" : "withdrawn");
+		ps_report_add_line(p, "%s: an unfinished creation of store '%s' is %s",
+		                   p->mirrors[i].address.text, p->store,
+		                   decided ? "completed" : "withdrawn");
 		if (decided)
 			return PS_AGAIN;
 	}
@@ -209,7 +209,8 @@ static int create_on_mirrors(struct perseas *p, const struct create_requests *ma
 		if (rc != PERSEAS_EEXIST)
 			return ps_fail(p, rc, "creating needs every mirror of the list: %s",
 			               error.text);
-		ps_report(p, "%s; another process creates it at the same time", error.text);
+		ps_report_add_line(p, "%s; another process creates it at the same time",
+		                   error.text);
 		return PS_AGAIN;
 	}
 	return 0;
@@ -222,7 +223,8 @@ static int withdraw_undecided(struct perseas *p, const struct create_requests *m
 {
 	bool decided;
 
-	ps_report(p, "%s; so the creation of store '%s' is withdrawn", error->text, p->store);
+	ps_report_add_line(p, "%s; so the creation of store '%s' is withdrawn", error->text,
+	                   p->store);
 	if (ps_making_withdraw(p, p->store_id, &making->roster, &decided))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "whether store '%s' was made is not known: %s; create it again, or "
@@ -244,7 +246,7 @@ static int settle_on_mirrors(struct perseas *p, const struct create_requests *ma
 		}
 		if (!yes)
 			return withdraw_undecided(p, making, &error);
-		ps_report(p, "%s; the next open settles the store there", error.text);
+		ps_report_add_line(p, "%s; the next open settles the store there", error.text);
 		break;
 	}
 	/* With W mirrors settled, the store survives the failures that it must survive. With fewer,
@@ -281,7 +283,7 @@ int ps_create_probed(struct perseas *p)
 		return ps_fail(p, PERSEAS_EINVAL, "%u mirrors cannot give %u acknowledgements",
 		               given, p->options.acks);
 	if (has_own_creation_settled(p))
-		return complete_own_creation(p);
+		return settle_own_earlier_creation(p);
 	rc = check_distinct_daemons(p);
 	if (!rc)
 		rc = check_name_free(p);

@@ -246,8 +246,8 @@ static int run_step_at_members(struct perseas *p, making_step *step, const uint8
 /* Settles the making on all members, beginning with member `at`, which has settled before. If that
  * one no longer confirms it, the making may be withdrawn on the others by now. The next open
  * settles members that fail here. */
-static void complete_at_others(struct perseas *p, const uint8_t *store_id,
-                               const Perseas__Roster *roster, size_t at)
+static void settle_on_members(struct perseas *p, const uint8_t *store_id,
+                              const Perseas__Roster *roster, size_t at)
 {
 	struct ps_error ignored = { 0 };
 	bool decided = true;
@@ -272,7 +272,7 @@ int ps_making_withdraw(struct perseas *p, const uint8_t *store_id, const Perseas
 	if (!rc && !*decided)
 		rc = run_step_at_members(p, abandon_step, store_id, roster, &at, decided, &error);
 	if (*decided)
-		complete_at_others(p, store_id, roster, at);
+		settle_on_members(p, store_id, roster, at);
 	if (!rc || *decided)
 		return 0;
 	return ps_fail(p, rc, "an unfinished creation of store '%s' cannot be withdrawn: %s",

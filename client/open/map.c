@@ -54,7 +54,7 @@ static void break_mirror(struct perseas *p, struct ps_mirror *m, const char *why
 {
 	pthread_mutex_lock(&p->lock);
 	if (m->is_active)
-		ps_mirror_break(p, m, PS_LINK_BROKEN, why);
+		ps_mirror_break_link(p, m, PS_LINK_BROKEN, why);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -189,8 +189,8 @@ static int map_existing(struct perseas *p, struct ps_segment *segment,
 	return rc;
 }
 
-static int check_map(struct perseas *p, const char *name, const struct ps_segment *segment,
-                     uint64_t size, const struct ps_placement *placement)
+static int check_map_request(struct perseas *p, const char *name, const struct ps_segment *segment,
+                             uint64_t size, const struct ps_placement *placement)
 {
 	const uint64_t whole = segment ? ps_grown_size(p, segment) : 0;
 	const struct ps_segment *before = segment ? ps_grown_previous_part(p, segment) : NULL;
@@ -222,11 +222,11 @@ static int map_exclusive(struct perseas *p, const char *name, uint64_t size,
 	int rc;
 
 	ps_assert_admin(p);
-	rc = check_map(p, name, segment, size, placement);
+	rc = check_map_request(p, name, segment, size, placement);
 	if (rc)
 		return rc;
 	if (segment) {
-		rc = segment->base ? ps_place_check(p, segment, placement)
+		rc = segment->base ? ps_place_check_mapped(p, segment, placement)
 		                   : map_existing(p, segment, placement);
 		if (!rc)
 			*mapped = segment;
@@ -237,7 +237,7 @@ static int map_exclusive(struct perseas *p, const char *name, uint64_t size,
 		               "store '%s' has no segment '%s': give a size to make it", p->store,
 		               name);
 	if (p->is_salvage)
-		return ps_ready(p);
+		return ps_check_may_transact(p);
 	return map_new_segment(p, name, size, placement, mapped);
 }
 
@@ -246,7 +246,7 @@ int ps_map_check_ready(struct perseas *p)
 	int rc;
 
 	pthread_mutex_lock(&p->lock);
-	rc = p->is_salvage ? 0 : ps_ready(p);
+	rc = p->is_salvage ? 0 : ps_check_may_transact(p);
 	if (!rc && p->is_renewing)
 		rc = ps_fail_renewing(p);
 	pthread_mutex_unlock(&p->lock);
@@ -289,15 +289,15 @@ int ps_map_placed(perseas_t *p, const char *name, size_t size, const struct ps_p
 		rc = map_exclusive(p, name, size, placement, &segment);
 	assert(rc || segment);
 	if (!rc) {
-		segment->pin_count += placement->is_pinned;
+		segment->heap_count += placement->is_pinned;
 		*addr = segment->base;
 		if (whole)
 			*whole = ps_grown_size(p, segment);
 		if (moved)
-			*moved = (ptrdiff_t)(ps_segment_start(segment) - segment->address);
+			*moved = (ptrdiff_t)(ps_segment_start_address(segment) - segment->address);
 	}
 	ps_exclusive_leave(p);
-	return p->is_salvage ? rc : ps_fail_session(p, rc);
+	return p->is_salvage ? rc : ps_judge_failed_session(p, rc);
 }
 
 int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr)
@@ -423,7 +423,7 @@ static int publish_new_exclusive(struct perseas *p, struct ps_new_segments *birt
 int ps_map_publish_new(struct perseas *p, struct ps_new_segments *birth)
 {
 	uint64_t seq = 0;
-	int rc = p->is_salvage ? ps_ready(p) : ps_map_check_ready(p);
+	int rc = p->is_salvage ? ps_check_may_transact(p) : ps_map_check_ready(p);
 
 	if (rc)
 		return rc;

@@ -155,7 +155,7 @@ static int copy_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirro
 {
 	struct ps_error error = { 0 };
 
-	if (ps_rejoin_in_place(p, m, false, &error))
+	if (ps_rejoin_begin_in_place(p, m, false, &error))
 		return -1;
 	for (unsigned i = 0; i < changed->span_count; i++) {
 		const struct ps_span *span = &changed->spans[i];

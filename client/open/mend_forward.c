@@ -90,7 +90,7 @@ static int read_missed(struct perseas *p, struct ps_mirror *from, const struct p
 static int write_piece(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
                        uint32_t length)
 {
-	struct ps_write write = { ps_ring_bounce(&p->commit.ring), offset, region, length };
+	struct ps_write write = { ps_ring_bounce_buffer(&p->commit.ring), offset, region, length };
 	struct ps_chain chain = { &write, 1, 0, { NULL, 0, 0, 0 } };
 
 	return ps_mirror_write(p, m, &chain) ? -1 : 0;
@@ -107,7 +107,7 @@ static int send_record(struct perseas *p, struct ps_mirror *m, const struct ps_r
 	const uint64_t at = PS_RING_OFFSET + record->position % p->log_size;
 	const uint64_t next = record->position + ps_align64(record->length);
 	const uint64_t end = next - record->position + ps_terminator_size(next, p->log_size);
-	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
+	uint8_t *bounce = ps_ring_bounce_buffer(&p->commit.ring);
 
 	for (uint64_t done = 0; done < end;) {
 		const uint64_t length = min_u64(end - done, PS_BOUNCE);
@@ -128,7 +128,7 @@ static int send_record(struct perseas *p, struct ps_mirror *m, const struct ps_r
 static int send_range(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
                       const struct missed *missed, unsigned i, const struct ps_range *range)
 {
-	struct ps_window window = { .bytes = ps_ring_bounce(&p->commit.ring),
+	struct ps_window window = { .bytes = ps_ring_bounce_buffer(&p->commit.ring),
 		                    .segment = range->segment };
 	const uint32_t region = PS_REGION_SEGMENT + range->segment;
 

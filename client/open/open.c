@@ -73,7 +73,7 @@ static int attempt_open(struct perseas *p)
 	probe_mirrors(p);
 	note_rivals(p);
 	if (p->options.flags & PERSEAS_CREATE && is_store_absent(p)) {
-		rc = ps_attempt_record_step(p, PS_ATTEMPT_MADE, ps_create_probed(p));
+		rc = ps_attempt_record_step(p, PS_ATTEMPT_CREATED, ps_create_probed(p));
 		if (rc)
 			return rc;
 		probe_mirrors(p);
@@ -87,7 +87,7 @@ static int attempt_create(struct perseas *p)
 	int rc;
 
 	probe_mirrors(p);
-	rc = ps_attempt_record_step(p, PS_ATTEMPT_MADE, ps_create_probed(p));
+	rc = ps_attempt_record_step(p, PS_ATTEMPT_CREATED, ps_create_probed(p));
 	ps_attempt_end(p);
 	return rc;
 }
@@ -272,7 +272,7 @@ static int open_with_retries(struct perseas *p)
 	/* The gate lets this thread read from mirrors. The keeper takes care of a mirror that
 	 * breaks now. */
 	p->is_admin_taken = p->is_gate_raised = p->is_open = true;
-	ps_sessions_set_up(p);
+	ps_sessions_move_to_up(p);
 	ps_warm_prove(p);
 	ps_demand_begin(p);
 	ps_shadow_begin_tracking(p);
@@ -333,7 +333,7 @@ static void await_lagging_mirrors(struct perseas *p)
 
 /* Waits for commits that nobody has waited for. Returns 0, or the error that perseas_close
  * returns. */
-static int finish_unwaited(struct perseas *p)
+static int await_unwaited_commits(struct perseas *p)
 {
 	char text[PS_ERROR_TEXT];
 	int rc;
@@ -352,7 +352,7 @@ static int finish_unwaited(struct perseas *p)
 
 static int close_handle(struct perseas *p)
 {
-	const int rc = finish_unwaited(p);
+	const int rc = await_unwaited_commits(p);
 
 	ps_collector_end(p);
 	if (p->has_keeper) {

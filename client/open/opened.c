@@ -44,7 +44,7 @@ uint32_t ps_opened_segment_id(perseas_t *p, const char *name)
 	return id;
 }
 
-int ps_opened_send(perseas_t *p, bool (*stop)(void))
+int ps_opened_send_segments(perseas_t *p, bool (*stop)(void))
 {
 	int rc = ps_map_check_ready(p);
 
@@ -57,10 +57,10 @@ int ps_opened_send(perseas_t *p, bool (*stop)(void))
 		rc = ps_publish_send(p, NULL);
 	if (rc)
 		ps_exclusive_leave(p);
-	return ps_fail_session(p, rc);
+	return ps_judge_failed_session(p, rc);
 }
 
-void ps_opened_withhold(perseas_t *p)
+void ps_opened_cancel_send(perseas_t *p)
 {
 	ps_exclusive_leave(p);
 }

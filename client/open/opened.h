@@ -33,14 +33,14 @@ int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,
 
 /* Sends the contents of all mapped segments to the mirrors, but does not publish them. Returns
  * ECANCELLED if stop() returns true before all are sent. After 0 the only calls with the handle may
- * be ps_opened_publish or ps_opened_withhold, so that no mirror rejoins without the contents. */
-int ps_opened_send(perseas_t *p, bool (*stop)(void));
+ * be ps_opened_publish or ps_opened_cancel_send, so that no mirror rejoins without the contents. */
+int ps_opened_send_segments(perseas_t *p, bool (*stop)(void));
 
-/* Ends what ps_opened_send began, and publishes nothing. */
-void ps_opened_withhold(perseas_t *p);
+/* Ends what ps_opened_send_segments began, and publishes nothing. */
+void ps_opened_cancel_send(perseas_t *p);
 
-/* Publishes what ps_opened_send sent, and waits until all connected mirrors hold the publish, not
- * only W. */
+/* Publishes what ps_opened_send_segments sent, and waits until all connected mirrors hold the
+ * publish, not only W. */
 int ps_opened_publish(perseas_t *p);
 
 /* Does what perseas_roster does, but waits for at most `wait_ms`, and only while stop() returns

@@ -23,10 +23,10 @@ static bool ranges_overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_s
 	return a < b + b_size && b < a + a_size;
 }
 
-static int check_mapped(const struct perseas *p, const struct ps_segment *segment,
-                        const struct ps_placement *placement)
+static int check_mapped_address(const struct perseas *p, const struct ps_segment *segment,
+                                const struct ps_placement *placement)
 {
-	const uint64_t base = ps_segment_start(segment);
+	const uint64_t base = ps_segment_start_address(segment);
 
 	const bool is_told = placement->where == PS_PLACE_AT || placement->where == PS_PLACE_OVER;
 
@@ -52,7 +52,7 @@ static void name_occupant(const struct perseas *p, uint64_t start, uint64_t size
 		const struct ps_segment *other = &p->segments[i];
 
 		if (!other->base ||
-		    !ranges_overlap(start, size, ps_segment_start(other), other->size))
+		    !ranges_overlap(start, size, ps_segment_start_address(other), other->size))
 			continue;
 		ps_text_format(text, room, "segment '%s' of the store", other->name);
 		return;
@@ -60,9 +60,9 @@ static void name_occupant(const struct perseas *p, uint64_t start, uint64_t size
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		const struct ps_segment *other = &p->segments[i];
 
-		if (other->spare_size &&
-		    ranges_overlap(start, size, (uint64_t)(uintptr_t)other->spare,
-		                   other->spare_size)) {
+		if (other->growth_range_size &&
+		    ranges_overlap(start, size, (uint64_t)(uintptr_t)other->growth_range,
+		                   other->growth_range_size)) {
 			ps_text_format(text, room, "the room that segment '%s' has to grow",
 			               other->name);
 			return;
@@ -133,13 +133,13 @@ static int place_at(struct perseas *p, struct ps_segment *segment, uint64_t addr
 static int fail_no_room_behind(struct perseas *p, const struct ps_segment *head, uint64_t whole,
                                uint64_t room, int error)
 {
-	const uint64_t start = ps_segment_start(head);
+	const uint64_t start = ps_segment_start_address(head);
 	char holder[320];
 
 	if (error != EEXIST)
 		return fail_address(p, head, start + whole, error);
-	name_occupant(p, start + whole + head->spare_size, room - whole - head->spare_size, holder,
-	              sizeof(holder));
+	name_occupant(p, start + whole + head->growth_range_size,
+	              room - whole - head->growth_range_size, holder, sizeof(holder));
 	return ps_fail(
 		p, PERSEAS_EADDRESS,
 		"segment '%s' of %llu bytes at 0x%llx has no room for %llu: %s is behind it; "
@@ -222,9 +222,10 @@ static bool overlaps_handle(const struct perseas *p, uint64_t start, uint64_t si
 		const struct ps_segment *s = &p->segments[i];
 		const uint64_t pages = (s->size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
 
-		if ((s->base && ranges_overlap(start, size, ps_segment_start(s), pages)) ||
-		    (s->spare_size &&
-		     ranges_overlap(start, size, (uint64_t)(uintptr_t)s->spare, s->spare_size)))
+		if ((s->base && ranges_overlap(start, size, ps_segment_start_address(s), pages)) ||
+		    (s->growth_range_size &&
+		     ranges_overlap(start, size, (uint64_t)(uintptr_t)s->growth_range,
+		                    s->growth_range_size)))
 			return true;
 	}
 	return false;
@@ -280,10 +281,10 @@ int ps_place_existing(struct perseas *p, struct ps_segment *segment,
 	return rc;
 }
 
-int ps_place_check(struct perseas *p, struct ps_segment *segment,
-                   const struct ps_placement *placement)
+int ps_place_check_mapped(struct perseas *p, struct ps_segment *segment,
+                          const struct ps_placement *placement)
 {
-	const int rc = check_mapped(p, segment, placement);
+	const int rc = check_mapped_address(p, segment, placement);
 
 	return rc ? rc : reserve_growth(p, segment, placement->reserve_size);
 }
@@ -320,7 +321,7 @@ static int place_behind(struct perseas *p, struct ps_segment *segment, struct ps
 		return rc;
 	error = ps_segment_map_part(head, segment);
 	if (error)
-		return fail_address(p, segment, ps_segment_start(head) + whole, error);
+		return fail_address(p, segment, ps_segment_start_address(head) + whole, error);
 	segment->address = head->address + whole;
 	return 0;
 }

@@ -28,8 +28,8 @@ struct ps_placement {
 
 /* Checks that a segment that is already mapped satisfies the placement, and extends its reserved
  * addresses. Returns 0, PERSEAS_EADDRESS, PERSEAS_EINVAL or PERSEAS_ENOMEM. */
-int ps_place_check(struct perseas *p, struct ps_segment *segment,
-                   const struct ps_placement *placement);
+int ps_place_check_mapped(struct perseas *p, struct ps_segment *segment,
+                          const struct ps_placement *placement);
 
 /* Reserves memory for an existing segment and all of its parts. Returns 0, or PERSEAS_EADDRESS,
  * PERSEAS_EINVAL or PERSEAS_ENOMEM, after which nothing is reserved. */

@@ -60,7 +60,7 @@ void ps_probe_mirrors(struct perseas *p)
 	ask_mirrors_from(p, 0);
 }
 
-static int fail_ambiguous(struct perseas *p, const struct ps_judgement *j)
+static int fail_ambiguous_store(struct perseas *p, const struct ps_judgement *j)
 {
 	char id[PS_HEX_TEXT], rival[PS_HEX_TEXT];
 
@@ -131,7 +131,7 @@ static int choose_store(struct perseas *p)
 	ps_fill_told(p, told);
 	ps_judge_store(&j, told, p->mirror_count);
 	if (j.outlook == PS_OUTLOOK_AMBIGUOUS)
-		return fail_ambiguous(p, &j);
+		return fail_ambiguous_store(p, &j);
 	if (j.outlook < PS_OUTLOOK_AMBIGUOUS)
 		return PERSEAS_ENOSTORE;
 	if (p->is_filling && has_store_id(p->store_id) &&
@@ -349,7 +349,7 @@ static int ask_rival_members(struct perseas *p)
 }
 
 /* Asks the members of the rosters that the given list, which may be older, does not name. */
-static int ask_members(struct perseas *p)
+static int ask_unnamed_members(struct perseas *p)
 {
 	const unsigned given = p->mirror_count;
 	bool added = add_members(p, p->roster);
@@ -365,8 +365,8 @@ static int ask_members(struct perseas *p)
 	if (rc)
 		return rc;
 	for (unsigned i = given; i < p->mirror_count; i++)
-		ps_report(p, "%s: was not named, but the roster lists it",
-		          p->mirrors[i].address.text);
+		ps_report_add_line(p, "%s: was not named, but the roster lists it",
+		                   p->mirrors[i].address.text);
 	return 0;
 }
 
@@ -474,7 +474,7 @@ static int judge_probed(struct perseas *p)
 	p->is_change_decided = p->opening.cancelled_change = false;
 	rc = ps_probe_roster(p);
 	if (!rc)
-		rc = ask_members(p);
+		rc = ask_unnamed_members(p);
 	if (!rc)
 		rc = check_no_fork(p);
 	if (!rc)

@@ -152,7 +152,7 @@ int ps_map_await_durable(struct perseas *p, int rc, uint64_t seq)
 	uint64_t since = 0;
 
 	if (rc || !seq)
-		return ps_fail_session(p, rc);
+		return ps_judge_failed_session(p, rc);
 	pthread_mutex_lock(&p->lock);
 	rc = ps_commit_await(p, seq, &since);
 	pthread_mutex_unlock(&p->lock);
@@ -165,7 +165,7 @@ int ps_map_await_durable_once(struct perseas *p, uint64_t seq)
 	bool durable;
 
 	pthread_mutex_lock(&p->lock);
-	durable = ps_update_durable(p) >= seq;
+	durable = ps_update_durable_seq(p) >= seq;
 	pthread_mutex_unlock(&p->lock);
 	return durable ? 0 : ps_map_await_durable(p, 0, seq);
 }
@@ -188,7 +188,7 @@ int perseas_publish(perseas_t *p)
 
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
-	rc = p->is_salvage ? ps_ready(p) : ps_map_check_ready(p);
+	rc = p->is_salvage ? ps_check_may_transact(p) : ps_map_check_ready(p);
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);

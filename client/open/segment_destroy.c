@@ -211,7 +211,7 @@ static int await_destroyed(struct perseas *p, int rc, uint64_t seq)
 int ps_map_destroy_set(struct perseas *p, struct ps_destroy_set *death)
 {
 	uint64_t seq = 0;
-	int rc = p->is_salvage ? ps_ready(p) : ps_map_check_ready(p);
+	int rc = p->is_salvage ? ps_check_may_transact(p) : ps_map_check_ready(p);
 
 	if (rc)
 		return rc;
@@ -232,7 +232,7 @@ int perseas_segment_destroy(perseas_t *p, const char *segment)
 	if (!p || !segment || !ps_name_valid(segment))
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "destroy needs a handle and the name of a segment");
-	rc = p->is_salvage ? ps_ready(p) : ps_map_check_ready(p);
+	rc = p->is_salvage ? ps_check_may_transact(p) : ps_map_check_ready(p);
 	if (rc)
 		return rc;
 	ps_exclusive_enter(p);

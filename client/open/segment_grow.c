@@ -88,8 +88,8 @@ static int check_can_grow(struct perseas *p, const char *name, struct ps_segment
 
 /* Sets *more to the number of bytes that the segment must grow by, or to 0 if it already has the
  * size. */
-static int check_size(struct perseas *p, const struct ps_segment *head, uint64_t size,
-                      uint64_t *more)
+static int compute_growth(struct perseas *p, const struct ps_segment *head, uint64_t size,
+                          uint64_t *more)
 {
 	const uint64_t whole = ps_grown_size(p, head);
 
@@ -107,7 +107,7 @@ static int check_size(struct perseas *p, const struct ps_segment *head, uint64_t
 /* Writes the name of the next part into `part`, after dropping a last part that was never
  * published. Fails if another segment has that name. Pointers to struct ps_segment may be invalid
  * afterwards. */
-static int name_part(struct perseas *p, const struct growing *growing, char *part)
+static int prepare_part_name(struct perseas *p, const struct growing *growing, char *part)
 {
 	uint32_t ids[PS_SEGMENTS_MAX];
 	unsigned count = ps_grown_ids(p, ps_segment_by_id(p, growing->placement.head_id), ids);
@@ -151,14 +151,14 @@ static int prepare_growth(struct growing *growing, uint64_t *more)
 	int rc = check_can_grow(p, growing->name, head);
 
 	if (!rc)
-		rc = check_size(p, head, growing->size, more);
+		rc = compute_growth(p, head, growing->size, more);
 	if (!rc && !*more)
 		growing->seq = last_published_seq(p, head);
 	if (rc || !*more)
 		return rc;
 	growing->placement.head_id = head->id;
 	growing->birth.segments[0].size = *more;
-	return name_part(p, growing, growing->birth.segments[0].name);
+	return prepare_part_name(p, growing, growing->birth.segments[0].name);
 }
 
 static bool is_growth_wanted(void *arg)

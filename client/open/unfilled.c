@@ -56,7 +56,7 @@ static const struct ps_mirror *find_mirror_of_member(const struct perseas *p,
 
 /* Fails unless each member shows its image, or answers that it has no image or another one. A
  * daemon has at most one image of a name. */
-static int check_members(struct perseas *p)
+static int check_members_answered(struct perseas *p)
 {
 	for (size_t k = 0; k < p->roster->n_members; k++) {
 		const Perseas__Member *member = p->roster->members[k];
@@ -104,7 +104,7 @@ static int check_all_before_first(struct perseas *p)
 
 /* Fails unless the store is unfinished and no image has its first transaction. own_id: the id of
  * the store that the caller itself created, which has no mark at level 0; or NULL. */
-static int check_unfilled(struct perseas *p, const uint8_t *own_id)
+static int check_still_unfilled(struct perseas *p, const uint8_t *own_id)
 {
 	if ((!p->roster->filling && !own_id) || p->next_roster)
 		return ps_fail(p, PERSEAS_EEXIST,
@@ -114,7 +114,7 @@ static int check_unfilled(struct perseas *p, const uint8_t *own_id)
 	return check_all_before_first(p);
 }
 
-static int check_claimed(struct perseas *p)
+static int check_members_claimed(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
@@ -166,18 +166,18 @@ static int remove_settled(struct perseas *p, const uint8_t *own_id)
 	/* PERSEAS_EQUORUM: an earlier removal may have deleted some images. Then every member must
 	 * answer. */
 	if (!rc || rc == PERSEAS_EQUORUM)
-		rc = check_unfilled(p, own_id);
+		rc = check_still_unfilled(p, own_id);
 	if (!rc)
-		rc = check_members(p);
+		rc = check_members_answered(p);
 	if (!rc)
 		rc = ps_claim_store(p);
 	if (!rc)
-		rc = check_claimed(p);
+		rc = check_members_claimed(p);
 	/* The claims may have shown newer images than the probe. */
 	if (!rc)
-		rc = check_unfilled(p, own_id);
+		rc = check_still_unfilled(p, own_id);
 	if (!rc)
-		rc = check_members(p);
+		rc = check_members_answered(p);
 	return rc ? rc : delete_claimed_images(p);
 }
 

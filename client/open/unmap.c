@@ -84,7 +84,7 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 	const unsigned count = ps_grown_ids(p, segment, ids);
 	int rc;
 
-	if (segment->pin_count)
+	if (segment->heap_count)
 		return ps_fail(p, PERSEAS_ECONFLICT,
 		               "segment '%s' is a part of a heap that is open: close the store to "
 		               "unmap it",

@@ -431,7 +431,7 @@ bool ps_follow_is_due(struct ps_follow *follow)
 /* Returns the mirrors that only an older roster named. Returns none if no mirror shows the newest
  * roster that was ever seen, or while a fork or another store of the name is seen: silent mirrors
  * may be members of the followed store. */
-static uint32_t find_unneeded(struct ps_follow *follow, const struct ps_images *images)
+static uint32_t find_outdated_mirrors(struct ps_follow *follow, const struct ps_images *images)
 {
 	uint32_t set = 0;
 
@@ -445,13 +445,13 @@ static uint32_t find_unneeded(struct ps_follow *follow, const struct ps_images *
 }
 
 /* Forgets these mirrors, to make room for others. */
-static void forget_unneeded(struct ps_follow *follow, uint32_t set)
+static void remove_mirrors(struct ps_follow *follow, uint32_t set)
 {
 	for (unsigned i = follow->looks.count; i-- > 0;) {
 		if (!(set >> i & 1))
 			continue;
-		ps_peers_forget(&follow->looks, i);
-		ps_peers_forget(&follow->watches, i);
+		ps_peers_remove(&follow->looks, i);
+		ps_peers_remove(&follow->watches, i);
 		memmove(&follow->mirrors[i], &follow->mirrors[i + 1],
 		        (follow->looks.count - i) * sizeof(follow->mirrors[0]));
 		memset(&follow->mirrors[follow->looks.count], 0, sizeof(follow->mirrors[0]));
@@ -547,9 +547,9 @@ void ps_follow_look(struct ps_follow *follow, struct ps_follow_result *now)
 	judge_images(follow, &images, now);
 	if (follow->seen)
 		follow->seen(follow->seen_arg, &images, now);
-	left = find_unneeded(follow, &images);
+	left = find_outdated_mirrors(follow, &images);
 	ps_images_free(&images);
-	forget_unneeded(follow, left);
+	remove_mirrors(follow, left);
 }
 
 bool ps_follow_is_unlisted_member(const struct ps_follow *follow, unsigned i)

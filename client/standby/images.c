@@ -340,7 +340,7 @@ bool ps_peers_add_address(struct ps_peers *peers, const char *address)
 	return true;
 }
 
-static bool add_members(struct ps_peers *peers, const Perseas__Roster *roster)
+static bool add_new_members(struct ps_peers *peers, const Perseas__Roster *roster)
 {
 	bool any = false;
 
@@ -360,8 +360,8 @@ static bool add_rival_members(struct ps_peers *peers, const struct ps_images *im
 
 		if (!told || ps_images_is_of_store(images, i))
 			continue;
-		any |= add_members(peers, told->header->roster);
-		any |= add_members(peers, told->header->next_roster);
+		any |= add_new_members(peers, told->header->roster);
+		any |= add_new_members(peers, told->header->next_roster);
 	}
 	return any;
 }

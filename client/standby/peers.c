@@ -115,7 +115,7 @@ static unsigned take_answers(struct ps_peers *peers, uint32_t *awaited, uint64_t
 
 /* Waits until all awaited peers answered, or until the answers suffice and the other peers had
  * their time. Returns the peers that are left. */
-static uint32_t await_enough(struct ps_peers *peers, uint32_t awaited, uint64_t *until_ns)
+static uint32_t await_enough_answers(struct ps_peers *peers, uint32_t awaited, uint64_t *until_ns)
 {
 	const struct ps_env_ops *ops = peers->env->ops;
 	const uint64_t began_ns = ops->now(peers->env);
@@ -159,7 +159,7 @@ void ps_peers_ask(struct ps_peers *peers, const Perseas__Request *const requests
 			awaited |= (uint32_t)1 << i;
 	}
 	if (peers->enough)
-		awaited = await_enough(peers, awaited, &until_ns);
+		awaited = await_enough_answers(peers, awaited, &until_ns);
 	for (unsigned i = 0; i < peers->count; i++)
 		if (awaited >> i & 1)
 			peers->replies[i] = peers_receive_until(peers, i, until_ns,
@@ -194,7 +194,7 @@ void ps_peers_ask_all(struct ps_peers *peers, const Perseas__Request *request)
 	ps_peers_ask(peers, requests);
 }
 
-void ps_peers_forget(struct ps_peers *peers, unsigned i)
+void ps_peers_remove(struct ps_peers *peers, unsigned i)
 {
 	const unsigned behind = peers->count - i - 1;
 

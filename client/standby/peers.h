@@ -64,7 +64,7 @@ void ps_peers_connect(struct ps_peers *peers, unsigned i);
 
 /* Removes a peer that the list does not name; later peers move up. The caller must be between two
  * rounds, and have taken the replies. */
-void ps_peers_forget(struct ps_peers *peers, unsigned i);
+void ps_peers_remove(struct ps_peers *peers, unsigned i);
 
 /* Ends every connection. */
 void ps_peers_end(struct ps_peers *peers);

@@ -241,7 +241,7 @@ static bool try_hand_over(struct perseas_standby *s)
 }
 
 /* Sleeps until another look is due. Returns false if the thread must end. */
-static bool await_news(struct perseas_standby *s)
+static bool await_next_look(struct perseas_standby *s)
 {
 	struct pollfd fds[PS_FOLLOW_FDS];
 
@@ -262,7 +262,7 @@ static void run_thread(void *arg)
 
 	do {
 		look_at_store(s);
-	} while (await_news(s));
+	} while (await_next_look(s));
 }
 
 /* --- beginning and ending --- */
@@ -392,7 +392,7 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 	s->stat.opens++;
 	pthread_mutex_unlock(&s->lock);
 	save_unlisted(s);
-	ps_unlisted_mirrors_lend(s->unlisted, p);
+	ps_unlisted_mirrors_learn_from(s->unlisted, p);
 	add_unlisted_members(s);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];

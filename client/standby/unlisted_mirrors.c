@@ -48,7 +48,7 @@ struct borrower {
 };
 
 /* Adds the members of a roster. Must be called with the newest roster last. */
-static void add_members(const Perseas__Roster *roster, struct ps_roster_places *places)
+static void add_new_members(const Perseas__Roster *roster, struct ps_roster_places *places)
 {
 	struct ps_error ignored;
 
@@ -69,15 +69,15 @@ static void note_roster(struct ps_handle_attachment *guest)
 	const struct perseas *p = borrower->p;
 	struct ps_roster_places places = { 0 };
 
-	add_members(p->roster, &places);
-	add_members(p->next_roster, &places);
+	add_new_members(p->roster, &places);
+	add_new_members(p->next_roster, &places);
 	if (p->is_open)
 		ps_unlisted_mirrors_set(borrower->known, &places);
 	ps_unlisted_mirrors_free(borrower->known);
 	free(borrower);
 }
 
-void ps_unlisted_mirrors_lend(struct ps_unlisted_mirrors *known, struct perseas *p)
+void ps_unlisted_mirrors_learn_from(struct ps_unlisted_mirrors *known, struct perseas *p)
 {
 	struct borrower *borrower = calloc(1, sizeof(*borrower));
 

@@ -20,7 +20,7 @@ void ps_unlisted_mirrors_free(struct ps_unlisted_mirrors *known);
 
 /* Has the handle, which is not open yet, store its last roster when it is freed. Without memory, it
  * stores nothing. */
-void ps_unlisted_mirrors_lend(struct ps_unlisted_mirrors *known, struct perseas *p);
+void ps_unlisted_mirrors_learn_from(struct ps_unlisted_mirrors *known, struct perseas *p);
 
 /* Replace all mirrors of the set, or read them. Any thread may call these functions. */
 void ps_unlisted_mirrors_set(struct ps_unlisted_mirrors *known,

@@ -209,7 +209,8 @@ static bool add_runs_to_copy(struct ps_warm_thread *warmth)
 	assert_locked(warmth);
 	for (unsigned i = 0; i < warmth->run_count; i++)
 		if (!ps_warm_arrived(warmth->copy, &warmth->runs[i].range, warmth->runs[i].bytes)) {
-			warmth->begin_at = warmth->env->ops->now(warmth->env) + ps_ms(NO_MEMORY_MS);
+			warmth->next_copy_at = warmth->env->ops->now(warmth->env) +
+			                       ps_ms(NO_MEMORY_MS);
 			return false;
 		}
 	return true;
@@ -420,7 +421,7 @@ static void run_copy_thread(void *arg)
 		pthread_mutex_unlock(&warmth->lock);
 		if (ends)
 			return;
-		if (aimed && warmth->env->ops->now(warmth->env) >= warmth->begin_at)
+		if (aimed && warmth->env->ops->now(warmth->env) >= warmth->next_copy_at)
 			follow_image(warmth, address);
 		if (is_still_source(warmth, address) || !aimed)
 			pause_for(warmth, ps_ms(RETRY_MS));

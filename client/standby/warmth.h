@@ -50,7 +50,7 @@ struct ps_warm_thread {
 	struct ps_warmth_run runs[PS_WARMTH_RUNS]; /* the pages that the present round reads */
 	unsigned run_count;                        /* number of `runs` */
 	uint64_t free_at;                          /* when the rate limit allows the next read */
-	uint64_t begin_at;                         /* earliest time for the next copy */
+	uint64_t next_copy_at;                     /* earliest time for the next copy */
 	uint64_t pause; /* time to wait after a round that read no pages */
 };
 

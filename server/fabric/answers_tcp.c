@@ -52,7 +52,8 @@ void data_queue_answer(void *ctx, const struct ps_answer *answer, const uint8_t 
 		return;
 	}
 	pending->answer = *answer;
-	link->lane->traffic.chains += answer->op == PS_OP_WRITE && answer->status == PS_ANSWER_OK;
+	link->lane->traffic.acknowledged_chains += answer->op == PS_OP_WRITE &&
+	                                           answer->status == PS_ANSWER_OK;
 	if (bytes)
 		pending->extent = link->asked;
 }

@@ -98,7 +98,7 @@ static void refuse_request(struct verbs_target *target, const struct verbs_reque
 	char peer[128];
 
 	format_peer(request->id, peer, sizeof(peer));
-	log_limited(daemon_refuse(target->daemon, refusal), LOG_LEVEL_INFO, "rdma-refused",
+	log_limited(daemon_count_refusal(target->daemon, refusal), LOG_LEVEL_INFO, "rdma-refused",
 	            &(struct log_fields){ .peer = peer },
 	            "an rdma connection from %s is refused (status %d): %s", peer, (int)status,
 	            why[refusal]);

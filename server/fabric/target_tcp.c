@@ -42,7 +42,7 @@ static void lane_remove_link(struct data_link *link)
 	*link->link = link->next;
 	assert(link->lane->count > 0);
 	link->lane->count--;
-	link->lane->changes++;
+	link->lane->links_taken++;
 }
 
 /* Closes the link. Called by the loop, inside the lock. */
@@ -135,7 +135,7 @@ static void bind_session(struct data_link *link, struct session *session)
 {
 	struct lane *lane;
 
-	daemon_cut(link->daemon, session);
+	daemon_cut_data_paths(link->daemon, session);
 	assert(!link->session && !session->fabric);
 	link->session = session;
 	session->fabric = target_tcp.name;
@@ -153,14 +153,14 @@ static int handle_hello(struct data_link *link)
 	struct session *session;
 
 	if (link->hello.version != PS_DATA_VERSION) {
-		(void)daemon_refuse(link->daemon, REFUSED_HELLO);
+		(void)daemon_count_refusal(link->daemon, REFUSED_HELLO);
 		answer_hello(link, PS_ANSWER_BAD_VERSION);
 		return -1;
 	}
 	session = link->hello.zero ? NULL
 	                           : stores_find_session(link->daemon->stores, link->hello.token);
 	if (!session) {
-		log_limited(daemon_refuse(link->daemon, REFUSED_TOKEN), LOG_LEVEL_INFO,
+		log_limited(daemon_count_refusal(link->daemon, REFUSED_TOKEN), LOG_LEVEL_INFO,
 		            "data-refused", &(struct log_fields){ .peer = link->peer },
 		            "data connection from %s has the token of no session", link->peer);
 		answer_hello(link, PS_ANSWER_BAD_TOKEN);
@@ -168,7 +168,7 @@ static int handle_hello(struct data_link *link)
 	}
 	if (strcmp(link->identity, session->identity.name) != 0) {
 		/* The token belongs to another identity, so it was stolen: always log that. */
-		(void)daemon_refuse(link->daemon, REFUSED_TOKEN);
+		(void)daemon_count_refusal(link->daemon, REFUSED_TOKEN);
 		log_event(LOG_LEVEL_WARNING, "data-refused",
 		          &(struct log_fields){ .peer = link->peer },
 		          "data connection from %s (%s) has the token of %s (%s): it is refused",
@@ -308,7 +308,7 @@ DAEMON_CALLBACK(on_writable, struct data_link, daemon, link_writable)
 
 static void link_timed_out(struct data_link *link)
 {
-	log_limited(daemon_refuse(link->daemon, REFUSED_HELLO), LOG_LEVEL_INFO, "hello-late",
+	log_limited(daemon_count_refusal(link->daemon, REFUSED_HELLO), LOG_LEVEL_INFO, "hello-late",
 	            &(struct log_fields){ .peer = link->peer },
 	            "data connection from %s did not say hello in time", link->peer);
 	data_close(link);
@@ -385,13 +385,13 @@ void data_accept(struct daemon *daemon, struct ps_stream *stream, const char *pe
 {
 	struct data_link *link = calloc(1, sizeof(*link));
 
-	if (!daemon->lane.buffer)
-		daemon->lane.buffer = data_buffer();
+	if (!daemon->loop_lane.buffer)
+		daemon->loop_lane.buffer = data_buffer();
 	if (link)
 		link->admitted = (struct admitted){ .is_data_path = true,
 			                            .is_owner = is_owner_link,
 			                            .evict = evict_link };
-	if (!link || !daemon->lane.buffer ||
+	if (!link || !daemon->loop_lane.buffer ||
 	    !admission_enter(&daemon->admission, &link->admitted, origin)) {
 		log_event(LOG_LEVEL_ERROR, "out-of-memory", &(struct log_fields){ .peer = peer },
 		          "out of memory for the data connection from %s", peer);
@@ -406,7 +406,7 @@ void data_accept(struct daemon *daemon, struct ps_stream *stream, const char *pe
 	snprintf(link->peer, sizeof(link->peer), "%s", peer);
 	snprintf(link->identity, sizeof(link->identity), "%s", identity);
 	ps_decoder_init(&link->decoder, &data_ops, link);
-	lane_add_link(link, &daemon->lane);
+	lane_add_link(link, &daemon->loop_lane);
 	if (!make_events(link)) {
 		log_event(LOG_LEVEL_ERROR, "out-of-memory", &(struct log_fields){ .peer = peer },
 		          "out of memory for the data connection from %s", peer);
@@ -448,8 +448,8 @@ static void tcp_stop(struct daemon *daemon)
 	for (unsigned i = 0; (lane = daemon_lane(daemon, i)); i++)
 		while (lane->links)
 			data_close(lane->links);
-	free(daemon->lane.buffer);
-	daemon->lane.buffer = NULL;
+	free(daemon->loop_lane.buffer);
+	daemon->loop_lane.buffer = NULL;
 }
 
 /* Closes the session's links, which drops all buffered bytes: in this process, in TLS and in the
@@ -469,7 +469,7 @@ static void tcp_cut(struct daemon *daemon, struct session *session)
 
 static void tcp_resume(struct daemon *daemon)
 {
-	for (struct data_link *link = daemon->lane.links; link; link = link->next) {
+	for (struct data_link *link = daemon->loop_lane.links; link; link = link->next) {
 		if (link->paused)
 			data_update_events(link);
 		link->paused = false;
@@ -482,7 +482,7 @@ static bool tcp_spin(struct daemon *daemon)
 	struct data_link *next;
 	bool moved = false;
 
-	for (struct data_link *link = daemon->lane.links; link; link = next) {
+	for (struct data_link *link = daemon->loop_lane.links; link; link = next) {
 		next = link->next;
 		if (!data_link_moved(link) || !link->session || link->paused)
 			continue;

@@ -48,12 +48,11 @@ static void forget_origin(struct admission *admission)
 	struct origin *first = NULL;
 
 	for (struct origin *origin = admission->origins; origin; origin = origin->next)
-		if (origin->remembered &&
-		    (!first || origin->bucket.next_ns < first->bucket.next_ns))
+		if (origin->is_idle && (!first || origin->bucket.next_ns < first->bucket.next_ns))
 			first = origin;
 	assert(first);
 	remove_origin(admission, first);
-	admission->remembered_count--;
+	admission->idle_origin_count--;
 }
 
 static struct origin *find_or_add_origin(struct admission *admission, const char *name)
@@ -77,23 +76,23 @@ static void origin_remove_connection(struct admission *admission, struct origin 
 	assert(origin->connections > 0);
 	if (--origin->connections > 0)
 		return;
-	if (admission->remembered_count == ORIGINS_REMEMBERED_MAX)
+	if (admission->idle_origin_count == ORIGINS_REMEMBERED_MAX)
 		forget_origin(admission);
-	origin->remembered = true;
-	admission->remembered_count++;
+	origin->is_idle = true;
+	admission->idle_origin_count++;
 }
 
 static void origin_add_connection(struct admission *admission, struct origin *origin)
 {
-	assert(admission->remembered_count >= origin->remembered);
-	admission->remembered_count -= origin->remembered;
-	origin->remembered = false;
+	assert(admission->idle_origin_count >= origin->is_idle);
+	admission->idle_origin_count -= origin->is_idle;
+	origin->is_idle = false;
 	origin->connections++;
 }
 
 void admission_free_origins(struct admission *admission)
 {
-	while (admission->remembered_count > 0)
+	while (admission->idle_origin_count > 0)
 		forget_origin(admission);
 }
 

@@ -39,7 +39,7 @@ struct origin {
 	struct origin *next;
 	unsigned connections; /* number of its connections */
 	unsigned watching;    /* number of these that wait in a Watch (watch_loop.c) */
-	bool remembered;      /* the origin has no connections, but its rate limits are kept */
+	bool is_idle;         /* the origin has no connections, but its rate limits are kept */
 	struct bucket bucket; /* rate limit of requests on connections without a claim */
 	struct log_limit log_limit; /* rate limit of log messages about the origin's refusals */
 	char name[];
@@ -64,7 +64,7 @@ enum { ORIGINS_REMEMBERED_MAX = 1024 }; /* maximum number of origins kept withou
 struct admission {
 	struct admitted *admitted;
 	struct origin *origins;
-	unsigned remembered_count; /* origins without connections */
+	unsigned idle_origin_count; /* origins without connections */
 	unsigned count;
 	unsigned max;      /* maximum number of connections of all kinds */
 	unsigned reserved; /* places that plain TCP connections do not get */

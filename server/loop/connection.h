@@ -16,26 +16,26 @@ enum { INPUT_FIRST = 4096 }; /* first size of the input buffer; larger messages 
 /*
  *   TLS --handshake--> SNIFF --control magic--> HELLO --good version--> OPEN
  *                        |                        |                       |
- *                        +--data magic--> (data_accept takes the stream)  +--too long--> LAST
- *                                                 +--bad version--> LAST
+ *                        +--data magic--> (data_accept takes the stream)  +--too long--> FLUSHING
+ *                                                 +--bad version--> FLUSHING
  */
 enum stage {
-	STAGE_TLS,   /* TLS handshake */
-	STAGE_SNIFF, /* the first four bytes must come */
-	STAGE_HELLO, /* the rest of the hello must come */
-	STAGE_OPEN,  /* requests are received and answered */
-	STAGE_LAST,  /* unsent bytes are sent, then the connection is closed */
+	STAGE_TLS,      /* TLS handshake */
+	STAGE_SNIFF,    /* the first four bytes must come */
+	STAGE_HELLO,    /* the rest of the hello must come */
+	STAGE_OPEN,     /* requests are received and answered */
+	STAGE_FLUSHING, /* unsent bytes are sent, then the connection is closed */
 };
 
 /* What must have happened, or happens, when the connection's timer ends. */
 enum due {
-	DUE_NOTHING, /* the timer is not running */
-	DUE_HELLO,   /* the hello must have come (after the TLS handshake) */
-	DUE_REQUEST, /* the rest of the request must have come */
-	DUE_REPLY,   /* the peer must have taken the reply */
-	DUE_TURN,    /* reading resumes after a rate limit */
-	DUE_SIGN,    /* a sign of progress is due, because the request waits or runs as a job */
-	DUE_WATCH,   /* the state that a Watch waits for must be checked again */
+	DUE_NOTHING,  /* the timer is not running */
+	DUE_HELLO,    /* the hello must have come (after the TLS handshake) */
+	DUE_REQUEST,  /* the rest of the request must have come */
+	DUE_REPLY,    /* the peer must have taken the reply */
+	DUE_RESUME,   /* reading resumes after a rate limit */
+	DUE_PROGRESS, /* a sign of progress is due, because the request waits or runs as a job */
+	DUE_WATCH,    /* the state that a Watch waits for must be checked again */
 };
 
 struct connection {
@@ -68,16 +68,18 @@ struct connection {
 	struct event *hangup; /* detects a hangup while a request waits or runs */
 	bool parked;          /* the request waits for jobs or other requests */
 	bool is_running;      /* the request runs as a job */
-	bool must_close; /* close the connection when the job ends: nobody waits for the reply */
-	bool hung_up;    /* the peer has closed the connection or has died */
+	bool close_after_job; /* close the connection when the job ends: nobody waits for the
+	                         reply */
+	bool hung_up;         /* the peer has closed the connection or has died */
 	/* The following members belong to watch_loop.c. */
 	/* List of connections that wait in a Watch; watch_link NULL: not in the list. */
 	struct connection *watch_next, **watch_link;
-	uint64_t watch_until_ns;       /* time at which the Watch is answered in any case */
-	int handle_result;             /* result of control_handle() */
-	uint64_t began_ns;             /* time at which the request began */
-	uint64_t sign_base, sign_last; /* offset and last value of `done` in signs of progress */
-	bool expects_heartbeats;       /* the peer sends heartbeats, so it expects ours */
+	uint64_t watch_until_ns; /* time at which the Watch is answered in any case */
+	int handle_result;       /* result of control_handle() */
+	uint64_t began_ns;       /* time at which the request began */
+	uint64_t progress_base,
+		progress_last;   /* offset and last value of `done` in signs of progress */
+	bool expects_heartbeats; /* the peer sends heartbeats, so it expects ours */
 };
 
 /* connection_loop.c */
@@ -91,13 +93,13 @@ void connection_start_timer(struct connection *connection, enum due due, uint64_
 void connection_stop_timer(struct connection *connection, enum due due);
 /* Updates the bytes of large messages that are charged to the connection. A connection with a claim
  * is not charged. */
-void connection_count_large(struct connection *connection);
+void connection_update_large_bytes(struct connection *connection);
 /* Returns true if the connection has no claim and must wait, because all connections together have
  * too many bytes of large messages. */
-bool connection_exceeds_memory(const struct connection *connection);
+bool connection_exceeds_large_bytes(const struct connection *connection);
 /* Applies the rate limits to a received request. Returns true if the request must wait: the
  * connection stops reading and resumes later. */
-bool connection_must_wait(struct connection *connection);
+bool connection_pause_if_limited(struct connection *connection);
 /* Gives the token of the rate limit back if the connection is closed while its request waits for
  * that limit. */
 void connection_return_token(struct connection *connection);
@@ -124,15 +126,15 @@ extern const struct session_ops connection_session;
 void connection_read(struct connection *connection);
 void connection_write(struct connection *connection);
 /* Called when the job of a request has ended: sends its reply and reads the next request. */
-void connection_finish_request(struct connection *connection);
+void connection_reply_after_job(struct connection *connection);
 void connection_close(struct connection *connection);
 /* Sends a heartbeat. Returns false if the connection must be closed. */
 bool connection_send_heartbeat(struct connection *connection);
 
 /* jobs_loop.c */
 /* Handles a complete request. Returns false if the request waits or runs as a job;
- * connection_finish_request() follows later. */
-bool connection_begin_request(struct connection *connection);
+ * connection_reply_after_job() follows later. */
+bool connection_try_request(struct connection *connection);
 /* Callback of the `hangup` event. */
 void connection_on_hangup(int fd, short what, void *arg);
 /* Sends a sign of progress. Called by the timer. */
@@ -142,15 +144,15 @@ void connection_send_progress(struct connection *connection);
 void connection_unpark_request(struct connection *connection);
 
 /* watch_loop.c */
-/* Returns true if the connection's request is a Watch that must wait; connection_finish_request()
+/* Returns true if the connection's request is a Watch that must wait; connection_reply_after_job()
  * follows later. */
-bool connection_must_watch(struct connection *connection);
+bool connection_enter_watch(struct connection *connection);
 /* Checks whether the Watch can be answered. Called by the timer. */
 void connection_recheck_watch(struct connection *connection);
 /* Records that bytes have arrived. Wakes watchers if an owner has returned after a long silence. */
 void connection_note_received(struct connection *connection);
 /* Removes the connection from the list of watchers. Does nothing if the connection is not in the
  * list. */
-void connection_unwatch(struct connection *connection);
+void connection_leave_watch(struct connection *connection);
 
 #endif

@@ -39,7 +39,7 @@ uint64_t connection_now_ms(void)
 	return daemon_now_ns() / 1000000;
 }
 
-void connection_count_large(struct connection *connection)
+void connection_update_large_bytes(struct connection *connection)
 {
 	const bool owner = connection->session.store;
 	size_t large = 0;
@@ -90,7 +90,7 @@ static struct bucket *bucket_of(struct connection *connection)
 	                                 : &connection->admitted.origin->bucket;
 }
 
-bool connection_exceeds_memory(const struct connection *connection)
+bool connection_exceeds_large_bytes(const struct connection *connection)
 {
 	return connection->daemon->large_bytes > LARGE_BYTES_MAX && !connection->session.store;
 }
@@ -148,13 +148,13 @@ static void pause_reading(struct connection *connection, uint64_t wait_ns)
 {
 	connection->hello_until_ns += wait_ns;
 	connection_stop_timer(connection, connection->due);
-	connection_start_timer(connection, DUE_TURN, wait_ns);
+	connection_start_timer(connection, DUE_RESUME, wait_ns);
 	event_del(connection->readable);
 }
 
 /* Returns how long the request must wait, by the connection's rate limit and by
  * others_wait_ns(). */
-static uint64_t request_wait_ns(struct connection *connection)
+static uint64_t take_request_token(struct connection *connection)
 {
 	const uint64_t rate = rate_limit_of(connection);
 	uint64_t wait = 0;
@@ -166,17 +166,17 @@ static uint64_t request_wait_ns(struct connection *connection)
 
 /* A request that exceeds the rate limit waits, and no further request is read, which slows its
  * sender down. A step of a TLS handshake waits like a request, because it costs more than most. */
-bool connection_must_wait(struct connection *connection)
+bool connection_pause_if_limited(struct connection *connection)
 {
 	uint64_t wait = 0;
 
 	if (connection->stage != STAGE_OPEN && connection->stage != STAGE_TLS)
 		return false;
-	if (connection->stage == STAGE_OPEN && connection_exceeds_memory(connection)) {
+	if (connection->stage == STAGE_OPEN && connection_exceeds_large_bytes(connection)) {
 		wait = LARGE_WAIT_MS * 1000000ull;
 	} else if (!connection->passed_rate_limit) {
 		wait = connection->stage == STAGE_TLS ? others_wait_ns(connection)
-		                                      : request_wait_ns(connection);
+		                                      : take_request_token(connection);
 		connection->passed_rate_limit = true;
 	}
 	if (wait == 0)
@@ -189,7 +189,7 @@ void connection_return_token(struct connection *connection)
 {
 	const uint64_t rate = rate_limit_of(connection);
 
-	if (connection->passed_rate_limit && connection->due == DUE_TURN &&
+	if (connection->passed_rate_limit && connection->due == DUE_RESUME &&
 	    connection->stage == STAGE_OPEN && rate != LIMIT_NONE)
 		bucket_return(bucket_of(connection), rate);
 }
@@ -232,7 +232,7 @@ static void log_timeout(const struct connection *connection, enum due due)
 	const struct log_fields fields = { .peer = peer };
 
 	if (due == DUE_HELLO)
-		log_limited(daemon_refuse(connection->daemon, REFUSED_HELLO), LOG_LEVEL_INFO,
+		log_limited(daemon_count_refusal(connection->daemon, REFUSED_HELLO), LOG_LEVEL_INFO,
 		            "hello-late", &fields,
 		            "connection from %s, %s, is closed: it did not say hello in time", peer,
 		            *who ? who : "in the handshake of TLS");
@@ -255,14 +255,14 @@ static void run_timer(struct connection *connection)
 	const enum due due = connection->due;
 
 	connection->due = DUE_NOTHING;
-	if (due == DUE_TURN) {
+	if (due == DUE_RESUME) {
 		event_add(connection->readable, NULL);
 		if (connection->stage == STAGE_TLS)
 			expect_hello(connection);
 		read_charged(connection);
 		return;
 	}
-	if (due == DUE_SIGN) {
+	if (due == DUE_PROGRESS) {
 		connection_send_progress(connection);
 		return;
 	}
@@ -370,7 +370,7 @@ int connection_identify(struct connection *connection, const char *certificate)
 	if (named && connection->admitted.origin->connections <=
 	                     access_limit(access, who->name, LIMIT_CONNECTIONS))
 		return 0;
-	log_limited(daemon_refuse(connection->daemon, named ? REFUSED_LIMIT : REFUSED_TLS),
+	log_limited(daemon_count_refusal(connection->daemon, named ? REFUSED_LIMIT : REFUSED_TLS),
 	            LOG_LEVEL_WARNING, "connection-refused",
 	            &(struct log_fields){ .peer = connection->session.peer },
 	            "connection from %s, %s, is refused: %s", connection->session.peer, who->name,
@@ -445,7 +445,7 @@ void connection_set_stage(struct connection *connection, enum stage to)
 		[STAGE_SNIFF] = 1u << STAGE_TLS,
 		[STAGE_HELLO] = 1u << STAGE_SNIFF,
 		[STAGE_OPEN] = 1u << STAGE_HELLO,
-		[STAGE_LAST] = 1u << STAGE_OPEN | 1u << STAGE_LAST,
+		[STAGE_FLUSHING] = 1u << STAGE_OPEN | 1u << STAGE_FLUSHING,
 	};
 
 	assert(entered_from[to] & 1u << connection->stage);

@@ -30,7 +30,7 @@ static struct connection *connection_of(struct session *session)
 
 static void session_cut(struct session *session)
 {
-	daemon_cut(connection_of(session)->daemon, session);
+	daemon_cut_data_paths(connection_of(session)->daemon, session);
 }
 
 static bool session_process_may_write(struct session *session)
@@ -52,7 +52,7 @@ static uint64_t session_silent_ms(struct session *session)
 
 	if (session->local && !shm_process_is_alive(connection->pidfd))
 		return UINT64_MAX;
-	if (connection->due == DUE_TURN || connection->parked || connection->is_running)
+	if (connection->due == DUE_RESUME || connection->parked || connection->is_running)
 		return 0;
 	if (connection->output.len == 0 &&
 	    (ps_stream_pending(&connection->stream) ||
@@ -83,7 +83,7 @@ static void session_fill_load(struct session *session, Perseas__HostReply *reply
 
 static void session_fill_grant(struct session *session, Perseas__Grant *grant)
 {
-	daemon_grant(connection_of(session)->daemon, session, grant);
+	daemon_fill_grant(connection_of(session)->daemon, session, grant);
 }
 
 static bool session_offers_rdma(struct session *session, char *why, size_t size)
@@ -138,7 +138,7 @@ static void free_output(struct connection *connection)
 	memset(&connection->output, 0, sizeof(connection->output));
 	connection->sent = 0;
 	connection_stop_timer(connection, DUE_REPLY);
-	connection_count_large(connection);
+	connection_update_large_bytes(connection);
 }
 
 static void free_event(struct event **event)
@@ -154,7 +154,7 @@ static void free_connection(struct connection *connection)
 	assert(daemon_has_lock(connection->daemon));
 	connection_return_token(connection);
 	connection_unpark_request(connection);
-	connection_unwatch(connection);
+	connection_leave_watch(connection);
 	store_session_ended(&connection->session);
 	if (connection->next)
 		connection->next->link = connection->link;
@@ -178,7 +178,7 @@ void connection_close(struct connection *connection)
 	struct connection *kept = connection_of_ended_lifeline(connection);
 
 	if (connection->is_running) {
-		connection->must_close = true;
+		connection->close_after_job = true;
 		job_cancel(&connection->job);
 		return;
 	}
@@ -232,7 +232,7 @@ static int send_output(struct connection *connection)
 		connection->sent += (size_t)n;
 	}
 	free_output(connection);
-	return connection->stage == STAGE_LAST ? -1 : 0;
+	return connection->stage == STAGE_FLUSHING ? -1 : 0;
 }
 
 static int send_hello(struct connection *connection, uint32_t answer)
@@ -259,14 +259,14 @@ static int take_hello(struct connection *connection)
 	connection_set_stage(connection, STAGE_OPEN);
 	connection->session.version = ps_version_common(hello.version);
 	if (!connection->session.version) {
-		log_limited(daemon_refuse(connection->daemon, REFUSED_HELLO), LOG_LEVEL_WARNING,
-		            "other-version",
+		log_limited(daemon_count_refusal(connection->daemon, REFUSED_HELLO),
+		            LOG_LEVEL_WARNING, "other-version",
 		            &(struct log_fields){ .peer = connection->session.peer },
 		            "%s speaks %s of the protocol, this daemon %s: upgrade the older of "
 		            "the two",
 		            connection->session.peer, ps_version_text(theirs, hello.version),
 		            ps_version_text(ours, ps_version_greeting()));
-		connection_set_stage(connection, STAGE_LAST);
+		connection_set_stage(connection, STAGE_FLUSHING);
 	}
 	connection_stop_timer(connection, DUE_HELLO);
 	return send_hello(connection, ps_version_answer(hello.version));
@@ -315,13 +315,13 @@ static int finish_request(struct connection *connection)
 	connection->admitted.heard_ms = connection_now_ms();
 	connection_set_priority(connection);
 	connection->have = 0;
-	connection->sign_last = 0;
+	connection->progress_last = 0;
 	if (connection->room > (connection->session.store ? INPUT_KEEP : INPUT_FIRST)) {
 		free(connection->input);
 		connection->input = NULL;
 		connection->room = 0;
 	}
-	connection_count_large(connection);
+	connection_update_large_bytes(connection);
 	return send_output(connection);
 }
 
@@ -362,13 +362,13 @@ static void refuse_protocol(const struct connection *connection)
 	const uint8_t *bytes = connection->input;
 
 	if (bytes[0] != PS_TLS_HANDSHAKE || bytes[1] != PS_TLS_MAJOR) {
-		log_limited(daemon_refuse(connection->daemon, REFUSED_HELLO), LOG_LEVEL_INFO,
+		log_limited(daemon_count_refusal(connection->daemon, REFUSED_HELLO), LOG_LEVEL_INFO,
 		            "not-perseas", &fields, "connection from %s is not of this protocol",
 		            fields.peer);
 		return;
 	}
-	log_limited(daemon_refuse(connection->daemon, REFUSED_TLS), LOG_LEVEL_WARNING, "wants-tls",
-	            &fields,
+	log_limited(daemon_count_refusal(connection->daemon, REFUSED_TLS), LOG_LEVEL_WARNING,
+	            "wants-tls", &fields,
 	            "%s wants TLS, and this daemon was started without: give it --tls-cert, "
 	            "--tls-key and --tls-ca",
 	            fields.peer);
@@ -417,7 +417,7 @@ static enum step_result advance_handshake(struct connection *connection)
 		const bool fault = ps_stream_fault(stream);
 
 		/* Port scanners connect and hang up, which needs no attention. */
-		log_limited(daemon_refuse(connection->daemon, REFUSED_TLS),
+		log_limited(daemon_count_refusal(connection->daemon, REFUSED_TLS),
 		            fault ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "tls-refused",
 		            &(struct log_fields){ .peer = peer },
 		            "the TLS connection from %s is refused: %s", peer,
@@ -445,26 +445,26 @@ static enum step_result take_heartbeat(struct connection *connection)
 }
 
 /* Handles a request that is complete, or whose length exceeds the maximum. */
-static enum step_result take_request(struct connection *connection)
+static enum step_result handle_received_request(struct connection *connection)
 {
 	connection_stop_timer(connection, DUE_REQUEST);
 	if (message_length(connection) == 0)
 		return take_heartbeat(connection);
 	if (message_length(connection) > PS_MESSAGE_MAX)
-		connection_set_stage(connection, STAGE_LAST);
-	if (!connection_begin_request(connection))
+		connection_set_stage(connection, STAGE_FLUSHING);
+	if (!connection_try_request(connection))
 		return STEP_WAITS;
 	return finish_request(connection) < 0 ? STEP_CLOSE : STEP_DONE;
 }
 
 /* Handles the input, which is complete for the present stage of the connection. */
-static enum step_result step_once(struct connection *connection)
+static enum step_result handle_input(struct connection *connection)
 {
 	if (connection->stage == STAGE_SNIFF)
 		return detect_protocol(connection);
 	if (connection->stage == STAGE_HELLO)
 		return take_hello(connection) < 0 ? STEP_CLOSE : STEP_DONE;
-	return take_request(connection);
+	return handle_received_request(connection);
 }
 
 /* Grows the input buffer with what has arrived, not to the announced length. */
@@ -475,7 +475,7 @@ static bool grow_input(struct connection *connection)
 
 	if (connection->have < connection->room)
 		return true;
-	if (room > INPUT_FIRST && connection_exceeds_memory(connection)) {
+	if (room > INPUT_FIRST && connection_exceeds_large_bytes(connection)) {
 		log_limited(&connection->admitted.origin->log_limit, LOG_LEVEL_WARNING, "too-much",
 		            &(struct log_fields){ .peer = connection->session.peer },
 		            "connection from %s is closed: no memory is left for a large request",
@@ -487,7 +487,7 @@ static bool grow_input(struct connection *connection)
 		return false;
 	connection->input = input;
 	connection->room = room;
-	connection_count_large(connection);
+	connection_update_large_bytes(connection);
 	return true;
 }
 
@@ -529,14 +529,14 @@ static enum step_result advance_stage(struct connection *connection)
 	int ret;
 
 	if (connection->stage == STAGE_TLS)
-		return connection_must_wait(connection) ? STEP_WAITS
-		                                        : advance_handshake(connection);
+		return connection_pause_if_limited(connection) ? STEP_WAITS
+		                                               : advance_handshake(connection);
 	ret = receive_input(connection);
 	if (ret == 0)
 		expect_more(connection);
-	if (ret == 0 || (ret > 0 && connection_must_wait(connection)))
+	if (ret == 0 || (ret > 0 && connection_pause_if_limited(connection)))
 		return STEP_WAITS;
-	return ret < 0 ? STEP_CLOSE : step_once(connection);
+	return ret < 0 ? STEP_CLOSE : handle_input(connection);
 }
 
 /* Has the connection read again if it has decrypted bytes, which poll() does not report. */
@@ -569,7 +569,7 @@ void connection_read(struct connection *connection)
 		rearm_if_pending(connection);
 }
 
-void connection_finish_request(struct connection *connection)
+void connection_reply_after_job(struct connection *connection)
 {
 	event_add(connection->readable, NULL);
 	if (finish_request(connection) < 0)

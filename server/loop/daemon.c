@@ -33,7 +33,7 @@ uint64_t daemon_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void daemon_cut(struct daemon *daemon, struct session *session)
+void daemon_cut_data_paths(struct daemon *daemon, struct session *session)
 {
 	assert(daemon_has_lock(daemon));
 	for (const struct target *const *target = all_targets; *target; target++)
@@ -42,7 +42,7 @@ void daemon_cut(struct daemon *daemon, struct session *session)
 	session->fabric = NULL;
 }
 
-void daemon_grant(struct daemon *daemon, struct session *session, Perseas__Grant *grant)
+void daemon_fill_grant(struct daemon *daemon, struct session *session, Perseas__Grant *grant)
 {
 	for (const struct target *const *target = all_targets; *target; target++)
 		if ((*target)->grant)
@@ -187,9 +187,9 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 	daemon->watchers_max = WATCHERS_MAX;
 	daemon->watch_ns = PS_WATCH_MS * 1000000ull;
 	daemon->spill_requester_fd = -1;
-	daemon->lane.epoll = -1;
-	daemon->lane.wake = -1;
-	daemon->lane.spins = 1;
+	daemon->loop_lane.epoll = -1;
+	daemon->loop_lane.wake = -1;
+	daemon->loop_lane.spins = 1;
 	daemon->began_ns = daemon_now_ns();
 	daemon->handshake_ns = HANDSHAKE_SECONDS * 1000000000ull;
 	daemon->message_ns = MESSAGE_SECONDS * 1000000000ull;
@@ -231,7 +231,7 @@ void daemon_free(struct daemon *daemon)
 	free(daemon);
 }
 
-struct log_limit *daemon_refuse(struct daemon *daemon, enum refusal refusal)
+struct log_limit *daemon_count_refusal(struct daemon *daemon, enum refusal refusal)
 {
 	daemon->counters.connections_refused[refusal]++;
 	return &daemon->refusal_log_limits[refusal];
@@ -242,7 +242,7 @@ void daemon_log_too_many_connections(struct daemon *daemon, const char *peer)
 	const struct admission *admission = &daemon->admission;
 
 	log_limited(
-		daemon_refuse(daemon, REFUSED_FULL), LOG_LEVEL_WARNING, "crowded",
+		daemon_count_refusal(daemon, REFUSED_FULL), LOG_LEVEL_WARNING, "crowded",
 		&(struct log_fields){ .peer = peer },
 		"there is no room for more than %u connections, and %u are open: the connection "
 		"of %s is closed; since the start, %llu had to make room for others",
@@ -324,7 +324,7 @@ static void spin_paths(struct daemon *daemon)
 		else if (now >= until)
 			break;
 	}
-	daemon->lane.spins++;
+	daemon->loop_lane.spins++;
 }
 
 void daemon_serve_http(struct daemon *daemon)
@@ -337,9 +337,9 @@ void daemon_run(struct daemon *daemon)
 {
 	daemon->running = true;
 	while (!daemon->stopping) {
-		daemon->lane.moved = false;
+		daemon->loop_lane.moved = false;
 		event_base_loop(daemon->base, EVLOOP_ONCE);
-		if (daemon->lane.moved && daemon->spin_ns > 0)
+		if (daemon->loop_lane.moved && daemon->spin_ns > 0)
 			spin_paths(daemon);
 	}
 	daemon->running = false;

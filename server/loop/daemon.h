@@ -82,7 +82,7 @@ struct daemon {
 	struct names_loop *names;   /* NULL: the names of files are not checked regularly */
 	struct ps_tls *tls;         /* for new TCP connections; NULL: no TLS. Owned by the daemon */
 	bool exposed;               /* plain TCP is allowed on addresses that other hosts reach */
-	struct lane lane;           /* the data connections that the loop serves */
+	struct lane loop_lane;      /* the data connections that the loop serves */
 	struct lanes *lanes;        /* threads that serve the other data connections; NULL: none */
 	struct admission admission; /* connections of all kinds */
 	size_t large_bytes;         /* bytes of large messages that connections hold now */
@@ -110,11 +110,11 @@ struct daemon {
 	const struct connection *connection_to_resume;
 	/* Job during which no request may begin; NULL: none. */
 	const struct job *exclusive_job;
-	struct event *deferred; /* event to run when no job is left; NULL: none */
+	struct event *event_after_jobs; /* event to run when no job is left; NULL: none */
 	/* Checks once a second for owners that use more memory than was reserved for them. */
 	struct event *excess_timer;
-	struct job excess_job;       /* cuts the sessions of these owners */
-	struct event *expiry;        /* checks when certificates expire */
+	struct job cut_excess_job;   /* cuts the sessions of these owners */
+	struct event *expiry_timer;  /* checks when certificates expire */
 	struct ps_expiries expiries; /* expiry dates of `tls`, as of the last check */
 	uint64_t (*wall_s)(void);    /* returns seconds since 1970 */
 	/* Connections that wait in a Watch, in order. */
@@ -146,14 +146,14 @@ void daemon_end_sessions(struct daemon *daemon);
 void daemon_serve_http(struct daemon *daemon);
 uint64_t daemon_now_ns(void); /* CLOCK_MONOTONIC */
 /* Ends the session's data paths of every fabric (I5). */
-void daemon_cut(struct daemon *daemon, struct session *session);
+void daemon_cut_data_paths(struct daemon *daemon, struct session *session);
 /* Counts a refused connection. Returns the rate limit for the log message about it, because a peer
  * could cause many. */
-struct log_limit *daemon_refuse(struct daemon *daemon, enum refusal refusal);
+struct log_limit *daemon_count_refusal(struct daemon *daemon, enum refusal refusal);
 /* Logs that the connection of `peer` is closed because there are too many connections. */
 void daemon_log_too_many_connections(struct daemon *daemon, const char *peer);
 /* Adds to a grant what the daemon's fabrics offer the session. */
-void daemon_grant(struct daemon *daemon, struct session *session, Perseas__Grant *grant);
+void daemon_fill_grant(struct daemon *daemon, struct session *session, Perseas__Grant *grant);
 /* Returns true if the session could use RDMA. Otherwise `why` has the reason. */
 bool daemon_offers_rdma(struct daemon *daemon, struct session *session, char *why, size_t size);
 /* Loads TLS files. Warns if others can read the key. The caller frees the result. Returns NULL with

@@ -10,7 +10,7 @@
 static void run_cut_excess(struct job *job)
 {
 	struct daemon *daemon = (struct daemon *)((char *)job -
-	                                          offsetof(struct daemon, excess_job));
+	                                          offsetof(struct daemon, cut_excess_job));
 
 	(void)stores_cut_excess(daemon->stores);
 }
@@ -20,10 +20,10 @@ static void check_excess(struct daemon *daemon)
 	if (daemon->phase == DAEMON_ENDING || daemon->exclusive_job ||
 	    stores_excess(daemon->stores) == 0)
 		return;
-	if (daemon->deferred || daemon_defer_event(daemon, daemon->excess_timer))
+	if (daemon->event_after_jobs || daemon_defer_event(daemon, daemon->excess_timer))
 		return;
-	daemon->excess_job = (struct job){ .run = run_cut_excess };
-	daemon_run_exclusive(daemon, &daemon->excess_job);
+	daemon->cut_excess_job = (struct job){ .run = run_cut_excess };
+	daemon_run_exclusive(daemon, &daemon->cut_excess_job);
 }
 
 static void on_excess_timer(evutil_socket_t fd, short what, void *arg)

@@ -53,7 +53,7 @@ void daemon_check_expiry(struct daemon *daemon)
 		return;
 	expiry_log_warnings(daemon->tls, now_s, &daemon->expiries);
 	wait.tv_sec = (time_t)ps_expiries_seconds_to_next_check(&daemon->expiries, now_s);
-	evtimer_add(daemon->expiry, &wait);
+	evtimer_add(daemon->expiry_timer, &wait);
 }
 
 const struct ps_expiries *connection_expiries(struct session *session)
@@ -76,12 +76,15 @@ static void on_expiry_timer(evutil_socket_t fd, short what, void *arg)
 int daemon_open_expiry(struct daemon *daemon)
 {
 	daemon->wall_s = wall_clock_s;
-	daemon->expiry = evtimer_new(daemon->base, on_expiry_timer, daemon);
-	return daemon->expiry && event_priority_set(daemon->expiry, PRIORITY_OTHERS) == 0 ? 0 : -1;
+	daemon->expiry_timer = evtimer_new(daemon->base, on_expiry_timer, daemon);
+	return daemon->expiry_timer &&
+	                       event_priority_set(daemon->expiry_timer, PRIORITY_OTHERS) == 0
+	               ? 0
+	               : -1;
 }
 
 void daemon_close_expiry(struct daemon *daemon)
 {
-	if (daemon->expiry)
-		event_free(daemon->expiry);
+	if (daemon->expiry_timer)
+		event_free(daemon->expiry_timer);
 }

@@ -14,7 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { SIGN_MS = 50 }; /* time between signs of progress; shorter than any timeout of a peer */
+enum { PROGRESS_MS = 50 }; /* time between signs of progress; shorter than any timeout of a peer */
 
 static struct connection *connection_of(struct job *job)
 {
@@ -73,7 +73,8 @@ static bool must_park(const struct connection *connection)
 		if (must_wait_for(connection, other) && !overtakes(connection, other))
 			return true;
 	if (connection->subject.course >= CONTROL_LONG &&
-	    (daemon->deferred || daemon->phase == DAEMON_ENDING || !jobs_can_start(daemon->jobs)))
+	    (daemon->event_after_jobs || daemon->phase == DAEMON_ENDING ||
+	     !jobs_can_start(daemon->jobs)))
 		return true;
 	if (jobs_count(daemon->jobs) == 0)
 		return false;
@@ -88,13 +89,13 @@ static void watch_hangup(struct connection *connection)
 {
 	event_del(connection->readable);
 	event_add(connection->hangup, NULL);
-	connection_start_timer(connection, DUE_SIGN, SIGN_MS * 1000000ull);
+	connection_start_timer(connection, DUE_PROGRESS, PROGRESS_MS * 1000000ull);
 }
 
 static void unwatch_hangup(struct connection *connection)
 {
 	event_del(connection->hangup);
-	connection_stop_timer(connection, DUE_SIGN);
+	connection_stop_timer(connection, DUE_PROGRESS);
 }
 
 static void park_request(struct connection *connection)
@@ -159,7 +160,7 @@ static void handle_request(struct connection *connection)
 	                                           &connection->output);
 }
 
-static void run_job(struct job *job)
+static void run_request_job(struct job *job)
 {
 	struct connection *connection = connection_of(job);
 
@@ -168,7 +169,7 @@ static void run_job(struct job *job)
 	stores_end_request(connection->daemon->stores, connection->subject.store);
 }
 
-static void finish_job(struct job *job)
+static void finish_request_job(struct job *job)
 {
 	struct connection *connection = connection_of(job);
 
@@ -177,13 +178,13 @@ static void finish_job(struct job *job)
 	/* Events of the job may be visible only now, so check the watchers. */
 	connection->daemon->has_news = true;
 	unwatch_hangup(connection);
-	if (connection->must_close)
+	if (connection->close_after_job)
 		connection_close(connection);
 	else
-		connection_finish_request(connection);
+		connection_reply_after_job(connection);
 }
 
-bool connection_begin_request(struct connection *connection)
+bool connection_try_request(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	uint32_t length;
@@ -191,12 +192,12 @@ bool connection_begin_request(struct connection *connection)
 	memcpy(&length, connection->input, sizeof(length));
 	control_find_subject(&connection->session, connection->input + sizeof(length), length,
 	                     &connection->subject);
-	connection->sign_base = connection->sign_last;
+	connection->progress_base = connection->progress_last;
 	if (daemon->connection_to_resume != connection && must_park(connection)) {
 		park_request(connection);
 		return false;
 	}
-	if (daemon->connection_to_resume != connection && connection_must_watch(connection))
+	if (daemon->connection_to_resume != connection && connection_enter_watch(connection))
 		return false;
 	daemon->connection_to_resume = NULL;
 	connection->passed_rate_limit = false;
@@ -205,8 +206,8 @@ bool connection_begin_request(struct connection *connection)
 		handle_request(connection);
 		return true;
 	}
-	connection->job.run = run_job;
-	connection->job.done = finish_job;
+	connection->job.run = run_request_job;
+	connection->job.done = finish_request_job;
 	if (jobs_start(daemon->jobs, &connection->job))
 		return true;
 	connection->is_running = true;
@@ -224,11 +225,11 @@ void connection_send_progress(struct connection *connection)
 	struct iovec part = { NULL, 0 };
 	ssize_t sent;
 
-	done += connection->is_running ? connection->sign_base : 0;
-	if (done > connection->sign_last &&
+	done += connection->is_running ? connection->progress_base : 0;
+	if (done > connection->progress_last &&
 	    control_pack_progress(connection->subject.id, done, &bytes, &part.iov_len) == 0) {
 		part.iov_base = bytes;
-		connection->sign_last = done;
+		connection->progress_last = done;
 		sent = ps_stream_send(&connection->stream, &part, 1);
 		free(bytes);
 		/* No reply is being sent, so the socket is full only if the peer does not read. */
@@ -241,7 +242,7 @@ void connection_send_progress(struct connection *connection)
 		connection_close(connection);
 		return;
 	}
-	connection_start_timer(connection, DUE_SIGN, SIGN_MS * 1000000ull);
+	connection_start_timer(connection, DUE_PROGRESS, PROGRESS_MS * 1000000ull);
 }
 
 void connection_on_hangup(evutil_socket_t fd, short what, void *arg)
@@ -270,9 +271,9 @@ static void on_jobs_event(evutil_socket_t fd, short what, void *arg)
 	jobs_give_turns(daemon->jobs);
 	if (daemon->exclusive_job && daemon->exclusive_job->over)
 		daemon->exclusive_job = NULL;
-	if (daemon->deferred && jobs_count(daemon->jobs) == 0) {
-		event_active(daemon->deferred, EV_TIMEOUT, 1);
-		daemon->deferred = NULL;
+	if (daemon->event_after_jobs && jobs_count(daemon->jobs) == 0) {
+		event_active(daemon->event_after_jobs, EV_TIMEOUT, 1);
+		daemon->event_after_jobs = NULL;
 	}
 	unpark_all(daemon);
 	if (daemon->has_news)
@@ -297,7 +298,7 @@ bool daemon_defer_event(struct daemon *daemon, struct event *event)
 {
 	if (jobs_count(daemon->jobs) == 0)
 		return false;
-	daemon->deferred = event;
+	daemon->event_after_jobs = event;
 	return true;
 }
 

@@ -61,7 +61,7 @@ bool daemon_has_lock(const struct daemon *daemon)
 struct lane *daemon_lane(struct daemon *daemon, unsigned index)
 {
 	if (index == 0)
-		return &daemon->lane;
+		return &daemon->loop_lane;
 	return daemon->lanes && index <= daemon->lanes->count ? daemon->lanes->lanes[index - 1]
 	                                                      : NULL;
 }
@@ -73,12 +73,12 @@ struct traffic daemon_traffic(struct daemon *daemon)
 
 	for (unsigned i = 0; (lane = daemon_lane(daemon, i)); i++) {
 		sum.bytes += lane->traffic.bytes;
-		sum.chains += lane->traffic.chains;
+		sum.acknowledged_chains += lane->traffic.acknowledged_chains;
 	}
 	return sum;
 }
 
-uint64_t daemon_spins(struct daemon *daemon)
+uint64_t daemon_spin_count(struct daemon *daemon)
 {
 	uint64_t sum = 0;
 	const struct lane *lane;
@@ -169,7 +169,7 @@ static bool yield_to_loop(const struct lane *lane)
 {
 	lane_read_unlock(lane);
 	lane_read_lock(lane);
-	return lane->changes == lane->changes_seen;
+	return lane->links_taken == lane->links_taken_seen;
 }
 
 /* Serves the links that have decrypted bytes. Call inside the lock. */
@@ -212,9 +212,9 @@ static struct lane_state serve_ready(struct lane *lane, bool wait)
 	struct lane_state lane_state;
 
 	lane_read_lock(lane);
-	if (lane->changes != lane->changes_seen)
+	if (lane->links_taken != lane->links_taken_seen)
 		count = 0;
-	lane->changes_seen = lane->changes;
+	lane->links_taken_seen = lane->links_taken;
 	for (int i = 0; i < count; i++) {
 		if (!events[i].data.ptr) {
 			drain_eventfd(lane->wake);
@@ -224,10 +224,10 @@ static struct lane_state serve_ready(struct lane *lane, bool wait)
 		if (!yield_to_loop(lane))
 			break;
 	}
-	lane->changes_seen = lane->changes;
+	lane->links_taken_seen = lane->links_taken;
 	if (lane->has_pending)
 		serve_pending(lane);
-	lane->changes_seen = lane->changes;
+	lane->links_taken_seen = lane->links_taken;
 	lane_state = take_state(lane);
 	lane_read_unlock(lane);
 	return lane_state;
@@ -239,7 +239,7 @@ static bool spin_once(struct lane *lane)
 	bool moved = false;
 
 	lane_read_lock(lane);
-	lane->changes_seen = lane->changes;
+	lane->links_taken_seen = lane->links_taken;
 	for (struct data_link *link = lane->links; link; link = data_link_next(link)) {
 		if (!data_link_moved(link))
 			continue;
@@ -247,7 +247,7 @@ static bool spin_once(struct lane *lane)
 		if (!yield_to_loop(lane))
 			break;
 	}
-	lane->changes_seen = lane->changes;
+	lane->links_taken_seen = lane->links_taken;
 	lane_read_unlock(lane);
 	return moved;
 }

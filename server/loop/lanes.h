@@ -29,8 +29,8 @@ struct lanes;
 
 /* Counters of the traffic of data connections. */
 struct traffic {
-	uint64_t bytes;  /* bytes received */
-	uint64_t chains; /* chains applied and acknowledged */
+	uint64_t bytes;               /* bytes received */
+	uint64_t acknowledged_chains; /* chains applied and acknowledged */
 };
 
 struct lane {
@@ -50,7 +50,7 @@ struct lane {
 	int wake;  /* eventfd that wakes the thread when no socket of the lane does */
 	/* Number of links that were ever taken from the lane: now, and when the thread last looked
 	 * at its list of links. */
-	uint64_t changes, changes_seen;
+	uint64_t links_taken, links_taken_seen;
 	pthread_t thread;
 };
 
@@ -88,7 +88,7 @@ struct lane *daemon_lane(struct daemon *daemon, unsigned index);
 /* Returns the sum of the traffic of all lanes. */
 struct traffic daemon_traffic(struct daemon *daemon);
 /* Returns how many times the threads of all lanes have spun. */
-uint64_t daemon_spins(struct daemon *daemon);
+uint64_t daemon_spin_count(struct daemon *daemon);
 /* Returns the time when data last arrived in any lane. */
 uint64_t daemon_last_data_ns(struct daemon *daemon);
 /* Returns true if threads move the data. */

@@ -76,7 +76,7 @@ static void begin_repair(struct names_loop *names)
 	struct daemon *daemon = names->daemon;
 
 	if (names->is_repairing || !pause_is_over(&names->pause, daemon_now_ns()) ||
-	    (daemon->deferred && daemon->deferred != names->check_timer) ||
+	    (daemon->event_after_jobs && daemon->event_after_jobs != names->check_timer) ||
 	    daemon_defer_event(daemon, names->check_timer))
 		return;
 	names->is_repairing = true;
@@ -190,8 +190,8 @@ void names_loop_close(struct daemon *daemon)
 	daemon->names = NULL;
 	if (names->changed)
 		event_free(names->changed);
-	if (daemon->deferred == names->check_timer)
-		daemon->deferred = NULL;
+	if (daemon->event_after_jobs == names->check_timer)
+		daemon->event_after_jobs = NULL;
 	event_free(names->check_timer);
 	free(names);
 }

@@ -28,7 +28,7 @@ static uint64_t watch_wait_ns(struct connection *connection)
 	return ms < left_ns / 1000000 ? ms * 1000000 : left_ns;
 }
 
-void connection_unwatch(struct connection *connection)
+void connection_leave_watch(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 
@@ -49,7 +49,7 @@ void connection_unwatch(struct connection *connection)
  * before the caller is done. */
 static void answer_watch_by_timer(struct connection *connection)
 {
-	connection_unwatch(connection);
+	connection_leave_watch(connection);
 	connection->watch_until_ns = 0;
 	connection_stop_timer(connection, DUE_WATCH);
 	connection_start_timer(connection, DUE_WATCH, 0);
@@ -76,7 +76,7 @@ static uint64_t longest_wait_ns(const struct connection *connection)
 	return ns && ns < connection->daemon->watch_ns ? ns : connection->daemon->watch_ns;
 }
 
-bool connection_must_watch(struct connection *connection)
+bool connection_enter_watch(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	uint64_t ns;
@@ -111,7 +111,7 @@ void connection_recheck_watch(struct connection *connection)
 		connection_start_timer(connection, DUE_WATCH, ns);
 		return;
 	}
-	connection_unwatch(connection);
+	connection_leave_watch(connection);
 	event_del(connection->hangup);
 	event_add(connection->readable, NULL);
 	/* Answers with the present state, whether it has changed or not. */

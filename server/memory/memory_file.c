@@ -179,7 +179,7 @@ static int open_piece(struct memory_file *file, int folder, const char *name, st
 		error = errno;
 	if (!error)
 		return 0;
-	reservation_close(file->reservations, fd);
+	reservation_mark_closed(file->reservations, fd);
 	close(fd);
 	return refuse_open(file, error);
 }
@@ -216,7 +216,7 @@ static void file_close(struct memory *memory, struct piece *piece)
 		uncount_bytes(file_of(memory), piece->size);
 		reservation_remove(&file_of(memory)->reservations, piece->fd);
 	} else {
-		reservation_close(file_of(memory)->reservations, piece->fd);
+		reservation_mark_closed(file_of(memory)->reservations, piece->fd);
 	}
 	assert(piece->fd >= 0 && piece->size > 0);
 	ps_guard_free(piece->guard);
@@ -537,7 +537,7 @@ static bool place_is_allowed(struct memory_file *file, const char *path, bool on
 	file->boot_known = ps_boot_id(file->boot);
 	if (file->place != PLACE_DISK || on_disk)
 		return true;
-	*why = memory_place_refusal(path);
+	*why = memory_place_disk_refusal(path);
 	return false;
 }
 

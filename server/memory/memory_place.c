@@ -36,7 +36,7 @@ enum memory_place memory_place_of(int directory)
 	return PLACE_DISK;
 }
 
-const char *memory_place_refusal(const char *path)
+const char *memory_place_disk_refusal(const char *path)
 {
 	static char text[PATH_MAX + 300];
 
@@ -95,7 +95,7 @@ uint64_t memory_place_room(int directory, enum memory_place place, const char **
 	return group;
 }
 
-uint64_t memory_place_uncounted(int directory, uint64_t images)
+uint64_t memory_place_bytes_charged_elsewhere(int directory, uint64_t images)
 {
 	struct statfs fs;
 	uint64_t charged;

@@ -21,7 +21,7 @@ enum memory_place {
 enum memory_place memory_place_of(int directory);
 
 /* Returns why a directory on a disk is refused. Valid until the next call. */
-const char *memory_place_refusal(const char *path);
+const char *memory_place_disk_refusal(const char *path);
 
 /* Returns how many bytes a file in the directory can still occupy: the least of what its file
  * system and, if that is in memory, the host and the daemon's control group have left; UINT64_MAX
@@ -32,7 +32,7 @@ uint64_t memory_place_room(int directory, enum memory_place place, const char **
 /* Returns how many bytes of the images, which have `images` bytes, the limits of this daemon's
  * control groups do not count, because other groups are charged for them. Returns 0 if no group has
  * a limit. */
-uint64_t memory_place_uncounted(int directory, uint64_t images);
+uint64_t memory_place_bytes_charged_elsewhere(int directory, uint64_t images);
 
 /* Returns advice for the operator on the limit that kept a file from being created or extended.
  * `error` is the errno of the failure. Returns NULL if it has another cause, or if the file system

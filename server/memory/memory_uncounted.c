@@ -9,7 +9,8 @@
 void memory_file_log_uncounted(struct memory *memory)
 {
 	const uint64_t images = memory->ops->used(memory);
-	const uint64_t bytes = memory_place_uncounted(file_of(memory)->directory.fd, images);
+	const uint64_t bytes = memory_place_bytes_charged_elsewhere(file_of(memory)->directory.fd,
+	                                                            images);
 
 	if (bytes < MEMORY_ROOM_LEAST)
 		return;

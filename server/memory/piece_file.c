@@ -26,8 +26,8 @@
 #define POPULATE_MAX ((uint64_t)256 << 20) /* largest file whose pages are mapped at once */
 #define RESERVE_SLICE ((uint64_t)16 << 20) /* bytes reserved between two checks for cancellation */
 #define UNMAP_SLICE \
-	((uint64_t)16 << 20)       /* bytes unmapped at once, during which other mappings wait */
-#define LAST_PAGE ((uint64_t)4096) /* size of the last small page in a large one */
+	((uint64_t)16 << 20)        /* bytes unmapped at once, during which other mappings wait */
+#define SMALL_PAGE ((uint64_t)4096) /* size of the last small page in a large one */
 
 uint64_t piece_file_size(int folder, const char *name)
 {
@@ -67,7 +67,7 @@ static bool collapse_range(int fd, uint64_t at, uint64_t len)
 	bool gathered;
 
 	for (uint64_t end = PS_LARGE_PAGE; end <= len; end += PS_LARGE_PAGE)
-		if (reserve_range(fd, at + end - LAST_PAGE, LAST_PAGE))
+		if (reserve_range(fd, at + end - SMALL_PAGE, SMALL_PAGE))
 			return false;
 	base = mmap(ps_large_page_hint(len), len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 	            (off_t)at);

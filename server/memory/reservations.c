@@ -78,7 +78,7 @@ int reservation_add(struct reservation **list, int fd, uint64_t size)
 	return 0;
 }
 
-void reservation_close(struct reservation *list, int fd)
+void reservation_mark_closed(struct reservation *list, int fd)
 {
 	struct reservation *reservation = find_by_descriptor(list, fd);
 

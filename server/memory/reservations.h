@@ -14,7 +14,7 @@ struct reservation; /* element of a list, which is empty if NULL */
  * or an errno. */
 int reservation_add(struct reservation **list, int fd, uint64_t size);
 /* Records that the piece is about to be closed. The file still has its reservation. */
-void reservation_close(struct reservation *list, int fd);
+void reservation_mark_closed(struct reservation *list, int fd);
 /* Returns the size that was reserved for the file, or its present size if nothing was reserved. */
 uint64_t reservation_size(const struct reservation *list, int fd);
 /* Removes the reservation of a file that was removed. */

@@ -11,7 +11,8 @@
  * - A data path shows the token of a grant, and stores_find_session() returns the session with that
  *   token. A path that shows none within HANDSHAKE_SECONDS is closed. If the peer of the path has
  *   an identity, it must be that of the session.
- * - A session has one data path, of any fabric. A second path is refused, or daemon_cut() ends the
+ * - A session has one data path, of any fabric. A second path is refused, or
+ * daemon_cut_data_paths() ends the
  *   first before the second is bound. session->fabric is the target's name while there is a path.
  * - session_memory() returns the memory for a write, and refuses what the owner must not touch. It
  *   must be called for each frame, because the session's next request may move the image. A device

@@ -82,8 +82,8 @@ ONE_NUMBER(http_connections, http_connections(sheet->daemon->http))
 ONE_NUMBER(accepted, sheet->daemon->counters.connections_accepted)
 ONE_NUMBER(http_requests, sheet->daemon->counters.http_requests)
 ONE_NUMBER(tcp_bytes, daemon_traffic(sheet->daemon).bytes)
-ONE_NUMBER(tcp_chains, daemon_traffic(sheet->daemon).chains)
-ONE_NUMBER(spins, daemon_spins(sheet->daemon))
+ONE_NUMBER(tcp_chains, daemon_traffic(sheet->daemon).acknowledged_chains)
+ONE_NUMBER(spins, daemon_spin_count(sheet->daemon))
 
 static void write_memory_room(struct sheet *sheet)
 {

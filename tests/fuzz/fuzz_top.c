@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 		ps_top_take(&top, &peers, now * 500000000);
 		print(&top, &peers);
-		free(ps_fleet_unasked(&top.fleet));
+		free(ps_fleet_list_unasked(&top.fleet));
 		for (unsigned i = 0; i < MIRRORS; i++)
 			if (peers.replies[i])
 				perseas__reply__free_unpacked(peers.replies[i], NULL);

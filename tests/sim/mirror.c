@@ -1,7 +1,6 @@
 /*
- * mirror.c - what a daemon does around the store logic, without sockets: it takes messages, calls
- * the real logic and sends the replies. The network calls it. It must not judge what a request
- * asks; that is what is tested.
+ * mirror.c - what a daemon does around the store logic, without sockets: it passes messages on to
+ * the real logic, and sends the replies. It must not judge a request: that is what is tested.
  */
 #include "mirror.h"
 
@@ -394,17 +393,10 @@ static void not_loaded(void *arg, const char *text)
 	sim_trace(m->world, "mirror %u: %s", m->index, text);
 }
 
-/* Returns true if there was no room for the spilled image, and the spill is still there. */
-static bool has_only_spill(const struct sim_mirror *m)
-{
-	const struct store *store = store_find(m->stores, SIM_STORE);
-
-	return store && store->is_only_spilled;
-}
-
 void sim_mirror_start(struct sim_mirror *m)
 {
 	struct sim_world *w = m->world;
+	const struct store *store;
 
 	sim_trace(w, "mirror %u starts", m->index);
 	m->stores = stores_new(m->memory);
@@ -417,12 +409,13 @@ void sim_mirror_start(struct sim_mirror *m)
 	sim_count(w, SIM_LOADS, stores_load_spills(m->stores, not_loaded, m));
 	sim_mistake_unspilled(m);
 	sim_mistake_disguised(m);
-	if (m->away && !store_find(m->stores, SIM_STORE)) {
+	store = store_find(m->stores, SIM_STORE);
+	if (m->away && !store) {
 		sim_count(w, SIM_LOSSES, 1);
 		forget(m);
 	}
 	drop_header(m);
-	m->away = has_only_spill(m);
+	m->away = store && store->is_only_spilled; /* there was no room for the image */
 	sim_oracle_look(m);
 }
 

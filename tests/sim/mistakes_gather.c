@@ -11,8 +11,8 @@
 
 void __real_ps_gather_add_tx(struct perseas_tx *tx);
 void __wrap_ps_gather_add_tx(struct perseas_tx *tx);
-void __real_ps_gather_send_unless_joined(const struct perseas_tx *tx, unsigned flags);
-void __wrap_ps_gather_send_unless_joined(const struct perseas_tx *tx, unsigned flags);
+void __real_ps_gather_send_unless_tx_joins(const struct perseas_tx *tx, unsigned flags);
+void __wrap_ps_gather_send_unless_tx_joins(const struct perseas_tx *tx, unsigned flags);
 void __real_ps_gather_send(struct perseas *p);
 void __wrap_ps_gather_send(struct perseas *p);
 void __real_ps_gather_restore(const struct perseas *p, const struct ps_window *window);
@@ -38,7 +38,7 @@ void __wrap_ps_gather_add_tx(struct perseas_tx *tx)
 	__real_ps_gather_add_tx(tx);
 }
 
-void __wrap_ps_gather_send_unless_joined(const struct perseas_tx *tx, unsigned flags)
+void __wrap_ps_gather_send_unless_tx_joins(const struct perseas_tx *tx, unsigned flags)
 {
 	struct perseas *p = tx->p;
 
@@ -47,7 +47,7 @@ void __wrap_ps_gather_send_unless_joined(const struct perseas_tx *tx, unsigned f
 	if (is(p, SIM_MISTAKE_HELD_LIVE) && !(flags & PS_MAY_GATHER))
 		__wrap_ps_gather_send(p);
 	else
-		__real_ps_gather_send_unless_joined(tx, flags);
+		__real_ps_gather_send_unless_tx_joins(tx, flags);
 }
 
 /* Reads the bytes of the group again, which open transactions may have changed since. */

@@ -23,7 +23,7 @@ static void redo(struct perseas *p)
 	p->commit.next_position = record->position;
 	p->commit.last_position = record->previous;
 	p->commit.lap_position = p->commit.next_position - p->commit.next_position % p->log_size;
-	p->commit.ring.head_position = p->commit.ring.positions[p->commit.seq % PS_RING_ENTRIES];
+	p->commit.ring.append_position = p->commit.ring.positions[p->commit.seq % PS_RING_ENTRIES];
 	p->commit.ring.last_seq--;
 	p->commit.seq--;
 	p->commit.in_doubt_seq = 0;
@@ -120,7 +120,7 @@ void sim_mistake_succeeded(struct ps_control *control, Perseas__Header *header, 
 	const struct ps_mirror *m = p && p->is_open ? mirror_of(p, control->mirror) : NULL;
 
 	if (!m || !header || !slot || !sim_mistake_is(o->world, SIM_MISTAKE_SUCCEEDED) ||
-	    slot->epoch <= p->opened_epoch || ps_mirror_has_written(m, slot->epoch))
+	    slot->epoch <= p->opened_epoch || ps_mirror_may_have_own_slot(m, slot->epoch))
 		return;
 	header->roster->epoch = p->roster->epoch;
 	header->roster->version = p->roster->version;

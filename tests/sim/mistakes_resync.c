@@ -19,10 +19,10 @@ enum ps_due_base __real_ps_due_judge(const struct perseas *p, const struct ps_mi
                                      const Perseas__ClaimReply *claim);
 enum ps_due_base __wrap_ps_due_judge(const struct perseas *p, const struct ps_mirror *m,
                                      const Perseas__ClaimReply *claim);
-int __real_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
-                        const Perseas__ClaimReply *claim, const uint8_t *image_id);
-int __wrap_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
-                        const Perseas__ClaimReply *claim, const uint8_t *image_id);
+int __real_ps_due_make_set(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
+                           const Perseas__ClaimReply *claim, const uint8_t *image_id);
+int __wrap_ps_due_make_set(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
+                           const Perseas__ClaimReply *claim, const uint8_t *image_id);
 int __real_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m,
                                const struct ps_chain *chain);
 int __wrap_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m,
@@ -101,19 +101,19 @@ static void list_early(struct perseas *p, struct ps_mirror *m)
 		const struct ps_segment *s = &p->segments[i];
 
 		for (uint64_t at = 0; due->bits[s->id] && at < ps_change_granules(s->size); at++)
-			if (ps_changed_by(p, s->id, at) + AGE > p->commit.seq)
+			if (ps_change_map_last_seq(p, s->id, at) + AGE > p->commit.seq)
 				due->bits[s->id][at / 64] &= ~((uint64_t)1 << at % 64);
 	}
 	pthread_mutex_unlock(&p->lock);
 	due->next_segment = 0;
 }
 
-int __wrap_ps_due_begin(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
-                        const Perseas__ClaimReply *claim, const uint8_t *image_id)
+int __wrap_ps_due_make_set(struct perseas *p, struct ps_mirror *m, enum ps_due_base base,
+                           const Perseas__ClaimReply *claim, const uint8_t *image_id)
 {
 	static const char *const bases[] = { "all", "what changed", "the rest", "what differs",
 		                             "what is wrong" };
-	const int rc = __real_ps_due_begin(p, m, base, claim, image_id);
+	const int rc = __real_ps_due_make_set(p, m, base, claim, image_id);
 
 	sim_trace(world_of(p), "%s is to be sent %s%s: %s", m->address.text, bases[base],
 	          p->upkeep.resync.in_place ? "" : ", not in place", p->upkeep.resync.why);
@@ -142,9 +142,9 @@ int __wrap_ps_mirror_post_bulk(struct perseas *p, struct ps_mirror *m, const str
 
 	if (!rc && chain->write_count && write->region >= PS_REGION_SEGMENT &&
 	    is(p, SIM_MISTAKE_DUE_DROPPED))
-		ps_due_complete(m, ps_segment_by_id(p, write->region - PS_REGION_SEGMENT),
-		                write->offset, write->offset + write->length,
-		                m->due_granules->held_seq);
+		ps_due_remove_part(m, ps_segment_by_id(p, write->region - PS_REGION_SEGMENT),
+		                   write->offset, write->offset + write->length,
+		                   m->due_granules->held_seq);
 	return rc;
 }
 

@@ -30,15 +30,17 @@ WRAPPED(int, ps_mend_forward, struct perseas *p, struct ps_mirror *from, struct 
 WRAPPED(int, ps_mirror_read, struct perseas *p, struct ps_mirror *m, uint32_t region,
         uint64_t offset, void *bytes, uint64_t length);
 WRAPPED(int, ps_mirror_write, struct perseas *p, struct ps_mirror *m, const struct ps_chain *chain);
-WRAPPED(uint64_t, ps_update_durable, struct perseas *p);
+WRAPPED(uint64_t, ps_update_durable_seq, struct perseas *p);
 WRAPPED(int, ps_token_check, const struct perseas *p, const struct perseas_token *token);
 WRAPPED(int, ps_unwaited_await_all, struct perseas *p);
 WRAPPED(bool, ps_unwaited_is_overdue, struct perseas *p);
-WRAPPED(int, ps_pace_copy, struct perseas *p, unsigned flags, struct ps_pacing *pacing);
+WRAPPED(int, ps_pace_await_copy, struct perseas *p, unsigned flags, struct ps_pacing *pacing);
 WRAPPED(bool, ps_quorum_is_t, const struct perseas *p, uint32_t set);
 WRAPPED(bool, ps_quorum_can_remake_joint, const struct perseas *p, uint32_t set);
-WRAPPED(int, ps_rejoin_ask_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
-WRAPPED(int, ps_rejoin_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
+WRAPPED(int, ps_rejoin_ask_to_make_image_beside, struct perseas *p, struct ps_mirror *m,
+        struct ps_error *error);
+WRAPPED(int, ps_rejoin_make_image_beside, struct perseas *p, struct ps_mirror *m,
+        struct ps_error *error);
 WRAPPED(bool, ps_quorum_is_stuck, struct perseas *p);
 WRAPPED(bool, ps_resync_would_count, struct perseas *p, const struct ps_mirror *m);
 WRAPPED(void, ps_roster_set_image_id, struct perseas *p, struct ps_mirror *m,
@@ -150,14 +152,14 @@ bool sim_mistake_unwaited(const struct sim_world *w)
 	return w->mistake >= SIM_MISTAKE_TOLD_EARLY && w->mistake <= SIM_MISTAKE_HELD_READ;
 }
 
-uint64_t __wrap_ps_update_durable(struct perseas *p)
+uint64_t __wrap_ps_update_durable_seq(struct perseas *p)
 {
 	if (is(p, SIM_MISTAKE_TOLD_EARLY))
 		p->commit.durable_seq = p->commit.seq;
 	if (is(p, SIM_MISTAKE_HELD_TOLD) && p->commit.has_gathered &&
 	    ps_w_mirrors_hold(p, p->commit.seq))
-		p->commit.durable_seq = ps_last_committed(p);
-	return __real_ps_update_durable(p);
+		p->commit.durable_seq = ps_last_committed_seq(p);
+	return __real_ps_update_durable_seq(p);
 }
 
 int __wrap_ps_token_check(const struct perseas *p, const struct perseas_token *token)
@@ -178,18 +180,20 @@ int __wrap_ps_unwaited_await_all(struct perseas *p)
 /* --- a copy --- */
 
 /* The new image keeps the id that the roster listed before. */
-int __wrap_ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+int __wrap_ps_rejoin_ask_to_make_image_beside(struct perseas *p, struct ps_mirror *m,
+                                              struct ps_error *error)
 {
 	if (is(p, SIM_MISTAKE_PARENT_BACK))
 		m->is_from_spill = false;
-	return __real_ps_rejoin_ask_beside(p, m, error);
+	return __real_ps_rejoin_ask_to_make_image_beside(p, m, error);
 }
 
-int __wrap_ps_rejoin_beside(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+int __wrap_ps_rejoin_make_image_beside(struct perseas *p, struct ps_mirror *m,
+                                       struct ps_error *error)
 {
 	if (is(p, SIM_MISTAKE_PARENT_BACK))
 		m->is_from_spill = false;
-	return __real_ps_rejoin_beside(p, m, error);
+	return __real_ps_rejoin_make_image_beside(p, m, error);
 }
 
 /* No roster records the new id. */
@@ -203,14 +207,14 @@ void __wrap_ps_roster_set_image_id(struct perseas *p, struct ps_mirror *m, const
 
 /* --- copies --- */
 
-int __wrap_ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing)
+int __wrap_ps_pace_await_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing)
 {
 	if (is(p, SIM_MISTAKE_UNPACED))
 		return 0;
 	/* The owner believes that the mirror has acknowledged something meanwhile. */
 	if (is(p, SIM_MISTAKE_PACED_STUCK) && p->upkeep.resync.target)
 		p->upkeep.resync.target->broken_copies.wait.acked_at_pause = UINT64_MAX;
-	return __real_ps_pace_copy(p, flags, pacing);
+	return __real_ps_pace_await_copy(p, flags, pacing);
 }
 
 /* --- renewals of an owner that lacks W --- */

@@ -551,9 +551,6 @@ static void look_at(struct sim_mirror *m, struct store *store)
 	struct sim_node *node;
 	struct ps_slot slot;
 
-	/* The image is in a spill for which there was no room, and is loaded at another start. */
-	if (store && store->is_only_spilled)
-		return;
 	if (store && store->damage[0])
 		sim_fail(m->world, "mirror %u: the image is damaged: %s", m->index, store->damage);
 	if (!store || !sim_rosters_counts(m->world, store->header) ||
@@ -592,7 +589,7 @@ static void look_without_daemon(struct sim_mirror *m)
 
 void sim_oracle_look(struct sim_mirror *m)
 {
-	if (m->forked)
+	if (m->forked || m->away)
 		return;
 	sim_rosters_remember(m);
 	if (m->stores)

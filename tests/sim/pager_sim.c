@@ -63,7 +63,7 @@ static void pager_end(struct ps_pager *pager)
 		sim_reader_end(&pager->readers[i]);
 }
 
-static int pager_hire(struct ps_pager *pager, unsigned mirror)
+static int pager_start_peeker(struct ps_pager *pager, unsigned mirror)
 {
 	return sim_reader_hire(&pager->readers[ps_source_number(PS_BULK_LANE, mirror)]);
 }
@@ -256,7 +256,7 @@ static void pager_lead(struct ps_pager *pager, unsigned which, const struct ps_k
 	pager_source_lead(&sim_env_ops, &pager->sources[which], way);
 }
 
-static bool pager_reads(struct ps_pager *pager, unsigned which)
+static bool pager_is_still_peeking(struct ps_pager *pager, unsigned which)
 {
 	return sim_reader_reads(&pager->readers[which]);
 }
@@ -344,7 +344,7 @@ const struct ps_pager_ops sim_pager_ops = {
 	.limit = pager_has_no_limit,
 	.wake = pager_wake,
 	.look_up = pager_looks_up_nothing,
-	.hire = pager_hire,
+	.start_peeker = pager_start_peeker,
 	.can_watch = pager_can_watch,
 	.cover = pager_cover,
 	.fault = pager_has_no_faults,
@@ -354,7 +354,7 @@ const struct ps_pager_ops sim_pager_ops = {
 	.refuse = pager_refuse,
 	.lead = pager_lead,
 	.drop = pager_drop,
-	.reads = pager_reads,
+	.is_still_peeking = pager_is_still_peeking,
 	.ask = pager_ask,
 	.answer = pager_answer,
 	.sleep = pager_sleep,

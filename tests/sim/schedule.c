@@ -10,6 +10,7 @@
 #include "creators.h"
 #include "heap_work.h"
 #include "mirror.h"
+#include "mirror_faults.h"
 #include "mistakes.h"
 #include "mixed.h"
 #include "oracle.h"
@@ -196,13 +197,6 @@ static struct sim_mirror *some_mirror(struct sim_world *w)
 	return w->mirrors[sim_below(w, w->mirror_count)];
 }
 
-static uint64_t some_time(struct sim_world *w)
-{
-	static const uint64_t most[] = { 5, 50, 500, 3000 };
-
-	return sim_between(w, 1, most[sim_below(w, 4)] * 1000) * SIM_US;
-}
-
 /* Longer than anybody waits for anything, and than mirrors take a silent owner for live. */
 static uint64_t long_time(struct sim_world *w)
 {
@@ -247,7 +241,7 @@ void sim_schedule_split(struct sim_world *w, struct sim_owner *o, uint64_t witho
 
 static void split(struct sim_world *w, struct sim_owner *o)
 {
-	uint64_t time = some_time(w);
+	uint64_t time = sim_some_time(w);
 
 	sim_schedule_split(w, o, sim_draw(w), time);
 }
@@ -278,94 +272,11 @@ static void unreachable(struct sim_world *w, struct sim_mirror *m)
 	sim_at(w, w->now + time, reachable, m, 0);
 }
 
-static void start_again(struct sim_world *w, void *arg, uint64_t ticket)
-{
-	struct sim_mirror *m = arg;
-
-	(void)ticket;
-	if (m->stores)
-		return;
-	/* An image that does not fit into the memory is lost until the next start. */
-	if (m->away && w->schedule->losses > 0 && sim_chance(w, 50)) {
-		w->schedule->losses--;
-	} else {
-		memory_heap_set_limit(m->memory, 0);
-		memory_heap_fail(m->memory, 0, 0);
-	}
-	sim_mirror_start(m);
-	/* The operator makes room, and starts the daemon again. */
-	if (m->away) {
-		sim_mirror_stop(m, SIM_MEMORY_KEPT);
-		sim_at(w, w->now + some_time(w), start_again, m, 0);
-	}
-}
-
-static void stop(struct sim_world *w, struct sim_mirror *m)
-{
-	enum sim_stopping how = sim_chance(w, 40) ? SIM_MEMORY_KEPT : SIM_HOST_ENDS;
-
-	if (how == SIM_HOST_ENDS && w->schedule->losses > 0 && sim_chance(w, 20)) {
-		w->schedule->losses--;
-		how = SIM_SPILL_LOST;
-	}
-	sim_mirror_stop(m, how);
-	sim_at(w, w->now + some_time(w), start_again, m, 0);
-}
-
-/* Stops one mirror, or all of them at once, as when the power fails. */
-static void stop_on_purpose(struct sim_world *w, struct sim_mirror *m)
-{
-	if (sim_creators_at_work(w))
-		return;
-	if (!sim_chance(w, 20)) {
-		stop(w, m);
-		return;
-	}
-	sim_trace(w, "all mirrors end");
-	for (unsigned i = 0; i < w->mirror_count; i++)
-		stop(w, w->mirrors[i]);
-}
-
-static void crash(struct sim_world *w, struct sim_mirror *m)
-{
-	bool making = sim_creators_at_work(w);
-	bool lost = w->schedule->losses > 0 && sim_chance(w, 60);
-
-	if (!m->stores || (lost && making))
-		return;
-	w->schedule->losses -= lost;
-	sim_mirror_crash(m, lost && sim_chance(w, 30), lost);
-	sim_at(w, w->now + some_time(w), start_again, m, 0);
-}
-
-static void lift(struct sim_world *w, void *arg, uint64_t ticket)
-{
-	struct sim_mirror *m = arg;
-
-	(void)w;
-	(void)ticket;
-	memory_heap_set_limit(m->memory, 0);
-}
-
-/* Too little memory; or files that cannot be made or written. */
-static void limit(struct sim_world *w, struct sim_mirror *m)
-{
-	uint64_t used = m->memory->ops->used(m->memory);
-
-	if (sim_chance(w, 40)) {
-		memory_heap_fail(m->memory, (unsigned)sim_below(w, 6),
-		                 (unsigned)sim_between(w, 1, 3));
-		return;
-	}
-	memory_heap_set_limit(m->memory, used + sim_below(w, 3000));
-	sim_at(w, w->now + some_time(w), lift, m, 0);
-}
-
 static void tear(struct sim_world *w, struct sim_owner *o)
 {
 	o->stop_after = sim_below(w, 2000);
 	o->stop_how = sim_chance(w, 70) ? SIM_STOP : SIM_CRASH;
-	o->stop_ns = some_time(w) + some_time(w);
+	o->stop_ns = sim_some_time(w) + sim_some_time(w);
 }
 
 static void kill_owner(struct sim_world *w, struct sim_owner *o)
@@ -402,7 +313,7 @@ static bool lose_new(struct sim_world *w, const struct ps_change *change)
 		return false;
 	w->schedule->losses--;
 	sim_mirror_crash(m, false, true);
-	sim_at(w, w->now + sim_below(w, 20 * SIM_MS), start_again, m, 0);
+	sim_at(w, w->now + sim_below(w, 20 * SIM_MS), sim_mirror_faults_start, m, 0);
 	return true;
 }
 
@@ -418,7 +329,7 @@ static bool disturb_change(struct sim_world *w)
 	if (sim_chance(w, 50))
 		split(w, o);
 	else
-		block(w, o, some_mirror(w), 3, some_time(w));
+		block(w, o, some_mirror(w), 3, sim_some_time(w));
 	return true;
 }
 
@@ -470,15 +381,15 @@ static void fault(struct sim_world *w)
 	else if (sim_stranger_comes(w, m))
 		return;
 	else if (sim_chance(w, w->schedule->stops))
-		stop_on_purpose(w, m);
+		sim_mirror_faults_stop(w, m);
 	else if (o && sim_chance(w, w->schedule->claimers))
 		claimer_dies(w);
 	else if (what < 10)
-		crash(w, m);
+		sim_mirror_faults_crash(w, m);
 	else if (what < 14)
 		unreachable(w, m);
 	else if (what < 20)
-		limit(w, m);
+		sim_mirror_faults_limit(w, m);
 	else if (what < 32)
 		another_owner(w);
 	else if (!o)
@@ -486,11 +397,11 @@ static void fault(struct sim_world *w)
 	else if (what < 42)
 		kill_owner(w, o);
 	else if (what < 52)
-		sim_owner_stop(o, sim_chance(w, 10) ? long_time(w) : some_time(w));
+		sim_owner_stop(o, sim_chance(w, 10) ? long_time(w) : sim_some_time(w));
 	else if (what < 74 && sim_aim_shares(o))
 		tear(w, o);
 	else if (what >= 85)
-		block(w, o, m, sim_between(w, 1, 3), some_time(w));
+		block(w, o, m, sim_between(w, 1, 3), sim_some_time(w));
 	else if (!o->local[m->index])
 		reset(w, o, m, sim_below(w, 3));
 }
@@ -552,7 +463,7 @@ static void heal(struct sim_world *w)
 		sim_owner_kill(w->owners[i], false);
 	for (unsigned i = 0; i < w->mirror_count; i++) {
 		reachable(w, w->mirrors[i], 0);
-		start_again(w, w->mirrors[i], 0);
+		sim_mirror_faults_start(w, w->mirrors[i], 0);
 	}
 	sim_at(w, w->now + SETTLING, start_last, NULL, 0);
 }

@@ -373,13 +373,13 @@ static void end(struct run *run)
 		hang_up(&run->peers[i]);
 	/* A connection whose request another thread carries out ends after that, however busy the
 	 * host is. */
-	for (int turns = 0; turns < ENDING_MS && (run->node->connections || run->node->lane.links);
-	     turns++) {
+	for (int turns = 0;
+	     turns < ENDING_MS && (run->node->connections || run->node->loop_lane.links); turns++) {
 		event_base_loop(run->node->base, EVLOOP_NONBLOCK);
 		if (turns >= TURNS_MAX)
 			poll(NULL, 0, 1);
 	}
-	require(!run->node->connections && !run->node->lane.links);
+	require(!run->node->connections && !run->node->loop_lane.links);
 	require(run->node->large_bytes == 0 && run->node->admission.count == 0);
 	run->node->tls = NULL; /* the caller's */
 	daemon_free(run->node);

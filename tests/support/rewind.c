@@ -47,7 +47,7 @@ static bool step_back(struct perseas *p)
 	p->commit.next_position = before->slot.next;
 	p->commit.last_position = before->slot.last;
 	p->commit.lap_position = p->commit.last_position - p->commit.last_position % p->log_size;
-	p->commit.ring.head_position = p->commit.ring.positions[p->commit.seq % PS_RING_ENTRIES];
+	p->commit.ring.append_position = p->commit.ring.positions[p->commit.seq % PS_RING_ENTRIES];
 	p->commit.ring.last_seq--;
 	p->commit.seq--;
 	return true;

@@ -217,7 +217,7 @@ TEST(who_comes_again_has_used_what_it_used, struct rig *rig)
 	admission_leave(&one->admitted);
 	one = come(rig, "a", false);
 	assert_true(bucket_take(&one->admitted.origin->bucket, 1, now) > 0);
-	assert_int_equal(rig->admission.remembered_count, 0);
+	assert_int_equal(rig->admission.idle_origin_count, 0);
 }
 
 /* More clients than can be remembered come once each; the one that used the most is not
@@ -239,7 +239,7 @@ TEST(those_that_took_most_are_remembered, struct rig *rig)
 		bucket_take(&one->admitted.origin->bucket, 1, now);
 		admission_leave(&one->admitted);
 	}
-	assert_int_equal(rig->admission.remembered_count, ORIGINS_REMEMBERED_MAX);
+	assert_int_equal(rig->admission.idle_origin_count, ORIGINS_REMEMBERED_MAX);
 	one = come(rig, "greedy", false);
 	assert_true(bucket_take(&one->admitted.origin->bucket, 1, now) > 4000000000);
 }

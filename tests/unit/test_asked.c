@@ -101,7 +101,7 @@ TEST_WITH(what_was_asked_before_counts_for_nothing, owner_setup_three, owner_tea
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(o->p->mirrors[i].pending_answers.answer_count);
 	second = owner_rival(o);
-	assert_int_equal(ps_ask_confirmed(o->p, 7), 0);
+	assert_int_equal(ps_ask_to_confirm(o->p, 7), 0);
 	o->p->is_admin_taken = false;
 	assert_int_equal(perseas_close(second), 0);
 }

@@ -333,7 +333,7 @@ static void make_saved(struct perseas *p)
 }
 
 #define AT(step) PS_TO(PS_ATTEMPT_##step)
-#define BEFORE_CLAIMS (AT(PROBED) | AT(MADE) | AT(JUDGED))
+#define BEFORE_CLAIMS (AT(PROBED) | AT(CREATED) | AT(JUDGED))
 #define HOLDS (AT(ADOPTED) | AT(OPEN))
 #define CHOICE (AT(CHOSEN) | AT(CONFIRMED))
 #define JUDGES (AT(JUDGED) | AT(CLAIMED) | CHOICE | HOLDS)

@@ -16,7 +16,7 @@ static enum ps_comparison compare(struct ps_piece *piece, unsigned end)
 	ps_images_fetch(&images, &world.peers, "s");
 	world.end = end;
 	assert_true(ps_compare_open(&compare, &world.peers, &images, "s", piece->ask));
-	compare.patient = !world.stopped;
+	compare.waits_for_progress = !world.stopped;
 	verdict = ps_compare_piece(&compare, piece, 0);
 	ps_compare_close(&compare);
 	ps_images_free(&images);
@@ -171,8 +171,8 @@ TEST(a_segment_that_is_made_anew_between_answers_never_differs)
 			continue;
 		for (unsigned i = 0; i < 3; i++)
 			assert_int_equal(
-				ps_compare_entry(tell(at[i], new_id),
-			                         tell(newest, new_id)->header->segments[0]),
+				ps_compare_table_entry(tell(at[i], new_id),
+			                               tell(newest, new_id)->header->segments[0]),
 				at[i] == newest ? PS_ENTRY_SAME : PS_ENTRY_BEHIND);
 	}
 }
@@ -183,9 +183,9 @@ TEST(entries_that_differ_are_found)
 	Perseas__Segment segment = *told->header->segments[0];
 
 	segment.size += 4096;
-	assert_int_equal(ps_compare_entry(told, &segment), PS_ENTRY_DIFFERENT);
+	assert_int_equal(ps_compare_table_entry(told, &segment), PS_ENTRY_DIFFERENT);
 	told->header->n_segments = 0;
-	assert_int_equal(ps_compare_entry(told, &segment), PS_ENTRY_MISSING);
+	assert_int_equal(ps_compare_table_entry(told, &segment), PS_ENTRY_MISSING);
 	told->slot->seq = 14;
-	assert_int_equal(ps_compare_entry(told, &segment), PS_ENTRY_BEHIND);
+	assert_int_equal(ps_compare_table_entry(told, &segment), PS_ENTRY_BEHIND);
 }

@@ -290,7 +290,7 @@ static void break_a_link(struct owner *o)
 	assert_int_equal(ps_mirrors_confirmed(o->p, 1), 7);
 	assert_int_equal(ps_mirrors_confirmed(o->p, 2), 0);
 	pthread_mutex_lock(&o->p->lock);
-	ps_mirror_break(o->p, &o->p->mirrors[1], PS_LINK_BROKEN, "the test breaks it");
+	ps_mirror_break_link(o->p, &o->p->mirrors[1], PS_LINK_BROKEN, "the test breaks it");
 	pthread_mutex_unlock(&o->p->lock);
 	assert_int_equal(ps_mirrors_confirmed(o->p, 1), 5);
 }

@@ -281,7 +281,7 @@ TEST(others_get_one_message_while_owners_commit, struct fixture *fixture)
 
 	for (int i = 0; i < 3; i++)
 		fixture_ask_list(fd);
-	fixture->daemon->lane.data_ns = now_ns() + 1000000000000u;
+	fixture->daemon->loop_lane.data_ns = now_ns() + 1000000000000u;
 	before = fixture->daemon->counters.requests[PERSEAS__REQUEST__BODY_LIST].count;
 	event_base_loop(fixture->daemon->base, EVLOOP_ONCE);
 	assert_int_equal(fixture->daemon->counters.requests[PERSEAS__REQUEST__BODY_LIST].count,

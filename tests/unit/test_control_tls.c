@@ -494,7 +494,7 @@ TEST(a_handshake_waits_for_its_turn, struct fixture *fixture)
 	daemon_lane(daemon, 1)->data_ns = UINT64_MAX / 2;
 	daemon->others_until_ns = daemon_now_ns() + hour_ns;
 	peer = begin(fixture, alice);
-	while (!daemon->connections || daemon->connections->due != DUE_TURN) {
+	while (!daemon->connections || daemon->connections->due != DUE_RESUME) {
 		assert_int_equal(ps_stream_handshake(&peer), 0);
 		step(fixture);
 	}

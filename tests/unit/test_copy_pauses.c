@@ -56,7 +56,8 @@ static void drop_copy(struct owner *o)
 {
 	keep_until_copied_to(o, MS);
 	pthread_mutex_lock(&o->p->lock);
-	ps_mirror_drop(o->p, &o->p->mirrors[1], "dropped: it lags by half of the ring");
+	ps_mirror_break_stalled_link(o->p, &o->p->mirrors[1],
+	                             "dropped: it lags by half of the ring");
 	pthread_mutex_unlock(&o->p->lock);
 	change_everything(o);
 	direct_keep(o->d, o->p); /* tells the event */

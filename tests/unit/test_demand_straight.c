@@ -155,7 +155,8 @@ static void *break_link(void *arg)
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < MIRRORS; i++)
 		if (p->mirrors[i].link == atomic_load(&held))
-			ps_mirror_break(p, &p->mirrors[i], PS_LINK_BROKEN, "the test breaks it");
+			ps_mirror_break_link(p, &p->mirrors[i], PS_LINK_BROKEN,
+			                     "the test breaks it");
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
 }
@@ -297,7 +298,7 @@ static int no_thread(struct ps_pager *pager, unsigned which)
 static void watch_without_threads(struct ps_env_ops *ops)
 {
 	watch(ops);
-	rig_pager.hire = no_thread;
+	rig_pager.start_peeker = no_thread;
 }
 
 TEST(test_without_a_thread_to_read_it_comes_over_connections, struct rig *rig)
@@ -319,7 +320,7 @@ static int hire_over(struct ps_pager *pager, unsigned which)
 	int rc;
 
 	dup2(ends[1], number);
-	rc = ps_pager_uffd.hire(pager, which);
+	rc = ps_pager_uffd.start_peeker(pager, which);
 	dup2(saved, number);
 	/* What was to wake the keeper meanwhile went to the pipe. */
 	(void)!write(number, &one, sizeof(one));
@@ -338,7 +339,7 @@ static void watch_hires(struct ps_env_ops *ops)
 {
 	watch(ops);
 	ops->fabric = choose_and_note;
-	rig_pager.hire = hire_over;
+	rig_pager.start_peeker = hire_over;
 }
 
 /* After closefrom() a number of the library's may be a file of the application's. */

@@ -301,9 +301,9 @@ TEST(room_that_was_made_is_not_used, struct owner *o)
 	owner_lose(o, 2);
 	o->d->mirrors[2].slow_at = PERSEAS__REQUEST__BODY_REBUILD;
 	o->d->mirrors[2].slow_ns = ps_ms(50);
-	OWNER_KEEP_UNTIL(o, r->state == PS_RESYNC_MAKING);
+	OWNER_KEEP_UNTIL(o, r->state == PS_RESYNC_MAKING_ROOM);
 	assert_int_equal(perseas_segment_destroy(o->p, "more"), 0);
-	assert_int_equal(r->state, PS_RESYNC_MAKING);
+	assert_int_equal(r->state, PS_RESYNC_MAKING_ROOM);
 	o->d->mirrors[2].slow_at = 0;
 	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
 	assert_given_back(o, "more");

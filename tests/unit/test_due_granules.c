@@ -332,7 +332,7 @@ TEST(test_no_granule_is_passed_over, struct fixture *f)
 	slot.seq = 10;
 	claim.slot = &slot;
 	p->is_admin_taken = true;
-	assert_int_equal(ps_due_begin(p, m, PS_DUE_CHANGED, &claim, m->image_id), 0);
+	assert_int_equal(ps_due_make_set(p, m, PS_DUE_CHANGED, &claim, m->image_id), 0);
 	pthread_mutex_lock(&p->lock);
 	for (; ps_due_add_changed(p, m, &bytes); calls++)
 		sum += bytes;
@@ -341,19 +341,19 @@ TEST(test_no_granule_is_passed_over, struct fixture *f)
 	assert_int_equal(calls, 3);
 	assert_int_equal(sum, (uint64_t)((COUNT + 6) / 7 + 1) * GRANULE - 5);
 	for (unsigned i = 0; i < COUNT; i += 7, at += GRANULE) {
-		at = ps_due_next(m, s, at);
+		at = ps_due_next_part(m, s, at);
 		assert_int_equal(at, (uint64_t)i * GRANULE);
-		assert_int_equal(ps_due_end(m, s, at, 2 * GRANULE), at + GRANULE);
+		assert_int_equal(ps_due_part_end(m, s, at, 2 * GRANULE), at + GRANULE);
 	}
-	at = ps_due_next(m, s, at);
+	at = ps_due_next_part(m, s, at);
 	assert_int_equal(at, (uint64_t)(COUNT - 1) * GRANULE);
-	assert_int_equal(ps_due_end(m, s, at, 2 * GRANULE), s->size);
-	assert_int_equal(ps_due_end(m, s, at + 16384, 16384), at + 32768);
+	assert_int_equal(ps_due_part_end(m, s, at, 2 * GRANULE), s->size);
+	assert_int_equal(ps_due_part_end(m, s, at + 16384, 16384), at + 32768);
 	/* A granule is due until its last byte is there. */
-	ps_due_complete(m, s, at, at + 16384, 12);
-	assert_int_equal(ps_due_next(m, s, at), at);
-	ps_due_complete(m, s, at + 16384, s->size, 12);
-	assert_int_equal(ps_due_next(m, s, at), s->size);
+	ps_due_remove_part(m, s, at, at + 16384, 12);
+	assert_int_equal(ps_due_next_part(m, s, at), at);
+	ps_due_remove_part(m, s, at + 16384, s->size, 12);
+	assert_int_equal(ps_due_next_part(m, s, at), s->size);
 	ps_due_free(m);
 	p->is_admin_taken = false;
 	s->size = size;
@@ -376,20 +376,20 @@ TEST(test_a_broken_comparison_begins_again, struct fixture *f)
 	claim.slot = &slot;
 	slot.seq = 10;
 	p->is_admin_taken = true;
-	assert_int_equal(ps_due_begin(p, m, PS_DUE_CHANGED, &claim, m->image_id), 0);
+	assert_int_equal(ps_due_make_set(p, m, PS_DUE_CHANGED, &claim, m->image_id), 0);
 	slot.seq = 20;
-	assert_int_equal(ps_due_begin(p, m, PS_DUE_REST, &claim, m->image_id), 0);
+	assert_int_equal(ps_due_make_set(p, m, PS_DUE_REST, &claim, m->image_id), 0);
 	pthread_mutex_lock(&p->lock);
 	assert_false(ps_due_add_changed(p, m, &bytes));
 	assert_int_equal(bytes, GRANULE);
-	assert_int_equal(ps_due_next(m, s, 0), 2 * GRANULE);
+	assert_int_equal(ps_due_next_part(m, s, 0), 2 * GRANULE);
 	/* The comparison ended: what changed up to the next slot is due, or there. */
-	ps_due_complete(m, s, 2 * GRANULE, 3 * GRANULE, 20);
+	ps_due_remove_part(m, s, 2 * GRANULE, 3 * GRANULE, 20);
 	p->commit.change_maps[1][3] = 18;
 	p->commit.change_maps[1][4] = 21;
-	assert_int_equal(ps_due_begin(p, m, PS_DUE_REST, &claim, m->image_id), 0);
+	assert_int_equal(ps_due_make_set(p, m, PS_DUE_REST, &claim, m->image_id), 0);
 	assert_false(ps_due_add_changed(p, m, &bytes));
-	assert_int_equal(ps_due_next(m, s, 0), 4 * GRANULE);
+	assert_int_equal(ps_due_next_part(m, s, 0), 4 * GRANULE);
 	pthread_mutex_unlock(&p->lock);
 	ps_due_free(m);
 	p->is_admin_taken = false;

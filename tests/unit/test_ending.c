@@ -431,7 +431,7 @@ static void wait_for_jobs(struct fixture *fixture)
 static bool has_gone(const struct fixture *fixture)
 {
 	for (struct connection *at = fixture->daemon->connections; at; at = at->next)
-		if (at->must_close)
+		if (at->close_after_job)
 			return true;
 	return false;
 }

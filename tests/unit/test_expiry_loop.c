@@ -75,7 +75,7 @@ struct unit_fixture unit_fixture = { setup, teardown };
 static unsigned pass(struct fixture *fixture, uint64_t seconds)
 {
 	now_s += seconds;
-	event_active(fixture->daemon->expiry, EV_TIMEOUT, 0);
+	event_active(fixture->daemon->expiry_timer, EV_TIMEOUT, 0);
 	event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
 	return count_told();
 }
@@ -85,7 +85,7 @@ static long pending_s(struct fixture *fixture)
 {
 	struct timeval at, now;
 
-	assert_true(event_pending(fixture->daemon->expiry, EV_TIMEOUT, &at));
+	assert_true(event_pending(fixture->daemon->expiry_timer, EV_TIMEOUT, &at));
 	gettimeofday(&now, NULL);
 	/* libevent's clock reads whole seconds late or early. */
 	return (long)(at.tv_sec - now.tv_sec + 1);
@@ -153,7 +153,7 @@ TEST(without_tls_nothing_is_checked, struct fixture *fixture)
 {
 	daemon_check_expiry(fixture->daemon);
 	assert_int_equal(count_told(), 0);
-	assert_false(evtimer_pending(fixture->daemon->expiry, NULL));
+	assert_false(evtimer_pending(fixture->daemon->expiry_timer, NULL));
 }
 
 TEST(a_collector_reads_when_each_expires, struct fixture *fixture)

@@ -91,7 +91,7 @@ TEST(a_store_without_an_owner_is_free, struct desk *d)
 	look(d);
 	assert_int_equal(d->fleet.store_count, 1);
 	store = &d->fleet.stores[0];
-	assert_int_equal(store->rank, PS_FLEET_FREE);
+	assert_int_equal(store->rank, PS_FLEET_OWNERLESS);
 	assert_true(store->open && store->commit);
 	assert_int_equal(store->losses_borne, 1);
 	assert_int_equal(store->losses_promised, 1);
@@ -100,8 +100,8 @@ TEST(a_store_without_an_owner_is_free, struct desk *d)
 	assert_true(store->has_lag);
 	assert_int_equal(store->lag, 1);
 	assert_string_equal(store->trouble, "");
-	assert_int_equal(d->fleet.free, 1);
-	assert_int_equal(d->fleet.ranks[PS_FLEET_FREE], 1);
+	assert_int_equal(d->fleet.ownerless_count, 1);
+	assert_int_equal(d->fleet.ranks[PS_FLEET_OWNERLESS], 1);
 	leave(d);
 }
 
@@ -115,7 +115,7 @@ TEST(a_member_without_an_image_is_missed, struct desk *d)
 
 	d->s.told[1] = (struct ps_told){ .has_no_image = true, .address = address_of(0, 1) };
 	look(d);
-	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_BARE);
+	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_LACKS_REDUNDANCY);
 	assert_int_equal(d->fleet.stores[0].losses_borne, 0);
 	assert_int_equal(d->fleet.stores[0].live, 2);
 	assert_non_null(strstr(d->fleet.stores[0].trouble, address_of(0, 1)));
@@ -140,7 +140,7 @@ TEST(a_member_is_looked_for_where_the_other_one_was, struct desk *d)
 	d->s.told[1].address = address_of(0, 1);
 	d->s.count = 2;
 	look(d);
-	list = ps_fleet_unasked(&d->fleet);
+	list = ps_fleet_list_unasked(&d->fleet);
 	assert_non_null(list);
 	assert_memory_equal(list, address_of(0, 2), strlen(address_of(0, 2)));
 	free(list);
@@ -153,19 +153,19 @@ TEST(a_store_that_a_host_takes_with_it_is_noted, struct desk *d)
 
 	look_at_hosts(d, "h1");
 	store = &d->fleet.stores[0];
-	assert_int_equal(store->rank, PS_FLEET_NOTED);
+	assert_int_equal(store->rank, PS_FLEET_HAS_FAULT);
 	assert_non_null(strstr(store->trouble, "next loss that hurts: host h1: mirrors "));
 	leave(d);
 	look_at_hosts(d, "");
 	store = &d->fleet.stores[0];
-	assert_int_equal(store->rank, PS_FLEET_NOTED);
+	assert_int_equal(store->rank, PS_FLEET_HAS_FAULT);
 	assert_non_null(strstr(store->trouble, "not known, since the host of "));
 	assert_string_equal(store->trouble, store->next_loss);
 	leave(d);
 	/* Each of two mirrors is needed, so that their hosts make no difference. */
 	d->s.told[0] = (struct ps_told){ .has_no_image = true, .address = address_of(0, 0) };
 	look(d);
-	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_BARE);
+	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_LACKS_REDUNDANCY);
 	assert_null(strstr(d->fleet.stores[0].trouble, "next loss"));
 }
 
@@ -182,7 +182,7 @@ TEST(stores_of_one_name_are_two, struct desk *d)
 	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_STUCK);
 	assert_memory_equal(d->fleet.stores[0].header->store_id.data, store_of(1).data, PS_ID_SIZE);
 	assert_non_null(strstr(d->fleet.stores[0].trouble, "cannot be opened"));
-	assert_int_equal(d->fleet.stores[1].rank, PS_FLEET_NOTED);
+	assert_int_equal(d->fleet.stores[1].rank, PS_FLEET_HAS_FAULT);
 	for (unsigned i = 0; i < 2; i++)
 		assert_non_null(strstr(d->fleet.stores[i].trouble, "another store has this name"));
 	entries = ps_fleet_entries(&d->fleet, &count);
@@ -202,7 +202,7 @@ TEST(what_is_to_be_said_is_said, struct desk *d)
 	list(&d->s, 0, 1, 2, 0x7);
 	tell(&d->s, 0, 3, 0, 4);
 	look(d);
-	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_NOTED);
+	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_HAS_FAULT);
 	assert_non_null(strstr(d->fleet.stores[0].trouble, "an image that no roster lists"));
 	leave(d);
 	d->s.count = 3;
@@ -227,5 +227,5 @@ TEST(what_is_to_be_said_is_said, struct desk *d)
 	assert_int_equal(d->fleet.stores[0].live, 2);
 	assert_int_equal(d->fleet.stores[0].done, 3);
 	assert_int_equal(d->fleet.stores[0].total, 8);
-	assert_int_equal(d->fleet.free, 0);
+	assert_int_equal(d->fleet.ownerless_count, 0);
 }

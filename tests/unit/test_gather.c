@@ -357,7 +357,7 @@ TEST(test_the_bound_posts_it, struct owner *o)
 	owner_reopen(o);
 	from = o->d->now;
 	put_held(o, 0, 10, 1);
-	assert_true(ps_gather_due(o->p) <= from + 21 * 1000000);
+	assert_true(ps_gather_due_at(o->p) <= from + 21 * 1000000);
 	o->d->now = from + 41 * 1000000;
 	put_held(o, 100, 10, 2);
 	assert_int_equal(byte_of(o, 0, 0), 1);

@@ -97,7 +97,7 @@ TEST(test_the_timeout_posts_it, struct owner *o)
 	owner_reopen(o);
 	from = o->d->now;
 	put_held(o, 0, 10, 1);
-	assert_in_range(ps_gather_due(o->p), from + 50 * 1000000, from + 51 * 1000000);
+	assert_in_range(ps_gather_due_at(o->p), from + 50 * 1000000, from + 51 * 1000000);
 }
 
 /* --- what it counts as --- */

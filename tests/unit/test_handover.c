@@ -79,7 +79,7 @@ TEST(the_longest_times_are_told, struct desk *desk)
 	assert_true(is_over(desk));
 	assert_int_equal(outcome->closing_ns, 102);
 	assert_int_equal(outcome->pause_ns, 20);
-	assert_int_equal(outcome->opened, 3);
+	assert_int_equal(outcome->opened_count, 3);
 	assert_int_equal(outcome->seq, 40);
 	assert_int_equal(outcome->lost + outcome->in_doubt, 0);
 	assert_int_equal(outcome->epoch, EPOCH + 1);
@@ -115,7 +115,7 @@ TEST(it_is_over_when_the_store_is_open, struct desk *desk)
 	assert_false(is_over(desk));
 	desk->status[1].handover = NULL;
 	assert_true(is_over(desk));
-	assert_int_equal(desk->outcome.opened, 1);
+	assert_int_equal(desk->outcome.opened_count, 1);
 	desk->status[0].live = desk->status[1].live = desk->status[2].live = false;
 	assert_false(is_over(desk));
 }
@@ -139,8 +139,8 @@ TEST(an_owner_that_has_not_let_go_is_no_end, struct desk *desk)
 		desk->noted[i].closing_ns = desk->noted[i].pause_ns = 0;
 	}
 	assert_false(is_over(desk));
-	assert_int_equal(desk->outcome.known, 3);
-	assert_int_equal(desk->outcome.ended, 0);
+	assert_int_equal(desk->outcome.known_count, 3);
+	assert_int_equal(desk->outcome.ended_count, 0);
 	assert_int_equal(desk->outcome.epoch, EPOCH);
 	assert_null(desk->outcome.address);
 }

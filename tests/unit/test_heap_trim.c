@@ -228,12 +228,12 @@ TEST(test_who_opens_the_heap_keeps_it, struct owner *o)
 	void *objects[MANY];
 
 	shrinkable(o, objects);
-	ps_segment_by_name(o->p, "h.heap.2")->pin_count++;
+	ps_segment_by_name(o->p, "h.heap.2")->heap_count++;
 	trimmed(o, 0, 8);
-	ps_segment_by_name(o->p, "h.heap.2")->pin_count--;
-	ps_segment_by_name(o->p, "h.meta.1")->pin_count++;
+	ps_segment_by_name(o->p, "h.heap.2")->heap_count--;
+	ps_segment_by_name(o->p, "h.meta.1")->heap_count++;
 	trimmed(o, 0, 4);
-	ps_segment_by_name(o->p, "h.meta.1")->pin_count--;
+	ps_segment_by_name(o->p, "h.meta.1")->heap_count--;
 	trimmed(o, 0, 2);
 }
 

@@ -231,7 +231,7 @@ static void be_faster(struct direct *d)
 	uint64_t given;
 	void *at;
 
-	if (o->p->is_admin_taken || !ps_segment_by_name(o->p, "h.heap.0")->pin_count) {
+	if (o->p->is_admin_taken || !ps_segment_by_name(o->p, "h.heap.0")->heap_count) {
 		slower.on_wait(d);
 		return;
 	}
@@ -261,5 +261,5 @@ TEST(test_an_open_that_is_slower, struct owner *o)
 	assert_ptr_equal(o->d->on_wait, slower.on_wait);
 	assert_int_equal(figures(o).objects, FIRST);
 	checked(o);
-	assert_int_equal(ps_segment_by_name(o->p, "h.heap.0")->pin_count, 1);
+	assert_int_equal(ps_segment_by_name(o->p, "h.heap.0")->heap_count, 1);
 }

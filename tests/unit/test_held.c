@@ -86,7 +86,7 @@ static void settle_roster(struct owner *o)
 
 static void cancel_roster(struct owner *o)
 {
-	change_roster(o, ps_roster_cancel);
+	change_roster(o, ps_roster_drop_next);
 }
 
 static void add_segment(struct owner *o)

@@ -251,7 +251,7 @@ TEST(all_get_their_turn, struct fixture *fixture)
 	daemon_lock(fixture->daemon);
 	traffic = daemon_traffic(fixture->daemon);
 	daemon_unlock(fixture->daemon);
-	assert_int_equal(traffic.chains, OWNERS * ECHOES);
+	assert_int_equal(traffic.acknowledged_chains, OWNERS * ECHOES);
 	assert_true(traffic.bytes > OWNERS * ECHOES * sizeof(struct request_frame));
 	for (unsigned i = 0; i < OWNERS; i++) {
 		pthread_join(owners[i].thread, NULL);
@@ -389,7 +389,7 @@ TEST(a_thread_that_spins_still_stops, struct fixture *fixture)
 	for (unsigned i = 1; i < 100; i++)
 		assert_true(echo(&owner, i));
 	daemon_end_sessions(fixture->daemon);
-	assert_int_equal(daemon_spins(fixture->daemon), 1);
+	assert_int_equal(daemon_spin_count(fixture->daemon), 1);
 	leave(&owner);
 }
 

@@ -72,7 +72,7 @@ TEST(a_mirror_goes_on_over_the_next_link, struct owner *o)
 	o->d->mirrors[2].hold = DIRECT_HOLD_COMPLETIONS;
 	assert_int_equal(owner_put(o, 0, 8, 1), 0);
 	pthread_mutex_lock(&o->p->lock);
-	ps_mirror_break(o->p, &o->p->mirrors[2], PS_LINK_BROKEN, "by the test");
+	ps_mirror_break_link(o->p, &o->p->mirrors[2], PS_LINK_BROKEN, "by the test");
 	pthread_mutex_unlock(&o->p->lock);
 	o->d->mirrors[2].hold = DIRECT_HOLD_NOTHING;
 	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
@@ -94,7 +94,7 @@ TEST(a_link_breaks_in_one_way, struct owner *o)
 		o->d->staged = staged;
 		owner_reopen(o);
 		owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
-		assert_int_equal(o->p->commit.staged, staged);
+		assert_int_equal(o->p->commit.uses_ring, staged);
 		o->d->mirrors[2].writes_left = 0;
 		breaks = o->p->mirrors[2].way_back.break_count;
 		assert_int_equal(owner_put(o, 0, 8, (uint8_t)(staged + 1)), 0);

@@ -93,7 +93,7 @@ TEST(test_the_answers_of_a_session_end_with_it, struct owner *o)
 
 	ps_question_ask_confirm(o->p, &q, 7);
 	pthread_mutex_lock(&o->p->lock);
-	ps_mirror_break(o->p, &o->p->mirrors[1], PS_LINK_BROKEN, "the test ends it");
+	ps_mirror_break_link(o->p, &o->p->mirrors[1], PS_LINK_BROKEN, "the test ends it");
 	pthread_mutex_unlock(&o->p->lock);
 	ps_mirror_disconnect(o->p, &o->p->mirrors[1]);
 	assert_int_equal(q.unanswered_mirrors, 5);

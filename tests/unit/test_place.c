@@ -98,14 +98,14 @@ TEST(the_widest_label_that_all_have_is_usual)
 	struct ps_spot spots[] = { spot("a", "r1", "z1", 1), spot("b", "r2", "z1", 1),
 		                   spot("c", "r3", "", 1) };
 
-	assert_int_equal(ps_domain_all_name(spots, 2), PS_DOMAIN_ZONE);
-	assert_int_equal(ps_domain_all_name(spots, 3), PS_DOMAIN_RACK);
+	assert_int_equal(ps_spots_widest_named_domain(spots, 2), PS_DOMAIN_ZONE);
+	assert_int_equal(ps_spots_widest_named_domain(spots, 3), PS_DOMAIN_RACK);
 	spots[2].closed = true;
-	assert_int_equal(ps_domain_all_name(spots, 3), PS_DOMAIN_ZONE);
+	assert_int_equal(ps_spots_widest_named_domain(spots, 3), PS_DOMAIN_ZONE);
 	spots[0].labels[PS_DOMAIN_HOST][0] = '\0';
 	spots[0].labels[PS_DOMAIN_RACK][0] = '\0';
 	spots[0].labels[PS_DOMAIN_ZONE][0] = '\0';
-	assert_int_equal(ps_domain_all_name(spots, 3), PS_DOMAINS);
+	assert_int_equal(ps_spots_widest_named_domain(spots, 3), PS_DOMAINS);
 	assert_int_equal(ps_domain_by_name("rack"), PS_DOMAIN_RACK);
 	assert_int_equal(ps_domain_by_name("room"), PS_DOMAINS);
 }

@@ -42,7 +42,7 @@ static int setup(void **state)
 	assert_true(ps_reach_init(&f->reach));
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	f->mirror = ends[1];
-	f->reach.leads = true;
+	f->reach.has_addresses = true;
 	f->reach.way.count = 1;
 	f->reach.fd = ends[0];
 	assert_true(ps_reach_ask(&f->reach, &missing));

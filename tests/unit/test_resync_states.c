@@ -37,14 +37,14 @@ TEST(test_nothing_waits_while_memory_is_made, struct fixture *f)
 {
 	owner_lose(f->o, 1);
 	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_REBUILD);
-	assert_nothing_waits(f, PS_RESYNC_MAKING);
+	assert_nothing_waits(f, PS_RESYNC_MAKING_ROOM);
 }
 
 TEST(test_nothing_waits_while_an_image_is_given_up, struct fixture *f)
 {
 	make_stale(f, 1);
 	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_JOINING);
-	assert_nothing_waits(f, PS_RESYNC_MAKING);
+	assert_nothing_waits(f, PS_RESYNC_MAKING_ROOM);
 }
 
 TEST(test_nothing_waits_while_the_data_path_comes_up, struct fixture *f)
@@ -162,7 +162,7 @@ TEST(test_a_silent_mirror_gives_its_turn_up, struct fixture *f)
 	make_stale(f, 1);
 	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_JOINING);
 	o->d->mirrors[1].slow_ns = PS_NEVER / 2;
-	reach(o, PS_RESYNC_MAKING);
+	reach(o, PS_RESYNC_MAKING_ROOM);
 	owner_lose(o, 2);
 	round_of(o);
 	assert_int_not_equal(owner_state(o, 2), PERSEAS_MIRROR_LIVE);
@@ -205,7 +205,7 @@ TEST_WITH(test_a_copy_ends_when_the_mirror_can_be_asked, setup, teardown, struct
 	for (unsigned i = 0; i < PS_PENDING_MAX; i++)
 		ps_question_ask_confirm(o->p, &questions[i], 2);
 	ps_admin_leave(o->p);
-	for (unsigned rounds = 0; !o->p->upkeep.resync.confirmed; rounds++) {
+	for (unsigned rounds = 0; !o->p->upkeep.resync.is_claim_confirmed; rounds++) {
 		assert_true(rounds < ROUNDS);
 		round_of(o);
 	}
@@ -252,7 +252,7 @@ TEST_WITH(test_a_renewal_ends_what_was_begun_before, setup, teardown, struct fix
 		int request;
 		enum ps_resync_state state;
 	} when[] = {
-		{ PERSEAS__REQUEST__BODY_JOINING, PS_RESYNC_MAKING },
+		{ PERSEAS__REQUEST__BODY_JOINING, PS_RESYNC_MAKING_ROOM },
 		{ PERSEAS__REQUEST__BODY_ADD_SEGMENTS, PS_RESYNC_ADDING },
 		{ PERSEAS__REQUEST__BODY_FINISH, PS_RESYNC_FINISHING },
 	};
@@ -288,7 +288,7 @@ TEST(test_a_mirror_that_leaves_takes_its_copy_along, struct fixture *f)
 
 	owner_lose(o, 1);
 	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_REBUILD);
-	reach(o, PS_RESYNC_MAKING);
+	reach(o, PS_RESYNC_MAKING_ROOM);
 	assert_int_equal(owner_change(o, &leaves), 0);
 	for (unsigned rounds = 0; owner_state(o, 1) != PERSEAS_MIRROR_REMOVED; rounds++) {
 		assert_true(rounds < 20);
@@ -310,7 +310,7 @@ TEST_WITH(test_a_segment_that_is_born_meanwhile_is_not_left_out, setup, teardown
 
 	owner_lose(o, 1);
 	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_REBUILD);
-	reach(o, PS_RESYNC_MAKING);
+	reach(o, PS_RESYNC_MAKING_ROOM);
 	o->d->mirrors[1].slow_ns = 0;
 	assert_int_equal(perseas_map(o->p, "born", 4000, &born), 0);
 	memset(born, 1, 4000);
@@ -335,7 +335,7 @@ static void assert_adds_what_there_is(struct fixture *f)
 
 	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_ADD_SEGMENTS);
 	for (unsigned rounds = 0; o->p->mirrors[1].session.state != PS_SESSION_PREPARING ||
-	                          o->p->upkeep.resync.state == PS_RESYNC_MAKING;
+	                          o->p->upkeep.resync.state == PS_RESYNC_MAKING_ROOM;
 	     rounds++) {
 		assert_true(rounds < ROUNDS);
 		round_of(o);
@@ -404,7 +404,7 @@ TEST_WITH(test_it_ends_in_any_state, setup, teardown, struct fixture *f)
 	} ends[] = {
 		{ 0, PERSEAS__REQUEST__BODY_CONFIRM, PS_RESYNC_ASKING },
 		{ 0, PERSEAS__REQUEST__BODY_ROSTER, PS_RESYNC_RECORDING },
-		{ 1, PERSEAS__REQUEST__BODY_REBUILD, PS_RESYNC_MAKING },
+		{ 1, PERSEAS__REQUEST__BODY_REBUILD, PS_RESYNC_MAKING_ROOM },
 		{ 1, PERSEAS__REQUEST__BODY_ADD_SEGMENTS, PS_RESYNC_ADDING },
 		{ 1, PERSEAS__REQUEST__BODY_FINISH, PS_RESYNC_FINISHING },
 	};

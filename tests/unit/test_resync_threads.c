@@ -116,7 +116,7 @@ static void make_stale(perseas_t *p, unsigned mirror)
 
 	ps_admin_enter(p);
 	pthread_mutex_lock(&p->lock);
-	ps_mirror_break(p, &p->mirrors[mirror], PS_LINK_BROKEN, "by the test");
+	ps_mirror_break_link(p, &p->mirrors[mirror], PS_LINK_BROKEN, "by the test");
 	seq = p->commit.seq;
 	pthread_mutex_unlock(&p->lock);
 	while (last_seq(p) < seq + 10)

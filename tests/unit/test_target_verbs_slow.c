@@ -119,7 +119,7 @@ static void wait_for_hangup(struct fixture *fixture)
 	for (int i = 0; i < PATIENCE && !gone; i++) {
 		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
 		gone = fixture->daemon->connections;
-		while (gone && !gone->must_close)
+		while (gone && !gone->close_after_job)
 			gone = gone->next;
 		poll(NULL, 0, 1);
 	}

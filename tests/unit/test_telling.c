@@ -177,7 +177,7 @@ TEST(test_the_keeper_sleeps_while_memory_is_made, struct owner *o)
 	for (unsigned i = 0; i < 900; i++) {
 		direct_keep_after(o->d, o->p, ROUND);
 		assert_int_equal(o->p->upkeep.change.stage, PS_CHANGE_COPYING);
-		if (ps_change_due(o->p, o->d->now) <= o->d->now)
+		if (ps_change_due_at(o->p, o->d->now) <= o->d->now)
 			fail_msg("after %u rounds it is due at a time that is past", i);
 	}
 	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {

@@ -70,7 +70,7 @@ static uint64_t uncounted(const char *directory)
 	uint64_t bytes;
 
 	assert_true(fd >= 0);
-	bytes = memory_place_uncounted(fd, IMAGES);
+	bytes = memory_place_bytes_charged_elsewhere(fd, IMAGES);
 	close(fd);
 	return bytes;
 }

@@ -65,7 +65,7 @@ TEST(a_mirror_that_did_not_answer_may_have_what_was_restored)
 
 	fill_store(&s);
 	s.images.errors[1].code = PERSEAS_EUNREACHABLE;
-	assert_true(ps_images_is_remainder(&s.images));
+	assert_true(ps_images_is_removal_remainder(&s.images));
 	assert_false(ps_images_is_unfinished(&s.images));
 	fill_store(&s);
 	s.peers.count--;
@@ -91,6 +91,6 @@ TEST(an_image_that_has_a_transaction_is_no_unfinished_restore)
 
 	fill_store(&s);
 	s.slot.seq = 1;
-	assert_false(ps_images_is_remainder(&s.images));
+	assert_false(ps_images_is_removal_remainder(&s.images));
 	assert_false(ps_images_is_unfinished(&s.images));
 }

@@ -279,7 +279,7 @@ TEST(a_claim_names_the_daemon_and_image_that_it_means)
 	Perseas__ClaimRequest claim;
 	Perseas__Request request;
 
-	ps_claim_request(o->p, &o->p->mirrors[1], &claim, &request);
+	ps_claim_fill_request(o->p, &o->p->mirrors[1], &claim, &request);
 	assert_true(ps_known_daemon_id(m->daemon_id) && ps_known_daemon_id(m->shown_image_id));
 	assert_int_equal(claim.daemon.len, PS_ID_SIZE);
 	assert_memory_equal(claim.daemon.data, m->daemon_id, PS_ID_SIZE);

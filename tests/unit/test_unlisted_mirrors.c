@@ -37,7 +37,7 @@ TEST(an_owner_tells_of_its_roster)
 	struct owner *o = owner_new(3);
 
 	assert_int_equal(owner_open(o, PERSEAS_CREATE), 0);
-	ps_unlisted_mirrors_lend(known, o->p);
+	ps_unlisted_mirrors_learn_from(known, o->p);
 	owner_free(o);
 	expect(known, 0, 3, "sim://0");
 }
@@ -53,7 +53,7 @@ TEST(who_never_was_the_owner_tells_nothing)
 	assert_int_equal(owner_open(o, PERSEAS_CREATE), 0);
 	p = ps_handle_new(direct_env(o->d), STORE, direct_list(o->d), &o->options, &o->error);
 	assert_non_null(p);
-	ps_unlisted_mirrors_lend(known, p);
+	ps_unlisted_mirrors_learn_from(known, p);
 	assert_int_equal(ps_open_handle(p, &p, &o->error), PERSEAS_EBUSY);
 	owner_free(o);
 	expect(known, 1, 1, "sim://4");

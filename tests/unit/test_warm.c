@@ -242,7 +242,7 @@ TEST(without_memory_there_is_no_copy, struct rig *rig)
 	pthread_mutex_unlock(&s->warmth->lock);
 	ask(1);
 	RIG_UNTIL(drops_of(s) == 1);
-	assert_true(s->warmth->begin_at > s->warmth->env->ops->now(s->warmth->env));
+	assert_true(s->warmth->next_copy_at > s->warmth->env->ops->now(s->warmth->env));
 	take_over(rig, s);
 	assert_int_equal(rig->bytes[5000], 77);
 	close_standby();

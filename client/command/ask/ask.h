@@ -60,10 +60,10 @@ enum ps_exit ps_images_check_ambiguous(const struct ps_images *images, const cha
 
 /* Returns true if the images are what an interrupted removal of an unfinished restore leaves: fewer
  * than R, none of which has the transaction that fills the store. */
-bool ps_images_is_remainder(const struct ps_images *images);
+bool ps_images_is_removal_remainder(const struct ps_images *images);
 
 /* Returns true if the store is an unfinished restore: R images show it, or every member answered
- * and ps_images_is_remainder is true. */
+ * and ps_images_is_removal_remainder is true. */
 bool ps_images_is_unfinished(const struct ps_images *images);
 
 /* Printed for a member whose image no mirror shows. */

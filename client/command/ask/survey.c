@@ -63,7 +63,7 @@ static enum ps_exit take_answers(struct ps_survey *survey, const struct ps_peers
 			return ps_peers_complain(peers, i);
 		else
 			ps_complain(PS_EXIT_OK, "%s", peers->errors[i].text);
-		survey->silent += !peers->replies[i];
+		survey->silent_count += !peers->replies[i];
 	}
 	return PS_EXIT_OK;
 }
@@ -130,7 +130,7 @@ enum ps_exit ps_survey_take(struct ps_survey *survey, const char *mirrors,
 		rest = ps_list_cut(list, PS_MIRRORS_MAX);
 		status = ask_part(survey, list, options);
 	}
-	if (!status && survey->silent == survey->count)
+	if (!status && survey->silent_count == survey->count)
 		status = ps_complain(PS_EXIT_FAILURE, "no daemon answers");
 	if (status)
 		ps_survey_free(survey);

@@ -21,7 +21,7 @@ struct ps_survey {
 	struct ps_spot *spots; /* daemons that do not answer have closed spots */
 	unsigned count;
 	char *words; /* a copy of the list's text, into which the addresses of the spots point */
-	unsigned silent; /* daemons that did not answer */
+	unsigned silent_count; /* daemons that did not answer */
 };
 
 /*

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-bool ps_images_is_remainder(const struct ps_images *images)
+bool ps_images_is_removal_remainder(const struct ps_images *images)
 {
 	const struct ps_judgement *judged = &images->judged;
 
@@ -31,7 +31,7 @@ bool ps_images_is_unfinished(const struct ps_images *images)
 
 	if (images->judged.outlook == PS_OUTLOOK_UNFILLED)
 		return true;
-	if (!ps_images_is_remainder(images))
+	if (!ps_images_is_removal_remainder(images))
 		return false;
 	for (size_t k = 0; k < roster->n_members; k++)
 		if (!has_member_answered(images, roster->members[k]))

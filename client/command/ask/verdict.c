@@ -232,13 +232,14 @@ static bool is_usable_without(const struct ps_images *images, uint32_t lost)
 
 /* Returns true if the store cannot be used after the loss of `lost` and of some `more` other
  * mirrors with an index of `from` or more. */
-static bool hurts_with(const struct ps_images *images, uint32_t lost, unsigned from, unsigned more)
+static bool is_unusable_after(const struct ps_images *images, uint32_t lost, unsigned from,
+                              unsigned more)
 {
 	if (!more)
 		return !is_usable_without(images, lost);
 	for (unsigned i = from; i < images->peers->count; i++)
 		if (ps_images_is_listed(images, i) &&
-		    hurts_with(images, lost | UINT32_C(1) << i, i + 1, more - 1))
+		    is_unusable_after(images, lost | UINT32_C(1) << i, i + 1, more - 1))
 			return true;
 	return false;
 }
@@ -251,7 +252,7 @@ unsigned ps_verdict_losses_borne(const struct ps_images *images)
 
 	if (!is_usable_without(images, counted_lost))
 		return 0;
-	while (bears < most && !hurts_with(images, counted_lost, 0, bears + 1))
+	while (bears < most && !is_unusable_after(images, counted_lost, 0, bears + 1))
 		bears++;
 	return bears;
 }
@@ -315,7 +316,7 @@ static const char *why_unknown(const struct ps_images *images)
 {
 	if (ps_images_is_unfinished(images))
 		return unfilled;
-	return ps_images_is_remainder(images)
+	return ps_images_is_removal_remainder(images)
 	               ? " (restore unfinished, unless mirrors that did not answer have more)"
 	               : " (too few images are seen to know the newest state)";
 }

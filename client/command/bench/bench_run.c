@@ -84,7 +84,7 @@ static void wait_in_stage(const struct run *run, uint64_t ms)
 {
 	const uint64_t until = ps_monotonic() + ms * 1000000;
 
-	while (!ps_stopped() && !atomic_load(&run->failed)) {
+	while (!ps_stop_requested() && !atomic_load(&run->failed)) {
 		const uint64_t now = ps_monotonic(), left = until > now ? until - now : 0;
 
 		if (!left && (run->stage != MEASURING || atomic_load(&run->measured)))
@@ -137,7 +137,7 @@ enum ps_exit ps_bench_commits(struct ps_bench *bench)
 	const struct ps_args *args = bench->args;
 	enum ps_exit status = PS_EXIT_OK;
 
-	for (unsigned i = 0; i < args->size_count && !status && !ps_stopped(); i++) {
+	for (unsigned i = 0; i < args->size_count && !status && !ps_stop_requested(); i++) {
 		struct ps_bench_size *size = &bench->sizes[i];
 		struct worker *workers = calloc(args->threads, sizeof(*workers));
 

@@ -30,10 +30,10 @@ static void add_last_seq(struct last_seqs *last_seqs, uint64_t seq)
 static void add_record(struct ps_outcome *outcome, struct last_seqs *last_seqs,
                        const Perseas__Handover *handover)
 {
-	outcome->known++;
+	outcome->known_count++;
 	if (!handover->closing_ns)
 		return;
-	outcome->ended++;
+	outcome->ended_count++;
 	outcome->released &= (bool)handover->released;
 	if (handover->closing_ns > outcome->closing_ns)
 		outcome->closing_ns = handover->closing_ns;
@@ -41,7 +41,7 @@ static void add_record(struct ps_outcome *outcome, struct last_seqs *last_seqs,
 		add_last_seq(last_seqs, handover->last->seq);
 	if (!handover->pause_ns)
 		return;
-	outcome->opened++;
+	outcome->opened_count++;
 	if (handover->pause_ns > outcome->pause_ns)
 		outcome->pause_ns = handover->pause_ns;
 	if (handover->first && handover->first->seq > outcome->seq)
@@ -59,7 +59,7 @@ static void count_losses(struct ps_outcome *outcome, const struct last_seqs *las
 		return;
 	held = last_seqs->list[(acks < last_seqs->count ? acks : last_seqs->count) - 1];
 	outcome->in_doubt = last_seqs->list[0] - held;
-	outcome->lost = outcome->opened && held > outcome->seq ? held - outcome->seq : 0;
+	outcome->lost = outcome->opened_count && held > outcome->seq ? held - outcome->seq : 0;
 }
 
 void ps_outcome_collect(struct ps_outcome *outcome, const struct ps_handover *handover,
@@ -91,7 +91,8 @@ bool ps_outcome_is_over(const struct ps_outcome *outcome, const struct ps_images
 {
 	const Perseas__Roster *roster = images->judged.settled;
 
-	if (!roster || !outcome->address || !outcome->opened)
+	if (!roster || !outcome->address || !outcome->opened_count)
 		return false;
-	return outcome->opened >= roster->acks || outcome->opened == outcome->known;
+	return outcome->opened_count >= roster->acks ||
+	       outcome->opened_count == outcome->known_count;
 }

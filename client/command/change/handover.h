@@ -17,9 +17,9 @@ struct ps_handover {
 /* What the mirrors recorded of a handover. "Next owner" is the one after the owner that was asked.
  */
 struct ps_outcome {
-	unsigned known;  /* mirrors that have a record of the handover */
-	unsigned ended;  /* mirrors that saw the old owner's session end */
-	unsigned opened; /* mirrors that saw the next owner have the store open */
+	unsigned known_count;  /* mirrors that have a record of the handover */
+	unsigned ended_count;  /* mirrors that saw the old owner's session end */
+	unsigned opened_count; /* mirrors that saw the next owner have the store open */
 	/* Every mirror that saw the session end was told that the owner releases the store. */
 	bool released;
 	/* Longest time from the request to the end of the session, and from there to the next

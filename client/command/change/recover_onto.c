@@ -58,7 +58,7 @@ static void *copy_and_unmap(perseas_t *from, const struct perseas_segment_info *
 	int rc = perseas_map(from, info->name, 0, &base);
 
 	if (rc) {
-		*status = ps_library_failed(from, rc);
+		*status = ps_library_complain(from, rc);
 		return NULL;
 	}
 	aside = mmap(NULL, info->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -99,7 +99,7 @@ static enum ps_exit copy_segments(perseas_t *from, struct ps_remake *to)
 			break;
 		status = map_and_fill(to, &info, aside);
 		munmap(aside, info.size);
-		if (!status && ps_stopped())
+		if (!status && ps_stop_requested())
 			status = ps_complain(PS_EXIT_FAILURE, "stopped by a signal");
 	}
 	return status;

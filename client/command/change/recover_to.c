@@ -56,7 +56,7 @@ static void set_file_name(char name[FILE_NAME], const char *segment)
 
 static enum ps_exit export_failed(const struct export *export, const char *name, const char *what)
 {
-	return ps_file_failed(export->path, name, what);
+	return ps_file_complain(export->path, name, what);
 }
 
 /* --- the folder --- */
@@ -110,7 +110,7 @@ static enum ps_exit remove_remains(int dir, const char *path)
 	if (folder >= 0)
 		remove_folder(dir, folder);
 	else if (errno != ENOENT)
-		return ps_file_failed(path, FOLDER, "cannot be removed");
+		return ps_file_complain(path, FOLDER, "cannot be removed");
 	return PS_EXIT_OK;
 }
 
@@ -239,7 +239,7 @@ static enum ps_exit write_files(struct export *export, perseas_t *p)
 		int rc = perseas_map(p, file->segment.name, 0, &base);
 
 		if (rc)
-			return ps_library_failed(p, rc);
+			return ps_library_complain(p, rc);
 		status = write_file(export, file, base);
 		perseas_unmap(p, base);
 		if (status)

@@ -91,7 +91,7 @@ enum ps_exit ps_remake_check(const struct ps_remake *remake)
 
 	if (status)
 		return status;
-	if (ps_unfinished_is(remake->store, remake->mirrors, &remake->options)) {
+	if (ps_unfinished_exists(remake->store, remake->mirrors, &remake->options)) {
 		ps_images_close(&images, &peers);
 		status = clear_unfinished(remake);
 		if (!status)
@@ -149,7 +149,7 @@ static enum ps_exit make_empty(struct ps_remake *remake)
 
 	if (!rc)
 		rc = perseas_open(remake->store, remake->mirrors, &remake->options, &remake->p);
-	return rc ? ps_library_failed(NULL, rc) : PS_EXIT_OK;
+	return rc ? ps_library_complain(NULL, rc) : PS_EXIT_OK;
 }
 
 /* Creates and opens a store that the command's first transaction fills. */
@@ -186,7 +186,7 @@ enum ps_exit ps_remake_map(struct ps_remake *remake, const char *segment, uint64
 			            "and is now at %p: pointers into it are no longer good",
 			            segment, address, *base);
 	}
-	return rc ? ps_library_failed(remake->p, rc) : PS_EXIT_OK;
+	return rc ? ps_library_complain(remake->p, rc) : PS_EXIT_OK;
 }
 
 /* --- comparing and publishing --- */
@@ -263,14 +263,14 @@ static enum ps_exit compare_segments(struct comparison *c, struct ps_remake *rem
 		return status;
 	for (unsigned i = 0; i < c->peers.count; i++)
 		c->good[i] = true;
-	for (unsigned i = 0; i < c->count && !ps_stopped(); i++)
+	for (unsigned i = 0; i < c->count && !ps_stop_requested(); i++)
 		compare_segment(c, remake->store, &c->segments[i].info, c->segments[i].id);
 	ps_bar_clear();
 	remake->equal_mirrors = c->peers.count - c->different - c->silent;
 	if (c->different)
 		status = ps_complain(PS_EXIT_FAILURE, "the copy is not good; where it was taken "
 		                                      "from is as it was");
-	else if (ps_stopped())
+	else if (ps_stop_requested())
 		status = ps_complain(PS_EXIT_FAILURE, "stopped by a signal: nothing is published");
 	else if (c->silent)
 		status = PS_EXIT_PARTLY;
@@ -285,18 +285,18 @@ enum ps_exit ps_remake_publish(struct ps_remake *remake)
 	int rc;
 
 	list_segments(&c, remake->p);
-	rc = ps_opened_send(remake->p, ps_stopped);
+	rc = ps_opened_send_segments(remake->p, ps_stop_requested);
 	ps_bar_clear();
 	if (rc)
-		return ps_library_failed(remake->p, rc);
+		return ps_library_complain(remake->p, rc);
 	status = compare_segments(&c, remake);
 	if (status && status != PS_EXIT_PARTLY) {
-		ps_opened_withhold(remake->p);
+		ps_opened_cancel_send(remake->p);
 		return status;
 	}
 	rc = ps_opened_publish(remake->p);
 	if (rc)
-		return ps_library_failed(remake->p, rc);
+		return ps_library_complain(remake->p, rc);
 	if (!remake->quiet)
 		printf("%u of %u mirrors hold what was recovered, byte for byte\n",
 		       remake->equal_mirrors, c.peers.count);

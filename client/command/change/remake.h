@@ -38,7 +38,7 @@ enum ps_exit ps_remake_map(struct ps_remake *remake, const char *segment, uint64
 /* Sends the mapped segments to the mirrors, compares what these then hold with the segments, and
  * publishes them if nothing differs, so that only a compared store can be opened. Waits until all
  * mirrors that take part hold the publish. Returns PS_EXIT_PARTLY if a mirror was not compared, or
- * another status if nothing is known to be published. Publishes nothing if ps_stopped(). */
+ * another status if nothing is known to be published. Publishes nothing if ps_stop_requested(). */
 enum ps_exit ps_remake_publish(struct ps_remake *remake);
 
 /* Closes the store, which stays on its mirrors. Does nothing if it is not open. */

@@ -104,7 +104,7 @@ static enum ps_exit follow_order(struct repair *repair)
 	bool over = false;
 
 	ps_stop_catch();
-	while (!ps_stopped() && env->ops->now(env) < until_ns) {
+	while (!ps_stop_requested() && env->ops->now(env) < until_ns) {
 		const enum ps_exit status = look_at_order(repair, &over);
 
 		if (over)

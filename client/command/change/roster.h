@@ -41,12 +41,12 @@ void ps_roster_print_done(const struct ps_args *args, const char *told,
 /* The following functions are in roster_done.c. */
 
 /* Returns true if the settled roster is what the change leads to. */
-bool ps_roster_is_made(const struct ps_images *images, const struct ps_args *args);
+bool ps_roster_shows_change(const struct ps_images *images, const struct ps_args *args);
 
 /* Returns true if the mirrors show that the change was made before, or that there is nothing to
  * cancel. A mirror that should leave must not be a member under another address, either, and
  * `remove` must name one of LIST: a mistyped address would be in no roster. */
-bool ps_roster_is_done(const struct ps_images *images, const struct ps_args *args);
+bool ps_roster_needs_no_change(const struct ps_images *images, const struct ps_args *args);
 
 /* Prints that there is nothing to do, and the roster. */
 void ps_roster_print_nothing_to_do(const struct ps_images *images, const struct ps_args *args);
@@ -54,7 +54,7 @@ void ps_roster_print_nothing_to_do(const struct ps_images *images, const struct 
 /* Reports a change that the library or the owner refused with this code and sentence. Asks the
  * mirrors again, and returns PS_EXIT_OK if they show that the change was made before: the open may
  * have completed it. Returns PS_EXIT_NO if the roster does not fit the change. */
-enum ps_exit ps_roster_end_refused(const struct ps_args *args, int code, const char *text);
+enum ps_exit ps_roster_report_refused(const struct ps_args *args, int code, const char *text);
 
 /* The following functions are in roster_sizes.c. */
 

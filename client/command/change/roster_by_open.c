@@ -107,10 +107,10 @@ enum ps_exit ps_roster_change_by_open(const struct ps_args *args)
 	rc = perseas_open(args->store, args->mirrors, &options, &p);
 	ps_bar_clear();
 	if (rc)
-		return ps_library_failed(NULL, rc);
+		return ps_library_complain(NULL, rc);
 	ps_opened_read(p, &before);
 	if (!ps_roster_is_cancel(args))
-		rc = ps_opened_change_roster(p, &change, args->wait_ms, ps_stopped);
+		rc = ps_opened_change_roster(p, &change, args->wait_ms, ps_stop_requested);
 	ps_bar_clear();
 	if (rc == PERSEAS_ETIMEOUT)
 		status = ps_complain(PS_EXIT_PARTLY,
@@ -118,7 +118,7 @@ enum ps_exit ps_roster_change_by_open(const struct ps_args *args)
 		                     "store goes on with",
 		                     args->store, perseas_message(p));
 	else if (rc)
-		status = ps_roster_end_refused(args, rc, perseas_message(p));
+		status = ps_roster_report_refused(args, rc, perseas_message(p));
 	else
 		print_done(args, &before, p);
 	perseas_close(p);

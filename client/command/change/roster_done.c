@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-bool ps_roster_is_made(const struct ps_images *images, const struct ps_args *args)
+bool ps_roster_shows_change(const struct ps_images *images, const struct ps_args *args)
 {
 	const char *old = ps_roster_old_address(args), *new = ps_roster_new_address(args);
 	const Perseas__Roster *roster = images->judged.settled;
@@ -38,7 +38,7 @@ static bool is_in_list(const struct ps_images *images, const char *address)
 	return false;
 }
 
-bool ps_roster_is_done(const struct ps_images *images, const struct ps_args *args)
+bool ps_roster_needs_no_change(const struct ps_images *images, const struct ps_args *args)
 {
 	const char *old = ps_roster_old_address(args);
 
@@ -46,7 +46,7 @@ bool ps_roster_is_done(const struct ps_images *images, const struct ps_args *arg
 		return false;
 	if (ps_roster_is_cancel(args))
 		return !images->judged.next;
-	return ps_roster_is_made(images, args) && (!old || are_members_seen(images)) &&
+	return ps_roster_shows_change(images, args) && (!old || are_members_seen(images)) &&
 	       (ps_roster_new_address(args) || !old || is_in_list(images, old));
 }
 
@@ -66,7 +66,7 @@ void ps_roster_print_nothing_to_do(const struct ps_images *images, const struct 
 	ps_roster_print_done(args, text, &unchanged);
 }
 
-static bool was_made_before(const struct ps_args *args)
+static bool was_change_made_before(const struct ps_args *args)
 {
 	struct ps_peers peers;
 	struct ps_images images;
@@ -75,16 +75,16 @@ static bool was_made_before(const struct ps_args *args)
 	if (ps_images_open(&images, &peers, args->store, args->mirrors, &args->options))
 		return false;
 	(void)ps_images_fetch_more(&images, &peers, args->store);
-	is_done = ps_roster_is_done(&images, args);
+	is_done = ps_roster_needs_no_change(&images, args);
 	if (is_done)
 		ps_roster_print_nothing_to_do(&images, args);
 	ps_images_close(&images, &peers);
 	return is_done;
 }
 
-enum ps_exit ps_roster_end_refused(const struct ps_args *args, int code, const char *text)
+enum ps_exit ps_roster_report_refused(const struct ps_args *args, int code, const char *text)
 {
 	if (code != PERSEAS_EINVAL)
 		return ps_complain(ps_exit_of_code(code), "%s", text);
-	return was_made_before(args) ? PS_EXIT_OK : ps_complain(PS_EXIT_NO, "%s", text);
+	return was_change_made_before(args) ? PS_EXIT_OK : ps_complain(PS_EXIT_NO, "%s", text);
 }

@@ -90,7 +90,7 @@ static enum ps_exit report_cancel(const Perseas__OrderResult *result, bool found
 		                   "the change was decided already, and is completed: %s",
 		                   result->text);
 	if (result->code == PERSEAS_EINVAL && !found)
-		return ps_roster_end_refused(args, result->code, result->text);
+		return ps_roster_report_refused(args, result->code, result->text);
 	ps_roster_print_done(args,
 	                     result->code == PERSEAS_EINVAL
 	                             ? "the change is taken back: its owner had not begun it"
@@ -126,7 +126,7 @@ static void take_result(struct wait *wait, const Perseas__OrderResult *result,
 	if (result->done && ps_roster_is_cancel(args))
 		wait->status = report_cancel(result, wait->found, args);
 	else if (result->done && result->code)
-		wait->status = ps_roster_end_refused(args, result->code, result->text);
+		wait->status = ps_roster_report_refused(args, result->code, result->text);
 	else if (result->done)
 		print_made(result, args);
 }
@@ -152,7 +152,7 @@ static void end_without_owner(const struct ps_images *images, const struct ps_ar
                               struct wait *wait)
 {
 	wait->over = true;
-	if (ps_roster_is_made(images, args)) {
+	if (ps_roster_shows_change(images, args)) {
 		ps_roster_print_done(args, "", &unknown_sizes);
 		return;
 	}
@@ -194,7 +194,7 @@ static enum ps_exit follow_order(struct ps_peers *peers, const struct ps_args *a
 {
 	uint64_t until_ns = peers->env->ops->now(peers->env) + (uint64_t)args->wait_ms * 1000000;
 
-	while (!ps_stopped() && peers->env->ops->now(peers->env) < until_ns) {
+	while (!ps_stop_requested() && peers->env->ops->now(peers->env) < until_ns) {
 		look_at_order(peers, args, wait);
 		if (wait->over)
 			return wait->status;

@@ -5,7 +5,8 @@
 #include "../ask/ask.h"
 #include "../../open/unfilled.h"
 
-bool ps_unfinished_is(const char *store, const char *mirrors, const struct perseas_options *options)
+bool ps_unfinished_exists(const char *store, const char *mirrors,
+                          const struct perseas_options *options)
 {
 	struct ps_peers peers;
 	struct ps_images images;
@@ -14,7 +15,8 @@ bool ps_unfinished_is(const char *store, const char *mirrors, const struct perse
 	if (ps_images_open(&images, &peers, store, mirrors, options))
 		return false;
 	(void)ps_images_fetch_more(&images, &peers, store);
-	is = images.judged.outlook == PS_OUTLOOK_UNFILLED || ps_images_is_remainder(&images);
+	is = images.judged.outlook == PS_OUTLOOK_UNFILLED ||
+	     ps_images_is_removal_remainder(&images);
 	ps_images_close(&images, &peers);
 	return is;
 }

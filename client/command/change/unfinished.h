@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 /* Returns true if the mirrors have an unfinished store of this name. */
-bool ps_unfinished_is(const char *store, const char *mirrors,
-                      const struct perseas_options *options);
+bool ps_unfinished_exists(const char *store, const char *mirrors,
+                          const struct perseas_options *options);
 
 /* Deletes the unfinished store, if its id is store_id or store_id is NULL. On an error, complains
  * and says whether any image was deleted. */

@@ -14,9 +14,12 @@
 
 /* The checks. Guides and messages name them. */
 const struct ps_check ps_checks[] = {
-	{ "core dumps", ps_check_core_dumps }, { "recovery on demand", ps_check_demand },
-	{ "written pages", ps_check_written }, { "RDMA addresses", ps_check_rdma_addresses },
-	{ "RemoveIPC", ps_check_remove_ipc },  { NULL, NULL },
+	{ "core dumps", ps_check_core_dumps },
+	{ "recovery on demand", ps_check_demand_paging },
+	{ "written pages", ps_check_page_tracking },
+	{ "RDMA addresses", ps_check_rdma_addresses },
+	{ "RemoveIPC", ps_check_remove_ipc },
+	{ NULL, NULL },
 };
 
 /* --- findings --- */
@@ -88,7 +91,7 @@ void ps_finding_add_expiries(struct ps_finding *finding, const struct ps_expirie
 
 /* --- this host --- */
 
-static int probe_demand_here(const char **limit, struct ps_error *error)
+static int probe_demand_paging_here(const char **limit, struct ps_error *error)
 {
 	struct ps_env *env = ps_env_posix(NULL, error);
 	int rc;
@@ -100,7 +103,7 @@ static int probe_demand_here(const char **limit, struct ps_error *error)
 	return rc;
 }
 
-static int probe_written_here(struct ps_error *error)
+static int probe_page_tracking_here(struct ps_error *error)
 {
 	struct ps_env *env = ps_env_posix(NULL, error);
 	int rc;
@@ -120,7 +123,7 @@ struct ps_host ps_host_here(const char *memory_dir)
 		.root = "",
 		.memory_dir = memory_dir,
 		.has_rdma = PERSEAS_RDMA && !(rdma && !strcmp(rdma, "off")),
-		.demand = probe_demand_here,
-		.written = probe_written_here,
+		.demand = probe_demand_paging_here,
+		.written = probe_page_tracking_here,
 	};
 }

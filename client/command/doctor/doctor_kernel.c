@@ -40,7 +40,7 @@ static bool is_linux_6_6(const struct ps_host *host)
 }
 
 /* Finds a host that cannot recover on demand: owners there read all memory before they open. */
-void ps_check_demand(const struct ps_host *host, struct ps_finding *finding)
+void ps_check_demand_paging(const struct ps_host *host, struct ps_finding *finding)
 {
 	struct ps_error error = { 0 };
 	const char *limit = NULL;
@@ -71,7 +71,7 @@ void ps_check_demand(const struct ps_host *host, struct ps_finding *finding)
 
 /* Finds a host that cannot tell which pages were written. Only owners that ask for this are slower.
  */
-void ps_check_written(const struct ps_host *host, struct ps_finding *finding)
+void ps_check_page_tracking(const struct ps_host *host, struct ps_finding *finding)
 {
 	struct ps_error error = { 0 };
 

@@ -102,7 +102,7 @@ static bool wait_or_give_up(struct step *s, const char *what)
 {
 	struct ps_env *env = s->peers.env;
 
-	if (!ps_stopped() && env->ops->now(env) < s->until_ns) {
+	if (!ps_stop_requested() && env->ops->now(env) < s->until_ns) {
 		poll(NULL, 0, LOOK_MS);
 		return false;
 	}
@@ -121,7 +121,7 @@ static bool finish_change_by_open(struct step *s)
 		return wait_or_give_up(s, "a change of its roster that was begun is not completed");
 	rc = perseas_open(store_name(s), s->image->mirrors, &options, &p);
 	if (rc && rc != PERSEAS_EBUSY)
-		return end_work(s, PS_DRAIN_LEFT, ps_library_failed(NULL, rc));
+		return end_work(s, PS_DRAIN_LEFT, ps_library_complain(NULL, rc));
 	if (!rc)
 		perseas_close(p);
 	return false;

@@ -81,7 +81,7 @@ static enum ps_domain narrowest_domain(const struct ps_drain *drain, const struc
 static enum ps_domain widest_domain(const struct ps_drain *drain, const struct ps_spot *spots,
                                     enum ps_domain least)
 {
-	const enum ps_domain usual = ps_domain_all_name(spots, drain->survey.count);
+	const enum ps_domain usual = ps_spots_widest_named_domain(spots, drain->survey.count);
 
 	return drain->args->apart || usual == PS_DOMAINS || usual < least ? least : usual;
 }

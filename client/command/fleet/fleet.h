@@ -14,18 +14,18 @@
 /* The condition of a store, the worst first. */
 enum ps_fleet_rank {
 	PS_FLEET_STUCK, /* the store cannot commit or be opened, or has a commit in doubt */
-	PS_FLEET_BARE,  /* the store bears fewer losses than its roster promises */
-	PS_FLEET_NOTED, /* the store is usable; its line says what is wrong */
-	PS_FLEET_FREE,  /* the store has no owner */
+	PS_FLEET_LACKS_REDUNDANCY, /* the store bears fewer losses than its roster promises */
+	PS_FLEET_HAS_FAULT,        /* the store is usable; its line says what is wrong */
+	PS_FLEET_OWNERLESS,        /* the store has no owner */
 	PS_FLEET_GOOD,
 	PS_FLEET_RANKS,
 };
 
 struct ps_fleet_daemon {
-	struct ps_peers *peers; /* index of the daemon in `peers` is `at` */
-	unsigned at;
-	bool added;            /* a roster named the daemon, not the list */
-	Perseas__Reply *reply; /* NULL: peers->errors[at] has the reason */
+	struct ps_peers *peers; /* index of the daemon in `peers` is `peer_index` */
+	unsigned peer_index;
+	bool is_from_roster;   /* a roster named the daemon, not the list */
+	Perseas__Reply *reply; /* NULL: peers->errors[peer_index] has the reason */
 };
 
 struct ps_fleet_store {
@@ -56,11 +56,11 @@ struct ps_fleet {
 	struct ps_peers **peer_sets; /* connections, in sets of up to PS_MIRRORS_MAX */
 	unsigned peer_set_count;
 	struct ps_fleet_daemon *daemons; /* the daemons of the list come first */
-	unsigned count, silent;          /* number of daemons, and of those that did not answer */
+	unsigned count, silent_count;    /* number of daemons, and of those that did not answer */
 	struct ps_fleet_store *stores;   /* by rank, then by name */
 	unsigned store_count;
 	unsigned ranks[PS_FLEET_RANKS]; /* stores of each rank */
-	unsigned free;                  /* stores without an owner */
+	unsigned ownerless_count;       /* stores without an owner */
 };
 
 /* Asks the daemons of the list, then other daemons that rosters name. After an error, which was
@@ -74,7 +74,7 @@ void ps_fleet_free_stores(struct ps_fleet *fleet);
 
 /* Returns a comma-separated list of the daemons that rosters in force name and that the fleet has
  * not asked, or NULL. The caller frees it. */
-char *ps_fleet_unasked(const struct ps_fleet *fleet);
+char *ps_fleet_list_unasked(const struct ps_fleet *fleet);
 
 const char *ps_fleet_address(const struct ps_fleet_daemon *daemon);
 

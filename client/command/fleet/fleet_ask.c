@@ -12,7 +12,7 @@
 
 const char *ps_fleet_address(const struct ps_fleet_daemon *daemon)
 {
-	return daemon->peers->addresses[daemon->at].text;
+	return daemon->peers->addresses[daemon->peer_index].text;
 }
 
 static enum ps_exit ask_part(struct ps_fleet *fleet, const char *list, bool added,
@@ -34,7 +34,7 @@ static enum ps_exit ask_part(struct ps_fleet *fleet, const char *list, bool adde
 	for (unsigned i = 0; i < peers->count; i++) {
 		fleet->daemons[fleet->count++] = (struct ps_fleet_daemon){ peers, i, added,
 			                                                   peers->replies[i] };
-		fleet->silent += !peers->replies[i];
+		fleet->silent_count += !peers->replies[i];
 		peers->replies[i] = NULL;
 	}
 	return PS_EXIT_OK;
@@ -159,7 +159,7 @@ static enum ps_exit ask_list(struct ps_fleet *fleet, char *list, bool added,
 	return status;
 }
 
-char *ps_fleet_unasked(const struct ps_fleet *fleet)
+char *ps_fleet_list_unasked(const struct ps_fleet *fleet)
 {
 	struct names names = { 0 };
 
@@ -174,7 +174,7 @@ static void ask_unseen_members(struct ps_fleet *fleet, const struct perseas_opti
 	bool any = true;
 
 	while (any) {
-		char *list = ps_fleet_unasked(fleet);
+		char *list = ps_fleet_list_unasked(fleet);
 
 		any = list && !ask_list(fleet, list, true, options);
 		free(list);

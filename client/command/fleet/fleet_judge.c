@@ -33,10 +33,10 @@ static bool ask_for_error(const struct ps_fleet_daemon *daemon, const char *stor
 
 	/* The message has no const; it is only packed. */
 	ask.store = (char *)store;
-	daemon->peers->errors[daemon->at].code = 0;
-	if (ps_peers_send(daemon->peers, daemon->at, &request))
-		reply = ps_peers_receive(daemon->peers, daemon->at);
-	*error = daemon->peers->errors[daemon->at];
+	daemon->peers->errors[daemon->peer_index].code = 0;
+	if (ps_peers_send(daemon->peers, daemon->peer_index, &request))
+		reply = ps_peers_receive(daemon->peers, daemon->peer_index);
+	*error = daemon->peers->errors[daemon->peer_index];
 	if (reply)
 		perseas__reply__free_unpacked(reply, NULL);
 	return !reply;
@@ -59,10 +59,10 @@ static void add_peer(const struct ps_fleet *fleet, unsigned daemon, const char *
 	if (i == PS_MIRRORS_MAX)
 		return;
 	peers->count++;
-	peers->given += !it->added;
-	peers->addresses[i] = it->peers->addresses[it->at];
+	peers->given += !it->is_from_roster;
+	peers->addresses[i] = it->peers->addresses[it->peer_index];
 	if (!it->reply)
-		images->errors[i] = it->peers->errors[it->at];
+		images->errors[i] = it->peers->errors[it->peer_index];
 	else if ((!status || may_be_refused(status)) &&
 	         ask_for_error(it, store, &images->errors[i]))
 		status = NULL;
@@ -276,10 +276,10 @@ static enum ps_fleet_rank choose_rank(const struct line *line)
 	if (store->commit == PS_CAN_NOT || !store->open)
 		return PS_FLEET_STUCK;
 	if (store->commit == PS_CAN_UNKNOWN || store->losses_borne < store->losses_promised)
-		return PS_FLEET_BARE;
+		return PS_FLEET_LACKS_REDUNDANCY;
 	if (line->any)
-		return PS_FLEET_NOTED;
-	return *store->owner ? PS_FLEET_GOOD : PS_FLEET_FREE;
+		return PS_FLEET_HAS_FAULT;
+	return *store->owner ? PS_FLEET_GOOD : PS_FLEET_OWNERLESS;
 }
 
 static void set_slot(struct ps_fleet_store *store, const struct ps_images *images)
@@ -386,7 +386,7 @@ void ps_fleet_judge(struct ps_fleet *fleet)
 		                      have_same_name(&entries[i], &entries[i + run]));
 		judge_store(store, &images);
 		fleet->ranks[store->rank]++;
-		fleet->free += !*store->owner;
+		fleet->ownerless_count += !*store->owner;
 	}
 	free(entries);
 	qsort(fleet->stores, fleet->store_count, sizeof(*fleet->stores), compare_stores);

@@ -9,21 +9,22 @@
 
 static void print_summary(const struct ps_fleet *fleet)
 {
-	const unsigned stuck = fleet->ranks[PS_FLEET_STUCK], bare = fleet->ranks[PS_FLEET_BARE];
+	const unsigned stuck = fleet->ranks[PS_FLEET_STUCK],
+		       bare = fleet->ranks[PS_FLEET_LACKS_REDUNDANCY];
 
 	printf("%u store%s on %u daemon%s", fleet->store_count, ps_plural(fleet->store_count),
 	       fleet->count, ps_plural(fleet->count));
-	if (fleet->silent)
-		printf(", of which %u %s not answer", fleet->silent,
-		       fleet->silent == 1 ? "does" : "do");
+	if (fleet->silent_count)
+		printf(", of which %u %s not answer", fleet->silent_count,
+		       fleet->silent_count == 1 ? "does" : "do");
 	if (stuck)
 		printf("; %u cannot be used", stuck);
 	if (bare)
 		printf("; %u bear%s fewer losses than promised", bare, bare == 1 ? "s" : "");
 	if (!stuck && !bare && fleet->store_count)
 		printf("; all bear the losses that they promise");
-	if (fleet->free)
-		printf("; %u without an owner", fleet->free);
+	if (fleet->ownerless_count)
+		printf("; %u without an owner", fleet->ownerless_count);
 	printf("\n");
 }
 
@@ -95,8 +96,9 @@ static void daemon_json(struct ps_json *json, const struct ps_fleet_daemon *daem
 {
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "address", ps_fleet_address(daemon));
-	ps_json_bool(json, "named", !daemon->added);
-	ps_json_text(json, "error", daemon->reply ? NULL : daemon->peers->errors[daemon->at].text);
+	ps_json_bool(json, "named", !daemon->is_from_roster);
+	ps_json_text(json, "error",
+	             daemon->reply ? NULL : daemon->peers->errors[daemon->peer_index].text);
 	ps_json_end(json, '}');
 }
 
@@ -106,9 +108,9 @@ static void print_json(const struct ps_fleet *fleet)
 
 	ps_json_begin(&json, NULL, '{');
 	ps_json_number(&json, "stuck", fleet->ranks[PS_FLEET_STUCK]);
-	ps_json_number(&json, "bare", fleet->ranks[PS_FLEET_BARE]);
-	ps_json_number(&json, "without_owner", fleet->free);
-	ps_json_number(&json, "unreachable", fleet->silent);
+	ps_json_number(&json, "bare", fleet->ranks[PS_FLEET_LACKS_REDUNDANCY]);
+	ps_json_number(&json, "without_owner", fleet->ownerless_count);
+	ps_json_number(&json, "unreachable", fleet->silent_count);
 	ps_json_begin(&json, "daemons", '[');
 	for (unsigned i = 0; i < fleet->count; i++)
 		daemon_json(&json, &fleet->daemons[i]);
@@ -128,11 +130,11 @@ static void print_json(const struct ps_fleet *fleet)
 
 static enum ps_exit exit_status(const struct ps_fleet *fleet)
 {
-	if (fleet->silent == fleet->count)
+	if (fleet->silent_count == fleet->count)
 		return ps_complain(PS_EXIT_FAILURE, "no daemon answers");
-	if (fleet->ranks[PS_FLEET_STUCK] || fleet->ranks[PS_FLEET_BARE])
+	if (fleet->ranks[PS_FLEET_STUCK] || fleet->ranks[PS_FLEET_LACKS_REDUNDANCY])
 		return PS_EXIT_NO;
-	return fleet->silent ? PS_EXIT_PARTLY : PS_EXIT_OK;
+	return fleet->silent_count ? PS_EXIT_PARTLY : PS_EXIT_OK;
 }
 
 enum ps_exit ps_fleet_status(const struct ps_args *args)
@@ -149,7 +151,7 @@ enum ps_exit ps_fleet_status(const struct ps_args *args)
 		print_text(&fleet);
 	for (unsigned i = 0; i < fleet.count; i++)
 		if (!fleet.daemons[i].reply)
-			ps_peers_complain(fleet.daemons[i].peers, fleet.daemons[i].at);
+			ps_peers_complain(fleet.daemons[i].peers, fleet.daemons[i].peer_index);
 	status = exit_status(&fleet);
 	ps_fleet_free(&fleet);
 	return status;

@@ -22,7 +22,8 @@ static const char *mirror_name(const struct ps_compare *compare, unsigned i)
 	return compare->peers->addresses[i].text;
 }
 
-enum ps_entry ps_compare_entry(const Perseas__StoreStatus *told, const Perseas__Segment *segment)
+enum ps_table_entry_match ps_compare_table_entry(const Perseas__StoreStatus *told,
+                                                 const Perseas__Segment *segment)
 {
 	const Perseas__Segment *own = ps_images_find_segment(told, segment->name);
 
@@ -185,8 +186,8 @@ static void piece_exclude(const struct ps_compare *compare, struct ps_piece *pie
 /* Reads mirror i's log back to the transaction of mirror `low`, so that its bytes can be undone to
  * there. Returns false if that failed: one of the two was left out or, with *again set, the next
  * try may succeed. */
-static bool piece_reach(struct ps_compare *compare, struct ps_piece *piece, unsigned i,
-                        unsigned low, bool last, bool *again)
+static bool piece_read_back_to(struct ps_compare *compare, struct ps_piece *piece, unsigned i,
+                               unsigned low, bool last, bool *again)
 {
 	struct ps_log_reader *log = &compare->of[i].live.log;
 	const struct ps_log_reader *base = &compare->of[low].live.log;
@@ -198,12 +199,12 @@ static bool piece_reach(struct ps_compare *compare, struct ps_piece *piece, unsi
 	}
 	if (reach == REACHED && log->from.epoch == base->from.epoch)
 		return true;
-	if (!last || (compare->patient && has_mirror_progressed(compare, low))) {
+	if (!last || (compare->waits_for_progress && has_mirror_progressed(compare, low))) {
 		*again = true;
 	} else if (reach == TOO_SHORT) {
 		piece_exclude(compare, piece, low, "further behind than the others' logs reach");
 	} else {
-		compare->patient = false;
+		compare->waits_for_progress = false;
 		if (same_history(log, base))
 			return true;
 		piece_exclude(compare, piece, log->from.epoch < base->from.epoch ? i : low,
@@ -220,7 +221,8 @@ static bool piece_undo_all(struct ps_compare *compare, struct ps_piece *piece, b
 	bool again = false;
 
 	for (unsigned i = 0; i < compare->peers->count && low < PS_MIRRORS_MAX; i++)
-		if (piece->ask[i] && i != low && !piece_reach(compare, piece, i, low, last, &again))
+		if (piece->ask[i] && i != low &&
+		    !piece_read_back_to(compare, piece, i, low, last, &again))
 			return false;
 	for (unsigned i = 0; i < compare->peers->count; i++) {
 		const struct ps_window window = {
@@ -256,8 +258,8 @@ static unsigned votes_for(const struct ps_compare *compare, const struct ps_piec
 
 /* Returns the mirror with the bytes that most mirrors have; without a majority, the base or the
  * first mirror. */
-static unsigned find_right_mirror(const struct ps_compare *compare, const struct ps_piece *piece,
-                                  unsigned base)
+static unsigned find_reference_mirror(const struct ps_compare *compare,
+                                      const struct ps_piece *piece, unsigned base)
 {
 	unsigned best = 0, right = base;
 
@@ -278,7 +280,7 @@ static unsigned find_right_mirror(const struct ps_compare *compare, const struct
 static void find_differences(const struct ps_compare *compare, struct ps_piece *piece,
                              unsigned base)
 {
-	unsigned right = find_right_mirror(compare, piece, base);
+	unsigned right = find_reference_mirror(compare, piece, base);
 	const uint8_t *want = compare->of[right].bytes;
 
 	piece->differing = 0;
@@ -355,7 +357,7 @@ enum ps_comparison ps_compare_piece(struct ps_compare *compare, struct ps_piece 
                                     unsigned base)
 {
 	for (unsigned try = 0; try < TRIES; try++) {
-		bool last = !compare->patient || try >= TRIES / 2;
+		bool last = !compare->waits_for_progress || try >= TRIES / 2;
 
 		bool good = piece_read(compare, piece) && piece_undo_all(compare, piece, last);
 

@@ -23,7 +23,7 @@ struct ps_compare {
 		struct ps_error why;
 	} of[PS_MIRRORS_MAX];
 	/* An owner commits: mirrors at different transactions may meet a moment later. */
-	bool patient;
+	bool waits_for_progress;
 	uint64_t seq; /* transaction at which the last piece was compared */
 };
 
@@ -47,7 +47,7 @@ enum ps_comparison {
 };
 
 /* A mirror's entry of a segment, next to that of the newest state. */
-enum ps_entry {
+enum ps_table_entry_match {
 	PS_ENTRY_SAME,
 	PS_ENTRY_DIFFERENT, /* one transaction made both, and they are not the same */
 	PS_ENTRY_MISSING,   /* although the mirror has the transaction that made the segment */
@@ -57,7 +57,8 @@ enum ps_entry {
 /* Compares what a mirror told, which has a slot, with a segment of the newest state. Mirrors answer
  * at different moments: between two answers a segment may be destroyed and made anew under its
  * name. */
-enum ps_entry ps_compare_entry(const Perseas__StoreStatus *told, const Perseas__Segment *segment);
+enum ps_table_entry_match ps_compare_table_entry(const Perseas__StoreStatus *told,
+                                                 const Perseas__Segment *segment);
 
 /* Prepares to compare the mirrors with take[i] set. Returns false, with a complaint, if memory is
  * short. The caller must close it either way. */

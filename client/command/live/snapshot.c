@@ -217,7 +217,7 @@ enum ps_exit ps_snapshot_read(struct ps_snapshot *snapshot)
 		copy_piece(&snapshot->image, &piece);
 		snapshot->bytes += piece.length;
 		ps_bar_show("reading", snapshot->bytes, total);
-		if (ps_stopped())
+		if (ps_stop_requested())
 			return ps_complain(PS_EXIT_FAILURE, "stopped by a signal");
 	}
 	ps_bar_clear();

@@ -205,7 +205,7 @@ static void match_table_entries(struct verify *v, const Perseas__Segment *segmen
 
 		if (!v->compared[i])
 			continue;
-		switch (ps_compare_entry(told, segment)) {
+		switch (ps_compare_table_entry(told, segment)) {
 		case PS_ENTRY_SAME:
 			piece->ask[i] = true;
 			piece->ids[i] = ps_images_find_segment(told, segment->name)->id;
@@ -276,7 +276,7 @@ static enum ps_comparison compare_stride(struct verify *v, struct ps_piece *piec
 
 		piece->length = whole < v->stride ? whole : v->stride;
 		verdict = ps_compare_piece(&v->compare, piece, v->base);
-		if (verdict != PS_TOO_FAST || v->stride == STRIDE_MIN || ps_stopped()) {
+		if (verdict != PS_TOO_FAST || v->stride == STRIDE_MIN || ps_stop_requested()) {
 			if (verdict == PS_SAME && v->stride < PS_COMPARE_PIECE)
 				v->stride += v->stride / 8;
 			return verdict;
@@ -290,7 +290,7 @@ static void compare_piece(struct verify *v, struct ps_piece *piece, struct tally
 {
 	if (v->idle && checksums_agree(v, piece))
 		return;
-	v->compare.patient = v->live;
+	v->compare.waits_for_progress = v->live;
 	switch (compare_stride(v, piece)) {
 	case PS_SAME:
 		break;
@@ -337,7 +337,8 @@ static void compare_segment(struct verify *v, const Perseas__Segment *segment)
 	/* An id that no segment has marks mirrors that never took part. */
 	memset(piece.ids, 0xff, sizeof(piece.ids));
 	match_table_entries(v, segment, &piece);
-	while (piece.offset < segment->size && !v->changed && !v->too_fast && !ps_stopped()) {
+	while (piece.offset < segment->size && !v->changed && !v->too_fast &&
+	       !ps_stop_requested()) {
 		/* Mirrors compute checksums of whole pieces, so no comparison goes beyond the end
 		 * of one. */
 		uint64_t piece_end = (piece.offset / PS_COMPARE_PIECE + 1) * PS_COMPARE_PIECE;
@@ -414,7 +415,7 @@ static enum ps_exit verify_verdict(struct verify *v)
 
 	if (v->differences)
 		return ps_complain(PS_EXIT_NO, "the mirrors of store '%s' differ", v->store);
-	if (ps_stopped())
+	if (ps_stop_requested())
 		return ps_complain(PS_EXIT_PARTLY, "stopped by a signal before all was compared");
 	if (v->too_fast)
 		return ps_copy_complain_too_fast(v->store, v->images.header->log_size),

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum ps_domain ps_domain_all_name(const struct ps_spot *spots, unsigned count)
+enum ps_domain ps_spots_widest_named_domain(const struct ps_spot *spots, unsigned count)
 {
 	for (int domain = PS_DOMAINS - 1; domain >= PS_DOMAIN_HOST; domain--) {
 		bool all = true;

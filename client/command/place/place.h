@@ -28,7 +28,7 @@ enum ps_domain ps_spots_widest_apart(const struct ps_spot *spots, const unsigned
 
 /* Returns the widest kind of domain that all open spots name, or PS_DOMAINS if they do not even
  * name hosts. */
-enum ps_domain ps_domain_all_name(const struct ps_spot *spots, unsigned count);
+enum ps_domain ps_spots_widest_named_domain(const struct ps_spot *spots, unsigned count);
 
 /*
  * Chooses wish->copies spots into `chosen`, the best first: in each domain the spot that would be

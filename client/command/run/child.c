@@ -78,13 +78,13 @@ int ps_child_start(struct ps_child *child, char *const *command, const sigset_t 
 
 void ps_child_signal(const struct ps_child *child, int signal)
 {
-	/* Only ps_child_ended() reaps the child, so the number still belongs to it. */
+	/* Only ps_child_reap() reaps the child, so the number still belongs to it. */
 	if (child->pid > 0)
 		kill(child->pid, signal);
 }
 
 /* Reaps all children: as the first process of a container it inherits orphans. */
-bool ps_child_ended(struct ps_child *child, int *status)
+bool ps_child_reap(struct ps_child *child, int *status)
 {
 	bool ended = false;
 	pid_t pid;

@@ -26,6 +26,6 @@ void ps_child_signal(const struct ps_child *child, int signal);
 
 /* Returns true if COMMAND has ended, and sets *status to its exit status, or to PS_CHILD_SIGNALLED
  * plus the signal. */
-bool ps_child_ended(struct ps_child *child, int *status);
+bool ps_child_reap(struct ps_child *child, int *status);
 
 #endif

@@ -16,7 +16,7 @@
 /* Percent of the memory; seconds without news of progress after a copy was given up. */
 enum { MOST = 90, QUIET_S = 60 };
 
-void ps_copy_told_forget(struct ps_copy_told *told)
+void ps_copy_told_mark_unsent(struct ps_copy_told *told)
 {
 	told->manager_percent = 0;
 }

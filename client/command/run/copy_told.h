@@ -23,7 +23,7 @@ struct ps_copy_told {
 
 /* Notes that another text has replaced this report in the service manager's status, so that it is
  * sent again. */
-void ps_copy_told_forget(struct ps_copy_told *told);
+void ps_copy_told_mark_unsent(struct ps_copy_told *told);
 
 /* Reports the copy's progress to the service manager, after `standing`, when it changed and at most
  * once a second. Logs when the copy first has nine tenths, and when such a copy is given up.

@@ -94,7 +94,7 @@ static void say_state(struct runner *r, const char *text)
 	ps_complain(PS_EXIT_OK, "store '%s': %s", r->run->store, text);
 	snprintf(status, sizeof(status), "STATUS=%s", text);
 	ps_notify_service_manager(status);
-	ps_copy_told_forget(&r->copy_told);
+	ps_copy_told_mark_unsent(&r->copy_told);
 }
 
 static void say_with_look(struct runner *r, const char *before)
@@ -193,7 +193,7 @@ static int take_signal(struct runner *r, const struct signalfd_siginfo *info)
 	int status;
 
 	if (signal == SIGCHLD)
-		return ps_child_ended(&r->child, &status) ? command_ended(r, status) : NO_EXIT;
+		return ps_child_reap(&r->child, &status) ? command_ended(r, status) : NO_EXIT;
 	if (is_end_signal(signal)) {
 		if (!r->told_to_end)
 			ps_notify_service_manager("STOPPING=1");

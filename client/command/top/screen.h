@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /* Takes the terminal over until the process exits. From then on SIGINT, SIGTERM and SIGHUP are only
- * noted (ps_stopped). Returns false if standard input and output are not a terminal that ncurses
- * can draw on. */
+ * noted (ps_stop_requested). Returns false if standard input and output are not a terminal that
+ * ncurses can draw on. */
 bool ps_screen_begin(void);
 
 /* Gives the terminal back. Does nothing if it was not taken over. */

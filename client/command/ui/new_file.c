@@ -20,7 +20,7 @@ bool ps_file_write(int fd, const void *bytes, uint64_t length)
 {
 	const uint8_t *at = bytes;
 
-	if (ps_stopped()) {
+	if (ps_stop_requested()) {
 		errno = ECANCELED;
 		return false;
 	}
@@ -39,7 +39,7 @@ bool ps_file_write(int fd, const void *bytes, uint64_t length)
 	return true;
 }
 
-enum ps_exit ps_file_failed(const char *path, const char *name, const char *what)
+enum ps_exit ps_file_complain(const char *path, const char *name, const char *what)
 {
 	return ps_complain(PS_EXIT_FAILURE, "%s/%s: %s: %s", path, name, what, strerror(errno));
 }
@@ -84,7 +84,7 @@ static enum ps_exit name_partial(int dir, const char *path, const char *partial,
 	}
 	if (rc && errno == EEXIST)
 		return ps_file_check_free(dir, path, name);
-	return rc ? ps_file_failed(path, name, "cannot be given its name") : PS_EXIT_OK;
+	return rc ? ps_file_complain(path, name, "cannot be given its name") : PS_EXIT_OK;
 }
 
 enum ps_exit ps_file_give_name(int dir, const char *path, int fd, const char *partial,
@@ -98,7 +98,7 @@ enum ps_exit ps_file_give_name(int dir, const char *path, int fd, const char *pa
 	if (!linkat(AT_FDCWD, unnamed, dir, name, AT_SYMLINK_FOLLOW))
 		return PS_EXIT_OK;
 	return errno == EEXIST ? ps_file_check_free(dir, path, name)
-	                       : ps_file_failed(path, name, "cannot be given its name");
+	                       : ps_file_complain(path, name, "cannot be given its name");
 }
 
 /* --- one file --- */
@@ -136,7 +136,7 @@ enum ps_exit ps_new_file_open(struct ps_new_file *file, const char *path)
 		ps_file_begin();
 		file->fd = ps_file_open_new(file->dir, file->partial);
 		if (file->fd < 0)
-			status = ps_file_failed(file->path, file->name, "cannot be made");
+			status = ps_file_complain(file->path, file->name, "cannot be made");
 	}
 	if (status)
 		close(file->dir);
@@ -156,7 +156,7 @@ enum ps_exit ps_new_file_keep(struct ps_new_file *file)
 	enum ps_exit status = PS_EXIT_OK;
 
 	if (fsync(file->fd))
-		status = ps_file_failed(file->path, file->name, "cannot be written");
+		status = ps_file_complain(file->path, file->name, "cannot be written");
 	if (!status)
 		status = ps_file_give_name(file->dir, file->path, file->fd, file->partial,
 		                           file->name);
@@ -166,7 +166,7 @@ enum ps_exit ps_new_file_keep(struct ps_new_file *file)
 	}
 	close(file->fd);
 	if (fsync(file->dir))
-		status = ps_file_failed(file->path, file->name, "cannot be made durable");
+		status = ps_file_complain(file->path, file->name, "cannot be made durable");
 	close(file->dir);
 	return status;
 }

@@ -28,7 +28,7 @@ enum ps_exit ps_file_give_name(int dir, const char *path, int fd, const char *pa
                                const char *name);
 
 /* Complains with "path/name: what: <errno>". Returns PS_EXIT_FAILURE. */
-enum ps_exit ps_file_failed(const char *path, const char *name, const char *what);
+enum ps_exit ps_file_complain(const char *path, const char *name, const char *what);
 
 enum { PS_FILE_NAME = 256 };
 

@@ -29,7 +29,7 @@ void ps_stop_catch(void)
 		sigaction(SIGHUP, &action, NULL);
 }
 
-bool ps_stopped(void)
+bool ps_stop_requested(void)
 {
 	return stopped;
 }

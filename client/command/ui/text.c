@@ -36,7 +36,7 @@ void ps_announce(bool json, const char *format, ...)
 	fflush(out);
 }
 
-enum ps_exit ps_library_failed(const perseas_t *p, int rc)
+enum ps_exit ps_library_complain(const perseas_t *p, int rc)
 {
 	const char *message = perseas_message(p);
 

@@ -42,7 +42,7 @@ void ps_announce(bool json, const char *format, ...) __attribute__((format(print
 
 /* Complains with the last message of the handle (NULL: of the last open or create). Returns the
  * exit status for rc. */
-enum ps_exit ps_library_failed(const perseas_t *p, int rc);
+enum ps_exit ps_library_complain(const perseas_t *p, int rc);
 
 /* Returns the exit status for this PERSEAS_E… code of the library. */
 enum ps_exit ps_exit_of_code(int code);
@@ -108,10 +108,10 @@ void ps_bar_show_at(const char *what, uint64_t done, uint64_t total, uint64_t no
 void ps_bar_clear(void);
 
 /* --- stop.c --- */
-/* From now on, SIGINT, SIGTERM and SIGHUP do not end the process, but make ps_stopped() return
- * true. */
+/* From now on, SIGINT, SIGTERM and SIGHUP do not end the process, but make ps_stop_requested()
+ * return true. */
 void ps_stop_catch(void);
-bool ps_stopped(void);
+bool ps_stop_requested(void);
 
 /* Sleeps for `ms`, or until a caught signal arrives. */
 void ps_stop_pause(uint32_t ms);
