@@ -95,7 +95,7 @@ static int draw_granules(struct worker *w)
 	w->drawn_count = w->size > GRANULE ? w->size / GRANULE - 1 : 0;
 	w->drawn = malloc((w->drawn_count + 1) * sizeof(*w->drawn));
 	if (!w->drawn)
-		return program_fail("memory", "there is none");
+		return program_fail("memory", "the list of granules could not be allocated");
 	for (uint64_t i = 0; i < w->drawn_count; i++) {
 		other = work_random(&state) % (i + 1);
 		w->drawn[i] = w->drawn[other];

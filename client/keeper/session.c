@@ -1,6 +1,7 @@
 /*
  * session.c - moves a mirror's session from the first connection to UP: asks for the status,
- * claims, attaches the data path, and chooses how the mirror gets what it missed. Caller: keeper.
+ * claims, attaches the data path, and chooses how the mirror gets what it missed. The keeper calls
+ * it and holds admin.
  *
  * After a broken connection the outcome of its requests is unknown, never "not applied". A new
  * session therefore asks the mirror for its commit slot, and continues from that seq.
@@ -31,8 +32,7 @@
 #define RETRY_MIN ps_ms(10)
 #define RETRY_MAX ps_ms(1000)
 #define CONNECT_POLL ps_ms(10) /* how often to check a connection without a descriptor */
-/* How long to wait for each place in the line of a daemon before asking for a turn again. */
-#define LINE_POLL ps_ms(100)
+#define LINE_POLL ps_ms(100)   /* wait for each place in a daemon's line before asking again */
 
 enum {
 	COPY_TURN_VERSION = 9, /* first version that gives turns to copies */

@@ -16,7 +16,7 @@
 #define PS_OWNER_TIMEOUT_LONG_MS 2000 /* from this timeout on, two heartbeats a second are enough */
 #define PS_READ_REQUEST_MAX ((uint32_t)512 << 10) /* most bytes that a ReadRequest may ask for */
 
-/* What a DigestRequest with a key may ask for: digests of at most so many granules of this size. */
+/* A DigestRequest with a key asks for digests of at most PS_DIGESTS_MAX granules. */
 enum {
 	PS_GRANULE_SHIFT = 16,
 	PS_GRANULE = 1 << PS_GRANULE_SHIFT,

@@ -5,9 +5,9 @@
  * A stop cuts the sessions, then writes the spill; its memory may be there at the start, or not. A
  * start takes the memory if it is there, else it loads the spill, and gives the image a new id,
  * whose parent is the id of before, or that one's parent where the image's own roster does not list
- * it. Then the spill is removed, and only then the mirror serves. An owner counts an image that its newest
- * roster lists, or whose parent it lists, and records the new id: a claimer on W before its open
- * returns, a running owner on those that it reaches, and it counts meanwhile.
+ * it. Then the spill is removed, and only then the mirror serves. An owner counts an image that its
+ * newest roster lists, or whose parent it lists, and records the new id: a claimer on W before its
+ * open returns, a running owner on those that it reaches, and it counts meanwhile.
  *
  * RETURNS: a spill that was loaded and removed comes back in place of a memory that is lost (an old
  * disk, a copy): it must count for nothing. TOLD is who must have recorded an id before its image

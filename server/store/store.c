@@ -416,7 +416,7 @@ struct digest_work {
 	const uint8_t *bytes;
 	uint64_t left;
 	uint32_t crc;
-	/* With a key, digests of granules are computed instead. */
+	/* The key of the granules' digests, or NULL: the CRC of the region is computed. */
 	const uint8_t *key;
 	uint8_t *digests;
 	bool failed;

@@ -100,7 +100,7 @@ def test_a_mirror_that_is_down_prevents_a_repair(perseas, mirrors):
         done = repair(perseas, daemons)
         assert done.status == NO and "fewer than W" in done.err, done
         daemons[2].restart()
-        wait_even("bank", daemons)
+        wait_for(lambda: store.stat().live == 3, SECONDS, "a mirror that is live again")
         assert repair(perseas, daemons).status == OK
 
 

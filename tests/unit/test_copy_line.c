@@ -93,7 +93,7 @@ TEST_WITH(another_mirror_is_copied_to_meanwhile, setup_five, teardown, struct fi
 	assert_catches_up(f, 1);
 }
 
-/* What the ring holds is sent at once. */
+/* A mirror that missed only transactions which the ring still holds needs no turn. */
 TEST(a_mirror_that_can_be_replayed_to_does_not_wait, struct fixture *f)
 {
 	direct_crash(f->o->d, 1);

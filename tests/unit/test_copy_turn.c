@@ -69,7 +69,8 @@ static void leave(unsigned owner)
 	store_session_ended(&desk.owners[owner].session);
 }
 
-/* One copy goes on, and the others come in the order in which they asked. */
+/* The daemon lets one copy go on, and gives the other stores turns in the order in which they
+ * asked. */
 TEST(copies_go_one_after_the_other, struct desk *d)
 {
 	(void)d;
@@ -201,7 +202,7 @@ TEST(a_comparison_is_progress, struct desk *d)
 	for (unsigned i = 0; i < 3; i++) {
 		now += 9 * SECOND;
 		digest(0);
-		digest(2); /* as of a reader */
+		digest(2); /* a reader's Digest is no progress of the copy */
 		assert_int_equal(ask(1, false), 1);
 	}
 	now += 5 * SECOND;

@@ -55,7 +55,7 @@ TEST(only_what_differs_is_sent, struct fixture *f)
 }
 TEST_ALSO(only_what_differs_is_sent, setup_direct, teardown);
 
-/* What changes after the key was drawn is sent, whatever the digests said. */
+/* The owner sends a granule that changed after the key was drawn, whatever its digest said. */
 TEST(what_changes_meanwhile_is_sent, struct fixture *f)
 {
 	direct_crash(f->o->d, 1);
@@ -85,7 +85,8 @@ TEST(open_transactions_are_not_compared, struct fixture *f)
 	assert_catches_up(f, 1);
 }
 
-/* Nothing differs: all the same the log has no past, and the slot is the present owner's. */
+/* The segments do not differ. All the same the copy leaves a log without a past, and a slot of the
+ * present owner. */
 TEST(equal_bytes_are_no_history, struct fixture *f)
 {
 	uint64_t size;
@@ -116,7 +117,7 @@ TEST(what_is_not_mapped_is_not_compared, struct fixture *f)
 	assert_catches_up(f, 1);
 }
 
-/* It is unmapped between the request and its answer. */
+/* The application unmaps the segment between the request and its answer. */
 TEST(a_segment_is_unmapped_while_it_is_compared, struct fixture *f)
 {
 	miss_more_than_the_ring(f, 1);
@@ -195,7 +196,7 @@ TEST(segments_change_while_it_is_compared, struct fixture *f)
 	assert_memory_equal(image_of(f, 1, "segment-2"), more, 2 * (size_t)BIG);
 }
 
-/* What is compared is destroyed meanwhile. */
+/* The owner destroys the segment that it compares. */
 TEST(a_segment_ends_while_it_is_compared, struct fixture *f)
 {
 	miss_more_than_the_ring(f, 1);

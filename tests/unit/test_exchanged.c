@@ -148,8 +148,8 @@ TEST(an_address_that_another_daemon_has_means_no_member_that_is_elsewhere, struc
 	assert_null(ps_roster_member_seen_at(&d->images, address_of(0, 2)));
 }
 
-/* With two unseen members nobody knows which is where, unless the owner does, or none of them has
- * exchanged its address. */
+/* If two members were not seen and other members are at exchanged addresses, the command cannot
+ * know which of the two is where, unless the owner tells it. */
 TEST(which_of_two_dead_members_is_where_is_not_known, struct desk *d)
 {
 	begin(d, 5, 3);

@@ -220,7 +220,7 @@ TEST(a_claim_overtakes_a_digest_that_waits, struct fixture *fixture)
 
 	fixture_make(fixture, "other");
 	begin_long(fixture);
-	/* What goes on for "bank" is a digest, as far as the loop knows. */
+	/* The loop takes the request of "bank" that goes on for a Digest. */
 	for (struct connection *c = fixture->daemon->connections; c; c = c->next)
 		if (c->is_running)
 			c->subject.course = CONTROL_HASHES;

@@ -80,7 +80,7 @@ TEST(what_is_wrong_is_sent, struct fixture *f)
 }
 TEST_ALSO(what_is_wrong_is_sent, setup_direct, teardown);
 
-/* With W = 1, one other mirror and the owner agree. */
+/* If W is 1, it suffices that one other mirror agrees with the owner. */
 TEST_WITH(one_other_mirror_is_w, setup_lone_acks, teardown, struct fixture *f)
 {
 	spoil(f, 0, 9);
@@ -214,8 +214,8 @@ TEST(a_mirror_dies_while_it_is_repaired, struct fixture *f)
 	assert_catches_up(f, 1);
 }
 
-/* It dies when it was found to be wrong, and comes back with an image that the ring alone would
- * bring up to date. */
+/* A mirror dies after the owner found that its image is wrong. It comes back with an image that
+ * the ring alone would bring up to date. */
 TEST(a_mirror_dies_before_it_is_repaired, struct fixture *f)
 {
 	((uint8_t *)(uintptr_t)image_of(f, 1, "segment-0"))[7] ^= 1;
@@ -285,7 +285,7 @@ TEST(segments_change_while_mirrors_are_compared, struct fixture *f)
 	assert_nothing_was_sent(f);
 }
 
-/* What is not mapped here is not compared, and the result says so. */
+/* The owner does not compare segments that it has not mapped, and the result says so. */
 TEST(what_is_not_mapped_is_left_out, struct fixture *f)
 {
 	spoil(f, 1, 9);

@@ -274,7 +274,7 @@ TEST(a_digest_covers_the_bytes_that_it_names, struct mirror *mirror)
 	                 -STATUS(BAD_REQUEST));
 }
 
-/* With a key, the digests are of granules, of which the last one may be short. */
+/* A Digest with a key gives a digest of each granule. The last granule may be short. */
 TEST(digests_with_a_key_depend_on_bytes_and_key, struct mirror *mirror)
 {
 	Perseas__DigestRequest request = PERSEAS__DIGEST_REQUEST__INIT;

@@ -104,13 +104,14 @@ static enum ps_exit follow_order(struct repair *repair)
 	bool over = false;
 
 	ps_stop_catch();
-	while (!ps_stop_requested() && env->ops->now(env) < until_ns) {
+	/* The first look gives the order, so that the owner goes on when the time is over. */
+	do {
 		const enum ps_exit status = look_at_order(repair, &over);
 
 		if (over)
 			return status;
 		poll(NULL, 0, LOOK_MS);
-	}
+	} while (!ps_stop_requested() && env->ops->now(env) < until_ns);
 	return ps_complain(PS_EXIT_PARTLY,
 	                   "the owner goes on: %s; perseas status shows how far it is",
 	                   repair->told);

@@ -83,11 +83,11 @@ const Perseas__Member *ps_roster_member_seen_at(const struct ps_images *images, 
 }
 
 /* Returns true if the change can only record the address of the member that is there. */
-static bool records_address(const struct ps_images *images, const char *old, const char *new)
+static bool records_address(const struct ps_images *images, const char *old, const char *added)
 {
 	const Perseas__Member *member = old ? ps_roster_member_seen_at(images, old) : NULL;
 
-	return member && new && !strcmp(old, new) && strcmp(member->address, new) != 0;
+	return member && added && !strcmp(old, added) && strcmp(member->address, added) != 0;
 }
 
 /* Returns true if it is not known which member OLD means. */
@@ -99,16 +99,16 @@ static bool is_unclear(const struct ps_images *images, const char *old)
 
 static enum ps_exit check_change(const struct ps_images *images, const struct ps_args *args)
 {
-	const char *old = ps_roster_old_address(args), *new = ps_roster_new_address(args);
+	const char *old = ps_roster_old_address(args), *added = ps_roster_new_address(args);
 
 	if (old && !ps_roster_member_seen_at(images, old))
 		return ps_complain(PS_EXIT_NO,
 		                   "the roster has no mirror %s: perseas roster shows it", old);
 	if (old && is_unclear(images, old))
 		return ps_complain(PS_EXIT_NO, "store '%s': " PS_UNCLEAR_ADDRESSES, args->store);
-	if (new &&ps_roster_lists(images->judged.settled, new) &&
-	    !records_address(images, old, new))
-		return ps_complain(PS_EXIT_NO, "%s is in the roster already", new);
+	if (added && ps_roster_lists(images->judged.settled, added) &&
+	    !records_address(images, old, added))
+		return ps_complain(PS_EXIT_NO, "%s is in the roster already", added);
 	return PS_EXIT_OK;
 }
 

@@ -24,7 +24,7 @@ enum {
 	STRIDE_FIRST = 512 << 10, /* bytes of the first piece */
 };
 
-/* One round: each segment is compared once. */
+/* The state of one round, which compares each segment once. */
 struct verify {
 	struct ps_peers peers;
 	struct ps_images images;
