@@ -75,7 +75,7 @@ HARDENED_LINK := -Wl,-z,relro -Wl,-z,now
 BASE_CFLAGS := -std=gnu11 -D_GNU_SOURCE -DPERSEAS_VERSION='"$(VERSION)"' -pthread -fPIC \
 	-fno-semantic-interposition -DPERSEAS_RDMA=$(RDMA) -I$(BUILD)/proto $(HARDENING) \
 	$(SANITIZE_FLAGS)
-COMPILE = $(CC) $(BASE_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c
+COMPILE = $(CC) $(BASE_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(UNOPTIMIZED) -MMD -MP -c
 # A program that unloads a library leaves its threads, handlers and TLS callbacks behind: they need
 # its code until the process ends.
 SHARED_LINK := -shared -Wl,-z,nodelete

@@ -4,13 +4,15 @@
     check.py day --first SUITE... --waiting SUITE... --busy SUITE...
     check.py night SUITE...
 
-By day the first suites run alone. Then those that mostly wait run next to those that compute.
+By day the first suites run alone. Then those that mostly wait run next to those that compute; when
+they have ended, two suites that compute run at a time.
 By night the suites run one after the other; a suite that passed on this tree
 is not run again (tests/night.passed), and NIGHT_SECONDS ends the run between two suites. Each suite
 is `make check-SUITE`; build/results/SUITE.out has its output. The last line is
 "N passed, N failed".
 """
 import argparse
+import collections
 import os
 import pathlib
 import signal
@@ -42,6 +44,14 @@ def usual(suite):
         return USUALLY.get(suite) or night.USUALLY.get(suite, AN_HOUR)
 
 
+def take(queue):
+    """The next suite, or None. `deque` lets several threads do this at the same time."""
+    try:
+        return queue.popleft()
+    except IndexError:
+        return None
+
+
 class Progress:
     """What has run, and how long the rest will take."""
 
@@ -56,7 +66,8 @@ class Progress:
         return sum(self.took.values()) / expected if expected else 1.0
 
     def left(self):
-        """Seconds: the lanes after the first run at the same time."""
+        """Seconds. By day the suites after the first have two lanes, which share those of the
+        last lane, and by night there is one lane."""
         speed, now = self.speed(), time.monotonic()
 
         def rest(suite):
@@ -65,7 +76,7 @@ class Progress:
             return max(0, usual(suite) * speed - (now - self.begun.get(suite, now)))
 
         first, *others = [sum(map(rest, lane)) for lane in self.lanes]
-        return first + max(others, default=0)
+        return first + max(others[:1] + [sum(others) / 2], default=0)
 
     def in_words(self):
         count = sum(map(len, self.lanes))
@@ -94,25 +105,26 @@ class Suites:
         self.total, self.failures = run.Verdicts(), ""
 
     def make(self, suite):
-        """The exit status of `make check-SUITE`."""
+        """The exit status of `make check-SUITE`, and the processor seconds that it took."""
         with open(run.RESULTS / (suite + ".out"), "wb") as out:
             child = subprocess.Popen(
                 [os.environ.get("MAKE", "make"), "--no-print-directory", "check-" + suite],
                 stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                 env={**run.environment(), "PERSEAS_CHECK": "1"}, start_new_session=True)
             self.children.add(child)
-            status = child.wait()
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
             self.children.discard(child)
-        return status
+        return child.returncode, usage.ru_utime + usage.ru_stime
 
     def one(self, suite):
         """Runs a suite; True if it passed."""
         (run.RESULTS / (suite + ".json")).unlink(missing_ok=True)
         self.progress.begin(suite)
-        status = self.make(suite)
-        return self.count(suite, status, self.progress.end(suite))
+        status, processor_seconds = self.make(suite)
+        return self.count(suite, status, self.progress.end(suite), processor_seconds)
 
-    def count(self, suite, status, seconds):
+    def count(self, suite, status, seconds, processor_seconds):
         verdicts, failures, _ = run.load(suite)
         if verdicts.failed and "as far as counting" in failures:
             lines = (run.RESULTS / (suite + ".out")).read_text(errors="replace").splitlines()
@@ -123,17 +135,20 @@ class Suites:
         with self.printing:
             self.total = run.add(self.total, verdicts)
             self.failures += failures
-            print("%-12s %-40s %5.0f s   %s" % (suite, run.in_words(verdicts), seconds,
-                                                self.progress.in_words()), flush=True)
+            print("%-12s %-40s %5.0f s (%.0f CPU)   %s" % (
+                suite, run.in_words(verdicts), seconds, processor_seconds,
+                self.progress.in_words()), flush=True)
             print(failures, end="", flush=True)
         if not verdicts.failed:
             DURATIONS.mkdir(parents=True, exist_ok=True)
             (DURATIONS / suite).write_text("%f\n" % seconds)
         return not verdicts.failed
 
-    def lane(self, suites):
-        for suite in suites:
-            self.one(suite)
+    def lane(self, *queues):
+        """Runs the suites of each queue in turn. Other lanes may take from the same queue."""
+        for queue in queues:
+            while suite := take(queue):
+                self.one(suite)
 
     def rerun_drills(self):
         """Reruns the few drills that failed, now that nothing else runs."""
@@ -171,11 +186,12 @@ def begin(lanes):
 def check_day(args):
     suites = begin([args.first, args.waiting, args.busy])
     print("check        %s" % suites.progress.in_words(), flush=True)
-    suites.lane(args.first)
-    busy = threading.Thread(target=suites.lane, args=[args.busy])
-    busy.start()
-    suites.lane(args.waiting)
-    busy.join()
+    first, waiting, busy = map(collections.deque, (args.first, args.waiting, args.busy))
+    suites.lane(first)
+    beside = threading.Thread(target=suites.lane, args=[busy])
+    beside.start()
+    suites.lane(waiting, busy)
+    beside.join()
     suites.rerun_drills()
     return suites.finish()
 

@@ -197,7 +197,7 @@ static const struct {
 /* Between two commits. */
 TEST(a_chain_after_another_promise_does_not_complete, struct fixture *f)
 {
-	uint64_t value;
+	uint64_t value = 0;
 	struct ps_write write = write_of(&value, PS_REGION_SEGMENT, 0, sizeof(value));
 
 	for (unsigned i = 0; i < sizeof(promises) / sizeof(promises[0]); i++) {
