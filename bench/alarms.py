@@ -15,6 +15,7 @@ could not run.
 import argparse
 import contextlib
 import ctypes
+import functools
 import json
 import os
 import pathlib
@@ -86,11 +87,24 @@ class Watched:
             print("%s: %s: %s" % (self.name(), event[0].mirror.decode(), event[0].text.decode()),
                   flush=True)
 
+    def commit(self, number):
+        """Commits a transaction. With short timeouts, an owner that has declared two mirrors dead
+        is in doubt about a transaction until one of them is back."""
+        work = functools.partial(self.store.write, "a", 0, b"%08d" % number)
+        while work:
+            try:
+                work()
+                work = None
+            except binding.PerseasError as error:
+                if not self.short or error.name != "PERSEAS_EINDOUBT":
+                    raise
+                work = self.store.flush
+        self.commits += 1
+
     def step(self, number):
         """Commits a transaction, and counts alarms since the last one. A mirror that was declared
         dead has reconnected or was copied again."""
-        self.store.write("a", 0, b"%08d" % number)
-        self.commits += 1
+        self.commit(number)
         stat = self.store.stat()
         self.mirrors = stat.reconnects + stat.resyncs + MIRRORS - stat.live
         if self.standby.poll() is not None:
