@@ -406,7 +406,7 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 		          "perseasd %s has started and keeps %llu bytes of images in %s",
 		          PERSEAS_VERSION, (unsigned long long)memory->ops->used(memory),
 		          config->memory_dir);
-		memory_file_log_uncounted(memory);
+		memory_file_log_charged_to_other_cgroups(memory);
 		/* Processes may still have memory that an earlier daemon shared with them. */
 		daemon_start_excess_checks(daemon);
 		ret = serve_until_signal(daemon, config, rules);
@@ -485,8 +485,8 @@ static int run_memory(const struct config *config)
 	if (!memory)
 		return fail_start(why);
 	if (config->has_boot_id)
-		memory_file_set_boot(memory, config->boot_id);
-	memory_file_leave_descriptors(memory, config->max_connections + FILES_KEPT);
+		memory_file_set_boot_id(memory, config->boot_id);
+	memory_file_leave_descriptors_to_others(memory, config->max_connections + FILES_KEPT);
 	ret = run_stores(memory, config);
 	memory_file_free(memory);
 	return ret;
