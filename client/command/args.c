@@ -55,7 +55,7 @@ static int collect_word(struct ps_reader *reader, const char *word)
 
 /* Stops reading options at the program that perseas run starts, and keeps that program's command
  * line. */
-static bool take_program(struct ps_reader *reader, char *const *rest)
+static bool take_command_words(struct ps_reader *reader, char *const *rest)
 {
 	struct ps_args *args = reader->into;
 
@@ -101,7 +101,8 @@ static enum ps_exit set_heap(struct ps_args *args, const char *word)
 
 /* Stores the word as `place`, a letter of verb->words, says. Clears *taken if the word belongs to
  * the next letter. */
-static enum ps_exit set_word(struct ps_args *args, char place, const char *word, bool *taken)
+static enum ps_exit set_argument_of_word(struct ps_args *args, char place, const char *word,
+                                         bool *taken)
 {
 	struct ps_error error;
 
@@ -138,7 +139,7 @@ static enum ps_exit set_word(struct ps_args *args, char place, const char *word,
 
 /* Returns true if word i is not the list of mirrors, because the command line leaves the list to
  * the environment. This is possible before a change of the roster, and before a standby's name. */
-static bool is_mirror_list_left_out(const struct ps_args *args, unsigned i)
+static bool is_word_after_left_out_list(const struct ps_args *args, unsigned i)
 {
 	const unsigned words = args->word_count - i;
 	const char *usual = getenv(PS_MIRRORS_VARIABLE);
@@ -161,10 +162,10 @@ static enum ps_exit assign_words(struct ps_args *args)
 		bool taken;
 		enum ps_exit wrong;
 
-		if ((*place == 'm' && is_mirror_list_left_out(args, i)) ||
+		if ((*place == 'm' && is_word_after_left_out_list(args, i)) ||
 		    (*place == 's' && args->all))
 			place++;
-		wrong = set_word(args, *place++, args->words[i], &taken);
+		wrong = set_argument_of_word(args, *place++, args->words[i], &taken);
 		if (wrong)
 			return wrong;
 		i += taken;
@@ -221,7 +222,7 @@ enum ps_exit ps_args_parse(int argc, char **argv, struct ps_args *args)
 		.why = why,
 		.size = sizeof(why),
 		.take_word = collect_word,
-		.take_rest = take_program,
+		.take_rest = take_command_words,
 	};
 	enum ps_exit wrong;
 

@@ -144,7 +144,8 @@ static enum ps_exit drop_chosen(struct ps_peers *peers, const struct ps_images *
 	for (unsigned i = 0; i < peers->count; i++) {
 		if (!(*chosen >> i & 1))
 			continue;
-		ps_drop_ask(peers, store, i, images->told[i] ? images->told[i]->header : NULL);
+		ps_drop_ask_mirror(peers, store, i,
+		                   images->told[i] ? images->told[i]->header : NULL);
 		if (peers->replies[i])
 			continue;
 		*chosen &= ~(UINT32_C(1) << i);

@@ -24,7 +24,7 @@ enum ps_exit ps_verb_recover_check(const struct ps_args *args)
 
 /* Returns true if the mirrors show the newest state, or the state that --accept-state names: such a
  * state can be saved. */
-static bool state_is_known(const struct ps_args *args, const struct ps_images *images)
+static bool can_save_state(const struct ps_args *args, const struct ps_images *images)
 {
 	return images->judged.outlook >= PS_OUTLOOK_BELOW_T ||
 	       (images->newest && args->options.accept_epoch == images->newest->slot->epoch &&
@@ -48,7 +48,7 @@ static void advise_saving(const struct ps_args *args)
 	if (args->options.accept_epoch)
 		snprintf(accept, sizeof(accept), " --accept-state %" PRIu64 ":%" PRIu64,
 		         args->options.accept_epoch, args->options.accept_seq);
-	if (state_is_known(args, &images))
+	if (can_save_state(args, &images))
 		ps_complain(PS_EXIT_NO,
 		            "bring the missing mirrors back; or make the store again, "
 		            "under another name, on those that answer:\n"
@@ -144,6 +144,6 @@ static enum ps_exit recover_elsewhere(const struct ps_args *args)
 
 enum ps_exit ps_verb_recover(const struct ps_args *args)
 {
-	ps_bar_start();
+	ps_bar_show_library_copies();
 	return args->to || args->onto ? recover_elsewhere(args) : recover_in_place(args);
 }

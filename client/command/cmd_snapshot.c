@@ -41,7 +41,8 @@ static void state_json(struct ps_json *json, const struct ps_slot *slot, uint64_
 	ps_json_text(json, "time", time ? ps_time_text(text, time) : NULL);
 }
 
-static void print_copy(const struct ps_copy *copy, const struct ps_args *args, uint64_t length)
+static void print_snapshot_taken(const struct ps_live_copy *copy, const struct ps_args *args,
+                                 uint64_t length)
 {
 	const uint64_t time = copy->record ? copy->record->time : 0;
 	const size_t segments = ps_count_segments_without_parts(copy->header);
@@ -68,9 +69,9 @@ static void print_copy(const struct ps_copy *copy, const struct ps_args *args, u
 
 static enum ps_exit snapshot_take(const struct ps_args *args, struct ps_peers *peers)
 {
-	struct ps_copy copy;
+	struct ps_live_copy copy;
 	uint64_t length = 0;
-	enum ps_exit status = ps_copy_take(&copy, peers, args->store);
+	enum ps_exit status = ps_live_copy_take(&copy, peers, args->store);
 
 	if (status)
 		return status;
@@ -78,8 +79,8 @@ static enum ps_exit snapshot_take(const struct ps_args *args, struct ps_peers *p
 	status = ps_snapshot_write(&copy, args->to, &length);
 	ps_bar_clear();
 	if (!status)
-		print_copy(&copy, args, length);
-	ps_copy_free(&copy);
+		print_snapshot_taken(&copy, args, length);
+	ps_live_copy_free(&copy);
 	return status;
 }
 
@@ -140,7 +141,7 @@ enum ps_exit ps_verb_snapshot(const struct ps_args *args)
 	struct ps_peers peers;
 	enum ps_exit status;
 
-	ps_bar_start();
+	ps_bar_show_library_copies();
 	if (args->check_file)
 		return snapshot_check(args->check_file, args->json);
 	status = ps_peers_open_one(&peers, args->from, &args->options);

@@ -137,7 +137,7 @@ static enum ps_exit fill_store(const struct ps_args *args, perseas_t *from, stru
 	if (status == PS_EXIT_OK || status == PS_EXIT_PARTLY)
 		print_remade(args, from, to);
 	else
-		ps_remake_take_back(to);
+		ps_remake_delete_unfilled(to);
 	return status;
 }
 

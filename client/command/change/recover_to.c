@@ -297,7 +297,7 @@ static enum ps_exit write_manifest(const struct export *export, const struct ps_
 	fd = openat(export->folder, MANIFEST, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return export_failed(export, MANIFEST, "cannot be made");
-	out = ps_or_exit(fdopen(fd, "w"));
+	out = ps_exit_if_null(fdopen(fd, "w"));
 	manifest_json(out, export, args, p);
 	/* Checks each step: fflush reports nothing for bytes whose write failed before. */
 	if (fflush(out) || ferror(out) || fsync(fd))
@@ -352,7 +352,7 @@ static enum ps_exit export_name_files(struct export *export)
 }
 
 /* Removes the files of an export that failed, except those in the folder. */
-static void export_take_back(const struct export *export)
+static void export_delete_files(const struct export *export)
 {
 	for (unsigned i = 0; i < export->open; i++) {
 		const struct file *file = &export->files[i];
@@ -395,7 +395,7 @@ enum ps_exit ps_recover_to_files(const struct ps_args *args, perseas_t *p)
 
 	if (status)
 		return status;
-	ps_file_begin();
+	ps_file_catch_write_signals();
 	status = export_collect(&export, p);
 	if (!status)
 		status = write_files(&export, p);
@@ -410,7 +410,7 @@ enum ps_exit ps_recover_to_files(const struct ps_args *args, perseas_t *p)
 		unlinkat(export.dir, MANIFEST, 0);
 	}
 	if (status)
-		export_take_back(&export);
+		export_delete_files(&export);
 	else
 		export_print(&export, args, p);
 	export_close(&export);

@@ -16,7 +16,7 @@ struct ps_compare {
 	const char *store;
 	const struct ps_images *images;
 	struct {
-		struct ps_live live;
+		struct ps_live_reader live;
 		uint8_t *bytes; /* buffer of PS_COMPARE_PIECE; NULL: the mirror takes no part */
 		struct ps_slot before; /* the mirror's slot at the previous try */
 		bool has_failed; /* the mirror failed, and `why` was not complained about yet */

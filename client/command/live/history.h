@@ -14,7 +14,7 @@ enum { PS_BLOCK = 1024 }; /* bytes of a segment that are read and undone togethe
 struct ps_block;
 
 struct ps_history {
-	struct ps_live live;
+	struct ps_live_reader live;
 	const Perseas__StoreStatus *status;
 	int segment; /* id of the segment that is asked for; -1: any segment */
 	/* With `segment`: seq of its publish; in older records the id is another segment's. */

@@ -114,7 +114,7 @@ static void report_left_out(const struct verify *v, unsigned i)
 static void choose_images(struct verify *v)
 {
 	const struct ps_images *images = &v->images;
-	const uint32_t lost = ps_owner_lost_mirrors(images);
+	const uint32_t lost = ps_owner_lost_mirror_set(images);
 
 	v->idle = true;
 	for (unsigned i = 0; i < v->peers.count; i++) {
@@ -231,7 +231,8 @@ static bool checksums_agree(struct verify *v, struct ps_piece *piece)
 	const Perseas__DigestReply *first = NULL;
 	bool equal_mirrors = true;
 
-	ps_digest_ask(&v->peers, v->store, piece->ask, piece->ids, piece->offset, piece->length);
+	ps_digest_ask_mirrors(&v->peers, v->store, piece->ask, piece->ids, piece->offset,
+	                      piece->length);
 	for (unsigned i = 0; i < v->peers.count; i++) {
 		const Perseas__DigestReply *digest;
 
@@ -392,7 +393,7 @@ static uint64_t compared_seq(const struct verify *v)
 	return v->idle ? v->images.newest->slot->seq : v->seq;
 }
 
-static enum ps_exit print_same(struct verify *v, unsigned count)
+static enum ps_exit print_same_and_choose_status(struct verify *v, unsigned count)
 {
 	size_t members = v->images.roster->n_members;
 	char size[PS_SIZE_TEXT];
@@ -418,7 +419,7 @@ static enum ps_exit verify_verdict(struct verify *v)
 	if (ps_stop_requested())
 		return ps_complain(PS_EXIT_PARTLY, "stopped by a signal before all was compared");
 	if (v->too_fast)
-		return ps_copy_complain_too_fast(v->store, v->images.header->log_size),
+		return ps_live_copy_complain_too_fast(v->store, v->images.header->log_size),
 		       PS_EXIT_PARTLY;
 	if (v->behind)
 		return ps_complain(PS_EXIT_PARTLY,
@@ -430,10 +431,10 @@ static enum ps_exit verify_verdict(struct verify *v)
 		                   "not conclusive: %u of %zu mirrors of store "
 		                   "'%s' can be compared, and two must be",
 		                   count, members, v->store);
-	return print_same(v, count);
+	return print_same_and_choose_status(v, count);
 }
 
-static void take_images(struct verify *v)
+static void fetch_images_until_tables_agree(struct verify *v)
 {
 	for (unsigned look = 0; look < LOOKS_MAX; look++) {
 		ps_images_fetch(&v->images, &v->peers, v->store);
@@ -499,7 +500,7 @@ static enum ps_exit verify_peers(struct verify *v)
 
 	if (v->json)
 		begin_json(v);
-	take_images(v);
+	fetch_images_until_tables_agree(v);
 	if (!v->images.have)
 		status = ps_images_complain_absent(&v->images, v->store);
 	else if (ps_images_check_ambiguous(&v->images, v->store))
@@ -531,7 +532,7 @@ enum ps_exit ps_verify_once(const struct ps_args *args, bool *changed)
 	if (status)
 		return status;
 	if (args->json) {
-		json.out = ps_or_exit(open_memstream(&text, &size));
+		json.out = ps_exit_if_null(open_memstream(&text, &size));
 		v.json = &json;
 	}
 	status = verify_peers(&v);
