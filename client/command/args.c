@@ -111,7 +111,7 @@ static enum ps_exit set_argument_of_word(struct ps_args *args, char place, const
 	case 's':
 		return set_store(args, word);
 	case 'f':
-		args->file = word;
+		args->snapshot_file = word;
 		return PS_EXIT_OK;
 	case 'm':
 		*taken = !args->mirrors;
@@ -163,7 +163,7 @@ static enum ps_exit assign_words(struct ps_args *args)
 		enum ps_exit wrong;
 
 		if ((*place == 'm' && is_word_after_left_out_list(args, i)) ||
-		    (*place == 's' && args->all))
+		    (*place == 's' && args->all_stores))
 			place++;
 		wrong = set_argument_of_word(args, *place++, args->words[i], &taken);
 		if (wrong)
@@ -185,8 +185,8 @@ static void fill_in_defaults(struct ps_args *args)
 	else if (strchr(args->verb->required_letters, 'M') && !args->mirrors)
 		args->mirrors = "127.0.0.1:" PS_PORT;
 	args->is_default_list = !named && args->mirrors;
-	if (!args->from && !args->check_file)
-		args->from = args->mirrors;
+	if (!args->from_mirror && !args->check_file)
+		args->from_mirror = args->mirrors;
 }
 
 /* Returns PS_EXIT_USAGE, with a complaint, if an option or a missing word does not fit the verb. */
@@ -199,10 +199,10 @@ static enum ps_exit args_check(const struct ps_args *args, uint64_t given)
 			return ps_complain(PS_EXIT_USAGE,
 			                   "%s takes no --%s; perseas %s --help says what it takes",
 			                   verb->name, ps_command_options.rows[i].name, verb->name);
-	if (strchr(verb->required_letters, 'f') && !args->file)
+	if (strchr(verb->required_letters, 'f') && !args->snapshot_file)
 		return ps_complain(PS_EXIT_USAGE, "which file? usage: perseas %s %s", verb->name,
 		                   verb->usage);
-	if (strchr(verb->required_letters, 's') && !args->store && !args->all)
+	if (strchr(verb->required_letters, 's') && !args->store && !args->all_stores)
 		return ps_complain(PS_EXIT_USAGE, "which store? usage: perseas %s %s", verb->name,
 		                   verb->usage);
 	if (strchr(verb->required_letters, 'm') && !args->mirrors)

@@ -287,7 +287,8 @@ static enum ps_exit drain_all(struct ps_drain *drain)
 
 enum ps_exit ps_verb_drain(const struct ps_args *args)
 {
-	struct ps_drain drain = { .args = args, .gone = args->gone ? args->members[0].text : NULL };
+	struct ps_drain drain = { .args = args,
+		                  .gone = args->is_gone_for_good ? args->members[0].text : NULL };
 	enum ps_exit status = ps_peers_open_one(&drain.mirror, args->members[0].text,
 	                                        &args->options);
 
@@ -297,7 +298,8 @@ enum ps_exit ps_verb_drain(const struct ps_args *args)
 	if (!status)
 		drain.entries = ps_fleet_list_images(&drain.fleet, &drain.entry_count);
 	if (!status)
-		status = args->gone ? find_stores_of_gone(&drain) : list_stores_of_mirror(&drain);
+		status = args->is_gone_for_good ? find_stores_of_gone(&drain)
+		                                : list_stores_of_mirror(&drain);
 	if (!status)
 		status = survey_candidates(&drain);
 	if (!status) {

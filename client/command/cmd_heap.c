@@ -144,7 +144,7 @@ static void print_heap(const struct heaps *heaps, const char *name, const struct
 
 	printf("heap '%s' of store '%s' on %s, as it was at epoch %" PRIu64 ", transaction %" PRIu64
 	       ": %s in %u extent%s\n",
-	       name, heaps->args->store, heaps->args->from, heaps->copy.slot.epoch,
+	       name, heaps->args->store, heaps->args->from_mirror, heaps->copy.slot.epoch,
 	       heaps->copy.slot.seq, ps_size_text(size, use->size), use->extents,
 	       ps_plural(use->extents));
 	printf("  %" PRIu64 " object%s %s, %s are gaps (%u %%); %s are free, of which %s lie "
@@ -212,8 +212,8 @@ static void heap_json(const struct heaps *heaps, const char *name, const struct 
 
 static enum ps_exit complain_of_damage(const struct heaps *heaps, const char *fault)
 {
-	return ps_complain(PS_EXIT_NO, "%s, store '%s': %s", heaps->args->from, heaps->args->store,
-	                   fault);
+	return ps_complain(PS_EXIT_NO, "%s, store '%s': %s", heaps->args->from_mirror,
+	                   heaps->args->store, fault);
 }
 
 static enum ps_exit show_heap(struct heaps *heaps, const char *heap_name)
@@ -231,7 +231,8 @@ static enum ps_exit show_heap(struct heaps *heaps, const char *heap_name)
 	heaps->shown++;
 	if (fault)
 		return ps_complain(PS_EXIT_NO, "%s, store '%s': segment '%s.meta.%u' %s",
-		                   heaps->args->from, heaps->args->store, heap_name, count, fault);
+		                   heaps->args->from_mirror, heaps->args->store, heap_name, count,
+		                   fault);
 	if (ps_heap_usage_count(&use, heap_name, extents, count))
 		(heaps->json ? heap_json : print_heap)(heaps, heap_name, &use);
 	else if (!use.fault[0])
@@ -276,7 +277,7 @@ static enum ps_exit show_all(struct heaps *heaps)
 		return show_heaps(heaps);
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "store", heaps->args->store);
-	ps_json_text(json, "mirror", heaps->args->from);
+	ps_json_text(json, "mirror", heaps->args->from_mirror);
 	ps_json_number(json, "epoch", heaps->copy.slot.epoch);
 	ps_json_number(json, "seq", heaps->copy.slot.seq);
 	ps_json_number(json, "bytes_read", heaps->copy.bytes);
@@ -294,7 +295,7 @@ enum ps_exit ps_verb_heap(const struct ps_args *args)
 		               .args = args,
 		               .json = args->json ? &json : NULL };
 	struct ps_peers peers;
-	enum ps_exit status = ps_peers_open_one(&peers, args->from, &args->options);
+	enum ps_exit status = ps_peers_open_one(&peers, args->from_mirror, &args->options);
 
 	if (status)
 		return status;

@@ -173,7 +173,7 @@ static uint64_t print_records(const struct ps_history *history, const struct out
 static enum ps_exit print_history(const struct ps_history *history, const struct ps_args *args)
 {
 	struct ps_json json = { .out = stdout };
-	struct output out = { .json = args->json ? &json : NULL, .bytes = args->bytes };
+	struct output out = { .json = args->json ? &json : NULL, .bytes = args->shows_bytes };
 	uint64_t count;
 
 	if (args->json) {
@@ -247,7 +247,7 @@ enum ps_exit ps_verb_history(const struct ps_args *args)
 {
 	struct ps_peers peers;
 	enum ps_log_step step = PS_LOG_OVERTAKEN;
-	enum ps_exit status = ps_peers_open_one(&peers, args->from, &args->options);
+	enum ps_exit status = ps_peers_open_one(&peers, args->from_mirror, &args->options);
 
 	if (status)
 		return status;

@@ -12,13 +12,13 @@
 
 enum ps_exit ps_verb_recover_check(const struct ps_args *args)
 {
-	if (args->to && args->onto)
+	if (args->to_path && args->onto_mirrors)
 		return ps_complain(PS_EXIT_USAGE, "--to and --onto do different things: give one "
 		                                  "of them");
-	if (!args->onto && (args->as || args->options.acks))
+	if (!args->onto_mirrors && (args->new_store_name || args->options.acks))
 		return ps_complain(PS_EXIT_USAGE,
 		                   "--%s goes with --onto: it is about the new store",
-		                   args->as ? "as" : "acks");
+		                   args->new_store_name ? "as" : "acks");
 	return PS_EXIT_OK;
 }
 
@@ -130,14 +130,14 @@ static enum ps_exit recover_in_place(const struct ps_args *args)
 static enum ps_exit recover_elsewhere(const struct ps_args *args)
 {
 	perseas_t *p;
-	enum ps_exit status = args->to ? ps_recover_to_files_check(args)
-	                               : ps_recover_onto_mirrors_check(args);
+	enum ps_exit status = args->to_path ? ps_recover_to_files_check(args)
+	                                    : ps_recover_onto_mirrors_check(args);
 
 	if (!status)
 		status = open_store(args, PERSEAS_SALVAGE, &p);
 	if (status)
 		return status;
-	status = args->to ? ps_recover_to_files(args, p) : ps_recover_onto_mirrors(args, p);
+	status = args->to_path ? ps_recover_to_files(args, p) : ps_recover_onto_mirrors(args, p);
 	perseas_close(p);
 	return status;
 }
@@ -145,5 +145,6 @@ static enum ps_exit recover_elsewhere(const struct ps_args *args)
 enum ps_exit ps_verb_recover(const struct ps_args *args)
 {
 	ps_bar_show_library_copies();
-	return args->to || args->onto ? recover_elsewhere(args) : recover_in_place(args);
+	return args->to_path || args->onto_mirrors ? recover_elsewhere(args)
+	                                           : recover_in_place(args);
 }

@@ -86,7 +86,7 @@ static void print_restored(const struct ps_snapshot *snapshot, const struct ps_r
 static enum ps_exit restore_fill(const struct ps_args *args, struct ps_remake *remake)
 {
 	struct ps_snapshot snapshot;
-	enum ps_exit status = ps_snapshot_open(&snapshot, args->file);
+	enum ps_exit status = ps_snapshot_open(&snapshot, args->snapshot_file);
 
 	if (status)
 		return status;
@@ -106,7 +106,7 @@ static enum ps_exit check_file(const struct ps_args *args, struct ps_remake *rem
 {
 	const Perseas__Header *header;
 	struct ps_snapshot snapshot;
-	enum ps_exit status = ps_snapshot_open(&snapshot, args->file);
+	enum ps_exit status = ps_snapshot_open(&snapshot, args->snapshot_file);
 
 	if (status)
 		return status;

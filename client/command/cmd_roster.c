@@ -44,7 +44,7 @@ enum ps_exit ps_verb_roster_check(const struct ps_args *args)
 		                   "which mirror? usage: perseas roster %s STORE "
 		                   "LIST %s",
 		                   action->name, action->address_names);
-	if (args->gone && (!action || !ps_roster_old_address(args)))
+	if (args->is_gone_for_good && (!action || !ps_roster_old_address(args)))
 		return ps_complain(PS_EXIT_USAGE, "--gone goes with roster remove or replace");
 	if ((!action || action->members == 0) && args->options.acks)
 		return ps_complain(PS_EXIT_USAGE, "--acks goes with a change: roster add, remove "

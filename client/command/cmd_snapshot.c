@@ -11,11 +11,11 @@
 enum ps_exit ps_verb_snapshot_check(const struct ps_args *args)
 {
 	if (args->check_file) {
-		if (args->store || args->from || args->to)
+		if (args->store || args->from_mirror || args->to_path)
 			return ps_complain(PS_EXIT_USAGE, "--check FILE stands alone");
 		return PS_EXIT_OK;
 	}
-	if (!args->store || !args->to)
+	if (!args->store || !args->to_path)
 		return ps_complain(PS_EXIT_USAGE, "usage: perseas snapshot STORE --from MIRROR "
 		                                  "--to FILE, or perseas snapshot --check FILE");
 	return PS_EXIT_OK;
@@ -50,19 +50,19 @@ static void print_snapshot_taken(const struct ps_live_copy *copy, const struct p
 	struct ps_json json = { .out = stdout };
 
 	if (!args->json) {
-		printf("store '%s' on %s, as it was at ", args->store, args->from);
+		printf("store '%s' on %s, as it was at ", args->store, args->from_mirror);
 		print_state(&copy->slot, time);
 		printf(": %zu segment%s, %s; %s written to %s\n", segments, ps_plural(segments),
-		       ps_size_text(bytes, copy->bytes), ps_size_text(size, length), args->to);
+		       ps_size_text(bytes, copy->bytes), ps_size_text(size, length), args->to_path);
 		return;
 	}
 	ps_json_begin(&json, NULL, '{');
 	ps_json_text(&json, "store", args->store);
-	ps_json_text(&json, "mirror", args->from);
+	ps_json_text(&json, "mirror", args->from_mirror);
 	state_json(&json, &copy->slot, time);
 	ps_json_number(&json, "segments", segments);
 	ps_json_number(&json, "bytes", copy->bytes);
-	ps_json_text(&json, "file", args->to);
+	ps_json_text(&json, "file", args->to_path);
 	ps_json_number(&json, "file_bytes", length);
 	ps_json_end(&json, '}');
 }
@@ -76,7 +76,7 @@ static enum ps_exit snapshot_take(const struct ps_args *args, struct ps_peers *p
 	if (status)
 		return status;
 	ps_bar_clear();
-	status = ps_snapshot_write(&copy, args->to, &length);
+	status = ps_snapshot_write(&copy, args->to_path, &length);
 	ps_bar_clear();
 	if (!status)
 		print_snapshot_taken(&copy, args, length);
@@ -144,7 +144,7 @@ enum ps_exit ps_verb_snapshot(const struct ps_args *args)
 	ps_bar_show_library_copies();
 	if (args->check_file)
 		return snapshot_check(args->check_file, args->json);
-	status = ps_peers_open_one(&peers, args->from, &args->options);
+	status = ps_peers_open_one(&peers, args->from_mirror, &args->options);
 	if (status)
 		return status;
 	status = snapshot_take(args, &peers);

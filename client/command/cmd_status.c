@@ -515,7 +515,7 @@ enum ps_exit ps_verb_status(const struct ps_args *args)
 	struct ps_set_aside aside;
 	enum ps_exit status;
 
-	if (args->all)
+	if (args->all_stores)
 		return ps_fleet_print_status(args);
 	status = ps_images_open(&images, &peers, args->store, args->mirrors, &args->options);
 	if (status)

@@ -186,12 +186,12 @@ enum ps_exit ps_recover_to_files_check(const struct ps_args *args)
 
 	if (status)
 		return status;
-	status = images.have ? open_directory(args->to, &dir)
+	status = images.have ? open_directory(args->to_path, &dir)
 	                     : ps_images_complain_absent(&images, args->store);
 	if (!status) {
-		status = remove_remains(dir, args->to);
+		status = remove_remains(dir, args->to_path);
 		if (!status)
-			status = check_files_free(&images, dir, args->to);
+			status = check_files_free(&images, dir, args->to_path);
 		close(dir);
 	}
 	ps_images_close(&images, &peers);
@@ -378,20 +378,20 @@ static void export_print(const struct export *export, const struct ps_args *args
 
 	if (!args->json) {
 		printf("%u segment%s of store '%s' written to %s, described by %s/%s\n",
-		       export->count, ps_plural(export->count), args->store, args->to, args->to,
-		       MANIFEST);
+		       export->count, ps_plural(export->count), args->store, args->to_path,
+		       args->to_path, MANIFEST);
 		return;
 	}
 	ps_recover_json(&json, args, p);
-	ps_json_text(&json, "to", args->to);
+	ps_json_text(&json, "to", args->to_path);
 	ps_json_number(&json, "segments", export->count);
 	ps_json_end(&json, '}');
 }
 
 enum ps_exit ps_recover_to_files(const struct ps_args *args, perseas_t *p)
 {
-	struct export export = { .path = args->to, .folder = -1 };
-	enum ps_exit status = open_directory(args->to, &export.dir);
+	struct export export = { .path = args->to_path, .folder = -1 };
+	enum ps_exit status = open_directory(args->to_path, &export.dir);
 
 	if (status)
 		return status;

@@ -92,7 +92,7 @@ enum ps_exit ps_roster_change_by_open(const struct ps_args *args)
 		.address = ps_roster_old_address(args),
 		.with = ps_roster_new_address(args),
 		.acks = args->options.acks,
-		.gone = args->gone,
+		.gone = args->is_gone_for_good,
 	};
 	enum ps_exit status = PS_EXIT_OK;
 	struct ps_opened before;

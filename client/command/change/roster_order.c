@@ -71,7 +71,7 @@ static enum ps_exit send_order(struct ps_peers *peers, const struct ps_args *arg
 	order.address = (char *)(ps_roster_old_address(args) ? ps_roster_old_address(args) : "");
 	order.with = (char *)(ps_roster_new_address(args) ? ps_roster_new_address(args) : "");
 	order.acks = args->options.acks;
-	order.gone = args->gone;
+	order.gone = args->is_gone_for_good;
 	ask.store = (char *)args->store;
 	ask.order = &order;
 	requests[i] = &request;

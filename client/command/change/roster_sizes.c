@@ -131,7 +131,7 @@ static bool only_moves_member(const struct ps_images *images, const struct ps_ar
 {
 	const char *old = ps_roster_old_address(args);
 
-	return old && member == ps_roster_member_seen_at(images, old) && !args->gone &&
+	return old && member == ps_roster_member_seen_at(images, old) && !args->is_gone_for_good &&
 	       !args->options.acks;
 }
 

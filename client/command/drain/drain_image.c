@@ -172,7 +172,7 @@ static enum ps_exit change_roster(struct step *s, const char *old, const char *n
 	change.store = store_name(s);
 	change.mirrors = s->image->mirrors;
 	change.action = &replaces;
-	change.gone = s->drain->gone && !strcmp(old, s->drain->gone);
+	change.is_gone_for_good = s->drain->gone && !strcmp(old, s->drain->gone);
 	change.quiet = true;
 	change.json = false;
 	change.member_count = 2;

@@ -70,22 +70,22 @@ void ps_compare_close(struct ps_compare *compare)
 static void piece_leave_out_failed_mirror(struct ps_compare *compare, struct ps_piece *piece,
                                           unsigned i)
 {
-	if (piece->ask[i]) {
+	if (piece->takes_part[i]) {
 		compare->of[i].has_failed = true;
 		compare->of[i].why = compare->peers->errors[i];
 	}
-	piece->ask[i] = false;
+	piece->takes_part[i] = false;
 }
 
 static void ask_slots(struct ps_compare *compare, struct ps_piece *piece)
 {
 	for (unsigned i = 0; i < compare->peers->count; i++) {
 		compare->of[i].before = compare->of[i].live.log.from;
-		if (piece->ask[i] && !ps_live_reader_ask_state(&compare->of[i].live))
+		if (piece->takes_part[i] && !ps_live_reader_ask_state(&compare->of[i].live))
 			piece_leave_out_failed_mirror(compare, piece, i);
 	}
 	for (unsigned i = 0; i < compare->peers->count; i++)
-		if (piece->ask[i] && ps_log_receive_state(&compare->of[i].live.log))
+		if (piece->takes_part[i] && ps_log_receive_state(&compare->of[i].live.log))
 			piece_leave_out_failed_mirror(compare, piece, i);
 }
 
@@ -94,7 +94,7 @@ static void ask_bytes(struct ps_compare *compare, struct ps_piece *piece)
 	for (unsigned i = 0; i < compare->peers->count; i++) {
 		struct ps_live_reader *live = &compare->of[i].live;
 
-		if (piece->ask[i] &&
+		if (piece->takes_part[i] &&
 		    (!ps_fetch_range(&live->fetch, PS_REGION_SEGMENT + piece->ids[i], piece->offset,
 		                     piece->length, compare->of[i].bytes) ||
 		     !ps_log_request_new(&live->log)))
@@ -112,7 +112,7 @@ static bool piece_read(struct ps_compare *compare, struct ps_piece *piece)
 	for (unsigned i = 0; i < compare->peers->count; i++) {
 		enum ps_log_step step;
 
-		if (!piece->ask[i])
+		if (!piece->takes_part[i])
 			continue;
 		step = ps_log_receive_tail(&compare->of[i].live.log);
 		/* No request may be in flight when reading begins again. */
@@ -132,7 +132,7 @@ static unsigned find_lowest_mirror(const struct ps_compare *compare, const struc
 	unsigned best = PS_MIRRORS_MAX;
 
 	for (unsigned i = 0; i < compare->peers->count; i++)
-		if (piece->ask[i] &&
+		if (piece->takes_part[i] &&
 		    (best == PS_MIRRORS_MAX ||
 		     compare->of[i].live.log.from.seq < compare->of[best].live.log.from.seq))
 			best = i;
@@ -181,7 +181,7 @@ static void piece_leave_out_mirror(const struct ps_compare *compare, struct ps_p
 	            "%s: not compared, it stands at epoch %" PRIu64 ", transaction %" PRIu64 ", %s",
 	            mirror_name(compare, i), compare->of[i].live.log.from.epoch,
 	            compare->of[i].live.log.from.seq, why);
-	piece->ask[i] = false;
+	piece->takes_part[i] = false;
 }
 
 /* Reads mirror i's log back to the transaction of mirror `lowest`, so that its bytes can be undone
@@ -226,7 +226,7 @@ static bool piece_undo_to_lowest_mirror(struct ps_compare *compare, struct ps_pi
 	bool again = false;
 
 	for (unsigned i = 0; i < compare->peers->count && low < PS_MIRRORS_MAX; i++)
-		if (piece->ask[i] && i != low &&
+		if (piece->takes_part[i] && i != low &&
 		    !piece_read_log_back_to(compare, piece, i, low, is_last_try, &again))
 			return false;
 	for (unsigned i = 0; i < compare->peers->count; i++) {
@@ -238,7 +238,7 @@ static bool piece_undo_to_lowest_mirror(struct ps_compare *compare, struct ps_pi
 		};
 		struct ps_windows windows = { 0 };
 
-		if (!piece->ask[i])
+		if (!piece->takes_part[i])
 			continue;
 		ps_windows_add(&windows, &window, piece->size);
 		compare->seq = compare->of[low].live.log.from.seq;
@@ -256,7 +256,7 @@ static unsigned count_equal_mirrors(const struct ps_compare *compare, const stru
 	unsigned votes = 0;
 
 	for (unsigned k = 0; k < compare->peers->count; k++)
-		votes += piece->ask[k] &&
+		votes += piece->takes_part[k] &&
 		         !memcmp(compare->of[k].bytes, compare->of[i].bytes, piece->length);
 	return votes;
 }
@@ -271,7 +271,7 @@ static unsigned find_reference_mirror(const struct ps_compare *compare,
 	for (unsigned k = 0; k <= compare->peers->count; k++) {
 		unsigned i = k == 0 ? base : k - 1, votes;
 
-		if (!piece->ask[i])
+		if (!piece->takes_part[i])
 			continue;
 		votes = count_equal_mirrors(compare, piece, i);
 		if (votes > best) {
@@ -288,19 +288,19 @@ static void find_differences(const struct ps_compare *compare, struct ps_piece *
 	unsigned right = find_reference_mirror(compare, piece, base);
 	const uint8_t *want = compare->of[right].bytes;
 
-	piece->differing = 0;
+	piece->differing_set = 0;
 	for (unsigned i = 0; i < compare->peers->count; i++) {
 		const uint8_t *have = compare->of[i].bytes;
 
-		if (!piece->ask[i] || !memcmp(have, want, piece->length))
+		if (!piece->takes_part[i] || !memcmp(have, want, piece->length))
 			continue;
-		piece->differing |= (uint64_t)1 << i;
-		piece->bytes[i] = 0;
+		piece->differing_set |= (uint64_t)1 << i;
+		piece->difference_bytes[i] = 0;
 		for (uint64_t at = piece->length; at-- > 0;) {
 			if (have[at] == want[at])
 				continue;
-			piece->first[i] = piece->offset + at;
-			piece->bytes[i]++;
+			piece->first_difference[i] = piece->offset + at;
+			piece->difference_bytes[i]++;
 		}
 	}
 }
@@ -314,7 +314,7 @@ static bool are_images_unchanged(const struct ps_compare *compare, const struct 
 
 	ps_images_fetch(&now, compare->peers, compare->store);
 	for (unsigned i = 0; i < compare->peers->count && same; i++)
-		same = !piece->ask[i] ||
+		same = !piece->takes_part[i] ||
 		       (now.told[i] && ps_live_copy_is_same_image(compare->images->told[i],
 		                                                  now.told[i], compare->seq));
 	ps_images_free(&now);
@@ -372,7 +372,7 @@ enum ps_comparison ps_compare_piece(struct ps_compare *compare, struct ps_piece 
 		if (!good)
 			continue;
 		find_differences(compare, piece, base);
-		if (!piece->differing)
+		if (!piece->differing_set)
 			return PS_SAME;
 		return are_images_unchanged(compare, piece) ? PS_DIFFERENT : PS_CHANGED;
 	}

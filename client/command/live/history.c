@@ -31,7 +31,9 @@ enum ps_exit ps_history_init(struct ps_history *history, struct ps_peers *peers,
 	history->segment = -1;
 	history->offset = args->offset;
 	history->end = args->length ? args->offset + args->length : UINT64_MAX;
-	history->limit = args->last ? args->last : args->segment || args->seq ? UINT64_MAX : 20;
+	history->limit = args->last_count             ? args->last_count
+	                 : args->segment || args->seq ? UINT64_MAX
+	                                              : 20;
 	for (size_t k = 0; args->segment && k < status->header->n_segments; k++)
 		if (!strcmp(status->header->segments[k]->name, args->segment)) {
 			history->segment = (int)status->header->segments[k]->id;
@@ -246,7 +248,7 @@ static enum ps_log_step read_records(struct ps_history *history, const struct ps
 {
 	struct ps_log_reader *log = &history->live.log;
 	/* The ring must keep room for records that arrive while data is read. */
-	uint64_t reach = args->bytes && history->status->live
+	uint64_t reach = args->shows_bytes && history->status->live
 	                         ? log->image.ring_size / 4 * 3 >> try / TRIES_EACH
 	                         : UINT64_MAX;
 	uint64_t found = 0;
@@ -308,7 +310,7 @@ enum ps_log_step ps_history_walk(struct ps_history *history, const struct ps_arg
 
 	if (!step)
 		step = read_records(history, args, try);
-	if (!step && args->bytes)
+	if (!step && args->shows_bytes)
 		step = read_present_bytes(history);
 	ps_fetch_collect_all(&history->live.fetch);
 	return step;

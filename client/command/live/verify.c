@@ -207,7 +207,7 @@ static void match_table_entries(struct verify *v, const Perseas__Segment *segmen
 			continue;
 		switch (ps_compare_table_entry(told, segment)) {
 		case PS_ENTRY_SAME:
-			piece->ask[i] = true;
+			piece->takes_part[i] = true;
 			piece->ids[i] = ps_images_find_segment(told, segment->name)->id;
 			break;
 		case PS_ENTRY_DIFFERENT:
@@ -231,12 +231,12 @@ static bool checksums_agree(struct verify *v, struct ps_piece *piece)
 	const Perseas__DigestReply *first = NULL;
 	bool equal_mirrors = true;
 
-	ps_digest_ask_mirrors(&v->peers, v->store, piece->ask, piece->ids, piece->offset,
+	ps_digest_ask_mirrors(&v->peers, v->store, piece->takes_part, piece->ids, piece->offset,
 	                      piece->length);
 	for (unsigned i = 0; i < v->peers.count; i++) {
 		const Perseas__DigestReply *digest;
 
-		if (!piece->ask[i])
+		if (!piece->takes_part[i])
 			continue;
 		if (!v->peers.replies[i])
 			return false;
@@ -254,15 +254,15 @@ static void tally_piece(struct verify *v, const struct ps_piece *piece, struct t
 	for (unsigned i = 0; i < v->peers.count; i++) {
 		uint64_t number = piece->offset / PS_COMPARE_PIECE;
 
-		if (!(piece->differing >> i & 1))
+		if (!(piece->differing_set >> i & 1))
 			continue;
 		if (tallies[i].pieces == 0) {
-			tallies[i].first = piece->first[i];
+			tallies[i].first = piece->first_difference[i];
 			tallies[i].seq = v->compare.seq;
 		}
 		tallies[i].pieces += tallies[i].pieces == 0 || tallies[i].last != number;
 		tallies[i].last = number;
-		tallies[i].bytes += piece->bytes[i];
+		tallies[i].bytes += piece->difference_bytes[i];
 	}
 }
 
@@ -307,7 +307,7 @@ static void compare_piece(struct verify *v, struct ps_piece *piece, struct tally
 	}
 	v->seq = v->compare.seq;
 	for (unsigned i = 0; i < v->peers.count; i++)
-		if (piece->ids[i] != UINT32_MAX && !piece->ask[i])
+		if (piece->ids[i] != UINT32_MAX && !piece->takes_part[i])
 			v->compared[i] = false;
 }
 
