@@ -32,13 +32,13 @@ struct ps_piece {
 	uint32_t ids[PS_MIRRORS_MAX]; /* id of the segment on each mirror */
 	uint64_t size;                /* size of the whole segment */
 	uint64_t offset, length;
-	bool takes_part
-		[PS_MIRRORS_MAX]; /* the mirror takes part; cleared if that turns out impossible */
-	uint64_t differing_set;   /* result: the mirrors that differ, as bits */
+	/* The mirror takes part; cleared if that turns out impossible. */
+	bool takes_part[PS_MIRRORS_MAX];
+	uint64_t differing_set; /* result: the mirrors that differ, as bits */
 	/* result: offset of the first byte in which a mirror differs */
 	uint64_t first_difference[PS_MIRRORS_MAX];
-	uint64_t difference_bytes
-		[PS_MIRRORS_MAX]; /* result: number of bytes in which a mirror differs */
+	/* result: number of bytes in which a mirror differs */
+	uint64_t difference_bytes[PS_MIRRORS_MAX];
 };
 
 enum ps_comparison {
